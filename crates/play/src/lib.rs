@@ -11,18 +11,32 @@
 //! | [`load`] | load of the audio thread, and why it ended |
 //! | [`loopback`] | the round trip through a sound card |
 //! | [`midi`], [`port`] | MIDI input |
-//! | [`page`] | the web page |
+//! | [`page`] | the server of the web page |
+//! | [`page_controller`] | the chain that the web page controls |
+//! | [`library`] | the files that the web page offers |
+//! | [`preset_bank`] | the presets that MIDI chooses from |
+//! | [`play_session`] | a preset bank that plays |
+//! | [`rig_loader`] | loading of presets, models and cabinets |
+//! | [`render`] | offline rendering |
+//! | [`block_cost`] | processing time of blocks |
 
+pub mod block_cost;
 pub mod device;
 pub mod engine;
 mod chain;
 mod error;
 pub mod jack;
+pub mod library;
 pub mod load;
 pub mod loopback;
 pub mod midi;
 pub mod page;
+pub mod page_controller;
+pub mod play_session;
 pub mod port;
+pub mod preset_bank;
+pub mod render;
+pub mod rig_loader;
 pub mod settings;
 mod thread;
 
@@ -31,5 +45,10 @@ pub use device::Device;
 pub use engine::Engine;
 pub use error::EngineError;
 pub use jack::JackClient;
+pub use library::{Library, LibraryError, LoadedPreset};
 pub use load::{End, Load};
+pub use page_controller::PageController;
+pub use play_session::PlaySession;
+pub use preset_bank::PresetBank;
+pub use rig_loader::{RigLoadError, RigLoader, read_preset};
 pub use settings::Settings;

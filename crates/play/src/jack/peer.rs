@@ -80,7 +80,7 @@ pub enum PortError {
     Missing {
         /// The client or port that was wanted.
         wanted: String,
-        /// What the port is for.
+        /// The use of the port.
         usage: &'static str,
         /// The ports that exist.
         available: String,

@@ -16,7 +16,7 @@ use super::{backend::Backend, pending::PendingConnections, router::Router, timed
 
 /// Most connections that may be pending at the same time. A browser opens six.
 const MAX_PENDING: usize = 16;
-/// Threads in addition to those with pending connections: they process requests, or wait for a connection.
+/// Additional threads, which process requests or wait for a connection.
 const PROCESSING: usize = 8;
 /// Time to wait after an accept that failed, for example for lack of file descriptors.
 const RETRY_AFTER: Duration = Duration::from_millis(100);

@@ -6,10 +6,10 @@ use clap::{Args, Subcommand};
 
 use super::{Color, duration, rig::Rig, sound::Sound};
 
-/// What to do with a model.
+/// The subcommands of `amp`.
 #[derive(Debug, Subcommand)]
 pub enum Amp {
-    /// Say what a model, a cabinet or a preset is, and what it costs to play on this machine.
+    /// Describe a model, a cabinet or a preset, and measure what it costs to play on this machine.
     ///
     /// Examples:
     ///   punctual amp info deluxe.nam
@@ -17,17 +17,17 @@ pub enum Amp {
     ///   punctual amp info lead.toml
     #[command(verbatim_doc_comment)]
     Info(Info),
-    /// Time models on this machine: what a block takes, and its share of the time that it lasts.
+    /// Measure the processing time of models on this machine, also as a share of the duration of a block.
     ///
     /// Examples:
     ///   punctual amp bench deluxe.nam twin.nam
     ///   punctual amp bench models --frames 16
     #[command(verbatim_doc_comment)]
     Bench(Bench),
-    /// Play a WAV file through models and cabinet into another, without a sound card.
+    /// Render a WAV file through models and cabinet to another file, without a sound card.
     ///
-    /// The output begins where the input begins, sample for sample, and has its rate and length; 32-bit
-    /// floating point. Models and cabinets of other rates are resampled.
+    /// The output has the rate and length of the input and is aligned with it to the sample; its format is
+    /// 32-bit floating point. Models and cabinets of other rates are resampled.
     ///
     /// Examples:
     ///   punctual amp render dry.wav wet.wav --model deluxe.nam --cab 4x12.wav
@@ -38,8 +38,8 @@ pub enum Amp {
     Render(Render),
     /// Play the input of a sound card through models and cabinet, until Ctrl-C.
     ///
-    /// Straight on the card, without a sound server, or with JACK's: see `punctual amp devices`. Load, latency,
-    /// xruns, levels and a tuner are shown meanwhile.
+    /// Uses the card directly, without a sound server, or a JACK server: see `punctual amp devices`. Shows load,
+    /// latency, xruns, levels and a tuner.
     ///
     /// Examples:
     ///   punctual amp play --device hw:USB --model deluxe.nam --cab 4x12.wav
@@ -48,32 +48,33 @@ pub enum Amp {
     ///   punctual amp play --device jack --preset lead.toml
     #[command(verbatim_doc_comment)]
     Play(Box<Play>),
-    /// Play through a sound card, and choose and turn on a web page that this machine alone can open.
+    /// Play through a sound card, controlled from a web page that only this machine can open.
     ///
-    /// The folder is the library: models, cabinets (WAV) and presets (TOML), also in folders within. Ctrl-C ends it.
+    /// The folder contains models, cabinets (WAV) and presets (TOML); models and cabinets may be in subfolders.
+    /// Ends with Ctrl-C.
     ///
     /// Examples:
     ///   punctual amp serve ~/tones --device hw:USB
-    ///   punctual amp serve ~/tones --device clock     without a card: nobody hears it
+    ///   punctual amp serve ~/tones --device clock     without a card and without sound
     #[command(verbatim_doc_comment)]
     Serve(Serve),
-    /// List the sound cards: what each can do, and who holds it; and what a JACK server has.
+    /// List the sound cards with their formats and the programs that use them, and the card of a JACK server.
     Devices(Devices),
 }
 
 /// Options of `amp serve`.
 #[derive(Debug, Args)]
 pub struct Serve {
-    /// The folder of models, cabinets and presets.
+    /// Folder of models, cabinets and presets.
     #[arg(default_value = ".")]
     pub folder: PathBuf,
-    /// The preset of the folder to begin with; its first one where none is told.
+    /// Preset of the folder to begin with [default: the first one].
     #[arg(long, value_name = "FILE")]
     pub preset: Option<String>,
-    /// Port of 127.0.0.1; 0 for any that is free.
+    /// TCP port of 127.0.0.1; 0 for any free one.
     #[arg(long, default_value = "8077", allow_negative_numbers = true)]
     pub port: u16,
-    /// The card.
+    /// Sound card and audio thread.
     #[command(flatten)]
     pub sound: Sound,
 }
@@ -81,29 +82,29 @@ pub struct Serve {
 /// Options of `amp play`.
 #[derive(Debug, Args)]
 pub struct Play {
-    /// A folder of presets, in the order of their names: what MIDI chooses by its programs.
+    /// Folder of presets; MIDI programs choose them in the order of their names.
     #[arg(long, value_name = "DIR")]
     pub presets: Option<PathBuf>,
-    /// Where MIDI comes from: hw:CARD,DEVICE, or the path of a port, a named pipe or a file. A program chooses
-    /// a preset, a controller turns what the preset's `midi` says.
+    /// MIDI input: hw:CARD,DEVICE, or the path of a port, a named pipe or a file. Program changes choose presets,
+    /// control changes set the parameters in the [midi] section of the preset.
     #[arg(long, value_name = "PORT")]
     pub midi: Option<String>,
-    /// The MIDI channel to listen to; all of them otherwise.
+    /// MIDI channel to accept [default: all].
     #[arg(long, value_name = "1..16", value_parser = clap::value_parser!(u8).range(1..=16), requires = "midi", allow_negative_numbers = true)]
     pub midi_channel: Option<u8>,
-    /// How long to play, as 30s or 10m; until Ctrl-C otherwise.
+    /// Duration, e.g. 30s or 10m [default: until Ctrl-C].
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub duration: Option<u64>,
-    /// No live view.
+    /// Show no live view.
     #[arg(long, short)]
     pub quiet: bool,
-    /// When to use colour: auto, always or never; NO_COLOR is honoured.
+    /// Use colour: auto, always or never; auto respects NO_COLOR.
     #[arg(long, value_name = "WHEN", default_value = "auto")]
     pub color: Color,
-    /// What is played.
+    /// Preset, models and cabinets.
     #[command(flatten)]
     pub rig: Rig,
-    /// The card, and the audio thread.
+    /// Sound card and audio thread.
     #[command(flatten)]
     pub sound: Sound,
 }
@@ -111,7 +112,7 @@ pub struct Play {
 /// Options of `amp devices`.
 #[derive(Debug, Args)]
 pub struct Devices {
-    /// Print it as JSON on standard output.
+    /// Print JSON.
     #[arg(long)]
     pub json: bool,
 }
@@ -119,12 +120,12 @@ pub struct Devices {
 /// Options of `amp info`.
 #[derive(Debug, Args)]
 pub struct Info {
-    /// The file: .nam, .json or .aidax, .wav, or .toml.
+    /// File of a model (.nam, .json, .aidax), a cabinet (.wav) or a preset (.toml).
     pub file: PathBuf,
-    /// Which of it.
+    /// Size and knobs of the model.
     #[command(flatten)]
     pub choice: ModelChoice,
-    /// Print it as JSON on standard output.
+    /// Print JSON.
     #[arg(long)]
     pub json: bool,
 }
@@ -132,13 +133,13 @@ pub struct Info {
 /// Options of `amp bench`.
 #[derive(Debug, Args)]
 pub struct Bench {
-    /// The models' files: .nam, .json or .aidax; or folders of them.
+    /// Models (.nam, .json, .aidax), or folders of models.
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
     /// Frames of a block.
     #[arg(long, value_name = "N", default_value = "64", value_parser = clap::value_parser!(u32).range(1..=8192), allow_negative_numbers = true)]
     pub frames: u32,
-    /// Print it as JSON on standard output.
+    /// Print JSON.
     #[arg(long)]
     pub json: bool,
 }
@@ -146,47 +147,52 @@ pub struct Bench {
 /// Options of `amp render`.
 #[derive(Debug, Args)]
 pub struct Render {
-    /// What to play: a WAV file of one channel, of any rate and depth; - for standard input.
+    /// WAV file to read, with one channel and any rate and sample format; - for standard input.
     pub input: PathBuf,
-    /// Where to write it; - for standard output.
+    /// WAV file to write; - for standard output.
     pub output: PathBuf,
-    /// The model alone: no gain, gate, cabinet or normalisation.
+    /// Use the model alone, without gain, gate, cabinet or normalisation.
     #[arg(long)]
     pub bare: bool,
-    /// With --bare: begin as the network was made, not as after silence.
+    /// With --bare: start with the initial state of the network instead of its state after silence.
     #[arg(long)]
     pub no_prewarm: bool,
-    /// One channel, the mean of both, where a cabinet has two.
+    /// Write one channel, the mean of both, if a cabinet is stereo.
     #[arg(long)]
     pub mono: bool,
-    /// Sample rate of the output, Hz; the input's otherwise.
+    /// Sample rate of the output, Hz [default: that of the input].
     #[arg(long, value_name = "HZ", value_parser = clap::value_parser!(u32).range(1..=768_000), allow_negative_numbers = true)]
     pub rate: Option<u32>,
-    /// What is played.
+    /// Preset, models and cabinets.
     #[command(flatten)]
     pub rig: Rig,
 }
 
-/// Which of what a file holds.
+/// Size and knobs of a model.
 #[derive(Debug, Args)]
 pub struct ModelChoice {
-    /// Of files that hold several sizes, 0 for the smallest to 1 for the whole; the whole unless a preset says
-    /// otherwise.
-    #[arg(long, value_name = "0..1", value_parser = part, allow_negative_numbers = true)]
+    /// Size of a model that has several, 0 (smallest) to 1 (full) [default: that of the preset, or 1].
+    #[arg(long, value_name = "0..1", value_parser = fraction, allow_negative_numbers = true)]
     pub slim: Option<f64>,
-    /// A knob of the model, 0 to 1; again for the next one.
-    #[arg(long, value_name = "0..1", value_parser = part, allow_negative_numbers = true)]
+    /// Value of a knob of the model; repeat for the next knobs [default: those of the preset, or 0].
+    #[arg(long, value_name = "0..1", value_parser = fraction, allow_negative_numbers = true)]
     pub param: Vec<f64>,
 }
 
 impl ModelChoice {
-    /// Whether anything is chosen.
-    pub fn is_made(&self) -> bool {
+    /// True if a size or a knob is given.
+    pub fn is_given(&self) -> bool {
         self.slim.is_some() || !self.param.is_empty()
+    }
+
+    /// The knobs that are given, as the model takes them.
+    pub fn knobs(&self) -> Vec<f32> {
+        #[expect(clippy::cast_possible_truncation, reason = "rounds to the precision of the model")]
+        self.param.iter().map(|&value| value as f32).collect()
     }
 }
 
-fn part(text: &str) -> Result<f64, String> {
+fn fraction(text: &str) -> Result<f64, String> {
     let value = text.parse().ok().filter(|value| (0.0..=1.0).contains(value));
-    value.ok_or_else(|| "must be 0 to 1, as 0.5".to_owned())
+    value.ok_or_else(|| "must be 0 to 1, e.g. 0.5".to_owned())
 }

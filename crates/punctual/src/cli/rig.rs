@@ -1,4 +1,4 @@
-//! Options that say what is played: models, cabinets, and what is set.
+//! Options for models, cabinets and their settings.
 
 use std::path::PathBuf;
 
@@ -7,62 +7,62 @@ use clap::Args;
 
 use super::amp::ModelChoice;
 
-/// What is played.
+/// Models, cabinets and their settings.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "What is played")]
+#[command(next_help_heading = "Models and cabinets")]
 pub struct Rig {
-    /// A preset (TOML): models, cabinets and settings. What is given besides goes before it.
+    /// Preset (TOML) with models, cabinets and settings; the other options override it.
     #[arg(long, value_name = "FILE")]
     pub preset: Option<PathBuf>,
-    /// The model's file: .nam, .json or .aidax.
+    /// Model: a .nam, .json or .aidax file.
     #[arg(long, value_name = "FILE")]
     pub model: Option<PathBuf>,
-    /// Which of it.
+    /// Size and knobs of the model.
     #[command(flatten)]
     pub choice: ModelChoice,
-    /// A second model, behind the first or beside it.
+    /// Second model, in series with the first or in parallel.
     #[arg(long, value_name = "FILE")]
     pub model2: Option<PathBuf>,
-    /// The second model behind the first one; this is how it is unless a preset says otherwise.
+    /// Play the models in series: the second one after the first [default, unless the preset is parallel].
     #[arg(long, conflicts_with = "parallel")]
     pub series: bool,
-    /// The second model beside the first one: the share of each is amp.mix.
+    /// Play the models in parallel, mixed by amp.mix.
     #[arg(long)]
     pub parallel: bool,
-    /// The cabinet: an impulse response, a WAV file of one or two channels.
+    /// Cabinet: an impulse response in a WAV file with one or two channels.
     #[arg(long, value_name = "FILE")]
     pub cab: Option<PathBuf>,
-    /// A second cabinet, mixed with the first one.
+    /// Second cabinet, mixed with the first one.
     #[arg(long, value_name = "FILE", requires = "cab")]
     pub cab2: Option<PathBuf>,
-    /// Bring the cabinets to the level at which white noise keeps its own.
+    /// Normalise the cabinets so that they do not change the level of white noise.
     #[arg(long)]
     pub cab_normalised: bool,
-    /// Cut off the silence that cabinets begin with.
+    /// Remove the silence at the start of the cabinets.
     #[arg(long)]
     pub cab_without_delay: bool,
-    /// Nothing but models and cabinet: begin with tone, levels, offset filter and limiter off. Two models stand to
-    /// each other as the preset has them.
+    /// Play only models and cabinet: switch off gate, tone, levels, DC filter and limiter, unless set with --set. The routing of
+    /// two models is kept.
     #[arg(long)]
     pub neutral: bool,
-    /// Set a parameter, as gate.on=on or tone.bass_db=3; again for more.
+    /// Set a parameter, e.g. gate.on=on or tone.bass_db=3; can be repeated.
     #[arg(long, value_name = "NAME=VALUE", long_help = parameters())]
     pub set: Vec<String>,
 }
 
 impl Rig {
-    /// Whether anything is asked for.
-    pub fn is_asked_for(&self) -> bool {
+    /// True if a preset, a model or a cabinet is given.
+    pub fn is_given(&self) -> bool {
         self.preset.is_some() || self.model.is_some() || self.cab.is_some()
     }
 }
 
-/// All parameters, from the one list that there is.
+/// Help with the list of all parameters.
 fn parameters() -> String {
     let line = |&parameter: &Parameter| {
         let default = parameter.to_toml(parameter.info().default);
-        format!("  {parameter}: {}; {default} unless set.\n    {}\n", parameter.allowed(), parameter.info().about)
+        format!("  {parameter}: {} [default: {default}]\n    {}\n", parameter.allowed(), parameter.info().about)
     };
     let lines: String = Parameter::ALL.iter().map(line).collect();
-    format!("Set a parameter, as gate.on=on or tone.bass_db=3; again for more:\n{lines}")
+    format!("Set a parameter, e.g. gate.on=on or tone.bass_db=3; can be repeated:\n{lines}")
 }

@@ -1,7 +1,6 @@
-//! `punctual amp`: models of amplifiers.
+//! `punctual amp`: models of guitar amplifiers.
 
 mod bench;
-mod cost;
 mod devices;
 mod info;
 mod play;
@@ -11,6 +10,7 @@ mod serve;
 
 use std::path::Path;
 
+use ::play::RigLoader;
 use amp::{Model, ModelFile, file::Options};
 use anyhow::Context;
 
@@ -27,26 +27,43 @@ pub fn run(what: &cli::Amp) -> anyhow::Result<u8> {
     }
 }
 
-fn read(path: &Path) -> anyhow::Result<ModelFile> {
-    let bytes = sys::file::read(path).with_context(|| format!("cannot read {}", path.display()))?;
-    let file = ModelFile::read(&bytes).with_context(|| path.display().to_string())?;
+/// Prints a note on standard error.
+fn note(text: &str) {
+    say!("note: {text}");
+}
+
+/// A loader that prints its notes on standard error.
+fn loader() -> RigLoader {
+    RigLoader::new(note)
+}
+
+/// An error of the command line if `is_choice` is true, else an error of a file or of the machine.
+fn to_usage<E: std::error::Error + Send + Sync + 'static>(error: E, is_choice: bool) -> anyhow::Error {
+    if is_choice { Usage(error.to_string()).into() } else { error.into() }
+}
+
+fn read_file(path: &Path) -> anyhow::Result<Vec<u8>> {
+    sys::file::read(path).with_context(|| format!("cannot read {}", path.display()))
+}
+
+fn read_model(path: &Path) -> anyhow::Result<ModelFile> {
+    let file = ModelFile::read(&read_file(path)?).with_context(|| path.display().to_string())?;
     for warning in &file.warnings {
-        say!("note: {}: {warning}", path.display());
+        note(&format!("{}: {warning}", path.display()));
     }
     Ok(file)
 }
 
-/// A file's name without its folders.
-fn name_of(path: &Path) -> String {
+/// A file name without its folders.
+fn file_name(path: &Path) -> String {
     path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
 }
 
-/// The model as it was chosen, settled.
+/// The model of a file, with the chosen size and knobs.
 fn model(file: &ModelFile, choice: &cli::ModelChoice) -> anyhow::Result<Model> {
     let options = Options { slim: choice.slim.unwrap_or(1.0), ..Options::default() };
-    let knobs: Vec<f32> = choice.param.iter().map(|&value| value as f32).collect();
-    amp::configure::model(file, options, &knobs).map_err(|error| match error.is_invalid_option() {
-        true => Usage(error.to_string()).into(),
-        false => error.into(),
+    amp::configure::model(file, options, &choice.knobs()).map_err(|error| {
+        let is_choice = error.is_invalid_option();
+        to_usage(error, is_choice)
     })
 }

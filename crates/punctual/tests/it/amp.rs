@@ -1,4 +1,4 @@
-//! `amp`: files through models, through the binary.
+//! `amp`: rendering, information, timing and playing without a card.
 
 use std::{
     fs,
@@ -19,7 +19,7 @@ fn samples(name: &str) -> Vec<f32> {
     bytes.chunks_exact(4).map(|bytes| f32::from_le_bytes(bytes.try_into().unwrap())).collect()
 }
 
-/// A folder with `dry.wav`.
+/// A folder with these samples in `dry.wav`.
 fn with_input(sample_rate: u32, samples: &[f32]) -> Scratch {
     let scratch = Scratch::new();
     let spec = WavSpec { channels: 1, sample_rate, bits_per_sample: 32, sample_format: SampleFormat::Float };
@@ -29,6 +29,7 @@ fn with_input(sample_rate: u32, samples: &[f32]) -> Scratch {
     scratch
 }
 
+/// The samples of `wet.wav`.
 fn output(scratch: &Scratch) -> Vec<f32> {
     let mut reader = WavReader::open(scratch.path().join("wet.wav")).unwrap();
     assert_eq!((reader.spec().bits_per_sample, reader.spec().sample_format), (32, SampleFormat::Float));
@@ -36,7 +37,7 @@ fn output(scratch: &Scratch) -> Vec<f32> {
 }
 
 #[test]
-fn a_rendered_file_is_what_the_model_makes() {
+fn render_matches_the_reference_output_of_models() {
     let cases = [
         ("wn_a1_nano.nam", "wn_a1_nano", "wn_a1_nano", 48_000, ""),
         ("a2_container.nam", "a2_container_slim025", "a2_container_slim025", 48_000, "--slim 0.25"),
@@ -56,14 +57,14 @@ fn a_rendered_file_is_what_the_model_makes() {
 }
 
 #[test]
-fn what_does_not_fit_is_refused_with_the_remedy() {
+fn render_rejects_invalid_options_and_files() {
     let scratch = with_input(44_100, &[0.0; 100]);
     let model = vectors().join("wn_a1_nano.nam");
     let model = model.display();
-    let refused = |arguments: &str, status: i32, told: &str| {
+    let refused = |arguments: &str, status: i32, expected: &str| {
         let run = scratch.run(&format!("amp render dry.wav wet.wav {arguments}"));
         let said = run.expect_status(status).stderr();
-        assert!(said.lines().count() == 1 && said.contains(told), "{said}");
+        assert!(said.lines().count() == 1 && said.contains(expected), "{said}");
         assert!(!scratch.path().join("wet.wav").exists(), "{arguments} wrote something");
     };
     refused("", 64, "add --model, --cab or --preset");
@@ -72,9 +73,9 @@ fn what_does_not_fit_is_refused_with_the_remedy() {
     refused(&format!("--model {model} --cab dry.wav"), 1, "the impulse response is silent");
     refused(&format!("--model {model} --cab no-such.wav"), 1, "cannot read no-such.wav");
     refused(&format!("--model {model} --set gate.threshhold_db=3"), 64, "did you mean \"gate.threshold_db\"");
-    refused(&format!("--model {model} --set gate.on"), 64, "--set takes NAME=VALUE");
-    refused(&format!("--model {model} --set tone.bass_db="), 64, "--set takes NAME=VALUE");
-    refused(&format!("--model {model} --set =3"), 64, "--set takes NAME=VALUE");
+    refused(&format!("--model {model} --set gate.on"), 64, "--set must be NAME=VALUE");
+    refused(&format!("--model {model} --set tone.bass_db="), 64, "--set must be NAME=VALUE");
+    refused(&format!("--model {model} --set =3"), 64, "--set must be NAME=VALUE");
     refused(&format!("--model2 {model}"), 64, "add --model for the first");
     refused(&format!("--model {model} --set tone.bass_db=99"), 64, "must be -15 to 15 dB");
     refused(&format!("--model {model} --param 0.5"), 64, "the model has 0");
@@ -99,7 +100,7 @@ fn what_does_not_fit_is_refused_with_the_remedy() {
 }
 
 #[test]
-fn it_plays_from_standard_input_to_standard_output() {
+fn render_reads_standard_input_and_writes_standard_output() {
     let scratch = with_input(48_000, &noise(640));
     let model = vectors().join("wn_a1_nano.nam");
     scratch.run(&format!("amp render dry.wav wet.wav --model {}", model.display())).expect_status(0);
@@ -110,35 +111,35 @@ fn it_plays_from_standard_input_to_standard_output() {
 }
 
 #[test]
-fn nothing_that_is_read_is_written_over() {
+fn render_never_overwrites_its_inputs() {
     let scratch = with_input(48_000, &noise(64));
     let model = scratch.path().join("nano.nam");
     fs::copy(vectors().join("wn_a1_nano.nam"), &model).unwrap();
     std::os::unix::fs::symlink("dry.wav", scratch.path().join("link.wav")).unwrap();
     let before = fs::read(scratch.path().join("dry.wav")).unwrap();
-    for (output, read) in [("dry.wav", "dry.wav"), ("link.wav", "dry.wav"), ("nano.nam", "nano.nam")] {
+    for (output, input) in [("dry.wav", "dry.wav"), ("link.wav", "dry.wav"), ("nano.nam", "nano.nam")] {
         let run = scratch.run(&format!("amp render dry.wav {output} --neutral --model nano.nam"));
         let said = run.expect_status(64).stderr();
-        assert_eq!(said, format!("punctual: {read} is read, and would be lost: write to another file\n"));
+        assert_eq!(said, format!("punctual: {input} is an input and would be overwritten: write to another file\n"));
     }
     assert_eq!(fs::read(scratch.path().join("dry.wav")).unwrap(), before);
-    // What was there stays until the new one is whole.
+    // An existing file is kept until the new one is complete.
     fs::write(scratch.path().join("wet.wav"), b"old").unwrap();
-    let there = || fs::read_dir(scratch.path()).unwrap().count();
-    let before = there();
+    let count_files = || fs::read_dir(scratch.path()).unwrap().count();
+    let before = count_files();
     let mut full = Command::new("sh");
     full.args(["-c", "trap '' XFSZ; ulimit -f 0; exec \"$0\" amp render dry.wav wet.wav --neutral --model nano.nam"]);
     full.arg(env!("CARGO_BIN_EXE_punctual")).current_dir(scratch.path()).stderr(Stdio::null());
     assert_eq!(full.status().unwrap().code(), Some(1));
-    assert_eq!((fs::read(scratch.path().join("wet.wav")).unwrap(), there()), (b"old".to_vec(), before));
-    // A device takes it as it comes, and stays one.
+    assert_eq!((fs::read(scratch.path().join("wet.wav")).unwrap(), count_files()), (b"old".to_vec(), before));
+    // A device is written to, not replaced.
     scratch.run("amp render dry.wav /dev/null --neutral --model nano.nam").expect_status(0);
     scratch.run("amp render dry.wav /dev/full --neutral --model nano.nam").expect_status(1);
     assert!(!fs::metadata("/dev/null").unwrap().is_file() && !fs::metadata("/dev/full").unwrap().is_file());
 }
 
 #[test]
-fn what_is_left_out_or_cut_short_is_told() {
+fn render_reports_bad_samples_and_truncated_files() {
     let model = vectors().join("wn_a1_nano.nam");
     let scratch = with_input(48_000, &[0.1, 2000.0, -30_000.0, 0.1]);
     let said =
@@ -149,17 +150,17 @@ fn what_is_left_out_or_cut_short_is_told() {
         .run(&format!("amp render dry.wav wet.wav --model {} --set output.gain_db=20", model.display()))
         .expect_status(0)
         .stderr();
-    assert!(said.contains("samples are above full scale: resampling raised what was limited"), "{said}");
+    assert!(said.contains("samples are above full scale: resampling raised the limited output"), "{said}");
     let whole = fs::read(scratch.path().join("dry.wav")).unwrap();
     fs::write(scratch.path().join("dry.wav"), &whole[..whole.len() - 4]).unwrap();
     let run = scratch.run(&format!("amp render dry.wav cut.wav --model {}", model.display()));
     let said = run.expect_status(1).stderr();
     assert!(said.contains("truncated: it has 12 of 16 bytes"), "{said}");
-    // Nobody hears it.
+    // Errors are reported by the exit status even if standard error cannot be written.
     let full = fs::File::options().write(true).open("/dev/full").unwrap();
-    let mut deaf = Command::new(env!("CARGO_BIN_EXE_punctual"));
-    deaf.args(["amp", "render", "dry.wav", "cut.wav", "--bare"]).current_dir(scratch.path()).stderr(full);
-    assert_eq!(deaf.status().unwrap().code(), Some(64));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_punctual"));
+    command.args(["amp", "render", "dry.wav", "cut.wav", "--bare"]).current_dir(scratch.path()).stderr(full);
+    assert_eq!(command.status().unwrap().code(), Some(64));
 }
 
 fn write(path: &Path, sample_rate: u32, channels: &[Vec<f32>]) {
@@ -204,7 +205,7 @@ fn largest_difference(a: &[f32], b: &[f64]) -> f64 {
 }
 
 #[test]
-fn a_cabinet_is_a_convolution_of_the_model_alone() {
+fn a_cabinet_convolves_the_output_of_the_model() {
     let scratch = with_input(48_000, &noise(6000).iter().map(|x| 0.3 * x).collect::<Vec<_>>());
     let decay = |n: usize| 0.2 * (-(n as f32) / 400.0).exp();
     let sides: Vec<Vec<f32>> =
@@ -224,7 +225,7 @@ fn a_cabinet_is_a_convolution_of_the_model_alone() {
     scratch.run(&format!("amp render dry.wav wet.wav --mono --neutral --model {model} --cab cab.wav")).expect_status(0);
     assert!(largest_difference(&output(&scratch), &mean) < 1e-6);
 
-    // The same through a preset in another folder, which names its files from there.
+    // The same with a preset in another folder. Its paths start at that folder.
     let folder = scratch.path().join("presets");
     fs::create_dir(&folder).unwrap();
     fs::copy(vectors().join("wn_a1_nano.nam"), folder.join("nano.nam")).unwrap();
@@ -239,8 +240,8 @@ fn a_cabinet_is_a_convolution_of_the_model_alone() {
 }
 
 #[test]
-fn files_of_other_rates_come_out_at_their_own_and_in_their_place() {
-    // A model that does nothing, and a cabinet that waits: what comes out is what went in, later.
+fn render_keeps_rate_length_and_alignment_of_the_input() {
+    // A model that copies its input.
     let linear = r#"{"version": "0.5.4", "architecture": "Linear", "sample_rate": 48000,
         "config": {"receptive_field": 1, "bias": false}, "weights": [1.0]}"#;
     for (rate, more) in
@@ -263,23 +264,23 @@ fn files_of_other_rates_come_out_at_their_own_and_in_their_place() {
     fs::write(scratch.path().join("other.nam"), linear.replace("48000", "44100")).unwrap();
     let run = scratch.run("amp render dry.wav wet.wav --neutral --model wire.nam --model2 other.nam --parallel");
     assert!(run.expect_status(0).stderr().contains("trained at 44100 Hz: resampled, which adds a delay of 54 samples"));
-    // Said twice is no contradiction.
+    // Two options that ask for the same routing do not contradict each other.
     let twice = "--model2 other.nam --parallel --set amp.routing=parallel";
     scratch.run(&format!("amp render dry.wav wet.wav --neutral --model wire.nam {twice}")).expect_status(0);
     let expected: Vec<f64> = sine(500.0, 48_000, 4800).iter().map(|&x| f64::from(x)).collect();
     let worst = largest_difference(&output(&scratch)[200..4700], &expected[200..4700]);
-    assert!(worst < 1e-3, "both in step: {worst}");
+    assert!(worst < 1e-3, "the models are not aligned: {worst}");
 }
 
 #[test]
-fn a_cabinet_and_a_preset_tell_what_they_are() {
+fn info_describes_a_cabinet_and_a_preset() {
     let scratch = with_input(44_100, &[&[0.0; 50][..], &[0.5, -0.25, 0.125, 0.0, 0.0]].concat());
-    let told: serde_json::Value =
+    let info: serde_json::Value =
         serde_json::from_str(&scratch.run("amp info dry.wav --json").expect_status(0).stdout()).unwrap();
     let numbers =
-        ["channels", "frames", "played_frames", "silence_frames", "bits"].map(|key| told[key].as_u64().unwrap());
+        ["channels", "frames", "played_frames", "silence_frames", "bits"].map(|key| info[key].as_u64().unwrap());
     assert_eq!(numbers, [1, 55, 53, 50, 32]);
-    assert_eq!(told["sample_rate_hz"], 44_100.0);
+    assert_eq!(info["sample_rate_hz"], 44_100.0);
     let page = scratch.run("amp info dry.wav").expect_status(0).stdout();
     assert!(page.contains("impulse response, mono") && page.contains("-6.0 dB"), "{page}");
 
@@ -287,18 +288,18 @@ fn a_cabinet_and_a_preset_tell_what_they_are() {
         .unwrap();
     let run = scratch.run("amp info a.toml");
     let (page, said) = (run.expect_status(1).stdout(), run.stderr());
-    assert!(page.contains("no.nam, which is not there") && page.contains("gate.on = true"), "{page}");
+    assert!(page.contains("no.nam, which does not exist") && page.contains("gate.on = true"), "{page}");
     assert!(said.starts_with("punctual: cannot read no.nam: ") && said.lines().count() == 1, "{said}");
-    let told: serde_json::Value =
+    let info: serde_json::Value =
         serde_json::from_str(&scratch.run("amp info a.toml --json").expect_status(1).stdout()).unwrap();
-    assert_eq!((&told["models"][0]["file"], &told["block_us"]), (&"no.nam".into(), &serde_json::Value::Null));
+    assert_eq!((&info["models"][0]["file"], &info["block_us"]), (&"no.nam".into(), &serde_json::Value::Null));
     fs::write(scratch.path().join("a.toml"), "[gate]\nopen = true").unwrap();
     let said = scratch.run("amp info a.toml").expect_status(1).stderr();
     assert!(said.contains("a.toml: line 2: unknown \"open\" in [gate]; did you mean \"on\"?"), "{said}");
 }
 
 #[test]
-fn a_preset_tells_all_that_it_says_and_what_its_chain_costs() {
+fn info_describes_all_settings_and_the_cost_of_a_preset() {
     let scratch = with_input(48_000, &[0.0, 0.5, -0.25, 0.125]);
     for name in ["a2_container.nam", "guitarml_lstm40_cond.json"] {
         fs::copy(vectors().join(name), scratch.path().join(name)).unwrap();
@@ -308,18 +309,18 @@ fn a_preset_tells_all_that_it_says_and_what_its_chain_costs() {
                   [amp]\nrouting = 'parallel'\n[tone]\non = false\nbass_db = 2.5\n[midi]\n7 = 'output.gain_db'\n";
     fs::write(scratch.path().join("lead.toml"), preset).unwrap();
     let page = scratch.run("amp info lead.toml").expect_status(0).stdout();
-    for told in [
+    for line in [
         "model            a2_container.nam, slim 0.25\n",
         "model            guitarml_lstm40_cond.json, knobs [0.35]\n",
         "cabinet          dry.wav, -3.1 dB, normalised, without delay\n",
         "set              amp.routing = \"parallel\"\n",
-        "midi             controller 7 turns output.gain_db\n",
+        "midi             controller 7 sets output.gain_db\n",
         "sample rate      48000 Hz\n",
         "x real time, the whole chain\n",
     ] {
-        assert!(page.contains(told), "{told} {page}");
+        assert!(page.contains(line), "{line} {page}");
     }
-    let told: serde_json::Value =
+    let info: serde_json::Value =
         serde_json::from_str(&scratch.run("amp info lead.toml --json").expect_status(0).stdout()).unwrap();
     let models = serde_json::json!([
         { "file": "a2_container.nam", "slim": 0.25, "knobs": [] },
@@ -327,32 +328,32 @@ fn a_preset_tells_all_that_it_says_and_what_its_chain_costs() {
     ]);
     let cabinets =
         serde_json::json!([{ "file": "dry.wav", "gain_db": -3.1, "normalised": true, "without_delay": true }]);
-    assert_eq!((&told["models"], &told["cabinets"]), (&models, &cabinets));
-    assert_eq!(told["midi"], serde_json::json!({ "7": "output.gain_db" }));
+    assert_eq!((&info["models"], &info["cabinets"]), (&models, &cabinets));
+    assert_eq!(info["midi"], serde_json::json!({ "7": "output.gain_db" }));
     let set =
-        ["amp.routing", "output.level", "tone.on", "limiter.on", "tone.bass_db"].map(|name| &told["settings"][name]);
+        ["amp.routing", "output.level", "tone.on", "limiter.on", "tone.bass_db"].map(|name| &info["settings"][name]);
     let due: [serde_json::Value; 5] = ["parallel".into(), "loudness".into(), false.into(), true.into(), 2.5.into()];
     assert_eq!(set, due.each_ref());
-    let [us, share, rate_hz] = ["block_us", "block_share", "sample_rate_hz"].map(|key| told[key].as_f64().unwrap());
-    assert!(us > 0.0 && (us * rate_hz / 64e6 / share - 1.0).abs() < 1e-9, "{told}");
+    let [us, share, rate_hz] = ["block_us", "block_share", "sample_rate_hz"].map(|key| info[key].as_f64().unwrap());
+    assert!(us > 0.0 && (us * rate_hz / 64e6 / share - 1.0).abs() < 1e-9, "{info}");
 }
 
 #[test]
-fn a_file_tells_what_it_is_and_what_it_costs() {
+fn info_describes_a_model_and_its_cost() {
     let scratch = Scratch::new();
     let model = vectors().join("wn_a1_standard.nam");
     let run = scratch.run(&format!("amp info {} --json", model.display()));
-    let told: serde_json::Value = serde_json::from_str(&run.expect_status(0).stdout()).unwrap();
-    assert_eq!((&told["format"], &told["architecture"]), (&"Nam".into(), &"WaveNet".into()));
-    assert_eq!((&told["sample_rate_hz"], &told["settles_after_samples"]), (&48_000.0.into(), &4093.into()));
-    assert_eq!(told["input_level_dbu"], 18.5);
-    assert!(told["block_us"].as_f64().is_some_and(|us| us > 0.0));
+    let info: serde_json::Value = serde_json::from_str(&run.expect_status(0).stdout()).unwrap();
+    assert_eq!((&info["format"], &info["architecture"]), (&"Nam".into(), &"WaveNet".into()));
+    assert_eq!((&info["sample_rate_hz"], &info["settles_after_samples"]), (&48_000.0.into(), &4093.into()));
+    assert_eq!(info["input_level_dbu"], 18.5);
+    assert!(info["block_us"].as_f64().is_some_and(|us| us > 0.0));
     let page = scratch.run(&format!("amp info {}", model.display())).expect_status(0).stdout();
     assert!(page.contains("Neural Amp Modeler: WaveNet") && page.contains("real time"), "{page}");
 }
 
 #[test]
-fn models_of_a_folder_are_timed() {
+fn bench_measures_the_models_of_a_folder() {
     let scratch = with_input(48_000, &[0.0; 16]);
     let models = scratch.path().join("models");
     fs::create_dir(&models).unwrap();
@@ -361,11 +362,11 @@ fn models_of_a_folder_are_timed() {
     }
     let run = scratch.run("amp bench models --frames 16 --json");
     run.expect_status(0);
-    let told: serde_json::Value = serde_json::from_str(&run.stdout()).unwrap();
-    let rows = told["models"].as_array().unwrap();
+    let info: serde_json::Value = serde_json::from_str(&run.stdout()).unwrap();
+    let rows = info["models"].as_array().unwrap();
     let names: Vec<&str> = rows.iter().map(|row| row["file"].as_str().unwrap()).collect();
-    assert_eq!((names, &told["frames"]), (vec!["guitarml_lstm20.json", "wn_a1_nano.nam"], &serde_json::json!(16)));
-    assert!(run.stderr().contains("cut_json.bad.nam") && run.stderr().contains("left out"), "{}", run.stderr());
+    assert_eq!((names, &info["frames"]), (vec!["guitarml_lstm20.json", "wn_a1_nano.nam"], &serde_json::json!(16)));
+    assert!(run.stderr().contains("skipped: ") && run.stderr().contains("cut_json.bad.nam"), "{}", run.stderr());
     for row in rows {
         let figure = |name: &str| row[name].as_f64().unwrap();
         assert!(0.0 < figure("best_us") && figure("best_us") <= figure("median_us"), "{row}");
@@ -376,23 +377,23 @@ fn models_of_a_folder_are_timed() {
         assert!((figure("real_time_factor") * figure("share") - 1.0).abs() < 1e-9, "{row}");
     }
     let run = scratch.run("amp bench models/cut_json.bad.nam");
-    assert_eq!(run.expect_status(1).stdout(), "", "no head without a table");
-    // A folder none of whose models can be played.
+    assert_eq!(run.expect_status(1).stdout(), "", "there must be no heading without rows");
+    // A folder without a playable model.
     let bad = scratch.path().join("bad");
     fs::create_dir(&bad).unwrap();
     fs::rename(models.join("cut_json.bad.nam"), bad.join("cut.nam")).unwrap();
     for form in ["", " --json"] {
         let run = scratch.run(&format!("amp bench bad{form}"));
         assert_eq!(run.expect_status(1).stdout(), "");
-        let (said, due) = (run.stderr(), "none of these models can be played: name another folder, or files\n");
-        assert!(said.contains("left out") && said.ends_with(due), "{said}");
+        let (said, due) = (run.stderr(), "none of these models can be played: choose another folder, or name files\n");
+        assert!(said.contains("skipped: ") && said.ends_with(due), "{said}");
     }
     fs::create_dir(scratch.path().join("empty")).unwrap();
     scratch.run("amp bench empty").expect_status(1);
 }
 
 #[test]
-fn a_model_that_is_muted_while_playing_is_told_once_and_at_the_end() {
+fn play_reports_a_muted_model_once_and_in_the_summary() {
     let scratch = Scratch::new();
     let endless = r#"{"version": "0.5.4", "architecture": "Linear", "sample_rate": 48000,
         "config": {"receptive_field": 2, "bias": false}, "weights": [3e38, 3e38]}"#;
@@ -402,14 +403,14 @@ fn a_model_that_is_muted_while_playing_is_told_once_and_at_the_end() {
             "amp play --device clock --frames 512 --priority 0 --duration 2500ms --model endless.nam --set input.gain_db=40 {quiet}"
         ));
         let said = run.expect_status(0).stderr();
-        let told = "endless is muted: it made what is no number; choose another model";
-        assert_eq!(said.matches(told).count(), 1, "{said}");
+        let note = "endless is muted: its output was NaN or infinite; choose another model";
+        assert_eq!(said.matches(note).count(), 1, "{said}");
         assert_eq!(run.stdout().matches("muted    endless: ").count(), 1, "{}", run.stdout());
     }
 }
 
 #[test]
-fn a_negative_number_is_refused_with_the_range() {
+fn negative_numbers_are_rejected_with_the_range() {
     let scratch = Scratch::new();
     for (arguments, range) in [
         ("render dry.wav wet.wav --bare --model a.nam --rate -5", "1..=768000"),

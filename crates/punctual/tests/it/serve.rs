@@ -1,4 +1,4 @@
-//! `amp serve`: the page in a real browser, and what it is asked behind it.
+//! `amp serve`: the page in a real browser, and its HTTP interface.
 
 use std::{
     fs::{self, File},
@@ -19,21 +19,23 @@ use super::{
 };
 
 const JSON: (&str, &str) = ("Content-Type", "application/json");
+/// File for the standard error of the server.
+const STDERR: &str = "stderr";
 
-/// A library that is served, without a sound card.
-struct Served {
+/// A running server of a library, without a sound card.
+struct Server {
     folder: Scratch,
     child: Child,
     port: u16,
 }
 
-impl Served {
-    /// Two models, one of which is none, and a cabinet in a folder.
+impl Server {
+    /// Serves a valid model, an invalid one, and a cabinet in a subfolder.
     fn start() -> Self {
         Self::start_in(Scratch::new())
     }
 
-    /// The same beside what the folder holds.
+    /// Adds the same files to a folder, and serves it.
     fn start_in(folder: Scratch) -> Self {
         let vectors = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../amp/tests/vectors");
         fs::copy(vectors.join("wn_a1_nano.nam"), folder.path().join("nano.nam")).unwrap();
@@ -41,14 +43,14 @@ impl Served {
         fs::create_dir(folder.path().join("cabs")).unwrap();
         let spec = WavSpec { channels: 1, sample_rate: 48_000, bits_per_sample: 16, sample_format: SampleFormat::Int };
         let mut cab = WavWriter::create(folder.path().join("cabs/4x12.wav"), spec).unwrap();
-        (0..400).for_each(|n| cab.write_sample((20_000.0 * (-f64::from(n) / 40.0).exp()) as i16).unwrap());
+        (0..400_i16).for_each(|n| cab.write_sample(20_000 / (1 + n)).unwrap());
         cab.finalize().unwrap();
         let serve = "amp serve . --device clock --port 0 --frames 512 --priority 0";
-        let said = File::create(folder.path().join("said")).unwrap();
-        // As few files as it can do with, whoever asks.
+        let stderr = File::create(folder.path().join(STDERR)).unwrap();
+        // Few file descriptors, so that a leak fails the tests.
         let mut command = Command::new("sh");
         command.args(["-c", "ulimit -S -n 40 && exec \"$0\" \"$@\"", PUNCTUAL]).args(serve.split(' '));
-        let mut child = command.current_dir(folder.path()).stdout(Stdio::piped()).stderr(said).spawn().unwrap();
+        let mut child = command.current_dir(folder.path()).stdout(Stdio::piped()).stderr(stderr).spawn().unwrap();
         let mut url = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut url).unwrap();
         let port = url.trim().strip_prefix("http://127.0.0.1:").and_then(|rest| rest.strip_suffix('/')).unwrap();
@@ -72,36 +74,36 @@ impl Served {
         known.unwrap()["value"].as_f64().unwrap()
     }
 
-    /// What it has said on standard error.
-    fn said(&self) -> String {
-        fs::read_to_string(self.folder.path().join("said")).unwrap()
+    /// The standard error so far.
+    fn stderr(&self) -> String {
+        fs::read_to_string(self.folder.path().join(STDERR)).unwrap()
     }
 
-    /// A connection that has sent this and keeps silent; nothing is waited for longer than 20 s.
-    fn sent(&self, request: &str) -> TcpStream {
+    /// A connection that has sent this. Reading from it fails after 20 s.
+    fn send(&self, request: &str) -> TcpStream {
         let mut connection = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
         connection.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
         connection.write_all(request.as_bytes()).unwrap();
         connection
     }
 
-    /// All that is answered to this, headers included, until the server closes the connection.
-    fn answer(&self, request: &str) -> String {
-        let mut answer = String::new();
-        self.sent(request).read_to_string(&mut answer).expect("it is answered");
-        answer
+    /// The whole response with its headers.
+    fn respond(&self, request: &str) -> String {
+        let mut response = String::new();
+        self.send(request).read_to_string(&mut response).expect("a response");
+        response
     }
 
-    /// The header that every request has.
+    /// The Host header.
     fn host(&self) -> String {
         format!("Host: 127.0.0.1:{}\r\n", self.port)
     }
 
-    /// Ends it as Ctrl-C does.
+    /// Ends the server like Ctrl-C.
     fn end(mut self) {
         signal(&self.child, "INT");
         let mut status = None;
-        wait_until("it ends", || {
+        wait_until("the server ends", || {
             status = self.child.try_wait().unwrap();
             status.is_some()
         });
@@ -109,7 +111,7 @@ impl Served {
     }
 }
 
-impl Drop for Served {
+impl Drop for Server {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -117,36 +119,38 @@ impl Drop for Served {
 }
 
 #[test]
-fn in_a_browser_models_are_chosen_and_knobs_turned() {
-    let served = Served::start();
-    let browser = Browser::open(&format!("http://127.0.0.1:{}/", served.port));
+fn a_browser_chooses_models_and_turns_knobs() {
+    let server = Server::start();
+    let browser = Browser::open(&format!("http://127.0.0.1:{}/", server.port));
     let text = |id: &str| browser.script(&format!("return document.getElementById('{id}').textContent"));
     wait_until("the page is ready", || browser.script("return document.body.dataset.ready") == "true");
-    let before = served.get("/live")["periods"].as_u64().unwrap();
+    let before = server.get("/live")["periods"].as_u64().unwrap();
 
     browser.choose("#model1", "nano.nam");
-    wait_until("the model plays", || text("said") == "nano.nam plays");
-    // Between a choice and its answer the page may show what played before: it must not take that for the choice.
+    wait_until("the model plays", || text("message") == "nano.nam is playing");
+    // The page may be refreshed between a choice and its response, which must not change the chosen file.
     browser.script(
         "const ask = fetch;
          window.fetch = async (path, more) => { if (path === 'choose') await refresh(); return ask(path, more); };",
     );
     browser.choose("#cabinet", "cabs/4x12.wav");
-    wait_until("the cabinet plays", || text("said") == "cabs/4x12.wav plays");
-    let playing = served.get("/state")["playing"].clone();
+    wait_until("the cabinet plays", || text("message") == "cabs/4x12.wav is playing");
+    let playing = server.get("/state")["playing"].clone();
     assert_eq!((&playing["models"][0], &playing["cabinet"]), (&"nano.nam".into(), &"cabs/4x12.wav".into()));
 
-    // What cannot be played is told, and what plays goes on.
+    // An invalid file is reported, and the sound is not changed.
     browser.choose("#model2", "broken.nam");
-    wait_until("what is broken is told", || text("said").as_str().unwrap().contains("broken.nam"));
-    wait_until("the list shows what plays", || browser.script("return document.getElementById('model2').value") == "");
-    assert_eq!(served.get("/state")["playing"]["models"][1], Value::Null);
+    wait_until("the error is shown", || text("message").as_str().unwrap().contains("broken.nam"));
+    wait_until("the list shows the model that plays", || {
+        browser.script("return document.getElementById('model2').value") == ""
+    });
+    assert_eq!(server.get("/state")["playing"]["models"][1], Value::Null);
 
-    // By the pointer, where 180 pixels are all of its 30 dB, and by keys.
-    let is_at = |value: f64| (served.value("tone.bass_db") - value).abs() < 1e-3;
+    // Turns a knob with the pointer, where 180 pixels are the whole range of 30 dB, and with keys.
+    let is_at = |value: f64| (server.value("tone.bass_db") - value).abs() < 1e-3;
     browser.drag_up("label.knob:has([id='tone.bass_db']) svg", 60);
-    wait_until("the knob is dragged up", || is_at(10.0));
-    // An answer that was on its way while the knob was turned does not turn it back.
+    wait_until("the pointer turns the knob", || is_at(10.0));
+    // A response that was delayed while the knob was turned must not turn it back.
     browser.script(
         "const ask = fetch, held = new Promise(go => window.release = go);
          window.fetch = async (path, more) => { const answer = await ask(path, more); if (path === 'state') await held; return answer; };
@@ -154,89 +158,88 @@ fn in_a_browser_models_are_chosen_and_knobs_turned() {
          window.fetch = ask;",
     );
     browser.keys("[id='tone.bass_db']", "\u{e013}\u{e013}");
-    wait_until("two keys turn it by two steps", || is_at(10.2));
+    wait_until("two keys turn the knob by two steps", || is_at(10.2));
     let shown = "release(); return late.then(() => document.getElementById('tone.bass_db').value)";
     assert_eq!(browser.script(shown), "10.2");
     browser.click("[id='gate.on']");
-    wait_until("the gate is on", || served.value("gate.on") == 1.0);
+    wait_until("the gate is on", || server.value("gate.on") == 1.0);
     browser.choose("#amp.routing", "parallel");
-    wait_until("the routing is another", || served.value("amp.routing") == 1.0);
+    wait_until("the routing is parallel", || server.value("amp.routing") == 1.0);
 
     browser.keys("#save input", "my tone");
     browser.click("#save button");
-    wait_until("it is saved", || text("said") == "saved as my tone.toml");
-    let preset = fs::read_to_string(served.folder.path().join("my tone.toml")).unwrap();
+    wait_until("the preset is saved", || text("message") == "saved as my tone.toml");
+    let preset = fs::read_to_string(server.folder.path().join("my tone.toml")).unwrap();
     assert!(
         preset.contains("nano.nam") && preset.contains("4x12.wav") && preset.contains("[gate]\non = true"),
         "{preset}"
     );
 
-    // Another's hand is seen here, also while this page turns something and does not look.
+    // A change by another client is shown, even if this page sets something else before its next poll.
     browser.script(
-        "const ask = fetch, held = new Promise(go => window.look = () => { window.fetch = ask; go(); });
-         window.fetch = async (path, more) => { if (path === 'live') { window.looks = true; await held; } return ask(path, more); };",
+        "const ask = fetch, held = new Promise(go => window.resume = () => { window.fetch = ask; go(); });
+         window.fetch = async (path, more) => { if (path === 'live') { window.isPaused = true; await held; } return ask(path, more); };",
     );
-    wait_until("it does not look", || browser.script("return String(window.looks)") == "true");
-    assert_eq!(served.post("/set", r#"{"name":"tone.treble_db","value":-7.5}"#).0, 200);
+    wait_until("the page stops polling", || browser.script("return String(window.isPaused)") == "true");
+    assert_eq!(server.post("/set", r#"{"name":"tone.treble_db","value":-7.5}"#).0, 200);
     browser.keys("[id='tone.bass_db']", "\u{e013}");
     wait_until("the knob is turned", || is_at(10.3));
-    browser.script("look()");
+    browser.script("resume()");
     let shown = "return document.getElementById('tone.treble_db').closest('.knob').querySelector('.value').textContent";
-    wait_until("it is seen", || browser.script(shown) == "-7.5 dB");
+    wait_until("the change is shown", || browser.script(shown) == "-7.5 dB");
 
-    assert!(served.get("/live")["periods"].as_u64().unwrap() > before, "it has played on");
-    let complaints: Vec<_> =
-        browser.complaints().into_iter().filter(|told| !told.contains("400 (Bad Request)")).collect();
-    assert!(complaints.is_empty(), "{complaints:?}");
+    assert!(server.get("/live")["periods"].as_u64().unwrap() > before, "must play on");
+    let errors: Vec<_> = browser.complaints().into_iter().filter(|error| !error.contains("400 (Bad Request)")).collect();
+    assert!(errors.is_empty(), "{errors:?}");
     drop(browser);
-    served.end();
+    server.end();
 }
 
 #[test]
-fn only_this_page_is_answered_and_only_the_library_is_read() {
-    let served = Served::start();
+fn rejects_foreign_requests_and_files_outside_the_library() {
+    let server = Server::start();
     let set = r#"{"name":"gate.on","value":1}"#;
-    let ours = format!("127.0.0.1:{}", served.port);
+    let own_host = format!("127.0.0.1:{}", server.port);
     let refused = [
-        (403, http(served.port, "GET", "/state", &[("Host", "elsewhere.example")], "")),
-        (403, http(served.port, "GET", "/", &[("Host", "elsewhere.example")], "")),
-        (403, http(served.port, "GET", "/page.js", &[("Host", "elsewhere.example")], "")),
-        (403, http(served.port, "GET", "/", &[("Host", &ours), ("Host", "elsewhere.example")], "")),
-        (403, http(served.port, "POST", "/set", &[JSON, ("Origin", "http://elsewhere.example")], set)),
-        (403, http(served.port, "POST", "/set", &[JSON, ("Origin", "null")], set)),
-        (415, http(served.port, "POST", "/set", &[("Content-Type", "text/plain")], set)),
-        (404, http(served.port, "GET", "/../etc/passwd", &[], "")),
-        (404, http(served.port, "DELETE", "/states", &[], "")),
-        (405, http(served.port, "DELETE", "/state", &[], "")),
-        (400, served.post("/set", "{")),
-        (400, served.post("/set", r#"{"name":"gate.on","value":7}"#)),
-        (400, served.post("/set", r#"{"name":"gate.in","value":1}"#)),
-        (400, served.post("/choose", r#"{"what":"model1","file":"../nano.nam"}"#)),
-        (400, served.post("/choose", r#"{"what":"cabinet","file":"nano.nam"}"#)),
-        (400, served.post("/choose", r#"{"what":"model1"}"#)),
-        (400, served.post("/save", r#"{"name":"../x"}"#)),
-        (413, served.post("/set", &"x".repeat(100_000))),
+        (403, http(server.port, "GET", "/state", &[("Host", "elsewhere.example")], "")),
+        (403, http(server.port, "GET", "/", &[("Host", "elsewhere.example")], "")),
+        (403, http(server.port, "GET", "/page.js", &[("Host", "elsewhere.example")], "")),
+        (403, http(server.port, "GET", "/", &[("Host", &own_host), ("Host", "elsewhere.example")], "")),
+        (403, http(server.port, "POST", "/set", &[JSON, ("Origin", "http://elsewhere.example")], set)),
+        (403, http(server.port, "POST", "/set", &[JSON, ("Origin", "null")], set)),
+        (415, http(server.port, "POST", "/set", &[("Content-Type", "text/plain")], set)),
+        (404, http(server.port, "GET", "/../etc/passwd", &[], "")),
+        (404, http(server.port, "DELETE", "/states", &[], "")),
+        (405, http(server.port, "DELETE", "/state", &[], "")),
+        (400, server.post("/set", "{")),
+        (400, server.post("/set", r#"{"name":"gate.on","value":7}"#)),
+        (400, server.post("/set", r#"{"name":"gate.in","value":1}"#)),
+        (400, server.post("/choose", r#"{"what":"model1","file":"../nano.nam"}"#)),
+        (400, server.post("/choose", r#"{"what":"cabinet","file":"nano.nam"}"#)),
+        (400, server.post("/choose", r#"{"what":"model1"}"#)),
+        (400, server.post("/save", r#"{"name":"../x"}"#)),
+        (413, server.post("/set", &"x".repeat(100_000))),
     ];
     for (expected, (status, body)) in refused {
         assert_eq!(status, expected, "{body}");
         assert!(serde_json::from_str::<Value>(&body).unwrap()["error"].is_string(), "{body}");
     }
-    assert_eq!(served.value("gate.on"), 0.0);
-    // A preset of that name that somebody else wrote is not lost.
-    fs::write(served.folder.path().join("theirs.toml"), "[gate]\non = true\n").unwrap();
-    assert!(served.post("/save", r#"{"name":"theirs"}"#).1.contains("already"));
-    assert_eq!(served.post("/choose", r#"{"what":"preset","file":"theirs.toml"}"#).0, 200);
-    assert_eq!(served.value("gate.on"), 1.0);
-    served.end();
+    assert_eq!(server.value("gate.on"), 0.0);
+    // A preset that the page did not write or choose is not overwritten.
+    fs::write(server.folder.path().join("theirs.toml"), "[gate]\non = true\n").unwrap();
+    assert!(server.post("/save", r#"{"name":"theirs"}"#).1.contains("already"));
+    assert_eq!(server.post("/choose", r#"{"what":"preset","file":"theirs.toml"}"#).0, 200);
+    assert_eq!(server.value("gate.on"), 1.0);
+    server.end();
 }
 
 #[test]
-fn who_stalls_keeps_nobody_else_waiting() {
-    let served = Served::start();
-    let host = served.host();
+fn stalled_clients_do_not_block_others() {
+    let server = Server::start();
+    let host = server.host();
     let json = "Content-Type: application/json\r\n";
-    // One byte of the body, so that what is answered is answered for its headers.
-    let post = |headers: &str| served.sent(&format!("POST /set HTTP/1.1\r\n{host}{headers}\r\n{{"));
+    // Sends only one byte of the body, so that a response is one to the headers.
+    let post = |headers: &str| server.send(&format!("POST /set HTTP/1.1\r\n{host}{headers}\r\n{{"));
     let refused = [
         ("413", format!("{json}Content-Length: 3000\r\n")),
         ("403", format!("{json}Content-Length: 3000\r\nOrigin: http://elsewhere.example\r\n")),
@@ -247,68 +250,68 @@ fn who_stalls_keeps_nobody_else_waiting() {
     let mut stalled = Vec::new();
     for (status, headers) in refused.iter().cycle().take(15) {
         let mut connection = post(headers);
-        let mut answer = [0; 12];
-        connection.read_exact(&mut answer).expect("it is answered before its body has come");
-        assert_eq!(std::str::from_utf8(&answer).unwrap(), format!("HTTP/1.1 {status}"));
+        let mut start = [0; 12];
+        connection.read_exact(&mut start).expect("a response before the body");
+        assert_eq!(std::str::from_utf8(&start).unwrap(), format!("HTTP/1.1 {status}"));
         stalled.push(connection);
     }
-    // Short bodies that do not come either, and somebody who asks more than he ever reads.
+    // Short bodies that never arrive, and a client that sends many requests and reads nothing.
     stalled.extend((0..5).map(|_| post(&format!("{json}Content-Length: 30\r\n"))));
-    stalled.push(served.sent(&format!("GET /state HTTP/1.1\r\n{host}\r\n").repeat(2000)));
+    stalled.push(server.send(&format!("GET /state HTTP/1.1\r\n{host}\r\n").repeat(2000)));
 
-    // Far more than there are threads, at every place where one can stall.
+    // Far more clients than threads, stalled at every stage of a request.
     let begun = ["", "GET /live HT", "GET /live HTTP/1.1\r\nHost: ", "POST /set HTTP/1.1\r\nContent-Length: 9\r\n"];
-    stalled.extend(begun.iter().cycle().take(240).map(|begun| served.sent(begun)));
+    stalled.extend(begun.iter().cycle().take(240).map(|begun| server.send(begun)));
 
-    let answer = served.answer(&format!("GET /live HTTP/1.1\r\n{host}\r\n"));
-    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
-    assert_eq!(served.value("gate.on"), 0.0);
-    // With those of them still there that were not dropped for others.
-    served.end();
+    let response = server.respond(&format!("GET /live HTTP/1.1\r\n{host}\r\n"));
+    assert!(response.starts_with("HTTP/1.1 200"), "{response}");
+    assert_eq!(server.value("gate.on"), 0.0);
+    // The server ends even though some stalled connections are still open.
+    server.end();
     drop(stalled);
 }
 
 #[test]
-fn who_stalls_is_dropped_even_when_nobody_else_asks() {
-    let served = Served::start();
-    let (mut silent, mut slow) = (served.sent(""), served.sent("GET /live HTTP/1.1\r\n"));
+fn stalled_clients_are_dropped_after_the_time_limit() {
+    let server = Server::start();
+    let (mut silent, mut slow) = (server.send(""), server.send("GET /live HTTP/1.1\r\n"));
     let started = Instant::now();
-    // However often something comes.
+    // Data that arrives slowly does not extend the time limit.
     while started.elapsed() < Duration::from_secs(6) {
         slow.write_all(b"X: y\r\n").unwrap();
         thread::sleep(Duration::from_millis(200));
     }
     for stalled in [&mut silent, &mut slow] {
-        let mut answer = String::new();
-        stalled.read_to_string(&mut answer).expect("it is dropped");
-        assert!(answer.starts_with("HTTP/1.1 408"), "{answer}");
+        let mut response = String::new();
+        stalled.read_to_string(&mut response).expect("the end of the connection");
+        assert!(response.starts_with("HTTP/1.1 408"), "{response}");
     }
-    served.end();
+    server.end();
 }
 
 #[test]
-fn who_asks_at_once_is_answered_at_once() {
-    let served = Served::start();
-    let live = format!("GET /live HTTP/1.1\r\n{}\r\n", served.host());
+fn simultaneous_requests_are_server_together() {
+    let server = Server::start();
+    let live = format!("GET /live HTTP/1.1\r\n{}\r\n", server.host());
     for _ in 0..5 {
-        let mut all: Vec<_> = (0..16).map(|_| served.sent(&live)).collect();
-        for asked in &mut all {
-            let mut answer = [0; 12];
-            asked.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
-            asked.read_exact(&mut answer).expect("all are answered while all are kept open");
-            assert_eq!(&answer, b"HTTP/1.1 200");
+        let mut all: Vec<_> = (0..16).map(|_| server.send(&live)).collect();
+        for connection in &mut all {
+            let mut start = [0; 12];
+            connection.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
+            connection.read_exact(&mut start).expect("a response while the other connections are open");
+            assert_eq!(&start, b"HTTP/1.1 200");
         }
     }
-    served.end();
+    server.end();
 }
 
 #[test]
-fn methods_are_told_apart() {
-    let served = Served::start();
+fn checks_the_method_of_requests() {
+    let server = Server::start();
     let ask = |method: &str, path: &str| {
-        let answer = served.answer(&format!("{method} {path} HTTP/1.1\r\n{}\r\n", served.host()));
+        let response = server.respond(&format!("{method} {path} HTTP/1.1\r\n{}\r\n", server.host()));
         let (head, body) =
-            answer.split_once("\r\n\r\n").map(|(head, body)| (head.to_owned(), body.to_owned())).unwrap();
+            response.split_once("\r\n\r\n").map(|(head, body)| (head.to_owned(), body.to_owned())).unwrap();
         (head, body)
     };
     for path in ["/", "/page.css"] {
@@ -323,40 +326,40 @@ fn methods_are_told_apart() {
         assert!(head.starts_with("HTTP/1.1 405") && head.contains(&format!("\r\nAllow: {right}")), "{head}");
         assert_eq!(body.is_empty(), method == "HEAD", "{body}");
     }
-    served.end();
+    server.end();
 }
 
 #[test]
-fn what_other_clients_send_is_understood() {
-    let served = Served::start();
-    let typed = |kind| http(served.port, "POST", "/set", &[("Content-Type", kind)], r#"{"name":"gate.on","value":1}"#);
+fn accepts_content_type_parameters_expect_and_queries() {
+    let server = Server::start();
+    let typed = |kind| http(server.port, "POST", "/set", &[("Content-Type", kind)], r#"{"name":"gate.on","value":1}"#);
     assert_eq!(typed("application/json; charset=utf-8").0, 200);
     assert_eq!(typed("Application/JSON;charset=utf-8").0, 200);
     assert_eq!(typed("text/plain; application/json").0, 415);
     assert_eq!(typed("application/jsonp").0, 415);
-    // curl asks first for what is longer than 1 MiB, others also for what is short.
+    // curl sends "Expect: 100-continue" for bodies over 1 MiB, other clients also for short ones.
     let post =
-        format!("POST /set HTTP/1.1\r\n{}Content-Type: application/json\r\nExpect: 100-continue\r\n", served.host());
-    let mut asks = served.sent(&format!("{post}Content-Length: 28\r\n\r\n"));
-    let mut called = [0; 25];
-    asks.read_exact(&mut called).unwrap();
-    assert_eq!(&called, b"HTTP/1.1 100 Continue\r\n\r\n");
-    asks.write_all(br#"{"name":"gate.on","value":0}"#).unwrap();
-    let mut answer = String::new();
-    asks.read_to_string(&mut answer).unwrap();
-    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
-    let answer = served.answer(&format!("{post}Content-Length: 3000000\r\n\r\n"));
-    assert!(answer.starts_with("HTTP/1.1 413") && answer.contains("Connection: close"), "{answer}");
+        format!("POST /set HTTP/1.1\r\n{}Content-Type: application/json\r\nExpect: 100-continue\r\n", server.host());
+    let mut connection = server.send(&format!("{post}Content-Length: 28\r\n\r\n"));
+    let mut interim = [0; 25];
+    connection.read_exact(&mut interim).unwrap();
+    assert_eq!(&interim, b"HTTP/1.1 100 Continue\r\n\r\n");
+    connection.write_all(br#"{"name":"gate.on","value":0}"#).unwrap();
+    let mut response = String::new();
+    connection.read_to_string(&mut response).unwrap();
+    assert!(response.starts_with("HTTP/1.1 200"), "{response}");
+    let response = server.respond(&format!("{post}Content-Length: 3000000\r\n\r\n"));
+    assert!(response.starts_with("HTTP/1.1 413") && response.contains("Connection: close"), "{response}");
     for page in ["/?x=1", "/page.js?v=2"] {
-        let (status, body) = http(served.port, "GET", page, &[], "");
-        assert_eq!((status, body), http(served.port, "GET", page.split('?').next().unwrap(), &[], ""));
+        let (status, body) = http(server.port, "GET", page, &[], "");
+        assert_eq!((status, body), http(server.port, "GET", page.split('?').next().unwrap(), &[], ""));
         assert_eq!(status, 200);
     }
-    served.end();
+    server.end();
 }
 
 #[test]
-fn a_preset_that_cannot_be_played_is_left_out_and_told() {
+fn skips_and_reports_presets_that_cannot_be_played() {
     let folder = Scratch::new();
     let preset = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
     preset("a.toml", "[gate]\nonn = true\n");
@@ -364,62 +367,62 @@ fn a_preset_that_cannot_be_played_is_left_out_and_told() {
     preset("c.toml", "[[model]]\nfile = 'pipe.nam'\n");
     preset("d.toml", "[gate]\non = true\n");
     assert!(Command::new("mkfifo").arg(folder.path().join("pipe.nam")).status().unwrap().success());
-    let served = Served::start_in(folder);
-    assert_eq!(served.get("/state")["playing"]["preset"], "d.toml");
-    assert_eq!(served.value("gate.on"), 1.0);
-    let said = served.said();
+    let server = Server::start_in(folder);
+    assert_eq!(server.get("/state")["playing"]["preset"], "d.toml");
+    assert_eq!(server.value("gate.on"), 1.0);
+    let stderr = server.stderr();
     for (name, why) in [("a.toml", "onn"), ("b.toml", "none.nam"), ("c.toml", "pipe.nam is not a regular file")] {
-        let line = said.lines().find(|line| line.contains(&format!("{name} is left out")));
-        assert!(line.is_some_and(|line| line.contains(why)), "{said}");
+        let line = stderr.lines().find(|line| line.contains(&format!("skipped {name}: ")));
+        assert!(line.is_some_and(|line| line.contains(why)), "{stderr}");
     }
-    // What is chosen is not left out in silence either.
-    let (status, body) = served.post("/choose", r#"{"what":"preset","file":"c.toml"}"#);
+    // Choosing such a preset is an error.
+    let (status, body) = server.post("/choose", r#"{"what":"preset","file":"c.toml"}"#);
     assert!(status == 400 && body.contains("pipe.nam is not a regular file"), "{body}");
-    let run = served.folder.run("amp serve . --device clock --port 0 --preset a");
+    let run = server.folder.run("amp serve . --device clock --port 0 --preset a");
     run.expect_status(1);
     assert!(run.stderr().contains("a.toml: line 2"), "{}", run.stderr());
-    served.end();
+    server.end();
 }
 
 #[test]
-fn a_page_that_stays_open_over_a_restart_sees_another_version() {
-    let version = |served: &Served| served.get("/state")["version"].as_u64().unwrap();
-    let served = Served::start();
-    let first = version(&served);
+fn versions_differ_after_a_restart() {
+    let version = |server: &Server| server.get("/state")["version"].as_u64().unwrap();
+    let server = Server::start();
+    let first = version(&server);
     for value in 0..3 {
-        assert_eq!(served.post("/set", &format!(r#"{{"name":"tone.bass_db","value":{value}}}"#)).0, 200);
+        assert_eq!(server.post("/set", &format!(r#"{{"name":"tone.bass_db","value":{value}}}"#)).0, 200);
     }
-    let last = version(&served);
+    let last = version(&server);
     assert_eq!(last, first + 3);
-    served.end();
-    let served = Served::start();
-    let again = version(&served);
+    server.end();
+    let server = Server::start();
+    let again = version(&server);
     assert!(!(first..=last).contains(&again), "{again} {last}");
-    assert!(again < 1 << 53, "a number of JavaScript has room for it");
-    served.end();
+    assert!(again < 1 << 53, "must fit into a JavaScript number");
+    server.end();
 }
 
 #[test]
-fn a_folder_that_has_gone_is_told_once() {
-    let served = Served::start();
-    fs::remove_dir_all(served.folder.path()).unwrap();
-    let (status, body) = served.post("/save", r#"{"name":"zz"}"#);
+fn reports_a_removed_folder_once() {
+    let server = Server::start();
+    fs::remove_dir_all(server.folder.path()).unwrap();
+    let (status, body) = server.post("/save", r#"{"name":"zz"}"#);
     assert_eq!(status, 400);
     assert_eq!((body.matches("cannot write").count(), body.matches("zz.toml").count()), (1, 1), "{body}");
-    served.end();
+    server.end();
 }
 
 #[test]
-fn what_stands_in_the_way_is_told() {
-    let served = Served::start();
-    let run = served.folder.run(&format!("amp serve . --device clock --port {}", served.port));
+fn rejects_a_used_port_a_missing_folder_and_an_unknown_preset() {
+    let server = Server::start();
+    let run = server.folder.run(&format!("amp serve . --device clock --port {}", server.port));
     run.expect_status(1);
-    assert!(run.stderr().contains(&format!("cannot serve at port {}", served.port)) && run.stderr().contains("--port"));
-    let run = served.folder.run("amp serve nowhere --device clock --port 0");
+    assert!(run.stderr().contains(&format!("cannot serve at port {}", server.port)) && run.stderr().contains("--port"));
+    let run = server.folder.run("amp serve nowhere --device clock --port 0");
     run.expect_status(1);
-    assert!(run.stderr().contains("cannot look into nowhere"), "{}", run.stderr());
-    let run = served.folder.run("amp serve . --device clock --port 0 --preset lead");
+    assert!(run.stderr().contains("cannot read the folder nowhere"), "{}", run.stderr());
+    let run = server.folder.run("amp serve . --device clock --port 0 --preset lead");
     run.expect_status(64);
     assert!(run.stderr().contains("there is no preset lead"), "{}", run.stderr());
-    served.end();
+    server.end();
 }

@@ -6,67 +6,65 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use ::play::{
+    block_cost::{BlockCost, block_us},
+    library::is_model_file,
+};
 use amp::file::Options;
 use anyhow::{Context, bail};
 
-use super::{
-    cost::{Cost, budget_us},
-    name_of,
-};
+use super::{file_name, note, read_model};
 use crate::{cli::AmpBench, output};
 
-/// What a folder's models are called.
-const EXTENSIONS: [&str; 3] = ["nam", "json", "aidax"];
-
-/// One model's cost.
+/// The cost of one model.
 struct Row {
     name: String,
     sample_rate_hz: f64,
-    /// What it is played with.
+    /// Name of the instruction set that plays it.
     instructions: &'static str,
-    cost: Cost,
+    cost: BlockCost,
 }
 
 pub fn run(options: &AmpBench) -> anyhow::Result<u8> {
     let frames = options.frames as usize;
     let files = files(&options.files)?;
-    let width = files.iter().map(|(path, _)| name_of(path).chars().count()).max().unwrap_or_default();
+    let width = files.iter().map(|(path, _)| file_name(path).chars().count()).max().unwrap_or_default();
     let mut rows = Vec::new();
-    for (path, is_asked_for) in &files {
-        match measured(path, frames) {
+    for (path, is_named) in &files {
+        match measure(path, frames) {
             Ok(row) => {
                 if !options.json {
                     print(&row, frames, width, rows.is_empty())?;
                 }
                 rows.push(row);
             }
-            Err(error) if *is_asked_for => return Err(error),
-            Err(error) => say!("note: {error:#}; left out"),
+            Err(error) if *is_named => return Err(error),
+            Err(error) => note(&format!("skipped: {error:#}")),
         }
     }
     if rows.is_empty() {
-        bail!("none of these models can be played: name another folder, or files");
+        bail!("none of these models can be played: choose another folder, or name files");
     }
     if options.json {
-        let models: Vec<_> = rows.iter().map(|row| row.as_json(frames)).collect();
+        let models: Vec<_> = rows.iter().map(|row| row.to_json(frames)).collect();
         let json = serde_json::json!({ "frames": frames, "models": models });
         output::stdout(|out| writeln!(out, "{json:#}"))?;
     }
     Ok(0)
 }
 
-/// Prints a row as soon as it is measured, the first one below the table's head.
+/// Prints a row as soon as it is measured, with the heading before the first one.
 fn print(row: &Row, frames: usize, width: usize, is_first: bool) -> anyhow::Result<()> {
     output::stdout(|out| {
         if is_first {
-            head(out, frames, width)?;
+            print_heading(out, frames, width)?;
         }
-        writeln!(out, "{}", row.in_words(frames, width))
+        writeln!(out, "{}", row.format(frames, width))
     })
 }
 
-fn head(out: &mut dyn Write, frames: usize, width: usize) -> io::Result<()> {
-    writeln!(out, "{frames} frames a block; us a block, shares of a block's time")?;
+fn print_heading(out: &mut dyn Write, frames: usize, width: usize) -> io::Result<()> {
+    writeln!(out, "blocks of {frames} frames; times in us a block, shares of the duration of a block")?;
     let (best, median, share) = ("best us", "median", "share");
     writeln!(
         out,
@@ -75,54 +73,56 @@ fn head(out: &mut dyn Write, frames: usize, width: usize) -> io::Result<()> {
     )
 }
 
-/// The files to measure, and whether each was named itself.
-fn files(given: &[PathBuf]) -> anyhow::Result<Vec<(PathBuf, bool)>> {
+/// The files to measure; true if the file was named itself, false if its folder was.
+fn files(paths: &[PathBuf]) -> anyhow::Result<Vec<(PathBuf, bool)>> {
     let mut files = Vec::new();
-    for path in given {
-        if !path.is_dir() {
+    for path in paths {
+        if path.is_dir() {
+            files.extend(models_of(path)?.into_iter().map(|path| (path, false)));
+        } else {
             files.push((path.clone(), true));
-            continue;
         }
-        let what = || format!("cannot read {}", path.display());
-        let entries: Result<Vec<PathBuf>, _> =
-            fs::read_dir(path).with_context(what)?.map(|entry| entry.map(|entry| entry.path())).collect();
-        let is_model = |path: &PathBuf| {
-            path.extension().is_some_and(|it| EXTENSIONS.iter().any(|extension| it.eq_ignore_ascii_case(extension)))
-        };
-        let mut models: Vec<PathBuf> = entries.with_context(what)?.into_iter().filter(is_model).collect();
-        if models.is_empty() {
-            bail!("{} holds no models (.nam, .json, .aidax): name another folder, or files", path.display());
-        }
-        models.sort();
-        files.extend(models.into_iter().map(|path| (path, false)));
     }
     Ok(files)
 }
 
-fn measured(path: &Path, frames: usize) -> anyhow::Result<Row> {
-    let file = super::read(path)?;
+/// The models of a folder, in the order of their names.
+fn models_of(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let entries = fs::read_dir(folder).and_then(|entries| entries.collect::<io::Result<Vec<_>>>());
+    let entries = entries.with_context(|| format!("cannot read {}", folder.display()))?;
+    let mut models: Vec<PathBuf> = entries.into_iter().map(|entry| entry.path()).collect();
+    models.retain(|path| is_model_file(path));
+    if models.is_empty() {
+        bail!("{} has no models (.nam, .json, .aidax): choose another folder, or name files", folder.display());
+    }
+    models.sort();
+    Ok(models)
+}
+
+fn measure(path: &Path, frames: usize) -> anyhow::Result<Row> {
+    let file = read_model(path)?;
     let mut model = file.model(Options::default()).with_context(|| path.display().to_string())?;
-    let cost = Cost::of(frames, |input, output| model.process(input, output));
+    let cost = BlockCost::measure(frames, |input, output| model.process(input, output));
     let instructions = model.instructions().name();
-    Ok(Row { name: name_of(path), sample_rate_hz: file.sample_rate, instructions, cost })
+    Ok(Row { name: file_name(path), sample_rate_hz: file.sample_rate, instructions, cost })
 }
 
 impl Row {
-    fn in_words(&self, frames: usize, width: usize) -> String {
-        let budget_us = budget_us(frames, self.sample_rate_hz);
+    fn format(&self, frames: usize, width: usize) -> String {
+        let block_us = block_us(frames, self.sample_rate_hz);
         let Self { name, instructions, cost, .. } = self;
         let (best, median, p99) = (cost.best_us(), cost.median_us(), cost.p99_us());
-        let share = |us: f64| format!("{:.2} %", us / budget_us * 100.0);
+        let share = |us: f64| format!("{:.2} %", us / block_us * 100.0);
         format!(
             "{name:<width$}  {best:>9.2}  {median:>9.2}  {p99:>9.2}  {:>7}  {:>7}  {:>9}  {instructions}",
             share(median),
             share(p99),
-            format!("{:.0}x", budget_us / median)
+            format!("{:.0}x", block_us / median)
         )
     }
 
-    fn as_json(&self, frames: usize) -> serde_json::Value {
-        let budget_us = budget_us(frames, self.sample_rate_hz);
+    fn to_json(&self, frames: usize) -> serde_json::Value {
+        let block_us = block_us(frames, self.sample_rate_hz);
         let Self { name, sample_rate_hz, instructions, cost } = self;
         serde_json::json!({
             "file": name,
@@ -131,9 +131,9 @@ impl Row {
             "best_us": cost.best_us(),
             "median_us": cost.median_us(),
             "p99_us": cost.p99_us(),
-            "share": cost.median_us() / budget_us,
-            "share_p99": cost.p99_us() / budget_us,
-            "real_time_factor": budget_us / cost.median_us(),
+            "share": cost.median_us() / block_us,
+            "share_p99": cost.p99_us() / block_us,
+            "real_time_factor": block_us / cost.median_us(),
         })
     }
 }

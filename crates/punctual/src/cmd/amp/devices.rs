@@ -14,26 +14,27 @@ use crate::{cli::AmpDevices, output};
 pub fn run(options: &AmpDevices) -> anyhow::Result<u8> {
     let root = Root::system();
     let cards = sound::cards(&root);
-    let jack = jack::ways();
+    let jack = jack::endpoints();
     if cards.is_empty() && jack.is_empty() && !options.json {
         return Err(sound::SoundError::NoCard.into());
     }
-    let ways: Vec<Way> = cards.iter().flat_map(|card| ways(&root, card)).collect();
+    let endpoints: Vec<Endpoint> = cards.iter().flat_map(|card| endpoints(&root, card)).collect();
     output::stdout(|out| match options.json {
         true => {
-            let all = ways.iter().map(Way::as_json).chain(jack.iter().map(jack::Way::as_json));
+            let all = endpoints.iter().map(Endpoint::to_json).chain(jack.iter().map(jack::Endpoint::to_json));
             writeln!(out, "{:#}", serde_json::Value::from_iter(all))
         }
         false => {
-            let mut all = ways.iter().flat_map(Way::in_words).chain(jack.iter().flat_map(jack::Way::in_words));
-            all.try_for_each(|line| writeln!(out, "{line}"))
+            let mut lines =
+                endpoints.iter().flat_map(Endpoint::lines).chain(jack.iter().flat_map(jack::Endpoint::lines));
+            lines.try_for_each(|line| writeln!(out, "{line}"))
         }
     })?;
     Ok(0)
 }
 
-/// A direction of a card's device.
-struct Way<'a> {
+/// A device of a card in one direction.
+struct Endpoint<'a> {
     card: &'a Card,
     node: Node,
     name: &'a str,
@@ -41,29 +42,29 @@ struct Way<'a> {
     holder: Option<Holder>,
 }
 
-fn ways<'a>(root: &Root, card: &'a Card) -> Vec<Way<'a>> {
-    let way = |device: &'a sound::Device, direction| {
+fn endpoints<'a>(root: &Root, card: &'a Card) -> Vec<Endpoint<'a>> {
+    let endpoint = |device: &'a sound::Device, direction| {
         let node = Node { card: card.number, device: device.number, direction };
         let holder = sound::holder(root, card.number, device.number, direction == Direction::Playback);
-        Way { card, node, name: &device.name, offer: pcm::offer(node), holder }
+        Endpoint { card, node, name: &device.name, offer: pcm::offer(node), holder }
     };
     let both = |device: &'a sound::Device| {
-        let plays = device.plays.then(|| way(device, Direction::Playback));
-        plays.into_iter().chain(device.captures.then(|| way(device, Direction::Capture)))
+        let plays = device.plays.then(|| endpoint(device, Direction::Playback));
+        plays.into_iter().chain(device.captures.then(|| endpoint(device, Direction::Capture)))
     };
     card.devices.iter().flat_map(both).collect()
 }
 
-impl Way<'_> {
+impl Endpoint<'_> {
     fn hw(&self) -> String {
         format!("hw:{},{}", self.card.id, self.node.device)
     }
 
-    fn in_words(&self) -> Vec<String> {
+    fn lines(&self) -> Vec<String> {
         let mut lines = vec![format!("{:<8} {}: {}, {}", self.node.direction, self.hw(), self.card.name, self.name)];
         match &self.offer {
             Err(PcmError::Busy(_)) if let Some(Holder { process, program }) = &self.holder => {
-                lines.push(format!("         held by {program} (process {process})"));
+                lines.push(format!("         in use by {program} (process {process})"));
             }
             Err(error) => lines.push(format!("         {error}")),
             Ok(offer) => {
@@ -82,14 +83,14 @@ impl Way<'_> {
                     periods.end(),
                     buffers.start(),
                     buffers.end(),
-                    if offer.can_map { "" } else { "; its buffer cannot be mapped, so it cannot be played on" },
+                    if offer.can_map { "" } else { "; cannot be used, because its buffer cannot be mapped" },
                 ));
             }
         }
         lines
     }
 
-    fn as_json(&self) -> serde_json::Value {
+    fn to_json(&self) -> serde_json::Value {
         let offer = self.offer.as_ref().ok();
         let range = |range: &std::ops::RangeInclusive<u32>| [*range.start(), *range.end()];
         json!({

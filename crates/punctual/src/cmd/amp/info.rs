@@ -3,56 +3,75 @@
 mod cabinet;
 mod preset;
 
+use ::play::block_cost::{BlockCost, block_us};
 use amp::{Model, ModelFile, file::Format};
 
-use super::cost::{Cost, budget_us};
 use crate::{cli::AmpInfo, exit::Usage, output};
 
-/// Frames of the block whose time is told.
+/// Frames of the block whose cost is measured.
 const BLOCK: usize = 64;
 
-/// What is told of a file: as lines, and as JSON.
-struct Told {
+/// The description of a file.
+struct Description {
+    /// Label and text.
     lines: Vec<(&'static str, String)>,
     json: serde_json::Value,
-    /// Why it cannot be played.
-    fault: Option<anyhow::Error>,
+    /// Why the file cannot be played.
+    error: Option<anyhow::Error>,
 }
 
 pub fn run(options: &AmpInfo) -> anyhow::Result<u8> {
     let is = |extension: &str| options.file.extension().is_some_and(|it| it.eq_ignore_ascii_case(extension));
-    if options.choice.is_made() && (is("wav") || is("toml")) {
-        return Err(Usage("--slim and --param are a model's: leave them out".to_owned()).into());
+    if options.choice.is_given() && (is("wav") || is("toml")) {
+        return Err(Usage("--slim and --param apply to a model: leave them out".to_owned()).into());
     }
-    let told = if is("wav") {
-        cabinet::told(&options.file)?
+    let description = if is("wav") {
+        cabinet::describe(&options.file)?
     } else if is("toml") {
-        preset::told(&options.file)?
+        preset::describe(&options.file)?
     } else {
-        of_model(options)?
+        describe_model(options)?
     };
     output::stdout(|out| match options.json {
-        true => writeln!(out, "{:#}", told.json),
-        false => told.lines.iter().try_for_each(|(name, value)| writeln!(out, "{name:<16} {value}")),
+        true => writeln!(out, "{:#}", description.json),
+        false => description.lines.iter().try_for_each(|(label, text)| writeln!(out, "{label:<16} {text}")),
     })?;
-    told.fault.map_or(Ok(0), Err)
+    description.error.map_or(Ok(0), Err)
 }
 
-fn of_model(options: &AmpInfo) -> anyhow::Result<Told> {
-    let file = super::read(&options.file)?;
+fn describe_model(options: &AmpInfo) -> anyhow::Result<Description> {
+    let file = super::read_model(&options.file)?;
     let mut model = super::model(&file, &options.choice)?;
-    let cost_us = cost_us(|input, output| model.process(input, output));
-    let budget_us = budget_us(BLOCK, file.sample_rate);
-    let lines = in_words(&file, &model, cost_us, budget_us);
-    Ok(Told { lines, json: as_json(&file, &model, cost_us, budget_us), fault: None })
+    let cost = Cost::measure(file.sample_rate, |input, output| model.process(input, output));
+    let lines = lines(&file, &model, &cost);
+    Ok(Description { lines, json: to_json(&file, &model, &cost), error: None })
 }
 
-/// Median time of a block, us: the shortest would be what a quiet moment gives, and the longest another's work.
-fn cost_us(play: impl FnMut(&[f32], &mut [f32])) -> f64 {
-    Cost::of(BLOCK, play).median_us()
+/// The cost of a block.
+struct Cost {
+    /// Median, us: the best time occurs only on a quiet machine, and the longest may be caused by other programs.
+    us: f64,
+    /// Fraction of the duration of the block.
+    share: f64,
 }
 
-fn in_words(file: &ModelFile, model: &Model, cost_us: f64, budget_us: f64) -> Vec<(&'static str, String)> {
+impl Cost {
+    fn measure(rate_hz: f64, play: impl FnMut(&[f32], &mut [f32])) -> Self {
+        let us = BlockCost::measure(BLOCK, play).median_us();
+        Self { us, share: us / block_us(BLOCK, rate_hz) }
+    }
+
+    fn describe(&self) -> String {
+        let Self { us, share } = self;
+        format!(
+            "{us:.1} us for {BLOCK} samples: {:.1} % of their duration, {:.0}x real time",
+            share * 100.0,
+            1.0 / share
+        )
+    }
+}
+
+fn lines(file: &ModelFile, model: &Model, cost: &Cost) -> Vec<(&'static str, String)> {
     let kind = match file.format {
         Format::Nam => "Neural Amp Modeler",
         Format::GuitarMl => "GuitarML",
@@ -61,26 +80,27 @@ fn in_words(file: &ModelFile, model: &Model, cost_us: f64, budget_us: f64) -> Ve
     let about = &file.about;
     let mut lines = vec![("model", format!("{kind}: {}", file.architecture))];
     let texts = [("name", &about.name), ("modeled by", &about.modeled_by), ("gear", &about.gear_model)];
-    // A file may tell anything, and a terminal would obey it.
-    let harmless = |text: &String| text.replace(char::is_control, " ");
-    lines.extend(texts.into_iter().filter_map(|(name, text)| Some((name, harmless(text.as_ref()?)))));
-    let assumed = if file.has_sample_rate { "" } else { ", as all of its kind; the file tells none" };
+    // Control characters of a file must not reach the terminal.
+    let printable = |text: &String| text.replace(char::is_control, " ");
+    lines.extend(texts.into_iter().filter_map(|(label, text)| Some((label, printable(text.as_ref()?)))));
+    let assumed =
+        if file.has_sample_rate { "" } else { ", the usual rate of this format; the file does not contain one" };
     lines.push(("sample rate", format!("{} Hz{assumed}", file.sample_rate)));
     let settles_ms = model.prewarm_frames() as f64 / file.sample_rate * 1000.0;
     lines.push(("settles after", format!("{} samples, {settles_ms:.1} ms", model.prewarm_frames())));
-    let at = if model.knobs() > 0 { ", at 0 where --param says nothing" } else { "" };
-    lines.push(("knobs", format!("{}{at}", model.knobs())));
-    let level = |name, level: Option<f64>, unit: &str| Some((name, format!("{} {unit}", level?)));
+    let unset = if model.knobs() > 0 { ", 0 unless set with --param" } else { "" };
+    lines.push(("knobs", format!("{}{unset}", model.knobs())));
+    let level = |label, level: Option<f64>, unit: &str| Some((label, format!("{} {unit}", level?)));
     lines.extend(level("loudness", about.loudness, "dB RMS"));
     lines.extend(level("input level", about.input_level_dbu, "dBu at full scale"));
     lines.extend(level("output level", about.output_level_dbu, "dBu at full scale"));
     lines.push(("work", format!("{} multiplications a sample, with {}", model.work(), model.instructions().name())));
-    lines.push(("cost here", cost_in_words(cost_us, budget_us)));
+    lines.push(("cost here", cost.describe()));
     lines
 }
 
-/// What a kind of file is called in JSON.
-fn format_word(format: Format) -> &'static str {
+/// The name of a format in JSON.
+fn format_name(format: Format) -> &'static str {
     match format {
         Format::Nam => "Nam",
         Format::GuitarMl => "GuitarMl",
@@ -88,15 +108,10 @@ fn format_word(format: Format) -> &'static str {
     }
 }
 
-fn cost_in_words(cost_us: f64, budget_us: f64) -> String {
-    let (share, times) = (cost_us / budget_us * 100.0, budget_us / cost_us);
-    format!("{cost_us:.1} us for {BLOCK} samples: {share:.1} % of their time, {times:.0}x real time")
-}
-
-fn as_json(file: &ModelFile, model: &Model, cost_us: f64, budget_us: f64) -> serde_json::Value {
+fn to_json(file: &ModelFile, model: &Model, cost: &Cost) -> serde_json::Value {
     let about = &file.about;
     serde_json::json!({
-        "format": format_word(file.format),
+        "format": format_name(file.format),
         "architecture": file.architecture,
         "sample_rate_hz": file.sample_rate,
         "tells_sample_rate": file.has_sample_rate,
@@ -113,8 +128,8 @@ fn as_json(file: &ModelFile, model: &Model, cost_us: f64, budget_us: f64) -> ser
         "multiplications_a_sample": model.work(),
         "instructions": model.instructions().name(),
         "block_samples": BLOCK,
-        "block_us": cost_us,
-        "block_share": cost_us / budget_us,
+        "block_us": cost.us,
+        "block_share": cost.share,
     })
 }
 
@@ -123,8 +138,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_words_of_formats_stay() {
-        let words = [Format::Nam, Format::GuitarMl, Format::Keras].map(format_word);
-        assert_eq!(words, ["Nam", "GuitarMl", "Keras"]);
+    fn format_names_do_not_change() {
+        let names = [Format::Nam, Format::GuitarMl, Format::Keras].map(format_name);
+        assert_eq!(names, ["Nam", "GuitarMl", "Keras"]);
     }
 }

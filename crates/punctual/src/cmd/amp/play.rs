@@ -1,92 +1,58 @@
-//! `punctual amp play`: the audio thread plays, this one shows, and does what MIDI asks for.
+//! `punctual amp play`.
 
-mod bank;
+use std::{
+    thread,
+    time::{Duration, Instant},
+};
 
-use std::time::{Duration, Instant};
-
-use amp::{Controls, chain::Meters};
+use ::play::{
+    ChainPlayer, PlaySession, PresetBank,
+    midi::Event,
+    play_session::{MUTED, Status, Summary},
+    port::Port,
+    preset_bank::{BankError, file_stem},
+};
 use anyhow::Context;
 use machine::{Root, sound::find};
-use play::{ChainPlayer, Engine, Load, port::Port};
 use report::live::{Playing, PlayingView};
 
-use self::bank::PresetBank;
+use super::{loader, note, rig, to_usage};
 use crate::{cli::AmpPlay, cmd::sound, output};
 
-/// Why a model plays no more, and what to do.
-const MUTED: &str = "it made what is no number; choose another model";
-
-/// Share of a period that leaves room for what else delays the audio thread.
-const MAX_SHARE: f64 = 0.9;
-
-/// How often is looked at the audio thread.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// Time between two updates.
+const INTERVAL: Duration = Duration::from_millis(100);
 
 pub fn run(options: &AmpPlay) -> anyhow::Result<u8> {
     sys::signal::count_termination()?;
     let mut midi = options.midi.as_deref().map(open_midi).transpose()?;
-    let mut bank = PresetBank::read(options)?;
-    if let Some(told) = bank.out_of_reach() {
-        say!("note: {told}");
-    }
+    let bank = bank(options)?;
+    bank.unreachable_note().iter().for_each(|text| note(text));
     let ready = sound::open(&options.sound)?;
-    let rate_hz = ready.rate_hz();
-    let (chain, controls) = bank.chain(rate_hz)?;
+    let (chain, controls) = bank.chain(ready.rate_hz()).map_err(bank_error)?;
     let engine = sound::start(ready, Box::new(ChainPlayer(chain)))?;
-    let mut session = Session {
-        controls,
-        engine,
-        rate_hz,
-        began: Instant::now(),
-        load: Load::default(),
-        share: 0.0,
-        muted: Vec::new(),
-    };
+    let mut session = PlaySession::new(bank, controls, engine);
     let mut view = (!options.quiet).then(|| PlayingView::new(options.color.into()));
-    let until = options.duration.map(|ns| session.began + Duration::from_nanos(ns));
-    while session.engine.end().is_none()
-        && sys::signal::termination_requests() == 0
-        && until.is_none_or(|until| Instant::now() < until)
+    let end = options.duration.map(|ns| Instant::now() + Duration::from_nanos(ns));
+    while !session.has_ended() && sys::signal::termination_requests() == 0 && end.is_none_or(|end| Instant::now() < end)
     {
-        let events = match &mut midi {
-            Some(port) => port.events(LOOK_EVERY),
-            None => {
-                std::thread::sleep(LOOK_EVERY);
-                Ok(Vec::new())
-            }
-        };
-        let mut note = |text: String| {
+        let (events, error) = receive(&mut midi);
+        let notes: Vec<String> = error.into_iter().chain(session.update(&events)).collect();
+        if !notes.is_empty() {
             view.iter_mut().for_each(PlayingView::erase);
-            say!("note: {text}");
-        };
-        let events = events.unwrap_or_else(|error| {
-            // Playing goes on.
-            note(format!("MIDI stopped: {error}; is it still plugged in?"));
-            midi = None;
-            Vec::new()
-        });
-        session.take_load();
-        match bank.follow(&events, &mut session.controls) {
-            Ok(is_exchange) => {
-                let too_much = is_exchange.then(|| too_much_for_two(session.share)).flatten();
-                too_much.into_iter().for_each(&mut note);
-            }
-            Err(error) => note(format!("{error:#}")),
+            notes.iter().for_each(|text| note(text));
         }
-        let meters = session.controls.meters();
-        for model in session.take_muted(&meters, &bank) {
-            note(format!("{model} is muted: {MUTED}"));
-        }
-        session.engine.report_delay(session.controls.delay());
         if let Some(view) = &mut view {
-            view.update(&session.look(&meters, &bank));
+            view.update(&playing(session.status()));
         }
     }
     drop(view);
-    session.end()
+    let summary = session.finish();
+    sound::check(summary.end)?;
+    print(&summary)?;
+    Ok(0)
 }
 
-/// A port by its name, `hw:CARD,DEVICE`, or a file or pipe by its path.
+/// Opens a port named hw:CARD,DEVICE, or a file or pipe by its path.
 fn open_midi(name: &str) -> anyhow::Result<Port> {
     let path = match name.starts_with("hw:") {
         true => {
@@ -98,130 +64,94 @@ fn open_midi(name: &str) -> anyhow::Result<Port> {
     Port::open(path.as_ref()).with_context(|| format!("cannot read MIDI from {path}: `ls /dev/snd/midi*` lists ports"))
 }
 
-/// What to expect, in words, where two models play at a time and one of them takes this share of a period.
-fn too_much_for_two(share: f64) -> Option<String> {
-    let both = 2.0 * share;
-    let told = || {
-        let percent = both * 100.0;
-        format!(
-            "both models play for 30 ms, which takes about {percent:.0} % of a period: expect xruns, or choose smaller models"
-        )
+/// The preset of the options first, then the presets of the folder.
+fn bank(options: &AmpPlay) -> anyhow::Result<PresetBank> {
+    let mut rigs = Vec::new();
+    if options.rig.is_given() || options.presets.is_none() {
+        let rig = rig::load(&options.rig)?;
+        let path = options.rig.preset.as_ref().or(options.rig.model.as_ref()).or(options.rig.cab.as_ref());
+        rigs.push((path.map_or_else(String::new, |path| file_stem(path)), rig));
+    }
+    if let Some(folder) = &options.presets {
+        PresetBank::load_folder(folder, &mut rigs, loader()).map_err(bank_error)?;
+    }
+    let channel = options.midi_channel.map(|channel| channel - 1);
+    Ok(PresetBank::new(rigs, channel, loader()))
+}
+
+fn bank_error(error: BankError) -> anyhow::Error {
+    let is_choice = error.is_choice();
+    to_usage(error, is_choice)
+}
+
+/// Waits for MIDI messages. Closes the port after an error, which must not end the sound, and returns a note about it.
+fn receive(midi: &mut Option<Port>) -> (Vec<Event>, Option<String>) {
+    let Some(port) = midi else {
+        thread::sleep(INTERVAL);
+        return (Vec::new(), None);
     };
-    (both > MAX_SHARE).then(told)
+    match port.events(INTERVAL) {
+        Ok(events) => (events, None),
+        Err(error) => {
+            *midi = None;
+            (Vec::new(), Some(format!("MIDI stopped: {error}; is it still plugged in?")))
+        }
+    }
 }
 
-/// What is on while playing.
-struct Session {
-    controls: Controls,
-    engine: Engine,
-    rate_hz: u32,
-    began: Instant,
-    /// As it was last looked at, and the mean share of a period that computing had taken since the time before.
-    load: Load,
-    share: f64,
-    /// The models that were muted, each once.
-    muted: Vec<String>,
+fn playing(status: Status) -> Playing {
+    let Status { load, meters, latency, .. } = status;
+    Playing {
+        what: status.preset,
+        card: status.device,
+        elapsed_ns: nanoseconds(status.elapsed),
+        latency_ns: nanoseconds(Duration::from_secs_f64(latency.seconds)),
+        latency_frames: latency.frames,
+        period_ns: load.period_ns,
+        share: status.share,
+        most_share: load.recent_max_share.into(),
+        xruns: load.xruns,
+        peaks: [meters.input.peak, meters.output.peak],
+        input_clips: meters.input_clips,
+        limiter_gain: meters.limiter_gain,
+        gate_is_open: meters.gate_is_open,
+        muted: status.muted,
+        note: status.pitch.map(|pitch| (pitch.to_string(), pitch.cents)),
+    }
 }
 
-impl Session {
-    fn latency_frames(&self) -> u64 {
-        u64::from(self.engine.latency_frames()) + self.controls.delay() as u64
-    }
+fn nanoseconds(time: Duration) -> u64 {
+    time.as_nanos().try_into().unwrap_or(u64::MAX)
+}
 
-    fn ms(&self, frames: u64) -> f64 {
-        frames as f64 / f64::from(self.rate_hz) * 1e3
-    }
-
-    fn take_load(&mut self) {
-        let load = self.engine.load();
-        // Where MIDI comes quickly, nothing may have been played in between.
-        if load.played_ns > self.load.played_ns {
-            self.share = load.share_since(&self.load);
+fn print(summary: &Summary) -> anyhow::Result<()> {
+    let Summary { device, latency, load, muted, .. } = summary;
+    let mean = load.share_since(&::play::Load::default()) * 100.0;
+    let max = load.max_share * 100.0;
+    output::stdout(|out| {
+        writeln!(out, "played   {} periods: {device}", load.periods)?;
+        writeln!(
+            out,
+            "latency  {} frames, {:.2} ms, computed; `punctual latency loop` measures the round trip",
+            latency.frames,
+            latency.seconds * 1e3
+        )?;
+        writeln!(
+            out,
+            "load     {mean:.1} % of a period, at most {max:.0} %; {} periods took longer than a period",
+            load.overruns
+        )?;
+        writeln!(out, "xruns    {}", load.xruns)?;
+        for model in muted {
+            writeln!(out, "muted    {model}: {MUTED}")?;
         }
-        self.load = load;
-    }
-
-    /// The models that are muted and were not before.
-    fn take_muted(&mut self, meters: &Meters, bank: &PresetBank) -> Vec<String> {
-        if self.controls.collect() > 0 {
-            // It may be one that is just being exchanged.
-            return Vec::new();
-        }
-        let muted = meters.muted.iter().enumerate().filter(|(_, is_muted)| **is_muted);
-        let new: Vec<String> =
-            muted.map(|(place, _)| bank.model(place)).filter(|it| !self.muted.contains(it)).collect();
-        self.muted.extend_from_slice(&new);
-        new
-    }
-
-    fn look(&mut self, meters: &Meters, bank: &PresetBank) -> Playing {
-        let Self { load, share, .. } = *self;
-        let note = self.controls.tune().map(|pitch| (pitch.to_string(), pitch.cents));
-        let muted = meters.muted.iter().position(|is_muted| *is_muted).map(|place| bank.model(place));
-        Playing {
-            what: bank.playing(),
-            card: self.engine.describe(),
-            elapsed_ns: self.began.elapsed().as_nanos() as u64,
-            latency_ns: (self.ms(self.latency_frames()) * 1e6) as u64,
-            latency_frames: self.latency_frames(),
-            period_ns: load.period_ns,
-            share,
-            most_share: load.recent_max_share.into(),
-            xruns: load.xruns,
-            peaks: [meters.input.peak, meters.output.peak],
-            input_clips: meters.input_clips,
-            limiter_gain: meters.limiter_gain,
-            gate_is_open: meters.gate_is_open,
-            muted,
-            note,
-        }
-    }
-
-    /// Ends the audio thread, and says how it was.
-    fn end(self) -> anyhow::Result<u8> {
-        let latency = self.latency_frames();
-        let (ms, card) = (self.ms(latency), self.engine.describe());
-        let Self { engine, muted, .. } = self;
-        let (load, end) = engine.stop();
-        sound::check(end)?;
-        let mean = load.share_since(&Load::default()) * 100.0;
-        let most = load.max_share * 100.0;
-        output::stdout(|out| {
-            writeln!(out, "played   {} periods: {card}", load.periods)?;
+        if load.throttled > 0 {
             writeln!(
                 out,
-                "latency  {latency} frames, {ms:.2} ms, computed; `punctual latency loop` measures the true one"
+                "throttled {} times for 50 ms, because the audio thread never slept: choose a smaller model",
+                load.throttled
             )?;
-            writeln!(
-                out,
-                "load     {mean:.1} % of a period, at most {most:.0} %; {} periods took longer",
-                load.overruns
-            )?;
-            writeln!(out, "xruns    {}", load.xruns)?;
-            for model in &muted {
-                writeln!(out, "muted    {model}: {MUTED}")?;
-            }
-            if load.throttled > 0 {
-                writeln!(
-                    out,
-                    "rests    {} of 50 ms, because the audio thread never slept: choose a smaller model",
-                    load.throttled
-                )?;
-            }
-            Ok(())
-        })?;
-        Ok(0)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn two_models_that_fill_a_period_are_told() {
-        assert_eq!(too_much_for_two(0.4), None);
-        let told = too_much_for_two(0.6).unwrap();
-        assert!(told.contains("takes about 120 % of a period"), "{told}");
-    }
+        }
+        Ok(())
+    })
 }

@@ -1,146 +1,91 @@
-//! What is played, as options and presets ask for it.
+//! The rig that the options ask for: a preset, and what replaces parts of it.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
+use ::play::{RigLoadError, read_preset};
 use amp::{
-    Parameter, Parts, Preset, Rig, Settings,
-    chain::Exchange,
+    Parameter, Rig, Settings,
     preset::{IrPart, ModelPart},
-    rig::{FileProblem, RigError, RigSpec},
+    rig::RigSpec,
 };
 
+use super::{loader, to_usage};
 use crate::{cli, exit::Usage};
 
-/// Reads the preset, if there is one, puts what else was asked for in its place, and reads all files.
-pub fn read(options: &cli::Rig) -> anyhow::Result<Rig> {
+/// Loads the rig that the options ask for.
+pub fn load(options: &cli::Rig) -> anyhow::Result<Rig> {
+    loader().load(chosen(options)?, &[]).map_err(load_error)
+}
+
+/// A usage error if the options ask for something that the files do not offer.
+pub fn load_error(error: RigLoadError) -> anyhow::Error {
+    let is_choice = error.is_choice();
+    to_usage(error, is_choice)
+}
+
+/// The preset, if one is given, with the parts and settings that the other options replace.
+fn chosen(options: &cli::Rig) -> anyhow::Result<RigSpec> {
     let mut chosen = match &options.preset {
         Some(path) => read_preset(path)?.into_spec(path.parent().unwrap_or(Path::new(""))),
         None => RigSpec::default(),
     };
-    let models = &mut chosen.models;
-    for (place, path) in [&options.model, &options.model2].into_iter().enumerate() {
-        let Some(path) = path else { continue };
-        let part = (path.clone(), ModelPart::new(path.display().to_string()));
-        match place {
-            place if place < models.len() => models[place] = part,
-            place if place > models.len() => {
-                return Err(Usage("--model2 is a second model: add --model for the first".to_owned()).into());
-            }
-            _ => models.push(part),
-        }
-    }
-    if let Some((_, first)) = models.first_mut() {
-        choose(first, &options.choice);
-    } else if options.choice.is_made() {
-        return Err(Usage("--slim and --param are a model's: add --model".to_owned()).into());
-    }
+    choose_models(&mut chosen.models, options)?;
     if let Some(cab) = &options.cab {
-        let asked = [Some(cab), options.cab2.as_ref()].into_iter().flatten();
         let part = |path: &PathBuf| (path.clone(), IrPart::new(path.display().to_string()));
-        chosen.irs = asked.map(part).collect();
+        chosen.irs = [Some(cab), options.cab2.as_ref()].into_iter().flatten().map(part).collect();
     }
-    if chosen.models.is_empty() && chosen.irs.is_empty() && options.preset.is_none() {
-        return Err(Usage("nothing is to be played: add --model, --cab or --preset".to_owned()).into());
-    }
-    if options.parallel && chosen.models.len() < 2 {
-        return Err(Usage("--parallel is for two models: add --model2".to_owned()).into());
-    }
-    if (options.cab_normalised || options.cab_without_delay) && chosen.irs.is_empty() {
-        return Err(Usage("--cab-normalised and --cab-without-delay are a cabinet's: add --cab".to_owned()).into());
-    }
+    check_combination(&chosen, options)?;
     for (_, part) in &mut chosen.irs {
         part.normalised |= options.cab_normalised;
         part.without_delay |= options.cab_without_delay;
     }
     chosen.settings = settings(chosen.settings, options)?;
-    load(chosen, &[])
+    Ok(chosen)
 }
 
-/// A preset with all its files, which start at this folder; what others have read already, and has not changed since, is
-/// shared with them.
-pub fn of(preset: &Preset, folder: &Path, others: &[&Rig]) -> anyhow::Result<Rig> {
-    load(preset.clone().into_spec(folder), others)
-}
-
-fn load(spec: RigSpec, others: &[&Rig]) -> anyhow::Result<Rig> {
-    let version = |path: &Path| {
-        let known = fs::metadata(path).ok()?;
-        Some((known.modified().ok()?, known.len()))
-    };
-    let rig = Rig::load_sharing(spec, others, sys::file::read, version).map_err(model_as_cabinet)?;
-    say(rig.warnings());
-    Ok(rig)
-}
-
-/// Says so where a model was chosen as cabinet: that it is no WAV would be no help.
-fn model_as_cabinet(error: RigError) -> anyhow::Error {
-    match error {
-        RigError::Unplayable { ref path, problem: FileProblem::Ir(_) } if is_json(path) => Usage(format!(
-            "{0} is a model, and a cabinet is a WAV file: use --model {0}, or [[model]] in a preset",
-            path.display()
-        ))
-        .into(),
-        error => error.into(),
+fn choose_models(models: &mut Vec<(PathBuf, ModelPart)>, options: &cli::Rig) -> Result<(), Usage> {
+    for (index, path) in [&options.model, &options.model2].into_iter().enumerate() {
+        let Some(path) = path else { continue };
+        let part = (path.clone(), ModelPart::new(path.display().to_string()));
+        if index < models.len() {
+            models[index] = part;
+        } else if index == models.len() {
+            models.push(part);
+        } else {
+            return Err(Usage("--model2 is the second model: add --model for the first".to_owned()));
+        }
     }
-}
-
-/// Whether a file that can be read begins as all models do.
-fn is_json(path: &Path) -> bool {
-    let is_open = |bytes: Vec<u8>| {
-        let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes);
-        bytes.trim_ascii_start().starts_with(b"{")
-    };
-    sys::file::read(path).is_ok_and(is_open)
-}
-
-/// All of it, for a chain of this rate. Says on standard error what is not played as it was made.
-pub fn parts(rig: &Rig, rate_hz: u32) -> anyhow::Result<Parts> {
-    let (parts, notes) = rig.parts(rate_hz).map_err(told)?;
-    say(notes.into_iter());
-    Ok(parts)
-}
-
-/// What is to be exchanged where one rig is to play instead of another, made and locked: what both have in common goes on.
-pub fn diff_from(rig: &Rig, playing: &Rig, rate_hz: u32) -> anyhow::Result<Exchange> {
-    let (exchange, notes) = rig.diff_from(playing, rate_hz).map_err(told)?;
-    say(notes.into_iter());
-    if !exchange.is_empty() {
-        // What came in is not locked yet; where that is refused, it was said at the beginning.
-        let _ = sys::memory::lock_current_memory();
+    match models.first_mut() {
+        Some((_, first)) => choose(first, &options.choice),
+        None if options.choice.is_given() => {
+            return Err(Usage("--slim and --param apply to a model: add --model".to_owned()));
+        }
+        None => {}
     }
-    Ok(exchange)
+    Ok(())
 }
 
-fn told(error: RigError) -> anyhow::Error {
-    match error.is_invalid_option() {
-        true => Usage(error.to_string()).into(),
-        false => error.into(),
-    }
-}
-
-fn say(notes: impl Iterator<Item = String>) {
-    notes.for_each(|note| say!("note: {note}"));
-}
-
+/// Sets size and knobs of a model to the given ones.
 fn choose(part: &mut ModelPart, choice: &cli::ModelChoice) {
     if let Some(slim) = choice.slim {
         part.slim = slim;
     }
     if !choice.param.is_empty() {
-        part.knobs = choice.param.iter().map(|&value| value as f32).collect();
+        part.knobs = choice.knobs();
     }
 }
 
-/// Nothing but models and cabinet, the models side by side or behind one another as they were.
-fn neutral(of_preset: &Settings) -> anyhow::Result<Settings> {
-    let mut settings = Settings::neutral();
-    for parameter in [Parameter::Routing, Parameter::Mix] {
-        settings.set(parameter, of_preset.get(parameter))?;
-    }
-    Ok(settings)
+fn check_combination(chosen: &RigSpec, options: &cli::Rig) -> Result<(), Usage> {
+    let text = if chosen.models.is_empty() && chosen.irs.is_empty() && options.preset.is_none() {
+        "there is nothing to play: add --model, --cab or --preset"
+    } else if options.parallel && chosen.models.len() < 2 {
+        "--parallel needs two models: add --model2"
+    } else if (options.cab_normalised || options.cab_without_delay) && chosen.irs.is_empty() {
+        "--cab-normalised and --cab-without-delay apply to a cabinet: add --cab"
+    } else {
+        return Ok(());
+    };
+    Err(Usage(text.to_owned()))
 }
 
 fn settings(of_preset: Settings, options: &cli::Rig) -> anyhow::Result<Settings> {
@@ -149,12 +94,7 @@ fn settings(of_preset: Settings, options: &cli::Rig) -> anyhow::Result<Settings>
         settings.set(Parameter::Routing, f32::from(options.parallel))?;
     }
     for set in &options.set {
-        let parts = set.split_once('=').map(|(name, value)| (name.trim(), value.trim()));
-        let Some((name, value)) = parts.filter(|(name, value)| !name.is_empty() && !value.is_empty()) else {
-            return Err(Usage(format!("--set takes NAME=VALUE, as gate.on=on, and not {set:?}")).into());
-        };
-        let parameter = Parameter::named(name).map_err(|error| Usage(error.to_string()))?;
-        let value = parameter.parse(value).map_err(|error| Usage(error.to_string()))?;
+        let (parameter, value) = parse_set(set)?;
         let is_routed = parameter == Parameter::Routing && (options.series || options.parallel);
         if is_routed && value != settings.get(parameter) {
             let option = if options.parallel { "--parallel" } else { "--series" };
@@ -165,13 +105,29 @@ fn settings(of_preset: Settings, options: &cli::Rig) -> anyhow::Result<Settings>
     Ok(settings)
 }
 
-/// A preset's file.
-pub fn read_preset(path: &Path) -> anyhow::Result<Preset> {
-    Ok(Preset::read(path, sys::file::read)?)
+/// Everything but models and cabinet switched off. The routing and the mix of the models are kept.
+fn neutral(of_preset: &Settings) -> anyhow::Result<Settings> {
+    let mut settings = Settings::neutral();
+    for parameter in [Parameter::Routing, Parameter::Mix] {
+        settings.set(parameter, of_preset.get(parameter))?;
+    }
+    Ok(settings)
+}
+
+/// Parses NAME=VALUE.
+fn parse_set(set: &str) -> Result<(Parameter, f32), Usage> {
+    let parts = set.split_once('=').map(|(name, value)| (name.trim(), value.trim()));
+    let Some((name, value)) = parts.filter(|(name, value)| !name.is_empty() && !value.is_empty()) else {
+        return Err(Usage(format!("--set must be NAME=VALUE, for example gate.on=on (got {set:?})")));
+    };
+    let parameter = Parameter::named(name).map_err(|error| Usage(error.to_string()))?;
+    let value = parameter.parse(value).map_err(|error| Usage(error.to_string()))?;
+    Ok((parameter, value))
 }
 
 #[cfg(test)]
 mod tests {
+    use amp::Preset;
     use clap::Parser;
 
     use super::*;
@@ -185,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn the_whole_model_can_be_chosen_where_a_preset_has_a_part() {
+    fn slim_replaces_the_size_of_a_preset() {
         let part = ModelPart { slim: 0.25, ..ModelPart::new("a.nam".to_owned()) };
         let slim = |arguments: &[&str]| {
             let mut part = part.clone();
@@ -196,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn neutral_keeps_how_models_stand_to_each_other() {
+    fn neutral_keeps_routing_and_mix() {
         let preset = Preset::parse("[amp]\nrouting = 'parallel'\nmix = 0.25\n[gate]\non = true\n").unwrap();
         let of = |arguments: &[&str]| settings(preset.settings.clone(), &options(arguments)).unwrap();
         let get = |settings: &Settings| {

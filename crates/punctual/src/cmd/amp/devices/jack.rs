@@ -1,39 +1,39 @@
-//! What a JACK server has, if one runs.
+//! The card of a running JACK server.
 
 use play::jack::{self, Offer};
 use serde_json::json;
 use sys::pcm::Direction;
 
-/// A direction of the server's card.
-pub struct Way {
+/// The server's card in one direction.
+pub struct Endpoint {
     direction: Direction,
     ports: Vec<String>,
     rate_hz: u32,
     period_frames: u32,
 }
 
-/// Both directions; none where no server answers.
-pub fn ways() -> Vec<Way> {
+/// Both directions; empty if no server runs.
+pub fn endpoints() -> Vec<Endpoint> {
     let Ok(Offer { rate_hz, period_frames, captures, plays }) = jack::offer() else { return Vec::new() };
     [(Direction::Playback, plays), (Direction::Capture, captures)]
-        .map(|(direction, ports)| Way { direction, ports, rate_hz, period_frames })
+        .map(|(direction, ports)| Endpoint { direction, ports, rate_hz, period_frames })
         .into()
 }
 
-impl Way {
+impl Endpoint {
     fn name(&self) -> String {
-        if self.ports.is_empty() { "no port".to_owned() } else { self.ports.join(", ") }
+        if self.ports.is_empty() { "no ports".to_owned() } else { self.ports.join(", ") }
     }
 
-    pub fn in_words(&self) -> Vec<String> {
+    pub fn lines(&self) -> Vec<String> {
         let Self { direction, rate_hz, period_frames, .. } = self;
         vec![
             format!("{direction:<8} jack: JACK, {}", self.name()),
-            format!("         FLOAT; {rate_hz} Hz; periods of {period_frames} frames, as the server has them"),
+            format!("         FLOAT; {rate_hz} Hz; periods of {period_frames} frames, set by the server"),
         ]
     }
 
-    pub fn as_json(&self) -> serde_json::Value {
+    pub fn to_json(&self) -> serde_json::Value {
         json!({
             "device": "jack",
             "direction": self.direction.to_string(),

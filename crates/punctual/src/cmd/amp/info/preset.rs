@@ -1,7 +1,8 @@
-//! Presets: what they play, what they set, and what all of it costs.
+//! Description of presets, and the cost of their chain.
 
 use std::path::Path;
 
+use ::play::read_preset;
 use amp::{
     Chain, Parameter, Preset,
     preset::{IrPart, ModelPart},
@@ -9,58 +10,58 @@ use amp::{
 use serde_json::{Value, json};
 
 use super::{
-    super::{cost::budget_us, name_of, rig},
-    BLOCK, Told, cost_in_words, cost_us,
+    super::{file_name, loader, rig::load_error},
+    BLOCK, Cost, Description,
 };
 
-/// Sample rate where no model has one, Hz.
-const RATE_HZ: u32 = 48_000;
+/// Sample rate if the preset has no model, Hz.
+const DEFAULT_RATE_HZ: u32 = 48_000;
 
-/// What the whole chain costs.
-struct Cost {
+/// The cost of the whole chain.
+struct ChainCost {
     rate_hz: u32,
-    us: f64,
-    budget_us: f64,
+    cost: Cost,
 }
 
-pub fn told(path: &Path) -> anyhow::Result<Told> {
-    let preset = rig::read_preset(path)?;
+pub fn describe(path: &Path) -> anyhow::Result<Description> {
+    let preset = read_preset(path)?;
     let folder = path.with_file_name("");
-    let (cost, fault) = match cost(&preset, &folder) {
+    let (cost, error) = match ChainCost::measure(&preset, &folder) {
         Ok(cost) => (Some(cost), None),
-        Err(fault) => (None, Some(fault)),
+        Err(error) => (None, Some(error)),
     };
-    let mut lines = vec![("preset", name_of(path))];
-    lines.extend(in_words(&preset, &folder));
-    lines.extend(cost.iter().flat_map(Cost::in_words));
-    Ok(Told { lines, json: as_json(&preset, cost.as_ref()), fault })
+    let mut lines = vec![("preset", file_name(path))];
+    lines.extend(preset_lines(&preset, &folder));
+    lines.extend(cost.iter().flat_map(ChainCost::lines));
+    Ok(Description { lines, json: to_json(&preset, cost.as_ref()), error })
 }
 
-/// Plays it, at the first model's rate as everything else does.
-fn cost(preset: &Preset, folder: &Path) -> anyhow::Result<Cost> {
-    let rig = rig::of(preset, folder, &[])?;
-    let rate_hz = rig.rate_hz().unwrap_or(RATE_HZ);
-    let (mut chain, _controls) = Chain::new(rate_hz, &rig.settings, rig::parts(&rig, rate_hz)?);
-    let mut right = [0.0; BLOCK];
-    let us = cost_us(|input, left| chain.process(input, left, &mut right));
-    Ok(Cost { rate_hz, us, budget_us: budget_us(BLOCK, f64::from(rate_hz)) })
-}
+impl ChainCost {
+    /// Measures at the sample rate of the first model, like offline rendering.
+    fn measure(preset: &Preset, folder: &Path) -> anyhow::Result<Self> {
+        let rig = loader().load(preset.clone().into_spec(folder), &[]).map_err(load_error)?;
+        let rate_hz = rig.rate_hz().unwrap_or(DEFAULT_RATE_HZ);
+        let parts = loader().parts(&rig, rate_hz).map_err(load_error)?;
+        let (mut chain, _controls) = Chain::new(rate_hz, &rig.settings, parts);
+        let mut right = [0.0; BLOCK];
+        let cost = Cost::measure(f64::from(rate_hz), |input, left| chain.process(input, left, &mut right));
+        Ok(Self { rate_hz, cost })
+    }
 
-impl Cost {
-    fn in_words(&self) -> [(&'static str, String); 2] {
-        let cost = cost_in_words(self.us, self.budget_us);
+    fn lines(&self) -> [(&'static str, String); 2] {
+        let cost = self.cost.describe();
         [("sample rate", format!("{} Hz", self.rate_hz)), ("cost here", format!("{cost}, the whole chain"))]
     }
 }
 
-fn in_words(preset: &Preset, folder: &Path) -> Vec<(&'static str, String)> {
-    let there = |file: &str| if folder.join(file).exists() { "" } else { ", which is not there" };
-    let models = preset.models.iter().map(|part| ("model", format!("{}{}", model(part), there(&part.file))));
-    let irs = preset.irs.iter().map(|part| ("cabinet", format!("{}{}", cabinet(part), there(&part.file))));
+fn preset_lines(preset: &Preset, folder: &Path) -> Vec<(&'static str, String)> {
+    let missing = |file: &str| if folder.join(file).exists() { "" } else { ", which does not exist" };
+    let models = preset.models.iter().map(|part| ("model", format!("{}{}", model(part), missing(&part.file))));
+    let irs = preset.irs.iter().map(|part| ("cabinet", format!("{}{}", cabinet(part), missing(&part.file))));
     let is_set = |parameter: &&Parameter| preset.settings.get(**parameter) != parameter.info().default;
     let set = Parameter::ALL.iter().filter(is_set);
     let set = set.map(|&it| ("set", format!("{it} = {}", it.to_toml(preset.settings.get(it)))));
-    let midi = preset.midi.iter().map(|(number, it)| ("midi", format!("controller {number} turns {it}")));
+    let midi = preset.midi.iter().map(|(number, it)| ("midi", format!("controller {number} sets {it}")));
     models.chain(irs).chain(set).chain(midi).collect()
 }
 
@@ -78,7 +79,7 @@ fn cabinet(part: &IrPart) -> String {
     format!("{file}, {gain_db:+} dB{normalised}{without_delay}")
 }
 
-fn as_json(preset: &Preset, cost: Option<&Cost>) -> Value {
+fn to_json(preset: &Preset, cost: Option<&ChainCost>) -> Value {
     let model = |part: &ModelPart| {
         let knobs: Vec<Value> = part.knobs.iter().map(|&knob| number(knob)).collect();
         json!({ "file": part.file, "slim": part.slim, "knobs": knobs })
@@ -89,7 +90,7 @@ fn as_json(preset: &Preset, cost: Option<&Cost>) -> Value {
             "file": file, "gain_db": number(*gain_db), "normalised": normalised, "without_delay": without_delay,
         })
     };
-    let setting = |it: &Parameter| (it.to_string(), as_written(&it.to_toml(preset.settings.get(*it))));
+    let setting = |it: &Parameter| (it.to_string(), parse_written(&it.to_toml(preset.settings.get(*it))));
     let midi = preset.midi.iter().map(|(number, it)| (number.to_string(), Value::from(it.info().name)));
     json!({
         "format": "Preset",
@@ -99,17 +100,17 @@ fn as_json(preset: &Preset, cost: Option<&Cost>) -> Value {
         "midi": midi.collect::<serde_json::Map<_, _>>(),
         "sample_rate_hz": cost.map(|cost| cost.rate_hz),
         "block_samples": BLOCK,
-        "block_us": cost.map(|cost| cost.us),
-        "block_share": cost.map(|cost| cost.us / cost.budget_us),
+        "block_us": cost.map(|cost| cost.cost.us),
+        "block_share": cost.map(|cost| cost.cost.share),
     })
 }
 
-/// The value that stands so in a preset: it is written alike in JSON.
-fn as_written(text: &str) -> Value {
+/// The JSON value of a number, word or switch as it is written in a preset.
+fn parse_written(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|_| text.into())
 }
 
-/// The number as the preset has it, rather than its nearest of 32 bits.
+/// The number with the digits of the preset: a conversion to `f64` would show the rounding of `f32`.
 fn number(value: f32) -> Value {
-    as_written(&format!("{value:?}"))
+    parse_written(&format!("{value:?}"))
 }
