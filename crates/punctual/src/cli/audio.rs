@@ -8,9 +8,9 @@ use campaign::probe::{
 };
 use clap::Args;
 use record::CLOCK;
-use sys::{pcm::Format, sched::Policy};
+use sys::sched::Policy;
 
-use super::{Common, Placement, WakeUps};
+use super::{Common, Placement, WakeUps, sound::Card};
 
 /// Options of `measure audio`.
 #[derive(Debug, Args)]
@@ -38,15 +38,9 @@ pub struct Audio {
     /// devices` lists them. It is given silence.
     #[arg(long, value_name = "HW", default_value = "clock", conflicts_with_all = ["capture", "playback"])]
     pub device: String,
-    /// The device to capture from, where it is another than the one to play on.
-    #[arg(long, value_name = "HW", requires = "playback")]
-    pub capture: Option<String>,
-    /// The device to play on.
-    #[arg(long, value_name = "HW", requires = "capture")]
-    pub playback: Option<String>,
-    /// Sample format of the card, FLOAT, S32, S24, S24_3 or S16; the most exact it has where none is told.
-    #[arg(long)]
-    pub format: Option<Format>,
+    /// Capture and playback device, and format.
+    #[command(flatten)]
+    pub sound_card: Card,
     /// Input of the card that is read, counted from 1; the first where none is told.
     #[arg(long, value_name = "N", value_parser = input)]
     pub input: Option<u32>,
@@ -89,10 +83,12 @@ impl Audio {
 
     /// The card that paces; `None` for the clock.
     pub fn card(&self) -> Option<Device> {
-        let [capture, playback] =
-            [&self.capture, &self.playback].map(|name| name.as_ref().unwrap_or(&self.device).clone());
-        let (format, input) = (self.format, self.input.map_or(0, |input| input - 1));
-        (playback != CLOCK || capture != CLOCK).then_some(Device { capture, playback, format, input })
+        let (capture, playback) = self.sound_card.names(&self.device);
+        if (capture, playback) == (CLOCK, CLOCK) {
+            return None;
+        }
+        let (format, input) = (self.sound_card.format, self.input.map_or(0, |input| input - 1));
+        Some(Device { capture: capture.to_owned(), playback: playback.to_owned(), format, input })
     }
 }
 

@@ -3,8 +3,11 @@
 use std::{thread, time::Duration};
 
 use machine::Root;
-use play::loopback::{self, RoundTrip};
-use record::{Caveat, LoopRound, Outcome, Scenario, SoundLoop, State};
+use play::{
+    Engine, Load,
+    loopback::{self, Recorder, RoundTrip},
+};
+use record::{CLOCK, Caveat, LoopRound, Outcome, Record, Scenario, SoundLoop, State};
 use sys::clock::Clock;
 
 use crate::{
@@ -14,8 +17,8 @@ use crate::{
     output::{self, Export, Kept},
 };
 
-/// Longest round trip that is looked for, s, beyond what the buffers take.
-const LONGEST_S: f64 = 0.25;
+/// Time between two checks for a complete round.
+const INTERVAL: Duration = Duration::from_millis(20);
 
 pub fn run(what: &Latency) -> anyhow::Result<u8> {
     match what {
@@ -23,69 +26,80 @@ pub fn run(what: &Latency) -> anyhow::Result<u8> {
     }
 }
 
-/// Exit status 3 where nothing clear came back, or the card ran over us meanwhile.
+/// Exit status 3 if no clear signal came back, or if there were xruns.
 fn run_loop(options: &LatencyLoop) -> anyhow::Result<u8> {
     sys::signal::count_termination()?;
-    let (capture, playback) = options.sound.names();
-    if capture == sound::CLOCK {
-        return Err(Usage("the clock has no cable: choose a card, as --device hw:0".to_owned()).into());
+    if options.sound.names().0 == CLOCK {
+        return Err(Usage("the clock has no loopback: choose a card, e.g. --device hw:0".to_owned()).into());
     }
     let exports = Export::all(&options.exports)?;
     let kept = Kept::choose(options.record.as_deref(), options.no_record)?;
     let mut record =
         campaign::begin(&output::command_line(), &output::executable()?, scenario(options), &Root::system());
 
+    let (result, load) = measure(options)?;
+    let status = if result.is_clear() { Outcome::Pass } else { Outcome::Inconclusive }.exit_status();
+    if load.xruns > 0 {
+        let text = format!("{} xruns: rounds with an xrun are not reliable", load.xruns);
+        record.caveats.push(Caveat { kind: "xruns".to_owned(), text });
+    }
+    let is_complete = result.rounds.len() == options.rounds as usize;
+    record.state = if is_complete { State::Complete } else { State::Interrupted };
+    record.written_at = campaign::now();
+    record.sound_loop = Some(result);
+
+    deliver(options, &record, &kept, &exports)?;
+    Ok(status)
+}
+
+/// Plays all rounds, or as many as are complete when the user or the card ends it.
+fn measure(options: &LatencyLoop) -> anyhow::Result<(SoundLoop, Load)> {
+    let (capture, playback) = options.sound.names();
     let ready = sound::open(&options.sound)?;
     let rate_hz = ready.rate_hz();
-    let round_frames =
-        loopback::SEQUENCE_LEN + ready.buffer_frames() as usize + (LONGEST_S * f64::from(rate_hz)) as usize;
+    // A round trip may take a quarter of a second in addition to the buffers.
+    let round_frames = loopback::SEQUENCE_LEN + ready.buffer_frames() as usize + rate_hz as usize / 4;
     let (player, mut recorder) = loopback::loopback(round_frames, options.rounds as usize);
     let engine = sound::start(ready, Box::new(player))?;
-    let mut rounds = Vec::new();
-    while rounds.len() < options.rounds as usize && engine.end().is_none() && sys::signal::termination_requests() == 0 {
-        match recorder.round(round_frames) {
-            Some(round) => rounds.push(told(loopback::find(&loopback::sequence(rounds.len()), &round))),
-            None => thread::sleep(Duration::from_millis(20)),
-        }
-    }
-    let (computed, setup) = (u64::from(engine.latency_frames()), engine.describe());
+    let rounds = rounds(options, &engine, &mut recorder, round_frames);
+    let (computed_samples, setup) = (u64::from(engine.latency_frames()), engine.describe());
     let (load, end) = engine.stop();
     sound::check(end)?;
-
     let result = SoundLoop {
         capture: capture.to_owned(),
         playback: playback.to_owned(),
         setup,
         rate_hz,
-        computed_samples: computed,
+        computed_samples,
         rounds,
         xruns: load.xruns,
         ..SoundLoop::default()
-    }
-    .summed();
-    let status = if result.is_clear() { Outcome::Pass } else { Outcome::Inconclusive }.exit_status();
-    if result.xruns > 0 {
-        let text = format!("{} xruns: rounds that they fell into are not to be trusted", result.xruns);
-        record.caveats.push(Caveat { kind: "xruns".to_owned(), text });
-    }
-    record.state = if result.rounds.len() == options.rounds as usize { State::Complete } else { State::Interrupted };
-    record.written_at = campaign::now();
-    record.sound_loop = Some(result);
-
-    kept.write(&record)?;
-    exports.iter().try_for_each(|export| export.write(&record))?;
-    if options.talk.json {
-        output::stdout(|out| out.write_all(&record::file::to_json(&record)))?;
-    } else if !exports.iter().any(Export::is_stdout) {
-        output::print(options.talk, |style, width| report::terminal::summary(&record, style, width))?;
-    }
-    if !options.talk.quiet {
-        kept.say();
-    }
-    Ok(status)
+    };
+    Ok((result.summed(), load))
 }
 
-/// What was asked for, as the record tells it.
+fn rounds(options: &LatencyLoop, engine: &Engine, recorder: &mut Recorder, frames: usize) -> Vec<LoopRound> {
+    let mut rounds = Vec::new();
+    while rounds.len() < options.rounds as usize && engine.end().is_none() && sys::signal::termination_requests() == 0 {
+        match recorder.round(frames) {
+            Some(recording) => {
+                rounds.push(to_record(loopback::find(&loopback::sequence(rounds.len()), &recording)));
+            }
+            None => thread::sleep(INTERVAL),
+        }
+    }
+    rounds
+}
+
+fn to_record(found: Option<RoundTrip>) -> LoopRound {
+    LoopRound {
+        samples: found.map(|found| found.delay as u64),
+        gain: found.map(|found| found.gain.into()),
+        clarity: found.map(|found| found.clarity),
+    }
+}
+
+/// The scenario of the record.
 fn scenario(options: &LatencyLoop) -> Scenario {
     Scenario {
         probe: "loop".to_owned(),
@@ -97,10 +111,17 @@ fn scenario(options: &LatencyLoop) -> Scenario {
     }
 }
 
-fn told(found: Option<RoundTrip>) -> LoopRound {
-    LoopRound {
-        samples: found.map(|found| found.delay as u64),
-        gain: found.map(|found| found.gain.into()),
-        clarity: found.map(|found| found.clarity),
+/// Writes the record and the exports, and prints the result.
+fn deliver(options: &LatencyLoop, record: &Record, kept: &Kept, exports: &[Export]) -> anyhow::Result<()> {
+    kept.write(record)?;
+    exports.iter().try_for_each(|export| export.write(record))?;
+    if options.talk.json {
+        output::stdout(|out| out.write_all(&record::file::to_json(record)))?;
+    } else if !exports.iter().any(Export::is_stdout) {
+        output::print(options.talk, |style, width| report::terminal::summary(record, style, width))?;
     }
+    if !options.talk.quiet {
+        kept.say();
+    }
+    Ok(())
 }

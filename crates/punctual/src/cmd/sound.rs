@@ -1,29 +1,34 @@
-//! What all commands share that play on a sound card: finding it, setting it, starting the audio thread.
+//! Opening a sound card and starting the audio thread, for all commands that play.
 
 use anyhow::Context;
-use machine::{Root, sound};
+use machine::{Root, SETCAP, sound};
 use play::{Device, End, Engine, JackClient, Settings, device::ClockDevice, jack::Peer};
+use record::CLOCK;
 use sys::{memory, pcm::StreamConfig};
 
 use crate::{cli::Sound, exit::Usage};
 
-/// The name of what stands in for a card.
-pub const CLOCK: &str = "clock";
+/// Usage error for options of a card that the timer does not have.
+pub const NOT_WITH_CLOCK: &str =
+    "--format and --input apply to a sound card, not to the clock: leave them out, or add --device hw:0";
 
-/// Rate and period of a card where none are asked for.
+/// Default sample rate of a card.
 const RATE_HZ: u32 = 48_000;
+/// Default period of a card.
 const FRAMES: u32 = 64;
+/// Default number of periods in the buffer of a card.
+const PERIODS: u32 = 2;
 
-/// What is ready to be played on.
+/// A device that is ready to play.
 pub enum Ready {
-    /// A card, open and set, or the clock in its place; and how the audio thread is to run.
+    /// A card that is open and configured, or a timer, and the settings of the audio thread.
     Card(Device, Settings),
-    /// JACK's server.
+    /// A client of a JACK server.
     Jack(JackClient),
 }
 
 impl Ready {
-    /// Its sample rate, Hz.
+    /// Sample rate, Hz.
     pub fn rate_hz(&self) -> u32 {
         match self {
             Self::Card(_, settings) => settings.card.rate_hz,
@@ -31,7 +36,7 @@ impl Ready {
         }
     }
 
-    /// Frames of its buffer, as far as it tells before it plays.
+    /// Frames of the buffer; for JACK those of a period, because the rest is not known before it plays.
     pub fn buffer_frames(&self) -> u32 {
         match self {
             Self::Card(_, settings) => settings.card.buffer_frames(),
@@ -40,124 +45,132 @@ impl Ready {
     }
 }
 
-/// Opens what the options name.
+/// Opens the device that the options name.
 pub fn open(options: &Sound) -> anyhow::Result<Ready> {
     let (capture, playback) = options.names();
     match (Peer::parse(capture), Peer::parse(playback)) {
         (Some(capture), Some(playback)) => open_jack(options, &capture, &playback),
         (None, None) => open_card(options),
-        _ => Err(Usage("JACK goes with JACK alone: write jack for both --capture and --playback".to_owned()).into()),
+        _ => Err(Usage("--capture and --playback must both be JACK or both be cards".to_owned()).into()),
     }
 }
 
-/// The server's rate and periods are followed; where others were asked for, they are refused.
+/// Uses the rate and period of the server; options that differ are an error.
 fn open_jack(options: &Sound, capture: &Peer, playback: &Peer) -> anyhow::Result<Ready> {
-    if options.periods.is_some() || options.format.is_some() || options.priority.is_some() {
-        let text = "JACK's server decides on these: leave out --periods, --format and --priority";
+    if options.periods.is_some() || options.card.format.is_some() || options.priority.is_some() {
+        let text = "the JACK server sets these: leave out --periods, --format and --priority";
         return Err(Usage(text.to_owned()).into());
     }
     let jack = JackClient::open(capture, playback, options.input as usize - 1, options.cpu)?;
-    let refuse = |option: &str, asked: Option<u32>, is: u32, server: &str| match asked {
-        Some(asked) if asked != is => {
-            anyhow::bail!(
-                "JACK's server runs with {is}, not {asked}: leave out {option}, or start it as `jackd {server} {asked}`"
-            )
-        }
-        _ => Ok(()),
-    };
-    refuse("--rate", options.rate, jack.rate_hz(), "... -r")?;
-    refuse("--frames", options.frames, jack.period_frames(), "... -p")?;
+    check_server("--rate", options.rate, jack.rate_hz(), "-r")?;
+    check_server("--frames", options.frames, jack.period_frames(), "-p")?;
     Ok(Ready::Jack(jack))
 }
 
+/// Checks that an option, if given, matches the setting of the JACK server.
+fn check_server(option: &str, wanted: Option<u32>, actual: u32, jackd_option: &str) -> anyhow::Result<()> {
+    match wanted {
+        Some(wanted) if wanted != actual => anyhow::bail!(
+            "the JACK server runs with {actual}, not {wanted}: leave out {option}, or start it with `jackd ... {jackd_option} {wanted}`"
+        ),
+        _ => Ok(()),
+    }
+}
+
 fn open_card(options: &Sound) -> anyhow::Result<Ready> {
-    let names = options.names();
     let card = StreamConfig {
         rate_hz: options.rate.unwrap_or(RATE_HZ),
         period_frames: options.frames.unwrap_or(FRAMES),
-        periods: options.periods.unwrap_or(2),
+        periods: options.periods.unwrap_or(PERIODS),
         inputs: options.input.max(2),
-        format: options.format,
+        format: options.card.format,
     };
     let settings = Settings { card, input: options.input - 1, cpu: options.cpu, policy: options.policy() };
-    if names == (CLOCK, CLOCK) {
-        if options.format.is_some() || options.input > 1 {
-            let text =
-                "--format and --input are a sound card's, and the clock paces: leave them out, or add --device hw:0";
-            return Err(Usage(text.to_owned()).into());
-        }
-        let StreamConfig { rate_hz, period_frames, periods, .. } = settings.card;
-        let clock = ClockDevice::new(rate_hz, period_frames, periods).context("cannot set a timer")?;
-        return Ok(Ready::Card(Device::Clock(clock), settings));
+    let (capture, playback) = options.names();
+    if (capture, playback) == (CLOCK, CLOCK) {
+        return open_clock(options, settings);
     }
-    let (capture, playback) = names;
     let duplex = sound::open(&Root::system(), capture, playback, &settings.card, settings.input)?;
     Ok(Ready::Card(Device::Card(Box::new(duplex)), settings))
 }
 
-/// Starts the audio thread; says what it was refused, at once, with the remedy.
+fn open_clock(options: &Sound, settings: Settings) -> anyhow::Result<Ready> {
+    if options.card.format.is_some() || options.input > 1 {
+        return Err(Usage(NOT_WITH_CLOCK.to_owned()).into());
+    }
+    let StreamConfig { rate_hz, period_frames, periods, .. } = settings.card;
+    let clock = ClockDevice::new(rate_hz, period_frames, periods).context("cannot set a timer")?;
+    Ok(Ready::Card(Device::Clock(clock), settings))
+}
+
+/// Starts the audio thread. Prints a note with a remedy for each privilege that was refused.
 pub fn start(ready: Ready, player: Box<dyn Player>) -> anyhow::Result<Engine> {
-    let note = |text: String| say!("note: {text}");
     let (mut engine, cpu) = match ready {
-        Ready::Card(device, settings) => {
-            let is_linked = device.is_linked();
-            let engine = Engine::prepare(device, player, &settings)?;
-            if engine.grant().policy_refused.is_some() {
-                note(format!(
-                    "{} was refused, the audio thread is {}, and other work will delay it: {}",
-                    settings.policy,
-                    engine.grant().policy,
-                    machine::SETCAP
-                ));
-            }
-            if !is_linked {
-                let text = "the card cannot start both directions together: the latency differs from start to start";
-                note(text.to_owned());
-            }
-            (engine, settings.cpu)
-        }
+        Ready::Card(device, settings) => (prepare_card(device, &settings, player)?, settings.cpu),
         Ready::Jack(jack) => {
             let cpu = jack.cpu();
-            let engine = Engine::prepare_jack(jack, player)?;
-            if !engine.grant().policy.is_realtime() {
-                note(
-                    "JACK's server is not real-time, and other work will delay it: start it as `jackd -R ...`"
-                        .to_owned(),
-                );
-            }
-            (engine, cpu)
+            (prepare_jack(jack, player)?, cpu)
         }
     };
     if let Some(cpu) = cpu.filter(|_| engine.grant().pin_refused.is_some()) {
-        note(format!(
-            "CPU {cpu} was refused, the audio thread runs anywhere: choose one of `cat /sys/devices/system/cpu/online`"
-        ));
+        say!(
+            "note: cannot pin the audio thread to CPU {cpu}, so it runs on any: choose one of `cat /sys/devices/system/cpu/online`"
+        );
     }
     if memory::lock_current_memory().is_err() {
-        note(format!("memory cannot be locked, and missing pages will delay the audio thread: {}", machine::SETCAP));
+        say!("note: cannot lock memory, so page faults may delay the audio thread: {SETCAP}");
     }
     engine.begin()?;
     Ok(engine)
 }
 
-/// Whether the audio thread ended as it should.
+fn prepare_card(device: Device, settings: &Settings, player: Box<dyn Player>) -> anyhow::Result<Engine> {
+    let is_linked = device.is_linked();
+    let engine = Engine::prepare(device, player, settings)?;
+    let grant = engine.grant();
+    if grant.policy_refused.is_some() {
+        say!(
+            "note: {} was refused, so the audio thread has the policy {} and other programs will delay it: {SETCAP}",
+            settings.policy,
+            grant.policy
+        );
+    }
+    if !is_linked {
+        say!("note: the card cannot start both directions together, so the latency differs at each start");
+    }
+    Ok(engine)
+}
+
+fn prepare_jack(jack: JackClient, player: Box<dyn Player>) -> anyhow::Result<Engine> {
+    let engine = Engine::prepare_jack(jack, player)?;
+    if !engine.grant().policy.is_realtime() {
+        say!("note: the JACK server is not real-time, so other programs will delay it: start it with `jackd -R ...`");
+    }
+    Ok(engine)
+}
+
+/// An error unless the audio thread was stopped on purpose.
 pub fn check(end: End) -> anyhow::Result<()> {
     match end {
         End::Stopped => Ok(()),
-        End::Gone => anyhow::bail!("the card is gone: plug it in, and play again"),
+        End::Gone => anyhow::bail!("the card was removed: plug it in and play again"),
         End::Card(number) => {
             let error = std::io::Error::from_raw_os_error(number);
-            anyhow::bail!("the card stopped, and refuses to go on: {error}; see `dmesg`, or play again")
+            anyhow::bail!("the card stopped and cannot be restarted: {error}; see `dmesg`, or play again")
         }
-        End::Silent => anyhow::bail!("the card moved nothing for a second: choose another --rate, or see `dmesg`"),
-        End::Server => anyhow::bail!("JACK's server has ended, or cut us off as too slow: start it, and play again"),
+        End::Silent => anyhow::bail!("the card made no progress for a second: choose another --rate, or see `dmesg`"),
+        End::Server => {
+            anyhow::bail!(
+                "the JACK server ended, or removed this client because it was too slow: start the server and play again"
+            )
+        }
         End::Rate(rate_hz) => {
-            anyhow::bail!("JACK's server has changed its rate to {rate_hz} Hz: play again at that rate")
+            anyhow::bail!("the JACK server changed its sample rate to {rate_hz} Hz: play again")
         }
         End::Starved => {
-            anyhow::bail!("nothing else got to run for five seconds: choose more --frames or a smaller model")
+            anyhow::bail!("no other program could run for five seconds: use more --frames or a smaller model")
         }
-        End::Broken => anyhow::bail!("the audio thread panicked; see above"),
+        End::Broken => anyhow::bail!("the audio thread panicked; see the message above"),
     }
 }
 
@@ -166,11 +179,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_end_says_what_the_card_answered() {
-        let said = |end| check(end).unwrap_err().to_string();
-        assert_eq!(said(End::Gone), "the card is gone: plug it in, and play again");
+    fn the_error_contains_that_of_the_card() {
+        let message = |end| check(end).unwrap_err().to_string();
+        assert_eq!(message(End::Gone), "the card was removed: plug it in and play again");
         // EBUSY of Linux.
-        let busy = said(End::Card(16));
+        let busy = message(End::Card(16));
         assert!(busy.contains("(os error 16); see `dmesg`") && !busy.contains("plug"), "{busy}");
         assert!(check(End::Stopped).is_ok());
     }

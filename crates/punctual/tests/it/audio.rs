@@ -94,7 +94,7 @@ fn format_and_input_need_a_card() {
     for options in ["--format S16", "--input 1", "--device clock --format S16 --input 2", "--find-buffer --input 2"] {
         assert_eq!(
             errors(options, 64),
-            "punctual: --format and --input are a sound card's, and the clock paces: leave them out, or add --device hw:0\n",
+            "punctual: --format and --input apply to a sound card, not to the clock: leave them out, or add --device hw:0\n",
             "{options}"
         );
     }

@@ -30,7 +30,7 @@ pub fn a_card_that_is_gone_is_told() -> Result<()> {
     let output = played.wait_with_output()?;
     fs::write(format!("{DUMMY}/bind"), "snd_dummy.0")?;
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    ensure!(output.status.code() == Some(1) && said.contains("the card is gone: plug it in"), "{said}");
+    ensure!(output.status.code() == Some(1) && said.contains("the card was removed: plug it in"), "{said}");
     Ok(())
 }
 

@@ -17,6 +17,7 @@ use record::Outcome;
 use super::Results;
 use crate::{
     cli::{Audio, Talk},
+    cmd::sound::NOT_WITH_CLOCK,
     exit::Usage,
     output,
 };
@@ -75,9 +76,8 @@ pub fn run(options: &Audio) -> anyhow::Result<u8> {
 /// The card that paces, if it is not the clock, which has neither samples nor inputs.
 fn device(options: &Audio) -> Result<Option<Device>, Usage> {
     let device = options.card();
-    if device.is_none() && (options.format.is_some() || options.input.is_some()) {
-        let text = "--format and --input are a sound card's, and the clock paces: leave them out, or add --device hw:0";
-        return Err(Usage(text.to_owned()));
+    if device.is_none() && (options.sound_card.format.is_some() || options.input.is_some()) {
+        return Err(Usage(NOT_WITH_CLOCK.to_owned()));
     }
     Ok(device)
 }
