@@ -69,7 +69,7 @@ pub enum MidiError {
         /// Name of the preset.
         name: String,
         /// Why it cannot be played.
-        error: RigLoadError,
+        error: Box<RigLoadError>,
     },
     /// The audio thread does not take the change.
     #[error(transparent)]
@@ -226,7 +226,7 @@ impl PresetBank {
         let exchange = self
             .loader
             .exchange(rig, self.rig(), controls.rate_hz())
-            .map_err(|error| MidiError::Load { name: name.clone(), error })?;
+            .map_err(|error| MidiError::Load { name: name.clone(), error: error.into() })?;
         let is_other_model = (0..2).any(|index| match (rig.model(index), self.rig().model(index)) {
             (Some((new, _)), Some((old, _))) => new != old,
             _ => false,

@@ -18,35 +18,35 @@ pub struct Audio {
     /// Sample rate, Hz.
     #[arg(long, value_name = "HZ", default_value_t = AudioProbe::default().rate_hz, value_parser = rate)]
     pub rate: u32,
-    /// Samples of a period [default: those of the profile, or 64].
+    /// Frames of a period [default: those of the profile, or 64].
     #[arg(long, value_name = "N", value_parser = frames)]
     pub frames: Option<u32>,
-    /// Periods that the card holds: a period must be played within all but one of them.
+    /// Periods of the buffer; each must be processed within the duration of all but one.
     #[arg(long, value_name = "N", default_value_t = AudioProbe::default().periods, value_parser = periods)]
     pub periods: u32,
-    /// The model to play through: a .nam, .json or .aidax file, or builtin:standard, feather, nano or lstm, which cost what
-    /// files of these shapes cost.
+    /// Model: a .nam, .json or .aidax file, or builtin:standard, builtin:feather, builtin:nano or builtin:lstm, which cost as much
+    /// as real models of these sizes.
     #[arg(long, value_name = "FILE|NAME", default_value_t = ModelSource::default())]
     pub model: ModelSource,
-    /// The cabinet behind it: a WAV file, builtin:SAMPLES, which costs what a response of that length costs, or none.
+    /// Cabinet: a WAV file, builtin:SAMPLES, which costs as much as an impulse response of this length, or none.
     #[arg(long, value_name = "FILE|NAME", default_value_t = CabSource::default())]
     pub cab: CabSource,
-    /// A preset (TOML) in place of both: all that it names is played, as `punctual amp play` plays it.
+    /// Preset (TOML) to play instead of --model and --cab, as `punctual amp play` does.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["model", "cab"])]
     pub preset: Option<PathBuf>,
-    /// What sets the deadlines: the clock, or a sound card: hw:CARD or hw:CARD,DEVICE by number or name, as `punctual amp
-    /// devices` lists them. It is given silence.
+    /// Source of the deadlines: clock, or a sound card, which plays silence: hw:CARD or hw:CARD,DEVICE by number or name
+    /// (`punctual amp devices` lists them).
     #[arg(long, value_name = "HW", default_value = "clock", conflicts_with_all = ["capture", "playback"])]
     pub device: String,
     /// Capture and playback device, and format.
     #[command(flatten)]
     pub sound_card: Card,
-    /// Input of the card that is read, counted from 1; the first where none is told.
+    /// Input of the card to read, from 1 [default: 1].
     #[arg(long, value_name = "N", value_parser = input)]
     pub input: Option<u32>,
-    /// Find the smallest buffer that holds for --duration under the loads: of the powers of two from 16 to 1024, or of a
-    /// range, as --find-buffer=32..256, or its multiples of a number, as --find-buffer=16..256:16. Each size that is tried
-    /// takes --duration; sizes are halved, so 3 of 7 are.
+    /// Find the smallest buffer without late periods for --duration under the loads. Searches the powers of two from 16 to 1024 or in
+    /// FROM..TO, or the multiples of STEP in FROM..TO, e.g. --find-buffer=16..256:16. Each tested size takes --duration; the binary
+    /// search tests 3 of 7 sizes.
     #[arg(
         long,
         value_name = "FROM..TO[:STEP]",
@@ -60,28 +60,28 @@ pub struct Audio {
     /// CPU of the audio thread [default: the last isolated one, or the last].
     #[arg(long, value_name = "CPU")]
     pub cpu: Option<u32>,
-    /// Its policy: fifo:1-99, rr:1-99, deadline:RUNTIME/DEADLINE/PERIOD or other.
+    /// Scheduling policy of the audio thread: fifo:1-99, rr:1-99, deadline:RUNTIME/DEADLINE/PERIOD or other.
     #[arg(long, visible_alias = "priority", default_value_t = AudioProbe::default().policy(None))]
     pub policy: Policy,
-    /// Where things run.
+    /// Placement of threads.
     #[command(flatten)]
     pub placement: Placement,
-    /// What each measurement of wake-ups has.
+    /// Options of measurements with deadlines.
     #[command(flatten)]
     pub wake_ups: WakeUps,
-    /// What every measurement has.
+    /// Options of all measurements.
     #[command(flatten)]
     pub common: Common,
 }
 
 impl Audio {
-    /// What is played through.
+    /// The chain to play.
     pub fn through(&self) -> Through {
         let parts = || Through::Parts { model: self.model.clone(), cab: self.cab.clone() };
         self.preset.clone().map_or_else(parts, Through::Preset)
     }
 
-    /// The card that paces; `None` for the clock.
+    /// The card that sets the deadlines; `None` for the clock.
     pub fn card(&self) -> Option<Device> {
         let (capture, playback) = self.sound_card.names(&self.device);
         if (capture, playback) == (CLOCK, CLOCK) {
@@ -92,7 +92,7 @@ impl Audio {
     }
 }
 
-/// Sizes of buffers to choose among, frames, rising; at least one.
+/// Buffer sizes to search, frames, in ascending order; at least one.
 #[derive(Debug, Clone)]
 pub struct Sizes(pub Vec<u32>);
 

@@ -164,7 +164,7 @@ fn render_reports_bad_samples_and_truncated_files() {
 }
 
 fn write(path: &Path, sample_rate: u32, channels: &[Vec<f32>]) {
-    let count = channels.len() as u16;
+    let count = channels.len().try_into().unwrap();
     let spec = WavSpec { channels: count, sample_rate, bits_per_sample: 32, sample_format: SampleFormat::Float };
     let mut writer = WavWriter::create(path, spec).unwrap();
     for at in 0..channels[0].len() {

@@ -189,7 +189,8 @@ fn a_browser_chooses_models_and_turns_knobs() {
     wait_until("the change is shown", || browser.script(shown) == "-7.5 dB");
 
     assert!(server.get("/live")["periods"].as_u64().unwrap() > before, "must play on");
-    let errors: Vec<_> = browser.complaints().into_iter().filter(|error| !error.contains("400 (Bad Request)")).collect();
+    let errors: Vec<_> =
+        browser.complaints().into_iter().filter(|error| !error.contains("400 (Bad Request)")).collect();
     assert!(errors.is_empty(), "{errors:?}");
     drop(browser);
     server.end();
@@ -290,7 +291,7 @@ fn stalled_clients_are_dropped_after_the_time_limit() {
 }
 
 #[test]
-fn simultaneous_requests_are_server_together() {
+fn answers_simultaneous_requests_together() {
     let server = Server::start();
     let live = format!("GET /live HTTP/1.1\r\n{}\r\n", server.host());
     for _ in 0..5 {

@@ -39,32 +39,23 @@ pub fn run(options: &Audio) -> anyhow::Result<u8> {
         find: options.find_buffer.is_some(),
         cpu: Some(cpu),
     };
-    // What cannot be played through is known before anything is set up.
+    // Reports an invalid model before anything is set up.
     let (_, notes) = audio.load()?;
     notes.iter().filter(|_| !common.talk.quiet).for_each(|note| say!("note: {note}"));
-    let phases = match &options.find_buffer {
-        Some(sizes) => {
-            let sizes = granted(&audio, &sizes.0, common.talk)?;
-            sizes.into_iter().map(|frames| candidate(options, frames, &audio)).collect()
-        }
-        None => {
-            audio.open(audio.frames)?;
-            vec![phase(options, &audio)]
-        }
-    };
+    let phases = phases(options, &audio)?;
     let plan = Plan {
         cpus: Some([cpu].into_iter().collect()),
         shield: options.placement.shield.clone(),
         policy: options.policy,
         ..wake_ups.apply(super::plan(common, &results.kept, Probe::Audio(Box::new(audio)), phases)?)
     };
-    say_search(&plan, common.talk);
+    print_search(&plan, common.talk);
     let mut record = output::measure(&plan, common.talk)?;
     output::judge(&mut record, &wake_ups.profiles)?;
     output::lay_beside(&mut record, &others);
     results.deliver(&record, |style, width| report::terminal::summary(&record, style, width))?;
     match &record.buffer {
-        // Nothing held, or not yet, whatever else was asked.
+        // No size passed, or the search is not finished: this decides before all other limits.
         Some(search) if search.held.is_none() && record.validity.valid => {
             let is_open = analysis::audio::is_undecided(&record, search);
             Ok(if is_open { Outcome::Inconclusive } else { Outcome::Fail }.exit_status())
@@ -73,7 +64,7 @@ pub fn run(options: &Audio) -> anyhow::Result<u8> {
     }
 }
 
-/// The card that paces, if it is not the clock, which has neither samples nor inputs.
+/// The card that sets the deadlines; `None` for the clock, which has no sample format and no inputs.
 fn device(options: &Audio) -> Result<Option<Device>, Usage> {
     let device = options.card();
     if device.is_none() && (options.sound_card.format.is_some() || options.input.is_some()) {
@@ -82,38 +73,48 @@ fn device(options: &Audio) -> Result<Option<Device>, Usage> {
     Ok(device)
 }
 
-/// The sizes that the card has, where one paces.
-fn granted(audio: &AudioProbe, sizes: &[u32], talk: Talk) -> anyhow::Result<Vec<u32>> {
-    let (mut granted, mut left_out, mut why) = (Vec::new(), Vec::new(), None);
+/// The sizes that the card supports; all of them without a card.
+fn supported(audio: &AudioProbe, sizes: &[u32], talk: Talk) -> anyhow::Result<Vec<u32>> {
+    let (mut supported, mut skipped, mut why) = (Vec::new(), Vec::new(), None);
     for &frames in sizes {
         match audio.open(frames) {
-            Ok(_) => granted.push(frames),
+            Ok(_) => supported.push(frames),
             Err(error) => {
-                left_out.push(frames.to_string());
+                skipped.push(frames.to_string());
                 why = Some(error);
             }
         }
     }
     match why {
-        Some(why) if granted.is_empty() => Err(why.into()),
+        Some(why) if supported.is_empty() => Err(why.into()),
         Some(why) => {
             if !talk.quiet {
-                say!("note: buffers of {} frames are left out: {why}", left_out.join(", "));
+                say!("note: skipped buffers of {} frames: {why}", skipped.join(", "));
             }
-            Ok(granted)
+            Ok(supported)
         }
-        None => Ok(granted),
+        None => Ok(supported),
     }
 }
 
-/// Says how long a search takes, before it begins.
-fn say_search(plan: &Plan, talk: Talk) {
+/// Prints the duration of a search before it begins.
+fn print_search(plan: &Plan, talk: Talk) {
     let Some(total_ns) = plan.total_ns().filter(|_| !talk.quiet && plan.phases.len() > 1) else { return };
     let (steps, sizes) = (plan.steps(), plan.phases.len());
     say!("search  at most {steps} of {sizes} sizes are tried, which takes {}", format_duration(total_ns));
 }
 
-/// A size that may be tried.
+/// A phase for each buffer size to search, or a single one.
+fn phases(options: &Audio, audio: &AudioProbe) -> anyhow::Result<Vec<PhasePlan>> {
+    if let Some(sizes) = &options.find_buffer {
+        let sizes = supported(audio, &sizes.0, options.common.talk)?;
+        return Ok(sizes.into_iter().map(|frames| candidate(options, frames, audio)).collect());
+    }
+    audio.open(audio.frames)?;
+    Ok(vec![phase(options, audio)])
+}
+
+/// The phase that tests a size.
 fn candidate(options: &Audio, frames: u32, audio: &AudioProbe) -> PhasePlan {
     let audio = AudioProbe { frames, ..audio.clone() };
     PhasePlan { name: format!("{frames} frames"), ..phase(options, &audio) }
@@ -124,7 +125,7 @@ fn phase(options: &Audio, audio: &AudioProbe) -> PhasePlan {
     super::phase(common, audio.period_ns(), super::length(common), audio.threads(options.policy))
 }
 
-/// The frames of the shortest period among the profiles that is a whole number of them at this rate.
+/// Frames of the shortest period of the profiles, among those that are a whole number of frames at this rate.
 fn frames_of(profiles: &[Profile], rate_hz: u32) -> Option<u32> {
     let frames = |profile: &Profile| {
         let samples = u128::from(profile.period_ns) * u128::from(rate_hz);
@@ -136,13 +137,13 @@ fn frames_of(profiles: &[Profile], rate_hz: u32) -> Option<u32> {
     profiles.iter().filter_map(frames).min()
 }
 
-/// The CPU asked for, or the quietest that is known.
+/// The CPU that the options name, or else the quietest one known.
 fn cpu(options: &Audio) -> anyhow::Result<u32> {
     let root = Root::system();
     let shield = options.placement.shield.as_ref();
     let asked = options.cpu.map(|cpu| CpuList::from_iter([cpu]));
     let usable = usable_cpus(&root, asked.as_ref().or(shield))?;
-    // One that was named and is not the EVL core's is refused by name.
+    // A named CPU outside the EVL core is kept here, so that a later check reports it.
     let of_core = evl_cpus(&root).filter(|_| options.wake_ups.core == Core::Evl && asked.is_none());
     let usable = of_core.map_or_else(|| usable.clone(), |of_core| usable.intersection(&of_core));
     let quiet = shield.cloned().unwrap_or_else(|| isolated_cpus(&root));
