@@ -104,9 +104,9 @@ impl Engine {
 
     /// Reports the delay of the player itself, frames, to the other JACK clients, which compensate for it. May wait for the
     /// JACK server.
-    pub fn report_delay(&self, frames: usize) {
+    pub fn set_delay(&self, frames: usize) {
         if let Driver::Jack(Some(session)) = &self.driver {
-            session.report_delay(frames);
+            session.set_delay(frames);
         }
     }
 

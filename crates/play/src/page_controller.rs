@@ -125,9 +125,9 @@ impl PageController {
     }
 
     /// Reports the delay of the chain to other JACK clients. Must be called from time to time.
-    pub fn report_delay(&self) {
+    pub fn set_delay(&self) {
         let playing = self.playing();
-        playing.engine.report_delay(playing.controls.delay());
+        playing.engine.set_delay(playing.controls.delay());
     }
 
     /// Ends the audio thread, even while requests are processed; returns why it ended.

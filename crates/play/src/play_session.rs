@@ -107,7 +107,7 @@ impl PlaySession {
         }
         self.meters = self.controls.meters();
         notes.extend(self.newly_muted().into_iter().map(|model| format!("{model} is muted: {MUTED}")));
-        self.engine.report_delay(self.controls.delay());
+        self.engine.set_delay(self.controls.delay());
         notes
     }
 

@@ -58,7 +58,7 @@ impl Session {
     }
 
     /// Reports the delay of the player itself to the server, if it has changed.
-    pub fn report_delay(&self, delay: usize) {
+    pub fn set_delay(&self, delay: usize) {
         self.client.set_delay(jack_frames(delay));
     }
 

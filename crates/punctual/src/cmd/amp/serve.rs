@@ -33,7 +33,7 @@ pub fn run(options: &AmpServe) -> anyhow::Result<u8> {
     page.serve(controller.clone()).context("cannot start the threads of the page; close other programs")?;
     output::stdout(|out| writeln!(out, "{url}"))?;
     while sys::signal::termination_requests() == 0 && !controller.has_ended() {
-        controller.report_delay();
+        controller.set_delay();
         thread::sleep(INTERVAL);
     }
     sound::check(controller.stop())?;
