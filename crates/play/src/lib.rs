@@ -21,9 +21,9 @@
 //! | [`block_cost`] | processing time of blocks |
 
 pub mod block_cost;
+mod chain;
 pub mod device;
 pub mod engine;
-mod chain;
 mod error;
 pub mod jack;
 pub mod library;

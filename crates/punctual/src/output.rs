@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use analysis::{Profile, LoadError};
+use analysis::{LoadError, Profile};
 use anyhow::Context;
 use campaign::{Plan, ProcessPlan, RunError, Target};
 use machine::Root;

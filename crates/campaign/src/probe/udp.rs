@@ -4,7 +4,7 @@ mod address;
 
 use std::{net::SocketAddr, ops::RangeInclusive};
 
-use machine::{CpuList, veth::VethPair, nic::outgoing_interface};
+use machine::{CpuList, nic::outgoing_interface, veth::VethPair};
 use probes::{
     ReceiveWait,
     companion::Companion,

@@ -3,6 +3,7 @@
 use anyhow::Context;
 use machine::{Root, SETCAP, sound};
 use play::{Device, End, Engine, JackClient, Settings, device::ClockDevice, jack::Peer};
+use probes::audio::Player;
 use record::CLOCK;
 use sys::{memory, pcm::StreamConfig};
 

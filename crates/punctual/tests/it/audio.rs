@@ -206,7 +206,7 @@ fn a_stop_makes_an_xrun_and_loses_the_periods_that_passed() {
     let longest = record.series[0].spikes.iter().max_by_key(|spike| spike.lateness_ns).unwrap();
     let played = longest.played.unwrap();
     assert!(played.xrun && played.completion_ns() >= 400_000_000 - 21_333_334, "{played:?}");
-    let usual = analysis::audio::Usual::of(&record.series[0]);
+    let usual = analysis::audio::MedianTimes::of(&record.series[0]);
     // If the stop came while a period was computed, the computation took that long.
     let stopped = if played.dsp_ns > played.wait_ns { Part::Dsp } else { Part::Wake };
     let part = usual.at_fault(played, audio.limit_ns as i64);

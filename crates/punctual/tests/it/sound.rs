@@ -62,7 +62,10 @@ fn play_with_midi() {
         scratch.run("amp play --device clock --priority 0 --frames 256 --duration 1s --presets presets --midi song");
     run.expect_status(0);
     let (stdout, stderr) = (run.stdout(), run.stderr());
-    assert!(stderr.contains("2-dirty (2 of 2): ") && stderr.contains("chose preset 8, but there are only 2"), "{stderr}");
+    assert!(
+        stderr.contains("2-dirty (2 of 2): ") && stderr.contains("chose preset 8, but there are only 2"),
+        "{stderr}"
+    );
     for expected in ["played   ", "512 frames, 10.67 ms, computed", "of a period, at most", "xruns    "] {
         assert!(stdout.contains(expected), "{stdout}");
     }

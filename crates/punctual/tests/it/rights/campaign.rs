@@ -48,9 +48,12 @@ fn round_trips_have_their_lost_datagrams_in_the_table() {
         assert!(trip.p50_ns <= trip.p99_9_ns && trip.p99_9_ns <= trip.max_ns);
         assert_eq!((trip.beside[0].max_ns, sender.beside.len()), (Some(168_000), 0));
     }
-    for words in
-        ["Longest round trip, from the scheduled send time, by scenario", "not sent", "99.9 %", "Compared with cortex-a53-rt"]
-    {
+    for words in [
+        "Longest round trip, from the scheduled send time, by scenario",
+        "not sent",
+        "99.9 %",
+        "Compared with cortex-a53-rt",
+    ] {
         assert!(stdout.contains(words), "{words}: {stdout}");
     }
     let html = fs::read_to_string(scratch.path().join("out/campaign.html")).unwrap();

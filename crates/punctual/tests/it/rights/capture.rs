@@ -83,7 +83,7 @@ fn a_talker_without_listener_is_captured_at_the_sender() {
 }
 
 fn capture_the_talker() {
-    let ends = Ends::make().expect("the right to make namespaces: run as root");
+    let ends = VethPair::create().expect("the right to make namespaces: run as root");
     let scratch = Scratch::new();
     let talk = |options: &str| {
         let arguments =

@@ -12,7 +12,7 @@ use crate::harness::{PUNCTUAL, Scratch, alone, wait_until};
 
 #[test]
 fn a_veth_and_its_stored_answers_give_the_same_findings() {
-    let ends = Ends::make().unwrap();
+    let ends = VethPair::create().unwrap();
     let scratch = Scratch::new();
     let near = |arguments: &[&str]| {
         let mut command = Command::new(PUNCTUAL);
@@ -62,12 +62,12 @@ fn an_interface_that_is_down_fails() {
 }
 
 /// Runs the binary in the namespace: a child inherits the namespace of the thread that starts it.
-fn inside(end: &End, arguments: &[&str]) -> Output {
+fn inside(end: &VethEnd, arguments: &[&str]) -> Output {
     end.namespace.run(|| Command::new(PUNCTUAL).args(arguments).output().unwrap()).unwrap()
 }
 
 /// True if a check in the namespace reports TCP segmentation offload.
-fn has_tso(end: &End) -> bool {
+fn has_tso(end: &VethEnd) -> bool {
     let output = inside(end, &["check", "nic", &end.interface, "--json"]);
     let seen: Value = serde_json::from_slice(&output.stdout).unwrap();
     let active = seen["interface"]["features"]["known"]["active"].as_array().unwrap();

@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// A prefix that runs a command in this namespace, with the `/sys` of the namespace.
-fn inside(end: &End) -> Vec<String> {
+fn inside(end: &VethEnd) -> Vec<String> {
     let namespace = format!("--net=/proc/{}/fd/{}", std::process::id(), end.namespace.as_fd().as_raw_fd());
     let words =
         ["nsenter", &namespace, "unshare", "--mount", "sh", "-c", "mount -t sysfs sysfs /sys && exec \"$@\"", "sh"];
@@ -29,13 +29,13 @@ fn inside(end: &End) -> Vec<String> {
 }
 
 /// A far machine at this end of the cable; `first` is a shell command that runs there before all else.
-fn machine_at(end: &End, first: &str) -> Far {
+fn machine_at(end: &VethEnd, first: &str) -> Far {
     let enter = record::shell::command(&inside(end));
     Far::reached_by(&format!("exec {enter} sh -c \"{first}$2\""))
 }
 
 /// `punctual pair` with these arguments in the near end.
-fn pair(ends: &Ends, far: &Far, arguments: &str) -> Command {
+fn pair(ends: &VethPair, far: &Far, arguments: &str) -> Command {
     let words = inside(&ends.near);
     let mut command = Command::new(&words[0]);
     command.args(&words[1..]).arg(PUNCTUAL).current_dir(far.path()).env("NO_COLOR", "1");
@@ -45,7 +45,7 @@ fn pair(ends: &Ends, far: &Far, arguments: &str) -> Command {
 }
 
 /// Runs a stream from `near` to `far` and checks the exit status.
-fn stream(ends: &Ends, far: &Far, status: i32, options: &str) -> (Run, Record) {
+fn stream(ends: &VethPair, far: &Far, status: i32, options: &str) -> (Run, Record) {
     let arguments = format!(
         "--far-cpu 0 stream {} --far-interface {} --cpu {} {options}",
         ends.near.interface,
@@ -104,7 +104,7 @@ fn two_machines_have_no_one_way_times() {
 }
 
 fn measure_between_two_clocks() {
-    let ends = Ends::make().unwrap();
+    let ends = VethPair::create().unwrap();
     // Another boot identifier means another machine.
     let far = machine_at(&ends.far, "echo another >id; mount --bind id /proc/sys/kernel/random/boot_id; ");
     let (run, record) = stream(&ends, &far, 0, "--period 500us --duration 2s --format 61883-6 --class B");
@@ -123,7 +123,7 @@ fn measure_between_two_clocks() {
 #[test]
 fn a_listener_without_frames_makes_the_run_invalid() {
     let _alone = alone();
-    let (ends, others) = (Ends::make().unwrap(), Ends::make().unwrap());
+    let (ends, others) = (VethPair::create().unwrap(), VethPair::create().unwrap());
     // The far machine is on another cable.
     let far = machine_at(&others.far, "");
     let (run, record) = stream(&ends, &far, 4, "--duration 500ms");
@@ -133,7 +133,7 @@ fn a_listener_without_frames_makes_the_run_invalid() {
 
 #[test]
 fn the_far_end_refuses_an_interface_that_is_down() {
-    let ends = Ends::make().unwrap();
+    let ends = VethPair::create().unwrap();
     let far = machine_at(&ends.far, "ip link set far down; ");
     let words = inside(&ends.near);
     let mut command = Command::new(&words[0]);
@@ -230,7 +230,7 @@ fn the_far_end_of_round_trips_is_shielded_and_refusals_are_reported_at_once() {
 }
 
 /// The state of TCP segmentation offload of the far interface: a hold that sets the present value changes nothing.
-fn tso(ends: &Ends) -> String {
+fn tso(ends: &VethPair) -> String {
     let ask = || {
         let hold = NicHold::take(&Root::system(), &ends.far.interface, &"tso=off".parse().unwrap()).unwrap();
         hold.release()[0].before.clone()
@@ -239,7 +239,7 @@ fn tso(ends: &Ends) -> String {
 }
 
 /// Starts a run that changes a setting of the far interface.
-fn start_with_setting(ends: &Ends, far: &Far) -> Child {
+fn start_with_setting(ends: &VethPair, far: &Far) -> Child {
     assert_eq!(tso(ends), "on");
     let _ = std::fs::remove_file(far.path().join("a.punctual.json"));
     let arguments = format!("udp --to {} --cpu 0 --endless --far-nic tso=off --far-load cpu", ends.far.address);

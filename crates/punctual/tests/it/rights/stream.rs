@@ -236,7 +236,7 @@ fn find_delays() {
 }
 
 /// A stream like that of a talker of the program.
-pub fn stream_from(end: &End) -> frames::Stream {
+pub fn stream_from(end: &VethEnd) -> frames::Stream {
     frames::Stream {
         source: end.mac,
         destination: ethernet::multicast_of(end.mac, 9),
@@ -254,7 +254,7 @@ fn lost_duplicate_and_reordered_frames_are_counted_exactly() {
 }
 
 fn count_faults() {
-    let ends = Ends::make().expect("the right to make namespaces: run as root");
+    let ends = VethPair::create().expect("the right to make namespaces: run as root");
     let open = || FrameReceiver::open(&ends.far.interface, ethernet::AVTP, None);
     let receiver = ends.far.namespace.run(open).unwrap().unwrap();
     let sender = ends.near.namespace.run(|| RawSender::open(&ends.near.interface, 2, false)).unwrap().unwrap();
@@ -326,7 +326,7 @@ fn count_faults() {
 }
 
 /// Starts the command in one end of the cable, with the `/sys` of that end.
-pub fn inside(end: &End, scratch: &Scratch, arguments: &str) -> Child {
+pub fn inside(end: &VethEnd, scratch: &Scratch, arguments: &str) -> Child {
     let script = format!("mount -t sysfs sysfs /sys && exec {PUNCTUAL} {arguments}");
     let start = || {
         let mut command = Command::new("unshare");
@@ -343,7 +343,7 @@ fn separate_talker_and_listener_count_the_same_frames() {
 }
 
 /// True if a packet socket is bound to the interface of this end of the cable.
-fn is_listening(end: &End) -> bool {
+fn is_listening(end: &VethEnd) -> bool {
     // Not `/proc/net`, which shows the namespace of the process.
     let sockets = || std::fs::read_to_string("/proc/thread-self/net/packet").unwrap();
     let interface = end.index.to_string();
@@ -351,7 +351,7 @@ fn is_listening(end: &End) -> bool {
 }
 
 fn talk_and_listen() {
-    let ends = Ends::make().expect("the right to make namespaces: run as root");
+    let ends = VethPair::create().expect("the right to make namespaces: run as root");
     let scratch = Scratch::new();
     let listen = "measure stream listen far --quiet --record listener --blame=off";
     let mut listening = inside(&ends.far, &scratch, listen);

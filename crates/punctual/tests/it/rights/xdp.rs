@@ -71,7 +71,7 @@ fn zero_copy_is_refused_on_a_virtual_cable() {
 }
 
 /// True if an XDP program is attached to the interface (IFLA_XDP, IFLA_XDP_ATTACHED of `if_link.h`).
-fn has_program(end: &End) -> bool {
+fn has_program(end: &VethEnd) -> bool {
     let ask = || {
         let answer = Socket::route().unwrap().ask(&Links::question(&end.interface)).unwrap();
         let messages = answer.messages().unwrap();
@@ -82,7 +82,7 @@ fn has_program(end: &End) -> bool {
 }
 
 /// Starts a listener in the far end and waits until its program is attached.
-fn start_listener(ends: &Ends, scratch: &Scratch) -> Child {
+fn start_listener(ends: &VethPair, scratch: &Scratch) -> Child {
     assert!(!has_program(&ends.far));
     let child = inside(&ends.far, scratch, "measure stream listen far --receive xdp --quiet --record a --blame=off");
     wait_until("the program is attached", || has_program(&ends.far));
@@ -154,8 +154,8 @@ fn other_frames_still_reach_their_sockets() {
             assert_eq!(&buffer[..came.length], stream.bytes(), "with its VLAN tag, {hook:?}");
             assert_eq!((came.tci, came.stamp_ns), (None, None));
         }
-        assert_eq!(ours.receive(&mut buffer, Poll::Look).unwrap(), None, "{hook:?}");
-        assert_eq!(streams.receive(&mut buffer, Poll::Look).unwrap(), None, "the frame went to AF_XDP only, {hook:?}");
+        assert_eq!(ours.receive(&mut buffer, Poll::Spin).unwrap(), None, "{hook:?}");
+        assert_eq!(streams.receive(&mut buffer, Poll::Spin).unwrap(), None, "the frame went to AF_XDP only, {hook:?}");
         drop(ours);
         raw_sender(&ends).send(stream.bytes()).unwrap();
         next(|| streams.receive(&mut buffer, Poll::Sleep).unwrap());
@@ -165,7 +165,7 @@ fn other_frames_still_reach_their_sockets() {
 #[test]
 fn frames_dropped_by_a_full_ring_are_counted_exactly() {
     const CAPACITY: u64 = 8192;
-    let ends = Ends::make().expect("the right to make namespaces: run as root");
+    let ends = VethPair::create().expect("the right to make namespaces: run as root");
     let mut ours = receiver(&ends, Hook::Native);
     let drops = ours.drops().unwrap();
     let sender = raw_sender(&ends);
@@ -179,7 +179,7 @@ fn frames_dropped_by_a_full_ring_are_counted_exactly() {
     let mut buffer = [0; 128];
     let mut received = 0;
     wait_until("all dropped frames are counted", || drops.dropped().unwrap() == 500);
-    while ours.receive(&mut buffer, Poll::Look).unwrap().is_some() {
+    while ours.receive(&mut buffer, Poll::Spin).unwrap().is_some() {
         let seq = frames::parse(&buffer[..90]).and_then(|parsed| parsed.probe).map(|probe| probe.seq);
         assert_eq!(seq, Some(received), "the first frames, in order");
         received += 1;
@@ -192,7 +192,7 @@ fn frames_dropped_by_a_full_ring_are_counted_exactly() {
 }
 
 /// Sets an interface up or down (`RTM_NEWLINK`, `IFF_UP`). If one end is down, the other has no carrier.
-fn set_up(end: &End, is_up: bool) {
+fn set_up(end: &VethEnd, is_up: bool) {
     let mut header = [0; 16];
     header[4..8].copy_from_slice(&end.index.to_ne_bytes());
     header[8..12].copy_from_slice(&u32::from(is_up).to_ne_bytes());
@@ -203,7 +203,7 @@ fn set_up(end: &End, is_up: bool) {
 
 #[test]
 fn refused_frames_are_not_sent_later() {
-    let ends = Ends::make().expect("the right to make namespaces: run as root");
+    let ends = VethPair::create().expect("the right to make namespaces: run as root");
     let mut ours = receiver(&ends, Hook::Native);
     let open = || XdpSender::open(&ends.near.interface, 0, Copying::AsOffered);
     let mut sender = ends.near.namespace.run(open).unwrap().expect("AF_XDP: run as root");
@@ -234,7 +234,7 @@ fn refused_frames_are_not_sent_later() {
 
 #[test]
 fn a_used_queue_is_refused_and_free_after_its_use() {
-    let ends = Ends::make().expect("the right to make namespaces: run as root");
+    let ends = VethPair::create().expect("the right to make namespaces: run as root");
     let open = |queue| {
         let open = || XdpSender::open(&ends.far.interface, queue, Copying::AsOffered);
         ends.far.namespace.run(open).unwrap()
