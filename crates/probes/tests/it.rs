@@ -267,7 +267,7 @@ fn no_loop_of_a_stream_allocates_and_every_frame_arrives() {
     }
     listener.finish(Some(talker.frames()));
     let (sent, heard) = (talker.told(), listener.series("test"));
-    let Some(record::Stream::Listener(heard)) = heard.stream else { panic!("a listener's series") };
+    let heard = heard.kind.listener().expect("a listener's series");
     // A wake-up in a slot that already has its frame sends none.
     assert!((1..=2000).contains(&sent.frames), "{sent:?}");
     assert_eq!((heard.frames, heard.lost, heard.duplicates, heard.reordered), (sent.frames, 0, 0, 0));

@@ -123,7 +123,7 @@ fn a_spinning_receiver_of_long_datagrams_loses_none() {
             settings.wait = ReceiveWait::Spin;
             settings.payload_bytes = 1472;
         });
-        let round_trip = series.round_trip.unwrap();
+        let round_trip = series.kind.round_trip().unwrap();
         assert_eq!((series.samples, round_trip.lost, round_trip.payload_bytes), (1000, 0, 1472));
     });
 }
