@@ -1,6 +1,6 @@
 //! Groups the series of a record that are relevant for a use.
 
-use record::{Phase, Record, Series, SeriesKind};
+use record::{Phase, Record, Series};
 
 /// Series under the same loads: those with the period nearest to a use's, and faster ones.
 #[derive(Debug, Default)]
@@ -32,7 +32,9 @@ impl<'a> Group<'a> {
 /// as the use does.
 pub(crate) fn groups(record: &Record, period_ns: u64) -> Vec<Group<'_>> {
     let mut groups: Vec<Group> = Vec::new();
-    for series in record.of_the_probe().filter(|series| series.period_ns > 0 && is_of_wake_ups(series)) {
+    for series in
+        record.of_the_probe().filter(|series| series.period_ns > 0 && series.kind.properties().judged_as_wake_ups)
+    {
         let phase = record.phase(&series.phase);
         let loads = loads_of(record, series);
         let found = groups.iter().position(|group| group.loads == loads);
@@ -60,22 +62,9 @@ pub(crate) fn groups(record: &Record, period_ns: u64) -> Vec<Group<'_>> {
 
 /// True if `series` has the group's loads and is faster than both the group's period and the use.
 fn counts_against(record: &Record, group: &Group, series: &Series, period_ns: u64) -> bool {
-    is_of_wake_ups(series)
+    series.kind.properties().judged_as_wake_ups
         && (1..group.period_ns.min(period_ns)).contains(&series.period_ns)
         && loads_of(record, series) == group.loads
-}
-
-/// True if a profile of wake-ups may judge the series: its values are lateness against the deadlines of a thread or of
-/// the frames of a stream.
-fn is_of_wake_ups(series: &Series) -> bool {
-    match series.kind {
-        SeriesKind::WakeUps
-        | SeriesKind::Stream(_)
-        | SeriesKind::Audio(_)
-        | SeriesKind::Process(_)
-        | SeriesKind::Capture => true,
-        SeriesKind::Gaps(_) | SeriesKind::RoundTrips(_) | SeriesKind::TimerlatIrq | SeriesKind::TimerlatThread => false,
-    }
 }
 
 /// The loads during a series, sorted.
@@ -101,6 +90,8 @@ fn nearer(a: u64, b: u64, target: u64) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use record::SeriesKind;
+
     use super::*;
 
     /// Name, loads, and CPU and period of each series of a phase.

@@ -36,7 +36,7 @@ pub(crate) fn wanted(plan: &Plan, root: &Root) -> Result<Option<Wanted>, RunErro
     if nic.is_empty() && !stamps {
         return Ok(None);
     }
-    let interface = interface(&plan.probe)?;
+    let interface = plan.probe.definition().interface_name()?.ok_or(PlanError::NoInterface)?;
     let remedy = if nic.values.is_empty() { "run as root, or use --stamps all" } else { NO_RIGHT };
     if stamps {
         can_stamp(&mut Answers::of(root), &interface)?;
@@ -54,17 +54,6 @@ pub(crate) fn wanted_towards(nic: &NicPlan, address: IpAddr) -> Result<Option<Wa
         return Ok(None);
     }
     Ok(Some(Wanted { interface: outgoing_interface(address)?, nic: nic.clone(), remedy: NO_RIGHT }))
-}
-
-/// The interface that a probe uses.
-fn interface(probe: &Probe) -> Result<String, RunError> {
-    match probe {
-        Probe::Stream(stream) => Ok(stream.interface().map(str::to_owned).ok_or(PlanError::NoInterface)?),
-        Probe::Udp(udp) if udp.peer.is_some() => Ok(udp.interface()?),
-        Probe::Timer(_) | Probe::Threads(_) | Probe::Noise(_) | Probe::Udp(_) | Probe::Audio(_) => {
-            Err(PlanError::NoInterface.into())
-        }
-    }
 }
 
 /// Sets what is asked for. A refusal makes the run invalid, and it goes on with the interface as it is.

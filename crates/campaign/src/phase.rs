@@ -22,7 +22,7 @@ use sys::{
 use crate::{
     error::RunError,
     plan::{Length, PhasePlan, Plan},
-    probe::{PhaseContext, Probe, on_its_side},
+    probe::{PhaseContext, on_its_side},
     record_budget::RecordBudget,
     shielded::start_loads,
 };
@@ -88,7 +88,7 @@ impl<'a> PhaseRun<'a> {
             record_path: plan.record_path.as_deref(),
         })?;
         let heartbeat = Heartbeat::start().map_err(TimerError::Spawn)?;
-        let spin = plan.runtime_ns(phase.period_ns).map(|runtime_ns| Spin::new(counter, runtime_ns));
+        let spin = plan.probe.definition().spin_ns(phase.period_ns).map(|runtime_ns| Spin::new(counter, runtime_ns));
         let timers = threads(plan, phase, cpus, stop_on)
             .into_iter()
             .map(|settings| Settings { spin, ..settings })
@@ -257,6 +257,7 @@ fn places(plan: &Plan, cpus: &CpuList) -> Vec<Option<u32>> {
 
 /// What each measuring thread of a phase is asked to do.
 pub fn threads(plan: &Plan, phase: &PhasePlan, cpus: &CpuList, stop_on: Option<&StopOn>) -> Vec<Settings> {
+    let probe = plan.probe.definition();
     let settings = |role: &str, cpu, policy, period_ns| Settings {
         role: role.to_owned(),
         cpu,
@@ -271,17 +272,11 @@ pub fn threads(plan: &Plan, phase: &PhasePlan, cpus: &CpuList, stop_on: Option<&
             Length::Duration(_) | Length::UntilStopped => None,
         },
         // Spikes of audio are periods, not wake-ups.
-        threshold_ns: match plan.probe {
-            Probe::Audio(_) => i64::MAX,
-            Probe::Timer(_) | Probe::Threads(_) | Probe::Noise(_) | Probe::Udp(_) | Probe::Stream(_) => {
-                plan.threshold_at(period_ns)
-            }
-        },
+        threshold_ns: if probe.has_late_wake_ups() { plan.threshold_at(period_ns) } else { i64::MAX },
         spikes_kept: RecordBudget::of(plan).spikes_kept,
         stop_on: stop_on.cloned(),
         spin: None,
     };
-    let probe = plan.probe.definition();
     match &phase.threads[..] {
         [] if probe.roles().is_empty() => places(plan, cpus)
             .into_iter()

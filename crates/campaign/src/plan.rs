@@ -108,15 +108,6 @@ impl Plan {
 }
 
 impl Plan {
-    /// How long the noise probe runs in each period, ns; `None` for other probes.
-    #[must_use]
-    pub fn runtime_ns(&self, period_ns: u64) -> Option<u64> {
-        match &self.probe {
-            Probe::Noise(noise) => Some(noise.runtime_at(period_ns)),
-            Probe::Timer(_) | Probe::Threads(_) | Probe::Udp(_) | Probe::Stream(_) | Probe::Audio(_) => None,
-        }
-    }
-
     /// The part of a period beyond its whole ns.
     pub(crate) fn fraction(&self, period_ns: u64) -> Fraction {
         self.probe.definition().fraction(period_ns)

@@ -28,7 +28,8 @@ pub use self::{
     audio::AudioProbe,
     check::PlanError,
     definition::{
-        Definition, PERIOD_MAX_NS, PhaseContext, PlacementRule, Places, PrepareError, RunShape, ThreadPlan, best_cpu,
+        Definition, Network, PERIOD_MAX_NS, PhaseContext, PlacementRule, Places, PrepareError, RunShape, ThreadPlan,
+        best_cpu,
     },
     noise::NoiseProbe,
     stream::StreamProbe,

@@ -269,13 +269,9 @@ fn buffer_found(plan: &Plan, record: &Record) -> Option<BufferSearch> {
 /// Removes the files of a run that the user discards.
 fn discard_files(plan: &Plan) {
     let record_path = plan.record_path.as_deref();
-    let capture = match &plan.probe {
-        Probe::Stream(stream) => stream.capture_file(record_path),
-        Probe::Timer(_) | Probe::Threads(_) | Probe::Noise(_) | Probe::Udp(_) | Probe::Audio(_) => None,
-    };
     // A file that is gone already needs no removal.
     let _ = record_path.map(fs::remove_file);
-    let _ = capture.map(fs::remove_file);
+    plan.probe.definition().files(record_path).iter().for_each(|path| _ = fs::remove_file(path));
 }
 
 fn nanoseconds(since: Instant) -> u64 {

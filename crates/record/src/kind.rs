@@ -12,7 +12,8 @@ use serde::{
 use serde_json::Value;
 
 use crate::{
-    Audio, CAPTURE, Extra, Listener, Noise, ProcessThread, RoundTrip, Stream, TIMERLAT_IRQ, TIMERLAT_THREAD, Talker,
+    Audio, CAPTURE, Extra, Listener, Measured, Noise, ProcessThread, RoundTrip, Stream, TIMERLAT_IRQ, TIMERLAT_THREAD,
+    Talker,
 };
 
 /// The kind of a series, with the figures that only this kind has.
@@ -42,6 +43,45 @@ pub enum SeriesKind {
 /// The keys under which the figures of one kind are stored in a series.
 const KEYS: [&str; 5] = ["noise", "round_trip", "stream", "audio", "process"];
 
+/// What the rest of the program needs to know of a kind of series.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KindProperties {
+    /// Meaning of the times.
+    pub measured: Measured,
+    /// Who measured it.
+    pub by: MeasuredBy,
+    /// Role of a thread that has no name of its own.
+    pub default_role: &'static str,
+    /// True if its spikes count as spikes of the run. A late interrupt of timerlat counts as its thread, and other machines
+    /// contribute to long round trips.
+    pub counts_spikes: bool,
+    /// True if a profile of wake-ups may judge it: its values are lateness against deadlines of a thread or of frames.
+    pub judged_as_wake_ups: bool,
+    /// True if its thread woke at deadlines of its own.
+    pub has_deadlines: bool,
+}
+
+/// Who measured a series.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MeasuredBy {
+    /// The probe of the run.
+    Probe,
+    /// An observer that captured frames during the run.
+    Observer,
+    /// The kernel's timerlat tracer.
+    Kernel,
+}
+
+/// Properties of most kinds: wake-ups at deadlines, measured by the probe.
+const OF_WAKE_UPS: KindProperties = KindProperties {
+    measured: Measured::Lateness,
+    by: MeasuredBy::Probe,
+    default_role: "",
+    counts_spikes: true,
+    judged_as_wake_ups: true,
+    has_deadlines: true,
+};
+
 impl SeriesKind {
     /// Returns the value of the key `kind`.
     #[must_use]
@@ -57,6 +97,42 @@ impl SeriesKind {
             Self::Capture => "capture",
             Self::TimerlatIrq => "timerlat_irq",
             Self::TimerlatThread => "timerlat_thread",
+        }
+    }
+
+    /// The properties of this kind: the one place that a new kind must answer for the rest of the program.
+    #[must_use]
+    pub fn properties(&self) -> KindProperties {
+        let kernel = KindProperties { by: MeasuredBy::Kernel, judged_as_wake_ups: false, ..OF_WAKE_UPS };
+        match self {
+            Self::WakeUps => KindProperties { default_role: "timer", ..OF_WAKE_UPS },
+            Self::Gaps(_) => KindProperties {
+                measured: Measured::Gap,
+                default_role: "noise",
+                judged_as_wake_ups: false,
+                ..OF_WAKE_UPS
+            },
+            Self::RoundTrips(_) => KindProperties {
+                measured: Measured::RoundTrip,
+                counts_spikes: false,
+                judged_as_wake_ups: false,
+                has_deadlines: false,
+                ..OF_WAKE_UPS
+            },
+            Self::Stream(Stream::Talker(_)) => KindProperties { measured: Measured::SendLateness, ..OF_WAKE_UPS },
+            Self::Stream(Stream::Listener(_)) => {
+                KindProperties { measured: Measured::FrameGap, has_deadlines: false, ..OF_WAKE_UPS }
+            }
+            Self::Audio(_) => KindProperties { measured: Measured::Completion, ..OF_WAKE_UPS },
+            Self::Process(_) => OF_WAKE_UPS,
+            Self::Capture => KindProperties {
+                measured: Measured::Spacing,
+                by: MeasuredBy::Observer,
+                has_deadlines: false,
+                ..OF_WAKE_UPS
+            },
+            Self::TimerlatIrq => KindProperties { default_role: TIMERLAT_IRQ, counts_spikes: false, ..kernel },
+            Self::TimerlatThread => KindProperties { default_role: TIMERLAT_THREAD, ..kernel },
         }
     }
 

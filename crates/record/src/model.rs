@@ -8,8 +8,8 @@ use serde_json::{Map, Value};
 
 use crate::{
     Against, AskedThread, Blame, BufferSearch, CAPTURE, Capture, Caveat, Cell, CpuFacts, Far, Finding, Machine,
-    Program, Published, Recommendation, Series, SeriesKind, Setting, Shielding, SoundLoop, UseVerdict, Validity,
-    Verdict,
+    Program, Published, Recommendation, Series, Setting, Shielding, SoundLoop, UseVerdict, Validity, Verdict,
+    kind::MeasuredBy,
 };
 
 /// Fields that a newer version wrote.
@@ -220,15 +220,10 @@ impl Record {
 
     /// Returns the series of the probe, without those of the kernel's timerlat tracer and of a capture during the run.
     pub fn of_the_probe(&self) -> impl Iterator<Item = &Series> {
-        self.series.iter().filter(move |series| match series.kind {
-            SeriesKind::TimerlatIrq | SeriesKind::TimerlatThread => false,
-            SeriesKind::Capture => self.scenario.probe == CAPTURE,
-            SeriesKind::WakeUps
-            | SeriesKind::Gaps(_)
-            | SeriesKind::RoundTrips(_)
-            | SeriesKind::Stream(_)
-            | SeriesKind::Audio(_)
-            | SeriesKind::Process(_) => true,
+        self.series.iter().filter(|series| match series.kind.properties().by {
+            MeasuredBy::Probe => true,
+            MeasuredBy::Observer => self.scenario.probe == CAPTURE,
+            MeasuredBy::Kernel => false,
         })
     }
 
@@ -236,16 +231,7 @@ impl Record {
     /// not counted, because other machines contribute to them.
     #[must_use]
     pub fn spikes_total(&self) -> u64 {
-        let counted = self.series.iter().filter(|series| match series.kind {
-            SeriesKind::TimerlatIrq | SeriesKind::RoundTrips(_) => false,
-            SeriesKind::WakeUps
-            | SeriesKind::Gaps(_)
-            | SeriesKind::Stream(_)
-            | SeriesKind::Audio(_)
-            | SeriesKind::Process(_)
-            | SeriesKind::Capture
-            | SeriesKind::TimerlatThread => true,
-        });
+        let counted = self.series.iter().filter(|series| series.kind.properties().counts_spikes);
         counted.fold(0, |sum, series| series.spikes_total.saturating_add(sum))
     }
 }

@@ -68,22 +68,6 @@ impl Measured {
     fn is_lateness(&self) -> bool {
         *self == Self::Lateness
     }
-
-    /// Returns the meaning of the times in a series of this kind.
-    #[must_use]
-    pub fn of(kind: &SeriesKind) -> Self {
-        match kind {
-            SeriesKind::Stream(Stream::Talker(_)) => Self::SendLateness,
-            SeriesKind::Stream(Stream::Listener(_)) => Self::FrameGap,
-            SeriesKind::RoundTrips(_) => Self::RoundTrip,
-            SeriesKind::Audio(_) => Self::Completion,
-            SeriesKind::Capture => Self::Spacing,
-            SeriesKind::Gaps(_) => Self::Gap,
-            SeriesKind::WakeUps | SeriesKind::Process(_) | SeriesKind::TimerlatIrq | SeriesKind::TimerlatThread => {
-                Self::Lateness
-            }
-        }
-    }
 }
 
 /// The largest time of another record or reference, to compare a scenario with.
@@ -116,7 +100,7 @@ impl RoleResult {
         cpus.dedup();
         let mut result = Self {
             role: role.to_owned(),
-            measured: all.first().map_or_else(Measured::default, |series| Measured::of(&series.kind)),
+            measured: all.first().map_or_else(Measured::default, |series| series.kind.properties().measured),
             cpus: cpus.iter().map(ToString::to_string).collect::<Vec<_>>().join(","),
             period_ns: all.first().map_or(0, |series| series.period_ns),
             beside: compared_with(role, record),

@@ -4,7 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::{
-    CAPTURE, Culprit, Evidence, EvlThread, Extra, Histogram, Maxima, Played, SeriesKind, Stretch, Trip, kind::KindKeys,
+    CAPTURE, Culprit, Evidence, EvlThread, Extra, Histogram, Maxima, Played, SeriesKind, Stretch, Trip,
+    kind::{KindKeys, MeasuredBy},
 };
 
 /// The measurements of one thread in one phase.
@@ -173,27 +174,19 @@ impl Series {
         let cpu = self.cpu.map_or_else(|| "unpinned".to_owned(), |cpu| format!("CPU {cpu}"));
         let place = self.host.as_ref().map_or_else(|| cpu.clone(), |host| format!("{cpu} of {host}"));
         let role = &self.role;
-        match &self.kind {
-            SeriesKind::TimerlatIrq | SeriesKind::TimerlatThread => format!("{place} {role}"),
-            SeriesKind::Capture => CAPTURE.to_owned(),
-            _ if self.has_own_role() && self.cpu.is_some() => format!("{role} on {place}"),
-            _ if self.has_own_role() => format!("{role}, {place}"),
-            _ => place,
+        match self.kind.properties().by {
+            MeasuredBy::Kernel => format!("{place} {role}"),
+            MeasuredBy::Observer => CAPTURE.to_owned(),
+            MeasuredBy::Probe if self.has_own_role() && self.cpu.is_some() => format!("{role} on {place}"),
+            MeasuredBy::Probe if self.has_own_role() => format!("{role}, {place}"),
+            MeasuredBy::Probe => place,
         }
     }
 
     /// True if the thread has a name of its own, other than that of the probe.
     #[must_use]
     pub fn has_own_role(&self) -> bool {
-        match self.kind {
-            SeriesKind::WakeUps => !["", "timer"].contains(&self.role.as_str()),
-            SeriesKind::Gaps(_) | SeriesKind::TimerlatIrq | SeriesKind::TimerlatThread => false,
-            SeriesKind::RoundTrips(_)
-            | SeriesKind::Stream(_)
-            | SeriesKind::Audio(_)
-            | SeriesKind::Process(_)
-            | SeriesKind::Capture => !self.role.is_empty(),
-        }
+        !self.role.is_empty() && self.role != self.kind.properties().default_role
     }
 
     /// True if its thread was found on another CPU.
@@ -205,6 +198,6 @@ impl Series {
     /// True if it is a series of the kernel's timerlat tracer and not of the probe.
     #[must_use]
     pub fn is_timerlat(&self) -> bool {
-        matches!(self.kind, SeriesKind::TimerlatIrq | SeriesKind::TimerlatThread)
+        self.kind.properties().by == MeasuredBy::Kernel
     }
 }

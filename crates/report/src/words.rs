@@ -102,20 +102,6 @@ pub(crate) fn is_noise(record: &Record) -> bool {
     record.series.first().map_or(record.scenario.probe == "noise", |series| series.kind.noise().is_some())
 }
 
-/// True if the thread of the series woke at deadlines of its own.
-pub(crate) fn has_deadlines(series: &Series) -> bool {
-    match series.kind {
-        SeriesKind::RoundTrips(_) | SeriesKind::Stream(Stream::Listener(_)) | SeriesKind::Capture => false,
-        SeriesKind::WakeUps
-        | SeriesKind::Gaps(_)
-        | SeriesKind::Stream(Stream::Talker(_))
-        | SeriesKind::Audio(_)
-        | SeriesKind::Process(_)
-        | SeriesKind::TimerlatIrq
-        | SeriesKind::TimerlatThread => true,
-    }
-}
-
 /// True if `requested`, a profile's name or its file, is the profile called `name`.
 pub(crate) fn is_profile(requested: &str, name: &str) -> bool {
     requested == name || Path::new(requested).file_stem().is_some_and(|stem| stem == name)

@@ -8,6 +8,7 @@ use super::{
     mistake::{Place, nearest},
     model::{CampaignProbe, Chosen, Load, PlacedOn, Placement, Settings},
 };
+use crate::probe::Network;
 
 pub(super) fn scenarios(
     campaign: &mut Fields<'_>,
@@ -103,7 +104,7 @@ fn check_nic(campaign: &Fields<'_>, probes: &[CampaignProbe], settings: &[Settin
     for &Chosen { probe, settings: setting, .. } in chosen {
         let (probe, settings) = (&probes[probe], &settings[setting]);
         if settings.nic.is_empty()
-            || probe.probe.definition().has_interface()
+            || probe.probe.definition().network() == Network::Interface
             || !seen.insert((&probe.name, &settings.name))
         {
             continue;

@@ -7,7 +7,7 @@ use sys::{
 };
 
 use super::{Plan, phase::Length};
-use crate::probe::{PERIOD_MAX_NS, PlanError, Probe, RunShape};
+use crate::probe::{PERIOD_MAX_NS, PlanError, RunShape};
 
 impl Plan {
     /// Checks what types alone cannot say.
@@ -35,12 +35,7 @@ impl Plan {
     }
 
     fn check_evl(&self) -> Result<(), PlanError> {
-        match &self.probe {
-            Probe::Timer(_) | Probe::Threads(_) => {}
-            Probe::Audio(audio) if audio.device.is_none() => {}
-            Probe::Audio(_) => return Err(PlanError::EvlCard),
-            Probe::Noise(_) | Probe::Udp(_) | Probe::Stream(_) => return Err(PlanError::EvlProbe),
-        }
+        self.probe.definition().check_evl()?;
         if self.clock != Clock::Monotonic || self.wait != Wait::Nanosleep || self.timerlat {
             return Err(PlanError::EvlWait);
         }
@@ -58,7 +53,7 @@ mod tests {
             PhasePlan,
             tests::{phase, plan},
         },
-        probe::{NoiseProbe, PERIOD_MAX_NS, ThreadPlan},
+        probe::{NoiseProbe, PERIOD_MAX_NS, Probe, ThreadPlan},
     };
 
     #[test]

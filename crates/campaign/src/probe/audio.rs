@@ -5,7 +5,10 @@ mod device;
 mod faults;
 mod source;
 
-use std::{ops::RangeInclusive, path::PathBuf};
+use std::{
+    ops::RangeInclusive,
+    path::{Path, PathBuf},
+};
 
 use amp::{Chain, Controls, Parts, Preset, Rig, Settings};
 use machine::Root;
@@ -23,7 +26,7 @@ pub use source::{AudioError, ModelSource};
 
 use super::{
     check::PlanError,
-    definition::{Definition, PhaseContext, PlacementRule, Places, PrepareError, RunShape, ThreadPlan},
+    definition::{Definition, Network, PhaseContext, PlacementRule, Places, PrepareError, RunShape, ThreadPlan},
     timer::POLICY,
 };
 
@@ -236,8 +239,28 @@ impl Definition for AudioProbe {
         self.cpu.map(thread).into_iter().collect()
     }
 
-    fn has_interface(&self) -> bool {
+    fn network(&self) -> Network {
+        Network::None
+    }
+
+    fn interface_name(&self) -> Result<Option<String>, PrepareError> {
+        Ok(None)
+    }
+
+    fn spin_ns(&self, _period_ns: u64) -> Option<u64> {
+        None
+    }
+
+    fn has_late_wake_ups(&self) -> bool {
         false
+    }
+
+    fn files(&self, _record_path: Option<&Path>) -> Vec<PathBuf> {
+        Vec::new()
+    }
+
+    fn check_evl(&self) -> Result<(), PlanError> {
+        if self.device.is_some() { Err(PlanError::EvlCard) } else { Ok(()) }
     }
 
     fn check(&self) -> Result<(), PlanError> {

@@ -1,6 +1,11 @@
 //! What the rest of the program asks of a probe, and what it tells the probe.
 
-use std::{error::Error, fmt, ops::RangeInclusive, path::Path};
+use std::{
+    error::Error,
+    fmt,
+    ops::RangeInclusive,
+    path::{Path, PathBuf},
+};
 
 use machine::{CpuList, Root, Shield, ShieldError};
 use probes::{companion::Companion, timer::Fraction};
@@ -58,8 +63,29 @@ pub trait Definition: fmt::Debug {
     /// one of their own.
     fn threads(&self, policy: Policy) -> Vec<ThreadPlan>;
 
-    /// True if its datagrams or frames go over an interface of this machine, rather than a virtual cable.
-    fn has_interface(&self) -> bool;
+    /// The network that its datagrams or frames use.
+    fn network(&self) -> Network;
+
+    /// The interface of this machine that it uses; `None` without one.
+    ///
+    /// # Errors
+    /// No route leads to its peer.
+    fn interface_name(&self) -> Result<Option<String>, PrepareError>;
+
+    /// How long its threads run in each period without sleeping, ns; `None` if they sleep until their deadlines.
+    fn spin_ns(&self, period_ns: u64) -> Option<u64>;
+
+    /// True if late wake-ups are its spikes; false if it reports spikes of its own instead.
+    fn has_late_wake_ups(&self) -> bool;
+
+    /// Files that it writes besides the record; `record_path` is where that is kept.
+    fn files(&self, record_path: Option<&Path>) -> Vec<PathBuf>;
+
+    /// Checks that threads of the EVL core can measure it.
+    ///
+    /// # Errors
+    /// It makes system calls of Linux.
+    fn check_evl(&self) -> Result<(), PlanError>;
 
     /// Checks its options.
     ///
@@ -81,6 +107,17 @@ pub trait Definition: fmt::Debug {
 
     /// What helps where the guard ended the run, and where it throttled a thread, in the options of this probe.
     fn guard_remedies(&self) -> [&'static str; 2];
+}
+
+/// The network that a probe uses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Network {
+    /// None.
+    None,
+    /// A virtual cable between two namespaces of this machine.
+    Virtual,
+    /// An interface of this machine.
+    Interface,
 }
 
 /// Which placements fit a probe.

@@ -1,13 +1,16 @@
 //! Gaps in a loop that reads a clock and never sleeps, one on each CPU.
 
-use std::ops::RangeInclusive;
+use std::{
+    ops::RangeInclusive,
+    path::{Path, PathBuf},
+};
 
 use probes::{companion::Companion, timer::Fraction};
 use sys::sched::Policy;
 
 use super::{
     check::PlanError,
-    definition::{Definition, PhaseContext, PlacementRule, Places, PrepareError, RunShape, ThreadPlan},
+    definition::{Definition, Network, PhaseContext, PlacementRule, Places, PrepareError, RunShape, ThreadPlan},
     timer::{GUARD_REMEDIES, one_on_each_cpu},
 };
 
@@ -90,8 +93,28 @@ impl Definition for NoiseProbe {
         Vec::new()
     }
 
-    fn has_interface(&self) -> bool {
-        false
+    fn network(&self) -> Network {
+        Network::None
+    }
+
+    fn interface_name(&self) -> Result<Option<String>, PrepareError> {
+        Ok(None)
+    }
+
+    fn spin_ns(&self, period_ns: u64) -> Option<u64> {
+        Some(self.runtime_at(period_ns))
+    }
+
+    fn has_late_wake_ups(&self) -> bool {
+        true
+    }
+
+    fn files(&self, _record_path: Option<&Path>) -> Vec<PathBuf> {
+        Vec::new()
+    }
+
+    fn check_evl(&self) -> Result<(), PlanError> {
+        Err(PlanError::EvlProbe)
     }
 
     fn check(&self) -> Result<(), PlanError> {

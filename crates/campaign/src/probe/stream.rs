@@ -20,6 +20,8 @@ mod receiver;
 mod sender;
 mod xdp;
 
+use std::path::{Path, PathBuf};
+
 use frames::{Class, Format};
 use machine::{CpuList, Root, nic::Launching};
 use probes::{
@@ -38,7 +40,9 @@ pub use xdp::{ListenXdp, XdpRefusal};
 
 use super::{
     check::PlanError,
-    definition::{Definition, PhaseContext, PlacementRule, Places, PrepareError, RunShape, THRESHOLD_NS, ThreadPlan},
+    definition::{
+        Definition, Network, PhaseContext, PlacementRule, Places, PrepareError, RunShape, THRESHOLD_NS, ThreadPlan,
+    },
     timer::{GUARD_REMEDIES, POLICY},
 };
 
@@ -229,8 +233,28 @@ impl Definition for StreamProbe {
         self.talk_cpu.filter(|_| self.talks()).map(talker).into_iter().collect()
     }
 
-    fn has_interface(&self) -> bool {
-        self.interface().is_some()
+    fn network(&self) -> Network {
+        if self.interface().is_some() { Network::Interface } else { Network::Virtual }
+    }
+
+    fn interface_name(&self) -> Result<Option<String>, PrepareError> {
+        Ok(self.interface().map(str::to_owned))
+    }
+
+    fn spin_ns(&self, _period_ns: u64) -> Option<u64> {
+        None
+    }
+
+    fn has_late_wake_ups(&self) -> bool {
+        true
+    }
+
+    fn files(&self, record_path: Option<&Path>) -> Vec<PathBuf> {
+        self.capture_file(record_path).into_iter().collect()
+    }
+
+    fn check_evl(&self) -> Result<(), PlanError> {
+        Err(PlanError::EvlProbe)
     }
 
     fn check(&self) -> Result<(), PlanError> {

@@ -1,6 +1,9 @@
 //! Wake-ups of several threads, each with its own name, period and CPU.
 
-use std::collections::HashSet;
+use std::{
+    collections::HashSet,
+    path::{Path, PathBuf},
+};
 
 use machine::CpuList;
 use probes::{companion::Companion, timer::Fraction};
@@ -8,7 +11,9 @@ use sys::sched::Policy;
 
 use super::{
     check::PlanError,
-    definition::{Definition, PhaseContext, PlacementRule, Places, PrepareError, RunShape, THRESHOLD_NS, ThreadPlan},
+    definition::{
+        Definition, Network, PhaseContext, PlacementRule, Places, PrepareError, RunShape, THRESHOLD_NS, ThreadPlan,
+    },
     timer::{GUARD_REMEDIES, POLICY},
 };
 
@@ -101,8 +106,28 @@ impl Definition for ThreadsProbe {
         place(&self.threads, 0)
     }
 
-    fn has_interface(&self) -> bool {
-        false
+    fn network(&self) -> Network {
+        Network::None
+    }
+
+    fn interface_name(&self) -> Result<Option<String>, PrepareError> {
+        Ok(None)
+    }
+
+    fn spin_ns(&self, _period_ns: u64) -> Option<u64> {
+        None
+    }
+
+    fn has_late_wake_ups(&self) -> bool {
+        true
+    }
+
+    fn files(&self, _record_path: Option<&Path>) -> Vec<PathBuf> {
+        Vec::new()
+    }
+
+    fn check_evl(&self) -> Result<(), PlanError> {
+        Ok(())
     }
 
     fn check(&self) -> Result<(), PlanError> {

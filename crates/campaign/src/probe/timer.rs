@@ -1,11 +1,15 @@
 //! Wake-ups of one thread on each CPU.
 
+use std::path::{Path, PathBuf};
+
 use probes::{companion::Companion, timer::Fraction};
 use sys::sched::Policy;
 
 use super::{
     check::PlanError,
-    definition::{Definition, PhaseContext, PlacementRule, Places, PrepareError, RunShape, THRESHOLD_NS, ThreadPlan},
+    definition::{
+        Definition, Network, PhaseContext, PlacementRule, Places, PrepareError, RunShape, THRESHOLD_NS, ThreadPlan,
+    },
 };
 
 /// Options of the timer probe.
@@ -77,8 +81,28 @@ impl Definition for TimerProbe {
         Vec::new()
     }
 
-    fn has_interface(&self) -> bool {
-        false
+    fn network(&self) -> Network {
+        Network::None
+    }
+
+    fn interface_name(&self) -> Result<Option<String>, PrepareError> {
+        Ok(None)
+    }
+
+    fn spin_ns(&self, _period_ns: u64) -> Option<u64> {
+        None
+    }
+
+    fn has_late_wake_ups(&self) -> bool {
+        true
+    }
+
+    fn files(&self, _record_path: Option<&Path>) -> Vec<PathBuf> {
+        Vec::new()
+    }
+
+    fn check_evl(&self) -> Result<(), PlanError> {
+        Ok(())
     }
 
     fn check(&self) -> Result<(), PlanError> {

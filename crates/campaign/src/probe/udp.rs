@@ -2,7 +2,11 @@
 
 mod address;
 
-use std::{net::SocketAddr, ops::RangeInclusive};
+use std::{
+    net::SocketAddr,
+    ops::RangeInclusive,
+    path::{Path, PathBuf},
+};
 
 use machine::{CpuList, nic::outgoing_interface, veth::VethPair};
 use probes::{
@@ -21,7 +25,8 @@ pub use address::{Address, AddressError, UDP_PORT};
 use super::{
     check::PlanError,
     definition::{
-        Definition, PhaseContext, PlacementRule, Places, PrepareError, RunShape, THRESHOLD_NS, ThreadPlan, on_its_side,
+        Definition, Network, PhaseContext, PlacementRule, Places, PrepareError, RunShape, THRESHOLD_NS, ThreadPlan,
+        on_its_side,
     },
     timer::GUARD_REMEDIES,
 };
@@ -207,8 +212,28 @@ impl Definition for UdpProbe {
         self.send_cpu.map(sender).into_iter().collect()
     }
 
-    fn has_interface(&self) -> bool {
-        self.peer.is_some()
+    fn network(&self) -> Network {
+        if self.peer.is_some() { Network::Interface } else { Network::Virtual }
+    }
+
+    fn interface_name(&self) -> Result<Option<String>, PrepareError> {
+        self.peer.is_some().then(|| self.interface()).transpose()
+    }
+
+    fn spin_ns(&self, _period_ns: u64) -> Option<u64> {
+        None
+    }
+
+    fn has_late_wake_ups(&self) -> bool {
+        true
+    }
+
+    fn files(&self, _record_path: Option<&Path>) -> Vec<PathBuf> {
+        Vec::new()
+    }
+
+    fn check_evl(&self) -> Result<(), PlanError> {
+        Err(PlanError::EvlProbe)
     }
 
     fn check(&self) -> Result<(), PlanError> {

@@ -6,17 +6,14 @@ use blame::{Timerlat, TimerlatError};
 use machine::{CpuList, Root, clocks::ClockWatch};
 use record::{Caveat, Record};
 
-use crate::{plan::Plan, probe::Probe};
+use crate::{plan::Plan, probe::Network};
 
 /// How often clocks are looked at.
 const CLOCKS_EVERY: Duration = Duration::from_secs(5);
 
 /// Whoever sends over a network may be at the end of one that PTP ties to others: it is looked at all the time.
 pub(super) fn watch_clocks(record: &Record, plan: &Plan, root: &Root) -> Option<ClockWatch> {
-    let is_sent = match plan.probe {
-        Probe::Udp(_) | Probe::Stream(_) => true,
-        Probe::Timer(_) | Probe::Threads(_) | Probe::Noise(_) | Probe::Audio(_) => false,
-    };
+    let is_sent = plan.probe.definition().network() != Network::None;
     let first = record.machine.clocks.clone().filter(|clocks| is_sent && clocks.ptp.is_some())?;
     // Without a thread there is the first look.
     ClockWatch::start(root, first, CLOCKS_EVERY).ok()

@@ -10,7 +10,7 @@ use super::{audio, cell, count_cell, noise, round_trip, stream, time};
 use crate::blame::unsigned;
 use crate::evl;
 use crate::style::{Ink, Spans};
-use crate::words::{Words, has_deadlines, is_noise};
+use crate::words::{Words, is_noise};
 
 /// The largest number of rows of a brief table.
 const BRIEF_ROWS: usize = 16;
@@ -165,7 +165,7 @@ pub(super) fn full(page: &mut Page, record: &Record, phase: &Phase) {
         "jitter",
     ])
     .words(1);
-    for series in all.iter().filter(|series| has_deadlines(series)) {
+    for series in all.iter().filter(|series| series.kind.properties().has_deadlines) {
         table.row(full_row(series));
     }
     page.table(&table);
