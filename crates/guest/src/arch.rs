@@ -7,14 +7,14 @@ use sys::elf::{EM_AARCH64, EM_X86_64, Elf};
 /// A processor architecture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Arch {
-    /// x86 with 64 bits.
+    /// 64-bit x86.
     X86_64,
-    /// Arm with 64 bits.
+    /// 64-bit Arm.
     Arm64,
 }
 
 impl Arch {
-    /// The one that we run on; `None` for others than ours.
+    /// The architecture of this machine; `None` if guests do not support it.
     #[must_use]
     pub fn of_host() -> Option<Self> {
         match std::env::consts::ARCH {
@@ -34,7 +34,7 @@ impl Arch {
         }
     }
 
-    /// The emulator's program.
+    /// The QEMU program for this architecture.
     #[must_use]
     pub fn qemu(self) -> &'static str {
         match self {
@@ -43,7 +43,7 @@ impl Arch {
         }
     }
 
-    /// The Debian packages that have it, with the firmware that it loads.
+    /// The Debian packages with QEMU and the firmware that it loads.
     pub(crate) fn qemu_package(self) -> &'static str {
         match self {
             Self::X86_64 => "qemu-system-x86 seabios ipxe-qemu",
@@ -51,7 +51,7 @@ impl Arch {
         }
     }
 
-    /// Our static program for it, as `make dist` leaves it.
+    /// The path of our static program as built by `make dist`.
     pub(crate) fn dist(self) -> &'static str {
         match self {
             Self::X86_64 => "dist/punctual-x86_64",
@@ -59,7 +59,7 @@ impl Arch {
         }
     }
 
-    /// What a kernel needs to speak on the emulated serial port.
+    /// The kernel option for a console on the emulated serial port.
     pub(crate) fn console_config(self) -> &'static str {
         match self {
             Self::X86_64 => "CONFIG_SERIAL_8250_CONSOLE",

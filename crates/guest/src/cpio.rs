@@ -1,4 +1,4 @@
-//! The "newc" archive (cpio(5)), which the kernel unpacks as its first file system; files also come back in one.
+//! The "newc" archive format (cpio(5)). The kernel unpacks the initramfs from it, and guests return their files in it.
 
 use std::collections::BTreeMap;
 
@@ -11,30 +11,30 @@ const FILE: u32 = 0o100_000;
 const LINK: u32 = 0o120_000;
 const DEVICE: u32 = 0o020_000;
 
-/// One thing in a file system.
+/// An entry of a file system.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Node {
-    /// A folder.
+    /// A directory.
     Folder,
-    /// A file that everyone may read, and run where it says so.
+    /// A regular file that everyone can read, and execute if `executable`.
     File {
-        /// What it holds.
+        /// The content.
         bytes: Vec<u8>,
-        /// Whether it can be run.
+        /// True if the file is executable.
         executable: bool,
     },
     /// A symbolic link to this path.
     Link(String),
-    /// A character device of this major and minor number.
+    /// A character device with major and minor number.
     Device(u32, u32),
 }
 
-/// Things by their path, without a leading slash. The folders above each are there, too.
+/// Entries by path, without a leading slash. The parent directories of each entry are present, too.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tree(BTreeMap<String, Node>);
 
 impl Tree {
-    /// Puts a node at `path`, in place of what may be there, and the folders above it.
+    /// Adds an entry at `path` and its parent directories. Replaces an existing entry.
     pub fn put(&mut self, path: &str, node: Node) {
         let path = path.trim_matches('/');
         for (at, _) in path.match_indices('/') {
@@ -43,23 +43,23 @@ impl Tree {
         self.0.insert(path.to_owned(), node);
     }
 
-    /// Puts a file.
+    /// Adds a file.
     pub fn file(&mut self, path: &str, bytes: impl Into<Vec<u8>>) {
         self.put(path, Node::File { bytes: bytes.into(), executable: false });
     }
 
-    /// Puts a file that can be run.
+    /// Adds an executable file.
     pub fn program(&mut self, path: &str, bytes: impl Into<Vec<u8>>) {
         self.put(path, Node::File { bytes: bytes.into(), executable: true });
     }
 
-    /// Whether there is something at `path`.
+    /// True if there is an entry at `path`.
     #[must_use]
     pub fn contains(&self, path: &str) -> bool {
         self.0.contains_key(path.trim_matches('/'))
     }
 
-    /// The files with what they hold, in the order of their paths.
+    /// The files with their content, ordered by path.
     pub fn files(&self) -> impl Iterator<Item = (&str, &[u8])> {
         self.0.iter().filter_map(|(path, node)| match node {
             Node::File { bytes, .. } => Some((path.as_str(), bytes.as_slice())),
@@ -67,7 +67,7 @@ impl Tree {
         })
     }
 
-    /// What the file at `path` holds.
+    /// The content of the file at `path`.
     #[must_use]
     pub fn read(&self, path: &str) -> Option<&[u8]> {
         match self.0.get(path.trim_matches('/'))? {
@@ -76,7 +76,7 @@ impl Tree {
         }
     }
 
-    /// The archive. A folder stands before what is in it, since its path sorts first.
+    /// Encodes the archive. Directories precede their content, because their paths sort first.
     #[must_use]
     pub fn to_archive(&self) -> Vec<u8> {
         let mut archive = Vec::new();
@@ -93,10 +93,10 @@ impl Tree {
         archive
     }
 
-    /// Reads an archive; the error says what is wrong with it.
+    /// Decodes an archive.
     ///
     /// # Errors
-    /// When it is cut off or not of this form.
+    /// A description of the problem if the archive is truncated or malformed.
     pub fn from_archive(archive: &[u8]) -> Result<Self, String> {
         let mut tree = Self::default();
         let mut rest = archive;
@@ -108,24 +108,24 @@ impl Tree {
                 let digits = std::str::from_utf8(digits).ok()?;
                 u32::from_str_radix(digits, 16).ok()
             };
-            let field = |index| field(index).ok_or("a header field is no number");
+            let field = |index| field(index).ok_or("a header field is not a number");
             let (mode, size, name_size) = (field(1)?, field(6)? as usize, field(11)? as usize);
             let data_at = padded(HEADER_BYTES + name_size);
-            let name = rest.get(HEADER_BYTES..HEADER_BYTES + name_size).ok_or("cut off in a name")?;
+            let name = rest.get(HEADER_BYTES..HEADER_BYTES + name_size).ok_or("truncated in a name")?;
             let name = String::from_utf8_lossy(name).trim_end_matches('\0').to_owned();
             if name == TRAILER {
                 return Ok(tree);
             }
-            let bytes = rest.get(data_at..data_at + size).ok_or("cut off in a file")?.to_vec();
+            let bytes = rest.get(data_at..data_at + size).ok_or("truncated in a file")?.to_vec();
             let node = match mode & 0o170_000 {
                 FOLDER => Node::Folder,
                 FILE => Node::File { bytes, executable: mode & 0o100 != 0 },
                 LINK => Node::Link(String::from_utf8_lossy(&bytes).into_owned()),
                 DEVICE => Node::Device(field(9)?, field(10)?),
-                other => return Err(format!("{name} is of unknown type {other:o}")),
+                other => return Err(format!("{name} has unknown type {other:o}")),
             };
             tree.put(&name, node);
-            rest = rest.get(padded(data_at + size)..).ok_or("cut off after a file")?;
+            rest = rest.get(padded(data_at + size)..).ok_or("truncated after a file")?;
         }
     }
 }
@@ -135,7 +135,7 @@ fn append(archive: &mut Vec<u8>, inode: u32, path: &str, mode: u32, device: (u32
     let links = 1;
     let size = u32::try_from(bytes.len()).expect("a file in a guest is smaller than 4 GiB");
     let name_size = path.len() as u32 + 1;
-    // inode, mode, uid, gid, links, time, size, device of the file, device that it is, length of the name, check sum.
+    // inode, mode, uid, gid, links, time, size, device of the file, device number, length of the name, checksum.
     let fields = [inode, mode, 0, 0, links, 0, size, 0, 0, device.0, device.1, name_size, 0];
     archive.extend(fields.iter().flat_map(|field| format!("{field:08X}").into_bytes()));
     archive.extend_from_slice(path.as_bytes());
@@ -145,7 +145,7 @@ fn append(archive: &mut Vec<u8>, inode: u32, path: &str, mode: u32, device: (u32
     archive.resize(padded(archive.len()), 0);
 }
 
-/// Names and data end at a multiple of four.
+/// Names and data are padded to a multiple of four.
 fn padded(len: usize) -> usize {
     len.next_multiple_of(4)
 }
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn another_reader_finds_what_was_put_in() {
+    fn cpio_lists_the_archive() {
         let Ok(mut cpio) = process::Command::new("cpio")
             .args(["-tv", "--quiet"])
             .stdin(process::Stdio::piped())
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_off_is_refused() {
+    fn rejects_truncated_archives() {
         let archive = example().to_archive();
         for len in (0..archive.len() - 3).step_by(7) {
             assert!(Tree::from_archive(&archive[..len]).is_err(), "{len} of {}", archive.len());
@@ -205,7 +205,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn reads_what_it_wrote(files in prop::collection::btree_map("[a-z]{1,9}(/[a-z]{10}){0,3}", prop::collection::vec(any::<u8>(), 0..50), 0..8)) {
+        fn archives_round_trip(files in prop::collection::btree_map("[a-z]{1,9}(/[a-z]{10}){0,3}", prop::collection::vec(any::<u8>(), 0..50), 0..8)) {
             let mut tree = example();
             for (path, bytes) in &files {
                 tree.file(path, bytes.clone());
@@ -214,7 +214,7 @@ mod tests {
         }
 
         #[test]
-        fn takes_any_bytes(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+        fn arbitrary_bytes_do_not_panic(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
             let _ = Tree::from_archive(&bytes);
             let _ = Tree::from_archive(&[MAGIC, &bytes].concat());
         }

@@ -1,8 +1,8 @@
-//! Kernels for the lab, and Debian's programs: names resolved, fetched, unpacked, and kept outside the tree. A kernel that
-//! Debian does not have is given by who has it.
+//! Kernels and programs from Debian packages: resolved, downloaded, unpacked and cached outside the source tree.
+//! Kernels that Debian does not have are given by the user.
 //!
-//! Everything goes through an apt folder of our own, so that the package lists and the state of this machine stay as they
-//! are, other architectures work, and no rights are needed. The package sources are those of this machine.
+//! All apt commands use a separate apt directory. The package lists and state of this machine stay unchanged, other
+//! architectures work, and no root privileges are needed. The package sources are those of this machine.
 
 mod apt;
 mod cache;
@@ -21,28 +21,28 @@ use crate::{
     initramfs::find_program,
 };
 
-use apt::{Apt, answer};
-use cache::{at_once, lock};
+use apt::{Apt, run};
+use cache::{create_complete, lock};
 
 pub use cache::cache;
 pub use programs::{Package, RTLA};
 
-/// A kernel that is found under one name.
+/// A kernel that is available under a fixed name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Flavour {
-    /// What we call it.
+    /// The name used here.
     pub name: &'static str,
     source: Source,
-    /// What it runs on.
+    /// Its architecture.
     pub arch: Arch,
 }
 
-/// Where a kernel comes from.
+/// The origin of a kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Source {
-    /// From the Debian package that always depends on the current one.
+    /// A Debian meta package that depends on the current kernel package.
     Debian(&'static str),
-    /// From a file that this variable of the environment names.
+    /// A file named by this environment variable.
     Given(&'static str),
 }
 
@@ -53,7 +53,7 @@ pub const RT_6_12: Flavour =
     Flavour { name: "6.12-rt", source: Debian("linux-image-6.12-rt-amd64"), arch: Arch::X86_64 };
 /// Linux 6.1 with PREEMPT_RT.
 pub const RT_6_1: Flavour = Flavour { name: "6.1-rt", source: Debian("linux-image-rt-amd64"), arch: Arch::X86_64 };
-/// Linux 6.12 without it: the one for virtual machines, which is small.
+/// Linux 6.12 without PREEMPT_RT, in the small build for virtual machines.
 pub const ORDINARY_6_12: Flavour =
     Flavour { name: "6.12", source: Debian("linux-image-6.12-cloud-amd64"), arch: Arch::X86_64 };
 /// Linux 6.1 with PREEMPT_RT for arm64.
@@ -63,20 +63,20 @@ pub const RT_6_1_ARM64: Flavour =
 /// A kernel with the EVL core for x86-64, which Debian does not have.
 pub const EVL: Flavour = Flavour { name: "evl", source: Given("PUNCTUAL_LAB_EVL_KERNEL"), arch: Arch::X86_64 };
 
-/// A kernel that is there.
+/// An available kernel.
 #[derive(Debug, Clone)]
 pub struct Kernel {
-    /// Which one.
+    /// Its flavour.
     pub flavour: Flavour,
-    /// Its release, as `uname -r`.
+    /// Its release as printed by `uname -r`.
     pub release: String,
-    /// Where its modules are.
+    /// The directory with its modules.
     folder: PathBuf,
     image: PathBuf,
 }
 
 impl Flavour {
-    /// The kernel, if it has been fetched or given.
+    /// The kernel, if it is cached or given.
     #[must_use]
     pub fn cached(self) -> Option<Kernel> {
         if let Given(variable) = self.source {
@@ -89,21 +89,21 @@ impl Flavour {
         Some(Kernel { flavour: self, release: release.trim().to_owned(), folder, image })
     }
 
-    /// The kernel, fetched now if it has not been. `say` is told what takes time.
+    /// The kernel, downloaded if it is not cached. `say` receives progress messages.
     ///
     /// # Errors
-    /// When there is no network, no apt, or no such package.
+    /// If there is no network, no apt, or no such package.
     pub fn fetch(self, say: &mut dyn FnMut(&str)) -> Result<Kernel, GuestError> {
-        let _alone = lock()?;
+        let _lock = lock()?;
         self.cached().map_or_else(|| self.fetch_current(say), Ok)
     }
 
-    /// The kernel in its current version, fetched now unless it is the one that is there.
+    /// The kernel in its current version, downloaded if the cached one is older.
     ///
     /// # Errors
-    /// As [`fetch`](Self::fetch).
+    /// The errors of [`fetch`](Self::fetch).
     pub fn update(self, say: &mut dyn FnMut(&str)) -> Result<Kernel, GuestError> {
-        let _alone = lock()?;
+        let _lock = lock()?;
         self.fetch_current(say)
     }
 
@@ -118,13 +118,13 @@ impl Flavour {
             return Ok(kernel);
         }
         let folder = cache().join(self.name);
-        at_once(&folder, |new| {
+        create_complete(&folder, |new| {
             apt.unpack(&package, new, say)?;
             let release = package.trim_start_matches("linux-image-");
             depmod(new, release)?;
             let packed = packed_image(new, release);
             let image = fs::read(&packed).reading(&packed)?;
-            // Without xz the whole image boots as well, only slower.
+            // Without the xz program the bzImage is used, which boots more slowly.
             let kernel = vmlinux_in(&image).unwrap_or(image);
             let path = new.join("kernel");
             fs::write(&path, kernel).writing(&path)?;
@@ -136,24 +136,24 @@ impl Flavour {
 }
 
 impl Kernel {
-    /// Its image.
+    /// The kernel image.
     ///
     /// # Errors
-    /// When the cache is damaged.
+    /// If the cache is damaged.
     pub fn image(&self) -> Result<Image, GuestError> {
         Image::open(&self.image)
     }
 
-    /// The file that the package has: on x86 a bzImage, as it was built.
+    /// The image as packaged; on x86 a bzImage.
     #[must_use]
     pub fn packed_image(&self) -> PathBuf {
         packed_image(&self.folder, &self.release)
     }
 
-    /// Puts a module, and before it those that it needs, into a guest.
+    /// Adds a module, after the modules that it depends on, to a guest.
     ///
     /// # Errors
-    /// When this kernel has no such module, or it cannot be unpacked.
+    /// If this kernel has no such module, or the module cannot be decompressed.
     pub fn add_module(&self, name: &str, initramfs: &mut Initramfs) -> Result<(), GuestError> {
         let folder = self.folder.join("lib/modules").join(&self.release);
         let read = |file: &str| fs::read_to_string(folder.join(file)).reading(&folder.join(file));
@@ -175,12 +175,12 @@ impl Kernel {
         Ok(())
     }
 
-    /// A folder with the unpacked header packages of this kernel, for building modules; fetched now if need be.
+    /// A directory with the unpacked header packages for building modules, downloaded if necessary.
     ///
     /// # Errors
-    /// As [`Flavour::fetch`].
+    /// The errors of [`Flavour::fetch`].
     pub fn headers(&self, say: &mut dyn FnMut(&str)) -> Result<PathBuf, GuestError> {
-        let _alone = lock()?;
+        let _lock = lock()?;
         let folder = cache().join(format!("{}-headers-{}", self.flavour.name, self.release));
         if !folder.exists() {
             let apt = Apt::new(self.flavour.arch, None, say)?;
@@ -190,7 +190,7 @@ impl Kernel {
                 apt.dependency(&headers, "linux-headers-")?,
                 apt.dependency(&headers, "linux-kbuild-")?,
             ];
-            at_once(&folder, |new| packages.iter().try_for_each(|package| apt.unpack(package, new, say)))?;
+            create_complete(&folder, |new| packages.iter().try_for_each(|package| apt.unpack(package, new, say)))?;
         }
         Ok(folder)
     }
@@ -200,15 +200,16 @@ fn packed_image(folder: &Path, release: &str) -> PathBuf {
     folder.join("boot").join(format!("vmlinuz-{release}"))
 }
 
-/// The files to load for a module, in their order; `None` where the list does not have it.
+/// The module files to load, in order; `None` if the module is not listed.
 fn load_order(dependencies: &str, name: &str) -> Option<Vec<String>> {
     let lines = dependencies.lines().filter_map(|line| line.split_once(':'));
     let (file, needs) = lines.into_iter().find(|(file, _)| module_name(file) == name.replace('-', "_"))?;
-    // depmod writes what is needed first last.
+    // depmod lists the dependencies in reverse load order.
     Some(needs.split_whitespace().rev().chain([file]).map(str::to_owned).collect())
 }
 
-/// `kernel/drivers/parport/parport_pc.ko.xz` to `parport_pc`; the kernel takes `-` in a file's name for `_`.
+/// The module name of a path, e.g. `parport_pc` for `kernel/drivers/parport/parport_pc.ko.xz`. The kernel treats `-` as
+/// `_`.
 fn module_name(path: &str) -> String {
     let file = path.rsplit('/').next().unwrap_or(path);
     file.split(".ko").next().unwrap_or(file).replace('-', "_")
@@ -218,7 +219,7 @@ fn depmod(folder: &Path, release: &str) -> Result<(), GuestError> {
     let missing = || GuestError::Missing { program: "depmod".to_owned(), package: "kmod".to_owned() };
     let mut command = Command::new(find_program("depmod").ok_or_else(missing)?);
     command.arg("-b").arg(folder).arg(release);
-    answer(command).map(|_| ())
+    run(command).map(|_| ())
 }
 
 #[cfg(test)]
@@ -226,7 +227,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn modules_load_after_what_they_need() {
+    fn modules_load_after_their_dependencies() {
         let dependencies = "kernel/a/pps_parport.ko.xz: kernel/a/parport.ko.xz kernel/b/pps-core.ko.xz\n\
                             kernel/a/parport.ko.xz:\nkernel/b/pps-core.ko.xz:\n";
         let order = |name| load_order(dependencies, name).unwrap_or_default();

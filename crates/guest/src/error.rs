@@ -1,10 +1,10 @@
-//! What can go wrong between here and a guest, each with its remedy.
+//! Errors of running a guest.
 
 use std::{io, path::PathBuf, time::Duration};
 
 use crate::{Arch, frame::FrameError};
 
-/// Why a guest brought nothing back.
+/// Why a guest returned no results.
 #[derive(Debug, thiserror::Error)]
 pub enum GuestError {
     /// A file could not be read.
@@ -12,142 +12,142 @@ pub enum GuestError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system error.
         source: io::Error,
     },
     /// A file could not be written.
-    #[error("cannot write {}: {source}; is there room on the disk?", path.display())]
+    #[error("cannot write {}: {source}; check the free disk space", path.display())]
     Write {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system error.
         source: io::Error,
     },
-    /// The file is no kernel image that can be booted.
+    /// The file is not a bootable kernel image.
     #[error(
-        "{} is no kernel image: give an x86 bzImage (arch/x86/boot/bzImage) or vmlinux, or an arm64 Image (arch/arm64/boot/Image)",
+        "{} is not a kernel image: give an x86 bzImage (arch/x86/boot/bzImage) or vmlinux, or an arm64 Image (arch/arm64/boot/Image)",
         path.display()
     )]
     NotAKernel {
         /// The file.
         path: PathBuf,
     },
-    /// The file is no program.
-    #[error("{} is no program for x86-64 or arm64: give a static one, made with `make dist`", path.display())]
+    /// The file is not a program for a supported architecture.
+    #[error("{} is not a program for x86-64 or arm64: give a static one, built with `make dist`", path.display())]
     NotAProgram {
         /// The file.
         path: PathBuf,
     },
-    /// The program needs shared libraries, which the guest does not have.
-    #[error("{} needs shared libraries, which a guest does not have: use the static one that `make dist` makes, {}", path.display(), arch.dist())]
+    /// The program needs shared libraries, which guests do not have.
+    #[error("{} needs shared libraries, which guests do not have: use the static one built by `make dist`, {}", path.display(), arch.dist())]
     NotStatic {
         /// The program.
         path: PathBuf,
         /// Its architecture.
         arch: Arch,
     },
-    /// Kernel and program are for different architectures.
-    #[error("the kernel is for {kernel} and {} is not: give --binary {}, which `make dist` makes", path.display(), kernel.dist())]
+    /// The kernel and the program have different architectures.
+    #[error("{} is not for {kernel}, the architecture of the kernel: give --binary {}, built by `make dist`", path.display(), kernel.dist())]
     OtherArch {
         /// The kernel's architecture.
         kernel: Arch,
         /// The program.
         path: PathBuf,
     },
-    /// The emulator is not installed.
-    #[error("no {} on this machine: sudo apt-get install -y --no-install-recommends {}", arch.qemu(), arch.qemu_package())]
+    /// QEMU is not installed.
+    #[error("{} is not installed: sudo apt-get install -y --no-install-recommends {}", arch.qemu(), arch.qemu_package())]
     NoQemu {
-        /// The architecture that was to be emulated.
+        /// The guest's architecture.
         arch: Arch,
     },
-    /// The emulator ended without a word of the guest.
-    #[error("{program} refused: {said}")]
+    /// QEMU ended without any output of the guest.
+    #[error("{program} failed: {said}")]
     Qemu {
-        /// The emulator.
+        /// The QEMU program.
         program: String,
-        /// What it said.
+        /// Its last error message.
         said: String,
     },
-    /// The kernel printed nothing at all.
+    /// The kernel printed nothing.
     #[error(
         "no output from the kernel within {} s: build it with CONFIG_TTY, CONFIG_PRINTK and a serial console ({})", after.as_secs(), arch.console_config()
     )]
     Silent {
-        /// Its architecture.
+        /// The kernel's architecture.
         arch: Arch,
-        /// How long it was waited for.
+        /// The time waited.
         after: Duration,
     },
     /// The kernel panicked.
     #[error("the kernel panicked: {reason}{}; its last lines:\n{console}", hint(reason))]
     Panic {
-        /// What it said.
+        /// The kernel's panic message.
         reason: String,
-        /// The end of its console.
+        /// The last console lines.
         console: String,
     },
-    /// The guest ended before it had said all.
-    #[error("the guest ended before its end mark; the last lines of its console:\n{console}")]
+    /// The guest ended before its final frame.
+    #[error("the guest ended early; the last lines of its console:\n{console}")]
     Ended {
-        /// The end of its console.
+        /// The last console lines.
         console: String,
     },
-    /// Time is up.
-    #[error("the guest was not done after {} s: give it more with --timeout; the last lines of its console:\n{console}", after.as_secs())]
+    /// The guest took too long.
+    #[error("the guest did not finish within {} s: increase --timeout; the last lines of its console:\n{console}", after.as_secs())]
     Timeout {
-        /// How long it was given.
+        /// The timeout.
         after: Duration,
-        /// The end of its console.
+        /// The last console lines.
         console: String,
     },
-    /// What came over the console is not whole.
-    #[error("the serial console lost something ({source}); the last lines:\n{console}")]
+    /// Data on the console was damaged or lost.
+    #[error("data was lost on the serial console ({source}); the last lines:\n{console}")]
     Transport {
-        /// What is wrong.
+        /// The damaged or missing frame.
         source: FrameError,
-        /// The end of its console.
+        /// The last console lines.
         console: String,
     },
-    /// The files that came back are not whole.
-    #[error("the files of the guest did not arrive whole: {0}")]
+    /// The returned files are incomplete.
+    #[error("the files of the guest are incomplete: {0}")]
     Files(String),
-    /// The guest could not do what it was to do.
+    /// The guest could not run its job.
     #[error("inside the guest: {0}")]
     Guest(String),
-    /// A program that unpacks or fetches is missing.
-    #[error("{program} is missing: sudo apt-get install -y --no-install-recommends {package}")]
+    /// A required program is missing.
+    #[error("{program} is not installed: sudo apt-get install -y --no-install-recommends {package}")]
     Missing {
         /// The program.
         program: String,
-        /// The Debian package that has it.
+        /// The Debian package that contains it.
         package: String,
     },
-    /// A program that unpacks or fetches failed.
+    /// A program failed.
     #[error("`{command}` failed: {said}")]
     Command {
         /// The command line.
         command: String,
-        /// What it said, in one line.
+        /// Its error message, one line.
         said: String,
     },
-    /// No kernel package of this name is known.
-    #[error("no package {package} known to apt: a Debian 12 with its security updates has it")]
+    /// apt does not know the package.
+    #[error("apt does not know the package {package}: use Debian 12 with security updates")]
     NoPackage {
         /// The package.
         package: String,
     },
-    /// The package lists could not be fetched, so that the package may only be unknown.
-    #[error("cannot fetch {package} ({said}): is there a network?")]
+    /// The package lists could not be downloaded, so the package may exist.
+    #[error("cannot download {package} ({said}): check the network connection")]
     NoLists {
         /// The package.
         package: String,
-        /// What apt said.
+        /// The error message of apt.
         said: String,
     },
-    /// A kernel that nobody distributes was not given.
-    #[error("no such kernel can be fetched: give one, as {variable}=arch/x86/boot/bzImage")]
+    /// The kernel must be given by the user.
+    #[error("this kernel cannot be downloaded: give one, e.g. {variable}=arch/x86/boot/bzImage")]
     NotGiven {
-        /// The variable of the environment that names it.
+        /// The environment variable for its path.
         variable: &'static str,
     },
     /// The kernel has no such module.
@@ -161,9 +161,9 @@ pub enum GuestError {
 }
 
 impl GuestError {
-    /// Whether something is not there that comes from elsewhere: the emulator, another program, a package, the network.
+    /// True if something external is missing: QEMU, another program, a package or the network.
     #[must_use]
-    pub fn is_lack(&self) -> bool {
+    pub fn is_missing_prerequisite(&self) -> bool {
         matches!(
             self,
             Self::NoQemu { .. }
@@ -188,7 +188,7 @@ fn hint(reason: &str) -> &'static str {
     }
 }
 
-/// Adds the file to what the system said.
+/// Adds the path to an I/O error.
 pub(crate) trait At<T> {
     fn reading(self, path: &std::path::Path) -> Result<T, GuestError>;
     fn writing(self, path: &std::path::Path) -> Result<T, GuestError>;

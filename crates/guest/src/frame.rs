@@ -1,8 +1,8 @@
-//! What goes from the guest to the host over its serial console: lines that kernel messages cannot be mistaken for.
+//! The protocol on the serial console from guest to host. Its lines cannot be confused with kernel messages.
 //!
-//! A frame is one line, `@lab:KIND:NUMBER:CRC:BASE64`. Numbers count from 0 without a gap and the CRC covers kind, number
-//! and content, so that a line which is torn by a kernel message, or lost, is noticed. One serial port is all that it
-//! takes, which every kernel with a console has.
+//! A frame is one line, `@lab:KIND:NUMBER:CRC:BASE64`. Numbers count up from 0. The CRC covers kind, number and
+//! content, so that lost lines and lines interrupted by a kernel message are detected. This needs only one serial port,
+//! which every kernel with a console supports.
 
 use std::io::{self, Write};
 
@@ -10,23 +10,23 @@ use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
 
 const MARK: &str = "@lab:";
 
-/// Content of a frame, bytes; a multiple of three, so that base64 needs no padding in the middle of a file.
+/// Maximum content of a frame, bytes. A multiple of three, so that base64 needs no padding inside a file.
 pub const CONTENT_MAX: usize = 3072;
 
-/// What a frame is about.
+/// The kind of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// The guest has begun; the content is the kernel's release.
+    /// The guest has started; the content is the kernel's release.
     Hello,
     /// Standard output of the command.
     Out,
     /// Standard error of the command.
     Err,
-    /// A piece of the archive of files, compressed.
+    /// A part of the compressed archive of files.
     Files,
-    /// The guest could not do what it was to do; the content says why.
+    /// The guest could not run its job; the content is the reason.
     Failure,
-    /// All is said; the content is the exit status.
+    /// The last frame; the content is the exit status.
     End,
 }
 
@@ -39,35 +39,35 @@ const KINDS: [(char, Kind); 6] = [
     ('Z', Kind::End),
 ];
 
-/// One message.
+/// A frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Frame {
-    /// What it is about.
+    /// Its kind.
     pub kind: Kind,
-    /// What it says.
+    /// Its content.
     pub content: Vec<u8>,
 }
 
-/// Why the stream of frames cannot be trusted.
+/// Why the stream of frames is unusable.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FrameError {
-    /// A line with the mark is not a whole frame.
-    #[error("frame {expected} arrived torn")]
-    Torn {
-        /// The number that was due.
+    /// A line with the marker is not a valid frame.
+    #[error("frame {expected} is damaged")]
+    Damaged {
+        /// The expected number.
         expected: u64,
     },
-    /// One or more frames did not arrive.
-    #[error("frame {arrived} arrived where {expected} was due")]
+    /// At least one frame is missing.
+    #[error("frame {arrived} arrived instead of frame {expected}")]
     Lost {
-        /// The number that was due.
+        /// The expected number.
         expected: u64,
-        /// The number that came.
+        /// The received number.
         arrived: u64,
     },
 }
 
-/// The guest's end.
+/// The sending side, in the guest.
 #[derive(Debug)]
 pub struct Sender<W> {
     console: W,
@@ -75,15 +75,15 @@ pub struct Sender<W> {
 }
 
 impl<W: Write> Sender<W> {
-    /// Sends over this console.
+    /// Creates a sender on this console.
     pub fn new(console: W) -> Self {
         Self { console, next: 0 }
     }
 
-    /// Sends `content`, in as many frames as it takes, at least one.
+    /// Sends `content` in one or more frames.
     ///
     /// # Errors
-    /// What the console answered.
+    /// The error of the console.
     pub fn send(&mut self, kind: Kind, content: &[u8]) -> io::Result<()> {
         let mut rest = content;
         loop {
@@ -106,30 +106,30 @@ impl<W: Write> Sender<W> {
     }
 }
 
-/// The host's end.
+/// The receiving side, on the host.
 #[derive(Debug, Default)]
 pub struct Receiver {
     next: u64,
 }
 
-/// What a line of the console holds.
+/// A decoded console line.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Line<'a> {
-    /// What the kernel said, alone or before a frame.
+    /// The kernel's output, before a frame or alone.
     pub text: &'a str,
     /// The frame.
     pub frame: Option<Frame>,
 }
 
 impl Receiver {
-    /// Reads one line without its end.
+    /// Decodes a line without its line ending.
     ///
     /// # Errors
-    /// [`FrameError`]; nothing after it can be trusted.
+    /// [`FrameError`]. The stream is unusable afterwards.
     pub fn read<'a>(&mut self, line: &'a str) -> Result<Line<'a>, FrameError> {
         let Some(at) = line.find(MARK) else { return Ok(Line { text: line, frame: None }) };
-        let torn = FrameError::Torn { expected: self.next };
-        let (number, frame) = parse(&line[at + MARK.len()..]).ok_or(torn)?;
+        let damaged = FrameError::Damaged { expected: self.next };
+        let (number, frame) = parse(&line[at + MARK.len()..]).ok_or(damaged)?;
         if number != self.next {
             return Err(FrameError::Lost { expected: self.next, arrived: number });
         }
@@ -172,19 +172,19 @@ mod tests {
     }
 
     #[test]
-    fn kernel_messages_are_told_apart() {
+    fn separates_kernel_messages_from_frames() {
         let frames = sent(&[(Kind::Out, b"hello"), (Kind::End, b"0")]);
         let console = format!("[ 0.1] booting\n[ 0.2] half a message{}[ 9.9] power off\n", frames);
         let mut receiver = Receiver::default();
         let lines: Vec<_> = console.lines().map(|line| receiver.read(line).unwrap()).collect();
         let texts: Vec<_> = lines.iter().map(|line| line.text).collect();
         assert_eq!(texts, ["[ 0.1] booting", "[ 0.2] half a message", "", "[ 9.9] power off"]);
-        let said: Vec<_> = lines.iter().filter_map(|line| line.frame.as_ref()).map(|frame| frame.kind).collect();
-        assert_eq!(said, [Kind::Out, Kind::End]);
+        let kinds: Vec<_> = lines.iter().filter_map(|line| line.frame.as_ref()).map(|frame| frame.kind).collect();
+        assert_eq!(kinds, [Kind::Out, Kind::End]);
     }
 
     #[test]
-    fn a_lost_frame_is_noticed_at_the_next() {
+    fn detects_lost_frames() {
         let frames = sent(&[(Kind::Out, b"a"), (Kind::Out, b"b"), (Kind::Out, b"c")]);
         let mut receiver = Receiver::default();
         let outcomes: Vec<_> = frames.lines().step_by(2).map(|line| receiver.read(line).map(|_| ())).collect();
@@ -193,7 +193,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn content_arrives_as_it_was_sent(content in prop::collection::vec(any::<u8>(), 0..3 * CONTENT_MAX)) {
+        fn content_round_trips(content in prop::collection::vec(any::<u8>(), 0..3 * CONTENT_MAX)) {
             let mut receiver = Receiver::default();
             let mut arrived = Vec::new();
             for line in sent(&[(Kind::Files, &content)]).lines() {
@@ -203,19 +203,20 @@ mod tests {
         }
 
         #[test]
-        fn a_torn_frame_is_never_taken_for_another(
-            content in prop::collection::vec(any::<u8>(), 1..60), at in any::<prop::sample::Index>(), what in "[ -~]{1,20}"
+        fn damaged_frames_are_never_accepted(
+            content in prop::collection::vec(any::<u8>(), 1..60), at in any::<prop::sample::Index>(), inserted in "[ -~]{1,20}"
         ) {
             let line = sent(&[(Kind::Out, &content)]);
             let line = line.trim_end();
             let at = at.index(line.len());
-            let torn = format!("{}{what}{}", &line[..at], &line[at..]);
+            let damaged = format!("{}{inserted}{}", &line[..at], &line[at..]);
             let mut receiver = Receiver::default();
-            match receiver.read(&torn) {
-                // The message stands before the frame, or broke the mark, so that the next frame's number tells.
+            match receiver.read(&damaged) {
+                // The inserted text is before the frame, or destroyed the marker. The number of the next frame reveals
+                // the loss.
                 Ok(Line { frame: None, .. }) => {}
                 Ok(Line { frame: Some(frame), .. }) => prop_assert_eq!(frame.content, content),
-                Err(error) => prop_assert_eq!(error, FrameError::Torn { expected: 0 }),
+                Err(error) => prop_assert_eq!(error, FrameError::Damaged { expected: 0 }),
             }
             prop_assert!(receiver.read(&line[..line.len() - 1]).is_err());
         }

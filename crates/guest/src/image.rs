@@ -1,4 +1,4 @@
-//! Kernel images: told by their magic, and unpacked where that boots faster.
+//! Kernel images: identified by their magic, and unpacked if that speeds up booting.
 
 use std::{
     fs,
@@ -11,41 +11,41 @@ use sys::elf::Elf;
 
 use crate::{Arch, GuestError, error::At, memfile::MemoryFile};
 
-/// The file to boot: the one that was given, or what was taken out of it.
+/// The file to boot: the given one, or an image extracted from it.
 #[derive(Debug)]
-enum Unpacked {
-    AsItIs(PathBuf),
+enum BootFile {
+    Original(PathBuf),
     InMemory(MemoryFile),
 }
 
-/// A kernel that can be booted.
+/// A bootable kernel.
 #[derive(Debug)]
 pub struct Image {
-    /// What it runs on.
+    /// Its architecture.
     pub arch: Arch,
-    file: Unpacked,
+    file: BootFile,
 }
 
 impl Image {
-    /// Recognises an x86 bzImage or vmlinux, or an arm64 Image, that one also when compressed by gzip.
+    /// Opens an x86 bzImage or vmlinux, or an arm64 Image, optionally compressed with gzip.
     ///
-    /// The emulator enters a vmlinux directly, in half the time that the set-up code of a bzImage takes, so the vmlinux
-    /// inside is taken out where that can be done.
+    /// A vmlinux inside a bzImage is extracted if possible, because QEMU starts it directly, in half the time that the
+    /// bzImage setup code takes.
     ///
     /// # Errors
-    /// When the file cannot be read or is none of these.
+    /// If the file cannot be read or has none of these formats.
     pub fn open(path: &Path) -> Result<Self, GuestError> {
         let bytes = fs::read(path).reading(path)?;
         let (arch, unpacked) = match recognise(&bytes) {
-            Some(Form::Vmlinux) => (Arch::X86_64, None),
-            Some(Form::Arm64) => (Arch::Arm64, None),
-            Some(Form::Arm64Gzip(image)) => (Arch::Arm64, Some(image)),
-            Some(Form::BzImage) => (Arch::X86_64, vmlinux_in(&bytes)),
+            Some(Format::Vmlinux) => (Arch::X86_64, None),
+            Some(Format::Arm64) => (Arch::Arm64, None),
+            Some(Format::Arm64Gzip(image)) => (Arch::Arm64, Some(image)),
+            Some(Format::BzImage) => (Arch::X86_64, vmlinux_in(&bytes)),
             None => return Err(GuestError::NotAKernel { path: path.to_owned() }),
         };
         let file = match unpacked {
-            Some(image) => Unpacked::InMemory(MemoryFile::new("kernel", &image)?),
-            None => Unpacked::AsItIs(path.to_owned()),
+            Some(image) => BootFile::InMemory(MemoryFile::new("kernel", &image)?),
+            None => BootFile::Original(path.to_owned()),
         };
         Ok(Self { arch, file })
     }
@@ -54,36 +54,38 @@ impl Image {
     #[must_use]
     pub fn path(&self) -> &Path {
         match &self.file {
-            Unpacked::AsItIs(path) => path,
-            Unpacked::InMemory(file) => file.path(),
+            BootFile::Original(path) => path,
+            BootFile::InMemory(file) => file.path(),
         }
     }
 }
 
-enum Form {
+enum Format {
     BzImage,
     Vmlinux,
     Arm64,
     Arm64Gzip(Vec<u8>),
 }
 
-fn recognise(bytes: &[u8]) -> Option<Form> {
+fn recognise(bytes: &[u8]) -> Option<Format> {
     let at = |offset: usize, magic: &[u8]| bytes.get(offset..offset + magic.len()) == Some(magic);
     // x86: Documentation/arch/x86/boot.rst; arm64: Documentation/arch/arm64/booting.rst.
     if at(0x202, b"HdrS") {
-        return Some(Form::BzImage);
+        return Some(Format::BzImage);
     }
     if at(0x38, b"ARM\x64") {
-        return Some(Form::Arm64);
+        return Some(Format::Arm64);
     }
     if at(0, b"\x1f\x8b") {
         let image = gunzip(bytes)?;
-        return matches!(recognise(&image), Some(Form::Arm64)).then_some(Form::Arm64Gzip(image));
+        return matches!(recognise(&image), Some(Format::Arm64)).then_some(Format::Arm64Gzip(image));
     }
-    Elf::new(bytes).filter(|elf| Arch::of_elf(*elf) == Some(Arch::X86_64) && elf.has_pvh_entry()).map(|_| Form::Vmlinux)
+    Elf::new(bytes)
+        .filter(|elf| Arch::of_elf(*elf) == Some(Arch::X86_64) && elf.has_pvh_entry())
+        .map(|_| Format::Vmlinux)
 }
 
-/// The vmlinux inside a bzImage; `None` where it cannot be taken out or not be entered directly.
+/// Extracts the vmlinux from a bzImage; `None` if it cannot be extracted or has no PVH entry point.
 #[must_use]
 pub fn vmlinux_in(image: &[u8]) -> Option<Vec<u8>> {
     let u32_at = |at: usize| Some(u32::from_le_bytes(image.get(at..)?.first_chunk().copied()?) as usize);
@@ -93,7 +95,7 @@ pub fn vmlinux_in(image: &[u8]) -> Option<Vec<u8>> {
     };
     let begin = (setup_sectors + 1) * 512 + u32_at(0x248)?;
     let payload = image.get(begin..begin.checked_add(u32_at(0x24c)?)?)?;
-    // The build appends the unpacked size, which is no part of what xz and zstd wrote.
+    // The kernel build appends the unpacked size, which is not part of the xz or zstd stream.
     let without_size = &payload[..payload.len().saturating_sub(4)];
     let vmlinux = match payload {
         [0x1f, 0x8b, ..] => gunzip(payload),
@@ -114,7 +116,7 @@ fn unpack(program: &str, bytes: &[u8]) -> Option<Vec<u8>> {
     decompress(program, bytes).ok()
 }
 
-/// Runs `xz` or `zstd` on `bytes`.
+/// Decompresses `bytes` with the program `xz` or `zstd`.
 pub(crate) fn decompress(program: &str, bytes: &[u8]) -> io::Result<Vec<u8>> {
     let mut child =
         Command::new(program).arg("-dc").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
@@ -122,7 +124,7 @@ pub(crate) fn decompress(program: &str, bytes: &[u8]) -> io::Result<Vec<u8>> {
     let output = std::thread::scope(|scope| {
         scope.spawn(move || {
             if let Some(stdin) = &mut stdin {
-                // One that stops reading has failed, and says so by its status.
+                // A program that stops reading has failed, which its exit status shows.
                 let _ = stdin.write_all(bytes);
             }
             drop(stdin);
@@ -132,7 +134,7 @@ pub(crate) fn decompress(program: &str, bytes: &[u8]) -> io::Result<Vec<u8>> {
     if output.status.success() {
         Ok(output.stdout)
     } else {
-        Err(io::Error::other(format!("{program} cannot unpack it")))
+        Err(io::Error::other(format!("{program} cannot decompress the data")))
     }
 }
 
@@ -153,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn images_are_told_by_their_magic() {
+    fn identifies_images_by_their_magic() {
         assert_eq!(opened(&with_magic(0x202, b"HdrS")), Ok(Arch::X86_64));
         let arm64 = with_magic(0x38, b"ARM\x64");
         assert_eq!(opened(&arm64), Ok(Arch::Arm64));
@@ -163,17 +165,17 @@ mod tests {
     }
 
     #[test]
-    fn other_files_are_refused_with_what_would_do() {
+    fn rejects_other_files() {
         for bytes in [&b""[..], b"\x1f\x8bnothing", b"#!/bin/sh", &[0; 0x400]] {
             let error = opened(bytes).unwrap_err();
-            assert!(error.contains("is no kernel image: give an x86 bzImage"), "{error}");
+            assert!(error.contains("is not a kernel image: give an x86 bzImage"), "{error}");
         }
         let error = Image::open(Path::new("/nowhere/bzImage")).unwrap_err().to_string();
         assert!(error.starts_with("cannot read /nowhere/bzImage"), "{error}");
     }
 
     #[test]
-    fn a_payload_that_lies_outside_its_image_is_no_vmlinux() {
+    fn rejects_a_payload_outside_the_image() {
         let mut image = with_magic(0x202, b"HdrS");
         image[0x248..0x250].copy_from_slice(&[0xff; 8]);
         assert!(vmlinux_in(&image).is_none());

@@ -1,4 +1,4 @@
-//! The first process inside a guest: sets the stage, runs the command, sends back what came of it, and ends the machine.
+//! The first process inside a guest: mounts file systems, runs the command, returns its results and stops the machine.
 
 use std::{
     ffi::CStr,
@@ -26,12 +26,12 @@ use crate::{
     initramfs::{JOB, Job, OUT},
 };
 
-/// The hidden command that makes our program the first process of a guest.
+/// The hidden command that runs our program as the first process of a guest.
 pub const COMMAND: &str = "__guest";
-/// The kernel's messages come back under this name, where the kernel lets us read them.
+/// The name of the kernel log among the returned files.
 pub const KERNEL_LOG: &str = "kernel.log";
 
-/// File systems: what, where, with which options, and whether nothing goes without it.
+/// File systems: type, mount point, options, and whether mounting it is mandatory.
 const MOUNTS: [(&str, &str, Option<&CStr>, bool); 9] = [
     ("proc", "/proc", None, true),
     ("sysfs", "/sys", None, true),
@@ -44,51 +44,52 @@ const MOUNTS: [(&str, &str, Option<&CStr>, bool); 9] = [
     ("debugfs", "/sys/kernel/debug", None, false),
 ];
 
-/// How long output that is still on its way is waited for, once the command has ended.
-const DRAIN: Duration = Duration::from_secs(1);
+/// How long to wait for remaining output after the command has ended.
+const OUTPUT_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Whether this process is the first one of a guest of ours, and nothing else: not of a container, for one.
+/// True if this process is the first one of a guest, and not, for example, of a container.
 #[must_use]
 pub fn is_init() -> bool {
     std::process::id() == 1 && Path::new(JOB).exists()
 }
 
-/// Does the guest's job and ends the machine.
+/// Runs the guest's job and stops the machine.
 ///
 /// # Errors
-/// Returns at all only where this is no guest of ours, or the machine cannot be ended.
+/// Returns only if this is not a guest, or if the machine cannot be stopped.
 pub fn run() -> io::Result<()> {
     if !is_init() {
-        return Err(io::Error::other("only the first process of a lab guest can do this"));
+        return Err(io::Error::other("this command only works as the first process of a guest"));
     }
     let mounted = mount_all();
     let console = OpenOptions::new().read(true).write(true).open("/dev/console")?;
     let sender = Arc::new(Mutex::new(Sender::new(console.try_clone()?)));
-    let said = mounted.and_then(|()| work(&sender));
+    let result = mounted.and_then(|()| run_job(&sender));
     let mut sender = sender.lock().unwrap_or_else(PoisonError::into_inner);
-    match said {
+    match result {
         Ok(status) => sender.send(Kind::End, status.to_string().as_bytes())?,
         Err(reason) => sender.send(Kind::Failure, reason.as_bytes())?,
     }
     tcdrain(&console)?;
-    // The emulator ends where the machine would begin anew; that works without ACPI, too.
+    // QEMU exits on restart (`-no-reboot`), which also works without ACPI.
     reboot(RebootCommand::Restart)?;
     Ok(())
 }
 
 type Shared = Arc<Mutex<Sender<File>>>;
 
-/// Everything from the greeting to the files; the exit status of the command, or why it could not be run.
-fn work(sender: &Shared) -> Result<i32, String> {
+/// Runs the job and sends all results. Returns the exit status of the command, or the reason why it could not run.
+fn run_job(sender: &Shared) -> Result<i32, String> {
     let release = fs::read("/proc/sys/kernel/osrelease").unwrap_or_default();
     send(sender, Kind::Hello, release.trim_ascii_end()).map_err(|error| error.to_string())?;
-    // From here on the kernel's messages wait in its log, where they tear no frame; a panic still reaches the console.
+    // Keeps kernel messages in the log from now on, so that they do not interrupt frames. A panic still reaches the
+    // console.
     let _ = fs::write("/proc/sys/kernel/printk", "1");
-    // Bringing up the loopback through sysfs takes no socket; IFF_UP is 1.
+    // Sets the loopback up through sysfs, which needs no socket; IFF_UP is 1.
     let _ = fs::write("/sys/class/net/lo/flags", "1");
     let _ = sethostname(b"lab");
     let job = fs::read(JOB).map_err(|error| format!("cannot read {JOB}: {error}"))?;
-    let job: Job = serde_json::from_slice(&job).map_err(|error| format!("{JOB} is no job: {error}"))?;
+    let job: Job = serde_json::from_slice(&job).map_err(|error| format!("{JOB} is malformed: {error}"))?;
     for module in &job.modules {
         load(module).map_err(|error| format!("cannot load {module}: {error}; dmesg: {}", last_message()))?;
     }
@@ -101,7 +102,7 @@ fn mount_all() -> Result<(), String> {
     for (kind, at, options, needed) in MOUNTS {
         let _ = fs::create_dir_all(at);
         match mount(kind, at, kind, MountFlags::empty(), options) {
-            // A kernel may have put its device nodes there by itself.
+            // The kernel may have mounted devtmpfs already.
             Ok(()) | Err(rustix::io::Errno::BUSY) => {}
             Err(error) if needed => return Err(format!("cannot mount {kind} on {at}: {error}")),
             Err(_) => {}
@@ -113,7 +114,7 @@ fn mount_all() -> Result<(), String> {
     Ok(())
 }
 
-/// One hierarchy a controller, for kernels without version 2.
+/// Mounts one hierarchy per controller, for kernels without cgroup v2.
 fn mount_cgroup_v1() {
     let _ = mount("tmpfs", "/sys/fs/cgroup", "tmpfs", MountFlags::empty(), None);
     for (name, options) in [("cpu", c"cpu"), ("cpuset", c"cpuset")] {
@@ -125,15 +126,15 @@ fn mount_cgroup_v1() {
 
 fn load(module: &str) -> io::Result<()> {
     match finit_module(File::open(module)?, c"", 0) {
-        // Built in, or loaded by the kernel itself already.
+        // Built in, or already loaded by the kernel.
         Err(rustix::io::Errno::EXIST) => Ok(()),
         answer => Ok(answer?),
     }
 }
 
-/// Runs the command to its end, and reaps whatever else ends meanwhile.
+/// Runs the command to its end and reaps all orphaned processes.
 fn run_command(job: &Job, sender: &Shared) -> Result<i32, String> {
-    let [program, arguments @ ..] = job.command.as_slice() else { return Err("there is no command".to_owned()) };
+    let [program, arguments @ ..] = job.command.as_slice() else { return Err("the job has no command".to_owned()) };
     let mut child = Command::new(program)
         .args(arguments)
         .env_clear()
@@ -152,12 +153,12 @@ fn run_command(job: &Job, sender: &Shared) -> Result<i32, String> {
         forward(err, Kind::Err, sender, done);
     }
     let status = reap_until(Pid::from_child(&child)).map_err(|error| format!("cannot wait for {program}: {error}"))?;
-    // The channel closes when both have read to the end, unless a process that is left behind keeps them open.
-    let _ = all_done.recv_timeout(DRAIN);
+    // The channel closes once both pipes are at their end. A remaining background process can keep the pipes open.
+    let _ = all_done.recv_timeout(OUTPUT_TIMEOUT);
     Ok(status)
 }
 
-/// Sends what comes out of a pipe as it comes.
+/// Forwards the data of a pipe as it arrives.
 fn forward(mut pipe: impl Read + Send + 'static, kind: Kind, sender: &Shared, done: mpsc::Sender<()>) {
     let sender = Arc::clone(sender);
     thread::spawn(move || {
@@ -175,7 +176,7 @@ fn send(sender: &Shared, kind: Kind, content: &[u8]) -> io::Result<()> {
     sender.lock().unwrap_or_else(PoisonError::into_inner).send(kind, content)
 }
 
-/// Reaps children until `child` has ended; its exit status, or 128 and the signal as shells have it.
+/// Reaps children until `child` has ended. Returns its exit status, or 128 plus the signal number as in shells.
 fn reap_until(child: Pid) -> io::Result<i32> {
     loop {
         match wait(WaitOptions::empty()) {
@@ -189,7 +190,7 @@ fn reap_until(child: Pid) -> io::Result<i32> {
     }
 }
 
-/// Sends the files below the folder of results, and the kernel's log, as one compressed archive.
+/// Sends the result files and the kernel log as one compressed archive.
 fn send_files(sender: &Shared) -> io::Result<()> {
     let mut tree = Tree::default();
     collect(Path::new(OUT), &mut tree)?;
@@ -213,7 +214,7 @@ fn collect(folder: &Path, tree: &mut Tree) -> io::Result<()> {
     Ok(())
 }
 
-/// The kernel's messages since boot, one a line, with the level and the time of each in front, as `/dev/kmsg` has them.
+/// The kernel messages since boot in the format of `/dev/kmsg`: one per line, prefixed with level and time.
 fn kernel_log() -> Vec<u8> {
     let mut log = Vec::new();
     let nonblocking = rustix::fs::OFlags::NONBLOCK.bits() as i32;
@@ -223,7 +224,7 @@ fn kernel_log() -> Vec<u8> {
         match kmsg.read(&mut message) {
             Ok(0) => return log,
             Ok(len) => log.extend_from_slice(&message[..len]),
-            // Overwritten in the meantime: the next one is there.
+            // Messages were overwritten meanwhile; the next read returns the oldest one left.
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
             Err(_) => return log,
         }

@@ -1,4 +1,4 @@
-//! What a guest finds when it wakes: programs, modules, its job.
+//! The first file system of a guest: programs, modules and the job.
 
 use std::{
     fs,
@@ -15,25 +15,25 @@ use crate::{
     error::At,
 };
 
-/// Where our program lies in the guest, which is also its first process.
+/// The path of our program in the guest, which is also its first process.
 pub const PUNCTUAL: &str = "/bin/punctual";
-/// The folder whose files come back, and in which the command runs.
+/// The directory whose files are returned, and in which the command runs.
 pub const OUT: &str = "/out";
-/// Where the job stands.
+/// The path of the job description.
 pub(crate) const JOB: &str = "/lab/job.json";
 
-/// What the guest is to do.
+/// The job of a guest.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Job {
     /// The command and its arguments.
     pub command: Vec<String>,
     /// Its environment.
     pub environment: Vec<(String, String)>,
-    /// Kernel modules by their paths in the guest, in the order in which to load them.
+    /// Paths of kernel modules in the guest, in load order.
     pub modules: Vec<String>,
 }
 
-/// The first file system of a guest.
+/// The initramfs of a guest.
 #[derive(Debug, Clone)]
 pub struct Initramfs {
     arch: Arch,
@@ -42,16 +42,17 @@ pub struct Initramfs {
 }
 
 impl Initramfs {
-    /// A file system with our static program `punctual` for a kernel of `arch`. Its job is to run that program bare.
+    /// Creates an initramfs for a kernel of `arch` with our static program `punctual`. By default the job runs it
+    /// without arguments.
     ///
     /// # Errors
-    /// When the program cannot be read, is not static, or is for another architecture.
+    /// If the program cannot be read, is not static, or has another architecture.
     pub fn new(arch: Arch, punctual: &Path) -> Result<Self, GuestError> {
         let mut tree = Tree::default();
         for folder in ["proc", "sys", "dev", "tmp", "run", "etc", "root", OUT] {
             tree.put(folder, Node::Folder);
         }
-        // For the first moments, and for kernels that make no device nodes of their own.
+        // Needed until devtmpfs is mounted, and by kernels without devtmpfs.
         for (path, major, minor) in
             [("dev/console", 5, 1), ("dev/null", 1, 3), ("dev/zero", 1, 5), ("dev/urandom", 1, 9), ("dev/kmsg", 1, 11)]
         {
@@ -69,10 +70,10 @@ impl Initramfs {
         Ok(initramfs)
     }
 
-    /// Puts a static program at `path`.
+    /// Adds a static program at `path`.
     ///
     /// # Errors
-    /// When it cannot be read, is not static, or is for another architecture.
+    /// If it cannot be read, is not static, or has another architecture.
     pub fn static_program(&mut self, path: &str, from: &Path) -> Result<(), GuestError> {
         let bytes = fs::read(from).reading(from)?;
         let elf = Elf::new(&bytes);
@@ -89,10 +90,10 @@ impl Initramfs {
         Ok(())
     }
 
-    /// Puts a program of this machine into `/bin`, with the shared libraries that `ldd` lists.
+    /// Adds a program of this machine to `/bin`, with the shared libraries that `ldd` lists.
     ///
     /// # Errors
-    /// When it is not installed, or its libraries cannot be found.
+    /// If it is not installed, or its libraries cannot be found.
     pub fn host_program(&mut self, name: &str, package: &str) -> Result<(), GuestError> {
         let missing = || GuestError::Missing { program: name.to_owned(), package: package.to_owned() };
         let program = find_program(name).ok_or_else(missing)?;
@@ -105,12 +106,12 @@ impl Initramfs {
         Ok(())
     }
 
-    /// Puts a program of an unpacked Debian into `/bin`, with the shared libraries that the dynamic linker there lists.
+    /// Adds a program of an unpacked Debian package to `/bin`, with the shared libraries that its dynamic linker lists.
     ///
-    /// Its C library takes the place of this machine's, if that is there already; a newer one serves older programs.
+    /// An already added C library is replaced, because a newer one also supports older programs.
     ///
     /// # Errors
-    /// When the folder has no such program, or its libraries cannot be found.
+    /// If the directory has no such program, or its libraries cannot be found.
     pub fn unpacked_program(&mut self, name: &str, folder: &Path) -> Result<(), GuestError> {
         let program = folder.join("usr/bin").join(name);
         let linker = folder.join("usr/lib64/ld-linux-x86-64.so.2");
@@ -127,7 +128,7 @@ impl Initramfs {
         Ok(())
     }
 
-    /// Puts a module at the end of those to load.
+    /// Adds a module after those already added.
     pub fn module(&mut self, name: &str, bytes: Vec<u8>) {
         let path = format!("/lib/modules/{name}.ko");
         if !self.tree.contains(&path) {
@@ -136,32 +137,32 @@ impl Initramfs {
         }
     }
 
-    /// Puts a file at `path`.
+    /// Adds a file at `path`.
     pub fn file(&mut self, path: &str, bytes: impl Into<Vec<u8>>) {
         self.tree.file(path, bytes);
     }
 
-    /// Has this command run instead.
+    /// Sets the command of the job.
     pub fn command(&mut self, command: impl IntoIterator<Item = impl Into<String>>) {
         self.job.command = command.into_iter().map(Into::into).collect();
     }
 
-    /// What it is made for.
+    /// The architecture.
     #[must_use]
     pub fn arch(&self) -> Arch {
         self.arch
     }
 
-    /// The archive, not compressed: the emulator copies it faster than a guest could unpack it.
+    /// Encodes the archive. It is not compressed, because QEMU copies it faster than a guest could decompress it.
     #[must_use]
     pub fn to_archive(&self) -> Vec<u8> {
         let mut tree = self.tree.clone();
-        tree.file(JOB, serde_json::to_vec(&self.job).expect("a job is JSON"));
+        tree.file(JOB, serde_json::to_vec(&self.job).expect("a job can be encoded as JSON"));
         tree.to_archive()
     }
 }
 
-/// Where a program of this name lies on this machine, if it is installed.
+/// The path of a program on this machine, if installed.
 #[must_use]
 pub fn find_program(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
@@ -174,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_that_the_guest_could_not_run_is_refused_with_the_remedy() {
+    fn rejects_programs_that_the_guest_cannot_run() {
         let refused = |arch, path: &str| Initramfs::new(arch, Path::new(path)).unwrap_err().to_string();
         let host = Arch::of_host().unwrap();
         let other = if host == Arch::X86_64 { Arch::Arm64 } else { Arch::X86_64 };
@@ -182,11 +183,11 @@ mod tests {
         assert!(shell.contains("shared libraries") && shell.contains("`make dist`"), "{shell}");
         let wrong = refused(other, "/bin/sh");
         assert!(wrong.contains("--binary dist/punctual-"), "{wrong}");
-        assert!(refused(host, "/etc/passwd").contains("is no program"));
+        assert!(refused(host, "/etc/passwd").contains("is not a program"));
     }
 
     #[test]
-    fn a_module_is_loaded_once_and_in_the_order_it_was_put_in() {
+    fn modules_load_once_in_the_order_of_addition() {
         let mut initramfs = Initramfs { arch: Arch::X86_64, tree: Tree::default(), job: Job::default() };
         for name in ["b", "a", "b"] {
             initramfs.module(name, vec![1]);

@@ -1,17 +1,17 @@
-//! Kernels in small guests: build an initramfs, boot it, bring files and the exit status back.
+//! Boots kernels in small QEMU guests: builds an initramfs, runs a command inside, and returns files and exit status.
 //!
-//! | module | holds |
+//! | module | contents |
 //! |---|---|
-//! | [`image`] | kernel images: told by their magic, unpacked where that boots faster |
-//! | [`initramfs`] | what a guest finds when it wakes: programs, modules, its job |
-//! | [`cpio`] | the archive that the kernel unpacks; files come back in one, too |
-//! | [`guest`] | the first process inside |
-//! | [`frame`] | what goes over the serial console |
-//! | [`network`] | network cards, and the cables between them |
-//! | [`qemu`] | the machine, and the command line that makes it |
-//! | [`run`](mod@run) | boots it, listens, ends it |
-//! | [`debian`] | Debian's kernels, fetched and kept |
-//! | [`error`] | what can go wrong, with the remedy |
+//! | [`image`] | kernel images: identified by their magic, unpacked if that speeds up booting |
+//! | [`initramfs`] | the guest's first file system: programs, modules, job |
+//! | [`cpio`] | the archive format of initramfs and returned files |
+//! | [`init`] | the first process inside |
+//! | [`frame`] | the protocol on the serial console |
+//! | [`network`] | network cards and the links between them |
+//! | [`qemu`] | the QEMU command line |
+//! | [`run`](mod@run) | boots a guest and collects its results |
+//! | [`debian`] | downloads and caches Debian's kernels |
+//! | [`error`] | errors |
 
 mod arch;
 pub mod cpio;

@@ -1,4 +1,4 @@
-//! Network cards and the cables between them. None leads to the host or out of it.
+//! Network cards and the links between them. There is no link to the host.
 
 use std::{
     io,
@@ -11,32 +11,32 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 /// A network card.
 #[derive(Debug, Clone)]
 pub struct Card {
-    /// What it looks like to the kernel.
+    /// The emulated model.
     pub model: Model,
-    /// What is plugged into it.
+    /// The link of the card.
     pub link: Link,
 }
 
 /// A model of a network card.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Model {
-    /// Intel 82574L: a chip as there were millions, with moderated interrupts, rings and EEE registers.
+    /// Intel 82574L: a common chip with interrupt moderation, rings and EEE registers.
     E1000e,
-    /// The card that hosts make up for their guests.
+    /// The paravirtualised card.
     Virtio,
 }
 
-/// What is plugged into a card.
+/// A network link of a card.
 #[derive(Debug, Clone)]
 pub enum Link {
-    /// The cable of this number within the guest; its other end is in another card.
+    /// A link inside the guest with this number; its other end is another card.
     Internal(usize),
-    /// A cable to another guest: its end, and which of the two that is.
+    /// A link to another guest: a socket and the side, 1 or 2.
     Peer(Arc<OwnedFd>, u8),
 }
 
 impl Model {
-    /// The driver of the kernel for it, a module.
+    /// The kernel module with its driver.
     #[must_use]
     pub fn driver(self) -> &'static str {
         match self {
@@ -54,27 +54,27 @@ impl Model {
 }
 
 impl Link {
-    /// Both ends of a cable between two guests.
+    /// Creates both ends of a link between two guests.
     ///
     /// # Errors
-    /// When the kernel has no sockets left.
+    /// If the kernel cannot create the sockets.
     pub fn pair() -> io::Result<[Self; 2]> {
-        // Emulators inherit it, hence no CLOEXEC. One datagram is one frame.
+        // Without CLOEXEC, so that QEMU inherits the socket. One datagram is one frame.
         let (one, other) = socketpair(AddressFamily::UNIX, SocketType::DGRAM, SocketFlags::empty(), None)?;
         Ok([Self::Peer(Arc::new(one), 1), Self::Peer(Arc::new(other), 2)])
     }
 }
 
-/// Arguments of the emulator for these cards.
+/// The QEMU arguments for these cards.
 pub(crate) fn arguments(cards: &[Card]) -> Vec<String> {
     let one = |(index, card): (usize, &Card)| {
         let (end, side) = match &card.link {
             Link::Internal(number) => (format!("hubport,id=card{index},hubid={number}"), 0),
             Link::Peer(end, side) => (format!("socket,id=card{index},fd={}", end.as_raw_fd()), *side),
         };
-        // Two guests must not have the same addresses.
+        // Cards of two guests must have different addresses.
         let device = format!("{},netdev=card{index},mac=02:00:00:00:{side:02x}:{index:02x}", card.model.device());
-        // Nobody boots over it, and the packages with the code for that may be missing.
+        // Without a ROM, because nothing boots from the card and the ROM's package may be missing.
         ["-netdev".to_owned(), end, "-device".to_owned(), format!("{device},romfile=")]
     };
     cards.iter().enumerate().flat_map(one).collect()
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cards_on_one_cable_have_addresses_of_their_own() {
+    fn cards_on_one_link_have_different_addresses() {
         let cards = [0, 0].map(|number| Card { model: Model::E1000e, link: Link::Internal(number) });
         let line = arguments(&cards).join(" ");
         assert_eq!(
@@ -98,11 +98,11 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_between_guests_is_a_datagram() {
+    fn frames_between_guests_are_datagrams() {
         let [one, other] = Link::pair().unwrap();
         let socket = |link: &Link| match link {
             Link::Peer(end, _) => Arc::clone(end),
-            Link::Internal(_) => panic!("it is between them"),
+            Link::Internal(_) => panic!("expected a link between guests"),
         };
         send(socket(&one), b"frame", SendFlags::empty()).unwrap();
         let mut frame = [0; 16];

@@ -1,42 +1,42 @@
-//! The machine, and the command line that makes it.
+//! The QEMU command line.
 
 use std::{path::Path, process::Command, time::Duration};
 
 use crate::{Arch, Card, init, initramfs::PUNCTUAL, network};
 
-/// What passes for time in a guest.
+/// The clock of a guest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Time {
-    /// Instructions: 4 ns each, on one CPU, and an idle CPU skips to its next timer. What the host does meanwhile cannot be
-    /// seen from inside, so that figures repeat within microseconds.
+    /// Virtual time: 4 ns per instruction on one CPU; an idle CPU skips to its next timer. The host's load is invisible
+    /// inside, so figures are reproducible within microseconds.
     Virtual,
-    /// The host's.
+    /// The host's clock, with emulated CPUs.
     Real,
-    /// The host's, on the host's own CPUs. Never taken unless asked for: that `/dev/kvm` is there does not mean that a
-    /// kernel boots on it.
+    /// The host's clock and CPUs. Used only on request, because an existing `/dev/kvm` does not mean that a kernel
+    /// boots with it.
     Kvm,
 }
 
-/// A guest: the machine and its kernel's arguments.
+/// The machine of a guest and its kernel's arguments.
 #[derive(Debug, Clone)]
 pub struct Guest {
-    /// CPUs; one alone where time is virtual.
+    /// Number of CPUs; must be 1 with virtual time.
     pub cpus: u32,
-    /// What passes for time.
+    /// The clock.
     pub time: Time,
     /// Main memory, MiB.
     pub memory_mib: u32,
-    /// Kernel arguments beside our own.
+    /// Additional kernel arguments.
     pub append: String,
     /// Network cards.
     pub cards: Vec<Card>,
-    /// More arguments for the emulator: devices.
+    /// Additional QEMU arguments for devices.
     pub devices: Vec<String>,
-    /// How long it may take by the host's clock.
+    /// Timeout on the host's clock.
     pub timeout: Duration,
-    /// Whether the kernel says on the console what it does while it boots.
+    /// True if the kernel prints its boot messages to the console.
     pub verbose: bool,
-    /// The emulator; the one for the kernel's architecture if not given.
+    /// The QEMU program; by default the one for the kernel's architecture.
     pub emulator: Option<std::path::PathBuf>,
 }
 
@@ -57,7 +57,7 @@ impl Default for Guest {
 }
 
 impl Guest {
-    /// The emulator with its arguments.
+    /// The QEMU command line.
     pub(crate) fn command(&self, arch: Arch, kernel: &Path, initramfs: &Path) -> Command {
         let mut command = Command::new(self.emulator.as_deref().unwrap_or(Path::new(arch.qemu())));
         command.args(["-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-monitor", "none"]);
@@ -67,8 +67,8 @@ impl Guest {
             Arch::X86_64 => command.args(["-M", "q35", "-cpu", if kvm { "host" } else { "max" }]),
             Arch::Arm64 => command.args(["-M", "virt,gic-version=3", "-cpu", if kvm { "host" } else { "cortex-a53" }]),
         };
-        // On a thread for each CPU, QEMU 7.2 may run code that the kernel has just patched as it was in the moment between:
-        // the kernel meets a breakpoint that nobody set, and panics.
+        // With one thread per CPU, QEMU 7.2 may execute kernel code in the middle of being patched. The kernel then
+        // panics on an unexpected breakpoint.
         command.args(["-accel", if kvm { "kvm" } else { "tcg,thread=single" }]);
         if self.time == Time::Virtual {
             command.args(["-icount", "shift=2,sleep=off"]);
@@ -80,7 +80,7 @@ impl Guest {
         command
     }
 
-    /// What stands after `--` goes to our first process.
+    /// The kernel passes the arguments after `--` to the first process.
     fn kernel_arguments(&self, arch: Arch) -> String {
         let console = match arch {
             Arch::X86_64 => "ttyS0",
@@ -88,8 +88,8 @@ impl Guest {
         };
         let quiet = if self.verbose { "" } else { " quiet" };
         let append = if self.append.is_empty() { String::new() } else { format!(" {}", self.append) };
-        // The emulated serial port interrupts more often than its driver expects: after 150 KB the kernel would say that
-        // nobody cared, in the middle of a frame, and switch the interrupt off.
+        // noirqdebug: the emulated serial port raises more interrupts than its driver expects. After 150 KB the kernel
+        // would print "nobody cared" inside a frame and disable the interrupt.
         format!("console={console} panic=-1 noirqdebug{quiet} rdinit={PUNCTUAL}{append} -- {}", init::COMMAND)
     }
 }
@@ -98,15 +98,15 @@ impl Guest {
 mod tests {
     use super::*;
 
-    fn words(guest: &Guest, arch: Arch) -> String {
+    fn command_line(guest: &Guest, arch: Arch) -> String {
         let command = guest.command(arch, Path::new("K"), Path::new("I"));
         let words: Vec<_> = command.get_args().map(|word| word.to_string_lossy().into_owned()).collect();
         format!("{} {}", command.get_program().to_string_lossy(), words.join(" "))
     }
 
     #[test]
-    fn virtual_time_is_one_cpu_that_counts_instructions() {
-        let line = words(&Guest { append: "isolcpus=1".to_owned(), ..Guest::default() }, Arch::X86_64);
+    fn virtual_time_counts_instructions_on_one_cpu() {
+        let line = command_line(&Guest { append: "isolcpus=1".to_owned(), ..Guest::default() }, Arch::X86_64);
         assert!(line.starts_with("qemu-system-x86_64 -nodefaults"), "{line}");
         assert!(
             line.contains("-accel tcg,thread=single -icount shift=2,sleep=off -smp 1 -m 512 -kernel K -initrd I"),
@@ -117,11 +117,11 @@ mod tests {
     }
 
     #[test]
-    fn real_time_counts_nothing_and_kvm_is_taken_only_when_asked_for() {
-        let real = words(&Guest { time: Time::Real, cpus: 2, ..Guest::default() }, Arch::Arm64);
+    fn real_time_has_no_icount_and_kvm_is_used_on_request() {
+        let real = command_line(&Guest { time: Time::Real, cpus: 2, ..Guest::default() }, Arch::Arm64);
         assert!(real.contains("-cpu cortex-a53 -accel tcg,thread=single -smp 2") && !real.contains("icount"), "{real}");
         assert!(real.contains("console=ttyAMA0"), "{real}");
-        let kvm = words(&Guest { time: Time::Kvm, ..Guest::default() }, Arch::X86_64);
+        let kvm = command_line(&Guest { time: Time::Kvm, ..Guest::default() }, Arch::X86_64);
         assert!(kvm.contains("-cpu host -accel kvm") && !kvm.contains("icount"), "{kvm}");
     }
 }

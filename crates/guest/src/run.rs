@@ -1,4 +1,4 @@
-//! Boots a guest, listens to it, and ends it.
+//! Boots a guest, processes its console and stops it.
 
 use std::{
     collections::VecDeque,
@@ -19,30 +19,30 @@ use crate::{
     memfile::MemoryFile,
 };
 
-/// A kernel that has printed nothing for so long will not.
+/// A kernel without any output after this time is considered silent.
 const SILENT_AFTER: Duration = Duration::from_secs(60);
-/// Lines of the console that an error shows.
+/// The number of console lines in errors.
 const LINES_SHOWN: usize = 20;
 
-/// What a guest says while it runs.
+/// Output of a running guest.
 #[derive(Debug, Clone, Copy)]
 pub enum Event<'a> {
-    /// The kernel's own words, one line.
+    /// A line printed by the kernel.
     Console(&'a str),
     /// The kernel has booted; its release.
     Booted(&'a str),
-    /// A piece of the command's standard output.
+    /// A part of the command's standard output.
     Stdout(&'a [u8]),
-    /// A piece of the command's standard error.
+    /// A part of the command's standard error.
     Stderr(&'a [u8]),
 }
 
-/// What a guest brought back.
+/// The results of a guest.
 #[derive(Debug, Clone)]
 pub struct Outcome {
-    /// The command's exit status; 128 and the number of the signal that ended it.
+    /// The command's exit status, or 128 plus the number of the signal that killed it.
     pub status: i32,
-    /// The files that it left in its folder, and the kernel's log.
+    /// The files in its result directory, and the kernel log.
     pub files: Tree,
     /// Time from the start to the kernel's first process, by the host's clock.
     pub boot: Duration,
@@ -50,12 +50,12 @@ pub struct Outcome {
     pub wall: Duration,
 }
 
-/// Boots `image` and tells `listen` what the guest says, until it is done.
+/// Boots `image`, runs the job and passes the guest's output to `listen`.
 ///
-/// The emulator ends with this call, and with this process, however that ends.
+/// QEMU is killed when this function returns or when this process ends.
 ///
 /// # Errors
-/// [`GuestError`] when the guest did not come to its end or not everything arrived. A command that failed is no error.
+/// [`GuestError`] if the guest did not finish or data was lost. A failed command is not an error.
 pub fn run(
     guest: &Guest,
     image: &Image,
@@ -73,37 +73,37 @@ pub fn run(
     let begin = Instant::now();
     let mut emulator = Emulator(command.spawn().reading(std::path::Path::new(command.get_program()))?);
     let console = emulator.0.stdout.take().map(lines_of);
-    let complaints = emulator.0.stderr.take().map(text_of);
-    let (Some(console), Some(complaints)) = (console, complaints) else { unreachable!("both are piped") };
-    let mut listener = Listener::new(guest, arch, begin, listen);
-    let done = listener.until_end(&console);
+    let errors = emulator.0.stderr.take().map(text_of);
+    let (Some(console), Some(errors)) = (console, errors) else { unreachable!("stdout and stderr are piped") };
+    let mut listener = Console::new(guest, arch, begin, listen);
+    let result = listener.run_to_end(&console);
     drop(emulator);
-    match done {
+    match result {
         Err(GuestError::Ended { .. }) if listener.tail.is_empty() => {
-            let said = complaints.recv().unwrap_or_default();
+            let message = errors.recv().unwrap_or_default();
             let program = command.get_program().to_string_lossy().into_owned();
-            Err(match said.trim() {
+            Err(match message.trim() {
                 "" => GuestError::Silent { arch, after: begin.elapsed() },
-                said => GuestError::Qemu { program, said: said.lines().last().unwrap_or(said).to_owned() },
+                message => GuestError::Qemu { program, said: message.lines().last().unwrap_or(message).to_owned() },
             })
         }
-        done => done,
+        result => result,
     }
 }
 
-/// The emulator's process; ended and reaped when dropped.
+/// The QEMU process, killed and reaped on drop.
 struct Emulator(Child);
 
 impl Drop for Emulator {
     fn drop(&mut self) {
-        // One that has ended by itself cannot be killed any more, which is as good.
+        // The process may have exited already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// A pipe that is read now and then. The emulator writes a guest's console byte by byte, and a reader that woke for each
-/// would slow it down several times.
+/// Reads a pipe in intervals. QEMU writes the console byte by byte, and a reader that wakes up for each byte would slow
+/// QEMU down several times.
 struct PacedReader<R>(R);
 
 impl<R: Read> Read for PacedReader<R> {
@@ -113,7 +113,7 @@ impl<R: Read> Read for PacedReader<R> {
     }
 }
 
-/// The lines of a pipe, read by a thread of their own; the channel closes at the end.
+/// Reads a pipe line by line on a separate thread. The channel closes at the end of the pipe.
 fn lines_of(pipe: impl Read + Send + 'static) -> mpsc::Receiver<String> {
     let (sender, lines) = mpsc::channel();
     thread::spawn(move || {
@@ -133,29 +133,29 @@ fn lines_of(pipe: impl Read + Send + 'static) -> mpsc::Receiver<String> {
 fn text_of(mut pipe: impl Read + Send + 'static) -> mpsc::Receiver<String> {
     let (sender, text) = mpsc::channel();
     thread::spawn(move || {
-        let mut said = Vec::new();
-        let _ = pipe.read_to_end(&mut said);
-        let _ = sender.send(String::from_utf8_lossy(&said).into_owned());
+        let mut text = Vec::new();
+        let _ = pipe.read_to_end(&mut text);
+        let _ = sender.send(String::from_utf8_lossy(&text).into_owned());
     });
     text
 }
 
-/// Follows a console to its end mark.
-struct Listener<'a> {
+/// Processes console lines up to the last frame.
+struct Console<'a> {
     arch: Arch,
     begin: Instant,
     timeout: Duration,
     listen: &'a mut dyn FnMut(Event),
     receiver: Receiver,
-    /// The last lines that were no frames.
+    /// The last lines that were not frames.
     tail: VecDeque<String>,
-    /// Why the kernel panicked.
+    /// The kernel's panic message.
     panic: Option<String>,
     files: Vec<u8>,
     boot: Option<Duration>,
 }
 
-impl<'a> Listener<'a> {
+impl<'a> Console<'a> {
     fn new(guest: &Guest, arch: Arch, begin: Instant, listen: &'a mut dyn FnMut(Event)) -> Self {
         Self {
             arch,
@@ -170,7 +170,7 @@ impl<'a> Listener<'a> {
         }
     }
 
-    fn until_end(&mut self, console: &mpsc::Receiver<String>) -> Result<Outcome, GuestError> {
+    fn run_to_end(&mut self, console: &mpsc::Receiver<String>) -> Result<Outcome, GuestError> {
         loop {
             let silent = self.tail.is_empty() && self.boot.is_none();
             let limit = if silent { self.timeout.min(SILENT_AFTER) } else { self.timeout };
@@ -191,7 +191,7 @@ impl<'a> Listener<'a> {
         }
     }
 
-    /// Takes in one line; the exit status when it is the last.
+    /// Processes one line. Returns the exit status if it was the last frame.
     fn line(&mut self, line: &str) -> Result<Option<i32>, GuestError> {
         let read = self.receiver.read(line);
         let read = read.map_err(|source| GuestError::Transport { source, console: self.last_lines() })?;
@@ -234,7 +234,7 @@ impl<'a> Listener<'a> {
         })
     }
 
-    /// Keeps the last lines; those before a panic and the first after it once there is one.
+    /// Keeps the last lines. Once the kernel has panicked, keeps those before the panic and the first ones after it.
     fn remember(&mut self, line: String) {
         const PANIC: &str = "Kernel panic - not syncing: ";
         if self.panic.is_none() {
@@ -261,7 +261,7 @@ impl<'a> Listener<'a> {
     }
 }
 
-/// A line without what would move the cursor of a terminal.
+/// Removes control characters, which could move the cursor of a terminal.
 fn printable(line: &str) -> String {
     let text: String = line.chars().filter(|c| !c.is_control() || *c == '\t').collect();
     text.trim_end().to_owned()

@@ -1,4 +1,4 @@
-//! An apt folder of our own: what it knows, and what it downloads.
+//! Runs apt with a separate directory for its configuration, state and downloads.
 
 use std::{
     fs,
@@ -10,20 +10,20 @@ use std::{
 use super::cache::cache;
 use crate::{Arch, GuestError, error::At, initramfs::find_program};
 
-/// Package lists older than this are fetched anew before a name is resolved.
-const LISTS_FRESH: Duration = Duration::from_secs(24 * 3600);
-/// The keys that packages of other suites than this machine's are signed with.
+/// The maximum age of package lists. Older ones are downloaded again before a package is resolved.
+const LISTS_MAX_AGE: Duration = Duration::from_secs(24 * 3600);
+/// The keyring for suites other than that of this machine.
 const KEYS: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 
-/// An apt folder of our own.
+/// An apt directory.
 pub(super) struct Apt {
     configuration: PathBuf,
-    /// What kept some of the package lists from being fetched: without them a package may be unknown.
+    /// The error message if some package lists could not be downloaded. Packages may then be unknown.
     incomplete: Option<String>,
 }
 
 impl Apt {
-    /// For packages of this architecture, from this machine's sources, or from another suite of Debian.
+    /// For packages of this architecture, from this machine's sources or from another Debian suite.
     pub(super) fn new(arch: Arch, suite: Option<&str>, say: &mut dyn FnMut(&str)) -> Result<Self, GuestError> {
         let arch = match arch {
             Arch::X86_64 => "amd64",
@@ -56,9 +56,9 @@ impl Apt {
             .and_then(|file| file.modified())
             .ok()
             .and_then(|at| SystemTime::now().duration_since(at).ok());
-        if age.is_none_or(|age| age > LISTS_FRESH) {
+        if age.is_none_or(|age| age > LISTS_MAX_AGE) {
             say(&format!("fetching package lists for {name}"));
-            // A source that we do not need may be out of reach, or have nothing for this architecture.
+            // An unneeded source may be unreachable, or may have no packages for this architecture.
             match apt.run("apt-get", &["update", "--error-on=any"]) {
                 Ok(_) => fs::write(&fetched, "").writing(&fetched)?,
                 Err(GuestError::Command { said, .. }) => apt.incomplete = Some(said),
@@ -68,24 +68,24 @@ impl Apt {
         Ok(apt)
     }
 
-    /// The first package that `package` depends on whose name begins like this.
+    /// The first dependency of `package` whose name starts with `begin`.
     pub(super) fn dependency(&self, package: &str, begin: &str) -> Result<String, GuestError> {
         let missing = || self.missing(package);
-        let told = self.run("apt-cache", &["depends", package]).map_err(|_| missing())?;
-        let names = told.lines().filter_map(|line| line.trim().strip_prefix("Depends: "));
+        let output = self.run("apt-cache", &["depends", package]).map_err(|_| missing())?;
+        let names = output.lines().filter_map(|line| line.trim().strip_prefix("Depends: "));
         names.into_iter().find(|name| name.starts_with(begin)).map(str::to_owned).ok_or_else(missing)
     }
 
-    /// A package and all that it needs to run.
+    /// A package and its transitive dependencies.
     pub(super) fn closure(&self, package: &str) -> Result<Vec<String>, GuestError> {
         let only =
             ["--no-recommends", "--no-suggests", "--no-conflicts", "--no-breaks", "--no-replaces", "--no-enhances"];
         let arguments = [&["depends", "--recurse"], &only[..], &[package]].concat();
-        let told = self.run("apt-cache", &arguments).map_err(|_| self.missing(package))?;
-        Ok(packages_in(&told))
+        let output = self.run("apt-cache", &arguments).map_err(|_| self.missing(package))?;
+        Ok(packages_in(&output))
     }
 
-    /// Why a package is not known.
+    /// The error for an unknown package.
     fn missing(&self, package: &str) -> GuestError {
         let package = package.to_owned();
         match &self.incomplete {
@@ -94,7 +94,7 @@ impl Apt {
         }
     }
 
-    /// Downloads a package, checked by apt, and unpacks it into `folder`.
+    /// Downloads a package, verified by apt, and unpacks it into `folder`.
     pub(super) fn unpack(&self, package: &str, folder: &Path, say: &mut dyn FnMut(&str)) -> Result<(), GuestError> {
         let shown = self.run("apt-cache", &["show", "--no-all-versions", package]).unwrap_or_default();
         let bytes = shown.lines().find_map(|line| line.strip_prefix("Size: ")?.parse::<u64>().ok());
@@ -117,48 +117,50 @@ impl Apt {
         let missing = || GuestError::Missing { program: program.to_owned(), package: "apt dpkg".to_owned() };
         let mut command = Command::new(find_program(program).ok_or_else(missing)?);
         command.args(arguments).current_dir(folder).env("APT_CONFIG", &self.configuration).env("LC_ALL", "C");
-        answer(command)
+        run(command)
     }
 }
 
-/// Where this machine's own packages of Debian come from.
+/// The address of this machine's Debian mirror.
 fn debian() -> Result<String, GuestError> {
     let mut command = Command::new("apt-get");
     let of_debian = ["Origin: Debian", "Component: main", "Created-By: Packages"];
     command.args(["indextargets", "--format", "$(SUITE) $(REPO_URI)"]).args(of_debian).env("LC_ALL", "C");
-    let told = answer(command)?;
+    let output = run(command)?;
     let none = || GuestError::NoPackage { package: "of Debian".to_owned() };
-    mirror_in(&told).map(str::to_owned).ok_or_else(none)
+    mirror_in(&output).map(str::to_owned).ok_or_else(none)
 }
 
-/// The mirror in lines of suite and address, by preference that of a whole release: others have few packages.
-fn mirror_in(told: &str) -> Option<&str> {
-    let mut all: Vec<(&str, &str)> = told.lines().filter_map(|line| line.split_once(' ')).collect();
+/// Selects the mirror from lines of suite and address. Prefers a suite with a whole release, because others have few
+/// packages.
+fn mirror_in(output: &str) -> Option<&str> {
+    let mut all: Vec<(&str, &str)> = output.lines().filter_map(|line| line.split_once(' ')).collect();
     all.sort_by_key(|(suite, _)| suite.contains('-'));
     all.first().map(|(_, address)| address.trim_end_matches('/'))
 }
 
-/// The packages that `apt-cache depends --recurse` tells of: each begins a line, and what it depends on stands below it,
-/// further in. A virtual one is in angle brackets.
-fn packages_in(told: &str) -> Vec<String> {
+/// The packages in the output of `apt-cache depends --recurse`. Package names start a line; dependencies are indented,
+/// and virtual packages are in angle brackets.
+fn packages_in(output: &str) -> Vec<String> {
     let begins = |line: &&str| line.starts_with(|first: char| first.is_ascii_alphanumeric());
-    told.lines().filter(begins).map(str::to_owned).collect()
+    output.lines().filter(begins).map(str::to_owned).collect()
 }
 
-/// Runs a command; what it printed.
-pub(super) fn answer(mut command: Command) -> Result<String, GuestError> {
-    let words = || {
+/// Runs a command and returns its standard output.
+pub(super) fn run(mut command: Command) -> Result<String, GuestError> {
+    let command_line = || {
         let words = std::iter::once(command.get_program()).chain(command.get_args());
         words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
     };
-    let line = words();
+    let line = command_line();
     let output = command.stdin(Stdio::null()).output().reading(Path::new(&line))?;
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    let said = said.lines().rfind(|line| line.starts_with("E:")).or(said.lines().last()).unwrap_or("no reason given");
-    Err(GuestError::Command { command: line, said: said.to_owned() })
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    let message =
+        message.lines().rfind(|line| line.starts_with("E:")).or(message.lines().last()).unwrap_or("no reason given");
+    Err(GuestError::Command { command: line, said: message.to_owned() })
 }
 
 #[cfg(test)]
@@ -166,15 +168,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_whole_release_is_preferred() {
-        let told = "stable-security http://mirror/debian-security/\nstable http://mirror/debian/\n";
-        assert_eq!((mirror_in(told), mirror_in("")), (Some("http://mirror/debian"), None));
+    fn prefers_a_whole_release() {
+        let output = "stable-security http://mirror/debian-security/\nstable http://mirror/debian/\n";
+        assert_eq!((mirror_in(output), mirror_in("")), (Some("http://mirror/debian"), None));
     }
 
     #[test]
-    fn everything_that_a_package_needs_is_told_once() {
-        let told = "rtla\n  Depends: libc6\n  Depends: libtracefs1\nlibc6\n |Depends: libgcc-s1\n  Depends: <virtual>\n\
+    fn lists_each_dependency_once() {
+        let output = "rtla\n  Depends: libc6\n  Depends: libtracefs1\nlibc6\n |Depends: libgcc-s1\n  Depends: <virtual>\n\
                     <virtual>\nlibtracefs1\n  Depends: libc6\nlibgcc-s1\n";
-        assert_eq!(packages_in(told), ["rtla", "libc6", "libtracefs1", "libgcc-s1"]);
+        assert_eq!(packages_in(output), ["rtla", "libc6", "libtracefs1", "libgcc-s1"]);
     }
 }

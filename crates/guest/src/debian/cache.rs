@@ -1,4 +1,4 @@
-//! The folder that keeps what has been fetched.
+//! The cache directory.
 
 use std::{
     env,
@@ -10,7 +10,7 @@ use rustix::fs::{FlockOperation, flock};
 
 use crate::{GuestError, error::At};
 
-/// The folder for what is fetched: `$PUNCTUAL_LAB_CACHE`, else `punctual/lab` in the user's cache.
+/// The cache directory: `$PUNCTUAL_LAB_CACHE`, otherwise `punctual/lab` in the user's cache.
 #[must_use]
 pub fn cache() -> PathBuf {
     let set = |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
@@ -20,7 +20,7 @@ pub fn cache() -> PathBuf {
         .unwrap_or_else(|| env::temp_dir().join("punctual-lab"))
 }
 
-/// One fetch at a time; the lock is gone with the file.
+/// Allows one download at a time. The lock is released when the file is closed.
 pub(super) fn lock() -> Result<File, GuestError> {
     let path = cache().join("lock");
     fs::create_dir_all(cache()).writing(&cache())?;
@@ -29,11 +29,15 @@ pub(super) fn lock() -> Result<File, GuestError> {
     Ok(file)
 }
 
-/// Fills a folder beside `folder` and renames it when it is complete, so that an interrupted fetch leaves no half of it.
-pub(super) fn at_once(folder: &Path, fill: impl FnOnce(&Path) -> Result<(), GuestError>) -> Result<(), GuestError> {
+/// Fills a new directory and renames it to `folder` once it is complete, so that an interrupted download leaves no
+/// partial one.
+pub(super) fn create_complete(
+    folder: &Path,
+    fill: impl FnOnce(&Path) -> Result<(), GuestError>,
+) -> Result<(), GuestError> {
     let name = folder.file_name().unwrap_or_default().to_string_lossy();
     let new = folder.with_file_name(format!(".{name}.new"));
-    // What an earlier attempt left; the lock says that nobody is at it.
+    // Removes the remains of an earlier attempt. The lock excludes concurrent ones.
     let _ = fs::remove_dir_all(&new);
     fs::create_dir_all(&new).writing(&new)?;
     fill(&new)?;
@@ -48,16 +52,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_interrupted_fetch_leaves_nothing_that_looks_complete() {
+    fn interrupted_downloads_leave_no_folder() {
         let scratch = tempfile::tempdir().unwrap();
         let folder = scratch.path().join("kernel");
-        let half = |new: &Path| {
-            fs::write(new.join("half"), "").unwrap();
+        let interrupted = |new: &Path| {
+            fs::write(new.join("partial"), "").unwrap();
             Err(GuestError::NoPackage { package: String::new() })
         };
-        assert!(at_once(&folder, half).is_err());
+        assert!(create_complete(&folder, interrupted).is_err());
         assert!(!folder.exists());
-        at_once(&folder, |new| fs::write(new.join("whole"), "").writing(new)).unwrap();
-        assert_eq!((folder.join("whole").exists(), folder.join("half").exists()), (true, false));
+        create_complete(&folder, |new| fs::write(new.join("complete"), "").writing(new)).unwrap();
+        assert_eq!((folder.join("complete").exists(), folder.join("partial").exists()), (true, false));
     }
 }

@@ -1,10 +1,10 @@
-//! Programs of a newer Debian than this machine's, with everything that they need to run, their C library included.
+//! Programs from a newer Debian than this machine's, with all dependencies including the C library.
 
 use std::{fs, path::PathBuf};
 
 use super::{
     apt::Apt,
-    cache::{at_once, cache, lock},
+    cache::{cache, create_complete, lock},
 };
 use crate::{Arch, GuestError};
 
@@ -13,29 +13,30 @@ use crate::{Arch, GuestError};
 pub struct Package {
     /// Its name.
     pub name: &'static str,
-    /// The release of Debian that it is taken from.
+    /// The Debian suite.
     pub suite: &'static str,
-    /// What it runs on.
+    /// Its architecture.
     pub arch: Arch,
 }
 
-/// The real-time tools of Linux 6.12: the first in Debian whose `timerlat` explains the latency that it stopped at.
+/// The real-time tools of Linux 6.12: the first version in Debian whose `timerlat` explains the latency at which it
+/// stopped.
 pub const RTLA: Package = Package { name: "rtla", suite: "trixie", arch: Arch::X86_64 };
 
 impl Package {
-    /// The folder into which it was unpacked, together with all that it needs; fetched now if need be.
+    /// The directory with the unpacked package and its dependencies, downloaded if necessary.
     ///
     /// # Errors
-    /// When there is no network, no apt, or no such package.
+    /// If there is no network, no apt, or no such package.
     pub fn fetch(self, say: &mut dyn FnMut(&str)) -> Result<PathBuf, GuestError> {
-        let _alone = lock()?;
+        let _lock = lock()?;
         let folder = cache().join(format!("{}-{}-{}", self.name, self.suite, self.arch));
         if fs::exists(&folder).unwrap_or(false) {
             return Ok(folder);
         }
         let apt = Apt::new(self.arch, Some(self.suite), say)?;
         let packages = apt.closure(self.name)?;
-        at_once(&folder, |new| packages.iter().try_for_each(|package| apt.unpack(package, new, say)))?;
+        create_complete(&folder, |new| packages.iter().try_for_each(|package| apt.unpack(package, new, say)))?;
         Ok(folder)
     }
 }

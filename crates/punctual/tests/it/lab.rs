@@ -25,10 +25,10 @@ fn refuses_files_that_cannot_be_booted() {
     let scratch = with_kernel();
     for (arguments, expected) in [
         ("--kernel nowhere", "cannot read nowhere"),
-        ("--kernel static", "is no kernel image: give an x86 bzImage"),
-        ("--kernel bzImage --binary bzImage", "is no program"),
-        ("--kernel bzImage --binary /bin/sh", "the static one that `make dist` makes, dist/punctual-x86_64"),
-        ("--kernel Image --binary static", "give --binary dist/punctual-aarch64, which `make dist` makes"),
+        ("--kernel static", "is not a kernel image: give an x86 bzImage"),
+        ("--kernel bzImage --binary bzImage", "is not a program"),
+        ("--kernel bzImage --binary /bin/sh", "the static one built by `make dist`, dist/punctual-x86_64"),
+        ("--kernel Image --binary static", "give --binary dist/punctual-aarch64, built by `make dist`"),
         ("--kernel bzImage --binary static --record nowhere/a", "cannot write nowhere/a.punctual.json"),
     ] {
         let run = scratch.run(&format!("lab {arguments}"));
