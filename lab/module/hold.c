@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * hold: makes delays of known length and cause, for tests. README.md has the commands.
+ * hold: makes delays of known length and cause, for tests. See README.md for the commands.
  *
- * The kernel interfaces used here are open to GPL modules alone, so this file is under the GPL, version 2. It is loaded
- * into test kernels and linked with nothing else: the rest of the project is MIT OR Apache-2.0.
+ * The kernel offers the interfaces used here only to GPL modules, so this file is licensed under the GPL, version 2. It
+ * is not linked with the rest of the project, which is licensed MIT OR Apache-2.0.
  */
 #include <linux/capability.h>
 #include <linux/hrtimer.h>
@@ -19,22 +19,22 @@
 #include <linux/swait.h>
 #include <linux/uaccess.h>
 
-#define MOST_NS (50 * NSEC_PER_MSEC)	/* longest hold */
-#define LATEST_NS (60 * NSEC_PER_SEC)	/* longest `after` */
-#define WAITING 256			/* holds that may wait at a time */
-#define LOGGED 1024			/* holds that the log keeps */
-#define GAP_NS 2000			/* between two looks at the clock: longer than a look takes by far */
-#define GAPS 8				/* gaps that the log keeps of a hold */
+#define MAX_HOLD_NS (50 * NSEC_PER_MSEC)	/* longest hold */
+#define MAX_DELAY_NS (60 * NSEC_PER_SEC)	/* longest `after` */
+#define WAITING 256			/* maximum number of queued holds */
+#define LOGGED 1024			/* maximum number of holds in the log */
+#define GAP_NS 2000			/* far longer than reading the clock takes */
+#define GAPS 8				/* maximum number of logged gaps per hold */
 
 static unsigned int irq = 7;
 module_param(irq, uint, 0444);
-MODULE_PARM_DESC(irq, "interrupt line to borrow for hold-source; one without a device (default 7)");
+MODULE_PARM_DESC(irq, "interrupt line for hold-source; must have no device (default 7)");
 
 enum kind { IRQS, PREEMPT, HARDIRQ, THREAD, SOFTIRQ, KINDS };
 
 static const char *const names[KINDS] = { "irqs", "preempt", "hardirq", "thread", "softirq" };
 
-/* A hold that is to come: it waits for its timer, and then in the list of its kind. */
+/* A queued hold. It waits for its timer and then in the list of its kind. */
 struct hold {
 	struct list_head at;
 	struct hrtimer timer;
@@ -42,7 +42,7 @@ struct hold {
 	u64 ns;
 };
 
-/* A hold that was, and its gaps: times in which something else had the CPU. */
+/* A finished hold with its gaps: times in which something else had the CPU. */
 struct done {
 	u64 begin_ns, end_ns;
 	enum kind kind;
@@ -50,7 +50,7 @@ struct done {
 	struct { u64 begin_ns, end_ns; } gap[GAPS];
 };
 
-static DEFINE_RAW_SPINLOCK(lock);	/* for the lists, the log and `lost` */
+static DEFINE_RAW_SPINLOCK(lock);	/* protects the lists, the log and `lost` */
 static struct hold pool[WAITING];
 static LIST_HEAD(unused);
 static struct list_head waiting[KINDS];
@@ -92,7 +92,7 @@ static void note(const struct done *done)
 	raw_spin_unlock_irqrestore(&lock, flags);
 }
 
-/* Something had the CPU since the clock was last looked at. */
+/* Something else had the CPU since the last reading of the clock. */
 static void note_gap(struct done *done, u64 now_ns)
 {
 	if (done->gaps < GAPS) {
@@ -102,7 +102,7 @@ static void note_gap(struct done *done, u64 now_ns)
 	done->gaps++;
 }
 
-/* Holds the CPU that it runs on. The begin is stamped inside the section, the end just before it is left. */
+/* Holds the current CPU. The begin is recorded inside the section, the end just before leaving it. */
 static void spin(enum kind kind, u64 ns)
 {
 	struct done done = { .kind = kind };
@@ -131,7 +131,7 @@ static void spin(enum kind kind, u64 ns)
 	note(&done);
 }
 
-/* Does the next hold of this kind, in the caller's context; false when none waits. */
+/* Executes the next hold of this kind in the caller's context; returns false if there is none. */
 static bool next(enum kind kind)
 {
 	struct hold *hold = pop(&waiting[kind]);
@@ -180,8 +180,8 @@ static int work(void *unused_here)
 }
 
 /*
- * Raises the line as its device would: the kernel sends the CPU the line's own vector. While one is under way already
- * (EBUSY), that one's handler finds what waits.
+ * Raises the line as a device would: the kernel sends the CPU the line's own vector. EBUSY means that an interrupt is
+ * already pending; its handler will process the queued holds.
  */
 static int raise_line(void)
 {
@@ -190,8 +190,8 @@ static int raise_line(void)
 	return error == -EBUSY ? 0 : error;
 }
 
-/* Brings a hold to the context that is to do it. Any context may call this. */
-static void hand_over(struct hold *hold)
+/* Passes a hold to the context that executes it. Can be called from any context. */
+static void dispatch(struct hold *hold)
 {
 	enum kind kind = hold->kind;
 
@@ -211,12 +211,12 @@ static void hand_over(struct hold *hold)
 
 static enum hrtimer_restart on_time(struct hrtimer *timer)
 {
-	hand_over(container_of(timer, struct hold, timer));
+	dispatch(container_of(timer, struct hold, timer));
 	return HRTIMER_NORESTART;
 }
 
 /* [after DELAY_NS] KIND NS */
-static int obey(const char *text)
+static int execute(const char *text)
 {
 	u64 after_ns, ns;
 	bool later = false;
@@ -234,7 +234,7 @@ static int obey(const char *text)
 	kind = match_string(names, KINDS, word);
 	if (kind < 0)
 		return -EINVAL;
-	if (ns > MOST_NS || (later && after_ns > LATEST_NS))
+	if (ns > MAX_HOLD_NS || (later && after_ns > MAX_DELAY_NS))
 		return -ERANGE;
 
 	if (!later && (kind == IRQS || kind == PREEMPT)) {
@@ -246,10 +246,10 @@ static int obey(const char *text)
 		return -EBUSY;
 	hold->kind = kind;
 	hold->ns = ns;
-	if (later)	/* hard: its callback runs in the timer's interrupt on PREEMPT_RT too */
+	if (later)	/* hard: the callback runs in the timer interrupt, also on PREEMPT_RT */
 		hrtimer_start(&hold->timer, ns_to_ktime(after_ns), HRTIMER_MODE_REL_PINNED_HARD);
 	else
-		hand_over(hold);
+		dispatch(hold);
 	return 0;
 }
 
@@ -263,11 +263,11 @@ static ssize_t hold_write(struct file *file, const char __user *from, size_t siz
 	if (copy_from_user(text, from, size))
 		return -EFAULT;
 	text[size] = '\0';
-	error = obey(text);
+	error = execute(text);
 	return error ?: size;
 }
 
-/* Takes the oldest hold from the log, as a line; returns its length, 0 when there is none. */
+/* Formats the oldest hold of the log and removes it; returns the length, or 0 if the log is empty. */
 static int take_line(char *text, size_t size)
 {
 	struct done done;
@@ -290,11 +290,11 @@ static int take_line(char *text, size_t size)
 	return length + scnprintf(text + length, size - length, "\n");
 }
 
-/* A read with less room than a line leaves the rest of it to the next one. */
+/* If a line does not fit into the buffer, the next read returns the rest. */
 static ssize_t hold_read(struct file *file, char __user *to, size_t room, loff_t *at)
 {
 	static char line[512];
-	static size_t line_size, line_sent;	/* under `reading`, as the line */
+	static size_t line_size, line_sent;	/* protected by `reading`, like `line` */
 	size_t part, sent = 0;
 	bool fault = false;
 
@@ -350,15 +350,15 @@ static int __init hold_init(void)
 	worker = kthread_run(work, NULL, "hold");
 	if (IS_ERR(worker))
 		return PTR_ERR(worker);
-	/* NO_THREAD: the handler stays in the interrupt on PREEMPT_RT; what it hands on goes to the thread everywhere. */
+	/* NO_THREAD: on PREEMPT_RT the handler still runs in hard-interrupt context; the thread executes THREAD holds. */
 	error = request_threaded_irq(irq, on_interrupt, on_interrupt_thread, IRQF_NO_THREAD, "hold-source", pool);
 	if (error) {
-		pr_err("hold: line %u is not to be had: load with irq=N, a line without a device\n", irq);
+		pr_err("hold: line %u is in use: load with irq=N, a line without a device\n", irq);
 		goto no_line;
 	}
 	error = raise_line();
 	if (error) {
-		pr_err("hold: line %u cannot be raised: load with irq=N, an edge-triggered line\n", irq);
+		pr_err("hold: cannot raise line %u: load with irq=N, an edge-triggered line\n", irq);
 		goto no_device;
 	}
 	error = misc_register(&device);

@@ -1,4 +1,4 @@
-//! The list: which kernels boot how, and which tests run inside.
+//! The boots: kernels with their configuration, and the tests that run inside.
 
 use std::time::Duration;
 
@@ -15,56 +15,56 @@ use crate::{
     verdict::Test,
 };
 
-/// One guest.
+/// A guest with its tests.
 #[derive(Debug)]
 pub struct Boot {
-    /// What it is called.
+    /// Its name.
     pub name: &'static str,
     /// Its kernel.
     pub kernel: Flavour,
     /// CPUs.
     pub cpus: u32,
-    /// What passes for time: figures are asserted where it is virtual only.
+    /// The clock. Times are asserted only with virtual time.
     pub time: Time,
     /// Kernel arguments.
     pub append: &'static str,
-    /// Devices, as arguments of the emulator.
+    /// QEMU arguments for additional devices.
     pub devices: &'static [&'static str],
-    /// Two network cards of each of these models, each the other's cable: `eth0` and `eth1` of the first model, and so on.
-    /// With a guest beside this one it is one card of each, whose cable leads to that guest's.
+    /// Two connected network cards of each of these models: `eth0` and `eth1` of the first model, and so on. With a
+    /// peer guest, one card of each model, connected to that of the peer.
     pub cards: &'static [Model],
-    /// A guest that runs at the same time, all its tests; this one fails where that one does.
-    pub beside: Option<&'static Boot>,
-    /// Modules of the kernel to load, beside the drivers of the cards.
+    /// A second guest that runs at the same time with all its tests. If it fails, this boot fails.
+    pub peer: Option<&'static Boot>,
+    /// Kernel modules to load, in addition to those of the cards.
     pub modules: &'static [&'static str],
-    /// Whether `lab/module` is built for it and loaded.
+    /// True if `lab/module` is built and loaded.
     pub hold: bool,
-    /// Programs of this machine to take along, with the packages that have them.
+    /// Programs of this machine to add, with their Debian packages.
     pub programs: &'static [(&'static str, &'static str)],
-    /// Programs of a newer Debian, with the packages that have them.
+    /// Programs from a newer Debian, with their packages.
     pub fetched: &'static [(&'static str, Package)],
-    /// How long it may take by the host's clock; a machine under load is slow.
+    /// Timeout on the host's clock, generous because the host may be busy.
     pub timeout: Duration,
-    /// Whether the tests run inside; else they boot what they need.
+    /// True if the tests run inside the guest. Otherwise they run on the host and boot guests themselves.
     pub inside: bool,
-    /// What is tested.
+    /// The tests.
     pub tests: &'static [Test],
 }
 
 impl Boot {
-    /// The tests of these names; all of them where no name is given.
+    /// The tests with these names, or all tests if no name is given.
     pub fn wanted(&self, names: &[&str]) -> impl Iterator<Item = &Test> {
         self.tests.iter().filter(move |test| names.is_empty() || names.contains(&test.name))
     }
 }
 
-/// The boot of this name.
+/// Finds a boot by name.
 #[must_use]
 pub fn find(name: &str) -> Option<&'static Boot> {
-    ALL.iter().chain(ALL.iter().filter_map(|boot| boot.beside)).find(|boot| boot.name == name)
+    ALL.iter().chain(ALL.iter().filter_map(|boot| boot.peer)).find(|boot| boot.name == name)
 }
 
-/// What a boot is unless it says otherwise: one CPU, virtual time, Linux 6.12 with PREEMPT_RT.
+/// The defaults: one CPU, virtual time, Linux 6.12 with PREEMPT_RT.
 const PLAIN: Boot = Boot {
     name: "",
     kernel: debian::RT_6_12,
@@ -73,7 +73,7 @@ const PLAIN: Boot = Boot {
     append: "",
     devices: &[],
     cards: &[],
-    beside: None,
+    peer: None,
     modules: &[],
     hold: false,
     programs: &[],
@@ -83,12 +83,12 @@ const PLAIN: Boot = Boot {
     tests: &[],
 };
 
-/// Tests by their paths, which are also their names.
+/// Builds a list of tests. A test's name is its path.
 macro_rules! tests {
     ($($path:path),* $(,)?) => { &[$(Test { name: stringify!($path), run: $path }),*] };
 }
 
-/// The one of two guests that does what the other asks for.
+/// The peer of `guests`, which answers and listens.
 const FAR: Boot = Boot {
     name: "guests-far",
     time: Time::Real,
@@ -97,7 +97,7 @@ const FAR: Boot = Boot {
     ..PLAIN
 };
 
-/// Every boot, the longest first, so that two at a time end together.
+/// All boots, the longest first, so that parallel jobs finish at about the same time.
 pub const ALL: &[Boot] = &[
     Boot {
         name: "agreement",
@@ -110,7 +110,7 @@ pub const ALL: &[Boot] = &[
         name: "culprits",
         hold: true,
         tests: tests![
-            culprits::nobody_is_blamed_at_rest,
+            culprits::names_no_culprit_without_delays,
             culprits::a_thread_above_the_probe,
             culprits::interrupts_off,
             culprits::preemption_off,
@@ -119,7 +119,7 @@ pub const ALL: &[Boot] = &[
             culprits::a_stop_signal,
             culprits::faults::of_an_unlocked_probe,
             culprits::storms::of_interrupts,
-            noise::known_gaps_are_found,
+            noise::finds_known_gaps,
         ],
         ..PLAIN
     },
@@ -130,18 +130,18 @@ pub const ALL: &[Boot] = &[
         programs: &[("cyclictest", "rt-tests")],
         tests: tests![
             kernel::is_preempt_rt,
-            kernel::much_comes_back,
+            kernel::returns_large_files,
             timer::is_granted,
             timer::holds_the_cpu_awake,
-            exact::delays_are_found,
-            audio::known_processing_is_found,
-            audio::much_to_do_is_no_hog,
-            audio::a_small_model_never_misses,
+            exact::finds_delays,
+            audio::measures_known_processing_times,
+            audio::high_load_does_not_trigger_the_guard,
+            audio::a_small_model_meets_every_period,
             peers::cyclictest_agrees,
             peers::timerlat_agrees,
-            process::known_times_are_told,
+            process::measures_known_times,
             threads::interrupts_have_threads_at_50,
-            threads::a_probe_below_them_is_delayed_and_one_above_is_not,
+            threads::only_a_probe_of_lower_priority_is_delayed,
             campaign::takes_as_long_as_planned,
         ],
         ..PLAIN
@@ -150,9 +150,9 @@ pub const ALL: &[Boot] = &[
         name: "launch",
         modules: &["veth", "sch_etf"],
         tests: tests![
-            launch::frames_leave_at_their_times,
-            launch::too_late_for_the_discipline_is_invalid,
-            launch::what_waits_too_long_is_missed,
+            launch::frames_leave_at_their_launch_times,
+            launch::frames_queued_too_late_are_invalid,
+            launch::frames_dequeued_too_late_are_missed,
         ],
         ..PLAIN
     },
@@ -161,20 +161,20 @@ pub const ALL: &[Boot] = &[
         devices: &["-device", "intel-hda", "-audiodev", "none,id=air", "-device", "hda-duplex,audiodev=air"],
         modules: &["snd_aloop", "snd_dummy", "snd_hda_codec_generic", "snd_hda_intel"],
         tests: tests![
-            cards::what_is_played_comes_back_to_the_bit,
-            cards::xruns_are_those_that_were_made,
-            cards::an_xrun_of_one_direction_is_no_end,
-            cards::a_card_paces,
-            cards::hd_audio_plays,
-            cards::what_cannot_be_is_refused,
+            cards::loopback_is_bit_exact,
+            cards::detects_exactly_the_provoked_xruns,
+            cards::restarts_after_an_xrun_of_one_direction,
+            cards::a_card_sets_the_pace,
+            cards::hd_audio_works,
+            cards::rejects_unsupported_configurations,
             cards::are_listed,
-            cards::the_round_trip_is_that_of_the_cable,
-            cards::paced::every_period_is_counted,
-            cards::paced::format_and_input_are_those_asked_for,
-            cards::paced::xruns_are_those_that_were_made,
-            cards::paced::the_smallest_buffer_is_searched_for,
-            cards::played::all_goes_through_and_midi_chooses,
-            cards::played::a_card_that_is_gone_is_told,
+            cards::measures_the_loopback_latency,
+            cards::paced::counts_every_period,
+            cards::paced::uses_the_requested_format_and_input,
+            cards::paced::detects_exactly_the_provoked_xruns,
+            cards::paced::finds_the_smallest_buffer,
+            cards::played::passes_audio_and_switches_presets_by_midi,
+            cards::played::reports_a_removed_card,
         ],
         ..PLAIN
     },
@@ -182,11 +182,11 @@ pub const ALL: &[Boot] = &[
         name: "nics",
         cards: &[Model::E1000e, Model::Virtio],
         tests: tests![
-            nics::every_frame_of_a_stream_is_accounted_for,
+            nics::accounts_for_every_frame,
             nics::are_checked,
-            nics::coalescing_is_set_and_put_back,
-            nics::interrupt_threads_are_set_and_put_back,
-            nics::round_trips_cross_them,
+            nics::sets_and_restores_coalescing,
+            nics::sets_and_restores_interrupt_threads,
+            nics::measures_round_trips,
         ],
         ..PLAIN
     },
@@ -194,7 +194,7 @@ pub const ALL: &[Boot] = &[
         name: "guests",
         time: Time::Real,
         cards: &[Model::E1000e, Model::Virtio],
-        beside: Some(&FAR),
+        peer: Some(&FAR),
         tests: tests![guests::ask_and_talk],
         ..PLAIN
     },
@@ -206,7 +206,7 @@ pub const ALL: &[Boot] = &[
         tests: tests![isolation::at_boot],
         ..PLAIN
     },
-    Boot { name: "command", inside: false, tests: tests![command::a_kernel_image_is_measured], ..PLAIN },
+    Boot { name: "command", inside: false, tests: tests![command::measures_a_kernel_image], ..PLAIN },
     Boot {
         name: "partition",
         cpus: 2,
@@ -232,18 +232,13 @@ pub const ALL: &[Boot] = &[
     Boot {
         name: "old",
         kernel: debian::RT_6_1,
-        tests: tests![
-            kernel::is_preempt_rt,
-            timer::is_granted,
-            exact::delays_are_found,
-            timerlat::agrees_with_the_tracer
-        ],
+        tests: tests![kernel::is_preempt_rt, timer::is_granted, exact::finds_delays, timerlat::agrees_with_the_tracer],
         ..PLAIN
     },
     Boot {
         name: "arm64",
         kernel: debian::RT_6_1_ARM64,
-        tests: tests![kernel::is_preempt_rt, timer::is_granted, exact::delays_are_found],
+        tests: tests![kernel::is_preempt_rt, timer::is_granted, exact::finds_delays],
         ..PLAIN
     },
     Boot {
@@ -254,7 +249,7 @@ pub const ALL: &[Boot] = &[
             kernel::is_ordinary,
             timer::is_granted,
             timerlat::is_absent,
-            nics::without_threads_no_priority_is_set,
+            nics::refuses_priorities_without_interrupt_threads,
         ],
         ..PLAIN
     },
@@ -266,20 +261,21 @@ pub const ALL: &[Boot] = &[
             timerlat::interrupts_off,
             timerlat::preemption_off,
             timerlat::leaves_nothing_behind,
-            timerlat::says_why_not,
+            timerlat::explains_why_timerlat_is_unavailable,
         ],
         ..PLAIN
     },
     Boot {
         name: "evl",
         kernel: debian::EVL,
-        // The core takes the tick over before another clock than the processor's could be chosen: time would stand still.
+        // The core takes over the tick before the kernel could switch away from another clock source; time would then
+        // stop.
         append: "tsc=reliable clocksource=tsc nohpet",
         tests: tests![
             evl::wake_ups_are_out_of_band,
             evl::audio_plays_out_of_band,
-            evl::one_that_falls_back_is_told,
-            evl::what_cannot_be_is_refused,
+            evl::reports_threads_that_fall_back,
+            evl::rejects_unsupported_configurations,
         ],
         ..PLAIN
     },
@@ -291,12 +287,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_unique_and_virtual_time_has_one_cpu() {
+    fn boots_are_consistent() {
         for (index, boot) in ALL.iter().enumerate() {
             assert!(ALL[index + 1..].iter().all(|other| other.name != boot.name), "{}", boot.name);
             assert!(boot.cpus == 1 || boot.time != Time::Virtual, "{}", boot.name);
             assert!(!boot.tests.is_empty(), "{}", boot.name);
-            assert!(boot.beside.is_none_or(|other| other.cards == boot.cards), "{}", boot.name);
+            assert!(boot.peer.is_none_or(|other| other.cards == boot.cards), "{}", boot.name);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The host's side: builds what goes in, boots, prints one line a test, counts.
+//! The host side: builds the programs, boots guests, prints one line per test and counts the results.
 
 mod boot;
 mod build;
@@ -25,15 +25,15 @@ struct Count {
     skipped: usize,
 }
 
-/// Reads the command line, runs, counts.
+/// Parses the command line, runs the tests and prints the totals.
 pub fn main() -> ExitCode {
     let options = Options::parse();
-    let (left_out, wanted): (Vec<Wanted>, Vec<Wanted>) = wanted(&options.only)
+    let (excluded, wanted): (Vec<Wanted>, Vec<Wanted>) = wanted(&options.only)
         .into_iter()
         .partition(|(boot, _)| options.without.iter().any(|text| boot.name.contains(text)));
-    for (boot, tests) in left_out {
+    for (boot, tests) in excluded {
         eprintln!(
-            "LEFT OUT: {} tests of {}; run them with: make lab LAB=\"--only {}\"",
+            "EXCLUDED: {} tests of {}; run them with: make lab LAB=\"--only {}\"",
             tests.len(),
             boot.name,
             boot.name
@@ -62,25 +62,25 @@ fn wanted(only: &[String]) -> Vec<Wanted> {
         .collect()
 }
 
-/// Some guests at a time, the rest in line, while what they need is still being built.
+/// Runs several guests in parallel, while the programs for the others are still being built.
 fn run_all(wanted: Vec<Wanted>, options: &Options) -> Count {
-    let (queue, line) = mpsc::channel::<(Wanted, build::Kit)>();
+    let (sender_of_kits, kits) = mpsc::channel::<(Wanted, build::Kit)>();
     let (sender, ended) = mpsc::channel();
-    let line = Mutex::new(line);
+    let kits = Mutex::new(kits);
     let mut count = Count::default();
     thread::scope(|scope| {
-        let tell = sender.clone();
-        // The receivers live as long as this scope.
+        let failed = sender.clone();
+        // Sending cannot fail, because the receivers outlive this scope.
         scope.spawn(move || {
             build::prepare(wanted, options.update, &mut |wanted, kit| match kit {
-                Ok(kit) => drop(queue.send((wanted, kit))),
-                Err(ended) => drop(tell.send((wanted, ended))),
+                Ok(kit) => drop(sender_of_kits.send((wanted, kit))),
+                Err(ended) => drop(failed.send((wanted, ended))),
             });
         });
         for _ in 0..options.jobs.max(1) {
-            let (line, sender) = (&line, sender.clone());
+            let (kits, sender) = (&kits, sender.clone());
             scope.spawn(move || {
-                let next = || line.lock().unwrap_or_else(PoisonError::into_inner).recv();
+                let next = || kits.lock().unwrap_or_else(PoisonError::into_inner).recv();
                 while let Ok((wanted, kit)) = next() {
                     let ended = boot::run(wanted.0, &wanted.1, &kit, options);
                     let _ = sender.send((wanted, ended));
@@ -94,7 +94,7 @@ fn run_all(wanted: Vec<Wanted>, options: &Options) -> Count {
 }
 
 impl Count {
-    /// Prints and counts the tests of one boot.
+    /// Prints and counts the results of one boot.
     fn add(&mut self, (boot, tests): &Wanted, ended: Ended) {
         let line = |how: &str, test: &str, rest: &str| {
             println!("{how:<8} {:<12} {:<10} {test}{rest}", boot.kernel.name, boot.name);
@@ -110,7 +110,7 @@ impl Count {
             }
         };
         if let Some(failure) = &failure {
-            // Also where every test has said its word: what came after that, the files for one, was lost.
+            // Also if all tests have reported: data sent after them, e.g. files, was lost.
             self.failed += 1;
             line("FAILED", "the boot", &format!(": {failure}"));
         }
@@ -126,7 +126,7 @@ impl Count {
                 }
                 None => {
                     self.failed += 1;
-                    let why = if failure.is_some() { "" } else { ": it told nothing, its program ended before" };
+                    let why = if failure.is_some() { "" } else { ": no result: the test program ended early" };
                     line("FAILED", test, why);
                 }
             }
@@ -149,13 +149,13 @@ mod tests {
     }
 
     #[test]
-    fn only_what_said_that_it_passed_has_passed() {
+    fn only_reported_successes_count_as_passed() {
         let (a, b) = (verdict("a", None), verdict("b", None));
         assert_eq!(counted(Ended::Ran(vec![a.clone(), b.clone()])), (2, 0, 0));
         assert_eq!(counted(Ended::Ran(vec![a.clone(), verdict("b", Some("late"))])), (1, 1, 0));
         assert_eq!(counted(Ended::Ran(vec![a.clone()])), (1, 1, 0));
         assert_eq!(counted(Ended::Skipped("no network".to_owned())), (0, 0, 2));
         assert_eq!(counted(Ended::Failed(vec![], "a panic".to_owned())), (0, 3, 0));
-        assert_eq!(counted(Ended::Failed(vec![a, b], "a torn frame".to_owned())), (2, 1, 0));
+        assert_eq!(counted(Ended::Failed(vec![a, b], "a damaged frame".to_owned())), (2, 1, 0));
     }
 }

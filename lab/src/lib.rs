@@ -1,11 +1,11 @@
-//! Tests that need a kernel of their own.
+//! Tests that need a kernel of their own. `host` boots guests, and `runner` runs the tests inside.
 //!
-//! | module | holds |
+//! | module | contents |
 //! |---|---|
-//! | [`boots`] | the list: which kernels boot how, and which tests run inside |
+//! | [`boots`] | the kernels with their configuration and tests |
 //! | [`tests`] | the tests, which run inside a guest |
-//! | [`inside`] | what they share |
-//! | [`host`] | builds what goes in, boots, counts |
+//! | [`inside`] | helpers for tests inside a guest |
+//! | [`host`] | builds the programs, boots guests and counts results |
 
 pub mod boots;
 pub mod host;

@@ -1,4 +1,4 @@
-//! Boots real-time kernels in small guests, runs the tests inside, and counts.
+//! Boots kernels in small guests, runs the tests inside and counts the results.
 
 fn main() -> std::process::ExitCode {
     lab_tests::host::main()

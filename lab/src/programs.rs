@@ -1,4 +1,4 @@
-//! Builds our programs for guests, and finds them.
+//! Builds our programs for guests and locates them.
 
 use std::{
     path::{Path, PathBuf},
@@ -8,10 +8,10 @@ use std::{
 use anyhow::{Context, Result, ensure};
 use guest::Arch;
 
-/// What is built: package, program.
+/// The programs with their packages.
 const PROGRAMS: [(&str, &str); 2] = [("punctual", "punctual"), ("lab-tests", "guest")];
 
-/// Built without whole-program optimisation, one for all programs and boots.
+/// The build profile without whole-program optimisation, for all guests.
 const PROFILE: &str = "guest";
 
 pub(crate) fn target(arch: Arch) -> &'static str {
@@ -21,28 +21,28 @@ pub(crate) fn target(arch: Arch) -> &'static str {
     }
 }
 
-/// Builds punctual and the tests for a target.
+/// Builds all programs for an architecture.
 pub(crate) fn build(arch: Arch) -> Result<()> {
     for (package, program) in PROGRAMS {
         let status = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
             .args(["build", "--quiet", "--profile", PROFILE, "--target", target(arch), "-p", package, "--bin", program])
-            // rustc brings this linker along, so that no cross compiler is needed.
+            // This linker comes with rustc, so no cross compiler is needed.
             .env("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_MUSL_LINKER", "rust-lld")
             .current_dir(workspace()?)
             .status()
             .context("cannot run cargo")?;
-        ensure!(status.success(), "{program} cannot be built for {arch}; see above");
+        ensure!(status.success(), "cannot build {program} for {arch}; see above");
     }
     Ok(())
 }
 
-/// Where a program of ours for the guests is, once they have been prepared.
+/// The path of one of our programs after [`build`].
 ///
 /// # Errors
-/// When there is no such program.
+/// If there is no such program.
 pub fn program(arch: Arch, name: &str) -> Result<PathBuf> {
     let folder = std::env::var_os("CARGO_TARGET_DIR").map_or(workspace()?.join("target"), PathBuf::from);
-    ensure!(PROGRAMS.iter().any(|(_, program)| *program == name), "no program of ours is called {name}");
+    ensure!(PROGRAMS.iter().any(|(_, program)| *program == name), "unknown program {name}");
     Ok(folder.join(target(arch)).join(PROFILE).join(name))
 }
 

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use crate::boots;
 
-/// Runs the tests of the boot named first, those named after it or all.
+/// Runs tests of a boot. Arguments: the boot, and optionally the tests.
 pub fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let Some((boot, names)) = arguments.split_first() else {
@@ -12,7 +12,7 @@ pub fn main() -> ExitCode {
         return ExitCode::from(64);
     };
     let Some(boot) = boots::find(boot) else {
-        eprintln!("no boot is called {boot}");
+        eprintln!("unknown boot {boot}");
         return ExitCode::from(64);
     };
     let names: Vec<&str> = names.iter().map(String::as_str).collect();

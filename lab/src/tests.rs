@@ -1,5 +1,5 @@
-//! The tests, one module a subject. They run inside a guest, as root, in a folder that comes back to the host; but for
-//! `command`, which boots guests itself.
+//! The tests, one module per subject. They run as root inside a guest, in a directory that is returned to the host.
+//! Only `command` runs on the host and boots guests itself.
 
 pub mod agreement;
 pub mod audio;

@@ -1,26 +1,26 @@
-//! Tests and how they ended.
+//! Tests and their results.
 
 use std::{fmt::Display, time::Instant};
 
 use anyhow::{Result, bail};
 
-/// A test: what it is called, and what it does.
+/// A test.
 #[derive(Debug, Clone, Copy)]
 pub struct Test {
-    /// Its name, which is its path: `timer::is_granted`.
+    /// Its name: the path of its function, e.g. `timer::is_granted`.
     pub name: &'static str,
-    /// What it does; an error says what is wrong.
+    /// The function; an error describes the failure.
     pub run: fn() -> Result<()>,
 }
 
-/// How a test ended, as one line says it.
+/// The result of a test, printed as one line.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Verdict {
     /// The test.
     pub name: String,
-    /// What is wrong; `None` when nothing is.
+    /// The failure, if any.
     pub wrong: Option<String>,
-    /// How long it took by the guest's clock, seconds.
+    /// Duration on the guest's clock, seconds.
     pub seconds: f64,
 }
 
@@ -37,11 +37,11 @@ impl Display for Verdict {
 }
 
 impl Verdict {
-    /// Reads the line; `None` for a line that is something else.
+    /// Parses a printed verdict; `None` for other lines.
     #[must_use]
     pub fn parse(line: &str) -> Option<Self> {
-        let [how, name, seconds, wrong] = line.splitn(4, '\t').collect::<Vec<_>>()[..] else { return None };
-        let wrong = match how {
+        let [result, name, seconds, wrong] = line.splitn(4, '\t').collect::<Vec<_>>()[..] else { return None };
+        let wrong = match result {
             OK => None,
             FAILED => Some(wrong.to_owned()),
             _ => return None,
@@ -51,12 +51,12 @@ impl Verdict {
 }
 
 impl Test {
-    /// Runs it. One that panics has failed, and the next one runs.
+    /// Runs the test. A panic counts as a failure.
     #[must_use]
     pub fn verdict(&self) -> Verdict {
         let begin = Instant::now();
-        let answer = std::panic::catch_unwind(self.run).unwrap_or_else(|_| bail!("it panicked: see above"));
-        let wrong = answer.err().map(|error| format!("{error:#}"));
+        let result = std::panic::catch_unwind(self.run).unwrap_or_else(|_| bail!("the test panicked: see above"));
+        let wrong = result.err().map(|error| format!("{error:#}"));
         Verdict { name: self.name.to_owned(), wrong, seconds: begin.elapsed().as_secs_f64() }
     }
 }
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_verdict_is_one_line_that_can_be_read_again() {
+    fn verdicts_round_trip_as_one_line() {
         let good = Verdict { name: "a::b".to_owned(), wrong: None, seconds: 1.5 };
         let bad = Verdict { wrong: Some("it\tis\nlate".to_owned()), ..good.clone() };
         assert_eq!(Verdict::parse(&good.to_string()), Some(good));

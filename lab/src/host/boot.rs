@@ -1,4 +1,4 @@
-//! One guest, perhaps with another beside it: boots it, gathers what its tests say, keeps what it brought back.
+//! Boots one guest and its peer, if any; collects the results and stores the returned files.
 
 use std::{fs, io, path::Path, thread};
 
@@ -20,16 +20,16 @@ pub(super) fn run(boot: &Boot, tests: &[&str], kit: &Kit, options: &Options) -> 
         return Ended::Ran(boot.wanted(tests).map(Test::verdict).collect());
     }
     match try_run(boot, kit, options) {
-        Ok((near, far)) => near.end(tests.len(), kit, options, far),
+        Ok((near, far)) => near.finish(tests.len(), kit, options, far),
         Err(error) => Ended::Failed(Vec::new(), format!("{error:#}")),
     }
 }
 
-/// The guest, and the one beside it.
-fn try_run<'a>(boot: &'a Boot, kit: &Kit, options: &Options) -> Result<(Ran<'a>, Option<Ran<'a>>)> {
+/// Boots the guest and its peer.
+fn try_run<'a>(boot: &'a Boot, kit: &Kit, options: &Options) -> Result<(EndedGuest<'a>, Option<EndedGuest<'a>>)> {
     let image = kit.kernel.image()?;
-    let Some((other, initramfs)) = boot.beside.zip(kit.beside.as_ref()) else {
-        return Ok((boot_one(boot, inside(boot), &image, &kit.initramfs, options), None));
+    let Some((peer, initramfs)) = boot.peer.zip(kit.peer.as_ref()) else {
+        return Ok((boot_one(boot, connected_cards(boot), &image, &kit.initramfs, options), None));
     };
     let links = boot.cards.iter().map(|_| Link::pair()).collect::<io::Result<Vec<_>>>()?;
     let of = |side: usize| -> Vec<Card> {
@@ -37,27 +37,33 @@ fn try_run<'a>(boot: &'a Boot, kit: &Kit, options: &Options) -> Result<(Ran<'a>,
         boot.cards.iter().zip(&links).map(card).collect()
     };
     thread::scope(|scope| {
-        let far = scope.spawn(|| boot_one(other, of(1), &image, initramfs, options));
+        let far = scope.spawn(|| boot_one(peer, of(1), &image, initramfs, options));
         let near = boot_one(boot, of(0), &image, &kit.initramfs, options);
-        let far = far.join().map_err(|_| anyhow!("what boots the guest beside it panicked"))?;
+        let far = far.join().map_err(|_| anyhow!("the thread of the peer guest panicked"))?;
         Ok((near, Some(far)))
     })
 }
 
-/// Two cards of each model, each the other's cable.
-fn inside(boot: &Boot) -> Vec<Card> {
+/// Two connected cards of each model.
+fn connected_cards(boot: &Boot) -> Vec<Card> {
     let two = |(number, &model): (usize, &Model)| [0, 1].map(|_| Card { model, link: Link::Internal(number) });
     boot.cards.iter().enumerate().flat_map(two).collect()
 }
 
-/// A guest that has run.
-struct Ran<'a> {
+/// A guest that has ended.
+struct EndedGuest<'a> {
     boot: &'a Boot,
     verdicts: Vec<Verdict>,
     outcome: Result<Outcome, GuestError>,
 }
 
-fn boot_one<'a>(boot: &'a Boot, cards: Vec<Card>, image: &Image, initramfs: &Initramfs, options: &Options) -> Ran<'a> {
+fn boot_one<'a>(
+    boot: &'a Boot,
+    cards: Vec<Card>,
+    image: &Image,
+    initramfs: &Initramfs,
+    options: &Options,
+) -> EndedGuest<'a> {
     let guest = Guest {
         cpus: boot.cpus,
         time: boot.time,
@@ -69,19 +75,19 @@ fn boot_one<'a>(boot: &'a Boot, cards: Vec<Card>, image: &Image, initramfs: &Ini
         ..Guest::default()
     };
     let mut verdicts = Verdicts::default();
-    let outcome = guest::run(&guest, image, initramfs, &mut |said| {
-        if let Event::Stdout(piece) = said {
+    let outcome = guest::run(&guest, image, initramfs, &mut |event| {
+        if let Event::Stdout(piece) = event {
             verdicts.read(piece);
         }
         if options.console {
-            show(boot.name, said);
+            show(boot.name, event);
         }
     });
-    Ran { boot, verdicts: verdicts.read_so_far, outcome }
+    EndedGuest { boot, verdicts: verdicts.complete, outcome }
 }
 
-impl Ran<'_> {
-    fn end(self, tests: usize, kit: &Kit, options: &Options, beside: Option<Self>) -> Ended {
+impl EndedGuest<'_> {
+    fn finish(self, tests: usize, kit: &Kit, options: &Options, peer: Option<Self>) -> Ended {
         let Self { boot, verdicts, outcome } = self;
         match outcome {
             Ok(outcome) => {
@@ -92,7 +98,7 @@ impl Ran<'_> {
                 );
                 let kept =
                     options.keep.as_deref().map_or(Ok(()), |folder| keep(&folder.join(boot.name), &outcome.files));
-                match kept.and(beside.map_or(Ok(()), |beside| beside.check(options))) {
+                match kept.and(peer.map_or(Ok(()), |peer| peer.check(options))) {
                     Ok(()) => Ended::Ran(verdicts),
                     Err(error) => Ended::Failed(verdicts, format!("{error:#}")),
                 }
@@ -102,7 +108,7 @@ impl Ran<'_> {
         }
     }
 
-    /// Of the guest beside the one that is told: whether all its tests have passed.
+    /// Checks that all tests of a peer guest have passed.
     fn check(self, options: &Options) -> Result<()> {
         let name = self.boot.name;
         let outcome = self.outcome.with_context(|| name.to_owned())?;
@@ -111,25 +117,25 @@ impl Ran<'_> {
             match self.verdicts.iter().find(|verdict| verdict.name == test.name) {
                 Some(Verdict { wrong: None, .. }) => {}
                 Some(Verdict { wrong: Some(wrong), .. }) => bail!("{name}: {}: {wrong}", test.name),
-                None => bail!("{name}: {} told nothing", test.name),
+                None => bail!("{name}: {} has no result", test.name),
             }
         }
         Ok(())
     }
 }
 
-/// What the tests said, out of the pieces in which it came.
+/// Collects verdicts from the output of the tests.
 #[derive(Default)]
 struct Verdicts {
     line: Vec<u8>,
-    read_so_far: Vec<Verdict>,
+    complete: Vec<Verdict>,
 }
 
 impl Verdicts {
     fn read(&mut self, piece: &[u8]) {
         for &byte in piece {
             if byte == b'\n' {
-                self.read_so_far.extend(Verdict::parse(&String::from_utf8_lossy(&self.line)));
+                self.complete.extend(Verdict::parse(&String::from_utf8_lossy(&self.line)));
                 self.line.clear();
             } else {
                 self.line.push(byte);
@@ -138,8 +144,8 @@ impl Verdicts {
     }
 }
 
-fn show(boot: &str, said: Event) {
-    match said {
+fn show(boot: &str, event: Event) {
+    match event {
         Event::Console(line) => eprintln!("{boot}: {line}"),
         Event::Booted(release) => eprintln!("{boot}: booted {release}"),
         Event::Stdout(piece) | Event::Stderr(piece) => {
@@ -152,7 +158,7 @@ fn keep(folder: &Path, files: &Tree) -> Result<()> {
     for (name, bytes) in files.files() {
         let path = folder.join(name);
         let parent = path.parent().unwrap_or(folder);
-        fs::create_dir_all(parent).with_context(|| format!("cannot make {}", parent.display()))?;
+        fs::create_dir_all(parent).with_context(|| format!("cannot create {}", parent.display()))?;
         fs::write(&path, bytes).with_context(|| format!("cannot write {}", path.display()))?;
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! What goes into the guests: kernels, static programs, the module.
+//! Builds the contents of guests: kernels, static programs and the module.
 
 use std::{collections::BTreeMap, fs, path::Path, process::Command};
 
@@ -11,23 +11,23 @@ use crate::{
     programs::{build, program, target},
 };
 
-/// What one guest is made of.
+/// The contents of one guest.
 #[derive(Debug)]
 pub(super) struct Kit {
     pub(super) kernel: Kernel,
     pub(super) initramfs: Initramfs,
-    /// That of the guest beside it.
-    pub(super) beside: Option<Initramfs>,
+    /// The initramfs of the peer guest.
+    pub(super) peer: Option<Initramfs>,
 }
 
 const GUEST: &str = "/bin/guest";
-/// `hold.ko` by the release that it was built for.
+/// `hold.ko` by kernel release.
 type Modules = BTreeMap<String, Vec<u8>>;
 
-/// Fetches and builds what the boots need, and hands on each kit as soon as it is there. What is missing for one is told
-/// for that one.
-pub(super) fn prepare(mut wanted: Vec<Wanted>, update: bool, ready: &mut dyn FnMut(Wanted, Result<Kit, Ended>)) {
-    // Most boots have this architecture: they go on while programs are built for another.
+/// Downloads and builds the contents of all boots, and passes each one on as soon as it is ready. Failures only affect
+/// the boots concerned.
+pub(super) fn prepare(mut wanted: Vec<Wanted>, update: bool, on_ready: &mut dyn FnMut(Wanted, Result<Kit, Ended>)) {
+    // Most boots have this architecture and can run while programs for another one are built.
     wanted.sort_by_key(|(boot, _)| boot.kernel.arch != Arch::X86_64);
     let mut kernels: BTreeMap<&str, Result<Kernel, GuestError>> = BTreeMap::new();
     for (boot, _) in &wanted {
@@ -41,9 +41,9 @@ pub(super) fn prepare(mut wanted: Vec<Wanted>, update: bool, ready: &mut dyn FnM
         let built = built.entry(target(arch)).or_insert_with(|| build_for(arch).map_err(|error| format!("{error:#}")));
         built.as_ref().map_err(|error| Ended::Failed(Vec::new(), error.clone()))?;
         let mut make = || {
-            let beside = boot.beside.map(|other| initramfs(other, &[], kernel, &mut modules)).transpose()?;
+            let peer = boot.peer.map(|peer| initramfs(peer, &[], kernel, &mut modules)).transpose()?;
             let initramfs = initramfs(boot, tests, kernel, &mut modules)?;
-            Ok(Kit { kernel: kernel.clone(), initramfs, beside })
+            Ok(Kit { kernel: kernel.clone(), initramfs, peer })
         };
         make().map_err(|error: anyhow::Error| match error.downcast_ref() {
             Some(error) => ended(error),
@@ -52,13 +52,17 @@ pub(super) fn prepare(mut wanted: Vec<Wanted>, update: bool, ready: &mut dyn FnM
     };
     for wanted in wanted {
         let kit = kit(&wanted);
-        ready(wanted, kit);
+        on_ready(wanted, kit);
     }
 }
 
-/// What is not there makes tests be skipped; all else is a failure of ours.
+/// Missing prerequisites skip tests; other errors are failures.
 fn ended(error: &GuestError) -> Ended {
-    if error.is_lack() { Ended::Skipped(error.to_string()) } else { Ended::Failed(Vec::new(), error.to_string()) }
+    if error.is_missing_prerequisite() {
+        Ended::Skipped(error.to_string())
+    } else {
+        Ended::Failed(Vec::new(), error.to_string())
+    }
 }
 
 fn say(text: &str) {
@@ -95,7 +99,7 @@ fn initramfs(boot: &Boot, tests: &[&str], kernel: &Kernel, modules: &mut Modules
     if boot.hold {
         let bytes = match modules.get(&kernel.release) {
             Some(bytes) => bytes.clone(),
-            None => modules.entry(kernel.release.clone()).or_insert(hold(kernel)?).clone(),
+            None => modules.entry(kernel.release.clone()).or_insert(build_hold(kernel)?).clone(),
         };
         initramfs.module("hold", bytes);
     }
@@ -103,13 +107,13 @@ fn initramfs(boot: &Boot, tests: &[&str], kernel: &Kernel, modules: &mut Modules
 }
 
 /// Builds `lab/module` for this kernel.
-fn hold(kernel: &Kernel) -> Result<Vec<u8>> {
+fn build_hold(kernel: &Kernel) -> Result<Vec<u8>> {
     let headers = kernel.headers(&mut say)?;
     let out = tempfile::tempdir()?;
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("module/build");
     say(&format!("building hold.ko for {}", kernel.release));
     let built =
         Command::new(&script).arg(&headers).arg(out.path()).output().with_context(|| script.display().to_string())?;
-    ensure!(built.status.success(), "hold.ko cannot be built: {}", String::from_utf8_lossy(&built.stderr));
+    ensure!(built.status.success(), "cannot build hold.ko: {}", String::from_utf8_lossy(&built.stderr));
     Ok(fs::read(out.path().join("hold.ko"))?)
 }

@@ -1,4 +1,4 @@
-//! The command line, what it selects, and how a boot ended.
+//! The command line, the selected tests and the result of a boot.
 
 use std::path::PathBuf;
 
@@ -6,46 +6,46 @@ use clap::Parser;
 
 use crate::{boots::Boot, verdict::Verdict};
 
-/// Boots real-time kernels in small guests, runs the tests inside, and counts.
+/// Boot kernels in small guests and run tests inside.
 ///
-/// Kernels are Debian's, fetched once and kept in $PUNCTUAL_LAB_CACHE or ~/.cache/punctual/lab. Exit status: 0 when nothing
-/// failed, 1 otherwise; what could not run is counted as skipped.
+/// Debian's kernels are downloaded once and cached in $PUNCTUAL_LAB_CACHE or ~/.cache/punctual/lab. Exit status: 0 if
+/// nothing failed, 1 otherwise. Tests that cannot run are counted as skipped.
 #[derive(Debug, Parser)]
 #[command(name = "lab-tests", max_term_width = 100)]
 pub(super) struct Options {
-    /// List boots and tests instead.
+    /// List boots and tests, and exit.
     #[arg(long)]
     pub(super) list: bool,
-    /// Only tests whose boot and name hold this text; can be repeated.
+    /// Run only tests whose boot or name contains TEXT; can be repeated.
     #[arg(long, value_name = "TEXT")]
     pub(super) only: Vec<String>,
-    /// Leave out tests whose boot holds this text, and say so; can be repeated.
+    /// Exclude tests whose boot contains TEXT, and report them; can be repeated.
     #[arg(long, value_name = "TEXT")]
     pub(super) without: Vec<String>,
-    /// Keep the records and the kernels' logs there, a folder a boot.
+    /// Store records and kernel logs in DIR, in one directory per boot.
     #[arg(long, value_name = "DIR")]
     pub(super) keep: Option<PathBuf>,
-    /// Show what kernels and programs say.
+    /// Show the output of kernels and programs.
     #[arg(long)]
     pub(super) console: bool,
-    /// Guests at a time.
+    /// Number of parallel guests.
     #[arg(long, value_name = "N", default_value = "2")]
     pub(super) jobs: usize,
-    /// Fetch the kernels anew, in their current versions.
+    /// Download the current versions of the kernels.
     #[arg(long)]
     pub(super) update: bool,
 }
 
-/// How the tests of a boot ended.
+/// The result of a boot.
 #[derive(Debug)]
 pub(super) enum Ended {
-    /// They ran; those that told nothing are missing.
+    /// The tests ran. Tests without a result are missing here.
     Ran(Vec<Verdict>),
-    /// The guest could not be made or did not come to its end.
+    /// The guest could not be built, or did not finish.
     Failed(Vec<Verdict>, String),
-    /// Something that they need is not there.
+    /// A prerequisite is missing.
     Skipped(String),
 }
 
-/// A boot with those of its tests that are wanted.
+/// A boot and the selected tests.
 pub(super) type Wanted = (&'static Boot, Vec<&'static str>);

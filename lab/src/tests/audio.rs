@@ -1,4 +1,4 @@
-//! Processing of known length is found, and each period that takes too long is an xrun, exactly.
+//! Known processing times are measured, and each period that takes too long is exactly one xrun.
 
 use std::{hint::black_box, time::Duration};
 
@@ -17,18 +17,18 @@ use sys::{
 
 use crate::inside::{expect, median, punctual, recorded};
 
-/// Rounds of the loop that are timed to find how many take 500 us of the 1333 that a period has.
+/// Rounds of the calibration loop, from which the rounds for the wanted processing time are computed.
 const ROUNDS: u64 = 40_000;
-/// Each so many takes three times as long, which is more than it has.
+/// Every tenth period takes three times as long, which exceeds the period.
 const LONG_EVERY: u64 = 10;
 const FRAMES: u32 = 64;
-/// Some 47 periods a second.
+/// About 47 periods per second.
 const MANY_FRAMES: u32 = 1024;
 const DURATION_NS: i64 = 4_000_000_000;
-/// What is measured may differ from what the loop takes alone by this.
+/// Allowed difference between measured processing time and that of the loop alone.
 const TOLERANCE_PERCENT: i64 = 5;
 
-/// A loop of so many rounds.
+/// A loop of this many rounds.
 fn burn(rounds: u64) {
     let mut state = 1_u64;
     for _ in 0..rounds {
@@ -36,7 +36,7 @@ fn burn(rounds: u64) {
     }
 }
 
-/// What it takes alone, ns.
+/// The time of the loop alone, ns.
 fn alone_ns(rounds: u64) -> i64 {
     let once = |_| {
         let begin_ns = Clock::Monotonic.now_ns();
@@ -46,7 +46,7 @@ fn alone_ns(rounds: u64) -> i64 {
     median(&(0..25).map(once).collect::<Vec<i64>>())
 }
 
-/// A chain that takes three times as long in each so many periods.
+/// A player that takes three times as long in every `long_every`-th period.
 struct Burner {
     rounds: u64,
     long_every: u64,
@@ -61,45 +61,45 @@ impl Player for Burner {
     }
 }
 
-/// A busy loop in place of an amplifier.
-pub fn known_processing_is_found() -> Result<()> {
+/// A busy loop instead of an amplifier.
+pub fn measures_known_processing_times() -> Result<()> {
     let rounds = scaled(500_000)?;
     let series = played(FRAMES, Burner { rounds, long_every: LONG_EVERY, played: 0 })?;
-    let told = series.kind.audio().context("a series of audio")?;
+    let audio = series.kind.audio().context("a series of audio")?;
     let expected_ns = alone_ns(rounds);
-    let dsp = told.dsp.as_ref().context("periods were played")?;
+    let dsp = audio.dsp.as_ref().context("periods were played")?;
     let median_ns = dsp.histogram.percentile(50.0).unwrap_or_default();
     println!(
-        "the loop takes {expected_ns} ns alone and {median_ns} as processing; {} xruns in {}",
-        told.xruns, told.played
+        "the loop takes {expected_ns} ns alone and {median_ns} ns in the player; {} xruns in {}",
+        audio.xruns, audio.played
     );
     let error_ns = (median_ns - expected_ns).abs();
     ensure!(error_ns * 100 <= expected_ns * TOLERANCE_PERCENT, "{expected_ns} ns were measured as {median_ns}");
-    // Nothing else disturbs this guest: each tenth, and no other, is an xrun, and one period passes with it.
-    ensure!(told.xruns == told.played / LONG_EVERY, "{} xruns in {} periods", told.xruns, told.played);
-    ensure!(told.lost.abs_diff(told.xruns) <= 1, "{} lost with {} xruns", told.lost, told.xruns);
-    let due = (DURATION_NS * 48_000 / 64 / 1_000_000_000) as u64;
-    ensure!(told.due().abs_diff(due) <= 2, "{} periods were due, and {due} fit in", told.due());
+    // Nothing else runs in this guest: exactly every tenth period is an xrun, and one period is lost with it.
+    ensure!(audio.xruns == audio.played / LONG_EVERY, "{} xruns in {} periods", audio.xruns, audio.played);
+    ensure!(audio.lost.abs_diff(audio.xruns) <= 1, "{} lost with {} xruns", audio.lost, audio.xruns);
+    let expected = (DURATION_NS * 48_000 / 64 / 1_000_000_000) as u64;
+    ensure!(audio.due().abs_diff(expected) <= 2, "{} periods instead of {expected}", audio.due());
     Ok(())
 }
 
-/// A chain that takes 92 % of every period keeps up, and the guard leaves it alone, however few periods a second has. From 95 % on
-/// the kernel would take the CPU from it for others.
-pub fn much_to_do_is_no_hog() -> Result<()> {
+/// A player that takes 92 % of each period keeps up, and the guard does not throttle it, even with few periods per
+/// second. From 95 % on, the kernel's real-time throttling would interfere.
+pub fn high_load_does_not_trigger_the_guard() -> Result<()> {
     let period_ns = u64::from(MANY_FRAMES) * 1_000_000_000 / 48_000;
     let rounds = scaled(period_ns * 92 / 100)?;
     let series = played(MANY_FRAMES, Burner { rounds, long_every: u64::MAX, played: 0 })?;
-    let told = series.kind.audio().context("a series of audio")?;
-    println!("{} xruns and {} lost in {}; {:?}", told.xruns, told.lost, told.played, series.notes);
-    ensure!((told.xruns, told.lost) == (0, 0), "{} xruns, {} lost", told.xruns, told.lost);
+    let audio = series.kind.audio().context("a series of audio")?;
+    println!("{} xruns and {} lost in {}; {:?}", audio.xruns, audio.lost, audio.played, series.notes);
+    ensure!((audio.xruns, audio.lost) == (0, 0), "{} xruns, {} lost", audio.xruns, audio.lost);
     ensure!(!series.notes.iter().any(|note| note.contains("the guard")), "{:?}", series.notes);
     Ok(())
 }
 
-/// As many rounds as take so long here.
-fn scaled(takes_ns: u64) -> Result<u64> {
+/// The number of rounds that take this long here.
+fn scaled(duration_ns: u64) -> Result<u64> {
     let ns = alone_ns(ROUNDS).max(1);
-    let rounds = ROUNDS * takes_ns / ns as u64;
+    let rounds = ROUNDS * duration_ns / ns as u64;
     ensure!(rounds > 100, "a loop of {ROUNDS} rounds takes {ns} ns");
     Ok(rounds)
 }
@@ -149,16 +149,16 @@ fn played(frames: u32, chain: Burner) -> Result<Series> {
     Ok(series)
 }
 
-/// The command, with a model of its own: every period of 3 s, none of them late.
-pub fn a_small_model_never_misses() -> Result<()> {
+/// With the command and a built-in model: all periods of 3 s, none late.
+pub fn a_small_model_meets_every_period() -> Result<()> {
     expect(
         0,
         &punctual("measure audio --quiet --record audio --model builtin:nano --frames 256 --duration 3s --blame=off")?,
     )?;
     let record = recorded("audio")?;
-    let told = record.series[0].kind.audio().context("a series of audio")?;
+    let audio = record.series[0].kind.audio().context("a series of audio")?;
     // 562.5 periods of 256 frames.
-    ensure!((562..=563).contains(&told.played), "{} periods in 3 s", told.played);
-    ensure!((told.xruns, told.lost, told.silent) == (0, 0, 0), "{} xruns, {} lost", told.xruns, told.lost);
+    ensure!((562..=563).contains(&audio.played), "{} periods in 3 s", audio.played);
+    ensure!((audio.xruns, audio.lost, audio.silent) == (0, 0, 0), "{} xruns, {} lost", audio.xruns, audio.lost);
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! A thread that takes its CPU from all below it, for lengths and at times that it tells; and what a wake-up costs without.
+//! A thread that blocks a CPU for known times, and the wake-up latency without it.
 
 use std::{thread, time::Duration};
 
@@ -10,18 +10,18 @@ use sys::{
 
 use crate::inside::median;
 
-/// One delay, as the thread that made it saw the monotonic clock.
+/// One delay in CLOCK_MONOTONIC, recorded by the thread that made it.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Delay {
     pub begin_ns: i64,
     pub end_ns: i64,
 }
 
-/// Makes `count` delays of these lengths in turn on CPU 0, irregular against any period, at least `gap` apart.
+/// Makes `count` delays with these lengths in turn on CPU 0, at irregular times that are at least `gap` apart.
 ///
-/// The calling thread is a real-time one meanwhile.
+/// Meanwhile the calling thread has a real-time policy.
 pub fn block(priority: u8, lengths_ns: &[i64], count: usize, gap: Duration) -> Result<Vec<Delay>> {
-    // All memory is there before the first delay: fetching it later would prolong one beyond what it tells.
+    // Memory is allocated before the first delay, because a page fault would make a delay longer than recorded.
     let mut delays = vec![Delay { begin_ns: -1, end_ns: -1 }; count];
     sys::memory::lock_current_memory()?;
     become_realtime(priority)?;
@@ -43,8 +43,8 @@ fn spin(length_ns: i64) -> Delay {
     Delay { begin_ns, end_ns }
 }
 
-/// What lies between the timer and a real-time thread that nothing delays: the median over a thousand sleeps of our own.
-pub fn ordinary_way_ns() -> Result<i64> {
+/// The time from the timer's expiry to an undisturbed real-time thread: the median of a thousand sleeps.
+pub fn undisturbed_latency_ns() -> Result<i64> {
     let sleeps = || {
         become_realtime(90)?;
         let sleeper = Sleeper::new(Clock::Monotonic, Wait::Nanosleep)?;

@@ -1,4 +1,4 @@
-//! Campaigns where time is virtual: what the host does besides takes none of it.
+//! Campaigns with virtual time, which does not depend on the host's load.
 
 use std::{fs, path::Path};
 
@@ -7,7 +7,7 @@ use record::file;
 
 use crate::inside::{expect, punctual};
 
-/// Two loads, twenty seconds each, with a rest between; few wake-ups, so that it passes quickly outside.
+/// Two loads of twenty seconds each with a rest in between. Few wake-ups, so that it takes little host time.
 const TABLE: &str = r#"
     name = "planned"
     rest = "1s"
@@ -23,7 +23,7 @@ const TABLE: &str = r#"
     run = ["timer:period=100ms"]
 "#;
 
-/// A campaign takes as long as its plan says, within 5 %.
+/// A campaign takes as long as planned, within 5 %.
 pub fn takes_as_long_as_planned() -> Result<()> {
     let (table, dir) = ("/tmp/planned.toml", format!("{}/planned", guest::initramfs::OUT));
     fs::create_dir_all("/tmp")?;
@@ -33,6 +33,6 @@ pub fn takes_as_long_as_planned() -> Result<()> {
     ensure!(campaign.is_complete() && campaign.scenarios.len() == 2, "{campaign:?}");
     let ratio = campaign.took_ns as f64 / campaign.planned_ns as f64;
     println!("  {ratio:.3} of the planned time");
-    ensure!((0.95..=1.05).contains(&ratio), "took {ratio:.3} of the planned time");
+    ensure!((0.95..=1.05).contains(&ratio), "the duration was {ratio:.3} of the planned time");
     Ok(())
 }

@@ -1,7 +1,7 @@
-//! Culprits that we make ourselves: the right one is named, with its time.
+//! Delays of known causes: the correct culprit is named with its time.
 //!
-//! Each test makes delays while `punctual measure timer` runs, and then looks into the record. Times are asserted, so
-//! these tests run in virtual time.
+//! Each test makes delays while `punctual measure timer` runs, and then checks the record. The tests run in virtual
+//! time, because they assert times.
 
 pub(super) mod delays;
 pub mod faults;
@@ -21,7 +21,7 @@ fn is_thread(culprit: &Culprit, name: &str, why: Why) -> bool {
     culprit.cause.kind == CauseKind::Thread && culprit.cause.name == name && culprit.cause.why == Some(why)
 }
 
-/// A real-time thread of higher priority.
+/// A real-time thread with higher priority.
 pub fn a_thread_above_the_probe() -> Result<()> {
     let measuring = Measuring::start("thread", "--policy fifo:80")?;
     let delays = at_irregular_times("intruder", Policy::Fifo(90), |length_ns| Ok(spin(length_ns)))?;
@@ -72,7 +72,7 @@ pub fn a_stop_signal() -> Result<()> {
     let pid = measuring.pid();
     let delays = at_irregular_times("stopper", Policy::Fifo(90), move |length_ns| {
         signal_to(pid, Signal::STOP)?;
-        // A thread is stopped when it leaves the kernel, which may take some ms where others have the CPU.
+        // A thread stops when it leaves the kernel, which can take some ms if others have the CPU.
         waitpid(Pid::from_raw(pid as i32), WaitOptions::UNTRACED)?;
         let begin_ns = Clock::Monotonic.now_ns();
         thread::sleep(Duration::from_nanos(length_ns as u64));
@@ -83,8 +83,8 @@ pub fn a_stop_signal() -> Result<()> {
     judge(&measuring.end()?, &delays, &Expected { is: &is, timed: false })
 }
 
-/// Without delays, none of the culprits of the other tests is named.
-pub fn nobody_is_blamed_at_rest() -> Result<()> {
+/// Without delays, none of the other tests' culprits is named.
+pub fn names_no_culprit_without_delays() -> Result<()> {
     let measuring = Measuring::start("rest", "--policy fifo:80 --threshold 20us")?;
     thread::sleep(Duration::from_secs(10));
     let record = measuring.end()?;

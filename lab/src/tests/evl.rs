@@ -1,4 +1,4 @@
-//! Threads of the EVL core stay out-of-band, and one that does not is told.
+//! Threads of the EVL core stay out-of-band, and a thread that falls back is reported.
 
 use std::{fs, thread, time::Duration};
 
@@ -8,21 +8,21 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::inside::{expect, punctual, recorded, start, wait_until};
 
-/// Every wake-up of 2 s is counted, and none of them was Linux's.
+/// Every wake-up of 2 s is counted, and all of them are out-of-band.
 pub fn wake_ups_are_out_of_band() -> Result<()> {
-    // A kernel measures its clock for a second before it takes it: a change of clocks makes a run invalid.
+    // The kernel calibrates its clock source for a second, and a change of the clock source would invalidate the run.
     let clock = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
-    wait_until("the kernel has its clock", || Ok(fs::read_to_string(clock)?.trim() == "tsc"))?;
+    wait_until("the clock source is tsc", || Ok(fs::read_to_string(clock)?.trim() == "tsc"))?;
     expect(0, &punctual("measure timer --core evl --quiet --record wake-ups --samples 2000")?)?;
     let record = recorded("wake-ups")?;
     let series = out_of_band(&record)?;
     ensure!(series.samples + series.missed >= 2000, "{} wake-ups, {} missed", series.samples, series.missed);
-    // Below 1 ms, which is a period: with virtual time nothing else runs here.
-    let (least, most) = series.min_ns.zip(series.max_ns).context("wake-ups were counted")?;
-    println!("{least} to {most} ns late, {} early of {}", series.early, series.samples);
-    ensure!((-1_000_000..1_000_000).contains(&least) && most < 1_000_000, "{least} to {most} ns late");
+    // Below 1 ms, one period: with virtual time nothing else runs here.
+    let (min, max) = series.min_ns.zip(series.max_ns).context("wake-ups were counted")?;
+    println!("lateness {min} to {max} ns, {} early of {}", series.early, series.samples);
+    ensure!((-1_000_000..1_000_000).contains(&min) && max < 1_000_000, "lateness {min} to {max} ns");
     ensure!(series.missed == 0, "{} deadlines were missed", series.missed);
-    ensure!(series.cpu_checks > 0, "nobody looked which CPU the thread was on");
+    ensure!(series.cpu_checks > 0, "the CPU of the thread was never checked");
     let machine = &record.machine;
     let core = machine.evl.as_ref().context("the machine has an EVL core")?;
     ensure!(core.state.as_deref() == Some("running") && core.cpus == machine.cpus_online, "{core:?}");
@@ -30,25 +30,25 @@ pub fn wake_ups_are_out_of_band() -> Result<()> {
     Ok(())
 }
 
-/// The amplifier computes out-of-band.
+/// The amplifier runs out-of-band.
 pub fn audio_plays_out_of_band() -> Result<()> {
-    let plays = "measure audio --core evl --quiet --record audio --model builtin:nano --frames 256 --duration 3s";
-    expect(0, &punctual(plays)?)?;
+    let arguments = "measure audio --core evl --quiet --record audio --model builtin:nano --frames 256 --duration 3s";
+    expect(0, &punctual(arguments)?)?;
     let record = recorded("audio")?;
-    let told = out_of_band(&record)?.kind.audio().context("a series of audio")?;
-    ensure!((562..=563).contains(&told.played), "{} periods in 3 s", told.played);
-    ensure!((told.xruns, told.lost, told.silent) == (0, 0, 0), "{} xruns, {} lost", told.xruns, told.lost);
+    let audio = out_of_band(&record)?.kind.audio().context("a series of audio")?;
+    ensure!((562..=563).contains(&audio.played), "{} periods in 3 s", audio.played);
+    ensure!((audio.xruns, audio.lost, audio.silent) == (0, 0, 0), "{} xruns, {} lost", audio.xruns, audio.lost);
     Ok(())
 }
 
-/// A stop signal takes the thread in-band: the run is invalid, and says why.
-pub fn one_that_falls_back_is_told() -> Result<()> {
+/// A stop signal switches the thread to in-band: the run is invalid and gives the reason.
+pub fn reports_threads_that_fall_back() -> Result<()> {
     let mut run = start("measure timer --core evl --quiet --record fallen --duration 3s")?;
-    // The core names a thread when that becomes its own.
+    // The core renames a thread when it is attached.
     let threads = format!("/proc/{}/task", run.id());
     let names =
         || fs::read_dir(&threads).map(|all| all.flatten().map(|one| fs::read_to_string(one.path().join("comm"))));
-    wait_until("it measures", || Ok(names()?.flatten().any(|name| name.starts_with("timer."))))?;
+    wait_until("measuring", || Ok(names()?.flatten().any(|name| name.starts_with("timer."))))?;
     thread::sleep(Duration::from_secs(1));
     for signal in [Signal::STOP, Signal::CONT] {
         kill_process(Pid::from_child(&run), signal)?;
@@ -63,26 +63,26 @@ pub fn one_that_falls_back_is_told() -> Result<()> {
     Ok(())
 }
 
-/// No run is made in-band that was asked for out-of-band.
-pub fn what_cannot_be_is_refused() -> Result<()> {
-    for (options, said) in [
+/// A run requested out-of-band is never made in-band.
+pub fn rejects_unsupported_configurations() -> Result<()> {
+    for (options, expected) in [
         ("timer --core evl --policy other", "choose a policy of fifo:1 to fifo:99"),
         ("timer --core evl --clock tai", "on the monotonic clock"),
         ("timer --core evl --cpus 7", "not on this machine"),
     ] {
         let output = punctual(&format!("measure {options} --samples 10 --no-record"))?;
-        let told = String::from_utf8_lossy(&output.stderr).into_owned();
-        // 64 where no machine could do it, 1 where this one cannot.
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        // 64 if no machine could do it, 1 if this one cannot.
         ensure!(
-            matches!(output.status.code(), Some(1 | 64)) && told.contains(said),
-            "{options}: {}: {told}",
+            matches!(output.status.code(), Some(1 | 64)) && stderr.contains(expected),
+            "{options}: {}: {stderr}",
             output.status
         );
     }
     Ok(())
 }
 
-/// The only series of a record whose thread never left the core.
+/// The only series of a record, whose thread must never have left the core.
 fn out_of_band(record: &Record) -> Result<&Series> {
     ensure!(record.scenario.core.as_deref() == Some(EVL), "{:?}", record.scenario);
     ensure!(record.validity.valid, "{:?}", record.validity.reasons);

@@ -1,4 +1,4 @@
-//! Lateness is exact: delays of known length are found, each once, with their length, and missed deadlines are counted.
+//! Lateness is exact: each known delay is found once with its length, and missed deadlines are counted.
 
 use std::{
     path::Path,
@@ -9,31 +9,30 @@ use std::{
 use anyhow::{Context, Result, ensure};
 use record::{Record, Series, Spike};
 
-use super::blocker::{Delay, block, ordinary_way_ns};
+use super::blocker::{Delay, block, undisturbed_latency_ns};
 use crate::inside::measure;
 
 const PERIOD_NS: i64 = 100_000;
-/// Every one holds a deadline, 100 us before its end at least, which a threshold of 80 us lets be seen.
+/// Each delay contains a deadline at least 100 us before its end, which exceeds the threshold of 80 us.
 const LENGTHS_NS: [i64; 4] = [200_000, 1_000_000, 3_000_000, 20_000_000];
 const DELAYS: usize = 240;
 const DURATION_S: i64 = 10;
-/// A tick of the kernel, every 4 ms, may come between the end of a delay and the probe, ...
+/// A kernel tick, every 4 ms, can occur between the end of a delay and the probe's wake-up.
 const TICK_NS: i64 = 100_000;
-/// ... which then sees a longer delay than the blocker tells of, rightly; of so many per cent it must see the same. With other
-/// work of the kernel behind it, it may hold the probe by itself: as seldom, and shorter than any
-/// delay.
+/// The probe then correctly sees a longer delay than the blocker recorded. At least this percentage must be equal. A
+/// tick together with other kernel work can also delay the probe on its own: equally rarely, and less than any delay.
 const UNDISTURBED_PERCENT: usize = 98;
 
 /// 240 delays of 0.2 to 20 ms at irregular times.
-pub fn delays_are_found() -> Result<()> {
-    let way_ns = ordinary_way_ns()?;
+pub fn finds_delays() -> Result<()> {
+    let latency_ns = undisturbed_latency_ns()?;
     let (record, delays) = disturbed()?;
     let series = &record.series[0];
-    ensure!(series.spikes_total == series.spikes.len() as u64, "{} spikes, not all are kept", series.spikes_total);
+    ensure!(series.spikes_total == series.spikes.len() as u64, "only some of {} spikes are kept", series.spikes_total);
     let mut same = 0;
     for delay in &delays {
         let spike = find(series, delay).with_context(|| format!("{delay:?}"))?;
-        let expected_ns = delay.end_ns - series.first_deadline_ns - spike.at_ns as i64 + way_ns;
+        let expected_ns = delay.end_ns - series.first_deadline_ns - spike.at_ns as i64 + latency_ns;
         let error_ns = spike.lateness_ns - expected_ns;
         let tolerance_ns = expected_ns / 20 + 2_000;
         ensure!(
@@ -43,15 +42,15 @@ pub fn delays_are_found() -> Result<()> {
         );
         same += usize::from(error_ns <= tolerance_ns);
     }
-    ensure!(same * 100 >= DELAYS * UNDISTURBED_PERCENT, "{same} of {DELAYS} were measured within 5 % and 2 us");
+    ensure!(same * 100 >= DELAYS * UNDISTURBED_PERCENT, "only {same} of {DELAYS} within 5 % plus 2 us");
     let others: Vec<_> =
         series.spikes.iter().filter(|spike| !delays.iter().any(|delay| overlap(series, spike, delay))).collect();
     let few = others.len() * 100 <= DELAYS * (100 - UNDISTURBED_PERCENT);
-    ensure!(few && others.iter().all(|spike| spike.lateness_ns < LENGTHS_NS[0]), "nobody made {others:?}");
-    missed_are_counted(series, &delays)
+    ensure!(few && others.iter().all(|spike| spike.lateness_ns < LENGTHS_NS[0]), "unexpected spikes: {others:?}");
+    check_missed(series, &delays)
 }
 
-/// Runs punctual, and the blocker beside it once it measures.
+/// Runs punctual, and the blocker once it measures.
 fn disturbed() -> Result<(Record, Vec<Delay>)> {
     let options = format!(
         "--cpus 0 --policy fifo:90 --period {PERIOD_NS}ns --threshold 80us --duration {DURATION_S}s --blame=off"
@@ -59,7 +58,7 @@ fn disturbed() -> Result<(Record, Vec<Delay>)> {
     let run = thread::spawn(move || measure(0, "exact", &options));
     let begin = Instant::now();
     while !Path::new("exact.punctual.json").exists() {
-        ensure!(begin.elapsed() < Duration::from_secs(5), "the run does not begin");
+        ensure!(begin.elapsed() < Duration::from_secs(5), "the run did not start");
         thread::sleep(Duration::from_millis(10));
     }
     thread::sleep(Duration::from_millis(300));
@@ -68,10 +67,10 @@ fn disturbed() -> Result<(Record, Vec<Delay>)> {
     Ok((run.join().ok().context("the run panicked")??, delays))
 }
 
-/// The one spike that a delay made.
+/// The single spike caused by a delay.
 fn find<'a>(series: &'a Series, delay: &Delay) -> Result<&'a Spike> {
     let found: Vec<&Spike> = series.spikes.iter().filter(|spike| overlap(series, spike, delay)).collect();
-    ensure!(found.len() == 1, "it made {} spikes: {found:?}", found.len());
+    ensure!(found.len() == 1, "{} spikes: {found:?}", found.len());
     Ok(found[0])
 }
 
@@ -80,16 +79,16 @@ fn overlap(series: &Series, spike: &Spike, delay: &Delay) -> bool {
     begin_ns < delay.end_ns && begin_ns + spike.lateness_ns > delay.begin_ns
 }
 
-/// Every deadline was met by a wake-up or counted as missed, and as many as the delays ran over were missed.
-fn missed_are_counted(series: &Series, delays: &[Delay]) -> Result<()> {
+/// Every deadline was met or counted as missed, and the number of missed ones matches the delays.
+fn check_missed(series: &Series, delays: &[Delay]) -> Result<()> {
     let deadlines = (DURATION_S * 1_000_000_000 / PERIOD_NS) as u64;
     let accounted = series.samples + series.missed;
     ensure!(accounted.abs_diff(deadlines) <= 1, "{accounted} of {deadlines} deadlines are accounted for");
-    let ran_over: i64 = series.spikes.iter().map(|spike| spike.lateness_ns / PERIOD_NS).sum();
-    ensure!(series.missed == ran_over as u64, "{} missed, the spikes ran over {ran_over}", series.missed);
-    // Which deadline a delay begins before and which its end lies before is for chance; both make at most one.
-    let inside: i64 = delays.iter().map(|delay| (delay.end_ns - delay.begin_ns) / PERIOD_NS).sum();
-    let off = ran_over - inside;
-    ensure!(off.abs() <= delays.len() as i64, "{ran_over} missed, the delays held {inside}");
+    let overrun: i64 = series.spikes.iter().map(|spike| spike.lateness_ns / PERIOD_NS).sum();
+    ensure!(series.missed == overrun as u64, "{} missed, but the spikes overran {overrun}", series.missed);
+    // Depending on the phase, a delay overruns one deadline more or less.
+    let expected: i64 = delays.iter().map(|delay| (delay.end_ns - delay.begin_ns) / PERIOD_NS).sum();
+    let difference = overrun - expected;
+    ensure!(difference.abs() <= delays.len() as i64, "{overrun} missed, the delays span {expected}");
     Ok(())
 }

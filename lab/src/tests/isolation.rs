@@ -1,4 +1,4 @@
-//! CPUs that are set apart, at boot or by a cpuset partition, are recognised and measured.
+//! CPUs isolated at boot or by a cpuset partition are detected and measured.
 
 use std::{fs, process};
 
@@ -11,7 +11,7 @@ fn measured(record: &record::Record) -> Vec<Option<u32>> {
     record.series.iter().map(|series| series.cpu).collect()
 }
 
-/// `isolcpus`, `nohz_full`: seen in the facts and the findings, and measured without being asked for.
+/// `isolcpus` and `nohz_full` appear in facts and findings, and the CPU is measured by default.
 pub fn at_boot() -> Result<()> {
     let machine = machine()?;
     let facts = &machine["machine"];
@@ -25,7 +25,7 @@ pub fn at_boot() -> Result<()> {
 
 const GROUP: &str = "/sys/fs/cgroup/realtime";
 
-/// A group of this process, with CPU 1 for itself; left and removed when dropped.
+/// A cgroup of this process with CPU 1 as isolated partition; left and removed on drop.
 struct Partition;
 
 impl Partition {
@@ -36,7 +36,7 @@ impl Partition {
         write(&format!("{GROUP}/cpuset.cpus"), "1")?;
         write(&format!("{GROUP}/cpuset.cpus.partition"), "isolated")?;
         let state = read(&format!("{GROUP}/cpuset.cpus.partition"))?;
-        ensure!(state == "isolated", "the kernel made it `{state}`");
+        ensure!(state == "isolated", "the partition state is `{state}`");
         Ok(partition)
     }
 }
@@ -48,9 +48,9 @@ impl Drop for Partition {
     }
 }
 
-/// A cpuset partition: its CPU counts as isolated, and is measured by who is in the group and by nobody else.
+/// The CPU of a cpuset partition counts as isolated. It is measured by members of the cgroup and by no others.
 pub fn by_partition() -> Result<()> {
-    ensure!(machine()?["machine"]["cpus_isolated"] == "", "something is isolated before");
+    ensure!(machine()?["machine"]["cpus_isolated"] == "", "a CPU is isolated already");
     let _partition = Partition::make()?;
     let seen = machine()?;
     ensure!(seen["machine"]["cpus_isolated"] == "1", "isolated: {}", seen["machine"]["cpus_isolated"]);
@@ -59,14 +59,14 @@ pub fn by_partition() -> Result<()> {
     let outside = measure(0, "outside", "--samples 50")?;
     ensure!(measured(&outside) == [Some(0)], "from outside: {:?}", measured(&outside));
     let refused = punctual("measure timer --cpus 1 --samples 50 --no-record")?;
-    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
-    ensure!(refused.status.code() == Some(1) && said.contains("CPU 1 is outside the control group"), "{said}");
+    let stderr = String::from_utf8_lossy(&refused.stderr).into_owned();
+    ensure!(refused.status.code() == Some(1) && stderr.contains("CPU 1 is outside the control group"), "{stderr}");
 
     write(&format!("{GROUP}/cgroup.procs"), &process::id().to_string())?;
     let inside = measure(0, "inside", "--samples 50")?;
     ensure!(measured(&inside) == [Some(1)], "from inside: {:?}", measured(&inside));
     let refused = punctual("measure timer --cpus 0 --samples 50 --no-record")?;
-    let said = expect(1, &refused).map(|_| String::from_utf8_lossy(&refused.stderr).into_owned())?;
-    ensure!(said.contains("the control group /realtime, which allows 1"), "{said}");
+    let stderr = expect(1, &refused).map(|_| String::from_utf8_lossy(&refused.stderr).into_owned())?;
+    ensure!(stderr.contains("the control group /realtime, which allows 1"), "{stderr}");
     Ok(())
 }

@@ -1,23 +1,23 @@
-//! The kernel is seen for what it is.
+//! The kernel's properties are detected.
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
 use crate::inside::{expect, punctual};
 
-/// What `punctual machine --json` says.
+/// The output of `punctual machine --json`.
 pub(super) fn machine() -> Result<Value> {
-    let told = expect(0, &punctual("machine --json")?)?;
-    serde_json::from_str(&told).context("it is not JSON")
+    let output = expect(0, &punctual("machine --json")?)?;
+    serde_json::from_str(&output).context("the output is not JSON")
 }
 
-/// The finding of this name.
+/// The finding with this id.
 pub(super) fn finding<'a>(machine: &'a Value, id: &str) -> Result<&'a Value> {
     let findings = machine["findings"].as_array().context("there are no findings")?;
     findings.iter().find(|finding| finding["id"] == id).with_context(|| format!("no finding {id}"))
 }
 
-/// A PREEMPT_RT kernel is recognised as one.
+/// A PREEMPT_RT kernel is detected.
 pub fn is_preempt_rt() -> Result<()> {
     let machine = machine()?;
     let preempt = &machine["machine"]["preempt"];
@@ -27,7 +27,7 @@ pub fn is_preempt_rt() -> Result<()> {
     Ok(())
 }
 
-/// One without real-time preemption is not, and what to do about it is told.
+/// A kernel without PREEMPT_RT is detected, with a remedy.
 pub fn is_ordinary() -> Result<()> {
     let machine = machine()?;
     let preempt = machine["machine"]["preempt"].as_str().context("no preemption model")?;
@@ -38,17 +38,17 @@ pub fn is_ordinary() -> Result<()> {
     Ok(())
 }
 
-/// More comes back over the serial port than its driver has interrupts to spare for, and all of it: the host checks every
-/// frame, and a boot of which one is lost or torn has failed.
-pub fn much_comes_back() -> Result<()> {
+/// Returns more data than the serial driver's interrupt limit allows. The host checks every frame, and fails the boot
+/// if one is lost or damaged.
+pub fn returns_large_files() -> Result<()> {
     let mut state: u64 = 1;
     let noise = || {
-        // Xorshift (Marsaglia 2003), which no compression makes smaller.
+        // Xorshift (Marsaglia 2003), which cannot be compressed.
         state ^= state << 13;
         state ^= state >> 7;
         state ^= state << 17;
         state as u8
     };
     let bytes: Vec<u8> = std::iter::repeat_with(noise).take(300_000).collect();
-    std::fs::write("noise", bytes).context("cannot write to the folder that comes back")
+    std::fs::write("noise", bytes).context("cannot write to the result directory")
 }

@@ -1,5 +1,5 @@
-//! Launch times: the ETF discipline keeps frames until shortly before their slots, whenever they were handed over, and those
-//! that come too late for it, or that it comes too late for, are told apart.
+//! Launch times: ETF holds frames until shortly before their slots, whenever they were queued. Frames queued too late
+//! and frames dequeued too late are distinguished.
 
 use std::{path::Path, thread, time::Duration};
 
@@ -9,15 +9,16 @@ use record::{Launch, Listener, Record, Talker};
 use super::blocker::block;
 use crate::inside::{expect, punctual, recorded};
 
-/// The guest's tick, every 4 ms, and RCU's thread behind it take as long as the discipline leaves to frames: those whose time it
-/// meets come late or not at all. With this period slots drift past it, so that it meets as many of them in each run.
+/// The guest's tick (every 4 ms) and the RCU thread after it take as long as the delta of ETF, so frames at that time
+/// are late or dropped. With this period the slots drift relative to the tick, so each run has the same number of such
+/// frames.
 const OPTIONS: &str = "measure stream --self --mode txtime --period 2013us --blame=off --quiet";
-/// How long before its slot a talker of these tests wakes, ns.
+/// The time before its slot at which the talker wakes up, ns.
 const OFFSET_NS: i64 = 1_000_000;
-/// How much the times from slot to arrival differ, ns, where no tick comes in between; by 4 us in a guest with virtual time.
+/// Variation of the time from slot to arrival without an intervening tick, ns; 4 us in a guest with virtual time.
 const SPREAD_NS: i64 = 15_000;
-/// Of so many frames a tick meets one, or fewer.
-const MET: u64 = 20;
+/// At most one of this many frames coincides with a tick.
+const FRAMES_PER_TICK: u64 = 20;
 
 fn run(name: &str, options: &str) -> Result<Record> {
     expect(0, &punctual(&format!("{OPTIONS} --record {name} {options}"))?)?;
@@ -28,31 +29,42 @@ fn both(record: &Record) -> Result<(&Talker, &Launch, &Listener)> {
     let of = |role: &str| record.series.iter().find(|series| series.role == role);
     let talker = of("talker").and_then(|series| series.kind.talker()).context("no talker")?;
     let listener = of("listener").and_then(|series| series.kind.listener()).context("no listener")?;
-    Ok((talker, talker.launch.as_ref().context("nothing is told of launch times")?, listener))
+    Ok((talker, talker.launch.as_ref().context("no figures about launch times")?, listener))
 }
 
-/// Frames are handed over long before their slots, and leave when the discipline lets them, in time for them.
-pub fn frames_leave_at_their_times() -> Result<()> {
+/// Frames are queued long before their slots, and ETF releases them in time.
+pub fn frames_leave_at_their_launch_times() -> Result<()> {
     let record = run("launched", "--wakeup-offset 1ms --duration 2s")?;
     let (talker, launch, listener) = both(&record)?;
     ensure!((launch.invalid, talker.refused) == (0, 0), "{launch:?}, {} refused", talker.refused);
-    ensure!(talker.frames >= 950 && launch.missed * MET <= talker.frames, "{launch:?} of {}", talker.frames);
+    ensure!(
+        talker.frames >= 950 && launch.missed * FRAMES_PER_TICK <= talker.frames,
+        "{launch:?} of {}",
+        talker.frames
+    );
     ensure!(listener.frames + launch.missed == talker.frames, "{} of {}", listener.frames, talker.frames);
     let latest_ns = talker.max_delta_ns.context("no frame")?;
-    ensure!(latest_ns < -OFFSET_NS / 2, "handed over {latest_ns} ns after the slot");
-    let way = &listener.one_way.as_ref().context("one clock")?.way;
-    let first_ns = way.iter().next().context("no stamp")?.0;
-    let goes_ns = -(launch.delta_ns as i64);
-    // Buckets of 3 digits.
-    ensure!(first_ns >= goes_ns - 100, "one came {first_ns} ns after its slot, and was to go at {goes_ns}");
-    let soon =
-        way.iter().filter(|(ns, _)| *ns < 0 && ns - first_ns <= SPREAD_NS).map(|(_, frames)| frames).sum::<u64>();
-    ensure!((way.total() - soon) * MET <= way.total(), "of {} frames {soon} came in time: {way:?}", way.total());
+    ensure!(latest_ns < -OFFSET_NS / 2, "queued {latest_ns} ns after the slot");
+    let times = &listener.one_way.as_ref().context("no one-way times")?.way;
+    let first_ns = times.iter().next().context("no time stamp")?.0;
+    let release_ns = -(launch.delta_ns as i64);
+    // Buckets have 3 digits.
+    ensure!(
+        first_ns >= release_ns - 100,
+        "a frame arrived {first_ns} ns after its slot, before its release at {release_ns}"
+    );
+    let in_time =
+        times.iter().filter(|(ns, _)| *ns < 0 && ns - first_ns <= SPREAD_NS).map(|(_, frames)| frames).sum::<u64>();
+    ensure!(
+        (times.total() - in_time) * FRAMES_PER_TICK <= times.total(),
+        "only {in_time} of {} frames in time: {times:?}",
+        times.total()
+    );
     Ok(())
 }
 
-/// A talker that wakes at its slots hands all frames over too late.
-pub fn too_late_for_the_discipline_is_invalid() -> Result<()> {
+/// A talker that wakes at its slots queues all frames too late.
+pub fn frames_queued_too_late_are_invalid() -> Result<()> {
     let record = run("invalid", "--wakeup-offset 0us --duration 200ms")?;
     let (talker, launch, listener) = both(&record)?;
     ensure!(talker.refused >= 90 && launch.invalid == talker.refused, "{launch:?}, {} refused", talker.refused);
@@ -60,11 +72,11 @@ pub fn too_late_for_the_discipline_is_invalid() -> Result<()> {
     Ok(())
 }
 
-/// A CPU that is taken away while frames wait has their slots begin before the discipline gets to run.
-pub fn what_waits_too_long_is_missed() -> Result<()> {
+/// If the CPU is blocked while frames are queued, their slots pass before ETF can run.
+pub fn frames_dequeued_too_late_are_missed() -> Result<()> {
     let measuring = thread::spawn(|| run("missed", "--wakeup-offset 1ms --duration 3s"));
     while !Path::new("missed.punctual.json").exists() {
-        ensure!(!measuring.is_finished(), "the run does not begin");
+        ensure!(!measuring.is_finished(), "the run did not start");
         thread::sleep(Duration::from_millis(10));
     }
     thread::sleep(Duration::from_millis(300));
@@ -72,7 +84,7 @@ pub fn what_waits_too_long_is_missed() -> Result<()> {
     delays.join().ok().context("the blocker panicked")??;
     let record = measuring.join().ok().context("the run panicked")??;
     let (talker, launch, listener) = both(&record)?;
-    // A frame waits during half of each period; each delay is longer than that.
+    // A frame is queued during half of each period, and each delay is longer than that.
     ensure!((5..=40).contains(&launch.missed), "{launch:?}");
     ensure!(launch.invalid == talker.refused, "{launch:?}, {} refused", talker.refused);
     ensure!(listener.lost == launch.missed, "{} lost, {launch:?}", listener.lost);

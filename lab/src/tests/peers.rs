@@ -1,4 +1,4 @@
-//! Beside the tools that people use today, in the same guest: where they are right, we agree.
+//! Compares results with those of other tools in the same guest.
 
 use std::fs;
 
@@ -6,19 +6,19 @@ use anyhow::{Context, Result, ensure};
 
 use crate::inside::{expect, measure, median, read, run, write};
 
-/// The median of cyclictest, within 20 % and 3 us.
+/// Agrees with the median of cyclictest within 20 % plus 3 us.
 pub fn cyclictest_agrees() -> Result<()> {
-    // It holds the CPUs awake unless told otherwise, so punctual does here.
+    // cyclictest keeps the CPUs awake by default, so punctual does the same.
     let record = measure(0, "beside-cyclictest", "--cpus 0 --samples 3000 --hold-cpu-awake --blame=off")?;
-    let ours_us = record.series[0].raw.percentile(50.0).context("no samples")? as f64 / 1e3;
-    let told = expect(0, &run("cyclictest -q -m -t1 -p90 -i1000 -l3000 -h1000 -a0")?)?;
-    let theirs_us = histogram_median(&told).with_context(|| format!("no histogram in {told}"))?;
-    let tolerance_us = theirs_us * 0.2 + 3.0;
-    ensure!((ours_us - theirs_us).abs() <= tolerance_us, "median: punctual {ours_us} us, cyclictest {theirs_us} us");
+    let our_us = record.series[0].raw.percentile(50.0).context("no samples")? as f64 / 1e3;
+    let output = expect(0, &run("cyclictest -q -m -t1 -p90 -i1000 -l3000 -h1000 -a0")?)?;
+    let their_us = histogram_median(&output).with_context(|| format!("no histogram in {output}"))?;
+    let tolerance_us = their_us * 0.2 + 3.0;
+    ensure!((our_us - their_us).abs() <= tolerance_us, "median: punctual {our_us} us, cyclictest {their_us} us");
     Ok(())
 }
 
-/// The median of a histogram in lines `us count`; a line holds the values from its number up to the next.
+/// The median of a histogram with lines `us count`. A bucket covers one microsecond.
 fn histogram_median(text: &str) -> Option<f64> {
     let rows: Vec<(u64, u64)> = text
         .lines()
@@ -38,8 +38,8 @@ fn histogram_median(text: &str) -> Option<f64> {
 
 const TRACING: &str = "/sys/kernel/tracing";
 
-/// The kernel's own timerlat tracer, which has less of a way to go and traces meanwhile: median within 30 % and 3 us, maximum
-/// within a factor of three.
+/// Agrees with the kernel's timerlat tracer, which has a shorter path but traces meanwhile: median within 30 % plus 3
+/// us, maximum within a factor of three.
 pub fn timerlat_agrees() -> Result<()> {
     let theirs = timerlat()?;
     let record = measure(0, "beside-timerlat", "--cpus 0 --samples 3000 --policy fifo:95 --blame=off")?;
@@ -57,7 +57,7 @@ pub fn timerlat_agrees() -> Result<()> {
     Ok(())
 }
 
-/// The latencies that timerlat's thread told of in three seconds, ns.
+/// The thread latencies that timerlat reported in three seconds, ns.
 fn timerlat() -> Result<Vec<i64>> {
     let file = |name: &str| format!("{TRACING}/{name}");
     ensure!(read(&file("available_tracers"))?.contains("timerlat"), "this kernel has no timerlat tracer");
@@ -69,21 +69,21 @@ fn timerlat() -> Result<Vec<i64>> {
     let trace = fs::read_to_string(file("trace"));
     write(&file("current_tracer"), "nop")?;
     write(&file("tracing_on"), "1")?;
-    // `... #3012 context thread timer_latency 11672 ns`
+    // Example line: `... #3012 context thread timer_latency 11672 ns`.
     let latency =
         |line: &str| line.split_once("context thread timer_latency")?.1.split_whitespace().next()?.parse().ok();
     let latencies: Vec<i64> = trace?.lines().filter_map(latency).collect();
-    ensure!(latencies.len() > 2_000, "timerlat told of {} wake-ups only", latencies.len());
+    ensure!(latencies.len() > 2_000, "timerlat reported only {} wake-ups", latencies.len());
     Ok(latencies)
 }
 
 #[cfg(test)]
 mod tests {
     #[test]
-    fn the_median_of_a_histogram_lies_in_the_middle_of_its_bucket() {
-        let told =
+    fn median_is_the_middle_of_its_bucket() {
+        let output =
             "# /dev/cpu_dma_latency set to 0us\n000012 000010\n000013 000020\n000014 000005\n# Total: 000000035\n";
-        assert_eq!(super::histogram_median(told), Some(13.5));
+        assert_eq!(super::histogram_median(output), Some(13.5));
         assert_eq!(super::histogram_median("# nothing"), None);
     }
 }

@@ -1,4 +1,4 @@
-//! A program whose threads do what is known: `punctual measure process` tells just that.
+//! `punctual measure process` measures a program whose threads have known behaviour.
 
 use std::{
     path::Path,
@@ -19,28 +19,28 @@ use crate::inside::{expect, median, punctual, recorded};
 
 const PERIOD_NS: i64 = 10_000_000;
 const WORK_NS: u64 = 2_000_000;
-/// Deadlines of the cyclic thread, by number.
+/// Number of deadlines of the cyclic thread.
 const DEADLINES: i64 = 100;
-/// At these it works for more than a period, ...
+/// At these deadlines the thread works for more than a period.
 const TOO_LONG: [i64; 3] = [20, 50, 80];
 const TOO_LONG_NS: u64 = 12_000_000;
-/// ... after these it leaves out two deadlines, ...
-const LEFT_OUT: [i64; 2] = [30, 60];
-/// ... and at this one another thread takes its CPU, for so long that it ends too late.
+/// After these deadlines the thread skips two.
+const SKIPS: [i64; 2] = [30, 60];
+/// At this deadline another thread takes the CPU for so long that the cycle ends too late.
 const BLOCKED: i64 = 40;
 const BLOCKED_NS: i64 = 9_000_000;
 
-/// Run times, intervals and preemptions within 5 % and 10 us, cycles and missed deadlines exactly.
-pub fn known_times_are_told() -> Result<()> {
-    let (go, told) = mpsc::channel();
-    let cyclic = thread::Builder::new().name("cyclic".to_owned()).spawn(move || cyclic(&told.recv()?))?;
+/// Run times, intervals and preemptions within 5 % plus 10 us; cycles and missed deadlines exactly.
+pub fn measures_known_times() -> Result<()> {
+    let (go, start) = mpsc::channel();
+    let cyclic = thread::Builder::new().name("cyclic".to_owned()).spawn(move || cyclic(&start.recv()?))?;
     let pid = std::process::id();
     let options = format!("{pid} --thread cyclic --period 10ms --threshold 1ms --duration 1500ms");
     let run =
         thread::spawn(move || expect(0, &punctual(&format!("measure process --quiet --record process {options}"))?));
     let begin = Instant::now();
     while !Path::new("process.punctual.json").exists() {
-        ensure!(begin.elapsed() < Duration::from_secs(20), "the run does not begin");
+        ensure!(begin.elapsed() < Duration::from_secs(20), "the run did not start");
         thread::sleep(Duration::from_millis(10));
     }
     thread::sleep(Duration::from_millis(50));
@@ -53,45 +53,45 @@ pub fn known_times_are_told() -> Result<()> {
 
     let record = recorded("process")?;
     let [series] = &record.series[..] else { anyhow::bail!("{} threads", record.series.len()) };
-    let thread = series.kind.process().context("no thread of a program")?;
+    let thread = series.kind.process().context("no process data")?;
     ensure!(series.role == "cyclic" && series.granted.policy == "fifo:80", "{} {}", series.role, series.granted.policy);
-    deadlines(thread, series.missed)?;
+    check_deadlines(thread, series.missed)?;
 
     let usual = thread.run_time.percentile(50.0).context("no cycle")?;
-    close("a cycle's run time", usual, median(&works))?;
+    close("run time of a cycle", usual, median(&works))?;
     let all: i64 = works.iter().sum();
-    close("the run time of all", thread.times.running_ns as i64, all)?;
-    close("the interval", thread.interval.percentile(50.0).unwrap_or(0), PERIOD_NS)?;
+    close("total run time", thread.times.running_ns as i64, all)?;
+    close("interval", thread.interval.percentile(50.0).unwrap_or(0), PERIOD_NS)?;
     let longest = thread.longest.context("no longest cycle")?;
-    close("the longest cycle", longest.times.running_ns as i64, TOO_LONG_NS as i64)?;
+    close("longest cycle", longest.times.running_ns as i64, TOO_LONG_NS as i64)?;
     let by = thread.preempted_by.iter().find(|by| by.comm == "blocker").context("the blocker is not named")?;
     ensure!(by.count == 1, "the blocker took the CPU {} times", by.count);
-    close("the preemption", by.waited_ns as i64, blocked_ns)?;
+    close("preemption", by.waited_ns as i64, blocked_ns)?;
     Ok(())
 }
 
-/// As many cycles, and as many deadlines missed, as there were.
-fn deadlines(thread: &ProcessThread, missed: u64) -> Result<()> {
-    // Each cycle that ends too late goes on to the next deadline that is still to come.
-    let skipped = (TOO_LONG.len() + 2 * LEFT_OUT.len() + 1) as u64;
-    // Being told to begin is a cycle, too.
+/// Checks the number of cycles and of missed deadlines.
+fn check_deadlines(thread: &ProcessThread, missed: u64) -> Result<()> {
+    // A cycle that ends too late continues with the next deadline in the future.
+    let skipped = (TOO_LONG.len() + 2 * SKIPS.len() + 1) as u64;
+    // The wait for the start signal also counts as a cycle.
     let cycles = DEADLINES as u64 - skipped + 1;
-    ensure!(thread.cycles == cycles, "{} cycles where there were {cycles}", thread.cycles);
-    ensure!(thread.skipped == skipped, "{} cycles did not come where {skipped} did not", thread.skipped);
+    ensure!(thread.cycles == cycles, "{} cycles instead of {cycles}", thread.cycles);
+    ensure!(thread.skipped == skipped, "{} skipped cycles instead of {skipped}", thread.skipped);
     let by = Overruns { by_work: TOO_LONG.len() as u64, by_waiting: 1, by_blocking: 0 };
-    ensure!(thread.overrun_by == Some(by), "{:?} where it was {by:?}", thread.overrun_by);
-    ensure!(missed == skipped + 4, "{missed} deadlines missed where {} were", skipped + 4);
+    ensure!(thread.overrun_by == Some(by), "{:?} instead of {by:?}", thread.overrun_by);
+    ensure!(missed == skipped + 4, "{missed} missed deadlines instead of {}", skipped + 4);
     ensure!(thread.cycles_cut == 0 && thread.times.unknown_ns == 0, "{thread:?}");
     Ok(())
 }
 
-fn close(what: &str, told_ns: i64, is_ns: i64) -> Result<()> {
-    let off_ns = (told_ns - is_ns).abs();
-    ensure!(off_ns <= is_ns / 20 + 10_000, "{what} is told as {told_ns} ns, and is {is_ns} ns");
+fn close(name: &str, measured_ns: i64, true_ns: i64) -> Result<()> {
+    let error_ns = (measured_ns - true_ns).abs();
+    ensure!(error_ns <= true_ns / 20 + 10_000, "{name} is {true_ns} ns, but was measured as {measured_ns} ns");
     Ok(())
 }
 
-/// Works at its deadlines, from the first on; the CPU time of each cycle by its own clock, ns.
+/// Works at its deadlines, from the first one on; returns the CPU time of each cycle, ns.
 fn cyclic(first_ns: &i64) -> Result<Vec<i64>> {
     become_realtime(80)?;
     let sleeper = Sleeper::new(Clock::Monotonic, Wait::Nanosleep)?;
@@ -104,12 +104,12 @@ fn cyclic(first_ns: &i64) -> Result<Vec<i64>> {
         while thread_cpu_time_ns() < begun_ns + work_ns {}
         works.push((thread_cpu_time_ns() - begun_ns) as i64);
         let next = (Clock::Monotonic.now_ns() - first_ns) / PERIOD_NS + 1;
-        number = if LEFT_OUT.contains(&number) { next + 2 } else { next };
+        number = if SKIPS.contains(&number) { next + 2 } else { next };
     }
     Ok(works)
 }
 
-/// Takes the CPU once, in the midst of a cycle; for how long, ns.
+/// Takes the CPU once during a cycle; returns for how long, ns.
 fn block(first_ns: i64) -> Result<i64> {
     become_realtime(90)?;
     let sleeper = Sleeper::new(Clock::Monotonic, Wait::Nanosleep)?;

@@ -1,5 +1,5 @@
-//! A CPU shielded by an isolated partition of control groups v2: nobody else is there, and afterwards everything is as it
-//! was, also when the run is killed.
+//! Shields a CPU with an isolated cgroup v2 partition: no other tasks run there, and afterwards everything is restored,
+//! even if the run was killed.
 
 use std::{
     collections::BTreeMap,
@@ -22,103 +22,103 @@ use sys::sched;
 use crate::inside::{expect, measure, punctual, read, recorded, start, wait_until, write};
 
 const CGROUP: &str = "/sys/fs/cgroup";
-/// The flag of a thread whose affinity the kernel lets nobody change.
+/// Flag of threads whose affinity cannot be changed.
 const FIXED_AFFINITY: u64 = 0x0400_0000;
 
-/// A run on a shielded CPU, with loads on both sides.
+/// A run on a shielded CPU with loads on both sides.
 pub fn by_partition() -> Result<()> {
     let _session = Session::make()?;
-    let crowd = Crowd::start()?;
+    let busy_threads = BusyThreads::start()?;
     let before = State::read()?;
-    ensure!(before.tasks.values().any(|cpus| cpus == "1"), "nobody is pinned to CPU 1");
+    ensure!(before.tasks.values().any(|cpus| cpus == "1"), "no task is pinned to CPU 1");
 
     let options = "--shield 1 --endless --load cpu --load timer@0-1 --load timer:period=10ms@1";
     let run = start(&format!("measure timer --quiet --record shielded {options}"))?;
-    wait_until("the run has its shield", || recorded("shielded").map(|_| true))?;
-    ensure!(isolated()? == "1", "isolated are CPUs `{}`", isolated()?);
+    wait_until("the shield is active", || recorded("shielded").map(|_| true))?;
+    ensure!(isolated()? == "1", "isolated CPUs: `{}`", isolated()?);
     let during = State::read()?;
     for task in tasks().iter().filter(|task| task.process != run.id() && task.parent != run.id() && !task.is_fixed) {
         ensure!(task.cpus == "0", "task {} ({}) may run on {}", task.id, task.name, task.cpus);
     }
-    // The kernel tells the CPU on which a thread ran last: each has to run once more.
+    // The kernel reports the CPU on which a thread last ran, so each thread must run once more.
     let strays = || of_process(process::id()).filter(|task| task.cpu == 1).count();
-    wait_until("the crowd runs elsewhere", || Ok(strays() == 0))?;
+    wait_until("the busy threads have moved", || Ok(strays() == 0))?;
     for _ in 0..10 {
         thread::sleep(Duration::from_millis(50));
-        ensure!(strays() == 0, "a task of the crowd came back to CPU 1");
+        ensure!(strays() == 0, "a busy thread returned to CPU 1");
     }
     kill_process(Pid::from_child(&run), Signal::INT)?;
     expect(0, &run.wait_with_output()?)?;
 
     let record = recorded("shielded")?;
-    let told = record.shielding.clone().context("no shielding in the record")?;
-    ensure!(told.means == ShieldMeans::IsolatedPartition, "{:?}: {:?}", told.means, told.notes);
-    ensure!(told.tasks_moved >= 3 && told.interrupts_moved >= 1, "{told:?}");
-    ensure!(told.left.iter().any(|left| left.kind == LeftKind::KernelThreads), "{:?}", told.left);
-    // It counts those that nobody serves, too; the test looks at the others.
+    let shielding = record.shielding.clone().context("no shielding in the record")?;
+    ensure!(shielding.means == ShieldMeans::IsolatedPartition, "{:?}: {:?}", shielding.means, shielding.notes);
+    ensure!(shielding.tasks_moved >= 3 && shielding.interrupts_moved >= 1, "{shielding:?}");
+    ensure!(shielding.left.iter().any(|left| left.kind == LeftKind::KernelThreads), "{:?}", shielding.left);
+    // The record also counts interrupts without a handler; the test checks the others.
     let moved =
         during.interrupts.iter().filter(|(path, cpus)| cpus == "0" && before.interrupts_of(path) != "0").count();
-    ensure!(moved >= 1 && moved as u32 <= told.interrupts_moved, "{:?} {told:?}", during.interrupts);
+    ensure!(moved >= 1 && moved as u32 <= shielding.interrupts_moved, "{:?} {shielding:?}", during.interrupts);
     let series = &record.series[..];
     ensure!(series.len() == 1 && series[0].cpu == Some(1) && series[0].granted.cpus == "1", "{series:?}");
-    // How many depends on how long the waits above took.
+    // The number of samples depends on how long the waits above took.
     ensure!(series[0].samples > 0, "nothing was measured");
     let loads = &record.phases[0].loads;
-    let on: Vec<(&str, &str)> = loads.iter().map(|load| (load.name.as_str(), load.cpus.as_str())).collect();
-    ensure!(on == [("cpu", "0"), ("timer", "0"), ("timer", "1"), ("timer", "1")], "{on:?}");
+    let placement: Vec<(&str, &str)> = loads.iter().map(|load| (load.name.as_str(), load.cpus.as_str())).collect();
+    ensure!(placement == [("cpu", "0"), ("timer", "0"), ("timer", "1"), ("timer", "1")], "{placement:?}");
     ensure!(loads.iter().all(|load| load.ran), "{loads:?}");
-    let put_back = told.put_back.context("nothing was put back")?;
+    let put_back = shielding.put_back.context("nothing was restored")?;
     ensure!(put_back.failed.is_empty() && put_back.groups == 1, "{put_back:?}");
-    drop(crowd);
-    before.is_again()
+    drop(busy_threads);
+    before.check_restored()
 }
 
-/// Two runs are killed: one by hand is cleaned up after by `punctual restore`, one by the next run.
+/// Two runs are killed. `punctual restore` cleans up after the first one, the next run after the second one.
 pub fn after_a_kill() -> Result<()> {
     let _session = Session::make()?;
-    let crowd = Crowd::start()?;
+    let busy_threads = BusyThreads::start()?;
     let before = State::read()?;
     for by_hand in [true, false] {
         let record = if by_hand { "killed" } else { "killed-again" };
         let options = "--shield 1 --hold-cpu-awake --endless --load timer@1";
         let mut run = start(&format!("measure timer --quiet --record {record} {options}"))?;
-        wait_until("the run has its shield", || recorded(record).map(|_| true))?;
+        wait_until("the shield is active", || recorded(record).map(|_| true))?;
         thread::sleep(Duration::from_millis(500));
         run.kill()?;
         run.wait()?;
-        ensure!(isolated()? == "1", "the kernel put it back itself");
-        let said = if by_hand {
+        ensure!(isolated()? == "1", "the kernel restored it");
+        let output = if by_hand {
             expect(0, &punctual("restore")?)?
         } else {
             let next = punctual("measure timer --quiet --no-record --cpus 0 --samples 20")?;
             expect(0, &next)?;
             String::from_utf8_lossy(&next.stderr).into_owned()
         };
-        ensure!(said.contains("put back") && said.contains("1 control group"), "{said}");
-        before.is_again()?;
+        ensure!(output.contains("put back") && output.contains("1 control group"), "{output}");
+        before.check_restored()?;
         ensure!(expect(0, &punctual("restore")?)?.trim() == "nothing to restore");
     }
-    drop(crowd);
+    drop(busy_threads);
     Ok(())
 }
 
-/// Where there is no cpuset, the affinity of each task serves.
+/// Without cpuset, the affinity of each task is set instead.
 pub fn by_affinity() -> Result<()> {
-    let crowd = Crowd::start()?;
+    let busy_threads = BusyThreads::start()?;
     let before = State::read()?;
     let record = measure(0, "affinity", "--shield 1 --duration 1s --load cpu")?;
-    let told = record.shielding.context("no shielding in the record")?;
-    ensure!(told.means == ShieldMeans::Affinity && told.tasks_moved >= 3, "{told:?}");
+    let shielding = record.shielding.context("no shielding in the record")?;
+    ensure!(shielding.means == ShieldMeans::Affinity && shielding.tasks_moved >= 3, "{shielding:?}");
     ensure!(record.series[0].granted.cpus == "1", "{:?}", record.series[0].granted);
-    drop(crowd);
-    before.is_again()
+    drop(busy_threads);
+    before.check_restored()
 }
 
 fn isolated() -> Result<String> {
     read(&format!("{CGROUP}/cpuset.cpus.isolated"))
 }
 
-/// A group of this process, as a login session has one; left and removed when dropped.
+/// A cgroup of this process like that of a login session; left and removed on drop.
 struct Session;
 
 impl Session {
@@ -137,20 +137,20 @@ impl Drop for Session {
     }
 }
 
-/// Busy threads: two that may run anywhere, and one that is pinned to each CPU.
-struct Crowd {
+/// Busy threads: two that may run anywhere, and one pinned to each CPU.
+struct BusyThreads {
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
 }
 
-impl Crowd {
+impl BusyThreads {
     fn start() -> Result<Self> {
         let stop = Arc::<AtomicBool>::default();
         let busy = |cpus: &'static [u32]| {
             let stop = Arc::clone(&stop);
             thread::spawn(move || {
                 let pinned = sched::set_affinity(cpus);
-                // Someone else's turn is a matter of course on a real machine; here the guest has to go on.
+                // The guest has only two CPUs, so the threads sleep to let others run.
                 while pinned.is_ok() && !stop.load(Ordering::Relaxed) {
                     (0..10_000).for_each(|_| spin_loop());
                     thread::sleep(Duration::from_millis(1));
@@ -158,7 +158,7 @@ impl Crowd {
             })
         };
         let threads = vec![busy(&[0, 1]), busy(&[0, 1]), busy(&[0]), busy(&[1])];
-        wait_until("the crowd is in its places", || {
+        wait_until("the busy threads are placed", || {
             let of_cpu = |cpus: &str| of_process(process::id()).filter(|task| task.cpus == cpus).count();
             Ok(of_cpu("0") == 1 && of_cpu("1") == 1)
         })?;
@@ -166,7 +166,7 @@ impl Crowd {
     }
 }
 
-impl Drop for Crowd {
+impl Drop for BusyThreads {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         self.threads.drain(..).for_each(|thread| drop(thread.join()));
@@ -215,10 +215,10 @@ fn task(process: u32, id: u32) -> Option<Task> {
     })
 }
 
-/// What a shield changes: affinities, interrupts, unbound work, control groups, idle states.
+/// The state that a shield changes: affinities, interrupts, unbound work, cgroups, idle states.
 #[derive(Debug, PartialEq)]
 struct State {
-    /// By number and time of start, of tasks that can be moved.
+    /// Affinity by id, start time and name, for tasks that can be moved.
     tasks: BTreeMap<(u32, String, String), String>,
     interrupts: Vec<(String, String)>,
     files: Vec<(String, String)>,
@@ -227,7 +227,7 @@ struct State {
 
 impl State {
     fn read() -> Result<Self> {
-        // Threads of interrupts follow their interrupts in their own time.
+        // Interrupt threads follow their interrupts with a delay.
         let movable = tasks().into_iter().filter(|task| !task.is_fixed && !task.name.starts_with("irq/"));
         let mut interrupts = Vec::new();
         for entry in fs::read_dir("/proc/irq")?.flatten() {
@@ -260,16 +260,16 @@ impl State {
         self.interrupts.iter().find(|(known, _)| known == path).map_or("", |(_, cpus)| cpus)
     }
 
-    /// Whether the machine is as it was; tasks that have ended or begun since do not count.
-    fn is_again(&self) -> Result<()> {
+    /// Checks that the machine is restored, ignoring tasks that have ended or started since.
+    fn check_restored(&self) -> Result<()> {
         let now = Self::read()?;
         for (task, before) in &self.tasks {
             let cpus = now.tasks.get(task).unwrap_or(before);
-            ensure!(cpus == before, "task {task:?} had {before} and has {cpus}");
+            ensure!(cpus == before, "task {task:?}: affinity {cpus} instead of {before}");
         }
-        ensure!(now.interrupts == self.interrupts, "{:?} were {:?}", now.interrupts, self.interrupts);
-        ensure!(now.files == self.files, "{:?} were {:?}", now.files, self.files);
-        ensure!(now.groups == self.groups, "{:?} were {:?}", now.groups, self.groups);
+        ensure!(now.interrupts == self.interrupts, "{:?} instead of {:?}", now.interrupts, self.interrupts);
+        ensure!(now.files == self.files, "{:?} instead of {:?}", now.files, self.files);
+        ensure!(now.groups == self.groups, "{:?} instead of {:?}", now.groups, self.groups);
         Ok(())
     }
 }

@@ -1,4 +1,4 @@
-//! What the timer probe asks of a kernel, and what it is granted.
+//! The timer probe's requests to the kernel and what was granted.
 
 use std::{fs, thread, time::Duration};
 
@@ -23,17 +23,17 @@ pub fn is_granted() -> Result<()> {
         ensure!(series.samples == 500, "{} samples", series.samples);
     }
     let report = fs::read_to_string(format!("{}/granted.html", guest::initramfs::OUT))?;
-    ensure!(report.contains("</html>"), "the report is cut off");
+    ensure!(report.contains("</html>"), "the report is truncated");
     Ok(())
 }
 
-/// The CPU is held out of its idle states while it is measured, as the kernel tells, and let go afterwards.
+/// The CPU is kept out of idle states during the run according to the kernel, and released afterwards.
 pub fn holds_the_cpu_awake() -> Result<()> {
     const FILE: &str = "/sys/devices/system/cpu/cpu0/power/pm_qos_resume_latency_us";
     let before = read(FILE)?;
     let run = thread::spawn(|| measure(0, "awake", "--hold-cpu-awake --duration 2s"));
     let mut during = before.clone();
-    // How long the run takes to begin depends on the kernel.
+    // The time until the run starts depends on the kernel.
     while during == before && !run.is_finished() {
         thread::sleep(Duration::from_millis(100));
         during = read(FILE)?;

@@ -1,4 +1,4 @@
-//! `--timerlat`: what the kernel's own tracer tells, and that our explanations agree with it.
+//! `--timerlat`: the figures of the kernel's tracer, and their agreement with our explanations.
 
 use std::{
     fs::{self, File},
@@ -13,14 +13,14 @@ use record::{CauseKind, Evidence, Histogram, Record, Series, Spike, Split, TIMER
 use rustix::process::Signal;
 
 use super::culprits::{
-    delays::{Delay, LOOKED_FOR_NS, Measuring, adds_up, hold},
+    delays::{Delay, Measuring, RELEVANT_NS, adds_up, hold},
     tally::Tally,
 };
 use crate::inside::{expect, measure, punctual, write};
 
 const TRACING: &str = "/sys/kernel/tracing";
 
-/// What a file of the trace says. The kernel refuses to read some of them in pieces smaller than the whole.
+/// The content of a tracing file. The kernel refuses to read some of them in small parts.
 fn read(path: &str) -> Result<String> {
     let mut file = File::open(path).with_context(|| format!("cannot open {path}"))?;
     let (mut bytes, mut piece) = (Vec::new(), vec![0; 1 << 16]);
@@ -36,15 +36,15 @@ fn series<'a>(record: &'a Record, role: &str) -> Result<&'a Series> {
     record.series.iter().find(|series| series.role == role).with_context(|| format!("no series {role}"))
 }
 
-/// What the tracer told of one cycle, as the kernel writes it.
+/// One cycle as printed by the tracer.
 #[derive(Debug, Default, Clone, Copy)]
-struct Told {
+struct Cycle {
     irq_ns: Option<i64>,
     thread_ns: i64,
     deadline_us: i64,
 }
 
-/// A second instance of the trace sees the same cycles; in the kernel's own text they have the same latencies.
+/// A second tracing instance sees the same cycles; its text output has the same latencies.
 pub fn agrees_with_the_tracer() -> Result<()> {
     let instance = format!("{TRACING}/instances/peer");
     fs::create_dir(&instance)?;
@@ -58,36 +58,40 @@ pub fn agrees_with_the_tracer() -> Result<()> {
 
     let (irq, thread) = (series(&record, TIMERLAT_IRQ)?, series(&record, TIMERLAT_THREAD)?);
     let first_us = thread.first_deadline_ns / 1000;
-    let theirs: Vec<Told> = cycles(&text).into_iter().filter(|told| told.deadline_us >= first_us - 100).collect();
+    let peer: Vec<Cycle> = cycles(&text).into_iter().filter(|cycle| cycle.deadline_us >= first_us - 100).collect();
     let count = thread.samples as usize;
     ensure!(count > 3_500 && irq.samples == thread.samples, "{} and {count} samples in 4 s", irq.samples);
-    ensure!(theirs.len() >= count, "the kernel told of {} cycles, punctual of {count}", theirs.len());
-    let irqs = theirs[..count].iter().map(|told| told.irq_ns.context("a cycle without its interrupt"));
-    same(irq, &irqs.collect::<Result<Vec<_>>>()?)?;
-    same(thread, &theirs[..count].iter().map(|told| told.thread_ns).collect::<Vec<_>>())?;
+    ensure!(peer.len() >= count, "{} cycles in the second instance, {count} in the record", peer.len());
+    let irqs = peer[..count].iter().map(|cycle| cycle.irq_ns.context("a cycle without its interrupt"));
+    check_same(irq, &irqs.collect::<Result<Vec<_>>>()?)?;
+    check_same(thread, &peer[..count].iter().map(|cycle| cycle.thread_ns).collect::<Vec<_>>())?;
 
     let median = |series: &Series| series.raw.percentile(50.0);
-    ensure!(median(irq) < median(thread), "the interrupt came {:?}, the thread {:?}", median(irq), median(thread));
+    ensure!(median(irq) < median(thread), "interrupt {:?}, thread {:?}", median(irq), median(thread));
     ensure!(thread.granted.policy == "fifo:95" && thread.period_ns == 1_000_000, "{:?}", thread.granted);
-    ensure!(record.scenario.timerlat && record.caveats.iter().any(|caveat| caveat.kind == "timerlat"), "not told");
+    ensure!(
+        record.scenario.timerlat && record.caveats.iter().any(|caveat| caveat.kind == "timerlat"),
+        "the caveat is missing"
+    );
     ensure!(record.of_the_probe().count() == 1, "{} series of the probe", record.of_the_probe().count());
     Ok(())
 }
 
-/// Whether a series is made of these latencies.
-fn same(series: &Series, theirs: &[i64]) -> Result<()> {
+/// Checks that a series consists of these latencies.
+fn check_same(series: &Series, latencies: &[i64]) -> Result<()> {
     let mut histogram = Histogram::default();
-    theirs.iter().for_each(|&ns| histogram.record(ns));
-    ensure!(series.raw == histogram, "{}: other histograms: {:?} and {histogram:?}", series.role, series.raw);
-    let (min, max) = (theirs.iter().copied().min(), theirs.iter().copied().max());
+    latencies.iter().for_each(|&ns| histogram.record(ns));
+    ensure!(series.raw == histogram, "{}: histograms differ: {:?} and {histogram:?}", series.role, series.raw);
+    let (min, max) = (latencies.iter().copied().min(), latencies.iter().copied().max());
     ensure!((series.min_ns, series.max_ns) == (min, max), "{}: {min:?} to {max:?}, {series:?}", series.role);
-    let mean_ns = theirs.iter().sum::<i64>() as f64 / theirs.len() as f64;
+    let mean_ns = latencies.iter().sum::<i64>() as f64 / latencies.len() as f64;
     ensure!(series.mean_ns.is_some_and(|ours| (ours - mean_ns).abs() < 1e-6), "{}: mean {mean_ns}", series.role);
     Ok(())
 }
 
-/// The whole cycles in lines as `<idle>-0 [000] d.h2. 27.000101: #3012 context    irq timer_latency     11672 ns`.
-fn cycles(text: &str) -> Vec<Told> {
+/// The complete cycles in lines such as `<idle>-0 [000] d.h2. 27.000101: #3012 context    irq timer_latency     11672
+/// ns`.
+fn cycles(text: &str) -> Vec<Cycle> {
     let mut all = Vec::new();
     let mut irq = None;
     for line in text.lines() {
@@ -100,40 +104,40 @@ fn cycles(text: &str) -> Vec<Told> {
             irq = Some((words[number], latency_ns));
         } else if let Ok(stamp_us) = stamp.parse::<i64>() {
             let irq_ns = irq.take().filter(|&(cycle, _)| cycle == words[number]).map(|(_, ns)| ns);
-            all.push(Told { irq_ns, thread_ns: latency_ns, deadline_us: stamp_us - latency_ns / 1000 });
+            all.push(Cycle { irq_ns, thread_ns: latency_ns, deadline_us: stamp_us - latency_ns / 1000 });
         }
     }
     all
 }
 
-/// With interrupts off the interrupt is late, and nothing after it.
+/// With interrupts off, the interrupt is late and nothing is added after it.
 pub fn interrupts_off() -> Result<()> {
     judge("timerlat-irqs", "irqs", |split, late_ns| close(split.irq_ns, late_ns) && close(split.thread_ns, late_ns))
 }
 
-/// With preemption off the interrupt is on time, and the thread late.
+/// With preemption off, the interrupt is on time and the thread is late.
 pub fn preemption_off() -> Result<()> {
     judge("timerlat-preempt", "preempt", |split, late_ns| {
-        split.irq_ns < LOOKED_FOR_NS as u64 / 5 && close(split.thread_ns, late_ns)
+        split.irq_ns < RELEVANT_NS as u64 / 5 && close(split.thread_ns, late_ns)
     })
 }
 
-/// Whether the kernel saw a lateness that the hold made. Behind the hold comes the kernel's way to the thread.
+/// True if the kernel measured the lateness that the hold caused, plus the latency from the hold's end to the thread.
 fn close(seen_ns: u64, late_ns: i64) -> bool {
-    const WAY_NS: i64 = 80_000;
-    (-5_000..=late_ns / 20 + WAY_NS).contains(&(seen_ns as i64 - late_ns))
+    const LATENCY_NS: i64 = 80_000;
+    (-5_000..=late_ns / 20 + LATENCY_NS).contains(&(seen_ns as i64 - late_ns))
 }
 
-/// Whether two accounts of a time agree: within 5 % and 5 us.
+/// True if two times agree within 5 % plus 5 us.
 fn agree(ours_ns: u64, kernels_ns: u64) -> bool {
     ours_ns.abs_diff(kernels_ns) <= kernels_ns / 20 + 5_000
 }
 
-/// Has the kernel hold the CPU at irregular times, and holds the split of each late thread against what was done, and
-/// our explanation of it against the split.
+/// Lets the module hold the CPU at irregular times. Checks the split of each late thread against the holds, and our
+/// explanations against the split.
 fn judge(name: &'static str, command: &'static str, is_right: fn(&Split, i64) -> bool) -> Result<()> {
-    // Every 1 ms, as the tracer, the probe's timer could expire in the tracer's interrupt each time: its time would be
-    // both another's and the usual way.
+    // With the tracer's period of 1 ms, the probe's timer could always expire in the tracer's interrupt. Its time would
+    // then belong to both another cause and the normal latency.
     let measuring = Measuring::start_every("1370us", name, "--timerlat --policy fifo:80")?;
     let delays = hold(command)?;
     let record = measuring.end()?;
@@ -147,9 +151,9 @@ fn judge(name: &'static str, command: &'static str, is_right: fn(&Split, i64) ->
         if is_right(&split, late_ns) {
             splits.right();
         } else {
-            splits.wrong(format!("{split:?} where {late_ns} ns were held"));
+            splits.wrong(format!("{split:?} instead of {late_ns} ns"));
         }
-        let to_irq_ns = blamed_until_ns(spike, split.irq_ns) + usual_irq_ns;
+        let to_irq_ns = explained_until_ns(spike, split.irq_ns) + usual_irq_ns;
         let rest_ns = (spike.lateness_ns as u64).saturating_sub(to_irq_ns);
         let agrees = agree(to_irq_ns, split.irq_ns) && agree(rest_ns, split.thread_ns - split.irq_ns);
         if agrees && spike.evidence == Evidence::Trace {
@@ -162,20 +166,20 @@ fn judge(name: &'static str, command: &'static str, is_right: fn(&Split, i64) ->
     explanations.judge().context("our explanation")
 }
 
-/// The spike of a hold, and how late it is for that; `None` where the hold hardly touched a deadline.
+/// The spike of a hold and the lateness caused by it; `None` if the hold hardly affected a deadline.
 fn late_by<'a>(series: &'a Series, delay: &Delay) -> Option<(&'a Spike, i64)> {
     let late_ns = |spike: &Spike| {
         let deadline_ns = series.first_deadline_ns + spike.at_ns as i64;
         if deadline_ns < delay.begin_ns { 0 } else { delay.end_ns - deadline_ns }
     };
     let late = series.spikes.iter().map(|spike| (spike, late_ns(spike)));
-    late.max_by_key(|&(_, late_ns)| late_ns).filter(|&(_, late_ns)| late_ns >= LOOKED_FOR_NS)
+    late.max_by_key(|&(_, late_ns)| late_ns).filter(|&(_, late_ns)| late_ns >= RELEVANT_NS)
 }
 
-/// Until when our time line puts the time to others before the tracer looked at the clock in its timer's interrupt, ns
-/// after the deadline: until that interrupt was taken, or the last timer that came before in it had ended. From there it
-/// is the kernel's own way, as long as ever.
-fn blamed_until_ns(spike: &Spike, irq_ns: u64) -> u64 {
+/// The time until which our time line names other causes before the tracer read the clock in its timer interrupt, ns
+/// after the deadline: the start of that interrupt, or the end of the last earlier timer in it. From there on it is the
+/// kernel's constant latency.
+fn explained_until_ns(spike: &Spike, irq_ns: u64) -> u64 {
     let is_due = |kind| matches!(kind, CauseKind::LateInterrupt | CauseKind::IdleExit | CauseKind::Interrupt);
     let late: Vec<_> = spike.timeline.iter().filter(|stretch| stretch.start_ns >= 0).collect();
     let taken = late.iter().take_while(|stretch| is_due(stretch.cause.kind)).count();
@@ -184,8 +188,8 @@ fn blamed_until_ns(spike: &Spike, irq_ns: u64) -> u64 {
     late[..taken].iter().chain(timers).last().map_or(0, |stretch| stretch.start_ns as u64 + stretch.ns)
 }
 
-/// After the end of a run, and after the run that follows a killed one, nothing of the tracer is left, and what holds for
-/// the whole machine is as before.
+/// After the end of a run, and after the run that follows a killed one, nothing of the tracer remains and the global
+/// settings are restored.
 pub fn leaves_nothing_behind() -> Result<()> {
     let before = global_state()?;
     let own = || -> Result<Vec<String>> {
@@ -195,10 +199,10 @@ pub fn leaves_nothing_behind() -> Result<()> {
         Ok(names.into_iter().flatten().filter(|name| name.starts_with("punctual-")).collect())
     };
     let measuring = Measuring::start("killed", "--timerlat")?;
-    ensure!(own()?.len() == 2 && has_threads()?, "it does not run: {:?}", own()?);
+    ensure!(own()?.len() == 2 && has_threads()?, "timerlat is not running: {:?}", own()?);
     measuring.signal(Signal::KILL)?;
     thread::sleep(Duration::from_millis(300));
-    ensure!(!own()?.is_empty(), "nothing is left to clean up");
+    ensure!(!own()?.is_empty(), "there is nothing to clean up");
     measure(0, "cleaned", "--cpus 0 --samples 100")?;
     ensure!(own()?.is_empty() && !has_threads()?, "left behind: {:?}", own()?);
     measure(0, "ended", "--cpus 0 --samples 100 --timerlat")?;
@@ -217,7 +221,7 @@ fn has_threads() -> Result<bool> {
     Ok(found)
 }
 
-/// What holds for the whole machine.
+/// Settings that apply to the whole machine.
 fn global_state() -> Result<Vec<(String, String)>> {
     let mut files: Vec<String> =
         ["current_tracer", "tracing_on", "trace_clock", "tracing_cpumask", "buffer_size_kb", "set_event"]
@@ -230,35 +234,35 @@ fn global_state() -> Result<Vec<(String, String)>> {
     files.into_iter().map(|file| Ok((file.clone(), read(&format!("{TRACING}/{file}"))?))).collect()
 }
 
-/// Where the tracer cannot serve, one sentence says why and what to do, before anything is measured.
-pub fn says_why_not() -> Result<()> {
-    let told = |expected: &str| -> Result<()> {
-        let refused = punctual("measure timer --quiet --cpus 0 --samples 10 --timerlat --record refused")?;
-        expect(1, &refused)?;
-        let said = String::from_utf8_lossy(&refused.stderr);
-        ensure!(said.trim_end().lines().count() == 1 && said.contains(expected), "it said: {said}");
+/// If the tracer is unavailable, one sentence gives the reason and the remedy before the measurement.
+pub fn explains_why_timerlat_is_unavailable() -> Result<()> {
+    let refused_with = |expected: &str| -> Result<()> {
+        let output = punctual("measure timer --quiet --cpus 0 --samples 10 --timerlat --record refused")?;
+        expect(1, &output)?;
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        ensure!(stderr.trim_end().lines().count() == 1 && stderr.contains(expected), "{stderr}");
         ensure!(!Path::new("refused.punctual.json").exists(), "there is a record");
         Ok(())
     };
     write(&format!("{TRACING}/osnoise/stop_tracing_us"), "50")?;
-    let stops = told("echo 0 | sudo tee /sys/kernel/tracing/osnoise/stop_tracing_us");
+    let stops = refused_with("echo 0 | sudo tee /sys/kernel/tracing/osnoise/stop_tracing_us");
     write(&format!("{TRACING}/osnoise/stop_tracing_us"), "0")?;
     stops?;
     write(&format!("{TRACING}/current_tracer"), "osnoise")?;
-    let busy = told("the kernel's osnoise tracer is running");
+    let busy = refused_with("the kernel's osnoise tracer is running");
     write(&format!("{TRACING}/current_tracer"), "nop")?;
     busy
 }
 
-/// Of two CPUs, one that the tracer is kept from is named with the command that helps; that done, both are measured.
+/// A CPU excluded from the tracer is named with the command that allows it. Afterwards both CPUs are measured.
 pub fn on_two_cpus() -> Result<()> {
     let cpus = format!("{TRACING}/osnoise/cpus");
     let before = read(&cpus)?;
     write(&cpus, "0")?;
     let refused = punctual("measure timer --quiet --cpus 0-1 --samples 10 --timerlat --no-record")?;
     expect(1, &refused)?;
-    let said = String::from_utf8_lossy(&refused.stderr);
-    ensure!(said.contains("configured without CPU 1: allow it there with `echo 0-1 | sudo tee "), "it said: {said}");
+    let stderr = String::from_utf8_lossy(&refused.stderr);
+    ensure!(stderr.contains("configured without CPU 1: allow it there with `echo 0-1 | sudo tee "), "stderr: {stderr}");
     write(&cpus, "0-1")?;
     let record = measure(0, "two", "--cpus 0-1 --duration 2s --timerlat --threshold 50us")?;
     write(&cpus, &before)?;
@@ -268,7 +272,7 @@ pub fn on_two_cpus() -> Result<()> {
         ensure!(samples > 100, "{samples} samples of {role} on CPU {cpu}");
     }
     ensure!(record.series.len() == 6, "{} series", record.series.len());
-    // Where many come at once, some are passed over.
+    // If many spikes occur at once, some are not explained.
     let spikes = record.series.iter().flat_map(|series| &series.spikes);
     spikes.filter(|spike| !spike.culprits.is_empty()).try_for_each(adds_up)
 }
@@ -277,22 +281,22 @@ pub fn on_two_cpus() -> Result<()> {
 pub fn is_absent() -> Result<()> {
     let refused = punctual("measure timer --quiet --samples 10 --timerlat --no-record")?;
     expect(1, &refused)?;
-    let said = String::from_utf8_lossy(&refused.stderr);
-    ensure!(said.contains("this kernel has no timerlat tracer"), "it said: {said}");
+    let stderr = String::from_utf8_lossy(&refused.stderr);
+    ensure!(stderr.contains("this kernel has no timerlat tracer"), "stderr: {stderr}");
     Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     #[test]
-    fn the_kernels_text_is_read() {
+    fn parses_the_tracers_text() {
         let text = "# tracer: timerlat\n#                  ||||  /     delay\n\
                     \x20         <idle>-0       [000] d.h1.    27.000101: #1     context    irq timer_latency      1672 ns\n\
                     \x20      timerlat/0-88      [000] .....    27.000110: #1     context thread timer_latency     10100 ns\n\
                     \x20      timerlat/0-88      [000] .....    27.001110: #2     context thread timer_latency     10200 ns\n";
-        let told = super::cycles(text);
-        assert_eq!(told.len(), 2);
-        assert_eq!((told[0].irq_ns, told[0].thread_ns, told[0].deadline_us), (Some(1672), 10100, 27_000_100));
-        assert_eq!((told[1].irq_ns, told[1].thread_ns), (None, 10200));
+        let cycles = super::cycles(text);
+        assert_eq!(cycles.len(), 2);
+        assert_eq!((cycles[0].irq_ns, cycles[0].thread_ns, cycles[0].deadline_us), (Some(1672), 10100, 27_000_100));
+        assert_eq!((cycles[1].irq_ns, cycles[1].thread_ns), (None, 10200));
     }
 }

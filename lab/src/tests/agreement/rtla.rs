@@ -1,29 +1,29 @@
-//! What `rtla timerlat` prints of the latency that it stopped at.
+//! Parses rtla's analysis of the latency at which it stopped.
 //!
-//! Facts: tools/tracing/rtla/src/timerlat_aa.c of Linux 6.12.
+//! Source: tools/tracing/rtla/src/timerlat_aa.c of Linux 6.12.
 
 use anyhow::{Context, Result};
 
-/// What a part of the latency is put to.
+/// A part of the latency.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Part {
-    /// The timer's interrupt was late.
+    /// The timer interrupt was late.
     HandlerDelay,
-    /// As before, and another interrupt, which is not named, was there at the deadline.
+    /// The timer interrupt was late, and another, unnamed interrupt was running at the deadline.
     EarlierInterrupt,
-    /// The timer's own interrupt.
+    /// The timer interrupt itself.
     TimerInterrupt,
-    /// The thread that had the CPU when the timer's interrupt came.
+    /// The thread that had the CPU when the timer interrupt occurred.
     Blocking(String),
-    /// An interrupt after it.
+    /// A later interrupt.
     Interrupt(String),
-    /// A softirq after it.
+    /// A later softirq.
     Softirq(String),
-    /// Another thread after it.
+    /// Another thread, later.
     Thread(String),
 }
 
-/// What begins a line that is about a part; the lines below it tell it in detail.
+/// The start of a heading line; the following lines contain the details.
 const HEADINGS: [&str; 8] = [
     "Previous IRQ interference:",
     "IRQ handler delay:",
@@ -38,19 +38,20 @@ const HEADINGS: [&str; 8] = [
 /// The analysis of one latency.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Analysis {
-    /// Each part with its time, ns. They need not add up to the whole.
+    /// The parts with their times, ns. They need not add up to the total.
     pub parts: Vec<(Part, u64)>,
-    /// The whole, ns.
+    /// The total latency, ns.
     pub total_ns: u64,
 }
 
 impl Analysis {
-    /// Reads what rtla printed.
-    pub fn parse(told: &str) -> Result<Self> {
-        let begin = told.find("hit stop tracing, analyzing it").with_context(|| format!("no analysis in {told}"))?;
+    /// Parses the output of rtla.
+    pub fn parse(output: &str) -> Result<Self> {
+        let begin =
+            output.find("hit stop tracing, analyzing it").with_context(|| format!("no analysis in {output}"))?;
         let mut parts: Vec<(Part, u64)> = Vec::new();
         let (mut heading, mut earlier) = ("", false);
-        for line in told[begin..].lines() {
+        for line in output[begin..].lines() {
             let Some(ns) = time_ns(line) else { continue };
             let words = line.trim();
             let named = |part: fn(String) -> Part| words.rsplit_once(':').map(|(name, _)| part(name.to_owned()));
@@ -75,7 +76,7 @@ impl Analysis {
                 }
             }
         }
-        anyhow::bail!("no latency of the thread in {told}")
+        anyhow::bail!("no thread latency in {output}")
     }
 
     /// The largest part.
@@ -85,7 +86,7 @@ impl Analysis {
     }
 }
 
-/// The time in a line, `... 357.36 us ...`, ns.
+/// The time in a line such as `... 357.36 us ...`, ns.
 fn time_ns(line: &str) -> Option<u64> {
     let (before, _) = line.split_once(" us")?;
     let us: f64 = before.rsplit([' ', '\t']).next()?.parse().ok()?;
@@ -97,8 +98,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_are_read_with_their_names_and_times() {
-        let told = "rtla timerlat hit stop tracing\n## CPU 0 hit stop tracing, analyzing it ##\n\
+    fn parses_parts_with_names_and_times() {
+        let output = "rtla timerlat hit stop tracing\n## CPU 0 hit stop tracing, analyzing it ##\n\
             \x20 IRQ handler delay:\t\t(exit from idle)\t     3.79 us (0.96 %)\n\
             \x20 IRQ latency:\t\t\t\t\t\t     4.60 us\n\
             \x20 Timerlat IRQ duration:\t\t\t\t     9.59 us (2.52 %)\n\
@@ -109,7 +110,7 @@ mod tests {
             \t             local_timer:236\t\t\t    10.25 us\n\
             \t             local_timer:236\t\t\t    10.25 us\n\
             ---\n\x20 Thread latency:\t\t\t\t\t   392.00 us (100%)\n\nMax timerlat IRQ latency from idle: 3.79 us in cpu 0\n";
-        let analysis = Analysis::parse(told).unwrap();
+        let analysis = Analysis::parse(output).unwrap();
         assert_eq!(analysis.total_ns, 392_000);
         assert_eq!(analysis.largest(), (Part::Blocking("hold".to_owned()), 357_360));
         assert!(analysis.parts.contains(&(Part::Interrupt("local_timer".to_owned()), 20_500)));
@@ -118,9 +119,9 @@ mod tests {
     }
 
     #[test]
-    fn an_earlier_interrupt_is_told_apart() {
-        let told = "hit stop tracing, analyzing it\n  Previous IRQ interference:\t\t\t up to    900.00 us\n\
+    fn distinguishes_an_earlier_interrupt() {
+        let output = "hit stop tracing, analyzing it\n  Previous IRQ interference:\t\t\t up to    900.00 us\n\
             \x20 IRQ handler delay:\t\t                \t   700.00 us (90.00 %)\n\x20 Thread latency:\t 777.00 us (100%)\n";
-        assert_eq!(Analysis::parse(told).unwrap().largest(), (Part::EarlierInterrupt, 700_000));
+        assert_eq!(Analysis::parse(output).unwrap().largest(), (Part::EarlierInterrupt, 700_000));
     }
 }

@@ -1,4 +1,4 @@
-//! Delays of irregular length at irregular times, and the record held against them.
+//! Makes delays of irregular length at irregular times, and checks the record against them.
 
 use std::{
     fs,
@@ -20,13 +20,13 @@ use sys::{
 use super::tally::{Tally, is_right_time};
 use crate::inside::recorded;
 
-/// Time between two deadlines of the probe, ns.
+/// Period of the probe, ns.
 pub const PERIOD_NS: i64 = 1_000_000;
-/// Delays a test; not every one puts a deadline off by more than the threshold.
+/// Number of delays per test. Not every one makes a wake-up later than the threshold.
 pub const DELAYS: usize = 260;
-/// Lateness above which a delay must be found, ns. A deadline that lies near the end of a delay is hardly late.
-pub const LOOKED_FOR_NS: i64 = 150_000;
-/// Where `lab/module` takes its commands.
+/// Lateness above which a delay must be found, ns. A deadline near the end of a delay is hardly late.
+pub const RELEVANT_NS: i64 = 150_000;
+/// The command file of `lab/module`.
 pub const HOLD: &str = "/dev/hold";
 
 /// A delay, ns on CLOCK_MONOTONIC.
@@ -34,20 +34,20 @@ pub const HOLD: &str = "/dev/hold";
 pub struct Delay {
     pub begin_ns: i64,
     pub end_ns: i64,
-    /// When something else had the CPU meanwhile, where that is known.
+    /// Times at which something else had the CPU, if known.
     pub gaps: Vec<Range<i64>>,
 }
 
 impl Delay {
-    /// One without gaps.
+    /// A delay without gaps.
     pub fn new(begin_ns: i64, end_ns: i64) -> Self {
         Self { begin_ns, end_ns, gaps: Vec::new() }
     }
 
-    /// Reads a line of the module's log about a hold of this kind: kind, begin, end, CPU, gaps, begin and end of each.
+    /// Parses a line of the module's log: kind, begin, end, CPU, number of gaps, and begin and end of each gap.
     pub fn of_log(line: &str, kind: &str) -> Result<Self> {
         let mut fields = line.split_ascii_whitespace();
-        ensure!(fields.next() == Some(kind), "not a hold of {kind}: {line}");
+        ensure!(fields.next() == Some(kind), "not a {kind} hold: {line}");
         let numbers = fields.map(str::parse).collect::<Result<Vec<i64>, _>>()?;
         let [begin_ns, end_ns, _cpu, count, gaps @ ..] = &numbers[..] else { bail!("not a hold: {line}") };
         ensure!(gaps.len() as i64 == 2 * count, "more gaps than the log keeps: {line}");
@@ -55,7 +55,7 @@ impl Delay {
         Ok(Self { begin_ns: *begin_ns, end_ns: *end_ns, gaps })
     }
 
-    /// How long it had the CPU between two times, ns; not above 0 where it lies outside.
+    /// The time that the delay had the CPU between two times, ns; at most 0 without overlap.
     fn between(&self, from_ns: i64, to_ns: i64) -> i64 {
         let both = |range: &Range<i64>| range.end.min(to_ns) - range.start.max(from_ns);
         let away_ns: i64 = self.gaps.iter().map(|gap| both(gap).max(0)).sum();
@@ -63,7 +63,7 @@ impl Delay {
     }
 }
 
-/// Numbers that are irregular and the same in every run.
+/// A generator of pseudo-random numbers that are the same in every run.
 pub struct Dice(u64);
 
 impl Dice {
@@ -71,7 +71,7 @@ impl Dice {
         Self(0x9e37_79b9_7f4a_7c15)
     }
 
-    /// A number from `range`.
+    /// A number in `range`.
     pub fn roll(&mut self, range: Range<i64>) -> i64 {
         // xorshift64 (Marsaglia 2003).
         self.0 ^= self.0 << 13;
@@ -81,19 +81,19 @@ impl Dice {
     }
 }
 
-/// `punctual measure timer` with its trace, under way.
+/// A running `punctual measure timer` with tracing.
 pub struct Measuring {
     child: Child,
     name: &'static str,
 }
 
 impl Measuring {
-    /// Starts it every 1 ms, with more arguments, and waits until it measures.
+    /// Starts it with a period of 1 ms and more arguments, and waits until it measures.
     pub fn start(name: &'static str, more: &str) -> Result<Self> {
         Self::start_every("1ms", name, more)
     }
 
-    /// The same at another period.
+    /// Starts it with another period.
     pub fn start_every(period: &str, name: &'static str, more: &str) -> Result<Self> {
         let arguments =
             format!("measure timer --quiet --endless --cpus 0 --period {period} --blame --record {name} {more}");
@@ -105,17 +105,17 @@ impl Measuring {
         let measuring = Self { child, name };
         let begin = Instant::now();
         while !measuring.has_its_thread() {
-            ensure!(begin.elapsed() < Duration::from_secs(60), "punctual does not measure");
+            ensure!(begin.elapsed() < Duration::from_secs(60), "punctual did not start measuring");
             thread::sleep(Duration::from_millis(100));
         }
         thread::sleep(Duration::from_millis(500));
         Ok(measuring)
     }
 
-    /// Whether the thread that measures is there.
+    /// True if the measuring thread exists.
     fn has_its_thread(&self) -> bool {
         let tasks = fs::read_dir(format!("/proc/{}/task", self.pid()));
-        // A thread may end meanwhile.
+        // Threads can end meanwhile.
         let comm = |task: fs::DirEntry| fs::read_to_string(task.path().join("comm")).unwrap_or_default();
         tasks.is_ok_and(|tasks| tasks.flatten().any(|task| comm(task).trim() == "timer/0"))
     }
@@ -130,7 +130,7 @@ impl Measuring {
         self.child.id()
     }
 
-    /// Ends it; its record.
+    /// Ends it and reads its record.
     pub fn end(mut self) -> Result<Record> {
         thread::sleep(Duration::from_millis(100));
         self.signal(Signal::INT)?;
@@ -146,26 +146,26 @@ pub fn signal_to(pid: u32, signal: Signal) -> Result<()> {
     Ok(kill_process(pid, signal)?)
 }
 
-/// Has the kernel hold the CPU at irregular times, from an ordinary thread named `holder`: see `lab/module`.
+/// Lets the kernel module hold the CPU at irregular times, on request of a normal thread named `holder`.
 pub fn hold(command: &'static str) -> Result<Vec<Delay>> {
     fs::read_to_string(HOLD).context("cannot read /dev/hold")?;
     let mut device = fs::OpenOptions::new().write(true).open(HOLD)?;
     at_irregular_times("holder", Policy::Other, move |length_ns| {
         device.write_all(format!("{command} {length_ns}").as_bytes()).context("cannot write to /dev/hold")?;
-        let asked = Instant::now();
-        while asked.elapsed() < Duration::from_secs(1) {
-            // One line a hold.
+        let requested = Instant::now();
+        while requested.elapsed() < Duration::from_secs(1) {
+            // One line per hold.
             let log = fs::read_to_string(HOLD)?;
             if !log.is_empty() {
                 return Delay::of_log(&log, command);
             }
             thread::sleep(Duration::from_millis(1));
         }
-        bail!("{command} was not held")
+        bail!("no log of a {command} hold")
     })
 }
 
-/// A thread of this name and policy that does something at irregular times, [`DELAYS`] times.
+/// Runs `delay` at irregular times, [`DELAYS`] times, on a thread with this name and policy.
 pub fn at_irregular_times(
     name: &str,
     policy: Policy,
@@ -174,11 +174,11 @@ pub fn at_irregular_times(
     let work = move || -> Result<Vec<Delay>> {
         sched::set_policy(policy)?;
         let mut dice = Dice::new();
-        // Touched before, so that keeping a delay costs no page fault.
+        // Written before, so that storing a delay causes no page fault.
         let mut delays = vec![Delay::default(); DELAYS];
-        for kept in &mut delays {
+        for slot in &mut delays {
             thread::sleep(Duration::from_nanos(dice.roll(7_000_000..29_000_000) as u64));
-            *kept = delay(dice.roll(1_200_000..3_500_000))?;
+            *slot = delay(dice.roll(1_200_000..3_500_000))?;
         }
         Ok(delays)
     };
@@ -188,12 +188,12 @@ pub fn at_irregular_times(
     }
 }
 
-/// Time between two looks at the clock in which something else must have had the CPU, ns.
+/// If two readings of the clock are further apart, something else had the CPU, ns.
 const GAP_NS: i64 = 5_000;
 
-/// Keeps the CPU until so many ns have passed.
+/// Keeps the CPU busy for this time.
 pub fn spin(length_ns: i64) -> Delay {
-    // Made before, so that keeping a gap takes no time.
+    // Allocated before, so that storing a gap takes no time.
     let mut gaps = Vec::with_capacity(8);
     let begin_ns = Clock::Monotonic.now_ns();
     let mut end_ns = begin_ns;
@@ -207,14 +207,14 @@ pub fn spin(length_ns: i64) -> Delay {
     Delay { begin_ns, end_ns, gaps }
 }
 
-/// What must be said of each delay.
+/// The expected explanation of each delay.
 pub struct Expected<'a> {
     pub is: &'a dyn Fn(&Culprit) -> bool,
-    /// Whether the culprit's time is that of the delay, and not only a part of it.
+    /// True if the culprit's time is the whole delay.
     pub timed: bool,
 }
 
-/// Holds the record against the delays.
+/// Checks the record against the delays.
 pub fn judge(record: &Record, delays: &[Delay], expected: &Expected) -> Result<()> {
     ensure!(record.validity.valid, "not valid: {:?}", record.validity.reasons);
     let series = record.series.first().context("no series")?;
@@ -222,10 +222,11 @@ pub fn judge(record: &Record, delays: &[Delay], expected: &Expected) -> Result<(
     for delay in delays {
         let first_ns = series.first_deadline_ns;
         let deadline_ns = ((delay.begin_ns - first_ns).div_euclid(PERIOD_NS) + 1) * PERIOD_NS;
-        if delay.end_ns - first_ns - deadline_ns < LOOKED_FOR_NS {
+        if delay.end_ns - first_ns - deadline_ns < RELEVANT_NS {
             continue;
         }
-        // The probe may still have been on its way from the deadline before; and the end may be told after it woke.
+        // The probe may have been late from the previous deadline already, and a delay may be logged after the probe
+        // woke up.
         let late_by = |spike: &&Spike| {
             let at_ns = first_ns + spike.at_ns as i64;
             delay.between(at_ns, at_ns + spike.lateness_ns)
@@ -250,7 +251,7 @@ pub fn judge(record: &Record, delays: &[Delay], expected: &Expected) -> Result<(
     tally.judge()
 }
 
-/// Whether the shares add up to the lateness, within 1 us.
+/// Checks that the culprits' times add up to the lateness, within 1 us.
 pub fn adds_up(spike: &Spike) -> Result<()> {
     let sum: u64 = spike.culprits.iter().map(|culprit| culprit.ns).sum();
     ensure!(sum.abs_diff(spike.lateness_ns as u64) <= 1_000, "{sum} of {spike:?}");

@@ -1,4 +1,4 @@
-//! Storms: much work in softirqs, and interrupts on the heels of each other.
+//! Storms: long softirq processing, and rapid sequences of interrupts.
 
 use std::{
     fs,
@@ -19,21 +19,21 @@ use super::{
 };
 
 const PORT: u16 = 4_000;
-/// Sockets that the largest group delivers each packet to.
+/// Number of sockets that receive each packet to the largest group.
 const SOCKETS: usize = 720;
 const GROUPS: usize = 4;
 
-/// A group of [`GROUPS`]: the first has a quarter of the sockets, the last one all.
+/// Group `number` of [`GROUPS`]: the first has a quarter of the sockets, the last has all.
 fn group(number: usize) -> Ipv4Addr {
     Ipv4Addr::new(239, 1, 1, 1 + number as u8)
 }
 
-/// Sockets that all receive what is sent to a group; nobody reads them, and what they have no room for is dropped.
+/// Sockets that are members of the groups. They are never read; packets beyond their buffers are dropped.
 fn members() -> Result<Vec<UdpSocket>> {
     let member = |number| -> Result<UdpSocket> {
         let socket = socket(AddressFamily::INET, SocketType::DGRAM, Some(ipproto::UDP))?;
         sockopt::set_socket_reuseaddr(&socket, true)?;
-        // Full after a few packets, so that later ones need no more memory.
+        // The smallest buffer. It is full after a few packets, so later ones need no more memory.
         sockopt::set_socket_recv_buffer_size(&socket, 0)?;
         bind(&socket, &SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, PORT))?;
         let socket = UdpSocket::from(socket);
@@ -47,8 +47,8 @@ fn members() -> Result<Vec<UdpSocket>> {
     (0..SOCKETS).map(member).collect()
 }
 
-/// A storm of network packets on a kernel without PREEMPT_RT, where softirqs keep the CPU from every thread: each packet
-/// is delivered hundreds of times in one softirq.
+/// A storm of network packets on a kernel without PREEMPT_RT, where softirqs delay every thread: each packet is
+/// delivered hundreds of times in one softirq.
 pub fn of_softirqs() -> Result<()> {
     let members = members()?;
     let sender = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
@@ -73,29 +73,29 @@ fn arrived(member: &UdpSocket) -> Result<()> {
     Ok(())
 }
 
-/// Interrupts of a flood.
+/// Interrupts per flood.
 const INTERRUPTS: usize = 20;
-/// Fewer handlers in a wake-up are no flood.
-const SEVERAL: usize = 3;
-/// How far off the first one is set, so that all are set by then, ns.
+/// With fewer handlers in a wake-up, it is not a flood.
+const FLOOD_MIN: usize = 3;
+/// Lead time of the first interrupt, so that all can be scheduled before it, ns.
 const AHEAD_NS: i64 = 3_000_000;
 
-/// A flood of interrupts from a named source: the probe is late by several of its handlers, and their sum is told.
+/// A flood of interrupts from a named source: the probe is delayed by several handlers, and their sum is reported.
 pub fn of_interrupts() -> Result<()> {
     let measuring = Measuring::start("flood", "--policy fifo:80")?;
     fs::read_to_string(HOLD).context("cannot read /dev/hold")?;
     let mut dice = Dice::new();
     let device = fs::OpenOptions::new().write(true).open(HOLD)?;
-    let (tell, told) = std::sync::mpsc::channel();
-    // Above everything ordinary, so that all are set in time.
+    let (sender, floods) = std::sync::mpsc::channel();
+    // Above normal threads, so that all interrupts are scheduled in time.
     at_irregular_times("holder", Policy::Fifo(70), move |_| {
         let begin_ns = Clock::Monotonic.now_ns();
         flood(&device, &mut dice)?;
         thread::sleep(Duration::from_nanos((AHEAD_NS + 5_000_000) as u64));
-        tell.send(log()?)?;
+        sender.send(log()?)?;
         Ok(Delay::new(begin_ns, Clock::Monotonic.now_ns()))
     })?;
-    let floods: Vec<Vec<Delay>> = told.into_iter().collect();
+    let floods: Vec<Vec<Delay>> = floods.into_iter().collect();
     let record = measuring.end()?;
     ensure!(record.validity.valid, "not valid: {:?}", record.validity.reasons);
     let series = record.series.first().context("no series")?;
@@ -107,7 +107,7 @@ pub fn of_interrupts() -> Result<()> {
     tally.judge()
 }
 
-/// Sets interrupts off in a row, each a little after the end of the one before.
+/// Schedules interrupts in a row, each shortly after the end of the previous handler.
 fn flood(mut device: &fs::File, dice: &mut Dice) -> Result<()> {
     let mut at_ns = Clock::Monotonic.now_ns() + AHEAD_NS;
     for _ in 0..INTERRUPTS {
@@ -120,7 +120,7 @@ fn flood(mut device: &fs::File, dice: &mut Dice) -> Result<()> {
     Ok(())
 }
 
-/// When the handlers ran, from the module's log.
+/// The times of the handlers from the module's log.
 fn log() -> Result<Vec<Delay>> {
     let log = fs::read_to_string(HOLD)?;
     let handlers = log.lines().map(|line| Delay::of_log(line, "hardirq")).collect::<Result<Vec<_>>>()?;
@@ -128,7 +128,7 @@ fn log() -> Result<Vec<Delay>> {
     Ok(handlers)
 }
 
-/// Holds the spike in a flood against its handlers. The probe may find a gap between two of them: then it is the longest.
+/// Checks the longest spike of a flood against its handlers. The probe may wake up in a gap between two handlers.
 fn judge_flood(flood: &[Delay], first_deadline_ns: i64, spikes: &[Spike], tally: &mut Tally) -> Result<()> {
     let in_spike = |spike: &Spike| -> Vec<i64> {
         let deadline_ns = first_deadline_ns + spike.at_ns as i64;
@@ -139,7 +139,7 @@ fn judge_flood(flood: &[Delay], first_deadline_ns: i64, spikes: &[Spike], tally:
     let total = |spike: &&Spike| in_spike(spike).iter().sum::<i64>();
     let Some(spike) = spikes.iter().max_by_key(total) else { return Ok(()) };
     let (handlers, true_ns) = (in_spike(spike).len(), total(&spike));
-    if handlers < SEVERAL {
+    if handlers < FLOOD_MIN {
         return Ok(());
     }
     adds_up(spike)?;

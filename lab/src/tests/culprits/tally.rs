@@ -1,13 +1,13 @@
-//! How many were looked for, and how many of them were told right.
+//! Counts correct and wrong explanations.
 
 use anyhow::{Result, ensure};
 
-/// Delays that a test must have looked for.
-const WANTED: usize = 200;
-/// Wrong ones that are shown.
+/// Minimum number of relevant delays per test.
+const MIN_RELEVANT: usize = 200;
+/// Number of failures to print.
 const SHOWN: usize = 4;
 
-/// Counts what was looked for.
+/// Counts results.
 #[derive(Default)]
 pub struct Tally {
     right: usize,
@@ -15,29 +15,29 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// One was told right.
+    /// Adds a correct result.
     pub fn right(&mut self) {
         self.right += 1;
     }
 
-    /// One was not; what was told instead.
-    pub fn wrong(&mut self, told: String) {
-        self.wrong.push(told);
+    /// Adds a wrong result with its description.
+    pub fn wrong(&mut self, description: String) {
+        self.wrong.push(description);
     }
 
-    /// Fails where too few were looked for, or less than 99 % are right.
+    /// Fails if there are too few results, or if less than 99 % are correct.
     pub fn judge(self) -> Result<()> {
         let Self { right, wrong } = self;
-        let looked_for = right + wrong.len();
-        println!("  {right} of {looked_for} right");
-        ensure!(looked_for >= WANTED, "only {looked_for} were looked for");
+        let relevant = right + wrong.len();
+        println!("  {right} of {relevant} correct");
+        ensure!(relevant >= MIN_RELEVANT, "only {relevant} relevant delays");
         let examples = wrong[..wrong.len().min(SHOWN)].join("\n");
-        ensure!(right * 100 >= looked_for * 99, "{right} of {looked_for} right, for example:\n{examples}");
+        ensure!(right * 100 >= relevant * 99, "{right} of {relevant} correct, for example:\n{examples}");
         Ok(())
     }
 }
 
-/// Whether a time was told right: within 5 % and 2 us.
-pub fn is_right_time(told_ns: u64, true_ns: i64) -> bool {
-    (told_ns as i64 - true_ns).abs() <= true_ns / 20 + 2_000
+/// True if a measured time is correct within 5 % plus 2 us.
+pub fn is_right_time(measured_ns: u64, true_ns: i64) -> bool {
+    (measured_ns as i64 - true_ns).abs() <= true_ns / 20 + 2_000
 }
