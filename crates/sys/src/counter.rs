@@ -77,7 +77,7 @@ impl Ticks for Cycles {
 impl Ticks for Nanoseconds {
     #[inline(always)]
     fn now() -> u64 {
-        Clock::Monotonic.now_ns() as u64
+        Clock::Monotonic.now_ns().cast_unsigned()
     }
 }
 

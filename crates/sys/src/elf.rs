@@ -1,5 +1,7 @@
 //! Reads the few fields of an ELF file (elf(5)) that we need. Only 64-bit little-endian files are recognised.
 
+use crate::convert::offset;
+
 /// An ELF file.
 #[derive(Debug, Clone, Copy)]
 pub struct Elf<'a>(&'a [u8]);
@@ -42,13 +44,13 @@ impl<'a> Elf<'a> {
 
     /// The contents of the segments of one type; `None` for a truncated segment.
     fn segments(self, wanted: u32) -> impl Iterator<Item = Option<&'a [u8]>> {
-        let table = self.u64(32).unwrap_or(0) as usize;
+        let table = offset(self.u64(32).unwrap_or(0));
         let (size, count) = (self.u16(54).unwrap_or(0) as usize, self.u16(56).unwrap_or(0) as usize);
         (0..count).filter_map(move |index| {
             let at = table.checked_add(index * size)?;
             (self.u32(at)? == wanted).then(|| {
-                let (offset, len) = (self.u64(at + 8)? as usize, self.u64(at + 32)? as usize);
-                self.0.get(offset..offset.checked_add(len)?)
+                let (begin, len) = (offset(self.u64(at + 8)?), offset(self.u64(at + 32)?));
+                self.0.get(begin..begin.checked_add(len)?)
             })
         })
     }

@@ -232,7 +232,7 @@ fn clone(factory: BorrowedFd<'_>, name: &CStr) -> Result<OwnedFd, EvlError> {
         _ => EvlError::Failed { step: "refused the thread", source },
     })?;
     // SAFETY: the kernel has just opened this descriptor for us, and nothing else owns it.
-    Ok(unsafe { OwnedFd::from_raw_fd(request.efd as i32) })
+    Ok(unsafe { OwnedFd::from_raw_fd(request.efd.cast_signed()) })
 }
 
 /// An in-band `ioctl`, only with requests of `abi`.

@@ -46,7 +46,7 @@ fn request(interface: &str, code: libc::c_ulong, stamping: Stamping) -> io::Resu
         return Err(io::Error::from_raw_os_error(libc::ENODEV));
     }
     for (to, from) in request.ifr_name.iter_mut().zip(interface.bytes()) {
-        *to = from as _;
+        *to = libc::c_char::from_ne_bytes([from]);
     }
     request.ifr_ifru.ifru_data = (&raw mut config).cast();
     // The ioctl needs some socket; its kind does not matter.

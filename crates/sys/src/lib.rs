@@ -9,6 +9,7 @@
 pub mod alloc_guard;
 pub mod child;
 pub mod clock;
+mod convert;
 pub mod counter;
 pub mod elf;
 pub mod evl;

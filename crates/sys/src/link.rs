@@ -41,7 +41,7 @@ const NDA_LLADDR: u16 = 2;
 const NUD_PERMANENT: u16 = 0x80;
 
 const AF_INET: u8 = 2;
-const AF_INET6: u16 = 10;
+const AF_INET6: u8 = 10;
 const UP: u32 = 1;
 const OPERSTATE_UP: u8 = 6;
 
@@ -109,13 +109,13 @@ impl Links {
     /// ENETUNREACH if there is no route; otherwise the kernel's error.
     pub fn towards(&mut self, address: IpAddr) -> io::Result<Link> {
         let missing = || io::Error::new(io::ErrorKind::InvalidData, "the kernel's answer contains no interface");
-        let (family, bytes) = match address {
-            IpAddr::V4(address) => (AF_INET, address.octets().to_vec()),
-            IpAddr::V6(address) => (AF_INET6 as u8, address.octets().to_vec()),
+        let (family, bits, bytes) = match address {
+            IpAddr::V4(address) => (AF_INET, 32, address.octets().to_vec()),
+            IpAddr::V6(address) => (AF_INET6, 128, address.octets().to_vec()),
         };
         // rtmsg: family, length of the destination in bits, and ten bytes that are not used here.
         let mut header = [0; ROUTE];
-        (header[0], header[1]) = (family, bytes.len() as u8 * 8);
+        (header[0], header[1]) = (family, bits);
         let answer = self.0.ask(&Request::get(RTM_GETROUTE).header(&header).bytes_of(RTA_DST, &bytes))?;
         let messages = answer.messages()?;
         let route = messages.first().filter(|message| message.kind == RTM_NEWROUTE).ok_or_else(missing)?;
@@ -169,7 +169,7 @@ impl Links {
         let no_address = |v6: Request| v6.u8(IFLA_INET6_ADDR_GEN_MODE, ADDR_GEN_MODE_NONE);
         let request = Request::change(RTM_NEWLINK, 0)
             .header(&info(index, false))
-            .nested(IFLA_AF_SPEC, |families| families.nested(AF_INET6, no_address));
+            .nested(IFLA_AF_SPEC, |families| families.nested(AF_INET6.into(), no_address));
         match self.change(&request) {
             Err(error) if error.raw_os_error() == Some(libc::EAFNOSUPPORT) => Ok(()),
             done => done,

@@ -25,6 +25,8 @@ pub use attributes::{Attribute, Attributes};
 pub use error::AnswerError;
 pub use request::{CREATE, EXCLUSIVE, REPLACE, Request};
 
+use crate::convert;
+
 /// How long to wait for an answer, which normally takes microseconds.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How often a dump is requested if the listed objects change while it is read.
@@ -118,13 +120,7 @@ fn enable(fd: &OwnedFd, option: i32) -> io::Result<()> {
     let on: i32 = 1;
     // SAFETY: the option value is a live i32 of the given length; the kernel only reads it.
     let answer = unsafe {
-        libc::setsockopt(
-            fd.as_raw_fd(),
-            libc::SOL_NETLINK,
-            option,
-            (&raw const on).cast(),
-            size_of::<i32>() as libc::socklen_t,
-        )
+        libc::setsockopt(fd.as_raw_fd(), libc::SOL_NETLINK, option, (&raw const on).cast(), convert::size::<i32>())
     };
     if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }

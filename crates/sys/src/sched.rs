@@ -6,6 +6,8 @@ use std::{fmt, io, str::FromStr};
 
 use rustix::thread::{CpuSet, Pid, sched_getaffinity, sched_setaffinity};
 
+use crate::convert;
+
 /// A scheduling policy and its parameters.
 ///
 /// The text form is that of the command line: `other`, `fifo:90`, `rr:50`, `deadline:RUNTIME/DEADLINE/PERIOD` (with
@@ -146,7 +148,7 @@ pub fn set_policy_of(thread_id: u32, policy: Policy) -> io::Result<()> {
 fn set_policy_by_number(thread: i32, policy: Policy, niceness: i32) -> io::Result<()> {
     // SAFETY: sched_attr is plain old data, so all zeroes is a valid value.
     let mut attr: libc::sched_attr = unsafe { std::mem::zeroed() };
-    attr.size = size_of::<libc::sched_attr>() as u32;
+    attr.size = convert::size::<libc::sched_attr>();
     match policy {
         Policy::Other => {
             attr.sched_policy = libc::SCHED_OTHER as u32;
@@ -182,12 +184,12 @@ pub fn policy() -> io::Result<Policy> {
     let mut attr: libc::sched_attr = unsafe { std::mem::zeroed() };
     // SAFETY: the kernel writes at most the given size into a live sched_attr; 0 is the calling thread.
     let answer =
-        unsafe { libc::syscall(libc::SYS_sched_getattr, 0, &raw mut attr, size_of::<libc::sched_attr>() as u32, 0) };
+        unsafe { libc::syscall(libc::SYS_sched_getattr, 0, &raw mut attr, convert::size::<libc::sched_attr>(), 0) };
     if answer != 0 {
         return Err(io::Error::last_os_error());
     }
-    let priority = attr.sched_priority as u8;
-    Ok(match attr.sched_policy as i32 {
+    let priority = u8::try_from(attr.sched_priority).unwrap_or(u8::MAX);
+    Ok(match attr.sched_policy.cast_signed() {
         libc::SCHED_OTHER => Policy::Other,
         libc::SCHED_FIFO => Policy::Fifo(priority),
         libc::SCHED_RR => Policy::RoundRobin(priority),
@@ -234,7 +236,7 @@ pub fn set_affinity_of(thread_id: Option<u32>, cpus: &[u32]) -> io::Result<()> {
 /// The kernel's error.
 pub fn affinity() -> io::Result<Vec<u32>> {
     let set = sched_getaffinity(None)?;
-    Ok((0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).map(|cpu| cpu as u32).collect())
+    Ok((0..).zip(0..CpuSet::MAX_CPU).filter(|&(_, cpu)| set.is_set(cpu)).map(|(number, _)| number).collect())
 }
 
 /// Sets the niceness of the calling thread, -20 (most CPU time) to 19; returns the previous value.
@@ -258,7 +260,7 @@ pub fn thread_id() -> u32 {
 pub fn current_cpu() -> u32 {
     // rustix would make a system call to find the vDSO in the middle of the caller's loop, so this uses libc.
     // SAFETY: the call has no arguments and accesses no memory of ours.
-    unsafe { libc::sched_getcpu() as u32 }
+    unsafe { libc::sched_getcpu().cast_unsigned() }
 }
 
 /// Timer slack of the calling thread, ns: the time by which the kernel may delay the end of a sleep. It has no effect

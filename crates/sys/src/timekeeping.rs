@@ -2,6 +2,8 @@
 
 use std::{fs::File, io, os::fd::AsRawFd, path::Path};
 
+use crate::convert;
+
 /// The kernel's view of the system clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KernelClock {
@@ -71,7 +73,7 @@ pub fn readings(device: &Path, count: u32) -> io::Result<Vec<Reading>> {
     let file = File::open(device)?;
     // SAFETY: ptp_sys_offset_extended is plain old data, so all zeroes is a valid value.
     let mut offsets: libc::ptp_sys_offset_extended = unsafe { std::mem::zeroed() };
-    offsets.n_samples = count.min(offsets.ts.len() as u32);
+    offsets.n_samples = count.min(convert::length(offsets.ts.len()));
     // SAFETY: `offsets` is live, writable and of the length encoded in the request's number.
     if unsafe { libc::ioctl(file.as_raw_fd(), libc::PTP_SYS_OFFSET_EXTENDED as _, &raw mut offsets) } < 0 {
         return Err(io::Error::last_os_error());

@@ -15,6 +15,8 @@ use std::{
 
 use control::{Control, ControlData};
 
+use crate::convert;
+
 /// Largest payload that fits into one standard Ethernet frame over IPv4, bytes.
 pub const ONE_FRAME: usize = 1472;
 /// Largest payload of a datagram over IPv4, bytes. It is fragmented if it exceeds one frame.
@@ -148,7 +150,7 @@ impl DatagramSocket {
     /// # Errors
     /// EPERM without CAP_NET_ADMIN; otherwise the kernel's error.
     pub fn set_busy_poll(&self, us: u32) -> io::Result<()> {
-        self.set(libc::SOL_SOCKET, libc::SO_BUSY_POLL, us.min(i32::MAX as u32) as i32)
+        self.set(libc::SOL_SOCKET, libc::SO_BUSY_POLL, i32::try_from(us).unwrap_or(i32::MAX))
     }
 
     /// True if the last datagram arrived on a queue that supports busy polling.
@@ -264,7 +266,7 @@ impl DatagramSocket {
         // SAFETY: msghdr is plain old data, so all zeroes is a valid value.
         let mut header: libc::msghdr = unsafe { std::mem::zeroed() };
         header.msg_name = std::ptr::from_mut(from).cast();
-        header.msg_namelen = size_of::<libc::sockaddr_storage>() as libc::socklen_t;
+        header.msg_namelen = convert::size::<libc::sockaddr_storage>();
         header.msg_iov = &raw mut part;
         header.msg_iovlen = 1;
         control.attach_to(&mut header);
@@ -282,7 +284,7 @@ impl DatagramSocket {
     }
 
     fn set(&self, level: i32, option: i32, value: i32) -> io::Result<()> {
-        let length = size_of::<i32>() as libc::socklen_t;
+        let length = convert::size::<i32>();
         // SAFETY: the value is live and of the given length; the kernel only reads it.
         let answer = unsafe { libc::setsockopt(self.0.as_raw_fd(), level, option, (&raw const value).cast(), length) };
         if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
@@ -290,7 +292,7 @@ impl DatagramSocket {
 
     fn get(&self, level: i32, option: i32) -> io::Result<i32> {
         let mut value = 0i32;
-        let mut length = size_of::<i32>() as libc::socklen_t;
+        let mut length = convert::size::<i32>();
         // SAFETY: the value and its length are live; the kernel writes at most `length` bytes.
         let answer =
             unsafe { libc::getsockopt(self.0.as_raw_fd(), level, option, (&raw mut value).cast(), &raw mut length) };

@@ -21,7 +21,10 @@ impl ThreadUsage {
         let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
         // SAFETY: the kernel writes into a live rusage; the call cannot fail for the calling thread.
         unsafe { libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage) };
-        Self { cpu_time_ns: cpu_time(&usage).as_nanos() as u64, sleeps: usage.ru_nvcsw as u64 }
+        Self {
+            cpu_time_ns: u64::try_from(cpu_time(&usage).as_nanos()).unwrap_or(u64::MAX),
+            sleeps: u64::try_from(usage.ru_nvcsw).unwrap_or(0),
+        }
     }
 }
 

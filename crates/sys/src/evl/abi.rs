@@ -3,6 +3,8 @@
 
 use std::ops::RangeInclusive;
 
+use crate::convert::size;
+
 /// Supported ABI levels. ABI 22 changed the clone request by adding the visibility of elements.
 pub const LEVELS: RangeInclusive<u32> = 23..=43;
 
@@ -111,15 +113,15 @@ const WRITE: u32 = 1;
 const READ: u32 = 2;
 
 /// `_IOC` of `asm-generic/ioctl.h`, which x86 and ARM use.
-const fn request(direction: u32, kind: u8, number: u32, size: usize) -> u32 {
-    direction << 30 | (size as u32) << 16 | (kind as u32) << 8 | number
+const fn request(direction: u32, kind: u8, number: u32, size: u32) -> u32 {
+    direction << 30 | size << 16 | (kind as u32) << 8 | number
 }
 
-pub const GET_COREINFO: u32 = request(READ, b'C', 0, size_of::<CoreInfo>());
-pub const CLONE: u32 = request(READ | WRITE, b'f', 0, size_of::<CloneRequest>());
-pub const SLEEP: u32 = request(WRITE, b'c', 0, size_of::<Timespec>());
-pub const SET_SCHEDPARAM: u32 = request(WRITE, b'T', 1, size_of::<SchedAttrs>());
-pub const GET_STATE: u32 = request(READ, b'T', 4, size_of::<ThreadState>());
+pub const GET_COREINFO: u32 = request(READ, b'C', 0, size::<CoreInfo>());
+pub const CLONE: u32 = request(READ | WRITE, b'f', 0, size::<CloneRequest>());
+pub const SLEEP: u32 = request(WRITE, b'c', 0, size::<Timespec>());
+pub const SET_SCHEDPARAM: u32 = request(WRITE, b'T', 1, size::<SchedAttrs>());
+pub const GET_STATE: u32 = request(READ, b'T', 4, size::<ThreadState>());
 pub const DETACH_SELF: u32 = request(NONE, b'T', 7, 0);
 
 #[cfg(test)]

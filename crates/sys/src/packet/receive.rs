@@ -12,6 +12,7 @@ use rustix::{
 };
 
 use super::socket::{bind_to, packet_socket, set_option};
+use crate::convert;
 
 /// Longest wait of one call. Between calls the thread checks whether to stop.
 pub(crate) const WAIT: Duration = Duration::from_millis(50);
@@ -82,7 +83,7 @@ impl FrameReceiver {
             .or_else(|_| set_option(&socket, libc::SOL_SOCKET, libc::SO_RCVBUF, BUFFER_BYTES))?;
         sockopt::set_socket_timeout(&socket, sockopt::Timeout::Recv, Some(WAIT))?;
         // The kernel does not report the VLAN tag to sockets that are bound to the EtherType itself.
-        bind_to(&socket, interface, libc::ETH_P_ALL as u16)?;
+        bind_to(&socket, interface, convert::constant(libc::ETH_P_ALL))?;
         Ok(Self(socket))
     }
 
@@ -111,7 +112,7 @@ impl FrameReceiver {
                 _ => Err(error),
             };
         }
-        let mut received = Received { length: length as usize, tci: None, stamp_ns: None };
+        let mut received = Received { length: length.cast_unsigned(), tci: None, stamp_ns: None };
         // SAFETY: the kernel has filled in the message, and its control buffer is live until the end of this function.
         unsafe { read_control(&message, &mut received) };
         Ok(Some(received))
@@ -141,7 +142,7 @@ impl FrameDrops {
     /// The kernel's error.
     pub fn dropped(&mut self) -> io::Result<u64> {
         let mut statistics = libc::tpacket_stats { tp_packets: 0, tp_drops: 0 };
-        let mut length = size_of_val(&statistics) as libc::socklen_t;
+        let mut length = convert::length(size_of_val(&statistics));
         let (socket, into) = (self.socket.as_raw_fd(), (&raw mut statistics).cast());
         // SAFETY: the kernel writes at most `length` bytes into a live tpacket_stats.
         let answer =
@@ -168,7 +169,7 @@ pub(crate) fn enable_promiscuous(interface: &str) -> io::Result<(OwnedFd, u32)> 
 fn join_promiscuous(socket: &OwnedFd, interface: i32) -> io::Result<()> {
     let promiscuous = libc::packet_mreq {
         mr_ifindex: interface,
-        mr_type: libc::PACKET_MR_PROMISC as u16,
+        mr_type: convert::constant(libc::PACKET_MR_PROMISC),
         mr_alen: 0,
         mr_address: [0; 8],
     };
@@ -208,7 +209,7 @@ const ETHERTYPE_AT: u32 = 12;
 /// Offset of the EtherType after a VLAN tag.
 const TAGGED_AT: u32 = 16;
 /// Pseudo offset of the packet direction in a filter: SKF_AD_OFF + SKF_AD_PKTTYPE.
-const DIRECTION_AT: u32 = (libc::SKF_AD_OFF + libc::SKF_AD_PKTTYPE) as u32;
+const DIRECTION_AT: u32 = (libc::SKF_AD_OFF + libc::SKF_AD_PKTTYPE).cast_unsigned();
 /// Packet type of frames that this machine sends.
 const PACKET_OUTGOING: u32 = 4;
 
@@ -247,8 +248,9 @@ fn outgoing(ethertype: u16) -> [libc::sock_filter; 8] {
 
 /// Attaches a filter; the kernel drops every frame for which it returns 0.
 fn accept_only(socket: &OwnedFd, steps: &[libc::sock_filter]) -> io::Result<()> {
-    let program = libc::sock_fprog { len: steps.len() as u16, filter: steps.as_ptr().cast_mut() };
-    let (value, length) = ((&raw const program).cast(), size_of_val(&program) as libc::socklen_t);
+    let len = u16::try_from(steps.len()).map_err(io::Error::other)?;
+    let program = libc::sock_fprog { len, filter: steps.as_ptr().cast_mut() };
+    let (value, length) = ((&raw const program).cast(), convert::length(size_of_val(&program)));
     // SAFETY: the program and its steps are live; the kernel copies and checks them and writes to neither.
     let answer =
         unsafe { libc::setsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, value, length) };

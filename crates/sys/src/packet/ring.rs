@@ -12,6 +12,7 @@ use rustix::{
 };
 
 use super::socket::{bind_to, packet_socket, set_option};
+use crate::convert;
 
 /// Slots of the ring: 32 ms at 8000 frames/s.
 const SLOTS: usize = 256;
@@ -56,10 +57,10 @@ impl RingSender {
         set_option(&socket, libc::SOL_SOCKET, libc::SO_PRIORITY, i32::from(priority))?;
         set_option(&socket, libc::SOL_PACKET, libc::PACKET_VERSION, libc::tpacket_versions::TPACKET_V2 as i32)?;
         let ring = libc::tpacket_req {
-            tp_block_size: BLOCK_BYTES as u32,
-            tp_block_nr: (RING_BYTES / BLOCK_BYTES) as u32,
-            tp_frame_size: SLOT_BYTES as u32,
-            tp_frame_nr: SLOTS as u32,
+            tp_block_size: convert::length(BLOCK_BYTES),
+            tp_block_nr: convert::length(RING_BYTES / BLOCK_BYTES),
+            tp_frame_size: convert::length(SLOT_BYTES),
+            tp_frame_nr: convert::length(SLOTS),
         };
         set_option(&socket, libc::SOL_PACKET, libc::PACKET_TX_RING, ring)?;
         // With protocol 0 the socket receives nothing.
@@ -88,7 +89,7 @@ impl RingSender {
         // use the slot.
         unsafe {
             let slot = self.slots.add(self.next * SLOT_BYTES);
-            (*slot.cast::<libc::tpacket2_hdr>()).tp_len = frame.len() as u32;
+            (*slot.cast::<libc::tpacket2_hdr>()).tp_len = convert::length(frame.len());
             ptr::copy_nonoverlapping(frame.as_ptr(), slot.add(FRAME_AT), frame.len());
         }
         self.status().store(libc::TP_STATUS_SEND_REQUEST, Ordering::Release);

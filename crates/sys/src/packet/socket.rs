@@ -7,9 +7,11 @@ use std::{
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, netdevice::name_to_index, socket_with};
 
+use crate::convert;
+
 const ARPHRD_ETHER: u16 = 1;
 
-pub(super) const ADDRESS_LENGTH: libc::socklen_t = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
+pub(super) const ADDRESS_LENGTH: libc::socklen_t = convert::size::<libc::sockaddr_ll>();
 
 /// Opens a packet socket that does not receive yet.
 pub(super) fn packet_socket(kind: SocketType) -> io::Result<OwnedFd> {
@@ -22,7 +24,7 @@ pub(super) fn bind_to(socket: &OwnedFd, interface: &str, protocol: u16) -> io::R
     let index = name_to_index(socket.as_fd(), interface)?;
     // SAFETY: sockaddr_ll is plain old data, so all zeroes is a valid value.
     let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
-    address.sll_family = libc::AF_PACKET as u16;
+    address.sll_family = convert::constant(libc::AF_PACKET);
     address.sll_ifindex = index.cast_signed();
     address.sll_protocol = protocol.to_be();
     bind(socket, &address)?;
@@ -43,7 +45,7 @@ pub(crate) fn ethernet_index(interface: &str) -> io::Result<u32> {
 
 /// Sets a socket option. `T` must be the kernel's type for it.
 pub(super) fn set_option<T: Copy>(socket: &OwnedFd, level: i32, option: i32, value: T) -> io::Result<()> {
-    let (value, length) = (std::ptr::from_ref(&value).cast(), size_of::<T>() as libc::socklen_t);
+    let (value, length) = (std::ptr::from_ref(&value).cast(), convert::size::<T>());
     // SAFETY: the value is live and of the given length; the kernel only reads it, and checks the length.
     let answer = unsafe { libc::setsockopt(socket.as_raw_fd(), level, option, value, length) };
     if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }

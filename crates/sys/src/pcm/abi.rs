@@ -6,6 +6,8 @@ use std::{
     os::fd::{AsFd, AsRawFd},
 };
 
+use crate::convert::size;
+
 #[cfg(not(target_pointer_width = "64"))]
 compile_error!("the PCM structures are defined only for 64-bit machines");
 
@@ -127,8 +129,8 @@ pub const DROP: Command = Command(request(0, 0, 0x43));
 pub const LINK: Command = Command(request(1, 4, 0x60));
 pub const UNLINK: Command = Command(request(0, 0, 0x61));
 
-const fn request(direction: u32, bytes: usize, number: u32) -> u32 {
-    direction << 30 | (bytes as u32) << 16 | (b'A' as u32) << 8 | number
+const fn request(direction: u32, bytes: u32, number: u32) -> u32 {
+    direction << 30 | bytes << 16 | (b'A' as u32) << 8 | number
 }
 
 /// An argument that the kernel reads and writes (`_IOWR`).
@@ -165,7 +167,7 @@ unsafe impl Argument for SyncPtr {
 /// Makes a request whose answer is stored in its argument.
 #[inline]
 pub fn exchange<T: Argument>(device: impl AsFd, argument: &mut T) -> io::Result<()> {
-    let number = request(3, size_of::<T>(), T::NUMBER);
+    let number = request(3, size::<T>(), T::NUMBER);
     // SAFETY: the argument is live and has the layout of this request; the type of the number depends on the C library.
     let answer = unsafe { libc::ioctl(device.as_fd().as_raw_fd(), number as _, std::ptr::from_mut(argument)) };
     if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }

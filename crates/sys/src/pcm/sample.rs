@@ -79,7 +79,7 @@ impl Format {
     #[inline]
     #[must_use]
     pub fn write(self, sample: f32) -> [u8; 4] {
-        // The cast saturates and converts NaN to 0.
+        #[expect(clippy::cast_possible_truncation, reason = "the cast saturates and converts NaN to 0")]
         let scaled = |full_scale: f64| (f64::from(sample) * full_scale).round_ties_even() as i32;
         match self {
             Self::Float => if sample.is_nan() { 0.0 } else { sample.clamp(-1.0, 1.0) }.to_le_bytes(),

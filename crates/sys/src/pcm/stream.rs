@@ -14,6 +14,7 @@ use super::{
     params::{Offer, Params},
     sample::Format,
 };
+use crate::convert;
 use crate::region::Region;
 
 /// A configured stream.
@@ -143,7 +144,7 @@ impl Stream {
     /// The offset in the ring of the sample `frame` frames after our position.
     #[inline]
     fn offset(&self, frame: usize, channel: u32) -> usize {
-        let frame = ((self.sync.control.appl_ptr + frame as u64) % u64::from(self.buffer)) as usize;
+        let frame = convert::offset((self.sync.control.appl_ptr + frame as u64) % u64::from(self.buffer));
         (frame * self.channels as usize + channel as usize) * self.format.bytes()
     }
 

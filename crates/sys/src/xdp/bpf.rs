@@ -8,6 +8,8 @@ use std::{
     os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd},
 };
 
+use crate::convert;
+
 const MAP_CREATE: i32 = 0;
 const MAP_UPDATE_ELEM: i32 = 2;
 const PROG_LOAD: i32 = 5;
@@ -93,7 +95,7 @@ pub fn load(instructions: &[Instruction], name: &str) -> io::Result<OwnedFd> {
     padded[..bytes.len().min(15)].copy_from_slice(&bytes[..bytes.len().min(15)]);
     let request = ProgLoad {
         kind: PROG_TYPE_XDP,
-        instructions: instructions.len() as u32,
+        instructions: convert::length(instructions.len()),
         first_instruction: instructions.as_ptr() as u64,
         license: license.as_ptr() as u64,
         log_level: 0,
@@ -132,5 +134,5 @@ unsafe fn bpf_fd<T>(command: i32, request: &T) -> io::Result<OwnedFd> {
 unsafe fn bpf<T>(command: i32, request: &T) -> io::Result<i32> {
     // SAFETY: the kernel reads only the bytes of the request; the rest is guaranteed by the caller.
     let answer = unsafe { libc::syscall(libc::SYS_bpf, command, std::ptr::from_ref(request), size_of::<T>()) };
-    if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(answer as i32) }
+    if answer < 0 { Err(io::Error::last_os_error()) } else { i32::try_from(answer).map_err(io::Error::other) }
 }

@@ -14,6 +14,7 @@ use super::{
     Step, XdpError,
     bpf::{self, Instruction},
 };
+use crate::convert;
 
 /// The point in the receive path where a program runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -107,7 +108,7 @@ fn program(ethertype: u16, sockets: BorrowedFd) -> [Instruction; 19] {
     };
     // The value that a 16-bit load of big-endian bytes gives.
     let as_loaded = |ethertype: u16| i32::from(ethertype.to_be());
-    let (wanted, vlan) = (as_loaded(ethertype), as_loaded(libc::ETH_P_8021Q as u16));
+    let (wanted, vlan) = (as_loaded(ethertype), as_loaded(convert::constant(libc::ETH_P_8021Q)));
     // Register 1 is the context, register 0 the return value; arguments are in 1 to 3. A jump of n skips n
     // instructions. All jumps but one go to the end.
     [

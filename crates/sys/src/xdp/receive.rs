@@ -17,6 +17,7 @@ use super::{
     ring::Consumer,
     socket::{CHUNK, QueueBinding, Socket, option},
 };
+use crate::convert;
 use crate::packet::{self, Poll, Received, WAIT};
 
 /// Receives frames of one EtherType from one queue of an interface, with or without a VLAN tag. Other frames take their
@@ -108,7 +109,7 @@ impl XdpReceiver {
         let descriptor = socket.frames.take()?;
         let length = descriptor.len as usize;
         let kept = length.min(frame.len());
-        let is_in_range = socket.memory.read(descriptor.addr as usize, &mut frame[..kept]);
+        let is_in_range = socket.memory.read(convert::offset(descriptor.addr), &mut frame[..kept]);
         let is_returned = socket.fill.put(descriptor.addr / CHUNK as u64 * CHUNK as u64);
         debug_assert!(is_in_range && is_returned, "the kernel returns only chunks of ours: {descriptor:?}");
         Some(Received { length, tci: None, stamp_ns: None })

@@ -14,6 +14,7 @@ use std::{
     },
 };
 
+use crate::convert;
 use crate::region::{Plain, Region};
 
 // SAFETY: the type consists of integers without padding.
@@ -49,11 +50,11 @@ struct Ring<T> {
 impl<T: Plain> Ring<T> {
     /// Maps the ring of `size` descriptors at offset `page` of the socket.
     fn map(socket: impl AsFd, page: u64, offsets: libc::xdp_ring_offset, size: u32) -> io::Result<Self> {
-        let bytes = offsets.desc as usize + size as usize * size_of::<T>();
+        let bytes = convert::offset(offsets.desc) + size as usize * size_of::<T>();
         let region = Region::of(socket, bytes, page)?;
         let are_valid = [offsets.producer, offsets.consumer, offsets.flags]
             .into_iter()
-            .all(|offset| region.counter(offset as usize).is_some());
+            .all(|offset| region.counter(convert::offset(offset)).is_some());
         if !are_valid || !size.is_power_of_two() {
             return Err(io::ErrorKind::InvalidData.into());
         }
@@ -64,7 +65,7 @@ impl<T: Plain> Ring<T> {
     fn counter(&self, offset: u64) -> &AtomicU32 {
         static NONE: AtomicU32 = AtomicU32::new(0);
         // `map` has checked that the counter exists.
-        self.region.counter(offset as usize).unwrap_or(&NONE)
+        self.region.counter(convert::offset(offset)).unwrap_or(&NONE)
     }
 
     #[inline]
@@ -79,7 +80,7 @@ impl<T: Plain> Ring<T> {
 
     #[inline]
     fn slot_offset(&self, counter: u32) -> usize {
-        self.offsets.desc as usize + (counter & (self.size - 1)) as usize * size_of::<T>()
+        convert::offset(self.offsets.desc) + (counter & (self.size - 1)) as usize * size_of::<T>()
     }
 
     #[inline]
@@ -180,7 +181,7 @@ mod tests {
         ftruncate(&file, 4096).unwrap();
         let region = Region::of(&file, 4096, 0).unwrap();
         for offset in [OFFSETS.producer, OFFSETS.consumer] {
-            region.counter(offset as usize).unwrap().store(at, Relaxed);
+            region.counter(convert::offset(offset)).unwrap().store(at, Relaxed);
         }
         (Producer::map(&file, 0, OFFSETS, SIZE).unwrap(), Consumer::map(&file, 0, OFFSETS, SIZE).unwrap())
     }

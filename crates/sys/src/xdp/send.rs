@@ -9,6 +9,7 @@ use super::{
     ring::Producer,
     socket::{CHUNK, QueueBinding, Socket},
 };
+use crate::convert;
 use crate::packet;
 
 /// Sends complete frames from one queue of an interface, bypassing the queueing disciplines. Needs no XDP program.
@@ -55,8 +56,8 @@ impl XdpSender {
             free.push(chunk);
         }
         let chunk = free.pop().ok_or(Errno::NOBUFS)?;
-        let descriptor = libc::xdp_desc { addr: chunk, len: frame.len() as u32, options: 0 };
-        if !socket.memory.write(chunk as usize, frame) || !socket.frames.put(descriptor) {
+        let descriptor = libc::xdp_desc { addr: chunk, len: convert::length(frame.len()), options: 0 };
+        if !socket.memory.write(convert::offset(chunk), frame) || !socket.frames.put(descriptor) {
             free.push(chunk);
             // After dropped frames, the kernel updates its counter only during the next wake-up call.
             let _ = socket.wake_to_send();

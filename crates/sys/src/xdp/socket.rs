@@ -18,6 +18,7 @@ use super::{
     Copying, Step, XdpError,
     ring::{Consumer, Producer},
 };
+use crate::convert;
 use crate::region::{Plain, Region};
 
 /// Length of a chunk, bytes: the minimum of the kernel, and enough for a frame with an MTU of 1500.
@@ -102,7 +103,7 @@ impl<R> Socket<R> {
         let umem = libc::xdp_umem_reg {
             addr: memory.address(),
             len: memory.len() as u64,
-            chunk_size: CHUNK as u32,
+            chunk_size: convert::length(CHUNK),
             headroom: 0,
             flags: 0,
             tx_metadata_len: 0,
@@ -127,7 +128,7 @@ impl<R> Socket<R> {
             Copying::Never => libc::XDP_ZEROCOPY,
         };
         let address = libc::sockaddr_xdp {
-            sxdp_family: libc::AF_XDP as u16,
+            sxdp_family: convert::constant(libc::AF_XDP),
             sxdp_flags: libc::XDP_USE_NEED_WAKEUP | copying,
             sxdp_ifindex: binding.interface,
             sxdp_queue_id: binding.queue,
@@ -135,7 +136,7 @@ impl<R> Socket<R> {
         };
         let began = Instant::now();
         loop {
-            let (at, length) = ((&raw const address).cast(), size_of_val(&address) as libc::socklen_t);
+            let (at, length) = ((&raw const address).cast(), convert::length(size_of_val(&address)));
             // SAFETY: the address is live and of the length given; the kernel only reads it.
             if unsafe { libc::bind(self.fd.as_raw_fd(), at, length) } == 0 {
                 return Ok(());
@@ -195,7 +196,7 @@ fn socket() -> io::Result<OwnedFd> {
 }
 
 fn set_option<T: Copy>(fd: &OwnedFd, option: i32, value: T) -> io::Result<()> {
-    let (value, length) = ((&raw const value).cast(), size_of::<T>() as libc::socklen_t);
+    let (value, length) = ((&raw const value).cast(), convert::size::<T>());
     // SAFETY: the value is live and of the given length; the kernel only reads it, and checks the length.
     let answer = unsafe { libc::setsockopt(fd.as_raw_fd(), libc::SOL_XDP, option, value, length) };
     if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
@@ -205,7 +206,7 @@ fn set_option<T: Copy>(fd: &OwnedFd, option: i32, value: T) -> io::Result<()> {
 pub fn option<T: Plain>(fd: impl AsFd, option: i32) -> io::Result<T> {
     // SAFETY: every bit pattern of a plain value is valid, including zeroes.
     let mut value: T = unsafe { mem::zeroed() };
-    let mut length = size_of::<T>() as libc::socklen_t;
+    let mut length = convert::size::<T>();
     let fd = fd.as_fd().as_raw_fd();
     // SAFETY: the kernel writes at most `length` bytes into a live value of that length.
     let answer = unsafe { libc::getsockopt(fd, libc::SOL_XDP, option, (&raw mut value).cast(), &raw mut length) };
