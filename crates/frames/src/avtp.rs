@@ -123,6 +123,7 @@ pub fn stream_id(source: Mac, unique: u16) -> u64 {
 
 /// The presentation time of samples due at `due_ns`: its low 32 bits.
 #[must_use]
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the low bits are wanted")]
 pub fn presentation(due_ns: i64) -> u32 {
     due_ns as u32
 }
@@ -130,7 +131,7 @@ pub fn presentation(due_ns: i64) -> u32 {
 /// The time nearest to `near_ns` that has these low 32 bits, ns. Unique within 2.1 s before and after.
 #[must_use]
 pub fn nearest_ns(timestamp: u32, near_ns: i64) -> i64 {
-    let ahead = timestamp.wrapping_sub(near_ns as u32).cast_signed();
+    let ahead = timestamp.wrapping_sub(presentation(near_ns)).cast_signed();
     near_ns.saturating_add(i64::from(ahead))
 }
 

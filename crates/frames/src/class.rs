@@ -45,6 +45,7 @@ impl Class {
 
     /// Samples per channel in one measurement interval at [`SAMPLE_RATE`].
     #[must_use]
+    #[expect(clippy::cast_possible_truncation, reason = "6 or 12")]
     pub fn samples(self) -> u8 {
         (self.interval_ns() * SAMPLE_RATE / 1_000_000_000) as u8
     }

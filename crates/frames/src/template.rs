@@ -7,11 +7,14 @@ use crate::{
     payload::{LENGTH, SENT},
 };
 
-/// Bytes per sample: 32 bits in both formats.
-const SAMPLE: usize = 4;
-/// Channels.
-const STEREO: usize = 2;
+/// Bits per sample, in both formats.
+const SAMPLE_BITS: u8 = 32;
+const CHANNELS: u8 = 2;
+/// Bytes per sample.
+const SAMPLE: usize = SAMPLE_BITS as usize / 8;
+const STEREO: usize = CHANNELS as usize;
 /// Minimum number of samples per channel that leaves enough space for the payload.
+#[expect(clippy::cast_possible_truncation, reason = "far below 256")]
 pub const MIN_SAMPLES: u8 = LENGTH.div_ceil(SAMPLE * STEREO) as u8;
 /// Offset of the AVTP header.
 const PACKET: usize = HEADER + TAG;
@@ -63,7 +66,7 @@ impl Stream {
         // The stream id and the timestamp are valid; version 0.
         packet[1] = 0x81;
         packet[4..12].copy_from_slice(&self.stream_id.to_be_bytes());
-        let data_length = (packet.len() - AVTP_HEADER) as u16;
+        let data_length = u16::try_from(packet.len() - AVTP_HEADER).unwrap_or(u16::MAX);
         packet[20..22].copy_from_slice(&data_length.to_be_bytes());
         match self.format {
             Format::Aaf => encode_aaf(packet),
@@ -79,8 +82,8 @@ fn encode_aaf(packet: &mut [u8]) {
     const RATE_48_KHZ: u8 = 5;
     packet[16] = INT_32;
     packet[17] = RATE_48_KHZ << 4;
-    packet[18] = STEREO as u8;
-    packet[19] = 8 * SAMPLE as u8;
+    packet[18] = CHANNELS;
+    packet[19] = SAMPLE_BITS;
 }
 
 /// IEC 61883-6 header fields: AM824 at 48 kHz, with a CIP header before the samples.
@@ -93,7 +96,7 @@ fn encode_iec_61883(packet: &mut [u8]) {
     let am824_at_48_khz = 0x02;
     packet[AVTP_HEADER..AVTP_HEADER + CIP].copy_from_slice(&[
         source_id_of_native_avtp,
-        STEREO as u8,
+        CHANNELS,
         0,
         0,
         second_quadlet_of_audio,
@@ -111,11 +114,12 @@ impl Frame {
     /// Sets the sequence number, the presentation time (the slot plus `transit_ns`) and the payload.
     #[inline]
     pub fn patch(&mut self, payload: &Payload, transit_ns: u64) {
-        let due_ns = payload.scheduled_ns.wrapping_add(transit_ns as i64);
-        self.bytes[PACKET + 2] = payload.seq as u8;
+        let due_ns = payload.scheduled_ns.wrapping_add(transit_ns.cast_signed());
+        let [number, ..] = payload.seq.to_le_bytes();
+        self.bytes[PACKET + 2] = number;
         self.bytes[PACKET + 12..PACKET + 16].copy_from_slice(&presentation(due_ns).to_be_bytes());
         if self.format == Format::Iec61883 {
-            self.bytes[Self::DBC] = (payload.seq as u8).wrapping_mul(self.samples);
+            self.bytes[Self::DBC] = number.wrapping_mul(self.samples);
         }
         let at = self.payload_at();
         self.bytes[at..at + LENGTH].copy_from_slice(&payload.to_bytes());
