@@ -4,6 +4,7 @@ use analysis::format_ns;
 use record::{Capture, Caveat, NumberedBy, ToldBy};
 
 use crate::Interface;
+use crate::convert::nearest;
 
 /// The first pass's results about the file, apart from its streams.
 pub(crate) struct FileSummary {
@@ -56,7 +57,7 @@ pub(crate) fn all(capture: &Capture, file: &FileSummary, incomplete: &Incomplete
     }
     let (wander_ns, tolerance_ns) = (capture.period.wander_ns.unwrap_or(0.0), capture.tolerance_ns as f64);
     if wander_ns > tolerance_ns {
-        let wander = format_ns(wander_ns.round() as i64);
+        let wander = format_ns(nearest(wander_ns));
         add(
             "wander",
             format!(
@@ -66,7 +67,7 @@ pub(crate) fn all(capture: &Capture, file: &FileSummary, incomplete: &Incomplete
         );
     }
     if capture.period.stretches < 3 {
-        let nominal = format_ns(capture.period.nominal_ns as i64);
+        let nominal = format_ns(capture.period.nominal_ns.cast_signed());
         add(
             "grid",
             format!("too few regular intervals to fit a grid: slots start at the first frame and are {nominal} apart"),
@@ -106,9 +107,9 @@ pub(crate) fn all(capture: &Capture, file: &FileSummary, incomplete: &Incomplete
 /// The effect of coarse time stamps.
 fn resolution(capture: &Capture, file: &FileSummary) -> Option<String> {
     let claimed_ns = file.interfaces.get(capture.stream.interface as usize).map_or(1, |one| one.resolution_ns);
-    let found = format_ns(capture.resolution_ns as i64);
+    let found = format_ns(capture.resolution_ns.cast_signed());
     let than_claimed = if capture.resolution_ns > claimed_ns {
-        format!(", although the file claims {}", format_ns(claimed_ns as i64))
+        format!(", although the file claims {}", format_ns(claimed_ns.cast_signed()))
     } else {
         String::new()
     };

@@ -34,7 +34,7 @@ impl Clock {
         let resolution_ns = match scale {
             Scale::Times(ns) => ns,
             Scale::Per(_) => 1,
-            Scale::Shift(n) => (1_000_000_000u128.div_ceil(1 << n)).max(1) as u64,
+            Scale::Shift(n) => u64::try_from(1_000_000_000u128.div_ceil(1 << n)).unwrap_or(u64::MAX).max(1),
         };
         Self { scale, offset_s, resolution_ns }
     }
@@ -47,8 +47,8 @@ impl Clock {
         }
         let ns = match self.scale {
             Scale::Times(ns) => i128::from(ticks) * i128::from(ns),
-            Scale::Per(ticks_a_ns) => (u128::from(ticks) / ticks_a_ns) as i128,
-            Scale::Shift(n) => ((u128::from(ticks) * SECOND_NS as u128) >> n) as i128,
+            Scale::Per(ticks_a_ns) => (u128::from(ticks) / ticks_a_ns).cast_signed(),
+            Scale::Shift(n) => (i128::from(ticks) * SECOND_NS) >> n,
         };
         i64::try_from(ns + i128::from(self.offset_s) * SECOND_NS).ok()
     }

@@ -1,5 +1,6 @@
 //! Fits a grid of slots to a stream, on the capture's clock: a robust line through its earliest frames.
 
+use crate::convert::nearest;
 use crate::track::{Earliest, Nominal};
 
 /// The quantile of the earliest frames at which the grid starts, because they also have jitter.
@@ -48,17 +49,18 @@ impl Grid {
     /// The lateness of a frame at `at_ns` relative to `slot`, ns.
     #[inline]
     pub(crate) fn late_ns(&self, slot: i64, at_ns: i64) -> i64 {
-        (at_ns as f64 - self.origin_ns - slot as f64 * self.period_ns).round() as i64
+        nearest(at_ns as f64 - self.origin_ns - slot as f64 * self.period_ns)
     }
 
     /// The slot nearest to `at_ns`.
     #[inline]
     pub(crate) fn nearest(&self, at_ns: i64) -> i64 {
-        ((at_ns as f64 - self.origin_ns) / self.period_ns).round() as i64
+        nearest((at_ns as f64 - self.origin_ns) / self.period_ns)
     }
 }
 
 fn quantile(values: &mut [f64], part: f64) -> Option<f64> {
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "an index, rounded down")]
     let at = (values.len().checked_sub(1)? as f64 * part) as usize;
     Some(*values.select_nth_unstable_by(at, f64::total_cmp).1)
 }

@@ -7,6 +7,7 @@
 
 use std::collections::VecDeque;
 
+use crate::convert::nearest;
 use crate::fit::Grid;
 
 /// Number of following frames taken into account: half a second of class A.
@@ -75,14 +76,14 @@ impl Lateness {
     pub(crate) fn finalize(&mut self) -> Option<Late> {
         let late = self.waiting.pop_front()?;
         let &(_, smallest_ns) = self.smallest.front()?;
-        let skipped_slots = (smallest_ns as f64 / self.grid.period_ns).round() as i64;
+        let skipped_slots = nearest(smallest_ns as f64 / self.grid.period_ns);
         let before = self.skip_offset.replace(skipped_slots).unwrap_or(skipped_slots);
-        self.skipped = self.skipped.saturating_add(skipped_slots.saturating_sub(before).max(0) as u64);
+        self.skipped = self.skipped.saturating_add(skipped_slots.saturating_sub(before).max(0).cast_unsigned());
         self.given += 1;
         while self.smallest.front().is_some_and(|&(count, _)| count < self.given) {
             self.smallest.pop_front();
         }
-        let slots_ns = (skipped_slots as f64 * self.grid.period_ns).round() as i64;
+        let slots_ns = nearest(skipped_slots as f64 * self.grid.period_ns);
         Some(Late { late_ns: late.late_ns.saturating_sub(slots_ns), ..late })
     }
 }

@@ -18,6 +18,7 @@
 pub mod analyse;
 mod caveats;
 mod clock;
+mod convert;
 mod error;
 pub mod filter;
 mod fit;

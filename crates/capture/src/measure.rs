@@ -3,6 +3,7 @@
 use frames::{Parsed, wire_bytes};
 use record::{CAPTURE, Capture, CapturedShaper, Maxima, NumberedBy, Series, SeriesKind, Spike, Worst};
 
+use crate::convert::nearest;
 use crate::{
     Packet,
     fit::Grid,
@@ -63,7 +64,7 @@ impl Measure {
         // Frames that are early by less than the time stamp resolution count as on time for the shaper.
         let slack_ns = tolerance_ns.max(reference.resolution_ns);
         Self {
-            tolerance_ns: tolerance_ns as i64,
+            tolerance_ns: tolerance_ns.cast_signed(),
             first_ns: None,
             last_ns: 0,
             last_slot: None,
@@ -90,7 +91,7 @@ impl Measure {
         let slot = self.reference.grid.nearest(at_ns);
         self.window_violations += u64::from(self.last_slot.replace(slot) == Some(slot));
         self.shaper.add(at_ns, wire_bytes(packet.length as usize) as u64);
-        let slots = (gap_ns as f64 / self.reference.grid.period_ns).round() as i64;
+        let slots = nearest(gap_ns as f64 / self.reference.grid.period_ns);
         let number = self.number(parsed);
         if let Arrival::New(index) = self.sequence.add(number, slots)
             && let Some(late) = self.lateness.add(packet.number, at_ns, index)
@@ -130,8 +131,8 @@ impl Measure {
             phase: CAPTURE.into(),
             role: CAPTURE.into(),
             kind: SeriesKind::Capture,
-            period_ns: reference.grid.period_ns.round().max(1.0) as u64,
-            first_deadline_ns: first_ns.saturating_add(reference.grid.origin_ns.round() as i64),
+            period_ns: nearest(reference.grid.period_ns).max(1).cast_unsigned(),
+            first_deadline_ns: first_ns.saturating_add(nearest(reference.grid.origin_ns)),
             samples: late.all.total,
             missed: late.missed_slots.saturating_add(lateness.skipped),
             early: late.early,
@@ -149,13 +150,13 @@ impl Measure {
         let capture = Capture {
             frames: self.frames,
             first_ns,
-            duration_ns: self.last_ns.max(0) as u64,
+            duration_ns: self.last_ns.max(0).cast_unsigned(),
             min_gap_ns: counted.then_some(spacing.all.min_ns),
             mean_gap_ns: spacing.all.mean_ns(),
             max_gap_ns: counted.then_some(spacing.all.max_ns),
             max_deviation_ns: spacing.max_deviation_ns,
             worst_gaps: spacing.worst.into_vec(),
-            tolerance_ns: self.tolerance_ns as u64,
+            tolerance_ns: self.tolerance_ns.cast_unsigned(),
             late: late.late,
             missed_slots: late.missed_slots,
             skipped_slots: lateness.skipped,
@@ -205,7 +206,7 @@ impl LatenessTally {
 
     #[inline]
     fn add(&mut self, Late { frame, at_ns, late_ns }: Late, tolerance_ns: i64, period_ns: f64) {
-        let at = at_ns.max(0) as u64;
+        let at = at_ns.max(0).cast_unsigned();
         self.all.record(late_ns);
         self.maxima.take_in(at, late_ns);
         self.early += u64::from(late_ns < 0);

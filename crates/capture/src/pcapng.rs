@@ -169,7 +169,8 @@ impl Section {
         };
         let at_ns = ticks.and_then(|(high, low)| interface.clock.ns(u64::from(high) << 32 | u64::from(low)));
         let length = on_wire.saturating_sub(interface.fcs_bytes);
-        Ok(Span { interface: index as u32, link_type: interface.link_type, at_ns, at: 8 + at, kept, length })
+        let number = u32::try_from(index).unwrap_or(u32::MAX);
+        Ok(Span { interface: number, link_type: interface.link_type, at_ns, at: 8 + at, kept, length })
     }
 
     /// Iterates over code and value of the options.

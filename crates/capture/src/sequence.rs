@@ -83,11 +83,12 @@ impl Sequence {
     /// 256 are added if they fit the elapsed time.
     #[inline]
     fn unwrap(&self, low: u8, slots: i64) -> u64 {
-        let ahead = u64::from(low.wrapping_sub(self.next as u8));
+        let [expected, ..] = self.next.to_le_bytes();
+        let ahead = u64::from(low.wrapping_sub(expected));
         if ahead == 0 && slots < 192 {
             return self.next;
         }
-        let silent = (slots - 1).max(0) as u64;
+        let silent = (slots - 1).max(0).cast_unsigned();
         if silent >= BEHIND {
             let rounds = (silent.saturating_sub(ahead) + 128) / 256;
             let guess = ahead + rounds * 256;

@@ -41,6 +41,8 @@ impl Shaper {
         let bits = wire_bytes as f64 * 8.0;
         let duration_s = bits / self.link;
         self.credit -= (self.link - self.idle_slope) * duration_s;
-        self.free_ns = at_ns.saturating_add((duration_s * 1e9) as i64);
+        #[expect(clippy::cast_possible_truncation, reason = "rounded down; the cast saturates")]
+        let duration_ns = (duration_s * 1e9) as i64;
+        self.free_ns = at_ns.saturating_add(duration_ns);
     }
 }

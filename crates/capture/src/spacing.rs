@@ -61,12 +61,12 @@ impl Spacing {
         let gap_ns = at_ns.saturating_sub(self.last_ns.replace(at_ns)?);
         self.all.record(gap_ns);
         self.worst.add(frame, at_ns, gap_ns);
-        self.max_deviation_ns = self.max_deviation_ns.max(gap_ns.abs_diff(self.nominal_ns as i64));
+        self.max_deviation_ns = self.max_deviation_ns.max(gap_ns.abs_diff(self.nominal_ns.cast_signed()));
         self.out_of_order += u64::from(gap_ns < 0);
         if self.step_ns != 1 {
             self.step_ns = gcd(self.step_ns, gap_ns.unsigned_abs());
         }
-        if gap_ns < (self.nominal_ns / 4) as i64 {
+        if gap_ns < (self.nominal_ns / 4).cast_signed() {
             self.run += 1;
             self.bursts += u64::from(self.run == 2);
             self.longest_burst = self.longest_burst.max(self.run);

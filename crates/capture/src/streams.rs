@@ -155,7 +155,8 @@ impl Stream {
 
     /// The stream for the record.
     pub(crate) fn to_record(&self) -> CapturedStream {
-        let duration_ns = self.first_ns.map_or(0, |first_ns| self.last_ns.saturating_sub(first_ns)).max(0) as u64;
+        let duration_ns =
+            self.first_ns.map_or(0, |first_ns| self.last_ns.saturating_sub(first_ns)).max(0).cast_unsigned();
         CapturedStream { pcp: self.pcp, frames: self.frames, bytes: self.bytes, duration_ns, ..self.key.to_record() }
     }
 }

@@ -49,9 +49,9 @@ impl Tally {
         let mut histogram = self.rest;
         // The buckets outside min and max are empty.
         let Ok(max) = u64::try_from(self.max_ns) else { return histogram };
-        let (first, last) = (layout::index_of(self.min_ns.max(0) as u64), layout::index_of(max));
+        let (first, last) = (layout::index_of(self.min_ns.max(0).cast_unsigned()), layout::index_of(max));
         let filled = self.counts.iter().enumerate().take(last + 1).skip(first).filter(|(_, count)| **count > 0);
-        filled.for_each(|(index, count)| histogram.add(layout::highest_in(index) as i64, *count));
+        filled.for_each(|(index, count)| histogram.add(layout::highest_in(index).cast_signed(), *count));
         histogram
     }
 }

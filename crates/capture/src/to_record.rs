@@ -22,7 +22,7 @@ pub fn to_record(analysis: Analysis, command: Vec<String>) -> Record {
         scenario: Scenario {
             probe: CAPTURE.into(),
             clock: "that of the capture".into(),
-            threshold_ns: capture.tolerance_ns as i64,
+            threshold_ns: capture.tolerance_ns.cast_signed(),
             ..Scenario::default()
         },
         phases: vec![phase],

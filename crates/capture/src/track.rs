@@ -3,6 +3,8 @@
 use frames::Class;
 use record::ToldBy;
 
+use crate::convert::nearest;
+
 /// Number of frames used for the median interval.
 const MEDIAN_OF: usize = 256;
 /// After this many consecutive regular frames off the phase, the phase is reset.
@@ -67,8 +69,9 @@ impl Track {
         intervals.sort_unstable();
         let median = intervals.get(intervals.len() / 2).copied().filter(|&ns| ns > 0);
         // If coarse time stamps make the median 0, the mean is a better estimate.
-        let mean = || intervals.iter().fold(0, |sum: i64, &ns| sum.saturating_add(ns)) / intervals.len().max(1) as i64;
-        let median = Some(median.unwrap_or_else(mean)).filter(|&ns| ns > 0).map(|ns| ns as u64);
+        let count = i64::try_from(intervals.len().max(1)).unwrap_or(i64::MAX);
+        let mean = || intervals.iter().fold(0, |sum: i64, &ns| sum.saturating_add(ns)) / count;
+        let median = Some(median.unwrap_or_else(mean)).filter(|&ns| ns > 0).map(i64::cast_unsigned);
         if let Some(ns) = self.asked_ns {
             return (!self.waiting.is_empty()).then_some(Nominal { ns, told_by: ToldBy::Asked });
         }
@@ -125,7 +128,7 @@ impl Phase {
         if off.abs() >= self.period / 4.0 {
             self.off += 1;
             if self.off >= OFF_PHASE && since > 0.0 {
-                (self.slot, self.at, self.off) = (self.slot + slots as i64, at_ns as f64, 0);
+                (self.slot, self.at, self.off) = (self.slot + nearest(slots), at_ns as f64, 0);
             }
             return;
         }
@@ -133,7 +136,7 @@ impl Phase {
         if slots < 0.0 {
             return;
         }
-        self.slot += slots as i64;
+        self.slot += nearest(slots);
         self.at = at_ns as f64 - off + off * FOLLOW;
         self.earliest.add(self.slot, at_ns, self.period);
         self.seen = self.seen.wrapping_add(1);

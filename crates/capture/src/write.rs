@@ -2,6 +2,8 @@
 
 use std::io::{self, Write};
 
+use crate::convert;
+
 const SECTION_BLOCK: u32 = 0x0a0d_0d0a;
 const INTERFACE_BLOCK: u32 = 1;
 const STATISTICS_BLOCK: u32 = 5;
@@ -62,8 +64,8 @@ impl<W: Write> Writer<W> {
         self.start(PACKET_BLOCK);
         self.u32(INTERFACE);
         self.stamp(at_ns);
-        self.u32(frame.len() as u32);
-        self.u32(length as u32);
+        self.u32(convert::length(frame.len()));
+        self.u32(convert::length(length));
         self.block.extend(frame);
         (self.frames, self.last_ns) = (self.frames + 1, at_ns);
         self.finish()
@@ -103,13 +105,13 @@ impl<W: Write> Writer<W> {
 
     fn stamp(&mut self, at_ns: u64) {
         self.u32((at_ns >> 32) as u32);
-        self.u32(at_ns as u32);
+        self.u32((at_ns & 0xffff_ffff) as u32);
     }
 
     fn option(&mut self, code: u16, value: &[u8]) {
         let value = &value[..value.len().min(TEXT_MAX)];
         self.block.extend(code.to_le_bytes());
-        self.block.extend((value.len() as u16).to_le_bytes());
+        self.block.extend(u16::try_from(value.len()).unwrap_or(u16::MAX).to_le_bytes());
         self.block.extend(value);
         self.pad();
     }
@@ -126,7 +128,7 @@ impl<W: Write> Writer<W> {
     /// Writes the block with its length at both ends.
     fn finish(&mut self) -> io::Result<()> {
         self.pad();
-        let length = (self.block.len() + size_of::<u32>()) as u32;
+        let length = convert::length(self.block.len() + size_of::<u32>());
         self.block[4..8].copy_from_slice(&length.to_le_bytes());
         self.u32(length);
         self.to.write_all(&self.block)
