@@ -75,7 +75,7 @@ pub(crate) fn all(capture: &Capture, file: &FileSummary, incomplete: &Incomplete
     }
     match capture.numbered_by {
         NumberedBy::Nothing => {
-            add("numbers", "frames have no sequence number, so loss and duplicates cannot be detected".into())
+            add("numbers", "frames have no sequence number, so loss and duplicates cannot be detected".into());
         }
         NumberedBy::Avtp if capture.lost.saturating_add(capture.skipped_slots) > 0 => {
             add(

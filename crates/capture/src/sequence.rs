@@ -199,7 +199,7 @@ mod tests {
             prop_assume!(!seen.is_empty());
             let mut sequence = Sequence::default();
             for &n in &seen {
-                let number = if whole { Number::Whole { run: 1, seq: n } } else { Number::Eight(n as u8) };
+                let number = if whole { Number::Whole { run: 1, seq: n } } else { Number::Eight(n.to_le_bytes()[0]) };
                 if let Arrival::New(index) = sequence.add(number, 1) {
                     prop_assert_eq!(index, n - seen[0]);
                 }
@@ -214,7 +214,7 @@ mod tests {
             let mut sequence = Sequence::default();
             for (n, kind, slots) in numbers {
                 let number = match kind {
-                    0 => Number::Eight(n as u8),
+                    0 => Number::Eight(n.to_le_bytes()[0]),
                     1 => Number::Whole { run: (n % 3) as u32, seq: n },
                     _ => Number::None,
                 };

@@ -105,7 +105,7 @@ mod tests {
     #[test]
     fn keeps_the_largest_in_order() {
         let mut largest = Largest::default();
-        (0..100).for_each(|n| largest.add(n, 0, (n * 37 % 100) as i64));
+        (0..100).for_each(|n| largest.add(n, 0, (n * 37 % 100).cast_signed()));
         let kept: Vec<_> = largest.into_vec().iter().map(|one| one.ns).collect();
         assert_eq!(kept, (80..100).rev().collect::<Vec<_>>());
     }

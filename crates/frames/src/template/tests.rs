@@ -105,8 +105,8 @@ proptest! {
         prop_assert_eq!((destination, source, vlan, ethertype), (DESTINATION, SOURCE, Some(class.tci()), AVTP));
         let avtp = avtp.expect("an AVTP stream packet");
         prop_assert_eq!((avtp.subtype, avtp.version, avtp.stream_valid), (format.subtype(), 0, true));
-        prop_assert_eq!((avtp.stream_id, avtp.sequence), (stream.stream_id, payload.seq as u8));
-        let due_ns = payload.scheduled_ns + transit_ns as i64;
+        prop_assert_eq!((avtp.stream_id, avtp.sequence), (stream.stream_id, payload.seq.to_le_bytes()[0]));
+        let due_ns = payload.scheduled_ns + transit_ns.cast_signed();
         prop_assert_eq!(avtp.timestamp.map(|time| crate::nearest_ns(time, due_ns)), Some(due_ns));
         prop_assert_eq!(usize::from(avtp.data_length), frame.bytes().len() - PACKET - AVTP_HEADER);
         prop_assert!(!avtp.media_restart && !avtp.timestamp_uncertain);

@@ -160,7 +160,7 @@ mod tests {
         // SAFETY: the macros only compute addresses; the header and its eight bytes of data are in the live control
         // buffer.
         unsafe {
-            assert_eq!(libc::CMSG_SPACE(size_of::<u64>() as u32) as usize, WITH_TIME);
+            assert_eq!(libc::CMSG_SPACE(crate::convert::size::<u64>()) as usize, WITH_TIME);
             let header = libc::CMSG_FIRSTHDR(&raw const message);
             assert_eq!(((*header).cmsg_level, (*header).cmsg_type), (libc::SOL_SOCKET, 61));
             assert_eq!(libc::CMSG_DATA(header).cast::<i64>().read_unaligned(), 0x0123_4567_89ab_cdef);
@@ -184,7 +184,7 @@ mod tests {
         // SAFETY: the header is in the live control buffer, which also has space for the report after it.
         unsafe {
             let header = libc::CMSG_FIRSTHDR(&raw mut message);
-            (*header).cmsg_len = libc::CMSG_LEN(size_of_val(&error) as u32) as _;
+            (*header).cmsg_len = libc::CMSG_LEN(crate::convert::length(size_of_val(&error))) as _;
             (*header).cmsg_level = level;
             (*header).cmsg_type = libc::PACKET_TX_TIMESTAMP;
             libc::CMSG_DATA(header).cast::<libc::sock_extended_err>().write_unaligned(error);
