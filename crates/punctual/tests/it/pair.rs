@@ -6,7 +6,6 @@ use std::{
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
-    thread::sleep,
     time::{Duration, Instant},
 };
 
@@ -77,14 +76,18 @@ impl Far {
         wait_until("its folder is empty", || fs::read_dir(&folder).unwrap().next().is_none());
     }
 
+    /// Waits until the record of a run contains responses. A run without any would be invalid.
+    pub fn wait_for_responses(&self) {
+        let has_responses =
+            |record: Record| record.series.iter().any(|s| s.kind.round_trip().is_some() && s.samples > 0);
+        wait_until("the far end responds", || record::file::read(&self.0.record_path()).is_ok_and(has_responses));
+    }
+
     /// Starts a run and waits until the far end responds.
     pub fn start(&self, arguments: &str) -> Child {
         let child = self.pair(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        // The first record is written when every thread and load runs.
-        wait_until("the run has started", || self.0.record_path().exists());
+        self.wait_for_responses();
         assert!(self.process().is_some());
-        // A peer without any response would make the run invalid.
-        sleep(Duration::from_millis(500));
         child
     }
 }

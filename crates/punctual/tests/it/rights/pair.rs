@@ -4,7 +4,6 @@
 use std::{
     os::fd::{AsFd, AsRawFd},
     process::{Child, Command, Stdio},
-    thread::sleep,
     time::Duration,
 };
 
@@ -244,9 +243,7 @@ fn start_with_setting(ends: &VethPair, far: &Far) -> Child {
     let _ = std::fs::remove_file(far.path().join("a.punctual.json"));
     let arguments = format!("udp --to {} --cpu 0 --endless --far-nic tso=off --far-load cpu", ends.far.address);
     let child = pair(ends, far, &arguments).spawn().unwrap();
-    wait_until("the run has started", || far.path().join("a.punctual.json").exists());
-    // A peer without any response would make the run invalid.
-    sleep(Duration::from_millis(500));
+    far.wait_for_responses();
     child
 }
 
@@ -261,7 +258,7 @@ fn far_settings_are_restored_when_either_end_is_killed() {
     signal(&child, "KILL");
     child.wait().unwrap();
     far.assert_nothing_is_left();
-    assert_eq!(tso(&ends), "on");
+    wait_until("the setting is restored", || tso(&ends) == "on");
     // Then the far end.
     let child = start_with_setting(&ends, &far);
     let killed = Command::new("kill").args(["-KILL", &far.process().unwrap().to_string()]).status().unwrap();
