@@ -104,7 +104,12 @@ fn touch(mut memory: Mapping) -> (Mapping, i64) {
 }
 
 /// Explains the reported wake-ups.
-fn explain(watch: &mut Watch, waiter: &MeasuredThread, first_deadline_ns: i64, wake_ups: &Receiver<WakeUp>) -> Vec<WakeUp> {
+fn explain(
+    watch: &mut Watch,
+    waiter: &MeasuredThread,
+    first_deadline_ns: i64,
+    wake_ups: &Receiver<WakeUp>,
+) -> Vec<WakeUp> {
     let (mut spikes, touched): (Vec<Spike>, Vec<Option<i64>>) =
         wake_ups.try_iter().map(|WakeUp { spike, touched_ns }| (spike, touched_ns)).unzip();
     watch.explain_spikes(waiter, "test", first_deadline_ns as u64, &mut spikes);
