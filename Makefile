@@ -21,11 +21,11 @@ export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_MUSL_LINKER := rust-lld
 .PHONY: run build test test-all lint lab bench bench-amp dist fuzz help
 
 run: build
-	@target/release/punctual || [ $$? -ge 2 ]   # the exit status of a verdict is not a failure of make
+	@target/quick/punctual || [ $$? -ge 2 ]   # the exit status of a verdict is not a failure of make
 
 build:
 	@tools/setup build
-	@$(CARGO) build --release --quiet
+	@$(CARGO) build --profile quick --quiet
 	$(give_back)
 
 test:
