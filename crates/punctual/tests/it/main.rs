@@ -13,6 +13,7 @@ mod campaign_files;
 mod capture;
 mod check;
 mod cli;
+mod crate_graph;
 mod endings;
 mod harness;
 mod jack;
