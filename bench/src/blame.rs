@@ -5,13 +5,12 @@ use blame::{Instance, Settings, Tracefs};
 use record::Histogram;
 
 use crate::{
-    comparison::PERIOD_US,
     costs::Costs,
     cyclictest::{self, Buckets},
     punctual::Punctual,
     rounds::{Pair, alternate},
     row::{Row, Unit},
-    scenario::{Length, Scenario},
+    scenario::{Length, PERIOD_US, Scenario},
 };
 
 /// Upper limit for the median lateness with blame, as a multiple of that without.

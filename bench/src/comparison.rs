@@ -14,12 +14,10 @@ use crate::{
     reading,
     rounds::{Pair, alternate},
     row::{Row, Unit},
-    scenario::{Length, Scenario},
+    scenario::{Length, PERIOD_US, Scenario},
     sockperf, stream, threads, udp,
 };
 
-/// Period of most measurements, us.
-pub const PERIOD_US: u64 = 1000;
 /// A period that is short for most machines, us.
 const SHORT_PERIOD_US: u64 = 20;
 /// Upper limit for the time from start to first sample.

@@ -1,5 +1,8 @@
 //! Settings of a run, the same for both programs.
 
+/// Period of most measurements, us.
+pub const PERIOD_US: u64 = 1000;
+
 /// Length of a run.
 #[derive(Debug, Clone, Copy)]
 pub enum Length {

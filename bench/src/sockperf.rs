@@ -15,12 +15,11 @@ use std::{
 use anyhow::{Context, Result, ensure};
 
 use crate::{
-    comparison::PERIOD_US,
     punctual::Punctual,
     rounds::alternate,
     row::{Row, Unit},
     run::run,
-    scenario::Scenario,
+    scenario::{PERIOD_US, Scenario},
 };
 
 const SECONDS: u64 = 2;

@@ -10,11 +10,11 @@ use anyhow::{Context, Result, ensure};
 use record::Record;
 
 use crate::{
-    comparison::PERIOD_US,
     punctual::Punctual,
     rounds::alternate,
     row::{Row, Unit},
     run::run,
+    scenario::PERIOD_US,
 };
 
 const THREADS: u64 = 64;

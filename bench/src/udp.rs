@@ -17,11 +17,10 @@ use sys::{
 };
 
 use crate::{
-    comparison::PERIOD_US,
     punctual::Punctual,
     rounds::alternate,
     row::{Row, Unit},
-    scenario::Scenario,
+    scenario::{PERIOD_US, Scenario},
 };
 
 const DATAGRAMS: u64 = 2000;

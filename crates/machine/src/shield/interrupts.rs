@@ -4,7 +4,7 @@ use std::io;
 
 use record::{Left, LeftKind};
 
-use super::tasks::{Moved, NAMES};
+use super::tasks::{Moved, NAMES, WORKQUEUES};
 use crate::{
     CpuList, Root, cpus,
     journal::{Journal, JournalError, Undo},
@@ -14,8 +14,6 @@ use crate::{
 const IRQ: &str = "proc/irq";
 /// The CPUs of interrupts that are set up later.
 const DEFAULT: &str = "proc/irq/default_smp_affinity";
-/// The CPUs of unbound work.
-pub(super) const WORKQUEUES: &str = "sys/devices/virtual/workqueue/cpumask";
 
 /// A file of CPUs with its old and new contents.
 struct Change {

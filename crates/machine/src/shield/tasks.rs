@@ -7,13 +7,15 @@ use std::{
 
 use record::{Left, LeftKind};
 
-use super::interrupts::WORKQUEUES;
 use crate::{
     CpuList, Root,
     journal::{Journal, JournalError, Masks},
     system_ops::SystemOps,
     tasks::{self, Task},
 };
+
+/// The CPUs of unbound work.
+pub(super) const WORKQUEUES: &str = "sys/devices/virtual/workqueue/cpumask";
 
 /// Limit for moving tasks that start while others are moved.
 const ROUNDS: u32 = 20;

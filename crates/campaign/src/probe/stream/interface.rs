@@ -3,10 +3,8 @@
 use frames::{Mac, ethernet, wire_bytes};
 use machine::Root;
 
-use super::error::StreamError;
+use super::error::{LINK_PERCENT, StreamError};
 
-/// The part of a link, per cent, that streams may take: IEEE Std 802.1Q leaves the rest to others.
-pub const LINK_PERCENT: u64 = 75;
 /// Kind of hardware that is Ethernet.
 const ARPHRD_ETHER: u32 = 1;
 /// The flag of an interface that is up.
