@@ -265,3 +265,15 @@ fn is_private(folder: &Path) -> bool {
 fn boot_id(root: &Root) -> Option<String> {
     root.read("proc/sys/kernel/random/boot_id")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_journal_of_version_0_1_is_read() {
+        let text = include_str!("../tests/journal-0.1.json");
+        let document: Document = serde_json::from_str(text).expect("the format is unchanged");
+        assert_eq!((document.purpose, document.undo.len()), (Purpose::Shield, 3));
+    }
+}
