@@ -4,7 +4,7 @@ use std::{io, sync::mpsc, thread::sleep, time::Duration};
 
 use probes::{
     audio::Player,
-    guard::{Advice, Guard, Heartbeat, REST_NS},
+    guard::{Advice, Guard, Heartbeat, PAUSE_NS},
     setup::{floor_ns, set_up},
     timer::Grant,
 };
@@ -19,7 +19,7 @@ use crate::{
 
 const SECOND_NS: i64 = 1_000_000_000;
 /// Sleep that the guard demands of a thread that never sleeps by itself.
-const REST: Duration = Duration::from_nanos(REST_NS.cast_unsigned());
+const REST: Duration = Duration::from_nanos(PAUSE_NS.cast_unsigned());
 
 /// The body of the thread: sets it up, sends the grant, waits for the start, plays.
 pub fn run(
@@ -104,7 +104,7 @@ impl<'a> Playing<'a> {
                     Advice::Continue => {}
                     Advice::Stop => return Ok(End::Starved),
                     // The card has an xrun meanwhile, which is counted.
-                    Advice::Rest => {
+                    Advice::Pause => {
                         self.shared.note_throttled();
                         sleep(REST);
                     }

@@ -1,19 +1,19 @@
-//! The audio probe: a thread that plays a guitar through an amplifier, a period at each deadline, as a sound card would ask
-//! for them.
+//! The audio probe: a thread that plays a guitar signal through an amplifier, one period at each deadline, as for a
+//! sound card.
 //!
-//! It is the work of a timer's thread, whose wake-ups are counted as ever. What is counted here is when each period was done,
-//! and whether a card would have run dry by then.
+//! It is the work of a timer's thread, whose wake-ups are counted as usual. The probe adds the completion of each
+//! period, and whether a card would have had an xrun by then.
 //!
-//! | module | holds |
+//! | module | contents |
 //! |---|---|
-//! | [`card`] | when a card runs dry: what an xrun is |
-//! | [`signal`] | the guitar |
+//! | [`card`] | the definition of an xrun |
+//! | [`signal`] | the guitar signal |
 //! | [`Player`] | the signal processing that the thread runs |
-//! | `play` | what the thread does at each wake-up |
+//! | `play` | the work at each wake-up, with the clock as pacer |
 //! | `pace` | the deadlines that a sound card sets |
-//! | `paced` | what the thread does where one wakes it |
-//! | `shared` | what it and its reader both see |
-//! | `reader` | turns that into the series of a record |
+//! | `paced` | the work at each wake-up, with a sound card as pacer |
+//! | `shared` | data shared by the thread and its reader |
+//! | `reader` | the series of the record |
 
 pub mod card;
 mod pace;
@@ -41,48 +41,48 @@ pub use player::Player;
 use reader::Reader;
 use shared::Shared;
 
-/// What an audio thread is asked to do.
+/// The settings of an audio thread.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AudioSettings {
     /// Sample rate, Hz; above 0.
     pub rate_hz: u32,
-    /// Samples of a period; above 0.
+    /// Samples per period; above 0.
     pub frames: u32,
-    /// Periods that the card holds; 2 or more.
+    /// Periods in the card's buffer; 2 or more.
     pub periods: u32,
     /// Clock of the deadlines.
     pub clock: Clock,
-    /// A period done later than this is a spike, ns after its deadline.
+    /// A period completed later than this is a spike, ns after its deadline.
     pub threshold_ns: i64,
-    /// How many spikes to keep, the worst of them.
+    /// Number of worst spikes to keep.
     pub spikes_kept: usize,
-    /// What is played through.
+    /// Names of the model, the cabinet and the preset.
     pub names: Names,
-    /// The card that paces it; `None` for the clock.
+    /// The card that sets the deadlines; `None` for the clock.
     pub card: Option<SoundCard>,
-    /// What its figures cannot tell.
+    /// Caveats about the figures.
     pub caveats: Vec<Caveat>,
 }
 
-/// What is played through, in words.
+/// Names of the parts of the chain that is played.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Names {
     /// The model.
     pub model: String,
-    /// The cabinet; empty for none.
+    /// The cabinet; empty without one.
     pub cab: String,
-    /// The preset; empty for none.
+    /// The preset; empty without one.
     pub preset: String,
 }
 
 impl AudioSettings {
-    /// The deadlines of its periods.
+    /// Returns the deadlines of its periods.
     #[must_use]
     pub fn grid(&self) -> Grid {
         Grid::of_frames(self.frames, self.rate_hz)
     }
 
-    /// Completion from which a period is an xrun, ns, rounded up.
+    /// Smallest completion that makes a period an xrun, ns, rounded up.
     #[must_use]
     pub fn limit_ns(&self) -> u64 {
         let periods = u64::from(self.periods.saturating_sub(1));
@@ -90,7 +90,7 @@ impl AudioSettings {
     }
 }
 
-/// An audio thread: the work that it is to do, until it is taken, and what was seen of it.
+/// An audio probe: the work for the timer's thread, until it is taken, and the results.
 pub struct Audio {
     settings: AudioSettings,
     work: Option<Box<dyn Work>>,
@@ -99,7 +99,7 @@ pub struct Audio {
 }
 
 impl Audio {
-    /// Makes everything that playing needs.
+    /// Prepares a probe with the clock as pacer.
     #[must_use]
     pub fn prepare(settings: AudioSettings, player: impl Player + 'static) -> Self {
         let (writer, shared, reader) = shared::channel(settings.spikes_kept, settings.threshold_ns);
@@ -117,8 +117,8 @@ impl Audio {
         Self { settings, work: Some(Box::new(work)), shared, reader }
     }
 
-    /// As [`prepare`](Self::prepare), at the pace of a card, which is set already and starts with the thread; the input of it
-    /// that is read is counted from 0.
+    /// Prepares a probe with a sound card as pacer. The card is configured already and starts with the thread. `input`
+    /// is the captured channel, counted from 0.
     #[must_use]
     pub fn prepare_on((duplex, input): (Duplex, u32), settings: AudioSettings, player: impl Player + 'static) -> Self {
         let (writer, shared, reader) = shared::channel(settings.spikes_kept, settings.threshold_ns);
@@ -141,20 +141,20 @@ impl Audio {
         Self { settings, work: Some(Box::new(work)), shared, reader }
     }
 
-    /// A card whose deadlines cannot be told, because its rate is not the one that it was set to.
+    /// Returns a reason if the card's rate differs so much from its setting that its deadlines are unknown.
     fn wrong_rate(&self) -> Option<Reason> {
         let (ppm, error_ppm) = self.shared.rate_ppm()?;
         (ppm.abs() > RATE_LIMIT_PPM + 3.0 * error_ppm).then(|| Reason {
             id: "card.rate".to_owned(),
             text: format!(
-                "the card ran {ppm:+.0} ppm off its rate, more than {RATE_LIMIT_PPM:.0}: its deadlines cannot be told"
+                "the card ran {ppm:+.0} ppm off its rate, more than {RATE_LIMIT_PPM:.0}: its deadlines are unknown"
             ),
-            remedy: "choose another --rate or card; an emulated card keeps no time".to_owned(),
+            remedy: "choose another --rate or card; an emulated card does not keep time".to_owned(),
         })
     }
 }
 
-/// Deadlines follow a card that is off by so much.
+/// Deadlines follow a card up to this deviation, ppm.
 const RATE_LIMIT_PPM: f64 = 1e6 / pace::CREEP as f64;
 
 impl Companion for Audio {
@@ -179,7 +179,7 @@ impl Companion for Audio {
     }
 
     fn tell(&self, _index: usize, series: &mut Series) {
-        self.reader.tell(&self.settings, &self.shared, series);
+        self.reader.add_to(&self.settings, &self.shared, series);
     }
 
     fn finish(&mut self) {}
@@ -190,12 +190,12 @@ impl Companion for Audio {
 
     fn reasons(&self) -> Vec<Reason> {
         let (played, silent) = (self.shared.played.load(Relaxed), self.shared.silent.load(Relaxed));
-        // Quiet ones there may be, where a gate closes between two strings.
+        // Some silent periods are normal: a gate may close between two strings.
         let is_silent = played > 0 && silent * 2 >= played;
         let silent = is_silent.then(|| Reason {
             id: "audio.silent".to_owned(),
             text: format!(
-                "{silent} of {played} periods came out silent, which costs less than playing: the model is muted, or the gate \
+                "{silent} of {played} periods were silent, which costs less than playing: the model is muted, or the gate \
                  is closed"
             ),
             remedy: "choose another model, or a lower threshold of the gate".to_owned(),

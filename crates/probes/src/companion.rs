@@ -1,64 +1,65 @@
-//! What measures together with the timers of a phase: it gives them work to do at each deadline, may have threads of its
-//! own, and tells series of its own.
+//! The interface of probes that work together with the timers of a phase: they give the timers work for each deadline,
+//! may have their own threads, and have their own series.
 
 use record::{Caveat, Reason, Series, Spike};
 use sys::sched::Policy;
 
 use crate::timer::{Grant, Work};
 
-/// A measurement around the timers of one phase. Made before them, and there until the phase has been told.
+/// A probe around the timers of one phase. It is created before the timers and exists until the phase has been
+/// recorded.
 ///
-/// All of this is called from an ordinary thread.
+/// All functions are called from an ordinary thread.
 pub trait Companion {
-    /// What the timer number `index` of the phase is to do at each deadline. Asked once for each, before it is made.
+    /// Returns the work of timer number `index` for each deadline. Called once per timer, before the timer is created.
     fn work(&mut self, index: usize) -> Option<Box<dyn Work>>;
 
-    /// The threads of its own, with what they were asked to be.
+    /// The probe's own threads.
     fn members(&self) -> Vec<Member<'_>>;
 
-    /// Takes in what its threads have told. Called some twenty times a second, and once after [`finish`](Self::finish).
+    /// Reads the data of its threads. Called about twenty times a second, and once after [`finish`](Self::finish).
     fn collect(&mut self);
 
-    /// Whether there is nothing more to come from its own threads. Without timers, that ends the phase.
+    /// True if its own threads have nothing more to receive. Without timers, this ends the phase.
     fn has_ended(&self) -> bool {
         true
     }
 
-    /// Spikes that the work of timer number `index` told since the last [`collect`](Self::collect), to be explained as the
-    /// timer's own are. What is written into them stays with those that are kept.
+    /// Spikes of the work of timer number `index` since the last [`collect`](Self::collect), to be explained like those
+    /// of the timer. Explanations written into them stay with the kept spikes.
     fn fresh_spikes(&mut self, _index: usize) -> &mut [Spike] {
         &mut []
     }
 
-    /// What the work of a timer usually takes, ns, where its spikes hold that; 0 where they do not.
+    /// Usual time of a timer's work, ns, if its spikes include the work; otherwise 0.
     fn usual_work_ns(&self) -> u64 {
         0
     }
 
-    /// Adds to the series of the timer number `index` what its work has seen.
+    /// Adds the results of its work to the series of timer number `index`.
     fn tell(&self, _index: usize, _series: &mut Series) {}
 
-    /// Waits for what is still under way and ends the threads. Called once all timers have ended.
+    /// Waits for datagrams and frames in flight and ends the threads. Called when all timers have ended.
     fn finish(&mut self);
 
-    /// What has been seen so far, in the series of the phase called `phase`. Of what was granted, the lock on memory and
-    /// how the CPU is held awake are filled in by who asks.
+    /// The series so far of its own threads, for the phase called `phase`. The caller fills in the memory lock and the
+    /// idle state settings in `granted`.
     fn series(&self, phase: &str) -> Vec<Series>;
 
-    /// Why the run is not to be trusted, as far as that shows by now. What no longer holds is left out again.
+    /// Reasons why the run is invalid, as far as known. A reason that no longer holds is not returned again.
     fn reasons(&self) -> Vec<Reason>;
 
-    /// What the figures cannot tell. Asked once, at the end.
+    /// Caveats about the figures. Called once, at the end.
     fn caveats(&self) -> Vec<Caveat>;
 }
 
-/// A thread that measures: what it was to be, and what the kernel granted.
+/// A measuring thread: its requested policy, and what the kernel granted.
 #[derive(Debug, Clone)]
 pub struct Member<'a> {
-    /// Which one it is, in words: `CPU 1`, `base`, `receiver`.
+    /// Name of the thread: `CPU 1`, `base`, `receiver`.
     pub place: String,
-    /// The policy that was asked for.
+    /// The requested policy.
     pub policy: Policy,
-    /// What the kernel granted.
+    /// The settings that the kernel granted.
     pub grant: &'a Grant,
 }

@@ -9,7 +9,7 @@ const LATE_BITS: u32 = 40;
 /// Earliness below 2^24 ns (16 ms) has a bucket.
 const EARLY_BITS: u32 = 24;
 
-/// Counts by lateness, one writer, any number of readers, no lock. All memory is there from the start.
+/// Counts by lateness, with one writer, any number of readers, and no lock. All memory is allocated at the start.
 #[derive(Debug)]
 pub struct Counts {
     late: Box<[AtomicU64]>,
@@ -23,21 +23,21 @@ impl Default for Counts {
 }
 
 fn zeroes(len: usize) -> Box<[AtomicU64]> {
-    // Storing touches every page, which a zeroed allocation alone would not.
+    // Storing touches every page; a zeroed allocation alone would not.
     let counts: Box<[AtomicU64]> = (0..len).map(|_| AtomicU64::new(u64::MAX)).collect();
     counts.iter().for_each(|count| count.store(0, Relaxed));
     counts
 }
 
 impl Counts {
-    /// Counts one wake-up; `false` when it lies outside the range and could not be counted. For the one writer only.
+    /// Counts one wake-up; `false` if the value is out of range and was not counted. For the only writer.
     #[inline]
     #[must_use]
     pub fn count(&self, lateness_ns: i64) -> bool {
         let side = if lateness_ns >= 0 { &self.late } else { &self.early };
         match side.get(layout::index_of(lateness_ns.unsigned_abs())) {
             Some(count) => {
-                // One writer: a plain load and store suffice where a locked addition would cost more.
+                // There is only one writer, so a plain load and store suffice; a locked addition would cost more.
                 count.store(count.load(Relaxed) + 1, Relaxed);
                 true
             }
@@ -45,14 +45,14 @@ impl Counts {
         }
     }
 
-    /// Whether `lateness_ns` lies inside the range.
+    /// True if `lateness_ns` is within the range.
     #[must_use]
     pub fn holds(&self, lateness_ns: i64) -> bool {
         let side = if lateness_ns >= 0 { &self.late } else { &self.early };
         layout::index_of(lateness_ns.unsigned_abs()) < side.len()
     }
 
-    /// What has been counted so far.
+    /// Returns the counts so far as a histogram.
     #[must_use]
     pub fn snapshot(&self) -> Histogram {
         let mut histogram = Histogram::default();
@@ -71,7 +71,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn what_lies_outside_is_refused_not_clamped() {
+    fn refuses_values_out_of_range() {
         let counts = Counts::default();
         for (lateness_ns, counted) in [
             ((1 << LATE_BITS) - 1, true),
@@ -86,7 +86,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn counts_as_the_sparse_histogram_does(values in prop::collection::vec(-16_000_000..1_000_000_000_000i64, 0..100)) {
+        fn counts_like_the_sparse_histogram(values in prop::collection::vec(-16_000_000..1_000_000_000_000i64, 0..100)) {
             let counts = Counts::default();
             let mut sparse = Histogram::default();
             for &value in &values {

@@ -1,8 +1,8 @@
 //! Keeps a measuring thread from starving the machine that it measures.
 //!
-//! A real-time thread whose period is too short for the machine never sleeps. On a small board that is the end of the
-//! session. Two things are looked at once a second: did the thread hold its CPU without sleeping, then it rests; do ordinary
-//! threads not get to run any more, then the run ends.
+//! A real-time thread whose period is too short for the machine never sleeps, which can make a small board unusable.
+//! The guard checks two things once a second: a thread that used its CPU without sleeping is paused; if ordinary
+//! threads no longer run, the run ends.
 
 use std::{
     io,
@@ -16,26 +16,26 @@ use std::{
 
 use sys::usage::ThreadUsage;
 
-/// A thread that used more than this share of a second, per cent, ...
+/// A thread that used more than this share of a second, percent, ...
 pub const BUSY_PERCENT: u64 = 90;
-/// ... and slept fewer times than this in it, and in fewer than half of its wake-ups, never really sleeps. A thread that only
-/// has much to do sleeps often, and one that is woken seldom sleeps each time.
+/// ... and slept fewer times than this, and in fewer than half of its wake-ups, never really sleeps. A thread that only
+/// has much work sleeps often, and one that is seldom woken sleeps each time.
 pub const SLEEPS_AT_LEAST: u64 = 100;
-/// How long it rests then, ns: what the kernel's fair server takes from a real-time thread that never sleeps.
-pub const REST_NS: i64 = 50_000_000;
-/// How many seconds ordinary threads may stand still before the run ends.
+/// Length of a pause, ns: as much as the kernel's fair server takes from a real-time thread that never sleeps.
+pub const PAUSE_NS: i64 = 50_000_000;
+/// Seconds without ordinary threads running after which the run ends.
 pub const STARVED_LIMIT_S: u32 = 5;
 
-/// A count that an ordinary thread keeps moving while it gets to run.
+/// A counter that an ordinary thread increments while it gets CPU time.
 #[derive(Debug, Default)]
 pub struct Heartbeat(AtomicU64);
 
 impl Heartbeat {
-    /// Starts a thread that does nothing else, and ends when nobody holds the heartbeat any more. The program's other
-    /// threads may wait for a disk or a terminal, which is no starvation.
+    /// Starts a thread that only increments the counter, and ends when the heartbeat is dropped. Other threads of the
+    /// program may wait for a disk or a terminal, which is not starvation.
     ///
     /// # Errors
-    /// When the system has no room for a thread.
+    /// If no thread can be created.
     pub fn start() -> io::Result<Arc<Self>> {
         let heartbeat = Arc::new(Self::default());
         let watched = Arc::downgrade(&heartbeat);
@@ -49,24 +49,24 @@ impl Heartbeat {
         Ok(heartbeat)
     }
 
-    /// Says that ordinary threads still get to run.
+    /// Shows that ordinary threads still run.
     fn beat(&self) {
         self.0.fetch_add(1, Relaxed);
     }
 }
 
-/// What a thread is to do after a second has passed.
+/// Decision of the guard for a thread, after each second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Advice {
-    /// Go on.
+    /// Continue.
     Continue,
-    /// Rest for [`REST_NS`], then go on.
-    Rest,
+    /// Sleep for [`PAUSE_NS`], then continue.
+    Pause,
     /// End the run: the machine is starving.
     Stop,
 }
 
-/// The memory of the guard, one a measuring thread.
+/// State of the guard of one measuring thread.
 #[derive(Debug, Default)]
 pub struct Guard {
     usage: ThreadUsage,
@@ -76,12 +76,12 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// Judges the second that has just passed, given what the thread has used so far, and how often it has been woken.
+    /// Judges the last second, from the thread's total usage and number of wake-ups.
     pub fn judge(&mut self, wall_ns: u64, usage: ThreadUsage, wake_ups: u64, heartbeat: &Heartbeat) -> Advice {
         let used_ns = usage.cpu_time_ns - self.usage.cpu_time_ns;
         let sleeps = usage.sleeps - self.usage.sleeps;
         self.usage = usage;
-        // At least one, else a thread that never comes back to its wait would pass.
+        // At least 1, otherwise a thread that never returns to its wait would pass.
         let woken = (wake_ups - std::mem::replace(&mut self.wake_ups, wake_ups)).max(1);
         let never_sleeps = sleeps < SLEEPS_AT_LEAST && 2 * sleeps < woken;
         let beat = heartbeat.0.load(Relaxed);
@@ -94,7 +94,7 @@ impl Guard {
         if self.seconds_without_beat >= STARVED_LIMIT_S {
             Advice::Stop
         } else if used_ns * 100 > wall_ns * BUSY_PERCENT && never_sleeps {
-            Advice::Rest
+            Advice::Pause
         } else {
             Advice::Continue
         }
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_never_sleeps_rests_and_one_with_much_to_do_does_not() {
+    fn pauses_only_a_thread_that_never_sleeps() {
         let (mut guard, heartbeat) = (Guard::default(), Heartbeat::default());
         let mut judge = |cpu_time_ns, sleeps, wake_ups| {
             heartbeat.beat();
@@ -120,10 +120,10 @@ mod tests {
         };
         assert_eq!(judge(SECOND / 100, 1, 1), Advice::Continue);
         assert_eq!(judge(SECOND / 100 + SECOND, 50_001, 50_001), Advice::Continue);
-        assert_eq!(judge(SECOND / 100 + 2 * SECOND, 50_002, 100_001), Advice::Rest);
+        assert_eq!(judge(SECOND / 100 + 2 * SECOND, 50_002, 100_001), Advice::Pause);
     }
 
-    /// What a thread of so many wake-ups a second is told that is busy all the time and sleeps so often.
+    /// The decision for a busy thread with this many wake-ups and sleeps per second.
     fn busy(wake_ups: u64, sleeps: u64) -> Advice {
         let heartbeat = Heartbeat::default();
         heartbeat.beat();
@@ -131,21 +131,21 @@ mod tests {
     }
 
     #[test]
-    fn sleeps_are_held_against_wake_ups() {
-        // Periods of 480, 1024 and 4096 frames at 48 kHz, each waited for.
+    fn compares_sleeps_with_wake_ups() {
+        // Periods of 480, 1024 and 4096 frames at 48 kHz, each with a sleep.
         for wake_ups in [100, 47, 12, 1] {
             assert_eq!(busy(wake_ups, wake_ups), Advice::Continue, "{wake_ups} a second");
             assert_eq!(busy(wake_ups, wake_ups.div_ceil(2)), Advice::Continue, "{wake_ups} a second");
-            assert_eq!(busy(wake_ups, 0), Advice::Rest, "{wake_ups} a second, and no sleep");
+            assert_eq!(busy(wake_ups, 0), Advice::Pause, "{wake_ups} a second without sleep");
         }
-        assert_eq!(busy(47, 23), Advice::Rest);
-        assert_eq!(busy(750, 100), Advice::Continue, "others get to run a hundred times a second");
-        assert_eq!(busy(750, 99), Advice::Rest);
-        assert_eq!(busy(0, 0), Advice::Rest, "a thread that never comes back to its wait");
+        assert_eq!(busy(47, 23), Advice::Pause);
+        assert_eq!(busy(750, 100), Advice::Continue, "other threads run a hundred times a second");
+        assert_eq!(busy(750, 99), Advice::Pause);
+        assert_eq!(busy(0, 0), Advice::Pause, "a thread that never returns to its wait");
     }
 
     #[test]
-    fn a_machine_that_starves_ends_the_run() {
+    fn a_starving_machine_ends_the_run() {
         let (mut guard, heartbeat) = (Guard::default(), Heartbeat::default());
         heartbeat.beat();
         let advice: Vec<_> = (0..=STARVED_LIMIT_S).map(|_| guard.judge(SECOND, usage(0, 0), 0, &heartbeat)).collect();
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn one_long_stop_is_no_starvation() {
+    fn one_long_stall_is_not_starvation() {
         let (mut guard, heartbeat) = (Guard::default(), Heartbeat::default());
         assert_eq!(guard.judge(20 * SECOND, usage(0, 0), 0, &heartbeat), Advice::Continue);
     }

@@ -1,18 +1,18 @@
-//! What we measure: one module a kind of latency.
+//! The probes, one module per kind of latency.
 //!
 //! | module | measures |
 //! |---|---|
-//! | [`timer`] | how late a thread wakes that sleeps until a deadline |
-//! | [`noise`] | what takes the CPU from a thread that never sleeps |
+//! | [`timer`] | wake-up latency of a thread that sleeps until a deadline |
+//! | [`noise`] | interruptions of a thread that never sleeps |
 //! | [`udp`] | round trips of datagrams on a fixed schedule |
-//! | [`stream`] | how punctually the frames of a stream are sent, and how they come |
-//! | [`audio`] | when each period of audio was played, and which came too late for a sound card |
-//! | [`companion`] | what measures together with the timers of a phase |
-//! | [`counts`] | the histogram that a measuring thread writes; shared by all probes |
-//! | `variation` | how much longer frames are under way than the quickest, between two clocks |
-//! | `times` | times of one kind, counted by one thread and read by another |
-//! | [`wait`] | how a thread waits for what comes over the network |
-//! | [`setup`] | how a thread becomes one that measures |
+//! | [`stream`] | send lateness of a stream's frames, and their arrival |
+//! | [`audio`] | completion of each period of audio, and xruns |
+//! | [`companion`] | the interface of probes that work together with the timers of a phase |
+//! | [`counts`] | the histogram that a measuring thread writes, shared by all probes |
+//! | `variation` | delay variation between two clocks |
+//! | `times` | statistics of one kind of time, written by one thread and read by another |
+//! | [`wait`] | how a thread waits for datagrams and frames |
+//! | [`setup`] | affinity, policy and stack of a measuring thread |
 //! | [`guard`] | keeps a measuring thread from starving the machine |
 
 pub mod audio;

@@ -1,20 +1,20 @@
-//! The noise probe: what takes the CPU from a thread that never sleeps.
+//! The noise probe: interruptions of a thread that never sleeps.
 //!
-//! One thread a CPU reads a counter over and over. Two readings further apart than a threshold are a gap: something else
-//! had the CPU, or held it up. The thread spins for a part of each period and rests for the remainder, so that the machine
-//! stays usable; the rest is neither observed nor a gap.
+//! One thread per CPU reads a counter continuously. Two readings further apart than a threshold are a gap: something
+//! else used or stalled the CPU. The thread runs for a part of each period and sleeps for the remainder, so that the
+//! machine stays usable; the remainder is not observed.
 //!
-//! It is set up, started, read and ended as [`timer`](crate::timer)'s thread is, with [`Spin`] in its settings.
+//! It is prepared, started, read and ended like [`timer`](crate::timer)'s thread, with [`Spin`] in its settings.
 //!
-//! | module | holds |
+//! | module | contents |
 //! |---|---|
-//! | `scale` | from ticks of the counter to ns on the clock |
-//! | `spin` | the loop |
-//! | `told` | what it saw, as a series of a record |
+//! | `scale` | conversion from ticks of the counter to ns of the clock |
+//! | `spin` | the measuring loop |
+//! | `series` | the series of the record |
 
 mod scale;
+mod series;
 mod spin;
-mod told;
 
 use std::sync::atomic::AtomicU64;
 
@@ -22,23 +22,24 @@ use sys::counter::{Counter, Cycles, Nanoseconds};
 
 use scale::Scale;
 
+pub(crate) use series::to_gaps;
 pub(crate) use spin::Spinning;
-pub(crate) use told::tell;
 
-/// Gaps are at least so many times the time between two readings: less is the loop itself.
+/// A gap is at least this many times the usual time between two readings; anything shorter is the loop itself.
 const FLOORS: u64 = 3;
 
-/// How to look for gaps.
+/// The settings of the noise probe.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Spin {
-    /// How long to spin in each period, ns; the rest of the period the thread sleeps.
+    /// Time to run in each period, ns; the thread sleeps for the rest of the period.
     runtime_ns: u64,
     counter: Counter,
     scale: Scale,
 }
 
 impl Spin {
-    /// Spins for `runtime_ns` of each period over a counter. Holds it against the clock first, which takes 20 ms.
+    /// Creates settings to run for `runtime_ns` of each period. Calibrates the counter with the clock, which takes 20
+    /// ms.
     #[must_use]
     pub fn new(counter: Counter, runtime_ns: u64) -> Self {
         let scale = match counter {
@@ -57,17 +58,17 @@ impl Spin {
     }
 }
 
-/// What the thread counts besides the gaps themselves.
+/// Counters of the noise probe in addition to the gaps.
 #[derive(Debug, Default)]
-pub(crate) struct Looked {
+pub(crate) struct NoiseCounters {
     /// Readings of the counter.
     pub iterations: AtomicU64,
-    /// Time in which it looked, gaps included, ns.
+    /// Observed time including gaps, ns.
     pub observed_ns: AtomicU64,
-    /// Time in gaps, each without one reading's own time, ns.
+    /// Time in gaps, ns, without the usual time of one reading per gap.
     pub lost_ns: AtomicU64,
-    /// Gaps are longer than this, ns.
+    /// Shortest length of a gap, ns.
     pub threshold_ns: AtomicU64,
-    /// Stretches in which the counter did not keep time with the clock.
+    /// Periods in which the counter did not keep time with the clock.
     pub unsteady: AtomicU64,
 }

@@ -1,4 +1,4 @@
-//! How a thread becomes one that measures: asks the kernel for everything, and reads back what it granted.
+//! Setting up a measuring thread: requests affinity and policy, and reads back what the kernel granted.
 
 use std::io;
 
@@ -6,25 +6,26 @@ use sys::{clock::Clock, memory, sched, sched::Policy, signal};
 
 use crate::timer::Grant;
 
-/// Stack of a measuring thread, bytes. Small, because locked memory is there whether used or not.
+/// Stack of a measuring thread, bytes. It is small, because the memory lock makes all of it resident.
 pub const STACK_BYTES: usize = 256 * 1024;
-/// Stack that its loop may need, bytes; touched before it begins.
+/// Stack that the measuring loop may need, bytes; touched before it starts.
 const STACK_TOUCHED: usize = 64 * 1024;
 
-/// Pins the calling thread, sets its policy, touches its stack, and keeps signals away. `floor_ns` measures what a stamp
-/// costs, as the thread will run.
+/// Pins the calling thread, sets its policy, touches its stack, and blocks signals. `floor_ns` measures the overhead of
+/// a time stamp under these settings.
 ///
 /// # Errors
-/// When what was granted cannot be read back. What was refused is no error, and stands in the answer.
+/// If the granted settings cannot be read back. A refused setting is not an error; the returned value contains it.
 pub fn set_up(cpu: Option<u32>, policy: Policy, floor_ns: impl FnOnce() -> u64) -> io::Result<Grant> {
-    // Signals are for the main thread, which can act on them.
+    // Signals are for the main thread, which can handle them.
     signal::block_termination_here()?;
     let mut pin_refused = cpu.and_then(|cpu| sched::set_affinity(&[cpu]).err());
     let mut policy_refused = sched::set_policy(policy).err();
     if cpu.is_some() && policy_refused.is_some() && matches!(policy, Policy::Deadline { .. }) {
-        // The kernel plans deadline threads for all CPUs together and refuses a pinned one: let it wander instead.
-        let everywhere: Vec<u32> = (0..1024).collect();
-        if sched::set_affinity(&everywhere).is_ok() {
+        // The kernel admits deadline threads for all CPUs together and refuses a pinned one, so the thread is not
+        // pinned.
+        let all_cpus: Vec<u32> = (0..1024).collect();
+        if sched::set_affinity(&all_cpus).is_ok() {
             policy_refused = sched::set_policy(policy).err();
             pin_refused = Some(io::ErrorKind::PermissionDenied.into());
         }
@@ -33,10 +34,10 @@ pub fn set_up(cpu: Option<u32>, policy: Policy, floor_ns: impl FnOnce() -> u64) 
     granted(policy_refused, pin_refused, floor_ns)
 }
 
-/// What the calling thread was granted, read back; and what it was refused.
+/// Reads back the settings of the calling thread; the refused ones are given.
 ///
 /// # Errors
-/// When it cannot be read back.
+/// If the settings cannot be read back.
 pub fn granted(
     policy_refused: Option<io::Error>,
     pin_refused: Option<io::Error>,
@@ -54,7 +55,7 @@ pub fn granted(
     })
 }
 
-/// What a stamp costs, ns: the median of reading the clock twice in a row.
+/// Overhead of a time stamp, ns: the median time of reading the clock twice in a row.
 #[must_use]
 pub fn floor_ns(clock: Clock) -> u64 {
     let mut gaps: [i64; 1001] = std::array::from_fn(|_| {

@@ -1,21 +1,22 @@
-//! The stream probe: a talker that sends a frame of an AVB stream in each slot, and a listener that counts how they come.
+//! The stream probe: a talker that sends a frame of an AVB stream in each slot, and a listener that counts their
+//! arrival.
 //!
-//! Slots follow each other by the period. The talker is a timer whose deadlines lie some time before the slots: it wakes,
-//! spins until its slot begins, and sends. **Send lateness** is how long after its slot began the clock was read for the
-//! last time before sending.
+//! Slots are one period apart. The talker is a timer whose deadlines are some time before the slots: it wakes, spins
+//! until its slot starts, and sends. **Send lateness** is the time from the start of the slot to the last reading of
+//! the clock before sending.
 //!
-//! | module | holds |
+//! | module | contents |
 //! |---|---|
 //! | [`talker`] | the work at each deadline, and its counters |
-//! | [`transmit`] | what it hands frames to |
-//! | [`launch`] | handing them over with their launch times |
-//! | [`listener`] | the thread that receives |
-//! | [`receive`] | what gives it frames |
-//! | [`tracker`] | what frames tell as they come, without a socket |
-//! | `numbers` | lost, duplicate and reordered frames by their numbers |
-//! | [`observer`] | an ordinary thread that keeps the frames with their stamps |
-//! | [`elsewhere`] | a talker on another machine, and when it has ended |
-//! | `identity` | addresses and ids in words |
+//! | [`transmit`] | how frames are sent |
+//! | [`launch`] | sending frames with launch times |
+//! | [`listener`] | the receiving thread |
+//! | [`receive`] | how frames are received |
+//! | [`tracker`] | the counting of received frames, without a socket |
+//! | `numbers` | detection of lost, duplicate and reordered frames by their numbers |
+//! | [`observer`] | an ordinary thread that captures the frames with their time stamps |
+//! | [`elsewhere`] | a talker on another machine, and its end |
+//! | `identity` | addresses and ids as text |
 
 pub mod elsewhere;
 mod identity;
@@ -48,18 +49,23 @@ pub struct Stream {
     talk: Option<Talk<Box<dyn Transmit>>>,
     listener: Option<Listener>,
     observer: Option<Observer>,
-    _place: Box<dyn Any>,
+    _network: Box<dyn Any>,
 }
 
 impl Stream {
-    /// A stream that this machine sends, receives, or both. `place` is where it goes over, and is kept until the end.
+    /// Creates a stream that this machine sends, receives, or both. `network`, e.g. a pair of namespaces, is kept alive
+    /// until the end.
     #[must_use]
-    pub fn new(talker: Option<(Talker, Talk<Box<dyn Transmit>>)>, listener: Option<Listener>, place: impl Any) -> Self {
+    pub fn new(
+        talker: Option<(Talker, Talk<Box<dyn Transmit>>)>,
+        listener: Option<Listener>,
+        network: impl Any,
+    ) -> Self {
         let (talker, talk) = talker.unzip();
-        Self { talker, talk, listener, observer: None, _place: Box::new(place) }
+        Self { talker, talk, listener, observer: None, _network: Box::new(network) }
     }
 
-    /// The same, captured meanwhile.
+    /// Adds an observer that captures the stream.
     #[must_use]
     pub fn with_observer(self, observer: Option<Observer>) -> Self {
         Self { observer, ..self }
@@ -85,7 +91,7 @@ impl Companion for Stream {
     }
 
     fn has_ended(&self) -> bool {
-        // A talker ends as timers do, and the listener with it.
+        // A talker ends with the timers, and then the listener ends too.
         self.talker.is_some() || self.listener.as_ref().is_none_or(Listener::has_ended)
     }
 
@@ -102,7 +108,7 @@ impl Companion for Stream {
     fn tell(&self, _index: usize, series: &mut Series) {
         if let Some(talker) = &self.talker {
             series.notes.extend(talker.notes());
-            series.kind = SeriesKind::Stream(record::Stream::Talker(Box::new(talker.told())));
+            series.kind = SeriesKind::Stream(record::Stream::Talker(Box::new(talker.to_record())));
         }
     }
 

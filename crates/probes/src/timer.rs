@@ -1,20 +1,21 @@
-//! The timer probe: how late a thread wakes that sleeps until a deadline.
+//! The timer probe: wake-up latency of a thread that sleeps until a deadline.
 //!
-//! Deadlines form a fixed grid, `deadline_k = t0 + k * period`. One thread a CPU sleeps until its next deadline, looks
-//! at the clock first thing, and counts; deadlines that passed meanwhile are counted as missed, never slept for.
+//! Deadlines form a fixed grid, `deadline_k = t0 + k * period`. One thread per CPU sleeps until its next deadline,
+//! reads the clock immediately, and counts the lateness. Deadlines that passed meanwhile are counted as missed; the
+//! thread does not sleep for them.
 //!
-//! | module | holds |
+//! | module | contents |
 //! |---|---|
-//! | [`grid`] | deadlines at a distance that may be no whole number of ns |
-//! | `thread` | the measuring thread: set up, read back, loop |
-//! | `stage` | who schedules it: Linux, or the EVL core |
-//! | `shared` | what it and its reader both see |
-//! | `reader` | turns that into the series of a record |
+//! | [`grid`] | deadlines whose period may be a fraction of ns |
+//! | `thread` | the measuring thread: setup and loop |
+//! | `backend` | the scheduler of the thread: Linux or the EVL core |
+//! | `shared` | data shared by the thread and its reader |
+//! | `reader` | the series of the record |
 
+pub(crate) mod backend;
 pub mod grid;
 mod reader;
 pub(crate) mod shared;
-pub(crate) mod stage;
 mod thread;
 
 use std::{
@@ -32,141 +33,141 @@ use sys::{
 };
 
 use crate::{companion::Member, guard::Heartbeat, noise::Spin, setup::STACK_BYTES};
+pub use backend::{Core, UnknownCore};
 pub use grid::{Fraction, Grid};
 use reader::Reader;
 use shared::Shared;
-pub use stage::{Core, UnknownCore};
 
-/// What one measuring thread is asked to do.
+/// The settings of one measuring thread.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// What the thread is called in the record: `timer`, `base`, `servo`.
+    /// Role of the thread in the record: `timer`, `base`, `servo`.
     pub role: String,
-    /// CPU to be pinned to; `None` to wander.
+    /// CPU to pin the thread to; `None` for any CPU.
     pub cpu: Option<u32>,
     /// Scheduling policy.
     pub policy: Policy,
     /// Clock of the deadlines.
     pub clock: Clock,
-    /// How to wait; of no use with the EVL core, which has its own way.
+    /// Method of waiting; not used with the EVL core, which has only one.
     pub wait: Wait,
-    /// Who schedules the thread. With the EVL core the clock is the monotonic one, and the policy first in, first out.
+    /// Scheduler of the thread. With the EVL core the clock is the monotonic one and the policy is `fifo`.
     pub core: Core,
     /// Time between two deadlines, ns; 1 to 3.6e12.
     pub period_ns: u64,
-    /// What each period is longer than that.
+    /// Fraction of a ns that is added to each period.
     pub fraction: Fraction,
-    /// Stop after this many wake-ups.
+    /// Number of wake-ups after which the thread ends; `None` for no limit.
     pub samples: Option<u64>,
     /// Lateness above which a wake-up is a spike, ns.
     pub threshold_ns: i64,
-    /// How many spikes to keep, the worst of them.
+    /// Number of worst spikes to keep.
     pub spikes_kept: usize,
-    /// End with the first wake-up that is later.
+    /// Lateness of a wake-up that ends the run; `None` for no limit.
     pub stop_on: Option<StopOn>,
-    /// Look for gaps without sleeping instead, for a part of each period.
+    /// Settings to search for gaps without sleeping (noise probe); `None` for a timer.
     pub spin: Option<Spin>,
 }
 
-/// What a measuring thread does at each deadline that it wakes for, after it has counted: sends a frame, for example.
+/// The work of a measuring thread at each deadline, after it has counted its lateness; e.g. to send a frame.
 ///
-/// It runs on the measuring thread, and neither allocates, locks, prints nor calls anything that it does not need. What
-/// it has seen it tells as the thread itself does, by counters and queues of its own.
+/// It runs on the measuring thread and must not allocate, lock, print or call anything unnecessary. It reports its
+/// results like the thread itself, with counters and queues.
 pub trait Work: Send {
-    /// Does it once.
+    /// Does the work for one wake-up.
     fn at(&mut self, wake: Wake);
 
-    /// Called once, when the thread begins. Answers whether it sets the deadlines, as a sound card does, in the clock's
-    /// place: on the monotonic clock, each later than the one before.
+    /// Called once when the thread starts. Returns true if the work itself sets the deadlines (e.g. for a sound card)
+    /// and not the clock: on the monotonic clock, in ascending order.
     ///
     /// # Errors
-    /// When what sets them cannot be started.
+    /// If the device that sets the deadlines cannot be started.
     fn start(&mut self) -> io::Result<bool> {
         Ok(false)
     }
 
-    /// Waits for the next deadline that it sets.
+    /// Waits for the next deadline, if the work sets the deadlines.
     ///
     /// # Errors
-    /// When what sets them goes on no more.
+    /// If the device that sets the deadlines stopped for good.
     fn wait(&mut self) -> io::Result<Wake> {
         Err(io::ErrorKind::Unsupported.into())
     }
 }
 
-/// A wake-up, on the clock of the settings.
+/// A wake-up, in times of the settings' clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wake {
-    /// Deadlines since the first one, those that were missed among them.
+    /// Number of the deadline, counted from the first one; missed deadlines count too.
     pub slot: u64,
     /// The deadline, ns.
     pub deadline_ns: i64,
-    /// When the thread looked at the clock, ns.
+    /// When the thread read the clock, ns.
     pub woke_ns: i64,
 }
 
-/// When to end early, and what to freeze then.
+/// The condition to end the run early, and the trace to freeze then.
 #[derive(Debug, Clone)]
 pub struct StopOn {
     /// Lateness above which the thread ends, ns.
     pub lateness_ns: i64,
-    /// Where the thread writes `0` at once, to freeze the kernel's trace: a `tracing_on`.
+    /// File to which the thread writes `0` to freeze the kernel trace: a `tracing_on`.
     pub freeze: Arc<File>,
 }
 
-/// What the kernel granted a thread, and what it refused.
+/// The settings that the kernel granted a thread, and those that it refused.
 #[derive(Debug, Clone)]
 pub struct Grant {
-    /// The thread, as the kernel numbers it.
+    /// Thread id.
     pub thread_id: u32,
-    /// Policy in force, read back.
+    /// Active policy, read back.
     pub policy: Policy,
     /// CPUs the thread may run on, read back.
     pub cpus: Vec<u32>,
     /// Timer slack, ns.
     pub timer_slack_ns: u64,
-    /// Why the policy was refused.
+    /// Error of the refused policy; `None` if it was granted.
     pub policy_refused: Option<io::ErrorKind>,
-    /// Why the thread could not be pinned.
+    /// Error of the refused pinning; `None` if it was granted.
     pub pin_refused: Option<io::ErrorKind>,
-    /// Median of reading the clock twice in a row, ns.
+    /// Overhead of a time stamp, ns: median time of reading the clock twice in a row.
     pub floor_ns: u64,
-    /// The ABI level that is spoken with the EVL core; `None` for a thread of Linux.
+    /// ABI level of the EVL core; `None` for a Linux thread.
     pub evl_level: Option<u32>,
 }
 
-/// Why a measuring thread could not be made.
+/// An error in creating a measuring thread.
 #[derive(Debug, thiserror::Error)]
 pub enum TimerError {
-    /// The system has no room for a thread.
+    /// No thread can be created.
     #[error("cannot start a measuring thread: {0}; close other programs, or measure fewer CPUs with --cpus")]
     Spawn(io::Error),
-    /// This clock cannot be waited for in this way.
+    /// This clock does not support this method of waiting.
     #[error("cannot wait on the {0} clock with {1}: use --wait nanosleep")]
     Wait(Clock, Wait),
-    /// The thread cannot be the EVL core's.
+    /// The EVL core cannot schedule the thread.
     #[error(transparent)]
     Evl(#[from] EvlError),
 }
 
-/// How a measuring thread came to its end.
+/// The reason why a measuring thread ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
-    /// As planned: duration or samples reached, or told to stop.
+    /// Duration or number of samples reached, or stopped.
     Planned,
     /// The thread was found on another CPU: its own went offline.
     CpuGone,
-    /// The guard found the machine starving.
+    /// The guard found that the machine is starving.
     Starved,
-    /// The kernel could not wait on the clock any more.
+    /// The kernel can no longer wait on the clock.
     ClockFailed,
-    /// What set the deadlines in the clock's place, a sound card, goes on no more.
+    /// The sound card that set the deadlines stopped for good.
     PacerFailed,
-    /// A wake-up was later than the run was to stop on.
+    /// A wake-up was later than the limit that ends the run.
     StoppedOn,
 }
 
-/// A timer probe on one CPU, with the thread that does the measuring.
+/// A timer probe on one CPU, with its measuring thread.
 #[derive(Debug)]
 pub struct Timer {
     settings: Settings,
@@ -178,20 +179,20 @@ pub struct Timer {
 }
 
 impl Timer {
-    /// Makes the thread, which sets itself up and waits for [`start`](Self::start).
+    /// Creates the thread, which sets itself up and waits for [`start`](Self::start).
     ///
-    /// What the kernel refuses does not end it: it stands in [`grant`](Self::grant).
+    /// A refused setting is not an error: [`grant`](Self::grant) contains it.
     ///
     /// # Errors
-    /// When no thread can be made, or this clock cannot be waited for in this way.
+    /// If no thread can be created, or this clock does not support this method of waiting.
     pub fn prepare(settings: &Settings, heartbeat: Arc<Heartbeat>) -> Result<Self, TimerError> {
         Self::prepare_with(None, settings, heartbeat)
     }
 
-    /// As [`prepare`](Self::prepare), with work to do at each deadline. A thread that looks for gaps does none.
+    /// Like [`prepare`](Self::prepare), with work at each deadline. A noise probe has no work.
     ///
     /// # Errors
-    /// As there.
+    /// Like [`prepare`](Self::prepare).
     pub fn prepare_with(
         work: Option<Box<dyn Work>>,
         settings: &Settings,
@@ -199,77 +200,77 @@ impl Timer {
     ) -> Result<Self, TimerError> {
         let (writer, shared, reader) = shared::channel(settings);
         let (start, wait_for_start) = mpsc::channel();
-        let (tell_grant, told_grant) = mpsc::channel();
-        let asked = settings.clone();
+        let (grant_sender, grant_receiver) = mpsc::channel();
+        let thread_settings = settings.clone();
         let name = settings.cpu.map_or_else(|| settings.role.clone(), |cpu| format!("{}/{cpu}", settings.role));
         let thread = std::thread::Builder::new()
             .name(name)
             .stack_size(STACK_BYTES)
-            .spawn(move || thread::run(&asked, work, writer, &heartbeat, &tell_grant, &wait_for_start))
+            .spawn(move || thread::run(&thread_settings, work, writer, &heartbeat, &grant_sender, &wait_for_start))
             .map_err(TimerError::Spawn)?;
-        let grant = told_grant.recv().unwrap_or(Err(TimerError::Wait(settings.clock, settings.wait)))?;
+        let grant = grant_receiver.recv().unwrap_or(Err(TimerError::Wait(settings.clock, settings.wait)))?;
         Ok(Self { settings: settings.clone(), grant, shared, start, thread: Some(thread), reader })
     }
 
-    /// What it was asked to do.
+    /// The settings of the probe.
     #[must_use]
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
 
-    /// What the kernel granted.
+    /// The settings that the kernel granted.
     #[must_use]
     pub fn grant(&self) -> &Grant {
         &self.grant
     }
 
-    /// Lets the thread begin. Deadlines lie on the settings' clock: the first at `first_ns`, none after `end_ns`.
+    /// Starts measuring. Deadlines are on the settings' clock: the first at `first_ns`, none after `end_ns`.
     pub fn start(&mut self, first_ns: i64, end_ns: i64) {
-        // The thread tells a later one where this word comes too late.
+        // The thread stores a later time if this message arrives too late.
         self.shared.first_deadline_ns.store(first_ns, Relaxed);
-        // A thread that has gone away already cannot begin; `has_ended` says so.
+        // If the thread has already ended, it cannot start; `has_ended` then returns true.
         let _ = self.start.send((first_ns, end_ns));
     }
 
-    /// Tells the thread to end at its next wake-up.
+    /// Stops the thread at its next wake-up.
     pub fn stop(&self) {
         self.shared.stop();
     }
 
-    /// Whether the thread has ended.
+    /// True if the thread has ended.
     #[must_use]
     pub fn has_ended(&self) -> bool {
         self.thread.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
-    /// Waits for the thread's end, but no longer than `patience`: one that sleeps for an hour is left to its sleep,
-    /// and counts nothing any more.
-    pub fn wait_for_end(&mut self, patience: Duration) {
+    /// Waits for the thread's end, at most for `timeout`. A thread that sleeps longer is left alone; it counts nothing
+    /// more.
+    pub fn wait_for_end(&mut self, timeout: Duration) {
         let begin = Instant::now();
-        while !self.has_ended() && begin.elapsed() < patience {
+        while !self.has_ended() && begin.elapsed() < timeout {
             std::thread::sleep(Duration::from_millis(1));
         }
     }
 
-    /// How the thread ended; `None` while it goes on.
+    /// The reason why the thread ended; `None` while it runs.
     #[must_use]
     pub fn end(&self) -> Option<End> {
         self.shared.end()
     }
 
-    /// How often the guard made the thread rest.
+    /// Number of pauses that the guard imposed on the thread.
     #[must_use]
     pub fn rests(&self) -> u64 {
-        self.shared.rests()
+        self.shared.pauses()
     }
 
-    /// How often a thread of the EVL core fell back to Linux while it measured.
+    /// Switches of an EVL thread to in-band (Linux) scheduling while it measured.
     #[must_use]
     pub fn in_band(&self) -> u64 {
         self.shared.in_band.load(Relaxed)
     }
 
-    /// Where it measures, in words.
+    /// Describes the thread: `CPU 1`, `base on CPU 1`.
     #[must_use]
     pub fn place(&self) -> String {
         match (self.settings.cpu, self.settings.role.as_str()) {
@@ -279,7 +280,7 @@ impl Timer {
         }
     }
 
-    /// The thread as one of those that measure; one with a name of its own is named without its CPU.
+    /// The thread with its requested policy; a thread with its own role is named without its CPU.
     #[must_use]
     pub fn member(&self) -> Member<'_> {
         let role = &self.settings.role;
@@ -287,18 +288,18 @@ impl Timer {
         Member { place, policy: self.settings.policy, grant: &self.grant }
     }
 
-    /// Takes in what the thread reported since the last call. To be called a few times a second.
+    /// Reads the data that the thread reported since the last call. Must be called several times per second.
     pub fn collect(&mut self) {
         self.reader.collect(&self.shared);
     }
 
-    /// Spikes that the last [`collect`](Self::collect) brought, in order of time. What is written into them stays
-    /// with those that are kept.
+    /// Spikes of the last [`collect`](Self::collect), in order of time. Explanations written into them stay with the
+    /// kept spikes.
     pub fn fresh_spikes(&mut self) -> &mut [record::Spike] {
         &mut self.reader.fresh
     }
 
-    /// The CPU it measures; `None` for a thread that may wander.
+    /// The measured CPU; `None` for a thread that is not pinned.
     #[must_use]
     pub fn cpu(&self) -> Option<u32> {
         self.settings.cpu.filter(|_| self.grant.pin_refused.is_none())
@@ -310,7 +311,7 @@ impl Timer {
         self.shared.first_deadline_ns.load(Relaxed)
     }
 
-    /// What the thread has seen so far.
+    /// The series so far.
     #[must_use]
     pub fn series(&self, phase: &str) -> record::Series {
         self.reader.series(phase, &self.settings, &self.grant, &self.shared)

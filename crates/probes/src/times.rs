@@ -1,4 +1,4 @@
-//! Times of one kind, counted by one thread and read by another.
+//! Statistics of one kind of time, written by one thread and read by another.
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 
@@ -6,9 +6,9 @@ use record::{Histogram, Times};
 
 use crate::{counts::Counts, timer::shared::add};
 
-/// Counters that one thread alone writes. Each is read on its own; together they may be one time apart.
+/// Counters with one writer. Each is read separately, so they may differ by one value.
 #[derive(Debug)]
-pub struct Counted {
+pub struct TimeCounters {
     counts: Counts,
     sum_ns: AtomicI64,
     min_ns: AtomicI64,
@@ -17,7 +17,7 @@ pub struct Counted {
     outside: AtomicU64,
 }
 
-impl Default for Counted {
+impl Default for TimeCounters {
     fn default() -> Self {
         Self {
             counts: Counts::default(),
@@ -29,8 +29,8 @@ impl Default for Counted {
     }
 }
 
-impl Counted {
-    /// Counts one; `false` where it lies outside the histogram's range.
+impl TimeCounters {
+    /// Counts a time; `false` if it is out of the histogram's range.
     #[inline]
     pub fn note(&self, ns: i64) -> bool {
         self.sum_ns.store(self.sum_ns.load(Relaxed).wrapping_add(ns), Relaxed);
@@ -40,18 +40,18 @@ impl Counted {
         if ns > self.max_ns.load(Relaxed) {
             self.max_ns.store(ns, Relaxed);
         }
-        let counted = self.counts.count(ns);
-        add(&self.outside, u64::from(!counted));
-        counted
+        let in_range = self.counts.count(ns);
+        add(&self.outside, u64::from(!in_range));
+        in_range
     }
 
-    /// The largest so far, ns; `i64::MIN` for none.
+    /// The largest time so far, ns; `i64::MIN` without any.
     #[inline]
     pub fn max_ns(&self) -> i64 {
         self.max_ns.load(Relaxed)
     }
 
-    /// Whether `ns` lies inside the histogram's range.
+    /// True if `ns` is within the histogram's range.
     pub fn holds(&self, ns: i64) -> bool {
         self.counts.holds(ns)
     }
@@ -61,13 +61,13 @@ impl Counted {
         self.counts.snapshot()
     }
 
-    /// Times that are in no bucket.
+    /// Number of times outside the histogram's range.
     pub fn outside(&self) -> u64 {
         self.outside.load(Relaxed)
     }
 
-    /// What has been counted so far; `None` where nothing was.
-    pub fn told(&self) -> Option<Times> {
+    /// The statistics so far; `None` if nothing was in_range.
+    pub fn to_record(&self) -> Option<Times> {
         let histogram = self.histogram();
         let count = histogram.total() + self.outside();
         (count > 0).then(|| Times {

@@ -1,24 +1,25 @@
 //! The UDP probe: round trips on a fixed schedule, answered by a [peer](Echo) that does nothing else.
 //!
-//! A timer's thread sends one datagram at each of its deadlines; another takes the answers. The round trip is counted from
-//! when the datagram was *to be* sent, so that a sender that is late itself hides nothing. Whatever becomes of answers, the
-//! schedule goes on.
+//! A timer's thread sends one datagram at each deadline; another thread receives the answers. The round trip starts at
+//! the time at which the datagram *should* have been sent, so that the sender's own lateness is included. The schedule
+//! continues even without answers.
 //!
-//! | module | holds |
+//! | module | contents |
 //! |---|---|
-//! | `settings` | what is asked for |
-//! | [`packet`] | the datagram |
-//! | [`window`] | the datagrams that are under way |
-//! | `sender` | what the sending thread does at each deadline |
+//! | `settings` | the settings of the probe |
+//! | [`packet`] | the format of the datagrams |
+//! | [`window`] | the datagrams in flight |
+//! | `sender` | the work of the sending thread at each deadline |
 //! | `receiver` | the receiving thread |
-//! | [`realtime`] | the clock of the kernel's stamps beside ours |
-//! | [`trip`] | where the time of one round trip went |
-//! | `shared` | what the threads and the reader both see |
-//! | `reader` | turns that into the series of a record |
-//! | `ways` | how delays vary on each way |
+//! | [`realtime`] | conversion of kernel time stamps to the run's clock |
+//! | [`trip`] | the parts of one round trip |
+//! | `shared` | data shared by the threads and the reader |
+//! | `reader` | the series of the record |
+//! | `directions` | delay variation in each direction |
 //! | [`echo`] | the answering end |
-//! | `watch` | keeps both from holding their CPUs |
+//! | `watch` | keeps both ends from using their CPUs without sleeping |
 
+mod directions;
 pub mod echo;
 pub mod packet;
 mod reader;
@@ -29,7 +30,6 @@ mod settings;
 mod shared;
 pub mod trip;
 mod watch;
-mod ways;
 pub mod window;
 
 use std::{
@@ -55,48 +55,46 @@ use reader::Reader;
 pub use settings::Settings;
 use shared::Shared;
 
-/// How long the receiving thread waits before it looks whether it is to end.
-const PATIENCE: Duration = Duration::from_millis(50);
-/// Without an answer for so long, the peer is said to be silent.
+/// Longest wait of the receiving thread before it checks whether to end.
+const RECEIVE_TIMEOUT: Duration = Duration::from_millis(50);
+/// Time without any answer after which the peer counts as silent.
 const SILENCE: Duration = Duration::from_secs(3);
 
-/// Why round trips cannot be measured.
+/// An error that prevents measuring round trips.
 #[derive(Debug, thiserror::Error)]
 pub enum UdpError {
-    /// No socket, or no way to the peer.
+    /// No socket, or no route to the peer.
     #[error("cannot send to {peer}: {source}; see `ip route get {}`", peer.ip())]
     Connect {
         /// The peer.
         peer: SocketAddr,
-        /// What the kernel answered.
+        /// The error of the kernel.
         source: io::Error,
     },
-    /// The socket cannot be set as asked.
+    /// The kernel refused a setting of the socket.
     #[error("the kernel refused {what}: {source}")]
     Refused {
-        /// What was asked for, and how to do without.
+        /// The refused setting, and how to do without.
         what: &'static str,
-        /// What the kernel answered.
+        /// The error of the kernel.
         source: io::Error,
     },
-    /// The payload needs more than one frame.
-    #[error(
-        "{asked} bytes do not fit into one frame on the way to {peer}: use --size {most} or less, or --allow-fragments"
-    )]
+    /// The payload does not fit into one frame.
+    #[error("{requested} bytes do not fit into one frame to {peer}: use --size {most} or less, or --allow-fragments")]
     TooLarge {
         /// The peer.
         peer: SocketAddr,
-        /// The payload asked for, bytes.
-        asked: usize,
+        /// The requested payload, bytes.
+        requested: usize,
         /// The largest that fits, bytes.
         most: usize,
     },
-    /// The system has no room for a thread.
+    /// No thread can be created.
     #[error("cannot start the receiving thread: {0}; close other programs")]
     Spawn(io::Error),
 }
 
-/// The asking end: what the timer's thread sends, and the thread that takes the answers.
+/// The near end of round trips: the work of the timer's thread, and the receiving thread.
 pub struct Client {
     settings: Settings,
     socket: Arc<DatagramSocket>,
@@ -105,43 +103,47 @@ pub struct Client {
     reader: Reader,
     grant: Grant,
     thread: Option<JoinHandle<()>>,
-    /// The peer, where it is ours.
+    /// The peer, if it is part of this process.
     echo: Option<Echo>,
     made: Instant,
 }
 
 impl Client {
-    /// Sets the socket up, greets the peer, and makes the receiving thread. `echo` is the peer, where it is ours.
+    /// Configures the socket, greets the peer, and starts the receiving thread. `echo` is the peer, if it is part of
+    /// this process.
     ///
     /// # Errors
-    /// [`UdpError`]; a peer that does not answer is none, since it may begin to.
+    /// [`UdpError`]. A peer that does not answer is not an error, because it may start later.
     pub fn prepare(socket: DatagramSocket, echo: Option<Echo>, settings: Settings) -> Result<Self, UdpError> {
         let run = RandomState::new().hash_one(settings.peer) as u32;
         settings.apply(&socket)?;
         settings.greet(&socket, run)?;
         let refused = |what| move |source| UdpError::Refused { what, source };
-        socket.set_receive_timeout(PATIENCE).map_err(refused("a timeout"))?;
+        socket.set_receive_timeout(RECEIVE_TIMEOUT).map_err(refused("a timeout"))?;
         socket
             .set_stamps(settings.stamps)
-            .map_err(refused("stamps of datagrams; leave them out with --stamps none"))?;
+            .map_err(refused("time stamps of datagrams; do without them with --stamps none"))?;
         let socket = Arc::new(socket);
         let (shared, events, reader) = shared::channel(&settings);
         let heartbeat = Heartbeat::start().map_err(UdpError::Spawn)?;
-        let (tell_grant, told_grant) = mpsc::channel();
-        let (asked, receiving, of_thread) = (settings.clone(), Arc::clone(&socket), Arc::clone(&shared));
-        let receive = move || receiver::run(&asked, &receiving, run, of_thread, events, &heartbeat, &tell_grant);
+        let (grant_sender, grant_receiver) = mpsc::channel();
+        let (thread_settings, thread_socket, thread_shared) =
+            (settings.clone(), Arc::clone(&socket), Arc::clone(&shared));
+        let receive = move || {
+            receiver::run(&thread_settings, &thread_socket, run, thread_shared, events, &heartbeat, &grant_sender)
+        };
         let thread = std::thread::Builder::new()
             .name("receiver".to_owned())
             .stack_size(STACK_BYTES)
             .spawn(receive)
             .map_err(UdpError::Spawn)?;
-        let granted = told_grant.recv().unwrap_or_else(|_| Err(io::ErrorKind::Unsupported.into()));
+        let granted = grant_receiver.recv().unwrap_or_else(|_| Err(io::ErrorKind::Unsupported.into()));
         let grant = granted.map_err(UdpError::Spawn)?;
         let thread = Some(thread);
         Ok(Self { settings, socket, run, shared, reader, grant, thread, echo, made: Instant::now() })
     }
 
-    /// Whether nothing has come back for too long.
+    /// True if nothing has been received for too long.
     fn is_silent(&self) -> bool {
         let ended = self.thread.is_none();
         self.shared.receiving.answered.load(Relaxed) == 0 && (ended || self.made.elapsed() > SILENCE)
@@ -172,17 +174,17 @@ impl Companion for Client {
     }
 
     fn finish(&mut self) {
-        let patience = Duration::from_nanos(self.settings.timeout_ns) + 4 * PATIENCE;
+        let timeout = Duration::from_nanos(self.settings.timeout_ns) + 4 * RECEIVE_TIMEOUT;
         let began = Instant::now();
-        while !self.reader.is_settled(&self.shared) && began.elapsed() < patience {
+        while !self.reader.is_settled(&self.shared) && began.elapsed() < timeout {
             std::thread::sleep(Duration::from_millis(2));
             self.collect();
         }
-        // What comes twice has had its time, too.
-        std::thread::sleep(PATIENCE);
+        // Duplicate answers may still arrive.
+        std::thread::sleep(RECEIVE_TIMEOUT);
         self.shared.stop();
         if let Some(thread) = self.thread.take() {
-            // Its counters are there even if it panicked.
+            // Its counters are valid even if it panicked.
             let _ = thread.join();
         }
     }
@@ -201,7 +203,7 @@ impl Companion for Client {
         let error = self.shared.sending.error.load(Relaxed);
         let why = match (failed, refused) {
             (true, _) if error != 0 => format!(": {}", io::Error::from_raw_os_error(error)),
-            (_, true) => ": nothing listens on that port".to_owned(),
+            (_, true) => ": no program listens on that port".to_owned(),
             _ => String::new(),
         };
         vec![Reason {
@@ -218,10 +220,10 @@ impl Companion for Client {
         let has = receiving.echo_has.load(Relaxed);
         let mut caveats = Vec::new();
         if restarts > 0 {
-            caveats.push(caveat(format!("the peer was started anew {restarts} times during the run")));
+            caveats.push(caveat(format!("the peer restarted {restarts} times during the run")));
         }
         if receiving.answered.load(Relaxed) > 0 && has & packet::REALTIME == 0 {
-            let text = "the peer answered without a real-time policy: its wake-ups stand in the figures; start `punctual echo` as root there";
+            let text = "the peer answered without a real-time policy: its wake-ups are included in the figures; start `punctual echo` as root there";
             caveats.push(caveat(text.to_owned()));
         }
         caveats

@@ -1,21 +1,21 @@
-//! How a thread waits for what comes over the network.
+//! Methods of waiting for datagrams and frames.
 
 use std::fmt;
 
-/// How a thread waits for what comes over the network.
+/// A method of waiting for datagrams and frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ReceiveWait {
-    /// It sleeps until the kernel wakes it.
+    /// Sleeps until the kernel wakes the thread.
     #[default]
     Block,
-    /// It asks again and again.
+    /// Polls continuously.
     Spin,
-    /// It sleeps, after the kernel has asked the driver for so long, ns.
+    /// Lets the kernel poll the driver for this long, ns, and then sleeps.
     BusyPoll(u64),
 }
 
 impl ReceiveWait {
-    /// As two options say it, of which one at most is given.
+    /// Combines two options, at most one of which may be given.
     #[must_use]
     pub fn of(spin: bool, busy_poll_ns: Option<u64>) -> Self {
         match busy_poll_ns {

@@ -13,7 +13,7 @@ use probes::{
     noise::Spin,
     stream::{
         listener::{Listener, ListenerSettings},
-        receive::{Dropped, Drops, Receive},
+        receive::{DropCounter, Dropped, Receive},
         talker::{Talker, TalkerSettings},
         tracker::Expected,
         transmit::{Transmit, TransmitMode},
@@ -88,7 +88,7 @@ fn every_deadline_is_met_or_counted_as_missed() {
 }
 
 #[test]
-fn the_number_of_samples_ends_the_run() {
+fn the_run_ends_after_the_number_of_samples() {
     let (series, _) = measure(&Settings { samples: Some(100), ..settings() }, i64::MAX / 2);
     assert_eq!(series.samples, 100);
 }
@@ -196,15 +196,15 @@ impl Receive for Wire {
         Ok(Some(Received { length: 86, tci, stamp_ns: Some(Clock::Realtime.now_ns()) }))
     }
 
-    fn drops(&self) -> io::Result<Box<dyn Drops>> {
-        Ok(Box::new(Nothing))
+    fn drops(&self) -> io::Result<Box<dyn DropCounter>> {
+        Ok(Box::new(NoDrops))
     }
 }
 
 #[derive(Debug)]
-struct Nothing;
+struct NoDrops;
 
-impl Drops for Nothing {
+impl DropCounter for NoDrops {
     fn dropped(&mut self) -> io::Result<Dropped> {
         Ok(Dropped::InSocket(0))
     }
@@ -266,7 +266,7 @@ fn no_loop_of_a_stream_allocates_and_every_frame_arrives() {
         listener.collect();
     }
     listener.finish(Some(talker.frames()));
-    let (sent, heard) = (talker.told(), listener.series("test"));
+    let (sent, heard) = (talker.to_record(), listener.series("test"));
     let heard = heard.kind.listener().expect("a listener's series");
     // A wake-up in a slot that already has its frame sends none.
     assert!((1..=2000).contains(&sent.frames), "{sent:?}");

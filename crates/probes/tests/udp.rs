@@ -61,7 +61,7 @@ fn run(change: impl FnOnce(&mut Settings)) -> (Series, Series, EchoCounts) {
     let mut settings = settings(peer);
     change(&mut settings);
     let mut client = Client::prepare(DatagramSocket::connect(peer).unwrap(), None, settings).unwrap();
-    let of_timer = timer::Settings {
+    let timer_settings = timer::Settings {
         role: "sender".to_owned(),
         cpu: None,
         policy: Policy::Other,
@@ -76,7 +76,7 @@ fn run(change: impl FnOnce(&mut Settings)) -> (Series, Series, EchoCounts) {
         stop_on: None,
         spin: None,
     };
-    let mut timer = Timer::prepare_with(client.work(0), &of_timer, Heartbeat::start().unwrap()).unwrap();
+    let mut timer = Timer::prepare_with(client.work(0), &timer_settings, Heartbeat::start().unwrap()).unwrap();
     timer.start(Clock::Monotonic.now_ns() + 1_000_000, i64::MAX / 2);
     while !timer.has_ended() {
         std::thread::sleep(Duration::from_millis(5));

@@ -1,59 +1,60 @@
-//! The deadlines that a sound card sets: a grid laid under the stamps of its hardware pointer, as `docs/audio.md` defines it.
+//! The deadlines that a sound card sets: a grid fitted below the time stamps of its hardware pointer, as defined in
+//! `docs/audio.md`.
 
 use crate::timer::Grid;
 
-/// Of so many ns the grid follows a card that is too slow by one: 1000 ppm, ten times what a crystal is off. A stamp that
-/// came late draws it no faster than that.
+/// The grid moves later by at most one ns in this many: 1000 ppm, ten times the error of a crystal. A late time stamp
+/// moves it no faster than that.
 pub const CREEP: i64 = 1000;
 
-/// The grid of a card, from one start to the next. All times are ns of the monotonic clock.
+/// The deadlines of a card between two starts. All times are ns of the monotonic clock.
 #[derive(Debug, Clone)]
 pub struct Pace {
     grid: Grid,
     rate_hz: u32,
-    /// When the first frame began to be captured, as the stamps tell.
+    /// Start of capture of the first frame, according to the time stamps.
     origin_ns: i64,
-    /// The newest stamp since the start.
+    /// The newest time stamp since the start.
     stamped_ns: Option<i64>,
     drift: Drift,
 }
 
 impl Pace {
-    /// That of a card with such periods.
+    /// Creates the deadlines of a card that was not started.
     #[must_use]
     pub fn new(grid: Grid, rate_hz: u32) -> Self {
         Self { grid, rate_hz: rate_hz.max(1), origin_ns: 0, stamped_ns: None, drift: Drift::default() }
     }
 
-    /// The card was started; it counts from 0.
+    /// Restarts after the card was started, which counts frames from 0.
     pub fn start(&mut self, now_ns: i64) {
         self.origin_ns = now_ns;
         self.stamped_ns = None;
         self.drift.cut();
     }
 
-    /// The kernel learned at `at_ns` that the card had captured so many frames since its start.
+    /// Adds a time stamp: at `at_ns` the kernel saw that the card had captured this many frames since its start.
     #[inline]
     pub fn stamp(&mut self, frames: u64, at_ns: i64) {
         let took_ns = (u128::from(frames) * 1_000_000_000 / u128::from(self.rate_hz)) as i64;
         let origin_ns = at_ns - took_ns;
         self.origin_ns = match self.stamped_ns.replace(at_ns) {
             Some(before_ns) if before_ns == at_ns => return,
-            // It can be late, and never early: the earliest counts.
+            // A time stamp can be late, but never early, so the earliest one counts.
             Some(before_ns) => origin_ns.min(self.origin_ns + (at_ns - before_ns).max(0) / CREEP),
             None => origin_ns,
         };
         self.drift.add(at_ns, origin_ns);
     }
 
-    /// When period `slot` since the start was captured to its end.
+    /// Deadline of period `slot` since the start: the time at which it was captured completely.
     #[inline]
     #[must_use]
     pub fn deadline_ns(&self, slot: u64) -> i64 {
         self.origin_ns + self.grid.offset_ns(slot + 1)
     }
 
-    /// How much faster than its rate the card runs by the clock, and the standard error of that, ppm.
+    /// Deviation of the card's rate by the clock, and its standard error, ppm; positive if the card is too fast.
     #[inline]
     #[must_use]
     pub fn rate_ppm(&self) -> Option<(f64, f64)> {
@@ -61,22 +62,22 @@ impl Pace {
     }
 }
 
-/// Least squares over all stamps: how the origin that they tell moves with time. Each start has an origin of its own.
+/// Linear regression over all time stamps: how the origin moves with time. Each start has its own origin.
 ///
-/// A card may fill or empty buffers of its own when it starts, which looks like another rate. So the first stamps of a start
-/// are left out, and starts that an xrun ended soon are left out altogether.
+/// A card may fill or empty internal buffers when it starts, which looks like another rate. Therefore the first time
+/// stamps after a start are ignored, and so are starts that soon ended with an xrun.
 #[derive(Debug, Clone, Default)]
 struct Drift {
-    /// When this start was stamped first, ns.
+    /// First time stamp of this start, ns.
     started_ns: Option<i64>,
-    /// Of this start.
+    /// Sums of this start.
     here: Sums,
-    /// Of those before it that lasted.
+    /// Sums of the earlier starts that lasted long enough.
     before: Sums,
 }
 
-/// Of stamps: the first, ns; how far from there the newest lies, s; means from there, s and ns; and what is free of them, and
-/// sums of squares and products around the means, s and ns, of one start or of several.
+/// Sums over time stamps, of one start or of several: the first stamp, ns; time from the first to the newest, s; means
+/// relative to the first, s and ns; degrees of freedom; and sums of squares and products around the means, s and ns.
 #[derive(Debug, Clone, Copy, Default)]
 struct Sums {
     first: Option<(i64, i64)>,
@@ -104,7 +105,8 @@ impl Sums {
         self.deviations += from_mean * (origin - self.mean.1);
     }
 
-    /// With those of another start, whose slope counts and whose means do not; nothing of it where it was too short.
+    /// Adds another start, which contributes to the slope but not to the means. A start that was too short adds
+    /// nothing.
     #[inline]
     fn with(self, other: &Self) -> Self {
         if other.lasted_s < LASTS_S {
@@ -120,13 +122,13 @@ impl Sums {
     }
 }
 
-/// Stamps of a start count after so long, ns, ...
+/// Time stamps are used from this long after a start, ns, ...
 const SETTLED_NS: i64 = 100_000_000;
-/// ... and when they reach over so much time, s.
+/// ... and only if the start lasts at least this long, s.
 const LASTS_S: f64 = 1.0;
 
 impl Drift {
-    /// Fewer stamps tell nothing.
+    /// Minimum number of time stamps.
     const LEAST: u64 = 16;
 
     fn cut(&mut self) {
@@ -142,16 +144,16 @@ impl Drift {
         }
     }
 
-    /// A card that is too fast has its origin move towards the past.
+    /// The origin of a card that is too fast moves towards the past.
     fn ppm(&self) -> Option<(f64, f64)> {
         let Sums { free, squares, products, deviations, .. } = self.before.with(&self.here);
         if free < Self::LEAST || squares <= 0.0 {
             return None;
         }
         let slope = products / squares;
-        let left = (deviations - slope * products).max(0.0);
-        let error = (left / (free - 1) as f64 / squares).sqrt();
-        // ns a second are thousandths of a ppm.
+        let residual = (deviations - slope * products).max(0.0);
+        let error = (residual / (free - 1) as f64 / squares).sqrt();
+        // ns per second are thousandths of a ppm.
         Some((-slope / 1e3, error / 1e3))
     }
 }
@@ -172,37 +174,38 @@ mod tests {
         pace
     }
 
-    /// When a card that is off by so many ppm has captured so many frames.
+    /// Time at which a card with this deviation in ppm has captured this many frames.
     fn captured_ns(frames: u64, ppm: f64) -> i64 {
         STARTED_NS + (frames as f64 * 1e9 / f64::from(RATE_HZ) / (1.0 + ppm / 1e6)) as i64
     }
 
     #[test]
-    fn before_the_first_stamp_the_start_tells() {
+    fn uses_the_start_time_before_the_first_stamp() {
         assert_eq!(pace().deadline_ns(0), STARTED_NS + 1_333_333);
-        assert_eq!(pace().deadline_ns(2), STARTED_NS + 4_000_000, "with the thirds");
+        assert_eq!(pace().deadline_ns(2), STARTED_NS + 4_000_000, "including the fractions");
         assert_eq!(pace().rate_ppm(), None);
     }
 
     #[test]
-    fn a_pointer_in_the_middle_of_a_period_tells_when_it_ended() {
+    fn a_stamp_in_the_middle_of_a_period_gives_its_end() {
         let mut pace = pace();
         pace.stamp(96, captured_ns(96, 0.0));
         assert!((pace.deadline_ns(0) - captured_ns(64, 0.0)).abs() <= 1);
     }
 
     #[test]
-    fn after_a_start_all_counts_anew_and_the_rate_stays() {
+    fn a_restart_resets_the_origin_and_keeps_the_rate() {
         let mut pace = pace();
         (1..=1000).for_each(|period| pace.stamp(period * 64, captured_ns(period * 64, 50.0)));
-        let told = pace.rate_ppm().unwrap();
-        assert!((told.0 - 50.0).abs() < 0.1, "{told:?}");
+        let before = pace.rate_ppm().unwrap();
+        assert!((before.0 - 50.0).abs() < 0.1, "{before:?}");
         pace.start(STARTED_NS + 9_000_000_000);
         assert_eq!(pace.deadline_ns(0), STARTED_NS + 9_001_333_333);
-        assert_eq!(pace.rate_ppm(), Some(told));
+        assert_eq!(pace.rate_ppm(), Some(before));
     }
 
-    /// A card of exactly its rate that runs this many periods each time, and whose first frames come 5 ms too soon each time.
+    /// A card with the exact rate that runs this many periods after each start, and whose first frames come 5 ms early
+    /// each time.
     fn restarted(periods: &[u64]) -> Pace {
         let mut pace = pace();
         let mut started_ns = STARTED_NS;
@@ -219,10 +222,10 @@ mod tests {
     }
 
     #[test]
-    fn short_starts_and_how_they_began_say_nothing_of_the_rate() {
+    fn ignores_short_starts_and_the_first_stamps_of_each() {
         // A hundred starts of 80 ms.
         assert_eq!(restarted(&[60; 100]).rate_ppm(), None);
-        // One of 1.3 s among them, which has ended, and then one that goes on.
+        // One start of 1.3 s among them that has ended, and then one that is still running.
         let (mut short, mut under_way) = ([60; 101], [60; 101]);
         (short[50], under_way[100]) = (1000, 1000);
         for starts in [short, under_way] {
@@ -232,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn starts_that_lasted_count_together() {
+    fn combines_all_long_starts() {
         let mut pace = pace();
         for start in 0..3 {
             let after_ns = start * 10_000_000_000;
@@ -244,9 +247,9 @@ mod tests {
     }
 
     proptest! {
-        /// Stamps are as late as they may be, one in eight of them prompt: deadlines are where the card has them.
+        /// Time stamps with random delays, one in eight without any: deadlines match the card.
         #[test]
-        fn the_grid_lies_under_the_stamps(
+        fn the_grid_follows_the_earliest_stamps(
             ppm in -500.0..500.0f64, late_ns in prop::collection::vec(prop_oneof![1 => Just(0), 7 => 0..900_000i64], 4000)
         ) {
             let mut pace = pace();
@@ -257,12 +260,12 @@ mod tests {
                 pace.stamp(frames, true_ns + late_ns);
                 let error_ns = pace.deadline_ns(slot as u64) - true_ns;
                 since_prompt = if late_ns == 0 { 0 } else { since_prompt + 1 };
-                // 1333 ns of creep a period, some for a late stamp, and what the card is off itself.
+                // 1333 ns of creep per period, some for a late stamp, and the deviation of the card.
                 prop_assert!(since_prompt >= 1_000 || (-2..=since_prompt * 2_001 + 1_000).contains(&error_ns), "{slot}: {error_ns}");
                 prop_assert!(pace.deadline_ns(slot as u64) <= true_ns + late_ns);
             }
-            let (told, error) = pace.rate_ppm().unwrap();
-            prop_assert!((told - ppm).abs() < 6.0 * error + 0.1, "{told} +- {error} of {ppm}");
+            let (before, error) = pace.rate_ppm().unwrap();
+            prop_assert!((before - ppm).abs() < 6.0 * error + 0.1, "{before} +- {error} of {ppm}");
         }
     }
 }

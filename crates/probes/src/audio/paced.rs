@@ -1,7 +1,7 @@
-//! What the audio thread does where a sound card paces it: waits for the card, and plays every period that it captured.
+//! The work of the audio thread with a sound card as pacer: wait for the card, then process every captured period.
 //!
-//! The card is real, and so are its xruns; what is played is the guitar. What the card captures is read and dropped, and it is
-//! given silence, as costly as sound and nobody's ears'.
+//! The card is real, and so are its xruns. The processed signal is the guitar; the captured input is read and dropped,
+//! and the card plays silence, which costs as much as sound and disturbs nobody.
 
 use std::io;
 
@@ -17,17 +17,18 @@ use super::{
 };
 use crate::timer::{Grid, Wake, Work};
 
-/// A sound card, as far as it is needed here.
+/// The operations of a sound card that the work needs.
 pub trait Sound: Send {
-    /// Starts both directions, playback with a buffer of silence; also after [`WaitResult::Xrun`].
+    /// Starts both directions, with a buffer of silence for playback; also after [`WaitResult::Xrun`].
     fn start(&mut self) -> io::Result<()>;
     /// Waits for the next period.
     fn wait(&mut self) -> io::Result<WaitResult>;
-    /// When the kernel learned how much was captured, ns of the monotonic clock.
+    /// Time at which the kernel updated the capture position, ns of the monotonic clock.
     fn stamp_ns(&self) -> i64;
-    /// Takes a period from the input.
+    /// Copies a period of the input.
     fn read(&self, samples: &mut [f32]);
-    /// Gives a period to both sides, and hands it and the one that was taken back; `false` where the card has stopped.
+    /// Writes a period to both output channels and hands it over together with the captured one; `false` if the card
+    /// has stopped.
     fn give(&mut self, samples: &[f32]) -> io::Result<bool>;
     /// Reads the monotonic clock.
     fn now_ns(&self) -> i64 {
@@ -35,10 +36,10 @@ pub trait Sound: Send {
     }
 }
 
-/// A card of the kernel's.
+/// A card of the kernel.
 pub struct OnCard {
     pub duplex: Duplex,
-    /// The input that is read.
+    /// The captured channel.
     pub input: u32,
 }
 
@@ -80,11 +81,11 @@ pub struct Paced<P, S> {
     pub writer: Writer,
     /// Frames of the buffer.
     pub buffer: u64,
-    /// What is played, again and again: whole periods.
+    /// The signal to play repeatedly, a whole number of periods.
     pub signal: Box<[f32]>,
-    /// Where in it the next period begins.
+    /// Position of the next period in the signal.
     pub at: usize,
-    /// A period of one channel each.
+    /// Buffers for one period of one channel.
     pub captured: Box<[f32]>,
     pub silence: Box<[f32]>,
     pub left: Box<[f32]>,
@@ -92,18 +93,18 @@ pub struct Paced<P, S> {
     pub state: State,
 }
 
-/// How far the card has got.
+/// Progress of the card.
 #[derive(Debug, Default)]
 pub struct State {
-    /// The first deadline of all, ns of the monotonic clock.
+    /// The first deadline after the first start, ns of the monotonic clock.
     first_ns: Option<i64>,
-    /// Periods that were played since the card was started.
+    /// Periods processed since the card was started.
     slot: u64,
-    /// Periods that wait.
+    /// Periods ready to be processed.
     ready: u64,
-    /// Whether the card ran over us.
+    /// True if the card had an xrun.
     has_stopped: bool,
-    /// Why it cannot go on.
+    /// Error that stops the card for good.
     failed: Option<io::ErrorKind>,
 }
 
@@ -121,11 +122,11 @@ impl<P: Player, S: Sound> Work for Paced<P, S> {
         let woke_ns = match self.sound.wait()? {
             WaitResult::Period(wake) => {
                 self.pace.stamp(self.state.slot * period + wake.captured, self.sound.stamp_ns());
-                let room = self.buffer.saturating_sub(wake.queued);
-                self.state.ready = (wake.captured.min(room) / period).max(1);
+                let free = self.buffer.saturating_sub(wake.queued);
+                self.state.ready = (wake.captured.min(free) / period).max(1);
                 wake.woke_ns
             }
-            // The period that it waited for is played all the same, too late.
+            // The period that it waited for is still processed, too late.
             WaitResult::Xrun => {
                 self.state.has_stopped = true;
                 self.state.ready = 1;
@@ -152,7 +153,7 @@ impl<P: Player, S: Sound> Paced<P, S> {
         Ok(())
     }
 
-    /// Plays what waits.
+    /// Processes the periods that are ready.
     fn play(&mut self, wake: Wake) -> io::Result<()> {
         let first_ns = *self.state.first_ns.get_or_insert(wake.deadline_ns);
         let mut begun_ns = wake.woke_ns;

@@ -1,4 +1,4 @@
-//! What the audio thread does when it wakes: play every period that was captured.
+//! The work of the audio thread with the clock as pacer: process every captured period.
 
 use super::{
     Player,
@@ -14,11 +14,11 @@ pub struct Play<P, N> {
     /// Reads the clock of the deadlines.
     pub now_ns: N,
     pub writer: Writer,
-    /// What is played, again and again: whole periods.
+    /// The signal to play repeatedly, a whole number of periods.
     pub signal: Box<[f32]>,
-    /// Where in it the next period begins.
+    /// Position of the next period in the signal.
     pub at: usize,
-    /// Both channels of a period.
+    /// Both output channels of a period.
     pub left: Box<[f32]>,
     pub right: Box<[f32]>,
 }

@@ -1,4 +1,4 @@
-//! Turns what the audio thread wrote into the series of a record. Runs on an ordinary thread.
+//! Converts the data of the audio thread to the series of a record. Runs on an ordinary thread.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -9,14 +9,14 @@ use super::{
     shared::{Notable, Shared},
 };
 
-/// What has been read so far.
+/// The data read so far.
 #[derive(Debug)]
 pub struct Reader {
     queue: rtrb::Consumer<Notable>,
     worst: Worst,
-    /// Periods since the last collection, in order of time, for others to explain.
+    /// Spikes since the last collection in order of time, for the analysis of their causes.
     pub fresh: Vec<Spike>,
-    /// What processing a period usually takes, ns: the median when there was something to explain last.
+    /// Usual processing time of a period, ns: the median at the last collection with spikes.
     pub usual_dsp_ns: u64,
 }
 
@@ -25,7 +25,7 @@ impl Reader {
         Self { queue, worst: Worst::keeping(spikes_kept), fresh: Vec::new(), usual_dsp_ns: 0 }
     }
 
-    /// Takes in the periods that wait. What was fresh is fresh no more.
+    /// Reads the queued periods. The fresh spikes of the last call join the kept ones.
     pub fn collect(&mut self, shared: &Shared) {
         self.fresh.drain(..).for_each(|spike| self.worst.take_in(spike));
         while let Ok(Notable { at_ns, played }) = self.queue.pop() {
@@ -42,8 +42,8 @@ impl Reader {
         }
     }
 
-    /// Adds to the series of its thread what was played.
-    pub fn tell(&self, settings: &AudioSettings, shared: &Shared, series: &mut Series) {
+    /// Adds the results to the series of the thread.
+    pub fn add_to(&self, settings: &AudioSettings, shared: &Shared, series: &mut Series) {
         series.spikes_total = shared.notable.load(Relaxed);
         series.spikes = self.worst.with(&self.fresh);
         series.notes.extend(notes(shared));
@@ -68,8 +68,8 @@ impl Reader {
             xruns: shared.xruns.load(Relaxed),
             lost: shared.lost.load(Relaxed),
             silent: shared.silent.load(Relaxed),
-            dsp: shared.dsp.told(),
-            completion: shared.completion.told(),
+            dsp: shared.dsp.to_record(),
+            completion: shared.completion.to_record(),
             extra: record::Extra::new(),
         }));
     }
@@ -77,10 +77,10 @@ impl Reader {
 
 fn notes(shared: &Shared) -> Vec<String> {
     let mut notes = Vec::new();
-    let untold = shared.untold.load(Relaxed);
-    if untold > 0 {
+    let queue_full = shared.queue_full.load(Relaxed);
+    if queue_full > 0 {
         notes.push(format!(
-            "{untold} late periods came too fast to be told one by one: they are counted, but may be missing among the spikes"
+            "{queue_full} late periods came too fast to be recorded one by one: they are counted, but may be missing from the spikes"
         ));
     }
     let outside = shared.completion.outside();

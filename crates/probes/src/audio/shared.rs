@@ -1,4 +1,4 @@
-//! What the audio thread and its reader both see: counters without locks, and a queue of periods worth telling.
+//! Data shared by the audio thread and its reader: lock-free counters, and a queue of notable periods.
 
 use std::sync::{
     Arc,
@@ -8,9 +8,9 @@ use std::sync::{
 use record::Played;
 
 use super::reader::Reader;
-use crate::{timer::shared::add, times::Counted};
+use crate::{timer::shared::add, times::TimeCounters};
 
-/// A period that was an xrun, or whose completion lay above the threshold.
+/// A period with an xrun or with a completion above the threshold.
 #[derive(Debug, Clone, Copy)]
 pub struct Notable {
     /// Its deadline, ns after the first.
@@ -18,69 +18,69 @@ pub struct Notable {
     pub played: Played,
 }
 
-/// Periods that can wait for the reader; with 16 frames at 192 kHz and every one late it has 340 ms to come.
+/// Capacity of the queue. With 16 frames at 192 kHz and every period late the reader has 340 ms.
 const QUEUE: usize = 4096;
 
-/// Full scale below which a sample counts as silence: -120 dB.
+/// Samples below this part of full scale count as silence: -120 dB.
 const SILENCE: f32 = 1e-6;
 
-/// A period that was played.
+/// A processed period.
 #[derive(Debug, Clone, Copy)]
 pub struct Period {
     /// Its deadline, ns after the first.
     pub deadline_ns: i64,
-    /// When the thread turned to it, and when it was done, likewise.
+    /// Start and end of its processing, ns after the first deadline.
     pub begun_ns: i64,
     pub done_ns: i64,
-    /// Of an xrun the periods that passed until the card was started anew.
+    /// For an xrun, the periods lost until the card was restarted.
     pub lost: Option<u64>,
 }
 
-/// Counters that the audio thread alone writes.
+/// Counters that only the audio thread writes.
 #[derive(Debug, Default)]
 pub struct Shared {
-    pub dsp: Counted,
-    pub completion: Counted,
+    pub dsp: TimeCounters,
+    pub completion: TimeCounters,
     pub played: AtomicU64,
     pub xruns: AtomicU64,
     pub lost: AtomicU64,
     pub silent: AtomicU64,
     /// Periods above the threshold, and xruns.
     pub notable: AtomicU64,
-    /// Of them, those that found the queue full.
-    pub untold: AtomicU64,
-    /// How much faster than its rate a card runs, and the standard error of that, ppm: bits of floating point, 0 while the
-    /// error is not known.
+    /// Notable periods for which the queue was full.
+    pub queue_full: AtomicU64,
+    /// Deviation of the card's rate and its standard error, ppm, as bits of a floating-point number; an error of 0
+    /// means unknown.
     rate_ppm: AtomicU64,
     rate_error_ppm: AtomicU64,
 }
 
 impl Shared {
-    /// Keeps the card's rate. For the one writer.
+    /// Stores the card's rate. For the only writer.
     #[inline]
     pub fn note_rate(&self, (ppm, error_ppm): (f64, f64)) {
         self.rate_ppm.store(ppm.to_bits(), Relaxed);
-        // One that is nothing at all is still known.
+        // An error of exactly 0 must not look unknown.
         self.rate_error_ppm.store(error_ppm.max(f64::MIN_POSITIVE).to_bits(), Relaxed);
     }
 
-    /// The card's rate, once it is known.
+    /// The card's rate and its standard error, ppm, if known.
     pub fn rate_ppm(&self) -> Option<(f64, f64)> {
         let error_ppm = f64::from_bits(self.rate_error_ppm.load(Relaxed));
         (error_ppm > 0.0).then(|| (f64::from_bits(self.rate_ppm.load(Relaxed)), error_ppm))
     }
 }
 
-/// The thread's side.
+/// The audio thread's side.
 pub struct Writer {
     pub shared: Arc<Shared>,
     pub notable: rtrb::Producer<Notable>,
-    /// A period done later than this is told one by one, ns after its deadline.
+    /// A period completed later than this is queued, ns after its deadline.
     pub threshold_ns: i64,
 }
 
 impl Writer {
-    /// Counts a period that came out as `output`.
+    /// Counts a period with this output.
     #[inline]
     pub fn note(&mut self, period: Period, output: &[f32]) {
         let Period { deadline_ns, begun_ns, done_ns, lost } = period;
@@ -88,7 +88,7 @@ impl Writer {
         let (wait_ns, dsp_ns) = (begun_ns - deadline_ns, done_ns - begun_ns);
         let completion_ns = done_ns - deadline_ns;
         add(&shared.played, 1);
-        // What lies outside the histograms is counted by themselves.
+        // Values outside the range are counted by the histograms themselves.
         let _ = shared.dsp.note(dsp_ns);
         let _ = shared.completion.note(completion_ns);
         add(&shared.silent, u64::from(output.iter().all(|sample| sample.abs() < SILENCE)));
@@ -101,7 +101,7 @@ impl Writer {
         let played = Played { wait_ns, dsp_ns, xrun: lost.is_some() };
         let at_ns = deadline_ns.max(0).unsigned_abs();
         if self.notable.push(Notable { at_ns, played }).is_err() {
-            add(&shared.untold, 1);
+            add(&shared.queue_full, 1);
         }
     }
 }

@@ -1,20 +1,20 @@
-//! What is played: a guitar, made up.
+//! The signal that is played: a synthetic guitar.
 
-/// How long the signal is before it repeats, s.
+/// Length of the signal before it repeats, s.
 const SECONDS: u32 = 2;
 /// Open strings of a guitar, Hz: E2 A2 D3 G3 B3 E4.
 const STRINGS_HZ: [f32; 6] = [82.41, 110.0, 146.83, 196.0, 246.94, 329.63];
-/// The largest sample: that of a hot pickup on an instrument input.
+/// The largest sample, as of a hot pickup on an instrument input.
 const PEAK: f32 = 0.5;
-/// What of a string's sound is left after one round of its delay line.
+/// Part of a string's level that remains after one round of its delay line.
 const DECAY: f32 = 0.996;
 
-/// Plucked strings, one after the other, at `rate_hz`: whole periods of `frames`, so that it repeats without a seam in them.
-/// The same at each call. Strings sound on while others are plucked, so that no gate closes and nothing dies away to where
-/// numbers are denormal.
+/// Returns plucked strings, one after the other, at `rate_hz`: a whole number of periods of `frames`, so that it
+/// repeats without a seam within a period. The result is the same at each call. Strings keep sounding while others are
+/// plucked, so that no gate closes and no value becomes denormal.
 ///
-/// Each string is a delay line with a low pass in its loop: Karplus and Strong, "Digital Synthesis of Plucked-String and Drum
-/// Timbres", Computer Music Journal 7/2 (1983).
+/// Each string is a delay line with a low pass in its loop: Karplus and Strong, "Digital Synthesis of Plucked-String
+/// and Drum Timbres", Computer Music Journal 7/2 (1983).
 #[must_use]
 pub fn guitar(rate_hz: u32, frames: u32) -> Box<[f32]> {
     let samples = (rate_hz * SECONDS).next_multiple_of(frames.max(1)) as usize;
@@ -30,7 +30,7 @@ pub fn guitar(rate_hz: u32, frames: u32) -> Box<[f32]> {
         let plucked = samples * string / STRINGS_HZ.len();
         for n in 0..samples {
             let (at, next) = (n % length, (n + 1) % length);
-            // Around the seam: a string sounds on into the next repetition.
+            // Wraps around: a string keeps sounding in the next repetition.
             mix[(plucked + n) % samples] += line[at];
             line[at] = DECAY * f32::midpoint(line[at], line[next]);
         }
@@ -44,12 +44,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_whole_periods_and_none_of_them_is_quiet() {
+    fn has_whole_periods_without_quiet_parts() {
         for (rate_hz, frames) in [(48_000, 64), (44_100, 48), (96_000, 1024), (192_000, 16)] {
             let signal = guitar(rate_hz, frames);
             assert!(signal.len().is_multiple_of(frames as usize) && signal.len() >= 2 * rate_hz as usize);
             assert!(signal.iter().all(|sample| sample.is_finite() && sample.abs() <= PEAK));
-            // -70 dB is where gates close.
+            // Gates close at -70 dB.
             let loudest = |window: &[f32]| window.iter().fold(0.0_f32, |most, sample| most.max(sample.abs()));
             let quietest = signal.chunks(rate_hz as usize / 50).map(loudest).fold(1.0, f32::min);
             assert!(quietest > 3e-3, "{quietest} at {rate_hz} Hz");

@@ -1,4 +1,4 @@
-//! The loop. It neither allocates, locks, prints nor enters the kernel, but to rest.
+//! The measuring loop. It does not allocate, lock, print or enter the kernel, except to sleep.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -15,15 +15,15 @@ use crate::{
     guard::{Advice, Guard, Heartbeat},
     timer::{
         End, Settings,
+        backend::ThreadBackend,
         shared::{Event, Shared, Writer, add},
-        stage::Stage,
     },
 };
 
 const SECOND_NS: i64 = 1_000_000_000;
-/// Readings between two looks at the clock, some 0.1 ms.
+/// Readings between two checks of the clock, about 0.1 ms.
 const BLOCK: u64 = 8192;
-/// Readings whose median is the floor.
+/// Number of readings whose median is the floor.
 const FLOOR_READINGS: usize = 1001;
 
 /// Median time between two readings, ns.
@@ -45,7 +45,7 @@ pub struct Spinning {
     first_ns: i64,
     end_ns: i64,
     periods_left: u64,
-    looks: u64,
+    periods: u64,
     threshold_ns: u64,
     floor_ns: u64,
     writer: Writer,
@@ -65,7 +65,7 @@ impl Spinning {
     ) -> Self {
         let floor_ns = spin.floor_ns();
         let threshold_ns = settings.threshold_ns.unsigned_abs().max(FLOORS * floor_ns);
-        writer.shared.looked.threshold_ns.store(threshold_ns, Relaxed);
+        writer.shared.noise.threshold_ns.store(threshold_ns, Relaxed);
         Self {
             spin,
             pinned_to,
@@ -73,7 +73,7 @@ impl Spinning {
             first_ns,
             end_ns,
             periods_left: settings.samples.unwrap_or(u64::MAX),
-            looks: 0,
+            periods: 0,
             threshold_ns,
             floor_ns,
             writer,
@@ -83,14 +83,14 @@ impl Spinning {
         }
     }
 
-    /// Looks and rests in turn until the end.
-    pub fn run(&mut self, stage: &Stage, heartbeat: &Heartbeat) -> End {
+    /// Observes and sleeps in turn until the end.
+    pub fn run(&mut self, backend: &ThreadBackend, heartbeat: &Heartbeat) -> End {
         let mut begin_ns = self.first_ns;
         let end = loop {
             if begin_ns >= self.end_ns || self.periods_left == 0 {
                 break End::Planned;
             }
-            if stage.sleep_until(begin_ns).is_err() {
+            if backend.sleep_until(begin_ns).is_err() {
                 break End::ClockFailed;
             }
             if self.writer.shared.is_stopped() {
@@ -98,29 +98,29 @@ impl Spinning {
             }
             let until_ns = begin_ns.saturating_add_unsigned(self.spin.runtime_ns).min(self.end_ns);
             let now_ns = match self.spin.counter {
-                Counter::Cycles => self.look::<Cycles>(until_ns),
-                Counter::Clock => self.look::<Nanoseconds>(until_ns),
+                Counter::Cycles => self.observe::<Cycles>(until_ns),
+                Counter::Clock => self.observe::<Nanoseconds>(until_ns),
             };
             self.periods_left -= 1;
-            self.looks += 1;
-            if !self.writer.shared.is_on(self.pinned_to, stage.cpu()) {
+            self.periods += 1;
+            if !self.writer.shared.on_pinned_cpu(self.pinned_to, backend.cpu()) {
                 break End::CpuGone;
             }
             if now_ns >= self.second_end_ns && self.end_second(now_ns, heartbeat) == Advice::Stop {
                 break End::Starved;
             }
-            // Periods that have passed altogether are left out.
+            // Periods that have passed completely are skipped.
             begin_ns += ((now_ns - begin_ns) / self.period_ns).max(0) * self.period_ns;
             if begin_ns < until_ns {
                 begin_ns += self.period_ns;
             }
         };
-        self.tell_second(self.second_end_ns);
+        self.report_second(self.second_end_ns);
         end
     }
 
-    /// Looks for gaps until a moment; answers the moment that it became, ns on CLOCK_MONOTONIC.
-    fn look<T: Ticks>(&mut self, until_ns: i64) -> i64 {
+    /// Observes until `until_ns`; returns the time at which it ended, ns on CLOCK_MONOTONIC.
+    fn observe<T: Ticks>(&mut self, until_ns: i64) -> i64 {
         let scale = self.spin.scale;
         let threshold = scale.ticks(self.threshold_ns);
         let begin = Anchor::closest::<T>();
@@ -140,23 +140,24 @@ impl Spinning {
                 }
             }
             iterations += BLOCK;
-            let look = Anchor::now::<T>();
-            if look.ns >= until_ns || self.writer.shared.is_stopped() {
-                break look;
+            let now = Anchor::now::<T>();
+            if now.ns >= until_ns || self.writer.shared.is_stopped() {
+                break now;
             }
-            // A gap may lie between the two clocks: the loop finds it, since it goes on from where it was.
-            if look.is_within(threshold) {
-                anchor = look;
+            // The gap may be between the two readings of this pair. The loop detects it anyway, because it compares
+            // with its last reading.
+            if now.is_within(threshold) {
+                anchor = now;
             }
         };
-        let looked = &self.writer.shared.looked;
-        add(&looked.iterations, iterations);
-        add(&looked.observed_ns, scale.ns(last.wrapping_sub(first).wrapping_sub(noting)));
-        add(&looked.unsteady, u64::from(!scale.is_steady(begin, end)));
+        let noise = &self.writer.shared.noise;
+        add(&noise.iterations, iterations);
+        add(&noise.observed_ns, scale.ns(last.wrapping_sub(first).wrapping_sub(noting)));
+        add(&noise.unsteady, u64::from(!scale.is_steady(begin, end)));
         end.ns
     }
 
-    /// Counts a gap between two readings. What this takes is not observed.
+    /// Counts a gap between two readings. The time that this takes is not observed.
     #[cold]
     #[inline(never)]
     fn note(&mut self, scale: Scale, anchor: Anchor, last: u64, now: u64) {
@@ -168,7 +169,7 @@ impl Spinning {
         let shared: &Shared = &self.writer.shared;
         let length_ns = scale.ns(ticks) as i64;
         let at_ns = (scale.at(anchor, last) - self.first_ns).max(0) as u64;
-        add(&shared.looked.lost_ns, (length_ns as u64).saturating_sub(self.floor_ns));
+        add(&shared.noise.lost_ns, (length_ns as u64).saturating_sub(self.floor_ns));
         add(&shared.spikes, 1);
         add(&shared.outside, u64::from(!shared.counts.count(length_ns)));
         shared.sum_ns.store(shared.sum_ns.load(Relaxed).wrapping_add(length_ns), Relaxed);
@@ -185,16 +186,17 @@ impl Spinning {
         }
     }
 
-    /// Reports the second that ended, and asks the guard, which need not have the thread rest: it does so by itself.
+    /// Reports the last second and consults the guard. A pause is not needed, because the loop sleeps in each period.
     fn end_second(&mut self, now_ns: i64, heartbeat: &Heartbeat) -> Advice {
         let seconds = (now_ns - self.second_end_ns) / SECOND_NS + 1;
-        self.tell_second(self.second_end_ns);
+        self.report_second(self.second_end_ns);
         self.second_end_ns += seconds * SECOND_NS;
-        self.guard.judge((seconds * SECOND_NS) as u64, ThreadUsage::so_far(), self.looks, heartbeat)
+        self.guard.judge((seconds * SECOND_NS) as u64, ThreadUsage::so_far(), self.periods, heartbeat)
     }
 
-    /// Reports the longest gap of the second that ended at `end_ns`, if it had one; a full queue keeps it for the next.
-    fn tell_second(&mut self, end_ns: i64) {
+    /// Reports the longest gap of the second that ended at `end_ns`, if it had one. If the queue is full, the gap is
+    /// kept for the next second.
+    fn report_second(&mut self, end_ns: i64) {
         if self.second_max_ns == i64::MIN {
             return;
         }

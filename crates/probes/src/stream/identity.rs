@@ -1,18 +1,18 @@
-//! Addresses, ids and formats in words.
+//! Addresses, ids and formats as text.
 
 use frames::{Format, Mac};
 
-/// `02:00:00:00:00:01`.
+/// Formats a MAC address: `02:00:00:00:00:01`.
 pub fn mac([a, b, c, d, e, f]: Mac) -> String {
     format!("{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{f:02x}")
 }
 
-/// 16 hexadecimal digits.
+/// Formats a stream id as 16 hexadecimal digits.
 pub fn stream_id(id: u64) -> String {
     format!("{id:016x}")
 }
 
-/// A format of ours by its name, another by its subtype.
+/// Returns the name of a known format, or the number of another subtype.
 pub fn format(subtype: u8) -> String {
     match Format::of(subtype) {
         Some(Format::Aaf) => "aaf".to_owned(),

@@ -1,4 +1,4 @@
-//! The listener: a thread that takes frames from the socket, stamps them, and hands them on.
+//! The listener: a thread that receives frames, stamps them and queues them.
 
 use std::{
     io,
@@ -22,7 +22,7 @@ use sys::{
 
 use super::{
     elsewhere::Elsewhere,
-    receive::{Dropped, Drops, Receive},
+    receive::{DropCounter, Dropped, Receive},
     tracker::{Arrival, Expected, Tracker},
 };
 use crate::{
@@ -32,48 +32,48 @@ use crate::{
     timer::{Grant, TimerError, shared::add},
 };
 
-/// Frames that can wait for the tracker: two seconds at 8000 a second.
+/// Capacity of the queue: two seconds at 8000 frames per second.
 const QUEUE: usize = 16_384;
-/// Bytes of a frame that are looked at: all headers and our payload.
-const LOOKED_AT: usize = 128;
-/// A thread that polls sleeps all the same once no frame has come for so long, ns.
+/// Bytes of a frame that are copied: all headers and our payload.
+const COPIED_BYTES: usize = 128;
+/// A polling thread sleeps once no frame has come for this long, ns.
 const POLLS_FOR_NS: i64 = 2_000_000;
-/// A real-time thread that polls rests after each frame for this part of the period.
-const REST_PART: i64 = 10;
-/// A stream that was silent for so long has ended.
+/// A polling real-time thread sleeps after each frame for this part of the period.
+const PAUSE_PART: i64 = 10;
+/// A stream that was silent for this long has ended.
 const SILENCE: Duration = Duration::from_secs(2);
-/// How long the thread may take to read what waits, and to end.
-const PATIENCE: Duration = Duration::from_millis(500);
+/// Time for the thread to read the queued frames and to end.
+const END_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// What a listener is asked to do.
+/// The settings of a listener.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListenerSettings {
-    /// Which stream, and what to hold it to.
+    /// The stream and its expected properties.
     pub expected: Expected,
-    /// Interface that it comes in on.
+    /// Network interface that receives it.
     pub interface: String,
-    /// How it waits. The receiver has been told already where the kernel is to ask the driver.
+    /// Method of waiting. The receiver was configured already if the kernel should poll the driver.
     pub wait: ReceiveWait,
-    /// What it takes frames from, for the record: `socket`, `xdp copy native`.
+    /// Source of the frames, for the record: `socket`, `xdp copy native`.
     pub from: String,
-    /// What there is to remark before anything has come.
+    /// Notes from the setup.
     pub notes: Vec<String>,
-    /// CPU to be pinned to.
+    /// CPU to pin the thread to; `None` for any CPU.
     pub cpu: Option<u32>,
     /// Scheduling policy.
     pub policy: Policy,
-    /// Clock to read; the talker's where both are on one machine.
+    /// Clock to read; the talker's if both are on one machine.
     pub clock: Clock,
-    /// The talker, where it is on another machine that tells us of it.
+    /// The talker, if it is on another machine that reports its end.
     pub talker: Option<Elsewhere>,
 }
 
-/// A listener, with the thread that receives.
+/// A listener with its receiving thread.
 #[derive(Debug)]
 pub struct Listener {
     settings: ListenerSettings,
     grant: Grant,
-    drops: Box<dyn Drops>,
+    drops: Box<dyn DropCounter>,
     shared: Arc<Shared>,
     queue: rtrb::Consumer<Arrival>,
     thread: JoinHandle<()>,
@@ -82,32 +82,32 @@ pub struct Listener {
     fresh: (u64, Instant),
 }
 
-/// What the thread and its reader both see.
+/// Data shared by the thread and its reader.
 #[derive(Debug, Default)]
 struct Shared {
     stop: AtomicBool,
-    not_told: AtomicU64,
+    not_queued: AtomicU64,
     errors: AtomicU64,
     error: AtomicI32,
 }
 
 impl Listener {
-    /// Makes the thread, which receives from now on.
+    /// Starts the thread, which receives from now on.
     ///
     /// # Errors
-    /// When no thread can be made.
+    /// If no thread can be created.
     pub fn start(settings: &ListenerSettings, receiver: impl Receive) -> Result<Self, TimerError> {
         let drops = receiver.drops().map_err(TimerError::Spawn)?;
         let shared = Arc::new(Shared::default());
         let (arrivals, queue) = rtrb::RingBuffer::new(QUEUE);
-        let (tell_grant, told_grant) = mpsc::channel();
+        let (grant_sender, grant_receiver) = mpsc::channel();
         let mut receiving = Receiving {
             receiver,
             shared: shared.clone(),
             arrivals,
             clock: settings.clock,
             spin: settings.wait == ReceiveWait::Spin,
-            rest_ns: if settings.policy.is_realtime() { settings.expected.period_ns as i64 / REST_PART } else { 0 },
+            pause_ns: if settings.policy.is_realtime() { settings.expected.period_ns as i64 / PAUSE_PART } else { 0 },
             last_ns: 0,
         };
         let (cpu, policy, clock) = (settings.cpu, settings.policy, settings.clock);
@@ -117,15 +117,15 @@ impl Listener {
             .spawn(move || {
                 let granted = set_up(cpu, policy, || floor_ns(clock));
                 let ready = granted.is_ok();
-                // The other side waits for this message, so it is there to take it.
-                let _ = tell_grant.send(granted);
+                // The other side waits for this message, so sending cannot fail.
+                let _ = grant_sender.send(granted);
                 let sleeper = Sleeper::new(clock, Wait::Nanosleep);
                 if let Some(sleeper) = sleeper.ok().filter(|_| ready) {
                     without_allocation(|| receiving.run(&sleeper));
                 }
             })
             .map_err(TimerError::Spawn)?;
-        let granted = told_grant.recv().unwrap_or_else(|_| Err(io::ErrorKind::Unsupported.into()));
+        let granted = grant_receiver.recv().unwrap_or_else(|_| Err(io::ErrorKind::Unsupported.into()));
         Ok(Self {
             settings: settings.clone(),
             grant: granted.map_err(TimerError::Spawn)?,
@@ -139,25 +139,25 @@ impl Listener {
         })
     }
 
-    /// The thread, with what it was asked to be.
+    /// The thread and its requested policy.
     pub fn member(&self) -> Member<'_> {
         Member { place: "listener".to_owned(), policy: self.settings.policy, grant: &self.grant }
     }
 
-    /// Takes in what the thread told.
+    /// Reads the queued frames.
     pub fn collect(&mut self) {
         while let Ok(arrival) = self.queue.pop() {
-            self.tracker.take_in(&arrival);
+            self.tracker.add(&arrival);
         }
-        // What cannot be asked is not told: the frames themselves tell what is lost.
+        // If the count cannot be read, losses still follow from the numbers of the frames.
         self.dropped = self.drops.dropped().ok().or(self.dropped);
         if self.tracker.frames() != self.fresh.0 {
             self.fresh = (self.tracker.frames(), Instant::now());
         }
     }
 
-    /// Whether the stream has ended, as its talker tells or after two seconds of silence, or nothing can be received any
-    /// more.
+    /// True if the stream has ended, according to its talker or after two seconds of silence, or if nothing can be
+    /// received any more.
     #[must_use]
     pub fn has_ended(&self) -> bool {
         let has_ended = match &self.settings.talker {
@@ -167,16 +167,17 @@ impl Listener {
         has_ended || self.thread.is_finished()
     }
 
-    /// Has the thread read what waits, and end; `sent` frames are all that a talker on this machine has sent.
+    /// Lets the thread read the remaining frames and end. `sent` is the number of frames that a talker on this machine
+    /// sent.
     pub fn finish(&mut self, sent: Option<u64>) {
         let sent = sent.or_else(|| self.settings.talker.as_ref()?.sent());
         let began = Instant::now();
-        while sent.is_some_and(|sent| self.tracker.frames() < sent) && began.elapsed() < PATIENCE / 5 {
+        while sent.is_some_and(|sent| self.tracker.frames() < sent) && began.elapsed() < END_TIMEOUT / 5 {
             std::thread::sleep(Duration::from_millis(1));
             self.collect();
         }
         self.shared.stop.store(true, Relaxed);
-        while !self.thread.is_finished() && began.elapsed() < PATIENCE {
+        while !self.thread.is_finished() && began.elapsed() < END_TIMEOUT {
             std::thread::sleep(Duration::from_millis(1));
             self.collect();
         }
@@ -187,15 +188,15 @@ impl Listener {
         }
     }
 
-    /// What came so far.
+    /// The series so far.
     #[must_use]
     pub fn series(&self, phase: &str) -> Series {
         let raw = &self.tracker.raw;
-        let told = record::Listener {
-            not_told: self.shared.not_told.load(Relaxed),
+        let listener = record::Listener {
+            not_told: self.shared.not_queued.load(Relaxed),
             wait: self.settings.wait.to_string(),
             from: self.settings.from.clone(),
-            ..self.tracker.told(&self.settings.interface, self.dropped)
+            ..self.tracker.to_record(&self.settings.interface, self.dropped)
         };
         let period_ns = self.settings.expected.period_ns;
         let later = |ns: u64| ns as i64 - period_ns as i64;
@@ -218,15 +219,15 @@ impl Listener {
             mean_ns: span_ns
                 .filter(|_| !raw.is_empty())
                 .map(|span_ns| span_ns as f64 / raw.total() as f64 - period_ns as f64),
-            max_ns: told.max_gap_ns.map(later),
-            max_at_ns: told.max_gap_at_ns,
+            max_ns: listener.max_gap_ns.map(later),
+            max_at_ns: listener.max_gap_at_ns,
             jitter_ns: raw.iter().map(|(value_ns, _)| value_ns.unsigned_abs()).max().unwrap_or_default(),
             raw: raw.clone(),
             corrected: raw.clone(),
             maxima: self.tracker.maxima.clone(),
             floor_ns: self.grant.floor_ns,
             notes: self.notes(),
-            kind: SeriesKind::Stream(record::Stream::Listener(Box::new(told))),
+            kind: SeriesKind::Stream(record::Stream::Listener(Box::new(listener))),
             ..Series::default()
         }
     }
@@ -236,59 +237,57 @@ impl Listener {
         if matches!(self.dropped, Some(Dropped::InRing(_))) && self.tracker.is_untagged() {
             let interface = &self.settings.interface;
             notes.push(format!(
-                "frames came without a VLAN tag: if the talker sends one, the interface takes it off before XDP sees it; \
+                "frames came without a VLAN tag; if the talker sends one, the interface removes it before XDP: \
                  sudo ethtool -K {interface} rxvlan off"
             ));
         }
-        let begun_anew = self.tracker.begun_anew;
-        if begun_anew > 0 {
-            notes.push(format!("the talker began anew {begun_anew} times: what was lost in between is not counted"));
+        let restarts = self.tracker.restarts;
+        if restarts > 0 {
+            notes.push(format!("the talker restarted {restarts} times; frames lost in between are not counted"));
         }
         let errors = self.shared.errors.load(Relaxed);
         if errors > 0 {
             let why = io::Error::from_raw_os_error(self.shared.error.load(Relaxed));
-            notes.push(format!("receiving failed {errors} times, the last time because: {why}"));
+            notes.push(format!("receiving failed {errors} times, last with: {why}"));
         }
-        let not_told = self.shared.not_told.load(Relaxed);
-        if not_told > 0 {
-            notes.push(format!(
-                "{not_told} frames were read faster than they could be counted: they are taken for lost"
-            ));
+        let not_queued = self.shared.not_queued.load(Relaxed);
+        if not_queued > 0 {
+            notes.push(format!("{not_queued} frames were read faster than they could be counted; they count as lost"));
         }
         notes
     }
 }
 
-/// The state of the loop. It neither allocates, locks, prints nor calls anything it does not need.
+/// The state of the loop. It does not allocate, lock, print or call anything unnecessary.
 struct Receiving<R> {
     receiver: R,
     shared: Arc<Shared>,
     arrivals: rtrb::Producer<Arrival>,
     clock: Clock,
     spin: bool,
-    rest_ns: i64,
-    /// When the last frame was read, or waiting began.
+    pause_ns: i64,
+    /// When the last frame was read, or when waiting began.
     last_ns: i64,
 }
 
 impl<R: Receive> Receiving<R> {
-    /// Errors after which there is no sense in going on.
+    /// Number of errors after which receiving is given up.
     const ERRORS: u64 = 100;
 
     fn run(&mut self, sleeper: &Sleeper) {
-        let mut frame = [0; LOOKED_AT];
+        let mut frame = [0; COPIED_BYTES];
         while self.shared.errors.load(Relaxed) < Self::ERRORS {
             let stopped = self.shared.stop.load(Relaxed);
-            // What waits when it is to end is read all the same.
+            // Frames that are already queued are still read before the end.
             let poll = if stopped || self.polls() { Poll::Spin } else { Poll::Sleep };
             match self.receiver.receive(&mut frame, poll) {
                 Ok(Some(received)) => {
                     let read_ns = self.clock.now_ns();
-                    self.tell(&frame[..received.length.min(LOOKED_AT)], &received, read_ns);
+                    self.queue(&frame[..received.length.min(COPIED_BYTES)], &received, read_ns);
                     self.last_ns = read_ns;
-                    if self.spin && self.rest_ns > 0 && !stopped {
-                        // A clock that cannot be slept on was refused before.
-                        let _ = sleeper.sleep_until(read_ns + self.rest_ns);
+                    if self.spin && self.pause_ns > 0 && !stopped {
+                        // A clock that does not support sleeping was refused before.
+                        let _ = sleeper.sleep_until(read_ns + self.pause_ns);
                     }
                 }
                 Ok(None) if stopped => return,
@@ -298,14 +297,15 @@ impl<R: Receive> Receiving<R> {
         }
     }
 
-    /// Whether to ask again at once. A real-time thread that went on without a frame would keep its CPU from all others.
+    /// True if the thread should poll again at once. Without frames, a polling real-time thread would keep its CPU from
+    /// all others.
     #[inline]
     fn polls(&self) -> bool {
         self.spin && self.clock.now_ns() - self.last_ns < POLLS_FOR_NS
     }
 
     #[inline]
-    fn tell(&mut self, frame: &[u8], received: &Received, read_ns: i64) {
+    fn queue(&mut self, frame: &[u8], received: &Received, read_ns: i64) {
         let Some(Parsed { destination, source, vlan, avtp: Some(avtp), probe, .. }) = parse(frame) else { return };
         let arrival = Arrival {
             read_ns,
@@ -318,12 +318,12 @@ impl<R: Receive> Receiving<R> {
             probe,
         };
         if self.arrivals.push(arrival).is_err() {
-            add(&self.shared.not_told, 1);
+            add(&self.shared.not_queued, 1);
         }
     }
 
-    /// A moment of CLOCK_REALTIME on the clock of the listener, ns: both are looked at in turn, so that a clock that is set
-    /// during the run does no harm. Of a few looks the first counts that nothing came in between.
+    /// Converts a time stamp of CLOCK_REALTIME to the listener's clock, ns. Both clocks are read each time, so setting
+    /// the clock during the run does no harm. Of up to five readings, the first one without an interruption is used.
     #[inline]
     fn on_our_clock(&self, stamp_ns: i64) -> i64 {
         const QUICK_NS: i64 = 1_000;

@@ -1,26 +1,26 @@
-//! Numbers of frames in the order in which they came: what was lost, came twice, or overtook.
+//! Detection of lost, duplicate and reordered frames by their numbers, in order of arrival.
 
-/// Frames behind the newest for which it is known whether they came.
+/// Number of frames behind the newest one whose arrival is remembered.
 const WINDOW: u64 = 1024;
 
-/// What the numbers tell so far. A frame counts as lost once a later one came, until it comes after all.
+/// The state so far. A missing frame counts as lost when a later one arrives, until it arrives itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Numbers {
-    /// The number that is due next; `None` before the first.
+    /// The next expected number; `None` before the first.
     next: Option<u64>,
-    /// The first that was due; those before it were never counted as lost.
+    /// The first expected number; earlier ones never count as lost.
     first: u64,
-    /// Whether each of the last [`WINDOW`] came, by number modulo that.
-    came: Box<[bool]>,
-    /// Frames that did not come.
+    /// Arrival of each of the last [`WINDOW`] numbers, by number modulo that.
+    arrived: Box<[bool]>,
+    /// Lost frames.
     pub lost: u64,
-    /// Stretches of frames that did not come when they were due.
+    /// Runs of consecutive frames that were missing when they were due.
     pub loss_bursts: u64,
-    /// Frames that came again.
+    /// Frames that arrived again.
     pub duplicates: u64,
-    /// Frames that came after a later one.
+    /// Frames that arrived after a later one.
     pub reordered: u64,
-    /// Frames too far behind to tell which of these they are.
+    /// Frames too far behind to be classified.
     pub strays: u64,
 }
 
@@ -29,7 +29,7 @@ impl Default for Numbers {
         Self {
             next: None,
             first: 0,
-            came: vec![false; WINDOW as usize].into(),
+            arrived: vec![false; WINDOW as usize].into(),
             lost: 0,
             loss_bursts: 0,
             duplicates: 0,
@@ -40,47 +40,47 @@ impl Default for Numbers {
 }
 
 impl Numbers {
-    /// Numbers that begin with 0: what does not come before the first one is lost, too.
+    /// Expects numbers from 0, so that frames missing before the first one count as lost.
     pub fn from_zero() -> Self {
         Self { next: Some(0), ..Self::default() }
     }
 
-    /// Takes in a number of 64 bits.
-    pub fn take_in(&mut self, number: u64) {
-        let next = self.due_or(number);
+    /// Adds a 64-bit number.
+    pub fn add(&mut self, number: u64) {
+        let next = self.expected_or(number);
         if number >= next {
             self.skip_to(number);
-            self.came[(number % WINDOW) as usize] = true;
+            self.arrived[(number % WINDOW) as usize] = true;
             self.next = Some(number.saturating_add(1));
             return;
         }
-        let came = &mut self.came[(number % WINDOW) as usize];
+        let arrived = &mut self.arrived[(number % WINDOW) as usize];
         if next - number > WINDOW {
             self.strays += 1;
-        } else if *came {
+        } else if *arrived {
             self.duplicates += 1;
         } else {
-            *came = true;
+            *arrived = true;
             self.reordered += 1;
             self.lost -= u64::from(number >= self.first);
         }
     }
 
-    /// Takes in a number of 8 bits: the one of 64 bits that is nearest to the one that is due.
-    pub fn take_in_short(&mut self, number: u8) {
-        // Far from 0, so that frames before the first have numbers, too.
-        let next = self.due_or((1 << 32) + u64::from(number));
+    /// Adds an 8-bit number, as the 64-bit number nearest to the expected one.
+    pub fn add_short(&mut self, number: u8) {
+        // A start far from 0 gives frames before the first one a number too.
+        let next = self.expected_or((1 << 32) + u64::from(number));
         let ahead = number.wrapping_sub(next as u8).cast_signed();
-        self.take_in(next.saturating_add_signed(ahead.into()));
+        self.add(next.saturating_add_signed(ahead.into()));
     }
 
-    /// Another talker, which counts anew: its first number is due.
-    pub fn begin_anew(&mut self) {
+    /// Restarts with another talker: its first number is the expected one.
+    pub fn restart(&mut self) {
         self.next = None;
-        self.came.fill(false);
+        self.arrived.fill(false);
     }
 
-    /// No more frames will come, and so many were sent: those after the last one are lost.
+    /// Ends the stream after `sent` frames: those after the last one are lost.
     pub fn end_at(&mut self, sent: u64) {
         if self.next.is_some_and(|next| next < sent) {
             self.skip_to(sent);
@@ -88,22 +88,22 @@ impl Numbers {
         }
     }
 
-    /// The number that is due; the first that comes is.
-    fn due_or(&mut self, number: u64) -> u64 {
+    /// Returns the expected number; before the first frame, sets it to `number`.
+    fn expected_or(&mut self, number: u64) -> u64 {
         if self.next.is_none() {
             self.first = number;
         }
         *self.next.get_or_insert(number)
     }
 
-    /// Frames up to `number` have not come.
+    /// Counts the frames up to `number` as lost.
     fn skip_to(&mut self, number: u64) {
         let Some(next) = self.next else { return };
         let skipped = number - next;
         self.lost += skipped;
         self.loss_bursts += u64::from(skipped > 0);
         for missing in 0..skipped.min(WINDOW) {
-            self.came[((number - 1 - missing) % WINDOW) as usize] = false;
+            self.arrived[((number - 1 - missing) % WINDOW) as usize] = false;
         }
     }
 }
@@ -113,64 +113,67 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn of(numbers: &[u64]) -> Numbers {
-        let mut told = Numbers::default();
-        numbers.iter().for_each(|&number| told.take_in(number));
-        told
+    fn of(sequence: &[u64]) -> Numbers {
+        let mut numbers = Numbers::default();
+        sequence.iter().for_each(|&number| numbers.add(number));
+        numbers
     }
 
     #[test]
-    fn loss_duplicates_and_reordering_are_kept_apart() {
-        let told = of(&[5, 6, 9, 10, 10, 8, 11, 5]);
-        assert_eq!((told.lost, told.loss_bursts, told.duplicates, told.reordered, told.strays), (1, 1, 2, 1, 0));
+    fn distinguishes_loss_duplicates_and_reordering() {
+        let numbers = of(&[5, 6, 9, 10, 10, 8, 11, 5]);
+        assert_eq!(
+            (numbers.lost, numbers.loss_bursts, numbers.duplicates, numbers.reordered, numbers.strays),
+            (1, 1, 2, 1, 0)
+        );
     }
 
     #[test]
-    fn what_is_too_far_behind_is_told_as_such() {
-        let told = of(&[0, 5000, 1]);
-        assert_eq!((told.lost, told.strays, told.duplicates, told.reordered), (4999, 1, 0, 0));
+    fn counts_frames_too_far_behind_as_strays() {
+        let numbers = of(&[0, 5000, 1]);
+        assert_eq!((numbers.lost, numbers.strays, numbers.duplicates, numbers.reordered), (4999, 1, 0, 0));
     }
 
     #[test]
-    fn what_was_sent_before_the_first_that_came_was_not_lost() {
-        let told = of(&[5, 7, 3]);
-        assert_eq!((told.lost, told.reordered), (1, 1));
+    fn frames_before_the_first_received_one_are_not_lost() {
+        let numbers = of(&[5, 7, 3]);
+        assert_eq!((numbers.lost, numbers.reordered), (1, 1));
     }
 
     #[test]
-    fn begin_and_end_are_known_where_both_ends_are_ours() {
-        let mut told = Numbers::from_zero();
-        [2, 3, 0].into_iter().for_each(|number| told.take_in(number));
-        told.end_at(10);
-        assert_eq!((told.lost, told.reordered), (1 + 6, 1));
+    fn counts_losses_at_both_ends_if_they_are_known() {
+        let mut numbers = Numbers::from_zero();
+        [2, 3, 0].into_iter().for_each(|number| numbers.add(number));
+        numbers.end_at(10);
+        assert_eq!((numbers.lost, numbers.reordered), (1 + 6, 1));
         let mut nothing = Numbers::from_zero();
         nothing.end_at(10);
         assert_eq!(nothing.lost, 10);
     }
 
     #[test]
-    fn short_numbers_wrap() {
-        let mut told = Numbers::default();
-        (250..600_u64).filter(|n| ![300, 301, 511].contains(n)).for_each(|n| told.take_in_short(n as u8));
-        told.take_in_short(511_u64 as u8);
-        assert_eq!((told.lost, told.loss_bursts, told.reordered), (2, 2, 1));
+    fn short_numbers_wrap_around() {
+        let mut numbers = Numbers::default();
+        (250..600_u64).filter(|n| ![300, 301, 511].contains(n)).for_each(|n| numbers.add_short(n as u8));
+        numbers.add_short(511_u64 as u8);
+        assert_eq!((numbers.lost, numbers.loss_bursts, numbers.reordered), (2, 2, 1));
     }
 
     proptest! {
-        /// Any frames dropped, doubled or moved back a little, against a count of what was done to them.
+        /// Random frames are dropped, duplicated or delayed, and compared with a count of these changes.
         #[test]
-        fn what_was_done_is_found(fates in prop::collection::vec(0..10u8, 1..3000)) {
+        fn finds_all_changes(changes in prop::collection::vec(0..10u8, 1..3000)) {
             let mut sent: Vec<(u64, u64)> = Vec::new();
-            let (mut dropped, mut doubled) = (0, 0);
-            for (number, fate) in fates.iter().enumerate() {
+            let (mut dropped, mut duplicated) = (0, 0);
+            for (number, change) in changes.iter().enumerate() {
                 let number = number as u64;
-                match fate {
+                match change {
                     0 => dropped += 1,
                     1 => {
                         sent.extend([(number * 10, number), (number * 10 + 40, number)]);
-                        doubled += 1;
+                        duplicated += 1;
                     }
-                    // Overtaken by up to 30 others.
+                    // Overtaken by up to 30 other frames.
                     2 => sent.push((number * 10 + 305, number)),
                     _ => sent.push((number * 10, number)),
                 }
@@ -183,16 +186,16 @@ mod tests {
                 newest = newest.max(Some(number));
             }
             for short in [false, true] {
-                let mut told = Numbers::from_zero();
+                let mut numbers = Numbers::from_zero();
                 for &(_, number) in &sent {
-                    if short { told.take_in_short(number as u8) } else { told.take_in(number) }
+                    if short { numbers.add_short(number as u8) } else { numbers.add(number) }
                 }
                 if short && sent.first().is_none_or(|&(_, number)| number > 100) {
                     continue;
                 }
-                told.end_at(fates.len() as u64);
-                prop_assert_eq!((told.lost, told.duplicates, told.reordered), (dropped, doubled, overtaken));
-                prop_assert_eq!(told.strays, 0);
+                numbers.end_at(changes.len() as u64);
+                prop_assert_eq!((numbers.lost, numbers.duplicates, numbers.reordered), (dropped, duplicated, overtaken));
+                prop_assert_eq!(numbers.strays, 0);
             }
         }
     }

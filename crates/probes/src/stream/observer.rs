@@ -1,7 +1,7 @@
-//! The observer: an ordinary thread that keeps the frames of a stream with the kernel's stamps.
+//! The observer: an ordinary thread that captures the frames of a stream with the kernel's time stamps.
 //!
-//! It looks every few milliseconds instead of being woken by each frame, so that the threads that measure are disturbed as
-//! little as can be; meanwhile frames wait in the socket's buffer.
+//! It reads every few milliseconds instead of being woken by each frame, in order to disturb the measuring threads as
+//! little as possible. Meanwhile frames wait in the socket's buffer.
 
 use std::{
     fmt, io,
@@ -26,31 +26,31 @@ use sys::{
 
 use crate::timer::TimerError;
 
-/// How often it looks.
-const EVERY: Duration = Duration::from_millis(10);
-/// Longest frame that is kept whole, bytes; of a longer one its begin.
-const LONGEST: usize = 2048;
-/// Where the VLAN tag stands in a frame, behind the addresses.
+/// Time between two reads.
+const READ_INTERVAL: Duration = Duration::from_millis(10);
+/// Frames longer than this are truncated, bytes.
+const MAX_BYTES: usize = 2048;
+/// Offset of the VLAN tag in a frame, after the addresses.
 const TAG_AT: usize = 12;
-/// The most favoured: loads on every CPU must not keep the observer from its buffer.
+/// The highest priority of an ordinary thread: loads on every CPU must not keep the observer from its buffer.
 const NICENESS: i32 = -20;
 
-/// What frames are kept in.
+/// A destination for captured frames.
 pub trait Keep: fmt::Debug + Send + 'static {
-    /// Keeps a frame that the kernel saw at `at_ns` since 1970: its bytes, of `length` on the wire.
+    /// Stores a frame that the kernel saw at `at_ns` since 1970, with a length on the wire of `length`.
     ///
     /// # Errors
-    /// What the system said; nothing more is kept then.
+    /// The error of the system; nothing more is stored then.
     fn keep(&mut self, at_ns: u64, frame: &[u8], length: usize) -> io::Result<()>;
 
-    /// Ends it; `dropped` frames found no room in the socket's buffer.
+    /// Finishes the capture; `dropped` frames did not fit into the socket's buffer.
     ///
     /// # Errors
-    /// What the system said.
+    /// The error of the system.
     fn end(&mut self, dropped: u64) -> io::Result<()>;
 }
 
-/// An observer, with its thread.
+/// An observer with its thread.
 #[derive(Debug)]
 pub struct Observer {
     stop: Arc<AtomicBool>,
@@ -59,35 +59,34 @@ pub struct Observer {
 }
 
 impl Observer {
-    /// Makes the thread, which keeps from now on what the receiver gets of the stream `stream_id`; of all where it is not
-    /// known.
+    /// Starts the thread, which stores all received frames of the stream `stream_id` from now on; frames of all streams
+    /// if it is `None`.
     ///
     /// # Errors
-    /// When no thread can be made.
+    /// If no thread can be created.
     pub fn start(receiver: FrameReceiver, keep: impl Keep, stream_id: Option<u64>) -> Result<Self, TimerError> {
         let stop = Arc::new(AtomicBool::new(false));
         let drops = receiver.drops().map_err(TimerError::Spawn)?;
-        let mut observing = Observing { receiver, drops, keep, stream_id, stop: stop.clone() };
+        let mut observer = ObserverLoop { receiver, drops, keep, stream_id, stop: stop.clone() };
         let thread = std::thread::Builder::new()
             .name("observer".to_owned())
-            .spawn(move || observing.run())
+            .spawn(move || observer.run())
             .map_err(TimerError::Spawn)?;
         Ok(Self { stop, thread: Some(thread), failure: None })
     }
 
-    /// Has the thread keep what waits, and end. Afterwards there is nothing to do.
+    /// Lets the thread store the remaining frames and end. Further calls do nothing.
     pub fn finish(&mut self) {
         self.stop.store(true, Relaxed);
         let Some(thread) = self.thread.take() else { return };
-        self.failure = thread.join().unwrap_or_else(|_| Err(io::Error::other("its thread broke off"))).err();
+        self.failure = thread.join().unwrap_or_else(|_| Err(io::Error::other("its thread panicked"))).err();
     }
 
-    /// What there is to say of a capture that could not be kept to its end.
+    /// Returns a caveat if the capture ended early.
     #[must_use]
     pub fn caveat(&self) -> Option<Caveat> {
         let why = self.failure.as_ref()?;
-        let text =
-            format!("the capture ended before the stream, because: {why}; what it tells is of the frames before");
+        let text = format!("the capture ended before the stream ({why}); its figures are for the frames until then");
         Some(Caveat { kind: "capture".to_owned(), text })
     }
 }
@@ -98,7 +97,7 @@ impl Drop for Observer {
     }
 }
 
-struct Observing<K> {
+struct ObserverLoop<K> {
     receiver: FrameReceiver,
     drops: FrameDrops,
     keep: K,
@@ -106,36 +105,36 @@ struct Observing<K> {
     stop: Arc<AtomicBool>,
 }
 
-impl<K: Keep> Observing<K> {
+impl<K: Keep> ObserverLoop<K> {
     fn run(&mut self) -> io::Result<()> {
-        // Where the right is missing it does what it can.
+        // Without the permission, it captures at normal priority.
         let _ = sched::set_niceness(NICENESS);
-        let kept = self.observe();
-        // What was dropped is told of a file that is not whole, too.
+        let captured = self.observe();
+        // The number of dropped frames is also stored if the capture is incomplete.
         let ended = self.keep.end(self.drops.dropped().unwrap_or_default());
-        kept.and(ended)
+        captured.and(ended)
     }
 
     fn observe(&mut self) -> io::Result<()> {
-        let mut frame = [0; TAG + LONGEST];
+        let mut frame = [0; TAG + MAX_BYTES];
         loop {
-            // What waits when it is to end is kept all the same.
+            // Frames that are already queued are still stored before the end.
             let stopped = self.stop.load(Relaxed);
             while let Some(received) = self.receiver.receive(&mut frame[TAG..], Poll::Spin)? {
-                self.take_in(&mut frame, &received)?;
+                self.store(&mut frame, &received)?;
             }
             if stopped {
                 return Ok(());
             }
-            std::thread::sleep(EVERY);
+            std::thread::sleep(READ_INTERVAL);
         }
     }
 
-    /// Keeps a frame that lies behind room for its VLAN tag.
-    fn take_in(&mut self, frame: &mut [u8; TAG + LONGEST], received: &Received) -> io::Result<()> {
-        let end = TAG + received.length.min(LONGEST);
+    /// Stores a frame, which is preceded by space for its VLAN tag.
+    fn store(&mut self, frame: &mut [u8; TAG + MAX_BYTES], received: &Received) -> io::Result<()> {
+        let end = TAG + received.length.min(MAX_BYTES);
         let begin = match received.tci {
-            // The kernel took it out.
+            // The kernel removed the tag from the frame.
             Some(tci) => {
                 frame.copy_within(TAG..TAG + TAG_AT, 0);
                 frame[TAG_AT..TAG_AT + 2].copy_from_slice(&VLAN.to_be_bytes());
@@ -149,7 +148,7 @@ impl<K: Keep> Observing<K> {
         if self.stream_id.is_some_and(|wanted| stream_id() != Some(wanted)) {
             return Ok(());
         }
-        // The kernel stamps every frame once it was asked to; those that were under way before have come now.
+        // The kernel stamps every frame after it was asked to; earlier ones have arrived by now.
         let at_ns = received.stamp_ns.unwrap_or_else(|| Clock::Realtime.now_ns());
         self.keep.keep(at_ns.max(0) as u64, frame, length)
     }

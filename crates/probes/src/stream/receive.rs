@@ -1,4 +1,4 @@
-//! Where a listener's frames come from.
+//! Sources of a listener's frames.
 
 use std::{fmt::Debug, io};
 
@@ -7,27 +7,27 @@ use sys::{
     xdp::{XdpDrops, XdpReceiver},
 };
 
-/// What gives frames.
+/// A source of frames.
 pub trait Receive: Send + 'static {
-    /// Takes the next frame; `None` where none came in time.
+    /// Receives the next frame; `None` if none came in time.
     ///
     /// # Errors
-    /// What the kernel answered.
+    /// The error of the kernel.
     fn receive(&mut self, frame: &mut [u8], poll: Poll) -> io::Result<Option<Received>>;
 
-    /// What tells the frames that this machine had and dropped, while the thread receives.
+    /// Returns a counter of the frames that this machine received and dropped, to be used while the thread receives.
     ///
     /// # Errors
-    /// What the kernel answered.
-    fn drops(&self) -> io::Result<Box<dyn Drops>>;
+    /// The error of the kernel.
+    fn drops(&self) -> io::Result<Box<dyn DropCounter>>;
 }
 
-/// Tells the frames that this machine had and dropped.
-pub trait Drops: Debug {
-    /// So far.
+/// A counter of frames that this machine received and dropped.
+pub trait DropCounter: Debug {
+    /// The count so far.
     ///
     /// # Errors
-    /// What the kernel answered.
+    /// The error of the kernel.
     fn dropped(&mut self) -> io::Result<Dropped>;
 }
 
@@ -37,7 +37,7 @@ impl<R: Receive + ?Sized> Receive for Box<R> {
         (**self).receive(frame, poll)
     }
 
-    fn drops(&self) -> io::Result<Box<dyn Drops>> {
+    fn drops(&self) -> io::Result<Box<dyn DropCounter>> {
         (**self).drops()
     }
 }
@@ -48,12 +48,12 @@ impl Receive for FrameReceiver {
         Self::receive(self, frame, poll)
     }
 
-    fn drops(&self) -> io::Result<Box<dyn Drops>> {
+    fn drops(&self) -> io::Result<Box<dyn DropCounter>> {
         Ok(Box::new(Self::drops(self)?))
     }
 }
 
-impl Drops for FrameDrops {
+impl DropCounter for FrameDrops {
     fn dropped(&mut self) -> io::Result<Dropped> {
         Self::dropped(self).map(Dropped::InSocket)
     }
@@ -65,22 +65,22 @@ impl Receive for XdpReceiver {
         Self::receive(self, frame, poll)
     }
 
-    fn drops(&self) -> io::Result<Box<dyn Drops>> {
+    fn drops(&self) -> io::Result<Box<dyn DropCounter>> {
         Ok(Box::new(Self::drops(self)?))
     }
 }
 
-impl Drops for XdpDrops {
+impl DropCounter for XdpDrops {
     fn dropped(&mut self) -> io::Result<Dropped> {
         Self::dropped(self).map(Dropped::InRing)
     }
 }
 
-/// Frames of this EtherType that this machine had, and dropped.
+/// Frames of this EtherType that this machine received and dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dropped {
-    /// As the socket's buffer had no room.
+    /// Dropped because the socket's buffer was full.
     InSocket(u64),
-    /// As there was no memory for them, or no room in the ring of AF_XDP.
+    /// Dropped for lack of free receive buffers or of space in the ring of AF_XDP.
     InRing(u64),
 }

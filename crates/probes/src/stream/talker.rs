@@ -1,4 +1,4 @@
-//! The talker: at each deadline, spin until the slot begins, and send its frame.
+//! The talker: at each deadline, spin until the slot starts, then send its frame.
 
 use std::{
     io,
@@ -20,38 +20,38 @@ use crate::{
     timer::{Wake, Work, shared::add},
 };
 
-/// What a talker is asked to do. Its deadlines lie `offset_ns` before its slots.
+/// The settings of a talker. Its deadlines are `offset_ns` before its slots.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TalkerSettings {
     /// The stream.
     pub stream: Stream,
-    /// Tells one run from another.
+    /// Number that identifies the run.
     pub run: u32,
-    /// Interface that its frames go out on.
+    /// Network interface that sends the frames.
     pub interface: String,
-    /// How they go out.
+    /// Transmission mode.
     pub mode: TransmitMode,
-    /// Whether its listener is ours too, at the other end of a virtual cable.
+    /// True if the listener is part of this run, at the other end of a virtual Ethernet pair.
     pub own_listener: bool,
     /// Time between two slots, ns.
     pub period_ns: u64,
-    /// How long before its slot it wakes, ns.
+    /// Wake-up offset: time from wake-up to slot, ns.
     pub offset_ns: u64,
-    /// Presentation time is the slot and this, ns.
+    /// Time from the slot to the presentation time, ns.
     pub transit_ns: u64,
     /// Clock of the deadlines.
     pub clock: Clock,
 }
 
 impl TalkerSettings {
-    /// A frame sent later than its slot by more than this is late, ns: 1 % of the period, at least 1 us.
+    /// A frame sent later than its slot by more than this is a late packet, ns: 1 % of the period, at least 1 us.
     #[must_use]
     pub fn tolerance_ns(&self) -> u64 {
         (self.period_ns / 100).max(1_000)
     }
 }
 
-/// Counters that the measuring thread alone writes.
+/// Counters that only the measuring thread writes.
 #[derive(Debug, Default)]
 struct Shared {
     send: Counts,
@@ -67,7 +67,7 @@ struct Shared {
     window_violations: AtomicU64,
 }
 
-/// What the measuring thread does at each deadline.
+/// The work of the measuring thread at each deadline.
 #[derive(Debug)]
 pub struct Talk<T> {
     sender: T,
@@ -78,15 +78,15 @@ pub struct Talk<T> {
     transit_ns: u64,
     tolerance_ns: i64,
     clock: Clock,
-    /// Whether frames are handed over when their slot begins, not before.
+    /// True if the thread waits for the slot before it sends.
     waits: bool,
     shared: Arc<Shared>,
-    /// Slots up to this one have had their frame, or had none.
+    /// The last slot that is over: a frame was sent, refused or skipped in it.
     slots_over: i64,
     left_ns: Option<i64>,
 }
 
-/// What others see of a talker.
+/// The ordinary threads' side of a talker.
 #[derive(Debug)]
 pub struct Talker {
     settings: TalkerSettings,
@@ -96,7 +96,7 @@ pub struct Talker {
 }
 
 impl Talker {
-    /// A talker, and the work that its measuring thread is to do. All memory that the work needs is there then.
+    /// Creates a talker and the work for its measuring thread, with all memory that it needs.
     #[must_use]
     pub fn new<T: Transmit>(settings: &TalkerSettings, sender: T) -> (Self, Talk<T>) {
         let zero_copy = sender.is_zero_copy();
@@ -118,13 +118,13 @@ impl Talker {
         (Self { settings: settings.clone(), zero_copy, shared, aftermath: None }, talk)
     }
 
-    /// The same, told afterwards what became of its frames.
+    /// Adds a source of reports about sent frames.
     #[must_use]
     pub fn with_aftermath(self, aftermath: Option<Box<dyn Aftermath>>) -> Self {
         Self { aftermath, ..self }
     }
 
-    /// Takes in what is told of frames that were handed over.
+    /// Reads the reports about sent frames.
     pub fn collect(&mut self) {
         if let Some(aftermath) = &mut self.aftermath {
             aftermath.collect();
@@ -137,14 +137,14 @@ impl Talker {
         self.shared.frames.load(Relaxed)
     }
 
-    /// What it has done so far.
+    /// The figures so far.
     #[must_use]
-    pub fn told(&self) -> record::Talker {
+    pub fn to_record(&self) -> record::Talker {
         let (settings, shared) = (&self.settings, &*self.shared);
         let Stream { source, destination, stream_id, format, tci, samples } = settings.stream;
         let frames = shared.frames.load(Relaxed);
         let seen = (frames > 0).then_some(());
-        let mut told = record::Talker {
+        let mut talker = record::Talker {
             identity: record::StreamIdentity {
                 interface: settings.interface.clone(),
                 stream_id: identity::stream_id(stream_id),
@@ -172,19 +172,19 @@ impl Talker {
             ..record::Talker::default()
         };
         if let Some(aftermath) = &self.aftermath {
-            aftermath.tell(&mut told);
+            aftermath.add_to(&mut talker);
         }
-        told
+        talker
     }
 
-    /// What there is to remark.
+    /// Notes for the record.
     #[must_use]
     pub fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         let refused = self.shared.refused.load(Relaxed);
         if refused > 0 {
             let why = io::Error::from_raw_os_error(self.shared.refusal.load(Relaxed));
-            notes.push(format!("the kernel did not take {refused} frames, the last one because: {why}"));
+            notes.push(format!("the kernel refused {refused} frames, the last one with: {why}"));
         }
         let outside = self.shared.outside.load(Relaxed);
         if outside > 0 {
@@ -204,9 +204,10 @@ impl<T: Transmit> Work for Talk<T> {
         while self.waits && now_ns < slot_ns {
             now_ns = self.clock.now_ns();
         }
-        // Until its slot a frame is kept, here or in the kernel.
+        // A frame leaves no earlier than its slot: it waits here or in the kernel.
         let leaves_ns = now_ns.max(slot_ns);
-        // The slot that it goes out in; one that has had a frame gets no other, since a talker must not burst.
+        // The slot in which the frame leaves. A slot that had a frame gets no other one, because a talker must not
+        // burst.
         let slot = wake.slot as i64 + (leaves_ns - slot_ns) / self.period_ns;
         if slot <= self.slots_over {
             return;

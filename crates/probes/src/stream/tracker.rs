@@ -1,4 +1,4 @@
-//! What frames tell, one after the other as they came: pure counting, without a socket.
+//! Counting of received frames in order of arrival, without a socket.
 
 use frames::{Avtp, Format, Mac, Payload, Tci, nearest_ns};
 use record::{ClockRelation, ClockTie, DelayVariation, Histogram, Maxima, OneWay, StreamIdentity};
@@ -6,43 +6,43 @@ use record::{ClockRelation, ClockTie, DelayVariation, Histogram, Maxima, OneWay,
 use super::{identity, numbers::Numbers, receive::Dropped};
 use crate::variation::{Variation, WINDOW_NS};
 
-/// A frame that came.
+/// A received frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Arrival {
     /// When it was read, ns on the listener's clock.
     pub read_ns: i64,
-    /// When the kernel saw it, ns on the same clock.
+    /// Time stamp of the kernel, ns on the same clock; `None` without one.
     pub stamp_ns: Option<i64>,
-    /// Its length with its VLAN tag, bytes.
+    /// Length with VLAN tag, bytes.
     pub length: usize,
-    /// From whom.
+    /// Source address.
     pub source: Mac,
-    /// To whom.
+    /// Destination address.
     pub destination: Mac,
-    /// Its VLAN tag.
+    /// VLAN tag; `None` without one.
     pub tci: Option<Tci>,
-    /// The header of its packet.
+    /// AVTP header.
     pub avtp: Avtp,
-    /// What our talker tells.
+    /// Payload of punctual's talker; `None` for other talkers.
     pub probe: Option<Payload>,
 }
 
-/// What to expect of a stream.
+/// The expected properties of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Expected {
-    /// Which stream to follow; `None` for the first that is found.
+    /// Id of the stream to follow; `None` for the first one that is found.
     pub stream_id: Option<u64>,
     /// Time between two frames, ns.
     pub period_ns: u64,
-    /// Longest time from slot to presentation, ns.
+    /// Longest time from the slot to the presentation time, ns.
     pub transit_ns: u64,
-    /// What ties the talker's clock to ours.
+    /// Common source of the talker's clock and ours.
     pub tie: ClockTie,
-    /// Whether all of the stream is to come: its first frame has number 0.
+    /// True if the stream is received from its first frame, which has number 0.
     pub whole: bool,
 }
 
-/// What came so far.
+/// The state so far.
 #[derive(Debug, Clone)]
 pub struct Tracker {
     expected: Expected,
@@ -55,16 +55,16 @@ pub struct Tracker {
     whole: Variation,
     late: u64,
     early: u64,
-    /// How much later than a period each frame was read after the one before.
+    /// Interval between each frame and the one before, minus the period.
     pub raw: Histogram,
-    /// The largest of that over time.
+    /// The largest of these values over time.
     pub maxima: Maxima,
-    /// Times that the talker began anew.
-    pub begun_anew: u64,
+    /// Restarts of the talker.
+    pub restarts: u64,
 }
 
 impl Tracker {
-    /// Nothing came so far.
+    /// Creates a tracker without frames.
     pub fn new(expected: Expected) -> Self {
         Self {
             expected,
@@ -79,12 +79,12 @@ impl Tracker {
             early: 0,
             raw: Histogram::default(),
             maxima: Maxima::default(),
-            begun_anew: 0,
+            restarts: 0,
         }
     }
 
-    /// Takes in a frame.
-    pub fn take_in(&mut self, arrival: &Arrival) {
+    /// Adds a frame.
+    pub fn add(&mut self, arrival: &Arrival) {
         let wanted = self.first.map(|first| first.avtp.stream_id).or(self.expected.stream_id);
         if wanted.is_some_and(|id| id != arrival.avtp.stream_id) || !arrival.avtp.stream_valid {
             self.listener.other_streams += 1;
@@ -102,8 +102,8 @@ impl Tracker {
         if self.expected.tie != ClockTie::None {
             self.count_one_way(arrival);
         } else if let Some(probe) = arrival.probe {
-            self.whole.take_in(probe.sent_ns, arrival.read_ns);
-            arrival.stamp_ns.iter().for_each(|&stamp_ns| self.way.take_in(probe.sent_ns, stamp_ns));
+            self.whole.add(probe.sent_ns, arrival.read_ns);
+            arrival.stamp_ns.iter().for_each(|&stamp_ns| self.way.add(probe.sent_ns, stamp_ns));
         }
     }
 
@@ -133,13 +133,13 @@ impl Tracker {
         match now.probe {
             Some(probe) => {
                 if last.and_then(|last| last.probe).is_some_and(|before| before.run != probe.run) {
-                    self.numbers.begin_anew();
+                    self.numbers.restart();
                     self.end();
-                    self.begun_anew += 1;
+                    self.restarts += 1;
                 }
-                self.numbers.take_in(probe.seq);
+                self.numbers.add(probe.seq);
             }
-            None => self.numbers.take_in_short(now.avtp.sequence),
+            None => self.numbers.add_short(now.avtp.sequence),
         }
     }
 
@@ -175,13 +175,13 @@ impl Tracker {
         }
     }
 
-    /// No more frames will come.
+    /// Ends the current window of delays: the stream ended or restarted.
     pub fn end(&mut self) {
         self.way.close();
         self.whole.close();
     }
 
-    /// Of those that were to come, the talker has sent so many.
+    /// Ends the stream, of which the talker sent `sent` frames.
     pub fn end_at(&mut self, sent: u64) {
         self.numbers.end_at(sent);
     }
@@ -201,13 +201,13 @@ impl Tracker {
         self.listener.frames
     }
 
-    /// Whether frames came, the first without a VLAN tag.
+    /// True if frames came and the first had no VLAN tag.
     pub fn is_untagged(&self) -> bool {
         self.first.is_some_and(|first| first.tci.is_none())
     }
 
-    /// What came so far, and what this machine dropped, where that is known.
-    pub fn told(&self, interface: &str, dropped: Option<Dropped>) -> record::Listener {
+    /// The figures so far, with the number of frames that this machine dropped, if known.
+    pub fn to_record(&self, interface: &str, dropped: Option<Dropped>) -> record::Listener {
         let Numbers { lost, loss_bursts, duplicates, reordered, strays, .. } = self.numbers;
         let mut listener = record::Listener {
             identity: self.identity(interface),
@@ -219,7 +219,7 @@ impl Tracker {
             numbers: if self.first.is_some_and(|first| first.probe.is_none()) { "avtp" } else { "probe" }.to_owned(),
             ..self.listener.clone()
         };
-        // Those of other streams are among what was dropped.
+        // The dropped frames may include those of other streams.
         let of_ours = |dropped: u64| (listener.other_streams == 0 || dropped == 0).then(|| dropped.min(lost));
         (listener.lost_in_socket, listener.lost_in_ring) = match dropped {
             Some(Dropped::InSocket(dropped)) => (of_ours(dropped), None),
@@ -227,7 +227,7 @@ impl Tracker {
             None => (None, None),
         };
         if self.expected.tie != ClockTie::None {
-            // How well another machine's clock is tied, those know who have looked at both.
+            // The caller knows how accurately another machine's clock is synchronised.
             let clock = match self.expected.tie {
                 ClockTie::SameHost => ClockRelation::same_host(),
                 tie => ClockRelation { tie, ..ClockRelation::default() },

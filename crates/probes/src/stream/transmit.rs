@@ -1,4 +1,4 @@
-//! Ways to hand a talker's frames to the network.
+//! Transmission modes of a talker.
 
 use std::{fmt, io};
 
@@ -7,26 +7,26 @@ use sys::{
     xdp::XdpSender,
 };
 
-/// How a talker's frames go out.
+/// The method of sending a talker's frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum TransmitMode {
     /// A packet socket, through the queueing discipline of the interface.
     #[default]
     Send,
-    /// A packet socket, past the queueing discipline, straight to the driver.
+    /// A packet socket that bypasses the queueing discipline.
     Bypass,
-    /// A ring of frames that the kernel reads from memory shared with it, through the queueing discipline.
+    /// A ring of frames in memory shared with the kernel, through the queueing discipline.
     TxRing,
-    /// A packet socket, each frame with its slot as its launch time, until which the queueing discipline keeps it.
+    /// A packet socket with the slot as launch time, until which the queueing discipline holds each frame.
     Txtime,
-    /// AF_XDP, past the queueing discipline; frames are copied where the driver cannot do without.
+    /// AF_XDP, which bypasses the queueing discipline; frames are copied if the driver needs it.
     Xdp,
-    /// AF_XDP, and frames are never copied.
+    /// AF_XDP without copies.
     XdpZerocopy,
 }
 
 impl fmt::Display for TransmitMode {
-    /// As the record names it.
+    /// Writes the name used in the record.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Send => "send",
@@ -40,34 +40,34 @@ impl fmt::Display for TransmitMode {
 }
 
 impl TransmitMode {
-    /// Whether frames wait for their slot in the kernel, so that their talker need not.
+    /// True if frames wait for their slot in the kernel, so that the talker need not spin.
     #[must_use]
     pub fn keeps_slots(self) -> bool {
         self == Self::Txtime
     }
 
-    /// Whether packet sockets on the sending interface see frames go out.
+    /// True if packet sockets on the sending interface see the sent frames.
     #[must_use]
     pub fn is_seen(self) -> bool {
         self != Self::Bypass && !self.is_xdp()
     }
 
-    /// Whether frames go out by AF_XDP.
+    /// True if frames are sent with AF_XDP.
     #[must_use]
     pub fn is_xdp(self) -> bool {
         matches!(self, Self::Xdp | Self::XdpZerocopy)
     }
 }
 
-/// What frames are handed to.
+/// A sender of frames.
 pub trait Transmit: fmt::Debug + Send {
-    /// Hands over a frame, whose slot begins at `slot_ns` on the talker's clock; never waits.
+    /// Sends a frame whose slot starts at `slot_ns` on the talker's clock; never waits.
     ///
     /// # Errors
-    /// What the kernel answered; the frame was not sent then.
+    /// The error of the kernel; the frame was not sent then.
     fn send(&mut self, frame: &[u8], slot_ns: i64) -> io::Result<()>;
 
-    /// Whether the driver has frames without a copy; `None` where nobody asked.
+    /// True if the driver sends frames without a copy; `None` if unknown.
     fn is_zero_copy(&self) -> Option<bool> {
         None
     }
@@ -109,11 +109,11 @@ impl Transmit for XdpSender {
     }
 }
 
-/// What becomes of frames that were handed over, as far as the kernel tells it afterwards.
+/// Reports about sent frames that the kernel gives afterwards.
 pub trait Aftermath: fmt::Debug + Send {
-    /// Takes in what it has told since. Called from an ordinary thread, some twenty times a second.
+    /// Reads new reports. Called from an ordinary thread, about twenty times a second.
     fn collect(&mut self);
 
-    /// Adds it to what the talker tells.
-    fn tell(&self, talker: &mut record::Talker);
+    /// Adds the results to those of the talker.
+    fn add_to(&self, talker: &mut record::Talker);
 }

@@ -1,9 +1,9 @@
-//! Deadlines at a fixed distance, also where that is no whole number of ns.
+//! Deadlines with a fixed period, which need not be a whole number of ns.
 
-/// What each period is longer than its whole ns: `part / of` of one, below 1.
+/// The part of a period beyond its whole ns: `part / of` ns, below 1.
 ///
-/// With it a grid is as exact after a day as at its begin: 64 frames at 48 kHz take 1333333 1/3 ns, and without the third
-/// the grid would run ahead by a whole period every hour and a half.
+/// It keeps a grid exact over any time: 64 frames at 48 kHz take 1333333 1/3 ns, and without the fraction the grid
+/// would be ahead by a whole period after an hour and a half.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fraction {
     part: u32,
@@ -16,7 +16,7 @@ impl Default for Fraction {
     }
 }
 
-/// Deadlines: number `k` lies `k` periods after the first, rounded down to a whole ns once, not `k` times.
+/// Deadlines: number `k` is `k` periods after the first, rounded down to whole ns once, not `k` times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Grid {
     period_ns: u64,
@@ -24,13 +24,13 @@ pub struct Grid {
 }
 
 impl Grid {
-    /// A grid of `period_ns` and a fraction.
+    /// Creates a grid of `period_ns` and a fraction.
     #[must_use]
     pub fn new(period_ns: u64, fraction: Fraction) -> Self {
         Self { period_ns, fraction }
     }
 
-    /// A grid of a period in which so many frames are played at so many a second, both above 0.
+    /// Creates a grid whose period is the duration of `frames` at `rate_hz`, both above 0.
     #[must_use]
     pub fn of_frames(frames: u32, rate_hz: u32) -> Self {
         let (frames_ns, rate) = (u64::from(frames) * 1_000_000_000, u64::from(rate_hz.max(1)));
@@ -38,19 +38,20 @@ impl Grid {
         Self { period_ns: frames_ns / rate, fraction: Fraction { part, of: rate_hz.max(1) } }
     }
 
-    /// The period without its fraction, ns.
+    /// The period in whole ns, without the fraction.
     #[must_use]
     pub fn period_ns(&self) -> u64 {
         self.period_ns
     }
 
-    /// The fraction of its period.
+    /// The fraction of the period.
     #[must_use]
     pub fn fraction(&self) -> Fraction {
         self.fraction
     }
 
-    /// From the first deadline to number `slot`, ns. Of grids with a fraction `slot` is below 2^32, two months of 1 ms.
+    /// Time from the first deadline to number `slot`, ns. For grids with a fraction, `slot` must be below 2^32 (50 days
+    /// of 1 ms).
     #[inline]
     #[must_use]
     pub fn offset_ns(&self, slot: u64) -> i64 {
@@ -59,7 +60,7 @@ impl Grid {
         (slot * self.period_ns + parts_ns) as i64
     }
 
-    /// How many whole periods lie in a time; 0 in one before its deadline.
+    /// Number of whole periods in a time; 0 for a negative one.
     #[must_use]
     pub fn periods_in(&self, ns: i64) -> i64 {
         let Fraction { part, of } = self.fraction;
@@ -79,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_day_of_audio_is_a_day() {
+    fn audio_periods_add_up_to_a_whole_day() {
         let grid = Grid::of_frames(64, 48_000);
         assert_eq!((grid.period_ns(), grid.fraction()), (1_333_333, Fraction { part: 16_000, of: 48_000 }));
         assert_eq!(grid.offset_ns(24 * 3600 * 750), 24 * 3600 * 1_000_000_000);
@@ -88,13 +89,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn each_deadline_is_the_exact_one_rounded_down(frames in 1..4096u32, rate in 8_000..768_001u32, slot in 0..1u64 << 32) {
+        fn each_deadline_is_rounded_down_once(frames in 1..4096u32, rate in 8_000..768_001u32, slot in 0..1u64 << 32) {
             let exact = u128::from(slot) * u128::from(frames) * 1_000_000_000 / u128::from(rate);
             prop_assert_eq!(Grid::of_frames(frames, rate).offset_ns(slot) as u128, exact);
         }
 
         #[test]
-        fn whole_periods_have_passed_and_the_next_has_not(frames in 1..4096u32, rate in 8_000..768_001u32, ns in -1_000_000..1i64 << 42) {
+        fn counts_only_periods_that_have_passed(frames in 1..4096u32, rate in 8_000..768_001u32, ns in -1_000_000..1i64 << 42) {
             let grid = Grid::of_frames(frames, rate);
             let periods = grid.periods_in(ns);
             prop_assert!(periods >= 0 && (periods == 0 || grid.offset_ns(periods as u64) <= ns));
@@ -102,7 +103,7 @@ mod tests {
         }
 
         #[test]
-        fn whole_ns_are_counted_as_ever(period_ns in 1..10_000_000u64, ns in -1_000_000..1i64 << 42) {
+        fn whole_ns_periods_are_divided_exactly(period_ns in 1..10_000_000u64, ns in -1_000_000..1i64 << 42) {
             let grid = Grid::new(period_ns, Fraction::default());
             prop_assert_eq!(grid.periods_in(ns), (ns / period_ns as i64).max(0));
         }

@@ -1,4 +1,4 @@
-//! Turns what the measuring thread wrote into the series of a record. Runs on an ordinary thread.
+//! Converts the data of the measuring thread to the series of a record. Runs on an ordinary thread.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -10,17 +10,17 @@ use super::{
 };
 use crate::{guard, noise};
 
-/// What has been read so far.
+/// The data read so far.
 #[derive(Debug)]
 pub struct Reader {
     queue: rtrb::Consumer<Event>,
     period_ns: i64,
     threshold_ns: i64,
     worst: Worst,
-    /// Spikes since the last collection, in order of time, for others to explain.
+    /// Spikes since the last collection in order of time, for the analysis of their causes.
     pub fresh: Vec<Spike>,
     correction: Correction,
-    /// Wake-ups that lie outside the shared histogram.
+    /// Wake-ups outside the range of the shared histogram.
     outside: Histogram,
     maxima: Maxima,
 }
@@ -39,18 +39,18 @@ impl Reader {
         }
     }
 
-    /// Takes in the events that wait. What was fresh is fresh no more.
+    /// Reads the queued events. The fresh spikes of the last call join the kept ones.
     pub fn collect(&mut self, shared: &Shared) {
         self.fresh.drain(..).for_each(|spike| self.worst.take_in(spike));
         while let Ok(event) = self.queue.pop() {
             match event {
                 Event::SecondEnded { at_ns, max_ns } => self.maxima.take_in(at_ns - 1, max_ns),
-                Event::Notable { lateness_ns, at_ns } => self.take_in(lateness_ns, at_ns, shared),
+                Event::Notable { lateness_ns, at_ns } => self.add(lateness_ns, at_ns, shared),
             }
         }
     }
 
-    fn take_in(&mut self, lateness_ns: i64, at_ns: u64, shared: &Shared) {
+    fn add(&mut self, lateness_ns: i64, at_ns: u64, shared: &Shared) {
         if !shared.counts.holds(lateness_ns) {
             self.outside.record(lateness_ns);
         }
@@ -62,7 +62,7 @@ impl Reader {
         }
     }
 
-    /// The series so far.
+    /// Returns the series so far.
     pub fn series(&self, phase: &str, settings: &Settings, grant: &Grant, shared: &Shared) -> Series {
         let mut raw = shared.counts.snapshot();
         raw.merge(&self.outside);
@@ -101,7 +101,7 @@ impl Reader {
         };
         match &settings.spin {
             None => series,
-            Some(spin) => noise::tell(series, spin, settings, shared),
+            Some(spin) => noise::to_gaps(series, spin, settings, shared),
         }
     }
 
@@ -118,22 +118,24 @@ impl Reader {
                 guard::STARVED_LIMIT_S
             )),
             Some(End::StoppedOn) => notes.push("a wake-up was later than --stop-on: the series ends with it".into()),
-            Some(End::PacerFailed) => notes.push("the sound card stopped for good: it was unplugged, or `dmesg` tells why; the series ends there".into()),
+            Some(End::PacerFailed) => notes.push(
+                "the sound card stopped for good (unplugged, or see `dmesg`): the series ends there".into(),
+            ),
             Some(End::ClockFailed) => notes.push("the kernel refused to wait on this clock: the series ends there".into()),
         }
-        let rests = shared.rests.load(Relaxed);
-        if rests > 0 {
+        let pauses = shared.pauses.load(Relaxed);
+        if pauses > 0 {
             notes.push(format!(
-                "the guard made the thread rest {rests} times for {} ms, because it held its CPU without sleeping; the deadlines \
-                 within are counted as missed",
-                guard::REST_NS / 1_000_000
+                "the guard paused the thread {pauses} times for {} ms, because it used its CPU without sleeping; the \
+                 deadlines within are counted as missed",
+                guard::PAUSE_NS / 1_000_000
             ));
         }
         let lost = shared.lost.load(Relaxed);
         if lost > 0 {
             notes.push(format!(
-                "{lost} late wake-ups came too fast to be told one by one: they are counted, but may be missing among the \
-                 spikes, and the corrected histogram takes them at 3 digits"
+                "{lost} late wake-ups came too fast to be recorded one by one: they are counted, but may be missing from \
+                 the spikes, and the corrected histogram has them with 3 digits only"
             ));
         }
         let uncounted = shared.outside.load(Relaxed).saturating_sub(self.outside.total());

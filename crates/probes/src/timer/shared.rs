@@ -1,4 +1,4 @@
-//! What the measuring thread and its reader both see: counters without locks, and a queue of rare events.
+//! Data shared by the measuring thread and its reader: lock-free counters, and a queue of rare events.
 
 use std::sync::{
     Arc,
@@ -6,25 +6,25 @@ use std::sync::{
 };
 
 use super::{End, Settings, reader::Reader};
-use crate::{counts::Counts, noise::Looked};
+use crate::{counts::Counts, noise::NoiseCounters};
 
-/// Something rare enough to be told one by one.
+/// An event that is rare enough to be queued.
 #[derive(Debug, Clone, Copy)]
 pub enum Event {
-    /// A wake-up that is a spike, ran over deadlines, or lies outside the histogram.
+    /// A wake-up that is a spike, missed deadlines, or is outside the histogram.
     Notable { lateness_ns: i64, at_ns: u64 },
     /// The largest lateness of the second that ended before `at_ns`.
     SecondEnded { at_ns: u64, max_ns: i64 },
 }
 
-/// Events that can wait for the reader; at 20 us and every wake-up late it has 80 ms to come.
+/// Capacity of the queue. With a period of 20 us and every wake-up late the reader has 80 ms.
 const QUEUE: usize = 4096;
 
-/// Counters that the thread alone writes. Each is read on its own; together they may be one wake-up apart.
+/// Counters that only the measuring thread writes. Each is read separately, so they may differ by one wake-up.
 #[derive(Debug)]
 pub struct Shared {
     pub counts: Counts,
-    /// The first deadline, ns on the series' clock.
+    /// The first deadline, ns on the settings' clock.
     pub first_deadline_ns: AtomicI64,
     pub sum_ns: AtomicI64,
     pub min_ns: AtomicI64,
@@ -36,21 +36,21 @@ pub struct Shared {
     pub spikes: AtomicU64,
     /// Wake-ups outside the histogram's range.
     pub outside: AtomicU64,
-    /// Events that found the queue full.
+    /// Events for which the queue was full.
     pub lost: AtomicU64,
-    /// Times that the thread was found on its own CPU.
+    /// Checks that found the thread on its own CPU.
     pub cpu_checks: AtomicU64,
-    /// Times that the guard made the thread rest.
-    pub rests: AtomicU64,
-    /// Times that a thread of the EVL core left the out-of-band stage.
+    /// Pauses that the guard imposed on the thread.
+    pub pauses: AtomicU64,
+    /// Switches of an EVL thread to in-band scheduling.
     pub in_band: AtomicU64,
-    /// Of a thread that looks for gaps.
-    pub looked: Looked,
+    /// Counters of a noise probe.
+    pub noise: NoiseCounters,
     stop: AtomicBool,
     end: AtomicU8,
 }
 
-/// The thread's side.
+/// The measuring thread's side.
 pub struct Writer {
     pub shared: Arc<Shared>,
     pub events: rtrb::Producer<Event>,
@@ -70,9 +70,9 @@ pub fn channel(settings: &Settings) -> (Writer, Arc<Shared>, Reader) {
         outside: AtomicU64::new(0),
         lost: AtomicU64::new(0),
         cpu_checks: AtomicU64::new(0),
-        rests: AtomicU64::new(0),
+        pauses: AtomicU64::new(0),
         in_band: AtomicU64::new(0),
-        looked: Looked::default(),
+        noise: NoiseCounters::default(),
         stop: AtomicBool::new(false),
         end: AtomicU8::new(0),
     });
@@ -92,17 +92,17 @@ impl Shared {
         self.stop.load(Relaxed)
     }
 
-    /// Whether the thread, which is on `cpu`, is where it was pinned to; each time that it is counts.
+    /// True if the thread, which is on `cpu`, is on the CPU that it was pinned to; counts each such check.
     #[cold]
-    pub fn is_on(&self, pinned_to: Option<u32>, cpu: u32) -> bool {
+    pub fn on_pinned_cpu(&self, pinned_to: Option<u32>, cpu: u32) -> bool {
         let Some(own) = pinned_to else { return true };
-        let is = own == cpu;
-        add(&self.cpu_checks, u64::from(is));
-        is
+        let on_own_cpu = own == cpu;
+        add(&self.cpu_checks, u64::from(on_own_cpu));
+        on_own_cpu
     }
 
-    pub fn rests(&self) -> u64 {
-        self.rests.load(Relaxed)
+    pub fn pauses(&self) -> u64 {
+        self.pauses.load(Relaxed)
     }
 
     pub fn set_end(&self, end: End) {
@@ -115,7 +115,7 @@ impl Shared {
     }
 }
 
-/// Adds to a counter that this thread alone writes.
+/// Adds to a counter that only this thread writes.
 #[inline]
 pub fn add(counter: &AtomicU64, count: u64) {
     counter.store(counter.load(Relaxed) + count, Relaxed);

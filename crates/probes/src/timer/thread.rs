@@ -1,4 +1,4 @@
-//! The measuring thread. Its loop neither allocates, locks, prints nor calls anything it does not need.
+//! The measuring thread. Its loop does not allocate, lock, print or call anything unnecessary.
 
 mod follow;
 
@@ -11,46 +11,46 @@ use sys::{alloc_guard::without_allocation, clock::Clock};
 
 use super::{
     End, Grant, Grid, Settings, StopOn, TimerError, Wake, Work,
+    backend::ThreadBackend,
     shared::{Event, Shared, Writer, add},
-    stage::Stage,
 };
 use crate::{
-    guard::{Advice, Guard, Heartbeat, REST_NS},
+    guard::{Advice, Guard, Heartbeat, PAUSE_NS},
     noise::Spinning,
     setup::{floor_ns, set_up},
 };
 
 const SECOND_NS: i64 = 1_000_000_000;
-/// Time to the first deadline, at most, where the word to begin came too late for the one that was planned, ns.
+/// Longest time to the first deadline if the start message arrived too late for the planned one, ns.
 const LATE_LEAD_NS: i64 = 10 * 1_000_000;
-/// Wake-ups between two looks at which CPU the thread is on; it looks once a second too.
+/// Wake-ups between two checks of the thread's CPU; it is also checked once a second.
 const CPU_CHECKED_EVERY: u64 = 1000;
 
-/// The life of the thread: set up, say what was granted, wait for the start, measure.
+/// The main function of the thread: set up, report the granted settings, wait for the start, measure.
 pub fn run(
     settings: &Settings,
     work: Option<Box<dyn Work>>,
     writer: Writer,
     heartbeat: &Heartbeat,
-    tell_grant: &mpsc::Sender<Result<Grant, TimerError>>,
+    grant_sender: &mpsc::Sender<Result<Grant, TimerError>>,
     wait_for_start: &mpsc::Receiver<(i64, i64)>,
 ) {
     let granted = set_up(settings.cpu, settings.policy, || {
         settings.spin.map_or_else(|| floor_ns(settings.clock), |spin| spin.floor_ns())
     })
     .map_err(|_| TimerError::Wait(settings.clock, settings.wait))
-    .and_then(|grant| Ok((grant, Stage::enter(settings)?)));
-    let (grant, mut stage) = match granted {
+    .and_then(|grant| Ok((grant, ThreadBackend::attach(settings)?)));
+    let (grant, mut backend) = match granted {
         Ok(granted) => granted,
-        // The other side waits for this message, so it is there to take it; likewise below.
-        Err(error) => return drop(tell_grant.send(Err(error))),
+        // The other side waits for this message, so sending cannot fail; the same applies below.
+        Err(error) => return drop(grant_sender.send(Err(error))),
     };
     let pinned_to = settings.cpu.filter(|_| grant.pin_refused.is_none());
-    let _ = tell_grant.send(Ok(Grant { evl_level: stage.evl_level(), ..grant }));
+    let _ = grant_sender.send(Ok(Grant { evl_level: backend.evl_level(), ..grant }));
     let Ok((first_ns, end_ns)) = wait_for_start.recv() else { return };
     let shared = writer.shared.clone();
-    // Deadlines that passed before the word to begin came here are none. The grid stays, and begins later; but nobody
-    // waits for a long period because of that.
+    // Deadlines that passed before the start message arrived do not count. The grid is shifted by whole periods, but by
+    // at most a short time, so that a long period does not delay the start.
     let period_ns = settings.period_ns as i64;
     let behind_ns = settings.clock.now_ns() - first_ns;
     let late_ns =
@@ -60,11 +60,11 @@ pub fn run(
     let end = match settings.spin {
         None => {
             let mut measuring = Measuring::new(settings, work, pinned_to, writer, first_ns, end_ns);
-            without_allocation(|| measuring.run(&mut stage, heartbeat))
+            without_allocation(|| measuring.run(&mut backend, heartbeat))
         }
         Some(spin) => {
             let mut spinning = Spinning::new(settings, spin, pinned_to, writer, first_ns, end_ns);
-            without_allocation(|| spinning.run(&stage, heartbeat))
+            without_allocation(|| spinning.run(&backend, heartbeat))
         }
     };
     shared.set_end(end);
@@ -119,26 +119,26 @@ impl Measuring {
         }
     }
 
-    fn run(&mut self, stage: &mut Stage, heartbeat: &Heartbeat) -> End {
-        if stage.begin().is_err() {
+    fn run(&mut self, backend: &mut ThreadBackend, heartbeat: &Heartbeat) -> End {
+        if backend.begin().is_err() {
             return End::ClockFailed;
         }
         let ended = match self.work.as_mut().map_or(Ok(false), |work| work.start()) {
-            Ok(false) => self.measure(stage, heartbeat),
-            Ok(true) => self.follow(stage, heartbeat),
+            Ok(false) => self.measure(backend, heartbeat),
+            Ok(true) => self.follow(backend, heartbeat),
             Err(_) => End::PacerFailed,
         };
         let end = match ended {
-            End::Planned if !self.is_at_home(stage) => End::CpuGone,
+            End::Planned if !self.on_pinned_cpu(backend) => End::CpuGone,
             end => end,
         };
-        if self.tell_in_band(stage).is_err() {
+        if self.report_in_band(backend).is_err() {
             return End::ClockFailed;
         }
         if end == End::StoppedOn {
             self.freeze();
         }
-        // The maximum of the second that did not become whole; the queue takes it unless it is lost as a whole.
+        // Reports the maximum of the last, incomplete second. This fails only if the queue is full.
         if let Some(last_ns) = self.previous_ns.filter(|_| self.second_max_ns > i64::MIN) {
             let at_ns = (last_ns - self.second_max_ns.max(0) - self.first_ns).max(0) as u64 + 1;
             let _ = self.writer.events.push(Event::SecondEnded { at_ns, max_ns: self.second_max_ns });
@@ -146,23 +146,23 @@ impl Measuring {
         end
     }
 
-    /// Whether the thread is on its own CPU.
-    fn is_at_home(&self, stage: &Stage) -> bool {
-        self.writer.shared.is_on(self.pinned_to, stage.cpu())
+    /// True if the thread is on its own CPU.
+    fn on_pinned_cpu(&self, backend: &ThreadBackend) -> bool {
+        self.writer.shared.on_pinned_cpu(self.pinned_to, backend.cpu())
     }
 
-    /// Tells whether the thread stayed with the EVL core.
-    fn tell_in_band(&self, stage: &Stage) -> Result<(), End> {
-        let in_band = stage.in_band().map_err(|_| End::ClockFailed)?;
+    /// Reports the switches to in-band scheduling.
+    fn report_in_band(&self, backend: &ThreadBackend) -> Result<(), End> {
+        let in_band = backend.in_band().map_err(|_| End::ClockFailed)?;
         self.writer.shared.in_band.store(in_band.into(), Relaxed);
         Ok(())
     }
 
-    fn measure(&mut self, stage: &Stage, heartbeat: &Heartbeat) -> End {
+    fn measure(&mut self, backend: &ThreadBackend, heartbeat: &Heartbeat) -> End {
         let mut slot = 0;
         let mut deadline_ns = self.first_ns;
         while deadline_ns <= self.end_ns && self.samples_left > 0 {
-            if stage.sleep_until(deadline_ns).is_err() {
+            if backend.sleep_until(deadline_ns).is_err() {
                 return End::ClockFailed;
             }
             let now_ns = self.clock.now_ns();
@@ -175,7 +175,7 @@ impl Measuring {
             }
             self.samples_left -= 1;
             self.wake_ups += 1;
-            if self.samples_left.is_multiple_of(CPU_CHECKED_EVERY) && !self.is_at_home(stage) {
+            if self.samples_left.is_multiple_of(CPU_CHECKED_EVERY) && !self.on_pinned_cpu(backend) {
                 return End::CpuGone;
             }
             if self.stop_on.as_ref().is_some_and(|stop_on| now_ns - deadline_ns > stop_on.lateness_ns) {
@@ -184,10 +184,10 @@ impl Measuring {
             slot += missed as u64 + 1;
             deadline_ns = self.first_ns + self.grid.offset_ns(slot);
             if deadline_ns >= self.second_end_ns {
-                match self.end_second(deadline_ns, stage, heartbeat) {
-                    Ok(rested) => {
-                        add(&self.writer.shared.missed, rested);
-                        slot += rested;
+                match self.end_second(deadline_ns, backend, heartbeat) {
+                    Ok(skipped) => {
+                        add(&self.writer.shared.missed, skipped);
+                        slot += skipped;
                     }
                     Err(end) => return end,
                 }
@@ -197,7 +197,7 @@ impl Measuring {
         End::Planned
     }
 
-    /// Counts one wake-up; answers how many deadlines it ran over.
+    /// Counts one wake-up; returns the number of missed deadlines.
     #[inline]
     fn note(&mut self, deadline_ns: i64, now_ns: i64) -> i64 {
         let shared: &Shared = &self.writer.shared;
@@ -224,7 +224,7 @@ impl Measuring {
         self.note_notable(deadline_ns, lateness_ns, counted)
     }
 
-    /// The rare part of [`note`](Self::note): spikes, missed deadlines, values outside the histogram.
+    /// The rare part of [`note`](Self::note): spikes, missed deadlines, values out of the histogram's range.
     #[cold]
     fn note_notable(&mut self, deadline_ns: i64, lateness_ns: i64, counted: bool) -> i64 {
         let shared: &Shared = &self.writer.shared;
@@ -239,35 +239,35 @@ impl Measuring {
         missed
     }
 
-    /// Freezes the kernel's trace, so that what led here is still in it.
+    /// Freezes the kernel trace, so that it still contains the cause of the lateness.
     #[cold]
     fn freeze(&self) {
         if let Some(stop_on) = &self.stop_on {
-            // Should it fail, the trace goes on for some ms, and is long enough for that.
+            // If this fails, the trace continues for some ms; it is long enough for that.
             let _ = (&*stop_on.freeze).write(b"0");
         }
     }
 
-    /// Reports the second that ended, and asks the guard; answers how many deadlines to rest over.
+    /// Reports the last second and consults the guard; returns the number of deadlines to skip for a pause.
     #[cold]
-    fn end_second(&mut self, deadline_ns: i64, stage: &Stage, heartbeat: &Heartbeat) -> Result<u64, End> {
+    fn end_second(&mut self, deadline_ns: i64, backend: &ThreadBackend, heartbeat: &Heartbeat) -> Result<u64, End> {
         let at_ns = (self.second_end_ns - self.first_ns) as u64;
-        // A full queue keeps the maximum for the next second.
+        // If the queue is full, the maximum is kept for the next second.
         if self.writer.events.push(Event::SecondEnded { at_ns, max_ns: self.second_max_ns }).is_ok() {
             self.second_max_ns = i64::MIN;
         }
         let seconds = (deadline_ns - self.second_end_ns) / SECOND_NS + 1;
         self.second_end_ns += seconds * SECOND_NS;
-        if !self.is_at_home(stage) {
+        if !self.on_pinned_cpu(backend) {
             return Err(End::CpuGone);
         }
-        self.tell_in_band(stage)?;
-        match self.guard.judge((seconds * SECOND_NS) as u64, stage.usage(), self.wake_ups, heartbeat) {
+        self.report_in_band(backend)?;
+        match self.guard.judge((seconds * SECOND_NS) as u64, backend.usage(), self.wake_ups, heartbeat) {
             Advice::Continue => Ok(0),
             Advice::Stop => Err(End::Starved),
-            Advice::Rest => {
-                let skipped = ((REST_NS + self.period_ns - 1) / self.period_ns) as u64;
-                add(&self.writer.shared.rests, 1);
+            Advice::Pause => {
+                let skipped = ((PAUSE_NS + self.period_ns - 1) / self.period_ns) as u64;
+                add(&self.writer.shared.pauses, 1);
                 self.previous_ns = None;
                 Ok(skipped)
             }

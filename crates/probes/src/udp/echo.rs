@@ -1,7 +1,7 @@
-//! The answering end: sends back each datagram of ours, with the time that it came in and the time that it left.
+//! The answering end: returns each datagram of the probe with its time of reception and the time of the answer.
 //!
-//! It answers nothing else, and nothing that is an answer itself, so that two of them cannot keep each other busy; an answer
-//! is exactly as long as what it answers.
+//! It does not answer other datagrams, nor answers, so that two of them cannot keep each other busy. An answer is
+//! exactly as long as the datagram.
 
 use std::{
     hash::{BuildHasher, RandomState},
@@ -33,19 +33,19 @@ use crate::{
     timer::{Grant, shared::add},
 };
 
-/// How long the thread waits before it looks whether it is to end.
-const PATIENCE: Duration = Duration::from_millis(50);
+/// Longest wait of the thread before it checks whether to end.
+const RECEIVE_TIMEOUT: Duration = Duration::from_millis(50);
 
-/// What the answering thread is asked to be.
+/// The settings of an answering thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EchoSettings {
-    /// CPU to be pinned to; `None` to wander.
+    /// CPU to pin the thread to; `None` for any CPU.
     pub cpu: Option<u32>,
     /// Scheduling policy.
     pub policy: Policy,
 }
 
-/// A thread that answers.
+/// An answering thread.
 #[derive(Debug)]
 pub struct Echo {
     settings: EchoSettings,
@@ -54,26 +54,26 @@ pub struct Echo {
     thread: Option<JoinHandle<()>>,
 }
 
-/// What it has done so far.
+/// The counts of an answering thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct EchoCounts {
-    /// Datagrams answered, greetings among them.
+    /// Answered datagrams, including greetings.
     pub answered: u64,
-    /// Of those, the greetings, which are no slots.
+    /// Answered greetings, which are not slots.
     pub greetings: u64,
-    /// Datagrams that are none of ours, and were not answered.
+    /// Datagrams of other programs, which were not answered.
     pub strangers: u64,
     /// Answers that the kernel refused to send.
     pub failed: u64,
-    /// Runs, told by a number that differs from the one before.
+    /// Number of runs, which are distinguished by their numbers.
     pub runs: u64,
-    /// Times that the guard made the thread rest.
+    /// Pauses that the guard imposed on the thread.
     pub rests: u64,
-    /// The number of the run that was answered last; 0 for none.
+    /// Number of the last answered run; 0 without one.
     pub run: u32,
 }
 
-/// Counters that the thread alone writes, and what it is told.
+/// Counters that only the thread writes, and flags that it reads.
 #[derive(Debug, Default)]
 struct Shared {
     answered: AtomicU64,
@@ -81,48 +81,48 @@ struct Shared {
     strangers: AtomicU64,
     failed: AtomicU64,
     runs: AtomicU64,
-    rests: AtomicU64,
+    pauses: AtomicU64,
     run: AtomicU32,
     locked: AtomicBool,
     stop: AtomicBool,
 }
 
 impl Echo {
-    /// Makes the thread, which answers on `socket` at once. What the kernel refuses does not end it: it stands in
-    /// [`grant`](Self::grant).
+    /// Starts the thread, which answers on `socket` at once. A refused setting is not an error: [`grant`](Self::grant)
+    /// contains it.
     ///
     /// # Errors
-    /// When no thread can be made.
+    /// If no thread can be created.
     pub fn start(socket: DatagramSocket, settings: EchoSettings) -> io::Result<Self> {
-        socket.set_receive_timeout(PATIENCE)?;
+        socket.set_receive_timeout(RECEIVE_TIMEOUT)?;
         let heartbeat = Heartbeat::start()?;
         let shared = Arc::new(Shared::default());
-        let (tell_grant, told_grant) = mpsc::channel();
+        let (grant_sender, grant_receiver) = mpsc::channel();
         let of_thread = Arc::clone(&shared);
-        let run = move || run(settings, &socket, &of_thread, &heartbeat, &tell_grant);
+        let run = move || run(settings, &socket, &of_thread, &heartbeat, &grant_sender);
         let thread = std::thread::Builder::new().name("echo".to_owned()).stack_size(STACK_BYTES).spawn(run)?;
-        let grant = told_grant.recv().unwrap_or_else(|_| Err(io::ErrorKind::Unsupported.into()))?;
+        let grant = grant_receiver.recv().unwrap_or_else(|_| Err(io::ErrorKind::Unsupported.into()))?;
         Ok(Self { settings, grant, shared, thread: Some(thread) })
     }
 
-    /// What the kernel granted.
+    /// The settings that the kernel granted.
     #[must_use]
     pub fn grant(&self) -> &Grant {
         &self.grant
     }
 
-    /// The thread as one of those that measure.
+    /// The thread with its requested policy.
     #[must_use]
     pub fn member(&self) -> Member<'_> {
         Member { place: "echo".to_owned(), policy: self.settings.policy, grant: &self.grant }
     }
 
-    /// Says whether the memory of the process is locked, which its answers tell.
+    /// Sets whether the memory of the process is locked; answers contain this.
     pub fn set_memory_locked(&self, locked: bool) {
         self.shared.locked.store(locked, Relaxed);
     }
 
-    /// What it has done so far.
+    /// The counts so far.
     #[must_use]
     pub fn counts(&self) -> EchoCounts {
         EchoCounts {
@@ -131,16 +131,16 @@ impl Echo {
             strangers: self.shared.strangers.load(Relaxed),
             failed: self.shared.failed.load(Relaxed),
             runs: self.shared.runs.load(Relaxed),
-            rests: self.shared.rests.load(Relaxed),
+            rests: self.shared.pauses.load(Relaxed),
             run: self.shared.run.load(Relaxed),
         }
     }
 
-    /// Ends the thread, and tells what it did.
+    /// Ends the thread and returns its counts.
     pub fn stop(&mut self) -> EchoCounts {
         self.shared.stop.store(true, Relaxed);
         if let Some(thread) = self.thread.take() {
-            // It has nothing to tell but its counters, which are there even if it panicked.
+            // Its counters are valid even if it panicked.
             let _ = thread.join();
         }
         self.counts()
@@ -158,20 +158,20 @@ fn run(
     socket: &DatagramSocket,
     shared: &Shared,
     heartbeat: &Heartbeat,
-    tell_grant: &mpsc::Sender<io::Result<Grant>>,
+    grant_sender: &mpsc::Sender<io::Result<Grant>>,
 ) {
     let granted = set_up(settings.cpu, settings.policy, || floor_ns(Clock::Monotonic));
     let realtime = granted.as_ref().is_ok_and(|grant| grant.policy.is_realtime());
-    // The other side waits for this message, so it is there to take it.
-    let _ = tell_grant.send(granted);
-    // Never 0, which means nobody.
+    // The other side waits for this message, so sending cannot fail.
+    let _ = grant_sender.send(granted);
+    // Never 0, which means that no answer has been received.
     let echo = RandomState::new().hash_one(sys::sched::thread_id()) as u32 | 1;
     let mut answering = Answering { shared, echo, realtime, payload: vec![0; MAX_PAYLOAD].into() };
     let mut watch = Watch::new(Clock::Monotonic);
     without_allocation(|| {
         while !shared.stop.load(Relaxed) {
             answering.answer_one(socket);
-            add(&shared.rests, u64::from(watch.look(heartbeat)));
+            add(&shared.pauses, u64::from(watch.check(heartbeat)));
         }
     });
 }
@@ -186,11 +186,11 @@ struct Answering<'a> {
 impl Answering<'_> {
     #[inline]
     fn answer_one(&mut self, socket: &DatagramSocket) {
-        let mut asking = Sender::default();
-        let received = match socket.receive(&mut self.payload, &mut asking, true) {
+        let mut requester = Sender::default();
+        let received = match socket.receive(&mut self.payload, &mut requester, true) {
             Ok(Some(received)) => received,
             Ok(None) => return,
-            // What one that asked is told by others is nothing to us.
+            // Errors caused by earlier answers do not matter here.
             Err(_) => return add(&self.shared.failed, 1),
         };
         let received_ns = Clock::Monotonic.now_ns();
@@ -206,7 +206,7 @@ impl Answering<'_> {
         let has = locked | if self.realtime { REALTIME } else { 0 };
         let answered_ns = Clock::Monotonic.now_ns();
         Packet { is_answer: true, has, echo: self.echo, received_ns, answered_ns, ..packet }.write(datagram);
-        let sent = socket.answer(datagram, &asking);
+        let sent = socket.answer(datagram, &requester);
         add(&self.shared.greetings, u64::from(sent.is_ok() && packet.sequence == GREETING));
         add(if sent.is_ok() { &self.shared.answered } else { &self.shared.failed }, 1);
     }
@@ -223,10 +223,10 @@ mod tests {
         let socket = DatagramSocket::bind(([127, 0, 0, 1], 0).into()).unwrap();
         let address = socket.local_address().unwrap();
         let echo = Echo::start(socket, EchoSettings { cpu: None, policy: Policy::Other }).unwrap();
-        let asking = UdpSocket::bind("127.0.0.1:0").unwrap();
-        asking.connect(address).unwrap();
-        asking.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
-        (echo, asking)
+        let requester = UdpSocket::bind("127.0.0.1:0").unwrap();
+        requester.connect(address).unwrap();
+        requester.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+        (echo, requester)
     }
 
     fn request(sequence: u64, len: usize) -> Vec<u8> {
@@ -236,12 +236,12 @@ mod tests {
     }
 
     #[test]
-    fn ours_come_back_as_long_as_they_were_with_the_times_of_the_peer() {
-        let (mut echo, asking) = echo();
+    fn answers_have_the_same_length_and_the_times_of_the_peer() {
+        let (mut echo, requester) = echo();
         let mut buffer = [0; 2000];
         for len in [HEADER, 100, 1472] {
-            asking.send(&request(9, len)).unwrap();
-            assert_eq!(asking.recv(&mut buffer).unwrap(), len);
+            requester.send(&request(9, len)).unwrap();
+            assert_eq!(requester.recv(&mut buffer).unwrap(), len);
             let answer = Packet::read(&buffer).unwrap();
             assert!(answer.is_answer && answer.echo != 0 && answer.received_ns <= answer.answered_ns);
             assert_eq!((answer.run, answer.sequence, answer.intended_ns, answer.sent_ns, answer.has), (42, 9, 1, 2, 0));
@@ -252,20 +252,20 @@ mod tests {
     }
 
     #[test]
-    fn strangers_and_answers_get_no_answer() {
-        let (mut echo, asking) = echo();
+    fn does_not_answer_strangers_and_answers() {
+        let (mut echo, requester) = echo();
         let mut answer = request(1, HEADER);
         answer[5] = 2;
         let mut newer = request(1, HEADER);
         newer[4] = 9;
         let strangers: [&[u8]; 6] = [b"", b"hello", &[0; 1400], &request(1, HEADER)[..HEADER - 1], &answer, &newer];
-        strangers.iter().for_each(|stranger| assert!(asking.send(stranger).is_ok()));
-        asking.send(&request(GREETING, HEADER)).unwrap();
+        strangers.iter().for_each(|stranger| assert!(requester.send(stranger).is_ok()));
+        requester.send(&request(GREETING, HEADER)).unwrap();
         let mut buffer = [0; 2000];
-        asking.recv(&mut buffer).unwrap();
-        assert_eq!(Packet::read(&buffer).unwrap().sequence, GREETING, "the first to come back");
-        asking.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
-        assert!(asking.recv(&mut buffer).is_err(), "and the last");
+        requester.recv(&mut buffer).unwrap();
+        assert_eq!(Packet::read(&buffer).unwrap().sequence, GREETING, "the first answer");
+        requester.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
+        assert!(requester.recv(&mut buffer).is_err(), "there is no other answer");
         let counts = echo.stop();
         assert_eq!((counts.answered, counts.greetings, counts.strangers), (1, 1, 6));
     }

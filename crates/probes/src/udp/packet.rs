@@ -1,26 +1,25 @@
-//! The datagram: what both ends write into it. Numbers are big endian; what follows the header is padding of the size asked
-//! for.
+//! The format of the datagrams. Numbers are big endian; the header is followed by padding up to the requested size.
 //!
 //! | bytes | field |
 //! |---|---|
 //! | 0 | magic `PNCT` |
-//! | 4 | version of this form, 1 |
+//! | 4 | version of the format, 1 |
 //! | 5 | kind: 1 request, 2 answer |
-//! | 6 | what the answering end has: bit 0 a real-time policy, bit 1 locked memory |
+//! | 6 | properties of the answering end: bit 0 real-time policy, bit 1 locked memory |
 //! | 7 | 0 |
-//! | 8 | run: a number that the asking end drew |
-//! | 12 | echo: a number that the answering end drew when it began |
+//! | 8 | run: random number of the asking end |
+//! | 12 | echo: random number that the answering end chose at its start |
 //! | 16 | sequence: the slot, or all ones for a greeting |
-//! | 24 | when it was to be sent, ns on the asking end's clock |
-//! | 32 | when it was sent, ns on the asking end's clock |
-//! | 40 | when it came in at the answering end, ns on that end's clock |
-//! | 48 | when the answer was sent, ns on that end's clock |
+//! | 24 | intended time of sending, ns on the asking end's clock |
+//! | 32 | actual time of sending, ns on the asking end's clock |
+//! | 40 | time of reception at the answering end, ns on that end's clock |
+//! | 48 | time of sending the answer, ns on that end's clock |
 
 /// Length of the header, bytes: the smallest payload.
 pub const HEADER: usize = 56;
-/// Sequence of a greeting, which is no slot.
+/// Sequence number of a greeting, which is not a slot.
 pub const GREETING: u64 = u64::MAX;
-/// The answering end runs under a real-time policy.
+/// The answering thread has a real-time policy.
 pub const REALTIME: u8 = 1;
 /// The answering end's memory is locked.
 pub const LOCKED: u8 = 2;
@@ -28,31 +27,31 @@ pub const LOCKED: u8 = 2;
 const MAGIC: [u8; 4] = *b"PNCT";
 const VERSION: u8 = 1;
 
-/// The header.
+/// The header of a datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Packet {
-    /// Whether it is an answer.
+    /// True for an answer.
     pub is_answer: bool,
-    /// [`REALTIME`], [`LOCKED`].
+    /// Properties of the answering end: [`REALTIME`], [`LOCKED`].
     pub has: u8,
     /// Number of the run.
     pub run: u32,
-    /// Number of the answering end.
+    /// Number of the answering end, chosen at its start.
     pub echo: u32,
     /// The slot, or [`GREETING`].
     pub sequence: u64,
-    /// When it was to be sent, ns on the asking end's clock.
+    /// Intended time of sending, ns on the asking end's clock.
     pub intended_ns: i64,
-    /// When it was sent, ns on the asking end's clock.
+    /// Actual time of sending, ns on the asking end's clock.
     pub sent_ns: i64,
-    /// When it came in, ns on the answering end's clock.
+    /// Time of reception, ns on the answering end's clock.
     pub received_ns: i64,
-    /// When the answer was sent, ns on the answering end's clock.
+    /// Time of sending the answer, ns on the answering end's clock.
     pub answered_ns: i64,
 }
 
 impl Packet {
-    /// What stands at the head of `bytes`; `None` where it is not of ours.
+    /// Reads the header of `bytes`; `None` for a datagram of another program.
     #[inline]
     #[must_use]
     pub fn read(bytes: &[u8]) -> Option<Self> {
@@ -76,7 +75,7 @@ impl Packet {
         })
     }
 
-    /// Writes it at the head of `bytes`, which have room for it.
+    /// Writes the header at the start of `bytes`, which must be long enough.
     #[inline]
     pub fn write(&self, bytes: &mut [u8]) {
         let Some(header) = bytes.first_chunk_mut::<HEADER>() else { return };
@@ -92,7 +91,7 @@ impl Packet {
     }
 }
 
-/// Writes when it was sent into the header at the head of `bytes`: the last that is known.
+/// Writes the time of sending into the header, right before sending.
 #[inline]
 pub fn stamp_sent(bytes: &mut [u8], sent_ns: i64) {
     if let Some(field) = bytes.get_mut(32..40) {
@@ -128,23 +127,23 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_was_written_is_read(packet in packet(), padding in 0..100usize) {
+        fn reads_the_written_header(packet in packet(), padding in 0..100usize) {
             let mut bytes = vec![0xaa; HEADER + padding];
             packet.write(&mut bytes);
             prop_assert_eq!(Packet::read(&bytes), Some(packet));
             stamp_sent(&mut bytes, 42);
             prop_assert_eq!(Packet::read(&bytes), Some(Packet { sent_ns: 42, ..packet }));
-            prop_assert!(bytes[HEADER..].iter().all(|&byte| byte == 0xaa), "padding is left alone");
+            prop_assert!(bytes[HEADER..].iter().all(|&byte| byte == 0xaa), "padding is unchanged");
         }
 
         #[test]
-        fn strangers_are_told(bytes in prop::collection::vec(any::<u8>(), 0..120)) {
-            // 48 bits that must be right: never by chance.
+        fn rejects_other_datagrams(bytes in prop::collection::vec(any::<u8>(), 0..120)) {
+            // 48 bits must match, which does not happen by chance.
             prop_assert_eq!(Packet::read(&bytes), None);
         }
 
         #[test]
-        fn one_wrong_byte_of_magic_version_or_kind_is_enough(packet in packet(), at in 0..6usize, by in 3..=252u8) {
+        fn rejects_one_wrong_byte_of_magic_version_or_kind(packet in packet(), at in 0..6usize, by in 3..=252u8) {
             let mut bytes = [0; HEADER];
             packet.write(&mut bytes);
             bytes[at] = bytes[at].wrapping_add(by);
@@ -152,7 +151,7 @@ mod tests {
         }
 
         #[test]
-        fn a_short_one_is_none(packet in packet(), len in 0..HEADER) {
+        fn rejects_a_truncated_header(packet in packet(), len in 0..HEADER) {
             let mut bytes = [0; HEADER];
             packet.write(&mut bytes);
             prop_assert_eq!(Packet::read(&bytes[..len]), None);

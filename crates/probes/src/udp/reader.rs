@@ -1,4 +1,4 @@
-//! Turns what the threads wrote into the series of a record. Runs on an ordinary thread.
+//! Converts the data of the threads to the series of a record. Runs on an ordinary thread.
 
 use std::{io, sync::atomic::Ordering::Relaxed};
 
@@ -9,17 +9,18 @@ use sys::udp::Stamps;
 
 use super::{
     Settings,
+    directions::BothDirections,
     packet::{LOCKED, REALTIME},
     shared::{Event, Shared},
-    ways::BothWays,
-    window::Fate,
+    window::SlotState,
 };
-use crate::{guard, timer::Grant, times::Counted};
+use crate::{guard, timer::Grant, times::TimeCounters};
 
-/// A datagram is given up so long after its timeout, ns: an answer in time may still be on its way through our thread.
+/// Time after the timeout at which a datagram is given up, ns: an answer in time may still wait for the receiving
+/// thread.
 const GRACE_NS: i64 = 50_000_000;
 
-/// What has been read so far.
+/// The data read so far.
 #[derive(Debug)]
 pub struct Reader {
     queue: rtrb::Consumer<Event>,
@@ -27,12 +28,12 @@ pub struct Reader {
     timeout_ns: i64,
     worst: Worst,
     maxima: Maxima,
-    /// What the deadlines that were run over would have seen.
+    /// Round trips that missed deadlines would have had.
     omitted: Histogram,
-    /// Round trips outside the shared histogram.
+    /// Round trips out of the range of the shared histogram.
     outside: Histogram,
-    ways: BothWays,
-    /// The first sequence whose fate is open.
+    directions: BothDirections,
+    /// The first sequence number that is not settled.
     open: u64,
     lost_in_a_row: u64,
     most_in_a_row: u64,
@@ -48,19 +49,19 @@ impl Reader {
             maxima: Maxima::default(),
             omitted: Histogram::default(),
             outside: Histogram::default(),
-            ways: BothWays::default(),
+            directions: BothDirections::default(),
             open: 0,
             lost_in_a_row: 0,
             most_in_a_row: 0,
         }
     }
 
-    /// Takes in the events that wait, and gives up what was sent too long before `now_ns`.
+    /// Reads the queued events, and gives up datagrams whose timeout had passed at `now_ns`.
     pub fn collect(&mut self, shared: &Shared, threshold_ns: i64, now_ns: i64) {
         while let Ok(event) = self.queue.pop() {
             match event {
-                Event::Ways { echo, sent_ns, received_ns, answered_ns, arrived_ns } => {
-                    self.ways.take_in(echo, [sent_ns, received_ns, answered_ns, arrived_ns]);
+                Event::Times { echo, sent_ns, received_ns, answered_ns, arrived_ns } => {
+                    self.directions.add(echo, [sent_ns, received_ns, answered_ns, arrived_ns]);
                 }
                 Event::SecondEnded { at_ns, max_ns } => self.maxima.take_in(at_ns.saturating_sub(1), max_ns),
                 Event::Notable { round_trip_ns, at_ns, missed, trip } => {
@@ -82,12 +83,12 @@ impl Reader {
         let next = shared.sending.next.load(Relaxed);
         while self.open < next {
             match shared.window.give_up(self.open, before_ns) {
-                Fate::Waiting => return,
-                Fate::Answered => self.lost_in_a_row = 0,
-                Fate::None => {}
-                fate @ (Fate::LostNow | Fate::Lost) => {
-                    if fate == Fate::LostNow {
-                        shared.lose();
+                SlotState::Waiting => return,
+                SlotState::Answered => self.lost_in_a_row = 0,
+                SlotState::None => {}
+                state @ (SlotState::LostNow | SlotState::Lost) => {
+                    if state == SlotState::LostNow {
+                        shared.count_lost();
                     }
                     self.lost_in_a_row += 1;
                     self.most_in_a_row = self.most_in_a_row.max(self.lost_in_a_row);
@@ -97,20 +98,20 @@ impl Reader {
         }
     }
 
-    /// Whether no datagram is waited for any more.
+    /// True if no datagram is in flight.
     pub fn is_settled(&self, shared: &Shared) -> bool {
         let settled = shared.receiving.answered.load(Relaxed) + shared.lost.load(Relaxed);
         settled >= shared.sending.sent.load(Relaxed)
     }
 
-    /// The series so far.
+    /// Returns the series so far.
     pub fn series(&self, phase: &str, settings: &Settings, grant: &Grant, shared: &Shared, polled: bool) -> Series {
         let receiving = &shared.receiving;
         let mut raw = receiving.round_trips.histogram();
         raw.merge(&self.outside);
         let mut corrected = raw.clone();
         corrected.merge(&self.omitted);
-        let times = receiving.round_trips.told();
+        let times = receiving.round_trips.to_record();
         let round_trip = self.round_trip(settings, shared);
         Series {
             phase: phase.to_owned(),
@@ -118,7 +119,7 @@ impl Reader {
             cpu: settings.cpu.filter(|_| grant.pin_refused.is_none()),
             granted: Granted {
                 policy: grant.policy.to_string(),
-                cpus: in_words(&grant.cpus),
+                cpus: cpu_list(&grant.cpus),
                 timer_slack_ns: if grant.policy.is_realtime() { 0 } else { grant.timer_slack_ns },
                 ..Granted::default()
             },
@@ -147,7 +148,7 @@ impl Reader {
         let answered = receiving.echo.load(Relaxed) != 0;
         let has = receiving.echo_has.load(Relaxed);
         let error = sending.error.load(Relaxed);
-        let told = |counted: &Counted| counted.told();
+        let times = |counters: &TimeCounters| counters.to_record();
         RoundTrip {
             peer: settings.peer.to_string(),
             own_peer: settings.own_peer,
@@ -171,16 +172,16 @@ impl Reader {
             stamp_error_ns: (settings.stamps != Stamps::None && answered)
                 .then(|| receiving.stamp_error_ns.load(Relaxed).unsigned_abs()),
             clock_steps: receiving.clock_steps.load(Relaxed),
-            from_sent: told(&receiving.from_sent),
+            from_sent: times(&receiving.from_sent),
             parts: Parts {
-                wake: told(&receiving.wake),
-                stack_out: receiving.stack_out.as_ref().and_then(told),
-                peer: told(&receiving.peer),
-                wire: told(&receiving.wire),
-                card: receiving.card.as_ref().and_then(|card| told(&card.times)),
-                stack_in: receiving.stack_in.as_ref().and_then(told),
+                wake: times(&receiving.wake),
+                stack_out: receiving.stack_out.as_ref().and_then(times),
+                peer: times(&receiving.peer),
+                wire: times(&receiving.wire),
+                card: receiving.card.as_ref().and_then(|card| times(&card.times)),
+                stack_in: receiving.stack_in.as_ref().and_then(times),
             },
-            ways: self.ways.told(receiving.ways_untold.load(Relaxed)),
+            ways: self.directions.to_record(receiving.times_queue_full.load(Relaxed)),
             card_stamps_missing: receiving.card.as_ref().map(|card| StampsMissing {
                 sent: card.sent_missing.load(Relaxed),
                 received: card.received_missing.load(Relaxed),
@@ -190,8 +191,8 @@ impl Reader {
     }
 }
 
-/// CPUs as the kernel writes a list.
-fn in_words(cpus: &[u32]) -> String {
+/// Formats CPUs as the kernel writes a list.
+fn cpu_list(cpus: &[u32]) -> String {
     let runs = cpus.chunk_by(|a, b| a + 1 == *b).map(|run| match run {
         [first, .., last] => format!("{first}-{last}"),
         _ => run.first().map(u32::to_string).unwrap_or_default(),
@@ -202,34 +203,32 @@ fn in_words(cpus: &[u32]) -> String {
 fn notes(settings: &Settings, shared: &Shared, polled: bool) -> Vec<String> {
     let receiving = &shared.receiving;
     let mut notes = Vec::new();
-    let rests = receiving.rests.load(Relaxed);
-    if rests > 0 {
+    let pauses = receiving.pauses.load(Relaxed);
+    if pauses > 0 {
         notes.push(format!(
-            "the guard made the receiving thread rest {rests} times for {} ms, because it held its CPU without sleeping",
-            guard::REST_NS / 1_000_000
+            "the guard paused the receiving thread {pauses} times for {} ms, because it used its CPU without sleeping",
+            guard::PAUSE_NS / 1_000_000
         ));
     }
     if settings.busy_polls() && !polled {
-        notes.push(
-            "the device's queue cannot be polled: the receiving thread slept as if it had not been asked to".into(),
-        );
+        notes.push("the device's queue cannot be polled: the receiving thread slept without busy polling".into());
     }
     let errors = receiving.errors.load(Relaxed);
     if errors > 0 {
-        notes.push(format!("the kernel refused to receive {errors} times; see `sudo dmesg`"));
+        notes.push(format!("receiving failed {errors} times; see `sudo dmesg`"));
     }
-    let untold = receiving.untold.load(Relaxed);
-    if untold > 0 {
+    let queue_full = receiving.queue_full.load(Relaxed);
+    if queue_full > 0 {
         notes.push(format!(
-            "{untold} round trips came too fast to be told one by one: they are counted, but may be missing among the spikes, \
-             and the corrected histogram lacks the deadlines that their sender ran over"
+            "{queue_full} round trips came too fast to be recorded one by one: they are counted, but may be missing from \
+             the spikes, and the corrected histogram lacks the deadlines that their sender missed"
         ));
     }
     let steps = receiving.clock_steps.load(Relaxed);
     if steps > 0 {
         notes.push(format!(
-            "the wall clock was set {steps} times: the kernel's stamps of what was under way then are left out, and its time \
-             stands with the wire"
+            "the wall clock was set {steps} times: the time stamps of datagrams in flight at that time are discarded, and \
+             their times are included in the wire"
         ));
     }
     notes

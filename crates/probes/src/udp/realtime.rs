@@ -1,35 +1,36 @@
-//! How far CLOCK_REALTIME, which the kernel's stamps are of, is ahead of the clock that we stamp on.
+//! The offset of CLOCK_REALTIME, on which the kernel's time stamps are, from the run's clock.
 //!
-//! Both clocks are read around each answer, so that the relation is never older than the answer. A step of the wall clock
-//! makes the stamps of what was under way worthless, and is told.
+//! Both clocks are read around each answer, so that the offset is never older than the answer. A step of the wall clock
+//! invalidates the time stamps of datagrams in flight, and is counted.
 
 use sys::clock::Clock;
 
-/// A relation that is so old is renewed even by a reading that was disturbed, ns.
+/// Age after which the offset is renewed even by a disturbed reading, ns.
 const OLD_NS: i64 = 100_000_000;
-/// The wall clock is slewed by less than one part in this: chrony's fastest is 1 in 12 (its `maxslewrate`, 83 333 ppm).
+/// The wall clock is slewed by less than one part in this: chrony's fastest slew is 1 in 12 (`maxslewrate`, 83 333
+/// ppm).
 const SLEW: i64 = 10;
-/// What readings may differ by beside that, ns.
+/// Additional tolerance between readings, ns.
 const SLACK_NS: i64 = 2_000;
 
-/// The relation as it was read last.
+/// The offset as read last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Realtime {
     clock: Clock,
     ahead_ns: i64,
     read_ns: i64,
-    /// The narrowest window in which the wall clock was read, ns.
+    /// The shortest interval around a reading of the wall clock, ns.
     narrowest_ns: i64,
-    /// Half the widest window that was used, ns: the largest error.
+    /// Half of the longest interval that was used, ns: the largest error.
     pub error_ns: i64,
     /// Steps of the wall clock.
     pub steps: u64,
-    /// What was sent before is not to be judged by stamps, ns.
-    void_before_ns: i64,
+    /// Time stamps of datagrams sent before this time are invalid, ns.
+    invalid_before_ns: i64,
 }
 
 impl Realtime {
-    /// The relation to `clock` now: the narrowest of several readings.
+    /// Reads the offset from `clock`: the most precise of several readings.
     #[must_use]
     pub fn to(clock: Clock) -> Self {
         let read = |_| {
@@ -44,27 +45,27 @@ impl Realtime {
             narrowest_ns: width_ns.max(1),
             error_ns: width_ns / 2,
             steps: 0,
-            void_before_ns: i64::MIN,
+            invalid_before_ns: i64::MIN,
         }
     }
 
-    /// Reads both clocks, of which ours was read at `before_ns`.
+    /// Reads both clocks; the run's clock was read at `before_ns`.
     #[inline]
-    pub fn look(&mut self, before_ns: i64) {
+    pub fn update(&mut self, before_ns: i64) {
         let real_ns = Clock::Realtime.now_ns();
-        self.take_in(before_ns, real_ns, self.clock.now_ns());
+        self.add(before_ns, real_ns, self.clock.now_ns());
     }
 
-    /// Takes in a reading of the wall clock between two of ours.
+    /// Adds a reading of the wall clock between two readings of the run's clock.
     #[inline]
-    fn take_in(&mut self, before_ns: i64, real_ns: i64, after_ns: i64) {
+    fn add(&mut self, before_ns: i64, real_ns: i64, after_ns: i64) {
         let width_ns = after_ns - before_ns;
         let ahead_ns = real_ns - before_ns - width_ns / 2;
         let age_ns = before_ns - self.read_ns;
         let stepped = (ahead_ns - self.ahead_ns).abs() > width_ns + age_ns / SLEW + SLACK_NS;
         if stepped {
             self.steps += 1;
-            self.void_before_ns = after_ns;
+            self.invalid_before_ns = after_ns;
         }
         self.narrowest_ns = self.narrowest_ns.min(width_ns.max(1));
         if stepped || width_ns <= 4 * self.narrowest_ns || age_ns > OLD_NS {
@@ -73,18 +74,18 @@ impl Realtime {
         }
     }
 
-    /// A stamp on our clock, ns.
+    /// Converts a time stamp to the run's clock, ns.
     #[inline]
     #[must_use]
-    pub fn on_ours(&self, stamp_ns: i64) -> i64 {
+    pub fn to_run_clock(&self, stamp_ns: i64) -> i64 {
         stamp_ns - self.ahead_ns
     }
 
-    /// Whether stamps of what was sent at `sent_ns` can be trusted.
+    /// True if the time stamps of a datagram sent at `sent_ns` are valid.
     #[inline]
     #[must_use]
-    pub fn can_judge(&self, sent_ns: i64) -> bool {
-        sent_ns >= self.void_before_ns
+    pub fn is_valid_for(&self, sent_ns: i64) -> bool {
+        sent_ns >= self.invalid_before_ns
     }
 }
 
@@ -102,51 +103,51 @@ mod tests {
             narrowest_ns: 60,
             error_ns: 30,
             steps: 0,
-            void_before_ns: i64::MIN,
+            invalid_before_ns: i64::MIN,
         }
     }
 
     #[test]
-    fn slewing_is_followed_and_is_no_step() {
+    fn follows_slewing_without_counting_a_step() {
         let mut clock = fresh();
         for n in 1..1000 {
-            // A millisecond on ours, 500 ppm more on the wall's.
+            // A millisecond on the run's clock, plus 500 ppm on the wall clock.
             let before_ns = n * 1_000_000;
-            clock.take_in(before_ns, AHEAD_NS + before_ns + n * 500 + 30, before_ns + 60);
-            assert_eq!(clock.on_ours(AHEAD_NS + before_ns + n * 500), before_ns);
+            clock.add(before_ns, AHEAD_NS + before_ns + n * 500 + 30, before_ns + 60);
+            assert_eq!(clock.to_run_clock(AHEAD_NS + before_ns + n * 500), before_ns);
         }
         assert_eq!((clock.steps, clock.error_ns), (0, 30));
-        assert!(clock.can_judge(0));
+        assert!(clock.is_valid_for(0));
     }
 
     #[test]
-    fn a_step_voids_what_was_under_way_and_nothing_later() {
+    fn a_step_invalidates_only_datagrams_in_flight() {
         for step_ns in [-3_000_000, 200_000, 5_000_000_000] {
             let mut clock = fresh();
-            clock.take_in(1_000_000, AHEAD_NS + 1_000_030 + step_ns, 1_000_060);
+            clock.add(1_000_000, AHEAD_NS + 1_000_030 + step_ns, 1_000_060);
             assert_eq!(clock.steps, 1, "{step_ns}");
-            assert!(!clock.can_judge(999_999) && clock.can_judge(1_000_060));
-            clock.take_in(2_000_000, AHEAD_NS + 2_000_030 + step_ns, 2_000_060);
+            assert!(!clock.is_valid_for(999_999) && clock.is_valid_for(1_000_060));
+            clock.add(2_000_000, AHEAD_NS + 2_000_030 + step_ns, 2_000_060);
             assert_eq!(clock.steps, 1);
         }
     }
 
     #[test]
-    fn a_reading_that_was_disturbed_is_not_used() {
+    fn ignores_a_disturbed_reading() {
         let mut clock = fresh();
-        // Something came in between for 80 us.
-        clock.take_in(1_000_000, AHEAD_NS + 1_000_030, 1_080_060);
-        assert_eq!((clock.on_ours(AHEAD_NS), clock.steps, clock.error_ns), (0, 0, 30));
-        clock.take_in(200_000_000, AHEAD_NS + 200_000_030, 200_080_060);
-        assert_eq!(clock.error_ns, 40_030, "unless there was none for long");
+        // An interruption of 80 us between the readings.
+        clock.add(1_000_000, AHEAD_NS + 1_000_030, 1_080_060);
+        assert_eq!((clock.to_run_clock(AHEAD_NS), clock.steps, clock.error_ns), (0, 0, 30));
+        clock.add(200_000_000, AHEAD_NS + 200_000_030, 200_080_060);
+        assert_eq!(clock.error_ns, 40_030, "used after a long time without a better one");
     }
 
     #[test]
-    fn the_clocks_of_this_machine_are_related() {
+    fn converts_between_the_clocks_of_this_machine() {
         let mut clock = Realtime::to(Clock::Monotonic);
         let before_ns = Clock::Monotonic.now_ns();
-        clock.look(before_ns);
-        let now_ns = clock.on_ours(Clock::Realtime.now_ns());
+        clock.update(before_ns);
+        let now_ns = clock.to_run_clock(Clock::Realtime.now_ns());
         let after_ns = Clock::Monotonic.now_ns();
         assert!((before_ns - 1_000_000..after_ns + 1_000_000).contains(&now_ns), "{before_ns} {now_ns} {after_ns}");
     }

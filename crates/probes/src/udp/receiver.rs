@@ -1,5 +1,5 @@
-//! The receiving thread: stamps first, then finds the slot of each answer and counts. Its loop neither allocates, locks,
-//! prints nor calls anything it does not need.
+//! The receiving thread: reads the clock first, then finds the slot of each answer and counts. Its loop does not
+//! allocate, lock, print or call anything unnecessary.
 
 use std::{
     io,
@@ -23,7 +23,7 @@ use super::{
     packet::{GREETING, Packet},
     realtime::Realtime,
     shared::{Event, Shared},
-    trip::{Came, split},
+    trip::{ReceiveStamps, split},
     watch::Watch,
     window::{Answer, Slot},
 };
@@ -35,10 +35,10 @@ use crate::{
 };
 
 const SECOND_NS: i64 = 1_000_000_000;
-/// Rest after an error that the kernel has no name for, so that it cannot hold the CPU.
-const ERROR_REST: Duration = Duration::from_millis(1);
+/// Pause after an unexpected error, so that errors cannot use up the CPU.
+const ERROR_PAUSE: Duration = Duration::from_millis(1);
 
-/// The life of the thread: set up, say what was granted, receive until told to stop.
+/// The main function of the thread: set up, report the granted settings, receive until stopped.
 pub fn run(
     settings: &Settings,
     socket: &DatagramSocket,
@@ -46,18 +46,18 @@ pub fn run(
     shared: Arc<Shared>,
     events: rtrb::Producer<Event>,
     heartbeat: &Heartbeat,
-    tell_grant: &mpsc::Sender<io::Result<Grant>>,
+    grant_sender: &mpsc::Sender<io::Result<Grant>>,
 ) {
     let granted = set_up(settings.cpu, settings.policy, || floor_ns(settings.clock));
-    // The other side waits for this message, so it is there to take it.
-    let _ = tell_grant.send(granted);
+    // The other side waits for this message, so sending cannot fail.
+    let _ = grant_sender.send(granted);
     let mut receiver = Receiver {
         clock: settings.clock,
         stamps: settings.stamps,
         timeout_ns: settings.timeout_ns as i64,
         period_ns: settings.period_ns as i64,
         threshold_ns: settings.threshold_ns,
-        tells_ways: !settings.own_peer,
+        reports_times: !settings.own_peer,
         run,
         realtime: Realtime::to(settings.clock),
         highest: None,
@@ -72,8 +72,8 @@ pub fn run(
         while !receiver.shared.is_stopped() {
             receiver.receive(socket, settings.wait != ReceiveWait::Spin);
             if let Some(watch) = &mut watch {
-                let rested = watch.look(heartbeat);
-                add(&receiver.shared.receiving.rests, u64::from(rested));
+                let paused = watch.check(heartbeat);
+                add(&receiver.shared.receiving.pauses, u64::from(paused));
             }
         }
     });
@@ -87,14 +87,14 @@ struct Receiver {
     timeout_ns: i64,
     period_ns: i64,
     threshold_ns: i64,
-    /// Whether the reader is told of each way.
-    tells_ways: bool,
+    /// True if the reader gets the times of each round trip.
+    reports_times: bool,
     run: u32,
     realtime: Realtime,
-    /// The highest sequence that was answered in time.
+    /// The highest sequence number that was answered in time.
     highest: Option<u64>,
     second_max_ns: i64,
-    /// End of the second under way, ns after the first deadline.
+    /// End of the current second, ns after the first deadline.
     second_end_ns: i64,
     payload: Box<[u8]>,
     shared: Arc<Shared>,
@@ -104,16 +104,16 @@ struct Receiver {
 impl Receiver {
     #[inline]
     fn receive(&mut self, socket: &DatagramSocket, wait: bool) {
-        // The kernel takes datagrams of the peer alone.
+        // The socket is connected, so all datagrams come from the peer.
         let mut peer = Sender::default();
         match socket.receive(&mut self.payload, &mut peer, wait) {
             Ok(Some(received)) => {
                 let arrived_ns = self.clock.now_ns();
-                self.take_in(socket, received, arrived_ns);
+                self.count_answer(socket, received, arrived_ns);
             }
             Ok(None) => {
                 if wait {
-                    self.take_sent(socket);
+                    self.read_sent_stamps(socket);
                 }
             }
             Err(error) => self.refused(&error),
@@ -127,19 +127,19 @@ impl Receiver {
             add(&receiving.refused, 1);
         } else {
             add(&receiving.errors, 1);
-            std::thread::sleep(ERROR_REST);
+            std::thread::sleep(ERROR_PAUSE);
         }
     }
 
     #[inline]
-    fn take_in(&mut self, socket: &DatagramSocket, received: Received, arrived_ns: i64) {
+    fn count_answer(&mut self, socket: &DatagramSocket, received: Received, arrived_ns: i64) {
         if self.stamps != Stamps::None {
-            self.realtime.look(arrived_ns);
-            self.take_sent(socket);
+            self.realtime.update(arrived_ns);
+            self.read_sent_stamps(socket);
         }
-        let ours = |packet: &Packet| packet.is_answer && packet.run == self.run;
+        let is_ours = |packet: &Packet| packet.is_answer && packet.run == self.run;
         let whole = self.payload.get(..received.len).filter(|bytes| bytes.len() == self.payload.len());
-        let Some(answer) = whole.and_then(Packet::read).filter(ours) else {
+        let Some(answer) = whole.and_then(Packet::read).filter(is_ours) else {
             return add(&self.shared.receiving.foreign, 1);
         };
         if answer.sequence == GREETING {
@@ -149,12 +149,12 @@ impl Receiver {
         let next = self.shared.sending.next.load(Acquire);
         let (found, lost_now) = self.shared.window.answer(answer.sequence, next, arrived_ns, self.timeout_ns);
         if lost_now {
-            self.shared.lose();
+            self.shared.count_lost();
         }
         match found {
             Answer::InTime(slot) => {
-                let came = Came { stamp_ns: received.stamp_ns, card_ns: received.card_ns };
-                self.count(&slot, &answer, arrived_ns, came);
+                let stamps = ReceiveStamps { stamp_ns: received.stamp_ns, card_ns: received.card_ns };
+                self.count(&slot, &answer, arrived_ns, stamps);
             }
             Answer::Late => add(&self.shared.receiving.late, 1),
             Answer::Duplicate => add(&self.shared.receiving.duplicates, 1),
@@ -162,9 +162,9 @@ impl Receiver {
         }
     }
 
-    /// Takes in the stamps of datagrams that went out.
+    /// Reads the time stamps of sent datagrams.
     #[inline]
-    fn take_sent(&mut self, socket: &DatagramSocket) {
+    fn read_sent_stamps(&mut self, socket: &DatagramSocket) {
         let sequences = &self.shared.sending.sequences;
         if sequences.is_empty() {
             return;
@@ -173,7 +173,7 @@ impl Receiver {
             let sequence = sequences[sent.number as usize & (sequences.len() - 1)].load(Relaxed);
             if sequence != u64::MAX {
                 match sent.stamp {
-                    Stamp::Driver(ns) => self.shared.window.left(sequence, self.realtime.on_ours(ns)),
+                    Stamp::Driver(ns) => self.shared.window.left(sequence, self.realtime.to_run_clock(ns)),
                     Stamp::Card(ns) => self.shared.window.left_card(sequence, ns),
                 }
             }
@@ -192,9 +192,9 @@ impl Receiver {
     }
 
     #[inline]
-    fn count(&mut self, slot: &Slot, answer: &Packet, arrived_ns: i64, came: Came) {
-        let trip = split(slot, answer, arrived_ns, came, &self.realtime);
-        self.count_card(slot, came, &trip);
+    fn count(&mut self, slot: &Slot, answer: &Packet, arrived_ns: i64, stamps: ReceiveStamps) {
+        let trip = split(slot, answer, arrived_ns, stamps, &self.realtime);
+        self.count_card(slot, stamps, &trip);
         let round_trip_ns = arrived_ns - slot.intended_ns;
         let at_ns = answer.sequence.wrapping_mul(self.period_ns as u64);
         if at_ns as i64 >= self.second_end_ns {
@@ -208,10 +208,10 @@ impl Receiver {
         }
         receiving.from_sent.note(arrived_ns - slot.sent_ns);
         self.count_parts(&trip);
-        if self.tells_ways {
+        if self.reports_times {
             let Packet { echo, received_ns, answered_ns, .. } = *answer;
-            let ways = Event::Ways { echo, sent_ns: slot.sent_ns, received_ns, answered_ns, arrived_ns };
-            add(&receiving.ways_untold, u64::from(self.events.push(ways).is_err()));
+            let times = Event::Times { echo, sent_ns: slot.sent_ns, received_ns, answered_ns, arrived_ns };
+            add(&receiving.times_queue_full, u64::from(self.events.push(times).is_err()));
         }
         if self.highest.is_some_and(|highest| answer.sequence < highest) {
             add(&receiving.reordered, 1);
@@ -222,9 +222,9 @@ impl Receiver {
         let spike = round_trip_ns > self.threshold_ns;
         add(&receiving.spikes, u64::from(spike));
         if spike || missed > 0 || !counted {
-            self.tell(Event::Notable { round_trip_ns, at_ns, missed, trip });
+            self.queue(Event::Notable { round_trip_ns, at_ns, missed, trip });
         }
-        // Last, so that who waits for it finds the rest.
+        // Last, so that whoever waits for this count finds the others complete.
         add(&self.shared.receiving.answered, 1);
     }
 
@@ -236,31 +236,31 @@ impl Receiver {
         if let Some(ns) = trip.peer_ns {
             receiving.peer.note(ns);
         }
-        for (counted, told) in [(&receiving.stack_out, trip.stack_out_ns), (&receiving.stack_in, trip.stack_in_ns)] {
-            if let (Some(counted), Some(ns)) = (counted, told) {
+        for (counted, part_ns) in [(&receiving.stack_out, trip.stack_out_ns), (&receiving.stack_in, trip.stack_in_ns)] {
+            if let (Some(counted), Some(ns)) = (counted, part_ns) {
                 counted.note(ns);
             }
         }
     }
 
     #[inline]
-    fn count_card(&self, slot: &Slot, came: Came, trip: &Trip) {
+    fn count_card(&self, slot: &Slot, stamps: ReceiveStamps, trip: &Trip) {
         let Some(card) = &self.shared.receiving.card else { return };
         add(&card.sent_missing, u64::from(slot.card_ns == 0));
-        add(&card.received_missing, u64::from(came.card_ns.is_none()));
+        add(&card.received_missing, u64::from(stamps.card_ns.is_none()));
         if let Some(ns) = trip.card_ns {
             card.times.note(ns);
         }
     }
 
-    /// Reports the second that ended before `at_ns`, and what stamps are worth by now.
+    /// Reports the second that ended before `at_ns`, and the quality of the time stamps so far.
     #[cold]
     fn end_second(&mut self, at_ns: i64) {
         let receiving = &self.shared.receiving;
         receiving.stamp_error_ns.store(self.realtime.error_ns, Relaxed);
         receiving.clock_steps.store(self.realtime.steps, Relaxed);
         let event = Event::SecondEnded { at_ns: self.second_end_ns as u64, max_ns: self.second_max_ns };
-        // A full queue keeps the maximum for the next second.
+        // If the queue is full, the maximum is kept for the next second.
         if self.second_max_ns > i64::MIN && self.events.push(event).is_ok() {
             self.second_max_ns = i64::MIN;
         }
@@ -268,9 +268,9 @@ impl Receiver {
     }
 
     #[cold]
-    fn tell(&mut self, event: Event) {
+    fn queue(&mut self, event: Event) {
         if self.events.push(event).is_err() {
-            add(&self.shared.receiving.untold, 1);
+            add(&self.shared.receiving.queue_full, 1);
         }
     }
 }

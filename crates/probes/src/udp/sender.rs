@@ -1,4 +1,4 @@
-//! What the sending thread does at each deadline: one datagram.
+//! The work of the sending thread at each deadline: send one datagram.
 
 use std::{
     io,
@@ -20,16 +20,16 @@ use super::{
 };
 use crate::timer::{Wake, Work, shared::add};
 
-/// Sends one datagram a deadline.
+/// Sends one datagram per deadline.
 pub struct Sender {
     pub socket: Arc<DatagramSocket>,
     pub shared: Arc<Shared>,
     pub clock: Clock,
     pub period_ns: i64,
     pub run: u32,
-    /// The payload, as long as asked for.
+    /// The payload in its requested length.
     pub payload: Box<[u8]>,
-    /// Datagrams since the kernel began to number them.
+    /// Datagrams sent since the kernel started its numbering.
     pub numbered: usize,
 }
 
@@ -47,7 +47,7 @@ impl Work for Sender {
         self.number(sequence);
         let slot = Slot { intended_ns: deadline_ns, woke_ns, sent_ns: woke_ns, ..Slot::default() };
         if self.shared.window.open(sequence, slot) {
-            self.shared.lose();
+            self.shared.count_lost();
         }
         Packet { run: self.run, sequence, intended_ns: deadline_ns, ..Packet::default() }.write(&mut self.payload);
         let sent_ns = self.clock.now_ns();
@@ -61,7 +61,7 @@ impl Work for Sender {
 }
 
 impl Sender {
-    /// Notes which number the kernel will give to this datagram.
+    /// Stores the sequence number of the datagram that the kernel will give the next number.
     #[inline]
     fn number(&self, sequence: u64) {
         let sequences = &self.shared.sending.sequences;
@@ -78,20 +78,20 @@ impl Sender {
 
     #[cold]
     fn failed(&mut self, sequence: u64, error: &io::Error) {
-        self.number_anew(sequence);
-        // The word that nobody listened to an earlier datagram kept this one from being sent.
+        self.restart_numbering(sequence);
+        // The report that no program listens, caused by an earlier datagram, kept this one from being sent.
         if error.kind() == io::ErrorKind::ConnectionRefused && self.socket.send(&self.payload).is_ok() {
             return self.sent();
         }
         let sending = &self.shared.sending;
         sending.error.store(error.raw_os_error().unwrap_or(0), Relaxed);
-        // What was given up by now is counted as lost, so it must be as sent, too.
+        // A datagram that was given up already counts as lost, so it must count as sent too.
         let counter = if self.shared.window.not_sent(sequence) { &sending.failed } else { &sending.sent };
         add(counter, 1);
     }
 
-    /// Has the kernel number anew, since whether one that failed had a number differs between kernels.
-    fn number_anew(&mut self, sequence: u64) {
+    /// Restarts the kernel's numbering, because kernels differ in whether a failed datagram gets a number.
+    fn restart_numbering(&mut self, sequence: u64) {
         if !self.shared.sending.sequences.is_empty() && self.socket.set_stamps(Stamps::All).is_ok() {
             self.numbered = 0;
             self.number(sequence);

@@ -1,4 +1,4 @@
-//! What is asked for, and what of it can be known before the first datagram.
+//! The settings of the probe, and their checks before the first datagram.
 
 use std::{io, net::SocketAddr, thread, time::Duration};
 
@@ -14,47 +14,47 @@ use super::{
 };
 use crate::ReceiveWait;
 
-/// Greetings before the run, so that the way is known by then, and how long each waits for its answer.
+/// Greetings before the run, in order to resolve address and route, and the wait for each answer.
 const GREETINGS: u32 = 5;
-const GREETING_PATIENCE: Duration = Duration::from_millis(100);
-/// The window knows each datagram for so much longer than twice the timeout, ns.
-const MEMORY_NS: u64 = 1_000_000_000;
+const GREETING_TIMEOUT: Duration = Duration::from_millis(100);
+/// Time beyond twice the timeout for which the window remembers datagrams, ns.
+const REMEMBERED_NS: u64 = 1_000_000_000;
 
-/// What is asked for.
+/// The settings of round trips.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// Who answers.
+    /// Address of the peer that answers.
     pub peer: SocketAddr,
-    /// Whether the peer is a thread of this process.
+    /// True if the peer is a thread of this process.
     pub own_peer: bool,
-    /// Payload of each datagram, bytes; [`HEADER`](super::packet::HEADER) at least.
+    /// Payload of each datagram, bytes; at least [`HEADER`](super::packet::HEADER).
     pub payload_bytes: usize,
-    /// An answer later than this is none, ns after sending.
+    /// Time after sending at which a datagram without an answer is lost, ns.
     pub timeout_ns: u64,
     /// Time between two datagrams, ns.
     pub period_ns: u64,
     /// Clock of the deadlines.
     pub clock: Clock,
-    /// CPU of the receiving thread; `None` to wander.
+    /// CPU of the receiving thread; `None` for any CPU.
     pub cpu: Option<u32>,
     /// Policy of the receiving thread.
     pub policy: Policy,
-    /// How it waits.
+    /// Waiting method of the receiving thread.
     pub wait: ReceiveWait,
-    /// Which of the kernel's stamps to ask for.
+    /// The kernel time stamps to request.
     pub stamps: Stamps,
-    /// Whether datagrams may be cut into fragments.
+    /// True if datagrams may be fragmented.
     pub allow_fragments: bool,
     /// Round trips longer than this are spikes, ns.
     pub threshold_ns: i64,
-    /// How many spikes to keep, the worst of them.
+    /// Number of worst spikes to keep.
     pub spikes_kept: usize,
 }
 
 impl Settings {
-    /// Datagrams that the window must know at once.
+    /// Number of datagrams that the window must remember.
     pub(super) fn window(&self) -> usize {
-        let memory_ns = self.timeout_ns.saturating_mul(2).saturating_add(MEMORY_NS);
+        let memory_ns = self.timeout_ns.saturating_mul(2).saturating_add(REMEMBERED_NS);
         (memory_ns / self.period_ns.max(1)).clamp(64, 1 << 24) as usize
     }
 
@@ -62,21 +62,21 @@ impl Settings {
         matches!(self.wait, ReceiveWait::BusyPoll(_))
     }
 
-    /// Sets the socket up.
+    /// Configures the socket.
     pub(super) fn apply(&self, socket: &DatagramSocket) -> Result<(), UdpError> {
         let refused = |what| move |source| UdpError::Refused { what, source };
-        socket.set_receive_timeout(GREETING_PATIENCE).map_err(refused("a timeout"))?;
+        socket.set_receive_timeout(GREETING_TIMEOUT).map_err(refused("a timeout"))?;
         if !self.allow_fragments {
-            socket.forbid_fragments().map_err(refused("to send without fragments; use --allow-fragments"))?;
+            socket.forbid_fragments().map_err(refused("sending without fragments; use --allow-fragments"))?;
         }
         if let ReceiveWait::BusyPoll(ns) = self.wait {
             let us = u32::try_from(ns.div_ceil(1000)).unwrap_or(u32::MAX);
-            socket.set_busy_poll(us).map_err(refused("busy polling; run as root, or leave out --busy-poll"))?;
+            socket.set_busy_poll(us).map_err(refused("busy polling; run as root, or omit --busy-poll"))?;
         }
         Ok(())
     }
 
-    /// Sends greetings until one is answered, so that address and route are known before the first slot.
+    /// Sends greetings until one is answered, so that address and route are resolved before the first slot.
     pub(super) fn greet(&self, socket: &DatagramSocket, run: u32) -> Result<(), UdpError> {
         let mut payload = vec![0; self.payload_bytes];
         let greeting = Packet { run, sequence: GREETING, ..Packet::default() };
@@ -85,24 +85,24 @@ impl Settings {
             if let Err(source) = socket.send(&payload) {
                 self.judge_refusal(socket, source)?;
             }
-            // Whatever comes shows the way; a refusal shows it, too.
+            // Any answer, even a refusal, shows that the route works.
             match socket.receive(&mut payload, &mut Sender::default(), true) {
                 Ok(Some(_)) => return Ok(()),
                 Ok(None) => {}
-                Err(_) => thread::sleep(GREETING_PATIENCE),
+                Err(_) => thread::sleep(GREETING_TIMEOUT),
             }
         }
         Ok(())
     }
 
-    /// Whether a datagram that was not sent means that none ever will be.
+    /// Returns an error if a datagram was refused for a reason that will not go away.
     fn judge_refusal(&self, socket: &DatagramSocket, source: io::Error) -> Result<(), UdpError> {
         let peer = self.peer;
         let most = socket.one_frame().unwrap_or(ONE_FRAME);
         match source.kind() {
             io::ErrorKind::ConnectionRefused => Ok(()),
             _ if self.payload_bytes > most && !self.allow_fragments => {
-                Err(UdpError::TooLarge { peer, asked: self.payload_bytes, most })
+                Err(UdpError::TooLarge { peer, requested: self.payload_bytes, most })
             }
             _ => Err(UdpError::Connect { peer, source }),
         }

@@ -1,4 +1,5 @@
-//! What the sending thread, the receiving thread and their reader see: counters without locks, and a queue of rare events.
+//! Data shared by the sending thread, the receiving thread and their reader: lock-free counters, and a queue of rare
+//! events.
 
 use std::sync::{
     Arc,
@@ -8,29 +9,29 @@ use std::sync::{
 use record::Trip;
 
 use super::{Settings, reader::Reader, window::Window};
-use crate::times::Counted;
+use crate::times::TimeCounters;
 
-/// What is told one by one.
+/// An event that is queued.
 #[derive(Debug, Clone, Copy)]
 pub enum Event {
-    /// A round trip that is a spike, or whose sender ran over so many deadlines.
+    /// A round trip that is a spike, or whose sender missed deadlines.
     Notable { round_trip_ns: i64, at_ns: u64, missed: u64, trip: Trip },
-    /// When an answered datagram was sent and had, ns on the clock of the end that did it.
-    Ways { echo: u32, sent_ns: i64, received_ns: i64, answered_ns: i64, arrived_ns: i64 },
+    /// The times of an answered datagram, ns on the clock of the end that measured them.
+    Times { echo: u32, sent_ns: i64, received_ns: i64, answered_ns: i64, arrived_ns: i64 },
     /// The longest round trip of the second that ended before `at_ns`.
     SecondEnded { at_ns: u64, max_ns: i64 },
 }
 
-/// Events that can wait for the reader; at 10 us and every round trip a spike it has 80 ms to come.
+/// Capacity of the queue. With a period of 10 us and every round trip a spike the reader has 80 ms.
 const QUEUE: usize = 16_384;
 
-/// Counters. Unless it says otherwise, each is written by one thread alone.
+/// Counters. Each is written by one thread only, unless noted otherwise.
 #[derive(Debug)]
 pub struct Shared {
     pub window: Window,
     pub sending: Sending,
     pub receiving: Receiving,
-    /// Sent, and not answered in time. Written by all.
+    /// Datagrams without an answer in time. Written by all threads.
     pub lost: AtomicU64,
     stop: AtomicBool,
 }
@@ -40,32 +41,33 @@ pub struct Shared {
 pub struct Sending {
     /// The first deadline, ns.
     pub first_deadline_ns: AtomicI64,
-    /// Deadlines so far, with those that passed.
+    /// Deadlines so far, including missed ones.
     pub slots: AtomicU64,
-    /// The sequence that no datagram has had yet.
+    /// The next unused sequence number.
     pub next: AtomicU64,
     pub sent: AtomicU64,
     pub failed: AtomicU64,
-    /// The kernel's number of the last error; 0 for none.
+    /// The error number of the last error; 0 without one.
     pub error: AtomicI32,
-    /// The sequence of the n-th datagram since stamps were asked for, modulo its length; empty without stamps.
+    /// Sequence number of the n-th datagram since time stamps were requested, n modulo the length; empty without time
+    /// stamps.
     pub sequences: Box<[AtomicU64]>,
 }
 
 /// Written by the receiving thread.
 #[derive(Debug)]
 pub struct Receiving {
-    /// From when each was to be sent.
-    pub round_trips: Counted,
+    /// From the intended time of sending.
+    pub round_trips: TimeCounters,
     pub max_at_ns: AtomicU64,
-    /// From when each was sent.
-    pub from_sent: Counted,
-    pub wake: Counted,
-    pub stack_out: Option<Counted>,
-    pub peer: Counted,
-    pub wire: Counted,
-    pub stack_in: Option<Counted>,
-    pub card: Option<CardCounted>,
+    /// From the actual time of sending.
+    pub from_sent: TimeCounters,
+    pub wake: TimeCounters,
+    pub stack_out: Option<TimeCounters>,
+    pub peer: TimeCounters,
+    pub wire: TimeCounters,
+    pub stack_in: Option<TimeCounters>,
+    pub card: Option<CardCounters>,
     pub answered: AtomicU64,
     pub spikes: AtomicU64,
     pub late: AtomicU64,
@@ -75,25 +77,25 @@ pub struct Receiving {
     pub refused: AtomicU64,
     pub errors: AtomicU64,
     pub restarts: AtomicU64,
-    /// The answering end as it called itself last; 0 for none.
+    /// Number of the answering end in its last answer; 0 without one.
     pub echo: AtomicU32,
     pub echo_has: AtomicU8,
     pub stamp_error_ns: AtomicI64,
     pub clock_steps: AtomicU64,
-    pub rests: AtomicU64,
-    /// Round trips that found the queue full.
-    pub untold: AtomicU64,
-    /// Of those that were to be told of each way.
-    pub ways_untold: AtomicU64,
+    pub pauses: AtomicU64,
+    /// Round trips for which the queue was full.
+    pub queue_full: AtomicU64,
+    /// Times of round trips for which the queue was full.
+    pub times_queue_full: AtomicU64,
 }
 
-/// What is counted of the network card's stamps.
+/// Counters of the network card's time stamps.
 #[derive(Debug, Default)]
-pub struct CardCounted {
-    pub times: Counted,
-    /// Answered, and no stamp of what was sent.
+pub struct CardCounters {
+    pub times: TimeCounters,
+    /// Answered round trips without a time stamp of the sent datagram.
     pub sent_missing: AtomicU64,
-    /// Answered, and no stamp of the answer.
+    /// Answered round trips without a time stamp of the answer.
     pub received_missing: AtomicU64,
 }
 
@@ -114,15 +116,15 @@ pub fn channel(settings: &Settings) -> (Arc<Shared>, rtrb::Producer<Event>, Read
             sequences: (0..numbered).map(|_| AtomicU64::new(u64::MAX)).collect(),
         },
         receiving: Receiving {
-            round_trips: Counted::default(),
+            round_trips: TimeCounters::default(),
             max_at_ns: zero(),
-            from_sent: Counted::default(),
-            wake: Counted::default(),
-            stack_out: (numbered > 0).then(Counted::default),
-            peer: Counted::default(),
-            wire: Counted::default(),
-            stack_in: stamped.then(Counted::default),
-            card: (settings.stamps == sys::udp::Stamps::Card).then(CardCounted::default),
+            from_sent: TimeCounters::default(),
+            wake: TimeCounters::default(),
+            stack_out: (numbered > 0).then(TimeCounters::default),
+            peer: TimeCounters::default(),
+            wire: TimeCounters::default(),
+            stack_in: stamped.then(TimeCounters::default),
+            card: (settings.stamps == sys::udp::Stamps::Card).then(CardCounters::default),
             answered: zero(),
             spikes: zero(),
             late: zero(),
@@ -136,9 +138,9 @@ pub fn channel(settings: &Settings) -> (Arc<Shared>, rtrb::Producer<Event>, Read
             echo_has: AtomicU8::new(0),
             stamp_error_ns: AtomicI64::new(0),
             clock_steps: zero(),
-            rests: zero(),
-            untold: zero(),
-            ways_untold: zero(),
+            pauses: zero(),
+            queue_full: zero(),
+            times_queue_full: zero(),
         },
         lost: zero(),
         stop: AtomicBool::new(false),
@@ -157,9 +159,9 @@ impl Shared {
         self.stop.load(Relaxed)
     }
 
-    /// Counts one as lost.
+    /// Counts one lost datagram.
     #[cold]
-    pub fn lose(&self) {
+    pub fn count_lost(&self) {
         self.lost.fetch_add(1, Relaxed);
     }
 }

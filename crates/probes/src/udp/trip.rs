@@ -1,30 +1,30 @@
-//! Where the time of one round trip went.
+//! The parts of one round trip.
 
 use record::Trip;
 
 use super::{packet::Packet, realtime::Realtime, window::Slot};
 
-/// What the kernel and the network card tell of when an answer came.
+/// Time stamps of a received answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Came {
-    /// The kernel had it, ns on CLOCK_REALTIME.
+pub struct ReceiveStamps {
+    /// Time stamp of the kernel, ns on CLOCK_REALTIME.
     pub stamp_ns: Option<i64>,
-    /// The card had it, ns on the card's clock.
+    /// Time stamp of the network card, ns on the card's clock.
     pub card_ns: Option<i64>,
 }
 
-/// Splits the round trip that began when `slot` was to be sent and ended at `arrived_ns`.
+/// Splits the round trip from the intended sending of `slot` to `arrived_ns`.
 ///
-/// The parts add up to the whole exactly: what no stamp tells apart is left to the wire. A stamp that cannot be right, as
-/// after a step of the wall clock, is none; nor is a peer's share above the whole. Of the card's clock only the time between
-/// its two stamps counts, so it need not agree with any other.
+/// The parts add up exactly to the round trip: a part without time stamps is included in the wire. Impossible time
+/// stamps, e.g. after a step of the wall clock, are ignored, and so is a peer's time that is longer than the round
+/// trip. Only the time between two stamps of the card is used, so its clock need not agree with any other.
 #[inline]
 #[must_use]
-pub fn split(slot: &Slot, answer: &Packet, arrived_ns: i64, came: Came, realtime: &Realtime) -> Trip {
-    let can_judge = realtime.can_judge(slot.sent_ns);
+pub fn split(slot: &Slot, answer: &Packet, arrived_ns: i64, stamps: ReceiveStamps, realtime: &Realtime) -> Trip {
+    let is_valid = realtime.is_valid_for(slot.sent_ns);
     let within = |ns: &i64| (slot.sent_ns - realtime.error_ns..=arrived_ns + realtime.error_ns).contains(ns);
-    let left_ns = Some(slot.left_ns).filter(|ns| can_judge && *ns != 0).filter(within);
-    let came_ns = came.stamp_ns.filter(|_| can_judge).map(|ns| realtime.on_ours(ns)).filter(within);
+    let left_ns = Some(slot.left_ns).filter(|ns| is_valid && *ns != 0).filter(within);
+    let came_ns = stamps.stamp_ns.filter(|_| is_valid).map(|ns| realtime.to_run_clock(ns)).filter(within);
     let peer_ns = answer.answered_ns.checked_sub(answer.received_ns);
     let mut trip = Trip {
         wake_ns: slot.sent_ns - slot.intended_ns,
@@ -37,7 +37,7 @@ pub fn split(slot: &Slot, answer: &Packet, arrived_ns: i64, came: Came, realtime
     let rest_ns = arrived_ns - slot.intended_ns - trip.total_ns();
     let beyond = 0..=arrived_ns - slot.sent_ns - trip.peer_ns.unwrap_or(0);
     let left_card_ns = Some(slot.card_ns).filter(|ns| *ns != 0);
-    let away_ns = came.card_ns.zip(left_card_ns).and_then(|(came_ns, left_ns)| came_ns.checked_sub(left_ns));
+    let away_ns = stamps.card_ns.zip(left_card_ns).and_then(|(came_ns, left_ns)| came_ns.checked_sub(left_ns));
     let wire_ns = away_ns.and_then(|ns| ns.checked_sub(trip.peer_ns.unwrap_or(0))).filter(|ns| beyond.contains(ns));
     trip.wire_ns = wire_ns.unwrap_or(rest_ns);
     trip.card_ns = wire_ns.map(|ns| rest_ns - ns);
@@ -52,18 +52,18 @@ mod tests {
 
     fn realtime() -> (Realtime, i64) {
         let realtime = Realtime::to(Clock::Monotonic);
-        (realtime, -realtime.on_ours(0))
+        (realtime, -realtime.to_run_clock(0))
     }
 
     #[test]
-    fn each_stamp_tells_its_part() {
+    fn each_time_stamp_separates_a_part() {
         let (realtime, ahead_ns) = realtime();
         let slot =
             Slot { intended_ns: 1_000_000, woke_ns: 1_004_000, sent_ns: 1_005_000, left_ns: 1_007_000, card_ns: 0 };
-        // The peer's clock is another one.
+        // The peer has another clock.
         let answer = Packet { received_ns: 77_000, answered_ns: 80_000, ..Packet::default() };
-        let came = Came { stamp_ns: Some(1_040_000 + ahead_ns), card_ns: None };
-        let trip = split(&slot, &answer, 1_050_000, came, &realtime);
+        let stamps = ReceiveStamps { stamp_ns: Some(1_040_000 + ahead_ns), card_ns: None };
+        let trip = split(&slot, &answer, 1_050_000, stamps, &realtime);
         let expected = Trip {
             wake_ns: 5_000,
             stack_out_ns: Some(2_000),
@@ -73,29 +73,33 @@ mod tests {
             stack_in_ns: Some(10_000),
         };
         assert_eq!(trip, expected);
-        let without = split(&Slot { left_ns: 0, ..slot }, &answer, 1_050_000, Came::default(), &realtime);
+        let without = split(&Slot { left_ns: 0, ..slot }, &answer, 1_050_000, ReceiveStamps::default(), &realtime);
         assert_eq!((without.wire_ns, without.stack_out_ns, without.stack_in_ns), (42_000, None, None));
 
-        // The card's clock is a third one; its stamps are 24 us apart, of which the peer had 3.
+        // The card has a third clock; its time stamps are 24 us apart, of which the peer used 3.
         let stamped = Slot { card_ns: 500, ..slot };
-        let trip = split(&stamped, &answer, 1_050_000, Came { card_ns: Some(24_500), ..came }, &realtime);
+        let trip = split(&stamped, &answer, 1_050_000, ReceiveStamps { card_ns: Some(24_500), ..stamps }, &realtime);
         assert_eq!(trip, Trip { wire_ns: 21_000, card_ns: Some(9_000), ..expected });
-        let halves = [(stamped, came), (slot, Came { card_ns: Some(24_500), ..came })];
-        for (slot, came) in halves {
-            assert_eq!(split(&slot, &answer, 1_050_000, came, &realtime), expected, "one stamp alone tells nothing");
+        let halves = [(stamped, stamps), (slot, ReceiveStamps { card_ns: Some(24_500), ..stamps })];
+        for (slot, stamps) in halves {
+            assert_eq!(
+                split(&slot, &answer, 1_050_000, stamps, &realtime),
+                expected,
+                "one time stamp alone is not used"
+            );
         }
     }
 
     #[test]
-    fn what_cannot_be_is_no_part() {
+    fn ignores_impossible_time_stamps() {
         let (realtime, ahead_ns) = realtime();
         let (intended_ns, woke_ns, sent_ns) = (1_000_000, 1_004_000, 1_005_000);
         let slot = Slot { intended_ns, woke_ns, sent_ns, left_ns: 2_000_000, card_ns: 5_000 };
         for (received_ns, answered_ns) in [(10, 9), (0, 46_000), (i64::MIN, i64::MAX)] {
             let answer = Packet { received_ns, answered_ns, ..Packet::default() };
             for card_ns in [4_999, 50_001, i64::MIN, i64::MAX] {
-                let came = Came { stamp_ns: Some(1_100_000 + ahead_ns), card_ns: Some(card_ns) };
-                let trip = split(&slot, &answer, 1_050_000, came, &realtime);
+                let stamps = ReceiveStamps { stamp_ns: Some(1_100_000 + ahead_ns), card_ns: Some(card_ns) };
+                let trip = split(&slot, &answer, 1_050_000, stamps, &realtime);
                 assert_eq!((trip.stack_out_ns, trip.peer_ns, trip.stack_in_ns, trip.card_ns), (None, None, None, None));
                 assert_eq!(trip.total_ns(), 50_000);
             }
@@ -104,7 +108,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn parts_add_up_to_the_whole(
+        fn parts_add_up_to_the_round_trip(
             intended_ns in 0..1_000_000_000i64,
             wake_ns in 0..50_000_000i64,
             whole_ns in 0..50_000_000i64,
@@ -120,11 +124,11 @@ mod tests {
             let arrived_ns = sent_ns + whole_ns;
             let slot = Slot { intended_ns, woke_ns: sent_ns, sent_ns, left_ns, card_ns };
             let answer = Packet { received_ns, answered_ns, ..Packet::default() };
-            let came = Came {
+            let stamps = ReceiveStamps {
                 stamp_ns: came_ns.map(|ns| ns + ahead_ns),
                 card_ns: away_ns.map(|ns| card_ns.saturating_add(ns)),
             };
-            let trip = split(&slot, &answer, arrived_ns, came, &realtime);
+            let trip = split(&slot, &answer, arrived_ns, stamps, &realtime);
             prop_assert_eq!(trip.total_ns(), arrived_ns - intended_ns);
             prop_assert_eq!(trip.wake_ns, wake_ns);
         }

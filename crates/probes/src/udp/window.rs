@@ -1,48 +1,48 @@
-//! The datagrams that are under way: which are waited for, and when each was sent.
+//! The datagrams in flight, and when each was sent.
 //!
-//! The sending thread opens an entry, the receiving thread closes it with the answer, and an ordinary thread gives up those
-//! that no answer came for. Who closes an entry counts it, so that each slot is counted once, whoever is first.
+//! The sending thread opens an entry, the receiving thread closes it with the answer, and an ordinary thread gives up
+//! entries without an answer. The thread that closes an entry counts it, so each slot is counted exactly once.
 
 use std::sync::atomic::{
     AtomicI64, AtomicU64,
     Ordering::{AcqRel, Acquire, Relaxed, Release},
 };
 
-/// Entries by sequence, a power of two of them.
+/// Entries by sequence number; their number is a power of two.
 #[derive(Debug)]
 pub struct Window {
     entries: Box<[Entry]>,
 }
 
-/// A datagram that was sent. Times lie on the run's clock.
+/// A sent datagram. Times are on the run's clock unless noted otherwise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Slot {
-    /// When it was to be sent, ns.
+    /// Intended time of sending, ns.
     pub intended_ns: i64,
-    /// When the sending thread woke for it, ns.
+    /// Time at which the sending thread woke for it, ns.
     pub woke_ns: i64,
-    /// When it was sent, ns: the clock read just before.
+    /// Time of sending, ns: the clock was read right before.
     pub sent_ns: i64,
-    /// When the driver took it, ns; 0 where that is not known.
+    /// Time at which the driver got it, ns; 0 if unknown.
     pub left_ns: i64,
-    /// When the network card put it on the wire, ns on the card's clock; 0 where that is not known.
+    /// Time at which the network card sent it, ns on the card's clock; 0 if unknown.
     pub card_ns: i64,
 }
 
-/// What an answer turned out to be.
+/// Classification of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
-    /// The first one, within the timeout.
+    /// The first answer, within the timeout.
     InTime(Slot),
-    /// One for a datagram that was given up, or that is so old that nothing is known of it any more.
+    /// An answer to a datagram that was given up, or that is too old to be remembered.
     Late,
-    /// Not the first one.
+    /// Not the first answer.
     Duplicate,
-    /// One for a datagram that was never sent.
+    /// An answer to a datagram that was never sent.
     Unknown,
 }
 
-/// The lowest bits of a tag say how things stand, the others are the sequence.
+/// The lowest bits of `tag` are the state, the others the sequence number.
 #[derive(Debug, Default)]
 struct Entry {
     tag: AtomicU64,
@@ -66,10 +66,10 @@ const fn tag(sequence: u64, state: u64) -> u64 {
 }
 
 impl Window {
-    /// Room for `entries` datagrams, or a few more.
+    /// Creates a window for at least `entries` datagrams.
     #[must_use]
     pub fn new(entries: usize) -> Self {
-        // Written, not zeroed by the kernel at the first touch: every page is there before it is needed.
+        // Written explicitly, so that every page is present before it is needed.
         let entries = (0..entries.next_power_of_two()).map(|_| Entry { tag: tag(0, EMPTY).into(), ..Entry::default() });
         Self { entries: entries.collect() }
     }
@@ -79,7 +79,7 @@ impl Window {
         &self.entries[sequence as usize & (self.entries.len() - 1)]
     }
 
-    /// From now on `sequence` is waited for. `true` when an older one is given up for it. For the sending thread.
+    /// Opens an entry for `sequence`. Returns true if an older datagram was given up for it. For the sending thread.
     #[inline]
     #[must_use]
     pub fn open(&self, sequence: u64, slot: Slot) -> bool {
@@ -94,19 +94,19 @@ impl Window {
         before & tag(0, 7) == WAITING
     }
 
-    /// Notes when `sequence` is sent, just before it is. For the sending thread.
+    /// Stores the time of sending, right before it. For the sending thread.
     #[inline]
     pub fn sent(&self, sequence: u64, sent_ns: i64) {
         self.entry(sequence).sent_ns.store(sent_ns, Release);
     }
 
-    /// `sequence` was not sent after all; `false` when it was given up already. For the sending thread.
+    /// Marks `sequence` as not sent; `false` if it was given up already. For the sending thread.
     #[must_use]
     pub fn not_sent(&self, sequence: u64) -> bool {
-        self.entry(sequence).moved(sequence, WAITING, NOT_SENT)
+        self.entry(sequence).transition(sequence, WAITING, NOT_SENT)
     }
 
-    /// Notes when the driver took `sequence`. For the receiving thread.
+    /// Stores the time at which the driver got `sequence`. For the receiving thread.
     #[inline]
     pub fn left(&self, sequence: u64, left_ns: i64) {
         let entry = self.entry(sequence);
@@ -115,7 +115,7 @@ impl Window {
         }
     }
 
-    /// Notes when the network card put `sequence` on the wire. For the receiving thread.
+    /// Stores the time at which the network card sent `sequence`. For the receiving thread.
     #[inline]
     pub fn left_card(&self, sequence: u64, card_ns: i64) {
         let entry = self.entry(sequence);
@@ -124,8 +124,8 @@ impl Window {
         }
     }
 
-    /// Takes in an answer for `sequence` that came in at `arrived_ns`, where the next datagram has the sequence `next`.
-    /// The second part says whether it is lost now. For the receiving thread.
+    /// Classifies an answer to `sequence` that arrived at `arrived_ns`; `next` is the next unused sequence number. The
+    /// second value is true if the datagram became lost by this call. For the receiving thread.
     #[inline]
     #[must_use]
     pub fn answer(&self, sequence: u64, next: u64, arrived_ns: i64, timeout_ns: i64) -> (Answer, bool) {
@@ -138,11 +138,11 @@ impl Window {
             return (if self.may_be_forgotten(sequence, next) { Answer::Late } else { Answer::Unknown }, false);
         }
         let slot = entry.slot();
-        if arrived_ns - slot.sent_ns <= timeout_ns && entry.moved(sequence, WAITING, ANSWERED) {
+        if arrived_ns - slot.sent_ns <= timeout_ns && entry.transition(sequence, WAITING, ANSWERED) {
             return (Answer::InTime(slot), false);
         }
-        let lost_now = entry.moved(sequence, WAITING, LATE);
-        if lost_now || entry.moved(sequence, LOST, LATE) {
+        let lost_now = entry.transition(sequence, WAITING, LATE);
+        if lost_now || entry.transition(sequence, LOST, LATE) {
             return (Answer::Late, lost_now);
         }
         let state = entry.tag.load(Acquire) & tag(0, 7);
@@ -154,36 +154,36 @@ impl Window {
     }
 
     /// Gives up `sequence` if it was sent before `before_ns`. For an ordinary thread.
-    pub fn give_up(&self, sequence: u64, before_ns: i64) -> Fate {
+    pub fn give_up(&self, sequence: u64, before_ns: i64) -> SlotState {
         let entry = self.entry(sequence);
         if entry.tag.load(Acquire) == tag(sequence, WAITING) {
             if entry.slot().sent_ns >= before_ns {
-                return Fate::Waiting;
+                return SlotState::Waiting;
             }
-            if entry.moved(sequence, WAITING, LOST) {
-                return Fate::LostNow;
+            if entry.transition(sequence, WAITING, LOST) {
+                return SlotState::LostNow;
             }
         }
         match entry.tag.load(Acquire) {
-            known if known == tag(sequence, ANSWERED) => Fate::Answered,
-            known if known == tag(sequence, LOST) || known == tag(sequence, LATE) => Fate::Lost,
-            _ => Fate::None,
+            known if known == tag(sequence, ANSWERED) => SlotState::Answered,
+            known if known == tag(sequence, LOST) || known == tag(sequence, LATE) => SlotState::Lost,
+            _ => SlotState::None,
         }
     }
 }
 
-/// What became of a slot.
+/// State of a slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fate {
-    /// Its answer may still come in time.
+pub enum SlotState {
+    /// An answer may still arrive in time.
     Waiting,
-    /// Its answer came in time.
+    /// An answer arrived in time.
     Answered,
-    /// It was given up at this moment, and is not counted yet.
+    /// It was given up by this call and is not counted yet.
     LostNow,
-    /// It was given up before.
+    /// It was given up earlier.
     Lost,
-    /// Nothing was sent, or nothing is known any more.
+    /// Nothing was sent, or it is no longer remembered.
     None,
 }
 
@@ -199,9 +199,9 @@ impl Entry {
         }
     }
 
-    /// Moves on; `false` where somebody else did before, or the entry is another's by now.
+    /// Changes the state; `false` if another thread did so before, or the entry has been reused.
     #[inline]
-    fn moved(&self, sequence: u64, from: u64, to: u64) -> bool {
+    fn transition(&self, sequence: u64, from: u64, to: u64) -> bool {
         self.tag.compare_exchange(tag(sequence, from), tag(sequence, to), AcqRel, Acquire).is_ok()
     }
 }
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn each_datagram_is_closed_once() {
+    fn closes_each_datagram_once() {
         let window = Window::new(8);
         assert_eq!(answer(&window, 0, 0, 5), (Answer::Unknown, false), "nothing was sent");
         assert!(!window.open(0, slot(10)) && !window.open(1, slot(20)) && !window.open(2, slot(30)));
@@ -237,25 +237,25 @@ mod tests {
     }
 
     #[test]
-    fn who_gives_up_first_counts_it() {
+    fn counts_a_given_up_datagram_once() {
         let window = Window::new(8);
         let _ = window.open(0, slot(10));
-        assert_eq!(window.give_up(0, 10), Fate::Waiting);
-        assert_eq!(window.give_up(0, 11), Fate::LostNow);
-        assert_eq!(window.give_up(0, 11), Fate::Lost);
+        assert_eq!(window.give_up(0, 10), SlotState::Waiting);
+        assert_eq!(window.give_up(0, 11), SlotState::LostNow);
+        assert_eq!(window.give_up(0, 11), SlotState::Lost);
         assert_eq!(answer(&window, 0, 1, 500), (Answer::Late, false), "counted already");
         assert_eq!(answer(&window, 0, 1, 501), (Answer::Duplicate, false));
         let _ = window.open(1, slot(20));
         assert!(window.not_sent(1) && !window.not_sent(1));
-        assert_eq!((window.give_up(1, 100), answer(&window, 1, 2, 30).0), (Fate::None, Answer::Unknown));
+        assert_eq!((window.give_up(1, 100), answer(&window, 1, 2, 30).0), (SlotState::None, Answer::Unknown));
     }
 
     #[test]
-    fn an_entry_that_is_needed_again_gives_up_its_old_datagram() {
+    fn reusing_an_entry_gives_up_its_old_datagram() {
         let window = Window::new(3);
         let opened: Vec<bool> = (0..6).map(|sequence| window.open(sequence, slot(sequence as i64))).collect();
         assert_eq!(opened, [false, false, false, false, true, true]);
-        assert_eq!(answer(&window, 1, 6, 9), (Answer::Late, false), "too old to know more");
+        assert_eq!(answer(&window, 1, 6, 9), (Answer::Late, false), "too old to be remembered");
         assert_eq!(answer(&window, 3, 6, 9), (Answer::InTime(slot(3)), false));
     }
 }

@@ -1,5 +1,5 @@
-//! What is counted on a card that we make up, whose periods take 1 ms each: how late the thread wakes and how long each period
-//! takes is given.
+//! Counting with a simulated card, whose periods take 1 ms each. The lateness of the thread and the processing time of
+//! each period are given.
 
 use std::cell::Cell;
 
@@ -15,13 +15,13 @@ thread_local! {
 const PERIOD_NS: i64 = 1_000_000;
 const FRAMES: u64 = 64;
 
-/// A card by its counters: it has captured and played a period for each that passed since it was started.
+/// A card modelled by counters: it captures and plays one period per ms since it was started.
 struct Counters {
     periods: u64,
     started_ns: i64,
     written: u64,
     taken: u64,
-    /// How late the thread wakes, one time after the other.
+    /// Lateness of the thread at each wake-up.
     late_ns: std::vec::IntoIter<i64>,
 }
 
@@ -77,17 +77,17 @@ impl Sound for Counters {
     }
 }
 
-/// A chain that takes as long as it is told.
-struct Takes(std::vec::IntoIter<i64>);
+/// A chain with given processing times.
+struct FixedTimes(std::vec::IntoIter<i64>);
 
-impl Player for Takes {
+impl Player for FixedTimes {
     fn play(&mut self, input: &[f32], left: &mut [f32], _: &mut [f32]) {
         left.copy_from_slice(input);
         NOW_NS.set(NOW_NS.get() + self.0.next().unwrap_or(0));
     }
 }
 
-/// The series, and the wake-ups of the thread: deadline and lateness.
+/// Returns the series, and deadline and lateness of each wake-up.
 fn played(periods: u32, late_ns: Vec<i64>, takes_ns: Vec<i64>) -> (Series, Vec<(i64, i64)>) {
     NOW_NS.set(5_000_000_000);
     let settings = AudioSettings {
@@ -104,7 +104,7 @@ fn played(periods: u32, late_ns: Vec<i64>, takes_ns: Vec<i64>) -> (Series, Vec<(
     let (writer, shared, mut reader) = channel(settings.spikes_kept, settings.threshold_ns);
     let silence = || vec![0.0; FRAMES as usize].into_boxed_slice();
     let mut paced = Paced {
-        player: Takes(takes_ns.into_iter()),
+        player: FixedTimes(takes_ns.into_iter()),
         sound: Counters { periods: periods.into(), started_ns: 0, written: 0, taken: 0, late_ns: late_ns.into_iter() },
         pace: Pace::new(settings.grid(), settings.rate_hz),
         grid: settings.grid(),
@@ -118,7 +118,7 @@ fn played(periods: u32, late_ns: Vec<i64>, takes_ns: Vec<i64>) -> (Series, Vec<(
         right: silence(),
         state: State::default(),
     };
-    assert!(paced.start().unwrap(), "it paces");
+    assert!(paced.start().unwrap(), "the card sets the deadlines");
     let mut wakes = Vec::new();
     while let Ok(wake) = paced.wait() {
         wakes.push((wake.deadline_ns, wake.woke_ns - wake.deadline_ns));
@@ -126,16 +126,16 @@ fn played(periods: u32, late_ns: Vec<i64>, takes_ns: Vec<i64>) -> (Series, Vec<(
     }
     reader.collect(&shared);
     let mut series = Series::default();
-    reader.tell(&settings, &shared, &mut series);
+    reader.add_to(&settings, &shared, &mut series);
     (series, wakes)
 }
 
 fn audio(series: &Series) -> &Audio {
-    series.kind.audio().expect("it is a series of audio")
+    series.kind.audio().expect("a series of audio")
 }
 
 #[test]
-fn a_card_on_time_is_played_period_by_period() {
+fn processes_each_period_of_a_card_on_time() {
     let (series, wakes) = played(2, vec![10_000; 500], vec![300_000; 500]);
     assert_eq!((audio(&series).played, audio(&series).xruns, audio(&series).lost), (500, 0, 0));
     assert!(wakes.iter().all(|(_, late_ns)| *late_ns == 10_000));
@@ -145,18 +145,18 @@ fn a_card_on_time_is_played_period_by_period() {
 }
 
 #[test]
-fn what_takes_too_long_is_an_xrun_as_the_card_counts_it() {
+fn long_processing_is_an_xrun() {
     let takes_ns = (0..100).map(|n| if n % 10 == 9 { 1_900_000 } else { 200_000 }).collect();
     let (series, _) = played(2, vec![10_000; 100], takes_ns);
     assert_eq!((audio(&series).played, audio(&series).xruns, audio(&series).lost), (100, 10, 10));
     let periods: Vec<_> = series.spikes.iter().map(|spike| spike.played.unwrap()).collect();
     assert!(periods.iter().all(|played| played.xrun && played.dsp_ns == 1_900_000 && played.wait_ns == 10_000));
-    // Started anew at once: the next deadline is a period later, in place of the grid's.
+    // The card restarts at once: the next deadline is one period later, not on the old grid.
     assert_eq!(series.spikes[1].at_ns - series.spikes[0].at_ns, 9_000_000 + 1_910_000 + 1_000_000);
 }
 
 #[test]
-fn a_thread_that_sleeps_past_the_buffer_makes_one_xrun_and_loses_what_passed() {
+fn a_thread_later_than_the_buffer_has_one_xrun_and_loses_periods() {
     let late_ns = (0..100).map(|n| if n % 20 == 7 { 7_300_000 } else { 5_000 }).collect();
     let (series, wakes) = played(2, late_ns, vec![100_000; 100]);
     assert_eq!((audio(&series).xruns, audio(&series).played, audio(&series).lost), (5, 100, 5 * 7));
@@ -165,8 +165,8 @@ fn a_thread_that_sleeps_past_the_buffer_makes_one_xrun_and_loses_what_passed() {
 }
 
 #[test]
-fn a_late_thread_plays_what_was_captured_meanwhile() {
-    // Two and a half periods late on a card of four: three periods wait, and all are in time.
+fn a_late_thread_processes_all_captured_periods() {
+    // Two and a half periods late on a card with four: three periods are ready, and all are in time.
     let (series, wakes) = played(4, vec![0, 2_500_000, 0, 0], vec![100_000; 10]);
     assert_eq!((audio(&series).played, audio(&series).xruns), (6, 0));
     assert_eq!(wakes.iter().map(|(_, late_ns)| *late_ns).collect::<Vec<_>>(), [0, 2_500_000, 0, 0]);

@@ -1,4 +1,4 @@
-//! What the loop counts, given readings that we make up.
+//! Counting with given readings of the counter.
 
 use std::cell::{Cell, RefCell};
 
@@ -18,14 +18,14 @@ const THRESHOLD_NS: u64 = 1_000;
 thread_local! {
     static NOW: Cell<u64> = const { Cell::new(0) };
     static READINGS: Cell<usize> = const { Cell::new(0) };
-    /// Before which readings time passes, and how much.
+    /// Readings that are preceded by a gap, and the length of the gap.
     static GAPS: RefCell<Vec<(usize, u64)>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A counter of ns that moves on with each reading.
-struct MadeUp;
+/// A simulated counter of ns that advances with each reading.
+struct SimulatedCounter;
 
-impl Ticks for MadeUp {
+impl Ticks for SimulatedCounter {
     fn now() -> u64 {
         let reading = READINGS.replace(READINGS.get() + 1);
         let gap_ns =
@@ -35,10 +35,10 @@ impl Ticks for MadeUp {
     }
 }
 
-/// Readings before the loop: nine looks at both clocks, and one to begin with.
+/// Readings before the loop: nine pairs of both clocks, and one to start.
 const FIRST: usize = 2 * 9 + 1;
 
-/// The series of a thread that looked at 8192 readings with such gaps.
+/// Returns the series of a thread with 8192 readings and the given gaps.
 fn series(gaps: &[(usize, u64)]) -> record::Series {
     NOW.set(0);
     READINGS.set(0);
@@ -62,7 +62,7 @@ fn series(gaps: &[(usize, u64)]) -> record::Series {
     let (writer, shared, mut reader) = channel(&settings);
     let mut spinning = Spinning::new(&settings, spin, None, writer, 0, i64::MAX);
     (spinning.threshold_ns, spinning.floor_ns) = (THRESHOLD_NS, STEP_NS);
-    spinning.look::<MadeUp>(0);
+    spinning.observe::<SimulatedCounter>(0);
     reader.collect(&shared);
     let grant = crate::timer::Grant {
         thread_id: 1,
@@ -82,26 +82,26 @@ fn lengths(series: &record::Series) -> Vec<i64> {
 }
 
 #[test]
-fn a_gap_is_found_with_its_length_and_its_time() {
+fn finds_a_gap_with_its_length_and_time() {
     let series = series(&[(FIRST + 100, 100_000), (FIRST + 5000, 1_500), (FIRST + 6000, 900)]);
     assert_eq!(lengths(&series), [100_010, 1_510], "the third is below the threshold");
     assert_eq!(series.spikes[1].at_ns - series.spikes[0].at_ns, 100_000 + 4900 * STEP_NS);
     let noise = series.kind.noise().unwrap();
     assert_eq!((noise.lost_ns, noise.iterations), (101_500, BLOCK));
-    // What noting takes is one reading here.
+    // Counting a gap takes one reading here.
     assert_eq!(noise.observed_ns, 101_500 + 900 + (BLOCK - 2) * STEP_NS + 2 * STEP_NS);
     assert_eq!((series.max_ns, series.min_ns, series.samples), (Some(100_010), Some(1_510), 2));
 }
 
 #[test]
-fn a_counter_that_steps_back_is_no_gap() {
+fn a_counter_that_steps_back_is_not_a_gap() {
     assert!(lengths(&series(&[(FIRST + 10, 50_u64.wrapping_neg())])).is_empty());
 }
 
 proptest! {
     #[test]
-    fn every_gap_is_found_once(mut readings in prop::collection::btree_set(1_usize..8000, 0..50), ns in 2_000_u64..1_000_000) {
-        // Each gap is followed by the reading that ends the noting of it.
+    fn finds_every_gap_once(mut readings in prop::collection::btree_set(1_usize..8000, 0..50), ns in 2_000_u64..1_000_000) {
+        // Each gap is followed by the reading that ends its counting.
         readings.retain(|reading| reading % 2 == 0);
         let mut shift = 0;
         let gaps: Vec<(usize, u64)> = readings.iter().map(|reading| {

@@ -1,16 +1,16 @@
-//! The loop where not the clock sets the deadlines but what the thread works with: a sound card.
+//! The measuring loop if the work sets the deadlines, e.g. for a sound card, and not the clock.
 
 use std::{sync::atomic::Ordering::Relaxed, thread::sleep, time::Duration};
 
 use super::{CPU_CHECKED_EVERY, Measuring, SECOND_NS};
 use crate::{
-    guard::{Heartbeat, REST_NS},
-    timer::{End, Wake, stage::Stage},
+    guard::{Heartbeat, PAUSE_NS},
+    timer::{End, Wake, backend::ThreadBackend},
 };
 
 impl Measuring {
-    /// As [`measure`](Measuring::measure), at the deadlines of the work, which has been started.
-    pub(super) fn follow(&mut self, stage: &Stage, heartbeat: &Heartbeat) -> End {
+    /// Like [`measure`](Measuring::measure), at the deadlines of the work, which was started already.
+    pub(super) fn follow(&mut self, backend: &ThreadBackend, heartbeat: &Heartbeat) -> End {
         let mut is_first = true;
         while self.samples_left > 0 {
             let Some(Ok(wake)) = self.work.as_mut().map(|work| work.wait()) else { return End::PacerFailed };
@@ -27,17 +27,17 @@ impl Measuring {
             }
             self.samples_left -= 1;
             self.wake_ups += 1;
-            if self.samples_left.is_multiple_of(CPU_CHECKED_EVERY) && !self.is_at_home(stage) {
+            if self.samples_left.is_multiple_of(CPU_CHECKED_EVERY) && !self.on_pinned_cpu(backend) {
                 return End::CpuGone;
             }
             if self.stop_on.as_ref().is_some_and(|stop_on| wake.woke_ns - deadline_ns > stop_on.lateness_ns) {
                 return End::StoppedOn;
             }
             if deadline_ns >= self.second_end_ns {
-                match self.end_second(deadline_ns, stage, heartbeat) {
+                match self.end_second(deadline_ns, backend, heartbeat) {
                     Ok(0) => {}
-                    // What it rests over is missed by the next wake-up, and the card runs over us.
-                    Ok(_) => sleep(Duration::from_nanos(REST_NS as u64)),
+                    // The next wake-up counts the deadlines within the pause as missed, and the card has an xrun.
+                    Ok(_) => sleep(Duration::from_nanos(PAUSE_NS as u64)),
                     Err(end) => return end,
                 }
             }
@@ -45,7 +45,7 @@ impl Measuring {
         End::Planned
     }
 
-    /// The first deadline is known now; the end lies as far behind it as it was to.
+    /// Sets the first deadline when it is known, and shifts the end accordingly.
     fn begin_at(&mut self, first_ns: i64) {
         self.end_ns = self.end_ns.saturating_add(first_ns - self.first_ns);
         self.first_ns = first_ns;

@@ -1,4 +1,4 @@
-//! What the thread counts, given wake-ups that we make up.
+//! Counting with given wake-ups.
 
 use proptest::prelude::*;
 use sys::{clock::Wait, sched::Policy};
@@ -8,7 +8,7 @@ use crate::timer::{Core, Fraction, shared::channel};
 
 const PERIOD_NS: u64 = 25_000;
 
-/// The series of a thread that wakes so late, deadline after deadline of those that it does not miss.
+/// Returns the series of a thread with the given lateness of each wake-up.
 fn series(lateness_ns: &[i64]) -> record::Series {
     let settings = Settings {
         role: "base".to_owned(),
@@ -60,28 +60,28 @@ fn jitter(lateness_ns: &[i64]) -> u64 {
 }
 
 #[test]
-fn jitter_cannot_see_constant_lateness_and_lateness_can() {
+fn constant_lateness_has_no_jitter() {
     let seen = series(&[9_000; 50]);
     assert_eq!((seen.jitter_ns, seen.max_ns, seen.missed), (0, Some(9_000), 0));
 }
 
 #[test]
-fn one_late_wake_up_is_seen_by_both_and_jitter_sees_the_short_interval_after_it() {
+fn jitter_includes_the_short_interval_after_a_late_wake_up() {
     let seen = series(&[1_000, 1_000, 8_000, 1_000]);
     assert_eq!((seen.jitter_ns, seen.max_ns), (7_000, Some(8_000)));
-    // Early and then late: the interval is longer than either is late.
+    // Early and then late: the interval error is larger than each lateness.
     assert_eq!(series(&[-4_000, 6_000]).jitter_ns, 10_000);
 }
 
 #[test]
-fn a_stop_over_deadlines_is_a_long_interval_and_missed_deadlines() {
+fn a_stall_causes_a_long_interval_and_missed_deadlines() {
     let seen = series(&[0, 60_000, 0]);
-    // From 0 to 85 us in one step, then at 100 us the next.
+    // The wake-ups are at 0, 85 and 100 us.
     assert_eq!((seen.jitter_ns, seen.max_ns, seen.missed, seen.samples), (60_000, Some(60_000), 2, 3));
 }
 
 #[test]
-fn of_many_spikes_the_worst_are_kept_and_all_are_counted() {
+fn keeps_the_worst_spikes_and_counts_all() {
     let seen = series(&[11_000, 20_000, 12_000, 13_000, 5_000, 14_000]);
     let kept: Vec<_> = seen.spikes.iter().map(|spike| spike.lateness_ns).collect();
     assert_eq!((kept, seen.spikes_total), (vec![20_000, 13_000, 14_000], 5));
@@ -89,7 +89,7 @@ fn of_many_spikes_the_worst_are_kept_and_all_are_counted() {
 
 proptest! {
     #[test]
-    fn jitter_is_what_its_definition_says(lateness_ns in prop::collection::vec(-5_000i64..200_000, 1..60)) {
+    fn jitter_matches_its_definition(lateness_ns in prop::collection::vec(-5_000i64..200_000, 1..60)) {
         prop_assert_eq!(series(&lateness_ns).jitter_ns, jitter(&lateness_ns));
     }
 }

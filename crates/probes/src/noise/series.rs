@@ -1,4 +1,4 @@
-//! What the loop saw, as a series of a record.
+//! The series of a noise probe.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -10,17 +10,17 @@ use crate::{
     timer::{End, Settings, shared::Shared},
 };
 
-/// Makes the series of wake-ups, whose raw histogram is that of the gaps, one of a loop that never slept: there were no
-/// deadlines, and nothing is omitted while it looks.
-pub(crate) fn tell(series: Series, spin: &Spin, settings: &Settings, shared: &Shared) -> Series {
-    let looked = &shared.looked;
+/// Converts a series of wake-ups, whose raw histogram contains the gaps, to a series of gaps: without deadlines there
+/// are no missed ones, and nothing is omitted.
+pub(crate) fn to_gaps(series: Series, spin: &Spin, settings: &Settings, shared: &Shared) -> Series {
+    let counters = &shared.noise;
     let noise = Noise {
         runtime_ns: spin.runtime_ns,
         counter: spin.counter.name().to_owned(),
-        threshold_ns: looked.threshold_ns.load(Relaxed),
-        observed_ns: looked.observed_ns.load(Relaxed),
-        lost_ns: looked.lost_ns.load(Relaxed),
-        iterations: looked.iterations.load(Relaxed),
+        threshold_ns: counters.threshold_ns.load(Relaxed),
+        observed_ns: counters.observed_ns.load(Relaxed),
+        lost_ns: counters.lost_ns.load(Relaxed),
+        iterations: counters.iterations.load(Relaxed),
         strikes_of_all: None,
         extra: record::Extra::new(),
     };
@@ -38,7 +38,7 @@ pub(crate) fn tell(series: Series, spin: &Spin, settings: &Settings, shared: &Sh
 fn notes(noise: &Noise, settings: &Settings, shared: &Shared, floor_ns: u64) -> Vec<String> {
     let mut notes = Vec::new();
     match shared.end() {
-        // Nothing but the clock paces it.
+        // Only the clock sets its deadlines.
         None | Some(End::Planned | End::StoppedOn | End::PacerFailed) => {}
         Some(End::CpuGone) => notes.push(format!(
             "CPU {} went offline: the series ends there, and its last period was on another CPU",
@@ -50,22 +50,22 @@ fn notes(noise: &Noise, settings: &Settings, shared: &Shared, floor_ns: u64) -> 
     }
     if noise.threshold_ns > settings.threshold_ns.unsigned_abs() {
         notes.push(format!(
-            "two readings of the clock are {floor_ns} ns apart where nothing happens: gaps are told from {} ns on, \
+            "without interruption two readings of the clock are {floor_ns} ns apart: the threshold for gaps is {} ns, \
              {FLOORS} times that, instead of {} ns",
             noise.threshold_ns, settings.threshold_ns
         ));
     }
-    let unsteady = shared.looked.unsteady.load(Relaxed);
+    let unsteady = shared.noise.unsteady.load(Relaxed);
     if unsteady > 0 {
         notes.push(format!(
-            "the CPU's counter did not keep time with the clock in {unsteady} periods: lengths may be wrong by more than \
-             one part in a thousand there"
+            "the CPU's counter did not keep time with the clock in {unsteady} periods: lengths of gaps there may be wrong \
+             by more than one part in a thousand"
         ));
     }
     let lost = shared.lost.load(Relaxed);
     if lost > 0 {
         notes.push(format!(
-            "{lost} gaps came too fast to be told one by one: they are counted, but may be missing among the spikes"
+            "{lost} gaps came too fast to be recorded one by one: they are counted, but may be missing from the spikes"
         ));
     }
     notes

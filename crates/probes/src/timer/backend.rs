@@ -1,4 +1,4 @@
-//! Who schedules a measuring thread: Linux, or the EVL core.
+//! The scheduler of a measuring thread: Linux or the EVL core.
 
 use std::{fmt, io, str::FromStr};
 
@@ -6,17 +6,17 @@ use sys::{clock::Sleeper, evl, sched, usage::ThreadUsage};
 
 use super::{Settings, TimerError};
 
-/// Who schedules a measuring thread.
+/// The scheduler of a measuring thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Core {
     /// Linux.
     #[default]
     Linux,
-    /// The EVL core (Xenomai 4), out-of-band: nothing that Linux does holds the thread up.
+    /// The EVL core (Xenomai 4), out-of-band: Linux cannot delay the thread.
     Evl,
 }
 
-/// What could not be read as a [`Core`].
+/// A text that is not a [`Core`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("unknown core `{0}`: use linux or evl")]
 pub struct UnknownCore(String);
@@ -42,19 +42,19 @@ impl fmt::Display for Core {
     }
 }
 
-/// The calling thread, with whom it waits for its deadlines.
-pub enum Stage {
+/// The calling thread as seen by its scheduler.
+pub enum ThreadBackend {
     Linux(Sleeper),
     Evl {
         thread: evl::Thread,
-        /// Times that it had left the out-of-band stage before it began to measure.
+        /// Switches to in-band scheduling before it started to measure.
         in_band_before: u32,
     },
 }
 
-impl Stage {
-    /// Brings the calling thread there. It has its CPU and its policy already.
-    pub fn enter(settings: &Settings) -> Result<Self, TimerError> {
+impl ThreadBackend {
+    /// Attaches the calling thread, which has its affinity and policy already.
+    pub fn attach(settings: &Settings) -> Result<Self, TimerError> {
         match settings.core {
             Core::Linux => Sleeper::new(settings.clock, settings.wait)
                 .map(Self::Linux)
@@ -69,7 +69,7 @@ impl Stage {
         }
     }
 
-    /// The ABI level that is spoken with the EVL core; `None` with Linux.
+    /// ABI level of the EVL core; `None` with Linux.
     pub fn evl_level(&self) -> Option<u32> {
         match self {
             Self::Linux(_) => None,
@@ -77,7 +77,7 @@ impl Stage {
         }
     }
 
-    /// To be called right before the thread begins to measure: from here on it is out-of-band.
+    /// Must be called right before the thread starts to measure: from here on it is out-of-band.
     pub fn begin(&mut self) -> io::Result<()> {
         if let Self::Evl { thread, in_band_before } = self {
             *in_band_before = thread.state()?.in_band;
@@ -93,7 +93,8 @@ impl Stage {
         }
     }
 
-    /// The CPU that the thread is on. Linux is not asked about a thread of the EVL core: that would take it in-band.
+    /// The current CPU of the thread. For an EVL thread it is not read from Linux, because that would switch the thread
+    /// in-band.
     pub fn cpu(&self) -> u32 {
         match self {
             Self::Linux(_) => sched::current_cpu(),
@@ -101,7 +102,7 @@ impl Stage {
         }
     }
 
-    /// What the thread has used so far, as who schedules it counts.
+    /// CPU time and sleeps of the thread so far, as counted by its scheduler.
     pub fn usage(&self) -> ThreadUsage {
         match self {
             Self::Linux(_) => ThreadUsage::so_far(),
@@ -112,7 +113,7 @@ impl Stage {
         }
     }
 
-    /// Times that the thread left the out-of-band stage since it began to measure; 0 with Linux.
+    /// Switches to in-band scheduling since the thread started to measure; 0 with Linux.
     pub fn in_band(&self) -> io::Result<u32> {
         match self {
             Self::Linux(_) => Ok(0),
@@ -126,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cores_read_as_they_are_written() {
+    fn cores_parse_as_displayed() {
         for core in [Core::Linux, Core::Evl] {
             assert_eq!(core.to_string().parse(), Ok(core));
         }
