@@ -4,7 +4,7 @@ mod differences;
 mod figures;
 mod nearest;
 
-use record::{Against, Figures, Pair, Ratios, Record};
+use record::{ComparedPair, Comparison, Figures, Ratios, Record};
 
 use differences::differences;
 pub use figures::figures;
@@ -16,7 +16,7 @@ use nearest::nearest;
 /// distance depends, in this order, on: the role; the loads, then the name of the phase; isolation of the CPU; sharing
 /// of a CPU between threads; the ratio of the periods.
 #[must_use]
-pub fn compare(record: &Record, other: &Record, name: &str) -> Against {
+pub fn compare(record: &Record, other: &Record, name: &str) -> Comparison {
     let published = other.published.as_ref();
     let candidates = figures(other);
     let (mut pairs, mut alone) = (Vec::new(), Vec::new());
@@ -26,7 +26,7 @@ pub fn compare(record: &Record, other: &Record, name: &str) -> Against {
             None => alone.push(name_of(&ours)),
         }
     }
-    Against {
+    Comparison {
         name: published.map_or_else(|| name.to_owned(), |published| published.name.clone()),
         on: published.map_or_else(|| machine_of(other), |published| published.on.clone()),
         source: published.map(record::Published::source).unwrap_or_default(),
@@ -35,7 +35,7 @@ pub fn compare(record: &Record, other: &Record, name: &str) -> Against {
     }
 }
 
-fn pair(ours: Figures, theirs: Figures) -> Pair {
+fn pair(ours: Figures, theirs: Figures) -> ComparedPair {
     let ratio = |ours: Option<f64>, theirs: Option<f64>| Some(ours? / theirs.filter(|&theirs| theirs > 0.0)?);
     let of =
         |pick: fn(&Figures) -> Option<i64>| ratio(pick(&ours).map(|ns| ns as f64), pick(&theirs).map(|ns| ns as f64));
@@ -47,7 +47,7 @@ fn pair(ours: Figures, theirs: Figures) -> Pair {
         jitter: ratio(ours.jitter_ns.map(|ns| ns as f64), theirs.jitter_ns.map(|ns| ns as f64)),
         max_gap: ratio(ours.max_gap_ns.map(|ns| ns as f64), theirs.max_gap_ns.map(|ns| ns as f64)),
     };
-    Pair { differs: differences(&ours, &theirs), ours, theirs, ratios }
+    ComparedPair { differs: differences(&ours, &theirs), ours, theirs, ratios }
 }
 
 /// Phase, role and CPUs of a group, for readers.

@@ -33,7 +33,7 @@ impl<'a> Group<'a> {
 pub(crate) fn groups(record: &Record, period_ns: u64) -> Vec<Group<'_>> {
     let mut groups: Vec<Group> = Vec::new();
     for series in
-        record.of_the_probe().filter(|series| series.period_ns > 0 && series.kind.properties().judged_as_wake_ups)
+        record.probe_series().filter(|series| series.period_ns > 0 && series.kind.properties().judged_as_wake_ups)
     {
         let phase = record.phase(&series.phase);
         let loads = loads_of(record, series);
@@ -55,7 +55,7 @@ pub(crate) fn groups(record: &Record, period_ns: u64) -> Vec<Group<'_>> {
     }
     for group in &mut groups {
         group.faster =
-            record.of_the_probe().filter(|series| counts_against(record, group, series, period_ns)).collect();
+            record.probe_series().filter(|series| counts_against(record, group, series, period_ns)).collect();
     }
     groups
 }

@@ -80,7 +80,7 @@ fn began_ns(record: &Record) -> i64 {
         .phases
         .iter()
         .find_map(|phase| {
-            let of_phase = record.of_the_probe().filter(|series| series.phase == phase.name);
+            let of_phase = record.probe_series().filter(|series| series.phase == phase.name);
             Some(of_phase.map(|series| series.first_deadline_ns).min()?.saturating_sub_unsigned(phase.start_ns))
         })
         .unwrap_or(0)

@@ -87,7 +87,7 @@ impl Answering {
         }
         let locked = memory::lock_current_memory().is_ok() && validity::memory_is_locked(root);
         echo.set_memory_locked(locked);
-        validity::judge_grants(&mut record, &[echo.member()], locked);
+        validity::judge_grants(&mut record, &[echo.thread_info()], locked);
         let grant = echo.grant();
         let granted = Granted {
             policy: grant.policy.to_string(),
@@ -128,7 +128,7 @@ impl Answering {
             greetings: counts.greetings,
             strangers: counts.strangers,
             failed: counts.failed,
-            rests: counts.rests,
+            rests: counts.pauses,
             granted: self.granted,
             ..Answered::default()
         };

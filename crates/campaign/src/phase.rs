@@ -6,9 +6,9 @@ use blame::{MeasuredThread, Timerlat, Watch};
 use loads::Running;
 use machine::{CpuList, Root, Shield};
 use probes::{
-    companion::{Companion, Member},
     guard::Heartbeat,
     noise::Spin,
+    probe_threads::{ProbeThreads, ThreadInfo},
     timer::{End, Settings, StopOn, Timer, TimerError},
 };
 use record::{Phase, Series};
@@ -51,7 +51,7 @@ pub struct PhaseRun<'a> {
     pub timers: Vec<Timer>,
     pub began: Instant,
     /// What measures together with the timers.
-    pub companion: Option<Box<dyn Companion>>,
+    pub companion: Option<Box<dyn ProbeThreads>>,
     /// The kernel's own measurement beside ours.
     timerlat: Option<&'a mut Timerlat>,
     loads: Vec<Running>,
@@ -103,16 +103,16 @@ impl<'a> PhaseRun<'a> {
     }
 
     /// The threads that measure and are ours.
-    pub fn members(&self) -> Vec<Member<'_>> {
-        let of_companion = self.companion.iter().flat_map(|companion| companion.members());
-        self.timers.iter().map(Timer::member).chain(of_companion).collect()
+    pub fn members(&self) -> Vec<ThreadInfo<'_>> {
+        let of_companion = self.companion.iter().flat_map(|companion| companion.threads());
+        self.timers.iter().map(Timer::thread_info).chain(of_companion).collect()
     }
 
     /// What our threads have seen so far.
     pub fn series(&self, phase: &PhasePlan) -> Vec<Series> {
         let of_timer = |(index, timer): (usize, &Timer)| {
             let mut series = timer.series(&phase.name);
-            self.companion.iter().for_each(|companion| companion.tell(index, &mut series));
+            self.companion.iter().for_each(|companion| companion.add_to(index, &mut series));
             series.granted.cpus = timer.grant().cpus.iter().copied().collect::<CpuList>().to_string();
             series
         };

@@ -2,7 +2,7 @@
 
 use machine::{Change, Root};
 use probes::{
-    companion::Member,
+    probe_threads::ThreadInfo,
     timer::{End, Grant, Timer},
 };
 use record::{Caveat, Finding, Reason, Record};
@@ -16,7 +16,7 @@ pub fn memory_is_locked(root: &Root) -> bool {
 }
 
 /// Adds to the record what the kernel refused.
-pub fn judge_grants(record: &mut Record, members: &[Member], memory_locked: bool) {
+pub fn judge_grants(record: &mut Record, members: &[ThreadInfo], memory_locked: bool) {
     for (policy, places) in refused(members, |grant| grant.policy_refused.is_some()) {
         let one = members.iter().find(|member| member.policy == policy);
         let ran_as = one.map_or_else(String::new, |member| member.grant.policy.to_string());
@@ -49,9 +49,9 @@ pub fn judge_grants(record: &mut Record, members: &[Member], memory_locked: bool
 
 /// The policies of the threads to which `what` applies, each with the threads' places. A run of many phases says it once,
 /// since threads with names of their own are named without their CPU.
-fn refused(members: &[Member], what: fn(&Grant) -> bool) -> Vec<(Policy, String)> {
+fn refused(members: &[ThreadInfo], what: fn(&Grant) -> bool) -> Vec<(Policy, String)> {
     let mut found: Vec<(Policy, Vec<String>)> = Vec::new();
-    for Member { place, policy, .. } in members.iter().filter(|member| what(member.grant)) {
+    for ThreadInfo { place, policy, .. } in members.iter().filter(|member| what(member.grant)) {
         match found.iter_mut().find(|(known, _)| known == policy) {
             Some((_, places)) => places.push(place.clone()),
             None => found.push((*policy, vec![place.clone()])),
@@ -92,7 +92,7 @@ pub fn judge_ends(record: &mut Record, timers: &[Timer], [starved, rested]: [&st
             }),
             Some(End::Planned | End::StoppedOn) | None => {}
         }
-        if timer.rests() > 0 {
+        if timer.pauses() > 0 {
             add(
                 record,
                 "guard.rested",

@@ -7,7 +7,7 @@ use std::{
 };
 
 use frames::wire_bytes;
-use record::{Capture, CapturedPeriod, Caveat, Series, ToldBy};
+use record::{Capture, CapturedPeriod, Caveat, PeriodSource, Series};
 
 use crate::{
     CaptureError, Filter, Reader,
@@ -123,7 +123,7 @@ fn reference(
     let tracked = stream.track.finish().ok_or(CaptureError::TooFew { frames: stream.frames })?;
     let nominal = tracked.nominal;
     let grid = Grid::fit(nominal, &tracked.earliest);
-    let guessed = nominal.told_by == ToldBy::Median;
+    let guessed = nominal.told_by == PeriodSource::Median;
     let ppm = (grid.period_ns / nominal.ns as f64 - 1.0) * 1e6;
     let period = CapturedPeriod {
         nominal_ns: nominal.ns,

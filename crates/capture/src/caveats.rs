@@ -1,7 +1,7 @@
 //! Limitations of the results.
 
 use analysis::format_ns;
-use record::{Capture, Caveat, NumberedBy, ToldBy};
+use record::{Capture, Caveat, NumberedBy, PeriodSource};
 
 use crate::Interface;
 use crate::convert::nearest;
@@ -85,7 +85,7 @@ pub(crate) fn all(capture: &Capture, file: &FileSummary, incomplete: &Incomplete
         }
         NumberedBy::Avtp | NumberedBy::Talker => {}
     }
-    if capture.period.told_by == ToldBy::Median {
+    if capture.period.told_by == PeriodSource::Median {
         add("period", "the period is estimated as the median interval: give --period to get a clock ratio".into());
     }
     if incomplete.foreign > 0 {

@@ -208,7 +208,7 @@ impl LatenessTally {
     fn add(&mut self, Late { frame, at_ns, late_ns }: Late, tolerance_ns: i64, period_ns: f64) {
         let at = at_ns.max(0).cast_unsigned();
         self.all.record(late_ns);
-        self.maxima.take_in(at, late_ns);
+        self.maxima.add(at, late_ns);
         self.early += u64::from(late_ns < 0);
         if late_ns > self.max.0 {
             self.max = (late_ns, at);
@@ -217,7 +217,7 @@ impl LatenessTally {
             self.late += 1;
             self.missed_slots += u64::from(late_ns as f64 >= period_ns);
             self.largest.add(frame, at_ns, late_ns);
-            self.spikes.take_in(Spike { lateness_ns: late_ns, at_ns: at, ..Spike::default() });
+            self.spikes.add(Spike { lateness_ns: late_ns, at_ns: at, ..Spike::default() });
         }
     }
 }

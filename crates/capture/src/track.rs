@@ -1,7 +1,7 @@
 //! Tracks the phase of a stream and keeps its earliest frames, to which the grid is fitted. Uses bounded memory.
 
 use frames::Class;
-use record::ToldBy;
+use record::PeriodSource;
 
 use crate::convert::nearest;
 
@@ -29,7 +29,7 @@ pub(crate) struct Track {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Nominal {
     pub(crate) ns: u64,
-    pub(crate) told_by: ToldBy,
+    pub(crate) told_by: PeriodSource,
 }
 
 /// The result of tracking.
@@ -73,16 +73,18 @@ impl Track {
         let mean = || intervals.iter().fold(0, |sum: i64, &ns| sum.saturating_add(ns)) / count;
         let median = Some(median.unwrap_or_else(mean)).filter(|&ns| ns > 0).map(i64::cast_unsigned);
         if let Some(ns) = self.asked_ns {
-            return (!self.waiting.is_empty()).then_some(Nominal { ns, told_by: ToldBy::Asked });
+            return (!self.waiting.is_empty()).then_some(Nominal { ns, told_by: PeriodSource::Asked });
         }
         let median = median?;
         let class = match self.pcp {
-            Some(3) => Some((Class::A.interval_ns(), ToldBy::ClassA)),
-            Some(2) => Some((Class::B.interval_ns(), ToldBy::ClassB)),
+            Some(3) => Some((Class::A.interval_ns(), PeriodSource::ClassA)),
+            Some(2) => Some((Class::B.interval_ns(), PeriodSource::ClassB)),
             _ => None,
         };
         let near = class.filter(|(ns, _)| median.abs_diff(*ns) <= ns / 4);
-        Some(near.map_or(Nominal { ns: median, told_by: ToldBy::Median }, |(ns, told_by)| Nominal { ns, told_by }))
+        Some(
+            near.map_or(Nominal { ns: median, told_by: PeriodSource::Median }, |(ns, told_by)| Nominal { ns, told_by }),
+        )
     }
 
     /// The result; `None` if there were too few frames.

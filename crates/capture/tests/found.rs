@@ -5,7 +5,7 @@
 mod support;
 
 use capture::{Analysis, CaptureError, Filter, Options, analyse};
-use record::{Capture, NumberedBy, ToldBy};
+use record::{Capture, NumberedBy, PeriodSource};
 use support::{BIG, ByteOrder, LITTLE, Pcapng, Seen, Talker, pcap, scatter};
 
 const OPTIONS: Options = Options {
@@ -54,7 +54,7 @@ fn finds_nothing_in_a_clean_capture() {
     assert_clean(capture);
     assert_eq!(kinds(&found), [""; 0]);
     assert_eq!((capture.frames, capture.file_frames, capture.streams.len()), (10_000, 10_000, 1));
-    assert_eq!((capture.period.nominal_ns, capture.period.told_by), (125_000, ToldBy::ClassA));
+    assert_eq!((capture.period.nominal_ns, capture.period.told_by), (125_000, PeriodSource::ClassA));
     assert!(capture.period.clock_ppm.unwrap().abs() < 0.5, "{:?}", capture.period);
     assert_eq!((capture.numbered_by, capture.resolution_ns), (NumberedBy::Talker, 1));
     assert!((124_800..=125_200).contains(&capture.max_gap_ns.unwrap()));
@@ -280,7 +280,10 @@ fn selects_streams_by_filter() {
         assert_clean(&found);
     }
     let found = select(Filter { udp: Some(5_001), ..Filter::default() }).unwrap();
-    assert_eq!((found.frames, found.numbered_by, found.period.told_by), (250, NumberedBy::Nothing, ToldBy::Median));
+    assert_eq!(
+        (found.frames, found.numbered_by, found.period.told_by),
+        (250, NumberedBy::Nothing, PeriodSource::Median)
+    );
     let error = select(Filter { vlan: Some(9), ..Filter::default() }).unwrap_err().to_string();
     assert_eq!(
         error,

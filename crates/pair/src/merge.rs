@@ -45,7 +45,7 @@ fn merge_results(record: &mut Record, far: &mut Far, results: Results) {
     record.caveats.extend(from_far.caveats.into_iter().map(translate));
     explain_missing_traffic(record, far);
     if let (Some(before), Some(after)) = (&mut far.machine.clocks, &clocks) {
-        before.take_in(after);
+        before.merge(after);
     }
     update_one_way_times(record, far);
 }

@@ -142,7 +142,7 @@ impl Near {
         self.channel.send(&ToFar::End { sent });
         let results = self.results();
         if let Some(before) = record.machine.clocks.as_mut().filter(|_| self.clock.tie == ClockTie::Ptp) {
-            before.take_in(&machine::clocks::read(&Root::system()).unwrap_or_default());
+            before.merge(&machine::clocks::read(&Root::system()).unwrap_or_default());
         }
         let lost = results.as_ref().err().cloned();
         let (host, machine, clock) = (self.name.clone(), self.machine.clone(), self.clock.clone());

@@ -30,7 +30,7 @@ use record::{Caveat, Reason, Series, SoundCard, Spike};
 use sys::{clock::Clock, pcm::Duplex};
 
 use crate::{
-    companion::{Companion, Member},
+    probe_threads::{ProbeThreads, ThreadInfo},
     timer::{Grid, Work},
 };
 use card::Card;
@@ -157,12 +157,12 @@ impl Audio {
 /// Deadlines follow a card up to this deviation, ppm.
 const RATE_LIMIT_PPM: f64 = 1e6 / pace::CREEP as f64;
 
-impl Companion for Audio {
+impl ProbeThreads for Audio {
     fn work(&mut self, _index: usize) -> Option<Box<dyn Work>> {
         self.work.take()
     }
 
-    fn members(&self) -> Vec<Member<'_>> {
+    fn threads(&self) -> Vec<ThreadInfo<'_>> {
         Vec::new()
     }
 
@@ -178,7 +178,7 @@ impl Companion for Audio {
         self.reader.usual_dsp_ns
     }
 
-    fn tell(&self, _index: usize, series: &mut Series) {
+    fn add_to(&self, _index: usize, series: &mut Series) {
         self.reader.add_to(&self.settings, &self.shared, series);
     }
 

@@ -7,7 +7,7 @@
 //! | [`udp`] | round trips of datagrams on a fixed schedule |
 //! | [`stream`] | send lateness of a stream's frames, and their arrival |
 //! | [`audio`] | completion of each period of audio, and xruns |
-//! | [`companion`] | the interface of probes that work together with the timers of a phase |
+//! | [`probe_threads`] | the interface of probes that work together with the timers of a phase |
 //! | [`counts`] | the histogram that a measuring thread writes, shared by all probes |
 //! | `variation` | delay variation between two clocks |
 //! | `times` | statistics of one kind of time, written by one thread and read by another |
@@ -16,10 +16,10 @@
 //! | [`guard`] | keeps a measuring thread from starving the machine |
 
 pub mod audio;
-pub mod companion;
 pub mod counts;
 pub mod guard;
 pub mod noise;
+pub mod probe_threads;
 pub mod setup;
 pub mod stream;
 pub mod timer;

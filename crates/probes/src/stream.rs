@@ -15,16 +15,16 @@
 //! | [`tracker`] | the counting of received frames, without a socket |
 //! | `numbers` | detection of lost, duplicate and reordered frames by their numbers |
 //! | [`observer`] | an ordinary thread that captures the frames with their time stamps |
-//! | [`elsewhere`] | a talker on another machine, and its end |
+//! | [`remote`] | a talker on another machine, and its end |
 //! | `identity` | addresses and ids as text |
 
-pub mod elsewhere;
 mod identity;
 pub mod launch;
 pub mod listener;
 mod numbers;
 pub mod observer;
 pub mod receive;
+pub mod remote;
 pub mod talker;
 pub mod tracker;
 pub mod transmit;
@@ -34,7 +34,7 @@ use std::any::Any;
 use record::{Caveat, Reason, Series, SeriesKind};
 
 use crate::{
-    companion::{Companion, Member},
+    probe_threads::{ProbeThreads, ThreadInfo},
     timer::Work,
 };
 use listener::Listener;
@@ -72,13 +72,13 @@ impl Stream {
     }
 }
 
-impl Companion for Stream {
+impl ProbeThreads for Stream {
     fn work(&mut self, _index: usize) -> Option<Box<dyn Work>> {
         self.talk.take().map(|talk| Box::new(talk) as Box<dyn Work>)
     }
 
-    fn members(&self) -> Vec<Member<'_>> {
-        self.listener.iter().map(Listener::member).collect()
+    fn threads(&self) -> Vec<ThreadInfo<'_>> {
+        self.listener.iter().map(Listener::thread_info).collect()
     }
 
     fn collect(&mut self) {
@@ -105,7 +105,7 @@ impl Companion for Stream {
         }
     }
 
-    fn tell(&self, _index: usize, series: &mut Series) {
+    fn add_to(&self, _index: usize, series: &mut Series) {
         if let Some(talker) = &self.talker {
             series.notes.extend(talker.notes());
             series.kind = SeriesKind::Stream(record::Stream::Talker(Box::new(talker.to_record())));

@@ -32,7 +32,7 @@ use sys::{
     sched::Policy,
 };
 
-use crate::{companion::Member, guard::Heartbeat, noise::Spin, setup::STACK_BYTES};
+use crate::{guard::Heartbeat, noise::Spin, probe_threads::ThreadInfo, setup::STACK_BYTES};
 pub use backend::{Core, UnknownCore};
 pub use grid::{Fraction, Grid};
 use reader::Reader;
@@ -260,7 +260,7 @@ impl Timer {
 
     /// Number of pauses that the guard imposed on the thread.
     #[must_use]
-    pub fn rests(&self) -> u64 {
+    pub fn pauses(&self) -> u64 {
         self.shared.pauses()
     }
 
@@ -282,10 +282,10 @@ impl Timer {
 
     /// The thread with its requested policy; a thread with its own role is named without its CPU.
     #[must_use]
-    pub fn member(&self) -> Member<'_> {
+    pub fn thread_info(&self) -> ThreadInfo<'_> {
         let role = &self.settings.role;
         let place = if ["timer", "noise"].contains(&role.as_str()) { self.place() } else { role.clone() };
-        Member { place, policy: self.settings.policy, grant: &self.grant }
+        ThreadInfo { place, policy: self.settings.policy, grant: &self.grant }
     }
 
     /// Reads the data that the thread reported since the last call. Must be called several times per second.

@@ -45,8 +45,8 @@ use record::{Caveat, Reason, Series};
 use sys::udp::DatagramSocket;
 
 use crate::{
-    companion::{Companion, Member},
     guard::Heartbeat,
+    probe_threads::{ProbeThreads, ThreadInfo},
     setup::STACK_BYTES,
     timer::{Grant, Work},
 };
@@ -150,7 +150,7 @@ impl Client {
     }
 }
 
-impl Companion for Client {
+impl ProbeThreads for Client {
     fn work(&mut self, _index: usize) -> Option<Box<dyn Work>> {
         Some(Box::new(sender::Sender {
             socket: Arc::clone(&self.socket),
@@ -163,9 +163,9 @@ impl Companion for Client {
         }))
     }
 
-    fn members(&self) -> Vec<Member<'_>> {
-        let receiver = Member { place: "receiver".to_owned(), policy: self.settings.policy, grant: &self.grant };
-        [receiver].into_iter().chain(self.echo.iter().map(Echo::member)).collect()
+    fn threads(&self) -> Vec<ThreadInfo<'_>> {
+        let receiver = ThreadInfo { place: "receiver".to_owned(), policy: self.settings.policy, grant: &self.grant };
+        [receiver].into_iter().chain(self.echo.iter().map(Echo::thread_info)).collect()
     }
 
     fn collect(&mut self) {

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use probes::{
     ReceiveWait,
-    companion::Companion,
     guard::Heartbeat,
+    probe_threads::ProbeThreads,
     timer::{self, Fraction, Timer},
     udp::{Client, Echo, EchoCounts, EchoSettings, Settings},
 };

@@ -163,7 +163,7 @@ pub struct CapturedPeriod {
     /// The nominal period, ns.
     pub nominal_ns: u64,
     /// Source of the nominal period.
-    pub told_by: ToldBy,
+    pub told_by: PeriodSource,
     /// Sections of the stream whose earliest frames the grid was fitted to; with fewer than 3 the fitted period is the
     /// nominal one.
     pub stretches: u64,
@@ -186,7 +186,7 @@ pub struct CapturedPeriod {
 /// Source of a nominal period.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum ToldBy {
+pub enum PeriodSource {
     /// The user.
     Asked,
     /// Priority 3: stream reservation class A.

@@ -28,7 +28,7 @@
 //! | [`campaign`] | the document of a campaign: its scenarios and their run records |
 //! | [`role`] | the figures of one role in a campaign's table |
 //! | [`published`] | figures that were published elsewhere |
-//! | [`against`] | comparison of a run with another record |
+//! | [`comparison`] | comparison of a run with another record |
 //! | [`evl`] | threads that the EVL core schedules |
 //! | [`far`] | the far end of a measurement between two machines |
 //! | [`mod@file`] | reading records, writing them atomically |
@@ -36,13 +36,13 @@
 //! | [`shielding`] | CPUs shielded from other work |
 //! | [`export`] | export to other tools' formats |
 
-pub mod against;
 pub mod audio;
 pub mod blame;
 pub mod campaign;
 pub mod capture;
 pub mod clock_relation;
 pub mod clocks;
+pub mod comparison;
 pub mod evl;
 pub mod export;
 pub mod far;
@@ -67,13 +67,13 @@ pub mod stream;
 pub mod verdict;
 pub mod worst;
 
-pub use against::*;
 pub use audio::*;
 pub use blame::*;
 pub use campaign::*;
 pub use capture::*;
 pub use clock_relation::*;
 pub use clocks::*;
+pub use comparison::*;
 pub use evl::*;
 pub use far::*;
 pub use histogram::{Correction, Histogram};

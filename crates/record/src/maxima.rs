@@ -23,7 +23,7 @@ impl Default for Maxima {
 
 impl Maxima {
     /// Adds a lateness measured `at_ns` after the first deadline.
-    pub fn take_in(&mut self, at_ns: u64, lateness_ns: i64) {
+    pub fn add(&mut self, at_ns: u64, lateness_ns: i64) {
         while at_ns / self.window_ns >= WINDOWS_KEPT as u64 {
             self.max_ns = self.max_ns.chunks(2).map(|pair| pair.iter().copied().flatten().max()).collect();
             self.window_ns *= 2;
@@ -44,7 +44,7 @@ mod tests {
     fn a_long_run_merges_its_windows() {
         let mut maxima = Maxima::default();
         for second in 0..10_000_u64 {
-            maxima.take_in(second * 1_000_000_000, if second == 5_001 { 777 } else { 5 });
+            maxima.add(second * 1_000_000_000, if second == 5_001 { 777 } else { 5 });
         }
         assert_eq!(maxima.window_ns, 4_000_000_000);
         assert_eq!(maxima.max_ns.len(), 2500);
@@ -54,8 +54,8 @@ mod tests {
     #[test]
     fn a_window_without_a_wake_up_stays_empty() {
         let mut maxima = Maxima::default();
-        maxima.take_in(0, 3);
-        maxima.take_in(2_500_000_000, -4);
+        maxima.add(0, 3);
+        maxima.add(2_500_000_000, -4);
         assert_eq!(maxima.max_ns, [Some(3), None, Some(-4)]);
     }
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::{
-    Against, AskedThread, Blame, BufferSearch, CAPTURE, Capture, Caveat, Cell, CpuFacts, Far, Finding, Machine,
+    AskedThread, Blame, BufferSearch, CAPTURE, Capture, Caveat, Cell, Comparison, CpuFacts, Far, Finding, Machine,
     Program, Published, Recommendation, Series, Setting, Shielding, SoundLoop, UseVerdict, Validity, Verdict,
     kind::MeasuredBy,
 };
@@ -92,7 +92,7 @@ pub struct Record {
     pub published: Option<Published>,
     /// Comparisons with other records and published references.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub against: Vec<Against>,
+    pub against: Vec<Comparison>,
     /// Fields that a newer version wrote.
     #[serde(flatten)]
     pub extra: Extra,
@@ -219,7 +219,7 @@ impl Record {
     }
 
     /// Returns the series of the probe, without those of the kernel's timerlat tracer and of a capture during the run.
-    pub fn of_the_probe(&self) -> impl Iterator<Item = &Series> {
+    pub fn probe_series(&self) -> impl Iterator<Item = &Series> {
         self.series.iter().filter(|series| match series.kind.properties().by {
             MeasuredBy::Probe => true,
             MeasuredBy::Observer => self.scenario.probe == CAPTURE,

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Against, Audio, Capture, Correction, Histogram, Listener, Record, Series, SeriesKind, Stream, Talker};
+use crate::{Audio, Capture, Comparison, Correction, Histogram, Listener, Record, Series, SeriesKind, Stream, Talker};
 
 /// The figures of the threads of one role, all CPUs together.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
@@ -40,7 +40,7 @@ pub struct RoleResult {
     pub jitter_ns: u64,
     /// The largest times of other records and references, for comparison.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub beside: Vec<Beside>,
+    pub beside: Vec<Compared>,
 }
 
 /// Meaning of the times of a role. A table shows the first of these kinds that its run has.
@@ -72,7 +72,7 @@ impl Measured {
 
 /// The largest time of another record or reference, to compare a scenario with.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
-pub struct Beside {
+pub struct Compared {
     /// Name of the reference or record.
     pub name: String,
     /// Its best matching phase.
@@ -190,13 +190,13 @@ impl RoleResult {
 }
 
 /// Returns the largest times that the threads of one role are compared with.
-fn compared_with(role: &str, record: &Record) -> Vec<Beside> {
-    let of = |against: &Against| {
+fn compared_with(role: &str, record: &Record) -> Vec<Compared> {
+    let of = |against: &Comparison| {
         // In a reference the probe's own threads have no role.
         let is = |ours: &str| ours == role || (ours.is_empty() && role == "timer");
         let pair = against.pairs.iter().find(|pair| is(&pair.ours.role))?;
         let gap_ns = |ns: Option<u64>| ns.map(|ns| i64::try_from(ns).unwrap_or(i64::MAX));
-        Some(Beside {
+        Some(Compared {
             name: against.name.clone(),
             phase: pair.theirs.phase.clone(),
             max_ns: pair.theirs.max_ns.or(gap_ns(pair.theirs.max_gap_ns)),

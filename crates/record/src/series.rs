@@ -89,7 +89,7 @@ pub struct Series {
 pub const SPIKES_KEPT: usize = 1000;
 
 /// Text in the notes of a series whose thread was found on another CPU. Readers search for it, so it must not change.
-pub const ELSEWHERE: &str = "were on another CPU";
+pub const ON_ANOTHER_CPU: &str = "were on another CPU";
 
 /// Role of a series of the kernel's timerlat tracer: lateness of its timer interrupt. The spikes counted here are
 /// stored in the series of its thread.
@@ -191,8 +191,8 @@ impl Series {
 
     /// True if its thread was found on another CPU.
     #[must_use]
-    pub fn was_elsewhere(&self) -> bool {
-        self.notes.iter().any(|note| note.contains(ELSEWHERE))
+    pub fn was_migrated(&self) -> bool {
+        self.notes.iter().any(|note| note.contains(ON_ANOTHER_CPU))
     }
 
     /// True if it is a series of the kernel's timerlat tracer and not of the probe.

@@ -60,7 +60,7 @@ pub struct LoopRound {
 impl SoundLoop {
     /// Computes the summary fields from the rounds.
     #[must_use]
-    pub fn summed(self) -> Self {
+    pub fn summarized(self) -> Self {
         let mut found: Vec<u64> = self.rounds.iter().filter_map(|round| round.samples).collect();
         found.sort_unstable();
         let median = found.get(found.len() / 2).copied();
@@ -92,7 +92,7 @@ mod tests {
 
     fn sound_loop(found: &[Option<u64>], xruns: u64) -> SoundLoop {
         let rounds = found.iter().map(|&samples| LoopRound { samples, ..LoopRound::default() }).collect();
-        SoundLoop { computed_samples: 128, rounds, xruns, ..SoundLoop::default() }.summed()
+        SoundLoop { computed_samples: 128, rounds, xruns, ..SoundLoop::default() }.summarized()
     }
 
     #[test]

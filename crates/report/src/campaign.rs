@@ -1,7 +1,7 @@
 //! Campaigns as text for terminal and HTML.
 
 use analysis::{campaign::RoleCell, format_ns};
-use record::{Beside, Campaign, Measured, RoleResult, ScenarioEntry};
+use record::{Campaign, Compared, Measured, RoleResult, ScenarioEntry};
 
 /// The title of the table of one role.
 pub(crate) fn title(role: &str, measured: Measured) -> String {
@@ -161,14 +161,14 @@ fn named_with(entry: &ScenarioEntry, of_role: &str) -> String {
 }
 
 /// The other side's maximum: `168 us`, or `above 800 us` if only a bound was published.
-fn theirs(comparison: &Beside) -> String {
+fn theirs(comparison: &Compared) -> String {
     match (comparison.max_ns, comparison.max_above_ns) {
         (None, Some(above_ns)) => format!("above {}", format_ns(above_ns)),
         (max_ns, _) => time(max_ns),
     }
 }
 
-fn conditions(comparison: &Beside) -> String {
+fn conditions(comparison: &Compared) -> String {
     match &comparison.differs[..] {
         [] => "No known difference in conditions.".to_owned(),
         differs => format!("Conditions differ; in the first: {}.", differs.join("; ")),
@@ -219,7 +219,7 @@ mod tests {
 
     #[test]
     fn shows_a_bound_if_a_reference_has_no_maximum() {
-        let comparison = Beside { max_above_ns: Some(800_000), ..Beside::default() };
-        assert_eq!((theirs(&comparison), theirs(&Beside::default())), ("above 800 us".to_owned(), "-".to_owned()));
+        let comparison = Compared { max_above_ns: Some(800_000), ..Compared::default() };
+        assert_eq!((theirs(&comparison), theirs(&Compared::default())), ("above 800 us".to_owned(), "-".to_owned()));
     }
 }

@@ -1,7 +1,7 @@
 //! Comparison of a run's figures with other records, as text for terminal and HTML.
 
 use analysis::{format_ns, matrix, rounded_ns};
-use record::{Against, CellThread, Figures, Pair, Published, Record};
+use record::{CellThread, ComparedPair, Comparison, Figures, Published, Record};
 
 use crate::blame::unsigned;
 
@@ -9,12 +9,12 @@ use crate::blame::unsigned;
 pub(crate) const YOURS: &str = "yours";
 
 /// Heading of the other column: `published`, or `theirs` for a record that punctual measured.
-pub(crate) fn theirs(against: &Against) -> &'static str {
+pub(crate) fn theirs(against: &Comparison) -> &'static str {
     if against.source.is_empty() { "theirs" } else { "published" }
 }
 
 /// The origin of the other figures, and a note that they are of another machine.
-pub(crate) fn origin(against: &Against) -> String {
+pub(crate) fn origin(against: &Comparison) -> String {
     if against.source.is_empty() {
         return format!("Measured on {}.", against.on);
     }
@@ -43,8 +43,8 @@ pub(crate) fn name(figures: &Figures) -> String {
 }
 
 /// Name, our figure, their figure and ratio. The row of the maximum is always there, other rows if both sides have it.
-pub(crate) fn rows(pair: &Pair) -> Vec<[String; 4]> {
-    let Pair { ours, theirs, ratios, .. } = pair;
+pub(crate) fn rows(pair: &ComparedPair) -> Vec<[String; 4]> {
+    let ComparedPair { ours, theirs, ratios, .. } = pair;
     let mean = |figures: &Figures| figures.mean_ns.map(rounded_ns);
     let jitter = |figures: &Figures| figures.jitter_ns.map(u64::cast_signed);
     let gap = |figures: &Figures| figures.max_gap_ns.map(u64::cast_signed);
@@ -78,7 +78,7 @@ fn times(ratio: f64) -> String {
 }
 
 /// Differences in conditions, the load as the other side describes it, and notes on reading its figures.
-pub(crate) fn conditions(pair: &Pair) -> String {
+pub(crate) fn conditions(pair: &ComparedPair) -> String {
     let differs =
         if pair.differs.is_empty() { String::new() } else { format!("Differs: {}.", pair.differs.join("; ")) };
     let Figures { said, note, .. } = &pair.theirs;

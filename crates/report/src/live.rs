@@ -151,7 +151,7 @@ fn terminal_size() -> (u16, u16) {
 /// The probe's series of the current phase.
 fn running<'a>(record: &'a Record, progress: &Progress) -> Vec<&'a Series> {
     let phase = record.phases.get(progress.phase_index).map(|phase| phase.name.as_str());
-    record.of_the_probe().filter(|series| Some(series.phase.as_str()) == phase).collect()
+    record.probe_series().filter(|series| Some(series.phase.as_str()) == phase).collect()
 }
 
 /// The remaining time; `None` if a number of samples ends the run.

@@ -87,7 +87,7 @@ mod tests {
             ..SoundLoop::default()
         };
         let lines: Vec<String> =
-            lines(&sound_loop.summed()).iter().map(|(name, text)| format!("{name:<12} {text}")).collect();
+            lines(&sound_loop.summarized()).iter().map(|(name, text)| format!("{name:<12} {text}")).collect();
         lines.join("\n")
     }
 

@@ -5,8 +5,8 @@ use std::{hint::black_box, time::Duration};
 use anyhow::{Context, Result, ensure};
 use probes::{
     audio::{Audio, AudioSettings, Names, Player},
-    companion::Companion,
     guard::Heartbeat,
+    probe_threads::ProbeThreads,
     timer::{Core, Settings, Timer},
 };
 use record::Series;
@@ -144,7 +144,7 @@ fn played(frames: u32, chain: Burner) -> Result<Series> {
     audio.collect();
     timer.collect();
     let mut series = timer.series("rest");
-    audio.tell(0, &mut series);
+    audio.add_to(0, &mut series);
     ensure!(series.granted.policy == "fifo:80", "{:?}", series.granted);
     Ok(series)
 }

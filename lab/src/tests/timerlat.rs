@@ -73,7 +73,7 @@ pub fn agrees_with_the_tracer() -> Result<()> {
         record.scenario.timerlat && record.caveats.iter().any(|caveat| caveat.kind == "timerlat"),
         "the caveat is missing"
     );
-    ensure!(record.of_the_probe().count() == 1, "{} series of the probe", record.of_the_probe().count());
+    ensure!(record.probe_series().count() == 1, "{} series of the probe", record.probe_series().count());
     Ok(())
 }
 

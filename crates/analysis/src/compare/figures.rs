@@ -18,7 +18,7 @@ pub fn figures(record: &Record) -> Vec<Figures> {
     let sent = stream::as_sent(record);
     let round_trips = record.series.iter().any(|series| series.kind.round_trip().is_some());
     let of_main_kind = |series: &&Series| series.samples > 0 && series.kind.round_trip().is_some() == round_trips;
-    for series in sent.of_the_probe().filter(of_main_kind) {
+    for series in sent.probe_series().filter(of_main_kind) {
         let conditions = conditions(record, series);
         match groups.iter_mut().find(|(known, _)| *known == conditions) {
             Some((_, all)) => all.push(series),
@@ -74,7 +74,7 @@ fn isolated(record: &Record, series: &Series) -> Option<bool> {
 
 /// True if the threads of the phase share a CPU; `None` for a single role.
 fn together(record: &Record, series: &Series) -> Option<bool> {
-    let mut others = record.of_the_probe().filter(|other| other.phase == series.phase && other.role != series.role);
+    let mut others = record.probe_series().filter(|other| other.phase == series.phase && other.role != series.role);
     let first = others.next()?;
     Some(others.chain([first]).all(|other| other.cpu == series.cpu))
 }

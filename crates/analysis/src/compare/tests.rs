@@ -45,7 +45,7 @@ fn reference(name: &str) -> &'static Record {
 }
 
 /// The phases of each pair: ours, theirs.
-fn matched(of: &Against) -> Vec<(&str, &str)> {
+fn matched(of: &Comparison) -> Vec<(&str, &str)> {
     of.pairs.iter().map(|pair| (pair.ours.phase.as_str(), pair.theirs.phase.as_str())).collect()
 }
 

@@ -56,7 +56,7 @@ fn misplaced(asked: &AskedThread, seen: Option<&Series>) -> Option<String> {
         None => Some(format!("{role} was not measured")),
         Some(series) if series.samples == 0 => Some(format!("{role} never woke on CPU {cpu}")),
         Some(series) if series.cpu != Some(*cpu) => Some(format!("{role} could not be pinned to CPU {cpu}")),
-        Some(series) if series.was_elsewhere() => Some(format!("{role} was found on another CPU than {cpu}")),
+        Some(series) if series.was_migrated() => Some(format!("{role} was found on another CPU than {cpu}")),
         Some(series) if series.cpu_checks == 0 => Some(format!("{role} was never found on CPU {cpu}")),
         Some(_) => None,
     }
@@ -160,7 +160,7 @@ mod tests {
             (|r| r.series[0].cpu_checks = 0, "base was never found on CPU 0"),
             (|r| r.series[5].cpu = None, "servo could not be pinned to CPU 1"),
             (
-                |r| r.series[1].notes.push(format!("some wake-ups {}", record::ELSEWHERE)),
+                |r| r.series[1].notes.push(format!("some wake-ups {}", record::ON_ANOTHER_CPU)),
                 "servo was found on another CPU",
             ),
             (|r| r.series[4].samples = 0, "base never woke on CPU 0"),

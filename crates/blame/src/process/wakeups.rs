@@ -27,7 +27,7 @@ impl WakeUps {
     pub fn note(&mut self, woken_ns: u64, latency_ns: u64, cpu: u32, config: &RunConfig) {
         let (at_ns, signed_ns) = (woken_ns.saturating_sub(config.start_ns), signed_ns(latency_ns));
         self.raw.record(signed_ns);
-        self.maxima.take_in(at_ns, signed_ns);
+        self.maxima.add(at_ns, signed_ns);
         self.sum_ns += u128::from(latency_ns);
         self.min_ns = if self.max.is_none() { latency_ns } else { self.min_ns.min(latency_ns) };
         if self.max.is_none_or(|(max_ns, _)| latency_ns > max_ns) {
@@ -43,7 +43,7 @@ impl WakeUps {
     /// Moves the new spikes to the kept ones.
     pub fn keep_fresh(&mut self) {
         for spike in self.fresh.values_mut().flat_map(|spikes| spikes.drain(..)) {
-            self.worst.take_in(spike);
+            self.worst.add(spike);
         }
     }
 

@@ -84,7 +84,7 @@ impl Cycles {
 
     /// Keeps a new spike if it is one of the worst.
     pub fn keep(&mut self, spike: Spike) {
-        self.worst.take_in(spike);
+        self.worst.add(spike);
     }
 
     /// Counts missing cycle numbers. The numbers restart at 1 when the tracer is restarted.
@@ -150,7 +150,7 @@ impl Statistics {
             self.correction.late(lateness_ns);
             self.missed += lateness_ns.unsigned_abs() / period_ns.max(1);
         }
-        self.maxima.take_in(at_ns, lateness_ns);
+        self.maxima.add(at_ns, lateness_ns);
         self.sum_ns += i128::from(lateness_ns);
         self.min_ns = if self.max.is_none() { lateness_ns } else { self.min_ns.min(lateness_ns) };
         if self.max.is_none_or(|(max_ns, _)| lateness_ns > max_ns) {

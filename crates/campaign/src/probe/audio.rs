@@ -14,7 +14,7 @@ use amp::{Chain, Controls, Parts, Preset, Rig, Settings};
 use machine::Root;
 use probes::{
     audio::{Audio, AudioSettings, Names, Player},
-    companion::Companion,
+    probe_threads::ProbeThreads,
     timer::{Fraction, Grid},
 };
 use record::{Caveat, SoundCard};
@@ -274,7 +274,7 @@ impl Definition for AudioProbe {
         run.periods_ns.iter().try_for_each(|period_ns| self.check_period(*period_ns))
     }
 
-    fn prepare(&self, context: &PhaseContext<'_>) -> Result<Option<Box<dyn Companion>>, PrepareError> {
+    fn prepare(&self, context: &PhaseContext<'_>) -> Result<Option<Box<dyn ProbeThreads>>, PrepareError> {
         Ok(Some(Box::new(self.player(context)?)))
     }
 

@@ -8,7 +8,7 @@ use std::{
 };
 
 use machine::{CpuList, Root, Shield, ShieldError};
-use probes::{companion::Companion, timer::Fraction};
+use probes::{probe_threads::ProbeThreads, timer::Fraction};
 use sys::{clock::Clock, sched::Policy};
 
 use super::check::PlanError;
@@ -103,7 +103,7 @@ pub trait Definition: fmt::Debug {
     ///
     /// # Errors
     /// When a socket, a card, a file or a thread is not to be had.
-    fn prepare(&self, context: &PhaseContext<'_>) -> Result<Option<Box<dyn Companion>>, PrepareError>;
+    fn prepare(&self, context: &PhaseContext<'_>) -> Result<Option<Box<dyn ProbeThreads>>, PrepareError>;
 
     /// What helps where the guard ended the run, and where it throttled a thread, in the options of this probe.
     fn guard_remedies(&self) -> [&'static str; 2];

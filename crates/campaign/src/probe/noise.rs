@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use probes::{companion::Companion, timer::Fraction};
+use probes::{probe_threads::ProbeThreads, timer::Fraction};
 use sys::sched::Policy;
 
 use super::{
@@ -126,7 +126,7 @@ impl Definition for NoiseProbe {
         run.periods_ns.iter().try_for_each(|period_ns| self.check_period(run.policy, *period_ns))
     }
 
-    fn prepare(&self, _context: &PhaseContext<'_>) -> Result<Option<Box<dyn Companion>>, PrepareError> {
+    fn prepare(&self, _context: &PhaseContext<'_>) -> Result<Option<Box<dyn ProbeThreads>>, PrepareError> {
         Ok(None)
     }
 

@@ -26,8 +26,8 @@ use frames::{Class, Format};
 use machine::{CpuList, Root, nic::Launching};
 use probes::{
     ReceiveWait,
-    companion::Companion,
-    stream::{elsewhere::Elsewhere, transmit::TransmitMode},
+    probe_threads::ProbeThreads,
+    stream::{remote::RemoteTalker, transmit::TransmitMode},
     timer::Fraction,
 };
 use sys::{clock::Clock, sched::Policy};
@@ -76,7 +76,7 @@ pub struct StreamProbe {
     /// Listener: how it uses AF_XDP; `None` for a socket of the network stack. Busy polling is for the socket alone.
     pub xdp: Option<ListenXdp>,
     /// Listener: the talker on another machine that reports to this one; the listener ends with it.
-    pub talker_elsewhere: Option<Elsewhere>,
+    pub talker_elsewhere: Option<RemoteTalker>,
     /// The queue of the interface that AF_XDP sends and receives on.
     pub queue: u32,
     /// Where an observer captures the stream to: on the receiving side, or where this machine only sends, on the sending side.
@@ -275,7 +275,7 @@ impl Definition for StreamProbe {
         fits.then_some(()).ok_or(PlanError::WakeupOffset { percent: 100 - OFFSET_PERCENT })
     }
 
-    fn prepare(&self, context: &PhaseContext<'_>) -> Result<Option<Box<dyn Companion>>, PrepareError> {
+    fn prepare(&self, context: &PhaseContext<'_>) -> Result<Option<Box<dyn ProbeThreads>>, PrepareError> {
         Ok(Some(Box::new(self.stream(context)?)))
     }
 

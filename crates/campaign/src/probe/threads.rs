@@ -6,7 +6,7 @@ use std::{
 };
 
 use machine::CpuList;
-use probes::{companion::Companion, timer::Fraction};
+use probes::{probe_threads::ProbeThreads, timer::Fraction};
 use sys::sched::Policy;
 
 use super::{
@@ -140,7 +140,7 @@ impl Definition for ThreadsProbe {
         Ok(())
     }
 
-    fn prepare(&self, _context: &PhaseContext<'_>) -> Result<Option<Box<dyn Companion>>, PrepareError> {
+    fn prepare(&self, _context: &PhaseContext<'_>) -> Result<Option<Box<dyn ProbeThreads>>, PrepareError> {
         Ok(None)
     }
 

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use probes::{companion::Companion, timer::Fraction};
+use probes::{probe_threads::ProbeThreads, timer::Fraction};
 use sys::sched::Policy;
 
 use super::{
@@ -113,7 +113,7 @@ impl Definition for TimerProbe {
         Ok(())
     }
 
-    fn prepare(&self, _context: &PhaseContext<'_>) -> Result<Option<Box<dyn Companion>>, PrepareError> {
+    fn prepare(&self, _context: &PhaseContext<'_>) -> Result<Option<Box<dyn ProbeThreads>>, PrepareError> {
         Ok(None)
     }
 

@@ -11,7 +11,7 @@ use std::{
 use machine::{CpuList, nic::outgoing_interface, veth::VethPair};
 use probes::{
     ReceiveWait,
-    companion::Companion,
+    probe_threads::ProbeThreads,
     timer::Fraction,
     udp::{Client, Echo, EchoSettings, Settings, UdpError, packet::HEADER},
 };
@@ -260,7 +260,7 @@ impl Definition for UdpProbe {
         Ok(())
     }
 
-    fn prepare(&self, context: &PhaseContext<'_>) -> Result<Option<Box<dyn Companion>>, PrepareError> {
+    fn prepare(&self, context: &PhaseContext<'_>) -> Result<Option<Box<dyn ProbeThreads>>, PrepareError> {
         Ok(Some(Box::new(self.client(context)?)))
     }
 

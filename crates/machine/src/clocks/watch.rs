@@ -30,7 +30,7 @@ impl ClockWatch {
         let (root, mut seen) = (root.clone(), first);
         let watch = move || loop {
             let stopped = stopped.recv_timeout(every) != Err(RecvTimeoutError::Timeout);
-            seen.take_in(&read(&root).unwrap_or_default());
+            seen.merge(&read(&root).unwrap_or_default());
             if stopped {
                 return seen;
             }

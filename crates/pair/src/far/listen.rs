@@ -8,7 +8,7 @@ use campaign::{
 };
 use frames::Class;
 use machine::{CpuList, Root, isolated_cpus, usable_cpus};
-use probes::{ReceiveWait, stream::elsewhere::Elsewhere};
+use probes::{ReceiveWait, stream::remote::RemoteTalker};
 use record::{FarAsked, Record};
 
 use super::common::{self, Failure, TICK};
@@ -20,7 +20,7 @@ use crate::{
 /// Listens to a stream until its talker has ended.
 pub fn listen(channel: &Channel<ToFar>, ask: &ListenTask, asked: &FarAsked) -> Result<Results, Failure> {
     let root = Root::system();
-    let talker = Elsewhere::new(ask.tie);
+    let talker = RemoteTalker::new(ask.tie);
     let plan = plan(ask, asked, &root, talker.clone())?;
     let mut ready = false;
     let watch = &mut |record: &Record, _: &campaign::Progress| {
@@ -36,7 +36,7 @@ pub fn listen(channel: &Channel<ToFar>, ask: &ListenTask, asked: &FarAsked) -> R
     Ok(Results { record, answered: None, clocks: Some(machine::clocks::read(&root).unwrap_or_default()) })
 }
 
-fn plan(ask: &ListenTask, asked: &FarAsked, root: &Root, talker: Elsewhere) -> Result<Plan, Failure> {
+fn plan(ask: &ListenTask, asked: &FarAsked, root: &Root, talker: RemoteTalker) -> Result<Plan, Failure> {
     let list = |text: &Option<String>| text.as_deref().map(str::parse::<CpuList>).transpose();
     let shield = list(&asked.shield)?;
     let own = asked.cpu.map(|cpu| CpuList::from_iter([cpu]));

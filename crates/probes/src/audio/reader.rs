@@ -27,7 +27,7 @@ impl Reader {
 
     /// Reads the queued periods. The fresh spikes of the last call join the kept ones.
     pub fn collect(&mut self, shared: &Shared) {
-        self.fresh.drain(..).for_each(|spike| self.worst.take_in(spike));
+        self.fresh.drain(..).for_each(|spike| self.worst.add(spike));
         while let Ok(Notable { at_ns, played }) = self.queue.pop() {
             self.fresh.push(Spike {
                 lateness_ns: played.completion_ns(),

@@ -5,7 +5,7 @@ use std::{io, sync::Arc};
 use record::Launch;
 use sys::packet::{Dropped, TimedSender};
 
-use super::transmit::{Aftermath, Transmit};
+use super::transmit::{Transmit, TransmitReports};
 
 /// The slots must be on CLOCK_TAI.
 impl Transmit for Arc<TimedSender> {
@@ -31,7 +31,7 @@ impl Launches {
     }
 }
 
-impl Aftermath for Launches {
+impl TransmitReports for Launches {
     fn collect(&mut self) {
         // The only possible error of the socket is that there is nothing more.
         while let Ok(Some(dropped)) = self.socket.next_dropped() {

@@ -21,13 +21,13 @@ use sys::{
 };
 
 use super::{
-    elsewhere::Elsewhere,
     receive::{DropCounter, Dropped, Receive},
+    remote::RemoteTalker,
     tracker::{Arrival, Expected, Tracker},
 };
 use crate::{
     ReceiveWait,
-    companion::Member,
+    probe_threads::ThreadInfo,
     setup::{STACK_BYTES, floor_ns, set_up},
     timer::{Grant, TimerError, shared::add},
 };
@@ -65,7 +65,7 @@ pub struct ListenerSettings {
     /// Clock to read; the talker's if both are on one machine.
     pub clock: Clock,
     /// The talker, if it is on another machine that reports its end.
-    pub talker: Option<Elsewhere>,
+    pub talker: Option<RemoteTalker>,
 }
 
 /// A listener with its receiving thread.
@@ -140,8 +140,8 @@ impl Listener {
     }
 
     /// The thread and its requested policy.
-    pub fn member(&self) -> Member<'_> {
-        Member { place: "listener".to_owned(), policy: self.settings.policy, grant: &self.grant }
+    pub fn thread_info(&self) -> ThreadInfo<'_> {
+        ThreadInfo { place: "listener".to_owned(), policy: self.settings.policy, grant: &self.grant }
     }
 
     /// Reads the queued frames.

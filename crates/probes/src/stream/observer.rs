@@ -36,12 +36,12 @@ const TAG_AT: usize = 12;
 const NICENESS: i32 = -20;
 
 /// A destination for captured frames.
-pub trait Keep: fmt::Debug + Send + 'static {
+pub trait FrameSink: fmt::Debug + Send + 'static {
     /// Stores a frame that the kernel saw at `at_ns` since 1970, with a length on the wire of `length`.
     ///
     /// # Errors
     /// The error of the system; nothing more is stored then.
-    fn keep(&mut self, at_ns: u64, frame: &[u8], length: usize) -> io::Result<()>;
+    fn store(&mut self, at_ns: u64, frame: &[u8], length: usize) -> io::Result<()>;
 
     /// Finishes the capture; `dropped` frames did not fit into the socket's buffer.
     ///
@@ -64,10 +64,10 @@ impl Observer {
     ///
     /// # Errors
     /// If no thread can be created.
-    pub fn start(receiver: FrameReceiver, keep: impl Keep, stream_id: Option<u64>) -> Result<Self, TimerError> {
+    pub fn start(receiver: FrameReceiver, sink: impl FrameSink, stream_id: Option<u64>) -> Result<Self, TimerError> {
         let stop = Arc::new(AtomicBool::new(false));
         let drops = receiver.drops().map_err(TimerError::Spawn)?;
-        let mut observer = ObserverLoop { receiver, drops, keep, stream_id, stop: stop.clone() };
+        let mut observer = ObserverLoop { receiver, drops, sink, stream_id, stop: stop.clone() };
         let thread = std::thread::Builder::new()
             .name("observer".to_owned())
             .spawn(move || observer.run())
@@ -100,18 +100,18 @@ impl Drop for Observer {
 struct ObserverLoop<K> {
     receiver: FrameReceiver,
     drops: FrameDrops,
-    keep: K,
+    sink: K,
     stream_id: Option<u64>,
     stop: Arc<AtomicBool>,
 }
 
-impl<K: Keep> ObserverLoop<K> {
+impl<K: FrameSink> ObserverLoop<K> {
     fn run(&mut self) -> io::Result<()> {
         // Without the permission, it captures at normal priority.
         let _ = sched::set_niceness(NICENESS);
         let captured = self.observe();
         // The number of dropped frames is also stored if the capture is incomplete.
-        let ended = self.keep.end(self.drops.dropped().unwrap_or_default());
+        let ended = self.sink.end(self.drops.dropped().unwrap_or_default());
         captured.and(ended)
     }
 
@@ -150,6 +150,6 @@ impl<K: Keep> ObserverLoop<K> {
         }
         // The kernel stamps every frame after it was asked to; earlier ones have arrived by now.
         let at_ns = received.stamp_ns.unwrap_or_else(|| Clock::Realtime.now_ns());
-        self.keep.keep(at_ns.max(0) as u64, frame, length)
+        self.sink.store(at_ns.max(0) as u64, frame, length)
     }
 }

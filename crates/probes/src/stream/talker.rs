@@ -13,7 +13,7 @@ use sys::clock::Clock;
 
 use super::{
     identity,
-    transmit::{Aftermath, Transmit, TransmitMode},
+    transmit::{Transmit, TransmitMode, TransmitReports},
 };
 use crate::{
     counts::Counts,
@@ -92,7 +92,7 @@ pub struct Talker {
     settings: TalkerSettings,
     zero_copy: Option<bool>,
     shared: Arc<Shared>,
-    aftermath: Option<Box<dyn Aftermath>>,
+    reports: Option<Box<dyn TransmitReports>>,
 }
 
 impl Talker {
@@ -115,19 +115,19 @@ impl Talker {
             slots_over: -1,
             left_ns: None,
         };
-        (Self { settings: settings.clone(), zero_copy, shared, aftermath: None }, talk)
+        (Self { settings: settings.clone(), zero_copy, shared, reports: None }, talk)
     }
 
     /// Adds a source of reports about sent frames.
     #[must_use]
-    pub fn with_aftermath(self, aftermath: Option<Box<dyn Aftermath>>) -> Self {
-        Self { aftermath, ..self }
+    pub fn with_reports(self, reports: Option<Box<dyn TransmitReports>>) -> Self {
+        Self { reports, ..self }
     }
 
     /// Reads the reports about sent frames.
     pub fn collect(&mut self) {
-        if let Some(aftermath) = &mut self.aftermath {
-            aftermath.collect();
+        if let Some(reports) = &mut self.reports {
+            reports.collect();
         }
     }
 
@@ -171,8 +171,8 @@ impl Talker {
             send: shared.send.snapshot(),
             ..record::Talker::default()
         };
-        if let Some(aftermath) = &self.aftermath {
-            aftermath.add_to(&mut talker);
+        if let Some(reports) = &self.reports {
+            reports.add_to(&mut talker);
         }
         talker
     }

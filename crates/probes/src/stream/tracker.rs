@@ -119,7 +119,7 @@ impl Tracker {
             listener.max_gap_at_ns = Some(at_ns);
         }
         self.raw.record(interval_ns - period_ns);
-        self.maxima.take_in(at_ns, interval_ns - period_ns);
+        self.maxima.add(at_ns, interval_ns - period_ns);
         let mut on_the_wire_ns = interval_ns;
         if let (Some(before_ns), Some(now_ns)) = (last.stamp_ns, now.stamp_ns) {
             on_the_wire_ns = now_ns - before_ns;

@@ -110,7 +110,7 @@ impl Transmit for XdpSender {
 }
 
 /// Reports about sent frames that the kernel gives afterwards.
-pub trait Aftermath: fmt::Debug + Send {
+pub trait TransmitReports: fmt::Debug + Send {
     /// Reads new reports. Called from an ordinary thread, about twenty times a second.
     fn collect(&mut self);
 

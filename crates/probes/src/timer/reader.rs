@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use record::{Correction, ELSEWHERE, EvlThread, Granted, Histogram, Maxima, Series, SeriesKind, Spike, Worst};
+use record::{Correction, EvlThread, Granted, Histogram, Maxima, ON_ANOTHER_CPU, Series, SeriesKind, Spike, Worst};
 
 use super::{
     End, Grant, Settings,
@@ -41,10 +41,10 @@ impl Reader {
 
     /// Reads the queued events. The fresh spikes of the last call join the kept ones.
     pub fn collect(&mut self, shared: &Shared) {
-        self.fresh.drain(..).for_each(|spike| self.worst.take_in(spike));
+        self.fresh.drain(..).for_each(|spike| self.worst.add(spike));
         while let Ok(event) = self.queue.pop() {
             match event {
-                Event::SecondEnded { at_ns, max_ns } => self.maxima.take_in(at_ns - 1, max_ns),
+                Event::SecondEnded { at_ns, max_ns } => self.maxima.add(at_ns - 1, max_ns),
                 Event::Notable { lateness_ns, at_ns } => self.add(lateness_ns, at_ns, shared),
             }
         }
@@ -111,7 +111,7 @@ impl Reader {
         match shared.end() {
             None | Some(End::Planned) => {}
             Some(End::CpuGone) => notes.push(format!(
-                "CPU {cpu} went offline during the run: the series ends there, and up to 1 s of its last wake-ups {ELSEWHERE}"
+                "CPU {cpu} went offline during the run: the series ends there, and up to 1 s of its last wake-ups {ON_ANOTHER_CPU}"
             )),
             Some(End::Starved) => notes.push(format!(
                 "the guard ended the run: ordinary threads had not run for {} s",

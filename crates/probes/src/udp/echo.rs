@@ -27,8 +27,8 @@ use super::{
     watch::Watch,
 };
 use crate::{
-    companion::Member,
     guard::Heartbeat,
+    probe_threads::ThreadInfo,
     setup::{STACK_BYTES, floor_ns, set_up},
     timer::{Grant, shared::add},
 };
@@ -68,7 +68,7 @@ pub struct EchoCounts {
     /// Number of runs, which are distinguished by their numbers.
     pub runs: u64,
     /// Pauses that the guard imposed on the thread.
-    pub rests: u64,
+    pub pauses: u64,
     /// Number of the last answered run; 0 without one.
     pub run: u32,
 }
@@ -113,8 +113,8 @@ impl Echo {
 
     /// The thread with its requested policy.
     #[must_use]
-    pub fn member(&self) -> Member<'_> {
-        Member { place: "echo".to_owned(), policy: self.settings.policy, grant: &self.grant }
+    pub fn thread_info(&self) -> ThreadInfo<'_> {
+        ThreadInfo { place: "echo".to_owned(), policy: self.settings.policy, grant: &self.grant }
     }
 
     /// Sets whether the memory of the process is locked; answers contain this.
@@ -131,7 +131,7 @@ impl Echo {
             strangers: self.shared.strangers.load(Relaxed),
             failed: self.shared.failed.load(Relaxed),
             runs: self.shared.runs.load(Relaxed),
-            rests: self.shared.pauses.load(Relaxed),
+            pauses: self.shared.pauses.load(Relaxed),
             run: self.shared.run.load(Relaxed),
         }
     }

@@ -63,7 +63,7 @@ impl Reader {
                 Event::Times { echo, sent_ns, received_ns, answered_ns, arrived_ns } => {
                     self.directions.add(echo, [sent_ns, received_ns, answered_ns, arrived_ns]);
                 }
-                Event::SecondEnded { at_ns, max_ns } => self.maxima.take_in(at_ns.saturating_sub(1), max_ns),
+                Event::SecondEnded { at_ns, max_ns } => self.maxima.add(at_ns.saturating_sub(1), max_ns),
                 Event::Notable { round_trip_ns, at_ns, missed, trip } => {
                     if !shared.receiving.round_trips.holds(round_trip_ns) {
                         self.outside.record(round_trip_ns);
@@ -71,7 +71,7 @@ impl Reader {
                     (1..=missed as i64).for_each(|n| self.omitted.record(round_trip_ns - n * self.period_ns));
                     if round_trip_ns > threshold_ns {
                         let trip = Some(trip);
-                        self.worst.take_in(Spike { lateness_ns: round_trip_ns, at_ns, trip, ..Spike::default() });
+                        self.worst.add(Spike { lateness_ns: round_trip_ns, at_ns, trip, ..Spike::default() });
                     }
                 }
             }

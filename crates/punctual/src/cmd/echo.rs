@@ -85,18 +85,18 @@ fn serve_interrupts(options: &cli::Echo) -> Option<IrqPriorityHold> {
 }
 
 fn in_words(counts: &EchoCounts) -> String {
-    let EchoCounts { answered, strangers, failed, runs, rests, .. } = counts;
+    let EchoCounts { answered, strangers, failed, runs, pauses, .. } = counts;
     let mut text = format!("{answered} datagrams of {runs} runs answered, {strangers} from strangers left unanswered");
     if *failed > 0 {
         text += &format!(", {failed} answers refused by the kernel");
     }
-    if *rests > 0 {
-        text += &format!("; the guard made the thread rest {rests} times, because it held its CPU without sleeping");
+    if *pauses > 0 {
+        text += &format!("; the guard paused the thread {pauses} times, because it used its CPU without sleeping");
     }
     text
 }
 
 fn as_json(counts: &EchoCounts) -> serde_json::Value {
-    let EchoCounts { answered, strangers, failed, runs, rests, .. } = counts;
-    serde_json::json!({ "answered": answered, "strangers": strangers, "failed": failed, "runs": runs, "rests": rests })
+    let EchoCounts { answered, strangers, failed, runs, pauses, .. } = counts;
+    serde_json::json!({ "answered": answered, "strangers": strangers, "failed": failed, "runs": runs, "rests": pauses })
 }

@@ -75,7 +75,7 @@ fn measure(options: &LatencyLoop) -> anyhow::Result<(SoundLoop, Load)> {
         xruns: load.xruns,
         ..SoundLoop::default()
     };
-    Ok((result.summed(), load))
+    Ok((result.summarized(), load))
 }
 
 fn rounds(options: &LatencyLoop, engine: &Engine, recorder: &mut Recorder, frames: usize) -> Vec<LoopRound> {

@@ -4,7 +4,7 @@ use super::{Clocks, HardwareClock, KernelClock};
 
 impl Clocks {
     /// Merges a later reading of the same machine: keeps the worst figures and notes a change in between.
-    pub fn take_in(&mut self, later: &Self) {
+    pub fn merge(&mut self, later: &Self) {
         self.looks += later.looks;
         let broken = self.broken.take().or_else(|| later.broken.clone()).or_else(|| change(self, later));
         self.broken = broken;
@@ -61,8 +61,8 @@ mod tests {
     #[test]
     fn keeps_the_worst_of_several_readings() {
         let mut clocks = card("gm", 40, 37_000_000_200);
-        clocks.take_in(&card("gm", 90, 36_999_999_500));
-        clocks.take_in(&card("gm", 10, 37_000_000_000));
+        clocks.merge(&card("gm", 90, 36_999_999_500));
+        clocks.merge(&card("gm", 10, 37_000_000_000));
         assert_eq!(clocks.looks, 3);
         assert_eq!(clocks.to_grandmaster().unwrap().error_ns, 90 + 500 + 400);
     }
@@ -71,9 +71,9 @@ mod tests {
     fn reports_a_change_between_two_readings() {
         let after = |later: Clocks| {
             let mut clocks = card("gm", 40, 0);
-            clocks.take_in(&later);
+            clocks.merge(&later);
             // A later good reading does not undo this.
-            clocks.take_in(&card("gm", 40, 0));
+            clocks.merge(&card("gm", 40, 0));
             clocks.to_grandmaster().unwrap_err()
         };
         assert_eq!(after(card("other", 40, 0)), "the grandmaster changed from gm to other");

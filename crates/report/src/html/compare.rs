@@ -1,6 +1,6 @@
 //! Comparison of the run with other records, and records of published figures.
 
-use record::{Against, Figures, Histogram, Record};
+use record::{Comparison, Figures, Histogram, Record};
 
 use super::{
     facts::Fact,
@@ -13,7 +13,7 @@ use crate::compare::{
 /// A comparison with one other record, as the template sees it.
 pub struct ComparisonView<'a> {
     /// The other record.
-    pub of: &'a Against,
+    pub of: &'a Comparison,
     /// The origin of the other record.
     pub origin: String,
     /// One table per pair of figures, and notes on reading it.
@@ -34,7 +34,7 @@ pub struct PublishedView {
 
 /// The comparisons in `record`.
 pub fn comparisons(record: &Record) -> Vec<ComparisonView<'_>> {
-    let pairs = |against: &Against| {
+    let pairs = |against: &Comparison| {
         let head = ["figure", YOURS, theirs(against), "ratio"].map(str::to_owned).to_vec();
         let table = |pair| {
             let cells = rows(pair).into_iter().map(|row| Row::plain(row.to_vec()));

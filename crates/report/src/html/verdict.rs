@@ -124,7 +124,7 @@ pub fn keys(record: &Record) -> Vec<Key> {
     if !round_trips.is_empty() {
         return round_trips;
     }
-    let series = || record.of_the_probe();
+    let series = || record.probe_series();
     let sum = |of: fn(&record::Series) -> u64| series().fold(0u64, |sum, s| sum.saturating_add(of(s)));
     let mut keys = Vec::new();
     if record.published.is_some() {

@@ -2,7 +2,7 @@
 
 use analysis::{Summary, format_duration};
 use record::{
-    Capture, CapturedKind, CapturedStream, Histogram, MarkedFrame, NumberedBy, Record, Series, SeriesKind, ToldBy,
+    Capture, CapturedKind, CapturedStream, Histogram, MarkedFrame, NumberedBy, PeriodSource, Record, Series, SeriesKind,
 };
 
 use super::page::Page;
@@ -107,10 +107,10 @@ fn place(stream: &CapturedStream) -> String {
 fn period(capture: &Capture) -> String {
     let period = &capture.period;
     let source = match period.told_by {
-        ToldBy::Asked => "given",
-        ToldBy::ClassA => "class A, from its priority",
-        ToldBy::ClassB => "class B, from its priority",
-        ToldBy::Median => "estimated: the median interval",
+        PeriodSource::Asked => "given",
+        PeriodSource::ClassA => "class A, from its priority",
+        PeriodSource::ClassB => "class B, from its priority",
+        PeriodSource::Median => "estimated: the median interval",
     };
     let error = period.clock_error_ppm.unwrap_or(0.0);
     let ratio = period.clock_ppm.map_or_else(String::new, |ppm| format!(", {ppm:+.2} ppm +/- {error:.2}"));

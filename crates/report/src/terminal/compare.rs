@@ -1,6 +1,6 @@
 //! Comparison of the run with other records, figure by figure.
 
-use record::{Against, Record};
+use record::{Comparison, Record};
 
 use super::cell;
 use super::page::Page;
@@ -13,7 +13,7 @@ pub(super) fn section(page: &mut Page, record: &Record) {
     record.against.iter().for_each(|against| comparison(page, against));
 }
 
-fn comparison(page: &mut Page, against: &Against) {
+fn comparison(page: &mut Page, against: &Comparison) {
     page.heading(&format!("Compared with {}: {}", against.name, against.on));
     page.text(Ink::Quiet, &origin(against));
     for pair in &against.pairs {

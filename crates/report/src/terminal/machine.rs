@@ -154,7 +154,7 @@ fn hypervisor(name: &str) -> String {
 /// The rights that the kernel granted to all measuring threads together.
 fn rights(record: &Record) -> String {
     let asked = &record.scenario.policy;
-    let here = || record.of_the_probe().filter(|series| series.host.is_none());
+    let here = || record.probe_series().filter(|series| series.host.is_none());
     let granted = || here().map(|series| &series.granted);
     // If threads have different policies, `asked` contains all of them.
     let policy = match granted().find(|granted| !asked.contains(&granted.policy)) {

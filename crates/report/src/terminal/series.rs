@@ -47,7 +47,7 @@ pub(super) fn run(page: &mut Page, record: &Record) {
     for (places, granted) in granted(record) {
         page.fact("granted", 7, &format!("{granted} ({places})"));
     }
-    if let Some(floor_ns) = record.of_the_probe().map(|series| series.floor_ns).max() {
+    if let Some(floor_ns) = record.probe_series().map(|series| series.floor_ns).max() {
         page.fact("floor", 7, &format!("{}: the probe's own cost of reading the clock", unsigned(floor_ns)));
     }
     if !record.command.is_empty() {
@@ -63,7 +63,7 @@ fn or<'a>(text: &'a str, otherwise: &'a str) -> &'a str {
 /// The different grants, each with the threads that have it.
 fn granted(record: &Record) -> Vec<(String, String)> {
     let mut found: Vec<(String, Vec<&Series>)> = Vec::new();
-    for series in record.of_the_probe() {
+    for series in record.probe_series() {
         let granted = &series.granted;
         let locked = if granted.memory_locked { "memory locked" } else { "memory not locked" };
         let pinned =
@@ -78,7 +78,7 @@ fn granted(record: &Record) -> Vec<(String, String)> {
         }
     }
     let words = |all: &[&Series]| {
-        if all.len() == record.of_the_probe().count() { "all threads".to_owned() } else { places(all) }
+        if all.len() == record.probe_series().count() { "all threads".to_owned() } else { places(all) }
     };
     found.into_iter().map(|(text, all)| (words(&all), text)).collect()
 }

@@ -50,7 +50,7 @@ pub fn series(phase: &str, cpu: u32, typical_ns: f64, stalls_a_second: f64, seco
         next_firmware_ns += if firmware > 0.0 { FIRMWARE_EVERY_NS } else { 0 };
         let lateness_ns = analysis::float::to_i64(body + tail + stall + firmware);
         out.raw.record(lateness_ns);
-        out.maxima.take_in(at_ns, lateness_ns);
+        out.maxima.add(at_ns, lateness_ns);
         sum += lateness_ns as f64;
         out.samples += 1;
         out.missed += lateness_ns.cast_unsigned() / PERIOD_NS;
@@ -178,7 +178,7 @@ pub fn of_values(values: &[(i64, u64)]) -> Series {
         Series { phase: "rest".into(), role: "timer".into(), cpu: Some(0), period_ns: PERIOD_NS, ..Series::default() };
     for &(value_ns, count) in values {
         out.raw.add(value_ns, count);
-        out.maxima.take_in(0, value_ns);
+        out.maxima.add(0, value_ns);
         out.early += if value_ns < 0 { count } else { 0 };
     }
     out.samples = out.raw.total();

@@ -7,7 +7,7 @@ use std::{
 };
 
 use machine::Root;
-use probes::stream::observer::{Keep, Observer};
+use probes::stream::observer::{FrameSink, Observer};
 use record::{CAPTURE, Caveat, ObservedAt, Record};
 
 use super::{StreamProbe, error::StreamError, interface::link_bps, places::Places};
@@ -33,8 +33,8 @@ pub enum CaptureTo {
 #[derive(Debug)]
 struct Kept(capture::Writer<BufWriter<File>>);
 
-impl Keep for Kept {
-    fn keep(&mut self, at_ns: u64, frame: &[u8], length: usize) -> io::Result<()> {
+impl FrameSink for Kept {
+    fn store(&mut self, at_ns: u64, frame: &[u8], length: usize) -> io::Result<()> {
         self.0.frame(at_ns, frame, length)
     }
 

@@ -59,9 +59,9 @@ impl StreamProbe {
             transit_ns: self.class.max_transit_ns(),
             clock: context.clock,
         };
-        let (sender, aftermath) = places.sender(self.mode, context.root, self.class.tci().pcp, self.queue)?;
+        let (sender, reports) = places.sender(self.mode, context.root, self.class.tci().pcp, self.queue)?;
         let (talker, talk) = Talker::new(&settings, sender);
-        Ok((talker.with_aftermath(aftermath), talk))
+        Ok((talker.with_reports(reports), talk))
     }
 
     fn listener_settings(&self, context: &PhaseContext<'_>, interface: &str) -> ListenerSettings {

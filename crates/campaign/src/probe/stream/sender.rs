@@ -5,7 +5,7 @@ use std::{io, sync::Arc};
 use machine::{Root, nic::Launching};
 use probes::stream::{
     launch::Launches,
-    transmit::{Aftermath, Transmit, TransmitMode},
+    transmit::{Transmit, TransmitMode, TransmitReports},
 };
 use rustix::io::Errno;
 use sys::{
@@ -19,7 +19,7 @@ use super::{
 };
 
 /// What frames are handed to, and who tells afterwards what became of them.
-pub type Sender = (Box<dyn Transmit>, Option<Box<dyn Aftermath>>);
+pub type Sender = (Box<dyn Transmit>, Option<Box<dyn TransmitReports>>);
 
 /// Opens it on the interface called `interface` of the namespace that this thread is in. Frames have the kernel's
 /// `priority` 0 to 6, by which queues are chosen; AF_XDP has the queue `queue`.

@@ -131,7 +131,7 @@ fn reports_a_silent_chain() {
         caveats: Vec::new(),
     };
     let mut probe = crate::audio::Audio::prepare(settings, Mute);
-    let mut work = crate::companion::Companion::work(&mut probe, 0).expect("the probe has work");
+    let mut work = crate::probe_threads::ProbeThreads::work(&mut probe, 0).expect("the probe has work");
     let now_ns = Clock::Monotonic.now_ns();
     (0..4).for_each(|slot| {
         work.at(Wake {
@@ -140,7 +140,7 @@ fn reports_a_silent_chain() {
             woke_ns: now_ns + slot as i64 * 1_333_333,
         });
     });
-    let reasons = crate::companion::Companion::reasons(&probe);
+    let reasons = crate::probe_threads::ProbeThreads::reasons(&probe);
     assert_eq!(reasons.iter().map(|reason| reason.id.as_str()).collect::<Vec<_>>(), ["audio.silent"]);
 }
 

@@ -10,12 +10,12 @@ use crate::timer::{Grant, Work};
 /// recorded.
 ///
 /// All functions are called from an ordinary thread.
-pub trait Companion {
+pub trait ProbeThreads {
     /// Returns the work of timer number `index` for each deadline. Called once per timer, before the timer is created.
     fn work(&mut self, index: usize) -> Option<Box<dyn Work>>;
 
     /// The probe's own threads.
-    fn members(&self) -> Vec<Member<'_>>;
+    fn threads(&self) -> Vec<ThreadInfo<'_>>;
 
     /// Reads the data of its threads. Called about twenty times a second, and once after [`finish`](Self::finish).
     fn collect(&mut self);
@@ -37,7 +37,7 @@ pub trait Companion {
     }
 
     /// Adds the results of its work to the series of timer number `index`.
-    fn tell(&self, _index: usize, _series: &mut Series) {}
+    fn add_to(&self, _index: usize, _series: &mut Series) {}
 
     /// Waits for datagrams and frames in flight and ends the threads. Called when all timers have ended.
     fn finish(&mut self);
@@ -55,7 +55,7 @@ pub trait Companion {
 
 /// A measuring thread: its requested policy, and what the kernel granted.
 #[derive(Debug, Clone)]
-pub struct Member<'a> {
+pub struct ThreadInfo<'a> {
     /// Name of the thread: `CPU 1`, `base`, `receiver`.
     pub place: String,
     /// The requested policy.

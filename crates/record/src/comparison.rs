@@ -7,7 +7,7 @@ use crate::Figures;
 
 /// The comparison of a run with one reference or record.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
-pub struct Against {
+pub struct Comparison {
     /// Name of the published reference, or file name of the record.
     pub name: String,
     /// Short description of the machine of the reference or record.
@@ -16,7 +16,7 @@ pub struct Against {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub source: String,
     /// For each group of threads of the run, the best matching figures.
-    pub pairs: Vec<Pair>,
+    pub pairs: Vec<ComparedPair>,
     /// Groups of threads of the run without comparable figures.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub alone: Vec<String>,
@@ -25,7 +25,7 @@ pub struct Against {
 /// Figures of a run and the figures that they are compared with. The machine is never the same and the conditions
 /// seldom are: see `differs`.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
-pub struct Pair {
+pub struct ComparedPair {
     /// Figures of the run: all CPUs of one phase and role together.
     pub ours: Figures,
     /// The best matching figures of the reference or record.

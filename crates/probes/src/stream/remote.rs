@@ -6,13 +6,13 @@ use record::ClockTie;
 
 /// A talker on another machine. Its listener receives until somebody who is connected to it calls [`end`](Self::end).
 #[derive(Debug, Clone)]
-pub struct Elsewhere {
+pub struct RemoteTalker {
     /// Common source of its clock and ours.
     pub tie: ClockTie,
     ended: Arc<OnceLock<Option<u64>>>,
 }
 
-impl Elsewhere {
+impl RemoteTalker {
     /// Creates a talker that has not ended.
     #[must_use]
     pub fn new(tie: ClockTie) -> Self {
@@ -38,10 +38,10 @@ impl Elsewhere {
 }
 
 /// Two are equal if they are the same talker.
-impl PartialEq for Elsewhere {
+impl PartialEq for RemoteTalker {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.ended, &other.ended)
     }
 }
 
-impl Eq for Elsewhere {}
+impl Eq for RemoteTalker {}
