@@ -58,7 +58,7 @@ impl Counts {
         let mut histogram = Histogram::default();
         for (sign, side) in [(1, &self.late), (-1, &self.early)] {
             for (index, count) in side.iter().enumerate() {
-                histogram.add(sign * layout::highest_in(index) as i64, count.load(Relaxed));
+                histogram.add(sign * layout::highest_in(index).cast_signed(), count.load(Relaxed));
             }
         }
         histogram

@@ -63,5 +63,5 @@ pub fn floor_ns(clock: Clock) -> u64 {
         clock.now_ns() - before
     });
     gaps.sort_unstable();
-    gaps[gaps.len() / 2].max(0) as u64
+    gaps[gaps.len() / 2].max(0).cast_unsigned()
 }

@@ -115,6 +115,7 @@ impl Client {
     /// # Errors
     /// [`UdpError`]. A peer that does not answer is not an error, because it may start later.
     pub fn prepare(socket: DatagramSocket, echo: Option<Echo>, settings: Settings) -> Result<Self, UdpError> {
+        #[expect(clippy::cast_possible_truncation, reason = "any 32 bits of the hash serve as a random number")]
         let run = RandomState::new().hash_one(settings.peer) as u32;
         settings.apply(&socket)?;
         settings.greet(&socket, run)?;
@@ -130,7 +131,7 @@ impl Client {
         let (thread_settings, thread_socket, thread_shared) =
             (settings.clone(), Arc::clone(&socket), Arc::clone(&shared));
         let receive = move || {
-            receiver::run(&thread_settings, &thread_socket, run, thread_shared, events, &heartbeat, &grant_sender)
+            receiver::run(&thread_settings, &thread_socket, run, thread_shared, events, &heartbeat, &grant_sender);
         };
         let thread = std::thread::Builder::new()
             .name("receiver".to_owned())
@@ -156,7 +157,7 @@ impl ProbeThreads for Client {
             socket: Arc::clone(&self.socket),
             shared: Arc::clone(&self.shared),
             clock: self.settings.clock,
-            period_ns: self.settings.period_ns as i64,
+            period_ns: self.settings.period_ns.cast_signed(),
             run: self.run,
             payload: vec![0; self.settings.payload_bytes].into(),
             numbered: 0,

@@ -60,10 +60,12 @@ impl Variation {
             self.drifted.0 += line.slope * length_ns as f64;
             self.drifted.1 += length_ns as f64;
         }
+        #[expect(clippy::cast_possible_truncation, reason = "a delay in ns; saturates")]
         points.iter().for_each(|&point| self.longer.record(line.above(point).round() as i64));
     }
 
     /// How much faster the second clock runs than the first, parts per billion; 0 until a window was long enough.
+    #[expect(clippy::cast_possible_truncation, reason = "far below 2^63; saturates")]
     pub fn drift_ppb(&self) -> i64 {
         if self.drifted.1 > 0.0 { (self.drifted.0 / self.drifted.1 * 1e9).round() as i64 } else { 0 }
     }
@@ -132,6 +134,7 @@ mod tests {
     use super::*;
 
     /// The delays of frames every 125 us for `seconds`, with clocks that drift by `ppm`; `delay_ns` returns each delay.
+    #[expect(clippy::cast_possible_truncation, reason = "at most some seconds in ns")]
     fn delays(seconds: i64, ppm: f64, delay_ns: impl Fn(i64) -> i64) -> Variation {
         let mut variation = Variation::default();
         for n in 0..seconds * 8_000 {
@@ -151,7 +154,7 @@ mod tests {
             let variation = delays(25, ppm, delay_ns);
             let longer = &variation.longer;
             assert_eq!(longer.total(), 25 * 8_000);
-            assert!((variation.drift_ppb() - (ppm * 1e3) as i64).abs() < 20, "{ppm}: {}", variation.drift_ppb());
+            assert!((variation.drift_ppb() as f64 - ppm * 1e3).abs() < 20.0, "{ppm}: {}", variation.drift_ppb());
             // Only rounding to ns and to buckets of three digits is lost.
             let near = |percent: f64, ns: i64| {
                 let found = longer.percentile(percent).unwrap();
@@ -198,8 +201,8 @@ mod tests {
             period_ns in 1..200_000_000i64,
         ) {
             let mut variation = Variation::default();
-            for (n, delay_ns) in delays_ns.iter().enumerate() {
-                let sent_ns = n as i64 * period_ns;
+            for (n, delay_ns) in (0..).zip(&delays_ns) {
+                let sent_ns = n * period_ns;
                 variation.add(sent_ns, sent_ns + sent_ns / 1_000_000 * ppm + delay_ns);
             }
             variation.close();

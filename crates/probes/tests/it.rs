@@ -69,8 +69,8 @@ fn every_deadline_is_met_or_counted_as_missed() {
     for wait in [Wait::Nanosleep, Wait::Timerfd] {
         let (series, end) = measure(&Settings { wait, ..settings() }, 1_500_000_000);
         assert_eq!(end, Some(End::Planned));
-        // Deadlines 0 to 7500. The last wake-up may also miss deadlines after the end.
-        let overrun = series.max_ns.unwrap() as u64 / series.period_ns;
+        // Deadlines 0 to 7500; those missed by the last wake-up may be after the end.
+        let overrun = series.max_ns.unwrap().cast_unsigned() / series.period_ns;
         assert!(
             (7501..=7501 + overrun).contains(&(series.samples + series.missed)),
             "{} + {}",
@@ -111,10 +111,10 @@ fn a_spinning_thread_counts_its_gaps() {
         assert_eq!((series.samples, series.spikes_total), (series.raw.total(), series.raw.total()));
         assert_eq!((series.missed, series.early, series.jitter_ns), (0, 0, 0));
         assert_eq!(series.corrected, series.raw);
-        assert!(series.min_ns.is_none_or(|min_ns| min_ns > noise.threshold_ns as i64));
+        assert!(series.min_ns.is_none_or(|min_ns| min_ns > noise.threshold_ns.cast_signed()));
         assert_eq!(series.maxima.max_ns.iter().flatten().max().copied(), series.max_ns);
-        // Buckets are exact to 3 digits, and the floor is from other readings than the gaps.
-        let sum_ns: i64 = series.raw.iter().map(|(ns, count)| ns * count as i64).sum();
+        // Buckets have 3 digits, and the floor comes from other readings than the gaps.
+        let sum_ns: i64 = series.raw.iter().map(|(ns, count)| ns * count.cast_signed()).sum();
         let lost_ns = noise.lost_ns + series.samples * series.floor_ns;
         assert!(
             sum_ns.unsigned_abs().abs_diff(lost_ns) <= lost_ns / 500 + series.samples * series.floor_ns,
@@ -149,14 +149,14 @@ fn work_runs_once_for_each_wake_up() {
         Some(series.missed - missed_by_last(&wakes, series.period_ns))
     );
     for wake in &wakes {
-        assert_eq!(wake.deadline_ns, timer.first_deadline_ns() + (wake.slot * series.period_ns) as i64);
+        assert_eq!(wake.deadline_ns, timer.first_deadline_ns() + (wake.slot * series.period_ns).cast_signed());
     }
     assert_eq!(wakes.iter().map(|wake| wake.woke_ns - wake.deadline_ns).max(), series.max_ns);
 }
 
 /// Deadlines that the last wake-up missed. No later wake-up counts them.
 fn missed_by_last(wakes: &[Wake], period_ns: u64) -> u64 {
-    wakes.last().map_or(0, |wake| (wake.woke_ns - wake.deadline_ns).max(0) as u64 / period_ns)
+    wakes.last().map_or(0, |wake| (wake.woke_ns - wake.deadline_ns).max(0).cast_unsigned() / period_ns)
 }
 
 #[test]

@@ -56,7 +56,7 @@ impl Histogram {
             let size = value_ns.unsigned_abs();
             let dropped_bits = size.checked_ilog2().unwrap_or(0).saturating_sub(4);
             let highest = (size | ((1 << dropped_bits) - 1)).min(i64::MAX as u64);
-            coarse.add(value_ns.signum() * highest as i64, count);
+            coarse.add(value_ns.signum() * highest.cast_signed(), count);
         }
         coarse
     }
@@ -83,6 +83,7 @@ impl Histogram {
     /// `percent` is 0 to 100; 50 is the median. The result is never below the exact percentile, and above it by less
     /// than a thousandth.
     #[must_use]
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rank of 0 to total, rounded up")]
     pub fn percentile(&self, percent: f64) -> Option<i64> {
         let rank = ((percent / 100.0 * self.total as f64).ceil() as u64).clamp(1, self.total.max(1));
         let mut seen = 0;
@@ -121,7 +122,7 @@ impl Histogram {
             rest -= period_ns;
             let lowest = layout::lowest_in(layout::index_of(rest));
             let in_bucket = (rest - lowest) / period_ns;
-            self.add(rest as i64, (in_bucket + 1) * times);
+            self.add(rest.cast_signed(), (in_bucket + 1) * times);
             rest -= in_bucket * period_ns;
         }
     }
@@ -182,7 +183,7 @@ impl Correction {
 
 /// Returns the value that names the bucket of `value_ns`: its value farthest from zero.
 fn bucket_of(value_ns: i64) -> i64 {
-    let highest = layout::highest_in(layout::index_of(value_ns.unsigned_abs().min(i64::MAX as u64))) as i64;
+    let highest = layout::highest_in(layout::index_of(value_ns.unsigned_abs().min(i64::MAX as u64))).cast_signed();
     if value_ns < 0 { -highest } else { highest }
 }
 
@@ -255,8 +256,8 @@ mod tests {
         fn percentiles_agree_with_hdrhistogram(values in prop::collection::vec(0..10_000_000_000i64, 1..500), p in 0.0..100.0f64) {
             let h = of(&values);
             let mut peer = hdrhistogram::Histogram::<u64>::new_with_bounds(1, 20_000_000_000, 3).unwrap();
-            values.iter().for_each(|&v| peer.record(v as u64).unwrap());
-            prop_assert_eq!(h.percentile(p).unwrap() as u64, peer.value_at_percentile(p));
+            values.iter().for_each(|&v| peer.record(v.cast_unsigned()).unwrap());
+            prop_assert_eq!(h.percentile(p).unwrap().cast_unsigned(), peer.value_at_percentile(p));
         }
 
         #[test]
@@ -273,7 +274,7 @@ mod tests {
 
         #[test]
         fn correction_counts_every_deadline(values in prop::collection::vec(0..50_000_000i64, 0..50), period in 10_000..5_000_000u64) {
-            let missed: u64 = values.iter().map(|&v| v as u64 / period).sum();
+            let missed: u64 = values.iter().map(|&v| v.cast_unsigned() / period).sum();
             prop_assert_eq!(of(&values).corrected(&values, period).total(), values.len() as u64 + missed);
         }
 
@@ -283,7 +284,7 @@ mod tests {
             let mut rest = lateness;
             while rest >= 0 {
                 plain.record(rest);
-                rest -= period as i64;
+                rest -= period.cast_signed();
             }
             prop_assert_eq!(of(&[lateness]).corrected(&[lateness], period), plain);
         }

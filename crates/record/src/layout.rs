@@ -10,6 +10,7 @@ pub const PER_OCTAVE: u64 = 1024;
 /// Returns the index of the bucket that contains `value_ns`.
 #[inline]
 #[must_use]
+#[expect(clippy::cast_possible_truncation, reason = "below 2^16 for every value")]
 pub const fn index_of(value_ns: u64) -> usize {
     let shift = shift_of(value_ns);
     (shift * PER_OCTAVE + (value_ns >> shift)) as usize
@@ -52,8 +53,9 @@ mod tests {
 
     #[test]
     fn small_values_have_one_bucket_each() {
-        for v in 0..2048 {
-            assert_eq!((index_of(v), lowest_in(v as usize), highest_in(v as usize)), (v as usize, v, v));
+        for v in 0..2048_usize {
+            let value = v as u64;
+            assert_eq!((index_of(value), lowest_in(v), highest_in(v)), (v, value, value));
         }
         assert_eq!(index_of(2048), 2048);
         assert_eq!(index_of(2049), 2048);

@@ -28,6 +28,7 @@ impl Maxima {
             self.max_ns = self.max_ns.chunks(2).map(|pair| pair.iter().copied().flatten().max()).collect();
             self.window_ns *= 2;
         }
+        #[expect(clippy::cast_possible_truncation, reason = "below WINDOWS_KEPT")]
         let window = (at_ns / self.window_ns) as usize;
         if window >= self.max_ns.len() {
             self.max_ns.resize(window + 1, None);

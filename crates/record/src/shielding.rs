@@ -125,7 +125,7 @@ impl Left {
             (LeftKind::Interrupts, 1) => "interrupt",
             (LeftKind::Interrupts, _) => "interrupts",
         };
-        let more = if (self.names.len() as u32) < self.count { ", ..." } else { "" };
+        let more = if self.names.len() < self.count as usize { ", ..." } else { "" };
         format!("{} {noun} ({}{more}): {}", self.count, self.names.join(", "), self.why)
     }
 }

@@ -68,7 +68,7 @@ impl SoundLoop {
             round_trip_samples: median,
             least_samples: found.first().copied(),
             most_samples: found.last().copied(),
-            difference_samples: median.map(|samples| samples as i64 - self.computed_samples as i64),
+            difference_samples: median.map(|samples| samples.cast_signed() - self.computed_samples.cast_signed()),
             ..self
         }
     }

@@ -74,7 +74,7 @@ mod tests {
     fn keeps_the_worst_in_order_of_time() {
         let mut worst = Worst::default();
         let many = SPIKES_KEPT as u64 + 500;
-        (0..many).for_each(|at_ns| worst.add(spike(at_ns, (at_ns * 7919 % many) as i64)));
+        (0..many).for_each(|at_ns| worst.add(spike(at_ns, (at_ns * 7919 % many).cast_signed())));
         let kept = worst.with(&[spike(many, 1_000_000), spike(many + 1, -1)]);
         assert_eq!(kept.len(), SPIKES_KEPT);
         assert!(kept.is_sorted_by_key(|spike| spike.at_ns));

@@ -25,7 +25,7 @@ impl Card {
     /// those captured since its last wake-up.
     #[must_use]
     pub fn captured(&self, slot: u64, now_ns: i64) -> Range<u64> {
-        self.next..slot.max(self.grid.periods_in(now_ns) as u64) + 1
+        self.next..slot.max(self.grid.periods_in(now_ns).cast_unsigned()) + 1
     }
 
     /// Time at which period `slot` was captured.
@@ -48,7 +48,7 @@ impl Card {
         if done_ns < self.dry_at_ns(slot) {
             return None;
         }
-        let passed = self.grid.periods_in(done_ns) as u64 + 1;
+        let passed = self.grid.periods_in(done_ns).cast_unsigned() + 1;
         self.next = self.next.max(passed);
         Some(self.next - slot - 1)
     }

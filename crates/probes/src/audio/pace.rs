@@ -36,6 +36,7 @@ impl Pace {
     /// Adds a time stamp: at `at_ns` the kernel saw that the card had captured this many frames since its start.
     #[inline]
     pub fn stamp(&mut self, frames: u64, at_ns: i64) {
+        #[expect(clippy::cast_possible_truncation, reason = "292 years fit")]
         let took_ns = (u128::from(frames) * 1_000_000_000 / u128::from(self.rate_hz)) as i64;
         let origin_ns = at_ns - took_ns;
         self.origin_ns = match self.stamped_ns.replace(at_ns) {
@@ -175,6 +176,7 @@ mod tests {
     }
 
     /// Time at which a card with this deviation in ppm has captured this many frames.
+    #[expect(clippy::cast_possible_truncation, reason = "a few hours in ns")]
     fn captured_ns(frames: u64, ppm: f64) -> i64 {
         STARTED_NS + (frames as f64 * 1e9 / f64::from(RATE_HZ) / (1.0 + ppm / 1e6)) as i64
     }
@@ -212,7 +214,7 @@ mod tests {
         for periods in periods {
             pace.start(started_ns);
             for period in 1..=*periods {
-                let settled_ns = 5_000_000 * period.min(8) as i64 / 8;
+                let settled_ns = 5_000_000 * u64::min(period, 8).cast_signed() / 8;
                 let at_ns = started_ns - STARTED_NS + captured_ns(period * 64, 0.0);
                 pace.stamp(period * 64, at_ns + settled_ns);
             }

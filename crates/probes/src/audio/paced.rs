@@ -170,7 +170,7 @@ impl<P: Player, S: Sound> Paced<P, S> {
                 None
             } else {
                 self.restart()?;
-                Some(self.grid.periods_in(self.sound.now_ns() - deadline_ns) as u64)
+                Some(self.grid.periods_in(self.sound.now_ns() - deadline_ns).cast_unsigned())
             };
             let [deadline_ns, since_ns, until_ns] = [deadline_ns, begun_ns, done_ns].map(|ns| ns - first_ns);
             self.writer.note(Period { deadline_ns, begun_ns: since_ns, done_ns: until_ns, lost }, &self.left);

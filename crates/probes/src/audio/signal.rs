@@ -21,6 +21,7 @@ pub fn guitar(rate_hz: u32, frames: u32) -> Box<[f32]> {
     let mut random = 0x9E37_79B9_u32;
     let mut mix = vec![0.0; samples];
     for (string, hz) in STRINGS_HZ.into_iter().enumerate() {
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at most the sample rate")]
         let length = (rate_hz as f32 / hz).max(2.0) as usize;
         let noise = |_| {
             random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);

@@ -66,18 +66,21 @@ impl Scale {
     }
 
     /// Converts ticks to ns.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "not negative; saturates")]
     pub fn ns(self, ticks: u64) -> u64 {
         (ticks as f64 * self.ns_per_tick).round() as u64
     }
 
     /// Converts ns to ticks.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "not negative; saturates")]
     pub fn ticks(self, ns: u64) -> u64 {
         (ns as f64 / self.ns_per_tick).round() as u64
     }
 
     /// Time at which the counter was `ticks`, ns on CLOCK_MONOTONIC.
+    #[expect(clippy::cast_possible_truncation, reason = "a time in a run; saturates")]
     pub fn at(self, anchor: Anchor, ticks: u64) -> i64 {
-        let since = ticks.wrapping_sub(anchor.ticks) as i64;
+        let since = ticks.wrapping_sub(anchor.ticks).cast_signed();
         anchor.ns + (since as f64 * self.ns_per_tick).round() as i64
     }
 

@@ -69,7 +69,7 @@ impl Spinning {
         Self {
             spin,
             pinned_to,
-            period_ns: settings.period_ns as i64,
+            period_ns: settings.period_ns.cast_signed(),
             first_ns,
             end_ns,
             periods_left: settings.samples.unwrap_or(u64::MAX),
@@ -163,13 +163,13 @@ impl Spinning {
     fn note(&mut self, scale: Scale, anchor: Anchor, last: u64, now: u64) {
         let ticks = now.wrapping_sub(last);
         // A CPU may read its counter a few ticks out of order.
-        if ticks as i64 <= 0 || scale.ns(ticks) <= self.threshold_ns {
+        if ticks.cast_signed() <= 0 || scale.ns(ticks) <= self.threshold_ns {
             return;
         }
         let shared: &Shared = &self.writer.shared;
-        let length_ns = scale.ns(ticks) as i64;
-        let at_ns = (scale.at(anchor, last) - self.first_ns).max(0) as u64;
-        add(&shared.noise.lost_ns, (length_ns as u64).saturating_sub(self.floor_ns));
+        let length_ns = scale.ns(ticks).cast_signed();
+        let at_ns = (scale.at(anchor, last) - self.first_ns).max(0).cast_unsigned();
+        add(&shared.noise.lost_ns, length_ns.cast_unsigned().saturating_sub(self.floor_ns));
         add(&shared.spikes, 1);
         add(&shared.outside, u64::from(!shared.counts.count(length_ns)));
         shared.sum_ns.store(shared.sum_ns.load(Relaxed).wrapping_add(length_ns), Relaxed);
@@ -191,7 +191,7 @@ impl Spinning {
         let seconds = (now_ns - self.second_end_ns) / SECOND_NS + 1;
         self.report_second(self.second_end_ns);
         self.second_end_ns += seconds * SECOND_NS;
-        self.guard.judge((seconds * SECOND_NS) as u64, ThreadUsage::so_far(), self.periods, heartbeat)
+        self.guard.judge((seconds * SECOND_NS).cast_unsigned(), ThreadUsage::so_far(), self.periods, heartbeat)
     }
 
     /// Reports the longest gap of the second that ended at `end_ns`, if it had one. If the queue is full, the gap is
@@ -200,7 +200,7 @@ impl Spinning {
         if self.second_max_ns == i64::MIN {
             return;
         }
-        let event = Event::SecondEnded { at_ns: (end_ns - self.first_ns) as u64, max_ns: self.second_max_ns };
+        let event = Event::SecondEnded { at_ns: (end_ns - self.first_ns).cast_unsigned(), max_ns: self.second_max_ns };
         if self.writer.events.push(event).is_ok() {
             self.second_max_ns = i64::MIN;
         }

@@ -107,7 +107,11 @@ impl Listener {
             arrivals,
             clock: settings.clock,
             spin: settings.wait == ReceiveWait::Spin,
-            pause_ns: if settings.policy.is_realtime() { settings.expected.period_ns as i64 / PAUSE_PART } else { 0 },
+            pause_ns: if settings.policy.is_realtime() {
+                settings.expected.period_ns.cast_signed() / PAUSE_PART
+            } else {
+                0
+            },
             last_ns: 0,
         };
         let (cpu, policy, clock) = (settings.cpu, settings.policy, settings.clock);
@@ -199,7 +203,7 @@ impl Listener {
             ..self.tracker.to_record(&self.settings.interface, self.dropped)
         };
         let period_ns = self.settings.expected.period_ns;
-        let later = |ns: u64| ns as i64 - period_ns as i64;
+        let later = |ns: u64| ns.cast_signed() - period_ns.cast_signed();
         let span_ns = self.tracker.last_ns().zip(self.tracker.first_ns()).map(|(last_ns, first_ns)| last_ns - first_ns);
         Series {
             phase: phase.to_owned(),

@@ -1,7 +1,7 @@
 //! Detection of lost, duplicate and reordered frames by their numbers, in order of arrival.
 
 /// Number of frames behind the newest one whose arrival is remembered.
-const WINDOW: u64 = 1024;
+const WINDOW: usize = 1024;
 
 /// The state so far. A missing frame counts as lost when a later one arrives, until it arrives itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,7 +29,7 @@ impl Default for Numbers {
         Self {
             next: None,
             first: 0,
-            arrived: vec![false; WINDOW as usize].into(),
+            arrived: vec![false; WINDOW].into(),
             lost: 0,
             loss_bursts: 0,
             duplicates: 0,
@@ -50,12 +50,12 @@ impl Numbers {
         let next = self.expected_or(number);
         if number >= next {
             self.skip_to(number);
-            self.arrived[(number % WINDOW) as usize] = true;
+            self.arrived[index_of(number)] = true;
             self.next = Some(number.saturating_add(1));
             return;
         }
-        let arrived = &mut self.arrived[(number % WINDOW) as usize];
-        if next - number > WINDOW {
+        let arrived = &mut self.arrived[index_of(number)];
+        if next - number > WINDOW as u64 {
             self.strays += 1;
         } else if *arrived {
             self.duplicates += 1;
@@ -70,7 +70,7 @@ impl Numbers {
     pub fn add_short(&mut self, number: u8) {
         // A start far from 0 gives frames before the first one a number too.
         let next = self.expected_or((1 << 32) + u64::from(number));
-        let ahead = number.wrapping_sub(next as u8).cast_signed();
+        let ahead = number.wrapping_sub(low_byte(next)).cast_signed();
         self.add(next.saturating_add_signed(ahead.into()));
     }
 
@@ -102,10 +102,22 @@ impl Numbers {
         let skipped = number - next;
         self.lost += skipped;
         self.loss_bursts += u64::from(skipped > 0);
-        for missing in 0..skipped.min(WINDOW) {
-            self.arrived[((number - 1 - missing) % WINDOW) as usize] = false;
+        for missing in 0..skipped.min(WINDOW as u64) {
+            self.arrived[index_of(number - 1 - missing)] = false;
         }
     }
+}
+
+/// Index of a number in the list of the last [`WINDOW`] ones.
+#[expect(clippy::cast_possible_truncation, reason = "below WINDOW")]
+fn index_of(number: u64) -> usize {
+    (number % WINDOW as u64) as usize
+}
+
+/// The number as AVTP sends it.
+fn low_byte(number: u64) -> u8 {
+    let [low, ..] = number.to_le_bytes();
+    low
 }
 
 #[cfg(test)]
@@ -154,8 +166,8 @@ mod tests {
     #[test]
     fn short_numbers_wrap_around() {
         let mut numbers = Numbers::default();
-        (250..600_u64).filter(|n| ![300, 301, 511].contains(n)).for_each(|n| numbers.add_short(n as u8));
-        numbers.add_short(511_u64 as u8);
+        (250..600_u64).filter(|n| ![300, 301, 511].contains(n)).for_each(|n| numbers.add_short(low_byte(n)));
+        numbers.add_short(low_byte(511));
         assert_eq!((numbers.lost, numbers.loss_bursts, numbers.reordered), (2, 2, 1));
     }
 
@@ -188,7 +200,7 @@ mod tests {
             for short in [false, true] {
                 let mut numbers = Numbers::from_zero();
                 for &(_, number) in &sent {
-                    if short { numbers.add_short(number as u8) } else { numbers.add(number) }
+                    if short { numbers.add_short(low_byte(number)) } else { numbers.add(number) }
                 }
                 if short && sent.first().is_none_or(|&(_, number)| number > 100) {
                     continue;

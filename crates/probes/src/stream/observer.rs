@@ -150,6 +150,6 @@ impl<K: FrameSink> ObserverLoop<K> {
         }
         // The kernel stamps every frame after it was asked to; earlier ones have arrived by now.
         let at_ns = received.stamp_ns.unwrap_or_else(|| Clock::Realtime.now_ns());
-        self.sink.store(at_ns.max(0) as u64, frame, length)
+        self.sink.store(at_ns.max(0).cast_unsigned(), frame, length)
     }
 }

@@ -105,10 +105,10 @@ impl Talker {
             sender,
             frame: settings.stream.frame(),
             run: settings.run,
-            period_ns: settings.period_ns as i64,
-            offset_ns: settings.offset_ns as i64,
+            period_ns: settings.period_ns.cast_signed(),
+            offset_ns: settings.offset_ns.cast_signed(),
             transit_ns: settings.transit_ns,
-            tolerance_ns: settings.tolerance_ns() as i64,
+            tolerance_ns: settings.tolerance_ns().cast_signed(),
             clock: settings.clock,
             waits: !settings.mode.keeps_slots(),
             shared: shared.clone(),
@@ -208,13 +208,13 @@ impl<T: Transmit> Work for Talk<T> {
         let leaves_ns = now_ns.max(slot_ns);
         // The slot in which the frame leaves. A slot that had a frame gets no other one, because a talker must not
         // burst.
-        let slot = wake.slot as i64 + (leaves_ns - slot_ns) / self.period_ns;
+        let slot = wake.slot.cast_signed() + (leaves_ns - slot_ns) / self.period_ns;
         if slot <= self.slots_over {
             return;
         }
         self.frame.patch_sent(leaves_ns);
         let sent = self.sender.send(self.frame.bytes(), slot_ns);
-        add(&self.shared.missed_slots, (slot - self.slots_over - 1) as u64);
+        add(&self.shared.missed_slots, (slot - self.slots_over - 1).cast_unsigned());
         self.slots_over = slot;
         match sent {
             Ok(()) => self.note(leaves_ns, now_ns - slot_ns, wake.slot),
@@ -232,7 +232,7 @@ impl<T> Talk<T> {
         add(&shared.late, u64::from(delta_ns > self.tolerance_ns));
         if delta_ns > shared.max_delta_ns.load(Relaxed) {
             shared.max_delta_ns.store(delta_ns, Relaxed);
-            shared.max_delta_at_ns.store(slot * self.period_ns as u64, Relaxed);
+            shared.max_delta_at_ns.store(slot * self.period_ns.cast_unsigned(), Relaxed);
         }
         let Some(before_ns) = self.left_ns.replace(leaves_ns) else { return };
         let interval_ns = leaves_ns - before_ns;

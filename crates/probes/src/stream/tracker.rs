@@ -108,14 +108,14 @@ impl Tracker {
     }
 
     fn count_interval(&mut self, last: &Arrival, now: &Arrival, first_ns: i64) {
-        let period_ns = self.expected.period_ns as i64;
+        let period_ns = self.expected.period_ns.cast_signed();
         let listener = &mut self.listener;
         let interval_ns = now.read_ns - last.read_ns;
-        let at_ns = (now.read_ns - first_ns).max(0) as u64;
+        let at_ns = (now.read_ns - first_ns).max(0).cast_unsigned();
         listener.interval.record(interval_ns);
         listener.gaps += u64::from(interval_ns > 2 * period_ns);
-        if Some(interval_ns.max(0) as u64) > listener.max_gap_ns {
-            listener.max_gap_ns = Some(interval_ns.max(0) as u64);
+        if Some(interval_ns.max(0).cast_unsigned()) > listener.max_gap_ns {
+            listener.max_gap_ns = Some(interval_ns.max(0).cast_unsigned());
             listener.max_gap_at_ns = Some(at_ns);
         }
         self.raw.record(interval_ns - period_ns);
@@ -124,7 +124,7 @@ impl Tracker {
         if let (Some(before_ns), Some(now_ns)) = (last.stamp_ns, now.stamp_ns) {
             on_the_wire_ns = now_ns - before_ns;
             listener.kernel_interval.record(on_the_wire_ns);
-            listener.max_kernel_gap_ns = listener.max_kernel_gap_ns.max(Some(on_the_wire_ns.max(0) as u64));
+            listener.max_kernel_gap_ns = listener.max_kernel_gap_ns.max(Some(on_the_wire_ns.max(0).cast_unsigned()));
         }
         listener.window_violations += u64::from(2 * on_the_wire_ns < period_ns);
     }
@@ -163,7 +163,7 @@ impl Tracker {
         if let Some(timestamp) = now.avtp.timestamp {
             let slack_ns = nearest_ns(timestamp, now.read_ns) - now.read_ns;
             self.late += u64::from(slack_ns < 0);
-            self.early += u64::from(slack_ns > self.expected.transit_ns as i64);
+            self.early += u64::from(slack_ns > self.expected.transit_ns.cast_signed());
             let least_ns = self.one_way.least_slack_ns;
             self.one_way.least_slack_ns = Some(least_ns.map_or(slack_ns, |least_ns| least_ns.min(slack_ns)));
         }

@@ -34,6 +34,7 @@ impl Grid {
     #[must_use]
     pub fn of_frames(frames: u32, rate_hz: u32) -> Self {
         let (frames_ns, rate) = (u64::from(frames) * 1_000_000_000, u64::from(rate_hz.max(1)));
+        #[expect(clippy::cast_possible_truncation, reason = "below the rate, which is 32 bits")]
         let part = (frames_ns % rate) as u32;
         Self { period_ns: frames_ns / rate, fraction: Fraction { part, of: rate_hz.max(1) } }
     }
@@ -57,15 +58,16 @@ impl Grid {
     pub fn offset_ns(&self, slot: u64) -> i64 {
         let Fraction { part, of } = self.fraction;
         let parts_ns = if part == 0 { 0 } else { slot * u64::from(part) / u64::from(of) };
-        (slot * self.period_ns + parts_ns) as i64
+        (slot * self.period_ns + parts_ns).cast_signed()
     }
 
     /// Number of whole periods in a time; 0 for a negative one.
     #[must_use]
+    #[expect(clippy::cast_possible_truncation, reason = "at most `ns`, because a period is at least 1 ns")]
     pub fn periods_in(&self, ns: i64) -> i64 {
         let Fraction { part, of } = self.fraction;
         if part == 0 {
-            return (ns / self.period_ns as i64).max(0);
+            return (ns / self.period_ns.cast_signed()).max(0);
         }
         let of = i128::from(of);
         let period = i128::from(self.period_ns) * of + i128::from(part);
@@ -91,21 +93,21 @@ mod tests {
         #[test]
         fn each_deadline_is_rounded_down_once(frames in 1..4096u32, rate in 8_000..768_001u32, slot in 0..1u64 << 32) {
             let exact = u128::from(slot) * u128::from(frames) * 1_000_000_000 / u128::from(rate);
-            prop_assert_eq!(Grid::of_frames(frames, rate).offset_ns(slot) as u128, exact);
+            prop_assert_eq!(u128::from(Grid::of_frames(frames, rate).offset_ns(slot).cast_unsigned()), exact);
         }
 
         #[test]
         fn counts_only_periods_that_have_passed(frames in 1..4096u32, rate in 8_000..768_001u32, ns in -1_000_000..1i64 << 42) {
             let grid = Grid::of_frames(frames, rate);
             let periods = grid.periods_in(ns);
-            prop_assert!(periods >= 0 && (periods == 0 || grid.offset_ns(periods as u64) <= ns));
-            prop_assert!(grid.offset_ns(periods as u64 + 1) >= ns.max(0));
+            prop_assert!(periods >= 0 && (periods == 0 || grid.offset_ns(periods.cast_unsigned()) <= ns));
+            prop_assert!(grid.offset_ns(periods.cast_unsigned() + 1) >= ns.max(0));
         }
 
         #[test]
         fn whole_ns_periods_are_divided_exactly(period_ns in 1..10_000_000u64, ns in -1_000_000..1i64 << 42) {
             let grid = Grid::new(period_ns, Fraction::default());
-            prop_assert_eq!(grid.periods_in(ns), (ns / period_ns as i64).max(0));
+            prop_assert_eq!(grid.periods_in(ns), (ns / period_ns.cast_signed()).max(0));
         }
     }
 }

@@ -29,7 +29,7 @@ impl Reader {
     pub fn new(queue: rtrb::Consumer<Event>, settings: &Settings) -> Self {
         Self {
             queue,
-            period_ns: settings.period_ns as i64,
+            period_ns: settings.period_ns.cast_signed(),
             threshold_ns: settings.threshold_ns,
             worst: Worst::keeping(settings.spikes_kept),
             fresh: Vec::new(),

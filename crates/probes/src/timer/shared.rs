@@ -106,8 +106,8 @@ impl Shared {
     }
 
     pub fn set_end(&self, end: End) {
-        let code = ENDS.iter().position(|&e| e == end).map_or(0, |index| index + 1);
-        self.end.store(code as u8, Relaxed);
+        let code = ENDS.iter().zip(1..).find(|&(&e, _)| e == end).map_or(0, |(_, code)| code);
+        self.end.store(code, Relaxed);
     }
 
     pub fn end(&self) -> Option<End> {

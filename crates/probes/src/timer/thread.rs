@@ -51,7 +51,7 @@ pub fn run(
     let shared = writer.shared.clone();
     // Deadlines that passed before the start message arrived do not count. The grid is shifted by whole periods, but by
     // at most a short time, so that a long period does not delay the start.
-    let period_ns = settings.period_ns as i64;
+    let period_ns = settings.period_ns.cast_signed();
     let behind_ns = settings.clock.now_ns() - first_ns;
     let late_ns =
         if behind_ns < 0 { 0 } else { ((behind_ns / period_ns + 1) * period_ns).min(behind_ns + LATE_LEAD_NS) };
@@ -103,7 +103,7 @@ impl Measuring {
             clock: settings.clock,
             pinned_to,
             grid: Grid::new(settings.period_ns, settings.fraction),
-            period_ns: settings.period_ns as i64,
+            period_ns: settings.period_ns.cast_signed(),
             threshold_ns: settings.threshold_ns,
             stop_on: settings.stop_on.clone(),
             work,
@@ -140,7 +140,7 @@ impl Measuring {
         }
         // Reports the maximum of the last, incomplete second. This fails only if the queue is full.
         if let Some(last_ns) = self.previous_ns.filter(|_| self.second_max_ns > i64::MIN) {
-            let at_ns = (last_ns - self.second_max_ns.max(0) - self.first_ns).max(0) as u64 + 1;
+            let at_ns = (last_ns - self.second_max_ns.max(0) - self.first_ns).max(0).cast_unsigned() + 1;
             let _ = self.writer.events.push(Event::SecondEnded { at_ns, max_ns: self.second_max_ns });
         }
         end
@@ -181,7 +181,7 @@ impl Measuring {
             if self.stop_on.as_ref().is_some_and(|stop_on| now_ns - deadline_ns > stop_on.lateness_ns) {
                 return End::StoppedOn;
             }
-            slot += missed as u64 + 1;
+            slot += missed.cast_unsigned() + 1;
             deadline_ns = self.first_ns + self.grid.offset_ns(slot);
             if deadline_ns >= self.second_end_ns {
                 match self.end_second(deadline_ns, backend, heartbeat) {
@@ -209,7 +209,7 @@ impl Measuring {
         }
         if lateness_ns > shared.max_ns.load(Relaxed) {
             shared.max_ns.store(lateness_ns, Relaxed);
-            shared.max_at_ns.store((deadline_ns - self.first_ns) as u64, Relaxed);
+            shared.max_at_ns.store((deadline_ns - self.first_ns).cast_unsigned(), Relaxed);
         }
         if let Some(previous_ns) = self.previous_ns.replace(now_ns) {
             let jitter_ns = (now_ns - previous_ns - self.period_ns).unsigned_abs();
@@ -229,10 +229,10 @@ impl Measuring {
     fn note_notable(&mut self, deadline_ns: i64, lateness_ns: i64, counted: bool) -> i64 {
         let shared: &Shared = &self.writer.shared;
         let missed = self.grid.periods_in(lateness_ns);
-        add(&shared.missed, missed as u64);
+        add(&shared.missed, missed.cast_unsigned());
         add(&shared.spikes, u64::from(lateness_ns > self.threshold_ns));
         add(&shared.outside, u64::from(!counted));
-        let event = Event::Notable { lateness_ns, at_ns: (deadline_ns - self.first_ns) as u64 };
+        let event = Event::Notable { lateness_ns, at_ns: (deadline_ns - self.first_ns).cast_unsigned() };
         if self.writer.events.push(event).is_err() {
             add(&shared.lost, 1);
         }
@@ -251,7 +251,7 @@ impl Measuring {
     /// Reports the last second and consults the guard; returns the number of deadlines to skip for a pause.
     #[cold]
     fn end_second(&mut self, deadline_ns: i64, backend: &ThreadBackend, heartbeat: &Heartbeat) -> Result<u64, End> {
-        let at_ns = (self.second_end_ns - self.first_ns) as u64;
+        let at_ns = (self.second_end_ns - self.first_ns).cast_unsigned();
         // If the queue is full, the maximum is kept for the next second.
         if self.writer.events.push(Event::SecondEnded { at_ns, max_ns: self.second_max_ns }).is_ok() {
             self.second_max_ns = i64::MIN;
@@ -262,11 +262,11 @@ impl Measuring {
             return Err(End::CpuGone);
         }
         self.report_in_band(backend)?;
-        match self.guard.judge((seconds * SECOND_NS) as u64, backend.usage(), self.wake_ups, heartbeat) {
+        match self.guard.judge((seconds * SECOND_NS).cast_unsigned(), backend.usage(), self.wake_ups, heartbeat) {
             Advice::Continue => Ok(0),
             Advice::Stop => Err(End::Starved),
             Advice::Pause => {
-                let skipped = ((PAUSE_NS + self.period_ns - 1) / self.period_ns) as u64;
+                let skipped = ((PAUSE_NS + self.period_ns - 1) / self.period_ns).cast_unsigned();
                 add(&self.writer.shared.pauses, 1);
                 self.previous_ns = None;
                 Ok(skipped)

@@ -165,6 +165,7 @@ fn run(
     // The other side waits for this message, so sending cannot fail.
     let _ = grant_sender.send(granted);
     // Never 0, which means that no answer has been received.
+    #[expect(clippy::cast_possible_truncation, reason = "any 32 bits of the hash serve as a random number")]
     let echo = RandomState::new().hash_one(sys::sched::thread_id()) as u32 | 1;
     let mut answering = Answering { shared, echo, realtime, payload: vec![0; MAX_PAYLOAD].into() };
     let mut watch = Watch::new(Clock::Monotonic);

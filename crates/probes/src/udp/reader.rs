@@ -43,8 +43,8 @@ impl Reader {
     pub fn new(queue: rtrb::Consumer<Event>, settings: &Settings) -> Self {
         Self {
             queue,
-            period_ns: settings.period_ns as i64,
-            timeout_ns: settings.timeout_ns as i64,
+            period_ns: settings.period_ns.cast_signed(),
+            timeout_ns: settings.timeout_ns.cast_signed(),
             worst: Worst::keeping(settings.spikes_kept),
             maxima: Maxima::default(),
             omitted: Histogram::default(),
@@ -68,7 +68,7 @@ impl Reader {
                     if !shared.receiving.round_trips.holds(round_trip_ns) {
                         self.outside.record(round_trip_ns);
                     }
-                    (1..=missed as i64).for_each(|n| self.omitted.record(round_trip_ns - n * self.period_ns));
+                    (1..=missed.cast_signed()).for_each(|n| self.omitted.record(round_trip_ns - n * self.period_ns));
                     if round_trip_ns > threshold_ns {
                         let trip = Some(trip);
                         self.worst.add(Spike { lateness_ns: round_trip_ns, at_ns, trip, ..Spike::default() });

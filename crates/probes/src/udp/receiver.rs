@@ -54,8 +54,8 @@ pub fn run(
     let mut receiver = Receiver {
         clock: settings.clock,
         stamps: settings.stamps,
-        timeout_ns: settings.timeout_ns as i64,
-        period_ns: settings.period_ns as i64,
+        timeout_ns: settings.timeout_ns.cast_signed(),
+        period_ns: settings.period_ns.cast_signed(),
         threshold_ns: settings.threshold_ns,
         reports_times: !settings.own_peer,
         run,
@@ -196,9 +196,9 @@ impl Receiver {
         let trip = split(slot, answer, arrived_ns, stamps, &self.realtime);
         self.count_card(slot, stamps, &trip);
         let round_trip_ns = arrived_ns - slot.intended_ns;
-        let at_ns = answer.sequence.wrapping_mul(self.period_ns as u64);
-        if at_ns as i64 >= self.second_end_ns {
-            self.end_second(at_ns as i64);
+        let at_ns = answer.sequence.wrapping_mul(self.period_ns.cast_unsigned());
+        if at_ns.cast_signed() >= self.second_end_ns {
+            self.end_second(at_ns.cast_signed());
         }
         let receiving = &self.shared.receiving;
         let max_ns = receiving.round_trips.max_ns();
@@ -218,7 +218,7 @@ impl Receiver {
         }
         self.highest = self.highest.max(Some(answer.sequence));
         self.second_max_ns = self.second_max_ns.max(round_trip_ns);
-        let missed = ((slot.woke_ns - slot.intended_ns) / self.period_ns).max(0) as u64;
+        let missed = ((slot.woke_ns - slot.intended_ns) / self.period_ns).max(0).cast_unsigned();
         let spike = round_trip_ns > self.threshold_ns;
         add(&receiving.spikes, u64::from(spike));
         if spike || missed > 0 || !counted {
@@ -259,7 +259,7 @@ impl Receiver {
         let receiving = &self.shared.receiving;
         receiving.stamp_error_ns.store(self.realtime.error_ns, Relaxed);
         receiving.clock_steps.store(self.realtime.steps, Relaxed);
-        let event = Event::SecondEnded { at_ns: self.second_end_ns as u64, max_ns: self.second_max_ns };
+        let event = Event::SecondEnded { at_ns: self.second_end_ns.cast_unsigned(), max_ns: self.second_max_ns };
         // If the queue is full, the maximum is kept for the next second.
         if self.second_max_ns > i64::MIN && self.events.push(event).is_ok() {
             self.second_max_ns = i64::MIN;

@@ -41,7 +41,7 @@ impl Work for Sender {
         if sequence == 0 {
             sending.first_deadline_ns.store(deadline_ns, Relaxed);
         }
-        let missed = ((woke_ns - deadline_ns) / self.period_ns).max(0) as u64;
+        let missed = ((woke_ns - deadline_ns) / self.period_ns).max(0).cast_unsigned();
         sending.slots.store(sequence + 1 + missed, Relaxed);
         sending.next.store(sequence + 1, Release);
         self.number(sequence);

@@ -75,6 +75,7 @@ impl Window {
     }
 
     #[inline]
+    #[expect(clippy::cast_possible_truncation, reason = "only the lowest bits are used")]
     fn entry(&self, sequence: u64) -> &Entry {
         &self.entries[sequence as usize & (self.entries.len() - 1)]
     }
@@ -253,7 +254,7 @@ mod tests {
     #[test]
     fn reusing_an_entry_gives_up_its_old_datagram() {
         let window = Window::new(3);
-        let opened: Vec<bool> = (0..6).map(|sequence| window.open(sequence, slot(sequence as i64))).collect();
+        let opened: Vec<bool> = (0..6).map(|sequence| window.open(sequence, slot(sequence.cast_signed()))).collect();
         assert_eq!(opened, [false, false, false, false, true, true]);
         assert_eq!(answer(&window, 1, 6, 9), (Answer::Late, false), "too old to be remembered");
         assert_eq!(answer(&window, 3, 6, 9), (Answer::InTime(slot(3)), false));

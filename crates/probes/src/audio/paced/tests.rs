@@ -13,7 +13,7 @@ thread_local! {
 }
 
 const PERIOD_NS: i64 = 1_000_000;
-const FRAMES: u64 = 64;
+const FRAMES: u32 = 64;
 
 /// A card modelled by counters: it captures and plays one period per ms since it was started.
 struct Counters {
@@ -27,7 +27,7 @@ struct Counters {
 
 impl Counters {
     fn passed(&self) -> u64 {
-        ((NOW_NS.get() - self.started_ns) / PERIOD_NS) as u64
+        ((NOW_NS.get() - self.started_ns) / PERIOD_NS).cast_unsigned()
     }
 
     fn is_dry(&self) -> bool {
@@ -43,7 +43,7 @@ impl Sound for Counters {
 
     fn wait(&mut self) -> io::Result<WaitResult> {
         let Some(late_ns) = self.late_ns.next() else { return Err(io::ErrorKind::TimedOut.into()) };
-        let due_ns = self.started_ns + (self.taken + 1) as i64 * PERIOD_NS;
+        let due_ns = self.started_ns + (self.taken + 1).cast_signed() * PERIOD_NS;
         NOW_NS.set(NOW_NS.get().max(due_ns) + late_ns);
         if self.is_dry() {
             return Ok(WaitResult::Xrun);
@@ -52,13 +52,13 @@ impl Sound for Counters {
         Ok(WaitResult::Period(sys::pcm::Wake {
             woke_ns: NOW_NS.get(),
             card_ns: self.stamp_ns(),
-            captured: (passed - self.taken) * FRAMES,
-            queued: (self.written - passed) * FRAMES,
+            captured: (passed - self.taken) * u64::from(FRAMES),
+            queued: (self.written - passed) * u64::from(FRAMES),
         }))
     }
 
     fn stamp_ns(&self) -> i64 {
-        self.started_ns + self.passed() as i64 * PERIOD_NS
+        self.started_ns + self.passed().cast_signed() * PERIOD_NS
     }
 
     fn read(&self, samples: &mut [f32]) {
@@ -92,7 +92,7 @@ fn played(periods: u32, late_ns: Vec<i64>, takes_ns: Vec<i64>) -> (Series, Vec<(
     NOW_NS.set(5_000_000_000);
     let settings = AudioSettings {
         rate_hz: 64_000,
-        frames: FRAMES as u32,
+        frames: FRAMES,
         periods,
         clock: Clock::Monotonic,
         threshold_ns: 800_000,
@@ -109,7 +109,7 @@ fn played(periods: u32, late_ns: Vec<i64>, takes_ns: Vec<i64>) -> (Series, Vec<(
         pace: Pace::new(settings.grid(), settings.rate_hz),
         grid: settings.grid(),
         writer,
-        buffer: u64::from(periods) * FRAMES,
+        buffer: u64::from(periods) * u64::from(FRAMES),
         signal: vec![0.25; 192].into(),
         at: 0,
         captured: silence(),

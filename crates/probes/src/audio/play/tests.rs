@@ -59,7 +59,7 @@ fn played(periods: u32, wakes_ns: &[i64], takes_ns: Vec<i64>) -> Series {
         let woke_ns = (deadline_ns + late_ns).max(NOW_NS.get());
         NOW_NS.set(woke_ns);
         play.at(Wake { slot, deadline_ns, woke_ns });
-        slot += grid.periods_in(woke_ns - deadline_ns) as u64 + 1;
+        slot += grid.periods_in(woke_ns - deadline_ns).cast_unsigned() + 1;
     }
     NOW_NS.set(0);
     reader.collect(&shared);
@@ -133,12 +133,9 @@ fn reports_a_silent_chain() {
     let mut probe = crate::audio::Audio::prepare(settings, Mute);
     let mut work = crate::probe_threads::ProbeThreads::work(&mut probe, 0).expect("the probe has work");
     let now_ns = Clock::Monotonic.now_ns();
-    (0..4).for_each(|slot| {
-        work.at(Wake {
-            slot,
-            deadline_ns: now_ns + slot as i64 * 1_333_333,
-            woke_ns: now_ns + slot as i64 * 1_333_333,
-        });
+    (0..4_u64).for_each(|slot| {
+        let deadline_ns = now_ns + slot.cast_signed() * 1_333_333;
+        work.at(Wake { slot, deadline_ns, woke_ns: deadline_ns });
     });
     let reasons = crate::probe_threads::ProbeThreads::reasons(&probe);
     assert_eq!(reasons.iter().map(|reason| reason.id.as_str()).collect::<Vec<_>>(), ["audio.silent"]);

@@ -54,7 +54,7 @@ fn series(gaps: &[(usize, u64)]) -> record::Series {
         period_ns: 1_000_000,
         fraction: Fraction::default(),
         samples: None,
-        threshold_ns: THRESHOLD_NS as i64,
+        threshold_ns: THRESHOLD_NS.cast_signed(),
         spikes_kept: 1000,
         stop_on: None,
         spin: Some(spin),
@@ -109,7 +109,7 @@ proptest! {
             (FIRST + reading + shift - 1, ns + *reading as u64)
         }).collect();
         let series = series(&gaps);
-        let expected: Vec<i64> = gaps.iter().map(|gap| (gap.1 + STEP_NS) as i64).collect();
+        let expected: Vec<i64> = gaps.iter().map(|gap| (gap.1 + STEP_NS).cast_signed()).collect();
         prop_assert_eq!(lengths(&series), expected);
         prop_assert_eq!(series.kind.noise().unwrap().lost_ns, gaps.iter().map(|gap| gap.1).sum::<u64>());
     }

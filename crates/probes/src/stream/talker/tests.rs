@@ -113,12 +113,14 @@ fn counts_a_frame_soon_after_another() {
 fn hands_over_frames_with_launch_times_at_once() {
     // Half a period ahead, because spinning until the slots would take a second.
     let offset_ns = PERIOD_NS / 2;
-    let (talker, mut talk) =
-        Talker::new(&TalkerSettings { mode: TransmitMode::Txtime, ..settings(offset_ns as u64) }, List::default());
+    let (talker, mut talk) = Talker::new(
+        &TalkerSettings { mode: TransmitMode::Txtime, ..settings(offset_ns.cast_unsigned()) },
+        List::default(),
+    );
     let begun_ns = Clock::Monotonic.now_ns();
     for slot in 0..2 {
         let deadline_ns = begun_ns + slot * PERIOD_NS / 1_000;
-        talk.at(Wake { slot: slot as u64, deadline_ns, woke_ns: deadline_ns });
+        talk.at(Wake { slot: slot.cast_unsigned(), deadline_ns, woke_ns: deadline_ns });
     }
     let slots_ns = [0, PERIOD_NS / 1_000].map(|after_ns| begun_ns + after_ns + offset_ns);
     assert_eq!(talk.sender.slots_ns, slots_ns);
@@ -143,7 +145,7 @@ proptest! {
         for (step, slots_late, refuse) in wakes {
             talk.sender.refuse = refuse;
             wake(&mut talk, slot, slots_late);
-            last = last.max(slot + slots_late as u64);
+            last = last.max(slot + slots_late.cast_unsigned());
             slot += step;
         }
         let result = talker.to_record();

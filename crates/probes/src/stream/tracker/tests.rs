@@ -27,7 +27,7 @@ fn arrival(seq: u64) -> Arrival {
         format: Format::Aaf,
         samples: 6,
     };
-    let sent_ns = 1_000_000_000 + seq as i64 * PERIOD_NS;
+    let sent_ns = 1_000_000_000 + seq.cast_signed() * PERIOD_NS;
     let mut frame = stream.frame();
     frame.patch(&Payload { run: 1, seq, scheduled_ns: sent_ns, woke_ns: sent_ns, sent_ns }, 2_000_000);
     let parsed = parse(frame.bytes()).expect("a frame");

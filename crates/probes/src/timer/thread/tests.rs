@@ -31,7 +31,7 @@ fn series(lateness_ns: &[i64]) -> record::Series {
     let mut deadline_ns = first_ns;
     for &late_ns in lateness_ns {
         let missed = measuring.note(deadline_ns, deadline_ns + late_ns);
-        deadline_ns += (missed + 1) * PERIOD_NS as i64;
+        deadline_ns += (missed + 1) * PERIOD_NS.cast_signed();
     }
     reader.collect(&shared);
     let grant = Grant {
@@ -49,7 +49,7 @@ fn series(lateness_ns: &[i64]) -> record::Series {
 
 /// Jitter by its definition: the largest |interval - period| between wake-ups.
 fn jitter(lateness_ns: &[i64]) -> u64 {
-    let period_ns = PERIOD_NS as i64;
+    let period_ns = PERIOD_NS.cast_signed();
     let mut deadline_ns = 0;
     let mut wake_ups = Vec::new();
     for &late_ns in lateness_ns {
