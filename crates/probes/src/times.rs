@@ -66,7 +66,7 @@ impl TimeCounters {
         self.outside.load(Relaxed)
     }
 
-    /// The statistics so far; `None` if nothing was in_range.
+    /// The statistics so far; `None` if nothing was counted.
     pub fn to_record(&self) -> Option<Times> {
         let histogram = self.histogram();
         let count = histogram.total() + self.outside();

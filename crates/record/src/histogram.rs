@@ -47,7 +47,7 @@ impl Histogram {
         }
     }
 
-    /// Returns the same counts in buckets of a sixteenth of their value, each highest by its highest value, for records
+    /// Returns the same counts in buckets of a sixteenth of their value, each named by its highest value, for records
     /// with very many series.
     #[must_use]
     pub fn coarse(&self) -> Self {

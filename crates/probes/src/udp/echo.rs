@@ -164,7 +164,7 @@ fn run(
     let realtime = granted.as_ref().is_ok_and(|grant| grant.policy.is_realtime());
     // The other side waits for this message, so sending cannot fail.
     let _ = grant_sender.send(granted);
-    // Never 0, which means that no answer has been received.
+    // Never 0, because the near end uses 0 for "no answer yet".
     #[expect(clippy::cast_possible_truncation, reason = "any 32 bits of the hash serve as a random number")]
     let echo = RandomState::new().hash_one(sys::sched::thread_id()) as u32 | 1;
     let mut answering = Answering { shared, echo, realtime, payload: vec![0; MAX_PAYLOAD].into() };

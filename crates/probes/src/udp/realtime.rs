@@ -1,4 +1,4 @@
-//! The offset of CLOCK_REALTIME, on which the kernel's time stamps are, from the run's clock.
+//! The offset of CLOCK_REALTIME, the clock of the kernel's time stamps, from the run's clock.
 //!
 //! Both clocks are read around each answer, so that the offset is never older than the answer. A step of the wall clock
 //! invalidates the time stamps of datagrams in flight, and is counted.
