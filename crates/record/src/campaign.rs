@@ -80,7 +80,7 @@ pub struct ScenarioEntry {
     /// Shielded CPUs; all other work is moved away from them. Empty without a shield.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub shield: String,
-    /// Scheduling policy of the measuring threads; empty for the probe's default.
+    /// Scheduling policy of the measuring threads: `fifo:90`; empty if the plan names none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub policy: String,
     /// Loads that run at the same time, as on the command line.
