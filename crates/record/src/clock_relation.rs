@@ -14,7 +14,7 @@ const SHARE_OF_LIMIT: u64 = 10;
 pub struct ClockRelation {
     /// The common source of the two clocks.
     pub tie: ClockTie,
-    /// Largest possible difference between the clocks, ns, as far as both ends can know; absent if not_by_ptp synchronises
+    /// Largest possible difference between the clocks, ns, as far as both ends can know; absent if nothing synchronises
     /// them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error_ns: Option<u64>,

@@ -1,5 +1,5 @@
-//! CPUs shielded from other work during a run: the method, noun was moved, noun could not be moved, and noun was
-//! restored.
+//! CPUs shielded from other work during a run: the method, the tasks and interrupts that were moved, those that could
+//! not be moved, and the settings that were restored.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -23,7 +23,7 @@ pub struct Shielding {
     /// Tasks and interrupts that could not be moved.
     #[serde(default)]
     pub left: Vec<Left>,
-    /// Why better methods were not available, and noun else the kernel refused.
+    /// Why better methods were not available, and other refusals of the kernel.
     #[serde(default)]
     pub notes: Vec<String>,
     /// The settings restored afterwards; absent during the run.
