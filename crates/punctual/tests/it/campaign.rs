@@ -143,7 +143,7 @@ fn each_scenario_is_compared_with_published_figures() {
     assert_eq!((comparison.phase.as_str(), comparison.max_ns), ("idle", Some(8_575)));
     assert!((comparison.ratio.unwrap() - idle.max_ns.unwrap() as f64 / 8_575.0).abs() < 1e-9);
     let shown = bench.scratch.run("show out/campaign.json --against rpi3-rt");
-    assert!(shown.expect_status(0).stdout().contains("Beside rpi3-rt"), "{}", shown.stdout());
+    assert!(shown.expect_status(0).stdout().contains("Compared with rpi3-rt"), "{}", shown.stdout());
 }
 
 #[test]

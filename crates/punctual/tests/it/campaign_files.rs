@@ -48,8 +48,8 @@ fn a_dry_run_prints_the_plan_and_writes_no_file() {
     let stdout = run.stdout();
     for line in [
         "records    records/",
-        "1    isolated        1  3       3      40 s",
-        "3    ordinary        2  none    2      40 s",
+        "1    isolated        1  3       3     40 s",
+        "3    ordinary        2  none    2     40 s",
     ] {
         assert!(stdout.contains(line), "{stdout}");
     }

@@ -74,9 +74,9 @@ fn loads_run_during_the_measurement_and_the_live_line_counts_gaps() {
 #[test]
 fn options_that_would_block_the_machine_are_refused() {
     for (options, error) in [
-        ("--policy fifo:90 --runtime 100ms", "let it rest for 5 % of each period"),
+        ("--policy fifo:90 --runtime 100ms", "let it sleep for 5 % of each period"),
         ("--policy fifo:90 --period 10s", "at most 950ms at a time"),
-        ("--period 1ms --runtime 2ms", "looks for a part of each period"),
+        ("--period 1ms --runtime 2ms", "runs for a part of each period"),
         ("--policy deadline:200us/1ms/1ms", "cannot run under a deadline policy"),
         ("--period 0s", "must be longer than 0"),
     ] {

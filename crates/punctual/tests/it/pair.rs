@@ -223,7 +223,7 @@ fn a_far_end_that_cannot_start_is_reported_with_the_remedy() {
     assert!(errors.contains("root@board-b true"), "{errors}");
     let run = Scratch::new().run("pair --ssh no-such-ssh board-b udp --no-record");
     run.expect_status(1);
-    assert!(run.stderr().contains("`no-such-ssh` is not there"), "{}", run.stderr());
+    assert!(run.stderr().contains("`no-such-ssh` is not installed"), "{}", run.stderr());
     // A machine of another architecture.
     let arm = Far::reached_by(
         "mkdir -p bin; printf '#!/bin/sh\\necho aarch64\\n' >bin/uname; chmod +x bin/uname; PATH=$PWD/bin:$PATH; exec sh -c \"$2\"",
@@ -259,8 +259,8 @@ fn refuses_a_far_end_of_another_version() {
     fs::write(&other, format!("#!/bin/sh\necho '{hello}'\ncat >/dev/null\n")).unwrap();
     fs::set_permissions(&other, fs::Permissions::from_mode(0o755)).unwrap();
     let errors = refused(&far, &format!("--far-command {}", PathBuf::from(&other).display()));
-    assert!(errors.contains("punctual on board-b is 0.0.1, and here it is"), "{errors}");
+    assert!(errors.contains("punctual on board-b has version 0.0.1, and here it has"), "{errors}");
     fs::write(&other, "#!/bin/sh\necho '{\"hullo\":1}'\ncat >/dev/null\n").unwrap();
     let errors = refused(&far, &format!("--far-command {}", other.display()));
-    assert!(errors.contains("it said what this version does not understand"), "{errors}");
+    assert!(errors.contains("it sent an invalid message"), "{errors}");
 }

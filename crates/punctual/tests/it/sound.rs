@@ -12,9 +12,9 @@ fn unknown_devices_are_refused_before_anything_plays() {
     let scratch = Scratch::new();
     fs::write(scratch.path().join("plain.toml"), "[tone]\non = false\n").unwrap();
     let cases = [
-        ("latency loop --device default", "`default` names no device of a card: write hw:CARD"),
-        ("latency loop --capture hw:9,x --playback hw:0", "`hw:9,x` names no device"),
-        ("amp play --preset plain.toml --device plughw:0", "`plughw:0` names no device"),
+        ("latency loop --device default", "`default` is not a device name: write hw:CARD"),
+        ("latency loop --capture hw:9,x --playback hw:0", "`hw:9,x` is not a device name"),
+        ("amp play --preset plain.toml --device plughw:0", "`plughw:0` is not a device name"),
         ("amp play --preset plain.toml --device hw:NoSuchCard", "there is no"),
         ("amp play --preset plain.toml --midi nowhere", "cannot read MIDI from nowhere"),
         ("amp play --presets .. --device default", "has no preset: put files that end in .toml there"),

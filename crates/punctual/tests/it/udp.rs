@@ -352,17 +352,17 @@ fn invalid_settings_are_refused_before_anything_is_sent() {
         assert!(run.stderr().contains(error), "{arguments}: {}", run.stderr());
     };
     refused("127.0.0.1:0", 64, "1 to 65535");
-    refused("127.0.0.1 --size 1473", 64, "use --size 1472 or less, or --allow-fragments");
+    refused("127.0.0.1 --size 1473", 64, "use a size of 1472 or less, or set allow-fragments");
     refused("127.0.0.1 --size 55", 64, "must be 56 to 65507 bytes");
-    refused("127.0.0.1 --period 9us", 64, "--max-rate 111112");
-    refused("127.0.0.1 --spin", 64, "--receive-policy other");
+    refused("127.0.0.1 --period 9us", 64, "raise max-rate to 111112");
+    refused("127.0.0.1 --spin", 64, "receive with the policy other");
     refused("127.0.0.1 --timeout 2m", 64, "at most 1m");
     refused("127.0.0.1 --self", 64, "cannot be used with");
     refused("--self --irq-priority 85", 64, "cannot be used with");
     refused(
         "127.0.0.1 --irq-priority 85",
         1,
-        "127.0.0.1 is this machine, and what stays here goes over no network card",
+        "127.0.0.1 is an address of this machine, so its packets use no network card",
     );
     refused("192.0.2.1 --irq-priority 100", 64, "1..=99");
     refused("", 64, "HOST");
@@ -383,7 +383,10 @@ fn hardware_stamps_are_refused_without_a_network_card() {
         run.expect_status(status).stderr()
     };
     let loopback = refused("127.0.0.1", 1);
-    assert!(loopback.contains("127.0.0.1 is this machine") && loopback.contains("no network card"), "{loopback}");
+    assert!(
+        loopback.contains("127.0.0.1 is an address of this machine") && loopback.contains("no network card"),
+        "{loopback}"
+    );
     let own = refused("--self", 64);
     assert!(own.contains("the virtual cable of --self has no network card"), "{own}");
 }
