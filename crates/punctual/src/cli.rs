@@ -1,4 +1,4 @@
-//! The command line: the one definition that parsing, help, man pages and completions come from.
+//! Definition of the command line. Parsing, help, man pages and completions are generated from it.
 
 mod amp;
 mod audio;
@@ -41,29 +41,29 @@ pub use self::{
     measure::{Measure, Timer},
     nic::Nic,
     noise::Noise,
-    pair::{Pair, PairStream, PairUdp, PairWhat},
+    pair::{Pair, PairProbe, PairStream, PairUdp},
     placement::{Placement, Restore},
     process::Process,
     rig::Rig,
     run::{Campaigns, Run, Validate},
     show::{BlameRecord, Machine, Profiles, References, Show, Tables},
     sound::{Latency, LatencyLoop, Sound},
-    stream::{Receive as StreamReceive, Side as StreamSide, Stream, Streaming},
+    stream::{Receive as StreamReceive, Side as StreamSide, Stream, StreamOptions},
     threads::Threads,
-    udp::{Asking, Echo, Udp},
+    udp::{Echo, Udp, UdpOptions},
 };
 
 /// Is this machine punctual enough for your work, what makes it late, and what should you change?
 ///
-/// Without a command: looks at the machine, measures every CPU at rest and under load for half a minute, and says which
-/// uses it can hold. Exit status: 0 pass or done, 1 error, 2 limit exceeded, 3 inconclusive, 4 invalid, 64 usage.
+/// Without a command: inspects the machine, measures every CPU at rest and under load for half a minute, and lists the
+/// uses whose limits it meets. Exit status: 0 pass or done, 1 error, 2 limit exceeded, 3 inconclusive, 4 invalid, 64 usage.
 #[derive(Debug, Parser)]
 #[command(name = "punctual", version, args_conflicts_with_subcommands = true, max_term_width = 100)]
 pub struct Cli {
-    /// What to do; without it, the half-minute look at this machine.
+    /// The command; without it, the half-minute check of this machine.
     #[command(subcommand)]
     pub command: Option<Command>,
-    /// Options of the half-minute look.
+    /// Options of the half-minute check.
     #[command(flatten)]
     pub quick: Quick,
 }
@@ -74,20 +74,21 @@ pub enum Command {
     /// Measure one kind of latency.
     #[command(subcommand)]
     Measure(Measure),
-    /// Answer the round trips that `measure udp` sends from another machine, until Ctrl-C.
+    /// Echo the datagrams of `measure udp` on another machine, until Ctrl-C.
     ///
-    /// Answers what `measure udp` sends and nothing else; an answer is exactly as long as what it answers.
+    /// Ignores all other datagrams. An answer is exactly as long as the request.
     ///
     /// Examples:
     ///   punctual echo
     ///   punctual echo --bind 192.0.2.1:7125 --policy fifo:97 --cpu 3
     #[command(verbatim_doc_comment)]
     Echo(Echo),
-    /// Measure between two machines: ssh starts the far end, and what both saw is one record.
+    /// Measure between two machines; ssh starts the far end.
     ///
-    /// This machine asks, or talks; the other one answers, or listens. Nothing is installed there,
-    /// and nothing is left: this program is copied to a temporary folder, and all goes over the one
-    /// ssh connection. Without root there, its threads are not real-time: see --far-sudo.
+    /// One record contains the results of both machines.
+    /// This machine sends, the other one answers or receives. Nothing is installed on it: punctual is
+    /// copied to a temporary folder, which is removed at the end, and uses one ssh connection only.
+    /// Without root its threads are not real-time: see --far-sudo.
     ///
     /// Examples:
     ///   punctual pair root@board-b udp --duration 1m
@@ -97,10 +98,10 @@ pub enum Command {
     ///   punctual pair root@board-b --far-binary dist/punctual-aarch64 udp
     #[command(verbatim_doc_comment)]
     Pair(Box<Pair>),
-    /// Say how punctual a stream was on the wire, from a capture of it (pcap, pcapng).
+    /// Analyse the timing of a stream in a capture file (pcap, pcapng).
     ///
-    /// Late packets against the grid that the stream kept, intervals and the worst gaps with their frame numbers, loss,
-    /// bursts, shaping. The busiest AVTP stream unless told otherwise.
+    /// Reports late packets (relative to the stream's own grid), intervals, the worst gaps with their frame numbers, loss,
+    /// bursts and traffic shaping. Analyses the AVTP stream with the most frames unless an option selects another.
     ///
     /// Examples:
     ///   punctual capture talk.pcapng
@@ -108,7 +109,7 @@ pub enum Command {
     ///   punctual capture trip.pcap --udp 7000 --period 1ms
     #[command(verbatim_doc_comment)]
     Capture(Capture),
-    /// Run a campaign: a table of scenarios, each with its record, and the table with a recommendation.
+    /// Run a campaign: measure a table of scenarios, and recommend one.
     ///
     /// Examples:
     ///   punctual run cnc-matrix --dry-run
@@ -116,13 +117,13 @@ pub enum Command {
     ///   punctual run my-campaign.toml --dir records
     #[command(verbatim_doc_comment)]
     Run(Run),
-    /// Check campaign files: every mistake with its line and column, and the nearest word that is right.
+    /// Check campaign files: list every mistake with line, column and the nearest valid word.
     Validate(Validate),
-    /// List the campaigns that ship with punctual, or print one.
+    /// List the built-in campaigns, or print one.
     Campaigns(Campaigns),
     /// Show a run record, or export it in other formats.
     Show(Show),
-    /// Say who made the spikes of a run, from its record.
+    /// Show the causes of the spikes of a run, from its record.
     ///
     /// Examples:
     ///   punctual blame RUN.punctual.json
@@ -130,31 +131,31 @@ pub enum Command {
     ///   punctual blame RUN.punctual.json --export trace.json
     #[command(verbatim_doc_comment)]
     Blame(BlameRecord),
-    /// Say what this machine is and how it is set, and what to change.
+    /// Show the hardware, kernel and settings of this machine, and what to change.
     Machine(Machine),
     /// Play models of guitar amplifiers: NAM, GuitarML, AIDA-X.
     #[command(subcommand)]
     Amp(Amp),
-    /// Measure how long sound is on its way through a card.
+    /// Measure the latency of a sound card.
     #[command(subcommand)]
     Latency(Latency),
-    /// Check one part of this machine closely.
+    /// Check one part of this machine in detail.
     #[command(subcommand)]
     Check(Check),
-    /// List the profiles: uses with their limits, and where each limit comes from.
+    /// List the profiles: uses with their limits and the source of each limit.
     Profiles(Profiles),
-    /// List the references: figures that others published, to lay beside your own with --against.
+    /// List the references: published figures that --against compares with your own.
     References(References),
     /// List the loads and their options.
     Loads,
-    /// Put back what a killed run had changed on this machine: shielded CPUs, idle states.
+    /// Restore settings that a killed run left changed: shielded CPUs, idle states.
     ///
-    /// Each measurement does so when it starts, too.
+    /// Each measurement also does this when it starts.
     Restore(Restore),
-    /// Boot a kernel image in a small guest and measure it there: a regression test for who builds kernels.
+    /// Boot a kernel in a small guest and measure it, e.g. to test kernel builds.
     ///
-    /// Time is virtual unless told otherwise: it passes with each instruction, so that figures repeat within microseconds
-    /// whatever else the host does. The exit status is the guest's.
+    /// Time is virtual by default: it advances with each instruction, so that results repeat within microseconds under any
+    /// load of the host. The exit status is that of the guest.
     ///
     /// Examples:
     ///   punctual lab --kernel arch/x86/boot/bzImage
@@ -176,61 +177,61 @@ pub enum Command {
     Guest,
 }
 
-/// Options of the half-minute look.
+/// Options of the half-minute check.
 #[derive(Debug, Args)]
 pub struct Quick {
-    /// How long to measure in all.
+    /// Measure for this long in total.
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "27s")]
     pub duration: u64,
-    /// CPUs to measure, as the kernel writes a list (0,2-3); every online CPU if not given.
+    /// Measure these CPUs, e.g. 0,2-3 [default: every online CPU].
     #[arg(long, value_name = "LIST")]
     pub cpus: Option<CpuList>,
-    /// How to look for the culprits of spikes.
+    /// Find the causes of spikes with this method; --blame without a value means trace.
     #[arg(long, value_name = "HOW", num_args = 0..=1, require_equals = true, default_value = "auto", default_missing_value = "trace")]
     pub blame: Blame,
-    /// Where the record and the report go: FILE.punctual.json and FILE.punctual.html.
+    /// Write the record and the report to FILE.punctual.json and FILE.punctual.html [default: HOST-DATE-TIME in this folder].
     #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,
-    /// Keep neither record nor report.
+    /// Write neither record nor report.
     #[arg(long, conflicts_with = "record")]
     pub no_record: bool,
-    /// How to talk.
+    /// Output on the terminal.
     #[command(flatten)]
-    pub talk: Talk,
+    pub output: OutputOptions,
 }
 
-/// How to talk.
+/// Options of the output on the terminal.
 #[derive(Debug, Args, Clone, Copy)]
-pub struct Talk {
-    /// Print the record as JSON on standard output.
+pub struct OutputOptions {
+    /// Print JSON on standard output instead of text.
     #[arg(long)]
     pub json: bool,
-    /// No live view and no progress.
+    /// Print neither live view nor progress.
     #[arg(long, short)]
     pub quiet: bool,
-    /// When to use colour: auto, always or never; NO_COLOR is honoured.
+    /// Use colour: auto (on a terminal, unless NO_COLOR is set), always or never.
     #[arg(long, value_name = "WHEN", default_value = "auto")]
     pub color: Color,
 }
 
-/// How to look for the culprits of spikes.
+/// Method of finding the causes of spikes.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub enum Blame {
-    /// In the kernel's trace where rights and kernel allow it, else by counters.
+    /// Kernel trace if kernel and privileges allow it, otherwise counters.
     Auto,
-    /// In the kernel's trace, or not at all.
+    /// Kernel trace only.
     Trace,
-    /// As trace, with every section that turns interrupts or preemption off, where the kernel tells them; costly.
+    /// Kernel trace with all sections that disable interrupts or preemption, if the kernel has these events; high overhead.
     Deep,
-    /// By counters of interrupts, softirqs, stolen time and page faults: a likely culprit.
+    /// Counters of interrupts, softirqs, stolen time and page faults: only a likely cause.
     Counters,
-    /// Not at all.
+    /// No search for causes.
     Off,
 }
 
 impl From<Blame> for blame::BlameMode {
-    fn from(how: Blame) -> Self {
-        match how {
+    fn from(method: Blame) -> Self {
+        match method {
             Blame::Auto => Self::Auto,
             Blame::Trace => Self::Trace,
             Blame::Deep => Self::Deep,
@@ -240,10 +241,10 @@ impl From<Blame> for blame::BlameMode {
     }
 }
 
-/// When to use colour.
+/// Use of colour.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub enum Color {
-    /// On a terminal.
+    /// On a terminal, unless NO_COLOR is set.
     Auto,
     /// Always.
     Always,
@@ -261,42 +262,42 @@ impl From<Color> for ColorChoice {
     }
 }
 
-/// What to generate.
+/// Options of `generate`.
 #[derive(Debug, Subcommand)]
 pub enum Generate {
-    /// Man pages, one a command.
+    /// Write one man page for each command.
     Man {
-        /// Folder to write them to.
+        /// Output folder; created if missing.
         dir: PathBuf,
     },
-    /// Completions for a shell, on standard output.
+    /// Print the completions of a shell on standard output.
     Completions {
-        /// The shell.
+        /// Name of the shell.
         shell: clap_complete::Shell,
     },
-    /// The JSON Schema of a document, on standard output.
+    /// Print the JSON Schema of a file format on standard output.
     Schema {
-        /// The run record, or the document of a campaign.
+        /// File format: a run record or a campaign.
         #[arg(default_value = "run")]
         of: Document,
     },
 }
 
-/// A document that punctual writes.
+/// A file format of punctual.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub enum Document {
     /// The run record.
     Run,
-    /// The document of a campaign.
+    /// The state and results of a campaign.
     Campaign,
 }
 
 /// A load's child process.
 #[derive(Debug, Args)]
 pub struct Load {
-    /// The load.
+    /// Load to generate.
     pub spec: LoadSpec,
-    /// CPUs it may use.
+    /// Run on these CPUs.
     #[arg(long)]
     pub cpus: CpuList,
 }
@@ -304,30 +305,30 @@ pub struct Load {
 /// The far end of `pair`.
 #[derive(Debug, Args)]
 pub struct Far {
-    /// Say which version and build this is, and end.
+    /// Print version and build, and exit.
     #[arg(long)]
     pub identify: bool,
-    /// Wait for the end of this far end, which gives it as standard input, and put back what it left changed.
+    /// Wait until standard input closes because the far end PID has ended, and restore settings that it left changed.
     #[arg(long, value_name = "PID")]
     pub mend: Option<u32>,
-    /// The folder that this program was copied to, to be removed.
+    /// Temporary folder of this binary, to be removed.
     pub folder: Option<PathBuf>,
 }
 
 /// Parses the command line. Usage errors end the process with status 64, help and version with 0.
 pub fn parse() -> anyhow::Result<Cli> {
-    // The kernel hands on every argument that it does not know, in front of ours.
+    // The kernel passes unknown boot parameters to the first process, so the arguments are ignored.
     if ::guest::init::is_init() {
         return Ok(Cli::parse_from(["punctual", ::guest::init::COMMAND]));
     }
     definition().try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches)).map_err(|error| {
-        // Help that cannot be printed has no one to read it.
+        // An error of the output cannot be reported anywhere.
         let _ = error.print();
         std::process::exit(if error.use_stderr() { 64 } else { 0 });
     })
 }
 
-/// The definition, with its help as it is shown.
+/// The definition, with help texts wrapped to the width of the terminal.
 pub fn definition() -> clap::Command {
     help::flowing(Cli::command())
 }
@@ -338,7 +339,7 @@ fn duration_or_zero(text: &str) -> Result<u64, String> {
 
 fn duration(text: &str) -> Result<u64, String> {
     match duration_or_zero(text)? {
-        0 => Err("must be longer than 0, as 10s".to_owned()),
+        0 => Err("must be longer than 0, e.g. 10s".to_owned()),
         duration_ns => Ok(duration_ns),
     }
 }
@@ -348,7 +349,7 @@ fn period(text: &str) -> Result<u64, String> {
     if (1..=campaign::probe::PERIOD_MAX_NS).contains(&period_ns) {
         Ok(period_ns)
     } else {
-        Err("must be longer than 0 and at most 1h, as 1ms".to_owned())
+        Err("must be longer than 0 and at most 1h, e.g. 1ms".to_owned())
     }
 }
 

@@ -1,12 +1,12 @@
-//! What the process says with its exit status: 0 pass or done, 1 error, 2 limit exceeded, 3 inconclusive, 4 invalid,
-//! 64 usage, 130 interrupted before any result.
+//! Exit statuses: 0 pass or done, 1 error, 2 limit exceeded, 3 inconclusive, 4 invalid, 64 usage, 130 interrupted
+//! before any result.
 
 use std::process::ExitCode;
 
 use campaign::{CampaignFileError, RunError};
 use loads::LoadError;
 
-/// A command line that cannot be followed.
+/// An error in the command line.
 #[derive(Debug)]
 pub struct Usage(pub String);
 
@@ -18,23 +18,23 @@ impl std::fmt::Display for Usage {
 
 impl std::error::Error for Usage {}
 
-/// Says what went wrong, in one line, and turns the outcome into an exit status.
+/// Prints an error in one line, and returns the exit status.
 pub fn code(outcome: anyhow::Result<u8>) -> ExitCode {
     match outcome {
         Ok(status) => ExitCode::from(status),
         Err(error) => {
-            say!("punctual: {}", in_words(&error));
+            say!("error: {}", message(&error));
             ExitCode::from(status_of(&error))
         }
     }
 }
 
-/// What went wrong and why, each cause once: many tell theirs themselves.
-fn in_words(error: &anyhow::Error) -> String {
-    error.chain().map(ToString::to_string).fold(String::new(), |said, cause| match said.as_str() {
+/// The error and its causes. A cause that the message already contains is not repeated.
+fn message(error: &anyhow::Error) -> String {
+    error.chain().map(ToString::to_string).fold(String::new(), |text, cause| match text.as_str() {
         "" => cause,
-        said if said.contains(&cause) => said.to_owned(),
-        said => format!("{said}: {cause}"),
+        text if text.contains(&cause) => text.to_owned(),
+        text => format!("{text}: {cause}"),
     })
 }
 

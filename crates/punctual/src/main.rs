@@ -1,6 +1,6 @@
 //! Is this machine punctual enough for your work, what makes it late, and what should you change?
 
-/// Says a line on standard error. That nobody can hear it ends nothing.
+/// Prints a line on standard error, ignoring write errors.
 macro_rules! say {
     ($($text:tt)*) => {{
         use std::io::Write as _;
@@ -8,8 +8,8 @@ macro_rules! say {
     }};
 }
 
-/// The same without an end of the line.
-macro_rules! hint {
+/// Prints text on standard error without a newline, ignoring write errors.
+macro_rules! say_part {
     ($($text:tt)*) => {{
         use std::io::Write as _;
         let _ = write!(std::io::stderr(), $($text)*);

@@ -1,4 +1,4 @@
-//! What all commands share: running with the live view, judging, keeping the record, printing.
+//! Functions shared by the commands: run with the live view, judge, write the record, print.
 
 use std::{
     env, fs,
@@ -17,52 +17,52 @@ use report::{
     live::{Live, LiveMode, Progress},
 };
 
-use crate::{cli::Talk, exit::Usage};
+use crate::{cli::OutputOptions, exit::Usage};
 
-/// Time between two looks at a run, while someone watches.
+/// Time between two updates of the live view.
 const WATCH_EVERY: Duration = Duration::from_millis(200);
 
-/// How often to report progress.
-pub fn watch_every(talk: Talk) -> Option<Duration> {
-    (!talk.quiet).then_some(WATCH_EVERY)
+/// Time between two reports of progress; `None` with --quiet.
+pub fn watch_every(output_options: OutputOptions) -> Option<Duration> {
+    (!output_options.quiet).then_some(WATCH_EVERY)
 }
 
-/// The command line as it was typed.
+/// The arguments of this process, including its name.
 pub fn command_line() -> Vec<String> {
     env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect()
 }
 
-/// The file of this program, which runs itself for each load.
+/// The path of this executable, which is started again for each load.
 pub fn executable() -> anyhow::Result<PathBuf> {
-    env::current_exe().context("cannot find the file of this program; is /proc mounted?")
+    env::current_exe().context("cannot read /proc/self/exe; mount /proc")
 }
 
 /// Runs the plan with the live view.
-pub fn measure(plan: &Plan, talk: Talk) -> anyhow::Result<Record> {
-    let mode = if talk.quiet { LiveMode::Off } else { LiveMode::Auto };
-    live(talk, mode, |watch| campaign::run(plan, &Root::system(), watch))
+pub fn measure(plan: &Plan, output_options: OutputOptions) -> anyhow::Result<Record> {
+    let mode = if output_options.quiet { LiveMode::Off } else { LiveMode::Auto };
+    live(output_options, mode, |watch| campaign::run(plan, &Root::system(), watch))
 }
 
-/// Watches a program as the plan says, with the live view where it does not write to the terminal itself.
-pub fn watch_process(plan: &ProcessPlan, talk: Talk) -> anyhow::Result<Record> {
-    let ours = matches!(plan.target, Target::Command(_));
-    let mode = if talk.quiet || ours { LiveMode::Off } else { LiveMode::Auto };
-    live(talk, mode, |watch| campaign::watch_process(plan, &Root::system(), watch))
+/// Measures a program. There is no live view if punctual starts the program, because it shares the terminal.
+pub fn watch_process(plan: &ProcessPlan, output_options: OutputOptions) -> anyhow::Result<Record> {
+    let is_child = matches!(plan.target, Target::Command(_));
+    let mode = if output_options.quiet || is_child { LiveMode::Off } else { LiveMode::Auto };
+    live(output_options, mode, |watch| campaign::watch_process(plan, &Root::system(), watch))
 }
 
-/// Who is told how far a run has got.
+/// Callback for the progress of a run.
 type OnProgress<'a> = dyn FnMut(&Record, &campaign::Progress) + 'a;
 
 fn live(
-    talk: Talk,
+    output_options: OutputOptions,
     mode: LiveMode,
     run: impl FnOnce(&mut OnProgress) -> Result<Record, RunError>,
 ) -> anyhow::Result<Record> {
     sys::signal::count_termination().context("cannot watch for Ctrl-C")?;
-    let mut live = Live::new(mode).with_style(Style::for_stderr(talk.color.into()));
+    let mut live = Live::new(mode).with_style(Style::for_stderr(output_options.color.into()));
     let record = run(&mut |record, progress| {
         let progress = Progress {
-            phase: phase_in_words(record, progress.phase_index, progress.phase_count),
+            phase: phase_title(record, progress.phase_index, progress.phase_count),
             elapsed_ns: progress.elapsed_ns,
             total_ns: progress.total_ns,
             phase_index: progress.phase_index,
@@ -74,31 +74,31 @@ fn live(
     Ok(record?)
 }
 
-fn phase_in_words(record: &Record, index: usize, count: usize) -> String {
+fn phase_title(record: &Record, index: usize, count: usize) -> String {
     if let Some(program) = &record.program {
         return format!("process {}", program.pid);
     }
     match record.phases.get(index) {
-        // A cell of a matrix says where its threads are.
+        // The name of a cell of a matrix contains the CPUs of its threads.
         Some(phase) if count > 1 && !phase.threads.is_empty() => format!("{}/{count} {}", index + 1, phase.name),
         Some(phase) if !phase.asked_loads.is_empty() => format!("under load ({})", phase.asked_loads.join(", ")),
         _ => "at rest".to_owned(),
     }
 }
 
-/// The profiles of these names.
+/// Finds the profiles with these names.
 pub fn find_profiles(names: &[String]) -> anyhow::Result<Vec<Profile>> {
     names.iter().map(|name| Ok(analysis::find_profile(name).map_err(|error| Usage(error.to_string()))?)).collect()
 }
 
-/// Writes the verdict of these profiles into the record.
+/// Judges the record by these profiles, and stores the verdict in it.
 pub fn judge(record: &mut Record, profiles: &[String]) -> anyhow::Result<()> {
     record.uses = find_profiles(profiles)?.iter().map(|profile| analysis::judge(record, profile)).collect();
     record.verdict = analysis::verdict(record, &record.uses);
     Ok(())
 }
 
-/// The published references, or records, of these names; each with its name.
+/// Finds published references or records, and returns each with its name.
 pub fn find_references(names: &[String]) -> anyhow::Result<Vec<(String, Record)>> {
     let find = |name: &String| match analysis::find_reference(name) {
         Ok(record) => Ok((name.clone(), record)),
@@ -108,37 +108,37 @@ pub fn find_references(names: &[String]) -> anyhow::Result<Vec<(String, Record)>
     names.iter().map(find).collect()
 }
 
-/// Writes these records beside the figures of the record.
-pub fn lay_beside(record: &mut Record, others: &[(String, Record)]) {
+/// Stores a comparison with each of the other records in the record.
+pub fn compare_with(record: &mut Record, others: &[(String, Record)]) {
     if !others.is_empty() {
         record.against = others.iter().map(|(name, other)| analysis::compare(record, other, name)).collect();
     }
 }
 
-/// The exit status that says the same as the record's verdict.
+/// The exit status of the record's verdict; 0 without one.
 pub fn status(record: &Record) -> u8 {
     record.verdict.as_ref().map_or(Outcome::Pass, |verdict| verdict.outcome).exit_status()
 }
 
-/// The exit status that says the same as a campaign: its worst scenario, and inconclusive where one has not run.
+/// The exit status of a campaign: that of its worst scenario; at least inconclusive if a scenario has not run.
 pub fn campaign_status(campaign: &Campaign) -> u8 {
-    let any = |is: &dyn Fn(&ScenarioEntry) -> bool| campaign.scenarios.iter().any(is);
-    let outcome = |wanted: Outcome| any(&|entry| entry.result.as_ref().is_some_and(|r| r.outcome == Some(wanted)));
+    let any = |matches: &dyn Fn(&ScenarioEntry) -> bool| campaign.scenarios.iter().any(matches);
+    let has_outcome = |wanted: Outcome| any(&|entry| entry.result.as_ref().is_some_and(|r| r.outcome == Some(wanted)));
     let invalid = any(&|entry| entry.result.as_ref().is_some_and(|result| !result.valid));
     if any(&|entry| entry.error.is_some()) {
         1
-    } else if invalid || outcome(Outcome::Invalid) {
+    } else if invalid || has_outcome(Outcome::Invalid) {
         Outcome::Invalid.exit_status()
-    } else if outcome(Outcome::Fail) {
+    } else if has_outcome(Outcome::Fail) {
         Outcome::Fail.exit_status()
-    } else if !campaign.is_complete() || outcome(Outcome::Inconclusive) {
+    } else if !campaign.is_complete() || has_outcome(Outcome::Inconclusive) {
         Outcome::Inconclusive.exit_status()
     } else {
         Outcome::Pass.exit_status()
     }
 }
 
-/// Prints to standard output. A reader that has gone away is no error: it has read what it wanted.
+/// Prints to standard output. A closed pipe is not an error, because the reader has read all that it needs.
 pub fn stdout(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
     match write(&mut out).and_then(|()| out.flush()) {
@@ -149,56 +149,56 @@ pub fn stdout(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> anyhow::R
     }
 }
 
-/// Prints a page in the style and width of the terminal.
-pub fn print(talk: Talk, page: impl FnOnce(&Style, usize) -> String) -> anyhow::Result<()> {
-    let style = Style::for_stdout(talk.color.into());
+/// Prints a page with the colours and width of the terminal.
+pub fn print(output_options: OutputOptions, page: impl FnOnce(&Style, usize) -> String) -> anyhow::Result<()> {
+    let style = Style::for_stdout(output_options.color.into());
     let text = page(&style, report::terminal::width());
     stdout(|out| out.write_all(text.as_bytes()))
 }
 
-/// Where a run is kept.
-pub struct Kept {
-    /// The record; `None` to keep none.
+/// The files of a run.
+pub struct RecordFiles {
+    /// Path of the record; `None` to write none.
     pub record: Option<PathBuf>,
 }
 
-impl Kept {
-    /// The place asked for, or a name from host, date and time in this folder.
-    pub fn choose(asked: Option<&Path>, none: bool) -> anyhow::Result<Self> {
-        if none {
+impl RecordFiles {
+    /// Uses the given path, or a name with host, date and time: in the given folder, or in the current one.
+    pub fn choose(path: Option<&Path>, no_record: bool) -> anyhow::Result<Self> {
+        if no_record {
             return Ok(Self { record: None });
         }
-        let record = match asked {
+        let record = match path {
             Some(path) if path.is_dir() => path.join(default_name("punctual.json")),
-            Some(path) => with_ending(path),
+            Some(path) => with_extension(path),
             None => PathBuf::from(default_name("punctual.json")),
         };
         Ok(Self { record: Some(record) })
     }
 
-    /// Writes the record; to the temporary folder where its own place has no room, so that nothing is lost.
+    /// Writes the record. If that fails, writes it to the temporary folder, and returns an error that names the path.
     pub fn write(&self, record: &Record) -> anyhow::Result<()> {
         let Some(path) = &self.record else { return Ok(()) };
         let bytes = file::to_json(record);
         let Err(error) = file::write_atomic(path, &bytes) else { return Ok(()) };
-        let elsewhere = env::temp_dir().join(path.file_name().unwrap_or_default());
-        file::write_atomic(&elsewhere, &bytes).with_context(|| format!("{error}; nor elsewhere"))?;
-        anyhow::bail!("{error}; the record is in {} instead", elsewhere.display())
+        let fallback = env::temp_dir().join(path.file_name().unwrap_or_default());
+        file::write_atomic(&fallback, &bytes).with_context(|| format!("{error}; the temporary folder failed, too"))?;
+        anyhow::bail!("{error}; the record is in {} instead", fallback.display())
     }
 
-    /// Writes the HTML report beside the record.
+    /// Writes the HTML report to the folder of the record.
     pub fn write_report(&self, record: &Record) -> anyhow::Result<()> {
         let Some(path) = self.report() else { return Ok(()) };
         Ok(file::write_atomic(&path, report::html::render(record).as_bytes())?)
     }
 
     fn report(&self) -> Option<PathBuf> {
-        // `a.punctual.json` to `a.punctual.html`.
+        // Changes `a.punctual.json` to `a.punctual.html`.
         self.record.as_ref().map(|path| path.with_extension("html"))
     }
 
-    /// Says where things are.
-    pub fn say(&self) {
+    /// Prints the paths of the record and of the report.
+    pub fn print_paths(&self) {
         if let Some(path) = &self.record {
             say!("record  {}", path.display());
         }
@@ -208,12 +208,12 @@ impl Kept {
     }
 }
 
-/// `HOST-20261121-143000.ENDING`, in UTC.
-pub fn default_name(ending: &str) -> String {
-    format!("{}.{ending}", host_and_time())
+/// A file name in the current folder, e.g. `HOST-20261121-143000.EXTENSION`, in UTC.
+pub fn default_name(extension: &str) -> String {
+    format!("{}.{extension}", host_and_time())
 }
 
-/// `CAMPAIGN-HOST-20261121-143000`, in UTC.
+/// A folder name, e.g. `CAMPAIGN-HOST-20261121-143000`, in UTC.
 pub fn default_folder(campaign: &str) -> String {
     format!("{campaign}-{}", host_and_time())
 }
@@ -225,20 +225,20 @@ fn host_and_time() -> String {
     format!("{}-{now}", if host.is_empty() { "machine" } else { &host })
 }
 
-fn with_ending(path: &Path) -> PathBuf {
+fn with_extension(path: &Path) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let stem = name.trim_end_matches(".json").trim_end_matches(".punctual");
     path.with_file_name(format!("{stem}.punctual.json"))
 }
 
-/// A file to export to.
+/// A file to export to, and its format.
 pub struct Export {
     path: PathBuf,
     render: fn(&Record) -> Vec<u8>,
 }
 
 impl Export {
-    /// Checks all of them before a run: format and place.
+    /// Checks the format and the folder of each path, so that errors are reported before the run.
     pub fn all(paths: &[PathBuf]) -> anyhow::Result<Vec<Self>> {
         paths.iter().map(|path| Self::new(path)).collect()
     }
@@ -264,12 +264,12 @@ impl Export {
         Ok(export)
     }
 
-    /// Whether it goes to standard output.
+    /// True for `-`, standard output.
     pub fn is_stdout(&self) -> bool {
         self.path == Path::new("-")
     }
 
-    /// Writes the record in this format.
+    /// Writes the record in the format of the file.
     pub fn write(&self, record: &Record) -> anyhow::Result<()> {
         let bytes = (self.render)(record);
         if self.is_stdout() {

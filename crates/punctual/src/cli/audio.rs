@@ -15,13 +15,13 @@ use super::{Common, Placement, WakeUps, sound::Card};
 /// Options of `measure audio`.
 #[derive(Debug, Args)]
 pub struct Audio {
-    /// Sample rate, Hz.
+    /// Use this sample rate, Hz.
     #[arg(long, value_name = "HZ", default_value_t = AudioProbe::default().rate_hz, value_parser = rate)]
     pub rate: u32,
-    /// Frames of a period [default: those of the profile, or 64].
+    /// Use periods of this many frames [default: that of the profile, or 64].
     #[arg(long, value_name = "N", value_parser = frames)]
     pub frames: Option<u32>,
-    /// Periods of the buffer; each must be processed within the duration of all but one.
+    /// Use a buffer of this many periods; the deadline of each period is N - 1 periods later.
     #[arg(long, value_name = "N", default_value_t = AudioProbe::default().periods, value_parser = periods)]
     pub periods: u32,
     /// Model: a .nam, .json or .aidax file, or builtin:standard, builtin:feather, builtin:nano or builtin:lstm, which cost as much
@@ -57,10 +57,10 @@ pub struct Audio {
         conflicts_with_all = ["frames", "endless"]
     )]
     pub find_buffer: Option<Sizes>,
-    /// CPU of the audio thread [default: the last isolated one, or the last].
+    /// Run the audio thread on this CPU [default: the last isolated one, or the last].
     #[arg(long, value_name = "CPU")]
     pub cpu: Option<u32>,
-    /// Scheduling policy of the audio thread: fifo:1-99, rr:1-99, deadline:RUNTIME/DEADLINE/PERIOD or other.
+    /// Run the audio thread with this policy: fifo:1-99, rr:1-99, deadline:RUNTIME/DEADLINE/PERIOD or other.
     #[arg(long, visible_alias = "priority", default_value_t = AudioProbe::default().policy(None))]
     pub policy: Policy,
     /// Placement of threads.
@@ -98,7 +98,7 @@ pub struct Sizes(pub Vec<u32>);
 
 fn sizes(text: &str) -> Result<Sizes, String> {
     let form =
-        || format!("must be FROM..TO of {} to {} frames, as 16..1024 or 16..256:16", FRAMES.start(), FRAMES.end());
+        || format!("must be FROM..TO of {} to {} frames, e.g. 16..1024 or 16..256:16", FRAMES.start(), FRAMES.end());
     let (range, step) = text.split_once(':').map_or((text, None), |(range, step)| (range, Some(step)));
     let (from, to) = range.split_once("..").ok_or_else(form)?;
     let (from, to) = (frames(from).map_err(|_| form())?, frames(to).map_err(|_| form())?);
@@ -115,23 +115,23 @@ fn sizes(text: &str) -> Result<Sizes, String> {
 fn rate(text: &str) -> Result<u32, String> {
     let (first, last) = (RATES_HZ.start(), RATES_HZ.end());
     let hz = text.parse().ok().filter(|hz| RATES_HZ.contains(hz));
-    hz.ok_or_else(|| format!("must be {first} to {last} Hz, as 48000"))
+    hz.ok_or_else(|| format!("must be {first} to {last} Hz, e.g. 48000"))
 }
 
 fn frames(text: &str) -> Result<u32, String> {
     let (first, last) = (FRAMES.start(), FRAMES.end());
     let frames = text.parse().ok().filter(|frames| FRAMES.contains(frames));
-    frames.ok_or_else(|| format!("must be {first} to {last}, as 64"))
+    frames.ok_or_else(|| format!("must be {first} to {last}, e.g. 64"))
 }
 
 fn periods(text: &str) -> Result<u32, String> {
     let (first, last) = (PERIODS.start(), PERIODS.end());
     let periods = text.parse().ok().filter(|periods| PERIODS.contains(periods));
-    periods.ok_or_else(|| format!("must be {first} to {last}, as 2"))
+    periods.ok_or_else(|| format!("must be {first} to {last}, e.g. 2"))
 }
 
 fn input(text: &str) -> Result<u32, String> {
     let (first, last) = (INPUTS.start(), INPUTS.end());
     let input = text.parse().ok().filter(|input| INPUTS.contains(input));
-    input.ok_or_else(|| format!("must be {first} to {last}, as 1"))
+    input.ok_or_else(|| format!("must be {first} to {last}, e.g. 1"))
 }

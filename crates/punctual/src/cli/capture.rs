@@ -1,73 +1,73 @@
-//! `punctual capture`.
+//! Options of `capture`.
 
 use std::{path::PathBuf, str::FromStr};
 
 use clap::Args;
 
-use super::{Talk, period};
+use super::{OutputOptions, period};
 
 /// Options of `capture`.
 #[derive(Debug, Args)]
 pub struct Capture {
-    /// The capture: a pcap or pcapng file of Ethernet.
+    /// Capture file: pcap or pcapng with Ethernet frames.
     pub file: PathBuf,
-    /// The AVTP stream with this id, as 30:64:3e:54:ee:01:0001 [default: the busiest].
+    /// Analyse the AVTP stream with this ID, e.g. 30:64:3e:54:ee:01:0001 [default: that with the most frames].
     #[arg(long, value_name = "ID", conflicts_with_all = ["ethertype", "udp"])]
     pub stream: Option<StreamId>,
-    /// Frames on this VLAN.
+    /// Analyse only frames of this VLAN.
     #[arg(long, value_name = "ID", value_parser = clap::value_parser!(u16).range(0..=4095))]
     pub vlan: Option<u16>,
-    /// Frames from this address.
+    /// Analyse only frames from this address.
     #[arg(long, value_name = "MAC")]
     pub source: Option<MacAddress>,
-    /// Frames to this address.
+    /// Analyse only frames to this address.
     #[arg(long, value_name = "MAC")]
     pub destination: Option<MacAddress>,
-    /// All frames of this EtherType instead of AVTP's, as 0x88f7.
+    /// Analyse all frames of this EtherType instead of an AVTP stream, e.g. 0x88f7.
     #[arg(long, value_name = "TYPE", value_parser = ethertype, conflicts_with = "udp")]
     pub ethertype: Option<u16>,
-    /// UDP (IPv4) to this port instead of AVTP.
+    /// Analyse UDP datagrams (IPv4) to this port instead of an AVTP stream.
     #[arg(long, value_name = "PORT")]
     pub udp: Option<u16>,
-    /// Frames seen on this interface of a pcapng file, counted from 0.
+    /// Analyse only frames of this interface of a pcapng file, counted from 0.
     #[arg(long, value_name = "N")]
     pub interface: Option<u32>,
-    /// Time from frame to frame [default: 125us for priority 3, 250us for priority 2, else the median interval].
+    /// Use this period of the stream [default: 125us for priority 3, 250us for priority 2, otherwise the median interval].
     #[arg(long, value_name = "TIME", value_parser = period)]
     pub period: Option<u64>,
-    /// Bandwidth reserved for the stream, as 7296kbit [default: its longest frame once a period].
+    /// Check the shaping for this reserved bandwidth, e.g. 7296kbit [default: the longest frame once a period].
     #[arg(long, value_name = "RATE")]
     pub idle_slope: Option<Rate>,
-    /// Speed of the link.
+    /// Use this link speed.
     #[arg(long, value_name = "RATE", default_value = "1Gbit")]
     pub link_speed: Rate,
-    /// A use whose limits decide the verdict, by name or as a TOML file; can be repeated. `punctual profiles` lists them.
+    /// Judge the result by the limits of this profile, a name or a TOML file; repeatable (`punctual profiles` lists them).
     #[arg(long = "profile", value_name = "NAME|FILE")]
     pub profiles: Vec<String>,
-    /// Keep the record there.
+    /// Write the record to FILE.punctual.json [default: no record].
     #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,
-    /// Write the result there too, in the format of the extension: json, csv, hgrm or html; can be repeated.
+    /// Also write the result to this file; its extension is the format: json, csv, hgrm or html; repeatable.
     #[arg(long = "export", value_name = "FILE")]
     pub exports: Vec<PathBuf>,
-    /// How to talk.
+    /// Output on the terminal.
     #[command(flatten)]
-    pub talk: Talk,
+    pub output: OutputOptions,
 }
 
-/// A stream id: 16 hexadecimal digits, with or without separators, or 0x and up to 16.
+/// A stream ID: 16 hexadecimal digits, with or without separators, or 0x and up to 16 digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StreamId(pub u64);
 
-/// An Ethernet address.
+/// A MAC address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MacAddress(pub [u8; 6]);
 
-/// Bits a second, more than 0.
+/// A data rate, bit/s; at least 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rate(pub u64);
 
-/// The hexadecimal digits of `text`, where it has `count` besides separators.
+/// Parses exactly `count` hexadecimal digits, ignoring the separators `:`, `-` and `.`.
 fn digits(text: &str, count: usize) -> Option<u64> {
     let digits: String = text.chars().filter(|c| !":-.".contains(*c)).collect();
     (digits.len() == count).then(|| u64::from_str_radix(&digits, 16).ok())?
@@ -79,7 +79,7 @@ impl FromStr for StreamId {
     fn from_str(text: &str) -> Result<Self, String> {
         let number = text.strip_prefix("0x").and_then(|digits| u64::from_str_radix(digits, 16).ok());
         let id = number.or_else(|| digits(text, 16));
-        id.map(Self).ok_or_else(|| "write 16 hexadecimal digits, as 30:64:3e:54:ee:01:0001".to_owned())
+        id.map(Self).ok_or_else(|| "must be 16 hexadecimal digits, e.g. 30:64:3e:54:ee:01:0001".to_owned())
     }
 }
 
@@ -87,7 +87,7 @@ impl FromStr for MacAddress {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let address = digits(text, 12).ok_or_else(|| "write six bytes, as 91:e0:f0:00:fe:01".to_owned())?;
+        let address = digits(text, 12).ok_or_else(|| "must be six bytes, e.g. 91:e0:f0:00:fe:01".to_owned())?;
         let [_, _, mac @ ..] = address.to_be_bytes();
         Ok(Self(mac))
     }
@@ -101,7 +101,7 @@ impl FromStr for Rate {
         let (number, scale) = [("Gbit", 1e9), ("Mbit", 1e6), ("kbit", 1e3), ("bit", 1.0)]
             .into_iter()
             .find_map(|(unit, scale)| Some((text.strip_suffix(unit)?, scale)))
-            .ok_or_else(|| "write a number with bit, kbit, Mbit or Gbit, as 7296kbit".to_owned())?;
+            .ok_or_else(|| "must be a number with bit, kbit, Mbit or Gbit, e.g. 7296kbit".to_owned())?;
         let rate = number.trim().parse::<f64>().map_or(0.0, |number| number * scale);
         if (1.0..=1e15).contains(&rate) {
             Ok(Self(rate.round() as u64))
@@ -113,7 +113,7 @@ impl FromStr for Rate {
 
 fn ethertype(text: &str) -> Result<u16, String> {
     let number = text.strip_prefix("0x").map(|digits| u16::from_str_radix(digits, 16));
-    number.and_then(Result::ok).filter(|number| *number >= 0x600).ok_or_else(|| "write 0x0600 to 0xffff".to_owned())
+    number.and_then(Result::ok).filter(|number| *number >= 0x600).ok_or_else(|| "must be 0x0600 to 0xffff".to_owned())
 }
 
 #[cfg(test)]
@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_addresses_and_rates_are_read() {
+    fn parses_stream_ids_addresses_and_rates() {
         let id = Ok(StreamId(0x3064_3e54_ee01_0001));
         for text in ["30:64:3e:54:ee:01:0001", "30:64:3e:54:ee:01:00:01", "0x30643e54ee010001", "30643e54ee010001"] {
             assert_eq!(text.parse(), id);

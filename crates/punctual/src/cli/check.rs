@@ -1,17 +1,17 @@
-//! Checks of single parts of the machine.
+//! Options of `check`.
 
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::{Talk, period};
+use super::{OutputOptions, period};
 
-/// What to check.
+/// The checks.
 #[derive(Debug, Subcommand)]
 pub enum Check {
-    /// A network interface: everything about it that may make frames late, with what to change. Nothing is changed.
+    /// List the settings of a network interface that can delay frames, and what to change; changes nothing.
     ///
-    /// Exit status: 0 nothing fails, 2 something does, 1 no such interface.
+    /// Exit status: 0 no check failed, 2 a check failed, 1 no such interface.
     ///
     /// Examples:
     ///   punctual check nic eth0
@@ -23,19 +23,19 @@ pub enum Check {
 /// Options of `check nic`.
 #[derive(Debug, Args)]
 pub struct Nic {
-    /// The interface, as `ip -br link` lists it.
+    /// Name of the interface (`ip -br link` lists them).
     #[arg(value_name = "IF")]
     pub interface: String,
-    /// Time between two frames of the stream; a tenth of it is what one cause may cost.
+    /// Check for a stream with this time between frames; one cause may delay a frame by a tenth of it.
     #[arg(long, value_name = "TIME", value_parser = period, default_value = "125us")]
     pub period: u64,
-    /// Check a recorded machine: the folder that holds its /proc, /sys and netlink.
+    /// Check a recorded machine: a folder with its /proc, /sys and netlink.
     #[arg(long, value_name = "DIR")]
     pub root: Option<PathBuf>,
-    /// Keep the kernel's answers in DIR/netlink/IF, as --root reads them.
+    /// Save the kernel's netlink answers in DIR/netlink/IF for --root.
     #[arg(long, value_name = "DIR", conflicts_with = "root")]
     pub keep_answers: Option<PathBuf>,
-    /// How to talk.
+    /// Output on the terminal.
     #[command(flatten)]
-    pub talk: Talk,
+    pub output: OutputOptions,
 }

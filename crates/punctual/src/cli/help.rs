@@ -1,10 +1,10 @@
-//! Help as it is shown: paragraphs flow to the width of the terminal, lines that are indented stay as they are.
+//! Layout of help texts: paragraphs are wrapped to the width of the terminal, indented lines are kept.
 
 use clap::{Command, builder::StyledStr};
 
-/// The same command with flowing help, as that of all commands below it.
+/// Joins the lines of each paragraph in the help of the command and of all its subcommands.
 ///
-/// The definition's texts are taken verbatim, broken where the source is, so that examples keep their lines.
+/// The definition uses verbatim doc comments because of the examples, so its texts contain the line breaks of the source.
 pub fn flowing(mut command: Command) -> Command {
     if let Some(about) = command.get_about().map(flow) {
         command = command.about(about.trim_end_matches('.').to_owned());
@@ -17,14 +17,14 @@ pub fn flowing(mut command: Command) -> Command {
 
 /// Joins the lines of each paragraph.
 fn flow(text: &StyledStr) -> String {
-    let (mut flowing, mut stood) = (String::new(), true);
+    let (mut flowing, mut after_verbatim) = (String::new(), true);
     for line in text.to_string().lines() {
-        let stands = line.is_empty() || line.starts_with(' ');
+        let is_verbatim = line.is_empty() || line.starts_with(' ');
         if !flowing.is_empty() {
-            flowing.push(if stands || stood { '\n' } else { ' ' });
+            flowing.push(if is_verbatim || after_verbatim { '\n' } else { ' ' });
         }
         flowing += line;
-        stood = stands;
+        after_verbatim = is_verbatim;
     }
     flowing
 }
@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paragraphs_flow_and_examples_keep_their_lines() {
+    fn joins_lines_of_paragraphs_but_not_of_examples() {
         let text = "One\ntwo.\n\nThree\nfour:\n  a\n  b\nfive\nsix";
         assert_eq!(flow(&text.into()), "One two.\n\nThree four:\n  a\n  b\nfive six");
     }

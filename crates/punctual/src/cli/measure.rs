@@ -1,4 +1,4 @@
-//! `punctual measure`: one struct of options a probe.
+//! Commands of `measure`, and the options of `measure timer`.
 
 use campaign::probe::{Definition, TimerProbe};
 use clap::{Args, Subcommand};
@@ -7,10 +7,10 @@ use sys::sched::Policy;
 
 use super::{Audio, Common, Noise, Placement, Process, Stream, Threads, Udp, WakeUps, duration_or_zero, period};
 
-/// What to measure.
+/// The measurements.
 #[derive(Debug, Subcommand)]
 pub enum Measure {
-    /// How late a thread wakes that sleeps until a deadline: what cyclictest measures.
+    /// Measure how late a thread wakes after its deadline, as cyclictest does.
     ///
     /// Examples:
     ///   punctual measure timer --duration 1m
@@ -18,8 +18,9 @@ pub enum Measure {
     ///   punctual measure timer --profile avb-class-a --duration 1h
     #[command(verbatim_doc_comment)]
     Timer(Box<Timer>),
-    /// How late two or more periodic threads wake at once, each with its own CPU, priority and period; and on which CPUs to
-    /// put them.
+    /// Measure several periodic threads at once, or find the best CPUs for two.
+    ///
+    /// Each thread has its own CPU, priority and period.
     ///
     /// Examples:
     ///   punctual measure threads --duration 1m
@@ -29,18 +30,19 @@ pub enum Measure {
     ///   punctual measure threads --matrix --cpus 2-3 --cell-duration 2m
     #[command(verbatim_doc_comment)]
     Threads(Box<Threads>),
-    /// What takes the CPU from a thread that never sleeps: the gaps that oslat, sysjitter and osnoise look for, each with
-    /// its culprit. Needs no rights but to name culprits.
+    /// Measure the gaps in a loop that never sleeps, like oslat, and find their causes.
+    ///
+    /// A gap is a time in which something else used the CPU; sysjitter and osnoise also measure it. Needs no privileges,
+    /// except to find causes.
     ///
     /// Examples:
     ///   punctual measure noise --cpus 3 --duration 1m
     ///   punctual measure noise --policy fifo:90 --load memory --load-cpus 0-2
     #[command(verbatim_doc_comment)]
     Noise(Box<Noise>),
-    /// How long a UDP datagram is under way to another machine and back, and where the time goes: `punctual echo` answers
-    /// there.
+    /// Measure UDP round trips to another machine that runs `punctual echo`.
     ///
-    /// Sends on a fixed schedule whatever becomes of answers, and counts from when each was to be sent.
+    /// Sends on a fixed schedule that does not depend on answers. A round trip begins at the scheduled time.
     ///
     /// Examples:
     ///   punctual measure udp 192.0.2.1 --duration 1m
@@ -48,11 +50,10 @@ pub enum Measure {
     ///   punctual measure udp --self --load cpu
     #[command(verbatim_doc_comment)]
     Udp(Box<Udp>),
-    /// Send an AVB stream (IEEE 1722) frame by frame, each in its slot, or receive it: late packets, missed slots, gaps,
-    /// losses and where they happened.
+    /// Send or receive an AVB stream (IEEE 1722), and measure its timing.
     ///
-    /// The talker wakes before each slot as --wakeup-offset says, and spins until it. Nothing is sent on an interface that is
-    /// not named.
+    /// Reports late packets, missed slots, gaps, loss and the interface where frames were lost. The talker wakes --wakeup-offset before each slot and spins until the slot begins. Frames are sent on the named
+    /// interface only.
     ///
     /// Examples:
     ///   punctual measure stream talk eth0 --cpu 3 --wakeup-offset 8us --duration 1h
@@ -61,10 +62,10 @@ pub enum Measure {
     ///   punctual measure stream --self --load cpu
     #[command(verbatim_doc_comment)]
     Stream(Box<Stream>),
-    /// How small a buffer this machine can play a guitar amplifier through: when each period of audio was done, which came too
-    /// late for a sound card (xruns), and who was to blame for each.
+    /// Measure when audio periods are ready, and find the smallest buffer without xruns.
     ///
-    /// The clock stands in for the card. A spike is a period that took more than half of its time.
+    /// Plays a guitar amplifier, by default with deadlines of the clock instead of a sound card. A spike is a period that
+    /// takes more than half of the time until its deadline.
     ///
     /// Examples:
     ///   punctual measure audio --frames 64 --duration 1m
@@ -73,9 +74,9 @@ pub enum Measure {
     ///   punctual measure audio --find-buffer --duration 30s --load cpu --load memory
     #[command(verbatim_doc_comment)]
     Audio(Box<Audio>),
-    /// How late the threads of your own program wake, who preempts them, and which deadlines they miss.
+    /// Measure wake-up latency, preemption and missed deadlines of your own program.
     ///
-    /// Comes from the scheduler's trace points, which takes root. Nothing is changed in the program.
+    /// Uses the scheduler's trace events, which need root. The program does not have to be changed.
     ///
     /// Examples:
     ///   punctual measure process 4711 --duration 1m
@@ -88,28 +89,28 @@ pub enum Measure {
 /// Options of `measure timer`.
 #[derive(Debug, Args)]
 pub struct Timer {
-    /// CPUs to measure, as the kernel writes a list (0,2-3); every online CPU if not given, isolated ones included.
+    /// Measure these CPUs, e.g. 0,2-3 [default: every online CPU, including isolated ones].
     #[arg(long, value_name = "LIST")]
     pub cpus: Option<CpuList>,
-    /// Time between two deadlines [default: that of the profile, or 1ms].
+    /// Use this time between deadlines [default: the period of the profile, or 1ms].
     #[arg(long, value_name = "TIME", value_parser = period)]
     pub period: Option<u64>,
-    /// Measure so many wake-ups a CPU.
+    /// Measure this many wake-ups on each CPU.
     #[arg(long, value_name = "N", conflicts_with_all = ["duration", "endless"], value_parser = clap::value_parser!(u64).range(1..))]
     pub samples: Option<u64>,
-    /// fifo:1-99, rr:1-99, deadline:RUNTIME/DEADLINE/PERIOD or other.
+    /// Measure with this policy: fifo:1-99, rr:1-99, deadline:RUNTIME/DEADLINE/PERIOD or other.
     #[arg(long, default_value_t = TimerProbe::default().policy(None))]
     pub policy: Policy,
-    /// Shift between the grids of neighbouring CPUs.
+    /// Shift the deadlines of each CPU by this time from those of the CPU before.
     #[arg(long, value_name = "TIME", value_parser = duration_or_zero, default_value = "0ns")]
     pub offset: u64,
-    /// Where things run.
+    /// Placement of threads.
     #[command(flatten)]
     pub placement: Placement,
-    /// What each measurement of wake-ups has.
+    /// Options of measurements with deadlines.
     #[command(flatten)]
     pub wake_ups: WakeUps,
-    /// What every measurement has.
+    /// Options of all measurements.
     #[command(flatten)]
     pub common: Common,
 }

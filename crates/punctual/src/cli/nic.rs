@@ -1,24 +1,25 @@
-//! Options of measurements that go over an interface.
+//! Options of measurements that use a network interface.
 
 use campaign::NicPlan;
 use clap::Args;
 use machine::nic::NicSettings;
 
-/// How the interface is set for the run that datagrams or frames go over, and as it was afterwards.
+/// Settings of the network interface during the run. They are restored afterwards.
 #[derive(Debug, Clone, Args)]
 pub struct Nic {
-    /// Set values of the interface for the run, and put them back afterwards: coalesce (us), adaptive, eee, pause, rx-ring
-    /// (frames), gro, lro, tso; the others on or off, as coalesce=0,eee=off. `punctual check nic` tells what is worth it.
+    /// Change settings of the interface during the run, e.g. coalesce=0,eee=off (`punctual check nic` recommends them).
+    ///
+    /// The settings are coalesce (us), rx-ring (frames), and, on or off, adaptive, eee, pause, gro, lro and tso. They are restored
+    /// afterwards.
     #[arg(long, value_name = "WHAT=VALUE,...")]
     pub nic: Option<NicSettings>,
-    /// For the run, serve the interrupts of the interface at this real-time priority, 1 to 99: the threads of its
-    /// interrupts, and those that poll it.
+    /// Run the interrupt and polling threads of the interface at this real-time priority during the run, 1 to 99.
     #[arg(long, value_name = "PRIORITY", value_parser = clap::value_parser!(u8).range(1..=99))]
     pub irq_priority: Option<u8>,
 }
 
 impl Nic {
-    /// The same for a plan.
+    /// Converts the options to a plan.
     pub fn plan(&self) -> NicPlan {
         NicPlan { values: self.nic.clone().unwrap_or_default(), irq_priority: self.irq_priority }
     }

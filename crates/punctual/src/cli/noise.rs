@@ -11,26 +11,25 @@ use super::{Common, Placement, duration, period};
 /// Options of `measure noise`.
 #[derive(Debug, Args)]
 pub struct Noise {
-    /// CPUs to measure, as the kernel writes a list (0,2-3); every online CPU if not given, isolated ones included.
+    /// Measure these CPUs, e.g. 0,2-3 [default: every online CPU, including isolated ones].
     #[arg(long, value_name = "LIST")]
     pub cpus: Option<CpuList>,
-    /// Time between two readings of the clock above which they are a gap.
+    /// Count a gap if two readings of the clock are further apart than this.
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = format_exact(THRESHOLD_NS))]
     pub threshold: u64,
-    /// other, or a real-time policy to see what disturbs a real-time thread: fifo:1-99, rr:1-99.
+    /// Measure with this policy: other, fifo:1-99 or rr:1-99.
     #[arg(long, default_value_t = NoiseProbe::default().policy(None))]
     pub policy: Policy,
-    /// How long a stretch of looking takes together with the rest after it.
+    /// Repeat measuring and sleeping with this period.
     #[arg(long, value_name = "TIME", value_parser = period, default_value = format_exact(NoiseProbe::default().period_ns))]
     pub period: u64,
-    /// How long each stretch of looking takes; a real-time thread must rest for 5 % of the period [default: 95 % of the
-    /// period].
+    /// Measure for this part of each period; a real-time thread must sleep for at least 5 % [default: 95 % of the period].
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub runtime: Option<u64>,
-    /// Where things run.
+    /// Placement of threads.
     #[command(flatten)]
     pub placement: Placement,
-    /// What every measurement has.
+    /// Options of all measurements.
     #[command(flatten)]
     pub common: Common,
 }

@@ -12,69 +12,70 @@ use machine::{CpuList, nic::NicSettings};
 use record::FarAsked;
 use sys::sched::Policy;
 
-use super::{Asking, StreamReceive, Streaming};
+use super::{StreamOptions, StreamReceive, UdpOptions};
 
 /// Options of `pair`.
 #[derive(Debug, Args)]
 pub struct Pair {
-    /// The other machine, as ssh takes it: HOST or USER@HOST.
+    /// The other machine as in an ssh command: HOST or USER@HOST.
     pub host: String,
-    /// The command that reaches it, with its options, as a shell reads them.
+    /// Connect with this command and its options, quoted as in a shell.
     #[arg(long, value_name = "COMMAND", default_value = "ssh", global = true)]
     pub ssh: String,
-    /// The punctual to copy there, where the other machine is of another architecture than this one [default: this program,
-    /// or punctual-ARCHITECTURE beside it].
+    /// Copy this binary to the other machine [default: this program; for another architecture punctual-ARCHITECTURE in its
+    /// folder].
     #[arg(long, value_name = "FILE", global = true)]
     pub far_binary: Option<PathBuf>,
-    /// Copy nothing, and start punctual there with this command.
+    /// Start punctual on the other machine with this command instead of copying it.
     #[arg(long, value_name = "COMMAND", global = true, conflicts_with = "far_binary")]
     pub far_command: Option<String>,
-    /// Start it there with `sudo -n`, for a user that may do so without a password.
+    /// Start punctual on the other machine with `sudo -n`, for a user who needs no password.
     #[arg(long, global = true)]
     pub far_sudo: bool,
-    /// What is to be there.
+    /// Options of the far end.
     #[command(flatten)]
-    pub there: There,
-    /// What to measure.
+    pub far: FarOptions,
+    /// The measurement.
     #[command(subcommand)]
-    pub what: PairWhat,
+    pub probe: PairProbe,
 }
 
-/// What the far end is to be, and what is to be around it for the run. All of it is put back afterwards.
+/// Settings of the far end during the run. They are restored afterwards.
 #[derive(Debug, Args)]
-pub struct There {
-    /// CPU of the thread there [default: the last one of --far-shield; else the last isolated one, or the last, for a
-    /// listener, and any for round trips].
+pub struct FarOptions {
+    /// Run the far thread on this CPU [default: the last of --far-shield].
+    ///
+    /// Without --far-shield, a listener runs on the last isolated CPU, or the last, and an echo thread on any.
     #[arg(long, value_name = "CPU", global = true)]
     pub far_cpu: Option<u32>,
-    /// Policy of the thread there: fifo:1-99, rr:1-99 or other [default: fifo:90 for a listener, fifo:97 for round trips].
+    /// Run the far thread with this policy: fifo:1-99, rr:1-99 or other [default: fifo:90 for stream, fifo:97 for udp].
     #[arg(long, value_name = "POLICY", global = true)]
     pub far_policy: Option<Policy>,
-    /// What runs there beside it, as --load does here; can be repeated.
+    /// Run this load on the far machine, like --load; repeatable.
     #[arg(long = "far-load", value_name = "LOAD", global = true)]
     pub far_loads: Vec<LoadSpec>,
-    /// CPUs there that loads may use [default: that of the thread, or those beside --far-shield].
+    /// Run far loads on these CPUs [default: that of the thread, or those outside --far-shield].
     #[arg(long, value_name = "LIST", global = true)]
     pub far_load_cpus: Option<CpuList>,
-    /// Keep these CPUs there free of other work, as --shield does here.
+    /// Move other work off these far CPUs, like --shield.
     #[arg(long, value_name = "LIST", global = true)]
     pub far_shield: Option<CpuList>,
-    /// Hold the CPU of the thread there out of its idle states.
+    /// Keep the CPU of the far thread out of idle states.
     #[arg(long, global = true)]
     pub far_hold_cpu_awake: bool,
-    /// Set values of the interface there, as --nic does here: that of a stream, or the one that leads to this machine.
+    /// Change settings of the far interface of the measurement, like --nic.
     #[arg(long, value_name = "WHAT=VALUE,...", global = true)]
     pub far_nic: Option<NicSettings>,
-    /// Serve the interrupts of that interface at this real-time priority, 1 to 99.
+    /// Run the interrupt threads of the far interface at this real-time priority, 1 to 99.
     #[arg(long, value_name = "PRIORITY", value_parser = clap::value_parser!(u8).range(1..=99), global = true)]
     pub far_irq_priority: Option<u8>,
 }
 
-impl There {
-    /// What the far end is asked; `policy` unless one is given.
-    pub fn asked(&self, policy: Policy) -> FarAsked {
+impl FarOptions {
+    /// The request to the far end. `default_policy` applies without --far-policy.
+    pub fn request(&self, default_policy: Policy) -> FarAsked {
         FarAsked {
-            policy: self.far_policy.unwrap_or(policy).to_string(),
+            policy: self.far_policy.unwrap_or(default_policy).to_string(),
             cpu: self.far_cpu,
             loads: self.far_loads.iter().map(ToString::to_string).collect(),
             load_cpus: self.far_load_cpus.as_ref().map(ToString::to_string),
@@ -87,49 +88,50 @@ impl There {
     }
 }
 
-/// What to measure between two machines.
+/// The measurements between two machines.
 #[derive(Debug, Subcommand)]
-pub enum PairWhat {
-    /// How long a UDP datagram is under way to the other machine and back: as `measure udp`, which has the details.
+pub enum PairProbe {
+    /// Measure the round-trip time of UDP datagrams; see `measure udp` for details.
     Udp(Box<PairUdp>),
-    /// A stream of frames from this machine to the other, both ends of it: as `measure stream`, which has the details.
+    /// Measure both ends of a stream from this machine to the other; see `measure stream` for details.
     Stream(Box<PairStream>),
 }
 
 /// Options of `pair udp`.
 #[derive(Debug, Args)]
 pub struct PairUdp {
-    /// Address of the other machine in the network to be measured; port 7125 unless it is said, or another where that is
-    /// taken [default: the one that ssh reached].
+    /// Send to this address of the other machine [default: the address of the ssh connection, port 7125].
+    ///
+    /// If the port is in use, another one is chosen.
     #[arg(long, value_name = "HOST[:PORT]")]
     pub to: Option<Address>,
-    /// What is sent, and how the asking end works.
+    /// Options shared with `measure udp`.
     #[command(flatten)]
-    pub how: Asking,
+    pub shared: UdpOptions,
 }
 
 /// Options of `pair stream`.
 #[derive(Debug, Args)]
 pub struct PairStream {
-    /// The wired interface of this machine that the stream goes out on. Nothing is sent on any other.
+    /// Wired interface of this machine to send on.
     #[arg(value_name = "IF")]
     pub interface: String,
-    /// The interface of the other machine that it comes in on [default: the one of the same name].
+    /// Receive on this interface of the other machine [default: the one of the same name].
     #[arg(long, value_name = "IF")]
     pub far_interface: Option<String>,
-    /// What the listener there takes frames from [default: socket].
+    /// Receive with this method on the other machine [default: socket].
     #[arg(long, value_name = "FROM")]
     pub far_receive: Option<StreamReceive>,
-    /// With xdp: the queue of its interface that it has [default: 0].
+    /// With xdp, receive from this queue of the interface [default: 0].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=i64::from(QUEUE_MAX)))]
     pub far_queue: Option<u32>,
-    /// What the stream is, and how its ends work.
+    /// Options shared with `measure stream`.
     #[command(flatten)]
-    pub how: Streaming,
+    pub shared: StreamOptions,
 }
 
 impl PairStream {
-    /// How the listener has AF_XDP.
+    /// AF_XDP mode of the listener; `None` for a socket.
     pub fn xdp(&self) -> Option<ListenXdp> {
         self.far_receive.and_then(StreamReceive::xdp)
     }

@@ -1,13 +1,15 @@
-//! Where things run: options of the measurements that place their own threads.
+//! Options of CPU placement, and those of `restore`.
 
 use clap::Args;
 use machine::CpuList;
 
-/// Options of where things run.
+/// Placement of threads.
 #[derive(Debug, Args)]
 pub struct Placement {
-    /// Keep these CPUs free of other work during the run: every task and interrupt that can be moved is, and is put back
-    /// afterwards. They are the measured ones unless --cpus says otherwise; loads use the others.
+    /// Move other tasks and interrupts off these CPUs during the run, and measure on them.
+    ///
+    /// Everything movable is moved, and restored afterwards. Other options, e.g. --cpus, can measure other CPUs. Loads use
+    /// the CPUs that are not shielded.
     #[arg(long, value_name = "LIST")]
     pub shield: Option<CpuList>,
 }
@@ -15,7 +17,7 @@ pub struct Placement {
 /// Options of `restore`.
 #[derive(Debug, Args)]
 pub struct Restore {
-    /// Print JSON on standard output.
+    /// Print JSON on standard output instead of text.
     #[arg(long)]
     pub json: bool,
 }

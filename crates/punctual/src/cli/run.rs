@@ -1,51 +1,50 @@
-//! Commands around campaigns: run, check, list.
+//! Options of `run`, `validate` and `campaigns`.
 
 use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{Talk, duration};
+use super::{OutputOptions, duration};
 
 /// Options of `run`.
 #[derive(Debug, Args)]
 pub struct Run {
-    /// The campaign: one that ships with punctual, or a TOML file. `punctual campaigns` lists them.
+    /// Name of a built-in campaign, or a TOML file (`punctual campaigns` lists the names).
     #[arg(value_name = "NAME|FILE")]
     pub campaign: String,
-    /// Print the plan and run nothing.
+    /// Print the plan without running it.
     #[arg(long)]
     pub dry_run: bool,
-    /// Go on with a campaign that was stopped or cut off: the one in --dir, or the newest of this plan in this folder.
+    /// Resume an interrupted campaign: the one in --dir, or the newest of this plan in this folder.
     #[arg(long, conflicts_with = "dry_run")]
     pub resume: bool,
-    /// Measure every scenario for so long, instead of what the campaign says.
+    /// Measure every scenario for this long [default: the duration in the campaign].
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub duration: Option<u64>,
-    /// Lay a published reference, or the record of another run, beside each scenario, besides those that the file names; can be
-    /// repeated. `punctual references` lists them.
+    /// Also compare each scenario with a published reference or another record; repeatable (`punctual references` lists them).
     #[arg(long = "against", value_name = "NAME|FILE")]
     pub against: Vec<String>,
-    /// Folder for the records and the campaign's own [default: NAME-HOST-DATE-TIME in this folder].
+    /// Write the records and the report to this folder [default: NAME-HOST-DATE-TIME in this folder].
     #[arg(long, value_name = "DIR")]
     pub dir: Option<PathBuf>,
-    /// Plan for a recorded machine below this folder instead.
+    /// Plan for the recorded machine in this folder.
     #[arg(long, value_name = "DIR", requires = "dry_run")]
     pub root: Option<PathBuf>,
-    /// How to talk.
+    /// Output on the terminal.
     #[command(flatten)]
-    pub talk: Talk,
+    pub output: OutputOptions,
 }
 
 /// Options of `validate`.
 #[derive(Debug, Args)]
 pub struct Validate {
-    /// The campaign files; names of those that ship with punctual will do, too.
+    /// Campaign files, or names of built-in campaigns.
     #[arg(value_name = "FILE", required = true)]
     pub files: Vec<String>,
-    /// Check them for a recorded machine below this folder instead of this machine.
+    /// Check them for the recorded machine in this folder [default: this machine].
     #[arg(long, value_name = "DIR")]
     pub root: Option<PathBuf>,
-    /// Print JSON on standard output.
+    /// Print JSON on standard output instead of text.
     #[arg(long)]
     pub json: bool,
 }
@@ -53,9 +52,9 @@ pub struct Validate {
 /// Options of `campaigns`.
 #[derive(Debug, Args)]
 pub struct Campaigns {
-    /// Print the file of this one, to begin a campaign of your own from; the list if not given.
+    /// Print the file of this campaign [default: list all campaigns].
     pub name: Option<String>,
-    /// Print JSON on standard output.
+    /// Print JSON on standard output instead of text.
     #[arg(long)]
     pub json: bool,
 }

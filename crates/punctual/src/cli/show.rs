@@ -1,97 +1,97 @@
-//! Commands that show what is there: records, the machine, profiles.
+//! Options of `show`, `references`, `blame`, `machine` and `profiles`.
 
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use report::terminal::MatrixFigure;
 
-use super::Talk;
+use super::OutputOptions;
 
 /// Options of `show`.
 #[derive(Debug, Args)]
 pub struct Show {
-    /// The record: a *.punctual.json file.
+    /// Record: a *.punctual.json file.
     pub record: PathBuf,
-    /// Write it there, in the format of the extension: json, csv, hgrm or html; can be repeated.
+    /// Write the record to this file; its extension is the format: json, csv, hgrm or html; repeatable.
     #[arg(long = "export", value_name = "FILE")]
     pub exports: Vec<PathBuf>,
-    /// Tables of a matrix to show besides jitter: lateness, missed.
+    /// Also show these tables of a matrix: lateness, missed [default: jitter only].
     #[arg(long, value_name = "WHAT", value_delimiter = ',')]
     pub show: Vec<Tables>,
-    /// Judge it by this profile instead of those it was made for; can be repeated.
+    /// Judge by this profile instead of the profiles of the record; repeatable.
     #[arg(long = "profile", value_name = "NAME|FILE")]
     pub profiles: Vec<String>,
-    /// Lay a published reference, or another record, beside it; can be repeated. `punctual references` lists them.
+    /// Compare with a published reference or another record; repeatable (`punctual references` lists them).
     #[arg(long, value_name = "NAME|FILE")]
     pub against: Vec<String>,
-    /// How to talk.
+    /// Output on the terminal.
     #[command(flatten)]
-    pub talk: Talk,
+    pub output: OutputOptions,
 }
 
 /// Options of `references`.
 #[derive(Debug, Args)]
 pub struct References {
-    /// Show this one with its source and figures; the list if not given.
+    /// Show this reference with its source and figures [default: list all references].
     pub name: Option<String>,
-    /// How to talk.
+    /// Output on the terminal.
     #[command(flatten)]
-    pub talk: Talk,
+    pub output: OutputOptions,
 }
 
-/// Tables of a matrix that are shown on request.
+/// Optional tables of a matrix.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub enum Tables {
-    /// The largest lateness of each thread.
+    /// The maximum lateness of each thread.
     Lateness,
-    /// The deadlines that each thread missed.
+    /// The missed deadlines of each thread.
     Missed,
 }
 
 impl Tables {
-    /// The figures to show: jitter, and those asked for.
-    pub fn figures(asked: &[Self]) -> Vec<MatrixFigure> {
+    /// Jitter, and the figures of the selected tables.
+    pub fn figures(selected: &[Self]) -> Vec<MatrixFigure> {
         let figure = |table: &Self| match table {
             Self::Lateness => MatrixFigure::Lateness,
             Self::Missed => MatrixFigure::Missed,
         };
-        std::iter::once(MatrixFigure::Jitter).chain(asked.iter().map(figure)).collect()
+        std::iter::once(MatrixFigure::Jitter).chain(selected.iter().map(figure)).collect()
     }
 }
 
 /// Options of `blame`.
 #[derive(Debug, Args)]
 pub struct BlameRecord {
-    /// The record: a *.punctual.json file.
+    /// Record: a *.punctual.json file.
     pub record: PathBuf,
-    /// Show one spike as a time line, by its number: 1 is the worst, and the worst are listed with their numbers.
+    /// Show the timeline of the spike with this number; 1 is the worst.
     #[arg(long, value_name = "N")]
     pub around: Option<usize>,
-    /// Write all time lines there for a viewer, as Chrome trace JSON, which ui.perfetto.dev and chrome://tracing open.
+    /// Write all timelines to this Chrome trace file, for ui.perfetto.dev or chrome://tracing.
     #[arg(long, value_name = "FILE.json")]
     pub export: Option<PathBuf>,
-    /// How to talk.
+    /// Output on the terminal.
     #[command(flatten)]
-    pub talk: Talk,
+    pub output: OutputOptions,
 }
 
 /// Options of `machine`.
 #[derive(Debug, Args)]
 pub struct Machine {
-    /// Look at a recorded machine below this folder instead.
+    /// Inspect the recorded machine in this folder [default: this machine].
     #[arg(long, value_name = "DIR")]
     pub root: Option<PathBuf>,
-    /// How to talk.
+    /// Output on the terminal.
     #[command(flatten)]
-    pub talk: Talk,
+    pub output: OutputOptions,
 }
 
 /// Options of `profiles`.
 #[derive(Debug, Args)]
 pub struct Profiles {
-    /// Show this one with its limits and their sources; the list if not given.
+    /// Show this profile with its limits and their sources [default: list all profiles].
     pub name: Option<String>,
-    /// Print JSON on standard output.
+    /// Print JSON on standard output instead of text.
     #[arg(long)]
     pub json: bool,
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use sys::{pcm::Format, sched::Policy};
 
-use super::Talk;
+use super::OutputOptions;
 
 /// Default priority of the audio thread.
 const PRIORITY: u8 = 80;
@@ -112,7 +112,7 @@ pub struct LatencyLoop {
     pub exports: Vec<PathBuf>,
     /// Output options.
     #[command(flatten)]
-    pub talk: Talk,
+    pub output: OutputOptions,
     /// The card.
     #[command(flatten)]
     pub sound: Sound,

@@ -1,4 +1,4 @@
-//! Options of `measure stream`, and those that it shares with `pair`.
+//! Options of `measure stream`, and those that it shares with `pair stream`.
 
 use std::path::PathBuf;
 
@@ -15,100 +15,100 @@ use super::{Common, Nic, Placement, WakeUps, duration, period};
 /// Options of `measure stream`.
 #[derive(Debug, Args)]
 pub struct Stream {
-    /// Which end of the stream this machine is.
+    /// Send the stream (talk) or receive it (listen).
     #[arg(required_unless_present = "own", requires = "interface")]
     pub side: Option<Side>,
-    /// The wired interface that it goes over. Nothing is sent on any other.
+    /// Wired interface of the stream.
     #[arg(value_name = "IF")]
     pub interface: Option<String>,
-    /// Be both ends: in two network namespaces on this machine, joined by a virtual cable. Takes root.
+    /// Run both ends on this machine, in two network namespaces joined by a veth pair; needs root.
     #[arg(long = "self", conflicts_with_all = ["side", "interface", "nic", "irq_priority"])]
     pub own: bool,
-    /// With --self, the CPU of the listener [default: another one than the talker's].
+    /// With --self, run the listener on this CPU [default: another one than the talker's].
     #[arg(long, value_name = "CPU", requires = "own")]
     pub listen_cpu: Option<u32>,
-    /// Listener: the stream to follow, 16 hexadecimal digits [default: the first that comes].
+    /// Listener: receive the stream with this ID, 16 hexadecimal digits [default: the first that arrives].
     #[arg(long, value_name = "ID", value_parser = parse_stream_id)]
     pub stream_id: Option<u64>,
-    /// Listener: what it takes frames from [default: socket].
+    /// Listener: receive with this method [default: socket].
     #[arg(long, value_name = "FROM")]
     pub receive: Option<Receive>,
-    /// With xdp: the queue of the interface that it has [default: 0].
+    /// With xdp, use this queue of the interface [default: 0].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=i64::from(QUEUE_MAX)))]
     pub queue: Option<u32>,
-    /// Capture the stream's frames into this pcapng file meanwhile, and tell what `punctual capture` tells of it: where they come
-    /// in, or with `talk` where they leave.
+    /// Capture the frames of the stream to this pcapng file, and analyse it as `punctual capture` does.
+    ///
+    /// The listener captures received frames, the talker sent frames.
     #[arg(long, value_name = "FILE")]
     pub capture: Option<PathBuf>,
-    /// What the stream is, and how its ends work.
+    /// Options shared with `pair stream`.
     #[command(flatten)]
-    pub how: Streaming,
+    pub shared: StreamOptions,
 }
 
-/// What a stream is, and how its ends work.
+/// Options of a stream and its ends, for `measure stream` and `pair stream`.
 #[derive(Debug, Args)]
-pub struct Streaming {
-    /// Stream reservation class: A is a frame every 125 us (priority 3, VLAN 2), B every 250 us (priority 2, VLAN 2).
+pub struct StreamOptions {
+    /// Use this stream reservation class: A sends every 125 us (priority 3, VLAN 2), B every 250 us (priority 2, VLAN 2).
     #[arg(long, value_name = "CLASS", default_value = "A", ignore_case = true)]
     pub class: Class,
-    /// Time between two frames, where it is not that of the class.
+    /// Use this time between frames [default: that of the class].
     #[arg(long, value_name = "TIME", value_parser = period)]
     pub period: Option<u64>,
-    /// What frames look like: AAF (32-bit integers, 48 kHz, stereo) or IEC 61883-6.
+    /// Use this format: aaf (32-bit integers, 48 kHz, stereo) or 61883-6 (IEC).
     #[arg(long, default_value = "aaf")]
     pub format: Format,
-    /// Talker: wake so long before each slot, and spin until it; `auto` takes what this machine needs from 5 s of wake-ups
-    /// [default: 0us].
+    /// Talker: wake up this long before each slot, and spin until it begins; auto measures it in 5 s [default: 0us].
     #[arg(long, value_name = "TIME|auto")]
     pub wakeup_offset: Option<WakeupOffset>,
-    /// Talker: how frames go out [default: send].
+    /// Talker: send with this method [default: send].
     #[arg(long, value_name = "MODE")]
     pub mode: Option<Mode>,
-    /// Talker: the number that tells its stream from others of the same address [default: 0].
+    /// Talker: use this unique ID, the last two bytes of the stream ID [default: 0].
     #[arg(long, value_name = "N")]
     pub unique_id: Option<u16>,
-    /// CPU to be pinned to [default: the quietest that is known].
+    /// Run the measuring thread on this CPU [default: the last isolated one, or the last].
     #[arg(long, value_name = "CPU")]
     pub cpu: Option<u32>,
-    /// fifo:1-99, rr:1-99 or other.
+    /// Measure with this policy: fifo:1-99, rr:1-99 or other.
     #[arg(long, default_value_t = StreamProbe::default().policy(None))]
     pub policy: Policy,
-    /// Listener: ask for frames again and again instead of sleeping.
+    /// Listener: poll for frames instead of sleeping.
     #[arg(long, conflicts_with = "busy_poll")]
     pub spin: bool,
-    /// Listener: have the kernel ask the driver for so long before it sleeps.
+    /// Listener: let the kernel poll the driver for this long before the thread sleeps [default: no polling].
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub busy_poll: Option<u64>,
-    /// How the interface is set for the run.
+    /// Settings of the interface.
     #[command(flatten)]
     pub nic: Nic,
-    /// Where things run.
+    /// Placement of threads.
     #[command(flatten)]
     pub placement: Placement,
-    /// What each measurement of wake-ups has.
+    /// Options of measurements with deadlines.
     #[command(flatten)]
     pub wake_ups: WakeUps,
-    /// What every measurement has.
+    /// Options of all measurements.
     #[command(flatten)]
     pub common: Common,
 }
 
-/// Which end of a stream.
+/// An end of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Side {
     /// Send frames.
     Talk,
-    /// Receive them; ends when the talker has been silent for 2 s.
+    /// Receive frames; stops when none has arrived for 2 s.
     Listen,
 }
 
 /// A stream reservation class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Class {
-    /// A frame every 125 us.
+    /// One frame every 125 us.
     #[value(name = "A")]
     A,
-    /// A frame every 250 us.
+    /// One frame every 250 us.
     #[value(name = "B")]
     B,
 }
@@ -122,7 +122,7 @@ impl From<Class> for frames::Class {
     }
 }
 
-/// What frames look like.
+/// A stream format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Format {
     /// AAF.
@@ -141,20 +141,20 @@ impl From<Format> for frames::Format {
     }
 }
 
-/// How frames go out.
+/// A method of sending.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Mode {
     /// Through the queueing discipline of the interface.
     Send,
-    /// Past it, straight to the driver.
+    /// Directly to the driver, bypassing the queueing discipline.
     Bypass,
-    /// Through it, from memory shared with the kernel.
+    /// Through the queueing discipline, from a ring shared with the kernel.
     TxRing,
-    /// With launch times: the queueing discipline ETF keeps each frame until its slot.
+    /// With launch times: the queueing discipline ETF holds each frame until its slot.
     Txtime,
-    /// By AF_XDP, past it; frames are copied where the driver cannot do without.
+    /// AF_XDP; copies frames if the driver has no zero-copy.
     Xdp,
-    /// By AF_XDP, and frames are never copied; few drivers can.
+    /// AF_XDP with zero-copy only; few drivers support it.
     XdpZerocopy,
 }
 
@@ -171,21 +171,21 @@ impl From<Mode> for TransmitMode {
     }
 }
 
-/// What a listener takes frames from.
+/// A method of receiving.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Receive {
-    /// A socket, through the network stack.
+    /// Packet socket.
     Socket,
-    /// AF_XDP, past the network stack; frames are copied where the driver cannot do without.
+    /// AF_XDP, bypassing the network stack; copies frames if the driver has no zero-copy.
     Xdp,
-    /// AF_XDP, and frames are never copied; few drivers can.
+    /// AF_XDP with zero-copy only; few drivers support it.
     XdpZerocopy,
-    /// AF_XDP behind the driver, for drivers that know nothing of it.
+    /// AF_XDP in generic mode, for drivers without AF_XDP support.
     XdpGeneric,
 }
 
 impl Receive {
-    /// How the listener has AF_XDP; `None` for a socket.
+    /// AF_XDP mode of the listener; `None` for a socket.
     pub fn xdp(self) -> Option<ListenXdp> {
         match self {
             Self::Socket => None,
@@ -197,40 +197,40 @@ impl Receive {
 }
 
 impl Stream {
-    /// Options given that the end asked for has no use for.
-    pub fn useless(&self) -> Option<String> {
-        let of_the_talker = vec![
-            ("--wakeup-offset", self.how.wakeup_offset.is_some()),
-            ("--mode", self.how.mode.is_some()),
-            ("--unique-id", self.how.unique_id.is_some()),
+    /// An error if an option of the other end is given.
+    pub fn option_of_other_end(&self) -> Option<String> {
+        let talker_options = vec![
+            ("--wakeup-offset", self.shared.wakeup_offset.is_some()),
+            ("--mode", self.shared.mode.is_some()),
+            ("--unique-id", self.shared.unique_id.is_some()),
         ];
-        let of_the_listener = vec![
+        let listener_options = vec![
             ("--stream-id", self.stream_id.is_some()),
-            ("--spin", self.how.spin),
-            ("--busy-poll", self.how.busy_poll.is_some()),
+            ("--spin", self.shared.spin),
+            ("--busy-poll", self.shared.busy_poll.is_some()),
             ("--receive", self.receive.is_some()),
         ];
         let (options, other) = match self.side? {
-            Side::Talk => (of_the_listener, "listener"),
-            Side::Listen => (of_the_talker, "talker"),
+            Side::Talk => (listener_options, "listener"),
+            Side::Listen => (talker_options, "talker"),
         };
         let (name, _) = options.into_iter().find(|(_, given)| *given)?;
-        Some(format!("{name} is for the {other} of a stream: leave it out"))
+        Some(format!("{name} applies to the {other} only: leave it out"))
     }
 
-    /// Whether an end has AF_XDP.
-    pub fn has_xdp(&self) -> bool {
-        self.xdp().is_some() || self.how.mode.is_some_and(|mode| TransmitMode::from(mode).is_xdp())
+    /// True if an end uses AF_XDP.
+    pub fn uses_xdp(&self) -> bool {
+        self.xdp().is_some() || self.shared.mode.is_some_and(|mode| TransmitMode::from(mode).is_xdp())
     }
 
-    /// How the listener has AF_XDP.
+    /// AF_XDP mode of the listener; `None` for a socket.
     pub fn xdp(&self) -> Option<ListenXdp> {
         self.receive.and_then(Receive::xdp)
     }
 }
 
-impl Streaming {
-    /// How the listener waits.
+impl StreamOptions {
+    /// The wait method of the listener.
     pub fn wait(&self) -> ReceiveWait {
         ReceiveWait::of(self.spin, self.busy_poll)
     }
@@ -241,7 +241,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_listener_elsewhere_is_told_in_the_same_words() {
+    fn receive_methods_are_named_as_in_the_request_to_a_far_end() {
         for receive in Receive::value_variants() {
             let name = receive.to_possible_value().map(|value| value.get_name().to_owned());
             assert_eq!(name, receive.xdp().map(|xdp| xdp.to_string()).or(Some("socket".to_owned())));
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn modes_are_named_as_in_the_record() {
+    fn send_methods_are_named_as_in_the_record() {
         for mode in Mode::value_variants() {
             let name = mode.to_possible_value().map(|value| value.get_name().to_owned());
             assert_eq!(name, Some(TransmitMode::from(*mode).to_string()));

@@ -1,4 +1,4 @@
-//! Options of `measure threads`, and how a thread is written.
+//! Options of `measure threads`, and the syntax of --thread.
 
 use std::str::FromStr;
 
@@ -13,55 +13,58 @@ use super::{Common, Placement, WakeUps, duration, duration_or_zero, period};
 /// Options of `measure threads`.
 #[derive(Debug, Args)]
 pub struct Threads {
-    /// A periodic thread: its name and period, and where it matters its CPU and policy, as `base=25us,cpu=2,policy=fifo:95`;
-    /// can be repeated. Without a CPU it takes the last isolated one, or the last; without a policy fifo:90, and the less
-    /// the longer its period [default: base=25us and servo=1ms].
+    /// Measure a thread with this name and period, e.g. `base=25us,cpu=2,policy=fifo:95`; repeatable [default: base=25us and
+    /// servo=1ms].
+    ///
+    /// The default CPU is the last isolated one, or the last. The default policy is fifo:90 for the shortest period, and a
+    /// lower priority for each longer one.
     #[arg(long = "thread", value_name = "NAME=PERIOD[,cpu=N][,policy=POLICY]")]
     pub named: Vec<ThreadSpec>,
-    /// So many threads alike instead, spread over the CPUs.
+    /// Measure this many identical threads instead, distributed over the CPUs.
     #[arg(long, value_name = "N", conflicts_with = "named", group = "spread", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub threads: Option<u32>,
-    /// Time between two deadlines of the threads alike.
+    /// Use this time between deadlines for the threads of --threads.
     #[arg(long, value_name = "TIME", value_parser = period, requires = "threads", default_value = format_exact(TimerProbe::default().period_ns))]
     pub period: u64,
-    /// Policy of the threads alike: fifo:1-99, rr:1-99, deadline:RUNTIME/DEADLINE/PERIOD or other.
+    /// Use this policy for the threads of --threads: fifo:1-99, rr:1-99, deadline:RUNTIME/DEADLINE/PERIOD or other.
     #[arg(long, requires = "threads", default_value_t = ThreadsProbe::default().policy(None))]
     pub policy: Policy,
-    /// CPUs for the threads alike, or those that a matrix pairs [default: every online CPU].
+    /// Use these CPUs for --threads or --matrix [default: every online CPU].
     #[arg(long, value_name = "LIST", requires = "spread")]
     pub cpus: Option<CpuList>,
-    /// Shift between the grids of the threads, one after the other.
+    /// Shift the deadlines of each thread by this time from those of the thread before.
     #[arg(long, value_name = "TIME", value_parser = duration_or_zero, default_value = "0ns")]
     pub offset: u64,
-    /// Put two threads on each pair of CPUs, at rest and beside CPU hogs (`cpu:shell`, or each --load) on the CPUs that are
-    /// not isolated, and recommend a pair.
+    /// Measure two threads on each pair of CPUs, at rest and under load, and recommend a pair.
+    ///
+    /// The load is `cpu:shell`, or each --load, on the CPUs that are not isolated.
     #[arg(long, group = "spread", conflicts_with_all = ["threads", "duration", "endless", "stop_on", "offset"])]
     pub matrix: bool,
-    /// How long each cell of the matrix takes, all rounds together [default: so that the whole takes two minutes].
+    /// Measure each cell of the matrix for this long, all rounds together [default: two minutes for the whole matrix].
     #[arg(long, value_name = "TIME", value_parser = duration, requires = "matrix")]
     pub cell_duration: Option<u64>,
-    /// How often each cell is measured: only rounds can tell a difference from chance [default: 3].
+    /// Measure each cell in this many rounds, to distinguish differences from chance [default: 3].
     #[arg(long, value_name = "N", requires = "matrix", value_parser = clap::value_parser!(u32).range(1..=100))]
     pub rounds: Option<u32>,
-    /// Tables of the matrix to show besides jitter: lateness, missed.
+    /// Also show these tables of the matrix: lateness, missed [default: jitter only].
     #[arg(long, value_name = "WHAT", value_delimiter = ',', requires = "matrix")]
     pub show: Vec<super::Tables>,
-    /// Where things run.
+    /// Placement of threads.
     #[command(flatten)]
     pub placement: Placement,
-    /// What each measurement of wake-ups has.
+    /// Options of measurements with deadlines.
     #[command(flatten)]
     pub wake_ups: WakeUps,
-    /// What every measurement has.
+    /// Options of all measurements.
     #[command(flatten)]
     pub common: Common,
 }
 
-/// A thread as it is written: `base=25us,cpu=2,policy=fifo:95`.
+/// A thread, written as `base=25us,cpu=2,policy=fifo:95`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ThreadSpec(pub ThreadAsk);
 
-const EXAMPLE: &str = "write it as base=25us,cpu=2,policy=fifo:95";
+const EXAMPLE: &str = "write e.g. base=25us,cpu=2,policy=fifo:95";
 
 impl FromStr for ThreadSpec {
     type Err = String;
@@ -72,13 +75,13 @@ impl FromStr for ThreadSpec {
         let mut ask = ThreadAsk { role, period_ns, cpu: None, policy: None };
         for part in parts {
             let (key, value) = part.split_once('=').unwrap_or((part, ""));
-            let twice = match key {
+            let is_duplicate = match key {
                 "cpu" => ask.cpu.replace(cpu(value)?).is_some(),
                 "policy" => ask.policy.replace(value.parse::<Policy>().map_err(|error| error.to_string())?).is_some(),
-                _ => return Err(format!("`{key}` says nothing about a thread: use cpu=N or policy=POLICY")),
+                _ => return Err(format!("unknown key `{key}`: use cpu=N or policy=POLICY")),
             };
-            if twice {
-                return Err(format!("`{key}` is there twice: leave one out"));
+            if is_duplicate {
+                return Err(format!("`{key}` is given twice: leave one out"));
             }
         }
         Ok(Self(ask))
@@ -87,18 +90,16 @@ impl FromStr for ThreadSpec {
 
 fn named_period(text: &str) -> Result<(String, u64), String> {
     let (name, time) = text.split_once('=').ok_or_else(|| format!("`{text}` has no period: {EXAMPLE}"))?;
-    let in_order = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
-    if name.is_empty() || name.len() > 32 || !name.chars().all(in_order) || name == "timer" {
-        return Err(format!(
-            "`{name}` cannot name a thread: use letters, digits, - and _, 32 at most, other than `timer`"
-        ));
+    let is_allowed = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
+    if name.is_empty() || name.len() > 32 || !name.chars().all(is_allowed) || name == "timer" {
+        return Err(format!("invalid thread name `{name}`: use 1 to 32 letters, digits, - and _, but not `timer`"));
     }
     Ok((name.to_owned(), period(time)?))
 }
 
 fn cpu(value: &str) -> Result<u32, String> {
     let number = value.parse().ok().filter(|&cpu| cpu <= machine::cpulist::MAX_CPU);
-    number.ok_or_else(|| format!("`{value}` is no CPU: {EXAMPLE}"))
+    number.ok_or_else(|| format!("`{value}` is not a CPU number: {EXAMPLE}"))
 }
 
 #[cfg(test)]
@@ -106,30 +107,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_thread_is_a_name_a_period_and_what_else_matters() {
-        let read = |text: &str| text.parse::<ThreadSpec>().unwrap().0;
+    fn parses_name_period_cpu_and_policy() {
+        let parse = |text: &str| text.parse::<ThreadSpec>().unwrap().0;
         let ask = ThreadAsk { role: "base".to_owned(), period_ns: 25_000, cpu: None, policy: None };
-        assert_eq!(read("base=25us"), ask);
+        assert_eq!(parse("base=25us"), ask);
         let placed = ThreadAsk { cpu: Some(2), policy: Some(Policy::Fifo(95)), ..ask };
-        assert_eq!(read("base=25us,policy=fifo:95,cpu=2"), placed);
+        assert_eq!(parse("base=25us,policy=fifo:95,cpu=2"), placed);
     }
 
     #[test]
-    fn what_is_wrong_is_said_with_what_is_right() {
+    fn errors_name_the_mistake_and_the_syntax() {
         for (text, sentence) in [
-            ("", "`` has no period: write it as base=25us,cpu=2,policy=fifo:95"),
+            ("", "`` has no period: write e.g. base=25us,cpu=2,policy=fifo:95"),
             ("base", "`base` has no period"),
-            ("=1ms", "`` cannot name a thread"),
-            ("timer=1ms", "`timer` cannot name a thread"),
-            ("a/b=1ms", "`a/b` cannot name a thread: use letters"),
+            ("=1ms", "invalid thread name ``"),
+            ("timer=1ms", "invalid thread name `timer`"),
+            ("a/b=1ms", "invalid thread name `a/b`: use 1 to 32 letters"),
             ("base=0s", "must be longer than 0 and at most 1h"),
             ("base=25", "25us"),
-            ("base=25us,prio=95", "`prio` says nothing about a thread: use cpu=N or policy=POLICY"),
-            ("base=25us,cpu", "`` is no CPU"),
-            ("base=25us,cpu=9999", "`9999` is no CPU"),
-            ("base=25us,cpu=1,cpu=2", "`cpu` is there twice"),
+            ("base=25us,prio=95", "unknown key `prio`: use cpu=N or policy=POLICY"),
+            ("base=25us,cpu", "`` is not a CPU number"),
+            ("base=25us,cpu=9999", "`9999` is not a CPU number"),
+            ("base=25us,cpu=1,cpu=2", "`cpu` is given twice"),
             ("base=25us,policy=fast", "unknown policy `fast`"),
-            ("base=25us,", "`` says nothing about a thread"),
+            ("base=25us,", "unknown key ``"),
         ] {
             let error = text.parse::<ThreadSpec>().unwrap_err();
             assert!(error.contains(sentence), "{text}: {error}");

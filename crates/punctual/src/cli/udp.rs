@@ -1,4 +1,4 @@
-//! Options of `measure udp`, those that it shares with `pair`, and those of `echo`, its other end.
+//! Options of `measure udp`, those that it shares with `pair udp`, and those of `echo`.
 
 use std::{
     net::{IpAddr, SocketAddr},
@@ -19,90 +19,92 @@ use super::{Common, Nic, Placement, duration, period};
 /// Options of `measure udp`.
 #[derive(Debug, Args)]
 pub struct Udp {
-    /// Who answers: a machine on which `punctual echo` runs, by name or address; port 7125 unless it is said.
+    /// Name or address of a machine on which `punctual echo` runs; the default port is 7125.
     #[arg(value_name = "HOST[:PORT]", required_unless_present = "own_peer", conflicts_with = "own_peer")]
     pub peer: Option<String>,
-    /// Answer ourselves: both ends in network namespaces of their own, joined by a virtual cable. Needs root.
+    /// Run both ends on this machine, in two network namespaces joined by a veth pair; needs root.
     #[arg(long = "self", conflicts_with_all = ["nic", "irq_priority"])]
     pub own_peer: bool,
-    /// Policy of our own answering thread.
+    /// With --self, run the echo thread with this policy.
     #[arg(long, value_name = "POLICY", default_value_t = ECHO_POLICY, requires = "own_peer")]
     pub echo_policy: Policy,
-    /// CPU of our own answering thread [default: the first one that neither sends nor receives, or the sending one].
+    /// With --self, run the echo thread on this CPU [default: the first that neither sends nor receives, or the sending one].
     #[arg(long, value_name = "CPU", requires = "own_peer")]
     pub echo_cpu: Option<u32>,
-    /// What is sent, and how the asking end works.
+    /// Options shared with `pair udp`.
     #[command(flatten)]
-    pub how: Asking,
+    pub shared: UdpOptions,
 }
 
-/// What is sent, and how the asking end works.
+/// Options of datagrams and of the end that sends them, for `measure udp` and `pair udp`.
 #[derive(Debug, Args)]
-pub struct Asking {
-    /// Time between two datagrams.
+pub struct UdpOptions {
+    /// Send a datagram at this interval.
     #[arg(long, value_name = "TIME", value_parser = period, default_value = format_exact(UdpProbe::default().period_ns))]
     pub period: u64,
-    /// Send so many datagrams.
+    /// Send this many datagrams.
     #[arg(long, value_name = "N", conflicts_with_all = ["duration", "endless"], value_parser = clap::value_parser!(u64).range(1..))]
     pub samples: Option<u64>,
-    /// Payload of each datagram, bytes, 56 or more; above 1472 only with --allow-fragments.
+    /// Send this payload in each datagram, bytes, 56 or more; above 1472 needs --allow-fragments.
     #[arg(long, value_name = "BYTES", value_parser = size, default_value_t = UdpProbe::default().payload_bytes)]
     pub size: usize,
-    /// Let datagrams be cut into fragments that do not fit into one frame.
+    /// Allow IP fragmentation of datagrams that do not fit into one frame.
     #[arg(long)]
     pub allow_fragments: bool,
-    /// An answer later than this counts as lost [default: ten periods, or 1s where that is more].
+    /// Count an answer as lost if it is later than this [default: ten periods, or 1s if that is longer].
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub timeout: Option<u64>,
-    /// Refuse to send more datagrams a second.
+    /// Refuse a --period with more datagrams a second than this.
     #[arg(long, value_name = "N", default_value_t = UdpProbe::default().max_rate, value_parser = clap::value_parser!(u64).range(1..))]
     pub max_rate: u64,
-    /// Policy of the sending thread: fifo:1-99, rr:1-99, deadline:RUNTIME/DEADLINE/PERIOD or other.
+    /// Run the sending thread with this policy: fifo:1-99, rr:1-99, deadline:RUNTIME/DEADLINE/PERIOD or other.
     #[arg(long, visible_alias = "priority", default_value_t = SEND_POLICY)]
     pub policy: Policy,
-    /// CPU of the sending thread [default: the last isolated one, or the last].
+    /// Run the sending thread on this CPU [default: the last isolated one, or the last].
     #[arg(long, value_name = "CPU")]
     pub cpu: Option<u32>,
-    /// Policy of the receiving thread.
+    /// Run the receiving thread with this policy.
     #[arg(long, visible_alias = "receive-priority", value_name = "POLICY", default_value_t = UdpProbe::default().receive_policy)]
     pub receive_policy: Policy,
-    /// CPU of the receiving thread [default: that of the sending one].
+    /// Run the receiving thread on this CPU [default: that of the sending thread].
     #[arg(long, value_name = "CPU")]
     pub receive_cpu: Option<u32>,
-    /// Let the receiving thread ask for answers again and again instead of sleeping, which takes --receive-policy other.
+    /// Poll for answers in the receiving thread instead of sleeping; needs --receive-policy other.
     #[arg(long, conflicts_with = "busy_poll")]
     pub spin: bool,
-    /// Let it look at the device's queue itself for so long before it sleeps.
+    /// Busy-poll the device in the receiving thread for this long before it sleeps [default: no polling].
     #[arg(long, value_name = "TIME", value_parser = us)]
     pub busy_poll: Option<u32>,
-    /// How the interface that leads to HOST is set for the run.
+    /// Settings of the interface to HOST.
     #[command(flatten)]
     pub nic: Nic,
-    /// Which of the kernel's own stamps to ask for, to tell where the time went; `all` wakes the receiving thread once more
-    /// for each datagram that goes out.
+    /// Request these kernel time stamps, to divide the round-trip time into parts.
+    ///
+    /// `all` wakes the receiving thread once more for each datagram sent.
     #[arg(long, value_name = "WHICH", default_value = "receive")]
     pub stamps: WhichStamps,
-    /// Round trip above which it is a spike, and lateness above which a wake-up of the sending thread is [default: 100us, or
-    /// the period where that is less].
+    /// Count a round trip or a wake-up of the sending thread as a spike above this [default: 100us, or the period if that is
+    /// shorter].
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub threshold: Option<u64>,
-    /// A use whose limits decide the verdict, by name or as a TOML file; can be repeated. One that is not about round trips
-    /// judges the sender's wake-ups. `punctual profiles` lists them.
+    /// Judge the result by the limits of this profile, a name or a TOML file; repeatable (`punctual profiles` lists them).
+    ///
+    /// A profile that has no limit for round trips judges the wake-ups of the sending thread.
     #[arg(long = "profile", value_name = "NAME|FILE")]
     pub profiles: Vec<String>,
-    /// Lay a published reference, or another record, beside the result; can be repeated. `punctual references` lists them.
+    /// Compare the result with a published reference or another record; repeatable (`punctual references` lists them).
     #[arg(long, value_name = "NAME|FILE")]
     pub against: Vec<String>,
-    /// Where things run.
+    /// Placement of threads.
     #[command(flatten)]
     pub placement: Placement,
-    /// What every measurement has.
+    /// Options of all measurements.
     #[command(flatten)]
     pub common: Common,
 }
 
-impl Asking {
-    /// How the receiving thread waits.
+impl UdpOptions {
+    /// The wait method of the receiving thread.
     pub fn wait(&self) -> ReceiveWait {
         ReceiveWait::of(self.spin, self.busy_poll.map(|us| u64::from(us) * 1000))
     }
@@ -111,43 +113,42 @@ impl Asking {
 /// Options of `echo`.
 #[derive(Debug, Args)]
 pub struct Echo {
-    /// Address and port to answer on.
+    /// Answer on this address and port.
     #[arg(long, value_name = "ADDRESS[:PORT]", value_parser = address, default_value = "0.0.0.0:7125")]
     pub bind: SocketAddr,
-    /// Policy of the answering thread: fifo:1-99, rr:1-99 or other.
+    /// Run the echo thread with this policy: fifo:1-99, rr:1-99 or other.
     #[arg(long, visible_alias = "priority", default_value_t = ECHO_POLICY)]
     pub policy: Policy,
-    /// CPU of the answering thread; any if not given.
+    /// Run the echo thread on this CPU [default: any].
     #[arg(long, value_name = "CPU")]
     pub cpu: Option<u32>,
-    /// Look at the device's queue itself for so long before the thread sleeps.
+    /// Busy-poll the device for this long before the thread sleeps [default: no polling].
     #[arg(long, value_name = "TIME", value_parser = us)]
     pub busy_poll: Option<u32>,
-    /// Meanwhile serve the interrupts of --interface at this real-time priority, 1 to 99: the threads of its interrupts, and
-    /// those that poll it.
+    /// Run the interrupt and polling threads of --interface at this real-time priority meanwhile, 1 to 99.
     #[arg(long, value_name = "PRIORITY", value_parser = clap::value_parser!(u8).range(1..=99), requires = "interface")]
     pub irq_priority: Option<u8>,
-    /// The interface that questions come in on.
+    /// Interface on which the requests arrive.
     #[arg(long, value_name = "IF", requires = "irq_priority")]
     pub interface: Option<String>,
-    /// Print what was done as JSON on standard output.
+    /// Print the counters as JSON on standard output at the end.
     #[arg(long)]
     pub json: bool,
-    /// Write the address there once it answers, for scripts.
+    /// Write the address to this file when ready to answer, for scripts.
     #[arg(long, value_name = "FILE")]
     pub ready: Option<PathBuf>,
 }
 
-/// Which of the kernel's own stamps to ask for.
+/// Kernel time stamps of a measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum WhichStamps {
-    /// None.
+    /// No time stamps.
     None,
-    /// When it had each answer.
+    /// When the kernel received each answer.
     Receive,
-    /// When the driver took each datagram, too.
+    /// Also when the driver took each datagram.
     All,
-    /// And when the network card had both: sets it to stamp every frame during the run. Needs root, and a card that can.
+    /// Also when the network card sent and received: it stamps all frames during the run; needs root and hardware support.
     Hardware,
 }
 
@@ -169,13 +170,13 @@ fn size(text: &str) -> Result<usize, String> {
     }
 }
 
-/// A time as whole us, which is what the kernel takes.
+/// Parses a duration and rounds it up to whole us, the unit of the kernel.
 fn us(text: &str) -> Result<u32, String> {
     let us = duration(text)?.div_ceil(1000);
-    u32::try_from(us).ok().filter(|us| *us <= 1_000_000).ok_or_else(|| "must be at most 1s, as 50us".to_owned())
+    u32::try_from(us).ok().filter(|us| *us <= 1_000_000).ok_or_else(|| "must be at most 1s, e.g. 50us".to_owned())
 }
 
 fn address(text: &str) -> Result<SocketAddr, String> {
     let alone = || text.parse::<IpAddr>().map(|ip| SocketAddr::new(ip, UDP_PORT));
-    text.parse().or_else(|_| alone()).map_err(|_| "must be an address of this machine, as 192.0.2.1:7125".to_owned())
+    text.parse().or_else(|_| alone()).map_err(|_| "must be an address of this machine, e.g. 192.0.2.1:7125".to_owned())
 }

@@ -1,4 +1,4 @@
-//! `punctual blame`: who made the spikes of a run, from its record.
+//! `punctual blame`: the causes of the spikes of a run, from its record.
 
 use std::path::Path;
 
@@ -14,32 +14,32 @@ use crate::{cli::BlameRecord, exit::Usage, output};
 
 pub fn run(options: &BlameRecord) -> anyhow::Result<u8> {
     let record = record::file::read(&options.record)?;
-    looked_for_culprits(&record, &options.record)?;
+    check_blame_was_on(&record, &options.record)?;
     let spikes = ranked(&record);
     if let Some(number) = options.around.filter(|number| !(1..=spikes.len()).contains(number)) {
         let path = options.record.display();
         return Err(Usage(match spikes.len() {
-            0 => format!("there is no spike {number} in {path}: it keeps none"),
-            1 => format!("there is no spike {number} in {path}: choose 1, the only one"),
-            last => format!("there is no spike {number} in {path}: choose 1 to {last}, from the worst to the least"),
+            0 => format!("{path} contains no spikes: leave out --around {number}"),
+            1 => format!("{path} contains no spike {number}: choose 1, the only one"),
+            last => format!("{path} contains no spike {number}: choose 1 (the worst) to {last}"),
         })
         .into());
     }
     if let Some(path) = &options.export {
         record::file::check_writable(path)?;
         record::file::write_atomic(path, ::blame::perfetto(&record).to_string().as_bytes())?;
-        if !options.talk.quiet {
+        if !options.output.quiet {
             say!("trace  {}: open it in https://ui.perfetto.dev or chrome://tracing", path.display());
         }
     }
-    if options.talk.json {
+    if options.output.json {
         let json = match options.around {
             Some(number) => spike(&spikes[number - 1]),
             None => json!({ "blame": record.blame, "spikes": spikes.iter().map(spike).collect::<Vec<_>>() }),
         };
         output::stdout(|out| writeln!(out, "{json:#}"))?;
     } else if options.export.is_none() || options.around.is_some() {
-        output::print(options.talk, |style, width| match options.around {
+        output::print(options.output, |style, width| match options.around {
             Some(number) => terminal::spike(&record, number, style, width).unwrap_or_default(),
             None => terminal::blame(&record, style, width),
         })?;
@@ -47,19 +47,19 @@ pub fn run(options: &BlameRecord) -> anyhow::Result<u8> {
     Ok(0)
 }
 
-/// Refuses a record of a run that did not look for culprits.
-fn looked_for_culprits(record: &Record, path: &Path) -> anyhow::Result<()> {
+/// An error if the run did not search for causes of spikes.
+fn check_blame_was_on(record: &Record, path: &Path) -> anyhow::Result<()> {
     let mode = record.blame.as_ref().map_or(BlameMode::Off, |blame| blame.mode);
     if mode == BlameMode::Off {
         let path = path.display();
         bail!(
-            "{path} names no culprits, because its run did not look for them: measure again, as with `sudo punctual measure timer --blame`"
+            "{path} contains no causes of spikes, because the run did not search for them: measure again with --blame, e.g. `sudo punctual measure timer --blame`"
         );
     }
     Ok(())
 }
 
-/// A spike with its number and its place.
+/// A spike with its number, phase and CPU.
 fn spike(ranked: &Ranked) -> Value {
     let Ranked { number, series, spike } = ranked;
     json!({ "number": number, "phase": series.phase, "cpu": series.cpu, "spike": spike })

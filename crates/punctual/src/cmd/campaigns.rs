@@ -1,4 +1,4 @@
-//! `punctual campaigns`: those that ship with punctual.
+//! `punctual campaigns`: the built-in campaigns.
 
 use campaign::{CampaignFile, builtin, find_campaign};
 use serde_json::{Value, json};
@@ -9,13 +9,13 @@ pub fn run(options: &Campaigns) -> anyhow::Result<u8> {
     if let Some(name) = &options.name {
         let text = builtin::text(name)?;
         let file = find_campaign(name)?;
-        output::stdout(|out| if options.json { writeln!(out, "{:#}", as_json(&file)) } else { write!(out, "{text}") })?;
+        output::stdout(|out| if options.json { writeln!(out, "{:#}", to_json(&file)) } else { write!(out, "{text}") })?;
         return Ok(0);
     }
     let files = builtin::FILES.iter().map(|(name, _)| find_campaign(name)).collect::<Result<Vec<_>, _>>()?;
     output::stdout(|out| {
         if options.json {
-            return writeln!(out, "{:#}", Value::from(files.iter().map(as_json).collect::<Vec<_>>()));
+            return writeln!(out, "{:#}", Value::from(files.iter().map(to_json).collect::<Vec<_>>()));
         }
         files
             .iter()
@@ -24,6 +24,6 @@ pub fn run(options: &Campaigns) -> anyhow::Result<u8> {
     Ok(0)
 }
 
-fn as_json(file: &CampaignFile) -> Value {
+fn to_json(file: &CampaignFile) -> Value {
     json!({ "name": file.name, "title": file.title, "source": file.source, "against": file.against })
 }

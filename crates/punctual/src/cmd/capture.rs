@@ -1,4 +1,4 @@
-//! `punctual capture`: what a capture of the wire tells of a stream.
+//! `punctual capture`: analyses the timing of a stream in a capture file.
 
 use std::{
     fs::File,
@@ -11,54 +11,54 @@ use anyhow::Context;
 
 use crate::{
     cli::Capture,
-    output::{self, Export, Kept},
+    output::{self, Export, RecordFiles},
 };
 
-/// Work that takes longer says how far it is.
-const SILENT: Duration = Duration::from_secs(2);
+/// Time without output before progress is shown.
+const PROGRESS_AFTER: Duration = Duration::from_secs(2);
 
 pub fn run(options: &Capture) -> anyhow::Result<u8> {
     let exports = Export::all(&options.exports)?;
     output::find_profiles(&options.profiles)?;
-    let kept = Kept::choose(options.record.as_deref(), options.record.is_none())?;
-    if let Some(path) = &kept.record {
+    let files = RecordFiles::choose(options.record.as_deref(), options.record.is_none())?;
+    if let Some(path) = &files.record {
         record::file::check_writable(path)?;
     }
     let name = options.file.display().to_string();
     let begin = Instant::now();
-    let show = !options.talk.quiet && io::stderr().is_terminal();
+    let show = !options.output.quiet && io::stderr().is_terminal();
     let total = std::fs::metadata(&options.file).map_or(0, |file| file.len()).saturating_mul(2);
     let (mut passes, started_at) = (0, campaign::now());
     let open = || {
         let done = total / 2 * passes;
         passes += 1;
-        Ok(Told { from: File::open(&options.file)?, begin, done, total, said: begin, show })
+        Ok(ProgressReader { file: File::open(&options.file)?, begin, done, total, last_shown: begin, show })
     };
-    let analysis = capture::analyse(open, &name, &asked(options)).with_context(|| name.clone());
-    if show && begin.elapsed() > SILENT {
-        hint!("\r\x1b[K");
+    let analysis = capture::analyse(open, &name, &analysis_options(options)).with_context(|| name.clone());
+    if show && begin.elapsed() > PROGRESS_AFTER {
+        say_part!("\r\x1b[K");
     }
     let mut record = capture::to_record(analysis?, output::command_line());
     record.started_at = started_at;
     record.written_at = campaign::now();
     record.scenario.profiles.clone_from(&options.profiles);
     output::judge(&mut record, &options.profiles)?;
-    kept.write(&record)?;
+    files.write(&record)?;
     for export in &exports {
         export.write(&record)?;
     }
-    if options.talk.json {
+    if options.output.json {
         output::stdout(|out| out.write_all(&record::file::to_json(&record)))?;
     } else {
-        output::print(options.talk, |style, width| report::terminal::summary(&record, style, width))?;
+        output::print(options.output, |style, width| report::terminal::summary(&record, style, width))?;
     }
-    if !options.talk.quiet {
-        kept.say();
+    if !options.output.quiet {
+        files.print_paths();
     }
     Ok(output::status(&record))
 }
 
-fn asked(options: &Capture) -> capture::Options {
+fn analysis_options(options: &Capture) -> capture::Options {
     capture::Options {
         filter: capture::Filter {
             interface: options.interface,
@@ -75,27 +75,31 @@ fn asked(options: &Capture) -> capture::Options {
     }
 }
 
-/// A file that says how far it was read, and for how long that will go on.
-struct Told {
-    from: File,
+/// Reads a file, and shows the progress and the time left on standard error.
+struct ProgressReader {
+    file: File,
     begin: Instant,
     done: u64,
     total: u64,
-    said: Instant,
+    last_shown: Instant,
     show: bool,
 }
 
-impl Read for Told {
-    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
-        let read = self.from.read(to)?;
+impl Read for ProgressReader {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.file.read(buffer)?;
         self.done += read as u64;
         let elapsed = self.begin.elapsed();
-        if self.show && elapsed > SILENT && self.said.elapsed() > Duration::from_millis(200) && self.total > 0 {
-            self.said = Instant::now();
+        if self.show
+            && elapsed > PROGRESS_AFTER
+            && self.last_shown.elapsed() > Duration::from_millis(200)
+            && self.total > 0
+        {
+            self.last_shown = Instant::now();
             let share = self.done as f64 / self.total as f64;
             let left_ns = elapsed.as_nanos() as f64 * (1.0 / share - 1.0).max(0.0);
             let left = format_duration((left_ns / 1e9).ceil() as u64 * 1_000_000_000);
-            hint!("\r{:3.0} %, {left} left\x1b[K", share * 100.0);
+            say_part!("\r{:3.0} %, {left} left\x1b[K", share * 100.0);
         }
         Ok(read)
     }

@@ -1,4 +1,4 @@
-//! `punctual check`: one part of the machine, looked at closely.
+//! `punctual check`: checks one part of the machine in detail.
 
 use machine::{
     Root,
@@ -11,11 +11,11 @@ use crate::{
     output,
 };
 
-/// Findings about the whole machine that decide about its network, too.
-const OF_THE_MACHINE: [&str; 2] = ["kernel.preempt", "irq.balance"];
+/// Findings about the whole machine that also affect its network interfaces.
+const MACHINE_FINDINGS: [&str; 2] = ["kernel.preempt", "irq.balance"];
 
-pub fn run(what: &Check) -> anyhow::Result<u8> {
-    match what {
+pub fn run(check: &Check) -> anyhow::Result<u8> {
+    match check {
         Check::Nic(options) => check_nic(options),
     }
 }
@@ -29,21 +29,21 @@ fn check_nic(options: &CheckNic) -> anyhow::Result<u8> {
     let interface = nic::Nic::read(&root, &mut answers, &options.interface)?;
     let machine = machine::facts(&root);
     let mut findings = nic::findings(&interface, options.period);
-    let of_machine = machine::findings(&root, &machine).into_iter();
-    findings.extend(of_machine.filter(|finding| OF_THE_MACHINE.contains(&finding.id.as_str())));
-    if options.talk.json {
+    let machine_findings = machine::findings(&root, &machine).into_iter();
+    findings.extend(machine_findings.filter(|finding| MACHINE_FINDINGS.contains(&finding.id.as_str())));
+    if options.output.json {
         let json = serde_json::json!({ "machine": machine, "interface": interface, "findings": findings });
         output::stdout(|out| writeln!(out, "{json:#}"))?;
     } else {
         let title = format!("Interface {}", interface.interface);
-        output::print(options.talk, |style, width| {
+        output::print(options.output, |style, width| {
             report::terminal::check(&title, &interface.in_words(), &findings, style, width)
         })?;
     }
     Ok(status(&findings))
 }
 
-/// 2 when something costs punctuality for certain.
+/// The exit status: 2 if a check failed.
 fn status(findings: &[Finding]) -> u8 {
     if findings.iter().any(|finding| finding.state == FindingState::Fail) { 2 } else { 0 }
 }

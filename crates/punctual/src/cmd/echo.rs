@@ -1,4 +1,4 @@
-//! `punctual echo`: the end that answers the round trips of `measure udp`, until it is told to stop.
+//! `punctual echo`: answers the datagrams of `measure udp` until a signal arrives.
 
 use std::{thread, time::Duration};
 
@@ -10,44 +10,44 @@ use sys::{memory, signal, udp::DatagramSocket};
 
 use crate::{cli, output};
 
-/// How often it looks whether it is to stop.
-const TICK: Duration = Duration::from_millis(50);
+/// Time between two checks for a termination signal.
+const CHECK_EVERY: Duration = Duration::from_millis(50);
 
 pub fn run(options: &cli::Echo) -> anyhow::Result<u8> {
     signal::count_termination().context("cannot watch for Ctrl-C")?;
     let cpus: Option<CpuList> = options.cpu.map(|cpu| [cpu].into_iter().collect());
     usable_cpus(&Root::system(), cpus.as_ref())?;
     let socket = DatagramSocket::bind(options.bind)
-        .with_context(|| format!("cannot answer on {}; choose another address or port with --bind", options.bind))?;
+        .with_context(|| format!("cannot bind {}: choose another address or port with --bind", options.bind))?;
     let address = socket.local_address()?;
     if let Some(us) = options.busy_poll {
-        let refused = "the kernel refused busy polling; run as root, or leave out --busy-poll";
+        let refused = "the kernel refused busy polling: run as root, or leave out --busy-poll";
         socket.set_busy_poll(us).context(refused)?;
     }
     let settings = EchoSettings { cpu: options.cpu, policy: options.policy };
-    let mut echo = Echo::start(socket, settings).context("cannot start a thread; close other programs")?;
+    let mut echo = Echo::start(socket, settings).context("cannot start a thread: close other programs")?;
     let locked = memory::lock_current_memory().is_ok();
     echo.set_memory_locked(locked);
-    let as_asked = say_what_was_granted(&echo, options, locked);
-    let served = serve_interrupts(options);
-    say!("answering on {address}; Ctrl-C ends it");
+    let granted = print_grant(&echo, options, locked);
+    let irq_hold = hold_irq_priority(options);
+    say!("answering on {address}; stop with Ctrl-C");
     if let Some(path) = &options.ready {
         record::file::write_atomic(path, format!("{address}\n").as_bytes())?;
     }
     while signal::termination_requests() == 0 {
-        thread::sleep(TICK);
+        thread::sleep(CHECK_EVERY);
     }
     let counts = echo.stop();
     output::stdout(|out| match options.json {
-        true => writeln!(out, "{:#}", as_json(&counts)),
-        false => writeln!(out, "{}", in_words(&counts)),
+        true => writeln!(out, "{:#}", to_json(&counts)),
+        false => writeln!(out, "{}", summarize(&counts)),
     })?;
-    let as_asked = as_asked && served.is_some() == options.irq_priority.is_some();
-    Ok(if as_asked { Outcome::Pass } else { Outcome::Invalid }.exit_status())
+    let granted = granted && irq_hold.is_some() == options.irq_priority.is_some();
+    Ok(if granted { Outcome::Pass } else { Outcome::Invalid }.exit_status())
 }
 
-/// Says it with what to do about what was refused; answers whether all was granted.
-fn say_what_was_granted(echo: &Echo, options: &cli::Echo, locked: bool) -> bool {
+/// Prints the granted scheduling, and a remedy for each refusal. Returns true if nothing was refused.
+fn print_grant(echo: &Echo, options: &cli::Echo, locked: bool) -> bool {
     let grant = echo.grant();
     let cpus: CpuList = grant.cpus.iter().copied().collect();
     let memory = if locked { "memory locked" } else { "memory not locked" };
@@ -57,20 +57,20 @@ fn say_what_was_granted(echo: &Echo, options: &cli::Echo, locked: bool) -> bool 
         refused.push(format!("policy {} was refused", options.policy));
     }
     if grant.pin_refused.is_some() {
-        refused.push("the thread could not be pinned".to_owned());
+        refused.push("pinning was refused".to_owned());
     }
     if !locked && options.policy.is_realtime() {
-        refused.push("memory could not be locked".to_owned());
+        refused.push("memory locking was refused".to_owned());
     }
     if !refused.is_empty() {
-        say!("INVALID {}: what it adds to round trips says nothing about real-time work", refused.join(", "));
+        say!("INVALID {}: the round-trip times will not be those of a real-time machine", refused.join(", "));
         say!("        {}", machine::SETCAP);
     }
     refused.is_empty()
 }
 
-/// Gives the interrupt threads of the interface their priority for as long as the answer is kept.
-fn serve_interrupts(options: &cli::Echo) -> Option<IrqPriorityHold> {
+/// Sets the priority of the interrupt threads of the interface until the returned hold is dropped.
+fn hold_irq_priority(options: &cli::Echo) -> Option<IrqPriorityHold> {
     let (interface, priority) = options.interface.as_deref().zip(options.irq_priority)?;
     match IrqPriorityHold::take(&Root::system(), interface, priority) {
         Ok(hold) => {
@@ -78,25 +78,25 @@ fn serve_interrupts(options: &cli::Echo) -> Option<IrqPriorityHold> {
             Some(hold)
         }
         Err(error) => {
-            say!("INVALID interrupts are not served at the priority asked for: {error}");
+            say!("INVALID the interrupt threads do not have the priority fifo:{priority}: {error}");
             None
         }
     }
 }
 
-fn in_words(counts: &EchoCounts) -> String {
+fn summarize(counts: &EchoCounts) -> String {
     let EchoCounts { answered, strangers, failed, runs, pauses, .. } = counts;
-    let mut text = format!("{answered} datagrams of {runs} runs answered, {strangers} from strangers left unanswered");
+    let mut text = format!("answered {answered} datagrams of {runs} runs, ignored {strangers} other datagrams");
     if *failed > 0 {
-        text += &format!(", {failed} answers refused by the kernel");
+        text += &format!(", the kernel refused {failed} answers");
     }
     if *pauses > 0 {
-        text += &format!("; the guard paused the thread {pauses} times, because it used its CPU without sleeping");
+        text += &format!("; the guard throttled the thread {pauses} times, because it used its CPU without sleeping");
     }
     text
 }
 
-fn as_json(counts: &EchoCounts) -> serde_json::Value {
+fn to_json(counts: &EchoCounts) -> serde_json::Value {
     let EchoCounts { answered, strangers, failed, runs, pauses, .. } = counts;
     serde_json::json!({ "answered": answered, "strangers": strangers, "failed": failed, "runs": runs, "rests": pauses })
 }

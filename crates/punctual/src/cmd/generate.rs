@@ -1,4 +1,4 @@
-//! `punctual generate`: man pages, completions and the schema, from the definitions that the program itself uses.
+//! `punctual generate`: man pages, shell completions and JSON Schemas.
 
 use std::fs;
 
@@ -9,10 +9,10 @@ use crate::{
     output,
 };
 
-pub fn run(what: &Generate) -> anyhow::Result<u8> {
-    match what {
+pub fn run(document: &Generate) -> anyhow::Result<u8> {
+    match document {
         Generate::Man { dir } => {
-            fs::create_dir_all(dir).with_context(|| format!("cannot make the folder {}", dir.display()))?;
+            fs::create_dir_all(dir).with_context(|| format!("cannot create the folder {}", dir.display()))?;
             clap_mangen::generate_to(cli::definition(), dir)
                 .with_context(|| format!("cannot write man pages to {}", dir.display()))?;
         }

@@ -1,4 +1,4 @@
-//! `punctual lab`: a kernel of one's own in a small guest, measured, and what came of it kept here.
+//! `punctual lab`: boots a kernel in a small guest, measures it, and saves the results on the host.
 
 use std::{path::Path, time::Duration};
 
@@ -8,10 +8,10 @@ use record::{Caveat, Record, file};
 
 use crate::{
     cli::Lab,
-    output::{self, Kept},
+    output::{self, RecordFiles},
 };
 
-/// Exit statuses of a punctual that could not do what was asked.
+/// Exit statuses of punctual for an error and for wrong usage.
 const FAILED: i32 = 1;
 const USAGE: i32 = 64;
 const RECORD_ENDING: &str = ".punctual.json";
@@ -23,22 +23,22 @@ pub fn run(options: &Lab) -> anyhow::Result<u8> {
     let binary = options.binary.clone().map_or_else(output::executable, Ok)?;
     let mut initramfs = Initramfs::new(image.arch, &binary)?;
     initramfs.command([PUNCTUAL].into_iter().map(str::to_owned).chain(options.arguments.iter().cloned()));
-    let kept = Kept::choose(options.record.as_deref(), options.no_record)?;
-    if let Some(path) = &kept.record {
+    let files = RecordFiles::choose(options.record.as_deref(), options.no_record)?;
+    if let Some(path) = &files.record {
         file::check_writable(path)?;
     }
     if !options.quiet {
-        say!("booting {} ({}, {})", options.kernel.display(), image.arch, in_words(&guest));
+        say!("booting {} ({}, {})", options.kernel.display(), image.arch, describe(&guest));
     }
-    let mut talk = Talk::default();
-    let outcome = guest::run(&guest, &image, &initramfs, &mut |said| show(said, options, &mut talk))?;
+    let mut stderr = GuestStderr::default();
+    let outcome = guest::run(&guest, &image, &initramfs, &mut |event| print(event, options, &mut stderr))?;
     if options.quiet && matches!(outcome.status, FAILED | USAGE) {
-        hint!("{}", talk.kept);
+        say_part!("{}", stderr.suppressed);
     }
-    keep(&outcome, &kept, guest.time)?;
+    save(&outcome, &files, guest.time)?;
     if !options.quiet {
-        say!("guest   {:.1} s to boot, {:.1} s in all", outcome.boot.as_secs_f64(), outcome.wall.as_secs_f64());
-        kept.say();
+        say!("guest   {:.1} s to boot, {:.1} s in total", outcome.boot.as_secs_f64(), outcome.wall.as_secs_f64());
+        files.print_paths();
     }
     Ok(u8::try_from(outcome.status).unwrap_or(1))
 }
@@ -60,7 +60,7 @@ fn guest(options: &Lab) -> Guest {
     }
 }
 
-fn in_words(guest: &Guest) -> String {
+fn describe(guest: &Guest) -> String {
     let cpus = if guest.cpus == 1 { "1 CPU".to_owned() } else { format!("{} CPUs", guest.cpus) };
     let time = match guest.time {
         Time::Virtual => "virtual time",
@@ -70,12 +70,12 @@ fn in_words(guest: &Guest) -> String {
     format!("{cpus}, {time}")
 }
 
-/// Hands on what the guest says as it comes: what the program prints as it is, all else as talk.
-fn show(said: Event, options: &Lab, talk: &mut Talk) {
-    match said {
-        // A reader that has gone away does not end the run; the record is still to come.
-        Event::Stdout(piece) => drop(output::stdout(|out| out.write_all(piece))),
-        Event::Stderr(piece) => talk.take(piece, options.quiet),
+/// Prints the output of the guest as it arrives.
+fn print(event: Event, options: &Lab, stderr: &mut GuestStderr) {
+    match event {
+        // A write error must not end the run, because the record comes at the end.
+        Event::Stdout(bytes) => drop(output::stdout(|out| out.write_all(bytes))),
+        Event::Stderr(bytes) => stderr.print(bytes, options.quiet),
         Event::Console(line) if options.console => say!("{line}"),
         Event::Booted(release) if !options.quiet => {
             say!("booted Linux {release}; running: punctual {}", options.arguments.join(" "));
@@ -84,17 +84,18 @@ fn show(said: Event, options: &Lab, talk: &mut Talk) {
     }
 }
 
-/// The talk of the guest's punctual, by lines. Where it keeps its files is no place here, and not told.
+/// Prints the standard error of punctual in the guest line by line, without the paths of its files, which do not exist on
+/// the host.
 #[derive(Default)]
-struct Talk {
+struct GuestStderr {
     line: Vec<u8>,
-    /// What was not shown.
-    kept: String,
+    /// Lines that --quiet suppressed.
+    suppressed: String,
 }
 
-impl Talk {
-    fn take(&mut self, piece: &[u8], quiet: bool) {
-        for &byte in piece {
+impl GuestStderr {
+    fn print(&mut self, bytes: &[u8], quiet: bool) {
+        for &byte in bytes {
             self.line.push(byte);
             if byte == b'\n' {
                 let line = String::from_utf8_lossy(&self.line).into_owned();
@@ -102,41 +103,41 @@ impl Talk {
                 if line.starts_with("record  ") || line.starts_with("report  ") {
                     continue;
                 }
-                if quiet { self.kept += &line } else { hint!("{line}") }
+                if quiet { self.suppressed += &line } else { say_part!("{line}") }
             }
         }
     }
 }
 
-/// Keeps the record and its report under the name asked for, and all else that the run left beside them.
-fn keep(outcome: &Outcome, kept: &Kept, time: Time) -> anyhow::Result<()> {
-    let Some(place) = &kept.record else { return Ok(()) };
-    let beside = place.parent().unwrap_or(Path::new(""));
+/// Saves the record and its report under the chosen name, and all other files of the run in the same folder.
+fn save(outcome: &Outcome, record_files: &RecordFiles, time: Time) -> anyhow::Result<()> {
+    let Some(record_path) = &record_files.record else { return Ok(()) };
+    let folder = record_path.parent().unwrap_or(Path::new(""));
     let mut records = outcome.files.files().filter(|(name, _)| name.ends_with(RECORD_ENDING));
     let Some((name, bytes)) = records.next() else { return Ok(()) };
     let mut record = file::parse(bytes).map_err(|error| anyhow::anyhow!("the guest's {name}: {error}"))?;
     add_caveat(&mut record, time);
-    kept.write(&record)?;
-    kept.write_report(&record)?;
+    record_files.write(&record)?;
+    record_files.write_report(&record)?;
     let report = name.replace(RECORD_ENDING, REPORT_ENDING);
     for (other, bytes) in outcome.files.files().filter(|(other, _)| *other != name && *other != report) {
         let path = match other {
-            KERNEL_LOG => place.with_extension("").with_extension("kernel.log"),
-            other => beside.join(Path::new(other).file_name().context("a file without a name")?),
+            KERNEL_LOG => record_path.with_extension("").with_extension("kernel.log"),
+            other => folder.join(Path::new(other).file_name().context("a file of the guest has no name")?),
         };
         file::write_atomic(&path, bytes)?;
     }
     Ok(())
 }
 
-/// Says in the record what its times are worth.
+/// Adds a caveat about emulated time to the record.
 fn add_caveat(record: &mut Record, time: Time) {
     let text = match time {
         Time::Virtual => {
-            "the times are virtual: 4 ns for each instruction on one emulated CPU, whatever the host does; they compare kernels and settings, not machines"
+            "the times are virtual, 4 ns for each instruction on one emulated CPU: they compare kernels and settings, not machines"
         }
         Time::Real => {
-            "the machine was emulated in software: the times are those of an emulator on a busy host, and say nothing of any hardware"
+            "the machine was emulated in software: the times depend on the emulator and the load of the host, and are not those of any hardware"
         }
         Time::Kvm => return,
     };
@@ -158,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn time_is_virtual_on_one_cpu_and_for_nobody_else() {
+    fn time_is_virtual_only_on_one_emulated_cpu() {
         let time = |line: &str| guest(&options(&format!("punctual lab --kernel bzImage {line}"))).time;
         assert_eq!(time(""), Time::Virtual);
         assert_eq!(time("--no-virtual-time"), Time::Real);
@@ -167,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_after_two_dashes_is_for_the_guest() {
+    fn arguments_after_two_dashes_are_for_the_guest() {
         let options = options("punctual lab --kernel bzImage --append isolcpus=1 -- measure timer --duration 5s");
         assert_eq!(options.arguments, ["measure", "timer", "--duration", "5s"]);
     }

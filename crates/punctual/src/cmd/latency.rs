@@ -14,7 +14,7 @@ use crate::{
     cli::{Latency, LatencyLoop},
     cmd::sound,
     exit::Usage,
-    output::{self, Export, Kept},
+    output::{self, Export, RecordFiles},
 };
 
 /// Time between two checks for a complete round.
@@ -33,7 +33,7 @@ fn run_loop(options: &LatencyLoop) -> anyhow::Result<u8> {
         return Err(Usage("the clock has no loopback: choose a card, e.g. --device hw:0".to_owned()).into());
     }
     let exports = Export::all(&options.exports)?;
-    let kept = Kept::choose(options.record.as_deref(), options.no_record)?;
+    let files = RecordFiles::choose(options.record.as_deref(), options.no_record)?;
     let mut record =
         campaign::begin(&output::command_line(), &output::executable()?, scenario(options), &Root::system());
 
@@ -48,7 +48,7 @@ fn run_loop(options: &LatencyLoop) -> anyhow::Result<u8> {
     record.written_at = campaign::now();
     record.sound_loop = Some(result);
 
-    deliver(options, &record, &kept, &exports)?;
+    deliver(options, &record, &files, &exports)?;
     Ok(status)
 }
 
@@ -112,16 +112,16 @@ fn scenario(options: &LatencyLoop) -> Scenario {
 }
 
 /// Writes the record and the exports, and prints the result.
-fn deliver(options: &LatencyLoop, record: &Record, kept: &Kept, exports: &[Export]) -> anyhow::Result<()> {
-    kept.write(record)?;
+fn deliver(options: &LatencyLoop, record: &Record, files: &RecordFiles, exports: &[Export]) -> anyhow::Result<()> {
+    files.write(record)?;
     exports.iter().try_for_each(|export| export.write(record))?;
-    if options.talk.json {
+    if options.output.json {
         output::stdout(|out| out.write_all(&record::file::to_json(record)))?;
     } else if !exports.iter().any(Export::is_stdout) {
-        output::print(options.talk, |style, width| report::terminal::summary(record, style, width))?;
+        output::print(options.output, |style, width| report::terminal::summary(record, style, width))?;
     }
-    if !options.talk.quiet {
-        kept.say();
+    if !options.output.quiet {
+        files.print_paths();
     }
     Ok(())
 }

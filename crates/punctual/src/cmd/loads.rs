@@ -1,4 +1,4 @@
-//! `punctual loads`, and the hidden command that is a load's child process.
+//! `punctual loads`, and the hidden command that runs a load in a child process.
 
 use crate::{cli::Load, output};
 
@@ -10,7 +10,10 @@ pub fn list() -> anyhow::Result<u8> {
                 writeln!(out, "{:<10}   {option:<20} {meaning}", "")?;
             }
         }
-        writeln!(out, "\nAny load takes CPUs at its end: --load switch:10us@0-1. Full text: docs/loads.md")
+        writeln!(
+            out,
+            "\nAppend @CPUS to a load to choose its CPUs, e.g. --load switch:10us@0-1. Details: docs/loads.md"
+        )
     })?;
     Ok(0)
 }

@@ -1,4 +1,4 @@
-//! `punctual machine`: what the machine is, how it is set, what to change.
+//! `punctual machine`: hardware, kernel and settings of the machine, and what to change.
 
 use ::machine::Root;
 use record::{Record, SCHEMA};
@@ -9,12 +9,12 @@ pub fn run(options: &Machine) -> anyhow::Result<u8> {
     let root = options.root.as_ref().map_or_else(Root::system, Root::at);
     let machine = ::machine::facts(&root);
     let findings = ::machine::findings(&root, &machine);
-    if options.talk.json {
+    if options.output.json {
         let json = serde_json::json!({ "machine": machine, "findings": findings });
         output::stdout(|out| writeln!(out, "{json:#}"))?;
     } else {
         let record = Record { schema: SCHEMA.to_owned(), machine, findings, ..Record::default() };
-        output::print(options.talk, |style, width| report::terminal::machine(&record, style, width))?;
+        output::print(options.output, |style, width| report::terminal::machine(&record, style, width))?;
     }
     Ok(0)
 }

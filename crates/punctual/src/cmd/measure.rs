@@ -1,4 +1,4 @@
-//! `punctual measure`: one file a probe; here what the probes share.
+//! `punctual measure`: one module for each probe, and functions that the probes share.
 
 mod audio;
 mod noise;
@@ -18,11 +18,11 @@ use report::Style;
 
 use crate::{
     cli::{Common, Measure, WakeUps},
-    output::{self, Export, Kept},
+    output::{self, Export, RecordFiles},
 };
 
-pub fn run(what: &Measure) -> anyhow::Result<u8> {
-    match what {
+pub fn run(probe: &Measure) -> anyhow::Result<u8> {
+    match probe {
         Measure::Process(options) => process::run(options),
         Measure::Timer(options) => timer::run(options),
         Measure::Threads(options) => threads::run(options),
@@ -33,7 +33,7 @@ pub fn run(what: &Measure) -> anyhow::Result<u8> {
     }
 }
 
-/// The loads asked for. `--load idle` means the same as no `--load`.
+/// The loads to run. `--load idle` is the same as no `--load`.
 fn loads(common: &Common) -> Vec<LoadSpec> {
     let idle = common.loads.iter().all(|spec| spec.load.is_idle());
     if idle { Vec::new() } else { common.loads.clone() }
@@ -58,22 +58,22 @@ fn phase(common: &Common, period_ns: u64, length: Length, threads: Vec<ThreadPla
     PhasePlan { name: phase_name(&loads), period_ns, length, loads, threads }
 }
 
-/// A plan as the shared options ask for it; the options of the probe change it further.
-fn plan(common: &Common, kept: &Kept, probe: Probe, phases: Vec<PhasePlan>) -> anyhow::Result<Plan> {
+/// A plan with the options of all measurements.
+fn plan(common: &Common, files: &RecordFiles, probe: Probe, phases: Vec<PhasePlan>) -> anyhow::Result<Plan> {
     Ok(Plan {
         command: output::command_line(),
         load_cpus: common.load_cpus.clone(),
         hold_cpu_awake: common.hold_cpu_awake,
         blame: common.blame.into(),
-        record_path: kept.record.clone(),
+        record_path: files.record.clone(),
         executable: output::executable()?,
-        watch_every: output::watch_every(common.talk),
+        watch_every: output::watch_every(common.output),
         ..Plan::new(probe, phases)
     })
 }
 
 impl WakeUps {
-    /// The plan with these options.
+    /// Applies these options to a plan.
     fn apply(&self, plan: Plan) -> Plan {
         let trace_path = || self.stop_trace.clone().unwrap_or_else(|| output::default_name("trace.dat").into());
         Plan {
@@ -88,21 +88,21 @@ impl WakeUps {
         }
     }
 
-    /// What the process says at the end: that of the record, unless a spike ended the run.
+    /// The exit status: that of the record, unless --stop-on ended the run.
     fn status(&self, record: &Record, results: &Results) -> anyhow::Result<u8> {
         match stopped_trace(record) {
-            Some(trace) => self.stopped(results, trace),
+            Some(trace) => self.finish_stopped(results, trace),
             None => Ok(output::status(record)),
         }
     }
 
-    /// Says where the trace is, runs the user's command, and answers that a limit was exceeded.
-    fn stopped(&self, results: &Results, trace: &str) -> anyhow::Result<u8> {
-        if !results.options.talk.quiet {
+    /// Prints the path of the trace, runs the command of --stop-run, and returns the status of an exceeded limit.
+    fn finish_stopped(&self, results: &Results, trace: &str) -> anyhow::Result<u8> {
+        if !results.options.output.quiet {
             say!("trace   {trace}   (kernelshark {trace}, or: trace-cmd report {trace})");
         }
         if let Some(command) = &self.stop_run {
-            let record = results.kept.record.as_deref().unwrap_or(Path::new(""));
+            let record = results.files.record.as_deref().unwrap_or(Path::new(""));
             let status = Command::new("sh")
                 .args(["-c", command])
                 .env("PUNCTUAL_TRACE", trace)
@@ -110,46 +110,46 @@ impl WakeUps {
                 .status()
                 .context("cannot start a shell for --stop-run")?;
             if !status.success() {
-                say!("punctual: the command of --stop-run ended with {status}");
+                say!("note: the command of --stop-run failed: {status}");
             }
         }
         Ok(Outcome::Fail.exit_status())
     }
 }
 
-/// The trace of a run that a spike ended.
+/// The path of the trace of a run that --stop-on ended.
 fn stopped_trace(record: &Record) -> Option<&str> {
     record.blame.as_ref()?.stopped_trace.as_deref()
 }
 
-/// Where the results of a measurement go. Chosen before it begins, so that a place that cannot be written is known then.
+/// Files for the results of a measurement. They are checked before it begins.
 struct Results<'a> {
     options: &'a Common,
     exports: Vec<Export>,
-    kept: Kept,
+    files: RecordFiles,
 }
 
 impl<'a> Results<'a> {
     fn prepare(options: &'a Common) -> anyhow::Result<Self> {
         let exports = Export::all(&options.exports)?;
-        let kept = Kept::choose(options.record.as_deref(), options.no_record)?;
-        Ok(Self { options, exports, kept })
+        let files = RecordFiles::choose(options.record.as_deref(), options.no_record)?;
+        Ok(Self { options, exports, files })
     }
 
-    /// Writes the record and its exports, and shows the page.
+    /// Writes the record and its exports, and prints the page.
     fn deliver(&self, record: &Record, page: impl FnOnce(&Style, usize) -> String) -> anyhow::Result<()> {
-        self.kept.write(record)?;
+        self.files.write(record)?;
         for export in &self.exports {
             export.write(record)?;
         }
-        let talk = self.options.talk;
-        if talk.json {
+        let output_options = self.options.output;
+        if output_options.json {
             output::stdout(|out| std::io::Write::write_all(out, &record::file::to_json(record)))?;
         } else if !self.exports.iter().any(Export::is_stdout) {
-            output::print(talk, page)?;
+            output::print(output_options, page)?;
         }
-        if !talk.quiet {
-            self.kept.say();
+        if !output_options.quiet {
+            self.files.print_paths();
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! The commands: one file each, no logic of their own.
+//! The commands: one module each.
 
 mod amp;
 mod blame;
@@ -24,7 +24,7 @@ mod validate;
 
 use crate::cli::{Cli, Command};
 
-/// Runs the command; answers the exit status.
+/// Runs the command and returns the exit status.
 pub fn run(cli: Cli) -> anyhow::Result<u8> {
     restore::before(cli.command.as_ref());
     match cli.command {

@@ -1,4 +1,4 @@
-//! `punctual pair`: both ends of a measurement, on two machines; and the far one of them.
+//! `punctual pair`: measures between two machines. The hidden command `far` is the far end.
 
 use std::net::SocketAddr;
 
@@ -18,19 +18,19 @@ use sys::sched::Policy;
 
 use super::measure::{stream, udp};
 use crate::{
-    cli::{Far, Pair, PairStream, PairUdp, PairWhat, Talk},
+    cli::{Far, OutputOptions, Pair, PairProbe, PairStream, PairUdp},
     exit::Usage,
     output,
 };
 
 pub fn run(options: &Pair) -> anyhow::Result<u8> {
-    match &options.what {
-        PairWhat::Udp(what) => ask(options, what),
-        PairWhat::Stream(what) => talk(options, what),
+    match &options.probe {
+        PairProbe::Udp(udp) => measure_udp(options, udp),
+        PairProbe::Stream(stream) => measure_stream(options, stream),
     }
 }
 
-/// The far end.
+/// Runs the far end.
 pub fn serve(options: &Far) -> anyhow::Result<u8> {
     if options.identify {
         output::stdout(|out| writeln!(out, "{}", ::pair::far::identify()?))?;
@@ -42,91 +42,99 @@ pub fn serve(options: &Far) -> anyhow::Result<u8> {
     Ok(0)
 }
 
-/// This machine asks, the other one answers.
-fn ask(options: &Pair, what: &PairUdp) -> anyhow::Result<u8> {
-    // Where the other machine answers is known once it does.
+/// Sends datagrams, which the other machine answers.
+fn measure_udp(options: &Pair, udp: &PairUdp) -> anyhow::Result<u8> {
+    // The far end reports its address when it has started; until then the peer is a placeholder.
     let peer = Some(Address { host: options.host.clone(), port: UDP_PORT });
-    let mut ready = udp::Ready::prepare(&what.how, UdpProbe { peer, ..UdpProbe::default() })?;
-    let talk = what.how.common.talk;
-    let to = what.to.as_ref().map(Address::resolve).transpose()?;
-    let mut near = reach(options, talk)?;
+    let mut ready = udp::Ready::prepare(&udp.shared, UdpProbe { peer, ..UdpProbe::default() })?;
+    let output_options = udp.shared.common.output;
+    let to = udp.to.as_ref().map(Address::resolve).transpose()?;
+    let mut near = connect(options, output_options)?;
     let bind = match (to, near.address()) {
         (Some(to), _) => to,
         (None, Some(address)) => SocketAddr::new(address, UDP_PORT),
-        (None, None) => named(near.name())?,
+        (None, None) => resolve(near.name())?,
     };
-    let no_way = || format!("no way leads to {bind}: name another network with --to");
-    let what = Task::Echo(EchoTask::at(bind).with_context(no_way)?);
-    let address = have(&mut near, what, options.there.asked(ECHO_POLICY), talk)?;
+    let no_route = || format!("no route to {bind}: name another address with --to");
+    let task = Task::Echo(EchoTask::at(bind).with_context(no_route)?);
+    let address = start(&mut near, task, options.far.request(ECHO_POLICY), output_options)?;
     ready.probe.peer = Some(address.unwrap_or(bind).into());
-    measure(&ready.plan()?, near, talk, |record| ready.deliver(record))
+    measure(&ready.plan()?, near, output_options, |record| ready.deliver(record))
 }
 
-/// The machine under the name that ssh knows it by.
-fn named(host: &str) -> anyhow::Result<SocketAddr> {
+/// Resolves the name that ssh uses for the other machine.
+fn resolve(host: &str) -> anyhow::Result<SocketAddr> {
     let found = Address { host: host.to_owned(), port: UDP_PORT }.resolve();
-    found.with_context(|| format!("`{host}` may be a name that ssh alone knows: say --to ADDRESS"))
+    found.with_context(|| format!("`{host}` may be an alias in the ssh configuration: pass --to ADDRESS"))
 }
 
-/// This machine talks, the other one listens.
-fn talk(options: &Pair, what: &PairStream) -> anyhow::Result<u8> {
-    let how = &what.how;
-    check(options, what)?;
-    let talk = how.common.talk;
-    let talker = StreamProbe { ends: StreamEnds::Talk(what.interface.clone()), ..StreamProbe::default() };
-    let ready = stream::Ready::prepare(how, talker)?;
-    let Probe::Stream(stream) = &ready.plan.probe else { bail!("a stream was not planned as one") };
-    let stream_id = stream.stream_id(&Root::system())?.context("a talker without an interface")?;
-    let mut near = reach(options, talk)?;
+/// Sends a stream, which the other machine receives.
+fn measure_stream(options: &Pair, pair_stream: &PairStream) -> anyhow::Result<u8> {
+    let shared = &pair_stream.shared;
+    check(options, pair_stream)?;
+    let output_options = shared.common.output;
+    let talker = StreamProbe { ends: StreamEnds::Talk(pair_stream.interface.clone()), ..StreamProbe::default() };
+    let ready = stream::Ready::prepare(shared, talker)?;
+    let Probe::Stream(stream) = &ready.plan.probe else { bail!("the plan contains no stream") };
+    let stream_id = stream.stream_id(&Root::system())?.context("the talker has no interface")?;
+    let mut near = connect(options, output_options)?;
     let tie = near.tie(ready.plan.clock);
-    if !talk.quiet && near.clock().shows_one_way() && tie == ClockTie::None {
-        say!("note: PTP ties the system clocks of both machines: --clock realtime tells times from one to the other");
+    if !output_options.quiet && near.clock().shows_one_way() && tie == ClockTie::None {
+        say!(
+            "note: PTP synchronises the system clocks of both machines: use --clock realtime to measure one-way delays"
+        );
     }
-    let far_interface = what.far_interface.as_ref().unwrap_or(&what.interface);
-    let ask = Task::Listen(ListenTask {
+    let far_interface = pair_stream.far_interface.as_ref().unwrap_or(&pair_stream.interface);
+    let task = Task::Listen(ListenTask {
         interface: far_interface.clone(),
         stream_id,
         period_ns: ready.plan.phases.first().map(|phase| phase.period_ns).unwrap_or_default(),
-        class_b: frames::Class::from(how.class) == frames::Class::B,
-        spin: how.spin,
-        busy_poll_ns: how.busy_poll,
+        class_b: frames::Class::from(shared.class) == frames::Class::B,
+        spin: shared.spin,
+        busy_poll_ns: shared.busy_poll,
         clock: ready.plan.clock.to_string(),
         tie,
     });
-    let receive = what.xdp().map(|xdp| xdp.to_string());
-    let asked = FarAsked { receive, queue: what.far_queue, ..options.there.asked(StreamProbe::default().policy(None)) };
-    have(&mut near, ask, asked, talk)?;
-    measure(&ready.plan, near, talk, |record| ready.deliver(record))
+    let receive = pair_stream.xdp().map(|xdp| xdp.to_string());
+    let default_policy = StreamProbe::default().policy(None);
+    let request = FarAsked { receive, queue: pair_stream.far_queue, ..options.far.request(default_policy) };
+    start(&mut near, task, request, output_options)?;
+    measure(&ready.plan, near, output_options, |record| ready.deliver(record))
 }
 
-/// What can be refused before the other machine is reached.
-fn check(options: &Pair, what: &PairStream) -> Result<(), Usage> {
+/// Checks combinations of options before connecting.
+fn check(options: &Pair, stream: &PairStream) -> Result<(), Usage> {
     let refused = |text: &str| Err(Usage(text.to_owned()));
-    if matches!(options.there.far_policy, Some(Policy::Deadline { .. })) {
+    if matches!(options.far.far_policy, Some(Policy::Deadline { .. })) {
         return refused(
-            "the listener is pinned to its CPU, which the kernel refuses to deadline threads: use --far-policy fifo:90",
+            "--far-policy deadline is not possible, because the kernel cannot pin deadline threads: use --far-policy fifo:90",
         );
     }
-    if what.how.busy_poll.is_some() && what.xdp().is_some() {
-        return refused("--busy-poll is for --far-receive socket: with xdp use --spin, which looks at the ring");
+    if stream.shared.busy_poll.is_some() && stream.xdp().is_some() {
+        return refused("--busy-poll needs --far-receive socket: use --spin with xdp");
     }
-    if what.far_queue.is_some() && what.xdp().is_none() {
-        return refused("--far-queue is for xdp: leave it out, or add --far-receive xdp");
+    if stream.far_queue.is_some() && stream.xdp().is_none() {
+        return refused("--far-queue needs xdp: leave it out, or add --far-receive xdp");
     }
     Ok(())
 }
 
-/// Has the far end do its part, and says at once what it was refused.
-fn have(near: &mut Near, what: Task, asked: FarAsked, talk: Talk) -> anyhow::Result<Option<SocketAddr>> {
-    let (address, refused) = near.start(what, asked)?;
-    for Reason { text, remedy, .. } in refused.iter().filter(|_| !talk.quiet) {
+/// Starts the task of the far end, and prints its refused settings. Returns the address of an echo task.
+fn start(
+    near: &mut Near,
+    task: Task,
+    request: FarAsked,
+    output_options: OutputOptions,
+) -> anyhow::Result<Option<SocketAddr>> {
+    let (address, refused) = near.start(task, request)?;
+    for Reason { text, remedy, .. } in refused.iter().filter(|_| !output_options.quiet) {
         say!("INVALID {text}\n        {remedy}");
     }
     Ok(address)
 }
 
-/// Starts the far end.
-fn reach(options: &Pair, talk: Talk) -> anyhow::Result<Near> {
+/// Connects to the far end, and copies punctual if needed.
+fn connect(options: &Pair, output_options: OutputOptions) -> anyhow::Result<Near> {
     let reach = Reach {
         host: options.host.clone(),
         ssh: options.ssh.clone(),
@@ -135,30 +143,30 @@ fn reach(options: &Pair, talk: Talk) -> anyhow::Result<Near> {
         sudo: options.far_sudo,
         executable: output::executable()?,
     };
-    let tell = |bytes: usize| {
-        if !talk.quiet {
+    let on_copy = |bytes: usize| {
+        if !output_options.quiet {
             say!("copying punctual to {} ({:.1} MB)", reach.name(), bytes as f64 / 1e6);
         }
     };
-    let near = Near::reach(&reach, tell)?;
+    let near = Near::reach(&reach, on_copy)?;
     for restored in near.restored() {
         say!("{}: {restored}", near.name());
     }
     Ok(near)
 }
 
-/// Runs the plan here, brings what the far end saw into its record, and has it delivered. A far end that was lost is an
-/// error, unless the record has worse to say.
+/// Runs the plan, merges the results of the far end into the record, and delivers it. If the far end was lost, the exit
+/// status is at least 1.
 fn measure(
     plan: &Plan,
     near: Near,
-    talk: Talk,
+    output_options: OutputOptions,
     deliver: impl FnOnce(Record) -> anyhow::Result<u8>,
 ) -> anyhow::Result<u8> {
-    let mut record = output::measure(plan, talk)?;
+    let mut record = output::measure(plan, output_options)?;
     let lost = near.finish(&mut record);
     if let Some(why) = &lost {
-        say!("punctual: the far end was lost: {why}");
+        say!("error: the far end was lost: {why}");
     }
     Ok(deliver(record)?.max(u8::from(lost.is_some())))
 }

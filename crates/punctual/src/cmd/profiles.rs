@@ -1,4 +1,4 @@
-//! `punctual profiles`: uses, their limits, and where each limit comes from.
+//! `punctual profiles`: uses with their limits and the source of each limit.
 
 use analysis::{Judges, Profile, duration::format_ns};
 
@@ -15,7 +15,7 @@ pub fn run(options: &Profiles) -> anyhow::Result<u8> {
                 writeln!(out, "{}: {}", profile.name, profile.title)?;
                 writeln!(out, "  period   {}", format_ns(profile.period_ns as i64))?;
                 writeln!(out, "  limit    {} {}; {}", format_ns(profile.limit_ns), kind(&profile), profile.meaning)?;
-                writeln!(out, "  samples  {} at least before PASS may be said", profile.samples_needed)?;
+                writeln!(out, "  samples  at least {} for PASS", profile.samples_needed)?;
                 profile
                     .sources
                     .iter()
@@ -37,7 +37,7 @@ pub fn run(options: &Profiles) -> anyhow::Result<u8> {
     Ok(0)
 }
 
-/// What its limit is about.
+/// The quantity that the profile limits.
 fn kind(profile: &Profile) -> &'static str {
     match profile.judges {
         Judges::WakeUps => "late",

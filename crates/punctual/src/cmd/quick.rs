@@ -1,45 +1,45 @@
-//! Bare `punctual`: the half-minute look at a machine.
+//! `punctual` without a command: the half-minute check of a machine.
 
 use campaign::{Length, PhasePlan, Plan, Probe, probe::TimerProbe};
 use loads::LoadSpec;
 
 use crate::{
     cli::Quick,
-    output::{self, Kept},
+    output::{self, RecordFiles},
 };
 
-/// What runs beside the probe in the loaded part: work for every part of a machine that a use shares with others.
-/// Nothing is written to disk, since that wears the cards that small boards run from.
+/// Loads of the loaded phase, for every shared part of a machine except the disk: writes wear the memory cards of small
+/// boards.
 const LOADS: [&str; 6] = ["cpu", "cache", "memory", "switch:200us", "net", "irq"];
 
-/// The parts: name, period, per cent of the time. At rest the period decides how deeply a CPU falls asleep in between,
-/// so both a slow and a fast one are measured; under load it does not sleep.
+/// The phases: name, period in ns, share of the time in per cent, and true for a phase with loads. At rest the period
+/// decides which idle state a CPU enters, so a slow and a fast one are measured. Under load CPUs do not idle.
 const PHASES: [(&str, u64, u64, bool); 3] =
     [("rest", 1_000_000, 26, false), ("rest-fast", 125_000, 22, false), ("load", 125_000, 52, true)];
 
 pub fn run(options: &Quick) -> anyhow::Result<u8> {
-    let kept = Kept::choose(options.record.as_deref(), options.no_record)?;
+    let files = RecordFiles::choose(options.record.as_deref(), options.no_record)?;
     let plan = Plan {
         command: output::command_line(),
         cpus: options.cpus.clone(),
         blame: options.blame.into(),
-        record_path: kept.record.clone(),
+        record_path: files.record.clone(),
         executable: output::executable()?,
-        watch_every: output::watch_every(options.talk),
+        watch_every: output::watch_every(options.output),
         ..Plan::new(Probe::Timer(TimerProbe::default()), phases(options.duration)?)
     };
-    let mut record = output::measure(&plan, options.talk)?;
+    let mut record = output::measure(&plan, options.output)?;
     record.uses = analysis::ladder(&record);
     record.verdict = analysis::verdict(&record, &[]);
-    kept.write(&record)?;
-    kept.write_report(&record)?;
-    if options.talk.json {
+    files.write(&record)?;
+    files.write_report(&record)?;
+    if options.output.json {
         output::stdout(|out| std::io::Write::write_all(out, &record::file::to_json(&record)))?;
     } else {
-        output::print(options.talk, |style, width| report::terminal::overview(&record, style, width))?;
+        output::print(options.output, |style, width| report::terminal::overview(&record, style, width))?;
     }
-    if !options.talk.quiet {
-        kept.say();
+    if !options.output.quiet {
+        files.print_paths();
     }
     Ok(output::status(&record))
 }

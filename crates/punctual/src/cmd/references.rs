@@ -1,4 +1,4 @@
-//! `punctual references`: figures that others published, and where.
+//! `punctual references`: published figures and their sources.
 
 use crate::{cli::References, output};
 
@@ -6,10 +6,10 @@ pub fn run(options: &References) -> anyhow::Result<u8> {
     let Some(name) = &options.name else { return list(options) };
     let mut found = output::find_references(std::slice::from_ref(name))?;
     let Some((_, record)) = found.pop() else { return Ok(0) };
-    if options.talk.json {
+    if options.output.json {
         output::stdout(|out| out.write_all(&record::file::to_json(&record)))?;
     } else {
-        output::print(options.talk, |style, width| report::terminal::summary(&record, style, width))?;
+        output::print(options.output, |style, width| report::terminal::summary(&record, style, width))?;
     }
     Ok(0)
 }
@@ -17,7 +17,7 @@ pub fn run(options: &References) -> anyhow::Result<u8> {
 fn list(options: &References) -> anyhow::Result<u8> {
     let all = analysis::references();
     output::stdout(|out| {
-        if options.talk.json {
+        if options.output.json {
             return writeln!(out, "{}", serde_json::json!(all));
         }
         for published in all.iter().filter_map(|record| record.published.as_ref()) {

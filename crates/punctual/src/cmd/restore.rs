@@ -1,4 +1,4 @@
-//! `punctual restore`, and the same at the start of each run: puts back what a killed run had changed.
+//! `punctual restore`: restores settings that a killed run left changed. Each measurement does this at its start.
 
 use machine::{Root, journal};
 
@@ -25,7 +25,7 @@ pub fn run(options: &Restore) -> anyhow::Result<u8> {
 pub fn before(command: Option<&Command>) {
     if matches!(command, None | Some(Command::Measure(_) | Command::Echo(_) | Command::Pair(_) | Command::Run(_))) {
         for restored in journal::restore(&Root::system()) {
-            say!("punctual: {}", restored.in_words());
+            say!("note: {}", restored.in_words());
         }
     }
 }

@@ -1,7 +1,7 @@
-//! `punctual run`: a campaign, scenario after scenario.
+//! `punctual run`: plans and runs a campaign.
 
-mod audience;
-mod go;
+mod execute;
+mod monitor;
 
 use anyhow::anyhow;
 use campaign::{Asked, CampaignFileError, Cpus, Scenarios};
@@ -20,34 +20,34 @@ pub fn run(options: &Run) -> anyhow::Result<u8> {
     if options.dry_run {
         return plan(options, &scenarios, &root);
     }
-    go::go(&scenarios, options.dir.as_deref(), options.resume, options.talk)
+    execute::execute(&scenarios, options.dir.as_deref(), options.resume, options.output)
 }
 
-/// Prints what would run.
+/// Prints the plan.
 fn plan(options: &Run, scenarios: &Scenarios, root: &Root) -> anyhow::Result<u8> {
     let dir = options.dir.clone().unwrap_or_else(|| output::default_folder(&scenarios.name).into());
     let plan = campaign::runner::document(scenarios, output::command_line(), root);
-    if options.talk.json {
+    if options.output.json {
         output::stdout(|out| out.write_all(&record::file::campaign_to_json(&plan)))?;
     } else {
         let dir = dir.display().to_string();
-        output::print(options.talk, |style, width| report::terminal::campaign_plan(&plan, &dir, style, width))?;
+        output::print(options.output, |style, width| report::terminal::campaign_plan(&plan, &dir, style, width))?;
     }
     Ok(0)
 }
 
-/// The scenarios on the machine below `root`.
+/// Expands the campaign for the machine at `root`.
 fn scenarios(options: &Run, root: &Root) -> anyhow::Result<Scenarios> {
     let file = campaign::find_campaign(&options.campaign).map_err(|error| match error {
-        CampaignFileError::Mistakes(mistakes) => anyhow!("this is no campaign:\n{mistakes}"),
+        CampaignFileError::Mistakes(mistakes) => anyhow!("invalid campaign file:\n{mistakes}"),
         other => other.into(),
     })?;
-    let asked = Asked {
+    let request = Asked {
         duration_ns: options.duration,
         command: output::command_line(),
         executable: output::executable()?,
-        watch_every: output::watch_every(options.talk),
+        watch_every: output::watch_every(options.output),
     };
-    let scenarios = campaign::expand(&file, &Cpus::of(root)?, &asked);
-    scenarios.map_err(|mistakes| anyhow!("this campaign cannot run here:\n{mistakes}"))
+    let scenarios = campaign::expand(&file, &Cpus::of(root)?, &request);
+    scenarios.map_err(|mistakes| anyhow!("this machine cannot run the campaign:\n{mistakes}"))
 }

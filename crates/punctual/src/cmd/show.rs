@@ -1,4 +1,4 @@
-//! `punctual show`: a record again, in the terminal or in another format.
+//! `punctual show`: prints a record, or exports it in other formats.
 
 use std::path::Path;
 
@@ -17,7 +17,7 @@ pub fn run(options: &Show) -> anyhow::Result<u8> {
     let exports = Export::all(&options.exports)?;
     let others = output::find_references(&options.against)?;
     let mut record = record::file::read(&options.record)?;
-    output::lay_beside(&mut record, &others);
+    output::compare_with(&mut record, &others);
     if !options.profiles.is_empty() {
         record.scenario.profiles.clone_from(&options.profiles);
         output::judge(&mut record, &options.profiles)?;
@@ -25,21 +25,21 @@ pub fn run(options: &Show) -> anyhow::Result<u8> {
     for export in &exports {
         export.write(&record)?;
     }
-    if options.talk.json {
+    if options.output.json {
         output::stdout(|out| std::io::Write::write_all(out, &record::file::to_json(&record)))?;
     } else if exports.is_empty() && (record.cells.is_empty() || record.published.is_some()) {
-        output::print(options.talk, |style, width| report::terminal::summary(&record, style, width))?;
+        output::print(options.output, |style, width| report::terminal::summary(&record, style, width))?;
     } else if exports.is_empty() {
         let figures = Tables::figures(&options.show);
-        output::print(options.talk, |style, width| report::terminal::matrix(&record, &figures, style, width))?;
+        output::print(options.output, |style, width| report::terminal::matrix(&record, &figures, style, width))?;
     }
     Ok(output::status(&record))
 }
 
-/// The table of a campaign; its reports stand beside its records already.
+/// Prints the table of a campaign, or exports it as HTML.
 fn campaign(options: &Show) -> anyhow::Result<u8> {
     let mut campaign = record::file::read_campaign(&options.record)?;
-    lay_beside(&mut campaign, options)?;
+    compare_scenarios(&mut campaign, options)?;
     for path in &options.exports {
         if path.extension().is_none_or(|ending| ending != "html") {
             let text = format!("cannot export a campaign to {}: its name must end in .html", path.display());
@@ -47,16 +47,16 @@ fn campaign(options: &Show) -> anyhow::Result<u8> {
         }
         record::file::write_atomic(path, report::html::render_campaign(&campaign).as_bytes())?;
     }
-    if options.talk.json {
+    if options.output.json {
         output::stdout(|out| out.write_all(&record::file::campaign_to_json(&campaign)))?;
     } else if options.exports.is_empty() {
-        output::print(options.talk, |style, width| report::terminal::campaign(&campaign, style, width))?;
+        output::print(options.output, |style, width| report::terminal::campaign(&campaign, style, width))?;
     }
     Ok(output::campaign_status(&campaign))
 }
 
-/// Lays records beside each scenario of a campaign, from its own record.
-fn lay_beside(campaign: &mut Campaign, options: &Show) -> anyhow::Result<()> {
+/// Compares each scenario of a campaign with the references, from the record of the scenario.
+fn compare_scenarios(campaign: &mut Campaign, options: &Show) -> anyhow::Result<()> {
     let others = output::find_references(&options.against)?;
     if others.is_empty() {
         return Ok(());
@@ -65,7 +65,7 @@ fn lay_beside(campaign: &mut Campaign, options: &Show) -> anyhow::Result<()> {
     for entry in &mut campaign.scenarios {
         let Some(result) = &mut entry.result else { continue };
         let mut record = record::file::read(&dir.join(&entry.record))?;
-        output::lay_beside(&mut record, &others);
+        output::compare_with(&mut record, &others);
         result.roles = ScenarioResult::of(&record, result.took_ns, None).roles;
     }
     Ok(())

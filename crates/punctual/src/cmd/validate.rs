@@ -1,4 +1,4 @@
-//! `punctual validate`: names every mistake in campaign files.
+//! `punctual validate`: lists every mistake in campaign files.
 
 use analysis::format_duration;
 use campaign::{CampaignFileError, FileMistakes, Here, Scenarios};
@@ -9,14 +9,14 @@ use crate::{cli::Validate, output};
 
 pub fn run(options: &Validate) -> anyhow::Result<u8> {
     let here = Here::of(options.root.as_ref().map_or_else(Root::system, Root::at))?;
-    let answers: Vec<_> = options.files.iter().map(|file| (file, check(file, &here))).collect();
-    let valid = answers.iter().all(|(_, answer)| answer.is_ok());
+    let results: Vec<_> = options.files.iter().map(|file| (file, check(file, &here))).collect();
+    let valid = results.iter().all(|(_, result)| result.is_ok());
     output::stdout(|out| {
         if options.json {
-            let files: Vec<Value> = answers.iter().map(|(file, answer)| as_json(file, answer)).collect();
+            let files: Vec<Value> = results.iter().map(|(file, result)| to_json(file, result)).collect();
             return writeln!(out, "{:#}", json!({ "valid": valid, "files": files }));
         }
-        answers.iter().try_for_each(|(file, answer)| match answer {
+        results.iter().try_for_each(|(file, result)| match result {
             Ok(scenarios) => {
                 let (count, time) = (scenarios.list.len(), format_duration(scenarios.planned_ns()));
                 let scenario = if count == 1 { "scenario" } else { "scenarios" };
@@ -33,8 +33,8 @@ fn check(file: &str, here: &Here) -> Result<Scenarios, CampaignFileError> {
     Ok(here.validate(&campaign::find_campaign(file)?)?)
 }
 
-fn as_json(file: &str, answer: &Result<Scenarios, CampaignFileError>) -> Value {
-    match answer {
+fn to_json(file: &str, result: &Result<Scenarios, CampaignFileError>) -> Value {
+    match result {
         Ok(scenarios) => json!({
             "file": file, "valid": true, "mistakes": [], "notes": scenarios.notes,
             "scenarios": scenarios.list.len(), "planned_ns": scenarios.planned_ns(),

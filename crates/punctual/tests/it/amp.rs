@@ -95,7 +95,7 @@ fn render_rejects_invalid_options_and_files() {
     refused(&format!("--bare --model {}", bad.display()), 1, "198 weights, the file has 197");
     refused("--bare --model no-such.nam", 1, "cannot read no-such.nam");
     for endless in ["--model /dev/zero", "--cab /dev/zero", "--preset /dev/zero"] {
-        refused(endless, 1, "cannot read /dev/zero: it is a device, not a file");
+        refused(endless, 1, "cannot read /dev/zero: not a regular file, pipe or terminal but a device");
     }
 }
 
@@ -120,7 +120,7 @@ fn render_never_overwrites_its_inputs() {
     for (output, input) in [("dry.wav", "dry.wav"), ("link.wav", "dry.wav"), ("nano.nam", "nano.nam")] {
         let run = scratch.run(&format!("amp render dry.wav {output} --neutral --model nano.nam"));
         let said = run.expect_status(64).stderr();
-        assert_eq!(said, format!("punctual: {input} is an input and would be overwritten: write to another file\n"));
+        assert_eq!(said, format!("error: {input} is an input and would be overwritten: write to another file\n"));
     }
     assert_eq!(fs::read(scratch.path().join("dry.wav")).unwrap(), before);
     // An existing file is kept until the new one is complete.
@@ -289,7 +289,7 @@ fn info_describes_a_cabinet_and_a_preset() {
     let run = scratch.run("amp info a.toml");
     let (page, said) = (run.expect_status(1).stdout(), run.stderr());
     assert!(page.contains("no.nam, which does not exist") && page.contains("gate.on = true"), "{page}");
-    assert!(said.starts_with("punctual: cannot read no.nam: ") && said.lines().count() == 1, "{said}");
+    assert!(said.starts_with("error: cannot read no.nam: ") && said.lines().count() == 1, "{said}");
     let info: serde_json::Value =
         serde_json::from_str(&scratch.run("amp info a.toml --json").expect_status(1).stdout()).unwrap();
     assert_eq!((&info["models"][0]["file"], &info["block_us"]), (&"no.nam".into(), &serde_json::Value::Null));

@@ -66,7 +66,7 @@ fn a_preset_is_played_and_a_bad_one_is_refused() {
     assert_eq!(measured, played, "both commands print the same error");
     assert_eq!(
         measured,
-        "punctual: bad.toml: line 2: [gate] has no \"threshhold_db\": did you mean \"threshold_db\"?\n"
+        "error: bad.toml: line 2: unknown \"threshhold_db\" in [gate]; did you mean \"threshold_db\"?\n"
     );
     scratch.run("measure audio --preset lead.toml --model builtin:nano").expect_status(64);
 }
@@ -75,7 +75,7 @@ fn a_preset_is_played_and_a_bad_one_is_refused() {
 fn an_unknown_card_is_refused() {
     let scratch = Scratch::new();
     let errors = scratch.run("measure audio --no-record --model builtin:nano --device usb").expect_status(1).stderr();
-    assert!(errors.contains("`usb` names no device of a card: write hw:CARD or hw:CARD,DEVICE"), "{errors}");
+    assert!(errors.contains("`usb` is not a device name: write hw:CARD or hw:CARD,DEVICE"), "{errors}");
     let file = "name = \"card\"\n[[probe]]\nkind = \"audio\"\ndevice = \"usb\"\npreset = \"a.toml\"\nmodel = \"builtin:nano\"\n";
     std::fs::write(scratch.path().join("card.toml"), file).unwrap();
     let mistakes = scratch.run("validate card.toml").expect_status(1).stdout();
@@ -94,20 +94,20 @@ fn format_and_input_need_a_card() {
     for options in ["--format S16", "--input 1", "--device clock --format S16 --input 2", "--find-buffer --input 2"] {
         assert_eq!(
             errors(options, 64),
-            "punctual: --format and --input apply to a sound card, not to the clock: leave them out, or add --device hw:0\n",
+            "error: --format and --input apply to a sound card, not to the clock: leave them out, or add --device hw:0\n",
             "{options}"
         );
     }
     for (options, error) in [
         ("--device hw:0 --format U8", "unknown sample format `U8`: use FLOAT, S32, S24, S24_3 or S16"),
-        ("--device hw:0 --input 0", "must be 1 to 64, as 1"),
-        ("--device hw:0 --input 65", "must be 1 to 64, as 1"),
+        ("--device hw:0 --input 0", "must be 1 to 64, e.g. 1"),
+        ("--device hw:0 --input 65", "must be 1 to 64, e.g. 1"),
     ] {
         let text = errors(options, 64);
         assert!(text.contains(error), "{options}: {text}");
     }
     let text = errors("--device usb --format s16 --input 2", 1);
-    assert!(text.contains("`usb` names no device of a card"), "{text}");
+    assert!(text.contains("`usb` is not a device name"), "{text}");
 }
 
 #[test]
@@ -182,7 +182,7 @@ fn a_campaign_that_cannot_play_here_is_invalid() {
     }
     // The same error as from the command that measures.
     let measured = scratch.run("measure audio --no-record --model gone.nam").expect_status(1).stderr();
-    assert!(mistakes.contains(measured.trim_start_matches("punctual: ").trim_end()), "{measured}");
+    assert!(mistakes.contains(measured.trim_start_matches("error: ").trim_end()), "{measured}");
     write("tones.toml", "name = \"tones\"\n[probe]\nkind = \"audio\"\n");
     scratch.run("validate tones.toml --root machine").expect_status(0);
 }
@@ -220,8 +220,8 @@ fn a_stop_makes_an_xrun_and_loses_the_periods_that_passed() {
 fn impossible_settings_and_bad_models_are_refused() {
     let vectors = concat!(env!("CARGO_MANIFEST_DIR"), "/../amp/tests/vectors");
     for (options, status, error) in [
-        ("--frames 4".to_owned(), 64, "must be 8 to 4096, as 64"),
-        ("--periods 1".to_owned(), 64, "must be 2 to 16, as 2"),
+        ("--frames 4".to_owned(), 64, "must be 8 to 4096, e.g. 64"),
+        ("--periods 1".to_owned(), 64, "must be 2 to 16, e.g. 2"),
         ("--model builtin:huge".to_owned(), 64, "no built-in model is called `huge`"),
         ("--cab builtin:0".to_owned(), 64, "is no length of 1 to 48000 samples"),
         ("--model nowhere.nam".to_owned(), 1, "cannot read nowhere.nam"),
@@ -285,7 +285,7 @@ fn a_search_interrupted_in_its_first_size_finds_no_size() {
     let text = String::from_utf8(output.stdout).unwrap();
     // A stall makes xruns. They rule out this size, but not the larger one.
     let reason =
-        if found.failed.is_none() { "before a size was decided" } else { "before a size that holds was found" };
+        if found.failed.is_none() { "before any size was decided" } else { "before it found a size that holds" };
     assert!(text.contains(&format!("The search ended {reason}")) && !text.contains("No size held"), "{text}");
     assert_eq!(output.status.code(), Some(3), "{text}");
 }
@@ -317,5 +317,5 @@ fn a_campaign_plays_buffers_under_loads() {
                 [[placement]]\ncpus = \"last\"\npolicy = \"other\"\n";
     std::fs::write(scratch.path().join("small.toml"), file).unwrap();
     let table = scratch.run("run small.toml --dir out --quiet").stdout();
-    assert!(table.contains("latest period of audio"), "{table}");
+    assert!(table.contains("Latest completion of an audio period"), "{table}");
 }

@@ -91,15 +91,13 @@ fn an_unknown_number_exits_with_64_and_names_the_range() {
     for number in ["0", "4", "18446744073709551615"] {
         let run = stored(&record).run(&format!("blame a.punctual.json --around {number}"));
         run.expect_status(64);
-        let error = format!(
-            "punctual: there is no spike {number} in a.punctual.json: choose 1 to 3, from the worst to the least\n"
-        );
+        let error = format!("error: a.punctual.json contains no spike {number}: choose 1 (the worst) to 3\n");
         assert_eq!(run.stderr(), error);
     }
     record.series[0].spikes.clear();
     let run = stored(&record).run("blame a.punctual.json --around 1");
     run.expect_status(64);
-    assert!(run.stderr().contains("it keeps none"), "{}", run.stderr());
+    assert!(run.stderr().contains("a.punctual.json contains no spikes: leave out --around 1"), "{}", run.stderr());
 }
 
 #[test]
@@ -109,8 +107,9 @@ fn a_record_without_culprits_is_refused_with_the_remedy() {
         let run = stored(&Record { blame, ..record() }).run("blame a.punctual.json");
         run.expect_status(1);
         assert!(
-            run.stderr()
-                .contains("did not look for them: measure again, as with `sudo punctual measure timer --blame`"),
+            run.stderr().contains(
+                "did not search for them: measure again with --blame, e.g. `sudo punctual measure timer --blame`"
+            ),
             "{}",
             run.stderr()
         );

@@ -29,11 +29,11 @@ fn needs_a_named_interface() {
 
 #[test]
 fn refuses_options_of_the_other_end() {
-    refused(64, "listen lo --wakeup-offset 8us", "--wakeup-offset is for the talker of a stream");
-    refused(64, "listen lo --mode bypass", "--mode is for the talker");
-    refused(64, "talk lo --spin", "--spin is for the listener");
-    refused(64, "talk lo --receive xdp", "--receive is for the listener");
-    refused(64, "talk lo --stream-id 0200000000010000", "--stream-id is for the listener");
+    refused(64, "listen lo --wakeup-offset 8us", "--wakeup-offset applies to the talker only: leave it out");
+    refused(64, "listen lo --mode bypass", "--mode applies to the talker");
+    refused(64, "talk lo --spin", "--spin applies to the listener");
+    refused(64, "talk lo --receive xdp", "--receive applies to the listener");
+    refused(64, "talk lo --stream-id 0200000000010000", "--stream-id applies to the listener");
 }
 
 #[test]
@@ -42,15 +42,15 @@ fn refuses_invalid_values() {
     refused(64, "talk lo --mode wire", "possible values: send, bypass, tx-ring, txtime, xdp, xdp-zerocopy");
     refused(64, "listen lo --stream-id 12", "16 hexadecimal digits");
     refused(64, "talk lo --policy deadline:200us/1ms/1ms", "which the kernel refuses to deadline threads");
-    refused(64, "listen lo --receive xdp --busy-poll 50us", "--busy-poll is for --receive socket");
+    refused(64, "listen lo --receive xdp --busy-poll 50us", "--busy-poll needs --receive socket");
     refused(64, "listen lo --receive dpdk", "[possible values: socket, xdp, xdp-zerocopy, xdp-generic]");
-    refused(64, "listen lo --queue 1", "--queue is for xdp");
+    refused(64, "listen lo --queue 1", "--queue needs xdp");
     refused(64, "talk lo --period 0s", "must be longer than 0");
 }
 
 #[test]
 fn launch_times_need_the_tai_clock() {
-    refused(64, "--self --mode txtime --clock monotonic", "leave the clock out, or choose tai");
+    refused(64, "--self --mode txtime --clock monotonic", "leave out the clock, or choose tai");
 }
 
 #[test]

@@ -55,8 +55,9 @@ fn matrix_on_one_cpu() {
     let run = scratch.run(&format!("measure threads --blame=off --record a --export a.html {matrix}"));
     run.expect_status(0);
     assert!(
-        run.stderr()
-            .contains("1 pair of CPU 0, at rest and with cpu, 300 ms a cell in each of 2 rounds: 1.32 s in all")
+        run.stderr().contains(
+            "1 pair of CPU 0, at rest and with cpu, 300 ms for each cell in each of 2 rounds: 1.32 s in total"
+        )
     );
     let record = scratch.record();
     assert_eq!((record.state, record.phases.len(), record.series.len()), (State::Complete, 4, 8));

@@ -205,7 +205,7 @@ impl Progress {
         }
         let share = done as f64 / total as f64;
         let left = self.began.elapsed().as_secs_f64() * (1.0 / share - 1.0);
-        hint!("\r\x1b[Krendering: {:.0} %, {left:.0} s left", share * 100.0);
+        say_part!("\r\x1b[Krendering: {:.0} %, {left:.0} s left", share * 100.0);
         self.shown = Some(Instant::now());
     }
 }
@@ -213,7 +213,7 @@ impl Progress {
 impl Drop for Progress {
     fn drop(&mut self) {
         if self.shown.is_some() {
-            hint!("\r\x1b[K");
+            say_part!("\r\x1b[K");
         }
     }
 }

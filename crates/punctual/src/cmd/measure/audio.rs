@@ -16,7 +16,7 @@ use record::Outcome;
 
 use super::Results;
 use crate::{
-    cli::{Audio, Talk},
+    cli::{Audio, OutputOptions},
     cmd::sound::NOT_WITH_CLOCK,
     exit::Usage,
     output,
@@ -41,18 +41,18 @@ pub fn run(options: &Audio) -> anyhow::Result<u8> {
     };
     // Reports an invalid model before anything is set up.
     let (_, notes) = audio.load()?;
-    notes.iter().filter(|_| !common.talk.quiet).for_each(|note| say!("note: {note}"));
+    notes.iter().filter(|_| !common.output.quiet).for_each(|note| say!("note: {note}"));
     let phases = phases(options, &audio)?;
     let plan = Plan {
         cpus: Some([cpu].into_iter().collect()),
         shield: options.placement.shield.clone(),
         policy: options.policy,
-        ..wake_ups.apply(super::plan(common, &results.kept, Probe::Audio(Box::new(audio)), phases)?)
+        ..wake_ups.apply(super::plan(common, &results.files, Probe::Audio(Box::new(audio)), phases)?)
     };
-    print_search(&plan, common.talk);
-    let mut record = output::measure(&plan, common.talk)?;
+    print_search(&plan, common.output);
+    let mut record = output::measure(&plan, common.output)?;
     output::judge(&mut record, &wake_ups.profiles)?;
-    output::lay_beside(&mut record, &others);
+    output::compare_with(&mut record, &others);
     results.deliver(&record, |style, width| report::terminal::summary(&record, style, width))?;
     match &record.buffer {
         // No size passed, or the search is not finished: this decides before all other limits.
@@ -74,7 +74,7 @@ fn device(options: &Audio) -> Result<Option<Device>, Usage> {
 }
 
 /// The sizes that the card supports; all of them without a card.
-fn supported(audio: &AudioProbe, sizes: &[u32], talk: Talk) -> anyhow::Result<Vec<u32>> {
+fn supported(audio: &AudioProbe, sizes: &[u32], output_options: OutputOptions) -> anyhow::Result<Vec<u32>> {
     let (mut supported, mut skipped, mut why) = (Vec::new(), Vec::new(), None);
     for &frames in sizes {
         match audio.open(frames) {
@@ -88,7 +88,7 @@ fn supported(audio: &AudioProbe, sizes: &[u32], talk: Talk) -> anyhow::Result<Ve
     match why {
         Some(why) if supported.is_empty() => Err(why.into()),
         Some(why) => {
-            if !talk.quiet {
+            if !output_options.quiet {
                 say!("note: skipped buffers of {} frames: {why}", skipped.join(", "));
             }
             Ok(supported)
@@ -98,8 +98,8 @@ fn supported(audio: &AudioProbe, sizes: &[u32], talk: Talk) -> anyhow::Result<Ve
 }
 
 /// Prints the duration of a search before it begins.
-fn print_search(plan: &Plan, talk: Talk) {
-    let Some(total_ns) = plan.total_ns().filter(|_| !talk.quiet && plan.phases.len() > 1) else { return };
+fn print_search(plan: &Plan, output_options: OutputOptions) {
+    let Some(total_ns) = plan.total_ns().filter(|_| !output_options.quiet && plan.phases.len() > 1) else { return };
     let (steps, sizes) = (plan.steps(), plan.phases.len());
     say!("search  at most {steps} of {sizes} sizes are tried, which takes {}", format_duration(total_ns));
 }
@@ -107,7 +107,7 @@ fn print_search(plan: &Plan, talk: Talk) {
 /// A phase for each buffer size to search, or a single one.
 fn phases(options: &Audio, audio: &AudioProbe) -> anyhow::Result<Vec<PhasePlan>> {
     if let Some(sizes) = &options.find_buffer {
-        let sizes = supported(audio, &sizes.0, options.common.talk)?;
+        let sizes = supported(audio, &sizes.0, options.common.output)?;
         return Ok(sizes.into_iter().map(|frames| candidate(options, frames, audio)).collect());
     }
     audio.open(audio.frames)?;
@@ -141,11 +141,11 @@ fn frames_of(profiles: &[Profile], rate_hz: u32) -> Option<u32> {
 fn cpu(options: &Audio) -> anyhow::Result<u32> {
     let root = Root::system();
     let shield = options.placement.shield.as_ref();
-    let asked = options.cpu.map(|cpu| CpuList::from_iter([cpu]));
-    let usable = usable_cpus(&root, asked.as_ref().or(shield))?;
+    let requested = options.cpu.map(|cpu| CpuList::from_iter([cpu]));
+    let usable = usable_cpus(&root, requested.as_ref().or(shield))?;
     // A named CPU outside the EVL core is kept here, so that a later check reports it.
-    let of_core = evl_cpus(&root).filter(|_| options.wake_ups.core == Core::Evl && asked.is_none());
+    let of_core = evl_cpus(&root).filter(|_| options.wake_ups.core == Core::Evl && requested.is_none());
     let usable = of_core.map_or_else(|| usable.clone(), |of_core| usable.intersection(&of_core));
     let quiet = shield.cloned().unwrap_or_else(|| isolated_cpus(&root));
-    best_cpu(&usable, &quiet).context("there is no CPU to measure on")
+    best_cpu(&usable, &quiet).context("no CPU to measure on")
 }

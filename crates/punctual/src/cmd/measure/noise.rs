@@ -15,9 +15,9 @@ pub fn run(options: &Noise) -> anyhow::Result<u8> {
         shield: options.placement.shield.clone(),
         policy: options.policy,
         threshold_ns: Some(options.threshold),
-        ..super::plan(common, &results.kept, Probe::Noise(probe), vec![phase])?
+        ..super::plan(common, &results.files, Probe::Noise(probe), vec![phase])?
     };
-    let mut record = output::measure(&plan, common.talk)?;
+    let mut record = output::measure(&plan, common.output)?;
     output::judge(&mut record, &[])?;
     results.deliver(&record, |style, width| report::terminal::summary(&record, style, width))?;
     Ok(output::status(&record))

@@ -6,7 +6,7 @@ use campaign::{ProcessPlan, Target};
 use super::Results;
 use crate::{cli::Process, exit::Usage, output};
 
-/// How long a program that runs already is watched where that is not said, ns.
+/// Default duration for a program that is already running, ns.
 const DEFAULT_DURATION_NS: u64 = 10_000_000_000;
 
 pub fn run(options: &Process) -> anyhow::Result<u8> {
@@ -27,11 +27,11 @@ pub fn run(options: &Process) -> anyhow::Result<u8> {
         load_cpus: common.load_cpus.clone(),
         hold_cpu_awake: common.hold_cpu_awake,
         blame: common.blame.into(),
-        record_path: results.kept.record.clone(),
+        record_path: results.files.record.clone(),
         executable: output::executable()?,
-        watch_every: output::watch_every(common.talk),
+        watch_every: output::watch_every(common.output),
     };
-    let mut record = output::watch_process(&plan, common.talk)?;
+    let mut record = output::watch_process(&plan, common.output)?;
     let limits = Limits { latency_ns: options.max_latency, missed: options.max_missed };
     record.verdict = analysis::process::verdict(&record, limits);
     results.deliver(&record, |style, width| report::terminal::summary(&record, style, width))?;
@@ -43,7 +43,7 @@ fn target(options: &Process) -> anyhow::Result<Target> {
         (Some(pid), []) => Ok(Target::Pid(pid)),
         (None, [_, ..]) => Ok(Target::Command(options.command.clone())),
         _ => Err(Usage(
-            "name a program to watch: `punctual measure process PID`, or `punctual measure process -- COMMAND`"
+            "name a program to measure: `punctual measure process PID`, or `punctual measure process -- COMMAND`"
                 .to_owned(),
         )
         .into()),

@@ -15,7 +15,7 @@ use sys::{clock::Clock, sched::Policy};
 
 use super::Results;
 use crate::{
-    cli::{Stream, StreamSide, Streaming},
+    cli::{Stream, StreamOptions, StreamSide},
     exit::Usage,
     output,
 };
@@ -25,112 +25,110 @@ pub fn run(options: &Stream) -> anyhow::Result<u8> {
     if let Some(path) = &options.capture {
         record::file::check_writable(path)?;
     }
-    let ready = Ready::prepare(&options.how, stream(options))?;
-    let record = output::measure(&ready.plan, options.how.common.talk)?;
+    let ready = Ready::prepare(&options.shared, stream(options))?;
+    let record = output::measure(&ready.plan, options.shared.common.output)?;
     let status = ready.deliver(record)?;
-    if let Some(path) = options.capture.as_ref().filter(|_| !options.how.common.talk.quiet) {
+    if let Some(path) = options.capture.as_ref().filter(|_| !options.shared.common.output.quiet) {
         say!("capture {}", path.display());
     }
     Ok(status)
 }
 
-/// What can be refused before anything else.
+/// Checks combinations of options.
 fn check(options: &Stream) -> Result<(), Usage> {
-    if let Some(useless) = options.useless() {
-        return Err(Usage(useless));
+    if let Some(error) = options.option_of_other_end() {
+        return Err(Usage(error));
     }
-    if options.how.busy_poll.is_some() && options.xdp().is_some() {
-        return Err(Usage(
-            "--busy-poll is for --receive socket: with xdp use --spin, which looks at the ring".to_owned(),
-        ));
+    if options.shared.busy_poll.is_some() && options.xdp().is_some() {
+        return Err(Usage("--busy-poll needs --receive socket: use --spin with xdp".to_owned()));
     }
-    if options.queue.is_some() && !options.has_xdp() {
-        return Err(Usage("--queue is for xdp: leave it out, or add --mode xdp or --receive xdp".to_owned()));
+    if options.queue.is_some() && !options.uses_xdp() {
+        return Err(Usage("--queue needs xdp: leave it out, or add --mode xdp or --receive xdp".to_owned()));
     }
     Ok(())
 }
 
-/// A stream that is ready to run.
+/// A checked measurement of a stream.
 pub struct Ready<'a> {
-    how: &'a Streaming,
+    options: &'a StreamOptions,
     results: Results<'a>,
     others: Vec<(String, Record)>,
-    /// What is to run.
+    /// The plan of the measurement.
     pub plan: Plan,
 }
 
 impl<'a> Ready<'a> {
-    /// Checks all that can be refused before anything is opened; `stream` says which ends are on this machine.
-    pub fn prepare(how: &'a Streaming, stream: StreamProbe) -> anyhow::Result<Self> {
-        if matches!(how.policy, Policy::Deadline { .. }) {
+    /// Checks the options before anything is opened. `stream` contains the ends on this machine.
+    pub fn prepare(options: &'a StreamOptions, stream: StreamProbe) -> anyhow::Result<Self> {
+        if matches!(options.policy, Policy::Deadline { .. }) {
             return Err(Usage(PlanError::StreamDeadline.to_string()).into());
         }
-        let (common, wake_ups) = (&how.common, &how.wake_ups);
+        let (common, wake_ups) = (&options.common, &options.wake_ups);
         let results = Results::prepare(common)?;
         let others = output::find_references(&wake_ups.against)?;
         output::find_profiles(&wake_ups.profiles)?;
-        let plan = plan(how, stream, &results)?;
-        if how.wakeup_offset == Some(WakeupOffset::Auto) && !common.talk.quiet {
+        let plan = plan(options, stream, &results)?;
+        if options.wakeup_offset == Some(WakeupOffset::Auto) && !common.output.quiet {
             say!("offset  measuring 5 s of wake-ups to find the offset that this machine needs");
         }
-        Ok(Self { how, results, others, plan })
+        Ok(Self { options, results, others, plan })
     }
 
-    /// Judges what was seen, and hands it to the user; answers the exit status.
+    /// Judges, writes and prints the record, and returns the exit status.
     pub fn deliver(&self, mut record: Record) -> anyhow::Result<u8> {
-        let wake_ups = &self.how.wake_ups;
+        let wake_ups = &self.options.wake_ups;
         output::judge(&mut record, &wake_ups.profiles)?;
-        output::lay_beside(&mut record, &self.others);
+        output::compare_with(&mut record, &self.others);
         self.results.deliver(&record, |style, width| report::terminal::summary(&record, style, width))?;
         wake_ups.status(&record, &self.results)
     }
 }
 
-fn plan(how: &Streaming, stream: StreamProbe, results: &Results) -> anyhow::Result<Plan> {
-    let common = &how.common;
+fn plan(options: &StreamOptions, stream: StreamProbe, results: &Results) -> anyhow::Result<Plan> {
+    let common = &options.common;
     let mut stream = StreamProbe {
-        class: how.class.into(),
-        period_ns: how.period,
-        format: how.format.into(),
-        offset: how.wakeup_offset.unwrap_or_default(),
-        mode: how.mode.map(TransmitMode::from).unwrap_or_default(),
-        unique_id: how.unique_id.unwrap_or_default(),
-        wait: how.wait(),
+        class: options.class.into(),
+        period_ns: options.period,
+        format: options.format.into(),
+        offset: options.wakeup_offset.unwrap_or_default(),
+        mode: options.mode.map(TransmitMode::from).unwrap_or_default(),
+        unique_id: options.unique_id.unwrap_or_default(),
+        wait: options.wait(),
         ..stream
     };
-    let cpus: CpuList = place(how, &mut stream)?.into_iter().collect();
+    let cpus: CpuList = place(options, &mut stream)?.into_iter().collect();
     let length = match stream.ends {
-        // It ends with the talker.
+        // A listener without a duration stops when the talker stops.
         StreamEnds::Listen(_) if common.duration.is_none() => Length::UntilStopped,
         StreamEnds::Listen(_) | StreamEnds::Talk(_) | StreamEnds::Both => super::length(common),
     };
-    let phase = super::phase(common, stream.period_ns(), length, stream.threads(how.policy));
-    // Where no clock is asked for, launch times need CLOCK_TAI.
+    let phase = super::phase(common, stream.period_ns(), length, stream.threads(options.policy));
+    // The default clock of launch times is CLOCK_TAI, which ETF uses.
     let clock = if stream.mode == TransmitMode::Txtime { Clock::Tai } else { Clock::Monotonic };
     let probe = Probe::Stream(Box::new(stream));
     Ok(Plan {
         cpus: Some(cpus),
-        shield: how.placement.shield.clone(),
-        policy: how.policy,
-        nic: how.nic.plan(),
-        ..how.wake_ups.apply(Plan { clock, ..super::plan(common, &results.kept, probe, vec![phase])? })
+        shield: options.placement.shield.clone(),
+        policy: options.policy,
+        nic: options.nic.plan(),
+        ..options.wake_ups.apply(Plan { clock, ..super::plan(common, &results.files, probe, vec![phase])? })
     })
 }
 
-/// Puts each end on its CPU: the one asked for, or the best one, and returns the CPUs.
-fn place(how: &Streaming, stream: &mut StreamProbe) -> anyhow::Result<Vec<u32>> {
+/// Assigns each end a CPU, the requested or the best one, and returns these CPUs.
+fn place(options: &StreamOptions, stream: &mut StreamProbe) -> anyhow::Result<Vec<u32>> {
     let root = Root::system();
-    let shield = how.placement.shield.as_ref();
+    let shield = options.placement.shield.as_ref();
     let one = |cpu: u32| CpuList::from_iter([cpu]);
-    let own = usable_cpus(&root, how.cpu.map(one).as_ref().or(shield))?;
+    let own = usable_cpus(&root, options.cpu.map(one).as_ref().or(shield))?;
     let isolated = shield.cloned().unwrap_or_else(|| isolated_cpus(&root));
-    let first = best_cpu(&own, &isolated).context("there is no CPU to measure on")?;
+    let first = best_cpu(&own, &isolated).context("no CPU to measure on")?;
     let usable = usable_cpus(&root, stream.listen_cpu.map(one).as_ref())?;
     let named = [first].into_iter().chain(stream.listen_cpu).collect();
-    Ok(stream.place(named, &Places { usable: &usable, isolated: &isolated, policy: Some(how.policy) }))
+    Ok(stream.place(named, &Places { usable: &usable, isolated: &isolated, policy: Some(options.policy) }))
 }
 
-/// The ends that are on this machine.
+/// The probe for the ends on this machine.
 fn stream(options: &Stream) -> StreamProbe {
     let interface = options.interface.clone().unwrap_or_default();
     StreamProbe {

@@ -1,4 +1,4 @@
-//! `punctual measure threads`: threads with places and periods of their own, once or on each pair of CPUs.
+//! `punctual measure threads`: several periodic threads, in one run or on each pair of CPUs.
 
 use std::time::Instant;
 
@@ -27,7 +27,7 @@ pub fn run(options: &Threads) -> anyhow::Result<u8> {
     let (common, wake_ups) = (&options.common, &options.wake_ups);
     let results = Results::prepare(common)?;
     let others = output::find_references(&wake_ups.against)?;
-    let threads = threads_of(options)?;
+    let threads = plan_threads(options)?;
     let period_ns = threads.iter().map(|thread| thread.period_ns).min().unwrap_or(options.period);
     let phase = super::phase(common, period_ns, super::length(common), threads);
     let cpus = phase.threads.iter().map(|thread| thread.cpu).collect();
@@ -35,32 +35,32 @@ pub fn run(options: &Threads) -> anyhow::Result<u8> {
         cpus: Some(cpus),
         shield: options.placement.shield.clone(),
         offset_ns: options.offset,
-        ..wake_ups.apply(super::plan(common, &results.kept, probe(options)?, vec![phase])?)
+        ..wake_ups.apply(super::plan(common, &results.files, probe(options)?, vec![phase])?)
     };
-    let mut record = output::measure(&plan, common.talk)?;
+    let mut record = output::measure(&plan, common.output)?;
     output::judge(&mut record, &wake_ups.profiles)?;
-    output::lay_beside(&mut record, &others);
+    output::compare_with(&mut record, &others);
     results.deliver(&record, |style, width| report::terminal::summary(&record, style, width))?;
     wake_ups.status(&record, &results)
 }
 
-/// The threads asked for, each in its place.
-fn threads_of(options: &Threads) -> anyhow::Result<Vec<ThreadPlan>> {
+/// The threads to measure, each with its CPU.
+fn plan_threads(options: &Threads) -> anyhow::Result<Vec<ThreadPlan>> {
     let root = Root::system();
     let shield = options.placement.shield.as_ref();
     if let Some(count) = options.threads {
         let cpus = usable_cpus(&root, options.cpus.as_ref().or(shield))?;
         return Ok(threads::spread(count as usize, options.period, options.policy, &cpus));
     }
-    let asks = asks(options)?;
+    let asks = requested_threads(options)?;
     let usable = usable_cpus(&root, None)?;
     let quiet = shield.cloned().unwrap_or_else(|| isolated_cpus(&root));
     let best = best_cpu(&usable, &quiet).unwrap_or_default();
     Ok(threads::place(&asks, best))
 }
 
-/// The threads as they are asked for, each with its own name.
-fn asks(options: &Threads) -> anyhow::Result<Vec<ThreadAsk>> {
+/// The threads of the options, with checked names.
+fn requested_threads(options: &Threads) -> anyhow::Result<Vec<ThreadAsk>> {
     let named: Vec<ThreadAsk> = options.named.iter().map(|spec| spec.0.clone()).collect();
     let probe = if named.is_empty() { ThreadsProbe::default() } else { ThreadsProbe { threads: named } };
     probe.check().map_err(|error| Usage(error.to_string()))?;
@@ -68,7 +68,7 @@ fn asks(options: &Threads) -> anyhow::Result<Vec<ThreadAsk>> {
 }
 
 fn probe(options: &Threads) -> anyhow::Result<Probe> {
-    Ok(Probe::Threads(ThreadsProbe { threads: asks(options)? }))
+    Ok(Probe::Threads(ThreadsProbe { threads: requested_threads(options)? }))
 }
 
 fn matrix(options: &Threads) -> anyhow::Result<u8> {
@@ -78,53 +78,52 @@ fn matrix(options: &Threads) -> anyhow::Result<u8> {
     let root = Root::system();
     let shield = options.placement.shield.as_ref();
     let cpus = usable_cpus(&root, options.cpus.as_ref().or(shield))?;
-    let matrix = Matrix::new(pair(options)?, cpus.clone(), hogs(options)?, options.cell_duration, options.rounds);
+    let matrix =
+        Matrix::new(pair(options)?, cpus.clone(), matrix_loads(options)?, options.cell_duration, options.rounds);
     let plan = Plan {
         cpus: Some(cpus.clone()),
-        load_cpus: common.load_cpus.clone().or_else(|| ordinary(&root, &cpus).filter(|_| shield.is_none())),
+        load_cpus: common.load_cpus.clone().or_else(|| housekeeping_cpus(&root, &cpus).filter(|_| shield.is_none())),
         shield: shield.cloned(),
-        ..wake_ups.apply(super::plan(common, &results.kept, probe(options)?, matrix.phases())?)
+        ..wake_ups.apply(super::plan(common, &results.files, probe(options)?, matrix.phases())?)
     };
-    if !common.talk.quiet {
-        say!("matrix  {}", in_words(&matrix));
+    if !common.output.quiet {
+        say!("matrix  {}", describe(&matrix));
     }
     let (before, began) = (Interrupts::read(&root), Instant::now());
-    let mut record = output::measure(&plan, common.talk)?;
+    let mut record = output::measure(&plan, common.output)?;
     record.cpu_facts = machine::cpu_facts(&root, &cpus, &before, began.elapsed());
     analysis::matrix::fill(&mut record);
     output::judge(&mut record, &wake_ups.profiles)?;
-    output::lay_beside(&mut record, &others);
+    output::compare_with(&mut record, &others);
     let figures = Tables::figures(&options.show);
     results.deliver(&record, |style, width| report::terminal::matrix(&record, &figures, style, width))?;
     wake_ups.status(&record, &results)
 }
 
-/// The thread of the rows and that of the columns.
+/// The threads of the rows and of the columns.
 fn pair(options: &Threads) -> anyhow::Result<[ThreadAsk; 2]> {
-    let asks = asks(options)?;
+    let asks = requested_threads(options)?;
     if asks.iter().any(|ask| ask.cpu.is_some()) {
-        return Err(
-            Usage("--matrix puts the threads on every pair of CPUs: leave out cpu=, or --matrix".to_owned()).into()
-        );
+        return Err(Usage("--matrix measures on every pair of CPUs: leave out cpu= or --matrix".to_owned()).into());
     }
     let two = "--matrix takes two threads: give --thread twice, or not at all for base=25us and servo=1ms";
     asks.try_into().map_err(|_| Usage(two.to_owned()).into())
 }
 
-/// What runs beside the threads in the second table.
-fn hogs(options: &Threads) -> anyhow::Result<Vec<LoadSpec>> {
+/// The loads of the second table.
+fn matrix_loads(options: &Threads) -> anyhow::Result<Vec<LoadSpec>> {
     if options.common.loads.is_empty() {
         return Ok(vec!["cpu:shell".parse()?]);
     }
     Ok(super::loads(&options.common))
 }
 
-/// What a matrix is to measure, and how long that takes.
-fn in_words(matrix: &Matrix) -> String {
+/// The contents and the duration of a matrix.
+fn describe(matrix: &Matrix) -> String {
     let pairs = matrix.cpus.len() * matrix.cpus.len();
     let loads: Vec<String> = matrix.loads.iter().map(ToString::to_string).collect();
     format!(
-        "{pairs} pair{} of {}, at rest and with {}, {} a cell in each of {} round{}: {} in all",
+        "{pairs} pair{} of {}, at rest and with {}, {} for each cell in each of {} round{}: {} in total",
         plural(pairs),
         matrix.cpus.in_words(),
         loads.join(", "),
@@ -139,8 +138,8 @@ fn plural(count: usize) -> &'static str {
     if count == 1 { "" } else { "s" }
 }
 
-/// The CPUs that are not isolated; `None` where all are.
-fn ordinary(root: &Root, cpus: &CpuList) -> Option<CpuList> {
-    let ordinary = cpus.difference(&isolated_cpus(root));
-    (!ordinary.is_empty()).then_some(ordinary)
+/// The CPUs that are not isolated; `None` if all are.
+fn housekeeping_cpus(root: &Root, cpus: &CpuList) -> Option<CpuList> {
+    let housekeeping = cpus.difference(&isolated_cpus(root));
+    (!housekeeping.is_empty()).then_some(housekeeping)
 }

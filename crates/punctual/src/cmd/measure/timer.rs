@@ -20,11 +20,11 @@ pub fn run(options: &Timer) -> anyhow::Result<u8> {
         shield: options.placement.shield.clone(),
         policy: options.policy,
         offset_ns: options.offset,
-        ..wake_ups.apply(super::plan(common, &results.kept, probe, vec![phase])?)
+        ..wake_ups.apply(super::plan(common, &results.files, probe, vec![phase])?)
     };
-    let mut record = output::measure(&plan, common.talk)?;
+    let mut record = output::measure(&plan, common.output)?;
     output::judge(&mut record, &wake_ups.profiles)?;
-    output::lay_beside(&mut record, &others);
+    output::compare_with(&mut record, &others);
     results.deliver(&record, |style, width| report::terminal::summary(&record, style, width))?;
     wake_ups.status(&record, &results)
 }

@@ -12,84 +12,84 @@ use record::Record;
 
 use super::Results;
 use crate::{
-    cli::{Asking, Udp},
+    cli::{Udp, UdpOptions},
     exit::Usage,
     output,
 };
 
 pub fn run(options: &Udp) -> anyhow::Result<u8> {
-    let peer = options.peer.as_deref().map(find).transpose()?;
+    let peer = options.peer.as_deref().map(resolve).transpose()?;
     let echo = UdpProbe { peer, echo_policy: options.echo_policy, echo_cpu: options.echo_cpu, ..UdpProbe::default() };
-    let ready = Ready::prepare(&options.how, echo)?;
-    let record = output::measure(&ready.plan()?, options.how.common.talk)?;
+    let ready = Ready::prepare(&options.shared, echo)?;
+    let record = output::measure(&ready.plan()?, options.shared.common.output)?;
     ready.deliver(record)
 }
 
-/// Round trips that are ready to run.
+/// A checked measurement of round trips.
 pub struct Ready<'a> {
-    how: &'a Asking,
+    options: &'a UdpOptions,
     results: Results<'a>,
     others: Vec<(String, Record)>,
-    /// What is measured.
+    /// The probe.
     pub probe: UdpProbe,
 }
 
 impl<'a> Ready<'a> {
-    /// Checks all that can be refused before anything is opened; `echo` says who answers.
-    pub fn prepare(how: &'a Asking, echo: UdpProbe) -> anyhow::Result<Self> {
+    /// Checks the options before anything is opened. `echo` contains the peer, or the settings of the echo thread.
+    pub fn prepare(options: &'a UdpOptions, echo: UdpProbe) -> anyhow::Result<Self> {
         let probe = UdpProbe {
-            period_ns: how.period,
-            payload_bytes: how.size,
-            allow_fragments: how.allow_fragments,
-            timeout_ns: how.timeout,
-            max_rate: how.max_rate,
-            receive_policy: how.receive_policy,
-            wait: how.wait(),
-            stamps: how.stamps.into(),
+            period_ns: options.period,
+            payload_bytes: options.size,
+            allow_fragments: options.allow_fragments,
+            timeout_ns: options.timeout,
+            max_rate: options.max_rate,
+            receive_policy: options.receive_policy,
+            wait: options.wait(),
+            stamps: options.stamps.into(),
             ..echo
         };
         probe.check().map_err(|error| Usage(error.to_string()))?;
-        let results = Results::prepare(&how.common)?;
-        let others = output::find_references(&how.against)?;
-        output::find_profiles(&how.profiles)?;
-        Ok(Self { how, results, others, probe })
+        let results = Results::prepare(&options.common)?;
+        let others = output::find_references(&options.against)?;
+        output::find_profiles(&options.profiles)?;
+        Ok(Self { options, results, others, probe })
     }
 
-    /// The plan, with each thread on its CPU.
+    /// The plan, with a CPU for each thread.
     pub fn plan(&self) -> anyhow::Result<Plan> {
-        let how = self.how;
+        let options = self.options;
         let root = Root::system();
         let usable = usable_cpus(&root, None)?;
-        let isolated = how.placement.shield.clone().unwrap_or_else(|| isolated_cpus(&root));
-        let send = how.cpu.or_else(|| best_cpu(&usable, &isolated)).unwrap_or_default();
-        let receive = how.receive_cpu.unwrap_or(send);
+        let isolated = options.placement.shield.clone().unwrap_or_else(|| isolated_cpus(&root));
+        let send = options.cpu.or_else(|| best_cpu(&usable, &isolated)).unwrap_or_default();
+        let receive = options.receive_cpu.unwrap_or(send);
         let mut probe = self.probe.clone();
         let named = [send, receive].into_iter().chain(probe.echo_cpu).collect();
-        probe.place(named, &Places { usable: &usable, isolated: &isolated, policy: Some(how.policy) });
-        let length = how.samples.map_or_else(|| super::length(&how.common), Length::Samples);
-        let phase = super::phase(&how.common, how.period, length, probe.threads(how.policy));
+        probe.place(named, &Places { usable: &usable, isolated: &isolated, policy: Some(options.policy) });
+        let length = options.samples.map_or_else(|| super::length(&options.common), Length::Samples);
+        let phase = super::phase(&options.common, options.period, length, probe.threads(options.policy));
         Ok(Plan {
             cpus: Some([send, receive].into_iter().collect()),
-            shield: how.placement.shield.clone(),
-            policy: how.policy,
-            threshold_ns: how.threshold,
-            profiles: how.profiles.clone(),
-            nic: how.nic.plan(),
-            ..super::plan(&how.common, &self.results.kept, Probe::Udp(Box::new(probe)), vec![phase])?
+            shield: options.placement.shield.clone(),
+            policy: options.policy,
+            threshold_ns: options.threshold,
+            profiles: options.profiles.clone(),
+            nic: options.nic.plan(),
+            ..super::plan(&options.common, &self.results.files, Probe::Udp(Box::new(probe)), vec![phase])?
         })
     }
 
-    /// Judges what was seen, and hands it to the user; answers the exit status.
+    /// Judges, writes and prints the record, and returns the exit status.
     pub fn deliver(&self, mut record: Record) -> anyhow::Result<u8> {
-        output::judge(&mut record, &self.how.profiles)?;
-        output::lay_beside(&mut record, &self.others);
+        output::judge(&mut record, &self.options.profiles)?;
+        output::compare_with(&mut record, &self.others);
         self.results.deliver(&record, |style, width| report::terminal::summary(&record, style, width))?;
         Ok(output::status(&record))
     }
 }
 
-/// The peer, found before anything is opened.
-fn find(text: &str) -> anyhow::Result<Address> {
+/// Parses and resolves the address of the peer.
+fn resolve(text: &str) -> anyhow::Result<Address> {
     let address: Address = text.parse().map_err(|error: AddressError| Usage(error.to_string()))?;
     Ok(address.resolve()?.into())
 }

@@ -140,7 +140,7 @@ fn the_far_end_refuses_an_interface_that_is_down() {
     let pair = far.pair(&format!("--far-binary {PUNCTUAL} stream near --far-interface far --no-record"));
     let run = Run(command.args(pair.get_args()).output().unwrap());
     run.expect_status(1);
-    assert!(run.stderr().contains("punctual: board-b: far is down"), "{}", run.stderr());
+    assert!(run.stderr().contains("error: board-b: far is down"), "{}", run.stderr());
     far.assert_nothing_is_left();
 }
 

@@ -1,4 +1,4 @@
-//! Shows a campaign while it runs, judges each record, and writes its report beside it.
+//! Shows a campaign while it runs, judges each record, and writes the report of each scenario.
 
 use std::path::Path;
 
@@ -10,35 +10,35 @@ use report::{
     live::{Live, LiveMode, Progress},
 };
 
-use crate::{cli::Talk, output};
+use crate::{cli::OutputOptions, output};
 
-/// What a campaign needs of those who look on.
-pub struct Audience<'a> {
+/// Shows and judges the scenarios of a running campaign.
+pub struct Monitor<'a> {
     profiles: &'a [String],
     references: Vec<(String, Record)>,
-    talk: Talk,
+    output_options: OutputOptions,
     live: Option<Live>,
     names: Vec<String>,
 }
 
-impl<'a> Audience<'a> {
-    /// For these scenarios.
+impl<'a> Monitor<'a> {
+    /// Creates a monitor for these scenarios.
     ///
     /// # Errors
-    /// When a reference is not known.
-    pub fn new(scenarios: &'a Scenarios, talk: Talk) -> anyhow::Result<Self> {
+    /// If a reference is unknown.
+    pub fn new(scenarios: &'a Scenarios, output_options: OutputOptions) -> anyhow::Result<Self> {
         let names = scenarios.list.iter().map(|scenario| scenario.name.clone()).collect();
         let references = output::find_references(&scenarios.against)?;
-        Ok(Self { profiles: &scenarios.profiles, references, talk, live: None, names })
+        Ok(Self { profiles: &scenarios.profiles, references, output_options, live: None, names })
     }
 }
 
-impl campaign::Audience for Audience<'_> {
+impl campaign::Audience for Monitor<'_> {
     fn watch(&mut self, record: &Record, scenario: &campaign::Progress, campaign: &CampaignProgress) {
-        let talk = self.talk;
+        let output_options = self.output_options;
         let live = self.live.get_or_insert_with(|| {
-            let mode = if talk.quiet { LiveMode::Off } else { LiveMode::Auto };
-            Live::new(mode).with_style(Style::for_stderr(talk.color.into()))
+            let mode = if output_options.quiet { LiveMode::Off } else { LiveMode::Auto };
+            Live::new(mode).with_style(Style::for_stderr(output_options.color.into()))
         });
         live.update(
             record,
@@ -54,12 +54,12 @@ impl campaign::Audience for Audience<'_> {
 
     fn judge(&mut self, record: &mut Record, path: &Path) -> Option<String> {
         if let Err(error) = output::judge(record, self.profiles) {
-            say!("punctual: {error:#}");
+            say!("error: {error:#}");
         }
-        output::lay_beside(record, &self.references);
-        // The record is what counts; a report can be made from it again.
+        output::compare_with(record, &self.references);
+        // A failed report does not end the campaign, because `punctual show` can write it again from the record.
         if let Err(error) = file::write_atomic(&path.with_extension("html"), report::html::render(record).as_bytes()) {
-            say!("punctual: {error}");
+            say!("error: {error}");
         }
         report::blame::heaviest(record)
     }
@@ -68,7 +68,7 @@ impl campaign::Audience for Audience<'_> {
         if let Some(mut live) = self.live.take() {
             live.finish();
         }
-        if self.talk.quiet {
+        if self.output_options.quiet {
             return;
         }
         let left = match campaign.total_ns.saturating_sub(campaign.done_ns) {
@@ -76,12 +76,12 @@ impl campaign::Audience for Audience<'_> {
             left_ns => format!("   {} left", format_duration(left_ns)),
         };
         let (index, count) = (campaign.index + 1, campaign.count);
-        say!("{index:3} of {count}  {}: {}{left}", self.names[campaign.index], told(entry));
+        say!("{index:3} of {count}  {}: {}{left}", self.names[campaign.index], summarize(entry));
     }
 }
 
-/// What a scenario gave, in a few words.
-fn told(entry: &ScenarioEntry) -> String {
+/// The result of a scenario, in one line.
+fn summarize(entry: &ScenarioEntry) -> String {
     if let Some(error) = &entry.error {
         return format!("FAILED: {error}");
     }

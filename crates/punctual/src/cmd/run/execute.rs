@@ -1,0 +1,74 @@
+//! Runs or resumes a campaign.
+
+use std::path::{Path, PathBuf};
+
+use analysis::format_duration;
+use anyhow::{Context, bail};
+use campaign::{CampaignError, Runner, Scenarios, runner};
+use machine::Root;
+use record::file;
+
+use super::monitor::Monitor;
+use crate::{cli::OutputOptions, output};
+
+/// Runs the scenarios that have not run yet, and returns the exit status.
+///
+/// `dir` is the folder of the records. By default it is a new one in the current folder, or with `resume` the newest with an
+/// unfinished campaign of this plan.
+pub fn execute(
+    scenarios: &Scenarios,
+    dir: Option<&Path>,
+    resume: bool,
+    output_options: OutputOptions,
+) -> anyhow::Result<u8> {
+    sys::signal::count_termination().context("cannot watch for Ctrl-C")?;
+    let root = Root::system();
+    let mut monitor = Monitor::new(scenarios, output_options)?;
+    let (dir, runner) = if resume { resume_run(scenarios, dir)? } else { new_run(scenarios, dir, &root)? };
+    if !output_options.quiet {
+        print_start(scenarios, &dir, runner.done());
+    }
+    let campaign = runner.run(&root, &mut monitor)?;
+    let report = dir.join("campaign.html");
+    file::write_atomic(&report, report::html::render_campaign(&campaign).as_bytes())?;
+    if output_options.json {
+        output::stdout(|out| out.write_all(&file::campaign_to_json(&campaign)))?;
+    } else {
+        output::print(output_options, |style, width| report::terminal::campaign(&campaign, style, width))?;
+    }
+    if !output_options.quiet {
+        say!("records {}", dir.display());
+        say!("report  {}", report.display());
+    }
+    Ok(output::campaign_status(&campaign))
+}
+
+fn new_run<'a>(scenarios: &'a Scenarios, dir: Option<&Path>, root: &Root) -> anyhow::Result<(PathBuf, Runner<'a>)> {
+    let dir = dir.map_or_else(|| output::default_folder(&scenarios.name).into(), Path::to_owned);
+    if dir.join(runner::CAMPAIGN_FILE).exists() {
+        bail!(
+            "{} already contains a campaign: resume it with --resume, or choose another folder with --dir DIR",
+            dir.display()
+        );
+    }
+    let runner = Runner::begin(scenarios, &dir, output::command_line(), root)?;
+    Ok((dir, runner))
+}
+
+fn resume_run<'a>(scenarios: &'a Scenarios, dir: Option<&Path>) -> anyhow::Result<(PathBuf, Runner<'a>)> {
+    let here = Path::new(".");
+    let newest = || runner::unfinished(here, scenarios);
+    let dir = dir.map(Path::to_owned).or_else(newest);
+    let dir = dir.ok_or_else(|| CampaignError::NothingToResume { path: here.to_owned() })?;
+    Ok((dir.clone(), Runner::resume(scenarios, &dir)?))
+}
+
+fn print_start(scenarios: &Scenarios, dir: &Path, done: usize) {
+    let count = scenarios.list.len();
+    let progress = if done > 0 { format!(", {done} already done") } else { String::new() };
+    let planned = format_duration(scenarios.planned_ns());
+    say!("{}: {count} scenarios{progress}, {planned} in total; records in {}", scenarios.name, dir.display());
+    for note in &scenarios.notes {
+        say!("note: {note}");
+    }
+}
