@@ -38,7 +38,7 @@ fn every_period_is_timed_and_the_record_is_shown() {
         let played = spike.played.unwrap();
         assert_eq!(played.completion_ns(), spike.lateness_ns);
         let shares: u64 = spike.culprits.iter().map(|culprit| culprit.ns).sum();
-        assert!(spike.culprits.is_empty() || shares == spike.lateness_ns as u64, "{spike:?}");
+        assert!(spike.culprits.is_empty() || shares == spike.lateness_ns.cast_unsigned(), "{spike:?}");
     }
     let shown = scratch.run("show a.punctual.json").expect_status(0).stdout();
     assert!(shown.contains("48 frames at 44100 Hz") && shown.contains("done after the deadline"), "{shown}");
@@ -149,7 +149,7 @@ fn a_campaign_that_cannot_play_here_is_invalid() {
         sample_format: hound::SampleFormat::Int,
     };
     let mut wav = hound::WavWriter::create(scratch.path().join("six.wav"), spec).unwrap();
-    (0..60).for_each(|sample| wav.write_sample(sample as i16).unwrap());
+    (0..60_i16).for_each(|sample| wav.write_sample(sample).unwrap());
     wav.finalize().unwrap();
     write("lead.toml", "[[model]]\nfile = 'gone.nam'\n");
     write(
@@ -209,7 +209,7 @@ fn a_stop_makes_an_xrun_and_loses_the_periods_that_passed() {
     let usual = analysis::audio::MedianTimes::of(&record.series[0]);
     // If the stop came while a period was computed, the computation took that long.
     let stopped = if played.dsp_ns > played.wait_ns { Part::Dsp } else { Part::Wake };
-    let part = usual.at_fault(played, audio.limit_ns as i64);
+    let part = usual.at_fault(played, audio.limit_ns.cast_signed());
     assert_eq!(part, stopped, "{played:?}, usually {usual:?}");
     if let Some(main) = longest.culprits.first().filter(|_| longest.evidence == record::Evidence::Trace) {
         assert_eq!(main.cause.kind, CauseKind::Stopped);

@@ -16,7 +16,7 @@ fn i915() -> Cause {
 /// A record with three spikes of one culprit.
 fn record() -> Record {
     let spike = |lateness_ns: u64, at_ns| Spike {
-        lateness_ns: lateness_ns as i64,
+        lateness_ns: lateness_ns.cast_signed(),
         at_ns,
         culprits: vec![
             Culprit { cause: i915(), ns: lateness_ns - 6_000 },
@@ -25,7 +25,11 @@ fn record() -> Record {
         evidence: Evidence::Trace,
         timeline: vec![
             Stretch { start_ns: -9_000, ns: lateness_ns + 3_000, cause: i915() },
-            Stretch { start_ns: lateness_ns as i64 - 6_000, ns: 6_000, cause: Cause::new(CauseKind::WakeUp, "") },
+            Stretch {
+                start_ns: lateness_ns.cast_signed() - 6_000,
+                ns: 6_000,
+                cause: Cause::new(CauseKind::WakeUp, ""),
+            },
         ],
         ..Spike::default()
     };

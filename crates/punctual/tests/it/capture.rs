@@ -81,7 +81,7 @@ fn lost_frames_and_other_streams_are_counted() {
     let mut frames = talk(0);
     frames.drain(20_000..20_300);
     let mut other = Talker::plain(2);
-    frames.extend((0..5_000).map(|seq| other.seen(seq, seq as i64 * 250_000 + 60_000)));
+    frames.extend((0..5_000).map(|seq| other.seen(seq, seq.cast_signed() * 250_000 + 60_000)));
     frames.sort_by_key(|seen| seen.at_ns);
     frames.iter().for_each(|seen| {
         file.packet(seen);

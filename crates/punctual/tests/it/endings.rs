@@ -87,7 +87,7 @@ fn kill_after(after_ms: u64) {
     child.wait().unwrap();
     let record = scratch.record();
     assert_eq!(record.state, State::Partial);
-    let lacks_ms = (ran.as_millis() as u64).saturating_sub(deadlines(&record));
+    let lacks_ms = u64::try_from(ran.as_millis()).unwrap().saturating_sub(deadlines(&record));
     assert!(lacks_ms <= 5_000, "killed after {ran:?} with {} deadlines", deadlines(&record));
 }
 
@@ -106,8 +106,12 @@ fn a_stop_of_one_second_misses_a_thousand_deadlines() {
     let record = scratch.record();
     let series = &record.series[0];
     // The test measured the length of the stop; other stalls of this machine can only add to it.
-    let expected = stopped.as_millis() as u64;
-    assert!(series.max_ns.unwrap() as u64 >= (expected - 2) * 1_000_000, "{:?} of {expected} ms", series.max_ns);
+    let expected = u64::try_from(stopped.as_millis()).unwrap();
+    assert!(
+        series.max_ns.unwrap().cast_unsigned() >= (expected - 2) * 1_000_000,
+        "{:?} of {expected} ms",
+        series.max_ns
+    );
     assert!(series.missed >= expected - 2, "{} of {expected}", series.missed);
     assert_eq!(series.corrected.total(), series.samples + series.missed);
     // The stop covers more than 1 % of the deadlines, so the corrected p99 must show it; the raw one cannot.

@@ -129,7 +129,7 @@ pub fn skip(reason: &str) {
 
 /// The CPU that a test may measure: the last one online.
 pub fn last_cpu() -> u32 {
-    std::thread::available_parallelism().map_or(0, |count| count.get() as u32 - 1)
+    std::thread::available_parallelism().map_or(0, |count| u32::try_from(count.get()).expect("few CPUs") - 1)
 }
 
 /// A lock for tests that need a CPU for themselves, or take one away from others.

@@ -66,7 +66,7 @@ fn loads_run_during_the_measurement_and_the_live_line_counts_gaps() {
         assert!(record.phases[0].loads[0].ran);
         let noise = record.series[0].kind.noise().unwrap();
         // 20 of every 50 ms, plus the part of a gap that reaches beyond them.
-        let longest_ns = record.series[0].max_ns.unwrap_or(0) as u64;
+        let longest_ns = record.series[0].max_ns.unwrap_or(0).cast_unsigned();
         assert!(noise.observed_ns < 24 * (22_000_000 + longest_ns), "{noise:?}");
     });
 }

@@ -23,12 +23,15 @@ fn each_thread_has_its_own_period_and_cpu() {
     let planned: Vec<_> = record.phases[0].threads.iter().map(|t| (t.role.as_str(), t.cpu, t.period_ns)).collect();
     assert_eq!(planned, [("fast", 0, 500_000), ("slow", 0, 3_000_000)]);
     for (series, deadlines) in record.series.iter().zip([1201, 201]) {
-        let overrun = series.max_ns.unwrap() as u64 / series.period_ns;
+        let overrun = series.max_ns.unwrap().cast_unsigned() / series.period_ns;
         assert!((deadlines..=deadlines + overrun).contains(&(series.samples + series.missed)), "{series:?}");
         assert_eq!((series.granted.policy.as_str(), series.cpu), ("other", Some(0)));
         assert!(series.cpu_checks > 0, "the thread checked its CPU");
         // The jitter is the largest change of lateness between two wake-ups, so at least the mean change.
-        assert!(series.jitter_ns as i64 >= (series.max_ns.unwrap() - series.min_ns.unwrap()) / series.samples as i64);
+        assert!(
+            series.jitter_ns.cast_signed()
+                >= (series.max_ns.unwrap() - series.min_ns.unwrap()) / series.samples.cast_signed()
+        );
     }
     let text = scratch.run("show a.punctual.json").stdout();
     assert!(text.contains("fast on 0") && text.contains("fast every 500 us, slow every 3 ms"), "{text}");

@@ -33,7 +33,7 @@ fn every_deadline_is_counted_on_every_clock_and_with_every_wait() {
     {
         let record = Scratch::new().measure(0, &format!("{ORDINARY} --duration 300ms {options}"));
         let series = &record.series[0];
-        let overrun = series.max_ns.unwrap() as u64 / series.period_ns;
+        let overrun = series.max_ns.unwrap().cast_unsigned() / series.period_ns;
         let deadlines = series.samples + series.missed;
         assert!((301..=301 + overrun).contains(&deadlines), "{options}: {deadlines} deadlines");
     }

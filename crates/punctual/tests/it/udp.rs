@@ -219,25 +219,23 @@ fn find_delays() {
     assert_all_slots_counted((series, round_trip));
     assert!(faults.delayed > 20 && round_trip.lost == 0);
     let delayed = |at_ns: u64| at_ns / PERIOD_NS % 20 == 7;
+    let ns = |time: Duration| i64::try_from(time.as_nanos()).unwrap();
     // By how much each is longer than the relay held it.
     let rest: Vec<i64> = series
         .spikes
         .iter()
         .filter(|spike| delayed(spike.at_ns))
-        .map(|spike| spike.lateness_ns - faults.held[&(spike.at_ns / PERIOD_NS)].as_nanos() as i64)
+        .map(|spike| spike.lateness_ns - ns(faults.held[&(spike.at_ns / PERIOD_NS)]))
         .collect();
     assert_eq!(rest.len() as u64, faults.delayed, "each is a spike");
     // Stalls of this machine only add to a round trip, so the shortest ones are those without a stall.
     let (least_ns, usual_ns) = (rest.iter().min().unwrap(), series.min_ns.unwrap());
-    assert!(
-        *least_ns > 0 && (least_ns - usual_ns) * 20 <= DELAY.as_nanos() as i64,
-        "{least_ns} ns, usually {usual_ns}"
-    );
+    assert!(*least_ns > 0 && (least_ns - usual_ns) * 20 <= ns(DELAY), "{least_ns} ns, usually {usual_ns}");
     // The delay belongs to the wire, not to the wake-up of either end.
     let trip = series.spikes.iter().find(|spike| delayed(spike.at_ns)).and_then(|spike| spike.trip).unwrap();
-    assert!(trip.wire_ns * 10 > DELAY.as_nanos() as i64 * 9, "{trip:?}");
+    assert!(trip.wire_ns * 10 > ns(DELAY) * 9, "{trip:?}");
     // The delay is on the way back. Each round trip that took long without a delay may have been stalled on either way.
-    let long_ns = DELAY.as_nanos() as i64 * 3 / 4;
+    let long_ns = ns(DELAY) * 3 / 4;
     let is_stalled = |spike: &&record::Spike| !delayed(spike.at_ns) && spike.lateness_ns > long_ns;
     let stalled = series.spikes.iter().filter(is_stalled).count() as u64;
     let ways = round_trip.ways.as_ref().expect("the peer is another program");

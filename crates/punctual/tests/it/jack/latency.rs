@@ -29,7 +29,7 @@ fn identity_models() -> Scratch {
 
 /// The latency of resampling in both directions, frames.
 fn resampling_frames() -> i64 {
-    ResampledInsert::new(RATE_HZ, OTHER_HZ).unwrap().delay() as i64
+    i64::try_from(ResampledInsert::new(RATE_HZ, OTHER_HZ).unwrap().delay()).unwrap()
 }
 
 impl Server {
@@ -115,7 +115,7 @@ fn the_reported_latency_is_the_measured_one() {
     wait_until("the ports are connected", || server.connections().contains("punctual:left\n   guitar:in"));
     // The position of the first sample between two samples of the other rate differs from run to run.
     let (later, off) = heard.nearest(&render(&scratch, "other.nam"));
-    assert_eq!(later % PERIOD, resampling_frames() as usize, "{off} off");
+    assert_eq!(later % PERIOD, usize::try_from(resampling_frames()).unwrap(), "{off} off");
     assert!(off < 0.05, "{off} off");
     end(playing);
 }

@@ -54,7 +54,7 @@ fn find_xruns() {
     let (mut found, mut named) = (0, 0);
     for (begin_ns, end_ns) in taken {
         // The first period that is done afterwards: it was due before the CPU was free again.
-        let at = |spike: &record::Spike| series.first_deadline_ns + spike.at_ns as i64;
+        let at = |spike: &record::Spike| series.first_deadline_ns + spike.at_ns.cast_signed();
         let affected = series.spikes.iter().find(|spike| {
             let done_ns = at(spike) + spike.lateness_ns;
             spike.played.is_some_and(|played| played.xrun)

@@ -44,9 +44,9 @@ fn shares_add_up(record: &Record) {
     let explained = |spike: &&record::Spike| spike.evidence != Evidence::None;
     for spike in record.series.iter().flat_map(|series| &series.spikes).filter(explained) {
         let sum: u64 = spike.culprits.iter().map(|culprit| culprit.ns).sum();
-        assert_eq!(sum, spike.lateness_ns as u64, "{spike:?}");
+        assert_eq!(sum, spike.lateness_ns.cast_unsigned(), "{spike:?}");
         let late = spike.timeline.iter().filter(|stretch| stretch.start_ns >= 0).map(|stretch| stretch.ns);
-        assert_eq!(late.sum::<u64>(), spike.lateness_ns as u64, "{spike:?}");
+        assert_eq!(late.sum::<u64>(), spike.lateness_ns.cast_unsigned(), "{spike:?}");
     }
 }
 

@@ -25,12 +25,12 @@ fn block(cpu: u32) -> Vec<Delay> {
     sched::set_affinity(&[cpu]).expect("the right to pin a thread");
     sched::set_policy(sched::Policy::Fifo(95)).expect("the right to real-time policies: run as root");
     let clock = Clock::Monotonic;
-    (0..ROUNDS * LENGTHS_NS.len() as i64)
+    (0..ROUNDS * i64::try_from(LENGTHS_NS.len()).unwrap())
         .map(|round| {
             // Not a multiple of the period, and long enough for the probe to recover.
-            thread::sleep(Duration::from_micros(31_000 + (round * 7_919 % 997) as u64));
+            thread::sleep(Duration::from_micros(31_000 + (round * 7_919 % 997).cast_unsigned()));
             let begin_ns = clock.now_ns();
-            let until_ns = begin_ns + LENGTHS_NS[round as usize % LENGTHS_NS.len()];
+            let until_ns = begin_ns + LENGTHS_NS[usize::try_from(round).unwrap() % LENGTHS_NS.len()];
             let mut end_ns = begin_ns;
             while end_ns < until_ns {
                 end_ns = clock.now_ns();
@@ -74,17 +74,17 @@ fn find_delays() {
         expected += 1;
         // The spike may have begun at an earlier deadline, but it ends with the delay.
         let over = |spike: &&record::Spike| {
-            let at_ns = spike.at_ns as i64;
+            let at_ns = spike.at_ns.cast_signed();
             at_ns < end_ns && at_ns + spike.lateness_ns > begin_ns
         };
         let found: Vec<_> =
-            series.spikes.iter().filter(over).filter(|s| s.at_ns as i64 + s.lateness_ns >= end_ns).collect();
+            series.spikes.iter().filter(over).filter(|s| s.at_ns.cast_signed() + s.lateness_ns >= end_ns).collect();
         let [spike] = found[..] else {
             let near: Vec<_> =
-                series.spikes.iter().filter(|s| (s.at_ns as i64 - begin_ns).abs() < 50_000_000).collect();
+                series.spikes.iter().filter(|s| (s.at_ns.cast_signed() - begin_ns).abs() < 50_000_000).collect();
             panic!("a delay from {begin_ns} to {end_ns}: found {found:?}, nearby {near:?}")
         };
-        let expected_ns = end_ns - spike.at_ns as i64;
+        let expected_ns = end_ns - spike.at_ns.cast_signed();
         let error_ns = spike.lateness_ns - expected_ns;
         assert!(error_ns >= 0, "a delay of {expected_ns} ns was measured as {}", spike.lateness_ns);
         exact += i64::from(error_ns <= expected_ns / 20 + 50_000);

@@ -53,7 +53,7 @@ fn capture_both_ends(options: &str) {
     assert_eq!((capture.frames, capture.lost, capture.dropped), (listener.frames, listener.lost, 0), "{options}");
     assert_eq!(capture.frames + capture.lost, talker.frames, "{options}");
     // The same time stamps, which the listener converts to its own clock.
-    let stamped_ns = listener.max_kernel_gap_ns.unwrap() as i64;
+    let stamped_ns = listener.max_kernel_gap_ns.unwrap().cast_signed();
     let apart_ns = (capture.max_gap_ns.unwrap() - stamped_ns).abs();
     assert!(apart_ns <= 1_000, "{apart_ns} ns of {stamped_ns} ns");
     let observer = capture.observer.as_ref().expect("the observer");
@@ -65,7 +65,7 @@ fn capture_both_ends(options: &str) {
     assert!(jsonschema::validator_for(&record::json_schema()).unwrap().is_valid(&value), "{options}");
     let shown = scratch.run("show a.punctual.json").stdout();
     let html = fs::read_to_string(scratch.path().join("a.html")).unwrap();
-    for text in ["Captured meanwhile: a.pcapng", "listener, as stamped", "Capture and listener agree"] {
+    for text in ["Capture of this run: a.pcapng", "listener, as stamped", "Capture and listener agree"] {
         assert!(shown.contains(text) && html.contains(text), "{text} in {shown}");
     }
     // The command `capture` finds the same in the file.

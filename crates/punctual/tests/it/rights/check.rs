@@ -107,10 +107,7 @@ fn settings_of_a_run_are_restored_also_after_a_crash() {
     // From another namespace it cannot be restored, and stays in the journal. Other runs try to restore it as well.
     let outside = scratch.run("restore");
     let stdout = outside.stdout();
-    assert!(
-        stdout.contains("near tso, which is in another network namespace: run `sudo nsenter --net=/proc/"),
-        "{stdout}"
-    );
+    assert!(stdout.contains("near tso, in another network namespace: run `sudo nsenter --net=/proc/"), "{stdout}");
     outside.expect_status(1);
     assert!(!has_tso(&ends.near));
     let restored = inside(&ends.near, &["restore"]);

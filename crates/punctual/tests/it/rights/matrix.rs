@@ -26,7 +26,7 @@ fn block(stop: &AtomicBool) {
     sched::set_affinity(&[0]).expect("the right to pin a thread");
     sched::set_policy(sched::Policy::Fifo(95)).expect("the right to real-time policies: run as root");
     while !stop.load(Relaxed) {
-        let until_ns = Clock::Monotonic.now_ns() + HELD.as_nanos() as i64;
+        let until_ns = Clock::Monotonic.now_ns() + i64::try_from(HELD.as_nanos()).unwrap();
         while Clock::Monotonic.now_ns() < until_ns {}
         thread::sleep(BETWEEN);
     }

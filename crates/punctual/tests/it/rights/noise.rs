@@ -57,13 +57,13 @@ fn find_gaps() {
     let mut ratios = Vec::new();
     for (begin_ns, end_ns) in taken {
         // The probe sees nothing while it sleeps, and wakes up late if the CPU is taken then.
-        let in_period_ns = (begin_ns - series.first_deadline_ns).rem_euclid(series.period_ns as i64);
+        let in_period_ns = (begin_ns - series.first_deadline_ns).rem_euclid(series.period_ns.cast_signed());
         if !(6_000_000..90_000_000).contains(&in_period_ns) {
             continue;
         }
         expected += 1;
         let around = |spike: &&record::Spike| {
-            let at_ns = series.first_deadline_ns + spike.at_ns as i64;
+            let at_ns = series.first_deadline_ns + spike.at_ns.cast_signed();
             at_ns <= begin_ns && at_ns + spike.lateness_ns >= end_ns
         };
         let found: Vec<_> = series.spikes.iter().filter(around).collect();
@@ -80,7 +80,7 @@ fn find_gaps() {
         }));
         if gap.evidence == Evidence::Trace {
             let sum_ns: u64 = gap.culprits.iter().map(|culprit| culprit.ns).sum();
-            assert_eq!(sum_ns, gap.lateness_ns as u64, "{gap:?}");
+            assert_eq!(sum_ns, gap.lateness_ns.cast_unsigned(), "{gap:?}");
         }
     }
     assert!(expected >= TIMES / 2, "{expected}");
@@ -90,5 +90,5 @@ fn find_gaps() {
     ratios.sort_by(f64::total_cmp);
     assert!(ratios[0] >= 1.0 && ratios[seen / 2] < 1.5, "gap over taken time: {ratios:?}");
     assert!(named * 10 >= seen * 9, "{named} of {seen} have the right culprit");
-    assert!(noise.lost_ns as i64 >= taken_ns, "{} lost, {taken_ns} taken", noise.lost_ns);
+    assert!(noise.lost_ns.cast_signed() >= taken_ns, "{} lost, {taken_ns} taken", noise.lost_ns);
 }

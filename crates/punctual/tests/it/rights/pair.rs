@@ -86,7 +86,7 @@ fn both_ends_of_a_stream_are_in_one_record() {
     assert_eq!((one_way.clock.tie, one_way.whole.total()), (ClockTie::SameHost, listener.frames));
     assert!(listener.delay_variation.is_none());
     let page = run.stdout();
-    for text in ["listener on CPU 0 of board-b", "Far end board-b", "from sending to the read (one clock)"] {
+    for text in ["listener on CPU 0 of board-b", "Far end board-b", "from send to read (one clock)"] {
         assert!(page.contains(text), "{text} in {page}");
     }
     let html = std::fs::read_to_string(far.path().join("a.html")).unwrap();

@@ -135,7 +135,7 @@ fn watch_preempted_thread() -> (Record, u64) {
             thread::sleep(Duration::from_millis(10));
             let begun = Instant::now();
             spin(thread_cpu_time_ns(), 2_000_000);
-            begun.elapsed().as_nanos() as u64
+            u64::try_from(begun.elapsed().as_nanos()).unwrap()
         };
         (0..INTRUSIONS).map(intrusion).sum::<u64>()
     });
@@ -216,14 +216,18 @@ fn explain_late_wake_ups() {
     assert!(series.spikes.iter().filter(by_blocker).count() >= 3, "{:#?}", series.spikes);
     for spike in series.spikes.iter().filter(|spike| spike.evidence != Evidence::None) {
         let shares: u64 = spike.culprits.iter().map(|culprit| culprit.ns).sum();
-        assert_eq!(shares, spike.lateness_ns as u64, "{spike:?}");
+        assert_eq!(shares, spike.lateness_ns.cast_unsigned(), "{spike:?}");
     }
     let shown = scratch.run("show a.punctual.json --export a.html");
     shown.expect_status(0);
     let shown = scratch.run("show a.punctual.json");
     shown.expect_status(0);
-    assert!(shown.stdout().contains("sleeper, woken late: thread blocker, of higher priority"), "{}", shown.stdout());
-    assert!(fs::read_to_string(scratch.path().join("a.html")).unwrap().contains("The program, thread by thread"));
+    assert!(
+        shown.stdout().contains("sleeper, woken late by: thread blocker, of higher priority"),
+        "{}",
+        shown.stdout()
+    );
+    assert!(fs::read_to_string(scratch.path().join("a.html")).unwrap().contains("Threads of the program"));
 }
 
 #[test]
@@ -318,8 +322,8 @@ fn an_unknown_program_is_refused_in_one_line() {
         (1, "4194305", "there is no process 4194305"),
         (1, "-- no-such-command x", "there is no command `no-such-command x`"),
         (1, "-- /etc/passwd", "cannot run `/etc/passwd`"),
-        (64, "", "name a program to watch"),
-        (64, "--", "name a program to watch"),
+        (64, "", "name a program to measure"),
+        (64, "--", "name a program to measure"),
     ] {
         let run = scratch.run(&format!("measure process --quiet --record a {arguments}"));
         run.expect_status(status);

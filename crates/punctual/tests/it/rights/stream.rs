@@ -87,7 +87,7 @@ fn count_frames(options: &str, tag: (u8, u16), bytes: u64, format: &str) {
     // One slot per period, including the slot at the end if the run reached it. A late wake-up may miss it.
     let slots = talker.frames + talker.refused + talker.missed_slots;
     let last = 1_000_000_000 / series.period_ns + 1;
-    let overrun = (talker.max_delta_ns.unwrap_or_default() as u64 + talker.offset_ns) / series.period_ns + 1;
+    let overrun = (talker.max_delta_ns.unwrap_or_default().cast_unsigned() + talker.offset_ns) / series.period_ns + 1;
     assert!((last - overrun.min(last)..=last + overrun).contains(&slots), "{slots} of {last}, {overrun}: {talker:?}");
     assert_eq!(series.granted.policy, "fifo:90");
     assert!(series.granted.memory_locked);
@@ -219,19 +219,23 @@ fn find_delays() {
     for &(begin_ns, end_ns) in &delays {
         let (begin_ns, end_ns) = (begin_ns - series.first_deadline_ns, end_ns - series.first_deadline_ns);
         let hit = |spike: &&record::Spike| {
-            let at_ns = spike.at_ns as i64;
+            let at_ns = spike.at_ns.cast_signed();
             at_ns < end_ns && at_ns + spike.lateness_ns >= end_ns
         };
         found += usize::from(series.spikes.iter().any(|spike| hit(&spike)));
         // Only slots that begin and end within the delay, because the first one may have its frame already.
-        slots_in_delays += ((end_ns - begin_ns) / PERIOD_NS - 2).max(0) as u64;
+        slots_in_delays += ((end_ns - begin_ns) / PERIOD_NS - 2).max(0).cast_unsigned();
     }
     assert!(found * 10 >= DELAYS * 9, "{found} of {DELAYS} delays are among {} spikes", series.spikes.len());
     assert!(talker.late >= found as u64, "{} late", talker.late);
     assert!(talker.missed_slots >= slots_in_delays, "{} missed, {slots_in_delays} in delays", talker.missed_slots);
     let longest_ns = delays.iter().map(|(begin_ns, end_ns)| end_ns - begin_ns).max().unwrap();
     assert!(talker.max_delta_ns.unwrap() >= longest_ns - 2 * PERIOD_NS);
-    assert!(listener.max_kernel_gap_ns.unwrap() as i64 >= longest_ns - PERIOD_NS, "{:?}", listener.max_kernel_gap_ns);
+    assert!(
+        listener.max_kernel_gap_ns.unwrap().cast_signed() >= longest_ns - PERIOD_NS,
+        "{:?}",
+        listener.max_kernel_gap_ns
+    );
     assert!(listener.gaps >= found as u64);
 }
 

@@ -89,7 +89,7 @@ fn missing_rights_are_reported_with_the_remedy() {
     let output = command.uid(65_534).gid(65_534).output().unwrap();
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{stderr}");
-    assert!(stderr.contains("no right to make network namespaces: run as root"), "{stderr}");
+    assert!(stderr.contains("no right to create network namespaces: run as root"), "{stderr}");
 }
 
 #[test]
