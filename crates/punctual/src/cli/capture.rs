@@ -104,7 +104,9 @@ impl FromStr for Rate {
             .ok_or_else(|| "must be a number with bit, kbit, Mbit or Gbit, e.g. 7296kbit".to_owned())?;
         let rate = number.trim().parse::<f64>().map_or(0.0, |number| number * scale);
         if (1.0..=1e15).contains(&rate) {
-            Ok(Self(rate.round() as u64))
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the range is checked above")]
+            let bps = rate.round() as u64;
+            Ok(Self(bps))
         } else {
             Err("must be 1bit to 1000000Gbit".into())
         }

@@ -97,8 +97,9 @@ impl Read for ProgressReader {
         {
             self.last_shown = Instant::now();
             let share = self.done as f64 / self.total as f64;
-            let left_ns = elapsed.as_nanos() as f64 * (1.0 / share - 1.0).max(0.0);
-            let left = format_duration((left_ns / 1e9).ceil() as u64 * 1_000_000_000);
+            let left_s = (elapsed.as_secs_f64() * (1.0 / share - 1.0)).max(0.0).ceil();
+            let left_s = Duration::try_from_secs_f64(left_s).unwrap_or_default().as_secs();
+            let left = format_duration(left_s.saturating_mul(1_000_000_000));
             say_part!("\r{:3.0} %, {left} left\x1b[K", share * 100.0);
         }
         Ok(read)

@@ -1,6 +1,9 @@
 //! `punctual profiles`: uses with their limits and the source of each limit.
 
-use analysis::{Judges, Profile, duration::format_ns};
+use analysis::{
+    Judges, Profile,
+    duration::{format_ns, format_unsigned_ns},
+};
 
 use crate::{cli::Profiles, exit::Usage, output};
 
@@ -13,7 +16,7 @@ pub fn run(options: &Profiles) -> anyhow::Result<u8> {
                     return writeln!(out, "{}", serde_json::json!(profile));
                 }
                 writeln!(out, "{}: {}", profile.name, profile.title)?;
-                writeln!(out, "  period   {}", format_ns(profile.period_ns as i64))?;
+                writeln!(out, "  period   {}", format_unsigned_ns(profile.period_ns))?;
                 writeln!(out, "  limit    {} {}; {}", format_ns(profile.limit_ns), kind(&profile), profile.meaning)?;
                 writeln!(out, "  samples  at least {} for PASS", profile.samples_needed)?;
                 profile
@@ -27,7 +30,7 @@ pub fn run(options: &Profiles) -> anyhow::Result<u8> {
                 return writeln!(out, "{}", serde_json::json!(analysis::profiles()));
             }
             for profile in analysis::profiles() {
-                let (period, limit) = (format_ns(profile.period_ns as i64), format_ns(profile.limit_ns));
+                let (period, limit) = (format_unsigned_ns(profile.period_ns), format_ns(profile.limit_ns));
                 let Profile { name, title, .. } = profile;
                 writeln!(out, "{name:<24} every {period:>8}, at most {limit:>8} {:<10}  {title}", kind(profile))?;
             }
