@@ -118,5 +118,5 @@ fn settings_of_a_run_are_restored_also_after_a_crash() {
     measure("eee=off", "200ms").wait().unwrap();
     let record = scratch.record();
     let reason = record.validity.reasons.iter().find(|reason| reason.id == "nic.refused").unwrap();
-    assert!(reason.text.contains("the driver of near has no eee"), "{}", reason.text);
+    assert!(reason.text.contains("the driver of near cannot change eee"), "{}", reason.text);
 }

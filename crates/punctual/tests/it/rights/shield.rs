@@ -223,10 +223,10 @@ fn a_shield_is_restored_after_signals_and_by_the_next_run_after_sigkill() {
         let run = scratch.run(next);
         run.expect_status(0);
         let text = format!("{}{}", run.stdout(), run.stderr());
-        assert!(text.contains(&process.to_string()) && text.contains("put"), "{next}: {text}");
+        assert!(text.contains(&process.to_string()) && text.contains("restored"), "{next}: {text}");
         if !next.ends_with("json") {
             let line = text.lines().find(|line| line.contains(&format!("process {process}"))).unwrap();
-            assert!(line.contains("put back") && line.contains("task"), "{line}");
+            assert!(line.contains("restored") && line.contains("task"), "{line}");
         }
         before.assert_restored();
         assert_eq!(journals(), 0);
@@ -241,7 +241,7 @@ fn a_shield_of_all_cpus_is_refused_and_changes_nothing() {
     let before = State::read();
     let run = Scratch::new().run(&format!("measure timer --no-record --shield 0-{}", last_cpu()));
     run.expect_status(1);
-    assert!(run.stderr().contains("would leave no CPU for everything else"), "{}", run.stderr());
+    assert!(run.stderr().contains("would leave no CPU for other work"), "{}", run.stderr());
     before.assert_restored();
 }
 
