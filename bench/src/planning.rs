@@ -3,7 +3,7 @@
 
 use std::{fmt::Write, time::Instant};
 
-use campaign::{Asked, Cpus, Scenarios, expand, file, runner};
+use campaign::{Cpus, ExpandOptions, Scenarios, expand, file, runner};
 use machine::{CpuList, Root};
 use record::{RoleResult, ScenarioResult};
 
@@ -67,7 +67,7 @@ fn plan_ns(text: &str) -> f64 {
 fn plan(text: &str) -> Scenarios {
     let cpus = Cpus { usable: (0..CPUS).collect(), isolated: CpuList::new() };
     let file = file::parse("matrix.toml", text).expect("the file is valid");
-    expand(&file, &cpus, &Asked::default()).expect("the file fits every machine")
+    expand(&file, &cpus, &ExpandOptions::default()).expect("the file fits every machine")
 }
 
 #[cfg(test)]

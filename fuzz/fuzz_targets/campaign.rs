@@ -1,7 +1,7 @@
 //! Parses any text as a campaign file; plans a valid one for machines of three sizes.
 #![no_main]
 
-use campaign::{Asked, Cpus, expand, file};
+use campaign::{Cpus, ExpandOptions, expand, file};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| {
@@ -11,7 +11,7 @@ fuzz_target!(|text: &str| {
     };
     for (count, isolated) in [(1, 0..0), (2, 1..2), (4, 2..4)] {
         let cpus = Cpus { usable: (0..count).collect(), isolated: isolated.collect() };
-        match expand(&file, &cpus, &Asked::default()) {
+        match expand(&file, &cpus, &ExpandOptions::default()) {
             Ok(scenarios) => assert!(!scenarios.list.is_empty() && scenarios.planned_ns() > 0),
             Err(mistakes) => assert!(!mistakes.list.is_empty()),
         }

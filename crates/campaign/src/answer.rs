@@ -1,4 +1,4 @@
-//! The answering end of round trips, told as a run of its own for the asking end.
+//! The answering end of round trips. It makes a record of its own, which the measuring end merges into its record.
 
 use std::{
     net::{IpAddr, SocketAddr},
@@ -17,34 +17,34 @@ use crate::{
     error::RunError,
     nic,
     plan::NicPlan,
-    probe::on_its_side,
-    run::{begin, hold_awake, make_room},
+    probe::with_shield,
+    run::{begin, hold_awake, leave_measured_cpus},
     shielded::{self, start_loads},
     validity,
 };
 
-/// What an answering end is to be, and what is to be around it for that time.
+/// An answering end: its thread, the loads that run at the same time, and the changes on the machine.
 #[derive(Debug, Clone)]
 pub struct AnswerPlan {
     /// The thread that answers.
     pub settings: EchoSettings,
-    /// What runs beside it.
+    /// The loads that run while it answers.
     pub loads: Vec<LoadSpec>,
-    /// CPUs that loads may use where they do not say so themselves; `None` for its own, or those beside the shield.
+    /// CPUs for loads that name none; `None` for the CPUs of the answering thread, or those outside the shield.
     pub load_cpus: Option<CpuList>,
-    /// CPUs that all else is moved off.
+    /// CPUs that other work is moved off.
     pub shield: Option<CpuList>,
-    /// Whether to hold its CPUs out of their idle states.
+    /// True to keep its CPUs out of their idle states.
     pub hold_cpu_awake: bool,
-    /// How the interface is set that leads to the asking end.
+    /// Settings of the interface on the route to the measuring end.
     pub nic: NicPlan,
-    /// The asking end.
+    /// Address of the measuring end.
     pub asking: IpAddr,
     /// The punctual binary, which runs itself for each load.
     pub executable: PathBuf,
 }
 
-/// An answering end at work. Dropped, it puts everything back.
+/// A running answering end. Dropping it stops it and undoes its changes on the machine.
 #[derive(Debug)]
 pub struct Answering {
     echo: Echo,
@@ -52,16 +52,16 @@ pub struct Answering {
     granted: Granted,
     record: Record,
     began: Instant,
-    // Ended in this order.
+    // Dropped in this order.
     loads: Vec<Running>,
     changes: Changes,
 }
 
 impl Answering {
-    /// Answers on `socket` from now on. What the kernel refuses makes its record invalid.
+    /// Starts to answer on `socket`. If the kernel refuses a right, the record becomes invalid and the answering goes on.
     ///
     /// # Errors
-    /// When there is no such CPU or interface, CPUs cannot be shielded, or no load or thread can be made.
+    /// A CPU or the interface does not exist, CPUs cannot be shielded, or a load or the thread cannot be started.
     pub fn start(socket: DatagramSocket, plan: &AnswerPlan, root: &Root) -> Result<Self, RunError> {
         let settings = plan.settings;
         let nic_wanted = nic::wanted_towards(&plan.nic, plan.asking)?;
@@ -81,9 +81,9 @@ impl Answering {
         record.phases = vec![Phase { name: "answer".to_owned(), asked_loads, ..Phase::default() }];
         let address = socket.local_address().map_err(UdpError::Spawn)?;
         let start = || Echo::start(socket, settings).map_err(UdpError::Spawn);
-        let echo = on_its_side(shield, settings.cpu, start)??;
+        let echo = with_shield(shield, settings.cpu, start)??;
         if pinned.is_some() {
-            make_room(root, &cpus);
+            leave_measured_cpus(root, &cpus);
         }
         let locked = memory::lock_current_memory().is_ok() && validity::memory_is_locked(root);
         echo.set_memory_locked(locked);
@@ -100,19 +100,19 @@ impl Answering {
         Ok(Self { echo, address, granted, record, began: Instant::now(), loads, changes })
     }
 
-    /// Where it answers.
+    /// The address that it answers on.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// What is known of it by now: its machine, with what was refused.
+    /// The record so far: the machine, and the rights that the kernel refused.
     #[must_use]
     pub fn record(&self) -> &Record {
         &self.record
     }
 
-    /// Ends it, and puts everything back: its machine, with what was refused and what ran beside it, and what it counted.
+    /// Stops answering and undoes all changes. Returns the record, with the loads that ran, and the counts.
     #[must_use]
     pub fn finish(mut self) -> (Record, Answered) {
         let counts = self.echo.stop();
@@ -137,11 +137,11 @@ impl Answering {
 }
 
 impl AnswerPlan {
-    /// Where loads go that do not say so themselves: `cpus` are those of the answering thread.
+    /// The CPUs for loads that name none; `cpus` are those of the answering thread.
     fn load_cpus(&self, cpus: &CpuList, root: &Root) -> Result<CpuList, RunError> {
         Ok(match (&self.load_cpus, &self.shield) {
             (Some(asked), _) => usable_cpus(root, Some(asked))?,
-            // Without any, the shield itself says what is wrong.
+            // If the shield leaves no CPU, taking the shield reports the error.
             (None, Some(shield)) => usable_cpus(root, None)?.difference(shield),
             (None, None) => cpus.clone(),
         })

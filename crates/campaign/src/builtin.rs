@@ -1,4 +1,4 @@
-//! Finds a campaign: one of the files of `campaigns/`, which are in the binary, or a file of the user.
+//! Finds a campaign by name among the files of `campaigns/`, which are built into the binary, or by path.
 
 use std::{
     fs, io,
@@ -7,17 +7,15 @@ use std::{
 
 use crate::file::{CampaignFile, FileMistakes, mistake::nearest, parse};
 
-/// Why there is no campaign.
+/// The reasons why a campaign cannot be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum CampaignFileError {
     /// No built-in campaign has that name.
-    #[error(
-        "no campaign is called {name:?}{nearest}: list them with `punctual campaigns`, or name a file that ends in .toml"
-    )]
+    #[error("no built-in campaign {name:?}{nearest}: see `punctual campaigns`, or pass a file that ends in .toml")]
     Unknown {
-        /// The name asked for.
+        /// The name given.
         name: String,
-        /// The most similar name, as a question.
+        /// The most similar known name, as a question.
         nearest: String,
     },
     /// The file could not be read.
@@ -25,7 +23,7 @@ pub enum CampaignFileError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
     /// The file has mistakes.
@@ -33,10 +31,10 @@ pub enum CampaignFileError {
     Mistakes(#[from] FileMistakes),
 }
 
-/// The campaign in a file when `name_or_path` ends in `.toml`, else the built-in one of that name.
+/// Reads the file if `name_or_path` ends in `.toml`, else the built-in campaign of that name.
 ///
 /// # Errors
-/// When no campaign has that name, or the file cannot be read or has mistakes.
+/// No campaign has that name, or the file cannot be read or has mistakes.
 pub fn find_campaign(name_or_path: &str) -> Result<CampaignFile, CampaignFileError> {
     if Path::new(name_or_path).extension().is_some_and(|ending| ending == "toml") {
         let path = Path::new(name_or_path);
@@ -53,7 +51,7 @@ macro_rules! files {
     };
 }
 
-/// Name and text of each file.
+/// Name and text of each built-in campaign.
 pub const FILES: [(&str, &str); 8] = files!(
     "avb-cyclic"
     "avb-endpoint"
@@ -65,10 +63,10 @@ pub const FILES: [(&str, &str); 8] = files!(
     "vim3l-ladder"
 );
 
-/// The text of the file of that name.
+/// The text of the built-in campaign of that name.
 ///
 /// # Errors
-/// When no campaign has that name.
+/// No campaign has that name.
 pub fn text(name: &str) -> Result<&'static str, CampaignFileError> {
     let unknown = || {
         let names: Vec<&str> = FILES.iter().map(|(name, _)| *name).collect();

@@ -1,6 +1,6 @@
-//! Everything that a run changes on the machine: one list of guards, undone in reverse order.
+//! All changes that a run makes on the machine: one list of guards, undone in reverse order.
 //!
-//! Each guard has written its change to the journal before it made it, so that `punctual restore` undoes it after a crash.
+//! Each guard writes its change to the journal before it makes it, so `punctual restore` can undo it after a crash.
 
 use blame::{Timerlat, Watch};
 use machine::{AwakeHold, IrqPriorityHold, NicHold, Shield};
@@ -8,7 +8,7 @@ use record::Record;
 
 use crate::shielded;
 
-/// One change, held as long as this exists.
+/// One change; dropping it undoes it.
 #[derive(Debug)]
 pub enum Change {
     /// CPUs that are kept free of other work.
@@ -17,9 +17,9 @@ pub enum Change {
     Trace(Box<Watch>),
     /// The kernel's timerlat tracer.
     Timerlat(Box<Timerlat>),
-    /// CPUs that are held out of their idle states.
+    /// CPUs that are kept out of their idle states.
     Awake(AwakeHold),
-    /// Values of a network interface.
+    /// Settings of a network interface.
     Nic(NicHold),
     /// Priority of the threads that serve a network interface.
     IrqPriority(IrqPriorityHold),
@@ -59,7 +59,7 @@ impl Changes {
         found
     }
 
-    /// How the CPUs are held awake; `None` if they are not.
+    /// The method that keeps the CPUs awake; `None` if they are not kept awake.
     pub fn how_awake(&self) -> Option<&str> {
         self.0.iter().find_map(|change| if let Change::Awake(hold) = change { Some(hold.method()) } else { None })
     }
@@ -69,7 +69,7 @@ impl Changes {
         self.0.retain(|change| !matches!(change, Change::Timerlat(_)));
     }
 
-    /// Undoes all changes, the last one first, and writes into the record what was set and what could not be undone.
+    /// Undoes all changes, the last one first. The record gets what was set and what could not be undone.
     pub fn undo(mut self, record: &mut Record) {
         while let Some(change) = self.0.pop() {
             match change {
@@ -85,7 +85,7 @@ impl Changes {
 }
 
 impl Drop for Changes {
-    /// An error undoes in the same order.
+    /// Undoes the changes in the same order after an error.
     fn drop(&mut self) {
         while self.0.pop().is_some() {}
     }

@@ -1,4 +1,4 @@
-//! What looking for culprits costs: wake-ups with the trace off and on, in turn, after the run and without its loads.
+//! The cost of tracing: wake-ups with the trace off and on by turns, measured after the run and without its loads.
 
 use std::{ops::RangeInclusive, time::Duration};
 
@@ -10,19 +10,19 @@ use probes::{
 };
 use record::{BlameCost, Histogram};
 
-use crate::probe::on_its_side;
+use crate::probe::with_shield;
 
-/// Pairs of an untraced and a traced stretch.
+/// Number of pairs of an untraced and a traced stretch.
 const PAIRS: u32 = 6;
 /// Length of a stretch, ns.
 const STRETCH_NS: u64 = 20_000_000;
-/// Period at which wake-ups are compared, ns: long enough for a thread to sleep in between, and short enough for a stretch
-/// to hold a median's worth of them.
+/// Period of the compared wake-ups, ns: long enough for a thread to sleep, and short enough for a meaningful median of
+/// one stretch.
 const PERIOD_NS: RangeInclusive<u64> = 20_000..=1_000_000;
 /// Time to the first deadline, ns.
 const LEAD_NS: i64 = 1_000_000;
 
-/// Measures one thread as `settings` say, with the trace off and on in turn. `None` when it cannot be measured.
+/// Measures one thread with these settings, with the trace off and on by turns; `None` if it cannot be measured.
 pub fn measure(watch: &mut Watch, settings: &Settings, shield: Option<&Shield>) -> Option<BlameCost> {
     let period_ns = settings.period_ns.clamp(*PERIOD_NS.start(), *PERIOD_NS.end());
     let samples = STRETCH_NS / period_ns;
@@ -38,10 +38,10 @@ pub fn measure(watch: &mut Watch, settings: &Settings, shield: Option<&Shield>) 
     Some(BlameCost { samples: on.total().min(off.total()), off_ns: off.percentile(50.0)?, on_ns: on.percentile(50.0)? })
 }
 
-/// The lateness of one stretch.
+/// Measures the lateness of one stretch.
 fn stretch(watch: &mut Watch, settings: &Settings, shield: Option<&Shield>) -> Option<Histogram> {
     let heartbeat = Heartbeat::start().ok()?;
-    let mut timer = on_its_side(shield, settings.cpu, || Timer::prepare(settings, heartbeat)).ok()?.ok()?;
+    let mut timer = with_shield(shield, settings.cpu, || Timer::prepare(settings, heartbeat)).ok()?.ok()?;
     watch.filter_by_threads(&[timer.grant().thread_id]);
     timer.start(settings.clock.now_ns() + LEAD_NS, i64::MAX / 2);
     timer.wait_for_end(Duration::from_nanos(20 * STRETCH_NS));

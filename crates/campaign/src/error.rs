@@ -1,4 +1,4 @@
-//! Why a run could not be made.
+//! Errors of a run.
 
 use blame::{DatError, TimerlatError, TraceError};
 use machine::{
@@ -14,7 +14,7 @@ use crate::{
     shielded::StartError,
 };
 
-/// Why a run could not be made.
+/// The reasons why a run fails.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// The plan cannot be followed.
@@ -29,10 +29,10 @@ pub enum RunError {
     /// A load could not be started.
     #[error(transparent)]
     Load(#[from] loads::LoadError),
-    /// The EVL core was asked for, and is not available.
+    /// The EVL core was requested, but is not available.
     #[error(transparent)]
     Evl(#[from] EvlError),
-    /// A measuring thread could not be made.
+    /// A measuring thread could not be created.
     #[error(transparent)]
     Timer(#[from] TimerError),
     /// The probe could not be prepared.
@@ -41,46 +41,46 @@ pub enum RunError {
     /// The interface of a stream cannot carry it.
     #[error(transparent)]
     Stream(#[from] StreamError),
-    /// The answering thread cannot be made.
+    /// The answering thread cannot be created.
     #[error(transparent)]
     Udp(#[from] UdpError),
     /// No route leads to the peer.
     #[error(transparent)]
     Route(#[from] RouteError),
-    /// The stamps of the network card were asked for, and are not available.
+    /// Hardware timestamps were requested, but are not available.
     #[error(transparent)]
     Stamps(#[from] NoStamps),
-    /// The kernel's trace was asked for, and is not available.
+    /// The kernel's trace was requested, but is not available.
     #[error(transparent)]
     Trace(#[from] TraceError),
     /// The program cannot be watched.
     #[error(transparent)]
     Program(Box<dyn std::error::Error + Send + Sync>),
-    /// The threads of a program cannot be seen.
-    #[error("the threads of a program are seen in the kernel's trace alone: {0}")]
+    /// The threads of a program cannot be watched.
+    #[error("watching a program needs the kernel's trace: {0}")]
     Unseen(String),
-    /// The kernel's timerlat tracer was asked for, and is not available.
+    /// The kernel's timerlat tracer was requested, but is not available.
     #[error(transparent)]
     Timerlat(#[from] TimerlatError),
     /// The trace could not be written.
-    #[error("{0}; choose another place with --stop-trace FILE")]
+    #[error("{0}; choose another file with --stop-trace FILE")]
     KeepTrace(#[from] DatError),
-    /// Stopping on a spike needs the trace, which is not on.
-    #[error("--stop-on keeps the kernel's trace, and there is none: {0}")]
+    /// Stopping on a spike needs the trace, which is off.
+    #[error("--stop-on needs the kernel's trace, which is off: {0}")]
     NothingToStop(String),
     /// The record could not be written.
-    #[error("{0}; choose another place with --record FILE, or leave it out with --no-record")]
+    #[error("{0}; choose another file with --record FILE, or use --no-record")]
     Record(#[from] FileError),
     /// The user ended the run before the first frame.
-    #[error("interrupted during calibration; pass --wakeup-offset, e.g. 8us, to begin at once")]
+    #[error("interrupted during calibration; pass --wakeup-offset, e.g. 8us, to skip it")]
     NotCalibrated,
-    /// The user ended the run twice: nothing is kept.
+    /// The user ended the run twice, so nothing is kept.
     #[error("interrupted twice: the run was discarded")]
     Discarded,
 }
 
 impl From<PrepareError> for RunError {
-    /// A contradiction in the plan stays one, because the command line is wrong then.
+    /// Keeps a contradiction in the plan as `Plan`, because that is a wrong command line.
     fn from(error: PrepareError) -> Self {
         error.downcast::<PlanError>().map_or_else(Self::Prepare, |error| Self::Plan(*error))
     }

@@ -1,4 +1,4 @@
-//! A run whose measuring threads are the EVL core's.
+//! Runs whose measuring threads are scheduled by the EVL core.
 
 use std::borrow::Cow;
 
@@ -9,14 +9,14 @@ use sys::evl::{self, EvlError};
 
 use crate::{error::RunError, phase::PhaseRun, plan::Plan, validity};
 
-/// The plan, where the EVL core is asked for with what that means: its CPUs are measured unless others are named. Nothing has
-/// been started when the core turns out not to be there.
+/// Returns the plan with the defaults of the EVL core: its CPUs are measured unless the plan names others. Fails before
+/// anything is started if the core is not available.
 pub fn with_defaults<'a>(plan: &'a Plan, root: &Root) -> Result<Cow<'a, Plan>, RunError> {
     if plan.core != Core::Evl {
         return Ok(Cow::Borrowed(plan));
     }
     evl::level()?;
-    // A core that does not tell its CPUs refuses the threads of others itself.
+    // A core that does not report its CPUs refuses threads on other CPUs itself.
     let Some(own) = evl_cpus(root) else { return Ok(Cow::Borrowed(plan)) };
     match &plan.cpus {
         Some(cpus) => match usable_cpus(root, Some(cpus))?.difference(&own).iter().next() {
@@ -30,7 +30,7 @@ pub fn with_defaults<'a>(plan: &'a Plan, root: &Root) -> Result<Cow<'a, Plan>, R
     }
 }
 
-/// Adds to the record which threads fell back to Linux.
+/// Makes the record invalid for each thread that fell back to Linux.
 pub fn judge(record: &mut Record, run: &PhaseRun) {
     for timer in run.timers.iter().filter(|timer| timer.in_band() > 0) {
         let times = match timer.in_band() {
@@ -38,11 +38,10 @@ pub fn judge(record: &mut Record, run: &PhaseRun) {
             times => format!("{times} times"),
         };
         let text = format!(
-            "the thread of {} fell back from the EVL core to Linux {times} while it measured, so the figures are not the core's \
-             alone",
+            "the thread of {} fell back from the EVL core to Linux {times} while it measured, so the figures include Linux",
             timer.place()
         );
-        let remedy = "keep signals and debuggers away from the run (strace, gdb, Ctrl-Z); `sudo dmesg | grep -i evl` may tell more";
+        let remedy = "keep signals and debuggers away from the run (strace, gdb, Ctrl-Z); `sudo dmesg | grep -i evl` may show the cause";
         validity::add(record, "evl.in_band", text, remedy);
     }
 }

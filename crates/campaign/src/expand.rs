@@ -1,6 +1,6 @@
-//! From a campaign file to scenarios for the CPUs of a machine: a pure function of both.
+//! Expands a campaign file to scenarios for the CPUs of a machine; a pure function of both.
 
-mod places;
+mod resolve;
 
 use std::{
     collections::{BTreeSet, HashSet},
@@ -11,22 +11,22 @@ use std::{
 
 use loads::LoadSpec;
 
-pub use self::places::Cpus;
-use self::places::{Places, Spot};
+pub use self::resolve::Cpus;
+use self::resolve::{CpuAssignment, Resolver};
 use crate::{
-    file::{CampaignFile, CampaignProbe, Chosen, FileMistakes, Load, Mistake, Placement, SCENARIOS_MAX},
+    file::{CampaignFile, CampaignProbe, Combination, FileMistakes, Load, Mistake, Placement, SCENARIOS_MAX},
     plan::{Length, PhasePlan, Plan},
     probe::{Probe, stream::WakeupOffset},
     scenario::{Scenario, Scenarios},
 };
 
-/// A campaign above this is said to be long, ns: 30 days.
+/// Longer campaigns get a note, ns: 30 days.
 const LONG_NS: u64 = 30 * 86_400_000_000_000;
 
-/// What the command adds to a campaign file.
+/// Settings that the command adds to a campaign file.
 #[derive(Debug, Clone, Default)]
-pub struct Asked {
-    /// Length of every scenario instead of the file's, ns, above 0.
+pub struct ExpandOptions {
+    /// Length of every scenario, ns, above 0; `None` for that of the file.
     pub duration_ns: Option<u64>,
     /// The command line that repeats the run.
     pub command: Vec<String>,
@@ -36,37 +36,39 @@ pub struct Asked {
     pub watch_every: Option<Duration>,
 }
 
-/// The scenarios of a campaign on a machine with these CPUs, in the order in which they run.
+/// Returns the scenarios of a campaign on a machine with these CPUs, in the order in which they run.
 ///
 /// # Errors
-/// What the file asks for and this machine does not have, all of it.
-pub fn expand(file: &CampaignFile, cpus: &Cpus, asked: &Asked) -> Result<Scenarios, FileMistakes> {
-    let mut places = Places::new(cpus);
+/// Everything that the file needs and the machine does not have.
+pub fn expand(file: &CampaignFile, cpus: &Cpus, asked: &ExpandOptions) -> Result<Scenarios, FileMistakes> {
+    let mut resolver = Resolver::new(cpus);
     let mut once = Vec::new();
-    for chosen in &file.scenarios {
-        let probe = &file.probes[chosen.probe];
-        let spots = places.of(&file.placements[chosen.placement], &probe.probe);
-        for (spot, offset) in spots.iter().flat_map(|spot| offsets(probe).map(move |offset| (spot, offset))) {
-            let scenario = scenario(file, chosen, (spot, offset), &mut places, asked);
+    for parts in &file.scenarios {
+        let probe = &file.probes[parts.probe];
+        let assignments = resolver.of(&file.placements[parts.placement], &probe.probe);
+        for (assignment, offset) in
+            assignments.iter().flat_map(|assignment| offsets(probe).map(move |offset| (assignment, offset)))
+        {
+            let scenario = scenario(file, parts, (assignment, offset), &mut resolver, asked);
             if let Err(error) = scenario.plan.check() {
-                places.wrong(probe.place, format!("probe `{}`: {error}", scenario.probe));
+                resolver.wrong(probe.position, format!("probe `{}`: {error}", scenario.probe));
             }
             once.push(scenario);
             if once.len() * file.repeats as usize > SCENARIOS_MAX {
                 let text = format!(
-                    "on {} this makes more than {SCENARIOS_MAX} scenarios: ask for fewer repeats or parts, as \"pairs 0-3\"",
+                    "on {} this makes more than {SCENARIOS_MAX} scenarios: use fewer repeats or parts, e.g. \"pairs 0-3\"",
                     cpus.usable.in_words()
                 );
                 return Err(FileMistakes {
                     path: file.path.clone(),
-                    list: vec![Mistake { place: chosen.place, text }],
+                    list: vec![Mistake { position: parts.position, text }],
                 });
             }
         }
     }
     name(&file.name, &mut once);
-    check_names(file, &once, &mut places);
-    let (mut notes, list) = places.finish();
+    check_names(file, &once, &mut resolver);
+    let (mut notes, list) = resolver.finish();
     if !list.is_empty() {
         return Err(FileMistakes { path: file.path.clone(), list });
     }
@@ -93,14 +95,15 @@ pub fn expand(file: &CampaignFile, cpus: &Cpus, asked: &Asked) -> Result<Scenari
     };
     if scenarios.planned_ns() > LONG_NS {
         notes.push(
-            "this takes more than 30 days: shorten it with --duration 10s, fewer repeats or fewer parts".to_owned(),
+            "this takes more than 30 days: shorten it, e.g. with --duration 10s, fewer repeats or fewer parts"
+                .to_owned(),
         );
     }
     scenarios.notes = notes;
     Ok(scenarios)
 }
 
-/// The wake-up offsets of a probe; `None` for a probe that has none.
+/// The wake-up offsets of a probe; one `None` for a probe without offsets.
 fn offsets(probe: &CampaignProbe) -> impl Iterator<Item = Option<WakeupOffset>> + use<> {
     let offsets: Vec<Option<WakeupOffset>> = probe.offsets.iter().copied().map(Some).collect();
     let offsets = if offsets.is_empty() { vec![None] } else { offsets };
@@ -110,15 +113,15 @@ fn offsets(probe: &CampaignProbe) -> impl Iterator<Item = Option<WakeupOffset>> 
 /// One scenario, without its name and repeat.
 fn scenario(
     file: &CampaignFile,
-    chosen: &Chosen,
-    (spot, offset): (&Spot, Option<WakeupOffset>),
-    places: &mut Places<'_>,
-    asked: &Asked,
+    parts: &Combination,
+    (assignment, offset): (&CpuAssignment, Option<WakeupOffset>),
+    resolver: &mut Resolver<'_>,
+    asked: &ExpandOptions,
 ) -> Scenario {
-    let (probe, load) = (&file.probes[chosen.probe], &file.loads[chosen.load]);
-    let (placement, settings) = (&file.placements[chosen.placement], &file.settings[chosen.settings]);
+    let (probe, load) = (&file.probes[parts.probe], &file.loads[parts.load]);
+    let (placement, settings) = (&file.placements[parts.placement], &file.settings[parts.settings]);
     let mut placed = probe.probe.clone();
-    placed.definition_mut().place(spot.in_turn.clone(), &places.machine(placement.policy));
+    placed.definition_mut().place(assignment.in_turn.clone(), &resolver.machine(placement.policy));
     if let (Probe::Stream(stream), Some(offset)) = (&mut placed, offset) {
         stream.offset = offset;
     }
@@ -128,22 +131,22 @@ fn scenario(
         name: if load.run.is_empty() { "rest" } else { "load" }.to_owned(),
         period_ns: definition.period_ns(),
         length: asked.duration_ns.map_or(probe.length, Length::Duration),
-        loads: loads(load, spot, places),
+        loads: loads(load, assignment, resolver),
         threads: definition.threads(policy),
     };
     let plan = Plan {
-        cpus: Some(spot.cpus.clone()),
+        cpus: Some(assignment.cpus.clone()),
         policy,
         clock: probe.clock,
         wait: probe.wait,
         core: probe.core,
         offset_ns: probe.offset_ns,
         threshold_ns: probe.threshold_ns,
-        shield: spot.scene.shield.clone(),
+        shield: assignment.context.shield.clone(),
         hold_cpu_awake: settings.hold_cpu_awake,
         nic: settings.nic.clone(),
         blame: probe.blame,
-        // Scenarios are many and may be short. A single run tells what the trace costs.
+        // A campaign has many scenarios, which may be short. A single run measures the cost of the trace.
         blame_cost: false,
         profiles: file.profiles.clone(),
         ..Plan::new(placed, vec![phase])
@@ -152,7 +155,7 @@ fn scenario(
         name: String::new(),
         probe: probe.name.clone(),
         load: load.name.clone(),
-        placement: placement_name(file, placement, probe, spot, offset),
+        placement: placement_name(file, placement, probe, assignment, offset),
         settings: settings.name.clone(),
         repeat: 1,
         planned_ns: plan.total_ns().unwrap_or(0),
@@ -160,39 +163,41 @@ fn scenario(
     }
 }
 
-/// The name of a placement; with several wake-up offsets, which are a choice like a CPU, that of the scenario is added.
+/// The name of a placement, with the wake-up offset if the probe has several.
 fn placement_name(
     file: &CampaignFile,
     placement: &Placement,
     probe: &CampaignProbe,
-    spot: &Spot,
+    assignment: &CpuAssignment,
     offset: Option<WakeupOffset>,
 ) -> String {
     let several = file.placements.len() > 1;
-    let name = spot.name(placement, several, &probe.probe);
+    let name = assignment.name(placement, several, &probe.probe);
     match offset {
-        Some(offset) if probe.offsets.len() > 1 && (several || spot.one_of_many) => format!("{name}, offset {offset}"),
+        Some(offset) if probe.offsets.len() > 1 && (several || assignment.one_of_many) => {
+            format!("{name}, offset {offset}")
+        }
         Some(offset) if probe.offsets.len() > 1 => format!("offset {offset}"),
         Some(_) | None => name,
     }
 }
 
-/// The loads with their CPUs.
-fn loads(load: &Load, spot: &Spot, places: &mut Places<'_>) -> Vec<LoadSpec> {
+/// Returns the loads with their CPUs.
+fn loads(load: &Load, assignment: &CpuAssignment, resolver: &mut Resolver<'_>) -> Vec<LoadSpec> {
     let mut specs = Vec::new();
     for piece in &load.run {
         let mut spec = piece.spec.clone();
         match (&spec.cpus, &piece.cpus) {
-            (Some(cpus), _) => places.check(load.place, cpus),
-            (None, Some(words)) => spec.cpus = places.resolve(words, &spot.scene, &load.name),
+            (Some(cpus), _) => resolver.check(load.position, cpus),
+            (None, Some(words)) => spec.cpus = resolver.resolve(words, &assignment.context, &load.name),
             (None, None) => {}
         }
         let Some(threads) = piece.threads else {
             specs.push(spec);
             continue;
         };
-        // One child a round over the CPUs; the last one takes what is left.
-        let cpus = spec.cpus.clone().unwrap_or_else(|| spot.cpus.clone());
+        // Each child process runs one thread on each CPU; the last one runs the remaining threads.
+        let cpus = spec.cpus.clone().unwrap_or_else(|| assignment.cpus.clone());
         for begin in (0..threads as usize).step_by(cpus.len().max(1)) {
             let left = threads as usize - begin;
             specs.push(LoadSpec { load: spec.load.clone(), cpus: Some(cpus.iter().take(left).collect()) });
@@ -212,22 +217,19 @@ fn name(campaign: &str, list: &mut [Scenario]) {
     }
 }
 
-/// Names that are joined may happen to be the same.
-fn check_names(file: &CampaignFile, list: &[Scenario], places: &mut Places<'_>) {
+/// Reports joined names that are equal.
+fn check_names(file: &CampaignFile, list: &[Scenario], resolver: &mut Resolver<'_>) {
     let mut seen = HashSet::new();
     if let Some(twice) = list.iter().find(|scenario| !seen.insert(&scenario.name)) {
-        let place = file.scenarios.first().map_or_else(Default::default, |chosen| chosen.place);
-        places.wrong(
-            place,
-            format!("two scenarios would be called `{}`: give their parts names that differ more", twice.name),
-        );
+        let position = file.scenarios.first().map_or_else(Default::default, |parts| parts.position);
+        resolver.wrong(position, format!("two scenarios get the name `{}`: give their parts other names", twice.name));
     }
 }
 
-/// A digest of everything that decides what runs.
+/// Returns a digest of everything that affects what runs.
 fn digest(file: &CampaignFile, once: &[Scenario]) -> String {
     let mut digest = Fnv(0xcbf2_9ce4_8422_2325);
-    // Writing into a digest cannot fail.
+    // Writing to a digest cannot fail.
     let _ = write!(digest, "{} {:?} {} {} {once:?}", file.name, file.order, file.repeats, file.rest_ns);
     format!("{:016x}", digest.0)
 }

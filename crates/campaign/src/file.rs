@@ -1,22 +1,23 @@
-//! The campaign file: a table of scenarios as its user writes it, in TOML.
+//! Reads a campaign file: a table of scenarios in TOML.
 //!
-//! Reading names every mistake in one go, each with its line and column. CPUs stand in it as words (`last`, `others`),
-//! which [`expand`](crate::expand()) turns into those of a machine.
+//! All mistakes are reported at once, each with its line and column. A file names CPUs by words (`last`, `others`), which
+//! [`expand`](crate::expand()) resolves to the CPUs of a machine.
 //!
-//! | module | holds |
+//! | module | contains |
 //! |---|---|
-//! | [`model`] | what a file says |
-//! | `mistake` | what is wrong, and where |
-//! | `fields` | the keys of one table, each taken once |
-//! | `words` | CPUs in words |
+//! | [`model`] | the content of a campaign file |
+//! | `mistake` | mistakes and their positions |
+//! | `fields` | reads the keys of one table |
+//! | `words` | CPU words |
 //! | `probes`, `loads`, `parts` | probes; loads; placements and settings |
 //! | `udp`, `stream`, `audio` | the keys of these kinds of probe |
-//! | `values` | values that several parts have |
-//! | `unnamed` | names of probes that the file does not name |
-//! | `chosen` | the scenarios that are listed, and what fits together |
+//! | `values` | values that several parts use |
+//! | `default_names` | names of probes that the file does not name |
+//! | `combinations` | which parts are combined to scenarios, and whether they fit together |
 
 mod audio;
-mod chosen;
+mod combinations;
+mod default_names;
 mod fields;
 mod loads;
 pub(crate) mod mistake;
@@ -25,7 +26,6 @@ mod parts;
 mod probes;
 mod stream;
 mod udp;
-mod unnamed;
 mod values;
 mod words;
 
@@ -39,13 +39,13 @@ use self::{
     values::{duration_in, one_of},
 };
 pub use self::{
-    mistake::{FileMistakes, Mistake, Place},
-    model::{CampaignFile, CampaignProbe, Chosen, Load, LoadPiece, PlacedOn, Placement, Settings},
+    mistake::{FileMistakes, Mistake, Position},
+    model::{CampaignFile, CampaignProbe, Combination, Load, LoadPiece, PlacedOn, Placement, Settings},
     words::{CpuWord, CpuWords},
 };
 use crate::order::Order;
 
-/// Most scenarios of a campaign, repeats and all.
+/// Most scenarios of a campaign, including repeats.
 pub const SCENARIOS_MAX: usize = 10_000;
 /// Most repeats of a campaign.
 pub const REPEATS_MAX: u32 = 1000;
@@ -56,10 +56,11 @@ const DEFAULT_SEED: u64 = 1;
 const ORDERS: [(&str, Order); 3] =
     [("sequential", Order::Sequential), ("shuffled", Order::Shuffled { seed: DEFAULT_SEED }), ("abba", Order::Abba)];
 
-/// Reads a campaign from the text of its file. `path` names it in mistakes; profiles in files are looked for beside it.
+/// Reads a campaign from the text of its file. Mistakes are reported for `path`, and relative paths of profiles and
+/// references start at its folder.
 ///
 /// # Errors
-/// Every mistake that can be seen without a machine. Where the TOML itself is broken, only what breaks it.
+/// All mistakes that can be found without a machine; only the syntax errors if the file is not TOML.
 pub fn parse(path: &str, text: &str) -> Result<CampaignFile, FileMistakes> {
     let mistakes = Collector::new(path, text);
     let (table, errors) = DeTable::parse_recoverable(text);
@@ -80,7 +81,7 @@ fn campaign(path: &str, table: &DeTable<'_>, mistakes: &Collector<'_>) -> Option
     let mut fields = Fields::new("a campaign", table, 0, mistakes);
     let name = fields.parsed("name", kebab);
     if !fields.has("name") {
-        mistakes.add(0, "the campaign has no name: write `name = \"my-campaign\"` in the first line".to_owned());
+        mistakes.add(0, "the campaign has no name: write e.g. `name = \"my-campaign\"` in the first line".to_owned());
     }
     let title = fields.text("title").unwrap_or_default();
     let source = fields.text("source").unwrap_or_default();
@@ -90,21 +91,21 @@ fn campaign(path: &str, table: &DeTable<'_>, mistakes: &Collector<'_>) -> Option
     let order_is_known = order.is_some() || !fields.has("order");
     let seed = fields.integer("seed", 0..=i64::MAX as u64);
     let repeats = fields.integer("repeats", 1..=u64::from(REPEATS_MAX)).unwrap_or(1) as u32;
-    let rest_ns = fields.parsed("rest", |text| duration_in(text, 0, REST_MAX_NS, "at most 1h, as 2s"));
+    let rest_ns = fields.parsed("rest", |text| duration_in(text, 0, REST_MAX_NS, "at most 1h, e.g. 2s"));
     let probes = probes::probes(&mut fields);
     let loads = loads::loads(&mut fields);
     let placements = parts::placements(&mut fields);
     let settings = parts::settings(&mut fields);
-    let scenarios = chosen::scenarios(&mut fields, &probes, &loads, &placements, &settings);
+    let scenarios = combinations::scenarios(&mut fields, &probes, &loads, &placements, &settings);
     let order = match order.unwrap_or(Order::Sequential) {
         Order::Shuffled { .. } => Order::Shuffled { seed: seed.unwrap_or(DEFAULT_SEED) },
         order => order,
     };
     if seed.is_some() && order_is_known && !matches!(order, Order::Shuffled { .. }) {
-        fields.wrong("seed", "seed is of use with `order = \"shuffled\"` alone: leave it out");
+        fields.wrong("seed", "seed is only for `order = \"shuffled\"`: leave it out");
     }
     if order == Order::Abba && repeats % 2 == 1 {
-        fields.wrong("order", "abba goes there and back, so it needs an even number of repeats: write `repeats = 2`");
+        fields.wrong("order", "abba runs forwards and backwards, so repeats must be even: write e.g. `repeats = 2`");
     }
     fields.finish();
     Some(CampaignFile {
@@ -125,27 +126,27 @@ fn campaign(path: &str, table: &DeTable<'_>, mistakes: &Collector<'_>) -> Option
     })
 }
 
-/// A name that may stand in a path.
+/// Checks a name that becomes part of a path.
 fn kebab(text: &str) -> Result<String, String> {
     let fine = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     if (1..=60).contains(&text.len()) && text.chars().all(fine) && !text.starts_with('-') {
         return Ok(text.to_owned());
     }
-    Err(format!("{text:?} must be lower case with digits and hyphens, as \"my-campaign\""))
+    Err(format!("{text:?} must be lower case with digits and hyphens, e.g. \"my-campaign\""))
 }
 
 fn profile(path: &str, text: &str) -> Result<String, String> {
-    let name = beside(path, text);
+    let name = in_campaign_folder(path, text);
     analysis::find_profile(&name).map(|_| name).map_err(|error| error.to_string())
 }
 
 fn reference(path: &str, text: &str) -> Result<String, String> {
-    let name = beside(path, text);
+    let name = in_campaign_folder(path, text);
     analysis::find_reference(&name).map(|_| name).map_err(|error| error.to_string())
 }
 
-/// A file that a campaign names is looked for beside it; what is no file's name stays as it is.
-fn beside(path: &str, text: &str) -> String {
+/// The path of a file, relative to the folder of the campaign; the name of something built in is returned unchanged.
+fn in_campaign_folder(path: &str, text: &str) -> String {
     if text.ends_with(".toml") || text.ends_with(".json") {
         Path::new(path).with_file_name("").join(text).to_string_lossy().into_owned()
     } else {

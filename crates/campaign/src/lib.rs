@@ -1,30 +1,30 @@
-//! Scenarios and their order: what runs when.
+//! Runs, and campaigns of runs.
 //!
 //! | module | contains |
 //! |---|---|
 //! | [`probe`] | the probes, each defined once |
-//! | [`plan`] | what a run is asked for |
+//! | [`plan`] | the plan of a run |
 //! | `phase` | one phase: measuring threads and the loads that run at the same time |
 //! | `run` | a whole run: phases in order, while the record grows |
-//! | `changes` | everything that a run changes on the machine, undone in reverse order |
-//! | `shielded` | threads and loads on their side of a shield |
+//! | `changes` | the changes that a run makes on the machine, undone in reverse order |
+//! | `shielded` | runs on shielded CPUs |
 //! | `nic` | settings of a network interface for the run |
 //! | `evl` | threads of the EVL core |
-//! | `validity` | checks that what ran is what was asked for |
-//! | `cost` | what looking for culprits costs |
-//! | `record_budget` | what a run of very many series leaves out |
-//! | `keeper` | keeps the record on disk while the run goes on |
-//! | [`error`] | why a run could not be made |
+//! | `validity` | reasons why a run is invalid |
+//! | `cost` | the cost of tracing |
+//! | `record_budget` | limits the size of the record of a run with very many series |
+//! | `record_writer` | writes the record to disk during the run |
+//! | [`error`] | errors of a run |
 //! | [`process`] | a program of the user, watched thread by thread |
-//! | `answer` | the answering end of round trips, as a run of its own |
+//! | `answer` | the answering end of round trips |
 //! | [`matrix`] | two threads on each pair of CPUs |
-//! | [`mod@file`] | a campaign as its user writes it, with every mistake reported |
-//! | [`builtin`] | finds a campaign: built in, or a file |
-//! | [`mod@expand`] | from the file to scenarios for the CPUs of a machine |
-//! | [`here`] | checks that a machine has what a campaign needs |
+//! | [`mod@file`] | reads a campaign file, and reports all its mistakes |
+//! | [`builtin`] | finds a campaign, built in or in a file |
+//! | [`mod@expand`] | expands a campaign file to scenarios for the CPUs of a machine |
+//! | [`validator`] | checks a campaign against a machine |
 //! | [`order`] | the order in which scenarios run |
 //! | [`scenario`] | a campaign that is ready to run: its scenarios, each with its plan |
-//! | [`runner`] | runs a campaign: scenario after scenario, stop and resume |
+//! | [`runner`] | runs, stops and resumes a campaign |
 
 mod answer;
 pub mod builtin;
@@ -34,8 +34,6 @@ pub mod error;
 mod evl;
 pub mod expand;
 pub mod file;
-pub mod here;
-mod keeper;
 pub mod matrix;
 mod nic;
 pub mod order;
@@ -44,22 +42,24 @@ pub mod plan;
 pub mod probe;
 pub mod process;
 mod record_budget;
+mod record_writer;
 mod run;
 pub mod runner;
 pub mod scenario;
 mod shielded;
+pub mod validator;
 mod validity;
 
 pub use answer::{AnswerPlan, Answering};
 pub use builtin::{CampaignFileError, find_campaign};
 pub use error::RunError;
-pub use expand::{Asked, Cpus, expand};
+pub use expand::{Cpus, ExpandOptions, expand};
 pub use file::{CampaignFile, FileMistakes};
-pub use here::Here;
 pub use matrix::Matrix;
 pub use plan::{Length, NicPlan, PhasePlan, Plan, StopOn};
 pub use probe::{PlanError, Probe, ThreadPlan};
 pub use process::{ProcessPlan, Target, watch_process};
 pub use run::{Progress, SELF_EXE, begin, now, run, stamp_now};
-pub use runner::{Audience, CampaignError, CampaignProgress, Runner};
+pub use runner::{CampaignError, CampaignHandler, CampaignProgress, Runner};
 pub use scenario::{AROUND_NS, Scenario, Scenarios};
+pub use validator::Validator;

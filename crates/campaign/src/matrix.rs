@@ -1,4 +1,4 @@
-//! A matrix: two threads on each pair of CPUs, at rest and beside a load, round after round.
+//! A matrix: two threads on each pair of CPUs, with and without a load, in several rounds.
 
 use loads::LoadSpec;
 use machine::CpuList;
@@ -9,34 +9,33 @@ use crate::{
     probe::threads::{self, ThreadAsk},
 };
 
-/// How long the whole takes where nothing else is asked for, ns.
-const WHOLE_NS: u64 = 120_000_000_000;
-/// What a phase takes besides measuring, ns: making threads, starting and ending the loads of every second one.
-const AROUND_NS: u64 = 30_000_000;
-/// A round is never shorter than this unless asked for, ns: what is shorter sees next to nothing.
+/// Default duration of all phases together, ns.
+const TOTAL_NS: u64 = 120_000_000_000;
+/// Overhead of a phase besides measuring, ns: creating threads, and starting and ending the loads of every second phase.
+const OVERHEAD_NS: u64 = 30_000_000;
+/// Shortest default duration of a cell in one round, ns. A shorter one sees too few wake-ups.
 const ROUND_LEAST_NS: u64 = 200_000_000;
-/// Rounds where nothing else is asked for: with three, one pair is better than another in all of them by chance in one
-/// case of twenty.
+/// Default number of rounds. By chance, one pair is better than another in all three rounds in one case of twenty.
 const ROUNDS: u32 = 3;
 
-/// What a matrix is to measure.
+/// A matrix to be measured.
 #[derive(Debug, Clone)]
 pub struct Matrix {
     /// The thread of the rows and that of the columns.
     pub threads: [ThreadAsk; 2],
-    /// The CPUs that are paired.
+    /// The CPUs whose pairs are measured.
     pub cpus: CpuList,
-    /// What runs beside the threads in the second table.
+    /// The loads of the second table.
     pub loads: Vec<LoadSpec>,
-    /// How long each cell is measured in each round, ns.
+    /// Duration of each cell in each round, ns.
     pub round_ns: u64,
-    /// How often each cell is measured.
+    /// Number of rounds; each measures every cell once.
     pub rounds: u32,
 }
 
 impl Matrix {
-    /// Fills in what was not asked for, so that the whole takes two minutes. On many CPUs each cell is measured only once;
-    /// on very many it takes longer. `cell_ns` is for all rounds of a cell together.
+    /// Chooses the duration and the number of rounds if they are `None`, so that the matrix takes two minutes. With many CPUs
+    /// there is only one round, and with very many the matrix takes longer. `cell_ns` is the duration of a cell in all rounds.
     #[must_use]
     pub fn new(
         threads: [ThreadAsk; 2],
@@ -46,7 +45,7 @@ impl Matrix {
         rounds: Option<u32>,
     ) -> Self {
         let cells = (2 * cpus.len() * cpus.len()).max(1) as u64;
-        let fits = |rounds: u32| (WHOLE_NS / (cells * u64::from(rounds))).saturating_sub(AROUND_NS);
+        let fits = |rounds: u32| (TOTAL_NS / (cells * u64::from(rounds))).saturating_sub(OVERHEAD_NS);
         let enough = cell_ns.map_or_else(|| fits(ROUNDS), |cell_ns| cell_ns / u64::from(ROUNDS)) >= ROUND_LEAST_NS;
         let rounds = rounds.unwrap_or(if enough { ROUNDS } else { 1 }).max(1);
         let round_ns = match cell_ns {
@@ -56,14 +55,14 @@ impl Matrix {
         Self { threads, cpus, loads, round_ns, rounds }
     }
 
-    /// How long the whole takes, ns, about.
+    /// Estimated duration of the matrix, ns.
     #[must_use]
     pub fn total_ns(&self) -> u64 {
         let phases = 2 * (self.cpus.len() * self.cpus.len()) as u64 * u64::from(self.rounds);
-        phases * self.round_ns.saturating_add(AROUND_NS)
+        phases * self.round_ns.saturating_add(OVERHEAD_NS)
     }
 
-    /// The phases: in each round first all pairs at rest, then all of them beside the loads.
+    /// The phases: in each round first all pairs without load, then all pairs with the loads.
     #[must_use]
     pub fn phases(&self) -> Vec<PhasePlan> {
         let mut phases = Vec::new();
@@ -81,9 +80,9 @@ impl Matrix {
         let mut asks = self.threads.clone();
         asks.iter_mut().zip(cpus).for_each(|(ask, cpu)| ask.cpu = Some(cpu));
         let [row, column] = &asks;
-        let beside = if loads.is_empty() { NOLOAD } else { "load" };
+        let load_name = if loads.is_empty() { NOLOAD } else { "load" };
         PhasePlan {
-            name: format!("{} {}, {} {}, {beside}, round {round}", row.role, cpus[0], column.role, cpus[1]),
+            name: format!("{} {}, {} {}, {load_name}, round {round}", row.role, cpus[0], column.role, cpus[1]),
             period_ns: row.period_ns.min(column.period_ns),
             length: Length::Duration(self.round_ns),
             loads: loads.to_vec(),
@@ -103,18 +102,18 @@ mod tests {
     }
 
     #[test]
-    fn the_whole_takes_two_minutes_unless_cells_would_see_nothing() {
-        let seen = ["0", "0-1", "0-3", "0-7", "0-15", "0-31"].map(|cpus| {
+    fn takes_two_minutes_unless_cells_get_too_short() {
+        let plans = ["0", "0-1", "0-3", "0-7", "0-15", "0-31"].map(|cpus| {
             let matrix = matrix(cpus, None, None);
             (matrix.rounds, matrix.phases().len(), (matrix.total_ns() as f64 / 1e9).round() as u64)
         });
-        assert_eq!(seen, [(3, 6, 120), (3, 24, 120), (3, 96, 120), (3, 384, 120), (1, 512, 120), (1, 2048, 471)]);
+        assert_eq!(plans, [(3, 6, 120), (3, 24, 120), (3, 96, 120), (3, 384, 120), (1, 512, 120), (1, 2048, 471)]);
     }
 
     #[test]
-    fn each_pair_is_measured_at_rest_and_then_under_load_in_each_round() {
+    fn measures_each_pair_without_and_with_load_in_each_round() {
         let phases = matrix("0,2", Some(2_000), Some(2)).phases();
-        let told: Vec<_> = phases
+        let measured: Vec<_> = phases
             .iter()
             .map(|phase| (phase.threads[0].cpu, phase.threads[1].cpu, phase.loads.len(), phase.length))
             .collect();
@@ -122,7 +121,7 @@ mod tests {
         let pairs = [(0, 0), (0, 2), (2, 0), (2, 2)];
         let round: Vec<_> =
             [0, 1].iter().flat_map(|&load| pairs.map(|(row, column)| (row, column, load, one))).collect();
-        assert_eq!(told, [round.clone(), round].concat());
+        assert_eq!(measured, [round.clone(), round].concat());
         let mut names: Vec<_> = phases.iter().map(|phase| phase.name.as_str()).collect();
         assert_eq!(names[5], "base 0, servo 2, load, round 1");
         names.sort_unstable();
@@ -131,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn one_cpu_makes_one_cell() {
+    fn makes_one_cell_for_one_cpu() {
         let phases = matrix("3", Some(1_000), Some(1)).phases();
         assert_eq!(
             phases.iter().map(|phase| phase.name.as_str()).collect::<Vec<_>>(),

@@ -1,4 +1,4 @@
-//! How the interface is set for the run that datagrams or frames go over.
+//! Settings, for the run, of the network interface that the probe uses.
 
 use std::net::IpAddr;
 
@@ -19,17 +19,17 @@ use crate::{
 
 const NO_RIGHT: &str = "run as root, or leave out --nic";
 
-/// An interface, what is to be set there, and what to do where that is refused.
+/// An interface, the settings that it gets, and the remedy if they are refused.
 pub(crate) struct Wanted {
     interface: String,
     nic: NicPlan,
     remedy: &'static str,
 }
 
-/// What the plan asks for, if anything.
+/// Returns the settings that the plan needs; `None` if it needs none.
 ///
 /// # Errors
-/// No interface, no way to the peer, or a network card that cannot stamp.
+/// There is no interface or no route to the peer, or the network card has no hardware timestamps.
 pub(crate) fn wanted(plan: &Plan, root: &Root) -> Result<Option<Wanted>, RunError> {
     let mut nic = plan.nic.clone();
     let stamps = matches!(&plan.probe, Probe::Udp(udp) if udp.stamps == Stamps::Card);
@@ -45,10 +45,10 @@ pub(crate) fn wanted(plan: &Plan, root: &Root) -> Result<Option<Wanted>, RunErro
     Ok(Some(Wanted { interface, nic, remedy }))
 }
 
-/// What is asked for of the interface that leads to `address`, if anything.
+/// Returns the settings of the interface on the route to `address`; `None` if there are none.
 ///
 /// # Errors
-/// No way leads there.
+/// There is no route to the address.
 pub(crate) fn wanted_towards(nic: &NicPlan, address: IpAddr) -> Result<Option<Wanted>, RunError> {
     if nic.is_empty() {
         return Ok(None);
@@ -56,24 +56,29 @@ pub(crate) fn wanted_towards(nic: &NicPlan, address: IpAddr) -> Result<Option<Wa
     Ok(Some(Wanted { interface: outgoing_interface(address)?, nic: nic.clone(), remedy: NO_RIGHT }))
 }
 
-/// Sets what is asked for. A refusal makes the run invalid, and it goes on with the interface as it is.
+/// Applies the settings. If one is refused, the run becomes invalid and goes on without it.
 pub(crate) fn hold(record: &mut Record, changes: &mut Changes, wanted: Option<Wanted>, root: &Root) {
     let Some(Wanted { interface, nic, remedy }) = wanted else { return };
     if !nic.values.is_empty() {
         match NicHold::take(root, &interface, &nic.values) {
             Ok(hold) => changes.push(Change::Nic(hold)),
             Err(error) => {
-                validity::add(record, "nic.refused", format!("the interface was not set as asked: {error}"), remedy);
+                validity::add(
+                    record,
+                    "nic.refused",
+                    format!("the settings of the interface were not applied: {error}"),
+                    remedy,
+                );
             }
         }
     }
-    // After the values, because a driver may request its interrupts again when its values are set, with new threads.
+    // Set after the values: a driver may then request its interrupts again, which creates new threads.
     if let Some(priority) = nic.irq_priority {
         match IrqPriorityHold::take(root, &interface, priority) {
             Ok(hold) => changes.push(Change::IrqPriority(hold)),
             Err(error) => {
                 let text = format!("interrupts are not served at the priority asked for: {error}");
-                validity::add(record, "irq_priority.refused", text, "see there, or leave out --irq-priority");
+                validity::add(record, "irq_priority.refused", text, "follow that advice, or leave out --irq-priority");
             }
         }
     }

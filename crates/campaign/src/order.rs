@@ -1,22 +1,22 @@
 //! The order in which scenarios run.
 
-/// The order of a campaign's scenarios. Each repeat holds every scenario once, so that a campaign that was stopped has
-/// its table as early as it can.
+/// The order of a campaign's scenarios. Each repeat runs every scenario once, so that a campaign that is stopped early
+/// still has a complete table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
-    /// As the file lists them, again for each repeat.
+    /// In the order of the file, in each repeat.
     Sequential,
-    /// Each repeat shuffled anew, the same way for the same seed.
+    /// In another random order in each repeat; the same seed gives the same orders.
     Shuffled {
-        /// Seed of the shuffling.
+        /// Seed of the random orders.
         seed: u64,
     },
-    /// There and back: every second repeat runs backwards, so that a slow drift of the machine strikes all alike.
+    /// Every second repeat in reverse order, so that a slow drift of the machine affects all scenarios equally.
     Abba,
 }
 
 impl Order {
-    /// The indices of `count` scenarios in the order in which the repeat, from 1, runs them.
+    /// The indices of `count` scenarios in the order in which repeat number `repeat`, from 1, runs them.
     #[must_use]
     pub fn of_repeat(self, repeat: u32, count: usize) -> Vec<usize> {
         let mut indices: Vec<usize> = (0..count).collect();
@@ -29,7 +29,7 @@ impl Order {
     }
 }
 
-/// Fisher and Yates: every order is as likely.
+/// Fisher-Yates shuffle: all orders are equally likely.
 fn shuffle(indices: &mut [usize], random: &mut SplitMix) {
     for last in (1..indices.len()).rev() {
         indices.swap(last, random.below(last as u64 + 1) as usize);
@@ -48,7 +48,7 @@ impl SplitMix {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `bound`; the bias of 64 bits is far below what a campaign could show.
+    /// A number below `bound`; its bias is negligible with 64 bits.
     fn below(&mut self, bound: u64) -> u64 {
         ((u128::from(self.next()) * u128::from(bound)) >> 64) as u64
     }
@@ -66,25 +66,25 @@ mod tests {
     }
 
     #[test]
-    fn the_generator_gives_the_published_numbers() {
+    fn generates_the_published_numbers() {
         let mut random = SplitMix(1_234_567);
         assert_eq!([random.next(), random.next()], [6_457_827_717_110_365_317, 3_203_168_211_198_807_973]);
     }
 
     #[test]
-    fn abba_goes_there_and_back() {
+    fn abba_reverses_every_second_repeat() {
         let run = |repeat| Order::Abba.of_repeat(repeat, 3);
         assert_eq!([run(1), run(2), run(3)], [[0, 1, 2], [2, 1, 0], [0, 1, 2]]);
     }
 
     #[test]
-    fn shuffling_mixes_and_its_seed_repeats_it() {
+    fn shuffles_the_same_way_for_the_same_seed() {
         let run = |seed, repeat| Order::Shuffled { seed }.of_repeat(repeat, 20);
         assert_eq!(run(1, 1), run(1, 1));
         assert_ne!(run(1, 1), run(2, 1));
         assert_ne!(run(1, 1), run(1, 2));
         let first: std::collections::BTreeSet<usize> = (0..200).map(|seed| run(seed, 1)[0]).collect();
-        assert_eq!(first.len(), 20, "each comes first once in a while");
+        assert_eq!(first.len(), 20, "each scenario is first for some seed");
     }
 
     proptest! {

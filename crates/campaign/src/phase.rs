@@ -1,4 +1,4 @@
-//! One phase: measuring threads and the loads beside them.
+//! One phase: measuring threads, and the loads that run at the same time.
 
 use std::time::{Duration, Instant};
 
@@ -22,21 +22,21 @@ use sys::{
 use crate::{
     error::RunError,
     plan::{Length, PhasePlan, Plan},
-    probe::{PhaseContext, on_its_side},
+    probe::{PhaseContext, with_shield},
     record_budget::RecordBudget,
     shielded::start_loads,
 };
 
 /// Time between preparing the threads and their first deadline, ns.
 const LEAD_NS: i64 = 2_000_000;
-/// How often the threads are looked after.
+/// Time between two collections of the samples.
 const TICK: Duration = Duration::from_millis(40);
-/// Time after the last deadline in which threads that are on time end.
+/// Threads without delays end within this time after the last deadline.
 const LINGER: Duration = Duration::from_millis(2);
-/// How long a thread that was told to stop may take; one that sleeps longer is left behind.
+/// Threads that do not end within this time after a stop request are left running.
 const PATIENCE: Duration = Duration::from_millis(300);
 
-/// What is the same for all phases of a run.
+/// The parts of a run that all its phases share.
 pub struct RunContext<'a> {
     pub cpus: &'a CpuList,
     pub root: &'a Root,
@@ -46,18 +46,18 @@ pub struct RunContext<'a> {
     pub spikes_kept: usize,
 }
 
-/// A phase under way.
+/// A running phase.
 pub struct PhaseRun<'a> {
     pub timers: Vec<Timer>,
     pub began: Instant,
-    /// What measures together with the timers.
+    /// The other measuring threads of the probe, and the work of the timers.
     pub companion: Option<Box<dyn ProbeThreads>>,
-    /// The kernel's own measurement beside ours.
+    /// The kernel's timerlat tracer.
     timerlat: Option<&'a mut Timerlat>,
     loads: Vec<Running>,
 }
 
-/// Why the loop of a phase ended.
+/// The reasons why a phase ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
     AsPlanned,
@@ -67,7 +67,7 @@ pub enum Ended {
 }
 
 impl<'a> PhaseRun<'a> {
-    /// Starts the loads, makes the threads, and lets them wait for the start.
+    /// Starts the loads, and creates the threads, which wait for the start.
     pub fn prepare(
         plan: &Plan,
         phase: &PhasePlan,
@@ -96,19 +96,19 @@ impl<'a> PhaseRun<'a> {
             .map(|(index, settings)| {
                 let work = companion.as_mut().and_then(|companion| companion.work(index));
                 let prepare = || Timer::prepare_with(work, &settings, heartbeat.clone());
-                Ok::<_, RunError>(on_its_side(shield, settings.cpu, prepare)??)
+                Ok::<_, RunError>(with_shield(shield, settings.cpu, prepare)??)
             })
             .collect::<Result<_, _>>()?;
         Ok(Self { timers, began: Instant::now(), companion, timerlat, loads })
     }
 
-    /// The threads that measure and are ours.
+    /// The measuring threads of this process.
     pub fn members(&self) -> Vec<ThreadInfo<'_>> {
         let of_companion = self.companion.iter().flat_map(|companion| companion.threads());
         self.timers.iter().map(Timer::thread_info).chain(of_companion).collect()
     }
 
-    /// What our threads have seen so far.
+    /// The series so far of the threads of this process.
     pub fn series(&self, phase: &PhasePlan) -> Vec<Series> {
         let of_timer = |(index, timer): (usize, &Timer)| {
             let mut series = timer.series(&phase.name);
@@ -120,14 +120,14 @@ impl<'a> PhaseRun<'a> {
         self.timers.iter().enumerate().map(of_timer).chain(of_companion).collect()
     }
 
-    /// The threads that measure, ours and the kernel's, as the kernel numbers them.
+    /// Thread ids of all measuring threads, including those of the timerlat tracer.
     pub fn thread_ids(&self) -> Vec<u32> {
         let ours = self.timers.iter().map(|timer| timer.grant().thread_id);
         ours.chain(self.timerlat.iter().flat_map(|timerlat| timerlat.measured_threads()).map(|thread| thread.pid))
             .collect()
     }
 
-    /// What the kernel's own measurement has seen so far.
+    /// The series so far of the timerlat tracer, on the clock of the plan.
     pub fn timerlat_series(&self, plan: &Plan, phase: &PhasePlan) -> Vec<Series> {
         let Some(timerlat) = &self.timerlat else { return Vec::new() };
         let ahead_ns = ahead_ns(plan.clock);
@@ -136,7 +136,7 @@ impl<'a> PhaseRun<'a> {
         all
     }
 
-    /// Measures until the phase is over, and has its spikes explained. `tick` is called some twenty times a second.
+    /// Measures until the phase ends, and lets `watch` explain its spikes. Calls `tick` about 25 times a second.
     pub fn measure(
         &mut self,
         plan: &Plan,
@@ -149,8 +149,8 @@ impl<'a> PhaseRun<'a> {
             Length::Duration(duration_ns) => first_ns.saturating_add_unsigned(duration_ns),
             Length::Samples(_) | Length::UntilStopped => i64::MAX / 2,
         };
-        // Loads on every CPU must not keep this thread from reading the trace before it is overwritten. Where the right
-        // is missing it does what it can. Loads are there already, and keep their own niceness.
+        // This thread must read the trace before the kernel overwrites it, even with loads on every CPU. The loads are
+        // already started and keep their own niceness. Without the right to lower it, the niceness stays.
         let niceness = sched::set_niceness(-20);
         self.began = Instant::now();
         if let Some(timerlat) = &mut self.timerlat {
@@ -160,17 +160,17 @@ impl<'a> PhaseRun<'a> {
             timer.start(first_ns + (index as u64 * plan.offset_ns) as i64, end_ns);
         }
         loop {
-            // No longer than to the end: a run of many short phases would add up what it is late.
+            // Sleeps at most until the end, because the delays of many short phases add up.
             let left = Duration::from_nanos((end_ns - plan.clock.now_ns()).max(0) as u64);
             std::thread::sleep((left + LINGER).min(TICK));
-            self.look(plan, phase, watch);
+            self.collect(plan, phase, watch);
             if let Some(ended) = self.has_ended(left.is_zero()) {
                 self.timers.iter().for_each(Timer::stop);
                 self.timers.iter_mut().for_each(|timer| timer.wait_for_end(PATIENCE));
                 if let Some(companion) = &mut self.companion {
                     companion.finish();
                 }
-                self.look(plan, phase, watch);
+                self.collect(plan, phase, watch);
                 let _ = niceness.map(sched::set_niceness);
                 return ended;
             }
@@ -178,7 +178,7 @@ impl<'a> PhaseRun<'a> {
         }
     }
 
-    /// Why the phase has ended; `time_is_up` ends one that has no timers.
+    /// The reason why the phase has ended; `None` if it goes on. A phase without timers ends with `time_is_up`.
     fn has_ended(&self, time_is_up: bool) -> Option<Ended> {
         let any = |end| self.timers.iter().any(|timer| timer.end() == Some(end));
         if termination_requests() > 0 {
@@ -195,8 +195,8 @@ impl<'a> PhaseRun<'a> {
         }
     }
 
-    /// Takes in what the threads told, and has fresh spikes explained.
-    fn look(&mut self, plan: &Plan, phase: &PhasePlan, watch: &mut Watch) {
+    /// Collects the samples of the threads, and lets `watch` explain new spikes.
+    fn collect(&mut self, plan: &Plan, phase: &PhasePlan, watch: &mut Watch) {
         let kernels = self.timerlat.iter().flat_map(|timerlat| timerlat.measured_threads());
         let threads: Vec<MeasuredThread> = self.timers.iter().filter_map(measured_thread).chain(kernels).collect();
         watch.tick(&threads, Clock::Monotonic.now_ns() as u64);
@@ -227,35 +227,41 @@ impl<'a> PhaseRun<'a> {
         }
     }
 
-    /// Stops the loads and tells what the phase was.
-    pub fn finish(&mut self, told: &mut Phase) {
-        told.duration_ns = self.began.elapsed().as_nanos() as u64;
-        told.loads = self.loads.drain(..).flat_map(Running::stop).collect();
+    /// Stops the loads, and writes their results and the duration of the phase into the record.
+    pub fn finish(&mut self, record: &mut Phase) {
+        record.duration_ns = elapsed_ns(self.began);
+        record.loads = self.loads.drain(..).flat_map(Running::stop).collect();
     }
 }
 
-/// How far a clock is ahead of CLOCK_MONOTONIC now, ns.
+/// Time since `began`, ns.
+pub fn elapsed_ns(began: Instant) -> u64 {
+    u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// Current offset of a clock from CLOCK_MONOTONIC, ns.
 fn ahead_ns(clock: Clock) -> i64 {
     if clock == Clock::Monotonic {
         return 0;
     }
-    let look = |_| {
-        let (before_ns, there_ns, after_ns) = (Clock::Monotonic.now_ns(), clock.now_ns(), Clock::Monotonic.now_ns());
-        (after_ns - before_ns, there_ns - before_ns)
+    let read = |_| {
+        let (before_ns, other_ns, after_ns) = (Clock::Monotonic.now_ns(), clock.now_ns(), Clock::Monotonic.now_ns());
+        (after_ns - before_ns, other_ns - before_ns)
     };
-    // Something may come between the clocks: the quickest look counts.
-    (0..5).map(look).min().map_or(0, |(_, ahead_ns)| ahead_ns)
+    // This thread may be delayed between two clock reads, so the fastest of five readings counts.
+    (0..5).map(read).min().map_or(0, |(_, ahead_ns)| ahead_ns)
 }
 
-/// One thread a CPU; a single one that wanders for a deadline policy without CPUs, since the kernel pins none of those.
-fn places(plan: &Plan, cpus: &CpuList) -> Vec<Option<u32>> {
+/// The CPU of each thread: one thread on each CPU. The kernel does not pin deadline threads, so a deadline policy without
+/// CPUs gets one unpinned thread.
+fn thread_cpus(plan: &Plan, cpus: &CpuList) -> Vec<Option<u32>> {
     if matches!(plan.policy, Policy::Deadline { .. }) && plan.cpus.is_none() {
         return vec![None];
     }
     cpus.iter().map(Some).collect()
 }
 
-/// What each measuring thread of a phase is asked to do.
+/// The settings of each measuring thread of a phase.
 pub fn threads(plan: &Plan, phase: &PhasePlan, cpus: &CpuList, stop_on: Option<&StopOn>) -> Vec<Settings> {
     let probe = plan.probe.definition();
     let settings = |role: &str, cpu, policy, period_ns| Settings {
@@ -271,14 +277,14 @@ pub fn threads(plan: &Plan, phase: &PhasePlan, cpus: &CpuList, stop_on: Option<&
             Length::Samples(samples) => Some(samples),
             Length::Duration(_) | Length::UntilStopped => None,
         },
-        // Spikes of audio are periods, not wake-ups.
+        // The spikes of audio are late periods, which the player counts, not late wake-ups.
         threshold_ns: if probe.has_late_wake_ups() { plan.threshold_at(period_ns) } else { i64::MAX },
         spikes_kept: RecordBudget::of(plan).spikes_kept,
         stop_on: stop_on.cloned(),
         spin: None,
     };
     match &phase.threads[..] {
-        [] if probe.roles().is_empty() => places(plan, cpus)
+        [] if probe.roles().is_empty() => thread_cpus(plan, cpus)
             .into_iter()
             .map(|cpu| settings(probe.name(), cpu, plan.policy, phase.period_ns))
             .collect(),
@@ -286,7 +292,7 @@ pub fn threads(plan: &Plan, phase: &PhasePlan, cpus: &CpuList, stop_on: Option<&
     }
 }
 
-/// The thread whose spikes are to be explained; none that wanders over CPUs.
+/// The thread as the trace knows it; `None` for an unpinned thread, whose spikes are not explained.
 fn measured_thread(timer: &Timer) -> Option<MeasuredThread> {
     let priority = match timer.grant().policy {
         Policy::Deadline { .. } => -1,

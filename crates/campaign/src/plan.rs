@@ -1,4 +1,4 @@
-//! What a run is asked for.
+//! The plan of a run.
 //!
 //! | module | contains |
 //! |---|---|
@@ -24,7 +24,7 @@ use sys::{
 pub use self::phase::{Length, PhasePlan};
 use crate::probe::Probe;
 
-/// A run: what measures, where and how, and what runs beside it, phase after phase.
+/// A run: its probe, CPUs, policy and settings, and its phases with their loads.
 #[derive(Debug, Clone)]
 pub struct Plan {
     /// The command line that repeats the run.
@@ -33,33 +33,33 @@ pub struct Plan {
     pub probe: Probe,
     /// CPUs to measure; `None` for every CPU that is online and allowed.
     pub cpus: Option<CpuList>,
-    /// CPUs that loads may use where they do not say so themselves; `None` for the measured ones.
+    /// CPUs for loads that name none; `None` for the measured CPUs.
     pub load_cpus: Option<CpuList>,
     /// Policy of the measuring threads.
     pub policy: Policy,
     /// Clock of the deadlines.
     pub clock: Clock,
-    /// How the threads wait.
+    /// How the threads wait for their deadlines.
     pub wait: Wait,
-    /// Who schedules them.
+    /// The core that schedules them.
     pub core: Core,
     /// Shift between the grids of neighbouring CPUs, ns.
     pub offset_ns: u64,
-    /// Lateness above which a wake-up is a spike, ns; `None` for 100 us, or the period where that is less. Of the noise
-    /// probe the length above which a gap is one; `None` for 1 us.
+    /// Lateness above which a wake-up is a spike, ns; `None` for 100 us, or for a shorter period that period. For the noise
+    /// probe this is the length of a gap, and `None` is 1 us.
     pub threshold_ns: Option<u64>,
-    /// CPUs that all else is moved off for the run. They are the measured ones, and loads use the others, unless `cpus` and
-    /// `load_cpus` say otherwise.
+    /// CPUs that other work is moved off for the run. By default these are the measured CPUs, and loads use the others; `cpus`
+    /// and `load_cpus` change that.
     pub shield: Option<CpuList>,
-    /// Whether to hold the measured CPUs out of their idle states.
+    /// True to keep the measured CPUs out of their idle states.
     pub hold_cpu_awake: bool,
-    /// How the interface is set for the run that datagrams or frames go over.
+    /// Settings of the network interface that the probe uses.
     pub nic: NicPlan,
-    /// How to look for the culprits of spikes.
+    /// How the culprits of spikes are found.
     pub blame: blame::BlameMode,
-    /// Whether to measure after the run what looking costs; that takes half a second.
+    /// True to measure the cost of tracing after the run, which takes half a second.
     pub blame_cost: bool,
-    /// Whether to run the kernel's timerlat tracer beside the probe.
+    /// True to run the kernel's timerlat tracer at the same time.
     pub timerlat: bool,
     /// When to end early and keep the trace.
     pub stop_on: Option<StopOn>,
@@ -67,7 +67,7 @@ pub struct Plan {
     pub phases: Vec<PhasePlan>,
     /// Names of the profiles that decide the verdict.
     pub profiles: Vec<String>,
-    /// Where the record is kept while the run goes on; `None` to keep it in memory alone.
+    /// File that the record is written to during the run; `None` to keep it only in memory.
     pub record_path: Option<PathBuf>,
     /// The punctual binary, which runs itself for each load.
     pub executable: PathBuf,
@@ -76,8 +76,8 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The plan of a run that asks for nothing else: the policy is that of the probe, the CPUs are all that are online and
-    /// allowed, nothing of the machine is changed, and no record is kept. The only place where these defaults are set.
+    /// A plan with defaults: the policy of the probe, all CPUs that are online and allowed, no changes on the machine, and no
+    /// record file. These defaults are defined only here.
     #[must_use]
     pub fn new(probe: Probe, phases: Vec<PhasePlan>) -> Self {
         Self {
@@ -108,12 +108,13 @@ impl Plan {
 }
 
 impl Plan {
-    /// The part of a period beyond its whole ns.
+    /// The fraction of a nanosecond by which the period exceeds `period_ns`.
     pub(crate) fn fraction(&self, period_ns: u64) -> Fraction {
         self.probe.definition().fraction(period_ns)
     }
 
-    /// What is a spike at `period_ns`, ns, as [`Definition::threshold_ns`](crate::probe::Definition::threshold_ns) says.
+    /// Lateness above which a wake-up is a spike at `period_ns`, ns. The default is
+    /// [`Definition::threshold_ns`](crate::probe::Definition::threshold_ns).
     #[must_use]
     pub fn threshold_at(&self, period_ns: u64) -> i64 {
         let threshold_ns = self.threshold_ns.unwrap_or_else(|| self.probe.definition().threshold_ns(period_ns));
@@ -123,10 +124,10 @@ impl Plan {
     }
 }
 
-/// How a network interface is set for the run.
+/// Settings of a network interface for the run.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct NicPlan {
-    /// Its values.
+    /// Driver settings, e.g. interrupt coalescing.
     pub values: NicSettings,
     /// Priority of the threads that serve it, 1 to 99 under SCHED_FIFO; `None` leaves them as they are.
     pub irq_priority: Option<u8>,
@@ -140,12 +141,12 @@ impl NicPlan {
     }
 }
 
-/// When to end a run early, and where to keep the trace that led there.
+/// When to end a run early, and where to write the trace of the time before.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StopOn {
     /// Lateness above which the run ends, ns.
     pub lateness_ns: u64,
-    /// Where the trace goes, in the format of trace-cmd.
+    /// File for the trace, in the format of trace-cmd.
     pub trace_path: PathBuf,
 }
 
@@ -164,7 +165,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_spike_is_above_100_us_or_a_period() {
+    fn the_default_threshold_is_100_us_or_a_shorter_period() {
         assert_eq!(plan(vec![]).threshold_at(1_000_000), 100_000);
         assert_eq!(plan(vec![]).threshold_at(25_000), 25_000);
         assert_eq!(Plan { threshold_ns: Some(7), ..plan(vec![]) }.threshold_at(25_000), 7);

@@ -1,8 +1,8 @@
-//! What can be measured: each probe is defined once, in the module of its name.
+//! The probes. Each probe is defined once, in the module of its name.
 //!
-//! A probe is a struct of its options. `Default` has their defaults, constants and parsers beside it have their limits, and
-//! its [`Definition`] has everything else that the rest of the program asks of a probe. The command line, the campaign
-//! file and `pair` fill in the same struct.
+//! A probe is a struct of its options. `Default` sets their defaults, constants and parsers in the same module define their
+//! limits, and its [`Definition`] provides everything else that the rest of the program needs. The command line, campaign
+//! files and `pair` fill in the same struct.
 //!
 //! | module | measures |
 //! |---|---|
@@ -12,8 +12,8 @@
 //! | [`udp`] | round trips of datagrams |
 //! | [`stream`] | frames of an AVB stream, sent and received |
 //! | [`audio`] | periods of audio, played through an amplifier |
-//! | `definition` | what the rest of the program asks of a probe |
-//! | `check` | what is wrong with options |
+//! | `definition` | the interface of a probe |
+//! | `check` | errors in the options of a probe or in a plan |
 
 pub mod audio;
 mod check;
@@ -28,8 +28,8 @@ pub use self::{
     audio::AudioProbe,
     check::PlanError,
     definition::{
-        Definition, Network, PERIOD_MAX_NS, PhaseContext, PlacementRule, Places, PrepareError, RunShape, ThreadPlan,
-        best_cpu,
+        Definition, Network, PERIOD_MAX_NS, PhaseContext, PlacementContext, PlacementRule, PrepareError, RunShape,
+        ThreadPlan, best_cpu,
     },
     noise::NoiseProbe,
     stream::StreamProbe,
@@ -37,27 +37,27 @@ pub use self::{
     timer::TimerProbe,
     udp::UdpProbe,
 };
-pub(crate) use definition::on_its_side;
+pub(crate) use definition::with_shield;
 
 /// A probe with its options.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Probe {
-    /// How late a thread wakes, one on each CPU.
+    /// Wake-up latency of one thread on each CPU.
     Timer(TimerProbe),
-    /// How late several threads wake, each with its own period and CPU.
+    /// Wake-up latency of several threads, each with its own period and CPU.
     Threads(ThreadsProbe),
-    /// What takes the CPU from a thread that never sleeps, one on each CPU.
+    /// Interruptions of a thread that never sleeps, one on each CPU.
     Noise(NoiseProbe),
-    /// How long datagrams take to another machine and back.
+    /// Round-trip times of datagrams.
     Udp(Box<UdpProbe>),
-    /// How punctually the frames of a stream are sent and received.
+    /// Send and receive times of the frames of a stream.
     Stream(Box<StreamProbe>),
-    /// How punctually periods of audio are played.
+    /// Completion times of audio periods.
     Audio(Box<AudioProbe>),
 }
 
 impl Probe {
-    /// What the rest of the program asks of this probe.
+    /// The interface of this probe.
     #[must_use]
     pub fn definition(&self) -> &dyn Definition {
         match self {
@@ -70,7 +70,7 @@ impl Probe {
         }
     }
 
-    /// The same, to place its threads.
+    /// The mutable interface, to place its threads.
     pub fn definition_mut(&mut self) -> &mut dyn Definition {
         match self {
             Self::Timer(timer) => timer,
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_remedies_of_the_guard_name_options_that_the_probe_has() {
+    fn guard_remedies_name_options_of_the_probe() {
         let of_timer = TimerProbe::default().guard_remedies();
         assert!(of_timer.iter().all(|remedy| remedy.contains("--period")));
         let of_audio = AudioProbe::default().guard_remedies();

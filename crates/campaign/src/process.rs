@@ -1,14 +1,14 @@
-//! A user's own program, watched thread by thread: what the scheduler did with each of them.
+//! Watches each thread of a user's program with the kernel's scheduler events.
 //!
-//! | module | holds |
+//! | module | contains |
 //! |---|---|
-//! | `program` | the program: found, or started and let go once it is watched |
-//! | `people` | what `/proc` tells of its threads |
-//! | `session` | the watching itself |
+//! | `program` | finds or starts the program |
+//! | `thread_table` | policies and CPUs of its threads, from `/proc` |
+//! | `session` | reads the events of the program |
 
-mod people;
 mod program;
 mod session;
+mod thread_table;
 
 use std::{path::PathBuf, time::Duration};
 
@@ -21,39 +21,39 @@ use sys::signal;
 use crate::{
     changes::Changes,
     error::RunError,
-    keeper::Keeper,
-    run::{Progress, begin, hold_awake, make_room, now},
+    record_writer::RecordWriter,
+    run::{Progress, begin, hold_awake, leave_measured_cpus, now},
     validity,
 };
 use program::Program;
 pub use program::{ProgramError, Target};
-use session::{Over, Session};
+use session::{EndReason, Session};
 
 /// Name of the one phase.
 const PHASE: &str = "run";
 
-/// What is asked for.
+/// The plan of watching a program.
 #[derive(Debug, Clone)]
 pub struct ProcessPlan {
     /// The command line that repeats the run.
     pub command: Vec<String>,
     /// The program.
     pub target: Target,
-    /// Which of its threads, and how often each is to run.
+    /// The threads to watch, and their periods.
     pub selection: Selection,
-    /// How long to watch, ns; `None` until the program ends, or the user has seen enough.
+    /// How long to watch, ns; `None` until the program or the user ends it.
     pub duration_ns: Option<u64>,
     /// Wake-up latency above which a wake-up is a spike, ns.
     pub threshold_ns: u64,
-    /// What runs beside the program.
+    /// The loads that run at the same time.
     pub loads: Vec<LoadSpec>,
-    /// CPUs that loads may use where they do not say so themselves; `None` for all.
+    /// CPUs for loads that name none; `None` for all CPUs.
     pub load_cpus: Option<CpuList>,
-    /// Whether to hold the CPUs out of their idle states.
+    /// True to keep the CPUs out of their idle states.
     pub hold_cpu_awake: bool,
-    /// How to look for the culprits of spikes.
+    /// How the culprits of spikes are found.
     pub blame: blame::BlameMode,
-    /// Where the record is kept while the run goes on; `None` to keep it in memory alone.
+    /// File that the record is written to during the run; `None` to keep it only in memory.
     pub record_path: Option<PathBuf>,
     /// The punctual binary, which runs itself for each load.
     pub executable: PathBuf,
@@ -83,13 +83,13 @@ impl ProcessPlan {
     }
 }
 
-/// Watches a program as the plan says. `watch` is called as often as that says, with the record as far as it has grown.
+/// Watches a program. Calls `watch` with the record so far, as often as the plan says.
 ///
-/// SIGINT and SIGTERM end it early, if [`signal::count_termination`] was called before; a second one discards it. A
-/// command that was started for it is ended with it.
+/// SIGINT and SIGTERM end the run early, if [`signal::count_termination`] was called before; a second signal discards it.
+/// A command that was started for the run is ended with it.
 ///
 /// # Errors
-/// [`RunError`]: there is no such program, or what it does cannot be seen. Nothing was measured then, or nothing is kept.
+/// [`RunError`]: there is no such program, or it cannot be watched. Then there is no record.
 pub fn watch_process(
     plan: &ProcessPlan,
     root: &Root,
@@ -106,30 +106,31 @@ pub fn watch_process(
     let mut changes = Changes::default();
     hold_awake(&mut record, &mut changes, plan.hold_cpu_awake, root, &cpus);
     let before = Conditions::read(root, &cpus);
-    // What both trace is told by this one first, so that for it a thread has its CPU when it has it for the other.
+    // Both traces contain the switch events. This one must see them first, so that it already knows the thread on a CPU
+    // when the other trace reports it.
     let blame = Watch::start(plan.blame, root, &cpus.iter().collect::<Vec<_>>(), false).map_err(unseen)?;
     let mut session = Session::start(plan, root, &mut program, blame)?;
-    if !session.is_ours() {
-        // A command of ours takes the CPUs that we have.
-        make_room(root, &session.cpus());
+    if !session.is_command() {
+        // A command started for the run inherits the CPUs of this process, which must not shrink.
+        leave_measured_cpus(root, &session.cpus());
     }
-    let mut keeper = plan.record_path.as_deref().map(|path| Keeper::start(path, &record)).transpose()?;
+    let mut writer = plan.record_path.as_deref().map(|path| RecordWriter::start(path, &record)).transpose()?;
     record.phases.push(plan.phase());
-    let over = session.watch(|session| {
+    let end = session.watch(|session| {
         let watch_due = session.is_due(plan.watch_every);
-        if !watch_due && !keeper.as_ref().is_some_and(Keeper::is_due) {
+        if !watch_due && !writer.as_ref().is_some_and(RecordWriter::is_due) {
             return;
         }
-        session.tell(&mut record);
-        if let Some(keeper) = keeper.as_mut().filter(|keeper| keeper.is_due()) {
-            keeper.keep(&record);
+        session.update_record(&mut record);
+        if let Some(writer) = writer.as_mut().filter(|writer| writer.is_due()) {
+            writer.start_write(&record);
         }
         if watch_due {
             let elapsed_ns = session.elapsed_ns();
             watch(&record, &Progress { phase_index: 0, phase_count: 1, elapsed_ns, total_ns: plan.duration_ns });
         }
     })?;
-    session.tell(&mut record);
+    session.update_record(&mut record);
     let blame = session.finish();
     if let Some(loads) = loads {
         record.phases[0].loads = loads.stop();
@@ -137,47 +138,47 @@ pub fn watch_process(
     blame.relabel_stalls(&mut record);
     validity::judge_changes(&mut record, &conditions::changes(&before, &Conditions::read(root, &cpus)));
     changes.undo(&mut record);
-    if let Some(keeper) = keeper {
-        keeper.finish();
+    if let Some(writer) = writer {
+        writer.finish();
     }
     if !program.end(root) {
-        let text = format!("the program did not end when it was asked to, and runs on as process {}", program.pid);
+        let text = format!("the program did not end on SIGTERM, and still runs as process {}", program.pid);
         record.caveats.push(Caveat { kind: "running".to_owned(), text });
     }
-    tell_end(&mut record, &program);
+    add_exit(&mut record, &program);
     if signal::termination_requests() > 1 {
-        // What it held is what the user wants gone.
+        // The user discards the run, and a file that is already gone needs no removal.
         let _ = plan.record_path.as_deref().map(std::fs::remove_file);
         return Err(RunError::Discarded);
     }
-    record.state = if over == Over::BySignal { State::Interrupted } else { State::Complete };
+    record.state = if end == EndReason::BySignal { State::Interrupted } else { State::Complete };
     record.written_at = now();
     Ok(record)
 }
 
-/// Writes into the record how the program ended, where that is known.
-fn tell_end(record: &mut Record, program: &Program) {
-    let Some(told) = &mut record.program else { return };
-    match program.how_it_ended() {
-        Some(Ok(status)) => told.exit_status = Some(status),
-        Some(Err(signal)) => told.signal = Some(signal),
+/// Adds the exit status or signal of the program to the record, if it is known.
+fn add_exit(record: &mut Record, program: &Program) {
+    let Some(entry) = &mut record.program else { return };
+    match program.exit() {
+        Some(Ok(status)) => entry.exit_status = Some(status),
+        Some(Err(signal)) => entry.signal = Some(signal),
         None => {}
     }
 }
 
-/// Why what threads do cannot be seen. Where the kernel's trace is refused, nothing takes its place.
+/// The error when the threads cannot be watched because the trace is not available.
 fn unseen(error: TraceError) -> RunError {
     RunError::Unseen(match error {
-        TraceError::NoMemory { kb_per_cpu } => format!("there is no memory for {kb_per_cpu} KB a CPU; free some"),
-        TraceError::Busy { part } => format!("another tracer uses {part} of it; end that one"),
+        TraceError::NoMemory { kb_per_cpu } => format!("not enough memory for {kb_per_cpu} KB per CPU; free some"),
+        TraceError::Busy { part } => format!("another tracer uses its {part}; end that tracer"),
         TraceError::Refused { part, source } => {
-            format!("the kernel refused {part} of it ({source}); end other tracers, as `trace-cmd reset` does")
+            format!("the kernel refused its {part} ({source}); end other tracers, e.g. with `trace-cmd reset`")
         }
         other => other.to_string(),
     })
 }
 
-/// What culprits were found, with remedies for the thread that had the worst spike.
+/// The culprits found, with remedies for the thread that had the worst spike; `None` if none were searched.
 fn blamed(blame: &Watch, record: &Record) -> Option<record::Blame> {
     (blame.mode() != BlameMode::Off).then(|| blame.to_record(&RemedyFacts::of(record)))
 }

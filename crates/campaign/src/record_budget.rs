@@ -1,36 +1,38 @@
-//! What a run of very many series leaves out, so that its record stays of a size that can be read: a matrix of 16 CPUs
-//! has a thousand series. The record says so.
+//! Limits the size of the record of a run with very many series; a matrix of 16 CPUs has a thousand. The record lists what
+//! was left out as caveats.
 
 use record::{Caveat, SPIKES_KEPT, Series};
 
 use crate::plan::Plan;
 
-/// Up to so many series of threads of their own, each keeps as many spikes as a series can.
-const FEW: usize = 8;
-/// Above, all of them together keep so many, each at least [`SPIKES_AT_LEAST`].
-const SPIKES_IN_ALL: usize = 5000;
-const SPIKES_AT_LEAST: usize = 10;
-/// Above so many, histograms are coarse.
-const MANY: usize = 100;
+/// Up to this number of series, each series keeps [`SPIKES_KEPT`] spikes.
+const FULL_SPIKES_SERIES: usize = 8;
+/// Spikes of all series together, if there are more.
+const SPIKES_TOTAL: usize = 5000;
+/// Smallest number of spikes of a series.
+const SPIKES_MIN: usize = 10;
+/// Up to this number of series, histograms have fine buckets.
+const FINE_SERIES: usize = 100;
 
-/// How much each series keeps.
+/// Limits for each series of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RecordBudget {
-    /// The worst spikes, so many of them.
+    /// Number of spikes, the worst ones.
     pub spikes_kept: usize,
-    /// Whether histograms have wider buckets.
+    /// True if histograms have wider buckets.
     pub coarse: bool,
 }
 
 impl RecordBudget {
-    /// What a run can afford, by its number of threads of their own in all phases.
+    /// The limits for a run, from the total number of named threads of its phases.
     pub fn of(plan: &Plan) -> Self {
         let series: usize = plan.phases.iter().map(|phase| phase.threads.len()).sum();
-        let share = (SPIKES_IN_ALL / series.max(1)).clamp(SPIKES_AT_LEAST, SPIKES_KEPT);
-        Self { spikes_kept: if series <= FEW { SPIKES_KEPT } else { share }, coarse: series > MANY }
+        let share = (SPIKES_TOTAL / series.max(1)).clamp(SPIKES_MIN, SPIKES_KEPT);
+        let spikes_kept = if series <= FULL_SPIKES_SERIES { SPIKES_KEPT } else { share };
+        Self { spikes_kept, coarse: series > FINE_SERIES }
     }
 
-    /// Makes the histograms of series that are done as coarse as they are to be.
+    /// Coarsens the histograms of finished series, if the budget requires it.
     pub fn apply(self, series: &mut [Series]) {
         if self.coarse {
             for one in series {
@@ -39,20 +41,20 @@ impl RecordBudget {
         }
     }
 
-    /// What the record then lacks.
+    /// The caveats about what the record leaves out.
     pub fn caveats(self) -> Vec<Caveat> {
         let caveat = |kind: &str, text: String| Caveat { kind: kind.to_owned(), text };
         let mut caveats = Vec::new();
         if self.spikes_kept < SPIKES_KEPT {
             let kept = self.spikes_kept;
             let text = format!(
-                "with so many series each keeps its worst {kept} spikes instead of {SPIKES_KEPT}; all are counted"
+                "because of the number of series, each keeps its worst {kept} spikes instead of {SPIKES_KEPT}; all are counted"
             );
             caveats.push(caveat("spikes", text));
         }
         if self.coarse {
-            let text = "with so many series histograms are coarse: percentiles are up to 6 % above the exact ones, \
-                        maxima are exact";
+            let text = "because of the number of series, histograms are coarse: percentiles are up to 6 % too high, maxima \
+                      are exact";
             caveats.push(caveat("coarse", text.to_owned()));
         }
         caveats
@@ -76,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn very_many_series_share_what_a_record_can_hold() {
+    fn shares_the_budget_among_many_series() {
         assert_eq!([1, 4, 5, 32, 512].map(|count| cells(count).spikes_kept), [1000, 1000, 500, 78, 10]);
         assert_eq!([48, 50, 51].map(|count| cells(count).coarse), [false, false, true]);
         assert!(cells(1).caveats().is_empty());
@@ -84,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_is_detail_and_no_count() {
+    fn coarse_histograms_keep_all_counts() {
         let mut series = Series::default();
         (0..10_000).for_each(|n| series.raw.record(n * 37));
         let before = series.clone();

@@ -1,14 +1,14 @@
-//! A whole run: its phases in order, while the record grows.
+//! A run: measures its phases in order, and builds its record.
 //!
 //! | module | contains |
 //! |---|---|
-//! | `calibrate` | the wake-up offset that this machine needs |
-//! | `schedule` | which phases are measured, in which order |
-//! | `first_record` | the record before anything was measured |
-//! | `cpus` | preparation of the measured CPUs |
-//! | `monitors` | what runs together with the measuring threads |
-//! | `phase_record` | what a phase adds to the record while it runs |
-//! | `progress` | how far a run has got |
+//! | `calibrate` | measures the wake-up offset that this machine needs |
+//! | `schedule` | the order of the phases, or the search among them |
+//! | `first_record` | the record before the first measurement |
+//! | `cpus` | prepares the measured CPUs |
+//! | `monitors` | monitors that run at the same time as the measuring threads |
+//! | `phase_record` | adds the results of a phase to the record while it runs |
+//! | `progress` | progress of a run |
 //! | `stamp` | the current time, for records and file names |
 
 mod calibrate;
@@ -28,7 +28,7 @@ use probes::timer;
 use record::{BlameMode, BufferSearch, Record, State};
 use sys::{counter::Counter, memory, signal};
 
-pub(crate) use self::cpus::{hold_awake, make_room};
+pub(crate) use self::cpus::{hold_awake, leave_measured_cpus};
 pub use self::{
     first_record::{SELF_EXE, begin},
     progress::Progress,
@@ -43,30 +43,29 @@ use crate::{
     changes::{Change, Changes, InUse},
     cost,
     error::RunError,
-    evl,
-    keeper::Keeper,
-    nic,
+    evl, nic,
     phase::{self, Ended, PhaseRun, RunContext},
     plan::{PhasePlan, Plan, StopOn},
     probe::{Probe, stream::observe},
     record_budget::RecordBudget,
+    record_writer::RecordWriter,
     shielded, validity,
 };
 
-/// Called with the record as far as it has grown.
+/// Called with the record so far.
 type OnProgress<'a> = dyn FnMut(&Record, &Progress) + 'a;
 
-/// Runs the plan. `watch` is called as often as the plan says, with the record as far as it has grown.
+/// Runs the plan. Calls `watch` with the record so far, as often as the plan says.
 ///
-/// A right that is refused does not end the run; it makes the record invalid. SIGINT and SIGTERM end it early with all
-/// samples kept, if [`signal::count_termination`] was called before; a second one discards it.
+/// A refused right does not end the run, but makes the record invalid. SIGINT and SIGTERM end the run early and keep all
+/// samples, if [`signal::count_termination`] was called before; a second signal discards the run.
 ///
 /// # Errors
-/// [`RunError`]; nothing was measured then, or nothing is kept.
+/// [`RunError`]; then there is no record.
 pub fn run(plan: &Plan, root: &Root, watch: &mut OnProgress) -> Result<Record, RunError> {
     plan.check()?;
     if let Probe::Stream(stream) = &plan.probe {
-        // Nothing is sent or changed before the interface is known to carry the stream.
+        // The interface is checked before anything is sent or changed.
         plan.phases.iter().try_for_each(|phase| stream.check_interface(root, phase.period_ns))?;
     }
     let (plan, calibration) = calibrate::calibrated(plan, root, watch)?;
@@ -78,7 +77,7 @@ pub fn run(plan: &Plan, root: &Root, watch: &mut OnProgress) -> Result<Record, R
     Ok(record)
 }
 
-/// Runs the plan as it is, without calibration.
+/// Runs the plan without calibration.
 fn measured(plan: &Plan, root: &Root, watch: &mut OnProgress) -> Result<Record, RunError> {
     let nic_wanted = nic::wanted(plan, root)?;
     let plan = &*shielded::with_defaults(plan, root)?;
@@ -88,7 +87,7 @@ fn measured(plan: &Plan, root: &Root, watch: &mut OnProgress) -> Result<Record, 
     run.finish(state)
 }
 
-/// A run under way.
+/// A running run.
 struct Run<'a> {
     plan: &'a Plan,
     root: &'a Root,
@@ -98,12 +97,12 @@ struct Run<'a> {
     budget: RecordBudget,
     changes: Changes,
     stop_on: Option<timer::StopOn>,
-    keeper: Option<Keeper>,
+    writer: Option<RecordWriter>,
     clocks: Option<ClockWatch>,
-    /// The machine when everything was set.
+    /// The state of the machine after all changes were made.
     before: Conditions,
     began: Instant,
-    /// Planned time of the phases that are over, ns.
+    /// Planned duration of the finished phases, ns.
     planned_before_ns: u64,
 }
 
@@ -127,8 +126,8 @@ impl<'a> Run<'a> {
         if plan.timerlat {
             changes.push(Change::Timerlat(Box::new(start_timerlat(&mut record, root, &cpus)?)));
         }
-        let keeper = plan.record_path.as_deref().map(|path| Keeper::start(path, &record)).transpose()?;
-        make_room(root, &cpus);
+        let writer = plan.record_path.as_deref().map(|path| RecordWriter::start(path, &record)).transpose()?;
+        leave_measured_cpus(root, &cpus);
         hold_awake(&mut record, &mut changes, plan.hold_cpu_awake, root, &cpus);
         nic::hold(&mut record, &mut changes, nic_wanted, root);
         Ok(Self {
@@ -143,11 +142,11 @@ impl<'a> Run<'a> {
             budget,
             changes,
             stop_on,
-            keeper,
+            writer,
         })
     }
 
-    /// Measures the phases in the order of the schedule, until one ends early.
+    /// Measures the phases in the order of the schedule; stops if one ends early.
     fn measure_phases(&mut self, watch: &mut OnProgress) -> Result<State, RunError> {
         let plan = self.plan;
         let mut schedule = PhaseSchedule::of(plan);
@@ -165,7 +164,7 @@ impl<'a> Run<'a> {
     /// Measures one phase and adds it to the record.
     fn measure_phase(&mut self, phase: &PhasePlan, watch: &mut OnProgress) -> Result<Ended, RunError> {
         let (plan, began, planned_before_ns) = (self.plan, self.began, self.planned_before_ns);
-        let (record, keeper) = (&mut self.record, &mut self.keeper);
+        let (record, writer) = (&mut self.record, &mut self.writer);
         let how_awake = self.changes.how_awake().map(str::to_owned);
         let InUse { shield, trace: Some(trace), timerlat } = self.changes.in_use() else {
             unreachable!("every run starts its trace first")
@@ -181,7 +180,7 @@ impl<'a> Run<'a> {
         let index = record.phases.len();
         let mut phase_run = PhaseRun::prepare(plan, phase, &context, timerlat)?;
         trace.filter_by_threads(&phase_run.thread_ids());
-        // The threads do not allocate from here on, so locking what is there locks all that they use.
+        // The threads do not allocate from here on, so locking the current memory locks everything that they use.
         let memory_locked = memory::lock_current_memory().is_ok() && validity::memory_is_locked(self.root);
         validity::judge_grants(record, &phase_run.members(), memory_locked);
         let phase_record =
@@ -189,14 +188,14 @@ impl<'a> Run<'a> {
         let mut watched = Instant::now();
         let ended = phase_run.measure(plan, phase, trace, |phase_run, trace| {
             let watch_due = plan.watch_every.is_some_and(|every| watched.elapsed() >= every);
-            let keep_due = keeper.as_ref().is_some_and(Keeper::is_due);
-            if !watch_due && !keep_due {
+            let write_due = writer.as_ref().is_some_and(RecordWriter::is_due);
+            if !watch_due && !write_due {
                 return;
             }
             phase_record.refresh(record, phase_run);
-            if let Some(keeper) = keeper.as_mut().filter(|_| keep_due) {
+            if let Some(writer) = writer.as_mut().filter(|_| write_due) {
                 record.blame = Some(trace.to_record(&RemedyFacts::of(record)));
-                keeper.keep(record);
+                writer.start_write(record);
             }
             if watch_due {
                 watched = Instant::now();
@@ -223,14 +222,14 @@ impl<'a> Run<'a> {
     /// Undoes all changes, and completes the record.
     fn finish(mut self, state: State) -> Result<Record, RunError> {
         self.complete_blame(state);
-        let Self { plan, root, cpus, mut record, changes, keeper, clocks, before, .. } = self;
+        let Self { plan, root, cpus, mut record, changes, writer, clocks, before, .. } = self;
         validity::judge_changes(&mut record, &conditions::changes(&before, &Conditions::read(root, &cpus)));
         if let Some(seen) = clocks.and_then(ClockWatch::finish) {
             record.machine.clocks = Some(seen);
         }
         changes.undo(&mut record);
-        if let Some(keeper) = keeper {
-            keeper.finish();
+        if let Some(writer) = writer {
+            writer.finish();
         }
         if signal::termination_requests() > 1 {
             discard_files(plan);
@@ -241,7 +240,7 @@ impl<'a> Run<'a> {
         Ok(record)
     }
 
-    /// Adds to the record what the trace knows at the end, and what it cost.
+    /// Completes the culprits in the record, and adds the cost of tracing.
     fn complete_blame(&mut self, state: State) {
         let Self { plan, cpus, record, changes, .. } = self;
         changes.stop_timerlat();
@@ -278,7 +277,7 @@ fn nanoseconds(since: Instant) -> u64 {
     u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// What the measuring threads need to stop on a spike.
+/// The threshold, and the file that a measuring thread writes to, to stop the trace on a spike.
 fn freezer(stop_on: &StopOn, trace: &Watch) -> Result<timer::StopOn, RunError> {
     let none = || RunError::NothingToStop(trace.why_not_traced().to_owned());
     let freeze = Arc::new(trace.tracing_on_file().ok_or_else(none)?);

@@ -1,4 +1,4 @@
-//! Runs a campaign: scenario after scenario, each with its own record, and the campaign's record after each.
+//! Runs a campaign. Each scenario gets its own record, and the campaign's document is updated after each.
 
 use std::{
     fs,
@@ -16,67 +16,67 @@ use crate::{
     scenario::{AROUND_NS, Scenario, Scenarios},
 };
 
-/// Name of the campaign's own document in the folder of its records.
+/// File name of the campaign's document, in the folder of its records.
 pub const CAMPAIGN_FILE: &str = "campaign.json";
 
-/// Time between two looks, during a rest, at whether the user wants to stop.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// Time between two checks, during a rest, for a termination request.
+const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Why a campaign could not be run.
+/// The reasons why a campaign cannot run.
 #[derive(Debug, thiserror::Error)]
 pub enum CampaignError {
-    /// The folder for its records could not be made.
-    #[error("cannot make the folder {}: {source}; choose another place with --dir DIR", path.display())]
+    /// The folder for its records could not be created.
+    #[error("cannot create the folder {}: {source}; choose another one with --dir DIR", path.display())]
     Folder {
         /// The folder.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: std::io::Error,
     },
     /// A record could not be written or read.
     #[error(transparent)]
     File(#[from] file::FileError),
-    /// The folder holds another campaign, or another plan of it.
+    /// The folder contains another campaign, or another version of it.
     #[error(
-        "{} was begun from another plan (the file, its words or the CPUs changed since): start anew without --resume",
+        "{} was started with another plan, because the file or the CPUs have changed: start again without --resume",
         path.display()
     )]
     OtherPlan {
         /// The campaign's document.
         path: PathBuf,
     },
-    /// There is no campaign to go on with.
-    #[error("no campaign of this plan to go on with in {}: start it without --resume, or name its folder with --dir DIR", path.display())]
+    /// There is no campaign to resume.
+    #[error("no campaign of this plan to resume in {}: start it without --resume, or name its folder with --dir DIR", path.display())]
     NothingToResume {
-        /// Where it was looked for.
+        /// The folder that was searched.
         path: PathBuf,
     },
 }
 
-/// Where a campaign has got.
+/// Progress of a campaign.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CampaignProgress {
-    /// Index of the scenario under way.
+    /// Index of the running scenario.
     pub index: usize,
     /// Number of scenarios.
     pub count: usize,
-    /// What of the plan is behind, ns.
+    /// Planned duration of the finished scenarios, ns.
     pub done_ns: u64,
-    /// What of the plan is to be run in all, ns.
+    /// Planned duration of all scenarios of this run, ns.
     pub total_ns: u64,
 }
 
-/// What a campaign needs from those who judge and show records.
-pub trait Audience {
-    /// Called as often as the plans say, with the record of the scenario as far as it has grown.
+/// Callbacks of a campaign, for verdicts and for display.
+pub trait CampaignHandler {
+    /// Called with the record so far of the running scenario, as often as the plans say.
     fn watch(&mut self, record: &Record, scenario: &Progress, campaign: &CampaignProgress);
-    /// Called when a scenario has run, before its record is written: writes verdicts into it, and names its heaviest culprit.
+    /// Called after a scenario has run and before its record is written. Adds the verdicts, and returns its main culprit.
     fn judge(&mut self, record: &mut Record, path: &Path) -> Option<String>;
-    /// Called when a scenario is done, run or not.
+    /// Called after each scenario, even if it could not run.
     fn done(&mut self, entry: &ScenarioEntry, campaign: &CampaignProgress);
 }
 
-/// A campaign in its folder.
+/// A campaign and its folder.
 #[derive(Debug)]
 pub struct Runner<'a> {
     scenarios: &'a Scenarios,
@@ -85,10 +85,10 @@ pub struct Runner<'a> {
 }
 
 impl<'a> Runner<'a> {
-    /// Begins a campaign in a new folder.
+    /// Starts a campaign in a new folder.
     ///
     /// # Errors
-    /// When the folder or the campaign's document cannot be made.
+    /// The folder or the campaign's document cannot be written.
     pub fn begin(
         scenarios: &'a Scenarios,
         dir: &Path,
@@ -98,14 +98,14 @@ impl<'a> Runner<'a> {
         fs::create_dir_all(dir).map_err(|source| CampaignError::Folder { path: dir.to_owned(), source })?;
         let document = document(scenarios, command, root);
         let mut runner = Self { scenarios, dir: dir.to_owned(), document };
-        runner.keep()?;
+        runner.write_document()?;
         Ok(runner)
     }
 
-    /// Goes on with a campaign where it was left: scenarios that have run, and whose records are whole, stay.
+    /// Resumes a campaign. Scenarios that have a complete record are not repeated.
     ///
     /// # Errors
-    /// When there is none in the folder, or one of another plan.
+    /// The folder contains no campaign, or one with another plan.
     pub fn resume(scenarios: &'a Scenarios, dir: &Path) -> Result<Self, CampaignError> {
         let path = dir.join(CAMPAIGN_FILE);
         if !path.exists() {
@@ -125,20 +125,20 @@ impl<'a> Runner<'a> {
         Ok(Self { scenarios, dir: dir.to_owned(), document })
     }
 
-    /// Scenarios that have run already.
+    /// Number of scenarios that have run.
     #[must_use]
     pub fn done(&self) -> usize {
         self.document.scenarios.iter().filter(|entry| entry.result.is_some()).count()
     }
 
-    /// Runs what has not run yet; answers the campaign's document, which is on disk too.
+    /// Runs the remaining scenarios. Returns the campaign's document, which is also written to disk.
     ///
-    /// A scenario that cannot run is noted, and the next one begins. SIGINT or SIGTERM ends the campaign with the scenario
-    /// under way: that one runs again when the campaign is resumed.
+    /// If a scenario cannot run, the document gets its error, and the next one starts. SIGINT or SIGTERM ends the running
+    /// scenario and the campaign; a resumed campaign repeats that scenario.
     ///
     /// # Errors
-    /// When a record cannot be written: what was measured up to then stays.
-    pub fn run(mut self, root: &Root, audience: &mut dyn Audience) -> Result<Campaign, CampaignError> {
+    /// A record cannot be written. Records written before stay.
+    pub fn run(mut self, root: &Root, handler: &mut dyn CampaignHandler) -> Result<Campaign, CampaignError> {
         let list = &self.scenarios.list;
         let to_do = (0..list.len()).filter(|&index| self.document.scenarios[index].result.is_none());
         let to_do: Vec<usize> = to_do.collect();
@@ -155,16 +155,16 @@ impl<'a> Runner<'a> {
                 break;
             }
             let progress = CampaignProgress { index, count: list.len(), done_ns, total_ns };
-            self.run_one(index, root, &progress, audience)?;
+            self.run_one(index, root, &progress, handler)?;
             done_ns += list[index].planned_ns + AROUND_NS;
             self.document.took_ns += began.elapsed().as_nanos() as u64;
             self.document.state = if self.document.is_complete() { State::Complete } else { State::Partial };
-            self.keep()?;
-            audience.done(&self.document.scenarios[index], &CampaignProgress { done_ns, ..progress });
+            self.write_document()?;
+            handler.done(&self.document.scenarios[index], &CampaignProgress { done_ns, ..progress });
         }
         if !self.document.is_complete() {
             self.document.state = State::Interrupted;
-            self.keep()?;
+            self.write_document()?;
         }
         Ok(self.document)
     }
@@ -174,35 +174,35 @@ impl<'a> Runner<'a> {
         index: usize,
         root: &Root,
         progress: &CampaignProgress,
-        audience: &mut dyn Audience,
+        handler: &mut dyn CampaignHandler,
     ) -> Result<(), CampaignError> {
         let entry = &mut self.document.scenarios[index];
         let path = self.dir.join(&entry.record);
         let mut plan = self.scenarios.list[index].plan.clone();
         plan.record_path = Some(path.clone());
         let began = Instant::now();
-        match run(&plan, root, &mut |record, scenario| audience.watch(record, scenario, progress)) {
+        match run(&plan, root, &mut |record, scenario| handler.watch(record, scenario, progress)) {
             Ok(mut record) => {
-                let culprit = audience.judge(&mut record, &path);
+                let culprit = handler.judge(&mut record, &path);
                 file::write_atomic(&path, &file::to_json(&record))?;
                 if record.state == State::Complete {
                     entry.result = Some(ScenarioResult::of(&record, began.elapsed().as_nanos() as u64, culprit));
                 }
             }
-            // The user ended it, and no record is left of it.
+            // The user discarded the run, so it has no record.
             Err(RunError::Discarded) => {}
             Err(error) => entry.error = Some(error.to_string()),
         }
         Ok(())
     }
 
-    fn keep(&mut self) -> Result<(), file::FileError> {
+    fn write_document(&mut self) -> Result<(), file::FileError> {
         self.document.written_at = now();
         file::write_atomic(&self.dir.join(CAMPAIGN_FILE), &file::campaign_to_json(&self.document))
     }
 }
 
-/// The document of a campaign before anything has run: its plan.
+/// The document of a campaign before its first scenario: its plan.
 #[must_use]
 pub fn document(scenarios: &Scenarios, command: Vec<String>, root: &Root) -> Campaign {
     let facts = machine::facts(root);
@@ -243,30 +243,30 @@ fn entry(index: usize, scenario: &Scenario) -> ScenarioEntry {
     }
 }
 
-/// `003-switch-10us-2.punctual.json`: number, name and repeat.
+/// File name of a record from number, name and repeat: `003-switch-10us-2.punctual.json`.
 fn record_name(index: usize, name: &str, repeat: u32) -> String {
     let words = name.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
     let name: String = words.collect::<Vec<_>>().join("-").chars().take(60).collect();
     format!("{:03}-{name}-{repeat}.punctual.json", index + 1)
 }
 
-/// Waits, but not for a user who wants to stop.
+/// Waits; returns early if the user wants to stop.
 fn rest(length: Duration) {
     let begin = Instant::now();
     while begin.elapsed() < length && termination_requests() == 0 {
-        std::thread::sleep(LOOK_EVERY.min(length.saturating_sub(begin.elapsed())));
+        std::thread::sleep(STOP_CHECK_INTERVAL.min(length.saturating_sub(begin.elapsed())));
     }
 }
 
-/// The newest folder below `dir` that holds an unfinished campaign of this plan.
+/// The newest folder in `dir` with an unfinished campaign of this plan.
 #[must_use]
 pub fn unfinished(dir: &Path, scenarios: &Scenarios) -> Option<PathBuf> {
     let folders = fs::read_dir(dir).ok()?.flatten().map(|found| found.path());
-    let same = |folder: &PathBuf| {
+    let unfinished_since = |folder: &PathBuf| {
         let document = file::read_campaign(&folder.join(CAMPAIGN_FILE)).ok()?;
         (document.digest == scenarios.digest && !document.is_complete()).then_some(document.written_at)
     };
-    folders.filter_map(|folder| Some((same(&folder)?, folder))).max().map(|(_, folder)| folder)
+    folders.filter_map(|folder| Some((unfinished_since(&folder)?, folder))).max().map(|(_, folder)| folder)
 }
 
 #[cfg(test)]
@@ -274,12 +274,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn records_are_named_by_number_name_and_repeat() {
+    fn names_records_by_number_name_and_repeat() {
         assert_eq!(record_name(2, "switch:10us, CPU 3", 1), "003-switch-10us-CPU-3-1.punctual.json");
     }
 
     #[test]
-    fn only_the_same_plan_is_resumed() {
+    fn resumes_only_the_same_plan() {
         let dir = std::env::temp_dir().join(format!("punctual-runner-{}", std::process::id()));
         let scenarios = |digest: &str| Scenarios { digest: digest.to_owned(), ..Scenarios::default() };
         let (one, other) = (scenarios("1"), scenarios("2"));

@@ -1,38 +1,38 @@
-//! A campaign that is ready to run: its scenarios in their order, each with the plan of its run.
+//! A campaign that is ready to run: its scenarios in order, each with the plan of its run.
 
 use crate::plan::Plan;
 
-/// What a scenario takes besides measuring, ns, as found on a PC: the trace is made and removed, loads start, records and
-/// reports are written.
+/// Overhead of a scenario besides measuring, ns, measured on a PC: setting up and removing the trace, starting loads, and
+/// writing records and reports.
 pub const AROUND_NS: u64 = 220_000_000;
 
 /// A campaign, expanded for the CPUs of a machine.
 #[derive(Debug, Clone, Default)]
 pub struct Scenarios {
-    /// Its name, which names the folder of its records.
+    /// Its name; also the name of the folder of its records.
     pub name: String,
-    /// What it is, in words.
+    /// Title in words.
     pub title: String,
-    /// Where the table comes from; empty where the file does not say.
+    /// Source of the table; empty if the file names none.
     pub source: String,
     /// Names of the profiles that judge each record.
     pub profiles: Vec<String>,
-    /// Published references to be laid beside.
+    /// Published references to compare with.
     pub against: Vec<String>,
     /// Rest between two scenarios, ns.
     pub rest_ns: u64,
-    /// FNV-1a digest of everything that decides what runs, 16 hexadecimal digits: only the same can be resumed.
+    /// FNV-1a digest of everything that affects what runs, 16 hexadecimal digits. A campaign is only resumed if it is equal.
     pub digest: String,
-    /// What stands in for words that fit no CPU of this machine, and other things to know before it runs; one line each.
+    /// Fallbacks for words that fit no CPU of this machine, and other notes; one line each.
     pub notes: Vec<String>,
-    /// The scenarios in the order in which they run, repeats and all.
+    /// The scenarios in the order in which they run, including repeats.
     pub list: Vec<Scenario>,
 }
 
-/// One scenario: probe x load x placement x settings, once.
+/// One run of a combination of probe, load, placement and settings.
 #[derive(Debug, Clone)]
 pub struct Scenario {
-    /// Its name: that of the parts that vary.
+    /// Its name, made from the names of the parts that vary.
     pub name: String,
     /// Name of the probe.
     pub probe: String,
@@ -42,22 +42,22 @@ pub struct Scenario {
     pub placement: String,
     /// Name of the settings.
     pub settings: String,
-    /// Which repeat, from 1.
+    /// Number of the repeat, from 1.
     pub repeat: u32,
-    /// What runs. Where its record goes is not yet said.
+    /// The plan of the run, still without the path of its record.
     pub plan: Plan,
-    /// How long it takes by the plan, ns.
+    /// Planned duration, ns.
     pub planned_ns: u64,
 }
 
 impl Scenarios {
-    /// How long all scenarios take by the plan, with the rests between and what each takes besides measuring, ns.
+    /// Planned duration of all scenarios with their overhead and the rests between them, ns.
     #[must_use]
     pub fn planned_ns(&self) -> u64 {
         self.planned_of(&(0..self.list.len()).collect::<Vec<_>>())
     }
 
-    /// The same for some of them, by their indices.
+    /// Planned duration of the scenarios with these indices, ns.
     pub(crate) fn planned_of(&self, indices: &[usize]) -> u64 {
         let rests_ns = indices.len().saturating_sub(1) as u64 * self.rest_ns;
         indices.iter().map(|&index| self.list[index].planned_ns + AROUND_NS).sum::<u64>() + rests_ns

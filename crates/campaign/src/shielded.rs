@@ -1,4 +1,4 @@
-//! A run on shielded CPUs: what it measures by default, and how threads and loads get to their side of the shield.
+//! Runs on shielded CPUs: their defaults, and starting threads and loads inside or outside the shield.
 
 use std::{borrow::Cow, path::Path};
 
@@ -8,21 +8,20 @@ use record::{Caveat, Record, Shielding};
 
 use crate::{plan::Plan, validity};
 
-/// The plan, where it shields CPUs with what that means unless it says otherwise: those are measured, and loads stay on
-/// the others.
+/// Returns the plan with the defaults of a shield: the shielded CPUs are measured, and loads run on the others.
 pub fn with_defaults<'a>(plan: &'a Plan, root: &Root) -> Result<Cow<'a, Plan>, CpuError> {
     let Some(shielded) = &plan.shield else { return Ok(Cow::Borrowed(plan)) };
     let mut plan = plan.clone();
     plan.cpus.get_or_insert_with(|| shielded.clone());
     if plan.load_cpus.is_none() {
         let others = usable_cpus(root, None)?.difference(shielded);
-        // Without any, the shield itself says what is wrong.
+        // If the shield leaves no CPU, taking the shield reports the error.
         plan.load_cpus = Some(others).filter(|others| !others.is_empty());
     }
     Ok(Cow::Owned(plan))
 }
 
-/// Shields the CPUs that are asked for, and describes the shield in the record.
+/// Shields the CPUs, and describes the shield in the record.
 pub fn take(record: &mut Record, cpus: Option<&CpuList>, root: &Root) -> Result<Option<Shield>, ShieldError> {
     let Some(cpus) = cpus else { return Ok(None) };
     let shield = Shield::take(root, cpus)?;
@@ -36,29 +35,29 @@ pub fn take(record: &mut Record, cpus: Option<&CpuList>, root: &Root) -> Result<
     Ok(Some(shield))
 }
 
-/// Puts everything back, and says in the record what could not be.
+/// Releases the shield, and adds a caveat for everything that could not be restored.
 pub fn release(record: &mut Record, shield: Shield) {
-    let told: Shielding = shield.release();
-    for failed in told.put_back.iter().flat_map(|put_back| &put_back.failed) {
-        let text = format!("after the run this could not be put back as it was: {failed}; try `punctual restore`");
+    let shielding: Shielding = shield.release();
+    for failed in shielding.put_back.iter().flat_map(|put_back| &put_back.failed) {
+        let text = format!("after the run this could not be restored: {failed}; try `punctual restore`");
         record.caveats.push(Caveat { kind: "shield".to_owned(), text });
     }
-    record.shielding = Some(told);
+    record.shielding = Some(shielding);
 }
 
-/// Why loads could not be started.
+/// The reasons why loads could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// A load failed.
     #[error(transparent)]
     Load(#[from] LoadError),
-    /// They cannot be put on their side of the shield.
+    /// The loads cannot be moved into the shield.
     #[error(transparent)]
     Shield(#[from] ShieldError),
 }
 
-/// Starts the loads, each on its side of the shield; one with CPUs on both sides runs once on each, since no process can
-/// be on both.
+/// Starts the loads inside or outside the shield. A load with CPUs on both sides is started once on each side, because a
+/// process cannot be on both.
 pub fn start_loads(
     executable: &Path,
     specs: &[LoadSpec],

@@ -1,4 +1,4 @@
-//! Whether what was asked for is what ran.
+//! Adds the reasons why a run is invalid to its record.
 
 use machine::{Change, Root};
 use probes::{
@@ -8,14 +8,14 @@ use probes::{
 use record::{Caveat, Finding, Reason, Record};
 use sys::sched::Policy;
 
-/// Whether the kernel counts memory of this process as locked.
+/// True if the kernel reports locked memory for this process.
 pub fn memory_is_locked(root: &Root) -> bool {
     let status = root.read("proc/self/status").unwrap_or_default();
     let locked = status.lines().find_map(|line| line.strip_prefix("VmLck:"));
     locked.is_some_and(|kib| kib.trim().trim_end_matches(" kB").parse() != Ok(0))
 }
 
-/// Adds to the record what the kernel refused.
+/// Adds a reason for each right that the kernel refused to a thread.
 pub fn judge_grants(record: &mut Record, members: &[ThreadInfo], memory_locked: bool) {
     for (policy, places) in refused(members, |grant| grant.policy_refused.is_some()) {
         let one = members.iter().find(|member| member.policy == policy);
@@ -47,8 +47,8 @@ pub fn judge_grants(record: &mut Record, members: &[ThreadInfo], memory_locked: 
     }
 }
 
-/// The policies of the threads to which `what` applies, each with the threads' places. A run of many phases says it once,
-/// since threads with names of their own are named without their CPU.
+/// The policies of the threads for which `what` is true, each with the places of these threads. Named threads have the same
+/// place in all phases, so that a run of many phases gets one reason.
 fn refused(members: &[ThreadInfo], what: fn(&Grant) -> bool) -> Vec<(Policy, String)> {
     let mut found: Vec<(Policy, Vec<String>)> = Vec::new();
     for ThreadInfo { place, policy, .. } in members.iter().filter(|member| what(member.grant)) {
@@ -60,8 +60,8 @@ fn refused(members: &[ThreadInfo], what: fn(&Grant) -> bool) -> Vec<(Policy, Str
     found.into_iter().map(|(policy, places)| (policy, places.join(", "))).collect()
 }
 
-/// Adds to the record how the threads ended.
-pub fn judge_ends(record: &mut Record, timers: &[Timer], [starved, rested]: [&str; 2]) {
+/// Adds reasons and caveats for threads that ended early or were throttled.
+pub fn judge_ends(record: &mut Record, timers: &[Timer], [starved, throttled]: [&str; 2]) {
     for timer in timers {
         match timer.end() {
             Some(End::Starved) => add(
@@ -82,7 +82,7 @@ pub fn judge_ends(record: &mut Record, timers: &[Timer], [starved, rested]: [&st
                 add(
                     record,
                     "card.failed",
-                    "the sound card moved nothing for a second, or is gone".to_owned(),
+                    "the sound card transferred nothing for a second, or is gone".to_owned(),
                     "see `dmesg`, plug it in again, or choose another --rate",
                 );
             }
@@ -97,16 +97,16 @@ pub fn judge_ends(record: &mut Record, timers: &[Timer], [starved, rested]: [&st
                 record,
                 "guard.rested",
                 format!(
-                    "the thread on {} could not keep up: the guard made it rest so that the machine stays usable",
+                    "the thread on {} could not keep up: the guard throttled it so that the machine stays usable",
                     timer.place()
                 ),
-                rested,
+                throttled,
             );
         }
     }
 }
 
-/// Adds to the record what changed about the machine while it was measured.
+/// Adds reasons and caveats for changes of the machine during the run.
 pub fn judge_changes(record: &mut Record, changes: &[Change]) {
     let stolen: Vec<String> = changes
         .iter()
@@ -117,7 +117,7 @@ pub fn judge_changes(record: &mut Record, changes: &[Change]) {
         .collect();
     if !stolen.is_empty() {
         let text = format!(
-            "the hypervisor gave {} to others during the run: some of what was measured is the host's",
+            "the hypervisor took {} during the run: the host caused a part of the measured latency",
             stolen.join(", ")
         );
         record.caveats.push(Caveat { kind: "virtual".to_owned(), text });
@@ -141,13 +141,13 @@ pub fn judge_changes(record: &mut Record, changes: &[Change]) {
                     "boot with `tsc=reliable`, or find out with: sudo dmesg | grep -i clocksource",
                 );
             }
-            // The series that ended with it says so.
+            // The caveat of its series reports this.
             Change::WentOffline { .. } => {}
         }
     }
 }
 
-/// Adds a reason why the run is invalid, once.
+/// Adds a reason why the run is invalid, unless the record already has it.
 pub fn add(record: &mut Record, id: &str, text: String, remedy: impl Into<String>) {
     record.validity.valid = false;
     if !record.validity.reasons.iter().any(|reason| reason.id == id && reason.text == text) {
@@ -155,7 +155,7 @@ pub fn add(record: &mut Record, id: &str, text: String, remedy: impl Into<String
     }
 }
 
-/// The remedy of the first of these findings that has one; a grant of both rights where none has.
+/// The remedy of the first of these findings that has one; else the command that grants both rights.
 fn remedy_of(findings: &[Finding], ids: &[&str]) -> String {
     let found = ids.iter().find_map(|id| findings.iter().find(|f| f.id == *id && !f.remedy.is_empty()));
     found.map_or(machine::SETCAP, |finding| finding.remedy.as_str()).to_owned()
@@ -166,15 +166,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn heat_and_a_changed_clock_make_a_run_invalid_and_a_stolen_cpu_does_not() {
+    fn throttling_and_a_new_clocksource_invalidate_but_steal_does_not() {
         let mut record = Record { validity: record::Validity { valid: true, reasons: vec![] }, ..Record::default() };
         judge_changes(&mut record, &[Change::Steal { cpu: 0, ms: 10 }, Change::Steal { cpu: 1, ms: 20 }]);
         assert!(record.validity.valid);
-        let told: Vec<_> = record.caveats.iter().map(|caveat| caveat.text.as_str()).collect();
+        let texts: Vec<_> = record.caveats.iter().map(|caveat| caveat.text.as_str()).collect();
         assert_eq!(
-            told,
+            texts,
             [
-                "the hypervisor gave 10 ms of CPU 0, 20 ms of CPU 1 to others during the run: some of what was measured is the host's"
+                "the hypervisor took 10 ms of CPU 0, 20 ms of CPU 1 during the run: the host caused a part of the measured latency"
             ]
         );
         let clock = Change::Clocksource { before: "tsc".to_owned(), after: "hpet".to_owned() };
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn the_remedy_is_that_of_the_finding_that_explains_the_refusal() {
+    fn takes_the_remedy_of_the_matching_finding() {
         let finding = |id: &str, remedy: &str| Finding { id: id.into(), remedy: remedy.into(), ..Finding::default() };
         let findings = [finding("rights.realtime", "grant it"), finding("rights.rt_budget", "")];
         assert_eq!(remedy_of(&findings, &["rights.rt_budget", "rights.realtime"]), "grant it");

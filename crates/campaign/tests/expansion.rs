@@ -1,11 +1,11 @@
-//! What holds for every campaign: the product of its parts, its order, its length.
+//! Properties of every campaign: the product of its parts, its order and its duration.
 
 use std::{collections::BTreeSet, fmt::Write};
 
-use campaign::{AROUND_NS, Asked, Cpus, expand, file};
+use campaign::{AROUND_NS, Cpus, ExpandOptions, expand, file};
 use proptest::{collection::vec, prelude::*};
 
-/// What a campaign is made of; lengths in ms.
+/// The parts of a campaign; durations in ms.
 #[derive(Debug, Clone)]
 struct Parts {
     probes_ms: Vec<u64>,
@@ -56,8 +56,8 @@ proptest! {
     #[test]
     fn a_campaign_is_the_product_of_its_parts(parts in parts(), cpu_count in 1usize..6) {
         let cpus = Cpus { usable: (0..cpu_count as u32).collect(), isolated: (1..2).collect() };
-        let file = file::parse("a.toml", &text(&parts)).expect("the parts are right");
-        let scenarios = expand(&file, &cpus, &Asked::default()).expect("the words fit every machine");
+        let file = file::parse("a.toml", &text(&parts)).expect("the parts are valid");
+        let scenarios = expand(&file, &cpus, &ExpandOptions::default()).expect("the words fit every machine");
         let spots: usize = parts.placements.iter().map(|word| if *word == "each" { cpu_count } else { 1 }).sum();
         let of_one_probe = parts.loads * spots * parts.settings;
         let repeats = parts.repeats as usize;
@@ -65,14 +65,14 @@ proptest! {
 
         let measured_ms = repeats as u64 * of_one_probe as u64 * parts.probes_ms.iter().sum::<u64>();
         let rests_ms = (scenarios.list.len() as u64 - 1) * parts.rest_ms;
-        let around_ns = scenarios.list.len() as u64 * AROUND_NS;
-        prop_assert_eq!(scenarios.planned_ns(), (measured_ms + rests_ms) * 1_000_000 + around_ns);
+        let overhead_ns = scenarios.list.len() as u64 * AROUND_NS;
+        prop_assert_eq!(scenarios.planned_ns(), (measured_ms + rests_ms) * 1_000_000 + overhead_ns);
 
         let of_repeat = |repeat: u32| scenarios.list.iter().filter(move |scenario| scenario.repeat == repeat);
         let names = |repeat| of_repeat(repeat).map(|scenario| &scenario.name).collect::<Vec<_>>();
         let all: BTreeSet<_> = names(1).into_iter().collect();
         for repeat in 1..=parts.repeats {
-            prop_assert_eq!(names(repeat).len(), all.len(), "each name once a repeat");
+            prop_assert_eq!(names(repeat).len(), all.len(), "each name once in each repeat");
             prop_assert_eq!(&names(repeat).into_iter().collect::<BTreeSet<_>>(), &all);
         }
         let numbers: Vec<u32> = scenarios.list.iter().map(|scenario| scenario.repeat).collect();
@@ -88,7 +88,7 @@ proptest! {
     fn no_text_panics(text in "(name = \"a\"\n)?(\\[{1,2}(probe|load|placement|settings|scenario)\\]{1,2}\n[a-z]{4,6} = [\"0-9a-z\\[\\], {}=-]{0,12}\n){0,4}") {
         let cpus = Cpus { usable: (0..2).collect(), isolated: machine::CpuList::new() };
         match file::parse("a.toml", &text) {
-            Ok(file) => drop(expand(&file, &cpus, &Asked::default())),
+            Ok(file) => drop(expand(&file, &cpus, &ExpandOptions::default())),
             Err(mistakes) => prop_assert!(!mistakes.list.is_empty()),
         }
     }

@@ -1,4 +1,4 @@
-//! The keys of one table, each taken once; what is left over is unknown.
+//! Reads the keys of one table. Keys that were not read are reported as unknown.
 
 use std::{fmt::Display, ops::RangeInclusive};
 
@@ -7,78 +7,78 @@ use toml::{
     de::{DeTable, DeValue},
 };
 
-use super::mistake::{Collector, Place, nearest, or_list};
+use super::mistake::{Collector, Position, nearest, or_list};
 
 /// A table that is being read.
 pub(super) struct Fields<'a> {
-    /// What it is: `a load`.
+    /// The kind of table, for messages: `a load`.
     what: &'static str,
     table: &'a DeTable<'a>,
     at: usize,
     taken: Vec<&'static str>,
-    /// Keys that are reported already.
+    /// Keys whose mistake is already reported.
     reported: Vec<&'static str>,
     pub mistakes: &'a Collector<'a>,
 }
 
 impl<'a> Fields<'a> {
-    /// The table at that byte of the file.
+    /// Starts to read a table that begins at byte `at` of the file.
     pub fn new(what: &'static str, table: &'a DeTable<'a>, at: usize, mistakes: &'a Collector<'a>) -> Self {
         Self { what, table, at, taken: Vec::new(), reported: Vec::new(), mistakes }
     }
 
-    /// Where the table stands.
-    pub fn place(&self) -> Place {
-        self.mistakes.place(self.at)
+    /// Position of the table.
+    pub fn position(&self) -> Position {
+        self.mistakes.position(self.at)
     }
 
-    /// Whether the file has this key.
+    /// True if the table has this key.
     pub fn has(&self, key: &str) -> bool {
         self.table.get(key).is_some()
     }
 
-    /// Passes over a key whose mistake is reported already.
+    /// Ignores a key whose mistake is already reported.
     pub fn pass_over(&mut self, key: &'static str) {
         self.reported.push(key);
     }
 
-    /// Takes a value, whatever it is.
+    /// Reads a value of any type.
     pub fn value(&mut self, key: &'static str) -> Option<&'a Spanned<DeValue<'a>>> {
         self.taken.push(key);
         self.table.get(key)
     }
 
-    /// All keys with their values, whatever they are.
+    /// All keys with their values.
     pub fn values(&self) -> impl Iterator<Item = (&str, &DeValue<'a>)> {
         self.table.iter().map(|(key, value)| (key.get_ref().as_ref(), value.get_ref()))
     }
 
-    /// Where the value of a key stands, or the table where the key is absent.
-    pub fn place_of(&self, key: &str) -> Place {
-        self.mistakes.place(self.offset_of(key))
+    /// Position of the value of a key, or of the table if it does not have the key.
+    pub fn position_of(&self, key: &str) -> Position {
+        self.mistakes.position(self.offset_of(key))
     }
 
     fn offset_of(&self, key: &str) -> usize {
         self.table.get(key).map_or(self.at, |value| value.span().start)
     }
 
-    /// Notes a mistake at the value of a key, or at the table where the key is absent.
+    /// Reports a mistake at the value of a key, or at the table if it does not have the key.
     pub fn wrong(&self, key: &str, text: impl Into<String>) {
         self.mistakes.add(self.offset_of(key), text.into());
     }
 
-    /// A text in quotes.
+    /// Reads a string.
     pub fn text(&mut self, key: &'static str) -> Option<String> {
         self.parsed(key, |text| Ok::<_, String>(text.to_owned()))
     }
 
-    /// A text in quotes that means something.
+    /// Reads a string and parses it.
     pub fn parsed<T, E: Display>(&mut self, key: &'static str, parse: impl FnOnce(&str) -> Result<T, E>) -> Option<T> {
         let value = self.value(key)?;
         self.parse_value(key, value, parse)
     }
 
-    /// A text in quotes, or a list of them; nothing where the key is absent.
+    /// Reads and parses a string or a list of strings; empty if the table does not have the key.
     pub fn texts<T, E: Display>(&mut self, key: &'static str, parse: impl Fn(&str) -> Result<T, E>) -> Vec<T> {
         let Some(value) = self.value(key) else { return Vec::new() };
         match value.get_ref() {
@@ -87,7 +87,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// A whole number within bounds.
+    /// Reads a whole number within bounds.
     pub fn integer(&mut self, key: &'static str, range: RangeInclusive<u64>) -> Option<u64> {
         let value = self.value(key)?;
         let bounds = || format!("a whole number from {} to {}", range.start(), range.end());
@@ -103,7 +103,7 @@ impl<'a> Fields<'a> {
         number
     }
 
-    /// `true` or `false`; false where the key is absent.
+    /// Reads `true` or `false`; false if the table does not have the key.
     pub fn flag(&mut self, key: &'static str) -> bool {
         let Some(value) = self.value(key) else { return false };
         value.get_ref().as_bool().unwrap_or_else(|| {
@@ -112,7 +112,7 @@ impl<'a> Fields<'a> {
         })
     }
 
-    /// Tables under one key: `[[key]]` several times, or `[key]` once.
+    /// Reads the tables of one key: `[[key]]` several times, or `[key]` once.
     pub fn tables(&mut self, key: &'static str, what: &'static str) -> Vec<Fields<'a>> {
         let Some(value) = self.value(key) else { return Vec::new() };
         let list: Vec<&'a Spanned<DeValue<'a>>> = match value.get_ref() {
@@ -120,12 +120,12 @@ impl<'a> Fields<'a> {
             _ => vec![value],
         };
         if list.is_empty() {
-            self.wrong(key, format!("{key} is empty: leave it out, or give it one entry at least"));
+            self.wrong(key, format!("{key} is empty: leave it out, or give it at least one entry"));
         }
         list.into_iter().filter_map(|value| self.table_of(key, what, value)).collect()
     }
 
-    /// The table that a value is.
+    /// Reads a value that must be a table.
     pub fn table_of(&self, key: &str, what: &'static str, value: &'a Spanned<DeValue<'a>>) -> Option<Fields<'a>> {
         let table = value.get_ref().as_table();
         if table.is_none() {
@@ -134,7 +134,7 @@ impl<'a> Fields<'a> {
         Some(Self::new(what, table?, value.span().start, self.mistakes))
     }
 
-    /// The meaning of one value that must be a text.
+    /// Parses a value that must be a string.
     pub fn parse_value<T, E: Display>(
         &self,
         key: &str,
@@ -158,10 +158,10 @@ impl<'a> Fields<'a> {
             DeValue::Array(_) => "a list",
             DeValue::Table(_) => "a table",
         };
-        self.mistakes.add(value.span().start, format!("{key} must be {expected}, and is {found}"));
+        self.mistakes.add(value.span().start, format!("{key} must be {expected} (got {found})"));
     }
 
-    /// Notes each key that nothing was taken from.
+    /// Reports all keys that were not read.
     pub fn finish(self) {
         let known = || self.taken.iter().chain(&self.reported);
         for key in self.table.keys().filter(|key| !known().any(|known| known == key.get_ref())) {

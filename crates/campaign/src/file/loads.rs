@@ -14,12 +14,12 @@ use super::{
 const THREADS_MAX: u64 = 1024;
 
 pub(super) fn loads(campaign: &mut Fields<'_>) -> Vec<Load> {
-    let idle = Load { name: "idle".to_owned(), run: Vec::new(), place: campaign.place() };
+    let idle = Load { name: "idle".to_owned(), run: Vec::new(), position: campaign.position() };
     let loads: Vec<Load> = match campaign.tables("load", "a load") {
         tables if tables.is_empty() => vec![idle],
         tables => tables.into_iter().map(load).collect(),
     };
-    check_names("loads", loads.iter().map(|load| (&*load.name, load.place)), campaign);
+    check_names("loads", loads.iter().map(|load| (&*load.name, load.position)), campaign);
     loads
 }
 
@@ -34,22 +34,22 @@ fn load(mut fields: Fields<'_>) -> Load {
         Some((run, _)) => vec![run],
         None => Vec::new(),
     };
-    let default_name = told(&values);
+    let default_name = default_name(&values);
     let mut run: Vec<LoadPiece> = values.into_iter().filter_map(|value| piece(&fields, value, &shared)).collect();
     if run.len() > 1 && run.iter().any(|piece| piece.spec.load.is_idle()) {
-        fields.wrong("run", "idle runs nothing, and stands beside other loads: leave it out");
+        fields.wrong("run", "idle cannot be combined with other loads: leave it out");
     }
     run.retain(|piece| !piece.spec.load.is_idle());
     for key in ["cpus", "threads"].into_iter().filter(|key| fields.has(key) && run.is_empty()) {
-        fields.wrong(key, format!("{key} is of no use, since nothing runs: write run = [\"cpu\"], for example"));
+        fields.wrong(key, format!("{key} needs a load: write e.g. run = [\"cpu\"]"));
     }
-    let place = fields.place();
+    let position = fields.position();
     fields.finish();
-    Load { name: name.unwrap_or(default_name), run, place }
+    Load { name: name.unwrap_or(default_name), run, position }
 }
 
-/// What a load is called that has no name: its pieces as they are written, right or wrong.
-fn told(values: &[&Spanned<DeValue<'_>>]) -> String {
+/// The name of a load without a name: its pieces as the file has them, even if they are wrong.
+fn default_name(values: &[&Spanned<DeValue<'_>>]) -> String {
     let piece = |value: &&Spanned<DeValue<'_>>| {
         let value = value.get_ref();
         value.as_str().or_else(|| value.get("load")?.get_ref().as_str()).map(str::to_owned)
@@ -60,7 +60,7 @@ fn told(values: &[&Spanned<DeValue<'_>>]) -> String {
     }
 }
 
-/// One load: a text as on the command line, or a table with CPUs and threads of its own.
+/// Reads one load: a string as on the command line, or a table with its own CPUs and threads.
 fn piece<'a>(load: &Fields<'a>, value: &'a Spanned<DeValue<'a>>, shared: &LoadPiece) -> Option<LoadPiece> {
     if value.get_ref().as_table().is_none() {
         let spec = load.parse_value("run", value, str::parse::<LoadSpec>)?;
@@ -72,11 +72,11 @@ fn piece<'a>(load: &Fields<'a>, value: &'a Spanned<DeValue<'a>>, shared: &LoadPi
     let cpus = words(&mut fields, "cpus", Use::Load);
     let threads = fields.integer("threads", 1..=THREADS_MAX).map(|threads| threads as u32);
     if !fields.has("load") {
-        fields.wrong("load", "a piece of a load says which: write { load = \"cpu\", cpus = \"others\" }, for example");
+        fields.wrong("load", "the load is missing: write e.g. { load = \"cpu\", cpus = \"others\" }");
     }
     let spec = spec.unwrap_or(LoadSpec::IDLE);
     if spec.cpus.is_some() && cpus.is_some() {
-        fields.wrong("cpus", format!("`{spec}` says its CPUs already: leave out cpus, or what follows the @"));
+        fields.wrong("cpus", format!("`{spec}` already names its CPUs: leave out cpus, or the part after the @"));
     }
     let piece = LoadPiece { spec, cpus: cpus.or_else(|| shared.cpus.clone()), threads: threads.or(shared.threads) };
     check_threads(&fields, "threads", &piece.spec, piece.threads);
@@ -86,6 +86,7 @@ fn piece<'a>(load: &Fields<'a>, value: &'a Spanned<DeValue<'a>>, shared: &LoadPi
 
 fn check_threads(fields: &Fields<'_>, key: &str, spec: &LoadSpec, threads: Option<u32>) {
     if threads.is_some() && matches!(spec.load, Kind::StressNg(_)) {
-        fields.wrong(key, "stress-ng starts its own threads: say how many in its arguments, as stress-ng:--cpu 2");
+        fields
+            .wrong(key, "stress-ng starts its own threads: give their number in its arguments, e.g. stress-ng:--cpu 2");
     }
 }

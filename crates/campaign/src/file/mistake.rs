@@ -1,26 +1,26 @@
-//! What is wrong with a campaign file, and where.
+//! Mistakes in a campaign file, and their positions.
 
 use std::{cell::RefCell, fmt};
 
-/// A place in a file.
+/// A position in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct Place {
+pub struct Position {
     /// Line, from 1.
     pub line: usize,
     /// Column in characters, from 1.
     pub column: usize,
 }
 
-/// One thing that is wrong.
+/// One mistake.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Mistake {
-    /// Where.
-    pub place: Place,
-    /// What, in one line, with the remedy.
+    /// Its position.
+    pub position: Position,
+    /// One line with the problem and the remedy.
     pub text: String,
 }
 
-/// Everything that is wrong with a campaign file, in the order of its lines; one line each.
+/// All mistakes in a campaign file, in the order of its lines; displayed as one line each.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub struct FileMistakes {
     /// The file.
@@ -31,20 +31,20 @@ pub struct FileMistakes {
 
 impl fmt::Display for FileMistakes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, Mistake { place, text }) in self.list.iter().enumerate() {
+        for (index, Mistake { position, text }) in self.list.iter().enumerate() {
             let newline = if index == 0 { "" } else { "\n" };
-            write!(f, "{newline}{}:{}:{}: {text}", self.path, place.line, place.column)?;
+            write!(f, "{newline}{}:{}:{}: {text}", self.path, position.line, position.column)?;
         }
         Ok(())
     }
 }
 
-/// Gathers mistakes while a file is read.
+/// Collects mistakes while a file is read.
 #[derive(Debug)]
 pub(super) struct Collector<'a> {
     path: &'a str,
     text: &'a str,
-    /// Offset at which each line begins.
+    /// Byte offset of each line.
     lines: Vec<usize>,
     list: RefCell<Vec<Mistake>>,
 }
@@ -55,22 +55,22 @@ impl<'a> Collector<'a> {
         Self { path, text, lines: [0].into_iter().chain(after_newlines).collect(), list: RefCell::default() }
     }
 
-    /// Line and column of a byte of the file.
-    pub fn place(&self, offset: usize) -> Place {
+    /// Line and column of a byte offset.
+    pub fn position(&self, offset: usize) -> Position {
         let line = self.lines.partition_point(|&begin| begin <= offset);
         let begin = self.lines[line - 1];
-        Place { line, column: self.text.get(begin..offset).map_or(0, |before| before.chars().count()) + 1 }
+        Position { line, column: self.text.get(begin..offset).map_or(0, |before| before.chars().count()) + 1 }
     }
 
     pub fn add(&self, offset: usize, text: String) {
-        self.add_at(self.place(offset), text);
+        self.add_at(self.position(offset), text);
     }
 
-    pub fn add_at(&self, place: Place, text: String) {
-        self.list.borrow_mut().push(Mistake { place, text });
+    pub fn add_at(&self, position: Position, text: String) {
+        self.list.borrow_mut().push(Mistake { position, text });
     }
 
-    /// The mistakes in the order of their lines, each once; `None` without any.
+    /// The mistakes in the order of their lines, without duplicates; `None` if there are none.
     pub fn finish(self) -> Option<FileMistakes> {
         let mut list = self.list.into_inner();
         list.sort();
@@ -79,7 +79,7 @@ impl<'a> Collector<'a> {
     }
 }
 
-/// `, did you mean `x`?` where a known word is near enough; else nothing.
+/// Returns `, did you mean `x`?` if a known word is similar enough; else nothing.
 pub(crate) fn nearest(word: &str, known: &[&str]) -> String {
     let word = word.to_lowercase();
     if let Some(name) = known.iter().find(|name| word.len() >= 3 && name.starts_with(&word)) {
@@ -92,7 +92,7 @@ pub(crate) fn nearest(word: &str, known: &[&str]) -> String {
     }
 }
 
-/// `a, b or c`.
+/// Formats a list as `a, b or c`.
 pub(super) fn or_list(names: &[&str]) -> String {
     match names {
         [] => String::new(),
@@ -106,18 +106,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_byte_has_a_line_and_a_column_of_characters() {
+    fn counts_columns_in_characters() {
         let collector = Collector::new("a.toml", "ab\nµ=\n\nx");
-        let place = |offset| {
-            let Place { line, column } = collector.place(offset);
+        let position = |offset| {
+            let Position { line, column } = collector.position(offset);
             (line, column)
         };
-        assert_eq!([place(0), place(1), place(3), place(5)], [(1, 1), (1, 2), (2, 1), (2, 2)]);
-        assert_eq!([place(7), place(8), place(9)], [(3, 1), (4, 1), (4, 2)]);
+        assert_eq!([position(0), position(1), position(3), position(5)], [(1, 1), (1, 2), (2, 1), (2, 2)]);
+        assert_eq!([position(7), position(8), position(9)], [(3, 1), (4, 1), (4, 2)]);
     }
 
     #[test]
-    fn mistakes_stand_in_the_order_of_lines_and_each_once() {
+    fn sorts_mistakes_by_line_and_removes_duplicates() {
         let collector = Collector::new("a.toml", "one\ntwo");
         collector.add(5, "second".to_owned());
         collector.add(0, "first".to_owned());
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_near_word_is_offered() {
+    fn suggests_only_similar_words() {
         assert_eq!(nearest("swich", &["idle", "switch"]), ", did you mean `switch`?");
         assert_eq!(nearest("Duraiton", &["duration", "period"]), ", did you mean `duration`?");
         assert_eq!(nearest("prio", &["period", "priority"]), ", did you mean `priority`?");

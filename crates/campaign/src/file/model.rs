@@ -1,4 +1,4 @@
-//! What a campaign file says.
+//! The content of a campaign file.
 
 use loads::LoadSpec;
 use probes::timer::Core;
@@ -7,27 +7,27 @@ use sys::{
     sched::Policy,
 };
 
-use super::{mistake::Place, words::CpuWords};
+use super::{mistake::Position, words::CpuWords};
 use crate::{
     order::Order,
     plan::{Length, NicPlan},
     probe::{Probe, stream::WakeupOffset},
 };
 
-/// A campaign as its file says it, free of mistakes that can be seen without a machine.
+/// A campaign file without mistakes that can be found without a machine.
 #[derive(Debug, Clone)]
 pub struct CampaignFile {
-    /// The file as mistakes name it.
+    /// The path shown in mistakes.
     pub path: String,
-    /// Its name in lower case with hyphens, which names the folder of the records.
+    /// Name in lower case with hyphens; also the name of the folder of the records.
     pub name: String,
-    /// What it is, in words.
+    /// Title in words.
     pub title: String,
-    /// Where the table comes from; empty where the file does not say.
+    /// Source of the table; empty if the file names none.
     pub source: String,
     /// Profiles that judge each record: names, or paths of TOML files.
     pub profiles: Vec<String>,
-    /// Published references to be laid beside.
+    /// Published references to compare with.
     pub against: Vec<String>,
     /// The order of the scenarios.
     pub order: Order,
@@ -35,26 +35,26 @@ pub struct CampaignFile {
     pub repeats: u32,
     /// Rest between two scenarios, ns.
     pub rest_ns: u64,
-    /// What measures; at least one, as of each part, and no two of the same name.
+    /// The probes; at least one, and their names are unique. The same holds for the other parts.
     pub probes: Vec<CampaignProbe>,
-    /// What runs beside it.
+    /// The loads that run while the probe measures.
     pub loads: Vec<Load>,
-    /// Where, and with which policy.
+    /// CPUs and policies of the probe.
     pub placements: Vec<Placement>,
-    /// How the machine is set meanwhile.
+    /// Settings of the machine during the run.
     pub settings: Vec<Settings>,
     /// The scenarios before repeats, in the order of the file.
-    pub scenarios: Vec<Chosen>,
+    pub scenarios: Vec<Combination>,
 }
 
-/// A probe with what a campaign says about it.
+/// A probe with its settings in the campaign.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CampaignProbe {
     /// Its name.
     pub name: String,
     /// The probe with its options, not placed yet.
     pub probe: Probe,
-    /// Wake-up offsets of a talker, one scenario each; empty for other probes.
+    /// Wake-up offsets of a talker, with one scenario for each; empty for other probes.
     pub offsets: Vec<WakeupOffset>,
     /// When it ends.
     pub length: Length,
@@ -68,80 +68,80 @@ pub struct CampaignProbe {
     pub offset_ns: u64,
     /// Lateness above which a wake-up is a spike, ns; `None` for the default of the probe.
     pub threshold_ns: Option<u64>,
-    /// How to look for culprits.
+    /// How the culprits of spikes are found.
     pub blame: blame::BlameMode,
-    /// Position of the keys whose values a machine may lack.
-    pub keys: Vec<(&'static str, Place)>,
+    /// Positions of the keys that name files or a sound card, which a machine may not have.
+    pub keys: Vec<(&'static str, Position)>,
     /// Position in the file.
-    pub place: Place,
+    pub position: Position,
 }
 
-/// What runs beside the probe.
+/// The loads that run at the same time while the probe measures.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Load {
     /// Its name.
     pub name: String,
-    /// Its pieces; none for an idle machine.
+    /// The single loads; empty for an idle machine.
     pub run: Vec<LoadPiece>,
-    /// Where it stands.
-    pub place: Place,
+    /// Position in the file.
+    pub position: Position,
 }
 
-/// One load, with its CPUs in words.
+/// One load, with its CPUs as words.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LoadPiece {
-    /// The load; without CPUs where `cpus` says them.
+    /// The load; without CPUs if `cpus` has them.
     pub spec: LoadSpec,
-    /// Its CPUs; the measured ones where neither this nor the load says otherwise.
+    /// Its CPUs; if neither this nor `spec` names any, the measured CPUs.
     pub cpus: Option<CpuWords>,
-    /// Threads in all, spread over its CPUs; one a CPU where absent.
+    /// Total number of threads, spread over its CPUs; `None` for one on each CPU.
     pub threads: Option<u32>,
 }
 
-/// Where the probe runs, and with which policy.
+/// CPUs and policy of the probe.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Placement {
-    /// Its name; empty for one whose CPUs name it.
+    /// Its name; empty if it is named by its CPUs.
     pub name: String,
     /// Its CPUs.
     pub on: PlacedOn,
-    /// Policy of the measuring threads; where absent fifo:90, or other for the noise probe.
+    /// Policy of the measuring threads; `None` for fifo:90, or for other with the noise probe.
     pub policy: Option<Policy>,
-    /// CPUs that all else is moved off.
+    /// CPUs that other work is moved off.
     pub shield: Option<CpuWords>,
-    /// Where it stands.
-    pub place: Place,
+    /// Position in the file.
+    pub position: Position,
 }
 
 /// The CPUs of a placement.
 #[derive(Debug, Clone, PartialEq)]
 pub enum PlacedOn {
-    /// All of these at once; several threads go onto them in turn.
+    /// All of these CPUs at once; several threads take them by turns.
     Set(CpuWords),
-    /// One placement a CPU.
+    /// One scenario for each CPU.
     Each(CpuWords),
-    /// One placement for each pair of CPUs, of two threads.
+    /// One scenario for each pair of CPUs of two threads.
     Pairs(CpuWords),
-    /// One CPU a thread.
+    /// One CPU for each thread.
     ByThread(Vec<CpuWords>),
 }
 
-/// How the machine is set during the run.
+/// Settings of the machine during the run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
     /// Their name.
     pub name: String,
-    /// Whether to hold the measured CPUs out of their idle states.
+    /// True to keep the measured CPUs out of their idle states.
     pub hold_cpu_awake: bool,
-    /// How the interface is set that frames go over.
+    /// Settings of the network interface that the probe uses.
     pub nic: NicPlan,
-    /// Where they stand.
-    pub place: Place,
+    /// Position in the file.
+    pub position: Position,
 }
 
-/// A scenario by the indices of its parts.
+/// The parts of a scenario, by index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Chosen {
+pub struct Combination {
     /// Index of the probe.
     pub probe: usize,
     /// Index of the load.
@@ -150,6 +150,6 @@ pub struct Chosen {
     pub placement: usize,
     /// Index of the settings.
     pub settings: usize,
-    /// Where it is listed; the place of its placement where the file lists none.
-    pub place: Place,
+    /// Position in the file; that of its placement if the file lists no scenarios.
+    pub position: Position,
 }

@@ -1,6 +1,6 @@
-//! The probes of a campaign file: one entry of `KINDS` for each kind.
+//! Reads the probes of a campaign file, with one entry of `KINDS` for each kind of probe.
 //!
-//! Each key has a default, so that one mistake hides no other.
+//! A key with a mistake gets its default, so that reading goes on and finds all mistakes.
 
 use std::collections::BTreeSet;
 
@@ -13,12 +13,12 @@ use sys::{
 
 use super::{
     audio,
+    default_names::{self, KeyValues},
     fields::Fields,
-    mistake::Place,
+    mistake::Position,
     model::CampaignProbe,
     parts::{check_names, part_name},
     stream, udp,
-    unnamed::{self, Said},
     values::{duration_in, one_of},
 };
 use crate::{
@@ -41,19 +41,19 @@ const BLAME: [(&str, BlameMode); 5] = [
 struct Kind {
     /// The value of `kind`.
     word: &'static str,
-    /// The keys that it has besides those of every probe.
+    /// The keys of this kind, without those that every probe has.
     keys: &'static [&'static str],
     /// Reads these keys.
     read: fn(&mut Fields<'_>) -> Read,
 }
 
-/// What the keys of one kind say.
+/// The values of the keys of one kind.
 struct Read {
     probe: Probe,
     offsets: Vec<WakeupOffset>,
-    /// Position of the keys whose values a machine may lack.
-    keys: Vec<(&'static str, Place)>,
-    /// The clock where the file names none.
+    /// Positions of the keys that name files or a sound card, which a machine may not have.
+    keys: Vec<(&'static str, Position)>,
+    /// The default clock.
     clock: Clock,
 }
 
@@ -151,21 +151,21 @@ const KINDS: [Kind; 6] = [
     },
 ];
 
-/// A probe that says nothing is a timer.
+/// The kind of a probe without `kind`.
 const DEFAULT_KIND: &str = KINDS[0].word;
 
 pub(super) fn probes(campaign: &mut Fields<'_>) -> Vec<CampaignProbe> {
-    let mut probes: Vec<(CampaignProbe, Option<Said>)> = match campaign.tables("probe", "a probe") {
-        tables if tables.is_empty() => vec![(default_probe(campaign.place()), None)],
-        tables => tables.into_iter().map(probe_and_said).collect(),
+    let mut probes: Vec<(CampaignProbe, Option<KeyValues>)> = match campaign.tables("probe", "a probe") {
+        tables if tables.is_empty() => vec![(default_probe(campaign.position()), None)],
+        tables => tables.into_iter().map(probe_and_key_values).collect(),
     };
-    unnamed::tell_apart(&mut probes, campaign);
+    default_names::make_unique(&mut probes, campaign);
     let probes: Vec<CampaignProbe> = probes.into_iter().map(|(probe, _)| probe).collect();
-    check_names("probes", probes.iter().map(|probe| (&*probe.name, probe.place)), campaign);
+    check_names("probes", probes.iter().map(|probe| (&*probe.name, probe.position)), campaign);
     probes
 }
 
-fn default_probe(place: Place) -> CampaignProbe {
+fn default_probe(position: Position) -> CampaignProbe {
     CampaignProbe {
         name: DEFAULT_KIND.to_owned(),
         probe: Probe::Timer(TimerProbe::default()),
@@ -178,25 +178,25 @@ fn default_probe(place: Place) -> CampaignProbe {
         threshold_ns: None,
         blame: BlameMode::Auto,
         keys: Vec::new(),
-        place,
+        position,
     }
 }
 
-/// A probe, and what it says where it has no name.
-fn probe_and_said(fields: Fields<'_>) -> (CampaignProbe, Option<Said>) {
-    let said = (!fields.has("name")).then(|| unnamed::said(&fields));
-    (probe(fields), said)
+/// Reads a probe, and for a probe without a name its keys and values.
+fn probe_and_key_values(fields: Fields<'_>) -> (CampaignProbe, Option<KeyValues>) {
+    let key_values = (!fields.has("name")).then(|| default_names::key_values(&fields));
+    (probe(fields), key_values)
 }
 
 fn probe(mut fields: Fields<'_>) -> CampaignProbe {
-    let default = default_probe(fields.place());
+    let default = default_probe(fields.position());
     let name = fields.parsed("name", part_name);
     let words: Vec<(&str, usize)> = KINDS.iter().enumerate().map(|(index, kind)| (kind.word, index)).collect();
     let index = fields.parsed("kind", |text| one_of(text, &words));
     let index = if fields.has("kind") { index } else { Some(0) };
     let threshold_ns = fields.parsed("threshold", |text| duration_in(text, 1, PERIOD_MAX_NS, "1ns to 1h, e.g. 100us"));
     let blame = fields.parsed("blame", |text| one_of(text, &BLAME));
-    // Of an unknown kind the keys of the default are read, to find their mistakes.
+    // For an unknown kind the keys of the default kind are read, to find their mistakes.
     let kind = &KINDS[index.unwrap_or(0)];
     let Read { probe, offsets, keys, clock } = (kind.read)(&mut fields);
     if let Err(error) = probe.definition().check() {
@@ -221,7 +221,7 @@ fn probe(mut fields: Fields<'_>) -> CampaignProbe {
     for (key, kinds) in keys_of_others(kind).filter(|(key, _)| fields.has(key)).collect::<Vec<_>>() {
         if index.is_some() {
             let word = kind.word;
-            fields.wrong(key, format!("{key} is of no use with kind = {word:?}: {}", instead(key, &kinds, word)));
+            fields.wrong(key, format!("{key} is not for kind = {word:?}: {}", instead(key, &kinds, word)));
         }
         fields.pass_over(key);
     }
@@ -238,24 +238,24 @@ fn probe(mut fields: Fields<'_>) -> CampaignProbe {
         threshold_ns,
         blame: blame.unwrap_or(default.blame),
         keys,
-        place: default.place,
+        position: default.position,
     }
 }
 
-/// The keys that only other kinds have, each with these kinds.
+/// The keys that this kind does not have, each with the kinds that have it.
 fn keys_of_others(kind: &Kind) -> impl Iterator<Item = (&'static str, Vec<&'static str>)> {
     let keys: BTreeSet<&str> = KINDS.iter().flat_map(|other| other.keys).copied().collect();
     let kinds = |key: &str| KINDS.iter().filter(|other| other.keys.contains(&key)).map(|other| other.word).collect();
     keys.into_iter().filter(|key| !kind.keys.contains(key)).map(move |key| (key, kinds(key)))
 }
 
-/// What to write instead of a key that a kind of probe does not have.
+/// The remedy for a key that a kind of probe does not have.
 fn instead(key: &str, kinds: &[&str], word: &str) -> String {
     match (key, kinds) {
         ("threads", _) => "write kind = \"threads\"".to_owned(),
         ("period", _) if word == "audio" => "write frames = 64 and rate = 48000 instead".to_owned(),
         ("period", _) => "leave it out; each of the `threads` has its own".to_owned(),
-        ("samples", _) => "write how long it runs, e.g. duration = \"60s\"".to_owned(),
+        ("samples", _) => "write a duration, e.g. duration = \"60s\"".to_owned(),
         (_, [only @ ("udp" | "stream" | "audio")]) => format!("leave it out, or write kind = {only:?}"),
         _ => "leave it out".to_owned(),
     }
@@ -266,8 +266,7 @@ fn thread(mut fields: Fields<'_>) -> ThreadAsk {
     let period_ns = fields.parsed("period", period);
     let priority = fields.integer("priority", 1..=99).and_then(|priority| u8::try_from(priority).ok());
     for key in ["name", "period"].into_iter().filter(|key| !fields.has(key)) {
-        fields
-            .wrong(key, format!("a thread needs a {key}: write for example {{ name = \"servo\", period = \"1ms\" }}"));
+        fields.wrong(key, format!("a thread needs a {key}: write e.g. {{ name = \"servo\", period = \"1ms\" }}"));
     }
     fields.finish();
     ThreadAsk {
@@ -283,12 +282,12 @@ fn length(fields: &mut Fields<'_>, period_ns: u64, has_samples: bool) -> Length 
         fields.parsed("duration", |text| duration_in(text, 1, LENGTH_MAX_NS, "longer than 0 and at most 7d, e.g. 60s"));
     let samples = if has_samples { fields.integer("samples", 1..=i64::MAX.unsigned_abs()) } else { None };
     if has_samples && fields.has("duration") && fields.has("samples") {
-        fields.wrong("samples", "duration and samples both say when the probe ends: leave one of them out");
+        fields.wrong("samples", "duration and samples exclude each other: leave one of them out");
     }
     match (duration_ns, samples) {
         (_, Some(samples)) => {
             if samples.checked_mul(period_ns).is_none_or(|length_ns| length_ns > LENGTH_MAX_NS) {
-                fields.wrong("samples", format!("samples: {samples} at this period take more than 7d: ask for fewer"));
+                fields.wrong("samples", format!("samples: {samples} at this period take more than 7d: use fewer"));
             }
             Length::Samples(samples)
         }

@@ -1,4 +1,4 @@
-//! Streams in a campaign file.
+//! The keys of stream probes in a campaign file.
 
 use std::collections::HashSet;
 
@@ -32,10 +32,10 @@ const RECEIVE: [(&str, Option<ListenXdp>); 4] = [
     ("xdp-zerocopy", Some(ListenXdp::ZeroCopy)),
     ("xdp-generic", Some(ListenXdp::Generic)),
 ];
-/// The kernel's limit on an interface's name, without its NUL.
+/// Longest name of an interface in bytes: IFNAMSIZ without its NUL.
 const LONGEST_NAME: usize = 15;
 
-/// Reads the keys of this kind alone, and the wake-up offsets of its scenarios.
+/// Reads the keys of this kind only. Also returns the wake-up offsets, one for each scenario.
 pub(super) fn stream(
     fields: &mut Fields<'_>,
     period_ns: Option<u64>,
@@ -66,20 +66,22 @@ pub(super) fn stream(
     (stream, offsets(fields))
 }
 
-/// What a listener takes frames from.
+/// Reads the kind of socket that a listener receives on.
 fn receive(text: &str) -> Result<Option<ListenXdp>, String> {
     match text {
-        "block" | "spin" => Err(format!("{text:?} is a way to wait: write spin = true, or nothing to sleep")),
+        "block" | "spin" => {
+            Err(format!("{text:?} is not a kind of socket: write spin = true to spin, or leave it out to sleep"))
+        }
         text => one_of(text, &RECEIVE),
     }
 }
 
-/// One wake-up offset, or a list of them; none early where the key is absent.
+/// Reads one wake-up offset or a list of them; the default is 0.
 fn offsets(fields: &mut Fields<'_>) -> Vec<WakeupOffset> {
     let offset = |text: &str| match text {
         "auto" => Ok(WakeupOffset::Auto),
         word if word.starts_with(|c: char| c.is_ascii_alphabetic()) => {
-            Err(format!("{word:?} is no time{}: write e.g. 8us, or auto", nearest(word, &["auto"])))
+            Err(format!("{word:?} is not a time{}: write e.g. 8us, or auto", nearest(word, &["auto"])))
         }
         text => duration_in(text, 0, PERIOD_MAX_NS, "at most 1h, e.g. 8us, or auto").map(WakeupOffset::Given),
     };
@@ -91,10 +93,10 @@ fn offsets(fields: &mut Fields<'_>) -> Vec<WakeupOffset> {
     if read.is_empty() { vec![WakeupOffset::default()] } else { read }
 }
 
-/// What is wrong with it as a whole.
+/// Reports keys that do not fit together.
 pub(super) fn check(fields: &mut Fields<'_>, stream: &StreamProbe) {
     if fields.has("talk") && fields.has("listen") {
-        let text = "talk and listen take one end each: leave one of them out, or both for both ends on this machine";
+        let text = "talk and listen exclude each other: leave one of them out, or both for both ends on this machine";
         fields.wrong("listen", text);
         return;
     }
@@ -102,7 +104,7 @@ pub(super) fn check(fields: &mut Fields<'_>, stream: &StreamProbe) {
         .value("wakeup_offset")
         .is_some_and(|value| matches!(value.get_ref(), DeValue::Array(list) if list.is_empty()))
     {
-        fields.wrong("wakeup_offset", "wakeup_offset is empty: leave it out, or write for example [\"0us\", \"auto\"]");
+        fields.wrong("wakeup_offset", "wakeup_offset is empty: leave it out, or write e.g. [\"0us\", \"auto\"]");
     }
     let (useless, other): (&[&str], &str) = match stream.ends {
         StreamEnds::Both => (&[], ""),
@@ -110,23 +112,23 @@ pub(super) fn check(fields: &mut Fields<'_>, stream: &StreamProbe) {
         StreamEnds::Listen(_) => (&["wakeup_offset", "mode", "unique_id"], "talker"),
     };
     for key in useless.iter().filter(|key| fields.has(key)) {
-        fields.wrong(key, format!("{key} is for the {other} of a stream, which is not here: leave it out"));
+        fields.wrong(key, format!("{key} is for the {other} of a stream, which is on another machine: leave it out"));
     }
     if fields.has("busy_poll") && stream.xdp.is_some() {
-        fields.wrong("busy_poll", "busy_poll is for a socket: with xdp write spin = true, which looks at the ring");
+        fields.wrong("busy_poll", "busy_poll is only for receive = \"socket\": with xdp write spin = true");
     }
     if fields.has("queue") && stream.xdp.is_none() && !stream.mode.is_xdp() {
-        fields.wrong("queue", "queue is for xdp: leave it out, or write mode = \"xdp\" or receive = \"xdp\"");
+        fields.wrong("queue", "queue is only for xdp: leave it out, or write mode = \"xdp\" or receive = \"xdp\"");
     }
 }
 
-/// A name that an interface may have.
+/// Checks the name of an interface.
 fn interface(text: &str) -> Result<String, String> {
     let fine = |c: char| c.is_ascii_graphic() && c != '/' && c != ':';
     if (1..=LONGEST_NAME).contains(&text.len()) && text.chars().all(fine) && !text.starts_with('.') {
         return Ok(text.to_owned());
     }
-    Err(format!("{text:?} is no interface's name: write one of those that `ip link` lists, as eth0"))
+    Err(format!("{text:?} is not the name of an interface: write one that `ip link` lists, e.g. eth0"))
 }
 
 #[cfg(test)]
@@ -134,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn modes_are_named_as_in_the_record() {
+    fn names_modes_as_in_the_record() {
         assert!(MODES.iter().all(|(name, mode)| *name == mode.to_string()));
     }
 }

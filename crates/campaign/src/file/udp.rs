@@ -1,4 +1,4 @@
-//! Round trips in a campaign file.
+//! The keys of udp probes in a campaign file.
 
 use probes::ReceiveWait;
 use sys::{
@@ -17,10 +17,10 @@ use crate::probe::{
 
 const STAMPS: [(&str, Stamps); 4] =
     [("none", Stamps::None), ("receive", Stamps::Receive), ("all", Stamps::All), ("hardware", Stamps::Card)];
-/// Longest busy polling that the kernel is asked for, ns.
+/// Longest busy polling, ns.
 const BUSY_POLL_MAX_NS: u64 = 1_000_000_000;
 
-/// Reads the keys of this kind alone.
+/// Reads the keys of this kind only.
 pub(super) fn udp(fields: &mut Fields<'_>, period_ns: Option<u64>, wait: ReceiveWait) -> UdpProbe {
     let peer = fields.parsed("peer", |text| match text {
         "self" => Ok(None),
@@ -38,7 +38,7 @@ pub(super) fn udp(fields: &mut Fields<'_>, period_ns: Option<u64>, wait: Receive
     if fields.has("echo_policy") && peer.as_ref().is_some_and(Option::is_some) {
         fields.wrong(
             "echo_policy",
-            "echo_policy is for a peer of our own: pass it to `punctual echo --policy` on the other machine",
+            "echo_policy is only for peer = \"self\": on another machine use `punctual echo --policy`",
         );
     }
     UdpProbe {
@@ -56,13 +56,13 @@ pub(super) fn udp(fields: &mut Fields<'_>, period_ns: Option<u64>, wait: Receive
     }
 }
 
-/// How a thread waits for what comes over the network: one of two keys.
+/// Reads how the receiving thread waits, from `spin` or `busy_poll`.
 pub(super) fn wait(fields: &mut Fields<'_>) -> ReceiveWait {
     let spin = fields.flag("spin");
     let busy_poll_ns = fields
         .parsed("busy_poll", |text| duration_in(text, 1, BUSY_POLL_MAX_NS, "longer than 0 and at most 1s, e.g. 50us"));
     if spin && fields.has("busy_poll") {
-        fields.wrong("busy_poll", "spin and busy_poll both say how the thread waits: leave one of them out");
+        fields.wrong("busy_poll", "spin and busy_poll exclude each other: leave one of them out");
     }
     ReceiveWait::of(spin, busy_poll_ns)
 }

@@ -1,8 +1,8 @@
-//! Values that several parts of a campaign file have.
+//! Values that several parts of a campaign file use.
 
 use super::mistake::{nearest, or_list};
 
-/// A duration within bounds, ns.
+/// Reads a duration within bounds, ns.
 pub(super) fn duration_in(text: &str, least_ns: u64, most_ns: u64, bounds: &str) -> Result<u64, String> {
     match analysis::duration::parse_ns(text) {
         Ok(ns) if (least_ns..=most_ns).contains(&ns) => Ok(ns),
@@ -11,7 +11,7 @@ pub(super) fn duration_in(text: &str, least_ns: u64, most_ns: u64, bounds: &str)
     }
 }
 
-/// What the word stands for, among those that are known.
+/// Returns the value of a known word.
 pub(super) fn one_of<T: Copy>(word: &str, known: &[(&str, T)]) -> Result<T, String> {
     if let Some((_, meaning)) = known.iter().find(|(name, _)| *name == word) {
         return Ok(*meaning);
@@ -25,7 +25,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_unknown_word_gets_the_nearest_one() {
+    fn suggests_a_similar_word() {
         assert_eq!(
             one_of("abb", &[("abba", 1), ("other", 2)]).unwrap_err(),
             "\"abb\" is unknown, did you mean `abba`?: write abba or other"

@@ -1,46 +1,46 @@
-//! CPUs in words: `last`, `others or all`, `0,2-3`.
+//! CPU words: `last`, `others or all`, `0,2-3`.
 
 use std::{fmt, str::FromStr};
 
 use machine::CpuList;
 
-use super::mistake::{Place, nearest};
+use super::mistake::{Position, nearest};
 
-/// CPUs in words.
+/// CPU words with fallbacks: `isolated or last`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CpuWords {
-    /// What is wished, and what stands in where a machine has none such: the first that fits counts; at least one.
+    /// The wanted CPUs, then the fallbacks. The first that a machine has counts; at least one.
     pub any: Vec<CpuWord>,
-    /// Where they stand.
-    pub place: Place,
+    /// Position in the file.
+    pub position: Position,
 }
 
-/// CPUs by a word, or by their numbers.
+/// CPUs by a word or by their numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CpuWord {
-    /// These.
+    /// These CPUs.
     List(CpuList),
-    /// All that may be used.
+    /// All usable CPUs.
     All,
-    /// The lowest of those.
+    /// The lowest of these CPUs.
     First(Box<Self>),
-    /// The highest of those.
+    /// The highest of these CPUs.
     Last(Box<Self>),
-    /// Those that the kernel isolates.
+    /// The CPUs that the kernel isolates.
     Isolated,
-    /// Those that it does not.
+    /// The CPUs that the kernel does not isolate.
     Ordinary,
-    /// Those that the scenario measures.
+    /// The CPUs that the scenario measures.
     Measured,
-    /// Those that it does not.
+    /// The CPUs that the scenario does not measure.
     Others,
-    /// Those outside its shield; all without one.
+    /// The CPUs outside the shield; all CPUs if the scenario has no shield.
     Unshielded,
-    /// None at all.
+    /// No CPU.
     None,
 }
 
-/// Words that stand alone, or behind `first` and `last`.
+/// Words that are used alone, or after `first` and `last`.
 const WORDS: [(&str, CpuWord); 7] = [
     ("all", CpuWord::All),
     ("isolated", CpuWord::Isolated),
@@ -51,14 +51,14 @@ const WORDS: [(&str, CpuWord); 7] = [
     ("none", CpuWord::None),
 ];
 
-/// What words may be used where, besides a list of numbers.
+/// The keys that take CPU words. Each key allows other words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Use {
-    /// For what is measured.
+    /// The measured CPUs.
     Measuring,
-    /// For what runs beside it.
+    /// The CPUs of a load.
     Load,
-    /// For what is kept free.
+    /// The shielded CPUs.
     Shield,
 }
 
@@ -79,21 +79,21 @@ impl Use {
 }
 
 impl CpuWords {
-    /// Every CPU that may be used.
-    pub(super) fn all(place: Place) -> Self {
-        Self { any: vec![CpuWord::All], place }
+    /// All usable CPUs.
+    pub(super) fn all(position: Position) -> Self {
+        Self { any: vec![CpuWord::All], position }
     }
 
-    /// Reads words that may stand there.
-    pub(super) fn parse(text: &str, allowed: Use, place: Place) -> Result<Self, String> {
+    /// Reads words that this key allows.
+    pub(super) fn parse(text: &str, allowed: Use, position: Position) -> Result<Self, String> {
         let any = text.split(" or ").map(|word| read(word.trim(), allowed)).collect::<Result<_, _>>()?;
-        Ok(Self { any, place })
+        Ok(Self { any, position })
     }
 }
 
 fn read(text: &str, allowed: Use) -> Result<CpuWord, String> {
     let names = allowed.names();
-    let choices = || format!("write a list as 0,2-3, or {}", names.join(", "));
+    let choices = || format!("write a list, e.g. 0,2-3, or {}", names.join(", "));
     let (end, of) = text.split_once(' ').unwrap_or((text, "all"));
     match end {
         "first" => return read(of.trim(), allowed).map(|word| CpuWord::First(Box::new(word))),
@@ -103,13 +103,13 @@ fn read(text: &str, allowed: Use) -> Result<CpuWord, String> {
     if let Some((_, word)) = WORDS.iter().find(|(name, _)| *name == text) {
         return match allowed.allows(word) {
             true => Ok(word.clone()),
-            false => Err(format!("`{text}` means nothing here: {}", choices())),
+            false => Err(format!("`{text}` is not possible here: {}", choices())),
         };
     }
     if text.starts_with(|c: char| c.is_ascii_digit()) {
         return CpuList::from_str(text).map(CpuWord::List).map_err(|error| error.to_string());
     }
-    Err(format!("{text:?} names no CPUs{}: {}", nearest(text, &names), choices()))
+    Err(format!("{text:?} is not a list of CPUs{}: {}", nearest(text, &names), choices()))
 }
 
 impl fmt::Display for CpuWord {
@@ -130,8 +130,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_and_lists_are_read_with_what_stands_in() {
-        let parse = |text, allowed| CpuWords::parse(text, allowed, Place::default());
+    fn reads_words_lists_and_fallbacks() {
+        let parse = |text, allowed| CpuWords::parse(text, allowed, Position::default());
         let read = |text| parse(text, Use::Load).unwrap().any;
         assert_eq!(read("others or all"), [CpuWord::Others, CpuWord::All]);
         assert_eq!(read("0,2-3"), [CpuWord::List([0, 2, 3].into_iter().collect())]);
@@ -144,18 +144,18 @@ mod tests {
     }
 
     #[test]
-    fn each_use_has_its_words() {
-        let parse = |text, allowed| CpuWords::parse(text, allowed, Place::default());
+    fn refuses_words_that_a_key_does_not_allow() {
+        let parse = |text, allowed| CpuWords::parse(text, allowed, Position::default());
         let refused = |text, allowed| parse(text, allowed).unwrap_err();
         assert!(
             refused("others", Use::Measuring)
-                .starts_with("`others` means nothing here: write a list as 0,2-3, or first, last, all,")
+                .starts_with("`others` is not possible here: write a list, e.g. 0,2-3, or first, last, all,")
         );
-        assert!(refused("none", Use::Load).starts_with("`none` means nothing here"));
-        assert!(refused("lats", Use::Load).starts_with("\"lats\" names no CPUs, did you mean `last`?"));
-        assert!(refused("last or", Use::Load).contains("names no CPUs"));
-        assert!(refused("3-1", Use::Load).contains("runs backwards"));
-        assert!(refused("", Use::Shield).contains("names no CPUs"));
+        assert!(refused("none", Use::Load).starts_with("`none` is not possible here"));
+        assert!(refused("lats", Use::Load).starts_with("\"lats\" is not a list of CPUs, did you mean `last`?"));
+        assert!(refused("last or", Use::Load).contains("is not a list of CPUs"));
+        assert!(refused("3-1", Use::Load).contains("ends before it starts"));
+        assert!(refused("", Use::Shield).contains("is not a list of CPUs"));
         assert_eq!(parse("measured or none", Use::Shield).unwrap().any.len(), 2);
     }
 }

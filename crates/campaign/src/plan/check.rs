@@ -10,7 +10,7 @@ use super::{Plan, phase::Length};
 use crate::probe::{PERIOD_MAX_NS, PlanError, RunShape};
 
 impl Plan {
-    /// Checks what types alone cannot say.
+    /// Checks ranges and combinations of options.
     ///
     /// # Errors
     /// When an option, a period or a length is out of range, or two options contradict each other.

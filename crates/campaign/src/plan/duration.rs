@@ -1,10 +1,10 @@
-//! How long a run takes, as far as its plan says.
+//! The planned duration of a run.
 
 use super::{Plan, phase::PhasePlan};
 use crate::probe::{Probe, stream::offset::CALIBRATION_NS};
 
 impl Plan {
-    /// How long all phases take together, ns, with the time to calibrate a wake-up offset; `None` when no duration ends them.
+    /// Duration of all phases together, ns, with the calibration of a wake-up offset; `None` if a phase has no duration.
     #[must_use]
     pub fn total_ns(&self) -> Option<u64> {
         if self.searches() {
@@ -15,20 +15,20 @@ impl Plan {
         Some(phases_ns.saturating_add(if self.calibrates() { CALIBRATION_NS } else { 0 }))
     }
 
-    /// How many phases are measured, at most. A search halves its candidates each time.
+    /// Largest number of phases that are measured. A search halves its candidates in each step.
     #[must_use]
     pub fn steps(&self) -> usize {
         let phases = self.phases.len();
         if self.searches() { phases.checked_ilog2().map_or(0, |log| log as usize + 1) } else { phases }
     }
 
-    /// True if the phases are candidates for the smallest buffer, of which only those run that decide.
+    /// True if the phases are candidates of a binary search for the smallest buffer, so that only some of them run.
     #[must_use]
     pub fn searches(&self) -> bool {
         matches!(&self.probe, Probe::Audio(audio) if audio.find)
     }
 
-    /// True if the wake-up offset of a talker is measured first.
+    /// True if the wake-up offset of a talker is calibrated before the run.
     #[must_use]
     pub fn calibrates(&self) -> bool {
         matches!(&self.probe, Probe::Stream(stream) if stream.calibrates())
@@ -43,7 +43,7 @@ mod tests {
     };
 
     #[test]
-    fn the_whole_time_is_known_unless_the_user_ends_it() {
+    fn the_total_is_unknown_if_a_phase_has_no_duration() {
         let two = [phase(1000, Length::Duration(5_000)), phase(1000, Length::Samples(7))];
         assert_eq!(plan(two.to_vec()).total_ns(), Some(12_000));
         assert_eq!(plan(vec![two[0].clone(), phase(1, Length::UntilStopped)]).total_ns(), None);

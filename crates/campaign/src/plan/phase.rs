@@ -21,23 +21,23 @@ pub struct PhasePlan {
 /// When a phase ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Length {
-    /// After so many ns.
+    /// After this time, ns.
     Duration(u64),
-    /// After so many wake-ups a thread.
+    /// After this number of wake-ups of each thread.
     Samples(u64),
     /// When the user ends it.
     UntilStopped,
 }
 
 impl Default for Length {
-    /// The length of a measurement where none is asked for.
+    /// The default length of a measurement: 10 s.
     fn default() -> Self {
         Self::Duration(10_000_000_000)
     }
 }
 
 impl PhasePlan {
-    /// How long the phase takes, ns, where its length says so.
+    /// Duration of the phase, ns; `None` if the user ends it.
     #[must_use]
     pub fn duration_ns(&self) -> Option<u64> {
         match self.length {

@@ -12,7 +12,7 @@ use super::{
 use crate::probe::{Probe, ThreadPlan};
 
 impl Plan {
-    /// The policy of all threads, or that of each role.
+    /// The policy of all threads; if they differ, the policy of each role.
     fn policy_in_words(&self) -> String {
         if let Probe::Udp(udp) = &self.probe {
             return format!("{} for sender, {} for receiver", self.policy, udp.receive_policy);
@@ -49,7 +49,7 @@ impl Plan {
 }
 
 impl PhasePlan {
-    /// The phase as the record describes it before it has run; it begins `start` after the run did.
+    /// The record of the phase before it runs. `start` is the time since the run began.
     pub(crate) fn to_record(&self, start: Duration) -> Phase {
         Phase {
             name: self.name.clone(),
@@ -67,7 +67,7 @@ impl PhasePlan {
 }
 
 impl ThreadPlan {
-    /// The thread as the record describes it.
+    /// The record of the thread as it was requested.
     fn to_record(&self) -> AskedThread {
         let Self { role, cpu, policy, period_ns } = self.clone();
         AskedThread { role, cpu, policy: policy.to_string(), period_ns }
@@ -85,7 +85,7 @@ mod tests {
     };
 
     #[test]
-    fn the_policies_of_different_threads_are_listed() {
+    fn lists_policies_that_differ() {
         let thread = |role: &str, priority| ThreadPlan {
             role: role.to_owned(),
             cpu: 0,

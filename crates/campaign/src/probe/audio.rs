@@ -1,9 +1,9 @@
-//! Audio: a timer thread plays a period at each deadline, through an amplifier.
+//! Audio: a timer thread processes a period at each deadline with an amplifier.
 
 mod cab;
 mod device;
-mod faults;
 mod source;
+mod validate;
 
 use std::{
     ops::RangeInclusive,
@@ -26,15 +26,17 @@ pub use source::{AudioError, ModelSource};
 
 use super::{
     check::PlanError,
-    definition::{Definition, Network, PhaseContext, PlacementRule, Places, PrepareError, RunShape, ThreadPlan},
+    definition::{
+        Definition, Network, PhaseContext, PlacementContext, PlacementRule, PrepareError, RunShape, ThreadPlan,
+    },
     timer::POLICY,
 };
 
-/// Samples of a period.
+/// Number of samples in a period.
 pub const FRAMES: RangeInclusive<u32> = 8..=4096;
 /// Sample rates, Hz.
 pub const RATES_HZ: RangeInclusive<u32> = 8_000..=384_000;
-/// Periods that a card may hold.
+/// Number of periods in the buffer of a card.
 pub const PERIODS: RangeInclusive<u32> = 2..=16;
 
 /// Options of the audio probe.
@@ -44,14 +46,14 @@ pub struct AudioProbe {
     pub rate_hz: u32,
     /// Samples of a period; one of [`FRAMES`].
     pub frames: u32,
-    /// Periods that the card holds; one of [`PERIODS`].
+    /// Periods in the buffer of the card; one of [`PERIODS`].
     pub periods: u32,
-    /// The amplifier that it plays through.
+    /// The amplifier that processes the audio.
     pub through: Through,
     /// The card that paces it; `None` for the clock.
     pub device: Option<Device>,
-    /// True to find the smallest buffer that holds: the phases are candidates then, the smallest first, and only those run
-    /// that decide.
+    /// True to find the smallest buffer without dropouts: the phases are then the candidates, the smallest first, and a binary
+    /// search decides which of them run.
     pub find: bool,
     /// CPU of the audio thread; `None` before it is placed.
     pub cpu: Option<u32>,
@@ -71,17 +73,17 @@ impl Default for AudioProbe {
     }
 }
 
-/// What a period is played through.
+/// The amplifier that processes the audio.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Through {
-    /// A model and the cabinet behind it, as their files are.
+    /// A model followed by a cabinet, with default settings.
     Parts {
         /// The model.
         model: ModelSource,
         /// The cabinet.
         cab: CabSource,
     },
-    /// All that a preset says.
+    /// Everything that a preset contains.
     Preset(PathBuf),
 }
 
@@ -92,7 +94,7 @@ impl Default for Through {
 }
 
 impl Through {
-    /// What the record calls it.
+    /// The names in the record.
     fn names(&self) -> Names {
         match self {
             Self::Parts { model, cab } => Names { model: model.to_string(), cab: cab.named(), ..Names::default() },
@@ -102,26 +104,26 @@ impl Through {
 }
 
 impl AudioProbe {
-    /// The period of so many frames, ns, rounded down.
+    /// The period of this number of frames, ns, rounded down.
     #[must_use]
     pub fn period_of(&self, frames: u32) -> u64 {
         Grid::of_frames(frames, self.rate_hz).period_ns()
     }
 
-    /// The frames of such a period.
+    /// The number of frames in a period.
     #[must_use]
     pub fn frames_of(&self, period_ns: u64) -> u32 {
         let frames = (u128::from(period_ns) * u128::from(self.rate_hz) + 500_000_000) / 1_000_000_000;
         frames.try_into().unwrap_or(u32::MAX)
     }
 
-    /// The exact deadlines of such a period.
+    /// The exact deadlines for a period.
     fn grid(&self, period_ns: u64) -> Grid {
         Grid::of_frames(self.frames_of(period_ns), self.rate_hz)
     }
 
-    /// Reads what is played through, and makes the chain of it. A model of a preset that was made for another rate is
-    /// resampled, which is told.
+    /// Reads the files of the amplifier, and builds the signal chain. Models of a preset that were trained at another rate are
+    /// resampled; the returned notes say so.
     ///
     /// # Errors
     /// [`AudioError`].
@@ -142,10 +144,10 @@ impl AudioProbe {
         Ok((Amplifier(chain, controls), notes))
     }
 
-    /// Opens the card for periods of so many frames; `None` where the clock paces.
+    /// Opens the card for periods of this number of frames; `None` if a clock paces the probe.
     ///
     /// # Errors
-    /// [`AudioError`], with what the card offers instead.
+    /// [`AudioError`], with the settings that the card offers.
     pub fn open(&self, frames: u32) -> Result<Option<(Duplex, SoundCard)>, AudioError> {
         let Some(device) = &self.device else { return Ok(None) };
         Ok(Some(device.open(&Root::system(), self.rate_hz, frames, self.periods)?))
@@ -167,7 +169,7 @@ impl AudioProbe {
         )))
     }
 
-    /// Reads the model, and makes everything that playing needs.
+    /// Loads the amplifier, opens the card, and creates the audio probe.
     fn player(&self, context: &PhaseContext<'_>) -> Result<Audio, PrepareError> {
         let frames = self.frames_of(context.period_ns);
         let (player, notes) = self.load()?;
@@ -206,7 +208,7 @@ impl Definition for AudioProbe {
         self.period_of(self.frames)
     }
 
-    /// A period that took more than half of the time that it has.
+    /// Half of the time that a period has until its deadline.
     fn threshold_ns(&self, period_ns: u64) -> u64 {
         period_ns.saturating_mul(u64::from(self.periods.saturating_sub(1))) / 2
     }
@@ -229,7 +231,7 @@ impl Definition for AudioProbe {
         }
     }
 
-    fn place(&mut self, cpus: Vec<u32>, _machine: &Places<'_>) -> Vec<u32> {
+    fn place(&mut self, cpus: Vec<u32>, _machine: &PlacementContext<'_>) -> Vec<u32> {
         self.cpu = cpus.first().copied();
         cpus
     }
@@ -281,15 +283,15 @@ impl Definition for AudioProbe {
     fn guard_remedies(&self) -> [&'static str; 2] {
         [
             "use more --frames, a smaller model or a lower priority",
-            "use more --frames or a smaller model; this machine cannot serve a period so short",
+            "use more --frames or a smaller model; this period is too short for this machine",
         ]
     }
 }
 
-/// The whole chain, as `punctual amp` plays it, and the controls that nobody turns.
+/// The signal chain, as `punctual amp` uses it, with controls that are never changed.
 pub struct Amplifier(
     Chain,
-    #[expect(dead_code, reason = "the chain listens to them for as long as they are there")] Controls,
+    #[expect(dead_code, reason = "the chain reads them, so they must live as long as it")] Controls,
 );
 
 impl Player for Amplifier {
@@ -317,7 +319,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_period_tells_its_frames(rate_hz in RATES_HZ, frames in FRAMES) {
+        fn frames_follow_from_the_period(rate_hz in RATES_HZ, frames in FRAMES) {
             let plan = audio(rate_hz);
             prop_assert_eq!(plan.frames_of(plan.period_of(frames)), frames);
             prop_assert_eq!(plan.grid(plan.period_of(frames)), Grid::of_frames(frames, rate_hz));
@@ -325,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_card_does_is_refused() {
+    fn refuses_settings_out_of_range() {
         let plan = audio(48_000);
         let check = |plan: &AudioProbe, period_ns: u64| {
             plan.check_run(&RunShape { policy: POLICY, clock: Clock::Monotonic, periods_ns: &[period_ns] })
@@ -342,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn a_preset_plays_and_a_bad_one_says_where() {
+    fn loads_presets_and_reports_their_mistakes() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("lead.toml");
         let model = concat!(env!("CARGO_MANIFEST_DIR"), "/../amp/tests/vectors/wn_a1_nano.nam");

@@ -1,6 +1,6 @@
-//! What is wrong with the options of a probe, or with a plan.
+//! Errors in the options of a probe or in a plan.
 
-/// What is wrong with the options of a probe, or with a plan.
+/// An error in the options of a probe or in a plan.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PlanError {
     /// The period is 0 or above an hour.
@@ -24,13 +24,13 @@ pub enum PlanError {
     /// Two threads have the same name.
     #[error("two threads are called `{0}`: give each thread its own name")]
     SameName(String),
-    /// The time to wait for an answer is 0 or too long.
+    /// The timeout of an answer is 0 or too long.
     #[error("the timeout must be longer than 0 and at most 1m, e.g. 1s")]
     Timeout,
     /// The datagram is larger than one frame.
     #[error("{bytes} bytes do not fit into one Ethernet frame: use a size of {max} or less, or set allow-fragments")]
     Fragments {
-        /// Payload asked for, bytes.
+        /// Requested payload, bytes.
         bytes: usize,
         /// Largest payload of one frame, bytes.
         max: usize,
@@ -40,11 +40,11 @@ pub enum PlanError {
         "a datagram every {period_ns} ns is more than {max} a second: use a longer period, or raise max-rate to {needed}"
     )]
     Rate {
-        /// The period asked for, ns.
+        /// Requested period, ns.
         period_ns: u64,
         /// Most datagrams a second.
         max: u64,
-        /// What `max` must be for this period.
+        /// Smallest `max` for this period.
         needed: u64,
     },
     /// A real-time thread that spins would hang its CPU.
@@ -54,9 +54,7 @@ pub enum PlanError {
     )]
     SpinningReceiver,
     /// The virtual cable has no network card.
-    #[error(
-        "the virtual cable of --self has no network card that could stamp: use --stamps all, or a peer on another machine"
-    )]
+    #[error("the virtual cable of --self has no hardware timestamps: use --stamps all, or a peer on another machine")]
     CardOfOwnPeer,
     /// The probe uses no interface.
     #[error("this probe uses no network interface: leave out --nic and --irq-priority, or measure over a network card")]
@@ -70,9 +68,9 @@ pub enum PlanError {
         /// The part of the period that the talker must sleep, per cent.
         percent: u64,
     },
-    /// The kernel pins no deadline thread.
+    /// The kernel does not pin deadline threads.
     #[error(
-        "both ends of a stream are pinned to their CPUs, which the kernel refuses to deadline threads: choose the policy fifo:90"
+        "both ends of a stream are pinned to CPUs, but the kernel does not pin deadline threads: choose the policy fifo:90"
     )]
     StreamDeadline,
     /// The observer would see no frame.
@@ -82,38 +80,34 @@ pub enum PlanError {
     )]
     CaptureHidden,
     /// The captures of two phases would be in one file.
-    #[error("one file contains the capture of one phase: run the phases one by one")]
+    #[error("a capture file can hold only one phase: run the phases one by one")]
     CaptureOfPhases,
-    /// No card plays so.
+    /// The settings of the sound card are out of range.
     #[error("{0}")]
     Audio(String),
-    /// The stamps of a card are of one clock only.
+    /// Sound cards report times only of the monotonic clock.
     #[error(
-        "a sound card stamps the monotonic clock, so the deadlines must be of that clock: leave out the clock, or choose monotonic"
+        "a sound card reports times of the monotonic clock, so the deadlines must use it, too: leave out the clock, or choose monotonic"
     )]
     CardClock,
-    /// Launch times are of one clock only.
-    #[error("launch times are of CLOCK_TAI, so the slots must be, too: leave out the clock, or choose tai")]
+    /// Launch times are only of CLOCK_TAI.
+    #[error("launch times use CLOCK_TAI, so the slots must, too: leave out the clock, or choose tai")]
     LaunchClock,
-    /// The probe makes system calls, which threads of the EVL core cannot.
-    #[error(
-        "threads of the EVL core can wait and play, but neither send nor spin: use them with `measure timer`, `threads` or `audio`"
-    )]
+    /// The probe makes Linux system calls, which threads of the EVL core must not make.
+    #[error("threads of the EVL core cannot send or spin: use --core evl with `measure timer`, `threads` or `audio`")]
     EvlProbe,
-    /// The drivers of sound cards are Linux's.
+    /// Sound cards have only Linux drivers.
     #[error(
-        "threads of the EVL core cannot wait for a sound card, whose driver is Linux's: leave out --core evl, or --device"
+        "threads of the EVL core cannot wait for a sound card, which has a Linux driver: leave out --core evl, or --device"
     )]
     EvlCard,
-    /// The EVL core waits in its own way, on its own clock.
+    /// The EVL core has its own wait function and clock.
     #[error(
-        "the EVL core waits in its own way, on the monotonic clock: leave out --clock, --wait and --timerlat with --core evl"
+        "the EVL core has its own wait function, on the monotonic clock: leave out --clock, --wait and --timerlat with --core evl"
     )]
     EvlWait,
-    /// The EVL core has no such policy.
-    #[error(
-        "the EVL core schedules by priority, first in, first out: choose a policy from fifo:1 to fifo:99, e.g. fifo:90"
-    )]
+    /// The EVL core does not support the policy.
+    #[error("the EVL core supports only first in, first out: choose a policy from fifo:1 to fifo:99, e.g. fifo:90")]
     EvlPolicy,
     /// The length of a phase is 0.
     #[error("the run would end before its first sample: choose e.g. a duration of 10s, or 10000 samples")]

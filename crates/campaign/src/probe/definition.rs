@@ -1,4 +1,4 @@
-//! What the rest of the program asks of a probe, and what it tells the probe.
+//! The interface of a probe to the rest of the program.
 
 use std::{
     error::Error,
@@ -15,10 +15,10 @@ use super::check::PlanError;
 
 /// Longest period, ns: one hour.
 pub const PERIOD_MAX_NS: u64 = 3_600_000_000_000;
-/// Lateness above which a wake-up is a spike where nothing else is asked for, ns; the period where that is less.
+/// Default lateness above which a wake-up is a spike, ns; a shorter period is used instead.
 pub const THRESHOLD_NS: u64 = 100_000;
 
-/// A measuring thread with its own place. Its CPU is one of [`Plan::cpus`](crate::Plan::cpus).
+/// A measuring thread with its own CPU, which is one of [`Plan::cpus`](crate::Plan::cpus).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ThreadPlan {
     /// Its name in the record: `base`, `servo`.
@@ -31,7 +31,7 @@ pub struct ThreadPlan {
     pub period_ns: u64,
 }
 
-/// What the rest of the program asks of a probe. No method has a default: a new probe answers each question.
+/// The interface of a probe to the rest of the program. No method has a default, so a new probe must implement each.
 pub trait Definition: fmt::Debug {
     /// The name: `punctual measure NAME`, `kind = "NAME"` in a campaign file, `scenario.probe` in the record.
     fn name(&self) -> &'static str;
@@ -42,25 +42,25 @@ pub trait Definition: fmt::Debug {
     /// Time between two deadlines, ns; the shortest of several threads.
     fn period_ns(&self) -> u64;
 
-    /// Lateness above which a wake-up is a spike where none is asked for, ns. For noise this is the length of
-    /// a gap, for audio the completion of a period.
+    /// Default lateness above which a wake-up is a spike, ns. For noise this is the length of a gap, for audio the time until
+    /// a period is complete.
     fn threshold_ns(&self, period_ns: u64) -> u64;
 
-    /// The part of a period beyond its whole ns.
+    /// The fraction of a nanosecond by which the exact period exceeds `period_ns`.
     fn fraction(&self, period_ns: u64) -> Fraction;
 
-    /// Names of its threads, in the order in which a placement gives them CPUs; empty for one thread on each CPU.
+    /// Names of its threads, in the order in which a placement assigns CPUs; empty for one thread on each CPU.
     fn roles(&self) -> Vec<String>;
 
-    /// Which placements fit it.
+    /// The placements that the probe allows.
     fn placement(&self) -> PlacementRule;
 
-    /// Puts its threads on these CPUs, one for each role, and returns the CPUs of all roles: those that are not named are
-    /// completed.
-    fn place(&mut self, cpus: Vec<u32>, machine: &Places<'_>) -> Vec<u32>;
+    /// Puts its threads on these CPUs, one for each role. If there are fewer CPUs than roles, chooses the others. Returns the
+    /// CPUs of all roles.
+    fn place(&mut self, cpus: Vec<u32>, machine: &PlacementContext<'_>) -> Vec<u32>;
 
-    /// The threads with deadlines that are not one alike on each CPU, once placed. Their policy is `policy`, unless they have
-    /// one of their own.
+    /// The placed threads with deadlines; empty if the probe has one equal thread on each CPU. Threads without their own policy
+    /// get `policy`.
     fn threads(&self, policy: Policy) -> Vec<ThreadPlan>;
 
     /// The network that its datagrams or frames use.
@@ -90,7 +90,7 @@ pub trait Definition: fmt::Debug {
     /// Checks its options.
     ///
     /// # Errors
-    /// The first option that is out of range, or that contradicts another.
+    /// The first option that is out of range or contradicts another.
     fn check(&self) -> Result<(), PlanError>;
 
     /// Checks its options against the rest of the run.
@@ -99,13 +99,13 @@ pub trait Definition: fmt::Debug {
     /// The first contradiction.
     fn check_run(&self, run: &RunShape<'_>) -> Result<(), PlanError>;
 
-    /// Makes what measures together with the timers of a phase, with its threads waiting; `None` where there is nothing.
+    /// Creates the other measuring threads of a phase and the work of its timers; `None` if the timers alone measure.
     ///
     /// # Errors
-    /// When a socket, a card, a file or a thread is not to be had.
+    /// A socket, sound card, file or thread cannot be opened or created.
     fn prepare(&self, context: &PhaseContext<'_>) -> Result<Option<Box<dyn ProbeThreads>>, PrepareError>;
 
-    /// What helps where the guard ended the run, and where it throttled a thread, in the options of this probe.
+    /// Remedies, with options of this probe, after the guard ended the run, and after it throttled a thread.
     fn guard_remedies(&self) -> [&'static str; 2];
 }
 
@@ -120,24 +120,25 @@ pub enum Network {
     Interface,
 }
 
-/// Which placements fit a probe.
+/// The placements that a probe allows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlacementRule {
-    /// How many CPUs fit where a placement gives one to each thread; `None` where no such placement fits.
+    /// Allowed number of CPUs in a placement with one CPU for each thread; `None` if no such placement is allowed.
     pub by_thread: Option<RangeInclusive<usize>>,
     /// The threads in words: `a sender and a receiver`.
     pub threads: String,
-    /// What to write instead of a placement that does not fit.
+    /// What to write instead of a placement that is not allowed.
     pub remedy: &'static str,
     /// True if the probe takes the best CPU of a placement instead of all.
     pub takes_best_cpu: bool,
-    /// How many of its CPUs count as measured. A thread that answers round trips stands for the other machine.
+    /// Number of its CPUs that count as measured. The CPU of a thread that answers round trips does not count, because that
+    /// thread represents the other machine.
     pub measured: usize,
 }
 
-/// The CPUs of a machine, and the policy that a placement asks for.
+/// The CPUs of a machine, and the policy of a placement.
 #[derive(Debug, Clone, Copy)]
-pub struct Places<'a> {
+pub struct PlacementContext<'a> {
     /// CPUs that are online and that this process may use.
     pub usable: &'a CpuList,
     /// CPUs that are isolated or shielded.
@@ -146,7 +147,7 @@ pub struct Places<'a> {
     pub policy: Option<Policy>,
 }
 
-/// What a probe is checked against.
+/// The parts of a run that the options of a probe must fit.
 #[derive(Debug, Clone)]
 pub struct RunShape<'a> {
     /// Policy of the measuring threads.
@@ -157,12 +158,12 @@ pub struct RunShape<'a> {
     pub periods_ns: &'a [u64],
 }
 
-/// What a probe needs to prepare a phase.
+/// The parts of a run that a probe needs to prepare a phase.
 #[derive(Debug, Clone, Copy)]
 pub struct PhaseContext<'a> {
     /// The machine.
     pub root: &'a Root,
-    /// The shield, where there is one.
+    /// The shield; `None` for a run without one.
     pub shield: Option<&'a Shield>,
     /// Policy of the measuring threads.
     pub policy: Policy,
@@ -170,19 +171,20 @@ pub struct PhaseContext<'a> {
     pub clock: Clock,
     /// Time between two deadlines, ns.
     pub period_ns: u64,
-    /// What is a spike, ns.
+    /// Lateness above which a wake-up is a spike, ns.
     pub threshold_ns: i64,
-    /// How many spikes a series keeps.
+    /// Number of spikes that a series keeps.
     pub spikes_kept: usize,
-    /// Where the record is kept.
+    /// File of the record; `None` if it is kept only in memory.
     pub record_path: Option<&'a Path>,
 }
 
-/// Why a probe could not be prepared: the error of what it prepares.
+/// The error of the part of a probe that could not be prepared.
 pub type PrepareError = Box<dyn Error + Send + Sync>;
 
-/// Makes something, with this thread on the side of the shield that `cpu` is on; `None` is inside.
-pub fn on_its_side<T>(shield: Option<&Shield>, cpu: Option<u32>, make: impl FnOnce() -> T) -> Result<T, ShieldError> {
+/// Calls `make`, which creates a thread or load for `cpu`. If `cpu` is shielded or `None`, this thread is inside the shield
+/// meanwhile, so that what it creates is inside, too.
+pub fn with_shield<T>(shield: Option<&Shield>, cpu: Option<u32>, make: impl FnOnce() -> T) -> Result<T, ShieldError> {
     match shield.filter(|shield| cpu.is_none_or(|cpu| shield.cpus().contains(cpu))) {
         Some(shield) => shield.enter(make),
         None => Ok(make()),
@@ -200,7 +202,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_isolated_cpu_is_better_than_the_last() {
+    fn prefers_an_isolated_cpu_to_the_last_cpu() {
         let cpus = |list: &str| list.parse::<CpuList>().unwrap();
         assert_eq!(best_cpu(&cpus("0-3"), &cpus("1-2,9")), Some(2));
         assert_eq!(best_cpu(&cpus("0-3"), &CpuList::new()), Some(3));

@@ -1,4 +1,4 @@
-//! Gaps in a loop that reads a clock and never sleeps, one on each CPU.
+//! Noise: gaps in a loop that reads a clock and never sleeps, one on each CPU.
 
 use std::{
     ops::RangeInclusive,
@@ -10,24 +10,26 @@ use sys::sched::Policy;
 
 use super::{
     check::PlanError,
-    definition::{Definition, Network, PhaseContext, PlacementRule, Places, PrepareError, RunShape, ThreadPlan},
+    definition::{
+        Definition, Network, PhaseContext, PlacementContext, PlacementRule, PrepareError, RunShape, ThreadPlan,
+    },
     timer::{GUARD_REMEDIES, one_on_each_cpu},
 };
 
-/// The part of each period that the loop runs unless asked otherwise, per cent. The kernel keeps the rest from real-time
-/// threads, too.
+/// Default share of each period that the loop runs, per cent. By default the kernel limits real-time threads to the same
+/// share.
 pub const SHARE_PERCENT: u64 = 95;
-/// A gap is longer than this unless asked otherwise, ns.
+/// Default length above which an interruption is a gap, ns.
 pub const THRESHOLD_NS: u64 = 1_000;
-/// How long a real-time thread may run without sleeping, ns.
+/// Range of the time that a real-time thread may run without sleeping, ns.
 const SPIN_NS: RangeInclusive<u64> = 1..=950_000_000;
 
 /// Options of the noise probe.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NoiseProbe {
-    /// How long one stretch of the loop and the sleep after it take together, ns.
+    /// Duration of one run of the loop and the sleep after it, ns.
     pub period_ns: u64,
-    /// How long each stretch of the loop takes, ns; `None` for [`SHARE_PERCENT`] of the period.
+    /// Duration of one run of the loop, ns; `None` for [`SHARE_PERCENT`] of the period.
     pub runtime_ns: Option<u64>,
 }
 
@@ -38,7 +40,7 @@ impl Default for NoiseProbe {
 }
 
 impl NoiseProbe {
-    /// How long the loop runs in each period, ns.
+    /// Time that the loop runs in each period, ns.
     #[must_use]
     pub fn runtime_at(&self, period_ns: u64) -> u64 {
         self.runtime_ns.unwrap_or_else(|| period_ns.saturating_mul(SHARE_PERCENT) / 100)
@@ -85,7 +87,7 @@ impl Definition for NoiseProbe {
         one_on_each_cpu()
     }
 
-    fn place(&mut self, cpus: Vec<u32>, _machine: &Places<'_>) -> Vec<u32> {
+    fn place(&mut self, cpus: Vec<u32>, _machine: &PlacementContext<'_>) -> Vec<u32> {
         cpus
     }
 
@@ -118,7 +120,7 @@ impl Definition for NoiseProbe {
     }
 
     fn check(&self) -> Result<(), PlanError> {
-        // Without a policy only the bounds of the runtime are known.
+        // The policy is not known yet, so only the range of the runtime can be checked.
         self.check_period(Policy::Other, self.period_ns)
     }
 
@@ -140,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_real_time_thread_that_spins_must_sleep() {
+    fn a_spinning_real_time_thread_must_sleep() {
         let check = |policy, runtime_ns, period_ns| {
             NoiseProbe { period_ns, runtime_ns }.check_run(&RunShape {
                 policy,
@@ -152,7 +154,7 @@ mod tests {
         assert_eq!(check(fifo, None, 100), Ok(()));
         assert_eq!(check(fifo, Some(96), 100), Err(PlanError::NoRest));
         assert_eq!(check(fifo, None, 2_000_000_000), Err(PlanError::NoRest), "1.9 s at a time");
-        assert_eq!(check(Policy::Other, Some(100), 100), Ok(()), "the scheduler takes its CPU from it");
+        assert_eq!(check(Policy::Other, Some(100), 100), Ok(()), "the scheduler can preempt it");
         assert_eq!(check(Policy::Other, Some(101), 100), Err(PlanError::Runtime));
         assert_eq!(check(Policy::Other, Some(0), 100), Err(PlanError::Runtime));
         let deadline = Policy::Deadline { runtime_ns: 2000, deadline_ns: 3000, period_ns: 4000 };

@@ -1,20 +1,20 @@
-//! Streams: a timer thread with work to do talks, another thread listens, on an interface or between two namespaces.
+//! Streams: a timer thread sends frames and another thread receives them, on an interface or between two namespaces.
 //!
 //! | module | contains |
 //! |---|---|
 //! | `interface` | checks that an interface can carry a stream |
-//! | `prepare` | makes a talker and a listener from the options |
-//! | `places` | where frames are sent and received |
-//! | `sender`, `receiver` | the sockets to send and to receive with |
+//! | `prepare` | creates a talker and a listener from the options |
+//! | `endpoints` | the interface or virtual cable of a stream |
+//! | `sender`, `receiver` | the sockets of talkers and listeners |
 //! | [`offset`] | the wake-up offset |
-//! | `observe` | the observer that captures the stream, and the analysis of its file |
+//! | `observe` | captures the stream, and analyses the capture |
 //! | `error`, `xdp` | errors, each with its remedy |
 
+mod endpoints;
 mod error;
 mod interface;
 pub(crate) mod observe;
 pub mod offset;
-mod places;
 mod prepare;
 mod receiver;
 mod sender;
@@ -41,14 +41,15 @@ pub use xdp::{ListenXdp, XdpRefusal};
 use super::{
     check::PlanError,
     definition::{
-        Definition, Network, PhaseContext, PlacementRule, Places, PrepareError, RunShape, THRESHOLD_NS, ThreadPlan,
+        Definition, Network, PhaseContext, PlacementContext, PlacementRule, PrepareError, RunShape, THRESHOLD_NS,
+        ThreadPlan,
     },
     timer::{GUARD_REMEDIES, POLICY},
 };
 
-/// Highest number of a queue that can be asked for.
+/// Highest number of a queue.
 pub const QUEUE_MAX: u32 = 4095;
-/// The part of the period, per cent, that a real-time talker may wake before its slot: the rest it must sleep.
+/// Longest wake-up offset of a spinning real-time talker, per cent of the period. It must sleep for the rest.
 pub const OFFSET_PERCENT: u64 = 95;
 
 /// Options of the stream probe.
@@ -56,30 +57,31 @@ pub const OFFSET_PERCENT: u64 = 95;
 pub struct StreamProbe {
     /// Which ends of the stream are on this machine.
     pub ends: StreamEnds,
-    /// Reservation class: priority, VLAN, samples a frame, transit time.
+    /// Reservation class, which sets priority, VLAN, samples per frame and transit time.
     pub class: Class,
     /// Time between two frames, ns; `None` for that of the class.
     pub period_ns: Option<u64>,
-    /// How samples are packed.
+    /// Format of the samples in a frame.
     pub format: Format,
-    /// Talker: how long before its slot it wakes; at most the period, or [`OFFSET_PERCENT`] of it where it spins until its
-    /// slot under a real-time policy.
+    /// Talker: wake-up offset; at most the period, or [`OFFSET_PERCENT`] of it if it spins until its slot under a real-time
+    /// policy.
     pub offset: WakeupOffset,
     /// Talker: how frames are sent.
     pub mode: TransmitMode,
-    /// Talker: tells its stream from others of the same address.
+    /// Talker: number of its stream among those of the same address.
     pub unique_id: u16,
     /// Listener: which stream to follow; `None` for the first that is found.
     pub stream_id: Option<u64>,
     /// Listener: how it waits for frames.
     pub wait: ReceiveWait,
-    /// Listener: how it uses AF_XDP; `None` for a socket of the network stack. Busy polling is for the socket alone.
+    /// Listener: AF_XDP mode; `None` for a socket of the network stack. Only that socket supports busy polling.
     pub xdp: Option<ListenXdp>,
     /// Listener: the talker on another machine that reports to this one; the listener ends with it.
     pub talker_elsewhere: Option<RemoteTalker>,
     /// The queue of the interface that AF_XDP sends and receives on.
     pub queue: u32,
-    /// Where an observer captures the stream to: on the receiving side, or where this machine only sends, on the sending side.
+    /// File that an observer captures the stream to; `None` for no capture. The observer is on the receiving side if the
+    /// listener is on this machine, else on the sending side.
     pub capture: Option<CaptureTo>,
     /// CPU of the talker; `None` before it is placed.
     pub talk_cpu: Option<u32>,
@@ -127,13 +129,13 @@ impl StreamProbe {
         }
     }
 
-    /// True if the wake-up offset is measured before the first frame.
+    /// True if the wake-up offset is calibrated before the first frame.
     #[must_use]
     pub fn calibrates(&self) -> bool {
         self.talks() && self.offset == WakeupOffset::Auto
     }
 
-    /// Checks the named interface. Without this nothing is sent on it.
+    /// Checks the named interface. This must succeed before frames are sent on it.
     ///
     /// # Errors
     /// [`StreamError`].
@@ -149,10 +151,10 @@ impl StreamProbe {
         found.carries(self.class.frame_bytes(self.format), period_ns)
     }
 
-    /// The number that tells the stream from all others; `None` without a talker on an interface.
+    /// The stream id; `None` without a talker on an interface.
     ///
     /// # Errors
-    /// [`StreamError`], if the interface can carry no stream.
+    /// [`StreamError`], if the interface cannot carry a stream.
     pub fn stream_id(&self, root: &Root) -> Result<Option<u64>, StreamError> {
         let Some(interface) = self.interface().filter(|_| self.talks()) else { return Ok(None) };
         Ok(Some(frames::stream_id(Interface::read(root, interface)?.mac, self.unique_id)))
@@ -163,7 +165,7 @@ impl StreamProbe {
         self.talks() && self.mode == TransmitMode::Txtime
     }
 
-    /// True if the talker wakes within the period before its slot, and sleeps in each period where it must.
+    /// True if the wake-up offset is at most one period and leaves the talker enough time to sleep.
     fn offset_fits(&self, policy: Policy, period_ns: u64) -> bool {
         let keeps_slots = self.talks() && self.mode.keeps_slots();
         let percent = if policy.is_realtime() && !keeps_slots { OFFSET_PERCENT } else { 100 };
@@ -171,7 +173,7 @@ impl StreamProbe {
         u128::from(self.offset_ns()) <= most_ns
     }
 
-    /// How long before its slot the talker wakes, ns; 0 without one, and before calibration.
+    /// The wake-up offset, ns; 0 without a talker and before calibration.
     fn offset_ns(&self) -> u64 {
         if self.talks() { self.offset.ns() } else { 0 }
     }
@@ -190,7 +192,7 @@ impl Definition for StreamProbe {
         self.period_ns.unwrap_or_else(|| self.class.interval_ns())
     }
 
-    /// A wake-up too late for its slot; without an offset, above 100 us.
+    /// A wake-up that misses its slot; without an offset, one later than 100 us.
     fn threshold_ns(&self, period_ns: u64) -> u64 {
         match self.offset_ns() {
             0 => period_ns.min(THRESHOLD_NS),
@@ -218,7 +220,7 @@ impl Definition for StreamProbe {
         }
     }
 
-    fn place(&mut self, mut cpus: Vec<u32>, machine: &Places<'_>) -> Vec<u32> {
+    fn place(&mut self, mut cpus: Vec<u32>, machine: &PlacementContext<'_>) -> Vec<u32> {
         let Some(&first) = cpus.first() else { return cpus };
         if cpus.len() < self.roles().len() {
             cpus.push(listen_cpu(machine.usable, first));
@@ -284,21 +286,22 @@ impl Definition for StreamProbe {
     }
 }
 
-/// The CPU of a listener at the other end of a virtual cable: the last other than the talker's where there is one.
+/// The CPU of a listener at the other end of a virtual cable: the last one that is not the talker's, if there is one.
 #[must_use]
 pub fn listen_cpu(usable: &CpuList, talk_cpu: u32) -> u32 {
     usable.iter().rfind(|&cpu| cpu != talk_cpu).unwrap_or(talk_cpu)
 }
 
-/// `3064 3e54 ee01 0001`, `30:64:3e:54:ee:01:00:01`, `0x30643e54ee010001`: 16 hexadecimal digits with or without marks.
+/// Reads a stream id of 16 hexadecimal digits, with or without separators: `3064 3e54 ee01 0001`,
+/// `30:64:3e:54:ee:01:00:01`, `0x30643e54ee010001`.
 ///
 /// # Errors
-/// What it must be, in words.
+/// The text does not have 16 hexadecimal digits.
 pub fn parse_stream_id(text: &str) -> Result<u64, String> {
     let digits: String = text.trim_start_matches("0x").chars().filter(|c| !": .-".contains(*c)).collect();
     let is_whole = digits.len() == 16 && digits.chars().all(|digit| digit.is_ascii_hexdigit());
     let id = u64::from_str_radix(&digits, 16).ok().filter(|_| is_whole);
-    id.ok_or_else(|| "must have 16 hexadecimal digits, as 30643e54ee010001".to_owned())
+    id.ok_or_else(|| "must have 16 hexadecimal digits, e.g. 30643e54ee010001".to_owned())
 }
 
 #[cfg(test)]
@@ -306,7 +309,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stream_ids_have_16_digits() {
+    fn reads_stream_ids_of_16_digits() {
         for text in ["30643e54ee010001", "0x30643E54EE010001", "30:64:3e:54:ee:01:00:01"] {
             assert_eq!(parse_stream_id(text), Ok(0x3064_3e54_ee01_0001));
         }

@@ -12,18 +12,19 @@ use sys::sched::Policy;
 use super::{
     check::PlanError,
     definition::{
-        Definition, Network, PhaseContext, PlacementRule, Places, PrepareError, RunShape, THRESHOLD_NS, ThreadPlan,
+        Definition, Network, PhaseContext, PlacementContext, PlacementRule, PrepareError, RunShape, THRESHOLD_NS,
+        ThreadPlan,
     },
     timer::{GUARD_REMEDIES, POLICY},
 };
 
-/// Priority of the thread with the shortest period where none is asked for.
+/// Default priority of the thread with the shortest period.
 const HIGHEST_PRIORITY: u8 = 90;
 
 /// Options of the threads probe.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ThreadsProbe {
-    /// The threads, at least one, each with another name.
+    /// The threads; at least one, and their names are unique.
     pub threads: Vec<ThreadAsk>,
 }
 
@@ -33,21 +34,21 @@ impl Default for ThreadsProbe {
     }
 }
 
-/// A thread as a user asks for it.
+/// A thread as the user requests it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ThreadAsk {
     /// Its name in the record: `base`, `servo`.
     pub role: String,
     /// Time between its deadlines, ns.
     pub period_ns: u64,
-    /// Its CPU, where the user names one.
+    /// Its CPU; `None` if the user names none.
     pub cpu: Option<u32>,
-    /// Its policy, where the user names one.
+    /// Its policy; `None` if the user names none.
     pub policy: Option<Policy>,
 }
 
 impl ThreadAsk {
-    /// The two threads of machine-tool control: steps every 25 us, position every 1 ms.
+    /// The two threads of a machine-tool controller: step pulses every 25 us, position every 1 ms.
     #[must_use]
     pub fn base_and_servo() -> Vec<Self> {
         let thread = |role: &str, period_ns| Self { role: role.to_owned(), period_ns, cpu: None, policy: None };
@@ -91,7 +92,7 @@ impl Definition for ThreadsProbe {
         }
     }
 
-    fn place(&mut self, cpus: Vec<u32>, machine: &Places<'_>) -> Vec<u32> {
+    fn place(&mut self, cpus: Vec<u32>, machine: &PlacementContext<'_>) -> Vec<u32> {
         for (thread, cpu) in self.threads.iter_mut().zip(cpus.iter().cycle()) {
             thread.cpu = Some(*cpu);
             thread.policy = match (thread.policy, machine.policy) {
@@ -149,10 +150,10 @@ impl Definition for ThreadsProbe {
     }
 }
 
-/// Puts each thread on its CPU, or on `otherwise`, with its policy, or one by its period: the shorter the period, the higher
-/// the priority.
+/// Completes the requests: threads without a CPU go to `default_cpu`, and threads without a policy get a priority by their
+/// period, the shorter the higher.
 #[must_use]
-pub fn place(asks: &[ThreadAsk], otherwise: u32) -> Vec<ThreadPlan> {
+pub fn place(asks: &[ThreadAsk], default_cpu: u32) -> Vec<ThreadPlan> {
     let by_period = |period_ns: u64| {
         let mut shorter: Vec<u64> = asks.iter().map(|ask| ask.period_ns).filter(|&other| other < period_ns).collect();
         shorter.sort_unstable();
@@ -163,19 +164,19 @@ pub fn place(asks: &[ThreadAsk], otherwise: u32) -> Vec<ThreadPlan> {
     asks.iter()
         .map(|ask| ThreadPlan {
             role: ask.role.clone(),
-            cpu: ask.cpu.unwrap_or(otherwise),
+            cpu: ask.cpu.unwrap_or(default_cpu),
             policy: ask.policy.unwrap_or_else(|| by_period(ask.period_ns)),
             period_ns: ask.period_ns,
         })
         .collect()
 }
 
-/// `count` threads alike, one CPU after the other; none without CPUs.
+/// `count` equal threads, spread over the CPUs by turns; empty without CPUs.
 #[must_use]
 pub fn spread(count: usize, period_ns: u64, policy: Policy, cpus: &CpuList) -> Vec<ThreadPlan> {
-    let places = cpus.iter().collect::<Vec<_>>().into_iter().cycle();
+    let cpus = cpus.iter().collect::<Vec<_>>().into_iter().cycle();
     let named = |(number, cpu)| ThreadPlan { role: format!("thread-{number}"), cpu, policy, period_ns };
-    (1..=count).zip(places).map(named).collect()
+    (1..=count).zip(cpus).map(named).collect()
 }
 
 #[cfg(test)]
@@ -194,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_periods_share_a_priority_and_given_policies_stay() {
+    fn equal_periods_share_a_priority_and_given_policies_are_kept() {
         let mut asks = ThreadAsk::base_and_servo();
         asks.push(ThreadAsk { role: "other".to_owned(), cpu: Some(1), ..asks[1].clone() });
         asks[0].policy = Some(Policy::Fifo(40));

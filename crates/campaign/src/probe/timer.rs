@@ -8,7 +8,8 @@ use sys::sched::Policy;
 use super::{
     check::PlanError,
     definition::{
-        Definition, Network, PhaseContext, PlacementRule, Places, PrepareError, RunShape, THRESHOLD_NS, ThreadPlan,
+        Definition, Network, PhaseContext, PlacementContext, PlacementRule, PrepareError, RunShape, THRESHOLD_NS,
+        ThreadPlan,
     },
 };
 
@@ -25,15 +26,15 @@ impl Default for TimerProbe {
     }
 }
 
-/// The policy of measuring threads where none is asked for.
+/// Default policy of the measuring threads.
 pub(super) const POLICY: Policy = Policy::Fifo(90);
-/// What helps against threads that cannot keep up.
+/// Remedies after the guard ended the run, and after it throttled a thread.
 pub(super) const GUARD_REMEDIES: [&str; 2] = [
     "use a longer --period or a lower priority, or leave a CPU unmeasured with --cpus",
-    "use a longer --period; this machine cannot serve one so short",
+    "use a longer --period; this one is too short for this machine",
 ];
 
-/// A placement rule of probes with one thread on each CPU.
+/// The placement rule of probes with one thread on each CPU.
 pub(super) fn one_on_each_cpu() -> PlacementRule {
     PlacementRule {
         by_thread: None,
@@ -73,7 +74,7 @@ impl Definition for TimerProbe {
         one_on_each_cpu()
     }
 
-    fn place(&mut self, cpus: Vec<u32>, _machine: &Places<'_>) -> Vec<u32> {
+    fn place(&mut self, cpus: Vec<u32>, _machine: &PlacementContext<'_>) -> Vec<u32> {
         cpus
     }
 

@@ -25,8 +25,8 @@ pub use address::{Address, AddressError, UDP_PORT};
 use super::{
     check::PlanError,
     definition::{
-        Definition, Network, PhaseContext, PlacementRule, Places, PrepareError, RunShape, THRESHOLD_NS, ThreadPlan,
-        on_its_side,
+        Definition, Network, PhaseContext, PlacementContext, PlacementRule, PrepareError, RunShape, THRESHOLD_NS,
+        ThreadPlan, with_shield,
     },
     timer::GUARD_REMEDIES,
 };
@@ -35,7 +35,7 @@ use super::{
 pub const TIMEOUT_MAX_NS: u64 = 60_000_000_000;
 /// Payload of a datagram, bytes; above [`ONE_FRAME`] only in fragments.
 pub const PAYLOAD_BYTES: RangeInclusive<usize> = HEADER..=MAX_PAYLOAD;
-/// Policy of an answering thread where none is asked for.
+/// Default policy of an answering thread.
 pub const ECHO_POLICY: Policy = Policy::Fifo(97);
 
 /// Options of the UDP probe.
@@ -43,18 +43,18 @@ pub const ECHO_POLICY: Policy = Policy::Fifo(97);
 pub struct UdpProbe {
     /// Time between two datagrams, ns.
     pub period_ns: u64,
-    /// The machine that answers with `punctual echo`; `None` for a thread of this process, with both ends in network
-    /// namespaces of their own, joined by a virtual cable.
+    /// The machine that answers with `punctual echo`; `None` for a thread of this process, with a virtual cable between two
+    /// network namespaces.
     pub peer: Option<Address>,
     /// Payload of each datagram, bytes; one of [`PAYLOAD_BYTES`].
     pub payload_bytes: usize,
     /// True if datagrams may be cut into fragments.
     pub allow_fragments: bool,
-    /// An answer later than this counts as lost, ns after sending; `None` for ten periods, or a second where that is more.
+    /// An answer later than this counts as lost, ns after sending; `None` for ten periods, but at least one second.
     pub timeout_ns: Option<u64>,
     /// Most datagrams a second.
     pub max_rate: u64,
-    /// Policy of the sending thread, where the probe has one of its own.
+    /// Policy of the sending thread; `None` for the policy of the run.
     pub send_policy: Option<Policy>,
     /// Policy of the receiving thread.
     pub receive_policy: Policy,
@@ -66,7 +66,7 @@ pub struct UdpProbe {
     pub stamps: Stamps,
     /// CPU of the sending thread; `None` before it is placed.
     pub send_cpu: Option<u32>,
-    /// CPU of the receiving thread; `None` for that of the sending one.
+    /// CPU of the receiving thread; `None` for that of the sending thread.
     pub receive_cpu: Option<u32>,
     /// CPU of the answering thread of this process; `None` for [`echo_cpu`].
     pub echo_cpu: Option<u32>,
@@ -93,25 +93,26 @@ impl Default for UdpProbe {
     }
 }
 
-/// Policy of the sending thread where none is asked for.
+/// Default policy of the sending thread.
 pub const SEND_POLICY: Policy = Policy::Fifo(98);
 
 impl UdpProbe {
     /// The interface on the route to the peer.
     ///
     /// # Errors
-    /// No peer on another machine, or no route to it.
+    /// There is no peer on another machine, or no route to it.
     pub fn interface(&self) -> Result<String, PrepareError> {
         let address = self.peer.as_ref().ok_or(PlanError::NoInterface)?;
         Ok(outgoing_interface(address.resolve()?.ip())?)
     }
 
-    /// How long an answer may take at this period, ns.
+    /// The timeout of an answer at this period, ns.
     fn timeout_at(&self, period_ns: u64) -> u64 {
         self.timeout_ns.unwrap_or_else(|| period_ns.saturating_mul(10).clamp(1_000_000_000, TIMEOUT_MAX_NS))
     }
 
-    /// Opens the socket, starts the peer where it is ours, and makes the receiving thread.
+    /// Opens the socket, starts the answering thread of this process if there is no other peer, and creates the receiving
+    /// thread.
     fn client(&self, context: &PhaseContext<'_>) -> Result<Client, PrepareError> {
         let shield = context.shield;
         let failed = |peer| move |source| UdpError::Connect { peer, source };
@@ -127,7 +128,7 @@ impl UdpProbe {
                 let near = ends.near.namespace.run(|| DatagramSocket::connect(peer)).and_then(|connected| connected);
                 let settings = EchoSettings { cpu: self.echo_cpu, policy: self.echo_policy };
                 let start = || Echo::start(far.map_err(failed(peer))?, settings).map_err(UdpError::Spawn);
-                let echo = on_its_side(shield, settings.cpu, start)??;
+                let echo = with_shield(shield, settings.cpu, start)??;
                 (peer, near.map_err(failed(peer))?, Some(echo))
             }
         };
@@ -146,7 +147,7 @@ impl UdpProbe {
             threshold_ns: context.threshold_ns,
             spikes_kept: context.spikes_kept,
         };
-        Ok(on_its_side(shield, settings.cpu, || Client::prepare(socket, echo, settings))??)
+        Ok(with_shield(shield, settings.cpu, || Client::prepare(socket, echo, settings))??)
     }
 }
 
@@ -177,7 +178,7 @@ impl Definition for UdpProbe {
 
     fn placement(&self) -> PlacementRule {
         let (by_thread, threads) = match self.peer {
-            // The answering thread of this process needs no CPU of its own.
+            // The CPU of the answering thread of this process is optional.
             None => (2..=3, "a sender, a receiver and an echo"),
             Some(_) => (2..=2, "a sender and a receiver"),
         };
@@ -190,7 +191,7 @@ impl Definition for UdpProbe {
         }
     }
 
-    fn place(&mut self, mut cpus: Vec<u32>, machine: &Places<'_>) -> Vec<u32> {
+    fn place(&mut self, mut cpus: Vec<u32>, machine: &PlacementContext<'_>) -> Vec<u32> {
         let Some(&first) = cpus.first() else { return cpus };
         cpus.resize(cpus.len().max(2), first);
         if self.peer.is_none() && cpus.len() == 2 {
@@ -269,8 +270,8 @@ impl Definition for UdpProbe {
     }
 }
 
-/// The CPU of our own answering thread: the first that neither sends nor receives, and is not `quiet` where there is one
-/// such; `None` where all are `taken`.
+/// The CPU of the answering thread of this process: the first that is not `taken`, if possible one that is not `quiet`
+/// either; `None` if all are `taken`.
 #[must_use]
 pub fn echo_cpu(usable: &CpuList, quiet: &CpuList, taken: &CpuList) -> Option<u32> {
     let free = usable.difference(taken);

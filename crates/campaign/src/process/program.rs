@@ -1,4 +1,4 @@
-//! The program that is watched: one that runs already, or one that is started for it.
+//! The watched program: a running process, or a command that is started for the run.
 
 use std::{
     ffi::OsString,
@@ -17,30 +17,30 @@ use sys::{
 
 use crate::error::RunError;
 
-/// What to watch.
+/// The program to watch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
-    /// The process of this id, or of the thread of this id.
+    /// The process with this id, or the process of the thread with this id.
     Pid(u32),
     /// A command with its arguments; at least one word.
     Command(Vec<OsString>),
 }
 
-/// Why a program cannot be watched.
+/// The reasons why a program cannot be watched.
 #[derive(Debug, thiserror::Error)]
 pub enum ProgramError {
-    /// There is none of this id.
+    /// No process has that id.
     #[error("there is no process {0}: choose one that `ps -e` lists")]
     NoProcess(u32),
     /// There is no such command.
     #[error("there is no command `{0}`: check its name, or give its whole path")]
     NotFound(String),
-    /// It is no program, or may not be executed.
+    /// The file is not a program or is not executable.
     #[error("cannot run `{command}` ({source}): check it with `ls -l`, and make it executable with `chmod +x`")]
     NotRun {
         /// The command.
         command: String,
-        /// What the kernel answered.
+        /// The error of the kernel.
         source: io::Error,
     },
 }
@@ -51,30 +51,30 @@ impl From<ProgramError> for RunError {
     }
 }
 
-/// How long a program may take to end when asked to.
-const GONE_WITHIN: Duration = Duration::from_secs(2);
+/// Longest time to wait for a program to end after SIGTERM.
+const TERM_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The program.
+/// The watched program.
 #[derive(Debug)]
 pub struct Program {
     pub pid: u32,
-    /// Its command line; of a kernel thread its name.
+    /// Its command line; the name of a kernel thread.
     pub command: String,
     kind: Kind,
 }
 
 #[derive(Debug)]
 enum Kind {
-    /// When it was started, in clock ticks since boot: its id may be used again.
+    /// A process that was already running. Its start time, in clock ticks since boot, detects a reused id.
     Found { started: Option<u64> },
-    /// It waits to be let go.
+    /// A command that waits for [`Program::start`].
     Held(Option<Held>),
-    /// It runs, or is gone.
+    /// A command that was started.
     Child { pid: Pid, gone: bool, ended: Option<Ended> },
 }
 
 impl Program {
-    /// Finds the process, or starts one that waits.
+    /// Finds the process, or prepares the command, which waits for [`Program::start`].
     pub fn prepare(target: &Target, root: &Root) -> Result<Self, ProgramError> {
         match target {
             &Target::Pid(asked) => Self::find(asked, root),
@@ -109,8 +109,8 @@ impl Program {
         Ok(Self { pid, command, kind: Kind::Held(Some(held)) })
     }
 
-    /// Lets it run if it waits for that.
-    pub fn go(&mut self) -> Result<(), ProgramError> {
+    /// Starts a prepared command; does nothing for a running process.
+    pub fn start(&mut self) -> Result<(), ProgramError> {
         let Kind::Held(held) = &mut self.kind else { return Ok(()) };
         let Some(held) = held.take() else { return Ok(()) };
         let command = self.command.clone();
@@ -122,12 +122,12 @@ impl Program {
         Ok(())
     }
 
-    /// Whether it was started for the run.
-    pub fn is_ours(&self) -> bool {
+    /// True if the program is a command that is started for the run.
+    pub fn is_command(&self) -> bool {
         !matches!(self.kind, Kind::Found { .. })
     }
 
-    /// Whether it has ended.
+    /// True if the program has ended.
     pub fn has_ended(&mut self, root: &Root) -> bool {
         match &mut self.kind {
             Kind::Found { started } => stat(root, self.pid).is_none_or(|stat| stat.ended || stat.started != *started),
@@ -137,7 +137,7 @@ impl Program {
                     match try_reap(*pid) {
                         Ok(None) => {}
                         Ok(how) => (*gone, *ended) = (true, how),
-                        // Somebody else has looked how it ended.
+                        // Other code has already reaped it.
                         Err(_) => *gone = true,
                     }
                 }
@@ -146,26 +146,26 @@ impl Program {
         }
     }
 
-    /// How it ended, where it was started for the run: its exit status, or the signal that ended it.
-    pub fn how_it_ended(&self) -> Option<Result<i32, i32>> {
+    /// Exit status, or as an error the signal, of a command that has ended.
+    pub fn exit(&self) -> Option<Result<i32, i32>> {
         match &self.kind {
             Kind::Child { ended, .. } => ended.map(|ended| ended.how),
             _ => None,
         }
     }
 
-    /// Ends it if it was started for the run and still runs. Whether it is gone, or is none of ours.
+    /// Ends a command that still runs. Returns false if the command still runs after that.
     pub fn end(&mut self, root: &Root) -> bool {
         let Kind::Child { pid, .. } = self.kind else { return true };
         let begun = Instant::now();
-        let mut asked = false;
+        let mut signalled = false;
         while !self.has_ended(root) {
-            if !asked {
-                // It fails only when it has ended.
+            if !signalled {
+                // This fails only if the command has already ended.
                 let _ = kill_process(pid, Signal::TERM);
-                asked = true;
+                signalled = true;
             }
-            if begun.elapsed() > GONE_WITHIN {
+            if begun.elapsed() > TERM_TIMEOUT {
                 return false;
             }
             thread::sleep(Duration::from_millis(5));
@@ -174,25 +174,25 @@ impl Program {
     }
 }
 
-/// What `/proc` tells of a process or thread.
+/// State of a process or thread from `/proc/ID/stat`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stat {
-    /// Whether it is no more but for its parent to look.
+    /// True for a zombie: ended, but not yet reaped.
     pub ended: bool,
-    /// Whether it has a CPU or could have one.
+    /// True if it runs or is ready to run.
     pub runnable: bool,
-    /// When it was started, in clock ticks since boot.
+    /// Start time, in clock ticks since boot.
     pub started: Option<u64>,
-    /// Its real-time priority, 1 to 99; 0 without one.
+    /// Real-time priority, 1 to 99; 0 for other policies.
     pub priority: u8,
-    /// Number of its policy.
+    /// Number of the policy.
     pub policy: u32,
 }
 
-/// What the kernel tells of a process or thread; `None` when there is none.
+/// Reads the state of a process or thread; `None` if it does not exist.
 pub fn stat(root: &Root, id: u32) -> Option<Stat> {
     let text = root.read(&format!("proc/{id}/stat"))?;
-    // The name, in brackets, may hold anything; what follows are the fields of proc(5) from the third on.
+    // The name, in brackets, may contain any characters. After it come the fields of proc(5) from the third on.
     let fields: Vec<&str> = text.rsplit_once(')')?.1.split_ascii_whitespace().collect();
     let number = |field: usize| fields.get(field - 3).and_then(|text| text.parse().ok());
     Some(Stat {
@@ -210,7 +210,7 @@ mod tests {
 
     use super::*;
 
-    /// A machine with a process 42 of two threads.
+    /// A machine with a process 42 that has two threads.
     fn machine() -> (tempfile::TempDir, Root) {
         let folder = tempfile::tempdir().unwrap();
         let root = Root::at(folder.path());
@@ -226,11 +226,11 @@ mod tests {
     }
 
     #[test]
-    fn a_process_is_found_by_the_id_of_any_thread() {
+    fn finds_a_process_by_the_id_of_any_thread() {
         let (_folder, root) = machine();
         let program = Program::prepare(&Target::Pid(43), &root).unwrap();
         assert_eq!((program.pid, program.command.as_str()), (42, "./amp --cab 'a b.wav'"));
-        assert!(!program.is_ours() && program.how_it_ended().is_none());
+        assert!(!program.is_command() && program.exit().is_none());
         let expected = Stat { ended: false, runnable: false, started: Some(22), priority: 40, policy: 41 };
         assert_eq!(stat(&root, 42), Some(expected));
         fs::remove_file(root.path("proc/42/cmdline")).unwrap();
@@ -238,39 +238,39 @@ mod tests {
     }
 
     #[test]
-    fn one_that_has_ended_or_whose_id_is_used_again_is_gone() {
+    fn detects_ended_processes_and_reused_ids() {
         let (_folder, root) = machine();
         let mut program = Program::prepare(&Target::Pid(42), &root).unwrap();
         assert!(!program.has_ended(&root));
         let stat = fs::read_to_string(root.path("proc/42/stat")).unwrap();
         fs::write(root.path("proc/42/stat"), stat.replace(" 22 ", " 99 ")).unwrap();
-        assert!(program.has_ended(&root), "another process has its id");
+        assert!(program.has_ended(&root), "another process uses its id");
         fs::write(root.path("proc/42/stat"), stat.replace(") S", ") Z")).unwrap();
         assert!(program.has_ended(&root));
-        let told = Program::prepare(&Target::Pid(42), &root).unwrap_err().to_string();
-        assert_eq!(told, "there is no process 42: choose one that `ps -e` lists");
+        let error = Program::prepare(&Target::Pid(42), &root).unwrap_err().to_string();
+        assert_eq!(error, "there is no process 42: choose one that `ps -e` lists");
         assert!(Program::prepare(&Target::Pid(7), &root).is_err());
     }
 
     #[test]
-    fn a_command_waits_runs_and_tells_how_it_ended() {
+    fn a_command_waits_runs_and_reports_its_exit() {
         let root = Root::system();
         let words = |words: &[&str]| Target::Command(words.iter().map(OsString::from).collect());
         let mut program = Program::prepare(&words(&["sh", "-c", "exit 7"]), &root).unwrap();
-        assert!(!program.has_ended(&root) && program.is_ours());
-        program.go().unwrap();
+        assert!(!program.has_ended(&root) && program.is_command());
+        program.start().unwrap();
         while !program.has_ended(&root) {
             thread::sleep(Duration::from_millis(2));
         }
-        assert_eq!((program.how_it_ended(), program.end(&root)), (Some(Ok(7)), true));
+        assert_eq!((program.exit(), program.end(&root)), (Some(Ok(7)), true));
 
         let mut endless = Program::prepare(&words(&["sleep", "1000"]), &root).unwrap();
-        endless.go().unwrap();
+        endless.start().unwrap();
         assert!(endless.end(&root));
-        assert_eq!(endless.how_it_ended(), Some(Err(15)));
+        assert_eq!(endless.exit(), Some(Err(15)));
 
         let mut nothing = Program::prepare(&words(&["no-such-command", "x"]), &root).unwrap();
-        let told = nothing.go().unwrap_err().to_string();
-        assert_eq!(told, "there is no command `no-such-command x`: check its name, or give its whole path");
+        let error = nothing.start().unwrap_err().to_string();
+        assert_eq!(error, "there is no command `no-such-command x`: check its name, or give its whole path");
     }
 }

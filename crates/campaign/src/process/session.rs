@@ -1,4 +1,4 @@
-//! The watching itself: the program's events are read, its spikes explained, its figures told.
+//! Watches a program: reads its events, explains its spikes, and updates the record.
 
 use std::time::{Duration, Instant};
 
@@ -9,22 +9,22 @@ use sys::{clock::Clock, sched, signal::termination_requests, usage::ThreadUsage}
 
 use super::{
     PHASE, ProcessPlan, blamed,
-    people::{self, People},
     program::Program,
+    thread_table::{self, ThreadTable},
     unseen,
 };
 use crate::{error::RunError, run::now};
 
-/// How often the program's events are read.
+/// Time between two reads of the program's events.
 const TICK: Duration = Duration::from_millis(40);
-/// How often where there are many.
+/// Time between two reads if there are many events.
 const SHORT_TICK: Duration = Duration::from_millis(5);
-/// So many events at a time are many: the rings hold some ten thousand.
-const MANY: u64 = 4_000;
-/// How often `/proc` is asked about its threads.
-const LOOK: Duration = Duration::from_secs(1);
+/// More events than this in one read are many; the ring buffers hold about ten thousand.
+const MANY_EVENTS: u64 = 4_000;
+/// Time between two reads of the threads in `/proc`.
+const PROC_INTERVAL: Duration = Duration::from_secs(1);
 
-/// A program that is watched.
+/// A program that is being watched.
 pub struct Session<'a> {
     plan: &'a ProcessPlan,
     root: &'a Root,
@@ -32,27 +32,29 @@ pub struct Session<'a> {
     blame: Watch,
     follower: Follower,
     process: Process,
-    people: People,
-    /// The threads whose page faults are traced for explanations.
+    threads: ThreadTable,
+    /// The threads whose page faults are traced to explain spikes.
     traced: Vec<u32>,
     start_ns: u64,
-    /// When it was over, ns on CLOCK_MONOTONIC.
+    /// End of the watching, ns on CLOCK_MONOTONIC.
     end_ns: Option<u64>,
-    looked: Instant,
-    watched: Instant,
+    /// When the threads were last read from `/proc`.
+    proc_read: Instant,
+    /// When progress was last reported.
+    reported: Instant,
     usage: ThreadUsage,
     ended: bool,
 }
 
-/// Why the watching was over.
+/// The reasons why the watching ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Over {
+pub enum EndReason {
     AsPlanned,
     BySignal,
 }
 
 impl<'a> Session<'a> {
-    /// Begins to trace the program, and lets it go if it waits for that.
+    /// Starts to trace the program, then starts a command.
     pub fn start(
         plan: &'a ProcessPlan,
         root: &'a Root,
@@ -60,12 +62,12 @@ impl<'a> Session<'a> {
         blame: Watch,
     ) -> Result<Self, RunError> {
         let usage = ThreadUsage::so_far();
-        let mut tids = people::threads(root, program.pid);
+        let mut tids = thread_table::thread_ids(root, program.pid);
         let follower = Follower::start(&tids).map_err(unseen)?;
-        // Threads that were made before their maker was followed.
+        // Also follows threads that were created before the thread that creates them was followed.
         loop {
             let more: Vec<u32> =
-                people::threads(root, program.pid).into_iter().filter(|tid| !tids.contains(tid)).collect();
+                thread_table::thread_ids(root, program.pid).into_iter().filter(|tid| !tids.contains(tid)).collect();
             if more.is_empty() {
                 break;
             }
@@ -74,10 +76,10 @@ impl<'a> Session<'a> {
         }
         let start_ns = now_ns();
         let mut process = Process::new(start_ns, plan.threshold_ns, plan.selection.clone());
-        tids.iter().for_each(|&tid| process.follow(people::known(root, tid), start_ns));
-        let mut people = People::default();
-        people.look(root, tids.into_iter());
-        let (looked, watched) = (Instant::now(), Instant::now());
+        tids.iter().for_each(|&tid| process.follow(thread_table::thread_info(root, tid), start_ns));
+        let mut threads = ThreadTable::default();
+        threads.refresh(root, tids.into_iter());
+        let now = Instant::now();
         let mut session = Self {
             plan,
             root,
@@ -85,24 +87,24 @@ impl<'a> Session<'a> {
             blame,
             follower,
             process,
-            people,
+            threads,
             traced: Vec::new(),
             start_ns,
             end_ns: None,
-            looked,
-            watched,
+            proc_read: now,
+            reported: now,
             usage,
             ended: false,
         };
         session.trace_threads();
-        session.program.go()?;
+        session.program.start()?;
         Ok(session)
     }
 
-    /// Watches until it is over. `tick` is called some twenty times a second.
-    pub fn watch(&mut self, mut tick: impl FnMut(&mut Self)) -> Result<Over, RunError> {
-        // The rings must be read before they are overwritten, whatever the program does to the CPUs. Where the right is
-        // missing it is done as well as can be.
+    /// Watches until the end. Calls `tick` 25 times a second, or more often if there are many events.
+    pub fn watch(&mut self, mut tick: impl FnMut(&mut Self)) -> Result<EndReason, RunError> {
+        // The ring buffers must be read before the kernel overwrites them, however busy the program keeps the CPUs. Without
+        // the right to lower it, the niceness stays.
         let niceness = sched::set_niceness(-20);
         let mut tick_length = TICK;
         let over = loop {
@@ -110,7 +112,7 @@ impl<'a> Session<'a> {
             let over = self.is_over();
             let before = self.follower.delivered_events();
             self.read(over.is_some())?;
-            tick_length = if self.follower.delivered_events() - before > MANY { SHORT_TICK } else { TICK };
+            tick_length = if self.follower.delivered_events() - before > MANY_EVENTS { SHORT_TICK } else { TICK };
             if let Some(over) = over {
                 break over;
             }
@@ -120,16 +122,16 @@ impl<'a> Session<'a> {
         Ok(over)
     }
 
-    fn is_over(&mut self) -> Option<Over> {
+    fn is_over(&mut self) -> Option<EndReason> {
         self.ended = self.program.has_ended(self.root);
         if termination_requests() > 0 {
-            return Some(Over::BySignal);
+            return Some(EndReason::BySignal);
         }
         let long_enough = self.plan.duration_ns.is_some_and(|duration_ns| self.elapsed_ns() >= duration_ns);
-        (self.ended || long_enough).then_some(Over::AsPlanned)
+        (self.ended || long_enough).then_some(EndReason::AsPlanned)
     }
 
-    /// Takes in what the program did, and has its fresh spikes explained.
+    /// Reads the events of the program, and explains its new spikes.
     fn read(&mut self, last: bool) -> Result<(), RunError> {
         self.process.keep_spikes();
         let read = if last {
@@ -144,65 +146,65 @@ impl<'a> Session<'a> {
         for (thread, spikes) in self.process.fresh_spikes() {
             self.blame.explain_spikes(&thread, PHASE, self.start_ns, spikes);
         }
-        if self.looked.elapsed() >= LOOK {
-            self.looked = Instant::now();
-            self.people.look(self.root, self.process.living());
+        if self.proc_read.elapsed() >= PROC_INTERVAL {
+            self.proc_read = Instant::now();
+            self.threads.refresh(self.root, self.process.living());
         }
         Ok(())
     }
 
-    /// Has the page faults of the threads traced that there are now.
+    /// Traces the page faults of the current threads.
     fn trace_threads(&mut self) {
         let tids: Vec<u32> = self.process.living().collect();
         if tids != self.traced {
-            // The new ones may not live long.
+            // New threads are read at once, because they may end soon.
             let traced = &self.traced;
-            self.people.look(self.root, tids.iter().copied().filter(|tid| !traced.contains(tid)));
+            self.threads.refresh(self.root, tids.iter().copied().filter(|tid| !traced.contains(tid)));
             self.blame.filter_page_faults(&tids);
             self.traced = tids;
         }
     }
 
-    /// Whether the program was started for the run.
-    pub fn is_ours(&self) -> bool {
-        self.program.is_ours()
+    /// True if the program is a command that is started for the run.
+    pub fn is_command(&self) -> bool {
+        self.program.is_command()
     }
 
-    /// All CPUs that any of the program's threads may run on.
+    /// The CPUs that at least one of the program's threads may run on.
     pub fn cpus(&self) -> CpuList {
-        self.people.cpus()
+        self.threads.cpus()
     }
 
-    /// Since when it watches, ns.
+    /// Time since the watching began, ns.
     pub fn elapsed_ns(&self) -> u64 {
         self.end_ns.unwrap_or_else(now_ns).saturating_sub(self.start_ns)
     }
 
-    /// Whether it is time to report progress.
+    /// True if it is time to report progress; then the interval starts again.
     pub fn is_due(&mut self, every: Option<Duration>) -> bool {
-        let due = every.is_some_and(|every| self.watched.elapsed() >= every);
+        let due = every.is_some_and(|every| self.reported.elapsed() >= every);
         if due {
-            self.watched = Instant::now();
+            self.reported = Instant::now();
         }
         due
     }
 
-    /// Writes into the record what was seen so far.
-    pub fn tell(&mut self, record: &mut Record) {
+    /// Updates the record with everything measured so far.
+    pub fn update_record(&mut self, record: &mut Record) {
         record.series = self.process.series(PHASE, self.end_ns.unwrap_or_else(now_ns));
-        record.series.iter_mut().for_each(|series| self.people.tell(series));
+        record.series.iter_mut().for_each(|series| self.threads.add_to_series(series));
         record.phases[0].duration_ns = self.elapsed_ns();
-        record.program = Some(self.told());
+        record.program = Some(self.program_record());
         record.blame = blamed(&self.blame, record);
         record.caveats = self.caveats();
         record.written_at = now();
     }
 
-    fn told(&self) -> record::Program {
+    fn program_record(&self) -> record::Program {
         record::Program {
             pid: self.program.pid,
             command: self.program.command.clone(),
-            started: self.program.is_ours(),
+            started: self.program.is_command(),
             ended: self.ended,
             events: self.follower.delivered_events(),
             lost_events: self.follower.lost_events(),
@@ -213,7 +215,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// What the figures cannot tell.
+    /// The caveats about lost events and threads.
     fn caveats(&self) -> Vec<Caveat> {
         let mut caveats = Vec::new();
         let mut add = |kind: &str, text: String| caveats.push(Caveat { kind: kind.to_owned(), text });
@@ -223,19 +225,22 @@ impl<'a> Session<'a> {
                 "overflow",
                 format!(
                     "the kernel overwrote {lost} events of the program before they could be read: its figures are \
-                     incomplete, and time whose events are lost is told as unknown"
+                    incomplete, and the time of lost events is listed as unknown"
                 ),
             );
         }
         let left_out = self.process.threads_not_followed();
         if left_out > 0 {
             let followed = record::THREADS_FOLLOWED;
-            add("threads", format!("{left_out} threads came after the first {followed} and are in no figure"));
+            add(
+                "threads",
+                format!("only the first {followed} threads were watched; the other {left_out} are in no figure"),
+            );
         }
         caveats
     }
 
-    /// Ends the trace; what looks for culprits goes on to the end of the run.
+    /// Ends the trace of the program. The trace for culprits continues until the end of the run.
     pub fn finish(self) -> Watch {
         self.blame
     }

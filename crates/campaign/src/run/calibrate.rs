@@ -1,4 +1,4 @@
-//! The wake-up offset of a talker, where the plan leaves it to this machine.
+//! Calibrates the wake-up offset of a talker on this machine.
 
 use std::borrow::Cow;
 
@@ -15,8 +15,8 @@ use crate::{
     },
 };
 
-/// Returns the plan with the offset that this machine needs, and the measurement behind it: the talker's own wake-ups under
-/// the loads of the first phase, without frames.
+/// Returns the plan with the calibrated offset, and the calibration. It measures the wake-ups of the talker with the loads
+/// of the first phase, but without frames.
 pub(super) fn calibrated<'a>(
     plan: &'a Plan,
     root: &Root,
@@ -36,7 +36,7 @@ pub(super) fn calibrated<'a>(
     Ok((Cow::Owned(plan), Some(calibration)))
 }
 
-/// The plan of a run of the talker's wake-ups alone.
+/// The plan of a run that measures only the wake-ups of the talker.
 fn wake_ups(plan: &Plan) -> Plan {
     let mut plan = Plan {
         probe: Probe::Timer(TimerProbe::default()),
@@ -52,7 +52,7 @@ fn wake_ups(plan: &Plan) -> Plan {
     plan
 }
 
-/// Adds the calibration to the record of a stream, and the figures that follow from the whole record.
+/// Adds the calibration to the record of a stream, and the figures that are computed from the whole record.
 pub(super) fn add(record: &mut Record, calibration: Option<&Calibration>) {
     for series in &mut record.series {
         if let Some(talker) = series.kind.talker_mut() {

@@ -1,4 +1,4 @@
-//! The measured CPUs before measuring: left to the measuring threads, and held awake.
+//! Prepares the measured CPUs: moves this thread off them, and keeps them awake.
 
 use machine::{AwakeHold, CpuList, Root, usable_cpus};
 use record::Record;
@@ -9,16 +9,16 @@ use crate::{
     validity,
 };
 
-/// Moves this thread, and those it will make, off the measured CPUs where there are others.
-pub(crate) fn make_room(root: &Root, cpus: &CpuList) {
+/// Moves this thread, and threads that it creates, off the measured CPUs, unless all CPUs are measured.
+pub(crate) fn leave_measured_cpus(root: &Root, cpus: &CpuList) {
     let others: Vec<u32> = usable_cpus(root, None).unwrap_or_default().difference(cpus).iter().collect();
     if !others.is_empty() {
-        // Where it is refused the collector stays where it is, as on a machine that is measured whole.
+        // If this is refused, the collector stays on its CPU, as it does if all CPUs are measured.
         let _ = sched::set_affinity(&others);
     }
 }
 
-/// Holds the CPUs out of their idle states, where that is asked for. A refusal makes the run invalid.
+/// Keeps the CPUs out of their idle states, if that is requested. A refusal makes the run invalid.
 pub(crate) fn hold_awake(record: &mut Record, changes: &mut Changes, asked: bool, root: &Root, cpus: &CpuList) {
     if !asked {
         return;

@@ -1,4 +1,4 @@
-//! The record before anything was measured.
+//! The record before the first measurement.
 
 use std::path::Path;
 
@@ -7,10 +7,10 @@ use record::{Record, SCHEMA, Scenario, Tool, Validity};
 
 use super::now;
 
-/// This program, also where its file is gone: for loads, not for people.
+/// Path of the running binary, which works even if its file was deleted. It is used to start loads and never shown.
 pub const SELF_EXE: &str = "/proc/self/exe";
 
-/// The record before anything was measured: what was asked for, by the command that repeats it, and the machine as it is.
+/// The record before the first measurement: the plan, the command that repeats the run, and the state of the machine.
 #[must_use]
 pub fn begin(command: &[String], executable: &Path, scenario: Scenario, root: &Root) -> Record {
     let machine = machine::facts(root);

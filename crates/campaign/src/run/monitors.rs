@@ -1,4 +1,4 @@
-//! What goes on beside the measuring threads: a look at the clocks, and the kernel's own measurement.
+//! Monitors that run at the same time as the measuring threads: the clock watch and the timerlat tracer.
 
 use std::time::Duration;
 
@@ -8,25 +8,25 @@ use record::{Caveat, Record};
 
 use crate::{plan::Plan, probe::Network};
 
-/// How often clocks are looked at.
-const CLOCKS_EVERY: Duration = Duration::from_secs(5);
+/// Time between two reads of the clocks.
+const CLOCKS_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Whoever sends over a network may be at the end of one that PTP ties to others: it is looked at all the time.
+/// Watches the clocks during probes that use a network, if PTP synchronises them.
 pub(super) fn watch_clocks(record: &Record, plan: &Plan, root: &Root) -> Option<ClockWatch> {
-    let is_sent = plan.probe.definition().network() != Network::None;
-    let first = record.machine.clocks.clone().filter(|clocks| is_sent && clocks.ptp.is_some())?;
-    // Without a thread there is the first look.
-    ClockWatch::start(root, first, CLOCKS_EVERY).ok()
+    let uses_network = plan.probe.definition().network() != Network::None;
+    let first = record.machine.clocks.clone().filter(|clocks| uses_network && clocks.ptp.is_some())?;
+    // If the thread cannot be started, the record keeps the first read.
+    ClockWatch::start(root, first, CLOCKS_INTERVAL).ok()
 }
 
-/// Starts the kernel's timerlat tracer, and says in the record that it ran.
+/// Starts the kernel's timerlat tracer, and adds a caveat to the record.
 pub(super) fn start_timerlat(record: &mut Record, root: &Root, cpus: &CpuList) -> Result<Timerlat, TimerlatError> {
     let timerlat = Timerlat::start(root, cpus)?;
     let setup = timerlat.setup();
     let (period_us, cpus) = (setup.period_ns / 1000, setup.cpus.in_words());
     let text = format!(
-        "the kernel's timerlat tracer ran beside the probe, on {cpus} every {period_us} us, as osnoise/cpus and \
-         osnoise/timerlat_period_us of its trace say: its threads, FIFO 95 unless set otherwise, may delay the probe"
+        "the kernel's timerlat tracer ran at the same time, on {cpus} every {period_us} us (osnoise/cpus and \
+        osnoise/timerlat_period_us): its threads, by default FIFO 95, may delay the probe"
     );
     record.caveats.push(Caveat { kind: "timerlat".to_owned(), text });
     Ok(timerlat)

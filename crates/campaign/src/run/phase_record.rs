@@ -1,4 +1,4 @@
-//! What a phase under way adds to the record, as often as that is looked at.
+//! Adds the results of a running phase to the record.
 
 use std::time::Duration;
 
@@ -11,22 +11,22 @@ use crate::{
     validity,
 };
 
-/// The part of the record that grows with a phase.
+/// The part of the record that belongs to the running phase.
 pub(super) struct PhaseRecord<'a> {
     plan: &'a Plan,
     phase: &'a PhasePlan,
     /// Index of the phase in [`Record::phases`].
     index: usize,
-    /// Series of the phases before it.
+    /// Number of series of the phases before it.
     series_before: usize,
     memory_locked: bool,
     how_awake: Option<&'a str>,
-    /// What was judged before the phase began to measure.
-    judged: Validity,
+    /// The validity before the phase began to measure.
+    validity_before: Validity,
 }
 
 impl<'a> PhaseRecord<'a> {
-    /// Enters a phase that begins `start` after the run did, with its threads made and judged.
+    /// Adds a phase whose threads are created and checked. `start` is the time since the run began.
     pub fn begin(
         record: &mut Record,
         plan: &'a Plan,
@@ -37,11 +37,11 @@ impl<'a> PhaseRecord<'a> {
     ) -> Self {
         let (index, series_before) = (record.phases.len(), record.series.len());
         record.phases.push(phase.to_record(start));
-        let judged = record.validity.clone();
-        Self { plan, phase, index, series_before, memory_locked, how_awake, judged }
+        let validity_before = record.validity.clone();
+        Self { plan, phase, index, series_before, memory_locked, how_awake, validity_before }
     }
 
-    /// Brings it up to date.
+    /// Updates the results of the phase.
     pub fn refresh(&self, record: &mut Record, phase_run: &PhaseRun) {
         record.series.truncate(self.series_before);
         for mut series in phase_run.series(self.phase) {
@@ -50,7 +50,7 @@ impl<'a> PhaseRecord<'a> {
             record.series.push(series);
         }
         record.series.extend(phase_run.timerlat_series(self.plan, self.phase));
-        record.validity.clone_from(&self.judged);
+        record.validity.clone_from(&self.validity_before);
         for reason in phase_run.companion.iter().flat_map(|companion| companion.reasons()) {
             validity::add(record, &reason.id, reason.text, reason.remedy);
         }

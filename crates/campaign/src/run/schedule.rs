@@ -1,4 +1,4 @@
-//! Which phases of a run are measured, and in what order: all of them, or those that find the smallest buffer that holds.
+//! The order of the phases of a run: all of them, or a binary search for the smallest buffer without dropouts.
 
 use std::ops::Range;
 
@@ -6,29 +6,29 @@ use record::Record;
 
 use crate::plan::Plan;
 
-/// The phases of a run that are still to be measured.
+/// The phases of a run that have not been measured yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PhaseSchedule {
-    /// These, one after the other.
+    /// All of these phases, one after the other.
     All(Range<usize>),
-    /// Those that halve what is open. Phases below it do not hold, those above do.
+    /// A binary search. Phases below `open` have dropouts, and phases above it have none.
     Search {
-        /// What is open.
+        /// The phases that are not decided yet.
         open: Range<usize>,
-        /// The phase that is under way.
+        /// The phase measured last.
         last: Option<usize>,
     },
 }
 
 impl PhaseSchedule {
-    /// That of a plan.
+    /// The schedule of a plan.
     #[must_use]
     pub fn of(plan: &Plan) -> Self {
         let all = 0..plan.phases.len();
         if plan.searches() { Self::Search { open: all, last: None } } else { Self::All(all) }
     }
 
-    /// The next phase, after what stands in the record.
+    /// The next phase, chosen from the results in the record; `None` at the end.
     pub fn next(&mut self, plan: &Plan, record: &Record) -> Option<usize> {
         match self {
             Self::All(left) => left.next(),
@@ -63,7 +63,8 @@ mod tests {
         Plan { probe: Probe::Audio(Box::new(audio)), ..plan(phases) }
     }
 
-    /// What is found among so many sizes of which those from `first` on hold, and how many were measured.
+    /// Searches `sizes` candidates, of which those from index `first` on have no dropouts. Returns the index found, and the
+    /// number of measured candidates.
     fn found(sizes: usize, first: usize) -> (Option<usize>, usize) {
         let plan = searching(sizes);
         let mut record = Record::default();
@@ -83,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn the_smallest_that_holds_is_found_in_as_many_steps_as_were_told() {
+    fn finds_the_smallest_buffer_within_the_announced_steps() {
         assert_eq!([0, 1, 2, 3, 7, 8, 64].map(|sizes| searching(sizes).steps()), [0, 1, 2, 2, 3, 4, 7]);
         for sizes in 1..20 {
             for first in 0..=sizes {

@@ -4,7 +4,7 @@ mod execute;
 mod monitor;
 
 use anyhow::anyhow;
-use campaign::{Asked, CampaignFileError, Cpus, Scenarios};
+use campaign::{CampaignFileError, Cpus, ExpandOptions, Scenarios};
 use machine::Root;
 
 use crate::{cli::Run, output};

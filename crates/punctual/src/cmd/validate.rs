@@ -1,7 +1,7 @@
 //! `punctual validate`: lists every mistake in campaign files.
 
 use analysis::format_duration;
-use campaign::{CampaignFileError, FileMistakes, Here, Scenarios};
+use campaign::{CampaignFileError, FileMistakes, Scenarios, Validator};
 use machine::Root;
 use serde_json::{Value, json};
 
@@ -29,8 +29,8 @@ pub fn run(options: &Validate) -> anyhow::Result<u8> {
     Ok(u8::from(!valid))
 }
 
-fn check(file: &str, here: &Here) -> Result<Scenarios, CampaignFileError> {
-    Ok(here.validate(&campaign::find_campaign(file)?)?)
+fn check(file: &str, validator: &Validator) -> Result<Scenarios, CampaignFileError> {
+    Ok(validator.validate(&campaign::find_campaign(file)?)?)
 }
 
 fn to_json(file: &str, result: &Result<Scenarios, CampaignFileError>) -> Value {
@@ -40,8 +40,7 @@ fn to_json(file: &str, result: &Result<Scenarios, CampaignFileError>) -> Value {
             "scenarios": scenarios.list.len(), "planned_ns": scenarios.planned_ns(),
         }),
         Err(CampaignFileError::Mistakes(FileMistakes { list, .. })) => {
-            let mistake =
-                |m: &campaign::file::Mistake| json!({ "line": m.place.line, "column": m.place.column, "text": m.text });
+            let mistake = |m: &campaign::file::Mistake| json!({ "line": m.position.line, "column": m.position.column, "text": m.text });
             json!({ "file": file, "valid": false, "mistakes": list.iter().map(mistake).collect::<Vec<_>>() })
         }
         Err(error) => json!({ "file": file, "valid": false, "mistakes": [{ "text": error.to_string() }] }),

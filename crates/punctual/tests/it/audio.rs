@@ -79,8 +79,8 @@ fn an_unknown_card_is_refused() {
     let file = "name = \"card\"\n[[probe]]\nkind = \"audio\"\ndevice = \"usb\"\npreset = \"a.toml\"\nmodel = \"builtin:nano\"\n";
     std::fs::write(scratch.path().join("card.toml"), file).unwrap();
     let mistakes = scratch.run("validate card.toml").expect_status(1).stdout();
-    assert!(mistakes.contains("`usb` names no sound card: write hw:CARD, hw:CARD,DEVICE or clock"), "{mistakes}");
-    assert!(mistakes.contains("model and preset both say what is played"), "{mistakes}");
+    assert!(mistakes.contains("`usb` is not a sound card: write hw:CARD, hw:CARD,DEVICE or clock"), "{mistakes}");
+    assert!(mistakes.contains("model and preset exclude each other"), "{mistakes}");
 }
 
 #[test]
@@ -122,14 +122,14 @@ fn a_campaign_file_sets_format_and_input_of_a_card() {
     validate("kind = \"audio\"\ndevice = \"hw:USB\"\nformat = \"S16\"\ninput = 2", 0);
     validate("kind = \"stream\"\nformat = \"61883-6\"", 0);
     for (probe, error) in [
-        ("kind = \"audio\"\nformat = \"S16\"", "format is a sound card's, and the clock paces: leave it out"),
-        ("kind = \"audio\"\ndevice = \"clock\"\ninput = 2", "input is a sound card's, and the clock paces"),
+        ("kind = \"audio\"\nformat = \"S16\"", "format is only for a sound card: leave it out"),
+        ("kind = \"audio\"\ndevice = \"clock\"\ninput = 2", "input is only for a sound card"),
         ("kind = \"audio\"\ndevice = \"hw:0\"\nformat = \"aaf\"", "unknown sample format `aaf`"),
         ("kind = \"audio\"\ndevice = \"hw:0\"\ninput = 65", "1 to 64"),
-        ("kind = \"audio\"\ndevice = \"usb\"\ninput = 2", "`usb` names no sound card"),
+        ("kind = \"audio\"\ndevice = \"usb\"\ninput = 2", "`usb` is not a sound card"),
         ("kind = \"stream\"\nformat = \"S16\"", "aaf"),
-        ("kind = \"stream\"\ninput = 2", "input is of no use with kind = \"stream\""),
-        ("kind = \"timer\"\nformat = \"aaf\"", "format is of no use with kind = \"timer\": leave it out"),
+        ("kind = \"stream\"\ninput = 2", "input is not for kind = \"stream\""),
+        ("kind = \"timer\"\nformat = \"aaf\"", "format is not for kind = \"timer\": leave it out"),
     ] {
         let mistakes = validate(probe, 1);
         assert_eq!(mistakes.matches("card.toml:").count(), 1, "{mistakes}");
@@ -170,7 +170,7 @@ fn a_campaign_that_cannot_play_here_is_invalid() {
     let expected = [
         ("5:9: model: ", "cannot read gone.nam: "),
         ("6:7: cab: ", "six.wav: a cabinet must have 1 or 2 channels (got 6); "),
-        ("11:9: model: ", "plays 48000 Hz, and 44100 Hz was asked for: "),
+        ("11:9: model: ", "needs a sample rate of 48000 Hz (got 44100 Hz): "),
         ("15:9: model: ", "nan_weight.bad.nam: the model file is not valid JSON ("),
         ("19:10: preset: ", "cannot read gone.nam: "),
         ("20:10: device: ", "there is no card `PCH`, only hw:USB: "),

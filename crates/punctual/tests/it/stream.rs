@@ -16,7 +16,7 @@ fn refuses_interfaces_that_cannot_carry_a_stream() {
     refused(1, "talk no-such-if0", "there is no interface no-such-if0: see `ip link`");
     refused(1, "listen no-such-if0", "there is no interface no-such-if0");
     refused(1, "talk no-such-if0 --wakeup-offset auto", "there is no interface no-such-if0");
-    refused(1, "talk lo", "lo is no Ethernet interface");
+    refused(1, "talk lo", "lo is not an Ethernet interface");
     refused(1, "talk ../lo", "there is no interface ../lo");
 }
 

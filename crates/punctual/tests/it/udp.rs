@@ -364,7 +364,7 @@ fn invalid_settings_are_refused_before_anything_is_sent() {
     );
     refused("192.0.2.1 --irq-priority 100", 64, "1..=99");
     refused("", 64, "HOST");
-    refused("no-such-host.invalid", 1, "no machine is known as `no-such-host.invalid`");
+    refused("no-such-host.invalid", 1, "cannot resolve the host `no-such-host.invalid`");
     let taken = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let listening = UdpSocket::bind(taken).unwrap();
     let run = scratch.run(&format!("echo --bind {taken} --policy other"));

@@ -1,4 +1,4 @@
-//! Where a cabinet comes from.
+//! Sources of cabinets.
 
 use std::{fmt, path::PathBuf, str::FromStr};
 
@@ -6,34 +6,34 @@ use amp::{Cabinet, Ir};
 
 use super::{AudioError, source::BUILT_IN};
 
-/// Samples of a response that needs no file, at most: a second at 48 kHz.
-const MAX: u32 = 48_000;
+/// Most samples of a built-in response: one second at 48 kHz.
+const BUILT_IN_MAX: u32 = 48_000;
 
-/// A cabinet's response.
+/// The source of a cabinet's impulse response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CabSource {
-    /// None: the chain's work without one.
+    /// No cabinet.
     None,
     /// A WAV file.
     File(PathBuf),
-    /// So many samples at random that die away: it costs what a response of that length costs.
+    /// A random, decaying response with this number of samples. It takes as much CPU time as any response of that length.
     BuiltIn(u32),
 }
 
 impl Default for CabSource {
-    /// 43 ms at 48 kHz, as most responses of cabinets.
+    /// 43 ms at 48 kHz, like most responses of cabinets.
     fn default() -> Self {
         Self::BuiltIn(2048)
     }
 }
 
-/// There is no such cabinet.
+/// The text is not a source of a cabinet.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no length of 1 to {MAX} samples: use builtin:2048, none, or a WAV file")]
+#[error("a built-in cabinet must have 1 to {BUILT_IN_MAX} samples (got `{0}`): use builtin:2048, none, or a WAV file")]
 pub struct UnknownCab(String);
 
 impl CabSource {
-    /// The cabinet at a sample rate, Hz, to which a file's response is resampled.
+    /// Loads the cabinet, and resamples its response to `rate_hz`.
     ///
     /// # Errors
     /// [`AudioError`].
@@ -52,19 +52,19 @@ impl CabSource {
         Ok(Some(Cabinet::new(&ir)))
     }
 
-    /// What the record calls it; empty for none.
+    /// The name in the record; empty for no cabinet.
     pub(super) fn named(&self) -> String {
         if *self == Self::None { String::new() } else { self.to_string() }
     }
 }
 
-/// Noise that falls by 60 dB to its end, as loud as what goes in.
+/// Noise that decays by 60 dB, with an overall gain of 1.
 fn response(samples: u32) -> Vec<f32> {
     let mut random = 1_u32;
     let noise = |n| {
         random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        let fallen = 0.001_f32.powf(n as f32 / samples as f32);
-        (random as f32 / u32::MAX as f32 - 0.5) * fallen
+        let decay = 0.001_f32.powf(n as f32 / samples as f32);
+        (random as f32 / u32::MAX as f32 - 0.5) * decay
     };
     let response: Vec<f32> = (0..samples).map(noise).collect();
     let gain = response.iter().map(|sample| sample * sample).sum::<f32>().sqrt();
@@ -79,7 +79,7 @@ impl FromStr for CabSource {
             _ if text == "none" => Ok(Self::None),
             None => Ok(Self::File(text.into())),
             Some(samples) => {
-                let length = samples.parse().ok().filter(|samples| (1..=MAX).contains(samples));
+                let length = samples.parse().ok().filter(|samples| (1..=BUILT_IN_MAX).contains(samples));
                 length.map(Self::BuiltIn).ok_or_else(|| UnknownCab(samples.to_owned()))
             }
         }
@@ -101,13 +101,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cabinets_by_length_and_by_file() {
+    fn reads_lengths_and_files() {
         for text in ["none", "builtin:2048", "cabs/v30.wav"] {
             assert_eq!(text.parse::<CabSource>().unwrap().to_string(), text);
         }
         for text in ["builtin:0", "builtin:48001", "builtin:room"] {
             let error = text.parse::<CabSource>().unwrap_err().to_string();
-            assert!(error.contains("is no length of 1 to 48000 samples"), "{error}");
+            assert!(error.contains("must have 1 to 48000 samples"), "{error}");
         }
         assert!(CabSource::None.load(48_000).unwrap().is_none());
         assert!(CabSource::default().load(44_100).unwrap().is_some());

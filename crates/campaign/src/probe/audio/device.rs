@@ -1,4 +1,4 @@
-//! Which sound card paces.
+//! The sound card of the audio probe.
 
 use std::{convert::Infallible, fmt, ops::RangeInclusive, str::FromStr};
 
@@ -9,24 +9,24 @@ use machine::{
 use record::SoundCard;
 use sys::pcm::{Duplex, Format, StreamConfig};
 
-/// Inputs to choose from, counted from 1.
+/// Range of input numbers, from 1.
 pub const INPUTS: RangeInclusive<u32> = 1..=64;
 
-/// Both ends of a sound card, or of two that run from one clock, by their names: `hw:CARD` or `hw:CARD,DEVICE`.
+/// The capture and playback device, as `hw:CARD` or `hw:CARD,DEVICE`. They may be two cards that share one clock.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Device {
-    /// What is captured from.
+    /// Name of the capture device.
     pub capture: String,
-    /// What is played on.
+    /// Name of the playback device.
     pub playback: String,
-    /// How its samples look; the most exact that it has where `None`.
+    /// Sample format; `None` for the most exact that it has.
     pub format: Option<Format>,
-    /// The input that is read, counted from 0.
+    /// Number of the input, from 0.
     pub input: u32,
 }
 
 impl Device {
-    /// The card, set as `measure audio` plays on it, and what is known of it.
+    /// Opens and configures the card. Also returns its record.
     ///
     /// # Errors
     /// [`OpenError`].
@@ -50,7 +50,7 @@ impl Device {
 impl FromStr for Device {
     type Err = Infallible;
 
-    /// One card for both ends, in its most exact format, with its first input.
+    /// Uses one card for capture and playback, its most exact format, and its first input.
     fn from_str(name: &str) -> Result<Self, Infallible> {
         Ok(Self { capture: name.to_owned(), playback: name.to_owned(), format: None, input: 0 })
     }

@@ -1,4 +1,4 @@
-//! Where a model comes from.
+//! Sources of models, and errors of audio probes.
 
 use std::{fmt, io, path::PathBuf, str::FromStr};
 
@@ -8,15 +8,15 @@ use amp::{
 };
 use machine::sound::OpenError;
 
-/// What stands before the name of a model that needs no file.
+/// Prefix of the names of built-in models and cabinets.
 pub(super) const BUILT_IN: &str = "builtin:";
 
-/// A model's file, or one that needs none.
+/// The source of a model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ModelSource {
     /// A file: .nam, .json or .aidax.
     File(PathBuf),
-    /// A usual shape with weights at random: it costs what a file of that shape costs.
+    /// A common architecture with random weights. It takes as much CPU time as any model of that architecture.
     BuiltIn(SyntheticModel),
 }
 
@@ -26,7 +26,7 @@ impl Default for ModelSource {
     }
 }
 
-/// Why nothing can be played through.
+/// The reasons why the audio probe cannot run.
 #[derive(Debug, thiserror::Error)]
 pub enum AudioError {
     /// The file cannot be read.
@@ -34,67 +34,67 @@ pub enum AudioError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
-    /// It is no model.
+    /// The file is not a valid model.
     #[error("{model}: {source}; see `punctual amp info`")]
     Load {
         /// The model.
         model: String,
-        /// What is wrong with it.
+        /// The error in the file.
         source: LoadError,
     },
-    /// It cannot be played in a chain.
+    /// The model cannot be used in a signal chain.
     #[error("{model}: {source}")]
     Play {
         /// The model.
         model: String,
-        /// Why.
+        /// The reason.
         source: AmplifierError,
     },
-    /// It is no cabinet's response.
+    /// The file is not a valid impulse response.
     #[error("{cab}: {source}")]
     Cab {
         /// The cabinet.
         cab: String,
-        /// What is wrong with it.
+        /// The error in the file.
         source: IrError,
     },
-    /// Its rate cannot be changed to the one asked for.
+    /// The response cannot be resampled.
     #[error("{cab}: {source}")]
     CabRate {
         /// The cabinet.
         cab: String,
-        /// Why.
+        /// The reason.
         source: RateError,
     },
-    /// A preset, or what it names, cannot be played.
+    /// A preset, or a file that it names, cannot be used.
     #[error(transparent)]
     Rig(#[from] RigError),
-    /// The card cannot be played on.
+    /// The sound card cannot be used.
     #[error(transparent)]
     Device(#[from] OpenError),
-    /// It was made for another sample rate.
-    #[error("{model} plays {has} Hz, and {asked} Hz was asked for: use --rate {has}, or another model")]
+    /// The model was trained at another sample rate.
+    #[error("{model} needs a sample rate of {has} Hz (got {asked} Hz): use --rate {has}, or another model")]
     Rate {
         /// The model.
         model: String,
-        /// What it plays, Hz.
+        /// Sample rate of the model, Hz.
         has: f64,
-        /// What was asked for, Hz.
+        /// Requested sample rate, Hz.
         asked: u32,
     },
 }
 
-/// There is no such model.
+/// There is no built-in model of that name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("no built-in model is called `{0}`: use builtin:standard, feather, nano or lstm, or a file")]
+#[error("no built-in model `{0}`: use builtin:standard, feather, nano or lstm, or a file")]
 pub struct UnknownModel(String);
 
 impl ModelSource {
-    /// The model, settled, for a sample rate, Hz. One that was made for another is refused: resampling it costs more than it
-    /// does, and would be measured with it.
+    /// Loads the model with settled state for a sample rate, Hz. A model for another rate is refused: resampling takes more CPU
+    /// time than the model, and would be measured, too.
     ///
     /// # Errors
     /// [`AudioError`].
@@ -141,23 +141,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn models_by_name_and_by_file() {
+    fn reads_built_in_models_and_files() {
         for text in ["builtin:nano", "builtin:lstm", "models/deluxe.nam"] {
             assert_eq!(text.parse::<ModelSource>().unwrap().to_string(), text);
         }
         let error = "builtin:huge".parse::<ModelSource>().unwrap_err().to_string();
-        assert!(error.starts_with("no built-in model is called `huge`"), "{error}");
+        assert!(error.starts_with("no built-in model `huge`"), "{error}");
         assert!(ModelSource::BuiltIn(SyntheticModel::Nano).load(44_100).is_ok(), "made for any rate");
         let error = ModelSource::File("/nonexistent.nam".into()).load(48_000).unwrap_err().to_string();
         assert!(error.starts_with("cannot read /nonexistent.nam"), "{error}");
     }
 
     #[test]
-    fn a_model_for_another_rate_is_refused() {
+    fn refuses_a_model_for_another_rate() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../amp/tests/vectors/wn_a1_nano.nam");
         let source = ModelSource::File(path.into());
         assert!(source.load(48_000).is_ok());
         let error = source.load(44_100).unwrap_err().to_string();
-        assert!(error.contains("plays 48000 Hz, and 44100 Hz was asked for: use --rate 48000"), "{error}");
+        assert!(error.contains("needs a sample rate of 48000 Hz (got 44100 Hz): use --rate 48000"), "{error}");
     }
 }

@@ -1,4 +1,4 @@
-//! Why a stream cannot be sent or received, each reason with its remedy.
+//! Errors of streams, each with its remedy.
 
 use std::{io, path::PathBuf};
 
@@ -10,86 +10,90 @@ use super::XdpRefusal;
 /// The part of a link, per cent, that streams may take: IEEE Std 802.1Q leaves the rest to others.
 pub const LINK_PERCENT: u64 = 75;
 
-/// Why a stream cannot be sent or received.
+/// The reasons why a stream cannot be sent or received.
 #[derive(Debug, thiserror::Error)]
 pub enum StreamError {
-    /// The name is nobody's.
-    #[error("there is no interface {0}: see `ip link`, or use --self to try it without one")]
+    /// No interface has that name.
+    #[error("there is no interface {0}: see `ip link`, or use --self to measure without one")]
     NoSuchInterface(String),
-    /// Radio has no slots.
-    #[error("{0} is wireless, and a stream needs a cable: name a wired interface, see `ip link`")]
+    /// The interface is wireless, so it cannot keep slots.
+    #[error("{0} is wireless, but a stream needs a wired interface: see `ip link`")]
     Wireless(String),
-    /// Not Ethernet.
-    #[error("{0} is no Ethernet interface: name a wired one (see `ip link`), or use --self to stay on this machine")]
+    /// The interface is not Ethernet.
+    #[error(
+        "{0} is not an Ethernet interface: name a wired one (see `ip link`), or use --self to stay on this machine"
+    )]
     NotEthernet(String),
-    /// It is down.
+    /// The interface is down.
     #[error("{0} is down: sudo ip link set {0} up")]
     Down(String),
-    /// The frames are too long for it.
-    #[error("{interface} takes {mtu} bytes, and a frame carries {needed}: sudo ip link set {interface} mtu 1500")]
+    /// The frames are too long for the interface.
+    #[error(
+        "frames of {needed} bytes exceed the MTU of {interface} ({mtu} bytes): sudo ip link set {interface} mtu 1500"
+    )]
     Mtu {
         /// The interface.
         interface: String,
-        /// What it takes, bytes.
+        /// Its MTU, bytes.
         mtu: u64,
-        /// What a frame carries, bytes.
+        /// Payload of a frame, bytes.
         needed: u64,
     },
-    /// The stream would take more of the link than it may.
+    /// The stream exceeds the share of the link that streams may use.
     #[error(
-        "the stream needs {needed_kbit} kbit/s, and streams may take {LINK_PERCENT} % of the {link_mbit} Mbit/s of {interface}: use a longer --period, or a faster link"
+        "the stream needs {needed_kbit} kbit/s, but streams may use only {LINK_PERCENT} % of the {link_mbit} Mbit/s of {interface}: use a longer --period, or a faster link"
     )]
     Bandwidth {
         /// The interface.
         interface: String,
-        /// What the stream needs, kbit/s.
+        /// Bandwidth of the stream, kbit/s.
         needed_kbit: u64,
-        /// What the link has, Mbit/s.
+        /// Speed of the link, Mbit/s.
         link_mbit: u64,
     },
-    /// No right to raw frames.
+    /// The right to send raw frames is missing.
     #[error(
-        "raw frames need the right CAP_NET_RAW: start as root, or `sudo setcap cap_net_raw,cap_sys_nice,cap_ipc_lock+ep \"$(command -v punctual)\"`"
+        "raw frames need CAP_NET_RAW: start as root, or `sudo setcap cap_net_raw,cap_sys_nice,cap_ipc_lock+ep \"$(command -v punctual)\"`"
     )]
     NoRight,
-    /// The two namespaces could not be made.
+    /// The two network namespaces could not be created.
     #[error(transparent)]
     VethPair(#[from] VethError),
-    /// AF_XDP was asked for, and cannot be had.
+    /// AF_XDP was requested, but is not available.
     #[error(transparent)]
     Xdp(#[from] XdpRefusal),
-    /// Launch times take another right.
+    /// The right to set launch times is missing.
     #[error(
-        "launch times need the rights CAP_NET_RAW and CAP_NET_ADMIN: start as root, or `sudo setcap cap_net_admin,cap_net_raw,cap_sys_nice,cap_ipc_lock+ep \"$(command -v punctual)\"`"
+        "launch times need CAP_NET_RAW and CAP_NET_ADMIN: start as root, or `sudo setcap cap_net_admin,cap_net_raw,cap_sys_nice,cap_ipc_lock+ep \"$(command -v punctual)\"`"
     )]
     NoRightToTimes,
-    /// The interface does not keep frames until their launch times.
+    /// The interface does not support launch times.
     #[error(transparent)]
     Launch(#[from] LaunchError),
-    /// Nor can an own one.
+    /// The virtual cable does not support launch times.
     #[error(
-        "the virtual cable of --self cannot keep frames until their launch times ({0}): load the ETF discipline with `sudo modprobe sch_etf`, or build a kernel with CONFIG_NET_SCH_ETF"
+        "the virtual cable of --self does not support launch times ({0}): load the ETF queueing discipline with `sudo modprobe sch_etf`, or build a kernel with CONFIG_NET_SCH_ETF"
     )]
     NoEtf(io::Error),
-    /// Its capture could not be written.
-    #[error("cannot write the capture {}: {source}; choose another place with --capture FILE", path.display())]
+    /// The capture could not be written.
+    #[error("cannot write the capture {}: {source}; choose another file with --capture FILE", path.display())]
     Capture {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
-    /// The kernel answered with another error.
+    /// The kernel reported another error.
     #[error("cannot open a socket for frames on {interface} ({source}): see `ip -details link show {interface}`")]
     Socket {
         /// The interface.
         interface: String,
-        /// What the kernel answered.
+        /// The error of the kernel.
         source: io::Error,
     },
 }
 
-/// What the kernel's refusal of a socket on an interface means.
+/// Translates the kernel's error about a socket on an interface.
 pub fn socket(interface: &str, error: io::Error) -> StreamError {
     let interface = interface.to_owned();
     match Errno::from_io_error(&error) {

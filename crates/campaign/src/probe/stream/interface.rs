@@ -1,13 +1,13 @@
-//! Whether an interface can carry a stream, from what the kernel tells of it.
+//! Checks that an interface can carry a stream.
 
 use frames::{Mac, ethernet, wire_bytes};
 use machine::Root;
 
 use super::error::{LINK_PERCENT, StreamError};
 
-/// Kind of hardware that is Ethernet.
+/// Hardware type of Ethernet.
 const ARPHRD_ETHER: u32 = 1;
-/// The flag of an interface that is up.
+/// Flag of an interface that is up.
 const IFF_UP: u32 = 1;
 
 /// A wired interface that is up.
@@ -17,12 +17,12 @@ pub struct Interface {
     pub mac: Mac,
     /// Largest payload, bytes.
     mtu: u64,
-    /// Speed of the link, Mbit/s; `None` where it has none, as a virtual one.
+    /// Speed of the link, Mbit/s; `None` if it has none, like a virtual interface.
     link_mbit: Option<u64>,
 }
 
 impl Interface {
-    /// Reads it, and refuses what no stream can go over.
+    /// Reads an interface. Fails if it cannot carry a stream.
     pub fn read(root: &Root, name: &str) -> Result<Self, StreamError> {
         let no_such = || StreamError::NoSuchInterface(name.to_owned());
         let at = |file: &str| format!("sys/class/net/{name}/{file}");
@@ -48,7 +48,7 @@ impl Interface {
         })
     }
 
-    /// Whether it can carry a frame of `frame_bytes` every `period_ns`.
+    /// Checks that the interface can carry a frame of `frame_bytes` every `period_ns`.
     pub fn carries(&self, frame_bytes: usize, period_ns: u64) -> Result<(), StreamError> {
         let needed = (frame_bytes - ethernet::HEADER - ethernet::TAG) as u64;
         if needed > self.mtu {
@@ -64,13 +64,13 @@ impl Interface {
     }
 }
 
-/// Speed of the link of an interface, bit/s; `None` where it has none.
+/// Speed of the link of an interface, bit/s; `None` if it has none.
 pub fn link_bps(root: &Root, name: &str) -> Option<u64> {
     Some(link_mbit(root, name)?.saturating_mul(1_000_000))
 }
 
 fn link_mbit(root: &Root, name: &str) -> Option<u64> {
-    // -1 where it is not known.
+    // -1 if the speed is not known.
     let mbit: i64 = root.number(&format!("sys/class/net/{name}/speed"))?;
     mbit.try_into().ok().filter(|&mbit| mbit > 0)
 }
@@ -85,7 +85,7 @@ fn parse_mac(text: &str) -> Option<Mac> {
 mod tests {
     use super::*;
 
-    /// A machine with one interface, `eth0`, with these files.
+    /// Reads the interface `eth0` from a machine with these files.
     fn read(files: &[(&str, &str)]) -> Result<Interface, StreamError> {
         let folder = tempfile::tempdir().unwrap();
         let at = folder.path().join("sys/class/net/eth0");
@@ -109,31 +109,31 @@ mod tests {
     }
 
     #[test]
-    fn a_wired_interface_is_read() {
+    fn reads_a_wired_interface() {
         let found = read(&WIRED).unwrap();
         assert_eq!((found.mac, found.link_mbit), ([2, 0, 0, 0, 0, 10], Some(100)));
         assert_eq!(read(&with("speed", "-1\n")).unwrap().link_mbit, None);
     }
 
     #[test]
-    fn what_no_stream_can_go_over_is_refused_with_its_remedy() {
-        let told = |files: &[(&str, &str)]| read(files).unwrap_err().to_string();
-        assert!(told(&[]).contains("there is no interface eth0"));
-        assert!(told(&with("phy80211", "")).contains("wireless"));
-        assert!(told(&with("type", "772\n")).contains("no Ethernet interface"));
-        assert!(told(&with("flags", "0x1002\n")).contains("sudo ip link set eth0 up"));
+    fn refuses_unsuitable_interfaces_with_a_remedy() {
+        let error = |files: &[(&str, &str)]| read(files).unwrap_err().to_string();
+        assert!(error(&[]).contains("there is no interface eth0"));
+        assert!(error(&with("phy80211", "")).contains("wireless"));
+        assert!(error(&with("type", "772\n")).contains("not an Ethernet interface"));
+        assert!(error(&with("flags", "0x1002\n")).contains("sudo ip link set eth0 up"));
         let strange = Interface::read(&Root::system(), "../eth0").unwrap_err().to_string();
         assert!(strange.contains("there is no interface"), "{strange}");
     }
 
     #[test]
-    fn a_stream_takes_no_more_of_a_link_than_it_may() {
+    fn limits_a_stream_to_its_share_of_the_link() {
         let found = read(&WIRED).unwrap();
         assert!(found.carries(90, 125_000).is_ok(), "7.3 of 100 Mbit/s");
-        let told = found.carries(90, 12_000).unwrap_err().to_string();
-        assert!(told.contains("76000 kbit/s") && told.contains("75 % of the 100 Mbit/s of eth0"), "{told}");
+        let error = found.carries(90, 12_000).unwrap_err().to_string();
+        assert!(error.contains("76000 kbit/s") && error.contains("75 % of the 100 Mbit/s of eth0"), "{error}");
         assert!(found.carries(90, 12_200).is_ok());
         let small = read(&with("mtu", "68\n")).unwrap().carries(90, 125_000).unwrap_err().to_string();
-        assert!(small.contains("takes 68 bytes, and a frame carries 72"), "{small}");
+        assert!(small.contains("frames of 72 bytes exceed the MTU of eth0 (68 bytes)"), "{small}");
     }
 }

@@ -1,4 +1,4 @@
-//! The capture of a run's own stream: an observer beside the talker and the listener, and what its file tells at the end.
+//! The capture of a run's own stream: an observer thread writes it to a file, which is analysed after the run.
 
 use std::{
     fs::File,
@@ -10,30 +10,30 @@ use machine::Root;
 use probes::stream::observer::{FrameSink, Observer};
 use record::{CAPTURE, Caveat, ObservedAt, Record};
 
-use super::{StreamProbe, error::StreamError, interface::link_bps, places::Places};
+use super::{StreamProbe, endpoints::Endpoints, error::StreamError, interface::link_bps};
 use crate::probe::definition::PrepareError;
 
-/// Extension of a capture that lies beside its record.
+/// Extension of a capture in the folder of its record.
 pub const EXTENSION: &str = "pcapng";
-/// Speed of a link that has none, as a virtual one, bit/s.
+/// Assumed speed of a link without a speed, such as a virtual one, bit/s.
 const LINK_BPS: u64 = 1_000_000_000;
-/// Frames are written in pieces of this length, bytes.
-const PIECE: usize = 256 << 10;
+/// Size of the write buffer, bytes.
+const BUFFER_BYTES: usize = 256 << 10;
 
-/// Where the frames of a stream go that an observer captures.
+/// The file that an observer captures a stream to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CaptureTo {
-    /// Into this file.
+    /// This file.
     File(PathBuf),
-    /// Beside the record, under its name with the extension `EXTENSION`.
+    /// The file of the record with the extension `EXTENSION`.
     BesideRecord,
 }
 
-/// Captured frames on their way to the file.
+/// Writes captured frames to the file.
 #[derive(Debug)]
-struct Kept(capture::Writer<BufWriter<File>>);
+struct CaptureFile(capture::Writer<BufWriter<File>>);
 
-impl FrameSink for Kept {
+impl FrameSink for CaptureFile {
     fn store(&mut self, at_ns: u64, frame: &[u8], length: usize) -> io::Result<()> {
         self.0.frame(at_ns, frame, length)
     }
@@ -44,38 +44,38 @@ impl FrameSink for Kept {
 }
 
 impl StreamProbe {
-    /// Where the observer stands: where frames come in, if this machine is that end, else where they leave.
+    /// The side of the observer: where frames are received if the listener is on this machine, else where they are sent.
     fn observed_at(&self) -> ObservedAt {
         if self.listens() { ObservedAt::Receiving } else { ObservedAt::Sending }
     }
 
-    /// True if an observer would see no frame, because frames take another route through the kernel.
+    /// True if an observer would see no frame, because the frames bypass its socket.
     pub(super) fn is_hidden(&self) -> bool {
         if self.listens() { self.xdp.is_some() } else { !self.mode.is_seen() }
     }
 
-    /// Starts the observer, where one is asked for.
+    /// Starts the observer; `None` if no capture is requested.
     pub(super) fn observer(
         &self,
         record_path: Option<&Path>,
-        places: &Places,
+        endpoints: &Endpoints,
     ) -> Result<Option<Observer>, PrepareError> {
         let Some(path) = self.capture_file(record_path) else { return Ok(None) };
         let at = self.observed_at();
         let (interface, in_words) = match at {
-            ObservedAt::Receiving => (places.far_interface(), "where frames come in"),
-            ObservedAt::Sending => (places.near_interface(), "where frames leave"),
+            ObservedAt::Receiving => (endpoints.far_interface(), "where frames come in"),
+            ObservedAt::Sending => (endpoints.near_interface(), "where frames leave"),
         };
-        let receiver = places.observed(at)?;
+        let receiver = endpoints.observed(at)?;
         let failed = |source| StreamError::Capture { path: path.clone(), source };
-        let to = BufWriter::with_capacity(PIECE, File::create(&path).map_err(failed)?);
+        let to = BufWriter::with_capacity(BUFFER_BYTES, File::create(&path).map_err(failed)?);
         let writer = capture::Writer::begin(to, interface, in_words).map_err(failed)?;
-        let own = self.talks().then(|| frames::stream_id(places.mac(), self.unique_id));
+        let own = self.talks().then(|| frames::stream_id(endpoints.mac(), self.unique_id));
         let wanted = own.or(self.stream_id);
-        Ok(Some(Observer::start(receiver, Kept(writer), wanted)?))
+        Ok(Some(Observer::start(receiver, CaptureFile(writer), wanted)?))
     }
 
-    /// The file that captured frames go into; `None` where none are captured.
+    /// The file of the capture; `None` if no capture is requested.
     pub(crate) fn capture_file(&self, record_path: Option<&Path>) -> Option<PathBuf> {
         match self.capture.as_ref()? {
             CaptureTo::File(path) => Some(path.clone()),
@@ -89,7 +89,7 @@ pub(crate) fn add_capture(record: &mut Record, stream: &StreamProbe, record_path
     let Some(path) = stream.capture_file(record_path) else { return };
     let ends = record.series.iter().filter_map(|series| series.kind.stream());
     let Some(identity) = ends.map(|end| end.identity().clone()).find(|identity| !identity.stream_id.is_empty()) else {
-        return say(record, &path, "no frame of a stream came");
+        return add_failure(record, &path, "no frame of a stream was captured");
     };
     let options = capture::Options {
         filter: capture::Filter {
@@ -102,11 +102,11 @@ pub(crate) fn add_capture(record: &mut Record, stream: &StreamProbe, record_path
     };
     match capture::analyse(|| File::open(&path), &path.to_string_lossy(), &options) {
         Ok(analysis) => add(record, stream.observed_at(), analysis),
-        Err(error) => say(record, &path, &error.to_string()),
+        Err(error) => add_failure(record, &path, &error.to_string()),
     }
 }
 
-/// Adds what the analysis found.
+/// Adds the analysis of the capture to the record.
 fn add(record: &mut Record, at: ObservedAt, analysis: capture::Analysis) {
     let capture::Analysis { mut capture, mut series, caveats } = analysis;
     if let Some(phase) = record.phases.first() {
@@ -123,18 +123,18 @@ fn add(record: &mut Record, at: ObservedAt, analysis: capture::Analysis) {
     record.caveats.extend(caveats.into_iter().map(named));
     record.caveats.push(Caveat {
         kind: "observer".to_owned(),
-        text: "capturing on the machine that is measured takes time from it: without a capture its own figures may be better; what \
-               a network card adds, only a tap with stamps of its own sees"
+        text: "capturing takes CPU time from the measured machine, so its figures may be better without a capture; only a tap with its \
+        own timestamps sees the delay of the network card"
             .to_owned(),
     });
-    // Its latest frames stand in the capture; spikes are what the run's own threads had.
+    // The capture lists its latest frames; the spikes of a record are those of its own threads.
     (series.spikes, series.spikes_total) = (Vec::new(), 0);
     record.series.push(series);
     record.capture = Some(capture);
 }
 
-/// Says why there is nothing to add.
-fn say(record: &mut Record, path: &Path, why: &str) {
-    let text = format!("the capture {} tells nothing: {why}", path.display());
+/// Adds a caveat that the capture could not be analysed.
+fn add_failure(record: &mut Record, path: &Path, reason: &str) {
+    let text = format!("the capture {} could not be analysed: {reason}", path.display());
     record.caveats.push(Caveat { kind: CAPTURE.to_owned(), text });
 }

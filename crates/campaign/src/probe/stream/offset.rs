@@ -1,21 +1,21 @@
-//! How long before its slot a talker wakes: as asked for, or as long as this machine needs.
+//! The wake-up offset of a talker: given, or measured on this machine.
 
 use std::{fmt, str::FromStr};
 
-/// How long the wake-ups are measured that an offset is taken from, ns.
+/// Duration of the calibration, ns.
 pub const CALIBRATION_NS: u64 = 5_000_000_000;
 
-/// How long before its slot a talker wakes.
+/// The wake-up offset: the time that a talker wakes before its slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WakeupOffset {
-    /// So long, ns.
+    /// This time, ns.
     Given(u64),
-    /// As long as this machine needs: [`CALIBRATION_NS`] of wake-ups tell, before the first frame.
+    /// The time that this machine needs, found by measuring wake-ups for [`CALIBRATION_NS`] before the first frame.
     Auto,
 }
 
 impl WakeupOffset {
-    /// The offset, ns; 0 while it is not known yet.
+    /// The offset, ns; 0 before calibration.
     #[must_use]
     pub fn ns(self) -> u64 {
         match self {
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_offset_is_a_time_or_the_machines_own() {
+    fn reads_times_and_auto() {
         assert_eq!(("8us".parse(), "auto".parse()), (Ok(WakeupOffset::Given(8_000)), Ok(WakeupOffset::Auto)));
         assert!("automatic".parse::<WakeupOffset>().is_err());
         for text in ["0us", "8us", "auto"] {

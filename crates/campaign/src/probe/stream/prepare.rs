@@ -1,4 +1,4 @@
-//! Makes the talker and the listener of a phase from the options.
+//! Creates the talker and the listener of a phase from the options.
 
 use frames::ethernet;
 use probes::stream::{
@@ -12,34 +12,34 @@ use record::ClockTie;
 use sys::clock::Clock;
 
 use super::{
-    super::definition::{PhaseContext, PrepareError, on_its_side},
+    super::definition::{PhaseContext, PrepareError, with_shield},
     StreamError, StreamProbe,
-    places::Places,
+    endpoints::Endpoints,
     receiver::Opened,
 };
 
 impl StreamProbe {
-    /// Opens the sockets and makes the listener, which receives from now on.
+    /// Opens the sockets, and creates the talker and the listener, which starts to receive.
     pub(super) fn stream(&self, context: &PhaseContext<'_>) -> Result<Stream, PrepareError> {
-        let places = Places::of(self.interface(), context.root)?;
-        let observer = self.observer(context.record_path, &places)?;
-        let listener = self.listens().then(|| self.listener(context, &places)).transpose()?;
-        let talker = self.talks().then(|| self.talker(context, &places)).transpose()?;
-        Ok(Stream::new(talker, listener, places).with_observer(observer))
+        let endpoints = Endpoints::of(self.interface(), context.root)?;
+        let observer = self.observer(context.record_path, &endpoints)?;
+        let listener = self.listens().then(|| self.listener(context, &endpoints)).transpose()?;
+        let talker = self.talks().then(|| self.talker(context, &endpoints)).transpose()?;
+        Ok(Stream::new(talker, listener, endpoints).with_observer(observer))
     }
 
-    fn listener(&self, context: &PhaseContext<'_>, places: &Places) -> Result<Listener, PrepareError> {
-        let Opened { receiver, from, notes } = places.receiver(self.wait, self.xdp, self.queue)?;
-        let settings = ListenerSettings { from, notes, ..self.listener_settings(context, places.far_interface()) };
-        Ok(on_its_side(context.shield, self.listen_cpu, || Listener::start(&settings, receiver))??)
+    fn listener(&self, context: &PhaseContext<'_>, endpoints: &Endpoints) -> Result<Listener, PrepareError> {
+        let Opened { receiver, from, notes } = endpoints.receiver(self.wait, self.xdp, self.queue)?;
+        let settings = ListenerSettings { from, notes, ..self.listener_settings(context, endpoints.far_interface()) };
+        Ok(with_shield(context.shield, self.listen_cpu, || Listener::start(&settings, receiver))??)
     }
 
     fn talker(
         &self,
         context: &PhaseContext<'_>,
-        places: &Places,
+        endpoints: &Endpoints,
     ) -> Result<(Talker, Talk<Box<dyn Transmit>>), StreamError> {
-        let source = places.mac();
+        let source = endpoints.mac();
         let stream = frames::Stream {
             source,
             destination: ethernet::multicast_of(source, self.unique_id),
@@ -51,7 +51,7 @@ impl StreamProbe {
         let settings = TalkerSettings {
             stream,
             run: run_number(context.clock),
-            interface: places.near_interface().to_owned(),
+            interface: endpoints.near_interface().to_owned(),
             mode: self.mode,
             own_listener: self.listens(),
             period_ns: context.period_ns,
@@ -59,7 +59,7 @@ impl StreamProbe {
             transit_ns: self.class.max_transit_ns(),
             clock: context.clock,
         };
-        let (sender, reports) = places.sender(self.mode, context.root, self.class.tci().pcp, self.queue)?;
+        let (sender, reports) = endpoints.sender(self.mode, context.root, self.class.tci().pcp, self.queue)?;
         let (talker, talk) = Talker::new(&settings, sender);
         Ok((talker.with_reports(reports), talk))
     }
@@ -89,7 +89,7 @@ impl StreamProbe {
     }
 }
 
-/// A number that is seldom the same in two runs.
+/// A number that is very likely different in each run.
 fn run_number(clock: Clock) -> u32 {
     let now_ns = clock.now_ns().unsigned_abs();
     u32::try_from((now_ns ^ now_ns >> 32) & 0xffff_ffff).unwrap_or_default() ^ std::process::id().rotate_left(16)

@@ -1,4 +1,4 @@
-//! Opens what a listener takes its frames from.
+//! Opens the socket of a listener.
 
 use std::time::Duration;
 
@@ -15,16 +15,16 @@ use super::{
     xdp::{ListenXdp, refusal},
 };
 
-/// What a listener takes its frames from.
+/// The socket of a listener.
 pub struct Opened {
     pub receiver: Box<dyn Receive>,
-    /// What it is, for the record.
+    /// Its kind, for the record.
     pub from: String,
-    /// What there is to remark on it.
+    /// Notes for the record.
     pub notes: Vec<String>,
 }
 
-/// Opens it on the interface called `interface` of the namespace that this thread is in; of AF_XDP, on its queue `queue`.
+/// Opens a socket on an interface in the network namespace of this thread. AF_XDP uses the queue `queue`.
 pub fn open(wait: ReceiveWait, xdp: Option<ListenXdp>, queue: u32, interface: &str) -> Result<Opened, StreamError> {
     if let Some(how) = xdp {
         return open_xdp(how, queue, interface);
@@ -54,15 +54,15 @@ fn open_xdp(how: ListenXdp, queue: u32, interface: &str) -> Result<Opened, Strea
     Ok(Opened {
         receiver: Box::new(receiver),
         from: format!("xdp {copying} {hook}"),
-        notes: remark(interface, queue).into_iter().collect(),
+        notes: queue_note(interface, queue).into_iter().collect(),
     })
 }
 
-/// A device shares frames out among its queues as it likes.
-fn remark(interface: &str, queue: u32) -> Option<String> {
+/// A note that the device distributes frames among several queues; `None` if it has one queue.
+fn queue_note(interface: &str, queue: u32) -> Option<String> {
     let queues = receive_queues(&Root::system(), interface).filter(|&queues| queues > 1)?;
     Some(format!(
-        "{interface} receives on {queues} queues, and frames of queue {queue} alone came here: to have all on one, sudo \
+        "{interface} receives on {queues} queues, and only frames of queue {queue} are measured: to get all on one queue, sudo \
          ethtool -L {interface} combined 1"
     ))
 }

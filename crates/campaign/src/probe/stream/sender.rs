@@ -1,4 +1,4 @@
-//! Opens what a talker hands its frames to.
+//! Opens the socket of a talker.
 
 use std::{io, sync::Arc};
 
@@ -18,11 +18,11 @@ use super::{
     xdp::refusal,
 };
 
-/// What frames are handed to, and who tells afterwards what became of them.
+/// The socket of a talker, and for launch times the reader of its error queue.
 pub type Sender = (Box<dyn Transmit>, Option<Box<dyn TransmitReports>>);
 
-/// Opens it on the interface called `interface` of the namespace that this thread is in. Frames have the kernel's
-/// `priority` 0 to 6, by which queues are chosen; AF_XDP has the queue `queue`.
+/// Opens a socket on an interface in the network namespace of this thread. The kernel chooses the queue by the `priority`
+/// of the frames, 0 to 6. AF_XDP uses the queue `queue`.
 pub fn open(mode: TransmitMode, root: &Root, interface: &str, priority: u8, queue: u32) -> Result<Sender, StreamError> {
     let raw = |bypass| RawSender::open(interface, priority, bypass).map_err(|error| socket(interface, error));
     let xdp = |copying| XdpSender::open(interface, queue, copying).map_err(|error| refusal(interface, queue, error));
@@ -35,7 +35,7 @@ pub fn open(mode: TransmitMode, root: &Root, interface: &str, priority: u8, queu
         }
         TransmitMode::Txtime => {
             let launching = Launching::of(root, interface, priority)?;
-            let timed = TimedSender::open(interface, priority).map_err(|error| no_times(interface, error))?;
+            let timed = TimedSender::open(interface, priority).map_err(|error| launch_error(interface, error))?;
             let timed = Arc::new(timed);
             let launches = Launches::new(timed.clone(), launching.delta_ns, launching.is_offloaded);
             (Box::new(timed), Some(Box::new(launches)))
@@ -45,7 +45,7 @@ pub fn open(mode: TransmitMode, root: &Root, interface: &str, priority: u8, queu
     })
 }
 
-fn no_times(interface: &str, error: io::Error) -> StreamError {
+fn launch_error(interface: &str, error: io::Error) -> StreamError {
     match Errno::from_io_error(&error) {
         Some(Errno::PERM | Errno::ACCESS) => StreamError::NoRightToTimes,
         _ => socket(interface, error),

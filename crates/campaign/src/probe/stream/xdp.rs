@@ -1,4 +1,4 @@
-//! AF_XDP: how a stream can have it, and what to do where it cannot.
+//! AF_XDP: its modes, and its errors with their remedies.
 
 use std::{fmt, io, str::FromStr};
 
@@ -7,14 +7,14 @@ use sys::xdp::{Step, XdpError};
 
 use super::error::StreamError;
 
-/// How a listener has AF_XDP.
+/// The AF_XDP mode of a listener.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ListenXdp {
-    /// As the driver likes it best.
+    /// The best mode that the driver supports.
     AsOffered,
-    /// Without copying frames, or not at all.
+    /// Zero-copy; fails if the driver does not support it.
     ZeroCopy,
-    /// After the kernel has made a buffer for each frame, which any driver can.
+    /// After the kernel has allocated a buffer for each frame, which works with any driver.
     Generic,
 }
 
@@ -32,25 +32,25 @@ impl FromStr for ListenXdp {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let found = NAMES.iter().find(|(name, _)| *name == text).map(|(_, how)| *how);
-        found.ok_or_else(|| format!("{text:?} is none of {}", NAMES.map(|(name, _)| name).join(", ")))
+        found.ok_or_else(|| format!("must be one of {} (got {text:?})", NAMES.map(|(name, _)| name).join(", ")))
     }
 }
 
-/// Why a stream cannot have AF_XDP.
+/// The reasons why a stream cannot use AF_XDP.
 #[derive(Debug, thiserror::Error)]
 pub enum XdpRefusal {
-    /// The kernel has none.
+    /// The kernel does not support AF_XDP.
     #[error("this kernel has no AF_XDP (CONFIG_XDP_SOCKETS): leave out --receive, and use --mode send")]
     NoSuchSockets,
-    /// No right to programs or raw frames.
-    #[error("AF_XDP needs the rights CAP_NET_RAW, CAP_NET_ADMIN, CAP_BPF and CAP_IPC_LOCK: start as root (sudo)")]
+    /// The right to load programs or to send raw frames is missing.
+    #[error("AF_XDP needs CAP_NET_RAW, CAP_NET_ADMIN, CAP_BPF and CAP_IPC_LOCK: start as root (sudo)")]
     NoRight,
-    /// Frames cannot but be copied.
-    #[error("the driver of {0} copies each frame between its memory and ours: use xdp instead of xdp-zerocopy")]
+    /// The driver does not support zero-copy.
+    #[error("the driver of {0} does not support zero-copy: use xdp instead of xdp-zerocopy")]
     NoZeroCopy(String),
-    /// Somebody else's socket is there.
+    /// Another socket uses the queue.
     #[error(
-        "another AF_XDP socket has queue {queue} of {interface}: end the program that holds it, or name another with --queue"
+        "another AF_XDP socket uses queue {queue} of {interface}: end that program, or name another queue with --queue"
     )]
     QueueTaken {
         /// The interface.
@@ -58,30 +58,32 @@ pub enum XdpRefusal {
         /// Its queue.
         queue: u32,
     },
-    /// It has fewer queues.
-    #[error("{interface} has no queue {queue}: `ethtool --show-channels {interface}` tells how many, counted from 0")]
+    /// The interface has fewer queues.
+    #[error(
+        "{interface} has no queue {queue}: `ethtool --show-channels {interface}` shows their number, counted from 0"
+    )]
     NoSuchQueue {
         /// The interface.
         interface: String,
-        /// The queue asked for.
+        /// The requested queue.
         queue: u32,
     },
-    /// Somebody else's program is there.
-    #[error("{0} has another XDP program: see `ip link show {0}`, and take it off with `sudo ip link set {0} xdp off`")]
+    /// The interface has another XDP program.
+    #[error("{0} has another XDP program: see `ip link show {0}`, and remove it with `sudo ip link set {0} xdp off`")]
     OtherProgram(String),
-    /// The kernel answered with another error.
+    /// The kernel reported another error.
     #[error("cannot {doing} for AF_XDP on {interface} ({source}): leave out --receive, and use --mode send")]
     Failed {
-        /// What was tried.
+        /// The step that failed.
         doing: &'static str,
         /// The interface.
         interface: String,
-        /// What the kernel answered.
+        /// The error of the kernel.
         source: io::Error,
     },
 }
 
-/// The error in words, with what to do.
+/// Translates an error of AF_XDP.
 pub(super) fn refusal(interface: &str, queue: u32, error: XdpError) -> StreamError {
     let name = || interface.to_owned();
     let XdpError { step, source } = error;
@@ -105,7 +107,7 @@ fn doing(step: Step) -> &'static str {
         Step::Program => "load the program",
         Step::Attach => "attach the program",
         Step::Socket => "make a socket",
-        Step::Memory => "give memory to the socket",
+        Step::Memory => "allocate memory for the socket",
         Step::Bind => "bind the socket",
     }
 }
@@ -115,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_read_back() {
+    fn reads_its_own_names() {
         for how in [ListenXdp::AsOffered, ListenXdp::ZeroCopy, ListenXdp::Generic] {
             assert_eq!(how.to_string().parse(), Ok(how));
         }
@@ -123,19 +125,19 @@ mod tests {
     }
 
     #[test]
-    fn each_refusal_names_its_remedy() {
-        let told = |step, errno: Errno| {
+    fn each_refusal_names_a_remedy() {
+        let message = |step, errno: Errno| {
             let error = XdpError { step, source: errno.into() };
             refusal("eth0", 3, error).to_string()
         };
-        assert!(told(Step::Interface, Errno::NODEV).contains("there is no interface eth0"));
-        assert!(told(Step::Program, Errno::PERM).contains("start as root"));
-        assert!(told(Step::Memory, Errno::NOBUFS).contains("CAP_IPC_LOCK"));
-        assert!(told(Step::Attach, Errno::BUSY).contains("sudo ip link set eth0 xdp off"));
-        assert!(told(Step::Socket, Errno::AFNOSUPPORT).contains("use --mode send"));
-        assert!(told(Step::Bind, Errno::OPNOTSUPP).contains("use xdp instead of xdp-zerocopy"));
-        assert!(told(Step::Bind, Errno::BUSY).contains("another AF_XDP socket has queue 3 of eth0"));
-        assert!(told(Step::Bind, Errno::INVAL).contains("eth0 has no queue 3"));
-        assert!(told(Step::Bind, Errno::NETDOWN).contains("cannot bind the socket for AF_XDP on eth0"));
+        assert!(message(Step::Interface, Errno::NODEV).contains("there is no interface eth0"));
+        assert!(message(Step::Program, Errno::PERM).contains("start as root"));
+        assert!(message(Step::Memory, Errno::NOBUFS).contains("CAP_IPC_LOCK"));
+        assert!(message(Step::Attach, Errno::BUSY).contains("sudo ip link set eth0 xdp off"));
+        assert!(message(Step::Socket, Errno::AFNOSUPPORT).contains("use --mode send"));
+        assert!(message(Step::Bind, Errno::OPNOTSUPP).contains("use xdp instead of xdp-zerocopy"));
+        assert!(message(Step::Bind, Errno::BUSY).contains("another AF_XDP socket uses queue 3 of eth0"));
+        assert!(message(Step::Bind, Errno::INVAL).contains("eth0 has no queue 3"));
+        assert!(message(Step::Bind, Errno::NETDOWN).contains("cannot bind the socket for AF_XDP on eth0"));
     }
 }

@@ -1,4 +1,4 @@
-//! Where a peer is, as people write it.
+//! The address of a peer, as a user writes it.
 
 use std::{
     fmt, io,
@@ -6,7 +6,7 @@ use std::{
     str::FromStr,
 };
 
-/// Port of the answering end unless asked otherwise.
+/// Default port of the answering end.
 pub const UDP_PORT: u16 = 7125;
 
 /// A machine by its name or address, and the port on which it answers.
@@ -18,32 +18,32 @@ pub struct Address {
     pub port: u16,
 }
 
-/// Why there is no such peer.
+/// The reasons why the address of a peer is wrong.
 #[derive(Debug, thiserror::Error)]
 pub enum AddressError {
-    /// The text names no machine, or no port.
-    #[error("`{0}` has no port of 1 to 65535 behind its colon: write HOST, HOST:{UDP_PORT} or [ADDRESS]:{UDP_PORT}")]
+    /// The text has no valid port.
+    #[error("the port in `{0}` must be 1 to 65535: write HOST, HOST:{UDP_PORT} or [ADDRESS]:{UDP_PORT}")]
     Port(String),
-    /// Nothing stands before the colon.
-    #[error("`{0}` names no machine: write HOST, HOST:{UDP_PORT} or [ADDRESS]:{UDP_PORT}")]
+    /// The text has no valid name or address.
+    #[error("`{0}` has no valid host: write HOST, HOST:{UDP_PORT} or [ADDRESS]:{UDP_PORT}")]
     Host(String),
-    /// No machine has that name.
-    #[error("no machine is known as `{host}`: use its address, or check with `getent hosts {host}`")]
+    /// The name cannot be resolved.
+    #[error("cannot resolve the host `{host}`: use its address, or check with `getent hosts {host}`")]
     Unknown {
         /// The name.
         host: String,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
-    /// A name without an address.
-    #[error("`{0}` has no address: use an address itself, as 192.0.2.1")]
+    /// The name has no address.
+    #[error("the host `{0}` has no address: use an address, e.g. 192.0.2.1")]
     NoAddress(String),
 }
 
 impl FromStr for Address {
     type Err = AddressError;
 
-    /// Reads `HOST[:PORT]`; an address of version 6 with a port stands in brackets.
+    /// Reads `HOST[:PORT]`; an IPv6 address with a port needs brackets.
     fn from_str(text: &str) -> Result<Self, AddressError> {
         let (host, port) = match text.rsplit_once(':') {
             _ if text.parse::<IpAddr>().is_ok() => (text, UDP_PORT),
@@ -61,10 +61,10 @@ impl FromStr for Address {
 }
 
 impl Address {
-    /// The address by number.
+    /// Resolves the name to a socket address.
     ///
     /// # Errors
-    /// When no machine has that name.
+    /// The name cannot be resolved.
     pub fn resolve(&self) -> Result<SocketAddr, AddressError> {
         let Self { host, port } = self;
         let unknown = |source| AddressError::Unknown { host: host.clone(), source };
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hosts_and_ports_as_people_write_them() {
+    fn reads_hosts_and_ports() {
         for (text, expected) in [
             ("127.0.0.1", "127.0.0.1:7125"),
             ("127.0.0.1:9", "127.0.0.1:9"),
@@ -111,7 +111,7 @@ mod tests {
         }
         for text in ["", ":9", "[]:9", "two words", "eth0/1"] {
             let error = text.parse::<Address>().unwrap_err().to_string();
-            assert!(error.contains("names no machine"), "{text}: {error}");
+            assert!(error.contains("has no valid host"), "{text}: {error}");
         }
     }
 }

@@ -4,7 +4,7 @@ use anyhow::Context;
 use campaign::{
     Length, Plan, PlanError, Probe,
     probe::{
-        Definition, Places, StreamProbe, best_cpu,
+        Definition, PlacementContext, StreamProbe, best_cpu,
         stream::{CaptureTo, StreamEnds, WakeupOffset},
     },
 };
@@ -125,7 +125,7 @@ fn place(options: &StreamOptions, stream: &mut StreamProbe) -> anyhow::Result<Ve
     let first = best_cpu(&own, &isolated).context("no CPU to measure on")?;
     let usable = usable_cpus(&root, stream.listen_cpu.map(one).as_ref())?;
     let named = [first].into_iter().chain(stream.listen_cpu).collect();
-    Ok(stream.place(named, &Places { usable: &usable, isolated: &isolated, policy: Some(options.policy) }))
+    Ok(stream.place(named, &PlacementContext { usable: &usable, isolated: &isolated, policy: Some(options.policy) }))
 }
 
 /// The probe for the ends on this machine.

@@ -3,7 +3,7 @@
 use campaign::{
     Length, Plan, Probe,
     probe::{
-        Definition, Places, UdpProbe, best_cpu,
+        Definition, PlacementContext, UdpProbe, best_cpu,
         udp::{Address, AddressError},
     },
 };
@@ -65,7 +65,7 @@ impl<'a> Ready<'a> {
         let receive = options.receive_cpu.unwrap_or(send);
         let mut probe = self.probe.clone();
         let named = [send, receive].into_iter().chain(probe.echo_cpu).collect();
-        probe.place(named, &Places { usable: &usable, isolated: &isolated, policy: Some(options.policy) });
+        probe.place(named, &PlacementContext { usable: &usable, isolated: &isolated, policy: Some(options.policy) });
         let length = options.samples.map_or_else(|| super::length(&options.common), Length::Samples);
         let phase = super::phase(&options.common, options.period, length, probe.threads(options.policy));
         Ok(Plan {

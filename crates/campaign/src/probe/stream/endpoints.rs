@@ -1,4 +1,4 @@
-//! Where frames go out and come in: an interface, or both ends of a virtual cable.
+//! The endpoints of a stream on this machine: an interface, or both ends of a virtual cable.
 
 use frames::{Mac, ethernet};
 use machine::{
@@ -17,50 +17,50 @@ use super::{
     xdp::ListenXdp,
 };
 
-/// How long before its slot the discipline of an own cable lets a frame go, ns.
-const OWN_DELTA_NS: u32 = 50_000;
+/// The ETF queueing discipline of the virtual cable sends a frame this long before its slot, ns.
+const ETF_DELTA_NS: u32 = 50_000;
 
-/// Where frames go out and come in.
-pub enum Places {
+/// The endpoints of a stream on this machine.
+pub enum Endpoints {
     Interface(Interface),
-    Ends(Box<VethPair>),
+    VethPair(Box<VethPair>),
 }
 
-impl Places {
+impl Endpoints {
     pub fn of(interface: Option<&str>, root: &Root) -> Result<Self, StreamError> {
         Ok(match interface {
             Some(interface) => Self::Interface(Interface::read(root, interface)?),
-            None => Self::Ends(Box::new(VethPair::create()?)),
+            None => Self::VethPair(Box::new(VethPair::create()?)),
         })
     }
 
     pub fn near_interface(&self) -> &str {
         match self {
             Self::Interface(interface) => &interface.name,
-            Self::Ends(ends) => &ends.near.interface,
+            Self::VethPair(pair) => &pair.near.interface,
         }
     }
 
     pub fn far_interface(&self) -> &str {
         match self {
             Self::Interface(interface) => &interface.name,
-            Self::Ends(ends) => &ends.far.interface,
+            Self::VethPair(pair) => &pair.far.interface,
         }
     }
 
     pub fn mac(&self) -> Mac {
         match self {
             Self::Interface(interface) => interface.mac,
-            Self::Ends(ends) => ends.near.mac,
+            Self::VethPair(pair) => pair.near.mac,
         }
     }
 
     pub fn sender(&self, mode: TransmitMode, root: &Root, priority: u8, queue: u32) -> Result<Sender, StreamError> {
         match self {
             Self::Interface(interface) => sender::open(mode, root, &interface.name, priority, queue),
-            Self::Ends(ends) => inside(&ends.near, |interface| {
+            Self::VethPair(pair) => inside(&pair.near, |interface| {
                 if mode == TransmitMode::Txtime {
-                    qdisc::install_etf(ends.near.index, OWN_DELTA_NS).map_err(StreamError::NoEtf)?;
+                    qdisc::install_etf(pair.near.index, ETF_DELTA_NS).map_err(StreamError::NoEtf)?;
                 }
                 sender::open(mode, root, interface, priority, queue)
             }),
@@ -71,11 +71,11 @@ impl Places {
         let open = |interface: &str| receiver::open(wait, xdp, queue, interface);
         match self {
             Self::Interface(interface) => open(&interface.name),
-            Self::Ends(ends) => inside(&ends.far, open),
+            Self::VethPair(pair) => inside(&pair.far, open),
         }
     }
 
-    /// What an observer at this end gets the frames of the stream from.
+    /// Opens the socket that an observer captures with.
     pub fn observed(&self, at: ObservedAt) -> Result<FrameReceiver, StreamError> {
         let open = |interface: &str| {
             let opened = match at {
@@ -86,13 +86,13 @@ impl Places {
         };
         match (self, at) {
             (Self::Interface(interface), _) => open(&interface.name),
-            (Self::Ends(ends), ObservedAt::Receiving) => inside(&ends.far, open),
-            (Self::Ends(ends), ObservedAt::Sending) => inside(&ends.near, open),
+            (Self::VethPair(pair), ObservedAt::Receiving) => inside(&pair.far, open),
+            (Self::VethPair(pair), ObservedAt::Sending) => inside(&pair.near, open),
         }
     }
 }
 
-/// Opens a socket inside a namespace; it stays there.
+/// Opens a socket inside a namespace, where it remains.
 fn inside<S: Send>(end: &VethEnd, open: impl FnOnce(&str) -> Result<S, StreamError> + Send) -> Result<S, StreamError> {
     end.namespace.run(|| open(&end.interface)).map_err(|error| socket(&end.interface, error))?
 }

@@ -1,12 +1,12 @@
-//! Which scenarios a file asks for, by its list or by the product of its parts, and whether their parts fit together.
+//! Combines the parts of a file to scenarios, as listed or all with all, and checks that the parts fit together.
 
 use std::collections::HashSet;
 
 use super::{
     SCENARIOS_MAX,
     fields::Fields,
-    mistake::{Place, nearest},
-    model::{CampaignProbe, Chosen, Load, PlacedOn, Placement, Settings},
+    mistake::{Position, nearest, or_list},
+    model::{CampaignProbe, Combination, Load, PlacedOn, Placement, Settings},
 };
 use crate::probe::Network;
 
@@ -16,7 +16,7 @@ pub(super) fn scenarios(
     loads: &[Load],
     placements: &[Placement],
     settings: &[Settings],
-) -> Vec<Chosen> {
+) -> Vec<Combination> {
     let names = [
         ("probe", probes.iter().map(|part| &*part.name).collect::<Vec<_>>()),
         ("load", loads.iter().map(|part| &*part.name).collect()),
@@ -25,11 +25,11 @@ pub(super) fn scenarios(
     ];
     let mut chosen = Vec::new();
     let lists = match campaign.tables("scenario", "a scenario") {
-        // Without a list, the product of all parts.
+        // Without a list, all combinations of all parts.
         tables if tables.is_empty() => vec![(names.each_ref().map(|(_, names)| (0..names.len()).collect()), None)],
         tables => tables.into_iter().map(|fields| listed(fields, &names)).collect(),
     };
-    for (parts, place) in lists {
+    for (parts, position) in lists {
         let [probe, load, placement, setting]: &[Vec<usize>; 4] = &parts;
         let count = [probe, load, placement, setting]
             .iter()
@@ -38,15 +38,21 @@ pub(super) fn scenarios(
         if count > SCENARIOS_MAX {
             campaign.wrong(
                 "scenario",
-                format!("the parts make more than {SCENARIOS_MAX} scenarios: list those you want as [[scenario]]"),
+                format!("the parts make more than {SCENARIOS_MAX} scenarios: list the wanted ones as [[scenario]]"),
             );
             break;
         }
         for &probe in probe {
             for &load in load {
                 for &placement in placement {
-                    let place = place.unwrap_or(placements[placement].place);
-                    chosen.extend(setting.iter().map(|&settings| Chosen { probe, load, placement, settings, place }));
+                    let position = position.unwrap_or(placements[placement].position);
+                    chosen.extend(setting.iter().map(|&settings| Combination {
+                        probe,
+                        load,
+                        placement,
+                        settings,
+                        position,
+                    }));
                 }
             }
         }
@@ -57,27 +63,28 @@ pub(super) fn scenarios(
     chosen
 }
 
-/// The parts that one entry of the list names; all of a kind where it names none.
-fn listed(mut fields: Fields<'_>, names: &[(&'static str, Vec<&str>); 4]) -> ([Vec<usize>; 4], Option<Place>) {
+/// The parts of one entry of the list; all parts of a kind that the entry does not name.
+fn listed(mut fields: Fields<'_>, names: &[(&'static str, Vec<&str>); 4]) -> ([Vec<usize>; 4], Option<Position>) {
     let parts = names.each_ref().map(|(key, names)| {
         if !fields.has(key) {
             let _ = fields.value(key);
             return (0..names.len()).collect();
         }
         fields.texts(key, |text| {
-            names.iter().position(|name| *name == text).ok_or_else(|| {
-                format!("no {key} is called {text:?}{}: there is {}", nearest(text, names), names.join(", "))
-            })
+            names
+                .iter()
+                .position(|name| *name == text)
+                .ok_or_else(|| format!("no {key} {text:?}{}: write {}", nearest(text, names), or_list(names)))
         })
     });
-    let place = fields.place();
+    let position = fields.position();
     fields.finish();
-    (parts, Some(place))
+    (parts, Some(position))
 }
 
-/// Placements with a CPU for each thread need a probe that has so many.
-fn check_fit(campaign: &Fields<'_>, probes: &[CampaignProbe], placements: &[Placement], chosen: &[Chosen]) {
-    for &Chosen { probe, placement, .. } in chosen {
+/// Reports placements that name another number of CPUs than the probe has threads.
+fn check_fit(campaign: &Fields<'_>, probes: &[CampaignProbe], placements: &[Placement], chosen: &[Combination]) {
+    for &Combination { probe, placement, .. } in chosen {
         let (probe, placement) = (&probes[probe], &placements[placement]);
         let wanted = match &placement.on {
             PlacedOn::Set(_) | PlacedOn::Each(_) => continue,
@@ -88,20 +95,20 @@ fn check_fit(campaign: &Fields<'_>, probes: &[CampaignProbe], placements: &[Plac
         if !rule.by_thread.is_some_and(|range| range.contains(&wanted)) {
             let (has, remedy) = (rule.threads, rule.remedy);
             let text = format!(
-                "placement `{}` gives CPUs to {}, and probe `{}` has {has}: {remedy}",
+                "placement `{}` has CPUs for {}, but probe `{}` has {has}: {remedy}",
                 placement.name,
                 in_words(wanted),
                 probe.name,
             );
-            campaign.mistakes.add_at(placement.place, text);
+            campaign.mistakes.add_at(placement.position, text);
         }
     }
 }
 
-/// Settings of an interface need a probe that goes over one.
-fn check_nic(campaign: &Fields<'_>, probes: &[CampaignProbe], settings: &[Settings], chosen: &[Chosen]) {
+/// Reports settings of a network interface for probes that use none.
+fn check_nic(campaign: &Fields<'_>, probes: &[CampaignProbe], settings: &[Settings], chosen: &[Combination]) {
     let mut seen = HashSet::new();
-    for &Chosen { probe, settings: setting, .. } in chosen {
+    for &Combination { probe, settings: setting, .. } in chosen {
         let (probe, settings) = (&probes[probe], &settings[setting]);
         if settings.nic.is_empty()
             || probe.probe.definition().network() == Network::Interface
@@ -110,11 +117,11 @@ fn check_nic(campaign: &Fields<'_>, probes: &[CampaignProbe], settings: &[Settin
             continue;
         }
         let text = format!(
-            "settings `{}` set an interface, and probe `{}` goes over none: give it `talk`, `listen` or a `peer` elsewhere, or \
-             list the scenarios",
+            "settings `{}` are for a network interface, but probe `{}` uses none: give it `talk`, `listen` or a remote `peer`, or \
+            list the scenarios",
             settings.name, probe.name
         );
-        campaign.mistakes.add_at(settings.place, text);
+        campaign.mistakes.add_at(settings.position, text);
     }
 }
 
@@ -122,12 +129,12 @@ fn in_words(threads: usize) -> String {
     if threads == 1 { "1 thread".to_owned() } else { format!("{threads} threads") }
 }
 
-fn check_twice(campaign: &Fields<'_>, chosen: &[Chosen]) {
+fn check_twice(campaign: &Fields<'_>, chosen: &[Combination]) {
     let mut seen = HashSet::new();
     for one in chosen {
         if !seen.insert((one.probe, one.load, one.placement, one.settings)) {
-            let text = "this lists a scenario that is listed already: leave it out, or write `repeats = 2` at the top";
-            campaign.mistakes.add_at(one.place, text.to_owned());
+            let text = "this scenario is listed twice: leave it out, or write e.g. `repeats = 2` at the top";
+            campaign.mistakes.add_at(one.position, text.to_owned());
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What `/proc` tells of a program's threads: which there are, with what policy and on which CPUs they may run.
+//! The threads of a program with their policies and CPUs, from `/proc`.
 
 use std::collections::BTreeMap;
 
@@ -9,51 +9,51 @@ use sys::sched::Policy;
 
 use super::program::stat;
 
-/// The threads as they were when they were looked at last.
+/// The threads as they were when they were last read.
 #[derive(Debug, Default)]
-pub struct People(BTreeMap<u32, Seen>);
+pub struct ThreadTable(BTreeMap<u32, Entry>);
 
 #[derive(Debug)]
-struct Seen {
+struct Entry {
     policy: String,
     cpus: Option<CpuList>,
 }
 
-/// The threads of a process.
-pub fn threads(root: &Root, pid: u32) -> Vec<u32> {
+/// Ids of the threads of a process.
+pub fn thread_ids(root: &Root, pid: u32) -> Vec<u32> {
     root.list(&format!("proc/{pid}/task")).iter().filter_map(|name| name.parse().ok()).collect()
 }
 
-/// What is known of a thread that runs already.
-pub fn known(root: &Root, tid: u32) -> ThreadInfo {
+/// Name and state of a running thread.
+pub fn thread_info(root: &Root, tid: u32) -> ThreadInfo {
     let comm = root.read(&format!("proc/{tid}/comm")).unwrap_or_default();
     let asleep = stat(root, tid).is_some_and(|stat| !stat.runnable);
     ThreadInfo { tid, comm: Comm::new(&comm), asleep }
 }
 
-impl People {
-    /// Looks at these threads; those that are gone stay as they were.
-    pub fn look(&mut self, root: &Root, tids: impl Iterator<Item = u32>) {
+impl ThreadTable {
+    /// Reads these threads; entries of ended threads stay as they were.
+    pub fn refresh(&mut self, root: &Root, tids: impl Iterator<Item = u32>) {
         for tid in tids {
             let (Some(stat), Some(status)) = (stat(root, tid), root.read(&format!("proc/{tid}/status"))) else {
                 continue;
             };
             let cpus = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")?.trim().parse().ok());
-            self.0.insert(tid, Seen { policy: policy_name(stat.policy, stat.priority), cpus });
+            self.0.insert(tid, Entry { policy: policy_name(stat.policy, stat.priority), cpus });
         }
     }
 
-    /// Writes into the series of a thread what it was granted, and where it is pinned.
-    pub fn tell(&self, series: &mut Series) {
+    /// Adds the policy and CPUs of a thread to its series.
+    pub fn add_to_series(&self, series: &mut Series) {
         let Some(thread) = series.kind.process() else { return };
         match self.0.get(&thread.tid) {
-            Some(Seen { policy, cpus }) => {
+            Some(Entry { policy, cpus }) => {
                 series.granted.policy.clone_from(policy);
                 let cpus = cpus.clone().unwrap_or_default();
                 series.cpu = cpus.iter().next().filter(|_| cpus.len() == 1);
                 series.granted.cpus = cpus.to_string();
             }
-            // It came and went between two looks: the scheduler's events tell its priority.
+            // The thread was created and ended between two reads. Its scheduler events contain its priority.
             None => {
                 let ordinary = thread.priority >= 100;
                 let policy = if ordinary { "other".to_owned() } else { priority_in_words(thread.priority) };
@@ -62,14 +62,13 @@ impl People {
         }
     }
 
-    /// All CPUs that any of the threads may run on.
+    /// The CPUs that at least one of the threads may run on.
     pub fn cpus(&self) -> CpuList {
-        self.0.values().filter_map(|seen| seen.cpus.as_ref()).flat_map(CpuList::iter).collect()
+        self.0.values().filter_map(|entry| entry.cpus.as_ref()).flat_map(CpuList::iter).collect()
     }
 }
 
-/// A policy by its number, as it is written on the command line where we have it. Facts: include/uapi/linux/sched.h of
-/// Linux.
+/// The name of a policy from its number in include/uapi/linux/sched.h of Linux, written as on the command line.
 fn policy_name(number: u32, priority: u8) -> String {
     match number {
         0 => Policy::Other.to_string(),
@@ -92,13 +91,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_thread_tells_its_policy_and_where_it_is_pinned() {
+    fn reads_policy_and_cpus_of_threads() {
         let folder = tempfile::tempdir().unwrap();
         let root = Root::at(folder.path());
         fs::create_dir_all(root.path("proc/42/task/42")).unwrap();
         fs::create_dir_all(root.path("proc/42/task/43")).unwrap();
-        assert_eq!(threads(&root, 42), [42, 43]);
-        let mut people = People::default();
+        assert_eq!(thread_ids(&root, 42), [42, 43]);
+        let mut table = ThreadTable::default();
         for (tid, priority, policy, cpus) in [(42, 80, 1, "3"), (43, 0, 0, "0-1")] {
             fs::create_dir_all(root.path(&format!("proc/{tid}"))).unwrap();
             let mut fields: Vec<String> = (4..=52).map(|field: u32| field.to_string()).collect();
@@ -108,17 +107,18 @@ mod tests {
             fs::write(root.path(&format!("proc/{tid}/status")), format!("Name:\tx\nCpus_allowed_list:\t{cpus}\n"))
                 .unwrap();
         }
-        assert!(!known(&root, 42).asleep && known(&root, 42).comm == Comm::new("x"));
-        people.look(&root, [42, 43, 44].into_iter());
-        let told = |tid, priority| {
+        let info = thread_info(&root, 42);
+        assert!(!info.asleep && info.comm == Comm::new("x"));
+        table.refresh(&root, [42, 43, 44].into_iter());
+        let granted = |tid, priority| {
             let thread = ProcessThread { tid, priority, ..ProcessThread::default() };
             let mut series = Series { kind: SeriesKind::Process(Box::new(thread)), ..Series::default() };
-            people.tell(&mut series);
+            table.add_to_series(&mut series);
             (series.granted.policy, series.granted.cpus, series.cpu)
         };
-        assert_eq!(told(42, 19), ("fifo:80".to_owned(), "3".to_owned(), Some(3)));
-        assert_eq!(told(43, 120), ("other".to_owned(), "0-1".to_owned(), None));
-        assert_eq!(told(44, 50), ("real-time 49".to_owned(), String::new(), None));
-        assert_eq!(people.cpus().to_string(), "0-1,3");
+        assert_eq!(granted(42, 19), ("fifo:80".to_owned(), "3".to_owned(), Some(3)));
+        assert_eq!(granted(43, 120), ("other".to_owned(), "0-1".to_owned(), None));
+        assert_eq!(granted(44, 50), ("real-time 49".to_owned(), String::new(), None));
+        assert_eq!(table.cpus().to_string(), "0-1,3");
     }
 }
