@@ -16,6 +16,7 @@ use crate::{
     changes::{Change, Changes},
     error::RunError,
     nic,
+    phase::elapsed_ns,
     plan::NicPlan,
     probe::with_shield,
     run::{begin, hold_awake, leave_measured_cpus},
@@ -118,7 +119,7 @@ impl Answering {
         let counts = self.echo.stop();
         let mut record = self.record;
         for phase in &mut record.phases {
-            phase.duration_ns = self.began.elapsed().as_nanos() as u64;
+            phase.duration_ns = elapsed_ns(self.began);
             phase.loads = self.loads.drain(..).flat_map(Running::stop).collect();
         }
         self.changes.undo(&mut record);
@@ -140,7 +141,7 @@ impl AnswerPlan {
     /// The CPUs for loads that name none; `cpus` are those of the answering thread.
     fn load_cpus(&self, cpus: &CpuList, root: &Root) -> Result<CpuList, RunError> {
         Ok(match (&self.load_cpus, &self.shield) {
-            (Some(asked), _) => usable_cpus(root, Some(asked))?,
+            (Some(cpus), _) => usable_cpus(root, Some(cpus))?,
             // If the shield leaves no CPU, taking the shield reports the error.
             (None, Some(shield)) => usable_cpus(root, None)?.difference(shield),
             (None, None) => cpus.clone(),

@@ -89,8 +89,9 @@ fn campaign(path: &str, table: &DeTable<'_>, mistakes: &Collector<'_>) -> Option
     let against = fields.texts("against", |text| reference(path, text));
     let order = fields.parsed("order", |text| one_of(text, &ORDERS));
     let order_is_known = order.is_some() || !fields.has("order");
-    let seed = fields.integer("seed", 0..=i64::MAX as u64);
-    let repeats = fields.integer("repeats", 1..=u64::from(REPEATS_MAX)).unwrap_or(1) as u32;
+    let seed = fields.integer("seed", 0..=i64::MAX.unsigned_abs());
+    let repeats = fields.integer("repeats", 1..=u64::from(REPEATS_MAX));
+    let repeats = repeats.and_then(|repeats| u32::try_from(repeats).ok()).unwrap_or(1);
     let rest_ns = fields.parsed("rest", |text| duration_in(text, 0, REST_MAX_NS, "at most 1h, e.g. 2s"));
     let probes = probes::probes(&mut fields);
     let loads = loads::loads(&mut fields);

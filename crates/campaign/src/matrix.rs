@@ -11,7 +11,7 @@ use crate::{
 
 /// Default duration of all phases together, ns.
 const TOTAL_NS: u64 = 120_000_000_000;
-/// Overhead of a phase besides measuring, ns: creating threads, and starting and ending the loads of every second phase.
+/// Overhead of a phase, ns: creating threads, and starting and ending the loads of every second phase.
 const OVERHEAD_NS: u64 = 30_000_000;
 /// Shortest default duration of a cell in one round, ns. A shorter one sees too few wake-ups.
 const ROUND_LEAST_NS: u64 = 200_000_000;
@@ -105,7 +105,7 @@ mod tests {
     fn takes_two_minutes_unless_cells_get_too_short() {
         let plans = ["0", "0-1", "0-3", "0-7", "0-15", "0-31"].map(|cpus| {
             let matrix = matrix(cpus, None, None);
-            (matrix.rounds, matrix.phases().len(), (matrix.total_ns() as f64 / 1e9).round() as u64)
+            (matrix.rounds, matrix.phases().len(), (matrix.total_ns() + 500_000_000) / 1_000_000_000)
         });
         assert_eq!(plans, [(3, 6, 120), (3, 24, 120), (3, 96, 120), (3, 384, 120), (1, 512, 120), (1, 2048, 471)]);
     }

@@ -32,7 +32,7 @@ impl Order {
 /// Fisher-Yates shuffle: all orders are equally likely.
 fn shuffle(indices: &mut [usize], random: &mut SplitMix) {
     for last in (1..indices.len()).rev() {
-        indices.swap(last, random.below(last as u64 + 1) as usize);
+        indices.swap(last, random.below(last + 1));
     }
 }
 
@@ -49,8 +49,10 @@ impl SplitMix {
     }
 
     /// A number below `bound`; its bias is negligible with 64 bits.
-    fn below(&mut self, bound: u64) -> u64 {
-        ((u128::from(self.next()) * u128::from(bound)) >> 64) as u64
+    fn below(&mut self, bound: usize) -> usize {
+        let product = u128::from(self.next()) * bound as u128;
+        // The upper half is below `bound`, so the conversion cannot fail.
+        usize::try_from(product >> 64).unwrap_or_default()
     }
 }
 

@@ -122,9 +122,9 @@ impl<'a> PhaseRun<'a> {
 
     /// Thread ids of all measuring threads, including those of the timerlat tracer.
     pub fn thread_ids(&self) -> Vec<u32> {
-        let ours = self.timers.iter().map(|timer| timer.grant().thread_id);
-        ours.chain(self.timerlat.iter().flat_map(|timerlat| timerlat.measured_threads()).map(|thread| thread.pid))
-            .collect()
+        let timers = self.timers.iter().map(|timer| timer.grant().thread_id);
+        let timerlat = self.timerlat.iter().flat_map(|timerlat| timerlat.measured_threads());
+        timers.chain(timerlat.map(|thread| thread.pid)).collect()
     }
 
     /// The series so far of the timerlat tracer, on the clock of the plan.
@@ -157,11 +157,11 @@ impl<'a> PhaseRun<'a> {
             timerlat.begin(plan.threshold_at(phase.period_ns));
         }
         for (index, timer) in self.timers.iter_mut().enumerate() {
-            timer.start(first_ns + (index as u64 * plan.offset_ns) as i64, end_ns);
+            timer.start(first_ns.saturating_add_unsigned(index as u64 * plan.offset_ns), end_ns);
         }
         loop {
             // Sleeps at most until the end, because the delays of many short phases add up.
-            let left = Duration::from_nanos((end_ns - plan.clock.now_ns()).max(0) as u64);
+            let left = Duration::from_nanos(u64::try_from(end_ns - plan.clock.now_ns()).unwrap_or(0));
             std::thread::sleep((left + LINGER).min(TICK));
             self.collect(plan, phase, watch);
             if let Some(ended) = self.has_ended(left.is_zero()) {
@@ -199,12 +199,12 @@ impl<'a> PhaseRun<'a> {
     fn collect(&mut self, plan: &Plan, phase: &PhasePlan, watch: &mut Watch) {
         let kernels = self.timerlat.iter().flat_map(|timerlat| timerlat.measured_threads());
         let threads: Vec<MeasuredThread> = self.timers.iter().filter_map(measured_thread).chain(kernels).collect();
-        watch.tick(&threads, Clock::Monotonic.now_ns() as u64);
+        watch.tick(&threads, Clock::Monotonic.now_ns().unsigned_abs());
         let ahead_ns = ahead_ns(plan.clock);
         for timer in &mut self.timers {
             timer.collect();
             if let Some(thread) = measured_thread(timer) {
-                let first_ns = (timer.first_deadline_ns() - ahead_ns).max(0) as u64;
+                let first_ns = u64::try_from(timer.first_deadline_ns() - ahead_ns).unwrap_or(0);
                 watch.explain_spikes(&thread, &phase.name, first_ns, timer.fresh_spikes());
             }
         }
@@ -214,7 +214,7 @@ impl<'a> PhaseRun<'a> {
             for (index, timer) in self.timers.iter().enumerate() {
                 let spikes = companion.fresh_spikes(index);
                 if let Some(thread) = measured_thread(timer) {
-                    let first_ns = (timer.first_deadline_ns() - ahead_ns).max(0) as u64;
+                    let first_ns = u64::try_from(timer.first_deadline_ns() - ahead_ns).unwrap_or(0);
                     watch.explain_periods(&thread, &phase.name, first_ns, usual_ns, spikes);
                 }
             }
@@ -296,7 +296,7 @@ pub fn threads(plan: &Plan, phase: &PhasePlan, cpus: &CpuList, stop_on: Option<&
 fn measured_thread(timer: &Timer) -> Option<MeasuredThread> {
     let priority = match timer.grant().policy {
         Policy::Deadline { .. } => -1,
-        Policy::Fifo(priority) | Policy::RoundRobin(priority) => 99 - priority as i32,
+        Policy::Fifo(priority) | Policy::RoundRobin(priority) => 99 - i32::from(priority),
         Policy::Other | Policy::Unknown(_) => 120,
     };
     let spins = timer.settings().spin.is_some();

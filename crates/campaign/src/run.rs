@@ -87,7 +87,7 @@ fn measured(plan: &Plan, root: &Root, watch: &mut OnProgress) -> Result<Record, 
     run.finish(state)
 }
 
-/// A running run.
+/// A run in progress.
 struct Run<'a> {
     plan: &'a Plan,
     root: &'a Root,
@@ -199,8 +199,8 @@ impl<'a> Run<'a> {
             }
             if watch_due {
                 watched = Instant::now();
-                let planned_ns = planned_before_ns.saturating_add(nanoseconds(phase_run.began));
-                watch(record, &Progress::of(plan, index, planned_ns, nanoseconds(began)));
+                let planned_ns = planned_before_ns.saturating_add(phase::elapsed_ns(phase_run.began));
+                watch(record, &Progress::of(plan, index, planned_ns, phase::elapsed_ns(began)));
             }
         });
         phase_record.refresh(record, &phase_run);
@@ -271,10 +271,6 @@ fn discard_files(plan: &Plan) {
     // A file that is gone already needs no removal.
     let _ = record_path.map(fs::remove_file);
     plan.probe.definition().files(record_path).iter().for_each(|path| _ = fs::remove_file(path));
-}
-
-fn nanoseconds(since: Instant) -> u64 {
-    u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// The threshold, and the file that a measuring thread writes to, to stop the trace on a spike.

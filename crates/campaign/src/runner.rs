@@ -12,6 +12,7 @@ use sys::signal::termination_requests;
 
 use crate::{
     error::RunError,
+    phase::elapsed_ns,
     run::{Progress, now, run},
     scenario::{AROUND_NS, Scenario, Scenarios},
 };
@@ -157,7 +158,7 @@ impl<'a> Runner<'a> {
             let progress = CampaignProgress { index, count: list.len(), done_ns, total_ns };
             self.run_one(index, root, &progress, handler)?;
             done_ns += list[index].planned_ns + AROUND_NS;
-            self.document.took_ns += began.elapsed().as_nanos() as u64;
+            self.document.took_ns += elapsed_ns(began);
             self.document.state = if self.document.is_complete() { State::Complete } else { State::Partial };
             self.write_document()?;
             handler.done(&self.document.scenarios[index], &CampaignProgress { done_ns, ..progress });
@@ -186,7 +187,7 @@ impl<'a> Runner<'a> {
                 let culprit = handler.judge(&mut record, &path);
                 file::write_atomic(&path, &file::to_json(&record))?;
                 if record.state == State::Complete {
-                    entry.result = Some(ScenarioResult::of(&record, began.elapsed().as_nanos() as u64, culprit));
+                    entry.result = Some(ScenarioResult::of(&record, elapsed_ns(began), culprit));
                 }
             }
             // The user discarded the run, so it has no record.

@@ -54,11 +54,11 @@ fn text(parts: &Parts) -> String {
 
 proptest! {
     #[test]
-    fn a_campaign_is_the_product_of_its_parts(parts in parts(), cpu_count in 1usize..6) {
-        let cpus = Cpus { usable: (0..cpu_count as u32).collect(), isolated: (1..2).collect() };
+    fn a_campaign_is_the_product_of_its_parts(parts in parts(), cpu_count in 1u32..6) {
+        let cpus = Cpus { usable: (0..cpu_count).collect(), isolated: (1..2).collect() };
         let file = file::parse("a.toml", &text(&parts)).expect("the parts are valid");
         let scenarios = expand(&file, &cpus, &ExpandOptions::default()).expect("the words fit every machine");
-        let spots: usize = parts.placements.iter().map(|word| if *word == "each" { cpu_count } else { 1 }).sum();
+        let spots: usize = parts.placements.iter().map(|word| if *word == "each" { cpu_count as usize } else { 1 }).sum();
         let of_one_probe = parts.loads * spots * parts.settings;
         let repeats = parts.repeats as usize;
         prop_assert_eq!(scenarios.list.len(), repeats * parts.probes_ms.len() * of_one_probe);

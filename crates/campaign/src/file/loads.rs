@@ -27,7 +27,7 @@ fn load(mut fields: Fields<'_>) -> Load {
     let name = fields.parsed("name", part_name);
     let run = fields.value("run");
     let cpus = words(&mut fields, "cpus", Use::Load);
-    let threads = fields.integer("threads", 1..=THREADS_MAX).map(|threads| threads as u32);
+    let threads = fields.integer("threads", 1..=THREADS_MAX).and_then(|threads| u32::try_from(threads).ok());
     let shared = LoadPiece { spec: LoadSpec::IDLE, cpus, threads };
     let values: Vec<&Spanned<DeValue<'_>>> = match run.map(|run| (run, run.get_ref())) {
         Some((_, DeValue::Array(list))) => list.iter().collect(),
@@ -70,7 +70,7 @@ fn piece<'a>(load: &Fields<'a>, value: &'a Spanned<DeValue<'a>>, shared: &LoadPi
     let mut fields = load.table_of("run", "a piece of a load", value)?;
     let spec = fields.parsed("load", str::parse::<LoadSpec>);
     let cpus = words(&mut fields, "cpus", Use::Load);
-    let threads = fields.integer("threads", 1..=THREADS_MAX).map(|threads| threads as u32);
+    let threads = fields.integer("threads", 1..=THREADS_MAX).and_then(|threads| u32::try_from(threads).ok());
     if !fields.has("load") {
         fields.wrong("load", "the load is missing: write e.g. { load = \"cpu\", cpus = \"others\" }");
     }

@@ -88,7 +88,7 @@ fn one_settings(mut fields: Fields<'_>) -> Settings {
     let name = fields.parsed("name", part_name);
     let hold_cpu_awake = fields.flag("hold_cpu_awake");
     let values = fields.parsed("nic", |text| text.parse::<NicSettings>().map(|values| (text.to_owned(), values)));
-    let irq_priority = fields.integer("irq_priority", 1..=99).map(|priority| priority as u8);
+    let irq_priority = fields.integer("irq_priority", 1..=99).and_then(|priority| u8::try_from(priority).ok());
     let position = fields.position();
     let parts = [
         hold_cpu_awake.then(|| "awake".to_owned()),

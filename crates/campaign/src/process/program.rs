@@ -77,15 +77,15 @@ impl Program {
     /// Finds the process, or prepares the command, which waits for [`Program::start`].
     pub fn prepare(target: &Target, root: &Root) -> Result<Self, ProgramError> {
         match target {
-            &Target::Pid(asked) => Self::find(asked, root),
+            &Target::Pid(id) => Self::find(id, root),
             Target::Command(words) => Self::hold(words),
         }
     }
 
-    fn find(asked: u32, root: &Root) -> Result<Self, ProgramError> {
-        let status = root.read(&format!("proc/{asked}/status")).ok_or(ProgramError::NoProcess(asked))?;
+    fn find(id: u32, root: &Root) -> Result<Self, ProgramError> {
+        let status = root.read(&format!("proc/{id}/status")).ok_or(ProgramError::NoProcess(id))?;
         let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
-        let pid = field("Tgid:").and_then(|tgid| tgid.parse().ok()).unwrap_or(asked);
+        let pid = field("Tgid:").and_then(|tgid| tgid.parse().ok()).unwrap_or(id);
         let bytes = root.read_bytes(&format!("proc/{pid}/cmdline")).unwrap_or_default();
         let words: Vec<_> =
             bytes.split(|&byte| byte == 0).filter(|w| !w.is_empty()).map(String::from_utf8_lossy).collect();
@@ -95,7 +95,7 @@ impl Program {
         };
         match stat(root, pid) {
             Some(Stat { ended: false, started, .. }) => Ok(Self { pid, command, kind: Kind::Found { started } }),
-            _ => Err(ProgramError::NoProcess(asked)),
+            _ => Err(ProgramError::NoProcess(id)),
         }
     }
 
@@ -194,13 +194,13 @@ pub fn stat(root: &Root, id: u32) -> Option<Stat> {
     let text = root.read(&format!("proc/{id}/stat"))?;
     // The name, in brackets, may contain any characters. After it come the fields of proc(5) from the third on.
     let fields: Vec<&str> = text.rsplit_once(')')?.1.split_ascii_whitespace().collect();
-    let number = |field: usize| fields.get(field - 3).and_then(|text| text.parse().ok());
+    let number = |field: usize| fields.get(field - 3).and_then(|text| text.parse::<u64>().ok());
     Some(Stat {
         ended: matches!(fields.first(), Some(&("Z" | "X"))),
         runnable: fields.first() == Some(&"R"),
         started: number(22),
-        priority: number(40).unwrap_or(0) as u8,
-        policy: number(41).unwrap_or(0) as u32,
+        priority: number(40).and_then(|priority| u8::try_from(priority).ok()).unwrap_or(0),
+        policy: number(41).and_then(|policy| u32::try_from(policy).ok()).unwrap_or(0),
     })
 }
 

@@ -6,7 +6,7 @@ use record::{Record, Series, Validity};
 
 use super::now;
 use crate::{
-    phase::PhaseRun,
+    phase::{PhaseRun, elapsed_ns},
     plan::{PhasePlan, Plan},
     validity,
 };
@@ -54,7 +54,7 @@ impl<'a> PhaseRecord<'a> {
         for reason in phase_run.companion.iter().flat_map(|companion| companion.reasons()) {
             validity::add(record, &reason.id, reason.text, reason.remedy);
         }
-        record.phases[self.index].duration_ns = phase_run.began.elapsed().as_nanos() as u64;
+        record.phases[self.index].duration_ns = elapsed_ns(phase_run.began);
         record.written_at = now();
     }
 
