@@ -25,7 +25,7 @@ pub enum Change {
     IrqPriority(IrqPriorityHold),
 }
 
-/// The changes in the order in which they were made.
+/// The changes, in the order of their creation.
 #[derive(Debug, Default)]
 pub struct Changes(Vec<Change>);
 
@@ -69,7 +69,7 @@ impl Changes {
         self.0.retain(|change| !matches!(change, Change::Timerlat(_)));
     }
 
-    /// Undoes all changes, the last one first. The record gets what was set and what could not be undone.
+    /// Undoes all changes, the last one first. Adds the settings that were applied, and all failures to undo, to the record.
     pub fn undo(mut self, record: &mut Record) {
         while let Some(change) = self.0.pop() {
             match change {

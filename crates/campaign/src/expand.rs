@@ -32,7 +32,7 @@ pub struct ExpandOptions {
     pub command: Vec<String>,
     /// The punctual binary, which runs itself for each load.
     pub executable: PathBuf,
-    /// How often to report progress; `None` for never.
+    /// Time between two progress reports; `None` for no reports.
     pub watch_every: Option<Duration>,
 }
 
@@ -40,7 +40,7 @@ pub struct ExpandOptions {
 ///
 /// # Errors
 /// Everything that the file needs and the machine does not have.
-pub fn expand(file: &CampaignFile, cpus: &Cpus, asked: &ExpandOptions) -> Result<Scenarios, FileMistakes> {
+pub fn expand(file: &CampaignFile, cpus: &Cpus, options: &ExpandOptions) -> Result<Scenarios, FileMistakes> {
     let mut resolver = Resolver::new(cpus);
     let mut once = Vec::new();
     for parts in &file.scenarios {
@@ -49,7 +49,7 @@ pub fn expand(file: &CampaignFile, cpus: &Cpus, asked: &ExpandOptions) -> Result
         for (assignment, offset) in
             assignments.iter().flat_map(|assignment| offsets(probe).map(move |offset| (assignment, offset)))
         {
-            let scenario = scenario(file, parts, (assignment, offset), &mut resolver, asked);
+            let scenario = scenario(file, parts, (assignment, offset), &mut resolver, options);
             if let Err(error) = scenario.plan.check() {
                 resolver.wrong(probe.position, format!("probe `{}`: {error}", scenario.probe));
             }
@@ -74,9 +74,9 @@ pub fn expand(file: &CampaignFile, cpus: &Cpus, asked: &ExpandOptions) -> Result
     }
     let digest = digest(file, &once);
     for scenario in &mut once {
-        scenario.plan.command.clone_from(&asked.command);
-        scenario.plan.executable.clone_from(&asked.executable);
-        scenario.plan.watch_every = asked.watch_every;
+        scenario.plan.command.clone_from(&options.command);
+        scenario.plan.executable.clone_from(&options.executable);
+        scenario.plan.watch_every = options.watch_every;
     }
     let repeat = |repeat| {
         let order = file.order.of_repeat(repeat, once.len()).into_iter();
@@ -116,7 +116,7 @@ fn scenario(
     parts: &Combination,
     (assignment, offset): (&CpuAssignment, Option<WakeupOffset>),
     resolver: &mut Resolver<'_>,
-    asked: &ExpandOptions,
+    options: &ExpandOptions,
 ) -> Scenario {
     let (probe, load) = (&file.probes[parts.probe], &file.loads[parts.load]);
     let (placement, settings) = (&file.placements[parts.placement], &file.settings[parts.settings]);
@@ -130,7 +130,7 @@ fn scenario(
     let phase = PhasePlan {
         name: if load.run.is_empty() { "rest" } else { "load" }.to_owned(),
         period_ns: definition.period_ns(),
-        length: asked.duration_ns.map_or(probe.length, Length::Duration),
+        length: options.duration_ns.map_or(probe.length, Length::Duration),
         loads: loads(load, assignment, resolver),
         threads: definition.threads(policy),
     };
@@ -226,7 +226,7 @@ fn check_names(file: &CampaignFile, list: &[Scenario], resolver: &mut Resolver<'
     }
 }
 
-/// Returns a digest of everything that affects what runs.
+/// Returns a digest of everything that affects the runs.
 fn digest(file: &CampaignFile, once: &[Scenario]) -> String {
     let mut digest = Fnv(0xcbf2_9ce4_8422_2325);
     // Writing to a digest cannot fail.

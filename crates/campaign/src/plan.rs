@@ -29,7 +29,7 @@ use crate::probe::Probe;
 pub struct Plan {
     /// The command line that repeats the run.
     pub command: Vec<String>,
-    /// What the measuring threads do.
+    /// The probe with its options.
     pub probe: Probe,
     /// CPUs to measure; `None` for every CPU that is online and allowed.
     pub cpus: Option<CpuList>,
@@ -39,7 +39,7 @@ pub struct Plan {
     pub policy: Policy,
     /// Clock of the deadlines.
     pub clock: Clock,
-    /// How the threads wait for their deadlines.
+    /// Method by which the threads wait for their deadlines.
     pub wait: Wait,
     /// The core that schedules them.
     pub core: Core,
@@ -55,7 +55,7 @@ pub struct Plan {
     pub hold_cpu_awake: bool,
     /// Settings of the network interface that the probe uses.
     pub nic: NicPlan,
-    /// How the culprits of spikes are found.
+    /// Method of finding the culprits of spikes.
     pub blame: blame::BlameMode,
     /// True to measure the cost of tracing after the run, which takes half a second.
     pub blame_cost: bool,
@@ -71,7 +71,7 @@ pub struct Plan {
     pub record_path: Option<PathBuf>,
     /// The punctual binary, which runs itself for each load.
     pub executable: PathBuf,
-    /// How often to report progress; `None` for never.
+    /// Time between two progress reports; `None` for no reports.
     pub watch_every: Option<Duration>,
 }
 

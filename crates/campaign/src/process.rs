@@ -41,7 +41,7 @@ pub struct ProcessPlan {
     pub target: Target,
     /// The threads to watch, and their periods.
     pub selection: Selection,
-    /// How long to watch, ns; `None` until the program or the user ends it.
+    /// Duration of the watching, ns; `None` to watch until the program or the user ends it.
     pub duration_ns: Option<u64>,
     /// Wake-up latency above which a wake-up is a spike, ns.
     pub threshold_ns: u64,
@@ -51,13 +51,13 @@ pub struct ProcessPlan {
     pub load_cpus: Option<CpuList>,
     /// True to keep the CPUs out of their idle states.
     pub hold_cpu_awake: bool,
-    /// How the culprits of spikes are found.
+    /// Method of finding the culprits of spikes.
     pub blame: blame::BlameMode,
     /// File that the record is written to during the run; `None` to keep it only in memory.
     pub record_path: Option<PathBuf>,
     /// The punctual binary, which runs itself for each load.
     pub executable: PathBuf,
-    /// How often to report progress; `None` for never.
+    /// Time between two progress reports; `None` for no reports.
     pub watch_every: Option<Duration>,
 }
 

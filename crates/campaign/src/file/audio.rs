@@ -15,14 +15,14 @@ use crate::probe::{
 /// may not have.
 pub(super) fn audio(fields: &mut Fields<'_>) -> (AudioProbe, Vec<(&'static str, Position)>) {
     let default = AudioProbe::default();
-    let mut whole = |key, range: &RangeInclusive<u32>, default: u32| {
+    let mut integer = |key, range: &RangeInclusive<u32>, default: u32| {
         let value = fields.integer(key, u64::from(*range.start())..=u64::from(*range.end()));
         value.and_then(|value| u32::try_from(value).ok()).unwrap_or(default)
     };
-    let rate_hz = whole("rate", &RATES_HZ, default.rate_hz);
-    let frames = whole("frames", &FRAMES, default.frames);
-    let periods = whole("periods", &PERIODS, default.periods);
-    let input = whole("input", &INPUTS, 1) - 1;
+    let rate_hz = integer("rate", &RATES_HZ, default.rate_hz);
+    let frames = integer("frames", &FRAMES, default.frames);
+    let periods = integer("periods", &PERIODS, default.periods);
+    let input = integer("input", &INPUTS, 1) - 1;
     let model = fields.parsed("model", str::parse::<ModelSource>).unwrap_or_default();
     let cab = fields.parsed("cab", str::parse::<CabSource>).unwrap_or_default();
     let preset = fields.text("preset");

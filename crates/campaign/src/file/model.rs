@@ -31,7 +31,7 @@ pub struct CampaignFile {
     pub against: Vec<String>,
     /// The order of the scenarios.
     pub order: Order,
-    /// How often each scenario runs; 1 to `REPEATS_MAX`.
+    /// Number of runs of each scenario; 1 to `REPEATS_MAX`.
     pub repeats: u32,
     /// Rest between two scenarios, ns.
     pub rest_ns: u64,
@@ -60,7 +60,7 @@ pub struct CampaignProbe {
     pub length: Length,
     /// Clock of the deadlines.
     pub clock: Clock,
-    /// How the threads wait.
+    /// Method by which the threads wait for their deadlines.
     pub wait: Wait,
     /// The core that schedules the threads.
     pub core: Core,
@@ -68,7 +68,7 @@ pub struct CampaignProbe {
     pub offset_ns: u64,
     /// Lateness above which a wake-up is a spike, ns; `None` for the default of the probe.
     pub threshold_ns: Option<u64>,
-    /// How the culprits of spikes are found.
+    /// Method of finding the culprits of spikes.
     pub blame: blame::BlameMode,
     /// Positions of the keys that name files or a sound card, which a machine may not have.
     pub keys: Vec<(&'static str, Position)>,

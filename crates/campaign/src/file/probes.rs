@@ -204,10 +204,10 @@ fn probe(mut fields: Fields<'_>) -> CampaignProbe {
     }
     let own = |key: &str| kind.keys.contains(&key);
     let length = length(&mut fields, probe.definition().period_ns(), own("samples"));
-    let mut clock_asked = None;
+    let mut own_clock = None;
     let (mut wait, mut core, mut offset_ns) = (None, None, None);
     if own("clock") {
-        clock_asked = fields.parsed("clock", str::parse::<Clock>);
+        own_clock = fields.parsed("clock", str::parse::<Clock>);
     }
     if own("wait") {
         wait = fields.parsed("wait", str::parse::<Wait>);
@@ -231,7 +231,7 @@ fn probe(mut fields: Fields<'_>) -> CampaignProbe {
         probe,
         offsets,
         length,
-        clock: clock_asked.unwrap_or(clock),
+        clock: own_clock.unwrap_or(clock),
         wait: wait.unwrap_or(default.wait),
         core: core.unwrap_or(default.core),
         offset_ns: offset_ns.unwrap_or(default.offset_ns),

@@ -200,8 +200,8 @@ impl Definition for AudioProbe {
         record::AUDIO
     }
 
-    fn policy(&self, asked: Option<Policy>) -> Policy {
-        asked.unwrap_or(POLICY)
+    fn policy(&self, requested: Option<Policy>) -> Policy {
+        requested.unwrap_or(POLICY)
     }
 
     fn period_ns(&self) -> u64 {

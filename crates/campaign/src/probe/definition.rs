@@ -36,8 +36,8 @@ pub trait Definition: fmt::Debug {
     /// The name: `punctual measure NAME`, `kind = "NAME"` in a campaign file, `scenario.probe` in the record.
     fn name(&self) -> &'static str;
 
-    /// The policy of the measuring threads: its own, `asked`, or its default.
-    fn policy(&self, asked: Option<Policy>) -> Policy;
+    /// The policy of the measuring threads: its own, `requested`, or its default.
+    fn policy(&self, requested: Option<Policy>) -> Policy;
 
     /// Time between two deadlines, ns; the shortest of several threads.
     fn period_ns(&self) -> u64;
@@ -127,7 +127,7 @@ pub struct PlacementRule {
     pub by_thread: Option<RangeInclusive<usize>>,
     /// The threads in words: `a sender and a receiver`.
     pub threads: String,
-    /// What to write instead of a placement that is not allowed.
+    /// Remedy for a placement that is not allowed.
     pub remedy: &'static str,
     /// True if the probe takes the best CPU of a placement instead of all.
     pub takes_best_cpu: bool,
@@ -182,8 +182,8 @@ pub struct PhaseContext<'a> {
 /// The error of the part of a probe that could not be prepared.
 pub type PrepareError = Box<dyn Error + Send + Sync>;
 
-/// Calls `make`, which creates a thread or load for `cpu`. If `cpu` is shielded or `None`, this thread is inside the shield
-/// meanwhile, so that what it creates is inside, too.
+/// Calls `make`, which creates a thread or load for `cpu`. If `cpu` is shielded or `None`, this thread enters the shield for
+/// the call, so that new threads inherit it.
 pub fn with_shield<T>(shield: Option<&Shield>, cpu: Option<u32>, make: impl FnOnce() -> T) -> Result<T, ShieldError> {
     match shield.filter(|shield| cpu.is_none_or(|cpu| shield.cpus().contains(cpu))) {
         Some(shield) => shield.enter(make),

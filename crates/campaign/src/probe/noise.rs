@@ -63,8 +63,8 @@ impl Definition for NoiseProbe {
         "noise"
     }
 
-    fn policy(&self, asked: Option<Policy>) -> Policy {
-        asked.unwrap_or(Policy::Other)
+    fn policy(&self, requested: Option<Policy>) -> Policy {
+        requested.unwrap_or(Policy::Other)
     }
 
     fn period_ns(&self) -> u64 {

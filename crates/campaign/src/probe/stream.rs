@@ -55,7 +55,7 @@ pub const OFFSET_PERCENT: u64 = 95;
 /// Options of the stream probe.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct StreamProbe {
-    /// Which ends of the stream are on this machine.
+    /// The ends of the stream that are on this machine.
     pub ends: StreamEnds,
     /// Reservation class, which sets priority, VLAN, samples per frame and transit time.
     pub class: Class,
@@ -70,9 +70,9 @@ pub struct StreamProbe {
     pub mode: TransmitMode,
     /// Talker: number of its stream among those of the same address.
     pub unique_id: u16,
-    /// Listener: which stream to follow; `None` for the first that is found.
+    /// Listener: id of the stream to receive; `None` for the first stream found.
     pub stream_id: Option<u64>,
-    /// Listener: how it waits for frames.
+    /// Listener: method by which it waits for frames.
     pub wait: ReceiveWait,
     /// Listener: AF_XDP mode; `None` for a socket of the network stack. Only that socket supports busy polling.
     pub xdp: Option<ListenXdp>,
@@ -89,7 +89,7 @@ pub struct StreamProbe {
     pub listen_cpu: Option<u32>,
 }
 
-/// Which ends of a stream are on this machine, and on which interface.
+/// The ends of a stream that are on this machine, with their interface.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum StreamEnds {
     /// Both, in network namespaces of their own, joined by a virtual cable.
@@ -184,8 +184,8 @@ impl Definition for StreamProbe {
         "stream"
     }
 
-    fn policy(&self, asked: Option<Policy>) -> Policy {
-        asked.unwrap_or(POLICY)
+    fn policy(&self, requested: Option<Policy>) -> Policy {
+        requested.unwrap_or(POLICY)
     }
 
     fn period_ns(&self) -> u64 {

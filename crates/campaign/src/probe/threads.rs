@@ -61,8 +61,8 @@ impl Definition for ThreadsProbe {
         "threads"
     }
 
-    fn policy(&self, asked: Option<Policy>) -> Policy {
-        asked.unwrap_or(POLICY)
+    fn policy(&self, requested: Option<Policy>) -> Policy {
+        requested.unwrap_or(POLICY)
     }
 
     fn period_ns(&self) -> u64 {

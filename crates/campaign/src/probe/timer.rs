@@ -50,8 +50,8 @@ impl Definition for TimerProbe {
         "timer"
     }
 
-    fn policy(&self, asked: Option<Policy>) -> Policy {
-        asked.unwrap_or(POLICY)
+    fn policy(&self, requested: Option<Policy>) -> Policy {
+        requested.unwrap_or(POLICY)
     }
 
     fn period_ns(&self) -> u64 {

@@ -60,9 +60,9 @@ pub struct UdpProbe {
     pub receive_policy: Policy,
     /// Policy of the answering thread of this process.
     pub echo_policy: Policy,
-    /// How the receiving thread waits.
+    /// Method by which the receiving thread waits.
     pub wait: ReceiveWait,
-    /// Which stamps of the kernel to ask for.
+    /// The kernel's timestamps to request.
     pub stamps: Stamps,
     /// CPU of the sending thread; `None` before it is placed.
     pub send_cpu: Option<u32>,
@@ -156,8 +156,8 @@ impl Definition for UdpProbe {
         "udp"
     }
 
-    fn policy(&self, asked: Option<Policy>) -> Policy {
-        self.send_policy.or(asked).unwrap_or(SEND_POLICY)
+    fn policy(&self, requested: Option<Policy>) -> Policy {
+        self.send_policy.or(requested).unwrap_or(SEND_POLICY)
     }
 
     fn period_ns(&self) -> u64 {

@@ -19,8 +19,8 @@ pub(crate) fn leave_measured_cpus(root: &Root, cpus: &CpuList) {
 }
 
 /// Keeps the CPUs out of their idle states, if that is requested. A refusal makes the run invalid.
-pub(crate) fn hold_awake(record: &mut Record, changes: &mut Changes, asked: bool, root: &Root, cpus: &CpuList) {
-    if !asked {
+pub(crate) fn hold_awake(record: &mut Record, changes: &mut Changes, requested: bool, root: &Root, cpus: &CpuList) {
+    if !requested {
         return;
     }
     match AwakeHold::take(root, cpus) {

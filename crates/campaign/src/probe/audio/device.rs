@@ -32,8 +32,8 @@ impl Device {
     /// [`OpenError`].
     pub fn open(&self, root: &Root, rate_hz: u32, frames: u32, periods: u32) -> Result<(Duplex, SoundCard), OpenError> {
         let inputs = 2.max(self.input + 1);
-        let asked = StreamConfig { rate_hz, period_frames: frames, periods, inputs, format: self.format };
-        let mut duplex = sound::open(root, &self.capture, &self.playback, &asked, self.input)?;
+        let config = StreamConfig { rate_hz, period_frames: frames, periods, inputs, format: self.format };
+        let mut duplex = sound::open(root, &self.capture, &self.playback, &config, self.input)?;
         let card = SoundCard {
             capture: self.capture.clone(),
             playback: self.playback.clone(),

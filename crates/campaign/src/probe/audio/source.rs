@@ -76,14 +76,14 @@ pub enum AudioError {
     #[error(transparent)]
     Device(#[from] OpenError),
     /// The model was trained at another sample rate.
-    #[error("{model} needs a sample rate of {has} Hz (got {asked} Hz): use --rate {has}, or another model")]
+    #[error("{model} needs a sample rate of {has} Hz (got {requested} Hz): use --rate {has}, or another model")]
     Rate {
         /// The model.
         model: String,
         /// Sample rate of the model, Hz.
         has: f64,
         /// Requested sample rate, Hz.
-        asked: u32,
+        requested: u32,
     },
 }
 
@@ -110,7 +110,7 @@ impl ModelSource {
         };
         let file = file.map_err(broken)?;
         if file.sample_rate != f64::from(rate_hz) {
-            return Err(AudioError::Rate { model, has: file.sample_rate, asked: rate_hz });
+            return Err(AudioError::Rate { model, has: file.sample_rate, requested: rate_hz });
         }
         Amplifier::new(&file, Options::default(), &[], rate_hz).map_err(|source| AudioError::Play { model, source })
     }
