@@ -51,7 +51,7 @@ pub fn expand(file: &CampaignFile, cpus: &Cpus, options: &ExpandOptions) -> Resu
         {
             let scenario = scenario(file, parts, (assignment, offset), &mut resolver, options);
             if let Err(error) = scenario.plan.check() {
-                resolver.wrong(probe.position, format!("probe `{}`: {error}", scenario.probe));
+                resolver.report(probe.position, format!("probe `{}`: {error}", scenario.probe));
             }
             once.push(scenario);
             if once.len() * file.repeats as usize > SCENARIOS_MAX {
@@ -222,7 +222,7 @@ fn check_names(file: &CampaignFile, list: &[Scenario], resolver: &mut Resolver<'
     let mut seen = HashSet::new();
     if let Some(twice) = list.iter().find(|scenario| !seen.insert(&scenario.name)) {
         let position = file.scenarios.first().map_or_else(Default::default, |parts| parts.position);
-        resolver.wrong(position, format!("two scenarios get the name `{}`: give their parts other names", twice.name));
+        resolver.report(position, format!("two scenarios get the name `{}`: give their parts other names", twice.name));
     }
 }
 

@@ -103,10 +103,10 @@ fn campaign(path: &str, table: &DeTable<'_>, mistakes: &Collector<'_>) -> Option
         order => order,
     };
     if seed.is_some() && order_is_known && !matches!(order, Order::Shuffled { .. }) {
-        fields.wrong("seed", "seed is only for `order = \"shuffled\"`: leave it out");
+        fields.report("seed", "seed is only for `order = \"shuffled\"`: leave it out");
     }
     if order == Order::Abba && repeats % 2 == 1 {
-        fields.wrong("order", "abba runs forwards and backwards, so repeats must be even: write e.g. `repeats = 2`");
+        fields.report("order", "abba runs forwards and backwards, so repeats must be even: write e.g. `repeats = 2`");
     }
     fields.finish();
     Some(CampaignFile {

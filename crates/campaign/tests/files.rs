@@ -248,8 +248,8 @@ fn notes_each_fallback() {
     assert_eq!(
         notes,
         [
-            "hogs: this machine has no CPU for `others`, so `all` (CPU 0) is used",
-            "shielded: this machine has no CPU for `measured`, so `none` (no CPU) is used",
+            "hogs: `others` is not possible on this machine, so `all` (CPU 0) is used",
+            "shielded: `measured` is not possible on this machine, so `none` (no CPU) is used",
         ]
     );
     assert!(shipped("vim3l-ladder", &cpus("0-3", "2-3"), &ExpandOptions::default()).notes.is_empty());

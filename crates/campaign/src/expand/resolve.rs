@@ -59,16 +59,16 @@ impl CpuAssignment {
         if !self.one_of_many {
             return placement.name.clone();
         }
-        let here = match (&placement.on, &self.in_turn[..]) {
-            (PlacedOn::Pairs(_), cpus) => {
+        let cpus = match (&placement.on, &self.in_turn[..]) {
+            (PlacedOn::Pairs(_), pair) => {
                 let placed =
-                    probe.definition().roles().into_iter().zip(cpus).map(|(role, cpu)| format!("{role} {cpu}"));
+                    probe.definition().roles().into_iter().zip(pair).map(|(role, cpu)| format!("{role} {cpu}"));
                 placed.take(2).collect::<Vec<_>>().join(", ")
             }
             (_, [first, ..]) => CpuList::from_iter([*first]).in_words(),
             (_, []) => self.context.measured.in_words(),
         };
-        if several_placements { format!("{}, {here}", placement.name) } else { here }
+        if several_placements { format!("{}, {cpus}", placement.name) } else { cpus }
     }
 }
 
@@ -84,7 +84,7 @@ impl<'a> Resolver<'a> {
         Self { cpus, notes: BTreeSet::new(), mistakes: BTreeSet::new() }
     }
 
-    pub fn wrong(&mut self, position: Position, text: String) {
+    pub fn report(&mut self, position: Position, text: String) {
         self.mistakes.insert(Mistake { position, text });
     }
 
@@ -144,7 +144,7 @@ impl<'a> Resolver<'a> {
         let cpus = self.resolve(words, &WordContext::default(), part)?;
         if cpus.len() > 1 {
             let text = format!("each thread needs one CPU (got {}): write last or a number", cpus.in_words());
-            self.wrong(words.position, text);
+            self.report(words.position, text);
         }
         cpus.first()
     }
@@ -180,9 +180,9 @@ impl<'a> Resolver<'a> {
             match (find(self.cpus, word), &first_error) {
                 (Ok(found), None) => return Some(found),
                 (Ok(found), Some(_)) => {
-                    let wished = &words.any[0];
+                    let preferred = &words.any[0];
                     self.notes.insert(format!(
-                        "{part}: this machine has no CPU for `{wished}`, so `{word}` ({}) is used",
+                        "{part}: `{preferred}` is not possible on this machine, so `{word}` ({}) is used",
                         found.in_words()
                     ));
                     return Some(found);
@@ -190,14 +190,14 @@ impl<'a> Resolver<'a> {
                 (Err(error), _) => _ = first_error.get_or_insert(error),
             }
         }
-        self.wrong(words.position, first_error.unwrap_or_default());
+        self.report(words.position, first_error.unwrap_or_default());
         None
     }
 
     /// Reports CPUs, given by number, that this process may not use.
     pub fn check(&mut self, position: Position, cpus: &CpuList) {
         if let Err(text) = self.cpus.find(&CpuWord::List(cpus.clone()), &WordContext::default()) {
-            self.wrong(position, text);
+            self.report(position, text);
         }
     }
 }

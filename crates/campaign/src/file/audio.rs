@@ -27,7 +27,7 @@ pub(super) fn audio(fields: &mut Fields<'_>) -> (AudioProbe, Vec<(&'static str, 
     let cab = fields.parsed("cab", str::parse::<CabSource>).unwrap_or_default();
     let preset = fields.text("preset");
     for key in ["model", "cab"].into_iter().filter(|key| preset.is_some() && fields.has(key)) {
-        fields.wrong(key, format!("{key} and preset exclude each other: leave one of them out"));
+        fields.report(key, format!("{key} and preset exclude each other: leave one of them out"));
     }
     let through = preset.map_or(Through::Parts { model, cab }, |path| Through::Preset(path.into()));
     let format = fields.parsed("format", str::parse::<Format>);
@@ -46,7 +46,7 @@ pub(super) fn check(fields: &Fields<'_>, audio: &AudioProbe) {
     let useless = |key: &&str| audio.device.is_none() && fields.has(key);
     for key in ["format", "input"].into_iter().filter(useless) {
         let text = format!("{key} is only for a sound card: leave it out, or write device = \"hw:0\"");
-        fields.wrong(key, text);
+        fields.report(key, text);
     }
 }
 

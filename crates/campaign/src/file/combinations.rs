@@ -36,7 +36,7 @@ pub(super) fn scenarios(
             .map(|list| list.len())
             .fold(chosen.len().max(1), usize::saturating_mul);
         if count > SCENARIOS_MAX {
-            campaign.wrong(
+            campaign.report(
                 "scenario",
                 format!("the parts make more than {SCENARIOS_MAX} scenarios: list the wanted ones as [[scenario]]"),
             );

@@ -63,7 +63,7 @@ impl<'a> Fields<'a> {
     }
 
     /// Reports a mistake at the value of a key, or at the table if it does not have the key.
-    pub fn wrong(&self, key: &str, text: impl Into<String>) {
+    pub fn report(&self, key: &str, text: impl Into<String>) {
         self.mistakes.add(self.offset_of(key), text.into());
     }
 
@@ -92,13 +92,13 @@ impl<'a> Fields<'a> {
         let value = self.value(key)?;
         let bounds = || format!("a whole number from {} to {}", range.start(), range.end());
         let Some(written) = value.get_ref().as_integer() else {
-            self.wrong_kind(key, value, &bounds());
+            self.report_type(key, value, &bounds());
             return None;
         };
         let number =
             u64::from_str_radix(written.as_str(), written.radix()).ok().filter(|number| range.contains(number));
         if number.is_none() {
-            self.wrong(key, format!("{key}: {written} must be {}", bounds()));
+            self.report(key, format!("{key}: {written} must be {}", bounds()));
         }
         number
     }
@@ -107,7 +107,7 @@ impl<'a> Fields<'a> {
     pub fn flag(&mut self, key: &'static str) -> bool {
         let Some(value) = self.value(key) else { return false };
         value.get_ref().as_bool().unwrap_or_else(|| {
-            self.wrong_kind(key, value, "true or false");
+            self.report_type(key, value, "true or false");
             false
         })
     }
@@ -120,7 +120,7 @@ impl<'a> Fields<'a> {
             _ => vec![value],
         };
         if list.is_empty() {
-            self.wrong(key, format!("{key} is empty: leave it out, or give it at least one entry"));
+            self.report(key, format!("{key} is empty: leave it out, or give it at least one entry"));
         }
         list.into_iter().filter_map(|value| self.table_of(key, what, value)).collect()
     }
@@ -129,7 +129,7 @@ impl<'a> Fields<'a> {
     pub fn table_of(&self, key: &str, what: &'static str, value: &'a Spanned<DeValue<'a>>) -> Option<Fields<'a>> {
         let table = value.get_ref().as_table();
         if table.is_none() {
-            self.wrong_kind(key, value, &format!("a table, written [{key}] or [[{key}]]"));
+            self.report_type(key, value, &format!("a table, written [{key}] or [[{key}]]"));
         }
         Some(Self::new(what, table?, value.span().start, self.mistakes))
     }
@@ -142,13 +142,13 @@ impl<'a> Fields<'a> {
         parse: impl FnOnce(&str) -> Result<T, E>,
     ) -> Option<T> {
         let Some(text) = value.get_ref().as_str() else {
-            self.wrong_kind(key, value, "a text in quotes");
+            self.report_type(key, value, "a text in quotes");
             return None;
         };
         parse(text).map_err(|error| self.mistakes.add(value.span().start, format!("{key}: {error}"))).ok()
     }
 
-    fn wrong_kind(&self, key: &str, value: &Spanned<DeValue<'_>>, expected: &str) {
+    fn report_type(&self, key: &str, value: &Spanned<DeValue<'_>>, expected: &str) {
         let found = match value.get_ref() {
             DeValue::Integer(_) => "a whole number",
             DeValue::Float(_) => "a number with a point",

@@ -37,11 +37,11 @@ fn load(mut fields: Fields<'_>) -> Load {
     let default_name = default_name(&values);
     let mut run: Vec<LoadPiece> = values.into_iter().filter_map(|value| piece(&fields, value, &shared)).collect();
     if run.len() > 1 && run.iter().any(|piece| piece.spec.load.is_idle()) {
-        fields.wrong("run", "idle cannot be combined with other loads: leave it out");
+        fields.report("run", "idle cannot be combined with other loads: leave it out");
     }
     run.retain(|piece| !piece.spec.load.is_idle());
     for key in ["cpus", "threads"].into_iter().filter(|key| fields.has(key) && run.is_empty()) {
-        fields.wrong(key, format!("{key} needs a load: write e.g. run = [\"cpu\"]"));
+        fields.report(key, format!("{key} needs a load: write e.g. run = [\"cpu\"]"));
     }
     let position = fields.position();
     fields.finish();
@@ -72,11 +72,11 @@ fn piece<'a>(load: &Fields<'a>, value: &'a Spanned<DeValue<'a>>, shared: &LoadPi
     let cpus = words(&mut fields, "cpus", Use::Load);
     let threads = fields.integer("threads", 1..=THREADS_MAX).and_then(|threads| u32::try_from(threads).ok());
     if !fields.has("load") {
-        fields.wrong("load", "the load is missing: write e.g. { load = \"cpu\", cpus = \"others\" }");
+        fields.report("load", "the load is missing: write e.g. { load = \"cpu\", cpus = \"others\" }");
     }
     let spec = spec.unwrap_or(LoadSpec::IDLE);
     if spec.cpus.is_some() && cpus.is_some() {
-        fields.wrong("cpus", format!("`{spec}` already names its CPUs: leave out cpus, or the part after the @"));
+        fields.report("cpus", format!("`{spec}` already names its CPUs: leave out cpus, or the part after the @"));
     }
     let piece = LoadPiece { spec, cpus: cpus.or_else(|| shared.cpus.clone()), threads: threads.or(shared.threads) };
     check_threads(&fields, "threads", &piece.spec, piece.threads);
@@ -86,7 +86,9 @@ fn piece<'a>(load: &Fields<'a>, value: &'a Spanned<DeValue<'a>>, shared: &LoadPi
 
 fn check_threads(fields: &Fields<'_>, key: &str, spec: &LoadSpec, threads: Option<u32>) {
     if threads.is_some() && matches!(spec.load, Kind::StressNg(_)) {
-        fields
-            .wrong(key, "stress-ng starts its own threads: give their number in its arguments, e.g. stress-ng:--cpu 2");
+        fields.report(
+            key,
+            "stress-ng starts its own threads: give their number in its arguments, e.g. stress-ng:--cpu 2",
+        );
     }
 }

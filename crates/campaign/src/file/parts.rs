@@ -98,7 +98,7 @@ fn one_settings(mut fields: Fields<'_>) -> Settings {
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     let own_name = if parts.is_empty() { AS_FOUND.to_owned() } else { parts.join(" ") };
     if name.is_none() && !fields.has("name") && part_name(&own_name).is_err() {
-        fields.wrong("nic", format!("the default name `{own_name}` is too long: give these settings a name"));
+        fields.report("nic", format!("the default name `{own_name}` is too long: give these settings a name"));
     }
     fields.finish();
     let nic = NicPlan { values: values.map(|(_, values)| values).unwrap_or_default(), irq_priority };

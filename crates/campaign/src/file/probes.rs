@@ -200,7 +200,7 @@ fn probe(mut fields: Fields<'_>) -> CampaignProbe {
     let kind = &KINDS[index.unwrap_or(0)];
     let Read { probe, offsets, keys, clock } = (kind.read)(&mut fields);
     if let Err(error) = probe.definition().check() {
-        fields.wrong(error.key().unwrap_or("kind"), error.to_string());
+        fields.report(error.key().unwrap_or("kind"), error.to_string());
     }
     let own = |key: &str| kind.keys.contains(&key);
     let length = length(&mut fields, probe.definition().period_ns(), own("samples"));
@@ -221,7 +221,7 @@ fn probe(mut fields: Fields<'_>) -> CampaignProbe {
     for (key, kinds) in keys_of_others(kind).filter(|(key, _)| fields.has(key)).collect::<Vec<_>>() {
         if index.is_some() {
             let word = kind.word;
-            fields.wrong(key, format!("{key} is not for kind = {word:?}: {}", instead(key, &kinds, word)));
+            fields.report(key, format!("{key} is not for kind = {word:?}: {}", instead(key, &kinds, word)));
         }
         fields.pass_over(key);
     }
@@ -266,7 +266,7 @@ fn thread(mut fields: Fields<'_>) -> ThreadAsk {
     let period_ns = fields.parsed("period", period);
     let priority = fields.integer("priority", 1..=99).and_then(|priority| u8::try_from(priority).ok());
     for key in ["name", "period"].into_iter().filter(|key| !fields.has(key)) {
-        fields.wrong(key, format!("a thread needs a {key}: write e.g. {{ name = \"servo\", period = \"1ms\" }}"));
+        fields.report(key, format!("a thread needs a {key}: write e.g. {{ name = \"servo\", period = \"1ms\" }}"));
     }
     fields.finish();
     ThreadAsk {
@@ -282,12 +282,12 @@ fn length(fields: &mut Fields<'_>, period_ns: u64, has_samples: bool) -> Length 
         fields.parsed("duration", |text| duration_in(text, 1, LENGTH_MAX_NS, "longer than 0 and at most 7d, e.g. 60s"));
     let samples = if has_samples { fields.integer("samples", 1..=i64::MAX.unsigned_abs()) } else { None };
     if has_samples && fields.has("duration") && fields.has("samples") {
-        fields.wrong("samples", "duration and samples exclude each other: leave one of them out");
+        fields.report("samples", "duration and samples exclude each other: leave one of them out");
     }
     match (duration_ns, samples) {
         (_, Some(samples)) => {
             if samples.checked_mul(period_ns).is_none_or(|length_ns| length_ns > LENGTH_MAX_NS) {
-                fields.wrong("samples", format!("samples: {samples} at this period take more than 7d: use fewer"));
+                fields.report("samples", format!("samples: {samples} at this period take more than 7d: use fewer"));
             }
             Length::Samples(samples)
         }

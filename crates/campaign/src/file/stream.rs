@@ -88,7 +88,7 @@ fn offsets(fields: &mut Fields<'_>) -> Vec<WakeupOffset> {
     let read = fields.texts("wakeup_offset", offset);
     let mut seen = HashSet::new();
     if let Some(twice) = read.iter().find(|offset| !seen.insert(offset.to_string())) {
-        fields.wrong("wakeup_offset", format!("wakeup_offset has {twice} twice: leave one of them out"));
+        fields.report("wakeup_offset", format!("wakeup_offset has {twice} twice: leave one of them out"));
     }
     if read.is_empty() { vec![WakeupOffset::default()] } else { read }
 }
@@ -97,14 +97,14 @@ fn offsets(fields: &mut Fields<'_>) -> Vec<WakeupOffset> {
 pub(super) fn check(fields: &mut Fields<'_>, stream: &StreamProbe) {
     if fields.has("talk") && fields.has("listen") {
         let text = "talk and listen exclude each other: leave one of them out, or both for both ends on this machine";
-        fields.wrong("listen", text);
+        fields.report("listen", text);
         return;
     }
     if fields
         .value("wakeup_offset")
         .is_some_and(|value| matches!(value.get_ref(), DeValue::Array(list) if list.is_empty()))
     {
-        fields.wrong("wakeup_offset", "wakeup_offset is empty: leave it out, or write e.g. [\"0us\", \"auto\"]");
+        fields.report("wakeup_offset", "wakeup_offset is empty: leave it out, or write e.g. [\"0us\", \"auto\"]");
     }
     let (useless, other): (&[&str], &str) = match stream.ends {
         StreamEnds::Both => (&[], ""),
@@ -112,13 +112,13 @@ pub(super) fn check(fields: &mut Fields<'_>, stream: &StreamProbe) {
         StreamEnds::Listen(_) => (&["wakeup_offset", "mode", "unique_id"], "talker"),
     };
     for key in useless.iter().filter(|key| fields.has(key)) {
-        fields.wrong(key, format!("{key} is for the {other} of a stream, which is on another machine: leave it out"));
+        fields.report(key, format!("{key} is for the {other} of a stream, which is on another machine: leave it out"));
     }
     if fields.has("busy_poll") && stream.xdp.is_some() {
-        fields.wrong("busy_poll", "busy_poll is only for receive = \"socket\": with xdp write spin = true");
+        fields.report("busy_poll", "busy_poll is only for receive = \"socket\": with xdp write spin = true");
     }
     if fields.has("queue") && stream.xdp.is_none() && !stream.mode.is_xdp() {
-        fields.wrong("queue", "queue is only for xdp: leave it out, or write mode = \"xdp\" or receive = \"xdp\"");
+        fields.report("queue", "queue is only for xdp: leave it out, or write mode = \"xdp\" or receive = \"xdp\"");
     }
 }
 

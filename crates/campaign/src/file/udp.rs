@@ -36,7 +36,7 @@ pub(super) fn udp(fields: &mut Fields<'_>, period_ns: Option<u64>, wait: Receive
     let echo_policy = fields.parsed("echo_policy", str::parse::<Policy>);
     let stamps = fields.parsed("stamps", |text| one_of(text, &STAMPS));
     if fields.has("echo_policy") && peer.as_ref().is_some_and(Option::is_some) {
-        fields.wrong(
+        fields.report(
             "echo_policy",
             "echo_policy is only for peer = \"self\": on another machine use `punctual echo --policy`",
         );
@@ -62,7 +62,7 @@ pub(super) fn wait(fields: &mut Fields<'_>) -> ReceiveWait {
     let busy_poll_ns = fields
         .parsed("busy_poll", |text| duration_in(text, 1, BUSY_POLL_MAX_NS, "longer than 0 and at most 1s, e.g. 50us"));
     if spin && fields.has("busy_poll") {
-        fields.wrong("busy_poll", "spin and busy_poll exclude each other: leave one of them out");
+        fields.report("busy_poll", "spin and busy_poll exclude each other: leave one of them out");
     }
     ReceiveWait::of(spin, busy_poll_ns)
 }
