@@ -95,8 +95,9 @@ struct Run<'a> {
     cpus: CpuList,
     record: Record,
     budget: RecordBudget,
-    changes: Changes,
+    /// Before `changes`, because it has a file of the trace open, which would keep the trace from being removed.
     stop_on: Option<timer::StopOn>,
+    changes: Changes,
     writer: Option<RecordWriter>,
     clocks: Option<ClockWatch>,
     /// The state of the machine after all changes were made.
@@ -222,11 +223,13 @@ impl<'a> Run<'a> {
     /// Undoes all changes, and completes the record.
     fn finish(mut self, state: State) -> Result<Record, RunError> {
         self.complete_blame(state);
-        let Self { plan, root, cpus, mut record, changes, writer, clocks, before, .. } = self;
+        let Self { plan, root, cpus, mut record, stop_on, changes, writer, clocks, before, .. } = self;
         validity::judge_changes(&mut record, &conditions::changes(&before, &Conditions::read(root, &cpus)));
         if let Some(seen) = clocks.and_then(ClockWatch::finish) {
             record.machine.clocks = Some(seen);
         }
+        // It has a file of the trace open, which would keep the trace from being removed.
+        drop(stop_on);
         changes.undo(&mut record);
         if let Some(writer) = writer {
             writer.finish();

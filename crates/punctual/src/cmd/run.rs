@@ -42,7 +42,7 @@ fn scenarios(options: &Run, root: &Root) -> anyhow::Result<Scenarios> {
         CampaignFileError::Mistakes(mistakes) => anyhow!("invalid campaign file:\n{mistakes}"),
         other => other.into(),
     })?;
-    let request = Asked {
+    let request = ExpandOptions {
         duration_ns: options.duration,
         command: output::command_line(),
         executable: output::executable()?,

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use crate::{cli::Validate, output};
 
 pub fn run(options: &Validate) -> anyhow::Result<u8> {
-    let here = Here::of(options.root.as_ref().map_or_else(Root::system, Root::at))?;
-    let results: Vec<_> = options.files.iter().map(|file| (file, check(file, &here))).collect();
+    let validator = Validator::of(options.root.as_ref().map_or_else(Root::system, Root::at))?;
+    let results: Vec<_> = options.files.iter().map(|file| (file, check(file, &validator))).collect();
     let valid = results.iter().all(|(_, result)| result.is_ok());
     output::stdout(|out| {
         if options.json {

@@ -33,7 +33,7 @@ impl<'a> Monitor<'a> {
     }
 }
 
-impl campaign::Audience for Monitor<'_> {
+impl campaign::CampaignHandler for Monitor<'_> {
     fn watch(&mut self, record: &Record, scenario: &campaign::Progress, campaign: &CampaignProgress) {
         let output_options = self.output_options;
         let live = self.live.get_or_insert_with(|| {
