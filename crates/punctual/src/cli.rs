@@ -38,7 +38,7 @@ pub use self::{
     check::{Check, Nic as CheckNic},
     common::{Common, WakeUps},
     lab::Lab,
-    measure::{Measure, Timer},
+    measure::*,
     nic::Nic,
     noise::Noise,
     pair::{Pair, PairProbe, PairStream, PairUdp},
