@@ -72,7 +72,7 @@ impl Answering {
         let mut record = begin(&[], &plan.executable, Scenario::default(), root);
         let mut changes = Changes::default();
         if let Some(shield) = shielded::take(&mut record, plan.shield.as_ref(), root)? {
-            changes.push(Change::Shield(shield));
+            changes.push(Change::Shield(Box::new(shield)));
         }
         hold_awake(&mut record, &mut changes, plan.hold_cpu_awake, root, &cpus);
         nic::hold(&mut record, &mut changes, nic_wanted, root);

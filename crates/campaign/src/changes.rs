@@ -12,7 +12,7 @@ use crate::shielded;
 #[derive(Debug)]
 pub enum Change {
     /// CPUs that are kept free of other work.
-    Shield(Shield),
+    Shield(Box<Shield>),
     /// The kernel's trace.
     Trace(Box<Watch>),
     /// The kernel's timerlat tracer.
@@ -73,7 +73,7 @@ impl Changes {
     pub fn undo(mut self, record: &mut Record) {
         while let Some(change) = self.0.pop() {
             match change {
-                Change::Shield(shield) => shielded::release(record, shield),
+                Change::Shield(shield) => shielded::release(record, *shield),
                 Change::Trace(watch) => drop(watch),
                 Change::Timerlat(timerlat) => drop(timerlat),
                 Change::Awake(hold) => record.settings.extend(hold.release()),

@@ -119,7 +119,7 @@ impl<'a> Run<'a> {
         record.caveats.extend(budget.caveats());
         let mut changes = Changes::default();
         if let Some(shield) = shielded::take(&mut record, plan.shield.as_ref(), root)? {
-            changes.push(Change::Shield(shield));
+            changes.push(Change::Shield(Box::new(shield)));
         }
         let trace = Watch::start(plan.blame, root, &cpus.iter().collect::<Vec<_>>(), plan.stop_on.is_some())?;
         let stop_on = plan.stop_on.as_ref().map(|stop_on| freezer(stop_on, &trace)).transpose()?;
