@@ -174,7 +174,7 @@ fn a_campaign_that_cannot_play_here_is_invalid() {
         ("15:9: model: ", "nan_weight.bad.nam: the model file is not valid JSON ("),
         ("19:10: preset: ", "cannot read gone.nam: "),
         ("20:10: device: ", "there is no card `PCH`, only hw:USB: "),
-        ("22:8: ", "and not CPU 99: "),
+        ("22:8: ", "cannot use CPU 99, because "),
     ];
     assert_eq!(mistakes.lines().count(), expected.len(), "{mistakes}");
     for (line, (place, text)) in mistakes.lines().zip(expected) {
@@ -222,8 +222,8 @@ fn impossible_settings_and_bad_models_are_refused() {
     for (options, status, error) in [
         ("--frames 4".to_owned(), 64, "must be 8 to 4096, e.g. 64"),
         ("--periods 1".to_owned(), 64, "must be 2 to 16, e.g. 2"),
-        ("--model builtin:huge".to_owned(), 64, "no built-in model is called `huge`"),
-        ("--cab builtin:0".to_owned(), 64, "is no length of 1 to 48000 samples"),
+        ("--model builtin:huge".to_owned(), 64, "no built-in model `huge`"),
+        ("--cab builtin:0".to_owned(), 64, "a built-in cabinet must have 1 to 48000 samples"),
         ("--model nowhere.nam".to_owned(), 1, "cannot read nowhere.nam"),
         (format!("--model {vectors}/nan_weight.bad.nam"), 1, "nan_weight.bad.nam"),
         (format!("--model {vectors}/wn_a1_nano.nam --rate 44100"), 1, "use --rate 48000"),
