@@ -68,12 +68,12 @@ fn finds_nothing_in_a_clean_capture() {
 fn finds_late_frames() {
     let mut talker = Talker::new(1);
     let mut frames = talker.steady(20_000);
-    let base = |n: u64| n as i64 * 125_000;
+    let base = |n: u64| n.cast_signed() * 125_000;
     frames[4_000] = talker.seen(4_000, base(4_000) + 9_000);
     frames[7_000] = talker.seen(7_000, base(7_000) + 100_000);
     // Delayed by 6 slots, then sent in one burst.
-    for n in 0..6 {
-        frames[12_000 + n as usize] = talker.seen(12_000 + n, base(12_005) + 1_000 * n as i64 + 500);
+    for (n, frame) in (0..6).zip(&mut frames[12_000..]) {
+        *frame = talker.seen(12_000 + n, base(12_005) + 1_000 * n.cast_signed() + 500);
     }
     let found = of(&frames);
     let capture = &found.capture;
@@ -87,7 +87,7 @@ fn finds_late_frames() {
     assert_eq!(capture.worst_gaps[0].frame, 12_001);
     assert!((capture.max_gap_ns.unwrap() - 750_500).abs() <= 250);
     assert_eq!(capture.max_gap_ns, Some(capture.worst_gaps[0].ns));
-    assert!((capture.max_deviation_ns as i64 - 625_500).abs() <= 250);
+    assert!((capture.max_deviation_ns.cast_signed() - 625_500).abs() <= 250);
     // The burst of six, and the frame that follows the late frame 7000 by only 25 us.
     assert_eq!((capture.bursts, capture.longest_burst), (2, 6));
     assert!(capture.shaper.as_ref().unwrap().violations >= 6);
@@ -99,13 +99,13 @@ fn fits_the_grid_of_a_stream_with_many_stalls() {
     let mut talker = Talker::new(1);
     let mut frames = talker.steady(20_000);
     let mut late = 0;
-    for stall in (100..19_900).step_by(130) {
+    for stall in (100_u32..19_900).step_by(130) {
         // Delayed by 35 slots, then sent 5 us apart until the schedule is reached again.
         for n in 0..37 {
             let (slot, released) =
-                ((stall + n) as i64 * 125_000, (stall + 35) as i64 * 125_000 + 40_000 + n as i64 * 5_000);
+                (i64::from(stall + n) * 125_000, i64::from(stall + 35) * 125_000 + 40_000 + i64::from(n) * 5_000);
             if released > slot {
-                frames[stall + n] = talker.seen((stall + n) as u64, released);
+                frames[(stall + n) as usize] = talker.seen(u64::from(stall + n), released);
                 late += 1;
             }
         }
@@ -117,11 +117,17 @@ fn fits_the_grid_of_a_stream_with_many_stalls() {
     assert!(capture.period.clock_ppm.unwrap().abs() < 0.5, "{:?}", capture.period);
 }
 
+/// The nearest whole number of nanoseconds.
+#[expect(clippy::cast_possible_truncation, reason = "the times of the test captures are far below 2^63 ns")]
+fn rounded(ns: f64) -> i64 {
+    ns.round() as i64
+}
+
 #[test]
 fn clock_offset_is_a_ratio_and_not_lateness() {
     for ppm in [-180.0f64, -37.0, 3.5, 92.0] {
         let mut talker = Talker::new(1);
-        let at = |n: u64| (n as f64 * 125_000.0 * (1.0 + ppm * 1e-6)).round() as i64 + scatter(n);
+        let at = |n: u64| rounded(n as f64 * 125_000.0 * (1.0 + ppm * 1e-6)) + scatter(n);
         let frames: Vec<_> = (0..40_000).map(|n| talker.seen(n, at(n))).collect();
         let found = of(&frames);
         assert_clean(&found.capture);
@@ -172,7 +178,7 @@ fn duplicates_and_reordering_are_not_losses() {
 #[test]
 fn skipped_slots_are_not_late_frames() {
     let mut talker = Talker::new(1);
-    let slot = |n: u64| n as i64 + i64::from(n >= 5_000) * 3 + i64::from(n >= 9_000);
+    let slot = |n: u64| n.cast_signed() + i64::from(n >= 5_000) * 3 + i64::from(n >= 9_000);
     let frames: Vec<_> = (0..15_000).map(|n| talker.seen(n, slot(n) * 125_000 + scatter(n))).collect();
     let found = of(&frames);
     let capture = &found.capture;
@@ -183,7 +189,7 @@ fn skipped_slots_are_not_late_frames() {
 #[test]
 fn detects_coarse_time_stamps() {
     let mut talker = Talker::new(1);
-    let frames: Vec<_> = (0..10_000).map(|n| talker.seen(n, n as i64 * 125_003 + scatter(n))).collect();
+    let frames: Vec<_> = (0..10_000).map(|n| talker.seen(n, n.cast_signed() * 125_003 + scatter(n))).collect();
     let microseconds = analysed(&pcap(LITTLE, false, 1, &frames), &OPTIONS).unwrap();
     assert_eq!((microseconds.capture.resolution_ns, kinds(&microseconds)), (1_000, vec!["resolution"]));
     assert_clean(&microseconds.capture);
@@ -298,7 +304,7 @@ fn udp(n: u64, port: u16) -> Seen {
     bytes[23] = 17;
     bytes[26..30].copy_from_slice(&[10, 0, 0, 1]);
     bytes[36..38].copy_from_slice(&port.to_be_bytes());
-    Seen { at_ns: support::BEGIN_NS + n * 500_000 + scatter(n) as u64, interface: 0, bytes }
+    Seen { at_ns: support::BEGIN_NS + n * 500_000 + scatter(n).cast_unsigned(), interface: 0, bytes }
 }
 
 #[test]
@@ -306,7 +312,7 @@ fn counts_frames_beyond_the_tracked_streams() {
     let frames: Vec<_> = (0..5_000u16)
         .flat_map(|unique| {
             let mut talker = Talker::new(unique);
-            [0, 1].map(|seq| talker.seen(seq, i64::from(unique) * 1_000_000 + seq as i64 * 125_000))
+            [0, 1].map(|seq| talker.seen(seq, i64::from(unique) * 1_000_000 + seq.cast_signed() * 125_000))
         })
         .collect();
     let found = of(&frames);

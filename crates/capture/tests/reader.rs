@@ -46,7 +46,7 @@ proptest! {
         let file = pcap(order, nanoseconds, 1, &frames);
         let scale = if nanoseconds { 1 } else { 1000 };
         let expected: Packets =
-            frames.iter().map(|seen| (0, Some((seen.at_ns / scale * scale) as i64), seen.bytes.clone())).collect();
+            frames.iter().map(|seen| (0, Some((seen.at_ns / scale * scale).cast_signed()), seen.bytes.clone())).collect();
         prop_assert_eq!(read(ShortReads(&file, chunk)).unwrap(), expected);
     }
 
@@ -60,7 +60,7 @@ proptest! {
             .iter()
             .map(|seen| {
                 let scale = if seen.interface == 0 { 1 } else { 1000 };
-                (seen.interface, Some((seen.at_ns / scale * scale) as i64), seen.bytes.clone())
+                (seen.interface, Some((seen.at_ns / scale * scale).cast_signed()), seen.bytes.clone())
             })
             .collect();
         prop_assert_eq!(read(ShortReads(&file.bytes, chunk)).unwrap(), expected);
@@ -75,7 +75,7 @@ proptest! {
         }
         prop_assert_eq!(writer.frames(), frames.len() as u64);
         writer.end(dropped).unwrap();
-        let expected: Packets = frames.iter().map(|seen| (0, Some(seen.at_ns as i64), seen.bytes.clone())).collect();
+        let expected: Packets = frames.iter().map(|seen| (0, Some(seen.at_ns.cast_signed()), seen.bytes.clone())).collect();
         prop_assert_eq!(read(file.as_slice()).unwrap(), expected);
         let mut reader = Reader::new(file.as_slice()).unwrap();
         while let Some(packet) = reader.next().unwrap() {

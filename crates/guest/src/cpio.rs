@@ -80,14 +80,14 @@ impl Tree {
     #[must_use]
     pub fn to_archive(&self) -> Vec<u8> {
         let mut archive = Vec::new();
-        for (number, (path, node)) in self.0.iter().enumerate() {
+        for (inode, (path, node)) in (1..).zip(&self.0) {
             let (mode, device, bytes): (u32, (u32, u32), &[u8]) = match node {
                 Node::Folder => (FOLDER | 0o755, (0, 0), &[]),
                 Node::File { bytes, executable } => (FILE | if *executable { 0o755 } else { 0o644 }, (0, 0), bytes),
                 Node::Link(target) => (LINK | 0o777, (0, 0), target.as_bytes()),
                 Node::Device(major, minor) => (DEVICE | 0o666, (*major, *minor), &[]),
             };
-            append(&mut archive, number as u32 + 1, path, mode, device, bytes);
+            append(&mut archive, inode, path, mode, device, bytes);
         }
         append(&mut archive, 0, TRAILER, 0, (0, 0), &[]);
         archive
@@ -134,7 +134,7 @@ fn append(archive: &mut Vec<u8>, inode: u32, path: &str, mode: u32, device: (u32
     archive.extend_from_slice(MAGIC);
     let links = 1;
     let size = u32::try_from(bytes.len()).expect("a file in a guest is smaller than 4 GiB");
-    let name_size = path.len() as u32 + 1;
+    let name_size = u32::try_from(path.len() + 1).expect("a path in a guest is shorter than 4 GiB");
     // inode, mode, uid, gid, links, time, size, device of the file, device number, length of the name, checksum.
     let fields = [inode, mode, 0, 0, links, 0, size, 0, 0, device.0, device.1, name_size, 0];
     archive.extend(fields.iter().flat_map(|field| format!("{field:08X}").into_bytes()));

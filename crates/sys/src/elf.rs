@@ -98,7 +98,7 @@ mod tests {
         bytes[56] = 1;
         bytes[64..68].copy_from_slice(&segment_type.to_le_bytes());
         bytes[72] = 120;
-        bytes[96] = content.len() as u8;
+        bytes[96] = u8::try_from(content.len()).unwrap();
         bytes.extend_from_slice(content);
         bytes
     }

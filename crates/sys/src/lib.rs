@@ -4,7 +4,6 @@
 //! Each module covers one subject. Where rustix already has a safe wrapper, callers use rustix directly.
 
 #![allow(unsafe_code, reason = "system calls; each block states why it is sound")]
-#![allow(unsafe_code, reason = "system calls; each block states why it is sound")]
 
 pub mod alloc_guard;
 pub mod child;

@@ -199,7 +199,7 @@ fn delay_until_it_stops(
     let sleeper = Sleeper::new(Clock::Monotonic, Wait::Nanosleep)?;
     while rtla.try_wait()?.is_none() {
         ensure!(begin.elapsed() < TIMEOUT, "rtla does not stop");
-        thread::sleep(Duration::from_nanos(dice.roll(150_000_000..200_000_000) as u64));
+        thread::sleep(Duration::from_nanos(dice.roll(150_000_000..200_000_000).cast_unsigned()));
         if let Some(phase_ns) = delay.phase_ns {
             timerlat.drain(0, samples)?;
             let passed = (Clock::Monotonic.now_ns() - last_deadline_ns(samples)).div_euclid(PERIOD_NS);
@@ -217,7 +217,7 @@ fn delay_until_it_stops(
 
 /// The deadline of timerlat's last interrupt sample: its time minus its latency.
 fn last_deadline_ns(samples: &[Event]) -> i64 {
-    samples.iter().rev().find_map(deadline_ns).unwrap_or(0) as i64
+    samples.iter().rev().find_map(deadline_ns).unwrap_or(0).cast_signed()
 }
 
 fn deadline_ns(sample: &Event) -> Option<u64> {

@@ -99,7 +99,7 @@ pub fn high_load_does_not_trigger_the_guard() -> Result<()> {
 /// The number of rounds that take this long here.
 fn scaled(duration_ns: u64) -> Result<u64> {
     let ns = alone_ns(ROUNDS).max(1);
-    let rounds = ROUNDS * duration_ns / ns as u64;
+    let rounds = ROUNDS * duration_ns / ns.cast_unsigned();
     ensure!(rounds > 100, "a loop of {ROUNDS} rounds takes {ns} ns");
     Ok(rounds)
 }

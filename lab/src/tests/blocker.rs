@@ -50,8 +50,8 @@ pub fn undisturbed_latency_ns() -> Result<i64> {
         let sleeper = Sleeper::new(Clock::Monotonic, Wait::Nanosleep)?;
         let begin_ns = Clock::Monotonic.now_ns() + 1_000_000;
         let mut late_ns = [0; 1000];
-        for (number, late_ns) in late_ns.iter_mut().enumerate() {
-            let deadline_ns = begin_ns + number as i64 * 1_000_000;
+        for (number, late_ns) in (0..).zip(&mut late_ns) {
+            let deadline_ns = begin_ns + number * 1_000_000;
             sleeper.sleep_until(deadline_ns)?;
             *late_ns = Clock::Monotonic.now_ns() - deadline_ns;
         }

@@ -48,9 +48,10 @@ fn period(duplex: &mut Duplex) -> Result<Wake> {
 
 /// A sample of noise that does not repeat within the test, quantised to 16 bits.
 fn noise(frame: usize, channel: u32) -> f32 {
-    let mixed = (frame as u32 + 1).wrapping_mul(0x9e37_79b9).wrapping_add(channel.wrapping_mul(0x85eb_ca6b));
+    let frame = u32::try_from(frame).expect("the test has fewer than 2^32 frames");
+    let mixed = (frame + 1).wrapping_mul(0x9e37_79b9).wrapping_add(channel.wrapping_mul(0x85eb_ca6b));
     let mixed = (mixed ^ mixed >> 15).wrapping_mul(0x2c1b_3c6d);
-    f32::from((mixed >> 16) as u16 as i16) / 32_768.0
+    f32::from(((mixed >> 16) as u16).cast_signed()) / 32_768.0
 }
 
 /// In every format of the loopback, all samples return bit-exact, in order and on both channels.

@@ -73,9 +73,9 @@ pub fn a_stop_signal() -> Result<()> {
     let delays = at_irregular_times("stopper", Policy::Fifo(90), move |length_ns| {
         signal_to(pid, Signal::STOP)?;
         // A thread stops when it leaves the kernel, which can take some ms if others have the CPU.
-        waitpid(Pid::from_raw(pid as i32), WaitOptions::UNTRACED)?;
+        waitpid(Pid::from_raw(pid.cast_signed()), WaitOptions::UNTRACED)?;
         let begin_ns = Clock::Monotonic.now_ns();
-        thread::sleep(Duration::from_nanos(length_ns as u64));
+        thread::sleep(Duration::from_nanos(length_ns.cast_unsigned()));
         signal_to(pid, Signal::CONT)?;
         Ok(Delay::new(begin_ns, Clock::Monotonic.now_ns()))
     })?;

@@ -32,7 +32,7 @@ pub fn finds_delays() -> Result<()> {
     let mut same = 0;
     for delay in &delays {
         let spike = find(series, delay).with_context(|| format!("{delay:?}"))?;
-        let expected_ns = delay.end_ns - series.first_deadline_ns - spike.at_ns as i64 + latency_ns;
+        let expected_ns = delay.end_ns - series.first_deadline_ns - spike.at_ns.cast_signed() + latency_ns;
         let error_ns = spike.lateness_ns - expected_ns;
         let tolerance_ns = expected_ns / 20 + 2_000;
         ensure!(
@@ -75,7 +75,7 @@ fn find<'a>(series: &'a Series, delay: &Delay) -> Result<&'a Spike> {
 }
 
 fn overlap(series: &Series, spike: &Spike, delay: &Delay) -> bool {
-    let begin_ns = series.first_deadline_ns + spike.at_ns as i64;
+    let begin_ns = series.first_deadline_ns + spike.at_ns.cast_signed();
     begin_ns < delay.end_ns && begin_ns + spike.lateness_ns > delay.begin_ns
 }
 
@@ -85,10 +85,10 @@ fn check_missed(series: &Series, delays: &[Delay]) -> Result<()> {
     let accounted = series.samples + series.missed;
     ensure!(accounted.abs_diff(deadlines) <= 1, "{accounted} of {deadlines} deadlines are accounted for");
     let overrun: i64 = series.spikes.iter().map(|spike| spike.lateness_ns / PERIOD_NS).sum();
-    ensure!(series.missed == overrun as u64, "{} missed, but the spikes overran {overrun}", series.missed);
+    ensure!(series.missed == overrun.cast_unsigned(), "{} missed, but the spikes overran {overrun}", series.missed);
     // Depending on the phase, a delay overruns one deadline more or less.
     let expected: i64 = delays.iter().map(|delay| (delay.end_ns - delay.begin_ns) / PERIOD_NS).sum();
     let difference = overrun - expected;
-    ensure!(difference.abs() <= delays.len() as i64, "{overrun} missed, the delays span {expected}");
+    ensure!(difference.abs() <= i64::try_from(delays.len())?, "{overrun} missed, the delays span {expected}");
     Ok(())
 }

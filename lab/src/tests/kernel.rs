@@ -47,7 +47,7 @@ pub fn returns_large_files() -> Result<()> {
         state ^= state << 13;
         state ^= state >> 7;
         state ^= state << 17;
-        state as u8
+        state.to_le_bytes()[0]
     };
     let bytes: Vec<u8> = std::iter::repeat_with(noise).take(300_000).collect();
     std::fs::write("noise", bytes).context("cannot write to the result directory")

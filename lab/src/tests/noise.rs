@@ -69,7 +69,7 @@ fn is_observed(series: &Series, hold: &Delay) -> bool {
 /// The single gap around a hold.
 fn find<'a>(series: &'a Series, hold: &Delay) -> Result<Option<&'a Spike>> {
     let around = |spike: &&Spike| {
-        let begin_ns = series.first_deadline_ns + spike.at_ns as i64;
+        let begin_ns = series.first_deadline_ns + spike.at_ns.cast_signed();
         // Both use the same clock; one microsecond for reading it.
         begin_ns <= hold.begin_ns + 1_000 && begin_ns + spike.lateness_ns >= hold.end_ns - 1_000
     };
@@ -103,7 +103,7 @@ fn check_culprits(holds: &[&Delay], gaps: &[&Spike]) -> Result<()> {
         let named = first.cause.kind == CauseKind::Interrupt && first.cause.name == "hold-source";
         ensure!(named && gap.evidence == Evidence::Trace, "{:?} {:?}", gap.evidence, gap.culprits);
         // The trace events of the handler are slightly outside the times that it records itself.
-        let error_ns = first.ns as i64 - (hold.end_ns - hold.begin_ns);
+        let error_ns = first.ns.cast_signed() - (hold.end_ns - hold.begin_ns);
         same += usize::from((0..=3 * TOLERANCE_NS).contains(&error_ns));
     }
     ensure!(same * 100 >= gaps.len() * UNDISTURBED_PERCENT, "only {same} of {} with the correct time", gaps.len());
@@ -113,16 +113,16 @@ fn check_culprits(holds: &[&Delay], gaps: &[&Spike]) -> Result<()> {
 /// The lost time equals the holds plus the overhead of each, and every gap is a hold.
 fn check_totals(series: &Series, noise: &Noise, holds: &[Delay]) -> Result<()> {
     let gaps_ns: i64 = series.spikes.iter().map(|gap| gap.lateness_ns).sum();
-    let lost_ns = noise.lost_ns as i64;
-    let floors_ns = series.samples as i64 * series.floor_ns as i64;
+    let lost_ns = noise.lost_ns.cast_signed();
+    let floors_ns = series.samples.cast_signed() * series.floor_ns.cast_signed();
     ensure!(lost_ns == gaps_ns - floors_ns, "lost {lost_ns}, gaps {gaps_ns} without {floors_ns} of the loop itself");
     let in_gaps = |hold: &&Delay| find(series, hold).is_ok_and(|gap| gap.is_some());
     let held_ns: i64 = holds.iter().filter(in_gaps).map(|hold| hold.end_ns - hold.begin_ns).sum();
     let overhead_ns = lost_ns - held_ns;
     // Coinciding ticks make some of the overheads longer.
-    let max_ns = series.samples as i64 * HOLD_NS / 2;
+    let max_ns = series.samples.cast_signed() * HOLD_NS / 2;
     ensure!((0..max_ns).contains(&overhead_ns), "lost {lost_ns}, held {held_ns}");
-    let observed_ns = noise.observed_ns as i64;
+    let observed_ns = noise.observed_ns.cast_signed();
     let periods = DURATION_S * 1_000_000_000 / PERIOD_NS;
     ensure!(
         (periods * (RUNTIME_NS - EDGE_NS)..periods * (RUNTIME_NS + EDGE_NS)).contains(&observed_ns),

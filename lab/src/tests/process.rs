@@ -60,13 +60,13 @@ pub fn measures_known_times() -> Result<()> {
     let usual = thread.run_time.percentile(50.0).context("no cycle")?;
     close("run time of a cycle", usual, median(&works))?;
     let all: i64 = works.iter().sum();
-    close("total run time", thread.times.running_ns as i64, all)?;
+    close("total run time", thread.times.running_ns.cast_signed(), all)?;
     close("interval", thread.interval.percentile(50.0).unwrap_or(0), PERIOD_NS)?;
     let longest = thread.longest.context("no longest cycle")?;
-    close("longest cycle", longest.times.running_ns as i64, TOO_LONG_NS as i64)?;
+    close("longest cycle", longest.times.running_ns.cast_signed(), TOO_LONG_NS.cast_signed())?;
     let by = thread.preempted_by.iter().find(|by| by.comm == "blocker").context("the blocker is not named")?;
     ensure!(by.count == 1, "the blocker took the CPU {} times", by.count);
-    close("preemption", by.waited_ns as i64, blocked_ns)?;
+    close("preemption", by.waited_ns.cast_signed(), blocked_ns)?;
     Ok(())
 }
 
@@ -95,14 +95,14 @@ fn close(name: &str, measured_ns: i64, true_ns: i64) -> Result<()> {
 fn cyclic(first_ns: &i64) -> Result<Vec<i64>> {
     become_realtime(80)?;
     let sleeper = Sleeper::new(Clock::Monotonic, Wait::Nanosleep)?;
-    let mut works = Vec::with_capacity(DEADLINES as usize);
+    let mut works = Vec::with_capacity(usize::try_from(DEADLINES)?);
     let mut number = 0;
     while number < DEADLINES {
         sleeper.sleep_until(first_ns + number * PERIOD_NS)?;
         let begun_ns = thread_cpu_time_ns();
         let work_ns = if TOO_LONG.contains(&number) { TOO_LONG_NS } else { WORK_NS };
         while thread_cpu_time_ns() < begun_ns + work_ns {}
-        works.push((thread_cpu_time_ns() - begun_ns) as i64);
+        works.push((thread_cpu_time_ns() - begun_ns).cast_signed());
         let next = (Clock::Monotonic.now_ns() - first_ns) / PERIOD_NS + 1;
         number = if SKIPS.contains(&number) { next + 2 } else { next };
     }

@@ -58,7 +58,7 @@ pub fn by_partition() -> Result<()> {
     // The record also counts interrupts without a handler; the test checks the others.
     let moved =
         during.interrupts.iter().filter(|(path, cpus)| cpus == "0" && before.interrupts_of(path) != "0").count();
-    ensure!(moved >= 1 && moved as u32 <= shielding.interrupts_moved, "{:?} {shielding:?}", during.interrupts);
+    ensure!(moved >= 1 && moved <= shielding.interrupts_moved as usize, "{:?} {shielding:?}", during.interrupts);
     let series = &record.series[..];
     ensure!(series.len() == 1 && series[0].cpu == Some(1) && series[0].granted.cpus == "1", "{series:?}");
     // The number of samples depends on how long the waits above took.

@@ -59,7 +59,7 @@ pub fn agrees_with_the_tracer() -> Result<()> {
     let (irq, thread) = (series(&record, TIMERLAT_IRQ)?, series(&record, TIMERLAT_THREAD)?);
     let first_us = thread.first_deadline_ns / 1000;
     let peer: Vec<Cycle> = cycles(&text).into_iter().filter(|cycle| cycle.deadline_us >= first_us - 100).collect();
-    let count = thread.samples as usize;
+    let count = usize::try_from(thread.samples)?;
     ensure!(count > 3_500 && irq.samples == thread.samples, "{} and {count} samples in 4 s", irq.samples);
     ensure!(peer.len() >= count, "{} cycles in the second instance, {count} in the record", peer.len());
     let irqs = peer[..count].iter().map(|cycle| cycle.irq_ns.context("a cycle without its interrupt"));
@@ -125,7 +125,7 @@ pub fn preemption_off() -> Result<()> {
 /// True if the kernel measured the lateness that the hold caused, plus the latency from the hold's end to the thread.
 fn close(seen_ns: u64, late_ns: i64) -> bool {
     const LATENCY_NS: i64 = 80_000;
-    (-5_000..=late_ns / 20 + LATENCY_NS).contains(&(seen_ns as i64 - late_ns))
+    (-5_000..=late_ns / 20 + LATENCY_NS).contains(&(seen_ns.cast_signed() - late_ns))
 }
 
 /// True if two times agree within 5 % plus 5 us.
@@ -141,7 +141,7 @@ fn judge(name: &'static str, command: &'static str, is_right: fn(&Split, i64) ->
     let measuring = Measuring::start_every("1370us", name, "--timerlat --policy fifo:80")?;
     let delays = hold(command)?;
     let record = measuring.end()?;
-    let usual_irq_ns = series(&record, TIMERLAT_IRQ)?.raw.percentile(50.0).context("no samples")? as u64;
+    let usual_irq_ns = series(&record, TIMERLAT_IRQ)?.raw.percentile(50.0).context("no samples")?.cast_unsigned();
     let series = series(&record, TIMERLAT_THREAD)?;
     let (mut splits, mut explanations) = (Tally::default(), Tally::default());
     for delay in &delays {
@@ -154,7 +154,7 @@ fn judge(name: &'static str, command: &'static str, is_right: fn(&Split, i64) ->
             splits.wrong(format!("{split:?} instead of {late_ns} ns"));
         }
         let to_irq_ns = explained_until_ns(spike, split.irq_ns) + usual_irq_ns;
-        let rest_ns = (spike.lateness_ns as u64).saturating_sub(to_irq_ns);
+        let rest_ns = spike.lateness_ns.cast_unsigned().saturating_sub(to_irq_ns);
         let agrees = agree(to_irq_ns, split.irq_ns) && agree(rest_ns, split.thread_ns - split.irq_ns);
         if agrees && spike.evidence == Evidence::Trace {
             explanations.right();
@@ -169,7 +169,7 @@ fn judge(name: &'static str, command: &'static str, is_right: fn(&Split, i64) ->
 /// The spike of a hold and the lateness caused by it; `None` if the hold hardly affected a deadline.
 fn late_by<'a>(series: &'a Series, delay: &Delay) -> Option<(&'a Spike, i64)> {
     let late_ns = |spike: &Spike| {
-        let deadline_ns = series.first_deadline_ns + spike.at_ns as i64;
+        let deadline_ns = series.first_deadline_ns + spike.at_ns.cast_signed();
         if deadline_ns < delay.begin_ns { 0 } else { delay.end_ns - deadline_ns }
     };
     let late = series.spikes.iter().map(|spike| (spike, late_ns(spike)));
@@ -183,9 +183,9 @@ fn explained_until_ns(spike: &Spike, irq_ns: u64) -> u64 {
     let is_due = |kind| matches!(kind, CauseKind::LateInterrupt | CauseKind::IdleExit | CauseKind::Interrupt);
     let late: Vec<_> = spike.timeline.iter().filter(|stretch| stretch.start_ns >= 0).collect();
     let taken = late.iter().take_while(|stretch| is_due(stretch.cause.kind)).count();
-    let in_interrupt = late[taken..].iter().take_while(|stretch| stretch.start_ns < irq_ns as i64);
+    let in_interrupt = late[taken..].iter().take_while(|stretch| stretch.start_ns < irq_ns.cast_signed());
     let timers = in_interrupt.filter(|stretch| stretch.cause.kind == CauseKind::Timer);
-    late[..taken].iter().chain(timers).last().map_or(0, |stretch| stretch.start_ns as u64 + stretch.ns)
+    late[..taken].iter().chain(timers).last().map_or(0, |stretch| stretch.start_ns.cast_unsigned() + stretch.ns)
 }
 
 /// After the end of a run, and after the run that follows a killed one, nothing of the tracer remains and the global

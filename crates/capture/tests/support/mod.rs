@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test file uses only a part")]
 
+use std::fmt::Display;
+
 use frames::{Class, Format, Payload, Stream};
 
 /// A captured frame: time stamp in ns since 1970, and bytes.
@@ -17,7 +19,7 @@ pub const BEGIN_NS: u64 = 1_790_000_000_000_000_007;
 
 /// A class A stream of the talker with number `unique`.
 pub fn stream(unique: u16) -> Stream {
-    let source = [0x30, 0x64, 0x3e, 0x54, 0xee, unique as u8];
+    let source = [0x30, 0x64, 0x3e, 0x54, 0xee, unique.to_le_bytes()[0]];
     Stream {
         source,
         destination: frames::ethernet::multicast_of(source, unique),
@@ -49,7 +51,7 @@ impl Talker {
 
     /// Frame number `seq`, captured at `at_ns`.
     pub fn seen(&mut self, seq: u64, at_ns: i64) -> Seen {
-        let payload = Payload { run: self.run, seq, scheduled_ns: seq as i64 * 125_000, ..Payload::default() };
+        let payload = Payload { run: self.run, seq, scheduled_ns: seq.cast_signed() * 125_000, ..Payload::default() };
         self.frame.patch(&payload, 2_000_000);
         let mut bytes = self.frame.bytes().to_vec();
         if !self.probe {
@@ -60,7 +62,7 @@ impl Talker {
 
     /// `count` frames every 125 us, each with a jitter of 0 to 200 ns.
     pub fn steady(&mut self, count: u64) -> Vec<Seen> {
-        (0..count).map(|seq| self.seen(seq, seq as i64 * 125_000 + scatter(seq))).collect()
+        (0..count).map(|seq| self.seen(seq, seq.cast_signed() * 125_000 + scatter(seq))).collect()
     }
 }
 
@@ -69,7 +71,7 @@ pub fn scatter(n: u64) -> i64 {
     let mut x = n.wrapping_add(0x9e37_79b9_7f4a_7c15);
     x = (x ^ x >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     x = (x ^ x >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    ((x ^ x >> 31) % 201) as i64
+    ((x ^ x >> 31) % 201).cast_signed()
 }
 
 /// A byte order.
@@ -95,6 +97,11 @@ impl ByteOrder {
 pub const LITTLE: ByteOrder = ByteOrder { big: false };
 pub const BIG: ByteOrder = ByteOrder { big: true };
 
+/// Converts a number to the type of a field in a file. Panics if the number does not fit.
+fn field<T: TryFrom<N>, N: Copy + Display>(number: N) -> T {
+    T::try_from(number).unwrap_or_else(|_| panic!("{number} does not fit in its field"))
+}
+
 /// A pcap file of this link type, with time stamps in ns or us.
 pub fn pcap(order: ByteOrder, nanoseconds: bool, link_type: u32, frames: &[Seen]) -> Vec<u8> {
     let mut file = Vec::new();
@@ -105,11 +112,11 @@ pub fn pcap(order: ByteOrder, nanoseconds: bool, link_type: u32, frames: &[Seen]
     file.extend(order.u32(262_144));
     file.extend(order.u32(link_type));
     for seen in frames {
-        let fraction = (seen.at_ns % 1_000_000_000) as u32;
-        file.extend(order.u32((seen.at_ns / 1_000_000_000) as u32));
+        let fraction = field(seen.at_ns % 1_000_000_000);
+        file.extend(order.u32(field(seen.at_ns / 1_000_000_000)));
         file.extend(order.u32(if nanoseconds { fraction } else { fraction / 1000 }));
-        file.extend(order.u32(seen.bytes.len() as u32));
-        file.extend(order.u32(seen.bytes.len() as u32));
+        file.extend(order.u32(field(seen.bytes.len())));
+        file.extend(order.u32(field(seen.bytes.len())));
         file.extend(&seen.bytes);
     }
     file
@@ -144,7 +151,7 @@ impl Pcapng {
 
     pub fn block(&mut self, kind: u32, body: &[u8]) -> &mut Self {
         let padded = body.len().next_multiple_of(4);
-        let length = self.order.u32(padded as u32 + 12);
+        let length = self.order.u32(field(padded + 12));
         self.bytes.extend(self.order.u32(kind));
         self.bytes.extend(length);
         self.bytes.extend(body);
@@ -154,7 +161,7 @@ impl Pcapng {
     }
 
     pub fn option(&self, code: u16, value: &[u8]) -> Vec<u8> {
-        let mut option = [self.order.u16(code), self.order.u16(value.len() as u16)].concat();
+        let mut option = [self.order.u16(code), self.order.u16(field(value.len()))].concat();
         option.extend(value);
         option.resize(option.len().next_multiple_of(4), 0);
         option
@@ -179,21 +186,21 @@ impl Pcapng {
         let (tsresol, offset_s) = self.interfaces[seen.interface as usize];
         let ns = i128::from(seen.at_ns) - i128::from(offset_s) * 1_000_000_000;
         let exponent = u32::from(tsresol & 0x7f);
-        let ticks = match tsresol & 0x80 {
+        let ticks: u64 = field(match tsresol & 0x80 {
             0 if exponent <= 9 => ns / 10i128.pow(9 - exponent),
             0 => ns * 10i128.pow(exponent - 9),
             _ => (ns << exponent) / 1_000_000_000,
-        } as u64;
-        let fields =
-            [seen.interface, (ticks >> 32) as u32, ticks as u32, seen.bytes.len() as u32, seen.bytes.len() as u32];
-        let mut body: Vec<u8> = fields.into_iter().flat_map(|field| self.order.u32(field)).collect();
+        });
+        let len = field(seen.bytes.len());
+        let fields = [seen.interface, field(ticks >> 32), field(ticks & 0xffff_ffff), len, len];
+        let mut body: Vec<u8> = fields.into_iter().flat_map(|value| self.order.u32(value)).collect();
         body.extend(&seen.bytes);
         self.block(6, &body)
     }
 
     /// Adds a simple packet block, which has no time stamp.
     pub fn simple(&mut self, bytes: &[u8]) -> &mut Self {
-        let body = [&self.order.u32(bytes.len() as u32), bytes].concat();
+        let body = [&self.order.u32(field(bytes.len())), bytes].concat();
         self.block(3, &body)
     }
 

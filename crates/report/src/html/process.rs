@@ -118,11 +118,7 @@ mod tests {
 
     #[test]
     fn shows_a_thread_without_cycles() {
-        let series = Series {
-            role: "a<b".into(),
-            kind: SeriesKind::Process(Box::new(ProcessThread::default())),
-            ..Series::default()
-        };
+        let series = Series { role: "a<b".into(), kind: SeriesKind::Process(Box::default()), ..Series::default() };
         let record = Record { program: Some(Program::default()), series: vec![series], ..Record::default() };
         let view = section(&record).unwrap();
         assert_eq!(view.tables.len(), 2, "no table of delays");

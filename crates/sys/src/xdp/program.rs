@@ -160,13 +160,13 @@ mod tests {
                 0x61 => {
                     registers[to] = match offset {
                         0 => 0,
-                        4 => frame.len() as i64,
+                        4 => i64::try_from(frame.len()).unwrap(),
                         16 => i64::from(queue),
                         other => panic!("unexpected context offset {other}"),
                     }
                 }
                 0x69 => {
-                    let position = (registers[from] + i64::from(offset)) as usize;
+                    let position = usize::try_from(registers[from] + i64::from(offset)).unwrap();
                     let half = frame[position..position + 2].try_into().unwrap();
                     registers[to] = i64::from(u16::from_ne_bytes(half));
                 }
@@ -183,7 +183,7 @@ mod tests {
                 0x95 => return (registers[0], redirected_queue),
                 other => panic!("instruction {other:#x}"),
             }
-            at = at + 1 + if jumps { offset as usize } else { 0 };
+            at = at + 1 + if jumps { usize::try_from(offset).unwrap() } else { 0 };
         }
     }
 

@@ -87,6 +87,7 @@ impl Analysis {
 }
 
 /// The time in a line such as `... 357.36 us ...`, ns.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "latencies are 0 to some seconds")]
 fn time_ns(line: &str) -> Option<u64> {
     let (before, _) = line.split_once(" us")?;
     let us: f64 = before.rsplit([' ', '\t']).next()?.parse().ok()?;

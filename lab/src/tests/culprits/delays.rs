@@ -50,7 +50,7 @@ impl Delay {
         ensure!(fields.next() == Some(kind), "not a {kind} hold: {line}");
         let numbers = fields.map(str::parse).collect::<Result<Vec<i64>, _>>()?;
         let [begin_ns, end_ns, _cpu, count, gaps @ ..] = &numbers[..] else { bail!("not a hold: {line}") };
-        ensure!(gaps.len() as i64 == 2 * count, "more gaps than the log keeps: {line}");
+        ensure!(i64::try_from(gaps.len())? == 2 * count, "more gaps than the log keeps: {line}");
         let gaps = gaps.chunks_exact(2).map(|gap| gap[0]..gap[1]).collect();
         Ok(Self { begin_ns: *begin_ns, end_ns: *end_ns, gaps })
     }
@@ -77,7 +77,7 @@ impl Dice {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
-        range.start + (self.0 % (range.end - range.start) as u64) as i64
+        range.start + (self.0 % (range.end - range.start).cast_unsigned()).cast_signed()
     }
 }
 
@@ -142,7 +142,7 @@ impl Measuring {
 
 /// Sends a signal.
 pub fn signal_to(pid: u32, signal: Signal) -> Result<()> {
-    let pid = Pid::from_raw(pid as i32).context("no process")?;
+    let pid = Pid::from_raw(pid.cast_signed()).context("no process")?;
     Ok(kill_process(pid, signal)?)
 }
 
@@ -177,7 +177,7 @@ pub fn at_irregular_times(
         // Written before, so that storing a delay causes no page fault.
         let mut delays = vec![Delay::default(); DELAYS];
         for slot in &mut delays {
-            thread::sleep(Duration::from_nanos(dice.roll(7_000_000..29_000_000) as u64));
+            thread::sleep(Duration::from_nanos(dice.roll(7_000_000..29_000_000).cast_unsigned()));
             *slot = delay(dice.roll(1_200_000..3_500_000))?;
         }
         Ok(delays)
@@ -228,7 +228,7 @@ pub fn judge(record: &Record, delays: &[Delay], expected: &Expected) -> Result<(
         // The probe may have been late from the previous deadline already, and a delay may be logged after the probe
         // woke up.
         let late_by = |spike: &&Spike| {
-            let at_ns = first_ns + spike.at_ns as i64;
+            let at_ns = first_ns + spike.at_ns.cast_signed();
             delay.between(at_ns, at_ns + spike.lateness_ns)
         };
         let longest = series.spikes.iter().max_by_key(late_by).filter(|spike| late_by(spike) > 0);
@@ -254,6 +254,6 @@ pub fn judge(record: &Record, delays: &[Delay], expected: &Expected) -> Result<(
 /// Checks that the culprits' times add up to the lateness, within 1 us.
 pub fn adds_up(spike: &Spike) -> Result<()> {
     let sum: u64 = spike.culprits.iter().map(|culprit| culprit.ns).sum();
-    ensure!(sum.abs_diff(spike.lateness_ns as u64) <= 1_000, "{sum} of {spike:?}");
+    ensure!(sum.abs_diff(spike.lateness_ns.cast_unsigned()) <= 1_000, "{sum} of {spike:?}");
     Ok(())
 }

@@ -76,10 +76,11 @@ fn probe(first_deadline_ns: i64, sender: &SyncSender<WakeUp>, go: &Receiver<()>)
         let quiet = dice.roll(4..19);
         for left in (0..=quiet).rev() {
             sleeper.sleep_until(deadline_ns)?;
-            let memory = if left == 0 { Some(Mapping::new(dice.roll(20..120) as usize * PAGE)?) } else { None };
+            let memory =
+                if left == 0 { Some(Mapping::new(usize::try_from(dice.roll(20..120))? * PAGE)?) } else { None };
             let (memory, touched_ns) = memory.map(touch).unzip();
             let lateness_ns = Clock::Monotonic.now_ns() - deadline_ns;
-            let at_ns = (deadline_ns - first_deadline_ns) as u64;
+            let at_ns = (deadline_ns - first_deadline_ns).cast_unsigned();
             // Report one wake-up without page faults for every two with page faults.
             if touched_ns.is_some() || left == quiet && number % 2 == 0 {
                 sender.send(WakeUp { spike: Spike { lateness_ns, at_ns, ..Spike::default() }, touched_ns })?;
@@ -112,7 +113,7 @@ fn explain(
 ) -> Vec<WakeUp> {
     let (mut spikes, touched): (Vec<Spike>, Vec<Option<i64>>) =
         wake_ups.try_iter().map(|WakeUp { spike, touched_ns }| (spike, touched_ns)).unzip();
-    watch.explain_spikes(waiter, "test", first_deadline_ns as u64, &mut spikes);
+    watch.explain_spikes(waiter, "test", first_deadline_ns.cast_unsigned(), &mut spikes);
     let wake_up = |(spike, touched_ns)| WakeUp { spike, touched_ns };
     spikes.into_iter().zip(touched).map(wake_up).collect()
 }

@@ -21,11 +21,12 @@ use super::{
 const PORT: u16 = 4_000;
 /// Number of sockets that receive each packet to the largest group.
 const SOCKETS: usize = 720;
-const GROUPS: usize = 4;
+/// The number of multicast groups. The first has a quarter of the sockets, the last has all.
+const GROUPS: u8 = 4;
 
-/// Group `number` of [`GROUPS`]: the first has a quarter of the sockets, the last has all.
-fn group(number: usize) -> Ipv4Addr {
-    Ipv4Addr::new(239, 1, 1, 1 + number as u8)
+/// The address of group `number`, which is less than [`GROUPS`].
+fn group(number: u8) -> Ipv4Addr {
+    Ipv4Addr::new(239, 1, 1, 1 + number)
 }
 
 /// Sockets that are members of the groups. They are never read; packets beyond their buffers are dropped.
@@ -37,7 +38,7 @@ fn members() -> Result<Vec<UdpSocket>> {
         sockopt::set_socket_recv_buffer_size(&socket, 0)?;
         bind(&socket, &SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, PORT))?;
         let socket = UdpSocket::from(socket);
-        for at in number * GROUPS / SOCKETS..GROUPS {
+        for at in (0..GROUPS).skip(number * usize::from(GROUPS) / SOCKETS) {
             socket
                 .join_multicast_v4(&group(at), &Ipv4Addr::LOCALHOST)
                 .context("cannot join a group on the loopback")?;
@@ -56,7 +57,7 @@ pub fn of_softirqs() -> Result<()> {
     let measuring = Measuring::start("softirq", "--policy fifo:80")?;
     let mut dice = Dice::new();
     let delays = at_irregular_times("sender", Policy::Other, move |_| {
-        let to = (group(dice.roll(0..GROUPS as i64) as usize), PORT);
+        let to = (group(u8::try_from(dice.roll(0..GROUPS.into()))?), PORT);
         let begin_ns = Clock::Monotonic.now_ns();
         sender.send_to(&[0; 64], to)?;
         Ok(Delay::new(begin_ns, Clock::Monotonic.now_ns()))
@@ -131,7 +132,7 @@ fn log() -> Result<Vec<Delay>> {
 /// Checks the longest spike of a flood against its handlers. The probe may wake up in a gap between two handlers.
 fn judge_flood(flood: &[Delay], first_deadline_ns: i64, spikes: &[Spike], tally: &mut Tally) -> Result<()> {
     let in_spike = |spike: &Spike| -> Vec<i64> {
-        let deadline_ns = first_deadline_ns + spike.at_ns as i64;
+        let deadline_ns = first_deadline_ns + spike.at_ns.cast_signed();
         let woke_ns = deadline_ns + spike.lateness_ns;
         let both = |held: &Delay| held.end_ns.min(woke_ns) - held.begin_ns.max(deadline_ns);
         flood.iter().map(both).filter(|&ns| ns > 0).collect()

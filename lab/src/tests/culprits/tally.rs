@@ -39,5 +39,5 @@ impl Tally {
 
 /// True if a measured time is correct within 5 % plus 2 us.
 pub fn is_right_time(measured_ns: u64, true_ns: i64) -> bool {
-    (measured_ns as i64 - true_ns).abs() <= true_ns / 20 + 2_000
+    (measured_ns.cast_signed() - true_ns).abs() <= true_ns / 20 + 2_000
 }
