@@ -45,7 +45,7 @@ fn the_guard_throttles_a_period_too_short_for_the_machine() {
         let options = format!("--cpus {} --policy fifo:99 --period 1ns --duration 3s", last_cpu());
         let record = scratch.measure(4, &options);
         assert!(record.validity.reasons.iter().any(|reason| reason.id == "guard.rested"), "{:?}", record.validity);
-        assert!(record.series[0].notes[0].contains("the guard made the thread rest"), "{:?}", record.series[0].notes);
+        assert!(record.series[0].notes[0].contains("the guard paused the thread"), "{:?}", record.series[0].notes);
         assert_eq!(record.state, State::Complete);
     });
 }
