@@ -36,7 +36,7 @@ pub(crate) fn build(arch: Arch) -> Result<()> {
     Ok(())
 }
 
-/// The path of one of our programs after [`build`].
+/// The path of one of our programs after it was built.
 ///
 /// # Errors
 /// If there is no such program.

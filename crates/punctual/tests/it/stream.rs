@@ -41,7 +41,7 @@ fn refuses_invalid_values() {
     refused(64, "talk lo --class C", "[possible values: A, B]");
     refused(64, "talk lo --mode wire", "possible values: send, bypass, tx-ring, txtime, xdp, xdp-zerocopy");
     refused(64, "listen lo --stream-id 12", "16 hexadecimal digits");
-    refused(64, "talk lo --policy deadline:200us/1ms/1ms", "which the kernel refuses to deadline threads");
+    refused(64, "talk lo --policy deadline:200us/1ms/1ms", "the kernel does not pin deadline threads");
     refused(64, "listen lo --receive xdp --busy-poll 50us", "--busy-poll needs --receive socket");
     refused(64, "listen lo --receive dpdk", "[possible values: socket, xdp, xdp-zerocopy, xdp-generic]");
     refused(64, "listen lo --queue 1", "--queue needs xdp");
