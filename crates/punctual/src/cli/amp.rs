@@ -86,7 +86,7 @@ pub struct Play {
     #[arg(long, value_name = "DIR")]
     pub presets: Option<PathBuf>,
     /// MIDI input: hw:CARD,DEVICE, or the path of a port, a named pipe or a file. Program changes choose presets,
-    /// control changes set the parameters in the [midi] section of the preset.
+    /// control changes set the parameters in the `[midi]` section of the preset.
     #[arg(long, value_name = "PORT")]
     pub midi: Option<String>,
     /// MIDI channel to accept [default: all].
