@@ -1,6 +1,6 @@
 //! The loads: one file each, and the list of them.
 //!
-//! A load is a struct with its options as fields, and implements [`LoadKind`]. To add one, write its file and add its two
+//! A load is a struct with its options as fields, and implements `LoadKind`. To add one, write its file and add its two
 //! lines here (`mod` and the list); `docs/loads.md` describes it to users.
 
 use machine::CpuList;
