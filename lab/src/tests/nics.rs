@@ -111,7 +111,7 @@ pub fn sets_and_restores_coalescing() -> Result<()> {
     run.wait()?;
     ensure!(rx_usecs(near)? == 50, "the kernel restored it");
     let output = expect(0, &punctual("restore")?)?;
-    ensure!(output.contains("put back 1 setting") && rx_usecs(near)? == before, "{output}: {}", rx_usecs(near)?);
+    ensure!(output.contains("restored 1 setting") && rx_usecs(near)? == before, "{output}: {}", rx_usecs(near)?);
 
     // The virtio driver has no coalescing.
     let options = "--quiet --record refused --period 1ms --duration 50ms --blame=off --nic coalesce=50";
@@ -175,7 +175,7 @@ pub fn sets_and_restores_interrupt_threads() -> Result<()> {
         let next = punctual("measure timer --quiet --no-record --samples 20 --blame=off")?;
         expect(0, &next)?;
         let stderr = String::from_utf8_lossy(&next.stderr).into_owned();
-        ensure!(stderr.contains("put back") && scheduled(is_any)? == before, "{stderr}: {:?}", scheduled(is_any)?);
+        ensure!(stderr.contains("restored") && scheduled(is_any)? == before, "{stderr}: {:?}", scheduled(is_any)?);
         write(&format!("/sys/class/net/{near}/threaded"), "0")?;
     }
     Ok(())

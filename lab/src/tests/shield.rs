@@ -94,7 +94,7 @@ pub fn after_a_kill() -> Result<()> {
             expect(0, &next)?;
             String::from_utf8_lossy(&next.stderr).into_owned()
         };
-        ensure!(output.contains("put back") && output.contains("1 control group"), "{output}");
+        ensure!(output.contains("restored") && output.contains("1 control group"), "{output}");
         before.check_restored()?;
         ensure!(expect(0, &punctual("restore")?)?.trim() == "nothing to restore");
     }
