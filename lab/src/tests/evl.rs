@@ -66,7 +66,7 @@ pub fn reports_threads_that_fall_back() -> Result<()> {
 /// A run requested out-of-band is never made in-band.
 pub fn rejects_unsupported_configurations() -> Result<()> {
     for (options, expected) in [
-        ("timer --core evl --policy other", "choose a policy of fifo:1 to fifo:99"),
+        ("timer --core evl --policy other", "choose a policy from fifo:1 to fifo:99"),
         ("timer --core evl --clock tai", "on the monotonic clock"),
         ("timer --core evl --cpus 7", "not on this machine"),
     ] {
