@@ -27,7 +27,7 @@ fn records_of_version_0_1_are_read_with_their_kinds() {
         ("process", &["process"]),
         ("capture", &["capture"]),
     ] {
-        let record = file::read(&path(&format!("{name}.punctual.json"))).unwrap_or_else(|error| panic!("{error}"));
+        let record = file::read(&path(&format!("{name}.json"))).unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(kinds(&record), expected, "{name}");
         assert_eq!(record.tool.version, "0.1.0", "{name}");
         let written = file::parse(&file::to_json(&record)).unwrap_or_else(|error| panic!("{name}: {error}"));
@@ -38,7 +38,7 @@ fn records_of_version_0_1_are_read_with_their_kinds() {
 #[test]
 fn no_field_of_an_older_record_is_lost() {
     let names = fs::read_dir(path("")).expect("the folder is there").map(|entry| entry.expect("an entry").path());
-    for path in names.filter(|path| path.to_string_lossy().ends_with(".punctual.json")) {
+    for path in names.filter(|path| !path.ends_with("campaign.json")) {
         let record = file::read(&path).unwrap_or_else(|error| panic!("{error}"));
         let extra = record.series.iter().flat_map(|series| series.extra.keys());
         assert_eq!(extra.collect::<Vec<_>>(), Vec::<&String>::new(), "{}", path.display());
