@@ -13,7 +13,7 @@ use record::{Answered, Granted, Phase, Record, Scenario};
 use sys::{memory, udp::DatagramSocket};
 
 use crate::{
-    changes::{Change, Changes},
+    changes::Changes,
     error::RunError,
     nic,
     phase::elapsed_ns,
@@ -70,13 +70,11 @@ impl Answering {
         let cpus = usable_cpus(root, pinned.as_ref())?;
         let load_cpus = plan.load_cpus(&cpus, root)?;
         let mut record = begin(&[], &plan.executable, Scenario::default(), root);
-        let mut changes = Changes::default();
-        if let Some(shield) = shielded::take(&mut record, plan.shield.as_ref(), root)? {
-            changes.push(Change::Shield(Box::new(shield)));
-        }
+        let mut changes =
+            Changes { shield: shielded::take(&mut record, plan.shield.as_ref(), root)?, ..Changes::default() };
         hold_awake(&mut record, &mut changes, plan.hold_cpu_awake, root, &cpus);
         nic::hold(&mut record, &mut changes, nic_wanted, root);
-        let shield = changes.in_use().shield;
+        let shield = changes.shield.as_ref();
         let loads = start_loads(&plan.executable, &plan.loads, &load_cpus, shield)?;
         let asked_loads = plan.loads.iter().map(ToString::to_string).collect();
         record.phases = vec![Phase { name: "answer".to_owned(), asked_loads, ..Phase::default() }];
@@ -95,7 +93,7 @@ impl Answering {
             cpus: grant.cpus.iter().copied().collect::<CpuList>().to_string(),
             memory_locked: locked,
             timer_slack_ns: if grant.policy.is_realtime() { 0 } else { grant.timer_slack_ns },
-            cpu_awake: changes.how_awake().map(str::to_owned),
+            cpu_awake: changes.how_awake(),
             ..Granted::default()
         };
         Ok(Self { echo, address, granted, record, began: Instant::now(), loads, changes })

@@ -10,7 +10,7 @@ use record::Record;
 use sys::udp::Stamps;
 
 use crate::{
-    changes::{Change, Changes},
+    changes::Changes,
     error::RunError,
     plan::{NicPlan, Plan},
     probe::{PlanError, Probe},
@@ -61,7 +61,7 @@ pub(crate) fn hold(record: &mut Record, changes: &mut Changes, wanted: Option<Wa
     let Some(Wanted { interface, nic, remedy }) = wanted else { return };
     if !nic.values.is_empty() {
         match NicHold::take(root, &interface, &nic.values) {
-            Ok(hold) => changes.push(Change::Nic(hold)),
+            Ok(hold) => changes.nic = Some(hold),
             Err(error) => {
                 validity::add(
                     record,
@@ -75,7 +75,7 @@ pub(crate) fn hold(record: &mut Record, changes: &mut Changes, wanted: Option<Wa
     // Set after the values: a driver may then request its interrupts again, which creates new threads.
     if let Some(priority) = nic.irq_priority {
         match IrqPriorityHold::take(root, &interface, priority) {
-            Ok(hold) => changes.push(Change::IrqPriority(hold)),
+            Ok(hold) => changes.irq_priority = Some(hold),
             Err(error) => {
                 let text = format!("interrupts are not served at the priority asked for: {error}");
                 validity::add(record, "irq_priority.refused", text, "follow that advice, or leave out --irq-priority");

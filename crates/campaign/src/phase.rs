@@ -88,7 +88,7 @@ impl<'a> PhaseRun<'a> {
             record_path: plan.record_path.as_deref(),
         })?;
         let heartbeat = Heartbeat::start().map_err(TimerError::Spawn)?;
-        let spin = plan.probe.definition().spin_ns(phase.period_ns).map(|runtime_ns| Spin::new(counter, runtime_ns));
+        let spin = plan.probe.definition().timing(phase.period_ns).spin_ns.map(|runtime_ns| Spin::new(counter, runtime_ns));
         let timers = threads(plan, phase, cpus, stop_on)
             .into_iter()
             .map(|settings| Settings { spin, ..settings })
@@ -264,6 +264,7 @@ fn thread_cpus(plan: &Plan, cpus: &CpuList) -> Vec<Option<u32>> {
 /// The settings of each measuring thread of a phase.
 pub fn threads(plan: &Plan, phase: &PhasePlan, cpus: &CpuList, stop_on: Option<&StopOn>) -> Vec<Settings> {
     let probe = plan.probe.definition();
+    let properties = probe.properties();
     let settings = |role: &str, cpu, policy, period_ns| Settings {
         role: role.to_owned(),
         cpu,
@@ -272,21 +273,21 @@ pub fn threads(plan: &Plan, phase: &PhasePlan, cpus: &CpuList, stop_on: Option<&
         wait: plan.wait,
         core: plan.core,
         period_ns,
-        fraction: plan.fraction(period_ns),
+        fraction: probe.timing(period_ns).fraction,
         samples: match phase.length {
             Length::Samples(samples) => Some(samples),
             Length::Duration(_) | Length::UntilStopped => None,
         },
         // The spikes of audio are late periods, which the player counts, not late wake-ups.
-        threshold_ns: if probe.has_late_wake_ups() { plan.threshold_at(period_ns) } else { i64::MAX },
+        threshold_ns: if properties.has_late_wake_ups { plan.threshold_at(period_ns) } else { i64::MAX },
         spikes_kept: RecordBudget::of(plan).spikes_kept,
         stop_on: stop_on.cloned(),
         spin: None,
     };
     match &phase.threads[..] {
-        [] if probe.roles().is_empty() => thread_cpus(plan, cpus)
+        [] if probe.placement().roles.is_empty() => thread_cpus(plan, cpus)
             .into_iter()
-            .map(|cpu| settings(probe.name(), cpu, plan.policy, phase.period_ns))
+            .map(|cpu| settings(properties.name, cpu, plan.policy, phase.period_ns))
             .collect(),
         named => named.iter().map(|t| settings(&t.role, Some(t.cpu), t.policy, t.period_ns)).collect(),
     }

@@ -15,7 +15,7 @@ mod scenario;
 use std::{path::PathBuf, time::Duration};
 
 use machine::{CpuList, nic::NicSettings};
-use probes::timer::{Core, Fraction};
+use probes::timer::Core;
 use sys::{
     clock::{Clock, Wait},
     sched::Policy,
@@ -108,16 +108,11 @@ impl Plan {
 }
 
 impl Plan {
-    /// The fraction of a nanosecond by which the period exceeds `period_ns`.
-    pub(crate) fn fraction(&self, period_ns: u64) -> Fraction {
-        self.probe.definition().fraction(period_ns)
-    }
-
     /// Lateness above which a wake-up is a spike at `period_ns`, ns. The default is
-    /// [`Definition::threshold_ns`](crate::probe::Definition::threshold_ns).
+    /// [`Timing::threshold_ns`](crate::probe::Timing).
     #[must_use]
     pub fn threshold_at(&self, period_ns: u64) -> i64 {
-        let threshold_ns = self.threshold_ns.unwrap_or_else(|| self.probe.definition().threshold_ns(period_ns));
+        let threshold_ns = self.threshold_ns.unwrap_or_else(|| self.probe.definition().timing(period_ns).threshold_ns);
         // A wake-up that ends the run is a spike.
         let threshold_ns = self.stop_on.as_ref().map_or(threshold_ns, |stop_on| threshold_ns.min(stop_on.lateness_ns));
         i64::try_from(threshold_ns).unwrap_or(i64::MAX)

@@ -28,8 +28,8 @@ pub use self::{
     audio::AudioProbe,
     check::PlanError,
     definition::{
-        Definition, Network, PERIOD_MAX_NS, PhaseContext, PlacementContext, PlacementRule, PrepareError, RunShape,
-        ThreadPlan, best_cpu,
+        Definition, Network, PERIOD_MAX_NS, PhaseContext, PlacementContext, PlacementRule, PrepareError, Properties,
+        RunShape, ThreadPlan, Timing, best_cpu,
     },
     noise::NoiseProbe,
     stream::StreamProbe,
@@ -89,9 +89,9 @@ mod tests {
 
     #[test]
     fn guard_remedies_name_options_of_the_probe() {
-        let of_timer = TimerProbe::default().guard_remedies();
+        let of_timer = TimerProbe::default().properties().guard_remedies;
         assert!(of_timer.iter().all(|remedy| remedy.contains("--period")));
-        let of_audio = AudioProbe::default().guard_remedies();
+        let of_audio = AudioProbe::default().properties().guard_remedies;
         let fits = |remedy: &&str| remedy.contains("--frames") && !remedy.contains("--period");
         assert!(of_audio.iter().all(fits), "{of_audio:?}");
     }

@@ -40,7 +40,7 @@ use self::{
     schedule::PhaseSchedule,
 };
 use crate::{
-    changes::{Change, Changes, InUse},
+    changes::Changes,
     cost,
     error::RunError,
     evl, nic,
@@ -95,8 +95,9 @@ struct Run<'a> {
     cpus: CpuList,
     record: Record,
     budget: RecordBudget,
-    /// Before `changes`, because it has a file of the trace open, which would keep the trace from being removed.
+    // Dropped in this order: `stop_on` has a file of the trace open, which would keep the trace from being removed.
     stop_on: Option<timer::StopOn>,
+    trace: Watch,
     changes: Changes,
     writer: Option<RecordWriter>,
     clocks: Option<ClockWatch>,
@@ -117,15 +118,12 @@ impl<'a> Run<'a> {
         let mut record = begin(&plan.command, &plan.executable, plan.scenario(), root);
         let budget = RecordBudget::of(plan);
         record.caveats.extend(budget.caveats());
-        let mut changes = Changes::default();
-        if let Some(shield) = shielded::take(&mut record, plan.shield.as_ref(), root)? {
-            changes.push(Change::Shield(Box::new(shield)));
-        }
+        let mut changes =
+            Changes { shield: shielded::take(&mut record, plan.shield.as_ref(), root)?, ..Changes::default() };
         let trace = Watch::start(plan.blame, root, &cpus.iter().collect::<Vec<_>>(), plan.stop_on.is_some())?;
         let stop_on = plan.stop_on.as_ref().map(|stop_on| freezer(stop_on, &trace)).transpose()?;
-        changes.push(Change::Trace(Box::new(trace)));
         if plan.timerlat {
-            changes.push(Change::Timerlat(Box::new(start_timerlat(&mut record, root, &cpus)?)));
+            changes.timerlat = Some(start_timerlat(&mut record, root, &cpus)?);
         }
         let writer = plan.record_path.as_deref().map(|path| RecordWriter::start(path, &record)).transpose()?;
         leave_measured_cpus(root, &cpus);
@@ -141,8 +139,9 @@ impl<'a> Run<'a> {
             cpus,
             record,
             budget,
-            changes,
             stop_on,
+            trace,
+            changes,
             writer,
         })
     }
@@ -165,21 +164,18 @@ impl<'a> Run<'a> {
     /// Measures one phase and adds it to the record.
     fn measure_phase(&mut self, phase: &PhasePlan, watch: &mut OnProgress) -> Result<Ended, RunError> {
         let (plan, began, planned_before_ns) = (self.plan, self.began, self.planned_before_ns);
-        let (record, writer) = (&mut self.record, &mut self.writer);
-        let how_awake = self.changes.how_awake().map(str::to_owned);
-        let InUse { shield, trace: Some(trace), timerlat } = self.changes.in_use() else {
-            unreachable!("every run starts its trace first")
-        };
+        let Self { record, writer, trace, changes, .. } = self;
+        let how_awake = changes.how_awake();
         let context = RunContext {
             cpus: &self.cpus,
             root: self.root,
             counter: Counter::for_clocksource(record.machine.clocksource.as_deref()),
             stop_on: self.stop_on.as_ref(),
-            shield,
+            shield: changes.shield.as_ref(),
             spikes_kept: self.budget.spikes_kept,
         };
         let index = record.phases.len();
-        let mut phase_run = PhaseRun::prepare(plan, phase, &context, timerlat)?;
+        let mut phase_run = PhaseRun::prepare(plan, phase, &context, changes.timerlat.as_mut())?;
         trace.filter_by_threads(&phase_run.thread_ids());
         // The threads do not allocate from here on, so locking the current memory locks everything that they use.
         let memory_locked = memory::lock_current_memory().is_ok() && validity::memory_is_locked(self.root);
@@ -215,7 +211,7 @@ impl<'a> Run<'a> {
             blame.stopped_trace = Some(stop_on.trace_path.to_string_lossy().into_owned());
         }
         phase_run.finish(&mut record.phases[index]);
-        validity::judge_ends(record, &phase_run.timers, plan.probe.definition().guard_remedies());
+        validity::judge_ends(record, &phase_run.timers, plan.probe.definition().properties().guard_remedies);
         evl::judge(record, &phase_run);
         Ok(ended)
     }
@@ -223,13 +219,14 @@ impl<'a> Run<'a> {
     /// Undoes all changes, and completes the record.
     fn finish(mut self, state: State) -> Result<Record, RunError> {
         self.complete_blame(state);
-        let Self { plan, root, cpus, mut record, stop_on, changes, writer, clocks, before, .. } = self;
+        let Self { plan, root, cpus, mut record, stop_on, trace, changes, writer, clocks, before, .. } = self;
         validity::judge_changes(&mut record, &conditions::changes(&before, &Conditions::read(root, &cpus)));
         if let Some(seen) = clocks.and_then(ClockWatch::finish) {
             record.machine.clocks = Some(seen);
         }
         // It has a file of the trace open, which would keep the trace from being removed.
         drop(stop_on);
+        drop(trace);
         changes.undo(&mut record);
         if let Some(writer) = writer {
             writer.finish();
@@ -245,15 +242,15 @@ impl<'a> Run<'a> {
 
     /// Completes the culprits in the record, and adds the cost of tracing.
     fn complete_blame(&mut self, state: State) {
-        let Self { plan, cpus, record, changes, .. } = self;
-        changes.stop_timerlat();
-        let InUse { shield, trace: Some(trace), .. } = changes.in_use() else { return };
+        let Self { plan, cpus, record, trace, changes, .. } = self;
+        // The timerlat tracer would disturb the measurement of the cost.
+        drop(changes.timerlat.take());
         trace.relabel_stalls(record);
         let traced = matches!(trace.mode(), BlameMode::Trace | BlameMode::Deep);
-        let wakes_up = matches!(plan.probe, Probe::Timer(_) | Probe::Threads(_));
-        if plan.blame_cost && state == State::Complete && traced && wakes_up {
+        let measurable = plan.probe.definition().properties().measures_trace_cost;
+        if plan.blame_cost && state == State::Complete && traced && measurable {
             let last = plan.phases.last().and_then(|phase| phase::threads(plan, phase, cpus, None).into_iter().next());
-            let cost = last.and_then(|settings| cost::measure(trace, &settings, shield));
+            let cost = last.and_then(|settings| cost::measure(trace, &settings, changes.shield.as_ref()));
             if let Some(blame) = &mut record.blame {
                 blame.cost = cost;
             }

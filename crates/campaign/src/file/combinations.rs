@@ -111,7 +111,7 @@ fn check_nic(campaign: &Fields<'_>, probes: &[CampaignProbe], settings: &[Settin
     for &Combination { probe, settings: setting, .. } in chosen {
         let (probe, settings) = (&probes[probe], &settings[setting]);
         if settings.nic.is_empty()
-            || probe.probe.definition().network() == Network::Interface
+            || probe.probe.definition().properties().network == Network::Interface
             || !seen.insert((&probe.name, &settings.name))
         {
             continue;

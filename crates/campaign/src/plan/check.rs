@@ -35,7 +35,7 @@ impl Plan {
     }
 
     fn check_evl(&self) -> Result<(), PlanError> {
-        self.probe.definition().check_evl()?;
+        self.probe.definition().properties().evl?;
         if self.clock != Clock::Monotonic || self.wait != Wait::Nanosleep || self.timerlat {
             return Err(PlanError::EvlWait);
         }

@@ -32,7 +32,7 @@ impl Plan {
     #[must_use]
     pub fn scenario(&self) -> Scenario {
         Scenario {
-            probe: self.probe.definition().name().to_owned(),
+            probe: self.probe.definition().properties().name.to_owned(),
             cpus: self.cpus.as_ref().map(ToString::to_string),
             policy: self.policy_in_words(),
             clock: self.clock.to_string(),

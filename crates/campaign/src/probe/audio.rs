@@ -15,7 +15,7 @@ use machine::Root;
 use probes::{
     audio::{Audio, AudioSettings, Names, Player},
     probe_threads::ProbeThreads,
-    timer::{Fraction, Grid},
+    timer::Grid,
 };
 use record::{Caveat, SoundCard};
 use sys::{clock::Clock, file, pcm::Duplex, sched::Policy};
@@ -27,7 +27,8 @@ pub use source::{AudioError, ModelSource};
 use super::{
     check::PlanError,
     definition::{
-        Definition, Network, PhaseContext, PlacementContext, PlacementRule, PrepareError, RunShape, ThreadPlan,
+        Definition, Network, PhaseContext, PlacementContext, PlacementRule, PrepareError, Properties, RunShape,
+        ThreadPlan, Timing,
     },
     timer::POLICY,
 };
@@ -196,8 +197,18 @@ impl AudioProbe {
 }
 
 impl Definition for AudioProbe {
-    fn name(&self) -> &'static str {
-        record::AUDIO
+    fn properties(&self) -> Properties {
+        Properties {
+            name: record::AUDIO,
+            network: Network::None,
+            has_late_wake_ups: false,
+            measures_trace_cost: false,
+            guard_remedies: [
+                "use more --frames, a smaller model or a lower priority",
+                "use more --frames or a smaller model; this period is too short for this machine",
+            ],
+            evl: if self.device.is_some() { Err(PlanError::EvlCard) } else { Ok(()) },
+        }
     }
 
     fn policy(&self, requested: Option<Policy>) -> Policy {
@@ -208,21 +219,18 @@ impl Definition for AudioProbe {
         self.period_of(self.frames)
     }
 
-    /// Half of the time that a period has until its deadline.
-    fn threshold_ns(&self, period_ns: u64) -> u64 {
-        period_ns.saturating_mul(u64::from(self.periods.saturating_sub(1))) / 2
-    }
-
-    fn fraction(&self, period_ns: u64) -> Fraction {
-        self.grid(period_ns).fraction()
-    }
-
-    fn roles(&self) -> Vec<String> {
-        vec![record::AUDIO.to_owned()]
+    /// A spike takes more than half of the time that a period has until its deadline.
+    fn timing(&self, period_ns: u64) -> Timing {
+        Timing {
+            threshold_ns: period_ns.saturating_mul(u64::from(self.periods.saturating_sub(1))) / 2,
+            fraction: self.grid(period_ns).fraction(),
+            spin_ns: None,
+        }
     }
 
     fn placement(&self) -> PlacementRule {
         PlacementRule {
+            roles: vec![record::AUDIO.to_owned()],
             by_thread: Some(1..=1),
             threads: "1 thread".to_owned(),
             remedy: "write cpus = \"last\", or cpus = \"each\"",
@@ -241,28 +249,12 @@ impl Definition for AudioProbe {
         self.cpu.map(thread).into_iter().collect()
     }
 
-    fn network(&self) -> Network {
-        Network::None
-    }
-
     fn interface_name(&self) -> Result<Option<String>, PrepareError> {
         Ok(None)
     }
 
-    fn spin_ns(&self, _period_ns: u64) -> Option<u64> {
-        None
-    }
-
-    fn has_late_wake_ups(&self) -> bool {
-        false
-    }
-
     fn files(&self, _record_path: Option<&Path>) -> Vec<PathBuf> {
         Vec::new()
-    }
-
-    fn check_evl(&self) -> Result<(), PlanError> {
-        if self.device.is_some() { Err(PlanError::EvlCard) } else { Ok(()) }
     }
 
     fn check(&self) -> Result<(), PlanError> {
@@ -278,13 +270,6 @@ impl Definition for AudioProbe {
 
     fn prepare(&self, context: &PhaseContext<'_>) -> Result<Option<Box<dyn ProbeThreads>>, PrepareError> {
         Ok(Some(Box::new(self.player(context)?)))
-    }
-
-    fn guard_remedies(&self) -> [&'static str; 2] {
-        [
-            "use more --frames, a smaller model or a lower priority",
-            "use more --frames or a smaller model; this period is too short for this machine",
-        ]
     }
 }
 

@@ -33,8 +33,8 @@ pub struct ThreadPlan {
 
 /// The interface of a probe to the rest of the program. No method has a default, so a new probe must implement each.
 pub trait Definition: fmt::Debug {
-    /// The name: `punctual measure NAME`, `kind = "NAME"` in a campaign file, `scenario.probe` in the record.
-    fn name(&self) -> &'static str;
+    /// What is the same in all phases.
+    fn properties(&self) -> Properties;
 
     /// The policy of the measuring threads: its own, `requested`, or its default.
     fn policy(&self, requested: Option<Policy>) -> Policy;
@@ -42,15 +42,8 @@ pub trait Definition: fmt::Debug {
     /// Time between two deadlines, ns; the shortest of several threads.
     fn period_ns(&self) -> u64;
 
-    /// Default lateness above which a wake-up is a spike, ns. For noise this is the length of a gap, for audio the time until
-    /// a period is complete.
-    fn threshold_ns(&self, period_ns: u64) -> u64;
-
-    /// The fraction of a nanosecond by which the exact period exceeds `period_ns`.
-    fn fraction(&self, period_ns: u64) -> Fraction;
-
-    /// Names of its threads, in the order in which a placement assigns CPUs; empty for one thread on each CPU.
-    fn roles(&self) -> Vec<String>;
+    /// Times that follow from the period of a phase.
+    fn timing(&self, period_ns: u64) -> Timing;
 
     /// The placements that the probe allows.
     fn placement(&self) -> PlacementRule;
@@ -63,29 +56,14 @@ pub trait Definition: fmt::Debug {
     /// get `policy`.
     fn threads(&self, policy: Policy) -> Vec<ThreadPlan>;
 
-    /// The network that its datagrams or frames use.
-    fn network(&self) -> Network;
-
     /// The interface of this machine that it uses; `None` without one.
     ///
     /// # Errors
     /// No route leads to its peer.
     fn interface_name(&self) -> Result<Option<String>, PrepareError>;
 
-    /// How long its threads run in each period without sleeping, ns; `None` if they sleep until their deadlines.
-    fn spin_ns(&self, period_ns: u64) -> Option<u64>;
-
-    /// True if late wake-ups are its spikes; false if it reports spikes of its own instead.
-    fn has_late_wake_ups(&self) -> bool;
-
     /// Files that it writes besides the record; `record_path` is where that is kept.
     fn files(&self, record_path: Option<&Path>) -> Vec<PathBuf>;
-
-    /// Checks that threads of the EVL core can measure it.
-    ///
-    /// # Errors
-    /// It makes system calls of Linux.
-    fn check_evl(&self) -> Result<(), PlanError>;
 
     /// Checks its options.
     ///
@@ -104,9 +82,43 @@ pub trait Definition: fmt::Debug {
     /// # Errors
     /// A socket, sound card, file or thread cannot be opened or created.
     fn prepare(&self, context: &PhaseContext<'_>) -> Result<Option<Box<dyn ProbeThreads>>, PrepareError>;
+}
 
+/// Properties of a probe that are the same in all phases.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Properties {
+    /// The name: `punctual measure NAME`, `kind = "NAME"` in a campaign file, `scenario.probe` in the record.
+    pub name: &'static str,
+    /// The network that its datagrams or frames use.
+    pub network: Network,
+    /// True if late wake-ups are its spikes; false if it reports spikes of its own instead.
+    pub has_late_wake_ups: bool,
+    /// True if the cost of tracing can be measured with its threads, because they do nothing but sleep and wake up.
+    pub measures_trace_cost: bool,
     /// Remedies, with options of this probe, after the guard ended the run, and after it throttled a thread.
-    fn guard_remedies(&self) -> [&'static str; 2];
+    pub guard_remedies: [&'static str; 2],
+    /// The reason why threads of the EVL core cannot measure it, if they cannot.
+    pub evl: Result<(), PlanError>,
+}
+
+/// Times of a probe that follow from the period of a phase.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Timing {
+    /// Default lateness above which a wake-up is a spike, ns. For noise this is the length of a gap, for audio the time until
+    /// a period is complete.
+    pub threshold_ns: u64,
+    /// The fraction of a nanosecond by which the exact period exceeds the period.
+    pub fraction: Fraction,
+    /// How long its threads run in each period without sleeping, ns; `None` if they sleep until their deadlines.
+    pub spin_ns: Option<u64>,
+}
+
+impl Timing {
+    /// The times of a thread that sleeps until its deadline: a wake-up is a spike above [`THRESHOLD_NS`] or a shorter period.
+    #[must_use]
+    pub fn of_sleeper(period_ns: u64) -> Self {
+        Self { threshold_ns: period_ns.min(THRESHOLD_NS), fraction: Fraction::default(), spin_ns: None }
+    }
 }
 
 /// The network that a probe uses.
@@ -123,6 +135,8 @@ pub enum Network {
 /// The placements that a probe allows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlacementRule {
+    /// Names of its threads, in the order in which a placement assigns CPUs; empty for one thread on each CPU.
+    pub roles: Vec<String>,
     /// Allowed number of CPUs in a placement with one CPU for each thread; `None` if no such placement is allowed.
     pub by_thread: Option<RangeInclusive<usize>>,
     /// The threads in words: `a sender and a receiver`.

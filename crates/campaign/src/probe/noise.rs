@@ -11,7 +11,8 @@ use sys::sched::Policy;
 use super::{
     check::PlanError,
     definition::{
-        Definition, Network, PhaseContext, PlacementContext, PlacementRule, PrepareError, RunShape, ThreadPlan,
+        Definition, Network, PhaseContext, PlacementContext, PlacementRule, PrepareError, Properties, RunShape,
+        ThreadPlan, Timing,
     },
     timer::{GUARD_REMEDIES, one_on_each_cpu},
 };
@@ -59,8 +60,15 @@ impl NoiseProbe {
 }
 
 impl Definition for NoiseProbe {
-    fn name(&self) -> &'static str {
-        "noise"
+    fn properties(&self) -> Properties {
+        Properties {
+            name: "noise",
+            network: Network::None,
+            has_late_wake_ups: true,
+            measures_trace_cost: false,
+            guard_remedies: GUARD_REMEDIES,
+            evl: Err(PlanError::EvlProbe),
+        }
     }
 
     fn policy(&self, requested: Option<Policy>) -> Policy {
@@ -71,16 +79,12 @@ impl Definition for NoiseProbe {
         self.period_ns
     }
 
-    fn threshold_ns(&self, _period_ns: u64) -> u64 {
-        THRESHOLD_NS
-    }
-
-    fn fraction(&self, _period_ns: u64) -> Fraction {
-        Fraction::default()
-    }
-
-    fn roles(&self) -> Vec<String> {
-        Vec::new()
+    fn timing(&self, period_ns: u64) -> Timing {
+        Timing {
+            threshold_ns: THRESHOLD_NS,
+            fraction: Fraction::default(),
+            spin_ns: Some(self.runtime_at(period_ns)),
+        }
     }
 
     fn placement(&self) -> PlacementRule {
@@ -95,28 +99,12 @@ impl Definition for NoiseProbe {
         Vec::new()
     }
 
-    fn network(&self) -> Network {
-        Network::None
-    }
-
     fn interface_name(&self) -> Result<Option<String>, PrepareError> {
         Ok(None)
     }
 
-    fn spin_ns(&self, period_ns: u64) -> Option<u64> {
-        Some(self.runtime_at(period_ns))
-    }
-
-    fn has_late_wake_ups(&self) -> bool {
-        true
-    }
-
     fn files(&self, _record_path: Option<&Path>) -> Vec<PathBuf> {
         Vec::new()
-    }
-
-    fn check_evl(&self) -> Result<(), PlanError> {
-        Err(PlanError::EvlProbe)
     }
 
     fn check(&self) -> Result<(), PlanError> {
@@ -130,10 +118,6 @@ impl Definition for NoiseProbe {
 
     fn prepare(&self, _context: &PhaseContext<'_>) -> Result<Option<Box<dyn ProbeThreads>>, PrepareError> {
         Ok(None)
-    }
-
-    fn guard_remedies(&self) -> [&'static str; 2] {
-        GUARD_REMEDIES
     }
 }
 

@@ -28,7 +28,6 @@ use probes::{
     ReceiveWait,
     probe_threads::ProbeThreads,
     stream::{remote::RemoteTalker, transmit::TransmitMode},
-    timer::Fraction,
 };
 use sys::{clock::Clock, sched::Policy};
 
@@ -41,8 +40,8 @@ pub use xdp::{ListenXdp, XdpRefusal};
 use super::{
     check::PlanError,
     definition::{
-        Definition, Network, PhaseContext, PlacementContext, PlacementRule, PrepareError, RunShape, THRESHOLD_NS,
-        ThreadPlan,
+        Definition, Network, PhaseContext, PlacementContext, PlacementRule, PrepareError, Properties, RunShape,
+        ThreadPlan, Timing,
     },
     timer::{GUARD_REMEDIES, POLICY},
 };
@@ -180,8 +179,15 @@ impl StreamProbe {
 }
 
 impl Definition for StreamProbe {
-    fn name(&self) -> &'static str {
-        "stream"
+    fn properties(&self) -> Properties {
+        Properties {
+            name: "stream",
+            network: if self.interface().is_some() { Network::Interface } else { Network::Virtual },
+            has_late_wake_ups: true,
+            measures_trace_cost: false,
+            guard_remedies: GUARD_REMEDIES,
+            evl: Err(PlanError::EvlProbe),
+        }
     }
 
     fn policy(&self, requested: Option<Policy>) -> Policy {
@@ -192,37 +198,32 @@ impl Definition for StreamProbe {
         self.period_ns.unwrap_or_else(|| self.class.interval_ns())
     }
 
-    /// A wake-up that misses its slot; without an offset, one later than 100 us.
-    fn threshold_ns(&self, period_ns: u64) -> u64 {
+    /// A spike is a wake-up that misses its slot; without an offset, one later than 100 us.
+    fn timing(&self, period_ns: u64) -> Timing {
+        let of_sleeper = Timing::of_sleeper(period_ns);
         match self.offset_ns() {
-            0 => period_ns.min(THRESHOLD_NS),
-            offset_ns => offset_ns + (period_ns / 100).max(1_000),
+            0 => of_sleeper,
+            offset_ns => Timing { threshold_ns: offset_ns + (period_ns / 100).max(1_000), ..of_sleeper },
         }
     }
 
-    fn fraction(&self, _period_ns: u64) -> Fraction {
-        Fraction::default()
-    }
-
-    fn roles(&self) -> Vec<String> {
-        let talker = self.talks().then(|| "talker".to_owned());
-        talker.into_iter().chain(self.listens().then(|| "listener".to_owned())).collect()
-    }
-
     fn placement(&self) -> PlacementRule {
-        let roles = self.roles();
+        let talker = self.talks().then(|| "talker".to_owned());
+        let listener = self.listens().then(|| "listener".to_owned());
+        let roles: Vec<_> = talker.into_iter().chain(listener).collect();
         PlacementRule {
             by_thread: Some(roles.len()..=roles.len()),
             threads: format!("a {}", roles.join(" and a ")),
             remedy: "write one CPU for each, or cpus = \"last\"",
             takes_best_cpu: true,
             measured: usize::MAX,
+            roles,
         }
     }
 
     fn place(&mut self, mut cpus: Vec<u32>, machine: &PlacementContext<'_>) -> Vec<u32> {
         let Some(&first) = cpus.first() else { return cpus };
-        if cpus.len() < self.roles().len() {
+        if cpus.len() < usize::from(self.talks()) + usize::from(self.listens()) {
             cpus.push(listen_cpu(machine.usable, first));
         }
         self.talk_cpu = self.talks().then_some(first);
@@ -235,28 +236,12 @@ impl Definition for StreamProbe {
         self.talk_cpu.filter(|_| self.talks()).map(talker).into_iter().collect()
     }
 
-    fn network(&self) -> Network {
-        if self.interface().is_some() { Network::Interface } else { Network::Virtual }
-    }
-
     fn interface_name(&self) -> Result<Option<String>, PrepareError> {
         Ok(self.interface().map(str::to_owned))
     }
 
-    fn spin_ns(&self, _period_ns: u64) -> Option<u64> {
-        None
-    }
-
-    fn has_late_wake_ups(&self) -> bool {
-        true
-    }
-
     fn files(&self, record_path: Option<&Path>) -> Vec<PathBuf> {
         self.capture_file(record_path).into_iter().collect()
-    }
-
-    fn check_evl(&self) -> Result<(), PlanError> {
-        Err(PlanError::EvlProbe)
     }
 
     fn check(&self) -> Result<(), PlanError> {
@@ -279,10 +264,6 @@ impl Definition for StreamProbe {
 
     fn prepare(&self, context: &PhaseContext<'_>) -> Result<Option<Box<dyn ProbeThreads>>, PrepareError> {
         Ok(Some(Box::new(self.stream(context)?)))
-    }
-
-    fn guard_remedies(&self) -> [&'static str; 2] {
-        GUARD_REMEDIES
     }
 }
 

@@ -6,14 +6,14 @@ use std::{
 };
 
 use machine::CpuList;
-use probes::{probe_threads::ProbeThreads, timer::Fraction};
+use probes::probe_threads::ProbeThreads;
 use sys::sched::Policy;
 
 use super::{
     check::PlanError,
     definition::{
-        Definition, Network, PhaseContext, PlacementContext, PlacementRule, PrepareError, RunShape, THRESHOLD_NS,
-        ThreadPlan,
+        Definition, Network, PhaseContext, PlacementContext, PlacementRule, PrepareError, Properties, RunShape,
+        ThreadPlan, Timing,
     },
     timer::{GUARD_REMEDIES, POLICY},
 };
@@ -57,8 +57,15 @@ impl ThreadAsk {
 }
 
 impl Definition for ThreadsProbe {
-    fn name(&self) -> &'static str {
-        "threads"
+    fn properties(&self) -> Properties {
+        Properties {
+            name: "threads",
+            network: Network::None,
+            has_late_wake_ups: true,
+            measures_trace_cost: true,
+            guard_remedies: GUARD_REMEDIES,
+            evl: Ok(()),
+        }
     }
 
     fn policy(&self, requested: Option<Policy>) -> Policy {
@@ -69,21 +76,14 @@ impl Definition for ThreadsProbe {
         self.threads.iter().map(|thread| thread.period_ns).min().unwrap_or(1)
     }
 
-    fn threshold_ns(&self, period_ns: u64) -> u64 {
-        period_ns.min(THRESHOLD_NS)
-    }
-
-    fn fraction(&self, _period_ns: u64) -> Fraction {
-        Fraction::default()
-    }
-
-    fn roles(&self) -> Vec<String> {
-        self.threads.iter().map(|thread| thread.role.clone()).collect()
+    fn timing(&self, period_ns: u64) -> Timing {
+        Timing::of_sleeper(period_ns)
     }
 
     fn placement(&self) -> PlacementRule {
         let count = self.threads.len();
         PlacementRule {
+            roles: self.threads.iter().map(|thread| thread.role.clone()).collect(),
             by_thread: Some(count..=count),
             threads: if count == 1 { "1 thread".to_owned() } else { format!("{count} threads") },
             remedy: "write as many `threads` of kind = \"threads\", or cpus = \"each\"",
@@ -107,28 +107,12 @@ impl Definition for ThreadsProbe {
         place(&self.threads, 0)
     }
 
-    fn network(&self) -> Network {
-        Network::None
-    }
-
     fn interface_name(&self) -> Result<Option<String>, PrepareError> {
         Ok(None)
     }
 
-    fn spin_ns(&self, _period_ns: u64) -> Option<u64> {
-        None
-    }
-
-    fn has_late_wake_ups(&self) -> bool {
-        true
-    }
-
     fn files(&self, _record_path: Option<&Path>) -> Vec<PathBuf> {
         Vec::new()
-    }
-
-    fn check_evl(&self) -> Result<(), PlanError> {
-        Ok(())
     }
 
     fn check(&self) -> Result<(), PlanError> {
@@ -143,10 +127,6 @@ impl Definition for ThreadsProbe {
 
     fn prepare(&self, _context: &PhaseContext<'_>) -> Result<Option<Box<dyn ProbeThreads>>, PrepareError> {
         Ok(None)
-    }
-
-    fn guard_remedies(&self) -> [&'static str; 2] {
-        GUARD_REMEDIES
     }
 }
 

@@ -2,14 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use probes::{probe_threads::ProbeThreads, timer::Fraction};
+use probes::probe_threads::ProbeThreads;
 use sys::sched::Policy;
 
 use super::{
     check::PlanError,
     definition::{
-        Definition, Network, PhaseContext, PlacementContext, PlacementRule, PrepareError, RunShape, THRESHOLD_NS,
-        ThreadPlan,
+        Definition, Network, PhaseContext, PlacementContext, PlacementRule, PrepareError, Properties, RunShape,
+        ThreadPlan, Timing,
     },
 };
 
@@ -37,6 +37,7 @@ pub(super) const GUARD_REMEDIES: [&str; 2] = [
 /// The placement rule of probes with one thread on each CPU.
 pub(super) fn one_on_each_cpu() -> PlacementRule {
     PlacementRule {
+        roles: Vec::new(),
         by_thread: None,
         threads: "one on each CPU".to_owned(),
         remedy: "write as many `threads` of kind = \"threads\", or cpus = \"each\"",
@@ -46,8 +47,15 @@ pub(super) fn one_on_each_cpu() -> PlacementRule {
 }
 
 impl Definition for TimerProbe {
-    fn name(&self) -> &'static str {
-        "timer"
+    fn properties(&self) -> Properties {
+        Properties {
+            name: "timer",
+            network: Network::None,
+            has_late_wake_ups: true,
+            measures_trace_cost: true,
+            guard_remedies: GUARD_REMEDIES,
+            evl: Ok(()),
+        }
     }
 
     fn policy(&self, requested: Option<Policy>) -> Policy {
@@ -58,16 +66,8 @@ impl Definition for TimerProbe {
         self.period_ns
     }
 
-    fn threshold_ns(&self, period_ns: u64) -> u64 {
-        period_ns.min(THRESHOLD_NS)
-    }
-
-    fn fraction(&self, _period_ns: u64) -> Fraction {
-        Fraction::default()
-    }
-
-    fn roles(&self) -> Vec<String> {
-        Vec::new()
+    fn timing(&self, period_ns: u64) -> Timing {
+        Timing::of_sleeper(period_ns)
     }
 
     fn placement(&self) -> PlacementRule {
@@ -82,28 +82,12 @@ impl Definition for TimerProbe {
         Vec::new()
     }
 
-    fn network(&self) -> Network {
-        Network::None
-    }
-
     fn interface_name(&self) -> Result<Option<String>, PrepareError> {
         Ok(None)
     }
 
-    fn spin_ns(&self, _period_ns: u64) -> Option<u64> {
-        None
-    }
-
-    fn has_late_wake_ups(&self) -> bool {
-        true
-    }
-
     fn files(&self, _record_path: Option<&Path>) -> Vec<PathBuf> {
         Vec::new()
-    }
-
-    fn check_evl(&self) -> Result<(), PlanError> {
-        Ok(())
     }
 
     fn check(&self) -> Result<(), PlanError> {
@@ -116,9 +100,5 @@ impl Definition for TimerProbe {
 
     fn prepare(&self, _context: &PhaseContext<'_>) -> Result<Option<Box<dyn ProbeThreads>>, PrepareError> {
         Ok(None)
-    }
-
-    fn guard_remedies(&self) -> [&'static str; 2] {
-        GUARD_REMEDIES
     }
 }

@@ -12,7 +12,6 @@ use machine::{CpuList, nic::outgoing_interface, veth::VethPair};
 use probes::{
     ReceiveWait,
     probe_threads::ProbeThreads,
-    timer::Fraction,
     udp::{Client, Echo, EchoSettings, Settings, UdpError, packet::HEADER},
 };
 use sys::{
@@ -25,8 +24,8 @@ pub use address::{Address, AddressError, UDP_PORT};
 use super::{
     check::PlanError,
     definition::{
-        Definition, Network, PhaseContext, PlacementContext, PlacementRule, PrepareError, RunShape, THRESHOLD_NS,
-        ThreadPlan, with_shield,
+        Definition, Network, PhaseContext, PlacementContext, PlacementRule, PrepareError, Properties, RunShape,
+        ThreadPlan, Timing, with_shield,
     },
     timer::GUARD_REMEDIES,
 };
@@ -152,8 +151,15 @@ impl UdpProbe {
 }
 
 impl Definition for UdpProbe {
-    fn name(&self) -> &'static str {
-        "udp"
+    fn properties(&self) -> Properties {
+        Properties {
+            name: "udp",
+            network: if self.peer.is_some() { Network::Interface } else { Network::Virtual },
+            has_late_wake_ups: true,
+            measures_trace_cost: false,
+            guard_remedies: GUARD_REMEDIES,
+            evl: Err(PlanError::EvlProbe),
+        }
     }
 
     fn policy(&self, requested: Option<Policy>) -> Policy {
@@ -164,16 +170,8 @@ impl Definition for UdpProbe {
         self.period_ns
     }
 
-    fn threshold_ns(&self, period_ns: u64) -> u64 {
-        period_ns.min(THRESHOLD_NS)
-    }
-
-    fn fraction(&self, _period_ns: u64) -> Fraction {
-        Fraction::default()
-    }
-
-    fn roles(&self) -> Vec<String> {
-        ["sender", "receiver", "echo"].map(str::to_owned).to_vec()
+    fn timing(&self, period_ns: u64) -> Timing {
+        Timing::of_sleeper(period_ns)
     }
 
     fn placement(&self) -> PlacementRule {
@@ -183,6 +181,7 @@ impl Definition for UdpProbe {
             Some(_) => (2..=2, "a sender and a receiver"),
         };
         PlacementRule {
+            roles: ["sender", "receiver", "echo"].map(str::to_owned).to_vec(),
             by_thread: Some(by_thread),
             threads: threads.to_owned(),
             remedy: "write one CPU for each, or cpus = \"last\"",
@@ -213,28 +212,12 @@ impl Definition for UdpProbe {
         self.send_cpu.map(sender).into_iter().collect()
     }
 
-    fn network(&self) -> Network {
-        if self.peer.is_some() { Network::Interface } else { Network::Virtual }
-    }
-
     fn interface_name(&self) -> Result<Option<String>, PrepareError> {
         self.peer.is_some().then(|| self.interface()).transpose()
     }
 
-    fn spin_ns(&self, _period_ns: u64) -> Option<u64> {
-        None
-    }
-
-    fn has_late_wake_ups(&self) -> bool {
-        true
-    }
-
     fn files(&self, _record_path: Option<&Path>) -> Vec<PathBuf> {
         Vec::new()
-    }
-
-    fn check_evl(&self) -> Result<(), PlanError> {
-        Err(PlanError::EvlProbe)
     }
 
     fn check(&self) -> Result<(), PlanError> {
@@ -263,10 +246,6 @@ impl Definition for UdpProbe {
 
     fn prepare(&self, context: &PhaseContext<'_>) -> Result<Option<Box<dyn ProbeThreads>>, PrepareError> {
         Ok(Some(Box::new(self.client(context)?)))
-    }
-
-    fn guard_remedies(&self) -> [&'static str; 2] {
-        GUARD_REMEDIES
     }
 }
 

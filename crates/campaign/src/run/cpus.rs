@@ -4,10 +4,7 @@ use machine::{AwakeHold, CpuList, Root, usable_cpus};
 use record::Record;
 use sys::sched;
 
-use crate::{
-    changes::{Change, Changes},
-    validity,
-};
+use crate::{changes::Changes, validity};
 
 /// Moves this thread, and threads that it creates, off the measured CPUs, unless all CPUs are measured.
 pub(crate) fn leave_measured_cpus(root: &Root, cpus: &CpuList) {
@@ -24,7 +21,7 @@ pub(crate) fn hold_awake(record: &mut Record, changes: &mut Changes, requested: 
         return;
     }
     match AwakeHold::take(root, cpus) {
-        Ok(hold) => changes.push(Change::Awake(hold)),
+        Ok(hold) => changes.awake = Some(hold),
         Err(error) => {
             let text = format!("the CPUs were not held awake as asked: {error}");
             validity::add(record, "cpu_awake.refused", text, "run as root, or leave out --hold-cpu-awake");

@@ -13,7 +13,7 @@ const CLOCKS_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Watches the clocks during probes that use a network, if PTP synchronises them.
 pub(super) fn watch_clocks(record: &Record, plan: &Plan, root: &Root) -> Option<ClockWatch> {
-    let uses_network = plan.probe.definition().network() != Network::None;
+    let uses_network = plan.probe.definition().properties().network != Network::None;
     let first = record.machine.clocks.clone().filter(|clocks| uses_network && clocks.ptp.is_some())?;
     // If the thread cannot be started, the record keeps the first read.
     ClockWatch::start(root, first, CLOCKS_INTERVAL).ok()
