@@ -1,6 +1,6 @@
 //! The verdict on one use, with its reason: PASS, FAIL, INCONCLUSIVE or INVALID.
 
-use record::{Outcome, Published, Record, Series, UseVerdict, layout};
+use record::{Outcome, Published, Record, Series, UseVerdict, WAKE_UP_PROBES, layout};
 
 use crate::{
     audio, cpu_list,
@@ -106,7 +106,7 @@ fn decide(record: &Record, profile: &Profile, groups: &[Group], worst: Option<&S
 
 /// The reason for a published record.
 fn published_elsewhere(published: &Published, profile: &Profile) -> String {
-    let wake_ups = published.figures.iter().filter(|figures| ["timer", "threads"].contains(&figures.probe.as_str()));
+    let wake_ups = published.figures.iter().filter(|figures| WAKE_UP_PROBES.contains(&figures.probe.as_str()));
     let worst = wake_ups.filter_map(|figures| Some((figures.max_ns?, figures))).max_by_key(|(max_ns, _)| *max_ns);
     let largest = worst.map_or_else(String::new, |(max_ns, figures)| {
         format!(" (largest published lateness {}, {})", format_ns(max_ns), figures.phase)

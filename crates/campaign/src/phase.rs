@@ -88,7 +88,8 @@ impl<'a> PhaseRun<'a> {
             record_path: plan.record_path.as_deref(),
         })?;
         let heartbeat = Heartbeat::start().map_err(TimerError::Spawn)?;
-        let spin = plan.probe.definition().timing(phase.period_ns).spin_ns.map(|runtime_ns| Spin::new(counter, runtime_ns));
+        let spin =
+            plan.probe.definition().timing(phase.period_ns).spin_ns.map(|runtime_ns| Spin::new(counter, runtime_ns));
         let timers = threads(plan, phase, cpus, stop_on)
             .into_iter()
             .map(|settings| Settings { spin, ..settings })
@@ -265,8 +266,10 @@ fn thread_cpus(plan: &Plan, cpus: &CpuList) -> Vec<Option<u32>> {
 pub fn threads(plan: &Plan, phase: &PhasePlan, cpus: &CpuList, stop_on: Option<&StopOn>) -> Vec<Settings> {
     let probe = plan.probe.definition();
     let properties = probe.properties();
+    let is_one_on_each_cpu = phase.threads.is_empty() && probe.placement().roles.is_empty();
     let settings = |role: &str, cpu, policy, period_ns| Settings {
         role: role.to_owned(),
+        has_own_role: !is_one_on_each_cpu,
         cpu,
         policy,
         clock: plan.clock,
@@ -284,13 +287,11 @@ pub fn threads(plan: &Plan, phase: &PhasePlan, cpus: &CpuList, stop_on: Option<&
         stop_on: stop_on.cloned(),
         spin: None,
     };
-    match &phase.threads[..] {
-        [] if probe.placement().roles.is_empty() => thread_cpus(plan, cpus)
-            .into_iter()
-            .map(|cpu| settings(properties.name, cpu, plan.policy, phase.period_ns))
-            .collect(),
-        named => named.iter().map(|t| settings(&t.role, Some(t.cpu), t.policy, t.period_ns)).collect(),
+    if is_one_on_each_cpu {
+        let equal = |cpu| settings(properties.name, cpu, plan.policy, phase.period_ns);
+        return thread_cpus(plan, cpus).into_iter().map(equal).collect();
     }
+    phase.threads.iter().map(|t| settings(&t.role, Some(t.cpu), t.policy, t.period_ns)).collect()
 }
 
 /// The thread as the trace knows it; `None` for an unpinned thread, whose spikes are not explained.

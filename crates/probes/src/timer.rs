@@ -43,6 +43,8 @@ use shared::Shared;
 pub struct Settings {
     /// Role of the thread in the record: `timer`, `base`, `servo`.
     pub role: String,
+    /// True if the role is a name of the thread's own; false for one of several equal threads, one on each CPU.
+    pub has_own_role: bool,
     /// CPU to pin the thread to; `None` for any CPU.
     pub cpu: Option<u32>,
     /// Scheduling policy.
@@ -273,18 +275,18 @@ impl Timer {
     /// Describes the thread: `CPU 1`, `base on CPU 1`.
     #[must_use]
     pub fn place(&self) -> String {
-        match (self.settings.cpu, self.settings.role.as_str()) {
-            (None, _) => "an unpinned thread".to_owned(),
-            (Some(cpu), "timer" | "noise") => format!("CPU {cpu}"),
-            (Some(cpu), role) => format!("{role} on CPU {cpu}"),
+        let Settings { role, has_own_role, .. } = &self.settings;
+        match self.settings.cpu {
+            None => "an unpinned thread".to_owned(),
+            Some(cpu) if *has_own_role => format!("{role} on CPU {cpu}"),
+            Some(cpu) => format!("CPU {cpu}"),
         }
     }
 
     /// The thread with its requested policy; a thread with its own role is named without its CPU.
     #[must_use]
     pub fn thread_info(&self) -> ThreadInfo<'_> {
-        let role = &self.settings.role;
-        let place = if ["timer", "noise"].contains(&role.as_str()) { self.place() } else { role.clone() };
+        let place = if self.settings.has_own_role { self.settings.role.clone() } else { self.place() };
         ThreadInfo { place, policy: self.settings.policy, grant: &self.grant }
     }
 

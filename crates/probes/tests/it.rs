@@ -35,6 +35,7 @@ static GUARD: AllocGuard = AllocGuard;
 fn settings() -> Settings {
     Settings {
         role: "timer".to_owned(),
+        has_own_role: false,
         cpu: None,
         policy: Policy::Other,
         clock: Clock::Monotonic,
@@ -252,7 +253,7 @@ fn no_loop_of_a_stream_allocates_and_every_frame_arrives() {
     let mut listener = Listener::start(&listener_settings, wire.clone()).expect("a thread");
     let (talker, talk) = Talker::new(&talker_settings, wire.clone());
     let heartbeat = Heartbeat::start().expect("a thread");
-    let timer_settings = Settings { role: "talker".to_owned(), samples: Some(2000), ..settings() };
+    let timer_settings = Settings { role: "talker".to_owned(), has_own_role: true, samples: Some(2000), ..settings() };
     let mut timer = Timer::prepare_with(Some(Box::new(talk)), &timer_settings, heartbeat).expect("a thread");
     timer.start(timer_settings.clock.now_ns() + 1_000_000, i64::MAX / 2);
     while !timer.has_ended() {

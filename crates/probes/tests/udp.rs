@@ -63,6 +63,7 @@ fn run(change: impl FnOnce(&mut Settings)) -> (Series, Series, EchoCounts) {
     let mut client = Client::prepare(DatagramSocket::connect(peer).unwrap(), None, settings).unwrap();
     let timer_settings = timer::Settings {
         role: "sender".to_owned(),
+        has_own_role: true,
         cpu: None,
         policy: Policy::Other,
         clock: Clock::Monotonic,

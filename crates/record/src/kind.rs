@@ -12,8 +12,8 @@ use serde::{
 use serde_json::Value;
 
 use crate::{
-    Audio, CAPTURE, Extra, Listener, Measured, Noise, ProcessThread, RoundTrip, Stream, TIMERLAT_IRQ, TIMERLAT_THREAD,
-    Talker,
+    Audio, CAPTURE, Extra, Listener, Measured, NOISE, Noise, ProcessThread, RoundTrip, Stream, TIMER, TIMERLAT_IRQ,
+    TIMERLAT_THREAD, Talker,
 };
 
 /// The kind of a series, with the figures that only this kind has.
@@ -105,10 +105,10 @@ impl SeriesKind {
     pub fn properties(&self) -> KindProperties {
         let kernel = KindProperties { by: MeasuredBy::Kernel, judged_as_wake_ups: false, ..OF_WAKE_UPS };
         match self {
-            Self::WakeUps => KindProperties { default_role: "timer", ..OF_WAKE_UPS },
+            Self::WakeUps => KindProperties { default_role: TIMER, ..OF_WAKE_UPS },
             Self::Gaps(_) => KindProperties {
                 measured: Measured::Gap,
-                default_role: "noise",
+                default_role: NOISE,
                 judged_as_wake_ups: false,
                 ..OF_WAKE_UPS
             },

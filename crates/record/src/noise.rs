@@ -5,6 +5,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::Extra;
 
+/// Name of the noise probe, and role of its threads.
+pub const NOISE: &str = "noise";
+
 /// The figures of a noise probe. In its series `raw` contains the lengths of gaps.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Noise {

@@ -3,7 +3,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Audio, Capture, Comparison, Correction, Histogram, Listener, Record, Series, SeriesKind, Stream, Talker};
+use crate::{
+    Audio, Capture, Comparison, Correction, Histogram, Listener, Record, Series, SeriesKind, Stream, TIMER, Talker,
+};
 
 /// The figures of the threads of one role, all CPUs together.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
@@ -193,7 +195,7 @@ impl RoleResult {
 fn compared_with(role: &str, record: &Record) -> Vec<Compared> {
     let of = |against: &Comparison| {
         // In a reference the probe's own threads have no role.
-        let is = |ours: &str| ours == role || (ours.is_empty() && role == "timer");
+        let is = |ours: &str| ours == role || (ours.is_empty() && role == TIMER);
         let pair = against.pairs.iter().find(|pair| is(&pair.ours.role))?;
         let gap_ns = |ns: Option<u64>| ns.map(|ns| i64::try_from(ns).unwrap_or(i64::MAX));
         Some(Compared {

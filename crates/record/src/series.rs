@@ -8,6 +8,11 @@ use crate::{
     kind::{KindKeys, MeasuredBy},
 };
 
+/// Name of the timer probe, and role of its threads.
+pub const TIMER: &str = "timer";
+/// Names of the probes that measure wake-ups, in published figures, which have no kind.
+pub const WAKE_UP_PROBES: [&str; 2] = [TIMER, "threads"];
+
 /// The measurements of one thread in one phase.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(remote = "Self")]

@@ -1,7 +1,7 @@
 //! Campaigns as text for terminal and HTML.
 
 use analysis::{campaign::RoleCell, format_ns};
-use record::{Campaign, Compared, Measured, RoleResult, ScenarioEntry};
+use record::{Campaign, Compared, Measured, RoleResult, ScenarioEntry, TIMER};
 
 /// The title of the table of one role.
 pub(crate) fn title(role: &str, measured: Measured) -> String {
@@ -12,7 +12,7 @@ pub(crate) fn title(role: &str, measured: Measured) -> String {
         Measured::Spacing => "Max spacing in the capture: longest time between two frames".to_owned(),
         Measured::Completion => "Latest completion of an audio period after its deadline".to_owned(),
         Measured::Gap => "Longest gap".to_owned(),
-        Measured::Lateness if role == "timer" => "Largest lateness".to_owned(),
+        Measured::Lateness if role == TIMER => "Largest lateness".to_owned(),
         Measured::Lateness => format!("Largest lateness of {role}"),
     }
 }
@@ -131,7 +131,7 @@ pub(crate) fn references(campaign: &Campaign) -> Vec<Reference> {
     let mut all: Vec<Reference> = Vec::new();
     for entry in &campaign.scenarios {
         for role in entry.result.iter().flat_map(|result| &result.roles) {
-            let of_role = if role.role == "timer" { String::new() } else { format!(", {}", role.role) };
+            let of_role = if role.role == TIMER { String::new() } else { format!(", {}", role.role) };
             for comparison in &role.beside {
                 let at = all.iter().position(|known| known.name == comparison.name).unwrap_or_else(|| {
                     all.push(Reference {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use record::{Record, Series, SeriesKind, State, Stream};
+use record::{NOISE, Record, Series, SeriesKind, State, Stream};
 
 /// The names of one kind of figures.
 #[derive(Debug, PartialEq, Eq)]
@@ -99,7 +99,7 @@ impl Words {
 
 /// True if the noise probe made the record.
 pub(crate) fn is_noise(record: &Record) -> bool {
-    record.series.first().map_or(record.scenario.probe == "noise", |series| series.kind.noise().is_some())
+    record.series.first().map_or(record.scenario.probe == NOISE, |series| series.kind.noise().is_some())
 }
 
 /// True if `requested`, a profile's name or its file, is the profile called `name`.

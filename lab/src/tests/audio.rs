@@ -120,6 +120,7 @@ fn played(frames: u32, chain: Burner) -> Result<Series> {
     let mut audio = Audio::prepare(settings, chain);
     let timer = Settings {
         role: record::AUDIO.to_owned(),
+        has_own_role: true,
         cpu: Some(0),
         policy: Policy::Fifo(80),
         clock: Clock::Monotonic,

@@ -1,6 +1,6 @@
 //! The comparable figures of a record: published ones, or those of its series in groups.
 
-use record::{Figures, Record, Series};
+use record::{Figures, Record, Series, TIMER};
 
 use crate::{Summary, cpu_list, stream, summary::max_of};
 
@@ -54,7 +54,7 @@ fn conditions(record: &Record, series: &Series) -> Figures {
         phase: name,
         loads: Some(loads),
         // The role of a single thread adds nothing to the probe.
-        role: if series.role == "timer" { String::new() } else { series.role.clone() },
+        role: if series.role == TIMER { String::new() } else { series.role.clone() },
         isolated: isolated(record, series),
         together: together(record, series),
         policy: series.granted.policy.clone(),

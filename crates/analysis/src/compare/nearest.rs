@@ -1,6 +1,6 @@
 //! Finds the published figures nearest to measured ones.
 
-use record::Figures;
+use record::{Figures, WAKE_UP_PROBES};
 
 use crate::float::to_u64;
 
@@ -30,9 +30,9 @@ fn comparable(ours: &Figures, theirs: &Figures) -> bool {
     kind(&ours.probe) == kind(&theirs.probe) && in_common
 }
 
-/// The kind of measurement: single and multiple threads both measure wake-ups.
+/// The kind of measurement: all probes of wake-ups are comparable.
 fn kind(probe: &str) -> &str {
-    if probe == "threads" { "timer" } else { probe }
+    if WAKE_UP_PROBES.contains(&probe) { record::TIMER } else { probe }
 }
 
 /// The distance of the conditions, the most important one first.

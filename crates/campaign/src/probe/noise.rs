@@ -62,7 +62,7 @@ impl NoiseProbe {
 impl Definition for NoiseProbe {
     fn properties(&self) -> Properties {
         Properties {
-            name: "noise",
+            name: record::NOISE,
             network: Network::None,
             has_late_wake_ups: true,
             measures_trace_cost: false,
@@ -80,11 +80,7 @@ impl Definition for NoiseProbe {
     }
 
     fn timing(&self, period_ns: u64) -> Timing {
-        Timing {
-            threshold_ns: THRESHOLD_NS,
-            fraction: Fraction::default(),
-            spin_ns: Some(self.runtime_at(period_ns)),
-        }
+        Timing { threshold_ns: THRESHOLD_NS, fraction: Fraction::default(), spin_ns: Some(self.runtime_at(period_ns)) }
     }
 
     fn placement(&self) -> PlacementRule {

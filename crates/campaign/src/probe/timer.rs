@@ -49,7 +49,7 @@ pub(super) fn one_on_each_cpu() -> PlacementRule {
 impl Definition for TimerProbe {
     fn properties(&self) -> Properties {
         Properties {
-            name: "timer",
+            name: record::TIMER,
             network: Network::None,
             has_late_wake_ups: true,
             measures_trace_cost: true,

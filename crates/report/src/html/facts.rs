@@ -1,7 +1,7 @@
 //! The tables after the charts: figures of each series, loads, machine, settings and findings.
 
 use analysis::{Summary, float::to_u64, format_duration, format_ns, rounded_ns};
-use record::{Finding, FindingState, LoadProof, Machine, Phase, Record, Scenario, Shielding};
+use record::{Finding, FindingState, LoadProof, Machine, NOISE, Phase, Record, Scenario, Shielding};
 
 use super::{
     figure::Table,
@@ -146,7 +146,7 @@ pub fn machine(machine: &Machine) -> Vec<Fact> {
 
 /// The requested measurement.
 pub fn scenario(scenario: &Scenario) -> Vec<Fact> {
-    let gaps = scenario.probe == "noise";
+    let gaps = scenario.probe == NOISE;
     let yes_no = |yes| if yes { "yes" } else { "no" }.to_owned();
     let mut facts = vec![
         ("probe", scenario.probe.clone()),

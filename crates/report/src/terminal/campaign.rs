@@ -4,7 +4,7 @@ use analysis::{
     campaign::{CampaignCell, CampaignTable, RoleCell, recommend, table},
     format_duration, format_ns,
 };
-use record::{Campaign, Measured, Outcome, State};
+use record::{Campaign, Measured, Outcome, State, TIMER};
 
 use crate::campaign::{counts, net_tables, references, title};
 
@@ -22,7 +22,7 @@ pub(super) fn page(page: &mut Page, campaign: &Campaign) {
     }
     let roles = match whole.roles() {
         // No scenario has run yet.
-        roles if roles.is_empty() => vec![("timer", Measured::Lateness)],
+        roles if roles.is_empty() => vec![(TIMER, Measured::Lateness)],
         roles => roles,
     };
     for (role, measured) in roles {

@@ -46,6 +46,7 @@ fn series(gaps: &[(usize, u64)]) -> record::Series {
     let spin = Spin { runtime_ns: 1, counter: Counter::Clock, scale: Scale::NANOSECONDS };
     let settings = Settings {
         role: "noise".to_owned(),
+        has_own_role: false,
         cpu: None,
         policy: Policy::Other,
         clock: Clock::Monotonic,

@@ -12,6 +12,7 @@ const PERIOD_NS: u64 = 25_000;
 fn series(lateness_ns: &[i64]) -> record::Series {
     let settings = Settings {
         role: "base".to_owned(),
+        has_own_role: true,
         cpu: Some(0),
         policy: Policy::Other,
         clock: Clock::Monotonic,
