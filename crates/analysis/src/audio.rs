@@ -2,7 +2,7 @@
 
 use std::{cmp::Reverse, collections::HashMap};
 
-use record::{Audio, BufferSearch, Part, Played, Record, Series, Spike, State};
+use record::{Audio, BufferSearch, Outcome, Part, Played, Record, Series, Spike, State};
 
 use crate::{duration::format_unsigned_ns, statistics::Exposure};
 
@@ -137,6 +137,14 @@ pub fn search(record: &Record, candidates: Vec<u32>) -> BufferSearch {
 #[must_use]
 pub fn is_undecided(record: &Record, search: &BufferSearch) -> bool {
     record.state != State::Complete && search.held.is_none() && search.failed != search.candidates.last().copied()
+}
+
+/// The outcome of a search in which no size held, which decides before all limits; `None` if a size held, and for records
+/// without a valid search.
+#[must_use]
+pub fn outcome_without_size(record: &Record) -> Option<Outcome> {
+    let search = record.buffer.as_ref().filter(|search| search.held.is_none() && record.validity.valid)?;
+    Some(if is_undecided(record, search) { Outcome::Inconclusive } else { Outcome::Fail })
 }
 
 /// The rate of xruns that the periods allow to conclude. Lost periods follow an xrun and do not count as further ones.

@@ -29,7 +29,7 @@ pub use self::{
     check::PlanError,
     definition::{
         Definition, Network, PERIOD_MAX_NS, PhaseContext, PlacementContext, PlacementRule, PrepareError, Properties,
-        RunShape, ThreadPlan, Timing, best_cpu,
+        RunShape, ThreadPlan, Timing, best_cpu, choose_cpu, quiet_cpus,
     },
     noise::NoiseProbe,
     stream::StreamProbe,

@@ -11,10 +11,10 @@ use analysis::{LoadError, Profile};
 use anyhow::Context;
 use campaign::{Plan, ProcessPlan, RunError, Target};
 use machine::Root;
-use record::{Campaign, Outcome, Record, ScenarioEntry, export, file};
+use record::{Outcome, Record, export, file};
 use report::{
     Style,
-    live::{Live, LiveMode, Progress},
+    live::{Live, LiveMode, Progress, phase_title},
 };
 
 use crate::{cli::OutputOptions, exit::Usage};
@@ -63,27 +63,15 @@ fn live(
     let record = run(&mut |record, progress| {
         let progress = Progress {
             phase: phase_title(record, progress.phase_index, progress.phase_count),
-            elapsed_ns: progress.elapsed_ns,
-            total_ns: progress.total_ns,
             phase_index: progress.phase_index,
             phase_count: progress.phase_count,
+            elapsed_ns: progress.elapsed_ns,
+            total_ns: progress.total_ns,
         };
         live.update(record, &progress);
     });
     live.finish();
     Ok(record?)
-}
-
-fn phase_title(record: &Record, index: usize, count: usize) -> String {
-    if let Some(program) = &record.program {
-        return format!("process {}", program.pid);
-    }
-    match record.phases.get(index) {
-        // The name of a cell of a matrix contains the CPUs of its threads.
-        Some(phase) if count > 1 && !phase.threads.is_empty() => format!("{}/{count} {}", index + 1, phase.name),
-        Some(phase) if !phase.asked_loads.is_empty() => format!("under load ({})", phase.asked_loads.join(", ")),
-        _ => "at rest".to_owned(),
-    }
 }
 
 /// Finds the profiles with these names.
@@ -118,24 +106,6 @@ pub fn compare_with(record: &mut Record, others: &[(String, Record)]) {
 /// The exit status of the record's verdict; 0 without one.
 pub fn status(record: &Record) -> u8 {
     record.verdict.as_ref().map_or(Outcome::Pass, |verdict| verdict.outcome).exit_status()
-}
-
-/// The exit status of a campaign: that of its worst scenario; at least inconclusive if a scenario has not run.
-pub fn campaign_status(campaign: &Campaign) -> u8 {
-    let any = |matches: &dyn Fn(&ScenarioEntry) -> bool| campaign.scenarios.iter().any(matches);
-    let has_outcome = |wanted: Outcome| any(&|entry| entry.result.as_ref().is_some_and(|r| r.outcome == Some(wanted)));
-    let invalid = any(&|entry| entry.result.as_ref().is_some_and(|result| !result.valid));
-    if any(&|entry| entry.error.is_some()) {
-        1
-    } else if invalid || has_outcome(Outcome::Invalid) {
-        Outcome::Invalid.exit_status()
-    } else if has_outcome(Outcome::Fail) {
-        Outcome::Fail.exit_status()
-    } else if !campaign.is_complete() || has_outcome(Outcome::Inconclusive) {
-        Outcome::Inconclusive.exit_status()
-    } else {
-        Outcome::Pass.exit_status()
-    }
 }
 
 /// Prints to standard output. A closed pipe is not an error, because the reader has read all that it needs.

@@ -124,6 +124,26 @@ impl Campaign {
         self.scenarios.iter().all(|scenario| scenario.result.is_some())
     }
 
+    /// The exit status: 1 after an error, else that of the worst scenario; at least inconclusive if a scenario has not run.
+    #[must_use]
+    pub fn exit_status(&self) -> u8 {
+        if self.scenarios.iter().any(|scenario| scenario.error.is_some()) {
+            return 1;
+        }
+        let results = || self.scenarios.iter().filter_map(|scenario| scenario.result.as_ref());
+        let any = |wanted: Outcome| results().any(|result| result.outcome == Some(wanted));
+        let outcome = if any(Outcome::Invalid) || results().any(|result| !result.valid) {
+            Outcome::Invalid
+        } else if any(Outcome::Fail) {
+            Outcome::Fail
+        } else if any(Outcome::Inconclusive) || !self.is_complete() {
+            Outcome::Inconclusive
+        } else {
+            Outcome::Pass
+        };
+        outcome.exit_status()
+    }
+
     /// Returns the JSON Schema of this document, generated from the types.
     #[must_use]
     pub fn json_schema() -> serde_json::Value {

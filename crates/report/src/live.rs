@@ -47,6 +47,20 @@ pub struct Progress {
     pub phase_count: usize,
 }
 
+/// The title of a phase of a run of `count` phases: `at rest`, `under load (cpu, cache)`.
+#[must_use]
+pub fn phase_title(record: &Record, index: usize, count: usize) -> String {
+    if let Some(program) = &record.program {
+        return format!("process {}", program.pid);
+    }
+    match record.phases.get(index) {
+        // The name of a cell of a matrix contains the CPUs of its threads.
+        Some(phase) if count > 1 && !phase.threads.is_empty() => format!("{}/{count} {}", index + 1, phase.name),
+        Some(phase) if !phase.asked_loads.is_empty() => format!("under load ({})", phase.asked_loads.join(", ")),
+        _ => "at rest".to_owned(),
+    }
+}
+
 /// Shows the progress of a run. Erases its drawing when finished or dropped.
 #[derive(Debug)]
 pub struct Live {

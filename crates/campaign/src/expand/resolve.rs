@@ -61,8 +61,13 @@ impl CpuAssignment {
         }
         let cpus = match (&placement.on, &self.in_turn[..]) {
             (PlacedOn::Pairs(_), pair) => {
-                let placed =
-                    probe.definition().placement().roles.into_iter().zip(pair).map(|(role, cpu)| format!("{role} {cpu}"));
+                let placed = probe
+                    .definition()
+                    .placement()
+                    .roles
+                    .into_iter()
+                    .zip(pair)
+                    .map(|(role, cpu)| format!("{role} {cpu}"));
                 placed.take(2).collect::<Vec<_>>().join(", ")
             }
             (_, [first, ..]) => CpuList::from_iter([*first]).in_words(),

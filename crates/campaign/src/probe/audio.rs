@@ -11,6 +11,7 @@ use std::{
 };
 
 use amp::{Chain, Controls, Parts, Preset, Rig, Settings};
+use analysis::Profile;
 use machine::Root;
 use probes::{
     audio::{Audio, AudioSettings, Names, Player},
@@ -102,6 +103,19 @@ impl Through {
             Self::Preset(path) => Names { preset: path.display().to_string(), ..Names::default() },
         }
     }
+}
+
+/// The frames of the shortest period of the profiles, among those that are a whole number of frames at this rate.
+#[must_use]
+pub fn frames_of_profiles(profiles: &[Profile], rate_hz: u32) -> Option<u32> {
+    let frames = |profile: &Profile| {
+        let samples = u128::from(profile.period_ns) * u128::from(rate_hz);
+        let frames = (samples + 500_000_000) / 1_000_000_000;
+        // A profile's period is rounded to whole ns.
+        let is_whole = (frames * 1_000_000_000).abs_diff(samples) <= u128::from(rate_hz);
+        u32::try_from(frames).ok().filter(|frames| is_whole && FRAMES.contains(frames))
+    };
+    profiles.iter().filter_map(frames).min()
 }
 
 impl AudioProbe {

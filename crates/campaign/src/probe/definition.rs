@@ -7,8 +7,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use machine::{CpuList, Root, Shield, ShieldError};
-use probes::{probe_threads::ProbeThreads, timer::Fraction};
+use machine::{CpuError, CpuList, Root, Shield, ShieldError, evl_cpus, isolated_cpus, usable_cpus};
+use probes::{
+    probe_threads::ProbeThreads,
+    timer::{Core, Fraction},
+};
 use sys::{clock::Clock, sched::Policy};
 
 use super::check::PlanError;
@@ -203,6 +206,25 @@ pub fn with_shield<T>(shield: Option<&Shield>, cpu: Option<u32>, make: impl FnOn
         Some(shield) => shield.enter(make),
         None => Ok(make()),
     }
+}
+
+/// The CPU for a thread that must be on time: `named`, or the best one of the shield, or the best one of all.
+///
+/// # Errors
+/// The CPU or the shield cannot be used, or the EVL core has no CPU among them.
+pub fn choose_cpu(root: &Root, named: Option<u32>, shield: Option<&CpuList>, core: Core) -> Result<u32, CpuError> {
+    let requested = named.map(|cpu| CpuList::from_iter([cpu]));
+    let usable = usable_cpus(root, requested.as_ref().or(shield))?;
+    // A later check reports a named CPU outside the EVL core.
+    let of_core = evl_cpus(root).filter(|_| core == Core::Evl && named.is_none());
+    let offered = of_core.as_ref().map_or_else(|| usable.clone(), |of_core| usable.intersection(of_core));
+    best_cpu(&offered, &quiet_cpus(root, shield)).ok_or(CpuError::Empty { online: of_core.unwrap_or(usable) })
+}
+
+/// The CPUs that other work leaves alone: the shielded ones, or else those isolated at boot.
+#[must_use]
+pub fn quiet_cpus(root: &Root, shield: Option<&CpuList>) -> CpuList {
+    shield.cloned().unwrap_or_else(|| isolated_cpus(root))
 }
 
 /// The CPU for work that must be on time: the last isolated one of `usable`, or the last of all.

@@ -4,11 +4,11 @@ use std::{path::PathBuf, time::Duration};
 
 use campaign::{
     Length, PhasePlan, Plan, Probe, SELF_EXE,
-    probe::{StreamProbe, best_cpu, stream::StreamEnds},
+    probe::{StreamProbe, choose_cpu, stream::StreamEnds},
 };
 use frames::Class;
-use machine::{CpuList, Root, isolated_cpus, usable_cpus};
-use probes::{ReceiveWait, stream::remote::RemoteTalker};
+use machine::{CpuList, Root};
+use probes::{ReceiveWait, stream::remote::RemoteTalker, timer::Core};
 use record::{FarAsked, Record};
 
 use super::common::{self, Failure, TICK};
@@ -39,9 +39,7 @@ pub fn listen(channel: &Channel<ToFar>, ask: &ListenTask, asked: &FarAsked) -> R
 fn plan(ask: &ListenTask, asked: &FarAsked, root: &Root, talker: RemoteTalker) -> Result<Plan, Failure> {
     let list = |text: &Option<String>| text.as_deref().map(str::parse::<CpuList>).transpose();
     let shield = list(&asked.shield)?;
-    let own = asked.cpu.map(|cpu| CpuList::from_iter([cpu]));
-    let usable = usable_cpus(root, own.as_ref().or(shield.as_ref()))?;
-    let cpu = best_cpu(&usable, &isolated_cpus(root)).ok_or("there is no CPU to measure on")?;
+    let cpu = choose_cpu(root, asked.cpu, shield.as_ref(), Core::Linux)?;
     let stream = StreamProbe {
         ends: StreamEnds::Listen(ask.interface.clone()),
         class: if ask.class_b { Class::B } else { Class::A },

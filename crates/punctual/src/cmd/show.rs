@@ -52,7 +52,7 @@ fn campaign(options: &Show) -> anyhow::Result<u8> {
     } else if options.exports.is_empty() {
         output::print(options.output, |style, width| report::terminal::campaign(&campaign, style, width))?;
     }
-    Ok(output::campaign_status(&campaign))
+    Ok(campaign.exit_status())
 }
 
 /// Compares each scenario of a campaign with the references, from the record of the scenario.

@@ -1,18 +1,15 @@
 //! `punctual measure audio`.
 
-use analysis::{Profile, format_duration};
-use anyhow::Context;
+use analysis::format_duration;
 use campaign::{
     PhasePlan, Plan, Probe,
     probe::{
         AudioProbe, Definition,
-        audio::{Device, FRAMES},
-        best_cpu,
+        audio::{Device, frames_of_profiles},
+        choose_cpu,
     },
 };
-use machine::{CpuList, Root, evl_cpus, isolated_cpus, usable_cpus};
-use probes::timer::Core;
-use record::Outcome;
+use machine::Root;
 
 use super::Results;
 use crate::{
@@ -28,11 +25,11 @@ pub fn run(options: &Audio) -> anyhow::Result<u8> {
     let results = Results::prepare(common)?;
     let profiles = output::find_profiles(&wake_ups.profiles)?;
     let others = output::find_references(&wake_ups.against)?;
-    let cpu = cpu(options)?;
+    let cpu = choose_cpu(&Root::system(), options.cpu, options.placement.shield.as_ref(), wake_ups.core)?;
     let default = AudioProbe::default();
     let audio = AudioProbe {
         rate_hz: options.rate,
-        frames: options.frames.or_else(|| frames_of(&profiles, options.rate)).unwrap_or(default.frames),
+        frames: options.frames.or_else(|| frames_of_profiles(&profiles, options.rate)).unwrap_or(default.frames),
         periods: options.periods,
         through: options.through(),
         device,
@@ -54,13 +51,9 @@ pub fn run(options: &Audio) -> anyhow::Result<u8> {
     output::judge(&mut record, &wake_ups.profiles)?;
     output::compare_with(&mut record, &others);
     results.deliver(&record, |style, width| report::terminal::summary(&record, style, width))?;
-    match &record.buffer {
-        // No size passed, or the search is not finished: this decides before all other limits.
-        Some(search) if search.held.is_none() && record.validity.valid => {
-            let is_open = analysis::audio::is_undecided(&record, search);
-            Ok(if is_open { Outcome::Inconclusive } else { Outcome::Fail }.exit_status())
-        }
-        _ => wake_ups.status(&record, &results),
+    match analysis::audio::outcome_without_size(&record) {
+        Some(outcome) => Ok(outcome.exit_status()),
+        None => wake_ups.status(&record, &results),
     }
 }
 
@@ -123,29 +116,4 @@ fn candidate(options: &Audio, frames: u32, audio: &AudioProbe) -> PhasePlan {
 fn phase(options: &Audio, audio: &AudioProbe) -> PhasePlan {
     let common = &options.common;
     super::phase(common, audio.period_ns(), super::length(common), audio.threads(options.policy))
-}
-
-/// Frames of the shortest period of the profiles, among those that are a whole number of frames at this rate.
-fn frames_of(profiles: &[Profile], rate_hz: u32) -> Option<u32> {
-    let frames = |profile: &Profile| {
-        let samples = u128::from(profile.period_ns) * u128::from(rate_hz);
-        let frames = (samples + 500_000_000) / 1_000_000_000;
-        // A profile's period is rounded to whole ns.
-        let is_whole = (frames * 1_000_000_000).abs_diff(samples) <= u128::from(rate_hz);
-        u32::try_from(frames).ok().filter(|frames| is_whole && FRAMES.contains(frames))
-    };
-    profiles.iter().filter_map(frames).min()
-}
-
-/// The CPU that the options name, or else the quietest one known.
-fn cpu(options: &Audio) -> anyhow::Result<u32> {
-    let root = Root::system();
-    let shield = options.placement.shield.as_ref();
-    let requested = options.cpu.map(|cpu| CpuList::from_iter([cpu]));
-    let usable = usable_cpus(&root, requested.as_ref().or(shield))?;
-    // A named CPU outside the EVL core is kept here, so that a later check reports it.
-    let of_core = evl_cpus(&root).filter(|_| options.wake_ups.core == Core::Evl && requested.is_none());
-    let usable = of_core.map_or_else(|| usable.clone(), |of_core| usable.intersection(&of_core));
-    let quiet = shield.cloned().unwrap_or_else(|| isolated_cpus(&root));
-    best_cpu(&usable, &quiet).context("no CPU to measure on")
 }

@@ -1,15 +1,14 @@
 //! `punctual measure stream`.
 
-use anyhow::Context;
 use campaign::{
     Length, Plan, PlanError, Probe,
     probe::{
-        Definition, PlacementContext, StreamProbe, best_cpu,
+        Definition, PlacementContext, StreamProbe, choose_cpu, quiet_cpus,
         stream::{CaptureTo, StreamEnds, WakeupOffset},
     },
 };
-use machine::{CpuList, Root, isolated_cpus, usable_cpus};
-use probes::stream::transmit::TransmitMode;
+use machine::{CpuList, Root, usable_cpus};
+use probes::{stream::transmit::TransmitMode, timer::Core};
 use record::Record;
 use sys::{clock::Clock, sched::Policy};
 
@@ -120,9 +119,8 @@ fn place(options: &StreamOptions, stream: &mut StreamProbe) -> anyhow::Result<Ve
     let root = Root::system();
     let shield = options.placement.shield.as_ref();
     let one = |cpu: u32| CpuList::from_iter([cpu]);
-    let own = usable_cpus(&root, options.cpu.map(one).as_ref().or(shield))?;
-    let isolated = shield.cloned().unwrap_or_else(|| isolated_cpus(&root));
-    let first = best_cpu(&own, &isolated).context("no CPU to measure on")?;
+    let isolated = quiet_cpus(&root, shield);
+    let first = choose_cpu(&root, options.cpu, shield, Core::Linux)?;
     let usable = usable_cpus(&root, stream.listen_cpu.map(one).as_ref())?;
     let named = [first].into_iter().chain(stream.listen_cpu).collect();
     Ok(stream.place(named, &PlacementContext { usable: &usable, isolated: &isolated, policy: Some(options.policy) }))

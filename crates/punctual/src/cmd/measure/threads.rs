@@ -6,7 +6,7 @@ use analysis::format_duration;
 use campaign::{
     Matrix, Plan, Probe, ThreadPlan,
     probe::{
-        Definition, ThreadsProbe, best_cpu,
+        Definition, ThreadsProbe, choose_cpu,
         threads::{self, ThreadAsk},
     },
 };
@@ -53,10 +53,7 @@ fn plan_threads(options: &Threads) -> anyhow::Result<Vec<ThreadPlan>> {
         return Ok(threads::spread(count as usize, options.period, options.policy, &cpus));
     }
     let asks = requested_threads(options)?;
-    let usable = usable_cpus(&root, None)?;
-    let quiet = shield.cloned().unwrap_or_else(|| isolated_cpus(&root));
-    let best = best_cpu(&usable, &quiet).unwrap_or_default();
-    Ok(threads::place(&asks, best))
+    Ok(threads::place(&asks, choose_cpu(&root, None, shield, options.wake_ups.core)?))
 }
 
 /// The threads of the options, with checked names.

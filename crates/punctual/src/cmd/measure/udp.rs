@@ -3,11 +3,12 @@
 use campaign::{
     Length, Plan, Probe,
     probe::{
-        Definition, PlacementContext, UdpProbe, best_cpu,
+        Definition, PlacementContext, UdpProbe, choose_cpu, quiet_cpus,
         udp::{Address, AddressError},
     },
 };
-use machine::{Root, isolated_cpus, usable_cpus};
+use machine::{Root, usable_cpus};
+use probes::timer::Core;
 use record::Record;
 
 use super::Results;
@@ -60,8 +61,9 @@ impl<'a> Ready<'a> {
         let options = self.options;
         let root = Root::system();
         let usable = usable_cpus(&root, None)?;
-        let isolated = options.placement.shield.clone().unwrap_or_else(|| isolated_cpus(&root));
-        let send = options.cpu.or_else(|| best_cpu(&usable, &isolated)).unwrap_or_default();
+        let shield = options.placement.shield.as_ref();
+        let isolated = quiet_cpus(&root, shield);
+        let send = choose_cpu(&root, options.cpu, shield, Core::Linux)?;
         let receive = options.receive_cpu.unwrap_or(send);
         let mut probe = self.probe.clone();
         let named = [send, receive].into_iter().chain(probe.echo_cpu).collect();

@@ -40,7 +40,7 @@ pub fn execute(
         say!("records {}", dir.display());
         say!("report  {}", report.display());
     }
-    Ok(output::campaign_status(&campaign))
+    Ok(campaign.exit_status())
 }
 
 fn new_run<'a>(scenarios: &'a Scenarios, dir: Option<&Path>, root: &Root) -> anyhow::Result<(PathBuf, Runner<'a>)> {
