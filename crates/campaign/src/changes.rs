@@ -69,7 +69,8 @@ impl Changes {
         self.0.retain(|change| !matches!(change, Change::Timerlat(_)));
     }
 
-    /// Undoes all changes, the last one first. Adds the settings that were applied, and all failures to undo, to the record.
+    /// Undoes all changes, the last one first. Adds the settings that were applied, and all failures to undo, to the
+    /// record.
     pub fn undo(mut self, record: &mut Record) {
         while let Some(change) = self.0.pop() {
             match change {
