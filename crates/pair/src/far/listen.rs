@@ -41,7 +41,8 @@ fn plan(ask: &ListenTask, asked: &FarAsked, root: &Root, talker: RemoteTalker) -
     let shield = list(&asked.shield)?;
     let own = asked.cpu.map(|cpu| CpuList::from_iter([cpu]));
     let usable = usable_cpus(root, own.as_ref().or(shield.as_ref()))?;
-    let cpu = best_cpu(&usable, &isolated_cpus(root)).ok_or("there is no CPU to measure on")?;
+    let cpu = best_cpu(&usable, &isolated_cpus(root))
+        .ok_or("no CPU can listen: name one of `cat /sys/devices/system/cpu/online` with --far-cpu")?;
     let stream = StreamProbe {
         ends: StreamEnds::Listen(ask.interface.clone()),
         class: if ask.class_b { Class::B } else { Class::A },
