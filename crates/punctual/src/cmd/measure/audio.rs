@@ -147,5 +147,7 @@ fn cpu(options: &Audio) -> anyhow::Result<u32> {
     let of_core = evl_cpus(&root).filter(|_| options.wake_ups.core == Core::Evl && requested.is_none());
     let usable = of_core.map_or_else(|| usable.clone(), |of_core| usable.intersection(&of_core));
     let quiet = shield.cloned().unwrap_or_else(|| isolated_cpus(&root));
-    best_cpu(&usable, &quiet).context("no CPU to measure on")
+    best_cpu(&usable, &quiet).context(
+        "no CPU to measure on: name one of `cat /sys/devices/system/cpu/online` with --cpu, or leave out --core evl",
+    )
 }

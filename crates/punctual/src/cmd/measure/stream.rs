@@ -122,7 +122,8 @@ fn place(options: &StreamOptions, stream: &mut StreamProbe) -> anyhow::Result<Ve
     let one = |cpu: u32| CpuList::from_iter([cpu]);
     let own = usable_cpus(&root, options.cpu.map(one).as_ref().or(shield))?;
     let isolated = shield.cloned().unwrap_or_else(|| isolated_cpus(&root));
-    let first = best_cpu(&own, &isolated).context("no CPU to measure on")?;
+    let first = best_cpu(&own, &isolated)
+        .context("no CPU to measure on: name one of `cat /sys/devices/system/cpu/online` with --cpu")?;
     let usable = usable_cpus(&root, stream.listen_cpu.map(one).as_ref())?;
     let named = [first].into_iter().chain(stream.listen_cpu).collect();
     Ok(stream.place(named, &PlacementContext { usable: &usable, isolated: &isolated, policy: Some(options.policy) }))
