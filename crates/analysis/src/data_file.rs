@@ -13,7 +13,8 @@ use serde::de::DeserializeOwned;
 pub enum LoadError {
     /// No built-in file has that name, and it does not name a file.
     #[error(
-        "no {kind} is called {name:?}, the nearest is {nearest}: list them with `punctual {kind}s`, or name a {files} file"
+        "no {kind} is called {name:?}, the nearest is {nearest}: list them with `punctual {kind}s`, or name a {files} \
+         file"
     )]
     Unknown {
         /// `profile` or `reference`.

@@ -208,10 +208,12 @@ mod tests {
         assert_eq!(
             sentences,
             [
-                "servo missed 5 of 10000 deadlines of 1 ms: 2 cycles took longer (mostly waiting for a CPU), 3 did not start.",
-                "The longest cycle of servo took 1.2 ms: 400 us its own work, 800 us waiting for a CPU. Main cause: other \
-                                 work on the CPU.",
-                "servo waited 700 us for a CPU after its latest wake-up, mostly because of: thread stress-ng, of higher priority.",
+                "servo missed 5 of 10000 deadlines of 1 ms: 2 cycles took longer (mostly waiting for a CPU), 3 did not \
+                 start.",
+                "The longest cycle of servo took 1.2 ms: 400 us its own work, 800 us waiting for a CPU. Main cause: \
+                                 other work on the CPU.",
+                "servo waited 700 us for a CPU after its latest wake-up, mostly because of: thread stress-ng, of \
+                 higher priority.",
                 "servo was preempted 51 times and waited 23 ms for a CPU, mostly because of stress-ng (50 times).",
             ]
         );

@@ -12,7 +12,7 @@ use crate::{
 /// Judges whether round trips hold the limits of `profile`, from the scheduled send time of each datagram.
 ///
 /// The first rule that applies decides:
-/// 1. INVALID if the record is invalid; the figures are still filled in.
+/// 1. INVALID if the record is invalid, unless it was published elsewhere; the figures are still filled in.
 /// 2. INCONCLUSIVE if no round trip was measured.
 /// 3. FAIL if a round trip was longer than the limit.
 /// 4. FAIL if a datagram had no answer or was refused by the kernel, because a missing answer counts as later than any
@@ -209,8 +209,8 @@ mod tests {
         judged(
             &other,
             Outcome::Inconclusive,
-            "the profile is about round trips, but none was measured: run `punctual measure udp --self --period 1ms --duration 6s \
-             --profile udp-control-1ms`",
+            "the profile is about round trips, but none was measured: run `punctual measure udp --self --period 1ms \
+             --duration 6s --profile udp-control-1ms`",
         );
         other.validity.valid = false;
         judged(

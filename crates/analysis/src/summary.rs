@@ -39,7 +39,7 @@ pub struct Summary {
     pub p99_999_ns: Option<i64>,
     /// Exact largest lateness.
     pub max_ns: Option<i64>,
-    /// Jitter as in machine tools: largest |interval - period|.
+    /// Machine-tool jitter: largest |interval - period|.
     pub jitter_ns: u64,
 }
 

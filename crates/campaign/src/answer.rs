@@ -59,7 +59,8 @@ pub struct Answering {
 }
 
 impl Answering {
-    /// Starts to answer on `socket`. If the kernel refuses a right, the record becomes invalid and the answering goes on.
+    /// Starts to answer on `socket`. If the kernel refuses a right, the record becomes invalid and the answering goes
+    /// on.
     ///
     /// # Errors
     /// A CPU or the interface does not exist, CPUs cannot be shielded, or a load or the thread cannot be started.

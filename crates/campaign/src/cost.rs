@@ -1,4 +1,4 @@
-//! The cost of tracing: wake-ups with the trace off and on by turns, measured after the run and without its loads.
+//! The cost of tracing: wake-ups with the trace alternately off and on, measured after the run and without its loads.
 
 use std::{ops::RangeInclusive, time::Duration};
 
@@ -22,7 +22,7 @@ const PERIOD_NS: RangeInclusive<u64> = 20_000..=1_000_000;
 /// Time to the first deadline, ns.
 const LEAD_NS: i64 = 1_000_000;
 
-/// Measures one thread with these settings, with the trace off and on by turns; `None` if it cannot be measured.
+/// Measures one thread with these settings, with the trace alternately off and on; `None` if it cannot be measured.
 pub fn measure(watch: &mut Watch, settings: &Settings, shield: Option<&Shield>) -> Option<BlameCost> {
     let period_ns = settings.period_ns.clamp(*PERIOD_NS.start(), *PERIOD_NS.end());
     let samples = STRETCH_NS / period_ns;

@@ -38,10 +38,12 @@ pub fn judge(record: &mut Record, run: &PhaseRun) {
             times => format!("{times} times"),
         };
         let text = format!(
-            "the thread of {} fell back from the EVL core to Linux {times} while it measured, so the figures include Linux",
+            "the thread of {} fell back from the EVL core to Linux {times} while it measured, so the figures include \
+             Linux",
             timer.place()
         );
-        let remedy = "keep signals and debuggers away from the run (strace, gdb, Ctrl-Z); `sudo dmesg | grep -i evl` may show the cause";
+        let remedy = "keep signals and debuggers away from the run (strace, gdb, Ctrl-Z); `sudo dmesg | grep -i evl` \
+            may show the cause";
         validity::add(record, "evl.in_band", text, remedy);
     }
 }

@@ -56,7 +56,8 @@ pub fn expand(file: &CampaignFile, cpus: &Cpus, options: &ExpandOptions) -> Resu
             once.push(scenario);
             if once.len() * file.repeats as usize > SCENARIOS_MAX {
                 let text = format!(
-                    "on {} this makes more than {SCENARIOS_MAX} scenarios: use fewer repeats or parts, e.g. \"pairs 0-3\"",
+                    "on {} this makes more than {SCENARIOS_MAX} scenarios: use fewer repeats or parts, e.g. \"pairs \
+                     0-3\"",
                     cpus.usable.in_words()
                 );
                 return Err(FileMistakes {

@@ -1,7 +1,7 @@
 //! Reads a campaign file: a table of scenarios in TOML.
 //!
-//! All mistakes are reported at once, each with its line and column. A file names CPUs by words (`last`, `others`), which
-//! [`expand`](crate::expand()) resolves to the CPUs of a machine.
+//! All mistakes are reported at once, each with its line and column. A file names CPUs by words (`last`, `others`),
+//! which [`expand`](crate::expand()) resolves to the CPUs of a machine.
 //!
 //! | module | contains |
 //! |---|---|

@@ -34,8 +34,9 @@ pub struct Matrix {
 }
 
 impl Matrix {
-    /// Chooses the duration and the number of rounds if they are `None`, so that the matrix takes two minutes. With many CPUs
-    /// there is only one round, and with very many the matrix takes longer. `cell_ns` is the duration of a cell in all rounds.
+    /// Chooses the duration and the number of rounds if they are `None`, so that the matrix takes two minutes. With
+    /// many CPUs there is only one round, and with very many the matrix takes longer. `cell_ns` is the duration of a
+    /// cell in all rounds.
     #[must_use]
     pub fn new(
         threads: [ThreadAsk; 2],

@@ -77,7 +77,7 @@ pub(crate) fn hold(record: &mut Record, changes: &mut Changes, wanted: Option<Wa
         match IrqPriorityHold::take(root, &interface, priority) {
             Ok(hold) => changes.irq_priority = Some(hold),
             Err(error) => {
-                let text = format!("interrupts are not served at the priority asked for: {error}");
+                let text = format!("interrupts are not served at the requested priority: {error}");
                 validity::add(record, "irq_priority.refused", text, "follow that advice, or leave out --irq-priority");
             }
         }

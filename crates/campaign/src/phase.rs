@@ -253,8 +253,8 @@ fn ahead_ns(clock: Clock) -> i64 {
     (0..5).map(read).min().map_or(0, |(_, ahead_ns)| ahead_ns)
 }
 
-/// The CPU of each thread: one thread on each CPU. The kernel does not pin deadline threads, so a deadline policy without
-/// CPUs gets one unpinned thread.
+/// The CPU of each thread: one thread on each CPU. The kernel does not pin deadline threads, so a deadline policy
+/// without CPUs gets one unpinned thread.
 fn thread_cpus(plan: &Plan, cpus: &CpuList) -> Vec<Option<u32>> {
     if matches!(plan.policy, Policy::Deadline { .. }) && plan.cpus.is_none() {
         return vec![None];

@@ -45,11 +45,11 @@ pub struct Plan {
     pub core: Core,
     /// Shift between the grids of neighbouring CPUs, ns.
     pub offset_ns: u64,
-    /// Lateness above which a wake-up is a spike, ns; `None` for 100 us, or for a shorter period that period. For the noise
-    /// probe this is the length of a gap, and `None` is 1 us.
+    /// Lateness above which a wake-up is a spike, ns; `None` for 100 us, or for a shorter period that period. For the
+    /// noise probe this is the length of a gap, and `None` is 1 us.
     pub threshold_ns: Option<u64>,
-    /// CPUs that other work is moved off for the run. By default these are the measured CPUs, and loads use the others; `cpus`
-    /// and `load_cpus` change that.
+    /// CPUs that other work is moved off for the run. By default these are the measured CPUs, and loads use the others;
+    /// `cpus` and `load_cpus` change that.
     pub shield: Option<CpuList>,
     /// True to keep the measured CPUs out of their idle states.
     pub hold_cpu_awake: bool,
@@ -76,8 +76,8 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// A plan with defaults: the policy of the probe, all CPUs that are online and allowed, no changes on the machine, and no
-    /// record file. These defaults are defined only here.
+    /// A plan with defaults: the policy of the probe, all CPUs that are online and allowed, no changes on the machine,
+    /// and no record file. These defaults are defined only here.
     #[must_use]
     pub fn new(probe: Probe, phases: Vec<PhasePlan>) -> Self {
         Self {

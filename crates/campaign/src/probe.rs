@@ -1,8 +1,8 @@
 //! The probes. Each probe is defined once, in the module of its name.
 //!
-//! A probe is a struct of its options. `Default` sets their defaults, constants and parsers in the same module define their
-//! limits, and its [`Definition`] provides everything else that the rest of the program needs. The command line, campaign
-//! files and `pair` fill in the same struct.
+//! A probe is a struct of its options. `Default` sets their defaults, constants and parsers in the same module define
+//! their limits, and its [`Definition`] provides everything else that the rest of the program needs. The command line,
+//! campaign files and `pair` fill in the same struct.
 //!
 //! | module | measures |
 //! |---|---|

@@ -85,8 +85,8 @@ impl ProcessPlan {
 
 /// Watches a program. Calls `watch` with the record so far, as often as the plan says.
 ///
-/// SIGINT and SIGTERM end the run early, if [`signal::count_termination`] was called before; a second signal discards it.
-/// A command that was started for the run is ended with it.
+/// SIGINT and SIGTERM end the run early, if [`signal::count_termination`] was called before; a second signal discards
+/// it. A command that was started for the run is ended with it.
 ///
 /// # Errors
 /// [`RunError`]: there is no such program, or it cannot be watched. Then there is no record.

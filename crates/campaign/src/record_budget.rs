@@ -1,5 +1,5 @@
-//! Limits the size of the record of a run with very many series; a matrix of 16 CPUs has a thousand. The record lists what
-//! was left out as caveats.
+//! Limits the size of the record of a run with very many series; a matrix of 16 CPUs has a thousand. The record lists
+//! what was left out as caveats.
 
 use record::{Caveat, SPIKES_KEPT, Series};
 
@@ -48,13 +48,14 @@ impl RecordBudget {
         if self.spikes_kept < SPIKES_KEPT {
             let kept = self.spikes_kept;
             let text = format!(
-                "because of the number of series, each keeps its worst {kept} spikes instead of {SPIKES_KEPT}; all are counted"
+                "because of the number of series, each keeps its worst {kept} spikes instead of {SPIKES_KEPT}; all are \
+                 counted"
             );
             caveats.push(caveat("spikes", text));
         }
         if self.coarse {
-            let text = "because of the number of series, histograms are coarse: percentiles are up to 6 % too high, maxima \
-                      are exact";
+            let text = "because of the number of series, histograms are coarse: percentiles are up to 6 % too high, \
+                      maxima are exact";
             caveats.push(caveat("coarse", text.to_owned()));
         }
         caveats

@@ -57,8 +57,8 @@ type OnProgress<'a> = dyn FnMut(&Record, &Progress) + 'a;
 
 /// Runs the plan. Calls `watch` with the record so far, as often as the plan says.
 ///
-/// A refused right does not end the run, but makes the record invalid. SIGINT and SIGTERM end the run early and keep all
-/// samples, if [`signal::count_termination`] was called before; a second signal discards the run.
+/// A refused right does not end the run, but makes the record invalid. SIGINT and SIGTERM end the run early and keep
+/// all samples, if [`signal::count_termination`] was called before; a second signal discards the run.
 ///
 /// # Errors
 /// [`RunError`]; then there is no record.

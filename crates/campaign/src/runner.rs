@@ -71,7 +71,8 @@ pub struct CampaignProgress {
 pub trait CampaignHandler {
     /// Called with the record so far of the running scenario, as often as the plans say.
     fn watch(&mut self, record: &Record, scenario: &Progress, campaign: &CampaignProgress);
-    /// Called after a scenario has run and before its record is written. Adds the verdicts, and returns its main culprit.
+    /// Called after a scenario has run and before its record is written. Adds the verdicts, and returns its main
+    /// culprit.
     fn judge(&mut self, record: &mut Record, path: &Path) -> Option<String>;
     /// Called after each scenario, even if it could not run.
     fn done(&mut self, entry: &ScenarioEntry, campaign: &CampaignProgress);
@@ -134,8 +135,8 @@ impl<'a> Runner<'a> {
 
     /// Runs the remaining scenarios. Returns the campaign's document, which is also written to disk.
     ///
-    /// If a scenario cannot run, the document gets its error, and the next one starts. SIGINT or SIGTERM ends the running
-    /// scenario and the campaign; a resumed campaign repeats that scenario.
+    /// If a scenario cannot run, the document gets its error, and the next one starts. SIGINT or SIGTERM ends the
+    /// running scenario and the campaign; a resumed campaign repeats that scenario.
     ///
     /// # Errors
     /// A record cannot be written. Records written before stay.

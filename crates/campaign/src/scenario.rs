@@ -2,8 +2,8 @@
 
 use crate::plan::Plan;
 
-/// Overhead of a scenario, ns, measured on a PC: setting up and removing the trace, starting loads, and writing records and
-/// reports.
+/// Overhead of a scenario, ns, measured on a PC: setting up and removing the trace, starting loads, and writing records
+/// and reports.
 pub const AROUND_NS: u64 = 220_000_000;
 
 /// A campaign, expanded for the CPUs of a machine.
@@ -21,7 +21,8 @@ pub struct Scenarios {
     pub against: Vec<String>,
     /// Rest between two scenarios, ns.
     pub rest_ns: u64,
-    /// FNV-1a digest of everything that affects the runs, 16 hexadecimal digits. A campaign is only resumed if it is equal.
+    /// FNV-1a digest of everything that affects the runs, 16 hexadecimal digits. A campaign is only resumed if it is
+    /// equal.
     pub digest: String,
     /// Fallbacks for words that fit no CPU of this machine, and other notes; one line each.
     pub notes: Vec<String>,

@@ -29,7 +29,7 @@ pub fn take(record: &mut Record, cpus: Option<&CpuList>, root: &Root) -> Result<
     let refused: Vec<String> =
         shield.summary().left.iter().filter(|left| left.no_right).map(|left| left.in_words()).collect();
     if !refused.is_empty() {
-        let text = format!("{} could not be shielded as asked: {}", cpus.in_words(), refused.join("; "));
+        let text = format!("{} could not be shielded as requested: {}", cpus.in_words(), refused.join("; "));
         validity::add(record, "shield.incomplete", text, "run as root: sudo \"$(command -v punctual)\" ...");
     }
     Ok(Some(shield))
@@ -56,8 +56,8 @@ pub enum StartError {
     Shield(#[from] ShieldError),
 }
 
-/// Starts the loads inside or outside the shield. A load with CPUs on both sides is started once on each side, because a
-/// process cannot be on both.
+/// Starts the loads inside or outside the shield. A load with CPUs on both sides is started once on each side, because
+/// a process cannot be on both.
 pub fn start_loads(
     executable: &Path,
     specs: &[LoadSpec],

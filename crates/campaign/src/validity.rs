@@ -22,33 +22,35 @@ pub fn judge_grants(record: &mut Record, members: &[ThreadInfo], memory_locked: 
         let ran_as = one.map_or_else(String::new, |member| member.grant.policy.to_string());
         let remedy = remedy_of(&record.findings, &["rights.rt_budget", "rights.realtime"]);
         let text = format!(
-            "policy {policy} was refused ({places}): the threads ran as `{ran_as}`, so the figures say nothing about real-time work"
+            "policy {policy} was refused ({places}): the threads ran as `{ran_as}`, so the figures say nothing about \
+             real-time work"
         );
         add(record, "policy.refused", text, remedy);
     }
     for (policy, places) in refused(members, |grant| grant.pin_refused.is_some()) {
         let deadline = matches!(policy, Policy::Deadline { .. });
         let remedy = if deadline {
-            "leave out --cpus; or give those CPUs a cpuset partition of their own; or `echo -1 | sudo tee /proc/sys/kernel/sched_rt_runtime_us`"
+            "leave out --cpus; or give those CPUs a cpuset partition of their own; or `echo -1 | sudo tee \
+             /proc/sys/kernel/sched_rt_runtime_us`"
         } else {
             "taskset -pc 0-1023 $$   # then run again; or widen the cpuset of this control group"
         };
         add(
             record,
             "cpu.not_pinned",
-            format!("a thread could not be pinned ({places}): it may have run elsewhere"),
+            format!("a thread could not be pinned ({places}): it may have run on other CPUs"),
             remedy,
         );
     }
     if members.iter().any(|member| member.policy.is_realtime()) && !memory_locked {
         let remedy = remedy_of(&record.findings, &["rights.memlock"]);
-        let text = "memory could not be locked: a page fault may have come in between".to_owned();
+        let text = "memory could not be locked: page faults may have delayed wake-ups".to_owned();
         add(record, "memory.not_locked", text, remedy);
     }
 }
 
-/// The policies of the threads for which `what` is true, each with the places of these threads. Named threads have the same
-/// place in all phases, so that a run of many phases gets one reason.
+/// The policies of the threads for which `what` is true, each with the places of these threads. Named threads have the
+/// same place in all phases, so that a run of many phases gets one reason.
 fn refused(members: &[ThreadInfo], what: fn(&Grant) -> bool) -> Vec<(Policy, String)> {
     let mut found: Vec<(Policy, Vec<String>)> = Vec::new();
     for ThreadInfo { place, policy, .. } in members.iter().filter(|member| what(member.grant)) {
@@ -67,16 +69,12 @@ pub fn judge_ends(record: &mut Record, timers: &[Timer], [starved, throttled]: [
             Some(End::Starved) => add(
                 record,
                 "guard.starved",
-                format!("the guard ended the run on {}: ordinary threads did not get to run", timer.place()),
+                format!("the guard ended the run on {}: ordinary threads could not run", timer.place()),
                 starved,
             ),
             Some(End::ClockFailed) => {
-                add(
-                    record,
-                    "clock.failed",
-                    "the kernel refused to wait on this clock".to_owned(),
-                    "use --clock monotonic",
-                );
+                let text = format!("the kernel refused to wait on the clock {}", record.scenario.clock);
+                add(record, "clock.failed", text, "use --clock monotonic");
             }
             Some(End::PacerFailed) => {
                 add(
@@ -173,9 +171,8 @@ mod tests {
         let texts: Vec<_> = record.caveats.iter().map(|caveat| caveat.text.as_str()).collect();
         assert_eq!(
             texts,
-            [
-                "the hypervisor took 10 ms of CPU 0, 20 ms of CPU 1 during the run: the host caused a part of the measured latency"
-            ]
+            ["the hypervisor took 10 ms of CPU 0, 20 ms of CPU 1 during the run: the host caused a part of the \
+                 measured latency"]
         );
         let clock = Change::Clocksource { before: "tsc".to_owned(), after: "hpet".to_owned() };
         judge_changes(&mut record, &[Change::Throttled { cpu: 1, times: 3 }, clock.clone(), clock]);

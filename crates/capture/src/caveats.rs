@@ -61,8 +61,8 @@ pub(crate) fn all(capture: &Capture, file: &FileSummary, incomplete: &Incomplete
         add(
             "wander",
             format!(
-                "the earliest frames deviate by up to {wander} from a regular grid: the clocks wandered, or the stream was \
-                late for long; shorter pieces show which (editcap -i 60)"
+                "the earliest frames deviate by up to {wander} from a regular grid: the clocks wandered, or the stream \
+                was late for long; shorter pieces show which (editcap -i 60)"
             ),
         );
     }

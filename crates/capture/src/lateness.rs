@@ -29,7 +29,7 @@ pub(crate) struct Lateness {
     grid: Grid,
     /// The slot of the first frame.
     first_slot: Option<i64>,
-    /// Their lateness, assuming no skipped slots.
+    /// These frames, with their lateness if no slots were skipped.
     waiting: VecDeque<Late>,
     /// Lateness of the previous frame.
     last_ns: Option<i64>,

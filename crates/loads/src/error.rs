@@ -4,7 +4,7 @@ use std::{io, path::PathBuf};
 
 use machine::CpuList;
 
-/// Error: a load cannot start or cannot go on. Each message is one sentence with a remedy.
+/// The reasons why a load cannot start or continue. Each message is one sentence with a remedy.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LoadError {

@@ -27,7 +27,7 @@ impl LoadSpec {
     pub const IDLE: Self = Self { load: Load::Idle(Idle), cpus: None };
 }
 
-/// Error: the text is not a valid load.
+/// The reasons why a text is not a valid load.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SpecError {
     /// No load has this name.

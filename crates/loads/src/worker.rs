@@ -67,7 +67,7 @@ fn run(spec: &LoadSpec, cpus: &CpuList) -> Result<(), LoadError> {
     counts.failure.map_or(Ok(()), Err)
 }
 
-/// Tells a thread when to stop, and counts its operations.
+/// Signals a thread to stop, and counts its operations.
 pub(crate) struct Meter {
     stop: Arc<AtomicBool>,
     done: Arc<Count>,

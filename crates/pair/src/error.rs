@@ -23,19 +23,19 @@ pub enum PairError {
     },
     /// The other machine was reached, but the program did not start.
     #[error(
-        "punctual did not start on {host} ({status}): try a copy for its architecture with `--far-binary FILE`, or an installed \
-        one with `--far-command punctual`; if /tmp is mounted noexec, set TMPDIR there"
+        "punctual did not start on {host} ({status}): try a copy for its architecture with `--far-binary FILE`, or an \
+        installed one with `--far-command punctual`; if /tmp is mounted noexec, set TMPDIR there"
     )]
     NotStarted {
         /// The other machine.
         host: String,
-        /// The exit status instead.
+        /// The reason, with the exit status of ssh if it has ended.
         status: String,
     },
-    /// FarMachine is no suitable program for the other machine.
+    /// There is no suitable program for the other machine.
     #[error(
-        "no static punctual for {arch}, which {host} is: give one with --far-binary dist/punctual-{arch} (`make dist` builds \
-         it), or install punctual {} on {host}",
+        "no static punctual for {arch}, which {host} is: give one with --far-binary dist/punctual-{arch} (`make dist` \
+         builds it), or install punctual {} on {host}",
         env!("CARGO_PKG_VERSION")
     )]
     NoBinary {
@@ -64,8 +64,8 @@ pub enum PairError {
     },
     /// The other end has another version.
     #[error(
-        "punctual on {host} has version {theirs}, and here it has {}: install the same version on both, or omit --far-command so that \
-         this one is copied",
+        "punctual on {host} has version {theirs}, and here it has {}: install the same version on both, or omit \
+         --far-command so that this one is copied",
         env!("CARGO_PKG_VERSION")
     )]
     Version {

@@ -41,7 +41,7 @@ pub fn identify() -> io::Result<String> {
 }
 
 /// Serves the near end on standard input and output until either side ends. `folder` contains the copy of this program.
-/// It is removed first, so that nothing remains even after a crash.
+/// Both are removed first, so that nothing remains even after a crash.
 pub fn serve(folder: Option<&Path>) -> io::Result<()> {
     if let Some(folder) = folder {
         // If this fails, the shell that started this process removes the folder at the end.

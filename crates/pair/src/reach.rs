@@ -59,15 +59,11 @@ const SSH: &str = "ssh";
 /// every login shell passes it on unchanged.
 fn bootstrap() -> String {
     format!(
-        "exec sh -c 'set -- $SSH_CONNECTION; \
-         echo \"{MARK}$(uname -m) ${{3:--}} $(punctual {FAR_COMMAND} --identify 2>/dev/null </dev/null)\"; \
-         read -r how what more; \
-         case $how in \
-         copy) umask 077; d=$(mktemp -d \"${{TMPDIR:-/tmp}}/punctual.XXXXXX\") || exit 1; \
-         gone() {{ rm -rf \"$d\"; }}; trap gone 0; trap \"exit 1\" 1 2 13 15; \
-         head -c \"$what\" >\"$d/punctual\" && [ $(wc -c <\"$d/punctual\") -eq \"$what\" ] && chmod 700 \"$d/punctual\" && $more \"$d/punctual\" {FAR_COMMAND} \"$d\";; \
-         run) eval \"$what $more\";; \
-         esac'"
+        "exec sh -c 'set -- $SSH_CONNECTION; echo \"{MARK}$(uname -m) ${{3:--}} $(punctual {FAR_COMMAND} --identify \
+         2>/dev/null </dev/null)\"; read -r how what more; case $how in copy) umask 077; d=$(mktemp -d \
+         \"${{TMPDIR:-/tmp}}/punctual.XXXXXX\") || exit 1; gone() {{ rm -rf \"$d\"; }}; trap gone 0; trap \"exit 1\" 1 \
+         2 13 15; head -c \"$what\" >\"$d/punctual\" && [ $(wc -c <\"$d/punctual\") -eq \"$what\" ] && chmod 700 \
+         \"$d/punctual\" && $more \"$d/punctual\" {FAR_COMMAND} \"$d\";; run) eval \"$what $more\";; esac'"
     )
 }
 

@@ -56,7 +56,8 @@ pub use self::{
 /// Is this machine punctual enough for your work, what makes it late, and what should you change?
 ///
 /// Without a command: inspects the machine, measures every CPU at rest and under load for half a minute, and lists the
-/// uses whose limits it meets. Exit status: 0 pass or done, 1 error, 2 limit exceeded, 3 inconclusive, 4 invalid, 64 usage.
+/// uses whose limits it meets. Exit status: 0 pass or done, 1 error, 2 limit exceeded, 3 inconclusive, 4 invalid, 64
+/// usage.
 #[derive(Debug, Parser)]
 #[command(name = "punctual", version, args_conflicts_with_subcommands = true, max_term_width = 100)]
 pub struct Cli {
@@ -100,8 +101,9 @@ pub enum Command {
     Pair(Box<Pair>),
     /// Analyse the timing of a stream in a capture file (pcap, pcapng).
     ///
-    /// Reports late packets (relative to the stream's own grid), intervals, the worst gaps with their frame numbers, loss,
-    /// bursts and traffic shaping. Analyses the AVTP stream with the most frames unless an option selects another.
+    /// Reports late packets (relative to the stream's own grid), intervals, the worst gaps with their frame numbers,
+    /// loss, bursts and traffic shaping. Analyses the AVTP stream with the most frames unless an option selects
+    /// another.
     ///
     /// Examples:
     ///   punctual capture talk.pcapng
@@ -148,14 +150,14 @@ pub enum Command {
     References(References),
     /// List the loads and their options.
     Loads,
-    /// Restore settings that a killed run left changed: shielded CPUs, idle states.
+    /// Restore settings that a killed run left changed, e.g. of CPUs, interrupts and network interfaces.
     ///
     /// Each measurement also does this when it starts.
     Restore(Restore),
     /// Boot a kernel in a small guest and measure it, e.g. to test kernel builds.
     ///
-    /// Time is virtual by default: it advances with each instruction, so that results repeat within microseconds under any
-    /// load of the host. The exit status is that of the guest.
+    /// Time is virtual by default: it advances with each instruction, so that results repeat within microseconds under
+    /// any load of the host. The exit status is that of the guest.
     ///
     /// Examples:
     ///   punctual lab --kernel arch/x86/boot/bzImage
@@ -189,7 +191,8 @@ pub struct Quick {
     /// Find the causes of spikes with this method; --blame without a value means trace.
     #[arg(long, value_name = "HOW", num_args = 0..=1, require_equals = true, default_value = "auto", default_missing_value = "trace")]
     pub blame: Blame,
-    /// Write the record and the report to FILE.punctual.json and FILE.punctual.html [default: HOST-DATE-TIME in this folder].
+    /// Write the record and the report to FILE.punctual.json and FILE.punctual.html [default: HOST-DATE-TIME in this
+    /// folder].
     #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,
     /// Write neither record nor report.
@@ -221,7 +224,8 @@ pub enum Blame {
     Auto,
     /// Kernel trace only.
     Trace,
-    /// Kernel trace with all sections that disable interrupts or preemption, if the kernel has these events; high overhead.
+    /// Kernel trace with all sections that disable interrupts or preemption, if the kernel has these events; high
+    /// overhead.
     Deep,
     /// Counters of interrupts, softirqs, stolen time and page faults: only a likely cause.
     Counters,

@@ -55,7 +55,7 @@ pub enum Why {
     HigherPriority,
     /// Its priority is the same, and it was queued first.
     SamePriority,
-    /// Its priority is lower: preemption was disabled, or this kernel has none at that point.
+    /// Its priority is lower: preemption was disabled, or this kernel does not preempt at that point.
     PreemptionOff,
     /// It had interrupts disabled.
     InterruptsOff,
@@ -72,8 +72,8 @@ pub struct Cause {
     /// Process id of the thread, number of the interrupt, or process that sent the signal; absent for other kinds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub number: Option<u32>,
-    /// Priority of the thread as the kernel counts: -1 deadline, 0 to 98 real-time (99 minus it), 100 to 139 ordinary.
-    /// Absent for causes that are not threads.
+    /// Priority of the thread as the kernel counts: -1 deadline, 0 to 98 real-time (99 - N for `fifo:N`), 100 to 139
+    /// ordinary. Absent for causes that are not threads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<i32>,
     /// Why the thread ran; absent for causes that are not threads.
@@ -177,7 +177,7 @@ pub enum BlameMode {
     Deep,
 }
 
-/// Overhead of the trace: wake-ups with the trace off and on, in turns, measured after the run and without its loads.
+/// Overhead of the trace: wake-ups with the trace alternately off and on, measured after the run and without its loads.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct BlameCost {
     /// Wake-ups compared of each kind.
@@ -247,7 +247,7 @@ impl Cause {
             CauseKind::AllCpus => "all CPUs at once: firmware or hypervisor".to_owned(),
             CauseKind::Stolen => "stolen by the hypervisor".to_owned(),
             CauseKind::Firmware => "firmware: system management interrupt".to_owned(),
-            CauseKind::WakeUp => "the kernel's own way to the probe".to_owned(),
+            CauseKind::WakeUp => "the kernel's wake-up of the probe".to_owned(),
             CauseKind::Work => "the signal processing itself".to_owned(),
             CauseKind::Unexplained => "unexplained".to_owned(),
         }

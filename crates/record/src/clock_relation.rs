@@ -95,7 +95,8 @@ impl ClockRelation {
         match self.error_ns {
             None => Some(format!("the two clocks cannot be compared: {}", self.words)),
             Some(error_ns) if error_ns > allowed_ns => Some(format!(
-                "the two clocks may differ by {error_ns} ns; a limit of {limit_ns} ns allows at most {allowed_ns} ns (a tenth)"
+                "the two clocks may differ by {error_ns} ns; a limit of {limit_ns} ns allows at most {allowed_ns} ns \
+                 (a tenth)"
             )),
             Some(_) => None,
         }

@@ -90,7 +90,7 @@ pub struct Answered {
     pub strangers: u64,
     /// Answers that the kernel refused to send.
     pub failed: u64,
-    /// Times that the guard paused the thread.
+    /// Number of times that the guard throttled the thread.
     pub rests: u64,
     /// Settings that the kernel granted the thread.
     pub granted: Granted,

@@ -47,8 +47,8 @@ impl Histogram {
         }
     }
 
-    /// Returns the same counts in buckets of a sixteenth of their value, each named by its highest value, for records
-    /// with very many series.
+    /// Returns the same counts in buckets at most a sixteenth of their value wide, for records with very many series.
+    /// Each bucket is named by its value farthest from zero.
     #[must_use]
     pub fn coarse(&self) -> Self {
         let mut coarse = Self::default();
@@ -78,7 +78,7 @@ impl Histogram {
         self.counts.iter().map(|(&v, &c)| (v, c))
     }
 
-    /// Returns the smallest value that at least `percent` of the counts do not exceed; `None` if empty.
+    /// Returns the smallest value that at least `percent` % of the counts do not exceed; `None` if empty.
     ///
     /// `percent` is 0 to 100; 50 is the median. The result is never below the exact percentile, and above it by less
     /// than a thousandth.

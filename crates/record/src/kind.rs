@@ -52,8 +52,8 @@ pub struct KindProperties {
     pub by: MeasuredBy,
     /// Role of a thread that has no name of its own.
     pub default_role: &'static str,
-    /// True if its spikes count as spikes of the run. A late interrupt of timerlat counts as its thread, and other machines
-    /// contribute to long round trips.
+    /// True if its spikes count as spikes of the run. A late interrupt of timerlat counts as its thread, and other
+    /// machines contribute to long round trips.
     pub counts_spikes: bool,
     /// True if a profile of wake-ups may judge it: its values are lateness against deadlines of a thread or of frames.
     pub judged_as_wake_ups: bool,

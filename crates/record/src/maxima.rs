@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Number of windows, one hour of seconds, above which two windows are merged into one.
+/// Maximum number of windows: one hour of seconds. Before there are more, windows are merged in pairs.
 const WINDOWS_KEPT: usize = 3600;
 
 /// Largest lateness in each window of the run, in order.

@@ -123,23 +123,25 @@ pub enum State {
 /// The requested measurement.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Scenario {
-    /// Name of the probe: `timer`, `threads`, `process`.
+    /// Name of the probe, e.g. `timer`, `noise` or `process`.
     pub probe: String,
     /// Requested CPUs, as the kernel writes a list (`0,2-3`); absent for all online CPUs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpus: Option<String>,
-    /// Requested scheduling policy: `fifo:90`, `rr:50`, `deadline:RUNTIME/DEADLINE/PERIOD`, `other`.
+    /// Requested scheduling policy: `fifo:90`, `rr:50`, `deadline:RUNTIME/DEADLINE/PERIOD`, `other`. If threads have
+    /// several, the policy of each: `fifo:90 for base, fifo:89 for servo`.
     pub policy: String,
     /// Clock of the deadlines: `monotonic`, `realtime`, `tai` or `boottime`.
     pub clock: String,
-    /// Method of waiting for deadlines: `nanosleep` or `timerfd`.
+    /// Method of waiting for deadlines: `nanosleep` or `timerfd`; `evl` for threads of the EVL core.
     pub wait: String,
     /// Scheduler of the measuring threads other than Linux: [`EVL`](crate::EVL); absent for Linux.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub core: Option<String>,
     /// Phase shift between the deadlines of neighbouring CPUs, ns.
     pub offset_ns: u64,
-    /// Lateness above which a wake-up is a spike, ns.
+    /// Lateness above which a wake-up is a spike, ns; for the noise probe the length of a gap, for audio the completion
+    /// of a period.
     pub threshold_ns: i64,
     /// True if the measured CPUs were kept out of their idle states.
     pub hold_cpu_awake: bool,

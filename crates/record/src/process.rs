@@ -53,8 +53,8 @@ pub struct ProcessThread {
     pub tid: u32,
     /// Last seen command name.
     pub comm: String,
-    /// Last seen priority as the kernel counts: -1 deadline, 0 to 98 real-time (99 minus it), 100 to 139 ordinary. With
-    /// priority inheritance it may be that of another thread.
+    /// Last seen priority as the kernel counts: -1 deadline, 0 to 98 real-time (99 - N for `fifo:N`), 100 to 139
+    /// ordinary. With priority inheritance it may be that of another thread.
     pub priority: i32,
     /// Time spent in each scheduling state.
     pub times: ThreadTimes,

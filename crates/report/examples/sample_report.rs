@@ -2,9 +2,9 @@
 //! `--record`, the record: `cargo run -p punctual-report --example sample_report > report.html`
 //!
 //! The picture leaves out the ladder, the figures and the smaller culprits. It is a screenshot of that file with
-//! `<style>#uses,#series,nav,.ledger tbody tr:nth-child(n+4),#blame .note,#blame .lead,.spike:not([open]){display:none}`
-//! `section{margin-top:3.5rem}</style>` in its head: `chromium --headless --hide-scrollbars --window-size=1000,1580`
-//! `--screenshot=docs/report.png report.html`.
+//! `<style>#uses,#series,nav,.ledger tbody tr:nth-child(n+4),#blame .note,#blame
+//! .lead,.spike:not([open]){display:none}` `section{margin-top:3.5rem}</style>` in its head: `chromium --headless
+//! --hide-scrollbars --window-size=1000,1580` `--screenshot=docs/report.png report.html`.
 
 #[path = "../tests/common/blamed.rs"]
 mod blamed;

@@ -36,8 +36,8 @@ pub fn title(series: &Series, audio: &Audio) -> String {
     let pacer = if pacer == CLOCK { "the clock" } else { pacer };
     let latency = unsigned(audio.latency_ns());
     format!(
-        "Audio on {}: {frames} frames at {rate_hz} Hz, {periods} periods, paced by {pacer}, through {through}: {latency} from \
-                 input to output, without converters",
+        "Audio on {}: {frames} frames at {rate_hz} Hz, {periods} periods, paced by {pacer}, through {through}: \
+                 {latency} from input to output, without converters",
         series.place().trim_start_matches("audio on ")
     )
 }
@@ -132,12 +132,13 @@ pub fn remarks(series: &Series, audio: &Audio) -> [String; 2] {
     let limit = unsigned(audio.limit_ns);
     let meaning = match &audio.card {
         None => format!(
-            "xrun: a period that is done {limit} or more after its deadline, when the card has played all of its buffer; the card \
-                         is then restarted, and the periods that pass meanwhile are lost."
+            "xrun: a period that is done {limit} or more after its deadline, when the card has played all of its \
+                         buffer; the card is then restarted, and the periods that pass meanwhile are lost."
         ),
         Some(card) => format!(
-            "xrun: a period that the card did not get before it had played all of its buffer, {limit} after the deadline, and \
-                         stopped; the card is then restarted, and the periods that pass meanwhile are lost. {}",
+            "xrun: a period that the card did not get before it had played all of its buffer, {limit} after the \
+                         deadline, and stopped; the card is then restarted, and the periods that pass meanwhile are \
+                         lost. {}",
             paced_by(card)
         ),
     };

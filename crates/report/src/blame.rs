@@ -73,7 +73,8 @@ pub(crate) fn in_short(cause: &Cause) -> String {
 pub(crate) fn explanation(cause: &Cause) -> &'static str {
     match cause.kind {
         CauseKind::LateInterrupt => {
-            "The timer interrupt itself came late: interrupts were off in the kernel, or firmware or a hypervisor had the CPU."
+            "The timer interrupt itself came late: interrupts were off in the kernel, or firmware or a hypervisor had \
+             the CPU."
         }
         CauseKind::IdleExit => "The CPU was in a deep idle state and took this long to leave it.",
         CauseKind::Interrupt => "A device raised an interrupt, and its driver took this long to handle it.",
@@ -223,8 +224,8 @@ pub(crate) fn remarks(blame: &Blame, words: &Words) -> Vec<Remark> {
         say(
             true,
             format!(
-                "{} {spike}s were not examined because they came too fast; a higher --threshold examines only the worst \
-                                 ones.",
+                "{} {spike}s were not examined because they came too fast; a higher --threshold examines only the \
+                                 worst ones.",
                 blame.passed_over
             ),
         );

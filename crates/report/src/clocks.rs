@@ -63,7 +63,8 @@ mod tests {
         clocks.hardware = vec![clock("ptp0", Some(Ahead::of(37_000_001_000, 0))), clock("ptp1", None)];
         assert_eq!(
             in_words(&clocks),
-            "system clock not tied to PTP: ptp4l follows no master: port 1 is LISTENING, ptp0 37 s and 1 us from it, ptp1 not readable"
+            "system clock not tied to PTP: ptp4l follows no master: port 1 is LISTENING, ptp0 37 s and 1 us from it, \
+             ptp1 not readable"
         );
         assert_eq!(in_words(&Clocks::default()), "");
     }

@@ -105,8 +105,8 @@ mod tests {
             vec![setting("eth0 eee", Some("on")), setting("eth0 gro", Some("off")), setting("eth0 tso", None)];
         assert_eq!(
             set(&Far { settings, ..Far::default() }),
-            "eth0 eee from on to off and back; eth0 gro from on to off, not restored: off; eth0 tso from on to off, not \
-             read back"
+            "eth0 eee from on to off and back; eth0 gro from on to off, not restored: off; eth0 tso from on to off, \
+             not read back"
         );
     }
 

@@ -53,13 +53,13 @@ pub(crate) fn agreement_text(record: &Record) -> String {
         Some(Agreement::WithListener(apart_ns)) => {
             let apart = unsigned(apart_ns.unsigned_abs());
             format!(
-                "Capture and listener do NOT agree: their longest gaps differ by {apart}, but should be equal. One of them has \
-                                 frames that the other one lacks."
+                "Capture and listener do NOT agree: their longest gaps differ by {apart}, but should be equal. One of \
+                                 them has frames that the other one lacks."
             )
         }
         Some(Agreement::WithTalker(more_ns)) => format!(
-            "From the talker's clock to the sending interface, the largest |interval - period| changed by {}: added by the \
-                         kernel.",
+            "From the talker's clock to the sending interface, the largest |interval - period| changed by {}: added by \
+                         the kernel.",
             signed(more_ns)
         ),
         None => String::new(),

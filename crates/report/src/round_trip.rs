@@ -13,7 +13,7 @@ const LONGEST: usize = 3;
 
 /// The peer that answers, the payload and the period.
 pub fn title(series: &Series, round_trip: &RoundTrip) -> String {
-    let peer = if round_trip.own_peer { "our own, through a virtual cable" } else { "elsewhere" };
+    let peer = if round_trip.own_peer { "our own, through a veth pair" } else { "elsewhere" };
     let every = unsigned(series.period_ns);
     format!("Round trips to {} ({peer}): {} bytes every {every}", round_trip.peer, round_trip.payload_bytes)
 }

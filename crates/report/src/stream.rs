@@ -67,8 +67,8 @@ fn of_talker(series: &Series, talker: &Talker) -> EndSummary {
         figures: of_frames(talker),
         times: vec![times("sent after the slot began", &talker.send, talker.max_delta_ns)],
         remarks: format!(
-            "woke {how}; late: sent more than {} after its slot; missed slots: slots without a frame; too close: sent less than \
-                         half a period after the frame before; sent by {}{}",
+            "woke {how}; late: sent more than {} after its slot; missed slots: slots without a frame; too close: sent \
+                         less than half a period after the frame before; sent by {}{}",
             unsigned(talker.tolerance_ns),
             talker.mode,
             kernel_handling(talker)
@@ -105,8 +105,8 @@ fn launch_handling(launch: &Launch) -> String {
         false => format!("{delta} before its slot, because no NIC holds it until then"),
     };
     format!(
-        "; the queueing discipline releases each frame {leaves}; invalid: refused because the slot had begun; txtime missed: \
-                 dropped because the slot began while the frame was queued"
+        "; the queueing discipline releases each frame {leaves}; invalid: refused because the slot had begun; txtime \
+                 missed: dropped because the slot began while the frame was queued"
     )
 }
 
@@ -202,8 +202,8 @@ fn has_stamps(listener: &Listener) -> bool {
 fn how_to_read(listener: &Listener) -> String {
     let from = if has_stamps(listener) { String::new() } else { format!(", by {}", listener.from) };
     let mut text = format!(
-        "waiting: {}{from}; max delta: longest time between two frames as read; too close: less than half a period after the \
-                 frame before",
+        "waiting: {}{from}; max delta: longest time between two frames as read; too close: less than half a period \
+                 after the frame before",
         listener.wait
     );
     if listener.lost > 0 {
@@ -224,8 +224,8 @@ fn how_to_read(listener: &Listener) -> String {
     }
     if let Some(variation) = &listener.delay_variation {
         text += &format!(
-            "; above the minimum: the delay of each frame minus the smallest delay of its {} window, because the two ends have no common \
-                         clock; a drift of {:+.3} ppm between their clocks is removed",
+            "; above the minimum: the delay of each frame minus the smallest delay of its {} window, because the two \
+                         ends have no common clock; a drift of {:+.3} ppm between their clocks is removed",
             unsigned(variation.window_ns),
             variation.drift_ppb as f64 / 1e3
         );
@@ -241,7 +241,8 @@ fn where_lost(listener: &Listener) -> String {
     match ours {
         Some(0) => {
             format!(
-                "; all losses happened before the listener's {place}: at the talker, in the network, or in the interface"
+                "; all losses happened before the listener's {place}: at the talker, in the network, or in the \
+                 interface"
             )
         }
         Some(ours) if ours == listener.lost => format!("; all were lost in the listener's {place}, {why}"),

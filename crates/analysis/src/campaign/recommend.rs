@@ -36,7 +36,8 @@ pub fn recommend(table: &CampaignTable) -> Option<Recommendation> {
             )
         }
         (1, _) => format!(
-            "{}; then {}. There is only one repeat: with `repeats = 3` or more the table can separate a difference from chance.",
+            "{}; then {}. There is only one repeat: with `repeats = 3` or more the table can separate a difference \
+             from chance.",
             describe(best),
             describe(next)
         ),

@@ -114,7 +114,7 @@ fn comparison(chosen: &Pair, equal: &[&Pair], all: usize) -> String {
         0 => String::new(),
         _ => format!("; it was better in every round than {}", counted(beaten, "other pair")),
     };
-    format!("no real difference to {}{others}: their rounds overlap{beaten_pairs}", names.join("; "))
+    format!("no real difference from {}{others}: their rounds overlap{beaten_pairs}", names.join("; "))
 }
 
 /// The facts that decided between pairs with overlapping rounds.

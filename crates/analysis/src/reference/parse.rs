@@ -81,8 +81,8 @@ pub(super) fn parse(name: &str, text: &str) -> Result<Record, (usize, String)> {
 }
 
 /// The caveat of every published record.
-const NOT_MEASURED: &str = "these figures were published elsewhere and not measured by punctual, so it cannot be checked \
-                            that the run went as requested";
+const NOT_MEASURED: &str = "these figures were published elsewhere and not measured by punctual, so it cannot be \
+                            checked that the run went as requested";
 
 /// A histogram as tools print it, with buckets 1 us wide: one line per bucket, with its lower end and count.
 const HISTOGRAM: &str = "histogram_us";

@@ -45,9 +45,9 @@ pub(super) struct WordContext {
 pub(super) struct CpuAssignment {
     /// The CPUs that words refer to.
     pub context: WordContext,
-    /// The CPUs of the run: the measured CPUs, and that of a listener at the other end of a virtual cable.
+    /// The CPUs of the run: the measured CPUs, and that of a listener at the other end of a veth pair.
     pub cpus: CpuList,
-    /// The CPUs of the threads by turns; for a probe over the network the CPU of each thread.
+    /// The CPUs that the threads take in turn; for a probe over the network the CPU of each thread.
     pub in_turn: Vec<u32>,
     /// True if the placement makes several scenarios, which are then named by their CPUs.
     pub one_of_many: bool,
@@ -172,8 +172,8 @@ impl<'a> Resolver<'a> {
         self.choose(words, part, |cpus, word| cpus.find(word, context))
     }
 
-    /// Takes the first word that this machine has CPUs for, with a note if it is a fallback. If there is none, reports the
-    /// error of the first word.
+    /// Takes the first word that this machine has CPUs for, with a note if it is a fallback. If there is none, reports
+    /// the error of the first word.
     fn choose(
         &mut self,
         words: &CpuWords,
@@ -233,7 +233,7 @@ impl Cpus {
                 return Some(usable.intersection(isolated)).filter(|found| !found.is_empty()).ok_or(text);
             }
             CpuWord::Ordinary => (usable.difference(isolated), "all CPUs are isolated: write `ordinary or first`"),
-            CpuWord::Measured => (measured.clone(), "no CPU is measured here"),
+            CpuWord::Measured => (measured.clone(), "no CPU is measured here: widen the cpuset of this control group"),
             CpuWord::Others => (
                 usable.difference(measured),
                 "all CPUs are measured, so no others are left: measure fewer, or write `others or all`",

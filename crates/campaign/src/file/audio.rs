@@ -11,8 +11,8 @@ use crate::probe::{
     audio::{CabSource, Device, FRAMES, INPUTS, ModelSource, PERIODS, RATES_HZ, Through},
 };
 
-/// Reads the keys of this kind only. Also returns the positions of keys that name files or a sound card, which a machine
-/// may not have.
+/// Reads the keys of this kind only. Also returns the positions of keys that name files or a sound card, which a
+/// machine may not have.
 pub(super) fn audio(fields: &mut Fields<'_>) -> (AudioProbe, Vec<(&'static str, Position)>) {
     let default = AudioProbe::default();
     let mut integer = |key, range: &RangeInclusive<u32>, default: u32| {

@@ -117,8 +117,8 @@ fn check_nic(campaign: &Fields<'_>, probes: &[CampaignProbe], settings: &[Settin
             continue;
         }
         let text = format!(
-            "settings `{}` are for a network interface, but probe `{}` uses none: give it `talk`, `listen` or a remote `peer`, or \
-            list the scenarios",
+            "settings `{}` are for a network interface, but probe `{}` uses none: give it `talk`, `listen` or a remote \
+            `peer`, or list the scenarios",
             settings.name, probe.name
         );
         campaign.mistakes.add_at(settings.position, text);

@@ -6,8 +6,8 @@ use toml::de::DeValue;
 
 use super::{fields::Fields, model::CampaignProbe, parts::part_name};
 
-/// The keys and values of a probe except `kind`, e.g. `frames 64`. Lists and tables are left out: they are too long for a
-/// name.
+/// The keys and values of a probe except `kind`, e.g. `frames 64`. Lists and tables are left out: they are too long for
+/// a name.
 pub(super) type KeyValues = BTreeSet<String>;
 
 /// The keys and values of a table.

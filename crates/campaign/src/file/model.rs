@@ -116,7 +116,7 @@ pub struct Placement {
 /// The CPUs of a placement.
 #[derive(Debug, Clone, PartialEq)]
 pub enum PlacedOn {
-    /// All of these CPUs at once; several threads take them by turns.
+    /// All of these CPUs at once; several threads take them in turn.
     Set(CpuWords),
     /// One scenario for each CPU.
     Each(CpuWords),

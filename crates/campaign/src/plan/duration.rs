@@ -4,7 +4,8 @@ use super::{Plan, phase::PhasePlan};
 use crate::probe::{Probe, stream::offset::CALIBRATION_NS};
 
 impl Plan {
-    /// Duration of all phases together, ns, with the calibration of a wake-up offset; `None` if a phase has no duration.
+    /// Duration of all phases together, ns, with the calibration of a wake-up offset; `None` if a phase has no
+    /// duration.
     #[must_use]
     pub fn total_ns(&self) -> Option<u64> {
         if self.searches() {

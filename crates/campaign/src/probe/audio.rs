@@ -54,8 +54,8 @@ pub struct AudioProbe {
     pub through: Through,
     /// The card that paces it; `None` for the clock.
     pub device: Option<Device>,
-    /// True to find the smallest buffer without dropouts: the phases are then the candidates, the smallest first, and a binary
-    /// search decides which of them run.
+    /// True to find the smallest buffer without dropouts: the phases are then the candidates, the smallest first, and a
+    /// binary search decides which of them run.
     pub find: bool,
     /// CPU of the audio thread; `None` before it is placed.
     pub cpu: Option<u32>,
@@ -137,8 +137,8 @@ impl AudioProbe {
         Grid::of_frames(self.frames_of(period_ns), self.rate_hz)
     }
 
-    /// Reads the files of the amplifier, and builds the signal chain. Models of a preset that were trained at another rate are
-    /// resampled; the returned notes say so.
+    /// Reads the files of the amplifier, and builds the signal chain. Models of a preset that were trained at another
+    /// rate are resampled; the returned notes say so.
     ///
     /// # Errors
     /// [`AudioError`].

@@ -11,14 +11,14 @@ pub enum PlanError {
     Runtime,
     /// A real-time thread that spins would leave too little of its CPU to the rest of the machine.
     #[error(
-        "a real-time thread that never sleeps hangs the machine: let it sleep for 5 % of each period and run for at most \
-         950ms at a time, e.g. a period of 1s and a runtime of 950ms; or choose the policy other"
+        "a real-time thread that never sleeps hangs the machine: let it sleep for 5 % of each period and run for at \
+         most 950ms at a time, e.g. a period of 1s and a runtime of 950ms; or choose the policy other"
     )]
     NoRest,
     /// The kernel takes the CPU from a deadline thread that spins.
     #[error(
-        "the noise probe cannot run under a deadline policy, because the end of its budget would be a gap: choose the policy \
-         fifo:90 or other"
+        "the noise probe cannot run under a deadline policy, because the end of its budget would be a gap: choose the \
+         policy fifo:90 or other"
     )]
     NoiseDeadline,
     /// Two threads have the same name.
@@ -37,7 +37,8 @@ pub enum PlanError {
     },
     /// More datagrams a second than allowed.
     #[error(
-        "a datagram every {period_ns} ns is more than {max} a second: use a longer period, or raise max-rate to {needed}"
+        "a datagram every {period_ns} ns is more than {max} a second: use a longer period, or raise max-rate to \
+         {needed}"
     )]
     Rate {
         /// Requested period, ns.
@@ -49,20 +50,20 @@ pub enum PlanError {
     },
     /// A real-time thread that spins would hang its CPU.
     #[error(
-        "a real-time thread that never sleeps hangs its CPU: receive with the policy other, on a CPU of its own, or without \
-         spin"
+        "a real-time thread that never sleeps hangs its CPU: receive with the policy other, on a CPU of its own, or \
+         without spin"
     )]
     SpinningReceiver,
-    /// The virtual cable has no network card.
-    #[error("the virtual cable of --self has no hardware timestamps: use --stamps all, or a peer on another machine")]
+    /// The veth pair has no network card.
+    #[error("the veth pair of --self has no hardware timestamps: use --stamps all, or a peer on another machine")]
     CardOfOwnPeer,
     /// The probe uses no interface.
     #[error("this probe uses no network interface: leave out --nic and --irq-priority, or measure over a network card")]
     NoInterface,
     /// A talker would wake earlier than it may.
     #[error(
-        "the wake-up offset must leave the talker {percent} % of each period to sleep, or a real-time thread hangs its CPU: \
-         use a shorter offset, or a longer period"
+        "the wake-up offset must leave the talker {percent} % of each period to sleep, or a real-time thread hangs its \
+         CPU: use a shorter offset, or a longer period"
     )]
     WakeupOffset {
         /// The part of the period that the talker must sleep, per cent.
@@ -70,13 +71,14 @@ pub enum PlanError {
     },
     /// The kernel does not pin deadline threads.
     #[error(
-        "both ends of a stream are pinned to CPUs, but the kernel does not pin deadline threads: choose the policy fifo:90"
+        "both ends of a stream are pinned to CPUs, but the kernel does not pin deadline threads: choose the policy \
+         fifo:90"
     )]
     StreamDeadline,
     /// The observer would see no frame.
     #[error(
-        "a capture on this machine would see no frame: --receive xdp takes frames before the capture, and with bypass and xdp \
-         the sending interface does not show them: use --mode send and --receive socket, or capture with a tap"
+        "a capture on this machine would see no frame: --receive xdp takes frames before the capture, and with bypass \
+         and xdp the sending interface does not show them: use --mode send and --receive socket, or capture with a tap"
     )]
     CaptureHidden,
     /// The captures of two phases would be in one file.
@@ -87,7 +89,8 @@ pub enum PlanError {
     Audio(String),
     /// Sound cards report times only of the monotonic clock.
     #[error(
-        "a sound card reports times of the monotonic clock, so the deadlines must use it, too: leave out the clock, or choose monotonic"
+        "a sound card reports times of the monotonic clock, so the deadlines must use it, too: leave out the clock, or \
+         choose monotonic"
     )]
     CardClock,
     /// Launch times are only of CLOCK_TAI.
@@ -98,12 +101,14 @@ pub enum PlanError {
     EvlProbe,
     /// Sound cards have only Linux drivers.
     #[error(
-        "threads of the EVL core cannot wait for a sound card, which has a Linux driver: leave out --core evl, or --device"
+        "threads of the EVL core cannot wait for a sound card, which has a Linux driver: leave out --core evl, or \
+         --device"
     )]
     EvlCard,
     /// The EVL core has its own wait function and clock.
     #[error(
-        "the EVL core has its own wait function, on the monotonic clock: leave out --clock, --wait and --timerlat with --core evl"
+        "the EVL core has its own wait function, on the monotonic clock: leave out --clock, --wait and --timerlat with \
+         --core evl"
     )]
     EvlWait,
     /// The EVL core does not support the policy.

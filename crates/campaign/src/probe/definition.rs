@@ -51,12 +51,12 @@ pub trait Definition: fmt::Debug {
     /// The placements that the probe allows.
     fn placement(&self) -> PlacementRule;
 
-    /// Puts its threads on these CPUs, one for each role. If there are fewer CPUs than roles, chooses the others. Returns the
-    /// CPUs of all roles.
+    /// Puts its threads on these CPUs, one for each role. If there are fewer CPUs than roles, chooses the others.
+    /// Returns the CPUs of all roles.
     fn place(&mut self, cpus: Vec<u32>, machine: &PlacementContext<'_>) -> Vec<u32>;
 
-    /// The placed threads with deadlines; empty if the probe has one equal thread on each CPU. Threads without their own policy
-    /// get `policy`.
+    /// The placed threads with deadlines; empty if the probe has one equal thread on each CPU. Threads without their
+    /// own policy get `policy`.
     fn threads(&self, policy: Policy) -> Vec<ThreadPlan>;
 
     /// The interface of this machine that it uses; `None` without one.
@@ -129,7 +129,7 @@ impl Timing {
 pub enum Network {
     /// None.
     None,
-    /// A virtual cable between two namespaces of this machine.
+    /// A veth pair between two namespaces of this machine.
     Virtual,
     /// An interface of this machine.
     Interface,
@@ -148,8 +148,8 @@ pub struct PlacementRule {
     pub remedy: &'static str,
     /// True if the probe takes the best CPU of a placement instead of all.
     pub takes_best_cpu: bool,
-    /// Number of its CPUs that count as measured. The CPU of a thread that answers round trips does not count, because that
-    /// thread represents the other machine.
+    /// Number of its CPUs that count as measured. The CPU of a thread that answers round trips does not count, because
+    /// that thread represents the other machine.
     pub measured: usize,
 }
 
@@ -199,8 +199,8 @@ pub struct PhaseContext<'a> {
 /// The error of the part of a probe that could not be prepared.
 pub type PrepareError = Box<dyn Error + Send + Sync>;
 
-/// Calls `make`, which creates a thread or load for `cpu`. If `cpu` is shielded or `None`, this thread enters the shield for
-/// the call, so that new threads inherit it.
+/// Calls `make`, which creates a thread or load for `cpu`. If `cpu` is shielded or `None`, this thread enters the
+/// shield for the call, so that new threads inherit it.
 pub fn with_shield<T>(shield: Option<&Shield>, cpu: Option<u32>, make: impl FnOnce() -> T) -> Result<T, ShieldError> {
     match shield.filter(|shield| cpu.is_none_or(|cpu| shield.cpus().contains(cpu))) {
         Some(shield) => shield.enter(make),

@@ -17,8 +17,8 @@ use super::{
     timer::{GUARD_REMEDIES, one_on_each_cpu},
 };
 
-/// Default share of each period that the loop runs, per cent. By default the kernel limits real-time threads to the same
-/// share.
+/// Default share of each period that the loop runs, per cent. By default the kernel limits real-time threads to the
+/// same share.
 pub const SHARE_PERCENT: u64 = 95;
 /// Default length above which an interruption is a gap, ns.
 pub const THRESHOLD_NS: u64 = 1_000;

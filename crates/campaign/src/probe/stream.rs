@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `interface` | checks that an interface can carry a stream |
 //! | `prepare` | creates a talker and a listener from the options |
-//! | `endpoints` | the interface or virtual cable of a stream |
+//! | `endpoints` | the interface or veth pair of a stream |
 //! | `sender`, `receiver` | the sockets of talkers and listeners |
 //! | [`offset`] | the wake-up offset |
 //! | `observe` | captures the stream, and analyses the capture |
@@ -62,8 +62,8 @@ pub struct StreamProbe {
     pub period_ns: Option<u64>,
     /// Format of the samples in a frame.
     pub format: Format,
-    /// Talker: wake-up offset; at most the period, or [`OFFSET_PERCENT`] of it if it spins until its slot under a real-time
-    /// policy.
+    /// Talker: wake-up offset; at most the period, or [`OFFSET_PERCENT`] of it if it spins until its slot under a
+    /// real-time policy.
     pub offset: WakeupOffset,
     /// Talker: how frames are sent.
     pub mode: TransmitMode,
@@ -79,8 +79,8 @@ pub struct StreamProbe {
     pub talker_elsewhere: Option<RemoteTalker>,
     /// The queue of the interface that AF_XDP sends and receives on.
     pub queue: u32,
-    /// File that an observer captures the stream to; `None` for no capture. The observer is on the receiving side if the
-    /// listener is on this machine, else on the sending side.
+    /// File that an observer captures the stream to; `None` for no capture. The observer is on the receiving side if
+    /// the listener is on this machine, else on the sending side.
     pub capture: Option<CaptureTo>,
     /// CPU of the talker; `None` before it is placed.
     pub talk_cpu: Option<u32>,
@@ -91,7 +91,7 @@ pub struct StreamProbe {
 /// The ends of a stream that are on this machine, with their interface.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum StreamEnds {
-    /// Both, in network namespaces of their own, joined by a virtual cable.
+    /// Both, in network namespaces of their own, joined by a veth pair.
     #[default]
     Both,
     /// The talker.
@@ -267,7 +267,7 @@ impl Definition for StreamProbe {
     }
 }
 
-/// The CPU of a listener at the other end of a virtual cable: the last one that is not the talker's, if there is one.
+/// The CPU of a listener at the other end of a veth pair: the last one that is not the talker's, if there is one.
 #[must_use]
 pub fn listen_cpu(usable: &CpuList, talk_cpu: u32) -> u32 {
     usable.iter().rfind(|&cpu| cpu != talk_cpu).unwrap_or(talk_cpu)

@@ -130,8 +130,8 @@ impl Definition for ThreadsProbe {
     }
 }
 
-/// Completes the requests: threads without a CPU go to `default_cpu`, and threads without a policy get a priority by their
-/// period, the shorter the higher.
+/// Completes the requests: threads without a CPU go to `default_cpu`, and threads without a policy get a priority by
+/// their period, the shorter the higher.
 #[must_use]
 pub fn place(asks: &[ThreadAsk], default_cpu: u32) -> Vec<ThreadPlan> {
     let by_period = |period_ns: u64| {
@@ -151,7 +151,7 @@ pub fn place(asks: &[ThreadAsk], default_cpu: u32) -> Vec<ThreadPlan> {
         .collect()
 }
 
-/// `count` equal threads, spread over the CPUs by turns; empty without CPUs.
+/// `count` equal threads, assigned to the CPUs in turn; empty without CPUs.
 #[must_use]
 pub fn spread(count: usize, period_ns: u64, policy: Policy, cpus: &CpuList) -> Vec<ThreadPlan> {
     let cpus = cpus.iter().collect::<Vec<_>>().into_iter().cycle();

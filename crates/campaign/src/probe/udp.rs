@@ -42,7 +42,7 @@ pub const ECHO_POLICY: Policy = Policy::Fifo(97);
 pub struct UdpProbe {
     /// Time between two datagrams, ns.
     pub period_ns: u64,
-    /// The machine that answers with `punctual echo`; `None` for a thread of this process, with a virtual cable between two
+    /// The machine that answers with `punctual echo`; `None` for a thread of this process, with a veth pair between two
     /// network namespaces.
     pub peer: Option<Address>,
     /// Payload of each datagram, bytes; one of [`PAYLOAD_BYTES`].
@@ -110,8 +110,8 @@ impl UdpProbe {
         self.timeout_ns.unwrap_or_else(|| period_ns.saturating_mul(10).clamp(1_000_000_000, TIMEOUT_MAX_NS))
     }
 
-    /// Opens the socket, starts the answering thread of this process if there is no other peer, and creates the receiving
-    /// thread.
+    /// Opens the socket, starts the answering thread of this process if there is no other peer, and creates the
+    /// receiving thread.
     fn client(&self, context: &PhaseContext<'_>) -> Result<Client, PrepareError> {
         let shield = context.shield;
         let failed = |peer| move |source| UdpError::Connect { peer, source };

@@ -103,8 +103,8 @@ impl<'a> Session<'a> {
 
     /// Watches until the end. Calls `tick` 25 times a second, or more often if there are many events.
     pub fn watch(&mut self, mut tick: impl FnMut(&mut Self)) -> Result<EndReason, RunError> {
-        // The ring buffers must be read before the kernel overwrites them, however busy the program keeps the CPUs. Without
-        // the right to lower it, the niceness stays.
+        // The ring buffers must be read before the kernel overwrites them, however busy the program keeps the CPUs.
+        // Without the right to lower it, the niceness stays.
         let niceness = sched::set_niceness(-20);
         let mut tick_length = TICK;
         let over = loop {

@@ -15,8 +15,8 @@ use crate::{
     },
 };
 
-/// Returns the plan with the calibrated offset, and the calibration. It measures the wake-ups of the talker with the loads
-/// of the first phase, but without frames.
+/// Returns the plan with the calibrated offset, and the calibration. It measures the wake-ups of the talker with the
+/// loads of the first phase, but without frames.
 pub(super) fn calibrated<'a>(
     plan: &'a Plan,
     root: &Root,

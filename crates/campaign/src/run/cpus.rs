@@ -23,7 +23,7 @@ pub(crate) fn hold_awake(record: &mut Record, changes: &mut Changes, requested: 
     match AwakeHold::take(root, cpus) {
         Ok(hold) => changes.awake = Some(hold),
         Err(error) => {
-            let text = format!("the CPUs were not held awake as asked: {error}");
+            let text = format!("the CPUs were not held awake as requested: {error}");
             validity::add(record, "cpu_awake.refused", text, "run as root, or leave out --hold-cpu-awake");
         }
     }

@@ -63,8 +63,8 @@ mod tests {
         Plan { probe: Probe::Audio(Box::new(audio)), ..plan(phases) }
     }
 
-    /// Searches `sizes` candidates; those from index `first` on have no dropouts. Returns the index found, and the number of
-    /// measured candidates.
+    /// Searches `sizes` candidates; those from index `first` on have no dropouts. Returns the index found, and the
+    /// number of measured candidates.
     fn found(sizes: usize, first: usize) -> (Option<usize>, usize) {
         let plan = searching(sizes);
         let mut record = Record::default();

@@ -119,8 +119,8 @@ fn armed(position: u32) -> Result<OwnedFd, Errno> {
 
 /// Keeps this CPU busy and interrupts the others.
 fn interrupt_others(barriers: bool, next: &Gate, meter: &Meter) -> Result<(), LoadError> {
-    // Nicer than the timers' thread, so that the latter runs when its interrupt comes; not SCHED_IDLE, so that other
-    // loads do not starve it.
+    // Niceness above that of the timers' thread, so that the latter runs when its interrupt comes; not SCHED_IDLE, so
+    // that other loads do not starve this thread.
     let _ = setpriority_process(Some(gettid()), 5);
     for round in 0u64.. {
         let until = Instant::now() + BARRIER_EVERY;

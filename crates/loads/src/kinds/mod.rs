@@ -82,7 +82,7 @@ pub(crate) struct Plan {
     pub jobs: Vec<Job>,
 }
 
-/// The work of one thread, which ends when its meter says so.
+/// The work of one thread, which ends when its meter signals it to stop.
 pub(crate) struct Job {
     pub cpus: CpuList,
     pub work: Work,

@@ -46,7 +46,8 @@ impl LoadKind for Net {
         let rate = options.value("rate", number(1..=1_000_000))?;
         match (&interface, rate) {
             (None, Some(rate)) => Err(SpecError::Invalid(format!(
-                "load `net` limits the rate on a named interface only: use net:if=NAME,rate={rate}, or plain net for loopback"
+                "load `net` limits the rate on a named interface only: use net:if=NAME,rate={rate}, or plain net for \
+                 loopback"
             ))),
             _ => options.finish(Self { interface, rate }),
         }
@@ -220,7 +221,8 @@ fn frame_reason(error: &io::Error, interface: &str) -> String {
             let program = std::env::current_exe().unwrap_or_else(|_| "punctual".into());
             let program = program.display();
             format!(
-                "raw frames need CAP_NET_RAW; start as root, or `sudo setcap cap_net_raw,cap_sys_nice,cap_ipc_lock+ep {program}`"
+                "raw frames need CAP_NET_RAW; start as root, or `sudo setcap cap_net_raw,cap_sys_nice,cap_ipc_lock+ep \
+                 {program}`"
             )
         }
         Some(Errno::NODEV | Errno::NXIO) => format!("there is no interface {interface}; see `ip link`"),

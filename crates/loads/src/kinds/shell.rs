@@ -1,4 +1,4 @@
-//! The load `cpu:shell`, common in the machine-tool world: per CPU a shell that echoes to /dev/null for ever.
+//! The load `cpu:shell`, common in the machine-tool world: per CPU a shell that echoes to /dev/null forever.
 
 use std::{
     process::{Command, Stdio},

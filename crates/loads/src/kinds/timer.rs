@@ -19,8 +19,8 @@ use crate::{
 /// Just below the kernel's interrupt threads, which have 50: the load occupies the probe's CPU but delays no device.
 const DEFAULT_PRIORITY: u8 = 49;
 const DEFAULT_PERIOD_NS: u64 = 1_000_000;
-/// The kernel ends the worker if one of its threads runs for this long without sleeping, us. Every cycle sleeps, so only
-/// a defect can reach the limit, and a defect must not hang a small board.
+/// The kernel ends the worker if one of its threads runs for this long without sleeping, us. Every cycle sleeps, so
+/// only a defect can reach the limit, and a defect must not hang a small board.
 const LONGEST_RUN_US: u64 = 200_000;
 
 /// Cyclic real-time threads.
@@ -116,7 +116,8 @@ fn next(deadline_ns: i64, now_ns: i64, period_ns: i64) -> i64 {
 fn refused(priority: u8, error: &io::Error) -> LoadError {
     let program = env::current_exe().unwrap_or_else(|_| "punctual".into());
     let reason = format!(
-        "may not run at SCHED_FIFO priority {priority} ({error}): start as root, or `sudo setcap cap_sys_nice,cap_ipc_lock+ep {}`",
+        "may not run at SCHED_FIFO priority {priority} ({error}): start as root, or `sudo setcap \
+         cap_sys_nice,cap_ipc_lock+ep {}`",
         program.display()
     );
     LoadError::Failed { load: Timer::KIND.name, reason }

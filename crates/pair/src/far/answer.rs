@@ -23,7 +23,7 @@ pub fn answer(channel: &Channel<ToFar>, ask: &EchoTask, asked: &FarAsked) -> Res
     loop {
         match channel.receive(TICK)? {
             Some(ToFar::End { .. }) => break,
-            _ if signal::termination_requests() > 0 => return Err("a signal ended it".into()),
+            _ if signal::termination_requests() > 0 => return Err("SIGINT or SIGTERM ended it: run again".into()),
             _ => {}
         }
     }

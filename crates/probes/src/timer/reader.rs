@@ -126,8 +126,8 @@ impl Reader {
         let pauses = shared.pauses.load(Relaxed);
         if pauses > 0 {
             notes.push(format!(
-                "the guard paused the thread {pauses} times for {} ms, because it used its CPU without sleeping; the \
-                 deadlines within are counted as missed",
+                "the guard throttled the thread {pauses} times for {} ms, because it used its CPU without sleeping; \
+                 the deadlines within are counted as missed",
                 guard::PAUSE_NS / 1_000_000
             ));
         }

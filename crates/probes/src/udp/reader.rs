@@ -206,7 +206,8 @@ fn notes(settings: &Settings, shared: &Shared, polled: bool) -> Vec<String> {
     let pauses = receiving.pauses.load(Relaxed);
     if pauses > 0 {
         notes.push(format!(
-            "the guard paused the receiving thread {pauses} times for {} ms, because it used its CPU without sleeping",
+            "the guard throttled the receiving thread {pauses} times for {} ms, because it used its CPU without \
+             sleeping",
             guard::PAUSE_NS / 1_000_000
         ));
     }

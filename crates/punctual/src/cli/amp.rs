@@ -68,10 +68,10 @@ pub struct Serve {
     /// Folder of models, cabinets and presets.
     #[arg(default_value = ".")]
     pub folder: PathBuf,
-    /// Preset of the folder to begin with [default: the first one].
+    /// Begin with this preset of the folder [default: the first one].
     #[arg(long, value_name = "FILE")]
     pub preset: Option<String>,
-    /// TCP port of 127.0.0.1; 0 for any free one.
+    /// Serve the page at this TCP port of 127.0.0.1; 0 for any free one.
     #[arg(long, default_value = "8077", allow_negative_numbers = true)]
     pub port: u16,
     /// Sound card and audio thread.
@@ -82,17 +82,17 @@ pub struct Serve {
 /// Options of `amp play`.
 #[derive(Debug, Args)]
 pub struct Play {
-    /// Folder of presets; MIDI programs choose them in the order of their names.
+    /// Play the presets of this folder; MIDI programs choose them in the order of their names.
     #[arg(long, value_name = "DIR")]
     pub presets: Option<PathBuf>,
-    /// MIDI input: hw:CARD,DEVICE, or the path of a port, a named pipe or a file. Program changes choose presets,
-    /// control changes set the parameters in the `[midi]` section of the preset.
+    /// Read MIDI from hw:CARD,DEVICE, or from the path of a port, a named pipe or a file. Program changes choose
+    /// presets, control changes set the parameters in the `[midi]` section of the preset.
     #[arg(long, value_name = "PORT")]
     pub midi: Option<String>,
-    /// MIDI channel to accept [default: all].
+    /// Accept only this MIDI channel [default: all].
     #[arg(long, value_name = "1..16", value_parser = clap::value_parser!(u8).range(1..=16), requires = "midi", allow_negative_numbers = true)]
     pub midi_channel: Option<u8>,
-    /// Duration, e.g. 30s or 10m [default: until Ctrl-C].
+    /// Play for this long, e.g. 30s or 10m [default: until Ctrl-C].
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub duration: Option<u64>,
     /// Show no live view.
@@ -136,7 +136,7 @@ pub struct Bench {
     /// Models (.nam, .json, .aidax), or folders of models.
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
-    /// Frames of a block.
+    /// Process blocks of this many frames.
     #[arg(long, value_name = "N", default_value = "64", value_parser = clap::value_parser!(u32).range(1..=8192), allow_negative_numbers = true)]
     pub frames: u32,
     /// Print JSON.
@@ -160,7 +160,7 @@ pub struct Render {
     /// Write one channel, the mean of both, if a cabinet is stereo.
     #[arg(long)]
     pub mono: bool,
-    /// Sample rate of the output, Hz [default: that of the input].
+    /// Write the output at this sample rate, Hz [default: that of the input].
     #[arg(long, value_name = "HZ", value_parser = clap::value_parser!(u32).range(1..=768_000), allow_negative_numbers = true)]
     pub rate: Option<u32>,
     /// Preset, models and cabinets.
@@ -171,10 +171,10 @@ pub struct Render {
 /// Size and knobs of a model.
 #[derive(Debug, Args)]
 pub struct ModelChoice {
-    /// Size of a model that has several, 0 (smallest) to 1 (full) [default: that of the preset, or 1].
+    /// Use this size of a model that has several, 0 (smallest) to 1 (full) [default: that of the preset, or 1].
     #[arg(long, value_name = "0..1", value_parser = fraction, allow_negative_numbers = true)]
     pub slim: Option<f64>,
-    /// Value of a knob of the model; repeat for the next knobs [default: those of the preset, or 0].
+    /// Set a knob of the model to this value; repeat for the next knobs [default: those of the preset, or 0].
     #[arg(long, value_name = "0..1", value_parser = fraction, allow_negative_numbers = true)]
     pub param: Vec<f64>,
 }

@@ -24,29 +24,30 @@ pub struct Audio {
     /// Use a buffer of this many periods; the deadline of each period is N - 1 periods later.
     #[arg(long, value_name = "N", default_value_t = AudioProbe::default().periods, value_parser = periods)]
     pub periods: u32,
-    /// Model: a .nam, .json or .aidax file, or builtin:standard, builtin:feather, builtin:nano or builtin:lstm, which cost as much
-    /// as real models of these sizes.
+    /// Play this model: a .nam, .json or .aidax file, or builtin:standard, builtin:feather, builtin:nano or
+    /// builtin:lstm, which cost as much as real models of these sizes.
     #[arg(long, value_name = "FILE|NAME", default_value_t = ModelSource::default())]
     pub model: ModelSource,
-    /// Cabinet: a WAV file, builtin:SAMPLES, which costs as much as an impulse response of this length, or none.
+    /// Play this cabinet: a WAV file, builtin:SAMPLES, which costs as much as an impulse response of this length, or
+    /// none.
     #[arg(long, value_name = "FILE|NAME", default_value_t = CabSource::default())]
     pub cab: CabSource,
-    /// Preset (TOML) to play instead of --model and --cab, as `punctual amp play` does.
+    /// Play this preset (TOML) instead of --model and --cab, as `punctual amp play` does.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["model", "cab"])]
     pub preset: Option<PathBuf>,
-    /// Source of the deadlines: clock, or a sound card, which plays silence: hw:CARD or hw:CARD,DEVICE by number or name
-    /// (`punctual amp devices` lists them).
+    /// Take the deadlines from clock, or from a sound card, which plays silence: hw:CARD or hw:CARD,DEVICE by number or
+    /// name (`punctual amp devices` lists them).
     #[arg(long, value_name = "HW", default_value = "clock", conflicts_with_all = ["capture", "playback"])]
     pub device: String,
     /// Capture and playback device, and format.
     #[command(flatten)]
     pub sound_card: Card,
-    /// Input of the card to read, from 1 [default: 1].
+    /// Read this input of the card, from 1 [default: 1].
     #[arg(long, value_name = "N", value_parser = input)]
     pub input: Option<u32>,
-    /// Find the smallest buffer without late periods for --duration under the loads. Searches the powers of two from 16 to 1024 or in
-    /// FROM..TO, or the multiples of STEP in FROM..TO, e.g. --find-buffer=16..256:16. Each tested size takes --duration; the binary
-    /// search tests 3 of 7 sizes.
+    /// Find the smallest buffer without late periods for --duration under the loads. Searches the powers of two from 16
+    /// to 1024 or in FROM..TO, or the multiples of STEP in FROM..TO, e.g. --find-buffer=16..256:16. Each tested size
+    /// takes --duration; the binary search tests 3 of 7 sizes.
     #[arg(
         long,
         value_name = "FROM..TO[:STEP]",

@@ -32,7 +32,8 @@ pub struct Capture {
     /// Analyse only frames of this interface of a pcapng file, counted from 0.
     #[arg(long, value_name = "N")]
     pub interface: Option<u32>,
-    /// Use this period of the stream [default: 125us for priority 3, 250us for priority 2, otherwise the median interval].
+    /// Use this period of the stream [default: 125us for priority 3, 250us for priority 2, otherwise the median
+    /// interval].
     #[arg(long, value_name = "TIME", value_parser = period)]
     pub period: Option<u64>,
     /// Check the shaping for this reserved bandwidth, e.g. 7296kbit [default: the longest frame once a period].
@@ -41,7 +42,8 @@ pub struct Capture {
     /// Use this link speed.
     #[arg(long, value_name = "RATE", default_value = "1Gbit")]
     pub link_speed: Rate,
-    /// Judge the result by the limits of this profile, a name or a TOML file; repeatable (`punctual profiles` lists them).
+    /// Judge the result by the limits of this profile, a name or a TOML file; repeatable (`punctual profiles` lists
+    /// them).
     #[arg(long = "profile", value_name = "NAME|FILE")]
     pub profiles: Vec<String>,
     /// Write the record to FILE.punctual.json [default: no record].

@@ -19,8 +19,8 @@ pub struct Common {
     /// Measure until Ctrl-C.
     #[arg(long, conflicts_with = "duration")]
     pub endless: bool,
-    /// Run this load during the measurement: cpu, cache, memory, switch:10us, timer, disk, net, irq, stress-ng:ARGS or idle;
-    /// repeatable (`punctual loads` lists them).
+    /// Run this load during the measurement: cpu, cache, memory, switch:10us, timer, disk, net, irq, stress-ng:ARGS or
+    /// idle; repeatable (`punctual loads` lists them).
     #[arg(long = "load", value_name = "LOAD")]
     pub loads: Vec<LoadSpec>,
     /// Run loads on these CPUs [default: the measured ones].
@@ -38,8 +38,8 @@ pub struct Common {
     /// Write no record.
     #[arg(long, conflicts_with = "record")]
     pub no_record: bool,
-    /// Also write the result to this file; its extension is the format: json, csv, hgrm or html; `-` prints JSON on standard
-    /// output; repeatable.
+    /// Also write the result to this file; its extension is the format: json, csv, hgrm or html; `-` prints JSON on
+    /// standard output; repeatable.
     #[arg(long = "export", value_name = "FILE")]
     pub exports: Vec<PathBuf>,
     /// Output on the terminal.
@@ -50,7 +50,8 @@ pub struct Common {
 /// Options of measurements with deadlines.
 #[derive(Debug, Args)]
 pub struct WakeUps {
-    /// Judge the result by the limits of this profile, a name or a TOML file; repeatable (`punctual profiles` lists them).
+    /// Judge the result by the limits of this profile, a name or a TOML file; repeatable (`punctual profiles` lists
+    /// them).
     #[arg(long = "profile", value_name = "NAME|FILE")]
     pub profiles: Vec<String>,
     /// Compare the result with a published reference or another record; repeatable (`punctual references` lists them).
@@ -67,7 +68,8 @@ pub struct WakeUps {
     /// Stop at the first wake-up later than this, and save the kernel trace of the time before it.
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub stop_on: Option<u64>,
-    /// Write the trace of --stop-on here, for trace-cmd and KernelShark [default: HOST-DATE-TIME.trace.dat in this folder].
+    /// Write the trace of --stop-on here, for trace-cmd and KernelShark [default: HOST-DATE-TIME.trace.dat in this
+    /// folder].
     #[arg(long, value_name = "FILE", requires = "stop_on")]
     pub stop_trace: Option<PathBuf>,
     /// Run this shell command after --stop-on has stopped; PUNCTUAL_TRACE and PUNCTUAL_RECORD contain the file names.

@@ -4,7 +4,8 @@ use clap::{Command, builder::StyledStr};
 
 /// Joins the lines of each paragraph in the help of the command and of all its subcommands.
 ///
-/// The definition uses verbatim doc comments because of the examples, so its texts contain the line breaks of the source.
+/// The definition uses verbatim doc comments because of the examples, so its texts contain the line breaks of the
+/// source.
 pub fn flowing(mut command: Command) -> Command {
     if let Some(about) = command.get_about().map(flow) {
         command = command.about(about.trim_end_matches('.').to_owned());

@@ -33,7 +33,8 @@ pub struct Lab {
     /// Run this static binary of punctual in the guest [default: this program].
     #[arg(long, value_name = "FILE")]
     pub binary: Option<PathBuf>,
-    /// Write the record and the report to FILE.punctual.json and FILE.punctual.html [default: HOST-DATE-TIME in this folder].
+    /// Write the record and the report to FILE.punctual.json and FILE.punctual.html [default: HOST-DATE-TIME in this
+    /// folder].
     #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,
     /// Write neither record nor report.

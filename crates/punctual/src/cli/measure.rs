@@ -32,8 +32,8 @@ pub enum Measure {
     Threads(Box<Threads>),
     /// Measure the gaps in a loop that never sleeps, like oslat, and find their causes.
     ///
-    /// A gap is a time in which something else used the CPU; sysjitter and osnoise also measure it. Needs no privileges,
-    /// except to find causes.
+    /// A gap is a time in which something else used the CPU; sysjitter and osnoise also measure it. Needs no
+    /// privileges, except to find causes.
     ///
     /// Examples:
     ///   punctual measure noise --cpus 3 --duration 1m
@@ -52,8 +52,8 @@ pub enum Measure {
     Udp(Box<Udp>),
     /// Send or receive an AVB stream (IEEE 1722), and measure its timing.
     ///
-    /// Reports late packets, missed slots, gaps, loss and the interface where frames were lost. The talker wakes --wakeup-offset before each slot and spins until the slot begins. Frames are sent on the named
-    /// interface only.
+    /// Reports late packets, missed slots, gaps, loss and the interface where frames were lost. The talker wakes
+    /// --wakeup-offset before each slot and spins until the slot begins. Frames are sent on the named interface only.
     ///
     /// Examples:
     ///   punctual measure stream talk eth0 --cpu 3 --wakeup-offset 8us --duration 1h
@@ -64,8 +64,8 @@ pub enum Measure {
     Stream(Box<Stream>),
     /// Measure when audio periods are ready, and find the smallest buffer without xruns.
     ///
-    /// Plays a guitar amplifier, by default with deadlines of the clock instead of a sound card. A spike is a period that
-    /// takes more than half of the time until its deadline.
+    /// Plays a guitar amplifier, by default with deadlines of the clock instead of a sound card. A spike is a period
+    /// that takes more than half of the time until its deadline.
     ///
     /// Examples:
     ///   punctual measure audio --frames 64 --duration 1m

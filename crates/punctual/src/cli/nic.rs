@@ -9,8 +9,8 @@ use machine::nic::NicSettings;
 pub struct Nic {
     /// Change settings of the interface during the run, e.g. coalesce=0,eee=off (`punctual check nic` recommends them).
     ///
-    /// The settings are coalesce (us), rx-ring (frames), and, on or off, adaptive, eee, pause, gro, lro and tso. They are restored
-    /// afterwards.
+    /// The settings are coalesce (us), rx-ring (frames), and, on or off, adaptive, eee, pause, gro, lro and tso. They
+    /// are restored afterwards.
     #[arg(long, value_name = "WHAT=VALUE,...")]
     pub nic: Option<NicSettings>,
     /// Run the interrupt and polling threads of the interface at this real-time priority during the run, 1 to 99.

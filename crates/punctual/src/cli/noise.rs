@@ -23,7 +23,8 @@ pub struct Noise {
     /// Repeat measuring and sleeping with this period.
     #[arg(long, value_name = "TIME", value_parser = period, default_value = format_exact(NoiseProbe::default().period_ns))]
     pub period: u64,
-    /// Measure for this part of each period; a real-time thread must sleep for at least 5 % [default: 95 % of the period].
+    /// Measure for this part of each period; a real-time thread must sleep for at least 5 % [default: 95 % of the
+    /// period].
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub runtime: Option<u64>,
     /// Placement of threads.

@@ -22,8 +22,8 @@ pub struct Pair {
     /// Connect with this command and its options, quoted as in a shell.
     #[arg(long, value_name = "COMMAND", default_value = "ssh", global = true)]
     pub ssh: String,
-    /// Copy this binary to the other machine [default: this program; for another architecture punctual-ARCHITECTURE in its
-    /// folder].
+    /// Copy this binary to the other machine [default: this program; for another architecture punctual-ARCHITECTURE in
+    /// its folder].
     #[arg(long, value_name = "FILE", global = true)]
     pub far_binary: Option<PathBuf>,
     /// Start punctual on the other machine with this command instead of copying it.

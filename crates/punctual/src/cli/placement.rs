@@ -8,8 +8,8 @@ use machine::CpuList;
 pub struct Placement {
     /// Move other tasks and interrupts off these CPUs during the run, and measure on them.
     ///
-    /// Everything movable is moved, and restored afterwards. Other options, e.g. --cpus, can measure other CPUs. Loads use
-    /// the CPUs that are not shielded.
+    /// Everything movable is moved, and restored afterwards. Other options, e.g. --cpus, can measure other CPUs. Loads
+    /// use the CPUs that are not shielded.
     #[arg(long, value_name = "LIST")]
     pub shield: Option<CpuList>,
 }

@@ -11,16 +11,16 @@ use super::amp::ModelChoice;
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Models and cabinets")]
 pub struct Rig {
-    /// Preset (TOML) with models, cabinets and settings; the other options override it.
+    /// Play this preset (TOML) with its models, cabinets and settings; the other options override it.
     #[arg(long, value_name = "FILE")]
     pub preset: Option<PathBuf>,
-    /// Model: a .nam, .json or .aidax file.
+    /// Play this model: a .nam, .json or .aidax file.
     #[arg(long, value_name = "FILE")]
     pub model: Option<PathBuf>,
     /// Size and knobs of the model.
     #[command(flatten)]
     pub choice: ModelChoice,
-    /// Second model, in series with the first or in parallel.
+    /// Play this second model, in series with the first or in parallel.
     #[arg(long, value_name = "FILE")]
     pub model2: Option<PathBuf>,
     /// Play the models in series: the second one after the first [default, unless the preset is parallel].
@@ -29,10 +29,10 @@ pub struct Rig {
     /// Play the models in parallel, mixed by amp.mix.
     #[arg(long)]
     pub parallel: bool,
-    /// Cabinet: an impulse response in a WAV file with one or two channels.
+    /// Play this cabinet: an impulse response in a WAV file with one or two channels.
     #[arg(long, value_name = "FILE")]
     pub cab: Option<PathBuf>,
-    /// Second cabinet, mixed with the first one.
+    /// Mix this second cabinet with the first one.
     #[arg(long, value_name = "FILE", requires = "cab")]
     pub cab2: Option<PathBuf>,
     /// Normalise the cabinets so that they do not change the level of white noise.
@@ -41,11 +41,11 @@ pub struct Rig {
     /// Remove the silence at the start of the cabinets.
     #[arg(long)]
     pub cab_without_delay: bool,
-    /// Play only models and cabinet: switch off gate, tone, levels, DC filter and limiter, unless set with --set. The routing of
-    /// two models is kept.
+    /// Play only models and cabinet: switch off gate, tone, levels, DC filter and limiter, unless set with --set. The
+    /// routing of two models is kept.
     #[arg(long)]
     pub neutral: bool,
-    /// Set a parameter, e.g. gate.on=on or tone.bass_db=3; can be repeated.
+    /// Set a parameter, e.g. gate.on=on or tone.bass_db=3; repeatable.
     #[arg(long, value_name = "NAME=VALUE", long_help = parameters())]
     pub set: Vec<String>,
 }
@@ -64,5 +64,5 @@ fn parameters() -> String {
         format!("  {parameter}: {} [default: {default}]\n    {}\n", parameter.allowed(), parameter.info().about)
     };
     let lines: String = Parameter::ALL.iter().map(line).collect();
-    format!("Set a parameter, e.g. gate.on=on or tone.bass_db=3; can be repeated:\n{lines}")
+    format!("Set a parameter, e.g. gate.on=on or tone.bass_db=3; repeatable:\n{lines}")
 }

@@ -21,7 +21,8 @@ pub struct Run {
     /// Measure every scenario for this long [default: the duration in the campaign].
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub duration: Option<u64>,
-    /// Also compare each scenario with a published reference or another record; repeatable (`punctual references` lists them).
+    /// Also compare each scenario with a published reference or another record; repeatable (`punctual references` lists
+    /// them).
     #[arg(long = "against", value_name = "NAME|FILE")]
     pub against: Vec<String>,
     /// Write the records and the report to this folder [default: NAME-HOST-DATE-TIME in this folder].

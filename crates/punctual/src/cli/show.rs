@@ -64,10 +64,10 @@ impl Tables {
 pub struct BlameRecord {
     /// Record: a *.punctual.json file.
     pub record: PathBuf,
-    /// Show the timeline of the spike with this number; 1 is the worst.
+    /// Show the time line of the spike with this number; 1 is the worst.
     #[arg(long, value_name = "N")]
     pub around: Option<usize>,
-    /// Write all timelines to this Chrome trace file, for ui.perfetto.dev or chrome://tracing.
+    /// Write all time lines to this Chrome trace file, for ui.perfetto.dev or chrome://tracing.
     #[arg(long, value_name = "FILE.json")]
     pub export: Option<PathBuf>,
     /// Output on the terminal.

@@ -13,13 +13,14 @@ const PRIORITY: u8 = 80;
 /// Options that every command with a sound card has. Each command adds its own `--device`, because the defaults differ.
 #[derive(Debug, Args)]
 pub struct Card {
-    /// Device to capture from, if it differs from the one to play on.
+    /// Capture from this device instead of --device; needs --playback.
     #[arg(long, value_name = "HW", requires = "playback")]
     pub capture: Option<String>,
-    /// Device to play on, if it differs from the one to capture from.
+    /// Play on this device instead of --device; needs --capture.
     #[arg(long, value_name = "HW", requires = "capture")]
     pub playback: Option<String>,
-    /// Sample format of the card: FLOAT, S32, S24, S24_3 or S16 [default: the most exact one that it supports].
+    /// Use this sample format of the card: FLOAT, S32, S24, S24_3 or S16 [default: the most exact one that it
+    /// supports].
     #[arg(long)]
     pub format: Option<Format>,
 }
@@ -35,30 +36,30 @@ impl Card {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Sound card")]
 pub struct Sound {
-    /// Card for both directions: hw:CARD or hw:CARD,DEVICE by number or name (`punctual amp devices` lists them), jack for the card of the
-    /// JACK server, jack:NAME for a JACK client or port, jack:none for no connection, or clock for a timer with a synthetic guitar as its
-    /// input and no output.
+    /// Capture from and play on this card: hw:CARD or hw:CARD,DEVICE by number or name (`punctual amp devices` lists
+    /// them), jack for the card of the JACK server, jack:NAME for a JACK client or port, jack:none for no connection,
+    /// or clock for a timer with a synthetic guitar as its input and no output.
     #[arg(long, value_name = "HW", default_value = "hw:0", conflicts_with_all = ["capture", "playback"])]
     pub device: String,
     /// Capture and playback device, and format.
     #[command(flatten)]
     pub card: Card,
-    /// Sample rate, Hz; the card must support exactly this one [default: 48000, or that of JACK].
+    /// Use this sample rate, Hz; the card must support exactly this one [default: 48000, or that of JACK].
     #[arg(long, value_name = "HZ", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=768_000))]
     pub rate: Option<u32>,
-    /// Frames of a period, after which the card wakes the audio thread [default: 64, or that of JACK].
+    /// Use periods of this many frames; the card wakes the audio thread once per period [default: 64, or that of JACK].
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(16..=1024))]
     pub frames: Option<u32>,
-    /// Periods of the buffer, which is the latency from input to output [default: 2].
+    /// Use a buffer of this many periods; its length is the latency from input to output [default: 2].
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(2..=16))]
     pub periods: Option<u32>,
-    /// Input to play, from 1.
+    /// Play this input of the card, from 1.
     #[arg(long, value_name = "N", default_value = "1", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=64))]
     pub input: u32,
-    /// CPU of the audio thread [default: any].
+    /// Run the audio thread on this CPU [default: any].
     #[arg(long, value_name = "N")]
     pub cpu: Option<u32>,
-    /// SCHED_FIFO priority of the audio thread, 1 to 99, or 0 for an ordinary thread [default: 80].
+    /// Run the audio thread at this SCHED_FIFO priority, 1 to 99, or 0 for an ordinary thread [default: 80].
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u8).range(0..=99))]
     pub priority: Option<u8>,
 }
@@ -97,17 +98,17 @@ pub enum Latency {
 /// Options of `latency loop`.
 #[derive(Debug, Args)]
 pub struct LatencyLoop {
-    /// Number of measurements.
+    /// Measure this many times.
     #[arg(long, value_name = "N", default_value = "5", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub rounds: u32,
-    /// File for the record; its name ends in .punctual.json [default: HOST-DATE-TIME.punctual.json in this folder].
+    /// Write the record to FILE.punctual.json [default: HOST-DATE-TIME.punctual.json in this folder].
     #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,
-    /// Do not write a record.
+    /// Write no record.
     #[arg(long, conflicts_with = "record")]
     pub no_record: bool,
-    /// Also write the result to this file, in the format of its extension: json or html; `-` for JSON on standard output; can be
-    /// repeated.
+    /// Also write the result to this file; its extension is the format: json or html; `-` prints JSON on standard
+    /// output; repeatable.
     #[arg(long = "export", value_name = "FILE")]
     pub exports: Vec<PathBuf>,
     /// Output options.

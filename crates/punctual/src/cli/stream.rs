@@ -49,7 +49,8 @@ pub struct Stream {
 /// Options of a stream and its ends, for `measure stream` and `pair stream`.
 #[derive(Debug, Args)]
 pub struct StreamOptions {
-    /// Use this stream reservation class: A sends every 125 us (priority 3, VLAN 2), B every 250 us (priority 2, VLAN 2).
+    /// Use this stream reservation class: A sends every 125 us (priority 3, VLAN 2), B every 250 us (priority 2, VLAN
+    /// 2).
     #[arg(long, value_name = "CLASS", default_value = "A", ignore_case = true)]
     pub class: Class,
     /// Use this time between frames [default: that of the class].

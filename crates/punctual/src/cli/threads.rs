@@ -13,11 +13,11 @@ use super::{Common, Placement, WakeUps, duration, duration_or_zero, period};
 /// Options of `measure threads`.
 #[derive(Debug, Args)]
 pub struct Threads {
-    /// Measure a thread with this name and period, e.g. `base=25us,cpu=2,policy=fifo:95`; repeatable [default: base=25us and
-    /// servo=1ms].
+    /// Measure a thread with this name and period, e.g. `base=25us,cpu=2,policy=fifo:95`; repeatable [default:
+    /// base=25us and servo=1ms].
     ///
-    /// The default CPU is the last isolated one, or the last. The default policy is fifo:90 for the shortest period, and a
-    /// lower priority for each longer one.
+    /// The default CPU is the last isolated one, or the last. The default policy is fifo:90 for the shortest period,
+    /// and a lower priority for each longer one.
     #[arg(long = "thread", value_name = "NAME=PERIOD[,cpu=N][,policy=POLICY]")]
     pub named: Vec<ThreadSpec>,
     /// Measure this many identical threads instead, distributed over the CPUs.

@@ -28,7 +28,8 @@ pub struct Udp {
     /// With --self, run the echo thread with this policy.
     #[arg(long, value_name = "POLICY", default_value_t = ECHO_POLICY, requires = "own_peer")]
     pub echo_policy: Policy,
-    /// With --self, run the echo thread on this CPU [default: the first that neither sends nor receives, or the sending one].
+    /// With --self, run the echo thread on this CPU [default: the first that neither sends nor receives, or the sending
+    /// one].
     #[arg(long, value_name = "CPU", requires = "own_peer")]
     pub echo_cpu: Option<u32>,
     /// Options shared with `pair udp`.
@@ -83,11 +84,12 @@ pub struct UdpOptions {
     /// `all` wakes the receiving thread once more for each datagram sent.
     #[arg(long, value_name = "WHICH", default_value = "receive")]
     pub stamps: WhichStamps,
-    /// Count a round trip or a wake-up of the sending thread as a spike above this [default: 100us, or the period if that is
-    /// shorter].
+    /// Count a round trip or a wake-up of the sending thread as a spike above this [default: 100us, or the period if
+    /// that is shorter].
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub threshold: Option<u64>,
-    /// Judge the result by the limits of this profile, a name or a TOML file; repeatable (`punctual profiles` lists them).
+    /// Judge the result by the limits of this profile, a name or a TOML file; repeatable (`punctual profiles` lists
+    /// them).
     ///
     /// A profile that has no limit for round trips judges the wake-ups of the sending thread.
     #[arg(long = "profile", value_name = "NAME|FILE")]
@@ -148,7 +150,8 @@ pub enum WhichStamps {
     Receive,
     /// Also when the driver took each datagram.
     All,
-    /// Also when the network card sent and received: it stamps all frames during the run; needs root and hardware support.
+    /// Also when the network card sent and received: it stamps all frames during the run; needs root and hardware
+    /// support.
     Hardware,
 }
 

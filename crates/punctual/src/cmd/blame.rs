@@ -53,7 +53,8 @@ fn check_blame_was_on(record: &Record, path: &Path) -> anyhow::Result<()> {
     if mode == BlameMode::Off {
         let path = path.display();
         bail!(
-            "{path} contains no causes of spikes, because the run did not search for them: measure again with --blame, e.g. `sudo punctual measure timer --blame`"
+            "{path} contains no causes of spikes, because the run did not search for them: measure again with --blame, \
+             e.g. `sudo punctual measure timer --blame`"
         );
     }
     Ok(())

@@ -84,8 +84,8 @@ fn print(event: Event, options: &Lab, stderr: &mut GuestStderr) {
     }
 }
 
-/// Prints the standard error of punctual in the guest line by line, without the paths of its files, which do not exist on
-/// the host.
+/// Prints the standard error of punctual in the guest line by line, without the paths of its files, which do not exist
+/// on the host.
 #[derive(Default)]
 struct GuestStderr {
     line: Vec<u8>,
@@ -134,10 +134,12 @@ fn save(outcome: &Outcome, record_files: &RecordFiles, time: Time) -> anyhow::Re
 fn add_caveat(record: &mut Record, time: Time) {
     let text = match time {
         Time::Virtual => {
-            "the times are virtual, 4 ns for each instruction on one emulated CPU: they compare kernels and settings, not machines"
+            "the times are virtual, 4 ns for each instruction on one emulated CPU: they compare kernels and settings, \
+             not machines"
         }
         Time::Real => {
-            "the machine was emulated in software: the times depend on the emulator and the load of the host, and are not those of any hardware"
+            "the machine was emulated in software: the times depend on the emulator and the load of the host, and are \
+             not those of any hardware"
         }
         Time::Kvm => return,
     };

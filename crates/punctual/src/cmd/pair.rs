@@ -107,7 +107,8 @@ fn check(options: &Pair, stream: &PairStream) -> Result<(), Usage> {
     let refused = |text: &str| Err(Usage(text.to_owned()));
     if matches!(options.far.far_policy, Some(Policy::Deadline { .. })) {
         return refused(
-            "--far-policy deadline is not possible, because the kernel cannot pin deadline threads: use --far-policy fifo:90",
+            "--far-policy deadline is not possible, because the kernel cannot pin deadline threads: use --far-policy \
+             fifo:90",
         );
     }
     if stream.shared.busy_poll.is_some() && stream.xdp().is_some() {

@@ -72,7 +72,8 @@ fn open_jack(options: &Sound, capture: &Peer, playback: &Peer) -> anyhow::Result
 fn check_server(option: &str, wanted: Option<u32>, actual: u32, jackd_option: &str) -> anyhow::Result<()> {
     match wanted {
         Some(wanted) if wanted != actual => anyhow::bail!(
-            "the JACK server runs with {actual}, not {wanted}: leave out {option}, or start it with `jackd ... {jackd_option} {wanted}`"
+            "the JACK server runs with {actual}, not {wanted}: leave out {option}, or start it with `jackd ... \
+             {jackd_option} {wanted}`"
         ),
         _ => Ok(()),
     }
@@ -115,7 +116,8 @@ pub fn start(ready: Ready, player: Box<dyn Player>) -> anyhow::Result<Engine> {
     };
     if let Some(cpu) = cpu.filter(|_| engine.grant().pin_refused.is_some()) {
         say!(
-            "note: cannot pin the audio thread to CPU {cpu}, so it runs on any: choose one of `cat /sys/devices/system/cpu/online`"
+            "note: cannot pin the audio thread to CPU {cpu}, so it runs on any: choose one of `cat \
+             /sys/devices/system/cpu/online`"
         );
     }
     if memory::lock_current_memory().is_err() {

@@ -137,7 +137,8 @@ impl Browser {
 impl Drop for Browser {
     fn drop(&mut self) {
         if !self.session.is_empty() {
-            // Chromium outlives its driver unless the session is deleted. A second panic would hide the failure of a test.
+            // Chromium outlives its driver unless the session is deleted. A second panic would hide the failure of a
+            // test.
             let _ = catch_unwind(AssertUnwindSafe(|| self.request("DELETE", &self.session, &Value::Null)));
         }
         let _ = self.driver.kill();

@@ -90,8 +90,8 @@ pub fn signal(child: &Child, name: &str) {
     assert!(status.success());
 }
 
-/// Stops a process that the test started, and waits until each of its threads is stopped: the signal takes effect when a
-/// thread leaves the kernel.
+/// Stops a process that the test started, and waits until each of its threads is stopped: the signal takes effect when
+/// a thread leaves the kernel.
 pub fn stop(child: &Child) {
     signal(child, "STOP");
     let is_stopped = |thread: &PathBuf| {

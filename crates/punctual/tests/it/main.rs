@@ -1,6 +1,7 @@
 //! Tests of the command: they run the binary.
 //!
-//! The tests in `rights` need root, or CAP_SYS_NICE and CAP_IPC_LOCK; without them `tools/test` reports them as skipped.
+//! The tests in `rights` need root, or CAP_SYS_NICE and CAP_IPC_LOCK; without them `tools/test` reports them as
+//! skipped.
 
 #![allow(clippy::unwrap_used, reason = "a panic is the failure of a test")]
 

@@ -31,10 +31,12 @@ pub enum Stall {
     Stolen,
 }
 
-/// Runs a test, and runs it again if it failed during a stall of this machine. A failure without a stall fails the test.
+/// Runs a test, and runs it again if it failed during a stall of this machine. A failure without a stall fails the
+/// test.
 ///
-/// A stall is CPU time that the hypervisor took, or a late wake-up of a canary thread on any CPU. The canary for real-time
-/// threads has the highest priority, so no thread of a test can delay it. Disturbed attempts are reported on stderr.
+/// A stall is CPU time that the hypervisor took, or a late wake-up of a canary thread on any CPU. The canary for
+/// real-time threads has the highest priority, so no thread of a test can delay it. Disturbed attempts are reported on
+/// stderr.
 #[track_caller]
 pub fn repeat_if_stalled(stall: Stall, test: impl Fn()) {
     let watch = || {
@@ -135,7 +137,8 @@ mod tests {
 
     use super::*;
 
-    /// How often a test runs that fails in its first attempts, if each attempt is disturbed or none; and if it passes then.
+    /// How often a test runs that fails in its first attempts, if each attempt is disturbed or none; and if it passes
+    /// then.
     fn attempts(failures: u32, disturbed: bool) -> (u32, bool) {
         let count = Cell::new(0);
         let test = || {

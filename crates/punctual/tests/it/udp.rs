@@ -1,5 +1,5 @@
-//! `measure udp` with `echo`, and with a relay that loses, duplicates, delays and reorders responses. Over loopback and with
-//! the ordinary policy, so no rights are needed.
+//! `measure udp` with `echo`, and with a relay that loses, duplicates, delays and reorders responses. Over loopback and
+//! with the ordinary policy, so no rights are needed.
 
 mod relay;
 
@@ -126,7 +126,8 @@ fn count_faults() {
     let scratch = Scratch::new();
     let peer = Peer::start(&scratch, "127.0.0.1:0");
     let relay = Relay::to(peer.address, |sequence| match sequence % 50 {
-        // Often, because a late sender misses slots. Nothing is swapped at the end, because a next response must follow.
+        // Often, because a late sender misses slots. Nothing is swapped at the end, because a next response must
+        // follow.
         0..3 | 20 => Fault::Lose,
         30 => Fault::Double,
         40 if sequence < 500 => Fault::SwapWithNext,
@@ -386,7 +387,7 @@ fn hardware_stamps_are_refused_without_a_network_card() {
         "{loopback}"
     );
     let own = refused("--self", 64);
-    assert!(own.contains("the virtual cable of --self has no hardware timestamps"), "{own}");
+    assert!(own.contains("the veth pair of --self has no hardware timestamps"), "{own}");
 }
 
 #[test]

@@ -147,7 +147,8 @@ fn grid(whole: &CampaignTable, role: &str, measured: Measured) -> Grid {
     };
     Grid {
         title: title(role, measured),
-        lead: "Longer times are darker, on a logarithmic scale. With repeats, the largest maximum, and the smallest below it.",
+        lead: "Longer times are darker, on a logarithmic scale. With repeats, the largest maximum, and the smallest \
+            below it.",
         across: across.clone(),
         rows: down.iter().enumerate().map(row).collect(),
     }

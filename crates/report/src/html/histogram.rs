@@ -93,7 +93,8 @@ fn draw(binned: &[Binned], floor_ns: i64, item: &str, lateness: &str) -> String 
         id: "histogram",
         title: &format!("Histogram of {lateness}"),
         summary: &format!(
-            "Count of {item}s by {lateness}, one line per series, both axes logarithmic. The table below contains the figures."
+            "Count of {item}s by {lateness}, one line per series, both axes logarithmic. The table below contains the \
+             figures."
         ),
         height: HEIGHT,
         x: (x, svg::log_ticks(x.lo, x.hi, text::tick_ns), lateness),

@@ -55,8 +55,8 @@ pub fn summary(lines: &[Line]) -> Table {
         "at",
         "on all CPUs",
     ];
-    let caption = "CPU time that each thread lost while it observed. Gaps are longer than the threshold; on all CPUs: of the \
-                       longest gaps, those that occurred on all CPUs at once.";
+    let caption = "CPU time that each thread lost while it observed. Gaps are longer than the threshold; on all CPUs: \
+                       of the longest gaps, those that occurred on all CPUs at once.";
     Table::of_series(caption, &head, lines, |line| {
         let (series, figures) = (line.series, Summary::of(line.series));
         let noise = series.kind.noise().cloned().unwrap_or_default();

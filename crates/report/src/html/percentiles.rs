@@ -30,9 +30,9 @@ type Others<'a> = [(String, &'a Histogram)];
 /// The chart of the corrected histograms of `lines`, with the limits of `uses` and the curves of `others`.
 pub fn figure(lines: &[Line], uses: &[&UseVerdict], others: &Others) -> Figure {
     let mut lead =
-        "Read it from right to left: how late was the worst wake-up, the worst in 1,000, the worst in 10? A \
-                            flat line means a punctual machine. Deadlines missed by a late wake-up are counted (corrected). \
-                            Each curve ends at its largest value, one in all deadlines measured; the samples do not show \
+        "Read it from right to left: how late was the worst wake-up, the worst in 1,000, the worst in 10? A flat line \
+                            means a punctual machine. Deadlines missed by a late wake-up are counted (corrected). Each \
+                            curve ends at its largest value, one in all deadlines measured; the samples do not show \
                             more."
             .to_owned();
     let gaps = lines.first().is_some_and(|line| line.series.kind.noise().is_some());
@@ -91,13 +91,17 @@ fn draw(lines: &[&Line], uses: &[&UseVerdict], others: &Others, y: Axis) -> Stri
     Frame {
         id: "percentiles",
         title: "Lateness by percentile",
-        summary: "Lateness on a logarithmic axis over the percentile of deadlines, one line per series. The table below \
-                          contains the figures.",
+        summary: "Lateness on a logarithmic axis over the percentile of deadlines, one line per series. The table \
+                          below contains the figures.",
         height: HEIGHT,
         x: (
             x,
             percent_ticks(x),
-            if gaps { "share of gaps of this length or shorter" } else { "share of deadlines met with this lateness or less" },
+            if gaps {
+                "share of gaps of this length or shorter"
+            } else {
+                "share of deadlines met with this lateness or less"
+            },
         ),
         y: (y, svg::log_ticks(y.lo, y.hi, text::tick_ns), "lateness"),
         data: "data-nines",

@@ -88,7 +88,8 @@ fn frame<'a>(id: &'a str, title: &'a str, lateness: &'a str, data: &'a str, x: A
     Frame {
         id,
         title,
-        summary: "A logarithmic axis over the time of the run, one line or marker per series. The table below contains the figures.",
+        summary: "A logarithmic axis over the time of the run, one line or marker per series. The table below contains \
+            the figures.",
         height: HEIGHT,
         x: (x, svg::time_ticks(x.hi), "time since the start of the run"),
         y: (y, svg::log_ticks(y.lo, y.hi, text::tick_ns), lateness),

@@ -71,8 +71,8 @@ pub(crate) fn legend(record: &Record) -> String {
     let length = planned
         .map_or_else(String::new, |ns| format!(" Each cell was measured for {}, {rounds}.", format_duration(ns)));
     format!(
-        "Rows: CPU of {} (every {}). Columns: CPU of {} (every {}). Best and worst cells are chosen by missed deadlines, then by \
-                 lateness.{length}",
+        "Rows: CPU of {} (every {}). Columns: CPU of {} (every {}). Best and worst cells are chosen by missed \
+                 deadlines, then by lateness.{length}",
         row.0, row.1, column.0, column.1
     )
 }

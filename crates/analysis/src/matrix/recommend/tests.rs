@@ -101,8 +101,8 @@ fn facts_decide_between_overlapping_rounds() {
     let mut record = matrix(cells);
     let advice = recommend(&record).unwrap();
     assert_eq!((pair(&advice), advice.certain), ([1, 1], false), "without facts: the least bad");
-    let equal = "no real difference to base and servo on CPU 0; base and servo on CPU 2: their rounds overlap; it was \
-                 better in every round than 1 other pair";
+    let equal = "no real difference from base and servo on CPU 0; base and servo on CPU 2: their rounds overlap; it \
+                 was better in every round than 1 other pair";
     assert_eq!(advice.why[1], equal);
     record.cpu_facts =
         vec![CpuFacts { cpu: 2, isolated: true, ..CpuFacts::default() }, CpuFacts { cpu: 1, ..CpuFacts::default() }];

@@ -16,7 +16,8 @@ pub enum CabSource {
     None,
     /// A WAV file.
     File(PathBuf),
-    /// A random, decaying response with this number of samples. It takes as much CPU time as any response of that length.
+    /// A random, decaying response with this number of samples. It takes as much CPU time as any response of that
+    /// length.
     BuiltIn(u32),
 }
 

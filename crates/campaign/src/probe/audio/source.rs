@@ -93,8 +93,8 @@ pub enum AudioError {
 pub struct UnknownModel(String);
 
 impl ModelSource {
-    /// Loads the model with settled state for a sample rate, Hz. A model for another rate is refused: resampling takes more CPU
-    /// time than the model, and would be measured, too.
+    /// Loads the model with settled state for a sample rate, Hz. A model for another rate is refused: resampling takes
+    /// more CPU time than the model, and would be measured, too.
     ///
     /// # Errors
     /// [`AudioError`].

@@ -5,7 +5,8 @@ use machine::{Root, sound};
 use super::{AudioError, AudioProbe, Through};
 
 impl AudioProbe {
-    /// Errors of its files, which are loaded, and of its card on the machine below `root`; each with its key in a campaign file.
+    /// Errors of its files, which are loaded, and of its card on the machine below `root`; each with its key in a
+    /// campaign file.
     pub(crate) fn problems(&self, root: &Root) -> Vec<(&'static str, AudioError)> {
         let files = match &self.through {
             Through::Parts { model, cab } => {

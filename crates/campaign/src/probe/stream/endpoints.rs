@@ -1,4 +1,4 @@
-//! The endpoints of a stream on this machine: an interface, or both ends of a virtual cable.
+//! The endpoints of a stream on this machine: an interface, or both ends of a veth pair.
 
 use frames::{Mac, ethernet};
 use machine::{
@@ -17,7 +17,7 @@ use super::{
     xdp::ListenXdp,
 };
 
-/// The ETF queueing discipline of the virtual cable sends a frame this long before its slot, ns.
+/// The ETF queueing discipline of the veth pair sends a frame this long before its slot, ns.
 const ETF_DELTA_NS: u32 = 50_000;
 
 /// The endpoints of a stream on this machine.

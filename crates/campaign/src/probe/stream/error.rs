@@ -41,7 +41,8 @@ pub enum StreamError {
     },
     /// The stream exceeds the share of the link that streams may use.
     #[error(
-        "the stream needs {needed_kbit} kbit/s, but streams may use only {LINK_PERCENT} % of the {link_mbit} Mbit/s of {interface}: use a longer --period, or a faster link"
+        "the stream needs {needed_kbit} kbit/s, but streams may use only {LINK_PERCENT} % of the {link_mbit} Mbit/s of \
+         {interface}: use a longer --period, or a faster link"
     )]
     Bandwidth {
         /// The interface.
@@ -53,7 +54,8 @@ pub enum StreamError {
     },
     /// The right to send raw frames is missing.
     #[error(
-        "raw frames need CAP_NET_RAW: start as root, or `sudo setcap cap_net_raw,cap_sys_nice,cap_ipc_lock+ep \"$(command -v punctual)\"`"
+        "raw frames need CAP_NET_RAW: start as root, or `sudo setcap cap_net_raw,cap_sys_nice,cap_ipc_lock+ep \
+         \"$(command -v punctual)\"`"
     )]
     NoRight,
     /// The two network namespaces could not be created.
@@ -64,15 +66,17 @@ pub enum StreamError {
     Xdp(#[from] XdpRefusal),
     /// The right to set launch times is missing.
     #[error(
-        "launch times need CAP_NET_RAW and CAP_NET_ADMIN: start as root, or `sudo setcap cap_net_admin,cap_net_raw,cap_sys_nice,cap_ipc_lock+ep \"$(command -v punctual)\"`"
+        "launch times need CAP_NET_RAW and CAP_NET_ADMIN: start as root, or `sudo setcap \
+         cap_net_admin,cap_net_raw,cap_sys_nice,cap_ipc_lock+ep \"$(command -v punctual)\"`"
     )]
     NoRightToTimes,
     /// The interface does not support launch times.
     #[error(transparent)]
     Launch(#[from] LaunchError),
-    /// The virtual cable does not support launch times.
+    /// The veth pair does not support launch times.
     #[error(
-        "the virtual cable of --self does not support launch times ({0}): load the ETF queueing discipline with `sudo modprobe sch_etf`, or build a kernel with CONFIG_NET_SCH_ETF"
+        "the veth pair of --self does not support launch times ({0}): load the ETF queueing discipline with `sudo \
+         modprobe sch_etf`, or build a kernel with CONFIG_NET_SCH_ETF"
     )]
     NoEtf(io::Error),
     /// The capture could not be written.

@@ -44,7 +44,8 @@ impl FrameSink for CaptureFile {
 }
 
 impl StreamProbe {
-    /// The side of the observer: where frames are received if the listener is on this machine, else where they are sent.
+    /// The side of the observer: where frames are received if the listener is on this machine, else where they are
+    /// sent.
     fn observed_at(&self) -> ObservedAt {
         if self.listens() { ObservedAt::Receiving } else { ObservedAt::Sending }
     }
@@ -123,8 +124,8 @@ fn add(record: &mut Record, at: ObservedAt, analysis: capture::Analysis) {
     record.caveats.extend(caveats.into_iter().map(named));
     record.caveats.push(Caveat {
         kind: "observer".to_owned(),
-        text: "capturing takes CPU time from the measured machine, so its figures may be better without a capture; only a tap with its \
-        own timestamps sees the delay of the network card"
+        text: "capturing takes CPU time from the measured machine, so its figures may be better without a capture; \
+        only a tap with its own timestamps sees the delay of the network card"
             .to_owned(),
     });
     // The capture lists its latest frames; the spikes of a record are those of its own threads.

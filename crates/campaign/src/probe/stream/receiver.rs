@@ -62,7 +62,7 @@ fn open_xdp(how: ListenXdp, queue: u32, interface: &str) -> Result<Opened, Strea
 fn queue_note(interface: &str, queue: u32) -> Option<String> {
     let queues = receive_queues(&Root::system(), interface).filter(|&queues| queues > 1)?;
     Some(format!(
-        "{interface} receives on {queues} queues, and only frames of queue {queue} are measured: to get all on one queue, sudo \
-         ethtool -L {interface} combined 1"
+        "{interface} receives on {queues} queues, and only frames of queue {queue} are measured: to get all on one \
+         queue, sudo ethtool -L {interface} combined 1"
     ))
 }

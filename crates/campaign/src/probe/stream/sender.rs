@@ -21,8 +21,8 @@ use super::{
 /// The socket of a talker, and for launch times the reader of its error queue.
 pub type Sender = (Box<dyn Transmit>, Option<Box<dyn TransmitReports>>);
 
-/// Opens a socket on an interface in the network namespace of this thread. The kernel chooses the queue by the `priority`
-/// of the frames, 0 to 6. AF_XDP uses the queue `queue`.
+/// Opens a socket on an interface in the network namespace of this thread. The kernel chooses the queue by the
+/// `priority` of the frames, 0 to 6. AF_XDP uses the queue `queue`.
 pub fn open(mode: TransmitMode, root: &Root, interface: &str, priority: u8, queue: u32) -> Result<Sender, StreamError> {
     let raw = |bypass| RawSender::open(interface, priority, bypass).map_err(|error| socket(interface, error));
     let xdp = |copying| XdpSender::open(interface, queue, copying).map_err(|error| refusal(interface, queue, error));

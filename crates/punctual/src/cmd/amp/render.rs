@@ -58,7 +58,8 @@ fn check_combination(options: &AmpRender) -> Result<(), Usage> {
         has_chain_switch || rig.preset.is_some() || rig.model2.is_some() || rig.cab.is_some() || !rig.set.is_empty();
     let text = match options.bare {
         true if has_chain_option => {
-            "--bare plays the model alone, on one channel: leave out --preset, --model2, --cab, --set and all other options of the chain"
+            "--bare plays the model alone, on one channel: leave out --preset, --model2, --cab, --set and all other \
+             options of the chain"
         }
         true if rig.model.is_none() => BARE_WITHOUT_MODEL,
         false if options.no_prewarm => "--no-prewarm applies to a model alone: add --bare",
@@ -107,7 +108,8 @@ fn render_error(error: RenderError, options: &AmpRender, rig: &Rig) -> anyhow::E
 fn print_notes(rendered: &RenderedChain, options: &AmpRender, rig: &Rig) {
     if rendered.bad_input > 0 {
         note(&format!(
-            "{} samples of {} are more than 60 dB above full scale and were played as silence: if the file is scaled wrongly, run `sox in.wav out.wav norm`",
+            "{} samples of {} are more than 60 dB above full scale and were played as silence: if the file is scaled \
+             wrongly, run `sox in.wav out.wav norm`",
             rendered.bad_input,
             options.input.display()
         ));

@@ -13,8 +13,8 @@ use crate::{cli::OutputOptions, output};
 
 /// Runs the scenarios that have not run yet, and returns the exit status.
 ///
-/// `dir` is the folder of the records. By default it is a new one in the current folder, or with `resume` the newest with an
-/// unfinished campaign of this plan.
+/// `dir` is the folder of the records. By default it is a new one in the current folder, or with `resume` the newest
+/// with an unfinished campaign of this plan.
 pub fn execute(
     scenarios: &Scenarios,
     dir: Option<&Path>,

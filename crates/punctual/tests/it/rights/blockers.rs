@@ -64,8 +64,8 @@ fn find_delays() {
     let series = &record.series[0];
     let (mut expected, mut exact) = (0, 0);
     for delay in &delays {
-        // A delay makes a spike only if a deadline is inside it. If the delay ends right after that deadline, the wake-up is
-        // hardly later than usual.
+        // A delay makes a spike only if a deadline is inside it. If the delay ends right after that deadline, the
+        // wake-up is hardly later than usual.
         let (begin_ns, end_ns) = (delay.begin_ns - series.first_deadline_ns, delay.end_ns - series.first_deadline_ns);
         let first_inside_ns = (begin_ns.div_euclid(PERIOD_NS) + 1) * PERIOD_NS;
         if end_ns - first_inside_ns < 100_000 {

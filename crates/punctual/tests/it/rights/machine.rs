@@ -38,14 +38,14 @@ fn the_measuring_loop_makes_no_system_call_but_its_sleep() {
 #[test]
 fn the_guard_throttles_a_period_too_short_for_the_machine() {
     let _alone = alone();
-    // The guard throttles a thread that uses over 90 % of its CPU, which is impossible while the hypervisor takes a tenth of
-    // it. Canaries are no help, because this thread delays them.
+    // The guard throttles a thread that uses over 90 % of its CPU, which is impossible while the hypervisor takes a
+    // tenth of it. Canaries are no help, because this thread delays them.
     repeat_if_stalled(Stall::Stolen, || {
         let scratch = Scratch::new();
         let options = format!("--cpus {} --policy fifo:99 --period 1ns --duration 3s", last_cpu());
         let record = scratch.measure(4, &options);
         assert!(record.validity.reasons.iter().any(|reason| reason.id == "guard.rested"), "{:?}", record.validity);
-        assert!(record.series[0].notes[0].contains("the guard paused the thread"), "{:?}", record.series[0].notes);
+        assert!(record.series[0].notes[0].contains("the guard throttled the thread"), "{:?}", record.series[0].notes);
         assert_eq!(record.state, State::Complete);
     });
 }

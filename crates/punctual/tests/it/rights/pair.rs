@@ -1,5 +1,5 @@
-//! `pair stream`: a talker in one network namespace, a listener in another, and a virtual cable between them. The far end is
-//! started by a script that enters the other namespace.
+//! `pair stream`: a talker in one network namespace, a listener in another, and a veth pair between them. The far end
+//! is started by a script that enters the other namespace.
 
 use std::{
     os::fd::{AsFd, AsRawFd},
@@ -214,7 +214,7 @@ fn the_far_end_of_round_trips_is_shielded_and_refusals_are_reported_at_once() {
     assert!(far_end.settings.iter().all(restored), "{:?}", far_end.settings);
     assert_eq!(far_end.settings.len(), 2);
 
-    // A virtual cable has no interrupt.
+    // A veth pair has no interrupt.
     let run = Run(udp("--far-irq-priority 50").output().unwrap());
     run.expect_status(4);
     let record = far.record();

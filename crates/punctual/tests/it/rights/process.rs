@@ -20,8 +20,8 @@ use crate::{
     stalls::{Stall, repeat_if_stalled},
 };
 
-/// The CPU of the watched threads. Other tests take the last CPU offline, and some kernels (6.18) no longer trace the switches
-/// from the idle thread of a CPU that was offline.
+/// The CPU of the watched threads. Other tests take the last CPU offline, and some kernels (6.18) no longer trace the
+/// switches from the idle thread of a CPU that was offline.
 const CPU: u32 = 0;
 
 /// Watches threads of this process while `work` runs, and returns the record.
@@ -102,8 +102,8 @@ fn measure_cycles() {
     });
     assert_eq!((record.state, record.series.len()), (State::Interrupted, 1));
     let (series, thread) = watched_thread(&record, "cyclic");
-    // The message to start is a cycle of its own. The kernel sometimes leaves a switch out of its trace; the time that is
-    // unknown then is reported as unknown.
+    // The message to start is a cycle of its own. The kernel sometimes leaves a switch out of its trace; the time that
+    // is unknown then is reported as unknown.
     assert!(thread.cycles.abs_diff(CYCLES + 1) <= 3, "{} cycles", thread.cycles);
     assert_eq!(series.samples, thread.cycles, "the thread waited for nothing else");
     let (measured, own) = (thread.run_time.percentile(50.0).unwrap() as f64, median(works.clone()) as f64);

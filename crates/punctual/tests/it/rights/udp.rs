@@ -1,4 +1,4 @@
-//! `measure udp --self`: both ends in one process, connected by a virtual cable.
+//! `measure udp --self`: both ends in one process, connected by a veth pair.
 
 use std::{
     fs,
@@ -48,7 +48,7 @@ fn measure_both_ends() {
     let parts = &round_trip.parts;
     let wake = parts.wake.as_ref().unwrap();
     assert!(wake.max_ns >= sender.max_ns.unwrap(), "a datagram is sent after the thread woke up");
-    // A virtual cable has all time stamps.
+    // A veth pair has all time stamps.
     for part in [&parts.stack_out, &parts.stack_in, &parts.peer] {
         let stamped = part.as_ref().map_or(0, |times| times.histogram.total());
         assert!(stamped * 100 >= series.samples * 99, "{stamped} of {}", series.samples);
@@ -57,7 +57,7 @@ fn measure_both_ends() {
     let whole_ns = series.mean_ns.unwrap();
     assert!((0.97..=1.03).contains(&(mean_ns / whole_ns)), "the parts sum up to {mean_ns} of {whole_ns} ns");
     let shown = scratch.run("show a.punctual.json").expect_status(0).stdout();
-    assert!(shown.contains("our own, through a virtual cable") && shown.contains("fifo:97 for receiver granted"));
+    assert!(shown.contains("our own, through a veth pair") && shown.contains("fifo:97 for receiver granted"));
 }
 
 #[test]
@@ -94,7 +94,8 @@ fn missing_rights_are_reported_with_the_remedy() {
 
 #[test]
 fn nothing_is_left_behind() {
-    // In a namespace of its own, because other programs add interfaces, too. `/proc/net` shows the namespace of the process.
+    // In a namespace of its own, because other programs add interfaces, too. `/proc/net` shows the namespace of the
+    // process.
     let interfaces = || fs::read_to_string("/proc/thread-self/net/dev").unwrap().lines().count();
     let compare = || {
         let before = interfaces();
