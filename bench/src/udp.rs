@@ -1,4 +1,4 @@
-//! Round trips of datagrams over a virtual cable: punctual compared with a minimal loop that only sends and waits. Both
+//! Round trips of datagrams over a veth pair: punctual compared with a minimal loop that only sends and waits. Both
 //! send every 1 ms under FIFO 98 on the same CPU, and are answered under FIFO 97 on another.
 
 use std::{
