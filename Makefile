@@ -11,7 +11,7 @@ ifdef SUDO_USER
   export RUSTUP_HOME ?= $(caller)/.rustup
   give_back = @chown -R $(SUDO_UID):$(SUDO_GID) target dist 2>/dev/null || true
 endif
-# An installed toolchain of the pinned version serves under any name (`stable`). Empty if the pinned name is installed.
+# The name of an installed toolchain of the pinned version, e.g. `stable`; empty if the pinned name is installed.
 RUSTUP_TOOLCHAIN ?= $(shell PATH='$(PATH)' RUSTUP_HOME='$(RUSTUP_HOME)' tools/setup toolchain)
 export RUSTUP_TOOLCHAIN
 TARGETS := x86_64-unknown-linux-musl aarch64-unknown-linux-musl
@@ -51,7 +51,7 @@ bench:
 	$(CARGO) build --profile dist --target x86_64-unknown-linux-musl
 	$(CARGO) run --release --quiet -p bench -- target/x86_64-unknown-linux-musl/dist/punctual $(BENCH)
 
-# First everything built for this processor, because the peers are: they do not select instructions at run time. Then the
+# First builds everything for this processor, because the peers do not select instructions at run time. Then measures the
 # amplifier as it is shipped.
 bench-amp:
 	@tools/setup build
@@ -77,6 +77,6 @@ help:
 	@echo 'make lint      check formatting, lints, dependencies and documentation'
 	@echo 'make lab       test real-time kernels in small guests; LAB="--only exact" for some, LAB=--help for more'
 	@echo 'make bench     compare punctual with cyclictest: a table of ratios; BENCH="--only udp,stream" for some'
-	@echo 'make bench-amp compare the amplifier with its peers: a table of ratios and a gate; BENCH=--quick for less'
+	@echo 'make bench-amp compare the amplifier with its peers: ratios, checked against targets; BENCH=--quick for less'
 	@echo 'make dist      static binaries for x86-64 and aarch64 in dist/'
 	@echo 'make fuzz      run every fuzz target for SECONDS_EACH seconds (default 20)'

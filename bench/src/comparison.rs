@@ -202,8 +202,8 @@ pub fn parts() -> [&'static str; 12] {
     PARTS.each_ref().map(|part| part.name)
 }
 
-/// Measures all rows, or those of the parts in `only`. Calls `progress` before each part with its name and the remaining
-/// time, s.
+/// Measures all rows, or those of the parts in `only`. Calls `progress` before each part with its name and the
+/// remaining time, s.
 pub fn measure(
     punctual: &Punctual,
     scenario: &Scenario,

@@ -21,7 +21,7 @@ use crate::{
 
 /// punctual must be at least twenty times as fast.
 const LIMIT: f64 = 1.0 / 20.0;
-/// Ring size, KB: some hundred thousand events a CPU.
+/// Ring size, KiB: some hundred thousand events a CPU.
 const RING_KB: u32 = 16 << 10;
 /// Long enough to fill the rings on most machines.
 const TRACED: Duration = Duration::from_secs(3);
@@ -47,7 +47,7 @@ pub fn measure(rounds: usize) -> Result<Row> {
     Ok(Row::compared("reading a trace, CPU time an event", Unit::Time, pairs).with_target(LIMIT).with_remark(remark))
 }
 
-/// Traces two threads that wake each other all the time.
+/// Traces two threads that continuously wake each other.
 fn record(path: &Path) -> Result<()> {
     let settings = Settings { buffer_kb_per_cpu: RING_KB, ..Settings::default() };
     let mut instance = Instance::create(&Tracefs::open()?, &settings).context("cannot trace")?;

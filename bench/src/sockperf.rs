@@ -2,7 +2,7 @@
 //! answered under FIFO 97 on another.
 //!
 //! sockperf polls the clock until its next datagram is due, so its CPU is awake when the answer arrives. punctual's
-//! sender sleeps, like the programs that it stands for.
+//! sender sleeps, like the programs that it represents.
 
 use std::{
     fs,

@@ -1,6 +1,6 @@
-//! Frames of a stream over a veth pair: transit times with AF_XDP at both ends and only at the listener, compared
-//! with sockets at both ends; and how soon after its slot a talker that wakes early and spins sends a frame. The talker
-//! runs under FIFO 90 and sends every 125 us; the listener polls under FIFO 90 on another CPU.
+//! Frames of a stream over a veth pair: transit times with AF_XDP at both ends and only at the listener, compared with
+//! sockets at both ends; and how soon after its slot a talker that wakes early and spins sends a frame. The talker runs
+//! under FIFO 90 and sends every 125 us; the listener polls under FIFO 90 on another CPU.
 
 use anyhow::{Context, Result, ensure};
 use record::Histogram;

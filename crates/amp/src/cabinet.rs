@@ -1,10 +1,10 @@
 //! A loudspeaker cabinet: a signal is convolved with an impulse response, without delay and with evenly spread work.
 //!
-//! Time is divided into periods of 256 samples. The first 512 samples of the response are convolved directly. The rest is
-//! divided into partitions of one period each, whose spectra are multiplied with those of earlier periods (uniformly
-//! partitioned convolution). The contribution of a period is due two periods later, so a whole period is left to compute
-//! it. This work is divided into 16 tasks, one after every 16 samples: the transform of the input, the products, and the
-//! inverse transform. A callback of any size therefore does only its share.
+//! Time is divided into periods of 256 samples. The first 512 samples of the response are convolved directly. The rest
+//! is divided into partitions of one period each, whose spectra are multiplied with those of earlier periods (uniformly
+//! partitioned convolution). The contribution of a period is due two periods later, so a whole period is left to
+//! compute it. This work is divided into 16 tasks, one after every 16 samples: the transform of the input, the
+//! products, and the inverse transform. A callback of any size therefore does only its share.
 //!
 //! Tasks depend on the number of samples, never on calls, so the output bits do not depend on how a signal is divided.
 
@@ -36,7 +36,8 @@ pub struct Cabinet {
     at: usize,
     /// Number of partitions of the response after the head.
     partitions: usize,
-    /// Spectra of the last periods, one per partition: first row 0 of all of them, then row 1. A ring, the newest first.
+    /// Spectra of the last periods, one per partition: first row 0 of all of them, then row 1. A ring, the newest
+    /// first.
     past: Vec<f32>,
     youngest: usize,
     sides: Vec<Channel>,
@@ -91,8 +92,8 @@ impl Cabinet {
         self.sides.len() > 1
     }
 
-    /// Plays `input`. A mono cabinet fills both sides with the same samples. Denormal numbers count as zero, so that silence
-    /// takes no longer than sound.
+    /// Plays `input`. A mono cabinet fills both sides with the same samples. Denormal numbers count as zero, so that
+    /// silence takes no longer than sound.
     ///
     /// # Panics
     /// If the slices have different lengths.

@@ -1,12 +1,12 @@
 //! The signal chain from the guitar to the loudspeaker: one audio thread plays it, another thread controls it.
 //!
-//! The stages in order: measuring the input (level, tuner, key signal of the gate) and input gain; one model, or two in series
-//! or in parallel; gate; tone; cabinet; removal of offsets; output gain; limiter. Everything between the models and the
-//! limiter is linear, so the gain that normalises a model's level can be applied directly after the model.
+//! The stages in order: measuring the input (level, tuner, key signal of the gate) and input gain; one model, or two in
+//! series or in parallel; gate; tone; cabinet; removal of offsets; output gain; limiter. Everything between the models
+//! and the limiter is linear, so the gain that normalises a model's level can be applied directly after the model.
 //!
-//! Stages that are switched off continue to compute: the time per block stays the same, and a stage that is switched on again
-//! has processed the whole signal. While no parameter changes, the output bits do not depend on how the signal is divided into
-//! calls.
+//! Stages that are switched off continue to compute: the time per block stays the same, and a stage that is switched on
+//! again has processed the whole signal. While no parameter changes, the output bits do not depend on how the signal is
+//! divided into calls.
 
 mod amplifier;
 mod controls;
@@ -82,9 +82,9 @@ const _: () = {
 };
 
 impl Chain {
-    /// A chain for a sample rate, and its controls. The models start in the state after long silence. If offsets are removed, so
-    /// do all stages after the models, which would otherwise start with a step to the models' offset. This processes half a
-    /// second plus the length of the cabinet.
+    /// A chain for a sample rate, and its controls. The models start in the state after long silence. If offsets are
+    /// removed, so do all stages after the models, which would otherwise start with a step to the models' offset. This
+    /// processes half a second plus the length of the cabinet.
     #[must_use]
     pub fn new(rate_hz: u32, settings: &Settings, parts: Parts) -> (Self, Controls) {
         let rate = rate_hz as f32;

@@ -8,7 +8,7 @@ pub enum LoadError {
     /// The file has no bytes.
     #[error("the model file is empty; download it again")]
     Empty,
-    /// The file is not JSON: why.
+    /// The file is not JSON; the message of the parser.
     #[error("the model file is not valid JSON ({0}); it is damaged or not a model: download it again")]
     NotJson(String),
     /// The JSON is nested too deeply.
@@ -47,8 +47,8 @@ pub enum LoadError {
         /// Its value in the file.
         value: i64,
     },
-    /// The network exceeds the supported sizes.
-    #[error("the network is too large for real time: {0}")]
+    /// The network exceeds a limit.
+    #[error("the network is too large for real time: {0}; choose a smaller model")]
     TooLarge(String),
     /// The network has several inputs or outputs.
     #[error("the network has {count} {what}, only 1 is supported; choose a model with one input and one output")]
@@ -101,7 +101,8 @@ impl From<serde_json::Error> for LoadError {
     }
 }
 
-/// The parser's message without Rust type names and without line numbers: they count from the part that was parsed.
+/// The parser's message without Rust type names and line numbers. The line numbers would be wrong, because the parser
+/// counts them from the start of the parsed part.
 fn without_rust_names(text: &str) -> String {
     let text = text.split(" at line ").next().unwrap_or_default();
     match text.split_once(", expected struct ") {

@@ -1,5 +1,5 @@
-//! Neural models of guitar amplifiers, played in real time. Independent of the operating system: [`Model::process`] does
-//! not allocate, lock or make system calls.
+//! Neural models of guitar amplifiers, played in real time. Independent of the operating system: [`Model::process`]
+//! does not allocate, lock or make system calls.
 //!
 //! | module | content |
 //! |---|---|

@@ -1,4 +1,5 @@
-//! The memory of a network: all its signals and delay lines are in one slice, which is allocated when the network is made.
+//! The memory of a network: all its signals and delay lines are in one slice, which is allocated when the network is
+//! made.
 
 mod aligned;
 mod delay_line;
@@ -13,7 +14,7 @@ pub use self::{
 /// Maximum number of frames computed at a time.
 pub const BLOCK: usize = 64;
 
-/// Hands out places in a slice that is allocated afterwards.
+/// Reserves parts of a slice that is allocated afterwards.
 #[derive(Debug, Default)]
 pub struct Layout {
     len: usize,

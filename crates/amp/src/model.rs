@@ -31,8 +31,8 @@ impl Model {
         Self { net, input_gain, output_gain, skip, is_muted: false, input: [0.0; BLOCK], output }
     }
 
-    /// Plays `input` into `output`, at the sample rate of the model file. The output bits do not depend on how a signal is
-    /// divided into calls. If an output is NaN or infinite, the model is muted until the next reset, see
+    /// Plays `input` into `output`, at the sample rate of the model file. The output bits do not depend on how a signal
+    /// is divided into calls. If an output is NaN or infinite, the model is muted until the next reset, see
     /// [`Model::is_muted`]. Denormal numbers count as zero, so that silence takes no longer than sound.
     ///
     /// # Panics

@@ -29,8 +29,8 @@ pub trait Net: Send {
         0
     }
 
-    /// Turns a knob, counted from 0, to a value of 0 to 1. The value is reached within 1024 frames, or at the next reset.
-    /// Ignored if the network has no such knob.
+    /// Turns a knob, counted from 0, to a value of 0 to 1. The value is reached within 1024 frames, or at the next
+    /// reset. Ignored if the network has no such knob.
     fn turn(&mut self, _knob: usize, _value: f32) {}
 
     /// Number of multiply-adds per frame.

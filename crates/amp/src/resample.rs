@@ -1,8 +1,9 @@
 //! Sample rate conversion: windowed sinc with exact phases.
 //!
-//! The ratio of the rates is reduced to `up / down`. Every output sample has one of `up` phases, whose weights are in a table.
-//! The window is Kaiser's; its width and shape follow J. F. Kaiser's formulas (Oppenheim and Schafer, Discrete-Time Signal
-//! Processing, 7.6). The weights of every phase add up to 1, so that a constant input gives the same constant output.
+//! The ratio of the rates is reduced to `up / down`. Every output sample has one of `up` phases, whose weights are in a
+//! table. The window is Kaiser's; its width and shape follow J. F. Kaiser's formulas (Oppenheim and Schafer,
+//! Discrete-Time Signal Processing, 7.6). The weights of every phase add up to 1, so that a constant input gives the
+//! same constant output.
 
 mod insert;
 mod response;
@@ -19,7 +20,8 @@ pub use response::response;
 /// Maximum number of weights in a table: 64 MiB.
 const MAX_WEIGHTS: usize = 1 << 24;
 
-/// Unsupported ratio of sample rates: one is 0, they differ by a factor of more than 64, or the table would be too large.
+/// Unsupported ratio of sample rates: one is 0, they differ by a factor of more than 64, or the table would be too
+/// large.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("cannot resample {from_hz} Hz to {to_hz} Hz; use common rates such as 44100, 48000 or 96000 Hz")]
 pub struct RateError {
@@ -52,7 +54,8 @@ impl Quality {
 struct PolyphaseFilter {
     up: usize,
     down: usize,
-    /// Number of input samples before and after the output position; the last one before it may be at the position itself.
+    /// Number of input samples before and after the output position; the last one before it may be at the position
+    /// itself.
     half: usize,
     /// `2 * half` weights per phase.
     weights: Vec<f32>,
@@ -106,7 +109,8 @@ impl PolyphaseFilter {
     }
 }
 
-/// Converts `samples` to another rate. The first sample keeps its position. The output has the same duration, rounded up.
+/// Converts `samples` to another rate. The first sample keeps its position. The output has the same duration, rounded
+/// up.
 ///
 /// # Errors
 /// [`RateError`] if the ratio of the rates is not supported.

@@ -146,8 +146,8 @@ impl Rig {
         Self::load_sharing(spec, &[], read, |_| None)
     }
 
-    /// [`Rig::load`] that shares files with other rigs: a file that one of them has read is only read again if its version has
-    /// changed or is unknown.
+    /// [`Rig::load`] that shares files with other rigs: a file that one of them has read is only read again if its
+    /// version has changed or is unknown.
     ///
     /// # Errors
     /// [`RigError`], for the first file that cannot be played.

@@ -1,9 +1,9 @@
 //! Vectors of `f32`, with one module per instruction set, which is chosen when a model is built. All `unsafe` of this
 //! crate is here.
 //!
-//! Vector code implements [`Op`]. [`InstructionSet::run`] calls its [`Op::run`] inside a function that the compiler builds
-//! for the instruction set. Everything that it calls must be `#[inline(always)]`: other functions would be built for the
-//! oldest supported processor. `make bench-amp` detects that.
+//! Vector code implements [`Op`]. [`InstructionSet::run`] calls its [`Op::run`] inside a function that the compiler
+//! builds for the instruction set. Everything that it calls must be `#[inline(always)]`: other functions would be built
+//! for the oldest supported processor. `make bench-amp` detects that.
 #![allow(unsafe_code, reason = "vector instructions; each block has a SAFETY comment")]
 #![allow(clippy::needless_range_loop, reason = "loops of constant length over several arrays, which become registers")]
 
@@ -58,8 +58,8 @@ pub trait Simd: Copy {
     type V: Copy;
     /// Number of `f32` in a vector.
     const LANES: usize;
-    /// Number of vectors of frames for which four rows are summed at once, so that the sums do not wait for each other. Limited
-    /// by the number of registers.
+    /// Number of vectors of frames for which four rows are summed at once, so that the sums do not wait for each other.
+    /// Limited by the number of registers.
     const CONCURRENT_VECTORS: usize;
     /// True if recurrent layers of common sizes have code of their own.
     const HAS_RECURRENT_SIZES: bool = true;
@@ -99,8 +99,8 @@ pub trait Simd: Copy {
     /// The larger value; NaN is handled as in [`Simd::min`].
     fn max(self, a: Self::V, b: Self::V) -> Self::V;
 
-    /// Returns `x`. The compiler does not reorder other barriers across it, so that the computation keeps the order of the
-    /// source. Does nothing on instruction sets for which no benefit was measured.
+    /// Returns `x`. The compiler does not reorder barriers, so the computations between them keep the order of the
+    /// source. Without effect by default; only the instruction sets that it was measured to speed up implement it.
     #[inline(always)]
     fn barrier(self, x: Self::V) -> Self::V {
         x
@@ -185,8 +185,8 @@ impl InstructionSet {
         Self::all()[0]
     }
 
-    /// This instruction set, or one with shorter vectors if `values` fit into one vector (two short vectors do not wait for
-    /// each other) or if shorter vectors leave fewer lanes unused.
+    /// This instruction set, or one with shorter vectors if `values` fit into one vector (two short vectors do not wait
+    /// for each other) or if shorter vectors leave fewer lanes unused.
     #[must_use]
     pub(crate) fn for_values(self, values: usize) -> Self {
         let shorter = match self {

@@ -1,9 +1,9 @@
 //! The tuner: finds the note that is played and its deviation.
 //!
-//! The period is the lag at which the signal is most similar to itself: P. McLeod and G. Wyvill, "A smarter way to find pitch"
-//! (ICMC 2005). It is then refined over as many periods as the window has, which divides the error by their number. The high
-//! partials are filtered out first: those of a stiff string are sharp (H. Fletcher, "Normal vibration frequencies of a stiff
-//! piano string", JASA 36, 1964) and reduce the similarity.
+//! The period is the lag at which the signal is most similar to itself: P. McLeod and G. Wyvill, "A smarter way to find
+//! pitch" (ICMC 2005). It is then refined over as many periods as the window has, which divides the error by their
+//! number. The high partials are filtered out first: those of a stiff string are sharp (H. Fletcher, "Normal vibration
+//! frequencies of a stiff piano string", JASA 36, 1964) and reduce the similarity.
 
 use std::fmt;
 
@@ -19,7 +19,8 @@ const WINDOW_S: f32 = 0.06;
 const SILENCE: f32 = 5e-4;
 /// Minimum similarity of a note, 0 to 1.
 const CLEAR: f32 = 0.85;
-/// The period is the first peak of at least this share of the highest; higher peaks after it are multiples of the period.
+/// The period is the first peak of at least this share of the highest; higher peaks after it are multiples of the
+/// period.
 const FIRST: f32 = 0.93;
 /// Higher sample rates are reduced to at most this one: they would take more time without improving the result.
 const MAX_RATE_HZ: u32 = 50_000;

@@ -1,8 +1,8 @@
 //! Reading WAV files: integers of 8 to 32 bits and floating point of 32 and 64 bits, with any number of channels.
 //!
 //! The layout follows Microsoft's "Multimedia Programming Interface and Data Specifications 1.0", the documentation of
-//! `WAVEFORMATEXTENSIBLE` for the extensible form, and EBU Tech 3306 for RF64, where a separate chunk contains a 64-bit length.
-//! If a program that wrote a stream left the length open, the data ends with the file.
+//! `WAVEFORMATEXTENSIBLE` for the extensible form, and EBU Tech 3306 for RF64, where a separate chunk contains a 64-bit
+//! length. If a program that wrote a stream left the length open, the data ends with the file.
 
 use thiserror::Error;
 

@@ -1,4 +1,4 @@
-//! Culprits without a trace: compares counters before and after a spike. They are read some twenty times a second.
+//! Culprits without a trace: compares counters before and after a spike. They are read about 25 times a second.
 //!
 //! Counters do not show when something happened between two readings. Therefore the whole lateness is given to the
 //! likeliest cause, and the evidence is [`Evidence::Counters`].
@@ -21,7 +21,7 @@ pub use reading::{EventSource, Reading};
 const MAX_READINGS: usize = 64;
 /// Minimum excess of a count over its usual value, in standard deviations of a random count.
 const MIN_SCORE: f64 = 5.0;
-/// One interval raises the usual rate at most as if its rate were this many times the usual one.
+/// Limit for the rate of one interval when the usual rate is updated, as a multiple of the usual rate.
 const STORM_FACTOR: f64 = 4.0;
 /// Weight of the newest interval in the usual rate.
 const NEWEST_WEIGHT: f64 = 0.05;
@@ -50,7 +50,7 @@ impl Counters {
         self.thread_id
     }
 
-    /// Reads the counters. Call it some twenty times a second. `now_ns` is CLOCK_MONOTONIC.
+    /// Reads the counters. Call it about 25 times a second. `now_ns` is CLOCK_MONOTONIC.
     pub fn read(&mut self, now_ns: u64) {
         self.add(Reading::now(&self.root, self.cpu, self.thread_id, now_ns));
     }

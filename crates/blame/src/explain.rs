@@ -61,8 +61,8 @@ impl Explanation {
 /// that.
 ///
 /// `events` are in order of time, and start well before the deadline; they may include events of other CPUs. `symbol`
-/// returns the name of the kernel function at an address. No event is missing from `complete_since_ns` on; `None` if
-/// that is unknown.
+/// returns the name of the kernel function at an address. From `complete_since_ns` on, no event is missing; `None` if
+/// it is unknown whether events are missing.
 #[must_use]
 pub fn explain(
     events: &[Event],

@@ -110,7 +110,7 @@ impl Follower {
         self.delivered += ready as u64;
     }
 
-    /// The enabled events, as `system:name`.
+    /// The enabled events, in the form `system:name`.
     #[must_use]
     pub fn events_on(&self) -> &[String] {
         self.instance.events_on()

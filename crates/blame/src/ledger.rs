@@ -25,7 +25,7 @@ const MAX_CAUSES: usize = 1024;
 /// Number of spikes kept because they may be part of a stall of all CPUs. At twice this number, the shorter half is
 /// counted as normal spikes.
 const MAX_PENDING: usize = 4096;
-/// A cause that is never the main one gets an account if it has at least one part in this many of the total lateness.
+/// A cause that is never the main one gets an account if it has at least 1/`ACCOUNT_DIVISOR` of the total lateness.
 const ACCOUNT_DIVISOR: u64 = 50;
 
 /// One spike for the ledger.

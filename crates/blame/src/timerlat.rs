@@ -92,7 +92,7 @@ impl Timerlat {
         }
     }
 
-    /// Collects the samples since the last call. Call it some twenty times a second.
+    /// Collects the samples since the last call. Call it about 25 times a second.
     pub fn collect(&mut self) {
         for (&cpu, measured) in &mut self.cpus {
             let _ = self.instance.drain(cpu, &mut measured.events);

@@ -43,8 +43,8 @@ pub enum BlameMode {
     Off,
 }
 
-/// Time limit for explaining the spikes of one call, worst spikes first. With the usual 25 calls a second, it bounds the
-/// CPU time of explaining.
+/// Time limit for explaining the spikes of one call, worst spikes first. With the usual 25 calls a second, it bounds
+/// the CPU time of explaining.
 const EXPLAIN_LIMIT: Duration = Duration::from_millis(100);
 /// Spikes explained in one call regardless of the time limit: the first spike reads the kernel's symbols, and the
 /// process may be stopped meanwhile.
@@ -148,7 +148,7 @@ impl Watch {
         }
     }
 
-    /// Reads the counters, or keeps the events that the next spikes may need. Call it some twenty times a second with
+    /// Reads the counters, or keeps the events that the next spikes may need. Call it about 25 times a second with
     /// all threads that measure at this time, whether there was a spike or not.
     pub fn tick(&mut self, threads: &[MeasuredThread], now_ns: u64) {
         let measures = |pid: u32| threads.iter().any(|thread| thread.pid == pid);

@@ -101,7 +101,7 @@ pub enum GuestError {
         console: String,
     },
     /// Data on the console was damaged or lost.
-    #[error("data was lost on the serial console ({source}); the last lines:\n{console}")]
+    #[error("data was lost on the serial console ({source}): run it again; the last lines:\n{console}")]
     Transport {
         /// The damaged or missing frame.
         source: FrameError,
@@ -109,7 +109,7 @@ pub enum GuestError {
         console: String,
     },
     /// The returned files are incomplete.
-    #[error("the files of the guest are incomplete: {0}")]
+    #[error("the files of the guest are incomplete ({0}): run it again")]
     Files(String),
     /// The guest could not run its job.
     #[error("inside the guest: {0}")]
@@ -151,7 +151,7 @@ pub enum GuestError {
         variable: &'static str,
     },
     /// The kernel has no such module.
-    #[error("kernel {release} has no module {module}")]
+    #[error("kernel {release} has no module {module}: choose another kernel")]
     NoModule {
         /// The kernel's release.
         release: String,

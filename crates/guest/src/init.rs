@@ -44,7 +44,7 @@ const MOUNTS: [(&str, &str, Option<&CStr>, bool); 9] = [
     ("debugfs", "/sys/kernel/debug", None, false),
 ];
 
-/// How long to wait for remaining output after the command has ended.
+/// Maximum wait for remaining output after the command has ended.
 const OUTPUT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// True if this process is the first one of a guest, and not, for example, of a container.

@@ -1,8 +1,8 @@
 //! Settings that are changed for a run and undone afterwards.
 //!
-//! Every hold works in the same way: it records each change in a [`Journal`](crate::journal) before it makes the change,
-//! and dropping the journal undoes the changes in reverse order. If the process is killed, the next start undoes them.
-//! [`Shield`](crate::Shield) works in this way, too.
+//! Every hold works in the same way: it records each change in a [`Journal`](crate::journal) before it makes the
+//! change, and dropping the journal undoes the changes in reverse order. If the process is killed, the next start
+//! undoes them. [`Shield`](crate::Shield) works in this way, too.
 
 mod awake;
 mod irq_priority;

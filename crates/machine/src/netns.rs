@@ -7,7 +7,7 @@ use crate::Root;
 pub(crate) enum NamespaceAccess {
     /// It is the current namespace.
     Current,
-    /// ByFile this file, which `nsenter --net` accepts.
+    /// Through this file, which `nsenter --net` accepts.
     ByFile(String),
     /// The namespace no longer exists.
     Gone,

@@ -61,7 +61,7 @@ impl Root {
     /// The bytes of a file, unchanged.
     ///
     /// # Errors
-    /// As [`try_read`](Self::try_read).
+    /// The errors of [`try_read`](Self::try_read).
     pub fn read_bytes(&self, path: &str) -> Result<Vec<u8>, Unreadable> {
         fs::read(self.path(path)).map_err(|error| Unreadable::from(&error))
     }

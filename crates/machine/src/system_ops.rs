@@ -35,11 +35,11 @@ pub(crate) trait SystemOps: fmt::Debug {
         Err(io::ErrorKind::Unsupported.into())
     }
     /// Reads a setting of an interface.
-    fn nic_parameter(&self, _interface: &str, _knob: Parameter) -> io::Result<Value> {
+    fn nic_parameter(&self, _interface: &str, _parameter: Parameter) -> io::Result<Value> {
         Err(io::ErrorKind::Unsupported.into())
     }
     /// Changes a setting of an interface.
-    fn set_nic_parameter(&self, _interface: &str, _knob: Parameter, _value: Value) -> io::Result<()> {
+    fn set_nic_parameter(&self, _interface: &str, _parameter: Parameter, _value: Value) -> io::Result<()> {
         Err(io::ErrorKind::Unsupported.into())
     }
 }

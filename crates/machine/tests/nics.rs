@@ -1,4 +1,5 @@
-//! Recorded interfaces under `nics/`: the settings of each are stored in `NAME.json`, the findings in `findings/ID.json`.
+//! Recorded interfaces under `nics/`: the settings of each are stored in `NAME.json`, the findings in
+//! `findings/ID.json`.
 //!
 //! `virtio` and `veth` are answers of a guest's kernel (`punctual check nic IF --keep-answers DIR`). Both `i225` are
 //! generated here: a NIC with default settings, and one with good settings.

@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-/// Least measuring time.
+/// Minimum measuring time.
 const MIN_TIME: Duration = Duration::from_millis(300);
-/// Least number of blocks, so that the 99th percentile is known.
+/// Minimum number of blocks, so that the 99th percentile is known.
 const MIN_BLOCKS: usize = 200;
 
 /// Length of a block at this sample rate, us.
@@ -18,8 +18,8 @@ pub fn block_us(frames: usize, rate_hz: f64) -> f64 {
 pub struct BlockCost(Vec<Duration>);
 
 impl BlockCost {
-    /// Measures `play`, which is called again and again with an input and an output block of `frames` frames. The input is loud,
-    /// because silence may cost less.
+    /// Measures `play`, which is called repeatedly with an input and an output block of `frames` frames. The input is
+    /// loud, because silence may cost less.
     pub fn measure(frames: usize, mut play: impl FnMut(&[f32], &mut [f32])) -> Self {
         let input: Vec<f32> = (0..frames).map(|frame| (frame as f32 * 0.3).sin() * 0.2).collect();
         let mut output = vec![0.0; frames];

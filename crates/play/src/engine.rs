@@ -37,7 +37,8 @@ enum Driver {
 }
 
 impl Engine {
-    /// Creates the thread, which takes its policy and then waits for [`begin`](Self::begin). Memory can be locked meanwhile.
+    /// Creates the thread, which takes its policy and then waits for [`begin`](Self::begin). Memory can be locked
+    /// meanwhile.
     ///
     /// # Errors
     /// [`EngineError`]. A refused policy or CPU is not an error: [`grant`](Self::grant) reports it.
@@ -102,8 +103,8 @@ impl Engine {
         }
     }
 
-    /// Reports the delay of the player itself, frames, to the other JACK clients, which compensate for it. May wait for the
-    /// JACK server.
+    /// Reports the delay of the player itself, frames, to the other JACK clients, which compensate for it. May wait for
+    /// the JACK server.
     pub fn set_delay(&self, frames: usize) {
         if let Driver::Jack(Some(session)) = &self.driver {
             session.set_delay(frames);

@@ -12,7 +12,7 @@ pub enum EngineError {
     #[error("cannot start the audio thread: {0}; close other programs")]
     Spawn(#[source] io::Error),
     /// The thread cannot read its scheduling policy and affinity.
-    #[error("cannot read back the policy and CPUs of the audio thread: {0}; is /proc mounted?")]
+    #[error("cannot read back the policy and CPUs of the audio thread: {0}; check that /proc is mounted")]
     Grant(#[source] io::Error),
     /// The JACK server refused a request.
     #[error(transparent)]

@@ -1,5 +1,5 @@
-//! Playing as a client of a JACK server: the server's real-time thread plays, with the server's rate and period, between
-//! the ports of other clients.
+//! Playing as a client of a JACK server: the server's real-time thread plays, with the server's rate and period,
+//! between the ports of other clients.
 //!
 //! | module | contents |
 //! |---|---|

@@ -11,9 +11,9 @@ use thiserror::Error;
 
 use crate::rig_loader::{RigLoadError, RigLoader, read_preset};
 
-/// Greatest depth of subfolders that are searched.
+/// Maximum depth of subfolders that are searched.
 const MAX_DEPTH: usize = 4;
-/// Most files that are listed.
+/// Maximum number of listed files.
 const MAX_FILES: usize = 5000;
 
 /// True if the extension of the file name is one of a model.
@@ -177,7 +177,8 @@ impl Library {
         Ok((LoadedPreset { preset, name, rig }, parts))
     }
 
-    /// Loads the first preset that can be played, or the default settings if there is none. Reports the presets that it skips.
+    /// Loads the first preset that can be played, or the default settings if there is none. Reports the presets that it
+    /// skips.
     ///
     /// # Errors
     /// [`LibraryError`].
@@ -218,7 +219,8 @@ impl Library {
     }
 }
 
-/// Checks that the path is a file or a link to one, because opening a pipe would block. Reading it reports a missing file.
+/// Checks that the path is a file or a link to one, because opening a pipe would block. Reading it reports a missing
+/// file.
 fn check_regular(path: &Path) -> Result<(), LibraryError> {
     match fs::metadata(path) {
         Ok(metadata) if !metadata.is_file() => Err(LibraryError::NotRegular(path.to_owned())),

@@ -15,7 +15,7 @@ pub(crate) struct Shared {
     work_ns: AtomicU64,
     played_ns: AtomicU64,
     period_ns: AtomicU64,
-    /// Bits of an `f32`: those of positive numbers are ordered as the numbers are, so `fetch_max` works on them.
+    /// Bits of an `f32`. The bits of positive numbers are ordered like their values, so `fetch_max` works on them.
     max_share: AtomicU32,
     recent_max_share: AtomicU32,
     stop: AtomicBool,

@@ -1,8 +1,9 @@
-//! Round trip through a sound card with a cable from output to input: a signal is played, and searched for in the input.
+//! Round trip through a sound card with a cable from output to input: a signal is played, and searched for in the
+//! input.
 //!
-//! The signal is a maximum length sequence. Its correlation with itself has a single peak, so the largest correlation with
-//! the recording gives the delay at any level, even in loud noise. Consecutive rounds play different sequences, so that a late
-//! echo of one round is not mistaken for the next.
+//! The signal is a maximum length sequence. Its correlation with itself has a single peak, so the largest correlation
+//! with the recording gives the delay at any level, even in loud noise. Consecutive rounds play different sequences, so
+//! that a late echo of one round is not mistaken for the next.
 
 use probes::audio::Player;
 use rtrb::{Consumer, Producer, RingBuffer};
@@ -11,20 +12,20 @@ use rtrb::{Consumer, Producer, RingBuffer};
 const BITS: u32 = 11;
 /// Feedback taps: x^11 + x^9 + 1 is primitive (Xilinx application note 052, table 3).
 const TAPS: [u32; 2] = [11, 9];
-/// Decimations of the first sequence that give the sequences of consecutive rounds. The cross-correlation of any two is at most
-/// 65 at every shift; there are no more than four sequences of this length with that property (Sarwate and Pursley,
-/// Proceedings of the IEEE 68, 1980, pages 593-619: preferred pairs, maximal connected sets).
+/// Decimations of the first sequence that give the sequences of consecutive rounds. The cross-correlation of any two is
+/// at most 65 at every shift; there are no more than four sequences of this length with that property (Sarwate and
+/// Pursley, Proceedings of the IEEE 68, 1980, pages 593-619: preferred pairs, maximal connected sets).
 const DECIMATIONS: [usize; 4] = [1, 5, 9, 315];
 /// Samples of a sequence.
 pub const SEQUENCE_LEN: usize = (1 << BITS) - 1;
 /// Peak level of the played sequence as a fraction of full scale: -12 dB.
 pub const LEVEL: f32 = 0.25;
-/// Least ratio of the peak to the RMS of the other correlations. In 50 000 values of noise the largest is about 4.4 times the
-/// RMS.
+/// Minimum ratio of the peak to the RMS of the other correlations. In 50 000 values of noise the largest is about 4.4
+/// times the RMS.
 const MIN_CLARITY: f64 = 8.0;
-/// Least ratio of the peak to the expected correlation with noise as loud as the matched samples. A pure sequence has 45. This
-/// check is needed where the recording is silent except for a part of another sequence: the RMS of the other correlations is
-/// meaningless then, but this ratio is 4 at most.
+/// Minimum ratio of the peak to the expected correlation with noise as loud as the matched samples. A pure sequence has
+/// 45. This check is needed where the recording is silent except for a part of another sequence: the RMS of the other
+/// correlations is meaningless then, but this ratio is 4 at most.
 const MIN_MATCH: f64 = 6.0;
 /// Samples on both sides of the peak that belong to it, because converters smear it.
 const PEAK_WIDTH: usize = 64;

@@ -1,8 +1,8 @@
 //! The web page: a small HTTP server on the loopback interface.
 //!
-//! Pages of other sites that are open in a browser of this machine can send requests, too. Therefore every request must name
-//! this server as its host, which fails for a foreign name that resolves to 127.0.0.1; and requests that change something must
-//! be JSON, which such a page may not send without permission.
+//! Pages of other sites that are open in a browser of this machine can send requests, too. Therefore every request must
+//! name this server as its host, which fails for a foreign name that resolves to 127.0.0.1; and requests that change
+//! something must be JSON, which such a page may not send without permission.
 //!
 //! | module | contents |
 //! |---|---|
@@ -33,7 +33,8 @@ use thiserror::Error;
 pub use self::backend::{Backend, Slot};
 use self::{router::Router, workers::Workers};
 
-/// Reads one request to the server at `address`, and writes the response. [`Page::serve`] does this for each connection.
+/// Reads one request to the server at `address`, and writes the response. [`Page::serve`] does this for each
+/// connection.
 ///
 /// # Errors
 /// If the response cannot be written.

@@ -24,7 +24,7 @@ use crate::{
 
 /// Meter readings are reused for this long, because each reading resets the peaks and several pages may be open.
 const METERS_VALID_FOR: Duration = Duration::from_millis(50);
-/// Longest name of a preset, characters.
+/// Maximum length of the name of a preset, characters.
 const MAX_NAME: usize = 60;
 
 /// The backend of the web page.
@@ -246,8 +246,9 @@ impl Backend for PageController {
     }
 }
 
-/// A version that no earlier run has reached, so that a page that was open during a restart reloads everything. A run would
-/// need a thousand changes each millisecond to reach the first version of the next. Fits into a JavaScript number until 2248.
+/// A version that no earlier run has reached, so that a page that was open during a restart reloads everything. A run
+/// would need a thousand changes each millisecond to reach the first version of the next. Fits into a JavaScript number
+/// until 2248.
 fn first_version() -> u64 {
     let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since_epoch.as_millis()).unwrap_or_default() * 1024

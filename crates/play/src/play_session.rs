@@ -96,7 +96,8 @@ impl PlaySession {
         self.engine.end().is_some()
     }
 
-    /// Carries out MIDI messages and takes new readings; returns notes for the user. Must be called several times a second.
+    /// Carries out MIDI messages and takes new readings; returns notes for the user. Must be called several times a
+    /// second.
     pub fn update(&mut self, events: &[Event]) -> Vec<String> {
         self.read_load();
         let mut notes = Vec::new();

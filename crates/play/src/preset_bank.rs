@@ -101,8 +101,8 @@ impl PresetBank {
         Self { rigs, current: 0, channel, pending: PendingChanges::default(), loader }
     }
 
-    /// Appends the presets of a folder to `rigs`, in the order of their names. Loads all files now, so that errors show before
-    /// anything plays.
+    /// Appends the presets of a folder to `rigs`, in the order of their names. Loads all files now, so that errors show
+    /// before anything plays.
     ///
     /// # Errors
     /// [`BankError`].
@@ -155,8 +155,8 @@ impl PresetBank {
         self.rig().model(index).map_or_else(|| "the model".to_owned(), |(path, _)| file_stem(path))
     }
 
-    /// Carries out MIDI messages: only the last preset and the last value of each parameter. Changes that do not fit into the
-    /// queue of the audio thread are sent at the next call. Returns true if a model was exchanged for another.
+    /// Carries out MIDI messages: only the last preset and the last value of each parameter. Changes that do not fit
+    /// into the queue of the audio thread are sent at the next call. Returns true if a model was exchanged for another.
     ///
     /// # Errors
     /// [`MidiError`]; the message that caused it changes nothing.
@@ -169,8 +169,8 @@ impl PresetBank {
         }
         match self.send_pending(controls) {
             Err(error) if error.is_busy() => {
-                // A burst of messages fills the queue for a moment only. If no more have come, the audio thread has had time
-                // to empty it.
+                // A burst of messages fills the queue for a moment only. If no more have come, the audio thread has had
+                // time to empty it.
                 let report = events.is_empty() && !self.pending.busy_reported;
                 self.pending.busy_reported |= report;
                 if report { Err(error) } else { handled.map(|()| false) }

@@ -60,8 +60,8 @@ pub enum RenderError {
 /// Receives the number of rendered frames and the total number.
 pub type OnProgress<'a> = dyn FnMut(usize, usize) + 'a;
 
-/// Renders the first channel of `input` through a model alone, at the rate of the model. The output has the sample rate `to_hz`
-/// and the duration of the input.
+/// Renders the first channel of `input` through a model alone, at the rate of the model. The output has the sample rate
+/// `to_hz` and the duration of the input.
 ///
 /// # Errors
 /// [`RenderError`].
@@ -86,9 +86,9 @@ pub fn render_model(
     resample_output(&[output], model_hz, input, to_hz)
 }
 
-/// Renders the first channel of `input` through a whole chain. The chain runs at the rate of the first model, because audio can
-/// be resampled better offline than while it plays. The output has the sample rate `to_hz` and the duration of the input; it is
-/// stereo if a cabinet is, unless `mono` is true.
+/// Renders the first channel of `input` through a whole chain. The chain runs at the rate of the first model, because
+/// audio can be resampled better offline than while it plays. The output has the sample rate `to_hz` and the duration
+/// of the input; it is stereo if a cabinet is, unless `mono` is true.
 ///
 /// # Errors
 /// [`RenderError`].

@@ -79,8 +79,8 @@ impl RigLoader {
         Ok(parts)
     }
 
-    /// Creates the parts to exchange in a chain that plays `playing`, so that it plays `rig`, and locks their memory. Parts
-    /// that both rigs have in common are kept.
+    /// Creates the parts to exchange in a chain that plays `playing`, so that it plays `rig`, and locks their memory.
+    /// Parts that both rigs have in common are kept.
     ///
     /// # Errors
     /// [`RigLoadError::Rig`].

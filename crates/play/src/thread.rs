@@ -18,8 +18,8 @@ use crate::{
 };
 
 const SECOND_NS: i64 = 1_000_000_000;
-/// Sleep that the guard demands of a thread that never sleeps by itself.
-const REST: Duration = Duration::from_nanos(PAUSE_NS.cast_unsigned());
+/// Pause that the guard imposes on a thread that never sleeps by itself.
+const PAUSE: Duration = Duration::from_nanos(PAUSE_NS.cast_unsigned());
 
 /// The body of the thread: sets it up, sends the grant, waits for the start, plays.
 pub fn run(
@@ -106,7 +106,7 @@ impl<'a> Playing<'a> {
                     // The card has an xrun meanwhile, which is counted.
                     Advice::Pause => {
                         self.shared.note_throttled();
-                        sleep(REST);
+                        sleep(PAUSE);
                     }
                 }
             }

@@ -16,10 +16,10 @@ use std::{
 
 use sys::usage::ThreadUsage;
 
-/// A thread that used more than this share of a second, percent, ...
+/// CPU time above which a thread is busy, percent of a second.
 pub const BUSY_PERCENT: u64 = 90;
-/// ... and slept fewer times than this, and in fewer than half of its wake-ups, never really sleeps. A thread that only
-/// has much work sleeps often, and one that is seldom woken sleeps each time.
+/// A busy thread never really sleeps if it slept fewer times than this in a second, and in fewer than half of its
+/// wake-ups. A thread that only has much work sleeps often, and one that is seldom woken sleeps each time.
 pub const SLEEPS_AT_LEAST: u64 = 100;
 /// Length of a pause, ns: as much as the kernel's fair server takes from a real-time thread that never sleeps.
 pub const PAUSE_NS: i64 = 50_000_000;

@@ -17,7 +17,7 @@ pub trait ProbeThreads {
     /// The probe's own threads.
     fn threads(&self) -> Vec<ThreadInfo<'_>>;
 
-    /// Reads the data of its threads. Called about twenty times a second, and once after [`finish`](Self::finish).
+    /// Reads the data of its threads. Called about 25 times a second, and once after [`finish`](Self::finish).
     fn collect(&mut self);
 
     /// True if its own threads have nothing more to receive. Without timers, this ends the phase.

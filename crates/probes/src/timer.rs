@@ -194,7 +194,7 @@ impl Timer {
     /// Like [`prepare`](Self::prepare), with work at each deadline. A noise probe has no work.
     ///
     /// # Errors
-    /// Like [`prepare`](Self::prepare).
+    /// The errors of [`prepare`](Self::prepare).
     pub fn prepare_with(
         work: Option<Box<dyn Work>>,
         settings: &Settings,

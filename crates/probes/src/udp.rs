@@ -72,9 +72,9 @@ pub enum UdpError {
         source: io::Error,
     },
     /// The kernel refused a setting of the socket.
-    #[error("the kernel refused {what}: {source}")]
+    #[error("the kernel refused a setting of the socket ({source}): {what}")]
     Refused {
-        /// The refused setting, and how to do without.
+        /// The refused setting, and the remedy.
         what: &'static str,
         /// The error of the kernel.
         source: io::Error,
@@ -121,9 +121,7 @@ impl Client {
         settings.greet(&socket, run)?;
         let refused = |what| move |source| UdpError::Refused { what, source };
         socket.set_receive_timeout(RECEIVE_TIMEOUT).map_err(refused("a timeout"))?;
-        socket
-            .set_stamps(settings.stamps)
-            .map_err(refused("time stamps of datagrams; do without them with --stamps none"))?;
+        socket.set_stamps(settings.stamps).map_err(refused("time stamps of datagrams; use --stamps none"))?;
         let socket = Arc::new(socket);
         let (shared, events, reader) = shared::channel(&settings);
         let heartbeat = Heartbeat::start().map_err(UdpError::Spawn)?;

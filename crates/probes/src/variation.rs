@@ -25,7 +25,7 @@ pub struct Variation {
     slope: Option<f64>,
     /// Sums of slope times length, and of lengths, of all windows with an estimated slope.
     drifted: (f64, f64),
-    /// How much longer each frame took than the fastest, ns.
+    /// Additional time of each frame compared with the fastest, ns.
     pub longer: Histogram,
 }
 
@@ -64,7 +64,7 @@ impl Variation {
         points.iter().for_each(|&point| self.longer.record(line.above(point).round() as i64));
     }
 
-    /// How much faster the second clock runs than the first, parts per billion; 0 until a window was long enough.
+    /// Rate of the second clock relative to the first, minus 1, parts per billion; 0 until a window was long enough.
     #[expect(clippy::cast_possible_truncation, reason = "far below 2^63; saturates")]
     pub fn drift_ppb(&self) -> i64 {
         if self.drifted.1 > 0.0 { (self.drifted.0 / self.drifted.1 * 1e9).round() as i64 } else { 0 }

@@ -1,4 +1,5 @@
-//! Round trips over loopback, with both ends in this process. An allocation in one of the three loops aborts this test binary.
+//! Round trips over loopback, with both ends in this process. An allocation in one of the three loops aborts this test
+//! binary.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 

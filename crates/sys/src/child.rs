@@ -47,7 +47,7 @@ pub fn try_reap(pid: Pid) -> io::Result<Option<Ended>> {
 /// Waits for the child `pid` to end and reaps it.
 ///
 /// # Errors
-/// As [`try_reap`].
+/// The errors of [`try_reap`].
 pub fn reap(pid: Pid) -> io::Result<Ended> {
     loop {
         match reap_with(pid, 0) {

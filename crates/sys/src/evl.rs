@@ -67,7 +67,7 @@ pub enum EvlError {
              evl.oob_cpus={0}"
     )]
     OtherCpu(u32),
-    /// The core has no statistics, so a fall back to in-band would not be noticed.
+    /// The core has no statistics, so a fallback to in-band would not be noticed.
     #[error(
         "this kernel has no statistics on EVL threads, so a thread that falls back to in-band would not be noticed: build it \
              with CONFIG_EVL_RUNSTATS=y"
@@ -141,7 +141,7 @@ impl Thread {
         self.level
     }
 
-    /// Sleeps out-of-band until `deadline_ns` on CLOCK_MONOTONIC, or slightly less according to the clock's gravity.
+    /// Sleeps out-of-band until `deadline_ns` on CLOCK_MONOTONIC, or slightly less, by the clock's gravity.
     /// Signals do not end the wait.
     ///
     /// # Errors

@@ -18,7 +18,7 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     let file = File::open(path)?;
     let kind = file.metadata()?.file_type();
     if kind.is_block_device() || (kind.is_char_device() && !file.is_terminal()) {
-        return Err(io::Error::other("not a regular file, pipe or terminal but a device"));
+        return Err(io::Error::other("a device, not a regular file, pipe or terminal"));
     }
     let mut bytes = Vec::new();
     match file.take(MAX_BYTES + 1).read_to_end(&mut bytes)? as u64 {
@@ -39,7 +39,7 @@ mod tests {
         for device in ["/dev/zero", "/dev/null"] {
             assert_eq!(
                 read(Path::new(device)).unwrap_err().to_string(),
-                "not a regular file, pipe or terminal but a device"
+                "a device, not a regular file, pipe or terminal"
             );
         }
     }

@@ -51,8 +51,8 @@ fn request(interface: &str, code: libc::c_ulong, stamping: Stamping) -> io::Resu
     request.ifr_ifru.ifru_data = (&raw mut config).cast();
     // The ioctl needs some socket; its kind does not matter.
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
-    // SAFETY: `request` is live, its name ends in NUL, and its data points to the live `config`, the type of both
-    // requests.
+    // SAFETY: `request` is live, its name ends in NUL, and its data points to the live `config`, which has the
+    // type of both requests.
     if unsafe { libc::ioctl(socket.as_raw_fd(), code as _, &raw mut request) } < 0 {
         return Err(io::Error::last_os_error());
     }

@@ -64,7 +64,7 @@ pub struct Link {
     pub mac: Option<[u8; 6]>,
     /// The MTU: the largest payload of a frame, bytes.
     pub mtu: Option<u32>,
-    /// True if the interface is set up (IFF_UP).
+    /// True if the interface is administratively up (IFF_UP).
     pub is_up: bool,
     /// True if frames pass: the interface is up, has a carrier, and its queue is started.
     pub is_operational: bool,
@@ -125,7 +125,7 @@ impl Links {
         answer.messages()?.first().and_then(Link::read).ok_or_else(missing)
     }
 
-    /// Sets an interface up.
+    /// Brings an interface up (IFF_UP).
     ///
     /// # Errors
     /// The kernel's error.
@@ -161,7 +161,7 @@ impl Links {
     }
 
     /// Disables IPv6 addresses on an interface, so that it sends no router solicitations and joins no groups. Call this
-    /// before the interface is set up.
+    /// before the interface is brought up.
     ///
     /// # Errors
     /// The kernel's error. A kernel without IPv6 is not an error.

@@ -27,9 +27,9 @@ pub use request::{CREATE, EXCLUSIVE, REPLACE, Request};
 
 use crate::convert;
 
-/// How long to wait for an answer, which normally takes microseconds.
+/// Maximum wait for an answer, which normally takes microseconds.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How often a dump is requested if the listed objects change while it is read.
+/// Maximum number of requests for a dump. It is repeated if the listed objects change while it is read.
 const TRIES: usize = 5;
 
 /// The control family, which resolves the names of generic families.

@@ -19,7 +19,7 @@ const OF_THIS_THREAD: &str = "/proc/thread-self/ns/net";
 pub struct Namespace(OwnedFd);
 
 impl Namespace {
-    /// Creates a namespace and sets up its loopback.
+    /// Creates a namespace and brings up its loopback.
     ///
     /// # Errors
     /// EPERM without CAP_SYS_ADMIN; otherwise the kernel's error.

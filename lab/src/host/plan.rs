@@ -28,7 +28,7 @@ pub(super) struct Options {
     /// Show the output of kernels and programs.
     #[arg(long)]
     pub(super) console: bool,
-    /// Number of parallel guests.
+    /// Run this many guests in parallel.
     #[arg(long, value_name = "N", default_value = "2")]
     pub(super) jobs: usize,
     /// Download the current versions of the kernels.

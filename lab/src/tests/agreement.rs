@@ -162,9 +162,9 @@ fn one_spike(
     let drained = trace.drain(0, &mut events)?;
     timerlat.drain(0, &mut samples)?;
     let known_since_ns = drained.gaps.iter().map(|gap| gap.to_ns).max().unwrap_or(0);
-    let (waiter, wake) = late_wake_up(&samples, delay.priority).context("timerlat's thread was not late")?;
+    let (measured, wake) = late_wake_up(&samples, delay.priority).context("timerlat's thread was not late")?;
     let symbol = |address| trace.symbol(address).map(str::to_owned);
-    let ours = explain(&events, trace.names(), &symbol, &waiter, wake, Some(known_since_ns));
+    let ours = explain(&events, trace.names(), &symbol, &measured, wake, Some(known_since_ns));
     Ok((analysis, ours))
 }
 
@@ -235,6 +235,6 @@ fn late_wake_up(samples: &[Event], priority: u8) -> Option<(MeasuredThread, Wake
     };
     let last = samples.iter().rposition(|sample| late(sample).is_some())?;
     let deadline_ns = samples[..last].iter().rev().find_map(deadline_ns)?;
-    let waiter = MeasuredThread { pid: samples[last].pid, priority: 99 - i32::from(priority), cpu: 0, spins: false };
-    Some((waiter, WakeUp { deadline_ns, woke_ns: deadline_ns + late(&samples[last])?, work: Default::default() }))
+    let measured = MeasuredThread { pid: samples[last].pid, priority: 99 - i32::from(priority), cpu: 0, spins: false };
+    Some((measured, WakeUp { deadline_ns, woke_ns: deadline_ns + late(&samples[last])?, work: Default::default() }))
 }

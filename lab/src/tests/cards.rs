@@ -218,7 +218,7 @@ fn as_json(status: i32, arguments: &str) -> Result<Value> {
     serde_json::from_str(&text).with_context(|| text)
 }
 
-/// Lists the cards with what they support.
+/// `amp devices` lists each device of all cards with its supported settings.
 pub fn are_listed() -> Result<()> {
     let devices = as_json(0, "amp devices --json")?;
     let devices = devices.as_array().context("not a list")?;

@@ -9,7 +9,7 @@ use crate::inside::{expect, measure, median, read, run, write};
 /// Agrees with the median of cyclictest within 20 % plus 3 us.
 pub fn cyclictest_agrees() -> Result<()> {
     // cyclictest keeps the CPUs awake by default, so punctual does the same.
-    let record = measure(0, "beside-cyclictest", "--cpus 0 --samples 3000 --hold-cpu-awake --blame=off")?;
+    let record = measure(0, "with-cyclictest", "--cpus 0 --samples 3000 --hold-cpu-awake --blame=off")?;
     let our_us = record.series[0].raw.percentile(50.0).context("no samples")? as f64 / 1e3;
     let output = expect(0, &run("cyclictest -q -m -t1 -p90 -i1000 -l3000 -h1000 -a0")?)?;
     let their_us = histogram_median(&output).with_context(|| format!("no histogram in {output}"))?;
@@ -42,7 +42,7 @@ const TRACING: &str = "/sys/kernel/tracing";
 /// us, maximum within a factor of three.
 pub fn timerlat_agrees() -> Result<()> {
     let theirs = timerlat()?;
-    let record = measure(0, "beside-timerlat", "--cpus 0 --samples 3000 --policy fifo:95 --blame=off")?;
+    let record = measure(0, "with-timerlat", "--cpus 0 --samples 3000 --policy fifo:95 --blame=off")?;
     let series = &record.series[0];
     let ours_ns = series.raw.percentile(50.0).context("no samples")?;
     let theirs_ns = median(&theirs);

@@ -10,8 +10,8 @@ use crate::{
 
 /// Maximum length of a response, samples: 10 s at 192 kHz.
 const MAX_FRAMES: usize = 1_920_000;
-/// Maximum sum of the samples that are cut off the end, relative to the largest sample (-110 dB). No output sample changes by
-/// more.
+/// Maximum sum of the samples that are cut off the end, relative to the largest sample (-110 dB). No output sample
+/// changes by more.
 const NEGLIGIBLE: f64 = 3.16e-6;
 /// Samples below this level count as silence before a response, relative to its largest sample (-60 dB).
 const SILENCE: f32 = 1e-3;
@@ -111,8 +111,8 @@ impl Ir {
         to_f32(self.channels.iter().map(energy).fold(0.0, f64::max).sqrt())
     }
 
-    /// The response at another sample rate, with the same gain at every frequency that both rates have. It begins at the same
-    /// sample, so that no delay is added; the first samples compensate for the ringing before a steep start.
+    /// The response at another sample rate, with the same gain at every frequency that both rates have. It begins at
+    /// the same sample, so that no delay is added; the first samples compensate for the ringing before a steep start.
     ///
     /// # Errors
     /// [`RateError`] if the ratio of the rates is not supported.
@@ -131,8 +131,8 @@ impl Ir {
         Ok(Self { rate_hz, channels })
     }
 
-    /// The response without the inaudible part of its end: for input up to full scale, no output sample changes by more than
-    /// -110 dB of the response's largest sample.
+    /// The response without the inaudible part of its end: for input up to full scale, no output sample changes by more
+    /// than -110 dB of the response's largest sample.
     #[must_use]
     pub fn trimmed(mut self) -> Self {
         let most = f64::from(self.peak()) * NEGLIGIBLE;
@@ -149,7 +149,8 @@ impl Ir {
         self
     }
 
-    /// The response without the silence before it (below -60 dB of its largest sample), which microphones and converters add.
+    /// The response without the silence before it (below -60 dB of its largest sample), which microphones and
+    /// converters add.
     #[must_use]
     pub fn without_delay(mut self) -> Self {
         let least = self.peak() * SILENCE;

@@ -17,8 +17,8 @@ use crate::{
     simd::flush_denormals,
 };
 
-/// Target loudness of models, dB of full scale (RMS, for the trainer's test signal); the same as in Neural Amp Modeler's
-/// plug-in.
+/// Target loudness of models, dB of full scale (RMS, for the trainer's test signal); the same as in Neural Amp
+/// Modeler's plug-in.
 pub const LOUDNESS_DB: f32 = -18.0;
 
 /// Levels in a model's file.
@@ -60,8 +60,8 @@ pub struct Amplifier {
 }
 
 impl Amplifier {
-    /// The model of a file, prewarmed and with its knobs turned, for a chain of this sample rate. A model with another rate is
-    /// resampled, which adds a delay: see [`Amplifier::delay`].
+    /// The model of a file, prewarmed and with its knobs turned, for a chain of this sample rate. A model with another
+    /// rate is resampled, which adds a delay: see [`Amplifier::delay`].
     ///
     /// # Errors
     /// [`AmplifierError`] if the model cannot be built as requested, or its rate cannot be converted.
@@ -95,7 +95,8 @@ impl Amplifier {
         self.insert.as_ref().map_or(0, ResampledInsert::delay)
     }
 
-    /// Delays the output so that the total delay is `late`, immediately or with a fade; a longer delay is left as it is.
+    /// Delays the output so that the total delay is `late`, immediately or with a fade; a longer delay is left as it
+    /// is.
     pub(super) fn align_latency(&mut self, late: usize, at_once: bool) {
         self.alignment.set(late.saturating_sub(self.delay()), at_once);
     }
@@ -154,8 +155,8 @@ pub(super) struct SeriesPosition {
     pub feeds_next: bool,
 }
 
-/// Gains before and after a model, dB. For a calibrated input, a gain of Z - X converts a full scale of Z dBu to one of X dBu;
-/// likewise at the output.
+/// Gains before and after a model, dB. For a calibrated input, a gain of Z - X converts a full scale of Z dBu to one of
+/// X dBu; likewise at the output.
 pub(super) fn gains_db(levels: Levels, settings: &Settings, position: SeriesPosition) -> (f32, f32) {
     let from = match position.preceded_by {
         None => Some(settings.get(Parameter::InputFullScale)),

@@ -19,7 +19,7 @@ use crate::{
 
 /// Maximum number of changes in the queue to the audio thread.
 const CHANGES: usize = 256;
-/// Maximum number of models and cabinets on the way; each comes back once, so the return queue is never full.
+/// Maximum number of models and cabinets in flight. Each is returned once, so the return queue is never full.
 const PARTS: usize = 16;
 /// Seconds of input in the queue to the tuner.
 const TAP_S: f32 = 0.25;
@@ -49,7 +49,7 @@ pub(super) struct AudioQueues {
 }
 
 impl AudioQueues {
-    /// Returns a model or cabinet. The queue has space, because the controls limit the number of parts on the way.
+    /// Returns a model or cabinet. The queue has space, because the controls limit the number of parts in flight.
     pub fn give_back(&mut self, retired: Option<Retired>) {
         if let Some(retired) = retired {
             let _ = self.retired.push(retired);
@@ -120,10 +120,12 @@ impl Controls {
         Ok(self.settings.set(parameter, value)?)
     }
 
-    /// Replaces models and cabinet and, if `settings` is given, sets every parameter that differs: all of it or nothing.
+    /// Replaces models and cabinet and, if `settings` is given, sets every parameter that differs: all of it or
+    /// nothing.
     ///
     /// # Errors
-    /// [`ControlError::Busy`] if the queue has too little space. Then nothing has changed, and the new parts are dropped.
+    /// [`ControlError::Busy`] if the queue has too little space. Then nothing has changed, and the new parts are
+    /// dropped.
     pub fn exchange(&mut self, exchange: Exchange, settings: Option<&Settings>) -> Result<(), ControlError> {
         let differing: Vec<(Parameter, f32)> =
             settings.map(|settings| settings.differing(&self.settings).collect()).unwrap_or_default();
@@ -182,8 +184,8 @@ impl Controls {
         Ok(())
     }
 
-    /// Frees the parts that the audio thread has returned, and returns the number of exchanges that are not complete. Call it
-    /// regularly.
+    /// Frees the parts that the audio thread has returned, and returns the number of exchanges that are not complete.
+    /// Call it regularly.
     pub fn collect(&mut self) -> usize {
         while self.retired.pop().is_ok() {
             self.in_flight -= 1;
@@ -197,7 +199,7 @@ impl Controls {
         self.meters.read()
     }
 
-    /// The note that is played, if any. Call it about ten times a second; takes 1 to 2 ms.
+    /// The note that is played, if any. Call it about ten times a second; takes a few milliseconds.
     pub fn tune(&mut self) -> Option<Pitch> {
         if let Ok(waiting) = self.tap.read_chunk(self.tap.slots()) {
             let (first, second) = waiting.as_slices();

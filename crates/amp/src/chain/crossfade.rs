@@ -40,8 +40,8 @@ impl<T> Crossfade<T> {
         Self { current, fade: None, next: Change::Keep, weights }
     }
 
-    /// Starts replacing the part, or does so when the crossfade in progress ends. Returns a part that was offered before and has
-    /// not started.
+    /// Starts replacing the part, or does so when the crossfade in progress ends. Returns a part that was offered
+    /// before and has not started.
     pub fn offer(&mut self, new: Part<T>) -> Option<Part<T>> {
         if self.fade.is_none() {
             self.fade = Some(Fade { incoming: new, at: 0 });

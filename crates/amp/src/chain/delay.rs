@@ -1,5 +1,5 @@
-//! A delay that aligns a signal with a resampled model: the other model in parallel, or the dry input while the models are
-//! switched off.
+//! A delay that aligns a signal with a resampled model: the other model in parallel, or the dry input while the models
+//! are switched off.
 
 use super::smooth::Smooth;
 

@@ -1,5 +1,5 @@
-//! The limiter: no sample exceeds the ceiling, without delay. The gain falls immediately and recovers slowly, equally on both
-//! sides.
+//! The limiter: no sample exceeds the ceiling, without delay. The gain falls immediately and recovers slowly, equally
+//! on both sides.
 
 use super::smooth::Smooth;
 

@@ -99,7 +99,8 @@ parameters! {
     CabinetGain: "cabinet.gain_db", db(-40.0, 40.0), 0.0;
     /// Removes constant offsets (high-pass filter at 8 Hz).
     DcBlockOn: "output.dc_block", ValueKind::Switch, 1.0;
-    /// Output level of a model: raw, -18 dB RMS for its trainer's signal, or calibrated in dBu; needs levels in the model file.
+    /// Output level of a model: raw, -18 dB RMS for its trainer's signal, or calibrated in dBu; needs levels in the
+    /// model file.
     OutputLevel: "output.level", ValueKind::Choice(&["raw", "loudness", "calibrated"]), 1.0;
     /// Level of a sine that reaches full scale at the interface's output.
     OutputFullScale: "output.full_scale_dbu", ValueKind::Knob { least: -20.0, most: 40.0, unit: "dBu" }, 12.0;
@@ -176,8 +177,8 @@ impl Parameter {
         value.or_else(bool).ok_or_else(|| self.refuse(text)).and_then(|value| self.check(value))
     }
 
-    /// The value for a controller position of 0 to 1 (clamped): a knob over its range, a switch on from 0.5, the words in equal
-    /// parts.
+    /// The value for a controller position of 0 to 1 (clamped): a knob over its range, a switch on from 0.5, the words
+    /// in equal parts.
     #[must_use]
     pub fn denormalized(self, position: f32) -> f32 {
         let position = position.clamp(0.0, 1.0);

@@ -142,7 +142,8 @@ impl Chain {
     }
 }
 
-/// Applies `process` to a copy of the signals and mixes it in according to the switch. Also computed while switched off.
+/// Applies `process` to a copy of the signals and mixes it in according to the switch. Also computed while switched
+/// off.
 fn bypassable<const N: usize>(
     switch: &mut Smooth,
     mut signals: [&mut [f32]; N],

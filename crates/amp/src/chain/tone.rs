@@ -1,10 +1,10 @@
 //! Tone controls: second-order filters for a low shelf, a peak and a high shelf.
 //!
-//! The frequency responses are those of R. Bristow-Johnson, "Cookbook formulae for audio equalizer biquad filter coefficients"
-//! (W3C Working Group Note, 2021), with A = 10^(dB/40), slope 1 for the shelves, and Q for the peak. The filters are
-//! state-variable filters, whose state remains valid when the gain changes: A. Simper, "Solving the continuous SVF equations
-//! using trapezoidal integration and equivalent currents" (Cytomic, 2013). They compute in `f64`, because the frequencies are
-//! so far below the sample rate that `f32` would add noise.
+//! The frequency responses are those of R. Bristow-Johnson, "Cookbook formulae for audio equalizer biquad filter
+//! coefficients" (W3C Working Group Note, 2021), with A = 10^(dB/40), slope 1 for the shelves, and Q for the peak. The
+//! filters are state-variable filters, whose state remains valid when the gain changes: A. Simper, "Solving the
+//! continuous SVF equations using trapezoidal integration and equivalent currents" (Cytomic, 2013). They compute in
+//! `f64`, because the frequencies are so far below the sample rate that `f32` would add noise.
 
 use std::f64::consts::{PI, SQRT_2};
 

@@ -60,7 +60,8 @@ fn one() -> Whole {
 }
 
 impl Data<'_> {
-    /// True if the input is added to the output. GuitarML's own players always add it; here an explicit "no" is respected.
+    /// True if the input is added to the output. GuitarML's own players always add it; here an explicit "no" is
+    /// respected.
     fn skips(&self) -> bool {
         self.skip.is_none_or(|skip| skip.get() != "false") && number(self.skip) != Some(0.0)
     }

@@ -47,7 +47,7 @@ pub struct File<'a> {
     pub metadata: Option<&'a RawValue>,
 }
 
-/// A network in several sizes, one of which is played.
+/// A network in several sizes. Only one is played.
 #[derive(Debug, Deserialize)]
 pub struct Container<'a> {
     /// The networks, the smallest first.

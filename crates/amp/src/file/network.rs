@@ -61,10 +61,8 @@ impl Network {
     pub fn of_nam(file: &nam::File<'_>, warnings: &mut Vec<String>) -> Result<Self, LoadError> {
         match nam::is_newer(&file.version) {
             None => return Err(LoadError::UnsupportedVersion(file.version.clone())),
-            Some(true) => warnings.push(format!(
-                "file version {} is newer than 0.7.0; everything that was needed was understood",
-                file.version
-            )),
+            Some(true) => warnings
+                .push(format!("file version {} is newer than 0.7.0; all parts of the network are known", file.version)),
             Some(false) => {}
         }
         if let Some(rate) = file.sample_rate.filter(|rate| !(1_000.0..=1_000_000.0).contains(rate)) {
@@ -121,7 +119,7 @@ impl Network {
         let rising = sizes.windows(2).all(|pair| pair[0].0 < pair[1].0);
         match sizes.last() {
             Some((last, _)) if rising && *last >= 1.0 => Ok(Self::Sizes(sizes)),
-            _ => Err(LoadError::inconsistent("max_value of the submodels does not rise to 1")),
+            _ => Err(LoadError::inconsistent("the max_value of the submodels must increase to 1 or more")),
         }
     }
 
@@ -181,8 +179,8 @@ fn check_values(values: usize, weights: &[f32]) -> Result<(), LoadError> {
     }
 }
 
-/// Recurrent layers in the order of Neural Amp Modeler: for each layer the weights of inputs and units, the biases and the
-/// initial state; then the weights and biases of the output.
+/// Recurrent layers in the order of Neural Amp Modeler: for each layer the weights of inputs and units, the biases and
+/// the initial state; then the weights and biases of the output.
 fn lstm(config: &nam::Lstm, weights: &[f32]) -> Result<RecurrentConfig, LoadError> {
     if config.input_size.0 != 1 {
         return Err(LoadError::NotOne { what: "inputs", count: config.input_size.0 });

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// Largest whole number up to which an `f64` is exact.
+/// 2^53. An `f64` represents every whole number up to this one exactly.
 const MAX: f64 = 9_007_199_254_740_992.0;
 
 /// A whole number; some programs write 8 as 8.0.

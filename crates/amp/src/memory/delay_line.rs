@@ -4,8 +4,8 @@ use std::hint::select_unpredictable;
 
 use super::{BLOCK, CACHE_LINE, Rows};
 
-/// A signal and its history in a ring. The first frames of the ring are stored a second time after its end, as many as are
-/// read at once: a block, or fewer if blocks are read in pieces.
+/// A signal and its history in a ring. The first frames of the ring are stored a second time after its end, as many as
+/// are read at once: a block, or fewer if blocks are read in pieces.
 #[derive(Debug, Clone)]
 pub struct DelayLine {
     rows: Rows,

@@ -58,8 +58,8 @@ impl Conv {
         }
     }
 
-    /// Computes all outputs of a block into `out` and adds `plus`, if given. `from(delay)` returns the signal `delay` frames
-    /// ago.
+    /// Computes all outputs of a block into `out` and adds `plus`, if given. `from(delay)` returns the signal `delay`
+    /// frames ago.
     pub fn apply(
         &mut self,
         pass: Pass,

@@ -26,7 +26,8 @@ impl ResampledInsert {
     pub fn new(outer_hz: u32, inner_hz: u32) -> Result<Self, RateError> {
         let to_inner = PolyphaseFilter::new(outer_hz, inner_hz, Quality::REAL_TIME)?;
         let to_outer = PolyphaseFilter::new(inner_hz, outer_hz, Quality::REAL_TIME)?;
-        // The last output is `to_inner.half` outer samples plus `to_outer.half` inner samples before the end of the input.
+        // The last output is `to_inner.half` outer samples plus `to_outer.half` inner samples before the end of the
+        // input.
         let delay = to_inner.half + (to_outer.half * to_inner.down).div_ceil(to_inner.up);
         let most = (Self::MAX_FRAMES * to_inner.up).div_ceil(to_inner.down) + 1;
         let to_inner = StreamingResampler::new(to_inner, Self::MAX_FRAMES);
@@ -41,8 +42,8 @@ impl ResampledInsert {
         self.delay
     }
 
-    /// Plays silence until the state is that after long silence. Otherwise a processor with an offset would start with a step
-    /// after the delay.
+    /// Plays silence until the state is that after long silence. Otherwise a processor with an offset would start with
+    /// a step after the delay.
     pub fn prewarm(&mut self, mut inner: impl FnMut(&[f32], &mut [f32])) {
         let mut output = [0.0; Self::MAX_FRAMES];
         for _ in 0..(3 * self.delay).div_ceil(Self::MAX_FRAMES) {

@@ -1,8 +1,9 @@
 //! Sample rate conversion of impulse responses without delay.
 //!
-//! A response that starts steeply rings before its first sample at another rate. This ringing cannot be kept without delay.
-//! Cutting it off would change the gain at every frequency by up to several dB. The first samples therefore compensate for
-//! it by least squares: in the band of both rates their spectrum approximates that of the ringing, and is small elsewhere.
+//! A response that starts steeply rings before its first sample at another rate. This ringing cannot be kept without
+//! delay. Cutting it off would change the gain at every frequency by up to several dB. The first samples therefore
+//! compensate for it by least squares: in the band of both rates their spectrum approximates that of the ringing, and
+//! is small elsewhere.
 
 use crate::convert::{to_f32, whole};
 
@@ -10,14 +11,14 @@ use super::{Quality, RateError, greatest_common_divisor, resample, sinc};
 
 /// Number of samples that compensate.
 const CORRECTED: usize = 64;
-/// Weight of an error at frequencies that only one rate has, relative to that in the common band. With a smaller weight, the
-/// first samples would become large at those frequencies.
+/// Weight of an error at frequencies that only one rate has, relative to that in the common band. With a smaller
+/// weight, the first samples would become large at those frequencies.
 const OUT_OF_BAND_WEIGHT: f64 = 3e-4;
 /// Upper end of the common band, relative to half the lower rate: the passband of the conversion.
 const COMMON_BAND: f64 = 0.92;
 
-/// Converts `samples` to another rate, with the same gain at every frequency that both rates have. The first sample keeps its
-/// position. The output is longer by the ringing at the end.
+/// Converts `samples` to another rate, with the same gain at every frequency that both rates have. The first sample
+/// keeps its position. The output is longer by the ringing at the end.
 ///
 /// # Errors
 /// [`RateError`] if the ratio of the rates is not supported.
@@ -40,7 +41,8 @@ pub fn response(samples: &[f32], from_hz: u32, to_hz: u32) -> Result<Vec<f32>, R
     Ok(output)
 }
 
-/// The corrections of the first samples that replace the samples `before` them; `band` is the common band, cycles per sample.
+/// The corrections of the first samples that replace the samples `before` them; `band` is the common band, cycles per
+/// sample.
 fn corrections(before: &[f32], band: f64) -> Vec<f64> {
     // The correlation of two samples at this distance in the common band.
     let correlation = |apart: usize| (1.0 - OUT_OF_BAND_WEIGHT) * 2.0 * band * sinc(2.0 * band * apart as f64);

@@ -1,12 +1,12 @@
-//! Changing from one rig to another while playing. Parts that both have in common are kept, because a crossfade between two
-//! equal signals is louder than either.
+//! Changing from one rig to another while playing. Parts that both have in common are kept, because a crossfade between
+//! two equal signals is louder than either.
 
 use super::{Rig, RigError, loaded::LoadedFile};
 use crate::chain::{Change, Exchange};
 
 impl Rig {
-    /// The parts to replace when this rig follows another one in a chain of this sample rate, Hz, and notes on parts that were
-    /// resampled.
+    /// The parts to replace when this rig follows another one in a chain of this sample rate, Hz, and notes on parts
+    /// that were resampled.
     ///
     /// # Errors
     /// [`RigError::Unplayable`], for the first file that cannot be played at this rate or as requested.

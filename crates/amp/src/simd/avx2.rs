@@ -113,12 +113,12 @@ impl Simd for Avx2 {
     }
 }
 
-/// Looks to the compiler like an instruction that changes `x`.
+/// No instruction, but the compiler assumes that it changes `x`.
 #[inline]
 #[target_feature(enable = "avx")]
 fn barrier(mut x: __m256) -> __m256 {
-    // SAFETY: the assembly contains no instruction, only a comment that names the operand; it reads and writes nothing but
-    // `x`.
+    // SAFETY: the assembly contains no instruction, only a comment that names the operand; it reads and writes nothing
+    // but `x`.
     unsafe { asm!("/* {} */", inout(ymm_reg) x, options(nomem, nostack, preserves_flags)) };
     x
 }

@@ -16,10 +16,11 @@ pub struct Convolution {
     /// Delay of each tap, frames; the oldest tap first.
     delays: Vec<usize>,
     outputs: usize,
-    /// Distance between the taps, frames, if there is a single output with evenly spaced taps: [`PARTS`] are summed at once.
+    /// Distance between the taps, frames, if there is a single output with evenly spaced taps: [`PARTS`] are summed at
+    /// once.
     step: Option<usize>,
-    /// For each strip of rows: biases, then the weights of each tap's channels. With a step: the bias, then the weights of
-    /// each channel's taps.
+    /// For each strip of rows: biases, then the weights of each tap's channels. With a step: the bias, then the weights
+    /// of each channel's taps.
     weights: Vec<f32>,
 }
 
@@ -82,8 +83,8 @@ impl Convolution {
         self.input.reset();
     }
 
-    /// Computes a block of at most `BLOCK` frames into `out`, which has a row for each output, and applies `activation` to
-    /// the sums. Also writes the frames after the block up to a multiple of [`TILE`].
+    /// Computes a block of at most `BLOCK` frames into `out`, which has a row for each output, and applies `activation`
+    /// to the sums. Also writes the frames after the block up to a multiple of [`TILE`].
     ///
     /// # Panics
     /// If signals are outside `memory`, or `out` has another number of channels.
@@ -140,7 +141,7 @@ impl Convolution {
         }
     }
 
-    /// Computes `R` rows, beginning with row `first`, and moves `weights` behind theirs.
+    /// Computes `R` rows, beginning with row `first`, and advances `weights` past theirs.
     ///
     /// # Safety
     /// As for [`Convolution::tile`]; `weights` points to the weights of these rows.

@@ -19,10 +19,11 @@ pub struct Flushed {
 
 /// Makes this thread treat denormal numbers as zero until the returned value is dropped. Makes no system call.
 ///
-/// The compiler assumes that the processor's floating-point state never changes. It may therefore evaluate a constant with
-/// denormal numbers, or move a computation across this call. That is harmless: no result here depends on the difference
-/// between denormal numbers and zero. [`Flushed`] restores the state when it is dropped, also during a panic, so that other
-/// code on the thread is not affected. It is not `Send`, because it would overwrite the state of another thread.
+/// The compiler assumes that the processor's floating-point state never changes. It may therefore evaluate a constant
+/// with denormal numbers, or move a computation across this call. That is harmless: no result here depends on the
+/// difference between denormal numbers and zero. [`Flushed`] restores the state when it is dropped, also during a
+/// panic, so that other code on the thread is not affected. It is not `Send`, because it would overwrite the state of
+/// another thread.
 pub fn flush_denormals() -> Flushed {
     let before = control();
     set_control(before | FLUSH);
@@ -49,9 +50,9 @@ fn control() -> Control {
 
 #[cfg(target_arch = "x86_64")]
 fn set_control(control: Control) {
-    // SAFETY: every x86-64 processor has the instruction; it reads four bytes from `control`. Rounding and exceptions do not
-    // change, because only the bits of denormal numbers differ from the previous state. No result here depends on these bits,
-    // and they are restored, see `flush_denormals`.
+    // SAFETY: every x86-64 processor has the instruction; it reads four bytes from `control`. Rounding and exceptions
+    // do not change, because only the bits of denormal numbers differ from the previous state. No result here depends
+    // on these bits, and they are restored, see `flush_denormals`.
     unsafe { std::arch::asm!("ldmxcsr [{}]", in(reg) &raw const control, options(nostack, preserves_flags)) };
 }
 
@@ -69,8 +70,8 @@ fn control() -> Control {
 
 #[cfg(target_arch = "aarch64")]
 fn set_control(control: Control) {
-    // SAFETY: every 64-bit Arm processor has the register. Rounding and exceptions do not change, because only the bit of
-    // denormal numbers differs from the previous state. No result here depends on it, and it is restored, see
+    // SAFETY: every 64-bit Arm processor has the register. Rounding and exceptions do not change, because only the bit
+    // of denormal numbers differs from the previous state. No result here depends on it, and it is restored, see
     // `flush_denormals`.
     unsafe { std::arch::asm!("msr fpcr, {}", in(reg) control, options(nostack, preserves_flags)) };
 }

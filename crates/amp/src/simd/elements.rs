@@ -3,8 +3,8 @@
 use super::{Op, Pass, Simd};
 use crate::memory::Rows;
 
-/// Sets each value of `$out` to `$value`, which is computed from the values of the sources at the same place. This is a macro
-/// because a closure that is not inlined would be built for the oldest supported processor.
+/// Sets each value of `$out` to `$value`, which is computed from the values of the sources at the same place. This is a
+/// macro because a closure that is not inlined would be built for the oldest supported processor.
 macro_rules! each {
     ($simd:ident, $memory:expr, $row:pat, [$($x:ident in $source:expr),+] => $out:expr, $frames:expr, $value:expr) => {{
         let (memory, out, frames) = (&mut *$memory, $out, $frames.next_multiple_of(S::LANES));

@@ -12,8 +12,8 @@ pub const SUMS: usize = 4;
 /// operations for a frame do not depend on the number of frames.
 ///
 /// # Panics
-/// If the length of `out` is not a multiple of [`STEP`], the number of weights is not a multiple of [`SUMS`], or `window` has
-/// fewer than `weights.len() + out.len() - 1` values.
+/// If the length of `out` is not a multiple of [`STEP`], the number of weights is not a multiple of [`SUMS`], or
+/// `window` has fewer than `weights.len() + out.len() - 1` values.
 pub fn fir(instructions: InstructionSet, window: &[f32], weights: &[f32], out: &mut [f32]) {
     instructions.run(Fir { window, weights, out });
 }
@@ -39,8 +39,8 @@ impl Op for Fir<'_> {
         while frame < out.len() {
             let left = (out.len() - frame) / S::LANES;
             let (window, out) = (&window[frame..], &mut out[frame..]);
-            // SAFETY: checked above: this many vectors are left, and the window has values for the last of them and the last
-            // weight. The number of weights is a multiple of [`SUMS`], and so of both numbers of partial sums.
+            // SAFETY: checked above: this many vectors are left, and the window has values for the last of them and the
+            // last weight. The number of weights is a multiple of [`SUMS`], and so of both numbers of partial sums.
             unsafe {
                 frame += S::LANES
                     * match (left, S::LANES) {
@@ -56,12 +56,12 @@ impl Op for Fir<'_> {
     }
 }
 
-/// Computes `N` vectors of frames, each in `P` partial sums, so that the additions do not wait for each other; limited by the
-/// number of registers. `P` is the same for every `N`, so that each frame sees the same operations. Returns `N`.
+/// Computes `N` vectors of frames, each in `P` partial sums, so that the additions do not wait for each other; limited
+/// by the number of registers. `P` is the same for every `N`, so that each frame sees the same operations. Returns `N`.
 ///
 /// # Safety
-/// `out` has space for `N` vectors, `window` has at least `weights.len() + N * S::LANES - 1` values, and the number of weights
-/// is a multiple of `P`.
+/// `out` has space for `N` vectors, `window` has at least `weights.len() + N * S::LANES - 1` values, and the number of
+/// weights is a multiple of `P`.
 #[inline(always)]
 unsafe fn tile<S: Simd, const N: usize, const P: usize>(
     simd: S,

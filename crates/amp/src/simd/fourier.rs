@@ -1,12 +1,13 @@
 //! Convolution of long signals: a Fourier transform for this purpose only.
 //!
-//! Two real signals of `2 * BINS` samples are convolved cyclically, but samples that wrap around the end change their sign
-//! (negacyclic or "right-angle" convolution). This is a product of polynomials modulo z^N + 1. A real polynomial is
-//! determined by its values at half of the roots, and these are a complex transform of half the length, shifted by half a
-//! bin: no bin is a special case. (H. Nussbaumer, Fast Fourier Transform and Convolution Algorithms, 1982, chapter 8.)
+//! Two real signals of `2 * BINS` samples are convolved cyclically, but samples that wrap around the end change their
+//! sign (negacyclic or "right-angle" convolution). This is a product of polynomials modulo z^N + 1. A real polynomial
+//! is determined by its values at half of the roots, and these are a complex transform of half the length, shifted by
+//! half a bin: no bin is a special case. (H. Nussbaumer, Fast Fourier Transform and Convolution Algorithms, 1982,
+//! chapter 8.)
 //!
-//! The transform itself is 16 x 16: transforms of length 16 along the columns, twiddle factors, a transposition, and again
-//! transforms of length 16. All vectors run along rows, and the bins are in order.
+//! The transform itself is 16 x 16: transforms of length 16 along the columns, twiddle factors, a transposition, and
+//! again transforms of length 16. All vectors run along rows, and the bins are in order.
 
 use std::f64::consts::PI;
 
@@ -73,8 +74,8 @@ impl Fourier {
         self.instructions.run(Transform { twiddles: &self.twiddles, re: &mut spectrum.re, im: &mut spectrum.im });
     }
 
-    /// Computes the second half of the signal of a spectrum, times [`BINS`]; samples that wrapped around are in the first
-    /// half. Overwrites the spectrum.
+    /// Computes the second half of the signal of a spectrum, times [`BINS`]; samples that wrapped around are in the
+    /// first half. Overwrites the spectrum.
     pub fn second_half(&self, spectrum: &mut Spectrum, samples: &mut [f32; BINS]) {
         // An inverse transform is a forward transform with real and imaginary parts swapped.
         self.instructions.run(Transform { twiddles: &self.twiddles, re: &mut spectrum.im, im: &mut spectrum.re });

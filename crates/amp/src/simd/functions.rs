@@ -72,10 +72,10 @@ pub fn scaled_tanh<S: Simd>(simd: S, x: S::V) -> S::V {
     simd.div(simd.mul(x, p), q)
 }
 
-/// [`scaled_tanh`] as a ratio x P(x^2) / Q(x^2): the clamped argument, P (3e-7 to 7e-6) and Q (5e-9 to 2e-6). The largest
-/// relative error is 8e-8 plus rounding. It was minimised over polynomials of the fourth degree whose highest power has the
-/// factor 1 at this scale (least squares, reweighted until the largest errors were equal). All zeros are negative, so that
-/// no cancellation occurs.
+/// [`scaled_tanh`] as a ratio x P(x^2) / Q(x^2): the clamped argument, P (3e-7 to 7e-6) and Q (5e-9 to 2e-6). The
+/// largest relative error is 8e-8 plus rounding. It was minimised over polynomials of the fourth degree whose highest
+/// power has the factor 1 at this scale (least squares, reweighted until the largest errors were equal). All zeros are
+/// negative, so that no cancellation occurs.
 #[inline(always)]
 pub fn tanh_ratio<S: Simd>(simd: S, x: S::V) -> (S::V, S::V, S::V) {
     // Both are clamped separately, which shortens the longer path, that of the square.

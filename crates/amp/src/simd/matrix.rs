@@ -45,9 +45,9 @@ pub(super) fn strip_of(left: usize) -> usize {
     }
 }
 
-/// A weighted sum of rows: each row of `out` becomes its bias, plus a row of `plus` if given, plus the weighted `sources`.
-/// `out` may overlap `plus`, but no source. Frames up to a multiple of the vector length are also written. The order of
-/// operations for a frame does not depend on its place in the block.
+/// A weighted sum of rows: each row of `out` becomes its bias, plus a row of `plus` if given, plus the weighted
+/// `sources`. `out` may overlap `plus`, but no source. Frames up to a multiple of the vector length are also written.
+/// The order of operations for a frame does not depend on its place in the block.
 #[derive(Debug, Clone, Copy)]
 pub struct Sum<'a> {
     /// The weights.
@@ -97,8 +97,8 @@ impl Op for Multiply<'_> {
         let mut first = 0;
         while first < rows {
             let strip = strip_of(rows - first);
-            // SAFETY: checked above: all rows are inside the memory, the matrix has weights and biases for all of them, and
-            // the sources have a row for each column.
+            // SAFETY: checked above: all rows are inside the memory, the matrix has weights and biases for all of them,
+            // and the sources have a row for each column.
             unsafe {
                 match strip {
                     4 => job.strip::<S, 4>(simd, first),
@@ -151,8 +151,8 @@ impl Job<'_> {
     /// Computes `R` rows from row `first`, for `V` vectors of frames from `frame`, all in registers.
     ///
     /// # Safety
-    /// All rows of the sum are inside the memory for `V` vectors from `frame`. The matrix, `out` and `plus` have `R` rows from
-    /// row `first`. The sources have as many rows as the matrix has columns.
+    /// All rows of the sum are inside the memory for `V` vectors from `frame`. The matrix, `out` and `plus` have `R`
+    /// rows from row `first`. The sources have as many rows as the matrix has columns.
     #[inline(always)]
     unsafe fn tile<S: Simd, const R: usize, const V: usize>(&self, simd: S, first: usize, frame: usize) {
         let Sum { matrix, sources, plus, out } = self.sum;

@@ -1,5 +1,5 @@
-//! Arrays of four values, which the compiler turns into the basic vectors of the processor. Longer arrays would only increase
-//! the code.
+//! Arrays of four values, which the compiler turns into the basic vectors of the processor. Longer arrays would only
+//! increase the code.
 
 use super::{Op, Simd};
 

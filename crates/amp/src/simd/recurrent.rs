@@ -1,5 +1,5 @@
-//! Recurrent units. The weights of all gates of a group of units are contiguous, so that one pass over the inputs computes all
-//! sums of these units.
+//! Recurrent units. The weights of all gates of a group of units are contiguous, so that one pass over the inputs
+//! computes all sums of these units.
 
 mod cell;
 
@@ -9,16 +9,16 @@ pub use self::cell::{Cell, Gru, Lstm};
 use super::{InstructionSet, Simd, dot, padded};
 use crate::memory::Aligned;
 
-/// Weights of units with four sums each, whose inputs are the layer's inputs and the hidden state of all units. For each group
-/// of units: the biases of their sums, then their weights for each column.
+/// Weights of units with four sums each, whose inputs are the layer's inputs and the hidden state of all units. For
+/// each group of units: the biases of their sums, then their weights for each column.
 #[derive(Debug, Clone)]
 pub struct GateWeights {
     columns: usize,
     weights: Aligned,
 }
 
-/// Number of vectors of units that are computed together if `left` are left: as many sums at once as keep the processor busy
-/// during the latency of the first one, limited by the number of registers.
+/// Number of vectors of units that are computed together if `left` are left: as many sums at once as keep the processor
+/// busy during the latency of the first one, limited by the number of registers.
 #[inline(always)]
 fn part_of(left: usize) -> usize {
     match left {
@@ -29,8 +29,8 @@ fn part_of(left: usize) -> usize {
 }
 
 impl GateWeights {
-    /// Weights from `weight(sum, unit, column)` and `bias(sum, unit)`; the columns are the inputs, then the units. The result
-    /// is only valid for vectors of `instructions` and for this kind of cell.
+    /// Weights from `weight(sum, unit, column)` and `bias(sum, unit)`; the columns are the inputs, then the units. The
+    /// result is only valid for vectors of `instructions` and for this kind of cell.
     #[must_use]
     pub fn new<C: Cell>(
         instructions: InstructionSet,
@@ -58,9 +58,9 @@ impl GateWeights {
         Self { columns, weights: Aligned::new(weights.len(), weights) }
     }
 
-    /// Computes one step per frame: the next cell state and hidden state from the inputs of the frame and the hidden state.
-    /// `inputs` and `outputs` have a row per frame; the outputs are the hidden states. `state` is the initial hidden state and
-    /// the cell state.
+    /// Computes one step per frame: the next cell state and hidden state from the inputs of the frame and the hidden
+    /// state. `inputs` and `outputs` have a row per frame; the outputs are the hidden states. `state` is the initial
+    /// hidden state and the cell state.
     ///
     /// # Panics
     /// If there are more or fewer values than columns, or states or outputs do not match the units.
@@ -75,8 +75,8 @@ impl GateWeights {
         head: Option<Head<'_>>,
     ) {
         match (inputs.count, self.columns - inputs.count) {
-            // Constant sizes save a sixth of the instructions for the common layers. For larger units the share is too small to
-            // justify the code.
+            // Constant sizes save a sixth of the instructions for the common layers. With more units the saving is too
+            // small to justify the code.
             (count, units) if !S::HAS_RECURRENT_SIZES => {
                 self.frames(simd, cell, [count, units], inputs, state, outputs, head);
             }
@@ -112,8 +112,8 @@ impl GateWeights {
         for (frame, output) in outputs.chunks_exact_mut(stride).enumerate() {
             let (mut weights, mut first) = (all_weights, 0);
             while first < vectors {
-                // SAFETY: checked above: a frame and the cell state have space for the vectors of all units, there are weights
-                // for them, each frame has its inputs, and the hidden state has a value for each unit.
+                // SAFETY: checked above: a frame and the cell state have space for the vectors of all units, there are
+                // weights for them, each frame has its inputs, and the hidden state has a value for each unit.
                 unsafe {
                     let columns = [(input, count), (hidden, units)].map(|(at, len)| slice::from_raw_parts(at, len));
                     let (state, out) = (cell_state.add(first * S::LANES), output.as_mut_ptr().add(first * S::LANES));
@@ -156,8 +156,8 @@ pub struct Frames<'a> {
     pub count: usize,
 }
 
-/// Computes `N` vectors of units, each sum in `P` partial sums, so that the additions do not wait for each other. Moves
-/// `weights` behind theirs.
+/// Computes `N` vectors of units, each sum in `P` partial sums, so that the additions do not wait for each other.
+/// Advances `weights` past theirs.
 ///
 /// # Safety
 /// `weights` points to the weights of these units and columns; the states have space for their vectors.
@@ -174,8 +174,8 @@ unsafe fn part<S: Simd, C: Cell, const N: usize, const P: usize>(
     unsafe {
         let sums = sums::<S, N, P>(simd, weights, columns);
         let mut next = [simd.splat(0.0); N];
-        // All cell states before the first hidden state: the processor then has enough work during the divisions. Without
-        // barriers, the compiler mixes all steps and runs out of registers.
+        // All cell states before the first hidden state: the processor then has enough work during the divisions.
+        // Without barriers, the compiler mixes all steps and runs out of registers.
         for n in 0..N {
             let unit_sums = [simd.barrier(sums[0][n]), simd.barrier(sums[1][n]), simd.barrier(sums[2][n]), sums[3][n]];
             let cell_state = cell_state.add(n * S::LANES);

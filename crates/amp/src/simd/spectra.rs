@@ -2,8 +2,8 @@
 
 use super::{InstructionSet, Op, ROW, Simd};
 
-/// The sum of products of spectra, over the rows of both lists: real and imaginary parts. Each row consists of [`ROW`] real
-/// and [`ROW`] imaginary parts.
+/// The sum of products of spectra, over the rows of both lists: real and imaginary parts. Each row consists of [`ROW`]
+/// real and [`ROW`] imaginary parts.
 ///
 /// # Panics
 /// If two slices that are multiplied have different lengths, or incomplete rows.
@@ -26,7 +26,7 @@ impl Op for Sum<'_> {
         let mut sum = ([0.0; ROW], [0.0; ROW]);
         for column in (0..ROW).step_by(S::LANES) {
             let zero = simd.splat(0.0);
-            // Four sums, so that none waits for another.
+            // Four sums, so that the additions do not wait for each other.
             let (mut re_re, mut im_im, mut re_im, mut im_re) = (zero, zero, zero, zero);
             for (a, b) in self.lists {
                 for at in (column..a.len()).step_by(2 * ROW) {

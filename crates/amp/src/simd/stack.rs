@@ -10,9 +10,9 @@ use super::{
 };
 use crate::memory::{BLOCK, DelayLine, Rows};
 
-/// Consecutive layers with the same number of channels. Each layer has a convolution, a convolution of the condition, which is
-/// one signal, and an activation of their sum. The activation is added to the sum of all layers. A 1x1 convolution of the
-/// activation, plus the input, is the input of the next layer.
+/// Consecutive layers with the same number of channels. Each layer has a convolution, a convolution of the condition,
+/// which is one signal, and an activation of their sum. The activation is added to the sum of all layers. A 1x1
+/// convolution of the activation, plus the input, is the input of the next layer.
 #[derive(Debug, Clone)]
 pub struct Stack {
     channels: usize,
@@ -31,8 +31,8 @@ struct Layer {
     delays: Vec<usize>,
     /// Slope for negative values, if the activation has one.
     slope: f32,
-    /// For each strip of rows: biases, weights of the condition, then those of each tap's channels; each followed by the
-    /// weights of the rows' gates, if any.
+    /// For each strip of rows: biases, weights of the condition, then those of each tap's channels; each followed by
+    /// the weights of the rows' gates, if any.
     conv: Vec<f32>,
     /// For each strip of rows: biases, then the weights of each channel.
     pointwise: Vec<f32>,
@@ -71,9 +71,9 @@ pub struct Signals {
     pub next: Option<Rows>,
 }
 
-/// Number of rows, not counting gates, that are summed at once; limited by the registers. The last strip may be shorter.
-/// [`enter`] has a match arm for each value. If the two disagreed, weights would be applied to the wrong rows; memory accesses
-/// would still be in bounds, because the number of weights does not depend on the strips.
+/// Number of rows, not counting gates, that are summed at once; limited by the registers. The last strip may be
+/// shorter. [`enter`] has a match arm for each value. If the two disagreed, weights would be applied to the wrong rows;
+/// memory accesses would still be in bounds, because the number of weights does not depend on the strips.
 fn strip(activation: FusedActivation, channels: usize, lanes: usize) -> usize {
     match channels {
         4 | 8 | 12 | 16 if activation == FusedActivation::GatedTanh && lanes == 16 => 4,
@@ -182,8 +182,8 @@ impl Stack {
         assert!(inputs && signals_fit, "signals outside the memory of the model");
         let (channels, laid_out) = (self.channels, self.strip);
         let job = Job { layers: &mut self.layers, memory, frames, signals };
-        // SAFETY: checked above: all signals are inside the memory, and there are weights for these channels. `new` stored them
-        // in strips of this many rows; their number does not depend on the strips.
+        // SAFETY: checked above: all signals are inside the memory, and there are weights for these channels. `new`
+        // stored them in strips of this many rows; their number does not depend on the strips.
         unsafe {
             match self.activation {
                 FusedActivation::Tanh => enter::<S, ScaledTanh>(simd, channels, job, laid_out),

@@ -5,7 +5,7 @@ use super::{MAX_LANES, Simd};
 /// Number of frames that pass through a layer together: one vector of 16 lanes, or several shorter ones at once.
 pub const TILE: usize = MAX_LANES;
 
-/// Loads `R` biases and moves `weights` behind them.
+/// Loads `R` biases and advances `weights` past them.
 ///
 /// # Safety
 /// `weights` points to `R` biases.
@@ -21,7 +21,7 @@ pub unsafe fn biases<S: Simd, const R: usize>(simd: S, weights: &mut *const f32)
     sums
 }
 
-/// Adds a row of a signal to `R` sums, each with its weight, and moves `weights` behind theirs.
+/// Adds a row of a signal to `R` sums, each with its weight, and advances `weights` past theirs.
 ///
 /// # Safety
 /// `weights` points to `R` weights.

@@ -6,8 +6,8 @@ use super::{Op, Simd};
 #[derive(Debug, Clone, Copy)]
 pub struct Wide<S, const N: usize>(pub S);
 
-/// Applies an operation to each vector. This is a macro because a closure that is not inlined would be built for the oldest
-/// supported processor.
+/// Applies an operation to each vector. This is a macro because a closure that is not inlined would be built for the
+/// oldest supported processor.
 macro_rules! each {
     ($simd:expr, $n:ident, $value:expr) => {{
         let mut all = [$simd.splat(0.0); N];

@@ -41,8 +41,8 @@ fn settings(values: &[(Parameter, f32)]) -> Settings {
     settings
 }
 
-/// Plays in calls of the given lengths, repeatedly. Before each call, `meanwhile` gets the index of the sample. Asserts that
-/// no call allocates or frees memory.
+/// Plays in calls of the given lengths, repeatedly. Before each call, `meanwhile` gets the index of the sample. Asserts
+/// that no call allocates or frees memory.
 fn play_with(chain: &mut Chain, input: &[f32], lengths: &[usize], mut meanwhile: impl FnMut(usize)) -> [Vec<f32>; 2] {
     let (mut left, mut right) = (vec![0.0; input.len()], vec![0.0; input.len()]);
     let (mut at, mut lengths) = (0, lengths.iter().cycle());

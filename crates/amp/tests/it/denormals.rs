@@ -4,8 +4,9 @@ use std::{fs, path::PathBuf, time::Instant};
 
 use amp::{Cabinet, Ir, ModelFile, file::Options};
 
-/// Blocks of 64 frames that fill the history with denormal numbers, and rounds, of which the fastest counts.
+/// Number of blocks of 64 frames that fill the history with denormal numbers.
 const BLOCKS: usize = 64;
+/// Number of repetitions. Only the shortest time counts.
 const ROUNDS: usize = 12;
 
 #[test]

@@ -20,7 +20,8 @@ fn times(x: &[f64], weights: &Rows, column: usize) -> f64 {
     x.iter().zip(weights).map(|(x, row)| x * f64::from(row[column])).sum()
 }
 
-/// A gated recurrent unit whose reset gate applies after the multiplication (`reset_after`); gates update, reset, candidate.
+/// A gated recurrent unit whose reset gate applies after the multiplication (`reset_after`); gates update, reset,
+/// candidate.
 fn gru(signal: &[Vec<f64>], (kernel, recurrent, bias): &(Rows, Rows, Rows)) -> Vec<Vec<f64>> {
     let units = recurrent.len();
     let mut hidden = vec![0.0; units];

@@ -1,4 +1,5 @@
-//! Models of every kind, compared with their exact output, which was computed in `f64` and verified with two other engines.
+//! Models of every kind, compared with their exact output, which was computed in `f64` and verified with two other
+//! engines.
 
 #![allow(clippy::unwrap_used, reason = "in a test, a panic is the report")]
 

@@ -42,8 +42,8 @@ fn keras(layers: &[Value]) -> Vec<u8> {
     json!({ "in_shape": [null, null, 1], "layers": layers }).to_string().into_bytes()
 }
 
-/// Files that request much memory with little text. Reading such a file, and building and playing the model if it is valid,
-/// takes at most a few times the file size plus the maximum of a small network.
+/// Files that request much memory with little text. Reading such a file, and building and playing the model if it is
+/// valid, takes at most a few times the file size plus the maximum of a small network.
 #[test]
 fn no_file_takes_more_than_a_few_times_its_size() {
     let of_layers = |count: usize, channels: usize, kernel: usize, dilation: usize| {

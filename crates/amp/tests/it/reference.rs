@@ -1,5 +1,5 @@
-//! WaveNets with all options of the file format, and ConvNets, compared with a simple computation in `f64`, frame by frame,
-//! from the definitions.
+//! WaveNets with all options of the file format, and ConvNets, compared with a simple computation in `f64`, frame by
+//! frame, from the definitions.
 
 use amp::{InstructionSet, ModelFile, file::Options};
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ impl Numbers {
         self.0 >> 33
     }
 
-    /// -1 to 1.
+    /// The next number, from -1 to 1.
     pub fn signed(&mut self) -> f32 {
         self.next() as f32 / (1_u64 << 30) as f32 - 1.0
     }

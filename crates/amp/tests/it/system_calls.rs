@@ -24,8 +24,8 @@ const RUNNING: u8 = 0;
 const DONE: u8 = 1;
 const REFUSED: u8 = 2;
 
-/// True if `work` completed on such a thread; `None` if the kernel cannot confine threads. The result is never freed, because
-/// that may make a system call.
+/// True if `work` completed on such a thread; `None` if the kernel cannot confine threads. The result is never freed,
+/// because that may make a system call.
 fn calls_nothing<T>(work: impl FnOnce() -> T + Send + 'static) -> Option<bool> {
     let state = Arc::new(AtomicU8::new(RUNNING));
     let (sender, receiver) = mpsc::channel();

@@ -10,7 +10,7 @@ const TICK_NS: u64 = 10_000_000;
 /// Register with the number of system management interrupts since reset: Intel SDM volume 4, MSR_SMI_COUNT.
 const MSR_SMI_COUNT: u64 = 0x34;
 
-/// What a counter of `/proc/interrupts` or `/proc/softirqs` counts.
+/// The source of the events that a row of `/proc/interrupts` or `/proc/softirqs` counts.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum EventSource {
     /// The interrupt of a device, which has a number, or of the CPU itself.

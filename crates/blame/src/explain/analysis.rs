@@ -10,7 +10,8 @@ use super::{
 };
 use crate::{Event, EventKind};
 
-/// A timer that woke the thread at most this long before the deadline belongs to it, ns, because converting clocks rounds.
+/// A timer that woke the thread at most this long before the deadline belongs to it, ns, because converting clocks
+/// rounds.
 const EARLY_NS: u64 = 1_000;
 
 /// One wake-up and its events.

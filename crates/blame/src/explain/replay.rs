@@ -95,18 +95,18 @@ struct Cpu<'a> {
     suspended: HashMap<u32, Vec<Open>>,
     opened: u32,
     /// True if the trace contains idle states.
-    tells_idle: bool,
+    has_idle_events: bool,
 }
 
 impl CpuHistory {
     /// Replays the events of one CPU, which are in order of time.
-    pub fn of(events: &[&Event], tasks: &Tasks, waiter_pid: u32) -> Self {
+    pub fn of(events: &[&Event], tasks: &Tasks, measured_pid: u32) -> Self {
         let Some(mut cpu) = Cpu::before(events, tasks) else { return Self::default() };
         let mut history = Self { states: vec![cpu.now], ..Self::default() };
         for event in events {
             cpu.take(event);
             match event.kind {
-                EventKind::Waking { task, .. } if task.pid == waiter_pid => {
+                EventKind::Waking { task, .. } if task.pid == measured_pid => {
                     history.wakings.push(Waking { at_ns: event.at_ns, by: cpu.now.thread, stack: cpu.stack.clone() });
                 }
                 EventKind::SoftirqRaise { vec } => {
@@ -149,7 +149,7 @@ impl<'a> Cpu<'a> {
             Some(EventKind::Switch { from, .. }) => from.into(),
             _ => tasks.thread(first.pid),
         };
-        let tells_idle = events.iter().any(|event| matches!(event.kind, EventKind::Idle { .. }));
+        let has_idle_events = events.iter().any(|event| matches!(event.kind, EventKind::Idle { .. }));
         let now = CpuState {
             from_ns: 0,
             thread,
@@ -162,7 +162,7 @@ impl<'a> Cpu<'a> {
             irqs: irqs_before(events),
             preempt_off: None,
         };
-        let mut cpu = Self { tasks, now, stack: Vec::new(), suspended: HashMap::new(), opened: 0, tells_idle };
+        let mut cpu = Self { tasks, now, stack: Vec::new(), suspended: HashMap::new(), opened: 0, has_idle_events };
         for context in begun_before(before_switch) {
             cpu.open(context, None);
         }
@@ -211,7 +211,7 @@ impl<'a> Cpu<'a> {
             self.suspended.insert(self.now.thread.pid, suspended);
         }
         (self.now.thread, self.now.switched_ns) = (thread, switched_ns);
-        self.now.idle = (thread.pid == 0 && !self.tells_idle).then(Idle::default);
+        self.now.idle = (thread.pid == 0 && !self.has_idle_events).then(Idle::default);
         self.update_contexts();
     }
 

@@ -11,10 +11,10 @@ use record::{Cause, CauseKind, Culprit, Stretch, Why};
 pub const MAX_STRETCHES: usize = 64;
 /// Maximum number of stretches before the deadline.
 const MAX_BEFORE: usize = 8;
-/// If the normal wake-up path has the largest share, another cause with one part in this many of the lateness is the
-/// main cause.
+/// If the normal wake-up path has the largest share, another cause with at least 1/`WAKE_UP_DIVISOR` of the lateness is
+/// the main cause.
 const WAKE_UP_DIVISOR: u64 = 4;
-/// The same if the thread's own work has the largest share and was not longer than usual.
+/// If the thread's own work has the largest share but was not longer than usual: the same with 1/`WORK_DIVISOR`.
 const WORK_DIVISOR: u64 = 10;
 
 /// A time segment and its cause.

@@ -70,7 +70,7 @@ fn ranks_causes_by_total_lateness() {
 #[test]
 fn stalls_of_all_cpus_are_one_account() {
     let mut ledger = Ledger::default();
-    // One CPU after the other, as they are collected.
+    // One CPU after the other, because spikes are collected in this order.
     for cpu in 0..2 {
         for k in 1..=8_u64 {
             let kind = if (k + u64::from(cpu)) % 2 == 0 { CauseKind::LateInterrupt } else { CauseKind::IdleExit };

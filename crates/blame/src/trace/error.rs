@@ -21,9 +21,9 @@ pub enum TraceError {
     #[error("kernel lockdown forbids tracing: boot with the kernel argument `lockdown=integrity`")]
     LockedDown,
     /// Not enough memory for the rings.
-    #[error("no memory for a trace ring of {kb_per_cpu} KB a CPU: free memory, or use `--blame counters`")]
+    #[error("no memory for a trace ring of {kb_per_cpu} KiB per CPU: free memory, or use `--blame counters`")]
     NoMemory {
-        /// The requested size.
+        /// The requested size, KiB.
         kb_per_cpu: u32,
     },
     /// The CPU does not exist or is offline.

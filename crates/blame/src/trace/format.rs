@@ -158,7 +158,7 @@ pub struct PageLayout {
     pub size: usize,
 }
 
-/// Upper bound for the size of a page. A sub-buffer has at most 2^(MAX_ORDER) pages of 64 KB; real ones are far
+/// Upper bound for the size of a page. A sub-buffer has at most 2^(MAX_ORDER) pages of 64 KiB; real ones are far
 /// smaller.
 const MAX_PAGE_SIZE: usize = 64 << 20;
 

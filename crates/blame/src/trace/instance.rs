@@ -109,7 +109,7 @@ impl Instance {
         &self.folder.path
     }
 
-    /// The enabled events, as `system:name`.
+    /// The enabled events, in the form `system:name`.
     #[must_use]
     pub fn events_on(&self) -> &[String] {
         &self.events

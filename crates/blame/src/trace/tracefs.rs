@@ -116,7 +116,7 @@ impl Tracefs {
         self.try_write(part, text).map_err(|error| TraceError::of(part.to_string_lossy(), error))
     }
 
-    /// As [`write`](Self::write), with the original error.
+    /// Like [`write`](Self::write), but returns the original error.
     pub(crate) fn try_write(&self, part: impl AsRef<Path>, text: &str) -> io::Result<()> {
         self.open_for_writing(part)?.write_all(text.as_bytes())
     }

@@ -16,8 +16,8 @@ use crate::findings::{not_applicable, unknown};
 /// The check of one finding.
 type Check = fn(&CheckContext) -> Finding;
 
-/// The checks of all modules. To add a finding, write its function and add it to `CHECKS` of its module; `docs/check.md`
-/// has a row for each finding.
+/// The checks of all modules. To add a finding, write its function and add it to `CHECKS` of its module;
+/// `docs/check.md` has a row for each finding.
 const GROUPS: [&[Check]; 7] =
     [link::CHECKS, timing::CHECKS, queues::CHECKS, offloads::CHECKS, threads::CHECKS, stamps::CHECKS, clock::CHECKS];
 

@@ -96,7 +96,7 @@ pub(super) fn narrow(
     Ok(count(ops.root(), &masks.shielded, &before, &refused))
 }
 
-/// Counts the tasks that left the shielded CPUs, and lists those that remained.
+/// Counts the tasks that left the shielded CPUs, and lists the remaining ones.
 fn count(root: &Root, shielded: &CpuList, before: &Before, refused: &HashMap<(u32, u64), io::Error>) -> Moved {
     let is_there = |cpus: &CpuList| !cpus.intersection(shielded).is_empty();
     let mut moved = Moved::default();

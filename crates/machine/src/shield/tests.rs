@@ -1,4 +1,4 @@
-//! Shields on simulated machines: what is moved, and that every kind of end undoes it.
+//! Shields on simulated machines: tasks and interrupts are moved, and every kind of end undoes all changes.
 
 use proptest::prelude::*;
 use record::{LeftKind, ShieldMeans};

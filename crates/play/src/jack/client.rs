@@ -17,8 +17,9 @@ pub struct JackClient {
 }
 
 impl JackClient {
-    /// Registers with the server and finds the ports to connect: our input to the port number `input` (from 0) of `capture`,
-    /// our outputs to the first two ports of `playback`. The server's thread will be pinned to `cpu`, if given.
+    /// Registers with the server and finds the ports to connect: our input to the port number `input` (from 0) of
+    /// `capture`, our outputs to the first two ports of `playback`. The server's thread will be pinned to `cpu`, if
+    /// given.
     ///
     /// # Errors
     /// [`PortError`].

@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{error::EngineError, load::Shared};
 
-/// Longest time to wait for the first period of the server.
+/// Maximum wait for the first period of the server.
 const FIRST_PERIOD_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A JACK client that plays.

@@ -7,10 +7,10 @@ use std::{
 
 use super::response::Response;
 
-/// Most bytes before the body. A browser also sends the cookies of other servers on this machine.
+/// Maximum number of bytes before the body. A browser also sends the cookies of other servers on this machine.
 const MAX_HEAD: usize = 16 * 1024;
 const MAX_HEADERS: usize = 64;
-/// Most bytes of a body.
+/// Maximum number of bytes of a body.
 const MAX_BODY: usize = 1024;
 
 /// A request whose headers have been read.

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Longest time for a request, and for its response.
+/// Maximum time for a request, and for its response.
 pub const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A connection that fails with `TimedOut` after its deadline.

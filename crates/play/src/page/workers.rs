@@ -1,8 +1,8 @@
 //! The threads that serve the page. Each serves one connection at a time, and one request of it.
 //!
-//! A connection that stayed open would occupy its thread between two requests. A client that stalls is dropped after a time
-//! limit, or as soon as another connection needs its thread. So one thread is always free to accept connections, unless all
-//! others are processing requests, and the loading of a model does not delay the meters.
+//! A connection that stayed open would occupy its thread between two requests. A client that stalls is dropped after a
+//! time limit, or as soon as another connection needs its thread. So one thread is always free to accept connections,
+//! unless all others are processing requests, and the loading of a model does not delay the meters.
 
 use std::{
     io,
@@ -14,7 +14,7 @@ use std::{
 
 use super::{backend::Backend, pending::PendingConnections, router::Router, timed_stream::TimedStream};
 
-/// Most connections that may be pending at the same time. A browser opens six.
+/// Maximum number of pending connections. A browser opens six.
 const MAX_PENDING: usize = 16;
 /// Additional threads, which process requests or wait for a connection.
 const PROCESSING: usize = 8;

@@ -28,7 +28,8 @@ impl PendingChanges {
         }
     }
 
-    /// Ends the choice of a preset. If it failed, restores the values that were set before it and drops those set after it.
+    /// Ends the choice of a preset. If it failed, restores the values that were set before it and drops those set after
+    /// it.
     pub fn finish_choice(&mut self, succeeded: bool) {
         self.program = None;
         let values_before = std::mem::take(&mut self.values_before);
@@ -43,7 +44,7 @@ impl PendingChanges {
         self.values.push((parameter, value));
     }
 
-    /// Sends the values to the audio thread. Keeps those that do not fit into its queue.
+    /// Sends the values to the audio thread. Keeps values that do not fit into its queue.
     pub fn send_values(&mut self, controls: &mut Controls) -> Result<(), ControlError> {
         while let Some(&(parameter, value)) = self.values.first() {
             match controls.set(parameter, value) {

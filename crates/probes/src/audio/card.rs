@@ -1,4 +1,4 @@
-//! The definition of an xrun, as in `docs/audio.md`: when a sound card runs dry.
+//! The definition of an xrun, as in `docs/audio.md`: playback reaches the end of the written data.
 
 use std::ops::Range;
 

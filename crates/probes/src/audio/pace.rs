@@ -123,9 +123,9 @@ impl Sums {
     }
 }
 
-/// Time stamps are used from this long after a start, ns, ...
+/// Time stamps are ignored for this long after a start, ns.
 const SETTLED_NS: i64 = 100_000_000;
-/// ... and only if the start lasts at least this long, s.
+/// A start contributes only if it lasts at least this long, s.
 const LASTS_S: f64 = 1.0;
 
 impl Drift {

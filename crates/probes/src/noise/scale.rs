@@ -8,9 +8,9 @@ use sys::{clock::Clock, counter::Ticks};
 const CALIBRATION: Duration = Duration::from_millis(20);
 /// Number of paired readings; the closest pair counts, because an interruption can separate the two.
 const READINGS: usize = 9;
-/// The counter may deviate by one part in this many from the clock's time, ...
+/// The counter is steady if it deviates from the clock's time by at most 1/`MAX_DEVIATION`, plus [`BETWEEN_NS`].
 const MAX_DEVIATION: u64 = 1000;
-/// ... plus this for the time between reading the two, ns.
+/// Allowance for the time between reading the two, ns.
 const BETWEEN_NS: u64 = 10_000;
 
 /// Length of a tick.

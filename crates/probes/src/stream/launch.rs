@@ -1,4 +1,5 @@
-//! Launch times: each frame is handed over with its slot, until which the queueing discipline ETF holds it.
+//! Launch times: each frame is queued together with the time of its slot. The queueing discipline ETF holds it until
+//! then.
 
 use std::{io, sync::Arc};
 

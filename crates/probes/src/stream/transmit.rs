@@ -111,9 +111,9 @@ impl Transmit for XdpSender {
 
 /// Reports about sent frames that the kernel gives afterwards.
 pub trait TransmitReports: fmt::Debug + Send {
-    /// Reads new reports. Called from an ordinary thread, about twenty times a second.
+    /// Reads new reports. Called from an ordinary thread, about 25 times a second.
     fn collect(&mut self);
 
-    /// Adds the results to those of the talker.
+    /// Adds the results to the record of the talker.
     fn add_to(&self, talker: &mut record::Talker);
 }

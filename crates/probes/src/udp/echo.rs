@@ -1,6 +1,6 @@
 //! The answering end: returns each datagram of the probe with its time of reception and the time of the answer.
 //!
-//! It does not answer other datagrams, nor answers, so that two of them cannot keep each other busy. An answer is
+//! It answers neither other datagrams nor answers, so that two echoes cannot answer each other endlessly. An answer is
 //! exactly as long as the datagram.
 
 use std::{

@@ -95,7 +95,7 @@ fn render_rejects_invalid_options_and_files() {
     refused(&format!("--bare --model {}", bad.display()), 1, "198 weights, the file has 197");
     refused("--bare --model no-such.nam", 1, "cannot read no-such.nam");
     for endless in ["--model /dev/zero", "--cab /dev/zero", "--preset /dev/zero"] {
-        refused(endless, 1, "cannot read /dev/zero: not a regular file, pipe or terminal but a device");
+        refused(endless, 1, "cannot read /dev/zero: a device, not a regular file, pipe or terminal");
     }
 }
 

@@ -1,11 +1,12 @@
 //! System call numbers and structures of the EVL core, from the kernel's `include/uapi/evl` at ABI 26, 32, 34, 40 and
-//! 43. For what is used here, these levels differ only in the form of out-of-band calls.
+//! 43. The calls and structures in this module are the same at all these levels; only the form of out-of-band calls
+//! differs.
 
 use std::ops::RangeInclusive;
 
 use crate::convert::size;
 
-/// Supported ABI levels. ABI 22 changed the clone request by adding the visibility of elements.
+/// Supported ABI levels. The clone request has had its present form, with the visibility of elements, since ABI 22.
 pub const LEVELS: RangeInclusive<u32> = 23..=43;
 
 /// The number of the out-of-band `ioctl` call.

@@ -122,7 +122,7 @@ impl Client {
         if list.is_null() {
             return Vec::new();
         }
-        // SAFETY: the list is an array of strings with null at its end.
+        // SAFETY: the list is not null (checked above) and ends with a null pointer, where the iteration stops.
         let names = (0..).map(|n| unsafe { *list.add(n) }).take_while(|name| !name.is_null()).map(owned).collect();
         // SAFETY: the list is ours to free with this function, and its strings have been copied.
         unsafe { (self.library.free)(list.cast()) };
@@ -168,7 +168,7 @@ impl Client {
         }
     }
 
-    /// Starts processing: from now on the server calls both.
+    /// Starts processing: from now on the server calls `process` each period, and `events` when something happens.
     ///
     /// # Errors
     /// [`JackError::Activate`], also if the client is already active.

@@ -26,7 +26,7 @@ const RING_BYTES: usize = SLOTS * SLOT_BYTES;
 /// Offset of the frame in its slot: after the header, whose length is a multiple of TPACKET_ALIGNMENT.
 const FRAME_AT: usize = size_of::<libc::tpacket2_hdr>();
 /// Longest frame, bytes.
-const FRAME_MOST: usize = SLOT_BYTES - FRAME_AT;
+const MAX_FRAME_BYTES: usize = SLOT_BYTES - FRAME_AT;
 
 /// Status bits of a slot that the kernel owns.
 const KERNEL_OWNED: u32 = libc::TP_STATUS_SEND_REQUEST | libc::TP_STATUS_SENDING | libc::TP_STATUS_WRONG_FORMAT;
@@ -79,7 +79,7 @@ impl RingSender {
     /// and will not be sent later.
     #[inline]
     pub fn send(&mut self, frame: &[u8]) -> io::Result<()> {
-        if frame.len() > FRAME_MOST {
+        if frame.len() > MAX_FRAME_BYTES {
             return Err(io::Error::from_raw_os_error(libc::EMSGSIZE));
         }
         if self.status().load(Ordering::Acquire) & KERNEL_OWNED != 0 {
@@ -135,6 +135,6 @@ mod tests {
         assert_eq!(offset_of!(libc::tpacket2_hdr, tp_status), 0);
         assert_eq!((SLOT_BYTES % libc::TPACKET_ALIGNMENT, BLOCK_BYTES % SLOT_BYTES), (0, 0));
         assert_eq!(RING_BYTES % BLOCK_BYTES, 0);
-        const { assert!(FRAME_MOST >= 1500 + 14 + 4) };
+        const { assert!(MAX_FRAME_BYTES >= 1500 + 14 + 4) };
     }
 }

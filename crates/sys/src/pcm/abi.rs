@@ -147,19 +147,20 @@ pub unsafe trait Argument {
 #[derive(Debug)]
 pub struct Refine(pub HwParams);
 
-// SAFETY: SNDRV_PCM_IOCTL_HW_REFINE.
+// SAFETY: the request SNDRV_PCM_IOCTL_HW_REFINE takes a `snd_pcm_hw_params`, whose layout `HwParams` has (tested
+// below).
 unsafe impl Argument for Refine {
     const NUMBER: u32 = 0x10;
 }
-// SAFETY: SNDRV_PCM_IOCTL_HW_PARAMS.
+// SAFETY: the request SNDRV_PCM_IOCTL_HW_PARAMS takes a `snd_pcm_hw_params`, which has this layout (tested below).
 unsafe impl Argument for HwParams {
     const NUMBER: u32 = 0x11;
 }
-// SAFETY: SNDRV_PCM_IOCTL_SW_PARAMS.
+// SAFETY: the request SNDRV_PCM_IOCTL_SW_PARAMS takes a `snd_pcm_sw_params`, which has this layout (tested below).
 unsafe impl Argument for SwParams {
     const NUMBER: u32 = 0x13;
 }
-// SAFETY: SNDRV_PCM_IOCTL_SYNC_PTR.
+// SAFETY: the request SNDRV_PCM_IOCTL_SYNC_PTR takes a `snd_pcm_sync_ptr`, which has this layout (tested below).
 unsafe impl Argument for SyncPtr {
     const NUMBER: u32 = 0x23;
 }

@@ -15,7 +15,7 @@ use crate::clock::Clock;
 
 /// Playback channels.
 const OUTPUTS: u32 = 2;
-/// How long to wait for a card beyond the length of its buffer, s.
+/// Maximum wait for a card in addition to the length of its buffer, s.
 const TIMEOUT_S: i64 = 1;
 
 /// Capture and playback with the same period, buffer and sample rate.

@@ -122,7 +122,7 @@ impl Params {
 }
 
 impl Offer {
-    /// Queries a device that has not been configured. `asked_hz` is probed in addition to the common rates.
+    /// Queries a device that has not been configured. `requested_hz` is probed in addition to the common rates.
     pub fn of(device: impl AsFd, requested_hz: Option<u32>) -> io::Result<Self> {
         let device = device.as_fd();
         let all = Params::any().refined(device)?;

@@ -32,7 +32,7 @@ const TO_FILL: u32 = 2 * TO_RECEIVE;
 /// Chunks for sending.
 const TO_SEND: u32 = 64;
 
-/// How long to retry binding, because the kernel releases a queue some time after its previous socket was closed.
+/// Maximum time to retry binding. The kernel releases a queue some time after its previous socket was closed.
 const BIND_TIMEOUT: Duration = Duration::from_millis(200);
 
 /// A socket bound to a queue. `R` is its receive or transmit ring.

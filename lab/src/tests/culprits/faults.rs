@@ -49,17 +49,17 @@ pub fn of_an_unlocked_probe() -> Result<()> {
         pid_sender.send(sched::thread_id())?;
         probe(first_deadline_ns, &sender, &go)
     })?;
-    let waiter = MeasuredThread { pid: pid.recv()?, priority: 99 - i32::from(PRIORITY), cpu: 0, spins: false };
+    let measured = MeasuredThread { pid: pid.recv()?, priority: 99 - i32::from(PRIORITY), cpu: 0, spins: false };
     // The first call reads the kernel's function names, which takes seconds here.
     thread::sleep(Duration::from_millis(300));
-    explain(&mut watch, &waiter, first_deadline_ns, &wake_ups_of_probe);
+    explain(&mut watch, &measured, first_deadline_ns, &wake_ups_of_probe);
     go_sender.send(())?;
     let mut wake_ups = Vec::new();
     while !probe.is_finished() {
         thread::sleep(EXPLAIN_INTERVAL);
-        wake_ups.extend(explain(&mut watch, &waiter, first_deadline_ns, &wake_ups_of_probe));
+        wake_ups.extend(explain(&mut watch, &measured, first_deadline_ns, &wake_ups_of_probe));
     }
-    wake_ups.extend(explain(&mut watch, &waiter, first_deadline_ns, &wake_ups_of_probe));
+    wake_ups.extend(explain(&mut watch, &measured, first_deadline_ns, &wake_ups_of_probe));
     match probe.join() {
         Ok(ended) => ended?,
         Err(_) => anyhow::bail!("the probe panicked"),
@@ -107,13 +107,13 @@ fn touch(mut memory: Mapping) -> (Mapping, i64) {
 /// Explains the reported wake-ups.
 fn explain(
     watch: &mut Watch,
-    waiter: &MeasuredThread,
+    measured: &MeasuredThread,
     first_deadline_ns: i64,
     wake_ups: &Receiver<WakeUp>,
 ) -> Vec<WakeUp> {
     let (mut spikes, touched): (Vec<Spike>, Vec<Option<i64>>) =
         wake_ups.try_iter().map(|WakeUp { spike, touched_ns }| (spike, touched_ns)).unzip();
-    watch.explain_spikes(waiter, "test", first_deadline_ns.cast_unsigned(), &mut spikes);
+    watch.explain_spikes(measured, "test", first_deadline_ns.cast_unsigned(), &mut spikes);
     let wake_up = |(spike, touched_ns)| WakeUp { spike, touched_ns };
     spikes.into_iter().zip(touched).map(wake_up).collect()
 }

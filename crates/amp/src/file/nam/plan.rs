@@ -18,7 +18,8 @@ use crate::{
 };
 
 impl WaveNet<'_> {
-    /// The checked plan of the network; `condition` is the number of outputs of the network that computes the condition.
+    /// The checked plan of the network; `condition` is the number of outputs of the network that computes the
+    /// condition.
     ///
     /// # Errors
     /// [`LoadError`], for the first size that is out of range or contradicts another one.

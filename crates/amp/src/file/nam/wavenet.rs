@@ -57,7 +57,7 @@ pub struct LayerArray<'a> {
     /// True if half of the channels gates the other half; in older files, instead of `gating_mode`.
     #[serde(default)]
     pub gated: bool,
-    /// How half of the channels gates the other half, in all layers or in each.
+    /// Use of half of the channels to gate the other half, in all layers or in each.
     pub gating_mode: Option<OneOrEach<String>>,
     /// Activation function of the gates, of all layers or of each; any value in layers without gates.
     #[serde(borrow, default)]

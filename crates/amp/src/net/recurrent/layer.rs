@@ -53,7 +53,8 @@ pub struct RecurrentLayer<C> {
     output: Output,
     /// Initial hidden state and cell state.
     initial_state: [Aligned; 2],
-    /// The following layer, if it is a single weighted sum: it is computed while the units of the next frame depend on this one.
+    /// The following layer, if it is a single weighted sum: it is computed while the units of the next frame depend on
+    /// this one.
     head: Option<Dot>,
 }
 

@@ -68,7 +68,8 @@ pub struct KerasConvWeights {
 }
 
 impl RecurrentWeights {
-    /// Weights from the functions `weight(sum, unit, column)` and `bias(sum, unit)`; the columns are the inputs, then the units.
+    /// Weights from the functions `weight(sum, unit, column)` and `bias(sum, unit)`; the columns are the inputs, then
+    /// the units.
     pub fn new(
         inputs: usize,
         units: usize,

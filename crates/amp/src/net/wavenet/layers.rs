@@ -70,8 +70,8 @@ impl Layers {
     }
 }
 
-/// The layer as a stack, if it is of the common kind: only a convolution, a convolution of a single condition signal, and a
-/// 1x1 convolution to the next layer.
+/// The layer as a stack, if it is of the common kind: only a convolution, a convolution of a single condition signal,
+/// and a 1x1 convolution to the next layer.
 fn common(
     (whole, slimmed): (Shapes, Shapes),
     layer: &plan::Layer,

@@ -84,7 +84,8 @@ impl Plan {
         self.arrays.iter().map(of_array).fold(0, usize::saturating_add)
     }
 
-    /// The plan reduced to a size of 0 to 1, as in Neural Amp Modeler's core. The weights remain those of the whole plan.
+    /// The plan reduced to a size of 0 to 1, as in Neural Amp Modeler's core. The weights remain those of the whole
+    /// plan.
     ///
     /// # Errors
     /// [`LoadError::InconsistentShapes`] if the network can only be played whole.

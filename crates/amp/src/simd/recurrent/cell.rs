@@ -21,8 +21,8 @@ pub trait Cell: Copy {
 #[derive(Debug, Clone, Copy)]
 pub struct Lstm;
 
-/// A gated recurrent unit of Keras; the sums are update, reset, and the candidate's sums of the inputs and of the units. The
-/// latter two are separate because the reset gate applies only to the sum of the units.
+/// A gated recurrent unit of Keras; the sums are update, reset, and the candidate's sums of the inputs and of the
+/// units. The latter two are separate because the reset gate applies only to the sum of the units.
 #[derive(Debug, Clone, Copy)]
 pub struct Gru;
 

@@ -1,4 +1,5 @@
-//! All layers of a stack, with code for each number of channels, so that values stay in registers or the first-level cache.
+//! All layers of a stack, with code for each number of channels, so that values stay in registers or the first-level
+//! cache.
 
 use std::{hint::black_box, marker::PhantomData, mem::MaybeUninit};
 
@@ -82,18 +83,18 @@ pub struct Job<'a> {
     pub signals: Signals,
 }
 
-/// All layers, of `C` channels in strips of `R`, the last of which may be shorter. 0 channels stands for any number: that is
-/// slower, but less code.
+/// All layers, with `C` channels in strips of `R` channels; the last strip may be shorter. With `C` = 0, the code works
+/// for any number of channels; it is slower, but one copy suffices.
 pub struct Run<'a, F, const C: usize, const R: usize>(Job<'a>, PhantomData<F>);
 
 impl<'a, F, const C: usize, const R: usize> Run<'a, F, C, R> {
     /// A block, with weights in strips of `laid_out` rows.
     ///
     /// # Safety
-    /// The condition has one row. All other signals have `C` rows, or if `C` is 0 the same number: a multiple of `R`, at most
-    /// [`MAX_CHANNELS`]. They are inside the memory for the frames up to a multiple of a tile. The layers have as many channels,
-    /// and weights for them. The number of weights does not depend on the strips: wrong strips give wrong results, but no
-    /// access out of bounds.
+    /// The condition has one row. All other signals have `C` rows, or if `C` is 0 the same number: a multiple of `R`,
+    /// at most [`MAX_CHANNELS`]. They are inside the memory for the frames up to a multiple of a tile. The layers have
+    /// as many channels, and weights for them. The number of weights does not depend on the strips: wrong strips give
+    /// wrong results, but no access out of bounds.
     pub unsafe fn new(job: Job<'a>, laid_out: usize) -> Self {
         debug_assert_eq!(laid_out, R, "weights of other strips");
         Self(job, PhantomData)
@@ -109,8 +110,8 @@ impl<F: LayerActivation, const C: usize, const R: usize> Op for Run<'_, F, C, R>
         let count = layers.len();
         let mut buffer = MaybeUninit::<TileBuffer>::uninit();
         let buffer = &raw mut buffer;
-        // With several strips, the compiler must not know that the buffer is private: it would load all of it before the first
-        // strip that reads it, and spill the registers.
+        // With several strips, the compiler must not know that the buffer is private: it would load all of it before
+        // the first strip that reads it, and spill the registers.
         let buffer = if C == R { buffer } else { black_box(buffer) };
         for index in 0..count {
             let input = &layers[index].input;
@@ -213,8 +214,8 @@ impl<F: LayerActivation, const C: usize, const R: usize> Tile<'_, F, C, R> {
         self.buffer.cast::<f32>().wrapping_add(row * TILE)
     }
 
-    /// Computes the convolution of `N` channels from channel `first` and stores it, or its activation, in the buffer. Moves
-    /// `weights` behind theirs.
+    /// Computes the convolution of `N` channels from channel `first` and stores it, or its activation, in the buffer.
+    /// Advances `weights` past theirs.
     ///
     /// # Safety
     /// As for [`Run::new`]; there are this many channels, with weights in one strip.
@@ -265,11 +266,12 @@ impl<F: LayerActivation, const C: usize, const R: usize> Tile<'_, F, C, R> {
         }
     }
 
-    /// Computes the input of the next layer for `N` channels from channel `first`: the input plus the 1x1 convolution of all
-    /// activations. Moves `weights` behind theirs.
+    /// Computes the input of the next layer for `N` channels from channel `first`: the input plus the 1x1 convolution
+    /// of all activations. Advances `weights` past theirs.
     ///
     /// # Safety
-    /// As for [`Run::new`]; there are this many channels, with weights in one strip, and all activations are in the buffer.
+    /// As for [`Run::new`]; there are this many channels, with weights in one strip, and all activations are in the
+    /// buffer.
     #[inline(always)]
     unsafe fn pointwise<S: Simd, const N: usize>(
         self,

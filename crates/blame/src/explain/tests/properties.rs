@@ -1,4 +1,4 @@
-//! Properties that hold for any events, even for those that no kernel could write.
+//! Properties that hold for arbitrary events, including sequences that no kernel writes.
 
 use proptest::{collection::vec, prelude::*, sample::select};
 use record::{CauseKind, Evidence};

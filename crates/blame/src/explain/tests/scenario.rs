@@ -206,7 +206,7 @@ pub fn culprits(text: &str, expected: &[&str]) -> Explanation {
     explanation
 }
 
-/// As [`culprits`], for a complete trace.
+/// Like [`culprits`], but also asserts that the trace is complete.
 #[track_caller]
 pub fn complete(text: &str, expected: &[&str]) -> Explanation {
     let explanation = culprits(text, expected);

@@ -52,10 +52,10 @@ impl Dat {
 }
 
 impl<R: BufRead + Seek> Dat<R> {
-    /// As [`Dat::open`], from any reader; the path is only used in errors.
+    /// Like [`Dat::open`], but from any reader; the path is only used in errors.
     ///
     /// # Errors
-    /// As [`Dat::open`].
+    /// The errors of [`Dat::open`].
     pub fn read(reader: R, path: &Path) -> Result<Self, DatError> {
         let damaged = |part| DatError::Damaged { path: path.to_owned(), part };
         let mut input = Input::new(reader).ok_or(damaged("begin"))?;
@@ -109,10 +109,10 @@ impl<R: BufRead + Seek> Dat<R> {
         self.for_each_chunk(cpu, |piece| events.extend_from_slice(piece))
     }
 
-    /// As [`events`](Self::events), but in chunks, so that a long file needs little memory.
+    /// Like [`events`](Self::events), but in chunks, so that a long file needs little memory.
     ///
     /// # Errors
-    /// As [`events`](Self::events).
+    /// The errors of [`events`](Self::events).
     pub fn for_each_chunk(&mut self, cpu: u32, mut each: impl FnMut(&[Event])) -> Result<Drained, DatError> {
         let mut drained = Drained::default();
         let Some(&data) = self.cpus.iter().find(|data| data.cpu == cpu) else { return Ok(drained) };

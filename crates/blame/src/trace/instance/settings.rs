@@ -8,7 +8,7 @@ use crate::trace::{error::TraceError, folder::Folder};
 /// Size of a ring, KiB: several hundred ms of a busy CPU at best, because the reader is an ordinary thread that may be
 /// delayed.
 const RING_KIB: std::ops::RangeInclusive<u32> = 1024..=4096;
-/// All rings together use at most one part in this many of the memory.
+/// All rings together use at most 1/`MEMORY_DIVISOR` of the memory.
 const MEMORY_DIVISOR: u64 = 64;
 
 /// Settings of an instance.
@@ -18,14 +18,14 @@ pub struct Settings<'a> {
     pub cpus: &'a [u32],
     /// True to also trace every section that disables interrupts or preemption, if the kernel has these events.
     pub deep: bool,
-    /// Ring size for each of these CPUs, KB; at least two pages are used.
+    /// Ring size for each of these CPUs, KiB; at least two pages are used.
     pub buffer_kb_per_cpu: u32,
-    /// Ring size for each other CPU, KB; 0 to leave them untraced.
+    /// Ring size for each other CPU, KiB; 0 to leave them untraced.
     pub others_kb_per_cpu: u32,
 }
 
 impl Settings<'_> {
-    /// Ring size for a CPU, KB; 0 if it is not traced.
+    /// Ring size for a CPU, KiB; 0 if it is not traced.
     pub(super) fn kb_of(&self, cpu: u32) -> u32 {
         let requested = self.cpus.is_empty() || self.cpus.contains(&cpu);
         if requested { self.buffer_kb_per_cpu } else { self.others_kb_per_cpu }

@@ -3,7 +3,7 @@
 use super::*;
 use crate::trace::format::{Field, Location};
 
-/// Pages of 4 KB of a 64-bit kernel.
+/// Pages of 4 KiB of a 64-bit kernel.
 pub(crate) const LAYOUT: PageLayout = PageLayout {
     time: Field { offset: 0, size: 8, signed: false, location: Location::Inline },
     commit: Field { offset: 8, size: 8, signed: true, location: Location::Inline },
@@ -11,7 +11,7 @@ pub(crate) const LAYOUT: PageLayout = PageLayout {
     size: 4096,
 };
 
-/// A page of at least 4 KB with these records.
+/// A page of at least 4 KiB with these records.
 pub(crate) fn page(start_ns: u64, records: &[Vec<u8>]) -> Vec<u8> {
     let records = records.concat();
     let mut page = [&start_ns.to_le_bytes()[..], &(records.len() as u64).to_le_bytes(), &records].concat();

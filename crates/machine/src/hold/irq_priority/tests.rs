@@ -154,7 +154,7 @@ fn reports_missing_threads() {
     assert!(journal::restore_with(&*fake).is_empty());
 }
 
-/// The other threads that are changed besides those of interrupts, on a machine that has `threads`, too.
+/// The changed threads except those of interrupts, on a machine that also has `threads`.
 fn changed_polling_threads(fake: &Rc<Fake>, threads: [(u32, &str); 2]) -> Vec<String> {
     for (id, name) in threads {
         let folder = fake.folder.path().join(format!("proc/{id}"));
@@ -176,7 +176,7 @@ fn finds_polling_threads_by_name_on_old_kernels() {
     assert_eq!(changed, ["eth0 napi/eth0-8193"]);
 }
 
-/// As virtio's threads for transmission.
+/// Such as virtio's threads for transmission.
 #[test]
 fn finds_polling_threads_without_napi_id_by_name() {
     let fake = Fake::new(None);

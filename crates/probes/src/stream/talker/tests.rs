@@ -129,9 +129,9 @@ fn hands_over_frames_with_launch_times_at_once() {
     let result = talker.to_record();
     assert_eq!((result.frames, result.late, result.missed_slots, result.mode.as_str()), (2, 0, 0, "txtime"));
     assert!(result.max_delta_ns.is_some_and(|ns| (-offset_ns..0).contains(&ns)), "{:?}", result.max_delta_ns);
-    // Intervals are between launch times, not between handovers.
+    // Intervals are between launch times, not between the times of queueing.
     assert_eq!(result.max_interval_error_ns, (PERIOD_NS - PERIOD_NS / 1_000) as u64);
-    // A frame after its slot is still handed over, and the queueing discipline drops it.
+    // A frame after its slot is still queued, and the queueing discipline drops it.
     wake(&mut talk, 4, 1);
     assert_eq!((talker.to_record().frames, talker.to_record().late, talker.to_record().missed_slots), (3, 1, 3));
 }

@@ -33,7 +33,8 @@ impl Shapes {
         self.all().into_iter().flatten().map(|shape| shape.weights()).fold(0, u64::saturating_add)
     }
 
-    /// True if the layer has only a convolution, a convolution of the condition, and a 1x1 convolution, all in one group.
+    /// True if the layer has only a convolution, a convolution of the condition, and a 1x1 convolution, all in one
+    /// group.
     pub fn is_plain(&self) -> bool {
         let others = self.all().into_iter().skip(3).flatten().next();
         let in_one = |shape: &ConvShape| shape.groups == 1;
