@@ -63,13 +63,14 @@ const DELAYS: [Delay; 5] = [
             cause.kind == CauseKind::Thread && cause.name == "holder" && cause.why == Some(Why::PreemptionOff)
         },
     },
-    // A handler that is running at the deadline. rtla never names it. It reports "previous IRQ interference" only if no
-    // other interrupt occurs before tracing stops, because it remembers only the last interrupt.
+    // A handler that is running at the deadline. rtla does not name it. It reports "previous IRQ interference" only if no
+    // other interrupt occurs before tracing stops, because it remembers only the last interrupt. In the rare case that
+    // the deadline falls between the command and the handler, rtla names the handler, as in the next case.
     Delay {
         commands: |ns| vec![format!("hardirq {ns}")],
         phase_ns: None,
         priority: 95,
-        is_rtla_part: |part| matches!(part, Part::EarlierInterrupt | Part::HandlerDelay),
+        is_rtla_part: |part| is_hold_source(part) || matches!(part, Part::EarlierInterrupt | Part::HandlerDelay),
         is_our_cause: |cause| cause.kind == CauseKind::Interrupt && cause.name == "hold-source",
     },
     // A handler after the timer's, while the thread waits for preemption. rtla names this one.
@@ -77,7 +78,7 @@ const DELAYS: [Delay; 5] = [
         commands: |ns| vec![format!("after 500000 hardirq {ns}"), format!("preempt {}", ns + 400_000)],
         phase_ns: Some(650_000),
         priority: 95,
-        is_rtla_part: |part| *part == Part::Interrupt("hold-source".to_owned()),
+        is_rtla_part: is_hold_source,
         is_our_cause: |cause| cause.kind == CauseKind::Interrupt && cause.name == "hold-source",
     },
     // rtla calls the thread that has the CPU when the timer fires "blocking", regardless of its priority.
@@ -93,6 +94,11 @@ const DELAYS: [Delay; 5] = [
         },
     },
 ];
+
+/// True if rtla names the handler of the delays.
+fn is_hold_source(part: &Part) -> bool {
+    *part == Part::Interrupt("hold-source".to_owned())
+}
 
 /// Both must name the same cause with the same time.
 pub fn with_rtla() -> Result<()> {
