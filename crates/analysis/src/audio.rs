@@ -84,9 +84,9 @@ fn culprit(spike: &Spike) -> String {
     spike.culprits.first().map_or_else(String::new, |main| main.cause.title())
 }
 
-/// The command that plays like `series`, without the duration; `None` for series of other probes.
-pub(crate) fn command(series: &Series) -> Option<String> {
-    let Audio { rate_hz, frames, periods, model, cab, preset, card, .. } = series.kind.audio()?;
+/// The command that plays the same audio, without the duration.
+pub(crate) fn command(audio: &Audio) -> String {
+    let Audio { rate_hz, frames, periods, model, cab, preset, card, .. } = audio;
     let cab = if cab.is_empty() { "none" } else { cab };
     let mut words = if preset.is_empty() { vec!["--model", model, "--cab", cab] } else { vec!["--preset", preset] };
     if let Some(card) = card {
@@ -96,7 +96,7 @@ pub(crate) fn command(series: &Series) -> Option<String> {
     let input = card.as_ref().and_then(|card| card.input).filter(|input| *input > 1).map(|input| input.to_string());
     words.extend(input.iter().flat_map(|input| ["--input", input]));
     let words = record::shell::command(&words);
-    Some(format!("punctual measure audio --rate {rate_hz} --frames {frames} --periods {periods} {words}"))
+    format!("punctual measure audio --rate {rate_hz} --frames {frames} --periods {periods} {words}")
 }
 
 /// True if a phase ran to its end without an xrun.
@@ -197,11 +197,8 @@ mod tests {
 
     #[test]
     fn builds_the_command_of_a_series() {
-        let card = |card| Series {
-            kind: SeriesKind::Audio(Box::new(Audio { card, ..Audio::default() })),
-            ..Series::default()
-        };
-        let command_of = |series| command(&series).unwrap();
+        let card = |card| Audio { card, ..Audio::default() };
+        let command_of = |audio| command(&audio);
         assert!(!command_of(card(None)).contains("--capture"));
         let usb = SoundCard {
             capture: "hw:USB".to_owned(),

@@ -1,6 +1,6 @@
 //! The verdict on one use, with its reason: PASS, FAIL, INCONCLUSIVE or INVALID.
 
-use record::{Outcome, Published, Record, Series, UseVerdict, WAKE_UP_PROBES, layout};
+use record::{Outcome, Published, Record, Series, SeriesKind, Stream, UseVerdict, WAKE_UP_PROBES, layout};
 
 use crate::{
     audio, cpu_list,
@@ -191,11 +191,23 @@ fn pass(profile: &Profile, groups: &[Group], worst: &Series, worst_ns: i64) -> S
 /// The command that measures enough for `profile`, under the loads of `group`.
 fn command_to_measure(profile: &Profile, group: Option<&Group>) -> String {
     let first = group.and_then(|group| group.series.first());
-    let measure = first.and_then(|series| audio::command(series)).unwrap_or_else(|| {
-        let probe = first.and_then(|series| stream::command(series));
-        let probe = probe.unwrap_or_else(|| "punctual measure timer".to_owned());
-        format!("{probe} --period {}", format_exact(profile.period_ns))
-    });
+    let with_period = |probe: &str| format!("{probe} --period {}", format_exact(profile.period_ns));
+    let measure = match first.map(|series| &series.kind) {
+        Some(SeriesKind::Audio(audio)) => audio::command(audio),
+        Some(SeriesKind::Stream(Stream::Talker(talker))) => with_period(&stream::command(talker)),
+        // A profile judges wake-ups, which the timer measures with any period.
+        Some(
+            SeriesKind::WakeUps
+            | SeriesKind::Gaps(_)
+            | SeriesKind::RoundTrips(_)
+            | SeriesKind::Stream(Stream::Listener(_))
+            | SeriesKind::Process(_)
+            | SeriesKind::Capture
+            | SeriesKind::TimerlatIrq
+            | SeriesKind::TimerlatThread,
+        )
+        | None => with_period("punctual measure timer"),
+    };
     let (seconds, loads) = (seconds_needed(profile), group.map_or(&[][..], |group| &group.loads));
     format!("{measure} --duration {seconds}s --profile {}{}", profile.name, load_options(loads))
 }

@@ -75,13 +75,12 @@ pub(crate) fn as_sent(record: &Record) -> Cow<'_, Record> {
     Cow::Owned(judged)
 }
 
-/// The command that measures the talker of `series` again, without the period; `None` for series of other probes.
-pub(crate) fn command(series: &Series) -> Option<String> {
-    let talker = series.kind.talker()?;
+/// The command that measures the talker again, without the period.
+pub(crate) fn command(talker: &Talker) -> String {
     let identity = &talker.identity;
     let at = if talker.own_listener { "--self".to_owned() } else { format!("talk {}", identity.interface) };
     let mode = if ["", "send"].contains(&&*talker.mode) { String::new() } else { format!(" --mode {}", talker.mode) };
-    Some(format!("punctual measure stream {at}{mode} --wakeup-offset {}", format_exact(talker.offset_ns)))
+    format!("punctual measure stream {at}{mode} --wakeup-offset {}", format_exact(talker.offset_ns))
 }
 
 /// Replaces the wake-ups of a talker's series by its send times.
@@ -153,7 +152,7 @@ mod tests {
         let judged = as_sent(&record);
         let [sent] = &judged.series[..] else { panic!("only the talker") };
         assert_eq!((sent.samples, sent.max_ns, sent.raw.total()), (3, Some(40), 3));
-        let command = command(sent).expect("the series has a talker");
+        let command = command(sent.kind.talker().expect("the series has a talker"));
         assert_eq!(command, "punctual measure stream talk eth0 --wakeup-offset 8us");
     }
 
@@ -178,7 +177,7 @@ mod tests {
         let dropped = judged(Launch { invalid: 2, missed: 5, ..Launch::default() });
         assert_eq!((dropped.max_ns, dropped.missed, dropped.samples), (Some(125_000), 7, 10));
         assert_eq!((dropped.raw.count_above(0), dropped.corrected.count_above(0)), (7, 7));
-        assert!(command(&dropped).is_some_and(|command| command.contains("--mode txtime")));
+        assert!(dropped.kind.talker().map(command).is_some_and(|command| command.contains("--mode txtime")));
     }
 
     proptest! {

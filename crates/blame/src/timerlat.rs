@@ -182,7 +182,8 @@ impl Thread {
             1 => (99 - real_time, format!("fifo:{real_time}")),
             2 => (99 - real_time, format!("rr:{real_time}")),
             6 => (-1, "deadline".to_owned()),
-            _ => (120, "other".to_owned()),
+            0 => (120, "other".to_owned()),
+            other => (120, format!("policy {other}")),
         };
         Self { pid, priority, policy }
     }

@@ -51,7 +51,7 @@ pub struct PhaseRun<'a> {
     pub timers: Vec<Timer>,
     pub began: Instant,
     /// The other measuring threads of the probe, and the work of the timers.
-    pub companion: Option<Box<dyn ProbeThreads>>,
+    pub probe_threads: Option<Box<dyn ProbeThreads>>,
     /// The kernel's timerlat tracer.
     timerlat: Option<&'a mut Timerlat>,
     loads: Vec<Running>,
@@ -77,7 +77,7 @@ impl<'a> PhaseRun<'a> {
         let &RunContext { cpus, root, counter, stop_on, shield, spikes_kept } = context;
         let load_cpus = plan.load_cpus.as_ref().unwrap_or(cpus);
         let loads = start_loads(&plan.executable, &phase.loads, load_cpus, shield)?;
-        let mut companion = plan.probe.definition().prepare(&PhaseContext {
+        let mut probe_threads = plan.probe.definition().prepare(&PhaseContext {
             root,
             shield,
             policy: plan.policy,
@@ -95,30 +95,30 @@ impl<'a> PhaseRun<'a> {
             .map(|settings| Settings { spin, ..settings })
             .enumerate()
             .map(|(index, settings)| {
-                let work = companion.as_mut().and_then(|companion| companion.work(index));
+                let work = probe_threads.as_mut().and_then(|probe_threads| probe_threads.work(index));
                 let prepare = || Timer::prepare_with(work, &settings, heartbeat.clone());
                 Ok::<_, RunError>(with_shield(shield, settings.cpu, prepare)??)
             })
             .collect::<Result<_, _>>()?;
-        Ok(Self { timers, began: Instant::now(), companion, timerlat, loads })
+        Ok(Self { timers, began: Instant::now(), probe_threads, timerlat, loads })
     }
 
     /// The measuring threads of this process.
     pub fn members(&self) -> Vec<ThreadInfo<'_>> {
-        let of_companion = self.companion.iter().flat_map(|companion| companion.threads());
-        self.timers.iter().map(Timer::thread_info).chain(of_companion).collect()
+        let of_probe = self.probe_threads.iter().flat_map(|probe_threads| probe_threads.threads());
+        self.timers.iter().map(Timer::thread_info).chain(of_probe).collect()
     }
 
     /// The series so far of the threads of this process.
     pub fn series(&self, phase: &PhasePlan) -> Vec<Series> {
         let of_timer = |(index, timer): (usize, &Timer)| {
             let mut series = timer.series(&phase.name);
-            self.companion.iter().for_each(|companion| companion.add_to(index, &mut series));
+            self.probe_threads.iter().for_each(|probe_threads| probe_threads.add_to(index, &mut series));
             series.granted.cpus = timer.grant().cpus.iter().copied().collect::<CpuList>().to_string();
             series
         };
-        let of_companion = self.companion.iter().flat_map(|companion| companion.series(&phase.name));
-        self.timers.iter().enumerate().map(of_timer).chain(of_companion).collect()
+        let of_probe = self.probe_threads.iter().flat_map(|probe_threads| probe_threads.series(&phase.name));
+        self.timers.iter().enumerate().map(of_timer).chain(of_probe).collect()
     }
 
     /// Thread ids of all measuring threads, including those of the timerlat tracer.
@@ -168,8 +168,8 @@ impl<'a> PhaseRun<'a> {
             if let Some(ended) = self.has_ended(left.is_zero()) {
                 self.timers.iter().for_each(Timer::stop);
                 self.timers.iter_mut().for_each(|timer| timer.wait_for_end(PATIENCE));
-                if let Some(companion) = &mut self.companion {
-                    companion.finish();
+                if let Some(probe_threads) = &mut self.probe_threads {
+                    probe_threads.finish();
                 }
                 self.collect(plan, phase, watch);
                 let _ = niceness.map(sched::set_niceness);
@@ -189,9 +189,9 @@ impl<'a> PhaseRun<'a> {
         } else if any(End::StoppedOn) {
             Some(Ended::ByStopOn)
         } else {
-            let of_companion = || self.companion.iter().all(|companion| companion.has_ended());
+            let of_probe = || self.probe_threads.iter().all(|probe_threads| probe_threads.has_ended());
             let ended = self.timers.iter().all(Timer::has_ended);
-            let ended = if self.timers.is_empty() { time_is_up || of_companion() } else { ended };
+            let ended = if self.timers.is_empty() { time_is_up || of_probe() } else { ended };
             ended.then_some(Ended::AsPlanned)
         }
     }
@@ -209,11 +209,11 @@ impl<'a> PhaseRun<'a> {
                 watch.explain_spikes(&thread, &phase.name, first_ns, timer.fresh_spikes());
             }
         }
-        if let Some(companion) = &mut self.companion {
-            companion.collect();
-            let usual_ns = companion.usual_work_ns();
+        if let Some(probe_threads) = &mut self.probe_threads {
+            probe_threads.collect();
+            let usual_ns = probe_threads.usual_work_ns();
             for (index, timer) in self.timers.iter().enumerate() {
-                let spikes = companion.fresh_spikes(index);
+                let spikes = probe_threads.fresh_spikes(index);
                 if let Some(thread) = measured_thread(timer) {
                     let first_ns = u64::try_from(timer.first_deadline_ns() - ahead_ns).unwrap_or(0);
                     watch.explain_periods(&thread, &phase.name, first_ns, usual_ns, spikes);

@@ -202,7 +202,7 @@ impl<'a> Run<'a> {
         });
         phase_record.refresh(record, &phase_run);
         record.buffer = buffer_found(plan, record);
-        record.caveats.extend(phase_run.companion.iter().flat_map(|companion| companion.caveats()));
+        record.caveats.extend(phase_run.probe_threads.iter().flat_map(|probe_threads| probe_threads.caveats()));
         self.budget.apply(phase_record.series(record));
         record.blame = Some(trace.to_record(&RemedyFacts::of(record)));
         if let Some(stop_on) = plan.stop_on.as_ref().filter(|_| ended == Ended::ByStopOn) {

@@ -9,13 +9,16 @@ use std::path::{Path, PathBuf};
 pub struct Root(PathBuf);
 
 /// The reason why a file could not be read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Unreadable {
     /// The file does not exist: this machine or kernel does not have it.
+    #[error("it does not exist")]
     Absent,
     /// The file exists, or may exist, but this process has no right to read it.
+    #[error("no right to read it: run as root")]
     Forbidden,
     /// The file exists, but the kernel returned another error.
+    #[error("it cannot be read; see `dmesg`")]
     Failed,
 }
 

@@ -72,10 +72,12 @@ pub enum UdpError {
         source: io::Error,
     },
     /// The kernel refused a setting of the socket.
-    #[error("the kernel refused a setting of the socket ({source}): {what}")]
+    #[error("the kernel refused {setting}: {source}; {remedy}")]
     Refused {
-        /// The refused setting, and the remedy.
-        what: &'static str,
+        /// The refused setting of the socket.
+        setting: &'static str,
+        /// What to do.
+        remedy: &'static str,
         /// The error of the kernel.
         source: io::Error,
     },
@@ -119,9 +121,9 @@ impl Client {
         let run = RandomState::new().hash_one(settings.peer) as u32;
         settings.apply(&socket)?;
         settings.greet(&socket, run)?;
-        let refused = |what| move |source| UdpError::Refused { what, source };
-        socket.set_receive_timeout(RECEIVE_TIMEOUT).map_err(refused("a timeout"))?;
-        socket.set_stamps(settings.stamps).map_err(refused("time stamps of datagrams; use --stamps none"))?;
+        let refused = |setting, remedy| move |source| UdpError::Refused { setting, remedy, source };
+        socket.set_receive_timeout(RECEIVE_TIMEOUT).map_err(refused("a receive timeout", "see `dmesg`"))?;
+        socket.set_stamps(settings.stamps).map_err(refused("timestamps of datagrams", "use --stamps none"))?;
         let socket = Arc::new(socket);
         let (shared, events, reader) = shared::channel(&settings);
         let heartbeat = Heartbeat::start().map_err(UdpError::Spawn)?;

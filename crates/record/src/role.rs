@@ -122,7 +122,15 @@ impl RoleResult {
         let jitter_ns = match &series.kind {
             // The jitter of the series is that of its wake-ups, not of the sent frames.
             SeriesKind::Stream(Stream::Talker(talker)) => talker.max_interval_error_ns,
-            _ => series.jitter_ns,
+            SeriesKind::WakeUps
+            | SeriesKind::Gaps(_)
+            | SeriesKind::RoundTrips(_)
+            | SeriesKind::Stream(Stream::Listener(_))
+            | SeriesKind::Audio(_)
+            | SeriesKind::Process(_)
+            | SeriesKind::Capture
+            | SeriesKind::TimerlatIrq
+            | SeriesKind::TimerlatThread => series.jitter_ns,
         };
         self.jitter_ns = self.jitter_ns.max(jitter_ns);
         match (&series.kind, capture) {

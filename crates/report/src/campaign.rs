@@ -24,11 +24,13 @@ pub(crate) fn counts(role: &RoleCell) -> Vec<String> {
 }
 
 fn in_words(measured: Measured, [lost, missed, late]: [u64; 3]) -> Vec<String> {
-    let missed_word = match measured {
-        Measured::RoundTrip => "not sent",
-        _ => "missed",
+    let (missed_word, late_word) = match measured {
+        Measured::RoundTrip => ("not sent", "late"),
+        Measured::Completion => ("missed", "xruns"),
+        Measured::Lateness | Measured::Gap | Measured::SendLateness | Measured::FrameGap | Measured::Spacing => {
+            ("missed", "late")
+        }
     };
-    let late_word = if measured == Measured::Completion { "xruns" } else { "late" };
     let all = [(lost, "lost"), (missed, missed_word), (late, late_word)];
     all.into_iter().filter(|(count, _)| *count > 0).map(|(count, word)| format!("{count} {word}")).collect()
 }
@@ -55,46 +57,61 @@ pub(crate) struct NetTable {
 
 /// The tables of round trips, talkers, listeners, captures and audio, as far as the campaign has run.
 pub(crate) fn net_tables(campaign: &Campaign) -> Vec<NetTable> {
-    [Measured::RoundTrip, Measured::SendLateness, Measured::FrameGap, Measured::Spacing, Measured::Completion]
-        .into_iter()
-        .map(|measured| net_table(campaign, measured))
-        .filter(|table| !table.rows.is_empty())
-        .collect()
+    [
+        Measured::Lateness,
+        Measured::Gap,
+        Measured::RoundTrip,
+        Measured::SendLateness,
+        Measured::FrameGap,
+        Measured::Spacing,
+        Measured::Completion,
+    ]
+    .into_iter()
+    .filter_map(|measured| net_table(campaign, measured))
+    .filter(|table| !table.rows.is_empty())
+    .collect()
 }
 
-fn net_table(campaign: &Campaign, measured: Measured) -> NetTable {
-    let (title, headings): (_, &[&str]) = match measured {
+/// Picks the counts that a table shows of a role.
+type Counts = fn(&RoleResult) -> Vec<u64>;
+
+/// The table of one kind of measurement; `None` if its largest time says everything.
+fn net_table(campaign: &Campaign, measured: Measured) -> Option<NetTable> {
+    let (title, headings, counts): (_, &[&str], Counts) = match measured {
+        Measured::Lateness | Measured::Gap => return None,
+        Measured::RoundTrip => (
+            "Round trips, from the scheduled send time",
+            &["scenario", "answered", "lost", "not sent", "median", "99.9 %", "longest"],
+            |role| vec![role.lost.unwrap_or(0), role.missed],
+        ),
         Measured::SendLateness => {
-            ("Frames sent", &["scenario", "frames", "late", "missed", "median", "99.9 %", "max delta"])
+            ("Frames sent", &["scenario", "frames", "late", "missed", "median", "99.9 %", "max delta"], |role| {
+                vec![role.late.unwrap_or(0), role.missed]
+            })
+        }
+        Measured::FrameGap => {
+            ("Frames received", &["scenario", "frames", "lost", "median", "99.9 %", "max delta"], |role| {
+                vec![role.lost.unwrap_or(0)]
+            })
+        }
+        Measured::Spacing => {
+            ("Frames captured", &["scenario", "frames", "late", "lost", "median", "99.9 %", "max spacing"], |role| {
+                vec![role.late.unwrap_or(0), role.lost.unwrap_or(0)]
+            })
         }
         Measured::Completion => (
             "Audio periods, completion after the deadline",
             &["scenario", "played", "xruns", "lost", "median", "99.9 %", "latest"],
-        ),
-        Measured::FrameGap => ("Frames received", &["scenario", "frames", "lost", "median", "99.9 %", "max delta"]),
-        Measured::Spacing => {
-            ("Frames captured", &["scenario", "frames", "late", "lost", "median", "99.9 %", "max spacing"])
-        }
-        _ => (
-            "Round trips, from the scheduled send time",
-            &["scenario", "answered", "lost", "not sent", "median", "99.9 %", "longest"],
+            |role| vec![role.late.unwrap_or(0), role.lost.unwrap_or(0)],
         ),
     };
     let of_entry = |entry: &ScenarioEntry| {
         let role = entry.result.as_ref()?.roles.iter().find(|role| role.measured == measured)?;
-        let count = |count: u64| count.to_string();
-        let counts = match measured {
-            Measured::SendLateness => vec![count(role.late.unwrap_or(0)), count(role.missed)],
-            Measured::FrameGap => vec![count(role.lost.unwrap_or(0))],
-            Measured::Completion | Measured::Spacing => {
-                vec![count(role.late.unwrap_or(0)), count(role.lost.unwrap_or(0))]
-            }
-            _ => vec![count(role.lost.unwrap_or(0)), count(role.missed)],
-        };
+        let counts = [role.samples].into_iter().chain(counts(role)).map(|count| count.to_string());
         let times = [role.p50_ns, role.p99_9_ns, role.max_ns].map(time);
-        Some([vec![named(entry), count(role.samples)], counts, times.to_vec()].concat())
+        Some([named(entry)].into_iter().chain(counts).chain(times).collect())
     };
-    NetTable { title, headings, rows: campaign.scenarios.iter().filter_map(of_entry).collect() }
+    Some(NetTable { title, headings, rows: campaign.scenarios.iter().filter_map(of_entry).collect() })
 }
 
 /// The name of a scenario with its repeat.

@@ -86,9 +86,9 @@ impl Words {
         }
     }
 
-    /// The names of a record's figures.
+    /// The names of a record's figures: those of its first series, which the probe measured.
     pub(crate) fn of(record: &Record) -> &'static Self {
-        if is_noise(record) { &GAPS } else { &WAKE_UPS }
+        if is_noise(record) { &GAPS } else { Self::of_all(record.series.iter()) }
     }
 
     /// The names of the first series' figures; those of wake-ups if there are none.

@@ -141,7 +141,7 @@ impl Network {
         match self {
             Self::WaveNet { plan, .. } => plan.is_slimmable(),
             Self::Sizes(sizes) => sizes.len() > 1,
-            _ => false,
+            Self::ConvNet(..) | Self::Linear(..) | Self::Recurrent(_) => false,
         }
     }
 

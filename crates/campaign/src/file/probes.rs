@@ -256,7 +256,7 @@ fn instead(key: &str, kinds: &[&str], word: &str) -> String {
         ("period", _) if word == "audio" => "write frames = 64 and rate = 48000 instead".to_owned(),
         ("period", _) => "leave it out; each of the `threads` has its own".to_owned(),
         ("samples", _) => "write a duration, e.g. duration = \"60s\"".to_owned(),
-        (_, [only @ ("udp" | "stream" | "audio")]) => format!("leave it out, or write kind = {only:?}"),
+        (_, [only]) => format!("leave it out, or write kind = {only:?}"),
         _ => "leave it out".to_owned(),
     }
 }

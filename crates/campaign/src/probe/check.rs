@@ -1,11 +1,13 @@
 //! Errors in the options of a probe or in a plan.
 
+use analysis::format_unsigned_ns;
+
 /// An error in the options of a probe or in a plan.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PlanError {
-    /// The period is 0 or above an hour.
-    #[error("the period must be longer than 0 and at most 1h, e.g. 1ms")]
-    Period,
+    /// The period, in ns, is 0 or above an hour.
+    #[error("the period must be longer than 0 and at most 1h, e.g. 1ms (got {})", format_unsigned_ns(*.0))]
+    Period(u64),
     /// The noise probe would not run at all, or longer than its period.
     #[error("the noise probe runs for a part of each period, e.g. a runtime of 95ms in a period of 100ms")]
     Runtime,
@@ -24,9 +26,9 @@ pub enum PlanError {
     /// Two threads have the same name.
     #[error("two threads are called `{0}`: give each thread its own name")]
     SameName(String),
-    /// The timeout of an answer is 0 or too long.
-    #[error("the timeout must be longer than 0 and at most 1m, e.g. 1s")]
-    Timeout,
+    /// The timeout of an answer, in ns, is 0 or too long.
+    #[error("the timeout must be longer than 0 and at most 1m, e.g. 1s (got {})", format_unsigned_ns(*.0))]
+    Timeout(u64),
     /// The datagram is larger than one frame.
     #[error("{bytes} bytes do not fit into one Ethernet frame: use a size of {max} or less, or set allow-fragments")]
     Fragments {
@@ -124,10 +126,10 @@ impl PlanError {
     #[must_use]
     pub fn key(&self) -> Option<&'static str> {
         match self {
-            Self::Period | Self::Rate { .. } => Some("period"),
+            Self::Period(_) | Self::Rate { .. } => Some("period"),
             Self::Runtime | Self::NoRest => Some("runtime"),
             Self::SameName(_) => Some("threads"),
-            Self::Timeout => Some("timeout"),
+            Self::Timeout(_) => Some("timeout"),
             Self::Fragments { .. } => Some("size"),
             Self::SpinningReceiver => Some("spin"),
             Self::CardOfOwnPeer => Some("stamps"),

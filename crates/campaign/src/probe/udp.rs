@@ -221,8 +221,8 @@ impl Definition for UdpProbe {
     }
 
     fn check(&self) -> Result<(), PlanError> {
-        if self.timeout_ns.is_some_and(|timeout_ns| !(1..=TIMEOUT_MAX_NS).contains(&timeout_ns)) {
-            return Err(PlanError::Timeout);
+        if let Some(timeout_ns) = self.timeout_ns.filter(|timeout_ns| !(1..=TIMEOUT_MAX_NS).contains(timeout_ns)) {
+            return Err(PlanError::Timeout(timeout_ns));
         }
         if self.payload_bytes > ONE_FRAME && !self.allow_fragments {
             return Err(PlanError::Fragments { bytes: self.payload_bytes, max: ONE_FRAME });

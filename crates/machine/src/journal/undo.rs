@@ -138,7 +138,7 @@ fn file(ops: &dyn SystemOps, path: &str, before: &str, during: &str, result: &mu
     let now = match ops.root().try_read(path) {
         // The file disappeared with its device.
         Err(Unreadable::Absent) => return,
-        Err(reason) => return result.failed.push(format!("/{path}: {reason:?}")),
+        Err(reason) => return result.failed.push(format!("/{path}: {reason}")),
         Ok(now) => now,
     };
     if now == before {

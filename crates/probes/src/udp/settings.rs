@@ -64,14 +64,14 @@ impl Settings {
 
     /// Configures the socket.
     pub(super) fn apply(&self, socket: &DatagramSocket) -> Result<(), UdpError> {
-        let refused = |what| move |source| UdpError::Refused { what, source };
-        socket.set_receive_timeout(GREETING_TIMEOUT).map_err(refused("a timeout"))?;
+        let refused = |setting, remedy| move |source| UdpError::Refused { setting, remedy, source };
+        socket.set_receive_timeout(GREETING_TIMEOUT).map_err(refused("a receive timeout", "see `dmesg`"))?;
         if !self.allow_fragments {
-            socket.forbid_fragments().map_err(refused("sending without fragments; use --allow-fragments"))?;
+            socket.forbid_fragments().map_err(refused("sending without fragments", "use --allow-fragments"))?;
         }
         if let ReceiveWait::BusyPoll(ns) = self.wait {
             let us = u32::try_from(ns.div_ceil(1000)).unwrap_or(u32::MAX);
-            socket.set_busy_poll(us).map_err(refused("busy polling; run as root, or omit --busy-poll"))?;
+            socket.set_busy_poll(us).map_err(refused("busy polling", "run as root, or omit --busy-poll"))?;
         }
         Ok(())
     }

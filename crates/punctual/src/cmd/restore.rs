@@ -23,9 +23,30 @@ pub fn run(options: &Restore) -> anyhow::Result<u8> {
 
 /// Restores before a command that measures.
 pub fn before(command: Option<&Command>) {
-    if matches!(command, None | Some(Command::Measure(_) | Command::Echo(_) | Command::Pair(_) | Command::Run(_))) {
-        for restored in journal::restore(&Root::system()) {
-            say!("note: {}", restored.in_words());
-        }
+    match command {
+        None
+        | Some(Command::Measure(_) | Command::Echo(_) | Command::Pair(_) | Command::Run(_) | Command::Latency(_)) => {}
+        Some(
+            Command::Capture(_)
+            | Command::Validate(_)
+            | Command::Campaigns(_)
+            | Command::Show(_)
+            | Command::Blame(_)
+            | Command::Machine(_)
+            | Command::Amp(_)
+            | Command::Check(_)
+            | Command::Profiles(_)
+            | Command::References(_)
+            | Command::Loads
+            | Command::Restore(_)
+            | Command::Lab(_)
+            | Command::Generate(_)
+            | Command::Load(_)
+            | Command::Far(_)
+            | Command::Guest,
+        ) => return,
+    }
+    for restored in journal::restore(&Root::system()) {
+        say!("note: {}", restored.in_words());
     }
 }

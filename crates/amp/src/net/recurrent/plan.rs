@@ -120,7 +120,7 @@ impl Plan {
     pub fn history(&self) -> usize {
         match self {
             Self::Conv(conv) => ((conv.kernel - 1) * conv.dilation).saturating_mul(conv.dense.columns / conv.kernel),
-            _ => 0,
+            Self::Lstm(_) | Self::Gru(_) | Self::Dense(_) | Self::Activation(_) | Self::PiecewiseLinear(_) => 0,
         }
     }
 
