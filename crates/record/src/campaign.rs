@@ -13,7 +13,7 @@ pub const CAMPAIGN_SCHEMA: &str = "punctual.campaign/1";
 /// One campaign: the document `campaign.json` in the folder of its run records.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Campaign {
-    /// Name and version of the format: [`CAMPAIGN_SCHEMA`].
+    /// Name and version of the format: `punctual.campaign/1`.
     pub schema: String,
     /// The program that wrote the document.
     pub tool: Tool,

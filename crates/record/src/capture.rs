@@ -51,7 +51,7 @@ pub struct Capture {
     pub max_gap_ns: Option<i64>,
     /// Largest |interval - nominal period|, ns.
     pub max_deviation_ns: u64,
-    /// The largest intervals, largest first; at most [`WORST_KEPT`].
+    /// The largest intervals, largest first; at most 20.
     pub worst_gaps: Vec<MarkedFrame>,
     /// Tolerance for late packets, ns: 1 % of the period, at least 1 us.
     pub tolerance_ns: u64,
@@ -61,7 +61,7 @@ pub struct Capture {
     pub missed_slots: u64,
     /// Slots that the talker skipped: the sequence numbers continue after them.
     pub skipped_slots: u64,
-    /// The latest frames, latest first; at most [`WORST_KEPT`].
+    /// The latest frames, latest first; at most 20.
     pub worst_late: Vec<MarkedFrame>,
     /// Source of the sequence numbers.
     pub numbered_by: NumberedBy,

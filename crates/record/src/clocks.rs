@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 pub use self::grandmaster::ToGrandmaster;
 
-/// The clocks of a machine. A fact that could not be determined is absent, and [`unknown`](Self::unknown) says why.
+/// The clocks of a machine. A fact that could not be determined is absent, and `unknown` says why.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Clocks {

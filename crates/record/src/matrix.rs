@@ -19,7 +19,7 @@ pub struct AskedThread {
 /// One cell of a matrix: a pair of CPUs under one load, all rounds together.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Cell {
-    /// The load during the measurement: [`NOLOAD`], or the loads as requested.
+    /// The load during the measurement: `noload`, or the loads as requested.
     pub load: String,
     /// The threads: the CPU of the first one is the row, that of the second one the column.
     pub threads: Vec<CellThread>,

@@ -18,7 +18,7 @@ pub type Extra = Map<String, Value>;
 /// One run: the document `*.punctual.json`.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Record {
-    /// Name and version of the format: [`SCHEMA`](crate::SCHEMA).
+    /// Name and version of the format: `punctual.run/1`.
     pub schema: String,
     /// The program that wrote the document.
     pub tool: Tool,
@@ -135,7 +135,7 @@ pub struct Scenario {
     pub clock: String,
     /// Method of waiting for deadlines: `nanosleep` or `timerfd`; `evl` for threads of the EVL core.
     pub wait: String,
-    /// Scheduler of the measuring threads other than Linux: [`EVL`](crate::EVL); absent for Linux.
+    /// Scheduler of the measuring threads other than Linux: `evl`; absent for Linux.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub core: Option<String>,
     /// Phase shift between the deadlines of neighbouring CPUs, ns.

@@ -32,7 +32,7 @@ pub struct Program {
     /// Threads without a series, because they slept all the time or were not selected.
     #[serde(default)]
     pub other_threads: u64,
-    /// Threads beyond the first [`THREADS_FOLLOWED`], which were not watched.
+    /// Threads beyond the first 1024, which were not watched.
     #[serde(default)]
     pub threads_left_out: u64,
     /// CPU time of punctual itself during the run, ns.
@@ -82,7 +82,7 @@ pub struct ProcessThread {
     pub preemptions: u64,
     /// Time until it had a CPU again after each preemption, ns.
     pub preempted: Histogram,
-    /// The threads that preempted it, the one that cost most time first; at most [`PREEMPTERS_KEPT`].
+    /// The threads that preempted it, the one that cost most time first; at most 8.
     #[serde(default)]
     pub preempted_by: Vec<Preempter>,
     /// Number of migrations to another CPU.

@@ -21,14 +21,13 @@ pub struct Series {
     /// Name of the phase.
     pub phase: String,
     /// Role of the thread: `timer`, `noise`, or the name that it was given, e.g. `base` and `servo`;
-    /// [`AUDIO`](crate::AUDIO), [`ROUND_TRIP`](crate::ROUND_TRIP) or [`CAPTURE`]; for the kernel's own threads
-    /// [`TIMERLAT_IRQ`] and [`TIMERLAT_THREAD`].
+    /// `audio`, `round-trip` or `capture`; for the kernel's own threads `timerlat/irq` and `timerlat/thread`.
     pub role: String,
     /// The kind of the values.
     #[serde(flatten, skip_deserializing)]
     #[schemars(with = "KindKeys", !skip_deserializing)]
     pub kind: SeriesKind,
-    /// Name of the [far end](crate::Far) that it was measured on; absent for the machine of the record.
+    /// Name of the far end that it was measured on; absent for the machine of the record.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
     /// CPU that the thread was pinned to; absent if it was not pinned.
@@ -69,7 +68,7 @@ pub struct Series {
     pub maxima: Maxima,
     /// Number of wake-ups later than the threshold, kept or not.
     pub spikes_total: u64,
-    /// The worst spikes in order of time; at most [`SPIKES_KEPT`].
+    /// The worst spikes in order of time; at most 1000.
     #[serde(default)]
     pub spikes: Vec<Spike>,
     /// Overhead of the probe between waking and its time stamp, ns: the median time of reading the clock twice in a
@@ -126,7 +125,7 @@ pub struct Granted {
 pub struct Spike {
     /// Exact lateness, ns; for a period of audio, its completion.
     pub lateness_ns: i64,
-    /// The missed deadline, ns after the first deadline.
+    /// Its deadline, ns after the first deadline; for a gap, its start.
     pub at_ns: u64,
     /// The causes of the lateness, the largest share first; empty if none was searched for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
