@@ -95,7 +95,7 @@ fn analyse(punctual: &Punctual, path: &Path, count: u64) -> Result<f64> {
     Ok(usage.cpu_time.as_nanos() as f64)
 }
 
-/// CPU time of tshark, ns. It prints number, time stamp, interval and sequence number of each frame.
+/// CPU time of tshark, ns. It prints number, timestamp, interval and sequence number of each frame.
 fn print(path: &Path) -> Result<f64> {
     let mut command = Command::new("sh");
     command.args(["-c", "exec tshark -n -r \"$0\" -T fields \"$@\" >/dev/null"]).arg(path);

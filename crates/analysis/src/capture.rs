@@ -13,7 +13,7 @@ use crate::{
 ///
 /// The first rule that applies decides:
 /// 1. INCONCLUSIVE if no frame has a lateness, or the stream's period differs from the use's by more than a tenth.
-/// 2. INCONCLUSIVE if time stamps are coarser than the limit.
+/// 2. INCONCLUSIVE if timestamps are coarser than the limit.
 /// 3. FAIL if a frame was later than the limit.
 /// 4. For lost frames and skipped slots: INCONCLUSIVE if the capture itself dropped frames, otherwise FAIL, because a
 ///    missing frame counts as later than any limit.
@@ -90,7 +90,7 @@ fn decide(capture: &Capture, series: Option<&Series>, profile: &Profile) -> (Out
         let step = format_unsigned_ns(capture.resolution_ns);
         return (
             Outcome::Inconclusive,
-            format!("time stamps are multiples of {step}, coarser than the limit of {limit}"),
+            format!("timestamps are multiples of {step}, coarser than the limit of {limit}"),
         );
     }
     if max_ns > profile.limit_ns {
@@ -228,7 +228,7 @@ mod tests {
     #[test]
     fn inconclusive_without_suitable_time_stamps_or_frames() {
         let coarse = |capture: &mut Capture| capture.resolution_ns = 4_000_000;
-        let reason = "time stamps are multiples of 4 ms, coarser than the limit of 50 us";
+        let reason = "timestamps are multiples of 4 ms, coarser than the limit of 50 us";
         judged(&record(9_000_000, coarse), Outcome::Inconclusive, reason);
         let slow = |capture: &mut Capture| capture.period.nominal_ns = 250_000;
         let reason = "the stream has a frame every 250 us, but the use needs one every 125 us";

@@ -22,14 +22,14 @@ pub struct Observation {
 /// The difference between a capture and another observation that should have the same figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Agreement {
-    /// The capture's longest gap minus that of the listener's kernel time stamps, ns. Both use the same time stamps.
+    /// The capture's longest gap minus that of the listener's kernel timestamps, ns. Both use the same timestamps.
     WithListener(i64),
     /// The capture's largest |interval - period| minus that of the talker, ns: the part added by the kernel.
     WithTalker(i64),
 }
 
 impl Agreement {
-    /// The largest difference that still counts as agreement, ns: the listener converts time stamps to its own clock.
+    /// The largest difference that still counts as agreement, ns: the listener converts timestamps to its own clock.
     pub const WITHIN_NS: i64 = 1_000;
 }
 

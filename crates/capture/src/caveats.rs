@@ -46,11 +46,11 @@ pub(crate) fn all(capture: &Capture, file: &FileSummary, incomplete: &Incomplete
         let count = capture.out_of_order;
         add(
             "order",
-            format!("{count} time stamps are earlier than that of the previous frame, so those intervals are negative"),
+            format!("{count} timestamps are earlier than that of the previous frame, so those intervals are negative"),
         );
     }
     if incomplete.without_stamp > 0 {
-        add("stamps", format!("{} frames of the stream have no time stamp and are ignored", incomplete.without_stamp));
+        add("stamps", format!("{} frames of the stream have no timestamp and are ignored", incomplete.without_stamp));
     }
     if incomplete.truncated > 0 {
         add("snapped", format!("{} frames of the stream are truncated (capture with -s 0)", incomplete.truncated));
@@ -104,7 +104,7 @@ pub(crate) fn all(capture: &Capture, file: &FileSummary, incomplete: &Incomplete
     all
 }
 
-/// The effect of coarse time stamps.
+/// The effect of coarse timestamps.
 fn resolution(capture: &Capture, file: &FileSummary) -> Option<String> {
     let claimed_ns = file.interfaces.get(capture.stream.interface as usize).map_or(1, |one| one.resolution_ns);
     let found = format_ns(capture.resolution_ns.cast_signed());
@@ -114,5 +114,5 @@ fn resolution(capture: &Capture, file: &FileSummary) -> Option<String> {
         String::new()
     };
     (capture.resolution_ns >= 100)
-        .then(|| format!("time stamps are multiples of {found}{than_claimed}: each figure can be wrong by that much"))
+        .then(|| format!("timestamps are multiples of {found}{than_claimed}: each figure can be wrong by that much"))
 }

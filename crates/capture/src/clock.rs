@@ -1,4 +1,4 @@
-//! Converts the time stamp ticks of a capture to nanoseconds.
+//! Converts the timestamp ticks of a capture to nanoseconds.
 
 /// The length of a tick and the time of tick 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -59,7 +59,7 @@ pub enum CaptureError {
         /// The number of frames.
         frames: u64,
     },
-    /// The frames of the stream have no time stamps.
-    #[error("the stream's frames have no time stamps (simple packet blocks): capture with a tool that writes them")]
+    /// The frames of the stream have no timestamps.
+    #[error("the stream's frames have no timestamps (simple packet blocks): capture with a tool that writes them")]
     NoStamps,
 }

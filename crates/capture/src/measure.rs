@@ -24,7 +24,7 @@ pub(crate) struct Reference {
     pub(crate) link_bps: u64,
     /// The rate of the talker's clock relative to the capture's. The shaper runs on the talker's clock.
     pub(crate) clock_ratio: f64,
-    /// The resolution of time stamps according to the file, ns.
+    /// The resolution of timestamps according to the file, ns.
     pub(crate) resolution_ns: u64,
 }
 
@@ -61,7 +61,7 @@ impl Measure {
     pub(crate) fn new(reference: Reference) -> Self {
         let nominal_ns = reference.nominal.ns;
         let tolerance_ns = (nominal_ns / 100).max(1000);
-        // Frames that are early by less than the time stamp resolution count as on time for the shaper.
+        // Frames that are early by less than the timestamp resolution count as on time for the shaper.
         let slack_ns = tolerance_ns.max(reference.resolution_ns);
         Self {
             tolerance_ns: tolerance_ns.cast_signed(),
@@ -80,7 +80,7 @@ impl Measure {
         }
     }
 
-    /// Adds a frame of the stream. Frames without a time stamp are ignored.
+    /// Adds a frame of the stream. Frames without a timestamp are ignored.
     #[inline]
     pub(crate) fn add(&mut self, packet: &Packet, parsed: &Parsed) {
         let Some(stamp_ns) = packet.at_ns else { return };

@@ -16,7 +16,7 @@ pub struct Packet<'a> {
     pub interface: u32,
     /// The link type of the interface; 1 is Ethernet.
     pub link_type: u32,
-    /// The time stamp, ns since 1970 on the capture's clock; `None` if there is none.
+    /// The timestamp, ns since 1970 on the capture's clock; `None` if there is none.
     pub at_ns: Option<i64>,
     /// The captured bytes, possibly truncated.
     pub data: &'a [u8],

@@ -12,7 +12,7 @@ const INTERFERENCE_BYTES: f64 = 1542.0;
 pub(crate) struct Shaper {
     idle_slope: f64,
     link: f64,
-    /// Negative credit that is tolerated because of the time stamp resolution.
+    /// Negative credit that is tolerated because of the timestamp resolution.
     slack: f64,
     credit: f64,
     free_ns: i64,
@@ -21,7 +21,7 @@ pub(crate) struct Shaper {
 }
 
 impl Shaper {
-    /// A shaper with rates `idle_slope` and `link` for time stamps with an error of up to `slack_ns`.
+    /// A shaper with rates `idle_slope` and `link` for timestamps with an error of up to `slack_ns`.
     pub(crate) fn new(idle_slope: f64, link: u64, slack_ns: u64) -> Self {
         let slack = slack_ns as f64 * 1e-9 * idle_slope;
         Self { idle_slope, link: link as f64, slack, credit: 0.0, free_ns: i64::MIN, violations: 0, lowest: 0.0 }

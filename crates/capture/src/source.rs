@@ -16,7 +16,7 @@ pub struct Interface {
     pub name: Option<String>,
     /// The link type; 1 is Ethernet.
     pub link_type: u32,
-    /// The time stamp resolution, rounded up, ns.
+    /// The timestamp resolution, rounded up, ns.
     pub resolution_ns: u64,
     /// Frames dropped by the interface or the system, from the capture's last statistics.
     pub dropped: u64,

@@ -76,7 +76,7 @@ impl Spacing {
         Some(gap_ns)
     }
 
-    /// The time stamp resolution derived from the intervals, ns; 1 if unknown. If all intervals are multiples of about
+    /// The timestamp resolution derived from the intervals, ns; 1 if unknown. If all intervals are multiples of about
     /// one period, that shows a regular stream, not a coarse clock.
     pub(crate) fn found_resolution_ns(&self) -> u64 {
         let regular = self.nominal_ns / 2..=self.nominal_ns.saturating_mul(3) / 2;

@@ -47,7 +47,7 @@ pub(crate) struct Stream {
     pub(crate) longest: u32,
     /// Truncated frames.
     pub(crate) truncated: u64,
-    /// Frames without a time stamp.
+    /// Frames without a timestamp.
     pub(crate) without_stamp: u64,
     pub(crate) track: Track,
 }

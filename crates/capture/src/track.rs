@@ -68,7 +68,7 @@ impl Track {
         let mut intervals: Vec<i64> = self.waiting.windows(2).map(|pair| pair[1].saturating_sub(pair[0])).collect();
         intervals.sort_unstable();
         let median = intervals.get(intervals.len() / 2).copied().filter(|&ns| ns > 0);
-        // If coarse time stamps make the median 0, the mean is a better estimate.
+        // If coarse timestamps make the median 0, the mean is a better estimate.
         let count = i64::try_from(intervals.len().max(1)).unwrap_or(i64::MAX);
         let mean = || intervals.iter().fold(0, |sum: i64, &ns| sum.saturating_add(ns)) / count;
         let median = Some(median.unwrap_or_else(mean)).filter(|&ns| ns > 0).map(i64::cast_unsigned);

@@ -1,4 +1,4 @@
-//! Writes pcapng files with one section, one interface and time stamps in ns. IETF draft-ietf-opsawg-pcapng.
+//! Writes pcapng files with one section, one interface and timestamps in ns. IETF draft-ietf-opsawg-pcapng.
 
 use std::io::{self, Write};
 
@@ -56,7 +56,7 @@ impl<W: Write> Writer<W> {
         Ok(writer)
     }
 
-    /// Writes a frame with its time stamp in ns since 1970, its captured bytes and its length on the wire.
+    /// Writes a frame with its timestamp in ns since 1970, its captured bytes and its length on the wire.
     ///
     /// # Errors
     /// The system error. The file can then end inside a frame.

@@ -359,7 +359,7 @@ fn rejects_unusable_files() {
     (0..20).for_each(|_| {
         file.simple(&frames[0].bytes);
     });
-    refused(&file.bytes, "no time stamps");
+    refused(&file.bytes, "no timestamps");
 }
 
 #[test]

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `answers` | the source of netlink answers: the kernel, or files of a recorded machine |
 //! | `counts` | counts of lost frames |
-//! | `ethtool` | settings of the driver: coalescing, rings, pause, EEE, features, time stamps |
+//! | `ethtool` | settings of the driver: coalescing, rings, pause, EEE, features, timestamps |
 //! | `netdev` | polling by the kernel (NAPI), and support for AF_XDP |
 //! | `qdisc` | queueing disciplines |
 //! | `launch` | support for launch times |
@@ -14,7 +14,7 @@
 //! | `findings` | the checks |
 //! | `parameter` | the settings that can be changed |
 //! | `settings` | the settings of a run, as text |
-//! | `stamping` | support for time stamps of measured frames |
+//! | `stamping` | support for timestamps of measured frames |
 
 mod answers;
 mod counts;
@@ -91,7 +91,7 @@ pub struct Nic {
     pub channels: Reading<Channels>,
     /// Offloads.
     pub features: Reading<Features>,
-    /// Support for time stamps.
+    /// Support for timestamps.
     pub stamping: Reading<Stamping>,
     /// Frame preemption.
     pub preemption: Reading<Preemption>,

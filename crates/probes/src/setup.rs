@@ -12,7 +12,7 @@ pub const STACK_BYTES: usize = 256 * 1024;
 const STACK_TOUCHED: usize = 64 * 1024;
 
 /// Pins the calling thread, sets its policy, touches its stack, and blocks signals. `floor_ns` measures the overhead of
-/// a time stamp under these settings.
+/// a timestamp under these settings.
 ///
 /// # Errors
 /// If the granted settings cannot be read back. A refused setting is not an error; the returned value contains it.
@@ -55,7 +55,7 @@ pub fn granted(
     })
 }
 
-/// Overhead of a time stamp, ns: the median time of reading the clock twice in a row.
+/// Overhead of a timestamp, ns: the median time of reading the clock twice in a row.
 #[must_use]
 pub fn floor_ns(clock: Clock) -> u64 {
     let mut gaps: [i64; 1001] = std::array::from_fn(|_| {

@@ -14,7 +14,7 @@
 //! | [`receive`] | how frames are received |
 //! | [`tracker`] | the counting of received frames, without a socket |
 //! | `numbers` | detection of lost, duplicate and reordered frames by their numbers |
-//! | [`observer`] | an ordinary thread that captures the frames with their time stamps |
+//! | [`observer`] | an ordinary thread that captures the frames with their timestamps |
 //! | [`remote`] | a talker on another machine, and its end |
 //! | `identity` | addresses and ids as text |
 

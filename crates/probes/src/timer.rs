@@ -132,7 +132,7 @@ pub struct Grant {
     pub policy_refused: Option<io::ErrorKind>,
     /// Error of the refused pinning; `None` if it was granted.
     pub pin_refused: Option<io::ErrorKind>,
-    /// Overhead of a time stamp, ns: median time of reading the clock twice in a row.
+    /// Overhead of a timestamp, ns: median time of reading the clock twice in a row.
     pub floor_ns: u64,
     /// ABI level of the EVL core; `None` for a Linux thread.
     pub evl_level: Option<u32>,

@@ -11,7 +11,7 @@
 //! | [`window`] | the datagrams in flight |
 //! | `sender` | the work of the sending thread at each deadline |
 //! | `receiver` | the receiving thread |
-//! | [`realtime`] | conversion of kernel time stamps to the run's clock |
+//! | [`realtime`] | conversion of kernel timestamps to the run's clock |
 //! | [`trip`] | the parts of one round trip |
 //! | `shared` | data shared by the threads and the reader |
 //! | `reader` | the series of the record |

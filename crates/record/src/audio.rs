@@ -69,7 +69,7 @@ pub struct Audio {
 }
 
 /// A sound card that sets the deadlines. Period `k` since its start is due when the card has captured `k + 1` periods
-/// according to the time stamps of its hardware pointer. From each stamp follows the time of frame 0; the earliest one
+/// according to the timestamps of its hardware pointer. From each stamp follows the time of frame 0; the earliest one
 /// counts, and it may move later by at most a thousandth of the elapsed time.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct SoundCard {
@@ -88,10 +88,10 @@ pub struct SoundCard {
     /// True if the kernel starts and stops both directions with one call.
     pub linked: bool,
     /// Deviation of the card's rate from its sample rate by the monotonic clock, ppm, positive if the card is faster,
-    /// by least squares over all time stamps; absent with too few of them.
+    /// by least squares over all timestamps; absent with too few of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_ppm: Option<f64>,
-    /// Standard error of `rate_ppm`, ppm, if the delays of the time stamps are independent; absent with too few of
+    /// Standard error of `rate_ppm`, ppm, if the delays of the timestamps are independent; absent with too few of
     /// them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_error_ppm: Option<f64>,

@@ -30,15 +30,15 @@ pub struct Capture {
     pub left_out: u64,
     /// The analysed stream; all figures below are for this one.
     pub stream: CapturedStream,
-    /// Its frames with a time stamp, including duplicates.
+    /// Its frames with a timestamp, including duplicates.
     pub frames: u64,
-    /// Time stamp of its first frame, ns since 1970 on the capture's clock.
+    /// Timestamp of its first frame, ns since 1970 on the capture's clock.
     pub first_ns: i64,
     /// Time from its first frame to its last, ns.
     pub duration_ns: u64,
     /// Its period.
     pub period: CapturedPeriod,
-    /// Intervals between consecutive frames, ns; negative if time stamps go backwards.
+    /// Intervals between consecutive frames, ns; negative if timestamps go backwards.
     pub spacing: Histogram,
     /// Smallest interval, ns; absent with fewer than two frames.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -88,9 +88,9 @@ pub struct Capture {
     /// Result of a credit-based shaper that is simulated on the stream; absent if none was simulated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shaper: Option<CapturedShaper>,
-    /// Resolution of the time stamps, ns: the one that the file states or the one that was found, whichever is coarser.
+    /// Resolution of the timestamps, ns: the one that the file states or the one that was found, whichever is coarser.
     pub resolution_ns: u64,
-    /// Frames with an earlier time stamp than the frame before.
+    /// Frames with an earlier timestamp than the frame before.
     pub out_of_order: u64,
     /// Dropped frames on the stream's interface, according to the file.
     pub dropped: u64,
@@ -99,7 +99,7 @@ pub struct Capture {
     pub extra: Extra,
 }
 
-/// A capture that the run itself made: a separate packet socket with kernel time stamps, read by an ordinary thread.
+/// A capture that the run itself made: a separate packet socket with kernel timestamps, read by an ordinary thread.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Observer {
     /// The captured interface.
@@ -216,7 +216,7 @@ pub enum NumberedBy {
 pub struct MarkedFrame {
     /// Its number in the file, from 1, as Wireshark counts.
     pub frame: u64,
-    /// Its time stamp, ns after the stream's first frame.
+    /// Its timestamp, ns after the stream's first frame.
     pub at_ns: i64,
     /// The interval before it, or its lateness, ns.
     pub ns: i64,

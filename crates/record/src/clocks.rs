@@ -81,7 +81,7 @@ pub struct PtpPort {
     /// Network interface; absent if ptp4l does not report it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interface: Option<String>,
-    /// True for time stamps of the network card, false for those of the kernel; absent if ptp4l does not report it.
+    /// True for timestamps of the network card, false for those of the kernel; absent if ptp4l does not report it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stamps_in_hardware: Option<bool>,
     /// The interface's hardware clock: `ptp0`; absent if it has none.
@@ -160,7 +160,7 @@ pub(crate) mod tests {
         PtpPort { number: 1, state: state.to_owned(), stamps_in_hardware: in_hardware, ..PtpPort::default() }
     }
 
-    /// A machine that follows `grandmaster` with time stamps of the kernel.
+    /// A machine that follows `grandmaster` with timestamps of the kernel.
     pub(crate) fn follower(grandmaster: &str, offset_ns: u64) -> Clocks {
         let ptp = Ptp {
             grandmaster: grandmaster.to_owned(),
@@ -175,7 +175,7 @@ pub(crate) mod tests {
         Clocks { ptp: Some(ptp), looks: 1, ..Clocks::default() }
     }
 
-    /// The same with time stamps of a network card, whose clock is `ahead_ns` ahead of the system clock.
+    /// The same with timestamps of a network card, whose clock is `ahead_ns` ahead of the system clock.
     pub(crate) fn card(grandmaster: &str, offset_ns: u64, ahead_ns: i64) -> Clocks {
         let mut clocks = follower(grandmaster, offset_ns);
         if let Some(ptp) = &mut clocks.ptp {

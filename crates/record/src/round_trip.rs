@@ -56,11 +56,11 @@ pub struct RoundTrip {
     /// Waiting method of the receiving thread: `block`, `spin` or `busy-poll:50us`.
     #[serde(alias = "receive")]
     pub wait: String,
-    /// Largest error in converting kernel time stamps to our clock, ns: half of the time between the readings of both
-    /// clocks; absent without time stamps.
+    /// Largest error in converting kernel timestamps to our clock, ns: half of the time between the readings of both
+    /// clocks; absent without timestamps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stamp_error_ns: Option<u64>,
-    /// Steps of the wall clock, to which kernel time stamps refer. The time stamps of datagrams in flight at a step are
+    /// Steps of the wall clock, to which kernel timestamps refer. The timestamps of datagrams in flight at a step are
     /// discarded.
     #[serde(default)]
     pub clock_steps: u64,
@@ -72,7 +72,7 @@ pub struct RoundTrip {
     /// Delay variation in each direction; absent unless the peer is another program.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ways: Option<Ways>,
-    /// Time stamps that the network card did not deliver; absent if none were requested from it.
+    /// Timestamps that the network card did not deliver; absent if none were requested from it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub card_stamps_missing: Option<StampsMissing>,
     /// Fields that a newer version wrote.
@@ -96,36 +96,36 @@ pub struct Ways {
     pub left_out: u64,
 }
 
-/// Answered round trips without time stamps of the network card. The measurement does not wait for such time stamps.
+/// Answered round trips without timestamps of the network card. The measurement does not wait for such timestamps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct StampsMissing {
-    /// Without the time stamp of the sent datagram when its answer was read.
+    /// Without the timestamp of the sent datagram when its answer was read.
     pub sent: u64,
-    /// Without the time stamp of the received answer.
+    /// Without the timestamp of the received answer.
     pub received: u64,
 }
 
-/// The parts of round trips in order. The parts of one round trip add up to it; a part without time stamps is included
+/// The parts of round trips in order. The parts of one round trip add up to it; a part without timestamps is included
 /// in `wire`.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Parts {
     /// From the time at which the datagram should have been sent to its sending: our wake-up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wake: Option<Times>,
-    /// From its sending to the driver; absent without time stamps.
+    /// From its sending to the driver; absent without timestamps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stack_out: Option<Times>,
     /// Time in the peer, measured by the peer's clock; absent if the peer does not report it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peer: Option<Times>,
-    /// Wire, devices, the peer's network stack and its wake-up, and all parts without time stamps.
+    /// Wire, devices, the peer's network stack and its wake-up, and all parts without timestamps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wire: Option<Times>,
     /// Our driver and network card, in both directions; absent unless the card stamped both.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub card: Option<Times>,
     /// From the kernel's reception of the answer to the receiving thread: network stack and wake-up; absent without
-    /// time stamps.
+    /// timestamps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stack_in: Option<Times>,
 }
@@ -163,7 +163,7 @@ pub struct Times {
 pub struct Trip {
     /// From the time at which the datagram should have been sent to its sending, ns.
     pub wake_ns: i64,
-    /// From its sending to the driver, ns; absent without a time stamp.
+    /// From its sending to the driver, ns; absent without a timestamp.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stack_out_ns: Option<i64>,
     /// Time in the peer, ns by the peer's clock; absent if the peer reported none or an impossible one.
@@ -171,10 +171,10 @@ pub struct Trip {
     pub peer_ns: Option<i64>,
     /// The remaining time, ns.
     pub wire_ns: i64,
-    /// Our driver and network card, in both directions, ns; absent without time stamps of the card.
+    /// Our driver and network card, in both directions, ns; absent without timestamps of the card.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub card_ns: Option<i64>,
-    /// From the kernel's reception of the answer to the receiving thread, ns; absent without a time stamp.
+    /// From the kernel's reception of the answer to the receiving thread, ns; absent without a timestamp.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stack_in_ns: Option<i64>,
 }

@@ -71,7 +71,7 @@ pub struct Series {
     /// The worst spikes in order of time; at most 1000.
     #[serde(default)]
     pub spikes: Vec<Spike>,
-    /// Overhead of the probe between waking and its time stamp, ns: the median time of reading the clock twice in a
+    /// Overhead of the probe between waking and its timestamp, ns: the median time of reading the clock twice in a
     /// row.
     pub floor_ns: u64,
     /// Number of checks that found the thread on its CPU: every 1000 wake-ups, every second and at its end. A series

@@ -167,12 +167,12 @@ pub struct Listener {
     /// End of that interval, ns after the first frame.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_gap_at_ns: Option<u64>,
-    /// Longest interval between two frames by kernel time stamps, ns; absent without time stamps.
+    /// Longest interval between two frames by kernel timestamps, ns; absent without timestamps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_kernel_gap_ns: Option<u64>,
     /// Number of intervals longer than two periods, as frames were read.
     pub gaps: u64,
-    /// Frames less than half a period after the frame before, by kernel time stamps if there are any, otherwise as they
+    /// Frames less than half a period after the frame before, by kernel timestamps if there are any, otherwise as they
     /// were read.
     pub window_violations: u64,
     /// Frames with another VLAN tag than the first frame, or without one.
@@ -183,10 +183,10 @@ pub struct Listener {
     pub not_told: u64,
     /// Intervals between two frames as they were read, ns.
     pub interval: Histogram,
-    /// Intervals between two frames by kernel time stamps, ns; absent without time stamps, e.g. with AF_XDP.
+    /// Intervals between two frames by kernel timestamps, ns; absent without timestamps, e.g. with AF_XDP.
     #[serde(default, skip_serializing_if = "Histogram::is_empty")]
     pub kernel_interval: Histogram,
-    /// Time from the kernel time stamp to the read, ns; absent without time stamps.
+    /// Time from the kernel timestamp to the read, ns; absent without timestamps.
     #[serde(default, skip_serializing_if = "Histogram::is_empty")]
     pub read_delay: Histogram,
     /// One-way times; absent unless the clocks of both ends are synchronised.
@@ -208,8 +208,8 @@ pub struct OneWay {
     /// Relation between the clocks of the two ends, which limits the accuracy of these times.
     #[serde(default = "ClockRelation::same_host")]
     pub clock: ClockRelation,
-    /// From the talker's last reading of its clock, or the frame's launch time, to the kernel time stamp at the
-    /// listener, ns; absent without time stamps.
+    /// From the talker's last reading of its clock, or the frame's launch time, to the kernel timestamp at the
+    /// listener, ns; absent without timestamps.
     #[serde(default, skip_serializing_if = "Histogram::is_empty")]
     pub way: Histogram,
     /// From the same start to the read, ns.
@@ -226,7 +226,7 @@ pub struct OneWay {
 /// one around the same time. A constant delay, and one longer than a window, cannot be seen.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct DelayVariation {
-    /// From the talker's last reading of its clock to the kernel time stamp at the listener, ns.
+    /// From the talker's last reading of its clock to the kernel timestamp at the listener, ns.
     pub way: Histogram,
     /// From the same start to the read, ns.
     pub whole: Histogram,
@@ -246,7 +246,7 @@ pub struct StreamCounters {
     pub seq_num_mismatch: u64,
     /// Changes of the bit that signals a restart of the media clock.
     pub media_reset: u64,
-    /// Packets with an uncertain time stamp.
+    /// Packets with an uncertain timestamp.
     pub timestamp_uncertain: u64,
     /// Packets with a presentation time.
     pub timestamp_valid: u64,

@@ -35,10 +35,10 @@ pub(crate) fn place(observer: &Observer) -> String {
     let interface = &observer.interface;
     match observer.at {
         ObservedAt::Receiving => {
-            format!("on {interface}, the receiving side, with kernel time stamps: after network card and driver")
+            format!("on {interface}, the receiving side, with kernel timestamps: after network card and driver")
         }
         ObservedAt::Sending => {
-            format!("on {interface}, the sending side, with kernel time stamps: before driver and network card")
+            format!("on {interface}, the sending side, with kernel timestamps: before driver and network card")
         }
     }
 }
@@ -48,7 +48,7 @@ pub(crate) fn agreement_text(record: &Record) -> String {
     match agreement(record) {
         Some(Agreement::WithListener(apart_ns)) if apart_ns.abs() <= Agreement::WITHIN_NS => {
             let apart = unsigned(apart_ns.unsigned_abs());
-            format!("Capture and listener agree: by the same time stamps, their longest gaps differ by {apart}.")
+            format!("Capture and listener agree: by the same timestamps, their longest gaps differ by {apart}.")
         }
         Some(Agreement::WithListener(apart_ns)) => {
             let apart = unsigned(apart_ns.unsigned_abs());
@@ -102,7 +102,7 @@ mod tests {
         let text = |at, captured_ns| agreement_text(&record(at, captured_ns));
         assert!(
             text(ObservedAt::Receiving, 134_012)
-                .contains("agree: by the same time stamps, their longest gaps differ by 12 ns")
+                .contains("agree: by the same timestamps, their longest gaps differ by 12 ns")
         );
         assert!(text(ObservedAt::Receiving, 140_000).contains("do NOT agree: their longest gaps differ by 6 us"));
         assert!(text(ObservedAt::Sending, 134_070).contains("changed by +9 us: added by the kernel"));

@@ -103,7 +103,7 @@ pub fn remarks(round_trip: &RoundTrip) -> String {
         }
     }
     if let Some(error_ns) = round_trip.stamp_error_ns {
-        text += &format!(" The kernel's time stamps are accurate to {}.", unsigned(error_ns));
+        text += &format!(" The kernel's timestamps are accurate to {}.", unsigned(error_ns));
     }
     text
 }

@@ -194,7 +194,7 @@ fn of_listener(series: &Series, listener: &Listener) -> EndSummary {
     }
 }
 
-/// True unless frames were received by AF_XDP, which has no time stamps.
+/// True unless frames were received by AF_XDP, which has no timestamps.
 fn has_stamps(listener: &Listener) -> bool {
     !listener.from.starts_with("xdp")
 }

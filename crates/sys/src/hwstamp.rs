@@ -1,4 +1,4 @@
-//! Hardware time stamping of a network interface. The setting is shared by all users of the interface.
+//! Hardware timestamping of a network interface. The setting is shared by all users of the interface.
 
 use std::{
     io,
@@ -6,24 +6,24 @@ use std::{
     os::fd::AsRawFd,
 };
 
-/// `tx_type` that enables time stamps of sent frames: HWTSTAMP_TX_ON.
+/// `tx_type` that enables timestamps of sent frames: HWTSTAMP_TX_ON.
 pub const TX_ON: u32 = libc::HWTSTAMP_TX_ON;
 /// `rx_filter` that stamps every received frame: HWTSTAMP_FILTER_ALL.
 pub const RX_ALL: u32 = libc::HWTSTAMP_FILTER_ALL;
 
-/// The time stamping configuration, with the kernel's numbers (net_tstamp.h).
+/// The timestamping configuration, with the kernel's numbers (net_tstamp.h).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stamping {
-    /// The kind of time stamps for sent frames.
+    /// The kind of timestamps for sent frames.
     pub tx_type: u32,
-    /// The received frames that get a time stamp.
+    /// The received frames that get a timestamp.
     pub rx_filter: u32,
 }
 
 /// Reads the configuration of an interface in the network namespace of the calling thread.
 ///
 /// # Errors
-/// ENODEV if there is no such interface, EOPNOTSUPP if its driver has no time stamps or cannot report the setting.
+/// ENODEV if there is no such interface, EOPNOTSUPP if its driver has no timestamps or cannot report the setting.
 pub fn stamping(interface: &str) -> io::Result<Stamping> {
     request(interface, libc::SIOCGHWTSTAMP, Stamping { tx_type: 0, rx_filter: 0 })
 }

@@ -1,8 +1,8 @@
-//! UDP sockets for real-time threads: no allocation, bounded waits, and the kernel's time stamps of received and sent
+//! UDP sockets for real-time threads: no allocation, bounded waits, and the kernel's timestamps of received and sent
 //! datagrams.
 //!
-//! Software time stamps are on CLOCK_REALTIME. A received datagram is stamped when the driver passes it to the network
-//! stack, a sent one when the driver takes it. Time stamps of the network card are on the card's own clock.
+//! Software timestamps are on CLOCK_REALTIME. A received datagram is stamped when the driver passes it to the network
+//! stack, a sent one when the driver takes it. Timestamps of the network card are on the card's own clock.
 
 mod control;
 
@@ -22,22 +22,22 @@ pub const ONE_FRAME: usize = 1472;
 /// Largest payload of a datagram over IPv4, bytes. It is fragmented if it exceeds one frame.
 pub const MAX_PAYLOAD: usize = 65_507;
 
-/// The time stamps to request from the kernel.
+/// The timestamps to request from the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Stamps {
-    /// No time stamps.
+    /// No timestamps.
     None,
-    /// Received datagrams only. These time stamps arrive with the datagram and cost little.
+    /// Received datagrams only. These timestamps arrive with the datagram and cost little.
     #[default]
     Receive,
-    /// Sent datagrams as well. Each of their time stamps wakes the waiting thread once more.
+    /// Sent datagrams as well. Each of their timestamps wakes the waiting thread once more.
     All,
-    /// In addition those of the network card, if its time stamping is enabled.
+    /// In addition those of the network card, if its timestamping is enabled.
     Card,
 }
 
 impl Stamps {
-    /// True if sent datagrams get time stamps.
+    /// True if sent datagrams get timestamps.
     #[must_use]
     pub fn of_sent(self) -> bool {
         matches!(self, Self::All | Self::Card)
@@ -59,10 +59,10 @@ pub struct Received {
     pub card_ns: Option<i64>,
 }
 
-/// A time stamp of a sent datagram.
+/// A timestamp of a sent datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sent {
-    /// The number of the datagram, from 0 since time stamps were enabled.
+    /// The number of the datagram, from 0 since timestamps were enabled.
     pub number: u32,
     /// When it was sent.
     pub stamp: Stamp,
@@ -159,7 +159,7 @@ impl DatagramSocket {
         self.get(libc::SOL_SOCKET, libc::SO_INCOMING_NAPI_ID).is_ok_and(|id| id != 0)
     }
 
-    /// Requests time stamps from now on. Numbering of sent datagrams restarts at 0.
+    /// Requests timestamps from now on. Numbering of sent datagrams restarts at 0.
     ///
     /// # Errors
     /// The kernel's error.
@@ -167,7 +167,7 @@ impl DatagramSocket {
         let receive = libc::SOF_TIMESTAMPING_SOFTWARE | libc::SOF_TIMESTAMPING_RX_SOFTWARE;
         let send =
             libc::SOF_TIMESTAMPING_TX_SOFTWARE | libc::SOF_TIMESTAMPING_OPT_ID | libc::SOF_TIMESTAMPING_OPT_TSONLY;
-        // Without OPT_TX_SWHW, a hardware time stamp would suppress the software one.
+        // Without OPT_TX_SWHW, a hardware timestamp would suppress the software one.
         let card = libc::SOF_TIMESTAMPING_RAW_HARDWARE
             | libc::SOF_TIMESTAMPING_RX_HARDWARE
             | libc::SOF_TIMESTAMPING_TX_HARDWARE
@@ -231,7 +231,7 @@ impl DatagramSocket {
         Ok(Some(Received { len, stamp_ns, card_ns }))
     }
 
-    /// The next time stamp of a sent datagram; `None` if there is none.
+    /// The next timestamp of a sent datagram; `None` if there is none.
     ///
     /// # Errors
     /// The kernel's error.
@@ -245,7 +245,7 @@ impl DatagramSocket {
                 return Ok(None);
             }
             let data = control.decode();
-            // Software and hardware time stamps arrive in separate messages.
+            // Software and hardware timestamps arrive in separate messages.
             let stamp = data.stamp_ns.map(Stamp::Driver).or(data.card_ns.map(Stamp::Card));
             if let (Some(stamp), Some(number)) = (stamp, data.sent_number) {
                 return Ok(Some(Sent { number, stamp }));

@@ -46,7 +46,7 @@ pub fn frames_leave_at_their_launch_times() -> Result<()> {
     let latest_ns = talker.max_delta_ns.context("no frame")?;
     ensure!(latest_ns < -OFFSET_NS / 2, "queued {latest_ns} ns after the slot");
     let times = &listener.one_way.as_ref().context("no one-way times")?.way;
-    let first_ns = times.iter().next().context("no time stamp")?.0;
+    let first_ns = times.iter().next().context("no timestamp")?.0;
     let release_ns = -launch.delta_ns.cast_signed();
     // Buckets have 3 digits.
     ensure!(

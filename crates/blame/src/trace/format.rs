@@ -148,7 +148,7 @@ impl U32Field {
 /// Layout of a page of the ring: `events/header_page`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PageLayout {
-    /// Time stamp of the page.
+    /// Timestamp of the page.
     pub time: Field,
     /// Number of bytes used, and flags.
     pub commit: Field,

@@ -42,7 +42,7 @@ const PADDING: u32 = 29;
 const TIME_EXTEND: u32 = 30;
 const TIME_STAMP: u32 = 31;
 
-/// An absolute time stamp has 59 bits; the upper 5 bits are those of the previous time.
+/// An absolute timestamp has 59 bits; the upper 5 bits are those of the previous time.
 const STAMP_BITS: u32 = 59;
 
 /// Flags for lost events, in the upper bits of the 32-bit commit field.
@@ -109,7 +109,7 @@ impl<'a> Records<'a> {
         self.at_ns
     }
 
-    /// Reads the next record or time stamp; `None` if it is invalid.
+    /// Reads the next record or timestamp; `None` if it is invalid.
     fn step(&mut self) -> Option<Step<'a>> {
         let header = word(self.rest, 0)?;
         let (kind, delta) = (header & 31, u64::from(header >> 5));

@@ -6,7 +6,7 @@ use std::fmt::Display;
 
 use frames::{Class, Format, Payload, Stream};
 
-/// A captured frame: time stamp in ns since 1970, and bytes.
+/// A captured frame: timestamp in ns since 1970, and bytes.
 #[derive(Debug, Clone)]
 pub struct Seen {
     pub at_ns: u64,
@@ -102,7 +102,7 @@ fn field<T: TryFrom<N>, N: Copy + Display>(number: N) -> T {
     T::try_from(number).unwrap_or_else(|_| panic!("{number} does not fit in its field"))
 }
 
-/// A pcap file of this link type, with time stamps in ns or us.
+/// A pcap file of this link type, with timestamps in ns or us.
 pub fn pcap(order: ByteOrder, nanoseconds: bool, link_type: u32, frames: &[Seen]) -> Vec<u8> {
     let mut file = Vec::new();
     file.extend(order.u32(if nanoseconds { 0xa1b2_3c4d } else { 0xa1b2_c3d4 }));
@@ -126,7 +126,7 @@ pub fn pcap(order: ByteOrder, nanoseconds: bool, link_type: u32, frames: &[Seen]
 pub struct Pcapng {
     pub order: ByteOrder,
     pub bytes: Vec<u8>,
-    /// Resolution and offset of the time stamps of each interface in the section.
+    /// Resolution and offset of the timestamps of each interface in the section.
     interfaces: Vec<(u8, i64)>,
 }
 
@@ -167,7 +167,7 @@ impl Pcapng {
         option
     }
 
-    /// Adds an interface with time stamp offset and resolution; `None` means the default of 1 us.
+    /// Adds an interface with timestamp offset and resolution; `None` means the default of 1 us.
     pub fn interface(&mut self, link_type: u16, tsresol: Option<u8>, offset_s: i64) -> &mut Self {
         let mut body = [self.order.u16(link_type), [0; 2]].concat();
         body.extend([0; 4]);
@@ -198,7 +198,7 @@ impl Pcapng {
         self.block(6, &body)
     }
 
-    /// Adds a simple packet block, which has no time stamp.
+    /// Adds a simple packet block, which has no timestamp.
     pub fn simple(&mut self, bytes: &[u8]) -> &mut Self {
         let body = [&self.order.u32(field(bytes.len())), bytes].concat();
         self.block(3, &body)

@@ -31,7 +31,7 @@ pub enum DataSet {
     TimeProperties = 0x2003,
     /// The state of each port.
     Port = 0x2004,
-    /// The interface and the time stamping of each port.
+    /// The interface and the timestamping of each port.
     PortProperties = 0xc004,
 }
 
@@ -75,11 +75,11 @@ pub enum Contents {
         /// Mean path delay to the neighbour, ns, rounded away from 0; 0 if it is not measured.
         peer_delay_ns: i64,
     },
-    /// The interface and the time stamping of a port.
+    /// The interface and the timestamping of a port.
     PortProperties {
         /// Port number.
         number: u16,
-        /// True if the network card takes the time stamps.
+        /// True if the network card takes the timestamps.
         stamps_in_hardware: bool,
         /// Name of the interface.
         interface: String,

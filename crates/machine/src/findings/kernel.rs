@@ -154,7 +154,7 @@ fn clock_source(context: &CheckContext) -> Finding {
         };
     match clock.as_str() {
         "jiffies" | "refined-jiffies" => fail(ID, format!("clock counts ticks ({clock})"), read)
-            .because("Time stamps have the resolution of a tick, 1 to 10 ms: smaller latencies cannot be measured.", remedy),
+            .because("Timestamps have the resolution of a tick, 1 to 10 ms: smaller latencies cannot be measured.", remedy),
         "hpet" | "acpi_pm" | "pit" => warn(ID, format!("slow clock ({clock})"), read).because(
             "Each reading of the clock is a system call and an access to a slow device, which costs microseconds in every cycle.",
             remedy,

@@ -105,7 +105,7 @@ pub struct Features {
     pub fixed: Vec<String>,
 }
 
-/// Supported time stamps, by the kernel's names.
+/// Supported timestamps, by the kernel's names.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Stamping {
     /// `hardware-transmit`, `software-receive`, …

@@ -13,9 +13,9 @@ pub struct Xdp {
     pub has_native: bool,
     /// True if frames reach the memory of a program without a copy.
     pub has_zero_copy: bool,
-    /// True if a program can read the hardware time stamp of a received frame.
+    /// True if a program can read the hardware timestamp of a received frame.
     pub stamps_received: bool,
-    /// True if a program can read the hardware time stamp of a sent frame.
+    /// True if a program can read the hardware timestamp of a sent frame.
     pub stamps_sent: bool,
     /// True if the NIC sends a frame at a time that a program sets.
     pub has_launch_time: bool,

@@ -25,7 +25,7 @@ const WORDS: [(&str, &[Parameter]); 8] = [
 ];
 
 impl NicSettings {
-    /// Hardware time stamps for every received frame, and for sent frames that request one.
+    /// Hardware timestamps for every received frame, and for sent frames that request one.
     #[must_use]
     pub fn stamps() -> Self {
         let value = |number| Value::Number(number);
@@ -77,7 +77,7 @@ impl FromStr for NicSettings {
     }
 }
 
-/// Writes the settings as they are parsed; time stamping has no word.
+/// Writes the settings as they are parsed; timestamping has no word.
 impl fmt::Display for NicSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let value = |parameters: &[Parameter]| {

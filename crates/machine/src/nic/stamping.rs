@@ -7,12 +7,12 @@ use super::{
     ethtool::{Stamping, stamping},
 };
 
-/// Error: hardware time stamps are not available.
+/// Error: hardware timestamps are not available.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum NoStamps {
     /// The NIC stamps no sent or no received frames.
     #[error(
-        "{interface} has no hardware time stamps for sent and received frames (it has {}): use --stamps all, or another card; see `ethtool -T {interface}`",
+        "{interface} has no hardware timestamps for sent and received frames (it has {}): use --stamps all, or another card; see `ethtool -T {interface}`",
         list(.has)
     )]
     NotInHardware {
@@ -33,7 +33,7 @@ pub enum NoStamps {
         filters: Vec<String>,
     },
     /// The kernel did not answer.
-    #[error("cannot read the time stamping of {interface} ({why}): use --stamps all")]
+    #[error("cannot read the timestamping of {interface} ({why}): use --stamps all")]
     Unknown {
         /// Name of the interface.
         interface: String,
@@ -99,7 +99,7 @@ mod tests {
         assert!(ptp.to_string().contains("filters none, ptpv2-event"), "{ptp}");
         let software = Stamping { capabilities: vec!["software-receive".to_owned()], ..card(&["all"]) };
         let software = judge(software).unwrap_err();
-        assert!(software.to_string().starts_with("eth0 has no hardware time stamps"), "{software}");
+        assert!(software.to_string().starts_with("eth0 has no hardware timestamps"), "{software}");
         assert!(matches!(
             judge(Stamping { tx_types: Vec::new(), ..card(&["all"]) }),
             Err(NoStamps::NotInHardware { .. })

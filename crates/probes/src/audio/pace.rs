@@ -1,9 +1,9 @@
-//! The deadlines that a sound card sets: a grid fitted below the time stamps of its hardware pointer, as defined in
+//! The deadlines that a sound card sets: a grid fitted below the timestamps of its hardware pointer, as defined in
 //! `docs/audio.md`.
 
 use crate::timer::Grid;
 
-/// The grid moves later by at most one ns in this many: 1000 ppm, ten times the error of a crystal. A late time stamp
+/// The grid moves later by at most one ns in this many: 1000 ppm, ten times the error of a crystal. A late timestamp
 /// moves it no faster than that.
 pub const CREEP: i64 = 1000;
 
@@ -12,9 +12,9 @@ pub const CREEP: i64 = 1000;
 pub struct Pace {
     grid: Grid,
     rate_hz: u32,
-    /// Start of capture of the first frame, according to the time stamps.
+    /// Start of capture of the first frame, according to the timestamps.
     origin_ns: i64,
-    /// The newest time stamp since the start.
+    /// The newest timestamp since the start.
     stamped_ns: Option<i64>,
     drift: Drift,
 }
@@ -33,7 +33,7 @@ impl Pace {
         self.drift.cut();
     }
 
-    /// Adds a time stamp: at `at_ns` the kernel saw that the card had captured this many frames since its start.
+    /// Adds a timestamp: at `at_ns` the kernel saw that the card had captured this many frames since its start.
     #[inline]
     pub fn stamp(&mut self, frames: u64, at_ns: i64) {
         #[expect(clippy::cast_possible_truncation, reason = "292 years fit")]
@@ -41,7 +41,7 @@ impl Pace {
         let origin_ns = at_ns - took_ns;
         self.origin_ns = match self.stamped_ns.replace(at_ns) {
             Some(before_ns) if before_ns == at_ns => return,
-            // A time stamp can be late, but never early, so the earliest one counts.
+            // A timestamp can be late, but never early, so the earliest one counts.
             Some(before_ns) => origin_ns.min(self.origin_ns + (at_ns - before_ns).max(0) / CREEP),
             None => origin_ns,
         };
@@ -63,13 +63,13 @@ impl Pace {
     }
 }
 
-/// Linear regression over all time stamps: how the origin moves with time. Each start has its own origin.
+/// Linear regression over all timestamps: how the origin moves with time. Each start has its own origin.
 ///
 /// A card may fill or empty internal buffers when it starts, which looks like another rate. Therefore the first time
 /// stamps after a start are ignored, and so are starts that soon ended with an xrun.
 #[derive(Debug, Clone, Default)]
 struct Drift {
-    /// First time stamp of this start, ns.
+    /// First timestamp of this start, ns.
     started_ns: Option<i64>,
     /// Sums of this start.
     here: Sums,
@@ -77,7 +77,7 @@ struct Drift {
     before: Sums,
 }
 
-/// Sums over time stamps, of one start or of several: the first stamp, ns; time from the first to the newest, s; means
+/// Sums over timestamps, of one start or of several: the first stamp, ns; time from the first to the newest, s; means
 /// relative to the first, s and ns; degrees of freedom; and sums of squares and products around the means, s and ns.
 #[derive(Debug, Clone, Copy, Default)]
 struct Sums {
@@ -123,13 +123,13 @@ impl Sums {
     }
 }
 
-/// Time stamps are ignored for this long after a start, ns.
+/// Timestamps are ignored for this long after a start, ns.
 const SETTLED_NS: i64 = 100_000_000;
 /// A start contributes only if it lasts at least this long, s.
 const LASTS_S: f64 = 1.0;
 
 impl Drift {
-    /// Minimum number of time stamps.
+    /// Minimum number of timestamps.
     const LEAST: u64 = 16;
 
     fn cut(&mut self) {
@@ -249,7 +249,7 @@ mod tests {
     }
 
     proptest! {
-        /// Time stamps with random delays, one in eight without any: deadlines match the card.
+        /// Timestamps with random delays, one in eight without any: deadlines match the card.
         #[test]
         fn the_grid_follows_the_earliest_stamps(
             ppm in -500.0..500.0f64, late_ns in prop::collection::vec(prop_oneof![1 => Just(0), 7 => 0..900_000i64], 4000)

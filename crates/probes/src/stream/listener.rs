@@ -326,7 +326,7 @@ impl<R: Receive> Receiving<R> {
         }
     }
 
-    /// Converts a time stamp of CLOCK_REALTIME to the listener's clock, ns. Both clocks are read each time, so setting
+    /// Converts a timestamp of CLOCK_REALTIME to the listener's clock, ns. Both clocks are read each time, so setting
     /// the clock during the run does no harm. Of up to five readings, the first one without an interruption is used.
     #[inline]
     fn on_our_clock(&self, stamp_ns: i64) -> i64 {

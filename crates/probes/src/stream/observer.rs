@@ -1,4 +1,4 @@
-//! The observer: an ordinary thread that captures the frames of a stream with the kernel's time stamps.
+//! The observer: an ordinary thread that captures the frames of a stream with the kernel's timestamps.
 //!
 //! It reads every few milliseconds instead of being woken by each frame, in order to disturb the measuring threads as
 //! little as possible. Meanwhile frames wait in the socket's buffer.

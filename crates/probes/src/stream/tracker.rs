@@ -11,7 +11,7 @@ use crate::variation::{Variation, WINDOW_NS};
 pub struct Arrival {
     /// When it was read, ns on the listener's clock.
     pub read_ns: i64,
-    /// Time stamp of the kernel, ns on the same clock; `None` without one.
+    /// Timestamp of the kernel, ns on the same clock; `None` without one.
     pub stamp_ns: Option<i64>,
     /// Length with VLAN tag, bytes.
     pub length: usize,

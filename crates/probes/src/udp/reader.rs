@@ -228,7 +228,7 @@ fn notes(settings: &Settings, shared: &Shared, polled: bool) -> Vec<String> {
     let steps = receiving.clock_steps.load(Relaxed);
     if steps > 0 {
         notes.push(format!(
-            "the wall clock was set {steps} times: the time stamps of datagrams in flight at that time are discarded, and \
+            "the wall clock was set {steps} times: the timestamps of datagrams in flight at that time are discarded, and \
              their times are included in the wire"
         ));
     }

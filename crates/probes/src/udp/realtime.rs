@@ -1,7 +1,7 @@
-//! The offset of CLOCK_REALTIME, the clock of the kernel's time stamps, from the run's clock.
+//! The offset of CLOCK_REALTIME, the clock of the kernel's timestamps, from the run's clock.
 //!
 //! Both clocks are read around each answer, so that the offset is never older than the answer. A step of the wall clock
-//! invalidates the time stamps of datagrams in flight, and is counted.
+//! invalidates the timestamps of datagrams in flight, and is counted.
 
 use sys::clock::Clock;
 
@@ -25,7 +25,7 @@ pub struct Realtime {
     pub error_ns: i64,
     /// Steps of the wall clock.
     pub steps: u64,
-    /// Time stamps of datagrams sent before this time are invalid, ns.
+    /// Timestamps of datagrams sent before this time are invalid, ns.
     invalid_before_ns: i64,
 }
 
@@ -74,14 +74,14 @@ impl Realtime {
         }
     }
 
-    /// Converts a time stamp to the run's clock, ns.
+    /// Converts a timestamp to the run's clock, ns.
     #[inline]
     #[must_use]
     pub fn to_run_clock(&self, stamp_ns: i64) -> i64 {
         stamp_ns - self.ahead_ns
     }
 
-    /// True if the time stamps of a datagram sent at `sent_ns` are valid.
+    /// True if the timestamps of a datagram sent at `sent_ns` are valid.
     #[inline]
     #[must_use]
     pub fn is_valid_for(&self, sent_ns: i64) -> bool {

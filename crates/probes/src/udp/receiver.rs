@@ -162,7 +162,7 @@ impl Receiver {
         }
     }
 
-    /// Reads the time stamps of sent datagrams.
+    /// Reads the timestamps of sent datagrams.
     #[inline]
     fn read_sent_stamps(&mut self, socket: &DatagramSocket) {
         let sequences = &self.shared.sending.sequences;
@@ -253,7 +253,7 @@ impl Receiver {
         }
     }
 
-    /// Reports the second that ended before `at_ns`, and the quality of the time stamps so far.
+    /// Reports the second that ended before `at_ns`, and the quality of the timestamps so far.
     #[cold]
     fn end_second(&mut self, at_ns: i64) {
         let receiving = &self.shared.receiving;

@@ -41,7 +41,7 @@ pub struct Settings {
     pub policy: Policy,
     /// Waiting method of the receiving thread.
     pub wait: ReceiveWait,
-    /// The kernel time stamps to request.
+    /// The kernel timestamps to request.
     pub stamps: Stamps,
     /// True if datagrams may be fragmented.
     pub allow_fragments: bool,

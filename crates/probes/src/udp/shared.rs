@@ -49,7 +49,7 @@ pub struct Sending {
     pub failed: AtomicU64,
     /// The error number of the last error; 0 without one.
     pub error: AtomicI32,
-    /// Sequence number of the n-th datagram since time stamps were requested, n modulo the length; empty without time
+    /// Sequence number of the n-th datagram since timestamps were requested, n modulo the length; empty without time
     /// stamps.
     pub sequences: Box<[AtomicU64]>,
 }
@@ -89,13 +89,13 @@ pub struct Receiving {
     pub times_queue_full: AtomicU64,
 }
 
-/// Counters of the network card's time stamps.
+/// Counters of the network card's timestamps.
 #[derive(Debug, Default)]
 pub struct CardCounters {
     pub times: TimeCounters,
-    /// Answered round trips without a time stamp of the sent datagram.
+    /// Answered round trips without a timestamp of the sent datagram.
     pub sent_missing: AtomicU64,
-    /// Answered round trips without a time stamp of the answer.
+    /// Answered round trips without a timestamp of the answer.
     pub received_missing: AtomicU64,
 }
 

@@ -4,18 +4,18 @@ use record::Trip;
 
 use super::{packet::Packet, realtime::Realtime, window::Slot};
 
-/// Time stamps of a received answer.
+/// Timestamps of a received answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ReceiveStamps {
-    /// Time stamp of the kernel, ns on CLOCK_REALTIME.
+    /// Timestamp of the kernel, ns on CLOCK_REALTIME.
     pub stamp_ns: Option<i64>,
-    /// Time stamp of the network card, ns on the card's clock.
+    /// Timestamp of the network card, ns on the card's clock.
     pub card_ns: Option<i64>,
 }
 
 /// Splits the round trip from the intended sending of `slot` to `arrived_ns`.
 ///
-/// The parts add up exactly to the round trip: a part without time stamps is included in the wire. Impossible time
+/// The parts add up exactly to the round trip: a part without timestamps is included in the wire. Impossible time
 /// stamps, e.g. after a step of the wall clock, are ignored, and so is a peer's time that is longer than the round
 /// trip. Only the time between two stamps of the card is used, so its clock need not agree with any other.
 #[inline]
@@ -76,7 +76,7 @@ mod tests {
         let without = split(&Slot { left_ns: 0, ..slot }, &answer, 1_050_000, ReceiveStamps::default(), &realtime);
         assert_eq!((without.wire_ns, without.stack_out_ns, without.stack_in_ns), (42_000, None, None));
 
-        // The card has a third clock; its time stamps are 24 us apart, of which the peer used 3.
+        // The card has a third clock; its timestamps are 24 us apart, of which the peer used 3.
         let stamped = Slot { card_ns: 500, ..slot };
         let trip = split(&stamped, &answer, 1_050_000, ReceiveStamps { card_ns: Some(24_500), ..stamps }, &realtime);
         assert_eq!(trip, Trip { wire_ns: 21_000, card_ns: Some(9_000), ..expected });
@@ -85,7 +85,7 @@ mod tests {
             assert_eq!(
                 split(&slot, &answer, 1_050_000, stamps, &realtime),
                 expected,
-                "one time stamp alone is not used"
+                "one timestamp alone is not used"
             );
         }
     }

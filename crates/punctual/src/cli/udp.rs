@@ -79,7 +79,7 @@ pub struct UdpOptions {
     /// Settings of the interface to HOST.
     #[command(flatten)]
     pub nic: Nic,
-    /// Request these kernel time stamps, to divide the round-trip time into parts.
+    /// Request these kernel timestamps, to divide the round-trip time into parts.
     ///
     /// `all` wakes the receiving thread once more for each datagram sent.
     #[arg(long, value_name = "WHICH", default_value = "receive")]
@@ -141,10 +141,10 @@ pub struct Echo {
     pub ready: Option<PathBuf>,
 }
 
-/// Kernel time stamps of a measurement.
+/// Kernel timestamps of a measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum WhichStamps {
-    /// No time stamps.
+    /// No timestamps.
     None,
     /// When the kernel received each answer.
     Receive,

@@ -91,7 +91,7 @@ fn round_trips_over_loopback() {
     let greeting = 1;
     assert_eq!(counts["answered"], series.samples + greeting);
     assert_eq!((&counts["strangers"], &counts["runs"]), (&0.into(), &1.into()));
-    // Loopback has every time stamp. The kernel starts to make them a moment after the request.
+    // Loopback has every timestamp. The kernel starts to make them a moment after the request.
     let parts = &round_trip.parts;
     for part in [&parts.stack_out, &parts.stack_in, &parts.peer] {
         let stamped = part.as_ref().map_or(0, |times| times.histogram.total());

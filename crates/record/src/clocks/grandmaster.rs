@@ -21,7 +21,7 @@ pub struct ToGrandmaster<'a> {
 impl Clocks {
     /// Determines the offset of the system clock from the PTP grandmaster.
     ///
-    /// With time stamps of the kernel, ptp4l disciplines the system clock itself, so its offset is the error. With
+    /// With timestamps of the kernel, ptp4l disciplines the system clock itself, so its offset is the error. With
     /// those of the network card it disciplines the card's clock, and the offset of the system clock from that clock is
     /// added.
     ///

@@ -79,7 +79,7 @@ fn facts(page: &mut Page, capture: &Capture) {
         "file",
         6,
         &format!(
-            "{}, {frames} frames, {streams}; time stamp resolution {}",
+            "{}, {frames} frames, {streams}; timestamp resolution {}",
             capture.format,
             unsigned(capture.resolution_ns)
         ),

@@ -1,4 +1,4 @@
-//! Receives frames of one EtherType, each with its VLAN tag and the kernel's time stamp.
+//! Receives frames of one EtherType, each with its VLAN tag and the kernel's timestamp.
 
 use std::{
     io, mem,
@@ -176,7 +176,7 @@ fn join_promiscuous(socket: &OwnedFd, interface: i32) -> io::Result<()> {
     set_option(socket, libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, promiscuous)
 }
 
-/// Reads the VLAN tag and the time stamp.
+/// Reads the VLAN tag and the timestamp.
 ///
 /// # Safety
 /// `message` must be as `recvmsg` left it, and its control buffer must be live.

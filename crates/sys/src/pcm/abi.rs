@@ -39,7 +39,7 @@ pub const STATE_DISCONNECTED: i32 = 8;
 pub const SYNC_GET_APPL: u32 = 2;
 pub const SYNC_GET_AVAIL_MIN: u32 = 4;
 
-/// [`SwParams::tstamp_mode`]: time stamps are taken. [`SwParams::tstamp_type`]: on the monotonic clock, which requires
+/// [`SwParams::tstamp_mode`]: timestamps are taken. [`SwParams::tstamp_type`]: on the monotonic clock, which requires
 /// protocol 2.0.12 or newer in [`SwParams::proto`].
 pub const TSTAMP_ENABLE: i32 = 1;
 pub const TSTAMP_MONOTONIC: u32 = 1;

@@ -2,7 +2,7 @@
 
 use crate::native::{i32_at, u64_at};
 
-/// A buffer for control messages. A time stamp takes 64 bytes, a message from the error queue 64 to 96 more.
+/// A buffer for control messages. A timestamp takes 64 bytes, a message from the error queue 64 to 96 more.
 #[repr(C, align(8))]
 pub struct Control {
     bytes: [u8; 256],
@@ -12,11 +12,11 @@ pub struct Control {
 /// The decoded contents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ControlData {
-    /// The software time stamp, ns on CLOCK_REALTIME.
+    /// The software timestamp, ns on CLOCK_REALTIME.
     pub stamp_ns: Option<i64>,
-    /// The network card's time stamp, ns on its clock.
+    /// The network card's timestamp, ns on its clock.
     pub card_ns: Option<i64>,
-    /// The number of the sent datagram that the time stamps belong to.
+    /// The number of the sent datagram that the timestamps belong to.
     pub sent_number: Option<u32>,
 }
 

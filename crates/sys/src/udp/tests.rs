@@ -29,7 +29,7 @@ fn time_stamps_are_in_order() {
     let (near, far) = connected_pair();
     near.set_stamps(Stamps::All).unwrap();
     far.set_stamps(Stamps::Receive).unwrap();
-    // The kernel enables time stamping with a delay.
+    // The kernel enables timestamping with a delay.
     std::thread::sleep(Duration::from_millis(50));
     let (mut buffer, mut from) = ([0; 8], Sender::default());
     for number in 0..3 {
@@ -47,7 +47,7 @@ fn time_stamps_are_in_order() {
     assert_eq!(near.sent().unwrap().unwrap().number, 0);
 }
 
-/// Loopback has no hardware time stamps, but software ones must still arrive.
+/// Loopback has no hardware timestamps, but software ones must still arrive.
 #[test]
 fn missing_hardware_time_stamps_do_not_affect_others() {
     let (near, far) = connected_pair();

@@ -42,7 +42,7 @@ pub(crate) fn extend(pause: u64) -> Vec<u8> {
     wide_record(TIME_EXTEND, pause)
 }
 
-/// An absolute time stamp.
+/// An absolute timestamp.
 pub(crate) fn stamp(at_ns: u64) -> Vec<u8> {
     wide_record(TIME_STAMP, at_ns)
 }

@@ -110,7 +110,7 @@ fn stops_at_an_invalid_record() {
         ("the longest length", [header(0, 1).as_slice(), &u32::MAX.to_le_bytes(), &[0; 8]].concat()),
         ("no length", header(0, 1).to_vec()),
         ("a truncated time extension", header(TIME_EXTEND, 1).to_vec()),
-        ("a truncated time stamp", header(TIME_STAMP, 1).to_vec()),
+        ("a truncated timestamp", header(TIME_STAMP, 1).to_vec()),
         ("truncated padding", header(PADDING, 1).to_vec()),
         ("padding beyond the end", [header(PADDING, 1).as_slice(), &400_u32.to_le_bytes()].concat()),
         ("half a header", vec![1, 2]),

@@ -18,7 +18,7 @@ pub(super) const CHECKS: &[Check] = &[has_clock, synchronised, system];
 fn has_clock(context: &CheckContext) -> Finding {
     const ID: &str = "nic.clock";
     judged(|| {
-        let stamping = context.known(ID, "time stamps", &context.nic.stamping, STAMPS)?;
+        let stamping = context.known(ID, "timestamps", &context.nic.stamping, STAMPS)?;
         let Some(number) = stamping.phc else {
             return Ok(not_applicable(ID, "the NIC has no clock of its own", context.evidence(STAMPS, "no PHC")));
         };
@@ -73,8 +73,8 @@ fn by_ptp4l(context: &CheckContext, id: &str, clock: &str, ptp: &Ptp) -> Finding
     match port {
         None => warn(id, format!("ptp4l runs, but not on {interface}"), read).because(WHY, restart("")),
         Some(port) if port.stamps_in_hardware == Some(false) => {
-            warn(id, "ptp4l uses the kernel's time stamps and does not set the NIC's clock", read)
-                .because("The kernel's time stamps include the latency of interrupts and wake-ups.", restart(" -H"))
+            warn(id, "ptp4l uses the kernel's timestamps and does not set the NIC's clock", read)
+                .because("The kernel's timestamps include the latency of interrupts and wake-ups.", restart(" -H"))
         }
         Some(_) if !ptp.is_synchronised() => warn(id, format!("ptp4l has no master: {}", ptp.ports_in_words()), read)
             .because(WHY, "find the grandmaster: sudo pmc -u -b 1 'GET PARENT_DATA_SET'"),
@@ -113,7 +113,7 @@ fn system(context: &CheckContext) -> Finding {
             ok(ID, format!("the system clock follows the NIC's within {} ns", ahead.error_ns()), read)
         } else {
             warn(ID, "the system clock does not follow the NIC's", read).because(
-                "Time stamps of the kernel and of the NIC cannot be compared, nor times on two machines.",
+                "Timestamps of the kernel and of the NIC cannot be compared, nor times on two machines.",
                 "sudo phc2sys -a -r -m",
             )
         })
@@ -128,6 +128,6 @@ fn tai_ahead_s(clocks: Option<&Clocks>) -> i64 {
 
 /// The number of the clock, or the finding that there is none.
 fn number(context: &CheckContext, id: &str, lack: &str) -> Result<u32, Box<Finding>> {
-    let stamping = context.known(id, "time stamps", &context.nic.stamping, STAMPS)?;
+    let stamping = context.known(id, "timestamps", &context.nic.stamping, STAMPS)?;
     stamping.phc.ok_or_else(|| Box::new(not_applicable(id, lack, context.evidence(STAMPS, "no PHC"))))
 }

@@ -1,4 +1,4 @@
-//! The time stamps that the NIC supports.
+//! The timestamps that the NIC supports.
 
 use record::Finding;
 
@@ -12,7 +12,7 @@ pub(super) const CHECKS: &[Check] = &[hardware, receive_filter];
 fn hardware(context: &CheckContext) -> Finding {
     const ID: &str = "nic.timestamps";
     judged(|| {
-        let stamping = context.known(ID, "time stamps", &context.nic.stamping, STAMPS)?;
+        let stamping = context.known(ID, "timestamps", &context.nic.stamping, STAMPS)?;
         let has = |name: &str| stamping.capabilities.iter().any(|capability| capability == name);
         let read = context.evidence(STAMPS, &stamping.capabilities.join(", "));
         if has("hardware-transmit") && has("hardware-receive") && has("hardware-raw-clock") {
@@ -29,7 +29,7 @@ fn hardware(context: &CheckContext) -> Finding {
 fn receive_filter(context: &CheckContext) -> Finding {
     const ID: &str = "nic.timestamps.receive";
     judged(|| {
-        let stamping = context.known(ID, "time stamps", &context.nic.stamping, STAMPS)?;
+        let stamping = context.known(ID, "timestamps", &context.nic.stamping, STAMPS)?;
         let filters = &stamping.rx_filters;
         let read = context.evidence(STAMPS, &format!("receive filters {}", filters.join(", ")));
         Ok(if filters.iter().any(|filter| filter == "all") {

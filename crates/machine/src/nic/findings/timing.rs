@@ -58,7 +58,7 @@ fn tx_usecs(context: &CheckContext) -> Finding {
             return Ok(ok(ID, title, read));
         }
         Ok(warn(ID, title, read).because(
-            "Time stamps of sent frames and free ring entries are late by this time; the frames are not.",
+            "Timestamps of sent frames and free ring entries are late by this time; the frames are not.",
             context.remedy(SET_COALESCE, "tx-usecs 0"),
         ))
     })
@@ -81,7 +81,7 @@ fn adaptive(context: &CheckContext) -> Finding {
                     ),
                 ),
             (_, Some(true)) => warn(ID, "the driver changes the delay of send interrupts dynamically", read).because(
-                "Time stamps of sent frames and free ring entries are later if more frames are sent.",
+                "Timestamps of sent frames and free ring entries are later if more frames are sent.",
                 context.remedy(SET_COALESCE, "adaptive-tx off"),
             ),
             _ => ok(ID, "the driver does not change the delays", read),

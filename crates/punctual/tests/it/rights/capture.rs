@@ -52,7 +52,7 @@ fn capture_both_ends(options: &str) {
     assert_eq!(frames_of(&scratch, "a.pcapng"), capture.frames);
     assert_eq!((capture.frames, capture.lost, capture.dropped), (listener.frames, listener.lost, 0), "{options}");
     assert_eq!(capture.frames + capture.lost, talker.frames, "{options}");
-    // The same time stamps, which the listener converts to its own clock.
+    // The same timestamps, which the listener converts to its own clock.
     let stamped_ns = listener.max_kernel_gap_ns.unwrap().cast_signed();
     let apart_ns = (capture.max_gap_ns.unwrap() - stamped_ns).abs();
     assert!(apart_ns <= 1_000, "{apart_ns} ns of {stamped_ns} ns");

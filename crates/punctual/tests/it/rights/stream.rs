@@ -53,7 +53,7 @@ pub fn assert_all_frames_counted(record: &Record) {
     assert_eq!((counters.frames_rx, counters.timestamp_valid), (listener.frames, listener.frames));
     assert_eq!((counters.timestamp_uncertain, counters.media_reset, counters.unsupported_format), (0, 0, 0));
     let one_way = listener.one_way.as_ref().expect("one-way times, because there is one clock");
-    // AF_XDP has no time stamps.
+    // AF_XDP has no timestamps.
     let stamped = if listener.from == "socket" { listener.frames } else { 0 };
     assert_eq!((one_way.whole.total(), one_way.way.total()), (listener.frames, stamped));
     assert_eq!((listener.read_delay.total(), listener.max_kernel_gap_ns.is_some()), (stamped, stamped > 1));

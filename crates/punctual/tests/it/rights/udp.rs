@@ -48,7 +48,7 @@ fn measure_both_ends() {
     let parts = &round_trip.parts;
     let wake = parts.wake.as_ref().unwrap();
     assert!(wake.max_ns >= sender.max_ns.unwrap(), "a datagram is sent after the thread woke up");
-    // A veth pair has all time stamps.
+    // A veth pair has all timestamps.
     for part in [&parts.stack_out, &parts.stack_in, &parts.peer] {
         let stamped = part.as_ref().map_or(0, |times| times.histogram.total());
         assert!(stamped * 100 >= series.samples * 99, "{stamped} of {}", series.samples);
