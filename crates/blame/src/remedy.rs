@@ -112,7 +112,7 @@ fn all_cpus(facts: &RemedyFacts) -> String {
 
 fn hypervisor(name: &str) -> String {
     format!(
-        "{name} can take a CPU at any time, and no setting in this guest prevents it: on the host, give each virtual CPU a \
+        "the hypervisor {name} can take a CPU at any time, and no setting in this guest prevents it: on the host, give each virtual CPU a \
          core of its own, `virsh vcpupin GUEST VCPU CORE`, and isolate these cores"
     )
 }

@@ -169,8 +169,7 @@ fn clock_is_judged_by_its_offset() {
     let mut nic = read(&Root::at(folder("i225")), "eth0").unwrap();
     let elsewhere = PtpPort { interface: Some("eth1".to_owned()), ..port("SLAVE") };
     let of_kernel = PtpPort { stamps_in_hardware: Some(false), ..port("SLAVE") };
-    for (port, title) in
-        [(elsewhere, "ptp4l runs, but not on eth0"), (of_kernel, "ptp4l uses the kernel's timestamps")]
+    for (port, title) in [(elsewhere, "ptp4l runs, but not on eth0"), (of_kernel, "ptp4l uses the kernel's timestamps")]
     {
         nic.clocks.as_mut().unwrap().ptp = Some(Ptp { ports: vec![port], ..Ptp::default() });
         let found = findings(&nic, PERIOD_NS);

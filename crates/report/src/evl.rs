@@ -2,10 +2,12 @@
 
 use record::{EvlCore, Series};
 
+use crate::words::cpus;
+
 /// The core's version, CPUs and state: `ABI 32, on CPUs 2-3`; with `stopped` if it does not run.
 pub fn core(core: &EvlCore) -> String {
     let abi = core.abi.as_ref().map(|abi| format!("ABI {abi}"));
-    let cpus = core.cpus.as_ref().map(|cpus| format!("on CPUs {cpus}"));
+    let cpus = core.cpus.as_ref().map(|list| format!("on {}", cpus(list)));
     let state = core.state.clone().filter(|state| state != "running");
     [abi, cpus, state].into_iter().flatten().collect::<Vec<_>>().join(", ")
 }

@@ -2,6 +2,8 @@
 
 use record::{Answered, ClockRelation, Far, Record, Setting};
 
+use crate::words::cpus;
+
 /// The heading of the far end's section.
 pub fn title(far: &Far) -> String {
     match &far.machine.hostname {
@@ -27,7 +29,7 @@ pub fn rights(record: &Record, far: &Far) -> String {
     let granted = of_series.chain(far.answered.iter().map(|answered| &answered.granted)).next();
     granted.map_or_else(String::new, |granted| {
         let locked = if granted.memory_locked { "memory locked" } else { "memory not locked" };
-        format!("{} granted on CPUs {}, {locked}", granted.policy, granted.cpus)
+        format!("{} granted on {}, {locked}", granted.policy, cpus(&granted.cpus))
     })
 }
 

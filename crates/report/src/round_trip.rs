@@ -87,7 +87,7 @@ pub fn remarks(round_trip: &RoundTrip) -> String {
     }
     if let Some(missing) = round_trip.card_stamps_missing {
         text += &format!(
-            " The network card stamped neither {} of the datagrams sent nor {} of the answers: their wire time includes the card.",
+            " The network card did not stamp {} of the datagrams sent and {} of the answers: their wire time includes the card.",
             missing.sent, missing.received
         );
     }

@@ -68,7 +68,7 @@ fn of_talker(series: &Series, talker: &Talker) -> EndSummary {
         times: vec![times("sent after the slot began", &talker.send, talker.max_delta_ns)],
         remarks: format!(
             "woke {how}; late: sent more than {} after its slot; missed slots: slots without a frame; too close: sent \
-                         less than half a period after the frame before; sent by {}{}",
+                         less than half a period after the frame before; mode {}{}",
             unsigned(talker.tolerance_ns),
             talker.mode,
             kernel_handling(talker)

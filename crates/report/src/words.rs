@@ -50,7 +50,7 @@ const ROUND_TRIPS: Words = Words {
 
 const INTERVALS: Words = Words {
     item: "frame",
-    lateness: "delay relative to the frame before",
+    lateness: "interval minus period",
     largest: "Longest delay",
     spike: "spike",
     start: "due time",
@@ -124,10 +124,21 @@ pub(crate) fn sentence(text: &str) -> String {
     format!("{}{stop}", capitalized(text))
 }
 
-/// The text with a capital at the start.
+/// The text with a capital at the start, unless it starts with a name such as `audio-48k-64:` or `i915`.
 pub(crate) fn capitalized(text: &str) -> String {
+    let first_word = text.split(' ').next().unwrap_or_default();
+    let is_name = !first_word.trim_end_matches([',', '.', ';']).chars().all(char::is_alphabetic);
     let mut letters = text.chars();
-    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+    match letters.next() {
+        Some(first) if !is_name => first.to_uppercase().chain(letters).collect(),
+        _ => text.to_owned(),
+    }
+}
+
+/// A list of CPUs with its noun: `CPU 3`, `CPUs 0-3`.
+pub(crate) fn cpus(list: &str) -> String {
+    let is_one = list.chars().all(|c| c.is_ascii_digit());
+    format!("CPU{} {list}", if is_one { "" } else { "s" })
 }
 
 #[cfg(test)]
@@ -137,5 +148,7 @@ mod tests {
     #[test]
     fn completes_sentences() {
         assert_eq!(["", "why not", "Done."].map(sentence), ["", "Why not.", "Done."]);
+        assert_eq!(sentence("audio-48k-64: 2 ms late"), "audio-48k-64: 2 ms late.");
+        assert_eq!(["3", "0-3", "1,3"].map(cpus), ["CPU 3", "CPUs 0-3", "CPUs 1,3"]);
     }
 }

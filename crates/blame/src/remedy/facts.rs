@@ -1,7 +1,7 @@
 //! Facts about the run that remedies depend on.
 
 use machine::CpuList;
-use record::{Blame, BlameMode, Record, SeriesKind};
+use record::{Blame, BlameMode, MeasuredBy, Record, SeriesKind};
 
 /// Facts about the run that remedies depend on.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -43,7 +43,7 @@ impl RemedyFacts {
         Self {
             priority: match worst {
                 Some(thread) => Some(thread.priority).filter(|&priority| priority < 100),
-                None => kernel_priority(&record.scenario.policy),
+                None => lowest_priority(record),
             },
             thread_id: worst.map(|thread| thread.tid),
             measured,
@@ -123,6 +123,16 @@ fn list(cpus: &[u32]) -> String {
 /// The CPUs of a list in the kernel's form; empty if it cannot be parsed.
 fn cpus_of(list: &str) -> Vec<u32> {
     list.parse::<CpuList>().map(|cpus| cpus.iter().collect()).unwrap_or_default()
+}
+
+/// The lowest real-time priority of the measuring threads; of the requested policy if none is granted yet.
+fn lowest_priority(record: &Record) -> Option<i32> {
+    let of_probe = record.series.iter().filter(|series| series.kind.properties().by == MeasuredBy::Probe);
+    let mut granted = of_probe.map(|series| &*series.granted.policy).filter(|policy| !policy.is_empty()).peekable();
+    match granted.peek() {
+        Some(_) => granted.filter_map(kernel_priority).max(),
+        None => kernel_priority(&record.scenario.policy),
+    }
 }
 
 /// Converts a policy to a priority as the kernel counts: `fifo:90` is 9.

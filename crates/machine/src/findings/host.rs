@@ -44,9 +44,9 @@ fn irq_balance(context: &CheckContext) -> Finding {
         ),
         // In a container, or if /proc hides the processes of others, a missing process proves nothing.
         None if context.in_container() => {
-            unknown(ID, "host's processes not visible from this container", context.evidence("proc/1/comm"))
+            unknown(ID, "the host's processes are not visible from this container", context.evidence("proc/1/comm"))
         }
         None if context.root.exists("proc/1/comm") => ok(ID, "irqbalance does not run", "/proc/*/comm: no irqbalance"),
-        None => unknown(ID, "other users' processes not visible", context.evidence("proc/1/comm")),
+        None => unknown(ID, "the processes of other users are not visible", context.evidence("proc/1/comm")),
     }
 }

@@ -17,9 +17,9 @@ pub fn run(options: &Campaigns) -> anyhow::Result<u8> {
         if options.json {
             return writeln!(out, "{:#}", Value::from(files.iter().map(to_json).collect::<Vec<_>>()));
         }
-        files
-            .iter()
-            .try_for_each(|file| writeln!(out, "{:<22} {}\n{:<22}   after: {}", file.name, file.title, "", file.source))
+        files.iter().try_for_each(|file| {
+            writeln!(out, "{:<22} {}\n{:<22}   source: {}", file.name, file.title, "", file.source)
+        })
     })?;
     Ok(0)
 }

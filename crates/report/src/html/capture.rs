@@ -45,7 +45,7 @@ fn figures(capture: &Capture) -> Table {
         "reordered",
         "skipped slots",
         "bursts",
-        "min spacing",
+        "min interval",
         "median",
         "max spacing",
         "stamp resolution",

@@ -9,7 +9,7 @@ use super::{
     noise,
     text::{grouped, percent_of},
 };
-use crate::{blame::unsigned, clocks, evl, shielding};
+use crate::{blame::unsigned, clocks, evl, shielding, words::cpus};
 
 /// All figures, one row per series.
 pub fn summary(lines: &[Line]) -> Table {
@@ -178,9 +178,9 @@ pub fn granted(lines: &[Line]) -> Vec<(String, String)> {
     for line in lines {
         let granted = &line.series.granted;
         let grant = format!(
-            "policy {}, on CPUs {}, memory {}, timer slack {}, {}{}; the probe's own cost is {}",
+            "policy {}, on {}, memory {}, timer slack {}, {}{}; the probe's own cost is {}",
             known(&granted.policy),
-            known(&granted.cpus),
+            cpus(known(&granted.cpus)),
             if granted.memory_locked { "locked" } else { "not locked" },
             unsigned(granted.timer_slack_ns),
             granted

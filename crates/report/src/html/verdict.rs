@@ -69,7 +69,6 @@ pub fn headline(record: &Record) -> Headline {
     // For an invalid run, the full list of reasons follows, each with its remedy.
     let reasons_follow = !record.validity.valid && !record.validity.reasons.is_empty();
     let reason = judged.filter(|_| !reasons_follow).map(|v| text::with_code(&sentence(&v.reason))).unwrap_or_default();
-    let requested = requested_titles(record);
     let Some(outcome) = outcome else {
         return Headline {
             word: "MEASURED",
@@ -78,6 +77,7 @@ pub fn headline(record: &Record) -> Headline {
             reason,
         };
     };
+    let requested = requested_titles(record, outcome);
     let sentence = match outcome {
         Outcome::Pass => format!("On time for {requested}."),
         Outcome::Fail => format!("Not on time for {requested}."),
@@ -87,16 +87,12 @@ pub fn headline(record: &Record) -> Headline {
     Headline { word: outcome.name(), class: class(outcome), sentence, reason }
 }
 
-/// The titles of the uses that decide the verdict.
-fn requested_titles(record: &Record) -> String {
-    let title = |requested: &String| {
-        record
-            .uses
-            .iter()
-            .find(|u| is_profile(requested, &u.profile))
-            .map_or_else(|| requested.clone(), |u| u.title.clone())
-    };
-    let titles: Vec<String> = record.scenario.profiles.iter().map(title).collect();
+/// The titles of the requested uses with this outcome, which decide the verdict.
+fn requested_titles(record: &Record, outcome: Outcome) -> String {
+    let judged = |requested: &String| record.uses.iter().find(|u| is_profile(requested, &u.profile));
+    let decides = |requested: &&String| judged(requested).is_none_or(|u| u.outcome == outcome);
+    let title = |requested: &String| judged(requested).map_or_else(|| requested.clone(), |u| u.title.clone());
+    let titles: Vec<String> = record.scenario.profiles.iter().filter(decides).map(title).collect();
     if titles.is_empty() { "the requested uses".to_owned() } else { titles.join(", ") }
 }
 

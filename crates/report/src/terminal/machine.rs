@@ -4,7 +4,7 @@ use record::{Finding, FindingState, Machine, Record};
 
 use super::page::Page;
 use crate::style::Ink;
-use crate::{clocks, evl, shielding};
+use crate::{clocks, evl, shielding, words::cpus};
 
 /// The number of findings shown; `punctual machine` shows the rest.
 const FINDINGS_SHOWN: usize = 5;
@@ -143,8 +143,8 @@ fn preemption(model: &str) -> String {
     if model == "PREEMPT_RT" { model.to_owned() } else { format!("preemption {model} (not PREEMPT_RT)") }
 }
 
-fn isolation(cpus: &str) -> String {
-    if cpus.is_empty() { "no CPU isolated".to_owned() } else { format!("CPUs {cpus} isolated") }
+fn isolation(list: &str) -> String {
+    if list.is_empty() { "no CPU isolated".to_owned() } else { format!("{} isolated", cpus(list)) }
 }
 
 fn hypervisor(name: &str) -> String {

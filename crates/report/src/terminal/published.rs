@@ -7,6 +7,7 @@ use super::table::Table;
 use super::{cell, verdict};
 use crate::compare::{COLUMNS, jitter_tables, published_notes, published_row, tool};
 use crate::style::Ink;
+use crate::words::cpus;
 
 /// The whole page: source, machine, figures and caveats.
 pub(super) fn page(page: &mut Page, record: &Record, published: &Published) {
@@ -45,7 +46,7 @@ fn source(page: &mut Page, record: &Record, published: &Published) {
         ("CPU", known(&machine.cpu_model)),
         ("kernel", known(&machine.kernel)),
         ("measured", tool(published)),
-        ("isolated", machine.cpus_isolated.as_ref().map(|cpus| format!("CPUs {cpus}")).unwrap_or_default()),
+        ("isolated", machine.cpus_isolated.as_ref().map(|list| cpus(list)).unwrap_or_default()),
     ];
     for (name, text) in facts.iter().filter(|(_, text)| !text.is_empty()) {
         page.fact(name, 8, text);

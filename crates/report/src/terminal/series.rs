@@ -10,7 +10,7 @@ use super::{audio, cell, count_cell, noise, round_trip, stream, time};
 use crate::blame::unsigned;
 use crate::evl;
 use crate::style::{Ink, Spans};
-use crate::words::{Words, is_noise};
+use crate::words::{Words, cpus, is_noise};
 
 /// The largest number of rows of a brief table.
 const BRIEF_ROWS: usize = 16;
@@ -26,7 +26,7 @@ const GUTTER: usize = 7;
 /// The requested measurement, and the granted rights.
 pub(super) fn run(page: &mut Page, record: &Record) {
     let asked = &record.scenario;
-    let cpus = asked.cpus.as_ref().map_or_else(|| "every online CPU".to_owned(), |cpus| format!("CPUs {cpus}"));
+    let cpus = asked.cpus.as_ref().map_or_else(|| "every online CPU".to_owned(), |list| cpus(list));
     let awake = if asked.hold_cpu_awake { ", CPUs held awake" } else { "" };
     let offset = match asked.offset_ns {
         0 => String::new(),
@@ -252,9 +252,9 @@ pub(super) fn proofs(page: &mut Page, loads: &[LoadProof]) {
 pub(crate) fn proof(load: &LoadProof) -> String {
     let note = load.note.as_ref().map_or_else(String::new, |note| format!("; {note}"));
     format!(
-        "load {} on CPUs {}: {} {}, {} of CPU time in {} by {} threads{note}",
+        "load {} on {}: {} {}, {} of CPU time in {} by {} threads{note}",
         load.spec,
-        load.cpus,
+        cpus(&load.cpus),
         short_count(load.operations),
         load.unit,
         unsigned(load.cpu_time_ns),

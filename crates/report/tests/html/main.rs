@@ -60,6 +60,16 @@ fn shows_every_series_in_charts_and_key() {
 }
 
 #[test]
+fn the_headline_names_only_the_uses_that_decide() {
+    let mut record = sample::typical();
+    record.scenario.profiles = record.uses.iter().map(|judged| judged.profile.clone()).take(2).collect();
+    (record.uses[0].outcome, record.uses[1].outcome) = (Outcome::Pass, Outcome::Fail);
+    record.verdict = Some(Verdict { outcome: Outcome::Fail, reason: String::new() });
+    let failed = format!("Not on time for {}.", record.uses[1].title);
+    assert!(render(&record).contains(&failed), "{failed}");
+}
+
+#[test]
 fn shows_outcomes_with_remedies() {
     let mut record = sample::typical();
     record.scenario.profiles = vec!["control-1khz".into()];
@@ -68,6 +78,7 @@ fn shows_outcomes_with_remedies() {
         (Outcome::Fail, "Not on time for 1 ms control loop."),
         (Outcome::Inconclusive, "Not enough samples yet for 1 ms control loop."),
     ] {
+        record.uses.iter_mut().for_each(|judged| judged.outcome = outcome);
         record.verdict = Some(Verdict { outcome, reason: "because `sleep 1` & more".into() });
         let html = render(&record);
         assert!(html.contains(&format!("</span>{}</p>", outcome.name())) && html.contains(sentence), "{outcome:?}");
