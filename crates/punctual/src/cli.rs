@@ -36,7 +36,7 @@ pub use self::{
     audio::Audio,
     capture::Capture,
     check::{Check, Nic as CheckNic},
-    common::{Common, WakeUps},
+    common::{Common, RecordAndReportOptions, RecordOptions, WakeUps},
     lab::Lab,
     measure::*,
     nic::Nic,
@@ -191,13 +191,9 @@ pub struct Quick {
     /// Find the causes of spikes with this method; --blame without a value means trace.
     #[arg(long, value_name = "HOW", num_args = 0..=1, require_equals = true, default_value = "auto", default_missing_value = "trace")]
     pub blame: Blame,
-    /// Write the record and the report to FILE.punctual.json and FILE.punctual.html [default: HOST-DATE-TIME in this
-    /// folder].
-    #[arg(long, value_name = "FILE")]
-    pub record: Option<PathBuf>,
-    /// Write neither record nor report.
-    #[arg(long, conflicts_with = "record")]
-    pub no_record: bool,
+    /// The record and the report.
+    #[command(flatten)]
+    pub record: RecordAndReportOptions,
     /// Output on the terminal.
     #[command(flatten)]
     pub output: OutputOptions,

@@ -9,6 +9,7 @@ use probes::timer::Core;
 use sys::clock::{Clock, Wait};
 
 use super::{Blame, OutputOptions, duration};
+use crate::output::RecordFiles;
 
 /// Options of all measurements.
 #[derive(Debug, Args)]
@@ -32,12 +33,9 @@ pub struct Common {
     /// Find the causes of spikes with this method; --blame without a value means trace.
     #[arg(long, value_name = "HOW", num_args = 0..=1, require_equals = true, default_value = "auto", default_missing_value = "trace")]
     pub blame: Blame,
-    /// Write the record to FILE.punctual.json [default: HOST-DATE-TIME.punctual.json in this folder].
-    #[arg(long, value_name = "FILE")]
-    pub record: Option<PathBuf>,
-    /// Write no record.
-    #[arg(long, conflicts_with = "record")]
-    pub no_record: bool,
+    /// The record.
+    #[command(flatten)]
+    pub record: RecordOptions,
     /// Also write the result to this file; its extension is the format: json, csv, hgrm or html; `-` prints JSON on
     /// standard output; repeatable.
     #[arg(long = "export", value_name = "FILE")]
@@ -45,6 +43,43 @@ pub struct Common {
     /// Output on the terminal.
     #[command(flatten)]
     pub output: OutputOptions,
+}
+
+/// Where the record is written.
+#[derive(Debug, Args)]
+pub struct RecordOptions {
+    /// Write the record to FILE.punctual.json [default: HOST-DATE-TIME.punctual.json in this folder].
+    #[arg(long, value_name = "FILE")]
+    pub record: Option<PathBuf>,
+    /// Write no record.
+    #[arg(long, conflicts_with = "record")]
+    pub no_record: bool,
+}
+
+impl RecordOptions {
+    /// The files of the run.
+    pub fn files(&self) -> anyhow::Result<RecordFiles> {
+        RecordFiles::choose(self.record.as_deref(), self.no_record)
+    }
+}
+
+/// Where the record and its HTML report are written.
+#[derive(Debug, Args)]
+pub struct RecordAndReportOptions {
+    /// Write the record and the report to FILE.punctual.json and FILE.punctual.html [default: HOST-DATE-TIME in this
+    /// folder].
+    #[arg(long, value_name = "FILE")]
+    pub record: Option<PathBuf>,
+    /// Write neither record nor report.
+    #[arg(long, conflicts_with = "record")]
+    pub no_record: bool,
+}
+
+impl RecordAndReportOptions {
+    /// The files of the run.
+    pub fn files(&self) -> anyhow::Result<RecordFiles> {
+        RecordFiles::choose(self.record.as_deref(), self.no_record)
+    }
 }
 
 /// Options of measurements with deadlines.

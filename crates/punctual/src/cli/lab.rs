@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::duration;
+use super::{RecordAndReportOptions, duration};
 
 /// Options of `lab`.
 #[derive(Debug, Args)]
@@ -33,13 +33,9 @@ pub struct Lab {
     /// Run this static binary of punctual in the guest [default: this program].
     #[arg(long, value_name = "FILE")]
     pub binary: Option<PathBuf>,
-    /// Write the record and the report to FILE.punctual.json and FILE.punctual.html [default: HOST-DATE-TIME in this
-    /// folder].
-    #[arg(long, value_name = "FILE")]
-    pub record: Option<PathBuf>,
-    /// Write neither record nor report.
-    #[arg(long, conflicts_with = "record")]
-    pub no_record: bool,
+    /// The record and the report.
+    #[command(flatten)]
+    pub record: RecordAndReportOptions,
     /// Print the kernel's console.
     #[arg(long)]
     pub console: bool,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use sys::{pcm::Format, sched::Policy};
 
-use super::OutputOptions;
+use super::{OutputOptions, RecordOptions};
 
 /// Default priority of the audio thread.
 const PRIORITY: u8 = 80;
@@ -101,12 +101,9 @@ pub struct LatencyLoop {
     /// Measure this many times.
     #[arg(long, value_name = "N", default_value = "5", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub rounds: u32,
-    /// Write the record to FILE.punctual.json [default: HOST-DATE-TIME.punctual.json in this folder].
-    #[arg(long, value_name = "FILE")]
-    pub record: Option<PathBuf>,
-    /// Write no record.
-    #[arg(long, conflicts_with = "record")]
-    pub no_record: bool,
+    /// The record.
+    #[command(flatten)]
+    pub record: RecordOptions,
     /// Also write the result to this file; its extension is the format: json or html; `-` prints JSON on standard
     /// output; repeatable.
     #[arg(long = "export", value_name = "FILE")]

@@ -23,7 +23,7 @@ pub fn run(options: &Lab) -> anyhow::Result<u8> {
     let binary = options.binary.clone().map_or_else(output::executable, Ok)?;
     let mut initramfs = Initramfs::new(image.arch, &binary)?;
     initramfs.command([PUNCTUAL].into_iter().map(str::to_owned).chain(options.arguments.iter().cloned()));
-    let files = RecordFiles::choose(options.record.as_deref(), options.no_record)?;
+    let files = options.record.files()?;
     if let Some(path) = &files.record {
         file::check_writable(path)?;
     }

@@ -33,7 +33,7 @@ fn run_loop(options: &LatencyLoop) -> anyhow::Result<u8> {
         return Err(Usage("the clock has no loopback: choose a card, e.g. --device hw:0".to_owned()).into());
     }
     let exports = Export::all(&options.exports)?;
-    let files = RecordFiles::choose(options.record.as_deref(), options.no_record)?;
+    let files = options.record.files()?;
     let mut record =
         campaign::begin(&output::command_line(), &output::executable()?, scenario(options), &Root::system());
 

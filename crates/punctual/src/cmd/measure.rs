@@ -132,7 +132,7 @@ struct Results<'a> {
 impl<'a> Results<'a> {
     fn prepare(options: &'a Common) -> anyhow::Result<Self> {
         let exports = Export::all(&options.exports)?;
-        let files = RecordFiles::choose(options.record.as_deref(), options.no_record)?;
+        let files = options.record.files()?;
         Ok(Self { options, exports, files })
     }
 

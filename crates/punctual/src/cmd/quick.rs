@@ -3,10 +3,7 @@
 use campaign::{Length, PhasePlan, Plan, Probe, probe::TimerProbe};
 use loads::LoadSpec;
 
-use crate::{
-    cli::Quick,
-    output::{self, RecordFiles},
-};
+use crate::{cli::Quick, output};
 
 /// Loads of the loaded phase, for every shared part of a machine except the disk: writes wear the memory cards of small
 /// boards.
@@ -18,7 +15,7 @@ const PHASES: [(&str, u64, u64, bool); 3] =
     [("rest", 1_000_000, 26, false), ("rest-fast", 125_000, 22, false), ("load", 125_000, 52, true)];
 
 pub fn run(options: &Quick) -> anyhow::Result<u8> {
-    let files = RecordFiles::choose(options.record.as_deref(), options.no_record)?;
+    let files = options.record.files()?;
     let plan = Plan {
         command: output::command_line(),
         cpus: options.cpus.clone(),
