@@ -10,6 +10,7 @@
 //! | `shielded` | runs on shielded CPUs |
 //! | `nic` | settings of a network interface for the run |
 //! | `evl` | threads of the EVL core |
+//! | `supervisor` | checks during a phase that the run is still what was requested |
 //! | `validity` | reasons why a run is invalid |
 //! | `cost` | the cost of tracing |
 //! | `record_budget` | limits the size of the record of a run with very many series |
@@ -47,6 +48,7 @@ mod run;
 pub mod runner;
 pub mod scenario;
 mod shielded;
+mod supervisor;
 pub mod validator;
 mod validity;
 

@@ -25,6 +25,7 @@ use crate::{
     probe::{PhaseContext, with_shield},
     record_budget::RecordBudget,
     shielded::start_loads,
+    supervisor::{Supervisor, ahead_ns},
 };
 
 /// Time between preparing the threads and their first deadline, ns.
@@ -55,6 +56,7 @@ pub struct PhaseRun<'a> {
     /// The kernel's timerlat tracer.
     timerlat: Option<&'a mut Timerlat>,
     loads: Vec<Running>,
+    pub supervisor: Supervisor,
 }
 
 /// The reasons why a phase ended.
@@ -64,6 +66,8 @@ pub enum Ended {
     BySignal,
     ByGuard,
     ByStopOn,
+    /// A thread left its CPU, or its clock or sound card failed.
+    ByFailure,
 }
 
 impl<'a> PhaseRun<'a> {
@@ -99,14 +103,14 @@ impl<'a> PhaseRun<'a> {
                 let prepare = || Timer::prepare_with(work, &settings, heartbeat.clone());
                 Ok::<_, RunError>(with_shield(shield, settings.cpu, prepare)??)
             })
-            .collect::<Result<_, _>>()?;
-        Ok(Self { timers, began: Instant::now(), probe_threads, timerlat, loads })
+            .collect::<Result<Vec<_>, _>>()?;
+        let supervisor = Supervisor::start(root, &thread_infos(&timers, probe_threads.as_deref()), plan.clock);
+        Ok(Self { timers, began: Instant::now(), probe_threads, timerlat, loads, supervisor })
     }
 
     /// The measuring threads of this process.
     pub fn members(&self) -> Vec<ThreadInfo<'_>> {
-        let of_probe = self.probe_threads.iter().flat_map(|probe_threads| probe_threads.threads());
-        self.timers.iter().map(Timer::thread_info).chain(of_probe).collect()
+        thread_infos(&self.timers, self.probe_threads.as_deref())
     }
 
     /// The series so far of the threads of this process.
@@ -172,6 +176,7 @@ impl<'a> PhaseRun<'a> {
                     probe_threads.finish();
                 }
                 self.collect(plan, phase, watch);
+                self.supervisor.check(&self.loads);
                 let _ = niceness.map(sched::set_niceness);
                 return ended;
             }
@@ -192,7 +197,8 @@ impl<'a> PhaseRun<'a> {
             let of_probe = || self.probe_threads.iter().all(|probe_threads| probe_threads.has_ended());
             let ended = self.timers.iter().all(Timer::has_ended);
             let ended = if self.timers.is_empty() { time_is_up || of_probe() } else { ended };
-            ended.then_some(Ended::AsPlanned)
+            let failed = any(End::LeftCpu) || any(End::ClockFailed) || any(End::PacerFailed);
+            ended.then_some(if failed { Ended::ByFailure } else { Ended::AsPlanned })
         }
     }
 
@@ -202,6 +208,7 @@ impl<'a> PhaseRun<'a> {
         let threads: Vec<MeasuredThread> = self.timers.iter().filter_map(measured_thread).chain(kernels).collect();
         watch.tick(&threads, Clock::Monotonic.now_ns().unsigned_abs());
         let ahead_ns = ahead_ns(plan.clock);
+        self.supervisor.check_if_due(&self.loads);
         for timer in &mut self.timers {
             timer.collect();
             if let Some(thread) = measured_thread(timer) {
@@ -235,22 +242,15 @@ impl<'a> PhaseRun<'a> {
     }
 }
 
+/// The measuring threads of this process.
+fn thread_infos<'a>(timers: &'a [Timer], probe_threads: Option<&'a dyn ProbeThreads>) -> Vec<ThreadInfo<'a>> {
+    let of_probe = probe_threads.into_iter().flat_map(|probe_threads| probe_threads.threads());
+    timers.iter().map(Timer::thread_info).chain(of_probe).collect()
+}
+
 /// Time since `began`, ns.
 pub fn elapsed_ns(began: Instant) -> u64 {
     u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX)
-}
-
-/// Current offset of a clock from CLOCK_MONOTONIC, ns.
-fn ahead_ns(clock: Clock) -> i64 {
-    if clock == Clock::Monotonic {
-        return 0;
-    }
-    let read = |_| {
-        let (before_ns, other_ns, after_ns) = (Clock::Monotonic.now_ns(), clock.now_ns(), Clock::Monotonic.now_ns());
-        (after_ns - before_ns, other_ns - before_ns)
-    };
-    // This thread may be delayed between two clock reads, so the fastest of five readings counts.
-    (0..5).map(read).min().map_or(0, |(_, ahead_ns)| ahead_ns)
 }
 
 /// The CPU of each thread: one thread on each CPU. The kernel does not pin deadline threads, so a deadline policy

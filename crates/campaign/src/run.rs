@@ -211,7 +211,7 @@ impl<'a> Run<'a> {
             blame.stopped_trace = Some(stop_on.trace_path.to_string_lossy().into_owned());
         }
         phase_run.finish(&mut record.phases[index]);
-        validity::judge_ends(record, &phase_run.timers, plan.probe.definition().properties().guard_remedies);
+        validity::judge_ends(record, self.root, &phase_run.timers, plan.probe.definition().properties().guard_remedies);
         evl::judge(record, &phase_run);
         Ok(ended)
     }

@@ -1,12 +1,14 @@
 //! Adds the reasons why a run is invalid to its record.
 
-use machine::{Change, Root};
+use machine::{Change, Root, online_cpus};
 use probes::{
     probe_threads::ThreadInfo,
     timer::{End, Grant, Timer},
 };
 use record::{Caveat, Finding, Reason, Record};
 use sys::sched::Policy;
+
+use crate::supervisor;
 
 /// True if the kernel reports locked memory for this process.
 pub fn memory_is_locked(root: &Root) -> bool {
@@ -63,7 +65,7 @@ fn refused(members: &[ThreadInfo], what: fn(&Grant) -> bool) -> Vec<(Policy, Str
 }
 
 /// Adds reasons and caveats for threads that ended early or were throttled.
-pub fn judge_ends(record: &mut Record, timers: &[Timer], [starved, throttled]: [&str; 2]) {
+pub fn judge_ends(record: &mut Record, root: &Root, timers: &[Timer], [starved, throttled]: [&str; 2]) {
     for timer in timers {
         match timer.end() {
             Some(End::Starved) => add(
@@ -84,7 +86,16 @@ pub fn judge_ends(record: &mut Record, timers: &[Timer], [starved, throttled]: [
                     "see `dmesg`, plug it in again, or choose another --rate",
                 );
             }
-            Some(End::CpuGone) => record.caveats.push(Caveat {
+            Some(End::LeftCpu) if timer.cpu().is_some_and(|cpu| online_cpus(root).contains(cpu)) => {
+                let place = timer.place();
+                let known = |reason: &Reason| reason.id == "cpu.moved" && reason.text.contains(&place);
+                if !record.validity.reasons.iter().any(known) {
+                    let Reason { id, text, remedy } =
+                        supervisor::moved(&format!("the thread of {place} was moved during the run"));
+                    add(record, &id, text, remedy);
+                }
+            }
+            Some(End::LeftCpu) => record.caveats.push(Caveat {
                 kind: "offline".to_owned(),
                 text: format!("{} went offline during the run; its series ends there", timer.place()),
             }),

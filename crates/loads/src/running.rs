@@ -60,6 +60,12 @@ impl Running {
         Ok(running)
     }
 
+    /// The loads whose process is stopped now, e.g. by SIGSTOP or a frozen control group.
+    pub fn stopped(&self, root: &Root) -> impl Iterator<Item = String> {
+        let is_stopped = |load: &&RunningLoad| load.child.as_ref().is_some_and(|child| child.is_stopped(root));
+        self.loads.iter().filter(is_stopped).map(|load| load.spec.to_string())
+    }
+
     /// Stops the loads and returns the proof of each, in the order of `specs`. Takes some milliseconds; a load that has
     /// not ended after 15 s is killed.
     #[must_use]

@@ -46,6 +46,31 @@ pub(crate) fn cpuset(root: &Root) -> Option<Cpuset> {
     }
 }
 
+/// Time for which the CPU quotas of the control groups of this process stopped their threads, us, since the groups were
+/// created; `None` if no group counts it. Source: Documentation/admin-guide/cgroup-v2.rst, `cpu.stat`.
+#[must_use]
+pub fn quota_stopped_us(root: &Root) -> Option<u64> {
+    let field = |folder: &str, name: &str| {
+        let stat = root.read(&format!("{folder}/cpu.stat"))?;
+        stat.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<u64>().ok())
+    };
+    if let Some(group) = group_v1(root, "cpu") {
+        return Some(field(&group.folder, "throttled_time ")? / 1000);
+    }
+    let group = group_v2(root)?;
+    // A quota of a group above applies, too.
+    let mut stopped_us = None;
+    let mut folder = group.folder.as_str();
+    while folder.len() >= group.top.len() {
+        if let Some(us) = field(folder, "throttled_usec ") {
+            *stopped_us.get_or_insert(0) += us;
+        }
+        let Some((above, _)) = folder.rsplit_once('/') else { break };
+        folder = above;
+    }
+    stopped_us
+}
+
 /// The group of this process in the v1 hierarchy of one controller.
 pub(crate) fn group_v1(root: &Root, controller: &str) -> Option<Group> {
     let has = |list: &str| list.split(',').any(|name| name == controller);

@@ -71,10 +71,16 @@ impl Conditions {
             steal_ms: steal_ms.filter(|(cpu, _)| cpus.contains(*cpu)).collect(),
             throttles: cpus.iter().filter_map(|cpu| Some((cpu, throttles(root, cpu)?))).collect(),
             cooling: cooling(root),
-            clocksource: root.read("sys/devices/system/clocksource/clocksource0/current_clocksource"),
-            online: crate::cpus::online(root).intersection(cpus),
+            clocksource: clocksource(root),
+            online: crate::cpus::online_cpus(root).intersection(cpus),
         }
     }
+}
+
+/// The kernel's current clock source; `None` if it cannot be read.
+#[must_use]
+pub fn clocksource(root: &Root) -> Option<String> {
+    root.read("sys/devices/system/clocksource/clocksource0/current_clocksource")
 }
 
 /// The changes from `before` to `after`, in the order of [`Change`], CPUs in ascending order.

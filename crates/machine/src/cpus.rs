@@ -99,7 +99,8 @@ pub(crate) fn list(root: &Root, name: &str) -> Option<CpuList> {
 }
 
 /// The online CPUs; empty if they cannot be read.
-pub(crate) fn online(root: &Root) -> CpuList {
+#[must_use]
+pub fn online_cpus(root: &Root) -> CpuList {
     list(root, "online").unwrap_or_default()
 }
 

@@ -16,7 +16,7 @@ pub fn facts(root: &Root) -> Machine {
         .read("proc/sys/kernel/version")
         .or_else(|| version.as_deref().and_then(|version| Some(version[version.rfind(" #")?..].trim().to_owned())));
     let cmdline = root.read("proc/cmdline");
-    let online = cpus::online(root);
+    let online = cpus::online_cpus(root);
 
     Machine {
         hostname: root.read("proc/sys/kernel/hostname"),

@@ -46,10 +46,11 @@ mod system_ops;
 mod tasks;
 mod virt;
 
-pub use conditions::{Change, Conditions};
+pub use cgroup::quota_stopped_us;
+pub use conditions::{Change, Conditions, clocksource};
 pub use cpu_facts::cpu_facts;
 pub use cpulist::CpuList;
-pub use cpus::{CpuError, usable_cpus};
+pub use cpus::{CpuError, online_cpus, usable_cpus};
 pub use evl::evl_cpus;
 pub use facts::{facts, isolated_cpus};
 pub use findings::findings;

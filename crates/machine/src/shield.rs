@@ -155,7 +155,7 @@ impl Shield {
     }
 
     fn masks(&self, by_groups: bool, before: &tasks::Before) -> Masks {
-        let online = cpus::online(self.journal.ops().root());
+        let online = cpus::online_cpus(self.journal.ops().root());
         Masks { shielded: self.cpus.clone(), online, by_groups, before: before.masks() }
     }
 

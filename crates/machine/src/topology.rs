@@ -46,7 +46,7 @@ pub fn core_of(root: &Root, cpu: u32) -> Option<CpuList> {
 /// The size of the largest cache of any online CPU, bytes; `None` if the kernel knows no cache.
 #[must_use]
 pub fn largest_cache_bytes(root: &Root) -> Option<u64> {
-    cpus::online(root).iter().flat_map(|cpu| caches_of(root, cpu)).map(|cache| cache.bytes).max()
+    cpus::online_cpus(root).iter().flat_map(|cpu| caches_of(root, cpu)).map(|cache| cache.bytes).max()
 }
 
 /// Parses a size: `512K`, `32768K`, or `8M` on some kernels.

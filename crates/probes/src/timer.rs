@@ -157,8 +157,8 @@ pub enum TimerError {
 pub enum End {
     /// Duration or number of samples reached, or stopped.
     Planned,
-    /// The thread was found on another CPU: its own went offline.
-    CpuGone,
+    /// The thread was found on another CPU: it was moved, or its own CPU went offline.
+    LeftCpu,
     /// The guard found that the machine is starving.
     Starved,
     /// The kernel can no longer wait on the clock.

@@ -180,11 +180,20 @@ fn set_policy_by_number(thread: i32, policy: Policy, niceness: i32) -> io::Resul
 /// # Errors
 /// The kernel's error; none is expected.
 pub fn policy() -> io::Result<Policy> {
+    // For the kernel, 0 is the calling thread.
+    policy_of(0)
+}
+
+/// Reads the policy of the thread with this id from the kernel.
+///
+/// # Errors
+/// The kernel's error: ESRCH if the thread has ended.
+pub fn policy_of(thread_id: u32) -> io::Result<Policy> {
     // SAFETY: sched_attr is plain old data, so all zeroes is a valid value.
     let mut attr: libc::sched_attr = unsafe { std::mem::zeroed() };
-    // SAFETY: the kernel writes at most the given size into a live sched_attr; 0 is the calling thread.
-    let answer =
-        unsafe { libc::syscall(libc::SYS_sched_getattr, 0, &raw mut attr, convert::size::<libc::sched_attr>(), 0) };
+    let size = convert::size::<libc::sched_attr>();
+    // SAFETY: the kernel writes at most the given size into a live sched_attr.
+    let answer = unsafe { libc::syscall(libc::SYS_sched_getattr, thread_id, &raw mut attr, size, 0) };
     if answer != 0 {
         return Err(io::Error::last_os_error());
     }
@@ -235,7 +244,16 @@ pub fn set_affinity_of(thread_id: Option<u32>, cpus: &[u32]) -> io::Result<()> {
 /// # Errors
 /// The kernel's error.
 pub fn affinity() -> io::Result<Vec<u32>> {
-    let set = sched_getaffinity(None)?;
+    affinity_of(None)
+}
+
+/// The CPUs that a thread may run on: the one with this id, or the calling thread.
+///
+/// # Errors
+/// The kernel's error: ESRCH if the thread has ended.
+pub fn affinity_of(thread_id: Option<u32>) -> io::Result<Vec<u32>> {
+    let thread_id = thread_id.and_then(|id| Pid::from_raw(id.cast_signed()));
+    let set = sched_getaffinity(thread_id)?;
     Ok((0..).zip(0..CpuSet::MAX_CPU).filter(|&(_, cpu)| set.is_set(cpu)).map(|(number, _)| number).collect())
 }
 

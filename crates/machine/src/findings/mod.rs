@@ -22,7 +22,7 @@ const GROUPS: [&[Check]; 5] = [kernel::CHECKS, cpu::CHECKS, host::CHECKS, memory
 /// [`NotApplicable`](FindingState::NotApplicable); neither is ever reported as [`Ok`](FindingState::Ok).
 #[must_use]
 pub fn findings(root: &Root, machine: &Machine) -> Vec<Finding> {
-    let context = CheckContext { root, machine, online: cpus::online(root) };
+    let context = CheckContext { root, machine, online: cpus::online_cpus(root) };
     let mut findings: Vec<Finding> = GROUPS.into_iter().flatten().map(|check| check(&context)).collect();
     if context.in_container() {
         // The rights of a container are set where it is started; everything else is set on the host.

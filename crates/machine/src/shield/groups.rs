@@ -76,7 +76,7 @@ fn partition(root: &Root, cpus: &CpuList) -> Option<Plan> {
 fn cpusets(root: &Root, cpus: &CpuList) -> Option<Plan> {
     let own = cgroup::group_v1(root, "cpuset")?;
     let list = |folder: &str| root.read(&format!("{folder}/cpuset.cpus"))?.parse::<CpuList>().ok();
-    let rest = list(&own.top)?.intersection(&cpus::online(root)).difference(cpus);
+    let rest = list(&own.top)?.intersection(&cpus::online_cpus(root)).difference(cpus);
     let memory = root.read(&format!("{}/cpuset.mems", own.top))?;
     let group = format!("{}/punctual-{}", own.top, process::id());
     let mut undo = vec![Undo::Group { folder: group.clone(), members: "tasks".to_owned() }];

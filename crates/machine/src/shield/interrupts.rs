@@ -27,7 +27,7 @@ struct Change {
 /// Removes the shielded CPUs from the affinity of all interrupts and of unbound work.
 pub(super) fn narrow(ops: &dyn SystemOps, journal: &mut Journal, shielded: &CpuList) -> Result<Moved, JournalError> {
     let root = ops.root();
-    let others = cpus::online(root).difference(shielded);
+    let others = cpus::online_cpus(root).difference(shielded);
     let changes: Vec<Change> =
         masks(root, shielded, &others).into_iter().chain(lists(root, shielded, &others)).collect();
     journal.record(changes.iter().map(|change| Undo::File {

@@ -40,8 +40,8 @@ fn notes(noise: &Noise, settings: &Settings, shared: &Shared, floor_ns: u64) -> 
     match shared.end() {
         // Only the clock sets its deadlines.
         None | Some(End::Planned | End::StoppedOn | End::PacerFailed) => {}
-        Some(End::CpuGone) => notes.push(format!(
-            "CPU {} went offline: the series ends there, and its last period was on another CPU",
+        Some(End::LeftCpu) => notes.push(format!(
+            "the thread left CPU {}: the series ends there, and its last period was on another CPU",
             settings.cpu.unwrap_or_default()
         )),
         Some(End::Starved) => notes

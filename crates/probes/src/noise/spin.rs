@@ -104,7 +104,7 @@ impl Spinning {
             self.periods_left -= 1;
             self.periods += 1;
             if !self.writer.shared.on_pinned_cpu(self.pinned_to, backend.cpu()) {
-                break End::CpuGone;
+                break End::LeftCpu;
             }
             if now_ns >= self.second_end_ns && self.end_second(now_ns, heartbeat) == Advice::Stop {
                 break End::Starved;

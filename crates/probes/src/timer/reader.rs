@@ -110,18 +110,21 @@ impl Reader {
         let cpu = settings.cpu.unwrap_or_default();
         match shared.end() {
             None | Some(End::Planned) => {}
-            Some(End::CpuGone) => notes.push(format!(
-                "CPU {cpu} went offline during the run: the series ends there, and up to 1 s of its last wake-ups {ON_ANOTHER_CPU}"
+            Some(End::LeftCpu) => notes.push(format!(
+                "the thread left CPU {cpu} during the run: the series ends there, and up to 1 s of its last wake-ups \
+                 {ON_ANOTHER_CPU}"
             )),
             Some(End::Starved) => notes.push(format!(
                 "the guard ended the run: ordinary threads had not run for {} s",
                 guard::STARVED_LIMIT_S
             )),
             Some(End::StoppedOn) => notes.push("a wake-up was later than --stop-on: the series ends with it".into()),
-            Some(End::PacerFailed) => notes.push(
-                "the sound card stopped for good (unplugged, or see `dmesg`): the series ends there".into(),
-            ),
-            Some(End::ClockFailed) => notes.push("the kernel refused to wait on this clock: the series ends there".into()),
+            Some(End::PacerFailed) => {
+                notes.push("the sound card stopped for good (unplugged, or see `dmesg`): the series ends there".into());
+            }
+            Some(End::ClockFailed) => {
+                notes.push("the kernel refused to wait on this clock: the series ends there".into());
+            }
         }
         let pauses = shared.pauses.load(Relaxed);
         if pauses > 0 {

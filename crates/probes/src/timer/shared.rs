@@ -80,7 +80,7 @@ pub fn channel(settings: &Settings) -> (Writer, Arc<Shared>, Reader) {
     (Writer { shared: shared.clone(), events }, shared, Reader::new(queue, settings))
 }
 
-const ENDS: [End; 6] = [End::Planned, End::CpuGone, End::Starved, End::ClockFailed, End::PacerFailed, End::StoppedOn];
+const ENDS: [End; 6] = [End::Planned, End::LeftCpu, End::Starved, End::ClockFailed, End::PacerFailed, End::StoppedOn];
 
 impl Shared {
     pub fn stop(&self) {

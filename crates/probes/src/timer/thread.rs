@@ -129,7 +129,7 @@ impl Measuring {
             Err(_) => End::PacerFailed,
         };
         let end = match ended {
-            End::Planned if !self.on_pinned_cpu(backend) => End::CpuGone,
+            End::Planned if !self.on_pinned_cpu(backend) => End::LeftCpu,
             end => end,
         };
         if self.report_in_band(backend).is_err() {
@@ -176,7 +176,7 @@ impl Measuring {
             self.samples_left -= 1;
             self.wake_ups += 1;
             if self.samples_left.is_multiple_of(CPU_CHECKED_EVERY) && !self.on_pinned_cpu(backend) {
-                return End::CpuGone;
+                return End::LeftCpu;
             }
             if self.stop_on.as_ref().is_some_and(|stop_on| now_ns - deadline_ns > stop_on.lateness_ns) {
                 return End::StoppedOn;
@@ -259,7 +259,7 @@ impl Measuring {
         let seconds = (deadline_ns - self.second_end_ns) / SECOND_NS + 1;
         self.second_end_ns += seconds * SECOND_NS;
         if !self.on_pinned_cpu(backend) {
-            return Err(End::CpuGone);
+            return Err(End::LeftCpu);
         }
         self.report_in_band(backend)?;
         match self.guard.judge((seconds * SECOND_NS).cast_unsigned(), backend.usage(), self.wake_ups, heartbeat) {

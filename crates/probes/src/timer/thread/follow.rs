@@ -28,7 +28,7 @@ impl Measuring {
             self.samples_left -= 1;
             self.wake_ups += 1;
             if self.samples_left.is_multiple_of(CPU_CHECKED_EVERY) && !self.on_pinned_cpu(backend) {
-                return End::CpuGone;
+                return End::LeftCpu;
             }
             if self.stop_on.as_ref().is_some_and(|stop_on| wake.woke_ns - deadline_ns > stop_on.lateness_ns) {
                 return End::StoppedOn;

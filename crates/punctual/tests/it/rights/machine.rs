@@ -71,7 +71,7 @@ fn a_cpu_that_goes_offline_ends_its_series_with_a_note() {
     let record = scratch.record();
     let gone = record.series.iter().find(|series| series.cpu == Some(cpu)).unwrap();
     let stayed = record.series.iter().find(|series| series.cpu == Some(0)).unwrap();
-    assert!(gone.notes.iter().any(|note| note.contains("went offline")), "{:?}", gone.notes);
+    assert!(gone.notes.iter().any(|note| note.contains("the thread left CPU")), "{:?}", gone.notes);
     assert!(gone.samples > 0 && gone.samples < stayed.samples);
     assert!(stayed.notes.is_empty(), "{:?}", stayed.notes);
     assert!(record.caveats.iter().any(|caveat| caveat.kind == "offline"));
