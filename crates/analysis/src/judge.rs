@@ -8,7 +8,7 @@ use crate::{
     groups::{Group, groups},
     profile::{Judges, Profile},
     round_trip,
-    rules::{FAR, excellent, far_load, invalid_ids, load_options, seconds_needed},
+    rules::{FAR, cut_short, excellent, far_load, invalid_ids, load_options, seconds_needed},
     statistics::Exposure,
     stream,
     summary::max_of,
@@ -22,7 +22,7 @@ use crate::{
 /// 3. INCONCLUSIVE if nothing was measured.
 /// 4. FAIL if the largest lateness of any considered series is above the limit.
 /// 5. FAIL if audio periods of the use's length were xruns.
-/// 6. INCONCLUSIVE if a load did not run, the measured period is more than 8 times the use's, or a considered series
+/// 6. INCONCLUSIVE if the run ended early, a load did not run, the measured period is more than 8 times the use's, or a considered series
 ///    has fewer wake-ups than the profile needs.
 /// 7. PASS.
 ///
@@ -98,7 +98,8 @@ fn decide(record: &Record, profile: &Profile, groups: &[Group], worst: Option<&S
     if let Some(reason) = groups.iter().flat_map(Group::considered).find_map(|series| xruns(profile, series)) {
         return (Outcome::Fail, reason);
     }
-    if let Some(reason) = groups.iter().find_map(|group| not_enough(profile, group)).or_else(|| far_load(record)) {
+    let not_enough = || groups.iter().find_map(|group| not_enough(profile, group));
+    if let Some(reason) = cut_short(record).or_else(not_enough).or_else(|| far_load(record)) {
         return (Outcome::Inconclusive, reason);
     }
     (Outcome::Pass, pass(profile, groups, worst, worst_ns))

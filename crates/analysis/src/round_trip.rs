@@ -5,7 +5,7 @@ use record::{Outcome, Record, RoundTrip, Series, UseVerdict};
 use crate::{
     duration::{format_exact, format_ns, format_unsigned_ns},
     profile::Profile,
-    rules::{FAR, excellent, far_load, invalid_ids, load_options, seconds_needed},
+    rules::{FAR, cut_short, excellent, far_load, invalid_ids, load_options, seconds_needed},
     statistics::Exposure,
 };
 
@@ -17,7 +17,7 @@ use crate::{
 /// 3. FAIL if a round trip was longer than the limit.
 /// 4. FAIL if a datagram had no answer or was refused by the kernel, because a missing answer counts as later than any
 ///    limit. Slots that a late sender missed count through the round trip that delayed them.
-/// 5. INCONCLUSIVE if a load did not run, the measured period is more than 8 times the use's, or the profile needs
+/// 5. INCONCLUSIVE if the run ended early, a load did not run, the measured period is more than 8 times the use's, or the profile needs
 ///    more.
 /// 6. PASS.
 pub(crate) fn judge(record: &Record, profile: &Profile) -> UseVerdict {
@@ -94,7 +94,7 @@ fn not_enough(record: &Record, profile: &Profile, all: &[(&Series, &RoundTrip)],
     if let Some(load) = record.phases.iter().flat_map(|phase| &phase.loads).find(|load| !load.ran) {
         return Some(format!("the load {} did not run to its end: repeat with `{command}`", load.spec));
     }
-    if let Some(reason) = far_load(record) {
+    if let Some(reason) = cut_short(record).or_else(|| far_load(record)) {
         return Some(reason);
     }
     let slowest = all.iter().map(|(series, _)| series.period_ns).max()?;

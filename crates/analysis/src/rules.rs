@@ -1,8 +1,11 @@
 //! Rules that the verdicts on wake-ups, round trips and captures share.
 
-use record::{Outcome, Record};
+use record::{Outcome, Record, State};
 
-use crate::{duration::format_ns, profile::Profile};
+use crate::{
+    duration::{format_duration, format_ns},
+    profile::Profile,
+};
 
 /// A measured period this many times longer than the use's cannot support PASS, because it misses too much between two
 /// wake-ups. A period this many times shorter lets CPUs enter less deep idle states than the use does.
@@ -30,6 +33,18 @@ pub(crate) fn excellent(profile: &Profile, worst_ns: i64) -> String {
 pub(crate) fn invalid_ids(record: &Record) -> String {
     let ids: Vec<_> = record.validity.reasons.iter().map(|reason| reason.id.as_str()).collect();
     if ids.is_empty() { "no reason given".to_owned() } else { ids.join(", ") }
+}
+
+/// The reason why a run that ended early supports no PASS: a verdict needs all that was planned. A phase without a planned
+/// length lasts until somebody ends it.
+pub(crate) fn cut_short(record: &Record) -> Option<String> {
+    if record.state == State::Complete {
+        return None;
+    }
+    let last = record.phases.last()?;
+    let planned_ns = last.planned_ns?;
+    let (ran, planned) = (format_duration(last.duration_ns.min(planned_ns)), format_duration(planned_ns));
+    Some(format!("the run ended early, after {ran} of {planned} in the phase `{}`: run it to its end", last.name))
 }
 
 /// The note about a load at the far end that did not run.

@@ -242,3 +242,64 @@ pub fn ahead_ns(clock: Clock) -> i64 {
     // This thread may be delayed between two clock reads, so the fastest of five readings counts.
     (0..5).map(read).min().map_or(0, |(_, ahead_ns)| ahead_ns)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    const SECOND_NS: i64 = 1_000_000_000;
+
+    fn supervisor(root: &Root, clock: Clock) -> Supervisor {
+        let last = Moment { at_ns: 0, clock_ahead_ns: 0, suspended_ns: 0, quota_us: None };
+        Supervisor { last, ..Supervisor::start(root, &[], clock) }
+    }
+
+    #[test]
+    fn a_step_of_the_clock_is_not_a_slew() {
+        let supervisor = supervisor(&Root::system(), Clock::Realtime);
+        let stepped = |at_ns, clock_ahead_ns| {
+            supervisor.stepped(Moment { at_ns, clock_ahead_ns, ..supervisor.last }).map(|reason| reason.text)
+        };
+        assert_eq!(stepped(SECOND_NS, 500_000), None, "500 ppm");
+        assert_eq!(stepped(60 * SECOND_NS, 30_000_000), None, "500 ppm for a minute");
+        let text = stepped(SECOND_NS, 3 * SECOND_NS).unwrap();
+        assert!(text.starts_with("the clock realtime was set by +3.000 s (seen after "), "{text}");
+        assert!(stepped(SECOND_NS, -20_000_000).unwrap().contains("-0.020 s"));
+    }
+
+    #[test]
+    fn reports_suspend_and_quota() {
+        let supervisor = supervisor(&Root::system(), Clock::Monotonic);
+        let moment = Moment { suspended_ns: 3 * SECOND_NS, quota_us: Some(5_000), ..supervisor.last };
+        let text = supervisor.suspended(moment).unwrap().text;
+        assert!(text.starts_with("the machine was suspended for 3.0 s"), "{text}");
+        assert!(supervisor.stopped_by_quota(moment).is_none(), "no count before");
+        let before = Supervisor { last: Moment { quota_us: Some(1_000), ..supervisor.last }, ..supervisor };
+        let text = before.stopped_by_quota(moment).unwrap().text;
+        assert!(text.starts_with("the CPU quota of a control group stopped its threads for 4 ms"), "{text}");
+        assert!(before.suspended(before.last).is_none() && before.stopped_by_quota(before.last).is_none());
+    }
+
+    #[test]
+    fn a_clock_source_that_changes_for_a_while_is_reported_each_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("sys/devices/system/clocksource/clocksource0/current_clocksource");
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, "tsc\n").unwrap();
+        let mut supervisor = supervisor(&Root::at(folder.path()), Clock::Monotonic);
+        for name in ["tsc", "kvm-clock", "kvm-clock", "tsc"] {
+            fs::write(&path, name).unwrap();
+            supervisor.check(&[]);
+        }
+        let texts: Vec<_> = supervisor.reasons().iter().map(|reason| reason.text.split(" (").next().unwrap()).collect();
+        assert_eq!(
+            texts,
+            [
+                "the kernel changed its clock source from tsc to kvm-clock",
+                "the kernel changed its clock source from kvm-clock to tsc"
+            ]
+        );
+    }
+}

@@ -124,7 +124,31 @@ fn allowed(root: &Root, file: &str) -> Option<CpuList> {
 
 #[cfg(test)]
 mod tests {
-    use super::below;
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn adds_the_stops_of_all_quotas_above() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::at(folder.path());
+        let set = |path: &str, text: &str| {
+            fs::create_dir_all(root.path(path).parent().unwrap()).unwrap();
+            fs::write(root.path(path), text).unwrap();
+        };
+        assert_eq!(quota_stopped_us(&root), None);
+        set("proc/self/cgroup", "0::/a/b\n");
+        set("proc/self/mountinfo", "30 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n");
+        assert_eq!(quota_stopped_us(&root), None, "no file");
+        set("sys/fs/cgroup/a/b/cpu.stat", "usage_usec 9\nnr_throttled 1\nthrottled_usec 7\n");
+        set("sys/fs/cgroup/a/cpu.stat", "usage_usec 9\nthrottled_usec 30\n");
+        set("sys/fs/cgroup/cpu.stat", "usage_usec 9\n");
+        assert_eq!(quota_stopped_us(&root), Some(37));
+        set("proc/self/cgroup", "3:cpu,cpuacct:/a\n0::/a/b\n");
+        set("proc/self/mountinfo", "30 23 0:26 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu,cpuacct\n");
+        set("sys/fs/cgroup/cpu/a/cpu.stat", "nr_throttled 1\nthrottled_time 5000000\n");
+        assert_eq!(quota_stopped_us(&root), Some(5000));
+    }
 
     #[test]
     fn finds_the_group_below_its_mount() {

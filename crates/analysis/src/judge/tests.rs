@@ -1,5 +1,5 @@
 use proptest::prelude::*;
-use record::{Far, Histogram, LoadProof, Phase, Reason};
+use record::{Far, Histogram, LoadProof, Phase, Reason, State};
 
 use super::*;
 use crate::{ladder, profiles};
@@ -127,6 +127,28 @@ fn every_cpu_needs_enough_wake_ups() {
          run `punctual measure timer --period 1ms --duration 6s --profile control-1khz --load cpu`"
     );
     assert!(verdict.statement.starts_with("CPU 1, load: none of 4999 cycles"), "{}", verdict.statement);
+}
+
+#[test]
+fn a_run_that_ended_early_does_not_pass() {
+    let all = || vec![series("rest", 0, 1_000_000, &[(5_000, 20_000)])];
+    let mut record = record(all());
+    record.phases.truncate(1);
+    (record.phases[0].planned_ns, record.phases[0].duration_ns) = (Some(40_000_000_000), 20_000_000_000);
+    let outcome = |record: &Record| judge(record, control()).outcome;
+    record.state = State::Complete;
+    assert_eq!(outcome(&record), Outcome::Pass);
+    for state in [State::Interrupted, State::Partial] {
+        record.state = state;
+        assert_eq!(outcome(&record), Outcome::Inconclusive, "{state:?}");
+        let reason = "the run ended early, after 20 s of 40 s in the phase `rest`: run it to its end";
+        assert_eq!(judge(&record, control()).reason, reason);
+    }
+    record.phases[0].planned_ns = None;
+    assert_eq!(outcome(&record), Outcome::Pass, "a run until Ctrl-C ends as planned");
+    record.phases[0].planned_ns = Some(40_000_000_000);
+    record.series = vec![series("rest", 0, 1_000_000, &[(200_000, 1)])];
+    assert_eq!(outcome(&record), Outcome::Fail, "a late wake-up counts in any case");
 }
 
 #[test]

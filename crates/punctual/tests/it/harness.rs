@@ -86,7 +86,12 @@ pub fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
 
 /// Sends a signal to a process that the test started.
 pub fn signal(child: &Child, name: &str) {
-    let status = Command::new("kill").args([format!("-{name}"), child.id().to_string()]).status().expect("kill runs");
+    signal_process(&child.id().to_string(), name);
+}
+
+/// Sends a signal to a process with this id, which a test or punctual started.
+pub fn signal_process(id: &str, name: &str) {
+    let status = Command::new("kill").args([&format!("-{name}"), id]).status().expect("kill runs");
     assert!(status.success());
 }
 
@@ -117,7 +122,8 @@ pub fn resume(child: &Child, role: &str) {
     wait_until("the measuring thread is back", || sleeps() >= before + 4);
 }
 
-fn threads(child: &Child) -> Vec<PathBuf> {
+/// The folders of a process's threads in /proc.
+pub fn threads(child: &Child) -> Vec<PathBuf> {
     let threads = fs::read_dir(format!("/proc/{}/task", child.id())).expect("the threads of a process");
     threads.map(|thread| thread.expect("a thread").path()).collect()
 }

@@ -15,5 +15,6 @@ mod pair;
 mod process;
 mod shield;
 mod stream;
+mod supervisor;
 mod udp;
 mod xdp;

@@ -1,0 +1,111 @@
+//! Changes that somebody else makes during a run.
+
+use std::{
+    fs,
+    path::PathBuf,
+    process::{Child, Stdio},
+    thread::sleep,
+    time::Duration,
+};
+
+use record::{Record, State};
+use sys::sched::{self, Policy};
+
+use crate::harness::{Scratch, alone, last_cpu, signal_process, skip, threads, wait_until};
+
+const CLOCKSOURCE: &str = "/sys/devices/system/clocksource/clocksource0";
+
+/// Runs punctual for a few seconds, calls `change` after a second of it, and returns the record.
+fn changed(status: i32, options: &str, change: impl FnOnce(&Child)) -> Record {
+    let scratch = Scratch::new();
+    let arguments = format!("measure timer --quiet --record a --period 1ms --duration 4s {options}");
+    let child = scratch.punctual(&arguments).stdout(Stdio::null()).spawn().unwrap();
+    wait_until("the record contains samples", || {
+        record::file::read(&scratch.record_path()).is_ok_and(|record| record.series.iter().any(|s| s.samples > 500))
+    });
+    change(&child);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(status));
+    scratch.record()
+}
+
+/// The id of the measuring thread on this CPU.
+fn measuring_thread(child: &Child, cpu: u32) -> u32 {
+    let name = format!("timer/{cpu}");
+    let is_it = |path: &PathBuf| fs::read_to_string(path.join("comm")).is_ok_and(|comm| comm.trim() == name);
+    let path = threads(child).into_iter().find(is_it).expect("a measuring thread");
+    path.file_name().unwrap().to_str().unwrap().parse().unwrap()
+}
+
+#[track_caller]
+fn reason(record: &Record, id: &str) -> String {
+    assert!(!record.validity.valid);
+    let found = record.validity.reasons.iter().find(|reason| reason.id == id);
+    found.unwrap_or_else(|| panic!("no {id} in {:?}", record.validity)).text.clone()
+}
+
+#[test]
+fn another_policy_makes_the_run_invalid() {
+    let _alone = alone();
+    let cpu = last_cpu();
+    let record = changed(4, &format!("--cpus {cpu} --policy fifo:80 --profile control-100hz"), |child| {
+        sched::set_policy_of(measuring_thread(child, cpu), Policy::Other).unwrap();
+    });
+    let text = reason(&record, "policy.changed");
+    let expected = format!("the policy of CPU {cpu} was changed from fifo:80 to other (seen after ");
+    assert!(text.starts_with(&expected), "{text}");
+    assert_eq!(record.state, State::Complete);
+    assert_eq!(record.verdict.unwrap().outcome, record::Outcome::Invalid);
+}
+
+#[test]
+fn a_moved_thread_ends_the_run_and_no_cpu_is_said_to_be_offline() {
+    let _alone = alone();
+    let cpu = last_cpu();
+    if cpu == 0 {
+        return skip("a moved thread, because there is only one CPU");
+    }
+    for probe in ["", "--policy other"] {
+        let record = changed(4, &format!("--cpus {cpu} {probe}"), |child| {
+            sched::set_affinity_of(Some(measuring_thread(child, cpu)), &[0]).unwrap();
+        });
+        let text = reason(&record, "cpu.moved");
+        assert!(text.contains(&format!("CPU {cpu}")) && text.contains("was moved"), "{text}");
+        assert_eq!(record.state, State::Interrupted);
+        assert!(record.caveats.iter().all(|caveat| caveat.kind != "offline"), "{:?}", record.caveats);
+        assert!(record.series[0].notes[0].starts_with(&format!("the thread left CPU {cpu}")));
+    }
+}
+
+#[test]
+fn a_stopped_load_makes_the_run_invalid() {
+    let _alone = alone();
+    let record = changed(4, "--cpus 0 --policy other --load cpu", |child| {
+        let of_thread = |path: PathBuf| fs::read_to_string(path.join("children")).unwrap_or_default();
+        let loads: String = threads(child).into_iter().map(of_thread).collect();
+        let load = loads.split_whitespace().next().expect("a load");
+        signal_process(load, "STOP");
+        sleep(Duration::from_millis(1500));
+        signal_process(load, "CONT");
+    });
+    let text = reason(&record, "load.stopped");
+    assert!(text.starts_with("the load cpu was stopped by a signal (seen after "), "{text}");
+}
+
+#[test]
+fn another_clock_source_for_a_while_makes_the_run_invalid() {
+    let _alone = alone();
+    let read = |file: &str| fs::read_to_string(format!("{CLOCKSOURCE}/{file}")).unwrap().trim().to_owned();
+    let (current, available) = (read("current_clocksource"), read("available_clocksource"));
+    let Some(other) = available.split(' ').find(|&name| name != current) else {
+        return skip("a change of the clock source, because there is only one");
+    };
+    let set = |name: &str| fs::write(format!("{CLOCKSOURCE}/current_clocksource"), name).unwrap();
+    let record = changed(4, "--cpus 0", |_| {
+        set(other);
+        sleep(Duration::from_millis(1500));
+        set(&current);
+    });
+    let text = reason(&record, "clock.changed");
+    assert!(text.starts_with(&format!("the kernel changed its clock source from {current} to {other}")), "{text}");
+}
