@@ -1,6 +1,6 @@
 //! The verdict on one use, with its reason: PASS, FAIL, INCONCLUSIVE or INVALID.
 
-use record::{Outcome, Published, Record, Series, SeriesKind, Stream, UseVerdict, WAKE_UP_PROBES, layout};
+use record::{Outcome, Published, Record, Series, SeriesKind, UseVerdict, WAKE_UP_PROBES, layout};
 
 use crate::{
     audio, cpu_list,
@@ -193,21 +193,14 @@ fn pass(profile: &Profile, groups: &[Group], worst: &Series, worst_ns: i64) -> S
 fn command_to_measure(profile: &Profile, group: Option<&Group>) -> String {
     let first = group.and_then(|group| group.series.first());
     let with_period = |probe: &str| format!("{probe} --period {}", format_exact(profile.period_ns));
-    let measure = match first.map(|series| &series.kind) {
-        Some(SeriesKind::Audio(audio)) => audio::command(audio),
-        Some(SeriesKind::Stream(Stream::Talker(talker))) => with_period(&stream::command(talker)),
+    let kind = first.map(|series| &series.kind);
+    let measure = if let Some(audio) = kind.and_then(SeriesKind::audio) {
+        audio::command(audio)
+    } else if let Some(talker) = kind.and_then(SeriesKind::talker) {
+        with_period(&stream::command(talker))
+    } else {
         // A profile judges wake-ups, which the timer measures with any period.
-        Some(
-            SeriesKind::WakeUps
-            | SeriesKind::Gaps(_)
-            | SeriesKind::RoundTrips(_)
-            | SeriesKind::Stream(Stream::Listener(_))
-            | SeriesKind::Process(_)
-            | SeriesKind::Capture
-            | SeriesKind::TimerlatIrq
-            | SeriesKind::TimerlatThread,
-        )
-        | None => with_period("punctual measure timer"),
+        with_period("punctual measure timer")
     };
     let (seconds, loads) = (seconds_needed(profile), group.map_or(&[][..], |group| &group.loads));
     format!("{measure} --duration {seconds}s --profile {}{}", profile.name, load_options(loads))

@@ -2,18 +2,17 @@
 
 use std::fmt::Write;
 
-use crate::{Record, Series, SeriesKind};
+use crate::Record;
 
-/// Writes every bucket of every series as CSV, one per line, with a header line. Gaps are never corrected, so only
-/// their raw buckets are written. Values are in ns, counts exact.
+/// Writes every bucket of every series as CSV, one per line, with a header line. Of a kind without correction, only the
+/// raw buckets are written. Values are in ns, counts exact.
 #[must_use]
 pub fn csv(record: &Record) -> String {
     let mut out = String::from("phase,role,cpu,period_ns,histogram,value_ns,count\n");
     for series in &record.series {
         let cpu = series.cpu.map(|cpu| cpu.to_string()).unwrap_or_default();
         for (kind, histogram) in [("raw", &series.raw), ("corrected", &series.corrected)] {
-            // Gaps have no deadlines that could be omitted.
-            if kind == "corrected" && is_of_gaps(series) {
+            if kind == "corrected" && !series.kind.properties().is_corrected {
                 continue;
             }
             for (value_ns, count) in histogram.iter() {
@@ -25,10 +24,6 @@ pub fn csv(record: &Record) -> String {
     out
 }
 
-fn is_of_gaps(series: &Series) -> bool {
-    matches!(series.kind, SeriesKind::Gaps(_))
-}
-
 /// Writes the percentiles of the corrected histograms in the text format of HdrHistogram plotters (`.hgrm`).
 ///
 /// One block per series, values in us. Columns: value, percentile from 0 to 1, count up to it, 1 / (1 - percentile).
@@ -37,7 +32,7 @@ pub fn hgrm(record: &Record) -> String {
     let mut out = String::new();
     for series in &record.series {
         let total = series.corrected.total();
-        let title = if is_of_gaps(series) { "lengths of gaps" } else { "corrected" };
+        let title = if series.kind.properties().is_corrected { "corrected" } else { "raw" };
         let _ = writeln!(out, "# {} {} ({}), {title}, us", series.phase, series.place(), series.role);
         let _ = writeln!(out, "{:>12} {:>14} {:>10} {:>14}\n", "Value", "Percentile", "TotalCount", "1/(1-Percentile)");
         let mut seen = 0;

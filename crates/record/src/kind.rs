@@ -40,6 +40,22 @@ pub enum SeriesKind {
     TimerlatThread,
 }
 
+/// The value of the key `kind`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum KindName {
+    WakeUps,
+    Gaps,
+    RoundTrips,
+    Talker,
+    Listener,
+    Audio,
+    Process,
+    Capture,
+    TimerlatIrq,
+    TimerlatThread,
+}
+
 /// The keys under which the figures of one kind are stored in a series.
 const KEYS: [&str; 5] = ["noise", "round_trip", "stream", "audio", "process"];
 
@@ -59,6 +75,8 @@ pub struct KindProperties {
     pub judged_as_wake_ups: bool,
     /// True if its thread woke at deadlines of its own.
     pub has_deadlines: bool,
+    /// True if its corrected histogram differs from the raw one, because values can be missed.
+    pub is_corrected: bool,
 }
 
 /// Who measured a series.
@@ -72,67 +90,133 @@ pub enum MeasuredBy {
     Kernel,
 }
 
-/// Properties of most kinds: wake-ups at deadlines, measured by the probe.
-const OF_WAKE_UPS: KindProperties = KindProperties {
-    measured: Measured::Lateness,
-    by: MeasuredBy::Probe,
-    default_role: "",
-    counts_spikes: true,
-    judged_as_wake_ups: true,
-    has_deadlines: true,
-};
-
 impl SeriesKind {
     /// Returns the value of the key `kind`.
     #[must_use]
     pub fn name(&self) -> &'static str {
+        match self.kind_name() {
+            KindName::WakeUps => "wake_ups",
+            KindName::Gaps => "gaps",
+            KindName::RoundTrips => "round_trips",
+            KindName::Talker => "talker",
+            KindName::Listener => "listener",
+            KindName::Audio => "audio",
+            KindName::Process => "process",
+            KindName::Capture => "capture",
+            KindName::TimerlatIrq => "timerlat_irq",
+            KindName::TimerlatThread => "timerlat_thread",
+        }
+    }
+
+    fn kind_name(&self) -> KindName {
         match self {
-            Self::WakeUps => "wake_ups",
-            Self::Gaps(_) => "gaps",
-            Self::RoundTrips(_) => "round_trips",
-            Self::Stream(Stream::Talker(_)) => "talker",
-            Self::Stream(Stream::Listener(_)) => "listener",
-            Self::Audio(_) => "audio",
-            Self::Process(_) => "process",
-            Self::Capture => "capture",
-            Self::TimerlatIrq => "timerlat_irq",
-            Self::TimerlatThread => "timerlat_thread",
+            Self::WakeUps => KindName::WakeUps,
+            Self::Gaps(_) => KindName::Gaps,
+            Self::RoundTrips(_) => KindName::RoundTrips,
+            Self::Stream(Stream::Talker(_)) => KindName::Talker,
+            Self::Stream(Stream::Listener(_)) => KindName::Listener,
+            Self::Audio(_) => KindName::Audio,
+            Self::Process(_) => KindName::Process,
+            Self::Capture => KindName::Capture,
+            Self::TimerlatIrq => KindName::TimerlatIrq,
+            Self::TimerlatThread => KindName::TimerlatThread,
         }
     }
 
     /// The properties of this kind: the one place that a new kind must answer for the rest of the program.
     #[must_use]
     pub fn properties(&self) -> KindProperties {
-        let kernel = KindProperties { by: MeasuredBy::Kernel, judged_as_wake_ups: false, ..OF_WAKE_UPS };
         match self {
-            Self::WakeUps => KindProperties { default_role: TIMER, ..OF_WAKE_UPS },
+            Self::WakeUps => KindProperties {
+                measured: Measured::Lateness,
+                by: MeasuredBy::Probe,
+                default_role: TIMER,
+                counts_spikes: true,
+                judged_as_wake_ups: true,
+                has_deadlines: true,
+                is_corrected: true,
+            },
             Self::Gaps(_) => KindProperties {
                 measured: Measured::Gap,
+                by: MeasuredBy::Probe,
                 default_role: NOISE,
+                counts_spikes: true,
                 judged_as_wake_ups: false,
-                ..OF_WAKE_UPS
+                has_deadlines: false,
+                is_corrected: false,
             },
             Self::RoundTrips(_) => KindProperties {
                 measured: Measured::RoundTrip,
+                by: MeasuredBy::Probe,
+                default_role: "",
                 counts_spikes: false,
                 judged_as_wake_ups: false,
                 has_deadlines: false,
-                ..OF_WAKE_UPS
+                is_corrected: true,
             },
-            Self::Stream(Stream::Talker(_)) => KindProperties { measured: Measured::SendLateness, ..OF_WAKE_UPS },
-            Self::Stream(Stream::Listener(_)) => {
-                KindProperties { measured: Measured::FrameGap, has_deadlines: false, ..OF_WAKE_UPS }
-            }
-            Self::Audio(_) => KindProperties { measured: Measured::Completion, ..OF_WAKE_UPS },
-            Self::Process(_) => OF_WAKE_UPS,
+            Self::Stream(Stream::Talker(_)) => KindProperties {
+                measured: Measured::SendLateness,
+                by: MeasuredBy::Probe,
+                default_role: "",
+                counts_spikes: true,
+                judged_as_wake_ups: true,
+                has_deadlines: true,
+                is_corrected: true,
+            },
+            Self::Stream(Stream::Listener(_)) => KindProperties {
+                measured: Measured::FrameGap,
+                by: MeasuredBy::Probe,
+                default_role: "",
+                counts_spikes: true,
+                judged_as_wake_ups: true,
+                has_deadlines: false,
+                is_corrected: true,
+            },
+            Self::Audio(_) => KindProperties {
+                measured: Measured::Completion,
+                by: MeasuredBy::Probe,
+                default_role: "",
+                counts_spikes: true,
+                judged_as_wake_ups: true,
+                has_deadlines: true,
+                is_corrected: true,
+            },
+            Self::Process(_) => KindProperties {
+                measured: Measured::Lateness,
+                by: MeasuredBy::Probe,
+                default_role: "",
+                counts_spikes: true,
+                judged_as_wake_ups: true,
+                has_deadlines: true,
+                is_corrected: true,
+            },
             Self::Capture => KindProperties {
                 measured: Measured::Spacing,
                 by: MeasuredBy::Observer,
+                default_role: "",
+                counts_spikes: true,
+                judged_as_wake_ups: true,
                 has_deadlines: false,
-                ..OF_WAKE_UPS
+                is_corrected: true,
             },
-            Self::TimerlatIrq => KindProperties { default_role: TIMERLAT_IRQ, counts_spikes: false, ..kernel },
-            Self::TimerlatThread => KindProperties { default_role: TIMERLAT_THREAD, ..kernel },
+            Self::TimerlatIrq => KindProperties {
+                measured: Measured::Lateness,
+                by: MeasuredBy::Kernel,
+                default_role: TIMERLAT_IRQ,
+                counts_spikes: false,
+                judged_as_wake_ups: false,
+                has_deadlines: true,
+                is_corrected: true,
+            },
+            Self::TimerlatThread => KindProperties {
+                measured: Measured::Lateness,
+                by: MeasuredBy::Kernel,
+                default_role: TIMERLAT_THREAD,
+                counts_spikes: true,
+                judged_as_wake_ups: false,
+                has_deadlines: true,
+                is_corrected: true,
+            },
         }
     }
 
@@ -143,21 +227,21 @@ impl SeriesKind {
             Some(other) => return Err(E::custom(format!("a series has the kind {other}, which is not a string"))),
             None => kind_before_0_2(keys, role).to_owned(),
         };
-        let kind = match name.as_str() {
-            "wake_ups" => Self::WakeUps,
-            "gaps" => Self::Gaps(figures(keys, &name, "noise")?),
-            "round_trips" => Self::RoundTrips(figures(keys, &name, "round_trip")?),
-            "talker" | "listener" => Self::Stream(figures(keys, &name, "stream")?),
-            "audio" => Self::Audio(figures(keys, &name, "audio")?),
-            "process" => Self::Process(figures(keys, &name, "process")?),
-            "capture" => Self::Capture,
-            "timerlat_irq" => Self::TimerlatIrq,
-            "timerlat_thread" => Self::TimerlatThread,
-            _ => {
-                return Err(E::custom(format!(
-                    "a series has the kind {name:?}, which this version does not know: read it with a newer punctual"
-                )));
-            }
+        let Ok(kind_name) = serde_json::from_value::<KindName>(Value::from(name.as_str())) else {
+            return Err(E::custom(format!(
+                "a series has the kind {name:?}, which this version does not know: read it with a newer punctual"
+            )));
+        };
+        let kind = match kind_name {
+            KindName::WakeUps => Self::WakeUps,
+            KindName::Gaps => Self::Gaps(figures(keys, &name, "noise")?),
+            KindName::RoundTrips => Self::RoundTrips(figures(keys, &name, "round_trip")?),
+            KindName::Talker | KindName::Listener => Self::Stream(figures(keys, &name, "stream")?),
+            KindName::Audio => Self::Audio(figures(keys, &name, "audio")?),
+            KindName::Process => Self::Process(figures(keys, &name, "process")?),
+            KindName::Capture => Self::Capture,
+            KindName::TimerlatIrq => Self::TimerlatIrq,
+            KindName::TimerlatThread => Self::TimerlatThread,
         };
         if kind.name() != name {
             return Err(E::custom(format!("a series of the kind {name:?} has the figures of a {}", kind.name())));
@@ -193,7 +277,7 @@ fn figures<T: DeserializeOwned, E: Error>(keys: &mut Extra, name: &str, key: &st
 impl Serialize for SeriesKind {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("kind", self.name())?;
+        map.serialize_entry("kind", &self.kind_name())?;
         match self {
             Self::WakeUps | Self::Capture | Self::TimerlatIrq | Self::TimerlatThread => {}
             Self::Gaps(noise) => map.serialize_entry("noise", noise)?,
@@ -210,10 +294,9 @@ impl Serialize for SeriesKind {
 #[derive(Deserialize, JsonSchema)]
 #[expect(dead_code, reason = "only its schema is used")]
 pub(crate) struct KindKeys {
-    /// The kind of the values: `wake_ups`, `gaps`, `round_trips`, `talker`, `listener`, `audio`, `process`, `capture`,
-    /// `timerlat_irq` or `timerlat_thread`. Absent in records written before version 0.2.
+    /// The kind of the values. Absent in records written before version 0.2.
     #[serde(default)]
-    kind: Option<String>,
+    kind: Option<KindName>,
     /// Figures of a thread that never sleeps; present in series of the kind `gaps`.
     #[serde(default)]
     noise: Option<Noise>,

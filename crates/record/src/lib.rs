@@ -77,7 +77,7 @@ pub use comparison::*;
 pub use evl::*;
 pub use far::*;
 pub use histogram::{Correction, Histogram};
-pub use kind::{MeasuredBy, SeriesKind};
+pub use kind::*;
 pub use machine::*;
 pub use matrix::*;
 pub use maxima::Maxima;

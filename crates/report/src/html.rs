@@ -90,8 +90,8 @@ struct Page<'a> {
     origin: Origin<'a>,
     command: String,
     headline: Headline,
-    /// The name of this record's spikes, e.g. `spike` or `gap`.
-    spike: &'static str,
+    /// The names of this record's figures.
+    words: &'static Words,
     ending: &'static str,
     answers: Vec<Answer>,
     keys: Vec<Key>,
@@ -141,7 +141,7 @@ pub fn render(record: &Record) -> String {
             started_at: &record.started_at,
         },
         command: record::shell::command(&record.command),
-        spike: Words::of(record).spike,
+        words: Words::of(record),
         ending: state_note(record.state),
         answers: verdict::answers(&ladder),
         keys: verdict::keys(record),
@@ -165,7 +165,7 @@ pub fn render(record: &Record) -> String {
         phases: facts::phases(&shown),
         machine: facts::machine(&record.machine),
         far: far::section(record),
-        scenario: facts::scenario(&record.scenario)
+        scenario: facts::scenario(&record.scenario, Words::of(record))
             .into_iter()
             .chain(facts::shielding(record.shielding.as_ref()))
             .collect(),

@@ -15,10 +15,16 @@ pub(crate) struct Words {
     pub largest: &'static str,
     /// An item above the threshold.
     pub spike: &'static str,
+    /// Compares two spikes: `later`, `longer`.
+    pub later: &'static str,
     /// The start of an item's time.
     pub start: &'static str,
+    /// The end of an item's time.
+    pub end: &'static str,
     /// Marks of the start and the end on a time line.
     pub marks: (&'static str, &'static str),
+    /// True if items are due once per period, and can be missed.
+    pub is_periodic: bool,
 }
 
 const WAKE_UPS: Words = Words {
@@ -26,8 +32,11 @@ const WAKE_UPS: Words = Words {
     lateness: "lateness",
     largest: "Largest lateness",
     spike: "spike",
+    later: "later",
     start: "deadline",
+    end: "wake-up",
     marks: ("|deadline", "awake|"),
+    is_periodic: true,
 };
 
 const GAPS: Words = Words {
@@ -35,8 +44,11 @@ const GAPS: Words = Words {
     lateness: "length",
     largest: "Longest gap",
     spike: "gap",
+    later: "longer",
     start: "start of the gap",
+    end: "end of the gap",
     marks: ("|start", "end|"),
+    is_periodic: false,
 };
 
 const ROUND_TRIPS: Words = Words {
@@ -44,8 +56,11 @@ const ROUND_TRIPS: Words = Words {
     lateness: "time",
     largest: "Longest round trip",
     spike: "spike",
+    later: "longer",
     start: "scheduled send time",
+    end: "answer",
     marks: ("|send time", "answered|"),
+    is_periodic: true,
 };
 
 const INTERVALS: Words = Words {
@@ -53,8 +68,11 @@ const INTERVALS: Words = Words {
     lateness: "interval minus period",
     largest: "Longest delay",
     spike: "spike",
+    later: "longer",
     start: "due time",
+    end: "reading",
     marks: ("|due", "read|"),
+    is_periodic: true,
 };
 
 const FRAMES: Words = Words {
@@ -62,8 +80,11 @@ const FRAMES: Words = Words {
     lateness: "lateness",
     largest: "Largest lateness",
     spike: "late packet",
+    later: "later",
     start: "slot",
+    end: "frame",
     marks: ("|slot", "seen|"),
+    is_periodic: true,
 };
 
 /// Wake-ups whose spikes are audio periods.
@@ -89,6 +110,11 @@ impl Words {
     /// The names of a record's figures: those of its first series, which the probe measured.
     pub(crate) fn of(record: &Record) -> &'static Self {
         if is_noise(record) { &GAPS } else { Self::of_all(record.series.iter()) }
+    }
+
+    /// The heading of all spikes: `Spikes`, `Gaps`.
+    pub(crate) fn spikes_title(&self) -> String {
+        format!("{}s", capitalized(self.spike))
     }
 
     /// The names of the first series' figures; those of wake-ups if there are none.

@@ -1,7 +1,7 @@
 //! Facts about the run that remedies depend on.
 
 use machine::CpuList;
-use record::{Blame, BlameMode, MeasuredBy, Record, SeriesKind};
+use record::{Blame, BlameMode, MeasuredBy, Record};
 
 /// Facts about the run that remedies depend on.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -55,10 +55,10 @@ impl RemedyFacts {
             hypervisor: record.machine.hypervisor.clone().filter(|hypervisor| hypervisor != "none"),
             hold_cpu_awake: record.scenario.hold_cpu_awake,
             deep: record.blame.as_ref().is_some_and(is_deep),
-            // The strikes of a thread that never sleeps are not on a grid of deadlines.
-            period_ns: match record.series.iter().any(|series| matches!(series.kind, SeriesKind::Gaps(_))) {
-                true => 0,
-                false => record.phases.iter().map(|phase| phase.period_ns).min().unwrap_or(0),
+            // Spikes of threads without deadlines are not on a grid.
+            period_ns: match record.series.iter().any(|series| series.kind.properties().has_deadlines) {
+                false => 0,
+                true => record.phases.iter().map(|phase| phase.period_ns).min().unwrap_or(0),
             },
             command: record::shell::command(record.command.get(..1).unwrap_or(&["punctual".to_owned()])),
         }

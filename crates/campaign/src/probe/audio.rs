@@ -238,7 +238,7 @@ impl Definition for AudioProbe {
         Timing {
             threshold_ns: period_ns.saturating_mul(u64::from(self.periods.saturating_sub(1))) / 2,
             fraction: self.grid(period_ns).fraction(),
-            spin_ns: None,
+            noise_loop_ns: None,
         }
     }
 

@@ -112,15 +112,15 @@ pub struct Timing {
     pub threshold_ns: u64,
     /// The fraction of a nanosecond by which the exact period exceeds the period.
     pub fraction: Fraction,
-    /// How long its threads run in each period without sleeping, ns; `None` if they sleep until their deadlines.
-    pub spin_ns: Option<u64>,
+    /// How long the noise loop runs in each period, ns; `None` if the threads sleep until their deadlines.
+    pub noise_loop_ns: Option<u64>,
 }
 
 impl Timing {
     /// The times of a thread that sleeps until its deadline: a wake-up is a spike above [`THRESHOLD_NS`] or a shorter period.
     #[must_use]
     pub fn of_sleeper(period_ns: u64) -> Self {
-        Self { threshold_ns: period_ns.min(THRESHOLD_NS), fraction: Fraction::default(), spin_ns: None }
+        Self { threshold_ns: period_ns.min(THRESHOLD_NS), fraction: Fraction::default(), noise_loop_ns: None }
     }
 }
 

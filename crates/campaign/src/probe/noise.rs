@@ -80,7 +80,11 @@ impl Definition for NoiseProbe {
     }
 
     fn timing(&self, period_ns: u64) -> Timing {
-        Timing { threshold_ns: THRESHOLD_NS, fraction: Fraction::default(), spin_ns: Some(self.runtime_at(period_ns)) }
+        Timing {
+            threshold_ns: THRESHOLD_NS,
+            fraction: Fraction::default(),
+            noise_loop_ns: Some(self.runtime_at(period_ns)),
+        }
     }
 
     fn placement(&self) -> PlacementRule {

@@ -42,7 +42,7 @@ fn a_record_matches_its_schema_and_is_shown() {
     }
     let exported = |name: &str| std::fs::read_to_string(scratch.path().join(name)).unwrap();
     assert!(exported("a.csv").contains(",noise,0,100000000,raw,") && !exported("a.csv").contains("corrected"));
-    assert!(exported("a.hgrm").contains("lengths of gaps, us"));
+    assert!(exported("a.hgrm").contains("(noise), raw, us"));
     assert!(exported("a.html").contains("longest gap") && !exported("a.html").contains("missed deadlines"));
 }
 

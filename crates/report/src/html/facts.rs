@@ -1,7 +1,7 @@
 //! The tables after the charts: figures of each series, loads, machine, settings and findings.
 
 use analysis::{Summary, float::to_u64, format_duration, format_ns, rounded_ns};
-use record::{Finding, FindingState, LoadProof, Machine, NOISE, Phase, Record, Scenario, Shielding};
+use record::{Finding, FindingState, LoadProof, Machine, Phase, Record, Scenario, Shielding};
 
 use super::{
     figure::Table,
@@ -9,7 +9,11 @@ use super::{
     noise,
     text::{grouped, percent_of},
 };
-use crate::{blame::unsigned, clocks, evl, shielding, words::cpus};
+use crate::{
+    blame::unsigned,
+    clocks, evl, shielding,
+    words::{Words, cpus},
+};
 
 /// All figures, one row per series.
 pub fn summary(lines: &[Line]) -> Table {
@@ -145,17 +149,17 @@ pub fn machine(machine: &Machine) -> Vec<Fact> {
 }
 
 /// The requested measurement.
-pub fn scenario(scenario: &Scenario) -> Vec<Fact> {
-    let gaps = scenario.probe == NOISE;
+pub fn scenario(scenario: &Scenario, words: &Words) -> Vec<Fact> {
+    let due = |value: String| if words.is_periodic { value } else { String::new() };
     let yes_no = |yes| if yes { "yes" } else { "no" }.to_owned();
     let mut facts = vec![
         ("probe", scenario.probe.clone()),
         ("CPUs", scenario.cpus.clone().unwrap_or_else(|| "every online CPU".to_owned())),
         ("policy", scenario.policy.clone()),
-        ("clock", if gaps { String::new() } else { scenario.clock.clone() }),
-        ("wait", if gaps { String::new() } else { scenario.wait.clone() }),
-        ("offset between CPUs", if gaps { String::new() } else { unsigned(scenario.offset_ns) }),
-        (if gaps { "gaps above" } else { "spikes above" }, format_ns(scenario.threshold_ns)),
+        ("clock", due(scenario.clock.clone())),
+        ("wait", due(scenario.wait.clone())),
+        ("offset between CPUs", due(unsigned(scenario.offset_ns))),
+        ("threshold", format!("{}s above {}", words.spike, format_ns(scenario.threshold_ns))),
         ("CPUs held awake", yes_no(scenario.hold_cpu_awake)),
     ];
     if !scenario.profiles.is_empty() {

@@ -7,7 +7,7 @@ pub struct Figure {
     /// Its `id` in the document.
     pub id: &'static str,
     /// Its heading.
-    pub title: &'static str,
+    pub title: String,
     /// A sentence or two on reading the chart.
     pub lead: String,
     /// The drawing: trusted SVG; empty if there is nothing to draw.

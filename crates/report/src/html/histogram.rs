@@ -37,18 +37,25 @@ pub fn figure(lines: &[Line]) -> Figure {
     let floor_ns: i64 = if smallest.is_some_and(|v| v < 100) { 10 } else { 100 };
     let binned: Vec<Binned> = lines.iter().map(|line| bin(line, floor_ns)).collect();
     let has_early = binned.iter().any(|b| b.early > 0);
-    let Words { item, lateness, .. } = Words::of_all(lines.iter().map(|line| line.series));
+    let Words { item, lateness, is_periodic, .. } = Words::of_all(lines.iter().map(|line| line.series));
     let mut lead = format!(
-        "Each {item} is counted once (raw). Both axes are logarithmic, so single ones stay visible next to millions. A \
-                 long, thin tail to the right makes deadlines fail."
+        "Each {item} is counted once (raw). Both axes are logarithmic, so single ones stay visible next to millions."
     );
+    if *is_periodic {
+        lead.push_str(" A long, thin tail to the right makes deadlines fail.");
+    }
     if has_early {
         lead.push_str(" Wake-ups before their deadline are counted separately, at the far left.");
     }
     let empty = binned.iter().all(|b| b.bins.is_empty() && b.early + b.under == 0);
     let svg = if empty { String::new() } else { draw(&binned, floor_ns, item, lateness) };
-    let title = if *item == "gap" { "Histogram of gaps" } else { "Histogram of lateness" };
-    Figure { id: "histogram", title, lead, svg, table: table(lines, item, lateness) }
+    Figure {
+        id: "histogram",
+        title: format!("Histogram of {lateness}"),
+        lead,
+        svg,
+        table: table(lines, item, lateness),
+    }
 }
 
 fn bin<'a, 'b>(line: &'b Line<'a>, floor_ns: i64) -> Binned<'a, 'b> {

@@ -16,6 +16,7 @@ use super::{
     text,
     verdict::short,
 };
+use crate::words::{Words, capitalized};
 
 const HEIGHT: f64 = 400.0;
 const BOTTOM: f64 = 346.0;
@@ -29,19 +30,8 @@ type Others<'a> = [(String, &'a Histogram)];
 
 /// The chart of the corrected histograms of `lines`, with the limits of `uses` and the curves of `others`.
 pub fn figure(lines: &[Line], uses: &[&UseVerdict], others: &Others) -> Figure {
-    let mut lead =
-        "Read it from right to left: how late was the worst wake-up, the worst in 1,000, the worst in 10? A flat line \
-                            means a punctual machine. Deadlines missed by a late wake-up are counted (corrected). Each \
-                            curve ends at its largest value, one in all deadlines measured; the samples do not show \
-                            more."
-            .to_owned();
-    let gaps = lines.first().is_some_and(|line| line.series.kind.noise().is_some());
-    if gaps {
-        lead =
-            "Read it from right to left: how long was the longest gap, the longest of 1,000, the longest of 10? Each \
-                        curve ends at its largest value, one in all gaps measured; the samples do not show more."
-                .to_owned();
-    }
+    let words = Words::of_all(lines.iter().map(|line| line.series));
+    let mut lead = lead(words);
     let drawn: Vec<&Line> = lines.iter().filter(|l| !l.series.corrected.is_empty()).collect();
     let y = lateness(&drawn, others);
     if drawn.iter().any(|l| l.series.corrected.iter().next().is_some_and(|(v, _)| (v as f64) < 10f64.powf(y.lo))) {
@@ -51,9 +41,25 @@ pub fn figure(lines: &[Line], uses: &[&UseVerdict], others: &Others) -> Figure {
         lead.push_str(" Grey curves are other machines with known histograms.");
     }
     let nothing = drawn.is_empty() && others.is_empty();
-    let svg = if nothing { String::new() } else { draw(&drawn, uses, others, y) };
-    let title = if gaps { "Length of gaps by percentile" } else { "Lateness by percentile" };
+    let title = format!("{} by percentile", capitalized(words.lateness));
+    let svg = if nothing { String::new() } else { draw(&drawn, uses, others, y, (&title, words)) };
     Figure { id: "percentiles", title, lead, svg, table: table(lines) }
+}
+
+fn lead(words: &Words) -> String {
+    let Words { item, later, largest, is_periodic, .. } = words;
+    if *is_periodic {
+        return format!(
+            "Read it from right to left: how late was the worst {item}, the worst in 1,000, the worst in 10? A flat line \
+             means a punctual machine. Deadlines missed by a late {item} are counted (corrected). Each curve ends at its \
+             largest value, one in all deadlines measured; the samples do not show more."
+        );
+    }
+    format!(
+        "Read it from right to left: the {}, the value that one {item} in 1,000 is {later} than, that one in 10 is {later} \
+         than. Each curve ends at its largest value, one in all {item}s measured; the samples do not show more.",
+        largest.to_lowercase()
+    )
 }
 
 /// The axis, from the lateness that nearly all samples exceed to the largest. Few smaller values, left over after long
@@ -67,8 +73,7 @@ fn histograms<'a>(lines: &'a [&Line], others: &'a Others) -> impl Iterator<Item 
     lines.iter().map(|line| &line.series.corrected).chain(others.iter().map(|(_, histogram)| *histogram))
 }
 
-fn draw(lines: &[&Line], uses: &[&UseVerdict], others: &Others, y: Axis) -> String {
-    let gaps = lines.first().is_some_and(|line| line.series.kind.noise().is_some());
+fn draw(lines: &[&Line], uses: &[&UseVerdict], others: &Others, y: Axis, (title, words): (&str, &Words)) -> String {
     let most = histograms(lines, others).map(Histogram::total).max().unwrap_or(1);
     let x = Axis { lo: 0.0, hi: ((most as f64).log10() + LEDGE).max(1.0), from: svg::LEFT, to: svg::RIGHT };
 
@@ -90,20 +95,19 @@ fn draw(lines: &[&Line], uses: &[&UseVerdict], others: &Others, y: Axis) -> Stri
     names(&mut body, lines, others, x, y);
     Frame {
         id: "percentiles",
-        title: "Lateness by percentile",
-        summary: "Lateness on a logarithmic axis over the percentile of deadlines, one line per series. The table \
-                          below contains the figures.",
+        title,
+        summary: "A logarithmic axis over the percentile, one line per series. The table below contains the figures.",
         height: HEIGHT,
         x: (
             x,
             percent_ticks(x),
-            if gaps {
-                "share of gaps of this length or shorter"
-            } else {
+            if words.is_periodic {
                 "share of deadlines met with this lateness or less"
+            } else {
+                "share of values up to this one"
             },
         ),
-        y: (y, svg::log_ticks(y.lo, y.hi, text::tick_ns), "lateness"),
+        y: (y, svg::log_ticks(y.lo, y.hi, text::tick_ns), words.lateness),
         data: "data-nines",
     }
     .draw(&body)

@@ -8,7 +8,7 @@ use analysis::{
 };
 use record::{Maxima, Record, Spike};
 
-use crate::words::{Words, is_noise};
+use crate::words::Words;
 
 use super::{
     figure::{Figure, Table},
@@ -36,7 +36,7 @@ pub fn maxima(record: &Record, lines: &[Line]) -> Figure {
         words.largest.to_lowercase(),
         format_duration(step_ns)
     );
-    let title = if is_noise(record) { "Longest gap over time" } else { "Largest lateness over time" };
+    let title = format!("{} over time", words.largest);
     let values = || lines.iter().flat_map(|l| l.series.maxima.max_ns.iter().copied().flatten());
     let svg = if values().next().is_none() {
         String::new()
@@ -46,7 +46,7 @@ pub fn maxima(record: &Record, lines: &[Line]) -> Figure {
         for line in lines {
             steps(&mut body, line, together, x, y);
         }
-        frame("maxima", title, words.lateness, "data-time", x, y).draw(&body)
+        frame("maxima", &title, words.lateness, "data-time", x, y).draw(&body)
     };
     Figure { id: "maxima", title, lead, svg, table: maxima_table(lines, words) }
 }
@@ -77,11 +77,10 @@ pub fn spikes(record: &Record, lines: &[Line], worst: usize) -> Figure {
         let _ = write!(body, "<path class=\"limit\" d=\"M{} {at}H{}\"/>", number(x.from), number(x.to));
         body.push_str(&dots);
         let data = format!("data-time data-dots{}", names.attribute());
-        let title = if is_noise(record) { "Gaps over time" } else { "Spikes over time" };
-        frame("spikes", title, words.lateness, &data, x, y).draw(&body)
+        let title = format!("{} over time", words.spikes_title());
+        frame("spikes", &title, words.lateness, &data, x, y).draw(&body)
     };
-    let title = if is_noise(record) { "Gaps" } else { "Spikes" };
-    Figure { id: "spikes", title, lead, svg, table: worst::table(lines, worst) }
+    Figure { id: "spikes", title: words.spikes_title(), lead, svg, table: worst::table(lines, worst) }
 }
 
 fn frame<'a>(id: &'a str, title: &'a str, lateness: &'a str, data: &'a str, x: Axis, y: Axis) -> Frame<'a> {

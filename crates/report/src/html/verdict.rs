@@ -7,7 +7,7 @@ use record::{Outcome, Record, UseVerdict};
 
 use super::{audio, figure::Key, noise, round_trip, svg, text};
 use crate::blame::unsigned;
-use crate::words::{is_noise, is_profile, sentence};
+use crate::words::{Words, capitalized, is_noise, is_profile, sentence};
 
 /// The headline of the report.
 pub struct Headline {
@@ -73,7 +73,7 @@ pub fn headline(record: &Record) -> Headline {
         return Headline {
             word: "MEASURED",
             class: "measured",
-            sentence: ladder_sentence(&record.uses, is_noise(record)),
+            sentence: ladder_sentence(&record.uses, Words::of(record)),
             reason,
         };
     };
@@ -96,11 +96,10 @@ fn requested_titles(record: &Record, outcome: Outcome) -> String {
     if titles.is_empty() { "the requested uses".to_owned() } else { titles.join(", ") }
 }
 
-fn ladder_sentence(uses: &[UseVerdict], gaps: bool) -> String {
+fn ladder_sentence(uses: &[UseVerdict], words: &Words) -> String {
     let of = |outcome| uses.iter().filter(|u| u.outcome == outcome).count() as u64;
     match (uses.len() as u64, of(Outcome::Pass), of(Outcome::Fail)) {
-        (0, ..) if gaps => "Gaps were measured; no use was judged.".to_owned(),
-        (0, ..) => "Lateness was measured; no use was judged.".to_owned(),
+        (0, ..) => format!("{}s were measured; no use was judged.", capitalized(words.item)),
         (all, 0, no) if no == all => format!("Not on time for any of {}.", text::counted(all, "use")),
         (all, 0, _) => format!("Not enough samples yet for any of {}.", text::counted(all, "use")),
         (all, yes, _) => format!("On time for {yes} of {}.", text::counted(all, "use")),
@@ -122,6 +121,7 @@ pub fn keys(record: &Record) -> Vec<Key> {
     }
     let series = || record.probe_series();
     let sum = |of: fn(&record::Series) -> u64| series().fold(0u64, |sum, s| sum.saturating_add(of(s)));
+    let words = Words::of(record);
     let mut keys = Vec::new();
     if record.published.is_some() {
         return keys;
@@ -131,7 +131,7 @@ pub fn keys(record: &Record) -> Vec<Key> {
         if let Some(at_ns) = worst.max_at_ns {
             let _ = write!(detail, ", at {:.1} s", at_ns as f64 / 1e9);
         }
-        keys.push(Key { label: "largest lateness", value: format_ns(max_ns), detail });
+        keys.push(Key { label: words.largest, value: format_ns(max_ns), detail });
     }
     let p99_9 = series().filter_map(|s| Some((s, Summary::of(s).p99_9_ns?)));
     if let Some((worst, value_ns)) = p99_9.max_by_key(|(_, value)| *value) {
@@ -139,10 +139,12 @@ pub fn keys(record: &Record) -> Vec<Key> {
         keys.push(Key { label: "p99.9 of the worst series", value: format_ns(value_ns), detail });
     }
     let (samples, missed) = (sum(|s| s.samples), sum(|s| s.missed));
-    let detail = format!("of {}", text::grouped(samples.saturating_add(missed)));
-    keys.push(Key { label: "missed deadlines", value: text::grouped(missed), detail });
+    if words.is_periodic {
+        let detail = format!("of {}", text::grouped(samples.saturating_add(missed)));
+        keys.push(Key { label: "missed deadlines", value: text::grouped(missed), detail });
+    }
     let duration_ns = record.phases.iter().fold(0u64, |sum, phase| sum.saturating_add(phase.duration_ns));
-    let detail = format!("{} in {} series", text::counted(samples, "wake-up"), series().count());
+    let detail = format!("{} in {} series", text::counted(samples, words.item), series().count());
     keys.push(Key { label: "measured", value: format_duration(duration_ns), detail });
     keys
 }
@@ -268,8 +270,9 @@ mod tests {
     #[test]
     fn summarizes_the_ladder_without_a_profile() {
         use Outcome::{Fail, Inconclusive, Pass};
-        let sentence =
-            |outcomes: &[Outcome]| ladder_sentence(&outcomes.iter().map(|&o| one(o)).collect::<Vec<_>>(), false);
+        let sentence = |outcomes: &[Outcome]| {
+            ladder_sentence(&outcomes.iter().map(|&o| one(o)).collect::<Vec<_>>(), Words::of(&Record::default()))
+        };
         assert_eq!(sentence(&[Pass, Fail, Inconclusive]), "On time for 1 of 3 uses.");
         assert_eq!(sentence(&[Pass]), "On time for 1 of 1 use.");
         assert_eq!(sentence(&[Fail, Fail]), "Not on time for any of 2 uses.");

@@ -8,6 +8,7 @@ use record::Record;
 use super::{Progress, running, time_left};
 use crate::style::clean;
 use crate::terminal::noise::lost_by;
+use crate::words::Words;
 
 /// Limits lines to one per second of the run's own clock, and at least one per phase.
 #[derive(Debug, Default)]
@@ -39,7 +40,10 @@ fn line(record: &Record, progress: &Progress) -> String {
     let phase = clean(&progress.phase);
     match lost_by(&all) {
         Some(lost) => format!("{phase}: {left}, {samples} gaps, lost {lost}{worst}"),
-        None => format!("{phase}: {left}, {samples} samples, {missed} missed{worst}"),
+        None if Words::of(record).is_periodic => {
+            format!("{phase}: {left}, {samples} samples, {missed} missed{worst}")
+        }
+        None => format!("{phase}: {left}, {samples} samples{worst}"),
     }
 }
 

@@ -11,7 +11,7 @@ use crate::blame::{
 };
 use crate::remedy;
 use crate::style::Ink;
-use crate::words::{Words, is_noise};
+use crate::words::Words;
 
 /// The part of a ledger that is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,8 +47,8 @@ pub(super) fn ledger(page: &mut Page, record: &Record, extent: Extent) {
         page.gap();
     } else if total_spikes(record) == 0 && blame.mode != BlameMode::Off {
         let above = format_ns(record.scenario.threshold_ns);
-        let longer = if is_noise(record) { "gap was longer" } else { "wake-up was later" };
-        page.text(Ink::Plain, &format!("No {longer} than {above}, so there are no culprits."));
+        let Words { item, later, .. } = words;
+        page.text(Ink::Plain, &format!("No {item} was {later} than {above}, so there are no culprits."));
     }
     accounts(page, blame, extent, words);
     for remark in blame::remarks(blame, words) {

@@ -1,7 +1,7 @@
 //! The requested measurement, and the figures of each thread.
 
 use analysis::{Summary, format_duration, format_ns, rounded_ns};
-use record::{LoadProof, Phase, Record, Series, SeriesKind};
+use record::{LoadProof, Phase, Record, Series, SeriesKind, Stream};
 
 use super::histogram::{Bars, Scale, short_count};
 use super::page::Page;
@@ -165,7 +165,7 @@ pub(super) fn full(page: &mut Page, record: &Record, phase: &Phase) {
         "jitter",
     ])
     .words(1);
-    for series in all.iter().filter(|series| series.kind.properties().has_deadlines) {
+    for series in all.iter().filter(|series| is_in_table(&series.kind)) {
         table.row(full_row(series));
     }
     page.table(&table);
@@ -185,6 +185,20 @@ pub(super) fn full(page: &mut Page, record: &Record, phase: &Phase) {
             | SeriesKind::TimerlatIrq
             | SeriesKind::TimerlatThread => {}
         }
+    }
+}
+
+/// True if the table of a phase shows the figures of this kind; false if they have a section or a page of their own.
+fn is_in_table(kind: &SeriesKind) -> bool {
+    match kind {
+        SeriesKind::WakeUps
+        | SeriesKind::Gaps(_)
+        | SeriesKind::Stream(Stream::Talker(_))
+        | SeriesKind::Audio(_)
+        | SeriesKind::Process(_)
+        | SeriesKind::TimerlatIrq
+        | SeriesKind::TimerlatThread => true,
+        SeriesKind::RoundTrips(_) | SeriesKind::Stream(Stream::Listener(_)) | SeriesKind::Capture => false,
     }
 }
 
@@ -272,9 +286,9 @@ pub(super) fn heading(page: &mut Page, record: &Record, phase: &Phase) {
         load += &format!(", {} under load ({})", far.host, far.asked.loads.join(", "));
     }
     let lasted = format_duration(phase.duration_ns);
-    page.heading(&match is_noise(record) {
-        true => format!("{load}: {lasted}"),
-        false => format!("{load}: {lasted}, {}", periods(phase)),
+    page.heading(&match Words::of(record).is_periodic {
+        true => format!("{load}: {lasted}, {}", periods(phase)),
+        false => format!("{load}: {lasted}"),
     });
     if of(record, phase).is_empty() {
         page.text(Ink::Plain, "Nothing was measured.");
