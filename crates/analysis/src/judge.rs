@@ -23,7 +23,7 @@ use crate::{
 /// 4. FAIL if the largest lateness of any considered series is above the limit.
 /// 5. FAIL if audio periods of the use's length were xruns.
 /// 6. INCONCLUSIVE if the run ended early, a load did not run, the measured period is more than 8 times the use's, or a considered series
-///    has fewer wake-ups than the profile needs.
+///    covered fewer cycles of the use than the profile needs.
 /// 7. PASS.
 ///
 /// A stream's talker is judged by its send times instead of its wake-ups, and also by a capture of its frames if there
@@ -50,7 +50,7 @@ fn judge_run(record: &Record, profile: &Profile) -> UseVerdict {
     let all: Vec<&Series> = groups.iter().flat_map(Group::considered).collect();
     let worst = all.iter().copied().max_by_key(|series| max_of(series));
     let (outcome, reason) = decide(record, profile, &groups, worst);
-    let statement = statement(&all, profile);
+    let statement = statement(&groups, profile);
     UseVerdict {
         profile: profile.name.clone(),
         title: profile.title.clone(),
@@ -168,11 +168,11 @@ fn not_enough(profile: &Profile, group: &Group) -> Option<String> {
         let (measured, needed) = (format_unsigned_ns(group.period_ns), format_unsigned_ns(profile.period_ns));
         return Some(format!("measured every {measured}, too coarse for a use every {needed}: run `{command}`"));
     }
-    let fewest = group.series.iter().min_by_key(|series| series.samples)?;
-    (fewest.samples < profile.samples_needed).then(|| {
-        let (seen, needed) = (fewest.samples, profile.samples_needed);
-        format!("{seen} of {needed} wake-ups needed on {}: run `{command}`", place(fewest))
-    })
+    let covered = group.series.iter().map(|series| (series, exposure(series, profile).cycles));
+    let (series, cycles) = covered.min_by_key(|(_, cycles)| *cycles)?;
+    let (needed, period) = (profile.samples_needed, format_unsigned_ns(profile.period_ns));
+    (cycles < needed)
+        .then(|| format!("{cycles} of {needed} cycles of {period} needed on {}: run `{command}`", place(series)))
 }
 
 fn pass(profile: &Profile, groups: &[Group], worst: &Series, worst_ns: i64) -> String {
@@ -206,15 +206,20 @@ fn command_to_measure(profile: &Profile, group: Option<&Group>) -> String {
     format!("{measure} --duration {seconds}s --profile {}{}", profile.name, load_options(loads))
 }
 
-/// The statement on the series with the weakest bound.
-fn statement(all: &[&Series], profile: &Profile) -> String {
-    let exposure = |series: &Series| {
-        // The corrected histogram also counts deadlines missed by a stall.
-        let counted = if series.corrected.is_empty() { &series.raw } else { &series.corrected };
-        let over = if within(series, profile) { 0 } else { counted.count_above(profile.limit_ns) };
-        Exposure::of(counted.total(), over, series.period_ns, profile.period_ns)
-    };
-    let places = all.iter().map(|series| (*series, exposure(series)));
+/// The cycles of the use that a series covered, and those that were too late.
+fn exposure(series: &Series, profile: &Profile) -> Exposure {
+    // The corrected histogram also counts deadlines missed by a stall.
+    let counted = if series.corrected.is_empty() { &series.raw } else { &series.corrected };
+    let over = if within(series, profile) { 0 } else { counted.count_above(profile.limit_ns) };
+    Exposure::of(counted.total(), over, series.period_ns, profile.period_ns)
+}
+
+/// The statement on the series with the weakest bound. A faster series counts only if it was late, because it does not
+/// support PASS.
+fn statement(groups: &[Group], profile: &Profile) -> String {
+    let late_faster = groups.iter().flat_map(|group| &group.faster).filter(|series| !within(series, profile));
+    let all = groups.iter().flat_map(|group| &group.series).chain(late_faster);
+    let places = all.map(|series| (*series, exposure(series, profile)));
     let weakest = places.reduce(|a, b| if b.1.rate_below() > a.1.rate_below() { b } else { a });
     match weakest {
         Some((series, exposure)) => format!("{}: {}", place(series), exposure.statement(profile.limit_ns)),

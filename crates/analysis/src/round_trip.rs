@@ -102,9 +102,10 @@ fn not_enough(record: &Record, profile: &Profile, all: &[(&Series, &RoundTrip)],
         let (measured, needed) = (format_unsigned_ns(slowest), format_unsigned_ns(profile.period_ns));
         return Some(format!("measured every {measured}, too coarse for a use every {needed}: run `{command}`"));
     }
-    let fewest = all.iter().map(|(series, _)| series.samples).min()?;
-    let needed = profile.samples_needed;
-    (fewest < needed).then(|| format!("{fewest} of {needed} round trips needed: run `{command}`"))
+    let covered = |series: &Series| Exposure::of(series.samples, 0, series.period_ns, profile.period_ns).cycles;
+    let fewest = all.iter().map(|(series, _)| covered(series)).min()?;
+    let (needed, period) = (profile.samples_needed, format_unsigned_ns(profile.period_ns));
+    (fewest < needed).then(|| format!("{fewest} of {needed} round trips every {period} needed: run `{command}`"))
 }
 
 /// The command that measures enough for `profile`, with the same peer and loads.

@@ -123,10 +123,20 @@ fn every_cpu_needs_enough_wake_ups() {
     assert_eq!(verdict.outcome, Outcome::Inconclusive);
     assert_eq!(
         verdict.reason,
-        "4999 of 5000 wake-ups needed on CPU 1, load: \
+        "4999 of 5000 cycles of 1 ms needed on CPU 1, load: \
          run `punctual measure timer --period 1ms --duration 6s --profile control-1khz --load cpu`"
     );
     assert!(verdict.statement.starts_with("CPU 1, load: none of 4999 cycles"), "{}", verdict.statement);
+}
+
+/// 5000 wake-ups every 20 us last 0.1 s, which is 10 cycles of a use with a period of 10 ms.
+#[test]
+fn wake_ups_between_two_cycles_of_the_use_are_no_further_cycles() {
+    let record = record(vec![series("rest", 0, 20_000, &[(5_000, 5_000)])]);
+    let verdict = judge(&record, profile("hifi-streamer"));
+    assert_eq!(verdict.outcome, Outcome::Inconclusive);
+    assert!(verdict.reason.starts_with("10 of 5000 cycles of 10 ms needed on CPU 0, rest: run "), "{}", verdict.reason);
+    assert!(verdict.statement.contains("none of 10 cycles"), "{}", verdict.statement);
 }
 
 #[test]
@@ -327,6 +337,12 @@ proptest! {
             prop_assert_eq!(verdict.outcome == Outcome::Invalid, !valid);
             prop_assert!(!valid || (verdict.outcome == Outcome::Fail) == over);
             prop_assert!(verdict.reason.is_ascii() && !verdict.reason.contains("never"));
+            if verdict.outcome == Outcome::Pass {
+                // The statement is about the same cycles as the verdict.
+                let cycles = verdict.statement.split("none of ").nth(1).and_then(|rest| rest.split(' ').next());
+                let cycles: u64 = cycles.and_then(|cycles| cycles.parse().ok()).expect("a count of cycles");
+                prop_assert!(cycles >= profile(&verdict.profile).samples_needed, "{}", verdict.statement);
+            }
         }
     }
 }
