@@ -30,7 +30,7 @@ use crate::{
 /// is one. Profiles of round trips and captured streams have their own rules.
 ///
 /// For each set of loads, the considered series are those of all CPUs with the period nearest to the use's by ratio,
-/// and faster ones. Only the nearest ones need enough wake-ups.
+/// and faster ones. Only the nearest ones need enough cycles.
 #[must_use]
 pub fn judge(record: &Record, profile: &Profile) -> UseVerdict {
     if profile.judges == Judges::RoundTrips {

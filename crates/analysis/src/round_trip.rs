@@ -198,7 +198,7 @@ mod tests {
         judged(
             &record(4_999, 200_000, |_| ()),
             Outcome::Inconclusive,
-            &format!("4999 of 5000 round trips needed: {again}"),
+            &format!("4999 of 5000 round trips every 1 ms needed: {again}"),
         );
         let coarse = record(5_000, 200_000, |series| series.period_ns = 10_000_000);
         judged(

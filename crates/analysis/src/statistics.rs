@@ -41,7 +41,7 @@ impl Exposure {
         let share = |count: u64| u128::from(count) * u128::from(measured_ns);
         let cycles = saturated(share(deadlines) / u128::from(period_ns));
         let over = saturated(share(over).div_ceil(u128::from(period_ns)));
-        Self { cycles: cycles.max(1).min(deadlines), over, period_ns }
+        Self { cycles: cycles.max(over.min(1)), over, period_ns }
     }
 
     /// Upper bound of the share of late cycles, 0 to 1, at 95 %; 1 if nothing was measured.

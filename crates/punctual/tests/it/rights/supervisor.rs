@@ -2,7 +2,7 @@
 
 use std::{
     fs,
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::{Child, Stdio},
     thread::sleep,
     time::Duration,
@@ -15,14 +15,14 @@ use crate::harness::{Scratch, alone, last_cpu, signal_process, skip, threads, wa
 
 const CLOCKSOURCE: &str = "/sys/devices/system/clocksource/clocksource0";
 
-/// Runs punctual for a few seconds, calls `change` after a second of it, and returns the record.
+/// Runs punctual for a few seconds, calls `change` about a second after its measuring thread exists, and returns the
+/// record.
 fn changed(status: i32, options: &str, change: impl FnOnce(&Child)) -> Record {
     let scratch = Scratch::new();
-    let arguments = format!("measure timer --quiet --record a --period 1ms --duration 4s {options}");
+    let arguments = format!("measure timer --quiet --record a --period 1ms --duration 5s {options}");
     let child = scratch.punctual(&arguments).stdout(Stdio::null()).spawn().unwrap();
-    wait_until("the record contains samples", || {
-        record::file::read(&scratch.record_path()).is_ok_and(|record| record.series.iter().any(|s| s.samples > 500))
-    });
+    wait_until("a thread measures", || threads(&child).iter().any(|path| comm(path).starts_with("timer/")));
+    sleep(Duration::from_secs(1));
     change(&child);
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(status));
@@ -32,9 +32,13 @@ fn changed(status: i32, options: &str, change: impl FnOnce(&Child)) -> Record {
 /// The id of the measuring thread on this CPU.
 fn measuring_thread(child: &Child, cpu: u32) -> u32 {
     let name = format!("timer/{cpu}");
-    let is_it = |path: &PathBuf| fs::read_to_string(path.join("comm")).is_ok_and(|comm| comm.trim() == name);
-    let path = threads(child).into_iter().find(is_it).expect("a measuring thread");
+    let path = threads(child).into_iter().find(|path| comm(path) == name).expect("a measuring thread");
     path.file_name().unwrap().to_str().unwrap().parse().unwrap()
+}
+
+/// The name of a thread; empty if it has ended.
+fn comm(thread: &Path) -> String {
+    fs::read_to_string(thread.join("comm")).unwrap_or_default().trim().to_owned()
 }
 
 #[track_caller]
