@@ -92,12 +92,8 @@ impl<'a> PhaseRun<'a> {
             record_path: plan.record_path.as_deref(),
         })?;
         let heartbeat = Heartbeat::start().map_err(TimerError::Spawn)?;
-        let spin = plan
-            .probe
-            .definition()
-            .timing(phase.period_ns)
-            .noise_loop_ns
-            .map(|runtime_ns| Spin::new(counter, runtime_ns));
+        let timing = plan.probe.definition().timing(phase.period_ns);
+        let spin = timing.noise_loop_ns.map(|runtime_ns| Spin::new(counter, runtime_ns));
         let timers = threads(plan, phase, cpus, stop_on)
             .into_iter()
             .map(|settings| Settings { spin, ..settings })

@@ -116,7 +116,8 @@ pub enum State {
     Partial,
     /// Ended as planned.
     Complete,
-    /// Ended early by a signal, by a guard or by a spike that should end it; all samples until then are included.
+    /// Ended early by a signal, by a guard, by a spike that should end it, or because a thread left its CPU; all samples
+    /// until then are included.
     Interrupted,
 }
 
