@@ -247,7 +247,7 @@ impl Cause {
             CauseKind::AllCpus => "all CPUs at once: firmware or hypervisor".to_owned(),
             CauseKind::Stolen => "stolen by the hypervisor".to_owned(),
             CauseKind::Firmware => "firmware: system management interrupt".to_owned(),
-            CauseKind::WakeUp => "the kernel's wake-up of the probe".to_owned(),
+            CauseKind::WakeUp => "the kernel's path to the probe".to_owned(),
             CauseKind::Work => "the signal processing itself".to_owned(),
             CauseKind::Unexplained => "unexplained".to_owned(),
         }

@@ -137,7 +137,7 @@ pub(crate) fn evidence_source(blame: &Blame) -> String {
     let trace = format!("Found from {} kernel trace events ({})", blame.events.len(), systems.join(", "));
     match blame.mode {
         BlameMode::Off => String::new(),
-        BlameMode::Counters => "Found from counters before and after each spike.".to_owned(),
+        BlameMode::Counters => "Found from counters read before and after each.".to_owned(),
         BlameMode::Trace => format!("{trace}."),
         BlameMode::Deep => format!("{trace}, including sections with interrupts or preemption off."),
     }
@@ -149,7 +149,7 @@ pub(crate) fn one_line(accounts: &[&Account]) -> String {
     let name = |account: &&Account| {
         let (title, total) = (account.cause.title(), unsigned(account.total_ns));
         if account.count > 0 {
-            format!("{title} ({total}, {} spikes)", account.count)
+            format!("{title} ({total}, {} times)", account.count)
         } else {
             format!("{title} ({total})")
         }
@@ -254,7 +254,7 @@ fn cost_in_words(cost: &BlameCost) -> String {
 pub(crate) fn evidence_note(evidence: Evidence) -> &'static str {
     match evidence {
         Evidence::Incomplete => "Events during or before this time are missing: the time line may be incomplete.",
-        Evidence::Counters => "From counters before and after the spike, not from a trace: a likely culprit.",
+        Evidence::Counters => "From counters read before and after, not from a trace: a likely culprit.",
         Evidence::Trace | Evidence::None => "",
     }
 }

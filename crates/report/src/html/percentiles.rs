@@ -254,9 +254,15 @@ fn limits(uses: &[&UseVerdict], left_above_ns: i64, x: Axis, y: Axis) -> (String
 fn table(lines: &[Line]) -> Table {
     let mut head = vec!["series"];
     head.extend(Summary::default().percentiles().map(|(name, _)| name));
-    head.extend(["max", "deadlines"]);
-    let caption = "Lateness not exceeded by this share of deadlines (corrected); a dash if there are too few samples";
-    Table::of_series(caption, &head, lines, |line| {
+    let Words { item, lateness, is_periodic, .. } = Words::of_all(lines.iter().map(|line| line.series));
+    let (counted, correction) =
+        if *is_periodic { ("deadlines".to_owned(), " (corrected)") } else { (format!("{item}s"), "") };
+    head.extend(["max", &counted]);
+    let caption = format!(
+        "{} not exceeded by this share of {counted}{correction}; a dash if there are too few samples",
+        capitalized(lateness)
+    );
+    Table::of_series(&caption, &head, lines, |line| {
         let figures = Summary::of(line.series);
         let times = figures.percentiles().into_iter().map(|(_, value_ns)| value_ns).chain([figures.max_ns]);
         let mut cells: Vec<String> = times.map(|ns| ns.map_or_else(|| "-".to_owned(), format_ns)).collect();

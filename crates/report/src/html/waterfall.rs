@@ -91,8 +91,11 @@ pub fn draw(ranked: Ranked, colours: &Colours) -> Waterfall {
     let svg = Frame {
         id: &id,
         title: &format!("Time line of {} {}", words.spike, ranked.number),
-        summary: "Causes on the CPU, one bar per part of the time line, from shortly before the deadline. The table \
-                          below contains the figures.",
+        summary: &format!(
+            "Causes on the CPU, one bar per part of the time line, from shortly before the {}. The table below contains \
+             the figures.",
+            words.start
+        ),
         height: bottom + 50.0,
         x: (x, ticks(x), &format!("time after the {}", words.start)),
         y: (y, lengths.collect(), "length"),

@@ -15,6 +15,7 @@ use crate::terminal::histogram::{Bars, Scale, short_count};
 use crate::terminal::noise::lost_by;
 use crate::terminal::table::Table;
 use crate::terminal::{cell, count_cell, time};
+use crate::words::Words;
 
 /// The smallest terminal for the view, columns and rows.
 const SMALLEST: (u16, u16) = (40, 8);
@@ -91,10 +92,11 @@ fn bar(buffer: &mut Buffer, area: Rect, progress: &Progress, unicode: bool) {
 /// One row per CPU. If there are too many, the worst CPUs and one row for the others. The most important columns are at
 /// the left, where a narrow terminal still shows them.
 fn table(all: &[&Series], rows: usize) -> Table {
-    let gaps = all.iter().any(|series| series.kind.noise().is_some());
-    let mut table = match gaps {
-        true => Table::new(&["CPU", "longest", "recent", "lost", "gaps"]),
-        false => Table::new(&["CPU", "worst", "recent", "missed", "samples"]),
+    let words = Words::of_all(all.iter().copied());
+    let items = format!("{}s", words.item);
+    let mut table = match words.is_periodic {
+        false => Table::new(&["CPU", "longest", "recent", "lost", &items]),
+        true => Table::new(&["CPU", "worst", "recent", "missed", "samples"]),
     };
     if all.len() <= rows {
         all.iter().for_each(|series| table.row(row(name(series), &[series])));

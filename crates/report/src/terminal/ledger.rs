@@ -135,6 +135,7 @@ pub(super) fn evidence(page: &mut Page, record: &Record) {
     page.gap();
     page.text(Ink::Quiet, &blame::evidence_source(blame));
     if record.series.iter().any(|series| series.spikes.iter().any(|spike| !spike.timeline.is_empty())) {
-        page.text(Ink::Quiet, "To show one spike as a time line: `punctual blame RECORD --around 1`");
+        let spike = Words::of(record).spike;
+        page.text(Ink::Quiet, &format!("To show one {spike} as a time line: `punctual blame RECORD --around 1`"));
     }
 }

@@ -7,7 +7,7 @@ use super::page::Page;
 use crate::blame::{Ranked, evidence_note, percent, unsigned};
 use crate::style::{Ink, Spans};
 use crate::timeline::{Part, Unit, drawn_from_ns, parts, sum_ns};
-use crate::words::Words;
+use crate::words::{Words, capitalized};
 
 /// Least width of a bar between figures and cause; with less space, the bar gets its own line.
 const BAR_LEAST: usize = 12;
@@ -21,12 +21,14 @@ pub(super) fn page(page: &mut Page, ranked: Ranked, of: usize) {
     let Ranked { number, series, spike } = ranked;
     let (late, place) = (format_ns(spike.lateness_ns), series.place());
     let (phase, after) = (&series.phase, unsigned(spike.at_ns));
-    if series.kind.noise().is_some() {
-        page.heading(&format!("Gap {number} of {of}: {late} on {place}, {phase}"));
-        page.text(Ink::Quiet, &format!("Started {after} after the start of its series."));
-    } else {
-        page.heading(&format!("Spike {number} of {of}: {late} late on {place}, {phase}"));
+    let words = Words::of_series(series);
+    let title = capitalized(words.spike);
+    if words.is_periodic {
+        page.heading(&format!("{title} {number} of {of}: {late} late on {place}, {phase}"));
         page.text(Ink::Quiet, &format!("Deadline: {after} after the first deadline of its series."));
+    } else {
+        page.heading(&format!("{title} {number} of {of}: {late} on {place}, {phase}"));
+        page.text(Ink::Quiet, &format!("Started {after} after the start of its series."));
     }
     if let Some(split) = spike.split {
         let (irq, thread) = (unsigned(split.irq_ns), unsigned(split.thread_ns));
@@ -42,7 +44,7 @@ pub(super) fn page(page: &mut Page, ranked: Ranked, of: usize) {
     if parts.is_empty() {
         culprits(page, spike);
     } else {
-        waterfall(page, spike, &parts, Words::of_series(series));
+        waterfall(page, spike, &parts, words);
     }
     let evidence = evidence_note(spike.evidence);
     if !evidence.is_empty() {

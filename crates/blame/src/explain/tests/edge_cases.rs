@@ -25,7 +25,7 @@ fn an_interrupt_in_a_softirq_in_a_thread() {
         &[
             "60 softirq NET_RX (nice 0, in ksoftirqd/0)",
             "8 interrupt eth0 (irq 24)",
-            "5 the kernel's wake-up of the probe",
+            "5 the kernel's path to the probe",
             "5 softirq RCU (nice 0, in ksoftirqd/0)",
             "2 timer interrupt late, ksoftirqd/0 had the CPU (pid 101, nice 0, in softirq NET_RX)",
             "2 non-maskable interrupt perf_event_nmi_handler",
@@ -48,7 +48,7 @@ fn infers_contexts_that_began_before_the_first_event() {
         &[
             "40 kernel timer ?",
             "20 interrupt irq 24 (irq 24)",
-            "5 the kernel's wake-up of the probe",
+            "5 the kernel's path to the probe",
             "1 timer interrupt late, dd had the CPU (pid 101, nice 0)",
         ],
     );
@@ -73,7 +73,7 @@ fn explains_only_what_is_known_after_lost_events() {
             "40 unexplained (no trace event in this time)",
             "11 timer interrupt late, dd had the CPU (pid 101, nice 0)",
             "10 interrupt nvme0q1 (irq 25)",
-            "5 the kernel's wake-up of the probe",
+            "5 the kernel's path to the probe",
         ],
     );
     assert_eq!(explanation.evidence, Evidence::Incomplete);
@@ -89,7 +89,7 @@ fn explains_only_what_is_known_after_lost_events() {
         &[
             "55 unexplained (no trace event of the thread's wake-up)",
             "10 interrupt nvme0q1 (irq 25)",
-            "1 the kernel's wake-up of the probe",
+            "1 the kernel's path to the probe",
         ],
     );
     assert_eq!(explanation.evidence, Evidence::Incomplete);
@@ -109,7 +109,7 @@ fn detects_a_missing_switch() {
          1103.0 stamp",
         &[
             "100 thread dd, with preemption off (pid 101, nice 0)",
-            "2 the kernel's wake-up of the probe",
+            "2 the kernel's path to the probe",
             "1 timer interrupt late, dd had the CPU (pid 101, nice 0)",
         ],
     );
@@ -136,7 +136,7 @@ fn preempted_between_the_switch_and_the_clock_reading() {
          1117.0 stamp",
         &[
             "100 softirq NET_RX (real-time 59, in irq/24-eth0)",
-            "8 the kernel's wake-up of the probe",
+            "8 the kernel's path to the probe",
             "6 thread irq/24-eth0, of higher priority (pid 102, real-time 59)",
             "2 interrupt eth0 (irq 24)",
             "1 timer interrupt late, dd had the CPU (pid 101, nice 0)",
@@ -162,7 +162,7 @@ fn a_suspended_softirq_continues_with_its_thread() {
         &[
             "50 thread hog, of higher priority (pid 102, real-time 50)",
             "37 softirq TIMER (real-time 1, in ktimers/0)",
-            "3 the kernel's wake-up of the probe",
+            "3 the kernel's path to the probe",
             "2 thread ktimers/0, of higher priority (pid 101, real-time 1)",
             "1 timer interrupt late, ktimers/0 had the CPU (pid 101, real-time 1, in softirq TIMER)",
         ],
@@ -200,7 +200,7 @@ fn soft_timers_of_preempt_rt() {
             "100 thread hog, of higher priority (pid 103, real-time 50)",
             "40 timer interrupt late, dd had the CPU (pid 101, nice 0)",
             "20 softirq TIMER (real-time 1, in ktimers/0)",
-            "10 the kernel's wake-up of the probe",
+            "10 the kernel's path to the probe",
             "10 kernel timer posix_cpu_timer",
             "3 thread ktimers/0, of higher priority (pid 102, real-time 1)",
         ],
@@ -224,7 +224,7 @@ fn explains_events_with_the_names_of_arm64() {
          1037.0 stamp",
         &[
             "30 interrupt Function_call_interrupts",
-            "6 the kernel's wake-up of the probe",
+            "6 the kernel's path to the probe",
             "1 timer interrupt late, dd had the CPU (pid 101, nice 0)",
         ],
     );
@@ -248,7 +248,7 @@ fn another_timer_interrupt_is_an_interrupt() {
         &[
             "40 kernel timer tick_nohz_handler",
             "10.5 interrupt local_timer",
-            "5.5 the kernel's wake-up of the probe",
+            "5.5 the kernel's path to the probe",
             "1 timer interrupt late, dd had the CPU (pid 101, nice 0)",
         ],
     );
@@ -273,7 +273,7 @@ fn a_timer_that_fires_on_another_cpu() {
          1088.0 stamp",
         &[
             "80 timer interrupt late, dd had the CPU (pid 101, nice 0)",
-            "7 the kernel's wake-up of the probe",
+            "7 the kernel's path to the probe",
             "1 interrupt reschedule",
         ],
     );
@@ -294,7 +294,7 @@ fn a_deadline_during_the_previous_cycle() {
         &[
             "300 thread hog, of higher priority (pid 102, real-time 50)",
             "10 thread probe (pid 10, real-time 49, the thread itself, still in its previous cycle)",
-            "3 the kernel's wake-up of the probe",
+            "3 the kernel's path to the probe",
         ],
     );
     assert_eq!(explanation.timeline.first().map(|stretch| stretch.start_ns), Some(-100_000));
@@ -318,7 +318,7 @@ fn lateness_of_several_periods() {
          9503.0 stamp",
         &[
             "8492 thread hog, of higher priority (pid 101, real-time 50)",
-            "4 the kernel's wake-up of the probe",
+            "4 the kernel's path to the probe",
             "4 kernel timer tick_nohz_handler",
             "2 interrupt local_timer",
             "1 timer interrupt late, hog had the CPU (pid 101, real-time 50)",
@@ -342,7 +342,7 @@ fn a_stall_of_the_machine_is_a_late_interrupt() {
          9007.0 stamp",
         &[
             "8001 timer interrupt late, dd had the CPU (pid 101, nice 0)",
-            "4 the kernel's wake-up of the probe",
+            "4 the kernel's path to the probe",
             "2 interrupt eth0 (irq 24)",
         ],
     );
@@ -369,7 +369,7 @@ fn ignores_signals_to_other_processes() {
          3001.0 waking probe
          3004.0 switch kill:S->probe
          3006.0 stamp",
-        &["2001 stopped by SIGSTOP (pid 101, sent by bash, continued by kill)", "5 the kernel's wake-up of the probe"],
+        &["2001 stopped by SIGSTOP (pid 101, sent by bash, continued by kill)", "5 the kernel's path to the probe"],
     );
 }
 
@@ -382,7 +382,7 @@ fn woken_by_an_untraced_cpu() {
          1000.0 deadline
          3004.0 switch dd->probe
          3006.0 stamp",
-        &["2004 stopped by a signal", "2 the kernel's wake-up of the probe"],
+        &["2004 stopped by a signal", "2 the kernel's path to the probe"],
     );
     assert_eq!(explanation.evidence, Evidence::Incomplete, "it may have been ready before");
     culprits(
@@ -396,7 +396,7 @@ fn woken_by_an_untraced_cpu() {
         &[
             "93 unexplained (no trace event of the thread's wake-up)",
             "2 interrupt reschedule",
-            "1 the kernel's wake-up of the probe",
+            "1 the kernel's path to the probe",
         ],
     );
 }

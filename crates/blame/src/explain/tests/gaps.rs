@@ -15,7 +15,7 @@ fn an_interrupt_and_its_softirq() {
          1003.0 softirq+ TIMER
          1005.0 softirq- TIMER
          1006.0 stamp",
-        &["2 interrupt local_timer", "2 the kernel's wake-up of the probe", "2 softirq TIMER"],
+        &["2 interrupt local_timer", "2 the kernel's path to the probe", "2 softirq TIMER"],
     );
 }
 
@@ -33,7 +33,7 @@ fn another_thread() {
          3007.0 stamp",
         &[
             "2000 thread hog, of higher priority (pid 101, real-time 50)",
-            "5 the kernel's wake-up of the probe",
+            "5 the kernel's path to the probe",
             "2 interrupt reschedule",
         ],
     );
@@ -44,7 +44,7 @@ fn another_thread() {
          1005.0 switch probe(120):R->make(120)
          4005.0 switch make:R->probe
          4007.0 stamp",
-        &["3000 thread make, of the same priority (pid 101, nice 0)", "7 the kernel's wake-up of the probe"],
+        &["3000 thread make, of the same priority (pid 101, nice 0)", "7 the kernel's path to the probe"],
     );
 }
 
@@ -71,7 +71,7 @@ fn gaps_without_events_are_unexplained() {
         &[
             "300 unexplained (no trace event in this time)",
             "3 interrupt local_timer",
-            "1 the kernel's wake-up of the probe",
+            "1 the kernel's path to the probe",
         ],
     );
 }
@@ -88,7 +88,7 @@ fn a_rest_before_the_gap_is_not_part_of_it() {
          1001.0 irq+ 24 eth0
          1090.0 irq- 24
          1091.0 stamp",
-        &["89 interrupt eth0 (irq 24)", "2 the kernel's wake-up of the probe"],
+        &["89 interrupt eth0 (irq 24)", "2 the kernel's path to the probe"],
     );
 }
 

@@ -17,7 +17,7 @@ fn an_undisturbed_wake_up() {
          1004.0 vec- local_timer
          1006.0 switch swapper->probe
          1008.0 stamp",
-        &["2 return from idle state 1", "6 the kernel's wake-up of the probe"],
+        &["2 return from idle state 1", "6 the kernel's path to the probe"],
     );
 }
 
@@ -32,7 +32,7 @@ fn interrupts_off_in_a_thread() {
          1082.0 vec- local_timer
          1084.0 switch dd->probe
          1085.0 stamp",
-        &["80 timer interrupt late, dd had the CPU (pid 101, nice 0)", "5 the kernel's wake-up of the probe"],
+        &["80 timer interrupt late, dd had the CPU (pid 101, nice 0)", "5 the kernel's path to the probe"],
     );
 }
 
@@ -51,7 +51,7 @@ fn deep_mode_names_the_function_that_disabled_interrupts() {
          1085.0 stamp",
         &[
             "80 timer interrupt late, dd had the CPU (pid 101, nice 0, turned off in ata_scsi_queuecmd)",
-            "4.5 the kernel's wake-up of the probe",
+            "4.5 the kernel's path to the probe",
             "0.5 timer interrupt late, dd had the CPU (pid 101, nice 0, interrupts were on: hardware, firmware or hypervisor)",
         ],
     );
@@ -70,7 +70,7 @@ fn a_deep_idle_state() {
          1136.0 vec- local_timer
          1138.0 switch swapper->probe
          1140.0 stamp",
-        &["134 return from idle state 3", "6 the kernel's wake-up of the probe"],
+        &["134 return from idle state 3", "6 the kernel's path to the probe"],
     );
 }
 
@@ -87,7 +87,7 @@ fn a_slow_idle_exit_after_a_timely_interrupt() {
          1090.0 idle out
          1091.0 switch swapper->probe
          1093.0 stamp",
-        &["89 return from idle state 2", "4 the kernel's wake-up of the probe"],
+        &["89 return from idle state 2", "4 the kernel's path to the probe"],
     );
 }
 
@@ -111,7 +111,7 @@ fn a_device_interrupt_before_the_timer() {
         &[
             "56 interrupt eth0 (irq 24, ran 2 times)",
             "20 interrupt nvme0q1 (irq 25)",
-            "6 the kernel's wake-up of the probe",
+            "6 the kernel's path to the probe",
             "1 timer interrupt late, dd had the CPU (pid 101, nice 0)",
         ],
     );
@@ -135,7 +135,7 @@ fn a_softirq_storm() {
         &[
             "147 softirq NET_RX",
             "10 softirq TIMER",
-            "6 the kernel's wake-up of the probe",
+            "6 the kernel's path to the probe",
             "1 timer interrupt late, dd had the CPU (pid 101, nice 0, in softirq NET_RX)",
         ],
     );
@@ -155,7 +155,7 @@ fn a_non_maskable_interrupt() {
          1045.0 stamp",
         &[
             "39 non-maskable interrupt perf_event_nmi_handler",
-            "5 the kernel's wake-up of the probe",
+            "5 the kernel's path to the probe",
             "1 timer interrupt late, dd had the CPU (pid 101, nice 0)",
         ],
     );
@@ -181,7 +181,7 @@ fn the_callback_of_another_timer() {
         &[
             "70 kernel timer tick_nohz_handler",
             "10 kernel timer sched_rt_period_timer",
-            "6 the kernel's wake-up of the probe",
+            "6 the kernel's path to the probe",
             "1 timer interrupt late, dd had the CPU (pid 101, nice 0)",
         ],
     );
@@ -204,7 +204,7 @@ fn threads_of_higher_and_same_priority() {
             "200 thread hog, of higher priority (pid 101, real-time 50)",
             "100 thread peer, of the same priority (pid 102, real-time 49)",
             "20 thread migration/0, of higher priority (pid 103, real-time 99)",
-            "4 the kernel's wake-up of the probe",
+            "4 the kernel's path to the probe",
             "1 timer interrupt late, hog had the CPU (pid 101, real-time 50)",
         ],
     );
@@ -226,7 +226,7 @@ fn preemption_off_in_a_thread_of_lower_priority() {
              1304.0 stamp"
         )
     };
-    let rest = ["3 the kernel's wake-up of the probe", "1 timer interrupt late, dd had the CPU (pid 101, nice 0)"];
+    let rest = ["3 the kernel's path to the probe", "1 timer interrupt late, dd had the CPU (pid 101, nice 0)"];
     complete(&scenario(""), &[&format!("{expected})"), rest[0], rest[1]]);
     let deep = scenario("990.0 preemptoff zap_pte_range");
     complete(&deep, &[&format!("{expected}, turned off in zap_pte_range)"), rest[0], rest[1]]);
@@ -245,7 +245,7 @@ fn an_ordinary_probe_among_ordinary_threads() {
          4004.0 stamp",
         &[
             "3000 thread dd, of the same priority (pid 101, nice 10)",
-            "3 the kernel's wake-up of the probe",
+            "3 the kernel's path to the probe",
             "1 timer interrupt late, dd had the CPU (pid 101, nice 10)",
         ],
     );
@@ -262,7 +262,7 @@ fn a_minor_and_a_major_page_fault() {
          1003.0 vec- local_timer
          1005.0 switch swapper->probe
          1006.0 fault";
-    let rest = ["5 the kernel's wake-up of the probe", "1 return from idle state 1"];
+    let rest = ["5 the kernel's path to the probe", "1 return from idle state 1"];
     complete(&format!("{woken}\n1046.0 stamp"), &["40 page fault of the probe (minor)", rest[0], rest[1]]);
     let major = format!(
         "{woken}
@@ -279,7 +279,7 @@ fn a_minor_and_a_major_page_fault() {
         &major,
         &[
             "3995 page fault of the probe (major: the page had to be fetched)",
-            "9 the kernel's wake-up of the probe",
+            "9 the kernel's path to the probe",
             "1 return from idle state 1",
             "1 interrupt nvme0q1 (irq 25)",
         ],
@@ -301,7 +301,7 @@ fn stopped_and_continued() {
          3001.0 waking probe
          3004.0 switch bash->probe
          3006.0 stamp",
-        &["2001 stopped by SIGSTOP (pid 101, sent by bash, continued by bash)", "5 the kernel's wake-up of the probe"],
+        &["2001 stopped by SIGSTOP (pid 101, sent by bash, continued by bash)", "5 the kernel's path to the probe"],
     );
 }
 
@@ -321,7 +321,7 @@ fn waiting_for_something_else() {
          1110.0 stamp",
         &[
             "100 the probe waited for something else (woken by kworker/0:1)",
-            "9 the kernel's wake-up of the probe",
+            "9 the kernel's path to the probe",
             "1 return from idle",
         ],
     );
@@ -348,7 +348,7 @@ fn real_time_throttling() {
         &[
             "39999 real-time throttling (swapper/0 ran instead)",
             "100 thread hog, of higher priority (pid 101, real-time 50)",
-            "4 the kernel's wake-up of the probe",
+            "4 the kernel's path to the probe",
             "1 return from idle state 1",
         ],
     );
@@ -380,7 +380,7 @@ fn a_stall_without_events() {
          9005.0 stamp",
         &[
             "8000 unexplained (no trace event on the way to the thread)",
-            "4 the kernel's wake-up of the probe",
+            "4 the kernel's path to the probe",
             "1 return from idle",
         ],
     );

@@ -49,7 +49,7 @@ fn the_time_line_of_a_spike_with_many_events() {
   -30.0   2.0  thread swapper/0
   -28.0  28.0  thread dd (pid 101, nice 0)
     0.0  30.0  timer interrupt late, dd had the CPU (pid 101, nice 0)
-   30.0   3.0  the kernel's wake-up of the probe
+   30.0   3.0  the kernel's path to the probe
    33.0   7.0  thread dd, with preemption off (pid 101, nice 0)
    40.0   6.0  interrupt eth0 (irq 24)
    46.0   0.5  thread dd, with preemption off (pid 101, nice 0)
@@ -58,7 +58,7 @@ fn the_time_line_of_a_spike_with_many_events() {
    87.0   3.0  non-maskable interrupt perf_event_nmi_handler
    90.0  40.0  thread dd, with preemption off (pid 101, nice 0)
   130.0  20.0  thread hog, of higher priority (pid 102, real-time 95)
-  150.0   1.0  the kernel's wake-up of the probe
+  150.0   1.0  the kernel's path to the probe
   151.0   2.0  page fault of the probe (minor)"
     );
 }

@@ -13,7 +13,7 @@ fn long_work() {
          1005.0 switch swapper->probe
          1006.0 stamp
          2406.0 done",
-        &["1400 the signal processing itself", "6 the kernel's wake-up of the probe"],
+        &["1400 the signal processing itself", "6 the kernel's path to the probe"],
     );
 }
 
@@ -36,7 +36,7 @@ fn separates_work_from_interruptions() {
             "1000 thread hog, of higher priority (pid 101, real-time 90)",
             "444 the signal processing itself",
             "50 interrupt eth0 (irq 24)",
-            "6 the kernel's wake-up of the probe",
+            "6 the kernel's path to the probe",
         ],
     );
 }
