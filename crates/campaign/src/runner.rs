@@ -1,7 +1,8 @@
 //! Runs a campaign. Each scenario gets its own record, and the campaign's document is updated after each.
 
 use std::{
-    fs,
+    env, fs,
+    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     time::{Duration, Instant},
 };
@@ -44,6 +45,12 @@ pub enum CampaignError {
     )]
     OtherPlan {
         /// The campaign's document.
+        path: PathBuf,
+    },
+    /// Somebody else could have written the campaign.
+    #[error("{} belongs to another user: resume it as that user, or start again without --resume", path.display())]
+    OfAnotherUser {
+        /// The folder, or the campaign's document in it.
         path: PathBuf,
     },
     /// There is no campaign to resume.
@@ -106,18 +113,24 @@ impl<'a> Runner<'a> {
 
     /// Resumes a campaign. Scenarios that have a complete record are not repeated.
     ///
+    /// The names of the records are computed and not read, so that a document cannot make punctual write elsewhere.
+    ///
     /// # Errors
-    /// The folder contains no campaign, or one with another plan.
+    /// The folder contains no campaign, one with another plan, or one of another user.
     pub fn resume(scenarios: &'a Scenarios, dir: &Path) -> Result<Self, CampaignError> {
         let path = dir.join(CAMPAIGN_FILE);
         if !path.exists() {
             return Err(CampaignError::NothingToResume { path: dir.to_owned() });
         }
+        if let Some(foreign) = [dir, &path].into_iter().find(|path| !is_own(path)) {
+            return Err(CampaignError::OfAnotherUser { path: foreign.to_owned() });
+        }
         let mut document = file::read_campaign(&path)?;
         if document.digest != scenarios.digest || document.scenarios.len() != scenarios.list.len() {
             return Err(CampaignError::OtherPlan { path });
         }
-        for entry in &mut document.scenarios {
+        for (index, (entry, scenario)) in document.scenarios.iter_mut().zip(&scenarios.list).enumerate() {
+            entry.record = record_name(index, &scenario.name, scenario.repeat);
             entry.error = None;
             let is_whole = |record: Record| record.state == State::Complete;
             if entry.result.is_some() && !file::read(&dir.join(&entry.record)).is_ok_and(is_whole) {
@@ -260,11 +273,21 @@ fn rest(length: Duration) {
     }
 }
 
-/// The newest folder in `dir` with an unfinished campaign of this plan.
+/// True if the file or folder belongs to this user; for root also if it belongs to the user who called sudo.
+fn is_own(path: &Path) -> bool {
+    let user = rustix::process::geteuid();
+    let caller = env::var("SUDO_UID").ok().and_then(|id| id.parse::<u32>().ok()).filter(|_| user.is_root());
+    fs::metadata(path).is_ok_and(|found| found.uid() == user.as_raw() || Some(found.uid()) == caller)
+}
+
+/// The newest folder in `dir` with an unfinished campaign of this plan and this user.
 #[must_use]
 pub fn unfinished(dir: &Path, scenarios: &Scenarios) -> Option<PathBuf> {
     let folders = fs::read_dir(dir).ok()?.flatten().map(|found| found.path());
     let unfinished_since = |folder: &PathBuf| {
+        if ![folder, &folder.join(CAMPAIGN_FILE)].into_iter().all(|path| is_own(path)) {
+            return None;
+        }
         let document = file::read_campaign(&folder.join(CAMPAIGN_FILE)).ok()?;
         (document.digest == scenarios.digest && !document.is_complete()).then_some(document.written_at)
     };
@@ -273,6 +296,8 @@ pub fn unfinished(dir: &Path, scenarios: &Scenarios) -> Option<PathBuf> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{self, Write};
+
     use super::*;
 
     #[test]
@@ -281,8 +306,49 @@ mod tests {
     }
 
     #[test]
+    fn a_document_does_not_decide_where_records_are_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let plan = crate::plan::tests::plan(Vec::new());
+        let none = String::new;
+        let scenario = Scenario {
+            name: "one".to_owned(),
+            probe: none(),
+            load: none(),
+            placement: none(),
+            settings: none(),
+            repeat: 1,
+            plan,
+            planned_ns: 0,
+        };
+        let scenarios = Scenarios { list: vec![scenario], ..Scenarios::default() };
+        let mut runner = Runner::begin(&scenarios, folder.path(), Vec::new(), &Root::at(folder.path())).unwrap();
+        runner.document.scenarios[0].record = "/etc/shadow".to_owned();
+        runner.write_document().unwrap();
+        let resumed = Runner::resume(&scenarios, folder.path()).unwrap();
+        assert_eq!(resumed.document.scenarios[0].record, "001-one-1.punctual.json");
+    }
+
+    #[test]
+    fn a_campaign_of_another_user_is_not_resumed() {
+        if !rustix::process::geteuid().is_root() {
+            // Not eprintln!, whose output is hidden when a test passes.
+            let _ = writeln!(io::stderr(), "\nSKIPPED: a campaign of another user, which only root can create");
+            return;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let dir = folder.path().join("campaign");
+        let scenarios = Scenarios { digest: "1".to_owned(), ..Scenarios::default() };
+        Runner::begin(&scenarios, &dir, Vec::new(), &Root::at(folder.path())).unwrap();
+        assert!(Runner::resume(&scenarios, &dir).is_ok());
+        // The user `nobody` of most systems; not one who called sudo.
+        std::os::unix::fs::chown(dir.join(CAMPAIGN_FILE), Some(65_534), None).unwrap();
+        assert!(matches!(Runner::resume(&scenarios, &dir), Err(CampaignError::OfAnotherUser { .. })));
+        assert_eq!(unfinished(folder.path(), &scenarios), None);
+    }
+
+    #[test]
     fn resumes_only_the_same_plan() {
-        let dir = std::env::temp_dir().join(format!("punctual-runner-{}", std::process::id()));
+        let dir = env::temp_dir().join(format!("punctual-runner-{}", std::process::id()));
         let scenarios = |digest: &str| Scenarios { digest: digest.to_owned(), ..Scenarios::default() };
         let (one, other) = (scenarios("1"), scenarios("2"));
         let root = Root::at(dir.join("none"));
