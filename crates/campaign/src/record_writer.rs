@@ -30,7 +30,7 @@ impl RecordWriter {
         let path = path.to_owned();
         let (sender, receiver) = sync_channel::<Vec<u8>>(0);
         let writer = std::thread::Builder::new()
-            .name("record-writer".to_owned())
+            .name(record::WRITER_THREAD.to_owned())
             .stack_size(128 * 1024)
             .spawn(move || {
                 for bytes in receiver {
@@ -38,7 +38,7 @@ impl RecordWriter {
                     let _ = file::write_atomic(&path, &bytes);
                 }
             })
-            .map_err(|source| file::FileError::Write { path: "record-writer".into(), source })?;
+            .map_err(|source| file::FileError::Write { path: record::WRITER_THREAD.into(), source })?;
         Ok(Self { sender, writer, next: Instant::now() + INTERVAL })
     }
 

@@ -125,8 +125,9 @@ impl<'a> Run<'a> {
         if plan.timerlat {
             changes.timerlat = Some(start_timerlat(&mut record, root, &cpus)?);
         }
-        let writer = plan.record_path.as_deref().map(|path| RecordWriter::start(path, &record)).transpose()?;
+        // Before the thread of the writer is created, which inherits the CPUs of this one.
         leave_measured_cpus(root, &cpus);
+        let writer = plan.record_path.as_deref().map(|path| RecordWriter::start(path, &record)).transpose()?;
         hold_awake(&mut record, &mut changes, plan.hold_cpu_awake, root, &cpus);
         nic::hold(&mut record, &mut changes, nic_wanted, root);
         Ok(Self {

@@ -5,6 +5,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::Extra;
 
+/// Name of punctual's main thread, which collects the samples, as the kernel shows it.
+pub const MAIN_THREAD: &str = "punctual";
+/// Name of the thread that writes the record during a run.
+pub const WRITER_THREAD: &str = "punctual-record";
+
 /// The kind of thing that kept a CPU from the measuring thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

@@ -55,6 +55,10 @@ fn moves_lowers_or_outranks_threads() {
     says(&late, &facts(), &["the spike before this one"]);
     says(&thread("rcuc", 98, Why::HigherPriority), &facts(), &["rcu_nocbs=2-3"]);
     says(&thread("dd", 120, Why::PreemptionOff), &facts(), &["PREEMPT_RT", "preempt=full"]);
+    for own in ["punctual", "punctual-record"] {
+        let remedy = remedy(&thread(own, 120, Why::PreemptionOff), &facts());
+        assert!(remedy.contains("this is punctual itself") && !remedy.contains("taskset"), "{remedy}");
+    }
     let realtime = RemedyFacts { realtime_kernel: true, ..facts() };
     says(&thread("dd", 120, Why::PreemptionOff), &realtime, &["--blame=deep"]);
     let ordinary = RemedyFacts { priority: None, ..facts() };

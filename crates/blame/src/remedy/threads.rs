@@ -1,6 +1,6 @@
 //! Remedies for threads.
 
-use record::{Cause, Why};
+use record::{Cause, MAIN_THREAD, WRITER_THREAD, Why};
 
 use super::{facts::RemedyFacts, handlers};
 use crate::explain::{IN_PREVIOUS_CYCLE, TURNED_OFF_IN};
@@ -14,6 +14,10 @@ pub(super) fn thread(cause: &Cause, facts: &RemedyFacts) -> String {
     match name.split('/').next().unwrap_or(name) {
         _ if cause.detail == IN_PREVIOUS_CYCLE => {
             "the thread had not finished its previous cycle: see the spike before this one, or choose a longer period"
+                .to_owned()
+        }
+        MAIN_THREAD | WRITER_THREAD => {
+            "this is punctual itself, which collects and stores the samples: leave it a CPU that is not measured, with `--cpus`"
                 .to_owned()
         }
         "kworker" => format!(

@@ -117,7 +117,7 @@ pub struct Timing {
 }
 
 impl Timing {
-    /// The times of a thread that sleeps until its deadline: a wake-up is a spike above [`THRESHOLD_NS`] or a shorter period.
+    /// The times of a thread that sleeps until its deadline: a wake-up is a spike above 100 us, or above a shorter period.
     #[must_use]
     pub fn of_sleeper(period_ns: u64) -> Self {
         Self { threshold_ns: period_ns.min(THRESHOLD_NS), fraction: Fraction::default(), noise_loop_ns: None }
