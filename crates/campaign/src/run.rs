@@ -45,7 +45,7 @@ use crate::{
     error::RunError,
     evl, nic,
     phase::{self, Ended, PhaseRun, RunContext},
-    plan::{PhasePlan, Plan, StopOn},
+    plan::{Length, PhasePlan, Plan, StopOn},
     probe::{Probe, stream::observe},
     record_budget::RecordBudget,
     record_writer::RecordWriter,
@@ -213,6 +213,9 @@ impl<'a> Run<'a> {
         }
         phase_run.finish(&mut record.phases[index]);
         validity::judge_ends(record, self.root, &phase_run.timers, plan.probe.definition().properties().guard_remedies);
+        if ended == Ended::AsPlanned || phase.length == Length::UntilStopped {
+            validity::judge_empty(record, &phase.name);
+        }
         evl::judge(record, &phase_run);
         Ok(ended)
     }

@@ -5,7 +5,7 @@ use probes::{
     probe_threads::ThreadInfo,
     timer::{End, Grant, Timer},
 };
-use record::{Caveat, Finding, Reason, Record};
+use record::{Caveat, Finding, Reason, Record, Series, SeriesKind, Stream};
 use sys::sched::Policy;
 
 use crate::supervisor;
@@ -112,6 +112,45 @@ pub fn judge_ends(record: &mut Record, root: &Root, timers: &[Timer], [starved, 
                 throttled,
             );
         }
+    }
+}
+
+/// Adds a reason for each series of a phase that ran as planned and measured nothing.
+pub fn judge_empty(record: &mut Record, phase: &str) {
+    let of_phase = record.series.iter().filter(|series| series.phase == phase);
+    let empty: Vec<_> = of_phase.filter_map(why_empty).collect();
+    for (text, remedy) in empty {
+        add(record, "nothing.measured", text, remedy);
+    }
+}
+
+/// The reason why a series contains nothing, with a remedy; `None` if it contains something.
+fn why_empty(series: &Series) -> Option<(String, String)> {
+    let nothing = || (format!("{} measured nothing", series.place()), "run longer, e.g. --duration 10s".to_owned());
+    match &series.kind {
+        SeriesKind::Stream(Stream::Talker(talker)) => (talker.frames == 0).then(|| {
+            let interface = &talker.identity.interface;
+            (
+                format!("no frame could be sent on {interface}"),
+                format!("ip -s link show {interface}; sudo dmesg | tail"),
+            )
+        }),
+        SeriesKind::Stream(Stream::Listener(listener)) => (listener.frames == 0).then(|| {
+            let interface = &listener.identity.interface;
+            (
+                format!("no frame of a stream arrived on {interface}: start the talker, and check cable and VLAN"),
+                format!("sudo tcpdump -e -c 10 -i {interface} vlan"),
+            )
+        }),
+        SeriesKind::Gaps(noise) => (noise.iterations == 0).then(nothing),
+        SeriesKind::WakeUps | SeriesKind::Process(_) => (series.samples == 0).then(nothing),
+        // Silent peers have a reason of their own, and a sound card that plays nothing ends the run. The others are
+        // observers.
+        SeriesKind::RoundTrips(_)
+        | SeriesKind::Audio(_)
+        | SeriesKind::Capture
+        | SeriesKind::TimerlatIrq
+        | SeriesKind::TimerlatThread => None,
     }
 }
 

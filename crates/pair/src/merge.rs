@@ -95,6 +95,8 @@ fn explain_missing_traffic(record: &mut Record, far: &Far) {
         let remedy = format!(
             "name the interface with --far-interface; or, on {host}: sudo ethtool -K INTERFACE rx-vlan-filter off"
         );
+        // This reason knows both ends.
+        record.validity.reasons.retain(|reason| reason.id != "nothing.measured");
         add(record, Reason { id: "stream.silent".to_owned(), text, remedy });
     }
 }

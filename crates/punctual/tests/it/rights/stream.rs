@@ -371,3 +371,17 @@ fn talk_and_listen() {
     assert_eq!((listener.one_way.as_ref(), listener.counters.late_timestamp), (None, None), "no common clock is known");
     assert_eq!(heard.series.len(), 1, "a listener has no timer");
 }
+
+#[test]
+fn a_listener_without_frames_is_invalid() {
+    let _alone = alone();
+    let ends = VethPair::create().expect("the right to make namespaces: run as root");
+    let scratch = Scratch::new();
+    let listen = "measure stream listen far --quiet --record listener --blame=off --duration 1s";
+    let ended = inside(&ends.far, &scratch, listen).wait_with_output().unwrap();
+    assert_eq!(ended.status.code(), Some(4), "{}", String::from_utf8_lossy(&ended.stderr));
+    let record = record::file::read(&scratch.path().join("listener.punctual.json")).unwrap();
+    let [reason] = &record.validity.reasons[..] else { panic!("{:?}", record.validity) };
+    assert_eq!(reason.id, "nothing.measured");
+    assert!(reason.text.starts_with("no frame of a stream arrived on far"), "{}", reason.text);
+}

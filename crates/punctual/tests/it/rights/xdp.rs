@@ -96,7 +96,8 @@ fn start_listener(ends: &VethPair, scratch: &Scratch) -> Child {
 fn the_program_is_detached_when_the_process_ends() {
     let _alone = alone();
     let ends = VethPair::create().expect("the right to make namespaces: run as root");
-    for (how, status) in [("INT", Some(0)), ("KILL", None)] {
+    // Nobody sends a frame, so the run is invalid.
+    for (how, status) in [("INT", Some(4)), ("KILL", None)] {
         let scratch = Scratch::new();
         let mut child = start_listener(&ends, &scratch);
         wait_until("the record exists", || scratch.record_path().exists());
