@@ -406,6 +406,17 @@ mod tests {
     }
 
     #[test]
+    fn the_schema_has_the_keys_of_all_figures() {
+        let schema = schemars::schema_for!(KindKeys).to_value();
+        let properties = schema["properties"].as_object().unwrap();
+        let mut keys: Vec<&str> = properties.keys().map(String::as_str).filter(|key| *key != "kind").collect();
+        keys.sort_unstable();
+        let mut expected = KEYS;
+        expected.sort_unstable();
+        assert_eq!(keys, expected);
+    }
+
+    #[test]
     fn the_kind_of_an_older_record_follows_from_its_keys_and_its_role() {
         let of_key = |key: &str, written: &SeriesKind| {
             let value = serde_json::to_value(written).unwrap()[key].clone();
