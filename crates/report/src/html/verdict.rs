@@ -136,7 +136,7 @@ pub fn keys(record: &Record) -> Vec<Key> {
     let p99_9 = series().filter_map(|s| Some((s, Summary::of(s).p99_9_ns?)));
     if let Some((worst, value_ns)) = p99_9.max_by_key(|(_, value)| *value) {
         let detail = format!("{}, {}", worst.place(), worst.phase);
-        keys.push(Key { label: "p99.9 of the worst series", value: format_ns(value_ns), detail });
+        keys.push(Key { label: "worst series, p99.9", value: format_ns(value_ns), detail });
     }
     let (samples, missed) = (sum(|s| s.samples), sum(|s| s.missed));
     if words.is_periodic {
