@@ -139,8 +139,8 @@ pub fn is_undecided(record: &Record, search: &BufferSearch) -> bool {
     record.state != State::Complete && search.held.is_none() && search.failed != search.candidates.last().copied()
 }
 
-/// The outcome of a search in which no size held, which decides before all limits; `None` if a size held, and for records
-/// without a valid search.
+/// The outcome of a search in which no size held; it decides before all limits. `None` if a size held, or if the record has
+/// no valid search.
 #[must_use]
 pub fn outcome_without_size(record: &Record) -> Option<Outcome> {
     let search = record.buffer.as_ref().filter(|search| search.held.is_none() && record.validity.valid)?;

@@ -100,14 +100,14 @@ impl Supervisor {
         &self.reasons
     }
 
-    /// Makes the checks if they are due.
+    /// Checks if a second has passed since the last check.
     pub fn check_if_due(&mut self, loads: &[Running]) {
         if Instant::now() >= self.next {
             self.check(loads);
         }
     }
 
-    /// Makes the checks.
+    /// Checks threads, clocks, quota and loads.
     pub fn check(&mut self, loads: &[Running]) {
         self.next = Instant::now() + INTERVAL;
         self.check_threads();

@@ -90,8 +90,9 @@ pub fn judge_ends(record: &mut Record, root: &Root, timers: &[Timer], [starved, 
                 let place = timer.place();
                 let known = |reason: &Reason| reason.id == "cpu.moved" && reason.text.contains(&place);
                 if !record.validity.reasons.iter().any(known) {
-                    let Reason { id, text, remedy } =
-                        supervisor::moved(&format!("the thread of {place} was moved during the run"));
+                    let Reason { id, text, remedy } = supervisor::moved(&format!(
+                        "the thread of {place} left its CPU during the run: it was moved, or the CPU was offline for a while"
+                    ));
                     add(record, &id, text, remedy);
                 }
             }

@@ -76,7 +76,7 @@ pub enum UdpError {
     Refused {
         /// The refused setting of the socket.
         setting: &'static str,
-        /// What to do.
+        /// The remedy.
         remedy: &'static str,
         /// The error of the kernel.
         source: io::Error,

@@ -16,8 +16,13 @@ pub(super) fn thread(cause: &Cause, facts: &RemedyFacts) -> String {
             "the thread had not finished its previous cycle: see the spike before this one, or choose a longer period"
                 .to_owned()
         }
-        MAIN_THREAD | WRITER_THREAD => {
+        // `measure process` has no `--cpus`.
+        MAIN_THREAD | WRITER_THREAD if facts.thread_id.is_none() => {
             "this is punctual itself, which collects and stores the samples: leave it a CPU that is not measured, with `--cpus`"
+                .to_owned()
+        }
+        MAIN_THREAD | WRITER_THREAD => {
+            "this is punctual itself, which collects and stores the samples: leave it a CPU that the program does not use"
                 .to_owned()
         }
         "kworker" => format!(

@@ -36,7 +36,7 @@ pub struct ThreadPlan {
 
 /// The interface of a probe to the rest of the program. No method has a default, so a new probe must implement each.
 pub trait Definition: fmt::Debug {
-    /// What is the same in all phases.
+    /// Its properties, which are the same in all phases.
     fn properties(&self) -> Properties;
 
     /// The policy of the measuring threads: its own, `requested`, or its default.

@@ -45,7 +45,7 @@ pub struct Common {
     pub output: OutputOptions,
 }
 
-/// Where the record is written.
+/// The path of the record.
 #[derive(Debug, Args)]
 pub struct RecordOptions {
     /// Write the record to FILE.punctual.json [default: HOST-DATE-TIME.punctual.json in this folder].
@@ -63,7 +63,7 @@ impl RecordOptions {
     }
 }
 
-/// Where the record and its HTML report are written.
+/// The path of the record and of its HTML report.
 #[derive(Debug, Args)]
 pub struct RecordAndReportOptions {
     /// Write the record and the report to FILE.punctual.json and FILE.punctual.html [default: HOST-DATE-TIME in this
