@@ -150,11 +150,11 @@ fn count_faults() {
 
 /// A limit far above the stalls of any machine.
 const PROFILE: &str = r#"
-title = "an answer within 300 ms"
+title = "an answer within 1 s"
 group = "control"
 judges = "round-trips"
-period = "300ms"
-limit = "300ms"
+period = "1s"
+limit = "1s"
 samples_needed = 1
 meaning = "answers come"
 sources = [{ what = "limit", where = "this test" }]
@@ -176,7 +176,7 @@ fn judge_a_lost_response() {
             _ => Fault::None,
         });
         let record =
-            measure(&scratch, status, relay.address, "--samples 200 --period 2ms --timeout 3s --profile answers.toml");
+            measure(&scratch, status, relay.address, "--samples 600 --period 2ms --timeout 3s --profile answers.toml");
         assert_eq!(relay.end().lost > 0, loses);
         let judged = &record.uses[0];
         assert_eq!((judged.outcome, judged.worst_ns), (outcome, round_trips(&record).0.max_ns), "{}", judged.reason);
@@ -200,9 +200,11 @@ fn round_trips_are_compared_with_published_ones() {
 
 #[test]
 fn delays_of_known_length_are_found() {
-    // A stall of all 30 delayed responses, or a full socket.
-    repeat_if_stalled(NO_RESPONSE, find_delays);
+    repeat_if_stalled(Stall::Ordinary(TOLERANCE), find_delays);
 }
+
+/// By how much a round trip may differ from its known delay. A longer stall of every delayed one fails the test.
+const TOLERANCE: Duration = Duration::from_millis(4);
 
 fn find_delays() {
     const DELAY: Duration = Duration::from_millis(20);
@@ -218,7 +220,7 @@ fn find_delays() {
     peer.end();
     let (series, round_trip) = round_trips(&record);
     assert_all_slots_counted((series, round_trip));
-    assert!(faults.delayed > 20 && round_trip.lost == 0);
+    assert!(faults.delayed > 0 && round_trip.lost == 0);
     let delayed = |at_ns: u64| at_ns / PERIOD_NS % 20 == 7;
     let ns = |time: Duration| i64::try_from(time.as_nanos()).unwrap();
     // By how much each is longer than the relay held it.
@@ -231,7 +233,7 @@ fn find_delays() {
     assert_eq!(rest.len() as u64, faults.delayed, "each is a spike");
     // Stalls of this machine only add to a round trip, so the shortest ones are those without a stall.
     let (least_ns, usual_ns) = (rest.iter().min().unwrap(), series.min_ns.unwrap());
-    assert!(*least_ns > 0 && (least_ns - usual_ns) * 20 <= ns(DELAY), "{least_ns} ns, usually {usual_ns}");
+    assert!(*least_ns > 0 && least_ns - usual_ns <= ns(TOLERANCE), "{least_ns} ns, usually {usual_ns}");
     // The delay belongs to the wire, not to the wake-up of either end.
     let trip = series.spikes.iter().find(|spike| delayed(spike.at_ns)).and_then(|spike| spike.trip).unwrap();
     assert!(trip.wire_ns * 10 > ns(DELAY) * 9, "{trip:?}");
