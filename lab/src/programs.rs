@@ -11,8 +11,8 @@ use guest::Arch;
 /// The programs with their packages.
 const PROGRAMS: [(&str, &str); 2] = [("punctual", "punctual"), ("lab-tests", "guest")];
 
-/// The build profile without whole-program optimisation, for all guests.
-const PROFILE: &str = "guest";
+/// The build profile, that of `make run`.
+const PROFILE: &str = "quick";
 
 pub(crate) fn target(arch: Arch) -> &'static str {
     match arch {
