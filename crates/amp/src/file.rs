@@ -15,6 +15,10 @@ use crate::{error::LoadError, model::Model, simd::InstructionSet};
 
 /// Maximum nesting depth of the JSON, deeper than that of any known model.
 const MAX_DEPTH: usize = 40;
+
+/// The largest file of a model, a cabinet or a preset that is worth reading, bytes. Models with most parameters take
+/// about 10 MiB; a cabinet of 60 s with two channels at 192 kHz takes 88 MiB.
+pub const MAX_FILE_BYTES: u64 = 256 << 20;
 /// Some editors write this before UTF-8.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 

@@ -54,7 +54,7 @@ pub mod wav;
 pub use cabinet::{Cabinet, Ir};
 pub use chain::{Amplifier, Chain, Controls, Meters, Parameter, Parts, Settings};
 pub use error::LoadError;
-pub use file::ModelFile;
+pub use file::{MAX_FILE_BYTES, ModelFile};
 pub use model::Model;
 pub use preset::Preset;
 pub use rig::Rig;

@@ -6,6 +6,8 @@
 
 use thiserror::Error;
 
+use std::ops::RangeInclusive;
+
 use crate::convert::to_f32;
 
 /// The content of a WAV file.
@@ -58,7 +60,7 @@ pub enum WavError {
         /// Size of the samples of all channels, bytes.
         needed: usize,
     },
-    /// The header has no channels, or a sample rate of 0.
+    /// The header has no channels, or a sample rate outside 1 Hz to 768 kHz.
     #[error("invalid WAV header: {0}; export the file again")]
     InvalidHeader(&'static str),
     /// A sample is infinite or NaN: its frame, from 0.
@@ -72,6 +74,9 @@ const EXTENSIBLE: u16 = 0xfffe;
 
 /// Minimum length that means "unknown": programs write such lengths while they record.
 const OPEN: usize = 0x7fff_0000;
+
+/// Sample rates of sound cards, Hz. Resampling from 4 GHz would take gigabytes of memory.
+const RATES_HZ: RangeInclusive<u32> = 1..=768_000;
 
 struct Format {
     kind: u16,
@@ -137,7 +142,9 @@ fn read_format(body: &[u8]) -> Result<Format, WavError> {
     };
     match format {
         Format { channels: 0, .. } => Err(WavError::InvalidHeader("no channels")),
-        Format { rate_hz: 0, .. } => Err(WavError::InvalidHeader("sample rate 0")),
+        Format { rate_hz, .. } if !RATES_HZ.contains(&rate_hz) => {
+            Err(WavError::InvalidHeader("its sample rate is not 1 Hz to 768 kHz"))
+        }
         format => Ok(format),
     }
 }
@@ -274,6 +281,16 @@ mod tests {
         assert_eq!(read(&bytes), Err(WavError::FrameSize { declared: 4, needed: 3 }));
         bytes[at] = 0;
         assert_eq!(read(&bytes).unwrap().channels[0].len(), 4);
+    }
+
+    #[test]
+    fn rejects_sample_rates_that_no_card_has() {
+        let mut bytes = file(INTEGER, 16, 1, &[0; 2]);
+        let at = bytes.windows(4).position(|field| field == 44_100_u32.to_le_bytes()).unwrap();
+        for (rate_hz, fits) in [(0, false), (1, true), (768_000, true), (768_001, false), (u32::MAX, false)] {
+            bytes[at..at + 4].copy_from_slice(&u32::to_le_bytes(rate_hz));
+            assert_eq!(read(&bytes).is_ok(), fits, "{rate_hz}");
+        }
     }
 
     proptest! {

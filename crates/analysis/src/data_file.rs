@@ -1,11 +1,11 @@
 //! Files of profiles and references: built-in ones, and ones on disk.
 
 use std::{
-    fs, io,
+    io,
     path::{Path, PathBuf},
 };
 
-use record::file::FileError;
+use record::file::{FileError, SETTINGS_BYTES_MAX, read_text};
 use serde::de::DeserializeOwned;
 
 /// Why a profile or a reference could not be loaded.
@@ -84,7 +84,8 @@ pub(crate) fn read<T>(
     parse: fn(&str, &str) -> Result<T, Mistake>,
 ) -> Result<T, LoadError> {
     let path = PathBuf::from(path);
-    let text = fs::read_to_string(&path).map_err(|source| LoadError::Read { kind, path: path.clone(), source })?;
+    let text =
+        read_text(&path, SETTINGS_BYTES_MAX).map_err(|source| LoadError::Read { kind, path: path.clone(), source })?;
     parse(&stem(&path), &text).map_err(|(line, message)| LoadError::Invalid { path, line, message })
 }
 

@@ -1,9 +1,11 @@
 //! Finds a campaign by name among the files of `campaigns/`, which are built into the binary, or by path.
 
 use std::{
-    fs, io,
+    io,
     path::{Path, PathBuf},
 };
+
+use record::file::{SETTINGS_BYTES_MAX, read_text};
 
 use crate::file::{CampaignFile, FileMistakes, mistake::nearest, parse};
 
@@ -38,8 +40,8 @@ pub enum CampaignFileError {
 pub fn find_campaign(name_or_path: &str) -> Result<CampaignFile, CampaignFileError> {
     if Path::new(name_or_path).extension().is_some_and(|ending| ending == "toml") {
         let path = Path::new(name_or_path);
-        let text =
-            fs::read_to_string(path).map_err(|source| CampaignFileError::Read { path: path.to_owned(), source })?;
+        let text = read_text(path, SETTINGS_BYTES_MAX)
+            .map_err(|source| CampaignFileError::Read { path: path.to_owned(), source })?;
         return Ok(parse(name_or_path, &text)?);
     }
     Ok(parse(&format!("campaigns/{name_or_path}.toml"), text(name_or_path)?)?)

@@ -28,8 +28,8 @@ pub use self::{
     audio::AudioProbe,
     check::PlanError,
     definition::{
-        Definition, Network, PERIOD_MAX_NS, PhaseContext, PlacementContext, PlacementRule, PrepareError, Properties,
-        RunShape, ThreadPlan, Timing, best_cpu, choose_cpu, quiet_cpus,
+        Definition, Network, PERIOD_MAX_NS, PERIOD_MIN_NS, PhaseContext, PlacementContext, PlacementRule, PrepareError,
+        Properties, RunShape, ThreadPlan, Timing, best_cpu, choose_cpu, quiet_cpus,
     },
     noise::NoiseProbe,
     stream::StreamProbe,

@@ -11,6 +11,9 @@ use sys::elf::Elf;
 
 use crate::{Arch, GuestError, error::At, memfile::MemoryFile};
 
+/// The largest kernel image, bytes; a vmlinux with debug information takes about 1 GiB.
+const KERNEL_BYTES_MAX: u64 = 2 << 30;
+
 /// The file to boot: the given one, or an image extracted from it.
 #[derive(Debug)]
 enum BootFile {
@@ -35,6 +38,11 @@ impl Image {
     /// # Errors
     /// If the file cannot be read or has none of these formats.
     pub fn open(path: &Path) -> Result<Self, GuestError> {
+        // QEMU opens the file again, so a pipe cannot be used.
+        let metadata = fs::metadata(path).reading(path)?;
+        if !metadata.is_file() || metadata.len() > KERNEL_BYTES_MAX {
+            return Err(GuestError::NotAKernel { path: path.to_owned() });
+        }
         let bytes = fs::read(path).reading(path)?;
         let (arch, unpacked) = match recognise(&bytes) {
             Some(Format::Vmlinux) => (Arch::X86_64, None),

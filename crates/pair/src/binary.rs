@@ -1,13 +1,14 @@
 //! Selects the program for the far end: an identical installed one, or a copy of a local binary.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
+use record::file::read_bytes;
 use sys::elf::{EM_AARCH64, EM_X86_64, Elf};
 
 use crate::PairError;
+
+/// The largest program that is copied to the far machine, bytes.
+const BINARY_BYTES_MAX: u64 = 512 << 20;
 
 /// The version and build of a punctual binary.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -94,7 +95,8 @@ pub fn choose(executable: &Path, given: Option<&Path>, far: &FarMachine) -> Resu
 
 /// Reads the file that the user gave, static or not.
 fn given_binary(path: &Path, far: &FarMachine) -> Result<Vec<u8>, PairError> {
-    let program = fs::read(path).map_err(|source| PairError::Read { path: path.to_owned(), source })?;
+    let program =
+        read_bytes(path, BINARY_BYTES_MAX).map_err(|source| PairError::Read { path: path.to_owned(), source })?;
     let machine = Elf::new(&program).and_then(|elf| elf.machine());
     if machine.is_none() || machine != far.machine() {
         let (host, arch, path) = (far.host.clone(), far.arch.clone(), PathBuf::from(path));
@@ -105,7 +107,7 @@ fn given_binary(path: &Path, far: &FarMachine) -> Result<Vec<u8>, PairError> {
 
 /// Reads a binary if it can run on the far machine without shared libraries.
 fn suitable_binary(path: &Path, far: &FarMachine) -> Option<Vec<u8>> {
-    let program = fs::read(path).ok()?;
+    let program = read_bytes(path, BINARY_BYTES_MAX).ok()?;
     let elf = Elf::new(&program)?;
     let is_suitable = elf.machine().is_some() && elf.machine() == far.machine() && !elf.needs_linker();
     is_suitable.then_some(program)
@@ -113,6 +115,8 @@ fn suitable_binary(path: &Path, far: &FarMachine) -> Option<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     /// The header of a static program.

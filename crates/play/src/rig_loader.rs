@@ -1,7 +1,7 @@
 //! Loading of rigs from disk: presets, models and impulse responses.
 
 use std::{
-    fs,
+    fs, io,
     path::{Path, PathBuf},
 };
 
@@ -64,7 +64,7 @@ impl RigLoader {
     /// # Errors
     /// [`RigLoadError`].
     pub fn load(&self, chosen: RigSpec, loaded: &[&Rig]) -> Result<Rig, RigLoadError> {
-        let rig = Rig::load_sharing(chosen, loaded, sys::file::read, version).map_err(explain_model_as_cabinet)?;
+        let rig = Rig::load_sharing(chosen, loaded, read_part, version).map_err(explain_model_as_cabinet)?;
         self.notify_all(rig.warnings());
         Ok(rig)
     }
@@ -100,7 +100,11 @@ impl RigLoader {
 /// # Errors
 /// [`RigError`].
 pub fn read_preset(path: &Path) -> Result<Preset, RigError> {
-    Preset::read(path, sys::file::read)
+    Preset::read(path, read_part)
+}
+
+fn read_part(path: &Path) -> io::Result<Vec<u8>> {
+    record::file::read_bytes(path, amp::MAX_FILE_BYTES)
 }
 
 fn version(path: &Path) -> Option<Version> {
@@ -124,5 +128,5 @@ fn is_json(path: &Path) -> bool {
         let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes);
         bytes.trim_ascii_start().starts_with(b"{")
     };
-    sys::file::read(path).is_ok_and(begins_with_brace)
+    read_part(path).is_ok_and(begins_with_brace)
 }

@@ -322,9 +322,16 @@ pub fn parse() -> anyhow::Result<Cli> {
         return Ok(Cli::parse_from(["punctual", ::guest::init::COMMAND]));
     }
     definition().try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches)).map_err(|error| {
-        // An error of the output cannot be reported anywhere.
-        let _ = error.print();
-        std::process::exit(if error.use_stderr() { 64 } else { 0 });
+        let status = match (error.print(), error.use_stderr()) {
+            // An error of standard error cannot be reported anywhere.
+            (_, true) => 64,
+            (Ok(()), false) => 0,
+            (Err(source), false) => {
+                say!("error: cannot write to standard output: {source}");
+                1
+            }
+        };
+        std::process::exit(status);
     })
 }
 
@@ -346,10 +353,10 @@ fn duration(text: &str) -> Result<u64, String> {
 
 fn period(text: &str) -> Result<u64, String> {
     let period_ns = duration_or_zero(text)?;
-    if (1..=campaign::probe::PERIOD_MAX_NS).contains(&period_ns) {
+    if (campaign::probe::PERIOD_MIN_NS..=campaign::probe::PERIOD_MAX_NS).contains(&period_ns) {
         Ok(period_ns)
     } else {
-        Err("must be longer than 0 and at most 1h, e.g. 1ms".to_owned())
+        Err("must be 1us to 1h, e.g. 1ms".to_owned())
     }
 }
 

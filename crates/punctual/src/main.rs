@@ -21,6 +21,11 @@ mod cmd;
 mod exit;
 mod output;
 
+fn run() -> anyhow::Result<u8> {
+    sys::signal::return_file_size_errors()?;
+    cmd::run(cli::parse()?)
+}
+
 fn main() -> std::process::ExitCode {
-    exit::code(cli::parse().and_then(cmd::run))
+    exit::code(run())
 }

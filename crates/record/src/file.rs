@@ -2,16 +2,23 @@
 
 mod atomic;
 mod target;
+mod whole;
 
 use std::{
-    fs, io,
+    io,
     path::{Path, PathBuf},
 };
 
 use serde::de::DeserializeOwned;
 
-pub use self::atomic::{check_writable, write_atomic};
+pub use self::{
+    atomic::{check_writable, create, write_atomic},
+    whole::{SETTINGS_BYTES_MAX, read_bytes, read_text},
+};
 use crate::{CAMPAIGN_SCHEMA, Campaign, Record, SCHEMA};
+
+/// The largest record and document of a campaign that is read, bytes. Reading takes some ten times as much memory.
+const RECORD_BYTES_MAX: u64 = 128 << 20;
 
 /// An error in reading or writing a record.
 #[derive(Debug, thiserror::Error)]
@@ -47,7 +54,7 @@ pub enum FileError {
 /// # Errors
 /// If the file cannot be read, is not JSON, or is not of schema `punctual.run/1`.
 pub fn read(path: &Path) -> Result<Record, FileError> {
-    let bytes = fs::read(path).map_err(|source| FileError::Read { path: path.to_owned(), source })?;
+    let bytes = bytes_of(path)?;
     parse(&bytes).map_err(|reason| FileError::NotARecord { path: path.to_owned(), reason })
 }
 
@@ -57,6 +64,10 @@ pub fn read(path: &Path) -> Result<Record, FileError> {
 /// If the bytes are not JSON or not of schema `punctual.run/1`.
 pub fn parse(bytes: &[u8]) -> Result<Record, String> {
     parse_as(bytes, SCHEMA)
+}
+
+fn bytes_of(path: &Path) -> Result<Vec<u8>, FileError> {
+    read_bytes(path, RECORD_BYTES_MAX).map_err(|source| FileError::Read { path: path.to_owned(), source })
 }
 
 fn parse_as<T: DeserializeOwned>(bytes: &[u8], schema: &str) -> Result<T, String> {
@@ -74,7 +85,7 @@ fn parse_as<T: DeserializeOwned>(bytes: &[u8], schema: &str) -> Result<T, String
 /// # Errors
 /// If the file cannot be read, is not JSON, or is not of schema `punctual.campaign/1`.
 pub fn read_campaign(path: &Path) -> Result<Campaign, FileError> {
-    let bytes = fs::read(path).map_err(|source| FileError::Read { path: path.to_owned(), source })?;
+    let bytes = bytes_of(path)?;
     parse_as(&bytes, CAMPAIGN_SCHEMA).map_err(|reason| FileError::NotARecord { path: path.to_owned(), reason })
 }
 
@@ -85,7 +96,7 @@ pub fn is_campaign(path: &Path) -> bool {
     struct Head {
         schema: String,
     }
-    let head = fs::read(path).ok().and_then(|bytes| serde_json::from_slice::<Head>(&bytes).ok());
+    let head = bytes_of(path).ok().and_then(|bytes| serde_json::from_slice::<Head>(&bytes).ok());
     head.is_some_and(|head| head.schema == CAMPAIGN_SCHEMA)
 }
 

@@ -66,7 +66,7 @@ impl Style {
             (Ink::Good, true) => "✔",
             (Ink::Good, false) => "ok",
             (Ink::Bad, true) => "✘",
-            (Ink::Bad, false) => "no",
+            (Ink::Bad, false) => "x",
             (Ink::Doubt, true) => "?",
             (Ink::Doubt, false) => "??",
             (Ink::Alarm, true) => "!",

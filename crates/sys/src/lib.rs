@@ -12,7 +12,6 @@ mod convert;
 pub mod counter;
 pub mod elf;
 pub mod evl;
-pub mod file;
 pub mod held;
 pub mod hwstamp;
 pub mod jack;

@@ -1,4 +1,4 @@
-//! Counts SIGINT and SIGTERM instead of ending the process.
+//! Counts SIGINT and SIGTERM instead of ending the process, and ignores SIGXFSZ.
 
 use std::{
     io,
@@ -16,17 +16,30 @@ extern "C" fn count(_signal: libc::c_int) {
 /// # Errors
 /// The kernel's error; none is expected.
 pub fn count_termination() -> io::Result<()> {
-    for signal in [libc::SIGINT, libc::SIGTERM] {
-        // SAFETY: sigaction is plain old data, so all zeroes is a valid value.
-        let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
-        action.sa_sigaction = count as *const () as usize;
-        // Without SA_RESTART, a signal interrupts a wait in the main thread, which then checks the count.
-        // SAFETY: the handler only adds to an atomic, which is async-signal-safe; `action` is live for the call.
-        if unsafe { libc::sigaction(signal, &raw const action, std::ptr::null_mut()) } != 0 {
-            return Err(io::Error::last_os_error());
-        }
+    // Without SA_RESTART, a signal interrupts a wait in the main thread, which then checks the count.
+    [libc::SIGINT, libc::SIGTERM].into_iter().try_for_each(|signal| handle(signal, count))
+}
+
+/// Makes a write beyond the limit of file sizes (`ulimit -f`) fail with EFBIG instead of ending the process. Programs
+/// that this process starts have the default again, because the signal is handled, not ignored.
+///
+/// # Errors
+/// The kernel's error; none is expected.
+pub fn return_file_size_errors() -> io::Result<()> {
+    handle(libc::SIGXFSZ, pass)
+}
+
+extern "C" fn pass(_signal: libc::c_int) {}
+
+fn handle(signal: libc::c_int, handler: extern "C" fn(libc::c_int)) -> io::Result<()> {
+    // SAFETY: sigaction is plain old data, so all zeroes is a valid value.
+    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+    action.sa_sigaction = handler as *const () as usize;
+    // SAFETY: both handlers do nothing but add to an atomic, which is async-signal-safe; `action` is live for the call.
+    match unsafe { libc::sigaction(signal, &raw const action, std::ptr::null_mut()) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
     }
-    Ok(())
 }
 
 /// Requests the end of this process, with the same effect as SIGTERM.

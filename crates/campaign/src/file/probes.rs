@@ -23,7 +23,10 @@ use super::{
 };
 use crate::{
     plan::Length,
-    probe::{NoiseProbe, PERIOD_MAX_NS, Probe, ThreadsProbe, TimerProbe, stream::WakeupOffset, threads::ThreadAsk},
+    probe::{
+        NoiseProbe, PERIOD_MAX_NS, PERIOD_MIN_NS, Probe, ThreadsProbe, TimerProbe, stream::WakeupOffset,
+        threads::ThreadAsk,
+    },
 };
 
 /// Longest run of one scenario, ns: a week.
@@ -296,5 +299,5 @@ fn length(fields: &mut Fields<'_>, period_ns: u64, has_samples: bool) -> Length 
 }
 
 fn period(text: &str) -> Result<u64, String> {
-    duration_in(text, 1, PERIOD_MAX_NS, "longer than 0 and at most 1h, e.g. 1ms")
+    duration_in(text, PERIOD_MIN_NS, PERIOD_MAX_NS, "1us to 1h, e.g. 1ms")
 }

@@ -7,7 +7,7 @@ use sys::{
 };
 
 use super::{Plan, phase::Length};
-use crate::probe::{PERIOD_MAX_NS, PlanError, RunShape};
+use crate::probe::{PERIOD_MAX_NS, PERIOD_MIN_NS, PlanError, RunShape};
 
 impl Plan {
     /// Checks ranges and combinations of options.
@@ -25,7 +25,7 @@ impl Plan {
         for phase in &self.phases {
             let of_threads = phase.threads.iter().map(|thread| thread.period_ns);
             let mut periods_ns = of_threads.chain([phase.period_ns]);
-            if let Some(period_ns) = periods_ns.find(|period_ns| !(1..=PERIOD_MAX_NS).contains(period_ns)) {
+            if let Some(period_ns) = periods_ns.find(|period_ns| !(PERIOD_MIN_NS..=PERIOD_MAX_NS).contains(period_ns)) {
                 return Err(PlanError::Period(period_ns));
             }
             if matches!(phase.length, Length::Duration(0) | Length::Samples(0)) {
@@ -60,12 +60,12 @@ mod tests {
     #[test]
     fn refuses_periods_and_lengths_out_of_range() {
         let check = |period_ns, length| plan(vec![phase(period_ns, length)]).check();
-        assert_eq!(check(0, Length::UntilStopped), Err(PlanError::Period(0)));
+        assert_eq!(check(999, Length::UntilStopped), Err(PlanError::Period(999)));
         assert_eq!(check(PERIOD_MAX_NS + 1, Length::UntilStopped), Err(PlanError::Period(PERIOD_MAX_NS + 1)));
-        assert_eq!(check(1, Length::Samples(0)), Err(PlanError::Length));
+        assert_eq!(check(1_000, Length::Samples(0)), Err(PlanError::Length));
         assert_eq!(check(PERIOD_MAX_NS, Length::Duration(1)), Ok(()));
         let servo = ThreadPlan { role: "servo".to_owned(), cpu: 0, policy: Policy::Fifo(90), period_ns: 0 };
-        let with_threads = PhasePlan { threads: vec![servo], ..phase(1, Length::UntilStopped) };
+        let with_threads = PhasePlan { threads: vec![servo], ..phase(1_000, Length::UntilStopped) };
         assert_eq!(plan(vec![with_threads]).check(), Err(PlanError::Period(0)));
     }
 

@@ -6,6 +6,7 @@ mod source;
 mod validate;
 
 use std::{
+    io,
     ops::RangeInclusive,
     path::{Path, PathBuf},
 };
@@ -19,7 +20,7 @@ use probes::{
     timer::Grid,
 };
 use record::{Caveat, SoundCard};
-use sys::{clock::Clock, file, pcm::Duplex, sched::Policy};
+use sys::{clock::Clock, pcm::Duplex, sched::Policy};
 
 pub use cab::CabSource;
 pub use device::{Device, INPUTS};
@@ -150,7 +151,7 @@ impl AudioProbe {
             }
             Through::Preset(path) => {
                 let folder = path.parent().unwrap_or(path);
-                let rig = Rig::load(Preset::read(path, file::read)?.into_spec(folder), file::read)?;
+                let rig = Rig::load(Preset::read(path, read_part)?.into_spec(folder), read_part)?;
                 let (parts, notes) = rig.parts(self.rate_hz)?;
                 (rig.settings, parts, notes)
             }
@@ -301,6 +302,11 @@ impl Player for Amplifier {
     fn delay(&self) -> usize {
         self.0.delay()
     }
+}
+
+/// Reads a model, a cabinet or a preset.
+fn read_part(path: &Path) -> io::Result<Vec<u8>> {
+    record::file::read_bytes(path, amp::MAX_FILE_BYTES)
 }
 
 #[cfg(test)]

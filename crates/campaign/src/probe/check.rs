@@ -6,7 +6,7 @@ use analysis::format_unsigned_ns;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PlanError {
     /// The period, in ns, is 0 or above an hour.
-    #[error("the period must be longer than 0 and at most 1h, e.g. 1ms (got {})", format_unsigned_ns(*.0))]
+    #[error("the period must be 1us to 1h, e.g. 1ms (got {})", format_unsigned_ns(*.0))]
     Period(u64),
     /// The noise probe would not run at all, or longer than its period.
     #[error("the noise probe runs for a part of each period, e.g. a runtime of 95ms in a period of 100ms")]

@@ -16,6 +16,8 @@ use sys::{clock::Clock, sched::Policy};
 
 use super::check::PlanError;
 
+/// Shortest period, ns: one microsecond. No thread sleeps and wakes up faster.
+pub const PERIOD_MIN_NS: u64 = 1_000;
 /// Longest period, ns: one hour.
 pub const PERIOD_MAX_NS: u64 = 3_600_000_000_000;
 /// Default lateness above which a wake-up is a spike, ns; a shorter period is used instead.
@@ -30,7 +32,7 @@ pub struct ThreadPlan {
     pub cpu: u32,
     /// Its policy.
     pub policy: Policy,
-    /// Time between its deadlines, ns; 1 to [`PERIOD_MAX_NS`].
+    /// Time between its deadlines, ns; [`PERIOD_MIN_NS`] to [`PERIOD_MAX_NS`].
     pub period_ns: u64,
 }
 

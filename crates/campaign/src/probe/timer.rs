@@ -16,7 +16,7 @@ use super::{
 /// Options of the timer probe.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TimerProbe {
-    /// Time between two deadlines, ns; 1 to [`PERIOD_MAX_NS`](super::definition::PERIOD_MAX_NS).
+    /// Time between two deadlines, ns; see [`PERIOD_MIN_NS`](super::definition::PERIOD_MIN_NS).
     pub period_ns: u64,
 }
 

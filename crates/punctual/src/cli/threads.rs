@@ -123,7 +123,7 @@ mod tests {
             ("=1ms", "invalid thread name ``"),
             ("timer=1ms", "invalid thread name `timer`"),
             ("a/b=1ms", "invalid thread name `a/b`: use 1 to 32 letters"),
-            ("base=0s", "must be longer than 0 and at most 1h"),
+            ("base=0s", "must be 1us to 1h"),
             ("base=25", "25us"),
             ("base=25us,prio=95", "unknown key `prio`: use cpu=N or policy=POLICY"),
             ("base=25us,cpu", "`` is not a CPU number"),

@@ -13,6 +13,7 @@ use std::path::Path;
 use ::play::RigLoader;
 use amp::{Model, ModelFile, file::Options};
 use anyhow::Context;
+use record::file::read_bytes;
 
 use crate::{cli, exit::Usage};
 
@@ -42,12 +43,20 @@ fn to_usage<E: std::error::Error + Send + Sync + 'static>(error: E, is_choice: b
     if is_choice { Usage(error.to_string()).into() } else { error.into() }
 }
 
-fn read_file(path: &Path) -> anyhow::Result<Vec<u8>> {
-    sys::file::read(path).with_context(|| format!("cannot read {}", path.display()))
+/// The largest recording to play, bytes: that of a WAV file.
+const RECORDING_BYTES_MAX: u64 = 1 << 32;
+
+fn read_recording(path: &Path) -> anyhow::Result<Vec<u8>> {
+    read_bytes(path, RECORDING_BYTES_MAX).with_context(|| format!("cannot read {}", path.display()))
+}
+
+/// Reads a model or a cabinet.
+fn read_part(path: &Path) -> anyhow::Result<Vec<u8>> {
+    read_bytes(path, amp::MAX_FILE_BYTES).with_context(|| format!("cannot read {}", path.display()))
 }
 
 fn read_model(path: &Path) -> anyhow::Result<ModelFile> {
-    let file = ModelFile::read(&read_file(path)?).with_context(|| path.display().to_string())?;
+    let file = ModelFile::read(&read_part(path)?).with_context(|| path.display().to_string())?;
     for warning in &file.warnings {
         note(&format!("{}: {warning}", path.display()));
     }

@@ -1,8 +1,11 @@
 //! Errors of the command line: their messages and exit statuses.
 
-use std::process::Stdio;
+use std::{
+    fs::File,
+    process::{Command, Stdio},
+};
 
-use super::harness::Scratch;
+use super::harness::{PUNCTUAL, Scratch};
 
 #[track_caller]
 fn refused(status: i32, arguments: &str, error: &str) {
@@ -16,11 +19,44 @@ fn refused(status: i32, arguments: &str, error: &str) {
 }
 
 #[test]
+fn outputs_that_cannot_be_written_are_reported() {
+    let scratch = Scratch::new();
+    let full = scratch.punctual("--help").stdout(File::create("/dev/full").unwrap()).output().unwrap();
+    let said = String::from_utf8_lossy(&full.stderr);
+    assert_eq!(full.status.code(), Some(1), "{said}");
+    assert!(said.starts_with("error: cannot write to standard output: No space left"), "{said}");
+    // The kernel ends a program that writes beyond `ulimit -f`, unless the program handles the signal.
+    let mut limited = Command::new("sh");
+    limited.args(["-c", "ulimit -f 0; exec \"$0\" generate schema run > schema.json"]);
+    let limited = limited.arg(PUNCTUAL).current_dir(scratch.path()).output().unwrap();
+    let said = String::from_utf8_lossy(&limited.stderr);
+    assert_eq!(limited.status.code(), Some(1), "{said}");
+    assert!(said.contains("File too large"), "{said}");
+}
+
+#[test]
+fn endless_and_huge_files_are_refused() {
+    let scratch = Scratch::new();
+    let huge = scratch.path().join("huge.punctual.json");
+    File::create(&huge).unwrap().set_len(1 << 32).unwrap();
+    for (file, error) in [
+        ("/dev/zero", "a device, not a regular file, pipe or terminal"),
+        ("huge.punctual.json", "it is larger than 128 MiB, the most that is read"),
+    ] {
+        let said = scratch.run(&format!("show {file}")).expect_status(1).stderr();
+        assert_eq!(said, format!("error: cannot read {file}: {error}\n"));
+    }
+    let said = scratch.run("lab --kernel /dev/zero").stderr();
+    assert!(said.contains("/dev/zero is not a kernel image"), "{said}");
+}
+
+#[test]
 fn usage_errors_name_the_remedy_and_exit_with_64() {
     for (arguments, error) in [
         ("mesure", "measure"),
-        ("measure timer --period 0s", "must be longer than 0 and at most 1h"),
-        ("measure timer --period 61m", "must be longer than 0 and at most 1h"),
+        ("measure timer --period 0s", "must be 1us to 1h"),
+        ("measure timer --period 999ns", "must be 1us to 1h"),
+        ("measure timer --period 61m", "must be 1us to 1h"),
         ("measure timer --period 1000", "1000us"),
         ("measure timer --duration 0s", "must be longer than 0"),
         ("measure timer --samples 0", "--samples"),

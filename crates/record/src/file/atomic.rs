@@ -20,8 +20,8 @@ const RIGHTS: u32 = 0o777;
 /// The bytes go to a new file in the same folder, which then replaces the target. The new file keeps the permission
 /// bits of the old one and, as far as this user may set them, owner and group; it does not keep access control lists,
 /// extended attributes and other hard links. A symbolic link stays, and the file that it points to is written. In a
-/// folder that everyone may write to, files and links of other users are not followed, and their permissions are not
-/// kept. A process that is killed meanwhile may leave a `.punctual-*.new` behind, which can be deleted.
+/// folder that everyone may write to, files and links of other users are replaced, and their permissions are not kept.
+/// Elsewhere, a link of another user is refused if that user or a third one can write to its folder. A process that is killed meanwhile may leave a `.punctual-*.new` behind, which can be deleted.
 ///
 /// # Errors
 /// If the folder is not writable, the disk is full, or `path` is not a regular file; the old content is unchanged then.
@@ -36,6 +36,16 @@ pub fn write_atomic(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
 pub fn check_writable(path: &Path) -> Result<(), FileError> {
     let tried = Target::find(path).and_then(|target| create_new(&target)?.close());
     tried.map_err(|source| FileError::Write { path: path.to_owned(), source })
+}
+
+/// Creates an empty file that replaces the one at `path`, for data that is written during a run. Links, permissions and
+/// the folder are treated as by [`write_atomic`].
+///
+/// # Errors
+/// If the folder is not writable, or `path` is not a regular file; the old file is unchanged then.
+pub fn create(path: &Path) -> io::Result<File> {
+    let target = Target::find(path)?;
+    Ok(create_new(&target)?.persist(&target.path)?)
 }
 
 /// Replaces the file with one that `fill` writes. If anything fails, the new file is deleted.

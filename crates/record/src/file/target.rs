@@ -11,6 +11,8 @@ use std::{
 const MAX_LINKS: usize = 40;
 /// The mode bit of a folder that everyone may write to.
 const ALL_WRITE: u32 = 0o002;
+/// The mode bits of a folder that its group or everyone may write to.
+const OTHERS_WRITE: u32 = 0o022;
 
 /// The file to create or replace.
 #[derive(Debug)]
@@ -42,6 +44,9 @@ impl Target {
             if found.is_file() {
                 return Ok(Self { path, old: Some(found) });
             }
+            if is_foreign(&found) && others_write(folder(&path))? {
+                return Err(io::Error::other("it is a symbolic link of another user; name the file itself"));
+            }
             path = folder(&path).join(fs::read_link(&path)?);
         }
         Err(io::Error::other("its symbolic links form a loop; choose another name"))
@@ -64,6 +69,18 @@ fn is_untrusted(found: &Metadata, folder: &Path) -> io::Result<bool> {
     let folder = fs::metadata(folder)?;
     let is_ours = [rustix::process::geteuid().as_raw(), folder.uid()].contains(&found.uid());
     Ok(folder.mode() & ALL_WRITE != 0 && !is_ours)
+}
+
+/// True if the file belongs neither to this user nor to root.
+fn is_foreign(found: &Metadata) -> bool {
+    ![rustix::process::geteuid().as_raw(), 0].contains(&found.uid())
+}
+
+/// True if another user than this one and root can create a link in the folder. Root must not follow such a link,
+/// because names of outputs can be guessed.
+fn others_write(folder: &Path) -> io::Result<bool> {
+    let folder = fs::metadata(folder)?;
+    Ok(is_foreign(&folder) || folder.mode() & OTHERS_WRITE != 0)
 }
 
 #[cfg(test)]
@@ -123,8 +140,16 @@ mod tests {
             assert_eq!((found("link"), found("open")), ((at("victim"), true), (at("open"), true)));
             fs::set_permissions(scratch.path(), fs::Permissions::from_mode(0o1777)).unwrap();
             assert_eq!((found("link"), found("open")), ((at("link"), false), (at("open"), false)));
-            // The folder's owner could replace the files anyway.
+            // The folder's owner could replace the file anyway, but not what a link points to.
             chown(scratch.path(), Some(4711), None).unwrap();
+            assert_eq!(found("open"), (at("open"), true));
+            for mode in [0o1777, 0o755] {
+                fs::set_permissions(scratch.path(), fs::Permissions::from_mode(mode)).unwrap();
+                let refused = Target::find(&at("link")).unwrap_err().to_string();
+                assert!(refused.contains("symbolic link of another user"), "{refused}");
+            }
+            // A link of this user is followed, whoever owns the folder.
+            lchown(at("link"), Some(0), None).unwrap();
             assert_eq!(found("link"), (at("victim"), true));
         }
     }

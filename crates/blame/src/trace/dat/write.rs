@@ -2,7 +2,6 @@
 
 use std::{
     collections::BTreeMap,
-    fs::File,
     io::{self, BufWriter, ErrorKind, Write},
     path::Path,
 };
@@ -51,7 +50,7 @@ impl Contents {
         let page_size = self.page_size.max(1) as usize;
         let mut offset = head_end.next_multiple_of(page_size);
         let padding = vec![0; offset - head_end];
-        let mut file = BufWriter::new(File::create(path)?);
+        let mut file = BufWriter::new(record::file::create(path)?);
         file.write_all(&head)?;
         for cpu in 0..cpus {
             let size = self.pages.get(&cpu).map_or(0, Vec::len);

@@ -4,7 +4,7 @@ use std::{fmt, path::PathBuf, str::FromStr};
 
 use amp::{Cabinet, Ir};
 
-use super::{AudioError, source::BUILT_IN};
+use super::{AudioError, read_part, source::BUILT_IN};
 
 /// Most samples of a built-in response: one second at 48 kHz.
 const BUILT_IN_MAX: u32 = 48_000;
@@ -45,7 +45,7 @@ impl CabSource {
             Self::None => return Ok(None),
             Self::BuiltIn(samples) => Ir::new(rate_hz, vec![response(*samples)]).map_err(broken)?,
             Self::File(path) => {
-                let bytes = sys::file::read(path).map_err(|source| AudioError::Read { path: path.clone(), source })?;
+                let bytes = read_part(path).map_err(|source| AudioError::Read { path: path.clone(), source })?;
                 Ir::from_wav(&bytes).map_err(broken)?
             }
         };

@@ -8,6 +8,8 @@ use amp::{
 };
 use machine::sound::OpenError;
 
+use super::read_part;
+
 /// Prefix of the names of built-in models and cabinets.
 pub(super) const BUILT_IN: &str = "builtin:";
 
@@ -104,7 +106,7 @@ impl ModelSource {
         let file = match self {
             Self::BuiltIn(shape) => shape.file(f64::from(rate_hz)),
             Self::File(path) => {
-                let bytes = sys::file::read(path).map_err(|source| AudioError::Read { path: path.clone(), source })?;
+                let bytes = read_part(path).map_err(|source| AudioError::Read { path: path.clone(), source })?;
                 ModelFile::read(&bytes)
             }
         };

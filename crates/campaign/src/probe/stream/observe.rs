@@ -69,7 +69,7 @@ impl StreamProbe {
         };
         let receiver = endpoints.observed(at)?;
         let failed = |source| StreamError::Capture { path: path.clone(), source };
-        let to = BufWriter::with_capacity(BUFFER_BYTES, File::create(&path).map_err(failed)?);
+        let to = BufWriter::with_capacity(BUFFER_BYTES, record::file::create(&path).map_err(failed)?);
         let writer = capture::Writer::begin(to, interface, in_words).map_err(failed)?;
         let own = self.talks().then(|| frames::stream_id(endpoints.mac(), self.unique_id));
         let wanted = own.or(self.stream_id);

@@ -12,7 +12,7 @@ use amp::{Parameter, Rig, wav};
 use anyhow::{Context, bail};
 use hound::{SampleFormat, WavSpec, WavWriter};
 
-use super::{loader, note, read_file, rig, to_usage};
+use super::{loader, note, read_recording, rig, to_usage};
 use crate::{cli::AmpRender, exit::Usage, output};
 
 /// Usage error for `--bare` without a model.
@@ -130,7 +130,7 @@ fn print_notes(rendered: &RenderedChain, options: &AmpRender, rig: &Rig) {
 fn read_input(path: &Path) -> anyhow::Result<Audio> {
     let path = if is_stream(path) { Path::new("/dev/stdin") } else { path };
     let wav::Wav { rate_hz, channels, .. } =
-        wav::read(&read_file(path)?).with_context(|| path.display().to_string())?;
+        wav::read(&read_recording(path)?).with_context(|| path.display().to_string())?;
     if channels.len() != 1 {
         bail!(
             "{} has {} channels, and an amplifier has one: run `sox in.wav out.wav remix 1` first",

@@ -6,12 +6,12 @@ use amp::{Cabinet, Ir, wav};
 use anyhow::Context;
 
 use super::{
-    super::{file_name, read_file},
+    super::{file_name, read_part},
     BLOCK, Cost, Description,
 };
 
 pub fn describe(path: &Path) -> anyhow::Result<Description> {
-    let wav = wav::read(&read_file(path)?).with_context(|| path.display().to_string())?;
+    let wav = wav::read(&read_part(path)?).with_context(|| path.display().to_string())?;
     let (bits, is_float) = wav.sample;
     let ir = Ir::new(wav.rate_hz, wav.channels).with_context(|| path.display().to_string())?;
     let played = ir.clone().trimmed();
