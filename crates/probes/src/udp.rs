@@ -125,7 +125,8 @@ impl Client {
         socket.set_receive_timeout(RECEIVE_TIMEOUT).map_err(refused("a receive timeout", "see `dmesg`"))?;
         socket.set_stamps(settings.stamps).map_err(refused("timestamps of datagrams", "use --stamps none"))?;
         let socket = Arc::new(socket);
-        let (shared, events, reader) = shared::channel(&settings);
+        let (shared, events, queue) = shared::channel(&settings);
+        let reader = Reader::new(queue, &settings);
         let heartbeat = Heartbeat::start().map_err(UdpError::Spawn)?;
         let (grant_sender, grant_receiver) = mpsc::channel();
         let (thread_settings, thread_socket, thread_shared) =

@@ -8,7 +8,7 @@ use std::sync::{
 
 use record::Trip;
 
-use super::{Settings, reader::Reader, window::Window};
+use super::{Settings, window::Window};
 use crate::times::TimeCounters;
 
 /// An event that is queued.
@@ -99,7 +99,8 @@ pub struct CardCounters {
     pub received_missing: AtomicU64,
 }
 
-pub fn channel(settings: &Settings) -> (Arc<Shared>, rtrb::Producer<Event>, Reader) {
+/// The counters, and both ends of the queue.
+pub fn channel(settings: &Settings) -> (Arc<Shared>, rtrb::Producer<Event>, rtrb::Consumer<Event>) {
     let entries = settings.window();
     let numbered = if settings.stamps.of_sent() { entries.next_power_of_two() } else { 0 };
     let stamped = settings.stamps != sys::udp::Stamps::None;
@@ -146,7 +147,7 @@ pub fn channel(settings: &Settings) -> (Arc<Shared>, rtrb::Producer<Event>, Read
         stop: AtomicBool::new(false),
     };
     let (events, queue) = rtrb::RingBuffer::new(QUEUE);
-    (Arc::new(shared), events, Reader::new(queue, settings))
+    (Arc::new(shared), events, queue)
 }
 
 impl Shared {
