@@ -102,7 +102,8 @@ impl Audio {
     /// Prepares a probe with the clock as pacer.
     #[must_use]
     pub fn prepare(settings: AudioSettings, player: impl Player + 'static) -> Self {
-        let (writer, shared, reader) = shared::channel(settings.spikes_kept, settings.threshold_ns);
+        let (writer, shared, queue) = shared::channel(settings.threshold_ns);
+        let reader = Reader::new(queue, settings.spikes_kept);
         let silence = vec![0.0; settings.frames as usize].into_boxed_slice();
         let work = Play {
             player,
@@ -121,7 +122,8 @@ impl Audio {
     /// is the captured channel, counted from 0.
     #[must_use]
     pub fn prepare_on((duplex, input): (Duplex, u32), settings: AudioSettings, player: impl Player + 'static) -> Self {
-        let (writer, shared, reader) = shared::channel(settings.spikes_kept, settings.threshold_ns);
+        let (writer, shared, queue) = shared::channel(settings.threshold_ns);
+        let reader = Reader::new(queue, settings.spikes_kept);
         let silence = || vec![0.0; settings.frames as usize].into_boxed_slice();
         let work = Paced {
             player,

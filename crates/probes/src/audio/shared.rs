@@ -7,7 +7,6 @@ use std::sync::{
 
 use record::Played;
 
-use super::reader::Reader;
 use crate::{timer::shared::add, times::TimeCounters};
 
 /// A period with an xrun or with a completion above the threshold.
@@ -106,8 +105,9 @@ impl Writer {
     }
 }
 
-pub fn channel(spikes_kept: usize, threshold_ns: i64) -> (Writer, Arc<Shared>, Reader) {
+/// The audio thread's side, the counters, and the queue to read.
+pub fn channel(threshold_ns: i64) -> (Writer, Arc<Shared>, rtrb::Consumer<Notable>) {
     let shared = Arc::new(Shared::default());
     let (notable, queue) = rtrb::RingBuffer::new(QUEUE);
-    (Writer { shared: shared.clone(), notable, threshold_ns }, shared, Reader::new(queue, spikes_kept))
+    (Writer { shared: shared.clone(), notable, threshold_ns }, shared, queue)
 }

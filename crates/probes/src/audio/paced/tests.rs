@@ -6,7 +6,7 @@ use std::cell::Cell;
 use record::{Audio, Series};
 
 use super::*;
-use crate::audio::{AudioSettings, Names, shared::channel};
+use crate::audio::{AudioSettings, Names, reader::Reader, shared::channel};
 
 thread_local! {
     static NOW_NS: Cell<i64> = const { Cell::new(0) };
@@ -101,7 +101,8 @@ fn played(periods: u32, late_ns: Vec<i64>, takes_ns: Vec<i64>) -> (Series, Vec<(
         card: None,
         caveats: Vec::new(),
     };
-    let (writer, shared, mut reader) = channel(settings.spikes_kept, settings.threshold_ns);
+    let (writer, shared, queue) = channel(settings.threshold_ns);
+    let mut reader = Reader::new(queue, settings.spikes_kept);
     let silence = || vec![0.0; FRAMES as usize].into_boxed_slice();
     let mut paced = Paced {
         player: FixedTimes(takes_ns.into_iter()),

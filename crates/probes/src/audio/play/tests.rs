@@ -8,7 +8,7 @@ use sys::clock::Clock;
 
 use super::*;
 use crate::{
-    audio::{AudioSettings, Names, shared::channel},
+    audio::{AudioSettings, Names, reader::Reader, shared::channel},
     timer::Grid,
 };
 
@@ -42,7 +42,8 @@ fn played(periods: u32, wakes_ns: &[i64], takes_ns: Vec<i64>) -> Series {
         caveats: Vec::new(),
     };
     let grid: Grid = settings.grid();
-    let (writer, shared, mut reader) = channel(settings.spikes_kept, settings.threshold_ns);
+    let (writer, shared, queue) = channel(settings.threshold_ns);
+    let mut reader = Reader::new(queue, settings.spikes_kept);
     let mut play = Play {
         player: FixedTimes(takes_ns.into_iter()),
         card: Card::new(grid, periods),
