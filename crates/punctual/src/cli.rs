@@ -30,8 +30,8 @@ use report::ColorChoice;
 
 pub use self::{
     amp::{
-        Amp, Bench as AmpBench, Devices as AmpDevices, Info as AmpInfo, ModelChoice, Play as AmpPlay,
-        Render as AmpRender, Serve as AmpServe,
+        Amp, Bench as AmpBench, Devices as AmpDevices, Info as AmpInfo, Play as AmpPlay, Render as AmpRender,
+        Serve as AmpServe,
     },
     audio::Audio,
     capture::Capture,
@@ -44,7 +44,7 @@ pub use self::{
     pair::{Pair, PairProbe, PairStream, PairUdp},
     placement::{Placement, Restore},
     process::Process,
-    rig::Rig,
+    rig::{ModelChoice, Rig},
     run::{Campaigns, Run, Validate},
     show::{BlameRecord, Machine, Profiles, References, Show, Tables},
     sound::{Latency, LatencyLoop, Sound},

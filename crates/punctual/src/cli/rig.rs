@@ -5,8 +5,6 @@ use std::path::PathBuf;
 use amp::Parameter;
 use clap::Args;
 
-use super::amp::ModelChoice;
-
 /// Models, cabinets and their settings.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Models and cabinets")]
@@ -57,6 +55,30 @@ impl Rig {
     }
 }
 
+/// Size and knobs of a model.
+#[derive(Debug, Args)]
+pub struct ModelChoice {
+    /// Use this size of a model that has several, 0 (smallest) to 1 (full) [default: that of the preset, or 1].
+    #[arg(long, value_name = "0..1", value_parser = fraction, allow_negative_numbers = true)]
+    pub slim: Option<f64>,
+    /// Set a knob of the model to this value; repeat for the next knobs [default: those of the preset, or 0].
+    #[arg(long, value_name = "0..1", value_parser = fraction, allow_negative_numbers = true)]
+    pub param: Vec<f64>,
+}
+
+impl ModelChoice {
+    /// True if a size or a knob is given.
+    pub fn is_given(&self) -> bool {
+        self.slim.is_some() || !self.param.is_empty()
+    }
+
+    /// The knobs that are given, as the model takes them.
+    pub fn knobs(&self) -> Vec<f32> {
+        #[expect(clippy::cast_possible_truncation, reason = "rounds to the precision of the model")]
+        self.param.iter().map(|&value| value as f32).collect()
+    }
+}
+
 /// Help with the list of all parameters.
 fn parameters() -> String {
     let line = |&parameter: &Parameter| {
@@ -65,4 +87,9 @@ fn parameters() -> String {
     };
     let lines: String = Parameter::ALL.iter().map(line).collect();
     format!("Set a parameter, e.g. gate.on=on or tone.bass_db=3; repeatable:\n{lines}")
+}
+
+fn fraction(text: &str) -> Result<f64, String> {
+    let value = text.parse().ok().filter(|value| (0.0..=1.0).contains(value));
+    value.ok_or_else(|| "must be 0 to 1, e.g. 0.5".to_owned())
 }
