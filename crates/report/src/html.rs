@@ -1,7 +1,7 @@
 //! The HTML report: one self-contained document that opens from a file, prints, and works without JavaScript.
 //!
 //! Style, script and charts are inlined, and the Content Security Policy forbids loading anything. Text from the record
-//! is escaped by the template, or by `svg` within charts.
+//! is escaped by the template, or by `text` within charts.
 //!
 //! | module | content |
 //! |---|---|

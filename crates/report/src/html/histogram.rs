@@ -144,7 +144,7 @@ fn outline(out: &mut String, b: &Binned, x: Axis, y: Axis) {
     if !b.line.thin {
         path.up_or_down(y.from);
     }
-    let (index, class, name) = (b.line.index, b.line.class(), svg::escape(&b.line.name));
+    let (index, class, name) = (b.line.index, b.line.class(), text::escape(&b.line.name));
     let _ = write!(
         out,
         "<path class=\"line area {class}\" data-s=\"{index}\" data-n=\"{name}\" data-p=\"{}\" d=\"{}\"/>",
@@ -163,7 +163,7 @@ fn gutter(out: &mut String, binned: &[Binned], from: f64, y: Axis, label: &str, 
         number(y.from),
         number(GUTTER - 32.0),
         number(y.from + 20.0),
-        svg::escape(label)
+        text::escape(label)
     );
     let step = (GUTTER - 36.0) / binned.len() as f64;
     for (i, b) in binned.iter().enumerate().filter(|(_, b)| count(b) > 0) {
@@ -176,8 +176,8 @@ fn gutter(out: &mut String, binned: &[Binned], from: f64, y: Axis, label: &str, 
             number(x),
             number(y.from),
             number(top),
-            svg::escape(&b.line.name),
-            svg::escape(label),
+            text::escape(&b.line.name),
+            text::escape(label),
             text::grouped(count(b))
         );
     }
@@ -203,7 +203,7 @@ fn maxima(out: &mut String, binned: &[Binned], x: Axis) {
             number(y - 4.0),
             number(at + side),
             number(y),
-            svg::escape(&line.name),
+            text::escape(&line.name),
             format_ns(*max_ns)
         );
     }

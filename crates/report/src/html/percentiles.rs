@@ -185,7 +185,7 @@ fn curve(
     let _ = write!(
         out,
         "<path class=\"line {class}\"{data} data-n=\"{}\" data-p=\"{}\" data-end=\"{end:.3}\" d=\"{}\"/>",
-        svg::escape(name),
+        text::escape(name),
         points.trim_end(),
         path.d()
     );
@@ -217,7 +217,7 @@ fn names(out: &mut String, lines: &[&Line], others: &Others, x: Axis, y: Axis) {
     let wanted: Vec<f64> = named.iter().map(|(.., max)| y.at(svg::decades(*max as f64, y.lo)) + 4.0).collect();
     for ((group, name, _), at) in named.iter().zip(svg::spread(&wanted, 15.0, y.to + 4.0, y.from)) {
         let (left, top) = (number(x.to + 10.0), number(at));
-        let _ = write!(out, "{group}<text x=\"{left}\" y=\"{top}\">{}</text></g>", svg::escape(name));
+        let _ = write!(out, "{group}<text x=\"{left}\" y=\"{top}\">{}</text></g>", text::escape(name));
     }
 }
 
@@ -245,7 +245,7 @@ fn limits(uses: &[&UseVerdict], left_above_ns: i64, x: Axis, y: Axis) -> (String
             number(at),
             number(height(highest.limit_ns) - 4.0),
             format_ns(highest.limit_ns),
-            svg::escape(short(&highest.title))
+            text::escape(short(&highest.title))
         );
     }
     (rules, names)

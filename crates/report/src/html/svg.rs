@@ -3,9 +3,8 @@
 use std::fmt::Write;
 
 use analysis::float::to_i32;
-use askama::filters::{Escaper, Html};
 
-use super::text;
+use super::text::{self, escape};
 
 /// Width of every chart.
 pub const WIDTH: f64 = 960.0;
@@ -167,14 +166,6 @@ pub fn number(value: f64) -> String {
         out.truncate(out.len() - 2);
     }
     if out == "-0" { "0".to_owned() } else { out }
-}
-
-/// Escapes text for HTML, including attributes.
-pub fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    // Writing to a string does not fail.
-    let _ = Html.write_escaped_str(&mut out, text);
-    out
 }
 
 /// The frame of a chart: axes with marks and titles.
@@ -342,11 +333,5 @@ mod tests {
         assert_eq!(spread(&[50.0, 52.0, 51.0], 10.0, 0.0, 100.0), [50.0, 70.0, 60.0]);
         assert_eq!(spread(&[99.0, 98.0], 10.0, 0.0, 100.0), [100.0, 90.0]);
         assert!(spread(&[], 10.0, 0.0, 100.0).is_empty());
-    }
-
-    #[test]
-    fn escapes_html() {
-        let escaped = escape("\"><script>'&");
-        assert!(!escaped.contains(['<', '>', '"', '\'']), "{escaped}");
     }
 }

@@ -1,8 +1,7 @@
-//! Formatting of figures, and of commands within text.
+//! Formatting of figures, and text as HTML.
 
 use analysis::float::{to_u64, to_usize};
-
-use super::svg::escape;
+use askama::filters::{Escaper, Html};
 
 /// Labels of a lateness axis: whole numbers with their unit.
 pub fn tick_ns(ns: f64) -> String {
@@ -50,6 +49,14 @@ pub fn percent(nines: f64) -> String {
     let digits = to_usize(nines.ceil()).saturating_sub(2);
     let mut out = format!("{:.*}", digits.min(16), 100.0 - 100.0 * 10f64.powf(-nines));
     out.push_str(" %");
+    out
+}
+
+/// Escapes text for HTML, including attributes.
+pub fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    // Writing to a string does not fail.
+    let _ = Html.write_escaped_str(&mut out, text);
     out
 }
 
@@ -107,5 +114,11 @@ mod tests {
         assert_eq!(with_code("run `a <b>` & wait"), "run <code>a &#60;b&#62;</code> &#38; wait");
         assert_eq!(with_code("a ` alone `b` c"), "a <code> alone </code>b` c");
         assert_eq!(with_code(""), "");
+    }
+
+    #[test]
+    fn escapes_html() {
+        let escaped = escape("\"><script>'&");
+        assert!(!escaped.contains(['<', '>', '"', '\'']), "{escaped}");
     }
 }

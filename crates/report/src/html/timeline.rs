@@ -129,7 +129,7 @@ fn phases(record: &Record, lines: &[Line], x: Axis) -> String {
         }
         if at >= free_from {
             let (left, top) = (number(at + 5.0), number(svg::TOP + 4.0));
-            let _ = write!(out, "<text class=\"phase\" x=\"{left}\" y=\"{top}\">{}</text>", svg::escape(&label));
+            let _ = write!(out, "<text class=\"phase\" x=\"{left}\" y=\"{top}\">{}</text>", text::escape(&label));
             free_from = at + label.chars().count() as f64 * 6.2 + 8.0;
         }
     }
@@ -172,7 +172,7 @@ fn steps(out: &mut String, line: &Line, together: usize, x: Axis, y: Axis) {
         "<path class=\"line {}\" data-s=\"{}\" data-n=\"{}\" data-p=\"{}\" data-end=\"{end_s:.1}\" d=\"{}\"/>",
         line.class(),
         line.index,
-        svg::escape(&line.name),
+        text::escape(&line.name),
         points.trim_end(),
         path.d()
     );
@@ -197,7 +197,7 @@ impl Names {
     /// The names as an attribute for the script; empty without names.
     fn attribute(&self) -> String {
         let json = serde_json::Value::from(self.0.clone()).to_string();
-        if self.0.is_empty() { String::new() } else { format!(" data-culprits=\"{}\"", svg::escape(&json)) }
+        if self.0.is_empty() { String::new() } else { format!(" data-culprits=\"{}\"", text::escape(&json)) }
     }
 }
 
@@ -229,7 +229,7 @@ fn dots(lines: &[Line], x: Axis, y: Axis) -> (String, usize, Names) {
             "<path class=\"dots {}\" data-s=\"{}\" data-n=\"{}\" data-p=\"{}\"{culprits} d=\"{}\"/>",
             line.class(),
             line.index,
-            svg::escape(&line.name),
+            text::escape(&line.name),
             points.trim_end(),
             path.d()
         );

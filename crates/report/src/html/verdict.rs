@@ -62,7 +62,7 @@ fn class(outcome: Outcome) -> &'static str {
 pub fn headline(record: &Record) -> Headline {
     if let Some(published) = &record.published {
         let sentence = "Published elsewhere, not measured by punctual.".to_owned();
-        return Headline { word: "PUBLISHED", class: "measured", sentence, reason: svg::escape(&published.source()) };
+        return Headline { word: "PUBLISHED", class: "measured", sentence, reason: text::escape(&published.source()) };
     }
     let judged = record.verdict.as_ref();
     let outcome = if record.validity.valid { judged.map(|v| v.outcome) } else { Some(Outcome::Invalid) };

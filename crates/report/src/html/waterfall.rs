@@ -12,6 +12,7 @@ use super::{
     colours::Colours,
     figure::{Row, Table},
     svg::{self, Axis, Frame, Tick, number},
+    text,
 };
 use crate::blame::{Ranked, in_short, percent, unsigned};
 use crate::timeline::{Part, Unit, drawn_from_ns, parts};
@@ -72,7 +73,7 @@ pub fn draw(ranked: Ranked, colours: &Colours) -> Waterfall {
             body,
             "<path class=\"stretch {class}{}\" data-n=\"{}\" data-h=\"{heading}\" data-p=\"{}:{}\" d=\"M{} {}H{}V{}H{}z\"/>",
             if before { " before" } else { "" },
-            svg::escape(&bar.name),
+            text::escape(&bar.name),
             bar.start_ns,
             bar.end_ns.abs_diff(bar.start_ns),
             number(from),
@@ -179,7 +180,7 @@ fn label(out: &mut String, text: &str, (from, to): (f64, f64), x: Axis, y: f64, 
         "<text class=\"what{class}{quiet}\" x=\"{}\" y=\"{}\" text-anchor=\"{anchor}\">{}</text>",
         number(at),
         number(y),
-        svg::escape(&shown)
+        text::escape(&shown)
     );
 }
 
