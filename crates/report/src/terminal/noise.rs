@@ -1,6 +1,6 @@
 //! Time that other work took from threads that never sleep: one row per CPU, and gaps on all CPUs at once.
 
-use analysis::{Summary, format_ns, rounded_ns};
+use analysis::{Summary, rounded_ns};
 use record::{Noise, Phase, Record, Series};
 
 use super::page::Page;
@@ -9,15 +9,6 @@ use super::table::Table;
 use super::{cell, time};
 use crate::blame::unsigned;
 use crate::style::{Ink, Spans};
-
-/// The requested measurement.
-pub(super) fn request(record: &Record) -> String {
-    let period_ns = record.phases.first().map_or(0, |phase| phase.period_ns);
-    let observation = noise(record.series.iter()).next().map_or_else(String::new, |noise| {
-        format!(", reads its {} for {} of every {}", noise.counter, unsigned(noise.runtime_ns), unsigned(period_ns))
-    });
-    format!("{observation}, gaps above {}", format_ns(record.scenario.threshold_ns))
-}
 
 /// A phase with all its figures, loads and histograms.
 pub(super) fn full(page: &mut Page, record: &Record, phase: &Phase) {

@@ -6,7 +6,7 @@ use record::{LoadProof, Phase, Record, Series, SeriesKind, Stream};
 use super::histogram::{Bars, Scale, short_count};
 use super::page::Page;
 use super::table::Table;
-use super::{audio, cell, count_cell, noise, round_trip, stream, time};
+use super::{audio, cell, count_cell, round_trip, stream, time};
 use crate::blame::unsigned;
 use crate::evl;
 use crate::style::{Ink, Spans};
@@ -34,7 +34,7 @@ pub(super) fn run(page: &mut Page, record: &Record) {
     };
     page.heading(&format!("Run of {}", or(&record.started_at, "unknown date")));
     let how = match is_noise(record) {
-        true => format!("{awake}{}", noise::request(record)),
+        true => format!("{awake}{}", noise_request(record)),
         false => format!(
             ", clock {}, wait {}{offset}{awake}, spikes above {}",
             or(&asked.clock, "unknown"),
@@ -54,6 +54,16 @@ pub(super) fn run(page: &mut Page, record: &Record) {
         page.text(Ink::Plain, "repeat with");
         page.remedy(4, &record::shell::command(&record.command));
     }
+}
+
+/// The requested measurement of a noise probe.
+fn noise_request(record: &Record) -> String {
+    let period_ns = record.phases.first().map_or(0, |phase| phase.period_ns);
+    let noise = record.series.iter().find_map(|series| series.kind.noise());
+    let observation = noise.map_or_else(String::new, |noise| {
+        format!(", reads its {} for {} of every {}", noise.counter, unsigned(noise.runtime_ns), unsigned(period_ns))
+    });
+    format!("{observation}, gaps above {}", format_ns(record.scenario.threshold_ns))
 }
 
 fn or<'a>(text: &'a str, otherwise: &'a str) -> &'a str {
