@@ -11,6 +11,7 @@
 //! | [`kinds`] | the loads, one file each, and their list |
 //! | `protocol` | the lines that a worker writes |
 //! | `worker` | the child: threads that are pinned and counted, until its standard input closes |
+//! | `meter` | stops a thread of the child, and counts its operations |
 //! | `running` | the parent: start, stop, proof |
 //! | `child` | one worker process, from the parent's side |
 //! | `units` | `10us`, `64M` |
@@ -18,6 +19,7 @@
 mod child;
 mod error;
 pub mod kinds;
+mod meter;
 mod options;
 mod protocol;
 mod running;

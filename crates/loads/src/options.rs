@@ -4,7 +4,6 @@ use std::{ops::RangeInclusive, str::FromStr};
 
 use crate::{
     SpecError,
-    kinds::Kind,
     units::{parse_size, parse_time_ns},
 };
 
@@ -15,8 +14,8 @@ pub(crate) struct Options<'a> {
 }
 
 impl<'a> Options<'a> {
-    pub(crate) fn new(load: &Kind, text: &'a str) -> Self {
-        Self { load: load.name, unread: text.split(',').filter(|option| !option.is_empty()).collect() }
+    pub(crate) fn new(load: &'static str, text: &'a str) -> Self {
+        Self { load, unread: text.split(',').filter(|option| !option.is_empty()).collect() }
     }
 
     /// Returns `load`, or an error if an option is still unread.

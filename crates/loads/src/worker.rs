@@ -5,7 +5,7 @@ use std::{
     io::Write,
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicBool, Ordering},
         mpsc,
     },
     thread,
@@ -24,6 +24,7 @@ use sys::sched::{Policy, affinity, set_affinity, set_policy};
 use crate::{
     LoadError, LoadSpec,
     kinds::{Job, Plan},
+    meter::{Count, Meter},
     protocol::{Line, Proof, Ready},
 };
 
@@ -65,54 +66,6 @@ fn run(spec: &LoadSpec, cpus: &CpuList) -> Result<(), LoadError> {
     let counts = running.stop();
     say(&Line::Proof(counts.proof()));
     counts.failure.map_or(Ok(()), Err)
-}
-
-/// Signals a thread to stop, and counts its operations.
-pub(crate) struct Meter {
-    stop: Arc<AtomicBool>,
-    done: Arc<Count>,
-}
-
-/// A counter on its own cache line, so that threads do not slow each other down by counting.
-#[repr(align(128))]
-#[derive(Default)]
-struct Count(AtomicU64);
-
-impl Meter {
-    /// A meter that is never stopped.
-    #[cfg(test)]
-    pub(crate) fn idle() -> Self {
-        Self { stop: Arc::default(), done: Arc::default() }
-    }
-
-    /// True until the thread must stop.
-    pub(crate) fn running(&self) -> bool {
-        !self.stop.load(Ordering::Relaxed)
-    }
-
-    /// Adds operations.
-    pub(crate) fn add(&self, operations: u64) {
-        self.done.0.fetch_add(operations, Ordering::Relaxed);
-    }
-
-    /// Sets the number of operations, if something else counts them.
-    pub(crate) fn set(&self, operations: u64) {
-        self.done.0.store(operations, Ordering::Relaxed);
-    }
-
-    /// Sleeps for `time`, or less if the thread must stop. Returns false in that case.
-    pub(crate) fn pause(&self, time: Duration) -> bool {
-        const STEP: Duration = Duration::from_millis(20);
-        let until = Instant::now() + time;
-        while self.running() {
-            let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return true;
-            }
-            thread::sleep(left.min(STEP));
-        }
-        false
-    }
 }
 
 /// The threads of a load.

@@ -5,7 +5,7 @@ use std::hint::black_box;
 use machine::{CpuList, Root, topology::largest_cache_bytes};
 
 use super::{
-    Kind, LoadKind, Plan,
+    kind::{Kind, LoadKind, Plan},
     memory::{not_enough, usable_bytes},
 };
 use crate::{
@@ -34,7 +34,7 @@ impl LoadKind for Cache {
     };
 
     fn parse(options: &str) -> Result<Self, SpecError> {
-        let mut options = Options::new(&Self::KIND, options);
+        let mut options = Options::new(Self::KIND.name, options);
         let load = Self { size: options.value("size", size(64 << 10..=64 << 30))? };
         options.finish(load)
     }

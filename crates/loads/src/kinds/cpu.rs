@@ -4,7 +4,10 @@ use std::hint::black_box;
 
 use machine::CpuList;
 
-use super::{Kind, LoadKind, Plan, shell};
+use super::{
+    kind::{Kind, LoadKind, Plan},
+    shell,
+};
 use crate::{
     LoadError, SpecError,
     options::{Options, join},
@@ -28,7 +31,7 @@ impl LoadKind for Cpu {
     };
 
     fn parse(options: &str) -> Result<Self, SpecError> {
-        let mut options = Options::new(&Self::KIND, options);
+        let mut options = Options::new(Self::KIND.name, options);
         let load = Self { shell: options.flag("shell") };
         options.finish(load)
     }

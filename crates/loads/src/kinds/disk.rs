@@ -13,7 +13,7 @@ use rustix::{
     io::Errno,
 };
 
-use super::{Job, Kind, LoadKind, Plan};
+use super::kind::{Job, Kind, LoadKind, Plan};
 use crate::{
     LoadError, SpecError,
     options::{Options, join, size, text},
@@ -49,7 +49,7 @@ impl LoadKind for Disk {
     };
 
     fn parse(options: &str) -> Result<Self, SpecError> {
-        let mut options = Options::new(&Self::KIND, options);
+        let mut options = Options::new(Self::KIND.name, options);
         let load = Self { dir: options.value("dir", text)?, size: options.value("size", size(1 << 20..=1 << 40))? };
         options.finish(load)
     }

@@ -2,7 +2,7 @@
 
 use machine::CpuList;
 
-use super::{Kind, LoadKind, Plan};
+use super::kind::{Kind, LoadKind, Plan};
 use crate::{LoadError, SpecError, options::Options};
 
 /// No load.
@@ -13,7 +13,7 @@ impl LoadKind for Idle {
     const KIND: Kind = Kind { name: "idle", description: "no load, named explicitly", options: &[] };
 
     fn parse(options: &str) -> Result<Self, SpecError> {
-        Options::new(&Self::KIND, options).finish(Self)
+        Options::new(Self::KIND.name, options).finish(Self)
     }
 
     fn options(&self) -> String {

@@ -24,8 +24,8 @@ use rustix::{
     time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime},
 };
 
-use super::{Job, Kind, LoadKind, Plan};
-use crate::{LoadError, SpecError, options::Options, worker::Meter};
+use super::kind::{Job, Kind, LoadKind, Plan};
+use crate::{LoadError, SpecError, meter::Meter, options::Options};
 
 const TIMERS: u32 = 8;
 /// Time between two interrupts of one timer; with eight of them, one every 25 us.
@@ -43,7 +43,7 @@ impl LoadKind for Irq {
         Kind { name: "irq", description: "timer interrupts and inter-processor interrupts", options: &[] };
 
     fn parse(options: &str) -> Result<Self, SpecError> {
-        Options::new(&Self::KIND, options).finish(Self)
+        Options::new(Self::KIND.name, options).finish(Self)
     }
 
     fn options(&self) -> String {

@@ -5,7 +5,7 @@ use machine::{CpuList, Root};
 use rustix::param::page_size;
 use sys::mapping::Mapping;
 
-use super::{Kind, LoadKind, Plan};
+use super::kind::{Kind, LoadKind, Plan};
 use crate::{
     LoadError, SpecError,
     options::{Options, join, size},
@@ -29,7 +29,7 @@ impl LoadKind for Memory {
     };
 
     fn parse(options: &str) -> Result<Self, SpecError> {
-        let mut options = Options::new(&Self::KIND, options);
+        let mut options = Options::new(Self::KIND.name, options);
         let load = Self { size: options.value("size", size(64 << 10..=64 << 30))? };
         options.finish(load)
     }

@@ -10,11 +10,11 @@ use machine::{CpuList, Root};
 use rustix::io::Errno;
 use sys::packet::{FrameSender, MIN_PAYLOAD};
 
-use super::{Job, Kind, LoadKind, Plan};
+use super::kind::{Job, Kind, LoadKind, Plan};
 use crate::{
     LoadError, SpecError,
+    meter::Meter,
     options::{Options, join, number, text},
-    worker::Meter,
 };
 
 /// Packets that are sent before they are received; they fit into the smallest usual receive buffer.
@@ -41,7 +41,7 @@ impl LoadKind for Net {
     };
 
     fn parse(options: &str) -> Result<Self, SpecError> {
-        let mut options = Options::new(&Self::KIND, options);
+        let mut options = Options::new(Self::KIND.name, options);
         let interface = options.value("if", text)?;
         let rate = options.value("rate", number(1..=1_000_000))?;
         match (&interface, rate) {

@@ -9,8 +9,8 @@ use machine::{CpuList, Root};
 use rustix::process::{Pid, Signal, kill_process};
 use sys::child::{reap, signal_when_parent_ends, try_reap};
 
-use super::Plan;
-use crate::{LoadError, worker::Meter};
+use super::kind::Plan;
+use crate::{LoadError, meter::Meter};
 
 const LOOP: &str = r#"while true; do echo "nothing" > /dev/null; done"#;
 /// Bytes that one pass writes: `nothing` and a newline.

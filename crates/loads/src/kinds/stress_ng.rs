@@ -12,8 +12,8 @@ use machine::CpuList;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use sys::child::{reap, signal_when_parent_ends, try_reap};
 
-use super::{Job, Kind, LoadKind, Plan};
-use crate::{LoadError, SpecError, worker::Meter};
+use super::kind::{Job, Kind, LoadKind, Plan};
+use crate::{LoadError, SpecError, meter::Meter};
 
 /// stress-ng ends within this time if an argument is wrong.
 const REFUSED_WITHIN: Duration = Duration::from_millis(400);

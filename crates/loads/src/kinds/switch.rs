@@ -15,12 +15,12 @@ use rustix::{
     thread::futex::{self, Flags},
 };
 
-use super::{Job, Kind, LoadKind, Plan};
+use super::kind::{Job, Kind, LoadKind, Plan};
 use crate::{
     LoadError, SpecError,
+    meter::Meter,
     options::{Options, join, time_ns},
     units::show_time_ns,
-    worker::Meter,
 };
 
 const DEFAULT_INTERVAL_NS: u64 = 200_000;
@@ -40,7 +40,7 @@ impl LoadKind for Switch {
     };
 
     fn parse(options: &str) -> Result<Self, SpecError> {
-        let mut options = Options::new(&Self::KIND, options);
+        let mut options = Options::new(Self::KIND.name, options);
         let load = Self { interval_ns: options.bare_value(time_ns(10_000..=1_000_000_000))? };
         options.finish(load)
     }

@@ -9,7 +9,7 @@ use sys::{
     sched::{Policy, set_policy},
 };
 
-use super::{Kind, LoadKind, Plan};
+use super::kind::{Kind, LoadKind, Plan};
 use crate::{
     LoadError, SpecError,
     options::{Options, join, number, time_ns},
@@ -43,7 +43,7 @@ impl LoadKind for Timer {
     };
 
     fn parse(options: &str) -> Result<Self, SpecError> {
-        let mut options = Options::new(&Self::KIND, options);
+        let mut options = Options::new(Self::KIND.name, options);
         let with_key = options.value("prio", number(1..=98))?;
         let period_ns = options.value("period", time_ns(50_000..=1_000_000_000))?;
         let bare = options.bare_value(number(1..=98))?;
