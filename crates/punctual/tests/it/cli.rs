@@ -41,7 +41,7 @@ fn endless_and_huge_files_are_refused() {
     File::create(&huge).unwrap().set_len(1 << 32).unwrap();
     for (file, error) in [
         ("/dev/zero", "a device, not a regular file, pipe or terminal"),
-        ("huge.punctual.json", "it is larger than 128 MiB, the most that is read"),
+        ("huge.punctual.json", "it is larger than 512 MiB, the most that is read"),
     ] {
         let said = scratch.run(&format!("show {file}")).expect_status(1).stderr();
         assert_eq!(said, format!("error: cannot read {file}: {error}\n"));
