@@ -3,7 +3,8 @@
 use machine::{Change, Root, online_cpus};
 use probes::{
     probe_threads::ThreadInfo,
-    timer::{End, Grant, Timer},
+    setup::Grant,
+    timer::{End, Timer},
 };
 use record::{Caveat, Finding, Reason, Record, Series, SeriesKind, Stream};
 use sys::sched::Policy;

@@ -7,7 +7,10 @@ use std::{
 };
 
 use probes::audio::Player;
-use probes::{guard::Heartbeat, setup::STACK_BYTES, timer::Grant};
+use probes::{
+    guard::Heartbeat,
+    setup::{Grant, STACK_BYTES},
+};
 use sys::pcm::StreamConfig;
 
 use crate::{

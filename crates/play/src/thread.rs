@@ -5,8 +5,7 @@ use std::{io, sync::mpsc, thread::sleep, time::Duration};
 use probes::{
     audio::Player,
     guard::{Advice, Guard, Heartbeat, PAUSE_NS},
-    setup::{floor_ns, set_up},
-    timer::Grant,
+    setup::{Grant, floor_ns, set_up},
 };
 use rustix::io::Errno;
 use sys::{alloc_guard::without_allocation, clock::Clock, pcm::WaitResult, usage::ThreadUsage};

@@ -30,8 +30,8 @@ use record::{Caveat, Reason, Series, SoundCard, Spike};
 use sys::{clock::Clock, pcm::Duplex};
 
 use crate::{
-    probe_threads::{ProbeThreads, ThreadInfo},
-    timer::{Grid, Work},
+    probe_threads::{ProbeThreads, ThreadInfo, Work},
+    timer::Grid,
 };
 use card::Card;
 use pace::Pace;

@@ -1,10 +1,12 @@
 //! The interface of probes that work together with the timers of a phase: they give the timers work for each deadline,
 //! may have their own threads, and have their own series.
 
+use std::io;
+
 use record::{Caveat, Reason, Series, Spike};
 use sys::sched::Policy;
 
-use crate::timer::{Grant, Work};
+use crate::setup::Grant;
 
 /// A probe around the timers of one phase. It is created before the timers and exists until the phase has been
 /// recorded.
@@ -51,6 +53,43 @@ pub trait ProbeThreads {
 
     /// Caveats about the figures. Called once, at the end.
     fn caveats(&self) -> Vec<Caveat>;
+}
+
+/// The work of a measuring thread at each deadline, after it has counted its lateness; e.g. to send a frame.
+///
+/// It runs on the measuring thread and must not allocate, lock, print or call anything unnecessary. It reports its
+/// results like the thread itself, with counters and queues.
+pub trait Work: Send {
+    /// Does the work for one wake-up.
+    fn at(&mut self, wake: Wake);
+
+    /// Called once when the thread starts. Returns true if the work itself sets the deadlines (e.g. for a sound card)
+    /// and not the clock: on the monotonic clock, in ascending order.
+    ///
+    /// # Errors
+    /// If the device that sets the deadlines cannot be started.
+    fn start(&mut self) -> io::Result<bool> {
+        Ok(false)
+    }
+
+    /// Waits for the next deadline, if the work sets the deadlines.
+    ///
+    /// # Errors
+    /// If the device that sets the deadlines stopped for good.
+    fn wait(&mut self) -> io::Result<Wake> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+}
+
+/// A wake-up, in times of the settings' clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Wake {
+    /// Number of the deadline, counted from the first one; missed deadlines count too.
+    pub slot: u64,
+    /// The deadline, ns.
+    pub deadline_ns: i64,
+    /// When the thread read the clock, ns.
+    pub woke_ns: i64,
 }
 
 /// A measuring thread: its requested policy, and what the kernel granted.

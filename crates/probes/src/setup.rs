@@ -4,12 +4,31 @@ use std::io;
 
 use sys::{clock::Clock, memory, sched, sched::Policy, signal};
 
-use crate::timer::Grant;
-
 /// Stack of a measuring thread, bytes. It is small, because the memory lock makes all of it resident.
 pub const STACK_BYTES: usize = 256 * 1024;
 /// Stack that the measuring loop may need, bytes; touched before it starts.
 const STACK_TOUCHED: usize = 64 * 1024;
+
+/// The settings that the kernel granted a thread, and those that it refused.
+#[derive(Debug, Clone)]
+pub struct Grant {
+    /// Thread id.
+    pub thread_id: u32,
+    /// Active policy, read back.
+    pub policy: Policy,
+    /// CPUs the thread may run on, read back.
+    pub cpus: Vec<u32>,
+    /// Timer slack, ns.
+    pub timer_slack_ns: u64,
+    /// Error of the refused policy; `None` if it was granted.
+    pub policy_refused: Option<io::ErrorKind>,
+    /// Error of the refused pinning; `None` if it was granted.
+    pub pin_refused: Option<io::ErrorKind>,
+    /// Overhead of a timestamp, ns: median time of reading the clock twice in a row.
+    pub floor_ns: u64,
+    /// ABI level of the EVL core; `None` for a Linux thread.
+    pub evl_level: Option<u32>,
+}
 
 /// Pins the calling thread, sets its policy, touches its stack, and blocks signals. `floor_ns` measures the overhead of
 /// a timestamp under these settings.

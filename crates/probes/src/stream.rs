@@ -33,10 +33,7 @@ use std::any::Any;
 
 use record::{Caveat, Reason, Series, SeriesKind};
 
-use crate::{
-    probe_threads::{ProbeThreads, ThreadInfo},
-    timer::Work,
-};
+use crate::probe_threads::{ProbeThreads, ThreadInfo, Work};
 use listener::Listener;
 use observer::Observer;
 use talker::{Talk, Talker};

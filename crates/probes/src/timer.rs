@@ -7,6 +7,7 @@
 //! | module | contents |
 //! |---|---|
 //! | [`grid`] | deadlines whose period may be a fraction of ns |
+//! | `settings` | the settings of a measuring thread, and how it may end |
 //! | `thread` | the measuring thread: setup and loop |
 //! | `backend` | the scheduler of the thread: Linux or the EVL core |
 //! | `shared` | data shared by the thread and its reader |
@@ -14,160 +15,26 @@
 
 pub(crate) mod backend;
 pub mod grid;
-mod reader;
+pub(crate) mod reader;
+pub(crate) mod settings;
 pub(crate) mod shared;
 mod thread;
 
 use std::{
-    fs::File,
-    io,
     sync::{Arc, atomic::Ordering::Relaxed, mpsc},
     thread::JoinHandle,
     time::{Duration, Instant},
 };
 
-use sys::{
-    clock::{Clock, Wait},
-    evl::EvlError,
-    sched::Policy,
+use crate::{
+    guard::Heartbeat,
+    probe_threads::{ThreadInfo, Work},
+    setup::{Grant, STACK_BYTES},
 };
-
-use crate::{guard::Heartbeat, noise::Spin, probe_threads::ThreadInfo, setup::STACK_BYTES};
-pub use backend::{Core, UnknownCore};
 pub use grid::{Fraction, Grid};
 use reader::Reader;
+pub use settings::{Core, End, Settings, StopOn, TimerError, UnknownCore};
 use shared::Shared;
-
-/// The settings of one measuring thread.
-#[derive(Debug, Clone)]
-pub struct Settings {
-    /// Role of the thread in the record: `timer`, `base`, `servo`.
-    pub role: String,
-    /// True if the role is a name of the thread's own; false for one of several equal threads, one on each CPU.
-    pub has_own_role: bool,
-    /// CPU to pin the thread to; `None` for any CPU.
-    pub cpu: Option<u32>,
-    /// Scheduling policy.
-    pub policy: Policy,
-    /// Clock of the deadlines.
-    pub clock: Clock,
-    /// Method of waiting; not used with the EVL core, which has only one.
-    pub wait: Wait,
-    /// Scheduler of the thread. With the EVL core the clock is the monotonic one and the policy is `fifo`.
-    pub core: Core,
-    /// Time between two deadlines, ns; 1 to 3.6e12.
-    pub period_ns: u64,
-    /// Fraction of a ns that is added to each period.
-    pub fraction: Fraction,
-    /// Number of wake-ups after which the thread ends; `None` for no limit.
-    pub samples: Option<u64>,
-    /// Lateness above which a wake-up is a spike, ns.
-    pub threshold_ns: i64,
-    /// Number of worst spikes to keep.
-    pub spikes_kept: usize,
-    /// Lateness of a wake-up that ends the run; `None` for no limit.
-    pub stop_on: Option<StopOn>,
-    /// Settings to search for gaps without sleeping (noise probe); `None` for a timer.
-    pub spin: Option<Spin>,
-}
-
-/// The work of a measuring thread at each deadline, after it has counted its lateness; e.g. to send a frame.
-///
-/// It runs on the measuring thread and must not allocate, lock, print or call anything unnecessary. It reports its
-/// results like the thread itself, with counters and queues.
-pub trait Work: Send {
-    /// Does the work for one wake-up.
-    fn at(&mut self, wake: Wake);
-
-    /// Called once when the thread starts. Returns true if the work itself sets the deadlines (e.g. for a sound card)
-    /// and not the clock: on the monotonic clock, in ascending order.
-    ///
-    /// # Errors
-    /// If the device that sets the deadlines cannot be started.
-    fn start(&mut self) -> io::Result<bool> {
-        Ok(false)
-    }
-
-    /// Waits for the next deadline, if the work sets the deadlines.
-    ///
-    /// # Errors
-    /// If the device that sets the deadlines stopped for good.
-    fn wait(&mut self) -> io::Result<Wake> {
-        Err(io::ErrorKind::Unsupported.into())
-    }
-}
-
-/// A wake-up, in times of the settings' clock.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Wake {
-    /// Number of the deadline, counted from the first one; missed deadlines count too.
-    pub slot: u64,
-    /// The deadline, ns.
-    pub deadline_ns: i64,
-    /// When the thread read the clock, ns.
-    pub woke_ns: i64,
-}
-
-/// The condition to end the run early, and the trace to freeze then.
-#[derive(Debug, Clone)]
-pub struct StopOn {
-    /// Lateness above which the thread ends, ns.
-    pub lateness_ns: i64,
-    /// File to which the thread writes `0` to freeze the kernel trace: a `tracing_on`.
-    pub freeze: Arc<File>,
-}
-
-/// The settings that the kernel granted a thread, and those that it refused.
-#[derive(Debug, Clone)]
-pub struct Grant {
-    /// Thread id.
-    pub thread_id: u32,
-    /// Active policy, read back.
-    pub policy: Policy,
-    /// CPUs the thread may run on, read back.
-    pub cpus: Vec<u32>,
-    /// Timer slack, ns.
-    pub timer_slack_ns: u64,
-    /// Error of the refused policy; `None` if it was granted.
-    pub policy_refused: Option<io::ErrorKind>,
-    /// Error of the refused pinning; `None` if it was granted.
-    pub pin_refused: Option<io::ErrorKind>,
-    /// Overhead of a timestamp, ns: median time of reading the clock twice in a row.
-    pub floor_ns: u64,
-    /// ABI level of the EVL core; `None` for a Linux thread.
-    pub evl_level: Option<u32>,
-}
-
-/// An error in creating a measuring thread.
-#[derive(Debug, thiserror::Error)]
-pub enum TimerError {
-    /// No thread can be created.
-    #[error("cannot start a measuring thread: {0}; close other programs, or measure fewer CPUs with --cpus")]
-    Spawn(io::Error),
-    /// This clock does not support this method of waiting.
-    #[error("cannot wait on the {0} clock with {1}: use --wait nanosleep")]
-    Wait(Clock, Wait),
-    /// The EVL core cannot schedule the thread.
-    #[error(transparent)]
-    Evl(#[from] EvlError),
-}
-
-/// The reason why a measuring thread ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum End {
-    /// Duration or number of samples reached, or stopped.
-    Planned,
-    /// The thread was found on another CPU: it was moved, or its own CPU went offline.
-    LeftCpu,
-    /// The guard found that the machine is starving.
-    Starved,
-    /// The kernel can no longer wait on the clock.
-    ClockFailed,
-    /// The sound card that set the deadlines stopped for good.
-    PacerFailed,
-    /// A wake-up was later than the limit that ends the run.
-    StoppedOn,
-}
 
 /// A timer probe on one CPU, with its measuring thread.
 #[derive(Debug)]
@@ -200,7 +67,8 @@ impl Timer {
         settings: &Settings,
         heartbeat: Arc<Heartbeat>,
     ) -> Result<Self, TimerError> {
-        let (writer, shared, reader) = shared::channel(settings);
+        let (writer, shared, queue) = shared::channel();
+        let reader = Reader::new(queue, settings);
         let (start, wait_for_start) = mpsc::channel();
         let (grant_sender, grant_receiver) = mpsc::channel();
         let thread_settings = settings.clone();

@@ -46,9 +46,8 @@ use sys::udp::DatagramSocket;
 
 use crate::{
     guard::Heartbeat,
-    probe_threads::{ProbeThreads, ThreadInfo},
-    setup::STACK_BYTES,
-    timer::{Grant, Work},
+    probe_threads::{ProbeThreads, ThreadInfo, Work},
+    setup::{Grant, STACK_BYTES},
 };
 pub use echo::{Echo, EchoCounts, EchoSettings};
 use reader::Reader;

@@ -11,6 +11,7 @@ use probes::{
     ReceiveWait,
     guard::Heartbeat,
     noise::Spin,
+    probe_threads::{Wake, Work},
     stream::{
         listener::{Listener, ListenerSettings},
         receive::{DropCounter, Dropped, Receive},
@@ -18,7 +19,7 @@ use probes::{
         tracker::Expected,
         transmit::{Transmit, TransmitMode},
     },
-    timer::{Core, End, Fraction, Settings, Timer, Wake, Work},
+    timer::{Core, End, Fraction, Settings, Timer},
 };
 use record::ClockTie;
 use sys::{

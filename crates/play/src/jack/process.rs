@@ -9,7 +9,10 @@ use std::{
     },
 };
 
-use probes::{audio::Player, setup, timer::Grant};
+use probes::{
+    audio::Player,
+    setup::{self, Grant},
+};
 use sys::{
     alloc_guard::without_allocation,
     clock::Clock,

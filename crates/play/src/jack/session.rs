@@ -9,7 +9,10 @@ use std::{
     time::Duration,
 };
 
-use probes::{audio::Player, setup::floor_ns, timer::Grant};
+use probes::{
+    audio::Player,
+    setup::{Grant, floor_ns},
+};
 use sys::{
     clock::Clock,
     jack::{Client, JackError},

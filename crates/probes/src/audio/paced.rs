@@ -15,7 +15,10 @@ use super::{
     pace::Pace,
     shared::{Period, Writer},
 };
-use crate::timer::{Grid, Wake, Work};
+use crate::{
+    probe_threads::{Wake, Work},
+    timer::Grid,
+};
 
 /// The operations of a sound card that the work needs.
 pub trait Sound: Send {

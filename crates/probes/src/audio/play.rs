@@ -5,7 +5,7 @@ use super::{
     card::Card,
     shared::{Period, Writer},
 };
-use crate::timer::{Wake, Work};
+use crate::probe_threads::{Wake, Work};
 
 /// The work, with all memory that it needs.
 pub struct Play<P, N> {

@@ -4,10 +4,13 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use record::{Noise, Series, SeriesKind};
 
-use super::{FLOORS, Spin};
+use super::settings::{FLOORS, Spin};
 use crate::{
     guard,
-    timer::{End, Settings, shared::Shared},
+    timer::{
+        settings::{End, Settings},
+        shared::Shared,
+    },
 };
 
 /// Converts a series of wake-ups, whose raw histogram contains the gaps, to a series of gaps: without deadlines there

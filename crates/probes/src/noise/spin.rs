@@ -8,14 +8,14 @@ use sys::{
 };
 
 use super::{
-    FLOORS, Spin,
     scale::{Anchor, Scale},
+    settings::{FLOORS, Spin},
 };
 use crate::{
     guard::{Advice, Guard, Heartbeat},
     timer::{
-        End, Settings,
         backend::ThreadBackend,
+        settings::{End, Settings},
         shared::{Event, Shared, Writer, add},
     },
 };
@@ -23,19 +23,6 @@ use crate::{
 const SECOND_NS: i64 = 1_000_000_000;
 /// Readings between two checks of the clock, about 0.1 ms.
 const BLOCK: u64 = 8192;
-/// Number of readings whose median is the floor.
-const FLOOR_READINGS: usize = 1001;
-
-/// Median time between two readings, ns.
-pub fn floor_ns<T: Ticks>(scale: Scale) -> u64 {
-    let mut last = T::now();
-    let mut steps: [u64; FLOOR_READINGS] = std::array::from_fn(|_| {
-        let now = T::now();
-        now.wrapping_sub(std::mem::replace(&mut last, now))
-    });
-    steps.sort_unstable();
-    scale.ns(steps[FLOOR_READINGS / 2])
-}
 
 /// The state of the loop.
 pub struct Spinning {

@@ -28,8 +28,8 @@ use super::{
 use crate::{
     ReceiveWait,
     probe_threads::ThreadInfo,
-    setup::{STACK_BYTES, floor_ns, set_up},
-    timer::{Grant, TimerError, shared::add},
+    setup::{Grant, STACK_BYTES, floor_ns, set_up},
+    timer::{TimerError, shared::add},
 };
 
 /// Capacity of the queue: two seconds at 8000 frames per second.

@@ -17,7 +17,8 @@ use super::{
 };
 use crate::{
     counts::Counts,
-    timer::{Wake, Work, shared::add},
+    probe_threads::{Wake, Work},
+    timer::shared::add,
 };
 
 /// The settings of a talker. Its deadlines are `offset_ns` before its slots.

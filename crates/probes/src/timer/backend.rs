@@ -1,46 +1,10 @@
 //! The scheduler of a measuring thread: Linux or the EVL core.
 
-use std::{fmt, io, str::FromStr};
+use std::io;
 
 use sys::{clock::Sleeper, evl, sched, usage::ThreadUsage};
 
-use super::{Settings, TimerError};
-
-/// The scheduler of a measuring thread.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Core {
-    /// Linux.
-    #[default]
-    Linux,
-    /// The EVL core (Xenomai 4), out-of-band: Linux cannot delay the thread.
-    Evl,
-}
-
-/// A text that is not a [`Core`].
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("unknown core `{0}`: use linux or evl")]
-pub struct UnknownCore(String);
-
-impl FromStr for Core {
-    type Err = UnknownCore;
-
-    fn from_str(text: &str) -> Result<Self, UnknownCore> {
-        match text {
-            "linux" => Ok(Self::Linux),
-            "evl" => Ok(Self::Evl),
-            _ => Err(UnknownCore(text.to_owned())),
-        }
-    }
-}
-
-impl fmt::Display for Core {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Linux => "linux",
-            Self::Evl => "evl",
-        })
-    }
-}
+use super::settings::{Core, Settings, TimerError};
 
 /// The calling thread as seen by its scheduler.
 pub enum ThreadBackend {

@@ -5,10 +5,10 @@ use std::sync::atomic::Ordering::Relaxed;
 use record::{Correction, EvlThread, Granted, Histogram, Maxima, ON_ANOTHER_CPU, Series, SeriesKind, Spike, Worst};
 
 use super::{
-    End, Grant, Settings,
+    settings::{End, Settings},
     shared::{Event, Shared},
 };
-use crate::{guard, noise};
+use crate::{guard, noise::series::to_gaps, setup::Grant};
 
 /// The data read so far.
 #[derive(Debug)]
@@ -101,7 +101,7 @@ impl Reader {
         };
         match &settings.spin {
             None => series,
-            Some(spin) => noise::to_gaps(series, spin, settings, shared),
+            Some(spin) => to_gaps(series, spin, settings, shared),
         }
     }
 

@@ -5,8 +5,8 @@ use std::sync::{
     atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, Ordering::Relaxed},
 };
 
-use super::{End, Settings, reader::Reader};
-use crate::{counts::Counts, noise::NoiseCounters};
+use super::settings::End;
+use crate::{counts::Counts, noise::settings::NoiseCounters};
 
 /// An event that is rare enough to be queued.
 #[derive(Debug, Clone, Copy)]
@@ -56,7 +56,8 @@ pub struct Writer {
     pub events: rtrb::Producer<Event>,
 }
 
-pub fn channel(settings: &Settings) -> (Writer, Arc<Shared>, Reader) {
+/// The writer's side, the shared counters, and the queue of events for the reader.
+pub fn channel() -> (Writer, Arc<Shared>, rtrb::Consumer<Event>) {
     let shared = Arc::new(Shared {
         counts: Counts::default(),
         first_deadline_ns: AtomicI64::new(0),
@@ -77,7 +78,7 @@ pub fn channel(settings: &Settings) -> (Writer, Arc<Shared>, Reader) {
         end: AtomicU8::new(0),
     });
     let (events, queue) = rtrb::RingBuffer::new(QUEUE);
-    (Writer { shared: shared.clone(), events }, shared, Reader::new(queue, settings))
+    (Writer { shared: shared.clone(), events }, shared, queue)
 }
 
 const ENDS: [End; 6] = [End::Planned, End::LeftCpu, End::Starved, End::ClockFailed, End::PacerFailed, End::StoppedOn];

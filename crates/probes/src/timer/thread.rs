@@ -10,14 +10,16 @@ use std::{
 use sys::{alloc_guard::without_allocation, clock::Clock};
 
 use super::{
-    End, Grant, Grid, Settings, StopOn, TimerError, Wake, Work,
     backend::ThreadBackend,
+    grid::Grid,
+    settings::{End, Settings, StopOn, TimerError},
     shared::{Event, Shared, Writer, add},
 };
 use crate::{
     guard::{Advice, Guard, Heartbeat, PAUSE_NS},
-    noise::Spinning,
-    setup::{floor_ns, set_up},
+    noise::spin::Spinning,
+    probe_threads::{Wake, Work},
+    setup::{Grant, floor_ns, set_up},
 };
 
 const SECOND_NS: i64 = 1_000_000_000;

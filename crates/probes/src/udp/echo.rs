@@ -29,8 +29,8 @@ use super::{
 use crate::{
     guard::Heartbeat,
     probe_threads::ThreadInfo,
-    setup::{STACK_BYTES, floor_ns, set_up},
-    timer::{Grant, shared::add},
+    setup::{Grant, STACK_BYTES, floor_ns, set_up},
+    timer::shared::add,
 };
 
 /// Longest wait of the thread before it checks whether to end.

@@ -14,7 +14,7 @@ use super::{
     shared::{Event, Shared},
     window::SlotState,
 };
-use crate::{guard, timer::Grant, times::TimeCounters};
+use crate::{guard, setup::Grant, times::TimeCounters};
 
 /// Time after the timeout at which a datagram is given up, ns: an answer in time may still wait for the receiving
 /// thread.

@@ -30,8 +30,8 @@ use super::{
 use crate::{
     ReceiveWait,
     guard::Heartbeat,
-    setup::{floor_ns, set_up},
-    timer::{Grant, shared::add},
+    setup::{Grant, floor_ns, set_up},
+    timer::shared::add,
 };
 
 const SECOND_NS: i64 = 1_000_000_000;

@@ -18,7 +18,10 @@ use super::{
     shared::Shared,
     window::Slot,
 };
-use crate::timer::{Wake, Work, shared::add};
+use crate::{
+    probe_threads::{Wake, Work},
+    timer::shared::add,
+};
 
 /// Sends one datagram per deadline.
 pub struct Sender {

@@ -9,7 +9,7 @@ use sys::{
 };
 
 use super::*;
-use crate::timer::{Core, Fraction, shared::channel};
+use crate::timer::{Core, Fraction, reader::Reader, shared::channel};
 
 /// Time between two readings, ns.
 const STEP_NS: u64 = 10;
@@ -60,12 +60,13 @@ fn series(gaps: &[(usize, u64)]) -> record::Series {
         stop_on: None,
         spin: Some(spin),
     };
-    let (writer, shared, mut reader) = channel(&settings);
+    let (writer, shared, queue) = channel();
+    let mut reader = Reader::new(queue, &settings);
     let mut spinning = Spinning::new(&settings, spin, None, writer, 0, i64::MAX);
     (spinning.threshold_ns, spinning.floor_ns) = (THRESHOLD_NS, STEP_NS);
     spinning.observe::<SimulatedCounter>(0);
     reader.collect(&shared);
-    let grant = crate::timer::Grant {
+    let grant = crate::setup::Grant {
         thread_id: 1,
         policy: Policy::Other,
         cpus: vec![0],

@@ -5,7 +5,8 @@ use std::{sync::atomic::Ordering::Relaxed, thread::sleep, time::Duration};
 use super::{CPU_CHECKED_EVERY, Measuring, SECOND_NS};
 use crate::{
     guard::{Heartbeat, PAUSE_NS},
-    timer::{End, Wake, backend::ThreadBackend},
+    probe_threads::Wake,
+    timer::{backend::ThreadBackend, settings::End},
 };
 
 impl Measuring {

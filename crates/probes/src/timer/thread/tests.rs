@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use sys::{clock::Wait, sched::Policy};
 
 use super::*;
-use crate::timer::{Core, Fraction, shared::channel};
+use crate::timer::{Core, Fraction, reader::Reader, shared::channel};
 
 const PERIOD_NS: u64 = 25_000;
 
@@ -26,7 +26,8 @@ fn series(lateness_ns: &[i64]) -> record::Series {
         stop_on: None,
         spin: None,
     };
-    let (writer, shared, mut reader) = channel(&settings);
+    let (writer, shared, queue) = channel();
+    let mut reader = Reader::new(queue, &settings);
     let first_ns = 1_000_000_000;
     let mut measuring = Measuring::new(&settings, None, Some(0), writer, first_ns, i64::MAX);
     let mut deadline_ns = first_ns;
