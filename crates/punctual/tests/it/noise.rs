@@ -78,7 +78,7 @@ fn options_that_would_block_the_machine_are_refused() {
         ("--policy fifo:90 --period 10s", "at most 950ms at a time"),
         ("--period 1ms --runtime 2ms", "runs for a part of each period"),
         ("--policy deadline:200us/1ms/1ms", "cannot run under a deadline policy"),
-        ("--period 0s", "must be longer than 0"),
+        ("--period 0s", "must be 1us to 1h"),
     ] {
         let run = Scratch::new().run(&format!("measure noise --no-record --duration 1s {options}"));
         assert!(run.expect_status(64).stderr().contains(error), "{}", run.stderr());

@@ -45,7 +45,7 @@ fn refuses_invalid_values() {
     refused(64, "listen lo --receive xdp --busy-poll 50us", "--busy-poll needs --receive socket");
     refused(64, "listen lo --receive dpdk", "[possible values: socket, xdp, xdp-zerocopy, xdp-generic]");
     refused(64, "listen lo --queue 1", "--queue needs xdp");
-    refused(64, "talk lo --period 0s", "must be longer than 0");
+    refused(64, "talk lo --period 0s", "must be 1us to 1h");
 }
 
 #[test]

@@ -42,7 +42,7 @@ fn the_guard_throttles_a_period_too_short_for_the_machine() {
     // tenth of it. Canaries are no help, because this thread delays them.
     repeat_if_stalled(Stall::Stolen, || {
         let scratch = Scratch::new();
-        let options = format!("--cpus {} --policy fifo:99 --period 1ns --duration 3s", last_cpu());
+        let options = format!("--cpus {} --policy fifo:99 --period 1us --duration 3s", last_cpu());
         let record = scratch.measure(4, &options);
         assert!(record.validity.reasons.iter().any(|reason| reason.id == "guard.rested"), "{:?}", record.validity);
         assert!(record.series[0].notes[0].contains("the guard throttled the thread"), "{:?}", record.series[0].notes);
