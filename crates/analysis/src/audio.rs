@@ -4,7 +4,7 @@ use std::{cmp::Reverse, collections::HashMap};
 
 use record::{Audio, BufferSearch, Outcome, Part, Played, Record, Series, Spike, State};
 
-use crate::{duration::format_unsigned_ns, statistics::Exposure};
+use crate::{duration::format_unsigned_ns, stalls, statistics::Grouped};
 
 /// The median times of a period's parts, ns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -157,8 +157,9 @@ pub fn statement(series: &Series, audio: &Audio) -> String {
             format!("no xrun in {played} periods: rate < 3/{played} at 95 %{}", mean_interval(played, series.period_ns))
         }
         _ => {
-            let exposure = Exposure { cycles: played, over: xruns, period_ns: series.period_ns };
-            let most = (exposure.rate_below() * played as f64).min(played as f64);
+            // An xrun often follows another, so only their stalls are independent.
+            let independent = stalls::of_xruns(series, audio);
+            let most = Grouped { total: xruns, independent }.upper().min(played as f64);
             let plural = if xruns == 1 { "" } else { "s" };
             format!("{xruns} xrun{plural} in {played} periods: rate < {most:.1}/{played} at 95 %")
         }

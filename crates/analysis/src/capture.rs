@@ -3,9 +3,10 @@
 use record::{Capture, Outcome, Record, Series, SeriesKind, UseVerdict};
 
 use crate::{
-    duration::{format_duration, format_ns, format_unsigned_ns},
+    duration::{format_ns, format_unsigned_ns},
     profile::Profile,
-    rules::{excellent, severity},
+    rules::{Shown, duration_needed, excellent, severity, shown, too_short},
+    stalls,
     statistics::Exposure,
 };
 
@@ -14,21 +15,33 @@ use crate::{
 /// The first rule that applies decides:
 /// 1. INCONCLUSIVE if no frame has a lateness, or the stream's period differs from the use's by more than a tenth.
 /// 2. INCONCLUSIVE if timestamps are coarser than the limit.
-/// 3. FAIL if a frame was later than the limit.
-/// 4. For lost frames and skipped slots: INCONCLUSIVE if the capture itself dropped frames, otherwise FAIL, because a
-///    missing frame counts as later than any limit.
-/// 5. INCONCLUSIVE if the profile needs more frames.
+/// 3. FAIL if more frames were later than the limit than the profile tolerates in that time. A lost frame or skipped slot
+///    counts as a stall of its own, because a missing frame is later than any limit.
+/// 4. INCONCLUSIVE if frames are missing and the capture itself dropped some.
+/// 5. INCONCLUSIVE if the capture was too short to show the tolerated rate.
 /// 6. PASS.
 pub(crate) fn judge(record: &Record, capture: &Capture, profile: &Profile) -> UseVerdict {
     let series = record.series.iter().find(|series| series.kind == SeriesKind::Capture);
-    let (outcome, reason) = decide(capture, series, profile);
+    let exposure = series.map(|series| exposure(capture, series, profile));
+    let (outcome, reason) = decide(capture, series.zip(exposure), profile);
+    let tolerates = profile.tolerates.to_string();
     let Profile { name, title, period_ns, limit_ns, .. } = profile.clone();
-    let Some(series) = series else {
-        return UseVerdict { profile: name, title, outcome, reason, period_ns, limit_ns, ..UseVerdict::default() };
+    let Some((series, exposure)) = series.zip(exposure) else {
+        return UseVerdict {
+            profile: name,
+            title,
+            outcome,
+            reason,
+            period_ns,
+            limit_ns,
+            tolerates,
+            ..UseVerdict::default()
+        };
     };
     let within = series.max_ns.is_none_or(|max_ns| max_ns <= limit_ns);
     let over_limit = if within { 0 } else { series.raw.count_above(limit_ns).max(1) };
-    let exposure = Exposure::of(series.samples, over_limit, series.period_ns, period_ns);
+    let clean_so_far =
+        outcome == Outcome::Inconclusive && exposure.late.stalls.total == 0 && is_suitable(capture, series, profile);
     UseVerdict {
         profile: name,
         title,
@@ -42,6 +55,8 @@ pub(crate) fn judge(record: &Record, capture: &Capture, profile: &Profile) -> Us
         over_limit,
         missed: series.missed,
         statement: exposure.statement(limit_ns),
+        tolerates,
+        clean_so_far,
         ..UseVerdict::default()
     }
 }
@@ -74,8 +89,28 @@ fn has_period_of_use(capture: &Capture, profile: &Profile) -> bool {
     capture.period.nominal_ns.abs_diff(profile.period_ns) <= profile.period_ns / 10
 }
 
-fn decide(capture: &Capture, series: Option<&Series>, profile: &Profile) -> (Outcome, String) {
-    let Some((series, max_ns)) = series.and_then(|series| Some((series, series.max_ns?))) else {
+/// Slots without a frame.
+fn absent(capture: &Capture) -> u64 {
+    capture.lost.saturating_add(capture.skipped_slots)
+}
+
+/// The cycles of the use that the capture covered. Frames that the capture itself may have dropped are not counted.
+fn exposure(capture: &Capture, series: &Series, profile: &Profile) -> Exposure {
+    let absent = if capture.dropped == 0 { absent(capture) } else { 0 };
+    let late = stalls::late(series, profile.period_ns, profile.limit_ns).with_others(absent);
+    Exposure::of(series.samples.saturating_add(absent), late, series.period_ns, profile.period_ns)
+}
+
+/// True if frames with a lateness were captured, with the period of the use and fine enough timestamps.
+fn is_suitable(capture: &Capture, series: &Series, profile: &Profile) -> bool {
+    series.max_ns.is_some()
+        && has_period_of_use(capture, profile)
+        && i128::from(capture.resolution_ns) <= i128::from(profile.limit_ns)
+        && (capture.dropped == 0 || absent(capture) == 0)
+}
+
+fn decide(capture: &Capture, measured: Option<(&Series, Exposure)>, profile: &Profile) -> (Outcome, String) {
+    let Some((max_ns, exposure)) = measured.and_then(|(series, exposure)| Some((series.max_ns?, exposure))) else {
         return (Outcome::Inconclusive, "no frame of the stream has a lateness".to_owned());
     };
     if !has_period_of_use(capture, profile) {
@@ -93,27 +128,35 @@ fn decide(capture: &Capture, series: Option<&Series>, profile: &Profile) -> (Out
             format!("timestamps are multiples of {step}, coarser than the limit of {limit}"),
         );
     }
-    if max_ns > profile.limit_ns {
-        let which = capture.worst_late.first().map_or_else(String::new, |late| format!(" (frame {})", late.frame));
-        return (Outcome::Fail, format!("{} late{which}, above the limit of {limit}", format_ns(max_ns)));
+    let slots = || {
+        let absent = absent(capture);
+        format!("{absent} slots without a frame ({} lost, {} skipped)", capture.lost, capture.skipped_slots)
+    };
+    match shown(profile, &[exposure]) {
+        Shown::Exceeded if max_ns > profile.limit_ns => {
+            let which = capture.worst_late.first().map_or_else(String::new, |late| format!(" (frame {})", late.frame));
+            (Outcome::Fail, format!("{} late{which}, above the limit of {limit}", format_ns(max_ns)))
+        }
+        Shown::Exceeded => (Outcome::Fail, format!("{}: a missing frame counts as later than any limit", slots())),
+        Shown::Kept | Shown::Open if capture.dropped > 0 && absent(capture) > 0 => {
+            (Outcome::Inconclusive, format!("{}, but the capture itself dropped {} frames", slots(), capture.dropped))
+        }
+        Shown::Open => {
+            let why = too_short(profile, &exposure, "captured frames");
+            (Outcome::Inconclusive, format!("{why}: capture for {}", duration_needed(profile)))
+        }
+        Shown::Kept => {
+            let kept = if max_ns > profile.limit_ns { "rarely above" } else { "within" };
+            let (excellent, bound) = (excellent(profile, max_ns), exposure.bound_per_span());
+            let (worst, tolerates) = (format_ns(max_ns), profile.tolerates);
+            (
+                Outcome::Pass,
+                format!(
+                    "at most {worst} late, {kept} the limit of {limit}{excellent}; {bound}, {tolerates} is tolerated"
+                ),
+            )
+        }
     }
-    let absent = capture.lost.saturating_add(capture.skipped_slots);
-    if absent > 0 {
-        let slots =
-            format!("{absent} slots without a frame ({} lost, {} skipped)", capture.lost, capture.skipped_slots);
-        return match capture.dropped {
-            0 => (Outcome::Fail, format!("{slots}: a missing frame counts as later than any limit")),
-            dropped => (Outcome::Inconclusive, format!("{slots}, but the capture itself dropped {dropped} frames")),
-        };
-    }
-    if series.samples < profile.samples_needed {
-        let (seen, needed) = (series.samples, profile.samples_needed);
-        let long =
-            format_duration(needed.saturating_mul(profile.period_ns) / 1_000_000_000 * 1_000_000_000 + 1_000_000_000);
-        return (Outcome::Inconclusive, format!("{seen} of {needed} frames needed: capture for at least {long}"));
-    }
-    let excellent = excellent(profile, max_ns);
-    (Outcome::Pass, format!("at most {} late, within the limit of {limit}{excellent}", format_ns(max_ns)))
 }
 
 #[cfg(test)]
@@ -123,8 +166,16 @@ mod tests {
     use super::*;
     use crate::profiles;
 
-    /// A class A stream: 50 000 frames on time and one `late_ns` late.
+    /// Frames in 3 h.
+    const ENOUGH: u64 = 86_400_000;
+
+    /// A class A stream: 3 h of frames on time and one `late_ns` late.
     fn record(late_ns: i64, change: impl FnOnce(&mut Capture)) -> Record {
+        record_of(ENOUGH, late_ns, change)
+    }
+
+    /// A class A stream: this many frames on time and one `late_ns` late.
+    fn record_of(frames: u64, late_ns: i64, change: impl FnOnce(&mut Capture)) -> Record {
         let mut capture = Capture {
             period: CapturedPeriod { nominal_ns: 125_000, ..CapturedPeriod::default() },
             worst_late: vec![MarkedFrame { frame: 77, at_ns: 0, ns: late_ns }],
@@ -133,7 +184,7 @@ mod tests {
         };
         change(&mut capture);
         let mut raw = Histogram::default();
-        raw.add(100, 50_000);
+        raw.add(100, frames);
         raw.record(late_ns);
         let series = Series {
             role: CAPTURE.into(),
@@ -161,16 +212,25 @@ mod tests {
         judged(
             &record(9_000, |_| ()),
             Outcome::Pass,
-            "at most 9 us late, within the limit of 50 us, excellent (under 10 us)",
+            "at most 9 us late, within the limit of 50 us, excellent (under 10 us); at 95 % fewer than 24 stalls a day, \
+             1 per hour is tolerated",
         );
-        judged(&record(50_000, |_| ()), Outcome::Pass, "at most 50 us late, within the limit of 50 us");
-        judged(&record(50_001, |_| ()), Outcome::Fail, "50.0 us late (frame 77), above the limit of 50 us");
+        judged(
+            &record(50_000, |_| ()),
+            Outcome::Pass,
+            "at most 50 us late, within the limit of 50 us; at 95 % fewer than 24 stalls a day, 1 per hour is tolerated",
+        );
+        let fails = |mut record: Record, reason: &str| {
+            record.series[0].samples = 50_000;
+            judged(&record, Outcome::Fail, reason);
+        };
+        fails(record(50_001, |_| ()), "50.0 us late (frame 77), above the limit of 50 us");
     }
 
     #[test]
     fn missing_frames_fail_unless_the_capture_dropped_frames() {
-        let lost = "3 slots without a frame (2 lost, 1 skipped)";
-        let absent = |capture: &mut Capture| (capture.lost, capture.skipped_slots) = (2, 1);
+        let lost = "4 slots without a frame (3 lost, 1 skipped)";
+        let absent = |capture: &mut Capture| (capture.lost, capture.skipped_slots) = (3, 1);
         judged(&record(900, absent), Outcome::Fail, &format!("{lost}: a missing frame counts as later than any limit"));
         let dropped = |capture: &mut Capture| {
             absent(capture);
@@ -184,12 +244,12 @@ mod tests {
     }
 
     /// A captured run whose talker sent at most `sent_late_ns` late.
-    fn run(captured_late_ns: i64, sent_late_ns: Option<i64>) -> Record {
-        let mut record = record(captured_late_ns, |capture| capture.observer = Some(Observer::default()));
+    fn run(frames: u64, captured_late_ns: i64, sent_late_ns: Option<i64>) -> Record {
+        let mut record = record_of(frames, captured_late_ns, |capture| capture.observer = Some(Observer::default()));
         record.scenario.probe = "stream".into();
         record.series.extend(sent_late_ns.map(|late_ns| {
             let mut send = Histogram::default();
-            send.add(100, 50_000);
+            send.add(100, frames);
             send.record(late_ns);
             let talker = Talker { frames: send.total(), max_delta_ns: Some(late_ns), send, ..Talker::default() };
             Series {
@@ -210,17 +270,17 @@ mod tests {
             let verdict = crate::judge(record, profile);
             (verdict.outcome, verdict.worst_ns, verdict.reason)
         };
-        let (outcome, worst_ns, reason) = of(&run(9_000, Some(7_000)), "avb-class-a");
+        let (outcome, worst_ns, reason) = of(&run(ENOUGH, 9_000, Some(7_000)), "avb-class-a");
         assert_eq!((outcome, worst_ns), (Outcome::Pass, Some(7_000)));
         assert!(reason.starts_with("as captured: at most 9 us late") && reason.contains("; as sent: at most 7 us"));
-        let (outcome, worst_ns, reason) = of(&run(60_000, Some(7_000)), "avb-class-a");
+        let (outcome, worst_ns, reason) = of(&run(50_000, 60_000, Some(7_000)), "avb-class-a");
         assert_eq!((outcome, worst_ns), (Outcome::Fail, Some(60_000)));
         assert!(reason.contains("60 us late (frame 77)"), "{reason}");
-        assert_eq!(of(&run(9_000, Some(70_000)), "avb-class-a").0, Outcome::Fail);
-        assert_eq!(of(&run(9_000, None), "avb-class-a").0, Outcome::Pass, "a listener alone");
-        let other_use = of(&run(60_000, Some(7_000)), "cnc-servo-1ms");
+        assert_eq!(of(&run(50_000, 9_000, Some(70_000)), "avb-class-a").0, Outcome::Fail);
+        assert_eq!(of(&run(ENOUGH, 9_000, None), "avb-class-a").0, Outcome::Pass, "a listener alone");
+        let other_use = of(&run(50_000, 60_000, Some(7_000)), "cnc-servo-1ms");
         assert!(!other_use.2.contains("as captured"), "{other_use:?}");
-        let mut invalid = run(9_000, Some(7_000));
+        let mut invalid = run(ENOUGH, 9_000, Some(7_000));
         invalid.validity.valid = false;
         assert_eq!(of(&invalid, "avb-class-a").0, Outcome::Invalid);
     }
@@ -235,7 +295,12 @@ mod tests {
         judged(&record(900, slow), Outcome::Inconclusive, reason);
         let mut short = record(900, |_| ());
         short.series[0].samples = 800;
-        judged(&short, Outcome::Inconclusive, "800 of 40000 frames needed: capture for at least 6 s");
+        judged(
+            &short,
+            Outcome::Inconclusive,
+            "none late so far, at 95 % fewer than 108000 stalls an hour (captured frames), but 1 per hour is tolerated: capture \
+             for 198m",
+        );
         short.series.clear();
         judged(&short, Outcome::Inconclusive, "no frame of the stream has a lateness");
     }

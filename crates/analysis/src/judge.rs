@@ -8,7 +8,11 @@ use crate::{
     groups::{Group, groups},
     profile::{Judges, Profile},
     round_trip,
-    rules::{FAR, cut_short, excellent, far_load, invalid_ids, load_options, seconds_needed},
+    rules::{
+        FAR, Shown, cut_short, duration_needed, excellent, far_load, invalid_ids, load_options, of_emulation, shown,
+        too_short,
+    },
+    stalls,
     statistics::Exposure,
     stream,
     summary::max_of,
@@ -20,17 +24,17 @@ use crate::{
 /// 1. INCONCLUSIVE if the figures were published elsewhere, because they are not of this machine.
 /// 2. INVALID if the record is invalid; the figures are still filled in.
 /// 3. INCONCLUSIVE if nothing was measured.
-/// 4. FAIL if the largest lateness of any considered series is above the limit.
-/// 5. FAIL if audio periods of the use's length were xruns.
-/// 6. INCONCLUSIVE if the run ended early, a load did not run, the measured period is more than 8 times the use's, or a considered series
-///    covered fewer cycles of the use than the profile needs.
-/// 7. PASS.
+/// 4. FAIL if a considered series had more stalls than the profile tolerates in its time: cycles later than the limit, or
+///    xruns of audio periods of the use's length.
+/// 5. INCONCLUSIVE if the run ended early, a load did not run, the measured period is more than 8 times the use's, or a
+///    considered series was too short to show the tolerated rate.
+/// 6. PASS.
 ///
 /// A stream's talker is judged by its send times instead of its wake-ups, and also by a capture of its frames if there
 /// is one. Profiles of round trips and captured streams have their own rules.
 ///
 /// For each set of loads, the considered series are those of all CPUs with the period nearest to the use's by ratio,
-/// and faster ones. Only the nearest ones need enough cycles.
+/// and faster ones. The faster ones count only if they were late.
 #[must_use]
 pub fn judge(record: &Record, profile: &Profile) -> UseVerdict {
     if profile.judges == Judges::RoundTrips {
@@ -49,8 +53,14 @@ fn judge_run(record: &Record, profile: &Profile) -> UseVerdict {
     let groups = groups(record, profile.period_ns);
     let all: Vec<&Series> = groups.iter().flat_map(Group::considered).collect();
     let worst = all.iter().copied().max_by_key(|series| max_of(series));
-    let (outcome, reason) = decide(record, profile, &groups, worst);
-    let statement = statement(&groups, profile);
+    let judged = judged_series(record, &groups, profile);
+    let blocked = cut_short(record)
+        .or_else(|| groups.iter().find_map(|group| unsuitable(profile, group)))
+        .or_else(|| far_load(record));
+    let blocked = blocked.as_deref();
+    let (outcome, reason) = decide(record, profile, &groups, &judged, worst, blocked);
+    let statement = statement(&judged, profile);
+    let is_late = judged.iter().any(|(_, exposure)| exposure.late.stalls.total > 0);
     UseVerdict {
         profile: profile.name.clone(),
         title: profile.title.clone(),
@@ -68,8 +78,28 @@ fn judge_run(record: &Record, profile: &Profile) -> UseVerdict {
         } else {
             format!("of the threads as they ran: {statement}")
         },
+        tolerates: profile.tolerates.to_string(),
+        clean_so_far: outcome == Outcome::Inconclusive
+            && record.published.is_none()
+            && blocked.is_none()
+            && worst.is_some()
+            && !is_late,
         ..UseVerdict::default()
     }
+}
+
+/// The further time without a stall after which a run that ends itself passes, ns; `None` if nothing was measured.
+#[must_use]
+pub fn time_to_pass_ns(record: &Record, profile: &Profile) -> Option<u64> {
+    let exposures = match profile.judges {
+        Judges::RoundTrips => round_trip::exposures(record, profile),
+        Judges::WakeUps => {
+            let record = &*stream::as_sent(record);
+            let judged = judged_series(record, &groups(record, profile.period_ns), profile);
+            judged.into_iter().map(|(_, exposure)| exposure).collect()
+        }
+    };
+    exposures.iter().map(|exposure| exposure.time_left_ns(profile.tolerates)).max()
 }
 
 /// Deadlines of the use that the wake-ups of `series` would have missed. A bucket counts with its lowest value.
@@ -79,7 +109,15 @@ fn missed(series: &Series, period_ns: u64) -> u64 {
     series.raw.iter().map(|(late_ns, count)| missed_by(late_ns).saturating_mul(count)).fold(0, u64::saturating_add)
 }
 
-fn decide(record: &Record, profile: &Profile, groups: &[Group], worst: Option<&Series>) -> (Outcome, String) {
+/// The outcome with its reason. `blocked` is the reason why the run cannot support PASS, however long it was.
+fn decide(
+    record: &Record,
+    profile: &Profile,
+    groups: &[Group],
+    judged: &[(&Series, Exposure)],
+    worst: Option<&Series>,
+    blocked: Option<&str>,
+) -> (Outcome, String) {
     let limit = format_ns(profile.limit_ns);
     let worst = worst.and_then(|series| Some((series, max_of(series)?)));
     if let Some(published) = &record.published {
@@ -92,17 +130,16 @@ fn decide(record: &Record, profile: &Profile, groups: &[Group], worst: Option<&S
         let command = command_to_measure(profile, groups.first());
         return (Outcome::Inconclusive, format!("no wake-up was measured: run `{command}`"));
     };
-    if worst_ns > profile.limit_ns {
-        return (Outcome::Fail, fail(profile, groups, worst, worst_ns));
+    let exposures: Vec<Exposure> = judged.iter().map(|(_, exposure)| *exposure).collect();
+    match shown(profile, &exposures) {
+        Shown::Exceeded if worst_ns > profile.limit_ns => (Outcome::Fail, fail(profile, groups, worst, worst_ns)),
+        Shown::Exceeded => (Outcome::Fail, xruns(judged)),
+        Shown::Kept | Shown::Open if blocked.is_some() => {
+            (Outcome::Inconclusive, blocked.unwrap_or_default().to_owned())
+        }
+        Shown::Open => (Outcome::Inconclusive, open(profile, groups, judged)),
+        Shown::Kept => (Outcome::Pass, pass(record, profile, groups, judged, worst, worst_ns)),
     }
-    if let Some(reason) = groups.iter().flat_map(Group::considered).find_map(|series| xruns(profile, series)) {
-        return (Outcome::Fail, reason);
-    }
-    let not_enough = || groups.iter().find_map(|group| not_enough(profile, group));
-    if let Some(reason) = cut_short(record).or_else(not_enough).or_else(|| far_load(record)) {
-        return (Outcome::Inconclusive, reason);
-    }
-    (Outcome::Pass, pass(profile, groups, worst, worst_ns))
 }
 
 /// The reason for a published record.
@@ -142,24 +179,21 @@ fn fail(profile: &Profile, groups: &[Group], worst: &Series, worst_ns: i64) -> S
     format!("{worst}, above the limit of {limit}{held}")
 }
 
-/// The reason for FAIL if periods of the use's length were played and some were xruns.
-fn xruns(profile: &Profile, series: &Series) -> Option<String> {
-    let audio = series.kind.audio().filter(|audio| audio.xruns > 0)?;
-    // Both periods are rounded to whole ns.
-    let is_its_period = series.period_ns.abs_diff(profile.period_ns) <= 1;
-    (profile.group == "audio" && is_its_period).then(|| {
-        let worst_ns = audio.completion.as_ref().map_or(0, |times| times.max_ns);
-        let (worst, limit) = (format_ns(worst_ns), format_unsigned_ns(audio.limit_ns));
-        let (xruns, played) = (audio.xruns, audio.played);
-        format!(
-            "{xruns} of {played} periods were xruns: done up to {worst} after the deadline on {}, limit {limit}",
-            place(series)
-        )
-    })
+/// The reason for FAIL if no wake-up was later than the limit, but periods of the use's length were xruns.
+fn xruns(judged: &[(&Series, Exposure)]) -> String {
+    let with_xruns = judged.iter().filter_map(|(series, _)| Some((series, series.kind.audio()?)));
+    let Some((series, audio)) = with_xruns.max_by_key(|(_, audio)| audio.xruns) else { return String::new() };
+    let worst_ns = audio.completion.as_ref().map_or(0, |times| times.max_ns);
+    let (worst, limit) = (format_ns(worst_ns), format_unsigned_ns(audio.limit_ns));
+    let (xruns, played) = (audio.xruns, audio.played);
+    format!(
+        "{xruns} of {played} periods were xruns: done up to {worst} after the deadline on {}, limit {limit}",
+        place(series)
+    )
 }
 
-/// The reason why a group that held the limit does not support PASS.
-fn not_enough(profile: &Profile, group: &Group) -> Option<String> {
+/// The reason why a group cannot support PASS, however long it was measured.
+fn unsuitable(profile: &Profile, group: &Group) -> Option<String> {
     let command = command_to_measure(profile, Some(group));
     if let Some(load) = group.phases.iter().flat_map(|phase| &phase.loads).find(|load| !load.ran) {
         return Some(format!("the load {} did not run to its end: repeat with `{command}`", load.spec));
@@ -168,14 +202,25 @@ fn not_enough(profile: &Profile, group: &Group) -> Option<String> {
         let (measured, needed) = (format_unsigned_ns(group.period_ns), format_unsigned_ns(profile.period_ns));
         return Some(format!("measured every {measured}, too coarse for a use every {needed}: run `{command}`"));
     }
-    let covered = group.series.iter().map(|series| (series, exposure(series, profile).cycles));
-    let (series, cycles) = covered.min_by_key(|(_, cycles)| *cycles)?;
-    let (needed, period) = (profile.samples_needed, format_unsigned_ns(profile.period_ns));
-    (cycles < needed)
-        .then(|| format!("{cycles} of {needed} cycles of {period} needed on {}: run `{command}`", place(series)))
+    None
 }
 
-fn pass(profile: &Profile, groups: &[Group], worst: &Series, worst_ns: i64) -> String {
+/// The reason if the run showed neither that the stalls are rare enough nor that they are too frequent.
+fn open(profile: &Profile, groups: &[Group], judged: &[(&Series, Exposure)]) -> String {
+    let Some((series, exposure)) = weakest(judged) else { return String::new() };
+    let group = groups.iter().find(|group| group.considered().any(|one| std::ptr::eq(one, series)));
+    let command = command_to_measure(profile, group);
+    format!("{}: run `{command}`", too_short(profile, &exposure, &place(series)))
+}
+
+fn pass(
+    record: &Record,
+    profile: &Profile,
+    groups: &[Group],
+    judged: &[(&Series, Exposure)],
+    worst: &Series,
+    worst_ns: i64,
+) -> String {
     let excellent = excellent(profile, worst_ns);
     let shallow = match groups.iter().map(|group| group.period_ns).max() {
         Some(measured) if measured.saturating_mul(FAR) < profile.period_ns => format!(
@@ -186,7 +231,13 @@ fn pass(profile: &Profile, groups: &[Group], worst: &Series, worst_ns: i64) -> S
         _ => String::new(),
     };
     let (worst, limit) = (format!("{} late ({})", format_ns(worst_ns), place(worst)), format_ns(profile.limit_ns));
-    format!("at most {worst}, within the limit of {limit}{excellent}{shallow}")
+    let kept = if worst_ns > profile.limit_ns { "rarely above" } else { "within" };
+    let bound = weakest(judged).map_or_else(String::new, |(_, exposure)| exposure.bound_per_span());
+    let tolerates = profile.tolerates;
+    let emulated = of_emulation(record);
+    format!(
+        "at most {worst}, {kept} the limit of {limit}{excellent}; {bound}, {tolerates} is tolerated{shallow}{emulated}"
+    )
 }
 
 /// The command that measures enough for `profile`, under the loads of `group`.
@@ -202,26 +253,41 @@ fn command_to_measure(profile: &Profile, group: Option<&Group>) -> String {
         // A profile judges wake-ups, which the timer measures with any period.
         with_period("punctual measure timer")
     };
-    let (seconds, loads) = (seconds_needed(profile), group.map_or(&[][..], |group| &group.loads));
-    format!("{measure} --duration {seconds}s --profile {}{}", profile.name, load_options(loads))
+    let (duration, loads) = (duration_needed(profile), group.map_or(&[][..], |group| &group.loads));
+    format!("{measure} --duration {duration} --profile {}{}", profile.name, load_options(loads))
 }
 
-/// The cycles of the use that a series covered, and those that were too late.
+/// The series that decide, with the cycles of the use that each covered: those of the nearest period, and faster ones
+/// that were late. A faster series without a late wake-up does not support PASS.
+fn judged_series<'a>(record: &Record, groups: &[Group<'a>], profile: &Profile) -> Vec<(&'a Series, Exposure)> {
+    let late_faster = groups.iter().flat_map(|group| &group.faster).filter(|series| !within(series, profile));
+    let all = groups.iter().flat_map(|group| &group.series).chain(late_faster);
+    let any_time = record.scenario.until_decided;
+    all.map(|series| (*series, Exposure { any_time, ..exposure(series, profile) })).collect()
+}
+
 fn exposure(series: &Series, profile: &Profile) -> Exposure {
     // The corrected histogram also counts deadlines missed by a stall.
     let counted = if series.corrected.is_empty() { &series.raw } else { &series.corrected };
-    let over = if within(series, profile) { 0 } else { counted.count_above(profile.limit_ns) };
-    Exposure::of(counted.total(), over, series.period_ns, profile.period_ns)
+    let late = stalls::late(series, profile.period_ns, profile.limit_ns);
+    // Both periods are rounded to whole ns.
+    let is_its_period = profile.group == "audio" && series.period_ns.abs_diff(profile.period_ns) <= 1;
+    let late = match series.kind.audio().filter(|audio| is_its_period && audio.xruns > 0) {
+        Some(audio) => late.with_others(stalls::of_xruns(series, audio)),
+        None => late,
+    };
+    Exposure::of(counted.total(), late, series.period_ns, profile.period_ns)
 }
 
-/// The statement on the series with the weakest bound. A faster series counts only if it was late, because it does not
-/// support PASS.
-fn statement(groups: &[Group], profile: &Profile) -> String {
-    let late_faster = groups.iter().flat_map(|group| &group.faster).filter(|series| !within(series, profile));
-    let all = groups.iter().flat_map(|group| &group.series).chain(late_faster);
-    let places = all.map(|series| (*series, exposure(series, profile)));
-    let weakest = places.reduce(|a, b| if b.1.rate_below() > a.1.rate_below() { b } else { a });
-    match weakest {
+/// The series with the largest bound.
+fn weakest<'a>(judged: &[(&'a Series, Exposure)]) -> Option<(&'a Series, Exposure)> {
+    let bound = |exposure: &Exposure| exposure.stalls_in(1.0);
+    judged.iter().copied().reduce(|a, b| if bound(&b.1) > bound(&a.1) { b } else { a })
+}
+
+/// The statement on the series with the largest bound.
+fn statement(judged: &[(&Series, Exposure)], profile: &Profile) -> String {
+    match weakest(judged) {
         Some((series, exposure)) => format!("{}: {}", place(series), exposure.statement(profile.limit_ns)),
         None => "no cycle was measured, so there is no conclusion".to_owned(),
     }

@@ -20,6 +20,9 @@
 //! | [`compare()`] | comparison of a run with another record |
 //! | [`judge()`] | the verdict on one use |
 //! | [`verdict()`] | the verdicts on all uses, and the one on a run |
+//! | `rate` | rates as text: `1 per hour` |
+//! | `stalls` | late cycles grouped by their cause in time |
+//! | `sequential` | conclusions that hold at every moment of a run |
 //! | `rules` | rules that several verdicts share |
 //! | `data_file` | files of profiles and references |
 //! | `cpu_list` | lists of CPUs |
@@ -41,9 +44,12 @@ pub mod observation;
 pub mod process;
 pub mod profile;
 mod profiles;
+mod rate;
 pub mod reference;
 mod round_trip;
 mod rules;
+mod sequential;
+mod stalls;
 pub mod statistics;
 pub mod stream;
 pub mod summary;
@@ -52,9 +58,10 @@ mod verdict;
 pub use compare::{compare, figures};
 pub use data_file::LoadError;
 pub use duration::{DurationError, format_duration, format_exact, format_ns, format_unsigned_ns, parse_ns};
-pub use judge::judge;
+pub use judge::{judge, time_to_pass_ns};
 pub use profile::{Judges, Profile, Source};
 pub use profiles::{find_profile, profiles};
+pub use rate::Rate;
 pub use reference::{find_reference, references};
 pub use summary::{Summary, rounded_ns};
 pub use verdict::{ladder, on_short_ladder, verdict};

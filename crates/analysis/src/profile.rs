@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     data_file::{Mistake, is_kebab, line_of, parse_toml},
     parse_ns,
+    rate::Rate,
 };
 
 /// The limits of one use.
@@ -25,8 +26,9 @@ pub struct Profile {
     pub limit_ns: i64,
     /// Lateness below which a machine is excellent for the use, ns; above 0 and below the limit.
     pub excellent_ns: Option<i64>,
-    /// The number of wake-ups that PASS requires, on each CPU and under each load; 1 or more.
-    pub samples_needed: u64,
+    /// How often the use tolerates a stall: cycles later than the limit. PASS shows that it is not more often, on each
+    /// CPU and under each load.
+    pub tolerates: Rate,
     /// True if the use belongs to the short ladder that the terminal shows.
     pub ladder: bool,
     /// The meaning of the limit, in one line.
@@ -67,7 +69,7 @@ struct ProfileFile {
     period: Period,
     limit: Bound,
     excellent: Option<Bound>,
-    samples_needed: u64,
+    tolerates: Tolerated,
     #[serde(default)]
     ladder: bool,
     meaning: String,
@@ -92,6 +94,19 @@ impl TryFrom<String> for Period {
             (1..=1_000_000, 1..) => Ok(Self((frames * 1_000_000_000 + rate / 2) / rate)),
             _ => Err(format!("{text:?} is not a number of frames: write for example \"64 frames at 48000 Hz\"")),
         }
+    }
+}
+
+/// A rate such as `1 per hour`.
+#[derive(Deserialize)]
+#[serde(try_from = "String")]
+struct Tolerated(Rate);
+
+impl TryFrom<String> for Tolerated {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse().map(Self)
     }
 }
 
@@ -143,7 +158,7 @@ pub fn parse(name: &str, text: &str) -> Result<Profile, Mistake> {
         period_ns,
         limit_ns,
         excellent_ns,
-        samples_needed: file.samples_needed,
+        tolerates: file.tolerates.0,
         ladder: file.ladder,
         meaning: file.meaning,
         sources: file.sources,
@@ -177,7 +192,6 @@ fn check(profile: &Profile) -> Option<(&'static str, &'static str)> {
         ),
         (excellent_ns.is_some_and(|ns| ns <= 0), "excellent", "excellent must be above 0"),
         (excellent_ns.is_some_and(|ns| ns >= *limit_ns), "excellent", "excellent must be below limit"),
-        (profile.samples_needed == 0, "samples_needed", "samples_needed must be 1 or more"),
         (blank(&profile.meaning), "meaning", "meaning must explain the limit in one line"),
         (profile.sources.is_empty(), "sources", "sources must contain at least one entry with the source of the limit"),
         (profile.sources.iter().any(unsourced), "[[sources]]", "each source needs a `what` and a `where` of one line"),
@@ -194,7 +208,7 @@ group = "control"
 period = "1ms"
 limit = "10%"
 excellent = "20us"
-samples_needed = 10000
+tolerates = "1 per hour"
 meaning = "a tenth of the cycle"
 
 [[sources]]
@@ -226,8 +240,9 @@ where = "own definition"
             ("\"10%\"", "\"1001us\"\njudges = \"round-trips\"", 4, "limit must be at most the period"),
             ("group =", "judges = \"round-trip\"\ngroup =", 2, "unknown variant `round-trip`"),
             ("\"20us\"", "\"100us\"", 5, "excellent must be below limit"),
-            ("10000", "0", 6, "samples_needed must be 1 or more"),
-            ("10000", "-1", 6, "invalid value"),
+            ("1 per hour", "0 per hour", 6, "no run can show a rate of \"0 per hour\""),
+            ("1 per hour", "hourly", 6, "is not a rate: write a whole number per second"),
+            ("tolerates =", "samples_needed =", 6, "unknown field `samples_needed`"),
             ("meaning =", "meening =", 7, "unknown field `meening`"),
             ("\"my loop\"", "\"\"", 1, "title must be"),
             ("what = \"10 %\"", "what = \"\"", 9, "each source needs"),

@@ -120,10 +120,10 @@ mod tests {
             docs.lines().filter(|line| line.starts_with("| `") && line.matches('|').count() == 7).collect();
         assert_eq!(rows.len(), profiles().len());
         for (row, profile) in rows.into_iter().zip(profiles()) {
-            let Profile { name, period_ns, limit_ns, excellent_ns, samples_needed, .. } = profile;
+            let Profile { name, period_ns, limit_ns, excellent_ns, tolerates, .. } = profile;
             let (period, limit) = (format_unsigned_ns(*period_ns), format_ns(*limit_ns));
             let excellent = excellent_ns.map(format_ns).unwrap_or_default();
-            let expected = format!("| `{name}` | {period} | {limit} | {excellent} | {samples_needed} |");
+            let expected = format!("| `{name}` | {period} | {limit} | {excellent} | {tolerates} |");
             assert!(row.starts_with(&expected), "docs/profiles.md contains\n{row}\ninstead of\n{expected}");
         }
     }

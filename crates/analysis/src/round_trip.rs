@@ -5,7 +5,11 @@ use record::{Outcome, Record, RoundTrip, Series, UseVerdict};
 use crate::{
     duration::{format_exact, format_ns, format_unsigned_ns},
     profile::Profile,
-    rules::{FAR, cut_short, excellent, far_load, invalid_ids, load_options, seconds_needed},
+    rules::{
+        FAR, Shown, cut_short, duration_needed, excellent, far_load, invalid_ids, load_options, of_emulation, shown,
+        too_short,
+    },
+    stalls,
     statistics::Exposure,
 };
 
@@ -14,16 +18,18 @@ use crate::{
 /// The first rule that applies decides:
 /// 1. INVALID if the record is invalid, unless it was published elsewhere; the figures are still filled in.
 /// 2. INCONCLUSIVE if no round trip was measured.
-/// 3. FAIL if a round trip was longer than the limit.
-/// 4. FAIL if a datagram had no answer or was refused by the kernel, because a missing answer counts as later than any
-///    limit. Slots that a late sender missed count through the round trip that delayed them.
-/// 5. INCONCLUSIVE if the run ended early, a load did not run, the measured period is more than 8 times the use's, or the profile needs
-///    more.
-/// 6. PASS.
+/// 3. FAIL if there were more stalls than the profile tolerates in that time: round trips longer than the limit. A
+///    datagram that had no answer or was refused by the kernel counts as a stall of its own, because a missing answer is
+///    later than any limit. Slots that a late sender missed count through the round trip that delayed them.
+/// 4. INCONCLUSIVE if the run ended early, a load did not run, the measured period is more than 8 times the use's, or the
+///    run was too short to show the tolerated rate.
+/// 5. PASS.
 pub(crate) fn judge(record: &Record, profile: &Profile) -> UseVerdict {
-    let all: Vec<(&Series, &RoundTrip)> =
-        record.series.iter().filter_map(|series| Some((series, series.kind.round_trip()?))).collect();
-    let (outcome, reason) = decide(record, profile, &all);
+    let all: Vec<(&Series, &RoundTrip)> = round_trips(record).collect();
+    let command = command_to_measure(record, profile, all.first().copied());
+    let blocked = unsuitable(record, profile, &all, &command);
+    let exposures = exposures(record, profile);
+    let (outcome, reason) = decide(record, profile, &all, &exposures, blocked.as_deref(), &command);
     let worst = all.iter().max_by_key(|(series, _)| series.max_ns);
     let over_limit = |series: &Series| match series.max_ns {
         Some(max_ns) if max_ns > profile.limit_ns => series.raw.count_above(profile.limit_ns).max(1),
@@ -41,13 +47,24 @@ pub(crate) fn judge(record: &Record, profile: &Profile) -> UseVerdict {
         samples: all.iter().map(|(series, _)| series.samples).sum(),
         over_limit: all.iter().map(|(series, _)| over_limit(series)).sum(),
         missed: all.iter().map(|(_, trip)| absent(trip)).sum(),
-        statement: worst.map_or_else(String::new, |(series, trip)| {
-            let absent = absent(trip);
-            let (cycles, over) = (series.samples + absent, over_limit(series) + absent);
-            Exposure::of(cycles, over, series.period_ns, profile.period_ns).statement(profile.limit_ns)
-        }),
+        statement: weakest(&exposures).map_or_else(String::new, |exposure| exposure.statement(profile.limit_ns)),
+        tolerates: profile.tolerates.to_string(),
+        clean_so_far: outcome == Outcome::Inconclusive
+            && blocked.is_none()
+            && worst.is_some()
+            && exposures.iter().all(|exposure| exposure.late.stalls.total == 0),
         ..UseVerdict::default()
     }
+}
+
+fn round_trips(record: &Record) -> impl Iterator<Item = (&Series, &RoundTrip)> {
+    record.series.iter().filter_map(|series| Some((series, series.kind.round_trip()?)))
+}
+
+/// The cycles of the use that each series of round trips covered.
+pub(crate) fn exposures(record: &Record, profile: &Profile) -> Vec<Exposure> {
+    let any_time = record.scenario.until_decided;
+    round_trips(record).map(|(series, trip)| Exposure { any_time, ..exposure(series, trip, profile) }).collect()
 }
 
 /// Datagrams without an answer, and those that the kernel refused.
@@ -55,7 +72,27 @@ fn absent(round_trip: &RoundTrip) -> u64 {
     round_trip.lost + round_trip.send_failed
 }
 
-fn decide(record: &Record, profile: &Profile, all: &[(&Series, &RoundTrip)]) -> (Outcome, String) {
+/// The cycles of the use that a series covered. A datagram without an answer is a late cycle.
+fn exposure(series: &Series, trip: &RoundTrip, profile: &Profile) -> Exposure {
+    let absent = absent(trip);
+    let late = stalls::late(series, profile.period_ns, profile.limit_ns).with_others(absent);
+    Exposure::of(series.samples + absent, late, series.period_ns, profile.period_ns)
+}
+
+/// The exposure with the largest bound.
+fn weakest(exposures: &[Exposure]) -> Option<Exposure> {
+    exposures.iter().copied().reduce(|a, b| if b.stalls_in(1.0) > a.stalls_in(1.0) { b } else { a })
+}
+
+/// The outcome with its reason. `blocked` is the reason why the run cannot support PASS, however long it was.
+fn decide(
+    record: &Record,
+    profile: &Profile,
+    all: &[(&Series, &RoundTrip)],
+    exposures: &[Exposure],
+    blocked: Option<&str>,
+    command: &str,
+) -> (Outcome, String) {
     let limit = format_ns(profile.limit_ns);
     if !record.validity.valid && record.published.is_none() {
         let why = invalid_ids(record);
@@ -64,7 +101,6 @@ fn decide(record: &Record, profile: &Profile, all: &[(&Series, &RoundTrip)]) -> 
         );
         return (Outcome::Invalid, text);
     }
-    let command = command_to_measure(record, profile, all.first().copied());
     let Some((worst, max_ns)) =
         all.iter().filter_map(|(series, _)| Some((series, series.max_ns?))).max_by_key(|of| of.1)
     else {
@@ -73,24 +109,44 @@ fn decide(record: &Record, profile: &Profile, all: &[(&Series, &RoundTrip)]) -> 
             format!("the profile is about round trips, but none was measured: run `{command}`"),
         );
     };
-    if max_ns > profile.limit_ns {
-        let text = format!("a round trip of {} ({}), above the limit of {limit}", format_ns(max_ns), worst.phase);
-        return (Outcome::Fail, text);
+    match (shown(profile, exposures), blocked) {
+        (Shown::Exceeded, _) if max_ns > profile.limit_ns => {
+            let text = format!("a round trip of {} ({}), above the limit of {limit}", format_ns(max_ns), worst.phase);
+            (Outcome::Fail, text)
+        }
+        (Shown::Exceeded, _) => (Outcome::Fail, lost(all)),
+        (Shown::Kept | Shown::Open, Some(reason)) => (Outcome::Inconclusive, reason.to_owned()),
+        (Shown::Open, None) => {
+            let why =
+                weakest(exposures).map_or_else(String::new, |weakest| too_short(profile, &weakest, "round trips"));
+            (Outcome::Inconclusive, format!("{why}: run `{command}`"))
+        }
+        (Shown::Kept, None) => {
+            let kept = if max_ns > profile.limit_ns { "rarely above" } else { "within" };
+            let (excellent, emulated) = (excellent(profile, max_ns), of_emulation(record));
+            let bound = weakest(exposures).map_or_else(String::new, |weakest| weakest.bound_per_span());
+            let (longest, tolerates) = (format_ns(max_ns), profile.tolerates);
+            let text = format!(
+                "at most {longest} for a round trip, {kept} the limit of {limit}{excellent}; {bound}, {tolerates} is \
+                 tolerated{emulated}"
+            );
+            (Outcome::Pass, text)
+        }
     }
-    if let Some((series, trip)) = all.iter().find(|(_, trip)| absent(trip) > 0) {
-        let (phase, slots) = (&series.phase, trip.slots);
-        let absent =
-            format!("{} of {slots} datagrams lost, {} refused by the kernel ({phase})", trip.lost, trip.send_failed);
-        return (Outcome::Fail, format!("{absent}: a missing answer counts as later than any limit"));
-    }
-    if let Some(reason) = not_enough(record, profile, all, &command) {
-        return (Outcome::Inconclusive, reason);
-    }
-    let excellent = excellent(profile, max_ns);
-    (Outcome::Pass, format!("at most {} for a round trip, within the limit of {limit}{excellent}", format_ns(max_ns)))
 }
 
-fn not_enough(record: &Record, profile: &Profile, all: &[(&Series, &RoundTrip)], command: &str) -> Option<String> {
+/// The reason for FAIL if no round trip was too long, but answers are missing.
+fn lost(all: &[(&Series, &RoundTrip)]) -> String {
+    let Some((series, trip)) = all.iter().max_by_key(|(_, trip)| absent(trip)) else { return String::new() };
+    let (phase, slots) = (&series.phase, trip.slots);
+    format!(
+        "{} of {slots} datagrams lost, {} refused by the kernel ({phase}): a missing answer counts as later than any limit",
+        trip.lost, trip.send_failed
+    )
+}
+
+/// The reason why the run cannot support PASS, however long it was.
+fn unsuitable(record: &Record, profile: &Profile, all: &[(&Series, &RoundTrip)], command: &str) -> Option<String> {
     if let Some(load) = record.phases.iter().flat_map(|phase| &phase.loads).find(|load| !load.ran) {
         return Some(format!("the load {} did not run to its end: repeat with `{command}`", load.spec));
     }
@@ -98,14 +154,9 @@ fn not_enough(record: &Record, profile: &Profile, all: &[(&Series, &RoundTrip)],
         return Some(reason);
     }
     let slowest = all.iter().map(|(series, _)| series.period_ns).max()?;
-    if slowest > FAR.saturating_mul(profile.period_ns) {
-        let (measured, needed) = (format_unsigned_ns(slowest), format_unsigned_ns(profile.period_ns));
-        return Some(format!("measured every {measured}, too coarse for a use every {needed}: run `{command}`"));
-    }
-    let covered = |series: &Series| Exposure::of(series.samples, 0, series.period_ns, profile.period_ns).cycles;
-    let fewest = all.iter().map(|(series, _)| covered(series)).min()?;
-    let (needed, period) = (profile.samples_needed, format_unsigned_ns(profile.period_ns));
-    (fewest < needed).then(|| format!("{fewest} of {needed} round trips every {period} needed: run `{command}`"))
+    let (measured, needed) = (format_unsigned_ns(slowest), format_unsigned_ns(profile.period_ns));
+    (slowest > FAR.saturating_mul(profile.period_ns))
+        .then(|| format!("measured every {measured}, too coarse for a use every {needed}: run `{command}`"))
 }
 
 /// The command that measures enough for `profile`, with the same peer and loads.
@@ -117,9 +168,9 @@ fn command_to_measure(record: &Record, profile: &Profile, like: Option<(&Series,
     let phase = like.and_then(|(series, _)| record.phase(&series.phase));
     let loads = phase.map_or(&[][..], |phase| &phase.asked_loads);
     format!(
-        "punctual measure udp {peer} --period {} --duration {}s --profile {}{}",
+        "punctual measure udp {peer} --period {} --duration {} --profile {}{}",
         format_exact(profile.period_ns),
-        seconds_needed(profile),
+        duration_needed(profile),
         profile.name,
         load_options(loads)
     )
@@ -167,9 +218,10 @@ mod tests {
     #[test]
     fn judges_by_the_longest_round_trip() {
         judged(
-            &record(5_000, 1_000_000, |_| ()),
+            &record(10_800_000, 1_000_000, |_| ()),
             Outcome::Pass,
-            "at most 1 ms for a round trip, within the limit of 1 ms",
+            "at most 1 ms for a round trip, within the limit of 1 ms; at 95 % fewer than 24 stalls a day, 1 per hour is \
+             tolerated",
         );
         let long = record(5_000, 1_000_001, |_| ());
         let verdict = judged(&long, Outcome::Fail, "a round trip of 1.00 ms (load), above the limit of 1 ms");
@@ -193,12 +245,13 @@ mod tests {
 
     #[test]
     fn inconclusive_without_enough_round_trips() {
-        let again =
-            "run `punctual measure udp 192.0.2.7:7125 --period 1ms --duration 6s --profile udp-control-1ms --load cpu`";
+        let again = "run `punctual measure udp 192.0.2.7:7125 --period 1ms --duration 198m --profile udp-control-1ms --load cpu`";
         judged(
             &record(4_999, 200_000, |_| ()),
             Outcome::Inconclusive,
-            &format!("4999 of 5000 round trips every 1 ms needed: {again}"),
+            &format!(
+                "none late so far, at 95 % fewer than 2170 stalls an hour (round trips), but 1 per hour is tolerated: {again}"
+            ),
         );
         let coarse = record(5_000, 200_000, |series| series.period_ns = 10_000_000);
         judged(
@@ -211,7 +264,7 @@ mod tests {
             &other,
             Outcome::Inconclusive,
             "the profile is about round trips, but none was measured: run `punctual measure udp --self --period 1ms \
-             --duration 6s --profile udp-control-1ms`",
+             --duration 198m --profile udp-control-1ms`",
         );
         other.validity.valid = false;
         judged(

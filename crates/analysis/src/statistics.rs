@@ -1,10 +1,13 @@
 //! Conclusions from a number of cycles about cycles that were not measured.
 //!
-//! Late cycles are treated as rare independent events (Poisson). Bounds are one-sided, at 95 % confidence.
+//! Late cycles come in stalls. Stalls are treated as rare independent events (Poisson). Bounds are one-sided, at 95 %
+//! confidence.
 
 use crate::{
     duration::{format_duration, format_ns},
     float::{to_i32, to_u64},
+    rate::Rate,
+    sequential,
 };
 
 const SECOND_NS: f64 = 1e9;
@@ -15,85 +18,193 @@ const YEAR_NS: f64 = 365.25 * DAY_NS;
 /// Time spans for rates of rare events.
 const SPANS: [(&str, f64); 3] = [("an hour", HOUR_NS), ("a day", DAY_NS), ("a year", YEAR_NS)];
 
+/// Events that come in independent groups.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Grouped {
+    /// Number of events.
+    pub total: u64,
+    /// Number of equally large independent groups that the total is as uncertain as; at most `total`, and 1 or more if
+    /// there are events.
+    pub independent: u64,
+}
+
+impl Grouped {
+    /// Events in independent groups of these sizes.
+    ///
+    /// The number of equally large groups is `sum(size)^2 / sum(size^2)`, rounded down (G. Bohm, G. Zech, "Statistics of
+    /// weighted Poisson events and its applications", Nuclear Instruments and Methods A 748, 2014).
+    #[must_use]
+    pub fn of(sizes: impl IntoIterator<Item = u64>) -> Self {
+        let (total, squares) = sizes.into_iter().fold((0u64, 0f64), |(total, squares), size| {
+            (total.saturating_add(size), squares + size as f64 * size as f64)
+        });
+        if total == 0 {
+            return Self::default();
+        }
+        // Rounding errors of floating point are no reason to round down.
+        let independent = (total as f64 * total as f64 / squares + 1e-9).floor();
+        Self { total, independent: to_u64(independent).clamp(1, total) }
+    }
+
+    /// Upper bound of the mean number of events, at 95 %. Without an event, that of the groups: the rule of three.
+    #[must_use]
+    pub fn upper(&self) -> f64 {
+        match self.independent {
+            0 => 3.0,
+            groups => self.total as f64 * poisson_upper(groups) / groups as f64,
+        }
+    }
+}
+
+/// The late cycles of a series, and their stalls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Late {
+    /// Late cycles of the use, grouped by stall.
+    pub cycles: Grouped,
+    /// The largest possible number of stalls. A stall longer than a second counts as one for each second that it began.
+    pub stalls: Grouped,
+    /// The smallest possible number of stalls: the same, if the record contains the time of each late wake-up.
+    pub stalls_at_least: u64,
+}
+
+impl Late {
+    /// Adds stalls of another kind, which can also be among the known ones, e.g. lost answers.
+    #[must_use]
+    pub fn with_others(mut self, stalls: u64) -> Self {
+        self.stalls.total = self.stalls.total.saturating_add(stalls);
+        self.stalls.independent = self.stalls.independent.saturating_add(stalls);
+        self.stalls_at_least = self.stalls_at_least.max(stalls);
+        self.cycles.total = self.cycles.total.saturating_add(stalls);
+        self.cycles.independent = self.cycles.independent.max(stalls.min(1));
+        self
+    }
+}
+
 /// The cycles of a use that were measured, and those that were too late.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Exposure {
     /// Measured cycles.
     pub cycles: u64,
     /// Cycles that were later than the limit.
-    pub over: u64,
+    pub late: Late,
     /// Time between two cycles of the use, ns.
     pub period_ns: u64,
+    /// True if the run ended itself, so that its bounds must hold at every moment.
+    pub any_time: bool,
 }
 
 impl Exposure {
-    /// The exposure of a use with a cycle of `period_ns`, from `deadlines` measured every `measured_ns`, `over` of
-    /// which were too late.
+    /// The exposure of a use with a cycle of `period_ns`, from `deadlines` measured every `measured_ns`, in a run of fixed
+    /// length.
     ///
-    /// One long stall delays many consecutive wake-ups. If deadlines are closer together than the use's cycles, they
-    /// count only once per cycle of the use, so that measuring faster does not strengthen the statement beyond the
-    /// measured time.
+    /// If deadlines are closer together than the use's cycles, they count only once per cycle of the use, so that
+    /// measuring faster does not strengthen the statement beyond the measured time.
     #[must_use]
-    pub fn of(deadlines: u64, over: u64, measured_ns: u64, period_ns: u64) -> Self {
+    pub fn of(deadlines: u64, late: Late, measured_ns: u64, period_ns: u64) -> Self {
         if measured_ns >= period_ns {
-            return Self { cycles: deadlines, over, period_ns };
+            return Self { cycles: deadlines, late, period_ns, any_time: false };
         }
-        let share = |count: u64| u128::from(count) * u128::from(measured_ns);
-        let cycles = saturated(share(deadlines) / u128::from(period_ns));
-        let over = saturated(share(over).div_ceil(u128::from(period_ns)));
-        Self { cycles: cycles.max(over.min(1)), over, period_ns }
+        let cycles = u128::from(deadlines) * u128::from(measured_ns) / u128::from(period_ns.max(1));
+        let cycles = u64::try_from(cycles).unwrap_or(u64::MAX);
+        Self { cycles: cycles.max(late.cycles.total.min(1)), late, period_ns, any_time: false }
     }
 
-    /// Upper bound of the share of late cycles, 0 to 1, at 95 %; 1 if nothing was measured.
-    ///
-    /// Without a late cycle in n, this is the rule of three: 3/n.
+    /// The covered time of the use, ns.
+    #[must_use]
+    pub fn time_ns(&self) -> f64 {
+        self.cycles as f64 * self.period_ns as f64
+    }
+
+    /// Upper bound of the share of late cycles, 0 to 1, at 95 %; 1 if nothing was measured. Without a late cycle it is a
+    /// bound for the first cycles of stalls, because the length of a stall is unknown.
     #[must_use]
     pub fn rate_below(&self) -> f64 {
-        (self.events_below() / self.cycles as f64).min(1.0)
+        let cycles = self.late.cycles.upper() * self.stalls_upper() / self.late.stalls.upper();
+        (cycles / self.cycles as f64).min(1.0)
     }
 
-    fn events_below(&self) -> f64 {
-        if self.over == 0 { 3.0 } else { poisson_upper(self.over) }
+    /// Upper bound of the mean number of stalls in the covered time, at 95 %.
+    fn stalls_upper(&self) -> f64 {
+        let Grouped { total, independent } = self.late.stalls;
+        match (self.any_time, independent) {
+            (false, _) => self.late.stalls.upper(),
+            (true, 0) => sequential::enough_for_fewer(0),
+            (true, groups) => sequential::enough_for_fewer(groups) * total as f64 / groups as f64,
+        }
     }
 
-    /// Upper bound of the number of late cycles in `span_ns` of the use, at 95 %.
-    fn in_span(&self, span_ns: f64) -> f64 {
-        self.rate_below() * span_ns / self.period_ns as f64
+    /// Upper bound of the number of stalls in `span_ns` of the use, at 95 %; infinite if nothing was measured.
+    #[must_use]
+    pub fn stalls_in(&self, span_ns: f64) -> f64 {
+        self.stalls_upper() * span_ns / self.time_ns()
+    }
+
+    /// True if the rate of stalls is shown to be at most `tolerated`, at 95 %.
+    #[must_use]
+    pub fn shows(&self, tolerated: Rate) -> bool {
+        self.stalls_upper() <= tolerated.in_ns(self.time_ns())
+    }
+
+    /// True if there were more stalls than `tolerated`: more than that number in the covered time, or for a run that ended
+    /// itself a rate that is shown to be higher, at 95 % for all of `series` together.
+    #[must_use]
+    pub fn exceeds(&self, tolerated: Rate, series: usize) -> bool {
+        let expected = tolerated.in_ns(self.time_ns());
+        match self.any_time {
+            false => self.late.stalls_at_least as f64 > expected,
+            true => {
+                sequential::evidence_of_more(self.late.stalls_at_least, expected) >= sequential::ENOUGH * series as f64
+            }
+        }
+    }
+
+    /// The further time without a stall after which [`shows`](Self::shows) holds, ns.
+    #[must_use]
+    pub fn time_left_ns(&self, tolerated: Rate) -> u64 {
+        let needed_ns = tolerated.time_ns(self.stalls_upper());
+        needed_ns.saturating_sub(to_u64(self.time_ns()))
     }
 
     /// The conclusion as text: the bound, its meaning per hour, day or year, and the duration of runs for stronger
     /// statements.
     #[must_use]
     pub fn statement(&self, limit_ns: i64) -> String {
-        let Self { cycles, over, .. } = *self;
-        let limit = format_ns(limit_ns);
-        match over {
-            _ if cycles == 0 => "no cycle was measured, so there is no conclusion".to_owned(),
-            _ if self.rate_below() >= 1.0 => {
-                format!("{over} of {cycles} cycles later than {limit}: every cycle may be late, at 95 %")
-            }
-            0 => {
-                let (bound, more) = (self.bound_per_span(), self.longer_runs());
-                format!("none of {cycles} cycles later than {limit}: rate < 3/{cycles} at 95 %, {bound}{more}")
-            }
-            _ => {
-                let (events, bound) = (self.events_below(), self.bound_per_span());
-                format!("{over} of {cycles} cycles later than {limit}: rate < {events:.1}/{cycles} at 95 %, {bound}")
-            }
+        let Self { cycles, late, .. } = *self;
+        let (over, limit) = (late.cycles.total, format_ns(limit_ns));
+        if cycles == 0 {
+            return "no cycle was measured, so there is no conclusion".to_owned();
         }
+        let seen = match (over, late.stalls_at_least, late.stalls.total) {
+            (0, ..) => format!("none of {cycles} cycles later than {limit}"),
+            (_, 1, 1) => format!("{over} of {cycles} cycles later than {limit}, in 1 stall"),
+            (_, least, most) if least == most => {
+                format!("{over} of {cycles} cycles later than {limit}, in {most} stalls")
+            }
+            (_, least, most) => format!("{over} of {cycles} cycles later than {limit}, in {least} to {most} stalls"),
+        };
+        if self.rate_below() >= 1.0 {
+            return format!("{seen}: every cycle may be late, at 95 %");
+        }
+        let bound = self.bound_per_span();
+        if over == 0 { format!("{seen}: {bound}{}", self.longer_runs()) } else { format!("{seen}: {bound}") }
     }
 
-    fn bound_per_span(&self) -> String {
-        let shortest = SPANS.into_iter().find(|(_, span_ns)| self.in_span(*span_ns) >= 1.0);
-        match shortest {
-            Some((name, span_ns)) => format!("fewer than {} {name}", round_up(self.in_span(span_ns))),
-            None => "less than one a year".to_owned(),
+    /// The bound in the shortest span with more than one stall: `at 95 % fewer than 1080 stalls an hour`.
+    #[must_use]
+    pub fn bound_per_span(&self) -> String {
+        let shortest = SPANS.into_iter().find(|(_, span_ns)| self.stalls_in(*span_ns) > 1.0);
+        let Some((name, span_ns)) = shortest else { return "at 95 % less than one stall a year".to_owned() };
+        let stalls = round_up(self.stalls_in(span_ns));
+        if self.late.cycles.total == 0 {
+            return format!("at 95 % fewer than {stalls} stalls {name}");
         }
+        let cycles = round_up(self.rate_below() * span_ns / self.period_ns as f64);
+        format!("at 95 % fewer than {stalls} stalls and {cycles} late cycles {name}")
     }
 
-    /// Run times without a late cycle that would bound the rate to less than one per span: three times the span.
+    /// Run times without a stall that would bound the rate to less than one per span: three times the span.
     fn longer_runs(&self) -> String {
-        let open = SPANS.iter().filter(|(_, span_ns)| self.in_span(*span_ns) > 1.0);
+        let open = SPANS.iter().filter(|(_, span_ns)| self.stalls_in(*span_ns) > 1.0);
         let open: Vec<_> = open.map(|(name, span_ns)| (format_duration(to_u64(3.0 * span_ns)), *name)).collect();
         match &open[..] {
             [] => String::new(),
@@ -105,11 +216,6 @@ impl Exposure {
     }
 }
 
-/// `count`, or the largest value if it does not fit.
-fn saturated(count: u128) -> u64 {
-    u64::try_from(count).unwrap_or(u64::MAX)
-}
-
 /// A bound with 3 significant digits, rounded up so that it stays a bound.
 fn round_up(count: f64) -> f64 {
     let unit = 10f64.powi((to_i32(count.log10().floor()) - 2).max(0));
@@ -117,11 +223,21 @@ fn round_up(count: f64) -> f64 {
     (count / unit - 1e-9).ceil() * unit
 }
 
-/// The exact upper bound, at 95 %, of the mean number of events if `events` were counted (Poisson). About 3 for none.
+/// Above this count, [`poisson_upper`] uses the first terms of its expansion in the square root of the count.
+const EXACT_UP_TO: u64 = 10_000;
+
+/// The upper bound, at 95 %, of the mean number of events if `events` were counted (Poisson). About 3 for none.
+///
+/// It is exact up to 10 000 events, and at most 0.1 too large above (Cornish-Fisher expansion of the gamma distribution).
 #[must_use]
 pub fn poisson_upper(events: u64) -> f64 {
-    // The bound is between the count and this generous normal estimate.
     let k = events as f64;
+    if events > EXACT_UP_TO {
+        // The quantile of the normal distribution at 95 %.
+        let z = 1.644_854f64;
+        return k + z * (k + 1.0).sqrt() + (z * z + 2.0) / 3.0 + 0.1;
+    }
+    // The bound is between the count and this generous normal estimate.
     let (mut low, mut high) = (k, k + 3.0 * k.sqrt() + 4.0);
     while high - low > high * 1e-12 {
         let middle = f64::midpoint(low, high);
@@ -163,8 +279,15 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    /// Late cycles that are each a stall of their own.
     fn exposure(cycles: u64, over: u64, period_ns: u64) -> Exposure {
-        Exposure { cycles, over, period_ns }
+        Exposure { cycles, late: stalls(over, 1), period_ns, any_time: false }
+    }
+
+    /// Stalls of `each` late cycles.
+    fn stalls(count: u64, each: u64) -> Late {
+        let counted = Grouped { total: count, independent: count };
+        Late { cycles: Grouped { total: count * each, ..counted }, stalls: counted, stalls_at_least: count }
     }
 
     /// Gehrels, Astrophysical Journal 303 (1986), table 1, confidence level 0.95.
@@ -187,14 +310,13 @@ mod tests {
         }
     }
 
-    /// For large counts the exact bound approaches k + 1.645 sqrt(k) + (1.645^2 + 2) / 3.
+    /// Between 5 % and slightly less remain above the bound.
     #[test]
     fn the_bound_is_right_for_large_counts() {
-        for events in [10_000u64, 1_000_000] {
-            let k = events as f64;
-            let expected = k + 1.644_854 * (k + 1.0).sqrt() + (1.644_854f64.powi(2) + 2.0) / 3.0;
+        for events in [EXACT_UP_TO, EXACT_UP_TO + 1, 1_000_000] {
             let bound = poisson_upper(events);
-            assert!((bound - expected).abs() < 1.0, "{events}: {bound}, expected {expected}");
+            let (below, at) = (poisson_at_most(events, bound - 0.2), poisson_at_most(events, bound));
+            assert!(below > 0.05 && at < 0.05 + 1e-7, "{events}: {at} to {below}");
         }
     }
 
@@ -206,40 +328,130 @@ mod tests {
 
     #[test]
     fn writes_statements() {
-        let period_ns = 125_000;
+        let statement = |cycles, late| Exposure { cycles, late, period_ns: 125_000, any_time: false }.statement(50_000);
         assert_eq!(
-            exposure(80_000, 0, period_ns).statement(50_000),
-            "none of 80000 cycles later than 50 us: rate < 3/80000 at 95 %, fewer than 1080 an hour; \
+            statement(80_000, stalls(0, 0)),
+            "none of 80000 cycles later than 50 us: at 95 % fewer than 1080 stalls an hour; \
              3 h without one would mean less than one an hour, 3 years less than one a year"
         );
         assert_eq!(
-            exposure(90_000_000, 0, period_ns).statement(50_000),
-            "none of 90000000 cycles later than 50 us: rate < 3/90000000 at 95 %, fewer than 24 a day; \
+            statement(90_000_000, stalls(0, 0)),
+            "none of 90000000 cycles later than 50 us: at 95 % fewer than 24 stalls a day; \
              3 d without one would mean less than one a day, 3 years less than one a year"
         );
         assert_eq!(
-            exposure(80_000, 1, period_ns).statement(50_000),
-            "1 of 80000 cycles later than 50 us: rate < 4.7/80000 at 95 %, fewer than 1710 an hour"
+            statement(80_000, stalls(1, 40)),
+            "40 of 80000 cycles later than 50 us, in 1 stall: at 95 % fewer than 1710 stalls and 68400 late cycles an hour"
         );
         assert_eq!(
-            exposure(3, 3, period_ns).statement(50_000),
-            "3 of 3 cycles later than 50 us: every cycle may be late, at 95 %"
+            statement(80_000, Late { stalls: Grouped { total: 9, independent: 9 }, ..stalls(2, 40) }),
+            "80 of 80000 cycles later than 50 us, in 2 to 9 stalls: at 95 % fewer than 5660 stalls and 90700 late cycles \
+             an hour"
         );
-        assert_eq!(exposure(0, 0, period_ns).statement(50_000), "no cycle was measured, so there is no conclusion");
+        let all = "3 of 3 cycles later than 50 us, in 3 stalls: every cycle may be late, at 95 %";
+        assert_eq!(statement(3, stalls(3, 1)), all);
+        assert_eq!(statement(0, stalls(0, 0)), "no cycle was measured, so there is no conclusion");
+    }
+
+    #[test]
+    fn groups_of_different_sizes_count_for_fewer() {
+        let of = |sizes: &[u64]| Grouped::of(sizes.iter().copied());
+        assert_eq!(of(&[]), Grouped::default());
+        assert_eq!(of(&[7, 7, 7]), Grouped { total: 21, independent: 3 });
+        assert_eq!(of(&[100, 1, 1, 1]), Grouped { total: 103, independent: 1 });
+        assert_eq!(of(&[10, 5, 5]), Grouped { total: 20, independent: 2 });
+        assert_eq!(of(&[u64::MAX, u64::MAX]).total, u64::MAX);
+    }
+
+    /// A pseudo-random number in 0..1 (xorshift64*, S. Vigna, ACM Transactions on Mathematical Software 42, 2016).
+    fn uniform(state: &mut u64) -> f64 {
+        *state ^= *state >> 12;
+        *state ^= *state << 25;
+        *state ^= *state >> 27;
+        (state.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    /// A Poisson-distributed number: events before the sum of exponential intervals exceeds the mean.
+    fn poisson(mean: f64, state: &mut u64) -> u64 {
+        let mut time = 0.0;
+        let mut events = 0;
+        loop {
+            time -= (1.0 - uniform(state)).ln();
+            if time > mean {
+                return events;
+            }
+            events += 1;
+        }
+    }
+
+    /// The bounds on stalls and on late cycles must contain the true rates in 95 % of runs, however long the stalls are.
+    #[test]
+    fn bounds_hold_for_stalls_of_any_length() {
+        const RUNS: u32 = 4_000;
+        let mut state = 0x9E37_79B9_7F4A_7C15;
+        for mean in [1.0, 3.0, 10.0] {
+            for each in [1, 2, 5, 20, 1000] {
+                let (mut stalls_missed, mut cycles_missed) = (0u32, 0u32);
+                for _ in 0..RUNS {
+                    let sizes = vec![each; usize::try_from(poisson(mean, &mut state)).unwrap()];
+                    let cycles = Grouped::of(sizes.iter().copied());
+                    let stalls = Grouped::of(sizes.iter().map(|_| 1));
+                    stalls_missed += u32::from(stalls.upper() < mean);
+                    // Without a stall nothing is said about late cycles, because the length of a stall is unknown.
+                    cycles_missed += u32::from(cycles.total > 0 && cycles.upper() < mean * each as f64);
+                }
+                let share = |missed: u32| f64::from(missed) / f64::from(RUNS);
+                assert!(share(stalls_missed) < 0.06, "{mean} stalls of {each}: {}", share(stalls_missed));
+                assert!(share(cycles_missed) < 0.06, "{mean} stalls of {each}: {}", share(cycles_missed));
+            }
+        }
+    }
+
+    /// A run that looks ten times in the mean time between two stalls must not find a false result more often.
+    #[test]
+    fn looking_at_every_moment_does_not_help() {
+        const RUNS: u32 = 1_000;
+        let mut state = 0x2545_F491_4F6C_DD1D;
+        let (mut passed, mut failed, mut passed_by_fixed) = (0u32, 0u32, 0u32);
+        let tolerated: Rate = "1 per second".parse().unwrap();
+        for _ in 0..RUNS {
+            // The true rate is exactly the tolerated one, so each conclusion is false.
+            let mut interval_s = || -(1.0 - uniform(&mut state)).ln();
+            let (mut count, mut next_s) = (0, interval_s());
+            let mut found = [false; 3];
+            for look in 1..300u64 {
+                while next_s < look as f64 * 0.1 {
+                    next_s += interval_s();
+                    count += 1;
+                }
+                let fixed = exposure(look, count, 100_000_000);
+                let any_time = Exposure { any_time: true, ..fixed };
+                found[0] |= any_time.shows(tolerated);
+                found[1] |= any_time.exceeds(tolerated, 1);
+                found[2] |= fixed.shows(tolerated);
+            }
+            passed += u32::from(found[0]);
+            failed += u32::from(found[1]);
+            passed_by_fixed += u32::from(found[2]);
+        }
+        let share = |found: u32| f64::from(found) / f64::from(RUNS);
+        assert!(share(passed) <= 0.06 && share(failed) <= 0.06, "{} passed, {} failed", share(passed), share(failed));
+        assert!(share(passed_by_fixed) > 0.08, "the bound of a fixed length: {}", share(passed_by_fixed));
     }
 
     #[test]
     fn three_years_bound_the_rate_to_less_than_one_a_year() {
         let cycles = to_u64(3.0 * YEAR_NS / 1e6) + 1;
         let statement = exposure(cycles, 0, 1_000_000).statement(50_000);
-        assert!(statement.ends_with("less than one a year"), "{statement}");
+        assert!(statement.ends_with("less than one stall a year"), "{statement}");
     }
 
     #[test]
     fn measuring_faster_does_not_add_exposure() {
-        assert_eq!(Exposure::of(75_000, 5, 200_000, 1_000_000), exposure(15_000, 1, 1_000_000));
-        assert_eq!(Exposure::of(75_000, 6, 200_000, 1_000_000), exposure(15_000, 2, 1_000_000));
-        assert_eq!(Exposure::of(1_000, 2, 1_000_000, 125_000), exposure(1_000, 2, 125_000));
+        let of =
+            |deadlines, measured_ns, period_ns| Exposure::of(deadlines, stalls(1, 2), measured_ns, period_ns).cycles;
+        assert_eq!((of(75_000, 200_000, 1_000_000), of(1_000, 1_000_000, 125_000)), (15_000, 1_000));
+        assert_eq!(of(1, 1_000, 1_000_000), 1, "a late cycle is a cycle");
     }
 
     proptest! {

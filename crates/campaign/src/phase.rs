@@ -141,13 +141,14 @@ impl<'a> PhaseRun<'a> {
         all
     }
 
-    /// Measures until the phase ends, and lets `watch` explain its spikes. Calls `tick` about 25 times a second.
+    /// Measures until the phase ends, and lets `watch` explain its spikes. Calls `tick` about 25 times a second; the phase
+    /// ends as planned if it returns true.
     pub fn measure(
         &mut self,
         plan: &Plan,
         phase: &PhasePlan,
         watch: &mut Watch,
-        mut tick: impl FnMut(&Self, &Watch),
+        mut tick: impl FnMut(&Self, &Watch) -> bool,
     ) -> Ended {
         let first_ns = plan.clock.now_ns() + LEAD_NS;
         let end_ns = match phase.length {
@@ -164,12 +165,13 @@ impl<'a> PhaseRun<'a> {
         for (index, timer) in self.timers.iter_mut().enumerate() {
             timer.start(first_ns.saturating_add_unsigned(index as u64 * plan.offset_ns), end_ns);
         }
+        let mut decided = false;
         loop {
             // Sleeps at most until the end, because the delays of many short phases add up.
             let left = Duration::from_nanos(u64::try_from(end_ns - plan.clock.now_ns()).unwrap_or(0));
             std::thread::sleep((left + LINGER).min(TICK));
             self.collect(plan, phase, watch);
-            if let Some(ended) = self.has_ended(left.is_zero()) {
+            if let Some(ended) = self.has_ended(left.is_zero()).or(decided.then_some(Ended::AsPlanned)) {
                 self.timers.iter().for_each(Timer::stop);
                 self.timers.iter_mut().for_each(|timer| timer.wait_for_end(PATIENCE));
                 if let Some(probe_threads) = &mut self.probe_threads {
@@ -180,7 +182,7 @@ impl<'a> PhaseRun<'a> {
                 let _ = niceness.map(sched::set_niceness);
                 return ended;
             }
-            tick(self, watch);
+            decided = tick(self, watch);
         }
     }
 

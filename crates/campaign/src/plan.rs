@@ -14,6 +14,7 @@ mod scenario;
 
 use std::{path::PathBuf, time::Duration};
 
+use analysis::Profile;
 use machine::{CpuList, nic::NicSettings};
 use probes::timer::Core;
 use sys::{
@@ -67,6 +68,8 @@ pub struct Plan {
     pub phases: Vec<PhasePlan>,
     /// Names of the profiles that decide the verdict.
     pub profiles: Vec<String>,
+    /// The run ends as soon as the verdict on these profiles is decided; empty for a run that lasts its length.
+    pub until_decided: Vec<Profile>,
     /// File that the record is written to during the run; `None` to keep it only in memory.
     pub record_path: Option<PathBuf>,
     /// The punctual binary, which runs itself for each load.
@@ -100,6 +103,7 @@ impl Plan {
             stop_on: None,
             phases,
             profiles: Vec::new(),
+            until_decided: Vec::new(),
             record_path: None,
             executable: PathBuf::new(),
             watch_every: None,

@@ -127,7 +127,10 @@ pub fn watch_process(
         }
         if watch_due {
             let elapsed_ns = session.elapsed_ns();
-            watch(&record, &Progress { phase_index: 0, phase_count: 1, elapsed_ns, total_ns: plan.duration_ns });
+            watch(
+                &record,
+                &Progress { phase_index: 0, phase_count: 1, elapsed_ns, total_ns: plan.duration_ns, decides: false },
+            );
         }
     })?;
     session.update_record(&mut record);

@@ -6,6 +6,7 @@
 //! | `schedule` | the order of the phases, or the search among them |
 //! | `first_record` | the record before the first measurement |
 //! | `cpus` | prepares the measured CPUs |
+//! | `decision` | ends the run as soon as its verdict is decided |
 //! | `monitors` | monitors that run at the same time as the measuring threads |
 //! | `phase_record` | adds the results of a phase to the record while it runs |
 //! | `progress` | progress of a run |
@@ -13,6 +14,7 @@
 
 mod calibrate;
 mod cpus;
+mod decision;
 mod first_record;
 mod monitors;
 mod phase_record;
@@ -29,15 +31,16 @@ use record::{BlameMode, BufferSearch, Record, State};
 use sys::{counter::Counter, memory, signal};
 
 pub(crate) use self::cpus::{hold_awake, leave_measured_cpus};
+use self::{
+    decision::Decision,
+    monitors::{start_timerlat, watch_clocks},
+    phase_record::PhaseRecord,
+    schedule::PhaseSchedule,
+};
 pub use self::{
     first_record::{SELF_EXE, begin},
     progress::Progress,
     stamp::{now, stamp_now},
-};
-use self::{
-    monitors::{start_timerlat, watch_clocks},
-    phase_record::PhaseRecord,
-    schedule::PhaseSchedule,
 };
 use crate::{
     changes::Changes,
@@ -184,11 +187,12 @@ impl<'a> Run<'a> {
         let phase_record =
             PhaseRecord::begin(record, plan, phase, began.elapsed(), memory_locked, how_awake.as_deref());
         let mut watched = Instant::now();
+        let mut decision = Decision::on(&plan.until_decided);
         let ended = phase_run.measure(plan, phase, trace, |phase_run, trace| {
             let watch_due = plan.watch_every.is_some_and(|every| watched.elapsed() >= every);
             let write_due = writer.as_ref().is_some_and(RecordWriter::is_due);
-            if !watch_due && !write_due {
-                return;
+            if !watch_due && !write_due && !decision.is_due() {
+                return false;
             }
             phase_record.refresh(record, phase_run);
             if let Some(writer) = writer.as_mut().filter(|_| write_due) {
@@ -198,8 +202,10 @@ impl<'a> Run<'a> {
             if watch_due {
                 watched = Instant::now();
                 let planned_ns = planned_before_ns.saturating_add(phase::elapsed_ns(phase_run.began));
-                watch(record, &Progress::of(plan, index, planned_ns, phase::elapsed_ns(began)));
+                let progress = Progress::of(plan, index, planned_ns, phase::elapsed_ns(began));
+                watch(record, &progress.until_decided(decision.left_ns));
             }
+            decision.is_due() && decision.look(record)
         });
         phase_record.refresh(record, &phase_run);
         record.buffer = buffer_found(plan, record);

@@ -88,9 +88,18 @@ impl Guest {
         };
         let quiet = if self.verbose { "" } else { " quiet" };
         let append = if self.append.is_empty() { String::new() } else { format!(" {}", self.append) };
+        // The measurement inside reads this argument, because nothing in a guest shows how its time passes.
+        let emulation = match self.time {
+            Time::Virtual => " punctual.emulation=virtual-time",
+            Time::Real => " punctual.emulation=software",
+            Time::Kvm => "",
+        };
         // noirqdebug: the emulated serial port raises more interrupts than its driver expects. After 150 KB the kernel
         // would print "nobody cared" inside a frame and disable the interrupt.
-        format!("console={console} panic=-1 noirqdebug{quiet} rdinit={PUNCTUAL}{append} -- {}", init::COMMAND)
+        format!(
+            "console={console} panic=-1 noirqdebug{quiet} rdinit={PUNCTUAL}{emulation}{append} -- {}",
+            init::COMMAND
+        )
     }
 }
 
@@ -112,7 +121,8 @@ mod tests {
             line.contains("-accel tcg,thread=single -icount shift=2,sleep=off -smp 1 -m 512 -kernel K -initrd I"),
             "{line}"
         );
-        let append = "-append console=ttyS0 panic=-1 noirqdebug quiet rdinit=/bin/punctual isolcpus=1 -- __guest";
+        let append = "-append console=ttyS0 panic=-1 noirqdebug quiet rdinit=/bin/punctual \
+                      punctual.emulation=virtual-time isolcpus=1 -- __guest";
         assert!(line.ends_with(append), "{line}");
     }
 

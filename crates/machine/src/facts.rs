@@ -27,7 +27,6 @@ pub fn facts(root: &Root) -> Machine {
         config_digest: kernel::Config::read(root, kernel.as_deref()).map(|config| config.digest()),
         kernel,
         kernel_build,
-        cmdline,
         cpu_model: cpu_model(root),
         microcode: cpuinfo(root, "microcode").into_iter().next(),
         cpus_online: (!online.is_empty()).then(|| online.to_string()),
@@ -41,12 +40,14 @@ pub fn facts(root: &Root) -> Machine {
         idle_states: idle_states(root),
         mitigations: mitigations(root),
         hypervisor: virt::hypervisor(root),
+        emulation: virt::emulation(cmdline.as_deref().unwrap_or_default()),
         container: virt::container(root),
         boot_id: root.read("proc/sys/kernel/random/boot_id"),
         evl: evl::core(root),
         evl_gravity: root.read("sys/devices/virtual/clock/monotonic/gravity"),
         rt_throttling: rt_throttling(root),
         clocks: clocks::read(root),
+        cmdline,
         extra: record::Extra::new(),
     }
 }

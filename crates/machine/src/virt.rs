@@ -1,5 +1,7 @@
 //! Virtualization: the hypervisor and the container that this process runs in.
 
+use record::Emulation;
+
 use crate::Root;
 
 /// Strings in the firmware's vendor and product names that identify a hypervisor, each with its name.
@@ -53,6 +55,19 @@ pub(crate) fn hypervisor(root: &Root) -> Option<String> {
         (None, Some(true), Some(firmware)) => Some(format!("unidentified ({firmware})")),
         (None, Some(true), None) => Some("unidentified".to_owned()),
         (None, _, _) => None,
+    }
+}
+
+/// The kernel argument with the kind of emulation, set by `punctual lab`.
+const EMULATION_ARGUMENT: &str = "punctual.emulation";
+
+/// The kind of emulation, from the kernel's command line: set only in the guests of `punctual lab`.
+pub(crate) fn emulation(cmdline: &str) -> Option<Emulation> {
+    let mut arguments = cmdline.split_whitespace().filter_map(|word| word.split_once('='));
+    match arguments.find(|(name, _)| *name == EMULATION_ARGUMENT)?.1 {
+        "virtual-time" => Some(Emulation::VirtualTime),
+        "software" => Some(Emulation::Software),
+        _ => None,
     }
 }
 

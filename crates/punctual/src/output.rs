@@ -67,6 +67,7 @@ fn live(
             phase_count: progress.phase_count,
             elapsed_ns: progress.elapsed_ns,
             total_ns: progress.total_ns,
+            decides: progress.decides,
         };
         live.update(record, &progress);
     });

@@ -5,6 +5,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Clocks, EvlCore, Extra};
 
+/// The kind of emulation of a guest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Emulation {
+    /// CPUs in software, and time counted in instructions.
+    VirtualTime,
+    /// CPUs in software, with the clock of the host.
+    Software,
+}
+
 /// The machine of a run. A fact that could not be read is absent, never guessed.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
@@ -53,6 +63,9 @@ pub struct Machine {
     pub mitigations: Vec<String>,
     /// Hypervisor of this machine; `none` on bare metal.
     pub hypervisor: Option<String>,
+    /// The kind of emulation, in a guest that punctual started; absent on hardware and with KVM.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub emulation: Option<Emulation>,
     /// Kind of container of this process; `none` outside of one.
     pub container: Option<String>,
     /// Random identifier of this boot.

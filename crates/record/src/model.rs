@@ -152,6 +152,9 @@ pub struct Scenario {
     /// Profiles whose limits decide the verdict.
     #[serde(default)]
     pub profiles: Vec<String>,
+    /// True if the run was to end as soon as the verdict on these profiles was decided.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub until_decided: bool,
     /// Fields that a newer version wrote.
     #[serde(flatten)]
     pub extra: Extra,

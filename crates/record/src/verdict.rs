@@ -30,11 +30,11 @@ pub struct Reason {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Outcome {
-    /// The limits were kept, with enough samples to say so.
+    /// The limits were kept, for long enough to show that the use tolerates what remains.
     Pass,
-    /// A limit was exceeded.
+    /// A limit was exceeded more often than the use tolerates.
     Fail,
-    /// There are too few samples for the limit.
+    /// The run shows neither.
     #[default]
     Inconclusive,
     /// The run does not match the request.
@@ -79,6 +79,12 @@ pub struct UseVerdict {
     pub missed: u64,
     /// The conclusion that this number of samples permits, and how long to run for more.
     pub statement: String,
+    /// How often the use tolerates to be late: `1 per hour`; empty in records before version 0.2.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub tolerates: String,
+    /// True if no cycle was late, and only the length of the run does not permit PASS.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub clean_so_far: bool,
     /// Fields that a newer version wrote.
     #[serde(flatten)]
     pub extra: Extra,

@@ -27,6 +27,7 @@ fn main() {
             phase: "with invented figures".into(),
             elapsed_ns: nanoseconds(started.elapsed()),
             total_ns: Some(nanoseconds(total)),
+            decides: false,
             phase_index: 0,
             phase_count: 1,
         };

@@ -41,6 +41,8 @@ pub struct Progress {
     pub elapsed_ns: u64,
     /// Planned duration of the run, over all phases, ns; `None` if the run ends after a number of samples.
     pub total_ns: Option<u64>,
+    /// True if the run ends as soon as its verdict is decided, probably after `total_ns`.
+    pub decides: bool,
     /// Index of the current phase in [`Record::phases`].
     pub phase_index: usize,
     /// The number of planned phases.

@@ -22,6 +22,9 @@ impl Plan {
         if self.core == Core::Evl {
             self.check_evl()?;
         }
+        if !self.until_decided.is_empty() && self.phases.len() > 1 {
+            return Err(PlanError::UntilDecided(self.phases.len()));
+        }
         for phase in &self.phases {
             let of_threads = phase.threads.iter().map(|thread| thread.period_ns);
             let mut periods_ns = of_threads.chain([phase.period_ns]);
@@ -67,6 +70,16 @@ mod tests {
         let servo = ThreadPlan { role: "servo".to_owned(), cpu: 0, policy: Policy::Fifo(90), period_ns: 0 };
         let with_threads = PhasePlan { threads: vec![servo], ..phase(1_000, Length::UntilStopped) };
         assert_eq!(plan(vec![with_threads]).check(), Err(PlanError::Period(0)));
+    }
+
+    #[test]
+    fn only_a_run_of_one_phase_ends_when_decided() {
+        let profiles = analysis::profiles()[..1].to_vec();
+        let of = |count| {
+            let phases = vec![phase(1_000_000, Length::Duration(1)); count];
+            Plan { until_decided: profiles.clone(), ..plan(phases) }.check()
+        };
+        assert_eq!((of(1), of(3)), (Ok(()), Err(PlanError::UntilDecided(3))));
     }
 
     #[test]

@@ -43,6 +43,7 @@ impl Plan {
             hold_cpu_awake: self.hold_cpu_awake,
             timerlat: self.timerlat,
             profiles: self.profiles.clone(),
+            until_decided: !self.until_decided.is_empty(),
             extra: record::Extra::new(),
         }
     }

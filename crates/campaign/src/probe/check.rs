@@ -8,6 +8,9 @@ pub enum PlanError {
     /// The period, in ns, is 0 or above an hour.
     #[error("the period must be 1us to 1h, e.g. 1ms (got {})", format_unsigned_ns(*.0))]
     Period(u64),
+    /// A run that ends when its verdict is decided has several phases.
+    #[error("--until-decided measures in one go, but this run has {0} parts: measure them one by one")]
+    UntilDecided(usize),
     /// The noise probe would not run at all, or longer than its period.
     #[error("the noise probe runs for a part of each period, e.g. a runtime of 95ms in a period of 100ms")]
     Runtime,
@@ -144,6 +147,7 @@ impl PlanError {
             | Self::EvlCard
             | Self::EvlWait
             | Self::EvlPolicy
+            | Self::UntilDecided(_)
             | Self::Length => None,
         }
     }

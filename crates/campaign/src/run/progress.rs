@@ -13,6 +13,8 @@ pub struct Progress {
     pub elapsed_ns: u64,
     /// Estimated duration of the run, ns; `None` if the user ends it.
     pub total_ns: Option<u64>,
+    /// True if the run ends earlier than planned: after this time the verdict is decided, unless something is late.
+    pub decides: bool,
 }
 
 impl Progress {
@@ -23,6 +25,14 @@ impl Progress {
         let each_ns = elapsed_ns.saturating_sub(planned_ns) / (phase_index as u64 + 1);
         let overhead_ns = each_ns * phase_count as u64;
         let total_ns = plan.total_ns().map(|total_ns| total_ns.saturating_add(overhead_ns));
-        Self { phase_index, phase_count, elapsed_ns, total_ns }
+        Self { phase_index, phase_count, elapsed_ns, total_ns, decides: false }
+    }
+
+    /// The progress of a run that ends itself, probably after `left_ns`. `None` changes nothing.
+    pub(super) fn until_decided(self, left_ns: Option<u64>) -> Self {
+        let Some(left_ns) = left_ns else { return self };
+        let decided_ns = self.elapsed_ns.saturating_add(left_ns);
+        let total_ns = self.total_ns.map_or(decided_ns, |total_ns| total_ns.min(decided_ns));
+        Self { total_ns: Some(total_ns), decides: true, ..self }
     }
 }

@@ -94,6 +94,9 @@ pub struct UdpOptions {
     /// A profile that has no limit for round trips judges the wake-ups of the sending thread.
     #[arg(long = "profile", value_name = "NAME|FILE")]
     pub profiles: Vec<String>,
+    /// End as soon as PASS or FAIL is shown at 95 %; --duration is then the longest time.
+    #[arg(long, requires_all = ["profiles", "duration"])]
+    pub until_decided: bool,
     /// Compare the result with a published reference or another record; repeatable (`punctual references` lists them).
     #[arg(long, value_name = "NAME|FILE")]
     pub against: Vec<String>,

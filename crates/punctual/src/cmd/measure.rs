@@ -10,6 +10,7 @@ pub mod udp;
 
 use std::{path::Path, process::Command};
 
+use analysis::Profile;
 use anyhow::Context;
 use campaign::{Length, PhasePlan, Plan, Probe, StopOn, ThreadPlan};
 use loads::LoadSpec;
@@ -72,11 +73,16 @@ fn plan(common: &Common, files: &RecordFiles, probe: Probe, phases: Vec<PhasePla
     })
 }
 
+/// The profiles whose verdict ends the run; none if it lasts its length.
+fn until_decided(requested: bool, profiles: &[String]) -> anyhow::Result<Vec<Profile>> {
+    if requested { output::find_profiles(profiles) } else { Ok(Vec::new()) }
+}
+
 impl WakeUps {
     /// Applies these options to a plan.
-    fn apply(&self, plan: Plan) -> Plan {
+    fn apply(&self, plan: Plan) -> anyhow::Result<Plan> {
         let trace_path = || self.stop_trace.clone().unwrap_or_else(|| output::default_name("trace.dat").into());
-        Plan {
+        Ok(Plan {
             clock: self.clock.unwrap_or(plan.clock),
             wait: self.wait,
             core: self.core,
@@ -84,8 +90,9 @@ impl WakeUps {
             timerlat: self.timerlat,
             stop_on: self.stop_on.map(|lateness_ns| StopOn { lateness_ns, trace_path: trace_path() }),
             profiles: self.profiles.clone(),
+            until_decided: until_decided(self.until_decided, &self.profiles)?,
             ..plan
-        }
+        })
     }
 
     /// The exit status: that of the record, unless --stop-on ended the run.

@@ -18,7 +18,7 @@ pub fn run(options: &Profiles) -> anyhow::Result<u8> {
                 writeln!(out, "{}: {}", profile.name, profile.title)?;
                 writeln!(out, "  period   {}", format_unsigned_ns(profile.period_ns))?;
                 writeln!(out, "  limit    {} {}; {}", format_ns(profile.limit_ns), kind(&profile), profile.meaning)?;
-                writeln!(out, "  samples  at least {} for PASS", profile.samples_needed)?;
+                writeln!(out, "  stalls   at most {}", profile.tolerates)?;
                 profile
                     .sources
                     .iter()

@@ -57,9 +57,11 @@ fn loads_prove_that_they_ran() {
 fn the_profile_determines_verdict_and_exit_status() {
     // Every wake-up is more than 1 ns late, and less than a second.
     let scratch = Scratch::new();
-    for (name, limit, samples_needed) in [("strict", "1ns", 1), ("lenient", "999ms", 1), ("patient", "999ms", 2)] {
+    for (name, limit, tolerates) in
+        [("strict", "1ns", "1 per hour"), ("lenient", "999ms", "10 per second"), ("patient", "999ms", "1 per hour")]
+    {
         let text = format!(
-            "title = \"{name}\"\ngroup = \"test\"\nperiod = \"1s\"\nlimit = \"{limit}\"\nsamples_needed = {samples_needed}\n\
+            "title = \"{name}\"\ngroup = \"test\"\nperiod = \"1s\"\nlimit = \"{limit}\"\ntolerates = \"{tolerates}\"\n\
              meaning = \"for this test\"\n[[sources]]\nwhat = \"limit\"\nwhere = \"this test\"\n"
         );
         std::fs::write(scratch.path().join(format!("{name}.toml")), text).unwrap();
@@ -71,7 +73,32 @@ fn the_profile_determines_verdict_and_exit_status() {
         assert_eq!(run.0.status.code(), Some(status), "{name}: {}{}", run.stdout(), run.stderr());
         assert_eq!(scratch.record().verdict.unwrap().outcome, outcome);
         assert!(run.stdout().contains(outcome.name()), "{}", run.stdout());
+        assert_eq!(run.stdout().contains("? so far"), name == "patient", "{}", run.stdout());
     }
+}
+
+#[test]
+fn a_run_until_decided_ends_with_its_verdict() {
+    let scratch = Scratch::new();
+    for (name, limit, tolerates) in [("late", "1ns", "1 per hour"), ("timely", "999ms", "2 per second")] {
+        let text = format!(
+            "title = \"{name}\"\ngroup = \"test\"\nperiod = \"1s\"\nlimit = \"{limit}\"\ntolerates = \"{tolerates}\"\n\
+             meaning = \"for this test\"\n[[sources]]\nwhat = \"limit\"\nwhere = \"this test\"\n"
+        );
+        std::fs::write(scratch.path().join(format!("{name}.toml")), text).unwrap();
+    }
+    for (name, outcome) in [("late", Outcome::Fail), ("timely", Outcome::Pass)] {
+        let options = format!("--duration 10m --until-decided --profile ./{name}.toml");
+        let run = scratch.run(&format!("measure timer --record a {ORDINARY} {options}"));
+        assert_eq!(run.0.status.code(), Some(outcome.exit_status().into()), "{name}: {}{}", run.stdout(), run.stderr());
+        let record = scratch.record();
+        assert!(record.scenario.until_decided && record.state == State::Complete);
+        assert!(record.phases[0].duration_ns < record.phases[0].planned_ns.unwrap(), "{:?}", record.phases);
+        assert_eq!(record.verdict.unwrap().outcome, outcome);
+    }
+    let without_end = scratch.run("measure timer --until-decided --profile control-1khz");
+    without_end.expect_status(64);
+    assert!(without_end.stderr().contains("--duration"), "{}", without_end.stderr());
 }
 
 #[test]

@@ -155,7 +155,7 @@ group = "control"
 judges = "round-trips"
 period = "1s"
 limit = "1s"
-samples_needed = 1
+tolerates = "10 per second"
 meaning = "answers come"
 sources = [{ what = "limit", where = "this test" }]
 "#;
@@ -176,7 +176,7 @@ fn judge_a_lost_response() {
             _ => Fault::None,
         });
         let record =
-            measure(&scratch, status, relay.address, "--samples 600 --period 2ms --timeout 3s --profile answers.toml");
+            measure(&scratch, status, relay.address, "--samples 1200 --period 2ms --timeout 3s --profile answers.toml");
         assert_eq!(relay.end().lost > 0, loses);
         let judged = &record.uses[0];
         assert_eq!((judged.outcome, judged.worst_ns), (outcome, round_trips(&record).0.max_ns), "{}", judged.reason);

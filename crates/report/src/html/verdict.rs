@@ -81,10 +81,20 @@ pub fn headline(record: &Record) -> Headline {
     let sentence = match outcome {
         Outcome::Pass => format!("On time for {requested}."),
         Outcome::Fail => format!("Not on time for {requested}."),
-        Outcome::Inconclusive => format!("Not enough samples yet for {requested}."),
+        Outcome::Inconclusive if is_clean_so_far(record) => format!("None late so far for {requested}."),
+        Outcome::Inconclusive => format!("Not shown for {requested}."),
         Outcome::Invalid => "The run did not go as requested.".to_owned(),
     };
     Headline { word: outcome.name(), class: class(outcome), sentence, reason }
+}
+
+/// True if the only thing missing for PASS on the requested uses is time.
+fn is_clean_so_far(record: &Record) -> bool {
+    let mut open = record.uses.iter().filter(|a_use| {
+        a_use.outcome == Outcome::Inconclusive
+            && record.scenario.profiles.iter().any(|name| is_profile(name, &a_use.profile))
+    });
+    open.next().is_some_and(|first| first.clean_so_far && open.all(|a_use| a_use.clean_so_far))
 }
 
 /// The titles of the requested uses with this outcome, which decide the verdict.
@@ -98,10 +108,12 @@ fn requested_titles(record: &Record, outcome: Outcome) -> String {
 
 fn ladder_sentence(uses: &[UseVerdict], words: &Words) -> String {
     let of = |outcome| uses.iter().filter(|u| u.outcome == outcome).count() as u64;
+    let clean = uses.iter().filter(|a_use| a_use.clean_so_far).count() as u64;
     match (uses.len() as u64, of(Outcome::Pass), of(Outcome::Fail)) {
         (0, ..) => format!("{}s were measured; no use was judged.", capitalized(words.item)),
         (all, 0, no) if no == all => format!("Not on time for any of {}.", text::counted(all, "use")),
-        (all, 0, _) => format!("Not enough samples yet for any of {}.", text::counted(all, "use")),
+        (all, 0, _) if clean > 0 => format!("None late so far for {clean} of {}.", text::counted(all, "use")),
+        (all, 0, _) => format!("Not shown for any of {}.", text::counted(all, "use")),
         (all, yes, _) => format!("On time for {yes} of {}.", text::counted(all, "use")),
     }
 }
@@ -204,7 +216,8 @@ fn rung(of: &UseVerdict, published: bool, axis: svg::Axis) -> Rung<'_> {
             _ if published => "not measured here",
             Outcome::Pass => "yes",
             Outcome::Fail => "no",
-            Outcome::Inconclusive => "not enough samples yet",
+            Outcome::Inconclusive if of.clean_so_far => "none late so far",
+            Outcome::Inconclusive => "not shown",
             Outcome::Invalid => "invalid",
         },
         reason: text::with_code(&sentence(&of.reason)),
@@ -276,6 +289,6 @@ mod tests {
         assert_eq!(sentence(&[Pass, Fail, Inconclusive]), "On time for 1 of 3 uses.");
         assert_eq!(sentence(&[Pass]), "On time for 1 of 1 use.");
         assert_eq!(sentence(&[Fail, Fail]), "Not on time for any of 2 uses.");
-        assert_eq!(sentence(&[Inconclusive]), "Not enough samples yet for any of 1 use.");
+        assert_eq!(sentence(&[Inconclusive]), "Not shown for any of 1 use.");
     }
 }

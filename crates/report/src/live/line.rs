@@ -30,8 +30,13 @@ impl Pace {
 /// The phase, the remaining time, samples, missed deadlines, and the worst lateness with its thread.
 fn line(record: &Record, progress: &Progress) -> String {
     let all = running(record, progress);
-    let left = time_left(progress)
-        .map_or_else(|| format!("{} so far", format_duration(progress.elapsed_ns)), |left| format!("{left} left"));
+    let left = time_left(progress).map_or_else(
+        || format!("{} so far", format_duration(progress.elapsed_ns)),
+        |left| match progress.decides {
+            true => format!("{left} to PASS if nothing is late"),
+            false => format!("{left} left"),
+        },
+    );
     let samples: u64 = all.iter().map(|series| series.samples).sum();
     let missed: u64 = all.iter().map(|series| series.missed).sum();
     let worst = all.iter().max_by_key(|series| series.max_ns).and_then(|series| Some((series, series.max_ns?)));
@@ -68,6 +73,7 @@ mod tests {
             total_ns: Some(30_000_000_000),
             phase_index: 0,
             phase_count: 1,
+            decides: false,
         };
         (record, progress)
     }
@@ -76,6 +82,9 @@ mod tests {
     fn a_line_shows_remaining_time_and_worst_lateness() {
         let (record, mut progress) = example();
         insta::assert_snapshot!(line(&record, &progress), @"under load: 13 s left, 2000 samples, 0 missed, worst 84.1 us on CPU 1");
+        progress.decides = true;
+        let deciding = line(&record, &progress);
+        assert!(deciding.starts_with("under load: 13 s to PASS if nothing is late, 2000 samples"), "{deciding}");
         progress.total_ns = None;
         insta::assert_snapshot!(line(&Record::default(), &progress), @"under load: 17.2 s so far, 0 samples, 0 missed");
     }

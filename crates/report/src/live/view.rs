@@ -81,7 +81,7 @@ fn bar(buffer: &mut Buffer, area: Rect, progress: &Progress, unicode: bool) {
     let ratio = progress.elapsed_ns as f64 / total_ns.max(1) as f64;
     LineGauge::default()
         .ratio(ratio.clamp(0.0, 1.0))
-        .label(format!("{left} left"))
+        .label(if progress.decides { format!("{left} to PASS") } else { format!("{left} left") })
         .filled_symbol(done)
         .unfilled_symbol(remaining)
         .filled_style(look(Ink::Accent))
@@ -197,6 +197,7 @@ mod tests {
             total_ns: Some(30_000_000_000),
             phase_index: 1,
             phase_count: 2,
+            decides: false,
         };
         (record, progress)
     }

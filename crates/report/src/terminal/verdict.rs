@@ -21,7 +21,7 @@ pub(super) fn ladder(page: &mut Page, record: &Record) {
     page.heading("Is this machine fit for these uses?");
     let mut table = Table::new(&["", "use", "limit", "worst", "missed"]).words(1);
     for a_use in &uses {
-        let (ink, word) = answer(a_use.outcome);
+        let (ink, word) = if a_use.clean_so_far { (Ink::Doubt, "so far") } else { answer(a_use.outcome) };
         table.row(vec![
             (ink, format!("{} {word}", page.style.mark(ink))),
             cell(&a_use.title),
@@ -80,16 +80,16 @@ pub(super) fn answer(outcome: Outcome) -> (Ink, &'static str) {
     }
 }
 
-/// Sentences about a use: missing samples, the reason, and the conclusion that the samples allow; then the command at
-/// the end of the reason, on its own line.
+/// Sentences about a use: the reason, and the conclusion that the samples allow, unless the reason contains it; then the
+/// command at the end of the reason, on its own line.
 fn explanation(a_use: &UseVerdict) -> Note {
     let (reason, command) = match a_use.outcome {
         // The reasons for an invalid run are listed once, below.
         Outcome::Invalid => ("", ""),
         _ => split_command(&a_use.reason),
     };
-    let missing = if a_use.outcome == Outcome::Inconclusive { "not enough samples yet" } else { "" };
-    let parts = [missing, reason, &a_use.statement];
+    let statement = if a_use.clean_so_far { "" } else { &a_use.statement };
+    let parts = [reason, statement];
     let text = parts.into_iter().filter(|part| !part.is_empty()).map(sentence).collect::<Vec<_>>().join(" ");
     Note { text, remedy: command.to_owned() }
 }

@@ -76,7 +76,7 @@ fn shows_outcomes_with_remedies() {
     for (outcome, sentence) in [
         (Outcome::Pass, "On time for 1 ms control loop."),
         (Outcome::Fail, "Not on time for 1 ms control loop."),
-        (Outcome::Inconclusive, "Not enough samples yet for 1 ms control loop."),
+        (Outcome::Inconclusive, "Not shown for 1 ms control loop."),
     ] {
         record.uses.iter_mut().for_each(|judged| judged.outcome = outcome);
         record.verdict = Some(Verdict { outcome, reason: "because `sleep 1` & more".into() });

@@ -44,7 +44,7 @@ pub fn run(options: &Audio) -> anyhow::Result<u8> {
         cpus: Some([cpu].into_iter().collect()),
         shield: options.placement.shield.clone(),
         policy: options.policy,
-        ..wake_ups.apply(super::plan(common, &results.files, Probe::Audio(Box::new(audio)), phases)?)
+        ..wake_ups.apply(super::plan(common, &results.files, Probe::Audio(Box::new(audio)), phases)?)?
     };
     print_search(&plan, common.output);
     let mut record = output::measure(&plan, common.output)?;

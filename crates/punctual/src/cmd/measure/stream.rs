@@ -110,7 +110,7 @@ fn plan(options: &StreamOptions, stream: StreamProbe, results: &Results) -> anyh
         shield: options.placement.shield.clone(),
         policy: options.policy,
         nic: options.nic.plan(),
-        ..options.wake_ups.apply(Plan { clock, ..super::plan(common, &results.files, probe, vec![phase])? })
+        ..options.wake_ups.apply(Plan { clock, ..super::plan(common, &results.files, probe, vec![phase])? })?
     })
 }
 

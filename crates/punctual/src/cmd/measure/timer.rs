@@ -20,7 +20,7 @@ pub fn run(options: &Timer) -> anyhow::Result<u8> {
         shield: options.placement.shield.clone(),
         policy: options.policy,
         offset_ns: options.offset,
-        ..wake_ups.apply(super::plan(common, &results.files, probe, vec![phase])?)
+        ..wake_ups.apply(super::plan(common, &results.files, probe, vec![phase])?)?
     };
     let mut record = output::measure(&plan, common.output)?;
     output::judge(&mut record, &wake_ups.profiles)?;

@@ -76,6 +76,7 @@ impl<'a> Ready<'a> {
             policy: options.policy,
             threshold_ns: options.threshold,
             profiles: options.profiles.clone(),
+            until_decided: super::until_decided(options.until_decided, &options.profiles)?,
             nic: options.nic.plan(),
             ..super::plan(&options.common, &self.results.files, Probe::Udp(Box::new(probe)), vec![phase])?
         })

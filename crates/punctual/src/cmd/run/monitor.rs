@@ -48,6 +48,7 @@ impl campaign::CampaignHandler for Monitor<'_> {
                 total_ns: Some(campaign.total_ns),
                 phase_index: scenario.phase_index,
                 phase_count: scenario.phase_count,
+                decides: scenario.decides,
             },
         );
     }

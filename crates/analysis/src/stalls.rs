@@ -1,0 +1,230 @@
+//! Late cycles grouped into stalls.
+//!
+//! One cause often makes many neighbouring cycles late, so late cycles are not independent of each other. Stalls are
+//! taken as independent: late cycles that follow each other within a second belong to one stall.
+
+use record::{Audio, Maxima, Series, Spike, layout};
+
+use crate::{
+    statistics::{Grouped, Late},
+    summary::max_of,
+};
+
+const SECOND_NS: u64 = 1_000_000_000;
+
+/// The wake-ups of `series` that were more than `limit_ns` late, for a use with a cycle of `period_ns`.
+///
+/// A stall that lasts longer than a second counts as one for each second that it began.
+pub(crate) fn late(series: &Series, period_ns: u64, limit_ns: i64) -> Late {
+    if max_of(series).is_none_or(|max_ns| max_ns <= limit_ns) {
+        return Late::default();
+    }
+    let listed: Vec<&Spike> = if series.kind.properties().spikes_are_values {
+        series.spikes.iter().filter(|spike| spike.lateness_ns > limit_ns).collect()
+    } else {
+        Vec::new()
+    };
+    // The bucket that contains the limit also has values below it.
+    let certain = series.raw.iter().filter(|(late_ns, _)| lowest_in_bucket(*late_ns) > limit_ns);
+    if listed.len() as u64 >= certain.map(|(_, count)| count).sum::<u64>().max(1) {
+        return listed_stalls(&listed, series.period_ns, period_ns, limit_ns);
+    }
+    let cycles = cycles_late(series, period_ns, limit_ns);
+    let each = series.raw.iter().filter(|(late_ns, _)| *late_ns > limit_ns);
+    let (wake_ups, seconds) = each.fold((0u64, 0u64), |(wake_ups, seconds), (late_ns, count)| {
+        let of_each = late_ns.unsigned_abs().div_ceil(SECOND_NS);
+        (wake_ups.saturating_add(count), seconds.saturating_add(of_each.saturating_mul(count)))
+    });
+    Late {
+        cycles: Grouped { total: cycles, independent: 1 },
+        stalls: Grouped { total: seconds.max(1), independent: wake_ups.max(1) },
+        stalls_at_least: late_windows(&series.maxima, limit_ns).max(seconds_of(cycles, period_ns)),
+    }
+}
+
+/// The least number of seconds with a cycle late if `cycles` were.
+fn seconds_of(cycles: u64, period_ns: u64) -> u64 {
+    let per_second = (SECOND_NS / period_ns.max(1)).max(1);
+    cycles.div_ceil(per_second)
+}
+
+/// The smallest lateness in the bucket of `late_ns`.
+fn lowest_in_bucket(late_ns: i64) -> i64 {
+    layout::lowest_in(layout::index_of(late_ns.max(0).unsigned_abs())).cast_signed()
+}
+
+/// Stalls from the time of each late wake-up.
+fn listed_stalls(late: &[&Spike], measured_ns: u64, period_ns: u64, limit_ns: i64) -> Late {
+    let wake_ups = late.iter().map(|spike| LateWakeUp {
+        at_ns: spike.at_ns,
+        lateness_ns: spike.lateness_ns.unsigned_abs(),
+        deadlines: (spike.lateness_ns.abs_diff(limit_ns) - 1) / measured_ns.max(1) + 1,
+    });
+    let stalls = stalls(wake_ups, measured_ns.max(period_ns));
+    let cycles = |stall: &Stall| in_cycles(stall.deadlines, measured_ns, period_ns);
+    let seconds = |stall: &Stall| (stall.end_ns - stall.start_ns).div_ceil(SECOND_NS).clamp(1, cycles(stall));
+    let counted = Grouped::of(stalls.iter().map(seconds));
+    Late { cycles: Grouped::of(stalls.iter().map(cycles)), stalls: counted, stalls_at_least: counted.total }
+}
+
+/// A wake-up, or a period of audio, that was too late.
+struct LateWakeUp {
+    /// Its deadline, ns after the first one.
+    at_ns: u64,
+    lateness_ns: u64,
+    /// Deadlines that it made late; 1 or more.
+    deadlines: u64,
+}
+
+/// Late wake-ups without a second on time between them.
+struct Stall {
+    /// The first deadline, ns after the first one of the series.
+    start_ns: u64,
+    /// The last wake-up, likewise.
+    end_ns: u64,
+    /// Late deadlines.
+    deadlines: u64,
+}
+
+/// Groups late wake-ups in order of time. If `period_ns` is long, more than a second can lie between two of a stall.
+fn stalls(late: impl Iterator<Item = LateWakeUp>, period_ns: u64) -> Vec<Stall> {
+    let gap_ns = SECOND_NS.max(period_ns.saturating_mul(2));
+    let mut stalls: Vec<Stall> = Vec::new();
+    for LateWakeUp { at_ns, lateness_ns, deadlines } in late {
+        let end_ns = at_ns.saturating_add(lateness_ns);
+        match stalls.last_mut() {
+            Some(stall) if at_ns <= stall.end_ns.saturating_add(gap_ns) => {
+                stall.end_ns = stall.end_ns.max(end_ns);
+                stall.deadlines = stall.deadlines.saturating_add(deadlines);
+            }
+            _ => stalls.push(Stall { start_ns: at_ns, end_ns, deadlines }),
+        }
+    }
+    stalls
+}
+
+/// The stalls of the xruns of an audio series; the xruns themselves if the series does not list them all.
+pub(crate) fn of_xruns(series: &Series, audio: &Audio) -> u64 {
+    let listed: Vec<&Spike> =
+        series.spikes.iter().filter(|spike| spike.played.is_some_and(|played| played.xrun)).collect();
+    if (listed.len() as u64) < audio.xruns {
+        return audio.xruns;
+    }
+    let late = listed.iter().map(|spike| LateWakeUp {
+        at_ns: spike.at_ns,
+        lateness_ns: spike.lateness_ns.max(0).unsigned_abs(),
+        deadlines: 1,
+    });
+    stalls(late, series.period_ns).len() as u64
+}
+
+/// The late cycles of the use. The corrected histogram also counts deadlines missed by a stall.
+fn cycles_late(series: &Series, period_ns: u64, limit_ns: i64) -> u64 {
+    let counted = if series.corrected.is_empty() { &series.raw } else { &series.corrected };
+    in_cycles(counted.count_above(limit_ns).max(1), series.period_ns, period_ns)
+}
+
+/// `deadlines` in cycles of the use. If deadlines are closer together than cycles, they count once per cycle.
+fn in_cycles(deadlines: u64, measured_ns: u64, period_ns: u64) -> u64 {
+    if measured_ns >= period_ns {
+        return deadlines;
+    }
+    let ns = u128::from(deadlines) * u128::from(measured_ns);
+    u64::try_from(ns.div_ceil(u128::from(period_ns))).unwrap_or(u64::MAX)
+}
+
+/// The windows of the run with a late wake-up; none if the record has no windows.
+fn late_windows(maxima: &Maxima, limit_ns: i64) -> u64 {
+    maxima.max_ns.iter().filter(|max_ns| max_ns.is_some_and(|max_ns| max_ns > limit_ns)).count() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use record::Histogram;
+
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    /// A series every 1 ms with spikes at these times, in ms.
+    fn series(spikes: &[(u64, i64)], kept: usize) -> Series {
+        let mut raw = Histogram::default();
+        raw.add(5_000, 100_000);
+        let mut maxima = Maxima::default();
+        for &(at_ms, late_ms) in spikes {
+            raw.record(late_ms * 1_000_000);
+            maxima.add(at_ms * MS, late_ms * 1_000_000);
+        }
+        let lateness: Vec<i64> = spikes.iter().map(|spike| spike.1 * 1_000_000).collect();
+        let corrected = raw.corrected(&lateness, MS);
+        let spike = |&(at_ms, late_ms): &(u64, i64)| Spike {
+            at_ns: at_ms * MS,
+            lateness_ns: late_ms * 1_000_000,
+            ..Spike::default()
+        };
+        Series {
+            period_ns: MS,
+            samples: raw.total(),
+            max_ns: lateness.iter().max().copied(),
+            spikes: spikes.iter().take(kept).map(spike).collect(),
+            spikes_total: spikes.len() as u64,
+            raw,
+            corrected,
+            maxima,
+            ..Series::default()
+        }
+    }
+
+    fn of(series: &Series) -> (u64, u64, u64, u64) {
+        let Late { cycles, stalls, stalls_at_least } = late(series, MS, 100_000);
+        (cycles.total, cycles.independent, stalls.total, stalls_at_least)
+    }
+
+    #[test]
+    fn neighbouring_late_cycles_are_one_stall() {
+        // A wake-up that is 3 ms late makes the cycles at 0, 1 and 2 ms late by more than 100 us.
+        assert_eq!(of(&series(&[(0, 3)], 9)), (3, 1, 1, 1));
+        assert_eq!(of(&series(&[(0, 1), (5, 1), (900, 1), (1_800, 1)], 9)), (4, 1, 2, 2), "1.8 s are two seconds");
+        assert_eq!(of(&series(&[(0, 1), (5_000, 1), (10_000, 1)], 9)), (3, 3, 3, 3));
+        assert_eq!(of(&series(&[(0, 2_500)], 9)), (2_500, 1, 3, 3));
+        // One large stall and three small ones: about as many independent ones as 103^2 / (100^2 + 3).
+        assert_eq!(of(&series(&[(0, 100), (5_000, 1), (10_000, 1), (15_000, 1)], 9)), (103, 1, 4, 4));
+    }
+
+    #[test]
+    fn a_list_with_gaps_gives_a_range() {
+        let spikes: Vec<_> = (0..40).map(|i| (i * 100, 2)).collect();
+        assert_eq!(of(&series(&spikes, 40)), (80, 1, 4, 4));
+        assert_eq!(of(&series(&spikes, 39)), (80, 1, 40, 4), "each wake-up can be a stall; 4 seconds were late");
+        let mut without_windows = series(&spikes, 0);
+        without_windows.maxima = Maxima::default();
+        assert_eq!(of(&without_windows), (80, 1, 40, 1));
+    }
+
+    #[test]
+    fn late_cycles_without_a_list_are_at_least_the_seconds_that_they_fill() {
+        let mut all = series(&[], 0);
+        all.raw = Histogram::default();
+        all.raw.add(200_000, 100_001);
+        all.corrected = all.raw.clone();
+        all.max_ns = Some(200_000);
+        assert_eq!(of(&all), (100_001, 1, 100_001, 101));
+    }
+
+    #[test]
+    fn a_limit_within_a_bucket_keeps_its_stall() {
+        let mut one = series(&[(0, 1)], 9);
+        one.spikes[0].lateness_ns = 100_001;
+        one.max_ns = Some(100_001);
+        one.raw = Histogram::default();
+        one.raw.record(100_001);
+        assert_eq!(of(&one), (1, 1, 1, 1));
+        assert_eq!(late(&one, MS, 100_001), Late::default());
+    }
+
+    #[test]
+    fn measuring_faster_does_not_add_late_cycles() {
+        let fast = Late { ..late(&series(&[(0, 20)], 9), 10 * MS, 100_000) };
+        assert_eq!(fast.cycles.total, 2);
+    }
+}
