@@ -219,9 +219,7 @@ impl<'a> Run<'a> {
         }
         phase_run.finish(&mut record.phases[index]);
         validity::judge_ends(record, self.root, &phase_run.timers, plan.probe.definition().properties().guard_remedies);
-        if ended == Ended::AsPlanned || phase.length == Length::UntilStopped {
-            validity::judge_empty(record, &phase.name);
-        }
+        validity::judge_coverage(record, &phase.name);
         evl::judge(record, &phase_run);
         Ok(ended)
     }

@@ -1,12 +1,13 @@
 //! Adds the reasons why a run is invalid to its record.
 
+use analysis::{format_exact, format_unsigned_ns};
 use machine::{Change, Root, online_cpus};
 use probes::{
     probe_threads::ThreadInfo,
     setup::Grant,
     timer::{End, Timer},
 };
-use record::{Caveat, Finding, Reason, Record, Series, SeriesKind, Stream};
+use record::{Caveat, Finding, MeasuredBy, Reason, Record, RoundTrip, Series, SeriesKind, Stream};
 use sys::sched::Policy;
 
 use crate::supervisor;
@@ -117,12 +118,60 @@ pub fn judge_ends(record: &mut Record, root: &Root, timers: &[Timer], [starved, 
     }
 }
 
-/// Adds a reason for each series of a phase that ran as planned and measured nothing.
-pub fn judge_empty(record: &mut Record, phase: &str) {
-    let of_phase = record.series.iter().filter(|series| series.phase == phase);
-    let empty: Vec<_> = of_phase.filter_map(why_empty).collect();
+/// Adds a reason for each series of a phase that measured nothing, less than a period, or less than half of its slots.
+pub fn judge_coverage(record: &mut Record, phase: &str) {
+    let planned_ns = record.phase(phase).and_then(|phase| phase.planned_ns);
+    let of_phase = || record.series.iter().filter(|series| series.phase == phase);
+    let empty = of_phase().filter_map(|series| why_empty(series).or_else(|| why_too_short(series, planned_ns)));
+    let empty: Vec<_> = empty.collect();
+    let sparse: Vec<_> = of_phase().filter_map(why_sparse).collect();
     for (text, remedy) in empty {
         add(record, "nothing.measured", text, remedy);
+    }
+    for (text, remedy) in sparse {
+        add(record, "little.measured", text, remedy);
+    }
+}
+
+/// The reason why a series was planned to be shorter than one period, with a remedy.
+fn why_too_short(series: &Series, planned_ns: Option<u64>) -> Option<(String, String)> {
+    let planned_ns = planned_ns.filter(|&planned_ns| planned_ns < series.period_ns)?;
+    if series.kind.properties().by != MeasuredBy::Probe {
+        return None;
+    }
+    let (planned, period) = (format_unsigned_ns(planned_ns), format_unsigned_ns(series.period_ns));
+    let longer = format_exact(series.period_ns.saturating_mul(10));
+    let text =
+        format!("{} measured less than one period: the run of {planned} is shorter than {period}", series.place());
+    Some((text, format!("run longer, e.g. --duration {longer}")))
+}
+
+/// The reason why most slots of a series have no answer or frame, with a remedy.
+fn why_sparse(series: &Series) -> Option<(String, String)> {
+    match &series.kind {
+        SeriesKind::RoundTrips(trips) => {
+            let RoundTrip { slots, lost, send_failed, .. } = **trips;
+            let peer = trips.peer.rsplit_once(':').map_or(trips.peer.as_str(), |(host, _)| host);
+            let text =
+                format!("most of {slots} datagrams measured nothing: {lost} lost, {send_failed} refused by the kernel");
+            let remedy = format!("ping -c 5 {}; ip -s link", peer.trim_matches(['[', ']']));
+            (series.samples > 0 && lost.saturating_add(send_failed) > slots / 2).then_some((text, remedy))
+        }
+        SeriesKind::Stream(Stream::Talker(talker)) => {
+            let (frames, refused, interface) = (talker.frames, talker.refused, &talker.identity.interface);
+            let text =
+                format!("most frames were not sent on {interface}: {refused} refused by the kernel, {frames} sent");
+            let remedy = format!("ip -s link show {interface}; sudo dmesg | tail");
+            (frames > 0 && refused > frames).then_some((text, remedy))
+        }
+        SeriesKind::WakeUps
+        | SeriesKind::Gaps(_)
+        | SeriesKind::Stream(Stream::Listener(_))
+        | SeriesKind::Audio(_)
+        | SeriesKind::Process(_)
+        | SeriesKind::Capture
+        | SeriesKind::TimerlatIrq
+        | SeriesKind::TimerlatThread => None,
     }
 }
 
@@ -215,6 +264,8 @@ fn remedy_of(findings: &[Finding], ids: &[&str]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use record::Phase;
+
     use super::*;
 
     #[test]
@@ -232,6 +283,59 @@ mod tests {
         judge_changes(&mut record, &[Change::Throttled { cpu: 1, times: 3 }, clock.clone(), clock]);
         let ids: Vec<_> = record.validity.reasons.iter().map(|reason| reason.id.as_str()).collect();
         assert_eq!((record.validity.valid, ids), (false, vec!["cpu.throttled", "clock.changed"]));
+    }
+
+    fn judged(series: Series, planned_ns: Option<u64>) -> Vec<(String, String, String)> {
+        let phase = Phase { name: "rest".into(), planned_ns, ..Phase::default() };
+        let series = Series { phase: "rest".into(), period_ns: 1_000_000_000, ..series };
+        let mut record = Record { phases: vec![phase], series: vec![series], ..Record::default() };
+        judge_coverage(&mut record, "rest");
+        record.validity.reasons.into_iter().map(|reason| (reason.id, reason.text, reason.remedy)).collect()
+    }
+
+    fn reason(id: &str, text: &str, remedy: &str) -> Vec<(String, String, String)> {
+        vec![(id.to_owned(), text.to_owned(), remedy.to_owned())]
+    }
+
+    #[test]
+    fn a_run_shorter_than_its_period_is_invalid() {
+        let trips = || SeriesKind::RoundTrips(Box::new(RoundTrip { slots: 1, ..RoundTrip::default() }));
+        let audio = || SeriesKind::Audio(Box::default());
+        for kind in [SeriesKind::WakeUps, trips(), audio()] {
+            let one = || Series { samples: 1, kind: kind.clone(), ..Series::default() };
+            let text =
+                format!("{} measured less than one period: the run of 500 ms is shorter than 1 s", one().place());
+            let expected = reason("nothing.measured", &text, "run longer, e.g. --duration 10s");
+            assert_eq!(judged(one(), Some(500_000_000)), expected);
+            assert_eq!((judged(one(), Some(1_000_000_000)), judged(one(), None)), (vec![], vec![]));
+        }
+        let kernel = Series { samples: 1, kind: SeriesKind::TimerlatThread, ..Series::default() };
+        assert_eq!(judged(kernel, Some(500_000_000)), []);
+        let interrupted = judged(Series { cpu: Some(1), ..Series::default() }, Some(2_000_000_000));
+        assert_eq!(
+            interrupted,
+            reason("nothing.measured", "CPU 1 measured nothing", "run longer, e.g. --duration 10s")
+        );
+    }
+
+    #[test]
+    fn a_run_that_lost_most_of_its_slots_is_invalid() {
+        let trips = |lost, send_failed| {
+            let trips = RoundTrip { peer: "[fe80::1]:7".into(), slots: 100, lost, send_failed, ..RoundTrip::default() };
+            Series { samples: 49, kind: SeriesKind::RoundTrips(Box::new(trips)), ..Series::default() }
+        };
+        let text = "most of 100 datagrams measured nothing: 21 lost, 30 refused by the kernel";
+        assert_eq!(judged(trips(21, 30), None), reason("little.measured", text, "ping -c 5 fe80::1; ip -s link"));
+        assert_eq!(judged(trips(20, 30), None), []);
+        let talker = |frames, refused| {
+            let talker = record::Talker { frames, refused, ..record::Talker::default() };
+            Series { samples: 9, kind: SeriesKind::Stream(Stream::Talker(Box::new(talker))), ..Series::default() }
+        };
+        assert_eq!(judged(talker(40, 60), None)[0].0, "little.measured");
+        assert_eq!(
+            (judged(talker(60, 40), None), judged(talker(0, 100), None)[0].0.as_str()),
+            (vec![], "nothing.measured")
+        );
     }
 
     #[test]

@@ -98,6 +98,10 @@ fn explain_missing_traffic(record: &mut Record, far: &Far) {
         // This reason knows both ends.
         record.validity.reasons.retain(|reason| reason.id != "nothing.measured");
         add(record, Reason { id: "stream.silent".to_owned(), text, remedy });
+    } else if let Some(received) = received.filter(|received| *received < sent / 2) {
+        let text = format!("only {received} of {sent} frames arrived at {host}");
+        let remedy = "look for drops on both ends: ip -s link".to_owned();
+        add(record, Reason { id: "little.measured".to_owned(), text, remedy });
     }
 }
 

@@ -102,6 +102,16 @@ fn a_run_until_decided_ends_with_its_verdict() {
 }
 
 #[test]
+fn a_run_shorter_than_its_period_is_invalid() {
+    for probe in ["timer --cpus 0 --period 1s", "udp --self --period 1s", "threads --threads 1 --period 1s"] {
+        let run =
+            Scratch::new().run(&format!("measure {probe} --policy other --duration 500ms --blame=off --no-record"));
+        run.expect_status(4);
+        assert!(run.stdout().contains("measured less than one period"), "{probe}: {}", run.stdout());
+    }
+}
+
+#[test]
 fn exports_agree_with_the_record() {
     let scratch = Scratch::new();
     let record = scratch.measure(
