@@ -153,7 +153,7 @@ pub struct Blame {
     pub passed_over: u64,
     /// Trace events that the kernel overwrote or dropped inside an analysed window.
     pub lost_events: u64,
-    /// Overhead of the trace; absent if it was not measured.
+    /// Overhead of the trace; absent unless `--blame-cost` requested its measurement.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<BlameCost>,
     /// The trace file, for trace-cmd and KernelShark; absent unless a spike stopped the run.

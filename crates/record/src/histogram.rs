@@ -9,21 +9,46 @@ use crate::layout;
 
 /// Counts by value with 3 significant digits and no upper limit. Negative values are early wake-ups.
 ///
-/// In JSON: `{"buckets": [[value_ns, count], …]}` in ascending order. A bucket's value is its value farthest from zero.
+/// In JSON: the counts from bucket number `first` on, as [`HistogramJson`] describes. A bucket's value is its value
+/// farthest from zero.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(from = "HistogramJson", into = "HistogramJson")]
+#[serde(try_from = "HistogramJson", into = "HistogramJson")]
 #[schemars(with = "HistogramJson")]
 pub struct Histogram {
     counts: BTreeMap<i64, u64>,
     total: u64,
 }
 
-/// The JSON form of a histogram.
+/// The JSON form of a histogram: `first` and `counts`, or `buckets` in records of versions up to 0.2.
+///
+/// Neighbouring buckets are often both in use, and a count alone takes half the space of a value and a count.
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Histogram")]
 struct HistogramJson {
-    /// `[value_ns, count]`, ascending; a bucket's value is its value farthest from zero.
-    buckets: Vec<(i64, u64)>,
+    /// Number of the first bucket in use. Bucket 0 contains the value 0, and each ns up to 2047 has a bucket of its
+    /// own. Above that, each power of two has 1024 buckets of equal width. Buckets of negative values have negative
+    /// numbers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    first: Option<i64>,
+    /// The counts of this bucket and of those behind it, in ascending order. A negative number -N means N empty
+    /// buckets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    counts: Option<Vec<i64>>,
+    /// `[value_ns, count]`, ascending; a bucket's value is its value farthest from zero. Versions up to 0.2 wrote this
+    /// instead of `counts`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    buckets: Option<Vec<(i64, u64)>>,
+}
+
+/// An error in the JSON of a histogram.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+enum HistogramError {
+    #[error("a histogram has neither `counts` nor `buckets`")]
+    Missing,
+    #[error("a histogram has more than 2^64 counts")]
+    TooManyCounts,
+    #[error("a histogram has counts beyond its last bucket, that of 2^63 - 1 ns")]
+    BeyondLastBucket,
 }
 
 impl Histogram {
@@ -187,19 +212,73 @@ fn bucket_of(value_ns: i64) -> i64 {
     if value_ns < 0 { -highest } else { highest }
 }
 
-impl From<HistogramJson> for Histogram {
-    fn from(wire: HistogramJson) -> Self {
+/// Returns the number of the bucket of `value_ns`; negative for a negative value.
+fn number_of(value_ns: i64) -> i64 {
+    let index = layout::index_of(value_ns.unsigned_abs().min(i64::MAX as u64)) as i64;
+    if value_ns < 0 { -index } else { index }
+}
+
+/// Returns the value that names a bucket; `None` if there is no bucket with this number.
+fn value_of(number: i64) -> Option<i64> {
+    if number.unsigned_abs() > number_of(i64::MAX).unsigned_abs() {
+        return None;
+    }
+    let highest = layout::highest_in(usize::try_from(number.unsigned_abs()).ok()?).cast_signed();
+    Some(if number < 0 { -highest } else { highest })
+}
+
+impl Histogram {
+    /// Counts a value of a record, which may be damaged.
+    fn add_read(&mut self, value_ns: i64, count: u64) -> Result<(), HistogramError> {
+        self.total.checked_add(count).ok_or(HistogramError::TooManyCounts)?;
+        self.add(value_ns, count);
+        Ok(())
+    }
+}
+
+impl TryFrom<HistogramJson> for Histogram {
+    type Error = HistogramError;
+
+    fn try_from(wire: HistogramJson) -> Result<Self, HistogramError> {
         let mut histogram = Self::default();
-        for (value_ns, count) in wire.buckets {
-            histogram.add(value_ns, count);
+        if let Some(buckets) = wire.buckets {
+            buckets.into_iter().try_for_each(|(value_ns, count)| histogram.add_read(value_ns, count))?;
+            return Ok(histogram);
         }
-        histogram
+        let mut number = wire.first.unwrap_or(0);
+        for count in wire.counts.ok_or(HistogramError::Missing)? {
+            let step = match u64::try_from(count) {
+                Ok(count) => {
+                    let value_ns = value_of(number).ok_or(HistogramError::BeyondLastBucket)?;
+                    histogram.add_read(value_ns, count)?;
+                    1
+                }
+                Err(_) => count.checked_neg().ok_or(HistogramError::BeyondLastBucket)?,
+            };
+            number = number.checked_add(step).ok_or(HistogramError::BeyondLastBucket)?;
+        }
+        Ok(histogram)
     }
 }
 
 impl From<Histogram> for HistogramJson {
     fn from(histogram: Histogram) -> Self {
-        Self { buckets: histogram.counts.into_iter().collect() }
+        let first = histogram.counts.first_key_value().map_or(0, |(&value_ns, _)| number_of(value_ns));
+        let (mut counts, mut next) = (Vec::new(), first);
+        for (value_ns, count) in histogram.iter() {
+            let number = number_of(value_ns);
+            if number > next {
+                counts.push(next - number);
+            }
+            let Ok(count) = i64::try_from(count) else {
+                // No run counts that far, but no count may be changed silently.
+                let buckets = Some(histogram.iter().collect());
+                return Self { first: None, counts: None, buckets };
+            };
+            counts.push(count);
+            next = number + 1;
+        }
+        Self { first: Some(first), counts: Some(counts), buckets: None }
     }
 }
 
@@ -244,10 +323,49 @@ mod tests {
         assert_eq!(Histogram::default().percentile(50.0), None);
     }
 
+    fn read(json: &str) -> Result<Histogram, String> {
+        serde_json::from_str(json).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn writes_counts_of_neighbouring_buckets_in_a_row() {
+        let json = serde_json::to_string(&of(&[-2, -2, 0, 1, 1, 1, 5, 2048])).unwrap();
+        assert_eq!(json, r#"{"first":-2,"counts":[2,-1,1,3,-3,1,-2042,1]}"#);
+        assert_eq!(serde_json::to_string(&of(&[])).unwrap(), r#"{"first":0,"counts":[]}"#);
+    }
+
+    #[test]
+    fn reads_the_buckets_of_older_versions() {
+        let older = read(r#"{"buckets":[[-2,2],[0,1],[1,3],[5,1],[2049,1]]}"#).unwrap();
+        assert_eq!(older, of(&[-2, -2, 0, 1, 1, 1, 5, 2048]));
+        assert_eq!(read(r#"{"buckets":[]}"#).unwrap(), of(&[]));
+    }
+
+    #[test]
+    fn refuses_counts_that_cannot_be_real() {
+        for (json, problem) in [
+            ("{}", "neither `counts` nor `buckets`"),
+            (r#"{"first":99999,"counts":[1]}"#, "beyond its last bucket"),
+            (r#"{"first":-99999,"counts":[1]}"#, "beyond its last bucket"),
+            (r#"{"first":9223372036854775807,"counts":[-9223372036854775807,1]}"#, "beyond its last bucket"),
+            (r#"{"first":0,"counts":[-9223372036854775808,1]}"#, "beyond its last bucket"),
+            (r#"{"first":0,"counts":[9223372036854775807,9223372036854775807,2]}"#, "more than 2^64"),
+            (r#"{"buckets":[[1,18446744073709551615],[2,1]]}"#, "more than 2^64"),
+        ] {
+            let error = read(json).unwrap_err();
+            assert!(error.contains(problem), "{json}: {error}");
+        }
+    }
+
     proptest! {
         #[test]
-        fn json_round_trip(values in prop::collection::vec(any::<i64>().prop_map(|v| v.max(-i64::MAX)), 0..200)) {
-            let h = of(&values);
+        fn json_round_trip(
+            values in prop::collection::vec((any::<i64>(), 0..64_u32, 1..1_u64 << 57), 0..100),
+            last in any::<u64>(),
+        ) {
+            let mut h = Histogram::default();
+            values.iter().for_each(|&(value, bits, count)| h.add((value >> bits).max(-i64::MAX), count));
+            h.add(1 << 40, last.saturating_sub(h.total()));
             let json = serde_json::to_string(&h).unwrap();
             prop_assert_eq!(serde_json::from_str::<Histogram>(&json).unwrap(), h);
         }
