@@ -7,7 +7,7 @@ use record::{Cause, CauseKind, Evidence};
 use super::window::{Window, events_around, events_of_other_cpu, stop_signal_before};
 use crate::{
     Explanation, MeasuredThread, WakeUp, explain,
-    trace::{Instance, Settings, Symbols, TraceError, Tracefs, remove_leftovers, ring_kib},
+    trace::{Instance, Settings, TraceError, Tracefs, remove_leftovers, ring_kib},
 };
 
 /// Ring of a CPU that is not measured, KiB. Threads there may wake or stop a measuring thread, and timers of isolated
@@ -34,9 +34,6 @@ impl Traced {
         };
         let settings = Settings { cpus, deep, buffer_kb_per_cpu: ring_kib(count), others_kb_per_cpu: OTHERS_KIB };
         let mut instance = Instance::create(&tracefs, &settings)?;
-        // Reads the names of kernel functions before measuring starts: this takes 60 ms on a PC and seconds on a slow
-        // CPU, and spikes would accumulate meanwhile.
-        Symbols::of_this_kernel();
         if keep {
             instance.keep_drained();
         }

@@ -66,8 +66,18 @@ pub(super) fn configure(folder: &Folder, settings: &Settings<'_>, cpus: &[u32]) 
         return resize("buffer_size_kb", settings.buffer_kb_per_cpu);
     }
     files.write("tracing_cpumask", &mask(cpus))?;
+    // Each change of a size waits for all CPUs, so CPUs with equal rings get them at once.
+    let kb = settings.kb_of(cpus.first().copied().unwrap_or_default());
+    if cpus.iter().all(|&cpu| settings.kb_of(cpu) == kb) && all_possible(folder, cpus) {
+        return resize("buffer_size_kb", kb);
+    }
     resize("buffer_size_kb", 1)?;
     cpus.iter().try_for_each(|&cpu| resize(&format!("per_cpu/cpu{cpu}/buffer_size_kb"), settings.kb_of(cpu)))
+}
+
+/// True if the kernel has no ring for another CPU, not even for one that is offline.
+fn all_possible(folder: &Folder, cpus: &[u32]) -> bool {
+    folder.files.list("per_cpu").iter().filter(|name| name.starts_with("cpu")).count() == cpus.len()
 }
 
 /// The kernel's form of a CPU mask: groups of 32 bits, the highest first.
