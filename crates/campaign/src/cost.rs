@@ -28,24 +28,26 @@ pub fn measure(watch: &mut Watch, settings: &Settings, shield: Option<&Shield>) 
     let samples = STRETCH_NS / period_ns;
     let settings =
         Settings { period_ns, samples: Some(samples), threshold_ns: i64::MAX, stop_on: None, ..settings.clone() };
+    let heartbeat = Heartbeat::start().ok()?;
+    let prepare = || with_shield(shield, settings.cpu, || Timer::prepare(&settings, heartbeat.clone())).ok()?.ok();
+    let mut timers = (0..2 * PAIRS).map(|_| prepare()).collect::<Option<Vec<_>>>()?;
+    // Once for all threads, because the kernel takes milliseconds to change a filter.
+    watch.filter_by_threads(&timers.iter().map(|timer| timer.grant().thread_id).collect::<Vec<_>>());
     let (mut off, mut on) = (Histogram::default(), Histogram::default());
-    for _ in 0..PAIRS {
+    for pair in timers.chunks_exact_mut(2) {
         watch.set_on(false);
-        off.merge(&stretch(watch, &settings, shield)?);
+        off.merge(&lateness(&mut pair[0]));
         watch.set_on(true);
-        on.merge(&stretch(watch, &settings, shield)?);
+        on.merge(&lateness(&mut pair[1]));
     }
     Some(BlameCost { samples: on.total().min(off.total()), off_ns: off.percentile(50.0)?, on_ns: on.percentile(50.0)? })
 }
 
 /// Measures the lateness of one stretch.
-fn stretch(watch: &mut Watch, settings: &Settings, shield: Option<&Shield>) -> Option<Histogram> {
-    let heartbeat = Heartbeat::start().ok()?;
-    let mut timer = with_shield(shield, settings.cpu, || Timer::prepare(settings, heartbeat)).ok()?.ok()?;
-    watch.filter_by_threads(&[timer.grant().thread_id]);
-    timer.start(settings.clock.now_ns() + LEAD_NS, i64::MAX / 2);
+fn lateness(timer: &mut Timer) -> Histogram {
+    timer.start(timer.settings().clock.now_ns() + LEAD_NS, i64::MAX / 2);
     timer.wait_for_end(Duration::from_nanos(20 * STRETCH_NS));
     timer.stop();
     timer.collect();
-    Some(timer.series("").raw)
+    timer.series("").raw
 }

@@ -58,7 +58,8 @@ pub struct Plan {
     pub nic: NicPlan,
     /// Method of finding the culprits of spikes.
     pub blame: blame::BlameMode,
-    /// True to measure the cost of tracing after the run, which takes half a second.
+    /// True to measure the cost of tracing after the run, which takes half a second. Probes with
+    /// [`measures_trace_cost`](crate::probe::definition::Properties::measures_trace_cost) can.
     pub blame_cost: bool,
     /// True to run the kernel's timerlat tracer at the same time.
     pub timerlat: bool,
@@ -98,7 +99,7 @@ impl Plan {
             hold_cpu_awake: false,
             nic: NicPlan::default(),
             blame: blame::BlameMode::Auto,
-            blame_cost: true,
+            blame_cost: false,
             timerlat: false,
             stop_on: None,
             phases,

@@ -27,7 +27,7 @@ use std::{fs, sync::Arc, time::Instant};
 use blame::{RemedyFacts, Watch};
 use machine::{Conditions, CpuList, Root, clocks::ClockWatch, conditions, usable_cpus};
 use probes::timer;
-use record::{BlameMode, BufferSearch, Record, State};
+use record::{BlameMode, BufferSearch, Caveat, Record, State};
 use sys::{counter::Counter, memory, signal};
 
 pub(crate) use self::cpus::{hold_awake, leave_measured_cpus};
@@ -256,12 +256,21 @@ impl<'a> Run<'a> {
         trace.relabel_stalls(record);
         let traced = matches!(trace.mode(), BlameMode::Trace | BlameMode::Deep);
         let measurable = plan.probe.definition().properties().measures_trace_cost;
-        if plan.blame_cost && state == State::Complete && traced && measurable {
-            let last = plan.phases.last().and_then(|phase| phase::threads(plan, phase, cpus, None).into_iter().next());
-            let cost = last.and_then(|settings| cost::measure(trace, &settings, changes.shield.as_ref()));
-            if let Some(blame) = &mut record.blame {
-                blame.cost = cost;
-            }
+        if !plan.blame_cost {
+            return;
+        }
+        let mut cost = None;
+        if state == State::Complete && traced && measurable {
+            let threads = |phase| phase::threads(plan, phase, cpus, None).into_iter().next();
+            let last = plan.phases.last().and_then(threads);
+            cost = last.and_then(|settings| cost::measure(trace, &settings, changes.shield.as_ref()));
+        }
+        if cost.is_none() {
+            let text = "the cost of tracing was not measured: that takes a complete run with the kernel trace";
+            record.caveats.push(Caveat { kind: "blame.cost".to_owned(), text: text.to_owned() });
+        }
+        if let Some(blame) = &mut record.blame {
+            blame.cost = cost;
         }
     }
 }

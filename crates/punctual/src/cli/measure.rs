@@ -104,6 +104,9 @@ pub struct Timer {
     /// Shift the deadlines of each CPU by this time from those of the CPU before.
     #[arg(long, value_name = "TIME", value_parser = duration_or_zero, default_value = "0ns")]
     pub offset: u64,
+    /// After the run, compare wake-ups with the kernel trace off and on, which takes half a second.
+    #[arg(long)]
+    pub blame_cost: bool,
     /// Placement of threads.
     #[command(flatten)]
     pub placement: Placement,

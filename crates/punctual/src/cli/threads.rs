@@ -49,6 +49,9 @@ pub struct Threads {
     /// Also show these tables of the matrix: lateness, missed [default: jitter only].
     #[arg(long, value_name = "WHAT", value_delimiter = ',', requires = "matrix")]
     pub show: Vec<super::Tables>,
+    /// After the run, compare wake-ups with the kernel trace off and on, which takes half a second.
+    #[arg(long)]
+    pub blame_cost: bool,
     /// Placement of threads.
     #[command(flatten)]
     pub placement: Placement,

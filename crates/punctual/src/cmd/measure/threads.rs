@@ -35,6 +35,7 @@ pub fn run(options: &Threads) -> anyhow::Result<u8> {
         cpus: Some(cpus),
         shield: options.placement.shield.clone(),
         offset_ns: options.offset,
+        blame_cost: options.blame_cost,
         ..wake_ups.apply(super::plan(common, &results.files, probe(options)?, vec![phase])?)?
     };
     let mut record = output::measure(&plan, common.output)?;
@@ -81,6 +82,7 @@ fn matrix(options: &Threads) -> anyhow::Result<u8> {
         cpus: Some(cpus.clone()),
         load_cpus: common.load_cpus.clone().or_else(|| housekeeping_cpus(&root, &cpus).filter(|_| shield.is_none())),
         shield: shield.cloned(),
+        blame_cost: options.blame_cost,
         ..wake_ups.apply(super::plan(common, &results.files, probe(options)?, matrix.phases())?)?
     };
     if !common.output.quiet {

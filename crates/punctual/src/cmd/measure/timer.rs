@@ -20,6 +20,7 @@ pub fn run(options: &Timer) -> anyhow::Result<u8> {
         shield: options.placement.shield.clone(),
         policy: options.policy,
         offset_ns: options.offset,
+        blame_cost: options.blame_cost,
         ..wake_ups.apply(super::plan(common, &results.files, probe, vec![phase])?)?
     };
     let mut record = output::measure(&plan, common.output)?;

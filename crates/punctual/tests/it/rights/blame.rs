@@ -61,7 +61,8 @@ fn explain_every_spike() {
     let before = global_state();
     let scratch = Scratch::new();
     let (pid, output) =
-        run(scratch.punctual("measure timer --quiet --record a --threshold 1ns --period 2ms --samples 300"));
+        run(scratch
+            .punctual("measure timer --quiet --record a --threshold 1ns --period 2ms --samples 300 --blame-cost"));
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
     let record = scratch.record();
     let blame = record.blame.as_ref().expect("the culprits");
