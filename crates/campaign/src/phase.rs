@@ -23,7 +23,6 @@ use crate::{
     error::RunError,
     plan::{Length, PhasePlan, Plan},
     probe::{PhaseContext, with_shield},
-    record_budget::RecordBudget,
     shielded::start_loads,
     supervisor::{Supervisor, ahead_ns},
 };
@@ -94,7 +93,7 @@ impl<'a> PhaseRun<'a> {
         let heartbeat = Heartbeat::start().map_err(TimerError::Spawn)?;
         let timing = plan.probe.definition().timing(phase.period_ns);
         let spin = timing.noise_loop_ns.map(|runtime_ns| Spin::new(counter, runtime_ns));
-        let timers = threads(plan, phase, cpus, stop_on)
+        let timers = threads(plan, phase, cpus, stop_on, spikes_kept)
             .into_iter()
             .map(|settings| Settings { spin, ..settings })
             .enumerate()
@@ -264,11 +263,27 @@ fn thread_cpus(plan: &Plan, cpus: &CpuList) -> Vec<Option<u32>> {
     cpus.iter().map(Some).collect()
 }
 
+/// True if the threads of a phase are equal, one on each CPU, and not named one by one.
+fn is_one_on_each_cpu(plan: &Plan, phase: &PhasePlan) -> bool {
+    phase.threads.is_empty() && plan.probe.definition().placement().roles.is_empty()
+}
+
+/// Number of measuring threads of a phase, without those that the probe itself creates.
+pub fn thread_count(plan: &Plan, phase: &PhasePlan, cpus: &CpuList) -> usize {
+    if is_one_on_each_cpu(plan, phase) { thread_cpus(plan, cpus).len() } else { phase.threads.len() }
+}
+
 /// The settings of each measuring thread of a phase.
-pub fn threads(plan: &Plan, phase: &PhasePlan, cpus: &CpuList, stop_on: Option<&StopOn>) -> Vec<Settings> {
+pub fn threads(
+    plan: &Plan,
+    phase: &PhasePlan,
+    cpus: &CpuList,
+    stop_on: Option<&StopOn>,
+    spikes_kept: usize,
+) -> Vec<Settings> {
     let probe = plan.probe.definition();
     let properties = probe.properties();
-    let is_one_on_each_cpu = phase.threads.is_empty() && probe.placement().roles.is_empty();
+    let is_one_on_each_cpu = is_one_on_each_cpu(plan, phase);
     let settings = |role: &str, cpu, policy, period_ns| Settings {
         role: role.to_owned(),
         has_own_role: !is_one_on_each_cpu,
@@ -285,7 +300,7 @@ pub fn threads(plan: &Plan, phase: &PhasePlan, cpus: &CpuList, stop_on: Option<&
         },
         // The spikes of audio are late periods, which the player counts, not late wake-ups.
         threshold_ns: if properties.has_late_wake_ups { plan.threshold_at(period_ns) } else { i64::MAX },
-        spikes_kept: RecordBudget::of(plan).spikes_kept,
+        spikes_kept,
         stop_on: stop_on.cloned(),
         spin: None,
     };

@@ -3,8 +3,6 @@
 
 use record::{Caveat, SPIKES_KEPT, Series};
 
-use crate::plan::Plan;
-
 /// Up to this number of series, each series keeps [`SPIKES_KEPT`] spikes.
 const FULL_SPIKES_SERIES: usize = 8;
 /// Spikes of all series together, if there are more.
@@ -12,7 +10,7 @@ const SPIKES_TOTAL: usize = 5000;
 /// Smallest number of spikes of a series.
 const SPIKES_MIN: usize = 10;
 /// Up to this number of series, histograms have fine buckets.
-const FINE_SERIES: usize = 100;
+const FINE_SERIES: usize = 256;
 
 /// Limits for each series of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,9 +22,8 @@ pub struct RecordBudget {
 }
 
 impl RecordBudget {
-    /// The limits for a run, from the total number of named threads of its phases.
-    pub fn of(plan: &Plan) -> Self {
-        let series: usize = plan.phases.iter().map(|phase| phase.threads.len()).sum();
+    /// The limits for a run with this number of series in all phases together.
+    pub fn of(series: usize) -> Self {
         let share = (SPIKES_TOTAL / series.max(1)).clamp(SPIKES_MIN, SPIKES_KEPT);
         let spikes_kept = if series <= FULL_SPIKES_SERIES { SPIKES_KEPT } else { share };
         Self { spikes_kept, coarse: series > FINE_SERIES }
@@ -65,25 +62,13 @@ impl RecordBudget {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        plan::{
-            Length, PhasePlan,
-            tests::{phase, plan},
-        },
-        probe::threads::{self, ThreadAsk},
-    };
-
-    fn cells(count: usize) -> RecordBudget {
-        let threads = threads::place(&ThreadAsk::base_and_servo(), 0);
-        RecordBudget::of(&plan(vec![PhasePlan { threads, ..phase(1, Length::UntilStopped) }; count]))
-    }
 
     #[test]
     fn shares_the_budget_among_many_series() {
-        assert_eq!([1, 4, 5, 32, 512].map(|count| cells(count).spikes_kept), [1000, 1000, 500, 78, 10]);
-        assert_eq!([48, 50, 51].map(|count| cells(count).coarse), [false, false, true]);
-        assert!(cells(1).caveats().is_empty());
-        assert_eq!(cells(512).caveats().len(), 2);
+        assert_eq!([2, 8, 10, 64, 1024].map(|series| RecordBudget::of(series).spikes_kept), [1000, 1000, 500, 78, 10]);
+        assert_eq!([200, 256, 257].map(|series| RecordBudget::of(series).coarse), [false, false, true]);
+        assert!(RecordBudget::of(2).caveats().is_empty());
+        assert_eq!(RecordBudget::of(1024).caveats().len(), 2);
     }
 
     #[test]
@@ -91,9 +76,9 @@ mod tests {
         let mut series = Series::default();
         (0..10_000).for_each(|n| series.raw.record(n * 37));
         let before = series.clone();
-        cells(1).apply(std::slice::from_mut(&mut series));
+        RecordBudget::of(2).apply(std::slice::from_mut(&mut series));
         assert_eq!(series, before);
-        cells(512).apply(std::slice::from_mut(&mut series));
+        RecordBudget::of(1024).apply(std::slice::from_mut(&mut series));
         assert_eq!(series.raw.total(), before.raw.total());
         assert!(series.raw.iter().count() < 500);
     }

@@ -119,7 +119,8 @@ impl<'a> Run<'a> {
             usable_cpus(root, Some(load_cpus))?;
         }
         let mut record = begin(&plan.command, &plan.executable, plan.scenario(), root);
-        let budget = RecordBudget::of(plan);
+        let series = plan.phases.iter().map(|phase| phase::thread_count(plan, phase, &cpus)).sum();
+        let budget = RecordBudget::of(series);
         record.caveats.extend(budget.caveats());
         let mut changes =
             Changes { shield: shielded::take(&mut record, plan.shield.as_ref(), root)?, ..Changes::default() };
@@ -261,7 +262,7 @@ impl<'a> Run<'a> {
         }
         let mut cost = None;
         if state == State::Complete && traced && measurable {
-            let threads = |phase| phase::threads(plan, phase, cpus, None).into_iter().next();
+            let threads = |phase| phase::threads(plan, phase, cpus, None, 0).into_iter().next();
             let last = plan.phases.last().and_then(threads);
             cost = last.and_then(|settings| cost::measure(trace, &settings, changes.shield.as_ref()));
         }
