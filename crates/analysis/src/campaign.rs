@@ -7,6 +7,7 @@ mod recommend;
 use record::{Campaign, Measured, Outcome, RoleResult, ScenarioEntry};
 
 pub use badness::Badness;
+use badness::LEAST_PERIODS;
 pub use recommend::{Recommendation, recommend};
 
 /// The table: rows are probe and load, columns are placement and settings.
@@ -18,10 +19,12 @@ pub struct CampaignTable {
     pub columns: Vec<String>,
     /// By row, then column; `None` if the campaign has no such scenario.
     pub cells: Vec<Vec<Option<CampaignCell>>>,
-    /// Row and column of the best cell; like `worst`, absent if fewer than two have run.
-    pub best: Option<(usize, usize)>,
-    /// Row and column of the worst cell.
-    pub worst: Option<(usize, usize)>,
+    /// The best column of each row. `None` if another one is not really different from it: with several repeats, if any
+    /// of their repeats overlap; with one repeat, if they are equal.
+    pub best: Vec<Option<usize>>,
+    /// The worst column of each row. `None` if it is not really different from the best one, or if it is recommended
+    /// because of another row.
+    pub worst: Vec<Option<usize>>,
 }
 
 /// One cell: a scenario with all its repeats.
@@ -29,7 +32,7 @@ pub struct CampaignTable {
 pub struct CampaignCell {
     /// One entry per role, with the worst of the repeats.
     pub roles: Vec<RoleCell>,
-    /// The badness of each repeat that has run.
+    /// The badness of each repeat that has run, with times relative to the least of each role in the row.
     pub badness: Vec<Badness>,
     /// The number of planned repeats.
     pub repeats: usize,
@@ -68,12 +71,17 @@ pub struct RoleCell {
     pub jitter_ns: u64,
     /// Wake-ups, round trips or frames in all repeats.
     pub samples: u64,
-    /// The badness of the worst repeat.
+    /// The badness of the worst repeat, with times relative to the least of this role in the row.
     pub badness: Badness,
+    /// The badness of each repeat that has run; the default for a repeat without this role.
+    repeats: Vec<Badness>,
 }
 
 impl RoleCell {
-    fn add(&mut self, of: &RoleResult) {
+    /// Adds the result of repeat number `repeat`, counted from 0.
+    fn add(&mut self, of: &RoleResult, repeat: usize) {
+        self.repeats.resize(repeat + 1, Badness::default());
+        self.repeats[repeat] = Badness::of_role(of);
         self.measured = of.measured;
         self.p50_ns = self.p50_ns.max(of.p50_ns);
         self.p99_9_ns = self.p99_9_ns.max(of.p99_9_ns);
@@ -125,7 +133,7 @@ impl CampaignCell {
         self.repeats += 1;
         self.error = self.error.take().or_else(|| entry.error.clone());
         let Some(result) = &entry.result else { return };
-        let bad = Badness::of(result);
+        let (repeat, bad) = (self.badness.len(), Badness::of(result));
         if self.worst().is_none_or(|worst| bad.compare(&worst).is_gt()) {
             self.culprit.clone_from(&result.culprit);
         }
@@ -137,9 +145,42 @@ impl CampaignCell {
                 self.roles.push(RoleCell { role: of.role.clone(), ..RoleCell::default() });
                 self.roles.len() - 1
             });
-            self.roles[at].add(of);
+            self.roles[at].add(of, repeat);
         }
     }
+
+    /// Makes the times of each role relative to its least time in the row, so that a role with a long period counts as
+    /// much as one with a short period.
+    fn compare_with(&mut self, least: &[(String, f64)]) {
+        for role in &mut self.roles {
+            let least = least.iter().find(|(name, _)| *name == role.role).map_or(1.0, |&(_, least)| least);
+            role.badness = role.badness.relative_to(least);
+            role.repeats.iter_mut().for_each(|repeat| *repeat = repeat.relative_to(least));
+        }
+        for (repeat, badness) in self.badness.iter_mut().enumerate() {
+            let of_role = |role: &RoleCell| role.repeats.get(repeat).copied().unwrap_or_default();
+            *badness = self.roles.iter().map(of_role).fold(Badness::default(), Badness::worse);
+        }
+    }
+
+    /// True if each of its repeats was better than all of the other cell; with one repeat, if that was better.
+    fn is_better_than(&self, other: &Self) -> bool {
+        let best = other.badness.iter().copied().reduce(Badness::better);
+        self.worst().zip(best).is_some_and(|(worst, best)| worst.compare(&best).is_lt())
+    }
+}
+
+/// The least time of each role in the valid cells of a row.
+fn least_of_roles(row: &[Option<CampaignCell>]) -> Vec<(String, f64)> {
+    let mut least: Vec<(String, f64)> = Vec::new();
+    for role in row.iter().flatten().filter(|cell| cell.valid).flat_map(|cell| &cell.roles) {
+        let periods = role.badness.periods.max(LEAST_PERIODS);
+        match least.iter_mut().find(|(name, _)| *name == role.role) {
+            Some((_, known)) => *known = known.min(periods),
+            None => least.push((role.role.clone(), periods)),
+        }
+    }
+    least
 }
 
 /// The order of outcomes of repeats. Unlike for uses, a failure is worse than an invalid run.
@@ -182,7 +223,13 @@ pub fn table(campaign: &Campaign) -> CampaignTable {
             .get_or_insert_with(|| CampaignCell { valid: true, ..CampaignCell::default() })
             .add(entry);
     }
-    mark_best_and_worst(&mut table);
+    for row in &mut table.cells {
+        let least = least_of_roles(row);
+        row.iter_mut().flatten().for_each(|cell| cell.compare_with(&least));
+    }
+    let recommended = recommend(&table).and_then(|advice| advice.column);
+    let marks: Vec<_> = table.cells.iter().map(|row| marks(row, recommended)).collect();
+    (table.best, table.worst) = marks.into_iter().unzip();
     table
 }
 
@@ -193,16 +240,21 @@ fn index_of(names: &mut Vec<String>, name: String) -> usize {
     })
 }
 
-fn mark_best_and_worst(table: &mut CampaignTable) {
-    let ran = table.cells.iter().enumerate().flat_map(|(row, cells)| {
-        let bad = |cell: &Option<CampaignCell>| cell.as_ref().filter(|cell| cell.valid).and_then(CampaignCell::worst);
-        cells.iter().enumerate().filter_map(move |(column, cell)| Some(((row, column), bad(cell)?)))
+/// The best and the worst column of a row, see [`CampaignTable`].
+fn marks(row: &[Option<CampaignCell>], recommended: Option<usize>) -> (Option<usize>, Option<usize>) {
+    let ran = row.iter().enumerate().filter_map(|(column, cell)| {
+        let cell = cell.as_ref().filter(|cell| cell.valid)?;
+        Some((column, cell, cell.worst()?))
     });
     let ran: Vec<_> = ran.collect();
-    if ran.len() > 1 {
-        table.best = ran.iter().min_by(|a, b| a.1.compare(&b.1)).map(|&(at, _)| at);
-        table.worst = ran.iter().max_by(|a, b| a.1.compare(&b.1)).map(|&(at, _)| at);
-    }
+    let (Some(least), Some(most)) =
+        (ran.iter().min_by(|a, b| a.2.compare(&b.2)), ran.iter().max_by(|a, b| a.2.compare(&b.2)))
+    else {
+        return (None, None);
+    };
+    let is_alone = ran.len() > 1 && ran.iter().all(|other| other.0 == least.0 || least.1.is_better_than(other.1));
+    let is_worst = least.1.is_better_than(most.1) && recommended != Some(most.0);
+    (is_alone.then_some(least.0), is_worst.then_some(most.0))
 }
 
 #[cfg(test)]
@@ -241,7 +293,7 @@ mod tests {
             entry("cpu", "ordinary", 1, Some(900)),
         ]));
         assert_eq!((table.rows.join(" "), table.columns.join(" ")), ("idle cpu".into(), "isolated ordinary".into()));
-        assert_eq!((table.best, table.worst), (Some((0, 0)), Some((1, 1))));
+        assert_eq!((&table.best[..], &table.worst[..]), (&[Some(0); 2][..], &[Some(1); 2][..]));
         let advice = recommend(&table).unwrap();
         assert_eq!(advice.column, Some(0));
         assert!(
@@ -258,7 +310,9 @@ mod tests {
             values.iter().zip(1..).map(|(&us, repeat)| entry("idle", name, repeat, Some(us))).collect()
         };
         let both = |b: [i64; 3]| table(&campaign([of("a", [10, 12, 30]), of("b", b)].concat()));
-        let advice = recommend(&both([20, 25, 40])).unwrap();
+        let overlapping = both([20, 25, 40]);
+        assert_eq!((&overlapping.best, &overlapping.worst), (&vec![None], &vec![None]), "no real difference");
+        let advice = recommend(&overlapping).unwrap();
         assert_eq!(advice.column, None);
         assert!(advice.text.starts_with("No real difference"), "{}", advice.text);
         assert_eq!(recommend(&both([31, 35, 40])).unwrap().column, Some(0));
@@ -269,7 +323,26 @@ mod tests {
         let mut bad = entry("idle", "a", 1, Some(1));
         bad.result.as_mut().unwrap().valid = false;
         let table = table(&campaign(vec![bad, entry("idle", "b", 1, None), entry("idle", "c", 1, Some(7))]));
-        assert_eq!((table.best, recommend(&table)), (None, None));
+        assert_eq!((&table.best[..], recommend(&table)), (&[None][..], None));
+    }
+
+    #[test]
+    fn all_roles_count_whatever_their_periods() {
+        let of = |placement: &str, base_us: i64, servo_us: i64| {
+            let role = |role: &str, period_ns, us: i64| RoleResult {
+                role: role.to_owned(),
+                period_ns,
+                max_ns: Some(us * 1000),
+                ..RoleResult::default()
+            };
+            let roles = vec![role("base", 25_000, base_us), role("servo", 1_000_000, servo_us)];
+            let result = ScenarioResult { valid: true, roles, ..Default::default() };
+            ScenarioEntry { result: Some(result), ..entry("idle", placement, 1, None) }
+        };
+        let table = table(&campaign(vec![of("0-1", 6, 200), of("1-0", 8, 20), of("1-1", 15, 90)]));
+        let advice = recommend(&table).unwrap();
+        assert_eq!((advice.column, table.best[0], table.worst[0]), (Some(1), Some(1), Some(0)));
+        assert!(advice.text.starts_with("1-0 (8 us at worst, with idle)"), "{}", advice.text);
     }
 
     proptest! {
@@ -283,6 +356,7 @@ mod tests {
             for other in 0..3 {
                 prop_assert!(values[best] <= values[other] || values[best + 3] <= values[other + 3]);
             }
+            prop_assert!(table.worst.iter().all(|&worst| worst != Some(best)));
         }
     }
 }

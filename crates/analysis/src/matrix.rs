@@ -1,13 +1,17 @@
 //! The tables of a matrix, and the pair of CPUs that they recommend.
 //!
 //! The badness of a cell depends only on missed deadlines and lateness. A thread without missed deadlines has its
-//! largest lateness in periods, at most 1; each missed deadline in a thousand adds 1. The worse thread and the worst
-//! round determine the badness of a cell, and the worse load that of a pair.
+//! largest lateness in periods, at most 1; each missed deadline in a thousand adds 1.
+//!
+//! Missed deadlines count first. Then the lateness of each role is compared with the least lateness of that role under
+//! the same load, so that a role with a long period counts as much as one with a short period. The worse role and the
+//! worst round determine the severity of a cell, and the worse load that of a pair.
 
 mod cells;
 mod facts;
 mod pairs;
 mod recommend;
+mod severity;
 mod table;
 
 pub use cells::cells;

@@ -30,6 +30,9 @@ pub struct Cell {
     pub badness: f64,
     /// Badness of each round.
     pub rounds: Vec<f64>,
+    /// Badness of each round for each thread, in the order of `threads`; absent in records of versions up to 0.2.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub thread_rounds: Vec<Vec<f64>>,
     /// Why the cell's figures cannot be used; absent if they can.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub invalid: Option<String>,

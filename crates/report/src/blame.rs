@@ -35,18 +35,23 @@ pub(crate) fn total_spikes(record: &Record) -> u64 {
     record.spikes_total()
 }
 
-/// The culprit with the largest total in a few words; `None` if no culprit is known.
-#[must_use]
-pub fn heaviest(record: &Record) -> Option<String> {
-    let account = record.blame.as_ref()?.ledger.first()?;
-    Some(in_short(&account.cause))
+/// The causes that are the main one of a spike, the largest total lateness first: the rows of the ledger, and the only
+/// ranking of causes.
+pub(crate) fn main_causes(blame: &Blame) -> impl Iterator<Item = &Account> {
+    blame.ledger.iter().filter(|account| account.count > 0)
 }
 
-/// The culprit of most spikes: `14 of the 16 spikes above 80 us: i915 interrupt thread`.
+/// The first row of the ledger in a few words; `None` if no culprit is known.
+#[must_use]
+pub fn heaviest(record: &Record) -> Option<String> {
+    let first = main_causes(record.blame.as_ref()?).next()?;
+    Some(in_short(&first.cause))
+}
+
+/// The first row of the ledger: `14 of the 16 spikes above 80 us: i915 interrupt thread`.
 pub(crate) fn headline(record: &Record) -> Option<String> {
     let blame = record.blame.as_ref()?;
-    // Of equal counts, the one with the larger total, which comes first in the ledger.
-    let first = blame.ledger.iter().rev().filter(|account| account.count > 0).max_by_key(|account| account.count)?;
+    let first = main_causes(blame).next()?;
     let all = blame.spikes.max(first.count);
     let likely = if blame.mode == BlameMode::Counters { "likely " } else { "" };
     let examined = if blame.passed_over > 0 { " that were examined" } else { "" };
@@ -57,7 +62,14 @@ pub(crate) fn headline(record: &Record) -> Option<String> {
         (count, all) => format!("{count} of the {all} {spike}s"),
     };
     let above = format_ns(record.scenario.threshold_ns);
-    Some(format!("{of} above {above}{examined}: {likely}{}", in_short(&first.cause)))
+    // A cause of few but long spikes may come first.
+    let share = match first.count.saturating_mul(2) < all {
+        true => {
+            format!(", {} of their {}", percent(first.total_ns, ledger_total_ns(blame)), Words::of(record).lateness)
+        }
+        false => String::new(),
+    };
+    Some(format!("{of} above {above}{examined}{share}: {likely}{}", in_short(&first.cause)))
 }
 
 /// A short name of the cause: `i915 interrupt thread` instead of the kernel's thread name `irq/125-i915`.

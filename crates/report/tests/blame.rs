@@ -121,6 +121,19 @@ fn the_headline_names_the_main_culprit() {
     assert!(of(16, 14).contains("\n  14 of the 16 spikes above 80 us: i915 interrupt thread\n"), "{}", of(16, 14));
     assert!(of(14, 14).contains("\n  All 14 spikes above 80 us: i915"), "{}", of(14, 14));
     assert!(of(1, 1).contains("\n  The only spike above 80 us: i915"), "{}", of(1, 1));
+    // The first row of the table, although another cause made more spikes late.
+    let cause = Cause::new(CauseKind::Softirq, "NET_RX");
+    let often = Account { cause, count: 13, total_ns: 1_000, worst_ns: 100, ..Account::default() };
+    let first = Account { count: 3, ..i915() };
+    // Part of many spikes, but never the main cause: not in the table.
+    let never = Account { count: 0, total_ns: first.total_ns + 1, ..often.clone() };
+    let ledger = vec![never, first, often];
+    let blame_of_16 = Blame { mode: BlameMode::Trace, spikes: 16, ledger, ..Blame::default() };
+    let page = blame(&record(blame_of_16, Vec::new()), &UNICODE, 80);
+    assert!(
+        page.contains("\n  3 of the 16 spikes above 80 us, 50 % of their lateness: i915 interrupt thread\n"),
+        "{page}"
+    );
 }
 
 #[test]

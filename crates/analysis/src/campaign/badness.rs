@@ -4,6 +4,9 @@ use std::cmp::Ordering;
 
 use record::{Measured, RoleResult, ScenarioResult};
 
+/// A time below this counts as this, in periods: smaller differences do not matter to a thread with this period.
+pub(super) const LEAST_PERIODS: f64 = 0.01;
+
 /// The badness of a run, compared field by field in this order. A missing frame is worse than any late one.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Badness {
@@ -47,6 +50,12 @@ impl Badness {
                 Self { lost: share(lost, role.samples + lost), periods: (periods - 1.0).max(0.0), late }
             }
         }
+    }
+
+    /// The same with the time as a multiple of `least`.
+    #[must_use]
+    pub fn relative_to(self, least: f64) -> Self {
+        Self { periods: self.periods.max(LEAST_PERIODS) / least, ..self }
     }
 
     /// Returns `Greater` if `self` is worse.

@@ -23,12 +23,14 @@ fn round(record: &Record, phase: &Phase) -> Cell {
     let threads: Vec<CellThread> = phase.threads.iter().map(|asked| thread(asked, series_of(asked))).collect();
     let of_threads = phase.threads.iter().find_map(|asked| misplaced(asked, series_of(asked)));
     let load = phase.asked_loads.join(", ");
-    let badness = badness(&threads);
+    let each: Vec<f64> = threads.iter().map(badness).collect();
+    let badness = each.iter().copied().fold(0.0, f64::max);
     Cell {
         load: if load.is_empty() { NOLOAD.to_owned() } else { load },
         phases: vec![phase.name.clone()],
         badness,
         rounds: vec![badness],
+        thread_rounds: each.into_iter().map(|of_thread| vec![of_thread]).collect(),
         invalid: of_threads.or_else(|| failed_load(phase)),
         threads,
     }
@@ -79,13 +81,13 @@ fn add(cell: &mut Cell, round: Cell) {
     cell.badness = cell.badness.max(round.badness);
     cell.phases.extend(round.phases);
     cell.rounds.extend(round.rounds);
+    cell.thread_rounds.iter_mut().zip(round.thread_rounds).for_each(|(all, one)| all.extend(one));
     cell.invalid = cell.invalid.take().or(round.invalid);
 }
 
-/// The badness of a round, see [`super`]; 0 is perfect.
-fn badness(threads: &[CellThread]) -> f64 {
-    let of = |thread: &CellThread| thread.periods_late().min(1.0) + 1000.0 * thread.missed_share();
-    threads.iter().map(of).fold(0.0, f64::max)
+/// The badness of a thread in one round, see [`super`]; 0 is perfect.
+fn badness(thread: &CellThread) -> f64 {
+    thread.periods_late().min(1.0) + 1000.0 * thread.missed_share()
 }
 
 #[cfg(test)]
@@ -148,6 +150,7 @@ mod tests {
         assert_eq!((base.cpu, base.max_ns, base.jitter_ns, base.samples), (0, Some(10_000), 7_000, 2000));
         assert_eq!((servo.cpu, servo.max_ns, servo.jitter_ns, servo.cpu_checks), (1, Some(20_000), 11_000, 4));
         assert_eq!((cells[0].rounds.clone(), cells[0].badness), (vec![0.2, 0.4], 0.4));
+        assert_eq!(cells[0].thread_rounds, [[0.2, 0.4], [0.02, 0.01]]);
         // A whole period late, and one missed deadline in a thousand.
         assert_eq!(cells[1].badness, 2.0);
         assert!(cells.iter().all(|cell| cell.invalid.is_none()));

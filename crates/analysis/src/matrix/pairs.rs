@@ -1,32 +1,18 @@
 //! Pairs of CPUs with their results under every load, and their comparison.
 
-use std::cmp::Ordering;
+use record::{Cell, Record};
 
-use record::{Cell, CellThread, Record};
-
-/// Severity of a result: [`Cell::badness`], then the largest lateness in periods.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Severity {
-    pub badness: f64,
-    pub periods_late: f64,
-}
-
-impl Severity {
-    pub fn of(cell: &Cell) -> Self {
-        let periods_late = cell.threads.iter().map(CellThread::periods_late).fold(0.0, f64::max);
-        Self { badness: cell.badness, periods_late }
-    }
-
-    pub fn compare(&self, other: &Self) -> Ordering {
-        self.badness.total_cmp(&other.badness).then(self.periods_late.total_cmp(&other.periods_late))
-    }
-}
+use super::severity::{self, Scale, Severity};
 
 /// A pair of CPUs that ran as requested under every load.
 #[derive(Debug)]
 pub(super) struct Pair<'a> {
     /// One cell per load, in the order of the loads.
     pub cells: Vec<&'a Cell>,
+    /// The severity of each round under its worst load; as many as were measured under every load.
+    rounds: Vec<Severity>,
+    /// Index of the worst cell.
+    worst: usize,
 }
 
 impl<'a> Pair<'a> {
@@ -36,14 +22,26 @@ impl<'a> Pair<'a> {
         for cell in record.cells.iter().filter(|cell| cell.threads.len() == 2) {
             match pairs.iter_mut().find(|pair| pair.cells[0].pair() == cell.pair()) {
                 Some(pair) => pair.cells.push(cell),
-                None => pairs.push(Self { cells: vec![cell] }),
+                None => pairs.push(Self { cells: vec![cell], rounds: Vec::new(), worst: 0 }),
             }
         }
         let mut loads: Vec<&str> = record.cells.iter().map(|cell| cell.load.as_str()).collect();
         loads.sort_unstable();
         loads.dedup();
         pairs.retain(|pair| pair.cells.len() == loads.len() && pair.cells.iter().all(|cell| cell.invalid.is_none()));
+        let scale = Scale::of(record);
+        pairs.iter_mut().for_each(|pair| pair.rank(&scale));
         pairs
+    }
+
+    /// Computes the severity of the rounds, and the worst cell.
+    fn rank(&mut self, scale: &Scale) {
+        let of_cells: Vec<Vec<Severity>> = self.cells.iter().map(|cell| scale.rounds(cell)).collect();
+        let count = of_cells.iter().map(Vec::len).min().unwrap_or(0);
+        let of_round = |round| of_cells.iter().map(|rounds| rounds[round]).fold(Severity::default(), Severity::worse);
+        self.rounds = (0..count).map(of_round).collect();
+        let order = |a: &usize, b: &usize| scale.severity(self.cells[*a]).compare(&scale.severity(self.cells[*b]));
+        self.worst = (0..self.cells.len()).max_by(order).unwrap_or(0);
     }
 
     /// The CPUs of the row and of the column.
@@ -53,31 +51,23 @@ impl<'a> Pair<'a> {
 
     /// The worst cell over all loads.
     pub fn worst_cell(&self) -> &'a Cell {
-        let order = |a: &&&Cell, b: &&&Cell| Severity::of(a).compare(&Severity::of(b));
-        self.cells.iter().max_by(order).copied().unwrap_or(self.cells[0])
+        self.cells[self.worst]
     }
 
+    /// The severity of the worst round.
     pub fn severity(&self) -> Severity {
-        Severity::of(self.worst_cell())
-    }
-
-    /// The badness of each round under its worst load.
-    fn rounds(&self) -> Vec<f64> {
-        let rounds = self.cells.iter().map(|cell| cell.rounds.len()).min().unwrap_or(0);
-        (0..rounds).map(|round| self.cells.iter().map(|cell| cell.rounds[round]).fold(0.0, f64::max)).collect()
+        self.rounds.iter().copied().fold(Severity::default(), Severity::worse)
     }
 
     /// The number of rounds measured under every load.
     pub fn round_count(&self) -> usize {
-        self.rounds().len()
+        self.rounds.len()
     }
 
     /// True if each round was better than all rounds of the other pair. False with one round each, because chance could
     /// decide.
     pub fn beats(&self, other: &Self) -> bool {
-        let (ours, theirs) = (self.rounds(), other.rounds());
-        let worst = ours.iter().copied().fold(0.0, f64::max);
-        ours.len() > 1 && theirs.len() > 1 && theirs.iter().all(|&bad| bad > worst)
+        severity::beats(&self.rounds, &other.rounds)
     }
 
     /// True if, under every load, both threads were later than in the other pair and missed at least as many deadlines.

@@ -2,7 +2,7 @@
 
 use record::{Cell, Record};
 
-use super::pairs::Severity;
+use super::severity::{Scale, beats};
 
 /// One table: rows by the first thread's CPU, columns by the second's.
 #[derive(Debug, Clone, PartialEq)]
@@ -17,9 +17,11 @@ pub struct MatrixTable<'a> {
     pub columns: Vec<u32>,
     /// By row, then column; `None` if not measured.
     pub cells: Vec<Vec<Option<&'a Cell>>>,
-    /// Row and column of the least bad valid cell; like `worst`, absent with fewer than two valid cells.
+    /// Row and column of the best valid cell. `None` if another cell is not really different from it: with several
+    /// rounds, if any of their rounds overlap; with one round, if they are equal.
     pub best: Option<(usize, usize)>,
-    /// Row and column of the worst valid cell.
+    /// Row and column of the worst valid cell. `None` if it is not really different from the least bad one, or if its
+    /// pair is recommended because of another load.
     pub worst: Option<(usize, usize)>,
 }
 
@@ -56,10 +58,27 @@ fn table<'a>(record: &'a Record, load: &'a str) -> Option<MatrixTable<'a>> {
             valid.extend(cell.filter(|cell| cell.invalid.is_none()).map(|cell| ((row, column), cell)));
         }
     }
-    let order = |a: &Cell, b: &Cell| Severity::of(a).compare(&Severity::of(b));
-    let several = valid.len() > 1;
-    let best = valid.iter().min_by(|a, b| order(a.1, b.1)).filter(|_| several).map(|&(at, _)| at);
-    let worst = valid.iter().max_by(|a, b| order(a.1, b.1)).filter(|_| several).map(|&(at, _)| at);
+    let (best, worst) = marks(record, &valid);
     let roles = [first.threads[0].role.as_str(), first.threads[1].role.as_str()];
     Some(MatrixTable { load, roles, rows, columns, cells, best, worst })
+}
+
+/// A cell's row and column, and the cell.
+type At<'a> = ((usize, usize), &'a Cell);
+
+/// The best and the worst of the valid cells of one load, see [`MatrixTable`].
+fn marks(record: &Record, valid: &[At<'_>]) -> (Option<(usize, usize)>, Option<(usize, usize)>) {
+    let scale = Scale::of(record);
+    let order = |a: &&At, b: &&At| scale.severity(a.1).compare(&scale.severity(b.1));
+    let is_better = |ours: &Cell, theirs: &Cell| match ours.rounds.len().min(theirs.rounds.len()) {
+        ..2 => scale.severity(ours).compare(&scale.severity(theirs)).is_lt(),
+        _ => beats(&scale.rounds(ours), &scale.rounds(theirs)),
+    };
+    let (Some(least), Some(most)) = (valid.iter().min_by(order), valid.iter().max_by(order)) else {
+        return (None, None);
+    };
+    let is_alone = valid.len() > 1 && valid.iter().all(|other| other.0 == least.0 || is_better(least.1, other.1));
+    let is_recommended = |cell: &Cell| record.recommendation.as_ref().is_some_and(|advice| advice.pair == cell.pair());
+    let is_worst = is_better(least.1, most.1) && !is_recommended(most.1);
+    (is_alone.then_some(least.0), is_worst.then_some(most.0))
 }

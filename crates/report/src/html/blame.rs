@@ -28,7 +28,7 @@ const STRIP: (f64, f64) = (200.0, 26.0);
 
 /// The section about culprits, as the template sees it.
 pub struct BlameView {
-    /// The culprit of most spikes in one line; empty if none is known.
+    /// The first account in one line; empty if none is known.
     pub headline: String,
     /// Notes about the ledger.
     pub remarks: Vec<Remark>,
@@ -91,7 +91,8 @@ pub fn section(record: &Record, lines: &[Line]) -> Option<BlameView> {
     let blame = record.blame.as_ref()?;
     let colours = Colours::of(blame);
     let ranked = blame::ranked(record);
-    let (mut main_causes, mut others): (Vec<&Account>, Vec<&Account>) = blame.ledger.iter().partition(|a| a.count > 0);
+    let mut main_causes: Vec<&Account> = blame::main_causes(blame).collect();
+    let mut others: Vec<&Account> = blame.ledger.iter().filter(|account| account.count == 0).collect();
     others.extend(main_causes.iter().skip(ACCOUNTS));
     let strips = strips(record, lines, blame);
     let total_ns = ledger_total_ns(blame);

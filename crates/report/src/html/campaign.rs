@@ -164,8 +164,8 @@ fn cell(whole: &CampaignTable, at: (usize, usize), role: &str, range: (i64, i64)
     let (class, mark) = match cell.outcome {
         _ if !cell.valid => ("worst", "INVALID"),
         Some(Outcome::Fail) => ("worst", "FAIL"),
-        _ if whole.best == Some(at) => ("best", "best"),
-        _ if whole.worst == Some(at) => ("worst", "worst"),
+        _ if whole.best[at.0] == Some(at.1) => ("best", "best"),
+        _ if whole.worst[at.0] == Some(at.1) => ("worst", "worst"),
         _ => ("", ""),
     };
     let mut details = Vec::new();

@@ -85,8 +85,8 @@ fn cell(page: &Page, whole: &CampaignTable, at: (usize, usize), role: &str) -> (
     let (ink, word) = match cell.outcome {
         _ if !cell.valid => (Ink::Alarm, " INVALID"),
         Some(Outcome::Fail) => (Ink::Bad, " FAIL"),
-        _ if whole.best == Some(at) => (Ink::Good, " best"),
-        _ if whole.worst == Some(at) => (Ink::Bad, " worst"),
+        _ if whole.best[at.0] == Some(at.1) => (Ink::Good, " best"),
+        _ if whole.worst[at.0] == Some(at.1) => (Ink::Bad, " worst"),
         _ => (Ink::Plain, ""),
     };
     let mark = if word.is_empty() { "" } else { page.style.mark(ink) };

@@ -63,8 +63,8 @@ pub(super) fn ledger(page: &mut Page, record: &Record, extent: Extent) {
 
 fn accounts(page: &mut Page, blame: &Blame, extent: Extent, words: &Words) {
     let total_ns = ledger_total_ns(blame);
-    let (main_causes, others): (Vec<&Account>, Vec<&Account>) =
-        blame.ledger.iter().partition(|account| account.count > 0);
+    let main_causes: Vec<&Account> = blame::main_causes(blame).collect();
+    let others: Vec<&Account> = blame.ledger.iter().filter(|account| account.count == 0).collect();
     let (shown, rest) = main_causes.split_at(main_causes.len().min(extent.accounts()));
     let mut table = Table::new(&[&format!("{}s", words.spike), "worst", "total", "share"]).figures();
     for account in shown {

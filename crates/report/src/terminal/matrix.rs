@@ -72,7 +72,7 @@ pub(crate) fn legend(record: &Record) -> String {
         .map_or_else(String::new, |ns| format!(" Each cell was measured for {}, {rounds}.", format_duration(ns)));
     format!(
         "Rows: CPU of {} (every {}). Columns: CPU of {} (every {}). Best and worst cells are chosen by missed \
-                 deadlines, then by lateness.{length}",
+                 deadlines, then by lateness, compared with the least of each role.{length}",
         row.0, row.1, column.0, column.1
     )
 }

@@ -22,10 +22,7 @@ fn cell(load: &str, cpus: [u32; 2], rounds: &[[Seen; 2]]) -> Cell {
         };
         roles.iter().zip(cpus).zip(seen).map(of).collect()
     };
-    let bad = |threads: &[CellThread]| {
-        let each = threads.iter().map(|t| t.periods_late().min(1.0) + 1000.0 * t.missed_share());
-        each.fold(0.0, f64::max)
-    };
+    let bad = |thread: &CellThread| thread.periods_late().min(1.0) + 1000.0 * thread.missed_share();
     let each: Vec<Vec<CellThread>> = rounds.iter().map(of_round).collect();
     let mut threads = each[0].clone();
     for round in &each[1..] {
@@ -35,9 +32,11 @@ fn cell(load: &str, cpus: [u32; 2], rounds: &[[Seen; 2]]) -> Cell {
             all.max_ns = all.max_ns.max(one.max_ns);
         }
     }
-    let rounds: Vec<f64> = each.iter().map(|threads| bad(threads)).collect();
+    let thread_rounds = vec![0, 1].into_iter().map(|thread| each.iter().map(|round| bad(&round[thread])).collect());
+    let thread_rounds: Vec<Vec<f64>> = thread_rounds.collect();
+    let rounds: Vec<f64> = (0..each.len()).map(|round| thread_rounds[0][round].max(thread_rounds[1][round])).collect();
     let badness = rounds.iter().copied().fold(0.0, f64::max);
-    Cell { load: load.to_owned(), threads, rounds, badness, ..Cell::default() }
+    Cell { load: load.to_owned(), threads, rounds, thread_rounds, badness, ..Cell::default() }
 }
 
 fn matrix(cells: Vec<Cell>) -> Record {
@@ -114,6 +113,49 @@ fn facts_decide_between_overlapping_rounds() {
 }
 
 #[test]
+fn both_roles_count_whatever_their_periods() {
+    // The base thread differs a little, the servo thread by a factor of ten; both are far from their periods.
+    let rounds = |base_us, servo_us| [[(base_us, 0), (servo_us, 0)], [(base_us + 1, 0), (servo_us + 1, 0)]];
+    let mut record = matrix(vec![
+        cell(NOLOAD, [0, 1], &rounds(6, 200)),
+        cell(NOLOAD, [1, 0], &rounds(8, 20)),
+        cell(NOLOAD, [1, 1], &rounds(15, 90)),
+    ]);
+    record.recommendation = recommend(&record);
+    assert_eq!(pair(record.recommendation.as_ref().unwrap()), [1, 0]);
+    let tables = crate::matrix::tables(&record);
+    assert_eq!((tables[0].best, tables[0].worst), (Some((1, 0)), Some((0, 1))));
+    // A missed deadline counts more than any lateness.
+    let one_missed = [[(8, 0), (20, 1)], [(8, 0), (20, 0)]];
+    let record = matrix(vec![cell(NOLOAD, [0, 1], &rounds(6, 200)), cell(NOLOAD, [1, 0], &one_missed)]);
+    assert_eq!(pair(&recommend(&record).unwrap()), [0, 1]);
+}
+
+#[test]
+fn marks_only_real_differences() {
+    let marks = |mut record: Record| {
+        record.recommendation = recommend(&record);
+        crate::matrix::tables(&record).iter().map(|table| (table.best, table.worst)).collect::<Vec<_>>()
+    };
+    let overlapping = vec![
+        cell(NOLOAD, [0, 0], &[same(5), same(9)]),
+        cell(NOLOAD, [1, 1], &[same(6), same(8)]),
+        cell(NOLOAD, [2, 2], &[same(20), same(30)]),
+    ];
+    assert_eq!(marks(matrix(overlapping)), [(None, Some((2, 2)))]);
+    let equal = vec![cell(NOLOAD, [0, 0], &[same(5)]), cell(NOLOAD, [1, 1], &[same(5)])];
+    assert_eq!(marks(matrix(equal)), [(None, None)]);
+    // Recommended because of the load, and the later one at rest.
+    let by_load = vec![
+        cell(NOLOAD, [0, 0], &[same(2), same(2)]),
+        cell(NOLOAD, [1, 1], &[same(5), same(5)]),
+        cell("cpu", [0, 0], &[same(20), same(20)]),
+        cell("cpu", [1, 1], &[same(6), same(6)]),
+    ];
+    assert_eq!(marks(matrix(by_load)), [(Some((0, 0)), None), (Some((1, 1)), Some((0, 0)))]);
+}
+
+#[test]
 fn one_round_is_not_certain() {
     let record = matrix(vec![cell(NOLOAD, [0, 0], &[same(5)]), cell(NOLOAD, [1, 1], &[same(50)])]);
     let advice = recommend(&record).unwrap();
@@ -163,6 +205,11 @@ proptest! {
             prop_assert!(!chosen.is_worse_throughout(other));
             let eligible = !pairs.iter().any(|third| other.is_worse_throughout(third));
             prop_assert!(!(eligible && other.beats(chosen)), "{:?} beats {:?}", other, chosen);
+        }
+        let with_advice = Record { recommendation: Some(advice.clone()), ..record.clone() };
+        for table in crate::matrix::tables(&with_advice) {
+            let marked = |at: Option<(usize, usize)>| at.and_then(|(row, column)| table.cells[row][column]).map(Cell::pair);
+            prop_assert!(marked(table.worst).is_none_or(|worst| worst != advice.pair));
         }
         let is_equal = |p: &Pair| advice.equal.contains(&p.cells[0].pair());
         if chosen.round_count() > 1 {
