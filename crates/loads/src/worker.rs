@@ -13,6 +13,7 @@ use std::{
 };
 
 use machine::CpuList;
+use record::visible;
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     io::Errno,
@@ -146,7 +147,7 @@ fn pin(cpus: &CpuList) -> Result<(), LoadError> {
 fn say(line: &Line) {
     if let Ok(mut text) = serde_json::to_string(line) {
         text.push('\n');
-        let mut out = io::stdout().lock();
+        let mut out = visible::unfiltered_stdout().lock();
         let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
     }
 }

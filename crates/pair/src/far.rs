@@ -14,7 +14,7 @@ use std::{
 };
 
 use machine::{Restored, Root, journal};
-use record::FarAsked;
+use record::{FarAsked, visible};
 use sys::{clock::Clock, signal};
 
 use cleanup_helper::CleanupHelper;
@@ -49,7 +49,7 @@ pub fn serve(folder: Option<&Path>) -> io::Result<()> {
     }
     signal::count_termination()?;
     let restored = journal::restore(&Root::system()).iter().map(Restored::in_words).collect();
-    let channel = Channel::open::<ToNear>(BufReader::new(io::stdin()), io::stdout(), stop_soon)?;
+    let channel = Channel::open::<ToNear>(BufReader::new(io::stdin()), visible::unfiltered_stdout(), stop_soon)?;
     let (version, machine) = (env!("CARGO_PKG_VERSION").to_owned(), machine::facts(&Root::system()));
     channel.send(&ToNear::Hello(Box::new(Hello { protocol: PROTOCOL, version, machine, restored })));
     while let Ok(message) = channel.receive(TICK) {

@@ -6,11 +6,15 @@
 //! case; the program also removes it as its first action.
 
 use std::{
-    io::{BufRead, BufReader, IsTerminal, Read, Write},
+    io::{self, BufRead, BufReader, IsTerminal, Read, Write},
     path::PathBuf,
-    process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio},
+    process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus, Stdio},
+    sync::mpsc::{self, Receiver},
+    thread,
+    time::Duration,
 };
 
+use record::visible::{self, Passes};
 use sys::child::ignore_interrupts;
 
 use crate::{
@@ -52,6 +56,10 @@ pub struct Reached {
 const MARK: &str = "punctual-pair ";
 /// Maximum output before the report, bytes.
 const PREAMBLE_MAX: u64 = 64 << 10;
+/// The messages of ssh and of the far machine that are shown, bytes.
+const MESSAGES_MAX: usize = 1 << 20;
+/// Time for the last messages to arrive after ssh has ended.
+const MESSAGES_TIMEOUT: Duration = Duration::from_secs(1);
 /// ssh-specific options are added only if the command's name is this one.
 const SSH: &str = "ssh";
 
@@ -82,13 +90,17 @@ impl Reach {
         let mut child = ignore_interrupts(&mut self.command())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
             .spawn()
             .map_err(PairError::Spawn)?;
+        let messages = Messages::show(child.stderr.take())?;
         let (Some(mut input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
-            return Err(self.not_reached(&mut child));
+            return Err(self.not_reached(&mut child, &messages));
         };
         let mut output = BufReader::new(output);
-        let Some((far, address)) = self.read_report(&mut output) else { return Err(self.not_reached(&mut child)) };
+        let Some((far, address)) = self.read_report(&mut output) else {
+            return Err(self.not_reached(&mut child, &messages));
+        };
         let sudo = if self.sudo { "sudo -n" } else { "" };
         let choice = match &self.far_command {
             Some(_) => Choice::Installed,
@@ -117,7 +129,7 @@ impl Reach {
         if program.rsplit('/').next() == Some(SSH) {
             command.arg("-T");
             // Without a terminal, ssh cannot ask for a password.
-            if !std::io::stdin().is_terminal() {
+            if !io::stdin().is_terminal() {
                 command.args(["-o", "BatchMode=yes"]);
             }
         }
@@ -149,13 +161,64 @@ impl Reach {
         (far, Some(address).filter(|address| !address.is_empty() && address != "-"))
     }
 
-    fn not_reached(&self, child: &mut Child) -> PairError {
+    fn not_reached(&self, child: &mut Child, messages: &Messages) -> PairError {
         let (host, ssh) = (self.host.clone(), self.ssh.clone());
-        match child.wait() {
+        let status = child.wait();
+        messages.wait();
+        match status {
             // Exit status 127 of a shell means that the command was not found.
             Ok(status) if status.code() == Some(127) => PairError::NoSsh { ssh },
             Ok(status) => PairError::NotReached { host, ssh, status: describe_status(status) },
             Err(error) => PairError::NotReached { host, ssh, status: error.to_string() },
+        }
+    }
+}
+
+/// The messages of ssh and of the far machine on their way to standard error.
+struct Messages {
+    /// Disconnected at their end.
+    ended: Receiver<()>,
+}
+
+impl Messages {
+    /// Starts a thread that shows them until they end.
+    fn show(from: Option<ChildStderr>) -> Result<Self, PairError> {
+        let (end, ended) = mpsc::channel();
+        let relay = move || {
+            if let Some(from) = from {
+                // A message that cannot be shown is lost; the far end must not wait for it.
+                let _ = relay(from, visible::stderr(Passes::Text));
+            }
+            drop(end);
+        };
+        thread::Builder::new().name("messages".to_owned()).spawn(relay).map_err(PairError::Spawn)?;
+        Ok(Self { ended })
+    }
+
+    /// Waits until all are shown. A program that ssh left in the background may keep them open.
+    fn wait(&self) {
+        let _ = self.ended.recv_timeout(MESSAGES_TIMEOUT);
+    }
+}
+
+/// Copies at most [`MESSAGES_MAX`] bytes, and reads the rest without a trace.
+fn relay(from: impl Read, mut to: impl Write) -> io::Result<()> {
+    let mut from = from;
+    let mut buffer = [0; 4096];
+    let mut left = MESSAGES_MAX;
+    loop {
+        let count = match from.read(&mut buffer) {
+            Ok(0) => return Ok(()),
+            Ok(count) => count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        let shown = count.min(left);
+        to.write_all(&buffer[..shown]).and_then(|()| to.flush())?;
+        left -= shown;
+        if shown > 0 && left == 0 {
+            writeln!(to, "\n(more messages of the other machine are not shown)")?;
+            to.flush()?;
         }
     }
 }
@@ -211,6 +274,16 @@ mod tests {
         let own = arguments("./mine --flag");
         assert_eq!(own[..4], ["-c", "exec ./mine --flag \"$@\"", "ssh", "pi@board-b"]);
         assert_eq!(arguments("/usr/bin/ssh -p 2222")[3], "-T");
+    }
+
+    #[test]
+    fn messages_are_shown_up_to_a_limit() {
+        let mut shown = Vec::new();
+        relay(&b"\x1b[2Jdenied\n"[..], visible::Visible::new(&mut shown, Passes::Text)).unwrap();
+        assert_eq!(String::from_utf8(shown).unwrap(), "\\u{1b}[2Jdenied\n");
+        let mut shown = Vec::new();
+        relay(io::repeat(b'x').take(3 * MESSAGES_MAX as u64), &mut shown).unwrap();
+        assert!(shown.len() < MESSAGES_MAX + 100 && shown.ends_with(b"are not shown)\n"), "{}", shown.len());
     }
 
     #[test]

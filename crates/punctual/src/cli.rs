@@ -26,6 +26,7 @@ use std::path::PathBuf;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use loads::LoadSpec;
 use machine::CpuList;
+use record::visible::Passes;
 use report::ColorChoice;
 
 pub use self::{
@@ -322,17 +323,24 @@ pub fn parse() -> anyhow::Result<Cli> {
         return Ok(Cli::parse_from(["punctual", ::guest::init::COMMAND]));
     }
     definition().try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches)).map_err(|error| {
-        let status = match (error.print(), error.use_stderr()) {
-            // An error of standard error cannot be reported anywhere.
-            (_, true) => 64,
-            (Ok(()), false) => 0,
-            (Err(source), false) => {
-                say!("error: cannot write to standard output: {source}");
-                1
-            }
-        };
-        std::process::exit(status);
+        std::process::exit(print(&error));
     })
+}
+
+/// Prints help, the version, or an error, and returns the exit status.
+fn print(error: &clap::Error) -> i32 {
+    if error.use_stderr() {
+        // Without clap's colours, because the text contains arguments of outside origin.
+        say_part!(Passes::Text, "{}", error.render());
+        return 64;
+    }
+    match error.print() {
+        Ok(()) => 0,
+        Err(source) => {
+            say!("error: cannot write to standard output: {source}");
+            1
+        }
+    }
 }
 
 /// The definition, with help texts wrapped to the width of the terminal.

@@ -4,15 +4,15 @@
 macro_rules! say {
     ($($text:tt)*) => {{
         use std::io::Write as _;
-        let _ = writeln!(std::io::stderr(), $($text)*);
+        let _ = writeln!(record::visible::stderr(record::visible::Passes::Text), $($text)*);
     }};
 }
 
-/// Prints text on standard error without a newline, ignoring write errors.
+/// Prints text on standard error without a newline, ignoring write errors. Escape sequences of `passes` take effect.
 macro_rules! say_part {
-    ($($text:tt)*) => {{
+    ($passes:expr, $($text:tt)*) => {{
         use std::io::Write as _;
-        let _ = write!(std::io::stderr(), $($text)*);
+        let _ = write!(record::visible::stderr($passes), $($text)*);
     }};
 }
 
@@ -26,6 +26,17 @@ fn run() -> anyhow::Result<u8> {
     cmd::run(cli::parse()?)
 }
 
+/// The message of a panic may contain a name of outside origin.
+fn show_panic(panic: &std::panic::PanicHookInfo<'_>) {
+    let thread = std::thread::current();
+    say!("thread '{}' {panic}", thread.name().unwrap_or("unnamed"));
+    let backtrace = std::backtrace::Backtrace::capture();
+    if backtrace.status() == std::backtrace::BacktraceStatus::Captured {
+        say!("{backtrace}");
+    }
+}
+
 fn main() -> std::process::ExitCode {
+    std::panic::set_hook(Box::new(show_panic));
     exit::code(run())
 }

@@ -2,7 +2,7 @@
 
 use std::{
     env, fs,
-    io::{self, Write},
+    io::{self, IsTerminal, Write},
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -11,7 +11,10 @@ use analysis::{LoadError, Profile};
 use anyhow::Context;
 use campaign::{Plan, ProcessPlan, RunError, Target};
 use machine::Root;
-use record::{Outcome, Record, export, file};
+use record::{
+    Outcome, Record, export, file,
+    visible::{self, Passes},
+};
 use report::{
     Style,
     live::{Live, LiveMode, Progress, phase_title},
@@ -109,10 +112,34 @@ pub fn status(record: &Record) -> u8 {
     record.verdict.as_ref().map_or(Outcome::Pass, |verdict| verdict.outcome).exit_status()
 }
 
-/// Prints to standard output. A closed pipe is not an error, because the reader has read all that it needs.
+/// Prints text without escape sequences to standard output.
 pub fn stdout(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> anyhow::Result<()> {
-    let mut out = io::stdout().lock();
-    match write(&mut out).and_then(|()| out.flush()) {
+    print_with(Passes::Text, write)
+}
+
+/// A document without hidden characters.
+pub fn json(document: &serde_json::Value) -> String {
+    visible::escape_json(format!("{document:#}"))
+}
+
+/// Writes audio to standard output, as a program reads it.
+pub fn audio(bytes: &[u8]) -> anyhow::Result<()> {
+    let mut out = visible::unfiltered_stdout();
+    anyhow::ensure!(
+        !out.is_terminal(),
+        "standard output is a terminal, which cannot show audio: redirect it to a file"
+    );
+    check_written(out.write_all(bytes).and_then(|()| out.flush()))
+}
+
+fn print_with(passes: Passes, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> anyhow::Result<()> {
+    let mut out = visible::stdout(passes);
+    check_written(write(&mut out).and_then(|()| out.finish()))
+}
+
+/// A closed pipe is not an error, because the reader has read all that it needs.
+fn check_written(written: io::Result<()>) -> anyhow::Result<()> {
+    match written {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             Err(error).context("cannot write to standard output")
         }
@@ -124,7 +151,7 @@ pub fn stdout(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> anyhow::R
 pub fn print(output_options: OutputOptions, page: impl FnOnce(&Style, usize) -> String) -> anyhow::Result<()> {
     let style = Style::for_stdout(output_options.color.into());
     let text = page(&style, report::terminal::width());
-    stdout(|out| out.write_all(text.as_bytes()))
+    print_with(style.passes(), |out| out.write_all(text.as_bytes()))
 }
 
 /// The files of a run.

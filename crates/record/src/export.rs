@@ -2,12 +2,20 @@
 
 use std::fmt::Write;
 
-use crate::Record;
+use crate::{
+    Record,
+    visible::{escape, one_line},
+};
 
 /// Writes every bucket of every series as CSV, one per line, with a header line. Of a kind without correction, only the
 /// raw buckets are written. Values are in ns, counts exact.
 #[must_use]
 pub fn csv(record: &Record) -> String {
+    // A field with a separator is quoted (RFC 4180).
+    let field = |text: &str| match text.contains([',', '"', '\n', '\r']) {
+        true => format!("\"{}\"", text.replace('"', "\"\"")),
+        false => text.to_owned(),
+    };
     let mut out = String::from("phase,role,cpu,period_ns,histogram,value_ns,count\n");
     for series in &record.series {
         let cpu = series.cpu.map(|cpu| cpu.to_string()).unwrap_or_default();
@@ -16,12 +24,12 @@ pub fn csv(record: &Record) -> String {
                 continue;
             }
             for (value_ns, count) in histogram.iter() {
-                let (phase, role, period_ns) = (&series.phase, &series.role, series.period_ns);
+                let (phase, role, period_ns) = (field(&series.phase), field(&series.role), series.period_ns);
                 let _ = writeln!(out, "{phase},{role},{cpu},{period_ns},{kind},{value_ns},{count}");
             }
         }
     }
-    out
+    escape(out)
 }
 
 /// Writes the percentiles of the corrected histograms in the text format of HdrHistogram plotters (`.hgrm`).
@@ -33,7 +41,8 @@ pub fn hgrm(record: &Record) -> String {
     for series in &record.series {
         let total = series.corrected.total();
         let title = if series.kind.properties().is_corrected { "corrected" } else { "raw" };
-        let _ = writeln!(out, "# {} {} ({}), {title}, us", series.phase, series.place(), series.role);
+        let heading = one_line(&format!("{} {} ({})", series.phase, series.place(), series.role));
+        let _ = writeln!(out, "# {heading}, {title}, us");
         let _ = writeln!(out, "{:>12} {:>14} {:>10} {:>14}\n", "Value", "Percentile", "TotalCount", "1/(1-Percentile)");
         let mut seen = 0;
         for (value_ns, count) in series.corrected.iter() {
@@ -49,7 +58,7 @@ pub fn hgrm(record: &Record) -> String {
         let max_us = series.max_ns.unwrap_or_default() as f64 / 1e3;
         let _ = writeln!(out, "#[Max = {max_us:.3}, Total count = {total}]\n");
     }
-    out
+    escape(out)
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ pub use self::{
     atomic::{check_writable, create, write_atomic},
     whole::{SETTINGS_BYTES_MAX, read_bytes, read_text},
 };
-use crate::{CAMPAIGN_SCHEMA, Campaign, Record, SCHEMA};
+use crate::{CAMPAIGN_SCHEMA, Campaign, Record, SCHEMA, visible::escape_json};
 
 /// The largest record and document of a campaign that is read, bytes: 64 measured CPUs take about 35 MB. Reading takes
 /// about four times as much memory.
@@ -108,17 +108,15 @@ pub fn is_campaign(path: &Path) -> bool {
 /// Serializes a record.
 #[must_use]
 pub fn to_json(record: &Record) -> Vec<u8> {
-    let mut json = serde_json::to_vec(record).expect("all map keys of a record are strings");
-    json.push(b'\n');
-    json
+    let json = serde_json::to_string(record).expect("all map keys of a record are strings");
+    escape_json(json + "\n").into_bytes()
 }
 
 /// Serializes the document of a campaign, indented for human readers.
 #[must_use]
 pub fn campaign_to_json(campaign: &Campaign) -> Vec<u8> {
-    let mut json = serde_json::to_vec_pretty(campaign).expect("all map keys of a campaign are strings");
-    json.push(b'\n');
-    json
+    let json = serde_json::to_string_pretty(campaign).expect("all map keys of a campaign are strings");
+    escape_json(json + "\n").into_bytes()
 }
 
 #[cfg(test)]

@@ -35,6 +35,7 @@
 //! | [`shell`] | commands to paste |
 //! | [`shielding`] | CPUs shielded from other work |
 //! | [`export`] | export to other tools' formats |
+//! | [`visible`] | text of outside origin, which must not control a terminal |
 
 pub mod audio;
 pub mod blame;
@@ -65,6 +66,7 @@ pub mod shielding;
 pub mod sound_loop;
 pub mod stream;
 pub mod verdict;
+pub mod visible;
 pub mod worst;
 
 pub use audio::*;

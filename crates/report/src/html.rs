@@ -49,7 +49,7 @@ mod waterfall;
 mod worst;
 
 use askama::Template;
-use record::Record;
+use record::{Record, visible::escape};
 
 pub use campaign::render_campaign;
 
@@ -176,5 +176,5 @@ pub fn render(record: &Record) -> String {
         open,
         others,
     };
-    page.render().expect("writing to a string does not fail, and the template has no other way to fail")
+    escape(page.render().expect("writing to a string does not fail, and the template has no other way to fail"))
 }

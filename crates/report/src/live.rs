@@ -9,10 +9,11 @@ mod screen;
 mod view;
 
 use std::env;
-use std::io::{self, IsTerminal, Stderr, Write};
+use std::io::{self, Stderr, Write};
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
+use record::visible::{self, Passes, Visible};
 use record::{Record, Series};
 
 use crate::style::{ColorChoice, Style};
@@ -77,17 +78,19 @@ enum Output {
     Off,
     Lines(line::Pace),
     /// In place, or in lines while the terminal is too small.
-    InPlace(Screen<Stderr>, line::Pace),
+    InPlace(Screen<Visible<Stderr>>, line::Pace),
 }
 
 impl Live {
     /// A live view on standard error, with the style from the environment.
     #[must_use]
     pub fn new(mode: LiveMode) -> Self {
-        let able = || io::stderr().is_terminal() && env::var("TERM").is_ok_and(|term| term != "dumb");
+        let able = || visible::stderr(Passes::Text).is_terminal() && env::var("TERM").is_ok_and(|term| term != "dumb");
         let output = match mode {
             LiveMode::Off => Output::Off,
-            LiveMode::Auto if able() => Output::InPlace(Screen::new(io::stderr()), line::Pace::default()),
+            LiveMode::Auto if able() => {
+                Output::InPlace(Screen::new(visible::stderr(Passes::Drawing)), line::Pace::default())
+            }
             LiveMode::Auto | LiveMode::Lines => Output::Lines(line::Pace::default()),
         };
         Self { style: Style::for_stderr(ColorChoice::Auto), output, shown: 0 }
@@ -114,14 +117,14 @@ impl Live {
     fn show(&mut self, record: &Record, progress: &Progress) -> io::Result<()> {
         match &mut self.output {
             Output::Off => Ok(()),
-            Output::Lines(pace) => pace.print(&mut io::stderr(), record, progress),
+            Output::Lines(pace) => pace.print(&mut visible::stderr(Passes::Text), record, progress),
             Output::InPlace(screen, pace) => match view::fit(terminal_size(), running(record, progress).len()) {
                 Some((width, height)) => {
                     let mut buffer = Buffer::empty(Rect::new(0, 0, width, height));
                     view::draw(&mut buffer, record, progress, self.style.unicode);
                     screen.show(&buffer, self.style.color)
                 }
-                None => screen.erase().and_then(|()| pace.print(&mut io::stderr(), record, progress)),
+                None => screen.erase().and_then(|()| pace.print(&mut visible::stderr(Passes::Text), record, progress)),
             },
         }
     }
@@ -138,7 +141,7 @@ impl Live {
         }
         let columns = terminal_size().0;
         let width = if columns == 0 { 100 } else { usize::from(columns) };
-        io::stderr().write_all(terminal::reasons(new, &self.style, width).as_bytes())
+        visible::stderr(self.style.passes()).write_all(terminal::reasons(new, &self.style, width).as_bytes())
     }
 
     /// Ends and erases the view. Later updates show nothing.
@@ -161,7 +164,7 @@ impl Drop for Live {
 
 /// Columns and rows of the terminal; 0 if unknown, e.g. on a serial line.
 fn terminal_size() -> (u16, u16) {
-    rustix::termios::tcgetwinsize(io::stderr()).map_or((0, 0), |size| (size.ws_col, size.ws_row))
+    rustix::termios::tcgetwinsize(visible::stderr(Passes::Text)).map_or((0, 0), |size| (size.ws_col, size.ws_row))
 }
 
 /// The probe's series of the current phase.

@@ -1,9 +1,9 @@
 //! Colour and characters of text, decided from options, environment and output.
 
 use std::env;
-use std::io::{self, IsTerminal};
 
 use ratatui::style::{Color, Modifier};
+use record::visible::{self, Passes, one_line};
 
 /// The value of `--color`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -36,13 +36,13 @@ impl Style {
     /// The style for results on standard output.
     #[must_use]
     pub fn for_stdout(choice: ColorChoice) -> Self {
-        Self::decide(choice, io::stdout().is_terminal(), |name| env::var(name).ok())
+        Self::decide(choice, visible::stdout(Passes::Text).is_terminal(), |name| env::var(name).ok())
     }
 
     /// The style for messages and the live view on standard error.
     #[must_use]
     pub fn for_stderr(choice: ColorChoice) -> Self {
-        Self::decide(choice, io::stderr().is_terminal(), |name| env::var(name).ok())
+        Self::decide(choice, visible::stderr(Passes::Text).is_terminal(), |name| env::var(name).ok())
     }
 
     fn decide(choice: ColorChoice, is_terminal: bool, env: impl Fn(&str) -> Option<String>) -> Self {
@@ -75,12 +75,19 @@ impl Style {
         }
     }
 
-    /// `text` in the colour of `ink`, if colour is enabled.
+    /// The escape sequences of pages with this style.
+    #[must_use]
+    pub fn passes(self) -> Passes {
+        if self.color { Passes::Colours } else { Passes::Text }
+    }
+
+    /// One line of text in the colour of `ink`, if colour is enabled. The text may come from outside.
     pub(crate) fn paint(self, ink: Ink, text: &str) -> String {
+        let text = one_line(text);
         if self.color && ink != Ink::Plain && !text.is_empty() {
             format!("{}{text}\x1b[0m", escape(ink.look()))
         } else {
-            text.to_owned()
+            text
         }
     }
 }
@@ -143,11 +150,6 @@ pub(crate) fn escape((color, weight): (Color, Modifier)) -> String {
 /// Pieces of text in one line.
 pub(crate) type Spans = Vec<(Ink, String)>;
 
-/// `text` without control characters, because a record from elsewhere must not control the terminal.
-pub(crate) fn clean(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -186,5 +188,19 @@ mod tests {
     fn paint_writes_nothing_without_colour() {
         assert_eq!(Style::plain().paint(Ink::Bad, "late"), "late");
         assert_eq!(Style { color: true, unicode: false }.paint(Ink::Bad, "late"), "\x1b[0;31mlate\x1b[0m");
+    }
+
+    #[test]
+    fn every_colour_passes_the_filter_and_no_colour_of_others() {
+        let style = Style { color: true, unicode: true };
+        use Ink::{Accent, Alarm, Bad, Doubt, Good, Plain, Quiet, Title};
+        let painted: String =
+            [Plain, Title, Quiet, Accent, Good, Bad, Doubt, Alarm].map(|ink| style.paint(ink, "a")).concat();
+        let mut shown = Vec::new();
+        let mut filter = visible::Visible::new(&mut shown, style.passes());
+        std::io::Write::write_all(&mut filter, painted.as_bytes()).unwrap();
+        filter.finish().unwrap();
+        assert_eq!(String::from_utf8(shown).unwrap(), painted);
+        assert_eq!(style.paint(Plain, "\x1b[0;32mPASS"), "\\u{1b}[0;32mPASS");
     }
 }

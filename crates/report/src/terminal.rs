@@ -24,6 +24,7 @@ pub(crate) mod table;
 mod verdict;
 
 use analysis::format_ns;
+use record::visible::{self, Passes};
 use record::{Reason, Record};
 
 use crate::blame::ranked;
@@ -201,7 +202,7 @@ pub(crate) fn reasons(reasons: &[Reason], style: &Style, width: usize) -> String
 /// The width of the terminal on standard output, at most 160 columns; 100 if standard output is not a terminal.
 #[must_use]
 pub fn width() -> usize {
-    let columns = rustix::termios::tcgetwinsize(std::io::stdout()).map_or(0, |size| size.ws_col);
+    let columns = rustix::termios::tcgetwinsize(visible::stdout(Passes::Text)).map_or(0, |size| size.ws_col);
     if columns == 0 { 100 } else { usize::from(columns).min(160) }
 }
 

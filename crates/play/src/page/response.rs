@@ -30,7 +30,7 @@ impl Response {
     }
 
     pub fn json(value: &Value) -> Self {
-        let body = value.to_string().into();
+        let body = record::visible::escape_json(value.to_string()).into();
         Self { status: 200, content_type: "application/json", body, allow: None, is_head: false }
     }
 

@@ -27,7 +27,7 @@ pub fn run(options: &BlameRecord) -> anyhow::Result<u8> {
     }
     if let Some(path) = &options.export {
         record::file::check_writable(path)?;
-        record::file::write_atomic(path, ::blame::perfetto(&record).to_string().as_bytes())?;
+        record::file::write_atomic(path, output::json(&::blame::perfetto(&record)).as_bytes())?;
         if !options.output.quiet {
             say!("trace  {}: open it in https://ui.perfetto.dev or chrome://tracing", path.display());
         }
@@ -37,7 +37,7 @@ pub fn run(options: &BlameRecord) -> anyhow::Result<u8> {
             Some(number) => spike(&spikes[number - 1]),
             None => json!({ "blame": record.blame, "spikes": spikes.iter().map(spike).collect::<Vec<_>>() }),
         };
-        output::stdout(|out| writeln!(out, "{json:#}"))?;
+        output::stdout(|out| writeln!(out, "{}", output::json(&json)))?;
     } else if options.export.is_none() || options.around.is_some() {
         output::print(options.output, |style, width| match options.around {
             Some(number) => terminal::spike(&record, number, style, width).unwrap_or_default(),

@@ -9,13 +9,15 @@ pub fn run(options: &Campaigns) -> anyhow::Result<u8> {
     if let Some(name) = &options.name {
         let text = builtin::text(name)?;
         let file = find_campaign(name)?;
-        output::stdout(|out| if options.json { writeln!(out, "{:#}", to_json(&file)) } else { write!(out, "{text}") })?;
+        output::stdout(|out| {
+            if options.json { writeln!(out, "{}", output::json(&to_json(&file))) } else { write!(out, "{text}") }
+        })?;
         return Ok(0);
     }
     let files = builtin::FILES.iter().map(|(name, _)| find_campaign(name)).collect::<Result<Vec<_>, _>>()?;
     output::stdout(|out| {
         if options.json {
-            return writeln!(out, "{:#}", Value::from(files.iter().map(to_json).collect::<Vec<_>>()));
+            return writeln!(out, "{}", output::json(&files.iter().map(to_json).collect()));
         }
         files.iter().try_for_each(|file| {
             writeln!(out, "{:<22} {}\n{:<22}   source: {}", file.name, file.title, "", file.source)

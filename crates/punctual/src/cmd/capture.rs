@@ -2,12 +2,13 @@
 
 use std::{
     fs::File,
-    io::{self, IsTerminal, Read},
+    io::{self, Read},
     time::{Duration, Instant},
 };
 
 use analysis::format_duration;
 use anyhow::Context;
+use record::visible::{self, Passes};
 
 use crate::{
     cli::Capture,
@@ -26,7 +27,7 @@ pub fn run(options: &Capture) -> anyhow::Result<u8> {
     }
     let name = options.file.display().to_string();
     let begin = Instant::now();
-    let show = !options.output.quiet && io::stderr().is_terminal();
+    let show = !options.output.quiet && visible::stderr(Passes::Text).is_terminal();
     let total = std::fs::metadata(&options.file).map_or(0, |file| file.len()).saturating_mul(2);
     let (mut passes, started_at) = (0, campaign::now());
     let open = || {
@@ -36,7 +37,7 @@ pub fn run(options: &Capture) -> anyhow::Result<u8> {
     };
     let analysis = capture::analyse(open, &name, &analysis_options(options)).with_context(|| name.clone());
     if show && begin.elapsed() > PROGRESS_AFTER {
-        say_part!("\r\x1b[K");
+        say_part!(Passes::Drawing, "\r\x1b[K");
     }
     let mut record = capture::to_record(analysis?, output::command_line());
     record.started_at = started_at;
@@ -100,7 +101,7 @@ impl Read for ProgressReader {
             let left_s = (elapsed.as_secs_f64() * (1.0 / share - 1.0)).max(0.0).ceil();
             let left_s = Duration::try_from_secs_f64(left_s).unwrap_or_default().as_secs();
             let left = format_duration(left_s.saturating_mul(1_000_000_000));
-            say_part!("\r{:3.0} %, {left} left\x1b[K", share * 100.0);
+            say_part!(Passes::Drawing, "\r{:3.0} %, {left} left\x1b[K", share * 100.0);
         }
         Ok(read)
     }

@@ -33,7 +33,7 @@ fn check_nic(options: &CheckNic) -> anyhow::Result<u8> {
     findings.extend(machine_findings.filter(|finding| MACHINE_FINDINGS.contains(&finding.id.as_str())));
     if options.output.json {
         let json = serde_json::json!({ "machine": machine, "interface": interface, "findings": findings });
-        output::stdout(|out| writeln!(out, "{json:#}"))?;
+        output::stdout(|out| writeln!(out, "{}", output::json(&json)))?;
     } else {
         let title = format!("Interface {}", interface.interface);
         output::print(options.output, |style, width| {

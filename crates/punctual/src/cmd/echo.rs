@@ -39,7 +39,7 @@ pub fn run(options: &cli::Echo) -> anyhow::Result<u8> {
     }
     let counts = echo.stop();
     output::stdout(|out| match options.json {
-        true => writeln!(out, "{:#}", to_json(&counts)),
+        true => writeln!(out, "{}", output::json(&to_json(&counts))),
         false => writeln!(out, "{}", summarize(&counts)),
     })?;
     let granted = granted && irq_hold.is_some() == options.irq_priority.is_some();

@@ -1,10 +1,17 @@
 //! `punctual lab`: boots a kernel in a small guest, measures it, and saves the results on the host.
 
-use std::{path::Path, time::Duration};
+use std::{
+    io::{Stdout, Write},
+    path::Path,
+    time::Duration,
+};
 
 use anyhow::Context;
 use guest::{Event, Guest, Image, Initramfs, Outcome, Time, init::KERNEL_LOG, initramfs::PUNCTUAL};
-use record::{Caveat, Record, file};
+use record::{
+    Caveat, Record, file,
+    visible::{self, Passes, Visible},
+};
 
 use crate::{
     cli::Lab,
@@ -30,10 +37,10 @@ pub fn run(options: &Lab) -> anyhow::Result<u8> {
     if !options.quiet {
         say!("booting {} ({}, {})", options.kernel.display(), image.arch, describe(&guest));
     }
-    let mut stderr = GuestStderr::default();
-    let outcome = guest::run(&guest, &image, &initramfs, &mut |event| print(event, options, &mut stderr))?;
+    let mut printer = Printer { stdout: visible::stdout(Passes::Colours), stderr: GuestStderr::default() };
+    let outcome = guest::run(&guest, &image, &initramfs, &mut |event| printer.print(event, options))?;
     if options.quiet && matches!(outcome.status, FAILED | USAGE) {
-        say_part!("{}", stderr.suppressed);
+        say_part!(Passes::Text, "{}", printer.stderr.suppressed);
     }
     save(&outcome, &files, guest.time)?;
     if !options.quiet {
@@ -71,16 +78,23 @@ fn describe(guest: &Guest) -> String {
 }
 
 /// Prints the output of the guest as it arrives.
-fn print(event: Event, options: &Lab, stderr: &mut GuestStderr) {
-    match event {
-        // A write error must not end the run, because the record comes at the end.
-        Event::Stdout(bytes) => drop(output::stdout(|out| out.write_all(bytes))),
-        Event::Stderr(bytes) => stderr.print(bytes, options.quiet),
-        Event::Console(line) if options.console => say!("{line}"),
-        Event::Booted(release) if !options.quiet => {
-            say!("booted Linux {release}; running: punctual {}", options.arguments.join(" "));
+struct Printer {
+    stdout: Visible<Stdout>,
+    stderr: GuestStderr,
+}
+
+impl Printer {
+    fn print(&mut self, event: Event, options: &Lab) {
+        match event {
+            // A write error must not end the run, because the record comes at the end.
+            Event::Stdout(bytes) => drop(self.stdout.write_all(bytes).and_then(|()| self.stdout.flush())),
+            Event::Stderr(bytes) => self.stderr.print(bytes, options.quiet),
+            Event::Console(line) if options.console => say!("{line}"),
+            Event::Booted(release) if !options.quiet => {
+                say!("booted Linux {release}; running: punctual {}", options.arguments.join(" "));
+            }
+            Event::Console(_) | Event::Booted(_) => {}
         }
-        Event::Console(_) | Event::Booted(_) => {}
     }
 }
 
@@ -103,7 +117,7 @@ impl GuestStderr {
                 if line.starts_with("record  ") || line.starts_with("report  ") {
                     continue;
                 }
-                if quiet { self.suppressed += &line } else { say_part!("{line}") }
+                if quiet { self.suppressed += &line } else { say_part!(Passes::Text, "{line}") }
             }
         }
     }

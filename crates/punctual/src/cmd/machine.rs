@@ -11,7 +11,7 @@ pub fn run(options: &Machine) -> anyhow::Result<u8> {
     let findings = ::machine::findings(&root, &machine);
     if options.output.json {
         let json = serde_json::json!({ "machine": machine, "findings": findings });
-        output::stdout(|out| writeln!(out, "{json:#}"))?;
+        output::stdout(|out| writeln!(out, "{}", output::json(&json)))?;
     } else {
         let record = Record { schema: SCHEMA.to_owned(), machine, findings, ..Record::default() };
         output::print(options.output, |style, width| report::terminal::machine(&record, style, width))?;

@@ -13,7 +13,7 @@ pub fn run(options: &Profiles) -> anyhow::Result<u8> {
             let profile = analysis::find_profile(name).map_err(|error| Usage(error.to_string()))?;
             output::stdout(|out| {
                 if options.json {
-                    return writeln!(out, "{}", serde_json::json!(profile));
+                    return writeln!(out, "{}", output::json(&serde_json::json!(profile)));
                 }
                 writeln!(out, "{}: {}", profile.name, profile.title)?;
                 writeln!(out, "  period   {}", format_unsigned_ns(profile.period_ns))?;
@@ -27,7 +27,7 @@ pub fn run(options: &Profiles) -> anyhow::Result<u8> {
         }
         None => output::stdout(|out| {
             if options.json {
-                return writeln!(out, "{}", serde_json::json!(analysis::profiles()));
+                return writeln!(out, "{}", output::json(&serde_json::json!(analysis::profiles())));
             }
             for profile in analysis::profiles() {
                 let (period, limit) = (format_unsigned_ns(profile.period_ns), format_ns(profile.limit_ns));

@@ -18,7 +18,7 @@ fn list(options: &References) -> anyhow::Result<u8> {
     let all = analysis::references();
     output::stdout(|out| {
         if options.output.json {
-            return writeln!(out, "{}", serde_json::json!(all));
+            return writeln!(out, "{}", output::json(&serde_json::json!(all)));
         }
         for published in all.iter().filter_map(|record| record.published.as_ref()) {
             writeln!(out, "{:<16} {}", published.name, published.on)?;

@@ -11,7 +11,7 @@ pub fn run(options: &Restore) -> anyhow::Result<u8> {
     let restored = journal::restore(&Root::system());
     output::stdout(|out| {
         if options.json {
-            return writeln!(out, "{:#}", serde_json::json!({ "restored": restored }));
+            return writeln!(out, "{}", output::json(&serde_json::json!({ "restored": restored })));
         }
         if restored.is_empty() {
             return writeln!(out, "nothing to restore");

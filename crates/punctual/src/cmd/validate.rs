@@ -14,7 +14,7 @@ pub fn run(options: &Validate) -> anyhow::Result<u8> {
     output::stdout(|out| {
         if options.json {
             let files: Vec<Value> = results.iter().map(|(file, result)| to_json(file, result)).collect();
-            return writeln!(out, "{:#}", json!({ "valid": valid, "files": files }));
+            return writeln!(out, "{}", output::json(&json!({ "valid": valid, "files": files })));
         }
         results.iter().try_for_each(|(file, result)| match result {
             Ok(scenarios) => {

@@ -20,6 +20,7 @@ mod harness;
 mod jack;
 mod lab;
 mod noise;
+mod outside_text;
 mod pair;
 mod references;
 mod rights;

@@ -6,6 +6,7 @@ use analysis::{
     format_duration, format_ns,
 };
 use askama::Template;
+use record::visible;
 use record::{Campaign, Measured, Outcome, RoleResult, ScenarioEntry, State};
 
 use super::{Origin, figure::Key, text, verdict::Headline};
@@ -100,7 +101,9 @@ pub fn render_campaign(campaign: &Campaign) -> String {
         columns,
         command: record::shell::command(&campaign.command),
     };
-    page.render().expect("writing to a string does not fail, and the template has no other way to fail")
+    visible::escape(
+        page.render().expect("writing to a string does not fail, and the template has no other way to fail"),
+    )
 }
 
 fn ending(campaign: &Campaign) -> &'static str {

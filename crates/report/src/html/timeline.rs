@@ -6,6 +6,7 @@ use analysis::{
     float::{to_i32, to_usize},
     format_duration, format_ns,
 };
+use record::visible::escape_json;
 use record::{Maxima, Record, Spike};
 
 use crate::words::Words;
@@ -196,7 +197,7 @@ impl Names {
 
     /// The names as an attribute for the script; empty without names.
     fn attribute(&self) -> String {
-        let json = serde_json::Value::from(self.0.clone()).to_string();
+        let json = escape_json(serde_json::Value::from(self.0.clone()).to_string());
         if self.0.is_empty() { String::new() } else { format!(" data-culprits=\"{}\"", text::escape(&json)) }
     }
 }

@@ -6,9 +6,9 @@ use analysis::{format_duration, format_ns};
 use record::Record;
 
 use super::{Progress, running, time_left};
-use crate::style::clean;
 use crate::terminal::noise::lost_by;
 use crate::words::Words;
+use record::visible::one_line;
 
 /// Limits lines to one per second of the run's own clock, and at least one per phase.
 #[derive(Debug, Default)]
@@ -42,7 +42,7 @@ fn line(record: &Record, progress: &Progress) -> String {
     let worst = all.iter().max_by_key(|series| series.max_ns).and_then(|series| Some((series, series.max_ns?)));
     let worst =
         worst.map_or_else(String::new, |(series, ns)| format!(", worst {} on {}", format_ns(ns), series.place()));
-    let phase = clean(&progress.phase);
+    let phase = one_line(&progress.phase);
     match lost_by(&all) {
         Some(lost) => format!("{phase}: {left}, {samples} gaps, lost {lost}{worst}"),
         None if Words::of(record).is_periodic => {

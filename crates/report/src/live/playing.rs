@@ -1,7 +1,7 @@
 //! The live view of playing: load, latency, xruns, levels and the tuner.
 
 use std::env;
-use std::io::{self, IsTerminal, Stderr, Write};
+use std::io::{self, Stderr, Write};
 
 use analysis::{float::to_usize, format_duration, format_unsigned_ns};
 use ratatui::buffer::Buffer;
@@ -9,7 +9,8 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
 use super::{screen::Screen, terminal_size};
-use crate::style::{ColorChoice, Ink, Style, clean};
+use crate::style::{ColorChoice, Ink, Style};
+use record::visible::{self, Passes, Visible, one_line};
 
 /// The lowest level that a bar shows, dB.
 const QUIETEST_DB: f32 = -60.0;
@@ -59,7 +60,7 @@ pub struct Playing {
 #[derive(Debug)]
 pub struct PlayingView {
     style: Style,
-    screen: Option<Screen<Stderr>>,
+    screen: Option<Screen<Visible<Stderr>>>,
     lines: Lines,
 }
 
@@ -76,8 +77,8 @@ impl PlayingView {
     /// A view with the style from options and environment.
     #[must_use]
     pub fn new(color: ColorChoice) -> Self {
-        let is_able = io::stderr().is_terminal() && env::var("TERM").is_ok_and(|term| term != "dumb");
-        let screen = is_able.then(|| Screen::new(io::stderr()));
+        let is_able = visible::stderr(Passes::Text).is_terminal() && env::var("TERM").is_ok_and(|term| term != "dumb");
+        let screen = is_able.then(|| Screen::new(visible::stderr(Passes::Drawing)));
         Self { style: Style::for_stderr(color), screen, lines: Lines::default() }
     }
 
@@ -96,7 +97,7 @@ impl PlayingView {
     }
 
     fn line(&mut self, playing: &Playing) -> io::Result<()> {
-        self.lines.next(playing).map_or(Ok(()), |line| writeln!(io::stderr(), "{line}"))
+        self.lines.next(playing).map_or(Ok(()), |line| writeln!(visible::stderr(Passes::Text), "{line}"))
     }
 
     /// Erases the view, so that a message can be written.
@@ -143,7 +144,7 @@ fn line(playing: &Playing) -> String {
     let note = playing.note.as_ref().map_or_else(String::new, |(note, cents)| format!(", {note} {cents:+.0} cents"));
     format!(
         "{}: {} so far, load {:.0} % (max {:.0} %), {} xruns, input {input}, output {output}{note}",
-        clean(&playing.what),
+        one_line(&playing.what),
         format_duration(playing.elapsed_ns / 1_000_000_000 * 1_000_000_000),
         playing.share * 100.0,
         playing.most_share * 100.0,
@@ -170,7 +171,7 @@ fn draw(buffer: &mut Buffer, playing: &Playing, unicode: bool) {
     let [input, output] = playing.peaks;
     let time = format_duration(playing.elapsed_ns / 1_000_000_000 * 1_000_000_000);
     let rows: [Vec<(Ink, String)>; ROWS as usize] = [
-        vec![(Ink::Title, clean(&playing.what)), (Ink::Quiet, format!("  {}  {time}", clean(&playing.card)))],
+        vec![(Ink::Title, one_line(&playing.what)), (Ink::Quiet, format!("  {}  {time}", one_line(&playing.card)))],
         vec![
             (Ink::Plain, "latency  ".to_owned()),
             (Ink::Accent, format!("{} frames, {}", playing.latency_frames, format_unsigned_ns(playing.latency_ns))),
@@ -185,7 +186,10 @@ fn draw(buffer: &mut Buffer, playing: &Playing, unicode: bool) {
         vec![
             (Ink::Plain, "xruns    ".to_owned()),
             (good_or(playing.xruns == 0, Ink::Bad), playing.xruns.to_string()),
-            (Ink::Bad, playing.muted.as_ref().map_or_else(String::new, |muted| format!("  {} is muted", clean(muted)))),
+            (
+                Ink::Bad,
+                playing.muted.as_ref().map_or_else(String::new, |muted| format!("  {} is muted", one_line(muted))),
+            ),
         ],
         vec![
             (Ink::Plain, "input    ".to_owned()),
@@ -217,7 +221,7 @@ fn draw(buffer: &mut Buffer, playing: &Playing, unicode: bool) {
             .iter()
             .map(|(ink, text)| {
                 let (color, weight) = ink.look();
-                Span::styled(text.as_str(), ratatui::style::Style::new().fg(color).add_modifier(weight))
+                Span::styled(one_line(text), ratatui::style::Style::new().fg(color).add_modifier(weight))
             })
             .collect();
         buffer.set_line(0, y, &Line::from(spans), buffer.area.width);
@@ -241,7 +245,7 @@ fn tuner(note: Option<&(String, f32)>, unicode: bool) -> Vec<(Ink, String)> {
     };
     let scale: String = (0..=BAR).map(cell).collect();
     let ink = if cents.abs() <= 3.0 { Ink::Good } else { Ink::Doubt };
-    vec![title, (ink, scale), (Ink::Title, format!(" {}", clean(name))), (Ink::Plain, format!(" {cents:+.0} cents"))]
+    vec![title, (ink, scale), (Ink::Title, format!(" {}", one_line(name))), (Ink::Plain, format!(" {cents:+.0} cents"))]
 }
 
 #[cfg(test)]

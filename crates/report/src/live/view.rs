@@ -10,12 +10,13 @@ use ratatui::widgets::{LineGauge, Widget};
 use record::{Record, Series};
 
 use super::{Progress, running, time_left};
-use crate::style::{Ink, Spans, clean};
+use crate::style::{Ink, Spans};
 use crate::terminal::histogram::{Bars, Scale, short_count};
 use crate::terminal::noise::lost_by;
 use crate::terminal::table::Table;
 use crate::terminal::{cell, count_cell, time};
 use crate::words::Words;
+use record::visible::one_line;
 
 /// The smallest terminal for the view, columns and rows.
 const SMALLEST: (u16, u16) = (40, 8);
@@ -67,7 +68,7 @@ fn title(progress: &Progress) -> Spans {
         0 | 1 => String::new(),
         count => format!(", part {} of {count}", progress.phase_index + 1),
     };
-    vec![(Ink::Title, format!("punctual{part}: {}", clean(&progress.phase)))]
+    vec![(Ink::Title, format!("punctual{part}: {}", one_line(&progress.phase)))]
 }
 
 /// The progress bar with the remaining time.
@@ -154,7 +155,7 @@ fn histogram(buffer: &mut Buffer, area: Rect, all: &[&Series], unicode: bool) {
 }
 
 fn line(spans: &Spans) -> Line<'_> {
-    spans.iter().map(|(ink, text)| Span::styled(text.as_str(), look(*ink))).collect()
+    spans.iter().map(|(ink, text)| Span::styled(one_line(text), look(*ink))).collect()
 }
 
 fn look(ink: Ink) -> ratatui::style::Style {

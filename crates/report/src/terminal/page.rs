@@ -4,7 +4,8 @@ use textwrap::core::display_width;
 
 use super::table::Table;
 use crate::remedy::is_command;
-use crate::style::{Ink, Spans, Style, clean};
+use crate::style::{Ink, Spans, Style};
+use record::visible::one_line;
 
 /// Indentation of text below a heading.
 const INDENT: &str = "  ";
@@ -103,7 +104,7 @@ impl Page {
                 self.below(column, Ink::Accent, remedy);
                 continue;
             }
-            for line in continued(&clean(remedy), self.width - column) {
+            for line in continued(&one_line(remedy), self.width - column) {
                 self.push(&format!("{:column$}{}", "", self.style.paint(Ink::Accent, &line)));
             }
         }
@@ -203,7 +204,7 @@ impl Page {
             .initial_indent(first)
             .subsequent_indent(rest)
             .word_splitter(textwrap::WordSplitter::NoHyphenation);
-        let text = glued(&clean(text));
+        let text = glued(&one_line(text));
         textwrap::wrap(&text, options).into_iter().map(|line| line.replace(GLUE, " ")).collect()
     }
 

@@ -2,7 +2,8 @@
 
 use textwrap::core::display_width;
 
-use crate::style::{Ink, Spans, clean};
+use crate::style::{Ink, Spans};
+use record::visible::one_line;
 
 /// Spaces between two columns.
 const GAP: usize = 2;
@@ -17,7 +18,7 @@ pub(crate) struct Table {
 
 impl Table {
     pub(crate) fn new<S: AsRef<str>>(headings: &[S]) -> Self {
-        let headings = headings.iter().map(|heading| clean(heading.as_ref())).collect();
+        let headings = headings.iter().map(|heading| one_line(heading.as_ref())).collect();
         Self { headings, rows: Vec::new(), left: vec![0] }
     }
 
@@ -36,7 +37,7 @@ impl Table {
     /// Adds a row with one cell per heading.
     pub(crate) fn row(&mut self, cells: Spans) {
         debug_assert_eq!(cells.len(), self.headings.len());
-        self.rows.push(cells.into_iter().map(|(ink, text)| (ink, clean(&text))).collect());
+        self.rows.push(cells.into_iter().map(|(ink, text)| (ink, one_line(&text))).collect());
     }
 
     /// The lines. If the columns do not fit, the table is split: the remaining columns follow below, each part with the

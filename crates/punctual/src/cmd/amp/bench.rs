@@ -48,7 +48,7 @@ pub fn run(options: &AmpBench) -> anyhow::Result<u8> {
     if options.json {
         let models: Vec<_> = rows.iter().map(|row| row.to_json(frames)).collect();
         let json = serde_json::json!({ "frames": frames, "models": models });
-        output::stdout(|out| writeln!(out, "{json:#}"))?;
+        output::stdout(|out| writeln!(out, "{}", output::json(&json)))?;
     }
     Ok(0)
 }

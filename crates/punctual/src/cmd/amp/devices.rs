@@ -22,7 +22,7 @@ pub fn run(options: &AmpDevices) -> anyhow::Result<u8> {
     output::stdout(|out| match options.json {
         true => {
             let all = endpoints.iter().map(Endpoint::to_json).chain(jack.iter().map(jack::Endpoint::to_json));
-            writeln!(out, "{:#}", serde_json::Value::from_iter(all))
+            writeln!(out, "{}", output::json(&all.collect()))
         }
         false => {
             let mut lines =

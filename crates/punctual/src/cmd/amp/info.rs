@@ -5,6 +5,7 @@ mod preset;
 
 use ::play::block_cost::{BlockCost, block_us};
 use amp::{Model, ModelFile, file::Format};
+use record::visible::one_line;
 
 use crate::{cli::AmpInfo, exit::Usage, output};
 
@@ -33,7 +34,7 @@ pub fn run(options: &AmpInfo) -> anyhow::Result<u8> {
         describe_model(options)?
     };
     output::stdout(|out| match options.json {
-        true => writeln!(out, "{:#}", description.json),
+        true => writeln!(out, "{}", output::json(&description.json)),
         false => description.lines.iter().try_for_each(|(label, text)| writeln!(out, "{label:<16} {text}")),
     })?;
     description.error.map_or(Ok(0), Err)
@@ -80,9 +81,7 @@ fn lines(file: &ModelFile, model: &Model, cost: &Cost) -> Vec<(&'static str, Str
     let about = &file.about;
     let mut lines = vec![("model", format!("{kind}: {}", file.architecture))];
     let texts = [("name", &about.name), ("modeled by", &about.modeled_by), ("gear", &about.gear_model)];
-    // Control characters of a file must not reach the terminal.
-    let printable = |text: &String| text.replace(char::is_control, " ");
-    lines.extend(texts.into_iter().filter_map(|(label, text)| Some((label, printable(text.as_ref()?)))));
+    lines.extend(texts.into_iter().filter_map(|(label, text)| Some((label, one_line(text.as_ref()?)))));
     let assumed =
         if file.has_sample_rate { "" } else { ", the usual rate of this format; the file does not contain one" };
     lines.push(("sample rate", format!("{} Hz{assumed}", file.sample_rate)));

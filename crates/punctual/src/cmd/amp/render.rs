@@ -2,7 +2,7 @@
 
 use std::{
     fs::{self, File},
-    io::{self, Cursor, IsTerminal, Write},
+    io::{Cursor, Write},
     path::Path,
     time::{Duration, Instant},
 };
@@ -11,6 +11,7 @@ use ::play::render::{Audio, OnProgress, RenderError, RenderedChain, render_chain
 use amp::{Parameter, Rig, wav};
 use anyhow::{Context, bail};
 use hound::{SampleFormat, WavSpec, WavWriter};
+use record::visible::{self, Passes};
 
 use super::{loader, note, read_recording, rig, to_usage};
 use crate::{cli::AmpRender, exit::Usage, output};
@@ -163,7 +164,7 @@ fn write(path: &Path, audio: &Audio) -> anyhow::Result<()> {
     let context = || format!("cannot write {}", path.display());
     let bytes = wav_bytes(audio).with_context(context)?;
     if is_stream(path) {
-        return output::stdout(|out| out.write_all(&bytes));
+        return output::audio(&bytes);
     }
     match fs::metadata(path) {
         Ok(metadata) if !metadata.is_file() && !metadata.is_dir() => {
@@ -202,12 +203,12 @@ impl Default for Progress {
 impl Progress {
     fn update(&mut self, done: usize, total: usize) {
         let is_due = self.shown.is_none_or(|shown| shown.elapsed() > PROGRESS_EVERY);
-        if self.began.elapsed() < PROGRESS_AFTER || !is_due || !io::stderr().is_terminal() {
+        if self.began.elapsed() < PROGRESS_AFTER || !is_due || !visible::stderr(Passes::Text).is_terminal() {
             return;
         }
         let share = done as f64 / total as f64;
         let left = self.began.elapsed().as_secs_f64() * (1.0 / share - 1.0);
-        say_part!("\r\x1b[Krendering: {:.0} %, {left:.0} s left", share * 100.0);
+        say_part!(Passes::Drawing, "\r\x1b[Krendering: {:.0} %, {left:.0} s left", share * 100.0);
         self.shown = Some(Instant::now());
     }
 }
@@ -215,7 +216,7 @@ impl Progress {
 impl Drop for Progress {
     fn drop(&mut self) {
         if self.shown.is_some() {
-            say_part!("\r\x1b[K");
+            say_part!(Passes::Drawing, "\r\x1b[K");
         }
     }
 }
