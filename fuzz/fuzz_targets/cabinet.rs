@@ -2,10 +2,14 @@
 #![no_main]
 
 use amp::{Cabinet, Ir};
+use harmless::check_error;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
-    let Ok(ir) = Ir::from_wav(bytes) else { return };
+    let ir = match Ir::from_wav(bytes) {
+        Ok(ir) => ir,
+        Err(error) => return check_error(error),
+    };
     let input: [f32; 100] = std::array::from_fn(|frame| if frame % 7 == 0 { 1.0 } else { -0.5 });
     let (mut left, mut right) = ([0.0; 100], [0.0; 100]);
     Cabinet::new(&ir.trimmed()).process(&input, &mut left, &mut right);

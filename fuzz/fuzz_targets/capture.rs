@@ -2,6 +2,7 @@
 #![no_main]
 
 use capture::{Filter, Options, Reader, analyse};
+use harmless::check_error;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
@@ -16,7 +17,13 @@ fuzz_target!(|bytes: &[u8]| {
     let udp = Filter { udp: Some(0x1b58), ..Filter::default() };
     for (filter, period_ns) in [(all, None), (udp, Some(125_000))] {
         let options = Options { filter, period_ns, idle_slope_bps: None, link_bps: 1_000_000_000 };
-        let Ok(found) = analyse(|| Ok(bytes), "fuzzed", &options) else { continue };
+        let found = match analyse(|| Ok(bytes), "fuzzed", &options) {
+            Ok(found) => found,
+            Err(error) => {
+                check_error(error);
+                continue;
+            }
+        };
         let (capture, series) = (&found.capture, &found.series);
         assert_eq!(series.raw.total(), series.samples);
         assert_eq!(series.samples + capture.duplicates + capture.too_late, capture.frames);

@@ -1,6 +1,7 @@
 //! Parses any bytes as a netlink answer: its messages, their attributes, and nested attributes.
 #![no_main]
 
+use harmless::check_error;
 use libfuzzer_sys::fuzz_target;
 use sys::{
     link::Link,
@@ -12,7 +13,10 @@ fuzz_target!(|bytes: &[u8]| {
         read_all(&attributes, 0);
     }
     let answer = Answer::from_bytes(bytes.to_vec());
-    let Ok(messages) = answer.messages() else { return };
+    let messages = match answer.messages() {
+        Ok(messages) => messages,
+        Err(error) => return check_error(error),
+    };
     assert!(messages.iter().map(|message| message.payload.len()).sum::<usize>() <= bytes.len());
     for message in messages {
         let _ = Link::read(&message);

@@ -2,10 +2,14 @@
 #![no_main]
 
 use amp::{Parameter, Preset};
+use harmless::check_error;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| {
-    let Ok(preset) = Preset::parse(text) else { return };
+    let preset = match Preset::parse(text) {
+        Ok(preset) => preset,
+        Err(error) => return check_error(error),
+    };
     for &parameter in Parameter::ALL {
         assert!(parameter.check(preset.settings.get(parameter)).is_ok());
     }

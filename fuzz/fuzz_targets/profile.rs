@@ -1,10 +1,15 @@
 //! Parses any text as a user's profile.
 #![no_main]
 
+use harmless::check_error;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| {
-    if let Ok(profile) = analysis::profile::parse("fuzz", text) {
-        assert!(profile.limit_ns > 0 && (profile.limit_ns as u64) <= profile.period_ns && !profile.sources.is_empty());
+    match analysis::profile::parse("fuzz", text) {
+        Ok(profile) => {
+            assert!(profile.limit_ns > 0 && (profile.limit_ns as u64) <= profile.period_ns);
+            assert!(!profile.sources.is_empty());
+        }
+        Err((_, error)) => check_error(error),
     }
 });

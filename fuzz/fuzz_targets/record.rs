@@ -1,17 +1,26 @@
 //! Parses any bytes as a record, judges and renders it in every form, and writes it without loss.
 #![no_main]
 
+use harmless::{check_error, check_file, check_page};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
-    let Ok(mut record) = record::file::parse(bytes) else { return };
+    let mut record = match record::file::parse(bytes) {
+        Ok(record) => record,
+        Err(error) => return check_error(error),
+    };
     let again = record::file::parse(&record::file::to_json(&record)).expect("a written record can be parsed");
     assert_eq!(again, record);
     record.uses = analysis::ladder(&record);
     record.verdict = analysis::verdict(&record, &record.uses);
-    let style = report::Style::plain();
-    let _ = (report::terminal::summary(&record, &style, 80), report::terminal::overview(&record, &style, 80));
-    let _ = (report::terminal::blame(&record, &style, 80), report::terminal::spike(&record, 1, &style, 80));
-    let _ = (report::html::render(&record), record::export::csv(&record), record::export::hgrm(&record));
+    for style in [report::Style::plain(), report::Style { color: true, unicode: true }] {
+        check_page(&report::terminal::summary(&record, &style, 80));
+        check_page(&report::terminal::overview(&record, &style, 80));
+        check_page(&report::terminal::blame(&record, &style, 80));
+        check_page(&report::terminal::spike(&record, 1, &style, 80).unwrap_or_default());
+    }
+    let texts = [report::html::render(&record), record::export::csv(&record), record::export::hgrm(&record)];
+    texts.iter().for_each(|text| check_file(text));
+    check_file(&String::from_utf8(record::file::to_json(&record)).expect("JSON is UTF-8"));
     let _ = blame::perfetto(&record);
 });

@@ -7,6 +7,7 @@ use std::{
     sync::atomic::{AtomicBool, Ordering},
 };
 
+use harmless::check_file;
 use libfuzzer_sys::fuzz_target;
 use play::page::{self, Backend, Slot};
 use serde_json::Value;
@@ -17,7 +18,9 @@ fuzz_target!(|bytes: &[u8]| {
     page::reply(SocketAddr::from(([127, 0, 0, 1], 8077)), &mut wire, &backend).unwrap();
     let begin = if wire.answer.starts_with(b"HTTP/1.1 100 Continue\r\n\r\n") { 25 } else { 0 };
     assert!(wire.answer[begin..].starts_with(b"HTTP/1.1 "));
-    let names_page = [&b"127.0.0.1:8077"[..], b"localhost:8077"].iter().any(|name| bytes.windows(14).any(|at| at == *name));
+    let names_page =
+        [&b"127.0.0.1:8077"[..], b"localhost:8077"].iter().any(|name| bytes.windows(14).any(|at| at == *name));
+    check_file(&String::from_utf8_lossy(&wire.answer).replace('\r', ""));
     assert!(names_page || !backend.0.load(Ordering::Relaxed));
 });
 

@@ -9,16 +9,22 @@ use blame::trace::{
     page::Page,
     symbols::strings,
 };
+use harmless::check_error;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
-    if let Ok(mut dat) = Dat::read(Cursor::new(bytes), Path::new("fuzzed.dat")) {
-        let mut events = 0;
-        for cpu in dat.cpus().take(4).collect::<Vec<_>>() {
-            let _ = dat.for_each_chunk(cpu, |chunk| events += chunk.len());
+    match Dat::read(Cursor::new(bytes), Path::new("fuzzed.dat")) {
+        Ok(mut dat) => {
+            let mut events = 0;
+            for cpu in dat.cpus().take(4).collect::<Vec<_>>() {
+                if let Err(error) = dat.for_each_chunk(cpu, |chunk| events += chunk.len()) {
+                    check_error(error);
+                }
+            }
+            assert!(events <= bytes.len(), "more than one event a byte and CPU");
+            let _ = dat.symbol(0xffff_ffff_8100_0000);
         }
-        assert!(events <= bytes.len(), "more than one event a byte and CPU");
-        let _ = dat.symbol(0xffff_ffff_8100_0000);
+        Err(error) => check_error(error),
     }
     formats_and_pages(bytes);
 });
@@ -31,7 +37,8 @@ fn formats_and_pages(bytes: &[u8]) {
     let mut decoder = Decoder::default();
     for text in texts {
         let Some(format) = Format::parse(text) else { continue };
-        for system in ["sched", "irq", "irq_vectors", "ipi", "nmi", "timer", "power", "preemptirq", "signal", "ftrace"] {
+        for system in ["sched", "irq", "irq_vectors", "ipi", "nmi", "timer", "power", "preemptirq", "signal", "ftrace"]
+        {
             decoder.add_format(system, &format);
         }
         let _ = (strings(text), Symbols::parse(text.to_owned()).name(1));
