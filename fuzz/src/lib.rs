@@ -1,4 +1,4 @@
-//! What all targets assert of texts: whatever a file contains, its errors and pages do not control the terminal.
+//! Assertions of all targets: the errors and pages of any file do not control the terminal.
 
 use std::io::Write;
 

@@ -60,7 +60,7 @@ impl Timerlat {
     /// The kernel has no timerlat tracer, or the tracer is configured unsuitably or in use.
     pub fn start(root: &Root, cpus: &CpuList) -> Result<Self, TimerlatError> {
         let tracefs = Tracefs::open()?;
-        remove_leftovers(&tracefs);
+        let _ = remove_leftovers(&tracefs);
         let setup = Setup::read(&tracefs, cpus)?;
         let measured: Vec<u32> = cpus.iter().collect();
         let settings = Settings { cpus: &measured, buffer_kb_per_cpu: RING_KIB, ..Settings::default() };

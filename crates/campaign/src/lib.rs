@@ -10,6 +10,7 @@
 //! | `shielded` | runs on shielded CPUs |
 //! | `nic` | settings of a network interface for the run |
 //! | `evl` | threads of the EVL core |
+//! | [`leftovers`] | what killed runs left on the machine |
 //! | `supervisor` | checks during a phase that the run is still what was requested |
 //! | `validity` | reasons why a run is invalid |
 //! | `cost` | the cost of tracing |
@@ -35,6 +36,7 @@ pub mod error;
 mod evl;
 pub mod expand;
 pub mod file;
+pub mod leftovers;
 pub mod matrix;
 mod nic;
 pub mod order;

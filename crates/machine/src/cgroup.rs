@@ -71,6 +71,18 @@ pub fn quota_stopped_us(root: &Root) -> Option<u64> {
     stopped_us
 }
 
+/// The folders of all mounted hierarchies, without a leading slash.
+pub(crate) fn tops(root: &Root) -> Vec<String> {
+    let mounts = root.read("proc/self/mountinfo").unwrap_or_default();
+    let top = |line: &str| {
+        let (mount, source) = line.split_once(" - ")?;
+        let is_cgroup = matches!(source.split(' ').next()?, "cgroup" | "cgroup2");
+        let point = mount.split(' ').nth(4)?;
+        is_cgroup.then(|| point.trim_matches('/').to_owned())
+    };
+    mounts.lines().filter_map(top).collect()
+}
+
 /// The group of this process in the v1 hierarchy of one controller.
 pub(crate) fn group_v1(root: &Root, controller: &str) -> Option<Group> {
     let has = |list: &str| list.split(',').any(|name| name == controller);

@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use crate::{CpuList, Root, cgroup, virt};
+use crate::{CpuList, Root, cgroup, run_groups, virt};
 
 /// Error: CPUs cannot be measured.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -104,7 +104,16 @@ pub fn online_cpus(root: &Root) -> CpuList {
     list(root, "online").unwrap_or_default()
 }
 
+/// The way to more CPUs. A shield ends by itself, so nobody has to change its control groups.
 fn widen(root: &Root, cpuset: &cgroup::Cpuset, online: &CpuList) -> String {
+    let (alive, dead): (Vec<_>, Vec<_>) = run_groups::all(root).into_iter().partition(|group| group.is_alive);
+    if let Some(group) = alive.first() {
+        let process = group.process;
+        return format!("process {process} shields CPUs: wait until it ends, or end it with `kill {process}`");
+    }
+    if run_groups::is_run_group(&cpuset.group) || !dead.is_empty() {
+        return "a killed run left its shield: restore the CPUs with `sudo punctual restore`".to_owned();
+    }
     match virt::container(root).as_deref() {
         None | Some("none") => format!("widen it with `echo {online} | sudo tee {}`", cpuset.cpus_file),
         Some("docker") => format!("widen it with `docker update --cpuset-cpus={online} CONTAINER` on the host"),

@@ -4,6 +4,7 @@
 //! is killed, its journal remains and the next start undoes them ([`restore`]). A journal belongs to one process,
 //! identified by id and start time, and is stored in [`folder`].
 
+mod document;
 mod undo;
 
 use std::{
@@ -19,8 +20,14 @@ use record::{PutBack, file::write_atomic};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use self::document::Document;
 pub(crate) use self::undo::{Masks, Undo};
-use crate::{Root, system_ops::SystemOps, tasks};
+use crate::{
+    Root,
+    run_groups::{self, RunGroup},
+    system_ops::SystemOps,
+    tasks,
+};
 
 /// Error: the journal could not be written, so nothing was changed.
 #[derive(Debug, Error)]
@@ -45,6 +52,8 @@ pub enum Purpose {
     Nic,
     /// Priorities of the threads that serve an interface.
     IrqPriority,
+    /// The kernel's trace. It needs no journal: its folder names the process.
+    Trace,
 }
 
 /// The changes of a killed run that were undone.
@@ -84,16 +93,6 @@ pub(crate) struct Journal {
     is_restored: bool,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
-struct Document {
-    process: u32,
-    start_ticks: u64,
-    boot_id: Option<String>,
-    purpose: Purpose,
-    /// In the order of the changes; undone in reverse order.
-    undo: Vec<Undo>,
-}
-
 impl Journal {
     /// Starts an empty journal for changes that are made with `ops`. It is written with its first entry.
     pub(crate) fn begin(ops: Rc<dyn SystemOps>, purpose: Purpose) -> Result<Self, JournalError> {
@@ -105,7 +104,7 @@ impl Journal {
         let name = format!("{process}-{start_ticks}-{}.json", purpose.name());
         let path = folder.join(name);
         // Entries that this process could not undo earlier are kept.
-        let earlier = read(&path).map_or_else(Vec::new, |document| document.undo);
+        let earlier = document::read(&path).map_or_else(|_| Vec::new(), |document| document.undo);
         let document = Document { process, start_ticks, boot_id: boot_id(root), purpose, undo: earlier };
         Ok(Self { ops, path, document, is_restored: false })
     }
@@ -160,7 +159,20 @@ impl Journal {
         write_atomic(&self.path, &json).map_err(|error| failed(io::Error::other(error)))?;
         // The directory entry must reach the disk, too.
         let folder = self.path.parent().unwrap_or(Path::new("/"));
-        File::open(folder).and_then(|folder| folder.sync_all()).map_err(failed)
+        File::open(folder).and_then(|folder| folder.sync_all()).map_err(failed)?;
+        self.keep_copy();
+        Ok(())
+    }
+
+    /// Keeps a copy with each control group of this journal that exists, because the journal may get lost: another
+    /// container sees the group, but has its own `/run`.
+    pub(crate) fn keep_copy(&self) {
+        let Ok(json) = serde_json::to_string(&self.document) else { return };
+        let groups = self.document.undo.iter().filter_map(Undo::group);
+        for folder in groups.filter(|folder| self.ops.root().exists(folder)) {
+            // Some kernels keep no attributes of groups. The journal remains.
+            let _ = self.ops.keep_text(folder, &json);
+        }
     }
 }
 
@@ -179,7 +191,14 @@ impl Purpose {
             Self::Awake => "awake",
             Self::Nic => "nic",
             Self::IrqPriority => "irq-priority",
+            Self::Trace => "trace",
         }
+    }
+
+    /// The purpose in the name of a journal.
+    fn of_file(name: &str) -> Option<Self> {
+        let all = [Self::Shield, Self::Awake, Self::Nic, Self::IrqPriority, Self::Trace];
+        all.into_iter().find(|purpose| name.ends_with(&format!("-{}.json", purpose.name())))
     }
 }
 
@@ -197,7 +216,7 @@ pub fn folder(root: &Root) -> PathBuf {
     }
 }
 
-/// Undoes the changes of killed runs; returns one entry for each journal.
+/// Undoes the changes of killed runs; returns one entry for each journal, and for each control group without one.
 #[must_use]
 pub fn restore(root: &Root) -> Vec<Restored> {
     restore_with(root)
@@ -206,7 +225,14 @@ pub fn restore(root: &Root) -> Vec<Restored> {
 pub(crate) fn restore_with(ops: &dyn SystemOps) -> Vec<Restored> {
     let root = ops.root();
     let mut all = Vec::new();
-    for (path, document) in documents(root) {
+    for (path, document) in document::all(&folder(root)) {
+        let document = match document {
+            Ok(document) => document,
+            Err(reason) => {
+                all.extend(refused(&path, &reason));
+                continue;
+            }
+        };
         if document.boot_id != boot_id(root) {
             // The machine was rebooted since, which undid the changes.
             let _ = fs::remove_file(path);
@@ -218,14 +244,43 @@ pub(crate) fn restore_with(ops: &dyn SystemOps) -> Vec<Restored> {
             all.push(Restored { process: document.process, purpose: document.purpose, put_back: result });
         }
     }
+    let done: Vec<u32> = all.iter().map(|restored: &Restored| restored.process).collect();
+    let groups = run_groups::all(root).into_iter().filter(|group| !group.is_alive && !done.contains(&group.process));
+    all.extend(groups.filter(|group| is_own(&root.path(&group.folder))).map(|group| restore_group(ops, group)));
     all
+}
+
+/// True if the folder belongs to this user.
+fn is_own(folder: &Path) -> bool {
+    fs::metadata(folder).is_ok_and(|data| data.uid() == rustix::process::geteuid().as_raw())
+}
+
+/// Undoes the shield of a killed run whose journal is lost, from the copy with its control group. Without a copy, removes
+/// the group, which returns the affinities that the kernel has narrowed.
+fn restore_group(ops: &dyn SystemOps, group: RunGroup) -> Restored {
+    let RunGroup { folder, members, process, .. } = group;
+    let copy = ops.kept_text(&folder).and_then(|text| serde_json::from_str::<Document>(&text).ok());
+    let copy = copy.filter(|copy| copy.process == process && copy.boot_id == boot_id(ops.root()));
+    let undo = copy.map(|copy| copy.undo).filter(|undo| undo.iter().any(|undo| undo.group() == Some(&folder)));
+    let undo = undo.unwrap_or_else(|| vec![Undo::Group { folder, members: members.to_owned() }]);
+    Restored { process, purpose: Purpose::Shield, put_back: undo::restore(ops, &undo, None) }
+}
+
+/// A journal that is left alone, as a failure.
+fn refused(path: &Path, reason: &str) -> Option<Restored> {
+    let name = path.file_name()?.to_string_lossy();
+    let process = name.split('-').next()?.parse().ok()?;
+    let failed = vec![format!("the journal {}: {reason}; check it, then remove it", path.display())];
+    Some(Restored { process, purpose: Purpose::of_file(&name)?, put_back: PutBack { failed, ..PutBack::default() } })
 }
 
 /// The other process that shields CPUs now, if there is one.
 pub(crate) fn other_shield(root: &Root) -> Option<u32> {
-    let others = documents(root).into_iter().map(|(_, document)| document);
-    let others = others.filter(|d| d.purpose == Purpose::Shield && d.process != process::id() && d.is_alive(root));
-    others.map(|document| document.process).next()
+    let journals = document::all(&folder(root)).into_iter().filter_map(|(_, document)| document.ok());
+    let journals = journals.filter(|d| d.purpose == Purpose::Shield && d.is_alive(root)).map(|d| d.process);
+    // A run in another container has its journal there.
+    let groups = run_groups::all(root).into_iter().filter(|group| group.is_alive).map(|group| group.process);
+    journals.chain(groups).find(|&process| process != process::id())
 }
 
 impl Document {
@@ -235,31 +290,9 @@ impl Document {
     }
 }
 
-/// The journals of this user. Files that cannot be parsed are ignored.
-fn documents(root: &Root) -> Vec<(PathBuf, Document)> {
-    let folder = folder(root);
-    if !is_private(&folder) {
-        return Vec::new();
-    }
-    let files = fs::read_dir(folder).into_iter().flatten().flatten().map(|file| file.path());
-    let mut files: Vec<PathBuf> =
-        files.filter(|path| path.extension().is_some_and(|ending| ending == "json")).collect();
-    files.sort();
-    files.into_iter().filter_map(|path| Some((path.clone(), read(&path)?))).collect()
-}
-
-fn read(path: &Path) -> Option<Document> {
-    serde_json::from_slice(&fs::read(path).ok()?).ok()
-}
-
 fn make_private(folder: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-    if is_private(folder) { Ok(()) } else { Err(io::Error::other("the folder belongs to another user")) }
-}
-
-/// True if the folder belongs to this user. This matters because the contents of a journal are executed.
-fn is_private(folder: &Path) -> bool {
-    fs::symlink_metadata(folder).is_ok_and(|data| data.is_dir() && data.uid() == rustix::process::geteuid().as_raw())
+    document::check_folder(folder).map_err(io::Error::other)
 }
 
 fn boot_id(root: &Root) -> Option<String> {

@@ -42,6 +42,7 @@ mod interrupts;
 mod kernel;
 mod netns;
 mod root;
+mod run_groups;
 mod system_ops;
 mod tasks;
 mod virt;

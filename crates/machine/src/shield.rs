@@ -90,13 +90,13 @@ impl Shield {
 
     fn take_with(ops: Rc<dyn SystemOps>, cpus: &CpuList) -> Result<Self, ShieldError> {
         let root = ops.root();
+        if let Some(process) = journal::other_shield(root) {
+            return Err(ShieldError::Busy { process });
+        }
         let cpus = usable_cpus(root, Some(cpus))?;
         let usable = usable_cpus(root, None)?;
         if usable.difference(&cpus).is_empty() {
             return Err(ShieldError::NothingLeft { requested: cpus, usable });
-        }
-        if let Some(process) = journal::other_shield(root) {
-            return Err(ShieldError::Busy { process });
         }
         let isolated = cpus::list(root, "isolated").unwrap_or_default().intersection(&cpus);
         let journal = Journal::begin(ops, Purpose::Shield)?;
@@ -136,7 +136,7 @@ impl Shield {
             let masks = Undo::Masks(self.masks(true, before));
             self.journal.record([masks].into_iter().chain(plan.undo.iter().cloned()))?;
             self.own_group.clone_from(&plan.own_group);
-            match plan.execute(&*ops) {
+            match plan.execute(&*ops, &self.journal) {
                 Ok(means) => {
                     self.summary.means = means;
                     if means != ShieldMeans::CpusetV1 {

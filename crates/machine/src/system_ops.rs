@@ -3,12 +3,19 @@
 
 use std::{fmt, fs, io, io::Write};
 
+use rustix::fs::XattrFlags;
 use sys::sched::Policy;
 
 use crate::{
     CpuList, Root,
     nic::{Parameter, Value},
 };
+
+/// The attributes that keep a text with a control group. Only root can read and write them. An empty one is the last.
+const ATTRIBUTE: &str = "trusted.punctual";
+/// The largest attribute that the kernel accepts, bytes (`XATTR_SIZE_MAX`), and the most that are read.
+const ATTRIBUTE_BYTES: usize = 64 << 10;
+const ATTRIBUTES: usize = 256;
 
 /// Changes a machine. Paths are written as for [`Root`]. The default of each operation is `Unsupported`, for tests.
 pub(crate) trait SystemOps: fmt::Debug {
@@ -25,6 +32,14 @@ pub(crate) trait SystemOps: fmt::Debug {
     /// Removes an empty control group.
     fn remove_group(&self, _folder: &str) -> io::Result<()> {
         Err(io::ErrorKind::Unsupported.into())
+    }
+    /// Keeps a text with a control group until the group is removed.
+    fn keep_text(&self, _folder: &str, _text: &str) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+    /// The text that was kept with a control group.
+    fn kept_text(&self, _folder: &str) -> Option<String> {
+        None
     }
     /// Sets the affinity of a thread.
     fn set_affinity(&self, _thread_id: u32, _cpus: &CpuList) -> io::Result<()> {
@@ -59,6 +74,29 @@ impl SystemOps for Root {
 
     fn remove_group(&self, folder: &str) -> io::Result<()> {
         fs::remove_dir(self.path(folder))
+    }
+
+    fn keep_text(&self, folder: &str, text: &str) -> io::Result<()> {
+        let folder = self.path(folder);
+        let pieces = text.as_bytes().chunks(ATTRIBUTE_BYTES);
+        for (number, piece) in pieces.chain([&[][..]]).enumerate() {
+            rustix::fs::setxattr(&folder, format!("{ATTRIBUTE}.{number}"), piece, XattrFlags::empty())?;
+        }
+        Ok(())
+    }
+
+    fn kept_text(&self, folder: &str) -> Option<String> {
+        let folder = self.path(folder);
+        let mut text = Vec::new();
+        for number in 0..ATTRIBUTES {
+            let mut piece = vec![0; ATTRIBUTE_BYTES];
+            let length = rustix::fs::getxattr(&folder, format!("{ATTRIBUTE}.{number}"), &mut piece).ok()?;
+            if length == 0 {
+                return String::from_utf8(text).ok();
+            }
+            text.extend_from_slice(&piece[..length]);
+        }
+        None
     }
 
     fn set_affinity(&self, thread_id: u32, cpus: &CpuList) -> io::Result<()> {

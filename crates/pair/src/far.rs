@@ -13,7 +13,8 @@ use std::{
     time::Duration,
 };
 
-use machine::{Restored, Root, journal};
+use campaign::leftovers;
+use machine::{Restored, Root};
 use record::{FarAsked, visible};
 use sys::{clock::Clock, signal};
 
@@ -48,7 +49,7 @@ pub fn serve(folder: Option<&Path>) -> io::Result<()> {
         let _ = fs::remove_file(folder.join(NAME)).and_then(|()| fs::remove_dir(folder));
     }
     signal::count_termination()?;
-    let restored = journal::restore(&Root::system()).iter().map(Restored::in_words).collect();
+    let restored = leftovers::restore(&Root::system()).iter().map(Restored::in_words).collect();
     let channel = Channel::open::<ToNear>(BufReader::new(io::stdin()), visible::unfiltered_stdout(), stop_soon)?;
     let (version, machine) = (env!("CARGO_PKG_VERSION").to_owned(), machine::facts(&Root::system()));
     channel.send(&ToNear::Hello(Box::new(Hello { protocol: PROTOCOL, version, machine, restored })));

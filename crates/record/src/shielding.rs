@@ -91,12 +91,19 @@ pub struct PutBack {
     pub settings: u32,
     /// Control groups that were removed.
     pub groups: u32,
+    /// Trace instances that were removed.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub traces: u32,
     /// Settings that were left alone because something else changed them meanwhile.
     #[serde(default)]
     pub changed_since: Vec<String>,
     /// Settings that the kernel refused to restore, and why.
     #[serde(default)]
     pub failed: Vec<String>,
+}
+
+fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 impl ShieldMeans {
@@ -139,6 +146,7 @@ impl PutBack {
             (self.interrupts, "interrupt", "interrupts"),
             (self.settings, "setting", "settings"),
             (self.groups, "control group", "control groups"),
+            (self.traces, "trace instance", "trace instances"),
         ];
         let parts: Vec<String> = parts
             .iter()

@@ -83,7 +83,7 @@ pub enum Passes {
     Text,
     /// The colours and weights of our own palette.
     Colours,
-    /// Colours, and those that draw over earlier lines.
+    /// Colours, and cursor moves and erasures of the live view.
     Drawing,
 }
 

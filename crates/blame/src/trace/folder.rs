@@ -1,6 +1,7 @@
 //! The folder of a trace instance, and the removal of folders that crashed runs left.
 
 use std::{
+    collections::BTreeMap,
     fs, io,
     path::{Path, PathBuf},
     sync::atomic::{AtomicU32, Ordering},
@@ -8,6 +9,7 @@ use std::{
     time::Duration,
 };
 
+use record::PutBack;
 use rustix::io::Errno;
 
 use super::{error::TraceError, tracefs::Tracefs};
@@ -58,12 +60,26 @@ fn remove(path: &Path) -> io::Result<()> {
     fs::remove_dir(path)
 }
 
-/// Removes the instances of earlier runs whose process has ended. Returns how many were removed.
-pub fn remove_leftovers(tracefs: &Tracefs) -> usize {
-    let names = tracefs.list("instances");
-    let leftovers =
-        names.iter().filter(|name| owner(name).is_some_and(|(pid, started)| start_time(pid) != Some(started)));
-    leftovers.filter(|name| remove(&tracefs.path(format!("instances/{name}"))).is_ok()).count()
+/// Removes the instances of earlier runs whose process has ended. Returns the removed ones of each process, and the
+/// refusals of the kernel.
+///
+/// The kernel keeps an instance whose files are open, so a run in another namespace of process ids is safe.
+pub fn remove_leftovers(tracefs: &Tracefs) -> BTreeMap<u32, PutBack> {
+    let mut restored: BTreeMap<u32, PutBack> = BTreeMap::new();
+    for name in tracefs.list("instances") {
+        let Some((pid, started)) = owner(&name) else { continue };
+        if start_time(pid) == Some(started) {
+            continue;
+        }
+        let put_back = restored.entry(pid).or_default();
+        match remove(&tracefs.path(format!("instances/{name}"))) {
+            Ok(()) => put_back.traces += 1,
+            // Another process has removed it.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => put_back.failed.push(format!("the trace instance {name}: {error}")),
+        }
+    }
+    restored
 }
 
 /// Process id and start time from the name of one of our instances.
@@ -113,7 +129,9 @@ mod tests {
         for name in [alive.as_str(), reused.as_str(), "punctual-0-1-0", "others"] {
             fs::create_dir_all(copy.path().join("instances").join(name)).unwrap();
         }
-        assert_eq!(remove_leftovers(&tracefs), 2);
+        let removed: Vec<(u32, u32)> =
+            remove_leftovers(&tracefs).iter().map(|(&pid, back)| (pid, back.traces)).collect();
+        assert_eq!(removed, [(0, 1), (std::process::id(), 1)]);
         assert_eq!(tracefs.list("instances"), ["others", alive.as_str()]);
     }
 }

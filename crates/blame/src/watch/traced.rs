@@ -26,7 +26,7 @@ impl Traced {
     /// Starts tracing, and removes trace instances that crashed runs left.
     pub fn start(cpus: &[u32], deep: bool, keep: bool) -> Result<Self, TraceError> {
         let tracefs = Tracefs::open()?;
-        remove_leftovers(&tracefs);
+        let _ = remove_leftovers(&tracefs);
         // With a kept trace, the user wants to see all CPUs.
         let (cpus, count) = match keep {
             true => (&[][..], thread::available_parallelism().map_or(1, usize::from)),

@@ -13,9 +13,10 @@ use record::PutBack;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    CpuList, Root, Unreadable,
+    CpuList, Root, Unreadable, cgroup,
     netns::{self, NamespaceAccess},
     nic::{Parameter, Thread, Value},
+    run_groups,
     system_ops::SystemOps,
     tasks::{self, Task},
 };
@@ -85,11 +86,56 @@ impl Masks {
 }
 
 impl Undo {
+    /// The folder of the control group that the change made.
+    pub(crate) fn group(&self) -> Option<&str> {
+        if let Self::Group { folder, .. } = self { Some(folder) } else { None }
+    }
+
+    /// True if the change concerns only what punctual changes: a journal cannot name any other file.
+    fn is_ours(&self, root: &Root) -> bool {
+        match self {
+            Self::File { path, .. } => is_changed_file(root, path),
+            Self::Controller { folder, name } => name == "cpuset" && cgroup::tops(root).contains(folder),
+            Self::Group { folder, members } => {
+                let above = folder.rsplit_once('/').map_or("", |(above, _)| above);
+                run_groups::is_run_group(folder)
+                    && matches!(members.as_str(), "tasks" | "cgroup.threads")
+                    && cgroup::tops(root).iter().any(|top| top == above)
+            }
+            // The kernel checks the rest: these name no files.
+            Self::Masks(_) | Self::Nic { .. } | Self::Policy { .. } => true,
+        }
+    }
+
+    fn file(&self) -> &str {
+        match self {
+            Self::File { path, .. } => path,
+            Self::Controller { folder, .. } | Self::Group { folder, .. } => folder,
+            Self::Masks(_) | Self::Nic { .. } | Self::Policy { .. } => "",
+        }
+    }
+
     pub(crate) fn masks(&mut self) -> Option<&mut Masks> {
         match self {
             Self::Masks(masks) => Some(masks),
             _ => None,
         }
+    }
+}
+
+/// True for the kernel's files that a run changes.
+fn is_changed_file(root: &Root, path: &str) -> bool {
+    let parts: Vec<&str> = path.split('/').collect();
+    let number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    match parts[..] {
+        _ if parts.iter().any(|part| matches!(*part, "" | "." | "..")) => false,
+        ["proc", "irq", "default_smp_affinity"] | ["sys", "devices", "virtual", "workqueue", "cpumask"] => true,
+        ["proc", "irq", irq, "smp_affinity_list"] => number(irq),
+        ["sys", "devices", "system", "cpu", cpu, "power", "pm_qos_resume_latency_us"] => {
+            cpu.strip_prefix("cpu").is_some_and(number)
+        }
+        [.., "cpuset.cpus"] => cgroup::tops(root).iter().any(|top| path.starts_with(&format!("{top}/"))),
+        _ => false,
     }
 }
 
@@ -99,6 +145,11 @@ pub(crate) fn restore(ops: &dyn SystemOps, undo: &[Undo], owner: Option<u32>) ->
     let changed = count_changed(ops.root(), undo);
     for undo in undo.iter().rev() {
         match undo {
+            other if !other.is_ours(ops.root()) => {
+                result
+                    .failed
+                    .push(format!("/{}: punctual does not change this, so the journal is wrong", other.file()));
+            }
             Undo::File { path, before, during } => file(ops, path, before, during, &mut result),
             Undo::Controller { folder, name } => controller(ops, folder, name, &mut result),
             Undo::Group { folder, members } => group(ops, folder, members, &mut result),

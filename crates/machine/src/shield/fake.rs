@@ -228,6 +228,15 @@ impl SystemOps for Fake {
         fs::remove_dir_all(self.root.path(folder))
     }
 
+    fn keep_text(&self, folder: &str, text: &str) -> io::Result<()> {
+        self.put(&format!("kept/{folder}/text"), text);
+        Ok(())
+    }
+
+    fn kept_text(&self, folder: &str) -> Option<String> {
+        self.root.read(&format!("kept/{folder}/text"))
+    }
+
     fn set_affinity(&self, thread_id: u32, cpus: &CpuList) -> io::Result<()> {
         self.count()?;
         let task = tasks::all(&self.root).into_iter().find(|task| task.id == thread_id);

@@ -8,7 +8,8 @@ use crate::{
     CpuList, Root,
     cgroup::{self, Group},
     cpus,
-    journal::Undo,
+    journal::{Journal, Undo},
+    run_groups,
     system_ops::SystemOps,
 };
 
@@ -55,7 +56,7 @@ fn partition(root: &Root, cpus: &CpuList) -> Option<Plan> {
     if !has_cpuset("cgroup.controllers") {
         return None;
     }
-    let group = format!("{}/punctual-{}", own.top, process::id());
+    let group = format!("{}/{}", own.top, run_groups::own_name(root));
     let (mut undo, mut steps) = (Vec::new(), Vec::new());
     if !has_cpuset("cgroup.subtree_control") {
         undo.push(Undo::Controller { folder: own.top.clone(), name: "cpuset".to_owned() });
@@ -78,7 +79,7 @@ fn cpusets(root: &Root, cpus: &CpuList) -> Option<Plan> {
     let list = |folder: &str| root.read(&format!("{folder}/cpuset.cpus"))?.parse::<CpuList>().ok();
     let rest = list(&own.top)?.intersection(&cpus::online_cpus(root)).difference(cpus);
     let memory = root.read(&format!("{}/cpuset.mems", own.top))?;
-    let group = format!("{}/punctual-{}", own.top, process::id());
+    let group = format!("{}/{}", own.top, run_groups::own_name(root));
     let mut undo = vec![Undo::Group { folder: group.clone(), members: "tasks".to_owned() }];
     let mut steps = vec![
         Step::Make(group.clone()),
@@ -116,11 +117,15 @@ fn sets_below(root: &Root, folder: &str) -> Vec<String> {
 
 impl Plan {
     /// Executes the steps. The error is a sentence that names what the kernel refused.
-    pub(super) fn execute(&self, ops: &dyn SystemOps) -> Result<ShieldMeans, String> {
+    pub(super) fn execute(&self, ops: &dyn SystemOps, journal: &Journal) -> Result<ShieldMeans, String> {
         let mut means = ShieldMeans::CpusetV1;
         for step in &self.steps {
             let done = match step {
-                Step::Make(folder) => ops.make_group(folder).map_err(|error| (folder.clone(), error)),
+                Step::Make(folder) => {
+                    let made = ops.make_group(folder).map_err(|error| (folder.clone(), error));
+                    journal.keep_copy();
+                    made
+                }
                 Step::Write(path, text) => ops.write(path, text).map_err(|error| (path.clone(), error)),
                 Step::Partition => {
                     means = self.make_partition(ops)?;

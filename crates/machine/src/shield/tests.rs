@@ -1,5 +1,7 @@
 //! Shields on simulated machines: tasks and interrupts are moved, and every kind of end undoes all changes.
 
+use std::{fs, os::unix::fs::PermissionsExt, path::Path};
+
 use proptest::prelude::*;
 use record::{LeftKind, ShieldMeans};
 
@@ -145,6 +147,138 @@ fn ignores_journals_of_an_earlier_boot() {
     assert_eq!(fake.state(), moved);
     fake.put("proc/sys/kernel/random/boot_id", "one");
     assert!(restore_with(&*fake).is_empty(), "the journal is removed");
+}
+
+/// Forgets a shield as a killed run does, and loses its journal.
+fn lose(fake: &Rc<Fake>) {
+    std::mem::forget(take(fake, "1").unwrap());
+    fs::remove_dir_all(fake.root().path("run/punctual")).unwrap();
+}
+
+#[test]
+fn a_lost_journal_is_replaced_by_its_copy_with_the_control_group() {
+    for groups in [Groups::V2, Groups::V1] {
+        let fake = machine(groups);
+        let before = fake.state();
+        lose(&fake);
+        // Another process has the id of the killed run now.
+        fake.add_task(std::process::id(), 1, 0, "0,2-3");
+        let restored = restore_with(&*fake);
+        assert_eq!((restored.len(), restored[0].put_back.groups), (1, 1), "{restored:?}");
+        assert!(restored[0].put_back.failed.is_empty(), "{restored:?}");
+        let after = fake.state();
+        let own = format!("proc/{}/", std::process::id());
+        let set = "sys/fs/cgroup/cpuset/tasks";
+        let others = |state: &[(String, String)]| {
+            let is_other = |(path, _): &&(String, String)| !path.starts_with(&own) && path != set;
+            state.iter().filter(is_other).cloned().collect::<Vec<_>>()
+        };
+        assert_eq!(others(&after), others(&before), "{groups:?}");
+        assert!(restore_with(&*fake).is_empty());
+    }
+}
+
+#[test]
+fn groups_of_living_runs_and_of_others_are_left_alone() {
+    let fake = machine(Groups::V1);
+    fake.add_task(4711, 1, 0, "0");
+    let make = |name: &str| fake.make_group(&format!("sys/fs/cgroup/cpuset/{name}")).unwrap();
+    let kept = ["others-1", "punctual-1-2-3", "punctual-4711", "punctual-4711-4811", "punctual-x"];
+    kept.into_iter().for_each(make);
+    // These runs have ended: nobody has their ids and start times.
+    ["punctual-4711-4810", "punctual-4712"].into_iter().for_each(make);
+    let restored = restore_with(&*fake);
+    let mut ended: Vec<u32> = restored.iter().map(|one| one.process).collect();
+    ended.sort_unstable();
+    assert_eq!(ended, [4711, 4712], "{restored:?}");
+    let left: Vec<String> = fake.root().list("sys/fs/cgroup/cpuset");
+    let left: Vec<&str> = left.iter().map(String::as_str).filter(|name| name.contains('-')).collect();
+    assert_eq!(left, kept);
+    assert!(matches!(take(&fake, "2"), Err(ShieldError::Busy { process: 4711 })), "it shields CPUs elsewhere");
+}
+
+#[test]
+fn a_cpu_that_a_shield_took_is_explained_and_not_widened() {
+    let fake = machine(Groups::V1);
+    let error = || usable_cpus(fake.root(), Some(&list("1"))).unwrap_err().to_string();
+    fake.put("sys/fs/cgroup/cpuset/cpuset.cpus", "0,2-3");
+    assert!(error().contains("widen it with"), "{}", error());
+    fake.add_task(4711, 1, 0, "0");
+    fake.make_group("sys/fs/cgroup/cpuset/punctual-4711-4811").unwrap();
+    assert!(
+        error().ends_with("process 4711 shields CPUs: wait until it ends, or end it with `kill 4711`"),
+        "{}",
+        error()
+    );
+    fs::remove_dir_all(fake.root().path("proc/4711")).unwrap();
+    assert!(error().ends_with("restore the CPUs with `sudo punctual restore`"), "{}", error());
+}
+
+/// Restores from a journal of a killed run with these entries; returns what failed.
+fn failed(fake: &Rc<Fake>, undo: &str) -> Vec<String> {
+    let text = format!(r#"{{"process":77,"start_ticks":1,"boot_id":null,"purpose":"shield","undo":[{undo}]}}"#);
+    fake.put("run/punctual/77-1-shield.json", &text);
+    let restored = restore_with(&**fake);
+    assert_eq!(restored.len(), 1, "{undo}");
+    restored[0].put_back.failed.clone()
+}
+
+#[test]
+fn a_journal_changes_only_what_punctual_changes() {
+    for groups in [Groups::V1, Groups::V2] {
+        let fake = machine(groups);
+        fake.put("proc/sys/kernel/core_pattern", "1");
+        fake.put("etc/shadow", "1");
+        fake.put("sys/fs/cgroup/box/cgroup.threads", "");
+        let before = fake.state();
+        let file = |path: &str| format!(r#"{{"what":"file","path":"{path}","before":"2","during":"1"}}"#);
+        let group = |path: &str| format!(r#"{{"what":"group","folder":"{path}","members":"cgroup.threads"}}"#);
+        for wrong in [
+            file("proc/sys/kernel/core_pattern"),
+            file("etc/shadow"),
+            file("proc/irq/../sys/kernel/core_pattern"),
+            file("proc/irq/../../etc/shadow"),
+            file("/proc/irq/default_smp_affinity"),
+            file("sys/fs/cgroup/../../../etc/cpuset.cpus"),
+            file("etc/cpuset.cpus"),
+            group("sys/fs/cgroup/box"),
+            group("etc"),
+            group("sys/fs/cgroup/../../../punctual-77"),
+            r#"{"what":"controller","folder":"etc","name":"cpuset"}"#.to_owned(),
+            r#"{"what":"controller","folder":"sys/fs/cgroup","name":"memory"}"#.to_owned(),
+        ] {
+            let failed = failed(&fake, &wrong);
+            assert!(failed.len() == 1 && failed[0].contains("so the journal is wrong"), "{wrong}: {failed:?}");
+        }
+        assert_eq!(fake.state(), before);
+        assert_eq!(fake.root().read("etc/shadow").unwrap(), "1");
+    }
+}
+
+#[test]
+fn a_journal_that_others_may_have_written_is_left_alone() {
+    let fake = machine(Groups::None);
+    let change = r#"{"what":"file","path":"proc/irq/default_smp_affinity","before":"1","during":"0000000f"}"#;
+    let path = fake.root().path("run/punctual/77-1-shield.json");
+    let folder = fake.root().path("run/punctual");
+    let set_mode = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    fake.put("run/punctual/77-1-shield.json", "");
+    set_mode(&path, 0o666);
+    assert!(failed(&fake, change)[0].contains("other users can write to it (mode 666)"));
+    set_mode(&path, 0o600);
+    set_mode(&folder, 0o777);
+    assert!(failed(&fake, change)[0].contains("other users can write to it (mode 777)"));
+    set_mode(&folder, 0o700);
+    fs::rename(&path, folder.join("elsewhere")).unwrap();
+    std::os::unix::fs::symlink("elsewhere", &path).unwrap();
+    assert!(restore_with(&*fake)[0].put_back.failed[0].contains("it is a symbolic link"));
+    fs::remove_file(&path).unwrap();
+    rustix::fs::mkfifoat(rustix::fs::CWD, &path, rustix::fs::Mode::RWXU).unwrap();
+    assert!(restore_with(&*fake)[0].put_back.failed[0].contains("it is not a regular file"));
+    assert_eq!(fake.root().read("proc/irq/default_smp_affinity").unwrap(), "0000000f");
+    fs::remove_file(&path).unwrap();
+    assert!(failed(&fake, change).is_empty());
+    assert_eq!(fake.root().read("proc/irq/default_smp_affinity").unwrap(), "1");
 }
 
 fn cpus() -> impl Strategy<Value = CpuList> {

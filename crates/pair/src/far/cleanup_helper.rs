@@ -11,7 +11,8 @@ use std::{
 };
 
 use campaign::SELF_EXE;
-use machine::{Root, journal};
+use campaign::leftovers;
+use machine::Root;
 
 use crate::FAR_COMMAND;
 
@@ -53,5 +54,5 @@ pub fn run(far_end: u32) {
     while Path::new(&format!("/proc/{far_end}")).exists() && began.elapsed() < EXIT_TIMEOUT {
         thread::sleep(Duration::from_millis(10));
     }
-    let _ = journal::restore(&Root::system());
+    let _ = leftovers::restore(&Root::system());
 }

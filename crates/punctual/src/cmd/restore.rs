@@ -1,6 +1,7 @@
 //! `punctual restore`: restores settings that a killed run left changed. Each measurement does this at its start.
 
-use machine::{Root, journal};
+use campaign::leftovers;
+use machine::Root;
 
 use crate::{
     cli::{Command, Restore},
@@ -8,7 +9,7 @@ use crate::{
 };
 
 pub fn run(options: &Restore) -> anyhow::Result<u8> {
-    let restored = journal::restore(&Root::system());
+    let restored = leftovers::restore(&Root::system());
     output::stdout(|out| {
         if options.json {
             return writeln!(out, "{}", output::json(&serde_json::json!({ "restored": restored })));
@@ -46,7 +47,7 @@ pub fn before(command: Option<&Command>) {
             | Command::Guest,
         ) => return,
     }
-    for restored in journal::restore(&Root::system()) {
+    for restored in leftovers::restore(&Root::system()) {
         say!("note: {}", restored.in_words());
     }
 }

@@ -88,7 +88,7 @@ fn refused_files_are_quoted() {
     }
 }
 
-/// Appends the hostile text to each text in `document` for which it remains valid. Returns their number.
+/// Appends the hostile text to each text in `document` unless that makes it invalid. Returns the number of texts.
 fn poison(document: &mut Value, path: &str, is_valid: &dyn Fn(&Value) -> bool) -> u32 {
     let children: Vec<String> = match document.pointer(path).unwrap() {
         Value::Object(fields) => fields.keys().map(|key| key.replace('~', "~0").replace('/', "~1")).collect(),

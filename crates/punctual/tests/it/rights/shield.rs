@@ -234,6 +234,71 @@ fn a_shield_is_restored_after_signals_and_by_the_next_run_after_sigkill() {
     }
 }
 
+/// The control groups of this process.
+fn left_by(process: u32) -> Vec<String> {
+    let folders = ["/sys/fs/cgroup/cpuset", "/sys/fs/cgroup"];
+    let names = folders.into_iter().flat_map(|folder| fs::read_dir(folder).into_iter().flatten().flatten());
+    let names = names.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    let own = format!("punctual-{process}");
+    names.filter(|name| *name == own || name.starts_with(&format!("{own}-"))).collect()
+}
+
+#[test]
+fn a_killed_run_is_undone_wherever_it_was_killed_and_without_its_journal() {
+    let _alone = alone();
+    let tasks = BusyTasks::start();
+    let before = State::read();
+    let mut traces = 0;
+    for round in 0..16_u64 {
+        let scratch = Scratch::new();
+        let arguments = format!("measure timer --quiet --no-record --blame --endless --shield {}", last_cpu());
+        let mut command = scratch.punctual(&arguments);
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let process = child.id();
+        wait_until("the shield begins", || !left_by(process).is_empty() || child.try_wait().unwrap().is_some());
+        std::thread::sleep(std::time::Duration::from_millis(round * 25));
+        signal(&child, "KILL");
+        child.wait().unwrap();
+        let journal = fs::read_dir("/run/punctual").unwrap().flatten().map(|entry| entry.path());
+        let own = format!("{process}-");
+        let is_own = |path: &std::path::PathBuf| path.file_name().unwrap().to_string_lossy().starts_with(&own);
+        if round % 2 == 0 {
+            journal.filter(is_own).for_each(|path| fs::remove_file(path).unwrap());
+        }
+        let run = scratch.run("restore");
+        run.expect_status(0);
+        assert!(run.stdout().contains(&format!("process {process} was killed")), "round {round}: {}", run.stdout());
+        // Without a mounted tracefs, only punctual sees its instances.
+        traces += run.stdout().matches("trace instance").count();
+        assert_eq!(left_by(process), [""; 0], "round {round}");
+        before.assert_restored();
+        assert_eq!(scratch.run("restore").stdout(), "nothing to restore\n", "round {round}");
+    }
+    assert!(traces > 0, "no round was killed while it traced");
+    drop(tasks);
+}
+
+#[test]
+fn names_in_a_journal_are_harmless() {
+    let _alone = alone();
+    wait_until("no other run shields CPUs", || journals() == 0);
+    fs::create_dir_all("/run/punctual").unwrap();
+    let path = "/run/punctual/999999999-1-irq-priority.json";
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
+    let hostile = "x\\u001b[2J\\u202ey";
+    let journal = format!(
+        r#"{{"process":999999999,"start_ticks":1,"boot_id":"{}","purpose":"irq_priority","undo":[{{"what":"file","path":"{hostile}","before":"1","during":"2"}}]}}"#,
+        boot.trim()
+    );
+    fs::write(path, journal).unwrap();
+    let run = Scratch::new().run("restore");
+    let json = Scratch::new().run("restore --json");
+    fs::remove_file(path).unwrap();
+    run.expect_status(1);
+    assert!(run.stdout().contains("/x\\u{1b}[2J\\u{202e}y: punctual does not change this"), "{}", run.stdout());
+    assert!(!json.stdout().contains(record::visible::is_hidden) && json.stdout().contains("x\\u001b[2J\\u202ey"));
+}
+
 #[test]
 fn a_shield_of_all_cpus_is_refused_and_changes_nothing() {
     let _alone = alone();
