@@ -121,6 +121,7 @@ impl Answering {
             phase.duration_ns = elapsed_ns(self.began);
             phase.loads = self.loads.drain(..).flat_map(Running::stop).collect();
         }
+        shielded::judge_interrupts(&mut record, self.changes.shield.as_ref());
         self.changes.undo(&mut record);
         let answered = Answered {
             address: self.address.to_string(),

@@ -134,6 +134,9 @@ impl<'a> Run<'a> {
         let writer = plan.record_path.as_deref().map(|path| RecordWriter::start(path, &record)).transpose()?;
         hold_awake(&mut record, &mut changes, plan.hold_cpu_awake, root, &cpus);
         nic::hold(&mut record, &mut changes, nic_wanted, root);
+        if let Some(shield) = &mut changes.shield {
+            shield.begin_counting();
+        }
         Ok(Self {
             before: Conditions::read(root, &cpus),
             clocks: watch_clocks(&record, plan, root),
@@ -227,6 +230,7 @@ impl<'a> Run<'a> {
 
     /// Undoes all changes, and completes the record.
     fn finish(mut self, state: State) -> Result<Record, RunError> {
+        shielded::judge_interrupts(&mut self.record, self.changes.shield.as_ref());
         self.complete_blame(state);
         let Self { plan, root, cpus, mut record, stop_on, trace, changes, writer, clocks, before, .. } = self;
         validity::judge_changes(&mut record, &conditions::changes(&before, &Conditions::read(root, &cpus)));

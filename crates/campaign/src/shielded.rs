@@ -4,7 +4,7 @@ use std::{borrow::Cow, path::Path};
 
 use loads::{LoadError, LoadSpec, Running};
 use machine::{CpuError, CpuList, Root, Shield, ShieldError, usable_cpus};
-use record::{Caveat, Record, Shielding};
+use record::{Caveat, Record, Shielding, Strikes};
 
 use crate::{plan::Plan, validity};
 
@@ -35,9 +35,27 @@ pub fn take(record: &mut Record, cpus: Option<&CpuList>, root: &Root) -> Result<
     Ok(Some(shield))
 }
 
+/// Judges by the interrupts that could not be moved: the run is invalid if one occurred on a shielded CPU.
+pub fn judge_interrupts(record: &mut Record, shield: Option<&Shield>) {
+    let (Some(shield), Some(shielding)) = (shield, &mut record.shielding) else { return };
+    let struck = shield.strikes();
+    shielding.struck = Some(struck.clone());
+    if struck.is_empty() {
+        return;
+    }
+    let words: Vec<String> = struck.iter().map(Strikes::in_words).collect();
+    let (cpus, list) = (shield.cpus(), shield.cpus().in_words());
+    let text = format!("{list} could not be shielded from {}", words.join(", "));
+    let remedy = format!(
+        "boot with `isolcpus=managed_irq,domain,{cpus}`, which moves such interrupts, or shield CPUs without them"
+    );
+    validity::add(record, "shield.struck", text, &remedy);
+}
+
 /// Releases the shield, and adds a caveat for everything that could not be restored.
 pub fn release(record: &mut Record, shield: Shield) {
-    let shielding: Shielding = shield.release();
+    let struck = record.shielding.as_mut().and_then(|shielding| shielding.struck.take());
+    let shielding = Shielding { struck, ..shield.release() };
     for failed in shielding.put_back.iter().flat_map(|put_back| &put_back.failed) {
         let text = format!("after the run this could not be restored: {failed}; try `punctual restore`");
         record.caveats.push(Caveat { kind: "shield".to_owned(), text });

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::Root;
+use crate::{CpuList, Root};
 
 /// Device interrupts that each CPU has served since boot, from `/proc/interrupts`.
 ///
@@ -19,15 +19,10 @@ impl Interrupts {
     }
 
     fn parse(text: &str) -> Self {
-        let mut lines = text.lines();
-        let heading = lines.next().unwrap_or_default();
-        let cpus: Vec<u32> =
-            heading.split_whitespace().filter_map(|cpu| cpu.strip_prefix("CPU")?.parse().ok()).collect();
+        let cpus = cpus(text);
         let mut counts: BTreeMap<u32, u64> = cpus.iter().map(|&cpu| (cpu, 0)).collect();
-        for line in lines {
-            let Some((name, rest)) = line.split_once(':') else { continue };
-            let is_device = name.trim().parse::<u32>().is_ok() && !rest.trim_end().ends_with("timer");
-            for (cpu, count) in cpus.iter().zip(rest.split_whitespace()).filter(|_| is_device) {
+        for (_, rest) in numbered(text).filter(|(_, rest)| !rest.trim_end().ends_with("timer")) {
+            for (cpu, count) in cpus.iter().zip(rest.split_whitespace()) {
                 *counts.entry(*cpu).or_default() += count.parse::<u64>().unwrap_or(0);
             }
         }
@@ -39,6 +34,31 @@ impl Interrupts {
     pub fn since(&self, earlier: &Self, cpu: u32) -> Option<u64> {
         self.0.get(&cpu)?.checked_sub(*earlier.0.get(&cpu)?)
     }
+}
+
+/// The number of times that each numbered interrupt has occurred on these CPUs since boot, from `/proc/interrupts`.
+pub(crate) fn counts_on(root: &Root, on: &CpuList) -> BTreeMap<u32, u64> {
+    let text = root.read("proc/interrupts").unwrap_or_default();
+    let cpus = cpus(&text);
+    let count = |rest: &str| {
+        let counts = cpus.iter().zip(rest.split_whitespace()).filter(|(cpu, _)| on.contains(**cpu));
+        counts.filter_map(|(_, count)| count.parse::<u64>().ok()).sum()
+    };
+    numbered(&text).map(|(number, rest)| (number, count(rest))).collect()
+}
+
+/// The CPUs of the columns, from the heading.
+fn cpus(text: &str) -> Vec<u32> {
+    let heading = text.lines().next().unwrap_or_default();
+    heading.split_whitespace().filter_map(|cpu| cpu.strip_prefix("CPU")?.parse().ok()).collect()
+}
+
+/// The lines of numbered interrupts: the number, and the text after the colon.
+fn numbered(text: &str) -> impl Iterator<Item = (u32, &str)> {
+    text.lines().skip(1).filter_map(|line| {
+        let (number, rest) = line.split_once(':')?;
+        Some((number.trim().parse().ok()?, rest))
+    })
 }
 
 #[cfg(test)]

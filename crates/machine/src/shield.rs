@@ -16,13 +16,13 @@ mod fake;
 #[cfg(test)]
 mod tests;
 
-use std::{io, rc::Rc};
+use std::{collections::BTreeMap, io, rc::Rc};
 
-use record::{ShieldMeans, Shielding};
+use record::{ShieldMeans, Shielding, Strikes};
 use thiserror::Error;
 
 use crate::{
-    CpuError, CpuList, Root, cpus,
+    CpuError, CpuList, Root, cpus, interrupts as interrupt_counts,
     journal::{self, Journal, JournalError, Masks, Purpose, Undo},
     system_ops::SystemOps,
     usable_cpus,
@@ -38,6 +38,10 @@ pub struct Shield {
     partition: Option<(String, String)>,
     /// The control group that this process was in before.
     own_group: Option<String>,
+    /// The interrupts that could not be moved: numbers and handlers.
+    immovable: Vec<(u32, String)>,
+    /// How often each interrupt had occurred on the shielded CPUs when counting began.
+    counted_from: BTreeMap<u32, u64>,
 }
 
 /// Error: CPUs cannot be shielded.
@@ -102,8 +106,17 @@ impl Shield {
         let journal = Journal::begin(ops, Purpose::Shield)?;
         let summary =
             Shielding { cpus: cpus.to_string(), isolated_at_boot: isolated.to_string(), ..Shielding::default() };
-        let mut shield = Self { cpus, summary, journal, partition: None, own_group: None };
+        let mut shield = Self {
+            cpus,
+            summary,
+            journal,
+            partition: None,
+            own_group: None,
+            immovable: Vec::new(),
+            counted_from: BTreeMap::new(),
+        };
         shield.move_everything(&isolated)?;
+        shield.begin_counting();
         Ok(shield)
     }
 
@@ -124,6 +137,7 @@ impl Shield {
         let moved = interrupts::narrow(&*ops, &mut self.journal, &self.cpus)?;
         self.summary.interrupts_moved = moved.count;
         self.summary.left.extend(moved.left);
+        self.immovable = moved.immovable;
         self.summary.notes.extend(moved.notes);
         Ok(())
     }
@@ -194,6 +208,25 @@ impl Shield {
         let made = make();
         to(outside)?;
         Ok(made)
+    }
+
+    /// Begins to count the interrupts that could not be moved and occur on the shielded CPUs, anew if called again.
+    pub fn begin_counting(&mut self) {
+        self.counted_from = interrupt_counts::counts_on(self.journal.ops().root(), &self.cpus);
+    }
+
+    /// The interrupts that could not be moved and have occurred on the shielded CPUs since counting began.
+    #[must_use]
+    pub fn strikes(&self) -> Vec<Strikes> {
+        let now = interrupt_counts::counts_on(self.journal.ops().root(), &self.cpus);
+        let since = |interrupt: &u32| {
+            let before = self.counted_from.get(interrupt).copied().unwrap_or_default();
+            now.get(interrupt).copied().unwrap_or_default().saturating_sub(before)
+        };
+        let all = self.immovable.iter();
+        let all =
+            all.map(|(interrupt, name)| Strikes { interrupt: *interrupt, name: name.clone(), count: since(interrupt) });
+        all.filter(|strikes| strikes.count > 0).collect()
     }
 
     /// Undoes all changes and reports the result.

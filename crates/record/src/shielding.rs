@@ -26,12 +26,27 @@ pub struct Shielding {
     /// Why better methods were not available, and other refusals of the kernel.
     #[serde(default)]
     pub notes: Vec<String>,
+    /// The interrupts that could not be moved and occurred on the shielded CPUs during the run; absent if they were not
+    /// counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub struck: Option<Vec<Strikes>>,
     /// The settings restored afterwards; absent during the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub put_back: Option<PutBack>,
     /// Fields that a newer version wrote.
     #[serde(flatten)]
     pub extra: Extra,
+}
+
+/// An interrupt that occurred on shielded CPUs.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Strikes {
+    /// Its number.
+    pub interrupt: u32,
+    /// The names of its handlers.
+    pub name: String,
+    /// How often it occurred there during the run.
+    pub count: u64,
 }
 
 /// A method that keeps tasks off shielded CPUs.
@@ -134,6 +149,15 @@ impl Left {
         };
         let more = if self.names.len() < self.count as usize { ", ..." } else { "" };
         format!("{} {noun} ({}{more}): {}", self.count, self.names.join(", "), self.why)
+    }
+}
+
+impl Strikes {
+    /// Describes it: `interrupt 36 (virtio1-req.0) 12 times`.
+    #[must_use]
+    pub fn in_words(&self) -> String {
+        let Self { interrupt, name, count } = self;
+        format!("interrupt {interrupt} ({name}) {count} {}", if *count == 1 { "time" } else { "times" })
     }
 }
 

@@ -1,6 +1,6 @@
 //! The shield of a run as text.
 
-use record::Shielding;
+use record::{LeftKind, Shielding};
 
 /// The means that kept other work off the measured CPUs; empty without a shield.
 pub(crate) fn how(shielding: Option<&Shielding>) -> String {
@@ -20,10 +20,16 @@ pub(crate) fn how(shielding: Option<&Shielding>) -> String {
 pub(crate) fn remaining(shielding: Option<&Shielding>) -> Vec<String> {
     let Some(shielding) = shielding else { return Vec::new() };
     let stayed = shielding.left.iter().map(record::Left::in_words);
+    let struck = shielding.struck.iter().flatten().map(|strikes| format!("struck by {}", strikes.in_words()));
+    let has_immovable = shielding.left.iter().any(|left| left.kind == LeftKind::Interrupts && !left.no_right);
+    let is_quiet = has_immovable && shielding.struck.as_ref().is_some_and(Vec::is_empty);
+    let quiet = is_quiet.then(|| "no interrupt that could not be moved occurred there during the run".to_owned());
     let put_back = shielding.put_back.iter();
     let changed = put_back.clone().flat_map(|back| &back.changed_since);
     let failed = put_back.flat_map(|back| &back.failed);
     stayed
+        .chain(struck)
+        .chain(quiet)
         .chain(shielding.notes.iter().cloned())
         .chain(changed.map(|what| format!("changed by someone else meanwhile, so not restored: {what}")))
         .chain(failed.map(|what| format!("could not be restored: {what}")))
@@ -36,7 +42,7 @@ fn counted(count: u32, one: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use record::{Left, LeftKind, PutBack, ShieldMeans};
+    use record::{Left, LeftKind, PutBack, ShieldMeans, Strikes};
 
     use super::*;
 
@@ -67,5 +73,17 @@ mod tests {
             ]
         );
         assert_eq!(how(None), "");
+    }
+
+    #[test]
+    fn tells_whether_interrupts_struck() {
+        let left = Left { kind: LeftKind::Interrupts, count: 1, names: vec!["36 disk".into()], ..Left::default() };
+        let mut shielding = Shielding { left: vec![left], ..Shielding::default() };
+        let last = |shielding: &Shielding| remaining(Some(shielding)).pop().unwrap();
+        assert_eq!(last(&shielding), "1 interrupt (36 disk): ", "not counted");
+        shielding.struck = Some(Vec::new());
+        assert_eq!(last(&shielding), "no interrupt that could not be moved occurred there during the run");
+        shielding.struck = Some(vec![Strikes { interrupt: 36, name: "disk".into(), count: 12 }]);
+        assert_eq!(last(&shielding), "struck by interrupt 36 (disk) 12 times");
     }
 }

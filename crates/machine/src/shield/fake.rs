@@ -166,6 +166,9 @@ impl SystemOps for Fake {
         match file {
             _ if !self.root.exists(path) => return Err(ErrorKind::NotFound.into()),
             "smp_affinity_list" if folder.ends_with("/9") => return Err(io::Error::from_raw_os_error(5)),
+            // A managed interrupt, and one whose file only root can open.
+            "smp_affinity_list" if folder.ends_with("/91") => return Err(io::Error::from_raw_os_error(1)),
+            "smp_affinity_list" if folder.ends_with("/92") => return Err(io::Error::from_raw_os_error(13)),
             "cgroup.procs" | "cgroup.threads" => return Ok(()),
             "cgroup.subtree_control" => {
                 let on = self.root.read(path).unwrap();

@@ -3,6 +3,7 @@
 use std::io;
 
 use record::{Left, LeftKind};
+use rustix::io::Errno;
 
 use super::tasks::{Moved, NAMES, WORKQUEUES};
 use crate::{
@@ -41,10 +42,10 @@ pub(super) fn narrow(ops: &dyn SystemOps, journal: &mut Journal, shielded: &CpuL
             (Ok(()), interrupt) => moved.count += u32::from(interrupt.is_some()),
             (Err(error), None) => moved.notes.push(format!("/{}: {error}", change.path)),
             (Err(error), Some((number, name))) => {
-                let can_interrupt = can_interrupt(root, &number, shielded) && !name.is_empty();
-                if can_interrupt {
+                if can_interrupt(root, &number, shielded) && !name.is_empty() {
                     add(&mut moved.left, &error, format!("{number} {name}"));
                 }
+                moved.immovable.extend(number.parse().ok().map(|number| (number, name)));
             }
         }
     }
@@ -91,7 +92,9 @@ fn can_interrupt(root: &Root, number: &str, shielded: &CpuList) -> bool {
 }
 
 fn add(left: &mut Vec<Left>, error: &io::Error, name: String) {
-    let no_right = error.kind() == io::ErrorKind::PermissionDenied;
+    // Without the right the file cannot be opened. EPERM, or EIO before Linux 6.5, is the answer for an interrupt that
+    // its driver manages, also to root. Source: `write_irq_affinity` in kernel/irq/proc.c.
+    let no_right = error.raw_os_error() == Some(Errno::ACCESS.raw_os_error());
     let why = if no_right {
         "root is needed".to_owned()
     } else {

@@ -30,6 +30,8 @@ pub(super) struct Before(HashMap<(u32, u64), CpuList>);
 pub(super) struct Moved {
     pub count: u32,
     pub left: Vec<Left>,
+    /// The numbers and handlers of interrupts that the kernel refused to move.
+    pub immovable: Vec<(u32, String)>,
     pub notes: Vec<String>,
 }
 

@@ -149,6 +149,35 @@ fn ignores_journals_of_an_earlier_boot() {
     assert!(restore_with(&*fake).is_empty(), "the journal is removed");
 }
 
+#[test]
+fn managed_interrupts_are_immovable_and_counted() {
+    let fake = machine(Groups::None);
+    let counts = |disk: u32, nvme: u32| {
+        let lines = format!(
+            "      CPU0 CPU1 CPU2 CPU3\n 7: 0 5 0 0 MSI eth0\n 9: 1 {disk} 0 0 MSI disk\n91: 9 {nvme} 0 0 MSI nvme\nLOC: 1 1 1 1 x\n"
+        );
+        fake.put("proc/interrupts", &lines);
+    };
+    fake.add_interrupt(91, "1");
+    counts(100, 7);
+    let mut shield = take(&fake, "1").unwrap();
+    let interrupts = shield.summary().left.iter().filter(|left| left.kind == LeftKind::Interrupts);
+    let left: Vec<_> = interrupts.map(|left| (left.names.join(","), left.no_right)).collect();
+    assert_eq!(left, [("9 disk".to_owned(), false), ("91 disk".to_owned(), false)], "no right is missing");
+    assert!(shield.strikes().is_empty());
+    counts(100, 10);
+    let nvme = Strikes { interrupt: 91, name: "disk".to_owned(), count: 3 };
+    assert_eq!(shield.strikes(), [nvme]);
+    shield.begin_counting();
+    assert!(shield.strikes().is_empty());
+    drop(shield);
+
+    fake.add_interrupt(92, "1");
+    let left = take(&fake, "1").unwrap().summary().left.clone();
+    let forbidden = left.iter().find(|left| left.names == ["92 disk"]).unwrap();
+    assert!(forbidden.no_right && forbidden.why == "root is needed", "{forbidden:?}");
+}
+
 /// Forgets a shield as a killed run does, and loses its journal.
 fn lose(fake: &Rc<Fake>) {
     std::mem::forget(take(fake, "1").unwrap());
