@@ -48,7 +48,7 @@ use crate::{
     error::RunError,
     evl, nic,
     phase::{self, Ended, PhaseRun, RunContext},
-    plan::{Length, PhasePlan, Plan, StopOn},
+    plan::{PhasePlan, Plan, StopOn},
     probe::{Probe, stream::observe},
     record_budget::RecordBudget,
     record_writer::RecordWriter,
