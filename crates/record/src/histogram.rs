@@ -213,6 +213,7 @@ fn bucket_of(value_ns: i64) -> i64 {
 }
 
 /// Returns the number of the bucket of `value_ns`; negative for a negative value.
+#[expect(clippy::cast_possible_wrap, reason = "below 2^16, see `layout::index_of`")]
 fn number_of(value_ns: i64) -> i64 {
     let index = layout::index_of(value_ns.unsigned_abs().min(i64::MAX as u64)) as i64;
     if value_ns < 0 { -index } else { index }

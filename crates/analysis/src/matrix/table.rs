@@ -63,11 +63,13 @@ fn table<'a>(record: &'a Record, load: &'a str) -> Option<MatrixTable<'a>> {
     Some(MatrixTable { load, roles, rows, columns, cells, best, worst })
 }
 
-/// A cell's row and column, and the cell.
-type At<'a> = ((usize, usize), &'a Cell);
+/// A row and a column.
+type Place = (usize, usize);
+/// A cell and its place.
+type At<'a> = (Place, &'a Cell);
 
 /// The best and the worst of the valid cells of one load, see [`MatrixTable`].
-fn marks(record: &Record, valid: &[At<'_>]) -> (Option<(usize, usize)>, Option<(usize, usize)>) {
+fn marks(record: &Record, valid: &[At<'_>]) -> (Option<Place>, Option<Place>) {
     let scale = Scale::of(record);
     let order = |a: &&At, b: &&At| scale.severity(a.1).compare(&scale.severity(b.1));
     let is_better = |ours: &Cell, theirs: &Cell| match ours.rounds.len().min(theirs.rounds.len()) {
