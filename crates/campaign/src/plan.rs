@@ -59,7 +59,7 @@ pub struct Plan {
     /// Method of finding the culprits of spikes.
     pub blame: blame::BlameMode,
     /// True to measure the cost of tracing after the run, which takes half a second. Probes with
-    /// [`measures_trace_cost`](crate::probe::definition::Properties::measures_trace_cost) can.
+    /// `measures_trace_cost` can.
     pub blame_cost: bool,
     /// True to run the kernel's timerlat tracer at the same time.
     pub timerlat: bool,
