@@ -9,7 +9,7 @@ use crate::layout;
 
 /// Counts by value with 3 significant digits and no upper limit. Negative values are early wake-ups.
 ///
-/// In JSON: the counts from bucket number `first` on, as [`HistogramJson`] describes. A bucket's value is its value
+/// In JSON: the counts from bucket number `first` on, as `HistogramJson` describes. A bucket's value is its value
 /// farthest from zero.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "HistogramJson", into = "HistogramJson")]
