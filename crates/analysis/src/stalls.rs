@@ -62,7 +62,7 @@ fn listed_stalls(late: &[&Spike], measured_ns: u64, period_ns: u64, limit_ns: i6
     });
     let stalls = stalls(wake_ups, measured_ns.max(period_ns));
     let cycles = |stall: &Stall| in_cycles(stall.deadlines, measured_ns, period_ns);
-    let seconds = |stall: &Stall| (stall.end_ns - stall.start_ns).div_ceil(SECOND_NS).clamp(1, cycles(stall));
+    let seconds = |stall: &Stall| (stall.end_ns - stall.start_ns).div_ceil(SECOND_NS).clamp(1, cycles(stall).max(1));
     let counted = Grouped::of(stalls.iter().map(seconds));
     Late { cycles: Grouped::of(stalls.iter().map(cycles)), stalls: counted, stalls_at_least: counted.total }
 }

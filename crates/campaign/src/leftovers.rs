@@ -1,4 +1,4 @@
-//! What killed runs left on the machine.
+//! Restores the machine after runs that were killed.
 
 use blame::trace::{Tracefs, remove_leftovers};
 use machine::{

@@ -40,7 +40,7 @@ pub struct Shield {
     own_group: Option<String>,
     /// The interrupts that could not be moved: numbers and handlers.
     immovable: Vec<(u32, String)>,
-    /// How often each interrupt had occurred on the shielded CPUs when counting began.
+    /// Count of each interrupt on the shielded CPUs at the start of counting.
     counted_from: BTreeMap<u32, u64>,
 }
 

@@ -83,7 +83,7 @@ fn parse_as<T: DeserializeOwned>(bytes: &[u8], schema: &str) -> Result<T, String
     serde_json::from_slice(bytes).map_err(|error| error.to_string())
 }
 
-/// What tells the kind of a document.
+/// The first key of a document, which names its schema.
 #[derive(serde::Deserialize)]
 struct Head {
     schema: String,

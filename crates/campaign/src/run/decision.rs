@@ -8,7 +8,7 @@ use record::{Outcome, Record};
 /// Time between two looks. The evidence holds however often one looks.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// Looks at the verdicts during a run.
+/// Judges the profiles once a second during a run.
 pub(super) struct Decision<'a> {
     profiles: &'a [Profile],
     looked: Instant,

@@ -1,4 +1,4 @@
-//! What every load is: its description, and the work that it prepares.
+//! The description of a load, and the trait that all loads implement.
 
 use machine::CpuList;
 

@@ -1,4 +1,4 @@
-//! The files of journals: who may have written them, and what is read from them.
+//! The files of journals: their owner and permissions are checked before they are read.
 
 use std::{
     fs::{self, File},

@@ -53,7 +53,7 @@ pub(crate) struct NoiseCounters {
     pub lost_ns: AtomicU64,
     /// Shortest length of a gap, ns.
     pub threshold_ns: AtomicU64,
-    /// Periods in which the counter did not keep time with the clock.
+    /// Number of periods with a counter and a clock that disagreed.
     pub unsteady: AtomicU64,
 }
 

@@ -49,7 +49,7 @@ pub struct Settings {
 pub struct StopOn {
     /// Lateness above which the thread ends, ns.
     pub lateness_ns: i64,
-    /// File to which the thread writes `0` to freeze the kernel trace: a `tracing_on`.
+    /// The file `tracing_on` of the kernel trace; the thread writes `0` to freeze the trace.
     pub freeze: Arc<File>,
 }
 
