@@ -43,11 +43,11 @@ pub enum BlameMode {
     Off,
 }
 
-/// Time limit for explaining the spikes of one call, worst spikes first. With the usual 25 calls a second, it bounds
-/// the CPU time of explaining.
+/// Shortest time limit for explaining the spikes of one call, worst spikes first. With the usual 25 calls a second, it
+/// bounds the CPU time of explaining. After a long round the limit is half of that round, because more spikes wait:
+/// the first spike reads the kernel's symbols, which takes seconds on a slow CPU.
 const EXPLAIN_LIMIT: Duration = Duration::from_millis(100);
-/// Spikes explained in one call regardless of the time limit: the first spike reads the kernel's symbols, and the
-/// process may be stopped meanwhile.
+/// Spikes explained in one call regardless of the time limit, because the process may be stopped meanwhile.
 const MIN_EXPLAINED: usize = 64;
 /// Maximum number of spikes explained in one call.
 const MAX_EXPLAINED: usize = 400;
@@ -65,6 +65,10 @@ pub struct Watch {
     ledger: Ledger,
     /// True if the trace is kept for a file.
     keep: bool,
+    /// The latest call of [`tick`](Self::tick).
+    round_began: Instant,
+    /// Time limit for explaining the spikes of one thread in this round.
+    explain_limit: Duration,
 }
 
 #[derive(Debug)]
@@ -115,7 +119,8 @@ impl Watch {
         };
         let blame = Blame { mode: used, why, events, ..Blame::default() };
         let (root, idle_states) = (root.clone(), IdleStates::of(root));
-        Ok(Self { root, idle_states, source, blame, ledger: Ledger::default(), keep })
+        let (ledger, round_began, explain_limit) = (Ledger::default(), Instant::now(), EXPLAIN_LIMIT);
+        Ok(Self { root, idle_states, source, blame, ledger, keep, round_began, explain_limit })
     }
 
     /// The source of culprits in use.
@@ -151,6 +156,8 @@ impl Watch {
     /// Reads the counters, or keeps the events that the next spikes may need. Call it about 25 times a second with
     /// all threads that measure at this time, whether there was a spike or not.
     pub fn tick(&mut self, threads: &[MeasuredThread], now_ns: u64) {
+        self.explain_limit = EXPLAIN_LIMIT.max(self.round_began.elapsed() / 2);
+        self.round_began = Instant::now();
         let measures = |pid: u32| threads.iter().any(|thread| thread.pid == pid);
         match &mut self.source {
             Source::Off => {}
@@ -196,7 +203,7 @@ impl Watch {
         let begun = Instant::now();
         let (mut explained, mut last_ns) = (0, 0);
         for spike in worst_first.into_iter().take(MAX_EXPLAINED) {
-            if explained >= MIN_EXPLAINED && begun.elapsed() > EXPLAIN_LIMIT {
+            if explained >= MIN_EXPLAINED && begun.elapsed() > self.explain_limit {
                 break;
             }
             let wake_up = wake_up_of(spike, first_deadline_ns, usual_work_ns);
