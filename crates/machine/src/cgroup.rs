@@ -46,29 +46,62 @@ pub(crate) fn cpuset(root: &Root) -> Option<Cpuset> {
     }
 }
 
+/// The files that count for how long the CPU quotas of a process stopped its threads.
+#[derive(Debug, Clone, Default)]
+pub struct QuotaFiles {
+    /// Those of the group and of the groups above it, without a leading slash.
+    files: Vec<String>,
+    /// Name of the field, and how many of its units are one microsecond.
+    field: &'static str,
+    per_us: u64,
+}
+
+impl QuotaFiles {
+    /// Finds the files of a process; `process` is its id, or `self`. Source: Documentation/admin-guide/cgroup-v2.rst,
+    /// `cpu.stat`.
+    #[must_use]
+    pub fn of(root: &Root, process: &str) -> Self {
+        if let Some(group) = group_of(root, process, Version::One("cpu")) {
+            let files = vec![format!("{}/cpu.stat", group.folder)];
+            return Self { files, field: "throttled_time ", per_us: 1000 };
+        }
+        let Some(group) = group_of(root, process, Version::Two) else { return Self::default() };
+        // A quota of a group above applies, too.
+        let mut files = Vec::new();
+        let mut folder = group.folder.as_str();
+        while folder.len() >= group.top.len() {
+            files.push(format!("{folder}/cpu.stat"));
+            let Some((above, _)) = folder.rsplit_once('/') else { break };
+            folder = above;
+        }
+        Self { files, field: "throttled_usec ", per_us: 1 }
+    }
+
+    /// Time for which the quotas stopped threads of their groups, us, since the groups were created; `None` if no group
+    /// counts it.
+    #[must_use]
+    pub fn stopped_us(&self, root: &Root) -> Option<u64> {
+        let read = |file: &String| {
+            let stat = root.read(file)?;
+            stat.lines().find_map(|line| line.strip_prefix(self.field)?.trim().parse::<u64>().ok())
+        };
+        let counts: Vec<u64> = self.files.iter().filter_map(read).collect();
+        (!counts.is_empty()).then(|| counts.iter().sum::<u64>() / self.per_us)
+    }
+}
+
 /// Time for which the CPU quotas of the control groups of this process stopped their threads, us, since the groups were
-/// created; `None` if no group counts it. Source: Documentation/admin-guide/cgroup-v2.rst, `cpu.stat`.
+/// created; `None` if no group counts it.
 #[must_use]
 pub fn quota_stopped_us(root: &Root) -> Option<u64> {
-    let field = |folder: &str, name: &str| {
-        let stat = root.read(&format!("{folder}/cpu.stat"))?;
-        stat.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<u64>().ok())
-    };
-    if let Some(group) = group_v1(root, "cpu") {
-        return Some(field(&group.folder, "throttled_time ")? / 1000);
-    }
-    let group = group_v2(root)?;
-    // A quota of a group above applies, too.
-    let mut stopped_us = None;
-    let mut folder = group.folder.as_str();
-    while folder.len() >= group.top.len() {
-        if let Some(us) = field(folder, "throttled_usec ") {
-            *stopped_us.get_or_insert(0) += us;
-        }
-        let Some((above, _)) = folder.rsplit_once('/') else { break };
-        folder = above;
-    }
-    stopped_us
+    QuotaFiles::of(root, "self").stopped_us(root)
+}
+
+/// A version of control groups; the first one has a hierarchy for each controller.
+#[derive(Clone, Copy)]
+enum Version<'a> {
+    One(&'a str),
+    Two,
 }
 
 /// The folders of all mounted hierarchies, without a leading slash.
@@ -85,22 +118,35 @@ pub(crate) fn tops(root: &Root) -> Vec<String> {
 
 /// The group of this process in the v1 hierarchy of one controller.
 pub(crate) fn group_v1(root: &Root, controller: &str) -> Option<Group> {
-    let has = |list: &str| list.split(',').any(|name| name == controller);
-    group(root, |_, controllers| has(controllers), |kind, options| kind == "cgroup" && has(options))
+    group_of(root, "self", Version::One(controller))
 }
 
 /// The group of this process in the v2 hierarchy.
 pub(crate) fn group_v2(root: &Root) -> Option<Group> {
-    group(root, |id, controllers| id == "0" && controllers.is_empty(), |kind, _| kind == "cgroup2")
+    group_of(root, "self", Version::Two)
+}
+
+/// The group of a process in one hierarchy.
+fn group_of(root: &Root, process: &str, version: Version<'_>) -> Option<Group> {
+    match version {
+        Version::One(controller) => {
+            let has = |list: &str| list.split(',').any(|name| name == controller);
+            group(root, process, |_, controllers| has(controllers), |kind, options| kind == "cgroup" && has(options))
+        }
+        Version::Two => {
+            group(root, process, |id, controllers| id == "0" && controllers.is_empty(), |kind, _| kind == "cgroup2")
+        }
+    }
 }
 
 /// Finds the group by a line `id:controllers:name`, and its folder by a mount of that hierarchy.
 fn group(
     root: &Root,
+    process: &str,
     is_hierarchy: impl Fn(&str, &str) -> bool,
     is_mount: impl Fn(&str, &str) -> bool,
 ) -> Option<Group> {
-    let groups = root.read("proc/self/cgroup")?;
+    let groups = root.read(&format!("proc/{process}/cgroup"))?;
     let name = groups.lines().find_map(|line| {
         let mut fields = line.splitn(3, ':');
         let (id, controllers, name) = (fields.next()?, fields.next()?, fields.next()?);

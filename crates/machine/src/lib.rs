@@ -47,7 +47,7 @@ mod system_ops;
 mod tasks;
 mod virt;
 
-pub use cgroup::quota_stopped_us;
+pub use cgroup::{QuotaFiles, quota_stopped_us};
 pub use conditions::{Change, Conditions, clocksource};
 pub use cpu_facts::cpu_facts;
 pub use cpulist::CpuList;
