@@ -1,8 +1,12 @@
 //! Conclusions about a watched program.
 
+mod cycle;
+mod locks;
+
 use std::cmp::Reverse;
 
-use record::{Outcome, Overruns, ProcessThread, Record, Series, ThreadTimes, Verdict};
+pub use cycle::cause_words;
+use record::{Outcome, Overruns, ProcessThread, Record, Series, Verdict};
 
 use crate::{format_ns, format_unsigned_ns};
 
@@ -18,11 +22,14 @@ pub fn conclusion(record: &Record) -> Vec<String> {
         };
     }
     let mut sentences = Vec::new();
-    threads.sort_by_key(|(series, thread)| (Reverse(series.missed), Reverse(thread.longest.map(|c| c.response_ns()))));
+    threads.sort_by_key(|(series, thread)| {
+        (Reverse(series.missed), Reverse(thread.longest.as_ref().map(|c| c.response_ns())))
+    });
     sentences.extend(
         threads.iter().filter(|(series, _)| series.period_ns > 0).map(|(series, thread)| deadlines(series, thread)),
     );
-    sentences.extend(threads.first().and_then(|(series, thread)| longest(series, thread)));
+    sentences.extend(threads.first().and_then(|(series, thread)| cycle::longest(series, thread)));
+    sentences.extend(locks::waits(&threads));
     let latest = threads.iter().max_by_key(|(series, _)| series.max_ns);
     sentences.extend(latest.and_then(|(series, _)| wake_up(series)));
     let preempted = threads.iter().max_by_key(|(_, thread)| thread.times.preempted_ns);
@@ -37,6 +44,8 @@ pub struct Limits {
     pub latency_ns: Option<u64>,
     /// Most missed deadlines, of all threads together.
     pub missed: Option<u64>,
+    /// Longest response time of a cycle of any thread, ns.
+    pub response_ns: Option<u64>,
 }
 
 /// The verdict on these limits; `None` without limits. Incomplete figures do not support PASS.
@@ -50,27 +59,37 @@ pub fn verdict(record: &Record, limits: Limits) -> Option<Verdict> {
     let (samples, cycles) = threads.iter().fold((0, 0), |(samples, cycles), (series, thread)| {
         (samples + series.samples, cycles + thread.cycles * u64::from(series.period_ns > 0))
     });
+    let responded = threads.iter().any(|(_, thread)| thread.cycles > 0);
     let late = threads.first().and_then(|(series, _)| {
         let limit_ns = i64::try_from(limits.latency_ns?).unwrap_or(i64::MAX);
         let max_ns = series.max_ns.filter(|&max_ns| max_ns > limit_ns)?;
         let (max, limit) = (format_ns(max_ns), format_ns(limit_ns));
         Some(format!("{} waited {max} for a CPU after a wake-up (limit {limit})", series.role))
     });
+    let slow = limits.response_ns.and_then(|limit_ns| too_slow(&threads, limit_ns));
     let many = limits.missed.filter(|&limit| missed > limit);
     let many = many.map(|limit| format!("{missed} deadlines were missed (limit {limit})"));
-    let failed: Vec<String> = [late, many].into_iter().flatten().collect();
+    let failed: Vec<String> = [late, slow, many].into_iter().flatten().collect();
     let (outcome, reason) = match () {
         () if !failed.is_empty() => (Outcome::Fail, failed.join("; ")),
         () if !record.validity.valid => (Outcome::Invalid, "the run is invalid".to_owned()),
         () if record.caveats.iter().any(|caveat| caveat.kind == "overflow") => {
             (Outcome::Inconclusive, "events were lost, so an exceeded limit may be missing from the figures".to_owned())
         }
-        () if samples == 0 || limits.missed.is_some() && cycles == 0 => {
+        () if samples == 0 || limits.missed.is_some() && cycles == 0 || limits.response_ns.is_some() && !responded => {
             (Outcome::Inconclusive, "no thread with a limit ran".to_owned())
         }
         () => (Outcome::Pass, format!("no limit was exceeded in {samples} wake-ups")),
     };
     Some(Verdict { outcome, reason })
+}
+
+/// Why the longest cycle exceeds a limit; `None` if it does not.
+fn too_slow(threads: &[(&Series, &ProcessThread)], limit_ns: u64) -> Option<String> {
+    let cycles = threads.iter().filter_map(|(series, thread)| Some((series, thread.longest.as_ref()?.response_ns())));
+    let (series, response_ns) = cycles.max_by_key(|&(_, response_ns)| response_ns)?;
+    let (response, limit) = (format_unsigned_ns(response_ns), format_unsigned_ns(limit_ns));
+    (response_ns > limit_ns).then(|| format!("a cycle of {} took {response} (limit {limit})", series.role))
 }
 
 /// The threads of a program; the one with the latest wake-up comes first.
@@ -118,34 +137,6 @@ fn overruns(by: Option<Overruns>) -> String {
     format!(" ({})", named.join(", "))
 }
 
-/// The longest cycle and its main cause.
-fn longest(series: &Series, thread: &ProcessThread) -> Option<String> {
-    let cycle = thread.longest?;
-    let response_ns = cycle.response_ns();
-    let ThreadTimes { running_ns, blocked_ns, .. } = cycle.times;
-    let waiting_ns = cycle.times.waiting_ns();
-    let parts =
-        [(running_ns, "its own work"), (waiting_ns, "waiting for a CPU"), (blocked_ns, "waiting for something else")];
-    let parts: Vec<String> = parts
-        .iter()
-        .filter(|(part, _)| *part > 0)
-        .map(|(part, what)| format!("{} {what}", format_unsigned_ns(*part)))
-        .collect();
-    let cause = if running_ns >= response_ns.div_ceil(2) {
-        "the program itself"
-    } else if waiting_ns >= blocked_ns {
-        "other work on the CPU"
-    } else {
-        "a wait for a page, a device or a kernel lock, or a stop"
-    };
-    let role = &series.role;
-    Some(format!(
-        "The longest cycle of {role} took {}: {}. Main cause: {cause}.",
-        format_unsigned_ns(response_ns),
-        parts.join(", ")
-    ))
-}
-
 fn wake_up(series: &Series) -> Option<String> {
     let max_ns = series.max_ns?;
     let worst = series.spikes.iter().max_by_key(|spike| spike.lateness_ns);
@@ -170,19 +161,25 @@ fn preemptions(series: &Series, thread: &ProcessThread) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use record::{Cause, CauseKind, Culprit, Cycle, Preempter, Program, SeriesKind, Spike, Why};
+    use record::{
+        Cause, CauseKind, Culprit, Cycle, CycleCause, CyclePart, LockPreempter, LockWait, Preempter, Program, Release,
+        SeriesKind, Spike, ThreadTimes, Why,
+    };
 
     use super::*;
 
     fn record() -> Record {
-        let times =
-            ThreadTimes { running_ns: 400_000, ready_ns: 700_000, preempted_ns: 100_000, ..ThreadTimes::default() };
+        let part =
+            |cause, ns, by: &str| CyclePart { cause, ns, count: 1, by: by.into(), by_tid: 5, call: String::new() };
+        let parts = vec![part(CycleCause::WakeUp, 700_000, "stress-ng"), part(CycleCause::OwnWork, 400_000, "")];
+        let times = ThreadTimes { running_ns: 400_000, ready_ns: 700_000, ..ThreadTimes::default() };
         let thread = ProcessThread {
             cycles: 9_997,
             overruns: 2,
             overrun_by: Some(Overruns { by_work: 0, by_waiting: 2, by_blocking: 0 }),
             skipped: 3,
-            longest: Some(Cycle { at_ns: 0, times }),
+            longest: Some(Cycle { times, parts, ..Cycle::default() }),
+            release: Release::AbsoluteSleep,
             preemptions: 51,
             times: ThreadTimes { preempted_ns: 23_000_000, ..ThreadTimes::default() },
             preempted_by: vec![Preempter { comm: "stress-ng".into(), tid: 5, count: 50, ..Preempter::default() }],
@@ -210,8 +207,8 @@ mod tests {
             [
                 "servo missed 5 of 10000 deadlines of 1 ms: 2 cycles took longer (mostly waiting for a CPU), 3 did not \
                  start.",
-                "The longest cycle of servo took 1.2 ms: 400 us its own work, 800 us waiting for a CPU. Main cause: \
-                                 other work on the CPU.",
+                "The longest cycle of servo took 1.1 ms from the time that it slept until: 700 us waiting for a CPU \
+                 after a wake-up, 400 us its own work. Main cause: other work on the CPU, most of it stress-ng (pid 5).",
                 "servo waited 700 us for a CPU after its latest wake-up, mostly because of: thread stress-ng, of \
                  higher priority.",
                 "servo was preempted 51 times and waited 23 ms for a CPU, mostly because of stress-ng (50 times).",
@@ -245,7 +242,7 @@ mod tests {
         let mut record = Record { validity: record::Validity { valid: true, reasons: vec![] }, ..record() };
         record.series[0].samples = 7;
         let outcome = |record: &Record, latency_ns, missed| {
-            let verdict = verdict(record, Limits { latency_ns, missed });
+            let verdict = verdict(record, Limits { latency_ns, missed, response_ns: None });
             verdict.map(|verdict| (verdict.outcome, verdict.reason))
         };
         assert_eq!(outcome(&record, None, None), None);
@@ -264,15 +261,54 @@ mod tests {
     }
 
     #[test]
-    fn separates_the_program_from_the_machine() {
-        let check = |running_ns, preempted_ns, blocked_ns, expected: &str| {
-            let times = ThreadTimes { running_ns, preempted_ns, blocked_ns, ..ThreadTimes::default() };
-            let thread = ProcessThread { longest: Some(Cycle { at_ns: 0, times }), ..ProcessThread::default() };
-            let text = longest(&Series::default(), &thread).unwrap();
-            assert!(text.contains(expected), "{text}");
+    fn names_holder_mutex_and_preempter_of_a_priority_inversion() {
+        let by = LockPreempter { comm: "mid".into(), tid: 13, priority: 49, kept: "low".into(), ns: 8_000_000 };
+        let wait = LockWait {
+            lock: "0x7f10".into(),
+            holder: "low".into(),
+            holder_tid: 12,
+            holder_priority: 89,
+            preempter: Some(by),
+            count: 1,
+            waited_ns: 9_000_000,
+            longest_ns: 9_000_000,
+            inverted_ns: 8_000_000,
+            ran_ns: 1_000_000,
+            most_holders: 1,
+            ..LockWait::default()
         };
-        check(60, 20, 20, "the program itself");
-        check(30, 40, 30, "other work on the CPU");
-        check(30, 20, 50, "a kernel lock");
+        let said = |wait: LockWait| {
+            let thread = ProcessThread { locks: vec![wait], ..ProcessThread::default() };
+            let series = Series { role: "high".into(), ..Series::default() };
+            locks::waits(&[(&series, &thread)]).remove(0)
+        };
+        assert_eq!(
+            said(wait.clone()),
+            "high waited once for lock 0x7f10, 9 ms: priority inversion at mutex 0x7f10: low (pid 12, real-time 10) held \
+             it without priority inheritance, and mid (pid 13, real-time 50) kept low off the CPU; create the mutex with \
+             PTHREAD_PRIO_INHERIT (pthread_mutexattr_setprotocol)."
+        );
+        let held =
+            LockWait { inverted_ns: 0, preempter: None, inherits_priority: true, ran_ns: 9_000_000, ..wait.clone() };
+        assert!(said(held).ends_with(
+            "held it with priority inheritance, and mostly computed meanwhile; hold it for a shorter time."
+        ));
+        assert!(
+            said(LockWait { inverted_ns: 0, most_holders: 3, ..wait.clone() })
+                .contains("a lock convoy: up to 3 threads")
+        );
+        assert!(said(LockWait { holder: String::new(), ..wait }).ends_with("the thread that held it is unknown."));
+    }
+
+    #[test]
+    fn a_response_time_can_be_limited() {
+        let mut record = Record { validity: record::Validity { valid: true, reasons: vec![] }, ..record() };
+        record.series[0].samples = 7;
+        let outcome = |response_ns| {
+            verdict(&record, Limits { response_ns: Some(response_ns), ..Limits::default() })
+                .map(|verdict| verdict.reason)
+        };
+        assert_eq!(outcome(1_000_000).unwrap(), "a cycle of servo took 1.1 ms (limit 1 ms)");
+        assert_eq!(outcome(1_100_000).unwrap(), "no limit was exceeded in 7 wake-ups");
     }
 }

@@ -129,6 +129,44 @@ pub enum EventKind {
         /// Id of the receiving thread or process.
         pid: u32,
     },
+    /// The thread on the CPU handles a signal now.
+    SignalDelivered {
+        /// Number of the signal.
+        signal: u32,
+        /// True if the program has a handler for it.
+        handled: bool,
+    },
+    /// The thread on the CPU entered a system call.
+    CallEntry {
+        /// Number of the call.
+        call: u32,
+        /// Its first three arguments.
+        arguments: [u64; 3],
+    },
+    /// The thread on the CPU returns from a system call.
+    CallExit {
+        /// Number of the call.
+        call: u32,
+    },
+    /// The thread on the CPU, or an interrupt on top of it, started a high-resolution timer.
+    TimerStart {
+        /// Address of its callback.
+        function: u64,
+        /// The earliest time of its callback, ns, by the clock of the timer.
+        expires_ns: i64,
+    },
+    /// The thread on the CPU waits for a lock of the kernel.
+    LockWait {
+        /// Address of the lock.
+        lock: u64,
+    },
+    /// The wait of the thread on the CPU for a lock of the kernel ended.
+    LockWaitEnd {
+        /// Address of the lock.
+        lock: u64,
+    },
+    /// The thread on the CPU submitted a request to a block device.
+    BlockRequest,
     /// The thread on the CPU created a thread or process.
     Fork {
         /// Id of the new thread.

@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, mem, thread};
 use crate::{
     Event, Process,
     time::now_ns,
-    trace::{Gap, Instance, Settings, TraceError, Tracefs, ring_kib},
+    trace::{Gap, Instance, Settings, THREAD_EVENTS, TraceError, Tracefs, ring_kib},
 };
 
 /// Events younger than this are delivered later, ns: another CPU may be delayed while it writes an older event.
@@ -114,6 +114,20 @@ impl Follower {
     #[must_use]
     pub fn events_on(&self) -> &[String] {
         self.instance.events_on()
+    }
+
+    /// True if the events show the system calls that can wait.
+    #[must_use]
+    pub fn sees_calls(&self) -> bool {
+        let is_on = |event: &str| self.events_on().iter().any(|on| on == event);
+        is_on("raw_syscalls:sys_enter") && is_on("raw_syscalls:sys_exit")
+    }
+
+    /// The events that this kernel does not have, in the form `system:name`.
+    #[must_use]
+    pub fn missing_events(&self) -> Vec<String> {
+        let wanted = THREAD_EVENTS.iter().map(|event| format!("{}:{}", event.system, event.name));
+        wanted.filter(|event| !self.events_on().contains(event)).collect()
     }
 
     /// Number of events delivered so far.

@@ -36,7 +36,7 @@ pub use explain::{Explanation, MeasuredThread, WakeUp, Work, explain};
 pub use follow::Follower;
 pub use ledger::{Entry, Ledger};
 pub use perfetto::perfetto;
-pub use process::{Pattern, Process, Selection, ThreadInfo};
+pub use process::{Pattern, Process, Selection, ThreadInfo, fault_time_ns};
 pub use remedy::{RemedyFacts, remedy};
 pub use timerlat::{Timerlat, TimerlatError};
 pub use trace::{DatError, Instance, Settings, TraceError, Tracefs};

@@ -5,28 +5,46 @@
 //! | module | contents |
 //! |---|---|
 //! | `thread` | the state of one thread, and the sums of its times |
-//! | `cycles` | from wake-up to sleep: run times, response times, deadlines |
+//! | `calls` | the system calls that wait, and those that start cycles |
+//! | `waits` | what a thread waits for |
+//! | `cycles` | from release to completion: run times, response times, deadlines |
+//! | `parts` | what the time of a cycle was spent on |
+//! | `locks` | waits for locks: who held them, and what kept the holders |
+//! | `history` | what a thread did in the recent past |
+//! | `fault_time` | the CPU time of a page fault |
+//! | `rivals` | the threads that have the CPU that a thread waits for |
+//! | `quota` | how long a CPU quota stopped the program |
 //! | `preempters` | the threads that preempted it |
 //! | `wakeups` | wake-up latencies and their spikes |
 //! | [`selection`] | the threads to report, and their periods |
 
+mod calls;
 mod cycles;
+mod fault_time;
+mod history;
+mod locks;
+mod parts;
 mod preempters;
+mod quota;
+mod rivals;
 pub mod selection;
 #[cfg(test)]
 mod tests;
 mod thread;
+mod waits;
 mod wakeups;
 
 use std::collections::{HashMap, HashSet};
 
 use record::{Series, Spike, THREADS_FOLLOWED};
 
-use crate::{Comm, Event, EventKind, MeasuredThread};
+use crate::{Comm, Event, EventKind, MeasuredThread, Task};
+pub use fault_time::fault_time_ns;
+use locks::Wait;
 use selection::RunConfig;
 pub use selection::{Pattern, Selection};
-use thread::Thread;
 pub use thread::ThreadInfo;
+use thread::{Thread, WokenBy};
 
 /// The threads of a program.
 #[derive(Debug, Clone)]
@@ -35,6 +53,8 @@ pub struct Process {
     threads: Vec<Thread>,
     /// Index of the latest thread with each id.
     of: HashMap<u32, usize>,
+    /// Indices of the threads that wait for each CPU, and of some that no longer do.
+    waiting_for_cpu: HashMap<u32, Vec<usize>>,
     threads_not_followed: u64,
 }
 
@@ -43,8 +63,30 @@ impl Process {
     /// not counted.
     #[must_use]
     pub fn new(start_ns: u64, threshold_ns: u64, selection: Selection) -> Self {
-        let config = RunConfig { start_ns, threshold_ns, selection };
-        Self { config, threads: Vec::new(), of: HashMap::new(), threads_not_followed: 0 }
+        let config = RunConfig::new(start_ns, threshold_ns, selection);
+        Self {
+            config,
+            threads: Vec::new(),
+            of: HashMap::new(),
+            waiting_for_cpu: HashMap::new(),
+            threads_not_followed: 0,
+        }
+    }
+
+    /// Tells cycles apart by system calls: the trace contains those that can wait. Otherwise every sleep ends a cycle.
+    pub fn expect_calls(&mut self) {
+        self.config.knows_calls = true;
+    }
+
+    /// Sets the CPU time of a page fault that waits for nothing, ns.
+    pub fn set_fault_time(&mut self, fault_ns: u64) {
+        self.config.fault_ns = fault_ns;
+    }
+
+    /// Adds a reading of the time for which the CPU quota of the program's control group stopped threads, ns since the
+    /// group was created. `at_ns` is the time of the reading on CLOCK_MONOTONIC, before that of later events.
+    pub fn note_quota(&mut self, at_ns: u64, stopped_ns: u64) {
+        self.config.quota.add(at_ns, stopped_ns);
     }
 
     /// Follows a thread from the start of the run, or from `since_ns` on CLOCK_MONOTONIC if that is later.
@@ -73,14 +115,18 @@ impl Process {
                 if let Some((thread, config)) = self.thread(from.pid) {
                     thread.switched_out(at_ns, cpu, from, (prev_state, to), config);
                 }
+                self.change_rivals(at_ns, cpu, from, to);
+                self.note_waiting(from.pid);
                 if let Some((thread, config)) = self.thread(to.pid) {
-                    thread.switched_in(at_ns, cpu, to, config);
+                    thread.switched_in(at_ns, cpu, to, from, config);
                 }
             }
             EventKind::Waking { task, .. } => {
+                let by = self.woken_by(task.pid, pid, at_ns);
                 if let Some((thread, config)) = self.thread(task.pid) {
-                    thread.woken(at_ns, task, config);
+                    thread.woken(at_ns, task, &by, config);
                 }
+                self.note_waiting(task.pid);
             }
             EventKind::Fork { child } => {
                 if let Some(&parent) = self.of.get(&pid) {
@@ -93,8 +139,59 @@ impl Process {
                     thread.note_exit();
                 }
             }
+            _ => self.handle_event_of_running(at_ns, pid, kind),
+        }
+    }
+
+    /// Handles an event of the thread on the CPU.
+    fn handle_event_of_running(&mut self, at_ns: u64, pid: u32, kind: EventKind) {
+        let Some((thread, config)) = self.thread(pid) else { return };
+        match kind {
+            EventKind::CallEntry { call, arguments } => thread.enters(at_ns, call, arguments, config),
+            EventKind::CallExit { .. } => thread.leaves(at_ns, config),
+            EventKind::TimerStart { expires_ns, .. } => thread.starts_timer(at_ns, expires_ns),
+            EventKind::PageFault { .. } => thread.faults(at_ns, config),
+            EventKind::SignalDelivered { handled, .. } => thread.receives_signal(at_ns, handled),
+            EventKind::BlockRequest => thread.requests_disk(),
+            EventKind::LockWait { .. } => thread.contends(true),
+            EventKind::LockWaitEnd { .. } => thread.contends(false),
             _ => {}
         }
+    }
+
+    /// Tells the threads that wait for a CPU that another one has it now.
+    fn change_rivals(&mut self, at_ns: u64, cpu: u32, from: Task, to: Task) {
+        let Some(waiting) = self.waiting_for_cpu.get_mut(&cpu) else { return };
+        let threads = &mut self.threads;
+        waiting.retain(|&index| threads[index].tid() != to.pid && threads[index].rival_changes(at_ns, cpu, from, to));
+    }
+
+    /// Notes the CPU that a thread waits for, if it does.
+    fn note_waiting(&mut self, tid: u32) {
+        let Some(&index) = self.of.get(&tid) else { return };
+        let Some(cpu) = self.threads[index].waits_for_cpu() else { return };
+        let waiting = self.waiting_for_cpu.entry(cpu).or_default();
+        if !waiting.contains(&index) {
+            waiting.push(index);
+        }
+    }
+
+    /// What ends the wait of a thread: `waker` is on the CPU that wakes it.
+    fn woken_by(&self, tid: u32, waker: u32, at_ns: u64) -> WokenBy {
+        let Some(thread) = self.followed(tid) else { return WokenBy::default() };
+        let Some((lock, since_ns)) = thread.waits_for_lock() else {
+            // Outside a system call, an interrupt on its CPU wakes others.
+            let waker = self.followed(waker).filter(|waker| waker.is_in_call());
+            return WokenBy { task: waker.map(Thread::task), lock: None };
+        };
+        let waker = self.followed(waker).filter(|waker| waker.releases_lock(lock));
+        let holder = |tid, from_ns, to_ns| Some(self.followed(tid)?.as_holder(from_ns, to_ns));
+        let wait = Wait::explain(lock, (since_ns, at_ns), waker.map(Thread::tid), &holder);
+        WokenBy { task: waker.map(Thread::task), lock: Some(wait) }
+    }
+
+    fn followed(&self, tid: u32) -> Option<&Thread> {
+        Some(&self.threads[*self.of.get(&tid)?])
     }
 
     /// Marks the time between these points (ns on CLOCK_MONOTONIC) as unknown, because events are missing.

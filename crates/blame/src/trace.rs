@@ -33,5 +33,6 @@ pub use folder::remove_leftovers;
 pub(crate) use instance::ring_kib;
 pub use instance::{Instance, Settings};
 pub use ring::{Drained, Gap};
+pub(crate) use selectors::THREAD_EVENTS;
 pub use symbols::Symbols;
 pub use tracefs::Tracefs;

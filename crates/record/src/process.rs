@@ -58,11 +58,14 @@ pub struct ProcessThread {
     pub priority: i32,
     /// Time spent in each scheduling state.
     pub times: ThreadTimes,
-    /// Cycles that were seen from start to end. A cycle lasts from a wake-up to the next sleep.
+    /// Cycles that were seen from start to end. A cycle lasts from its release to its completion.
     pub cycles: u64,
+    /// The wait after which its cycles start.
+    #[serde(default)]
+    pub release: Release,
     /// CPU time of each cycle, ns.
     pub run_time: Histogram,
-    /// Response time of each cycle, ns: from its wake-up to its next sleep.
+    /// Response time of each cycle, ns: from its release to its completion.
     pub response: Histogram,
     /// Time between the starts of two consecutive cycles, ns.
     pub interval: Histogram,
@@ -78,6 +81,22 @@ pub struct ProcessThread {
     /// Skipped cycles: those missing from intervals longer than one and a half periods.
     #[serde(default)]
     pub skipped: u64,
+    /// The main causes of its long cycles, the most frequent first: of the overruns if it has a period, else of all
+    /// cycles.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub causes: Vec<CauseCount>,
+    /// The cycles with the longest response times, the longest first; at most 100.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub worst_cycles: Vec<Cycle>,
+    /// Its waits for locks of the program, by lock, holder and preempting thread, the longest total first; at most 8.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub locks: Vec<LockWait>,
+    /// Number of page faults.
+    #[serde(default)]
+    pub page_faults: u64,
+    /// Number of signals that it handled.
+    #[serde(default)]
+    pub signals: u64,
     /// Number of times that it lost its CPU while it was runnable.
     pub preemptions: u64,
     /// Time until it had a CPU again after each preemption, ns.
@@ -118,15 +137,171 @@ pub struct ThreadTimes {
     pub unknown_ns: u64,
 }
 
-/// One cycle of a thread, from its wake-up to its next sleep. Its times add up to its response time.
+/// The wait after which a thread's cycles start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Release {
+    /// Every sleep: the kernel does not trace system calls, so a wait within a cycle also ends it.
+    #[default]
+    AnySleep,
+    /// A sleep until a point in time. The cycle starts at that point.
+    AbsoluteSleep,
+    /// A sleep for a duration. The cycle starts at the end of that duration.
+    RelativeSleep,
+    /// A wait for an event, except for a lock. The cycle starts at the wake-up.
+    Event,
+}
+
+/// One cycle of a thread, from its release to its completion. Its parts add up to its response time.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Cycle {
     /// Start, ns after the start of the run.
     pub at_ns: u64,
-    /// Time spent in each state. Blocked time within a cycle is waiting for a page, a device or a kernel lock, or being
-    /// stopped.
+    /// Time spent in each state since the thread was woken for this cycle.
     pub times: ThreadTimes,
+    /// Time from the release until the thread was woken, or until its previous cycle was complete, ns.
+    #[serde(default)]
+    pub before_ns: u64,
+    /// What the response time was spent on, the longest part first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<CyclePart>,
+    /// The longest wait for a lock of the program.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lock: Option<LockWait>,
 }
+
+/// What a part of a cycle was spent on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum CycleCause {
+    /// Computation of the thread, with the interrupts on its CPU.
+    OwnWork,
+    /// Computation in signal handlers of the thread.
+    SignalHandler,
+    /// Page faults: waits for pages, and an estimate of the CPU time of all other faults.
+    PageFaults,
+    /// The previous cycle of the thread was not complete at the release.
+    PreviousCycle,
+    /// The timer woke the thread later than requested.
+    LateTimer,
+    /// The thread was woken, and waited for a CPU.
+    WakeUp,
+    /// Another thread took the CPU.
+    Preemption,
+    /// The limit of the CPU time of all real-time threads.
+    RealtimeLimit,
+    /// The CPU time that the deadline policy grants was used up.
+    DeadlineBudget,
+    /// The CPU quota of a control group.
+    Quota,
+    /// The kernel withheld the CPU for an unknown reason: no other thread ran on it.
+    Withheld,
+    /// A thread of lower priority kept the holder of a lock off the CPU.
+    PriorityInversion,
+    /// One other thread held a lock.
+    LockHeld,
+    /// Several other threads held a lock, one after the other.
+    LockConvoy,
+    /// A lock of the kernel.
+    KernelLock,
+    /// A block device.
+    Disk,
+    /// A sleep for a time within the cycle.
+    Sleep,
+    /// A wait within the cycle for another thread, program or device.
+    Event,
+    /// The thread was stopped by a signal or a debugger.
+    Stopped,
+    /// Unknown.
+    #[default]
+    Unknown,
+}
+
+/// The time that a cycle spent on one cause.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct CyclePart {
+    /// The cause.
+    pub cause: CycleCause,
+    /// Its time, ns.
+    pub ns: u64,
+    /// Number of waits, preemptions, page faults or signals.
+    #[serde(default)]
+    pub count: u64,
+    /// The thread that took the CPU, or that ended the wait, in the longest of them; empty if none is known.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub by: String,
+    /// Id of that thread; 0 if none is known.
+    #[serde(default)]
+    pub by_tid: u32,
+    /// The system call of the longest wait; empty if none is known.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub call: String,
+}
+
+/// The cycles with one main cause.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct CauseCount {
+    /// The cause of the longest part of each cycle.
+    pub cause: CycleCause,
+    /// Number of cycles.
+    pub cycles: u64,
+    /// Total time of that part in these cycles, ns.
+    pub ns: u64,
+}
+
+/// Waits for one lock of the program, such as a mutex, while the same threads were in the way.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct LockWait {
+    /// Address of the lock in the program, as `0x7ffd5a10`.
+    pub lock: String,
+    /// True if the holder of the lock inherits the priority of those who wait for it.
+    pub inherits_priority: bool,
+    /// The thread that held the lock; empty if it is unknown.
+    pub holder: String,
+    /// Its id; 0 if it is unknown.
+    pub holder_tid: u32,
+    /// Its priority as the kernel counts, at the end of the wait.
+    pub holder_priority: i32,
+    /// The thread that kept the holder off the CPU for the longest time; absent without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preempter: Option<LockPreempter>,
+    /// Number of waits.
+    pub count: u64,
+    /// Their total time, ns.
+    pub waited_ns: u64,
+    /// The longest wait, ns.
+    pub longest_ns: u64,
+    /// Part of the total time in which threads of lower priority than the waiting thread kept a holder off the CPU, ns.
+    pub inverted_ns: u64,
+    /// Part of the total time in which a holder ran, ns.
+    pub ran_ns: u64,
+    /// Part of the total time in which a holder waited for something other than a CPU, ns.
+    pub holder_waited_ns: u64,
+    /// Part of the total time in which it is unknown what a holder did, ns.
+    pub unknown_ns: u64,
+    /// Largest number of threads that held the lock, one after the other, during one wait; 0 if unknown.
+    pub most_holders: u64,
+}
+
+/// A thread that kept the holder of a lock off the CPU.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct LockPreempter {
+    /// Its command name.
+    pub comm: String,
+    /// Thread id.
+    pub tid: u32,
+    /// Its priority as the kernel counts.
+    pub priority: i32,
+    /// The thread that it kept off the CPU: the holder of the lock, or of another lock that this holder waited for.
+    pub kept: String,
+    /// How long it kept the holder off the CPU, ns.
+    pub ns: u64,
+}
+
+/// The number of locks that are kept per thread.
+pub const LOCKS_KEPT: usize = 8;
+/// The number of cycles that are kept per thread.
+pub const CYCLES_KEPT: usize = 100;
 
 /// Cycles that were longer than the period, counted by their main reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -171,9 +346,15 @@ impl ThreadTimes {
 }
 
 impl Cycle {
-    /// Response time, ns: from the wake-up to the next sleep.
+    /// Response time, ns: from the release to the completion.
     #[must_use]
     pub fn response_ns(&self) -> u64 {
-        self.times.total_ns()
+        self.times.total_ns().saturating_add(self.before_ns)
+    }
+
+    /// The cause of the longest part; `None` for records of older versions.
+    #[must_use]
+    pub fn main_cause(&self) -> Option<CycleCause> {
+        self.parts.first().map(|part| part.cause)
     }
 }

@@ -27,6 +27,7 @@ pub mod qdisc;
 mod region;
 pub mod sched;
 pub mod signal;
+pub mod syscall;
 pub mod timekeeping;
 pub mod udp;
 pub mod usage;

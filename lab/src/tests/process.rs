@@ -62,7 +62,7 @@ pub fn measures_known_times() -> Result<()> {
     let all: i64 = works.iter().sum();
     close("total run time", thread.times.running_ns.cast_signed(), all)?;
     close("interval", thread.interval.percentile(50.0).unwrap_or(0), PERIOD_NS)?;
-    let longest = thread.longest.context("no longest cycle")?;
+    let longest = thread.longest.as_ref().context("no longest cycle")?;
     close("longest cycle", longest.times.running_ns.cast_signed(), TOO_LONG_NS.cast_signed())?;
     let by = thread.preempted_by.iter().find(|by| by.comm == "blocker").context("the blocker is not named")?;
     ensure!(by.count == 1, "the blocker took the CPU {} times", by.count);

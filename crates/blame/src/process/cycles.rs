@@ -1,7 +1,10 @@
-//! The cycles of one thread, from a wake-up to the next sleep.
+//! The cycles of one thread, from release to completion.
 
-use record::{Cycle, Histogram, Overruns, ProcessThread, ThreadTimes};
+use std::cmp::Reverse;
 
+use record::{CYCLES_KEPT, CauseCount, Cycle, CycleCause, Histogram, Overruns, ProcessThread, ThreadTimes};
+
+use super::{parts::Parts, selection::RunConfig};
 use crate::time::signed_ns;
 
 /// The cycles of one thread.
@@ -16,7 +19,10 @@ pub(super) struct Cycles {
     run_time: Histogram,
     response: Histogram,
     interval: Histogram,
-    longest: Option<Cycle>,
+    /// The cycles with the longest response times, the longest first.
+    worst: Vec<Cycle>,
+    /// Cycles by main cause: the overruns if there is a period, else all.
+    causes: Vec<CauseCount>,
     overrun_by: Overruns,
     skipped: u64,
     /// Largest |interval - period|, ns.
@@ -24,10 +30,26 @@ pub(super) struct Cycles {
 }
 
 /// A cycle that has not ended.
-#[derive(Debug, Clone, Copy)]
-struct Open {
+#[derive(Debug, Clone)]
+pub(super) struct Open {
+    /// Its release, ns on CLOCK_MONOTONIC.
     begun_ns: u64,
-    times: ThreadTimes,
+    /// Time from the release until the thread was woken, or its previous cycle was complete, ns.
+    before_ns: u64,
+    /// Since then.
+    pub times: ThreadTimes,
+    pub parts: Parts,
+}
+
+/// The release of a cycle.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Released {
+    /// When the cycle should start, ns on CLOCK_MONOTONIC.
+    pub at_ns: u64,
+    /// When the thread was woken, or its previous cycle was complete, ns on CLOCK_MONOTONIC.
+    pub noticed_ns: u64,
+    /// The cause of the time in between.
+    pub late_by: CycleCause,
 }
 
 impl Cycles {
@@ -36,16 +58,17 @@ impl Cycles {
         self.count == 0 && self.now.is_none()
     }
 
-    /// The times of the current cycle.
-    pub fn times(&mut self) -> Option<&mut ThreadTimes> {
-        self.now.as_mut().map(|open| &mut open.times)
+    /// The current cycle.
+    pub fn now(&mut self) -> Option<&mut Open> {
+        self.now.as_mut()
     }
 
-    /// Begins a cycle at a wake-up, unless the thread only waited within its current cycle.
-    pub fn begin(&mut self, at_ns: u64, period_ns: Option<u64>) {
+    /// Begins a cycle, unless the thread only waited within its current cycle.
+    pub fn begin(&mut self, released: Released, period_ns: Option<u64>) {
         if self.now.is_some() {
             return;
         }
+        let Released { at_ns, noticed_ns, late_by } = released;
         if let Some(before_ns) = self.last_begun_ns {
             let interval_ns = at_ns.saturating_sub(before_ns);
             self.interval.record(signed_ns(interval_ns));
@@ -55,26 +78,66 @@ impl Cycles {
             }
         }
         self.last_begun_ns = Some(at_ns);
-        self.now = Some(Open { begun_ns: at_ns, times: ThreadTimes::default() });
+        let before_ns = noticed_ns.saturating_sub(at_ns);
+        let mut parts = Parts::default();
+        if before_ns > 0 {
+            parts.add(late_by, before_ns, None, "");
+        }
+        self.now = Some(Open { begun_ns: at_ns, before_ns, times: ThreadTimes::default(), parts });
     }
 
-    /// Ends the cycle, because the thread goes to sleep. `start_ns` is the start of the run.
-    pub fn end(&mut self, start_ns: u64, period_ns: Option<u64>) {
-        let Some(Open { begun_ns, times }) = self.now.take() else { return };
-        let cycle = Cycle { at_ns: begun_ns.saturating_sub(start_ns), times };
+    /// Forgets the start of the last cycle: the next one starts after another kind of wait.
+    pub fn forget_start(&mut self) {
+        self.last_begun_ns = None;
+    }
+
+    /// Ends the cycle, because its work is complete.
+    pub fn end(&mut self, config: &RunConfig, period_ns: Option<u64>) {
+        let Some(open) = self.now.take() else { return };
+        let cycle = Cycle {
+            at_ns: open.begun_ns.saturating_sub(config.start_ns),
+            times: open.times,
+            before_ns: open.before_ns,
+            parts: open.parts.to_record(&open.times),
+            lock: open.parts.lock().cloned(),
+        };
         let response_ns = cycle.response_ns();
         self.count += 1;
-        self.run_time.record(signed_ns(times.running_ns));
+        self.run_time.record(signed_ns(cycle.times.running_ns));
         self.response.record(signed_ns(response_ns));
-        if self.longest.is_none_or(|longest| response_ns > longest.response_ns()) {
-            self.longest = Some(cycle);
+        let is_overrun = period_ns.is_some_and(|period_ns| response_ns > period_ns);
+        if is_overrun {
+            count(&mut self.overrun_by, &cycle);
         }
-        if period_ns.is_some_and(|period_ns| response_ns > period_ns) {
-            count(&mut self.overrun_by, &times);
+        if is_overrun || period_ns.is_none() {
+            self.count_cause(&cycle);
+        }
+        self.keep(cycle);
+    }
+
+    /// Counts a cycle by its main cause.
+    fn count_cause(&mut self, cycle: &Cycle) {
+        let Some(part) = cycle.parts.first() else { return };
+        let index = self.causes.iter().position(|entry| entry.cause == part.cause).unwrap_or_else(|| {
+            self.causes.push(CauseCount { cause: part.cause, ..CauseCount::default() });
+            self.causes.len() - 1
+        });
+        let entry = &mut self.causes[index];
+        entry.cycles += 1;
+        entry.ns += part.ns;
+    }
+
+    /// Keeps a cycle if it is one of the longest.
+    fn keep(&mut self, cycle: Cycle) {
+        let response_ns = cycle.response_ns();
+        let place = self.worst.partition_point(|kept| kept.response_ns() >= response_ns);
+        if place < CYCLES_KEPT {
+            self.worst.truncate(CYCLES_KEPT - 1);
+            self.worst.insert(place, cycle);
         }
     }
 
-    /// Drops the current cycle and its interval, because events are missing.
+    /// Drops the current cycle and its interval, because its start or events are missing.
     pub fn cut(&mut self) {
         self.cut += u64::from(self.now.take().is_some());
         self.last_begun_ns = None;
@@ -82,8 +145,11 @@ impl Cycles {
 
     /// Ends the run at `at_ns` on CLOCK_MONOTONIC while the thread still lives; counts the deadlines missed until then.
     pub fn stop(&mut self, at_ns: u64, period_ns: u64) {
-        if let Some(open) = self.now.filter(|open| open.times.total_ns() > period_ns) {
-            count(&mut self.overrun_by, &open.times);
+        if let Some(open) = &self.now {
+            let cycle = Cycle { times: open.times, before_ns: open.before_ns, ..Cycle::default() };
+            if cycle.response_ns() > period_ns {
+                count(&mut self.overrun_by, &cycle);
+            }
         }
         if let Some(before_ns) = self.last_begun_ns {
             self.skipped += skipped(at_ns.saturating_sub(before_ns), period_ns);
@@ -99,7 +165,10 @@ impl Cycles {
         thread.run_time.clone_from(&self.run_time);
         thread.response.clone_from(&self.response);
         thread.interval.clone_from(&self.interval);
-        thread.longest = self.longest;
+        thread.longest = self.worst.first().cloned();
+        thread.worst_cycles.clone_from(&self.worst);
+        thread.causes.clone_from(&self.causes);
+        thread.causes.sort_by_key(|entry| Reverse((entry.cycles, entry.ns)));
         thread.overruns = by_work + by_waiting + by_blocking;
         thread.overrun_by = (period_ns.is_some() && thread.overruns > 0).then_some(self.overrun_by);
         thread.skipped = self.skipped;
@@ -107,12 +176,16 @@ impl Cycles {
     }
 }
 
-/// Counts an overrun by the largest part of its time.
-fn count(overruns: &mut Overruns, times: &ThreadTimes) {
-    let largest = times.running_ns.max(times.waiting_ns()).max(times.blocked_ns);
-    if times.running_ns == largest {
+/// Counts an overrun by the largest part of its time. A late timer counts as waiting for a CPU, and a previous cycle of
+/// the thread as its work.
+fn count(overruns: &mut Overruns, cycle: &Cycle) {
+    let late_ns = |cause| cycle.parts.iter().filter(|part| part.cause == cause).map(|part| part.ns).sum::<u64>();
+    let work_ns = cycle.times.running_ns + late_ns(CycleCause::PreviousCycle);
+    let waiting_ns = cycle.times.waiting_ns() + late_ns(CycleCause::LateTimer);
+    let largest_ns = work_ns.max(waiting_ns).max(cycle.times.blocked_ns);
+    if work_ns == largest_ns {
         overruns.by_work += 1;
-    } else if times.waiting_ns() == largest {
+    } else if waiting_ns == largest_ns {
         overruns.by_waiting += 1;
     } else {
         overruns.by_blocking += 1;
@@ -128,6 +201,11 @@ fn skipped(interval_ns: u64, period_ns: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Selection;
+
+    fn at(at_ns: u64) -> Released {
+        Released { at_ns, noticed_ns: at_ns, late_by: CycleCause::LateTimer }
+    }
 
     #[test]
     fn counts_missing_cycles_from_one_and_a_half_periods() {
@@ -139,15 +217,15 @@ mod tests {
     #[test]
     fn counts_deadlines_missed_at_the_end() {
         let mut cycles = Cycles::default();
-        cycles.begin(1000, Some(100));
-        cycles.times().unwrap().running_ns = 30;
-        cycles.end(0, Some(100));
+        cycles.begin(at(1000), Some(100));
+        cycles.now().unwrap().times.running_ns = 30;
+        cycles.end(&RunConfig::new(0, 0, Selection::default()), Some(100));
         cycles.stop(1100, 100);
         assert_eq!(cycles.write_to(Some(100), &mut ProcessThread::default()).0, 0, "the next cycle is due now");
         cycles.stop(1290, 100);
         assert_eq!(cycles.write_to(Some(100), &mut ProcessThread::default()).0, 2);
-        cycles.begin(1300, None);
-        cycles.times().unwrap().preempted_ns = 101;
+        cycles.begin(at(1300), None);
+        cycles.now().unwrap().times.preempted_ns = 101;
         cycles.stop(1401, 100);
         let mut thread = ProcessThread::default();
         cycles.write_to(Some(100), &mut thread);

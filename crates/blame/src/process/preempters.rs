@@ -23,26 +23,31 @@ struct Entry {
 }
 
 impl Preempters {
-    /// Adds a preemption by `by`. Returns its index for [`add_waiting`](Self::add_waiting).
-    pub fn add(&mut self, by: Task) -> usize {
+    /// Adds a preemption by `by`.
+    pub fn add(&mut self, by: Task) {
+        let index = self.index_of(by);
+        let entry = &mut self.all[index];
+        (entry.task.pid, entry.task.priority) = (by.pid, by.priority);
+        entry.count += 1;
+    }
+
+    /// Index of a thread's entry, which is added if it is new.
+    fn index_of(&mut self, by: Task) -> usize {
         // Each CPU's idle thread has another name.
         let by = if by.pid == 0 { Task { comm: Comm::new("idle"), ..by } } else { by };
         let known = self.all.iter().position(|entry| entry.task.comm == by.comm);
-        let index = known.unwrap_or_else(|| {
+        known.unwrap_or_else(|| {
             let task = if self.all.len() + 1 < NAMES { by } else { Task { comm: Comm::new("others"), ..by } };
             if self.all.len() < NAMES {
                 self.all.push(Entry { task, count: 0, waited_ns: 0 });
             }
             self.all.len() - 1
-        });
-        let entry = &mut self.all[index];
-        (entry.task.pid, entry.task.priority) = (by.pid, by.priority);
-        entry.count += 1;
-        index
+        })
     }
 
-    /// Adds the waiting time after a preemption.
-    pub fn add_waiting(&mut self, index: usize, ns: u64) {
+    /// Adds time in which `by` had the CPU after a preemption, by it or by another thread.
+    pub fn add_waiting(&mut self, by: Task, ns: u64) {
+        let index = self.index_of(by);
         self.all[index].waited_ns += ns;
     }
 
@@ -70,8 +75,8 @@ mod tests {
         let mut preempters = Preempters::default();
         for number in 0..200 {
             let by = Task { pid: number + 1, priority: 120, comm: Comm::new(&format!("t{number}")) };
-            let index = preempters.add(by);
-            preempters.add_waiting(index, u64::from(number));
+            preempters.add(by);
+            preempters.add_waiting(by, u64::from(number));
         }
         assert_eq!(preempters.all.len(), NAMES);
         let to_record = preempters.to_record();

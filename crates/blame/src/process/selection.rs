@@ -2,6 +2,7 @@
 
 use std::{convert::Infallible, fmt, str::FromStr};
 
+use super::quota::Quota;
 use crate::Comm;
 
 /// Selects threads by name or id: `audio`, `worker*`, `4711`.
@@ -25,6 +26,17 @@ pub(super) struct RunConfig {
     /// A wake-up latency above this is a spike, ns.
     pub threshold_ns: u64,
     pub selection: Selection,
+    /// True if the events show what a thread waits for. Else every sleep ends a cycle.
+    pub knows_calls: bool,
+    /// CPU time of a page fault without a wait, ns; 0 if it is unknown.
+    pub fault_ns: u64,
+    pub quota: Quota,
+}
+
+impl RunConfig {
+    pub fn new(start_ns: u64, threshold_ns: u64, selection: Selection) -> Self {
+        Self { start_ns, threshold_ns, selection, knows_calls: false, fault_ns: 0, quota: Quota::default() }
+    }
 }
 
 impl FromStr for Pattern {

@@ -31,6 +31,11 @@ fn switch(us: u64, from: u32, prev_state: PrevState, to: u32) -> Event {
     at(us, from, EventKind::Switch { from: task(from), prev_state, to: task(to) })
 }
 
+/// Number of a system call.
+fn call(name: &str) -> u32 {
+    sys::syscall::WAITING.iter().find(|call| call.name == name).unwrap().number
+}
+
 fn on(cpu: u32, event: Event) -> Event {
     Event { cpu, ..event }
 }
@@ -223,6 +228,15 @@ fn any_event() -> impl Strategy<Value = Event> {
         4 => pid().prop_map(|pid| EventKind::Waking { task: task(pid), target_cpu: 0 }),
         1 => pid().prop_map(|child| EventKind::Fork { child }),
         1 => Just(EventKind::Exit),
+        3 => (select(vec!["futex", "clock_nanosleep", "read", "sched_yield", "rt_sigreturn"]), 0..10_u64, 0..3_u64)
+            .prop_map(|(name, second, third)| EventKind::CallEntry { call: call(name), arguments: [0x70, second, third] }),
+        3 => Just(EventKind::CallExit { call: 0 }),
+        1 => (0..5_000_000_i64).prop_map(|expires_ns| EventKind::TimerStart { function: 0, expires_ns }),
+        1 => any::<bool>().prop_map(|in_kernel| EventKind::PageFault { address: 0, in_kernel }),
+        1 => Just(EventKind::SignalDelivered { signal: 10, handled: true }),
+        1 => Just(EventKind::BlockRequest),
+        1 => Just(EventKind::LockWait { lock: 1 }),
+        1 => Just(EventKind::LockWaitEnd { lock: 1 }),
     ];
     (0..5_000_000_u64, 0..4_u32, pid(), kind).prop_map(|(at_ns, cpu, pid, kind)| Event { at_ns, cpu, pid, kind })
 }
@@ -236,12 +250,17 @@ proptest! {
         gaps in vec((0..150_usize, 0..5_000_000_u64, 0..1_000_000_u64), 0..3),
         in_order in any::<bool>(),
         period_us in proptest::option::of(1..2000_u64),
+        knows_calls in any::<bool>(),
     ) {
         let mut events = events;
         if in_order {
             events.sort_by_key(|event| event.at_ns);
         }
         let mut process = process(period_us);
+        process.set_fault_time(1000);
+        if knows_calls {
+            process.expect_calls();
+        }
         for (number, event) in events.iter().enumerate() {
             for &(_, from_ns, length_ns) in gaps.iter().filter(|gap| gap.0 == number) {
                 process.lost(from_ns, from_ns + length_ns);
@@ -260,7 +279,11 @@ proptest! {
             prop_assert_eq!(series.samples, series.raw.total());
             prop_assert_eq!(thread.cycles, thread.response.total());
             prop_assert_eq!(thread.cycles, thread.run_time.total());
-            prop_assert!(thread.longest.is_none_or(|longest| longest.times.unknown_ns == 0));
+            prop_assert!(thread.worst_cycles.iter().all(|cycle| cycle.times.unknown_ns == 0));
+            for cycle in &thread.worst_cycles {
+                let parts_ns: u64 = cycle.parts.iter().map(|part| part.ns).sum();
+                prop_assert_eq!(parts_ns, cycle.response_ns(), "{:?}", cycle);
+            }
             prop_assert!(thread.preempted.total() <= thread.preemptions);
             prop_assert_eq!(series.missed, thread.overruns + thread.skipped);
             let waited: u64 = thread.preempted_by.iter().map(|by| by.waited_ns).sum();

@@ -1,12 +1,23 @@
 //! The state of one thread, and the sums of its times.
 
+mod kernel;
 mod series;
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, iter, mem};
 
-use record::{Histogram, Spike, ThreadTimes};
+use record::{CycleCause, Histogram, Spike, ThreadTimes};
 
-use super::{cycles::Cycles, preempters::Preempters, selection::RunConfig, wakeups::WakeUps};
+use super::{
+    calls::{Lock, Rank, Releases},
+    cycles::{Cycles, Released},
+    history::{Activity, History, Interval},
+    locks::{Holder, LockWaits, Wait},
+    preempters::Preempters,
+    rivals::Rivals,
+    selection::RunConfig,
+    waits::{InKernel, WaitFor},
+    wakeups::WakeUps,
+};
 use crate::{Comm, MeasuredThread, Task, event::PrevState, time::signed_ns};
 
 /// A thread as it is when following it starts.
@@ -29,8 +40,8 @@ enum State {
     Running,
     /// Woken at this time (ns on CLOCK_MONOTONIC), without a CPU.
     Ready { since_ns: u64 },
-    /// Preempted by the entry with this index, without a CPU.
-    Preempted { by: usize, since_ns: u64 },
+    /// Preempted at this time (ns on CLOCK_MONOTONIC), without a CPU.
+    Preempted { since_ns: u64 },
     /// Asleep, or waiting for something other than a CPU.
     Blocked,
     /// Ended, or its id was reused.
@@ -45,6 +56,25 @@ enum TimePart {
     Preempted,
     Blocked,
     Unknown,
+}
+
+/// A wait that has not ended.
+#[derive(Debug, Clone, Copy)]
+struct Waiting {
+    wait_for: WaitFor,
+    since_ns: u64,
+    call: &'static str,
+    /// The thread that released the lock that it waits for.
+    released_by: Option<u32>,
+}
+
+/// What ended the wait of a thread, as far as it is known.
+#[derive(Debug, Clone, Default)]
+pub(super) struct WokenBy {
+    /// The thread that ended it.
+    pub task: Option<Task>,
+    /// The whole wait, if it was for a lock of the program.
+    pub lock: Option<Wait>,
 }
 
 /// One thread.
@@ -74,6 +104,19 @@ pub(super) struct Thread {
     migrations: u64,
     cpu: Option<u32>,
     cpus: BTreeSet<u32>,
+    in_kernel: InKernel,
+    releases: Releases,
+    /// The current wait; `None` if it is unknown.
+    waiting: Option<Waiting>,
+    /// The threads that had its CPU while it was ready to run.
+    rivals: Rivals,
+    history: History,
+    locks: LockWaits,
+    handler: kernel::Handler,
+    page_faults: u64,
+    /// The longest CPU time that its last page fault can have taken, ns; 0 if another event followed.
+    fault_ns: u64,
+    signals: u64,
 }
 
 impl Thread {
@@ -99,6 +142,16 @@ impl Thread {
             migrations: 0,
             cpu: None,
             cpus: BTreeSet::new(),
+            in_kernel: InKernel::default(),
+            releases: Releases::default(),
+            waiting: None,
+            rivals: Rivals::default(),
+            history: History::default(),
+            locks: LockWaits::default(),
+            handler: kernel::Handler::default(),
+            page_faults: 0,
+            fault_ns: 0,
+            signals: 0,
         }
     }
 
@@ -124,43 +177,89 @@ impl Thread {
     }
 
     /// Handles its wake-up.
-    pub fn woken(&mut self, at_ns: u64, task: Task, config: &RunConfig) {
+    pub fn woken(&mut self, at_ns: u64, task: Task, by: &WokenBy, config: &RunConfig) {
         let Some(at_ns) = self.update_task(at_ns, task, config) else { return };
         match self.state {
             State::Unobserved | State::Blocked => {
+                if let Some(waiting) = &mut self.waiting {
+                    waiting.released_by = by.task.map(|task| task.pid);
+                }
                 self.account_for(at_ns, TimePart::Blocked);
-                self.ready(at_ns);
+                self.end_wait(at_ns, by, config);
             }
             State::Running => self.woken_early = true,
             State::Ready { .. } | State::Preempted { .. } | State::Ended => {}
         }
     }
 
-    /// Handles its switch to a CPU.
-    pub fn switched_in(&mut self, at_ns: u64, cpu: u32, task: Task, config: &RunConfig) {
+    /// Handles its switch to a CPU, which `from` had before.
+    pub fn switched_in(&mut self, at_ns: u64, cpu: u32, task: Task, from: Task, config: &RunConfig) {
         let Some(at_ns) = self.update_task(at_ns, task, config) else { return };
         if self.state == State::Blocked && self.woken_early {
             // The wake-up came before the switch-out completed, so it was runnable at once.
-            self.ready(self.accounted_ns);
+            self.end_wait(self.accounted_ns, &WokenBy::default(), config);
         }
         match self.state {
             State::Unobserved => self.account_for(at_ns, TimePart::Ready),
             State::Ready { since_ns } => {
-                self.account_for(at_ns, TimePart::Ready);
+                self.loses_time_to(from, at_ns);
                 self.wake_ups.note(since_ns, at_ns.saturating_sub(since_ns), cpu, config);
+                for (rival, ns) in self.rivals.take(cpu, from) {
+                    self.add_part(CycleCause::WakeUp, ns, Some(rival), "");
+                }
             }
-            State::Preempted { by, since_ns } => {
-                self.account_for(at_ns, TimePart::Preempted);
-                let waited_ns = at_ns.saturating_sub(since_ns);
-                self.preempted.record(signed_ns(waited_ns));
-                self.preempters.add_waiting(by, waited_ns);
+            State::Preempted { since_ns } => self.resumed(at_ns, (cpu, from), since_ns, config),
+            State::Blocked if self.yielded() => {
+                self.account_for(at_ns, TimePart::Blocked);
+                self.end_wait(at_ns, &WokenBy::default(), config);
             }
             // An event is missing.
             State::Running | State::Blocked => self.account_unknown(at_ns),
             State::Ended => return,
         }
         self.note_cpu(cpu);
-        (self.state, self.woken_early) = (State::Running, false);
+        (self.state, self.woken_early, self.waiting) = (State::Running, false, None);
+    }
+
+    /// Handles the end of a preemption on `cpu`, which `from` had before.
+    fn resumed(&mut self, at_ns: u64, (cpu, from): (u32, Task), since_ns: u64, config: &RunConfig) {
+        self.loses_time_to(from, at_ns);
+        self.preempted.record(signed_ns(at_ns.saturating_sub(since_ns)));
+        let mut begun_ns = since_ns;
+        for (rival, ns) in self.rivals.take(cpu, from) {
+            self.preempters.add_waiting(rival, ns);
+            let cause = config.quota.cause(self.task.priority, rival, begun_ns, begun_ns + ns);
+            self.add_part(cause, ns, Some(rival), "");
+            begun_ns += ns;
+        }
+    }
+
+    /// Handles a switch of another thread from or to the CPU that it waits for. Returns false if it no longer waits for
+    /// this CPU.
+    pub fn rival_changes(&mut self, at_ns: u64, cpu: u32, from: Task, to: Task) -> bool {
+        if self.waits_for_cpu() != Some(cpu) {
+            return false;
+        }
+        if at_ns >= self.since_ns {
+            self.loses_time_to(from, at_ns.max(self.accounted_ns));
+            self.rivals.now = Some(to);
+        }
+        true
+    }
+
+    /// The CPU that it waits for, as far as it is known.
+    pub fn waits_for_cpu(&self) -> Option<u32> {
+        let waits = matches!(self.state, State::Ready { .. } | State::Preempted { .. });
+        self.rivals.cpu.filter(|_| waits)
+    }
+
+    /// Accounts for the time up to `at_ns`, in which it was ready to run, but `from`, or the thread before it, ran.
+    fn loses_time_to(&mut self, from: Task, at_ns: u64) {
+        let part = if let State::Ready { .. } = self.state { TimePart::Ready } else { TimePart::Preempted };
+        let rival = *self.rivals.now.get_or_insert(from);
+        let lost_ns = at_ns.saturating_sub(self.accounted_ns);
+        self.account_for(at_ns, part);
+        self.rivals.add(rival, lost_ns);
     }
 
     /// Handles its switch from a CPU.
@@ -180,17 +279,127 @@ impl Thread {
         }
         self.note_cpu(cpu);
         self.state = match prev_state {
+            PrevState::Preempted if self.yielded() => self.blocks(at_ns, WaitFor::Sleep),
             PrevState::Preempted => {
                 self.preemptions += 1;
-                State::Preempted { by: self.preempters.add(to), since_ns: at_ns }
+                self.preempters.add(to);
+                self.rivals = Rivals::of(Some(cpu), Some(to));
+                State::Preempted { since_ns: at_ns }
             }
-            // This waiting time belongs to its cycle.
-            PrevState::Uninterruptible | PrevState::Stopped => State::Blocked,
+            PrevState::Uninterruptible | PrevState::Stopped => self.blocks(at_ns, self.in_kernel.wait_for(prev_state)),
             PrevState::Sleeping | PrevState::Other => {
-                self.cycles.end(config.start_ns, self.period_ns);
-                if self.is_exiting { State::Ended } else { State::Blocked }
+                let wait_for = self.in_kernel.wait_for(prev_state);
+                if self.is_exiting || self.completes(wait_for, config) {
+                    self.cycles.end(config, self.period_ns);
+                }
+                if self.is_exiting { State::Ended } else { self.blocks(at_ns, wait_for) }
             }
         };
+    }
+
+    /// True if a sleep completes its cycle. Its cycles start with the most regular of its waits; all others, and those
+    /// for a lock, are part of a cycle.
+    fn completes(&mut self, wait_for: WaitFor, config: &RunConfig) -> bool {
+        if !config.knows_calls {
+            return true;
+        }
+        let before = self.releases.rank();
+        let completes = self.in_kernel.rank(wait_for).is_some_and(|rank| self.releases.note(rank));
+        if completes && before != self.releases.rank() {
+            // It no longer sleeps regularly: the cycle since its last sleep consists of several.
+            self.cycles.cut();
+        }
+        completes
+    }
+
+    fn blocks(&mut self, since_ns: u64, wait_for: WaitFor) -> State {
+        self.waiting = Some(Waiting { wait_for, since_ns, call: self.in_kernel.call_name(), released_by: None });
+        State::Blocked
+    }
+
+    /// True if it gave up the CPU until its next period: the wait of the deadline policy.
+    fn yielded(&self) -> bool {
+        self.in_kernel.yields_until_release()
+    }
+
+    /// Handles the end of a wait: the thread is ready to run, and a cycle begins unless the wait was part of one.
+    fn end_wait(&mut self, at_ns: u64, by: &WokenBy, config: &RunConfig) {
+        self.state = State::Ready { since_ns: at_ns };
+        self.rivals = Rivals::of(self.cpu, None);
+        let waiting = self.waiting.take();
+        if let Some(Waiting { wait_for, since_ns, call, .. }) = waiting {
+            match &by.lock {
+                Some(wait) => self.add_lock_wait(wait),
+                None => self.add_part(wait_for.cause(), at_ns.saturating_sub(since_ns), by.task, call),
+            }
+        }
+        let released = self.in_kernel.call().filter(|call| call.is_release);
+        let begins = match waiting.map(|waiting| waiting.wait_for) {
+            _ if !config.knows_calls => true,
+            None => true,
+            Some(WaitFor::Sleep) => released.is_some(),
+            Some(WaitFor::Event) => self.releases.rank() == Rank::Event,
+            Some(_) => false,
+        };
+        if begins {
+            let due_ns = released.and_then(|call| call.expires_ns).map_or(at_ns, |expires_ns| expires_ns.min(at_ns));
+            self.begin_cycle(Released { at_ns: due_ns, noticed_ns: at_ns, late_by: CycleCause::LateTimer }, config);
+        }
+    }
+
+    /// Begins a cycle, unless one goes on. A release before the run counts from the start of the run.
+    fn begin_cycle(&mut self, released: Released, config: &RunConfig) {
+        let at_ns = released.at_ns.max(config.start_ns).max(self.since_ns);
+        self.cycles.begin(Released { at_ns: at_ns.min(released.noticed_ns), ..released }, self.period_ns);
+    }
+
+    fn add_lock_wait(&mut self, wait: &Wait) {
+        let priority = self.task.priority;
+        let record = match self.cycles.now() {
+            Some(open) => open.parts.add_lock(wait, priority),
+            None => wait.to_record(priority),
+        };
+        self.locks.add(&record);
+    }
+
+    fn add_part(&mut self, cause: CycleCause, ns: u64, by: Option<Task>, call: &'static str) {
+        if let Some(open) = self.cycles.now() {
+            open.parts.add(cause, ns, by, call);
+        }
+    }
+
+    /// The lock that it waits for, and since when (ns on CLOCK_MONOTONIC).
+    pub fn waits_for_lock(&self) -> Option<(Lock, u64)> {
+        match self.waiting? {
+            Waiting { wait_for: WaitFor::Lock(lock), since_ns, .. } => Some((lock, since_ns)),
+            _ => None,
+        }
+    }
+
+    /// This thread as the holder of a lock between these times, ns on CLOCK_MONOTONIC.
+    pub fn as_holder(&self, from_ns: u64, to_ns: u64) -> Holder<'_> {
+        let start_ns = self.accounted_ns.max(from_ns);
+        let now = Interval { from_ns: start_ns, to_ns, activity: self.activity() };
+        let now = iter::once(now).filter(move |interval| interval.from_ns < to_ns);
+        Holder { task: self.task, intervals: Box::new(now.chain(self.history.within(from_ns, to_ns))) }
+    }
+
+    /// What it does now.
+    fn activity(&self) -> Activity {
+        match (self.state, self.waiting) {
+            (State::Running, _) => Activity::Ran,
+            (State::Ready { .. } | State::Preempted { .. }, _) => Activity::NoCpu { by: self.rivals.now },
+            (State::Blocked, Some(Waiting { wait_for: WaitFor::Lock(lock), released_by, .. })) => {
+                Activity::TookLock { lock, from: released_by }
+            }
+            (State::Blocked, _) => Activity::Waited,
+            (State::Unobserved | State::Ended, _) => Activity::Unknown,
+        }
+    }
+
+    /// Its description as of the last event.
+    pub fn task(&self) -> Task {
+        self.task
     }
 
     fn note_cpu(&mut self, cpu: u32) {
@@ -215,6 +424,7 @@ impl Thread {
         self.account_for(to_ns, TimePart::Unknown);
         self.cycles.cut();
         (self.state, self.woken_early, self.asleep) = (State::Unobserved, false, false);
+        (self.in_kernel, self.waiting, self.rivals) = (InKernel::default(), None, Rivals::default());
         self.since_ns = to_ns.max(config.start_ns);
     }
 
@@ -234,11 +444,6 @@ impl Thread {
         }
         self.task = task;
         (at_ns >= self.since_ns).then_some(at_ns.max(self.accounted_ns))
-    }
-
-    fn ready(&mut self, since_ns: u64) {
-        self.state = State::Ready { since_ns };
-        self.cycles.begin(since_ns, self.period_ns);
     }
 
     fn account_unknown(&mut self, at_ns: u64) {
@@ -262,8 +467,15 @@ impl Thread {
 
     fn account_for(&mut self, at_ns: u64, part: TimePart) {
         let passed_ns = at_ns.saturating_sub(self.accounted_ns);
+        let activity = if let TimePart::Unknown = part { Activity::Unknown } else { self.activity() };
+        self.history.add(Interval { from_ns: self.accounted_ns, to_ns: self.accounted_ns + passed_ns, activity });
         self.accounted_ns += passed_ns;
-        for times in [Some(&mut self.times), self.cycles.times()].into_iter().flatten() {
+        let fault_ns = mem::take(&mut self.fault_ns).min(passed_ns);
+        if let Some(open) = self.cycles.now().filter(|_| activity == Activity::Ran) {
+            open.parts.faults_ns += fault_ns;
+        }
+        let in_cycle = self.cycles.now().map(|open| &mut open.times);
+        for times in [Some(&mut self.times), in_cycle].into_iter().flatten() {
             *part.of(times) += passed_ns;
         }
     }

@@ -27,6 +27,8 @@ pub struct KernelInfo {
     pub code_start: u64,
     /// Strings by address, for events that store only the address of a string.
     pub strings: HashMap<u64, String>,
+    /// Address of the callback that ends a sleep (`hrtimer_wakeup`), to skip other timers; `None` if it is hidden.
+    pub sleep_timer: Option<u64>,
 }
 
 /// Positions of an event's fields in its record.
@@ -41,6 +43,11 @@ impl Decoder {
     #[must_use]
     pub fn new(kernel: KernelInfo) -> Self {
         Self { kernel, ..Self::default() }
+    }
+
+    /// Skips the starts of timers with another callback, for formats that are added later.
+    pub fn set_sleep_timer(&mut self, callback: Option<u64>) {
+        self.kernel.sleep_timer = callback;
     }
 
     /// Adds the format of one event. Returns false if the event is unknown or lacks a needed field.

@@ -15,7 +15,7 @@ use std::{fs::File, os::unix::fs::FileExt, path::Path};
 pub use self::settings::Settings;
 pub(crate) use self::settings::ring_kib;
 use self::{
-    events::{enable_events, filter, follow, run_timerlat},
+    events::{enable_events, filter, filter_calls, follow, run_timerlat},
     per_cpu::Ring,
     settings::{configure, traced_cpus},
 };
@@ -25,7 +25,7 @@ use super::{
     folder::Folder,
     format::PageLayout,
     ring::Drained,
-    selectors::{LATENCY_EVENTS, SCHED_EVENTS},
+    selectors::{LATENCY_EVENTS, THREAD_EVENTS},
     symbols::{Symbols, strings},
     tracefs::Tracefs,
 };
@@ -59,7 +59,8 @@ impl Instance {
         Self::tracing(tracefs, settings, |folder, decoder| enable_events(folder, wanted, decoder))
     }
 
-    /// Creates an instance that traces only the scheduling of these threads and of the threads that they create.
+    /// Creates an instance that traces only the scheduling and the waits of these threads and of the threads that they
+    /// create.
     ///
     /// # Errors
     /// See [`create`](Self::create).
@@ -67,7 +68,9 @@ impl Instance {
         Self::tracing(tracefs, settings, |folder, decoder| {
             folder.files.write("options/event-fork", "1")?;
             follow(folder, thread_ids)?;
-            enable_events(folder, SCHED_EVENTS.iter(), decoder)
+            filter_calls(folder)?;
+            decoder.set_sleep_timer(Symbols::of_this_kernel().sleep_timer());
+            enable_events(folder, THREAD_EVENTS.iter(), decoder)
         })
     }
 
@@ -90,7 +93,7 @@ impl Instance {
         let layout = page_layout(&folder)?;
         let code_start = if settings.deep { Symbols::of_this_kernel().code_start() } else { 0 };
         let strings = strings(&tracefs.read("printk_formats").unwrap_or_default());
-        let mut decoder = Decoder::new(KernelInfo { code_start, strings });
+        let mut decoder = Decoder::new(KernelInfo { code_start, strings, sleep_timer: None });
         let events = turn_on(&folder, &mut decoder)?;
         let pages = |cpu| (settings.kb_of(cpu) as usize * 1024).div_ceil(layout.size).max(2);
         let rings = cpus.iter().map(|&cpu| Ring::open(&folder, cpu, pages(cpu))).collect::<Result<_, _>>()?;

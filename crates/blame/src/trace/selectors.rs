@@ -47,13 +47,22 @@ pub const LATENCY_EVENTS: &[EventSelector] = &[
     deep("preempt_enable"),
 ];
 
-/// The events of the scheduling of threads.
-pub const SCHED_EVENTS: &[EventSelector] = &[
+/// The events of the scheduling of threads, and of what they wait for; no kernel has all of them.
+pub const THREAD_EVENTS: &[EventSelector] = &[
     always("sched", "sched_switch"),
     always("sched", "sched_waking"),
     always("sched", "sched_wakeup_new"),
     always("sched", "sched_process_fork"),
     always("sched", "sched_process_exit"),
+    always("raw_syscalls", "sys_enter"),
+    always("raw_syscalls", "sys_exit"),
+    always("timer", "hrtimer_start"),
+    always("lock", "contention_begin"),
+    always("lock", "contention_end"),
+    always("exceptions", "page_fault_user"),
+    always("exceptions", "page_fault_kernel"),
+    always("signal", "signal_deliver"),
+    always("block", "block_bio_queue"),
 ];
 
 impl EventSelector {

@@ -53,6 +53,12 @@ impl Symbols {
         code_start(&self.text)
     }
 
+    /// Address of the callback that ends a sleep; `None` if it is hidden.
+    #[must_use]
+    pub fn sleep_timer(&self) -> Option<u64> {
+        sleep_timer(&self.text)
+    }
+
     /// The parsed text.
     #[must_use]
     pub fn text(&self) -> &str {
@@ -83,9 +89,21 @@ fn scan_line(bytes: &[u8]) -> (usize, Option<(u64, Range<usize>)>) {
 /// records store offsets from it.
 #[must_use]
 pub fn code_start(kallsyms: &str) -> u64 {
-    let before = kallsyms.split_once(" _stext\n").map_or("", |(before, _)| before);
-    let line = before.rsplit('\n').next().unwrap_or_default();
-    line.split(' ').next().and_then(|address| u64::from_str_radix(address, 16).ok()).unwrap_or(0)
+    address_before(kallsyms, " _stext\n").unwrap_or(0)
+}
+
+/// Address of the callback of the timer that ends a sleep (`hrtimer_wakeup`), from the text of `/proc/kallsyms`; `None`
+/// if it is hidden.
+#[must_use]
+pub fn sleep_timer(kallsyms: &str) -> Option<u64> {
+    address_before(kallsyms, " hrtimer_wakeup\n").filter(|&address| address != 0)
+}
+
+/// The address in the line that ends with `end`.
+fn address_before(kallsyms: &str, end: &str) -> Option<u64> {
+    let (before, _) = kallsyms.split_once(end)?;
+    let line = before.rsplit('\n').next()?;
+    u64::from_str_radix(line.split(' ').next()?, 16).ok()
 }
 
 /// Parses `printk_formats`, lines `0xADDRESS : "text"`: the strings that records store only by address.

@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use blame::{Follower, Process, Watch};
-use machine::{CpuList, Root};
+use blame::{Follower, Process, Watch, fault_time_ns};
+use machine::{CpuList, QuotaFiles, Root};
 use record::{Caveat, Record};
 use sys::{clock::Clock, sched, signal::termination_requests, usage::ThreadUsage};
 
@@ -23,6 +23,16 @@ const SHORT_TICK: Duration = Duration::from_millis(5);
 const MANY_EVENTS: u64 = 4_000;
 /// Time between two reads of the threads in `/proc`.
 const PROC_INTERVAL: Duration = Duration::from_secs(1);
+
+/// What is unknown if the kernel does not have an event.
+const EFFECTS_OF_MISSING_EVENTS: [(&str, &str); 6] = [
+    ("raw_syscalls:sys_enter", "every sleep ends a cycle, also one that waits for a mutex, and no wait has a cause"),
+    ("timer:hrtimer_start", "a cycle starts when the thread is woken, not at the time that it asked for"),
+    ("lock:contention_begin", "waits for locks of the kernel have no cause"),
+    ("exceptions:page_fault_user", "page faults are not counted"),
+    ("signal:signal_deliver", "signals are not counted"),
+    ("block:block_bio_queue", "only fsync, fdatasync and msync count as waits for a disk"),
+];
 
 /// A program that is being watched.
 pub struct Session<'a> {
@@ -44,6 +54,7 @@ pub struct Session<'a> {
     reported: Instant,
     usage: ThreadUsage,
     ended: bool,
+    quota: QuotaFiles,
 }
 
 /// The reasons why the watching ended.
@@ -76,6 +87,10 @@ impl<'a> Session<'a> {
         }
         let start_ns = now_ns();
         let mut process = Process::new(start_ns, plan.threshold_ns, plan.selection.clone());
+        if follower.sees_calls() {
+            process.expect_calls();
+        }
+        process.set_fault_time(fault_time_ns());
         tids.iter().for_each(|&tid| process.follow(thread_table::thread_info(root, tid), start_ns));
         let mut threads = ThreadTable::default();
         threads.refresh(root, tids.into_iter());
@@ -95,7 +110,9 @@ impl<'a> Session<'a> {
             reported: now,
             usage,
             ended: false,
+            quota: QuotaFiles::default(),
         };
+        session.find_quota();
         session.trace_threads();
         session.program.start()?;
         Ok(session)
@@ -134,6 +151,9 @@ impl<'a> Session<'a> {
     /// Reads the events of the program, and explains its new spikes.
     fn read(&mut self, last: bool) -> Result<(), RunError> {
         self.process.keep_spikes();
+        if let Some(stopped_us) = self.quota.stopped_us(self.root) {
+            self.process.note_quota(now_ns(), stopped_us.saturating_mul(1000));
+        }
         let read = if last {
             self.end_ns = Some(now_ns());
             self.follower.finish(&mut self.process)
@@ -149,8 +169,14 @@ impl<'a> Session<'a> {
         if self.proc_read.elapsed() >= PROC_INTERVAL {
             self.proc_read = Instant::now();
             self.threads.refresh(self.root, self.process.living());
+            self.find_quota();
         }
         Ok(())
+    }
+
+    /// Finds the quota of the program's control group, which may change.
+    fn find_quota(&mut self) {
+        self.quota = QuotaFiles::of(self.root, &self.program.pid.to_string());
     }
 
     /// Traces the page faults of the current threads.
@@ -228,6 +254,12 @@ impl<'a> Session<'a> {
                     incomplete, and the time of lost events is listed as unknown"
                 ),
             );
+        }
+        let missing = self.follower.missing_events();
+        for (event, effect) in EFFECTS_OF_MISSING_EVENTS {
+            if missing.iter().any(|missing| missing == event) {
+                add("events", format!("this kernel cannot trace {event}: {effect}"));
+            }
         }
         let left_out = self.process.threads_not_followed();
         if left_out > 0 {

@@ -30,6 +30,9 @@ pub struct Process {
     /// Exit with status 2 if all threads together miss more deadlines than this.
     #[arg(long, value_name = "N", requires = "periods")]
     pub max_missed: Option<u64>,
+    /// Exit with status 2 if any cycle takes longer than this, from its release to its completion.
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub max_response: Option<u64>,
     /// Options of all measurements.
     #[command(flatten)]
     pub common: Common,

@@ -59,7 +59,7 @@ fn cycles(threads: &Threads) -> Table {
             time(thread.run_time.percentile(50.0)),
             time(top(&thread.run_time)),
             time(thread.response.percentile(50.0)),
-            thread.longest.map_or_else(|| "-".to_owned(), |cycle| unsigned(cycle.response_ns())),
+            thread.longest.as_ref().map_or_else(|| "-".to_owned(), |cycle| unsigned(cycle.response_ns())),
             time(thread.interval.percentile(50.0)),
             if periodic { unsigned(series.period_ns) } else { "-".to_owned() },
             if periodic { grouped(series.missed) } else { "-".to_owned() },
@@ -82,7 +82,7 @@ fn cycles(threads: &Threads) -> Table {
         "period",
         "missed",
     ];
-    let caption = "Wake-up latency and cycles of each thread. A cycle lasts from the wake-up to the next sleep.";
+    let caption = "Wake-up latency and cycles of each thread. A cycle lasts from its release to its completion.";
     Table::plain(caption, &head, threads.iter().map(row).collect())
 }
 

@@ -91,7 +91,7 @@ fn latency_row(series: &Series, thread: &ProcessThread) -> Spans {
         ),
         period_ns => (unsigned(period_ns), count_cell(series.missed, series.missed.to_string())),
     };
-    let response = thread.longest.map(|cycle| unsigned(cycle.response_ns()));
+    let response = thread.longest.as_ref().map(|cycle| unsigned(cycle.response_ns()));
     vec![
         cell(&series.role),
         cell(&series.granted.policy),

@@ -3,7 +3,7 @@
 use std::mem;
 
 use machine::CpuList;
-use record::{ProcessThread, Series, SeriesKind};
+use record::{ProcessThread, Release, Series, SeriesKind};
 
 use super::{RunConfig, State, Thread};
 use crate::time::signed_ns;
@@ -27,6 +27,10 @@ impl Thread {
             migrations: now.migrations,
             cpus: now.cpus.iter().copied().collect::<CpuList>().to_string(),
             ended: now.state == State::Ended,
+            release: if config.knows_calls { now.releases.rank().into() } else { Release::AnySleep },
+            locks: now.locks.to_record(),
+            page_faults: now.page_faults,
+            signals: now.signals,
             ..ProcessThread::default()
         };
         let (missed, jitter_ns) = now.cycles.write_to(now.period_ns, &mut thread);

@@ -55,6 +55,23 @@ pub(super) enum Fields {
         signal: U32Field,
         pid: U32Field,
     },
+    SignalDelivered {
+        signal: U32Field,
+        handler: Field,
+    },
+    /// The entry of a system call.
+    CallEntry {
+        call: Field,
+        arguments: Field,
+    },
+    CallExit {
+        call: Field,
+    },
+    TimerStart {
+        function: Field,
+        expires: Field,
+        sleep_timer: Option<u64>,
+    },
     Timerlat {
         cycle: U32Field,
         context: U32Field,
@@ -87,9 +104,11 @@ impl Fields {
             "irq" => irq(format),
             "irq_vectors" => irq_vector(format, names),
             "ipi" => ipi(format, kernel, names),
-            "timer" => timer(format),
+            "timer" => timer(format, kernel.sleep_timer),
             "preemptirq" => section(format, kernel.code_start),
             "exceptions" => page_fault(format),
+            "raw_syscalls" => call(format),
+            "lock" => lock(format),
             _ => other(system, format),
         }
     }
@@ -119,6 +138,20 @@ impl Fields {
             Self::Nmi { handler, took } => EventKind::Nmi { handler: wide(handler)?, took_ns: wide(took)? },
             Self::TimerEntry { timer, function } => {
                 EventKind::TimerEntry { timer: wide(timer)?, function: wide(function)? }
+            }
+            // 0 is SIG_DFL and 1 is SIG_IGN.
+            Self::SignalDelivered { signal, handler } => {
+                EventKind::SignalDelivered { signal: small(signal)?, handled: wide(handler)? > 1 }
+            }
+            Self::CallEntry { call, arguments } => EventKind::CallEntry {
+                call: call_number(*call, record)?,
+                arguments: numbers(arguments.bytes(record)?)?,
+            },
+            Self::CallExit { call } => EventKind::CallExit { call: call_number(*call, record)? },
+            Self::TimerStart { function, expires, sleep_timer } => {
+                let function =
+                    wide(function).filter(|function| sleep_timer.is_none_or(|wanted| wanted == *function))?;
+                EventKind::TimerStart { function, expires_ns: expires.number(record)? }
             }
             Self::Signal { signal, pid } => EventKind::Signal { signal: small(signal)?, pid: small(pid)? },
             Self::Timerlat { cycle, context, latency } => {
@@ -179,7 +212,43 @@ fn ipi(format: &Format, kernel: &KernelInfo, names: &mut Names) -> Option<Fields
     Some(Fields::Ipi { reason, names: by_address, unknown: names.name("ipi"), kind })
 }
 
-fn timer(format: &Format) -> Option<Fields> {
+/// Number of a system call; `None` for -1, which the kernel writes if the call was skipped.
+#[inline]
+fn call_number(field: Field, record: &[u8]) -> Option<u32> {
+    u32::try_from(field.number(record)?).ok()
+}
+
+/// The first numbers of an array of 64-bit numbers.
+#[inline]
+fn numbers<const COUNT: usize>(bytes: &[u8]) -> Option<[u64; COUNT]> {
+    let (numbers, _) = bytes.as_chunks::<8>();
+    Some(numbers.first_chunk::<COUNT>()?.map(u64::from_le_bytes))
+}
+
+fn call(format: &Format) -> Option<Fields> {
+    let call = format.field("id")?;
+    match format.name.as_str() {
+        "sys_enter" => Some(Fields::CallEntry { call, arguments: format.field("args")? }),
+        "sys_exit" => Some(Fields::CallExit { call }),
+        _ => None,
+    }
+}
+
+fn lock(format: &Format) -> Option<Fields> {
+    let kind: fn(u64) -> EventKind = match format.name.as_str() {
+        "contention_begin" => |lock| EventKind::LockWait { lock },
+        "contention_end" => |lock| EventKind::LockWaitEnd { lock },
+        _ => return None,
+    };
+    Some(Fields::Address { address: format.field("lock_addr")?, base: 0, kind })
+}
+
+fn timer(format: &Format, sleep_timer: Option<u64>) -> Option<Fields> {
+    if format.name == "hrtimer_start" {
+        // Kernels before 2.6.36 have no softexpires.
+        let (function, expires) = (format.field("function")?, format.field("softexpires")?);
+        return Some(Fields::TimerStart { function, expires, sleep_timer });
+    }
     let timer = match format.name.as_str() {
         "hrtimer_expire_entry" | "hrtimer_expire_exit" => format.field("hrtimer")?,
         "timer_expire_entry" | "timer_expire_exit" => format.field("timer")?,
@@ -224,6 +293,10 @@ fn other(system: &str, format: &Format) -> Option<Fields> {
         ("signal", "signal_generate") => {
             Fields::Signal { signal: u32_field(format, "sig")?, pid: u32_field(format, "pid")? }
         }
+        ("signal", "signal_deliver") => {
+            Fields::SignalDelivered { signal: u32_field(format, "sig")?, handler: format.field("sa_handler")? }
+        }
+        ("block", "block_bio_queue") => Fields::Fixed(EventKind::BlockRequest),
         ("ftrace", "timerlat") => Fields::Timerlat {
             cycle: u32_field(format, "seqnum")?,
             context: u32_field(format, "context")?,

@@ -33,6 +33,7 @@ fn decoded(system: &str, format: &Format, fields: &[&[u8]]) -> (EventKind, Names
     let mut decoder = Decoder::new(KernelInfo {
         code_start: 0xffff_ffff_8100_0000,
         strings: HashMap::from([(0xabc0, "Rescheduling interrupts".to_owned())]),
+        sleep_timer: None,
     });
     assert!(decoder.add_format(system, format), "{system}:{}", format.name);
     let record = record(fields);
@@ -227,4 +228,35 @@ fn rejects_unknown_events_and_missing_fields() {
     assert!(decoder.add_format("irq", &format("softirq_entry", 9, &[("unsigned int vec", 4, 0)])));
     assert_eq!(decoder.decode(0, 0, &record(&[&[0; 64]])), None, "another id");
     assert_eq!(decoder.decode(0, 0, &[]), None);
+}
+
+#[test]
+fn decodes_system_calls_and_other_waits() {
+    let number = |value: i64| value.to_le_bytes();
+    let enter = format("sys_enter", 7, &[("long id", 8, 1), ("unsigned long args[6]", 48, 0)]);
+    let arguments: Vec<[u8; 8]> = (1..=6).map(number).collect();
+    let entered = decoded("raw_syscalls", &enter, &[&number(202), &[0; 32], &arguments.concat()]).0;
+    assert_eq!(entered, EventKind::CallEntry { call: 202, arguments: [1, 2, 3] });
+    let exit = format("sys_exit", 7, &[("long id", 8, 1), ("long ret", 8, 1)]);
+    assert_eq!(decoded("raw_syscalls", &exit, &[&number(202), &number(0)]).0, EventKind::CallExit { call: 202 });
+    let lock = format("contention_begin", 7, &[("void * lock_addr", 8, 0), ("unsigned int flags", 4, 0)]);
+    assert_eq!(decoded("lock", &lock, &[&number(9), &[0; 4]]).0, EventKind::LockWait { lock: 9 });
+    let signal = format("signal_deliver", 7, &[("int sig", 4, 1), ("unsigned long sa_handler", 8, 0)]);
+    let delivered = |handler| decoded("signal", &signal, &[&10_u32.to_le_bytes(), &[0; 4], &number(handler)]).0;
+    assert_eq!(delivered(1), EventKind::SignalDelivered { signal: 10, handled: false });
+    assert_eq!(delivered(0x1000), EventKind::SignalDelivered { signal: 10, handled: true });
+}
+
+#[test]
+fn only_timers_that_end_sleeps_are_decoded() {
+    let timer = format("hrtimer_start", 7, &[("void * function", 8, 0), ("s64 softexpires", 8, 1)]);
+    let fields = record(&[&0xabc_u64.to_le_bytes(), &77_i64.to_le_bytes()]);
+    let kind = |sleep_timer| {
+        let mut decoder = Decoder::default();
+        decoder.set_sleep_timer(sleep_timer);
+        assert!(decoder.add_format("timer", &timer));
+        decoder.decode(0, 0, &fields).map(|event| event.kind)
+    };
+    let started = Some(EventKind::TimerStart { function: 0xabc, expires_ns: 77 });
+    assert_eq!([kind(None), kind(Some(0xabc)), kind(Some(0xabd))], [started, started, None]);
 }

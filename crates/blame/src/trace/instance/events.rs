@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use sys::syscall::WAITING;
+
 use crate::trace::{decode::Decoder, error::TraceError, folder::Folder, format::Format, selectors::EventSelector};
 
 /// Filters the events whose names start with `prefix`: `field` must be one of these numbers.
@@ -18,6 +20,17 @@ pub(super) fn filter(
         .iter()
         .filter(|event| event.starts_with(prefix))
         .try_for_each(|event| folder.files.write(format!("events/{}/filter", event.replace(':', "/")), &condition))
+}
+
+/// Traces only the system calls that can wait.
+pub(super) fn filter_calls(folder: &Folder) -> Result<(), TraceError> {
+    let terms: Vec<String> = WAITING.iter().map(|call| format!("id == {}", call.number)).collect();
+    let condition = terms.join(" || ");
+    let existing = folder.files.list("events/raw_syscalls");
+    existing
+        .iter()
+        .filter(|name| name.starts_with("sys_"))
+        .try_for_each(|name| folder.files.write(format!("events/raw_syscalls/{name}/filter"), &condition))
 }
 
 /// Adds to the traced threads. Must not truncate the file, because truncating removes the threads added before.

@@ -32,7 +32,8 @@ pub fn run(options: &Process) -> anyhow::Result<u8> {
         watch_every: output::watch_every(common.output),
     };
     let mut record = output::watch_process(&plan, common.output)?;
-    let limits = Limits { latency_ns: options.max_latency, missed: options.max_missed };
+    let limits =
+        Limits { latency_ns: options.max_latency, missed: options.max_missed, response_ns: options.max_response };
     record.verdict = analysis::process::verdict(&record, limits);
     results.deliver(&record, |style, width| report::terminal::summary(&record, style, width))?;
     Ok(output::status(&record))

@@ -4,13 +4,14 @@ use std::{
     fs,
     os::unix::{fs::PermissionsExt, process::CommandExt},
     process::{Child, Command, Stdio},
-    sync::mpsc,
+    sync::{Arc, Mutex, mpsc},
     thread,
     time::{Duration, Instant},
 };
 
-use record::{Evidence, Outcome, ProcessThread, Record, Series, State};
+use record::{Cycle, CycleCause, Evidence, Outcome, ProcessThread, Record, Release, Series, State};
 use sys::{
+    clock::{Clock, Sleeper, Wait},
     sched::{self, Policy},
     usage::thread_cpu_time_ns,
 };
@@ -171,7 +172,7 @@ fn count_preemptions() {
     let ratio = by.waited_ns as f64 / took_ns as f64;
     assert!((0.9..1.5).contains(&ratio), "{} ns waited, {took_ns} ns taken", by.waited_ns);
     assert!(thread.preemptions >= by.count && thread.preempted.total() == thread.preemptions);
-    let longest = thread.longest.unwrap();
+    let longest = thread.longest.as_ref().unwrap();
     assert!(longest.times.running_ns > longest.times.waiting_ns());
     assert_eq!(
         (thread.overruns, thread.overrun_by.map(|by| by.by_work)),
@@ -228,6 +229,75 @@ fn explain_late_wake_ups() {
         shown.stdout()
     );
     assert!(fs::read_to_string(scratch.path().join("a.html")).unwrap().contains("Threads of the program"));
+}
+
+/// The textbook case: `low` holds a mutex, `mid` computes for 8 ms, and `high` waits for the mutex. Returns the response
+/// times of `high` by its own clock, ns.
+fn invert_priorities(rounds: u64) -> Vec<i64> {
+    const PERIOD_NS: i64 = 20_000_000;
+    let mutex = Arc::new(Mutex::new(()));
+    let first_ns = Clock::Monotonic.now_ns() + 50_000_000;
+    let sleep_until = move |round: u64, offset_ns: i64| {
+        let at_ns = first_ns + round.cast_signed() * PERIOD_NS + offset_ns;
+        Sleeper::new(Clock::Monotonic, Wait::Nanosleep).unwrap().sleep_until(at_ns).unwrap();
+        at_ns
+    };
+    let held = Arc::clone(&mutex);
+    let low = on_cpu("low", 10, move || {
+        for round in 0..rounds {
+            sleep_until(round, 0);
+            let _held = held.lock().unwrap();
+            spin(thread_cpu_time_ns(), 1_000_000);
+        }
+    });
+    let mid = on_cpu("mid", 50, move || {
+        for round in 0..rounds {
+            sleep_until(round, 500_000);
+            spin(thread_cpu_time_ns(), 8_000_000);
+        }
+    });
+    let (go, high) = on_cpu("high", 80, move || {
+        let response = |round| {
+            let released_ns = sleep_until(round, 300_000);
+            drop(mutex.lock().unwrap());
+            Clock::Monotonic.now_ns() - released_ns
+        };
+        let responses = (0..rounds).map(response).collect();
+        sleep_until(rounds, 0);
+        responses
+    });
+    [&low.0, &mid.0, &go].into_iter().for_each(|go| go.send(()).unwrap());
+    (low.1.join().unwrap(), mid.1.join().unwrap());
+    high.join().unwrap()
+}
+
+#[test]
+fn a_priority_inversion_is_named_with_its_remedy() {
+    let _alone = alone();
+    repeat_if_stalled(Stall::Realtime(Duration::from_micros(500)), explain_priority_inversion);
+}
+
+fn explain_priority_inversion() {
+    const ROUNDS: u64 = 20;
+    let scratch = Scratch::new();
+    let mut own = Vec::new();
+    let options = "--thread high --thread low --period high=20ms --blame=off";
+    let record = watched(&scratch, options, || own = invert_priorities(ROUNDS));
+    let (series, thread) = watched_thread(&record, "high");
+    assert_eq!((thread.release, series.missed), (Release::AbsoluteSleep, 0));
+    let is_inversion = |cycle: &&Cycle| cycle.main_cause() == Some(CycleCause::PriorityInversion);
+    let found = thread.worst_cycles.iter().filter(is_inversion).count() as u64;
+    assert!(found + 1 >= ROUNDS, "{found}: {:#?}", thread.worst_cycles);
+    let lock = &thread.locks[0];
+    let by = lock.preempter.as_ref().unwrap();
+    assert_eq!((lock.holder.as_str(), by.kept.as_str(), by.comm.as_str()), ("low", "low", "mid"));
+    assert!(!lock.inherits_priority && lock.count + 1 >= ROUNDS, "{lock:?}");
+    let (measured, own) = (thread.response.percentile(50.0).unwrap(), own[own.len() / 2]);
+    assert!((measured - own).abs() <= own / 20 + 50_000, "{measured} ns, {own} by its own clock");
+    let shown = scratch.run("show a.punctual.json").stdout().split_whitespace().collect::<Vec<_>>().join(" ");
+    for part in ["priority inversion at mutex 0x", "mid (pid ", "kept low off the CPU", "PTHREAD_PRIO_INHERIT"] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
 }
 
 #[test]

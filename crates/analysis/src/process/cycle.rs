@@ -1,0 +1,121 @@
+//! The longest cycle of a thread in words.
+
+use record::{Cycle, CycleCause, CyclePart, ProcessThread, Release, Series, ThreadTimes, priority_in_words};
+
+use crate::format_unsigned_ns;
+
+/// The number of parts of a cycle that are named.
+const NAMED: usize = 4;
+
+/// The longest cycle and its main cause.
+pub(super) fn longest(series: &Series, thread: &ProcessThread) -> Option<String> {
+    let cycle = thread.longest.as_ref()?;
+    let (role, response) = (&series.role, format_unsigned_ns(cycle.response_ns()));
+    if cycle.parts.is_empty() {
+        return Some(format!("The longest cycle of {role} took {response}: {}.", by_state(&cycle.times)));
+    }
+    let parts: Vec<String> = cycle.parts.iter().filter(|part| part.ns > 0).take(NAMED).map(part).collect();
+    let start = match thread.release {
+        Release::AnySleep | Release::Event => "from its wake-up",
+        Release::AbsoluteSleep => "from the time that it slept until",
+        Release::RelativeSleep => "from the end of the sleep that it asked for",
+    };
+    let cause = main_cause(cycle);
+    Some(format!("The longest cycle of {role} took {response} {start}: {}. Main cause: {cause}.", parts.join(", ")))
+}
+
+/// The time of a cycle without known causes.
+fn by_state(times: &ThreadTimes) -> String {
+    let parts = [
+        (times.running_ns, "its own work"),
+        (times.waiting_ns(), "waiting for a CPU"),
+        (times.blocked_ns, "waiting for something else"),
+    ];
+    let parts = parts.iter().filter(|(ns, _)| *ns > 0);
+    parts.map(|(ns, what)| format!("{} {what}", format_unsigned_ns(*ns))).collect::<Vec<_>>().join(", ")
+}
+
+/// A part in words: `8.5 ms preempted by stress`.
+fn part(part: &CyclePart) -> String {
+    let time = format_unsigned_ns(part.ns);
+    let count = match (part.cause, part.count) {
+        (CycleCause::PageFaults, count) => format!(" ({count})"),
+        (_, count) if count > 1 => format!(" ({count} times)"),
+        _ => String::new(),
+    };
+    let about = if part.cause == CycleCause::PageFaults { "about " } else { "" };
+    format!("{about}{time} {}{count}", cause_words(part.cause))
+}
+
+/// A cause as the name of a part of a cycle.
+#[must_use]
+pub fn cause_words(cause: CycleCause) -> &'static str {
+    match cause {
+        CycleCause::OwnWork => "its own work",
+        CycleCause::SignalHandler => "signal handlers",
+        CycleCause::PageFaults => "page faults",
+        CycleCause::PreviousCycle => "until its previous cycle was complete",
+        CycleCause::LateTimer => "until the timer woke it",
+        CycleCause::WakeUp => "waiting for a CPU after a wake-up",
+        CycleCause::Preemption => "preempted",
+        CycleCause::RealtimeLimit => "stopped by the limit of real-time CPU time",
+        CycleCause::DeadlineBudget => "stopped because its deadline policy grants no more CPU time",
+        CycleCause::Quota => "stopped by the CPU quota of its control group",
+        CycleCause::Withheld => "without a CPU although no thread ran on it",
+        CycleCause::PriorityInversion => "priority inversion",
+        CycleCause::LockHeld => "waiting for a lock",
+        CycleCause::LockConvoy => "waiting in a queue for a lock",
+        CycleCause::KernelLock => "waiting for a lock of the kernel",
+        CycleCause::Disk => "waiting for a disk",
+        CycleCause::Sleep => "in a sleep of its own",
+        CycleCause::Event => "waiting for another thread, program or device",
+        CycleCause::Stopped => "stopped by a signal or a debugger",
+        CycleCause::Unknown => "waiting for something unknown",
+    }
+}
+
+/// The main cause of a cycle with what to do.
+fn main_cause(cycle: &Cycle) -> String {
+    let Some(main) = cycle.parts.first() else { return "unknown".to_owned() };
+    let by = if main.by.is_empty() { String::new() } else { format!(" by {} (pid {})", main.by, main.by_tid) };
+    let call = if main.call.is_empty() { String::new() } else { format!(" in {}", main.call) };
+    match main.cause {
+        CycleCause::OwnWork => "the program itself".to_owned(),
+        CycleCause::SignalHandler => format!("its handlers of {} signals", main.count),
+        CycleCause::PageFaults => {
+            format!("{} page faults: lock the memory with mlockall, and touch it before the cycles start", main.count)
+        }
+        CycleCause::PreviousCycle => "its previous cycle took longer than the time between two releases".to_owned(),
+        CycleCause::LateTimer => "the timer of its sleep was late: measure the machine with `punctual`".to_owned(),
+        CycleCause::WakeUp | CycleCause::Preemption => {
+            let who = if main.by.is_empty() { "unknown threads".to_owned() } else { named(main) };
+            format!("other work on the CPU, most of it {who}")
+        }
+        CycleCause::RealtimeLimit => {
+            "the kernel limits the CPU time of all real-time threads (sched_rt_runtime_us, fair server)".to_owned()
+        }
+        CycleCause::DeadlineBudget => {
+            "it needs more CPU time than its deadline policy grants: increase the runtime of the policy".to_owned()
+        }
+        CycleCause::Quota => "the CPU quota of its control group: increase cpu.max of the group".to_owned(),
+        CycleCause::Withheld => "unknown: the kernel withheld the CPU, but not because of a quota".to_owned(),
+        CycleCause::PriorityInversion | CycleCause::LockHeld | CycleCause::LockConvoy => {
+            cycle.lock.as_ref().map_or_else(|| "a lock".to_owned(), super::locks::cause)
+        }
+        CycleCause::KernelLock => format!("a lock of the kernel{call}"),
+        CycleCause::Disk => format!("a wait for a disk{call}"),
+        CycleCause::Sleep => format!("the program slept{call} within its cycle"),
+        CycleCause::Event => format!("a wait{call}{}", by.replacen(" by", ", ended by", 1)),
+        CycleCause::Stopped => "it was stopped by a signal or a debugger".to_owned(),
+        CycleCause::Unknown => format!("unknown: a wait{call}"),
+    }
+}
+
+fn named(part: &CyclePart) -> String {
+    format!("{} (pid {})", part.by, part.by_tid)
+}
+
+/// A thread with its priority: `low (pid 12, real-time 10)`.
+pub(super) fn thread_words(comm: &str, tid: u32, priority: i32) -> String {
+    format!("{comm} (pid {tid}, {})", priority_in_words(priority))
+}

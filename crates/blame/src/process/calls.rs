@@ -1,0 +1,211 @@
+//! What a thread waits for, according to its system calls, and which of its waits start its cycles.
+
+use record::Release;
+use sys::syscall::WAITING;
+
+/// A lock of the program, such as a mutex.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Lock {
+    pub address: u64,
+    /// True if its holder inherits the priority of those who wait for it.
+    pub inherits_priority: bool,
+}
+
+/// A system call that can wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Call {
+    /// A sleep for a time, or until a time if `absolute`.
+    Sleep { absolute: bool },
+    /// A wait for a lock of the program.
+    TakeLock(Lock),
+    /// Wakes those who wait at this address.
+    WakeAt { address: u64 },
+    /// Gives up the CPU.
+    Yield,
+    /// The end of a signal handler.
+    SignalReturn,
+    /// A wait for a block device.
+    Sync,
+    /// Any other call.
+    Other,
+}
+
+/// Flags and operations of futex(2), from include/uapi/linux/futex.h.
+mod futex {
+    pub const COMMAND: u64 = 0x7f;
+    pub const WAIT: u64 = 0;
+    pub const WAKE: u64 = 1;
+    pub const WAKE_OP: u64 = 5;
+    pub const LOCK_PI: u64 = 6;
+    pub const UNLOCK_PI: u64 = 7;
+    pub const WAIT_BITSET: u64 = 9;
+    pub const WAKE_BITSET: u64 = 10;
+    pub const LOCK_PI2: u64 = 13;
+    pub const WAITERS: u64 = 0x8000_0000;
+    pub const TID_MASK: u64 = 0x3fff_ffff;
+}
+
+/// The largest thread id (PID_MAX_LIMIT in include/linux/threads.h).
+const MAX_TID: u64 = 4 << 20;
+/// `TIMER_ABSTIME` of clock_nanosleep(2).
+const ABSOLUTE: u64 = 1;
+
+impl Call {
+    /// The call with this number and these arguments.
+    pub fn of(number: u32, [first, second, third]: [u64; 3]) -> Self {
+        match name(number) {
+            "futex" => Self::of_futex(first, second & futex::COMMAND, third & u64::from(u32::MAX)),
+            "nanosleep" => Self::Sleep { absolute: false },
+            "clock_nanosleep" => Self::Sleep { absolute: second & ABSOLUTE != 0 },
+            "sched_yield" => Self::Yield,
+            "rt_sigreturn" => Self::SignalReturn,
+            "fsync" | "fdatasync" | "msync" | "sync_file_range" => Self::Sync,
+            _ => Self::Other,
+        }
+    }
+
+    fn of_futex(address: u64, command: u64, value: u64) -> Self {
+        match command {
+            futex::LOCK_PI | futex::LOCK_PI2 => Self::TakeLock(Lock { address, inherits_priority: true }),
+            futex::WAIT | futex::WAIT_BITSET if is_locked(value) => {
+                Self::TakeLock(Lock { address, inherits_priority: false })
+            }
+            futex::WAKE | futex::WAKE_BITSET | futex::WAKE_OP | futex::UNLOCK_PI => Self::WakeAt { address },
+            _ => Self::Other,
+        }
+    }
+}
+
+/// True if a lock that has waiters contains this value. glibc and Rust store 2. Robust locks and those of musl store
+/// the id of the holder, or EBUSY, with a flag.
+fn is_locked(value: u64) -> bool {
+    let owner = value & futex::TID_MASK;
+    value == 2 || value & futex::WAITERS != 0 && (1..=MAX_TID).contains(&owner)
+}
+
+/// Name of a system call; empty if it is not traced.
+pub(super) fn name(number: u32) -> &'static str {
+    WAITING.iter().find(|call| call.number == number).map_or("", |call| call.name)
+}
+
+/// The kinds of waits that can start cycles. A later kind takes precedence: a thread that sleeps until a time waits for
+/// its next cycle then, and its other waits are part of the cycle.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Rank {
+    Event,
+    Relative,
+    Absolute,
+}
+
+/// A kind of wait starts the cycles as long as at most this many waits of other kinds come between two of them.
+const MOST_WAITS_BETWEEN: u8 = 8;
+
+/// Finds the waits that start a thread's cycles.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Releases {
+    relative: Frequency,
+    absolute: Frequency,
+}
+
+/// How often a kind of wait occurs.
+#[derive(Debug, Clone, Copy, Default)]
+struct Frequency {
+    /// True if it occurs often enough to start the cycles.
+    frequent: bool,
+    /// Waits of lower rank since its last one.
+    others: u8,
+}
+
+impl Releases {
+    /// Notes a wait. Returns true if it ends a cycle, and the next cycle starts after it.
+    pub fn note(&mut self, rank: Rank) -> bool {
+        match rank {
+            Rank::Event => {
+                self.relative.note_other();
+                self.absolute.note_other();
+            }
+            Rank::Relative => {
+                self.relative.note();
+                self.absolute.note_other();
+            }
+            Rank::Absolute => self.absolute.note(),
+        }
+        rank == self.rank()
+    }
+
+    /// The kind of wait that starts the cycles.
+    pub fn rank(&self) -> Rank {
+        if self.absolute.frequent {
+            Rank::Absolute
+        } else if self.relative.frequent {
+            Rank::Relative
+        } else {
+            Rank::Event
+        }
+    }
+}
+
+impl Frequency {
+    fn note(&mut self) {
+        *self = Self { frequent: self.others <= MOST_WAITS_BETWEEN, others: 0 };
+    }
+
+    fn note_other(&mut self) {
+        self.others = self.others.saturating_add(1);
+        self.frequent &= self.others <= MOST_WAITS_BETWEEN;
+    }
+}
+
+impl From<Rank> for Release {
+    fn from(rank: Rank) -> Self {
+        match rank {
+            Rank::Event => Self::Event,
+            Rank::Relative => Self::RelativeSleep,
+            Rank::Absolute => Self::AbsoluteSleep,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn number(name: &str) -> u32 {
+        WAITING.iter().find(|call| call.name == name).unwrap().number
+    }
+
+    #[test]
+    fn a_mutex_is_told_from_a_condition_variable() {
+        let futex = |command: u64, value: u64| Call::of(number("futex"), [0x70, command | 0x80, value]);
+        let lock = |inherits_priority| Call::TakeLock(Lock { address: 0x70, inherits_priority });
+        assert_eq!(futex(futex::WAIT, 2), lock(false), "glibc");
+        assert_eq!(futex(futex::WAIT_BITSET, 2), lock(false), "Rust");
+        assert_eq!(futex(futex::WAIT, 0x8000_0010), lock(false), "musl");
+        assert_eq!(futex(futex::WAIT, 0xffff_ffff_8000_1234), lock(false), "a robust lock; only 32 bits count");
+        assert_eq!(futex(futex::LOCK_PI, 0), lock(true));
+        assert_eq!(futex(futex::WAIT, 0), Call::Other, "a condition variable");
+        assert_eq!(futex(futex::WAIT, 0xffff_ffff), Call::Other, "a parked thread of Rust");
+        assert_eq!(futex(futex::UNLOCK_PI, 0), Call::WakeAt { address: 0x70 });
+        assert_eq!(Call::of(number("clock_nanosleep"), [1, 1, 0]), Call::Sleep { absolute: true });
+        assert_eq!(Call::of(number("clock_nanosleep"), [1, 0, 0]), Call::Sleep { absolute: false });
+        assert_eq!((Call::of(99_999, [0; 3]), name(99_999)), (Call::Other, ""));
+    }
+
+    #[test]
+    fn other_waits_are_part_of_the_cycle_of_a_thread_that_sleeps_regularly() {
+        let mut releases = Releases::default();
+        assert!(releases.note(Rank::Event), "no sleep yet");
+        for _ in 0..3 {
+            assert!(releases.note(Rank::Absolute));
+            assert!(!releases.note(Rank::Relative));
+            assert!((0..7).all(|_| !releases.note(Rank::Event)));
+        }
+        assert!(!releases.note(Rank::Event) || releases.rank() == Rank::Event);
+        assert!(releases.note(Rank::Event) && releases.rank() == Rank::Event, "it no longer sleeps regularly");
+        assert!((0..50).all(|_| releases.note(Rank::Event)));
+        assert!(!releases.note(Rank::Relative), "a rare sleep is a part of a cycle");
+        assert!((0..9).all(|_| releases.note(Rank::Event)));
+        assert!(!releases.note(Rank::Absolute), "a rare sleep is a part of a cycle");
+        assert!(releases.note(Rank::Absolute), "now it sleeps regularly");
+    }
+}

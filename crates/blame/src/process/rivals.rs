@@ -1,0 +1,59 @@
+//! The threads that have the CPU that a thread waits for.
+
+use std::mem;
+
+use crate::Task;
+
+/// The threads that have the CPU that a thread waits for.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Rivals {
+    /// The CPU that it waits for; `None` if it is unknown.
+    pub cpu: Option<u32>,
+    /// The thread that has it now; `None` if it is unknown.
+    pub now: Option<Task>,
+    /// Each of them with its time so far, ns, in the order in which they got the CPU.
+    so_far: Vec<(Task, u64)>,
+}
+
+impl Rivals {
+    /// Begins a wait for this CPU, which `now` has.
+    pub fn of(cpu: Option<u32>, now: Option<Task>) -> Self {
+        Self { cpu, now, so_far: Vec::new() }
+    }
+
+    /// Adds a time that a thread had the CPU.
+    pub fn add(&mut self, rival: Task, ns: u64) {
+        match self.so_far.iter_mut().find(|(task, _)| task.pid == rival.pid) {
+            Some((_, sum_ns)) => *sum_ns += ns,
+            None => self.so_far.push((rival, ns)),
+        }
+    }
+
+    /// Ends the wait on `cpu`, which `from` had before. Returns the threads with their times, ns. On another CPU than
+    /// expected, only the last one is known.
+    pub fn take(&mut self, cpu: u32, from: Task) -> Vec<(Task, u64)> {
+        let taken = mem::take(self);
+        if taken.cpu.is_none_or(|expected| expected == cpu) || taken.so_far.len() < 2 {
+            return taken.so_far;
+        }
+        vec![(from, taken.so_far.iter().map(|(_, ns)| ns).sum())]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Comm;
+
+    #[test]
+    fn on_another_cpu_only_the_last_thread_is_known() {
+        let task = |pid| Task { pid, priority: 120, comm: Comm::new("x") };
+        let rivals = || {
+            let mut rivals = Rivals::of(Some(1), None);
+            [(1, 10), (2, 20), (1, 30)].into_iter().for_each(|(pid, ns)| rivals.add(task(pid), ns));
+            rivals
+        };
+        assert_eq!(rivals().take(1, task(2)), [(task(1), 40), (task(2), 20)]);
+        assert_eq!(rivals().take(0, task(3)), [(task(3), 60)]);
+    }
+}

@@ -1,0 +1,103 @@
+//! Numbers and names of the system calls that can wait, for this architecture.
+
+/// One system call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Syscall {
+    /// Its number.
+    pub number: u32,
+    /// Its name, as in the manual.
+    pub name: &'static str,
+}
+
+macro_rules! syscalls {
+    ($($(#[$condition:meta])* $constant:ident $name:literal,)*) => {
+        &[$($(#[$condition])* Syscall { number: number(libc::$constant), name: $name },)*]
+    };
+}
+
+/// Numbers of system calls are small and not negative.
+#[allow(
+    clippy::cast_sign_loss,
+    clippy::cast_possible_truncation,
+    reason = "the kernel's tables have below 1000 entries"
+)]
+const fn number(number: libc::c_long) -> u32 {
+    number as u32
+}
+
+/// The system calls that can wait, and `rt_sigreturn`, which ends a signal handler. The most frequent ones come first,
+/// because the kernel compares a call with these in order.
+pub const WAITING: &[Syscall] = syscalls![
+    SYS_futex "futex",
+    SYS_read "read",
+    SYS_write "write",
+    #[cfg(target_arch = "x86_64")]
+    SYS_poll "poll",
+    SYS_ppoll "ppoll",
+    #[cfg(target_arch = "x86_64")]
+    SYS_epoll_wait "epoll_wait",
+    SYS_epoll_pwait "epoll_pwait",
+    SYS_epoll_pwait2 "epoll_pwait2",
+    SYS_clock_nanosleep "clock_nanosleep",
+    SYS_nanosleep "nanosleep",
+    SYS_ioctl "ioctl",
+    SYS_recvfrom "recvfrom",
+    SYS_recvmsg "recvmsg",
+    SYS_recvmmsg "recvmmsg",
+    SYS_sendto "sendto",
+    SYS_sendmsg "sendmsg",
+    #[cfg(target_arch = "x86_64")]
+    SYS_select "select",
+    SYS_pselect6 "pselect6",
+    SYS_rt_sigreturn "rt_sigreturn",
+    SYS_sched_yield "sched_yield",
+    SYS_futex_waitv "futex_waitv",
+    SYS_readv "readv",
+    SYS_writev "writev",
+    SYS_pread64 "pread64",
+    SYS_pwrite64 "pwrite64",
+    SYS_preadv "preadv",
+    SYS_pwritev "pwritev",
+    SYS_fsync "fsync",
+    SYS_fdatasync "fdatasync",
+    SYS_msync "msync",
+    SYS_sync_file_range "sync_file_range",
+    SYS_mmap "mmap",
+    SYS_munmap "munmap",
+    SYS_mprotect "mprotect",
+    SYS_madvise "madvise",
+    SYS_openat "openat",
+    SYS_close "close",
+    SYS_io_uring_enter "io_uring_enter",
+    SYS_io_getevents "io_getevents",
+    SYS_accept "accept",
+    SYS_accept4 "accept4",
+    SYS_connect "connect",
+    SYS_wait4 "wait4",
+    SYS_waitid "waitid",
+    #[cfg(target_arch = "x86_64")]
+    SYS_pause "pause",
+    SYS_rt_sigtimedwait "rt_sigtimedwait",
+    SYS_rt_sigsuspend "rt_sigsuspend",
+    SYS_mq_timedreceive "mq_timedreceive",
+    SYS_mq_timedsend "mq_timedsend",
+    SYS_semop "semop",
+    SYS_semtimedop "semtimedop",
+    SYS_msgrcv "msgrcv",
+    SYS_flock "flock",
+];
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_call_has_its_own_number_and_name() {
+        let numbers: BTreeSet<u32> = WAITING.iter().map(|call| call.number).collect();
+        let names: BTreeSet<&str> = WAITING.iter().map(|call| call.name).collect();
+        assert_eq!((numbers.len(), names.len()), (WAITING.len(), WAITING.len()));
+        assert!(numbers.iter().all(|&number| number < 1000));
+    }
+}
