@@ -129,13 +129,25 @@ fn recorded_programs_have_the_right_cycles() {
 }
 
 mod rights {
-    use std::{fs, path::Path, sync::mpsc, thread, time::Duration};
+    use std::{
+        fs,
+        path::Path,
+        sync::{Mutex, MutexGuard, PoisonError, mpsc},
+        thread,
+        time::Duration,
+    };
 
     use blame::{EventKind, Instance, Settings, Tracefs};
     use sys::clock::Clock;
 
     use super::*;
     use crate::programs::Program;
+
+    /// Held while a program runs, because all programs use real-time priorities on the same CPU.
+    fn alone() -> MutexGuard<'static, ()> {
+        static ALONE: Mutex<()> = Mutex::new(());
+        ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 
     /// Cycles of each program.
     fn cycles() -> i64 {
@@ -167,6 +179,7 @@ mod rights {
 
     #[test]
     fn locks_are_explained() {
+        let _alone = alone();
         checked("inversion", &traced(programs::inversion(cycles(), 0)));
         // The thread that computes is woken while `measured` runs, so the holder waits for both.
         checked("inversion_after_preemption", &traced(programs::inversion(cycles(), 400_000)));
@@ -178,6 +191,7 @@ mod rights {
 
     #[test]
     fn other_waits_are_explained() {
+        let _alone = alone();
         checked("fault_storm", &traced(programs::fault_storm(cycles())));
         let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         checked("disk_wait", &traced(programs::disk_wait(cycles(), folder.path())));
@@ -187,6 +201,7 @@ mod rights {
 
     #[test]
     fn own_work_is_explained() {
+        let _alone = alone();
         checked("overruns", &traced(programs::overruns(cycles())));
         let recording = traced(programs::deadline_overrun(cycles()));
         // The kernel refuses to pin such a thread. On a CPU that was offline, Linux 6.18 leaves switches from its idle
@@ -229,6 +244,7 @@ mod rights {
 
     #[test]
     fn a_quota_is_explained() {
+        let _alone = alone();
         let Some(group) = QuotaGroup::new() else {
             println!("throttled: skipped, because there are no control groups of version 1");
             return;

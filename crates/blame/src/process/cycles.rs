@@ -27,6 +27,20 @@ pub(super) struct Cycles {
     skipped: u64,
     /// Largest |interval - period|, ns.
     jitter_ns: u64,
+    start: Start,
+}
+
+/// The change to regular sleeps. The interval before the first sleep's end is no interval between cycles if regular
+/// cycles follow: the program started, or slept until a common start time.
+#[derive(Debug, Clone, Copy, Default)]
+enum Start {
+    /// It is over, or there was none.
+    #[default]
+    Over,
+    /// The first sleep has not ended.
+    Sleeps,
+    /// No regular interval has followed the first one, ns.
+    Irregular(u64),
 }
 
 /// A cycle that has not ended.
@@ -70,12 +84,7 @@ impl Cycles {
         }
         let Released { at_ns, noticed_ns, late_by } = released;
         if let Some(before_ns) = self.last_begun_ns {
-            let interval_ns = at_ns.saturating_sub(before_ns);
-            self.interval.record(signed_ns(interval_ns));
-            if let Some(period_ns) = period_ns {
-                self.jitter_ns = self.jitter_ns.max(interval_ns.abs_diff(period_ns));
-                self.skipped += skipped(interval_ns, period_ns);
-            }
+            self.add_interval(at_ns.saturating_sub(before_ns), period_ns);
         }
         self.last_begun_ns = Some(at_ns);
         let before_ns = noticed_ns.saturating_sub(at_ns);
@@ -86,9 +95,33 @@ impl Cycles {
         self.now = Some(Open { begun_ns: at_ns, before_ns, times: ThreadTimes::default(), parts });
     }
 
-    /// Forgets the start of the last cycle: the next one starts after another kind of wait.
-    pub fn forget_start(&mut self) {
-        self.last_begun_ns = None;
+    fn add_interval(&mut self, interval_ns: u64, period_ns: Option<u64>) {
+        match self.start {
+            Start::Sleeps => {
+                self.start = Start::Irregular(interval_ns);
+                return;
+            }
+            Start::Irregular(_) if period_ns.is_none_or(|period_ns| skipped(interval_ns, period_ns) == 0) => {
+                self.start = Start::Over;
+            }
+            Start::Irregular(_) | Start::Over => {}
+        }
+        self.count_interval(interval_ns, period_ns);
+    }
+
+    fn count_interval(&mut self, interval_ns: u64, period_ns: Option<u64>) {
+        self.interval.record(signed_ns(interval_ns));
+        if let Some(period_ns) = period_ns {
+            self.jitter_ns = self.jitter_ns.max(interval_ns.abs_diff(period_ns));
+            self.skipped += skipped(interval_ns, period_ns);
+        }
+    }
+
+    /// Notes that the thread begins its first regular sleep.
+    pub fn starts(&mut self, period_ns: Option<u64>) {
+        if let Start::Irregular(interval_ns) = std::mem::replace(&mut self.start, Start::Sleeps) {
+            self.count_interval(interval_ns, period_ns);
+        }
     }
 
     /// Ends the cycle, because its work is complete.
@@ -141,6 +174,13 @@ impl Cycles {
     pub fn cut(&mut self) {
         self.cut += u64::from(self.now.take().is_some());
         self.last_begun_ns = None;
+    }
+
+    /// Counts the first interval if no regular one has followed it. Call it at the end of the run.
+    pub fn finish(&mut self, period_ns: Option<u64>) {
+        if let Start::Irregular(interval_ns) = std::mem::take(&mut self.start) {
+            self.count_interval(interval_ns, period_ns);
+        }
     }
 
     /// Ends the run at `at_ns` on CLOCK_MONOTONIC while the thread still lives; counts the deadlines missed until then.
@@ -212,6 +252,26 @@ mod tests {
         let skipped_at = |tenths: u64| skipped(tenths * 100, 1000);
         assert_eq!([0, 5, 10, 15, 16, 20, 25, 26, 35, 36].map(skipped_at), [0, 0, 0, 0, 1, 1, 1, 2, 2, 3]);
         assert_eq!((skipped(3, 1), skipped(u64::MAX, 0)), (2, u64::MAX - 2));
+    }
+
+    #[test]
+    fn a_first_long_sleep_is_no_missed_deadline_if_regular_cycles_follow() {
+        let missed = |begins_ns: &[u64]| {
+            let mut cycles = Cycles::default();
+            for (index, &at_ns) in begins_ns.iter().enumerate() {
+                cycles.begin(at(at_ns), Some(100));
+                cycles.end(&RunConfig::new(0, 0, Selection::default()), Some(100));
+                if index == 0 {
+                    cycles.starts(Some(100));
+                }
+            }
+            cycles.finish(Some(100));
+            cycles.write_to(Some(100), &mut ProcessThread::default())
+        };
+        assert_eq!(missed(&[0, 2000, 2100, 2201]), (0, 1));
+        assert_eq!(missed(&[0, 2000]), (19, 1900), "it slept only once");
+        assert_eq!(missed(&[0, 2000, 4000]), (38, 1900), "it never sleeps regularly");
+        assert_eq!(missed(&[0, 2000, 2100, 2400]), (2, 200), "deadlines missed later count");
     }
 
     #[test]

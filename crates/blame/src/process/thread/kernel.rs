@@ -38,7 +38,7 @@ impl Thread {
             self.cycles.end(config, self.period_ns);
             self.handler = Handler::default();
             if before != self.releases.rank() {
-                self.cycles.forget_start();
+                self.cycles.starts(self.period_ns);
             }
         }
         self.in_kernel.enter(number, call, is_release);

@@ -13,6 +13,7 @@ impl Thread {
     pub fn series(&self, now_ns: u64, config: &RunConfig) -> Series {
         let mut now = self.clone();
         now.account_until(now_ns);
+        now.cycles.finish(now.period_ns);
         if let Some(period_ns) = now.period_ns.filter(|_| now.state != State::Ended) {
             now.cycles.stop(now_ns, period_ns);
         }

@@ -267,7 +267,8 @@ fn invert_priorities(rounds: u64) -> Vec<i64> {
         responses
     });
     [&low.0, &mid.0, &go].into_iter().for_each(|go| go.send(()).unwrap());
-    (low.1.join().unwrap(), mid.1.join().unwrap());
+    low.1.join().unwrap();
+    mid.1.join().unwrap();
     high.join().unwrap()
 }
 
