@@ -48,6 +48,12 @@ pub struct Limits {
     pub response_ns: Option<u64>,
 }
 
+impl Limits {
+    fn limit_cycles(&self) -> bool {
+        self.missed.is_some() || self.response_ns.is_some()
+    }
+}
+
 /// The verdict on these limits; `None` without limits. Incomplete figures do not support PASS.
 #[must_use]
 pub fn verdict(record: &Record, limits: Limits) -> Option<Verdict> {
@@ -79,9 +85,22 @@ pub fn verdict(record: &Record, limits: Limits) -> Option<Verdict> {
         () if samples == 0 || limits.missed.is_some() && cycles == 0 || limits.response_ns.is_some() && !responded => {
             (Outcome::Inconclusive, "no thread with a limit ran".to_owned())
         }
+        () if limits.limit_cycles()
+            && let Some(reason) = threads.iter().find_map(unfollowed) =>
+        {
+            (Outcome::Inconclusive, reason)
+        }
         () => (Outcome::Pass, format!("no limit was exceeded in {samples} wake-ups")),
     };
     Some(Verdict { outcome, reason })
+}
+
+/// How many cycles of a thread have no known length; `None` if they are as few as at the start and the end of any run.
+fn unfollowed((series, thread): &(&Series, &ProcessThread)) -> Option<String> {
+    const AT_ENDS: u64 = 2;
+    let (cut, all) = (thread.cycles_cut, thread.cycles + thread.cycles_cut);
+    let few = cut <= AT_ENDS && thread.cycles > cut || cut.saturating_mul(100) <= all;
+    (!few).then(|| format!("events of {cut} of {all} cycles of {} are missing in the trace", series.role))
 }
 
 /// Why the longest cycle exceeds a limit; `None` if it does not.
@@ -105,9 +124,10 @@ fn deadlines(series: &Series, thread: &ProcessThread) -> String {
     let (role, period) = (&series.role, format_unsigned_ns(series.period_ns));
     let all = thread.cycles + thread.skipped;
     if series.missed == 0 {
-        let rate = match all / 3 {
-            0 => String::new(),
-            many => format!("; at 95 % confidence it misses fewer than one in {many}"),
+        // A stall can miss many deadlines, so the bound (rule of three) is one of stalls.
+        let rate = match all.saturating_mul(series.period_ns) / 3 {
+            time_ns if time_ns < series.period_ns => String::new(),
+            time_ns => format!("; at 95 % confidence, fewer than one stall in {}", format_unsigned_ns(time_ns)),
         };
         return format!("{role} missed none of {all} deadlines of {period}{rate}.");
     }
@@ -225,7 +245,7 @@ mod tests {
         let sentences = conclusion(&record);
         assert_eq!(
             sentences[0],
-            "servo missed none of 6000 deadlines of 1 ms; at 95 % confidence it misses fewer than one in 2000."
+            "servo missed none of 6000 deadlines of 1 ms; at 95 % confidence, fewer than one stall in 2 s."
         );
         assert_eq!(sentences.len(), 2, "no cycle, no preemption: {sentences:?}");
     }
@@ -258,6 +278,23 @@ mod tests {
             of(&Record { validity: record::Validity { valid: true, reasons: vec![] }, ..Record::default() }),
             Outcome::Inconclusive
         );
+    }
+
+    #[test]
+    fn cycles_with_missing_events_do_not_support_pass() {
+        let mut record = Record { validity: record::Validity { valid: true, reasons: vec![] }, ..record() };
+        record.series[0].samples = 7;
+        let mut outcome = |cycles, cycles_cut| {
+            let thread = ProcessThread { cycles, cycles_cut, ..ProcessThread::default() };
+            record.series[0].kind = SeriesKind::Process(Box::new(thread));
+            verdict(&record, Limits { missed: Some(5), ..Limits::default() }).unwrap()
+        };
+        assert_eq!(outcome(3, 2).outcome, Outcome::Pass);
+        assert_eq!(outcome(9990, 10).outcome, Outcome::Pass);
+        assert_eq!(outcome(1, 2).outcome, Outcome::Inconclusive);
+        let verdict = outcome(1000, 50);
+        assert_eq!(verdict.reason, "events of 50 of 1050 cycles of servo are missing in the trace");
+        assert_eq!(verdict.outcome, Outcome::Inconclusive);
     }
 
     #[test]
