@@ -30,6 +30,9 @@ pub(crate) struct Proof {
     pub operations: u64,
     /// CPU time of the worker's own threads, ns. The parent reads that of the whole process tree from the kernel.
     pub cpu_time_ns: u64,
+    /// Longest time that the worker did not run although it was due, ns: it was stopped, frozen or starved.
+    #[serde(default)]
+    pub longest_pause_ns: u64,
 }
 
 #[cfg(test)]
@@ -39,10 +42,10 @@ mod tests {
     #[test]
     fn lines_are_written_and_read() {
         let ready = Ready { ready: true, threads: 2, unit: "switches".into(), note: None };
-        let proof = Proof { operations: 7, cpu_time_ns: 9 };
+        let proof = Proof { operations: 7, cpu_time_ns: 9, longest_pause_ns: 3 };
         for (line, text) in [
             (Line::Ready(ready), r#"{"ready":true,"threads":2,"unit":"switches"}"#),
-            (Line::Proof(proof), r#"{"operations":7,"cpu_time_ns":9}"#),
+            (Line::Proof(proof), r#"{"operations":7,"cpu_time_ns":9,"longest_pause_ns":3}"#),
             (Line::Failed { error: "no".into() }, r#"{"error":"no"}"#),
         ] {
             assert_eq!(serde_json::to_string(&line).unwrap(), text);

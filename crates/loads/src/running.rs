@@ -60,7 +60,7 @@ impl Running {
         Ok(running)
     }
 
-    /// The loads whose process is stopped now, e.g. by SIGSTOP or a frozen control group.
+    /// The loads that a signal has stopped. The proof also covers frozen and starved loads.
     pub fn stopped(&self, root: &Root) -> impl Iterator<Item = String> {
         let is_stopped = |load: &&RunningLoad| load.child.as_ref().is_some_and(|child| child.is_stopped(root));
         self.loads.iter().filter(is_stopped).map(|load| load.spec.to_string())
@@ -105,6 +105,8 @@ impl RunningLoad {
     }
 }
 
+/// Longest time that a load may not run. A worker checks once a second, so a pause of 1.5 s is always seen.
+const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 const STOPPED_LATE: &str = "it did not stop in time and was killed: its last operations are not counted";
 
 /// The reason why a load did not do its work; `None` if it did.
@@ -114,6 +116,12 @@ fn failure(outcome: &Outcome, load: &Load, wall: Duration, cpus: usize) -> Optio
     }
     if outcome.proof.operations == 0 {
         return Some("it did no operation: run longer, or give it more CPU time".to_owned());
+    }
+    let pause = Duration::from_nanos(outcome.proof.longest_pause_ns);
+    if pause > LONGEST_PAUSE {
+        return Some(format!(
+            "it did not run for {pause:.1?}: let no program stop or freeze it, and give it CPUs that are less busy"
+        ));
     }
     // A load that never sleeps uses all the CPU time that it can get: with less than 1 % it was starved.
     let least = if load.is_busy() { wall.mul_f64(cpus as f64 / 100.0) } else { Duration::ZERO };
@@ -133,7 +141,7 @@ mod tests {
 
     fn outcome(operations: u64, cpu_time_ms: u64) -> Outcome {
         Outcome {
-            proof: Proof { operations, cpu_time_ns: 0 },
+            proof: Proof { operations, ..Proof::default() },
             cpu_time: Duration::from_millis(cpu_time_ms),
             ..Outcome::default()
         }
@@ -152,6 +160,13 @@ mod tests {
         assert!(starved.contains("200.0ms of CPU time in 10.0s on 2 CPUs"), "{starved}");
         assert_eq!(failure_of(&outcome(5, 200), "timer"), None, "a timer sleeps most of the time");
         assert!(failure_of(&outcome(5, 0), "timer").is_some());
+        let paused = |ms: u64| {
+            let mut outcome = outcome(5, 20_000);
+            outcome.proof.longest_pause_ns = ms * 1_000_000;
+            failure_of(&outcome, "timer")
+        };
+        assert_eq!(paused(300), None);
+        assert!(paused(1500).unwrap().starts_with("it did not run for 1.5s"), "{:?}", paused(1500));
         let died = Outcome { failure: Some("its worker died".into()), ..outcome(5, 20_000) };
         assert_eq!(failure_of(&died, "cpu").as_deref(), Some("its worker died"));
     }

@@ -61,11 +61,18 @@ fn run(spec: &LoadSpec, cpus: &CpuList) -> Result<(), LoadError> {
     let threads = u32::try_from(jobs.len()).unwrap_or(u32::MAX);
     let running = Threads::start(jobs)?;
     say(&Line::Ready(Ready { ready: true, threads, unit, note }));
-    while !input_closed_within(PROOF_EVERY) && !running.one_has_ended() {
-        say(&Line::Proof(running.proof()));
+    let mut longest_pause = Duration::ZERO;
+    loop {
+        let began = Instant::now();
+        let closed = input_closed_within(PROOF_EVERY);
+        longest_pause = longest_pause.max(began.elapsed().saturating_sub(PROOF_EVERY));
+        if closed || running.one_has_ended() {
+            break;
+        }
+        say(&Line::Proof(proof(running.operations(), longest_pause)));
     }
     let counts = running.stop();
-    say(&Line::Proof(counts.proof()));
+    say(&Line::Proof(proof(counts.operations, longest_pause)));
     counts.failure.map_or(Ok(()), Err)
 }
 
@@ -103,8 +110,8 @@ impl Threads {
         if all_placed { Ok(threads) } else { Err(threads.stop().failure.unwrap_or_else(panicked)) }
     }
 
-    fn proof(&self) -> Proof {
-        proof(self.counts.iter().map(|count| count.0.load(Ordering::Relaxed)).sum())
+    fn operations(&self) -> u64 {
+        self.counts.iter().map(|count| count.0.load(Ordering::Relaxed)).sum()
     }
 
     fn one_has_ended(&self) -> bool {
@@ -115,19 +122,18 @@ impl Threads {
         self.stop.store(true, Ordering::Relaxed);
         let results = self.threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| Err(panicked())));
         let failure = results.filter_map(Result::err).collect::<Vec<_>>().into_iter().next();
-        Counts { operations: self.counts.iter().map(|count| count.0.load(Ordering::Relaxed)).sum(), failure }
+        let operations = self.counts.iter().map(|count| count.0.load(Ordering::Relaxed)).sum();
+        Counts { operations, failure }
     }
 }
 
-impl Counts {
-    fn proof(&self) -> Proof {
-        proof(self.operations)
-    }
-}
-
-fn proof(operations: u64) -> Proof {
+fn proof(operations: u64, longest_pause: Duration) -> Proof {
     let used = clock_gettime(ClockId::ProcessCPUTime);
-    Proof { operations, cpu_time_ns: used.tv_sec.unsigned_abs() * 1_000_000_000 + used.tv_nsec.unsigned_abs() }
+    Proof {
+        operations,
+        cpu_time_ns: used.tv_sec.unsigned_abs() * 1_000_000_000 + used.tv_nsec.unsigned_abs(),
+        longest_pause_ns: u64::try_from(longest_pause.as_nanos()).unwrap_or(u64::MAX),
+    }
 }
 
 fn panicked() -> LoadError {

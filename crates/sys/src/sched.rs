@@ -126,12 +126,14 @@ fn time_ns(text: &str) -> Option<u64> {
     text[..digits].parse::<u64>().ok()?.checked_mul(unit)
 }
 
-/// Sets the policy of the calling thread.
+/// Sets the policy of the calling thread. The ordinary policy gets niceness 0, or the thread's own if that is higher:
+/// to lower it takes a right that a user of nice(1) does not have.
 ///
 /// # Errors
 /// EPERM without permission, or if a deadline thread is pinned; EBUSY if the deadline bandwidth is exhausted.
 pub fn set_policy(policy: Policy) -> io::Result<()> {
-    set_policy_by_number(0, policy, 0)
+    let niceness = rustix::process::getpriority_process(None)?;
+    set_policy_by_number(0, policy, niceness.max(0))
 }
 
 /// Sets the policy of the thread with this id. Its niceness is kept.

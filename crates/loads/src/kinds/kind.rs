@@ -1,4 +1,4 @@
-//! The description of a load, and the trait that all loads implement.
+//! The description of a load, the trait that each kind of load implements, and the work that it prepares.
 
 use machine::CpuList;
 

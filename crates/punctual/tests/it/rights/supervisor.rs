@@ -41,6 +41,13 @@ fn comm(thread: &Path) -> String {
     fs::read_to_string(thread.join("comm")).unwrap_or_default().trim().to_owned()
 }
 
+/// The ids of its loads.
+fn loads(child: &Child) -> Vec<String> {
+    let of_thread = |path: PathBuf| fs::read_to_string(path.join("children")).unwrap_or_default();
+    let loads: String = threads(child).into_iter().map(of_thread).collect();
+    loads.split_whitespace().map(str::to_owned).collect()
+}
+
 #[track_caller]
 fn reason(record: &Record, id: &str) -> String {
     assert!(!record.validity.valid);
@@ -85,15 +92,51 @@ fn a_moved_thread_ends_the_run_and_no_cpu_is_said_to_be_offline() {
 fn a_stopped_load_makes_the_run_invalid() {
     let _alone = alone();
     let record = changed(4, "--cpus 0 --policy other --load cpu", |child| {
-        let of_thread = |path: PathBuf| fs::read_to_string(path.join("children")).unwrap_or_default();
-        let loads: String = threads(child).into_iter().map(of_thread).collect();
-        let load = loads.split_whitespace().next().expect("a load");
+        let load = &loads(child)[0];
         signal_process(load, "STOP");
         sleep(Duration::from_millis(1500));
         signal_process(load, "CONT");
     });
     let text = reason(&record, "load.stopped");
     assert!(text.starts_with("the load cpu was stopped by a signal (seen after "), "{text}");
+}
+
+/// A control group of version 1 that freezes its processes, removed on drop.
+struct Freezer(PathBuf);
+
+impl Freezer {
+    fn new() -> Option<Self> {
+        let folder = Path::new("/sys/fs/cgroup/freezer").join(format!("punctual-test-{}", std::process::id()));
+        fs::create_dir(&folder).ok()?;
+        Some(Self(folder))
+    }
+
+    fn write(&self, file: &str, text: &str) {
+        fs::write(self.0.join(file), text).unwrap();
+    }
+}
+
+impl Drop for Freezer {
+    fn drop(&mut self) {
+        // A group with a process that has just ended is busy for a moment.
+        wait_until("the group is empty", || fs::remove_dir(&self.0).is_ok());
+    }
+}
+
+#[test]
+fn a_frozen_load_did_not_run() {
+    let _alone = alone();
+    let Some(freezer) = Freezer::new() else {
+        return skip("a frozen load, because there is no freezer group of version 1");
+    };
+    let record = changed(0, "--cpus 0 --policy other --load cpu", |child| {
+        freezer.write("cgroup.procs", &loads(child)[0]);
+        freezer.write("freezer.state", "FROZEN");
+        sleep(Duration::from_millis(1800));
+        freezer.write("freezer.state", "THAWED");
+    });
+    let load = &record.phases[0].loads[0];
+    assert!(!load.ran && load.note.as_ref().unwrap().starts_with("it did not run for 1."), "{load:?}");
 }
 
 #[test]
