@@ -44,9 +44,14 @@ pub(crate) fn cut_short(record: &Record) -> Option<String> {
         return None;
     }
     let last = record.phases.last()?;
-    let planned_ns = last.planned_ns?;
-    let (ran, planned) = (format_duration(last.duration_ns.min(planned_ns)), format_duration(planned_ns));
-    Some(format!("the run ended early, after {ran} of {planned} in the phase `{}`: run it to its end", last.name))
+    let when = match (last.planned_ns, last.planned_samples) {
+        (Some(planned_ns), _) => {
+            format!("after {} of {}", format_duration(last.duration_ns.min(planned_ns)), format_duration(planned_ns))
+        }
+        (None, Some(samples)) => format!("before the last of {samples} samples"),
+        (None, None) => return None,
+    };
+    Some(format!("the run ended early, {when} in the phase `{}`: run it to its end", last.name))
 }
 
 /// The note about a load at the far end that did not run.

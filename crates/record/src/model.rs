@@ -172,6 +172,9 @@ pub struct Phase {
     /// Planned duration, ns; absent if a number of samples ends it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub planned_ns: Option<u64>,
+    /// Planned number of samples of each thread; absent if a duration or the user ends the phase.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub planned_samples: Option<u64>,
     /// Duration, ns.
     pub duration_ns: u64,
     /// The requested measuring threads; empty if every measured CPU has the same one.

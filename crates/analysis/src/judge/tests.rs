@@ -241,6 +241,8 @@ fn a_run_that_ended_early_does_not_pass() {
     }
     record.phases[0].planned_ns = None;
     assert_eq!(outcome(&record), Outcome::Pass, "a run until Ctrl-C ends as planned");
+    record.phases[0].planned_samples = Some(40_000);
+    assert_eq!(outcome(&record), Outcome::Inconclusive, "not all samples");
     record.phases[0].planned_ns = Some(40_000_000_000);
     record.series = vec![series("rest", 0, 1_000_000, &[(200_000, 1)])];
     assert_eq!(outcome(&record), Outcome::Fail, "a late wake-up counts in any case");

@@ -52,14 +52,17 @@ impl Plan {
 impl PhasePlan {
     /// The record of the phase before it runs. `start` is the time since the run began.
     pub(crate) fn to_record(&self, start: Duration) -> Phase {
+        let (planned_ns, planned_samples) = match self.length {
+            Length::Duration(duration_ns) => (Some(duration_ns), None),
+            Length::Samples(samples) => (None, Some(samples)),
+            Length::UntilStopped => (None, None),
+        };
         Phase {
             name: self.name.clone(),
             period_ns: self.period_ns,
             start_ns: u64::try_from(start.as_nanos()).unwrap_or(u64::MAX),
-            planned_ns: match self.length {
-                Length::Duration(duration_ns) => Some(duration_ns),
-                Length::Samples(_) | Length::UntilStopped => None,
-            },
+            planned_ns,
+            planned_samples,
             threads: self.threads.iter().map(ThreadPlan::to_record).collect(),
             asked_loads: self.loads.iter().map(ToString::to_string).collect(),
             ..Phase::default()
