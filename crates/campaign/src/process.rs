@@ -16,7 +16,7 @@ use blame::{RemedyFacts, Selection, TraceError, Watch};
 use loads::{LoadSpec, Running};
 use machine::{Conditions, CpuList, Root, conditions, usable_cpus};
 use record::{BlameMode, Caveat, Phase, Record, Scenario, State, file};
-use sys::signal;
+use sys::{sched, signal};
 
 use crate::{
     changes::Changes,
@@ -110,6 +110,8 @@ pub fn watch_process(
     // when the other trace reports it.
     let blame = Watch::start(plan.blame, root, &cpus.iter().collect::<Vec<_>>(), false).map_err(unseen)?;
     let mut session = Session::start(plan, root, &mut program, blame)?;
+    // A command has inherited the policy of this process; the threads of punctual must not disturb it.
+    let _ = sched::leave_realtime();
     if !session.is_command() {
         // A command started for the run inherits the CPUs of this process, which must not shrink.
         leave_measured_cpus(root, &session.cpus());

@@ -136,6 +136,20 @@ pub fn set_policy(policy: Policy) -> io::Result<()> {
     set_policy_by_number(0, policy, niceness.max(0))
 }
 
+/// Gives the calling thread the ordinary policy if it has a real-time one, and returns that one.
+///
+/// # Errors
+/// The kernel's error; none is expected.
+pub fn leave_realtime() -> io::Result<Option<Policy>> {
+    let before = policy()?;
+    match before {
+        Policy::Fifo(_) | Policy::RoundRobin(_) | Policy::Deadline { .. } => {
+            set_policy(Policy::Other).map(|()| Some(before))
+        }
+        Policy::Other | Policy::Unknown(_) => Ok(None),
+    }
+}
+
 /// Sets the policy of the thread with this id. Its niceness is kept.
 ///
 /// # Errors

@@ -22,11 +22,17 @@ mod show;
 mod sound;
 mod validate;
 
-use crate::cli::{Cli, Command};
+use sys::sched;
+
+use crate::cli::{Cli, Command, Measure};
 
 /// Runs the command and returns the exit status.
 pub fn run(cli: Cli) -> anyhow::Result<u8> {
     restore::before(cli.command.as_ref());
+    // The program of `measure process` inherits the policy of this thread.
+    if !matches!(&cli.command, Some(Command::Measure(Measure::Process(_)))) {
+        leave_realtime();
+    }
     match cli.command {
         None => quick::run(&cli.quick),
         Some(Command::Measure(what)) => measure::run(&what),
@@ -51,5 +57,19 @@ pub fn run(cli: Cli) -> anyhow::Result<u8> {
         Some(Command::Load(options)) => loads::work(&options),
         Some(Command::Far(options)) => pair::serve(&options),
         Some(Command::Guest) => ::guest::init::run().map(|()| 1).map_err(Into::into),
+    }
+}
+
+/// Gives this thread, and those that it creates, the ordinary policy. All threads would inherit that of `chrt -f`, and
+/// disturb the measuring threads, which set their own.
+fn leave_realtime() {
+    match sched::leave_realtime() {
+        Ok(None) => {}
+        Ok(Some(policy)) => {
+            say!("note: started with {policy}, which only the measuring threads may have: --policy sets theirs");
+        }
+        Err(error) => {
+            say!("punctual cannot leave its real-time policy, which may delay its measuring threads: {error}");
+        }
     }
 }

@@ -3,7 +3,7 @@
 use std::{
     fs,
     path::{Path, PathBuf},
-    process::{Child, Stdio},
+    process::{Child, Command, Stdio},
     thread::sleep,
     time::Duration,
 };
@@ -86,6 +86,25 @@ fn a_moved_thread_ends_the_run_and_no_cpu_is_said_to_be_offline() {
         assert!(record.caveats.iter().all(|caveat| caveat.kind != "offline"), "{:?}", record.caveats);
         assert!(record.series[0].notes[0].starts_with(&format!("the thread left CPU {cpu}")));
     }
+}
+
+#[test]
+fn only_measuring_threads_are_realtime_below_chrt() {
+    let _alone = alone();
+    let scratch = Scratch::new();
+    let plain = scratch.punctual("measure timer --quiet --record a --period 1ms --duration 2s --cpus 0");
+    let mut command = Command::new("chrt");
+    command.args(["-f", "60"]).arg(plain.get_program()).args(plain.get_args()).current_dir(scratch.path());
+    let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    wait_until("a thread measures", || threads(&child).iter().any(|path| comm(path).starts_with("timer/")));
+    wait_until("it has its policy", || sched::policy_of(measuring_thread(&child, 0)).unwrap() == Policy::Fifo(90));
+    for path in threads(&child).iter().filter(|path| !comm(path).starts_with("timer/")) {
+        let id = path.file_name().unwrap().to_str().unwrap().parse().unwrap();
+        assert_eq!(sched::policy_of(id).unwrap(), Policy::Other, "{}", comm(path));
+    }
+    let output = child.wait_with_output().unwrap();
+    assert!(String::from_utf8_lossy(&output.stderr).contains("started with fifo:60"));
+    assert_eq!(scratch.record().series[0].granted.policy, "fifo:90");
 }
 
 #[test]
