@@ -14,12 +14,24 @@ const WEIGHT_OF_NONE: f64 = 0.8;
 /// Mean excess of the higher rates, in tolerated rates: `1 / steepness`. Each steepness has the same weight.
 const STEEPNESSES: [f64; 4] = [1.0, 0.1, 0.01, 0.001];
 
+/// Counts above which the evidence is not summed. A stall lasts a second, so only records that no run wrote have more.
+const MOST_SUMMED: f64 = 1e6;
+
+/// The evidence of large counts: none, or more than enough if they differ by more than ten standard deviations.
+fn of_large(more: f64, fewer: f64) -> Option<f64> {
+    let larger = more.max(fewer);
+    (larger > MOST_SUMMED).then(|| if more - fewer > 10.0 * larger.sqrt() { f64::INFINITY } else { 0.0 })
+}
+
 /// Evidence that stalls are rarer than tolerated, if `stalls` were counted and `tolerated` would be tolerated in the time.
 ///
 /// With `x = tolerated` and `k = stalls`, a rate of `r` times the tolerated one has the likelihood ratio
 /// `r^k exp(x (1 - r))`. Its mean over r from 0 to 1 is the sum over i of `x^i k! / (k+1+i)!`.
 pub(crate) fn evidence_of_fewer(stalls: u64, tolerated: f64) -> f64 {
     let k = stalls as f64;
+    if let Some(evidence) = of_large(tolerated, k) {
+        return evidence;
+    }
     let (mut sum, mut term, mut next) = (0.0, 1.0 / (k + 1.0), k + 2.0);
     while term > sum * 1e-16 && f64::is_finite(sum) {
         sum += term;
@@ -35,6 +47,9 @@ pub(crate) fn evidence_of_fewer(stalls: u64, tolerated: f64) -> f64 {
 /// The mean of the likelihood ratio over r from 1, with the density `s exp(-s (r - 1))` and `y = x + s`, follows from
 /// integration by parts: `m(0) = s / y`, `m(k) = (s + k m(k-1)) / y`.
 pub(crate) fn evidence_of_more(stalls: u64, tolerated: f64) -> f64 {
+    if let Some(evidence) = of_large(stalls as f64, tolerated) {
+        return evidence;
+    }
     let of = |steepness: f64| {
         let y = tolerated + steepness;
         let mut mean = steepness / y;
@@ -94,6 +109,9 @@ mod tests {
         }
         assert!(evidence_of_more(1, 0.005) > ENOUGH && evidence_of_more(1, 0.1) < ENOUGH);
         assert!(evidence_of_more(1_000_000, 10.0) > ENOUGH && evidence_of_fewer(0, 1e6) > ENOUGH);
+        assert!(evidence_of_more(u64::MAX, 1e15) > ENOUGH && evidence_of_fewer(1 << 60, 2e18) > ENOUGH);
+        assert!(evidence_of_more(u64::MAX, 1.844e19) > ENOUGH && evidence_of_fewer(u64::MAX, 1e15) < 1.0);
+        assert!(evidence_of_more(10_000_000, 1e7) < 1.0 && enough_for_fewer(u64::MAX) > u64::MAX as f64);
         assert!(evidence_of_more(3, 1e9) < 1.0 && evidence_of_fewer(1_000_000, 10.0) < 1.0);
     }
 }
