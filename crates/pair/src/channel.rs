@@ -4,7 +4,7 @@ use std::{
     io::{self, BufRead, Read, Write},
     sync::{
         Arc, Mutex, PoisonError,
-        mpsc::{self, Receiver, RecvTimeoutError, Sender},
+        mpsc::{self, Receiver, RecvTimeoutError, Sender, SyncSender, TrySendError},
     },
     thread,
     time::{Duration, Instant},
@@ -16,8 +16,10 @@ use crate::protocol::{Message, line, parse};
 const ALIVE_INTERVAL: Duration = Duration::from_secs(5);
 /// After this time without a message, the other end is considered lost.
 const ALIVE_TIMEOUT: Duration = Duration::from_secs(30);
-/// Longest line, bytes.
-const LINE_MAX: u64 = 256 << 20;
+/// Longest line, bytes. The results of a far end, its longest message, take at most a few MB.
+const LINE_MAX: u64 = 32 << 20;
+/// Messages that may wait. Each end answers requests, so more than a few were not asked for.
+const QUEUE_MAX: usize = 64;
 
 /// One end of the connection. It receives messages of type `In`.
 #[derive(Debug)]
@@ -58,7 +60,7 @@ impl<In: Message> Channel<In> {
             lost: Mutex::new(None),
             on_lost: Box::new(on_lost),
         });
-        let (sender, received) = mpsc::channel();
+        let (sender, received) = mpsc::sync_channel(QUEUE_MAX);
         let (pulse, stop) = mpsc::channel();
         let spawn = |name: &str, run: Box<dyn FnOnce() + Send>| {
             thread::Builder::new().name(name.to_owned()).stack_size(256 << 10).spawn(run)
@@ -103,19 +105,26 @@ impl Shared {
         }
     }
 
-    fn receive<In: Message>(&self, mut input: impl BufRead, sender: &Sender<In>) {
+    fn receive<In: Message>(&self, mut input: impl BufRead, sender: &SyncSender<In>) {
         let mut line = Vec::new();
         loop {
             line.clear();
             match (&mut input).take(LINE_MAX).read_until(b'\n', &mut line) {
                 Ok(0) => return self.lose("the connection ended"),
+                Ok(_) if line.len() as u64 == LINE_MAX => {
+                    return self.lose(&format!("it sent a line of more than {} MiB", LINE_MAX >> 20));
+                }
                 Ok(_) => {}
                 Err(error) => return self.lose(&format!("the connection failed: {error}")),
             }
             *lock(&self.last) = Instant::now();
             match parse::<In>(&line) {
                 Ok(Some(message)) if message.is_alive() => {}
-                Ok(Some(message)) => drop(sender.send(message)),
+                Ok(Some(message)) => match sender.try_send(message) {
+                    // The user of a channel may be gone.
+                    Ok(()) | Err(TrySendError::Disconnected(_)) => {}
+                    Err(TrySendError::Full(_)) => return self.lose("it sent many messages that nobody asked for"),
+                },
                 Ok(None) => {}
                 Err(error) => return self.lose(&format!("it sent an invalid message ({error})")),
             }
@@ -194,5 +203,20 @@ mod tests {
         assert_eq!(open("Welcome!\n\n{\"clock\":3}\n").receive(TIMEOUT), Ok(Some(ToNear::Clock(3))));
         let error = open("{\"clock\":\"noon\"}\n").receive(TIMEOUT).unwrap_err();
         assert!(error.starts_with("it sent an invalid message"), "{error}");
+    }
+
+    #[test]
+    fn an_endless_line_and_endless_messages_end_the_connection() {
+        let lost = |input: Box<dyn BufRead + Send>| {
+            let (sender, ended) = mpsc::channel();
+            let on_lost = move || sender.send(()).unwrap();
+            let channel: Channel<ToNear> = Channel::open::<ToFar>(input, io::sink(), on_lost).unwrap();
+            ended.recv_timeout(Duration::from_secs(60)).unwrap();
+            channel.shared.why_lost().unwrap()
+        };
+        let zeroes = BufReader::new(io::repeat(0));
+        assert_eq!(lost(Box::new(zeroes)), "it sent a line of more than 32 MiB");
+        let clocks = io::Cursor::new("{\"clock\":3}\n".repeat(1000));
+        assert_eq!(lost(Box::new(clocks)), "it sent many messages that nobody asked for");
     }
 }
