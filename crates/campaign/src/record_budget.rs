@@ -6,7 +6,7 @@ use record::{Caveat, SPIKES_KEPT, Series};
 /// Up to this number of series, each series keeps [`SPIKES_KEPT`] spikes.
 const FULL_SPIKES_SERIES: usize = 8;
 /// Spikes of all series together, if there are more.
-const SPIKES_TOTAL: usize = 5000;
+const SPIKES_TOTAL: usize = 2500;
 /// Smallest number of spikes of a series.
 const SPIKES_MIN: usize = 10;
 /// Up to this number of series, histograms have fine buckets.
@@ -61,14 +61,47 @@ impl RecordBudget {
 
 #[cfg(test)]
 mod tests {
+    use record::Record;
+
     use super::*;
 
     #[test]
     fn shares_the_budget_among_many_series() {
-        assert_eq!([2, 8, 10, 64, 1024].map(|series| RecordBudget::of(series).spikes_kept), [1000, 1000, 500, 78, 10]);
+        assert_eq!([2, 8, 10, 64, 1024].map(|series| RecordBudget::of(series).spikes_kept), [1000, 1000, 250, 39, 10]);
         assert_eq!([200, 256, 257].map(|series| RecordBudget::of(series).coarse), [false, false, true]);
         assert!(RecordBudget::of(2).caveats().is_empty());
         assert_eq!(RecordBudget::of(1024).caveats().len(), 2);
+    }
+
+    /// A series of a busy machine: 2500 filled buckets, and spikes with as many culprits and events as usual.
+    fn busy_series(spikes: usize) -> Series {
+        let spike = r#"{"lateness_ns":118447,"at_ns":5232600000,"evidence":"trace","culprits":[
+            {"kind":"thread","name":"kworker/u8:2","number":77,"priority":120,"why":"preemption_off","ns":92494},
+            {"kind":"wake_up","ns":14024},
+            {"kind":"late_interrupt","name":"kworker/u8:2","number":77,"priority":120,"ns":11929}],"timeline":[
+            {"start_ns":-100000,"ns":100000,"kind":"thread","name":"kworker/u8:2","number":77,"priority":120},
+            {"start_ns":0,"ns":11929,"kind":"late_interrupt","name":"kworker/u8:2","number":77,"priority":120},
+            {"start_ns":11929,"ns":9827,"kind":"wake_up"},
+            {"start_ns":21756,"ns":92494,"kind":"thread","name":"kworker/u8:2","number":77,"priority":120,
+             "why":"preemption_off"},
+            {"start_ns":114250,"ns":4197,"kind":"wake_up"}]}"#;
+        let mut series = Series { spikes: vec![serde_json::from_str(spike).unwrap(); spikes], ..Series::default() };
+        for value in (1000_i64..).step_by(17).take(5_000) {
+            (0..1 + value % 40).for_each(|_| series.raw.record(value));
+        }
+        series.corrected = series.raw.clone();
+        series
+    }
+
+    #[test]
+    fn a_record_of_64_series_is_small() {
+        let budget = RecordBudget::of(64);
+        let record = Record { series: vec![busy_series(budget.spikes_kept); 64], ..Record::default() };
+        let filled = record.series[0].raw.iter().count();
+        assert!(filled > 2000, "{filled}");
+        let text = serde_json::to_string(&record).unwrap();
+        assert!(text.len() < 3_460_000, "{} bytes", text.len());
+        assert_eq!(serde_json::from_str::<Record>(&text).unwrap().series[63], record.series[63]);
     }
 
     #[test]
