@@ -8,6 +8,7 @@
 //! | `run` | a whole run: phases in order, while the record grows |
 //! | `changes` | the changes that a run makes on the machine, undone in reverse order |
 //! | `shielded` | runs on shielded CPUs |
+//! | [`on_spike`] | actions at spikes, while the measurement goes on |
 //! | `nic` | settings of a network interface for the run |
 //! | `evl` | threads of the EVL core |
 //! | [`leftovers`] | what killed runs left on the machine |
@@ -39,6 +40,7 @@ pub mod file;
 pub mod leftovers;
 pub mod matrix;
 mod nic;
+pub mod on_spike;
 pub mod order;
 mod phase;
 pub mod plan;
@@ -60,6 +62,7 @@ pub use error::RunError;
 pub use expand::{Cpus, ExpandOptions, expand};
 pub use file::{CampaignFile, FileMistakes};
 pub use matrix::Matrix;
+pub use on_spike::{Action, OnSpike};
 pub use plan::{Length, NicPlan, PhasePlan, Plan, StopOn};
 pub use probe::{PlanError, Probe, ThreadPlan};
 pub use process::{ProcessPlan, Target, watch_process};

@@ -21,6 +21,7 @@ use sys::{
 
 use crate::{
     error::RunError,
+    on_spike::Actor,
     plan::{Length, PhasePlan, Plan},
     probe::{PhaseContext, with_shield},
     shielded::start_loads,
@@ -54,6 +55,8 @@ pub struct PhaseRun<'a> {
     pub probe_threads: Option<Box<dyn ProbeThreads>>,
     /// The kernel's timerlat tracer.
     timerlat: Option<&'a mut Timerlat>,
+    /// Acts at spikes.
+    on_spike: Option<&'a mut Actor>,
     loads: Vec<Running>,
     pub supervisor: Supervisor,
 }
@@ -76,6 +79,7 @@ impl<'a> PhaseRun<'a> {
         phase: &PhasePlan,
         context: &RunContext<'_>,
         timerlat: Option<&'a mut Timerlat>,
+        on_spike: Option<&'a mut Actor>,
     ) -> Result<Self, RunError> {
         let &RunContext { cpus, root, counter, stop_on, shield, spikes_kept } = context;
         let load_cpus = plan.load_cpus.as_ref().unwrap_or(cpus);
@@ -104,7 +108,7 @@ impl<'a> PhaseRun<'a> {
             })
             .collect::<Result<Vec<_>, _>>()?;
         let supervisor = Supervisor::start(root, &thread_infos(&timers, probe_threads.as_deref()), plan.clock);
-        Ok(Self { timers, began: Instant::now(), probe_threads, timerlat, loads, supervisor })
+        Ok(Self { timers, began: Instant::now(), probe_threads, timerlat, on_spike, loads, supervisor })
     }
 
     /// The measuring threads of this process.
@@ -192,7 +196,7 @@ impl<'a> PhaseRun<'a> {
             Some(Ended::BySignal)
         } else if any(End::Starved) {
             Some(Ended::ByGuard)
-        } else if any(End::StoppedOn) {
+        } else if any(End::StoppedOn) || self.on_spike.as_ref().is_some_and(|actor| actor.stops()) {
             Some(Ended::ByStopOn)
         } else {
             let of_probe = || self.probe_threads.iter().all(|probe_threads| probe_threads.has_ended());
@@ -216,6 +220,9 @@ impl<'a> PhaseRun<'a> {
                 let first_ns = u64::try_from(timer.first_deadline_ns() - ahead_ns).unwrap_or(0);
                 watch.explain_spikes(&thread, &phase.name, first_ns, timer.fresh_spikes());
             }
+            if let Some(actor) = &mut self.on_spike {
+                actor.act(&timer.place(), timer.fresh_spikes());
+            }
         }
         if let Some(probe_threads) = &mut self.probe_threads {
             probe_threads.collect();
@@ -224,7 +231,10 @@ impl<'a> PhaseRun<'a> {
                 let spikes = probe_threads.fresh_spikes(index);
                 if let Some(thread) = measured_thread(timer) {
                     let first_ns = u64::try_from(timer.first_deadline_ns() - ahead_ns).unwrap_or(0);
-                    watch.explain_periods(&thread, &phase.name, first_ns, usual_ns, spikes);
+                    watch.explain_periods(&thread, &phase.name, first_ns, usual_ns, &mut *spikes);
+                }
+                if let Some(actor) = &mut self.on_spike {
+                    actor.act(&timer.place(), spikes);
                 }
             }
         }

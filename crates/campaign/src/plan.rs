@@ -23,7 +23,7 @@ use sys::{
 };
 
 pub use self::phase::{Length, PhasePlan};
-use crate::probe::Probe;
+use crate::{on_spike::OnSpike, probe::Probe};
 
 /// A run: its probe, CPUs, policy and settings, and its phases with their loads.
 #[derive(Debug, Clone)]
@@ -65,6 +65,8 @@ pub struct Plan {
     pub timerlat: bool,
     /// When to end early and keep the trace.
     pub stop_on: Option<StopOn>,
+    /// Actions at spikes.
+    pub on_spike: OnSpike,
     /// The parts of the run in their order; at least one.
     pub phases: Vec<PhasePlan>,
     /// Names of the profiles that decide the verdict.
@@ -102,6 +104,7 @@ impl Plan {
             blame_cost: false,
             timerlat: false,
             stop_on: None,
+            on_spike: OnSpike::default(),
             phases,
             profiles: Vec::new(),
             until_decided: Vec::new(),

@@ -26,7 +26,7 @@ use std::{fs, sync::Arc, time::Instant};
 
 use blame::{RemedyFacts, Watch};
 use machine::{Conditions, CpuList, Root, clocks::ClockWatch, conditions, usable_cpus};
-use probes::timer;
+use probes::timer::{self, TimerError};
 use record::{BlameMode, BufferSearch, Caveat, Record, State};
 use sys::{counter::Counter, memory, signal};
 
@@ -47,6 +47,7 @@ use crate::{
     cost,
     error::RunError,
     evl, nic,
+    on_spike::Actor,
     phase::{self, Ended, PhaseRun, RunContext},
     plan::{PhasePlan, Plan, StopOn},
     probe::{Probe, stream::observe},
@@ -102,6 +103,7 @@ struct Run<'a> {
     stop_on: Option<timer::StopOn>,
     trace: Watch,
     changes: Changes,
+    on_spike: Option<Actor>,
     writer: Option<RecordWriter>,
     clocks: Option<ClockWatch>,
     /// The state of the machine after all changes were made.
@@ -129,8 +131,12 @@ impl<'a> Run<'a> {
         if plan.timerlat {
             changes.timerlat = Some(start_timerlat(&mut record, root, &cpus)?);
         }
-        // Before the thread of the writer is created, which inherits the CPUs of this one.
+        // Before threads are created that inherit the CPUs of this one.
         leave_measured_cpus(root, &cpus);
+        let on_spike = match &plan.on_spike {
+            none if none.actions.is_empty() => None,
+            wanted => Some(Actor::start(wanted).map_err(TimerError::Spawn)?),
+        };
         let writer = plan.record_path.as_deref().map(|path| RecordWriter::start(path, &record)).transpose()?;
         hold_awake(&mut record, &mut changes, plan.hold_cpu_awake, root, &cpus);
         nic::hold(&mut record, &mut changes, nic_wanted, root);
@@ -148,6 +154,7 @@ impl<'a> Run<'a> {
             record,
             budget,
             stop_on,
+            on_spike,
             trace,
             changes,
             writer,
@@ -172,7 +179,7 @@ impl<'a> Run<'a> {
     /// Measures one phase and adds it to the record.
     fn measure_phase(&mut self, phase: &PhasePlan, watch: &mut OnProgress) -> Result<Ended, RunError> {
         let (plan, began, planned_before_ns) = (self.plan, self.began, self.planned_before_ns);
-        let Self { record, writer, trace, changes, .. } = self;
+        let Self { record, writer, trace, changes, on_spike, .. } = self;
         let how_awake = changes.how_awake();
         let context = RunContext {
             cpus: &self.cpus,
@@ -183,7 +190,7 @@ impl<'a> Run<'a> {
             spikes_kept: self.budget.spikes_kept,
         };
         let index = record.phases.len();
-        let mut phase_run = PhaseRun::prepare(plan, phase, &context, changes.timerlat.as_mut())?;
+        let mut phase_run = PhaseRun::prepare(plan, phase, &context, changes.timerlat.as_mut(), on_spike.as_mut())?;
         trace.filter_by_threads(&phase_run.thread_ids());
         // The threads do not allocate from here on, so locking the current memory locks everything that they use.
         let memory_locked = memory::lock_current_memory().is_ok() && validity::memory_is_locked(self.root);
@@ -232,6 +239,7 @@ impl<'a> Run<'a> {
     fn finish(mut self, state: State) -> Result<Record, RunError> {
         shielded::judge_interrupts(&mut self.record, self.changes.shield.as_ref());
         self.complete_blame(state);
+        record_actions(&mut self.record, self.on_spike.take());
         let Self { plan, root, cpus, mut record, stop_on, trace, changes, writer, clocks, before, .. } = self;
         validity::judge_changes(&mut record, &conditions::changes(&before, &Conditions::read(root, &cpus)));
         if let Some(seen) = clocks.and_then(ClockWatch::finish) {
@@ -278,6 +286,11 @@ impl<'a> Run<'a> {
             blame.cost = cost;
         }
     }
+}
+
+/// Adds the results of the actions at spikes to the record.
+fn record_actions(record: &mut Record, on_spike: Option<Actor>) {
+    record.caveats.extend(on_spike.into_iter().flat_map(Actor::finish));
 }
 
 /// The smallest buffer found so far; `None` for a run that does not search.

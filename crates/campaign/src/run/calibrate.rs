@@ -8,6 +8,7 @@ use record::{Calibration, Record, State};
 use super::{Progress, measured};
 use crate::{
     error::RunError,
+    on_spike::OnSpike,
     plan::{Length, Plan},
     probe::{
         Probe, TimerProbe,
@@ -42,6 +43,7 @@ fn wake_ups(plan: &Plan) -> Plan {
         probe: Probe::Timer(TimerProbe::default()),
         blame: blame::BlameMode::Off,
         stop_on: None,
+        on_spike: OnSpike::default(),
         timerlat: false,
         profiles: Vec::new(),
         record_path: None,

@@ -1,5 +1,6 @@
 //! Options that measurements share: [`Common`] for all of them, [`WakeUps`] for those with deadlines.
 
+use campaign::Action;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -113,6 +114,16 @@ pub struct WakeUps {
     /// Run this shell command after --stop-on has stopped; PUNCTUAL_TRACE and PUNCTUAL_RECORD contain the file names.
     #[arg(long, value_name = "COMMAND", requires = "stop_on")]
     pub stop_run: Option<String>,
+    /// Do this at each wake-up later than --threshold; repeatable: `stop`, `command:COMMAND` or `signal:NAME:PID`.
+    ///
+    /// An ordinary thread acts up to 40 ms later, at most 25 times a second and CPU. A command runs in a shell with the
+    /// rights of punctual, one at a time; PUNCTUAL_PLACE, PUNCTUAL_LATENESS_NS, PUNCTUAL_AT_NS and PUNCTUAL_CULPRIT
+    /// describe the spike. The record counts the actions.
+    #[arg(long, value_name = "ACTION")]
+    pub on_spike: Vec<Action>,
+    /// Do the actions of --on-spike only at the first spike.
+    #[arg(long, requires = "on_spike")]
+    pub on_spike_once: bool,
     /// Measure with this clock: monotonic, realtime, tai or boottime [default: monotonic].
     #[arg(long)]
     pub clock: Option<Clock>,

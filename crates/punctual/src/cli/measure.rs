@@ -101,8 +101,8 @@ pub struct Timer {
     /// Measure with this policy: fifo:1-99, rr:1-99, deadline:RUNTIME/DEADLINE/PERIOD or other.
     #[arg(long, default_value_t = TimerProbe::default().policy(None))]
     pub policy: Policy,
-    /// Shift the deadlines of each CPU by this time from those of the CPU before.
-    #[arg(long, value_name = "TIME", value_parser = duration_or_zero, default_value = "0ns")]
+    /// Shift the deadlines of each CPU by this time, relative to the CPU before; 0ns wakes all CPUs at once.
+    #[arg(long, visible_alias = "aligned", value_name = "TIME", value_parser = duration_or_zero, default_value = "0ns")]
     pub offset: u64,
     /// After the run, compare wake-ups with the kernel trace off and on, which takes half a second.
     #[arg(long)]

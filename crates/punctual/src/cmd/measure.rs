@@ -12,7 +12,7 @@ use std::{path::Path, process::Command};
 
 use analysis::Profile;
 use anyhow::Context;
-use campaign::{Length, PhasePlan, Plan, Probe, StopOn, ThreadPlan};
+use campaign::{Length, OnSpike, PhasePlan, Plan, Probe, StopOn, ThreadPlan};
 use loads::LoadSpec;
 use record::{Outcome, Record};
 use report::Style;
@@ -89,6 +89,7 @@ impl WakeUps {
             threshold_ns: self.threshold,
             timerlat: self.timerlat,
             stop_on: self.stop_on.map(|lateness_ns| StopOn { lateness_ns, trace_path: trace_path() }),
+            on_spike: OnSpike { actions: self.on_spike.clone(), repeated: !self.on_spike_once },
             profiles: self.profiles.clone(),
             until_decided: until_decided(self.until_decided, &self.profiles)?,
             ..plan

@@ -1,11 +1,11 @@
 //! `measure timer` and `show`, with the ordinary policy, which needs no rights.
 
-use std::time::Duration;
+use std::{fs, process, time::Duration};
 
-use record::{Outcome, State};
+use record::{Outcome, Record, State};
 
 use super::{
-    harness::{Scratch, skip},
+    harness::{Run, Scratch, skip},
     stalls::{Stall, repeat_if_stalled},
 };
 
@@ -64,7 +64,7 @@ fn the_profile_determines_verdict_and_exit_status() {
             "title = \"{name}\"\ngroup = \"test\"\nperiod = \"1s\"\nlimit = \"{limit}\"\ntolerates = \"{tolerates}\"\n\
              meaning = \"for this test\"\n[[sources]]\nwhat = \"limit\"\nwhere = \"this test\"\n"
         );
-        std::fs::write(scratch.path().join(format!("{name}.toml")), text).unwrap();
+        fs::write(scratch.path().join(format!("{name}.toml")), text).unwrap();
     }
     for (name, status, outcome) in
         [("strict", 2, Outcome::Fail), ("lenient", 0, Outcome::Pass), ("patient", 3, Outcome::Inconclusive)]
@@ -85,7 +85,7 @@ fn a_run_until_decided_ends_with_its_verdict() {
             "title = \"{name}\"\ngroup = \"test\"\nperiod = \"1s\"\nlimit = \"{limit}\"\ntolerates = \"{tolerates}\"\n\
              meaning = \"for this test\"\n[[sources]]\nwhat = \"limit\"\nwhere = \"this test\"\n"
         );
-        std::fs::write(scratch.path().join(format!("{name}.toml")), text).unwrap();
+        fs::write(scratch.path().join(format!("{name}.toml")), text).unwrap();
     }
     for (name, outcome) in [("late", Outcome::Fail), ("timely", Outcome::Pass)] {
         let options = format!("--duration 10m --until-decided --profile ./{name}.toml");
@@ -118,7 +118,7 @@ fn exports_agree_with_the_record() {
         0,
         &format!("{ORDINARY} --samples 100 --export r.csv --export r.hgrm --export r.html --export r.json"),
     );
-    let read = |name: &str| std::fs::read_to_string(scratch.path().join(name)).unwrap();
+    let read = |name: &str| fs::read_to_string(scratch.path().join(name)).unwrap();
     let counted: u64 = read("r.csv")
         .lines()
         .filter(|line| line.contains(",raw,"))
@@ -172,4 +172,38 @@ fn an_evl_run_is_refused_without_the_evl_core() {
     }
     let ordinary = Scratch::new().run(&format!("measure timer {ORDINARY} --core evl --no-record"));
     assert!(ordinary.expect_status(64).stderr().contains("fifo:1 to fifo:99"));
+}
+
+/// A run with this action at spikes; every wake-up is one.
+fn acting(scratch: &Scratch, action: &str, options: &str) -> (Record, Run) {
+    let mut command = scratch.punctual(&format!(
+        "measure timer --record a --cpus 0 --period 1ms --policy other --threshold 1ns --blame=off {options}"
+    ));
+    command.args(["--on-spike", action]);
+    let run = Run(command.output().unwrap());
+    (scratch.record(), run)
+}
+
+#[test]
+fn acts_at_spikes() {
+    let scratch = Scratch::new();
+    let done = |record: &Record| {
+        let caveat = record.caveats.iter().find(|caveat| caveat.kind == "on_spike").expect("a caveat");
+        caveat.text.rsplit_once(": done ").unwrap().1.to_owned()
+    };
+    let command = "command:echo $PUNCTUAL_PLACE $PUNCTUAL_LATENESS_NS >> seen";
+    let (record, run) = acting(&scratch, command, "--duration 1s --on-spike-once");
+    assert_eq!(done(&record), "once");
+    let seen = fs::read_to_string(scratch.path().join("seen")).unwrap();
+    let (place, lateness_ns) = seen.trim().rsplit_once(' ').unwrap();
+    assert_eq!((place, lateness_ns.parse::<u64>().unwrap() > 0), ("CPU 0", true), "{seen}");
+    assert!(run.stdout().contains("done once"), "{}", run.stdout());
+
+    let (record, _) = acting(&scratch, &format!("signal:CONT:{}", process::id()), "--duration 1s");
+    let times = done(&record);
+    assert!(times.split(' ').next().unwrap().parse::<u64>().unwrap() > 3, "{times}");
+
+    let (record, _) = acting(&scratch, "stop", "--duration 60s");
+    assert_eq!((done(&record).as_str(), record.state), ("once", State::Interrupted));
+    scratch.run("measure timer --on-spike halt").expect_status(64);
 }
