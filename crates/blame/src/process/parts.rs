@@ -71,12 +71,13 @@ impl Parts {
         let handlers_ns = self.handlers_ns.min(times.running_ns);
         let computed_ns = times.running_ns - handlers_ns;
         let faults_ns = self.faults_ns.min(computed_ns);
-        if self.page_faults > 0 {
+        // A page fault or a signal counts for the cycle that it came in; its time can end in the next one.
+        if self.page_faults > 0 || faults_ns > 0 {
             let part = parts.entry(CycleCause::PageFaults).or_default();
             part.ns += faults_ns;
             part.count = self.page_faults;
         }
-        if self.signals > 0 {
+        if self.signals > 0 || handlers_ns > 0 {
             parts.insert(CycleCause::SignalHandler, Part { ns: handlers_ns, count: self.signals, ..Part::default() });
         }
         parts.insert(CycleCause::OwnWork, Part { ns: computed_ns - faults_ns, ..Part::default() });
@@ -98,5 +99,21 @@ impl Part {
             by_tid: by.map_or(0, |task| task.pid),
             call: self.call.to_owned(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_of_handlers_and_faults_from_the_cycle_before_are_parts_too() {
+        let parts = Parts { handlers_ns: 3, faults_ns: 2, ..Parts::default() };
+        let times = ThreadTimes { running_ns: 10, ..ThreadTimes::default() };
+        let parts = parts.to_record(&times);
+        assert_eq!(
+            parts.iter().map(|part| (part.cause, part.ns, part.count)).collect::<Vec<_>>(),
+            [(CycleCause::OwnWork, 5, 0), (CycleCause::SignalHandler, 3, 0), (CycleCause::PageFaults, 2, 0)]
+        );
     }
 }
