@@ -169,7 +169,11 @@ impl Message for ToNear {
 }
 
 /// Encodes a message as a line.
-pub(crate) fn line<T: Serialize>(message: &T) -> Vec<u8> {
+///
+/// # Panics
+/// Never: messages have no maps whose keys are not strings.
+#[must_use]
+pub fn line<T: Serialize>(message: &T) -> Vec<u8> {
     let mut line = serde_json::to_vec(message).expect("messages have no maps with non-string keys");
     line.push(b'\n');
     line
@@ -179,7 +183,7 @@ pub(crate) fn line<T: Serialize>(message: &T) -> Vec<u8> {
 ///
 /// # Errors
 /// A description of the mistake in a JSON line, which comes from an end of another version.
-pub(crate) fn parse<T: DeserializeOwned>(line: &[u8]) -> Result<Option<T>, String> {
+pub fn parse<T: DeserializeOwned>(line: &[u8]) -> Result<Option<T>, String> {
     if !matches!(line.first(), Some(b'{' | b'"')) {
         return Ok(None);
     }

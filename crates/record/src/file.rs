@@ -95,7 +95,15 @@ struct Head {
 /// If the file cannot be read, is not JSON, or is not of schema `punctual.campaign/1`.
 pub fn read_campaign(path: &Path) -> Result<Campaign, FileError> {
     let bytes = bytes_of(path)?;
-    parse_as(&bytes, CAMPAIGN_SCHEMA).map_err(|reason| FileError::NotARecord { path: path.to_owned(), reason })
+    parse_campaign(&bytes).map_err(|reason| FileError::NotARecord { path: path.to_owned(), reason })
+}
+
+/// Reads the document of a campaign from memory. The error is one line.
+///
+/// # Errors
+/// If the bytes are not JSON or not of schema `punctual.campaign/1`.
+pub fn parse_campaign(bytes: &[u8]) -> Result<Campaign, String> {
+    parse_as(bytes, CAMPAIGN_SCHEMA)
 }
 
 /// True if the file claims to be the document of a campaign.
