@@ -19,9 +19,13 @@ const DELAYS: usize = 240;
 const DURATION_S: i64 = 10;
 /// A kernel tick, every 4 ms, can occur between the end of a delay and the probe's wake-up.
 const TICK_NS: i64 = 100_000;
-/// The probe then correctly sees a longer delay than the blocker recorded. At least this percentage must be equal. A
-/// tick together with other kernel work can also delay the probe on its own: equally rarely, and less than any delay.
-const UNDISTURBED_PERCENT: usize = 98;
+/// The probe then correctly sees a longer delay than the blocker recorded, by about 20 us. This exceeds the tolerance of
+/// the shortest delays only, a quarter of all: 1 to 6 of them in a run of this test. A wrong measurement would fail with
+/// all of them. At least this percentage of all delays must be equal.
+const UNDISTURBED_PERCENT: usize = 95;
+/// A tick together with other kernel work can also delay the probe on its own, by less than any delay. At most this
+/// percentage of the number of delays.
+const OTHERS_PERCENT: usize = 2;
 
 /// 240 delays of 0.2 to 20 ms at irregular times.
 pub fn finds_delays() -> Result<()> {
@@ -45,7 +49,7 @@ pub fn finds_delays() -> Result<()> {
     ensure!(same * 100 >= DELAYS * UNDISTURBED_PERCENT, "only {same} of {DELAYS} within 5 % plus 2 us");
     let others: Vec<_> =
         series.spikes.iter().filter(|spike| !delays.iter().any(|delay| overlap(series, spike, delay))).collect();
-    let few = others.len() * 100 <= DELAYS * (100 - UNDISTURBED_PERCENT);
+    let few = others.len() * 100 <= DELAYS * OTHERS_PERCENT;
     ensure!(few && others.iter().all(|spike| spike.lateness_ns < LENGTHS_NS[0]), "unexpected spikes: {others:?}");
     check_missed(series, &delays)
 }
