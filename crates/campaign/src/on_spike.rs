@@ -4,10 +4,8 @@
 //! time; a spike during a command starts no other.
 
 use std::{
-    fmt,
-    io::{self, IsTerminal},
-    os::fd::AsFd,
-    process::{Command, Stdio},
+    fmt, io,
+    process::{Command, ExitStatus, Stdio},
     str::FromStr,
     sync::{
         Arc,
@@ -18,7 +16,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use record::{Caveat, Spike};
+use record::{
+    Caveat, Spike,
+    visible::{self, Passes},
+};
 use rustix::process::{Pid, Signal, kill_process};
 use sys::sched;
 
@@ -248,18 +249,25 @@ fn start_runner(command: String, counts: Arc<Counts>) -> io::Result<(SyncSender<
 
 /// Runs a command. Its output goes to standard error, because standard output may be a document; on a terminal it would
 /// damage the live view.
-fn shell(command: &str, environment: Environment) -> io::Result<std::process::ExitStatus> {
-    let stderr = io::stderr();
-    let output = || -> io::Result<Stdio> {
-        if stderr.is_terminal() { Ok(Stdio::null()) } else { Ok(stderr.as_fd().try_clone_to_owned()?.into()) }
-    };
-    Command::new("sh")
+fn shell(command: &str, environment: Environment) -> io::Result<ExitStatus> {
+    let (mut output, writer) = io::pipe()?;
+    // The command owns the only other ends of the pipe, so that its output ends with it.
+    let mut child = Command::new("sh")
         .args(["-c", command])
         .envs(environment)
         .stdin(Stdio::null())
-        .stdout(output()?)
-        .stderr(output()?)
-        .status()
+        .stdout(writer.try_clone()?)
+        .stderr(writer)
+        .spawn()?;
+    let mut stderr = visible::stderr(Passes::Text);
+    let copied = match stderr.is_terminal() {
+        true => io::copy(&mut output, &mut io::sink()),
+        false => io::copy(&mut output, &mut stderr),
+    };
+    // A command must not wait for a reader after an error of standard error.
+    drop(output);
+    let status = child.wait()?;
+    copied.map(|_| status)
 }
 
 #[cfg(test)]

@@ -191,13 +191,14 @@ fn acts_at_spikes() {
         let caveat = record.caveats.iter().find(|caveat| caveat.kind == "on_spike").expect("a caveat");
         caveat.text.rsplit_once(": done ").unwrap().1.to_owned()
     };
-    let command = "command:echo $PUNCTUAL_PLACE $PUNCTUAL_LATENESS_NS >> seen";
+    let command = "command:echo $PUNCTUAL_PLACE $PUNCTUAL_LATENESS_NS >> seen; printf 'said\\033[2J\\n'";
     let (record, run) = acting(&scratch, command, "--duration 1s --on-spike-once");
     assert_eq!(done(&record), "once");
     let seen = fs::read_to_string(scratch.path().join("seen")).unwrap();
     let (place, lateness_ns) = seen.trim().rsplit_once(' ').unwrap();
     assert_eq!((place, lateness_ns.parse::<u64>().unwrap() > 0), ("CPU 0", true), "{seen}");
     assert!(run.stdout().contains("done once"), "{}", run.stdout());
+    assert!(run.stderr().contains("said\\u{1b}[2J\n"), "{}", run.stderr());
 
     let (record, _) = acting(&scratch, &format!("signal:CONT:{}", process::id()), "--duration 1s");
     let times = done(&record);
