@@ -25,7 +25,7 @@ pub fn remedy(cause: &Cause, facts: &RemedyFacts) -> String {
         CauseKind::Interrupt => handlers::interrupt(&cause.name, cause.number, facts),
         CauseKind::Softirq => handlers::softirq(&cause.name, facts),
         CauseKind::Nmi => "turn off profilers and watchdogs that use non-maskable interrupts: stop perf, and \
-                           `sysctl -w kernel.nmi_watchdog=0`"
+                           `sudo sysctl -w kernel.nmi_watchdog=0`"
             .to_owned(),
         CauseKind::Timer => handlers::timer(&cause.name, facts),
         CauseKind::Thread => threads::thread(cause, facts),
@@ -45,14 +45,13 @@ pub fn remedy(cause: &Cause, facts: &RemedyFacts) -> String {
         CauseKind::Stolen => hypervisor("the hypervisor"),
         CauseKind::Firmware => firmware(),
         CauseKind::WakeUp => format!(
-            "this is the kernel's normal cost: reduce it with a constant CPU frequency, `cpupower -c {} frequency-set -g \
-             performance`",
-            facts.measured_list()
+            "this is the kernel's normal cost: reduce it with a constant CPU frequency, {}",
+            facts.constant_frequency()
         ),
         CauseKind::Work => format!(
-            "the model takes this long on this CPU: choose a smaller one, see `punctual amp info FILE`, or a larger buffer; \
-             and set a constant CPU frequency, `cpupower -c {} frequency-set -g performance`",
-            facts.measured_list()
+            "the model takes this long on this CPU: choose a smaller one, whose size `punctual amp info` shows, or a larger buffer; \
+             and set a constant CPU frequency, {}",
+            facts.constant_frequency()
         ),
         CauseKind::Unexplained => unexplained(facts),
     }
@@ -63,8 +62,8 @@ fn late_interrupt(cause: &Cause, facts: &RemedyFacts) -> String {
     if cause.why == Some(Why::InterruptsOff) {
         let place = cause.detail.strip_prefix(TURNED_OFF_IN).unwrap_or("that code");
         return format!(
-            "interrupts were disabled in {place}: keep {name} off this CPU, {}, and report it to the maintainers of that code",
-            facts.pin(cause.number)
+            "interrupts were disabled in {place}: {}, and report it to the maintainers of that code",
+            facts.moved(name, cause.number)
         );
     }
     if let Some(name) = &facts.hypervisor {
@@ -74,9 +73,8 @@ fn late_interrupt(cause: &Cause, facts: &RemedyFacts) -> String {
         return firmware();
     }
     format!(
-        "interrupts were disabled while {name} ran, or firmware had the CPU: find the function that disabled them with \
-         `{} --blame=deep`",
-        facts.command
+        "interrupts were disabled while {name} ran, or firmware had the CPU: repeat the run with `--blame=deep` to find the \
+         function that disabled them"
     )
 }
 
@@ -88,7 +86,7 @@ fn idle_exit(facts: &RemedyFacts) -> String {
         return "the CPU halted although it was kept out of its idle states: boot with `idle=poll`".to_owned();
     }
     format!(
-        "keep the CPU out of deep idle states: `cpupower -c {} idle-set -D 1`, or keep /dev/cpu_dma_latency open with the \
+        "keep the CPU out of deep idle states: `sudo cpupower -c {} idle-set -D 1`, or keep /dev/cpu_dma_latency open with the \
          value 0; measure the effect with `{} measure timer --hold-cpu-awake`",
         facts.measured_list(),
         facts.command
@@ -98,10 +96,10 @@ fn idle_exit(facts: &RemedyFacts) -> String {
 fn throttled(facts: &RemedyFacts) -> String {
     match facts.priority {
         Some(_) => "real-time threads used up the time that the kernel allows them in each second: find the one that did, then \
-                    `sysctl -w kernel.sched_rt_runtime_us=-1`"
+                    `sudo sysctl -w kernel.sched_rt_runtime_us=-1`"
             .to_owned(),
-        None => "the thread's control group has used up its CPU time: `echo max > cpu.max` in its folder below \
-                 /sys/fs/cgroup"
+        None => "the thread's control group has used up its CPU time: raise the limit of its service, container or session, \
+                 which is cpu.max below /sys/fs/cgroup, or cpu.cfs_quota_us of older systems"
             .to_owned(),
     }
 }
@@ -113,12 +111,12 @@ fn all_cpus(facts: &RemedyFacts) -> String {
 fn hypervisor(name: &str) -> String {
     format!(
         "the hypervisor {name} can take a CPU at any time, and no setting in this guest prevents it: on the host, give each virtual CPU a \
-         core of its own, `virsh vcpupin GUEST VCPU CORE`, and isolate these cores"
+         core of its own with virsh vcpupin, and isolate these cores"
     )
 }
 
 fn firmware() -> String {
-    "firmware or hardware had the CPU, which no kernel can prevent: confirm it with `hwlatdetect --duration=60`; turn off \
+    "firmware or hardware had the CPU, which no kernel can prevent: confirm it with `sudo hwlatdetect --duration=60`; turn off \
      USB legacy support, power saving and error reporting in the firmware setup, or ask the vendor"
         .to_owned()
 }
@@ -127,7 +125,7 @@ fn unexplained(facts: &RemedyFacts) -> String {
     match &facts.hypervisor {
         Some(name) => hypervisor(name),
         None if facts.deep => firmware(),
-        None => format!("no trace event explains it: trace more with `{} --blame=deep`", facts.command),
+        None => "no trace event explains it: repeat the run with `--blame=deep`, which traces more".to_owned(),
     }
 }
 

@@ -64,27 +64,62 @@ impl RemedyFacts {
         }
     }
 
-    /// The measured CPUs as a list in the kernel's form.
+    /// The measured CPUs as a list in the kernel's form; `all` if the program is not bound to CPUs.
     pub(super) fn measured_list(&self) -> String {
-        if self.measured.is_empty() { "CPUS".to_owned() } else { list(&self.measured) }
+        if self.measured.is_empty() { "all".to_owned() } else { list(&self.measured) }
     }
 
-    /// The other CPUs, which may be disturbed; a placeholder if there are none or they are unknown.
-    pub(super) fn others_list(&self) -> String {
-        let others = self.others();
-        if others.is_empty() { "OTHER_CPUS".to_owned() } else { list(&others) }
+    /// The place of work that may disturb no deadline: `CPUs 0-1`.
+    pub(super) fn elsewhere(&self) -> String {
+        match (&*self.others(), self.thread_id) {
+            ([cpu], _) => format!("CPU {cpu}"),
+            ([_, ..], _) => format!("CPUs {}", list(&self.others())),
+            ([], None) => "a CPU that `--cpus` leaves free".to_owned(),
+            ([], Some(_)) => "a CPU that the program does not use".to_owned(),
+        }
     }
 
-    /// The other CPUs as a hexadecimal mask, 32 CPUs a word.
-    pub(super) fn others_mask(&self) -> String {
+    /// Writes the list of the other CPUs into a file of the kernel, or says which CPUs belong there.
+    pub(super) fn write_others(&self, path: &str) -> String {
+        match self.others().as_slice() {
+            [] => format!("write {} into {path}", self.elsewhere()),
+            others => format!("`echo {} | sudo tee {path}`", list(others)),
+        }
+    }
+
+    /// A kernel argument for the measured CPUs, each `{}` in it.
+    ///
+    /// The kernel refuses to free all CPUs of other work: of those that are all measured, the first remains.
+    pub(super) fn kernel_argument(&self, argument: &str) -> String {
+        let free_of_work = |cpu: &u32| !self.others().is_empty() || self.online.first() != Some(cpu);
+        let cpus: Vec<u32> = self.measured.iter().copied().filter(free_of_work).collect();
+        if cpus.is_empty() {
+            return "bind the thread that must be on time to one of several CPUs, and measure only this CPU".to_owned();
+        }
+        let argument = argument.replace("{}", &list(&cpus));
+        match self.online.first() {
+            Some(first) if cpus.len() < self.measured.len() => {
+                format!("kernel argument `{argument}`, which leaves CPU {first} for other work")
+            }
+            _ => format!("kernel argument `{argument}`"),
+        }
+    }
+
+    /// Keeps the measured CPUs at a constant frequency.
+    pub(super) fn constant_frequency(&self) -> String {
+        format!("`sudo cpupower -c {} frequency-set -g performance`", self.measured_list())
+    }
+
+    /// The other CPUs as a hexadecimal mask, 32 CPUs a word; `None` if there are none or they are unknown.
+    pub(super) fn others_mask(&self) -> Option<String> {
         let others = self.others();
-        let Some(&last) = others.last() else { return "OTHER_CPUS_MASK".to_owned() };
+        let &last = others.last()?;
         let words: Vec<u32> = (0..=last / 32)
             .rev()
             .map(|word| others.iter().filter(|&&cpu| cpu / 32 == word).fold(0, |mask, cpu| mask | 1 << (cpu % 32)))
             .collect();
         let low: String = words[1..].iter().map(|word| format!(",{word:08x}")).collect();
-        format!("{:x}{low}", words[0])
+        Some(format!("{:x}{low}", words[0]))
     }
 
     fn others(&self) -> Vec<u32> {
@@ -94,20 +129,17 @@ impl RemedyFacts {
     /// Gives the measured thread this real-time priority: our probe by an option.
     pub(super) fn raise_to(&self, priority: i32) -> String {
         match self.thread_id {
-            Some(tid) => format!("`chrt -f -p {priority} {tid}`"),
+            Some(tid) => format!("`sudo chrt -f -p {priority} {tid}`"),
             None => format!("`--policy fifo:{priority}`"),
         }
     }
 
-    /// Makes an ordinary measured thread a real-time thread.
-    pub(super) fn make_realtime(&self) -> String {
-        self.thread_id.map_or_else(|| "`chrt -f 80 COMMAND`".to_owned(), |tid| format!("`chrt -f -p 80 {tid}`"))
-    }
-
-    /// The command that moves a thread to the other CPUs.
-    pub(super) fn pin(&self, pid: Option<u32>) -> String {
-        let pid = pid.map_or("PID".to_owned(), |pid| pid.to_string());
-        format!("`taskset -pc {} {pid}`", self.others_list())
+    /// Moves a thread to the other CPUs.
+    pub(super) fn moved(&self, name: &str, pid: Option<u32>) -> String {
+        match (self.others().as_slice(), pid) {
+            (others @ [_, ..], Some(pid)) => format!("move {name}, `sudo taskset -pc {} {pid}`", list(others)),
+            _ => format!("move {name} to {}", self.elsewhere()),
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! Checks the commands in remedies.
 
+use machine::CpuList;
 use record::{Blame, BlameMode, Phase, Record, Series};
 
 use super::*;
@@ -30,12 +31,12 @@ fn says(cause: &Cause, facts: &RemedyFacts, parts: &[&str]) {
 #[test]
 fn contains_the_number_of_the_interrupt() {
     let eth0 = Cause { number: Some(24), ..Cause::new(CauseKind::Interrupt, "eth0") };
-    says(&eth0, &facts(), &["`echo 0-1 > /proc/irq/24/smp_affinity_list`"]);
+    says(&eth0, &facts(), &["`echo 0-1 | sudo tee /proc/irq/24/smp_affinity_list`"]);
     let graphics = thread("irq/131-i915", 49, Why::HigherPriority);
-    says(&graphics, &facts(), &["graphics", "`echo 0-1 > /proc/irq/131/smp_affinity_list`"]);
-    says(&thread("irq/24-s-eth0", 10, Why::HigherPriority), &facts(), &["/proc/irq/24/", "`chrt -f -p 79 412`"]);
+    says(&graphics, &facts(), &["graphics", "`echo 0-1 | sudo tee /proc/irq/131/smp_affinity_list`"]);
+    says(&thread("irq/24-s-eth0", 10, Why::HigherPriority), &facts(), &["/proc/irq/24/", "`sudo chrt -f -p 79 412`"]);
     let all = RemedyFacts { measured: vec![0, 1, 2, 3], ..facts() };
-    says(&eth0, &all, &["`echo OTHER_CPUS > /proc/irq/24/smp_affinity_list`"]);
+    says(&eth0, &all, &["write a CPU that `--cpus` leaves free into /proc/irq/24/"]);
     let tick = Cause { number: Some(11), ..Cause::new(CauseKind::Interrupt, "arch_timer") };
     says(&tick, &facts(), &["nohz_full=2-3"]);
 }
@@ -45,11 +46,15 @@ fn moves_lowers_or_outranks_threads() {
     says(
         &thread("hog", 9, Why::HigherPriority),
         &facts(),
-        &["`--policy fifo:91`", "`chrt -f -p 79 412`", "`taskset -pc 0-1 412`"],
+        &["`--policy fifo:91`", "`sudo chrt -f -p 79 412`", "`sudo taskset -pc 0-1 412`"],
     );
     says(&thread("peer", 19, Why::SamePriority), &facts(), &["`--policy fifo:81`"]);
     says(&thread("dl", -1, Why::HigherPriority), &facts(), &["deadline"]);
-    says(&thread("kworker", 120, Why::PreemptionOff), &facts(), &["`echo 3 > /sys/devices/virtual/workqueue/cpumask`"]);
+    says(
+        &thread("kworker", 120, Why::PreemptionOff),
+        &facts(),
+        &["`echo 3 | sudo tee /sys/devices/virtual/workqueue/cpumask`"],
+    );
     says(&thread("migration", 0, Why::HigherPriority), &facts(), &["isolcpus=domain,managed_irq,2-3"]);
     let late = Cause { detail: IN_PREVIOUS_CYCLE.to_owned(), ..thread("probe", 19, Why::HigherPriority) };
     says(&late, &facts(), &["the spike before this one"]);
@@ -62,7 +67,7 @@ fn moves_lowers_or_outranks_threads() {
     let realtime = RemedyFacts { realtime_kernel: true, ..facts() };
     says(&thread("dd", 120, Why::PreemptionOff), &realtime, &["--blame=deep"]);
     let ordinary = RemedyFacts { priority: None, ..facts() };
-    says(&thread("dd", 120, Why::SamePriority), &ordinary, &["`chrt -f 80 COMMAND`", "`taskset -pc 0-1 412`"]);
+    says(&thread("dd", 120, Why::SamePriority), &ordinary, &["`--policy fifo:80`", "`sudo taskset -pc 0-1 412`"]);
 }
 
 #[test]
@@ -71,7 +76,7 @@ fn says_if_no_setting_helps() {
     says(&Cause::new(CauseKind::AllCpus, ""), &guest, &["kvm", "no setting in this guest"]);
     says(&Cause::new(CauseKind::AllCpus, ""), &facts(), &["firmware", "hwlatdetect"]);
     says(&Cause::new(CauseKind::Stopped, "SIGSTOP"), &facts(), &["no setting prevents"]);
-    says(&Cause::new(CauseKind::LateInterrupt, "dd"), &facts(), &["`punctual --blame=deep`"]);
+    says(&Cause::new(CauseKind::LateInterrupt, "dd"), &facts(), &["`--blame=deep`"]);
     let deep = RemedyFacts { deep: true, ..facts() };
     says(&Cause::new(CauseKind::LateInterrupt, "dd"), &deep, &["hwlatdetect"]);
     let found = Cause {
@@ -145,7 +150,7 @@ fn takes_the_facts_from_the_record() {
         command: "'/opt/my tools/punctual'".to_owned(),
     };
     assert_eq!(facts, expected);
-    assert_eq!(facts.others_mask(), "3,00000003");
+    assert_eq!(facts.others_mask().as_deref(), Some("3,00000003"));
     record.blame = Some(Blame { mode: BlameMode::Deep, ..Blame::default() });
     assert!(!RemedyFacts::of(&record).deep, "this kernel has no such events");
 }
@@ -159,7 +164,165 @@ fn raises_a_thread_of_a_program_by_its_id() {
         RemedyFacts::of(&Record { series, machine, ..Record::default() })
     };
     let hog = thread("hog", 9, Why::HigherPriority);
-    says(&hog, &of(19), &["`chrt -f -p 91 77`", "`chrt -f -p 79 412`", "`taskset -pc OTHER_CPUS 412`"]);
-    says(&hog, &of(120), &["`chrt -f -p 80 77`"]);
-    says(&thread("peer", 120, Why::SamePriority), &of(120), &["`chrt -f -p 80 77`"]);
+    says(
+        &hog,
+        &of(19),
+        &["`sudo chrt -f -p 91 77`", "`sudo chrt -f -p 79 412`", "move it to a CPU that the program does not use"],
+    );
+    says(&hog, &of(120), &["`sudo chrt -f -p 80 77`"]);
+    says(&thread("peer", 120, Why::SamePriority), &of(120), &["`sudo chrt -f -p 80 77`"]);
+}
+
+#[test]
+fn one_cpu_always_remains_for_other_work() {
+    let all = RemedyFacts { measured: vec![0, 1, 2, 3], ..facts() };
+    let tick = Cause::new(CauseKind::Interrupt, "local_timer");
+    says(&tick, &all, &["`isolcpus=domain,managed_irq,1-3 nohz_full=1-3`, which leaves CPU 0 for other work"]);
+    let single = RemedyFacts { measured: vec![0], online: vec![0], ..facts() };
+    says(&tick, &single, &["bind the thread that must be on time to one of several CPUs"]);
+}
+
+/// Causes of every kind, with and without a number, priority and reason from the trace.
+fn causes() -> Vec<Cause> {
+    use CauseKind as K;
+    let names: [(CauseKind, &[&str]); 17] = [
+        (K::LateInterrupt, &["dd"]),
+        (K::IdleExit, &[""]),
+        (K::Interrupt, &["local_timer", "eth0", "i915", "reschedule", "thermal_apic", "call_function"]),
+        (K::Softirq, &["NET_RX", "BLOCK", "TIMER", "SCHED", "RCU", "TASKLET"]),
+        (K::Nmi, &[""]),
+        (K::Timer, &["tick_nohz_handler", "watchdog_timer_fn", "sched_rt_period_timer", "hrtimer_wakeup", "other"]),
+        (
+            K::Thread,
+            &["dd", "irq/24-eth0", "kworker/0:1", "ksoftirqd/0", "rcuc/0", "timerlat/0", "migration/0", "punctual"],
+        ),
+        (K::PageFault, &[""]),
+        (K::Stopped, &["SIGSTOP"]),
+        (K::Blocked, &["read"]),
+        (K::Throttled, &[""]),
+        (K::AllCpus, &[""]),
+        (K::Stolen, &[""]),
+        (K::Firmware, &[""]),
+        (K::WakeUp, &[""]),
+        (K::Work, &[""]),
+        (K::Unexplained, &[""]),
+    ];
+    let whys =
+        [None, Some(Why::HigherPriority), Some(Why::SamePriority), Some(Why::PreemptionOff), Some(Why::InterruptsOff)];
+    let mut causes = Vec::new();
+    for (kind, name) in names.into_iter().flat_map(|(kind, names)| names.iter().map(move |name| (kind, name))) {
+        for (why, number) in whys.into_iter().flat_map(|why| [(why, None), (why, Some(24))]) {
+            for priority in [None, Some(-1), Some(9), Some(99), Some(120)] {
+                causes.push(Cause { why, number, priority, ..Cause::new(kind, *name) });
+            }
+        }
+    }
+    causes
+}
+
+/// The recorded machines of the crate `machine`, with each choice of measured CPUs.
+fn recorded_facts() -> Vec<RemedyFacts> {
+    let machines = concat!(env!("CARGO_MANIFEST_DIR"), "/../machine/tests/machines");
+    let names =
+        ["cloud-vm", "cnc-pc-rt", "container-cpuset", "khadas-vim3l-evl", "laptop-voluntary", "raspberry-pi-rt"];
+    let mut all = Vec::new();
+    for machine in names.map(|name| machine::facts(&machine::Root::at(format!("{machines}/{name}")))) {
+        let online: CpuList = machine.cpus_online.as_deref().unwrap().parse().unwrap();
+        let online: Vec<u32> = online.iter().collect();
+        let of = |measured: &[u32], process: bool, policy: &str, hold_cpu_awake| {
+            let mut record = Record { command: vec!["punctual".to_owned()], ..Record::default() };
+            record.machine = machine.clone();
+            record.scenario.policy = policy.to_owned();
+            record.scenario.hold_cpu_awake = hold_cpu_awake;
+            let thread = record::ProcessThread { tid: 77, priority: 19, ..record::ProcessThread::default() };
+            let series = |cpu| match process {
+                true => {
+                    Series { kind: record::SeriesKind::Process(Box::new(thread.clone())), cpu, ..Series::default() }
+                }
+                false => Series { cpu, ..Series::default() },
+            };
+            record.series = measured.iter().copied().map(|cpu| series(Some(cpu))).collect();
+            if measured.is_empty() {
+                record.series.push(series(None));
+            }
+            RemedyFacts::of(&record)
+        };
+        for measured in [&online[..], &online[..1], &online[online.len() - 1..]] {
+            for policy in ["other", "fifo:1", "fifo:80", "fifo:99", "deadline:1ms"] {
+                all.extend([of(measured, false, policy, false), of(measured, true, policy, true)]);
+            }
+        }
+        all.push(of(&[], true, "fifo:80", false));
+    }
+    all
+}
+
+#[test]
+fn every_command_can_be_executed_as_printed_on_each_recorded_machine() {
+    for facts in recorded_facts() {
+        for cause in causes() {
+            let remedy = remedy(&cause, &facts);
+            let capitals = |word: &&str| word.len() > 2 && word.chars().all(|c| c.is_ascii_uppercase() || c == '_');
+            let placeholder = remedy.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').find(capitals);
+            let known = ["CPU", "RCU", "TLB", "USB", "PREEMPT_RT", "MCL_CURRENT", "MCL_FUTURE"];
+            assert!(placeholder.is_none_or(|word| known.contains(&word)), "{placeholder:?}: {remedy}");
+            for command in remedy.split('`').skip(1).step_by(2) {
+                check_command(command, &facts).unwrap_or_else(|why| panic!("{command}: {why}: {remedy}"));
+            }
+        }
+    }
+}
+
+/// Checks one command, option, or list of kernel arguments.
+fn check_command(command: &str, facts: &RemedyFacts) -> Result<(), String> {
+    let words: Vec<&str> = command.split(' ').collect();
+    let other = |list: &str| match list.parse::<CpuList>() {
+        Ok(cpus) if cpus.iter().all(|cpu| facts.online.contains(&cpu) && !facts.measured.contains(&cpu)) => Ok(()),
+        _ => Err(format!("{list} are not other CPUs")),
+    };
+    let online = |list: &str| match list.parse::<CpuList>() {
+        Ok(cpus) if cpus.iter().all(|cpu| facts.online.contains(&cpu)) => Ok(cpus.iter().count()),
+        _ => Err(format!("{list} are not online")),
+    };
+    let number = |text: &str, range: std::ops::RangeInclusive<u32>| match text.parse() {
+        Ok(number) if range.contains(&number) => Ok(()),
+        _ => Err(format!("{text} is not in {range:?}")),
+    };
+    match words.as_slice() {
+        ["--cpus" | "--timerlat" | "--blame=deep"] | ["punctual", "amp", "info"] => Ok(()),
+        ["punctual", "measure", "timer", "--hold-cpu-awake"] => Ok(()),
+        ["--policy", policy] => number(policy.strip_prefix("fifo:").ok_or("no policy")?, 1..=99),
+        ["mlockall(MCL_CURRENT", "|", "MCL_FUTURE)"] | ["ulimit", "-l", "unlimited"] => Ok(()),
+        ["sudo", "chrt", "-f", "-p", priority, pid] => number(priority, 1..=99).and_then(|()| number(pid, 1..=1 << 22)),
+        ["sudo", "taskset", "-pc", cpus, pid] => other(cpus).and_then(|()| number(pid, 1..=1 << 22)),
+        ["echo", cpus, "|", "sudo", "tee", "/proc/irq/24/smp_affinity_list"] => other(cpus),
+        ["echo", mask, "|", "sudo", "tee", "/sys/devices/virtual/workqueue/cpumask"] => {
+            let mask = u32::from_str_radix(mask, 16).map_err(|error| error.to_string())?;
+            let cpus: Vec<u32> = (0..32).filter(|cpu| mask >> cpu & 1 == 1).collect();
+            other(&cpus.into_iter().collect::<CpuList>().to_string())
+        }
+        ["sudo", "cpupower", "-c", cpus, "frequency-set" | "idle-set", ..] => match *cpus {
+            "all" => Ok(()),
+            cpus => online(cpus).map(|_| ()),
+        },
+        ["sudo", "sysctl", "-w", setting] => {
+            let settings = ["kernel.nmi_watchdog=0", "kernel.watchdog=0", "kernel.sched_rt_runtime_us=-1"];
+            settings.contains(setting).then_some(()).ok_or_else(|| "unknown setting".to_owned())
+        }
+        ["sudo", "hwlatdetect", "--duration=60"] | ["sudo", "dmesg"] => Ok(()),
+        arguments => arguments.iter().try_for_each(|argument| {
+            let (name, value) = argument.split_once('=').unwrap_or((argument, ""));
+            match name {
+                "isolcpus" | "nohz_full" => {
+                    let cpus = value.strip_prefix("domain,managed_irq,").unwrap_or(value);
+                    let all = online(cpus)? == facts.online.len();
+                    if all { Err("no CPU remains for other work".to_owned()) } else { Ok(()) }
+                }
+                "rcu_nocbs" if value == "all" => Ok(()),
+                "rcu_nocbs" => online(value).map(|_| ()),
+                "idle" | "preempt" | "rcu_nocb_poll" => Ok(()),
+                _ => Err("unknown command".to_owned()),
+            }
+        }),
+    }
 }

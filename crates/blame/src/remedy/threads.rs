@@ -7,7 +7,7 @@ use crate::explain::{IN_PREVIOUS_CYCLE, TURNED_OFF_IN};
 
 /// Remedy for a thread that had the CPU.
 pub(super) fn thread(cause: &Cause, facts: &RemedyFacts) -> String {
-    let (name, measured) = (cause.name.as_str(), facts.measured_list());
+    let name = cause.name.as_str();
     if let Some((number, device)) = interrupt_thread(name) {
         return interrupt_of(device, number, cause, facts);
     }
@@ -25,16 +25,24 @@ pub(super) fn thread(cause: &Cause, facts: &RemedyFacts) -> String {
             "this is punctual itself, which collects and stores the samples: leave it a CPU that the program does not use"
                 .to_owned()
         }
-        "kworker" => format!(
-            "keep work queues off this CPU: `echo {} > /sys/devices/virtual/workqueue/cpumask`, and kernel argument \
-             `isolcpus=domain,managed_irq,{measured}` for those bound to a CPU",
-            facts.others_mask()
-        ),
+        "kworker" => {
+            let bound = facts.kernel_argument(handlers::ISOLATED);
+            match facts.others_mask() {
+                Some(mask) => format!(
+                    "keep work queues off this CPU: `echo {mask} | sudo tee /sys/devices/virtual/workqueue/cpumask`, and for \
+                     those bound to a CPU {bound}"
+                ),
+                None => format!("keep work queues off this CPU: {bound}"),
+            }
+        }
         "ksoftirqd" | "ktimers" | "ktimersd" => {
             format!("deferred softirqs ran, mostly of the network: {}", handlers::softirq("NET_RX", facts))
         }
         "rcuc" | "rcub" | "rcu_preempt" | "rcu_sched" | "rcuop" | "rcuog" | "rcuos" => {
-            format!("move the callbacks of RCU to other CPUs: kernel argument `rcu_nocbs={measured} rcu_nocb_poll`")
+            format!(
+                "move the callbacks of RCU to other CPUs: kernel argument `rcu_nocbs={} rcu_nocb_poll`",
+                facts.measured_list()
+            )
         }
         "timerlat" => {
             "this thread is the kernel's own measurement and outranks every probe: measure without `--timerlat`"
@@ -42,7 +50,8 @@ pub(super) fn thread(cause: &Cause, facts: &RemedyFacts) -> String {
         }
         "migration" | "stopper" | "cpuhp" => format!(
             "the kernel stops a CPU to move threads or to change its own code: load no modules, start no tracing and change \
-             no affinities during the run, and use kernel argument `isolcpus=domain,managed_irq,{measured}`"
+             no affinities during the run; also {}",
+            facts.kernel_argument(handlers::ISOLATED)
         ),
         _ => match cause.why {
             Some(Why::PreemptionOff) => preemption_off(cause, facts),
@@ -63,70 +72,64 @@ fn interrupt_of(device: &str, number: u32, cause: &Cause, facts: &RemedyFacts) -
     let moved = handlers::device(device, number, facts);
     match (cause.why, lower_than(facts), cause.number) {
         (Some(Why::HigherPriority | Why::SamePriority), Some(lower), Some(pid)) => {
-            format!("{moved}; or give it a lower priority: `chrt -f -p {lower} {pid}`")
+            format!("{moved}; or give it a lower priority: `sudo chrt -f -p {lower} {pid}`")
         }
         _ => moved,
     }
 }
 
 fn preemption_off(cause: &Cause, facts: &RemedyFacts) -> String {
-    let name = &cause.name;
+    let moved = facts.moved(&cause.name, cause.number);
     if !facts.realtime_kernel {
         return format!(
             "this kernel is not fully preemptible: use a PREEMPT_RT kernel, or at least kernel argument `preempt=full`, or \
-             keep {name} off this CPU, {}",
-            facts.pin(cause.number)
+             {moved}"
         );
     }
     if let Some(place) = cause.detail.strip_prefix(TURNED_OFF_IN) {
-        return format!(
-            "preemption was disabled in {place}: keep {name} off this CPU, {}, and report it to the maintainers of that code",
-            facts.pin(cause.number)
-        );
+        return format!("preemption was disabled in {place}: {moved}, and report it to the maintainers of that code");
     }
-    format!(
-        "find the function that disabled preemption with `{} --blame=deep`; until then keep {name} off this CPU, {}",
-        facts.command,
-        facts.pin(cause.number)
-    )
+    format!("repeat the run with `--blame=deep` to find the function that disabled preemption; until then {moved}")
 }
 
 fn same_priority(cause: &Cause, facts: &RemedyFacts) -> String {
     let Some(ours) = facts.priority.filter(|&ours| ours >= 0) else {
         return format!(
-            "ordinary threads share the CPU: give the one that must be on time a real-time priority, {}, or move {}, {}",
-            facts.make_realtime(),
-            cause.name,
-            facts.pin(cause.number)
+            "ordinary threads share the CPU: give the one that must be on time a real-time priority, {}, or {}",
+            facts.raise_to(80),
+            facts.moved(&cause.name, cause.number)
         );
     };
-    let moved = facts.pin(cause.number);
+    let moved = facts.moved("it", cause.number);
     if ours == 0 {
-        return format!("it also has the highest priority: move it, {moved}, or lower it with `chrt`");
+        return format!("it also has the highest priority: {moved}, or lower it with chrt");
     }
-    format!("raise the measured thread one above it, {}, or move it, {moved}", facts.raise_to(100 - ours))
+    format!("raise the measured thread one above it, {}, or {moved}", facts.raise_to(100 - ours))
 }
 
 fn higher_priority(cause: &Cause, facts: &RemedyFacts) -> String {
-    let (name, moved) = (&cause.name, facts.pin(cause.number));
-    let Some(priority @ ..100) = cause.priority else { return format!("keep {name} off this CPU: {moved}") };
+    let name = &cause.name;
+    let Some(priority @ ..100) = cause.priority else {
+        return format!("keep {name} off this CPU: {}", facts.moved("it", cause.number));
+    };
     if priority < 0 {
         return format!(
             "{name} has the deadline policy, which outranks every priority: move it with a cpuset, or reduce its \
-             runtime with `chrt -d`"
+             runtime with chrt -d"
         );
     }
     if facts.priority.is_none() {
         return format!(
-            "give the thread that must be on time a real-time priority, {}, or move {name}, {moved}",
-            facts.make_realtime()
+            "give the thread that must be on time a real-time priority, {}, or {}",
+            facts.raise_to(80),
+            facts.moved(name, cause.number)
         );
     }
     let above =
         (priority > 0).then(|| format!("raise the measured thread above it, {}", facts.raise_to(100 - priority)));
     let lower = lower_than(facts).zip(cause.number);
-    let below = lower.map(|(lower, pid)| format!("lower {name}, `chrt -f -p {lower} {pid}`"));
-    let elsewhere = Some(format!("move it, {moved}"));
+    let below = lower.map(|(lower, pid)| format!("lower {name}, `sudo chrt -f -p {lower} {pid}`"));
+    let elsewhere = Some(facts.moved("it", cause.number));
     [above, below, elsewhere].into_iter().flatten().collect::<Vec<_>>().join("; or ")
 }
 
