@@ -351,9 +351,12 @@ fn a_running_program_is_watched_to_its_end_and_a_started_one_is_terminated() {
 fn limits_determine_the_exit_status_and_kernel_threads_can_be_watched() {
     let _alone = alone();
     let scratch = Scratch::new();
+    // A thread with wake-ups 20 ms apart.
+    let program =
+        format!("measure timer --cpus {CPU} --policy other --period 20ms --duration 300ms --no-record --quiet");
     let run = |status, limits: &str| {
-        let mut command = scratch.punctual(&format!("measure process --quiet --record a {limits} -- "));
-        let output = command.args(["taskset", "-c", &CPU.to_string(), "sleep", "0.2"]).output().unwrap();
+        let mut command = scratch.punctual(&format!("measure process --quiet --record a {limits} --"));
+        let output = command.arg(PUNCTUAL).args(program.split(' ')).output().unwrap();
         assert_eq!(output.status.code(), Some(status), "{limits}: {}", String::from_utf8_lossy(&output.stderr));
         scratch.record().verdict.map(|verdict| verdict.outcome)
     };
