@@ -7,6 +7,8 @@ use std::{path::Path, sync::LazyLock};
 
 use record::Record;
 
+pub use parse::parse;
+
 use crate::data_file::{self, LoadError, parse_all, toml_files};
 
 /// Name and text of each file in `references/`.
@@ -21,7 +23,7 @@ const FILES: &[(&str, &str)] = toml_files!("references":
     "vim3l-evl"
 );
 
-static REFERENCES: LazyLock<Vec<Record>> = LazyLock::new(|| parse_all("references", FILES, parse::parse));
+static REFERENCES: LazyLock<Vec<Record>> = LazyLock::new(|| parse_all("references", FILES, parse));
 
 /// The built-in references, by name. Each is a record with [`Record::published`].
 #[must_use]
@@ -38,7 +40,7 @@ pub fn find_reference(name_or_path: &str) -> Result<Record, LoadError> {
         return Ok(known.clone());
     }
     if name_or_path.ends_with(".toml") {
-        return data_file::read("reference", name_or_path, parse::parse);
+        return data_file::read("reference", name_or_path, parse);
     }
     let path = Path::new(name_or_path);
     if name_or_path.ends_with(".json") || path.exists() {

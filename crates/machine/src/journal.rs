@@ -20,7 +20,7 @@ use record::{PutBack, file::write_atomic};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use self::document::Document;
+pub use self::document::{Document, parse};
 pub(crate) use self::undo::{Masks, Undo};
 use crate::{
     Root,

@@ -36,7 +36,7 @@ struct ReferenceFile {
 ///
 /// # Errors
 /// The line, from 1, and its mistake.
-pub(super) fn parse(name: &str, text: &str) -> Result<Record, (usize, String)> {
+pub fn parse(name: &str, text: &str) -> Result<Record, (usize, String)> {
     let file: ReferenceFile = parse_toml(text)?;
     let ReferenceFile { title, author, place, url, date, on, machine, mut figures, remarks, mut caveats, .. } = file;
     for figures in &mut figures {

@@ -11,6 +11,7 @@ use rustix::fs::{Mode, OFlags};
 use serde::{Deserialize, Serialize};
 
 use super::{Purpose, Undo};
+use crate::Root;
 
 /// The largest journal that is read, bytes: the affinities of 100 000 threads take about 2 MB.
 const BYTES_MAX: u64 = 16 << 20;
@@ -18,14 +19,29 @@ const BYTES_MAX: u64 = 16 << 20;
 const WRITABLE_BY_OTHERS: u32 = 0o022;
 
 /// The content of a journal.
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Document {
-    pub process: u32,
-    pub start_ticks: u64,
-    pub boot_id: Option<String>,
-    pub purpose: Purpose,
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Document {
+    pub(super) process: u32,
+    pub(super) start_ticks: u64,
+    pub(super) boot_id: Option<String>,
+    pub(super) purpose: Purpose,
     /// In the order of the changes; undone in reverse order.
-    pub undo: Vec<Undo>,
+    pub(super) undo: Vec<Undo>,
+}
+
+impl Document {
+    /// The files and control groups of the machine below `root` that undoing changes.
+    pub fn changed_files<'a>(&'a self, root: &'a Root) -> impl Iterator<Item = &'a str> {
+        self.undo.iter().filter(|undo| undo.is_ours(root)).map(Undo::file).filter(|file| !file.is_empty())
+    }
+}
+
+/// Parses a journal.
+///
+/// # Errors
+/// The reason why it is not one.
+pub fn parse(bytes: &[u8]) -> Result<Document, String> {
+    serde_json::from_slice(bytes).map_err(|error| format!("it is not a journal ({error})"))
 }
 
 /// The journals in a folder of this user, each with its content or the reason why it is not used.
@@ -56,7 +72,7 @@ pub(super) fn read(path: &Path) -> Result<Document, String> {
     check_owner(&data)?;
     let mut bytes = Vec::new();
     file.take(BYTES_MAX).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
-    serde_json::from_slice(&bytes).map_err(|error| format!("it is not a journal ({error})"))
+    parse(&bytes)
 }
 
 /// Checks that only this user can add journals to the folder, because their contents are executed.

@@ -92,7 +92,7 @@ impl Undo {
     }
 
     /// True if the change concerns only what punctual changes: a journal cannot name any other file.
-    fn is_ours(&self, root: &Root) -> bool {
+    pub(super) fn is_ours(&self, root: &Root) -> bool {
         match self {
             Self::File { path, .. } => is_changed_file(root, path),
             Self::Controller { folder, name } => name == "cpuset" && cgroup::tops(root).contains(folder),
@@ -107,7 +107,7 @@ impl Undo {
         }
     }
 
-    fn file(&self) -> &str {
+    pub(super) fn file(&self) -> &str {
         match self {
             Self::File { path, .. } => path,
             Self::Controller { folder, .. } | Self::Group { folder, .. } => folder,
