@@ -29,7 +29,8 @@ pub(crate) fn late(series: &Series, period_ns: u64, limit_ns: i64) -> Late {
     if listed.len() as u64 >= certain.map(|(_, count)| count).sum::<u64>().max(1) {
         return listed_stalls(&listed, series.period_ns, period_ns, limit_ns);
     }
-    let cycles = cycles_late(series, period_ns, limit_ns);
+    let windows = late_windows(&series.maxima, limit_ns);
+    let cycles = cycles_late(series, period_ns, limit_ns).max(windows);
     let each = series.raw.iter().filter(|(late_ns, _)| *late_ns > limit_ns);
     let (wake_ups, seconds) = each.fold((0u64, 0u64), |(wake_ups, seconds), (late_ns, count)| {
         let of_each = late_ns.unsigned_abs().div_ceil(SECOND_NS);
@@ -37,8 +38,9 @@ pub(crate) fn late(series: &Series, period_ns: u64, limit_ns: i64) -> Late {
     });
     Late {
         cycles: Grouped { total: cycles, independent: 1 },
-        stalls: Grouped { total: seconds.max(1), independent: wake_ups.max(1) },
-        stalls_at_least: late_windows(&series.maxima, limit_ns).max(seconds_of(cycles, period_ns)),
+        // A stall makes at least one cycle late, of those that count.
+        stalls: Grouped { total: seconds.clamp(1, cycles), independent: wake_ups.clamp(1, cycles) },
+        stalls_at_least: windows.max(seconds_of(cycles, period_ns)),
     }
 }
 
@@ -140,9 +142,11 @@ fn late_windows(maxima: &Maxima, limit_ns: i64) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
     use record::Histogram;
 
     use super::*;
+    use crate::statistics::Exposure;
 
     const MS: u64 = 1_000_000;
 
@@ -226,5 +230,29 @@ mod tests {
     fn measuring_faster_does_not_add_late_cycles() {
         let fast = Late { ..late(&series(&[(0, 20)], 9), 10 * MS, 100_000) };
         assert_eq!(fast.cycles.total, 2);
+    }
+
+    proptest! {
+        #[test]
+        fn a_bound_of_stalls_never_exceeds_that_of_late_cycles(
+            spikes in prop::collection::btree_map(0u64..5_000, 1i64..2_000, 1..40),
+            kept in 0usize..40,
+            period_ns in prop::sample::select(vec![MS / 8, MS, 8 * MS, 3_000 * MS]),
+        ) {
+            let spikes: Vec<_> = spikes.into_iter().collect();
+            let series = series(&spikes, kept);
+            let late = late(&series, period_ns, 100_000);
+            prop_assert!(late.stalls_at_least >= 1 && late.stalls_at_least <= late.stalls.total, "{late:?}");
+            prop_assert!(late.stalls.total <= late.cycles.total, "{late:?}");
+            for any_time in [false, true] {
+                let exposure = Exposure { any_time, ..Exposure::of(100_000, late, MS, period_ns) };
+                let span_ns = exposure.time_ns();
+                let cycles = exposure.rate_below() * exposure.cycles as f64;
+                prop_assert!(
+                    exposure.rate_below() >= 1.0 || exposure.stalls_in(span_ns) <= cycles * (1.0 + 1e-9),
+                    "{exposure:?}"
+                );
+            }
+        }
     }
 }

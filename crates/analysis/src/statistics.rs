@@ -120,7 +120,8 @@ impl Exposure {
     #[must_use]
     pub fn rate_below(&self) -> f64 {
         let cycles = self.late.cycles.upper() * self.stalls_upper() / self.late.stalls.upper();
-        (cycles / self.cycles as f64).min(1.0)
+        // Each stall makes at least one cycle late.
+        (cycles.max(self.stalls_upper()) / self.cycles as f64).min(1.0)
     }
 
     /// Upper bound of the mean number of stalls in the covered time, at 95 %.
