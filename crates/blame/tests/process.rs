@@ -180,13 +180,21 @@ mod rights {
     #[test]
     fn locks_are_explained() {
         let _alone = alone();
-        checked("inversion", &traced(programs::inversion(cycles(), 0)));
-        // The thread that computes is woken while `measured` runs, so the holder waits for both.
-        checked("inversion_after_preemption", &traced(programs::inversion(cycles(), 400_000)));
-        checked("inversion_by_another_program", &traced(programs::inversion_by_another_program(cycles())));
-        checked("chained_inversion", &traced(programs::chained_inversion(cycles())));
-        checked("inheritance", &traced(programs::inheritance(cycles())));
-        checked("convoy", &traced(programs::convoy(cycles())));
+        for (name, program) in [
+            ("inversion", programs::inversion(cycles(), 0)),
+            // The thread that computes is woken while `measured` runs, so the holder waits for both.
+            ("inversion_after_preemption", programs::inversion(cycles(), 400_000)),
+            ("inversion_by_another_program", programs::inversion_by_another_program(cycles())),
+            ("chained_inversion", programs::chained_inversion(cycles())),
+            ("inheritance", programs::inheritance(cycles())),
+            ("convoy", programs::convoy(cycles())),
+        ] {
+            let recording = traced(program);
+            let truths = &recording.truths;
+            let waited = truths.iter().filter(|truth| truth.cause != CycleCause::Unknown).count();
+            assert!(waited * 2 >= truths.len(), "{name}: only {waited} cycles waited: {truths:#?}");
+            checked(name, &recording);
+        }
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::{
     os::unix::net::UnixDatagram,
     path::Path,
     sync::{
-        Arc, Mutex,
+        Arc, Mutex, MutexGuard,
         atomic::{AtomicU32, Ordering::SeqCst},
         mpsc,
     },
@@ -156,6 +156,15 @@ fn sleep_until(at_ns: i64) {
     Sleeper::new(Clock::Monotonic, Wait::Nanosleep).unwrap().sleep_until(at_ns).unwrap();
 }
 
+/// Locks a mutex; returns `cause` if another thread held it. After a stall, all threads are ready at the same time, and
+/// the one with the highest priority gets the mutex without a wait.
+fn lock(mutex: &Mutex<()>, cause: CycleCause) -> (MutexGuard<'_, ()>, CycleCause) {
+    match mutex.try_lock() {
+        Ok(held) => (held, CycleCause::Unknown),
+        Err(_) => (mutex.lock().unwrap(), cause),
+    }
+}
+
 /// Computes for this CPU time.
 fn compute(ns: i64) {
     let begun_ns = thread_cpu_time_ns();
@@ -167,15 +176,18 @@ fn compute(ns: i64) {
 struct InheritingMutex(AtomicU32);
 
 impl InheritingMutex {
-    fn hold(&self, work: impl FnOnce()) {
+    /// Works with the mutex held; returns true if another thread held it before.
+    fn hold(&self, work: impl FnOnce()) -> bool {
         let tid = sched::thread_id();
-        if self.0.compare_exchange(0, tid, SeqCst, SeqCst).is_err() {
+        let contended = self.0.compare_exchange(0, tid, SeqCst, SeqCst).is_err();
+        if contended {
             futex::lock_pi(&self.0, futex::Flags::PRIVATE, None).unwrap();
         }
         work();
         if self.0.compare_exchange(tid, 0, SeqCst, SeqCst).is_err() {
             futex::unlock_pi(&self.0, futex::Flags::PRIVATE).unwrap();
         }
+        contended
     }
 }
 
@@ -192,9 +204,9 @@ pub fn inversion(cycles: i64, work_ns: i64) -> Program {
     program.add("mid", Policy::Fifo(50), MS / 2, || compute(8 * MS));
     program.measure(Policy::Fifo(80), MS * 3 / 10, move |_| {
         compute(work_ns);
-        let _held = mutex.lock().unwrap();
+        let (_held, cause) = lock(&mutex, CycleCause::PriorityInversion);
         compute(MS / 5);
-        CycleCause::PriorityInversion
+        cause
     })
 }
 
@@ -210,9 +222,9 @@ pub fn inversion_by_another_program(cycles: i64) -> Program {
         compute(MS);
     });
     program.measure(Policy::Fifo(80), MS * 3 / 10, move |_| {
-        let _held = mutex.lock().unwrap();
+        let (_held, cause) = lock(&mutex, CycleCause::PriorityInversion);
         compute(MS / 5);
-        CycleCause::PriorityInversion
+        cause
     })
 }
 
@@ -221,11 +233,12 @@ pub fn inheritance(cycles: i64) -> Program {
     let mut program = Builder::new(cycles);
     let mutex = Arc::new(InheritingMutex::default());
     let low = Arc::clone(&mutex);
-    program.add("low", Policy::Fifo(10), 0, move || low.hold(|| compute(MS)));
+    program.add("low", Policy::Fifo(10), 0, move || {
+        low.hold(|| compute(MS));
+    });
     program.add("mid", Policy::Fifo(50), MS / 2, || compute(8 * MS));
     program.measure(Policy::Fifo(80), MS * 3 / 10, move |_| {
-        mutex.hold(|| compute(MS / 5));
-        CycleCause::LockHeld
+        if mutex.hold(|| compute(MS / 5)) { CycleCause::LockHeld } else { CycleCause::Unknown }
     })
 }
 
@@ -247,9 +260,9 @@ pub fn chained_inversion(cycles: i64) -> Program {
     });
     program.add("mid", Policy::Fifo(50), MS / 2, || compute(8 * MS));
     program.measure(Policy::Fifo(80), MS * 4 / 10, move |_| {
-        let _held = first.lock().unwrap();
+        let (_held, cause) = lock(&first, CycleCause::PriorityInversion);
         compute(MS / 5);
-        CycleCause::PriorityInversion
+        cause
     })
 }
 
@@ -265,9 +278,9 @@ pub fn convoy(cycles: i64) -> Program {
         });
     }
     program.measure(Policy::Fifo(50), MS * 4 / 10, move |_| {
-        let _held = mutex.lock().unwrap();
+        let (_held, cause) = lock(&mutex, CycleCause::LockConvoy);
         compute(MS / 10);
-        CycleCause::LockConvoy
+        cause
     })
 }
 
