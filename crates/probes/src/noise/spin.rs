@@ -45,12 +45,12 @@ impl Spinning {
     pub fn new(
         settings: &Settings,
         spin: Spin,
+        floor_ns: u64,
         pinned_to: Option<u32>,
         writer: Writer,
         first_ns: i64,
         end_ns: i64,
     ) -> Self {
-        let floor_ns = spin.floor_ns();
         let threshold_ns = settings.threshold_ns.unsigned_abs().max(FLOORS * floor_ns);
         writer.shared.noise.threshold_ns.store(threshold_ns, Relaxed);
         Self {

@@ -48,6 +48,7 @@ pub fn run(
         Err(error) => return drop(grant_sender.send(Err(error))),
     };
     let pinned_to = settings.cpu.filter(|_| grant.pin_refused.is_none());
+    let floor_ns = grant.floor_ns;
     let _ = grant_sender.send(Ok(Grant { evl_level: backend.evl_level(), ..grant }));
     let Ok((first_ns, end_ns)) = wait_for_start.recv() else { return };
     let shared = writer.shared.clone();
@@ -65,7 +66,7 @@ pub fn run(
             without_allocation(|| measuring.run(&mut backend, heartbeat))
         }
         Some(spin) => {
-            let mut spinning = Spinning::new(settings, spin, pinned_to, writer, first_ns, end_ns);
+            let mut spinning = Spinning::new(settings, spin, floor_ns, pinned_to, writer, first_ns, end_ns);
             without_allocation(|| spinning.run(&backend, heartbeat))
         }
     };

@@ -62,8 +62,8 @@ fn series(gaps: &[(usize, u64)]) -> record::Series {
     };
     let (writer, shared, queue) = channel();
     let mut reader = Reader::new(queue, &settings);
-    let mut spinning = Spinning::new(&settings, spin, None, writer, 0, i64::MAX);
-    (spinning.threshold_ns, spinning.floor_ns) = (THRESHOLD_NS, STEP_NS);
+    let mut spinning = Spinning::new(&settings, spin, STEP_NS, None, writer, 0, i64::MAX);
+    spinning.threshold_ns = THRESHOLD_NS;
     spinning.observe::<SimulatedCounter>(0);
     reader.collect(&shared);
     let grant = crate::setup::Grant {
