@@ -174,8 +174,9 @@ pub fn at_irregular_times(
     let work = move || -> Result<Vec<Delay>> {
         sched::set_policy(policy)?;
         let mut dice = Dice::new();
-        // Written before, so that storing a delay causes no page fault.
         let mut delays = vec![Delay::default(); DELAYS];
+        // A page fault would make a delay longer than recorded.
+        sys::memory::lock_current_memory()?;
         for slot in &mut delays {
             thread::sleep(Duration::from_nanos(dice.roll(7_000_000..29_000_000).cast_unsigned()));
             *slot = delay(dice.roll(1_200_000..3_500_000))?;
@@ -191,10 +192,8 @@ pub fn at_irregular_times(
 /// If two readings of the clock are further apart, something else had the CPU, ns.
 const GAP_NS: i64 = 5_000;
 
-/// Keeps the CPU busy for this time.
-pub fn spin(length_ns: i64) -> Delay {
-    // Allocated before, so that storing a gap takes no time.
-    let mut gaps = Vec::with_capacity(8);
+/// Keeps the CPU busy for this time, and stores the gaps in `gaps`, which is empty.
+pub fn spin(length_ns: i64, mut gaps: Vec<Range<i64>>) -> Delay {
     let begin_ns = Clock::Monotonic.now_ns();
     let mut end_ns = begin_ns;
     while end_ns < begin_ns + length_ns {
@@ -242,7 +241,7 @@ pub fn judge(record: &Record, delays: &[Delay], expected: &Expected) -> Result<(
         if !(expected.is)(first) || spike.evidence != Evidence::Trace {
             tally.wrong(format!("{:?} {:?} of {} us", spike.evidence, spike.culprits, spike.lateness_ns / 1000));
         } else if expected.timed && !is_right_time(first.ns, true_ns) {
-            tally.wrong(format!("{} ns instead of {true_ns}: {:?}", first.ns, spike.culprits));
+            tally.wrong(format!("{} ns instead of {true_ns}: {:?} {delay:?}", first.ns, spike.culprits));
         } else {
             tally.right();
         }

@@ -30,6 +30,7 @@ impl Tally {
         let Self { right, wrong } = self;
         let relevant = right + wrong.len();
         println!("  {right} of {relevant} correct");
+        wrong.iter().take(SHOWN).for_each(|example| println!("  {example}"));
         ensure!(relevant >= MIN_RELEVANT, "only {relevant} relevant delays");
         let examples = wrong[..wrong.len().min(SHOWN)].join("\n");
         ensure!(right * 100 >= relevant * 99, "{right} of {relevant} correct, for example:\n{examples}");
