@@ -2,11 +2,13 @@
 
 mod cycle;
 mod locks;
+mod rules;
 
 use std::cmp::Reverse;
 
 pub use cycle::cause_words;
 use record::{Outcome, Overruns, ProcessThread, Record, Series, Verdict};
+pub use rules::broken_rules;
 
 use crate::{format_ns, format_unsigned_ns};
 

@@ -167,6 +167,11 @@ pub enum EventKind {
     },
     /// The thread on the CPU submitted a request to a block device.
     BlockRequest,
+    /// The thread on the CPU is at a mark of its program.
+    Mark {
+        /// True at the start of a cycle, false at its end.
+        begins: bool,
+    },
     /// The thread on the CPU created a thread or process.
     Fork {
         /// Id of the new thread.

@@ -1,10 +1,11 @@
 //! Follows the threads of a program in the kernel's trace: reads the rings repeatedly and delivers the events of all
 //! CPUs in order of time.
 
-use std::{collections::BTreeMap, mem, thread};
+use std::{collections::BTreeMap, mem, path::Path, thread};
 
 use crate::{
     Event, Process,
+    marks::Mark,
     time::now_ns,
     trace::{Gap, Instance, Settings, THREAD_EVENTS, TraceError, Tracefs, ring_kib},
 };
@@ -52,6 +53,14 @@ impl Follower {
     /// The kernel refuses it.
     pub fn follow(&self, thread_ids: &[u32]) -> Result<(), TraceError> {
         self.instance.follow(thread_ids)
+    }
+
+    /// Also traces these marks in a file.
+    ///
+    /// # Errors
+    /// See [`Instance::add_marks`].
+    pub fn add_marks(&mut self, file: &Path, marks: &[Mark]) -> Result<(), TraceError> {
+        self.instance.add_marks(file, marks)
     }
 
     /// Delivers the events up to shortly before now.

@@ -8,6 +8,7 @@
 //! | [`mod@explain`] | the culprits of one spike, from trace events |
 //! | `idle` | names of idle states |
 //! | [`ledger`] | the causes of all spikes, the largest total first |
+//! | [`marks`] | the marks of cycles in a program |
 //! | [`process`] | scheduling statistics of a program's threads |
 //! | [`follow`] | reads the trace of a program's threads |
 //! | [`mod@remedy`] | what to do about a cause |
@@ -22,6 +23,7 @@ pub mod explain;
 pub mod follow;
 mod idle;
 pub mod ledger;
+pub mod marks;
 pub mod perfetto;
 pub mod process;
 pub mod remedy;
@@ -35,6 +37,7 @@ pub use event::{Comm, Event, EventKind, Name, Names, Task};
 pub use explain::{Explanation, MeasuredThread, WakeUp, Work, explain};
 pub use follow::Follower;
 pub use ledger::{Entry, Ledger};
+pub use marks::Mark;
 pub use perfetto::perfetto;
 pub use process::{Pattern, Process, Selection, ThreadInfo, fault_time_ns};
 pub use remedy::{RemedyFacts, remedy};

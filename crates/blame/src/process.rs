@@ -12,6 +12,7 @@
 //! | `locks` | waits for locks: who held them, and what kept the holders |
 //! | `history` | what a thread did in the recent past |
 //! | `fault_time` | the CPU time of a page fault |
+//! | `rules` | the rules for real-time threads that a thread broke |
 //! | `rivals` | the threads that have the CPU that a thread waits for |
 //! | `quota` | how long a CPU quota stopped the program |
 //! | `preempters` | the threads that preempted it |
@@ -27,6 +28,7 @@ mod parts;
 mod preempters;
 mod quota;
 mod rivals;
+mod rules;
 pub mod selection;
 #[cfg(test)]
 mod tests;
@@ -39,6 +41,7 @@ use std::collections::{HashMap, HashSet};
 use record::{Series, Spike, THREADS_FOLLOWED};
 
 use crate::{Comm, Event, EventKind, MeasuredThread, Task};
+use calls::Call;
 pub use fault_time::fault_time_ns;
 use locks::Wait;
 use selection::RunConfig;
@@ -89,6 +92,13 @@ impl Process {
         self.config.quota.add(at_ns, stopped_ns);
     }
 
+    /// Sets the relative deadline of a thread's policy, ns; `None` for other policies.
+    pub fn set_deadline(&mut self, tid: u32, deadline_ns: Option<u64>) {
+        if let Some((thread, _)) = self.thread(tid) {
+            thread.set_deadline(deadline_ns);
+        }
+    }
+
     /// Follows a thread from the start of the run, or from `since_ns` on CLOCK_MONOTONIC if that is later.
     pub fn follow(&mut self, info: ThreadInfo, since_ns: u64) {
         if self.threads.len() >= THREADS_FOLLOWED {
@@ -132,6 +142,9 @@ impl Process {
                 if let Some(&parent) = self.of.get(&pid) {
                     let comm = self.threads[parent].comm();
                     self.follow(ThreadInfo { tid: child, comm, asleep: true }, at_ns);
+                    if let Some((thread, _)) = self.thread(child) {
+                        thread.set_parent(pid);
+                    }
                 }
             }
             EventKind::Exit => {
@@ -147,7 +160,11 @@ impl Process {
     fn handle_event_of_running(&mut self, at_ns: u64, pid: u32, kind: EventKind) {
         let Some((thread, config)) = self.thread(pid) else { return };
         match kind {
-            EventKind::CallEntry { call, arguments } => thread.enters(at_ns, call, arguments, config),
+            EventKind::CallEntry { call, arguments } => {
+                thread.enters(at_ns, call, arguments, config);
+                self.note_policy_set(call, arguments);
+            }
+            EventKind::Mark { begins } => thread.is_at_mark(at_ns, begins, config),
             EventKind::CallExit { .. } => thread.leaves(at_ns, config),
             EventKind::TimerStart { expires_ns, .. } => thread.starts_timer(at_ns, expires_ns),
             EventKind::PageFault { .. } => thread.faults(at_ns, config),
@@ -156,6 +173,14 @@ impl Process {
             EventKind::LockWait { .. } => thread.contends(true),
             EventKind::LockWaitEnd { .. } => thread.contends(false),
             _ => {}
+        }
+    }
+
+    /// Handles a system call that sets the policy of another thread.
+    fn note_policy_set(&mut self, call: u32, arguments: [u64; 3]) {
+        let Call::SetPolicy { tid } = Call::of(call, arguments) else { return };
+        if let Some((thread, _)) = u32::try_from(tid).ok().and_then(|tid| self.thread(tid)) {
+            thread.policy_was_set();
         }
     }
 
@@ -238,7 +263,9 @@ impl Process {
         let series = |thread: &&Thread| {
             let (comm, tid) = (thread.comm(), thread.tid());
             let role = if twice.contains(&comm) { format!("{comm}/{tid}") } else { comm.to_string() };
-            Series { phase: phase.to_owned(), role, ..thread.series(now_ns, &self.config) }
+            let parent = thread.has_policy_from().and_then(|tid| self.followed(tid));
+            let parent = parent.map(|parent| format!("{}/{}", parent.comm(), parent.tid()));
+            Series { phase: phase.to_owned(), role, ..thread.series(now_ns, parent, &self.config) }
         };
         with_series.iter().map(series).collect()
     }

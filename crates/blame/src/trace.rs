@@ -10,6 +10,7 @@
 //! | [`page`] | one page of a ring: records and their times |
 //! | [`decode`] | decodes a record to an event |
 //! | [`symbols`] | names of kernel functions and strings |
+//! | `uprobes` | probes of the kernel in programs |
 //! | [`dat`] | trace files of trace-cmd and KernelShark |
 
 pub mod dat;
@@ -25,6 +26,7 @@ pub mod selectors;
 mod states;
 pub mod symbols;
 pub mod tracefs;
+mod uprobes;
 
 pub use dat::{Dat, DatError};
 pub use decode::Decoder;

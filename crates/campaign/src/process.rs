@@ -2,10 +2,12 @@
 //!
 //! | module | contains |
 //! |---|---|
+//! | `marked_files` | the marks of cycles in its files |
 //! | `program` | finds or starts the program |
 //! | `thread_table` | policies and CPUs of its threads, from `/proc` |
 //! | `session` | reads the events of the program |
 
+mod marked_files;
 mod program;
 mod session;
 mod thread_table;

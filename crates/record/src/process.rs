@@ -94,6 +94,13 @@ pub struct ProcessThread {
     /// Number of page faults.
     #[serde(default)]
     pub page_faults: u64,
+    /// The rules for real-time threads that it broke, the most frequent first; at most 16. Empty for other threads.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub breaches: Vec<Breach>,
+    /// The thread that started it, in the form `NAME/TID`, if it inherited its real-time policy from that thread and
+    /// nothing set one since; absent otherwise and for threads that ran before the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policy_inherited_from: Option<String>,
     /// Number of signals that it handled.
     #[serde(default)]
     pub signals: u64,
@@ -137,6 +144,43 @@ pub struct ThreadTimes {
     pub unknown_ns: u64,
 }
 
+/// The number of different breaches that are kept per thread.
+pub const BREACHES_KEPT: usize = 16;
+
+/// The breaches of one rule by one real-time thread, with the same cause.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Breach {
+    /// The rule.
+    pub rule: Rule,
+    /// The cause: the system call of a sleep, or the name of the thread that ended a wait; empty for other rules.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub by: String,
+    /// Number of breaches.
+    pub count: u64,
+    /// The first time, ns after the start of the run.
+    pub first_ns: u64,
+    /// The last time, ns after the start of the run.
+    pub last_ns: u64,
+}
+
+/// A rule for real-time threads, from the kernel's runtime verification monitors (Documentation/trace/rv).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Rule {
+    /// It must not fault pages (`rtapp`, `pagefault`).
+    #[default]
+    PageFault,
+    /// It must wait only for a futex, in `epoll_wait`, or until a time on CLOCK_MONOTONIC or CLOCK_TAI (`rtapp`,
+    /// `sleep`).
+    Sleep,
+    /// Its waits must be ended by an interrupt or by a thread of at least its own priority (`rtapp`, `sleep`).
+    WakeUp,
+    /// With the deadline policy, it must finish before its deadline (`nomiss`).
+    Deadline,
+    /// It must get a CPU within 1 s (`stall`).
+    Stall,
+}
+
 /// The wait after which a thread's cycles start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -150,6 +194,8 @@ pub enum Release {
     RelativeSleep,
     /// A wait for an event, except for a lock. The cycle starts at the wake-up.
     Event,
+    /// A mark in the program.
+    Mark,
 }
 
 /// One cycle of a thread, from its release to its completion. Its parts add up to its response time.

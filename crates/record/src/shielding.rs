@@ -109,6 +109,9 @@ pub struct PutBack {
     /// Trace instances that were removed.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub traces: u32,
+    /// Probes of the kernel in programs that were removed.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub probes: u32,
     /// Settings that were left alone because something else changed them meanwhile.
     #[serde(default)]
     pub changed_since: Vec<String>,
@@ -171,6 +174,7 @@ impl PutBack {
             (self.settings, "setting", "settings"),
             (self.groups, "control group", "control groups"),
             (self.traces, "trace instance", "trace instances"),
+            (self.probes, "trace probe", "trace probes"),
         ];
         let parts: Vec<String> = parts
             .iter()

@@ -1,4 +1,4 @@
-//! Numbers and names of the system calls that can wait, for this architecture.
+//! Numbers and names of the system calls that can wait, and of some others, for this architecture.
 
 /// One system call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,7 +25,7 @@ const fn number(number: libc::c_long) -> u32 {
     number as u32
 }
 
-/// The system calls that can wait, and `rt_sigreturn`, which ends a signal handler. The most frequent ones come first,
+/// The system calls that can wait, `rt_sigreturn`, which ends a signal handler, and those that set a policy. The most frequent ones come first,
 /// because the kernel compares a call with these in order.
 pub const WAITING: &[Syscall] = syscalls![
     SYS_futex "futex",
@@ -85,6 +85,9 @@ pub const WAITING: &[Syscall] = syscalls![
     SYS_semtimedop "semtimedop",
     SYS_msgrcv "msgrcv",
     SYS_flock "flock",
+    SYS_sched_setscheduler "sched_setscheduler",
+    SYS_sched_setattr "sched_setattr",
+    SYS_sched_setparam "sched_setparam",
 ];
 
 #[cfg(test)]

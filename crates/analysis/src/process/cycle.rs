@@ -17,6 +17,7 @@ pub(super) fn longest(series: &Series, thread: &ProcessThread) -> Option<String>
     let parts: Vec<String> = cycle.parts.iter().filter(|part| part.ns > 0).take(NAMED).map(part).collect();
     let start = match thread.release {
         Release::AnySleep | Release::Event => "from its wake-up",
+        Release::Mark => "from its mark",
         Release::AbsoluteSleep => "from the time that it slept until",
         Release::RelativeSleep => "from the end of the sleep that it asked for",
     };

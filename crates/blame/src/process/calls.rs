@@ -14,14 +14,16 @@ pub(super) struct Lock {
 /// A system call that can wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Call {
-    /// A sleep for a time, or until a time if `absolute`.
-    Sleep { absolute: bool },
+    /// A sleep for a time, or until a time if `absolute`; `steady` if nobody can set its clock.
+    Sleep { absolute: bool, steady: bool },
     /// A wait for a lock of the program.
     TakeLock(Lock),
     /// Wakes those who wait at this address.
     WakeAt { address: u64 },
     /// Gives up the CPU.
     Yield,
+    /// Sets the policy of the thread with this id; 0 for the calling thread.
+    SetPolicy { tid: u64 },
     /// The end of a signal handler.
     SignalReturn,
     /// A wait for a block device.
@@ -49,14 +51,19 @@ mod futex {
 const MAX_TID: u64 = 4 << 20;
 /// `TIMER_ABSTIME` of clock_nanosleep(2).
 const ABSOLUTE: u64 = 1;
+/// CLOCK_MONOTONIC and CLOCK_TAI, from include/uapi/linux/time.h.
+const STEADY_CLOCKS: [u64; 2] = [1, 11];
 
 impl Call {
     /// The call with this number and these arguments.
     pub fn of(number: u32, [first, second, third]: [u64; 3]) -> Self {
         match name(number) {
             "futex" => Self::of_futex(first, second & futex::COMMAND, third & u64::from(u32::MAX)),
-            "nanosleep" => Self::Sleep { absolute: false },
-            "clock_nanosleep" => Self::Sleep { absolute: second & ABSOLUTE != 0 },
+            "nanosleep" => Self::Sleep { absolute: false, steady: true },
+            "clock_nanosleep" => {
+                Self::Sleep { absolute: second & ABSOLUTE != 0, steady: STEADY_CLOCKS.contains(&first) }
+            }
+            "sched_setscheduler" | "sched_setattr" | "sched_setparam" => Self::SetPolicy { tid: first },
             "sched_yield" => Self::Yield,
             "rt_sigreturn" => Self::SignalReturn,
             "fsync" | "fdatasync" | "msync" | "sync_file_range" => Self::Sync,
@@ -186,8 +193,9 @@ mod tests {
         assert_eq!(futex(futex::WAIT, 0), Call::Other, "a condition variable");
         assert_eq!(futex(futex::WAIT, 0xffff_ffff), Call::Other, "a parked thread of Rust");
         assert_eq!(futex(futex::UNLOCK_PI, 0), Call::WakeAt { address: 0x70 });
-        assert_eq!(Call::of(number("clock_nanosleep"), [1, 1, 0]), Call::Sleep { absolute: true });
-        assert_eq!(Call::of(number("clock_nanosleep"), [1, 0, 0]), Call::Sleep { absolute: false });
+        assert_eq!(Call::of(number("clock_nanosleep"), [1, 1, 0]), Call::Sleep { absolute: true, steady: true });
+        assert_eq!(Call::of(number("clock_nanosleep"), [0, 0, 0]), Call::Sleep { absolute: false, steady: false });
+        assert_eq!(Call::of(number("sched_setscheduler"), [7, 1, 0]), Call::SetPolicy { tid: 7 });
         assert_eq!((Call::of(99_999, [0; 3]), name(99_999)), (Call::Other, ""));
     }
 

@@ -124,9 +124,9 @@ impl Cycles {
         }
     }
 
-    /// Ends the cycle, because its work is complete.
-    pub fn end(&mut self, config: &RunConfig, period_ns: Option<u64>) {
-        let Some(open) = self.now.take() else { return };
+    /// Ends the cycle, because its work is complete. Returns its response time, ns; `None` if none goes on.
+    pub fn end(&mut self, config: &RunConfig, period_ns: Option<u64>) -> Option<u64> {
+        let open = self.now.take()?;
         let cycle = Cycle {
             at_ns: open.begun_ns.saturating_sub(config.start_ns),
             times: open.times,
@@ -146,6 +146,7 @@ impl Cycles {
             self.count_cause(&cycle);
         }
         self.keep(cycle);
+        Some(response_ns)
     }
 
     /// Counts a cycle by its main cause.

@@ -1,7 +1,7 @@
 //! Statistics of hand-written events, and properties that hold for any events.
 
 use proptest::{collection::vec, prelude::*, sample::select};
-use record::{Overruns, ProcessThread, Series, ThreadTimes};
+use record::{Overruns, ProcessThread, Rule, Series, ThreadTimes};
 
 use super::{Process, Selection, ThreadInfo};
 use crate::{Comm, Event, EventKind, Task, event::PrevState};
@@ -213,6 +213,117 @@ fn spikes_are_new_only_once() {
     assert_eq!((series.spikes_total, series.spikes[0].lateness_ns, series.spikes[0].at_ns), (1, 250_000, 100_000));
 }
 
+/// A thread with a real-time priority.
+fn realtime(pid: u32, priority: i32) -> Task {
+    Task { priority, ..task(pid) }
+}
+
+#[test]
+fn marks_delimit_cycles() {
+    let mark = |us, begins| at(us, WORKER, EventKind::Mark { begins });
+    let sleep = |us| at(us, WORKER, EventKind::CallEntry { call: call("nanosleep"), arguments: [0; 3] });
+    let events = [
+        waking(100, WORKER),
+        switch(105, 0, PrevState::Preempted, WORKER),
+        mark(110, true),
+        sleep(120),
+        switch(121, WORKER, PrevState::Sleeping, 0),
+        waking(220, WORKER),
+        switch(225, 0, PrevState::Preempted, WORKER),
+        at(226, WORKER, EventKind::CallExit { call: 0 }),
+        mark(310, false),
+        sleep(315),
+        switch(316, WORKER, PrevState::Sleeping, 0),
+        waking(1000, WORKER),
+        switch(1001, 0, PrevState::Preempted, WORKER),
+        mark(1010, true),
+        mark(1060, true),
+        mark(1070, false),
+    ];
+    let mut process = process(Some(1000));
+    process.expect_calls();
+    events.iter().for_each(|event| process.handle_event(event));
+    let series = process.series("run", START_NS + 1_500_000).remove(0);
+    let thread = series.kind.process().unwrap();
+    assert_eq!((thread.release, thread.cycles, thread.cycles_cut), (record::Release::Mark, 3, 0));
+    let responses: Vec<u64> = thread.worst_cycles.iter().map(record::Cycle::response_ns).collect();
+    assert_eq!(responses, [200_000, 50_000, 10_000], "a cycle without an end lasts until the next one");
+    assert_eq!(thread.worst_cycles[0].times, times(96, 5, 0, 99, 0));
+}
+
+#[test]
+fn broken_rules_of_realtime_threads_are_counted() {
+    let worker = realtime(WORKER, 19);
+    let gui = Task { pid: 30, ..realtime(30, 120) };
+    let woken = |us, by| at(us, by, EventKind::Waking { task: worker, target_cpu: 0 });
+    let to = |us, from, to| at(us, from, EventKind::Switch { from: task(from), prev_state: PrevState::Preempted, to });
+    let away = |us| at(us, WORKER, EventKind::Switch { from: worker, prev_state: PrevState::Sleeping, to: task(0) });
+    let enters = |us, pid, name, arguments| at(us, pid, EventKind::CallEntry { call: call(name), arguments });
+    let mut process = Process::new(START_NS, 100_000, Selection::default());
+    process.expect_calls();
+    for (tid, comm) in [(WORKER, "worker"), (30, "t30")] {
+        process.follow(ThreadInfo { tid, comm: Comm::new(comm), asleep: true }, 0);
+    }
+    process.set_deadline(WORKER, Some(50_000));
+    for event in [
+        woken(100, 0),
+        to(105, 0, worker),
+        at(110, WORKER, EventKind::PageFault { address: 0, in_kernel: false }),
+        enters(120, WORKER, "poll", [0; 3]),
+        away(200),
+        // Another thread of the program, in a system call, ends the wait.
+        to(210, 0, gui),
+        enters(220, 30, "write", [0; 3]),
+        woken(230, 30),
+        to(2_000_230, 30, worker),
+        at(2_000_240, WORKER, EventKind::CallExit { call: 0 }),
+        enters(2_000_250, WORKER, "clock_nanosleep", [1, 1, 0]),
+        away(2_000_260),
+    ] {
+        process.handle_event(&event);
+    }
+    let series = process.series("run", START_NS + 3_000_000_000);
+    let breaches = |role: &str| {
+        let thread = series.iter().find(|series| series.role == role).unwrap().kind.process().unwrap();
+        let mut breaches: Vec<_> = thread.breaches.iter().map(|b| (b.rule, b.by.clone(), b.count)).collect();
+        breaches.sort_by_key(|&(rule, ..)| rule as u8);
+        breaches
+    };
+    let expected = [
+        (Rule::PageFault, "", 1),
+        (Rule::Sleep, "poll", 1),
+        (Rule::WakeUp, "t30", 1),
+        (Rule::Deadline, "", 2),
+        (Rule::Stall, "", 1),
+    ];
+    assert_eq!(breaches("worker"), expected.map(|(rule, by, count)| (rule, by.to_owned(), count)));
+    assert!(breaches("t30").is_empty(), "it has no real-time policy");
+}
+
+#[test]
+fn an_inherited_policy_is_told_from_one_that_was_set() {
+    let parents = |setter: u32, tid: u64| {
+        let mut process = process(None);
+        process.expect_calls();
+        let child = realtime(11, 19);
+        let sets = EventKind::CallEntry { call: call("sched_setscheduler"), arguments: [tid, 1, 0] };
+        for event in [
+            switch(90, 0, PrevState::Preempted, WORKER),
+            at(100, WORKER, EventKind::Fork { child: 11 }),
+            at(101, WORKER, EventKind::Waking { task: child, target_cpu: 0 }),
+            at(102, setter, sets),
+            at(103, 0, EventKind::Switch { from: task(0), prev_state: PrevState::Preempted, to: child }),
+        ] {
+            process.handle_event(&event);
+        }
+        let series = process.series("run", START_NS + 1_000_000);
+        series.iter().filter_map(|series| series.kind.process()?.policy_inherited_from.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(parents(WORKER, 12), [format!("worker/{WORKER}")], "another thread");
+    assert!(parents(WORKER, 11).is_empty(), "its parent set it");
+    assert!(parents(WORKER, 0) == [format!("worker/{WORKER}")], "its parent set its own");
+}
+
 fn any_event() -> impl Strategy<Value = Event> {
     let pid = || select(vec![0, WORKER, WORKER, 11, 12]);
     let prev_state = select(vec![
@@ -235,6 +346,7 @@ fn any_event() -> impl Strategy<Value = Event> {
         1 => any::<bool>().prop_map(|in_kernel| EventKind::PageFault { address: 0, in_kernel }),
         1 => Just(EventKind::SignalDelivered { signal: 10, handled: true }),
         1 => Just(EventKind::BlockRequest),
+        2 => any::<bool>().prop_map(|begins| EventKind::Mark { begins }),
         1 => Just(EventKind::LockWait { lock: 1 }),
         1 => Just(EventKind::LockWaitEnd { lock: 1 }),
     ];

@@ -5,7 +5,7 @@ mod series;
 
 use std::{collections::BTreeSet, iter, mem};
 
-use record::{CycleCause, Histogram, Spike, ThreadTimes};
+use record::{CycleCause, Histogram, Rule, Spike, ThreadTimes};
 
 use super::{
     calls::{Lock, Rank, Releases},
@@ -14,6 +14,7 @@ use super::{
     locks::{Holder, LockWaits, Wait},
     preempters::Preempters,
     rivals::Rivals,
+    rules::{Breaches, STALL_NS, is_realtime},
     selection::RunConfig,
     waits::{InKernel, WaitFor},
     wakeups::WakeUps,
@@ -83,6 +84,15 @@ pub(super) struct Thread {
     task: Task,
     /// True if it sleeps until an event shows otherwise.
     asleep: bool,
+    /// Id of the thread that started it; `None` if it ran before the run.
+    started_by: Option<u32>,
+    /// True if it has its real-time policy from that thread; `None` before its first event.
+    inherits: Option<bool>,
+    /// Relative deadline of its policy, ns; `None` for other policies than the deadline policy.
+    deadline_ns: Option<u64>,
+    breaches: Breaches,
+    /// True if marks of the program delimit its cycles.
+    is_marked: bool,
     /// True if it was not asleep when following it started.
     was_awake: bool,
     selected: bool,
@@ -125,6 +135,11 @@ impl Thread {
         Self {
             task: Task { pid: tid, priority: 120, comm },
             asleep,
+            started_by: None,
+            inherits: None,
+            deadline_ns: None,
+            breaches: Breaches::default(),
+            is_marked: false,
             was_awake: !asleep,
             selected: config.selection.selects(tid, comm),
             period_ns: config.selection.period_ns(tid, comm),
@@ -184,6 +199,7 @@ impl Thread {
                 if let Some(waiting) = &mut self.waiting {
                     waiting.released_by = by.task.map(|task| task.pid);
                 }
+                self.judge_waker(at_ns, by, config);
                 self.account_for(at_ns, TimePart::Blocked);
                 self.end_wait(at_ns, by, config);
             }
@@ -203,6 +219,7 @@ impl Thread {
             State::Unobserved => self.account_for(at_ns, TimePart::Ready),
             State::Ready { since_ns } => {
                 self.loses_time_to(from, at_ns);
+                self.judge_stall(since_ns, at_ns, config);
                 self.wake_ups.note(since_ns, at_ns.saturating_sub(since_ns), cpu, config);
                 for (rival, ns) in self.rivals.take(cpu, from) {
                     self.add_part(CycleCause::WakeUp, ns, Some(rival), "");
@@ -224,6 +241,7 @@ impl Thread {
     /// Handles the end of a preemption on `cpu`, which `from` had before.
     fn resumed(&mut self, at_ns: u64, (cpu, from): (u32, Task), since_ns: u64, config: &RunConfig) {
         self.loses_time_to(from, at_ns);
+        self.judge_stall(since_ns, at_ns, config);
         self.preempted.record(signed_ns(at_ns.saturating_sub(since_ns)));
         let mut begun_ns = since_ns;
         for (rival, ns) in self.rivals.take(cpu, from) {
@@ -289,8 +307,11 @@ impl Thread {
             PrevState::Uninterruptible | PrevState::Stopped => self.blocks(at_ns, self.in_kernel.wait_for(prev_state)),
             PrevState::Sleeping | PrevState::Other => {
                 let wait_for = self.in_kernel.wait_for(prev_state);
-                if self.is_exiting || self.completes(wait_for, config) {
-                    self.cycles.end(config, self.period_ns);
+                if self.is_exiting || self.completes(wait_for, config) && !self.is_marked {
+                    self.end_cycle(at_ns, config);
+                }
+                if !self.is_exiting && self.in_kernel.sleeps_unsafely(wait_for) {
+                    self.note_breach(Rule::Sleep, self.in_kernel.call_name(), at_ns, config);
                 }
                 if self.is_exiting { State::Ended } else { self.blocks(at_ns, wait_for) }
             }
@@ -335,6 +356,7 @@ impl Thread {
         }
         let released = self.in_kernel.call().filter(|call| call.is_release);
         let begins = match waiting.map(|waiting| waiting.wait_for) {
+            _ if self.is_marked => false,
             _ if !config.knows_calls => true,
             None => true,
             Some(WaitFor::Sleep) => released.is_some(),
@@ -345,6 +367,56 @@ impl Thread {
             let due_ns = released.and_then(|call| call.expires_ns).map_or(at_ns, |expires_ns| expires_ns.min(at_ns));
             self.begin_cycle(Released { at_ns: due_ns, noticed_ns: at_ns, late_by: CycleCause::LateTimer }, config);
         }
+    }
+
+    /// Ends its cycle, if one goes on.
+    fn end_cycle(&mut self, at_ns: u64, config: &RunConfig) {
+        let response_ns = self.cycles.end(config, self.period_ns);
+        if response_ns.zip(self.deadline_ns).is_some_and(|(response_ns, deadline_ns)| response_ns > deadline_ns) {
+            self.note_breach(Rule::Deadline, "", at_ns, config);
+        }
+    }
+
+    /// Counts a breach of a rule, if it is under the rules.
+    fn note_breach(&mut self, rule: Rule, by: &str, at_ns: u64, config: &RunConfig) {
+        if is_realtime(self.task) {
+            self.breaches.add(rule, by, at_ns.saturating_sub(config.start_ns));
+        }
+    }
+
+    /// Counts the end of a wait by a thread of lower priority. The holder of a lock inherits the priority if the lock
+    /// is of that kind.
+    fn judge_waker(&mut self, at_ns: u64, by: &WokenBy, config: &RunConfig) {
+        let inherits = self.waits_for_lock().is_some_and(|(lock, _)| lock.inherits_priority);
+        let Some(waker) = by.task.filter(|waker| !inherits && waker.priority > self.task.priority) else { return };
+        self.note_breach(Rule::WakeUp, &waker.comm.to_string(), at_ns, config);
+    }
+
+    /// Counts a wait for a CPU that was too long.
+    fn judge_stall(&mut self, since_ns: u64, at_ns: u64, config: &RunConfig) {
+        if at_ns.saturating_sub(since_ns) > STALL_NS {
+            self.note_breach(Rule::Stall, "", at_ns, config);
+        }
+    }
+
+    /// Sets the id of the thread that started it.
+    pub fn set_parent(&mut self, tid: u32) {
+        self.started_by = Some(tid);
+    }
+
+    /// Notes that something set its policy.
+    pub fn policy_was_set(&mut self) {
+        self.inherits = Some(false);
+    }
+
+    /// Id of the thread that it has its real-time policy from.
+    pub fn has_policy_from(&self) -> Option<u32> {
+        self.started_by.filter(|_| self.inherits == Some(true) && is_realtime(self.task))
+    }
+
+    /// Sets the relative deadline of its policy, ns; `None` for other policies.
+    pub fn set_deadline(&mut self, deadline_ns: Option<u64>) {
+        self.deadline_ns = deadline_ns;
     }
 
     /// Begins a cycle, unless one goes on. A release before the run counts from the start of the run.
@@ -443,6 +515,8 @@ impl Thread {
             self.period_ns = selection.period_ns(task.pid, task.comm);
         }
         self.task = task;
+        // The first event is its first wake-up, before it or its parent can set another policy.
+        self.inherits.get_or_insert(self.started_by.is_some() && is_realtime(task));
         (at_ns >= self.since_ns).then_some(at_ns.max(self.accounted_ns))
     }
 

@@ -2,7 +2,10 @@
 
 use record::CycleCause;
 
-use super::calls::{self, Call, Lock, Rank};
+use super::{
+    calls::{self, Call, Lock, Rank},
+    rules,
+};
 use crate::event::PrevState;
 
 /// What a thread does in the kernel.
@@ -111,6 +114,11 @@ impl InKernel {
     /// The rank of the wait, if it may end a cycle.
     pub fn rank(&self, wait_for: WaitFor) -> Option<Rank> {
         (wait_for == WaitFor::Event).then_some(Rank::Event)
+    }
+
+    /// True if the thread waits in a way that may take longer than its program wants.
+    pub fn sleeps_unsafely(&self, wait_for: WaitFor) -> bool {
+        rules::is_unsafe_sleep(wait_for, self.call.map(|call| call.call), self.call_name())
     }
 
     /// Name of the current system call; empty if there is none.

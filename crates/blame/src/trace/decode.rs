@@ -5,6 +5,9 @@
 
 mod fields;
 
+/// System of the events at marks, whose group has another name in each run.
+pub const MARKS: &str = "punctual";
+
 use std::collections::HashMap;
 
 use super::format::{Format, U32Field};

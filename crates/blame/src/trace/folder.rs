@@ -12,7 +12,7 @@ use std::{
 use record::PutBack;
 use rustix::io::Errno;
 
-use super::{error::TraceError, tracefs::Tracefs};
+use super::{error::TraceError, tracefs::Tracefs, uprobes};
 
 /// An instance's folder, removed when dropped.
 #[derive(Debug)]
@@ -22,6 +22,8 @@ pub(crate) struct Folder {
     /// The folder, which has the same files as a tracefs.
     pub files: Tracefs,
     pub path: PathBuf,
+    /// Its number among those of this process.
+    pub number: u32,
 }
 
 const PREFIX: &str = "punctual-";
@@ -37,7 +39,7 @@ impl Folder {
         let number = CREATED.fetch_add(1, Ordering::Relaxed);
         let path = tracefs.path(format!("instances/{PREFIX}{pid}-{started}-{number}"));
         fs::create_dir(&path).map_err(|error| TraceError::of("instances", error))?;
-        Ok(Self { tracefs: tracefs.clone(), files: Tracefs::at(&path), path })
+        Ok(Self { tracefs: tracefs.clone(), files: Tracefs::at(&path), path, number })
     }
 }
 
@@ -60,7 +62,7 @@ fn remove(path: &Path) -> io::Result<()> {
     fs::remove_dir(path)
 }
 
-/// Removes the instances of earlier runs whose process has ended. Returns the removed ones of each process, and the
+/// Removes the instances and probes of earlier runs whose process has ended. Returns the removed ones of each process, and the
 /// refusals of the kernel.
 ///
 /// The kernel keeps an instance whose files are open, so a run in another namespace of process ids is safe.
@@ -79,6 +81,7 @@ pub fn remove_leftovers(tracefs: &Tracefs) -> BTreeMap<u32, PutBack> {
             Err(error) => put_back.failed.push(format!("the trace instance {name}: {error}")),
         }
     }
+    uprobes::remove_leftovers(tracefs, &mut restored);
     restored
 }
 
@@ -89,7 +92,7 @@ fn owner(name: &str) -> Option<(u32, u64)> {
 }
 
 /// Start time of a process, in clock ticks since boot. It distinguishes processes that had the same id.
-fn start_time(pid: u32) -> Option<u64> {
+pub(super) fn start_time(pid: u32) -> Option<u64> {
     start_time_in(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
 }
 

@@ -15,7 +15,7 @@ use std::{fs::File, os::unix::fs::FileExt, path::Path};
 pub use self::settings::Settings;
 pub(crate) use self::settings::ring_kib;
 use self::{
-    events::{enable_events, filter, filter_calls, follow, run_timerlat},
+    events::{enable_events, enable_mark, filter, filter_calls, follow, run_timerlat},
     per_cpu::Ring,
     settings::{configure, traced_cpus},
 };
@@ -28,9 +28,11 @@ use super::{
     selectors::{LATENCY_EVENTS, THREAD_EVENTS},
     symbols::{Symbols, strings},
     tracefs::Tracefs,
+    uprobes::Uprobes,
 };
 use crate::{
     event::{Event, Names},
+    marks::Mark,
     time::now_ns,
 };
 
@@ -47,6 +49,8 @@ pub struct Instance {
     /// When tracing was turned off, ns; `None` while it is on.
     off_since_ns: Option<u64>,
     pub(super) folder: Folder,
+    /// Must be dropped after the folder, which uses them.
+    marks: Uprobes,
 }
 
 impl Instance {
@@ -101,7 +105,8 @@ impl Instance {
             folder.files.open_for_writing("tracing_on").map_err(|error| TraceError::of("tracing_on", error))?;
         let page = vec![0; layout.size];
         let off_since_ns = Some(0);
-        let mut instance = Self { rings, tracing_on, events, decoder, layout, page, off_since_ns, folder };
+        let marks = Uprobes::new(tracefs, folder.number);
+        let mut instance = Self { rings, tracing_on, events, decoder, layout, page, off_since_ns, folder, marks };
         instance.set_on(true)?;
         Ok(instance)
     }
@@ -167,6 +172,18 @@ impl Instance {
     /// The kernel refuses it.
     pub fn follow(&self, thread_ids: &[u32]) -> Result<(), TraceError> {
         follow(&self.folder, thread_ids)
+    }
+
+    /// Also traces these marks in a file.
+    ///
+    /// # Errors
+    /// The kernel cannot place probes in programs, or refuses one.
+    pub fn add_marks(&mut self, file: &Path, marks: &[Mark]) -> Result<(), TraceError> {
+        for mark in marks {
+            let (group, name) = self.marks.add(file, mark)?;
+            enable_mark(&self.folder, group, name, &mut self.decoder)?;
+        }
+        Ok(())
     }
 
     /// Traces only the page faults and wake-ups of these threads: those of other threads fill the rings and explain

@@ -9,6 +9,7 @@ use sys::{clock::Clock, sched, signal::termination_requests, usage::ThreadUsage}
 
 use super::{
     PHASE, ProcessPlan, blamed,
+    marked_files::MarkedFiles,
     program::Program,
     thread_table::{self, ThreadTable},
     unseen,
@@ -23,6 +24,8 @@ const SHORT_TICK: Duration = Duration::from_millis(5);
 const MANY_EVENTS: u64 = 4_000;
 /// Time between two reads of the threads in `/proc`.
 const PROC_INTERVAL: Duration = Duration::from_secs(1);
+/// In this time from the start, a command may set policies and execute another program: `/proc` is read more often, ns.
+const START_NS: u64 = 1_000_000_000;
 
 /// What is unknown if the kernel does not have an event.
 const EFFECTS_OF_MISSING_EVENTS: [(&str, &str); 6] = [
@@ -45,6 +48,7 @@ pub struct Session<'a> {
     threads: ThreadTable,
     /// The threads whose page faults are traced to explain spikes.
     traced: Vec<u32>,
+    marked: MarkedFiles,
     start_ns: u64,
     /// End of the watching, ns on CLOCK_MONOTONIC.
     end_ns: Option<u64>,
@@ -104,6 +108,7 @@ impl<'a> Session<'a> {
             process,
             threads,
             traced: Vec::new(),
+            marked: MarkedFiles::default(),
             start_ns,
             end_ns: None,
             proc_read: now,
@@ -114,6 +119,7 @@ impl<'a> Session<'a> {
         };
         session.find_quota();
         session.trace_threads();
+        session.trace_marks();
         session.program.start()?;
         Ok(session)
     }
@@ -166,10 +172,12 @@ impl<'a> Session<'a> {
         for (thread, spikes) in self.process.fresh_spikes() {
             self.blame.explain_spikes(&thread, PHASE, self.start_ns, spikes);
         }
-        if self.proc_read.elapsed() >= PROC_INTERVAL {
+        if self.elapsed_ns() < START_NS || self.proc_read.elapsed() >= PROC_INTERVAL {
             self.proc_read = Instant::now();
             self.threads.refresh(self.root, self.process.living());
+            self.note_deadlines();
             self.find_quota();
+            self.trace_marks();
         }
         Ok(())
     }
@@ -186,8 +194,22 @@ impl<'a> Session<'a> {
             // New threads are read at once, because they may end soon.
             let traced = &self.traced;
             self.threads.refresh(self.root, tids.iter().copied().filter(|tid| !traced.contains(tid)));
+            self.note_deadlines();
             self.blame.filter_page_faults(&tids);
             self.traced = tids;
+        }
+    }
+
+    /// Traces the marks in the files of the program, which may execute others.
+    fn trace_marks(&mut self) {
+        for pid in self.threads.processes() {
+            self.marked.trace(self.root, pid, &mut self.follower);
+        }
+    }
+
+    fn note_deadlines(&mut self) {
+        for (tid, deadline_ns) in self.threads.deadlines() {
+            self.process.set_deadline(tid, deadline_ns);
         }
     }
 
@@ -269,6 +291,7 @@ impl<'a> Session<'a> {
                 format!("only the first {followed} threads were watched; the other {left_out} are in no figure"),
             );
         }
+        caveats.extend(self.marked.caveat());
         caveats
     }
 

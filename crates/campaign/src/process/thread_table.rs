@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use blame::{Comm, ThreadInfo};
 use machine::{CpuList, Root};
 use record::{Series, priority_in_words};
-use sys::sched::Policy;
+use sys::sched::{self, Policy};
 
 use super::program::stat;
 
@@ -17,6 +17,10 @@ pub struct ThreadTable(BTreeMap<u32, Entry>);
 struct Entry {
     policy: String,
     cpus: Option<CpuList>,
+    /// True for the first thread of a process.
+    leads_process: bool,
+    /// Relative deadline of the deadline policy, ns.
+    deadline_ns: Option<u64>,
 }
 
 /// Ids of the threads of a process.
@@ -39,7 +43,13 @@ impl ThreadTable {
                 continue;
             };
             let cpus = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")?.trim().parse().ok());
-            self.0.insert(tid, Entry { policy: policy_name(stat.policy, stat.priority), cpus });
+            let process = status.lines().find_map(|line| line.strip_prefix("Tgid:")?.trim().parse().ok());
+            let deadline_ns = match sched::policy_of(tid) {
+                Ok(Policy::Deadline { deadline_ns, .. }) if stat.policy == DEADLINE => Some(deadline_ns),
+                _ => None,
+            };
+            let policy = policy_name(stat.policy, stat.priority);
+            self.0.insert(tid, Entry { policy, cpus, leads_process: process == Some(tid), deadline_ns });
         }
     }
 
@@ -47,7 +57,7 @@ impl ThreadTable {
     pub fn add_to_series(&self, series: &mut Series) {
         let Some(thread) = series.kind.process() else { return };
         match self.0.get(&thread.tid) {
-            Some(Entry { policy, cpus }) => {
+            Some(Entry { policy, cpus, .. }) => {
                 series.granted.policy.clone_from(policy);
                 let cpus = cpus.clone().unwrap_or_default();
                 series.cpu = cpus.iter().next().filter(|_| cpus.len() == 1);
@@ -62,11 +72,24 @@ impl ThreadTable {
         }
     }
 
+    /// The processes of these threads.
+    pub fn processes(&self) -> impl Iterator<Item = u32> + '_ {
+        self.0.iter().filter(|(_, entry)| entry.leads_process).map(|(&tid, _)| tid)
+    }
+
+    /// The threads with the relative deadlines of their policies, ns; `None` for other policies.
+    pub fn deadlines(&self) -> impl Iterator<Item = (u32, Option<u64>)> + '_ {
+        self.0.iter().map(|(&tid, entry)| (tid, entry.deadline_ns))
+    }
+
     /// The CPUs that at least one of the threads may run on.
     pub fn cpus(&self) -> CpuList {
         self.0.values().filter_map(|entry| entry.cpus.as_ref()).flat_map(CpuList::iter).collect()
     }
 }
+
+/// Number of the deadline policy in include/uapi/linux/sched.h of Linux.
+const DEADLINE: u32 = 6;
 
 /// The name of a policy from its number in include/uapi/linux/sched.h of Linux, written as on the command line.
 fn policy_name(number: u32, priority: u8) -> String {
@@ -76,7 +99,7 @@ fn policy_name(number: u32, priority: u8) -> String {
         2 => Policy::RoundRobin(priority).to_string(),
         3 => "batch".to_owned(),
         5 => "idle".to_owned(),
-        6 => "deadline".to_owned(),
+        DEADLINE => "deadline".to_owned(),
         7 => "ext".to_owned(),
         other => Policy::Unknown(other).to_string(),
     }
@@ -104,8 +127,11 @@ mod tests {
             (fields[36], fields[37]) = (priority.to_string(), policy.to_string());
             fs::write(root.path(&format!("proc/{tid}/stat")), format!("{tid} (x) R {}", fields.join(" "))).unwrap();
             fs::write(root.path(&format!("proc/{tid}/comm")), "x\n").unwrap();
-            fs::write(root.path(&format!("proc/{tid}/status")), format!("Name:\tx\nCpus_allowed_list:\t{cpus}\n"))
-                .unwrap();
+            fs::write(
+                root.path(&format!("proc/{tid}/status")),
+                format!("Name:\tx\nTgid:\t42\nCpus_allowed_list:\t{cpus}\n"),
+            )
+            .unwrap();
         }
         let info = thread_info(&root, 42);
         assert!(!info.asleep && info.comm == Comm::new("x"));
@@ -120,5 +146,6 @@ mod tests {
         assert_eq!(granted(43, 120), ("other".to_owned(), "0-1".to_owned(), None));
         assert_eq!(granted(44, 50), ("real-time 49".to_owned(), String::new(), None));
         assert_eq!(table.cpus().to_string(), "0-1,3");
+        assert_eq!(table.processes().collect::<Vec<_>>(), [42]);
     }
 }

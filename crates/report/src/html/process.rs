@@ -1,6 +1,9 @@
 //! A watched program: one row per thread, the causes of its delays, and a conclusion.
 
-use analysis::{Summary, format_duration, format_ns, process::conclusion};
+use analysis::{
+    Summary, format_duration, format_ns,
+    process::{broken_rules, conclusion},
+};
 use record::{Histogram, ProcessThread, Record, Series};
 
 use super::{facts::Fact, figure::Table, text::grouped};
@@ -15,6 +18,8 @@ pub struct ProgramView {
     pub facts: Vec<Fact>,
     /// The conclusion, one sentence each.
     pub conclusion: Vec<String>,
+    /// The broken rules for real-time threads, one paragraph each.
+    pub rules: Vec<String>,
     /// Wake-ups and cycles of each thread, its time by state, and the causes of its delays.
     pub tables: Vec<Table>,
     /// Notes about threads without a row.
@@ -36,7 +41,8 @@ pub fn section(record: &Record) -> Option<ProgramView> {
     ];
     let mut tables = vec![cycles(&threads), times(&threads), delays(&threads)];
     tables.retain(|table| !table.rows.is_empty());
-    Some(ProgramView { facts, conclusion: conclusion(record), tables, left: threads_left(program) })
+    let rules = broken_rules(record);
+    Some(ProgramView { facts, conclusion: conclusion(record), rules, tables, left: threads_left(program) })
 }
 
 type Threads<'a> = [(&'a Series, &'a ProcessThread)];

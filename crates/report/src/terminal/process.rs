@@ -2,7 +2,10 @@
 
 use std::cmp::Reverse;
 
-use analysis::{Summary, format_duration, format_ns, process::conclusion};
+use analysis::{
+    Summary, format_duration, format_ns,
+    process::{broken_rules, conclusion},
+};
 use record::{Histogram, ProcessThread, Program, Record, Series};
 
 use super::page::Page;
@@ -37,6 +40,13 @@ pub(super) fn page(page: &mut Page, record: &Record, program: &Program) {
         }
     }
     delays(page, shown);
+    let rules = broken_rules(record);
+    if !rules.is_empty() {
+        page.heading("Rules for real-time threads");
+    }
+    for paragraph in rules {
+        page.text(Ink::Plain, &paragraph);
+    }
     page.heading("Conclusion");
     for sentence in conclusion(record) {
         page.text(Ink::Plain, &sentence);

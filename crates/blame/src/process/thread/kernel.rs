@@ -1,11 +1,11 @@
 //! What a thread does in the kernel: system calls, page faults, signals.
 
-use record::CycleCause;
+use record::{CycleCause, Rule};
 
 use super::{State, Thread, TimePart};
 use crate::process::{
     calls::{Call, Lock, Rank},
-    cycles::Released,
+    cycles::{Cycles, Released},
     selection::RunConfig,
 };
 
@@ -26,16 +26,25 @@ impl Thread {
         let call = Call::of(number, arguments);
         let rank = match call {
             Call::SignalReturn => return self.leave_handler(),
-            Call::Sleep { absolute: true } => Some(Rank::Absolute),
-            Call::Sleep { absolute: false } => Some(Rank::Relative),
+            Call::Sleep { absolute: true, .. } => Some(Rank::Absolute),
+            Call::Sleep { absolute: false, .. } => Some(Rank::Relative),
             // The deadline policy: the work of this period is complete.
             Call::Yield if self.task.priority < 0 => Some(Rank::Absolute),
-            Call::Yield | Call::TakeLock(_) | Call::WakeAt { .. } | Call::Sync | Call::Other => None,
+            Call::SetPolicy { tid: 0 } => {
+                self.policy_was_set();
+                None
+            }
+            Call::SetPolicy { .. }
+            | Call::Yield
+            | Call::TakeLock(_)
+            | Call::WakeAt { .. }
+            | Call::Sync
+            | Call::Other => None,
         };
         let before = self.releases.rank();
         let is_release = rank.is_some_and(|rank| self.releases.note(rank));
-        if is_release {
-            self.cycles.end(config, self.period_ns);
+        if is_release && !self.is_marked {
+            self.end_cycle(at_ns, config);
             self.handler = Handler::default();
             if before != self.releases.rank() {
                 self.cycles.starts(self.period_ns);
@@ -50,6 +59,9 @@ impl Thread {
             return;
         }
         let Some(call) = self.in_kernel.leave().filter(|call| call.is_release) else { return };
+        if self.is_marked {
+            return;
+        }
         let now_ns = self.accounted_ns;
         let due_ns = call.expires_ns.map_or(now_ns, |expires_ns| expires_ns.min(now_ns));
         let released = Released { at_ns: due_ns, noticed_ns: now_ns, late_by: CycleCause::PreviousCycle };
@@ -70,8 +82,25 @@ impl Thread {
         self.fault_ns = config.fault_ns.saturating_mul(2);
         self.in_kernel.note_page_fault();
         self.page_faults += 1;
+        self.note_breach(Rule::PageFault, "", at_ns, config);
         if let Some(open) = self.cycles.now() {
             open.parts.page_faults += 1;
+        }
+    }
+
+    /// Handles a mark at the start or end of a cycle. From its first mark on, only marks delimit its cycles.
+    pub fn is_at_mark(&mut self, at_ns: u64, begins: bool, config: &RunConfig) {
+        if !self.runs_at(at_ns) {
+            return;
+        }
+        if !self.is_marked {
+            self.is_marked = true;
+            self.cycles = Cycles::default();
+        }
+        self.end_cycle(at_ns, config);
+        if begins {
+            let now_ns = self.accounted_ns;
+            self.begin_cycle(Released { at_ns: now_ns, noticed_ns: now_ns, late_by: CycleCause::LateTimer }, config);
         }
     }
 

@@ -9,8 +9,9 @@ use super::{RunConfig, State, Thread};
 use crate::time::signed_ns;
 
 impl Thread {
-    /// Its figures as of `now_ns`, without the names of phase and role.
-    pub fn series(&self, now_ns: u64, config: &RunConfig) -> Series {
+    /// Its figures as of `now_ns`, without the names of phase and role. `parent` is the thread that it has its
+    /// real-time policy from.
+    pub fn series(&self, now_ns: u64, parent: Option<String>, config: &RunConfig) -> Series {
         let mut now = self.clone();
         now.account_until(now_ns);
         now.cycles.finish(now.period_ns);
@@ -28,7 +29,13 @@ impl Thread {
             migrations: now.migrations,
             cpus: now.cpus.iter().copied().collect::<CpuList>().to_string(),
             ended: now.state == State::Ended,
-            release: if config.knows_calls { now.releases.rank().into() } else { Release::AnySleep },
+            release: match () {
+                () if now.is_marked => Release::Mark,
+                () if config.knows_calls => now.releases.rank().into(),
+                () => Release::AnySleep,
+            },
+            breaches: now.breaches.to_record(),
+            policy_inherited_from: parent,
             locks: now.locks.to_record(),
             page_faults: now.page_faults,
             signals: now.signals,

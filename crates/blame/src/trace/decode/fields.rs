@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::KernelInfo;
+use super::{KernelInfo, MARKS};
 use crate::{
     event::{Comm, EventKind, Name, Names, Task},
     trace::{
@@ -109,6 +109,7 @@ impl Fields {
             "exceptions" => page_fault(format),
             "raw_syscalls" => call(format),
             "lock" => lock(format),
+            MARKS => mark(format),
             _ => other(system, format),
         }
     }
@@ -241,6 +242,16 @@ fn lock(format: &Format) -> Option<Fields> {
         _ => return None,
     };
     Some(Fields::Address { address: format.field("lock_addr")?, base: 0, kind })
+}
+
+/// A mark of a cycle. The names of the events have a number at their end.
+fn mark(format: &Format) -> Option<Fields> {
+    let begins = match format.name.rsplit_once('_')?.0 {
+        "cycle_begin" => true,
+        "cycle_end" => false,
+        _ => return None,
+    };
+    Some(Fields::Fixed(EventKind::Mark { begins }))
 }
 
 fn timer(format: &Format, sleep_timer: Option<u64>) -> Option<Fields> {

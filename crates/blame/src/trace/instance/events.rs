@@ -4,7 +4,13 @@ use std::path::Path;
 
 use sys::syscall::WAITING;
 
-use crate::trace::{decode::Decoder, error::TraceError, folder::Folder, format::Format, selectors::EventSelector};
+use crate::trace::{
+    decode::{Decoder, MARKS},
+    error::TraceError,
+    folder::Folder,
+    format::Format,
+    selectors::EventSelector,
+};
 
 /// Filters the events whose names start with `prefix`: `field` must be one of these numbers.
 pub(super) fn filter(
@@ -61,6 +67,16 @@ pub(super) fn enable_events<'a>(
         }
     }
     Ok(on)
+}
+
+/// Enables the event of a probe at a mark and adds its format to the decoder.
+pub(super) fn enable_mark(folder: &Folder, group: &str, name: &str, decoder: &mut Decoder) -> Result<(), TraceError> {
+    let part = format!("events/{group}/{name}");
+    let format = Format::parse(&folder.files.read(format!("{part}/format"))?);
+    if !format.is_some_and(|format| decoder.add_format(MARKS, &format)) {
+        return Err(TraceError::Format { part });
+    }
+    folder.files.write(format!("{part}/enable"), "1")
 }
 
 /// Starts the timerlat tracer. The kernel refuses this while the rings are open. The tracer writes samples without an

@@ -3,13 +3,15 @@
 use std::{
     fs,
     os::unix::{fs::PermissionsExt, process::CommandExt},
+    path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     sync::{Arc, Mutex, mpsc},
     thread,
     time::{Duration, Instant},
 };
 
-use record::{Cycle, CycleCause, Evidence, Outcome, ProcessThread, Record, Release, Series, State};
+use blame::Tracefs;
+use record::{Cycle, CycleCause, Evidence, Outcome, ProcessThread, Record, Release, Rule, Series, State};
 use sys::{
     clock::{Clock, Sleeper, Wait},
     sched::{self, Policy},
@@ -406,4 +408,74 @@ fn an_unknown_program_is_refused_in_one_line() {
     }
     scratch.run("measure process 1 -- true").expect_status(64);
     scratch.run("measure process 1 --period servo=0").expect_status(64);
+}
+
+/// Compiles the program that marks its cycles.
+fn compile_marked(scratch: &Scratch) -> PathBuf {
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let program = scratch.path().join("marked");
+    let compiler = Command::new("cc")
+        .args(["-O2", "-D_GNU_SOURCE", "-pthread", "-I"])
+        .arg(tests.join("../../include"))
+        .args([&tests.join("tests/it/rights/marked.c"), Path::new("-o"), &program])
+        .output()
+        .expect("a C compiler");
+    assert!(compiler.status.success(), "{}", String::from_utf8_lossy(&compiler.stderr));
+    program
+}
+
+#[test]
+fn marks_delimit_the_cycles_of_a_program() {
+    let _alone = alone();
+    repeat_if_stalled(Stall::Realtime(Duration::from_micros(500)), measure_marked_cycles);
+}
+
+fn measure_marked_cycles() {
+    const CYCLES: u64 = 50;
+    let scratch = Scratch::new();
+    let program = compile_marked(&scratch);
+    let mut command = scratch.punctual("measure process --record a --blame=off --");
+    // The marks are those of the program that `chrt` executes.
+    let output = command.args(["chrt", "-f", "80", "taskset", "-c", "0"]).arg(&program).output().unwrap();
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert_eq!(output.status.code(), Some(0), "{out}{err}");
+    let own_ns: i64 = out.lines().next().unwrap().parse().unwrap();
+    let record = scratch.record();
+    let (series, thread) = watched_thread(&record, "marked");
+    assert_eq!(series.granted.policy, "fifo:80", "set by chrt");
+    assert_eq!((thread.release, thread.cycles, thread.cycles_cut), (Release::Mark, CYCLES, 0));
+    let measured_ns = thread.response.percentile(50.0).unwrap();
+    assert!((measured_ns - own_ns).abs() <= own_ns / 20 + 50_000, "{measured_ns} ns, {own_ns} by its own clock");
+    // Each cycle contains a sleep; two more are between cycles.
+    let slept = thread
+        .worst_cycles
+        .iter()
+        .filter(|cycle| cycle.parts.iter().any(|part| part.cause == CycleCause::Sleep && part.ns >= 900_000));
+    assert_eq!(slept.count() as u64, CYCLES);
+    let sleeps = thread.breaches.iter().find(|breach| breach.rule == Rule::Sleep).unwrap();
+    assert_eq!((sleeps.by.as_str(), sleeps.count), ("clock_nanosleep", 3 * CYCLES + 1));
+    assert_eq!(thread.policy_inherited_from, None, "chrt set it");
+    let (_, helper) = watched_thread(&record, "helper");
+    assert_eq!(helper.policy_inherited_from, Some(format!("marked/{}", thread.tid)));
+    let shown = out.split_whitespace().collect::<Vec<_>>().join(" ");
+    for part in ["from its mark", "marked 151 times in clock_nanosleep", "helper (fifo:80) from marked/"] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+}
+
+#[test]
+fn probes_at_marks_are_removed_after_a_crash() {
+    let _alone = alone();
+    let scratch = Scratch::new();
+    let program = compile_marked(&scratch);
+    let tracefs = Tracefs::open().unwrap();
+    let probes = || fs::read_to_string(tracefs.path("uprobe_events")).unwrap_or_default();
+    let mut watching = scratch.punctual("measure process --quiet --record a --").arg(&program).spawn().unwrap();
+    let own = format!("punctual_{}_", watching.id());
+    wait_until("the marks are traced", || probes().matches(&own).count() == 2);
+    watching.kill().unwrap();
+    watching.wait().unwrap();
+    assert_eq!(probes().matches(&own).count(), 2);
+    let restored = scratch.run("restore").stdout();
+    assert!(restored.contains("2 trace probes") && !probes().contains(&own), "{restored}");
 }

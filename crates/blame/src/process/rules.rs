@@ -1,0 +1,94 @@
+//! The rules for real-time threads that a thread broke.
+//!
+//! They are those of the kernel's runtime verification monitors `rtapp` (`pagefault`, `sleep`), `nomiss` and `stall`
+//! (Documentation/trace/rv), as far as the trace of the program shows them.
+
+use std::cmp::Reverse;
+
+use record::{BREACHES_KEPT, Breach, Rule};
+
+use super::{calls::Call, waits::WaitFor};
+use crate::Task;
+
+/// Breaches that differ in rule or cause. More are counted together.
+const MOST_KINDS: usize = 64;
+/// Cause of the breaches beyond [`MOST_KINDS`].
+const OTHERS: &str = "others";
+/// A thread that waited this long for a CPU was stalled, ns: the default of the kernel's monitor, 1000 jiffies, at 1000
+/// Hz.
+pub(super) const STALL_NS: u64 = 1_000_000_000;
+
+/// The breaches of one thread.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Breaches(Vec<Breach>);
+
+impl Breaches {
+    /// Counts a breach at `at_ns` after the start of the run. `by` is what broke the rule: a call or a thread.
+    pub fn add(&mut self, rule: Rule, by: &str, at_ns: u64) {
+        let known = |by: &str, all: &[Breach]| all.iter().position(|breach| breach.rule == rule && breach.by == by);
+        let by = if known(by, &self.0).is_some() || self.0.len() < MOST_KINDS { by } else { OTHERS };
+        let index = known(by, &self.0).unwrap_or_else(|| {
+            self.0.push(Breach { rule, by: by.to_owned(), count: 0, first_ns: at_ns, last_ns: at_ns });
+            self.0.len() - 1
+        });
+        let breach = &mut self.0[index];
+        breach.count += 1;
+        breach.last_ns = at_ns;
+    }
+
+    /// The most frequent ones.
+    pub fn to_record(&self) -> Vec<Breach> {
+        let mut breaches = self.0.clone();
+        breaches.sort_by_key(|breach| Reverse(breach.count));
+        breaches.truncate(BREACHES_KEPT);
+        breaches
+    }
+}
+
+/// True if a thread is under the rules: it has a real-time or deadline policy.
+pub(super) fn is_realtime(task: Task) -> bool {
+    task.priority < 99
+}
+
+/// True if the wait may be longer than the program wants: it is neither for a futex, nor for `epoll_wait`, nor until a
+/// time on a clock that is never set.
+pub(super) fn is_unsafe_sleep(wait_for: WaitFor, call: Option<Call>, name: &str) -> bool {
+    match wait_for {
+        WaitFor::Sleep => !matches!(call, Some(Call::Sleep { absolute: true, steady: true })),
+        WaitFor::Event => !name.is_empty() && !name.starts_with("futex") && !name.starts_with("epoll"),
+        WaitFor::Disk => true,
+        // A page fault is a breach of its own, and the other waits are not the thread's decision.
+        WaitFor::Lock(_) | WaitFor::KernelLock | WaitFor::Page | WaitFor::Continue | WaitFor::Unknown => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_by_rule_and_cause() {
+        let mut breaches = Breaches::default();
+        breaches.add(Rule::Sleep, "poll", 10);
+        breaches.add(Rule::PageFault, "", 20);
+        breaches.add(Rule::Sleep, "poll", 30);
+        let poll = Breach { rule: Rule::Sleep, by: "poll".into(), count: 2, first_ns: 10, last_ns: 30 };
+        assert_eq!(breaches.to_record()[0], poll);
+        for number in 0..100 {
+            breaches.add(Rule::WakeUp, &number.to_string(), 40);
+        }
+        assert_eq!(breaches.0.iter().map(|breach| breach.count).sum::<u64>(), 103);
+        let others = breaches.to_record().into_iter().find(|breach| breach.by == OTHERS).unwrap();
+        assert_eq!((others.count, breaches.0.len(), breaches.to_record().len()), (38, 65, BREACHES_KEPT));
+    }
+
+    #[test]
+    fn a_sleep_is_safe_until_a_time_on_a_steady_clock() {
+        let sleep = |absolute, steady| {
+            is_unsafe_sleep(WaitFor::Sleep, Some(Call::Sleep { absolute, steady }), "clock_nanosleep")
+        };
+        assert_eq!([sleep(true, true), sleep(true, false), sleep(false, true)], [false, true, true]);
+        let event = |name| is_unsafe_sleep(WaitFor::Event, Some(Call::Other), name);
+        assert_eq!(["futex", "epoll_wait", "poll", "read", ""].map(event), [false, false, true, true, false]);
+    }
+}
