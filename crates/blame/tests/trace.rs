@@ -85,7 +85,7 @@ mod rights {
         let Some(Event { kind: EventKind::TimerEntry { function, .. }, .. }) = timer else {
             panic!("no timer in {events:?}")
         };
-        assert_eq!(instance.symbol(*function), Some("hrtimer_wakeup"));
+        assert_eq!(instance.symbol(*function).as_deref(), Some("hrtimer_wakeup"));
     }
 
     #[test]

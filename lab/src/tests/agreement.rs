@@ -169,7 +169,7 @@ fn one_spike(
     timerlat.drain(0, &mut samples)?;
     let known_since_ns = drained.gaps.iter().map(|gap| gap.to_ns).max().unwrap_or(0);
     let (measured, wake) = late_wake_up(&samples, delay.priority).context("timerlat's thread was not late")?;
-    let symbol = |address| trace.symbol(address).map(str::to_owned);
+    let symbol = |address| trace.symbol(address);
     let ours = explain(&events, trace.names(), &symbol, &measured, wake, Some(known_since_ns));
     Ok((analysis, ours))
 }

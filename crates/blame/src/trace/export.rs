@@ -7,7 +7,7 @@ use super::{
     error::TraceError,
     instance::Instance,
     ring::Drained,
-    symbols::Symbols,
+    symbols::KernelSymbols,
 };
 use crate::event::{Comm, Event, EventKind, Task};
 
@@ -51,7 +51,7 @@ impl Instance {
                 .into_iter()
                 .map(|(system, names)| Ok((system.to_owned(), formats(system, &mut names.into_iter())?)))
                 .collect::<Result<_, TraceError>>()?,
-            kallsyms: Symbols::of_this_kernel().text().to_owned(),
+            kallsyms: KernelSymbols::lock().text().to_owned(),
             printk_formats: all.read("printk_formats").unwrap_or_default(),
             threads: threads(&events),
             clocks: self.folder.files.read("trace_clock")?,

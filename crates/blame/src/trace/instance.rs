@@ -26,7 +26,7 @@ use super::{
     format::PageLayout,
     ring::Drained,
     selectors::{LATENCY_EVENTS, THREAD_EVENTS},
-    symbols::{Symbols, strings},
+    symbols::{KernelSymbols, strings},
     tracefs::Tracefs,
     uprobes::Uprobes,
 };
@@ -73,7 +73,7 @@ impl Instance {
             folder.files.write("options/event-fork", "1")?;
             follow(folder, thread_ids)?;
             filter_calls(folder)?;
-            decoder.set_sleep_timer(Symbols::of_this_kernel().sleep_timer());
+            decoder.set_sleep_timer(KernelSymbols::lock().sleep_timer());
             enable_events(folder, THREAD_EVENTS.iter(), decoder)
         })
     }
@@ -95,7 +95,7 @@ impl Instance {
         let cpus = traced_cpus(&folder, settings)?;
         configure(&folder, settings, &cpus)?;
         let layout = page_layout(&folder)?;
-        let code_start = if settings.deep { Symbols::of_this_kernel().code_start() } else { 0 };
+        let code_start = if settings.deep { KernelSymbols::lock().code_start() } else { 0 };
         let strings = strings(&tracefs.read("printk_formats").unwrap_or_default());
         let mut decoder = Decoder::new(KernelInfo { code_start, strings, sleep_timer: None });
         let events = turn_on(&folder, &mut decoder)?;
@@ -212,8 +212,8 @@ impl Instance {
 
     /// Name of the kernel function at an address; `None` if the kernel hides addresses.
     #[must_use]
-    pub fn symbol(&self, address: u64) -> Option<&str> {
-        Symbols::of_this_kernel().name(address)
+    pub fn symbol(&self, address: u64) -> Option<String> {
+        KernelSymbols::lock().name(address).map(str::to_owned)
     }
 }
 

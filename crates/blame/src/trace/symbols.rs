@@ -1,6 +1,12 @@
 //! Names of kernel functions and strings, by address.
 
-use std::{collections::HashMap, fs, ops::Range, sync::OnceLock};
+use std::{
+    collections::HashMap,
+    fs::File,
+    io::Read,
+    ops::Range,
+    sync::{LazyLock, Mutex, MutexGuard},
+};
 
 /// The kernel's functions, from `/proc/kallsyms`.
 #[derive(Debug, Clone, Default)]
@@ -11,32 +17,31 @@ pub struct Symbols {
 }
 
 impl Symbols {
-    /// The functions of the running kernel; empty if addresses are hidden from this process. The first call reads them,
-    /// which takes 30 to 60 ms on a PC and seconds on a slow CPU.
-    pub fn of_this_kernel() -> &'static Self {
-        static READ: OnceLock<Symbols> = OnceLock::new();
-        READ.get_or_init(|| Self::parse(fs::read_to_string("/proc/kallsyms").unwrap_or_default()))
-    }
-
     /// Parses lines `address type name [module]`. Skips hidden addresses, which are 0.
     #[must_use]
     pub fn parse(text: String) -> Self {
+        let mut symbols = Self { text, functions: Vec::new() };
+        symbols.parse_from(0);
+        symbols
+    }
+
+    /// Parses the text from this position on.
+    fn parse_from(&mut self, start: usize) {
         /// Length of an average line of the kernel's file, bytes.
         const LINE_BYTES: usize = 44;
-        let mut functions = Vec::with_capacity(text.len() / LINE_BYTES);
-        let (bytes, mut at) = (text.as_bytes(), 0);
+        let (bytes, mut at) = (self.text.as_bytes(), start);
+        self.functions.reserve((bytes.len() - start) / LINE_BYTES);
         while at < bytes.len() {
             let (line, name) = scan_line(&bytes[at..]);
             if let Some((address, name)) = name
                 && let (Ok(start), Ok(end)) = (u32::try_from(at + name.start), u32::try_from(at + name.end))
             {
-                functions.push((address, start..end));
+                self.functions.push((address, start..end));
             }
             at += line;
         }
         // The kernel lists its own functions in this order, and those of modules behind them.
-        functions.sort_by_key(|&(address, _)| address);
-        Self { text, functions }
+        self.functions.sort_by_key(|&(address, _)| address);
     }
 
     /// Name of the function that contains an address; `None` if the address is before the first function.
@@ -46,23 +51,109 @@ impl Symbols {
         let (_, name) = self.functions.get(behind.checked_sub(1)?)?;
         self.text.get(name.start as usize..name.end as usize)
     }
+}
+
+/// The symbols of the running kernel, read only as far as they are needed: all of them take 30 to 60 ms on a PC, and
+/// seconds on a slow CPU.
+#[derive(Debug)]
+pub struct KernelSymbols<R = File> {
+    /// The rest of `/proc/kallsyms`; `None` if everything is read, or nothing can be.
+    source: Option<R>,
+    /// The start of a line whose end is not read yet.
+    cut_line: Vec<u8>,
+    symbols: Symbols,
+    /// The functions below this address are read, except for those of modules.
+    complete_below: u64,
+    /// True until the first line of a module.
+    in_kernel: bool,
+}
+
+/// Bytes to read at once.
+const CHUNK_BYTES: u64 = 256 << 10;
+
+impl KernelSymbols {
+    /// The symbols of the running kernel; none if addresses are hidden from this process.
+    ///
+    /// # Panics
+    /// If another thread panicked while it used them.
+    pub fn lock() -> MutexGuard<'static, Self> {
+        static SYMBOLS: LazyLock<Mutex<KernelSymbols>> =
+            LazyLock::new(|| Mutex::new(KernelSymbols::new(File::open("/proc/kallsyms").ok())));
+        SYMBOLS.lock().expect("symbols")
+    }
+}
+
+impl<R: Read> KernelSymbols<R> {
+    fn new(source: Option<R>) -> Self {
+        let symbols = Symbols::default();
+        Self { source, cut_line: Vec::new(), symbols, complete_below: 0, in_kernel: true }
+    }
+
+    /// Name of the function that contains an address; `None` if the address is before the first function.
+    pub fn name(&mut self, address: u64) -> Option<&str> {
+        while !self.is_read(address) {
+            self.read_more();
+        }
+        self.symbols.name(address)
+    }
+
+    /// True if nothing that is still unread can contain this address. Modules can be below the kernel.
+    fn is_read(&self, address: u64) -> bool {
+        let first = self.symbols.functions.first();
+        self.source.is_none() || address < self.complete_below && first.is_some_and(|&(start, _)| start <= address)
+    }
 
     /// Address of the kernel's first instruction; 0 if it is hidden.
-    #[must_use]
-    pub fn code_start(&self) -> u64 {
-        code_start(&self.text)
+    pub fn code_start(&mut self) -> u64 {
+        self.find(code_start, &0)
     }
 
     /// Address of the callback that ends a sleep; `None` if it is hidden.
-    #[must_use]
-    pub fn sleep_timer(&self) -> Option<u64> {
-        sleep_timer(&self.text)
+    pub fn sleep_timer(&mut self) -> Option<u64> {
+        self.find(sleep_timer, &None)
     }
 
-    /// The parsed text.
-    #[must_use]
-    pub fn text(&self) -> &str {
-        &self.text
+    /// Searches the text, and reads on as long as the answer is `missing`.
+    fn find<T: PartialEq>(&mut self, search: fn(&str) -> T, missing: &T) -> T {
+        let mut searched = 0;
+        loop {
+            let found = search(&self.symbols.text[searched..]);
+            if found != *missing || self.source.is_none() {
+                return found;
+            }
+            // Whole lines are appended, so no line is cut between two searches.
+            searched = self.symbols.text.len();
+            self.read_more();
+        }
+    }
+
+    /// The whole text of `/proc/kallsyms`.
+    pub fn text(&mut self) -> &str {
+        while self.source.is_some() {
+            self.read_more();
+        }
+        &self.symbols.text
+    }
+
+    /// Reads and parses the next lines.
+    fn read_more(&mut self) {
+        let Some(source) = &mut self.source else { return };
+        let start = self.symbols.text.len();
+        let length = match source.take(CHUNK_BYTES).read_to_end(&mut self.cut_line) {
+            Ok(1..) => self.cut_line.iter().rposition(|&byte| byte == b'\n').map_or(0, |newline| newline + 1),
+            Ok(0) | Err(_) => {
+                self.source = None;
+                self.cut_line.len()
+            }
+        };
+        let lines: Vec<u8> = self.cut_line.drain(..length).collect();
+        self.symbols.text.push_str(&String::from_utf8_lossy(&lines));
+        self.symbols.parse_from(start);
+        // The lines of modules end with the module's name.
+        self.in_kernel &= !lines.contains(&b'\t');
+        if self.in_kernel {
+            self.complete_below = self.symbols.functions.last().map_or(0, |&(address, _)| address);
+        }
     }
 }
 
@@ -128,7 +219,7 @@ mod tests {
              ffffffff82000000 D some_data\nnonsense\n"
                 .to_owned(),
         );
-        assert_eq!(symbols.code_start(), 0xffff_ffff_8100_0000);
+        assert_eq!(code_start(&symbols.text), 0xffff_ffff_8100_0000);
         assert_eq!(symbols.name(0xffff_ffff_8100_0200), Some("first"));
         assert_eq!(symbols.name(0xffff_ffff_8100_03ff), Some("first"));
         assert_eq!(symbols.name(0xffff_ffff_8300_0000), Some("second"));
@@ -147,7 +238,48 @@ mod tests {
     #[test]
     fn ignores_hidden_addresses() {
         let symbols = Symbols::parse("0000000000000000 T _stext\n0000000000000000 T first\n".to_owned());
-        assert_eq!((symbols.name(0), symbols.name(u64::MAX), symbols.code_start()), (None, None, 0));
+        assert_eq!((symbols.name(0), symbols.name(u64::MAX), code_start(&symbols.text)), (None, None, 0));
+    }
+
+    /// A kernel with functions every 16 bytes, and modules above and below.
+    fn kernel() -> String {
+        let functions =
+            (0..40_000_u64).map(|number| format!("{:016x} t function{number}\n", 0x8000_0000 + number * 16));
+        let modules = "0000000090000000 t high\t[a]\n0000000070000000 t low\t[b]\n00000000a0000000 t highest\t[c]\n";
+        functions.collect::<String>() + modules
+    }
+
+    #[test]
+    fn reads_only_as_far_as_needed() {
+        let text = kernel();
+        let whole = Symbols::parse(text.clone());
+        let mut symbols = KernelSymbols::new(Some(text.as_bytes()));
+        assert_eq!(symbols.name(0x8000_0101), Some("function16"));
+        let read = symbols.symbols.text.len();
+        assert!(read as u64 <= CHUNK_BYTES && symbols.source.is_some() && !symbols.cut_line.is_empty());
+        assert_eq!(symbols.name(0x8000_0011), Some("function1"));
+        assert_eq!(symbols.symbols.text.len(), read);
+        for address in [0x8004_0000, 0x8000_0000, 0x9000_0001, 0x7000_0000, 0xa000_0000, 0x6000_0000, 0x8009_c3ff] {
+            assert_eq!(symbols.name(address), whole.name(address), "{address:x}");
+        }
+        assert_eq!(symbols.text(), text);
+        assert!(symbols.source.is_none());
+        let mut modules_first = KernelSymbols::new(Some(text.as_bytes()));
+        assert_eq!(modules_first.name(0x7000_0004), Some("low"), "not yet read at first");
+    }
+
+    #[test]
+    fn finds_single_symbols_in_later_chunks() {
+        let text = kernel().replace("function30000\n", "hrtimer_wakeup\n");
+        let mut symbols = KernelSymbols::new(Some(text.as_bytes()));
+        assert_eq!(symbols.sleep_timer(), Some(0x8000_0000 + 30_000 * 16));
+        assert!(symbols.source.is_some());
+        assert_eq!(symbols.sleep_timer(), Some(0x8000_0000 + 30_000 * 16), "found again");
+        assert_eq!(symbols.code_start(), 0);
+        assert!(symbols.source.is_none());
+        let mut none = KernelSymbols::<&[u8]>::new(None);
+        assert_eq!((none.sleep_timer(), none.text().len()), (None, 0));
+        assert_eq!(none.name(7), None);
     }
 
     #[test]

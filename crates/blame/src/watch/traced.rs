@@ -77,7 +77,7 @@ impl Traced {
 
     fn explain_from(&mut self, measured: &MeasuredThread, wake_up: WakeUp, with_others: bool) -> Explanation {
         let (instance, windows) = (&self.instance, &mut self.windows);
-        let symbol = |address| instance.symbol(address).map(str::to_owned);
+        let symbol = |address| instance.symbol(address);
         let own = windows.entry(measured.cpu).or_default();
         let complete_since_ns = Some(own.complete_since_ns(wake_up.end_ns()));
         own.count_lost(wake_up);
