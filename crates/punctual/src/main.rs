@@ -16,6 +16,11 @@ macro_rules! say_part {
     }};
 }
 
+/// That of musl maps and unmaps memory for most of the allocations of a start.
+#[cfg(target_env = "musl")]
+#[global_allocator]
+static ALLOCATOR: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
+
 mod cli;
 mod cmd;
 mod exit;
