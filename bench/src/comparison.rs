@@ -6,7 +6,7 @@ use anyhow::Result;
 use record::Histogram;
 
 use crate::{
-    blame, capture,
+    blame, capture, commands,
     costs::Costs,
     cyclictest::{self, Buckets},
     instructions, ledger, oslat, planning,
@@ -35,6 +35,8 @@ pub struct Effort {
     lateness: (usize, u64),
     /// Pairs for CPU time, and wake-ups of a short and a long run.
     cpu_time: (usize, [u64; 2]),
+    /// Pairs of whole commands of 2 s and of 60 s.
+    commands: (usize, usize),
     /// Pairs for the cost of blame, for lateness and CPU time each.
     blame: usize,
     /// Pairs for reading a trace.
@@ -63,6 +65,7 @@ pub struct Effort {
 pub const FULL: Effort = Effort {
     lateness: (20, 2000),
     cpu_time: (11, [500, 4500]),
+    commands: (11, 2),
     blame: 8,
     reading: 5,
     threads: 9,
@@ -79,6 +82,7 @@ pub const FULL: Effort = Effort {
 pub const QUICK: Effort = Effort {
     lateness: (5, 1000),
     cpu_time: (3, [300, 2000]),
+    commands: (2, 0),
     blame: 2,
     reading: 2,
     threads: 3,
@@ -107,7 +111,7 @@ struct Part {
 
 /// In this order. `reading` is last: the memory that this program then allocates would count for programs that it
 /// starts later.
-const PARTS: [Part; 12] = [
+const PARTS: [Part; 13] = [
     Part {
         name: "lateness",
         seconds: |effort| effort.lateness.0 as u64 * effort.lateness.1 * 22 / 10_000,
@@ -117,6 +121,11 @@ const PARTS: [Part; 12] = [
         name: "cpu-time",
         seconds: |effort| effort.cpu_time.0 as u64 * (effort.cpu_time.1.iter().sum::<u64>() * 2 / 1000 + 1),
         measure: |punctual, scenario, effort| Ok(cpu_time(punctual, scenario, effort)?.into()),
+    },
+    Part {
+        name: "commands",
+        seconds: |effort| commands::seconds(effort.commands),
+        measure: |punctual, _, effort| commands::measure(punctual, effort.commands),
     },
     Part {
         name: "blame",
@@ -198,7 +207,7 @@ const PARTS: [Part; 12] = [
 ];
 
 /// The names of the parts, for `--only`.
-pub fn parts() -> [&'static str; 12] {
+pub fn parts() -> [&'static str; 13] {
     PARTS.each_ref().map(|part| part.name)
 }
 

@@ -11,6 +11,7 @@
 //! | `capture` | speed of analysing a capture, compared with tshark |
 //! | `udp`, `sockperf` | round trips of datagrams, compared with a minimal loop and with sockperf |
 //! | `stream` | transit times of frames with AF_XDP and with sockets, and how soon after its slot a frame is sent |
+//! | `commands` | CPU time of whole commands |
 //! | `costs` | CPU time of a cycle |
 //! | `scenario` | settings of a run, the same for both programs |
 //! | `oslat` | the noise probe, compared with oslat |
@@ -25,6 +26,7 @@
 
 mod blame;
 mod capture;
+mod commands;
 mod comparison;
 mod costs;
 mod cyclictest;

@@ -135,6 +135,11 @@ impl Punctual {
         command
     }
 
+    /// Runs the program with these arguments to its end.
+    pub fn run(&self, arguments: &[&str]) -> Result<Run> {
+        run(&mut self.with(arguments), &ACCEPTED, REMEDY)
+    }
+
     fn every_cpu(&self, period_us: u64, length: Length) -> Command {
         let mut command = Command::new(&self.binary);
         command.args(["measure", "timer", "--quiet", "--no-record", "--json"]);
