@@ -49,6 +49,27 @@ fn facts_and_findings_of_each_recorded_machine() {
     golden::check_findings(&folder().join("findings"), &found);
 }
 
+/// A remedy contains no word to replace, and writes only to files that the machine has.
+#[test]
+fn every_remedy_can_be_executed_as_printed() {
+    for name in NAMES {
+        let root = machine(name);
+        for Finding { id, remedy, .. } in findings(&root, &facts(&root)) {
+            let is_capital = |word: &&str| word.len() > 2 && word.chars().all(|c| c.is_ascii_uppercase() || c == '_');
+            let mut capitals = remedy.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').filter(is_capital);
+            let known = ["CPU", "EVL", "CONFIG_PREEMPT_RT", "SYS_NICE", "IPC_LOCK"];
+            assert!(capitals.all(|word| known.contains(&word)), "{name}, {id}: {remedy}");
+            if remedy.starts_with("on the host: ") {
+                continue;
+            }
+            for file in remedy.split("| sudo tee ").skip(1).filter_map(|rest| rest.split(' ').next()) {
+                let path = file.trim_start_matches('/').replace('*', "0");
+                assert!(root.exists(&path), "{name}, {id}: {path}: {remedy}");
+            }
+        }
+    }
+}
+
 /// Every finding has evidence; every warning has a reason and a remedy.
 #[test]
 fn every_finding_explains_itself() {

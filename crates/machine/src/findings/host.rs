@@ -13,7 +13,7 @@ fn hypervisor(context: &CheckContext) -> Finding {
         Some("none") => ok(ID, "no hypervisor", hypervisor_evidence(context)),
         Some(kind) => warn(ID, format!("virtual machine: {kind}"), hypervisor_evidence(context)).because(
             "The host can take the CPU away at any time, for milliseconds, and the guest cannot prevent it.",
-            "measure on the hardware itself, or pin each virtual CPU to its own host CPU: virsh vcpupin GUEST VCPU HOSTCPU",
+            "measure on the hardware itself, or on the host pin each virtual CPU to a CPU of its own (vcpupin of virsh)",
         ),
     }
 }
