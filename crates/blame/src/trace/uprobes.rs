@@ -52,7 +52,7 @@ fn remove(tracefs: &Tracefs, group: &str, name: &str) -> io::Result<()> {
     tracefs.try_write(FILE, &format!("-:{group}/{name}"))
 }
 
-/// Removes the probes of earlier runs whose process has ended. Adds them to what was removed of each process.
+/// Removes the probes of earlier runs if their process has ended, and counts them in the entry of that process.
 pub(crate) fn remove_leftovers(tracefs: &Tracefs, restored: &mut BTreeMap<u32, PutBack>) {
     for group in tracefs.list("events") {
         let Some((pid, started)) = owner(&group) else { continue };
