@@ -1,6 +1,6 @@
 //! Compares whole commands as a user types them: punctual with its default options, which find culprits and write a
-//! record, and cyclictest without a histogram. Both measure all CPUs at 1 ms and hold them awake, as cyclictest does by
-//! default: otherwise the kernel counts a part of each wake-up from idle as CPU time of the woken thread.
+//! record, and cyclictest without a histogram. Both measure all CPUs at 1 ms and hold them awake, which is
+//! cyclictest's default. Otherwise the kernel counts a part of each wake-up from idle as CPU time of the woken thread.
 
 use std::process::Command;
 

@@ -16,7 +16,7 @@ const MAX_NOTES_BYTES: u64 = 4 << 20;
 const OWNER: &[u8] = b"stapsdt\0";
 const TYPE: u32 = 3;
 /// Most marks that are used of one file.
-const MAX_MARKS: usize = 256;
+pub const MAX_MARKS: usize = 256;
 
 /// One mark in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -161,8 +161,11 @@ impl Process {
         let Some((thread, config)) = self.thread(pid) else { return };
         match kind {
             EventKind::CallEntry { call, arguments } => {
-                thread.enters(at_ns, call, arguments, config);
-                self.note_policy_set(call, arguments);
+                let kind = Call::of(call, arguments);
+                thread.enters(at_ns, call, kind, config);
+                if let Call::SetPolicy { tid } = kind {
+                    self.note_policy_set(if tid == 0 { pid.into() } else { tid });
+                }
             }
             EventKind::Mark { begins } => thread.is_at_mark(at_ns, begins, config),
             EventKind::CallExit { .. } => thread.leaves(at_ns, config),
@@ -176,9 +179,8 @@ impl Process {
         }
     }
 
-    /// Handles a system call that sets the policy of another thread.
-    fn note_policy_set(&mut self, call: u32, arguments: [u64; 3]) {
-        let Call::SetPolicy { tid } = Call::of(call, arguments) else { return };
+    /// Handles a system call that sets the policy of this thread.
+    fn note_policy_set(&mut self, tid: u64) {
         if let Some((thread, _)) = u32::try_from(tid).ok().and_then(|tid| self.thread(tid)) {
             thread.policy_was_set();
         }

@@ -25,8 +25,8 @@ const fn number(number: libc::c_long) -> u32 {
     number as u32
 }
 
-/// The system calls that can wait, `rt_sigreturn`, which ends a signal handler, and those that set a policy. The most frequent ones come first,
-/// because the kernel compares a call with these in order.
+/// The system calls that can wait, those that set a policy, and `rt_sigreturn`, which ends a signal handler. The most
+/// frequent ones come first, because the kernel compares a call with these in order.
 pub const WAITING: &[Syscall] = syscalls![
     SYS_futex "futex",
     SYS_read "read",

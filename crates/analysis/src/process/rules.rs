@@ -41,7 +41,7 @@ fn broken(rule: Rule, threads: &[(&Series, &ProcessThread)]) -> Option<String> {
             "Give the other thread at least the same priority, or use a mutex with PTHREAD_PRIO_INHERIT.",
         ),
         Rule::Deadline => ("Missed deadlines of the deadline policy", "Increase its runtime or its deadline."),
-        Rule::Stall => ("More than 1 s without a CPU", "A thread of higher priority, or a quota, keeps the CPU."),
+        Rule::Stall => ("More than 1 s without a CPU", "The causes of delay name what had the CPU."),
     };
     listed(title, &named.collect::<Vec<_>>(), breaches.len(), remedy)
 }
@@ -66,7 +66,8 @@ fn inherited(threads: &[(&Series, &ProcessThread)]) -> Option<String> {
         .filter_map(|(series, thread)| Some((series, thread.policy_inherited_from.as_ref()?)))
         .map(|(series, parent)| format!("{} ({}) from {parent}", series.role, series.granted.policy))
         .collect();
-    let remedy = "If this is not intended, start it with PTHREAD_EXPLICIT_SCHED and the policy SCHED_OTHER.";
+    let remedy = "If this is not intended, start a thread with PTHREAD_EXPLICIT_SCHED and the policy SCHED_OTHER, and a process \
+                  from a thread with SCHED_RESET_ON_FORK.";
     listed("Real-time policy inherited", &threads[..threads.len().min(NAMED)], threads.len(), remedy)
 }
 

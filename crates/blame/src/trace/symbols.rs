@@ -62,7 +62,7 @@ pub struct KernelSymbols<R = File> {
     /// The start of a line whose end is not read yet.
     cut_line: Vec<u8>,
     symbols: Symbols,
-    /// The functions below this address are read, except for those of modules.
+    /// All functions of the kernel itself below this address have been read.
     complete_below: u64,
     /// True until the first line of a module.
     in_kernel: bool,

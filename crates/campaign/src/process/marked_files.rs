@@ -2,7 +2,10 @@
 
 use std::{collections::HashSet, fs::File};
 
-use blame::{Follower, TraceError, marks};
+use blame::{
+    Follower, TraceError,
+    marks::{self, MAX_MARKS},
+};
 use machine::Root;
 use record::Caveat;
 
@@ -13,6 +16,8 @@ pub struct MarkedFiles {
     searched: HashSet<(String, u64)>,
     /// Why the marks of a file are not traced; `None` without such marks.
     refused: Option<TraceError>,
+    /// True if a file has more marks than are used.
+    has_too_many: bool,
 }
 
 impl MarkedFiles {
@@ -26,6 +31,7 @@ impl MarkedFiles {
             // This path leads to the mapped file even if it has been replaced, or is in another mount namespace.
             let path = root.path(&format!("proc/{pid}/map_files/{}", mapping.range));
             let marks = File::open(&path).map(marks::find_in_file).unwrap_or_default();
+            self.has_too_many |= marks.len() >= MAX_MARKS;
             if let Err(error) = follower.add_marks(&path, &marks) {
                 self.refused = Some(error);
             }
@@ -34,8 +40,11 @@ impl MarkedFiles {
 
     /// The caveat about marks that are not traced.
     pub fn caveat(&self) -> Option<Caveat> {
-        let error = self.refused.as_ref()?;
-        let text = format!("the program marks its cycles, but the kernel cannot trace the marks: {error}");
+        let text = match &self.refused {
+            Some(error) => format!("the program marks its cycles, but the kernel cannot trace the marks: {error}"),
+            None if self.has_too_many => format!("only the first {MAX_MARKS} marks of each file are traced"),
+            None => return None,
+        };
         Some(Caveat { kind: "marks".to_owned(), text })
     }
 }

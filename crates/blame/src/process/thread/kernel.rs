@@ -19,21 +19,16 @@ pub(super) struct Handler {
 
 impl Thread {
     /// Handles its entry into a system call.
-    pub fn enters(&mut self, at_ns: u64, number: u32, arguments: [u64; 3], config: &RunConfig) {
+    pub fn enters(&mut self, at_ns: u64, number: u32, call: Call, config: &RunConfig) {
         if !self.runs_at(at_ns) {
             return;
         }
-        let call = Call::of(number, arguments);
         let rank = match call {
             Call::SignalReturn => return self.leave_handler(),
             Call::Sleep { absolute: true, .. } => Some(Rank::Absolute),
             Call::Sleep { absolute: false, .. } => Some(Rank::Relative),
             // The deadline policy: the work of this period is complete.
             Call::Yield if self.task.priority < 0 => Some(Rank::Absolute),
-            Call::SetPolicy { tid: 0 } => {
-                self.policy_was_set();
-                None
-            }
             Call::SetPolicy { .. }
             | Call::Yield
             | Call::TakeLock(_)
