@@ -42,5 +42,5 @@ pub use perfetto::perfetto;
 pub use process::{Pattern, Process, Selection, ThreadInfo, fault_time_ns};
 pub use remedy::{RemedyFacts, remedy};
 pub use timerlat::{Timerlat, TimerlatError};
-pub use trace::{DatError, Instance, Settings, TraceError, Tracefs};
+pub use trace::{DatError, Instance, Settings, Snapshot, TraceError, Tracefs};
 pub use watch::{BlameMode, Watch};

@@ -28,7 +28,7 @@ pub mod symbols;
 pub mod tracefs;
 mod uprobes;
 
-pub use dat::{Dat, DatError};
+pub use dat::{Dat, DatError, Snapshot};
 pub use decode::Decoder;
 pub use error::TraceError;
 pub use folder::remove_leftovers;

@@ -13,7 +13,6 @@ use std::{
     cmp::Reverse,
     collections::BTreeMap,
     fs::File,
-    path::Path,
     time::{Duration, Instant},
 };
 
@@ -23,7 +22,7 @@ use record::{Blame, CauseKind, Evidence, Record, SeriesKind, Spike};
 use crate::{
     Counters, Entry, Explanation, Ledger, MeasuredThread, RemedyFacts, WakeUp, Work,
     idle::IdleStates,
-    trace::{DatError, TraceError},
+    trace::{Snapshot, TraceError},
 };
 use traced::Traced;
 
@@ -91,7 +90,7 @@ impl Source {
 
 impl Watch {
     /// Prepares to find culprits on these CPUs, and removes trace instances that crashed runs left. With `keep`, all
-    /// CPUs are traced, and the events are kept for [`write_dat`](Self::write_dat).
+    /// CPUs are traced, and the events are kept for [`snapshot`](Self::snapshot).
     ///
     /// # Errors
     /// The trace was requested by name, and the kernel or the rights do not allow it. With [`BlameMode::Auto`],
@@ -132,7 +131,10 @@ impl Watch {
     /// The reason why the kernel's trace is not used; empty if it is used.
     #[must_use]
     pub fn why_not_traced(&self) -> &str {
-        &self.blame.why
+        match self.source {
+            Source::Off => "--blame=off was given",
+            Source::Counters(_) | Source::Trace(_) => &self.blame.why,
+        }
     }
 
     /// Restricts page faults and wake-ups in the trace to these threads, unless the trace is kept for other tools. Call
@@ -246,12 +248,14 @@ impl Watch {
         }
     }
 
-    /// Another handle of the trace's `tracing_on` file: writing `0` freezes the trace. `None` without a trace.
-    #[must_use]
-    pub fn tracing_on_file(&self) -> Option<File> {
+    /// Another handle of the trace's `tracing_on` file: writing `0` freezes the trace.
+    ///
+    /// # Errors
+    /// There is no trace, or the process has too many open files.
+    pub fn tracing_on_file(&self) -> Result<File, TraceError> {
         match &self.source {
-            Source::Trace(traced) => traced.instance.tracing_on_file().ok(),
-            _ => None,
+            Source::Trace(traced) => traced.instance.tracing_on_file(),
+            Source::Off | Source::Counters(_) => Err(TraceError::NotKept),
         }
     }
 
@@ -263,15 +267,14 @@ impl Watch {
         }
     }
 
-    /// Writes the trace up to now for trace-cmd and KernelShark; does nothing without a trace. Call it once, after the
-    /// trace was frozen.
+    /// The kernel's trace up to now, for a file. The events stay available to explain later spikes.
     ///
     /// # Errors
-    /// The rings cannot be read, or the file cannot be written.
-    pub fn write_dat(&mut self, path: &Path) -> Result<(), DatError> {
+    /// There is no trace that is kept, or the kernel's descriptions of its events cannot be read.
+    pub fn snapshot(&mut self) -> Result<Snapshot, TraceError> {
         match &mut self.source {
-            Source::Trace(traced) => traced.instance.write_dat(path),
-            _ => Ok(()),
+            Source::Trace(traced) if self.keep => traced.snapshot(),
+            Source::Trace(_) | Source::Off | Source::Counters(_) => Err(TraceError::NotKept),
         }
     }
 

@@ -65,9 +65,9 @@ pub enum RunError {
     /// The trace could not be written.
     #[error("{0}; choose another file with --stop-trace FILE")]
     KeepTrace(#[from] DatError),
-    /// Stopping on a spike needs the trace, which is off.
-    #[error("--stop-on needs the kernel's trace, which is off: {0}")]
-    NothingToStop(String),
+    /// An option needs the trace, which is off.
+    #[error("--stop-on and --on-spike trace need the kernel's trace, which is off: {0}")]
+    NoTrace(String),
     /// The record could not be written.
     #[error("{0}; choose another file with --record FILE, or use --no-record")]
     Record(#[from] FileError),

@@ -221,7 +221,7 @@ impl<'a> PhaseRun<'a> {
                 watch.explain_spikes(&thread, &phase.name, first_ns, timer.fresh_spikes());
             }
             if let Some(actor) = &mut self.on_spike {
-                actor.act(&timer.place(), timer.fresh_spikes());
+                actor.act(&timer.place(), timer.fresh_spikes(), watch);
             }
         }
         if let Some(probe_threads) = &mut self.probe_threads {
@@ -234,7 +234,7 @@ impl<'a> PhaseRun<'a> {
                     watch.explain_periods(&thread, &phase.name, first_ns, usual_ns, &mut *spikes);
                 }
                 if let Some(actor) = &mut self.on_spike {
-                    actor.act(&timer.place(), spikes);
+                    actor.act(&timer.place(), spikes, watch);
                 }
             }
         }

@@ -126,7 +126,11 @@ impl<'a> Run<'a> {
         record.caveats.extend(budget.caveats());
         let mut changes =
             Changes { shield: shielded::take(&mut record, plan.shield.as_ref(), root)?, ..Changes::default() };
-        let trace = Watch::start(plan.blame, root, &cpus.iter().collect::<Vec<_>>(), plan.stop_on.is_some())?;
+        let keeps_trace = plan.stop_on.is_some() || plan.on_spike.needs_trace();
+        let trace = Watch::start(plan.blame, root, &cpus.iter().collect::<Vec<_>>(), keeps_trace)?;
+        if keeps_trace && !matches!(trace.mode(), BlameMode::Trace | BlameMode::Deep) {
+            return Err(RunError::NoTrace(trace.why_not_traced().to_owned()));
+        }
         let stop_on = plan.stop_on.as_ref().map(|stop_on| freezer(stop_on, &trace)).transpose()?;
         if plan.timerlat {
             changes.timerlat = Some(start_timerlat(&mut record, root, &cpus)?);
@@ -224,7 +228,7 @@ impl<'a> Run<'a> {
         self.budget.apply(phase_record.series(record));
         record.blame = Some(trace.to_record(&RemedyFacts::of(record)));
         if let Some(stop_on) = plan.stop_on.as_ref().filter(|_| ended == Ended::ByStopOn) {
-            trace.write_dat(&stop_on.trace_path)?;
+            trace.snapshot()?.write(&stop_on.trace_path)?;
             let blame = record.blame.get_or_insert_default();
             blame.stopped_trace = Some(stop_on.trace_path.to_string_lossy().into_owned());
         }
@@ -310,7 +314,6 @@ fn discard_files(plan: &Plan) {
 
 /// The threshold, and the file that a measuring thread writes to, to stop the trace on a spike.
 fn freezer(stop_on: &StopOn, trace: &Watch) -> Result<timer::StopOn, RunError> {
-    let none = || RunError::NothingToStop(trace.why_not_traced().to_owned());
-    let freeze = Arc::new(trace.tracing_on_file().ok_or_else(none)?);
+    let freeze = Arc::new(trace.tracing_on_file()?);
     Ok(timer::StopOn { lateness_ns: i64::try_from(stop_on.lateness_ns).unwrap_or(i64::MAX), freeze })
 }

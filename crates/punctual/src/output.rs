@@ -216,7 +216,8 @@ pub fn default_folder(campaign: &str) -> String {
     format!("{campaign}-{}", host_and_time())
 }
 
-fn host_and_time() -> String {
+/// Start of the names of files, e.g. `HOST-20261121-143000`, in UTC.
+pub fn host_and_time() -> String {
     let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let host: String = host.trim().chars().filter(|c| c.is_alphanumeric() || "-_".contains(*c)).collect();
     let now = campaign::stamp_now();

@@ -13,7 +13,7 @@ mod write;
 
 pub use error::DatError;
 pub use read::Dat;
-pub(crate) use write::Contents;
+pub use write::Snapshot;
 
 #[cfg(test)]
 mod tests;

@@ -44,6 +44,9 @@ pub enum TraceError {
         /// File of tracefs.
         part: String,
     },
+    /// No trace is kept for files.
+    #[error("the kernel's trace is not kept: use `--blame trace`")]
+    NotKept,
     /// The kernel returned another error.
     #[error("the kernel refused {part} of its trace ({source}): use `--blame counters` instead")]
     Refused {

@@ -1,36 +1,40 @@
-//! Writes a frozen instance to a trace file.
+//! Writes the trace of an instance to a file.
 
 use std::{collections::BTreeMap, path::Path};
 
 use super::{
-    dat::{Contents, DatError},
+    dat::{DatError, Snapshot},
     error::TraceError,
     instance::Instance,
-    ring::Drained,
+    ring::{Drained, PageReader},
     symbols::KernelSymbols,
 };
 use crate::event::{Comm, Event, EventKind, Task};
 
 impl Instance {
-    /// Keeps the pages that are drained from now on, up to the size of the ring, so that [`write_dat`](Self::write_dat)
-    /// can write them.
+    /// Keeps the pages that are drained from now on, up to the size of the ring, so that they can be written to a file.
     pub fn keep_drained(&mut self) {
         self.rings.iter_mut().for_each(|ring| ring.kept = Some(Default::default()));
     }
 
-    /// Writes the kept pages and the content of the rings to a trace file for trace-cmd and KernelShark, and empties
-    /// the rings. Freeze the trace first, so that all CPUs end at the same time.
+    /// Drains the rings, and writes the kept pages to a trace file for trace-cmd and KernelShark. Freeze the trace first,
+    /// so that all CPUs end at the same time.
     ///
     /// # Errors
     /// The rings cannot be read, or the file cannot be written.
     pub fn write_dat(&mut self, path: &Path) -> Result<(), DatError> {
-        let contents = self.contents()?;
-        contents.write(path).map_err(|source| DatError::Unwritable { path: path.to_owned(), source })
+        for cpu in self.cpus().collect::<Vec<_>>() {
+            self.drain(cpu, &mut Vec::new())?;
+        }
+        self.snapshot()?.write(path)
     }
 
-    fn contents(&mut self) -> Result<Contents, TraceError> {
-        let mut events = Vec::new();
-        let pages = self.take_pages(&mut events)?;
+    /// Copies the kept pages as the content of a trace file.
+    ///
+    /// # Errors
+    /// The kernel's descriptions of its events cannot be read.
+    pub fn snapshot(&mut self) -> Result<Snapshot, TraceError> {
+        let (pages, threads) = self.kept_pages();
         let formats = |system: &str, names: &mut dyn Iterator<Item = &str>| -> Result<Vec<String>, TraceError> {
             names.map(|name| self.folder.files.read(format!("events/{system}/{name}/format"))).collect()
         };
@@ -42,7 +46,7 @@ impl Instance {
         let too_large = |_| TraceError::Format { part: "events/header_page".to_owned() };
         let page_size = u32::try_from(self.layout.size).map_err(too_large)?;
         let own_or_all = |part: &str| self.folder.files.read(part).or_else(|_| all.read(part));
-        Ok(Contents {
+        Ok(Snapshot {
             page_size,
             header_page: own_or_all("events/header_page")?,
             header_event: own_or_all("events/header_event")?,
@@ -53,29 +57,25 @@ impl Instance {
                 .collect::<Result<_, TraceError>>()?,
             kallsyms: KernelSymbols::lock().text().to_owned(),
             printk_formats: all.read("printk_formats").unwrap_or_default(),
-            threads: threads(&events),
+            threads,
             clocks: self.folder.files.read("trace_clock")?,
             uname: uname(),
             pages,
         })
     }
 
-    /// Moves all kept pages and those in the rings to the result, by CPU, and decodes their events.
-    fn take_pages(&mut self, events: &mut Vec<Event>) -> Result<BTreeMap<u32, Vec<u8>>, TraceError> {
-        let mut pages = BTreeMap::new();
-        let layout = self.layout;
-        for ring in &mut self.rings {
-            let mut taken: Vec<u8> = ring.kept.take().into_iter().flatten().flatten().collect();
-            while let Some(page) = ring.next_page(&mut self.page)? {
-                taken.extend_from_slice(page);
-                taken.resize(taken.len().next_multiple_of(layout.size), 0);
+    /// Copies the kept pages, by CPU, and the names of the threads in their events.
+    fn kept_pages(&mut self) -> (BTreeMap<u32, Vec<u8>>, BTreeMap<u32, Comm>) {
+        let (mut pages, mut events) = (BTreeMap::new(), Vec::new());
+        for ring in &self.rings {
+            let kept = || ring.kept.iter().flatten();
+            let mut reader = PageReader::new(ring.progress.cpu);
+            for page in kept() {
+                reader.read(page, &self.layout, &mut self.decoder, &mut events, &mut Drained::default());
             }
-            for page in taken.chunks(layout.size) {
-                ring.progress.read(page, &layout, &mut self.decoder, events, &mut Drained::default());
-            }
-            pages.insert(ring.progress.cpu, taken);
+            pages.insert(ring.progress.cpu, kept().flatten().copied().collect());
         }
-        Ok(pages)
+        (pages, threads(&events))
     }
 }
 

@@ -7,7 +7,7 @@ use record::{Cause, CauseKind, Evidence};
 use super::window::{Window, events_around, events_of_other_cpu, stop_signal_before};
 use crate::{
     Explanation, MeasuredThread, WakeUp, explain,
-    trace::{Instance, Settings, TraceError, Tracefs, remove_leftovers, ring_kib},
+    trace::{Instance, Settings, Snapshot, TraceError, Tracefs, remove_leftovers, ring_kib},
 };
 
 /// Ring of a CPU that is not measured, KiB. Threads there may wake or stop a measuring thread, and timers of isolated
@@ -59,6 +59,13 @@ impl Traced {
             window.gaps.extend(drained.gaps);
         }
         window.bound();
+    }
+
+    /// Reads all events, and copies the kept ones for a file.
+    pub fn snapshot(&mut self) -> Result<Snapshot, TraceError> {
+        let cpus: Vec<u32> = self.instance.cpus().collect();
+        cpus.into_iter().for_each(|cpu| self.read(cpu));
+        self.instance.snapshot()
     }
 
     /// Explains a wake-up. If the events of its CPU are not enough, uses those of the other CPUs too.

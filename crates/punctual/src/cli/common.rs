@@ -114,10 +114,12 @@ pub struct WakeUps {
     /// Run this shell command after --stop-on has stopped; PUNCTUAL_TRACE and PUNCTUAL_RECORD contain the file names.
     #[arg(long, value_name = "COMMAND", requires = "stop_on")]
     pub stop_run: Option<String>,
-    /// Do this at each wake-up later than --threshold; repeatable: `stop`, `command:COMMAND` or `signal:NAME:PID`.
+    /// Do this at each wake-up later than --threshold; repeatable: `trace`, `stop`, `command:COMMAND` or
+    /// `signal:NAME:PID`.
     ///
-    /// An ordinary thread acts up to 40 ms later, at most 25 times a second and CPU. A command runs in a shell with the
-    /// rights of punctual, one at a time; PUNCTUAL_PLACE, PUNCTUAL_LATENESS_NS, PUNCTUAL_AT_NS and PUNCTUAL_CULPRIT
+    /// An ordinary thread acts up to 40 ms later, at most 25 times a second and CPU. `trace` or `trace:PREFIX` saves the
+    /// kernel's trace of the time before it for trace-cmd and KernelShark, at most 10 times. A command runs in a shell
+    /// with the rights of punctual, one at a time; PUNCTUAL_PLACE, PUNCTUAL_LATENESS_NS, PUNCTUAL_AT_NS and PUNCTUAL_CULPRIT
     /// describe the spike. The record counts the actions.
     #[arg(long, value_name = "ACTION")]
     pub on_spike: Vec<Action>,

@@ -89,7 +89,11 @@ impl WakeUps {
             threshold_ns: self.threshold,
             timerlat: self.timerlat,
             stop_on: self.stop_on.map(|lateness_ns| StopOn { lateness_ns, trace_path: trace_path() }),
-            on_spike: OnSpike { actions: self.on_spike.clone(), repeated: !self.on_spike_once },
+            on_spike: OnSpike {
+                actions: self.on_spike.clone(),
+                repeated: !self.on_spike_once,
+                trace_prefix: output::host_and_time(),
+            },
             profiles: self.profiles.clone(),
             until_decided: until_decided(self.until_decided, &self.profiles)?,
             ..plan

@@ -26,8 +26,8 @@ fn softirq(delta: u64, vec: u8) -> Vec<u8> {
     long(delta, &[7, 0, 0, 0, 42, 0, 0, 0, vec, 0, 0, 0])
 }
 
-fn contents() -> Contents {
-    Contents {
+fn contents() -> Snapshot {
+    Snapshot {
         page_size: 4096,
         header_page: HEADER_PAGE.to_owned(),
         header_event: "# compressed entry header\n".to_owned(),
@@ -46,7 +46,7 @@ fn contents() -> Contents {
     }
 }
 
-fn file_of(contents: &Contents) -> Vec<u8> {
+fn file_of(contents: &Snapshot) -> Vec<u8> {
     let file = tempfile::NamedTempFile::new().unwrap();
     contents.write(file.path()).unwrap();
     std::fs::read(file.path()).unwrap()
@@ -79,7 +79,7 @@ fn reads_what_was_written() {
 }
 
 /// The same contents as a file of version 7: sections in any order, then the options.
-fn version_7(contents: &Contents, compression: &str) -> Vec<u8> {
+fn version_7(contents: &Snapshot, compression: &str) -> Vec<u8> {
     let six = file_of(contents);
     let formats = |texts: &[&str]| {
         let texts = texts.iter().map(|text| [&(text.len() as u64).to_le_bytes()[..], text.as_bytes()].concat());

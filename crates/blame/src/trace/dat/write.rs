@@ -6,42 +6,52 @@ use std::{
     path::Path,
 };
 
-use super::sections::{MAGIC, option};
+use super::{
+    error::DatError,
+    sections::{MAGIC, option},
+};
 use crate::event::Comm;
 
-/// Contents of a file, as the kernel returned them.
+/// The content of a trace file, as the kernel returned it.
 #[derive(Debug, Default)]
-pub(crate) struct Contents {
+pub struct Snapshot {
     /// Size of a page with its header, bytes.
-    pub page_size: u32,
+    pub(crate) page_size: u32,
     /// `events/header_page`.
-    pub header_page: String,
+    pub(crate) header_page: String,
     /// `events/header_event`.
-    pub header_event: String,
+    pub(crate) header_event: String,
     /// The formats of the system `ftrace`.
-    pub ftrace_formats: Vec<String>,
+    pub(crate) ftrace_formats: Vec<String>,
     /// The formats of other events, by system.
-    pub formats: BTreeMap<String, Vec<String>>,
+    pub(crate) formats: BTreeMap<String, Vec<String>>,
     /// `/proc/kallsyms`.
-    pub kallsyms: String,
+    pub(crate) kallsyms: String,
     /// `printk_formats`.
-    pub printk_formats: String,
+    pub(crate) printk_formats: String,
     /// Names of threads, by thread id.
-    pub threads: BTreeMap<u32, Comm>,
+    pub(crate) threads: BTreeMap<u32, Comm>,
     /// `trace_clock`: all clocks, with the clock in use in brackets.
-    pub clocks: String,
+    pub(crate) clocks: String,
     /// Output of `uname`.
-    pub uname: String,
+    pub(crate) uname: String,
     /// Whole pages, by CPU.
-    pub pages: BTreeMap<u32, Vec<u8>>,
+    pub(crate) pages: BTreeMap<u32, Vec<u8>>,
 }
 
 /// Size of an entry in the CPU table: offset and size of the pages.
 const TABLE_ENTRY: usize = 8 + 8;
 
-impl Contents {
+impl Snapshot {
     /// Writes the file, and replaces an existing one.
-    pub(crate) fn write(&self, path: &Path) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn write(&self, path: &Path) -> Result<(), DatError> {
+        self.write_to(path).map_err(|source| DatError::Unwritable { path: path.to_owned(), source })
+    }
+
+    fn write_to(&self, path: &Path) -> io::Result<()> {
         let head = self.head()?;
         let clock = self.clock();
         // The table has an entry for each CPU up to the last traced one.

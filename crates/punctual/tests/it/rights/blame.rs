@@ -9,7 +9,7 @@ use std::{
 };
 
 use blame::Tracefs;
-use record::{BlameMode, CauseKind, Evidence, Record};
+use record::{BlameMode, CauseKind, Evidence, Record, State};
 
 use crate::{
     harness::{PUNCTUAL, Scratch, alone, last_cpu, resume, signal, stop, wait_until},
@@ -155,6 +155,31 @@ fn a_run_that_stops_on_a_spike_writes_a_trace_for_other_tools() {
     let probe = format!("comm=timer/{}", last_cpu());
     assert!(report.lines().any(|line| line.contains("sched_waking") && line.contains(&probe)), "{report}");
     assert_eq!(instances_of(pid), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn traces_are_saved_at_spikes_while_the_run_goes_on() {
+    let _alone = alone();
+    let scratch = Scratch::new();
+    let options = format!("measure timer --record a --cpus {} --threshold 1ns --samples 3000", last_cpu());
+    scratch.run(&format!("{options} --on-spike trace:late"));
+    let record = scratch.record();
+    assert_eq!((record.state, record.series[0].samples), (State::Complete, 3000), "the run went on");
+    let caveat = record.caveats.iter().find(|caveat| caveat.kind == "on_spike").unwrap();
+    assert!(caveat.text.contains(", see late-1.trace.dat to late-"), "{}", caveat.text);
+    for name in ["late-1.trace.dat", "late-2.trace.dat"] {
+        let report = Command::new("trace-cmd").args(["report", name]).current_dir(scratch.path()).output().unwrap();
+        let report = String::from_utf8_lossy(&report.stdout).into_owned();
+        let probe = format!("comm=timer/{}", last_cpu());
+        assert!(report.lines().any(|line| line.contains("sched_waking") && line.contains(&probe)), "{name}");
+    }
+    let explained = record.series[0].spikes.iter().filter(|spike| spike.evidence == Evidence::Trace).count();
+    assert!(explained * 2 > record.series[0].spikes.len(), "{explained}: saving a trace takes no events from spikes");
+
+    scratch.run(&format!("{options} --on-spike trace:once --on-spike-once"));
+    assert!(scratch.path().join("once-1.trace.dat").exists() && !scratch.path().join("once-2.trace.dat").exists());
+    let refused = scratch.run(&format!("{options} --on-spike trace --blame=off")).expect_status(1).stderr();
+    assert!(refused.contains("--blame=off was given"), "{refused}");
 }
 
 #[test]
