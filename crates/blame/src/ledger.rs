@@ -52,7 +52,8 @@ pub struct Entry<'a> {
 #[derive(Debug, Clone, Default)]
 pub struct Ledger {
     totals: Vec<CauseTotal>,
-    index: HashMap<(CauseKind, Option<Why>, String), usize>,
+    /// By kind, reason, `own` and name.
+    index: HashMap<(CauseKind, Option<Why>, bool, String), usize>,
     phases: Vec<String>,
     /// Spikes that may be part of a stall of all CPUs and are not in `totals` yet.
     pending: Vec<LedgerSpike>,
@@ -133,10 +134,10 @@ impl Ledger {
     /// Index of a cause's totals.
     fn total_index(&mut self, cause: &Cause) -> usize {
         let mut name = cause_total::family(cause).to_owned();
-        let mut key = (cause.kind, cause.why, name.clone());
+        let mut key = (cause.kind, cause.why, cause.own, name.clone());
         if !self.index.contains_key(&key) && self.totals.len() >= MAX_CAUSES {
             name = "others".to_owned();
-            key.2.clone_from(&name);
+            key.3.clone_from(&name);
         }
         *self.index.entry(key).or_insert_with(|| {
             self.totals.push(CauseTotal::new(Cause { name, ..cause.clone() }));

@@ -64,6 +64,8 @@ pub struct Watch {
     ledger: Ledger,
     /// True if the trace is kept for a file.
     keep: bool,
+    /// Thread ids of the threads that measure now.
+    measured: Vec<u32>,
     /// The latest call of [`tick`](Self::tick).
     round_began: Instant,
     /// Time limit for explaining the spikes of one thread in this round.
@@ -119,7 +121,8 @@ impl Watch {
         let blame = Blame { mode: used, why, events, ..Blame::default() };
         let (root, idle_states) = (root.clone(), IdleStates::of(root));
         let (ledger, round_began, explain_limit) = (Ledger::default(), Instant::now(), EXPLAIN_LIMIT);
-        Ok(Self { root, idle_states, source, blame, ledger, keep, round_began, explain_limit })
+        let measured = Vec::new();
+        Ok(Self { root, idle_states, source, blame, ledger, keep, measured, round_began, explain_limit })
     }
 
     /// The source of culprits in use.
@@ -160,11 +163,12 @@ impl Watch {
     pub fn tick(&mut self, threads: &[MeasuredThread], now_ns: u64) {
         self.explain_limit = EXPLAIN_LIMIT.max(self.round_began.elapsed() / 2);
         self.round_began = Instant::now();
-        let measures = |pid: u32| threads.iter().any(|thread| thread.pid == pid);
+        self.measured.clear();
+        self.measured.extend(threads.iter().map(|thread| thread.pid));
         match &mut self.source {
             Source::Off => {}
             Source::Counters(counters) => {
-                counters.retain(|&pid, _| measures(pid));
+                counters.retain(|pid, _| self.measured.contains(pid));
                 for &MeasuredThread { pid, cpu, .. } in threads {
                     counters.entry(pid).or_insert_with(|| Counters::start(&self.root, cpu, pid)).read(now_ns);
                 }
@@ -223,6 +227,7 @@ impl Watch {
     fn explain_spike(&mut self, thread: &MeasuredThread, phase: &str, wake_up: WakeUp, spike: &mut Spike) {
         let mut explanation = self.explain(thread, wake_up);
         self.idle_states.name(thread.cpu, &mut explanation);
+        self.mark_own_threads(&mut explanation);
         let Explanation { culprits, timeline, evidence } = explanation;
         self.ledger.add(Entry {
             cpu: thread.cpu,
@@ -236,6 +241,20 @@ impl Watch {
         self.blame.spikes += 1;
         self.blame.incomplete += u64::from(evidence == Evidence::Incomplete);
         (spike.culprits, spike.timeline, spike.evidence) = (culprits, timeline, evidence);
+    }
+
+    /// Marks the causes that are ordinary threads of this process. Real-time threads are those of the probe.
+    fn mark_own_threads(&self, explanation: &mut Explanation) {
+        let causes = explanation.culprits.iter_mut().map(|culprit| &mut culprit.cause);
+        for cause in causes.chain(explanation.timeline.iter_mut().map(|stretch| &mut stretch.cause)) {
+            let (CauseKind::Thread | CauseKind::LateInterrupt, Some(thread_id)) = (cause.kind, cause.number) else {
+                continue;
+            };
+            let is_ordinary = cause.priority.is_some_and(|priority| priority >= 100);
+            cause.own = is_ordinary
+                && !self.measured.contains(&thread_id)
+                && self.root.exists(&format!("proc/self/task/{thread_id}"));
+        }
     }
 
     fn explain(&mut self, thread: &MeasuredThread, wake_up: WakeUp) -> Explanation {
@@ -318,5 +337,38 @@ fn count_strikes_of_all(record: &mut Record) {
         if let SeriesKind::Gaps(noise) = &mut series.kind {
             noise.strikes_of_all = Some(series.spikes.iter().filter(of_all).count() as u64);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use record::{Cause, Culprit};
+
+    use super::*;
+
+    #[test]
+    fn own_threads_are_ordinary_threads_of_this_process_that_do_not_measure() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(folder.path().join("proc/self/task/42")).unwrap();
+        let mut watch = Watch::start(BlameMode::Off, &Root::at(folder.path()), &[], false).unwrap();
+        let thread = |kind, number, priority| {
+            let cause = Cause { number: Some(number), priority: Some(priority), ..Cause::new(kind, "punctual") };
+            Culprit { cause, ns: 1 }
+        };
+        let own = |watch: &Watch| {
+            let kind = CauseKind::Thread;
+            let culprits = vec![
+                thread(kind, 42, 120),
+                thread(kind, 42, 0),
+                thread(kind, 43, 120),
+                thread(CauseKind::Interrupt, 42, 120),
+            ];
+            let mut explanation = Explanation { culprits, ..Explanation::default() };
+            watch.mark_own_threads(&mut explanation);
+            explanation.culprits.iter().map(|culprit| culprit.cause.own).collect::<Vec<_>>()
+        };
+        assert_eq!(own(&watch), [true, false, false, false]);
+        watch.tick(&[MeasuredThread { pid: 42, priority: 120, cpu: 0, spins: false }], 1);
+        assert_eq!(own(&watch), [false; 4]);
     }
 }

@@ -27,18 +27,18 @@ impl RecordWriter {
     /// The record cannot be written.
     pub fn start(path: &Path, record: &Record) -> Result<Self, file::FileError> {
         file::write_atomic(path, &file::to_json(record))?;
-        let path = path.to_owned();
+        let written = path.to_owned();
         let (sender, receiver) = sync_channel::<Vec<u8>>(0);
         let writer = std::thread::Builder::new()
-            .name(record::WRITER_THREAD.to_owned())
+            .name("punctual-record".to_owned())
             .stack_size(128 * 1024)
             .spawn(move || {
                 for bytes in receiver {
                     // A full disk may have space again in three seconds; the last write of the run reports errors.
-                    let _ = file::write_atomic(&path, &bytes);
+                    let _ = file::write_atomic(&written, &bytes);
                 }
             })
-            .map_err(|source| file::FileError::Write { path: record::WRITER_THREAD.into(), source })?;
+            .map_err(|source| file::FileError::Write { path: path.to_owned(), source })?;
         Ok(Self { sender, writer, next: Instant::now() + INTERVAL })
     }
 

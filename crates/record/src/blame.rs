@@ -5,11 +5,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::Extra;
 
-/// Name of punctual's main thread, which collects the samples, as the kernel shows it.
-pub const MAIN_THREAD: &str = "punctual";
-/// Name of the thread that writes the record during a run.
-pub const WRITER_THREAD: &str = "punctual-record";
-
 /// The kind of thing that kept a CPU from the measuring thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -84,6 +79,9 @@ pub struct Cause {
     /// Why the thread ran; absent for causes that are not threads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<Why>,
+    /// True for an ordinary thread of this run of punctual: the lateness is an overhead of the measurement.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub own: bool,
     /// Details, e.g. who sent the signal, which function disabled interrupts, or how often it ran; empty without any.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub detail: String,
@@ -230,7 +228,9 @@ impl Cause {
     #[must_use]
     pub fn title(&self) -> String {
         let name = &self.name;
+        let thread = if self.own { format!("punctual's own thread {name}") } else { format!("thread {name}") };
         match self.kind {
+            CauseKind::LateInterrupt if self.own => format!("timer interrupt late, {thread} had the CPU"),
             CauseKind::LateInterrupt => format!("timer interrupt late, {name} had the CPU"),
             CauseKind::IdleExit if name.is_empty() => "return from idle".to_owned(),
             CauseKind::IdleExit => format!("return from idle state {name}"),
@@ -239,11 +239,11 @@ impl Cause {
             CauseKind::Nmi => format!("non-maskable interrupt {name}"),
             CauseKind::Timer => format!("kernel timer {name}"),
             CauseKind::Thread => match self.why {
-                Some(Why::HigherPriority) => format!("thread {name}, of higher priority"),
-                Some(Why::SamePriority) => format!("thread {name}, of the same priority"),
-                Some(Why::PreemptionOff) => format!("thread {name}, with preemption off"),
-                Some(Why::InterruptsOff) => format!("thread {name}, with interrupts off"),
-                None => format!("thread {name}"),
+                Some(Why::HigherPriority) => format!("{thread}, of higher priority"),
+                Some(Why::SamePriority) => format!("{thread}, of the same priority"),
+                Some(Why::PreemptionOff) => format!("{thread}, with preemption off"),
+                Some(Why::InterruptsOff) => format!("{thread}, with interrupts off"),
+                None => thread,
             },
             CauseKind::PageFault => "page fault of the probe".to_owned(),
             CauseKind::Stopped => format!("stopped by {name}"),
@@ -292,6 +292,8 @@ mod tests {
         let mut thread = Cause::new(CauseKind::Thread, "stress-ng");
         (thread.number, thread.priority, thread.why) = (Some(412), Some(49), Some(Why::HigherPriority));
         assert_eq!(thread.in_full(), "thread stress-ng, of higher priority (pid 412, real-time 50)");
+        let own = Cause { own: true, ..thread };
+        assert_eq!(own.title(), "punctual's own thread stress-ng, of higher priority");
         let mut interrupt = Cause::new(CauseKind::Interrupt, "eth0");
         interrupt.number = Some(17);
         assert_eq!(interrupt.in_full(), "interrupt eth0 (irq 17)");

@@ -1,6 +1,6 @@
 //! Remedies for threads.
 
-use record::{Cause, MAIN_THREAD, WRITER_THREAD, Why};
+use record::{Cause, Why};
 
 use super::{facts::RemedyFacts, handlers};
 use crate::explain::{IN_PREVIOUS_CYCLE, TURNED_OFF_IN};
@@ -16,13 +16,8 @@ pub(super) fn thread(cause: &Cause, facts: &RemedyFacts) -> String {
             "the thread had not finished its previous cycle: see the spike before this one, or choose a longer period"
                 .to_owned()
         }
-        // `measure process` has no `--cpus`.
-        MAIN_THREAD | WRITER_THREAD if facts.thread_id.is_none() => {
+        _ if cause.own => {
             "this is punctual itself, which collects and stores the samples: leave it a CPU that is not measured, with `--cpus`"
-                .to_owned()
-        }
-        MAIN_THREAD | WRITER_THREAD => {
-            "this is punctual itself, which collects and stores the samples: leave it a CPU that the program does not use"
                 .to_owned()
         }
         "kworker" => {
