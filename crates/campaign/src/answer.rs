@@ -10,7 +10,7 @@ use loads::{LoadSpec, Running};
 use machine::{CpuList, Root, usable_cpus};
 use probes::udp::{Echo, EchoSettings, UdpError};
 use record::{Answered, Granted, Phase, Record, Scenario};
-use sys::{memory, udp::DatagramSocket};
+use sys::{clock::Clock, memory, udp::DatagramSocket};
 
 use crate::{
     changes::Changes,
@@ -21,6 +21,7 @@ use crate::{
     probe::with_shield,
     run::{begin, hold_awake, leave_measured_cpus},
     shielded::{self, start_loads},
+    supervisor::Supervisor,
     validity,
 };
 
@@ -53,6 +54,7 @@ pub struct Answering {
     granted: Granted,
     record: Record,
     began: Instant,
+    supervisor: Supervisor,
     // Dropped in this order.
     loads: Vec<Running>,
     changes: Changes,
@@ -97,7 +99,8 @@ impl Answering {
             cpu_awake: changes.how_awake(),
             ..Granted::default()
         };
-        Ok(Self { echo, address, granted, record, began: Instant::now(), loads, changes })
+        let supervisor = Supervisor::start(root, &[echo.thread_info()], Clock::Monotonic);
+        Ok(Self { echo, address, granted, record, began: Instant::now(), supervisor, loads, changes })
     }
 
     /// The address that it answers on.
@@ -112,11 +115,18 @@ impl Answering {
         &self.record
     }
 
+    /// Checks about once a second that the thread and the machine are as at the start. Call it often.
+    pub fn check(&mut self) {
+        self.supervisor.check_if_due(&self.loads);
+    }
+
     /// Stops answering and undoes all changes. Returns the record, with the loads that ran, and the counts.
     #[must_use]
     pub fn finish(mut self) -> (Record, Answered) {
+        self.supervisor.check(&self.loads);
         let counts = self.echo.stop();
         let mut record = self.record;
+        validity::add_all(&mut record, self.supervisor.reasons().iter().cloned());
         for phase in &mut record.phases {
             phase.duration_ns = elapsed_ns(self.began);
             phase.loads = self.loads.drain(..).flat_map(Running::stop).collect();

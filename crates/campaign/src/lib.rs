@@ -69,4 +69,5 @@ pub use process::{ProcessPlan, Target, watch_process};
 pub use run::{Progress, SELF_EXE, begin, now, run, stamp_now};
 pub use runner::{CampaignError, CampaignHandler, CampaignProgress, Runner};
 pub use scenario::{AROUND_NS, Scenario, Scenarios};
+pub use supervisor::Supervisor;
 pub use validator::Validator;

@@ -25,6 +25,7 @@ use crate::{
     error::RunError,
     record_writer::RecordWriter,
     run::{Progress, begin, hold_awake, leave_measured_cpus, now},
+    supervisor::Supervisor,
     validity,
 };
 use program::Program;
@@ -120,7 +121,9 @@ pub fn watch_process(
     }
     let mut writer = plan.record_path.as_deref().map(|path| RecordWriter::start(path, &record)).transpose()?;
     record.phases.push(plan.phase());
+    let mut supervisor = Supervisor::of_program(root);
     let end = session.watch(|session| {
+        supervisor.check_if_due(loads.as_slice());
         let watch_due = session.is_due(plan.watch_every);
         if !watch_due && !writer.as_ref().is_some_and(RecordWriter::is_due) {
             return;
@@ -138,6 +141,8 @@ pub fn watch_process(
         }
     })?;
     session.update_record(&mut record);
+    supervisor.check(loads.as_slice());
+    validity::add_all(&mut record, supervisor.reasons().iter().cloned());
     let blame = session.finish();
     if let Some(loads) = loads {
         record.phases[0].loads = loads.stop();

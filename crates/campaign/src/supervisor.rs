@@ -1,4 +1,4 @@
-//! Checks once a second during a phase that the run is still what was requested.
+//! Checks once a second during a run that it is still what was requested.
 //!
 //! An ordinary thread makes the checks, so the measuring threads do not notice them. A change that lasts less than a
 //! second can stay unseen.
@@ -26,20 +26,24 @@ const SLEW_NS_PER_S: i64 = 500_000;
 /// Shortest suspend that counts, ns.
 const SUSPEND_NS: i64 = 10_000_000;
 
-/// The checks of one phase.
+/// The checks of one phase, of an answering end, or of a watched program.
+#[derive(Debug)]
 pub struct Supervisor {
     root: Root,
     began: Instant,
     next: Instant,
     threads: Vec<Supervised>,
     clock: Clock,
+    /// True if a CPU quota of this process makes the run invalid.
+    checks_quota: bool,
     last: Moment,
     clocksource: Option<String>,
     stopped_loads: BTreeSet<String>,
     reasons: Vec<Reason>,
 }
 
-/// A measuring thread with the settings that the kernel granted.
+/// A thread of punctual with the settings that the kernel granted.
+#[derive(Debug)]
 struct Supervised {
     place: String,
     thread_id: u32,
@@ -73,6 +77,7 @@ impl Moment {
 
 impl Supervisor {
     /// Remembers the granted settings of `threads` and the state of the machine. `clock` is that of the deadlines.
+    #[must_use]
     pub fn start(root: &Root, threads: &[ThreadInfo<'_>], clock: Clock) -> Self {
         let began = Instant::now();
         let supervised = |thread: &ThreadInfo| Supervised {
@@ -88,6 +93,7 @@ impl Supervisor {
             // Linux does not schedule a thread of the EVL core, so its settings there say nothing.
             threads: threads.iter().filter(|thread| thread.grant.evl_level.is_none()).map(supervised).collect(),
             clock,
+            checks_quota: true,
             last: Moment::now(root, clock),
             clocksource: clocksource(root),
             stopped_loads: BTreeSet::new(),
@@ -95,7 +101,13 @@ impl Supervisor {
         }
     }
 
+    /// Checks while a program is watched. A CPU quota is a cause of its long cycles, and makes no run invalid.
+    pub fn of_program(root: &Root) -> Self {
+        Self { checks_quota: false, ..Self::start(root, &[], Clock::Monotonic) }
+    }
+
     /// The reasons found so far why the run is invalid.
+    #[must_use]
     pub fn reasons(&self) -> &[Reason] {
         &self.reasons
     }
@@ -202,7 +214,7 @@ impl Supervisor {
 
     fn stopped_by_quota(&self, now: Moment) -> Option<Reason> {
         let us = now.quota_us?.saturating_sub(self.last.quota_us?);
-        (us >= 1000).then(|| Reason {
+        (self.checks_quota && us >= 1000).then(|| Reason {
             id: "cpu.quota".to_owned(),
             text: format!(
                 "the CPU quota of a control group stopped its threads for {} ms ({})",
@@ -280,6 +292,8 @@ mod tests {
         let text = before.stopped_by_quota(moment).unwrap().text;
         assert!(text.starts_with("the CPU quota of a control group stopped its threads for 4 ms"), "{text}");
         assert!(before.suspended(before.last).is_none() && before.stopped_by_quota(before.last).is_none());
+        let of_program = Supervisor { last: before.last, ..Supervisor::of_program(&Root::system()) };
+        assert!(of_program.stopped_by_quota(moment).is_none() && of_program.suspended(moment).is_some());
     }
 
     #[test]

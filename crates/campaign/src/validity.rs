@@ -248,6 +248,13 @@ pub fn judge_changes(record: &mut Record, changes: &[Change]) {
     }
 }
 
+/// Adds reasons why the run is invalid, except those that the record already has.
+pub fn add_all(record: &mut Record, reasons: impl IntoIterator<Item = Reason>) {
+    for Reason { id, text, remedy } in reasons {
+        add(record, &id, text, remedy);
+    }
+}
+
 /// Adds a reason why the run is invalid, unless the record already has it.
 pub fn add(record: &mut Record, id: &str, text: String, remedy: impl Into<String>) {
     record.validity.valid = false;

@@ -52,9 +52,7 @@ impl<'a> PhaseRecord<'a> {
         record.series.extend(phase_run.timerlat_series(self.plan, self.phase));
         record.validity.clone_from(&self.validity_before);
         let of_probe = phase_run.probe_threads.iter().flat_map(|probe_threads| probe_threads.reasons());
-        for reason in phase_run.supervisor.reasons().iter().cloned().chain(of_probe) {
-            validity::add(record, &reason.id, reason.text, reason.remedy);
-        }
+        validity::add_all(record, phase_run.supervisor.reasons().iter().cloned().chain(of_probe));
         record.phases[self.index].duration_ns = elapsed_ns(phase_run.began);
         record.written_at = now();
     }

@@ -17,10 +17,11 @@ use crate::{
 /// Answers datagrams until the near end ends the measurement.
 pub fn answer(channel: &Channel<ToFar>, ask: &EchoTask, asked: &FarAsked) -> Result<Results, Failure> {
     let plan = plan(ask, asked)?;
-    let answering = Answering::start(bind(ask.bind)?, &plan, &Root::system())?;
+    let mut answering = Answering::start(bind(ask.bind)?, &plan, &Root::system())?;
     let refused = answering.record().validity.reasons.clone();
     channel.send(&ToNear::Ready { address: Some(answering.address()), refused });
     loop {
+        answering.check();
         match channel.receive(TICK)? {
             Some(ToFar::End { .. }) => break,
             _ if signal::termination_requests() > 0 => return Err("SIGINT or SIGTERM ended it: run again".into()),

@@ -18,7 +18,7 @@ use std::{
 use sys::{
     alloc_guard::without_allocation,
     clock::Clock,
-    sched::Policy,
+    sched::{self, Policy},
     udp::{DatagramSocket, MAX_PAYLOAD, Sender},
 };
 
@@ -84,6 +84,7 @@ struct Shared {
     pauses: AtomicU64,
     run: AtomicU32,
     locked: AtomicBool,
+    realtime: AtomicBool,
     stop: AtomicBool,
 }
 
@@ -120,6 +121,17 @@ impl Echo {
     /// Sets whether the memory of the process is locked; answers contain this.
     pub fn set_memory_locked(&self, locked: bool) {
         self.shared.locked.store(locked, Relaxed);
+    }
+
+    /// Sets whether the thread is real-time, after its policy has changed; answers contain this.
+    pub fn set_realtime(&self, realtime: bool) {
+        self.shared.realtime.store(realtime, Relaxed);
+    }
+
+    /// The present policy of the thread. Without an answer of the kernel, it is that at the start.
+    #[must_use]
+    pub fn policy(&self) -> Policy {
+        sched::policy_of(self.grant.thread_id).unwrap_or(self.grant.policy)
     }
 
     /// The counts so far.
@@ -161,13 +173,13 @@ fn run(
     grant_sender: &mpsc::Sender<io::Result<Grant>>,
 ) {
     let granted = set_up(settings.cpu, settings.policy, || floor_ns(Clock::Monotonic));
-    let realtime = granted.as_ref().is_ok_and(|grant| grant.policy.is_realtime());
+    shared.realtime.store(granted.as_ref().is_ok_and(|grant| grant.policy.is_realtime()), Relaxed);
     // The other side waits for this message, so sending cannot fail.
     let _ = grant_sender.send(granted);
     // Never 0, because the near end uses 0 for "no answer yet".
     #[expect(clippy::cast_possible_truncation, reason = "any 32 bits of the hash serve as a random number")]
-    let echo = RandomState::new().hash_one(sys::sched::thread_id()) as u32 | 1;
-    let mut answering = Answering { shared, echo, realtime, payload: vec![0; MAX_PAYLOAD].into() };
+    let echo = RandomState::new().hash_one(sched::thread_id()) as u32 | 1;
+    let mut answering = Answering { shared, echo, payload: vec![0; MAX_PAYLOAD].into() };
     let mut watch = Watch::new(Clock::Monotonic);
     without_allocation(|| {
         while !shared.stop.load(Relaxed) {
@@ -180,7 +192,6 @@ fn run(
 struct Answering<'a> {
     shared: &'a Shared,
     echo: u32,
-    realtime: bool,
     payload: Box<[u8]>,
 }
 
@@ -204,7 +215,8 @@ impl Answering<'_> {
             add(&self.shared.runs, 1);
         }
         let locked = if self.shared.locked.load(Relaxed) { LOCKED } else { 0 };
-        let has = locked | if self.realtime { REALTIME } else { 0 };
+        let realtime = if self.shared.realtime.load(Relaxed) { REALTIME } else { 0 };
+        let has = locked | realtime;
         let answered_ns = Clock::Monotonic.now_ns();
         Packet { is_answer: true, has, echo: self.echo, received_ns, answered_ns, ..packet }.write(datagram);
         let sent = socket.answer(datagram, &requester);

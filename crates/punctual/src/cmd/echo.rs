@@ -3,10 +3,11 @@
 use std::{thread, time::Duration};
 
 use anyhow::Context;
+use campaign::Supervisor;
 use machine::{CpuList, IrqPriorityHold, Root, usable_cpus};
 use probes::udp::{Echo, EchoCounts, EchoSettings};
 use record::Outcome;
-use sys::{memory, signal, udp::DatagramSocket};
+use sys::{clock::Clock, memory, signal, udp::DatagramSocket};
 
 use crate::{cli, output};
 
@@ -34,15 +35,24 @@ pub fn run(options: &cli::Echo) -> anyhow::Result<u8> {
     if let Some(path) = &options.ready {
         record::file::write_atomic(path, format!("{address}\n").as_bytes())?;
     }
+    let mut supervisor = Supervisor::start(&Root::system(), &[echo.thread_info()], Clock::Monotonic);
+    let mut reported = 0;
     while signal::termination_requests() == 0 {
         thread::sleep(CHECK_EVERY);
+        supervisor.check_if_due(&[]);
+        for reason in &supervisor.reasons()[reported..] {
+            say!("INVALID {}", reason.text);
+            say!("        {}", reason.remedy);
+            echo.set_realtime(echo.policy().is_realtime());
+        }
+        reported = supervisor.reasons().len();
     }
     let counts = echo.stop();
     output::stdout(|out| match options.json {
         true => writeln!(out, "{}", output::json(&to_json(&counts))),
         false => writeln!(out, "{}", summarize(&counts)),
     })?;
-    let granted = granted && irq_hold.is_some() == options.irq_priority.is_some();
+    let granted = granted && reported == 0 && irq_hold.is_some() == options.irq_priority.is_some();
     Ok(if granted { Outcome::Pass } else { Outcome::Invalid }.exit_status())
 }
 
