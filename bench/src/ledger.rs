@@ -32,7 +32,16 @@ fn build_ns() -> f64 {
         let lateness_ns = 100_000 + (spike % 50_000).cast_signed();
         let cpu = (spike % 8) as u32;
         let culprits = &culprits;
-        ledger.add(Entry { cpu, phase: "load", at_ns, deadline_ns: at_ns, lateness_ns, culprits, may_coincide: false });
+        ledger.add(Entry {
+            cpu,
+            thread: (1, 9),
+            phase: "load",
+            at_ns,
+            deadline_ns: at_ns,
+            lateness_ns,
+            culprits,
+            may_coincide: false,
+        });
     }
     let accounts = ledger.accounts(&RemedyFacts::default());
     assert!(!accounts.is_empty(), "the ledger has accounts");

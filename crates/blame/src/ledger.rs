@@ -37,6 +37,8 @@ pub struct Entry<'a> {
     pub phase: &'a str,
     /// The deadline, ns after the first deadline of its series.
     pub at_ns: u64,
+    /// Thread id, and priority as the kernel counts.
+    pub thread: (u32, i32),
     /// The deadline, ns on CLOCK_MONOTONIC.
     pub deadline_ns: u64,
     /// Lateness, ns.
@@ -65,6 +67,7 @@ impl Ledger {
         let Some(main) = entry.culprits.first() else { return };
         let spike = LedgerSpike {
             cpu: entry.cpu,
+            thread: entry.thread,
             phase: self.phase_index(entry.phase),
             at_ns: entry.at_ns,
             deadline_ns: entry.deadline_ns,
@@ -82,6 +85,12 @@ impl Ledger {
                 add_shares(&mut self.totals, &stall);
             }
         }
+    }
+
+    /// The threads that remedies may name: those that were late, and those that had the CPU.
+    pub fn threads(&self) -> impl Iterator<Item = u32> + '_ {
+        let of_totals = self.totals.iter().flat_map(|total| [Some(total.thread.0), total.cause.number]);
+        of_totals.chain(self.pending.iter().map(|stall| Some(stall.thread.0))).flatten()
     }
 
     /// The accounts, the largest total first. Can be called at any time.
@@ -111,6 +120,11 @@ impl Ledger {
     }
 
     fn account(&self, total: CauseTotal, facts: &RemedyFacts) -> Account {
+        let (thread_id, priority) = total.thread;
+        let facts = match facts.thread_id {
+            Some(_) if total.count > 0 => &facts.of_thread(thread_id, priority, total.cpus.iter().copied()),
+            _ => facts,
+        };
         Account {
             remedy: remedy(&total.cause, facts),
             count: total.count,

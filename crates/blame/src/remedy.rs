@@ -22,6 +22,11 @@ pub fn remedy(cause: &Cause, facts: &RemedyFacts) -> String {
     match cause.kind {
         CauseKind::LateInterrupt => late_interrupt(cause, facts),
         CauseKind::IdleExit => idle_exit(facts),
+        CauseKind::TimerSlack => format!(
+            "give the thread a real-time priority, {}, whose timers have no slack; an ordinary thread can reduce it with \
+             prctl (PR_SET_TIMERSLACK)",
+            facts.raise_to(80)
+        ),
         CauseKind::Interrupt => handlers::interrupt(&cause.name, cause.number, facts),
         CauseKind::Softirq => handlers::softirq(&cause.name, facts),
         CauseKind::Nmi => "turn off profilers and watchdogs that use non-maskable interrupts: stop perf, and \
@@ -44,15 +49,20 @@ pub fn remedy(cause: &Cause, facts: &RemedyFacts) -> String {
         CauseKind::AllCpus => all_cpus(facts),
         CauseKind::Stolen => hypervisor("the hypervisor"),
         CauseKind::Firmware => firmware(),
-        CauseKind::WakeUp => format!(
-            "this is the kernel's normal cost: reduce it with a constant CPU frequency, {}",
-            facts.constant_frequency()
-        ),
-        CauseKind::Work => format!(
-            "the model takes this long on this CPU: choose a smaller one, whose size `punctual amp info` shows, or a larger buffer; \
-             and set a constant CPU frequency, {}",
-            facts.constant_frequency()
-        ),
+        CauseKind::WakeUp => match facts.constant_frequency() {
+            Some(command) => {
+                format!("this is the kernel's normal cost: reduce it with a constant CPU frequency, {command}")
+            }
+            None => "this is the kernel's normal cost on this CPU".to_owned(),
+        },
+        CauseKind::Work => {
+            let model = "the model takes this long on this CPU: choose a smaller one, whose size `punctual amp info` \
+                         shows, or a larger buffer";
+            match facts.constant_frequency() {
+                Some(command) => format!("{model}; and set a constant CPU frequency, {command}"),
+                None => model.to_owned(),
+            }
+        }
         CauseKind::Unexplained => unexplained(facts),
     }
 }
@@ -85,12 +95,11 @@ fn idle_exit(facts: &RemedyFacts) -> String {
     if facts.hold_cpu_awake {
         return "the CPU halted although it was kept out of its idle states: boot with `idle=poll`".to_owned();
     }
-    format!(
-        "keep the CPU out of deep idle states: `sudo cpupower -c {} idle-set -D 1`, or keep /dev/cpu_dma_latency open with the \
-         value 0; measure the effect with `{} measure timer --hold-cpu-awake`",
-        facts.measured_list(),
-        facts.command
-    )
+    let measure = format!("measure the effect with `{} measure timer --hold-cpu-awake`", facts.command);
+    match facts.no_idle_states() {
+        Some(command) => format!("keep the CPU out of deep idle states, {command}; {measure}"),
+        None => format!("keep the CPU out of its idle states: boot with `idle=poll`, on arm64 with `nohlt`; {measure}"),
+    }
 }
 
 fn throttled(facts: &RemedyFacts) -> String {

@@ -156,6 +156,7 @@ impl MeasuredCpu {
             priority: thread.priority,
             cpu,
             spins: false,
+            slack_ns: 0,
         })
     }
 }

@@ -64,8 +64,6 @@ pub struct Watch {
     ledger: Ledger,
     /// True if the trace is kept for a file.
     keep: bool,
-    /// Thread ids of the threads that measure now.
-    measured: Vec<u32>,
     /// The latest call of [`tick`](Self::tick).
     round_began: Instant,
     /// Time limit for explaining the spikes of one thread in this round.
@@ -121,8 +119,7 @@ impl Watch {
         let blame = Blame { mode: used, why, events, ..Blame::default() };
         let (root, idle_states) = (root.clone(), IdleStates::of(root));
         let (ledger, round_began, explain_limit) = (Ledger::default(), Instant::now(), EXPLAIN_LIMIT);
-        let measured = Vec::new();
-        Ok(Self { root, idle_states, source, blame, ledger, keep, measured, round_began, explain_limit })
+        Ok(Self { root, idle_states, source, blame, ledger, keep, round_began, explain_limit })
     }
 
     /// The source of culprits in use.
@@ -163,12 +160,11 @@ impl Watch {
     pub fn tick(&mut self, threads: &[MeasuredThread], now_ns: u64) {
         self.explain_limit = EXPLAIN_LIMIT.max(self.round_began.elapsed() / 2);
         self.round_began = Instant::now();
-        self.measured.clear();
-        self.measured.extend(threads.iter().map(|thread| thread.pid));
+        let measures = |pid: u32| threads.iter().any(|thread| thread.pid == pid);
         match &mut self.source {
             Source::Off => {}
             Source::Counters(counters) => {
-                counters.retain(|pid, _| self.measured.contains(pid));
+                counters.retain(|&pid, _| measures(pid));
                 for &MeasuredThread { pid, cpu, .. } in threads {
                     counters.entry(pid).or_insert_with(|| Counters::start(&self.root, cpu, pid)).read(now_ns);
                 }
@@ -227,10 +223,11 @@ impl Watch {
     fn explain_spike(&mut self, thread: &MeasuredThread, phase: &str, wake_up: WakeUp, spike: &mut Spike) {
         let mut explanation = self.explain(thread, wake_up);
         self.idle_states.name(thread.cpu, &mut explanation);
-        self.mark_own_threads(&mut explanation);
+        self.mark_own_threads(thread.pid, &mut explanation);
         let Explanation { culprits, timeline, evidence } = explanation;
         self.ledger.add(Entry {
             cpu: thread.cpu,
+            thread: (thread.pid, thread.priority),
             phase,
             at_ns: spike.at_ns,
             deadline_ns: wake_up.deadline_ns,
@@ -243,17 +240,14 @@ impl Watch {
         (spike.culprits, spike.timeline, spike.evidence) = (culprits, timeline, evidence);
     }
 
-    /// Marks the causes that are ordinary threads of this process. Real-time threads are those of the probe.
-    fn mark_own_threads(&self, explanation: &mut Explanation) {
+    /// Marks the causes that are other threads of this process.
+    fn mark_own_threads(&self, explained: u32, explanation: &mut Explanation) {
         let causes = explanation.culprits.iter_mut().map(|culprit| &mut culprit.cause);
         for cause in causes.chain(explanation.timeline.iter_mut().map(|stretch| &mut stretch.cause)) {
             let (CauseKind::Thread | CauseKind::LateInterrupt, Some(thread_id)) = (cause.kind, cause.number) else {
                 continue;
             };
-            let is_ordinary = cause.priority.is_some_and(|priority| priority >= 100);
-            cause.own = is_ordinary
-                && !self.measured.contains(&thread_id)
-                && self.root.exists(&format!("proc/self/task/{thread_id}"));
+            cause.own = thread_id != explained && self.root.exists(&format!("proc/self/task/{thread_id}"));
         }
     }
 
@@ -304,7 +298,9 @@ impl Watch {
         if let Source::Trace(traced) = &self.source {
             blame.lost_events = traced.lost_events();
         }
-        blame.ledger = self.ledger.accounts(facts);
+        let has_ended = |id: &u32| !self.root.exists(&format!("proc/{id}"));
+        let ended = self.ledger.threads().filter(has_ended).collect();
+        blame.ledger = self.ledger.accounts(&RemedyFacts { ended, ..facts.clone() });
         blame
     }
 
@@ -347,28 +343,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn own_threads_are_ordinary_threads_of_this_process_that_do_not_measure() {
+    fn own_threads_are_the_other_threads_of_this_process() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(folder.path().join("proc/self/task/42")).unwrap();
-        let mut watch = Watch::start(BlameMode::Off, &Root::at(folder.path()), &[], false).unwrap();
-        let thread = |kind, number, priority| {
-            let cause = Cause { number: Some(number), priority: Some(priority), ..Cause::new(kind, "punctual") };
+        let watch = Watch::start(BlameMode::Off, &Root::at(folder.path()), &[], false).unwrap();
+        let thread = |kind, number| {
+            let cause = Cause { number: Some(number), ..Cause::new(kind, "punctual") };
             Culprit { cause, ns: 1 }
         };
-        let own = |watch: &Watch| {
+        let own = |explained| {
             let kind = CauseKind::Thread;
-            let culprits = vec![
-                thread(kind, 42, 120),
-                thread(kind, 42, 0),
-                thread(kind, 43, 120),
-                thread(CauseKind::Interrupt, 42, 120),
-            ];
+            let culprits = vec![thread(kind, 42), thread(CauseKind::LateInterrupt, 42), thread(kind, 43)];
             let mut explanation = Explanation { culprits, ..Explanation::default() };
-            watch.mark_own_threads(&mut explanation);
+            explanation.culprits.push(thread(CauseKind::Interrupt, 42));
+            watch.mark_own_threads(explained, &mut explanation);
             explanation.culprits.iter().map(|culprit| culprit.cause.own).collect::<Vec<_>>()
         };
-        assert_eq!(own(&watch), [true, false, false, false]);
-        watch.tick(&[MeasuredThread { pid: 42, priority: 120, cpu: 0, spins: false }], 1);
-        assert_eq!(own(&watch), [false; 4]);
+        assert_eq!(own(7), [true, true, false, false]);
+        assert_eq!(own(42), [false; 4]);
     }
 }

@@ -329,5 +329,7 @@ fn measured_thread(timer: &Timer) -> Option<MeasuredThread> {
         Policy::Other | Policy::Unknown(_) => 120,
     };
     let spins = timer.settings().spin.is_some();
-    Some(MeasuredThread { pid: timer.grant().thread_id, priority, cpu: timer.cpu()?, spins })
+    // Only the timers of ordinary threads have slack.
+    let slack_ns = if priority < 100 { 0 } else { timer.grant().timer_slack_ns };
+    Some(MeasuredThread { pid: timer.grant().thread_id, priority, cpu: timer.cpu()?, spins, slack_ns })
 }

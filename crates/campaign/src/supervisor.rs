@@ -208,7 +208,7 @@ impl Supervisor {
         (ns > SUSPEND_NS).then(|| Reason {
             id: "machine.suspended".to_owned(),
             text: format!("the machine was suspended for {:.1} s ({})", ns as f64 / 1e9, self.seen()),
-            remedy: "keep it awake: systemd-inhibit punctual ...".to_owned(),
+            remedy: "start punctual below systemd-inhibit, and keep the lid open".to_owned(),
         })
     }
 
@@ -221,8 +221,9 @@ impl Supervisor {
                 us / 1000,
                 self.seen()
             ),
-            remedy: "run punctual in a group without a quota, e.g. systemd-run --scope -p CPUQuota= punctual ..."
-                .to_owned(),
+            remedy:
+                "run punctual outside of that control group, or raise its cpu.max (cpu.cfs_quota_us of older systems)"
+                    .to_owned(),
         })
     }
 

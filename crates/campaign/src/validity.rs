@@ -229,7 +229,8 @@ pub fn judge_changes(record: &mut Record, changes: &[Change]) {
                     record,
                     "cpu.throttled",
                     change.to_string(),
-                    "cool the machine, or fix a lower frequency: sudo cpupower frequency-set -u 1GHz",
+                    "cool the machine, or set a lower frequency: \
+                     echo 1000000 | sudo tee /sys/devices/system/cpu/cpu*/cpufreq/scaling_max_freq",
                 );
             }
             // The supervisor may have seen it already.

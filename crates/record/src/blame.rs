@@ -14,6 +14,8 @@ pub enum CauseKind {
     LateInterrupt,
     /// The timer interrupt was late and the CPU was idle: it had to leave an idle state. `name` is the idle state.
     IdleExit,
+    /// The kernel delayed the thread's timer by the thread's timer slack, as it may for ordinary threads.
+    TimerSlack,
     /// An interrupt handler. `name` is the device or the CPU's vector.
     Interrupt,
     /// A softirq. `name` is the kernel's name for it: `NET_RX`.
@@ -79,7 +81,8 @@ pub struct Cause {
     /// Why the thread ran; absent for causes that are not threads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<Why>,
-    /// True for an ordinary thread of this run of punctual: the lateness is an overhead of the measurement.
+    /// True for another thread of this run of punctual: an ordinary one is overhead of the measurement, a real-time one
+    /// belongs to the probe.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub own: bool,
     /// Details, e.g. who sent the signal, which function disabled interrupts, or how often it ran; empty without any.
@@ -234,6 +237,7 @@ impl Cause {
             CauseKind::LateInterrupt => format!("timer interrupt late, {name} had the CPU"),
             CauseKind::IdleExit if name.is_empty() => "return from idle".to_owned(),
             CauseKind::IdleExit => format!("return from idle state {name}"),
+            CauseKind::TimerSlack => "timer slack of an ordinary thread".to_owned(),
             CauseKind::Interrupt => format!("interrupt {name}"),
             CauseKind::Softirq => format!("softirq {name}"),
             CauseKind::Nmi => format!("non-maskable interrupt {name}"),

@@ -89,6 +89,9 @@ pub(crate) fn explanation(cause: &Cause) -> &'static str {
              the CPU."
         }
         CauseKind::IdleExit => "The CPU was in a deep idle state and took this long to leave it.",
+        CauseKind::TimerSlack => {
+            "The kernel may delay the timers of ordinary threads a little, to handle several with one interrupt."
+        }
         CauseKind::Interrupt => "A device raised an interrupt, and its driver took this long to handle it.",
         CauseKind::Softirq => "Work that the kernel defers until after an interrupt: network, disk, timers.",
         CauseKind::Nmi => "An interrupt that cannot be masked: a watchdog, a profiler, a hardware error.",

@@ -241,6 +241,12 @@ fn late_wake_up(samples: &[Event], priority: u8) -> Option<(MeasuredThread, Wake
     };
     let last = samples.iter().rposition(|sample| late(sample).is_some())?;
     let deadline_ns = samples[..last].iter().rev().find_map(deadline_ns)?;
-    let measured = MeasuredThread { pid: samples[last].pid, priority: 99 - i32::from(priority), cpu: 0, spins: false };
+    let measured = MeasuredThread {
+        pid: samples[last].pid,
+        priority: 99 - i32::from(priority),
+        cpu: 0,
+        spins: false,
+        slack_ns: 0,
+    };
     Some((measured, WakeUp { deadline_ns, woke_ns: deadline_ns + late(&samples[last])?, work: Default::default() }))
 }

@@ -138,10 +138,16 @@ impl Analysis {
         self.histories.get(&waker.cpu)?.wakings.iter().find(|woken| woken.at_ns == waker.at_ns)
     }
 
+    /// Until this time the kernel may delay the timer of the measuring thread, ns.
+    pub fn slack_until_ns(&self) -> u64 {
+        self.wake_up.deadline_ns.saturating_add(self.measured.slack_ns)
+    }
+
     /// Splits the time from `from_ns` to the end into adjacent slices. The deadline and the wake-up are boundaries.
     pub fn slices(&self, from_ns: u64) -> Vec<Slice<'_>> {
         let (WakeUp { deadline_ns, woke_ns, .. }, end_ns) = (self.wake_up, self.wake_up.end_ns());
         let mut cuts = vec![from_ns, deadline_ns, woke_ns, end_ns, self.known_since_ns, self.previous_cycle_until_ns];
+        cuts.push(self.slack_until_ns());
         cuts.extend(self.histories.values().flat_map(|history| &history.states).map(|cpu_state| cpu_state.from_ns));
         cuts.extend(self.intervals.iter().map(|interval| interval.from_ns));
         cuts.extend(self.expiries.values().map(|expiry| expiry.begun_ns));

@@ -189,11 +189,14 @@ impl Classifier<'_> {
 
     /// The timer's interrupt is due but has not begun: another interrupt runs, or something outside the trace.
     fn timer_pending(&self, slice: &Slice<'_>, cpu_state: &CpuState) -> Cause {
+        let deadline_ns = self.analysis.wake_up.deadline_ns;
+        if slice.from_ns < self.analysis.slack_until_ns() {
+            return Cause::new(CauseKind::TimerSlack, "");
+        }
         let top = self.on_top(slice, cpu_state).filter(|_| cpu_state.in_interrupt || slice.nmi.is_some());
         if let Some(cause) = top {
             return cause;
         }
-        let deadline_ns = self.analysis.wake_up.deadline_ns;
         match cpu_state.idle.filter(|idle| idle.left_ns.is_none_or(|left_ns| left_ns > deadline_ns)) {
             Some(idle) => idle_exit(idle),
             None => self.causes.late_interrupt(cpu_state),

@@ -11,6 +11,9 @@ pub struct MeasuredThread {
     pub cpu: u32,
     /// True if the thread never sleeps. Its "wake-ups" are gaps: from the deadline to the wake-up it did not run.
     pub spins: bool,
+    /// The kernel may delay the thread's timers by this, ns; 0 for a real-time thread. Source: prctl(2),
+    /// PR_SET_TIMERSLACK.
+    pub slack_ns: u64,
 }
 
 /// One wake-up.

@@ -18,6 +18,8 @@ pub(super) struct CauseTotal {
     pub worst_ns: i64,
     pub total_ns: u64,
     pub cpus: BTreeSet<u32>,
+    /// Thread id and priority of the thread with its worst spike.
+    pub thread: (u32, i32),
     /// Indices of its phases, in order of their first spike.
     pub phases: Vec<usize>,
     /// The first deadlines that it made late, ns.
@@ -33,6 +35,7 @@ impl CauseTotal {
             worst_ns: 0,
             total_ns: 0,
             cpus: BTreeSet::new(),
+            thread: (0, 0),
             phases: Vec::new(),
             strikes: Vec::new(),
         }
@@ -49,7 +52,7 @@ impl CauseTotal {
         }
         self.count += 1;
         if spike.lateness_ns > self.worst_ns {
-            self.worst_ns = spike.lateness_ns;
+            (self.worst_ns, self.thread) = (spike.lateness_ns, spike.thread);
             let Cause { number, priority, ref detail, .. } = spike.main;
             if spike.main.kind == self.cause.kind {
                 (self.cause.number, self.cause.priority) = (number, priority);

@@ -69,6 +69,7 @@ mod tests {
             for &Spike { at_ns, lateness_ns, ref culprits, .. } in &spikes {
                 let deadline_ns = 7 * MS + u64::from(cpu) * 10_000 + at_ns;
                 ledger.add(Entry {
+                    thread: (1, 9),
                     cpu,
                     phase: "rest",
                     at_ns,

@@ -14,6 +14,8 @@ const MAX_IDLE_EXIT_NS: i64 = 1_000_000;
 #[derive(Debug, Clone)]
 pub(super) struct LedgerSpike {
     pub cpu: u32,
+    /// Id and priority of the late thread.
+    pub thread: (u32, i32),
     pub phase: usize,
     pub at_ns: u64,
     pub deadline_ns: u64,
@@ -130,7 +132,16 @@ mod tests {
     fn stall(cpu: u32, kind: CauseKind, deadline_us: u64, lateness_us: i64) -> LedgerSpike {
         let (deadline_ns, lateness_ns) = (deadline_us * 1000, lateness_us * 1000);
         let main = Cause::new(kind, "x");
-        LedgerSpike { cpu, phase: 0, at_ns: deadline_ns, deadline_ns, lateness_ns, shares: vec![(0, 1)], main }
+        LedgerSpike {
+            cpu,
+            thread: (1, 9),
+            phase: 0,
+            at_ns: deadline_ns,
+            deadline_ns,
+            lateness_ns,
+            shares: vec![(0, 1)],
+            main,
+        }
     }
 
     const LATE: CauseKind = CauseKind::LateInterrupt;

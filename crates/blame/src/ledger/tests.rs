@@ -14,6 +14,7 @@ fn culprit(kind: CauseKind, name: &str, ns: u64) -> Culprit {
 fn add(ledger: &mut Ledger, cpu: u32, deadline_ns: u64, culprits: &[Culprit]) {
     let lateness_ns = culprits.iter().map(|culprit| culprit.ns).sum::<u64>().cast_signed();
     ledger.add(Entry {
+        thread: (1, 9),
         cpu,
         phase: "load",
         at_ns: deadline_ns,
@@ -39,6 +40,7 @@ fn ranks_causes_by_total_lateness() {
         add(&mut ledger, k % 2, u64::from(k) * 10 * SECOND, &[vec![thread], others.to_vec()].concat());
     }
     ledger.add(Entry {
+        thread: (1, 9),
         cpu: 3,
         phase: "rest",
         at_ns: 0,
@@ -116,4 +118,33 @@ fn ignores_spikes_without_culprits() {
     let mut ledger = Ledger::default();
     add(&mut ledger, 0, SECOND, &[]);
     assert_eq!(ledger.accounts(&facts(&[0])), []);
+}
+
+#[test]
+fn each_row_of_a_program_advises_on_its_own_thread() {
+    let mut ledger = Ledger::default();
+    for (thread, name, pid) in [((906, 39), "rthog", 71), ((905, 120), "hog", 72)] {
+        let mut hog = culprit(CauseKind::Thread, name, 400_000);
+        let why = if name == "hog" { Why::SamePriority } else { Why::HigherPriority };
+        (hog.cause.number, hog.cause.priority, hog.cause.why) =
+            (Some(pid), Some(if pid == 71 { 29 } else { 120 }), Some(why));
+        let (culprits, lateness_ns) = (&[hog][..], 400_000);
+        let (at_ns, deadline_ns) = (SECOND * u64::from(pid), SECOND * u64::from(pid));
+        ledger.add(Entry {
+            cpu: 1,
+            thread,
+            phase: "run",
+            at_ns,
+            deadline_ns,
+            lateness_ns,
+            culprits,
+            may_coincide: false,
+        });
+    }
+    let facts = RemedyFacts { thread_id: Some(906), online: vec![0, 1], ..facts(&[]) };
+    let remedies: Vec<String> = ledger.accounts(&facts).into_iter().map(|account| account.remedy).collect();
+    let about = |name: &str| remedies.iter().find(|remedy| remedy.contains(name)).unwrap();
+    assert!(about("906").contains("`sudo chrt -f -p 71 906`"), "{remedies:?}");
+    assert!(about("905").contains("`sudo chrt -f -p 80 905`"), "{remedies:?}");
+    assert!(remedies.iter().all(|remedy| remedy.contains("`sudo taskset -pc 0 7")), "not where it ran: {remedies:?}");
 }

@@ -557,7 +557,7 @@ impl Thread {
     /// The thread on its last CPU; `None` before it ran.
     pub fn measured_thread(&self) -> Option<MeasuredThread> {
         let Task { pid, priority, .. } = self.task;
-        Some(MeasuredThread { pid, priority, cpu: self.cpu?, spins: false })
+        Some(MeasuredThread { pid, priority, cpu: self.cpu?, spins: false, slack_ns: 0 })
     }
 
     /// Moves the new spikes to the kept ones, or drops them if the thread is not selected.
@@ -574,7 +574,9 @@ impl Thread {
         let Task { pid, priority, .. } = self.task;
         let selected = self.selected;
         let fresh = self.wake_ups.fresh.iter_mut().filter(move |(_, spikes)| selected && !spikes.is_empty());
-        fresh.map(move |(&cpu, spikes)| (MeasuredThread { pid, priority, cpu, spins: false }, spikes.as_mut_slice()))
+        fresh.map(move |(&cpu, spikes)| {
+            (MeasuredThread { pid, priority, cpu, spins: false, slack_ns: 0 }, spikes.as_mut_slice())
+        })
     }
 }
 

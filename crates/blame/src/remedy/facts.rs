@@ -1,7 +1,12 @@
 //! Facts about the run that remedies depend on.
 
+use std::{collections::BTreeSet, fmt::Display};
+
 use machine::CpuList;
 use record::{Blame, BlameMode, MeasuredBy, Record};
+
+/// Up to this number, the files of single CPUs are named.
+const MAX_FILES: usize = 4;
 
 /// Facts about the run that remedies depend on.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -24,6 +29,12 @@ pub struct RemedyFacts {
     pub deep: bool,
     /// Shortest time between two deadlines, ns; 0 if unknown.
     pub period_ns: u64,
+    /// True if a governor sets the frequency of the CPUs.
+    pub has_governor: bool,
+    /// True if the CPUs have more than one idle state.
+    pub has_idle_states: bool,
+    /// Threads that have ended, so that no command can name them.
+    pub ended: BTreeSet<u32>,
     /// The command that starts this tool, quoted for a shell.
     pub command: String,
 }
@@ -60,6 +71,9 @@ impl RemedyFacts {
                 false => 0,
                 true => record.phases.iter().map(|phase| phase.period_ns).min().unwrap_or(0),
             },
+            has_governor: record.machine.governor.is_some(),
+            has_idle_states: record.machine.idle_states.as_deref().is_some_and(|states| states.contains(", ")),
+            ended: BTreeSet::new(),
             command: record::shell::command(record.command.get(..1).unwrap_or(&["punctual".to_owned()])),
         }
     }
@@ -105,9 +119,38 @@ impl RemedyFacts {
         }
     }
 
+    /// The facts for the spikes of one thread of a watched program, which occurred on these CPUs.
+    pub(crate) fn of_thread(&self, thread_id: u32, priority: i32, cpus: impl Iterator<Item = u32>) -> Self {
+        let mut measured: Vec<u32> = self.measured.iter().copied().chain(cpus).collect();
+        measured.sort_unstable();
+        measured.dedup();
+        Self {
+            thread_id: Some(thread_id),
+            priority: Some(priority).filter(|&priority| priority < 100),
+            measured,
+            ..self.clone()
+        }
+    }
+
     /// Keeps the measured CPUs at a constant frequency.
-    pub(super) fn constant_frequency(&self) -> String {
-        format!("`sudo cpupower -c {} frequency-set -g performance`", self.measured_list())
+    pub(super) fn constant_frequency(&self) -> Option<String> {
+        let files = self.cpu_files("cpufreq/scaling_governor");
+        self.has_governor.then(|| format!("`echo performance | sudo tee {files}`"))
+    }
+
+    /// Keeps the measured CPUs out of all idle states but the first, which takes no time to leave.
+    pub(super) fn no_idle_states(&self) -> Option<String> {
+        let files = self.cpu_files("cpuidle/state[1-9]/disable");
+        self.has_idle_states.then(|| format!("`echo 1 | sudo tee {files}`"))
+    }
+
+    /// A file of each measured CPU; of all CPUs if there are many, or if the program is not bound to CPUs.
+    fn cpu_files(&self, file: &str) -> String {
+        let of = |cpu: &dyn Display| format!("/sys/devices/system/cpu/cpu{cpu}/{file}");
+        match self.measured.len() {
+            1..=MAX_FILES => self.measured.iter().map(|cpu| of(cpu)).collect::<Vec<_>>().join(" "),
+            _ => of(&"*"),
+        }
     }
 
     /// The other CPUs as a hexadecimal mask, 32 CPUs a word; `None` if there are none or they are unknown.
@@ -129,6 +172,7 @@ impl RemedyFacts {
     /// Gives the measured thread this real-time priority: our probe by an option.
     pub(super) fn raise_to(&self, priority: i32) -> String {
         match self.thread_id {
+            Some(tid) if self.ended.contains(&tid) => format!("fifo:{priority}"),
             Some(tid) => format!("`sudo chrt -f -p {priority} {tid}`"),
             None => format!("`--policy fifo:{priority}`"),
         }
@@ -136,7 +180,7 @@ impl RemedyFacts {
 
     /// Moves a thread to the other CPUs.
     pub(super) fn moved(&self, name: &str, pid: Option<u32>) -> String {
-        match (self.others().as_slice(), pid) {
+        match (self.others().as_slice(), pid.filter(|pid| !self.ended.contains(pid))) {
             (others @ [_, ..], Some(pid)) => format!("move {name}, `sudo taskset -pc {} {pid}`", list(others)),
             _ => format!("move {name} to {}", self.elsewhere()),
         }

@@ -1,5 +1,7 @@
 //! Checks the commands in remedies.
 
+use std::collections::BTreeSet;
+
 use machine::CpuList;
 use record::{Blame, BlameMode, Phase, Record, Series};
 
@@ -11,6 +13,8 @@ fn facts() -> RemedyFacts {
         priority: Some(19),
         measured: vec![2, 3],
         online: vec![0, 1, 2, 3],
+        has_governor: true,
+        has_idle_states: true,
         command: "punctual".to_owned(),
         ..RemedyFacts::default()
     }
@@ -93,6 +97,7 @@ fn every_kind_has_one_sentence() {
     let kinds = [
         K::LateInterrupt,
         K::IdleExit,
+        K::TimerSlack,
         K::Interrupt,
         K::Softirq,
         K::Nmi,
@@ -132,6 +137,7 @@ fn takes_the_facts_from_the_record() {
     record.machine.cpus_online = Some("0-3,32-33".to_owned());
     record.machine.preempt = Some("PREEMPT_RT".to_owned());
     record.machine.hypervisor = Some("none".to_owned());
+    record.machine.idle_states = Some("POLL 0us, C1 2us".to_owned());
     record.phases = vec![Phase { period_ns: 1_000_000, ..Phase::default() }];
     record.series = [3, 2, 3].map(|cpu| Series { cpu: Some(cpu), ..Series::default() }).into();
     record.blame =
@@ -147,6 +153,9 @@ fn takes_the_facts_from_the_record() {
         hold_cpu_awake: false,
         deep: true,
         period_ns: 1_000_000,
+        has_governor: false,
+        has_idle_states: true,
+        ended: BTreeSet::new(),
         command: "'/opt/my tools/punctual'".to_owned(),
     };
     assert_eq!(facts, expected);
@@ -170,6 +179,10 @@ fn raises_a_thread_of_a_program_by_its_id() {
         &["`sudo chrt -f -p 91 77`", "`sudo chrt -f -p 79 412`", "move it to a CPU that the program does not use"],
     );
     says(&hog, &of(120), &["`sudo chrt -f -p 80 77`"]);
+    let ended = RemedyFacts { ended: BTreeSet::from([77, 412]), ..of(19) };
+    let advice = remedy(&hog, &ended);
+    assert!(advice.contains("raise the measured thread above it, fifo:91; or lower hog to fifo:79"), "{advice}");
+    assert!(!advice.contains("sudo"), "{advice}");
     says(&thread("peer", 120, Why::SamePriority), &of(120), &["`sudo chrt -f -p 80 77`"]);
 }
 
@@ -185,9 +198,10 @@ fn one_cpu_always_remains_for_other_work() {
 /// Causes of every kind, with and without a number, priority and reason from the trace.
 fn causes() -> Vec<Cause> {
     use CauseKind as K;
-    let names: [(CauseKind, &[&str]); 17] = [
+    let names: [(CauseKind, &[&str]); 18] = [
         (K::LateInterrupt, &["dd"]),
         (K::IdleExit, &[""]),
+        (K::TimerSlack, &[""]),
         (K::Interrupt, &["local_timer", "eth0", "i915", "reschedule", "thermal_apic", "call_function"]),
         (K::Softirq, &["NET_RX", "BLOCK", "TIMER", "SCHED", "RCU", "TASKLET"]),
         (K::Nmi, &[""]),
@@ -264,7 +278,7 @@ fn every_command_can_be_executed_as_printed_on_each_recorded_machine() {
             let remedy = remedy(&cause, &facts);
             let capitals = |word: &&str| word.len() > 2 && word.chars().all(|c| c.is_ascii_uppercase() || c == '_');
             let placeholder = remedy.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').find(capitals);
-            let known = ["CPU", "RCU", "TLB", "USB", "PREEMPT_RT", "MCL_CURRENT", "MCL_FUTURE"];
+            let known = ["CPU", "RCU", "TLB", "USB", "PREEMPT_RT", "MCL_CURRENT", "MCL_FUTURE", "PR_SET_TIMERSLACK"];
             assert!(placeholder.is_none_or(|word| known.contains(&word)), "{placeholder:?}: {remedy}");
             for command in remedy.split('`').skip(1).step_by(2) {
                 check_command(command, &facts).unwrap_or_else(|why| panic!("{command}: {why}: {remedy}"));
@@ -272,6 +286,9 @@ fn every_command_can_be_executed_as_printed_on_each_recorded_machine() {
         }
     }
 }
+
+/// Start of the folder of a CPU.
+const CPU: &str = "/sys/devices/system/cpu/cpu";
 
 /// Checks one command, option, or list of kernel arguments.
 fn check_command(command: &str, facts: &RemedyFacts) -> Result<(), String> {
@@ -289,7 +306,7 @@ fn check_command(command: &str, facts: &RemedyFacts) -> Result<(), String> {
         _ => Err(format!("{text} is not in {range:?}")),
     };
     match words.as_slice() {
-        ["--cpus" | "--timerlat" | "--blame=deep"] | ["punctual", "amp", "info"] => Ok(()),
+        ["--cpus" | "--timerlat" | "--blame=deep"] | ["punctual", "amp", "info"] | ["punctual", "measure"] => Ok(()),
         ["punctual", "measure", "timer", "--hold-cpu-awake"] => Ok(()),
         ["--policy", policy] => number(policy.strip_prefix("fifo:").ok_or("no policy")?, 1..=99),
         ["mlockall(MCL_CURRENT", "|", "MCL_FUTURE)"] | ["ulimit", "-l", "unlimited"] => Ok(()),
@@ -301,10 +318,22 @@ fn check_command(command: &str, facts: &RemedyFacts) -> Result<(), String> {
             let cpus: Vec<u32> = (0..32).filter(|cpu| mask >> cpu & 1 == 1).collect();
             other(&cpus.into_iter().collect::<CpuList>().to_string())
         }
-        ["sudo", "cpupower", "-c", cpus, "frequency-set" | "idle-set", ..] => match *cpus {
-            "all" => Ok(()),
-            cpus => online(cpus).map(|_| ()),
-        },
+        ["echo", "performance" | "1", "|", "sudo", "tee", files @ ..] if files[0].starts_with(CPU) => {
+            let of_cpu = |file: &str| {
+                let (cpu, file) =
+                    file.strip_prefix(CPU).and_then(|file| file.split_once('/')).ok_or("no file of a CPU")?;
+                let known = match file {
+                    "cpufreq/scaling_governor" => facts.has_governor,
+                    "cpuidle/state[1-9]/disable" => facts.has_idle_states,
+                    _ => false,
+                };
+                if !known {
+                    return Err(format!("no {file} here"));
+                }
+                if cpu == "*" { Ok(()) } else { online(cpu).map(|_| ()) }
+            };
+            files.iter().try_for_each(|file| of_cpu(file))
+        }
         ["sudo", "sysctl", "-w", setting] => {
             let settings = ["kernel.nmi_watchdog=0", "kernel.watchdog=0", "kernel.sched_rt_runtime_us=-1"];
             settings.contains(setting).then_some(()).ok_or_else(|| "unknown setting".to_owned())
@@ -320,7 +349,7 @@ fn check_command(command: &str, facts: &RemedyFacts) -> Result<(), String> {
                 }
                 "rcu_nocbs" if value == "all" => Ok(()),
                 "rcu_nocbs" => online(value).map(|_| ()),
-                "idle" | "preempt" | "rcu_nocb_poll" => Ok(()),
+                "idle" | "nohlt" | "preempt" | "rcu_nocb_poll" => Ok(()),
                 _ => Err("unknown command".to_owned()),
             }
         }),

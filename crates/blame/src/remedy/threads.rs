@@ -16,6 +16,11 @@ pub(super) fn thread(cause: &Cause, facts: &RemedyFacts) -> String {
             "the thread had not finished its previous cycle: see the spike before this one, or choose a longer period"
                 .to_owned()
         }
+        _ if cause.own && cause.priority.is_some_and(|priority| priority < 100) => {
+            "this is another thread of the measurement: give each thread a CPU of its own, or choose the priorities, with the \
+             options of `punctual measure`"
+                .to_owned()
+        }
         _ if cause.own => {
             "this is punctual itself, which collects and stores the samples: leave it a CPU that is not measured, with `--cpus`"
                 .to_owned()
@@ -66,7 +71,7 @@ fn interrupt_thread(name: &str) -> Option<(u32, &str)> {
 fn interrupt_of(device: &str, number: u32, cause: &Cause, facts: &RemedyFacts) -> String {
     let moved = handlers::device(device, number, facts);
     match (cause.why, lower_than(facts), cause.number) {
-        (Some(Why::HigherPriority | Why::SamePriority), Some(lower), Some(pid)) => {
+        (Some(Why::HigherPriority | Why::SamePriority), Some(lower), Some(pid)) if !facts.ended.contains(&pid) => {
             format!("{moved}; or give it a lower priority: `sudo chrt -f -p {lower} {pid}`")
         }
         _ => moved,
@@ -123,7 +128,10 @@ fn higher_priority(cause: &Cause, facts: &RemedyFacts) -> String {
     let above =
         (priority > 0).then(|| format!("raise the measured thread above it, {}", facts.raise_to(100 - priority)));
     let lower = lower_than(facts).zip(cause.number);
-    let below = lower.map(|(lower, pid)| format!("lower {name}, `sudo chrt -f -p {lower} {pid}`"));
+    let below = lower.map(|(lower, pid)| match facts.ended.contains(&pid) {
+        true => format!("lower {name} to fifo:{lower}"),
+        false => format!("lower {name}, `sudo chrt -f -p {lower} {pid}`"),
+    });
     let elsewhere = Some(facts.moved("it", cause.number));
     [above, below, elsewhere].into_iter().flatten().collect::<Vec<_>>().join("; or ")
 }

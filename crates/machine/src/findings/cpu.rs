@@ -92,7 +92,8 @@ fn idle_states(context: &CheckContext) -> Finding {
     }
     warn(ID, title, read).because(
         "A sleeping CPU must wake before it can handle its timer, which adds to the latency.",
-        format!("punctual measure timer --hold-cpu-awake, or for good: sudo cpupower idle-set -D {IDLE_EXIT_LIMIT_US}"),
+        "punctual measure timer --hold-cpu-awake, or until the next boot: \
+         echo 1 | sudo tee /sys/devices/system/cpu/cpu*/cpuidle/state[1-9]/disable",
     )
 }
 

@@ -385,3 +385,21 @@ fn a_stall_without_events() {
         ],
     );
 }
+
+#[test]
+fn timer_slack_is_not_a_late_interrupt() {
+    let text = "slack 50.0
+         runs probe
+         400.0 switch probe(120):S->swapper
+         1000.0 deadline
+         1053.0 vec+ local_timer
+         1054.0 waking probe
+         1055.0 vec- local_timer
+         1057.0 switch swapper->probe
+         1058.0 stamp";
+    let slack = "50 timer slack of an ordinary thread";
+    complete(text, &[slack, "5 the kernel's path to the probe", "3 return from idle"]);
+    let another_timer = [("1053", "1020"), ("1054", "1021"), ("1055", "1022"), ("1057", "1024"), ("1058", "1025")];
+    let woken_early = another_timer.iter().fold(text.to_owned(), |text, (from, to)| text.replace(from, to));
+    complete(&woken_early, &["20 timer slack of an ordinary thread", "5 the kernel's path to the probe"]);
+}

@@ -14,6 +14,7 @@
 //! 900.0 @1 ...                     on CPU 1 instead of CPU 0
 //! 900.0 lost                       events before this time are missing
 //! spins                            the probe never sleeps: it did not run from the deadline to the stamp
+//! slack 50.0                       timer slack of the probe
 //! 1000.0 deadline
 //! 1060.0 stamp                     the probe reads the clock
 //! 1090.0 done                      the probe has done its work
@@ -47,6 +48,8 @@ pub struct Scenario {
     pub complete_since_ns: u64,
     /// True if the probe never sleeps.
     pub spins: bool,
+    /// Timer slack of the probe, ns.
+    pub slack_ns: u64,
 }
 
 impl Scenario {
@@ -59,7 +62,13 @@ impl Scenario {
     }
 
     pub fn explain(&self) -> Explanation {
-        let measured = MeasuredThread { pid: PROBE, priority: self.priority_of("probe"), cpu: 0, spins: self.spins };
+        let measured = MeasuredThread {
+            pid: PROBE,
+            priority: self.priority_of("probe"),
+            cpu: 0,
+            spins: self.spins,
+            slack_ns: self.slack_ns,
+        };
         let work = Work { ns: self.done_ns.saturating_sub(self.woke_ns), usual_ns: 0 };
         let wake_up = WakeUp { deadline_ns: self.deadline_ns, woke_ns: self.woke_ns, work };
         let symbol = |address: u64| self.functions.get(usize::try_from(address).ok()?.checked_sub(1)?).cloned();
@@ -74,6 +83,9 @@ impl Scenario {
         let words: Vec<&str> = line.split_whitespace().collect();
         if words == ["spins"] {
             return self.spins = true;
+        }
+        if let ["slack", us] = words[..] {
+            return self.slack_ns = ns(us);
         }
         if let ["runs", thread] = words[..] {
             let task = self.task(thread);
