@@ -107,6 +107,9 @@ pub struct ScenarioResult {
     pub took_ns: u64,
     /// True if the run matches the request.
     pub valid: bool,
+    /// Why the figures cannot be compared with those of other scenarios; absent if they can.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
     /// Verdict on the profiles; absent if the scenario has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<Outcome>,
@@ -165,6 +168,7 @@ impl ScenarioResult {
             started_at: record.started_at.clone(),
             took_ns,
             valid: record.validity.valid,
+            problem: record.obstacle().map(|obstacle| obstacle.to_string()),
             outcome: record.verdict.as_ref().map(|verdict| verdict.outcome),
             culprit,
             roles: roles.into_iter().map(|role| RoleResult::of(role, record)).collect(),

@@ -59,12 +59,14 @@ pub fn read(path: &Path) -> Result<Record, FileError> {
     parse(&bytes).map_err(|reason| FileError::NotARecord { path: path.to_owned(), reason })
 }
 
-/// Reads a record from memory. The error is one line.
+/// Reads a record from memory. The error is one line. A record that contradicts itself becomes invalid.
 ///
 /// # Errors
 /// If the bytes are not JSON or not of schema `punctual.run/1`.
 pub fn parse(bytes: &[u8]) -> Result<Record, String> {
-    parse_as(bytes, SCHEMA)
+    let mut record: Record = parse_as(bytes, SCHEMA)?;
+    record.note_contradictions();
+    Ok(record)
 }
 
 fn bytes_of(path: &Path) -> Result<Vec<u8>, FileError> {

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use record::{Noise, Series, SeriesKind};
+use record::{Noise, SERIES_ENDS, Series, SeriesKind};
 
 use super::settings::{FLOORS, Spin};
 use crate::{
@@ -44,12 +44,12 @@ fn notes(noise: &Noise, settings: &Settings, shared: &Shared, floor_ns: u64) -> 
         // Only the clock sets its deadlines.
         None | Some(End::Planned | End::StoppedOn | End::PacerFailed) => {}
         Some(End::LeftCpu) => notes.push(format!(
-            "the thread left CPU {}: the series ends there, and its last period was on another CPU",
+            "the thread left CPU {}: {SERIES_ENDS} there, and its last period was on another CPU",
             settings.cpu.unwrap_or_default()
         )),
         Some(End::Starved) => notes
             .push(format!("the guard ended the run: ordinary threads had not run for {} s", guard::STARVED_LIMIT_S)),
-        Some(End::ClockFailed) => notes.push("the kernel refused to wait on this clock: the series ends there".into()),
+        Some(End::ClockFailed) => notes.push(format!("the kernel refused to wait on this clock: {SERIES_ENDS} there")),
     }
     if noise.threshold_ns > settings.threshold_ns.unsigned_abs() {
         notes.push(format!(

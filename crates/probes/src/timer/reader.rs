@@ -2,7 +2,9 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use record::{Correction, EvlThread, Granted, Histogram, Maxima, ON_ANOTHER_CPU, Series, SeriesKind, Spike, Worst};
+use record::{
+    Correction, EvlThread, Granted, Histogram, Maxima, ON_ANOTHER_CPU, SERIES_ENDS, Series, SeriesKind, Spike, Worst,
+};
 
 use super::{
     settings::{End, Settings},
@@ -111,19 +113,19 @@ impl Reader {
         match shared.end() {
             None | Some(End::Planned) => {}
             Some(End::LeftCpu) => notes.push(format!(
-                "the thread left CPU {cpu} during the run: the series ends there, and up to 1 s of its last wake-ups \
+                "the thread left CPU {cpu} during the run: {SERIES_ENDS} there, and up to 1 s of its last wake-ups \
                  {ON_ANOTHER_CPU}"
             )),
             Some(End::Starved) => notes.push(format!(
                 "the guard ended the run: ordinary threads had not run for {} s",
                 guard::STARVED_LIMIT_S
             )),
-            Some(End::StoppedOn) => notes.push("a wake-up was later than --stop-on: the series ends with it".into()),
+            Some(End::StoppedOn) => notes.push(format!("a wake-up was later than --stop-on: {SERIES_ENDS} with it")),
             Some(End::PacerFailed) => {
-                notes.push("the sound card stopped for good (unplugged, or see `dmesg`): the series ends there".into());
+                notes.push(format!("the sound card stopped for good (unplugged, or see `dmesg`): {SERIES_ENDS} there"));
             }
             Some(End::ClockFailed) => {
-                notes.push("the kernel refused to wait on this clock: the series ends there".into());
+                notes.push(format!("the kernel refused to wait on this clock: {SERIES_ENDS} there"));
             }
         }
         let pauses = shared.pauses.load(Relaxed);
