@@ -133,8 +133,8 @@ impl<'a> Runner<'a> {
             entry.record = record_name(index, &scenario.name, scenario.repeat);
             entry.error = None;
             let is_whole = |record: Record| record.state == State::Complete;
-            if entry.result.is_some() && !file::read(&dir.join(&entry.record)).is_ok_and(is_whole) {
-                entry.result = None;
+            if entry.result.is_none() || !file::read(&dir.join(&entry.record)).is_ok_and(is_whole) {
+                (entry.result, entry.reason) = (None, None);
             }
         }
         Ok(Self { scenarios, dir: dir.to_owned(), document })
@@ -200,7 +200,10 @@ impl<'a> Runner<'a> {
             Ok(mut record) => {
                 let culprit = handler.judge(&mut record, &path);
                 file::write_atomic(&path, &file::to_json(&record))?;
-                if record.state == State::Complete {
+                let by_user = termination_requests() > 0;
+                entry.reason = why_flawed(&record).filter(|_| !by_user);
+                // An invalid run has its result, even if it ended itself early.
+                if record.state == State::Complete || !record.validity.valid && !by_user {
                     entry.result = Some(ScenarioResult::of(&record, elapsed_ns(began), culprit));
                 }
             }
@@ -215,6 +218,16 @@ impl<'a> Runner<'a> {
         self.document.written_at = now();
         file::write_atomic(&self.dir.join(CAMPAIGN_FILE), &file::campaign_to_json(&self.document))
     }
+}
+
+/// The reason why a run is invalid, or ended itself early; `None` for any other run.
+fn why_flawed(record: &Record) -> Option<String> {
+    if let Some(reason) = record.validity.reasons.first() {
+        return Some(reason.text.clone());
+    }
+    let cause = || record.caveats.iter().find(|caveat| matches!(caveat.kind.as_str(), "gone" | "offline"));
+    let cause = || cause().map_or_else(|| "it did not run to its end".to_owned(), |caveat| caveat.text.clone());
+    (record.state != State::Complete).then(cause)
 }
 
 /// The document of a campaign before its first scenario: its plan.
@@ -299,6 +312,19 @@ mod tests {
     use std::io::{self, Write};
 
     use super::*;
+
+    #[test]
+    fn a_flawed_run_has_a_reason() {
+        let record = Record { state: State::Complete, ..Record::default() };
+        assert_eq!(why_flawed(&record), None);
+        let ended = Record { state: State::Interrupted, ..record.clone() };
+        assert_eq!(why_flawed(&ended).as_deref(), Some("it did not run to its end"));
+        let caveat = record::Caveat { kind: "gone".to_owned(), text: "no answer".to_owned() };
+        assert_eq!(why_flawed(&Record { caveats: vec![caveat], ..ended }).as_deref(), Some("no answer"));
+        let mut invalid = record;
+        invalid.validity.reasons.push(record::Reason { text: "moved".to_owned(), ..record::Reason::default() });
+        assert_eq!(why_flawed(&invalid).as_deref(), Some("moved"));
+    }
 
     #[test]
     fn names_records_by_number_name_and_repeat() {

@@ -47,7 +47,7 @@ pub(crate) fn cpuset(root: &Root) -> Option<Cpuset> {
 }
 
 /// The files that count for how long the CPU quotas of a process stopped its threads.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct QuotaFiles {
     /// Those of the group and of the groups above it, without a leading slash.
     files: Vec<String>,

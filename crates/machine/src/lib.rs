@@ -48,7 +48,7 @@ mod tasks;
 mod virt;
 
 pub use cgroup::{QuotaFiles, quota_stopped_us};
-pub use conditions::{Change, Conditions, clocksource};
+pub use conditions::{Change, Conditions, clocksource, idle_ms};
 pub use cpu_facts::cpu_facts;
 pub use cpulist::CpuList;
 pub use cpus::{CpuError, online_cpus, usable_cpus};

@@ -93,6 +93,9 @@ pub struct ScenarioEntry {
     /// Results; absent until the scenario has run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<ScenarioResult>,
+    /// Why its run is invalid, or ended early by itself; absent for any other run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
     /// Why the scenario could not run; absent if it ran or was not tried yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,

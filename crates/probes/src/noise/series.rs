@@ -7,6 +7,7 @@ use record::{Noise, Series, SeriesKind};
 use super::settings::{FLOORS, Spin};
 use crate::{
     guard,
+    probe_threads::Overdue,
     timer::{
         settings::{End, Settings},
         shared::Shared,
@@ -15,19 +16,32 @@ use crate::{
 
 /// Converts a series of wake-ups, whose raw histogram contains the gaps, to a series of gaps: without deadlines there
 /// are no missed ones, and nothing is omitted.
-pub(crate) fn to_gaps(series: Series, spin: &Spin, settings: &Settings, shared: &Shared) -> Series {
+pub(crate) fn to_gaps(
+    series: Series,
+    spin: &Spin,
+    settings: &Settings,
+    shared: &Shared,
+    overdue: Option<Overdue>,
+) -> Series {
+    let overdue_ns = overdue.map_or(0, |overdue| overdue.lateness_ns.cast_unsigned());
     let counters = &shared.noise;
     let noise = Noise {
         runtime_ns: spin.runtime_ns,
         counter: spin.counter.name().to_owned(),
         threshold_ns: counters.threshold_ns.load(Relaxed),
-        observed_ns: counters.observed_ns.load(Relaxed),
-        lost_ns: counters.lost_ns.load(Relaxed),
+        observed_ns: counters.observed_ns.load(Relaxed) + overdue_ns,
+        lost_ns: counters.lost_ns.load(Relaxed) + overdue_ns,
         iterations: counters.iterations.load(Relaxed),
         strikes_of_all: None,
         extra: record::Extra::new(),
     };
-    let notes = notes(&noise, settings, shared, series.floor_ns);
+    let mut notes = notes(&noise, settings, shared, series.floor_ns);
+    if overdue_ns > 0 {
+        notes.push(format!(
+            "when the run was stopped, the thread had not run for {} ms: this counts as a gap, but its end is pending",
+            overdue_ns / 1_000_000
+        ));
+    }
     Series {
         missed: 0,
         jitter_ns: 0,

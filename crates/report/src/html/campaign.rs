@@ -213,7 +213,7 @@ fn lines(entry: &ScenarioEntry, columns: &[&str]) -> Vec<Line> {
         first: true,
         height: 1,
         name: named(entry),
-        note: entry.error.clone().unwrap_or_default(),
+        note: entry.error.clone().or_else(|| entry.reason.clone()).unwrap_or_default(),
         report: entry.record.replace(".json", ".html"),
         cells: vec![String::new(); columns.len()],
     };

@@ -136,6 +136,11 @@ fn legend(page: &mut Page, table: &CampaignTable) {
 }
 
 fn ending(page: &mut Page, campaign: &Campaign) {
+    for entry in &campaign.scenarios {
+        let Some(reason) = &entry.reason else { continue };
+        let word = if entry.result.is_some() { "INVALID" } else { "ended" };
+        page.item(Ink::Alarm, word, 7, &format!("{}: {reason}", entry.name));
+    }
     if campaign.state != State::Complete && campaign.scenarios.iter().all(|entry| entry.error.is_none()) {
         page.gap();
         page.remark("The campaign is incomplete. Continue it with the same command and --resume.");
