@@ -14,7 +14,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use sys::{signal, usage::ThreadUsage};
+use sys::{
+    clock::{Clock, Sleeper, Wait},
+    signal,
+    usage::ThreadUsage,
+};
 
 /// CPU time above which a thread is busy, percent of a second.
 pub const BUSY_PERCENT: u64 = 90;
@@ -46,6 +50,8 @@ impl Heartbeat {
     /// # Errors
     /// If no thread can be created.
     pub fn start() -> io::Result<Arc<Self>> {
+        // A frozen control group of version 1 does not interrupt a nanosleep.
+        let sleeper = Sleeper::new(Clock::Monotonic, Wait::Timerfd)?;
         let heartbeat = Arc::new(Self::default());
         let watched = Arc::downgrade(&heartbeat);
         thread::Builder::new().name("heartbeat".to_owned()).stack_size(32 * 1024).spawn(move || {
@@ -54,7 +60,7 @@ impl Heartbeat {
             while let Some(heartbeat) = watched.upgrade() {
                 heartbeat.beat();
                 drop(heartbeat);
-                let stopped = stopped_in_sleep(BEAT);
+                let stopped = stopped_in_sleep(&sleeper, BEAT);
                 if let Some(heartbeat) = watched.upgrade().filter(|_| stopped >= STOPPED) {
                     heartbeat.stopped_ns.fetch_add(u64::try_from(stopped.as_nanos()).unwrap_or(u64::MAX), Relaxed);
                 }
@@ -90,11 +96,16 @@ impl Heartbeat {
 ///
 /// An undisturbed sleep leaves the CPU once, however late it ends. To be stopped, the thread is woken and leaves the CPU
 /// again, within the same sleep. No signal of punctual has a handler that this thread could run.
-fn stopped_in_sleep(time: Duration) -> Duration {
-    let (began, before) = (Instant::now(), ThreadUsage::so_far().sleeps);
-    thread::sleep(time);
-    let late = began.elapsed().saturating_sub(time);
-    if ThreadUsage::so_far().sleeps - before > 1 { late } else { Duration::ZERO }
+fn stopped_in_sleep(sleeper: &Sleeper, time: Duration) -> Duration {
+    let before = ThreadUsage::so_far().sleeps;
+    let deadline_ns = Clock::Monotonic.now_ns() + i64::try_from(time.as_nanos()).unwrap_or(i64::MAX);
+    if sleeper.sleep_until(deadline_ns).is_err() {
+        // Without a timer, it cannot notice a stop, but must not use the CPU.
+        thread::sleep(time);
+        return Duration::ZERO;
+    }
+    let late_ns = u64::try_from(Clock::Monotonic.now_ns() - deadline_ns).unwrap_or(0);
+    if ThreadUsage::so_far().sleeps - before > 1 { Duration::from_nanos(late_ns) } else { Duration::ZERO }
 }
 
 /// Decision of the guard for a thread, after each second.
@@ -151,6 +162,15 @@ mod tests {
 
     fn usage(cpu_time_ns: u64, sleeps: u64) -> ThreadUsage {
         ThreadUsage { cpu_time_ns, sleeps }
+    }
+
+    #[test]
+    fn only_an_interrupted_sleep_counts_as_stopped() {
+        let sleeper = Sleeper::new(Clock::Monotonic, Wait::Timerfd).unwrap();
+        assert_eq!(stopped_in_sleep(&sleeper, Duration::from_millis(20)), Duration::ZERO);
+        let heartbeat = Heartbeat::start().unwrap();
+        heartbeat.wait_for_beat();
+        assert_eq!(heartbeat.stopped_ns(), 0);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use std::{
 
 use record::{Record, ShieldMeans};
 
-use crate::harness::{PUNCTUAL, Scratch, alone, signal, wait_until};
+use crate::harness::{PUNCTUAL, Scratch, alone, signal, skip, wait_until};
 
 /// The last CPU online. Not by the affinity of this process, which the shield of another run narrows.
 fn last_cpu() -> u32 {
@@ -297,6 +297,31 @@ fn names_in_a_journal_are_harmless() {
     run.expect_status(1);
     assert!(run.stdout().contains("/x\\u{1b}[2J\\u{202e}y: punctual does not change this"), "{}", run.stdout());
     assert!(!json.stdout().contains(record::visible::is_hidden) && json.stdout().contains("x\\u001b[2J\\u202ey"));
+}
+
+#[test]
+fn another_thread_on_the_shielded_cpu_makes_the_run_invalid() {
+    let _alone = alone();
+    wait_until("no other run shields CPUs", || journals() == 0);
+    let (scratch, cpu) = (Scratch::new(), last_cpu());
+    let options = format!("measure timer --quiet --record a --period 1ms --duration 4s --shield {cpu}");
+    let mut child = scratch.punctual(&options).stdout(Stdio::null()).spawn().unwrap();
+    wait_until("it measures", || scratch.record_path().exists());
+    let mut busy = Command::new("sh").args(["-c", "while true; do :; done"]).spawn().unwrap();
+    // A shield by cpusets of control groups v1 moves all tasks of the topmost group, but it does not close that group.
+    let _ = fs::write("/sys/fs/cgroup/cpuset/tasks", busy.id().to_string());
+    let entered = sys::sched::set_affinity_of(Some(busy.id()), &[cpu]).is_ok();
+    std::thread::sleep(std::time::Duration::from_millis(1500));
+    busy.kill().unwrap();
+    busy.wait().unwrap();
+    let status = child.wait().unwrap().code();
+    if !entered {
+        return skip("another thread on a shielded CPU, because nothing can enter this shield");
+    }
+    assert_eq!(status, Some(4));
+    let record = scratch.record();
+    let text = &record.validity.reasons.iter().find(|reason| reason.id == "shield.broken").expect("a reason").text;
+    assert!(text.starts_with(&format!("another thread ran on the shielded CPU {cpu}: sh ({})", busy.id())), "{text}");
 }
 
 #[test]
