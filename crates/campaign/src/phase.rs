@@ -176,7 +176,9 @@ impl<'a> PhaseRun<'a> {
             self.collect(plan, phase, watch);
             if let Some(ended) = self.has_ended(left.is_zero()).or(decided.then_some(Ended::AsPlanned)) {
                 self.timers.iter().for_each(Timer::stop);
-                self.timers.iter_mut().for_each(|timer| timer.wait_for_end(PATIENCE));
+                let until = Instant::now() + PATIENCE;
+                let left = || until.saturating_duration_since(Instant::now());
+                self.timers.iter_mut().for_each(|timer| timer.wait_for_end(left()));
                 if let Some(probe_threads) = &mut self.probe_threads {
                     probe_threads.finish();
                 }

@@ -39,6 +39,7 @@
 
 pub mod audio;
 pub mod blame;
+pub mod bounded;
 pub mod campaign;
 pub mod capture;
 pub mod clock_relation;

@@ -168,6 +168,35 @@ fn journals() -> usize {
 }
 
 #[test]
+fn a_shield_is_left_alone_from_elsewhere() {
+    let _alone = alone();
+    assert!(last_cpu() > 0, "needs a second CPU");
+    wait_until("no other run shields CPUs", || journals() == 0);
+    let scratch = Scratch::new();
+    let mut child = start(&scratch, "--duration 8s");
+    let run_in = |namespaces: &str, script: &str| {
+        let script = format!("mount --make-rprivate / && {script} restore");
+        let mut command = Command::new("unshare");
+        command.args(namespaces.split(' ')).args(["bash", "-c", &script.replace("PUNCTUAL", PUNCTUAL)]);
+        command.output().unwrap()
+    };
+    let other = run_in("--pid --fork --mount --mount-proc", "PUNCTUAL");
+    assert_eq!(String::from_utf8_lossy(&other.stdout), "nothing to restore\n");
+    for (namespaces, script, expected) in [
+        ("--mount", "mount -t tmpfs none /proc && PUNCTUAL", "cannot read the boot id"),
+        ("--pid --fork --mount", "PUNCTUAL", "/proc shows another namespace of process ids"),
+    ] {
+        let other = run_in(namespaces, script);
+        let errors = String::from_utf8_lossy(&other.stderr);
+        assert!(other.status.code() == Some(1) && errors.contains(expected), "{script}: {errors}");
+    }
+    assert_eq!(journals(), 1);
+    signal(&child, "TERM");
+    child.wait().unwrap();
+    assert_eq!(journals(), 0);
+}
+
+#[test]
 fn a_shield_moves_tasks_and_restores_everything() {
     let _alone = alone();
     let tasks = BusyTasks::start();
