@@ -79,7 +79,7 @@ impl Target {
     /// If the folder cannot be read, or other users chose where it leads.
     pub(super) fn unfollowed(path: &Path) -> io::Result<Self> {
         let mut walk = Walk::begin(path)?;
-        let name = walk.to_last()?.ok_or_else(not_regular)?;
+        let name = walk.descend()?.ok_or_else(not_regular)?;
         Ok(Self { folder: walk.folder, name, old: None })
     }
 
@@ -186,7 +186,7 @@ impl Destination {
     pub(super) fn find(path: &Path) -> io::Result<Self> {
         let mut walk = Walk::begin(path)?;
         loop {
-            let name = walk.to_last()?.ok_or_else(not_regular)?;
+            let name = walk.descend()?.ok_or_else(not_regular)?;
             let found = match statat(&walk.folder, &name, AtFlags::SYMLINK_NOFOLLOW) {
                 Err(Errno::NOENT) => return Ok(Self::File(Target { folder: walk.folder, name, old: None })),
                 found => found?,
@@ -220,7 +220,7 @@ impl Destination {
 pub fn create_folder(path: &Path) -> io::Result<bool> {
     let mut walk = Walk { creates: true, ..Walk::begin(path)? };
     loop {
-        let Some(name) = walk.to_last()? else { return Ok(false) };
+        let Some(name) = walk.descend()? else { return Ok(false) };
         match mkdirat(&walk.folder, &name, Mode::from_raw_mode(0o777)) {
             Ok(()) => return Ok(true),
             Err(Errno::EXIST) => {}
@@ -254,7 +254,7 @@ impl Walk {
     }
 
     /// Opens all folders before the last part, which it returns; `None` if the path ends with a folder.
-    fn to_last(&mut self) -> io::Result<Option<OsString>> {
+    fn descend(&mut self) -> io::Result<Option<OsString>> {
         while let Some(part) = self.parts.pop() {
             if part == ".." {
                 self.folder = openat(&self.folder, "..", FOLDER, Mode::empty())?;
