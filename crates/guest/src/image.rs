@@ -218,7 +218,7 @@ mod tests {
         let mut script = tempfile::NamedTempFile::new().unwrap();
         writeln!(script, "#!/bin/sh\n{endless}").unwrap();
         let path = script.into_temp_path();
-        std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
         let error = decompress_up_to(&path.to_string_lossy(), b"", 1 << 20).unwrap_err().to_string();
         assert!(error.contains("more than 1 MiB"), "{error}");
     }
