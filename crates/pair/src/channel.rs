@@ -24,7 +24,7 @@ const GREETING_MAX: u64 = 256 << 10;
 /// Messages that may wait. Each end answers requests, so more than a few were not asked for.
 const QUEUE_MAX: usize = 64;
 /// Length of the messages that may wait, bytes.
-const QUEUE_BYTES_MAX: usize = LINE_MAX as usize;
+const QUEUE_BYTES_MAX: usize = 8 << 20;
 
 /// One end of the connection. It receives messages of type `In`.
 #[derive(Debug)]
