@@ -30,11 +30,13 @@ pub fn conclusion(record: &Record) -> Vec<String> {
     sentences.extend(
         threads.iter().filter(|(series, _)| series.period_ns > 0).map(|(series, thread)| deadlines(series, thread)),
     );
-    sentences.extend(threads.first().and_then(|(series, thread)| cycle::longest(series, thread)));
+    let quota_file = record.program.as_ref().and_then(|program| program.quota_file.as_deref());
+    sentences.extend(threads.first().and_then(|(series, thread)| cycle::longest(series, thread, quota_file)));
+    sentences.extend(cycle::unclear(&threads));
     sentences.extend(locks::waits(&threads));
     let latest = threads.iter().max_by_key(|(series, _)| series.max_ns);
     sentences.extend(latest.and_then(|(series, _)| wake_up(series)));
-    let preempted = threads.iter().max_by_key(|(_, thread)| thread.times.preempted_ns);
+    let preempted = threads.iter().max_by_key(|(_, thread)| waited_for_others_ns(thread));
     sentences.extend(preempted.and_then(|(series, thread)| preemptions(series, thread)));
     sentences
 }
@@ -167,10 +169,15 @@ fn wake_up(series: &Series) -> Option<String> {
     Some(format!("{} waited {} for a CPU after its latest wake-up{culprit}.", series.role, format_ns(max_ns)))
 }
 
+/// Time that a thread waited for a CPU after preemptions by others, ns.
+fn waited_for_others_ns(thread: &ProcessThread) -> u64 {
+    thread.preempted_by.iter().map(|by| by.waited_ns).sum()
+}
+
 fn preemptions(series: &Series, thread: &ProcessThread) -> Option<String> {
     let by = thread.preempted_by.first()?;
     let times = |count: u64| if count == 1 { "once".to_owned() } else { format!("{count} times") };
-    let (role, waited) = (&series.role, format_unsigned_ns(thread.times.preempted_ns));
+    let (role, waited) = (&series.role, format_unsigned_ns(waited_for_others_ns(thread)));
     let who = match by.tid {
         0 => "no thread: the kernel withheld the CPU".to_owned(),
         _ => format!("{} ({})", by.comm, times(by.count)),
@@ -204,7 +211,13 @@ mod tests {
             release: Release::AbsoluteSleep,
             preemptions: 51,
             times: ThreadTimes { preempted_ns: 23_000_000, ..ThreadTimes::default() },
-            preempted_by: vec![Preempter { comm: "stress-ng".into(), tid: 5, count: 50, ..Preempter::default() }],
+            preempted_by: vec![Preempter {
+                comm: "stress-ng".into(),
+                tid: 5,
+                count: 50,
+                waited_ns: 23_000_000,
+                ..Preempter::default()
+            }],
             ..ProcessThread::default()
         };
         let cause = Cause { why: Some(Why::HigherPriority), ..Cause::new(CauseKind::Thread, "stress-ng") };

@@ -154,6 +154,13 @@ pub enum EventKind {
         function: u64,
         /// The earliest time of its callback, ns, by the clock of the timer.
         expires_ns: i64,
+        /// The latest time of its callback: later than the earliest one by the timer slack of the thread, ns.
+        latest_ns: i64,
+    },
+    /// The thread on the CPU started the timer of a timerfd.
+    FdTimerStart {
+        /// The time of its next expiry, ns, by the clock of the timer.
+        expires_ns: i64,
     },
     /// The thread on the CPU waits for a lock of the kernel.
     LockWait {

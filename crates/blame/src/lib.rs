@@ -39,7 +39,7 @@ pub use follow::Follower;
 pub use ledger::{Entry, Ledger};
 pub use marks::Mark;
 pub use perfetto::perfetto;
-pub use process::{Pattern, Process, Selection, ThreadInfo, fault_time_ns};
+pub use process::{ClockOffsets, Pattern, Process, Selection, ThreadInfo, fault_time_ns};
 pub use remedy::{RemedyFacts, remedy};
 pub use timerlat::{Timerlat, TimerlatError};
 pub use trace::{DatError, Instance, Settings, Snapshot, TraceError, Tracefs};

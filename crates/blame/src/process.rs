@@ -5,7 +5,11 @@
 //! | module | contents |
 //! |---|---|
 //! | `thread` | the state of one thread, and the sums of its times |
-//! | `calls` | the system calls that wait, and those that start cycles |
+//! | `calls` | the system calls that wait |
+//! | `releases` | the waits that start cycles |
+//! | `wakers` | the threads that woke others: questions and answers |
+//! | `futexes` | tells locks from other futex words |
+//! | [`clocks`] | times of other clocks |
 //! | `waits` | what a thread waits for |
 //! | `cycles` | from release to completion: run times, response times, deadlines |
 //! | `parts` | what the time of a cycle was spent on |
@@ -20,13 +24,16 @@
 //! | [`selection`] | the threads to report, and their periods |
 
 mod calls;
+pub mod clocks;
 mod cycles;
 mod fault_time;
+mod futexes;
 mod history;
 mod locks;
 mod parts;
 mod preempters;
 mod quota;
+mod releases;
 mod rivals;
 mod rules;
 pub mod selection;
@@ -34,6 +41,7 @@ pub mod selection;
 mod tests;
 mod thread;
 mod waits;
+mod wakers;
 mod wakeups;
 
 use std::collections::{HashMap, HashSet};
@@ -42,12 +50,16 @@ use record::{Series, Spike, THREADS_FOLLOWED};
 
 use crate::{Comm, Event, EventKind, MeasuredThread, Task};
 use calls::Call;
+pub use clocks::ClockOffsets;
 pub use fault_time::fault_time_ns;
+use futexes::Futexes;
 use locks::Wait;
 use selection::RunConfig;
 pub use selection::{Pattern, Selection};
 pub use thread::ThreadInfo;
 use thread::{Thread, WokenBy};
+use waits::InCall;
+use wakers::Wakers;
 
 /// The threads of a program.
 #[derive(Debug, Clone)]
@@ -58,6 +70,8 @@ pub struct Process {
     of: HashMap<u32, usize>,
     /// Indices of the threads that wait for each CPU, and of some that no longer do.
     waiting_for_cpu: HashMap<u32, Vec<usize>>,
+    wakers: Wakers,
+    futexes: Futexes,
     threads_not_followed: u64,
 }
 
@@ -72,6 +86,8 @@ impl Process {
             threads: Vec::new(),
             of: HashMap::new(),
             waiting_for_cpu: HashMap::new(),
+            wakers: Wakers::default(),
+            futexes: Futexes::default(),
             threads_not_followed: 0,
         }
     }
@@ -84,6 +100,11 @@ impl Process {
     /// Sets the CPU time of a page fault that waits for nothing, ns.
     pub fn set_fault_time(&mut self, fault_ns: u64) {
         self.config.fault_ns = fault_ns;
+    }
+
+    /// Sets how far other clocks are ahead of CLOCK_MONOTONIC, to know when sleeps on them end.
+    pub fn set_clocks(&mut self, offsets: ClockOffsets) {
+        self.config.clocks = offsets;
     }
 
     /// Adds a reading of the time for which the CPU quota of the program's control group stopped threads, ns since the
@@ -136,6 +157,10 @@ impl Process {
                 if let Some((thread, config)) = self.thread(task.pid) {
                     thread.woken(at_ns, task, &by, config);
                 }
+                match self.waking_thread(pid) {
+                    Some(_) => self.wakers.note(task.pid, pid, at_ns),
+                    None => self.wakers.forget(task.pid),
+                }
                 self.note_waiting(task.pid);
             }
             EventKind::Fork { child } => {
@@ -158,24 +183,35 @@ impl Process {
 
     /// Handles an event of the thread on the CPU.
     fn handle_event_of_running(&mut self, at_ns: u64, pid: u32, kind: EventKind) {
+        if let EventKind::CallEntry { call, arguments } = kind {
+            return self.handle_call(at_ns, pid, call, arguments);
+        }
         let Some((thread, config)) = self.thread(pid) else { return };
         match kind {
-            EventKind::CallEntry { call, arguments } => {
-                let kind = Call::of(call, arguments);
-                thread.enters(at_ns, call, kind, config);
-                if let Call::SetPolicy { tid } = kind {
-                    self.note_policy_set(if tid == 0 { pid.into() } else { tid });
-                }
-            }
             EventKind::Mark { begins } => thread.is_at_mark(at_ns, begins, config),
             EventKind::CallExit { .. } => thread.leaves(at_ns, config),
-            EventKind::TimerStart { expires_ns, .. } => thread.starts_timer(at_ns, expires_ns),
+            EventKind::TimerStart { expires_ns, latest_ns, .. } => {
+                thread.starts_timer(at_ns, [expires_ns, latest_ns], config);
+            }
+            EventKind::FdTimerStart { expires_ns } => thread.starts_fd_timer(at_ns, expires_ns, config),
             EventKind::PageFault { .. } => thread.faults(at_ns, config),
             EventKind::SignalDelivered { handled, .. } => thread.receives_signal(at_ns, handled),
             EventKind::BlockRequest => thread.requests_disk(),
             EventKind::LockWait { .. } => thread.contends(true),
             EventKind::LockWaitEnd { .. } => thread.contends(false),
             _ => {}
+        }
+    }
+
+    /// Handles the entry of a thread into a system call.
+    fn handle_call(&mut self, at_ns: u64, pid: u32, number: u32, arguments: [u64; 3]) {
+        let Some(&index) = self.of.get(&pid) else { return };
+        let thread = &mut self.threads[index];
+        let (call, finding) = self.futexes.correct(pid, Call::of(number, arguments), thread.cpu_ns(at_ns));
+        thread.learns(finding);
+        thread.enters(at_ns, InCall::new(number, call, arguments), &self.config);
+        if let Call::SetPolicy { tid } = call {
+            self.note_policy_set(if tid == 0 { pid.into() } else { tid });
         }
     }
 
@@ -207,14 +243,20 @@ impl Process {
     fn woken_by(&self, tid: u32, waker: u32, at_ns: u64) -> WokenBy {
         let Some(thread) = self.followed(tid) else { return WokenBy::default() };
         let Some((lock, since_ns)) = thread.waits_for_lock() else {
-            // Outside a system call, an interrupt on its CPU wakes others.
-            let waker = self.followed(waker).filter(|waker| waker.is_in_call());
-            return WokenBy { task: waker.map(Thread::task), lock: None };
+            let asked = |since_ns| self.wakers.have_asked(tid, waker, since_ns);
+            let is_interrupt = self.followed(waker).is_some_and(|waker| !waker.is_in_call());
+            let is_answer = !is_interrupt && thread.cycle_begun_ns().is_some_and(asked);
+            return WokenBy { task: self.waking_thread(waker).map(Thread::task), lock: None, is_answer };
         };
         let waker = self.followed(waker).filter(|waker| waker.releases_lock(lock));
         let holder = |tid, from_ns, to_ns| Some(self.followed(tid)?.as_holder(from_ns, to_ns));
         let wait = Wait::explain(lock, (since_ns, at_ns), waker.map(Thread::tid), &holder);
-        WokenBy { task: waker.map(Thread::task), lock: Some(wait) }
+        WokenBy { task: waker.map(Thread::task), lock: Some(wait), is_answer: false }
+    }
+
+    /// The thread on a CPU that wakes others. Outside a system call, an interrupt on its CPU wakes them.
+    fn waking_thread(&self, tid: u32) -> Option<&Thread> {
+        self.followed(tid).filter(|thread| thread.is_in_call())
     }
 
     fn followed(&self, tid: u32) -> Option<&Thread> {

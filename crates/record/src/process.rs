@@ -38,6 +38,9 @@ pub struct Program {
     /// CPU time of punctual itself during the run, ns.
     #[serde(default)]
     pub own_cpu_ns: u64,
+    /// The file of the CPU quota that stopped its control group for the longest time; absent if no quota did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quota_file: Option<String>,
     /// Fields that a newer version wrote.
     #[serde(flatten)]
     pub extra: Extra,
@@ -104,7 +107,8 @@ pub struct ProcessThread {
     /// Number of signals that it handled.
     #[serde(default)]
     pub signals: u64,
-    /// Number of times that it lost its CPU while it was runnable.
+    /// Number of times that another thread took its CPU while it was runnable. Stops by a quota or by another limit of
+    /// the CPU time do not count.
     pub preemptions: u64,
     /// Time until it had a CPU again after each preemption, ns.
     pub preempted: Histogram,
@@ -192,8 +196,14 @@ pub enum Release {
     AbsoluteSleep,
     /// A sleep for a duration. The cycle starts at the end of that duration.
     RelativeSleep,
-    /// A wait for an event, except for a lock. The cycle starts at the wake-up.
+    /// A timer file descriptor. The cycle starts at the expiry of the timer.
+    Timer,
+    /// A wait for an event, except for a lock and for the answer of a thread that this one woke in its cycle. The cycle
+    /// starts at the wake-up.
     Event,
+    /// As `event`, but the trace does not show which of the waits starts a cycle: the thread waits for several events in
+    /// turn, or each event follows from its own work. Only marks show its cycles.
+    AnyEvent,
     /// A mark in the program.
     Mark,
 }
@@ -228,6 +238,8 @@ pub enum CycleCause {
     PageFaults,
     /// The previous cycle of the thread was not complete at the release.
     PreviousCycle,
+    /// The timer slack of the thread, which delays its timers to save power.
+    TimerSlack,
     /// The timer woke the thread later than requested.
     LateTimer,
     /// The thread was woken, and waited for a CPU.

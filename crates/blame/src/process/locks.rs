@@ -188,6 +188,12 @@ impl LockWaits {
         }
     }
 
+    /// Drops the waits at an address that turned out to be no lock.
+    pub fn forget(&mut self, address: u64) {
+        let lock = format!("{address:#x}");
+        self.0.retain(|wait| wait.lock != lock);
+    }
+
     /// The waits with the longest total, the longest first.
     pub fn to_record(&self) -> Vec<LockWait> {
         let mut all = self.0.clone();

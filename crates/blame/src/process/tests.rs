@@ -1,9 +1,9 @@
 //! Statistics of hand-written events, and properties that hold for any events.
 
 use proptest::{collection::vec, prelude::*, sample::select};
-use record::{Overruns, ProcessThread, Rule, Series, ThreadTimes};
+use record::{CycleCause, Overruns, ProcessThread, Rule, Series, ThreadTimes};
 
-use super::{Process, Selection, ThreadInfo};
+use super::{ClockOffsets, Process, Selection, ThreadInfo};
 use crate::{Comm, Event, EventKind, Task, event::PrevState};
 
 const START_NS: u64 = 1_000_000;
@@ -269,7 +269,7 @@ fn broken_rules_of_realtime_threads_are_counted() {
         woken(100, 0),
         to(105, 0, worker),
         at(110, WORKER, EventKind::PageFault { address: 0, in_kernel: false }),
-        enters(120, WORKER, "poll", [0; 3]),
+        enters(120, WORKER, "poll", [0x70, 1, 0]),
         away(200),
         // Another thread of the program, in a system call, ends the wait.
         to(210, 0, gui),
@@ -324,6 +324,215 @@ fn an_inherited_policy_is_told_from_one_that_was_set() {
     assert!(parents(WORKER, 0) == [format!("worker/{WORKER}")], "its parent set its own");
 }
 
+/// The entry of the worker into a system call.
+fn enter(us: u64, name: &str, arguments: [u64; 3]) -> Event {
+    at(us, WORKER, EventKind::CallEntry { call: call(name), arguments })
+}
+
+fn exit(us: u64) -> Event {
+    at(us, WORKER, EventKind::CallExit { call: 0 })
+}
+
+/// The start of the timer of a sleep of the worker.
+fn timer(us: u64, expires_us: u64) -> Event {
+    let expires_ns = (START_NS + expires_us * 1000).cast_signed();
+    at(us, WORKER, EventKind::TimerStart { function: 0, expires_ns, latest_ns: expires_ns })
+}
+
+fn sleeps(us: u64) -> Event {
+    switch(us, WORKER, PrevState::Sleeping, 0)
+}
+
+/// The end of a wait of the worker, 1 us after it was woken.
+fn resumes(us: u64) -> [Event; 2] {
+    [waking(us, WORKER), switch(us + 1, 0, PrevState::Preempted, WORKER)]
+}
+
+/// The worker with known system calls after these events.
+fn with_calls(period_us: Option<u64>, events: &[Event], us: u64) -> (Series, ProcessThread) {
+    let mut process = process(period_us);
+    process.expect_calls();
+    process.set_clocks(ClockOffsets { tai_ns: Some(1 << 60), ..ClockOffsets::default() });
+    events.iter().for_each(|event| process.handle_event(event));
+    let series = process.series("run", START_NS + us * 1000);
+    let series = series.into_iter().find(|series| series.role == "worker").unwrap();
+    let thread = series.kind.process().unwrap().clone();
+    (series, thread)
+}
+
+/// Start and response time of each cycle, us, in order of time.
+fn cycles_of(thread: &ProcessThread) -> Vec<(u64, u64)> {
+    let cycle = |cycle: &record::Cycle| (cycle.at_ns / 1000, cycle.response_ns() / 1000);
+    let mut cycles: Vec<_> = thread.worst_cycles.iter().map(cycle).collect();
+    cycles.sort_unstable();
+    cycles
+}
+
+#[test]
+fn a_sleep_continued_after_a_signal_is_one_sleep() {
+    let retried = |name: &str, arguments, again: &str, late_us| {
+        let mut events = vec![enter(0, name, arguments), timer(0, 1000), sleeps(1)];
+        for number in 0..3 {
+            let expires_us = 1000 + 1000 * number;
+            events.extend(resumes(expires_us - 600));
+            events.extend([exit(expires_us - 590), enter(expires_us - 500, again, arguments)]);
+            events.extend([timer(expires_us - 500, expires_us + late_us), sleeps(expires_us - 499)]);
+            events.extend(resumes(expires_us + late_us));
+            events.extend([exit(expires_us + late_us + 2), enter(expires_us + 200 + late_us, name, arguments)]);
+            events.extend([timer(expires_us + 201 + late_us, expires_us + 1000), sleeps(expires_us + 202 + late_us)]);
+        }
+        let (_, thread) = with_calls(Some(1000), &events, 3500);
+        let cycles: Vec<_> = cycles_of(&thread).into_iter().filter(|&(at_us, _)| at_us > 0).collect();
+        (cycles, thread.skipped, thread.cycles_cut)
+    };
+    let expected = |late_us: u64| (vec![(1000 + late_us, 200), (2000 + late_us, 200), (3000 + late_us, 200)], 0, 0);
+    assert_eq!(retried("clock_nanosleep", [1, 1, 0], "clock_nanosleep", 0), expected(0));
+    assert_eq!(retried("nanosleep", [0; 3], "nanosleep", 100), expected(100), "the rest of the time");
+    assert_eq!(retried("nanosleep", [0; 3], "restart_syscall", 0), expected(0), "after SIGSTOP");
+}
+
+#[test]
+fn work_after_an_interrupted_sleep_is_a_cycle() {
+    let mut events = vec![enter(0, "nanosleep", [0; 3]), timer(0, 1000), sleeps(1)];
+    events.extend(resumes(400));
+    events.extend([exit(402), enter(700, "nanosleep", [0; 3]), timer(701, 1701), sleeps(702)]);
+    let (_, thread) = with_calls(None, &events, 900);
+    assert_eq!(cycles_of(&thread), [(400, 300)]);
+}
+
+#[test]
+fn sleeps_on_other_clocks_start_cycles_at_their_time() {
+    let tai = |us, expires_us: u64| {
+        let expires_ns = (1 << 60) + (START_NS + expires_us * 1000).cast_signed();
+        at(us, WORKER, EventKind::TimerStart { function: 0, expires_ns, latest_ns: expires_ns })
+    };
+    let mut events = vec![enter(0, "clock_nanosleep", [11, 1, 0]), tai(0, 1000), sleeps(1)];
+    events.extend(resumes(1010));
+    // It works for longer than the period, so the next sleep is over at once.
+    events.extend([exit(1012), enter(2500, "clock_nanosleep", [11, 1, 0]), tai(2500, 2000), exit(2501)]);
+    events.extend([enter(2800, "clock_nanosleep", [11, 1, 0]), tai(2800, 3000), sleeps(2801)]);
+    let (series, thread) = with_calls(Some(1000), &events, 2900);
+    assert_eq!(cycles_of(&thread), [(1000, 1500), (2000, 800)]);
+    assert_eq!((series.missed, thread.overruns), (1, 1));
+}
+
+#[test]
+fn expiries_of_a_timerfd_start_cycles_also_if_it_does_not_wait_for_them() {
+    let armed = |us, expires_us: u64| {
+        let expires_ns = (START_NS + expires_us * 1000).cast_signed();
+        at(us, WORKER, EventKind::FdTimerStart { expires_ns })
+    };
+    for polls in [false, true] {
+        let mut events = Vec::new();
+        let waits = |events: &mut Vec<Event>, us| {
+            let poll = [enter(us, "epoll_wait", [4, 0, 0]), sleeps(us + 1)];
+            let read = [enter(us, "read", [3, 0, 0]), sleeps(us + 1)];
+            events.extend(if polls { poll } else { read });
+        };
+        let woken = |events: &mut Vec<Event>, us| {
+            events.extend(resumes(us));
+            events.extend(polls.then(|| [exit(us + 2), enter(us + 2, "read", [3, 0, 0])]).into_iter().flatten());
+        };
+        events.extend(resumes(10));
+        events.push(armed(20, 1000));
+        waits(&mut events, 30);
+        woken(&mut events, 1001);
+        events.extend([armed(1002, 2000), exit(1003)]);
+        waits(&mut events, 1300);
+        woken(&mut events, 2001);
+        events.extend([armed(2002, 3000), exit(2003)]);
+        // A wait for a device within the cycle, which takes too long.
+        events.extend([enter(2100, "ioctl", [7, 0, 0]), sleeps(2101)]);
+        events.extend(resumes(3400));
+        events.push(exit(3402));
+        events.extend(polls.then(|| [enter(3500, "epoll_wait", [4, 0, 0]), exit(3500)]).into_iter().flatten());
+        events.extend([enter(3500, "read", [3, 0, 0]), armed(3500, 4000), exit(3501)]);
+        waits(&mut events, 3700);
+        let (series, thread) = with_calls(Some(1000), &events, 3900);
+        assert_eq!(thread.release, record::Release::Timer);
+        assert_eq!(cycles_of(&thread), [(10, 20), (1000, 300), (2000, 1500), (3000, 700)], "polls: {polls}");
+        assert_eq!((series.missed, thread.skipped), (1, 0));
+    }
+}
+
+/// A thread wakes another one in a system call.
+fn wakes(us: u64, by: u32, tid: u32, (name, object): (&str, u64)) -> [Event; 3] {
+    let arguments = [object, 1, 1];
+    let entry = EventKind::CallEntry { call: call(name), arguments };
+    let waking = EventKind::Waking { task: task(tid), target_cpu: 0 };
+    [at(us, by, entry), at(us, by, waking), at(us, by, EventKind::CallExit { call: 0 })]
+}
+
+#[test]
+fn a_wait_for_an_answer_is_part_of_the_cycle() {
+    const HELPER: u32 = 11;
+    let mut process = process(None);
+    process.expect_calls();
+    process.follow(ThreadInfo { tid: HELPER, comm: Comm::new("t11"), asleep: true }, 0);
+    let mut events = Vec::new();
+    for us in [1000, 2000, 3000] {
+        events.extend(resumes(us));
+        events.push(exit(us + 2));
+        events.extend(wakes(us + 100, WORKER, HELPER, ("write", 5)));
+        events.extend([enter(us + 110, "read", [6, 0, 0]), switch(us + 111, WORKER, PrevState::Sleeping, HELPER)]);
+        events.extend(wakes(us + 300, HELPER, WORKER, ("write", 7)));
+        events.push(switch(us + 305, HELPER, PrevState::Sleeping, WORKER));
+        events.extend([exit(us + 306), enter(us + 400, "poll", [0x70, 1, 0]), sleeps(us + 401)]);
+    }
+    events.iter().for_each(|event| process.handle_event(event));
+    let series = process.series("run", START_NS + 3_900_000);
+    let of = |role: &str| series.iter().find(|series| series.role == role).unwrap().kind.process().unwrap();
+    let worker = of("worker");
+    assert_eq!(worker.release, record::Release::Event);
+    assert_eq!(cycles_of(worker), [(1000, 401), (2000, 401), (3000, 401)]);
+    assert_eq!(worker.worst_cycles[0].main_cause(), Some(CycleCause::OwnWork));
+    assert_eq!(of("t11").cycles, 3, "each question is a cycle of the helper");
+}
+
+#[test]
+fn a_wait_for_a_child_is_no_page_fault() {
+    let fault = |us| at(us, WORKER, EventKind::PageFault { address: 0, in_kernel: false });
+    let cause = |between: Option<Event>, us| {
+        let mut events = resumes(10).to_vec();
+        events.push(fault(20));
+        events.extend(between);
+        events.push(switch(us, WORKER, PrevState::Uninterruptible, 0));
+        events.extend(resumes(us + 5000));
+        events.push(sleeps(us + 5010));
+        let thread = with_calls(None, &events, us + 6000).1;
+        let part = thread.worst_cycles[0].parts[0].clone();
+        (part.cause, part.call)
+    };
+    assert_eq!(cause(None, 25), (CycleCause::PageFaults, String::new()));
+    assert_eq!(cause(Some(enter(21, "vfork", [0; 3])), 25), (CycleCause::Event, "vfork".into()));
+    assert_eq!(cause(Some(enter(21, "syncfs", [0; 3])), 25), (CycleCause::Disk, "syncfs".into()));
+    assert_eq!(cause(None, 125), (CycleCause::Unknown, String::new()), "in a system call that is not traced");
+    let disk = at(120, WORKER, EventKind::BlockRequest);
+    assert_eq!(cause(Some(disk), 125), (CycleCause::PageFaults, String::new()));
+}
+
+#[test]
+fn a_quota_is_no_preemption() {
+    let events = [
+        waking(100, WORKER),
+        switch(101, 0, PrevState::Preempted, WORKER),
+        switch(200, WORKER, PrevState::Preempted, 20),
+        switch(5200, 20, PrevState::Preempted, WORKER),
+        switch(5300, WORKER, PrevState::Preempted, 21),
+        switch(5400, 21, PrevState::Preempted, WORKER),
+        switch(5500, WORKER, PrevState::Sleeping, 0),
+    ];
+    let mut process = process(None);
+    process.note_quota(START_NS, 0);
+    process.note_quota(START_NS + 5_250_000, 5_000_000);
+    process.note_quota(START_NS + 6_000_000, 5_000_000);
+    events.iter().for_each(|event| process.handle_event(event));
+    let series = process.series("run", START_NS + 6_000_000).remove(0);
+    let thread = series.kind.process().unwrap();
+    assert_eq!((thread.preemptions, thread.preempted_by.len(), thread.preempted_by[0].tid), (1, 1, 21));
+    assert_eq!(thread.worst_cycles[0].main_cause(), Some(CycleCause::Quota));
+}
+
 fn any_event() -> impl Strategy<Value = Event> {
     let pid = || select(vec![0, WORKER, WORKER, 11, 12]);
     let prev_state = select(vec![
@@ -339,10 +548,11 @@ fn any_event() -> impl Strategy<Value = Event> {
         4 => pid().prop_map(|pid| EventKind::Waking { task: task(pid), target_cpu: 0 }),
         1 => pid().prop_map(|child| EventKind::Fork { child }),
         1 => Just(EventKind::Exit),
-        3 => (select(vec!["futex", "clock_nanosleep", "read", "sched_yield", "rt_sigreturn"]), 0..10_u64, 0..3_u64)
+        3 => (select(vec!["futex", "clock_nanosleep", "read", "sched_yield", "rt_sigreturn", "restart_syscall"]), 0..10_u64, 0..3_u64)
             .prop_map(|(name, second, third)| EventKind::CallEntry { call: call(name), arguments: [0x70, second, third] }),
         3 => Just(EventKind::CallExit { call: 0 }),
-        1 => (0..5_000_000_i64).prop_map(|expires_ns| EventKind::TimerStart { function: 0, expires_ns }),
+        1 => (0..5_000_000_i64).prop_map(|expires_ns| EventKind::TimerStart { function: 0, expires_ns, latest_ns: expires_ns + 50_000 }),
+        1 => (0..5_000_000_i64).prop_map(|expires_ns| EventKind::FdTimerStart { expires_ns }),
         1 => any::<bool>().prop_map(|in_kernel| EventKind::PageFault { address: 0, in_kernel }),
         1 => Just(EventKind::SignalDelivered { signal: 10, handled: true }),
         1 => Just(EventKind::BlockRequest),

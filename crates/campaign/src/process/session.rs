@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use blame::{Follower, Process, Watch, fault_time_ns};
+use blame::{ClockOffsets, Follower, Process, Watch, fault_time_ns};
 use machine::{CpuList, QuotaFiles, Root};
 use record::{Caveat, Record};
 use sys::{clock::Clock, sched, signal::termination_requests, usage::ThreadUsage};
@@ -59,6 +59,10 @@ pub struct Session<'a> {
     usage: ThreadUsage,
     ended: bool,
     quota: QuotaFiles,
+    /// Time for which quotas had stopped the program's groups at the first reading, us.
+    stopped_us: Option<u64>,
+    /// The file of the quota that stopped the program.
+    quota_file: Option<String>,
 }
 
 /// The reasons why the watching ended.
@@ -116,6 +120,8 @@ impl<'a> Session<'a> {
             usage,
             ended: false,
             quota: QuotaFiles::default(),
+            stopped_us: None,
+            quota_file: None,
         };
         session.find_quota();
         session.trace_threads();
@@ -157,8 +163,13 @@ impl<'a> Session<'a> {
     /// Reads the events of the program, and explains its new spikes.
     fn read(&mut self, last: bool) -> Result<(), RunError> {
         self.process.keep_spikes();
+        self.process.set_clocks(ClockOffsets::read());
         if let Some(stopped_us) = self.quota.stopped_us(self.root) {
             self.process.note_quota(now_ns(), stopped_us.saturating_mul(1000));
+            let before_us = *self.stopped_us.get_or_insert(stopped_us);
+            if stopped_us > before_us && self.quota_file.is_none() {
+                self.quota_file = self.quota.limiting_file(self.root);
+            }
         }
         let read = if last {
             self.end_ns = Some(now_ns());
@@ -259,6 +270,7 @@ impl<'a> Session<'a> {
             other_threads: self.process.threads_without_series(),
             threads_left_out: self.process.threads_not_followed(),
             own_cpu_ns: ThreadUsage::so_far().cpu_time_ns.saturating_sub(self.usage.cpu_time_ns),
+            quota_file: self.quota_file.clone(),
             ..record::Program::default()
         }
     }

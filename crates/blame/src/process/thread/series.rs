@@ -13,6 +13,7 @@ impl Thread {
     /// real-time policy from.
     pub fn series(&self, now_ns: u64, parent: Option<String>, config: &RunConfig) -> Series {
         let mut now = self.clone();
+        now.complete_at_end(now_ns, config);
         now.account_until(now_ns);
         now.cycles.finish(now.period_ns);
         if let Some(period_ns) = now.period_ns.filter(|_| now.state != State::Ended) {
@@ -31,7 +32,7 @@ impl Thread {
             ended: now.state == State::Ended,
             release: match () {
                 () if now.is_marked => Release::Mark,
-                () if config.knows_calls => now.releases.rank().into(),
+                () if config.knows_calls => now.releases.to_record(),
                 () => Release::AnySleep,
             },
             breaches: now.breaches.to_record(),

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::{KernelInfo, MARKS};
+use super::{KernelInfo, MARKS, TimerCallbacks};
 use crate::{
     event::{Comm, EventKind, Name, Names, Task},
     trace::{
@@ -70,7 +70,8 @@ pub(super) enum Fields {
     TimerStart {
         function: Field,
         expires: Field,
-        sleep_timer: Option<u64>,
+        latest: Field,
+        wanted: TimerCallbacks,
     },
     Timerlat {
         cycle: U32Field,
@@ -104,7 +105,7 @@ impl Fields {
             "irq" => irq(format),
             "irq_vectors" => irq_vector(format, names),
             "ipi" => ipi(format, kernel, names),
-            "timer" => timer(format, kernel.sleep_timer),
+            "timer" => timer(format, kernel.timers),
             "preemptirq" => section(format, kernel.code_start),
             "exceptions" => page_fault(format),
             "raw_syscalls" => call(format),
@@ -149,10 +150,15 @@ impl Fields {
                 arguments: numbers(arguments.bytes(record)?)?,
             },
             Self::CallExit { call } => EventKind::CallExit { call: call_number(*call, record)? },
-            Self::TimerStart { function, expires, sleep_timer } => {
-                let function =
-                    wide(function).filter(|function| sleep_timer.is_none_or(|wanted| wanted == *function))?;
-                EventKind::TimerStart { function, expires_ns: expires.number(record)? }
+            Self::TimerStart { function, expires, latest, wanted } => {
+                let (function, expires_ns) = (wide(function)?, expires.number(record)?);
+                if wanted.fd == Some(function) {
+                    return Some(EventKind::FdTimerStart { expires_ns });
+                }
+                if wanted.sleep.is_some_and(|sleep| sleep != function) {
+                    return None;
+                }
+                EventKind::TimerStart { function, expires_ns, latest_ns: latest.number(record)? }
             }
             Self::Signal { signal, pid } => EventKind::Signal { signal: small(signal)?, pid: small(pid)? },
             Self::Timerlat { cycle, context, latency } => {
@@ -254,11 +260,11 @@ fn mark(format: &Format) -> Option<Fields> {
     Some(Fields::Fixed(EventKind::Mark { begins }))
 }
 
-fn timer(format: &Format, sleep_timer: Option<u64>) -> Option<Fields> {
+fn timer(format: &Format, wanted: TimerCallbacks) -> Option<Fields> {
     if format.name == "hrtimer_start" {
         // Kernels before 2.6.36 have no softexpires.
         let (function, expires) = (format.field("function")?, format.field("softexpires")?);
-        return Some(Fields::TimerStart { function, expires, sleep_timer });
+        return Some(Fields::TimerStart { function, expires, latest: format.field("expires")?, wanted });
     }
     let timer = match format.name.as_str() {
         "hrtimer_expire_entry" | "hrtimer_expire_exit" => format.field("hrtimer")?,

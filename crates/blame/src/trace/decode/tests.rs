@@ -33,7 +33,7 @@ fn decoded(system: &str, format: &Format, fields: &[&[u8]]) -> (EventKind, Names
     let mut decoder = Decoder::new(KernelInfo {
         code_start: 0xffff_ffff_8100_0000,
         strings: HashMap::from([(0xabc0, "Rescheduling interrupts".to_owned())]),
-        sleep_timer: None,
+        timers: TimerCallbacks::default(),
     });
     assert!(decoder.add_format(system, format), "{system}:{}", format.name);
     let record = record(fields);
@@ -248,15 +248,17 @@ fn decodes_system_calls_and_other_waits() {
 }
 
 #[test]
-fn only_timers_that_end_sleeps_are_decoded() {
-    let timer = format("hrtimer_start", 7, &[("void * function", 8, 0), ("s64 softexpires", 8, 1)]);
-    let fields = record(&[&0xabc_u64.to_le_bytes(), &77_i64.to_le_bytes()]);
-    let kind = |sleep_timer| {
+fn only_timers_that_end_waits_are_decoded() {
+    let fields = [("void * function", 8, 0), ("s64 expires", 8, 1), ("s64 softexpires", 8, 1)];
+    let timer = format("hrtimer_start", 7, &fields);
+    let fields = record(&[&0xabc_u64.to_le_bytes(), &99_i64.to_le_bytes(), &77_i64.to_le_bytes()]);
+    let kind = |sleep, fd| {
         let mut decoder = Decoder::default();
-        decoder.set_sleep_timer(sleep_timer);
+        decoder.set_timers(TimerCallbacks { sleep, fd });
         assert!(decoder.add_format("timer", &timer));
         decoder.decode(0, 0, &fields).map(|event| event.kind)
     };
-    let started = Some(EventKind::TimerStart { function: 0xabc, expires_ns: 77 });
-    assert_eq!([kind(None), kind(Some(0xabc)), kind(Some(0xabd))], [started, started, None]);
+    let started = Some(EventKind::TimerStart { function: 0xabc, expires_ns: 77, latest_ns: 99 });
+    assert_eq!([None, Some(0xabc), Some(0xabd)].map(|sleep| kind(sleep, None)), [started, started, None]);
+    assert_eq!(kind(Some(0xabd), Some(0xabc)), Some(EventKind::FdTimerStart { expires_ns: 77 }));
 }
