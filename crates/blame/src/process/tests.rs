@@ -450,7 +450,7 @@ fn expiries_of_a_timerfd_start_cycles_also_if_it_does_not_wait_for_them() {
         waits(&mut events, 3700);
         let (series, thread) = with_calls(Some(1000), &events, 3900);
         assert_eq!(thread.release, record::Release::Timer);
-        assert_eq!(cycles_of(&thread), [(10, 20), (1000, 300), (2000, 1500), (3000, 700)], "polls: {polls}");
+        assert_eq!(cycles_of(&thread), [(10, 21), (1000, 301), (2000, 1500), (3000, 701)], "polls: {polls}");
         assert_eq!((series.missed, thread.skipped), (1, 0));
     }
 }
@@ -498,7 +498,7 @@ fn a_wait_for_a_child_is_no_page_fault() {
         events.extend(between);
         events.push(switch(us, WORKER, PrevState::Uninterruptible, 0));
         events.extend(resumes(us + 5000));
-        events.push(sleeps(us + 5010));
+        events.extend([exit(us + 5002), sleeps(us + 5010)]);
         let thread = with_calls(None, &events, us + 6000).1;
         let part = thread.worst_cycles[0].parts[0].clone();
         (part.cause, part.call)

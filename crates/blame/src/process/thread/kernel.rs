@@ -162,7 +162,9 @@ impl Thread {
         let step_ns = before_ns.map_or(0, |before_ns| next_ns.saturating_sub(before_ns));
         let steps = [self.fd_timer.step_ns, step_ns];
         self.fd_timer.step_ns = steps.into_iter().filter(|&step_ns| step_ns > 0).min().unwrap_or(0);
-        self.fd_timer.source = if call.has_waited { Some(call.source) } else { self.fd_timer.last_call };
+        // A thread that waits in `read` itself does not wait there after an overrun.
+        let waits_in_read = call.has_waited || self.fd_timer.is_source(Some(call.source));
+        self.fd_timer.source = if waits_in_read { Some(call.source) } else { self.fd_timer.last_call };
         let is_release = self.releases.note(Rank::Timer);
         if has_released || before_ns.is_none() || !is_release || self.is_marked {
             return;
