@@ -455,6 +455,22 @@ fn expiries_of_a_timerfd_start_cycles_also_if_it_does_not_wait_for_them() {
     }
 }
 
+#[test]
+fn a_timerfd_that_is_set_to_a_time_that_is_over_starts_a_cycle() {
+    let armed = |us, expires_us: u64| {
+        let expires_ns = (START_NS + expires_us * 1000).cast_signed();
+        at(us, WORKER, EventKind::FdTimerStart { expires_ns })
+    };
+    let read = |us| enter(us, "read", [3, 0, 0]);
+    let mut events = vec![armed(0, 1000), read(1), sleeps(2)];
+    events.extend(resumes(1001));
+    events.extend([exit(1003), armed(2500, 2000), read(2501), exit(2502)]);
+    events.extend([armed(2800, 3000), read(2801), sleeps(2802)]);
+    let (_, thread) = with_calls(Some(1000), &events, 2900);
+    assert_eq!(cycles_of(&thread), [(1000, 1502), (2000, 802)]);
+    assert_eq!((thread.release, thread.skipped), (record::Release::Event, 0));
+}
+
 /// A thread wakes another one in a system call.
 fn wakes(us: u64, by: u32, tid: u32, (name, object): (&str, u64)) -> [Event; 3] {
     let arguments = [object, 1, 1];

@@ -1,5 +1,7 @@
 //! What a thread does in the kernel: system calls, page faults, signals.
 
+use std::mem;
+
 use record::{CycleCause, Rule};
 
 use super::{State, Thread, TimePart};
@@ -91,7 +93,7 @@ impl Thread {
     pub(super) fn decide_on_sleep(&mut self, at_ns: u64, expires_ns: Option<u64>, config: &RunConfig) {
         /// Longest time from a reading of the clock to the start of the timer, ns.
         const DELAY_NS: u64 = 100_000;
-        if !std::mem::take(&mut self.may_continue_sleep) {
+        if !mem::take(&mut self.may_continue_sleep) {
             return;
         }
         let is_continued = expires_ns.zip(self.interrupted_sleep).is_some_and(|(expires_ns, (before_ns, woken_ns))| {
@@ -115,9 +117,10 @@ impl Thread {
         let Some(call) = self.in_kernel.leave() else { return };
         self.fd_timer.last_call = Some(call.source);
         let now_ns = self.accounted_ns;
-        // A wait until a time that is over, as in a loop with pthread_cond_timedwait.
+        // A wait for a time that is over, as in a loop with pthread_cond_timedwait or with a timerfd that is set each time.
         let is_over = !call.has_waited && call.timeout.is_some_and(|timeout| timeout.expires_ns <= now_ns);
-        let is_overdue_event = is_over && self.releases.began_with(call.source);
+        let expired_ns = self.fd_timer.expires_until(now_ns).filter(|_| !call.has_waited);
+        let is_overdue_event = (is_over || expired_ns.is_some()) && self.releases.began_with(call.source);
         if self.is_marked || !(call.is_release || is_overdue_event) {
             return;
         }
@@ -127,10 +130,16 @@ impl Thread {
         if self.cycles.begun_ns().is_some() {
             return;
         }
-        if !is_over && call.timeout.is_some() {
+        if !is_over && call.is_release && call.timeout.is_some() {
             return self.end_sleep(now_ns, call, config);
         }
-        let released = Released::by_timeout(now_ns, call.timeout);
+        let released = match expired_ns.filter(|_| is_overdue_event) {
+            Some(expires_ns) => {
+                self.fd_timer.has_released = true;
+                Released { at_ns: expires_ns, ..Released::at(now_ns) }
+            }
+            None => Released::by_timeout(now_ns, call.timeout),
+        };
         let late_by = CycleCause::PreviousCycle;
         self.begin_cycle(Released { latest_ns: released.at_ns, late_by, ..released }, config);
     }
@@ -157,7 +166,7 @@ impl Thread {
         let near = clocks.iter().find_map(|&clock| config.clocks.to_monotonic(clock, expires_ns, at_ns));
         let Some(next_ns) = near else { return };
         let before_ns = self.fd_timer.expires_ns.replace(next_ns);
-        let has_released = std::mem::take(&mut self.fd_timer.has_released);
+        let has_released = mem::take(&mut self.fd_timer.has_released);
         let Some(call) = self.in_kernel.call().filter(|_| self.in_kernel.call_name() == "read") else { return };
         let step_ns = before_ns.map_or(0, |before_ns| next_ns.saturating_sub(before_ns));
         let steps = [self.fd_timer.step_ns, step_ns];
