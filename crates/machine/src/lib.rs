@@ -58,6 +58,7 @@ pub use findings::findings;
 pub use hold::{AwakeHold, HoldError, IrqPriorityError, IrqPriorityHold, NicHold, NicHoldError};
 pub use interrupts::Interrupts;
 pub use journal::{JournalError, Restored};
+pub use kernel::{has_fair_server, limits_realtime_threads};
 pub use root::{Root, Unreadable};
 pub use shield::{Shield, ShieldError};
 
