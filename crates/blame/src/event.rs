@@ -177,6 +177,8 @@ pub enum EventKind {
         /// Id of the new thread.
         child: u32,
     },
+    /// The process on the CPU executes another program now.
+    Exec,
     /// The thread on the CPU is about to exit.
     Exit,
     /// A sample of the kernel's timerlat tracer.

@@ -4,7 +4,7 @@
 use std::{collections::BTreeMap, mem, path::Path, thread};
 
 use crate::{
-    Event, Process,
+    Event, EventKind, Process,
     marks::Mark,
     time::now_ns,
     trace::{Gap, Instance, Settings, THREAD_EVENTS, TraceError, Tracefs, ring_kib},
@@ -25,6 +25,17 @@ pub struct Follower {
     delivered: u64,
     lost: u64,
     has_gaps: bool,
+    /// The executions of programs that were read since the last call of [`take_execs`](Self::take_execs).
+    execs: Vec<Exec>,
+}
+
+/// A process executed a program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Exec {
+    /// Id of the process.
+    pub pid: u32,
+    /// When, ns on CLOCK_MONOTONIC.
+    pub at_ns: u64,
 }
 
 impl Follower {
@@ -44,6 +55,7 @@ impl Follower {
             delivered: 0,
             lost: 0,
             has_gaps: false,
+            execs: Vec::new(),
         })
     }
 
@@ -88,8 +100,10 @@ impl Follower {
     fn drain(&mut self) -> Result<(), TraceError> {
         let cpus: Vec<u32> = self.instance.cpus().collect();
         for cpu in cpus {
-            let now_ns = now_ns();
+            let (now_ns, held) = (now_ns(), self.held.len());
             let drained = self.instance.drain(cpu, &mut self.held)?;
+            let execs = self.held[held..].iter().filter(|event| event.kind == EventKind::Exec);
+            self.execs.extend(execs.map(|&Event { pid, at_ns, .. }| Exec { pid, at_ns }));
             self.lost += drained.lost_events;
             let read_ns = self.read_ns.insert(cpu, now_ns);
             // At the first reading, the gap before the start of tracing is ignored.
@@ -117,6 +131,11 @@ impl Follower {
         gaps.for_each(|gap| process.lost(gap.from_ns, gap.to_ns));
         self.gaps = later;
         self.delivered += ready as u64;
+    }
+
+    /// Takes the executions of programs up to the last reading, also those whose events are not delivered yet.
+    pub fn take_execs(&mut self) -> Vec<Exec> {
+        mem::take(&mut self.execs)
     }
 
     /// The enabled events, in the form `system:name`.

@@ -35,7 +35,7 @@ pub mod watch;
 pub use counters::Counters;
 pub use event::{Comm, Event, EventKind, Name, Names, Task};
 pub use explain::{Explanation, MeasuredThread, WakeUp, Work, explain};
-pub use follow::Follower;
+pub use follow::{Exec, Follower};
 pub use ledger::{Entry, Ledger};
 pub use marks::Mark;
 pub use perfetto::perfetto;

@@ -53,6 +53,7 @@ pub const THREAD_EVENTS: &[EventSelector] = &[
     always("sched", "sched_waking"),
     always("sched", "sched_wakeup_new"),
     always("sched", "sched_process_fork"),
+    always("sched", "sched_process_exec"),
     always("sched", "sched_process_exit"),
     always("raw_syscalls", "sys_enter"),
     always("raw_syscalls", "sys_exit"),

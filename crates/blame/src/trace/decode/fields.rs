@@ -176,6 +176,7 @@ fn sched(format: &Format) -> Option<Fields> {
         "sched_process_fork" => {
             Fields::Number { number: u32_field(format, "child_pid")?, kind: |child| EventKind::Fork { child } }
         }
+        "sched_process_exec" => Fields::Fixed(EventKind::Exec),
         "sched_process_exit" => Fields::Fixed(EventKind::Exit),
         _ => return None,
     })
