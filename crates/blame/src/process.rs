@@ -36,12 +36,15 @@ mod thread;
 mod waits;
 mod wakeups;
 
-use std::collections::{HashMap, HashSet};
+use std::{
+    collections::{HashMap, HashSet},
+    mem,
+};
 
 use record::{Series, Spike, THREADS_FOLLOWED};
 
 use crate::{Comm, Event, EventKind, MeasuredThread, Task};
-use calls::Call;
+use calls::{Call, Lock};
 pub use fault_time::fault_time_ns;
 use locks::Wait;
 use selection::RunConfig;
@@ -59,6 +62,10 @@ pub struct Process {
     /// Indices of the threads that wait for each CPU, and of some that no longer do.
     waiting_for_cpu: HashMap<u32, Vec<usize>>,
     threads_not_followed: u64,
+    /// Ended threads whose figures were dropped.
+    ended_dropped: u64,
+    /// Threads whose policy a system call set.
+    policies_set: Vec<u32>,
 }
 
 impl Process {
@@ -73,6 +80,8 @@ impl Process {
             of: HashMap::new(),
             waiting_for_cpu: HashMap::new(),
             threads_not_followed: 0,
+            ended_dropped: 0,
+            policies_set: Vec::new(),
         }
     }
 
@@ -99,16 +108,46 @@ impl Process {
         }
     }
 
+    /// Sets the priority of a thread as the kernel counts, without one that it inherits from a thread that waits for it.
+    pub fn set_own_priority(&mut self, tid: u32, priority: i32) {
+        if let Some((thread, _)) = self.thread(tid) {
+            thread.set_own_priority(priority);
+        }
+    }
+
+    /// Takes the ids of the threads whose policy a system call has set.
+    pub fn take_policies_set(&mut self) -> Vec<u32> {
+        mem::take(&mut self.policies_set)
+    }
+
+    /// Adds ids of threads of punctual, whose CPU time is an overhead of the measurement.
+    pub fn note_own_threads(&mut self, tids: impl IntoIterator<Item = u32>) {
+        self.config.own_threads.extend(tids);
+    }
+
     /// Follows a thread from the start of the run, or from `since_ns` on CLOCK_MONOTONIC if that is later.
     pub fn follow(&mut self, info: ThreadInfo, since_ns: u64) {
-        if self.threads.len() >= THREADS_FOLLOWED {
-            self.threads_not_followed += 1;
-            return;
-        }
-        if let Some(before) = self.of.insert(info.tid, self.threads.len()) {
+        if let Some(&before) = self.of.get(&info.tid) {
             self.threads[before].replaced(since_ns);
         }
-        self.threads.push(Thread::new(info, since_ns.max(self.config.start_ns), &self.config));
+        let thread = Thread::new(info, since_ns.max(self.config.start_ns), &self.config);
+        if self.threads.len() < THREADS_FOLLOWED {
+            self.of.insert(info.tid, self.threads.len());
+            self.threads.push(thread);
+        } else if let Some(index) = self.least_ended() {
+            let ended = mem::replace(&mut self.threads[index], thread);
+            self.of.retain(|&tid, &mut known| tid != ended.tid() || known != index);
+            self.of.insert(info.tid, index);
+            self.ended_dropped += u64::from(ended.is_selected() && ended.was_active());
+        } else {
+            self.threads_not_followed += 1;
+        }
+    }
+
+    /// The ended thread whose figures are of least interest.
+    fn least_ended(&self) -> Option<usize> {
+        let ended = (0..self.threads.len()).filter(|&index| self.threads[index].has_ended());
+        ended.min_by_key(|&index| self.threads[index].interest())
     }
 
     /// True if a thread with this id is followed.
@@ -173,8 +212,8 @@ impl Process {
             EventKind::PageFault { .. } => thread.faults(at_ns, config),
             EventKind::SignalDelivered { handled, .. } => thread.receives_signal(at_ns, handled),
             EventKind::BlockRequest => thread.requests_disk(),
-            EventKind::LockWait { .. } => thread.contends(true),
-            EventKind::LockWaitEnd { .. } => thread.contends(false),
+            EventKind::LockWait { lock } => thread.contends(Some(Lock::of_kernel(lock))),
+            EventKind::LockWaitEnd { .. } => thread.contends(None),
             _ => {}
         }
     }
@@ -183,6 +222,10 @@ impl Process {
     fn note_policy_set(&mut self, tid: u64) {
         if let Some((thread, _)) = u32::try_from(tid).ok().and_then(|tid| self.thread(tid)) {
             thread.policy_was_set();
+            let tid = thread.tid();
+            if !self.policies_set.contains(&tid) {
+                self.policies_set.push(tid);
+            }
         }
     }
 
@@ -206,14 +249,14 @@ impl Process {
     /// What ends the wait of a thread: `waker` is on the CPU that wakes it.
     fn woken_by(&self, tid: u32, waker: u32, at_ns: u64) -> WokenBy {
         let Some(thread) = self.followed(tid) else { return WokenBy::default() };
-        let Some((lock, since_ns)) = thread.waits_for_lock() else {
+        let Some(waiting) = thread.waits_for_lock() else {
             // Outside a system call, an interrupt on its CPU wakes others.
             let waker = self.followed(waker).filter(|waker| waker.is_in_call());
             return WokenBy { task: waker.map(Thread::task), lock: None };
         };
-        let waker = self.followed(waker).filter(|waker| waker.releases_lock(lock));
+        let waker = self.followed(waker).filter(|waker| waker.releases_lock(waiting.lock));
         let holder = |tid, from_ns, to_ns| Some(self.followed(tid)?.as_holder(from_ns, to_ns));
-        let wait = Wait::explain(lock, (since_ns, at_ns), waker.map(Thread::tid), &holder);
+        let wait = Wait::explain(waiting, at_ns, waker.map(Thread::tid), &holder);
         WokenBy { task: waker.map(Thread::task), lock: Some(wait) }
     }
 
@@ -283,7 +326,13 @@ impl Process {
         (self.threads.len() - self.with_series().count()) as u64
     }
 
-    /// Number of threads that were not followed because the limit was reached.
+    /// Number of ended threads without figures, because there were too many. Those of the others are larger.
+    #[must_use]
+    pub fn ended_threads_dropped(&self) -> u64 {
+        self.ended_dropped
+    }
+
+    /// Number of threads that were not followed because as many as the limit lived.
     #[must_use]
     pub fn threads_not_followed(&self) -> u64 {
         self.threads_not_followed

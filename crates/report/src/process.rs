@@ -40,7 +40,10 @@ pub(crate) fn preempters(thread: &ProcessThread) -> String {
     let named = thread.preempted_by.iter().take(NAMED).map(|by| {
         let who = match by.tid {
             0 => "no thread: the CPU was withheld".to_owned(),
-            tid => format!("{} (pid {tid}, {})", by.comm, priority_in_words(by.priority)),
+            tid => {
+                let own = if by.own { "punctual itself, thread " } else { "" };
+                format!("{own}{} (pid {tid}, {})", by.comm, priority_in_words(by.priority))
+            }
         };
         let times = if by.count == 1 { "once".to_owned() } else { format!("{} times", by.count) };
         format!("{who} {times}, {}", unsigned(by.waited_ns))
@@ -78,7 +81,14 @@ mod tests {
 
     #[test]
     fn names_a_preempting_thread_with_its_priority() {
-        let by = |comm: &str, tid, priority| Preempter { comm: comm.into(), tid, priority, count: 2, waited_ns: 5_000 };
+        let by = |comm: &str, tid, priority| Preempter {
+            comm: comm.into(),
+            tid,
+            priority,
+            own: false,
+            count: 2,
+            waited_ns: 5_000,
+        };
         let thread =
             ProcessThread { preempted_by: vec![by("x", 7, 4), by("idle", 0, 120)], ..ProcessThread::default() };
         assert_eq!(

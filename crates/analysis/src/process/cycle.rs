@@ -25,6 +25,21 @@ pub(super) fn longest(series: &Series, thread: &ProcessThread) -> Option<String>
     Some(format!("The longest cycle of {role} took {response} {start}: {}. Main cause: {cause}.", parts.join(", ")))
 }
 
+/// The cycle that a thread had not ended at the end of the run, with its main cause; `None` unless it is its longest.
+pub(super) fn open(series: &Series, thread: &ProcessThread) -> Option<String> {
+    let open = thread.open.as_ref()?;
+    let (role, response_ns) = (&series.role, open.response_ns());
+    if thread.longest.as_ref().is_some_and(|longest| longest.response_ns() >= response_ns) {
+        return None;
+    }
+    let parts: Vec<String> = open.parts.iter().filter(|part| part.ns > 0).take(NAMED).map(part).collect();
+    let (response, cause) = (format_unsigned_ns(response_ns), main_cause(open));
+    let parts = parts.join(", ");
+    Some(format!(
+        "{role} did not end its last cycle, {response} long at the end of the run: {parts}. Main cause: {cause}."
+    ))
+}
+
 /// The time of a cycle without known causes.
 fn by_state(times: &ThreadTimes) -> String {
     let parts = [
@@ -88,10 +103,11 @@ fn main_cause(cycle: &Cycle) -> String {
         }
         CycleCause::PreviousCycle => "its previous cycle took longer than the time between two releases".to_owned(),
         CycleCause::LateTimer => "the timer of its sleep was late: measure the machine with `punctual`".to_owned(),
-        CycleCause::WakeUp | CycleCause::Preemption => {
-            let who = if main.by.is_empty() { "unknown threads".to_owned() } else { named(main) };
-            format!("other work on the CPU, most of it {who}")
-        }
+        CycleCause::WakeUp | CycleCause::Preemption => match (main.own, main.by.is_empty()) {
+            (true, _) => format!("punctual itself, thread {}, which reads the trace", named(main)),
+            (false, true) => "other work on the CPU, most of it unknown threads".to_owned(),
+            (false, false) => format!("other work on the CPU, most of it {}", named(main)),
+        },
         CycleCause::RealtimeLimit => {
             "the kernel limits the CPU time of all real-time threads (sched_rt_runtime_us, fair server)".to_owned()
         }
@@ -100,10 +116,10 @@ fn main_cause(cycle: &Cycle) -> String {
         }
         CycleCause::Quota => "the CPU quota of its control group: increase cpu.max of the group".to_owned(),
         CycleCause::Withheld => "unknown: the kernel withheld the CPU, but not because of a quota".to_owned(),
-        CycleCause::PriorityInversion | CycleCause::LockHeld | CycleCause::LockConvoy => {
-            cycle.lock.as_ref().map_or_else(|| "a lock".to_owned(), super::locks::cause)
+        CycleCause::PriorityInversion | CycleCause::LockHeld | CycleCause::LockConvoy | CycleCause::KernelLock => {
+            let lock = || if main.cause == CycleCause::KernelLock { "a lock of the kernel" } else { "a lock" };
+            cycle.lock.as_ref().map_or_else(|| format!("{}{call}", lock()), super::locks::cause)
         }
-        CycleCause::KernelLock => format!("a lock of the kernel{call}"),
         CycleCause::Disk => format!("a wait for a disk{call}"),
         CycleCause::Sleep => format!("the program slept{call} within its cycle"),
         CycleCause::Event => format!("a wait{call}{}", by.replacen(" by", ", ended by", 1)),

@@ -3,12 +3,49 @@
 use record::Release;
 use sys::syscall::WAITING;
 
-/// A lock of the program, such as a mutex.
+/// A lock that a thread waits for, such as a mutex.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Lock {
     pub address: u64,
+    pub scope: Scope,
     /// True if its holder inherits the priority of those who wait for it.
     pub inherits_priority: bool,
+    /// Its holder when the wait began, in the pid namespace of the program; `None` if the lock does not contain it.
+    pub owner: Option<u32>,
+}
+
+/// The threads that can hold a lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Scope {
+    /// Those of one process.
+    Process,
+    /// Those of several processes, each of which may have the lock at another address.
+    Shared,
+    /// All, because it is a lock of the kernel.
+    Kernel,
+}
+
+impl Lock {
+    /// A lock of the kernel.
+    pub fn of_kernel(address: u64) -> Self {
+        Self { address, scope: Scope::Kernel, inherits_priority: false, owner: None }
+    }
+
+    /// True if it can be the lock at this address, possibly in another process.
+    pub fn is_at(&self, address: u64, scope: Scope) -> bool {
+        /// The smallest page of all architectures. A shared lock has the same position in a page everywhere.
+        const PAGE: u64 = 4 << 10;
+        let same = match scope {
+            Scope::Shared => self.address % PAGE == address % PAGE,
+            Scope::Process | Scope::Kernel => self.address == address,
+        };
+        same && self.scope == scope
+    }
+
+    /// True if it can be the same lock.
+    pub fn is(&self, other: &Self) -> bool {
+        self.is_at(other.address, other.scope)
+    }
 }
 
 /// A system call that can wait.
@@ -19,7 +56,7 @@ pub(super) enum Call {
     /// A wait for a lock of the program.
     TakeLock(Lock),
     /// Wakes those who wait at this address.
-    WakeAt { address: u64 },
+    WakeAt { address: u64, scope: Scope },
     /// Gives up the CPU.
     Yield,
     /// Sets the policy of the thread with this id; 0 for the calling thread.
@@ -35,6 +72,7 @@ pub(super) enum Call {
 /// Flags and operations of futex(2), from include/uapi/linux/futex.h.
 mod futex {
     pub const COMMAND: u64 = 0x7f;
+    pub const PRIVATE: u64 = 0x80;
     pub const WAIT: u64 = 0;
     pub const WAKE: u64 = 1;
     pub const WAKE_OP: u64 = 5;
@@ -58,7 +96,7 @@ impl Call {
     /// The call with this number and these arguments.
     pub fn of(number: u32, [first, second, third]: [u64; 3]) -> Self {
         match name(number) {
-            "futex" => Self::of_futex(first, second & futex::COMMAND, third & u64::from(u32::MAX)),
+            "futex" => Self::of_futex(first, second, third & u64::from(u32::MAX)),
             "nanosleep" => Self::Sleep { absolute: false, steady: true },
             "clock_nanosleep" => {
                 Self::Sleep { absolute: second & ABSOLUTE != 0, steady: STEADY_CLOCKS.contains(&first) }
@@ -71,23 +109,29 @@ impl Call {
         }
     }
 
-    fn of_futex(address: u64, command: u64, value: u64) -> Self {
-        match command {
-            futex::LOCK_PI | futex::LOCK_PI2 => Self::TakeLock(Lock { address, inherits_priority: true }),
-            futex::WAIT | futex::WAIT_BITSET if is_locked(value) => {
-                Self::TakeLock(Lock { address, inherits_priority: false })
-            }
-            futex::WAKE | futex::WAKE_BITSET | futex::WAKE_OP | futex::UNLOCK_PI => Self::WakeAt { address },
+    fn of_futex(address: u64, operation: u64, value: u64) -> Self {
+        let scope = if operation & futex::PRIVATE == 0 { Scope::Shared } else { Scope::Process };
+        let lock = Lock { address, scope, inherits_priority: false, owner: owner(value) };
+        match operation & futex::COMMAND {
+            futex::LOCK_PI | futex::LOCK_PI2 => Self::TakeLock(Lock { inherits_priority: true, owner: None, ..lock }),
+            futex::WAIT | futex::WAIT_BITSET if is_locked(value) => Self::TakeLock(lock),
+            futex::WAKE | futex::WAKE_BITSET | futex::WAKE_OP | futex::UNLOCK_PI => Self::WakeAt { address, scope },
             _ => Self::Other,
         }
     }
 }
 
-/// True if a lock that has waiters contains this value. glibc and Rust store 2. Robust locks and those of musl store
-/// the id of the holder, or EBUSY, with a flag.
+/// True if a lock that has waiters contains this value. glibc and Rust store 2, and rwlocks of glibc 3. Robust locks
+/// and those of musl store the id of the holder, or EBUSY, with a flag.
 fn is_locked(value: u64) -> bool {
+    matches!(value, 2 | 3) || owner(value).is_some()
+}
+
+/// The holder of a lock that contains this value; `None` for the locks that do not contain it.
+fn owner(value: u64) -> Option<u32> {
     let owner = value & futex::TID_MASK;
-    value == 2 || value & futex::WAITERS != 0 && (1..=MAX_TID).contains(&owner)
+    let stored = value & futex::WAITERS != 0 && (1..=MAX_TID).contains(&owner);
+    u32::try_from(owner).ok().filter(|_| stored)
 }
 
 /// Name of a system call; empty if it is not traced.
@@ -184,19 +228,33 @@ mod tests {
     #[test]
     fn a_mutex_is_told_from_a_condition_variable() {
         let futex = |command: u64, value: u64| Call::of(number("futex"), [0x70, command | 0x80, value]);
-        let lock = |inherits_priority| Call::TakeLock(Lock { address: 0x70, inherits_priority });
-        assert_eq!(futex(futex::WAIT, 2), lock(false), "glibc");
-        assert_eq!(futex(futex::WAIT_BITSET, 2), lock(false), "Rust");
-        assert_eq!(futex(futex::WAIT, 0x8000_0010), lock(false), "musl");
-        assert_eq!(futex(futex::WAIT, 0xffff_ffff_8000_1234), lock(false), "a robust lock; only 32 bits count");
-        assert_eq!(futex(futex::LOCK_PI, 0), lock(true));
+        let scope = Scope::Process;
+        let lock = |inherits_priority, owner| Call::TakeLock(Lock { address: 0x70, scope, inherits_priority, owner });
+        assert_eq!(futex(futex::WAIT, 2), lock(false, None), "glibc");
+        assert_eq!(futex(futex::WAIT_BITSET, 2), lock(false, None), "Rust");
+        assert_eq!(futex(futex::WAIT, 3), lock(false, None), "a rwlock of glibc");
+        assert_eq!(futex(futex::WAIT, 0x8000_0010), lock(false, Some(0x10)), "musl");
+        let robust = futex(futex::WAIT, 0xffff_ffff_8000_1234);
+        assert_eq!(robust, lock(false, Some(0x1234)), "a robust lock; only 32 bits count");
+        assert_eq!(futex(futex::LOCK_PI, 0), lock(true, None));
         assert_eq!(futex(futex::WAIT, 0), Call::Other, "a condition variable");
         assert_eq!(futex(futex::WAIT, 0xffff_ffff), Call::Other, "a parked thread of Rust");
-        assert_eq!(futex(futex::UNLOCK_PI, 0), Call::WakeAt { address: 0x70 });
+        assert_eq!(futex(futex::UNLOCK_PI, 0), Call::WakeAt { address: 0x70, scope });
+        let shared = Call::of(number("futex"), [0x70, futex::WAKE, 1]);
+        assert_eq!(shared, Call::WakeAt { address: 0x70, scope: Scope::Shared });
         assert_eq!(Call::of(number("clock_nanosleep"), [1, 1, 0]), Call::Sleep { absolute: true, steady: true });
         assert_eq!(Call::of(number("clock_nanosleep"), [0, 0, 0]), Call::Sleep { absolute: false, steady: false });
         assert_eq!(Call::of(number("sched_setscheduler"), [7, 1, 0]), Call::SetPolicy { tid: 7 });
         assert_eq!((Call::of(99_999, [0; 3]), name(99_999)), (Call::Other, ""));
+    }
+
+    #[test]
+    fn a_shared_lock_may_have_another_address_in_another_process() {
+        let lock = |address, scope| Lock { address, scope, inherits_priority: false, owner: None };
+        let is = |scope, other| lock(0x7f00_1040, scope).is(&lock(other, scope));
+        assert!(is(Scope::Shared, 0x7e00_2040) && !is(Scope::Shared, 0x7e00_2080));
+        assert!(!is(Scope::Process, 0x7e00_2040) && is(Scope::Process, 0x7f00_1040));
+        assert!(!lock(0x40, Scope::Shared).is(&lock(0x40, Scope::Process)));
     }
 
     #[test]

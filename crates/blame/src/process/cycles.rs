@@ -72,6 +72,22 @@ impl Cycles {
         self.count == 0 && self.now.is_none()
     }
 
+    /// Number of cycles that ended.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// The longest response time, ns; 0 without cycles.
+    pub fn longest_ns(&self) -> u64 {
+        self.worst.first().map_or(0, Cycle::response_ns)
+    }
+
+    /// Number of missed deadlines.
+    pub fn missed(&self) -> u64 {
+        let Overruns { by_work, by_waiting, by_blocking } = self.overrun_by;
+        by_work + by_waiting + by_blocking + self.skipped
+    }
+
     /// The current cycle.
     pub fn now(&mut self) -> Option<&mut Open> {
         self.now.as_mut()
@@ -127,13 +143,7 @@ impl Cycles {
     /// Ends the cycle, because its work is complete. Returns its response time, ns; `None` if none goes on.
     pub fn end(&mut self, config: &RunConfig, period_ns: Option<u64>) -> Option<u64> {
         let open = self.now.take()?;
-        let cycle = Cycle {
-            at_ns: open.begun_ns.saturating_sub(config.start_ns),
-            times: open.times,
-            before_ns: open.before_ns,
-            parts: open.parts.to_record(&open.times),
-            lock: open.parts.lock().cloned(),
-        };
+        let cycle = open.to_record(config);
         let response_ns = cycle.response_ns();
         self.count += 1;
         self.run_time.record(signed_ns(cycle.times.running_ns));
@@ -214,6 +224,19 @@ impl Cycles {
         thread.overrun_by = (period_ns.is_some() && thread.overruns > 0).then_some(self.overrun_by);
         thread.skipped = self.skipped;
         (thread.overruns + thread.skipped, self.jitter_ns)
+    }
+}
+
+impl Open {
+    /// The cycle so far.
+    pub fn to_record(&self, config: &RunConfig) -> Cycle {
+        Cycle {
+            at_ns: self.begun_ns.saturating_sub(config.start_ns),
+            times: self.times,
+            before_ns: self.before_ns,
+            parts: self.parts.to_record(&self.times, config),
+            lock: self.parts.lock().cloned(),
+        }
     }
 }
 

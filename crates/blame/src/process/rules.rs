@@ -58,7 +58,7 @@ pub(super) fn is_unsafe_sleep(wait_for: WaitFor, call: Option<Call>, name: &str)
         WaitFor::Event => !name.is_empty() && !name.starts_with("futex") && !name.starts_with("epoll"),
         WaitFor::Disk => true,
         // A page fault is a breach of its own, and the other waits are not the thread's decision.
-        WaitFor::Lock(_) | WaitFor::KernelLock | WaitFor::Page | WaitFor::Continue | WaitFor::Unknown => false,
+        WaitFor::Lock(_) | WaitFor::KernelLock(_) | WaitFor::Page | WaitFor::Continue | WaitFor::Unknown => false,
     }
 }
 

@@ -1,6 +1,6 @@
 //! Selects the threads to report, and their periods.
 
-use std::{convert::Infallible, fmt, str::FromStr};
+use std::{collections::HashSet, convert::Infallible, fmt, str::FromStr};
 
 use super::quota::Quota;
 use crate::Comm;
@@ -31,11 +31,26 @@ pub(super) struct RunConfig {
     /// CPU time of a page fault without a wait, ns; 0 if it is unknown.
     pub fault_ns: u64,
     pub quota: Quota,
+    /// Ids of the threads of punctual.
+    pub own_threads: HashSet<u32>,
 }
 
 impl RunConfig {
     pub fn new(start_ns: u64, threshold_ns: u64, selection: Selection) -> Self {
-        Self { start_ns, threshold_ns, selection, knows_calls: false, fault_ns: 0, quota: Quota::default() }
+        Self {
+            start_ns,
+            threshold_ns,
+            selection,
+            knows_calls: false,
+            fault_ns: 0,
+            quota: Quota::default(),
+            own_threads: HashSet::new(),
+        }
+    }
+
+    /// True for a thread of punctual.
+    pub fn is_own(&self, tid: u32) -> bool {
+        self.own_threads.contains(&tid)
     }
 }
 

@@ -8,10 +8,10 @@ use std::{collections::BTreeSet, iter, mem};
 use record::{CycleCause, Histogram, Rule, Spike, ThreadTimes};
 
 use super::{
-    calls::{Lock, Rank, Releases},
+    calls::{Rank, Releases},
     cycles::{Cycles, Released},
     history::{Activity, History, Interval},
-    locks::{Holder, LockWaits, Wait},
+    locks::{Holder, LockSums, Wait, WaitsForLock},
     preempters::Preempters,
     rivals::Rivals,
     rules::{Breaches, STALL_NS, is_realtime},
@@ -90,9 +90,13 @@ pub(super) struct Thread {
     inherits: Option<bool>,
     /// Relative deadline of its policy, ns; `None` for other policies than the deadline policy.
     deadline_ns: Option<u64>,
+    /// Its priority without one that it inherits; `None` if it is unknown.
+    own_priority: Option<i32>,
     breaches: Breaches,
     /// True if marks of the program delimit its cycles.
     is_marked: bool,
+    /// True if marks also show the ends of its cycles.
+    marks_ends: bool,
     /// True if it was not asleep when following it started.
     was_awake: bool,
     selected: bool,
@@ -121,7 +125,7 @@ pub(super) struct Thread {
     /// The threads that had its CPU while it was ready to run.
     rivals: Rivals,
     history: History,
-    locks: LockWaits,
+    locks: LockSums,
     handler: kernel::Handler,
     page_faults: u64,
     /// The longest CPU time that its last page fault can have taken, ns; 0 if another event followed.
@@ -138,8 +142,10 @@ impl Thread {
             started_by: None,
             inherits: None,
             deadline_ns: None,
+            own_priority: None,
             breaches: Breaches::default(),
             is_marked: false,
+            marks_ends: false,
             was_awake: !asleep,
             selected: config.selection.selects(tid, comm),
             period_ns: config.selection.period_ns(tid, comm),
@@ -162,7 +168,7 @@ impl Thread {
             waiting: None,
             rivals: Rivals::default(),
             history: History::default(),
-            locks: LockWaits::default(),
+            locks: LockSums::default(),
             handler: kernel::Handler::default(),
             page_faults: 0,
             fault_ns: 0,
@@ -180,6 +186,13 @@ impl Thread {
 
     pub fn is_selected(&self) -> bool {
         self.selected
+    }
+
+    /// Orders ended threads by the interest in their figures: the longest cycle or the latest wake-up of a selected
+    /// thread, ns.
+    pub fn interest(&self) -> (bool, u64, u64) {
+        let longest_ns = self.cycles.longest_ns().max(self.wake_ups.max_ns());
+        (self.selected, self.cycles.missed(), longest_ns)
     }
 
     pub fn has_ended(&self) -> bool {
@@ -243,10 +256,10 @@ impl Thread {
         self.loses_time_to(from, at_ns);
         self.judge_stall(since_ns, at_ns, config);
         self.preempted.record(signed_ns(at_ns.saturating_sub(since_ns)));
-        let mut begun_ns = since_ns;
+        let (mut begun_ns, priority) = (since_ns, self.rivals.priority);
         for (rival, ns) in self.rivals.take(cpu, from) {
             self.preempters.add_waiting(rival, ns);
-            let cause = config.quota.cause(self.task.priority, rival, begun_ns, begun_ns + ns);
+            let cause = config.quota.cause(priority, rival, begun_ns, begun_ns + ns);
             self.add_part(cause, ns, Some(rival), "");
             begun_ns += ns;
         }
@@ -301,7 +314,7 @@ impl Thread {
             PrevState::Preempted => {
                 self.preemptions += 1;
                 self.preempters.add(to);
-                self.rivals = Rivals::of(Some(cpu), Some(to));
+                self.rivals = Rivals::of(Some(cpu), Some(to), self.task.priority);
                 State::Preempted { since_ns: at_ns }
             }
             PrevState::Uninterruptible | PrevState::Stopped => self.blocks(at_ns, self.in_kernel.wait_for(prev_state)),
@@ -346,11 +359,11 @@ impl Thread {
     /// Handles the end of a wait: the thread is ready to run, and a cycle begins unless the wait was part of one.
     fn end_wait(&mut self, at_ns: u64, by: &WokenBy, config: &RunConfig) {
         self.state = State::Ready { since_ns: at_ns };
-        self.rivals = Rivals::of(self.cpu, None);
+        self.rivals = Rivals::of(self.cpu, None, self.task.priority);
         let waiting = self.waiting.take();
         if let Some(Waiting { wait_for, since_ns, call, .. }) = waiting {
             match &by.lock {
-                Some(wait) => self.add_lock_wait(wait),
+                Some(wait) => self.add_lock_wait(wait, config),
                 None => self.add_part(wait_for.cause(), at_ns.saturating_sub(since_ns), by.task, call),
             }
         }
@@ -387,7 +400,7 @@ impl Thread {
     /// Counts the end of a wait by a thread of lower priority. The holder of a lock inherits the priority if the lock
     /// is of that kind.
     fn judge_waker(&mut self, at_ns: u64, by: &WokenBy, config: &RunConfig) {
-        let inherits = self.waits_for_lock().is_some_and(|(lock, _)| lock.inherits_priority);
+        let inherits = self.waits_for_lock().is_some_and(|waiting| waiting.lock.inherits_priority);
         let Some(waker) = by.task.filter(|waker| !inherits && waker.priority > self.task.priority) else { return };
         self.note_breach(Rule::WakeUp, &waker.comm.to_string(), at_ns, config);
     }
@@ -407,6 +420,7 @@ impl Thread {
     /// Notes that something set its policy.
     pub fn policy_was_set(&mut self) {
         self.inherits = Some(false);
+        self.own_priority = None;
     }
 
     /// Id of the thread that it has its real-time policy from.
@@ -425,12 +439,11 @@ impl Thread {
         self.cycles.begin(Released { at_ns: at_ns.min(released.noticed_ns), ..released }, self.period_ns);
     }
 
-    fn add_lock_wait(&mut self, wait: &Wait) {
-        let priority = self.task.priority;
-        let record = match self.cycles.now() {
-            Some(open) => open.parts.add_lock(wait, priority),
-            None => wait.to_record(priority),
-        };
+    fn add_lock_wait(&mut self, wait: &Wait, config: &RunConfig) {
+        let record = wait.to_record(self.task.priority, config);
+        if let Some(open) = self.cycles.now() {
+            open.parts.add_lock(wait, &record);
+        }
         self.locks.add(&record);
     }
 
@@ -440,10 +453,11 @@ impl Thread {
         }
     }
 
-    /// The lock that it waits for, and since when (ns on CLOCK_MONOTONIC).
-    pub fn waits_for_lock(&self) -> Option<(Lock, u64)> {
-        match self.waiting? {
-            Waiting { wait_for: WaitFor::Lock(lock), since_ns, .. } => Some((lock, since_ns)),
+    /// Its current wait for a lock, if it waits for one.
+    pub fn waits_for_lock(&self) -> Option<WaitsForLock> {
+        let Waiting { wait_for, since_ns, call, .. } = self.waiting?;
+        match wait_for {
+            WaitFor::Lock(lock) | WaitFor::KernelLock(lock) => Some(WaitsForLock { lock, since_ns, call }),
             _ => None,
         }
     }
@@ -453,7 +467,8 @@ impl Thread {
         let start_ns = self.accounted_ns.max(from_ns);
         let now = Interval { from_ns: start_ns, to_ns, activity: self.activity() };
         let now = iter::once(now).filter(move |interval| interval.from_ns < to_ns);
-        Holder { task: self.task, intervals: Box::new(now.chain(self.history.within(from_ns, to_ns))) }
+        let task = Task { priority: self.own_priority(), ..self.task };
+        Holder { task, intervals: Box::new(now.chain(self.history.within(from_ns, to_ns))) }
     }
 
     /// What it does now.
@@ -461,10 +476,12 @@ impl Thread {
         match (self.state, self.waiting) {
             (State::Running, _) => Activity::Ran,
             (State::Ready { .. } | State::Preempted { .. }, _) => Activity::NoCpu { by: self.rivals.now },
-            (State::Blocked, Some(Waiting { wait_for: WaitFor::Lock(lock), released_by, .. })) => {
-                Activity::TookLock { lock, from: released_by }
-            }
-            (State::Blocked, _) => Activity::Waited,
+            (State::Blocked, waiting) => match (self.waits_for_lock(), waiting) {
+                (Some(WaitsForLock { lock, .. }), Some(Waiting { released_by, .. })) => {
+                    Activity::TookLock { lock, from: released_by }
+                }
+                _ => Activity::Waited,
+            },
             (State::Unobserved | State::Ended, _) => Activity::Unknown,
         }
     }
@@ -472,6 +489,16 @@ impl Thread {
     /// Its description as of the last event.
     pub fn task(&self) -> Task {
         self.task
+    }
+
+    /// Its own priority, without one that it inherits from a thread that waits for it, as far as it is known.
+    fn own_priority(&self) -> i32 {
+        self.own_priority.unwrap_or(self.task.priority)
+    }
+
+    /// Sets its own priority, without an inherited one.
+    pub fn set_own_priority(&mut self, priority: i32) {
+        self.own_priority = Some(priority);
     }
 
     fn note_cpu(&mut self, cpu: u32) {

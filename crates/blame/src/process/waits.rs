@@ -13,8 +13,8 @@ use crate::event::PrevState;
 pub(super) struct InKernel {
     /// The system call; `None` outside, and in calls that are not traced.
     call: Option<InCall>,
-    /// True if it waits for a lock of the kernel.
-    contends: bool,
+    /// The lock of the kernel that it waits for.
+    contends: Option<Lock>,
     /// True if a page fault was its last event that shows why it entered the kernel.
     faulted: bool,
     /// True if it submitted a request to a block device in this call or page fault.
@@ -36,7 +36,7 @@ pub(super) struct InCall {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum WaitFor {
     Lock(Lock),
-    KernelLock,
+    KernelLock(Lock),
     Page,
     Disk,
     Sleep,
@@ -80,8 +80,8 @@ impl InKernel {
         self.requested_disk = true;
     }
 
-    pub fn set_contends(&mut self, contends: bool) {
-        self.contends = contends;
+    pub fn set_contends(&mut self, lock: Option<Lock>) {
+        self.contends = lock;
     }
 
     /// True if the thread gives up the CPU until its next period.
@@ -91,21 +91,22 @@ impl InKernel {
 
     /// True if the thread wakes those who wait at this address.
     pub fn releases(&self, lock: Lock) -> bool {
-        self.call.is_some_and(|call| call.call == Call::WakeAt { address: lock.address })
+        let call = self.call.map(|call| call.call);
+        matches!(call, Some(Call::WakeAt { address, scope }) if lock.is_at(address, scope))
     }
 
     /// What the thread waits for if it sleeps now.
     pub fn wait_for(&self, prev_state: PrevState) -> WaitFor {
         let interruptible = prev_state == PrevState::Sleeping;
-        match self.call.map(|call| call.call) {
+        match (self.call.map(|call| call.call), self.contends) {
             _ if prev_state == PrevState::Stopped => WaitFor::Continue,
-            Some(Call::TakeLock(lock)) if interruptible => WaitFor::Lock(lock),
-            _ if self.contends => WaitFor::KernelLock,
-            None if self.faulted && !interruptible => WaitFor::Page,
+            (Some(Call::TakeLock(lock)), _) if interruptible => WaitFor::Lock(lock),
+            (_, Some(lock)) => WaitFor::KernelLock(lock),
+            (None, _) if self.faulted && !interruptible => WaitFor::Page,
             _ if self.requested_disk && !interruptible => WaitFor::Disk,
             _ if self.faulted && !interruptible => WaitFor::Page,
-            Some(Call::Sync) => WaitFor::Disk,
-            Some(Call::Sleep { .. }) => WaitFor::Sleep,
+            (Some(Call::Sync), _) => WaitFor::Disk,
+            (Some(Call::Sleep { .. }), _) => WaitFor::Sleep,
             _ if interruptible => WaitFor::Event,
             _ => WaitFor::Unknown,
         }
@@ -132,7 +133,7 @@ impl WaitFor {
     pub fn cause(self) -> CycleCause {
         match self {
             Self::Lock(_) => CycleCause::LockHeld,
-            Self::KernelLock => CycleCause::KernelLock,
+            Self::KernelLock(_) => CycleCause::KernelLock,
             Self::Page => CycleCause::PageFaults,
             Self::Disk => CycleCause::Disk,
             Self::Sleep => CycleCause::Sleep,

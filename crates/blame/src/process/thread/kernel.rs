@@ -4,7 +4,7 @@ use record::{CycleCause, Rule};
 
 use super::{State, Thread, TimePart};
 use crate::process::{
-    calls::{Call, Lock, Rank},
+    calls::{Call, Lock, Rank, Scope},
     cycles::{Cycles, Released},
     selection::RunConfig,
 };
@@ -93,6 +93,7 @@ impl Thread {
             self.cycles = Cycles::default();
         }
         self.end_cycle(at_ns, config);
+        self.marks_ends |= !begins;
         if begins {
             let now_ns = self.accounted_ns;
             self.begin_cycle(Released { at_ns: now_ns, noticed_ns: now_ns, late_by: CycleCause::LateTimer }, config);
@@ -129,14 +130,15 @@ impl Thread {
         self.in_kernel.note_disk_request();
     }
 
-    /// Handles the start or the end of its wait for a lock of the kernel.
-    pub fn contends(&mut self, contends: bool) {
-        self.in_kernel.set_contends(contends);
+    /// Handles the start of its wait for a lock of the kernel; the end if `lock` is `None`.
+    pub fn contends(&mut self, lock: Option<Lock>) {
+        self.in_kernel.set_contends(lock);
     }
 
-    /// True if it wakes those who wait for this lock.
+    /// True if its wake-up of a thread that waits for this lock releases the lock: it wakes those who wait at the address
+    /// of the lock, or it is the holder, which the kernel replaces when it ends.
     pub fn releases_lock(&self, lock: Lock) -> bool {
-        self.in_kernel.releases(lock)
+        lock.scope == Scope::Kernel || lock.owner == Some(self.tid()) || self.in_kernel.releases(lock)
     }
 
     /// True if it is in a system call that can wake others.
