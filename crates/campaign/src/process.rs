@@ -24,7 +24,7 @@ use crate::{
     changes::Changes,
     error::RunError,
     record_writer::RecordWriter,
-    run::{Progress, begin, hold_awake, leave_measured_cpus, now},
+    run::{Progress, begin, hold_awake, now},
     supervisor::Supervisor,
     validity,
 };
@@ -115,10 +115,7 @@ pub fn watch_process(
     let mut session = Session::start(plan, root, &mut program, blame)?;
     // A command has inherited the policy of this process; the threads of punctual must not disturb it.
     let _ = sched::leave_realtime();
-    if !session.is_command() {
-        // A command started for the run inherits the CPUs of this process, which must not shrink.
-        leave_measured_cpus(root, &session.cpus());
-    }
+    session.leave_cpus();
     let mut writer = plan.record_path.as_deref().map(|path| RecordWriter::start(path, &record)).transpose()?;
     record.phases.push(plan.phase());
     let mut supervisor = Supervisor::of_program(root);
