@@ -4,7 +4,8 @@
 macro_rules! say {
     ($($text:tt)*) => {{
         use std::io::Write as _;
-        let _ = writeln!(record::visible::stderr(record::visible::Passes::Text), $($text)*);
+        let text = crate::output::for_this_user(format!($($text)*));
+        let _ = writeln!(record::visible::stderr(record::visible::Passes::Text), "{text}");
     }};
 }
 

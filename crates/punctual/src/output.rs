@@ -4,6 +4,7 @@ use std::{
     env, fs,
     io::{self, IsTerminal, Write},
     path::{Path, PathBuf},
+    sync::LazyLock,
     time::Duration,
 };
 
@@ -150,8 +151,32 @@ fn check_written(written: io::Result<()>) -> anyhow::Result<()> {
 /// Prints a page with the colours and width of the terminal.
 pub fn print(output_options: OutputOptions, page: impl FnOnce(&Style, usize) -> String) -> anyhow::Result<()> {
     let style = Style::for_stdout(output_options.color.into());
-    let text = page(&style, report::terminal::width());
+    let text = for_this_user(page(&style, report::terminal::width()));
     print_with(style.passes(), |out| out.write_all(text.as_bytes()))
+}
+
+/// The text with commands as this user can execute them: without `sudo` for root on a machine without it.
+pub fn for_this_user(text: String) -> String {
+    static NO_SUDO: LazyLock<bool> = LazyLock::new(|| {
+        let path = env::var_os("PATH").unwrap_or_default();
+        rustix::process::geteuid().is_root() && !env::split_paths(&path).any(|folder| folder.join("sudo").is_file())
+    });
+    if *NO_SUDO { without_sudo(&text) } else { text }
+}
+
+/// The text without `sudo` before a command, also at the end of a line.
+fn without_sudo(text: &str) -> String {
+    let mut parts = text.split("sudo");
+    let mut kept = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let is_word = !kept.ends_with(|c: char| c.is_alphanumeric() || "-_/".contains(c));
+        match part.strip_prefix(' ') {
+            Some(command) if is_word => kept.push_str(command),
+            None if is_word && part.starts_with('\n') => kept.push_str(part),
+            _ => kept.extend(["sudo", part]),
+        }
+    }
+    kept
 }
 
 /// The files of a run.
@@ -275,5 +300,17 @@ impl Export {
             return stdout(|out| out.write_all(&bytes));
         }
         Ok(file::write_atomic(&self.path, &bytes)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_lose_sudo_but_prose_keeps_it() {
+        let text = "run as root, with `sudo`; or `echo 0 | sudo tee /x` or `sudo\n  chrt -p 1`; --far-sudo helps";
+        let expected = "run as root, with `sudo`; or `echo 0 | tee /x` or `\n  chrt -p 1`; --far-sudo helps";
+        assert_eq!(without_sudo(text), expected);
     }
 }

@@ -1,6 +1,7 @@
 //! Runs the binary in a temporary folder and reads its record.
 
 use std::{
+    ffi::OsString,
     fs,
     io::{Write, stderr},
     path::{Path, PathBuf},
@@ -40,6 +41,7 @@ impl Scratch {
     pub fn punctual(&self, arguments: &str) -> Command {
         let mut command = Command::new(PUNCTUAL);
         command.args(arguments.split_whitespace()).current_dir(self.path()).env("NO_COLOR", "1").stdin(Stdio::null());
+        command.env("PATH", path_with_sudo());
         command
     }
 
@@ -53,6 +55,13 @@ impl Scratch {
         self.run(&format!("measure timer --quiet --record a {arguments}")).expect_status(status);
         self.record()
     }
+}
+
+/// The search path with a `sudo` at its end.
+fn path_with_sudo() -> OsString {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/path");
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::join_paths(std::env::split_paths(&path).chain([folder])).expect("a path without colons")
 }
 
 /// The output and the exit status of a run.
