@@ -2,6 +2,8 @@
 
 use std::{collections::HashMap, fmt};
 
+use record::Monitor;
+
 /// One trace event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Event {
@@ -179,6 +181,14 @@ pub enum EventKind {
     },
     /// The thread on the CPU is about to exit.
     Exit,
+    /// A runtime verification monitor of the kernel found that a thread broke its rule. The thread on the CPU may be
+    /// another one.
+    MonitorReport {
+        /// The monitor.
+        monitor: Monitor,
+        /// Id of the thread that broke the rule.
+        tid: u32,
+    },
     /// A sample of the kernel's timerlat tracer.
     Timerlat {
         /// Number of the timerlat cycle.

@@ -147,6 +147,11 @@ impl Process {
                     }
                 }
             }
+            EventKind::MonitorReport { monitor, tid } => {
+                if let Some((thread, config)) = self.thread(tid) {
+                    thread.is_reported(at_ns, monitor, config);
+                }
+            }
             EventKind::Exit => {
                 if let Some((thread, _)) = self.thread(pid) {
                     thread.note_exit();

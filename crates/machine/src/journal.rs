@@ -52,6 +52,8 @@ pub enum Purpose {
     Nic,
     /// Priorities of the threads that serve an interface.
     IrqPriority,
+    /// The kernel's runtime verification monitors.
+    Monitors,
     /// The kernel's trace. It needs no journal: its folder names the process.
     Trace,
 }
@@ -191,13 +193,14 @@ impl Purpose {
             Self::Awake => "awake",
             Self::Nic => "nic",
             Self::IrqPriority => "irq-priority",
+            Self::Monitors => "monitors",
             Self::Trace => "trace",
         }
     }
 
     /// The purpose in the name of a journal.
     fn of_file(name: &str) -> Option<Self> {
-        let all = [Self::Shield, Self::Awake, Self::Nic, Self::IrqPriority, Self::Trace];
+        let all = [Self::Shield, Self::Awake, Self::Nic, Self::IrqPriority, Self::Monitors, Self::Trace];
         all.into_iter().find(|purpose| name.ends_with(&format!("-{}.json", purpose.name())))
     }
 }

@@ -55,7 +55,7 @@ pub use cpus::{CpuError, online_cpus, usable_cpus};
 pub use evl::evl_cpus;
 pub use facts::{facts, isolated_cpus};
 pub use findings::findings;
-pub use hold::{AwakeHold, HoldError, IrqPriorityError, IrqPriorityHold, NicHold, NicHoldError};
+pub use hold::{AwakeHold, HoldError, IrqPriorityError, IrqPriorityHold, MonitorHold, NicHold, NicHoldError};
 pub use interrupts::Interrupts;
 pub use journal::{JournalError, Restored};
 pub use root::{Root, Unreadable};

@@ -38,6 +38,9 @@ pub struct Program {
     /// CPU time of punctual itself during the run, ns.
     #[serde(default)]
     pub own_cpu_ns: u64,
+    /// The kernel's runtime verification monitors for real-time threads; empty if the kernel has none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub monitors: Vec<MonitorUse>,
     /// Fields that a newer version wrote.
     #[serde(flatten)]
     pub extra: Extra,
@@ -97,6 +100,10 @@ pub struct ProcessThread {
     /// The rules for real-time threads that it broke, the most frequent first; at most 16. Empty for other threads.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub breaches: Vec<Breach>,
+    /// The reports of the kernel's monitors about it. They concern the same events as `breaches`, so the counts must not be
+    /// added.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub monitor_reports: Vec<MonitorReports>,
     /// The thread that started it, in the form `NAME/TID`, if it inherited its real-time policy from that thread and
     /// nothing set one since; absent otherwise and for threads that ran before the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -179,6 +186,71 @@ pub enum Rule {
     Deadline,
     /// It must get a CPU within 1 s (`stall`).
     Stall,
+}
+
+/// A runtime verification monitor of the kernel that checks rules for real-time threads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Monitor {
+    /// Page faults. It reports a thread once, and only if it saw an earlier page fault of the thread with an ordinary
+    /// policy.
+    #[default]
+    Pagefault,
+    /// Waits and wake-ups that may delay a thread. It reports a thread that ran before the monitor only after a
+    /// contended lock of the kernel.
+    Sleep,
+    /// Wake-ups by threads of lower priority and by softirqs, with the same limit.
+    Wakeup,
+    /// Missed deadlines of the deadline policy.
+    Nomiss,
+    /// Waits for a CPU of more than 1000 ticks of the kernel.
+    Stall,
+}
+
+impl Monitor {
+    /// All monitors.
+    pub const ALL: [Self; 5] = [Self::Pagefault, Self::Sleep, Self::Wakeup, Self::Nomiss, Self::Stall];
+
+    /// The kernel's name of the monitor.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Pagefault => "pagefault",
+            Self::Sleep => "sleep",
+            Self::Wakeup => "wakeup",
+            Self::Nomiss => "nomiss",
+            Self::Stall => "stall",
+        }
+    }
+
+    /// The monitor with this name.
+    #[must_use]
+    pub fn of_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|monitor| monitor.name() == name)
+    }
+}
+
+/// A monitor that the kernel has.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct MonitorUse {
+    /// The monitor.
+    pub monitor: Monitor,
+    /// The reason why its reports are missing or incomplete; empty if it watched the whole run.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub problem: String,
+}
+
+/// The reports of one monitor about one thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct MonitorReports {
+    /// The monitor.
+    pub monitor: Monitor,
+    /// Number of reports.
+    pub count: u64,
+    /// The first time, ns after the start of the run.
+    pub first_ns: u64,
+    /// The last time, ns after the start of the run.
+    pub last_ns: u64,
 }
 
 /// The wait after which a thread's cycles start.

@@ -48,6 +48,13 @@ pub(crate) fn preempters(thread: &ProcessThread) -> String {
     named.collect::<Vec<_>>().join("; ")
 }
 
+/// The kernel's monitors that watched the program: `pagefault, sleep`. `None` without any.
+pub(crate) fn monitors(program: &Program) -> Option<String> {
+    let watched = program.monitors.iter().filter(|used| used.problem.is_empty());
+    let names: Vec<&str> = watched.map(|used| used.monitor.name()).collect();
+    (!names.is_empty()).then(|| names.join(", "))
+}
+
 /// A note about threads without a row.
 pub(crate) fn threads_left(program: &Program) -> Vec<String> {
     if program.other_threads == 0 {
@@ -58,7 +65,7 @@ pub(crate) fn threads_left(program: &Program) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use record::{Cause, CauseKind, Culprit, Preempter, Spike};
+    use record::{Cause, CauseKind, Culprit, Monitor, MonitorUse, Preempter, Spike};
 
     use super::*;
 
@@ -85,5 +92,14 @@ mod tests {
             preempters(&thread),
             "x (pid 7, real-time 95) 2 times, 5 us; no thread: the CPU was withheld 2 times, 5 us"
         );
+    }
+
+    #[test]
+    fn names_the_monitors_that_watched() {
+        let used = |monitor, problem: &str| MonitorUse { monitor, problem: problem.to_owned() };
+        let monitors_of = |all: &[MonitorUse]| monitors(&Program { monitors: all.to_vec(), ..Program::default() });
+        let all = [used(Monitor::Pagefault, ""), used(Monitor::Sleep, "no slot"), used(Monitor::Stall, "")];
+        assert_eq!(monitors_of(&all).as_deref(), Some("pagefault, stall"));
+        assert_eq!(monitors_of(&all[1..2]), None);
     }
 }

@@ -1,7 +1,7 @@
 //! Statistics of hand-written events, and properties that hold for any events.
 
 use proptest::{collection::vec, prelude::*, sample::select};
-use record::{Overruns, ProcessThread, Rule, Series, ThreadTimes};
+use record::{Monitor, MonitorReports, Overruns, ProcessThread, Rule, Series, ThreadTimes};
 
 use super::{Process, Selection, ThreadInfo};
 use crate::{Comm, Event, EventKind, Task, event::PrevState};
@@ -298,6 +298,34 @@ fn broken_rules_of_realtime_threads_are_counted() {
     ];
     assert_eq!(breaches("worker"), expected.map(|(rule, by, count)| (rule, by.to_owned(), count)));
     assert!(breaches("t30").is_empty(), "it has no real-time policy");
+}
+
+#[test]
+fn counts_the_reports_of_monitors() {
+    let worker = realtime(WORKER, 19);
+    let report = |us, monitor, tid| at(us, 77, EventKind::MonitorReport { monitor, tid });
+    let mut process = process(None);
+    process.follow(ThreadInfo { tid: 30, comm: Comm::new("t30"), asleep: false }, 0);
+    let away = EventKind::Switch { from: worker, prev_state: PrevState::Sleeping, to: task(0) };
+    for event in [
+        at(100, WORKER, away),
+        report(200, Monitor::Stall, WORKER),
+        report(300, Monitor::Sleep, WORKER),
+        report(900, Monitor::Sleep, WORKER),
+        report(910, Monitor::Stall, 30),
+        report(920, Monitor::Sleep, 99),
+    ] {
+        process.handle_event(&event);
+    }
+    let series = process.series("run", START_NS + 1_000_000);
+    let reports = |role: &str| {
+        let thread = series.iter().find(|series| series.role == role).unwrap().kind.process().unwrap();
+        (thread.monitor_reports.clone(), thread.breaches.len())
+    };
+    let sleep = MonitorReports { monitor: Monitor::Sleep, count: 2, first_ns: 300_000, last_ns: 900_000 };
+    let stall = MonitorReports { monitor: Monitor::Stall, count: 1, first_ns: 200_000, last_ns: 200_000 };
+    assert_eq!(reports("worker"), (vec![sleep, stall], 0), "they are not added to the breaches");
+    assert_eq!(reports("t30"), (vec![], 0), "a stall of an ordinary thread breaks no rule");
 }
 
 #[test]

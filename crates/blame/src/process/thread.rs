@@ -5,7 +5,7 @@ mod series;
 
 use std::{collections::BTreeSet, iter, mem};
 
-use record::{CycleCause, Histogram, Rule, Spike, ThreadTimes};
+use record::{CycleCause, Histogram, Monitor, Rule, Spike, ThreadTimes};
 
 use super::{
     calls::{Lock, Rank, Releases},
@@ -14,7 +14,7 @@ use super::{
     locks::{Holder, LockWaits, Wait},
     preempters::Preempters,
     rivals::Rivals,
-    rules::{Breaches, STALL_NS, is_realtime},
+    rules::{Breaches, Reports, STALL_NS, is_realtime},
     selection::RunConfig,
     waits::{InKernel, WaitFor},
     wakeups::WakeUps,
@@ -91,6 +91,7 @@ pub(super) struct Thread {
     /// Relative deadline of its policy, ns; `None` for other policies than the deadline policy.
     deadline_ns: Option<u64>,
     breaches: Breaches,
+    reports: Reports,
     /// True if marks of the program delimit its cycles.
     is_marked: bool,
     /// True if it was not asleep when following it started.
@@ -139,6 +140,7 @@ impl Thread {
             inherits: None,
             deadline_ns: None,
             breaches: Breaches::default(),
+            reports: Reports::default(),
             is_marked: false,
             was_awake: !asleep,
             selected: config.selection.selects(tid, comm),
@@ -381,6 +383,14 @@ impl Thread {
     fn note_breach(&mut self, rule: Rule, by: &str, at_ns: u64, config: &RunConfig) {
         if is_realtime(self.task) {
             self.breaches.add(rule, by, at_ns.saturating_sub(config.start_ns));
+        }
+    }
+
+    /// Counts a report of one of the kernel's monitors. The monitor for stalls reports ordinary threads, too, which are
+    /// not under the rules.
+    pub fn is_reported(&mut self, at_ns: u64, monitor: Monitor, config: &RunConfig) {
+        if monitor != Monitor::Stall || is_realtime(self.task) {
+            self.reports.add(monitor, at_ns.saturating_sub(config.start_ns));
         }
     }
 

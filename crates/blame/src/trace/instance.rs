@@ -25,7 +25,7 @@ use super::{
     folder::Folder,
     format::PageLayout,
     ring::Drained,
-    selectors::{LATENCY_EVENTS, THREAD_EVENTS},
+    selectors::{LATENCY_EVENTS, MONITOR_EVENTS, THREAD_EVENTS},
     symbols::{KernelSymbols, strings},
     tracefs::Tracefs,
     uprobes::Uprobes,
@@ -76,6 +76,15 @@ impl Instance {
             decoder.set_sleep_timer(KernelSymbols::lock().sleep_timer());
             enable_events(folder, THREAD_EVENTS.iter(), decoder)
         })
+    }
+
+    /// Creates an instance that traces only the reports of the kernel's runtime verification monitors, about all
+    /// threads: some monitors report from an interrupt, or from the thread that wakes another one.
+    ///
+    /// # Errors
+    /// See [`create`](Self::create).
+    pub fn for_monitors(tracefs: &Tracefs, settings: &Settings<'_>) -> Result<Self, TraceError> {
+        Self::tracing(tracefs, settings, |folder, decoder| enable_events(folder, MONITOR_EVENTS.iter(), decoder))
     }
 
     /// Creates an instance that runs the kernel's timerlat tracer and traces only its samples.

@@ -65,6 +65,16 @@ pub const THREAD_EVENTS: &[EventSelector] = &[
     always("block", "block_bio_queue"),
 ];
 
+/// The reports of the runtime verification monitors (kernel/trace/rv/rv_trace.h of Linux). The events `error_nomiss` and
+/// `error_stall` are not selected: they report an unexpected event, not a missed time.
+pub const MONITOR_EVENTS: &[EventSelector] = &[
+    always("rv", "error_pagefault"),
+    always("rv", "error_sleep"),
+    always("rv", "error_wakeup"),
+    always("rv", "error_env_nomiss"),
+    always("rv", "error_env_stall"),
+];
+
 impl EventSelector {
     /// The selected names among those that exist in the system.
     pub fn names<'a>(&self, existing: &'a [String]) -> impl Iterator<Item = &'a str> {

@@ -4,12 +4,13 @@ use std::time::{Duration, Instant};
 
 use blame::{Follower, Process, Watch, fault_time_ns};
 use machine::{CpuList, QuotaFiles, Root};
-use record::{Caveat, Record};
+use record::{Caveat, MonitorUse, Record};
 use sys::{clock::Clock, sched, signal::termination_requests, usage::ThreadUsage};
 
 use super::{
     PHASE, ProcessPlan, blamed,
     marked_files::MarkedFiles,
+    monitors::{self, Monitors},
     program::Program,
     thread_table::{self, ThreadTable},
     unseen,
@@ -49,6 +50,7 @@ pub struct Session<'a> {
     /// The threads whose page faults are traced to explain spikes.
     traced: Vec<u32>,
     marked: MarkedFiles,
+    monitors: Monitors,
     start_ns: u64,
     /// End of the watching, ns on CLOCK_MONOTONIC.
     end_ns: Option<u64>,
@@ -75,10 +77,11 @@ impl<'a> Session<'a> {
         root: &'a Root,
         program: &'a mut Program,
         blame: Watch,
+        monitors: Vec<MonitorUse>,
     ) -> Result<Self, RunError> {
         let usage = ThreadUsage::so_far();
         let mut tids = thread_table::thread_ids(root, program.pid);
-        let follower = Follower::start(&tids).map_err(unseen)?;
+        let mut follower = Follower::start(&tids).map_err(unseen)?;
         // Also follows threads that were created before the thread that creates them was followed.
         loop {
             let more: Vec<u32> =
@@ -89,6 +92,7 @@ impl<'a> Session<'a> {
             follower.follow(&more).map_err(unseen)?;
             tids.extend(more);
         }
+        let monitors = Monitors::trace(monitors, &mut follower);
         let start_ns = now_ns();
         let mut process = Process::new(start_ns, plan.threshold_ns, plan.selection.clone());
         if follower.sees_calls() {
@@ -109,6 +113,7 @@ impl<'a> Session<'a> {
             threads,
             traced: Vec::new(),
             marked: MarkedFiles::default(),
+            monitors,
             start_ns,
             end_ns: None,
             proc_read: now,
@@ -218,6 +223,11 @@ impl<'a> Session<'a> {
         self.program.is_command()
     }
 
+    /// Notes the problems of the kernel's monitors at the end of the run.
+    pub fn update_monitors(&mut self, now: &[MonitorUse]) {
+        self.monitors.update(now);
+    }
+
     /// The CPUs that at least one of the program's threads may run on.
     pub fn cpus(&self) -> CpuList {
         self.threads.cpus()
@@ -258,6 +268,7 @@ impl<'a> Session<'a> {
             lost_events: self.follower.lost_events(),
             other_threads: self.process.threads_without_series(),
             threads_left_out: self.process.threads_not_followed(),
+            monitors: self.monitors.to_record(self.follower.lost_reports()),
             own_cpu_ns: ThreadUsage::so_far().cpu_time_ns.saturating_sub(self.usage.cpu_time_ns),
             ..record::Program::default()
         }
@@ -292,6 +303,7 @@ impl<'a> Session<'a> {
             );
         }
         caveats.extend(self.marked.caveat());
+        caveats.extend(monitors::caveats(&self.monitors.to_record(self.follower.lost_reports())));
         caveats
     }
 

@@ -35,6 +35,7 @@ impl Thread {
                 () => Release::AnySleep,
             },
             breaches: now.breaches.to_record(),
+            monitor_reports: now.reports.to_record(),
             policy_inherited_from: parent,
             locks: now.locks.to_record(),
             page_faults: now.page_faults,

@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use record::Monitor;
+
 use super::{KernelInfo, MARKS};
 use crate::{
     event::{Comm, EventKind, Name, Names, Task},
@@ -67,6 +69,10 @@ pub(super) enum Fields {
     CallExit {
         call: Field,
     },
+    MonitorReport {
+        monitor: Monitor,
+        tid: U32Field,
+    },
     TimerStart {
         function: Field,
         expires: Field,
@@ -109,6 +115,7 @@ impl Fields {
             "exceptions" => page_fault(format),
             "raw_syscalls" => call(format),
             "lock" => lock(format),
+            "rv" => monitor_report(format),
             MARKS => mark(format),
             _ => other(system, format),
         }
@@ -148,6 +155,7 @@ impl Fields {
                 call: call_number(*call, record)?,
                 arguments: numbers(arguments.bytes(record)?)?,
             },
+            &Self::MonitorReport { monitor, tid } => EventKind::MonitorReport { monitor, tid: small(&tid)? },
             Self::CallExit { call } => EventKind::CallExit { call: call_number(*call, record)? },
             Self::TimerStart { function, expires, sleep_timer } => {
                 let function =
@@ -242,6 +250,14 @@ fn lock(format: &Format) -> Option<Fields> {
         _ => return None,
     };
     Some(Fields::Address { address: format.field("lock_addr")?, base: 0, kind })
+}
+
+/// A report of a monitor: `error_NAME` with the field `pid`, or `error_env_NAME` with `id`, which is also the id of a
+/// thread. For the kernel's own deadline servers it is 0 or negative, which is no thread.
+fn monitor_report(format: &Format) -> Option<Fields> {
+    let name = format.name.strip_prefix("error_")?;
+    let (name, field) = name.strip_prefix("env_").map_or((name, "pid"), |name| (name, "id"));
+    Some(Fields::MonitorReport { monitor: Monitor::of_name(name)?, tid: u32_field(format, field)? })
 }
 
 /// A mark of a cycle. The names of the events have a number at their end.
