@@ -137,7 +137,11 @@ const PARTS: [Part; 13] = [
     Part {
         name: "threads",
         seconds: |effort| threads::seconds(effort.threads),
-        measure: |punctual, _, effort| Ok(vec![threads::measure(punctual, effort.threads)?]),
+        measure: |punctual, _, effort| {
+            let mut rows = vec![threads::measure(punctual, effort.threads)?];
+            rows.extend(threads::measure_record(punctual, effort.threads)?);
+            Ok(rows)
+        },
     },
     Part {
         name: "missed",

@@ -1,10 +1,11 @@
-//! Cost of many threads: 64 on every CPU, every 1 ms, compared with the same number of cyclictest's threads.
+//! Cost of many threads: 64 on every CPU, every 1 ms, compared with the same number of cyclictest's threads. And the
+//! cost of a record of 64 series with culprits, as a machine with 64 CPUs has it.
 //!
 //! Both programs use their default settings. The deadlines of punctual's threads coincide, so one timer interrupt wakes
 //! all threads of a CPU. cyclictest's threads start one after the other, and each interrupt wakes one or a few of them.
 //! If punctual's deadlines are spread over the period (`--offset 15us`), its threads cost more than cyclictest's.
 
-use std::process::Command;
+use std::{io::Write, process::Command};
 
 use anyhow::{Context, Result, ensure};
 use record::Record;
@@ -17,8 +18,14 @@ use crate::{
     scenario::PERIOD_US,
 };
 
+/// Remedy for a missing program.
+const BUILD: &str = "build it with: make bench";
 const THREADS: u64 = 64;
 const SECONDS: u64 = 2;
+/// Upper limit for the size of a record of 64 series.
+const RECORD_LIMIT_BYTES: f64 = 3.46e6;
+/// Upper limit for the CPU time to show it.
+const SHOW_LIMIT_NS: f64 = 0.3e9;
 
 /// Approximate duration of `rounds`, s.
 pub fn seconds(rounds: usize) -> u64 {
@@ -31,8 +38,22 @@ pub fn measure(punctual: &Punctual, rounds: usize) -> Result<Row> {
     Ok(Row::compared("CPU time a cycle, 64 threads", Unit::Time, pairs).with_target(1.0))
 }
 
+/// Measures the size of a record of 64 series, and the CPU time of `show`.
+pub fn measure_record(punctual: &Punctual, rounds: usize) -> Result<[Row; 2]> {
+    let run = run(&mut punctual.with_blame().threads(THREADS, PERIOD_US, SECONDS), &[0, 2, 3, 4], BUILD)?;
+    let mut file = tempfile::NamedTempFile::new().context("cannot create a file for a record")?;
+    file.write_all(run.stdout.as_bytes()).context("cannot write a record")?;
+    let path = file.path().to_string_lossy();
+    let show = |_| Ok(punctual.run(&["show", &path])?.usage.cpu_time.as_nanos() as f64);
+    let shown = (0..rounds).map(show).collect::<Result<Vec<_>>>()?;
+    Ok([
+        Row::alone("record of 64 series: size", Unit::Bytes, [run.stdout.len() as f64], RECORD_LIMIT_BYTES),
+        Row::alone("record of 64 series: show", Unit::Time, shown, SHOW_LIMIT_NS),
+    ])
+}
+
 fn own(punctual: &Punctual) -> Result<f64> {
-    let run = run(&mut punctual.threads(THREADS, PERIOD_US, SECONDS), &[0, 2, 3, 4], "build it with: make bench")?;
+    let run = run(&mut punctual.threads(THREADS, PERIOD_US, SECONDS), &[0, 2, 3, 4], BUILD)?;
     let record: Record = serde_json::from_str(&run.stdout).context("punctual printed no record")?;
     let as_requested = |series: &record::Series| series.granted.policy == "fifo:90" && series.granted.memory_locked;
     ensure!(

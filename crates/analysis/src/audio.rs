@@ -2,9 +2,9 @@
 
 use std::{cmp::Reverse, collections::HashMap};
 
-use record::{Audio, BufferSearch, Outcome, Part, Played, Record, Series, Spike, State};
+use record::{Audio, BufferSearch, Obstacle, Outcome, Part, Played, Record, Series, Spike, State};
 
-use crate::{duration::format_unsigned_ns, stalls, statistics::Grouped};
+use crate::{duration::format_unsigned_ns, float::to_u64, stalls};
 
 /// The median times of a period's parts, ns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -99,13 +99,13 @@ pub(crate) fn command(audio: &Audio) -> String {
     format!("punctual measure audio --rate {rate_hz} --frames {frames} --periods {periods} {words}")
 }
 
-/// True if a phase ran to its end without an xrun.
+/// True if a phase ran to its end with its loads, and without an xrun.
 #[must_use]
 pub fn held(record: &Record, phase: &str) -> bool {
     let series = record.series.iter().filter(|series| series.phase == phase);
     let mut played = series.filter_map(|series| series.kind.audio()).peekable();
-    let ended = record.phase(phase).is_some_and(|phase| Some(phase.duration_ns) >= phase.planned_ns);
-    ended && played.peek().is_some() && played.all(|audio| audio.xruns == 0 && audio.played > 0)
+    let ran = record.phase(phase).is_some_and(|phase| record.phase_obstacle(phase).is_none());
+    ran && played.peek().is_some() && played.all(|audio| audio.xruns == 0 && audio.played > 0)
 }
 
 /// The smallest buffer that held, and the limiting part of the next smaller one that was tried.
@@ -139,37 +139,43 @@ pub fn is_undecided(record: &Record, search: &BufferSearch) -> bool {
     record.state != State::Complete && search.held.is_none() && search.failed != search.candidates.last().copied()
 }
 
+/// Why a search shows nothing: the run is invalid, or did not keep its threads and its far end. `None` if its sizes count.
+#[must_use]
+pub fn why_no_size(record: &Record) -> Option<Obstacle> {
+    // An interrupted search shows the sizes that ran to their end.
+    record.run_obstacle().filter(|obstacle| !matches!(obstacle, Obstacle::EndedEarly { .. }))
+}
+
 /// The outcome of a search in which no size held; it decides before all limits. `None` if a size held, or if the record has
 /// no valid search.
 #[must_use]
 pub fn outcome_without_size(record: &Record) -> Option<Outcome> {
-    let search = record.buffer.as_ref().filter(|search| search.held.is_none() && record.validity.valid)?;
-    Some(if is_undecided(record, search) { Outcome::Inconclusive } else { Outcome::Fail })
-}
-
-/// The rate of xruns that the periods allow to conclude. Lost periods follow an xrun and do not count as further ones.
-#[must_use]
-pub fn statement(series: &Series, audio: &Audio) -> String {
-    let Audio { played, xruns, .. } = *audio;
-    match xruns {
-        _ if played == 0 => "no period was played, so there is no conclusion".to_owned(),
-        0 => {
-            format!("no xrun in {played} periods: rate < 3/{played} at 95 %{}", mean_interval(played, series.period_ns))
-        }
-        _ => {
-            // An xrun often follows another, so only their stalls are independent.
-            let independent = stalls::of_xruns(series, audio);
-            let most = Grouped { total: xruns, independent }.upper().min(played as f64);
-            let plural = if xruns == 1 { "" } else { "s" };
-            format!("{xruns} xrun{plural} in {played} periods: rate < {most:.1}/{played} at 95 %")
-        }
+    let search = record.buffer.as_ref().filter(|search| search.held.is_none())?;
+    match why_no_size(record) {
+        Some(Obstacle::Invalid(_)) => None,
+        Some(_) => Some(Outcome::Inconclusive),
+        None if is_undecided(record, search) => Some(Outcome::Inconclusive),
+        None => Some(Outcome::Fail),
     }
 }
 
-/// The lower bound of the mean time between two xruns, at 95 %.
-fn mean_interval(periods: u64, period_ns: u64) -> String {
-    let ns = periods.saturating_mul(period_ns) / 3;
-    if ns == 0 { String::new() } else { format!(", fewer than one in {}", format_unsigned_ns(ns)) }
+/// The rate of xruns that the periods allow to conclude: that of their stalls, because an xrun often follows another.
+/// Lost periods follow an xrun and do not count as further ones.
+#[must_use]
+pub fn statement(series: &Series, audio: &Audio) -> String {
+    let Audio { played, xruns, .. } = *audio;
+    if played == 0 {
+        return "no period was played, so there is no conclusion".to_owned();
+    }
+    let stalls = stalls::of_xruns(series, audio).stalls;
+    let seen = match (xruns, stalls.total) {
+        (0, _) => format!("no xrun in {played} periods"),
+        (1, _) => format!("1 xrun in {played} periods"),
+        (_, 1) => format!("{xruns} xruns in {played} periods, in 1 stall"),
+        (_, stalls) => format!("{xruns} xruns in {played} periods, in at most {stalls} stalls"),
+    };
+    let ns = to_u64(played as f64 * series.period_ns as f64 / stalls.upper());
+    if ns == 0 { seen } else { format!("{seen}: at 95 % fewer than one stall in {}", format_unsigned_ns(ns)) }
 }
 
 #[cfg(test)]
@@ -285,8 +291,11 @@ mod tests {
     fn bounds_the_rate_without_xruns() {
         let series = Series { period_ns: 1_333_333, ..Series::default() };
         let statement_of = |played, xruns| statement(&series, &Audio { played, xruns, ..Audio::default() });
-        assert_eq!(statement_of(7_500, 0), "no xrun in 7500 periods: rate < 3/7500 at 95 %, fewer than one in 3.33 s");
-        assert_eq!(statement_of(7_500, 2), "2 xruns in 7500 periods: rate < 6.3/7500 at 95 %");
+        assert_eq!(statement_of(7_500, 0), "no xrun in 7500 periods: at 95 % fewer than one stall in 3.33 s");
+        assert_eq!(
+            statement_of(7_500, 2),
+            "2 xruns in 7500 periods, in at most 2 stalls: at 95 % fewer than one stall in 1.59 s"
+        );
         assert_eq!(statement_of(0, 0), "no period was played, so there is no conclusion");
     }
 }

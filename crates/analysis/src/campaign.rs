@@ -36,8 +36,10 @@ pub struct CampaignCell {
     pub badness: Vec<Badness>,
     /// The number of planned repeats.
     pub repeats: usize,
-    /// True if every repeat ran as requested.
+    /// True if every repeat ran as requested and to its end.
     pub valid: bool,
+    /// Why a repeat cannot be compared with others; `None` if all can.
+    pub problem: Option<String>,
     /// The worst verdict of the repeats; `None` without a profile.
     pub outcome: Option<Outcome>,
     /// The main culprit of the worst repeat.
@@ -137,7 +139,8 @@ impl CampaignCell {
         if self.worst().is_none_or(|worst| bad.compare(&worst).is_gt()) {
             self.culprit.clone_from(&result.culprit);
         }
-        self.valid &= result.valid;
+        self.valid &= result.valid && result.problem.is_none();
+        self.problem = self.problem.take().or_else(|| result.problem.clone());
         self.outcome = [self.outcome, result.outcome].into_iter().flatten().max_by_key(|&outcome| severity(outcome));
         self.badness.push(bad);
         for of in &result.roles {
@@ -323,7 +326,30 @@ mod tests {
         let mut bad = entry("idle", "a", 1, Some(1));
         bad.result.as_mut().unwrap().valid = false;
         let table = table(&campaign(vec![bad, entry("idle", "b", 1, None), entry("idle", "c", 1, Some(7))]));
-        assert_eq!((&table.best[..], recommend(&table)), (&[None][..], None));
+        assert_eq!((&table.best[..], &table.worst[..]), (&[None][..], &[None][..]));
+        let advice = recommend(&table).unwrap();
+        assert_eq!(
+            (advice.column, advice.text.as_str()),
+            (None, "No recommendation: only 1 of 3 columns ran as requested in every row. a: invalid; b: not run.")
+        );
+    }
+
+    #[test]
+    fn cells_that_ended_early_or_lost_their_load_are_not_compared() {
+        let with = |problem: &str, us| {
+            let mut entry = entry("idle", problem, 1, Some(us));
+            entry.result.as_mut().unwrap().problem = (problem != "good").then(|| problem.to_owned());
+            entry
+        };
+        let table = table(&campaign(vec![
+            with("the load cpu did not run to its end", 1),
+            with("good", 7),
+            with("the run ended early, in the phase `idle`", 900),
+        ]));
+        assert_eq!((table.best[0], table.worst[0]), (None, None));
+        let advice = recommend(&table).unwrap();
+        assert!(advice.column.is_none() && advice.text.contains("only 1 of 3 columns"), "{}", advice.text);
+        assert!(advice.text.contains(": the load cpu did not run to its end;"), "{}", advice.text);
     }
 
     #[test]

@@ -5,25 +5,29 @@ use record::{Capture, Outcome, Record, Series, SeriesKind, UseVerdict};
 use crate::{
     duration::{format_ns, format_unsigned_ns},
     profile::Profile,
-    rules::{Shown, duration_needed, excellent, severity, shown, too_short},
-    stalls,
+    rules::{Obstacles, Shown, duration_needed, excellent, severity, shown, too_short},
+    stalls::{self, Missing},
     statistics::Exposure,
 };
 
 /// Judges whether the captured stream holds the limits of `profile`.
 ///
 /// The first rule that applies decides:
-/// 1. INCONCLUSIVE if no frame has a lateness, or the stream's period differs from the use's by more than a tenth.
-/// 2. INCONCLUSIVE if timestamps are coarser than the limit.
-/// 3. FAIL if more frames were later than the limit than the profile tolerates in that time. A lost frame or skipped slot
-///    counts as a stall of its own, because a missing frame is later than any limit.
-/// 4. INCONCLUSIVE if frames are missing and the capture itself dropped some.
-/// 5. INCONCLUSIVE if the capture was too short to show the tolerated rate.
-/// 6. PASS.
+/// 1. INVALID if the record is invalid or contradicts itself.
+/// 2. INCONCLUSIVE if no frame has a lateness, or the stream's period differs from the use's by more than a tenth.
+/// 3. INCONCLUSIVE if timestamps are coarser than the limit.
+/// 4. FAIL if there were more stalls than the profile tolerates in that time: frames later than the limit, lost frames and
+///    skipped slots, because a missing frame is later than any limit.
+/// 5. INCONCLUSIVE if frames are missing and the capture itself dropped some.
+/// 6. INCONCLUSIVE if the run ended early or a load did not run (see [`Record::obstacle`]).
+/// 7. INCONCLUSIVE if the capture was too short to show the tolerated rate.
+/// 8. PASS.
 pub(crate) fn judge(record: &Record, capture: &Capture, profile: &Profile) -> UseVerdict {
     let series = record.series.iter().find(|series| series.kind == SeriesKind::Capture);
     let exposure = series.map(|series| exposure(capture, series, profile));
-    let (outcome, reason) = decide(capture, series.zip(exposure), profile);
+    let again = format!("punctual measure stream listen --capture --duration {}", duration_needed(profile));
+    let obstacles = Obstacles::of(record, |_| again.clone());
+    let (outcome, reason) = decide(capture, series.zip(exposure), &obstacles, profile);
     let tolerates = profile.tolerates.to_string();
     let Profile { name, title, period_ns, limit_ns, .. } = profile.clone();
     let Some((series, exposure)) = series.zip(exposure) else {
@@ -40,8 +44,10 @@ pub(crate) fn judge(record: &Record, capture: &Capture, profile: &Profile) -> Us
     };
     let within = series.max_ns.is_none_or(|max_ns| max_ns <= limit_ns);
     let over_limit = if within { 0 } else { series.raw.count_above(limit_ns).max(1) };
-    let clean_so_far =
-        outcome == Outcome::Inconclusive && exposure.late.stalls.total == 0 && is_suitable(capture, series, profile);
+    let clean_so_far = outcome == Outcome::Inconclusive
+        && obstacles.no_pass.is_none()
+        && exposure.late.stalls.total == 0
+        && is_suitable(capture, series, profile);
     UseVerdict {
         profile: name,
         title,
@@ -70,10 +76,10 @@ pub(crate) fn judge_with_capture(
     profile: &Profile,
     of_run: UseVerdict,
 ) -> UseVerdict {
-    if !record.validity.valid || !has_period_of_use(capture, profile) {
+    let on_wire = judge(record, capture, profile);
+    if on_wire.outcome == Outcome::Invalid || !has_period_of_use(capture, profile) {
         return of_run;
     }
-    let on_wire = judge(record, capture, profile);
     let is_talker = |series: &Series| series.kind.talker().is_some();
     if !record.series.iter().any(is_talker) {
         return on_wire;
@@ -94,10 +100,16 @@ fn absent(capture: &Capture) -> u64 {
     capture.lost.saturating_add(capture.skipped_slots)
 }
 
+/// Frames that are missing, in a known number of runs; each skipped slot can be a run of its own.
+fn missing(capture: &Capture, total: u64) -> Missing {
+    Missing { total, runs: capture.losses.saturating_add(capture.skipped_slots) }
+}
+
 /// The cycles of the use that the capture covered. Frames that the capture itself may have dropped are not counted.
 fn exposure(capture: &Capture, series: &Series, profile: &Profile) -> Exposure {
     let absent = if capture.dropped == 0 { absent(capture) } else { 0 };
-    let late = stalls::late(series, profile.period_ns, profile.limit_ns).with_others(absent);
+    let late = stalls::late(series, profile.period_ns, profile.limit_ns);
+    let late = late.with(stalls::of_missing(missing(capture, absent), series.period_ns, profile.period_ns));
     Exposure::of(series.samples.saturating_add(absent), late, series.period_ns, profile.period_ns)
 }
 
@@ -109,7 +121,16 @@ fn is_suitable(capture: &Capture, series: &Series, profile: &Profile) -> bool {
         && (capture.dropped == 0 || absent(capture) == 0)
 }
 
-fn decide(capture: &Capture, measured: Option<(&Series, Exposure)>, profile: &Profile) -> (Outcome, String) {
+fn decide(
+    capture: &Capture,
+    measured: Option<(&Series, Exposure)>,
+    obstacles: &Obstacles,
+    profile: &Profile,
+) -> (Outcome, String) {
+    if let Some(why) = &obstacles.invalid {
+        let limit = format_ns(profile.limit_ns);
+        return (Outcome::Invalid, format!("{why}, so it does not show whether {limit} holds"));
+    }
     let Some((max_ns, exposure)) = measured.and_then(|(series, exposure)| Some((series.max_ns?, exposure))) else {
         return (Outcome::Inconclusive, "no frame of the stream has a lateness".to_owned());
     };
@@ -141,6 +162,9 @@ fn decide(capture: &Capture, measured: Option<(&Series, Exposure)>, profile: &Pr
         Shown::Kept | Shown::Open if capture.dropped > 0 && absent(capture) > 0 => {
             (Outcome::Inconclusive, format!("{}, but the capture itself dropped {} frames", slots(), capture.dropped))
         }
+        Shown::Kept | Shown::Open if obstacles.no_pass.is_some() => {
+            (Outcome::Inconclusive, obstacles.no_pass.clone().unwrap_or_default())
+        }
         Shown::Open => {
             let why = too_short(profile, &exposure, "captured frames");
             (Outcome::Inconclusive, format!("{why}: capture for {}", duration_needed(profile)))
@@ -161,7 +185,7 @@ fn decide(capture: &Capture, measured: Option<(&Series, Exposure)>, profile: &Pr
 
 #[cfg(test)]
 mod tests {
-    use record::{CAPTURE, CapturedPeriod, Histogram, MarkedFrame, Observer, Stream, Talker};
+    use record::{CAPTURE, CapturedPeriod, Histogram, MarkedFrame, Observer, Phase, State, Stream, Talker};
 
     use super::*;
     use crate::profiles;
@@ -190,12 +214,21 @@ mod tests {
             role: CAPTURE.into(),
             kind: SeriesKind::Capture,
             period_ns: 125_000,
+            phase: CAPTURE.into(),
             samples: raw.total(),
             max_ns: Some(late_ns),
             raw,
             ..Series::default()
         };
-        let mut record = Record { series: vec![series], capture: Some(capture), ..Record::default() };
+        let duration_ns = series.samples * series.period_ns;
+        let phase = Phase { name: CAPTURE.into(), duration_ns, ..Phase::default() };
+        let mut record = Record {
+            state: State::Complete,
+            phases: vec![phase],
+            series: vec![series],
+            capture: Some(capture),
+            ..Record::default()
+        };
         record.validity.valid = true;
         record
     }
@@ -220,18 +253,18 @@ mod tests {
             Outcome::Pass,
             "at most 50 us late, within the limit of 50 us; at 95 % fewer than 24 stalls a day, 1 per hour is tolerated",
         );
-        let fails = |mut record: Record, reason: &str| {
-            record.series[0].samples = 50_000;
-            judged(&record, Outcome::Fail, reason);
-        };
-        fails(record(50_001, |_| ()), "50.0 us late (frame 77), above the limit of 50 us");
+        judged(&record_of(50_000, 50_001, |_| ()), Outcome::Fail, "50.0 us late (frame 77), above the limit of 50 us");
     }
 
     #[test]
     fn missing_frames_fail_unless_the_capture_dropped_frames() {
         let lost = "4 slots without a frame (3 lost, 1 skipped)";
-        let absent = |capture: &mut Capture| (capture.lost, capture.skipped_slots) = (3, 1);
-        judged(&record(900, absent), Outcome::Fail, &format!("{lost}: a missing frame counts as later than any limit"));
+        let absent = |capture: &mut Capture| (capture.lost, capture.losses, capture.skipped_slots) = (3, 3, 1);
+        judged(
+            &record_of(900, 900, absent),
+            Outcome::Fail,
+            &format!("{lost}: a missing frame counts as later than any limit"),
+        );
         let dropped = |capture: &mut Capture| {
             absent(capture);
             capture.dropped = 4;
@@ -254,8 +287,10 @@ mod tests {
             let talker = Talker { frames: send.total(), max_delta_ns: Some(late_ns), send, ..Talker::default() };
             Series {
                 role: "talker".into(),
+                phase: CAPTURE.into(),
                 period_ns: 125_000,
                 samples: talker.frames,
+                raw: talker.send.clone(),
                 kind: SeriesKind::Stream(Stream::Talker(Box::new(talker))),
                 ..Series::default()
             }
@@ -280,6 +315,14 @@ mod tests {
         assert_eq!(of(&run(ENOUGH, 9_000, None), "avb-class-a").0, Outcome::Pass, "a listener alone");
         let other_use = of(&run(50_000, 60_000, Some(7_000)), "cnc-servo-1ms");
         assert!(!other_use.2.contains("as captured"), "{other_use:?}");
+        for sent in [None, Some(7_000)] {
+            let mut interrupted = run(ENOUGH, 9_000, sent);
+            interrupted.state = State::Interrupted;
+            interrupted.phases[0].planned_ns = Some(60_000_000_000_000);
+            let (outcome, _, reason) = of(&interrupted, "avb-class-a");
+            assert_eq!(outcome, Outcome::Inconclusive, "{reason}");
+            assert!(reason.contains("the run ended early, after 3 h of 16"), "{reason}");
+        }
         let mut invalid = run(ENOUGH, 9_000, Some(7_000));
         invalid.validity.valid = false;
         assert_eq!(of(&invalid, "avb-class-a").0, Outcome::Invalid);
@@ -293,8 +336,7 @@ mod tests {
         let slow = |capture: &mut Capture| capture.period.nominal_ns = 250_000;
         let reason = "the stream has a frame every 250 us, but the use needs one every 125 us";
         judged(&record(900, slow), Outcome::Inconclusive, reason);
-        let mut short = record(900, |_| ());
-        short.series[0].samples = 800;
+        let mut short = record_of(799, 900, |_| ());
         judged(
             &short,
             Outcome::Inconclusive,

@@ -8,12 +8,9 @@ use crate::{
     groups::{Group, groups},
     profile::{Judges, Profile},
     round_trip,
-    rules::{
-        FAR, Shown, cut_short, duration_needed, excellent, far_load, invalid_ids, load_options, of_emulation, shown,
-        too_short,
-    },
+    rules::{FAR, Obstacles, Shown, duration_needed, excellent, load_options, of_emulation, shown, too_short},
     stalls,
-    statistics::Exposure,
+    statistics::{Exposure, Late},
     stream,
     summary::max_of,
 };
@@ -22,16 +19,16 @@ use crate::{
 ///
 /// The first rule that applies decides:
 /// 1. INCONCLUSIVE if the figures were published elsewhere, because they are not of this machine.
-/// 2. INVALID if the record is invalid; the figures are still filled in.
+/// 2. INVALID if the record is invalid or contradicts itself; the figures are still filled in.
 /// 3. INCONCLUSIVE if nothing was measured.
 /// 4. FAIL if a considered series had more stalls than the profile tolerates in its time: cycles later than the limit, or
 ///    xruns of audio periods of the use's length.
-/// 5. INCONCLUSIVE if the run ended early, a load did not run, the measured period is more than 8 times the use's, or a
-///    considered series was too short to show the tolerated rate.
+/// 5. INCONCLUSIVE if the run ended early, a load did not run (see [`Record::obstacle`]), the measured period is more than
+///    8 times the use's, or a considered series was too short to show the tolerated rate.
 /// 6. PASS.
 ///
-/// A stream's talker is judged by its send times instead of its wake-ups, and also by a capture of its frames if there
-/// is one. Profiles of round trips and captured streams have their own rules.
+/// A stream's talker is judged by its send times instead of its wake-ups, by its frames that the kernel refused or that
+/// did not arrive, and also by a capture of its frames if there is one. Profiles of round trips and captured streams have their own rules.
 ///
 /// For each set of loads, the considered series are those of all CPUs with the period nearest to the use's by ratio,
 /// and faster ones. The faster ones count only if they were late.
@@ -49,18 +46,17 @@ pub fn judge(record: &Record, profile: &Profile) -> UseVerdict {
 
 /// Judges the threads of a run.
 fn judge_run(record: &Record, profile: &Profile) -> UseVerdict {
-    let record = &*stream::as_sent(record);
-    let groups = groups(record, profile.period_ns);
+    let sent = stream::as_sent(record);
+    let groups = groups(&sent, profile.period_ns);
     let all: Vec<&Series> = groups.iter().flat_map(Group::considered).collect();
     let worst = all.iter().copied().max_by_key(|series| max_of(series));
     let judged = judged_series(record, &groups, profile);
-    let blocked = cut_short(record)
-        .or_else(|| groups.iter().find_map(|group| unsuitable(profile, group)))
-        .or_else(|| far_load(record));
-    let blocked = blocked.as_deref();
-    let (outcome, reason) = decide(record, profile, &groups, &judged, worst, blocked);
+    let mut obstacles = Obstacles::of(record, |load| command_to_measure(profile, with_load(&groups, load)));
+    obstacles.no_pass = obstacles.no_pass.or_else(|| groups.iter().find_map(|group| too_coarse(profile, group)));
+    let (outcome, reason) = decide(record, profile, &groups, &judged, worst, &obstacles);
     let statement = statement(&judged, profile);
-    let is_late = judged.iter().any(|(_, exposure)| exposure.late.stalls.total > 0);
+    let is_late = judged.iter().any(|one| one.exposure.late.stalls.total > 0);
+    let missed = all.iter().map(|series| missed(series, profile.period_ns)).fold(0, u64::saturating_add);
     UseVerdict {
         profile: profile.name.clone(),
         title: profile.title.clone(),
@@ -72,8 +68,8 @@ fn judge_run(record: &Record, profile: &Profile) -> UseVerdict {
         worst_where: worst.filter(|series| max_of(series).is_some()).map(place).unwrap_or_default(),
         samples: all.iter().map(|series| series.samples).sum(),
         over_limit: all.iter().map(|series| over_limit(series, profile)).sum(),
-        missed: all.iter().map(|series| missed(series, profile.period_ns)).sum(),
-        statement: if record.validity.valid || record.published.is_some() {
+        missed: judged.iter().map(|one| one.missing).fold(missed, u64::saturating_add),
+        statement: if obstacles.invalid.is_none() || record.published.is_some() {
             statement
         } else {
             format!("of the threads as they ran: {statement}")
@@ -81,7 +77,8 @@ fn judge_run(record: &Record, profile: &Profile) -> UseVerdict {
         tolerates: profile.tolerates.to_string(),
         clean_so_far: outcome == Outcome::Inconclusive
             && record.published.is_none()
-            && blocked.is_none()
+            && obstacles.no_pass.is_none()
+            && all.iter().all(|series| series.samples > 0)
             && worst.is_some()
             && !is_late,
         ..UseVerdict::default()
@@ -94,9 +91,9 @@ pub fn time_to_pass_ns(record: &Record, profile: &Profile) -> Option<u64> {
     let exposures = match profile.judges {
         Judges::RoundTrips => round_trip::exposures(record, profile),
         Judges::WakeUps => {
-            let record = &*stream::as_sent(record);
-            let judged = judged_series(record, &groups(record, profile.period_ns), profile);
-            judged.into_iter().map(|(_, exposure)| exposure).collect()
+            let sent = stream::as_sent(record);
+            let judged = judged_series(record, &groups(&sent, profile.period_ns), profile);
+            judged.into_iter().map(|one| one.exposure).collect()
         }
     };
     exposures.iter().map(|exposure| exposure.time_left_ns(profile.tolerates)).max()
@@ -109,36 +106,47 @@ fn missed(series: &Series, period_ns: u64) -> u64 {
     series.raw.iter().map(|(late_ns, count)| missed_by(late_ns).saturating_mul(count)).fold(0, u64::saturating_add)
 }
 
-/// The outcome with its reason. `blocked` is the reason why the run cannot support PASS, however long it was.
+/// A series that decides.
+#[derive(Debug, Clone, Copy)]
+struct Judged<'a> {
+    series: &'a Series,
+    /// The cycles of the use that it covered, and its stalls.
+    exposure: Exposure,
+    /// Frames of a talker that were not sent or did not arrive.
+    missing: u64,
+}
+
+/// The outcome with its reason.
 fn decide(
     record: &Record,
     profile: &Profile,
     groups: &[Group],
-    judged: &[(&Series, Exposure)],
+    judged: &[Judged],
     worst: Option<&Series>,
-    blocked: Option<&str>,
+    obstacles: &Obstacles,
 ) -> (Outcome, String) {
     let limit = format_ns(profile.limit_ns);
     let worst = worst.and_then(|series| Some((series, max_of(series)?)));
     if let Some(published) = &record.published {
         return (Outcome::Inconclusive, published_elsewhere(published, profile));
     }
-    if !record.validity.valid {
-        return (Outcome::Invalid, invalid(record, &limit, worst));
+    if let Some(why) = &obstacles.invalid {
+        return (Outcome::Invalid, invalid(why, &limit, worst));
     }
     let Some((worst, worst_ns)) = worst else {
         let command = command_to_measure(profile, groups.first());
         return (Outcome::Inconclusive, format!("no wake-up was measured: run `{command}`"));
     };
-    let exposures: Vec<Exposure> = judged.iter().map(|(_, exposure)| *exposure).collect();
-    match shown(profile, &exposures) {
+    let exposures: Vec<Exposure> = judged.iter().map(|one| one.exposure).collect();
+    let shown = shown(profile, &exposures);
+    match shown {
         Shown::Exceeded if worst_ns > profile.limit_ns => (Outcome::Fail, fail(profile, groups, worst, worst_ns)),
-        Shown::Exceeded => (Outcome::Fail, xruns(judged)),
-        Shown::Kept | Shown::Open if blocked.is_some() => {
-            (Outcome::Inconclusive, blocked.unwrap_or_default().to_owned())
-        }
-        Shown::Open => (Outcome::Inconclusive, open(profile, groups, judged)),
-        Shown::Kept => (Outcome::Pass, pass(record, profile, groups, judged, worst, worst_ns)),
+        Shown::Exceeded => (Outcome::Fail, missing(judged).or_else(|| xruns(judged)).unwrap_or_default()),
+        Shown::Kept | Shown::Open => match &obstacles.no_pass {
+            Some(why) => (Outcome::Inconclusive, why.clone()),
+            None if shown == Shown::Open => (Outcome::Inconclusive, open(profile, groups, judged)),
+            None => (Outcome::Pass, pass(record, profile, groups, judged, worst, worst_ns)),
+        },
     }
 }
 
@@ -153,12 +161,11 @@ fn published_elsewhere(published: &Published, profile: &Profile) -> String {
     format!("published elsewhere, not measured by punctual{largest}: measure your own machine with `{command}`")
 }
 
-fn invalid(record: &Record, limit: &str, worst: Option<(&Series, i64)>) -> String {
-    let why = invalid_ids(record);
+fn invalid(why: &str, limit: &str, worst: Option<(&Series, i64)>) -> String {
     let seen = worst.map_or_else(String::new, |(series, worst_ns)| {
         format!("; the worst measured was {} ({})", format_ns(worst_ns), place(series))
     });
-    format!("the run did not go as requested ({why}), so it does not show whether {limit} holds{seen}")
+    format!("{why}, so it does not show whether {limit} holds{seen}")
 }
 
 fn fail(profile: &Profile, groups: &[Group], worst: &Series, worst_ns: i64) -> String {
@@ -179,26 +186,41 @@ fn fail(profile: &Profile, groups: &[Group], worst: &Series, worst_ns: i64) -> S
     format!("{worst}, above the limit of {limit}{held}")
 }
 
+/// The reason for FAIL if no frame was sent later than the limit, but some are missing.
+fn missing(judged: &[Judged]) -> Option<String> {
+    let Judged { series, missing, .. } = judged.iter().filter(|one| one.missing > 0).max_by_key(|one| one.missing)?;
+    let talker = series.kind.talker()?;
+    let slots = talker.frames.saturating_add(talker.refused);
+    Some(format!(
+        "{missing} of {slots} frames are missing, {} of them refused by the kernel ({}): a missing frame counts as later \
+         than any limit",
+        talker.refused,
+        place(series)
+    ))
+}
+
 /// The reason for FAIL if no wake-up was later than the limit, but periods of the use's length were xruns.
-fn xruns(judged: &[(&Series, Exposure)]) -> String {
-    let with_xruns = judged.iter().filter_map(|(series, _)| Some((series, series.kind.audio()?)));
-    let Some((series, audio)) = with_xruns.max_by_key(|(_, audio)| audio.xruns) else { return String::new() };
+fn xruns(judged: &[Judged]) -> Option<String> {
+    let with_xruns = judged.iter().filter_map(|one| Some((one.series, one.series.kind.audio()?)));
+    let (series, audio) = with_xruns.max_by_key(|(_, audio)| audio.xruns)?;
     let worst_ns = audio.completion.as_ref().map_or(0, |times| times.max_ns);
     let (worst, limit) = (format_ns(worst_ns), format_unsigned_ns(audio.limit_ns));
     let (xruns, played) = (audio.xruns, audio.played);
-    format!(
+    Some(format!(
         "{xruns} of {played} periods were xruns: done up to {worst} after the deadline on {}, limit {limit}",
         place(series)
-    )
+    ))
+}
+
+/// The group that was measured under `load`, otherwise the first.
+fn with_load<'a>(groups: &'a [Group<'a>], load: &str) -> Option<&'a Group<'a>> {
+    groups.iter().find(|group| group.loads.iter().any(|one| one == load)).or(groups.first())
 }
 
 /// The reason why a group cannot support PASS, however long it was measured.
-fn unsuitable(profile: &Profile, group: &Group) -> Option<String> {
-    let command = command_to_measure(profile, Some(group));
-    if let Some(load) = group.phases.iter().flat_map(|phase| &phase.loads).find(|load| !load.ran) {
-        return Some(format!("the load {} did not run to its end: repeat with `{command}`", load.spec));
-    }
+fn too_coarse(profile: &Profile, group: &Group) -> Option<String> {
     if group.period_ns > FAR.saturating_mul(profile.period_ns) {
+        let command = command_to_measure(profile, Some(group));
         let (measured, needed) = (format_unsigned_ns(group.period_ns), format_unsigned_ns(profile.period_ns));
         return Some(format!("measured every {measured}, too coarse for a use every {needed}: run `{command}`"));
     }
@@ -206,10 +228,13 @@ fn unsuitable(profile: &Profile, group: &Group) -> Option<String> {
 }
 
 /// The reason if the run showed neither that the stalls are rare enough nor that they are too frequent.
-fn open(profile: &Profile, groups: &[Group], judged: &[(&Series, Exposure)]) -> String {
-    let Some((series, exposure)) = weakest(judged) else { return String::new() };
+fn open(profile: &Profile, groups: &[Group], judged: &[Judged]) -> String {
+    let Some(Judged { series, exposure, .. }) = weakest(judged) else { return String::new() };
     let group = groups.iter().find(|group| group.considered().any(|one| std::ptr::eq(one, series)));
     let command = command_to_measure(profile, group);
+    if exposure.cycles == 0 {
+        return format!("no cycle of the use was measured on {}: run `{command}`", place(series));
+    }
     format!("{}: run `{command}`", too_short(profile, &exposure, &place(series)))
 }
 
@@ -217,7 +242,7 @@ fn pass(
     record: &Record,
     profile: &Profile,
     groups: &[Group],
-    judged: &[(&Series, Exposure)],
+    judged: &[Judged],
     worst: &Series,
     worst_ns: i64,
 ) -> String {
@@ -232,7 +257,7 @@ fn pass(
     };
     let (worst, limit) = (format!("{} late ({})", format_ns(worst_ns), place(worst)), format_ns(profile.limit_ns));
     let kept = if worst_ns > profile.limit_ns { "rarely above" } else { "within" };
-    let bound = weakest(judged).map_or_else(String::new, |(_, exposure)| exposure.bound_per_span());
+    let bound = weakest(judged).map_or_else(String::new, |one| one.exposure.bound_per_span());
     let tolerates = profile.tolerates;
     let emulated = of_emulation(record);
     format!(
@@ -259,36 +284,45 @@ fn command_to_measure(profile: &Profile, group: Option<&Group>) -> String {
 
 /// The series that decide, with the cycles of the use that each covered: those of the nearest period, and faster ones
 /// that were late. A faster series without a late wake-up does not support PASS.
-fn judged_series<'a>(record: &Record, groups: &[Group<'a>], profile: &Profile) -> Vec<(&'a Series, Exposure)> {
-    let late_faster = groups.iter().flat_map(|group| &group.faster).filter(|series| !within(series, profile));
-    let all = groups.iter().flat_map(|group| &group.series).chain(late_faster);
-    let any_time = record.scenario.until_decided;
-    all.map(|series| (*series, Exposure { any_time, ..exposure(series, profile) })).collect()
+fn judged_series<'a>(record: &Record, groups: &[Group<'a>], profile: &Profile) -> Vec<Judged<'a>> {
+    let of = |series: &&'a Series| judged(record, series, profile);
+    let late_faster = groups.iter().flat_map(|group| &group.faster).map(of);
+    let late_faster = late_faster.filter(|one| one.exposure.late.stalls.total > 0);
+    groups.iter().flat_map(|group| &group.series).map(of).chain(late_faster).collect()
 }
 
-fn exposure(series: &Series, profile: &Profile) -> Exposure {
+fn judged<'a>(record: &Record, series: &'a Series, profile: &Profile) -> Judged<'a> {
     // The corrected histogram also counts deadlines missed by a stall.
     let counted = if series.corrected.is_empty() { &series.raw } else { &series.corrected };
     let late = stalls::late(series, profile.period_ns, profile.limit_ns);
     // Both periods are rounded to whole ns.
     let is_its_period = profile.group == "audio" && series.period_ns.abs_diff(profile.period_ns) <= 1;
     let late = match series.kind.audio().filter(|audio| is_its_period && audio.xruns > 0) {
-        Some(audio) => late.with_others(stalls::of_xruns(series, audio)),
+        Some(audio) => late.with(stalls::of_xruns(series, audio)),
         None => late,
     };
-    Exposure::of(counted.total(), late, series.period_ns, profile.period_ns)
+    let (missing, of_missing) = match series.kind.talker() {
+        Some(talker) => stream::missing(record, talker, series.period_ns, profile.period_ns),
+        None => (0, Late::default()),
+    };
+    let refused = series.kind.talker().map_or(0, |talker| talker.refused);
+    let deadlines = counted.total().saturating_add(refused);
+    let exposure = Exposure::of(deadlines, late.with(of_missing), series.period_ns, profile.period_ns);
+    Judged { series, exposure: Exposure { any_time: record.scenario.until_decided, ..exposure }, missing }
 }
 
 /// The series with the largest bound.
-fn weakest<'a>(judged: &[(&'a Series, Exposure)]) -> Option<(&'a Series, Exposure)> {
-    let bound = |exposure: &Exposure| exposure.stalls_in(1.0);
-    judged.iter().copied().reduce(|a, b| if bound(&b.1) > bound(&a.1) { b } else { a })
+fn weakest<'a>(judged: &[Judged<'a>]) -> Option<Judged<'a>> {
+    let bound = |one: &Judged| one.exposure.stalls_in(1.0);
+    judged.iter().copied().reduce(|a, b| if bound(&b) > bound(&a) { b } else { a })
 }
 
 /// The statement on the series with the largest bound.
-fn statement(judged: &[(&Series, Exposure)], profile: &Profile) -> String {
+fn statement(judged: &[Judged], profile: &Profile) -> String {
     match weakest(judged) {
-        Some((series, exposure)) => format!("{}: {}", place(series), exposure.statement(profile.limit_ns)),
+        Some(Judged { series, exposure, .. }) => {
+            format!("{}: {}", place(series), exposure.statement(profile.limit_ns))
+        }
         None => "no cycle was measured, so there is no conclusion".to_owned(),
     }
 }

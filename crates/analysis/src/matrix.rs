@@ -15,7 +15,7 @@ mod severity;
 mod table;
 
 pub use cells::cells;
-pub use recommend::recommend;
+pub use recommend::{recommend, why_none};
 pub use table::{MatrixTable, tables};
 
 use record::Record;
@@ -26,7 +26,7 @@ pub fn is_matrix(record: &Record) -> bool {
     record.phases.len() > 1 && record.phases.iter().all(|phase| phase.threads.len() == 2)
 }
 
-/// Computes cells and recommendation of a matrix, as far as it has run.
+/// Computes cells and recommendation of a matrix. There is a recommendation only for a valid run that is complete.
 pub fn fill(record: &mut Record) {
     record.cells = cells(record);
     record.recommendation = recommend(record);

@@ -7,7 +7,7 @@ mod rules;
 use std::cmp::Reverse;
 
 pub use cycle::cause_words;
-use record::{Outcome, Overruns, ProcessThread, Record, Series, Verdict};
+use record::{Outcome, Overruns, ProcessThread, Program, Record, Series, State, Verdict};
 pub use rules::broken_rules;
 
 use crate::{format_ns, format_unsigned_ns};
@@ -30,14 +30,24 @@ pub fn conclusion(record: &Record) -> Vec<String> {
     sentences.extend(
         threads.iter().filter(|(series, _)| series.period_ns > 0).map(|(series, thread)| deadlines(series, thread)),
     );
-    sentences.extend(threads.first().and_then(|(series, thread)| cycle::longest(series, thread)));
+    let quota_file = record.program.as_ref().and_then(|program| program.quota_file.as_deref());
+    let open = threads.iter().filter_map(|(series, thread)| cycle::open(series, thread, quota_file));
+    sentences.extend(open.take(OPEN_NAMED));
+    sentences.extend(threads.first().and_then(|(series, thread)| cycle::longest(series, thread, quota_file)));
+    sentences.extend(cycle::unclear(&threads));
     sentences.extend(locks::waits(&threads));
     let latest = threads.iter().max_by_key(|(series, _)| series.max_ns);
     sentences.extend(latest.and_then(|(series, _)| wake_up(series)));
-    let preempted = threads.iter().max_by_key(|(_, thread)| thread.times.preempted_ns);
+    let preempted = threads.iter().max_by_key(|(_, thread)| waited_for_others_ns(thread));
     sentences.extend(preempted.and_then(|(series, thread)| preemptions(series, thread)));
     sentences
 }
+
+/// The number of threads that are named because they did not end their last cycle.
+const OPEN_NAMED: usize = 4;
+/// Fewer wake-ups or cycles than this do not support PASS: after none late in 10, up to 30 % may be late (rule of three,
+/// at 95 %).
+const MIN_EVENTS: u64 = 10;
 
 /// Limits for a watched program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -63,38 +73,80 @@ pub fn verdict(record: &Record, limits: Limits) -> Option<Verdict> {
         return None;
     }
     let threads = threads(record);
-    let missed: u64 = threads.iter().map(|(series, _)| series.missed).sum();
-    let (samples, cycles) = threads.iter().fold((0, 0), |(samples, cycles), (series, thread)| {
-        (samples + series.samples, cycles + thread.cycles * u64::from(series.period_ns > 0))
-    });
-    let responded = threads.iter().any(|(_, thread)| thread.cycles > 0);
+    let samples: u64 = threads.iter().map(|(series, _)| series.samples).sum();
+    let failed = exceeded(&threads, limits);
+    let (outcome, reason) = match () {
+        () if !failed.is_empty() => (Outcome::Fail, failed.join("; ")),
+        () if !record.validity.valid => (Outcome::Invalid, "the run is invalid".to_owned()),
+        () => match incomplete(record).or_else(|| too_few(&threads, limits)) {
+            Some(reason) => (Outcome::Inconclusive, reason),
+            None => (Outcome::Pass, format!("no limit was exceeded in {samples} wake-ups")),
+        },
+    };
+    Some(Verdict { outcome, reason })
+}
+
+/// The limits that were exceeded.
+fn exceeded(threads: &[(&Series, &ProcessThread)], limits: Limits) -> Vec<String> {
     let late = threads.first().and_then(|(series, _)| {
         let limit_ns = i64::try_from(limits.latency_ns?).unwrap_or(i64::MAX);
         let max_ns = series.max_ns.filter(|&max_ns| max_ns > limit_ns)?;
         let (max, limit) = (format_ns(max_ns), format_ns(limit_ns));
         Some(format!("{} waited {max} for a CPU after a wake-up (limit {limit})", series.role))
     });
-    let slow = limits.response_ns.and_then(|limit_ns| too_slow(&threads, limit_ns));
+    let slow = limits.response_ns.and_then(|limit_ns| too_slow(threads, limit_ns));
+    let missed: u64 = threads.iter().map(|(series, _)| series.missed).sum();
     let many = limits.missed.filter(|&limit| missed > limit);
     let many = many.map(|limit| format!("{missed} deadlines were missed (limit {limit})"));
-    let failed: Vec<String> = [late, slow, many].into_iter().flatten().collect();
-    let (outcome, reason) = match () {
-        () if !failed.is_empty() => (Outcome::Fail, failed.join("; ")),
-        () if !record.validity.valid => (Outcome::Invalid, "the run is invalid".to_owned()),
-        () if record.caveats.iter().any(|caveat| caveat.kind == "overflow") => {
-            (Outcome::Inconclusive, "events were lost, so an exceeded limit may be missing from the figures".to_owned())
+    [late, slow, many].into_iter().flatten().collect()
+}
+
+/// Why an exceeded limit may be missing from the figures; `None` if they are complete.
+fn incomplete(record: &Record) -> Option<String> {
+    if record.caveats.iter().any(|caveat| caveat.kind == "overflow") {
+        return Some("events were lost, so an exceeded limit may be missing from the figures".to_owned());
+    }
+    let interrupted = record.state == State::Interrupted;
+    if interrupted && record.phases.iter().any(|phase| phase.planned_ns.is_some()) {
+        return Some("the run ended early, by a signal".to_owned());
+    }
+    let program = record.program.as_ref()?;
+    let Program { threads_left_out, processes_left, .. } = *program;
+    match (program.exit_status, program.signal) {
+        _ if threads_left_out > 0 => Some(format!("{threads_left_out} threads were not watched")),
+        _ if processes_left > 0 => {
+            Some(format!("the command ended, but {processes_left} of its processes still ran and were not watched"))
         }
-        () if samples == 0 || limits.missed.is_some() && cycles == 0 || limits.response_ns.is_some() && !responded => {
-            (Outcome::Inconclusive, "no thread with a limit ran".to_owned())
+        // The user's Ctrl-C also ends the program.
+        (None, Some(signal)) if program.ended && !interrupted => {
+            Some(format!("the program was ended by signal {signal}"))
         }
-        () if limits.limit_cycles()
-            && let Some(reason) = threads.iter().find_map(unfollowed) =>
-        {
-            (Outcome::Inconclusive, reason)
+        (Some(status), _) if program.ended && status != 0 => {
+            Some(format!("the program ended with exit status {status}, so it may not have done its work"))
         }
-        () => (Outcome::Pass, format!("no limit was exceeded in {samples} wake-ups")),
-    };
-    Some(Verdict { outcome, reason })
+        _ => None,
+    }
+}
+
+/// Why there are too few wake-ups or cycles to support PASS; `None` if there are enough.
+fn too_few(threads: &[(&Series, &ProcessThread)], limits: Limits) -> Option<String> {
+    let sum = |of: fn(&Series, &ProcessThread) -> u64| threads.iter().map(|(series, thread)| of(series, thread)).sum();
+    let counts: [(bool, u64, &str); 3] = [
+        (limits.latency_ns.is_some(), sum(|series, _| series.samples), "wake-ups"),
+        (
+            limits.missed.is_some(),
+            sum(|series, thread| if series.period_ns > 0 { thread.cycles } else { 0 }),
+            "cycles with a period",
+        ),
+        (limits.response_ns.is_some(), sum(|_, thread| thread.cycles), "cycles"),
+    ];
+    let few = counts.into_iter().find(|&(limited, count, _)| limited && count < MIN_EVENTS);
+    match few {
+        Some((_, 0, _)) => Some("no thread with a limit ran".to_owned()),
+        Some((_, count, what)) => Some(format!("the run has {count} {what}, and PASS needs at least {MIN_EVENTS}")),
+        None if limits.limit_cycles() => threads.iter().find_map(unfollowed),
+        None => None,
+    }
 }
 
 /// How many cycles of a thread have no known length; `None` if they are as few as at the start and the end of any run.
@@ -105,12 +157,16 @@ fn unfollowed((series, thread): &(&Series, &ProcessThread)) -> Option<String> {
     (!few).then(|| format!("events of {cut} of {all} cycles of {} are missing in the trace", series.role))
 }
 
-/// Why the longest cycle exceeds a limit; `None` if it does not.
+/// Why the longest cycle exceeds a limit; `None` if it does not. The cycle may not have ended.
 fn too_slow(threads: &[(&Series, &ProcessThread)], limit_ns: u64) -> Option<String> {
-    let cycles = threads.iter().filter_map(|(series, thread)| Some((series, thread.longest.as_ref()?.response_ns())));
-    let (series, response_ns) = cycles.max_by_key(|&(_, response_ns)| response_ns)?;
+    let cycles = threads.iter().flat_map(|(series, thread)| {
+        let ended = thread.longest.iter().map(|cycle| (cycle, "took"));
+        let open = thread.open.iter().map(|cycle| (cycle, "had not ended after"));
+        ended.chain(open).map(|(cycle, took)| (&series.role, took, cycle.response_ns()))
+    });
+    let (role, took, response_ns) = cycles.max_by_key(|&(_, _, response_ns)| response_ns)?;
     let (response, limit) = (format_unsigned_ns(response_ns), format_unsigned_ns(limit_ns));
-    (response_ns > limit_ns).then(|| format!("a cycle of {} took {response} (limit {limit})", series.role))
+    (response_ns > limit_ns).then(|| format!("a cycle of {role} {took} {response} (limit {limit})"))
 }
 
 /// The threads of a program; the one with the latest wake-up comes first.
@@ -167,12 +223,18 @@ fn wake_up(series: &Series) -> Option<String> {
     Some(format!("{} waited {} for a CPU after its latest wake-up{culprit}.", series.role, format_ns(max_ns)))
 }
 
+/// Time that a thread waited for a CPU after preemptions by others, ns.
+fn waited_for_others_ns(thread: &ProcessThread) -> u64 {
+    thread.preempted_by.iter().map(|by| by.waited_ns).sum()
+}
+
 fn preemptions(series: &Series, thread: &ProcessThread) -> Option<String> {
     let by = thread.preempted_by.first()?;
     let times = |count: u64| if count == 1 { "once".to_owned() } else { format!("{count} times") };
-    let (role, waited) = (&series.role, format_unsigned_ns(thread.times.preempted_ns));
+    let (role, waited) = (&series.role, format_unsigned_ns(waited_for_others_ns(thread)));
     let who = match by.tid {
         0 => "no thread: the kernel withheld the CPU".to_owned(),
+        _ if by.own => format!("punctual itself, thread {} ({})", by.comm, times(by.count)),
         _ => format!("{} ({})", by.comm, times(by.count)),
     };
     Some(format!(
@@ -184,15 +246,15 @@ fn preemptions(series: &Series, thread: &ProcessThread) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use record::{
-        Cause, CauseKind, Culprit, Cycle, CycleCause, CyclePart, LockPreempter, LockWait, Preempter, Program, Release,
-        SeriesKind, Spike, ThreadTimes, Why,
+        Cause, CauseKind, Culprit, Cycle, CycleCause, CyclePart, LockWait, Preempter, Program, Release, SeriesKind,
+        Spike, ThreadTimes, Why,
     };
 
     use super::*;
 
     fn record() -> Record {
         let part =
-            |cause, ns, by: &str| CyclePart { cause, ns, count: 1, by: by.into(), by_tid: 5, call: String::new() };
+            |cause, ns, by: &str| CyclePart { cause, ns, count: 1, by: by.into(), by_tid: 5, ..CyclePart::default() };
         let parts = vec![part(CycleCause::WakeUp, 700_000, "stress-ng"), part(CycleCause::OwnWork, 400_000, "")];
         let times = ThreadTimes { running_ns: 400_000, ready_ns: 700_000, ..ThreadTimes::default() };
         let thread = ProcessThread {
@@ -204,7 +266,13 @@ mod tests {
             release: Release::AbsoluteSleep,
             preemptions: 51,
             times: ThreadTimes { preempted_ns: 23_000_000, ..ThreadTimes::default() },
-            preempted_by: vec![Preempter { comm: "stress-ng".into(), tid: 5, count: 50, ..Preempter::default() }],
+            preempted_by: vec![Preempter {
+                comm: "stress-ng".into(),
+                tid: 5,
+                count: 50,
+                waited_ns: 23_000_000,
+                ..Preempter::default()
+            }],
             ..ProcessThread::default()
         };
         let cause = Cause { why: Some(Why::HigherPriority), ..Cause::new(CauseKind::Thread, "stress-ng") };
@@ -262,7 +330,7 @@ mod tests {
     #[test]
     fn judges_by_limits_unless_events_were_lost() {
         let mut record = Record { validity: record::Validity { valid: true, reasons: vec![] }, ..record() };
-        record.series[0].samples = 7;
+        record.series[0].samples = 70;
         let outcome = |record: &Record, latency_ns, missed| {
             let verdict = verdict(record, Limits { latency_ns, missed, response_ns: None });
             verdict.map(|verdict| (verdict.outcome, verdict.reason))
@@ -285,69 +353,88 @@ mod tests {
     #[test]
     fn cycles_with_missing_events_do_not_support_pass() {
         let mut record = Record { validity: record::Validity { valid: true, reasons: vec![] }, ..record() };
-        record.series[0].samples = 7;
+        record.series[0].samples = 70;
         let mut outcome = |cycles, cycles_cut| {
             let thread = ProcessThread { cycles, cycles_cut, ..ProcessThread::default() };
             record.series[0].kind = SeriesKind::Process(Box::new(thread));
             verdict(&record, Limits { missed: Some(5), ..Limits::default() }).unwrap()
         };
-        assert_eq!(outcome(3, 2).outcome, Outcome::Pass);
+        assert_eq!(outcome(10, 2).outcome, Outcome::Pass);
         assert_eq!(outcome(9990, 10).outcome, Outcome::Pass);
-        assert_eq!(outcome(1, 2).outcome, Outcome::Inconclusive);
+        assert_eq!(outcome(10, 11).outcome, Outcome::Inconclusive);
         let verdict = outcome(1000, 50);
         assert_eq!(verdict.reason, "events of 50 of 1050 cycles of servo are missing in the trace");
         assert_eq!(verdict.outcome, Outcome::Inconclusive);
     }
 
     #[test]
-    fn names_holder_mutex_and_preempter_of_a_priority_inversion() {
-        let by = LockPreempter { comm: "mid".into(), tid: 13, priority: 49, kept: "low".into(), ns: 8_000_000 };
-        let wait = LockWait {
-            lock: "0x7f10".into(),
-            holder: "low".into(),
-            holder_tid: 12,
-            holder_priority: 89,
-            preempter: Some(by),
-            count: 1,
-            waited_ns: 9_000_000,
-            longest_ns: 9_000_000,
-            inverted_ns: 8_000_000,
-            ran_ns: 1_000_000,
-            most_holders: 1,
-            ..LockWait::default()
-        };
-        let said = |wait: LockWait| {
-            let thread = ProcessThread { locks: vec![wait], ..ProcessThread::default() };
-            let series = Series { role: "high".into(), ..Series::default() };
-            locks::waits(&[(&series, &thread)]).remove(0)
-        };
-        assert_eq!(
-            said(wait.clone()),
-            "high waited once for lock 0x7f10, 9 ms: priority inversion at mutex 0x7f10: low (pid 12, real-time 10) held \
-             it without priority inheritance, and mid (pid 13, real-time 50) kept low off the CPU; create the mutex with \
-             PTHREAD_PRIO_INHERIT (pthread_mutexattr_setprotocol)."
-        );
-        let held =
-            LockWait { inverted_ns: 0, preempter: None, inherits_priority: true, ran_ns: 9_000_000, ..wait.clone() };
-        assert!(said(held).ends_with(
-            "held it with priority inheritance, and mostly computed meanwhile; hold it for a shorter time."
-        ));
-        assert!(
-            said(LockWait { inverted_ns: 0, most_holders: 3, ..wait.clone() })
-                .contains("a lock convoy: up to 3 threads")
-        );
-        assert!(said(LockWait { holder: String::new(), ..wait }).ends_with("the thread that held it is unknown."));
-    }
-
-    #[test]
     fn a_response_time_can_be_limited() {
         let mut record = Record { validity: record::Validity { valid: true, reasons: vec![] }, ..record() };
-        record.series[0].samples = 7;
+        record.series[0].samples = 70;
         let outcome = |response_ns| {
             verdict(&record, Limits { response_ns: Some(response_ns), ..Limits::default() })
                 .map(|verdict| verdict.reason)
         };
         assert_eq!(outcome(1_000_000).unwrap(), "a cycle of servo took 1.1 ms (limit 1 ms)");
-        assert_eq!(outcome(1_100_000).unwrap(), "no limit was exceeded in 7 wake-ups");
+        assert_eq!(outcome(1_100_000).unwrap(), "no limit was exceeded in 70 wake-ups");
+    }
+
+    /// The record with these figures of its thread.
+    fn with_thread(change: impl FnOnce(&mut ProcessThread)) -> Record {
+        let mut record = Record { validity: record::Validity { valid: true, reasons: vec![] }, ..record() };
+        record.series[0].samples = 70;
+        if let SeriesKind::Process(thread) = &mut record.series[0].kind {
+            change(thread);
+        }
+        record
+    }
+
+    #[test]
+    fn a_cycle_that_does_not_end_is_a_failure() {
+        let wait = LockWait { lock: "0x40".into(), waited_ns: 900_000_000, ..LockWait::default() };
+        let part = CyclePart { cause: CycleCause::LockHeld, ns: 900_000_000, count: 1, ..CyclePart::default() };
+        let times = ThreadTimes { blocked_ns: 900_000_000, ..ThreadTimes::default() };
+        let open = Cycle { times, parts: vec![part], lock: Some(wait), ..Cycle::default() };
+        let record = with_thread(|thread| thread.open = Some(open));
+        let limits = Limits { response_ns: Some(100_000_000), ..Limits::default() };
+        let verdict = verdict(&record, limits).unwrap();
+        assert_eq!(verdict.reason, "a cycle of servo had not ended after 900 ms (limit 100 ms)");
+        assert_eq!(verdict.outcome, Outcome::Fail);
+        let sentence = &conclusion(&record)[1];
+        assert!(
+            sentence.starts_with(
+                "servo did not end its last cycle, 900 ms long at the end of the run: 900 ms waiting for a lock. Main \
+                 cause: lock 0x40, whose holder is unknown"
+            ),
+            "{sentence}"
+        );
+    }
+
+    #[test]
+    fn few_cycles_and_incomplete_runs_do_not_support_pass() {
+        let reason = |record: &Record| {
+            let limits = Limits { missed: Some(5), latency_ns: Some(700_000), response_ns: Some(2_000_000) };
+            let verdict = verdict(record, limits).unwrap();
+            assert_eq!(verdict.outcome, Outcome::Inconclusive, "{verdict:?}");
+            verdict.reason
+        };
+        let few = with_thread(|thread| thread.cycles = 9);
+        assert_eq!(reason(&few), "the run has 9 cycles with a period, and PASS needs at least 10");
+        let mut few = with_thread(|_| ());
+        few.series[0].samples = 1;
+        assert_eq!(reason(&few), "the run has 1 wake-ups, and PASS needs at least 10");
+        let of_program = |program| Record { program: Some(program), ..with_thread(|_| ()) };
+        let crashed = Program { ended: true, signal: Some(11), ..Program::default() };
+        assert_eq!(reason(&of_program(crashed)), "the program was ended by signal 11");
+        let failed = Program { ended: true, exit_status: Some(3), ..Program::default() };
+        assert!(reason(&of_program(failed)).starts_with("the program ended with exit status 3"));
+        let left_out = Program { threads_left_out: 2, ..Program::default() };
+        assert_eq!(reason(&of_program(left_out)), "2 threads were not watched");
+        let left = Program { processes_left: 1, ..Program::default() };
+        assert!(reason(&of_program(left)).contains("1 of its processes still ran"));
+        let mut early = with_thread(|_| ());
+        early.state = State::Interrupted;
+        early.phases = vec![record::Phase { planned_ns: Some(1), ..record::Phase::default() }];
+        assert_eq!(reason(&early), "the run ended early, by a signal");
     }
 }

@@ -8,6 +8,8 @@ use crate::{
     rate::Rate,
 };
 
+const SECOND_NS: u64 = 1_000_000_000;
+
 /// The limits of one use.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Profile {
@@ -26,7 +28,7 @@ pub struct Profile {
     pub limit_ns: i64,
     /// Lateness below which a machine is excellent for the use, ns; above 0 and below the limit.
     pub excellent_ns: Option<i64>,
-    /// How often the use tolerates a stall: cycles later than the limit. PASS shows that it is not more often, on each
+    /// How often the use tolerates a stall: cycles later than the limit; at most one a second and one a period. PASS shows that it is not more often, on each
     /// CPU and under each load.
     pub tolerates: Rate,
     /// True if the use belongs to the short ladder that the terminal shows.
@@ -171,7 +173,9 @@ pub fn parse(name: &str, text: &str) -> Result<Profile, Mistake> {
 
 /// The first mistake, with its key.
 fn check(profile: &Profile) -> Option<(&'static str, &'static str)> {
-    let Profile { name, judges, period_ns, limit_ns, excellent_ns, .. } = profile;
+    let Profile { name, judges, period_ns, limit_ns, excellent_ns, tolerates, .. } = profile;
+    // Late cycles less than a second or a period apart are one stall.
+    let stall_ns = SECOND_NS.max(*period_ns);
     let blank = |text: &str| text.trim().is_empty() || text.contains('\n');
     let unsourced = |source: &Source| blank(&source.what) || blank(&source.r#where);
     let rules = [
@@ -192,6 +196,12 @@ fn check(profile: &Profile) -> Option<(&'static str, &'static str)> {
         ),
         (excellent_ns.is_some_and(|ns| ns <= 0), "excellent", "excellent must be above 0"),
         (excellent_ns.is_some_and(|ns| ns >= *limit_ns), "excellent", "excellent must be below limit"),
+        (
+            tolerates.in_ns(stall_ns as f64) > 1.0,
+            "tolerates",
+            "tolerates must be at most one stall a second and one a period, because late cycles that are closer together \
+             count as one stall",
+        ),
         (blank(&profile.meaning), "meaning", "meaning must explain the limit in one line"),
         (profile.sources.is_empty(), "sources", "sources must contain at least one entry with the source of the limit"),
         (profile.sources.iter().any(unsourced), "[[sources]]", "each source needs a `what` and a `where` of one line"),
@@ -241,6 +251,8 @@ where = "own definition"
             ("group =", "judges = \"round-trip\"\ngroup =", 2, "unknown variant `round-trip`"),
             ("\"20us\"", "\"100us\"", 5, "excellent must be below limit"),
             ("1 per hour", "0 per hour", 6, "no run can show a rate of \"0 per hour\""),
+            ("1 per hour", "2 per second", 6, "tolerates must be at most one stall a second and one a period"),
+            ("1 per hour", "61 per minute", 6, "tolerates must be at most one stall a second and one a period"),
             ("1 per hour", "hourly", 6, "is not a rate: write a whole number per second"),
             ("tolerates =", "samples_needed =", 6, "unknown field `samples_needed`"),
             ("meaning =", "meening =", 7, "unknown field `meening`"),

@@ -5,31 +5,30 @@ use record::{Outcome, Record, RoundTrip, Series, UseVerdict};
 use crate::{
     duration::{format_exact, format_ns, format_unsigned_ns},
     profile::Profile,
-    rules::{
-        FAR, Shown, cut_short, duration_needed, excellent, far_load, invalid_ids, load_options, of_emulation, shown,
-        too_short,
-    },
-    stalls,
+    rules::{FAR, Obstacles, Shown, duration_needed, excellent, load_options, of_emulation, shown, too_short},
+    stalls::{self, Missing},
     statistics::Exposure,
 };
 
 /// Judges whether round trips hold the limits of `profile`, from the scheduled send time of each datagram.
 ///
 /// The first rule that applies decides:
-/// 1. INVALID if the record is invalid, unless it was published elsewhere; the figures are still filled in.
-/// 2. INCONCLUSIVE if no round trip was measured.
-/// 3. FAIL if there were more stalls than the profile tolerates in that time: round trips longer than the limit. A
-///    datagram that had no answer or was refused by the kernel counts as a stall of its own, because a missing answer is
-///    later than any limit. Slots that a late sender missed count through the round trip that delayed them.
+/// 1. INVALID if the record is invalid or contradicts itself; the figures are still filled in.
+/// 2. INCONCLUSIVE if no round trip was measured, or the figures were published elsewhere.
+/// 3. FAIL if there were more stalls than the profile tolerates in that time: round trips longer than the limit, and
+///    datagrams that had no answer or were refused by the kernel, because a missing answer is later than any limit. If
+///    the far end was lost, missing answers do not count. Slots that a late sender missed count through the round trip
+///    that delayed them.
 /// 4. INCONCLUSIVE if the run ended early, a load did not run, the measured period is more than 8 times the use's, or the
 ///    run was too short to show the tolerated rate.
 /// 5. PASS.
 pub(crate) fn judge(record: &Record, profile: &Profile) -> UseVerdict {
     let all: Vec<(&Series, &RoundTrip)> = round_trips(record).collect();
     let command = command_to_measure(record, profile, all.first().copied());
-    let blocked = unsuitable(record, profile, &all, &command);
+    let mut obstacles = Obstacles::of(record, |_| command.clone());
+    obstacles.no_pass = obstacles.no_pass.or_else(|| too_coarse(profile, &all, &command));
     let exposures = exposures(record, profile);
-    let (outcome, reason) = decide(record, profile, &all, &exposures, blocked.as_deref(), &command);
+    let (outcome, reason) = decide(record, profile, &all, &exposures, &obstacles, &command);
     let worst = all.iter().max_by_key(|(series, _)| series.max_ns);
     let over_limit = |series: &Series| match series.max_ns {
         Some(max_ns) if max_ns > profile.limit_ns => series.raw.count_above(profile.limit_ns).max(1),
@@ -46,11 +45,11 @@ pub(crate) fn judge(record: &Record, profile: &Profile) -> UseVerdict {
         worst_where: worst.map(|(series, _)| series.phase.clone()).unwrap_or_default(),
         samples: all.iter().map(|(series, _)| series.samples).sum(),
         over_limit: all.iter().map(|(series, _)| over_limit(series)).sum(),
-        missed: all.iter().map(|(_, trip)| absent(trip)).sum(),
+        missed: all.iter().map(|(_, trip)| absent(trip)).fold(0, u64::saturating_add),
         statement: weakest(&exposures).map_or_else(String::new, |exposure| exposure.statement(profile.limit_ns)),
         tolerates: profile.tolerates.to_string(),
         clean_so_far: outcome == Outcome::Inconclusive
-            && blocked.is_none()
+            && obstacles.no_pass.is_none()
             && worst.is_some()
             && exposures.iter().all(|exposure| exposure.late.stalls.total == 0),
         ..UseVerdict::default()
@@ -64,19 +63,29 @@ fn round_trips(record: &Record) -> impl Iterator<Item = (&Series, &RoundTrip)> {
 /// The cycles of the use that each series of round trips covered.
 pub(crate) fn exposures(record: &Record, profile: &Profile) -> Vec<Exposure> {
     let any_time = record.scenario.until_decided;
-    round_trips(record).map(|(series, trip)| Exposure { any_time, ..exposure(series, trip, profile) }).collect()
+    // If the far end was lost, that is the reason for the last missing answers.
+    let far_lost = record.far.as_ref().is_some_and(|far| far.lost.is_some());
+    let missing = |trip: &RoundTrip| if far_lost { Missing::default() } else { missing(trip) };
+    let of = |(series, trip): (&Series, &RoundTrip)| exposure(series, missing(trip), profile);
+    round_trips(record).map(of).map(|exposure| Exposure { any_time, ..exposure }).collect()
 }
 
 /// Datagrams without an answer, and those that the kernel refused.
 fn absent(round_trip: &RoundTrip) -> u64 {
-    round_trip.lost + round_trip.send_failed
+    round_trip.lost.saturating_add(round_trip.send_failed)
+}
+
+/// The datagrams without an answer, of which the longest run is known.
+fn missing(round_trip: &RoundTrip) -> Missing {
+    let total = absent(round_trip);
+    Missing { total, runs: total.saturating_sub(round_trip.lost_in_a_row).saturating_add(1) }
 }
 
 /// The cycles of the use that a series covered. A datagram without an answer is a late cycle.
-fn exposure(series: &Series, trip: &RoundTrip, profile: &Profile) -> Exposure {
-    let absent = absent(trip);
-    let late = stalls::late(series, profile.period_ns, profile.limit_ns).with_others(absent);
-    Exposure::of(series.samples + absent, late, series.period_ns, profile.period_ns)
+fn exposure(series: &Series, missing: Missing, profile: &Profile) -> Exposure {
+    let late = stalls::late(series, profile.period_ns, profile.limit_ns);
+    let late = late.with(stalls::of_missing(missing, series.period_ns, profile.period_ns));
+    Exposure::of(series.samples.saturating_add(missing.total), late, series.period_ns, profile.period_ns)
 }
 
 /// The exposure with the largest bound.
@@ -84,22 +93,21 @@ fn weakest(exposures: &[Exposure]) -> Option<Exposure> {
     exposures.iter().copied().reduce(|a, b| if b.stalls_in(1.0) > a.stalls_in(1.0) { b } else { a })
 }
 
-/// The outcome with its reason. `blocked` is the reason why the run cannot support PASS, however long it was.
+/// The outcome with its reason.
 fn decide(
     record: &Record,
     profile: &Profile,
     all: &[(&Series, &RoundTrip)],
     exposures: &[Exposure],
-    blocked: Option<&str>,
+    obstacles: &Obstacles,
     command: &str,
 ) -> (Outcome, String) {
     let limit = format_ns(profile.limit_ns);
-    if !record.validity.valid && record.published.is_none() {
-        let why = invalid_ids(record);
-        let text = format!(
-            "the run did not go as requested ({why}), so it does not show whether {limit} holds for round trips"
-        );
-        return (Outcome::Invalid, text);
+    if record.published.is_some() {
+        return (Outcome::Inconclusive, format!("published elsewhere, not measured by punctual: run `{command}`"));
+    }
+    if let Some(why) = &obstacles.invalid {
+        return (Outcome::Invalid, format!("{why}, so it does not show whether {limit} holds for round trips"));
     }
     let Some((worst, max_ns)) =
         all.iter().filter_map(|(series, _)| Some((series, series.max_ns?))).max_by_key(|of| of.1)
@@ -109,13 +117,13 @@ fn decide(
             format!("the profile is about round trips, but none was measured: run `{command}`"),
         );
     };
-    match (shown(profile, exposures), blocked) {
+    match (shown(profile, exposures), &obstacles.no_pass) {
         (Shown::Exceeded, _) if max_ns > profile.limit_ns => {
             let text = format!("a round trip of {} ({}), above the limit of {limit}", format_ns(max_ns), worst.phase);
             (Outcome::Fail, text)
         }
         (Shown::Exceeded, _) => (Outcome::Fail, lost(all)),
-        (Shown::Kept | Shown::Open, Some(reason)) => (Outcome::Inconclusive, reason.to_owned()),
+        (Shown::Kept | Shown::Open, Some(reason)) => (Outcome::Inconclusive, reason.clone()),
         (Shown::Open, None) => {
             let why =
                 weakest(exposures).map_or_else(String::new, |weakest| too_short(profile, &weakest, "round trips"));
@@ -146,13 +154,7 @@ fn lost(all: &[(&Series, &RoundTrip)]) -> String {
 }
 
 /// The reason why the run cannot support PASS, however long it was.
-fn unsuitable(record: &Record, profile: &Profile, all: &[(&Series, &RoundTrip)], command: &str) -> Option<String> {
-    if let Some(load) = record.phases.iter().flat_map(|phase| &phase.loads).find(|load| !load.ran) {
-        return Some(format!("the load {} did not run to its end: repeat with `{command}`", load.spec));
-    }
-    if let Some(reason) = cut_short(record).or_else(|| far_load(record)) {
-        return Some(reason);
-    }
+fn too_coarse(profile: &Profile, all: &[(&Series, &RoundTrip)], command: &str) -> Option<String> {
     let slowest = all.iter().map(|(series, _)| series.period_ns).max()?;
     let (measured, needed) = (format_unsigned_ns(slowest), format_unsigned_ns(profile.period_ns));
     (slowest > FAR.saturating_mul(profile.period_ns))
@@ -178,7 +180,7 @@ fn command_to_measure(record: &Record, profile: &Profile, like: Option<(&Series,
 
 #[cfg(test)]
 mod tests {
-    use record::{Histogram, Phase, ROUND_TRIP, SeriesKind};
+    use record::{Far, Histogram, LoadProof, Phase, ROUND_TRIP, SeriesKind, State};
 
     use super::*;
     use crate::profiles;
@@ -201,8 +203,12 @@ mod tests {
             ..Series::default()
         };
         change(&mut series);
-        let phase = Phase { name: "load".to_owned(), asked_loads: vec!["cpu".to_owned()], ..Phase::default() };
-        let mut record = Record { phases: vec![phase], series: vec![series], ..Record::default() };
+        let loads = vec![LoadProof { spec: "cpu".to_owned(), ran: true, ..LoadProof::default() }];
+        let asked_loads = vec!["cpu".to_owned()];
+        let duration_ns = series.samples.saturating_mul(series.period_ns);
+        let phase = Phase { name: "load".to_owned(), asked_loads, loads, duration_ns, ..Phase::default() };
+        let mut record =
+            Record { state: State::Complete, phases: vec![phase], series: vec![series], ..Record::default() };
         record.validity.valid = true;
         record
     }
@@ -233,14 +239,33 @@ mod tests {
         let lossy = record(5_000, 200_000, |series| {
             series.missed = 7;
             let SeriesKind::RoundTrips(round_trip) = &mut series.kind else { panic!("round trips") };
-            (round_trip.lost, round_trip.send_failed) = (3, 2);
+            (round_trip.lost, round_trip.send_failed, round_trip.slots) = (3, 2, 5_012);
         });
         let verdict = judged(
             &lossy,
             Outcome::Fail,
-            "3 of 5000 datagrams lost, 2 refused by the kernel (load): a missing answer counts as later than any limit",
+            "3 of 5012 datagrams lost, 2 refused by the kernel (load): a missing answer counts as later than any limit",
         );
         assert_eq!(verdict.missed, 5);
+    }
+
+    /// 2.5 s without an answer, in a run of 22 s.
+    #[test]
+    fn an_outage_is_few_stalls() {
+        let outage = record(20_000, 200_000, |series| {
+            let SeriesKind::RoundTrips(round_trip) = &mut series.kind else { panic!("round trips") };
+            (round_trip.lost, round_trip.lost_in_a_row, round_trip.slots) = (2_500, 2_499, 22_500);
+        });
+        let profile = profiles().iter().find(|profile| profile.name == "udp-control-1ms").unwrap();
+        let verdict = crate::judge(&outage, profile);
+        assert_eq!(verdict.outcome, Outcome::Fail);
+        assert!(verdict.statement.starts_with("2500 of 22500 cycles later than 1 ms, in 3 to 4 stalls"), "{verdict:?}");
+        let tolerant = Profile { tolerates: "1 per second".parse().unwrap(), ..profile.clone() };
+        assert_eq!(crate::judge(&outage, &tolerant).outcome, Outcome::Pass);
+        let mut far_lost = outage;
+        let lost = Some("the connection ended".to_owned());
+        far_lost.far = Some(Box::new(Far { host: "board-b".to_owned(), lost, ..Far::default() }));
+        judged(&far_lost, Outcome::Inconclusive, "the far end on board-b was lost: the connection ended: run it again");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Rules that the verdicts on wake-ups, round trips and captures share.
 
-use record::{Emulation, Outcome, Record, State};
+use record::{Emulation, INCONSISTENT, Obstacle, Outcome, Reason, Record};
 
 use crate::{
     duration::{format_duration, format_ns},
@@ -30,35 +30,60 @@ pub(crate) fn excellent(profile: &Profile, worst_ns: i64) -> String {
     }
 }
 
-/// The ids of the reasons why a record is invalid.
-pub(crate) fn invalid_ids(record: &Record) -> String {
-    let ids: Vec<_> = record.validity.reasons.iter().map(|reason| reason.id.as_str()).collect();
-    if ids.is_empty() { "no reason given".to_owned() } else { ids.join(", ") }
+/// Obstacles to a verdict that do not depend on the limits of a use, see [`Record::obstacle`].
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Obstacles {
+    /// The reason for INVALID.
+    pub invalid: Option<String>,
+    /// The reason why a valid run supports no PASS, however long it was. It can support FAIL.
+    pub no_pass: Option<String>,
 }
 
-/// The reason why a run that ended early supports no PASS: a verdict needs all that was planned. A phase without a planned
-/// length lasts until somebody ends it.
-pub(crate) fn cut_short(record: &Record) -> Option<String> {
-    // A run that ends itself has evidence that holds at every moment.
-    if record.state == State::Complete || record.scenario.until_decided {
-        return None;
+impl Obstacles {
+    /// The obstacles of `record`; `command` repeats the run.
+    pub fn of(record: &Record, command: impl Fn(&str) -> String) -> Self {
+        let found = record.obstacle();
+        let no_pass = match &found {
+            None | Some(Obstacle::Invalid(_)) => None,
+            Some(load @ Obstacle::Load { spec, host: None }) => {
+                Some(format!("{load}: repeat with `{}`", command(spec)))
+            }
+            Some(Obstacle::EndedEarly { phase }) => Some(ended_early(record, phase)),
+            Some(other @ (Obstacle::Load { .. } | Obstacle::FarLost { .. } | Obstacle::ThreadEnded { .. })) => {
+                Some(format!("{other}: run it again"))
+            }
+        };
+        let invalid = match found {
+            Some(Obstacle::Invalid(reasons)) => Some(invalid(&reasons)),
+            _ => None,
+        };
+        Self { invalid, no_pass }
     }
-    let last = record.phases.last()?;
-    let when = match (last.planned_ns, last.planned_samples) {
-        (Some(planned_ns), _) => {
-            format!("after {} of {}", format_duration(last.duration_ns.min(planned_ns)), format_duration(planned_ns))
-        }
-        (None, Some(samples)) => format!("before the last of {samples} samples"),
-        (None, None) => return None,
-    };
-    Some(format!("the run ended early, {when} in the phase `{}`: run it to its end", last.name))
 }
 
-/// The note about a load at the far end that did not run.
-pub(crate) fn far_load(record: &Record) -> Option<String> {
-    let far = record.far.as_ref()?;
-    let load = far.loads.iter().find(|load| !load.ran)?;
-    Some(format!("the load {} did not run to its end on {}: run it again", load.spec, far.host))
+/// The reason for INVALID: the contradictions of the record, or the ids of the other reasons.
+fn invalid(reasons: &[Reason]) -> String {
+    let (contradictions, others): (Vec<&Reason>, Vec<&Reason>) =
+        reasons.iter().partition(|reason| reason.id == INCONSISTENT);
+    if let Some(first) = contradictions.first() {
+        return format!("the record contradicts itself ({})", first.text);
+    }
+    let ids: Vec<_> = others.iter().map(|reason| reason.id.as_str()).collect();
+    let ids = if ids.is_empty() { "no reason given".to_owned() } else { ids.join(", ") };
+    format!("the run did not go as requested ({ids})")
+}
+
+/// The reason why a run that ended early supports no PASS: a verdict needs all that was planned.
+fn ended_early(record: &Record, phase: &str) -> String {
+    let planned = record.phase(phase);
+    let when = match planned.map(|phase| (phase.planned_ns, phase.planned_samples, phase.duration_ns)) {
+        Some((Some(planned_ns), _, duration_ns)) => {
+            format!(", after {} of {}", format_duration(duration_ns.min(planned_ns)), format_duration(planned_ns))
+        }
+        Some((None, Some(samples), _)) => format!(", before the last of {samples} samples"),
+        Some((None, None, _)) | None => String::new(),
+    };
+    format!("the run ended early{when} in the phase `{phase}`: run it to its end")
 }
 
 /// The decision on the stalls of one or more series.
@@ -79,7 +104,7 @@ pub(crate) enum Shown {
 pub(crate) fn shown(profile: &Profile, exposures: &[Exposure]) -> Shown {
     if exposures.iter().any(|exposure| exposure.exceeds(profile.tolerates, exposures.len())) {
         Shown::Exceeded
-    } else if exposures.iter().all(|exposure| exposure.shows(profile.tolerates)) {
+    } else if exposures.iter().all(|exposure| exposure.shows(profile.tolerates) && exposure.rate_below() < 1.0) {
         Shown::Kept
     } else {
         Shown::Open

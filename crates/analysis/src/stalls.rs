@@ -37,7 +37,7 @@ pub(crate) fn late(series: &Series, period_ns: u64, limit_ns: i64) -> Late {
         (wake_ups.saturating_add(count), seconds.saturating_add(of_each.saturating_mul(count)))
     });
     Late {
-        cycles: Grouped { total: cycles, independent: 1 },
+        cycles,
         // A stall makes at least one cycle late, of those that count.
         stalls: Grouped { total: seconds.clamp(1, cycles), independent: wake_ups.clamp(1, cycles) },
         stalls_at_least: windows.max(seconds_of(cycles, period_ns)),
@@ -66,7 +66,8 @@ fn listed_stalls(late: &[&Spike], measured_ns: u64, period_ns: u64, limit_ns: i6
     let cycles = |stall: &Stall| in_cycles(stall.deadlines, measured_ns, period_ns);
     let seconds = |stall: &Stall| (stall.end_ns - stall.start_ns).div_ceil(SECOND_NS).clamp(1, cycles(stall).max(1));
     let counted = Grouped::of(stalls.iter().map(seconds));
-    Late { cycles: Grouped::of(stalls.iter().map(cycles)), stalls: counted, stalls_at_least: counted.total }
+    let cycles = stalls.iter().map(cycles).fold(0, u64::saturating_add);
+    Late { cycles, stalls: counted, stalls_at_least: counted.total }
 }
 
 /// A wake-up, or a period of audio, that was too late.
@@ -105,19 +106,51 @@ fn stalls(late: impl Iterator<Item = LateWakeUp>, period_ns: u64) -> Vec<Stall> 
     stalls
 }
 
-/// The stalls of the xruns of an audio series; the xruns themselves if the series does not list them all.
-pub(crate) fn of_xruns(series: &Series, audio: &Audio) -> u64 {
+/// Answers, frames or periods that are missing. The record contains their number, but not their times.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Missing {
+    /// Their number.
+    pub total: u64,
+    /// The largest possible number of runs of consecutive ones.
+    pub runs: u64,
+}
+
+impl Missing {
+    /// Missing ones of which nothing but the number is known.
+    pub fn anywhere(total: u64) -> Self {
+        Self { total, runs: total }
+    }
+}
+
+/// The stalls of `missing` deadlines, `measured_ns` apart.
+///
+/// They are at least one stall for each second that they fill. At most, each run of consecutive ones is a stall of its
+/// own, which also counts once for each second.
+pub(crate) fn of_missing(missing: Missing, measured_ns: u64, period_ns: u64) -> Late {
+    let Missing { total, runs } = missing;
+    if total == 0 {
+        return Late::default();
+    }
+    let cycles = in_cycles(total, measured_ns, period_ns);
+    let seconds = seconds_of(total, measured_ns).min(cycles);
+    let most = runs.clamp(1, total).saturating_sub(1).saturating_add(seconds).min(cycles);
+    Late { cycles, stalls: Grouped { total: most, independent: most }, stalls_at_least: seconds }
+}
+
+/// The stalls of the xruns of an audio series. Their times are unknown if the series does not list them all.
+pub(crate) fn of_xruns(series: &Series, audio: &Audio) -> Late {
     let listed: Vec<&Spike> =
         series.spikes.iter().filter(|spike| spike.played.is_some_and(|played| played.xrun)).collect();
     if (listed.len() as u64) < audio.xruns {
-        return audio.xruns;
+        return of_missing(Missing::anywhere(audio.xruns), series.period_ns, series.period_ns);
     }
     let late = listed.iter().map(|spike| LateWakeUp {
         at_ns: spike.at_ns,
         lateness_ns: spike.lateness_ns.max(0).unsigned_abs(),
         deadlines: 1,
     });
-    stalls(late, series.period_ns).len() as u64
+    let stalls = stalls(late, series.period_ns).len() as u64;
+    Late { cycles: audio.xruns, stalls: Grouped { total: stalls, independent: stalls }, stalls_at_least: stalls }
 }
 
 /// The late cycles of the use. The corrected histogram also counts deadlines missed by a stall.
@@ -146,7 +179,6 @@ mod tests {
     use record::Histogram;
 
     use super::*;
-    use crate::statistics::Exposure;
 
     const MS: u64 = 1_000_000;
 
@@ -179,30 +211,29 @@ mod tests {
         }
     }
 
-    fn of(series: &Series) -> (u64, u64, u64, u64) {
+    fn of(series: &Series) -> (u64, u64, u64) {
         let Late { cycles, stalls, stalls_at_least } = late(series, MS, 100_000);
-        (cycles.total, cycles.independent, stalls.total, stalls_at_least)
+        (cycles, stalls.total, stalls_at_least)
     }
 
     #[test]
     fn neighbouring_late_cycles_are_one_stall() {
         // A wake-up that is 3 ms late makes the cycles at 0, 1 and 2 ms late by more than 100 us.
-        assert_eq!(of(&series(&[(0, 3)], 9)), (3, 1, 1, 1));
-        assert_eq!(of(&series(&[(0, 1), (5, 1), (900, 1), (1_800, 1)], 9)), (4, 1, 2, 2), "1.8 s are two seconds");
-        assert_eq!(of(&series(&[(0, 1), (5_000, 1), (10_000, 1)], 9)), (3, 3, 3, 3));
-        assert_eq!(of(&series(&[(0, 2_500)], 9)), (2_500, 1, 3, 3));
-        // One large stall and three small ones: about as many independent ones as 103^2 / (100^2 + 3).
-        assert_eq!(of(&series(&[(0, 100), (5_000, 1), (10_000, 1), (15_000, 1)], 9)), (103, 1, 4, 4));
+        assert_eq!(of(&series(&[(0, 3)], 9)), (3, 1, 1));
+        assert_eq!(of(&series(&[(0, 1), (5, 1), (900, 1), (1_800, 1)], 9)), (4, 2, 2), "1.8 s are two seconds");
+        assert_eq!(of(&series(&[(0, 1), (5_000, 1), (10_000, 1)], 9)), (3, 3, 3));
+        assert_eq!(of(&series(&[(0, 2_500)], 9)), (2_500, 3, 3));
+        assert_eq!(of(&series(&[(0, 100), (5_000, 1), (10_000, 1), (15_000, 1)], 9)), (103, 4, 4));
     }
 
     #[test]
     fn a_list_with_gaps_gives_a_range() {
         let spikes: Vec<_> = (0..40).map(|i| (i * 100, 2)).collect();
-        assert_eq!(of(&series(&spikes, 40)), (80, 1, 4, 4));
-        assert_eq!(of(&series(&spikes, 39)), (80, 1, 40, 4), "each wake-up can be a stall; 4 seconds were late");
+        assert_eq!(of(&series(&spikes, 40)), (80, 4, 4));
+        assert_eq!(of(&series(&spikes, 39)), (80, 40, 4), "each wake-up can be a stall; 4 seconds were late");
         let mut without_windows = series(&spikes, 0);
         without_windows.maxima = Maxima::default();
-        assert_eq!(of(&without_windows), (80, 1, 40, 1));
+        assert_eq!(of(&without_windows), (80, 40, 1));
     }
 
     #[test]
@@ -212,7 +243,18 @@ mod tests {
         all.raw.add(200_000, 100_001);
         all.corrected = all.raw.clone();
         all.max_ns = Some(200_000);
-        assert_eq!(of(&all), (100_001, 1, 100_001, 101));
+        assert_eq!(of(&all), (100_001, 100_001, 101));
+    }
+
+    /// An outage of 2.58 s, of which the record says that 257 answers were lost one after the other.
+    #[test]
+    fn an_outage_is_one_stall_for_each_second() {
+        let of = |total, runs| {
+            let Late { cycles, stalls, stalls_at_least } = of_missing(Missing { total, runs }, 10 * MS, 10 * MS);
+            (cycles, stalls.total, stalls_at_least)
+        };
+        assert_eq!(of(258, 2), (258, 4, 3));
+        assert_eq!((of(258, 258), of(1, 1), of(0, 0)), ((258, 258, 3), (1, 1, 1), (0, 0, 0)));
     }
 
     #[test]
@@ -222,37 +264,35 @@ mod tests {
         one.max_ns = Some(100_001);
         one.raw = Histogram::default();
         one.raw.record(100_001);
-        assert_eq!(of(&one), (1, 1, 1, 1));
+        assert_eq!(of(&one), (1, 1, 1));
         assert_eq!(late(&one, MS, 100_001), Late::default());
     }
 
     #[test]
     fn measuring_faster_does_not_add_late_cycles() {
-        let fast = Late { ..late(&series(&[(0, 20)], 9), 10 * MS, 100_000) };
-        assert_eq!(fast.cycles.total, 2);
+        assert_eq!(late(&series(&[(0, 20)], 9), 10 * MS, 100_000).cycles, 2);
     }
 
     proptest! {
         #[test]
-        fn a_bound_of_stalls_never_exceeds_that_of_late_cycles(
+        fn a_stall_makes_a_cycle_late(
             spikes in prop::collection::btree_map(0u64..5_000, 1i64..2_000, 1..40),
             kept in 0usize..40,
             period_ns in prop::sample::select(vec![MS / 8, MS, 8 * MS, 3_000 * MS]),
         ) {
             let spikes: Vec<_> = spikes.into_iter().collect();
-            let series = series(&spikes, kept);
-            let late = late(&series, period_ns, 100_000);
+            let late = late(&series(&spikes, kept), period_ns, 100_000);
             prop_assert!(late.stalls_at_least >= 1 && late.stalls_at_least <= late.stalls.total, "{late:?}");
-            prop_assert!(late.stalls.total <= late.cycles.total, "{late:?}");
-            for any_time in [false, true] {
-                let exposure = Exposure { any_time, ..Exposure::of(100_000, late, MS, period_ns) };
-                let span_ns = exposure.time_ns();
-                let cycles = exposure.rate_below() * exposure.cycles as f64;
-                prop_assert!(
-                    exposure.rate_below() >= 1.0 || exposure.stalls_in(span_ns) <= cycles * (1.0 + 1e-9),
-                    "{exposure:?}"
-                );
-            }
+            prop_assert!(late.stalls.total <= late.cycles, "{late:?}");
+        }
+
+        #[test]
+        fn missing_deadlines_are_at_least_a_stall_a_second(
+            total in 1u64..1_000_000, runs in 0u64..1_000, measured_ns in 1_000u64..10_000_000, period_ns in 1_000u64..10_000_000,
+        ) {
+            let late = of_missing(Missing { total, runs }, measured_ns, period_ns);
+            let (least, most) = (late.stalls_at_least, late.stalls.total);
+            prop_assert!(1 <= least && least <= most && most <= late.cycles && late.cycles <= total, "{late:?}");
         }
     }
 }

@@ -2,9 +2,13 @@
 
 use std::borrow::Cow;
 
-use record::{Calibration, Correction, Histogram, Record, Series, Talker};
+use record::{Calibration, Correction, Histogram, Listener, Record, Series, Talker};
 
-use crate::duration::format_exact;
+use crate::{
+    duration::format_exact,
+    stalls::{self, Missing},
+    statistics::Late,
+};
 
 /// Offsets of the curve, us; those beyond [`CURVE_PERCENT`] of the period are left out.
 const OFFSETS_US: [u64; 21] =
@@ -94,22 +98,40 @@ fn use_send_times(series: &mut Series, talker: &Talker) {
     series.missed = talker.missed_slots;
     series.corrected = Correction::new(series.period_ns).of(&talker.send);
     series.raw = talker.send.clone();
-    // A dropped frame leaves its slot empty, like one that is a whole period late.
-    let dropped = talker.launch.as_ref().map_or(0, |launch| launch.invalid + launch.missed);
-    if dropped > 0 {
-        let late_ns = i64::try_from(series.period_ns).unwrap_or(i64::MAX);
-        series.samples += dropped;
-        series.missed += dropped;
-        series.max_ns = series.max_ns.max(Some(late_ns));
-        series.raw.add(late_ns, dropped);
-        series.corrected.add(late_ns, dropped);
-    }
+    // Those of the wake-ups, which are `offset_ns` before the slots.
+    let after_slot = |late_ns: i64| late_ns.saturating_sub_unsigned(talker.offset_ns);
+    series.spikes.iter_mut().for_each(|spike| spike.lateness_ns = after_slot(spike.lateness_ns));
+    series.maxima.max_ns.iter_mut().flatten().for_each(|max_ns| *max_ns = after_slot(*max_ns));
+}
+
+/// The stalls of frames that did not leave in their slots or did not arrive, and the number of these frames. A missing
+/// frame is later than any limit.
+pub(crate) fn missing(record: &Record, talker: &Talker, measured_ns: u64, period_ns: u64) -> (u64, Late) {
+    let held_back = talker.launch.as_ref().map_or(0, |launch| launch.missed);
+    let not_sent = talker.refused.saturating_add(held_back);
+    let listeners = record.series.iter().filter_map(|series| series.kind.listener());
+    let lost = listeners.map(|listener| lost(talker, listener, measured_ns)).max_by_key(|lost| lost.total);
+    let lost = lost.unwrap_or_default();
+    let of = |missing| stalls::of_missing(missing, measured_ns, period_ns);
+    // The numbers of the frames that were not sent can be among those that were lost.
+    (not_sent.max(lost.total), of(Missing::anywhere(not_sent)).with(of(lost)))
+}
+
+/// Frames that were sent and did not arrive. A listener finds lost frames by the numbers of later ones; those of the
+/// last second can still be on their way.
+fn lost(talker: &Talker, listener: &Listener, period_ns: u64) -> Missing {
+    let by_number = listener.lost.saturating_sub(listener.not_told);
+    let arrived = listener.frames.saturating_sub(listener.duplicates).saturating_add(listener.not_told);
+    let in_flight = 1_000_000_000 / period_ns.max(1);
+    let at_end = talker.frames.saturating_sub(arrived).saturating_sub(listener.lost).saturating_sub(in_flight);
+    let runs = listener.loss_bursts.saturating_add(u64::from(at_end > 0));
+    Missing { total: by_number.saturating_add(at_end), runs }
 }
 
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use record::{Launch, SeriesKind, Stream, StreamIdentity};
+    use record::{Launch, Listener, SeriesKind, Stream, StreamIdentity};
 
     use super::*;
 
@@ -157,27 +179,36 @@ mod tests {
     }
 
     #[test]
-    fn counts_missed_launch_times_as_a_period_late() {
-        let talker = |launch| Talker {
-            frames: 3,
-            refused: 2,
-            max_delta_ns: Some(-60_000),
-            mode: "txtime".to_owned(),
-            send: of(&[-60_000, -80_000, -90_000]),
-            launch: Some(launch),
-            ..Talker::default()
+    fn frames_that_were_refused_or_lost_are_missing() {
+        let of = |talker: Talker, listener: Option<Listener>| {
+            let listener = listener
+                .map(|one| Series { kind: SeriesKind::Stream(Stream::Listener(Box::new(one))), ..Series::default() });
+            let record = Record { series: listener.into_iter().collect(), ..Record::default() };
+            let (missing, late) = missing(&record, &talker, 125_000, 125_000);
+            (missing, late.cycles, late.stalls_at_least, late.stalls.total)
         };
-        let judged = |launch| {
-            let kind = SeriesKind::Stream(Stream::Talker(Box::new(talker(launch))));
-            let record = Record { series: vec![Series { kind, ..wake_ups(&[]) }], ..Record::default() };
-            as_sent(&record).series[0].clone()
-        };
-        let in_time = judged(Launch::default());
-        assert_eq!((in_time.max_ns, in_time.missed, in_time.raw.total()), (Some(-60_000), 0, 3));
-        let dropped = judged(Launch { invalid: 2, missed: 5, ..Launch::default() });
-        assert_eq!((dropped.max_ns, dropped.missed, dropped.samples), (Some(125_000), 7, 10));
-        assert_eq!((dropped.raw.count_above(0), dropped.corrected.count_above(0)), (7, 7));
-        assert!(dropped.kind.talker().map(command).is_some_and(|command| command.contains("--mode txtime")));
+        let sent = |frames, refused| Talker { frames, refused, ..Talker::default() };
+        assert_eq!(of(sent(40_000, 0), None), (0, 0, 0, 0));
+        assert_eq!(of(sent(40_000, 8_182), None), (8_182, 8_182, 2, 8_182));
+        let launch = Some(Launch { invalid: 2, missed: 5, ..Launch::default() });
+        assert_eq!(of(Talker { launch, ..sent(40_000, 2) }, None), (7, 7, 1, 7));
+        let arrived = |frames, lost, loss_bursts| Some(Listener { frames, lost, loss_bursts, ..Listener::default() });
+        assert_eq!(of(sent(32_000, 0), arrived(24_000, 8_000, 1)), (8_000, 8_000, 1, 1));
+        assert_eq!(of(sent(32_000, 0), arrived(31_000, 0, 0)), (0, 0, 0, 0), "on their way");
+        assert_eq!(of(sent(32_000, 0), arrived(8_000, 0, 0)), (16_000, 16_000, 2, 2), "no frame arrived at the end");
+        let unread = Some(Listener { not_told: 9, ..arrived(31_990, 9, 1).unwrap() });
+        assert_eq!(of(sent(32_000, 0), unread), (0, 0, 0, 0));
+    }
+
+    #[test]
+    fn spikes_of_a_talker_are_measured_from_its_slots() {
+        let spike = |lateness_ns| record::Spike { lateness_ns, ..record::Spike::default() };
+        let sender = Talker { offset_ns: 50_000, frames: 1, send: of(&[40_000]), ..Talker::default() };
+        let kind = SeriesKind::Stream(Stream::Talker(Box::new(sender)));
+        let series = Series { spikes: vec![spike(60_000), spike(90_000)], kind, ..wake_ups(&[60_000, 90_000]) };
+        let record = Record { series: vec![series], ..Record::default() };
+        let late: Vec<i64> = as_sent(&record).series[0].spikes.iter().map(|spike| spike.lateness_ns).collect();
+        assert_eq!(late, [10_000, 40_000]);
     }
 
     proptest! {

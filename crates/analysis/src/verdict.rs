@@ -2,11 +2,12 @@
 
 use std::path::Path;
 
-use record::{Outcome, Record, UseVerdict, Verdict};
+use record::{Obstacle, Outcome, Record, UseVerdict, Verdict};
 
 use crate::{
+    audio,
     data_file::stem,
-    judge,
+    find_profile, judge, matrix,
     profile::{Judges, Profile},
     profiles,
     rules::severity,
@@ -39,10 +40,7 @@ pub fn on_short_ladder(verdict: &UseVerdict) -> bool {
 pub fn verdict(record: &Record, uses: &[UseVerdict]) -> Option<Verdict> {
     let requested = &record.scenario.profiles;
     if requested.is_empty() {
-        let reason = record.validity.reasons.first().map(|reason| reason.text.clone());
-        let reason = reason.unwrap_or_else(|| "the record does not confirm that the run went as requested".to_owned());
-        return (!record.validity.valid && record.published.is_none())
-            .then_some(Verdict { outcome: Outcome::Invalid, reason });
+        return invalid(record);
     }
     // Reversed, so that the first of several equally bad verdicts wins.
     let each =
@@ -53,6 +51,64 @@ pub fn verdict(record: &Record, uses: &[UseVerdict]) -> Option<Verdict> {
             None => Verdict { outcome: Outcome::Inconclusive, reason: format!("{}: not judged", profile_name(name)) },
         });
     each.max_by_key(|verdict| severity(verdict.outcome))
+}
+
+/// INVALID with the first reason, for an invalid record that was not published elsewhere.
+fn invalid(record: &Record) -> Option<Verdict> {
+    let Some(Obstacle::Invalid(reasons)) = record.run_obstacle() else { return None };
+    let reason = reasons.first().map(|reason| reason.text.clone());
+    let reason = reason.unwrap_or_else(|| "the record does not confirm that the run went as requested".to_owned());
+    record.published.is_none().then_some(Verdict { outcome: Outcome::Invalid, reason })
+}
+
+/// Computes the results of a matrix and of a search for a buffer again, from the figures of the record.
+pub fn conclude(record: &mut Record) {
+    if matrix::is_matrix(record) && record.published.is_none() {
+        matrix::fill(record);
+    }
+    if let Some(search) = record.buffer.take() {
+        record.buffer = Some(audio::search(record, search.candidates));
+    }
+}
+
+/// Replaces the results that a record contains by those that follow from its figures.
+///
+/// A stored PASS that cannot be computed again becomes INCONCLUSIVE: for a profile that is not found, and for a program,
+/// whose limits are not in the record, if the run supports no PASS.
+pub fn rejudge(record: &mut Record) {
+    conclude(record);
+    let stored = std::mem::take(&mut record.uses);
+    record.uses = stored.into_iter().map(|stored| rejudged(record, stored)).collect();
+    record.verdict = match record.verdict.take() {
+        Some(stored) if record.program.is_some() => invalid(record).or_else(|| Some(supported(record, stored))),
+        _ => verdict(record, &record.uses),
+    };
+}
+
+/// The verdict on the use of a stored verdict.
+fn rejudged(record: &Record, stored: UseVerdict) -> UseVerdict {
+    let name = record.scenario.profiles.iter().find(|name| profile_name(name) == stored.profile);
+    match find_profile(name.unwrap_or(&stored.profile)) {
+        Ok(profile) => judge(record, &profile),
+        Err(_) if stored.outcome == Outcome::Pass => {
+            let reason = format!(
+                "the profile {} was not found, so the stored PASS cannot be checked: name its file with --profile",
+                stored.profile
+            );
+            UseVerdict { outcome: Outcome::Inconclusive, reason, ..stored }
+        }
+        Err(_) => stored,
+    }
+}
+
+/// A stored verdict, if the run supports it.
+fn supported(record: &Record, stored: Verdict) -> Verdict {
+    match record.obstacle() {
+        Some(obstacle) if stored.outcome == Outcome::Pass => {
+            Verdict { outcome: Outcome::Inconclusive, reason: obstacle.to_string() }
+        }
+        _ => stored,
+    }
 }
 
 /// The name of a requested profile, which can be given as a file.
@@ -111,6 +167,29 @@ mod tests {
         record.validity.reasons =
             ["first", "second"].map(|text| Reason { text: text.into(), ..Reason::default() }).to_vec();
         assert_eq!(verdict(&record, &[]).unwrap().reason, "first");
+    }
+
+    #[test]
+    fn a_stored_verdict_is_not_believed() {
+        let forged = |profile: &str| {
+            let mut record = asking(&[profile], true);
+            record.uses = vec![of(profile, Outcome::Pass)];
+            record.verdict = Some(Verdict { outcome: Outcome::Pass, reason: "forged".to_owned() });
+            rejudge(&mut record);
+            let verdict = record.verdict.unwrap();
+            (verdict.outcome, verdict.reason)
+        };
+        let (outcome, reason) = forged("control-1khz");
+        assert_eq!(outcome, Outcome::Inconclusive);
+        assert!(reason.starts_with("control-1khz: no wake-up was measured"), "{reason}");
+        let (outcome, reason) = forged("unheard-of");
+        assert_eq!(outcome, Outcome::Inconclusive);
+        assert!(reason.contains("the stored PASS cannot be checked"), "{reason}");
+        let mut program = Record { program: Some(record::Program::default()), ..asking(&[], true) };
+        program.verdict = Some(Verdict { outcome: Outcome::Pass, reason: "forged".to_owned() });
+        program.state = record::State::Interrupted;
+        rejudge(&mut program);
+        assert_eq!(program.verdict.unwrap().outcome, Outcome::Inconclusive);
     }
 
     #[test]

@@ -2,6 +2,8 @@
 
 use std::{collections::HashMap, fmt};
 
+use record::Monitor;
+
 /// One trace event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Event {
@@ -154,6 +156,13 @@ pub enum EventKind {
         function: u64,
         /// The earliest time of its callback, ns, by the clock of the timer.
         expires_ns: i64,
+        /// The latest time of its callback: later than the earliest one by the timer slack of the thread, ns.
+        latest_ns: i64,
+    },
+    /// The thread on the CPU started the timer of a timerfd.
+    FdTimerStart {
+        /// The time of its next expiry, ns, by the clock of the timer.
+        expires_ns: i64,
     },
     /// The thread on the CPU waits for a lock of the kernel.
     LockWait {
@@ -177,8 +186,18 @@ pub enum EventKind {
         /// Id of the new thread.
         child: u32,
     },
+    /// The process on the CPU executes another program now.
+    Exec,
     /// The thread on the CPU is about to exit.
     Exit,
+    /// A runtime verification monitor of the kernel found that a thread broke its rule. The thread on the CPU may be
+    /// another one.
+    MonitorReport {
+        /// The monitor.
+        monitor: Monitor,
+        /// Id of the thread that broke the rule.
+        tid: u32,
+    },
     /// A sample of the kernel's timerlat tracer.
     Timerlat {
         /// Number of the timerlat cycle.

@@ -5,7 +5,11 @@
 //! | module | contents |
 //! |---|---|
 //! | `thread` | the state of one thread, and the sums of its times |
-//! | `calls` | the system calls that wait, and those that start cycles |
+//! | `calls` | the system calls that wait |
+//! | `releases` | the waits that start cycles |
+//! | `wakers` | the threads that woke others: questions and answers |
+//! | `futexes` | tells locks from other futex words |
+//! | [`clocks`] | times of other clocks |
 //! | `waits` | what a thread waits for |
 //! | `cycles` | from release to completion: run times, response times, deadlines |
 //! | `parts` | what the time of a cycle was spent on |
@@ -20,13 +24,16 @@
 //! | [`selection`] | the threads to report, and their periods |
 
 mod calls;
+pub mod clocks;
 mod cycles;
 mod fault_time;
+mod futexes;
 mod history;
 mod locks;
 mod parts;
 mod preempters;
 mod quota;
+mod releases;
 mod rivals;
 mod rules;
 pub mod selection;
@@ -34,20 +41,28 @@ pub mod selection;
 mod tests;
 mod thread;
 mod waits;
+mod wakers;
 mod wakeups;
 
-use std::collections::{HashMap, HashSet};
+use std::{
+    collections::{HashMap, HashSet},
+    mem,
+};
 
 use record::{Series, Spike, THREADS_FOLLOWED};
 
 use crate::{Comm, Event, EventKind, MeasuredThread, Task};
-use calls::Call;
+use calls::{Call, Lock};
+pub use clocks::ClockOffsets;
 pub use fault_time::fault_time_ns;
+use futexes::Futexes;
 use locks::Wait;
 use selection::RunConfig;
 pub use selection::{Pattern, Selection};
 pub use thread::ThreadInfo;
 use thread::{Thread, WokenBy};
+use waits::InCall;
+use wakers::Wakers;
 
 /// The threads of a program.
 #[derive(Debug, Clone)]
@@ -58,7 +73,13 @@ pub struct Process {
     of: HashMap<u32, usize>,
     /// Indices of the threads that wait for each CPU, and of some that no longer do.
     waiting_for_cpu: HashMap<u32, Vec<usize>>,
+    wakers: Wakers,
+    futexes: Futexes,
     threads_not_followed: u64,
+    /// Ended threads whose figures were dropped.
+    ended_dropped: u64,
+    /// Threads whose policy a system call set.
+    policies_set: Vec<u32>,
 }
 
 impl Process {
@@ -72,7 +93,11 @@ impl Process {
             threads: Vec::new(),
             of: HashMap::new(),
             waiting_for_cpu: HashMap::new(),
+            wakers: Wakers::default(),
+            futexes: Futexes::default(),
             threads_not_followed: 0,
+            ended_dropped: 0,
+            policies_set: Vec::new(),
         }
     }
 
@@ -84,6 +109,11 @@ impl Process {
     /// Sets the CPU time of a page fault that waits for nothing, ns.
     pub fn set_fault_time(&mut self, fault_ns: u64) {
         self.config.fault_ns = fault_ns;
+    }
+
+    /// Sets how far other clocks are ahead of CLOCK_MONOTONIC, to know when sleeps on them end.
+    pub fn set_clocks(&mut self, offsets: ClockOffsets) {
+        self.config.clocks = offsets;
     }
 
     /// Adds a reading of the time for which the CPU quota of the program's control group stopped threads, ns since the
@@ -99,16 +129,46 @@ impl Process {
         }
     }
 
+    /// Sets the priority of a thread as the kernel counts, without one that it inherits from a thread that waits for it.
+    pub fn set_own_priority(&mut self, tid: u32, priority: i32) {
+        if let Some((thread, _)) = self.thread(tid) {
+            thread.set_own_priority(priority);
+        }
+    }
+
+    /// Takes the ids of the threads whose policy a system call has set.
+    pub fn take_policies_set(&mut self) -> Vec<u32> {
+        mem::take(&mut self.policies_set)
+    }
+
+    /// Adds ids of threads of punctual, whose CPU time is an overhead of the measurement.
+    pub fn note_own_threads(&mut self, tids: impl IntoIterator<Item = u32>) {
+        self.config.own_threads.extend(tids);
+    }
+
     /// Follows a thread from the start of the run, or from `since_ns` on CLOCK_MONOTONIC if that is later.
     pub fn follow(&mut self, info: ThreadInfo, since_ns: u64) {
-        if self.threads.len() >= THREADS_FOLLOWED {
-            self.threads_not_followed += 1;
-            return;
-        }
-        if let Some(before) = self.of.insert(info.tid, self.threads.len()) {
+        if let Some(&before) = self.of.get(&info.tid) {
             self.threads[before].replaced(since_ns);
         }
-        self.threads.push(Thread::new(info, since_ns.max(self.config.start_ns), &self.config));
+        let thread = Thread::new(info, since_ns.max(self.config.start_ns), &self.config);
+        if self.threads.len() < THREADS_FOLLOWED {
+            self.of.insert(info.tid, self.threads.len());
+            self.threads.push(thread);
+        } else if let Some(index) = self.least_ended() {
+            let ended = mem::replace(&mut self.threads[index], thread);
+            self.of.retain(|&tid, &mut known| tid != ended.tid() || known != index);
+            self.of.insert(info.tid, index);
+            self.ended_dropped += u64::from(ended.is_selected() && ended.was_active());
+        } else {
+            self.threads_not_followed += 1;
+        }
+    }
+
+    /// The ended thread whose figures are of least interest.
+    fn least_ended(&self) -> Option<usize> {
+        let ended = (0..self.threads.len()).filter(|&index| self.threads[index].has_ended());
+        ended.min_by_key(|&index| self.threads[index].interest())
     }
 
     /// True if a thread with this id is followed.
@@ -136,6 +196,10 @@ impl Process {
                 if let Some((thread, config)) = self.thread(task.pid) {
                     thread.woken(at_ns, task, &by, config);
                 }
+                match self.waking_thread(pid) {
+                    Some(_) => self.wakers.note(task.pid, pid, at_ns),
+                    None => self.wakers.forget(task.pid),
+                }
                 self.note_waiting(task.pid);
             }
             EventKind::Fork { child } => {
@@ -145,6 +209,11 @@ impl Process {
                     if let Some((thread, _)) = self.thread(child) {
                         thread.set_parent(pid);
                     }
+                }
+            }
+            EventKind::MonitorReport { monitor, tid } => {
+                if let Some((thread, config)) = self.thread(tid) {
+                    thread.is_reported(at_ns, monitor, config);
                 }
             }
             EventKind::Exit => {
@@ -158,24 +227,35 @@ impl Process {
 
     /// Handles an event of the thread on the CPU.
     fn handle_event_of_running(&mut self, at_ns: u64, pid: u32, kind: EventKind) {
+        if let EventKind::CallEntry { call, arguments } = kind {
+            return self.handle_call(at_ns, pid, call, arguments);
+        }
         let Some((thread, config)) = self.thread(pid) else { return };
         match kind {
-            EventKind::CallEntry { call, arguments } => {
-                let kind = Call::of(call, arguments);
-                thread.enters(at_ns, call, kind, config);
-                if let Call::SetPolicy { tid } = kind {
-                    self.note_policy_set(if tid == 0 { pid.into() } else { tid });
-                }
-            }
             EventKind::Mark { begins } => thread.is_at_mark(at_ns, begins, config),
             EventKind::CallExit { .. } => thread.leaves(at_ns, config),
-            EventKind::TimerStart { expires_ns, .. } => thread.starts_timer(at_ns, expires_ns),
+            EventKind::TimerStart { expires_ns, latest_ns, .. } => {
+                thread.starts_timer(at_ns, [expires_ns, latest_ns], config);
+            }
+            EventKind::FdTimerStart { expires_ns } => thread.starts_fd_timer(at_ns, expires_ns, config),
             EventKind::PageFault { .. } => thread.faults(at_ns, config),
             EventKind::SignalDelivered { handled, .. } => thread.receives_signal(at_ns, handled),
             EventKind::BlockRequest => thread.requests_disk(),
-            EventKind::LockWait { .. } => thread.contends(true),
-            EventKind::LockWaitEnd { .. } => thread.contends(false),
+            EventKind::LockWait { lock } => thread.contends(Some(Lock::of_kernel(lock))),
+            EventKind::LockWaitEnd { .. } => thread.contends(None),
             _ => {}
+        }
+    }
+
+    /// Handles the entry of a thread into a system call.
+    fn handle_call(&mut self, at_ns: u64, pid: u32, number: u32, arguments: [u64; 3]) {
+        let Some(&index) = self.of.get(&pid) else { return };
+        let thread = &mut self.threads[index];
+        let (call, finding) = self.futexes.correct(pid, Call::of(number, arguments), thread.cpu_ns(at_ns));
+        thread.learns(finding);
+        thread.enters(at_ns, InCall::new(number, call, arguments), &self.config);
+        if let Call::SetPolicy { tid } = call {
+            self.note_policy_set(if tid == 0 { pid.into() } else { tid });
         }
     }
 
@@ -183,6 +263,10 @@ impl Process {
     fn note_policy_set(&mut self, tid: u64) {
         if let Some((thread, _)) = u32::try_from(tid).ok().and_then(|tid| self.thread(tid)) {
             thread.policy_was_set();
+            let tid = thread.tid();
+            if !self.policies_set.contains(&tid) {
+                self.policies_set.push(tid);
+            }
         }
     }
 
@@ -206,15 +290,21 @@ impl Process {
     /// What ends the wait of a thread: `waker` is on the CPU that wakes it.
     fn woken_by(&self, tid: u32, waker: u32, at_ns: u64) -> WokenBy {
         let Some(thread) = self.followed(tid) else { return WokenBy::default() };
-        let Some((lock, since_ns)) = thread.waits_for_lock() else {
-            // Outside a system call, an interrupt on its CPU wakes others.
-            let waker = self.followed(waker).filter(|waker| waker.is_in_call());
-            return WokenBy { task: waker.map(Thread::task), lock: None };
+        let Some(waiting) = thread.waits_for_lock() else {
+            let asked = |since_ns| self.wakers.have_asked(tid, waker, since_ns);
+            let is_interrupt = self.followed(waker).is_some_and(|waker| !waker.is_in_call());
+            let is_answer = !is_interrupt && thread.cycle_begun_ns().is_some_and(asked);
+            return WokenBy { task: self.waking_thread(waker).map(Thread::task), lock: None, is_answer };
         };
-        let waker = self.followed(waker).filter(|waker| waker.releases_lock(lock));
+        let waker = self.followed(waker).filter(|waker| waker.releases_lock(waiting.lock));
         let holder = |tid, from_ns, to_ns| Some(self.followed(tid)?.as_holder(from_ns, to_ns));
-        let wait = Wait::explain(lock, (since_ns, at_ns), waker.map(Thread::tid), &holder);
-        WokenBy { task: waker.map(Thread::task), lock: Some(wait) }
+        let wait = Wait::explain(waiting, at_ns, waker.map(Thread::tid), &holder);
+        WokenBy { task: waker.map(Thread::task), lock: Some(wait), is_answer: false }
+    }
+
+    /// The thread on a CPU that wakes others. Outside a system call, an interrupt on its CPU wakes them.
+    fn waking_thread(&self, tid: u32) -> Option<&Thread> {
+        self.followed(tid).filter(|thread| thread.is_in_call())
     }
 
     fn followed(&self, tid: u32) -> Option<&Thread> {
@@ -283,7 +373,13 @@ impl Process {
         (self.threads.len() - self.with_series().count()) as u64
     }
 
-    /// Number of threads that were not followed because the limit was reached.
+    /// Number of ended threads without figures, because there were too many. Those of the others are larger.
+    #[must_use]
+    pub fn ended_threads_dropped(&self) -> u64 {
+        self.ended_dropped
+    }
+
+    /// Number of threads that were not followed because as many as the limit lived.
     #[must_use]
     pub fn threads_not_followed(&self) -> u64 {
         self.threads_not_followed

@@ -46,6 +46,7 @@ pub fn remedy(cause: &Cause, facts: &RemedyFacts) -> String {
                 .to_owned()
         }
         CauseKind::Throttled => throttled(facts),
+        CauseKind::Quota => quota(),
         CauseKind::AllCpus => all_cpus(facts),
         CauseKind::Stolen => hypervisor("the hypervisor"),
         CauseKind::Firmware => firmware(),
@@ -103,14 +104,19 @@ fn idle_exit(facts: &RemedyFacts) -> String {
 }
 
 fn throttled(facts: &RemedyFacts) -> String {
-    match facts.priority {
-        Some(_) => "real-time threads used up the time that the kernel allows them in each second: find the one that did, then \
-                    `sudo sysctl -w kernel.sched_rt_runtime_us=-1`"
-            .to_owned(),
-        None => "the thread's control group has used up its CPU time: raise the limit of its service, container or session, \
-                 which is cpu.max below /sys/fs/cgroup, or cpu.cfs_quota_us of older systems"
-            .to_owned(),
-    }
+    let off = match facts.has_fair_server {
+        true => "sudo sh -c 'for file in /sys/kernel/debug/sched/fair_server/cpu*/runtime; do echo 0 > $file; done'",
+        false => "sudo sysctl -w kernel.sched_rt_runtime_us=-1",
+    };
+    format!(
+        "real-time threads used up the time that the kernel allows them in each second: find the one that did, then `{off}`"
+    )
+}
+
+fn quota() -> String {
+    "the thread's control group has used up its CPU time: raise the limit of its service, container or session, which is \
+     cpu.max below /sys/fs/cgroup, or cpu.cfs_quota_us of older systems"
+        .to_owned()
 }
 
 fn all_cpus(facts: &RemedyFacts) -> String {

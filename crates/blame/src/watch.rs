@@ -16,8 +16,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use machine::Root;
-use record::{Blame, CauseKind, Evidence, Record, SeriesKind, Spike};
+use machine::{Root, limits_realtime_threads};
+use record::{Blame, Cause, CauseKind, Evidence, Record, SeriesKind, Spike};
 
 use crate::{
     Counters, Entry, Explanation, Ledger, MeasuredThread, RemedyFacts, WakeUp, Work,
@@ -68,6 +68,10 @@ pub struct Watch {
     round_began: Instant,
     /// Time limit for explaining the spikes of one thread in this round.
     explain_limit: Duration,
+    /// Time limit for a round, for the spikes of all threads together; `None` for no limit.
+    round_limit: Option<Duration>,
+    /// True if the kernel may limit the CPU time of real-time threads.
+    realtime_limited: bool,
 }
 
 #[derive(Debug)]
@@ -119,7 +123,30 @@ impl Watch {
         let blame = Blame { mode: used, why, events, ..Blame::default() };
         let (root, idle_states) = (root.clone(), IdleStates::of(root));
         let (ledger, round_began, explain_limit) = (Ledger::default(), Instant::now(), EXPLAIN_LIMIT);
-        Ok(Self { root, idle_states, source, blame, ledger, keep, round_began, explain_limit })
+        let realtime_limited = limits_realtime_threads(&root);
+        Ok(Self {
+            root,
+            idle_states,
+            source,
+            blame,
+            ledger,
+            keep,
+            round_began,
+            explain_limit,
+            round_limit: None,
+            realtime_limited,
+        })
+    }
+
+    /// Limits the time of a round, from its [`tick`](Self::tick), for the spikes of all threads together. Spikes that are
+    /// left are counted as passed over.
+    pub fn limit_round(&mut self, limit: Duration) {
+        self.round_limit = Some(limit);
+    }
+
+    /// True if the time of this round is over.
+    fn is_round_over(&self) -> bool {
+        self.round_limit.is_some_and(|limit| self.round_began.elapsed() > limit)
     }
 
     /// The source of culprits in use.
@@ -205,7 +232,7 @@ impl Watch {
         let begun = Instant::now();
         let (mut explained, mut last_ns) = (0, 0);
         for spike in worst_first.into_iter().take(MAX_EXPLAINED) {
-            if explained >= MIN_EXPLAINED && begun.elapsed() > self.explain_limit {
+            if self.is_round_over() || explained >= MIN_EXPLAINED && begun.elapsed() > self.explain_limit {
                 break;
             }
             let wake_up = wake_up_of(spike, first_deadline_ns, usual_work_ns);
@@ -223,6 +250,9 @@ impl Watch {
     fn explain_spike(&mut self, thread: &MeasuredThread, phase: &str, wake_up: WakeUp, spike: &mut Spike) {
         let mut explanation = self.explain(thread, wake_up);
         self.idle_states.name(thread.cpu, &mut explanation);
+        if !self.realtime_limited {
+            without_throttling(&mut explanation);
+        }
         self.mark_own_threads(thread.pid, &mut explanation);
         let Explanation { culprits, timeline, evidence } = explanation;
         self.ledger.add(Entry {
@@ -242,8 +272,7 @@ impl Watch {
 
     /// Marks the causes that are other threads of this process.
     fn mark_own_threads(&self, explained: u32, explanation: &mut Explanation) {
-        let causes = explanation.culprits.iter_mut().map(|culprit| &mut culprit.cause);
-        for cause in causes.chain(explanation.timeline.iter_mut().map(|stretch| &mut stretch.cause)) {
+        for cause in causes_of(explanation) {
             let (CauseKind::Thread | CauseKind::LateInterrupt, Some(thread_id)) = (cause.kind, cause.number) else {
                 continue;
             };
@@ -315,6 +344,20 @@ impl Watch {
     }
 }
 
+/// All causes in an explanation.
+fn causes_of(explanation: &mut Explanation) -> impl Iterator<Item = &mut Cause> {
+    let Explanation { culprits, timeline, .. } = explanation;
+    let culprits = culprits.iter_mut().map(|culprit| &mut culprit.cause);
+    culprits.chain(timeline.iter_mut().map(|stretch| &mut stretch.cause))
+}
+
+/// Calls throttling unexplained, because the kernel does not limit real-time threads.
+fn without_throttling(explanation: &mut Explanation) {
+    for cause in causes_of(explanation).filter(|cause| cause.kind == CauseKind::Throttled) {
+        cause.kind = CauseKind::Unexplained;
+    }
+}
+
 /// The wake-up of a spike. The lateness of a played period includes its signal processing.
 fn wake_up_of(spike: &Spike, first_deadline_ns: u64, usual_work_ns: u64) -> WakeUp {
     let deadline_ns = first_deadline_ns + spike.at_ns;
@@ -338,7 +381,7 @@ fn count_strikes_of_all(record: &mut Record) {
 
 #[cfg(test)]
 mod tests {
-    use record::{Cause, Culprit};
+    use record::Culprit;
 
     use super::*;
 

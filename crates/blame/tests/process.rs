@@ -10,7 +10,7 @@ mod programs;
 #[path = "process/recorded.rs"]
 mod recorded;
 
-use blame::{Event, Process, Selection, ThreadInfo, event::Comm};
+use blame::{ClockOffsets, Event, Process, Selection, ThreadInfo, event::Comm};
 use programs::Truth;
 use record::{Cycle, CycleCause, LockWait, ProcessThread};
 
@@ -33,6 +33,7 @@ fn watched(recording: &Recording) -> (ProcessThread, u64) {
     let mut process = Process::new(start_ns, u64::MAX, Selection::default());
     process.expect_calls();
     process.set_fault_time(recording.fault_ns);
+    process.set_clocks(ClockOffsets::read());
     for &tid in &recording.tids {
         process.follow(ThreadInfo { tid, comm: Comm::new("measured"), asleep: true }, 0);
     }
@@ -73,7 +74,7 @@ fn check(name: &str, recording: &Recording) -> ProcessThread {
 
 /// Asserts that threads, locks and calls are the right ones.
 fn check_details(name: &str, thread: &ProcessThread) {
-    let lock = || thread.locks.first().unwrap_or_else(|| panic!("{name}: no lock"));
+    let lock = || &thread.locks.first().unwrap_or_else(|| panic!("{name}: no lock")).worst;
     let names = |lock: &LockWait| {
         let by = lock.preempter.clone().unwrap_or_default();
         (lock.holder.clone(), by.kept, by.comm)
@@ -90,7 +91,7 @@ fn check_details(name: &str, thread: &ProcessThread) {
             assert!(lock().inherits_priority && lock().inverted_ns * 10 < lock().waited_ns, "{:?}", lock());
             assert_eq!(lock().holder, "low");
         }
-        "convoy" => assert!(lock().most_holders >= 3 && lock().holder == "worker2", "{:?}", lock()),
+        "convoy" => assert!(lock().holders >= 3 && lock().holder == "worker2", "{:?}", lock()),
         "fault_storm" => assert!(part(CycleCause::PageFaults).count >= 3200, "{longest:?}"),
         "asks" => {
             let wait = part(CycleCause::Event);
@@ -98,7 +99,13 @@ fn check_details(name: &str, thread: &ProcessThread) {
         }
         "disk_wait" => assert_eq!(part(CycleCause::Disk).call, "fdatasync"),
         "sleeps" => assert!(part(CycleCause::Sleep).call.ends_with("nanosleep")),
-        "overruns" | "deadline_overrun" | "throttled" => {}
+        "overruns"
+        | "overruns_on_realtime"
+        | "overruns_on_tai"
+        | "overruns_of_a_timerfd"
+        | "asks_often"
+        | "deadline_overrun"
+        | "throttled" => {}
         other => panic!("no such program: {other}"),
     }
 }
@@ -138,7 +145,7 @@ mod rights {
     };
 
     use blame::{EventKind, Instance, Settings, Tracefs};
-    use sys::clock::Clock;
+    use sys::clock::{Clock, Wait};
 
     use super::*;
     use crate::programs::Program;
@@ -205,12 +212,20 @@ mod rights {
         checked("disk_wait", &traced(programs::disk_wait(cycles(), folder.path())));
         checked("sleeps", &traced(programs::sleeps(cycles())));
         checked("asks", &traced(programs::asks(cycles())));
+        check("asks_often", &traced(programs::asks_often(cycles())));
     }
 
     #[test]
     fn own_work_is_explained() {
         let _alone = alone();
         checked("overruns", &traced(programs::overruns(cycles())));
+        for (name, clock, wait) in [
+            ("overruns_on_realtime", Clock::Realtime, Wait::Nanosleep),
+            ("overruns_on_tai", Clock::Tai, Wait::Nanosleep),
+            ("overruns_of_a_timerfd", Clock::Monotonic, Wait::Timerfd),
+        ] {
+            check(name, &traced(programs::overruns_on(clock, wait, cycles())));
+        }
         let recording = traced(programs::deadline_overrun(cycles()));
         // The kernel refuses to pin such a thread. On a CPU that was offline, Linux 6.18 leaves switches from its idle
         // thread out of the trace.

@@ -160,7 +160,7 @@ mod rights {
         let touch = || {
             sys::sched::set_affinity(&[0]).unwrap();
             // Larger than what the allocator keeps, so that every page is new.
-            (sys::sched::thread_id(), vec![1_u8; 16 << 20].len())
+            (sys::sched::thread_id(), vec![1_u8; 64 << 20].len())
         };
         let before = sys::sched::affinity().unwrap();
         let (own, _) = touch();

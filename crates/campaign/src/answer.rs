@@ -7,8 +7,11 @@ use std::{
 };
 
 use loads::{LoadSpec, Running};
-use machine::{CpuList, Root, usable_cpus};
-use probes::udp::{Echo, EchoSettings, UdpError};
+use machine::{CpuList, Root, Shield, usable_cpus};
+use probes::{
+    guard::Heartbeat,
+    udp::{Echo, EchoSettings, UdpError},
+};
 use record::{Answered, Granted, Phase, Record, Scenario};
 use sys::{clock::Clock, memory, udp::DatagramSocket};
 
@@ -99,7 +102,10 @@ impl Answering {
             cpu_awake: changes.how_awake(),
             ..Granted::default()
         };
-        let supervisor = Supervisor::start(root, &[echo.thread_info()], Clock::Monotonic);
+        let supervisor = Supervisor::start(root, &[echo.thread_info()], Clock::Monotonic)
+            .with_loads(&loads)
+            .with_shield(changes.shield.as_ref().map(Shield::watch))
+            .with_heartbeat(Heartbeat::start().map_err(UdpError::Spawn)?);
         Ok(Self { echo, address, granted, record, began: Instant::now(), supervisor, loads, changes })
     }
 
@@ -131,6 +137,8 @@ impl Answering {
             phase.duration_ns = elapsed_ns(self.began);
             phase.loads = self.loads.drain(..).flat_map(Running::stop).collect();
         }
+        let loads: Vec<_> = record.phases.iter().flat_map(|phase| phase.loads.clone()).collect();
+        validity::judge_loads(&mut record, &loads);
         shielded::judge_interrupts(&mut record, self.changes.shield.as_ref());
         self.changes.undo(&mut record);
         let answered = Answered {

@@ -3,7 +3,7 @@
 //! Each guard writes its change to the journal before it makes it, so `punctual restore` can undo it after a crash.
 
 use blame::Timerlat;
-use machine::{AwakeHold, IrqPriorityHold, NicHold, Shield};
+use machine::{AwakeHold, IrqPriorityHold, MonitorHold, NicHold, Shield};
 use record::Record;
 
 use crate::shielded;
@@ -22,6 +22,8 @@ pub struct Changes {
     pub timerlat: Option<Timerlat>,
     /// CPUs that are kept free of other work.
     pub shield: Option<Shield>,
+    /// The kernel's monitors of rules for real-time threads.
+    pub monitors: Option<MonitorHold>,
 }
 
 impl Changes {
@@ -32,7 +34,7 @@ impl Changes {
 
     /// Undoes all changes. Adds the settings that were applied, and all failures to undo, to the record.
     pub fn undo(self, record: &mut Record) {
-        let Self { irq_priority, nic, awake, timerlat, shield } = self;
+        let Self { irq_priority, nic, awake, timerlat, shield, monitors } = self;
         record.settings.extend(irq_priority.into_iter().flat_map(IrqPriorityHold::release));
         record.settings.extend(nic.into_iter().flat_map(NicHold::release));
         record.settings.extend(awake.into_iter().flat_map(AwakeHold::release));
@@ -40,5 +42,6 @@ impl Changes {
         if let Some(shield) = shield {
             shielded::release(record, shield);
         }
+        record.settings.extend(monitors.into_iter().flat_map(MonitorHold::release));
     }
 }

@@ -180,7 +180,8 @@ impl Actor {
     /// Acts if there is a new spike. Of several, the latest wake-up counts. `watch` has the trace.
     pub fn act(&mut self, place: &str, spikes: &[Spike], watch: &mut Watch) {
         let Some(worst) = spikes.iter().max_by_key(|spike| spike.lateness_ns) else { return };
-        if self.has_acted && !self.repeated {
+        // The threads count their last wake-ups after an action has ended the run.
+        if self.stop || self.has_acted && !self.repeated {
             return;
         }
         self.has_acted = true;

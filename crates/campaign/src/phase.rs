@@ -59,6 +59,8 @@ pub struct PhaseRun<'a> {
     on_spike: Option<&'a mut Actor>,
     loads: Vec<Running>,
     pub supervisor: Supervisor,
+    /// The reason in words why the other end or the interface is gone, after the phase has ended.
+    pub gone: Option<String>,
 }
 
 /// The reasons why a phase ended.
@@ -68,7 +70,7 @@ pub enum Ended {
     BySignal,
     ByGuard,
     ByStopOn,
-    /// A thread left its CPU, or its clock or sound card failed.
+    /// A thread left its CPU, its clock or sound card failed, or the other end or the interface is gone.
     ByFailure,
 }
 
@@ -107,8 +109,11 @@ impl<'a> PhaseRun<'a> {
                 Ok::<_, RunError>(with_shield(shield, settings.cpu, prepare)??)
             })
             .collect::<Result<Vec<_>, _>>()?;
-        let supervisor = Supervisor::start(root, &thread_infos(&timers, probe_threads.as_deref()), plan.clock);
-        Ok(Self { timers, began: Instant::now(), probe_threads, timerlat, on_spike, loads, supervisor })
+        let supervisor = Supervisor::start(root, &thread_infos(&timers, probe_threads.as_deref()), plan.clock)
+            .with_loads(&loads)
+            .with_shield(shield.map(Shield::watch))
+            .with_heartbeat(heartbeat);
+        Ok(Self { timers, began: Instant::now(), probe_threads, timerlat, on_spike, loads, supervisor, gone: None })
     }
 
     /// The measuring threads of this process.
@@ -175,17 +180,35 @@ impl<'a> PhaseRun<'a> {
             std::thread::sleep((left + LINGER).min(TICK));
             self.collect(plan, phase, watch);
             if let Some(ended) = self.has_ended(left.is_zero()).or(decided.then_some(Ended::AsPlanned)) {
-                self.timers.iter().for_each(Timer::stop);
-                self.timers.iter_mut().for_each(|timer| timer.wait_for_end(PATIENCE));
-                if let Some(probe_threads) = &mut self.probe_threads {
-                    probe_threads.finish();
-                }
-                self.collect(plan, phase, watch);
+                // Before the threads end, because nothing can be read of them afterwards.
                 self.supervisor.check(&self.loads);
+                self.stop_threads();
+                self.collect(plan, phase, watch);
+                self.supervisor.check_end(&thread_infos(&self.timers, self.probe_threads.as_deref()));
                 let _ = niceness.map(sched::set_niceness);
-                return ended;
+                self.gone = self.probe_threads.as_ref().and_then(|probe_threads| probe_threads.gone());
+                // A listener that the user ends has no planned length: it ends with its talker.
+                let too_early =
+                    self.gone.is_some() && !(self.timers.is_empty() && phase.length == Length::UntilStopped);
+                return if too_early && ended == Ended::AsPlanned { Ended::ByFailure } else { ended };
             }
             decided = tick(self, watch);
+        }
+    }
+
+    /// Stops all threads. A timer that does not end in time is late, and is counted as such.
+    fn stop_threads(&mut self) {
+        self.timers.iter().for_each(Timer::stop);
+        let until = Instant::now() + PATIENCE;
+        for (index, timer) in self.timers.iter_mut().enumerate() {
+            timer.wait_for_end(until.saturating_duration_since(Instant::now()));
+            let overdue = timer.count_overdue();
+            if let (Some(overdue), Some(probe_threads)) = (overdue, &mut self.probe_threads) {
+                probe_threads.count_overdue(index, overdue);
+            }
+        }
+        if let Some(probe_threads) = &mut self.probe_threads {
+            probe_threads.finish();
         }
     }
 

@@ -3,11 +3,13 @@
 //! | module | contains |
 //! |---|---|
 //! | `marked_files` | the marks of cycles in its files |
+//! | `monitors` | the kernel's monitors of rules for real-time threads |
 //! | `program` | finds or starts the program |
 //! | `thread_table` | policies and CPUs of its threads, from `/proc` |
 //! | `session` | reads the events of the program |
 
 mod marked_files;
+mod monitors;
 mod program;
 mod session;
 mod thread_table;
@@ -16,7 +18,7 @@ use std::{path::PathBuf, time::Duration};
 
 use blame::{RemedyFacts, Selection, TraceError, Watch};
 use loads::{LoadSpec, Running};
-use machine::{Conditions, CpuList, Root, conditions, usable_cpus};
+use machine::{Conditions, CpuList, MonitorHold, Root, conditions, usable_cpus};
 use record::{BlameMode, Caveat, Phase, Record, Scenario, State, file};
 use sys::{sched, signal};
 
@@ -24,7 +26,7 @@ use crate::{
     changes::Changes,
     error::RunError,
     record_writer::RecordWriter,
-    run::{Progress, begin, hold_awake, leave_measured_cpus, now},
+    run::{Progress, begin, hold_awake, now},
     supervisor::Supervisor,
     validity,
 };
@@ -100,25 +102,24 @@ pub fn watch_process(
 ) -> Result<Record, RunError> {
     plan.record_path.as_deref().map(file::check_writable).transpose()?;
     let cpus = usable_cpus(root, None)?;
+    // Before a command is started: most monitors cannot judge a thread that is older than they are.
+    let mut changes = Changes { monitors: Some(MonitorHold::take(root)), ..Changes::default() };
     let mut program = Program::prepare(&plan.target, root)?;
     let mut record = begin(&plan.command, &plan.executable, plan.scenario(), root);
     let loads = match &plan.loads[..] {
         [] => None,
         specs => Some(Running::start(&plan.executable, specs, plan.load_cpus.as_ref().unwrap_or(&cpus))?),
     };
-    let mut changes = Changes::default();
     hold_awake(&mut record, &mut changes, plan.hold_cpu_awake, root, &cpus);
     let before = Conditions::read(root, &cpus);
     // Both traces contain the switch events. This one must see them first, so that it already knows the thread on a CPU
     // when the other trace reports it.
     let blame = Watch::start(plan.blame, root, &cpus.iter().collect::<Vec<_>>(), false).map_err(unseen)?;
-    let mut session = Session::start(plan, root, &mut program, blame)?;
+    let monitors = changes.monitors.as_ref().map(MonitorHold::monitors).unwrap_or_default();
+    let mut session = Session::start(plan, root, &mut program, blame, monitors)?;
     // A command has inherited the policy of this process; the threads of punctual must not disturb it.
     let _ = sched::leave_realtime();
-    if !session.is_command() {
-        // A command started for the run inherits the CPUs of this process, which must not shrink.
-        leave_measured_cpus(root, &session.cpus());
-    }
+    session.leave_cpus();
     let mut writer = plan.record_path.as_deref().map(|path| RecordWriter::start(path, &record)).transpose()?;
     record.phases.push(plan.phase());
     let mut supervisor = Supervisor::of_program(root);
@@ -140,6 +141,10 @@ pub fn watch_process(
             );
         }
     })?;
+    if let Some(monitors) = &mut changes.monitors {
+        monitors.check();
+        session.update_monitors(&monitors.monitors());
+    }
     session.update_record(&mut record);
     supervisor.check(loads.as_slice());
     validity::add_all(&mut record, supervisor.reasons().iter().cloned());

@@ -233,6 +233,8 @@ impl<'a> Run<'a> {
             blame.stopped_trace = Some(stop_on.trace_path.to_string_lossy().into_owned());
         }
         phase_run.finish(&mut record.phases[index]);
+        record.caveats.extend(phase_run.gone.take().map(|text| Caveat { kind: "gone".to_owned(), text }));
+        validity::judge_loads(record, &record.phases[index].loads.clone());
         validity::judge_ends(record, self.root, &phase_run.timers, plan.probe.definition().properties().guard_remedies);
         validity::judge_coverage(record, &phase.name);
         evl::judge(record, &phase_run);

@@ -104,7 +104,7 @@ impl<'a> Runner<'a> {
         command: Vec<String>,
         root: &Root,
     ) -> Result<Self, CampaignError> {
-        fs::create_dir_all(dir).map_err(|source| CampaignError::Folder { path: dir.to_owned(), source })?;
+        file::create_folder(dir).map_err(|source| CampaignError::Folder { path: dir.to_owned(), source })?;
         let document = document(scenarios, command, root);
         let mut runner = Self { scenarios, dir: dir.to_owned(), document };
         runner.write_document()?;
@@ -133,8 +133,8 @@ impl<'a> Runner<'a> {
             entry.record = record_name(index, &scenario.name, scenario.repeat);
             entry.error = None;
             let is_whole = |record: Record| record.state == State::Complete;
-            if entry.result.is_some() && !file::read(&dir.join(&entry.record)).is_ok_and(is_whole) {
-                entry.result = None;
+            if entry.result.is_none() || !file::read(&dir.join(&entry.record)).is_ok_and(is_whole) {
+                (entry.result, entry.reason) = (None, None);
             }
         }
         Ok(Self { scenarios, dir: dir.to_owned(), document })
@@ -200,7 +200,10 @@ impl<'a> Runner<'a> {
             Ok(mut record) => {
                 let culprit = handler.judge(&mut record, &path);
                 file::write_atomic(&path, &file::to_json(&record))?;
-                if record.state == State::Complete {
+                let by_user = termination_requests() > 0;
+                entry.reason = why_flawed(&record).filter(|_| !by_user);
+                // An invalid run has its result, even if it ended itself early.
+                if record.state == State::Complete || !record.validity.valid && !by_user {
                     entry.result = Some(ScenarioResult::of(&record, elapsed_ns(began), culprit));
                 }
             }
@@ -215,6 +218,16 @@ impl<'a> Runner<'a> {
         self.document.written_at = now();
         file::write_atomic(&self.dir.join(CAMPAIGN_FILE), &file::campaign_to_json(&self.document))
     }
+}
+
+/// The reason why a run is invalid, or ended itself early; `None` for any other run.
+fn why_flawed(record: &Record) -> Option<String> {
+    if let Some(reason) = record.validity.reasons.first() {
+        return Some(reason.text.clone());
+    }
+    let cause = || record.caveats.iter().find(|caveat| matches!(caveat.kind.as_str(), "gone" | "offline"));
+    let cause = || cause().map_or_else(|| "it did not run to its end".to_owned(), |caveat| caveat.text.clone());
+    (record.state != State::Complete).then(cause)
 }
 
 /// The document of a campaign before its first scenario: its plan.
@@ -277,15 +290,20 @@ fn rest(length: Duration) {
 fn is_own(path: &Path) -> bool {
     let user = rustix::process::geteuid();
     let caller = env::var("SUDO_UID").ok().and_then(|id| id.parse::<u32>().ok()).filter(|_| user.is_root());
-    fs::metadata(path).is_ok_and(|found| found.uid() == user.as_raw() || Some(found.uid()) == caller)
+    let is_ours = |found: fs::Metadata| found.uid() == user.as_raw() || Some(found.uid()) == caller;
+    // Also the link, if it is one: otherwise anybody could lead a user to another folder of that user. A slash at the
+    // end would hide the link.
+    let path: PathBuf = path.components().collect();
+    fs::symlink_metadata(&path).is_ok_and(is_ours) && fs::metadata(&path).is_ok_and(is_ours)
 }
 
-/// The newest folder in `dir` with an unfinished campaign of this plan and this user.
+/// The newest folder in `dir` with an unfinished campaign of this plan and this user. Links are not followed.
 #[must_use]
 pub fn unfinished(dir: &Path, scenarios: &Scenarios) -> Option<PathBuf> {
     let folders = fs::read_dir(dir).ok()?.flatten().map(|found| found.path());
     let unfinished_since = |folder: &PathBuf| {
-        if ![folder, &folder.join(CAMPAIGN_FILE)].into_iter().all(|path| is_own(path)) {
+        let parts = [folder, &folder.join(CAMPAIGN_FILE)];
+        if !parts.into_iter().all(|path| is_own(path) && !path.is_symlink()) {
             return None;
         }
         let document = file::read_campaign(&folder.join(CAMPAIGN_FILE)).ok()?;
@@ -299,6 +317,19 @@ mod tests {
     use std::io::{self, Write};
 
     use super::*;
+
+    #[test]
+    fn a_flawed_run_has_a_reason() {
+        let record = Record { state: State::Complete, ..Record::default() };
+        assert_eq!(why_flawed(&record), None);
+        let ended = Record { state: State::Interrupted, ..record.clone() };
+        assert_eq!(why_flawed(&ended).as_deref(), Some("it did not run to its end"));
+        let caveat = record::Caveat { kind: "gone".to_owned(), text: "no answer".to_owned() };
+        assert_eq!(why_flawed(&Record { caveats: vec![caveat], ..ended }).as_deref(), Some("no answer"));
+        let mut invalid = record;
+        invalid.validity.reasons.push(record::Reason { text: "moved".to_owned(), ..record::Reason::default() });
+        assert_eq!(why_flawed(&invalid).as_deref(), Some("moved"));
+    }
 
     #[test]
     fn names_records_by_number_name_and_repeat() {
@@ -344,6 +375,36 @@ mod tests {
         std::os::unix::fs::chown(dir.join(CAMPAIGN_FILE), Some(65_534), None).unwrap();
         assert!(matches!(Runner::resume(&scenarios, &dir), Err(CampaignError::OfAnotherUser { .. })));
         assert_eq!(unfinished(folder.path(), &scenarios), None);
+    }
+
+    #[test]
+    fn a_link_of_another_user_leads_to_no_campaign() {
+        if !rustix::process::geteuid().is_root() {
+            let _ = writeln!(io::stderr(), "\nSKIPPED: a link of another user, which only root can create");
+            return;
+        }
+        use std::os::unix::fs::{PermissionsExt, lchown, symlink};
+        let scratch = tempfile::tempdir().unwrap();
+        let at = |name: &str| scratch.path().join(name);
+        let (root, scenarios) = (Root::at(at("none")), Scenarios { digest: "1".to_owned(), ..Scenarios::default() });
+        Runner::begin(&scenarios, &at("private/mine"), Vec::new(), &root).unwrap();
+        fs::create_dir(at("shared")).unwrap();
+        fs::set_permissions(at("shared"), fs::Permissions::from_mode(0o1777)).unwrap();
+        let link = at("shared/zz");
+        symlink(at("private/mine"), &link).unwrap();
+        assert_eq!(unfinished(&at("shared"), &scenarios), None);
+        lchown(&link, Some(65_534), None).unwrap();
+        for dir in [link.clone(), link.join("")] {
+            assert!(matches!(Runner::resume(&scenarios, &dir), Err(CampaignError::OfAnotherUser { .. })));
+            assert!(matches!(Runner::begin(&scenarios, &dir, Vec::new(), &root), Err(CampaignError::Folder { .. })));
+        }
+        // The folder of a running campaign was replaced.
+        let mut runner = Runner::begin(&scenarios, &at("shared/own"), Vec::new(), &root).unwrap();
+        fs::rename(at("shared/own"), at("shared/moved")).unwrap();
+        fs::rename(&link, at("shared/own")).unwrap();
+        let before = fs::read(at("private/mine").join(CAMPAIGN_FILE)).unwrap();
+        assert!(runner.write_document().unwrap_err().to_string().contains("own is a symbolic link of another user"));
+        assert_eq!(fs::read(at("private/mine").join(CAMPAIGN_FILE)).unwrap(), before);
     }
 
     #[test]

@@ -1,24 +1,34 @@
-//! Checks once a second during a run that it is still what was requested.
+//! Checks during a run that it is still what was requested.
 //!
-//! An ordinary thread makes the checks, so the measuring threads do not notice them. A change that lasts less than a
-//! second can stay unseen.
+//! An ordinary thread makes the checks, so the measuring threads do not notice them: ten times a second those of
+//! policies, CPUs and clock source, which cost little, and once a second all others. A change between two checks that was
+//! undone can stay unseen. Each measuring thread also reads its own policy and CPUs as its last act.
+//!
+//! | module | checks |
+//! |---|---|
+//! | `threads` | policies and CPUs of the measuring threads |
+//! | `loads` | that nobody stops, moves or throttles the loads |
+
+mod loads;
+mod threads;
 
 use std::{
-    collections::BTreeSet,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
-use loads::Running;
-use machine::{CpuList, Root, clocksource, online_cpus, quota_stopped_us};
-use probes::probe_threads::ThreadInfo;
+use ::loads::Running;
+use machine::{Root, clocksource, online_cpus, quota_stopped_us, shield::Watch as ShieldWatch};
+use probes::{guard::Heartbeat, probe_threads::ThreadInfo};
 use record::Reason;
-use sys::{
-    clock::Clock,
-    sched::{self, Policy},
-};
+use sys::clock::Clock;
 
-/// Time between two checks.
-const INTERVAL: Duration = Duration::from_secs(1);
+use self::{loads::LoadWatch, threads::Supervised};
+
+/// Time between two checks of policies, CPUs and clock source.
+const INTERVAL: Duration = Duration::from_millis(100);
+/// Time between two checks of everything.
+const FULL_INTERVAL: Duration = Duration::from_secs(1);
 /// Smallest step of a clock that counts, ns.
 const STEP_NS: i64 = 1_000_000;
 /// Largest rate at which the kernel slews a clock without stepping it, ns per s. Source: adjtimex(2), 500 ppm.
@@ -32,23 +42,20 @@ pub struct Supervisor {
     root: Root,
     began: Instant,
     next: Instant,
+    next_full: Instant,
     threads: Vec<Supervised>,
     clock: Clock,
     /// True if a CPU quota of this process makes the run invalid.
     checks_quota: bool,
     last: Moment,
     clocksource: Option<String>,
-    stopped_loads: BTreeSet<String>,
+    loads: LoadWatch,
+    shield: Option<ShieldWatch>,
+    /// Notices that punctual was stopped.
+    heartbeat: Option<Arc<Heartbeat>>,
+    /// Time for which it had been stopped at the last check, ns.
+    stopped_ns: u64,
     reasons: Vec<Reason>,
-}
-
-/// A thread of punctual with the settings that the kernel granted.
-#[derive(Debug)]
-struct Supervised {
-    place: String,
-    thread_id: u32,
-    policy: Policy,
-    cpus: Vec<u32>,
 }
 
 /// Values that are compared between two checks.
@@ -80,25 +87,40 @@ impl Supervisor {
     #[must_use]
     pub fn start(root: &Root, threads: &[ThreadInfo<'_>], clock: Clock) -> Self {
         let began = Instant::now();
-        let supervised = |thread: &ThreadInfo| Supervised {
-            place: thread.place.clone(),
-            thread_id: thread.grant.thread_id,
-            policy: thread.grant.policy,
-            cpus: thread.grant.cpus.clone(),
-        };
         Self {
             root: root.clone(),
             began,
             next: began + INTERVAL,
-            // Linux does not schedule a thread of the EVL core, so its settings there say nothing.
-            threads: threads.iter().filter(|thread| thread.grant.evl_level.is_none()).map(supervised).collect(),
+            next_full: began + FULL_INTERVAL,
+            threads: threads.iter().filter_map(Supervised::of).collect(),
             clock,
             checks_quota: true,
             last: Moment::now(root, clock),
             clocksource: clocksource(root),
-            stopped_loads: BTreeSet::new(),
+            loads: LoadWatch::default(),
+            shield: None,
+            heartbeat: None,
+            stopped_ns: 0,
             reasons: Vec::new(),
         }
+    }
+
+    /// Adds loads, which are compared with their present state.
+    #[must_use]
+    pub fn with_loads(self, loads: &[Running]) -> Self {
+        Self { loads: LoadWatch::start(loads, &self.root), ..self }
+    }
+
+    /// Adds the watch of a shield.
+    #[must_use]
+    pub fn with_shield(self, shield: Option<ShieldWatch>) -> Self {
+        Self { shield, ..self }
+    }
+
+    /// Adds the thread that notices that punctual was stopped.
+    #[must_use]
+    pub fn with_heartbeat(self, heartbeat: Arc<Heartbeat>) -> Self {
+        Self { stopped_ns: heartbeat.stopped_ns(), heartbeat: Some(heartbeat), ..self }
     }
 
     /// Checks while a program is watched. A CPU quota is a cause of its long cycles, and makes no run invalid.
@@ -112,54 +134,81 @@ impl Supervisor {
         &self.reasons
     }
 
-    /// Checks if a second has passed since the last check.
+    /// Makes the checks that are due. Call it often.
     pub fn check_if_due(&mut self, loads: &[Running]) {
-        if Instant::now() >= self.next {
+        let now = Instant::now();
+        if now >= self.next_full {
             self.check(loads);
+        } else if now >= self.next {
+            self.check_settings();
         }
     }
 
-    /// Checks threads, clocks, quota and loads.
+    /// Checks threads, clocks, quota, loads and shield.
     pub fn check(&mut self, loads: &[Running]) {
-        self.next = Instant::now() + INTERVAL;
-        self.check_threads();
-        self.check_clocksource();
-        self.check_loads(loads);
+        self.check_settings();
+        self.next_full = Instant::now() + FULL_INTERVAL;
+        let seen = self.seen();
+        self.reasons.extend(self.loads.check(loads, &self.root, &seen));
         let now = Moment::now(&self.root, self.clock);
         let found = [self.stepped(now), self.suspended(now), self.stopped_by_quota(now)];
         self.reasons.extend(found.into_iter().flatten());
         self.last = now;
+        self.check_stopped();
+        self.check_shield(loads);
     }
 
-    /// Reports each thread whose policy or CPUs were changed. A thread that has ended is not there any more.
-    fn check_threads(&mut self) {
-        let online = online_cpus(&self.root);
-        let seen = self.seen();
-        for thread in &mut self.threads {
-            let Ok(policy) = sched::policy_of(thread.thread_id) else { continue };
-            if policy != thread.policy {
-                let Supervised { place, policy: before, .. } = thread;
-                self.reasons.push(Reason {
-                    id: "policy.changed".to_owned(),
-                    text: format!("the policy of {place} was changed from {before} to {policy} ({seen})"),
-                    remedy: "let no other program change it (chrt, rtkit), and run again".to_owned(),
-                });
-                thread.policy = policy;
-            }
-            let Ok(cpus) = sched::affinity_of(Some(thread.thread_id)) else { continue };
-            // The kernel itself moves the threads of a CPU that goes offline.
-            let went_offline = thread.cpus.iter().any(|&cpu| !online.contains(cpu));
-            if cpus != thread.cpus && !went_offline {
-                let list = |cpus: &[u32]| cpus.iter().copied().collect::<CpuList>().in_words();
-                self.reasons.push(moved(&format!(
-                    "{} was moved from {} to {} ({seen})",
-                    thread.place,
-                    list(&thread.cpus),
-                    list(&cpus)
-                )));
-                thread.cpus = cpus;
-            }
+    /// Checks the threads that have ended, and that punctual was not stopped just before. Call it after the threads were
+    /// stopped, and after a last [`check`](Self::check) while they existed.
+    pub fn check_end(&mut self, threads: &[ThreadInfo<'_>]) {
+        let (online, seen) = (online_cpus(&self.root), "seen at its end");
+        let found = self.threads.iter_mut().flat_map(|thread| thread.check_end(threads, &online, seen));
+        self.reasons.extend(found);
+        if let Some(heartbeat) = &self.heartbeat {
+            heartbeat.wait_for_beat();
         }
+        self.check_stopped();
+    }
+
+    /// Checks policies, CPUs and clock source.
+    fn check_settings(&mut self) {
+        self.next = Instant::now() + INTERVAL;
+        let (online, seen) = (online_cpus(&self.root), self.seen());
+        self.reasons.extend(self.threads.iter_mut().flat_map(|thread| thread.check(&online, &seen)));
+        self.check_clocksource();
+    }
+
+    /// Reports that punctual was stopped: times during the stop say nothing about the machine.
+    fn check_stopped(&mut self) {
+        let Some(heartbeat) = &self.heartbeat else { return };
+        let stopped_ns = heartbeat.stopped_ns();
+        let ns = stopped_ns - std::mem::replace(&mut self.stopped_ns, stopped_ns);
+        if ns > 0 {
+            self.reasons.push(Reason {
+                id: "punctual.stopped".to_owned(),
+                text: format!(
+                    "punctual itself was stopped or frozen for {:.1} s ({}): lateness of that time is not that of the machine",
+                    ns as f64 / 1e9,
+                    self.seen()
+                ),
+                remedy: "let no program stop it (SIGSTOP, Ctrl-Z, a debugger, a frozen control group), and run again"
+                    .to_owned(),
+            });
+        }
+    }
+
+    /// Reports changes of the shield, and other threads on its CPUs.
+    fn check_shield(&mut self, loads: &[Running]) {
+        let Some(shield) = &mut self.shield else { return };
+        let own_groups: Vec<u32> = loads.iter().flat_map(Running::process_groups).collect();
+        let found = shield.check(&own_groups);
+        let seen = self.seen();
+        self.reasons.extend(found.into_iter().map(|found| Reason {
+            id: "shield.broken".to_owned(),
+            text: format!("{found} ({seen})"),
+            remedy: "let no other program use or change the shielded CPUs (taskset, irqbalance, a service), and run again"
+                .to_owned(),
+        }));
     }
 
     fn check_clocksource(&mut self) {
@@ -175,19 +224,6 @@ impl Supervisor {
             });
         }
         self.clocksource = now;
-    }
-
-    /// Reports each load that is stopped, once.
-    fn check_loads(&mut self, loads: &[Running]) {
-        let stopped: Vec<String> = loads.iter().flat_map(|running| running.stopped(&self.root)).collect();
-        let seen = self.seen();
-        for load in stopped.into_iter().filter(|load| self.stopped_loads.insert(load.clone())) {
-            self.reasons.push(Reason {
-                id: "load.stopped".to_owned(),
-                text: format!("the load {load} was stopped by a signal ({seen})"),
-                remedy: "let no other program stop it, and run again".to_owned(),
-            });
-        }
     }
 
     /// A step of the clock of the deadlines.

@@ -7,7 +7,7 @@ use probes::{
     setup::Grant,
     timer::{End, Timer},
 };
-use record::{Caveat, Finding, MeasuredBy, Reason, Record, RoundTrip, Series, SeriesKind, Stream};
+use record::{Caveat, Finding, LoadProof, MeasuredBy, Reason, Record, RoundTrip, Series, SeriesKind, Stream};
 use sys::sched::Policy;
 
 use crate::supervisor;
@@ -205,6 +205,15 @@ fn why_empty(series: &Series) -> Option<(String, String)> {
     }
 }
 
+/// Adds a reason for each load that did not run as asked for its whole time.
+pub fn judge_loads(record: &mut Record, loads: &[LoadProof]) {
+    for load in loads.iter().filter(|load| !load.ran) {
+        let why = load.note.as_deref().unwrap_or("no reason known");
+        let text = format!("the load {} did not run as requested: {why}", load.spec);
+        add(record, "load.failed", text, "run again without other programs that stop it or use its CPUs");
+    }
+}
+
 /// Adds reasons and caveats for changes of the machine during the run.
 pub fn judge_changes(record: &mut Record, changes: &[Change]) {
     let stolen: Vec<String> = changes
@@ -291,6 +300,18 @@ mod tests {
         judge_changes(&mut record, &[Change::Throttled { cpu: 1, times: 3 }, clock.clone(), clock]);
         let ids: Vec<_> = record.validity.reasons.iter().map(|reason| reason.id.as_str()).collect();
         assert_eq!((record.validity.valid, ids), (false, vec!["cpu.throttled", "clock.changed"]));
+    }
+
+    #[test]
+    fn a_load_that_did_not_run_makes_the_run_invalid() {
+        let mut record = Record { validity: record::Validity { valid: true, reasons: vec![] }, ..Record::default() };
+        let load = |ran| LoadProof { spec: "cpu".into(), ran, note: Some("it died".into()), ..LoadProof::default() };
+        judge_loads(&mut record, &[load(true)]);
+        assert!(record.validity.valid);
+        judge_loads(&mut record, &[load(true), load(false)]);
+        let reasons: Vec<_> = record.validity.reasons.iter().map(|r| (r.id.as_str(), r.text.as_str())).collect();
+        assert_eq!(reasons, [("load.failed", "the load cpu did not run as requested: it died")]);
+        assert!(!record.validity.valid);
     }
 
     fn judged(series: Series, planned_ns: Option<u64>) -> Vec<(String, String, String)> {

@@ -7,12 +7,17 @@ use std::{
     process::{Command, Stdio},
 };
 
+use flate2::read::GzDecoder;
 use sys::elf::Elf;
 
 use crate::{Arch, GuestError, error::At, memfile::MemoryFile};
 
 /// The largest kernel image, bytes; a vmlinux with debug information takes about 1 GiB.
 const KERNEL_BYTES_MAX: u64 = 2 << 30;
+/// The largest kernel or module after decompression, bytes; a kernel with all options takes about 200 MiB.
+const UNPACKED_BYTES_MAX: u64 = 512 << 20;
+/// The beginning of an arm64 Image, bytes.
+const HEADER_BYTES: u64 = 64;
 
 /// The file to boot: the given one, or an image extracted from it.
 #[derive(Debug)]
@@ -81,16 +86,22 @@ fn recognise(bytes: &[u8]) -> Option<Format> {
     if at(0x202, b"HdrS") {
         return Some(Format::BzImage);
     }
-    if at(0x38, b"ARM\x64") {
+    if is_arm64(bytes) {
         return Some(Format::Arm64);
     }
     if at(0, b"\x1f\x8b") {
-        let image = gunzip(bytes)?;
-        return matches!(recognise(&image), Some(Format::Arm64)).then_some(Format::Arm64Gzip(image));
+        // The beginning shows whether it is a kernel, so that nothing else is unpacked.
+        let mut head = Vec::new();
+        GzDecoder::new(bytes).take(HEADER_BYTES).read_to_end(&mut head).ok()?;
+        return if is_arm64(&head) { gunzip(bytes).map(Format::Arm64Gzip) } else { None };
     }
     Elf::new(bytes)
         .filter(|elf| Arch::of_elf(*elf) == Some(Arch::X86_64) && elf.has_pvh_entry())
         .map(|_| Format::Vmlinux)
+}
+
+fn is_arm64(bytes: &[u8]) -> bool {
+    bytes.get(0x38..0x3c) == Some(b"ARM\x64")
 }
 
 /// Extracts the vmlinux from a bzImage; `None` if it cannot be extracted or has no PVH entry point.
@@ -115,9 +126,16 @@ pub fn vmlinux_in(image: &[u8]) -> Option<Vec<u8>> {
 }
 
 fn gunzip(bytes: &[u8]) -> Option<Vec<u8>> {
-    let mut unpacked = Vec::new();
-    flate2::read::GzDecoder::new(bytes).read_to_end(&mut unpacked).ok()?;
-    Some(unpacked)
+    read_up_to(GzDecoder::new(bytes), UNPACKED_BYTES_MAX).ok()
+}
+
+/// Reads data whose size the sender chooses.
+pub(crate) fn read_up_to(from: impl Read, max_bytes: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    match from.take(max_bytes + 1).read_to_end(&mut bytes)? as u64 {
+        length if length <= max_bytes => Ok(bytes),
+        _ => Err(io::Error::other(format!("it has more than {} MiB, the most that is unpacked", max_bytes >> 20))),
+    }
 }
 
 fn unpack(program: &str, bytes: &[u8]) -> Option<Vec<u8>> {
@@ -126,10 +144,14 @@ fn unpack(program: &str, bytes: &[u8]) -> Option<Vec<u8>> {
 
 /// Decompresses `bytes` with the program `xz` or `zstd`.
 pub(crate) fn decompress(program: &str, bytes: &[u8]) -> io::Result<Vec<u8>> {
+    decompress_up_to(program, bytes, UNPACKED_BYTES_MAX)
+}
+
+fn decompress_up_to(program: &str, bytes: &[u8], max_bytes: u64) -> io::Result<Vec<u8>> {
     let mut child =
         Command::new(program).arg("-dc").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
-    let mut stdin = child.stdin.take();
-    let output = std::thread::scope(|scope| {
+    let (mut stdin, stdout) = (child.stdin.take(), child.stdout.take());
+    let unpacked = std::thread::scope(|scope| {
         scope.spawn(move || {
             if let Some(stdin) = &mut stdin {
                 // A program that stops reading has failed, which its exit status shows.
@@ -137,13 +159,12 @@ pub(crate) fn decompress(program: &str, bytes: &[u8]) -> io::Result<Vec<u8>> {
             }
             drop(stdin);
         });
-        child.wait_with_output()
-    })?;
-    if output.status.success() {
-        Ok(output.stdout)
-    } else {
-        Err(io::Error::other(format!("{program} cannot decompress the data")))
-    }
+        // Closing the pipe at the limit ends the program.
+        stdout.map_or(Ok(Vec::new()), |stdout| read_up_to(stdout, max_bytes))
+    });
+    let status = child.wait()?;
+    let unpacked = unpacked?;
+    if status.success() { Ok(unpacked) } else { Err(io::Error::other(format!("{program} cannot decompress the data"))) }
 }
 
 #[cfg(test)]
@@ -180,6 +201,26 @@ mod tests {
         }
         let error = Image::open(Path::new("/nowhere/bzImage")).unwrap_err().to_string();
         assert!(error.starts_with("cannot read /nowhere/bzImage"), "{error}");
+    }
+
+    #[test]
+    fn unpacks_one_layer_up_to_a_limit() {
+        let gzip = |bytes: &[u8]| {
+            let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+            gzip.write_all(bytes).unwrap();
+            gzip.finish().unwrap()
+        };
+        let arm64 = with_magic(0x38, b"ARM\x64");
+        assert!(opened(&gzip(&gzip(&arm64))).unwrap_err().contains("is not a kernel image"));
+        assert_eq!(read_up_to(&[7; 9][..], 9).unwrap(), [7; 9]);
+        assert!(read_up_to(io::repeat(7), 9).unwrap_err().to_string().contains("the most that is unpacked"));
+        let endless = "exec cat /dev/zero";
+        let mut script = tempfile::NamedTempFile::new().unwrap();
+        writeln!(script, "#!/bin/sh\n{endless}").unwrap();
+        let path = script.into_temp_path();
+        fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        let error = decompress_up_to(&path.to_string_lossy(), b"", 1 << 20).unwrap_err().to_string();
+        assert!(error.contains("more than 1 MiB"), "{error}");
     }
 
     #[test]

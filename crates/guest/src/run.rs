@@ -15,12 +15,23 @@ use crate::{
     Arch, Guest, GuestError, Image, Initramfs, Tree,
     error::At,
     frame::{Frame, Kind, Receiver},
+    image::read_up_to,
     initramfs::find_program,
     memfile::MemoryFile,
 };
 
 /// A kernel without any output after this time is considered silent.
 const SILENT_AFTER: Duration = Duration::from_secs(60);
+/// Longest console line, bytes; frames have 4.2 KB. The rest of a longer one counts as the next line.
+const LINE_MAX: u64 = 64 << 10;
+/// Lines that wait; then QEMU waits until some are processed.
+const LINES_WAITING: usize = 1000;
+/// The messages of QEMU that are kept, bytes.
+const MESSAGES_MAX: u64 = 1 << 20;
+/// The most that the files of a guest may have in the compressed archive, bytes.
+const PACKED_FILES_MAX: usize = 64 << 20;
+/// The most that they may have uncompressed, bytes.
+const FILES_MAX: u64 = if cfg!(test) { 1 << 20 } else { 512 << 20 };
 /// The number of console lines in errors.
 const LINES_SHOWN: usize = 20;
 
@@ -115,11 +126,11 @@ impl<R: Read> Read for PacedReader<R> {
 
 /// Reads a pipe line by line on a separate thread. The channel closes at the end of the pipe.
 fn lines_of(pipe: impl Read + Send + 'static) -> mpsc::Receiver<String> {
-    let (sender, lines) = mpsc::channel();
+    let (sender, lines) = mpsc::sync_channel(LINES_WAITING);
     thread::spawn(move || {
         let mut pipe = BufReader::with_capacity(64 * 1024, PacedReader(pipe));
         let mut line = Vec::new();
-        while matches!(pipe.read_until(b'\n', &mut line), Ok(1..)) {
+        while matches!((&mut pipe).take(LINE_MAX).read_until(b'\n', &mut line), Ok(1..)) {
             let text = String::from_utf8_lossy(&line).trim_end_matches(['\n', '\r']).to_owned();
             if sender.send(text).is_err() {
                 break;
@@ -130,11 +141,13 @@ fn lines_of(pipe: impl Read + Send + 'static) -> mpsc::Receiver<String> {
     lines
 }
 
+/// Reads the beginning of a pipe, and discards the rest.
 fn text_of(mut pipe: impl Read + Send + 'static) -> mpsc::Receiver<String> {
     let (sender, text) = mpsc::channel();
     thread::spawn(move || {
         let mut text = Vec::new();
-        let _ = pipe.read_to_end(&mut text);
+        let _ = (&mut pipe).take(MESSAGES_MAX).read_to_end(&mut text);
+        let _ = io::copy(&mut pipe, &mut io::sink());
         let _ = sender.send(String::from_utf8_lossy(&text).into_owned());
     });
     text
@@ -212,6 +225,9 @@ impl<'a> Console<'a> {
             }
             Kind::Out => (self.listen)(Event::Stdout(&frame.content)),
             Kind::Err => (self.listen)(Event::Stderr(&frame.content)),
+            Kind::Files if self.files.len() + frame.content.len() > PACKED_FILES_MAX => {
+                return Err(GuestError::Files(format!("they have more than {} MiB", PACKED_FILES_MAX >> 20)));
+            }
             Kind::Files => self.files.extend_from_slice(&frame.content),
             Kind::Failure => return Err(GuestError::Guest(text().into_owned())),
             Kind::End => {
@@ -223,9 +239,8 @@ impl<'a> Console<'a> {
     }
 
     fn outcome(&self, status: i32) -> Result<Outcome, GuestError> {
-        let mut archive = Vec::new();
-        let unpacked = flate2::read::DeflateDecoder::new(self.files.as_slice()).read_to_end(&mut archive);
-        let files = unpacked.map_err(|error: io::Error| error.to_string()).and_then(|_| Tree::from_archive(&archive));
+        let unpacked = read_up_to(flate2::read::DeflateDecoder::new(self.files.as_slice()), FILES_MAX);
+        let files = unpacked.map_err(|error| error.to_string()).and_then(|archive| Tree::from_archive(&archive));
         Ok(Outcome {
             status,
             files: files.map_err(GuestError::Files)?,

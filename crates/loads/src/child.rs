@@ -10,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use machine::{CpuList, Root};
+use machine::CpuList;
 use rustix::process::{Pid, Signal, kill_process_group};
 use sys::child::{Ended, reap, try_reap};
 
@@ -61,10 +61,9 @@ pub(crate) struct Outcome {
 type Started = io::Result<(Pid, Option<ChildStdin>)>;
 
 impl Child {
-    /// True if a signal has stopped the worker. Source: proc(5), the state in `/proc/PID/stat`.
-    pub(crate) fn is_stopped(&self, root: &Root) -> bool {
-        let stat = root.read(&format!("proc/{}/stat", self.pid.as_raw_nonzero())).unwrap_or_default();
-        stat.rsplit_once(") ").is_some_and(|(_, fields)| fields.starts_with('T'))
+    /// The process id of the worker.
+    pub(crate) fn process(&self) -> u32 {
+        self.pid.as_raw_nonzero().get().unsigned_abs()
     }
 
     /// Starts `exe __load SPEC --cpus LIST`.

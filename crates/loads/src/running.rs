@@ -1,11 +1,12 @@
 //! The parent's side: starts a child process for each load, and collects the proof that it ran.
 
 use std::{
+    collections::BTreeMap,
     path::Path,
     time::{Duration, Instant},
 };
 
-use machine::{CpuList, Root, usable_cpus};
+use machine::{CpuList, Root, idle_ms, usable_cpus};
 use record::LoadProof;
 
 use crate::{
@@ -28,6 +29,8 @@ struct RunningLoad {
     spec: LoadSpec,
     cpus: CpuList,
     since: Instant,
+    /// Time for which each CPU had been idle then, ms.
+    idle_before: BTreeMap<u32, u64>,
     /// `None` for `idle`.
     child: Option<Child>,
 }
@@ -49,21 +52,34 @@ impl Running {
             let cpus = usable_cpus(&Root::system(), Some(wanted))
                 .map_err(|reason| LoadError::Cpus { load: spec.to_string(), reason })?;
             let child = if spec.load.is_idle() { None } else { Some(Child::start(exe, spec, &cpus)?) };
-            running.loads.push(RunningLoad { spec: spec.clone(), cpus, since: Instant::now(), child });
+            let idle_before = BTreeMap::new();
+            running.loads.push(RunningLoad { spec: spec.clone(), cpus, since: Instant::now(), idle_before, child });
         }
         for load in &mut running.loads {
             if let Some(child) = &mut load.child {
                 child.wait_until_ready(&load.spec)?;
             }
             load.since = Instant::now();
+            load.idle_before = idle_ms(&Root::system(), &load.cpus);
         }
         Ok(running)
     }
 
-    /// The loads that a signal has stopped. The proof also covers frozen and starved loads.
-    pub fn stopped(&self, root: &Root) -> impl Iterator<Item = String> {
-        let is_stopped = |load: &&RunningLoad| load.child.as_ref().is_some_and(|child| child.is_stopped(root));
-        self.loads.iter().filter(is_stopped).map(|load| load.spec.to_string())
+    /// The processes of the loads: each worker with its child processes, unless these change their own threads. Each has
+    /// the load that it belongs to.
+    pub fn processes(&self, root: &Root) -> impl Iterator<Item = (String, u32)> {
+        let of_load = |load: &RunningLoad| {
+            let (spec, worker) = (load.spec.to_string(), load.child.as_ref().map(Child::process));
+            let children = worker.filter(|_| !load.spec.load.runs_foreign_program());
+            let children = children.map(|worker| children_of(root, worker)).unwrap_or_default();
+            worker.into_iter().chain(children).map(move |process| (spec.clone(), process))
+        };
+        self.loads.iter().flat_map(of_load)
+    }
+
+    /// The process groups of the loads, which also contain the processes that their programs start.
+    pub fn process_groups(&self) -> impl Iterator<Item = u32> {
+        self.loads.iter().filter_map(|load| load.child.as_ref().map(Child::process))
     }
 
     /// Stops the loads and returns the proof of each, in the order of `specs`. Takes some milliseconds; a load that has
@@ -71,15 +87,24 @@ impl Running {
     #[must_use]
     pub fn stop(mut self) -> Vec<LoadProof> {
         let stopped = Instant::now();
+        let idle: Vec<_> = self.loads.iter().map(RunningLoad::longest_idle).collect();
         for child in self.loads.iter_mut().filter_map(|load| load.child.as_mut()) {
             child.request_stop();
         }
-        self.loads.drain(..).map(|load| load.into_proof(stopped)).collect()
+        self.loads.drain(..).zip(idle).map(|(load, idle)| load.into_proof(stopped, idle)).collect()
     }
 }
 
 impl RunningLoad {
-    fn into_proof(self, stopped: Instant) -> LoadProof {
+    /// The CPU that was idle for the longest time since the load works, and that time.
+    fn longest_idle(&self) -> Option<(u32, Duration)> {
+        let now = idle_ms(&Root::system(), &self.cpus);
+        let since = |(&cpu, ms): (&u32, &u64)| Some((now.get(&cpu)?.saturating_sub(*ms), cpu));
+        let (ms, cpu) = self.idle_before.iter().filter_map(since).max()?;
+        Some((cpu, Duration::from_millis(ms)))
+    }
+
+    fn into_proof(self, stopped: Instant, idle: Option<(u32, Duration)>) -> LoadProof {
         let wall = stopped.duration_since(self.since);
         let proof = LoadProof {
             name: self.spec.load.name().to_owned(),
@@ -92,7 +117,8 @@ impl RunningLoad {
         };
         let Some(child) = self.child else { return proof };
         let (ready, outcome) = child.outcome(stopped + STOP_WITHIN);
-        let failure = failure(&outcome, &self.spec.load, wall, self.cpus.len());
+        let failure = failure(&outcome, &self.spec.load, wall, self.cpus.len())
+            .or_else(|| left_idle(&self.spec.load, wall, idle));
         LoadProof {
             threads: ready.threads,
             operations: outcome.proof.operations,
@@ -105,8 +131,18 @@ impl RunningLoad {
     }
 }
 
+/// The child processes of a process.
+fn children_of(root: &Root, process: u32) -> Vec<u32> {
+    let folder = format!("proc/{process}/task");
+    let of_thread = |thread: &String| root.read(&format!("{folder}/{thread}/children")).unwrap_or_default();
+    let children: Vec<String> = root.list(&folder).iter().map(of_thread).collect();
+    children.iter().flat_map(|list| list.split_whitespace()).filter_map(|id| id.parse().ok()).collect()
+}
+
 /// Longest time that a load may not run. A worker checks once a second, so a pause of 1.5 s is always seen.
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
+/// Error of the kernel's count of idle time, and the time to start and stop a load.
+const IDLE_ERROR: Duration = Duration::from_millis(50);
 const STOPPED_LATE: &str = "it did not stop in time and was killed: its last operations are not counted";
 
 /// The reason why a load did not do its work; `None` if it did.
@@ -130,6 +166,16 @@ fn failure(outcome: &Outcome, load: &Load, wall: Duration, cpus: usize) -> Optio
         .then(|| format!("it got {used:.1?} of CPU time in {wall:.1?} on {cpus} CPUs: give it CPUs that are less busy"))
 }
 
+/// The reason why a load that never waits did not run on one of its CPUs: the CPU had nothing to do. A CPU that is busy
+/// with other work, e.g. with real-time threads, is not idle, so this is not the fault of the machine.
+fn left_idle(load: &Load, wall: Duration, idle: Option<(u32, Duration)>) -> Option<String> {
+    let (cpu, idle) = idle.filter(|(_, idle)| load.never_waits() && *idle > wall / 10 + IDLE_ERROR)?;
+    Some(format!(
+        "CPU {cpu} was idle for {idle:.1?} of {wall:.1?}, although this load never waits: let no program stop, move or \
+         throttle it"
+    ))
+}
+
 fn nanoseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
@@ -150,6 +196,17 @@ mod tests {
     fn failure_of(outcome: &Outcome, load: &str) -> Option<String> {
         let load = load.parse::<LoadSpec>().unwrap().load;
         failure(outcome, &load, Duration::from_secs(10), 2)
+    }
+
+    #[test]
+    fn a_load_that_never_waits_leaves_no_cpu_idle() {
+        let left_idle = |load: &str, idle_ms| {
+            let load = load.parse::<LoadSpec>().unwrap().load;
+            left_idle(&load, Duration::from_secs(2), Some((1, Duration::from_millis(idle_ms))))
+        };
+        assert_eq!(left_idle("cpu", 250), None);
+        assert!(left_idle("cpu", 260).unwrap().starts_with("CPU 1 was idle for 260.0ms of 2.0s"));
+        assert_eq!(left_idle("memory", 1900), None, "its threads wait for each other");
     }
 
     #[test]

@@ -94,13 +94,13 @@ impl Threads {
     fn start(jobs: Vec<Job>) -> Result<Self, LoadError> {
         let mut threads = Self { stop: Arc::default(), counts: Vec::new(), threads: Vec::new() };
         let (arrived, arrivals) = mpsc::channel();
-        for Job { cpus, work } in jobs {
+        for Job { cpus, policy, work } in jobs {
             let done = Arc::<Count>::default();
             let meter = Meter { stop: Arc::clone(&threads.stop), done: Arc::clone(&done) };
             let arrived = arrived.clone();
             threads.counts.push(done);
             threads.threads.push(thread::spawn(move || {
-                let placed = pin(&cpus);
+                let placed = pin(&cpus).and_then(|()| take(policy));
                 // The receiver waits for one message per thread.
                 let _ = arrived.send(placed.is_ok());
                 placed.and_then(|()| work(&meter))
@@ -147,6 +147,12 @@ fn pin(cpus: &CpuList) -> Result<(), LoadError> {
     set_affinity(&wanted).map_err(|error| refused(error.to_string()))?;
     let granted: CpuList = affinity().map_err(|error| refused(error.to_string()))?.into_iter().collect();
     if granted == *cpus { Ok(()) } else { Err(refused(format!("it granted {granted}"))) }
+}
+
+/// Gives the calling thread the policy of its work; it is an ordinary one already.
+fn take(policy: Policy) -> Result<(), LoadError> {
+    let refused = |error| LoadError::Worker(format!("the kernel refused the policy {policy}: {error}"));
+    if policy == Policy::Other { Ok(()) } else { set_policy(policy).map_err(refused) }
 }
 
 /// Writes one line. Errors are ignored: if the reader is gone, standard input is closed and the worker ends.

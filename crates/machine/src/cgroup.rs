@@ -46,47 +46,55 @@ pub(crate) fn cpuset(root: &Root) -> Option<Cpuset> {
     }
 }
 
-/// The files that count for how long the CPU quotas of a process stopped its threads.
-#[derive(Debug, Clone, Default)]
+/// The CPU quotas that apply to a process: that of its control group, and those of the groups above it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct QuotaFiles {
-    /// Those of the group and of the groups above it, without a leading slash.
-    files: Vec<String>,
-    /// Name of the field, and how many of its units are one microsecond.
-    field: &'static str,
-    per_us: u64,
+    /// Folders of the groups, without a leading slash.
+    groups: Vec<String>,
+    version_one: bool,
 }
 
 impl QuotaFiles {
-    /// Finds the files of a process; `process` is its id, or `self`. Source: Documentation/admin-guide/cgroup-v2.rst,
-    /// `cpu.stat`.
+    /// Finds the groups of a process; `process` is its id, or `self`. Source: Documentation/admin-guide/cgroup-v2.rst,
+    /// `cpu.stat`, and Documentation/scheduler/sched-bwc.rst.
     #[must_use]
     pub fn of(root: &Root, process: &str) -> Self {
-        if let Some(group) = group_of(root, process, Version::One("cpu")) {
-            let files = vec![format!("{}/cpu.stat", group.folder)];
-            return Self { files, field: "throttled_time ", per_us: 1000 };
-        }
-        let Some(group) = group_of(root, process, Version::Two) else { return Self::default() };
-        // A quota of a group above applies, too.
-        let mut files = Vec::new();
+        let one = group_of(root, process, Version::One("cpu"));
+        let version_one = one.is_some();
+        let Some(group) = one.or_else(|| group_of(root, process, Version::Two)) else { return Self::default() };
+        let mut groups = Vec::new();
         let mut folder = group.folder.as_str();
         while folder.len() >= group.top.len() {
-            files.push(format!("{folder}/cpu.stat"));
+            groups.push(folder.to_owned());
             let Some((above, _)) = folder.rsplit_once('/') else { break };
             folder = above;
         }
-        Self { files, field: "throttled_usec ", per_us: 1 }
+        Self { groups, version_one }
     }
 
     /// Time for which the quotas stopped threads of their groups, us, since the groups were created; `None` if no group
     /// counts it.
     #[must_use]
     pub fn stopped_us(&self, root: &Root) -> Option<u64> {
-        let read = |file: &String| {
-            let stat = root.read(file)?;
-            stat.lines().find_map(|line| line.strip_prefix(self.field)?.trim().parse::<u64>().ok())
-        };
-        let counts: Vec<u64> = self.files.iter().filter_map(read).collect();
-        (!counts.is_empty()).then(|| counts.iter().sum::<u64>() / self.per_us)
+        let counts: Vec<u64> = self.groups.iter().filter_map(|group| self.group_stopped_us(root, group)).collect();
+        (!counts.is_empty()).then(|| counts.iter().sum())
+    }
+
+    /// The same for one group.
+    fn group_stopped_us(&self, root: &Root, group: &str) -> Option<u64> {
+        let (field, per_us) = if self.version_one { ("throttled_time ", 1000) } else { ("throttled_usec ", 1) };
+        let stat = root.read(&format!("{group}/cpu.stat"))?;
+        let count: u64 = stat.lines().find_map(|line| line.strip_prefix(field)?.trim().parse().ok())?;
+        Some(count / per_us)
+    }
+
+    /// The file that sets the quota of the group whose threads were stopped for the longest time; `None` if none were.
+    #[must_use]
+    pub fn limiting_file(&self, root: &Root) -> Option<String> {
+        let stopped = self.groups.iter().filter_map(|group| Some((self.group_stopped_us(root, group)?, group)));
+        let (_, group) = stopped.filter(|&(us, _)| us > 0).max_by_key(|&(us, _)| us)?;
+        let file = if self.version_one { "cpu.cfs_quota_us" } else { "cpu.max" };
+        Some(format!("/{group}/{file}"))
     }
 }
 
@@ -206,6 +214,30 @@ mod tests {
         set("proc/self/mountinfo", "30 23 0:26 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu,cpuacct\n");
         set("sys/fs/cgroup/cpu/a/cpu.stat", "nr_throttled 1\nthrottled_time 5000000\n");
         assert_eq!(quota_stopped_us(&root), Some(5000));
+        set("proc/self/cgroup", "3:cpu,cpuacct:/a/b\n0::/a/b\n");
+        set("sys/fs/cgroup/cpu/a/b/cpu.stat", "nr_throttled 0\nthrottled_time 2000\n");
+        assert_eq!(quota_stopped_us(&root), Some(5002), "the group above, in version 1");
+    }
+
+    #[test]
+    fn names_the_file_of_the_quota_that_stopped_threads() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::at(folder.path());
+        let set = |path: &str, text: &str| {
+            fs::create_dir_all(root.path(path).parent().unwrap()).unwrap();
+            fs::write(root.path(path), text).unwrap();
+        };
+        let file = || QuotaFiles::of(&root, "7").limiting_file(&root);
+        set("proc/7/cgroup", "0::/a/b\n");
+        set("proc/self/mountinfo", "30 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n");
+        set("sys/fs/cgroup/a/b/cpu.stat", "throttled_usec 0\n");
+        assert_eq!(file(), None);
+        set("sys/fs/cgroup/a/cpu.stat", "throttled_usec 30\n");
+        assert_eq!(file().as_deref(), Some("/sys/fs/cgroup/a/cpu.max"));
+        set("proc/7/cgroup", "3:cpu,cpuacct:/a\n0::/a/b\n");
+        set("proc/self/mountinfo", "30 23 0:26 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu,cpuacct\n");
+        set("sys/fs/cgroup/cpu/a/cpu.stat", "throttled_time 5000000\n");
+        assert_eq!(file().as_deref(), Some("/sys/fs/cgroup/cpu/a/cpu.cfs_quota_us"));
     }
 
     #[test]

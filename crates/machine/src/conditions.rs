@@ -113,11 +113,29 @@ fn rises(before: &BTreeMap<u32, u64>, after: &BTreeMap<u32, u64>) -> impl Iterat
     })
 }
 
-/// CPU and stolen ticks of a line `cpu3 user nice system idle iowait irq softirq steal guest …`.
+/// Time that these CPUs were idle since boot, also while a task waited for a disk, by CPU, ms. Offline CPUs are missing.
+#[must_use]
+pub fn idle_ms(root: &Root, cpus: &CpuList) -> BTreeMap<u32, u64> {
+    let stat = root.read("proc/stat").unwrap_or_default();
+    let idle = |line: &str| {
+        let (cpu, ticks) = ticks(line)?;
+        let idle = ticks.get(3)?.saturating_add(*ticks.get(4)?);
+        cpus.contains(cpu).then_some((cpu, idle.saturating_mul(TICK_MS)))
+    };
+    stat.lines().filter_map(idle).collect()
+}
+
+/// CPU and stolen ticks of a line of `/proc/stat`.
 fn steal_ticks(line: &str) -> Option<(u32, u64)> {
+    let (cpu, ticks) = ticks(line)?;
+    Some((cpu, *ticks.get(7)?))
+}
+
+/// CPU and ticks of a line `cpu3 user nice system idle iowait irq softirq steal guest …`.
+fn ticks(line: &str) -> Option<(u32, Vec<u64>)> {
     let mut fields = line.split_whitespace();
     let cpu = fields.next()?.strip_prefix("cpu")?.parse().ok()?;
-    Some((cpu, fields.nth(7)?.parse().ok()?))
+    Some((cpu, fields.map_while(|ticks| ticks.parse().ok()).collect()))
 }
 
 /// Throttle events of core and package together: each throttles the CPU.

@@ -6,10 +6,12 @@
 
 mod awake;
 mod irq_priority;
+mod monitors;
 mod nic;
 
 pub use self::{
     awake::{AwakeHold, HoldError},
     irq_priority::{IrqPriorityError, IrqPriorityHold},
+    monitors::MonitorHold,
     nic::{NicHold, NicHoldError},
 };

@@ -23,7 +23,7 @@ use thiserror::Error;
 pub use self::document::{Document, parse};
 pub(crate) use self::undo::{Masks, Undo};
 use crate::{
-    Root,
+    Root, pid_namespace,
     run_groups::{self, RunGroup},
     system_ops::SystemOps,
     tasks,
@@ -40,6 +40,23 @@ pub struct JournalError {
     source: io::Error,
 }
 
+/// Why nothing was restored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum RestoreError {
+    /// The boot id is unknown, so the journals may be of this boot or of an earlier one.
+    #[error(
+        "cannot read the boot id in /proc/sys/kernel/random/boot_id, so settings that a killed run changed are not \
+         restored: mount /proc"
+    )]
+    NoBootId,
+    /// A process that runs could seem to have ended.
+    #[error(
+        "/proc shows another namespace of process ids, so settings that a killed run changed are not restored: mount \
+         /proc again"
+    )]
+    OtherProc,
+}
+
 /// The kind of change in a journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -52,6 +69,8 @@ pub enum Purpose {
     Nic,
     /// Priorities of the threads that serve an interface.
     IrqPriority,
+    /// The kernel's runtime verification monitors.
+    Monitors,
     /// The kernel's trace. It needs no journal: its folder names the process.
     Trace,
 }
@@ -99,13 +118,19 @@ impl Journal {
         let root = ops.root();
         let folder = folder(root);
         make_private(&folder).map_err(|source| JournalError { path: folder.clone(), source })?;
+        if root.is_system() && boot_id(root).is_none() {
+            // The next run would not know that the journal is of this boot, and delete it.
+            let source = io::Error::other("cannot read the boot id; mount /proc");
+            return Err(JournalError { path: folder, source });
+        }
         let process = process::id();
         let start_ticks = tasks::start_ticks(&Root::system(), "self").unwrap_or_default();
         let name = format!("{process}-{start_ticks}-{}.json", purpose.name());
         let path = folder.join(name);
         // Entries that this process could not undo earlier are kept.
         let earlier = document::read(&path).map_or_else(|_| Vec::new(), |document| document.undo);
-        let document = Document { process, start_ticks, boot_id: boot_id(root), purpose, undo: earlier };
+        let (pid_namespace, boot_id) = (pid_namespace::own(root), boot_id(root));
+        let document = Document { process, start_ticks, pid_namespace, boot_id, purpose, undo: earlier };
         Ok(Self { ops, path, document, is_restored: false })
     }
 
@@ -191,13 +216,14 @@ impl Purpose {
             Self::Awake => "awake",
             Self::Nic => "nic",
             Self::IrqPriority => "irq-priority",
+            Self::Monitors => "monitors",
             Self::Trace => "trace",
         }
     }
 
     /// The purpose in the name of a journal.
     fn of_file(name: &str) -> Option<Self> {
-        let all = [Self::Shield, Self::Awake, Self::Nic, Self::IrqPriority, Self::Trace];
+        let all = [Self::Shield, Self::Awake, Self::Nic, Self::IrqPriority, Self::Monitors, Self::Trace];
         all.into_iter().find(|purpose| name.ends_with(&format!("-{}.json", purpose.name())))
     }
 }
@@ -217,15 +243,19 @@ pub fn folder(root: &Root) -> PathBuf {
 }
 
 /// Undoes the changes of killed runs; returns one entry for each journal, and for each control group without one.
-#[must_use]
-pub fn restore(root: &Root) -> Vec<Restored> {
+///
+/// # Errors
+/// If there is a journal and `/proc` cannot show whether its run has ended. Nothing is changed then.
+pub fn restore(root: &Root) -> Result<Vec<Restored>, RestoreError> {
     restore_with(root)
 }
 
-pub(crate) fn restore_with(ops: &dyn SystemOps) -> Vec<Restored> {
+pub(crate) fn restore_with(ops: &dyn SystemOps) -> Result<Vec<Restored>, RestoreError> {
     let root = ops.root();
+    let journals = document::all(&folder(root));
+    check_proc(root, &journals)?;
     let mut all = Vec::new();
-    for (path, document) in document::all(&folder(root)) {
+    for (path, document) in journals {
         let document = match document {
             Ok(document) => document,
             Err(reason) => {
@@ -233,10 +263,10 @@ pub(crate) fn restore_with(ops: &dyn SystemOps) -> Vec<Restored> {
                 continue;
             }
         };
-        if document.boot_id != boot_id(root) {
+        if !document.is_of_this_boot(root) {
             // The machine was rebooted since, which undid the changes.
             let _ = fs::remove_file(path);
-        } else if !document.is_alive(root) {
+        } else if !document.may_run(root) {
             let result = undo::restore(ops, &document.undo, None);
             if result.failed.is_empty() {
                 let _ = fs::remove_file(path);
@@ -245,9 +275,23 @@ pub(crate) fn restore_with(ops: &dyn SystemOps) -> Vec<Restored> {
         }
     }
     let done: Vec<u32> = all.iter().map(|restored: &Restored| restored.process).collect();
-    let groups = run_groups::all(root).into_iter().filter(|group| !group.is_alive && !done.contains(&group.process));
-    all.extend(groups.filter(|group| is_own(&root.path(&group.folder))).map(|group| restore_group(ops, group)));
-    all
+    // Without the right /proc, a running process would seem to have ended.
+    let groups = if pid_namespace::is_that_of_proc(root) { run_groups::all(root) } else { Vec::new() };
+    let ended = groups.into_iter().filter(|group| !group.is_alive && !done.contains(&group.process));
+    all.extend(ended.filter(|group| is_own(&root.path(&group.folder))).map(|group| restore_group(ops, group)));
+    Ok(all)
+}
+
+/// Checks that `/proc` shows which boot this is and which processes run.
+fn check_proc(root: &Root, journals: &[(PathBuf, Result<Document, String>)]) -> Result<(), RestoreError> {
+    let names_a_boot = |document: &Document| document.boot_id.is_some() || root.is_system();
+    let documents = journals.iter().filter_map(|(_, document)| document.as_ref().ok());
+    match documents.filter(|document| names_a_boot(document)).count() {
+        0 => Ok(()),
+        _ if boot_id(root).is_none() => Err(RestoreError::NoBootId),
+        _ if !pid_namespace::is_that_of_proc(root) => Err(RestoreError::OtherProc),
+        _ => Ok(()),
+    }
 }
 
 /// True if the folder belongs to this user.
@@ -277,16 +321,26 @@ fn refused(path: &Path, reason: &str) -> Option<Restored> {
 /// The other process that shields CPUs now, if there is one.
 pub(crate) fn other_shield(root: &Root) -> Option<u32> {
     let journals = document::all(&folder(root)).into_iter().filter_map(|(_, document)| document.ok());
-    let journals = journals.filter(|d| d.purpose == Purpose::Shield && d.is_alive(root)).map(|d| d.process);
+    let journals = journals
+        .filter(|d| d.purpose == Purpose::Shield && d.is_of_this_boot(root) && d.may_run(root))
+        .map(|d| d.process);
     // A run in another container has its journal there.
     let groups = run_groups::all(root).into_iter().filter(|group| group.is_alive).map(|group| group.process);
     journals.chain(groups).find(|&process| process != process::id())
 }
 
 impl Document {
-    /// True if the process that wrote the document still runs.
-    fn is_alive(&self, root: &Root) -> bool {
-        self.boot_id == boot_id(root) && tasks::start_ticks(root, &self.process.to_string()) == Some(self.start_ticks)
+    fn is_of_this_boot(&self, root: &Root) -> bool {
+        self.boot_id == boot_id(root)
+    }
+
+    /// True if the process that wrote the document still runs, or if that is unknown, because it is in another
+    /// namespace of process ids.
+    fn may_run(&self, root: &Root) -> bool {
+        match self.pid_namespace {
+            Some(other) if Some(other) != pid_namespace::own(root) => pid_namespace::may_run(root, self.process, other),
+            _ => tasks::start_ticks(root, &self.process.to_string()) == Some(self.start_ticks),
+        }
     }
 }
 

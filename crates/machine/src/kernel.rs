@@ -129,6 +129,28 @@ pub(crate) fn version(release: &str) -> Option<(u32, u32)> {
     Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
 }
 
+/// True if the kernel may limit the CPU time of real-time threads, as far as it can be read.
+#[must_use]
+pub fn limits_realtime_threads(root: &Root) -> bool {
+    let release = root.read("proc/sys/kernel/osrelease").unwrap_or_default();
+    if has_fair_server(&release) {
+        const SERVERS: &str = "sys/kernel/debug/sched/fair_server";
+        let runtimes =
+            root.list(SERVERS).into_iter().map(|cpu| root.number::<u64>(&format!("{SERVERS}/{cpu}/runtime")));
+        let runtimes: Vec<_> = runtimes.collect();
+        return runtimes.is_empty() || runtimes.iter().any(|&runtime| runtime != Some(0));
+    }
+    let runtime: Option<i64> = root.number("proc/sys/kernel/sched_rt_runtime_us");
+    let period: Option<i64> = root.number("proc/sys/kernel/sched_rt_period_us");
+    runtime.is_none_or(|runtime| runtime >= 0 && period.is_none_or(|period| runtime < period))
+}
+
+/// True if a kernel of this release limits real-time threads by a fair server instead of by `sched_rt_runtime_us`.
+#[must_use]
+pub fn has_fair_server(release: &str) -> bool {
+    version(release) >= Some((6, 12))
+}
+
 /// The values of the boot argument `preempt=`.
 const ARGUMENTS: [&str; 4] = ["none", "voluntary", "lazy", "full"];
 
@@ -138,6 +160,26 @@ mod tests {
     use std::io::Write;
 
     use super::*;
+
+    #[test]
+    fn real_time_threads_are_limited_unless_the_limit_is_known_to_be_off() {
+        let limits = |files: &[(&str, &str)]| {
+            let folder = tempfile::tempdir().unwrap();
+            let root = Root::at(folder.path());
+            for (path, text) in files {
+                fs::create_dir_all(root.path(path).parent().unwrap()).unwrap();
+                fs::write(root.path(path), text).unwrap();
+            }
+            limits_realtime_threads(&root)
+        };
+        let (release, runtime) = ("proc/sys/kernel/osrelease", "proc/sys/kernel/sched_rt_runtime_us");
+        let server = |cpu| format!("sys/kernel/debug/sched/fair_server/cpu{cpu}/runtime");
+        assert!(limits(&[]) && limits(&[(release, "6.1.0\n"), (runtime, "950000\n")]));
+        assert!(!limits(&[(release, "6.1.0\n"), (runtime, "-1\n")]));
+        assert!(limits(&[(release, "6.12.0\n"), (runtime, "-1\n")]), "the old limit has no effect");
+        assert!(limits(&[(release, "6.12.0\n"), (&server(0), "0\n"), (&server(1), "50000000\n")]));
+        assert!(!limits(&[(release, "6.12.0\n"), (&server(0), "0\n"), (&server(1), "0\n")]));
+    }
 
     const DYNAMIC_BUILD: &str = "#1 SMP PREEMPT_DYNAMIC Debian";
 

@@ -17,6 +17,7 @@
 //! | [`nic`] | the settings of a network interface, and their findings |
 //! | [`sound`] | sound cards: names, devices, users |
 //! | [`veth`] | two network namespaces joined by a veth pair, to measure within one machine |
+//! | [`pid_namespace`] | the namespace of process ids, outside which an id means nothing |
 //! | [`evl_cpus`] | the CPUs of the EVL core |
 //! | [`cpu_facts()`] | facts about a CPU that may explain latency |
 
@@ -26,6 +27,7 @@ pub mod cpulist;
 pub mod hold;
 pub mod journal;
 pub mod nic;
+pub mod pid_namespace;
 pub mod shield;
 pub mod sound;
 pub mod topology;
@@ -48,16 +50,17 @@ mod tasks;
 mod virt;
 
 pub use cgroup::{QuotaFiles, quota_stopped_us};
-pub use conditions::{Change, Conditions, clocksource};
+pub use conditions::{Change, Conditions, clocksource, idle_ms};
 pub use cpu_facts::cpu_facts;
 pub use cpulist::CpuList;
 pub use cpus::{CpuError, online_cpus, usable_cpus};
 pub use evl::evl_cpus;
 pub use facts::{facts, isolated_cpus};
 pub use findings::findings;
-pub use hold::{AwakeHold, HoldError, IrqPriorityError, IrqPriorityHold, NicHold, NicHoldError};
+pub use hold::{AwakeHold, HoldError, IrqPriorityError, IrqPriorityHold, MonitorHold, NicHold, NicHoldError};
 pub use interrupts::Interrupts;
-pub use journal::{JournalError, Restored};
+pub use journal::{JournalError, RestoreError, Restored};
+pub use kernel::{has_fair_server, limits_realtime_threads};
 pub use root::{Root, Unreadable};
 pub use shield::{Shield, ShieldError};
 

@@ -4,6 +4,12 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use record::file;
+
+/// The largest file of a recorded machine that is read, bytes. Those of a real machine have at most some 100 KiB, apart
+/// from the configuration of its kernel.
+const RECORDED_BYTES_MAX: u64 = 8 << 20;
+
 /// The root folder of a machine. Paths below it are written without a leading slash: `proc/version`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Root(PathBuf);
@@ -66,7 +72,17 @@ impl Root {
     /// # Errors
     /// The errors of [`try_read`](Self::try_read).
     pub fn read_bytes(&self, path: &str) -> Result<Vec<u8>, Unreadable> {
-        fs::read(self.path(path)).map_err(|error| Unreadable::from(&error))
+        let read = match self.is_system() {
+            true => fs::read(self.path(path)),
+            false => self.inside(path).and_then(|path| file::read_regular(&path, RECORDED_BYTES_MAX)),
+        };
+        read.map_err(|error| Unreadable::from(&error))
+    }
+
+    /// The path without links, unless a link leads out of the folder: a recorded machine may come from somebody else.
+    fn inside(&self, path: &str) -> io::Result<PathBuf> {
+        let (real, root) = (fs::canonicalize(self.path(path))?, fs::canonicalize(&self.0)?);
+        if real.starts_with(root) { Ok(real) } else { Err(io::ErrorKind::NotFound.into()) }
     }
 
     /// The number in a file that contains only one number.
@@ -84,13 +100,14 @@ impl Root {
     /// True if the file or folder exists, as far as this process can see.
     #[must_use]
     pub fn exists(&self, path: &str) -> bool {
-        self.path(path).exists()
+        if self.is_system() { self.path(path).exists() } else { self.inside(path).is_ok() }
     }
 
     /// The names in a folder, sorted; empty if it cannot be read.
     #[must_use]
     pub fn list(&self, path: &str) -> Vec<String> {
-        let Ok(entries) = fs::read_dir(self.path(path)) else { return Vec::new() };
+        let folder = if self.is_system() { Ok(self.path(path)) } else { self.inside(path) };
+        let Ok(entries) = folder.and_then(fs::read_dir) else { return Vec::new() };
         let mut names: Vec<String> =
             entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
         names.sort();
@@ -129,6 +146,19 @@ mod tests {
         assert_eq!(root.try_read("proc"), Err(Unreadable::Failed));
         assert_eq!(Unreadable::from(&io::Error::from(io::ErrorKind::PermissionDenied)), Unreadable::Forbidden);
         assert!(root.list("nowhere").is_empty());
+        let outside = tempfile::tempdir().unwrap();
+        fs::write(outside.path().join("secret"), "1").unwrap();
+        for (name, to) in [("proc/zero", "/dev/zero"), ("proc/out", &*outside.path().to_string_lossy()), ("in", "proc")]
+        {
+            std::os::unix::fs::symlink(to, root.path(name)).unwrap();
+        }
+        rustix::fs::mkfifoat(rustix::fs::CWD, root.path("proc/pipe"), rustix::fs::Mode::RWXU).unwrap();
+        fs::File::create(root.path("proc/huge")).unwrap().set_len(1 << 40).unwrap();
+        assert_eq!(root.number::<u32>("in/limit"), Some(42));
+        for path in ["proc/zero", "proc/out/secret", "proc/pipe", "proc/huge", "../secret"] {
+            assert!(root.read(path).is_none(), "{path}");
+        }
+        assert!(root.list("proc/out").is_empty() && !root.exists("proc/out/secret"));
         assert!(!root.is_system() && Root::system().is_system());
     }
 }

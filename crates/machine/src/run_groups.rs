@@ -2,7 +2,7 @@
 
 use std::process;
 
-use crate::{Root, cgroup, tasks};
+use crate::{Root, cgroup, pid_namespace, tasks};
 
 const PREFIX: &str = "punctual-";
 
@@ -23,7 +23,7 @@ pub(crate) struct RunGroup {
 pub(crate) fn own_name(root: &Root) -> String {
     let process = process::id();
     let started = tasks::start_ticks(&Root::system(), "self").unwrap_or_default();
-    let namespace = namespace(root).map_or_else(String::new, |id| format!("-{id}"));
+    let namespace = pid_namespace::own(root).map_or_else(String::new, |id| format!("-{id}"));
     format!("{PREFIX}{process}-{started}{namespace}")
 }
 
@@ -34,7 +34,7 @@ pub(crate) fn all(root: &Root) -> Vec<RunGroup> {
     let below = |(top, members): (String, &'static str)| {
         let named = root.list(&top).into_iter().filter_map(|name| Some((format!("{top}/{name}"), parse(&name)?)));
         let group = |(folder, (process, started, other)): (String, (u32, Option<u64>, Option<u64>))| {
-            let is_here = other.is_none() || other == namespace(root);
+            let is_here = other.is_none() || other == pid_namespace::own(root);
             let now = tasks::start_ticks(root, &process.to_string());
             // Without a start time, any process with this id may be the run.
             let is_alive = now.is_some_and(|now| started.is_none_or(|started| started == now));
@@ -59,11 +59,6 @@ fn parse(name: &str) -> Option<(u32, Option<u64>, Option<u64>)> {
     parts.next().is_none().then_some((process, started, namespace))
 }
 
-/// The inode of the namespace of process ids; `None` if it is unknown.
-fn namespace(root: &Root) -> Option<u64> {
-    root.link("proc/self/ns/pid")?.strip_prefix("pid:[")?.strip_suffix(']')?.parse().ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -77,6 +72,6 @@ mod tests {
         }
         assert!(is_run_group("/a/punctual-17") && !is_run_group("/punctual-17/a") && !is_run_group("/"));
         let own = parse(&own_name(&Root::system())).unwrap();
-        assert_eq!((own.0, own.2), (process::id(), namespace(&Root::system())));
+        assert_eq!((own.0, own.2), (process::id(), pid_namespace::own(&Root::system())));
     }
 }

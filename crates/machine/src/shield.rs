@@ -6,10 +6,12 @@
 //! | `groups` | control groups that keep tasks away: a partition (v2) or cpusets (v1) |
 //! | `tasks` | affinities of single tasks, and the tasks that remained |
 //! | `interrupts` | interrupts, and the kernel's unbound work |
+//! | `watch` | notices changes of the shield during a run |
 
 mod groups;
 mod interrupts;
 mod tasks;
+mod watch;
 
 #[cfg(test)]
 mod fake;
@@ -27,6 +29,8 @@ use crate::{
     system_ops::SystemOps,
     usable_cpus,
 };
+
+pub use watch::Watch;
 
 /// Shielded CPUs. Released or dropped, it undoes all changes; after SIGKILL the journal does.
 #[derive(Debug)]
@@ -208,6 +212,13 @@ impl Shield {
         let made = make();
         to(outside)?;
         Ok(made)
+    }
+
+    /// Begins to watch the shield for changes by others.
+    #[must_use]
+    pub fn watch(&self) -> Watch {
+        let partition = self.partition.as_ref().map(|(inside, _)| format!("{inside}/cpuset.cpus.partition"));
+        Watch::start(self.journal.ops().root(), &self.cpus, self.journal.entries(), partition)
     }
 
     /// Begins to count the interrupts that could not be moved and occur on the shielded CPUs, anew if called again.

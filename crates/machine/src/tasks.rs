@@ -29,10 +29,7 @@ pub(crate) struct Task {
 
 /// All tasks except zombies.
 pub(crate) fn all(root: &Root) -> Vec<Task> {
-    let numbers =
-        |folder: &str| -> Vec<u32> { root.list(folder).iter().filter_map(|name| name.parse().ok()).collect() };
-    let threads = |process: u32| numbers(&format!("proc/{process}/task")).into_iter().map(move |id| (process, id));
-    numbers("proc").into_iter().flat_map(threads).filter_map(|(process, id)| task(root, process, id)).collect()
+    ids(root).filter_map(|(process, id)| task(root, process, id)).collect()
 }
 
 fn task(root: &Root, process: u32, id: u32) -> Option<Task> {
@@ -52,6 +49,48 @@ fn task(root: &Root, process: u32, id: u32) -> Option<Task> {
     })
 }
 
+/// A thread that does not belong to the kernel, with its last CPU.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct OnCpu {
+    pub id: u32,
+    pub process: u32,
+    /// The parent of its process.
+    pub parent: u32,
+    /// The process group.
+    pub group: u32,
+    pub name: String,
+    pub start_ticks: u64,
+    /// The CPU on which it runs, ran last, or waits to run.
+    pub cpu: u32,
+    /// CPU time since its start, ns; 0 if the kernel does not count it.
+    pub ran_ns: u64,
+}
+
+/// The threads whose last CPU is one of `cpus`, except those of the kernel and zombies.
+pub(crate) fn on_cpus(root: &Root, cpus: &CpuList) -> Vec<OnCpu> {
+    let found = |(process, id): (u32, u32)| {
+        let folder = format!("proc/{process}/task/{id}");
+        let stat = Stat::parse(&root.read(&format!("{folder}/stat"))?)?;
+        let cpu = stat.cpu.filter(|&cpu| cpus.contains(cpu))?;
+        if stat.flags & KERNEL_THREAD != 0 || matches!(stat.state, 'Z' | 'X') {
+            return None;
+        }
+        let ran = root.read(&format!("{folder}/schedstat")).unwrap_or_default();
+        let ran_ns = ran.split(' ').next().and_then(|ns| ns.parse().ok()).unwrap_or(0);
+        let Stat { name, parent, group, start_ticks, .. } = stat;
+        Some(OnCpu { id, process, parent, group, name, start_ticks, cpu, ran_ns })
+    };
+    ids(root).filter_map(found).collect()
+}
+
+/// The process and thread ids of all threads.
+fn ids(root: &Root) -> impl Iterator<Item = (u32, u32)> {
+    let numbers =
+        |folder: &str| -> Vec<u32> { root.list(folder).iter().filter_map(|name| name.parse().ok()).collect() };
+    let threads = move |process: u32| numbers(&format!("proc/{process}/task")).into_iter().map(move |id| (process, id));
+    numbers("proc").into_iter().flat_map(threads)
+}
+
 /// The ids and names of all processes, including kernel threads.
 pub(crate) fn processes(root: &Root) -> Vec<(u32, String)> {
     let name = |id: u32| Some((id, root.read(&format!("proc/{id}/comm"))?));
@@ -69,8 +108,11 @@ struct Stat {
     name: String,
     state: char,
     parent: u32,
+    group: u32,
     flags: u64,
     start_ticks: u64,
+    /// The last CPU.
+    cpu: Option<u32>,
 }
 
 impl Stat {
@@ -82,8 +124,10 @@ impl Stat {
             name: head.split_once('(')?.1.to_owned(),
             state: fields.first()?.chars().next()?,
             parent: fields.get(1)?.parse().ok()?,
+            group: fields.get(2)?.parse().ok()?,
             flags: fields.get(6)?.parse().ok()?,
             start_ticks: fields.get(19)?.parse().ok()?,
+            cpu: fields.get(36).and_then(|cpu| cpu.parse().ok()),
         })
     }
 }

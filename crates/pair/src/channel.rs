@@ -4,6 +4,7 @@ use std::{
     io::{self, BufRead, Read, Write},
     sync::{
         Arc, Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering::Relaxed},
         mpsc::{self, Receiver, RecvTimeoutError, Sender, SyncSender, TrySendError},
     },
     thread,
@@ -17,14 +18,19 @@ const ALIVE_INTERVAL: Duration = Duration::from_secs(5);
 /// After this time without a message, the other end is considered lost.
 const ALIVE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Longest line, bytes. The results of a far end, its longest message, take at most a few MB.
-const LINE_MAX: u64 = 32 << 20;
+const LINE_MAX: u64 = 8 << 20;
+/// Longest line before the first message, the greeting, bytes.
+const GREETING_MAX: u64 = 256 << 10;
 /// Messages that may wait. Each end answers requests, so more than a few were not asked for.
 const QUEUE_MAX: usize = 64;
+/// Length of the messages that may wait, bytes.
+const QUEUE_BYTES_MAX: usize = 8 << 20;
 
 /// One end of the connection. It receives messages of type `In`.
 #[derive(Debug)]
 pub struct Channel<In> {
-    received: Receiver<In>,
+    /// Messages, each with its length.
+    received: Receiver<(In, usize)>,
     shared: Arc<Shared>,
     /// Dropping it ends the keep-alive thread.
     _pulse: Sender<()>,
@@ -35,6 +41,8 @@ struct Shared {
     out: Mutex<Option<Box<dyn Write + Send>>>,
     last: Mutex<Instant>,
     lost: Mutex<Option<String>>,
+    /// Length of the messages that wait, bytes.
+    waiting_bytes: AtomicUsize,
     on_lost: Box<dyn Fn() + Send + Sync>,
 }
 
@@ -58,6 +66,7 @@ impl<In: Message> Channel<In> {
             out: Mutex::new(Some(Box::new(output))),
             last: Mutex::new(Instant::now()),
             lost: Mutex::new(None),
+            waiting_bytes: AtomicUsize::new(0),
             on_lost: Box::new(on_lost),
         });
         let (sender, received) = mpsc::sync_channel(QUEUE_MAX);
@@ -83,7 +92,10 @@ impl<In: Message> Channel<In> {
     /// The reason why no more messages will arrive.
     pub fn receive(&self, timeout: Duration) -> Result<Option<In>, String> {
         match self.received.recv_timeout(timeout) {
-            Ok(message) => Ok(Some(message)),
+            Ok((message, length)) => {
+                self.shared.waiting_bytes.fetch_sub(length, Relaxed);
+                Ok(Some(message))
+            }
             Err(RecvTimeoutError::Timeout) => self.shared.why_lost().map_or(Ok(None), Err),
             Err(RecvTimeoutError::Disconnected) => {
                 Err(self.shared.why_lost().unwrap_or_else(|| "the connection ended".to_owned()))
@@ -105,14 +117,15 @@ impl Shared {
         }
     }
 
-    fn receive<In: Message>(&self, mut input: impl BufRead, sender: &SyncSender<In>) {
+    fn receive<In: Message>(&self, mut input: impl BufRead, sender: &SyncSender<(In, usize)>) {
         let mut line = Vec::new();
+        let mut line_max = GREETING_MAX;
         loop {
             line.clear();
-            match (&mut input).take(LINE_MAX).read_until(b'\n', &mut line) {
+            match (&mut input).take(line_max).read_until(b'\n', &mut line) {
                 Ok(0) => return self.lose("the connection ended"),
-                Ok(_) if line.len() as u64 == LINE_MAX => {
-                    return self.lose(&format!("it sent a line of more than {} MiB", LINE_MAX >> 20));
+                Ok(_) if line.len() as u64 == line_max => {
+                    return self.lose(&format!("it sent a line of more than {} KiB", line_max >> 10));
                 }
                 Ok(_) => {}
                 Err(error) => return self.lose(&format!("the connection failed: {error}")),
@@ -120,11 +133,18 @@ impl Shared {
             *lock(&self.last) = Instant::now();
             match parse::<In>(&line) {
                 Ok(Some(message)) if message.is_alive() => {}
-                Ok(Some(message)) => match sender.try_send(message) {
-                    // The user of a channel may be gone.
-                    Ok(()) | Err(TrySendError::Disconnected(_)) => {}
-                    Err(TrySendError::Full(_)) => return self.lose("it sent many messages that nobody asked for"),
-                },
+                Ok(Some(message)) => {
+                    line_max = LINE_MAX;
+                    let waiting = self.waiting_bytes.fetch_add(line.len(), Relaxed) + line.len();
+                    match sender.try_send((message, line.len())) {
+                        Ok(()) if waiting <= QUEUE_BYTES_MAX => {}
+                        // The user of a channel may be gone.
+                        Err(TrySendError::Disconnected(_)) => {}
+                        Ok(()) | Err(TrySendError::Full(_)) => {
+                            return self.lose("it sent many messages that nobody asked for");
+                        }
+                    }
+                }
                 Ok(None) => {}
                 Err(error) => return self.lose(&format!("it sent an invalid message ({error})")),
             }
@@ -215,8 +235,13 @@ mod tests {
             channel.shared.why_lost().unwrap()
         };
         let zeroes = BufReader::new(io::repeat(0));
-        assert_eq!(lost(Box::new(zeroes)), "it sent a line of more than 32 MiB");
+        assert_eq!(lost(Box::new(zeroes)), "it sent a line of more than 256 KiB");
+        let greeted = BufReader::new(io::Cursor::new("{\"clock\":3}\n").chain(io::repeat(0)));
+        assert_eq!(lost(Box::new(greeted)), "it sent a line of more than 8192 KiB");
         let clocks = io::Cursor::new("{\"clock\":3}\n".repeat(1000));
         assert_eq!(lost(Box::new(clocks)), "it sent many messages that nobody asked for");
+        let failed = format!("{{\"failed\":\"{}\"}}\n", "x".repeat(3 << 20));
+        let long = io::Cursor::new(format!("{{\"clock\":3}}\n{}", failed.repeat(3)));
+        assert_eq!(lost(Box::new(long)), "it sent many messages that nobody asked for");
     }
 }

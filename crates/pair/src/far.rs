@@ -49,7 +49,10 @@ pub fn serve(folder: Option<&Path>) -> io::Result<()> {
         let _ = fs::remove_file(folder.join(NAME)).and_then(|()| fs::remove_dir(folder));
     }
     signal::count_termination()?;
-    let restored = leftovers::restore(&Root::system()).iter().map(Restored::in_words).collect();
+    let restored = match leftovers::restore(&Root::system()) {
+        Ok(all) => all.iter().map(Restored::in_words).collect(),
+        Err(error) => vec![error.to_string()],
+    };
     let channel = Channel::open::<ToNear>(BufReader::new(io::stdin()), visible::unfiltered_stdout(), stop_soon)?;
     let (version, machine) = (env!("CARGO_PKG_VERSION").to_owned(), machine::facts(&Root::system()));
     channel.send(&ToNear::Hello(Box::new(Hello { protocol: PROTOCOL, version, machine, restored })));

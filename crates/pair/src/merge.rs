@@ -37,6 +37,9 @@ fn merge_results(record: &mut Record, far: &mut Far, results: Results) {
         series.phase.clone_from(&phase);
         record.series.push(series);
     }
+    if from_far.state == State::Interrupted {
+        record.state = State::Interrupted;
+    }
     for reason in from_far.validity.reasons {
         add(record, messages::reason(&host, reason));
     }

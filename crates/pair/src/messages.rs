@@ -1,6 +1,6 @@
 //! Adapts messages of the far end for users of the near end, where its options have other names.
 
-use record::Reason;
+use record::{Reason, visible::one_line};
 
 /// Replacements: the text in messages of the far end, and the text for users of the near end.
 const REPLACEMENTS: [(&str, &str); 9] = [
@@ -22,7 +22,7 @@ const NEEDS_ROOT: [&str; 4] = ["policy.refused", "memory.not_locked", "cpu.not_p
 /// Translates a message of the far end.
 #[must_use]
 pub fn translate(text: &str) -> String {
-    REPLACEMENTS.iter().fold(text.to_owned(), |text, (from, to)| text.replace(from, to))
+    REPLACEMENTS.iter().fold(one_line(text), |text, (from, to)| text.replace(from, to))
 }
 
 /// Translates a reason of the machine `host`.

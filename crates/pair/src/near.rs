@@ -12,7 +12,7 @@ use std::{
 };
 
 use machine::Root;
-use record::{ClockRelation, ClockTie, Far, FarAsked, Machine, Reason, Record};
+use record::{ClockRelation, ClockTie, Far, FarAsked, Machine, Reason, Record, visible::one_line};
 use sys::{clock::Clock, signal};
 
 use crate::{
@@ -77,7 +77,8 @@ impl Near {
             measuring,
         };
         let hello = near.greet()?;
-        (near.machine, near.restored) = (hello.machine, hello.restored);
+        near.machine = hello.machine;
+        near.restored = hello.restored.iter().map(|text| one_line(text)).collect();
         near.clock = near.compare_clocks()?;
         Ok(near)
     }

@@ -8,11 +8,13 @@ use std::{
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket},
 };
 
-use record::{Answered, ClockTie, Clocks, FarAsked, Machine, Reason, Record};
+use record::{Answered, ClockTie, Clocks, FarAsked, Machine, Reason, Record, bounded};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 /// Version of the protocol. Both ends must use the same one.
 pub const PROTOCOL: u32 = 2;
+/// The memory that reading a message may take in addition to four times its size, bytes.
+const PARSE_BYTES: usize = 8 << 20;
 
 /// Messages to the far end.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -187,7 +189,7 @@ pub fn parse<T: DeserializeOwned>(line: &[u8]) -> Result<Option<T>, String> {
     if !matches!(line.first(), Some(b'{' | b'"')) {
         return Ok(None);
     }
-    serde_json::from_slice(line).map(Some).map_err(|error| error.to_string())
+    bounded::from_slice(line, PARSE_BYTES).map(Some).map_err(|error| error.to_string())
 }
 
 #[cfg(test)]

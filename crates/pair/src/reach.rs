@@ -7,14 +7,20 @@
 
 use std::{
     io::{self, BufRead, BufReader, IsTerminal, Read, Write},
+    os::fd::OwnedFd,
     path::PathBuf,
     process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus, Stdio},
-    sync::mpsc::{self, Receiver},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+        mpsc::{self, Receiver},
+    },
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use record::visible::{self, Passes};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use sys::child::ignore_interrupts;
 
 use crate::{
@@ -58,6 +64,8 @@ const MARK: &str = "punctual-pair ";
 const PREAMBLE_MAX: u64 = 64 << 10;
 /// The messages of ssh and of the far machine that are shown, bytes.
 const MESSAGES_MAX: usize = 1 << 20;
+/// Time for ssh to end after its output is closed.
+const END_TIMEOUT: Duration = Duration::from_secs(2);
 /// Time for the last messages to arrive after ssh has ended.
 const MESSAGES_TIMEOUT: Duration = Duration::from_secs(1);
 /// ssh-specific options are added only if the command's name is this one.
@@ -93,14 +101,17 @@ impl Reach {
             .stderr(Stdio::piped())
             .spawn()
             .map_err(PairError::Spawn)?;
-        let messages = Messages::show(child.stderr.take())?;
+        let messages = Messages::show(child.stderr.take(), pidfd_of(&child))?;
         let (Some(mut input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
-            return Err(self.not_reached(&mut child, &messages));
+            unreachable!("both are piped")
         };
         let mut output = BufReader::new(output);
         let Some((far, address)) = self.read_report(&mut output) else {
+            // If ssh has not ended, it may wait until somebody reads its output or writes its input.
+            drop((input, output));
             return Err(self.not_reached(&mut child, &messages));
         };
+        messages.reached.store(true, Relaxed);
         let sudo = if self.sudo { "sudo -n" } else { "" };
         let choice = match &self.far_command {
             Some(_) => Choice::Installed,
@@ -163,7 +174,7 @@ impl Reach {
 
     fn not_reached(&self, child: &mut Child, messages: &Messages) -> PairError {
         let (host, ssh) = (self.host.clone(), self.ssh.clone());
-        let status = child.wait();
+        let status = end(child);
         messages.wait();
         match status {
             // Exit status 127 of a shell means that the command was not found.
@@ -174,25 +185,54 @@ impl Reach {
     }
 }
 
+/// Waits until ssh ends, and kills it if it does not end soon.
+fn end(child: &mut Child) -> io::Result<ExitStatus> {
+    let began = Instant::now();
+    while began.elapsed() < END_TIMEOUT {
+        if let Some(status) = child.try_wait()? {
+            return Ok(status);
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    child.kill()?;
+    child.wait()
+}
+
+/// `None` before Linux 5.3.
+fn pidfd_of(child: &Child) -> Option<OwnedFd> {
+    pidfd_open(Pid::from_child(child), PidfdFlags::empty()).ok()
+}
+
 /// The messages of ssh and of the far machine on their way to standard error.
 struct Messages {
     /// Disconnected at their end.
     ended: Receiver<()>,
+    /// True once the script on the far machine has sent its report.
+    reached: Arc<AtomicBool>,
 }
 
 impl Messages {
-    /// Starts a thread that shows them until they end.
-    fn show(from: Option<ChildStderr>) -> Result<Self, PairError> {
+    /// Starts a thread that shows them until they end. If they are endless and the far machine is not reached, kills
+    /// ssh, because a user who is asked for a password cannot see it any more.
+    fn show(from: Option<ChildStderr>, ssh: Option<OwnedFd>) -> Result<Self, PairError> {
         let (end, ended) = mpsc::channel();
+        let reached = Arc::new(AtomicBool::new(false));
+        let is_reached = Arc::clone(&reached);
+        let on_limit = move || {
+            if let Some(ssh) = ssh.as_ref().filter(|_| !is_reached.load(Relaxed)) {
+                // It may have ended.
+                let _ = pidfd_send_signal(ssh, Signal::KILL);
+            }
+        };
         let relay = move || {
             if let Some(from) = from {
                 // A message that cannot be shown is lost; the far end must not wait for it.
-                let _ = relay(from, visible::stderr(Passes::Text));
+                let _ = relay(from, visible::stderr(Passes::Text), on_limit);
             }
             drop(end);
         };
         thread::Builder::new().name("messages".to_owned()).spawn(relay).map_err(PairError::Spawn)?;
-        Ok(Self { ended })
+        Ok(Self { ended, reached })
     }
 
     /// Waits until all are shown. A program that ssh left in the background may keep them open.
@@ -201,8 +241,8 @@ impl Messages {
     }
 }
 
-/// Copies at most [`MESSAGES_MAX`] bytes, and reads the rest without a trace.
-fn relay(from: impl Read, mut to: impl Write) -> io::Result<()> {
+/// Copies at most [`MESSAGES_MAX`] bytes, calls `on_limit`, and reads the rest without a trace.
+fn relay(from: impl Read, mut to: impl Write, on_limit: impl Fn()) -> io::Result<()> {
     let mut from = from;
     let mut buffer = [0; 4096];
     let mut left = MESSAGES_MAX;
@@ -219,6 +259,7 @@ fn relay(from: impl Read, mut to: impl Write) -> io::Result<()> {
         if shown > 0 && left == 0 {
             writeln!(to, "\n(more messages of the other machine are not shown)")?;
             to.flush()?;
+            on_limit();
         }
     }
 }
@@ -279,11 +320,34 @@ mod tests {
     #[test]
     fn messages_are_shown_up_to_a_limit() {
         let mut shown = Vec::new();
-        relay(&b"\x1b[2Jdenied\n"[..], visible::Visible::new(&mut shown, Passes::Text)).unwrap();
+        relay(&b"\x1b[2Jdenied\n"[..], visible::Visible::new(&mut shown, Passes::Text), || panic!("few messages"))
+            .unwrap();
         assert_eq!(String::from_utf8(shown).unwrap(), "\\u{1b}[2Jdenied\n");
         let mut shown = Vec::new();
-        relay(io::repeat(b'x').take(3 * MESSAGES_MAX as u64), &mut shown).unwrap();
+        let limits = std::cell::Cell::new(0);
+        relay(io::repeat(b'x').take(3 * MESSAGES_MAX as u64), &mut shown, || limits.set(limits.get() + 1)).unwrap();
+        assert_eq!(limits.get(), 1);
         assert!(shown.len() < MESSAGES_MAX + 100 && shown.ends_with(b"are not shown)\n"), "{}", shown.len());
+    }
+
+    #[test]
+    fn endless_output_and_messages_end_ssh() {
+        let endless = |script: &str| {
+            let scratch = tempfile::tempdir().unwrap();
+            let path = scratch.path().join("reach");
+            std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+            std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+            let ssh = path.to_string_lossy().into_owned();
+            reach(&ssh).start(|_| panic!("nothing is copied")).unwrap_err().to_string()
+        };
+        for script in ["exec tr '\\0' x </dev/zero", "exec yes", "exec >&-; exec sleep 600"] {
+            let error = endless(script);
+            assert!(error.contains("cannot reach pi@board-b"), "{script}: {error}");
+        }
+        // Not on the standard error of the test.
+        let (send, signalled) = mpsc::channel();
+        let _ = relay(io::repeat(b'x').take(2 * MESSAGES_MAX as u64), io::sink(), move || send.send(()).unwrap());
+        assert!(signalled.recv().is_ok());
     }
 
     #[test]

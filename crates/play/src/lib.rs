@@ -50,5 +50,5 @@ pub use load::{End, Load};
 pub use page_controller::PageController;
 pub use play_session::PlaySession;
 pub use preset_bank::PresetBank;
-pub use rig_loader::{RigLoadError, RigLoader, read_preset};
+pub use rig_loader::{RigLoadError, RigLoader, preset_spec, read_preset};
 pub use settings::Settings;

@@ -9,7 +9,9 @@ use std::{
 use amp::{Parts, Preset, Rig, rig::RigError};
 use thiserror::Error;
 
-use crate::rig_loader::{RigLoadError, RigLoader, read_preset};
+use record::file::check_regular;
+
+use crate::rig_loader::{RigLoadError, RigLoader, preset_spec, read_preset};
 
 /// Maximum depth of subfolders that are searched.
 const MAX_DEPTH: usize = 4;
@@ -37,9 +39,6 @@ pub enum LibraryError {
         /// The presets of the folder.
         available: String,
     },
-    /// A pipe, a device or a folder.
-    #[error("{} is not a regular file: choose another one", .0.display())]
-    NotRegular(PathBuf),
     /// The file cannot be read or played.
     #[error(transparent)]
     Load(#[from] RigLoadError),
@@ -57,7 +56,6 @@ impl LibraryError {
     pub fn is_choice(&self) -> bool {
         match self {
             Self::NoPreset { .. } => true,
-            Self::NotRegular(_) => false,
             Self::Load(error) => error.is_choice(),
         }
     }
@@ -150,7 +148,7 @@ impl Library {
     /// [`LibraryError`].
     pub fn preset(&self, name: &str) -> Result<Preset, LibraryError> {
         let path = self.folder.join(name);
-        check_regular(&path)?;
+        check_regular(&path).map_err(|source| RigLoadError::NotRegular { path: path.clone(), source })?;
         Ok(read_preset(&path)?)
     }
 
@@ -159,11 +157,7 @@ impl Library {
     /// # Errors
     /// [`LibraryError`].
     pub fn rig(&self, preset: &Preset, loaded: &[&Rig]) -> Result<Rig, LibraryError> {
-        let models = preset.models.iter().map(|part| &part.file);
-        for file in models.chain(preset.irs.iter().map(|part| &part.file)) {
-            check_regular(&self.folder.join(file))?;
-        }
-        Ok(self.loader.load(preset.clone().into_spec(&self.folder), loaded)?)
+        Ok(self.loader.load(preset_spec(preset.clone(), &self.folder)?, loaded)?)
     }
 
     /// Loads a preset, or the default settings if `None`, for a chain of this sample rate, Hz.
@@ -216,15 +210,6 @@ impl Library {
                 files.presets.push(path);
             }
         }
-    }
-}
-
-/// Checks that the path is a file or a link to one, because opening a pipe would block. Reading it reports a missing
-/// file.
-fn check_regular(path: &Path) -> Result<(), LibraryError> {
-    match fs::metadata(path) {
-        Ok(metadata) if !metadata.is_file() => Err(LibraryError::NotRegular(path.to_owned())),
-        _ => Ok(()),
     }
 }
 
@@ -282,8 +267,8 @@ mod tests {
         assert!(files.models.is_empty() && files.presets.is_empty(), "{files:?}");
 
         // Opening a pipe without a writer would block forever.
-        assert!(library.preset("pipe.toml").unwrap_err().to_string().contains("pipe.toml is not a regular file"));
+        assert!(library.preset("pipe.toml").unwrap_err().to_string().contains("not a regular file"));
         let preset = Preset::parse("[[model]]\nfile = 'pipe.nam'").unwrap();
-        assert!(library.rig(&preset, &[]).unwrap_err().to_string().contains("pipe.nam is not a regular file"));
+        assert!(library.rig(&preset, &[]).unwrap_err().to_string().contains("not a regular file"));
     }
 }

@@ -13,7 +13,7 @@ use thiserror::Error;
 use self::pending::PendingChanges;
 use crate::{
     midi::Event,
-    rig_loader::{RigLoadError, RigLoader, read_preset},
+    rig_loader::{RigLoadError, RigLoader, preset_spec, read_preset},
 };
 
 /// Number of MIDI programs.
@@ -108,7 +108,7 @@ impl PresetBank {
     /// [`BankError`].
     pub fn load_folder(folder: &Path, rigs: &mut Vec<(String, Rig)>, loader: RigLoader) -> Result<(), BankError> {
         for path in preset_files(folder)? {
-            let chosen = read_preset(&path)?.into_spec(folder);
+            let chosen = preset_spec(read_preset(&path)?, folder)?;
             let loaded: Vec<&Rig> = rigs.iter().map(|(_, rig)| rig).collect();
             let rig = loader.load(chosen, &loaded)?;
             rigs.push((file_stem(&path), rig));

@@ -10,6 +10,7 @@ use amp::{
     chain::Exchange,
     rig::{FileProblem, RigError, RigSpec, Version},
 };
+use record::file::check_regular;
 use thiserror::Error;
 
 /// Why a rig cannot be loaded.
@@ -20,6 +21,14 @@ pub enum RigLoadError {
     ModelAsCabinet {
         /// The model.
         path: PathBuf,
+    },
+    /// A preset names a pipe, a device or a folder. Opening a pipe could wait forever.
+    #[error("cannot read {}: {source}", path.display())]
+    NotRegular {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        source: io::Error,
     },
     /// A file cannot be read or played.
     #[error(transparent)]
@@ -32,6 +41,7 @@ impl RigLoadError {
     pub fn is_choice(&self) -> bool {
         match self {
             Self::ModelAsCabinet { .. } => true,
+            Self::NotRegular { .. } => false,
             Self::Rig(error) => error.is_invalid_option(),
         }
     }
@@ -101,6 +111,19 @@ impl RigLoader {
 /// [`RigError`].
 pub fn read_preset(path: &Path) -> Result<Preset, RigError> {
     Preset::read(path, read_part)
+}
+
+/// The files and settings of a preset that is in `folder`.
+///
+/// # Errors
+/// If one of its files is a pipe, a device or a folder.
+pub fn preset_spec(preset: Preset, folder: &Path) -> Result<RigSpec, RigLoadError> {
+    let spec = preset.into_spec(folder);
+    let paths = spec.models.iter().map(|(path, _)| path).chain(spec.irs.iter().map(|(path, _)| path));
+    for path in paths {
+        check_regular(path).map_err(|source| RigLoadError::NotRegular { path: path.clone(), source })?;
+    }
+    Ok(spec)
 }
 
 fn read_part(path: &Path) -> io::Result<Vec<u8>> {

@@ -30,7 +30,7 @@ use record::{Caveat, Reason, Series, SoundCard, Spike};
 use sys::{clock::Clock, pcm::Duplex};
 
 use crate::{
-    probe_threads::{ProbeThreads, ThreadInfo, Work},
+    probe_threads::{Overdue, ProbeThreads, ThreadInfo, Work},
     timer::Grid,
 };
 use card::Card;
@@ -182,6 +182,10 @@ impl ProbeThreads for Audio {
 
     fn add_to(&self, _index: usize, series: &mut Series) {
         self.reader.add_to(&self.settings, &self.shared, series);
+    }
+
+    fn count_overdue(&mut self, _index: usize, overdue: Overdue) {
+        self.reader.count_overdue(overdue, self.settings.limit_ns(), &self.shared);
     }
 
     fn finish(&mut self) {}

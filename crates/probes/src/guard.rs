@@ -11,10 +11,14 @@ use std::{
         atomic::{AtomicU64, Ordering::Relaxed},
     },
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
-use sys::usage::ThreadUsage;
+use sys::{
+    clock::{Clock, Sleeper, Wait},
+    signal,
+    usage::ThreadUsage,
+};
 
 /// CPU time above which a thread is busy, percent of a second.
 pub const BUSY_PERCENT: u64 = 90;
@@ -26,24 +30,40 @@ pub const PAUSE_NS: i64 = 50_000_000;
 /// Seconds without ordinary threads running after which the run ends.
 pub const STARVED_LIMIT_S: u32 = 5;
 
+/// Time between two beats.
+const BEAT: Duration = Duration::from_millis(100);
+/// Shortest time for which this process was stopped that counts.
+const STOPPED: Duration = Duration::from_millis(50);
+
 /// A counter that an ordinary thread increments while it gets CPU time.
 #[derive(Debug, Default)]
-pub struct Heartbeat(AtomicU64);
+pub struct Heartbeat {
+    beats: AtomicU64,
+    stopped_ns: AtomicU64,
+}
 
 impl Heartbeat {
     /// Starts a thread that only increments the counter, and ends when the heartbeat is dropped. Other threads of the
-    /// program may wait for a disk or a terminal, which is not starvation.
+    /// program may wait for a disk or a terminal, which is not starvation. The thread also notices that the process was
+    /// stopped.
     ///
     /// # Errors
     /// If no thread can be created.
     pub fn start() -> io::Result<Arc<Self>> {
+        // A frozen control group of version 1 does not interrupt a nanosleep.
+        let sleeper = Sleeper::new(Clock::Monotonic, Wait::Timerfd)?;
         let heartbeat = Arc::new(Self::default());
         let watched = Arc::downgrade(&heartbeat);
         thread::Builder::new().name("heartbeat".to_owned()).stack_size(32 * 1024).spawn(move || {
+            // Without the handlers' signals, nothing but a stop interrupts a sleep. If they cannot be blocked, Ctrl-C may.
+            let _ = signal::block_termination_here();
             while let Some(heartbeat) = watched.upgrade() {
                 heartbeat.beat();
                 drop(heartbeat);
-                thread::sleep(Duration::from_millis(400));
+                let stopped = stopped_in_sleep(&sleeper, BEAT);
+                if let Some(heartbeat) = watched.upgrade().filter(|_| stopped >= STOPPED) {
+                    heartbeat.stopped_ns.fetch_add(u64::try_from(stopped.as_nanos()).unwrap_or(u64::MAX), Relaxed);
+                }
             }
         })?;
         Ok(heartbeat)
@@ -51,8 +71,41 @@ impl Heartbeat {
 
     /// Shows that ordinary threads still run.
     fn beat(&self) {
-        self.0.fetch_add(1, Relaxed);
+        self.beats.fetch_add(1, Relaxed);
     }
+
+    /// Time so far for which this process was stopped (SIGSTOP) or frozen (a control group), ns. A time below 50 ms does
+    /// not count, and one below 150 ms may not.
+    #[must_use]
+    pub fn stopped_ns(&self) -> u64 {
+        self.stopped_ns.load(Relaxed)
+    }
+
+    /// Waits until the thread has slept once more, so that [`stopped_ns`](Self::stopped_ns) contains a stop that has
+    /// just ended. Gives up if ordinary threads do not run.
+    pub fn wait_for_beat(&self) {
+        let before = self.beats.load(Relaxed);
+        let began = Instant::now();
+        while self.beats.load(Relaxed) == before && began.elapsed() < 3 * BEAT {
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+/// Sleeps, and returns the time for which the process was stopped or frozen meanwhile.
+///
+/// An undisturbed sleep leaves the CPU once, however late it ends. To be stopped, the thread is woken and leaves the CPU
+/// again, within the same sleep. No signal of punctual has a handler that this thread could run.
+fn stopped_in_sleep(sleeper: &Sleeper, time: Duration) -> Duration {
+    let before = ThreadUsage::so_far().sleeps;
+    let deadline_ns = Clock::Monotonic.now_ns() + i64::try_from(time.as_nanos()).unwrap_or(i64::MAX);
+    if sleeper.sleep_until(deadline_ns).is_err() {
+        // Without a timer, it cannot notice a stop, but must not use the CPU.
+        thread::sleep(time);
+        return Duration::ZERO;
+    }
+    let late_ns = u64::try_from(Clock::Monotonic.now_ns() - deadline_ns).unwrap_or(0);
+    if ThreadUsage::so_far().sleeps - before > 1 { Duration::from_nanos(late_ns) } else { Duration::ZERO }
 }
 
 /// Decision of the guard for a thread, after each second.
@@ -84,7 +137,7 @@ impl Guard {
         // At least 1, otherwise a thread that never returns to its wait would pass.
         let woken = (wake_ups - std::mem::replace(&mut self.wake_ups, wake_ups)).max(1);
         let never_sleeps = sleeps < SLEEPS_AT_LEAST && 2 * sleeps < woken;
-        let beat = heartbeat.0.load(Relaxed);
+        let beat = heartbeat.beats.load(Relaxed);
         if beat == self.beat {
             self.seconds_without_beat += 1;
         } else {
@@ -109,6 +162,15 @@ mod tests {
 
     fn usage(cpu_time_ns: u64, sleeps: u64) -> ThreadUsage {
         ThreadUsage { cpu_time_ns, sleeps }
+    }
+
+    #[test]
+    fn only_an_interrupted_sleep_counts_as_stopped() {
+        let sleeper = Sleeper::new(Clock::Monotonic, Wait::Timerfd).unwrap();
+        assert_eq!(stopped_in_sleep(&sleeper, Duration::from_millis(20)), Duration::ZERO);
+        let heartbeat = Heartbeat::start().unwrap();
+        heartbeat.wait_for_beat();
+        assert_eq!(heartbeat.stopped_ns(), 0);
     }
 
     #[test]

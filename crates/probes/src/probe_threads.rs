@@ -6,7 +6,7 @@ use std::io;
 use record::{Caveat, Reason, Series, Spike};
 use sys::sched::Policy;
 
-use crate::setup::Grant;
+use crate::setup::{Grant, Scheduling};
 
 /// A probe around the timers of one phase. It is created before the timers and exists until the phase has been
 /// recorded.
@@ -38,11 +38,21 @@ pub trait ProbeThreads {
         0
     }
 
+    /// Counts a deadline of timer number `index` that had passed when the run was stopped, and for which no work was
+    /// done.
+    fn count_overdue(&mut self, _index: usize, _overdue: Overdue) {}
+
     /// Adds the results of its work to the series of timer number `index`.
     fn add_to(&self, _index: usize, _series: &mut Series) {}
 
     /// Waits for datagrams and frames in flight and ends the threads. Called when all timers have ended.
     fn finish(&mut self);
+
+    /// The reason in words why the traffic has ended for good before the probe did: the other end or the interface is
+    /// gone. Called after [`finish`](Self::finish).
+    fn gone(&self) -> Option<String> {
+        None
+    }
 
     /// The series so far of its own threads, for the phase called `phase`. The caller fills in the memory lock and the
     /// idle state settings in `granted`.
@@ -92,6 +102,26 @@ pub struct Wake {
     pub woke_ns: i64,
 }
 
+impl Wake {
+    /// Wake-up time minus deadline, ns.
+    #[inline]
+    #[must_use]
+    pub fn lateness_ns(&self) -> i64 {
+        self.woke_ns - self.deadline_ns
+    }
+}
+
+/// A deadline that had passed when a run was stopped, and whose thread had still not woken up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Overdue {
+    /// The deadline, ns after the first one.
+    pub at_ns: u64,
+    /// Time since then, ns: at least so late is its wake-up.
+    pub lateness_ns: i64,
+    /// Number of deadlines that have passed, with this one.
+    pub deadlines: u64,
+}
+
 /// A measuring thread: its requested policy, and what the kernel granted.
 #[derive(Debug, Clone)]
 pub struct ThreadInfo<'a> {
@@ -101,4 +131,6 @@ pub struct ThreadInfo<'a> {
     pub policy: Policy,
     /// The settings that the kernel granted.
     pub grant: &'a Grant,
+    /// Policy and CPUs at the end of the thread; `None` while it runs.
+    pub at_end: Option<&'a Scheduling>,
 }

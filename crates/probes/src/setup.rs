@@ -1,6 +1,6 @@
 //! Setting up a measuring thread: requests affinity and policy, and reads back what the kernel granted.
 
-use std::io;
+use std::{io, sync::OnceLock};
 
 use sys::{clock::Clock, memory, sched, sched::Policy, signal};
 
@@ -28,6 +28,35 @@ pub struct Grant {
     pub floor_ns: u64,
     /// ABI level of the EVL core; `None` for a Linux thread.
     pub evl_level: Option<u32>,
+}
+
+/// Policy and CPUs of a thread.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Scheduling {
+    /// Policy.
+    pub policy: Policy,
+    /// CPUs that the thread may run on.
+    pub cpus: Vec<u32>,
+}
+
+/// The scheduling of a thread at its end. The thread reads it itself, because nobody can after its end.
+#[derive(Debug, Default)]
+pub struct AtEnd(OnceLock<Scheduling>);
+
+impl AtEnd {
+    /// Reads the scheduling of the calling thread, as its last act.
+    pub fn read(&self) {
+        if let (Ok(policy), Ok(cpus)) = (sched::policy(), sched::affinity()) {
+            // Each thread calls this once.
+            let _ = self.0.set(Scheduling { policy, cpus });
+        }
+    }
+
+    /// The scheduling; `None` until the thread has ended.
+    #[must_use]
+    pub fn get(&self) -> Option<&Scheduling> {
+        self.0.get()
+    }
 }
 
 /// Pins the calling thread, sets its policy, touches its stack, and blocks signals. `floor_ns` measures the overhead of

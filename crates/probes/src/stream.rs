@@ -33,7 +33,7 @@ use std::any::Any;
 
 use record::{Caveat, Reason, Series, SeriesKind};
 
-use crate::probe_threads::{ProbeThreads, ThreadInfo, Work};
+use crate::probe_threads::{Overdue, ProbeThreads, ThreadInfo, Work};
 use listener::Listener;
 use observer::Observer;
 use talker::{Talk, Talker};
@@ -99,6 +99,16 @@ impl ProbeThreads for Stream {
         }
         if let Some(observer) = &mut self.observer {
             observer.finish();
+        }
+    }
+
+    fn gone(&self) -> Option<String> {
+        self.talker.as_ref().map_or_else(|| self.listener.as_ref()?.gone(), Talker::gone)
+    }
+
+    fn count_overdue(&mut self, _index: usize, overdue: Overdue) {
+        if let Some(talker) = &mut self.talker {
+            talker.overdue_slots = overdue.deadlines;
         }
     }
 

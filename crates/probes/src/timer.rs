@@ -28,7 +28,7 @@ use std::{
 
 use crate::{
     guard::Heartbeat,
-    probe_threads::{ThreadInfo, Work},
+    probe_threads::{Overdue, ThreadInfo, Work},
     setup::{Grant, STACK_BYTES},
 };
 pub use grid::{Fraction, Grid};
@@ -122,6 +122,16 @@ impl Timer {
         }
     }
 
+    /// Counts the deadline that the thread still waits for after [`stop`](Self::stop), if it has passed: it is late by at
+    /// least the time until now.
+    pub fn count_overdue(&mut self) -> Option<Overdue> {
+        if self.has_ended() {
+            return None;
+        }
+        let pending_ns = self.shared.pending.take()?;
+        self.reader.count_overdue(pending_ns - self.first_deadline_ns(), self.settings.clock.now_ns() - pending_ns)
+    }
+
     /// The reason why the thread ended; `None` while it runs.
     #[must_use]
     pub fn end(&self) -> Option<End> {
@@ -155,7 +165,7 @@ impl Timer {
     #[must_use]
     pub fn thread_info(&self) -> ThreadInfo<'_> {
         let place = if self.settings.has_own_role { self.settings.role.clone() } else { self.place() };
-        ThreadInfo { place, policy: self.settings.policy, grant: &self.grant }
+        ThreadInfo { place, policy: self.settings.policy, grant: &self.grant, at_end: self.shared.at_end.get() }
     }
 
     /// Reads the data that the thread reported since the last call. Must be called several times per second.

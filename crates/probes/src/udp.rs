@@ -46,7 +46,7 @@ use sys::udp::DatagramSocket;
 
 use crate::{
     guard::Heartbeat,
-    probe_threads::{ProbeThreads, ThreadInfo, Work},
+    probe_threads::{Overdue, ProbeThreads, ThreadInfo, Work},
     setup::{Grant, STACK_BYTES},
 };
 pub use echo::{Echo, EchoCounts, EchoSettings};
@@ -58,6 +58,10 @@ use shared::Shared;
 const RECEIVE_TIMEOUT: Duration = Duration::from_millis(50);
 /// Time without any answer after which the peer counts as silent.
 const SILENCE: Duration = Duration::from_secs(3);
+
+/// Without an answer in at least this time and number of slots before the end, the peer is gone.
+const GONE_NS: u64 = 1_000_000_000;
+const GONE_SLOTS: u64 = 3;
 
 /// An error that prevents measuring round trips.
 #[derive(Debug, thiserror::Error)]
@@ -165,7 +169,12 @@ impl ProbeThreads for Client {
     }
 
     fn threads(&self) -> Vec<ThreadInfo<'_>> {
-        let receiver = ThreadInfo { place: "receiver".to_owned(), policy: self.settings.policy, grant: &self.grant };
+        let receiver = ThreadInfo {
+            place: "receiver".to_owned(),
+            policy: self.settings.policy,
+            grant: &self.grant,
+            at_end: self.shared.at_end.get(),
+        };
         [receiver].into_iter().chain(self.echo.iter().map(Echo::thread_info)).collect()
     }
 
@@ -188,6 +197,25 @@ impl ProbeThreads for Client {
             // Its counters are valid even if it panicked.
             let _ = thread.join();
         }
+    }
+
+    fn gone(&self) -> Option<String> {
+        let silence_ns = self.reader.silence_ns(&self.shared)?;
+        if silence_ns < GONE_NS.max(GONE_SLOTS * self.settings.period_ns) {
+            return None;
+        }
+        let error = self.shared.sending.error.load(Relaxed);
+        let why = match self.shared.receiving.refused.load(Relaxed) {
+            _ if error != 0 => io::Error::from_raw_os_error(error).to_string(),
+            0 => "it has ended, or the path to it is down".to_owned(),
+            _ => "no program listens on that port any more".to_owned(),
+        };
+        let seconds = silence_ns as f64 / 1e9;
+        Some(format!("no answer came from {} in the last {seconds:.1} s: {why}", self.settings.peer))
+    }
+
+    fn count_overdue(&mut self, _index: usize, overdue: Overdue) {
+        self.reader.overdue_slots = overdue.at_ns / self.settings.period_ns + overdue.deadlines;
     }
 
     fn series(&self, phase: &str) -> Vec<Series> {

@@ -4,7 +4,7 @@
 macro_rules! say {
     ($($text:tt)*) => {{
         use std::io::Write as _;
-        let text = crate::output::for_this_user(format!($($text)*));
+        let text = crate::output::for_this_user(record::visible::continued(&format!($($text)*)));
         let _ = writeln!(record::visible::stderr(record::visible::Passes::Text), "{text}");
     }};
 }
@@ -20,12 +20,18 @@ macro_rules! say_part {
 /// That of musl maps and unmaps memory for most of the allocations of a start.
 #[cfg(target_env = "musl")]
 #[global_allocator]
-static ALLOCATOR: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
+static ALLOCATOR: OrExit<dlmalloc::GlobalDlmalloc> = OrExit(dlmalloc::GlobalDlmalloc);
+
+#[cfg(not(target_env = "musl"))]
+#[global_allocator]
+static ALLOCATOR: OrExit<std::alloc::System> = OrExit(std::alloc::System);
 
 mod cli;
 mod cmd;
 mod exit;
 mod output;
+
+use sys::allocator::OrExit;
 
 fn run() -> anyhow::Result<u8> {
     sys::signal::return_file_size_errors()?;
@@ -43,6 +49,10 @@ fn show_panic(panic: &std::panic::PanicHookInfo<'_>) {
 }
 
 fn main() -> std::process::ExitCode {
+    if let Err(kib) = sys::stack::raise_limit() {
+        say!("error: the stack is limited to {kib} KiB: raise the limit with `ulimit -s 8192`");
+        return std::process::ExitCode::FAILURE;
+    }
     std::panic::set_hook(Box::new(show_panic));
     exit::code(run())
 }

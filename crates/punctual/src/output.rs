@@ -86,6 +86,7 @@ pub fn find_profiles(names: &[String]) -> anyhow::Result<Vec<Profile>> {
 
 /// Judges the record by these profiles, and stores the verdict in it.
 pub fn judge(record: &mut Record, profiles: &[String]) -> anyhow::Result<()> {
+    analysis::conclude(record);
     record.uses = find_profiles(profiles)?.iter().map(|profile| analysis::judge(record, profile)).collect();
     record.verdict = analysis::verdict(record, &record.uses);
     Ok(())
@@ -108,8 +109,11 @@ pub fn compare_with(record: &mut Record, others: &[(String, Record)]) {
     }
 }
 
-/// The exit status of the record's verdict; 0 without one.
+/// The exit status of the record's verdict; 0 without one. A search in which no buffer size held decides first.
 pub fn status(record: &Record) -> u8 {
+    if let Some(outcome) = analysis::audio::outcome_without_size(record) {
+        return outcome.exit_status();
+    }
     record.verdict.as_ref().map_or(Outcome::Pass, |verdict| verdict.outcome).exit_status()
 }
 

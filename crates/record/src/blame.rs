@@ -32,8 +32,11 @@ pub enum CauseKind {
     Stopped,
     /// The measuring thread waited for something other than its deadline.
     Blocked,
-    /// The measuring thread was runnable and the CPU idle: the kernel throttled it (real-time throttling).
+    /// The measuring thread, a real-time thread, was runnable, but the CPU was idle or ran an ordinary thread: the kernel
+    /// limits the CPU time of real-time threads (real-time throttling, fair server).
     Throttled,
+    /// The measuring thread, an ordinary thread, was runnable and the CPU idle: the CPU quota of its control group.
+    Quota,
     /// All CPUs stalled at the same time: firmware or a hypervisor.
     AllCpus,
     /// The hypervisor gave the CPU to another guest, as its steal time shows.
@@ -253,6 +256,7 @@ impl Cause {
             CauseKind::Stopped => format!("stopped by {name}"),
             CauseKind::Blocked => "the probe waited for something else".to_owned(),
             CauseKind::Throttled => "real-time throttling".to_owned(),
+            CauseKind::Quota => "CPU quota of the control group".to_owned(),
             CauseKind::AllCpus => "all CPUs at once: firmware or hypervisor".to_owned(),
             CauseKind::Stolen => "stolen by the hypervisor".to_owned(),
             CauseKind::Firmware => "firmware: system management interrupt".to_owned(),

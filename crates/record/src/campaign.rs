@@ -93,6 +93,9 @@ pub struct ScenarioEntry {
     /// Results; absent until the scenario has run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<ScenarioResult>,
+    /// Why its run is invalid, or ended early by itself; absent for any other run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
     /// Why the scenario could not run; absent if it ran or was not tried yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
@@ -107,6 +110,9 @@ pub struct ScenarioResult {
     pub took_ns: u64,
     /// True if the run matches the request.
     pub valid: bool,
+    /// Why the figures cannot be compared with those of other scenarios; absent if they can.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
     /// Verdict on the profiles; absent if the scenario has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<Outcome>,
@@ -165,6 +171,7 @@ impl ScenarioResult {
             started_at: record.started_at.clone(),
             took_ns,
             valid: record.validity.valid,
+            problem: record.obstacle().map(|obstacle| obstacle.to_string()),
             outcome: record.verdict.as_ref().map(|verdict| verdict.outcome),
             culprit,
             roles: roles.into_iter().map(|role| RoleResult::of(role, record)).collect(),

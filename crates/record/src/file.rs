@@ -12,14 +12,17 @@ use std::{
 use serde::de::DeserializeOwned;
 
 pub use self::{
-    atomic::{check_writable, create, write_atomic},
-    whole::{SETTINGS_BYTES_MAX, read_bytes, read_text},
+    atomic::{check_writable, create, write_atomic, write_new, write_or_send},
+    target::create_folder,
+    whole::{SETTINGS_BYTES_MAX, check_regular, read_bytes, read_regular, read_text},
 };
-use crate::{CAMPAIGN_SCHEMA, Campaign, Record, SCHEMA, visible::escape_json};
+use crate::{CAMPAIGN_SCHEMA, Campaign, Record, SCHEMA, bounded, visible::escape_json};
 
 /// The largest record and document of a campaign that is read, bytes: 64 measured CPUs take about 35 MB. Reading takes
-/// about four times as much memory.
-const RECORD_BYTES_MAX: u64 = 512 << 20;
+/// about four times as much memory, and [`bounded`] limits it.
+const RECORD_BYTES_MAX: u64 = 128 << 20;
+/// The memory that reading may take in addition, bytes, such as for fields of a newer version.
+const PARSE_BYTES: usize = 64 << 20;
 
 /// An error in reading or writing a record.
 #[derive(Debug, thiserror::Error)]
@@ -59,12 +62,14 @@ pub fn read(path: &Path) -> Result<Record, FileError> {
     parse(&bytes).map_err(|reason| FileError::NotARecord { path: path.to_owned(), reason })
 }
 
-/// Reads a record from memory. The error is one line.
+/// Reads a record from memory. The error is one line. A record that contradicts itself becomes invalid.
 ///
 /// # Errors
 /// If the bytes are not JSON or not of schema `punctual.run/1`.
 pub fn parse(bytes: &[u8]) -> Result<Record, String> {
-    parse_as(bytes, SCHEMA)
+    let mut record: Record = parse_as(bytes, SCHEMA)?;
+    record.note_contradictions();
+    Ok(record)
 }
 
 fn bytes_of(path: &Path) -> Result<Vec<u8>, FileError> {
@@ -80,7 +85,7 @@ fn parse_as<T: DeserializeOwned>(bytes: &[u8], schema: &str) -> Result<T, String
         Err(error) => return Err(format!("not JSON ({error})")),
     }
     // Not by way of a `serde_json::Value`, which takes several times the memory of the record.
-    serde_json::from_slice(bytes).map_err(|error| error.to_string())
+    bounded::from_slice(bytes, PARSE_BYTES).map_err(|error| error.to_string())
 }
 
 /// The first key of a document, which names its schema.

@@ -28,6 +28,8 @@
 //! | [`campaign`] | the document of a campaign: its scenarios and their run records |
 //! | [`role`] | the figures of one role in a campaign's table |
 //! | [`published`] | figures that were published elsewhere |
+//! | [`consistency`] | contradictions within a record |
+//! | [`obstacle`] | the rule for whether a run may support a good result at all |
 //! | [`comparison`] | comparison of a run with another record |
 //! | [`evl`] | threads that the EVL core schedules |
 //! | [`far`] | the far end of a measurement between two machines |
@@ -39,11 +41,13 @@
 
 pub mod audio;
 pub mod blame;
+pub mod bounded;
 pub mod campaign;
 pub mod capture;
 pub mod clock_relation;
 pub mod clocks;
 pub mod comparison;
+pub mod consistency;
 pub mod evl;
 pub mod export;
 pub mod far;
@@ -56,6 +60,7 @@ pub mod matrix;
 pub mod maxima;
 pub mod model;
 pub mod noise;
+pub mod obstacle;
 pub mod process;
 pub mod published;
 pub mod role;
@@ -76,6 +81,7 @@ pub use capture::*;
 pub use clock_relation::*;
 pub use clocks::*;
 pub use comparison::*;
+pub use consistency::INCONSISTENT;
 pub use evl::*;
 pub use far::*;
 pub use histogram::{Correction, Histogram};
@@ -85,6 +91,7 @@ pub use matrix::*;
 pub use maxima::Maxima;
 pub use model::*;
 pub use noise::*;
+pub use obstacle::Obstacle;
 pub use process::*;
 pub use published::*;
 pub use role::*;

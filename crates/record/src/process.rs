@@ -32,18 +32,31 @@ pub struct Program {
     /// Threads without a series, because they slept all the time or were not selected.
     #[serde(default)]
     pub other_threads: u64,
-    /// Threads beyond the first 1024, which were not watched.
+    /// Threads that were not watched, because 1024 others lived.
     #[serde(default)]
     pub threads_left_out: u64,
+    /// Ended threads without figures, because more than 1024 threads were watched. Their cycles were shorter than those of
+    /// the others.
+    #[serde(default)]
+    pub ended_threads_left_out: u64,
+    /// Processes that the command started and that still ran when it ended.
+    #[serde(default)]
+    pub processes_left: u64,
     /// CPU time of punctual itself during the run, ns.
     #[serde(default)]
     pub own_cpu_ns: u64,
+    /// The file of the CPU quota that stopped its control group for the longest time; absent if no quota did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quota_file: Option<String>,
+    /// The kernel's runtime verification monitors for real-time threads; empty if the kernel has none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub monitors: Vec<MonitorUse>,
     /// Fields that a newer version wrote.
     #[serde(flatten)]
     pub extra: Extra,
 }
 
-/// The largest number of threads of a program that are watched.
+/// The largest number of threads of a program that are watched at the same time, and that have a series.
 pub const THREADS_FOLLOWED: usize = 1024;
 
 /// Figures of one thread of a program, in addition to its wake-up latency, which is in its series.
@@ -88,15 +101,19 @@ pub struct ProcessThread {
     /// The cycles with the longest response times, the longest first; at most 100.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub worst_cycles: Vec<Cycle>,
-    /// Its waits for locks of the program, by lock, holder and preempting thread, the longest total first; at most 8.
+    /// Its waits for each lock, the longest total first; at most 8.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub locks: Vec<LockWait>,
+    pub locks: Vec<LockWaits>,
     /// Number of page faults.
     #[serde(default)]
     pub page_faults: u64,
     /// The rules for real-time threads that it broke, the most frequent first; at most 16. Empty for other threads.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub breaches: Vec<Breach>,
+    /// The reports of the kernel's monitors about it. They concern the same events as `breaches`, so the counts must not be
+    /// added.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub monitor_reports: Vec<MonitorReports>,
     /// The thread that started it, in the form `NAME/TID`, if it inherited its real-time policy from that thread and
     /// nothing set one since; absent otherwise and for threads that ran before the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -104,7 +121,8 @@ pub struct ProcessThread {
     /// Number of signals that it handled.
     #[serde(default)]
     pub signals: u64,
-    /// Number of times that it lost its CPU while it was runnable.
+    /// Number of times that another thread took its CPU while it was runnable. Stops by a quota or by another limit of
+    /// the CPU time do not count.
     pub preemptions: u64,
     /// Time until it had a CPU again after each preemption, ns.
     pub preempted: Histogram,
@@ -115,6 +133,9 @@ pub struct ProcessThread {
     pub migrations: u64,
     /// CPUs that it ran on, as the kernel writes a list.
     pub cpus: String,
+    /// The cycle that had not ended at the end of the run, so far; absent without one, and if its end cannot be known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub open: Option<Cycle>,
     /// Cycles that were cut off, because events were lost or their start was not seen.
     #[serde(default)]
     pub cycles_cut: u64,
@@ -181,6 +202,71 @@ pub enum Rule {
     Stall,
 }
 
+/// A runtime verification monitor of the kernel that checks rules for real-time threads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Monitor {
+    /// Page faults. It reports a thread once, and only if it saw an earlier page fault of the thread with an ordinary
+    /// policy.
+    #[default]
+    Pagefault,
+    /// Waits and wake-ups that may delay a thread. It reports a thread that ran before the monitor only after a
+    /// contended lock of the kernel.
+    Sleep,
+    /// Wake-ups by threads of lower priority and by softirqs, with the same limit.
+    Wakeup,
+    /// Missed deadlines of the deadline policy.
+    Nomiss,
+    /// Waits for a CPU of more than 1000 ticks of the kernel.
+    Stall,
+}
+
+impl Monitor {
+    /// All monitors.
+    pub const ALL: [Self; 5] = [Self::Pagefault, Self::Sleep, Self::Wakeup, Self::Nomiss, Self::Stall];
+
+    /// The kernel's name of the monitor.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Pagefault => "pagefault",
+            Self::Sleep => "sleep",
+            Self::Wakeup => "wakeup",
+            Self::Nomiss => "nomiss",
+            Self::Stall => "stall",
+        }
+    }
+
+    /// The monitor with this name.
+    #[must_use]
+    pub fn of_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|monitor| monitor.name() == name)
+    }
+}
+
+/// A monitor that the kernel has.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct MonitorUse {
+    /// The monitor.
+    pub monitor: Monitor,
+    /// The reason why its reports are missing or incomplete; empty if it watched the whole run.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub problem: String,
+}
+
+/// The reports of one monitor about one thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct MonitorReports {
+    /// The monitor.
+    pub monitor: Monitor,
+    /// Number of reports.
+    pub count: u64,
+    /// The first time, ns after the start of the run.
+    pub first_ns: u64,
+    /// The last time, ns after the start of the run.
+    pub last_ns: u64,
+}
+
 /// The wait after which a thread's cycles start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -192,8 +278,14 @@ pub enum Release {
     AbsoluteSleep,
     /// A sleep for a duration. The cycle starts at the end of that duration.
     RelativeSleep,
-    /// A wait for an event, except for a lock. The cycle starts at the wake-up.
+    /// A timer file descriptor. The cycle starts at the expiry of the timer.
+    Timer,
+    /// A wait for an event, except for a lock and for the answer of a thread that this one woke in its cycle. The cycle
+    /// starts at the wake-up.
     Event,
+    /// As `event`, but the trace does not show which of the waits starts a cycle: the thread waits for several events in
+    /// turn, or each event follows from its own work. Only marks show its cycles.
+    AnyEvent,
     /// A mark in the program.
     Mark,
 }
@@ -211,7 +303,7 @@ pub struct Cycle {
     /// What the response time was spent on, the longest part first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<CyclePart>,
-    /// The longest wait for a lock of the program.
+    /// The longest wait for a lock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lock: Option<LockWait>,
 }
@@ -228,6 +320,8 @@ pub enum CycleCause {
     PageFaults,
     /// The previous cycle of the thread was not complete at the release.
     PreviousCycle,
+    /// The timer slack of the thread, which delays its timers to save power.
+    TimerSlack,
     /// The timer woke the thread later than requested.
     LateTimer,
     /// The thread was woken, and waited for a CPU.
@@ -244,7 +338,7 @@ pub enum CycleCause {
     Withheld,
     /// A thread of lower priority kept the holder of a lock off the CPU.
     PriorityInversion,
-    /// One other thread held a lock.
+    /// One other thread held a lock, or it is unknown who held it.
     LockHeld,
     /// Several other threads held a lock, one after the other.
     LockConvoy,
@@ -279,6 +373,9 @@ pub struct CyclePart {
     /// Id of that thread; 0 if none is known.
     #[serde(default)]
     pub by_tid: u32,
+    /// True if that thread is one of punctual.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub own: bool,
     /// The system call of the longest wait; empty if none is known.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub call: String,
@@ -295,22 +392,9 @@ pub struct CauseCount {
     pub ns: u64,
 }
 
-/// Waits for one lock of the program, such as a mutex, while the same threads were in the way.
+/// The waits of a thread for one lock.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-pub struct LockWait {
-    /// Address of the lock in the program, as `0x7ffd5a10`.
-    pub lock: String,
-    /// True if the holder of the lock inherits the priority of those who wait for it.
-    pub inherits_priority: bool,
-    /// The thread that held the lock; empty if it is unknown.
-    pub holder: String,
-    /// Its id; 0 if it is unknown.
-    pub holder_tid: u32,
-    /// Its priority as the kernel counts, at the end of the wait.
-    pub holder_priority: i32,
-    /// The thread that kept the holder off the CPU for the longest time; absent without one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub preempter: Option<LockPreempter>,
+pub struct LockWaits {
     /// Number of waits.
     pub count: u64,
     /// Their total time, ns.
@@ -319,14 +403,44 @@ pub struct LockWait {
     pub longest_ns: u64,
     /// Part of the total time in which threads of lower priority than the waiting thread kept a holder off the CPU, ns.
     pub inverted_ns: u64,
-    /// Part of the total time in which a holder ran, ns.
+    /// The wait with the longest priority inversion, or else the longest wait.
+    pub worst: LockWait,
+}
+
+/// One wait for a lock: a lock of the program, such as a mutex, or a lock of the kernel.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct LockWait {
+    /// Address of the lock in the program, as `0x7ffd5a10`; empty for a lock of the kernel.
+    pub lock: String,
+    /// The system call that waited for a lock of the kernel; empty if none is known, and for locks of the program.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub call: String,
+    /// True if the holder of the lock inherits the priority of those who wait for it; false if that is unknown.
+    pub inherits_priority: bool,
+    /// Priority of the waiting thread as the kernel counts.
+    pub priority: i32,
+    /// The thread that held the lock last; empty if it is unknown.
+    pub holder: String,
+    /// Its id; 0 if it is unknown.
+    pub holder_tid: u32,
+    /// Its priority as the kernel counts, without an inherited one.
+    pub holder_priority: i32,
+    /// The thread that kept a holder off the CPU for the longest time; absent without one. Threads of lower priority than
+    /// the waiting thread come first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preempter: Option<LockPreempter>,
+    /// Time of the wait, ns.
+    pub waited_ns: u64,
+    /// Part of it in which threads of lower priority than the waiting thread kept a holder off the CPU, ns.
+    pub inverted_ns: u64,
+    /// Part of it in which a holder ran, ns.
     pub ran_ns: u64,
-    /// Part of the total time in which a holder waited for something other than a CPU, ns.
+    /// Part of it in which a holder waited for something other than a CPU, ns.
     pub holder_waited_ns: u64,
-    /// Part of the total time in which it is unknown what a holder did, ns.
+    /// Part of it in which it is unknown what a holder did, ns.
     pub unknown_ns: u64,
-    /// Largest number of threads that held the lock, one after the other, during one wait; 0 if unknown.
-    pub most_holders: u64,
+    /// Number of threads that held the lock, one after the other; 0 if unknown.
+    pub holders: u64,
 }
 
 /// A thread that kept the holder of a lock off the CPU.
@@ -338,10 +452,29 @@ pub struct LockPreempter {
     pub tid: u32,
     /// Its priority as the kernel counts.
     pub priority: i32,
+    /// True for a thread of punctual.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub own: bool,
     /// The thread that it kept off the CPU: the holder of the lock, or of another lock that this holder waited for.
     pub kept: String,
     /// How long it kept the holder off the CPU, ns.
     pub ns: u64,
+    /// The locks from that of the wait to that of `kept`: the holder of each waited for the next one.
+    #[serde(default)]
+    pub locks: Vec<HeldLock>,
+}
+
+/// A lock with its holder.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct HeldLock {
+    /// Address of the lock in the program; empty for a lock of the kernel.
+    pub lock: String,
+    /// True if its holder inherits the priority of those who wait for it; false if that is unknown.
+    pub inherits_priority: bool,
+    /// The thread that held it.
+    pub holder: String,
+    /// Id of that thread.
+    pub holder_tid: u32,
 }
 
 /// The number of locks that are kept per thread.
@@ -370,6 +503,9 @@ pub struct Preempter {
     pub tid: u32,
     /// Its priority as the kernel counts.
     pub priority: i32,
+    /// True for a thread of punctual.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub own: bool,
     /// Number of preemptions.
     pub count: u64,
     /// Total time that the preempted thread then waited for a CPU, ns.

@@ -95,6 +95,9 @@ pub const SPIKES_KEPT: usize = 1000;
 /// Text in the notes of a series whose thread was found on another CPU. Readers search for it, so it must not change.
 pub const ON_ANOTHER_CPU: &str = "were on another CPU";
 
+/// Text in the notes of a series that ended before the run did. Readers search for it, so it must not change.
+pub const SERIES_ENDS: &str = "the series ends";
+
 /// Role of a series of the kernel's timerlat tracer: lateness of its timer interrupt. The spikes counted here are
 /// stored in the series of its thread.
 pub const TIMERLAT_IRQ: &str = "timerlat/irq";

@@ -38,6 +38,20 @@ pub fn one_line(text: &str) -> String {
     escape(text.replace(['\n', '\t', '\r'], " "))
 }
 
+/// The same text, with each line after the first indented: a line break in a name or a message of outside origin
+/// cannot begin a line that looks like ours.
+#[must_use]
+pub fn continued(text: &str) -> String {
+    let mut lines = text.split('\n');
+    let mut whole = lines.next().unwrap_or_default().to_owned();
+    for line in lines {
+        let is_indented = line.is_empty() || line.starts_with("  ");
+        whole += if is_indented { "\n" } else { "\n  " };
+        whole += line;
+    }
+    whole
+}
+
 /// The same text with hidden characters written as `\u{1b}`. Line breaks and tabs remain.
 #[must_use]
 pub fn escape(text: String) -> String {
@@ -270,6 +284,12 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn a_line_break_begins_no_line_of_its_own() {
+        assert_eq!(continued("error: x\nPASS\n\n    remedy"), "error: x\n  PASS\n\n    remedy");
+        assert_eq!(continued("one line"), "one line");
+    }
 
     /// The output of the filter for these pieces.
     fn shown(passes: Passes, pieces: &[&[u8]]) -> String {

@@ -51,3 +51,14 @@ fn a_campaign_of_version_0_1_is_read() {
     let maxima: Vec<_> = campaign.scenarios.iter().flat_map(|entry| &entry.result).map(|of| of.roles.len()).collect();
     assert_eq!(maxima, [1, 1]);
 }
+
+#[test]
+fn records_of_version_0_1_stay_valid() {
+    for entry in fs::read_dir(path("")).expect("the folder is there") {
+        let path = entry.expect("an entry").path();
+        if !path.ends_with("campaign.json") {
+            let record = file::read(&path).unwrap_or_else(|error| panic!("{error}"));
+            assert_eq!(record.obstacle(), None, "{}", path.display());
+        }
+    }
+}

@@ -2,7 +2,7 @@
 
 use analysis::{
     Summary,
-    audio::{MedianTimes, faults, is_undecided, statement},
+    audio::{MedianTimes, faults, is_undecided, statement, why_no_size},
     format_ns, rounded_ns,
 };
 use record::{Audio, BufferSearch, CLOCK, Culprit, Part, Played, Record, Series, SoundCard, Spike};
@@ -10,7 +10,7 @@ use record::{Audio, BufferSearch, CLOCK, Culprit, Part, Played, Record, Series, 
 use crate::{
     blame::unsigned,
     round_trip::{TIMES, of_times},
-    words::capitalized,
+    words::{capitalized, sentence},
 };
 
 /// Headings of the figures returned by [`times`].
@@ -92,6 +92,7 @@ pub fn tried(record: &Record, search: &BufferSearch) -> Vec<([String; 6], Option
             share.unwrap_or_default(),
         ];
         let held = match audio.xruns {
+            _ if why_no_size(record).is_some() => None,
             0 => search.held.is_some_and(|smallest| smallest <= audio.frames).then_some(true),
             _ => Some(false),
         };
@@ -107,6 +108,9 @@ pub fn found(record: &Record, search: &BufferSearch) -> Vec<String> {
         record.series.iter().find(|series| played(series))
     };
     let summary = |series: &Series| series.kind.audio().map(|audio| statement(series, audio)).unwrap_or_default();
+    if let Some(obstacle) = why_no_size(record) {
+        return vec![sentence(&format!("the search shows no buffer size: {obstacle}"))];
+    }
     let mut all = Vec::new();
     let held = search.held.and_then(|frames| Some((frames, of(frames)?)));
     let none = match search.failed {
@@ -212,7 +216,7 @@ fn culprits(all: &[Culprit]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use record::{SeriesKind, State};
+    use record::{Phase, SeriesKind, State};
 
     use super::*;
 
@@ -222,7 +226,9 @@ mod tests {
             kind: SeriesKind::Audio(Box::new(Audio { frames, xruns, played: 1000, ..Audio::default() })),
             ..Series::default()
         };
-        let record = Record { state, series: tried.iter().map(series).collect(), ..Record::default() };
+        let series = tried.iter().map(series).collect();
+        let mut record = Record { state, phases: vec![Phase::default()], series, ..Record::default() };
+        record.validity.valid = true;
         (record, BufferSearch { candidates: vec![64, 128, 256], held, failed, ..BufferSearch::default() })
     }
 
@@ -237,6 +243,15 @@ mod tests {
         let (record, search) = searched(State::Interrupted, &[(128, 2), (256, 0), (192, 0)], Some(256), Some(128));
         let held: Vec<Option<bool>> = tried(&record, &search).into_iter().map(|(_, held)| held).collect();
         assert_eq!(held, [Some(false), None, Some(true)]);
+    }
+
+    #[test]
+    fn an_invalid_search_shows_no_size() {
+        let (mut record, search) = searched(State::Complete, &[(128, 2), (256, 0)], Some(256), Some(128));
+        assert!(found(&record, &search)[0].starts_with("Smallest buffer that held: 256 frames."));
+        record.validity.valid = false;
+        record.validity.reasons = vec![record::Reason { id: "policy.changed".into(), ..record::Reason::default() }];
+        assert_eq!(found(&record, &search), ["The search shows no buffer size: the run is invalid: policy.changed."]);
     }
 
     #[test]

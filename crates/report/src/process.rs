@@ -40,12 +40,22 @@ pub(crate) fn preempters(thread: &ProcessThread) -> String {
     let named = thread.preempted_by.iter().take(NAMED).map(|by| {
         let who = match by.tid {
             0 => "no thread: the CPU was withheld".to_owned(),
-            tid => format!("{} (pid {tid}, {})", by.comm, priority_in_words(by.priority)),
+            tid => {
+                let own = if by.own { "punctual itself, thread " } else { "" };
+                format!("{own}{} (pid {tid}, {})", by.comm, priority_in_words(by.priority))
+            }
         };
         let times = if by.count == 1 { "once".to_owned() } else { format!("{} times", by.count) };
         format!("{who} {times}, {}", unsigned(by.waited_ns))
     });
     named.collect::<Vec<_>>().join("; ")
+}
+
+/// The kernel's monitors that watched the program: `pagefault, sleep`. `None` without any.
+pub(crate) fn monitors(program: &Program) -> Option<String> {
+    let watched = program.monitors.iter().filter(|used| used.problem.is_empty());
+    let names: Vec<&str> = watched.map(|used| used.monitor.name()).collect();
+    (!names.is_empty()).then(|| names.join(", "))
 }
 
 /// A note about threads without a row.
@@ -58,7 +68,7 @@ pub(crate) fn threads_left(program: &Program) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use record::{Cause, CauseKind, Culprit, Preempter, Spike};
+    use record::{Cause, CauseKind, Culprit, Monitor, MonitorUse, Preempter, Spike};
 
     use super::*;
 
@@ -78,12 +88,28 @@ mod tests {
 
     #[test]
     fn names_a_preempting_thread_with_its_priority() {
-        let by = |comm: &str, tid, priority| Preempter { comm: comm.into(), tid, priority, count: 2, waited_ns: 5_000 };
+        let by = |comm: &str, tid, priority| Preempter {
+            comm: comm.into(),
+            tid,
+            priority,
+            own: false,
+            count: 2,
+            waited_ns: 5_000,
+        };
         let thread =
             ProcessThread { preempted_by: vec![by("x", 7, 4), by("idle", 0, 120)], ..ProcessThread::default() };
         assert_eq!(
             preempters(&thread),
             "x (pid 7, real-time 95) 2 times, 5 us; no thread: the CPU was withheld 2 times, 5 us"
         );
+    }
+
+    #[test]
+    fn names_the_monitors_that_watched() {
+        let used = |monitor, problem: &str| MonitorUse { monitor, problem: problem.to_owned() };
+        let monitors_of = |all: &[MonitorUse]| monitors(&Program { monitors: all.to_vec(), ..Program::default() });
+        let all = [used(Monitor::Pagefault, ""), used(Monitor::Sleep, "no slot"), used(Monitor::Stall, "")];
+        assert_eq!(monitors_of(&all).as_deref(), Some("pagefault, stall"));
+        assert_eq!(monitors_of(&all[1..2]), None);
     }
 }

@@ -33,7 +33,10 @@ fn matrix(cpus: u32, seen: impl Fn(usize, [u32; 2], usize) -> (i64, u64)) -> Rec
                     planned_ns: Some(200_000_000),
                     duration_ns: 200_000_000,
                     asked_loads: name.iter().map(|&name| name.to_owned()).collect(),
-                    loads: name.iter().map(|_| LoadProof { ran: true, ..LoadProof::default() }).collect(),
+                    loads: name
+                        .iter()
+                        .map(|&name| LoadProof { spec: name.to_owned(), ran: true, ..LoadProof::default() })
+                        .collect(),
                     ..Phase::default()
                 });
                 for (thread, (role, period_ns)) in roles.into_iter().enumerate() {

@@ -6,6 +6,7 @@
 #![allow(unsafe_code, reason = "system calls; each block states why it is sound")]
 
 pub mod alloc_guard;
+pub mod allocator;
 pub mod child;
 pub mod clock;
 mod convert;
@@ -27,6 +28,7 @@ pub mod qdisc;
 mod region;
 pub mod sched;
 pub mod signal;
+pub mod stack;
 pub mod syscall;
 pub mod timekeeping;
 pub mod udp;

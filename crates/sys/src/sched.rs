@@ -227,6 +227,15 @@ pub fn policy_of(thread_id: u32) -> io::Result<Policy> {
     })
 }
 
+/// Reads the niceness of the thread with this id.
+///
+/// # Errors
+/// ESRCH if the thread has ended.
+pub fn niceness_of(thread_id: u32) -> io::Result<i32> {
+    let thread = i32::try_from(thread_id).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::InvalidInput)?;
+    Ok(rustix::process::getpriority_process(Some(thread))?)
+}
+
 /// Restricts the calling thread to `cpus`.
 ///
 /// # Errors

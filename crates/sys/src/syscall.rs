@@ -26,7 +26,8 @@ const fn number(number: libc::c_long) -> u32 {
 }
 
 /// The system calls that can wait, those that set a policy, and `rt_sigreturn`, which ends a signal handler. The most
-/// frequent ones come first, because the kernel compares a call with these in order.
+/// frequent ones come first, because the kernel compares a call with these in order. A wait in any other call has an
+/// unknown cause.
 pub const WAITING: &[Syscall] = syscalls![
     SYS_futex "futex",
     SYS_read "read",
@@ -85,6 +86,58 @@ pub const WAITING: &[Syscall] = syscalls![
     SYS_semtimedop "semtimedop",
     SYS_msgrcv "msgrcv",
     SYS_flock "flock",
+    SYS_restart_syscall "restart_syscall",
+    #[cfg(target_arch = "x86_64")]
+    SYS_fork "fork",
+    #[cfg(target_arch = "x86_64")]
+    SYS_vfork "vfork",
+    SYS_clone "clone",
+    SYS_clone3 "clone3",
+    SYS_execve "execve",
+    SYS_execveat "execveat",
+    SYS_sync "sync",
+    SYS_syncfs "syncfs",
+    SYS_fcntl "fcntl",
+    SYS_sendmmsg "sendmmsg",
+    SYS_sendfile "sendfile",
+    SYS_splice "splice",
+    SYS_preadv2 "preadv2",
+    SYS_pwritev2 "pwritev2",
+    SYS_msgsnd "msgsnd",
+    SYS_mlock "mlock",
+    SYS_mlockall "mlockall",
+    SYS_mremap "mremap",
+    SYS_brk "brk",
+    SYS_membarrier "membarrier",
+    #[cfg(target_arch = "x86_64")]
+    SYS_open "open",
+    #[cfg(target_arch = "x86_64")]
+    SYS_creat "creat",
+    SYS_newfstatat "newfstatat",
+    SYS_statx "statx",
+    #[cfg(target_arch = "x86_64")]
+    SYS_unlink "unlink",
+    SYS_unlinkat "unlinkat",
+    #[cfg(target_arch = "x86_64")]
+    SYS_rename "rename",
+    SYS_renameat "renameat",
+    SYS_renameat2 "renameat2",
+    SYS_mkdirat "mkdirat",
+    #[cfg(target_arch = "x86_64")]
+    SYS_rmdir "rmdir",
+    SYS_linkat "linkat",
+    SYS_symlinkat "symlinkat",
+    SYS_ftruncate "ftruncate",
+    SYS_truncate "truncate",
+    SYS_fallocate "fallocate",
+    SYS_copy_file_range "copy_file_range",
+    SYS_getdents64 "getdents64",
+    SYS_readahead "readahead",
+    SYS_shutdown "shutdown",
+    SYS_process_vm_readv "process_vm_readv",
+    SYS_process_vm_writev "process_vm_writev",
+    SYS_ptrace "ptrace",
+    SYS_sched_setaffinity "sched_setaffinity",
     SYS_sched_setscheduler "sched_setscheduler",
     SYS_sched_setattr "sched_setattr",
     SYS_sched_setparam "sched_setparam",

@@ -1,6 +1,10 @@
 //! Boots one guest and its peer, if any; collects the results and stores the returned files.
 
-use std::{fs, io, path::Path, thread};
+use std::{
+    fs, io,
+    path::{Component, Path},
+    thread,
+};
 
 use anyhow::{Context, Result, anyhow, bail};
 use guest::{Card, Event, Guest, GuestError, Image, Initramfs, Link, Model, Outcome, Tree};
@@ -156,6 +160,9 @@ fn show(boot: &str, event: Event) {
 
 fn keep(folder: &Path, files: &Tree) -> Result<()> {
     for (name, bytes) in files.files() {
+        // A name such as `../a` would be outside the folder.
+        let is_below = Path::new(name).components().all(|part| matches!(part, Component::Normal(_)));
+        anyhow::ensure!(is_below, "the guest returned a file with the name {name:?}");
         let path = folder.join(name);
         let parent = path.parent().unwrap_or(folder);
         fs::create_dir_all(parent).with_context(|| format!("cannot create {}", parent.display()))?;

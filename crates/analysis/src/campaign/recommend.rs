@@ -15,12 +15,18 @@ pub struct Recommendation {
 }
 
 /// Recommends the column whose worst row is best: least losses, then fewest late packets, then least lateness. `None`
-/// with fewer than two complete columns.
+/// with fewer than two columns. Without two columns that ran as requested in every row, the text states why there is no
+/// recommendation.
 #[must_use]
 pub fn recommend(table: &CampaignTable) -> Option<Recommendation> {
     let mut columns: Vec<Column> = (0..table.columns.len()).filter_map(|index| Column::of(table, index)).collect();
     columns.sort_by(|a, b| a.worst().compare(&b.worst()));
-    let [best, next, ..] = &columns[..] else { return None };
+    if table.columns.len() < 2 {
+        return None;
+    }
+    let [best, next, ..] = &columns[..] else {
+        return Some(Recommendation { column: None, text: why_none(table, &columns) });
+    };
     let describe = |column: &Column| {
         let (row, role) = &column.worst_cell;
         format!("{} ({}, with {})", table.columns[column.index], at_worst(role), table.rows[*row])
@@ -49,6 +55,33 @@ pub fn recommend(table: &CampaignTable) -> Option<Recommendation> {
     };
     let column = (apart || repeats == 1).then_some(best.index);
     Some(Recommendation { column, text })
+}
+
+/// The reason why there is no recommendation: for each column, the problem of its first cell that has one.
+fn why_none(table: &CampaignTable, complete: &[Column]) -> String {
+    let problem = |index: usize| {
+        let cells = table.cells.iter().map(|row| row[index].as_ref());
+        let problem = cells.filter_map(|cell| cell.map_or(Some("not planned".to_owned()), problem)).next();
+        Some(format!("{}: {}", table.columns[index], problem?))
+    };
+    let problems: Vec<String> = (0..table.columns.len()).filter_map(problem).collect();
+    let columns = table.columns.len();
+    format!(
+        "No recommendation: only {} of {columns} columns ran as requested in every row. {}.",
+        complete.len(),
+        problems.join("; ")
+    )
+}
+
+/// Why a cell cannot be compared with others.
+fn problem(cell: &CampaignCell) -> Option<String> {
+    if let Some(problem) = &cell.problem {
+        return Some(problem.clone());
+    }
+    if !cell.valid {
+        return Some("invalid".to_owned());
+    }
+    (cell.badness.len() < cell.repeats).then(|| if cell.error.is_some() { "failed" } else { "not run" }.to_owned())
 }
 
 /// A column in which all rows have run.

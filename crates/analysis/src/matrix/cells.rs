@@ -31,7 +31,7 @@ fn round(record: &Record, phase: &Phase) -> Cell {
         badness,
         rounds: vec![badness],
         thread_rounds: each.into_iter().map(|of_thread| vec![of_thread]).collect(),
-        invalid: of_threads.or_else(|| failed_load(phase)),
+        invalid: of_threads.or_else(|| failed_load(phase)).or_else(|| obstacle(record, phase)),
         threads,
     }
 }
@@ -68,6 +68,11 @@ fn misplaced(asked: &AskedThread, seen: Option<&Series>) -> Option<String> {
 fn failed_load(phase: &Phase) -> Option<String> {
     let load = phase.loads.iter().find(|load| !load.ran)?;
     Some(format!("load {} did not run: {}", load.spec, load.note.as_deref().unwrap_or("no reason known")))
+}
+
+/// The reason why the phase supports no good result.
+fn obstacle(record: &Record, phase: &Phase) -> Option<String> {
+    record.phase_obstacle(phase).map(|obstacle| obstacle.to_string())
 }
 
 fn add(cell: &mut Cell, round: Cell) {
@@ -159,7 +164,7 @@ mod tests {
     #[test]
     fn marks_cells_that_did_not_run_as_requested() {
         type Change = fn(&mut Record);
-        let changes: [(Change, &str); 6] = [
+        let changes: [(Change, &str); 8] = [
             (|r| r.series[0].cpu_checks = 0, "base was never found on CPU 0"),
             (|r| r.series[5].cpu = None, "servo could not be pinned to CPU 1"),
             (
@@ -169,6 +174,14 @@ mod tests {
             (|r| r.series[4].samples = 0, "base never woke on CPU 0"),
             (|r| drop(r.series.remove(4)), "base was not measured"),
             (|r| r.phases[1].loads[0].ran = false, "load cpu:shell did not run"),
+            (
+                |r| {
+                    r.state = record::State::Complete;
+                    r.phases[1].loads.clear();
+                },
+                "the load cpu:shell did not run to its end",
+            ),
+            (|r| r.phases[2].planned_ns = Some(1_000_000_000), "the run ended early, in the phase `c`"),
         ];
         for (change, why) in changes {
             let mut record = two_rounds();

@@ -14,9 +14,12 @@ const NAMED: usize = 4;
 /// Recommends a pair that is not worse than another pair throughout, and that no other pair beat in every round.
 ///
 /// Between pairs that their rounds do not separate, the facts about their CPUs decide, then the worst round. `None` if
-/// no pair ran as requested under every load.
+/// the run is invalid or ended early, or no pair ran as requested under every load, see [`why_none`].
 #[must_use]
 pub fn recommend(record: &Record) -> Option<Recommendation> {
+    if record.run_obstacle().is_some() {
+        return None;
+    }
     let pairs = Pair::all(record);
     let eligible: Vec<&Pair> =
         pairs.iter().filter(|pair| !pairs.iter().any(|other| pair.is_worse_throughout(other))).collect();
@@ -40,6 +43,15 @@ pub fn recommend(record: &Record) -> Option<Recommendation> {
         why,
         facts: facts::describe(record, chosen.cpus()),
     })
+}
+
+/// The reason why there is no recommendation.
+#[must_use]
+pub fn why_none(record: &Record) -> String {
+    match record.run_obstacle() {
+        Some(obstacle) => obstacle.to_string(),
+        None => "no pair ran as requested under every load".to_owned(),
+    }
 }
 
 /// The least bad pair, or one that its rounds do not separate from it and whose CPUs suit better.
@@ -142,11 +154,11 @@ fn avoid(chosen: &Pair, pairs: &[Pair]) -> Option<String> {
     Some(format!("each pair with a thread on {cpus} was worse in every round"))
 }
 
-/// The result of the worst pair.
+/// The result of the worst pair, unless its rounds overlap with those of the chosen one.
 fn worst(chosen: &Pair, pairs: &[Pair]) -> Option<String> {
     let worst = pairs.iter().max_by(|a, b| a.severity().compare(&b.severity()))?;
     let cell = worst.worst_cell();
-    let differs = worst.cpus() != chosen.cpus();
+    let differs = worst.cpus() != chosen.cpus() && (chosen.round_count() < 2 || chosen.beats(worst));
     differs.then(|| format!("the worst pair is {}: {}, {}", name(worst), load_text(cell), threads(cell)))
 }
 

@@ -18,7 +18,8 @@ pub struct MatrixTable<'a> {
     /// By row, then column; `None` if not measured.
     pub cells: Vec<Vec<Option<&'a Cell>>>,
     /// Row and column of the best valid cell. `None` if another cell is not really different from it: with several
-    /// rounds, if any of their rounds overlap; with one round, if they are equal.
+    /// rounds, if any of their rounds overlap; with one round, if they are equal. `None` also if the run is invalid or
+    /// ended early.
     pub best: Option<(usize, usize)>,
     /// Row and column of the worst valid cell. `None` if it is not really different from the least bad one, or if its
     /// pair is recommended because of another load.
@@ -70,6 +71,9 @@ type At<'a> = (Place, &'a Cell);
 
 /// The best and the worst of the valid cells of one load, see [`MatrixTable`].
 fn marks(record: &Record, valid: &[At<'_>]) -> (Option<Place>, Option<Place>) {
+    if record.run_obstacle().is_some() {
+        return (None, None);
+    }
     let scale = Scale::of(record);
     let order = |a: &&At, b: &&At| scale.severity(a.1).compare(&scale.severity(b.1));
     let is_better = |ours: &Cell, theirs: &Cell| match ours.rounds.len().min(theirs.rounds.len()) {

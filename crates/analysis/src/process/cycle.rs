@@ -7,8 +7,8 @@ use crate::format_unsigned_ns;
 /// The number of parts of a cycle that are named.
 const NAMED: usize = 4;
 
-/// The longest cycle and its main cause.
-pub(super) fn longest(series: &Series, thread: &ProcessThread) -> Option<String> {
+/// The longest cycle and its main cause. `quota_file` sets the CPU quota that stopped the program.
+pub(super) fn longest(series: &Series, thread: &ProcessThread, quota_file: Option<&str>) -> Option<String> {
     let cycle = thread.longest.as_ref()?;
     let (role, response) = (&series.role, format_unsigned_ns(cycle.response_ns()));
     if cycle.parts.is_empty() {
@@ -16,13 +16,42 @@ pub(super) fn longest(series: &Series, thread: &ProcessThread) -> Option<String>
     }
     let parts: Vec<String> = cycle.parts.iter().filter(|part| part.ns > 0).take(NAMED).map(part).collect();
     let start = match thread.release {
-        Release::AnySleep | Release::Event => "from its wake-up",
+        Release::AnySleep | Release::Event | Release::AnyEvent => "from its wake-up",
+        Release::Timer => "from the expiry of its timer",
         Release::Mark => "from its mark",
         Release::AbsoluteSleep => "from the time that it slept until",
         Release::RelativeSleep => "from the end of the sleep that it asked for",
     };
-    let cause = main_cause(cycle);
+    let cause = main_cause(cycle, quota_file);
     Some(format!("The longest cycle of {role} took {response} {start}: {}. Main cause: {cause}.", parts.join(", ")))
+}
+
+/// The threads whose cycles cannot be told apart, with what to do; `None` without such threads.
+pub(super) fn unclear(threads: &[(&Series, &ProcessThread)]) -> Option<String> {
+    let unclear = threads.iter().filter(|(_, thread)| thread.release == Release::AnyEvent && thread.cycles > 1);
+    let names: Vec<&str> = unclear.take(NAMED).map(|(series, _)| series.role.as_str()).collect();
+    (!names.is_empty()).then(|| {
+        format!(
+            "The trace does not show which wait starts a cycle of {}: every one does. Mark the cycles with \
+             include/punctual.h.",
+            names.join(", ")
+        )
+    })
+}
+
+/// The cycle that a thread had not ended at the end of the run, with its main cause; `None` unless it is its longest.
+pub(super) fn open(series: &Series, thread: &ProcessThread, quota_file: Option<&str>) -> Option<String> {
+    let open = thread.open.as_ref()?;
+    let (role, response_ns) = (&series.role, open.response_ns());
+    if thread.longest.as_ref().is_some_and(|longest| longest.response_ns() >= response_ns) {
+        return None;
+    }
+    let parts: Vec<String> = open.parts.iter().filter(|part| part.ns > 0).take(NAMED).map(part).collect();
+    let (response, cause) = (format_unsigned_ns(response_ns), main_cause(open, quota_file));
+    let parts = parts.join(", ");
+    Some(format!(
+        "{role} did not end its last cycle, {response} long at the end of the run: {parts}. Main cause: {cause}."
+    ))
 }
 
 /// The time of a cycle without known causes.
@@ -56,6 +85,7 @@ pub fn cause_words(cause: CycleCause) -> &'static str {
         CycleCause::SignalHandler => "signal handlers",
         CycleCause::PageFaults => "page faults",
         CycleCause::PreviousCycle => "until its previous cycle was complete",
+        CycleCause::TimerSlack => "within its timer slack",
         CycleCause::LateTimer => "until the timer woke it",
         CycleCause::WakeUp => "waiting for a CPU after a wake-up",
         CycleCause::Preemption => "preempted",
@@ -76,7 +106,7 @@ pub fn cause_words(cause: CycleCause) -> &'static str {
 }
 
 /// The main cause of a cycle with what to do.
-fn main_cause(cycle: &Cycle) -> String {
+fn main_cause(cycle: &Cycle, quota_file: Option<&str>) -> String {
     let Some(main) = cycle.parts.first() else { return "unknown".to_owned() };
     let by = if main.by.is_empty() { String::new() } else { format!(" by {} (pid {})", main.by, main.by_tid) };
     let call = if main.call.is_empty() { String::new() } else { format!(" in {}", main.call) };
@@ -87,23 +117,30 @@ fn main_cause(cycle: &Cycle) -> String {
             format!("{} page faults: lock the memory with mlockall, and touch it before the cycles start", main.count)
         }
         CycleCause::PreviousCycle => "its previous cycle took longer than the time between two releases".to_owned(),
+        CycleCause::TimerSlack => "its timer slack, which delays its sleeps to save power: set it to 1 with \
+                                   prctl(PR_SET_TIMERSLACK), or use a real-time policy"
+            .to_owned(),
         CycleCause::LateTimer => "the timer of its sleep was late: measure the machine with `punctual`".to_owned(),
-        CycleCause::WakeUp | CycleCause::Preemption => {
-            let who = if main.by.is_empty() { "unknown threads".to_owned() } else { named(main) };
-            format!("other work on the CPU, most of it {who}")
-        }
+        CycleCause::WakeUp | CycleCause::Preemption => match (main.own, main.by.is_empty()) {
+            (true, _) => format!("punctual itself, thread {}, which reads the trace", named(main)),
+            (false, true) => "other work on the CPU, most of it unknown threads".to_owned(),
+            (false, false) => format!("other work on the CPU, most of it {}", named(main)),
+        },
         CycleCause::RealtimeLimit => {
             "the kernel limits the CPU time of all real-time threads (sched_rt_runtime_us, fair server)".to_owned()
         }
         CycleCause::DeadlineBudget => {
             "it needs more CPU time than its deadline policy grants: increase the runtime of the policy".to_owned()
         }
-        CycleCause::Quota => "the CPU quota of its control group: increase cpu.max of the group".to_owned(),
+        CycleCause::Quota => match quota_file {
+            Some(file) => format!("the CPU quota of its control group: increase it in {file}"),
+            None => "the CPU quota of its control group: increase cpu.max or cpu.cfs_quota_us of the group".to_owned(),
+        },
         CycleCause::Withheld => "unknown: the kernel withheld the CPU, but not because of a quota".to_owned(),
-        CycleCause::PriorityInversion | CycleCause::LockHeld | CycleCause::LockConvoy => {
-            cycle.lock.as_ref().map_or_else(|| "a lock".to_owned(), super::locks::cause)
+        CycleCause::PriorityInversion | CycleCause::LockHeld | CycleCause::LockConvoy | CycleCause::KernelLock => {
+            let lock = || if main.cause == CycleCause::KernelLock { "a lock of the kernel" } else { "a lock" };
+            cycle.lock.as_ref().map_or_else(|| format!("{}{call}", lock()), super::locks::cause)
         }
-        CycleCause::KernelLock => format!("a lock of the kernel{call}"),
         CycleCause::Disk => format!("a wait for a disk{call}"),
         CycleCause::Sleep => format!("the program slept{call} within its cycle"),
         CycleCause::Event => format!("a wait{call}{}", by.replacen(" by", ", ended by", 1)),

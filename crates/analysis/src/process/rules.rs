@@ -1,6 +1,6 @@
 //! The rules for real-time threads that a program broke, in words.
 
-use record::{Breach, ProcessThread, Record, Rule, Series};
+use record::{Breach, Monitor, MonitorReports, ProcessThread, Record, Rule, Series};
 
 use super::threads;
 use crate::format_unsigned_ns;
@@ -9,7 +9,7 @@ use crate::format_unsigned_ns;
 const NAMED: usize = 4;
 
 /// The broken rules, with the threads and what to change, one paragraph each. The rules are those of the kernel's
-/// runtime verification monitors. Empty if none was broken.
+/// runtime verification monitors, whose reports are named, too. Empty if none was broken.
 #[must_use]
 pub fn broken_rules(record: &Record) -> Vec<String> {
     let threads = threads(record);
@@ -43,11 +43,53 @@ fn broken(rule: Rule, threads: &[(&Series, &ProcessThread)]) -> Option<String> {
         Rule::Deadline => ("Missed deadlines of the deadline policy", "Increase its runtime or its deadline."),
         Rule::Stall => ("More than 1 s without a CPU", "The causes of delay name what had the CPU."),
     };
-    listed(title, &named.collect::<Vec<_>>(), breaches.len(), remedy)
+    let reported = reported(rule, threads);
+    match (breaches.is_empty(), reported) {
+        (_, None) => listed(title, &named.collect::<Vec<_>>(), breaches.len(), remedy),
+        (true, Some(reported)) => Some(format!("{title}: only the kernel's monitors reported {reported}. {remedy}")),
+        (false, Some(reported)) => {
+            let remedy = format!("The kernel's monitors reported {reported}. {remedy}");
+            listed(title, &named.collect::<Vec<_>>(), breaches.len(), &remedy)
+        }
+    }
+}
+
+/// The threads that the kernel's monitors reported for a rule: `servo 3 times (sleep)`.
+fn reported(rule: Rule, threads: &[(&Series, &ProcessThread)]) -> Option<String> {
+    let of_thread = |(series, thread): &(&Series, &ProcessThread)| {
+        let reports = thread.monitor_reports.iter().filter(|reports| rule_of(reports, thread) == rule);
+        let role = series.role.clone();
+        reports.map(move |reports| (role.clone(), *reports)).collect::<Vec<_>>()
+    };
+    let mut all: Vec<(String, MonitorReports)> = threads.iter().flat_map(of_thread).collect();
+    all.sort_by_key(|(_, reports)| std::cmp::Reverse(reports.count));
+    let one = |(role, reports): &(String, MonitorReports)| {
+        format!("{role} {} ({})", times(reports.count), reports.monitor.name())
+    };
+    let named: Vec<String> = all.iter().take(NAMED).map(one).collect();
+    let more = if all.len() > NAMED { format!(", and {} more", all.len() - NAMED) } else { String::new() };
+    (!all.is_empty()).then(|| format!("{}{more}", named.join(", ")))
+}
+
+/// The rule that a monitor checks. The monitor `sleep` checks two, and does not report which of them was broken.
+fn rule_of(reports: &MonitorReports, thread: &ProcessThread) -> Rule {
+    let has_broken = |rule| thread.breaches.iter().any(|breach| breach.rule == rule);
+    match reports.monitor {
+        Monitor::Pagefault => Rule::PageFault,
+        Monitor::Sleep if has_broken(Rule::WakeUp) && !has_broken(Rule::Sleep) => Rule::WakeUp,
+        Monitor::Sleep => Rule::Sleep,
+        Monitor::Wakeup => Rule::WakeUp,
+        Monitor::Nomiss => Rule::Deadline,
+        Monitor::Stall => Rule::Stall,
+    }
+}
+
+fn times(count: u64) -> String {
+    if count == 1 { "once".to_owned() } else { format!("{count} times") }
 }
 
 fn in_words(role: &str, breach: &Breach) -> String {
-    let times = if breach.count == 1 { "once".to_owned() } else { format!("{} times", breach.count) };
+    let times = times(breach.count);
     let by = match breach.rule {
         _ if breach.by.is_empty() => String::new(),
         Rule::Sleep => format!(" in {}", breach.by),
@@ -110,5 +152,28 @@ mod tests {
         assert!(paragraphs[2].starts_with("Real-time policy inherited: servo (fifo:80) from main/7. If"));
         assert_eq!(paragraphs.len(), 3);
         assert!(broken_rules(&Record::default()).is_empty());
+    }
+
+    #[test]
+    fn names_the_reports_of_the_kernel_with_the_same_rule() {
+        let breach = |rule| Breach { rule, count: 5, first_ns: 1_000, last_ns: 1_000, ..Breach::default() };
+        let report = |monitor, count| MonitorReports { monitor, count, ..MonitorReports::default() };
+        let series = |role: &str, breaches, monitor_reports| {
+            let thread = ProcessThread { breaches, monitor_reports, ..ProcessThread::default() };
+            Series { role: role.into(), kind: SeriesKind::Process(Box::new(thread)), ..Series::default() }
+        };
+        let series = vec![
+            series("a", vec![breach(Rule::PageFault)], vec![report(Monitor::Pagefault, 1), report(Monitor::Sleep, 2)]),
+            series("b", vec![breach(Rule::WakeUp)], vec![report(Monitor::Sleep, 7), report(Monitor::Wakeup, 6)]),
+        ];
+        let paragraphs = broken_rules(&Record { series, ..Record::default() });
+        let begins = [
+            "Page faults: a 5 times (at 1 us). The kernel's monitors reported a once (pagefault). Lock",
+            "Waits that a real-time thread should not use: only the kernel's monitors reported a 2 times (sleep). Wait",
+            "Waits for threads of lower priority: b 5 times (at 1 us). The kernel's monitors reported b 7 times (sleep), \
+             b 6 times (wakeup). Give",
+        ];
+        assert_eq!(paragraphs.len(), begins.len(), "{paragraphs:?}");
+        assert!(paragraphs.iter().zip(begins).all(|(paragraph, begin)| paragraph.starts_with(begin)), "{paragraphs:?}");
     }
 }

@@ -7,7 +7,7 @@ use record::{Cause, CauseKind, Why};
 use super::{
     analysis::{Analysis, Slice},
     causes::{Causes, idle_exit, waiting, why, with_detail},
-    replay::CpuState,
+    replay::{CpuState, is_real_time},
     shares::Segment,
     thread_state::{StateInterval, ThreadState},
 };
@@ -133,7 +133,9 @@ impl Classifier<'_> {
             ThreadState::Waiting { fault } => waiting(fault, self.woken_by(interval)),
             ThreadState::Asleep => self.asleep(slice, cpu_state, interval),
             ThreadState::Ready => {
-                self.kept_waiting(slice, cpu_state, self.analysis.measured.priority, interval.from_ns)
+                // The thread may have another priority when its spike is explained.
+                let priority = interval.priority.unwrap_or(self.analysis.measured.priority);
+                self.kept_waiting(slice, cpu_state, priority, interval.from_ns)
             }
             ThreadState::Running => self.on_top(slice, cpu_state).unwrap_or_else(|| self.running(slice, cpu_state)),
             ThreadState::Faulting => {
@@ -222,7 +224,13 @@ impl Classifier<'_> {
         let is_after = |at_ns: Option<u64>| at_ns.is_some_and(|at_ns| at_ns >= since_ns);
         let entered_idle = cpu_state.idle.is_some_and(|idle| is_after(idle.entered_ns));
         if cpu_state.passed_over || is_after(cpu_state.switched_ns) || entered_idle {
-            return with_detail(CauseKind::Throttled, format!("{} ran instead", self.causes.thread_name(thread)));
+            let ran_realtime = thread.known.is_some_and(|(priority, _)| is_real_time(priority));
+            let kind = match is_real_time(own_priority) {
+                false => CauseKind::Quota,
+                true if ran_realtime => CauseKind::Unexplained,
+                true => CauseKind::Throttled,
+            };
+            return with_detail(kind, format!("{} ran instead", self.causes.thread_name(thread)));
         }
         if is_idle { idle_exit(cpu_state.idle.unwrap_or_default()) } else { self.causes.preemption_off(cpu_state) }
     }

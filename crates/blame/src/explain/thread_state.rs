@@ -34,6 +34,8 @@ pub(super) struct StopSignal {
 pub(super) struct StateInterval {
     pub from_ns: u64,
     pub state: ThreadState,
+    /// Its priority at the start of the interval; `None` if no event contains it.
+    pub priority: Option<i32>,
     /// The wake-up that ended the interval; `None` if it is unknown, or if the interval ended otherwise.
     pub woken: Option<Waker>,
 }
@@ -50,7 +52,8 @@ pub(super) struct Waker {
 /// starts at 0; each lasts until the next one.
 pub(super) fn intervals(events: &[&Event], measured: MeasuredThread) -> Vec<StateInterval> {
     let pid = measured.pid;
-    let mut intervals = vec![StateInterval { from_ns: 0, state: first_state(events, measured), woken: None }];
+    let mut intervals =
+        vec![StateInterval { from_ns: 0, state: first_state(events, measured), priority: None, woken: None }];
     let mut stop: Option<(StopSignal, bool)> = None;
     for event in events {
         let interval = intervals.last_mut().expect("there is a first interval");
@@ -82,10 +85,21 @@ pub(super) fn intervals(events: &[&Event], measured: MeasuredThread) -> Vec<Stat
             _ => None,
         };
         if let Some(state) = next.filter(|&state| state != interval.state) {
-            intervals.push(StateInterval { from_ns: event.at_ns, state, woken: None });
+            let priority = priority_in(event, pid).or(interval.priority);
+            intervals.push(StateInterval { from_ns: event.at_ns, state, priority, woken: None });
         }
     }
     intervals
+}
+
+/// The priority of a thread according to an event.
+fn priority_in(event: &Event, pid: u32) -> Option<i32> {
+    match event.kind {
+        EventKind::Waking { task, .. } if task.pid == pid => Some(task.priority),
+        EventKind::Switch { from, .. } if from.pid == pid => Some(from.priority),
+        EventKind::Switch { to, .. } if to.pid == pid => Some(to.priority),
+        _ => None,
+    }
 }
 
 /// The state before the first event of the thread.

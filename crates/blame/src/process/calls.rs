@@ -1,14 +1,50 @@
-//! What a thread waits for, according to its system calls, and which of its waits start its cycles.
+//! What a thread waits for, according to its system calls.
 
-use record::Release;
 use sys::syscall::WAITING;
 
-/// A lock of the program, such as a mutex.
+/// A lock that a thread waits for, such as a mutex.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Lock {
     pub address: u64,
+    pub scope: Scope,
     /// True if its holder inherits the priority of those who wait for it.
     pub inherits_priority: bool,
+    /// Its holder when the wait began, in the pid namespace of the program; `None` if the lock does not contain it.
+    pub owner: Option<u32>,
+}
+
+/// The threads that can hold a lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Scope {
+    /// Those of one process.
+    Process,
+    /// Those of several processes, each of which may have the lock at another address.
+    Shared,
+    /// All, because it is a lock of the kernel.
+    Kernel,
+}
+
+impl Lock {
+    /// A lock of the kernel.
+    pub fn of_kernel(address: u64) -> Self {
+        Self { address, scope: Scope::Kernel, inherits_priority: false, owner: None }
+    }
+
+    /// True if it can be the lock at this address, possibly in another process.
+    pub fn is_at(&self, address: u64, scope: Scope) -> bool {
+        /// The smallest page of all architectures. A shared lock has the same position in a page everywhere.
+        const PAGE: u64 = 4 << 10;
+        let same = match scope {
+            Scope::Shared => self.address % PAGE == address % PAGE,
+            Scope::Process | Scope::Kernel => self.address == address,
+        };
+        same && self.scope == scope
+    }
+
+    /// True if it can be the same lock.
+    pub fn is(&self, other: &Self) -> bool {
+        self.is_at(other.address, other.scope)
+    }
 }
 
 /// A system call that can wait.
@@ -18,8 +54,10 @@ pub(super) enum Call {
     Sleep { absolute: bool, steady: bool },
     /// A wait for a lock of the program.
     TakeLock(Lock),
-    /// Wakes those who wait at this address.
-    WakeAt { address: u64 },
+    /// Waits at this address until another thread changes its value, which is no lock.
+    AwaitChange { address: u64 },
+    /// Wakes those who wait at this address; more than one if `all`, which no mutex does.
+    WakeAt { address: u64, scope: Scope, all: bool },
     /// Gives up the CPU.
     Yield,
     /// Sets the policy of the thread with this id; 0 for the calling thread.
@@ -28,6 +66,10 @@ pub(super) enum Call {
     SignalReturn,
     /// A wait for a block device.
     Sync,
+    /// The start of a process or thread, or of another program.
+    Spawn,
+    /// The rest of a wait that a signal interrupted.
+    Restart,
     /// Any other call.
     Other,
 }
@@ -35,6 +77,8 @@ pub(super) enum Call {
 /// Flags and operations of futex(2), from include/uapi/linux/futex.h.
 mod futex {
     pub const COMMAND: u64 = 0x7f;
+    pub const PRIVATE: u64 = 0x80;
+    pub const CLOCK_REALTIME: u64 = 0x100;
     pub const WAIT: u64 = 0;
     pub const WAKE: u64 = 1;
     pub const WAKE_OP: u64 = 5;
@@ -51,14 +95,19 @@ mod futex {
 const MAX_TID: u64 = 4 << 20;
 /// `TIMER_ABSTIME` of clock_nanosleep(2).
 const ABSOLUTE: u64 = 1;
-/// CLOCK_MONOTONIC and CLOCK_TAI, from include/uapi/linux/time.h.
-const STEADY_CLOCKS: [u64; 2] = [1, 11];
+/// Numbers of clocks, from include/uapi/linux/time.h.
+pub(super) const REALTIME: u64 = 0;
+pub(super) const MONOTONIC: u64 = 1;
+pub(super) const BOOTTIME: u64 = 7;
+pub(super) const TAI: u64 = 11;
+/// The clocks that nobody can set.
+const STEADY_CLOCKS: [u64; 2] = [MONOTONIC, TAI];
 
 impl Call {
     /// The call with this number and these arguments.
     pub fn of(number: u32, [first, second, third]: [u64; 3]) -> Self {
         match name(number) {
-            "futex" => Self::of_futex(first, second & futex::COMMAND, third & u64::from(u32::MAX)),
+            "futex" => Self::of_futex(first, second, third & u64::from(u32::MAX)),
             "nanosleep" => Self::Sleep { absolute: false, steady: true },
             "clock_nanosleep" => {
                 Self::Sleep { absolute: second & ABSOLUTE != 0, steady: STEADY_CLOCKS.contains(&first) }
@@ -66,111 +115,71 @@ impl Call {
             "sched_setscheduler" | "sched_setattr" | "sched_setparam" => Self::SetPolicy { tid: first },
             "sched_yield" => Self::Yield,
             "rt_sigreturn" => Self::SignalReturn,
-            "fsync" | "fdatasync" | "msync" | "sync_file_range" => Self::Sync,
+            "fsync" | "fdatasync" | "msync" | "sync_file_range" | "sync" | "syncfs" => Self::Sync,
+            "fork" | "vfork" | "clone" | "clone3" | "execve" | "execveat" => Self::Spawn,
+            "restart_syscall" => Self::Restart,
+            // Without file descriptors, only the timeout ends the wait.
+            "poll" | "ppoll" if second == 0 => Self::Sleep { absolute: false, steady: true },
+            "select" | "pselect6" if first == 0 => Self::Sleep { absolute: false, steady: true },
             _ => Self::Other,
         }
     }
 
-    fn of_futex(address: u64, command: u64, value: u64) -> Self {
-        match command {
-            futex::LOCK_PI | futex::LOCK_PI2 => Self::TakeLock(Lock { address, inherits_priority: true }),
-            futex::WAIT | futex::WAIT_BITSET if is_locked(value) => {
-                Self::TakeLock(Lock { address, inherits_priority: false })
-            }
-            futex::WAKE | futex::WAKE_BITSET | futex::WAKE_OP | futex::UNLOCK_PI => Self::WakeAt { address },
+    /// The clock of its timeout, as the kernel numbers clocks.
+    pub fn clock(number: u32, [first, second, _]: [u64; 3]) -> u64 {
+        match name(number) {
+            "clock_nanosleep" => first,
+            "futex" if second & futex::CLOCK_REALTIME != 0 => REALTIME,
+            _ => MONOTONIC,
+        }
+    }
+
+    fn of_futex(address: u64, operation: u64, value: u64) -> Self {
+        let scope = if operation & futex::PRIVATE == 0 { Scope::Shared } else { Scope::Process };
+        let lock = Lock { address, scope, inherits_priority: false, owner: owner(value) };
+        match operation & futex::COMMAND {
+            futex::LOCK_PI | futex::LOCK_PI2 => Self::TakeLock(Lock { inherits_priority: true, owner: None, ..lock }),
+            futex::WAIT | futex::WAIT_BITSET if is_locked(value) => Self::TakeLock(lock),
+            futex::WAKE | futex::WAKE_BITSET => Self::WakeAt { address, scope, all: value != 1 },
+            futex::WAKE_OP | futex::UNLOCK_PI => Self::WakeAt { address, scope, all: false },
+            futex::WAIT | futex::WAIT_BITSET => Self::AwaitChange { address },
             _ => Self::Other,
         }
     }
 }
 
-/// True if a lock that has waiters contains this value. glibc and Rust store 2. Robust locks and those of musl store
-/// the id of the holder, or EBUSY, with a flag.
+/// True if a lock that has waiters contains this value. glibc and Rust store 2, and rwlocks of glibc 3. Robust locks
+/// and those of musl store the id of the holder, or EBUSY, with a flag.
 fn is_locked(value: u64) -> bool {
+    matches!(value, 2 | 3) || owner(value).is_some()
+}
+
+/// The holder of a lock that contains this value; `None` for the locks that do not contain it.
+fn owner(value: u64) -> Option<u32> {
     let owner = value & futex::TID_MASK;
-    value == 2 || value & futex::WAITERS != 0 && (1..=MAX_TID).contains(&owner)
+    let stored = value & futex::WAITERS != 0 && (1..=MAX_TID).contains(&owner);
+    u32::try_from(owner).ok().filter(|_| stored)
+}
+
+/// The object that a thread waits for: a system call with its first argument, which is a file descriptor or an address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Source {
+    number: u32,
+    object: u64,
+}
+
+impl Source {
+    /// The object of a call with these arguments.
+    pub fn of(number: u32, [first, ..]: [u64; 3]) -> Self {
+        // A condition variable of glibc has two words, which its waiters use in turn.
+        let object = if name(number) == "futex" { first & !7 } else { first };
+        Self { number, object }
+    }
 }
 
 /// Name of a system call; empty if it is not traced.
 pub(super) fn name(number: u32) -> &'static str {
     WAITING.iter().find(|call| call.number == number).map_or("", |call| call.name)
-}
-
-/// The kinds of waits that can start cycles. A later kind takes precedence: a thread that sleeps until a time waits for
-/// its next cycle then, and its other waits are part of the cycle.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Rank {
-    Event,
-    Relative,
-    Absolute,
-}
-
-/// A kind of wait starts the cycles as long as at most this many waits of other kinds come between two of them.
-const MOST_WAITS_BETWEEN: u8 = 8;
-
-/// Finds the waits that start a thread's cycles.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Releases {
-    relative: Frequency,
-    absolute: Frequency,
-}
-
-/// How often a kind of wait occurs.
-#[derive(Debug, Clone, Copy, Default)]
-struct Frequency {
-    /// True if it occurs often enough to start the cycles.
-    frequent: bool,
-    /// Waits of lower rank since its last one.
-    others: u8,
-}
-
-impl Releases {
-    /// Notes a wait. Returns true if it ends a cycle, and the next cycle starts after it.
-    pub fn note(&mut self, rank: Rank) -> bool {
-        match rank {
-            Rank::Event => {
-                self.relative.note_other();
-                self.absolute.note_other();
-            }
-            Rank::Relative => {
-                self.relative.note();
-                self.absolute.note_other();
-            }
-            Rank::Absolute => self.absolute.note(),
-        }
-        rank == self.rank()
-    }
-
-    /// The kind of wait that starts the cycles.
-    pub fn rank(&self) -> Rank {
-        if self.absolute.frequent {
-            Rank::Absolute
-        } else if self.relative.frequent {
-            Rank::Relative
-        } else {
-            Rank::Event
-        }
-    }
-}
-
-impl Frequency {
-    fn note(&mut self) {
-        *self = Self { frequent: self.others <= MOST_WAITS_BETWEEN, others: 0 };
-    }
-
-    fn note_other(&mut self) {
-        self.others = self.others.saturating_add(1);
-        self.frequent &= self.others <= MOST_WAITS_BETWEEN;
-    }
-}
-
-impl From<Rank> for Release {
-    fn from(rank: Rank) -> Self {
-        match rank {
-            Rank::Event => Self::Event,
-            Rank::Relative => Self::RelativeSleep,
-            Rank::Absolute => Self::AbsoluteSleep,
-        }
-    }
 }
 
 #[cfg(test)]
@@ -184,36 +193,35 @@ mod tests {
     #[test]
     fn a_mutex_is_told_from_a_condition_variable() {
         let futex = |command: u64, value: u64| Call::of(number("futex"), [0x70, command | 0x80, value]);
-        let lock = |inherits_priority| Call::TakeLock(Lock { address: 0x70, inherits_priority });
-        assert_eq!(futex(futex::WAIT, 2), lock(false), "glibc");
-        assert_eq!(futex(futex::WAIT_BITSET, 2), lock(false), "Rust");
-        assert_eq!(futex(futex::WAIT, 0x8000_0010), lock(false), "musl");
-        assert_eq!(futex(futex::WAIT, 0xffff_ffff_8000_1234), lock(false), "a robust lock; only 32 bits count");
-        assert_eq!(futex(futex::LOCK_PI, 0), lock(true));
-        assert_eq!(futex(futex::WAIT, 0), Call::Other, "a condition variable");
-        assert_eq!(futex(futex::WAIT, 0xffff_ffff), Call::Other, "a parked thread of Rust");
-        assert_eq!(futex(futex::UNLOCK_PI, 0), Call::WakeAt { address: 0x70 });
+        let scope = Scope::Process;
+        let lock = |inherits_priority, owner| Call::TakeLock(Lock { address: 0x70, scope, inherits_priority, owner });
+        assert_eq!(futex(futex::WAIT, 2), lock(false, None), "glibc");
+        assert_eq!(futex(futex::WAIT_BITSET, 2), lock(false, None), "Rust");
+        assert_eq!(futex(futex::WAIT, 3), lock(false, None), "a rwlock of glibc");
+        assert_eq!(futex(futex::WAIT, 0x8000_0010), lock(false, Some(0x10)), "musl");
+        let robust = futex(futex::WAIT, 0xffff_ffff_8000_1234);
+        assert_eq!(robust, lock(false, Some(0x1234)), "a robust lock; only 32 bits count");
+        assert_eq!(futex(futex::LOCK_PI, 0), lock(true, None));
+        assert_eq!(futex(futex::WAIT, 0), Call::AwaitChange { address: 0x70 }, "a condition variable");
+        assert_eq!(futex(futex::WAIT, 0xffff_ffff), Call::AwaitChange { address: 0x70 }, "a parked thread of Rust");
+        assert_eq!(futex(futex::UNLOCK_PI, 0), Call::WakeAt { address: 0x70, scope, all: false });
+        assert_eq!(futex(futex::WAKE, 0x7fff_ffff), Call::WakeAt { address: 0x70, scope, all: true });
+        let shared = Call::of(number("futex"), [0x70, futex::WAKE, 1]);
+        assert_eq!(shared, Call::WakeAt { address: 0x70, scope: Scope::Shared, all: false });
         assert_eq!(Call::of(number("clock_nanosleep"), [1, 1, 0]), Call::Sleep { absolute: true, steady: true });
         assert_eq!(Call::of(number("clock_nanosleep"), [0, 0, 0]), Call::Sleep { absolute: false, steady: false });
         assert_eq!(Call::of(number("sched_setscheduler"), [7, 1, 0]), Call::SetPolicy { tid: 7 });
+        assert_eq!(Call::of(number("ppoll"), [0, 0, 0]), Call::Sleep { absolute: false, steady: true });
+        assert_eq!(Call::of(number("ppoll"), [0x70, 1, 0]), Call::Other);
         assert_eq!((Call::of(99_999, [0; 3]), name(99_999)), (Call::Other, ""));
     }
 
     #[test]
-    fn other_waits_are_part_of_the_cycle_of_a_thread_that_sleeps_regularly() {
-        let mut releases = Releases::default();
-        assert!(releases.note(Rank::Event), "no sleep yet");
-        for _ in 0..3 {
-            assert!(releases.note(Rank::Absolute));
-            assert!(!releases.note(Rank::Relative));
-            assert!((0..7).all(|_| !releases.note(Rank::Event)));
-        }
-        assert!(!releases.note(Rank::Event) || releases.rank() == Rank::Event);
-        assert!(releases.note(Rank::Event) && releases.rank() == Rank::Event, "it no longer sleeps regularly");
-        assert!((0..50).all(|_| releases.note(Rank::Event)));
-        assert!(!releases.note(Rank::Relative), "a rare sleep is a part of a cycle");
-        assert!((0..9).all(|_| releases.note(Rank::Event)));
-        assert!(!releases.note(Rank::Absolute), "a rare sleep is a part of a cycle");
-        assert!(releases.note(Rank::Absolute), "now it sleeps regularly");
+    fn a_shared_lock_may_have_another_address_in_another_process() {
+        let lock = |address, scope| Lock { address, scope, inherits_priority: false, owner: None };
+        let is = |scope, other| lock(0x7f00_1040, scope).is(&lock(other, scope));
+        assert!(is(Scope::Shared, 0x7e00_2040) && !is(Scope::Shared, 0x7e00_2080));
+        assert!(!is(Scope::Process, 0x7e00_2040) && is(Scope::Process, 0x7f00_1040));
+        assert!(!lock(0x40, Scope::Shared).is(&lock(0x40, Scope::Process)));
     }
 }

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use record::{CYCLES_KEPT, CauseCount, Cycle, CycleCause, Histogram, Overruns, ProcessThread, ThreadTimes};
 
-use super::{parts::Parts, selection::RunConfig};
+use super::{parts::Parts, selection::RunConfig, waits::Timeout};
 use crate::time::signed_ns;
 
 /// The cycles of one thread.
@@ -24,6 +24,8 @@ pub(super) struct Cycles {
     /// Cycles by main cause: the overruns if there is a period, else all.
     causes: Vec<CauseCount>,
     overrun_by: Overruns,
+    /// The largest part of the last cycle.
+    last_largest: Largest,
     skipped: u64,
     /// Largest |interval - period|, ns.
     jitter_ns: u64,
@@ -53,6 +55,17 @@ pub(super) struct Open {
     /// Since then.
     pub times: ThreadTimes,
     pub parts: Parts,
+    /// True if it is a cycle only unless the thread continues the sleep that a signal interrupted.
+    is_tentative: bool,
+}
+
+/// The largest part of a cycle.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Largest {
+    #[default]
+    Work,
+    Waiting,
+    Blocking,
 }
 
 /// The release of a cycle.
@@ -62,8 +75,24 @@ pub(super) struct Released {
     pub at_ns: u64,
     /// When the thread was woken, or its previous cycle was complete, ns on CLOCK_MONOTONIC.
     pub noticed_ns: u64,
-    /// The cause of the time in between.
+    /// The latest time at which it should be noticed: later than `at_ns` by the timer slack, ns on CLOCK_MONOTONIC.
+    pub latest_ns: u64,
+    /// The cause of the time after that.
     pub late_by: CycleCause,
+}
+
+impl Released {
+    /// A release by an event.
+    pub fn at(at_ns: u64) -> Self {
+        Self { at_ns, noticed_ns: at_ns, latest_ns: at_ns, late_by: CycleCause::LateTimer }
+    }
+
+    /// A release by a timeout, if that has ended at `at_ns`, or else by an event.
+    pub fn by_timeout(at_ns: u64, timeout: Option<Timeout>) -> Self {
+        let ended = timeout.filter(|timeout| timeout.expires_ns <= at_ns);
+        let Timeout { expires_ns, latest_ns } = ended.unwrap_or(Timeout { expires_ns: at_ns, latest_ns: at_ns });
+        Self { at_ns: expires_ns, latest_ns, ..Self::at(at_ns) }
+    }
 }
 
 impl Cycles {
@@ -72,27 +101,61 @@ impl Cycles {
         self.count == 0 && self.now.is_none()
     }
 
+    /// Number of cycles that ended.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// The longest response time, ns; 0 without cycles.
+    pub fn longest_ns(&self) -> u64 {
+        self.worst.first().map_or(0, Cycle::response_ns)
+    }
+
+    /// Number of missed deadlines.
+    pub fn missed(&self) -> u64 {
+        let Overruns { by_work, by_waiting, by_blocking } = self.overrun_by;
+        by_work + by_waiting + by_blocking + self.skipped
+    }
+
     /// The current cycle.
     pub fn now(&mut self) -> Option<&mut Open> {
         self.now.as_mut()
     }
 
+    /// The release of the current cycle, ns on CLOCK_MONOTONIC.
+    pub fn begun_ns(&self) -> Option<u64> {
+        self.now.as_ref().map(|open| open.begun_ns)
+    }
+
     /// Begins a cycle, unless the thread only waited within its current cycle.
     pub fn begin(&mut self, released: Released, period_ns: Option<u64>) {
-        if self.now.is_some() {
-            return;
+        if self.now.is_none() {
+            self.add_release(released.at_ns, period_ns);
+            self.now = Some(Open::new(released));
         }
-        let Released { at_ns, noticed_ns, late_by } = released;
-        if let Some(before_ns) = self.last_begun_ns {
+    }
+
+    /// Begins a cycle that counts only if it ends: a signal interrupted a sleep, which the thread may continue.
+    pub fn begin_tentatively(&mut self, released: Released) {
+        if self.now.is_none() {
+            self.now = Some(Open { is_tentative: true, ..Open::new(released) });
+        }
+    }
+
+    /// True if a signal interrupted the last sleep, and it is unknown if the thread continues it.
+    pub fn is_tentative(&self) -> bool {
+        self.now.as_ref().is_some_and(|open| open.is_tentative)
+    }
+
+    /// Drops the current cycle, because the thread continues the sleep before it.
+    pub fn drop_tentative(&mut self) {
+        self.now.take_if(|open| open.is_tentative);
+    }
+
+    fn add_release(&mut self, at_ns: u64, period_ns: Option<u64>) {
+        if let Some(before_ns) = self.last_begun_ns.replace(at_ns) {
             self.add_interval(at_ns.saturating_sub(before_ns), period_ns);
         }
-        self.last_begun_ns = Some(at_ns);
-        let before_ns = noticed_ns.saturating_sub(at_ns);
-        let mut parts = Parts::default();
-        if before_ns > 0 {
-            parts.add(late_by, before_ns, None, "");
-        }
-        self.now = Some(Open { begun_ns: at_ns, before_ns, times: ThreadTimes::default(), parts });
     }
 
     fn add_interval(&mut self, interval_ns: u64, period_ns: Option<u64>) {
@@ -117,7 +180,7 @@ impl Cycles {
         }
     }
 
-    /// Notes that the thread begins its first regular sleep.
+    /// Notes that the thread begins its first regular sleep, or its first wait for an event.
     pub fn starts(&mut self, period_ns: Option<u64>) {
         if let Start::Irregular(interval_ns) = std::mem::replace(&mut self.start, Start::Sleeps) {
             self.count_interval(interval_ns, period_ns);
@@ -127,20 +190,18 @@ impl Cycles {
     /// Ends the cycle, because its work is complete. Returns its response time, ns; `None` if none goes on.
     pub fn end(&mut self, config: &RunConfig, period_ns: Option<u64>) -> Option<u64> {
         let open = self.now.take()?;
-        let cycle = Cycle {
-            at_ns: open.begun_ns.saturating_sub(config.start_ns),
-            times: open.times,
-            before_ns: open.before_ns,
-            parts: open.parts.to_record(&open.times),
-            lock: open.parts.lock().cloned(),
-        };
+        if open.is_tentative {
+            self.add_release(open.begun_ns, period_ns);
+        }
+        let cycle = open.to_record(config);
         let response_ns = cycle.response_ns();
         self.count += 1;
         self.run_time.record(signed_ns(cycle.times.running_ns));
         self.response.record(signed_ns(response_ns));
         let is_overrun = period_ns.is_some_and(|period_ns| response_ns > period_ns);
+        self.last_largest = self.largest(&cycle);
         if is_overrun {
-            count(&mut self.overrun_by, &cycle);
+            self.last_largest.count(&mut self.overrun_by);
         }
         if is_overrun || period_ns.is_none() {
             self.count_cause(&cycle);
@@ -186,14 +247,31 @@ impl Cycles {
 
     /// Ends the run at `at_ns` on CLOCK_MONOTONIC while the thread still lives; counts the deadlines missed until then.
     pub fn stop(&mut self, at_ns: u64, period_ns: u64) {
-        if let Some(open) = &self.now {
+        if let Some(open) = self.now.as_ref().filter(|open| !open.is_tentative) {
             let cycle = Cycle { times: open.times, before_ns: open.before_ns, ..Cycle::default() };
             if cycle.response_ns() > period_ns {
-                count(&mut self.overrun_by, &cycle);
+                self.largest(&cycle).count(&mut self.overrun_by);
             }
         }
         if let Some(before_ns) = self.last_begun_ns {
             self.skipped += skipped(at_ns.saturating_sub(before_ns), period_ns);
+        }
+    }
+
+    /// The largest part of a cycle. A late timer counts as waiting for a CPU, and the wait for the previous cycle as the
+    /// largest part of that one.
+    fn largest(&self, cycle: &Cycle) -> Largest {
+        let late_ns = |cause| cycle.parts.iter().filter(|part| part.cause == cause).map(|part| part.ns).sum::<u64>();
+        let previous_ns = |largest| if self.last_largest == largest { late_ns(CycleCause::PreviousCycle) } else { 0 };
+        let times = &cycle.times;
+        let late_timer_ns = late_ns(CycleCause::LateTimer) + late_ns(CycleCause::TimerSlack);
+        let work_ns = times.running_ns + previous_ns(Largest::Work);
+        let waiting_ns = times.waiting_ns() + late_timer_ns + previous_ns(Largest::Waiting);
+        let blocked_ns = times.blocked_ns + previous_ns(Largest::Blocking);
+        match work_ns.max(waiting_ns).max(blocked_ns) {
+            largest_ns if work_ns == largest_ns => Largest::Work,
+            largest_ns if waiting_ns == largest_ns => Largest::Waiting,
+            _ => Largest::Blocking,
         }
     }
 
@@ -217,19 +295,40 @@ impl Cycles {
     }
 }
 
-/// Counts an overrun by the largest part of its time. A late timer counts as waiting for a CPU, and a previous cycle of
-/// the thread as its work.
-fn count(overruns: &mut Overruns, cycle: &Cycle) {
-    let late_ns = |cause| cycle.parts.iter().filter(|part| part.cause == cause).map(|part| part.ns).sum::<u64>();
-    let work_ns = cycle.times.running_ns + late_ns(CycleCause::PreviousCycle);
-    let waiting_ns = cycle.times.waiting_ns() + late_ns(CycleCause::LateTimer);
-    let largest_ns = work_ns.max(waiting_ns).max(cycle.times.blocked_ns);
-    if work_ns == largest_ns {
-        overruns.by_work += 1;
-    } else if waiting_ns == largest_ns {
-        overruns.by_waiting += 1;
-    } else {
-        overruns.by_blocking += 1;
+impl Open {
+    fn new(released: Released) -> Self {
+        let Released { at_ns, noticed_ns, latest_ns, late_by } = released;
+        let before_ns = noticed_ns.saturating_sub(at_ns);
+        let slack_ns = noticed_ns.min(latest_ns).saturating_sub(at_ns);
+        let mut parts = Parts::default();
+        for (cause, ns) in [(CycleCause::TimerSlack, slack_ns), (late_by, before_ns - slack_ns)] {
+            if ns > 0 {
+                parts.add(cause, ns, None, "");
+            }
+        }
+        Self { begun_ns: at_ns, before_ns, times: ThreadTimes::default(), parts, is_tentative: false }
+    }
+
+    /// The cycle so far.
+    pub fn to_record(&self, config: &RunConfig) -> Cycle {
+        Cycle {
+            at_ns: self.begun_ns.saturating_sub(config.start_ns),
+            times: self.times,
+            before_ns: self.before_ns,
+            parts: self.parts.to_record(&self.times, config),
+            lock: self.parts.lock().cloned(),
+        }
+    }
+}
+
+impl Largest {
+    /// Counts an overrun.
+    fn count(self, overruns: &mut Overruns) {
+        match self {
+            Self::Work => overruns.by_work += 1,
+            Self::Waiting => overruns.by_waiting += 1,
+            Self::Blocking => overruns.by_blocking += 1,
+        }
     }
 }
 
@@ -244,10 +343,6 @@ mod tests {
     use super::*;
     use crate::Selection;
 
-    fn at(at_ns: u64) -> Released {
-        Released { at_ns, noticed_ns: at_ns, late_by: CycleCause::LateTimer }
-    }
-
     #[test]
     fn counts_missing_cycles_from_one_and_a_half_periods() {
         let skipped_at = |tenths: u64| skipped(tenths * 100, 1000);
@@ -260,7 +355,7 @@ mod tests {
         let missed = |begins_ns: &[u64]| {
             let mut cycles = Cycles::default();
             for (index, &at_ns) in begins_ns.iter().enumerate() {
-                cycles.begin(at(at_ns), Some(100));
+                cycles.begin(Released::at(at_ns), Some(100));
                 cycles.end(&RunConfig::new(0, 0, Selection::default()), Some(100));
                 if index == 0 {
                     cycles.starts(Some(100));
@@ -276,16 +371,39 @@ mod tests {
     }
 
     #[test]
+    fn the_wait_for_a_throttled_cycle_is_no_work() {
+        let mut cycles = Cycles::default();
+        let config = RunConfig::new(0, 0, Selection::default());
+        cycles.begin(Released::at(0), Some(100));
+        cycles.now().unwrap().times = ThreadTimes { running_ns: 50, preempted_ns: 200, ..ThreadTimes::default() };
+        cycles.end(&config, Some(100));
+        let late = Released { noticed_ns: 250, late_by: CycleCause::PreviousCycle, ..Released::at(100) };
+        cycles.begin(late, Some(100));
+        cycles.now().unwrap().times.running_ns = 50;
+        cycles.end(&config, Some(100));
+        assert_eq!(cycles.overrun_by, Overruns { by_waiting: 2, ..Overruns::default() });
+    }
+
+    #[test]
+    fn timer_slack_is_told_from_a_late_timer() {
+        let mut cycles = Cycles::default();
+        cycles.begin(Released { noticed_ns: 90, latest_ns: 60, ..Released::at(10) }, None);
+        cycles.end(&RunConfig::new(0, 0, Selection::default()), None);
+        let parts: Vec<_> = cycles.worst[0].parts.iter().map(|part| (part.cause, part.ns)).collect();
+        assert_eq!(parts, [(CycleCause::TimerSlack, 50), (CycleCause::LateTimer, 30)]);
+    }
+
+    #[test]
     fn counts_deadlines_missed_at_the_end() {
         let mut cycles = Cycles::default();
-        cycles.begin(at(1000), Some(100));
+        cycles.begin(Released::at(1000), Some(100));
         cycles.now().unwrap().times.running_ns = 30;
         cycles.end(&RunConfig::new(0, 0, Selection::default()), Some(100));
         cycles.stop(1100, 100);
         assert_eq!(cycles.write_to(Some(100), &mut ProcessThread::default()).0, 0, "the next cycle is due now");
         cycles.stop(1290, 100);
         assert_eq!(cycles.write_to(Some(100), &mut ProcessThread::default()).0, 2);
-        cycles.begin(at(1300), None);
+        cycles.begin(Released::at(1300), None);
         cycles.now().unwrap().times.preempted_ns = 101;
         cycles.stop(1401, 100);
         let mut thread = ProcessThread::default();

@@ -1,47 +1,71 @@
-//! The waits of a thread for locks of the program: who held them, and what kept the holders from releasing them.
+//! The waits of a thread for locks: who held them, and what kept the holders from releasing them.
 
 use std::cmp::Reverse;
 
-use record::{LOCKS_KEPT, LockPreempter, LockWait};
+use record::{HeldLock, LOCKS_KEPT, LockPreempter, LockWait, LockWaits};
 
 use super::{
-    calls::Lock,
+    calls::{Lock, Scope},
     history::{Activity, Interval},
+    selection::RunConfig,
 };
 use crate::Task;
 
-/// Maximum number of distinct waits that are kept per thread; all further ones are dropped from the list.
+/// Maximum number of distinct locks that are kept per thread; all further ones are dropped from the list.
 const ENTRIES: usize = 64;
-/// The longest chain of holders that is followed.
+/// The largest number of holders that are followed for one wait.
 const MAX_HOLDERS: u64 = 64;
 
-/// One wait for a lock of the program.
+/// A wait for a lock that has not ended.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct WaitsForLock {
+    pub lock: Lock,
+    /// Since when, ns on CLOCK_MONOTONIC.
+    pub since_ns: u64,
+    /// The system call that waits; empty if it is not traced.
+    pub call: &'static str,
+}
+
+/// One wait for a lock.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Wait {
     pub lock: Lock,
+    /// The system call that waited; empty if it is not traced.
+    pub call: &'static str,
     /// The last holder; `None` if it is unknown.
     pub holder: Option<Task>,
     pub waited_ns: u64,
-    pub ran_ns: u64,
-    pub holder_waited_ns: u64,
-    pub unknown_ns: u64,
+    ran_ns: u64,
+    holder_waited_ns: u64,
+    unknown_ns: u64,
     /// The threads that kept a holder off the CPU.
-    pub off_cpu: Vec<OffCpu>,
+    off_cpu: Vec<OffCpu>,
     /// Number of threads that held the lock.
     pub holders: u64,
+    /// Number of holders that were followed, also of other locks.
+    followed: u64,
 }
 
 /// A time in which a holder was ready to run, but had no CPU.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct OffCpu {
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct OffCpu {
     /// The holder.
-    pub kept: Task,
+    kept: Task,
     /// The thread that ran instead; `None` if it is unknown.
-    pub by: Option<Task>,
-    pub ns: u64,
+    by: Option<Task>,
+    ns: u64,
+    /// The locks from that of the wait to that of `kept`.
+    locks: Vec<Held>,
 }
 
-/// A thread that may have held a lock.
+/// A lock with its holder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Held {
+    lock: Lock,
+    by: Task,
+}
+
+/// A thread that may have held a lock. Its priority is its own one.
 pub(super) struct Holder<'a> {
     pub task: Task,
     /// What it did until the end of the wait, the newest first.
@@ -49,64 +73,86 @@ pub(super) struct Holder<'a> {
 }
 
 impl Wait {
-    /// A wait of `from_ns` to `to_ns`, which the thread with the id `last` ended. `holder` returns what a thread did
-    /// between two times.
+    /// A wait until `to_ns`, which the thread with the id `last` ended. `holder` returns what a thread did between two
+    /// times.
     pub fn explain<'a>(
-        lock: Lock,
-        (from_ns, to_ns): (u64, u64),
+        waits: WaitsForLock,
+        to_ns: u64,
         last: Option<u32>,
         holder: &impl Fn(u32, u64, u64) -> Option<Holder<'a>>,
     ) -> Self {
+        let WaitsForLock { lock, since_ns, call } = waits;
         let mut wait = Self {
             lock,
+            call,
             holder: None,
-            waited_ns: to_ns.saturating_sub(from_ns),
+            waited_ns: to_ns.saturating_sub(since_ns),
             ran_ns: 0,
             holder_waited_ns: 0,
             unknown_ns: 0,
             off_cpu: Vec::new(),
             holders: 0,
+            followed: 0,
         };
-        // The holders of the lock, and of other locks that these waited for, the last one first.
-        let (mut next, mut until_ns, mut followed) = (last, to_ns, 0);
-        while let Some(held) = next.take().and_then(|tid| holder(tid, from_ns, until_ns)) {
-            wait.holder.get_or_insert(held.task);
-            wait.holders = wait.holders.max(1);
-            for interval in held.intervals {
-                if interval.to_ns < until_ns {
-                    wait.unknown_ns += until_ns - interval.to_ns;
-                }
-                until_ns = interval.to_ns;
-                if let Activity::TookLock { lock: other, from } = interval.activity
-                    && followed < MAX_HOLDERS
-                {
-                    followed += 1;
-                    wait.holders += u64::from(other.address == lock.address);
-                    next = from;
-                    break;
-                }
-                wait.add(held.task, interval.activity, interval.to_ns - interval.from_ns);
-                until_ns = interval.from_ns;
-            }
-        }
-        wait.unknown_ns += until_ns.saturating_sub(from_ns);
+        wait.add_holders(&[], lock, last, (since_ns, to_ns), holder);
         wait
     }
 
-    fn add(&mut self, holder: Task, activity: Activity, ns: u64) {
+    /// Adds the time between two points, in which threads held `lock` one after the other; the last one is `last`.
+    /// `above` are the locks whose holders waited for this one.
+    fn add_holders<'a>(
+        &mut self,
+        above: &[Held],
+        lock: Lock,
+        last: Option<u32>,
+        (from_ns, to_ns): (u64, u64),
+        holder: &impl Fn(u32, u64, u64) -> Option<Holder<'a>>,
+    ) {
+        let (mut next, mut until_ns) = (last, to_ns);
+        while let Some(held) = next.take().and_then(|tid| holder(tid, from_ns, until_ns)) {
+            if self.followed == MAX_HOLDERS {
+                break;
+            }
+            self.followed += 1;
+            if above.is_empty() {
+                self.holder.get_or_insert(held.task);
+                self.holders += 1;
+            }
+            let locks = [above, &[Held { lock, by: held.task }]].concat();
+            for interval in held.intervals {
+                self.unknown_ns += until_ns.saturating_sub(interval.to_ns);
+                until_ns = interval.to_ns;
+                match interval.activity {
+                    // Before that, the other thread held the lock.
+                    Activity::TookLock { lock: taken, from } if taken.is(&lock) => {
+                        next = from;
+                        break;
+                    }
+                    Activity::TookLock { lock: taken, from: from @ Some(_) } => {
+                        self.add_holders(&locks, taken, from, (interval.from_ns, interval.to_ns), holder);
+                    }
+                    activity => self.add(&locks, held.task, activity, interval.to_ns - interval.from_ns),
+                }
+                until_ns = interval.from_ns;
+            }
+        }
+        self.unknown_ns += until_ns.saturating_sub(from_ns);
+    }
+
+    fn add(&mut self, locks: &[Held], holder: Task, activity: Activity, ns: u64) {
         match activity {
             Activity::Ran => self.ran_ns += ns,
-            Activity::NoCpu { by } => self.add_off_cpu(OffCpu { kept: holder, by, ns }),
+            Activity::NoCpu { by } => self.add_off_cpu(locks, holder, by, ns),
             Activity::Waited | Activity::TookLock { .. } => self.holder_waited_ns += ns,
             Activity::Unknown => self.unknown_ns += ns,
         }
     }
 
-    fn add_off_cpu(&mut self, new: OffCpu) {
-        let tids = |off: &OffCpu| (off.kept.pid, off.by.map(|by| by.pid));
-        match self.off_cpu.iter_mut().find(|off| tids(off) == tids(&new)) {
-            Some(off) => off.ns += new.ns,
-            None => self.off_cpu.push(new),
+    fn add_off_cpu(&mut self, locks: &[Held], kept: Task, by: Option<Task>, ns: u64) {
+        let by_tid = by.map(|by| by.pid);
+        match self.off_cpu.iter_mut().find(|off| off.kept.pid == kept.pid && off.by.map(|by| by.pid) == by_tid) {
+            Some(off) => off.ns += ns,
+            None => self.off_cpu.push(OffCpu { kept, by, ns, locks: locks.to_vec() }),
         }
     }
 
@@ -115,32 +161,37 @@ impl Wait {
         self.off_cpu.iter().filter(|off| off.inverts(priority)).map(|off| off.ns).sum()
     }
 
-    /// The longest time in which a thread of lower priority than `priority` kept a holder off the CPU.
-    pub fn inversion(&self, priority: i32) -> Option<OffCpu> {
-        self.off_cpu.iter().filter(|off| off.inverts(priority)).max_by_key(|off| off.ns).copied()
+    /// The thread of lower priority than `priority` that kept a holder off the CPU for the longest time.
+    pub fn inverted_by(&self, priority: i32) -> Option<Task> {
+        self.off_cpu.iter().filter(|off| off.inverts(priority)).max_by_key(|off| off.ns)?.by
     }
 
     /// The wait as a thread with this priority sees it.
-    pub fn to_record(&self, priority: i32) -> LockWait {
+    pub fn to_record(&self, priority: i32, config: &RunConfig) -> LockWait {
         // A thread that inverts the priorities is named before others.
         let preempter = self.off_cpu.iter().max_by_key(|off| (off.inverts(priority), off.ns));
         LockWait {
-            lock: format!("{:#x}", self.lock.address),
+            lock: address(self.lock),
+            call: if self.lock.scope == Scope::Kernel { self.call.to_owned() } else { String::new() },
             inherits_priority: self.lock.inherits_priority,
+            priority,
             holder: self.holder.map(|task| task.comm.to_string()).unwrap_or_default(),
             holder_tid: self.holder.map_or(0, |task| task.pid),
             holder_priority: self.holder.map_or(0, |task| task.priority),
-            preempter: preempter.and_then(|off| off.to_record()),
-            count: 1,
+            preempter: preempter.and_then(|off| off.to_record(config)),
             waited_ns: self.waited_ns,
-            longest_ns: self.waited_ns,
             inverted_ns: self.inverted_ns(priority),
             ran_ns: self.ran_ns,
             holder_waited_ns: self.holder_waited_ns,
             unknown_ns: self.unknown_ns,
-            most_holders: self.holders,
+            holders: self.holders,
         }
     }
+}
+
+/// The address of a lock in the program; empty for a lock of the kernel, whose addresses are secret.
+fn address(lock: Lock) -> String {
+    if lock.scope == Scope::Kernel { String::new() } else { format!("{:#x}", lock.address) }
 }
 
 impl OffCpu {
@@ -149,49 +200,60 @@ impl OffCpu {
         self.by.is_some_and(|by| by.pid != 0 && by.priority > priority)
     }
 
-    fn to_record(self) -> Option<LockPreempter> {
+    fn to_record(&self, config: &RunConfig) -> Option<LockPreempter> {
         let by = self.by?;
+        let held = |held: &Held| HeldLock {
+            lock: address(held.lock),
+            inherits_priority: held.lock.inherits_priority,
+            holder: held.by.comm.to_string(),
+            holder_tid: held.by.pid,
+        };
         Some(LockPreempter {
             comm: by.comm.to_string(),
             tid: by.pid,
             priority: by.priority,
+            own: config.is_own(by.pid),
             kept: self.kept.comm.to_string(),
             ns: self.ns,
+            locks: self.locks.iter().map(held).collect(),
         })
     }
 }
 
-/// The waits of one thread, summed up by lock, holder and preempting thread.
+/// The waits of one thread, summed up by lock. Locks of the kernel are told apart by the system call.
 #[derive(Debug, Clone, Default)]
-pub(super) struct LockWaits(Vec<LockWait>);
+pub(super) struct LockSums(Vec<LockWaits>);
 
-impl LockWaits {
+impl LockSums {
     /// Adds a wait.
     pub fn add(&mut self, wait: &LockWait) {
-        let by = |wait: &LockWait| wait.preempter.as_ref().map(|by| by.comm.clone());
-        let is_same =
-            |other: &&mut LockWait| other.lock == wait.lock && other.holder == wait.holder && by(other) == by(wait);
+        let is_same = |sum: &&mut LockWaits| sum.worst.lock == wait.lock && sum.worst.call == wait.call;
+        let rank = |wait: &LockWait| (wait.inverted_ns, wait.waited_ns);
         if let Some(sum) = self.0.iter_mut().find(is_same) {
             sum.count += 1;
             sum.waited_ns += wait.waited_ns;
             sum.inverted_ns += wait.inverted_ns;
-            sum.ran_ns += wait.ran_ns;
-            sum.holder_waited_ns += wait.holder_waited_ns;
-            sum.unknown_ns += wait.unknown_ns;
-            sum.longest_ns = sum.longest_ns.max(wait.longest_ns);
-            sum.most_holders = sum.most_holders.max(wait.most_holders);
-            if let (Some(sum), Some(by)) = (&mut sum.preempter, &wait.preempter) {
-                sum.ns += by.ns;
+            sum.longest_ns = sum.longest_ns.max(wait.waited_ns);
+            if rank(wait) > rank(&sum.worst) {
+                sum.worst = wait.clone();
             }
         } else if self.0.len() < ENTRIES {
-            self.0.push(wait.clone());
+            let LockWait { waited_ns, inverted_ns, .. } = *wait;
+            let worst = wait.clone();
+            self.0.push(LockWaits { count: 1, waited_ns, longest_ns: waited_ns, inverted_ns, worst });
         }
     }
 
-    /// The waits with the longest total, the longest first.
-    pub fn to_record(&self) -> Vec<LockWait> {
+    /// Drops the waits at an address that turned out to be no lock.
+    pub fn forget(&mut self, address: u64) {
+        let lock = format!("{address:#x}");
+        self.0.retain(|sum| sum.worst.lock != lock);
+    }
+
+    /// The locks with the longest total, the longest first.
+    pub fn to_record(&self) -> Vec<LockWaits> {
         let mut all = self.0.clone();
-        all.sort_by_key(|wait| Reverse(wait.waited_ns));
+        all.sort_by_key(|sum| Reverse(sum.waited_ns));
         all.truncate(LOCKS_KEPT);
         all
     }

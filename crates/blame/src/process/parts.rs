@@ -4,14 +4,14 @@ use std::{cmp::Reverse, collections::BTreeMap};
 
 use record::{CycleCause, CyclePart, LockWait, ThreadTimes};
 
-use super::locks::Wait;
+use super::{calls::Scope, locks::Wait, selection::RunConfig};
 use crate::Task;
 
 /// The parts of a cycle that has not ended, except for the time that the thread ran.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Parts {
     parts: BTreeMap<CycleCause, Part>,
-    /// The longest wait for a lock of the program.
+    /// The longest wait for a lock.
     lock: Option<LockWait>,
     /// CPU time in signal handlers, ns.
     pub handlers_ns: u64,
@@ -41,23 +41,21 @@ impl Parts {
         }
     }
 
-    /// Adds a wait for a lock by a thread with this priority. Returns it as a record.
-    pub fn add_lock(&mut self, wait: &Wait, priority: i32) -> LockWait {
-        let record = wait.to_record(priority);
-        if let Some(inversion) = wait.inversion(priority) {
-            self.add(CycleCause::PriorityInversion, record.inverted_ns, inversion.by, "futex");
+    /// Adds a wait for a lock, with its record.
+    pub fn add_lock(&mut self, wait: &Wait, record: &LockWait) {
+        if let Some(by) = wait.inverted_by(record.priority) {
+            self.add(CycleCause::PriorityInversion, record.inverted_ns, Some(by), wait.call);
         }
         let rest_ns = wait.waited_ns.saturating_sub(record.inverted_ns);
-        let cause = match wait.holders {
-            0 => CycleCause::Unknown,
-            1 => CycleCause::LockHeld,
-            _ => CycleCause::LockConvoy,
+        let cause = match (wait.lock.scope, wait.holders) {
+            (Scope::Kernel, _) => CycleCause::KernelLock,
+            (_, 0 | 1) => CycleCause::LockHeld,
+            (_, _) => CycleCause::LockConvoy,
         };
-        self.add(cause, rest_ns, wait.holder, "futex");
+        self.add(cause, rest_ns, wait.holder, wait.call);
         if self.lock.as_ref().is_none_or(|longest| record.waited_ns >= longest.waited_ns) {
             self.lock = Some(record.clone());
         }
-        record
     }
 
     /// The longest wait for a lock.
@@ -66,7 +64,7 @@ impl Parts {
     }
 
     /// All parts, the longest first. `times` are those of the cycle.
-    pub fn to_record(&self, times: &ThreadTimes) -> Vec<CyclePart> {
+    pub fn to_record(&self, times: &ThreadTimes, config: &RunConfig) -> Vec<CyclePart> {
         let mut parts = self.parts.clone();
         let handlers_ns = self.handlers_ns.min(times.running_ns);
         let computed_ns = times.running_ns - handlers_ns;
@@ -81,7 +79,7 @@ impl Parts {
             parts.insert(CycleCause::SignalHandler, Part { ns: handlers_ns, count: self.signals, ..Part::default() });
         }
         parts.insert(CycleCause::OwnWork, Part { ns: computed_ns - faults_ns, ..Part::default() });
-        let mut parts: Vec<CyclePart> = parts.into_iter().map(|(cause, part)| part.to_record(cause)).collect();
+        let mut parts: Vec<CyclePart> = parts.into_iter().map(|(cause, part)| part.to_record(cause, config)).collect();
         parts.retain(|part| part.ns > 0 || part.count > 0);
         parts.sort_by_key(|part| Reverse(part.ns));
         parts
@@ -89,7 +87,7 @@ impl Parts {
 }
 
 impl Part {
-    fn to_record(self, cause: CycleCause) -> CyclePart {
+    fn to_record(self, cause: CycleCause, config: &RunConfig) -> CyclePart {
         let by = self.by.filter(|task| task.pid != 0);
         CyclePart {
             cause,
@@ -97,6 +95,7 @@ impl Part {
             count: self.count,
             by: by.map(|task| task.comm.to_string()).unwrap_or_default(),
             by_tid: by.map_or(0, |task| task.pid),
+            own: by.is_some_and(|task| config.is_own(task.pid)),
             call: self.call.to_owned(),
         }
     }
@@ -105,12 +104,13 @@ impl Part {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Selection;
 
     #[test]
     fn times_of_handlers_and_faults_from_the_cycle_before_are_parts_too() {
         let parts = Parts { handlers_ns: 3, faults_ns: 2, ..Parts::default() };
         let times = ThreadTimes { running_ns: 10, ..ThreadTimes::default() };
-        let parts = parts.to_record(&times);
+        let parts = parts.to_record(&times, &RunConfig::new(0, 0, Selection::default()));
         assert_eq!(
             parts.iter().map(|part| (part.cause, part.ns, part.count)).collect::<Vec<_>>(),
             [(CycleCause::OwnWork, 5, 0), (CycleCause::SignalHandler, 3, 0), (CycleCause::PageFaults, 2, 0)]

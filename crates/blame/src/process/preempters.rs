@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 
 use record::{PREEMPTERS_KEPT, Preempter};
 
+use super::selection::RunConfig;
 use crate::{Comm, Task};
 
 /// Maximum number of distinct names; all further names are counted as one.
@@ -52,13 +53,14 @@ impl Preempters {
     }
 
     /// The threads with the longest waiting time, the longest first.
-    pub fn to_record(&self) -> Vec<Preempter> {
+    pub fn to_record(&self, config: &RunConfig) -> Vec<Preempter> {
         let mut all = self.all.clone();
         all.sort_by_key(|entry| Reverse((entry.waited_ns, entry.count)));
         let to_record = |entry: &Entry| Preempter {
             comm: entry.task.comm.to_string(),
             tid: entry.task.pid,
             priority: entry.task.priority,
+            own: config.is_own(entry.task.pid),
             count: entry.count,
             waited_ns: entry.waited_ns,
         };
@@ -69,6 +71,11 @@ impl Preempters {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Selection;
+
+    fn config() -> RunConfig {
+        RunConfig::new(0, 0, Selection::default())
+    }
 
     #[test]
     fn sorts_by_waiting_time_and_bounds_names() {
@@ -79,7 +86,7 @@ mod tests {
             preempters.add_waiting(by, u64::from(number));
         }
         assert_eq!(preempters.all.len(), NAMES);
-        let to_record = preempters.to_record();
+        let to_record = preempters.to_record(&config());
         assert_eq!(to_record.len(), PREEMPTERS_KEPT);
         assert_eq!((to_record[0].comm.as_str(), to_record[0].count), ("others", 137));
         assert_eq!((to_record[1].comm.as_str(), to_record[1].waited_ns), ("t62", 62));
@@ -93,7 +100,7 @@ mod tests {
         for cpu in 0..3 {
             preempters.add(Task { pid: 0, priority: 120, comm: Comm::new(&format!("swapper/{cpu}")) });
         }
-        let [idle] = &preempters.to_record()[..] else { panic!("{preempters:?}") };
+        let [idle] = &preempters.to_record(&config())[..] else { panic!("{preempters:?}") };
         assert_eq!((idle.comm.as_str(), idle.tid, idle.count), ("idle", 0, 3));
     }
 }

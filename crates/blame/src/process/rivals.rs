@@ -11,14 +11,16 @@ pub(super) struct Rivals {
     pub cpu: Option<u32>,
     /// The thread that has it now; `None` if it is unknown.
     pub now: Option<Task>,
+    /// Priority of the waiting thread at the start of its wait, because something may raise it meanwhile.
+    pub priority: i32,
     /// Each of them with its time so far, ns, in the order in which they got the CPU.
     so_far: Vec<(Task, u64)>,
 }
 
 impl Rivals {
-    /// Begins a wait for this CPU, which `now` has.
-    pub fn of(cpu: Option<u32>, now: Option<Task>) -> Self {
-        Self { cpu, now, so_far: Vec::new() }
+    /// Begins a wait of a thread with this priority for this CPU, which `now` has.
+    pub fn of(cpu: Option<u32>, now: Option<Task>, priority: i32) -> Self {
+        Self { cpu, now, priority, so_far: Vec::new() }
     }
 
     /// Adds a time that a thread had the CPU.
@@ -49,7 +51,7 @@ mod tests {
     fn on_another_cpu_only_the_last_thread_is_known() {
         let task = |pid| Task { pid, priority: 120, comm: Comm::new("x") };
         let rivals = || {
-            let mut rivals = Rivals::of(Some(1), None);
+            let mut rivals = Rivals::of(Some(1), None, 120);
             [(1, 10), (2, 20), (1, 30)].into_iter().for_each(|(pid, ns)| rivals.add(task(pid), ns));
             rivals
         };

@@ -1,11 +1,12 @@
 //! The rules for real-time threads that a thread broke.
 //!
 //! They are those of the kernel's runtime verification monitors `rtapp` (`pagefault`, `sleep`), `nomiss` and `stall`
-//! (Documentation/trace/rv), as far as the trace of the program shows them.
+//! (Documentation/trace/rv), as far as the trace of the program shows them. The reports of these monitors are counted
+//! separately.
 
 use std::cmp::Reverse;
 
-use record::{BREACHES_KEPT, Breach, Rule};
+use record::{BREACHES_KEPT, Breach, Monitor, MonitorReports, Rule};
 
 use super::{calls::Call, waits::WaitFor};
 use crate::Task;
@@ -45,6 +46,30 @@ impl Breaches {
     }
 }
 
+/// The reports of the kernel's monitors about one thread.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Reports(Vec<MonitorReports>);
+
+impl Reports {
+    /// Counts a report at `at_ns` after the start of the run.
+    pub fn add(&mut self, monitor: Monitor, at_ns: u64) {
+        let index = self.0.iter().position(|reports| reports.monitor == monitor).unwrap_or_else(|| {
+            self.0.push(MonitorReports { monitor, count: 0, first_ns: at_ns, last_ns: at_ns });
+            self.0.len() - 1
+        });
+        let reports = &mut self.0[index];
+        reports.count += 1;
+        reports.last_ns = at_ns;
+    }
+
+    /// All, in the order of the monitors.
+    pub fn to_record(&self) -> Vec<MonitorReports> {
+        let mut reports = self.0.clone();
+        reports.sort_by_key(|reports| reports.monitor);
+        reports
+    }
+}
+
 /// True if a thread is under the rules: it has a real-time or deadline policy.
 pub(super) fn is_realtime(task: Task) -> bool {
     task.priority < 99
@@ -58,7 +83,12 @@ pub(super) fn is_unsafe_sleep(wait_for: WaitFor, call: Option<Call>, name: &str)
         WaitFor::Event => !name.is_empty() && !name.starts_with("futex") && !name.starts_with("epoll"),
         WaitFor::Disk => true,
         // A page fault is a breach of its own, and the other waits are not the thread's decision.
-        WaitFor::Lock(_) | WaitFor::KernelLock | WaitFor::Page | WaitFor::Continue | WaitFor::Unknown => false,
+        WaitFor::Lock(_)
+        | WaitFor::KernelLock(_)
+        | WaitFor::Page
+        | WaitFor::Child
+        | WaitFor::Continue
+        | WaitFor::Unknown => false,
     }
 }
 

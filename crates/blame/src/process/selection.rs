@@ -1,8 +1,8 @@
 //! Selects the threads to report, and their periods.
 
-use std::{convert::Infallible, fmt, str::FromStr};
+use std::{collections::HashSet, convert::Infallible, fmt, str::FromStr};
 
-use super::quota::Quota;
+use super::{clocks::ClockOffsets, quota::Quota};
 use crate::Comm;
 
 /// Selects threads by name or id: `audio`, `worker*`, `4711`.
@@ -31,11 +31,28 @@ pub(super) struct RunConfig {
     /// CPU time of a page fault without a wait, ns; 0 if it is unknown.
     pub fault_ns: u64,
     pub quota: Quota,
+    pub clocks: ClockOffsets,
+    /// Ids of the threads of punctual.
+    pub own_threads: HashSet<u32>,
 }
 
 impl RunConfig {
     pub fn new(start_ns: u64, threshold_ns: u64, selection: Selection) -> Self {
-        Self { start_ns, threshold_ns, selection, knows_calls: false, fault_ns: 0, quota: Quota::default() }
+        Self {
+            start_ns,
+            threshold_ns,
+            selection,
+            knows_calls: false,
+            fault_ns: 0,
+            quota: Quota::default(),
+            clocks: ClockOffsets::default(),
+            own_threads: HashSet::new(),
+        }
+    }
+
+    /// True for a thread of punctual.
+    pub fn is_own(&self, tid: u32) -> bool {
+        self.own_threads.contains(&tid)
     }
 }
 

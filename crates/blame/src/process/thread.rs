@@ -5,18 +5,19 @@ mod series;
 
 use std::{collections::BTreeSet, iter, mem};
 
-use record::{CycleCause, Histogram, Rule, Spike, ThreadTimes};
+use record::{CycleCause, Histogram, Monitor, Rule, Spike, ThreadTimes};
 
 use super::{
-    calls::{Lock, Rank, Releases},
+    calls::Source,
     cycles::{Cycles, Released},
     history::{Activity, History, Interval},
-    locks::{Holder, LockWaits, Wait},
+    locks::{Holder, LockSums, Wait, WaitsForLock},
     preempters::Preempters,
+    releases::{Rank, Releases},
     rivals::Rivals,
-    rules::{Breaches, STALL_NS, is_realtime},
+    rules::{Breaches, Reports, STALL_NS, is_realtime},
     selection::RunConfig,
-    waits::{InKernel, WaitFor},
+    waits::{InCall, InKernel, WaitFor},
     wakeups::WakeUps,
 };
 use crate::{Comm, MeasuredThread, Task, event::PrevState, time::signed_ns};
@@ -65,6 +66,8 @@ struct Waiting {
     wait_for: WaitFor,
     since_ns: u64,
     call: &'static str,
+    /// The object that it waits for; `None` outside a known system call.
+    source: Option<Source>,
     /// The thread that released the lock that it waits for.
     released_by: Option<u32>,
 }
@@ -76,6 +79,8 @@ pub(super) struct WokenBy {
     pub task: Option<Task>,
     /// The whole wait, if it was for a lock of the program.
     pub lock: Option<Wait>,
+    /// True if the waiting thread had woken that thread in its current cycle, so that this is its answer.
+    pub is_answer: bool,
 }
 
 /// One thread.
@@ -90,9 +95,14 @@ pub(super) struct Thread {
     inherits: Option<bool>,
     /// Relative deadline of its policy, ns; `None` for other policies than the deadline policy.
     deadline_ns: Option<u64>,
+    /// Its priority without one that it inherits; `None` if it is unknown.
+    own_priority: Option<i32>,
     breaches: Breaches,
+    reports: Reports,
     /// True if marks of the program delimit its cycles.
     is_marked: bool,
+    /// True if marks also show the ends of its cycles.
+    marks_ends: bool,
     /// True if it was not asleep when following it started.
     was_awake: bool,
     selected: bool,
@@ -102,8 +112,8 @@ pub(super) struct Thread {
     accounted_ns: u64,
     /// Earlier events are ignored, ns on CLOCK_MONOTONIC: it was not followed yet, or events are missing.
     since_ns: u64,
-    /// True if it was woken during its current run.
-    woken_early: bool,
+    /// What woke it during its current run.
+    woken_early: Option<WokenBy>,
     is_exiting: bool,
     times: ThreadTimes,
     cycles: Cycles,
@@ -116,12 +126,17 @@ pub(super) struct Thread {
     cpus: BTreeSet<u32>,
     in_kernel: InKernel,
     releases: Releases,
+    fd_timer: kernel::FdTimer,
+    /// True if it entered a sleep that may continue the one that a signal interrupted.
+    may_continue_sleep: bool,
+    /// The end of the sleep that a signal interrupted last, ns on CLOCK_MONOTONIC, and when that was.
+    interrupted_sleep: Option<(u64, u64)>,
     /// The current wait; `None` if it is unknown.
     waiting: Option<Waiting>,
     /// The threads that had its CPU while it was ready to run.
     rivals: Rivals,
     history: History,
-    locks: LockWaits,
+    locks: LockSums,
     handler: kernel::Handler,
     page_faults: u64,
     /// The longest CPU time that its last page fault can have taken, ns; 0 if another event followed.
@@ -138,15 +153,18 @@ impl Thread {
             started_by: None,
             inherits: None,
             deadline_ns: None,
+            own_priority: None,
             breaches: Breaches::default(),
+            reports: Reports::default(),
             is_marked: false,
+            marks_ends: false,
             was_awake: !asleep,
             selected: config.selection.selects(tid, comm),
             period_ns: config.selection.period_ns(tid, comm),
             state: State::Unobserved,
             accounted_ns: since_ns,
             since_ns,
-            woken_early: false,
+            woken_early: None,
             is_exiting: false,
             times: ThreadTimes::default(),
             cycles: Cycles::default(),
@@ -159,10 +177,13 @@ impl Thread {
             cpus: BTreeSet::new(),
             in_kernel: InKernel::default(),
             releases: Releases::default(),
+            fd_timer: kernel::FdTimer::default(),
+            may_continue_sleep: false,
+            interrupted_sleep: None,
             waiting: None,
             rivals: Rivals::default(),
             history: History::default(),
-            locks: LockWaits::default(),
+            locks: LockSums::default(),
             handler: kernel::Handler::default(),
             page_faults: 0,
             fault_ns: 0,
@@ -180,6 +201,13 @@ impl Thread {
 
     pub fn is_selected(&self) -> bool {
         self.selected
+    }
+
+    /// Orders ended threads by the interest in their figures: the longest cycle or the latest wake-up of a selected
+    /// thread, ns.
+    pub fn interest(&self) -> (bool, u64, u64) {
+        let longest_ns = self.cycles.longest_ns().max(self.wake_ups.max_ns());
+        (self.selected, self.cycles.missed(), longest_ns)
     }
 
     pub fn has_ended(&self) -> bool {
@@ -200,10 +228,9 @@ impl Thread {
                     waiting.released_by = by.task.map(|task| task.pid);
                 }
                 self.judge_waker(at_ns, by, config);
-                self.account_for(at_ns, TimePart::Blocked);
                 self.end_wait(at_ns, by, config);
             }
-            State::Running => self.woken_early = true,
+            State::Running => self.woken_early = Some(WokenBy { lock: None, ..by.clone() }),
             State::Ready { .. } | State::Preempted { .. } | State::Ended => {}
         }
     }
@@ -211,9 +238,11 @@ impl Thread {
     /// Handles its switch to a CPU, which `from` had before.
     pub fn switched_in(&mut self, at_ns: u64, cpu: u32, task: Task, from: Task, config: &RunConfig) {
         let Some(at_ns) = self.update_task(at_ns, task, config) else { return };
-        if self.state == State::Blocked && self.woken_early {
+        if self.state == State::Blocked
+            && let Some(by) = self.woken_early.take()
+        {
             // The wake-up came before the switch-out completed, so it was runnable at once.
-            self.end_wait(self.accounted_ns, &WokenBy::default(), config);
+            self.end_wait(self.accounted_ns, &by, config);
         }
         match self.state {
             State::Unobserved => self.account_for(at_ns, TimePart::Ready),
@@ -226,29 +255,37 @@ impl Thread {
                 }
             }
             State::Preempted { since_ns } => self.resumed(at_ns, (cpu, from), since_ns, config),
-            State::Blocked if self.yielded() => {
-                self.account_for(at_ns, TimePart::Blocked);
-                self.end_wait(at_ns, &WokenBy::default(), config);
-            }
+            State::Blocked if self.yielded() => self.end_wait(at_ns, &WokenBy::default(), config),
             // An event is missing.
             State::Running | State::Blocked => self.account_unknown(at_ns),
             State::Ended => return,
         }
         self.note_cpu(cpu);
-        (self.state, self.woken_early, self.waiting) = (State::Running, false, None);
+        (self.state, self.woken_early, self.waiting) = (State::Running, None, None);
     }
 
     /// Handles the end of a preemption on `cpu`, which `from` had before.
     fn resumed(&mut self, at_ns: u64, (cpu, from): (u32, Task), since_ns: u64, config: &RunConfig) {
         self.loses_time_to(from, at_ns);
         self.judge_stall(since_ns, at_ns, config);
-        self.preempted.record(signed_ns(at_ns.saturating_sub(since_ns)));
-        let mut begun_ns = since_ns;
+        let (mut begun_ns, priority) = (since_ns, self.rivals.priority);
+        let mut is_preemption = None;
         for (rival, ns) in self.rivals.take(cpu, from) {
-            self.preempters.add_waiting(rival, ns);
-            let cause = config.quota.cause(self.task.priority, rival, begun_ns, begun_ns + ns);
+            let cause = config.quota.cause(priority, rival, begun_ns, begun_ns + ns);
+            let by_rival = matches!(cause, CycleCause::Preemption | CycleCause::Withheld);
+            if is_preemption.is_none() && by_rival {
+                self.preempters.add(rival);
+            }
+            is_preemption.get_or_insert(by_rival);
+            if by_rival {
+                self.preempters.add_waiting(rival, ns);
+            }
             self.add_part(cause, ns, Some(rival), "");
             begun_ns += ns;
+        }
+        if is_preemption != Some(false) {
+            self.preemptions += 1;
+            self.preempted.record(signed_ns(at_ns.saturating_sub(since_ns)));
         }
     }
 
@@ -299,15 +336,16 @@ impl Thread {
         self.state = match prev_state {
             PrevState::Preempted if self.yielded() => self.blocks(at_ns, WaitFor::Sleep),
             PrevState::Preempted => {
-                self.preemptions += 1;
-                self.preempters.add(to);
-                self.rivals = Rivals::of(Some(cpu), Some(to));
+                self.rivals = Rivals::of(Some(cpu), Some(to), self.task.priority);
                 State::Preempted { since_ns: at_ns }
             }
-            PrevState::Uninterruptible | PrevState::Stopped => self.blocks(at_ns, self.in_kernel.wait_for(prev_state)),
+            PrevState::Uninterruptible | PrevState::Stopped => {
+                self.blocks(at_ns, self.in_kernel.wait_for(prev_state, self.times.running_ns))
+            }
             PrevState::Sleeping | PrevState::Other => {
-                let wait_for = self.in_kernel.wait_for(prev_state);
-                if self.is_exiting || self.completes(wait_for, config) && !self.is_marked {
+                let wait_for = self.in_kernel.wait_for(prev_state, self.times.running_ns);
+                self.decide_on_sleep(at_ns, None, config);
+                if self.is_exiting || !config.knows_calls && !self.is_marked {
                     self.end_cycle(at_ns, config);
                 }
                 if !self.is_exiting && self.in_kernel.sleeps_unsafely(wait_for) {
@@ -318,23 +356,47 @@ impl Thread {
         };
     }
 
-    /// True if a sleep completes its cycle. Its cycles start with the most regular of its waits; all others, and those
-    /// for a lock, are part of a cycle.
-    fn completes(&mut self, wait_for: WaitFor, config: &RunConfig) -> bool {
-        if !config.knows_calls {
-            return true;
+    /// Ends the cycle that was complete when the current wait began, if that was a wait for the next release. `by` ends
+    /// the wait now: only then it is known if it was an answer to the thread itself. Its cycles start with the most
+    /// regular of its waits; all others, and those for a lock, are part of a cycle.
+    fn complete_before_wait(&mut self, at_ns: u64, by: &WokenBy, config: &RunConfig) {
+        let Some(Waiting { wait_for: WaitFor::Event, source, .. }) = self.waiting else { return };
+        if !config.knows_calls || self.is_marked {
+            return;
         }
         let before = self.releases.rank();
-        let completes = self.in_kernel.rank(wait_for).is_some_and(|rank| self.releases.note(rank));
+        let for_timer = before == Rank::Timer && self.fd_timer.is_source(source);
+        let expired = for_timer && self.fd_timer.expires_until(at_ns).is_some();
+        let within = source.is_some_and(|source| self.releases.is_within_cycle(source, by.is_answer));
+        let completes = if expired || within { expired } else { self.releases.note(Rank::Event) || for_timer };
         if completes && before != self.releases.rank() {
             // It no longer sleeps regularly: the cycle since its last sleep consists of several.
             self.cycles.cut();
+        } else if completes {
+            if self.cycles.count() == 0 {
+                self.cycles.starts(self.period_ns);
+            }
+            self.end_cycle(at_ns, config);
         }
-        completes
+    }
+
+    /// Ends the cycle before the current wait at the end of the run, unless the wait is probably part of it.
+    fn complete_at_end(&mut self, at_ns: u64, config: &RunConfig) {
+        let source = self.waiting.and_then(|waiting| waiting.source);
+        let is_release = |source| self.releases.began_with(source) || self.fd_timer.is_source(Some(source));
+        let is_answer = source.is_some_and(|source| !is_release(source));
+        self.complete_before_wait(at_ns, &WokenBy { is_answer, ..WokenBy::default() }, config);
     }
 
     fn blocks(&mut self, since_ns: u64, wait_for: WaitFor) -> State {
-        self.waiting = Some(Waiting { wait_for, since_ns, call: self.in_kernel.call_name(), released_by: None });
+        self.in_kernel.note_wait();
+        self.waiting = Some(Waiting {
+            wait_for,
+            since_ns,
+            call: self.in_kernel.call_name(),
+            source: self.in_kernel.call().map(|call| call.source),
+            released_by: None,
+        });
         State::Blocked
     }
 
@@ -345,28 +407,69 @@ impl Thread {
 
     /// Handles the end of a wait: the thread is ready to run, and a cycle begins unless the wait was part of one.
     fn end_wait(&mut self, at_ns: u64, by: &WokenBy, config: &RunConfig) {
+        self.complete_before_wait(at_ns, by, config);
+        self.account_for(at_ns, TimePart::Blocked);
         self.state = State::Ready { since_ns: at_ns };
-        self.rivals = Rivals::of(self.cpu, None);
+        self.rivals = Rivals::of(self.cpu, None, self.task.priority);
         let waiting = self.waiting.take();
         if let Some(Waiting { wait_for, since_ns, call, .. }) = waiting {
             match &by.lock {
-                Some(wait) => self.add_lock_wait(wait),
+                Some(wait) => self.add_lock_wait(wait, config),
                 None => self.add_part(wait_for.cause(), at_ns.saturating_sub(since_ns), by.task, call),
             }
         }
-        let released = self.in_kernel.call().filter(|call| call.is_release);
-        let begins = match waiting.map(|waiting| waiting.wait_for) {
-            _ if self.is_marked => false,
-            _ if !config.knows_calls => true,
-            None => true,
-            Some(WaitFor::Sleep) => released.is_some(),
-            Some(WaitFor::Event) => self.releases.rank() == Rank::Event,
-            Some(_) => false,
-        };
-        if begins {
-            let due_ns = released.and_then(|call| call.expires_ns).map_or(at_ns, |expires_ns| expires_ns.min(at_ns));
-            self.begin_cycle(Released { at_ns: due_ns, noticed_ns: at_ns, late_by: CycleCause::LateTimer }, config);
+        if self.is_marked {
+            return;
         }
+        let call = self.in_kernel.call();
+        match waiting.map(|waiting| waiting.wait_for) {
+            _ if !config.knows_calls => self.begin_cycle(Released::at(at_ns), config),
+            None => self.begin_cycle(Released::at(at_ns), config),
+            Some(WaitFor::Sleep) => {
+                if let Some(call) = call.filter(|call| call.is_release) {
+                    self.end_sleep(at_ns, call, config);
+                }
+            }
+            Some(WaitFor::Event) => self.end_event_wait(at_ns, call, by.is_answer, config),
+            Some(_) => {}
+        }
+    }
+
+    /// Handles the end of a sleep that its cycles start after.
+    pub(super) fn end_sleep(&mut self, at_ns: u64, call: InCall, config: &RunConfig) {
+        /// The error of times that are converted from another clock, ns.
+        const PRECISION_NS: u64 = 20_000;
+        match call.timeout.filter(|timeout| timeout.expires_ns > at_ns + PRECISION_NS) {
+            Some(timeout) => {
+                self.interrupted_sleep = Some((timeout.expires_ns, at_ns));
+                self.cycles.begin_tentatively(Released::at(at_ns));
+            }
+            None => self.begin_cycle(Released::by_timeout(at_ns, call.timeout), config),
+        }
+    }
+
+    /// Handles the end of a wait for an event. A cycle begins if its cycles start with events, or with this timer.
+    fn end_event_wait(&mut self, at_ns: u64, call: Option<InCall>, is_answer: bool, config: &RunConfig) {
+        let expired = self.fd_timer.expires_until(at_ns);
+        let released = match expired {
+            Some(expires_ns) => Released { at_ns: expires_ns, latest_ns: expires_ns, ..Released::at(at_ns) },
+            None => Released::by_timeout(at_ns, call.and_then(|call| call.timeout)),
+        };
+        let source = call.map(|call| call.source);
+        let begins = self.cycles.begun_ns().is_none()
+            && match self.releases.rank() {
+                Rank::Event => true,
+                Rank::Timer => expired.is_some() && self.fd_timer.is_source(source),
+                Rank::Relative | Rank::Absolute => false,
+            };
+        if !begins {
+            return;
+        }
+        if let Some(source) = source.filter(|_| self.releases.rank() == Rank::Event) {
+            self.releases.begin_with(source, is_answer);
+        }
+        self.fd_timer.has_released = true;
+        self.begin_cycle(released, config);
     }
 
     /// Ends its cycle, if one goes on.
@@ -384,10 +487,18 @@ impl Thread {
         }
     }
 
+    /// Counts a report of one of the kernel's monitors. The monitor for stalls reports ordinary threads, too, which are
+    /// not under the rules.
+    pub fn is_reported(&mut self, at_ns: u64, monitor: Monitor, config: &RunConfig) {
+        if monitor != Monitor::Stall || is_realtime(self.task) {
+            self.reports.add(monitor, at_ns.saturating_sub(config.start_ns));
+        }
+    }
+
     /// Counts the end of a wait by a thread of lower priority. The holder of a lock inherits the priority if the lock
     /// is of that kind.
     fn judge_waker(&mut self, at_ns: u64, by: &WokenBy, config: &RunConfig) {
-        let inherits = self.waits_for_lock().is_some_and(|(lock, _)| lock.inherits_priority);
+        let inherits = self.waits_for_lock().is_some_and(|waiting| waiting.lock.inherits_priority);
         let Some(waker) = by.task.filter(|waker| !inherits && waker.priority > self.task.priority) else { return };
         self.note_breach(Rule::WakeUp, &waker.comm.to_string(), at_ns, config);
     }
@@ -407,6 +518,7 @@ impl Thread {
     /// Notes that something set its policy.
     pub fn policy_was_set(&mut self) {
         self.inherits = Some(false);
+        self.own_priority = None;
     }
 
     /// Id of the thread that it has its real-time policy from.
@@ -425,12 +537,11 @@ impl Thread {
         self.cycles.begin(Released { at_ns: at_ns.min(released.noticed_ns), ..released }, self.period_ns);
     }
 
-    fn add_lock_wait(&mut self, wait: &Wait) {
-        let priority = self.task.priority;
-        let record = match self.cycles.now() {
-            Some(open) => open.parts.add_lock(wait, priority),
-            None => wait.to_record(priority),
-        };
+    fn add_lock_wait(&mut self, wait: &Wait, config: &RunConfig) {
+        let record = wait.to_record(self.task.priority, config);
+        if let Some(open) = self.cycles.now() {
+            open.parts.add_lock(wait, &record);
+        }
         self.locks.add(&record);
     }
 
@@ -440,10 +551,11 @@ impl Thread {
         }
     }
 
-    /// The lock that it waits for, and since when (ns on CLOCK_MONOTONIC).
-    pub fn waits_for_lock(&self) -> Option<(Lock, u64)> {
-        match self.waiting? {
-            Waiting { wait_for: WaitFor::Lock(lock), since_ns, .. } => Some((lock, since_ns)),
+    /// Its current wait for a lock, if it waits for one.
+    pub fn waits_for_lock(&self) -> Option<WaitsForLock> {
+        let Waiting { wait_for, since_ns, call, .. } = self.waiting?;
+        match wait_for {
+            WaitFor::Lock(lock) | WaitFor::KernelLock(lock) => Some(WaitsForLock { lock, since_ns, call }),
             _ => None,
         }
     }
@@ -453,7 +565,8 @@ impl Thread {
         let start_ns = self.accounted_ns.max(from_ns);
         let now = Interval { from_ns: start_ns, to_ns, activity: self.activity() };
         let now = iter::once(now).filter(move |interval| interval.from_ns < to_ns);
-        Holder { task: self.task, intervals: Box::new(now.chain(self.history.within(from_ns, to_ns))) }
+        let task = Task { priority: self.own_priority(), ..self.task };
+        Holder { task, intervals: Box::new(now.chain(self.history.within(from_ns, to_ns))) }
     }
 
     /// What it does now.
@@ -461,10 +574,12 @@ impl Thread {
         match (self.state, self.waiting) {
             (State::Running, _) => Activity::Ran,
             (State::Ready { .. } | State::Preempted { .. }, _) => Activity::NoCpu { by: self.rivals.now },
-            (State::Blocked, Some(Waiting { wait_for: WaitFor::Lock(lock), released_by, .. })) => {
-                Activity::TookLock { lock, from: released_by }
-            }
-            (State::Blocked, _) => Activity::Waited,
+            (State::Blocked, waiting) => match (self.waits_for_lock(), waiting) {
+                (Some(WaitsForLock { lock, .. }), Some(Waiting { released_by, .. })) => {
+                    Activity::TookLock { lock, from: released_by }
+                }
+                _ => Activity::Waited,
+            },
             (State::Unobserved | State::Ended, _) => Activity::Unknown,
         }
     }
@@ -472,6 +587,16 @@ impl Thread {
     /// Its description as of the last event.
     pub fn task(&self) -> Task {
         self.task
+    }
+
+    /// Its own priority, without one that it inherits from a thread that waits for it, as far as it is known.
+    fn own_priority(&self) -> i32 {
+        self.own_priority.unwrap_or(self.task.priority)
+    }
+
+    /// Sets its own priority, without an inherited one.
+    pub fn set_own_priority(&mut self, priority: i32) {
+        self.own_priority = Some(priority);
     }
 
     fn note_cpu(&mut self, cpu: u32) {
@@ -495,7 +620,7 @@ impl Thread {
         self.account_until(from_ns);
         self.account_for(to_ns, TimePart::Unknown);
         self.cycles.cut();
-        (self.state, self.woken_early, self.asleep) = (State::Unobserved, false, false);
+        (self.state, self.woken_early, self.asleep) = (State::Unobserved, None, false);
         (self.in_kernel, self.waiting, self.rivals) = (InKernel::default(), None, Rivals::default());
         self.since_ns = to_ns.max(config.start_ns);
     }

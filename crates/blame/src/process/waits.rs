@@ -3,22 +3,28 @@
 use record::CycleCause;
 
 use super::{
-    calls::{self, Call, Lock, Rank},
+    calls::{self, Call, Lock, Source},
     rules,
 };
 use crate::event::PrevState;
+
+/// A page fault that waits does so before it has used this CPU time, ns. Later the thread has left the fault.
+const MOST_FAULT_CPU_NS: u64 = 50_000;
 
 /// What a thread does in the kernel.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct InKernel {
     /// The system call; `None` outside, and in calls that are not traced.
     call: Option<InCall>,
-    /// True if it waits for a lock of the kernel.
-    contends: bool,
-    /// True if a page fault was its last event that shows why it entered the kernel.
-    faulted: bool,
+    /// The lock of the kernel that it waits for.
+    contends: Option<Lock>,
+    /// CPU time of the thread at its last page fault, ns, if that was the last event that shows why it entered the
+    /// kernel.
+    faulted_at_ns: Option<u64>,
     /// True if it submitted a request to a block device in this call or page fault.
     requested_disk: bool,
+    /// The last system call, which `restart_syscall` continues.
+    last: Option<InCall>,
 }
 
 /// A system call in progress.
@@ -26,35 +32,72 @@ pub(super) struct InKernel {
 pub(super) struct InCall {
     pub call: Call,
     number: u32,
-    /// The time that the sleep should end, ns on CLOCK_MONOTONIC; `None` if unknown.
-    pub expires_ns: Option<u64>,
+    pub source: Source,
+    /// The clock of its timeout, as the kernel numbers clocks.
+    pub clock: u64,
+    /// The end of its timeout; `None` if it is unknown.
+    pub timeout: Option<Timeout>,
     /// True if the call ended a cycle, so that the next one starts after it.
     pub is_release: bool,
+    /// True if the thread has left the CPU in it.
+    pub has_waited: bool,
+}
+
+/// The end of a timeout, ns on CLOCK_MONOTONIC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Timeout {
+    /// The end that the program asked for.
+    pub expires_ns: u64,
+    /// The latest end within the timer slack of the thread.
+    pub latest_ns: u64,
+}
+
+impl InCall {
+    /// The call with this number and these arguments.
+    pub fn new(number: u32, call: Call, arguments: [u64; 3]) -> Self {
+        Self {
+            call,
+            number,
+            source: Source::of(number, arguments),
+            clock: Call::clock(number, arguments),
+            timeout: None,
+            is_release: false,
+            has_waited: false,
+        }
+    }
 }
 
 /// What a thread waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum WaitFor {
     Lock(Lock),
-    KernelLock,
+    KernelLock(Lock),
     Page,
     Disk,
     Sleep,
     Event,
+    /// The start of a child process.
+    Child,
     Continue,
     Unknown,
 }
 
 impl InKernel {
-    /// Enters a system call. `is_release`: the call ends a cycle, whether it sleeps or not.
-    pub fn enter(&mut self, number: u32, call: Call, is_release: bool) {
-        *self = Self { call: Some(InCall { call, number, expires_ns: None, is_release }), ..Self::default() };
+    /// The call that a thread enters: for `restart_syscall`, the one that it continues.
+    pub fn entered(&self, entered: InCall) -> InCall {
+        let last = self.last.filter(|_| entered.call == Call::Restart);
+        last.map_or(entered, |last| InCall { timeout: None, is_release: false, has_waited: false, ..last })
+    }
+
+    /// Enters a system call.
+    pub fn enter(&mut self, call: InCall) {
+        *self = Self { call: Some(call), ..Self::default() };
     }
 
     /// Leaves the system call, and returns it.
     pub fn leave(&mut self) -> Option<InCall> {
         let call = self.call.take();
-        *self = Self::default();
+        *self = Self { last: call.or(self.last), ..Self::default() };
         call
     }
 
@@ -63,25 +106,31 @@ impl InKernel {
         self.call
     }
 
-    /// Notes the first timer that starts in a sleep: it ends the sleep. The time of a timer on another clock is ignored:
-    /// only CLOCK_MONOTONIC has times near `now_ns`.
-    pub fn note_timer(&mut self, now_ns: u64, expires_ns: i64) {
-        /// The longest sleep whose end is used, and the longest time that a deadline may be in the past, ns.
-        const NEAR_NS: u64 = 3_600_000_000_000;
-        let Some(InCall { call: Call::Sleep { .. }, expires_ns: known @ None, .. }) = &mut self.call else { return };
-        *known = u64::try_from(expires_ns).ok().filter(|expires_ns| expires_ns.abs_diff(now_ns) < NEAR_NS);
+    /// Notes the first timer that starts in a call: it ends the wait. Returns true if it is the first one.
+    pub fn note_timeout(&mut self, timeout: Timeout) -> bool {
+        let Some(InCall { timeout: known @ None, .. }) = &mut self.call else { return false };
+        *known = Some(timeout);
+        true
     }
 
-    pub fn note_page_fault(&mut self) {
-        self.faulted = true;
+    /// Notes that the thread leaves the CPU to wait.
+    pub fn note_wait(&mut self) {
+        if let Some(call) = &mut self.call {
+            call.has_waited = true;
+        }
+    }
+
+    /// Notes a page fault after this CPU time of the thread, ns.
+    pub fn note_page_fault(&mut self, cpu_ns: u64) {
+        (self.faulted_at_ns, self.requested_disk) = (Some(cpu_ns), false);
     }
 
     pub fn note_disk_request(&mut self) {
         self.requested_disk = true;
     }
 
-    pub fn set_contends(&mut self, contends: bool) {
-        self.contends = contends;
+    pub fn set_contends(&mut self, lock: Option<Lock>) {
+        self.contends = lock;
     }
 
     /// True if the thread gives up the CPU until its next period.
@@ -91,29 +140,31 @@ impl InKernel {
 
     /// True if the thread wakes those who wait at this address.
     pub fn releases(&self, lock: Lock) -> bool {
-        self.call.is_some_and(|call| call.call == Call::WakeAt { address: lock.address })
+        let call = self.call.map(|call| call.call);
+        matches!(call, Some(Call::WakeAt { address, scope, .. }) if lock.is_at(address, scope))
     }
 
-    /// What the thread waits for if it sleeps now.
-    pub fn wait_for(&self, prev_state: PrevState) -> WaitFor {
+    /// What the thread waits for if it sleeps now, after this CPU time, ns.
+    pub fn wait_for(&self, prev_state: PrevState, cpu_ns: u64) -> WaitFor {
         let interruptible = prev_state == PrevState::Sleeping;
-        match self.call.map(|call| call.call) {
+        match (self.call.map(|call| call.call), self.contends) {
             _ if prev_state == PrevState::Stopped => WaitFor::Continue,
-            Some(Call::TakeLock(lock)) if interruptible => WaitFor::Lock(lock),
-            _ if self.contends => WaitFor::KernelLock,
-            None if self.faulted && !interruptible => WaitFor::Page,
+            (Some(Call::TakeLock(lock)), _) if interruptible => WaitFor::Lock(lock),
+            (_, Some(lock)) => WaitFor::KernelLock(lock),
+            (None, _) if self.is_in_fault(cpu_ns) && !interruptible => WaitFor::Page,
             _ if self.requested_disk && !interruptible => WaitFor::Disk,
-            _ if self.faulted && !interruptible => WaitFor::Page,
-            Some(Call::Sync) => WaitFor::Disk,
-            Some(Call::Sleep { .. }) => WaitFor::Sleep,
+            _ if self.is_in_fault(cpu_ns) && !interruptible => WaitFor::Page,
+            (Some(Call::Sync), _) => WaitFor::Disk,
+            (Some(Call::Spawn), _) => WaitFor::Child,
+            (Some(Call::Sleep { .. }), _) => WaitFor::Sleep,
             _ if interruptible => WaitFor::Event,
             _ => WaitFor::Unknown,
         }
     }
 
-    /// The rank of the wait, if it may end a cycle.
-    pub fn rank(&self, wait_for: WaitFor) -> Option<Rank> {
-        (wait_for == WaitFor::Event).then_some(Rank::Event)
+    /// True if the thread handles a page fault. The kernel traces only the start of a fault.
+    fn is_in_fault(&self, cpu_ns: u64) -> bool {
+        self.faulted_at_ns.is_some_and(|at_ns| self.requested_disk || cpu_ns.saturating_sub(at_ns) < MOST_FAULT_CPU_NS)
     }
 
     /// True if the thread waits in a way that may take longer than its program wants.
@@ -132,11 +183,11 @@ impl WaitFor {
     pub fn cause(self) -> CycleCause {
         match self {
             Self::Lock(_) => CycleCause::LockHeld,
-            Self::KernelLock => CycleCause::KernelLock,
+            Self::KernelLock(_) => CycleCause::KernelLock,
             Self::Page => CycleCause::PageFaults,
             Self::Disk => CycleCause::Disk,
             Self::Sleep => CycleCause::Sleep,
-            Self::Event => CycleCause::Event,
+            Self::Event | Self::Child => CycleCause::Event,
             Self::Continue => CycleCause::Stopped,
             Self::Unknown => CycleCause::Unknown,
         }

@@ -40,6 +40,11 @@ impl WakeUps {
         }
     }
 
+    /// The largest latency, ns; 0 without wake-ups.
+    pub fn max_ns(&self) -> u64 {
+        self.max.map_or(0, |(max_ns, _)| max_ns)
+    }
+
     /// Moves the new spikes to the kept ones.
     pub fn keep_fresh(&mut self) {
         for spike in self.fresh.values_mut().flat_map(|spikes| spikes.drain(..)) {

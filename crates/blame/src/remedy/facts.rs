@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, fmt::Display};
 
-use machine::CpuList;
+use machine::{CpuList, has_fair_server};
 use record::{Blame, BlameMode, MeasuredBy, Record};
 
 /// Up to this number, the files of single CPUs are named.
@@ -21,6 +21,8 @@ pub struct RemedyFacts {
     pub online: Vec<u32>,
     /// True if the kernel is PREEMPT_RT.
     pub realtime_kernel: bool,
+    /// True if the kernel limits real-time threads by a fair server instead of by `sched_rt_runtime_us`.
+    pub has_fair_server: bool,
     /// The hypervisor that this machine runs on; `None` on bare metal or if it is unknown.
     pub hypervisor: Option<String>,
     /// True if the measured CPUs were kept out of their idle states.
@@ -63,6 +65,7 @@ impl RemedyFacts {
                 _ => Vec::new(),
             },
             realtime_kernel: record.machine.preempt.as_deref() == Some("PREEMPT_RT"),
+            has_fair_server: record.machine.kernel.as_deref().is_some_and(has_fair_server),
             hypervisor: record.machine.hypervisor.clone().filter(|hypervisor| hypervisor != "none"),
             hold_cpu_awake: record.scenario.hold_cpu_awake,
             deep: record.blame.as_ref().is_some_and(is_deep),

@@ -107,6 +107,7 @@ fn every_kind_has_one_sentence() {
         K::Stopped,
         K::Blocked,
         K::Throttled,
+        K::Quota,
         K::AllCpus,
         K::Stolen,
         K::Firmware,
@@ -130,6 +131,13 @@ fn every_kind_has_one_sentence() {
 }
 
 #[test]
+fn names_the_limit_of_the_kernel() {
+    let throttled = Cause::new(CauseKind::Throttled, "");
+    says(&throttled, &facts(), &["`sudo sysctl -w kernel.sched_rt_runtime_us=-1`"]);
+    says(&throttled, &RemedyFacts { has_fair_server: true, ..facts() }, &["/sched/fair_server/cpu*/runtime"]);
+}
+
+#[test]
 fn takes_the_facts_from_the_record() {
     let command = vec!["/opt/my tools/punctual".to_owned(), "measure".to_owned()];
     let mut record = Record { command, ..Record::default() };
@@ -149,6 +157,7 @@ fn takes_the_facts_from_the_record() {
         measured: vec![2, 3],
         online: vec![0, 1, 2, 3, 32, 33],
         realtime_kernel: true,
+        has_fair_server: false,
         hypervisor: None,
         hold_cpu_awake: false,
         deep: true,
@@ -198,7 +207,7 @@ fn one_cpu_always_remains_for_other_work() {
 /// Causes of every kind, with and without a number, priority and reason from the trace.
 fn causes() -> Vec<Cause> {
     use CauseKind as K;
-    let names: [(CauseKind, &[&str]); 18] = [
+    let names: [(CauseKind, &[&str]); 19] = [
         (K::LateInterrupt, &["dd"]),
         (K::IdleExit, &[""]),
         (K::TimerSlack, &[""]),
@@ -214,6 +223,7 @@ fn causes() -> Vec<Cause> {
         (K::Stopped, &["SIGSTOP"]),
         (K::Blocked, &["read"]),
         (K::Throttled, &[""]),
+        (K::Quota, &[""]),
         (K::AllCpus, &[""]),
         (K::Stolen, &[""]),
         (K::Firmware, &[""]),
@@ -338,6 +348,7 @@ fn check_command(command: &str, facts: &RemedyFacts) -> Result<(), String> {
             let settings = ["kernel.nmi_watchdog=0", "kernel.watchdog=0", "kernel.sched_rt_runtime_us=-1"];
             settings.contains(setting).then_some(()).ok_or_else(|| "unknown setting".to_owned())
         }
+        ["sudo", "sh", "-c", ..] if command.ends_with("/fair_server/cpu*/runtime; do echo 0 > $file; done'") => Ok(()),
         ["sudo", "hwlatdetect", "--duration=60"] | ["sudo", "dmesg"] => Ok(()),
         arguments => arguments.iter().try_for_each(|argument| {
             let (name, value) = argument.split_once('=').unwrap_or((argument, ""));

@@ -30,8 +30,17 @@ pub struct KernelInfo {
     pub code_start: u64,
     /// Strings by address, for events that store only the address of a string.
     pub strings: HashMap<u64, String>,
-    /// Address of the callback that ends a sleep (`hrtimer_wakeup`), to skip other timers; `None` if it is hidden.
-    pub sleep_timer: Option<u64>,
+    /// The timers whose starts are decoded.
+    pub timers: TimerCallbacks,
+}
+
+/// Addresses of the callbacks of timers, to skip other timers; `None` if they are hidden.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct TimerCallbacks {
+    /// The one that ends a sleep (`hrtimer_wakeup`).
+    pub sleep: Option<u64>,
+    /// The one of a timerfd (`timerfd_tmrproc`).
+    pub fd: Option<u64>,
 }
 
 /// Positions of an event's fields in its record.
@@ -49,8 +58,8 @@ impl Decoder {
     }
 
     /// Skips the starts of timers with another callback, for formats that are added later.
-    pub fn set_sleep_timer(&mut self, callback: Option<u64>) {
-        self.kernel.sleep_timer = callback;
+    pub fn set_timers(&mut self, callbacks: TimerCallbacks) {
+        self.kernel.timers = callbacks;
     }
 
     /// Adds the format of one event. Returns false if the event is unknown or lacks a needed field.

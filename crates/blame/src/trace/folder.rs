@@ -9,6 +9,7 @@ use std::{
     time::Duration,
 };
 
+use machine::{Root, pid_namespace};
 use record::PutBack;
 use rustix::io::Errno;
 
@@ -32,12 +33,13 @@ const PREFIX: &str = "punctual-";
 static CREATED: AtomicU32 = AtomicU32::new(0);
 
 impl Folder {
-    /// Creates `instances/punctual-PID-STARTTIME-NUMBER`.
+    /// Creates `instances/punctual-PID-STARTTIME-NUMBER-NAMESPACE`.
     pub(crate) fn create(tracefs: &Tracefs) -> Result<Self, TraceError> {
         let pid = std::process::id();
         let started = start_time(pid).ok_or_else(|| TraceError::Missing { part: "/proc/self/stat".to_owned() })?;
         let number = CREATED.fetch_add(1, Ordering::Relaxed);
-        let path = tracefs.path(format!("instances/{PREFIX}{pid}-{started}-{number}"));
+        let namespace = namespace().map_or_else(String::new, |id| format!("-{id}"));
+        let path = tracefs.path(format!("instances/{PREFIX}{pid}-{started}-{number}{namespace}"));
         fs::create_dir(&path).map_err(|error| TraceError::of("instances", error))?;
         Ok(Self { tracefs: tracefs.clone(), files: Tracefs::at(&path), path, number })
     }
@@ -65,15 +67,18 @@ fn remove(path: &Path) -> io::Result<()> {
 /// Removes the instances and probes of earlier runs whose process has ended. Returns the removed ones of each process, and the
 /// refusals of the kernel.
 ///
-/// The kernel keeps an instance whose files are open, so a run in another namespace of process ids is safe.
+/// Those of a run in another namespace of process ids are left alone, because it may still run.
 pub fn remove_leftovers(tracefs: &Tracefs) -> BTreeMap<u32, PutBack> {
     let mut restored: BTreeMap<u32, PutBack> = BTreeMap::new();
+    if !pid_namespace::is_that_of_proc(&Root::system()) {
+        return restored;
+    }
     for name in tracefs.list("instances") {
-        let Some((pid, started)) = owner(&name) else { continue };
-        if start_time(pid) == Some(started) {
+        let Some(owner) = name.strip_prefix(PREFIX).and_then(|rest| Owner::parse(rest.split('-'))) else { continue };
+        if owner.may_run() {
             continue;
         }
-        let put_back = restored.entry(pid).or_default();
+        let put_back = restored.entry(owner.process).or_default();
         match remove(&tracefs.path(format!("instances/{name}"))) {
             Ok(()) => put_back.traces += 1,
             // Another process has removed it.
@@ -85,10 +90,32 @@ pub fn remove_leftovers(tracefs: &Tracefs) -> BTreeMap<u32, PutBack> {
     restored
 }
 
-/// Process id and start time from the name of one of our instances.
-fn owner(name: &str) -> Option<(u32, u64)> {
-    let mut parts = name.strip_prefix(PREFIX)?.split('-');
-    Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
+/// The process in the name of an instance or of a group of probes.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Owner {
+    pub process: u32,
+    started: u64,
+    /// Its namespace of process ids; versions before 0.3 did not write it.
+    namespace: Option<u64>,
+}
+
+impl Owner {
+    /// Parses process id, start time, number and namespace.
+    pub(super) fn parse<'a>(mut parts: impl Iterator<Item = &'a str>) -> Option<Self> {
+        let (process, started) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
+        Some(Self { process, started, namespace: parts.nth(1).and_then(|id| id.parse().ok()) })
+    }
+
+    /// True if the process still runs, or if that is unknown, because it is in another namespace.
+    pub(super) fn may_run(&self) -> bool {
+        let is_here = self.namespace.is_none() || self.namespace == namespace();
+        !is_here || start_time(self.process) == Some(self.started)
+    }
+}
+
+/// The namespace of process ids of this process.
+pub(super) fn namespace() -> Option<u64> {
+    pid_namespace::own(&Root::system())
 }
 
 /// Start time of a process, in clock ticks since boot. It distinguishes processes that had the same id.
@@ -109,9 +136,13 @@ mod tests {
 
     #[test]
     fn parses_process_and_start_time_of_an_instance() {
-        assert_eq!(owner("punctual-4711-1295680-0"), Some((4711, 1_295_680)));
-        assert_eq!(owner("punctual-4711"), None);
-        assert_eq!(owner("someone-4711-1295680"), None);
+        let owner =
+            |rest: &str| Owner::parse(rest.split('-')).map(|owner| (owner.process, owner.started, owner.namespace));
+        assert_eq!(owner("4711-1295680-0"), Some((4711, 1_295_680, None)));
+        assert_eq!(owner("4711-1295680-0-17"), Some((4711, 1_295_680, Some(17))));
+        assert_eq!(owner("4711"), None);
+        let elsewhere = Owner { process: u32::MAX, started: 1, namespace: Some(17) };
+        assert!(elsewhere.may_run() && !Owner { namespace: namespace(), ..elsewhere }.may_run());
     }
 
     #[test]

@@ -25,7 +25,7 @@ use super::{
     folder::Folder,
     format::PageLayout,
     ring::Drained,
-    selectors::{LATENCY_EVENTS, THREAD_EVENTS},
+    selectors::{LATENCY_EVENTS, MONITOR_EVENTS, THREAD_EVENTS},
     symbols::{KernelSymbols, strings},
     tracefs::Tracefs,
     uprobes::Uprobes,
@@ -73,9 +73,18 @@ impl Instance {
             folder.files.write("options/event-fork", "1")?;
             follow(folder, thread_ids)?;
             filter_calls(folder)?;
-            decoder.set_sleep_timer(KernelSymbols::lock().sleep_timer());
+            decoder.set_timers(KernelSymbols::lock().timers());
             enable_events(folder, THREAD_EVENTS.iter(), decoder)
         })
+    }
+
+    /// Creates an instance that traces only the reports of the kernel's runtime verification monitors, about all
+    /// threads: some monitors report from an interrupt, or from the thread that wakes another one.
+    ///
+    /// # Errors
+    /// See [`create`](Self::create).
+    pub fn for_monitors(tracefs: &Tracefs, settings: &Settings<'_>) -> Result<Self, TraceError> {
+        Self::tracing(tracefs, settings, |folder, decoder| enable_events(folder, MONITOR_EVENTS.iter(), decoder))
     }
 
     /// Creates an instance that runs the kernel's timerlat tracer and traces only its samples.
@@ -97,7 +106,7 @@ impl Instance {
         let layout = page_layout(&folder)?;
         let code_start = if settings.deep { KernelSymbols::lock().code_start() } else { 0 };
         let strings = strings(&tracefs.read("printk_formats").unwrap_or_default());
-        let mut decoder = Decoder::new(KernelInfo { code_start, strings, sleep_timer: None });
+        let mut decoder = Decoder::new(KernelInfo { code_start, strings, ..KernelInfo::default() });
         let events = turn_on(&folder, &mut decoder)?;
         let pages = |cpu| (settings.kb_of(cpu) as usize * 1024).div_ceil(layout.size).max(2);
         let rings = cpus.iter().map(|&cpu| Ring::open(&folder, cpu, pages(cpu))).collect::<Result<_, _>>()?;

@@ -53,6 +53,7 @@ pub const THREAD_EVENTS: &[EventSelector] = &[
     always("sched", "sched_waking"),
     always("sched", "sched_wakeup_new"),
     always("sched", "sched_process_fork"),
+    always("sched", "sched_process_exec"),
     always("sched", "sched_process_exit"),
     always("raw_syscalls", "sys_enter"),
     always("raw_syscalls", "sys_exit"),
@@ -63,6 +64,16 @@ pub const THREAD_EVENTS: &[EventSelector] = &[
     always("exceptions", "page_fault_kernel"),
     always("signal", "signal_deliver"),
     always("block", "block_bio_queue"),
+];
+
+/// The reports of the runtime verification monitors (kernel/trace/rv/rv_trace.h of Linux). The events `error_nomiss` and
+/// `error_stall` are not selected: they report an unexpected event, not a missed time.
+pub const MONITOR_EVENTS: &[EventSelector] = &[
+    always("rv", "error_pagefault"),
+    always("rv", "error_sleep"),
+    always("rv", "error_wakeup"),
+    always("rv", "error_env_nomiss"),
+    always("rv", "error_env_stall"),
 ];
 
 impl EventSelector {

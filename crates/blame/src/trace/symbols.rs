@@ -8,6 +8,8 @@ use std::{
     sync::{LazyLock, Mutex, MutexGuard},
 };
 
+use super::decode::TimerCallbacks;
+
 /// The kernel's functions, from `/proc/kallsyms`.
 #[derive(Debug, Clone, Default)]
 pub struct Symbols {
@@ -108,9 +110,9 @@ impl<R: Read> KernelSymbols<R> {
         self.find(code_start, &0)
     }
 
-    /// Address of the callback that ends a sleep; `None` if it is hidden.
-    pub fn sleep_timer(&mut self) -> Option<u64> {
-        self.find(sleep_timer, &None)
+    /// Addresses of the callbacks of the timers that end waits.
+    pub fn timers(&mut self) -> TimerCallbacks {
+        TimerCallbacks { sleep: self.find(sleep_timer, &None), fd: self.find(fd_timer, &None) }
     }
 
     /// Searches the text, and reads on as long as the answer is `missing`.
@@ -183,11 +185,20 @@ pub fn code_start(kallsyms: &str) -> u64 {
     address_before(kallsyms, " _stext\n").unwrap_or(0)
 }
 
-/// Address of the callback of the timer that ends a sleep (`hrtimer_wakeup`), from the text of `/proc/kallsyms`; `None`
-/// if it is hidden.
+/// Addresses of the callbacks of the timers that end waits, from the text of `/proc/kallsyms`.
 #[must_use]
-pub fn sleep_timer(kallsyms: &str) -> Option<u64> {
+pub fn timers(kallsyms: &str) -> TimerCallbacks {
+    TimerCallbacks { sleep: sleep_timer(kallsyms), fd: fd_timer(kallsyms) }
+}
+
+/// The callback that ends a sleep; `None` if it is hidden.
+fn sleep_timer(kallsyms: &str) -> Option<u64> {
     address_before(kallsyms, " hrtimer_wakeup\n").filter(|&address| address != 0)
+}
+
+/// The callback of a timerfd; `None` if it is hidden.
+fn fd_timer(kallsyms: &str) -> Option<u64> {
+    address_before(kallsyms, " timerfd_tmrproc\n").filter(|&address| address != 0)
 }
 
 /// The address in the line that ends with `end`.
@@ -270,15 +281,17 @@ mod tests {
 
     #[test]
     fn finds_single_symbols_in_later_chunks() {
-        let text = kernel().replace("function30000\n", "hrtimer_wakeup\n");
+        let text =
+            kernel().replace("function30000\n", "hrtimer_wakeup\n").replace("function31000\n", "timerfd_tmrproc\n");
         let mut symbols = KernelSymbols::new(Some(text.as_bytes()));
-        assert_eq!(symbols.sleep_timer(), Some(0x8000_0000 + 30_000 * 16));
+        let callbacks = TimerCallbacks { sleep: Some(0x8000_0000 + 30_000 * 16), fd: Some(0x8000_0000 + 31_000 * 16) };
+        assert_eq!(symbols.timers(), callbacks);
         assert!(symbols.source.is_some());
-        assert_eq!(symbols.sleep_timer(), Some(0x8000_0000 + 30_000 * 16), "found again");
+        assert_eq!(symbols.timers(), callbacks, "found again");
         assert_eq!(symbols.code_start(), 0);
         assert!(symbols.source.is_none());
         let mut none = KernelSymbols::<&[u8]>::new(None);
-        assert_eq!((none.sleep_timer(), none.text().len()), (None, 0));
+        assert_eq!((none.timers(), none.text().len()), (TimerCallbacks::default(), 0));
         assert_eq!(none.name(7), None);
     }
 

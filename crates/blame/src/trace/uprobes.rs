@@ -4,7 +4,11 @@ use std::{collections::BTreeMap, io, path::Path};
 
 use record::PutBack;
 
-use super::{error::TraceError, folder::start_time, tracefs::Tracefs};
+use super::{
+    error::TraceError,
+    folder::{Owner, namespace, start_time},
+    tracefs::Tracefs,
+};
 use crate::marks::Mark;
 
 const FILE: &str = "uprobe_events";
@@ -24,7 +28,9 @@ impl Uprobes {
     pub fn new(tracefs: &Tracefs, number: u32) -> Self {
         let pid = std::process::id();
         let started = start_time(pid).unwrap_or_default();
-        Self { tracefs: tracefs.clone(), group: format!("{PREFIX}{pid}_{started}_{number}"), names: Vec::new() }
+        let namespace = namespace().map_or_else(String::new, |id| format!("_{id}"));
+        let group = format!("{PREFIX}{pid}_{started}_{number}{namespace}");
+        Self { tracefs: tracefs.clone(), group, names: Vec::new() }
     }
 
     /// Adds a probe at a mark in a file; returns the system and the name of its event.
@@ -55,11 +61,11 @@ fn remove(tracefs: &Tracefs, group: &str, name: &str) -> io::Result<()> {
 /// Removes the probes of earlier runs if their process has ended, and counts them in the entry of that process.
 pub(crate) fn remove_leftovers(tracefs: &Tracefs, restored: &mut BTreeMap<u32, PutBack>) {
     for group in tracefs.list("events") {
-        let Some((pid, started)) = owner(&group) else { continue };
-        if start_time(pid) == Some(started) {
+        let Some(owner) = group.strip_prefix(PREFIX).and_then(|rest| Owner::parse(rest.split('_'))) else { continue };
+        if owner.may_run() {
             continue;
         }
-        let put_back = restored.entry(pid).or_default();
+        let put_back = restored.entry(owner.process).or_default();
         let names = tracefs.list(format!("events/{group}"));
         for name in names.iter().filter(|name| name.starts_with("cycle_")) {
             match remove(tracefs, &group, name) {
@@ -70,12 +76,6 @@ pub(crate) fn remove_leftovers(tracefs: &Tracefs, restored: &mut BTreeMap<u32, P
             }
         }
     }
-}
-
-/// Process id and start time from the name of one of our groups.
-fn owner(group: &str) -> Option<(u32, u64)> {
-    let mut parts = group.strip_prefix(PREFIX)?.split('_');
-    Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
 }
 
 #[cfg(test)]
@@ -99,7 +99,8 @@ mod tests {
         fs::write(copy.path().join(FILE), "").unwrap();
         assert_eq!(probes.add(file, &mark).unwrap().1, "cycle_end_1");
         assert_eq!(written(), format!("p:{group}/cycle_end_1 /proc/7/map_files/1000-2000:0x20(0x30)"));
-        assert_eq!(owner(&group), Some((std::process::id(), start_time(std::process::id()).unwrap())));
+        let owner = Owner::parse(group.strip_prefix(PREFIX).unwrap().split('_')).unwrap();
+        assert!(owner.may_run() && owner.process == std::process::id());
     }
 
     #[test]

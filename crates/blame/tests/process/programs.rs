@@ -50,6 +50,9 @@ pub struct Program {
 /// Adds threads to a program.
 struct Builder {
     cycles: i64,
+    /// The clock of the measured thread, and how it waits.
+    clock: Clock,
+    wait: Wait,
     tids: Vec<u32>,
     go: Vec<mpsc::Sender<i64>>,
     others: Vec<JoinHandle<()>>,
@@ -57,7 +60,14 @@ struct Builder {
 
 impl Builder {
     fn new(cycles: i64) -> Self {
-        Self { cycles, tids: Vec::new(), go: Vec::new(), others: Vec::new() }
+        Self {
+            cycles,
+            clock: Clock::Monotonic,
+            wait: Wait::Nanosleep,
+            tids: Vec::new(),
+            go: Vec::new(),
+            others: Vec::new(),
+        }
     }
 
     fn spawn<T: Send + 'static>(
@@ -110,8 +120,11 @@ impl Builder {
         offset_ns: i64,
         mut work: impl FnMut(i64) -> CycleCause + Send + 'static,
     ) -> Program {
-        let cycles = self.cycles;
+        let (cycles, clock) = (self.cycles, self.clock);
+        let sleeper = Sleeper::new(clock, self.wait).unwrap();
         let body = move |first_ns: i64| {
+            let ahead_ns = clock.now_ns() - now_ns();
+            let sleep_until = |at_ns: i64| sleeper.sleep_until(at_ns + ahead_ns).unwrap();
             let mut previous_ns = 0;
             let cycle = |number: i64| {
                 let release_ns = first_ns + number * PERIOD_NS + offset_ns;
@@ -327,6 +340,14 @@ pub fn overruns(cycles: i64) -> Program {
     })
 }
 
+/// The same with sleeps on another clock, or with a timerfd.
+pub fn overruns_on(clock: Clock, wait: Wait, cycles: i64) -> Program {
+    Builder { clock, wait, ..Builder::new(cycles) }.measure(Policy::Fifo(80), 0, |number| {
+        compute(if number % 5 == 2 { 25 * MS } else { 2 * MS });
+        CycleCause::OwnWork
+    })
+}
+
 /// Uses more CPU time than its deadline policy grants.
 pub fn deadline_overrun(cycles: i64) -> Program {
     let ms = MS.unsigned_abs();
@@ -351,6 +372,28 @@ pub fn asks(cycles: i64) -> Program {
         near.send(&[1; 8]).unwrap();
         near.recv(&mut answer).unwrap();
         compute(MS / 10);
+        CycleCause::Event
+    })
+}
+
+/// Asks another thread often in each cycle.
+pub fn asks_often(cycles: i64) -> Program {
+    const QUESTIONS: i64 = 20;
+    let mut program = Builder::new(cycles);
+    let (near, far) = UnixDatagram::pair().unwrap();
+    let (mut question, mut answer) = ([0; 8], [0; 8]);
+    program.add("replier", Policy::Fifo(70), -MS, move || {
+        for _ in 0..QUESTIONS {
+            far.recv(&mut question).unwrap();
+            compute(MS / 10);
+            far.send(&question).unwrap();
+        }
+    });
+    program.measure(Policy::Fifo(80), 0, move |_| {
+        for _ in 0..QUESTIONS {
+            near.send(&[1; 8]).unwrap();
+            near.recv(&mut answer).unwrap();
+        }
         CycleCause::Event
     })
 }

@@ -69,7 +69,8 @@ fn kind_text(kind: &EventKind) -> Option<String> {
             format!("enter {} {first} {second} {third}", WAITING.iter().find(|known| known.number == *call)?.name)
         }
         EventKind::CallExit { .. } => "exit".to_owned(),
-        EventKind::TimerStart { expires_ns, .. } => format!("timer {expires_ns}"),
+        EventKind::TimerStart { expires_ns, latest_ns, .. } => format!("timer {expires_ns} {latest_ns}"),
+        EventKind::FdTimerStart { expires_ns } => format!("fdtimer {expires_ns}"),
         EventKind::PageFault { .. } => "fault".to_owned(),
         EventKind::BlockRequest => "disk".to_owned(),
         EventKind::LockWait { .. } => "contend".to_owned(),
@@ -94,7 +95,11 @@ fn kind_of(words: &[&str]) -> Option<EventKind> {
             EventKind::CallEntry { call: WAITING.iter().find(|known| known.name == name)?.number, arguments }
         }
         ["exit"] => EventKind::CallExit { call: 0 },
-        ["timer", expires_ns] => EventKind::TimerStart { function: 0, expires_ns: expires_ns.parse().ok()? },
+        ["timer", expires_ns, ref latest_ns @ ..] => {
+            let latest_ns = latest_ns.first().unwrap_or(&expires_ns).parse().ok()?;
+            EventKind::TimerStart { function: 0, expires_ns: expires_ns.parse().ok()?, latest_ns }
+        }
+        ["fdtimer", expires_ns] => EventKind::FdTimerStart { expires_ns: expires_ns.parse().ok()? },
         ["fault"] => EventKind::PageFault { address: 0, in_kernel: false },
         ["disk"] => EventKind::BlockRequest,
         ["contend"] => EventKind::LockWait { lock: 0 },

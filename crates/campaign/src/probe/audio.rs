@@ -151,7 +151,7 @@ impl AudioProbe {
             }
             Through::Preset(path) => {
                 let folder = path.parent().unwrap_or(path);
-                let rig = Rig::load(Preset::read(path, read_part)?.into_spec(folder), read_part)?;
+                let rig = Rig::load(Preset::read(path, read_part)?.into_spec(folder), read_named)?;
                 let (parts, notes) = rig.parts(self.rate_hz)?;
                 (rig.settings, parts, notes)
             }
@@ -305,6 +305,11 @@ impl Player for Amplifier {
 }
 
 /// Reads a model, a cabinet or a preset.
+/// Reads a file that a preset names.
+fn read_named(path: &Path) -> io::Result<Vec<u8>> {
+    record::file::read_regular(path, amp::MAX_FILE_BYTES)
+}
+
 fn read_part(path: &Path) -> io::Result<Vec<u8>> {
     record::file::read_bytes(path, amp::MAX_FILE_BYTES)
 }

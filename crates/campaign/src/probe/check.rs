@@ -2,6 +2,8 @@
 
 use analysis::format_unsigned_ns;
 
+use super::threads::THREADS_MAX;
+
 /// An error in the options of a probe or in a plan.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PlanError {
@@ -29,6 +31,9 @@ pub enum PlanError {
     /// Two threads have the same name.
     #[error("two threads are called `{0}`: give each thread its own name")]
     SameName(String),
+    /// More threads than a run can start and end in a useful time.
+    #[error("at most {THREADS_MAX} threads can be measured at once (got {0}): measure fewer")]
+    TooManyThreads(usize),
     /// The timeout of an answer, in ns, is 0 or too long.
     #[error("the timeout must be longer than 0 and at most 1m, e.g. 1s (got {})", format_unsigned_ns(*.0))]
     Timeout(u64),
@@ -131,7 +136,7 @@ impl PlanError {
         match self {
             Self::Period(_) | Self::Rate { .. } => Some("period"),
             Self::Runtime | Self::NoRest => Some("runtime"),
-            Self::SameName(_) => Some("threads"),
+            Self::SameName(_) | Self::TooManyThreads(_) => Some("threads"),
             Self::Timeout(_) => Some("timeout"),
             Self::Fragments { .. } => Some("size"),
             Self::SpinningReceiver => Some("spin"),

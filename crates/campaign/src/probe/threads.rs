@@ -21,6 +21,9 @@ use super::{
 /// Default priority of the thread with the shortest period.
 const HIGHEST_PRIORITY: u8 = 90;
 
+/// The largest number of threads. Each has a priority above all ordinary work, so more of them leave it no time.
+pub const THREADS_MAX: usize = 256;
+
 /// Options of the threads probe.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ThreadsProbe {
@@ -116,6 +119,9 @@ impl Definition for ThreadsProbe {
     }
 
     fn check(&self) -> Result<(), PlanError> {
+        if self.threads.len() > THREADS_MAX {
+            return Err(PlanError::TooManyThreads(self.threads.len()));
+        }
         let mut names = HashSet::new();
         let twice = self.threads.iter().find(|thread| !names.insert(&thread.role));
         twice.map_or(Ok(()), |thread| Err(PlanError::SameName(thread.role.clone())))

@@ -60,6 +60,7 @@ pub struct Program {
     pub pid: u32,
     /// Its command line; the name of a kernel thread.
     pub command: String,
+    words: Vec<String>,
     kind: Kind,
 }
 
@@ -94,19 +95,22 @@ impl Program {
             words => record::shell::command(words),
         };
         match stat(root, pid) {
-            Some(Stat { ended: false, started, .. }) => Ok(Self { pid, command, kind: Kind::Found { started } }),
+            Some(Stat { ended: false, started, .. }) => {
+                Ok(Self { pid, command, words: Vec::new(), kind: Kind::Found { started } })
+            }
             _ => Err(ProgramError::NoProcess(id)),
         }
     }
 
     fn hold(words: &[OsString]) -> Result<Self, ProgramError> {
-        let command = record::shell::command(&words.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>());
+        let in_utf8: Vec<String> = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+        let command = record::shell::command(&in_utf8);
         let Some((program, arguments)) = words.split_first() else { return Err(ProgramError::NotFound(command)) };
         let mut process = Command::new(program);
         process.args(arguments);
         let held = Held::start(process).map_err(|source| ProgramError::NotRun { command: command.clone(), source })?;
         let pid = held.pid().as_raw_nonzero().get().unsigned_abs();
-        Ok(Self { pid, command, kind: Kind::Held(Some(held)) })
+        Ok(Self { pid, command, words: in_utf8, kind: Kind::Held(Some(held)) })
     }
 
     /// Starts a prepared command; does nothing for a running process.
@@ -120,6 +124,11 @@ impl Program {
         })?;
         self.kind = Kind::Child { pid, gone: false, ended: None };
         Ok(())
+    }
+
+    /// The words of a command that is started for the run; empty for a running process.
+    pub fn words(&self) -> &[String] {
+        &self.words
     }
 
     /// True if the program is a command that is started for the run.
@@ -185,8 +194,24 @@ pub struct Stat {
     pub started: Option<u64>,
     /// Real-time priority, 1 to 99; 0 for other policies.
     pub priority: u8,
+    /// Nice value, -20 to 19.
+    pub nice: i32,
     /// Number of the policy.
     pub policy: u32,
+}
+
+/// Number of the deadline policy in include/uapi/linux/sched.h of Linux.
+pub const DEADLINE: u32 = 6;
+
+impl Stat {
+    /// Its own priority as the kernel counts, without one that it inherits from a thread that waits for it.
+    pub fn own_priority(&self) -> i32 {
+        match (self.policy, self.priority) {
+            (DEADLINE, _) => -1,
+            (_, 0) => 120 + self.nice,
+            (_, priority) => 99 - i32::from(priority),
+        }
+    }
 }
 
 /// Reads the state of a process or thread; `None` if it does not exist.
@@ -200,6 +225,7 @@ pub fn stat(root: &Root, id: u32) -> Option<Stat> {
         runnable: fields.first() == Some(&"R"),
         started: number(22),
         priority: number(40).and_then(|priority| u8::try_from(priority).ok()).unwrap_or(0),
+        nice: fields.get(19 - 3).and_then(|nice| nice.parse().ok()).unwrap_or(0),
         policy: number(41).and_then(|policy| u32::try_from(policy).ok()).unwrap_or(0),
     })
 }
@@ -231,8 +257,10 @@ mod tests {
         let program = Program::prepare(&Target::Pid(43), &root).unwrap();
         assert_eq!((program.pid, program.command.as_str()), (42, "./amp --cab 'a b.wav'"));
         assert!(!program.is_command() && program.exit().is_none());
-        let expected = Stat { ended: false, runnable: false, started: Some(22), priority: 40, policy: 41 };
+        let expected = Stat { ended: false, runnable: false, started: Some(22), priority: 40, nice: 19, policy: 41 };
         assert_eq!(stat(&root, 42), Some(expected));
+        assert_eq!(expected.own_priority(), 99 - 40);
+        assert_eq!(Stat { priority: 0, nice: -5, ..expected }.own_priority(), 115);
         fs::remove_file(root.path("proc/42/cmdline")).unwrap();
         assert_eq!(Program::prepare(&Target::Pid(42), &root).unwrap().command, "amp (1) x", "a kernel thread");
     }

@@ -1,20 +1,28 @@
 //! Watches a program: reads its events, explains its spikes, and updates the record.
 
-use std::time::{Duration, Instant};
+use std::{
+    cmp::Reverse,
+    time::{Duration, Instant},
+};
 
-use blame::{Follower, Process, Watch, fault_time_ns};
-use machine::{CpuList, QuotaFiles, Root};
-use record::{Caveat, Record};
+use analysis::format_unsigned_ns;
+use blame::{ClockOffsets, Exec, Follower, MeasuredThread, Process, Watch, fault_time_ns};
+use machine::{CpuList, QuotaFiles, Root, usable_cpus};
+use record::{Caveat, MonitorUse, Record, Spike};
 use sys::{clock::Clock, sched, signal::termination_requests, usage::ThreadUsage};
 
 use super::{
     PHASE, ProcessPlan, blamed,
     marked_files::MarkedFiles,
-    program::Program,
+    monitors::{self, Monitors},
+    program::{Program, stat},
     thread_table::{self, ThreadTable},
     unseen,
 };
-use crate::{error::RunError, run::now};
+use crate::{
+    error::RunError,
+    run::{leave_measured_cpus, now},
+};
 
 /// Time between two reads of the program's events.
 const TICK: Duration = Duration::from_millis(40);
@@ -24,8 +32,12 @@ const SHORT_TICK: Duration = Duration::from_millis(5);
 const MANY_EVENTS: u64 = 4_000;
 /// Time between two reads of the threads in `/proc`.
 const PROC_INTERVAL: Duration = Duration::from_secs(1);
-/// In this time from the start, a command may set policies and execute another program: `/proc` is read more often, ns.
+/// In this time from the start, a command may set policies: `/proc` is read more often, ns.
 const START_NS: u64 = 1_000_000_000;
+/// Longest time between two reads that is used to explain spikes, because the ring buffers must be read.
+const EXPLAIN_LIMIT: Duration = Duration::from_millis(20);
+/// Niceness while the ring buffers are read.
+const URGENT: i32 = -20;
 
 /// What is unknown if the kernel does not have an event.
 const EFFECTS_OF_MISSING_EVENTS: [(&str, &str); 6] = [
@@ -49,6 +61,13 @@ pub struct Session<'a> {
     /// The threads whose page faults are traced to explain spikes.
     traced: Vec<u32>,
     marked: MarkedFiles,
+    monitors: Monitors,
+    /// The processes that have just executed a program, whose files are not all mapped yet.
+    starting: Vec<Starting>,
+    /// The processes that the program started, and that still run when it ends: id and name of each.
+    left: Vec<(u32, String)>,
+    /// The CPUs that this thread has left to the program.
+    left_cpus: CpuList,
     start_ns: u64,
     /// End of the watching, ns on CLOCK_MONOTONIC.
     end_ns: Option<u64>,
@@ -59,6 +78,31 @@ pub struct Session<'a> {
     usage: ThreadUsage,
     ended: bool,
     quota: QuotaFiles,
+    /// Time for which quotas had stopped the program's groups at the first reading, us.
+    stopped_us: Option<u64>,
+    /// The file of the quota that stopped the program.
+    quota_file: Option<String>,
+}
+
+/// A process that has executed a program.
+#[derive(Debug, Clone, Copy)]
+struct Starting {
+    exec: Exec,
+    /// How often its files were searched for marks since.
+    searched: u32,
+}
+
+impl Starting {
+    /// The number of searches. The program may map libraries for some time.
+    const SEARCHES: u32 = 4;
+    /// As long as a process was searched less often, it is searched as soon as possible.
+    const SOON: u32 = 2;
+
+    /// True if its files must be searched again now.
+    fn is_due(&self, now_ns: u64) -> bool {
+        let after_ns = if self.searched == 0 { 0 } else { 1_000_000 << (2 * self.searched) };
+        now_ns >= self.exec.at_ns + after_ns
+    }
 }
 
 /// The reasons why the watching ended.
@@ -75,10 +119,11 @@ impl<'a> Session<'a> {
         root: &'a Root,
         program: &'a mut Program,
         blame: Watch,
+        monitors: Vec<MonitorUse>,
     ) -> Result<Self, RunError> {
         let usage = ThreadUsage::so_far();
         let mut tids = thread_table::thread_ids(root, program.pid);
-        let follower = Follower::start(&tids).map_err(unseen)?;
+        let mut follower = Follower::start(&tids).map_err(unseen)?;
         // Also follows threads that were created before the thread that creates them was followed.
         loop {
             let more: Vec<u32> =
@@ -89,6 +134,7 @@ impl<'a> Session<'a> {
             follower.follow(&more).map_err(unseen)?;
             tids.extend(more);
         }
+        let monitors = Monitors::trace(monitors, &mut follower);
         let start_ns = now_ns();
         let mut process = Process::new(start_ns, plan.threshold_ns, plan.selection.clone());
         if follower.sees_calls() {
@@ -109,6 +155,10 @@ impl<'a> Session<'a> {
             threads,
             traced: Vec::new(),
             marked: MarkedFiles::default(),
+            monitors,
+            starting: Vec::new(),
+            left: Vec::new(),
+            left_cpus: CpuList::default(),
             start_ns,
             end_ns: None,
             proc_read: now,
@@ -116,32 +166,48 @@ impl<'a> Session<'a> {
             usage,
             ended: false,
             quota: QuotaFiles::default(),
+            stopped_us: None,
+            quota_file: None,
         };
         session.find_quota();
         session.trace_threads();
+        session.blame.limit_round(EXPLAIN_LIMIT);
+        session.note_own_threads();
         session.trace_marks();
+        session.marked.trace_command(session.program.words(), &mut session.follower);
         session.program.start()?;
         Ok(session)
     }
 
     /// Watches until the end. Calls `tick` 25 times a second, or more often if there are many events.
     pub fn watch(&mut self, mut tick: impl FnMut(&mut Self)) -> Result<EndReason, RunError> {
-        // The ring buffers must be read before the kernel overwrites them, however busy the program keeps the CPUs.
-        // Without the right to lower it, the niceness stays.
-        let niceness = sched::set_niceness(-20);
+        // The ring buffers must be read before the kernel overwrites them, however busy the program keeps the CPUs. The
+        // rest of the work may take long, and must not delay the program. Without the right to lower it, the niceness
+        // stays.
+        let niceness = sched::set_niceness(URGENT).ok();
+        let set_niceness = |urgent: bool| {
+            if let Some(usual) = niceness {
+                let _ = sched::set_niceness(if urgent { URGENT } else { usual });
+            }
+        };
         let mut tick_length = TICK;
         let over = loop {
             std::thread::sleep(tick_length);
             let over = self.is_over();
             let before = self.follower.delivered_events();
-            self.read(over.is_some())?;
-            tick_length = if self.follower.delivered_events() - before > MANY_EVENTS { SHORT_TICK } else { TICK };
+            let read = self.read(over.is_some());
+            set_niceness(false);
+            read?;
+            self.process_new();
+            let busy = self.follower.delivered_events() - before > MANY_EVENTS;
+            let starts = self.starting.iter().any(|starting| starting.searched < Starting::SOON);
+            tick_length = if busy || starts { SHORT_TICK } else { TICK };
             if let Some(over) = over {
                 break over;
             }
             tick(self);
+            set_niceness(true);
         };
-        let _ = niceness.map(sched::set_niceness);
         Ok(over)
     }
 
@@ -154,11 +220,16 @@ impl<'a> Session<'a> {
         (self.ended || long_enough).then_some(EndReason::AsPlanned)
     }
 
-    /// Reads the events of the program, and explains its new spikes.
+    /// Reads the events of the program.
     fn read(&mut self, last: bool) -> Result<(), RunError> {
         self.process.keep_spikes();
+        self.process.set_clocks(ClockOffsets::read());
         if let Some(stopped_us) = self.quota.stopped_us(self.root) {
             self.process.note_quota(now_ns(), stopped_us.saturating_mul(1000));
+            let before_us = *self.stopped_us.get_or_insert(stopped_us);
+            if stopped_us > before_us && self.quota_file.is_none() {
+                self.quota_file = self.quota.limiting_file(self.root);
+            }
         }
         let read = if last {
             self.end_ns = Some(now_ns());
@@ -166,20 +237,64 @@ impl<'a> Session<'a> {
         } else {
             self.follower.read(&mut self.process)
         };
-        read.map_err(unseen)?;
+        read.map_err(unseen)
+    }
+
+    /// Explains new spikes, and finds out about new threads and files.
+    fn process_new(&mut self) {
         self.trace_threads();
+        self.trace_marks_of_started();
         self.blame.tick(&self.process.measured_threads(), now_ns());
-        for (thread, spikes) in self.process.fresh_spikes() {
-            self.blame.explain_spikes(&thread, PHASE, self.start_ns, spikes);
+        self.explain_spikes();
+        let set = self.process.take_policies_set();
+        if !set.is_empty() {
+            self.threads.refresh(self.root, set.into_iter());
+            self.note_policies();
         }
         if self.elapsed_ns() < START_NS || self.proc_read.elapsed() >= PROC_INTERVAL {
             self.proc_read = Instant::now();
             self.threads.refresh(self.root, self.process.living());
-            self.note_deadlines();
+            self.note_policies();
+            self.note_own_threads();
             self.find_quota();
             self.trace_marks();
+            self.leave_cpus();
         }
-        Ok(())
+        if self.ended && self.end_ns.is_some() {
+            self.left = self.processes_left();
+        }
+    }
+
+    /// Explains new spikes, the worst threads first, because the time is limited.
+    fn explain_spikes(&mut self) {
+        let mut fresh: Vec<(MeasuredThread, &mut [Spike])> = self.process.fresh_spikes().collect();
+        fresh.sort_by_key(|(_, spikes)| Reverse(spikes.iter().map(|spike| spike.lateness_ns).max()));
+        for (thread, spikes) in fresh {
+            self.blame.explain_spikes(&thread, PHASE, self.start_ns, spikes);
+        }
+    }
+
+    /// The processes of the program that run although the program has ended.
+    fn processes_left(&self) -> Vec<(u32, String)> {
+        let runs = |pid: &u32| *pid != self.program.pid && stat(self.root, *pid).is_some_and(|stat| !stat.ended);
+        let living: Vec<u32> = self.process.living().collect();
+        let processes = self.threads.processes().filter(|pid| living.contains(pid)).filter(runs);
+        let name = |pid: u32| self.root.read(&format!("proc/{pid}/comm")).unwrap_or_default().trim().to_owned();
+        processes.map(|pid| (pid, name(pid))).collect()
+    }
+
+    /// Moves this thread off the CPUs that threads of the program are pinned to, unless it has no others.
+    pub fn leave_cpus(&mut self) {
+        let Ok(all) = usable_cpus(self.root, None) else { return };
+        let pinned = self.threads.pinned_cpus(self.process.living(), &all);
+        if pinned != self.left_cpus {
+            leave_measured_cpus(self.root, &pinned);
+            self.left_cpus = pinned;
+        }
+    }
+
+    fn note_own_threads(&mut self) {
+        self.process.note_own_threads(thread_table::thread_ids(self.root, std::process::id()));
     }
 
     /// Finds the quota of the program's control group, which may change.
@@ -194,33 +309,42 @@ impl<'a> Session<'a> {
             // New threads are read at once, because they may end soon.
             let traced = &self.traced;
             self.threads.refresh(self.root, tids.iter().copied().filter(|tid| !traced.contains(tid)));
-            self.note_deadlines();
+            self.note_policies();
             self.blame.filter_page_faults(&tids);
             self.traced = tids;
         }
     }
 
-    /// Traces the marks in the files of the program, which may execute others.
+    /// Traces the marks in the files of the program, which may load others.
     fn trace_marks(&mut self) {
         for pid in self.threads.processes() {
-            self.marked.trace(self.root, pid, &mut self.follower);
+            self.marked.trace(self.root, pid, None, &mut self.follower);
         }
     }
 
-    fn note_deadlines(&mut self) {
-        for (tid, deadline_ns) in self.threads.deadlines() {
+    /// Traces the marks in the files of programs that were executed a short time ago.
+    fn trace_marks_of_started(&mut self) {
+        let execs = self.follower.take_execs().into_iter();
+        self.starting.extend(execs.map(|exec| Starting { exec, searched: 0 }));
+        let now_ns = now_ns();
+        for starting in self.starting.iter_mut().filter(|starting| starting.is_due(now_ns)) {
+            let late_ns = now_ns.saturating_sub(starting.exec.at_ns);
+            self.marked.trace(self.root, starting.exec.pid, Some(late_ns), &mut self.follower);
+            starting.searched += 1;
+        }
+        self.starting.retain(|starting| starting.searched < Starting::SEARCHES);
+    }
+
+    fn note_policies(&mut self) {
+        for (tid, deadline_ns, own_priority) in self.threads.policies() {
             self.process.set_deadline(tid, deadline_ns);
+            self.process.set_own_priority(tid, own_priority);
         }
     }
 
-    /// True if the program is a command that is started for the run.
-    pub fn is_command(&self) -> bool {
-        self.program.is_command()
-    }
-
-    /// The CPUs that at least one of the program's threads may run on.
-    pub fn cpus(&self) -> CpuList {
-        self.threads.cpus()
+    /// Notes the problems of the kernel's monitors at the end of the run.
+    pub fn update_monitors(&mut self, now: &[MonitorUse]) {
+        self.monitors.update(now);
     }
 
     /// Time since the watching began, ns.
@@ -258,7 +382,11 @@ impl<'a> Session<'a> {
             lost_events: self.follower.lost_events(),
             other_threads: self.process.threads_without_series(),
             threads_left_out: self.process.threads_not_followed(),
+            monitors: self.monitors.to_record(self.follower.lost_reports()),
+            ended_threads_left_out: self.process.ended_threads_dropped(),
+            processes_left: self.left.len() as u64,
             own_cpu_ns: ThreadUsage::so_far().cpu_time_ns.saturating_sub(self.usage.cpu_time_ns),
+            quota_file: self.quota_file.clone(),
             ..record::Program::default()
         }
     }
@@ -288,10 +416,31 @@ impl<'a> Session<'a> {
             let followed = record::THREADS_FOLLOWED;
             add(
                 "threads",
-                format!("only the first {followed} threads were watched; the other {left_out} are in no figure"),
+                format!(
+                    "{followed} threads were watched; {left_out} others that lived at the same time are in no figure"
+                ),
             );
         }
-        caveats.extend(self.marked.caveat());
+        let dropped = self.process.ended_threads_dropped();
+        if dropped > 0 {
+            let followed = record::THREADS_FOLLOWED;
+            add(
+                "threads",
+                format!("{dropped} ended threads have no figures: the {followed} with the longest cycles have"),
+            );
+        }
+        if let Some((pid, name)) = self.left.first() {
+            let (count, after) = (self.left.len(), format_unsigned_ns(self.elapsed_ns()));
+            add(
+                "running",
+                format!(
+                    "the command ended after {after}, and the measurement with it, but {count} of its processes still run, \
+                    such as {name} ({pid}): run it in the foreground, or measure it with `punctual measure process {pid}`"
+                ),
+            );
+        }
+        caveats.extend(self.marked.caveats());
+        caveats.extend(monitors::caveats(&self.monitors.to_record(self.follower.lost_reports())));
         caveats
     }
 

@@ -7,7 +7,7 @@ use machine::{CpuList, Root};
 use record::{Series, priority_in_words};
 use sys::sched::{self, Policy};
 
-use super::program::stat;
+use super::program::{DEADLINE, stat};
 
 /// The threads as they were when they were last read.
 #[derive(Debug, Default)]
@@ -21,6 +21,8 @@ struct Entry {
     leads_process: bool,
     /// Relative deadline of the deadline policy, ns.
     deadline_ns: Option<u64>,
+    /// Its priority as the kernel counts, without an inherited one.
+    own_priority: i32,
 }
 
 /// Ids of the threads of a process.
@@ -49,7 +51,8 @@ impl ThreadTable {
                 _ => None,
             };
             let policy = policy_name(stat.policy, stat.priority);
-            self.0.insert(tid, Entry { policy, cpus, leads_process: process == Some(tid), deadline_ns });
+            let (leads_process, own_priority) = (process == Some(tid), stat.own_priority());
+            self.0.insert(tid, Entry { policy, cpus, leads_process, deadline_ns, own_priority });
         }
     }
 
@@ -77,19 +80,18 @@ impl ThreadTable {
         self.0.iter().filter(|(_, entry)| entry.leads_process).map(|(&tid, _)| tid)
     }
 
-    /// The threads with the relative deadlines of their policies, ns; `None` for other policies.
-    pub fn deadlines(&self) -> impl Iterator<Item = (u32, Option<u64>)> + '_ {
-        self.0.iter().map(|(&tid, entry)| (tid, entry.deadline_ns))
+    /// The threads with the relative deadlines of their policies, ns (`None` for other policies), and with their own
+    /// priorities.
+    pub fn policies(&self) -> impl Iterator<Item = (u32, Option<u64>, i32)> + '_ {
+        self.0.iter().map(|(&tid, entry)| (tid, entry.deadline_ns, entry.own_priority))
     }
 
-    /// The CPUs that at least one of the threads may run on.
-    pub fn cpus(&self) -> CpuList {
-        self.0.values().filter_map(|entry| entry.cpus.as_ref()).flat_map(CpuList::iter).collect()
+    /// The CPUs that at least one of these threads is pinned to. A thread that may run on `all` CPUs is not pinned.
+    pub fn pinned_cpus(&self, tids: impl Iterator<Item = u32>, all: &CpuList) -> CpuList {
+        let cpus = tids.filter_map(|tid| self.0.get(&tid)?.cpus.as_ref());
+        cpus.filter(|cpus| !all.difference(cpus).is_empty()).flat_map(CpuList::iter).collect()
     }
 }
-
-/// Number of the deadline policy in include/uapi/linux/sched.h of Linux.
-const DEADLINE: u32 = 6;
 
 /// The name of a policy from its number in include/uapi/linux/sched.h of Linux, written as on the command line.
 fn policy_name(number: u32, priority: u8) -> String {
@@ -145,7 +147,8 @@ mod tests {
         assert_eq!(granted(42, 19), ("fifo:80".to_owned(), "3".to_owned(), Some(3)));
         assert_eq!(granted(43, 120), ("other".to_owned(), "0-1".to_owned(), None));
         assert_eq!(granted(44, 50), ("real-time 49".to_owned(), String::new(), None));
-        assert_eq!(table.cpus().to_string(), "0-1,3");
+        let pinned = |all: &str| table.pinned_cpus([42, 43, 44].into_iter(), &all.parse().unwrap()).to_string();
+        assert_eq!((pinned("0-3"), pinned("0-1")), ("0-1,3".to_owned(), "3".to_owned()));
         assert_eq!(table.processes().collect::<Vec<_>>(), [42]);
     }
 }

@@ -96,6 +96,20 @@ fn returns_output_files_and_status() {
 }
 
 #[test]
+fn bounds_lines_and_files() {
+    let mut packed = flate2::write::DeflateEncoder::new(Vec::new(), flate2::Compression::best());
+    packed.write_all(&[0; 2 << 20]).unwrap();
+    let bomb = frames(&[(Kind::Files, &packed.finish().unwrap()), (Kind::End, b"0")]);
+    let error = Fake::with_console(&bomb, "").error();
+    assert!(error.contains("more than 1 MiB"), "{error}");
+    let lines = lines_of(io::repeat(b'x').take(3 * LINE_MAX + 1));
+    let lengths: Vec<u64> = lines.iter().map(|line| line.len() as u64).collect();
+    assert_eq!(lengths, [LINE_MAX, LINE_MAX, LINE_MAX, 1]);
+    let messages = text_of(io::repeat(b'x').take(3 * MESSAGES_MAX));
+    assert_eq!(messages.recv().unwrap().len() as u64, MESSAGES_MAX);
+}
+
+#[test]
 fn reports_missing_data_with_the_last_lines() {
     let packed = files();
     let no_end = frames(&[(Kind::Hello, b"6.12"), (Kind::Files, &packed)]);

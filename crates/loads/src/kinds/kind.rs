@@ -1,6 +1,7 @@
 //! The description of a load, the trait that each kind of load implements, and the work that it prepares.
 
 use machine::CpuList;
+use sys::sched::Policy;
 
 use crate::{LoadError, SpecError, meter::Meter};
 
@@ -55,6 +56,7 @@ pub(crate) struct Plan {
 /// The work of one thread, which ends when its meter signals it to stop.
 pub(crate) struct Job {
     pub cpus: CpuList,
+    pub policy: Policy,
     pub work: Work,
 }
 
@@ -62,7 +64,7 @@ pub(crate) type Work = Box<dyn FnOnce(&Meter) -> Result<(), LoadError> + Send>;
 
 impl Job {
     pub(super) fn on(cpu: u32, work: impl FnOnce(&Meter) -> Result<(), LoadError> + Send + 'static) -> Self {
-        Self { cpus: std::iter::once(cpu).collect(), work: Box::new(work) }
+        Self { cpus: std::iter::once(cpu).collect(), policy: Policy::Other, work: Box::new(work) }
     }
 }
 

@@ -44,6 +44,16 @@ impl Load {
     pub fn is_idle(&self) -> bool {
         matches!(self, Self::Idle(_))
     }
+
+    /// True for a load whose threads never wait, so that its CPUs are never idle.
+    pub(crate) fn never_waits(&self) -> bool {
+        matches!(self, Self::Cpu(_) | Self::Cache(_) | Self::Switch(_))
+    }
+
+    /// True for a load that runs a program which may change its own threads.
+    pub(crate) fn runs_foreign_program(&self) -> bool {
+        matches!(self, Self::StressNg(_))
+    }
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use std::{
 use machine::CpuList;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use sys::child::{reap, signal_when_parent_ends, try_reap};
+use sys::sched::Policy;
 
 use super::kind::{Job, Kind, LoadKind, Plan};
 use crate::{LoadError, SpecError, meter::Meter};
@@ -78,7 +79,8 @@ fn plan(arguments: &[String], cpus: &CpuList) -> Result<Plan, LoadError> {
         return Err(failed(&format!("{}; see `man stress-ng`", cause.trim())));
     }
     let work = move |meter: &Meter| stress.watch(meter);
-    Ok(Plan::new("bogo operations", vec![Job { cpus: cpus.clone(), work: Box::new(work) }]))
+    let job = Job { cpus: cpus.clone(), policy: Policy::Other, work: Box::new(work) };
+    Ok(Plan::new("bogo operations", vec![job]))
 }
 
 /// A running stress-ng in its own process group, which is killed on drop.

@@ -93,10 +93,9 @@ fn plan(priority: u8, period_ns: Option<u64>, cpus: &CpuList) -> Result<Plan, Lo
     let tried = thread::spawn(move || set_policy(policy)).join();
     tried.unwrap_or_else(|_| Err(io::ErrorKind::Other.into())).map_err(|error| refused(priority, &error))?;
 
-    Ok(Plan::each_cpu("wake-ups", cpus, move |meter| {
+    let mut plan = Plan::each_cpu("wake-ups", cpus, move |meter| {
         let sleep = LoadError::kernel("timer", "to sleep");
         let sleeper = Sleeper::new(Clock::Monotonic, Wait::Nanosleep).map_err(&sleep)?;
-        set_policy(policy).map_err(|error| refused(priority, &error))?;
         let mut deadline_ns = Clock::Monotonic.now_ns() + period_ns;
         while meter.running() {
             sleeper.sleep_until(deadline_ns).map_err(&sleep)?;
@@ -104,7 +103,9 @@ fn plan(priority: u8, period_ns: Option<u64>, cpus: &CpuList) -> Result<Plan, Lo
             deadline_ns = next(deadline_ns, Clock::Monotonic.now_ns(), period_ns);
         }
         Ok(())
-    }))
+    });
+    plan.jobs.iter_mut().for_each(|job| job.policy = policy);
+    Ok(plan)
 }
 
 /// The first deadline after `now_ns`. Missed deadlines are skipped, so that every cycle sleeps.

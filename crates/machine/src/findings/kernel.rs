@@ -3,7 +3,7 @@
 use record::{Finding, Machine};
 
 use super::{Check, CheckContext, Explain, evidence, fail, not_applicable, ok, unknown, warn, without};
-use crate::kernel::{DYNAMIC, Preempt, preempt as preempt_model, version};
+use crate::kernel::{DYNAMIC, Preempt, has_fair_server, preempt as preempt_model};
 
 pub(super) const CHECKS: &[Check] = &[preempt, rt_throttling, timer_migration, clock_source];
 
@@ -66,7 +66,7 @@ fn rt_throttling(context: &CheckContext) -> Finding {
     const ID: &str = "rt.throttling";
     const RUNTIME: &str = "proc/sys/kernel/sched_rt_runtime_us";
     const PERIOD: &str = "proc/sys/kernel/sched_rt_period_us";
-    if context.machine.kernel.as_deref().and_then(version) >= Some((6, 12)) {
+    if context.machine.kernel.as_deref().is_some_and(has_fair_server) {
         return fair_server(context, ID);
     }
     let runtime = match context.root.try_read(RUNTIME) {

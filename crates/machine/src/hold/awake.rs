@@ -211,11 +211,11 @@ mod tests {
         let (_folder, root) = machine(&[(CPU0, b"0\n"), (CPU1, b"50\n")]);
         std::mem::forget(AwakeHold::take(&root, &both()).unwrap());
         fs::write(root.path(CPU0), "20").unwrap();
-        let restored = crate::journal::restore(&root);
+        let restored = crate::journal::restore(&root).unwrap();
         assert_eq!((restored.len(), restored[0].purpose, restored[0].put_back.settings), (1, Purpose::Awake, 1));
         assert_eq!(restored[0].put_back.changed_since, [format!("/{CPU0}: 20")], "changed by others since");
         assert_eq!(root.read(CPU1).as_deref(), Some("50"));
-        assert!(crate::journal::restore(&root).is_empty());
+        assert!(crate::journal::restore(&root).unwrap().is_empty());
     }
 
     #[test]

@@ -256,11 +256,11 @@ mod tests {
         let fake = Fake::new();
         std::mem::forget(take(&fake, "coalesce=0,eee=off").unwrap());
         fake.set_nic_parameter("eth0", Parameter::RxUsecs, Value::Number(7)).unwrap();
-        let restored = journal::restore_with(&*fake);
+        let restored = journal::restore_with(&*fake).unwrap();
         assert_eq!((restored.len(), restored[0].purpose, restored[0].put_back.settings), (1, Purpose::Nic, 1));
         assert_eq!(restored[0].put_back.changed_since, ["eth0 rx-usecs: 7"], "changed by others since");
         assert_eq!(fake.values(), ["rx-usecs 7", "adaptive-rx on", "eee on"]);
-        assert!(journal::restore_with(&*fake).is_empty());
+        assert!(journal::restore_with(&*fake).unwrap().is_empty());
     }
 
     #[test]
@@ -277,7 +277,7 @@ mod tests {
         set_namespace("proc/thread-self/ns/net", "net:[1]");
         set_namespace("proc/1/ns/net", "net:[1]");
         set_namespace("proc/30/ns/net", "net:[7]");
-        let restored = journal::restore_with(&*fake).remove(0).put_back;
+        let restored = journal::restore_with(&*fake).unwrap().remove(0).put_back;
         assert_eq!(restored.settings, 0);
         assert!(
             restored.failed[0].contains("sudo nsenter --net=/proc/30/ns/net punctual restore"),
@@ -287,15 +287,15 @@ mod tests {
         assert_eq!(fake.values()[2], "eee off", "another interface of the same name");
 
         set_namespace("proc/thread-self/ns/net", "net:[7]");
-        assert_eq!(journal::restore_with(&*fake)[0].put_back.settings, 1);
+        assert_eq!(journal::restore_with(&*fake).unwrap()[0].put_back.settings, 1);
         assert_eq!(fake.values(), INITIAL);
 
         std::mem::forget(take(&fake, "eee=off").unwrap());
         set_namespace("proc/thread-self/ns/net", "net:[1]");
         std::fs::remove_file(fake.root.path("proc/30/ns/net")).unwrap();
-        let restored = journal::restore_with(&*fake).remove(0).put_back;
+        let restored = journal::restore_with(&*fake).unwrap().remove(0).put_back;
         assert_eq!(restored.changed_since, ["eth0 eee: its network namespace no longer exists"]);
-        assert!(journal::restore_with(&*fake).is_empty());
+        assert!(journal::restore_with(&*fake).unwrap().is_empty());
     }
 
     #[test]
@@ -306,7 +306,7 @@ mod tests {
         let hold = NicHold::take_with(Rc::<Fake>::clone(&fake), "eth0", &NicSettings::stamps()).unwrap();
         assert_eq!(fake.values(), ["tx-type 1", "rx-filter 1"]);
         std::mem::forget(hold);
-        assert_eq!(journal::restore_with(&*fake)[0].put_back.settings, 2);
+        assert_eq!(journal::restore_with(&*fake).unwrap()[0].put_back.settings, 2);
         assert_eq!(fake.values(), ["tx-type 0", "rx-filter 12"]);
     }
 
@@ -318,7 +318,7 @@ mod tests {
         let message = refused("eee=off,coalesce=1");
         assert!(message.starts_with("cannot set rx-usecs of eth0 to 1 (the driver set 3 instead)"), "{message}");
         assert_eq!(fake.values(), INITIAL);
-        assert!(journal::restore_with(&*fake).is_empty());
+        assert!(journal::restore_with(&*fake).unwrap().is_empty());
     }
 }
 

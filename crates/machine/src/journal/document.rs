@@ -23,6 +23,9 @@ const WRITABLE_BY_OTHERS: u32 = 0o022;
 pub struct Document {
     pub(super) process: u32,
     pub(super) start_ticks: u64,
+    /// The namespace of process ids that `process` is in; versions before 0.3 did not write it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) pid_namespace: Option<u64>,
     pub(super) boot_id: Option<String>,
     pub(super) purpose: Purpose,
     /// In the order of the changes; undone in reverse order.

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use record::PutBack;
+use record::{Monitor, PutBack};
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -133,6 +133,9 @@ fn is_changed_file(root: &Root, path: &str) -> bool {
         ["proc", "irq", irq, "smp_affinity_list"] => number(irq),
         ["sys", "devices", "system", "cpu", cpu, "power", "pm_qos_resume_latency_us"] => {
             cpu.strip_prefix("cpu").is_some_and(number)
+        }
+        ["sys", "kernel", "tracing", "rv", "monitors", ref names @ .., "enable"] => {
+            names.len() <= 2 && names.last().is_some_and(|name| Monitor::of_name(name).is_some())
         }
         [.., "cpuset.cpus"] => cgroup::tops(root).iter().any(|top| path.starts_with(&format!("{top}/"))),
         _ => false,

@@ -9,7 +9,7 @@ use super::{
     fake::{BOUND, Fake, Groups, KERNEL},
     *,
 };
-use crate::journal::restore_with;
+use crate::journal::{RestoreError, restore_with};
 
 fn list(text: &str) -> CpuList {
     text.parse().unwrap()
@@ -62,7 +62,7 @@ fn moves_everything_that_can_move() {
         assert_eq!(fake.state(), before, "{groups:?}: {put_back:?}");
         assert_eq!((put_back.tasks, put_back.interrupts), (3, 2), "{groups:?}");
         assert!(put_back.failed.is_empty() && put_back.changed_since.is_empty(), "{put_back:?}");
-        assert!(restore_with(&*fake).is_empty(), "the journal is removed");
+        assert!(restore_with(&*fake).unwrap().is_empty(), "the journal is removed");
     }
 }
 
@@ -143,10 +143,10 @@ fn ignores_journals_of_an_earlier_boot() {
     std::mem::forget(take(&fake, "1").unwrap());
     fake.put("proc/sys/kernel/random/boot_id", "two");
     let moved = fake.state();
-    assert!(restore_with(&*fake).is_empty());
+    assert!(restore_with(&*fake).unwrap().is_empty());
     assert_eq!(fake.state(), moved);
     fake.put("proc/sys/kernel/random/boot_id", "one");
-    assert!(restore_with(&*fake).is_empty(), "the journal is removed");
+    assert!(restore_with(&*fake).unwrap().is_empty(), "the journal is removed");
 }
 
 #[test]
@@ -192,7 +192,7 @@ fn a_lost_journal_is_replaced_by_its_copy_with_the_control_group() {
         lose(&fake);
         // Another process has the id of the killed run now.
         fake.add_task(std::process::id(), 1, 0, "0,2-3");
-        let restored = restore_with(&*fake);
+        let restored = restore_with(&*fake).unwrap();
         assert_eq!((restored.len(), restored[0].put_back.groups), (1, 1), "{restored:?}");
         assert!(restored[0].put_back.failed.is_empty(), "{restored:?}");
         let after = fake.state();
@@ -203,7 +203,7 @@ fn a_lost_journal_is_replaced_by_its_copy_with_the_control_group() {
             state.iter().filter(is_other).cloned().collect::<Vec<_>>()
         };
         assert_eq!(others(&after), others(&before), "{groups:?}");
-        assert!(restore_with(&*fake).is_empty());
+        assert!(restore_with(&*fake).unwrap().is_empty());
     }
 }
 
@@ -216,7 +216,7 @@ fn groups_of_living_runs_and_of_others_are_left_alone() {
     kept.into_iter().for_each(make);
     // These runs have ended: nobody has their ids and start times.
     ["punctual-4711-4810", "punctual-4712"].into_iter().for_each(make);
-    let restored = restore_with(&*fake);
+    let restored = restore_with(&*fake).unwrap();
     let mut ended: Vec<u32> = restored.iter().map(|one| one.process).collect();
     ended.sort_unstable();
     assert_eq!(ended, [4711, 4712], "{restored:?}");
@@ -247,7 +247,7 @@ fn a_cpu_that_a_shield_took_is_explained_and_not_widened() {
 fn failed(fake: &Rc<Fake>, undo: &str) -> Vec<String> {
     let text = format!(r#"{{"process":77,"start_ticks":1,"boot_id":null,"purpose":"shield","undo":[{undo}]}}"#);
     fake.put("run/punctual/77-1-shield.json", &text);
-    let restored = restore_with(&**fake);
+    let restored = restore_with(&**fake).unwrap();
     assert_eq!(restored.len(), 1, "{undo}");
     restored[0].put_back.failed.clone()
 }
@@ -300,14 +300,36 @@ fn a_journal_that_others_may_have_written_is_left_alone() {
     set_mode(&folder, 0o700);
     fs::rename(&path, folder.join("elsewhere")).unwrap();
     std::os::unix::fs::symlink("elsewhere", &path).unwrap();
-    assert!(restore_with(&*fake)[0].put_back.failed[0].contains("it is a symbolic link"));
+    assert!(restore_with(&*fake).unwrap()[0].put_back.failed[0].contains("it is a symbolic link"));
     fs::remove_file(&path).unwrap();
     rustix::fs::mkfifoat(rustix::fs::CWD, &path, rustix::fs::Mode::RWXU).unwrap();
-    assert!(restore_with(&*fake)[0].put_back.failed[0].contains("it is not a regular file"));
+    assert!(restore_with(&*fake).unwrap()[0].put_back.failed[0].contains("it is not a regular file"));
     assert_eq!(fake.root().read("proc/irq/default_smp_affinity").unwrap(), "0000000f");
     fs::remove_file(&path).unwrap();
     assert!(failed(&fake, change).is_empty());
     assert_eq!(fake.root().read("proc/irq/default_smp_affinity").unwrap(), "1");
+}
+
+#[test]
+fn a_journal_of_an_unknown_boot_or_namespace_is_left_alone() {
+    let fake = machine(Groups::None);
+    let undo = r#"[{"what":"file","path":"proc/irq/default_smp_affinity","before":"1","during":"0000000f"}]"#;
+    let journal = |more: &str| format!(r#"{{"process":77,"start_ticks":1,"purpose":"shield","undo":{undo},{more}}}"#);
+    let path = "run/punctual/77-1-shield.json";
+    let affinity = || fake.root().read("proc/irq/default_smp_affinity").unwrap();
+    let folder = fake.root().path("run/punctual");
+    fs::create_dir_all(&folder).unwrap();
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o700)).unwrap();
+    // Its process may run, although none of its id is in this namespace.
+    fake.put(path, &journal(r#""boot_id":null,"pid_namespace":17"#));
+    assert!(restore_with(&*fake).unwrap().is_empty());
+    assert!(matches!(take(&fake, "2"), Err(ShieldError::Busy { process: 77 })));
+    fake.put(path, &journal(r#""boot_id":"a""#));
+    assert_eq!(restore_with(&*fake), Err(RestoreError::NoBootId));
+    assert!(fake.root().exists(path) && affinity() == "0000000f");
+    fake.put("proc/sys/kernel/random/boot_id", "a");
+    assert_eq!(restore_with(&*fake).unwrap().len(), 1);
+    assert!(!fake.root().exists(path) && affinity() == "1");
 }
 
 fn cpus() -> impl Strategy<Value = CpuList> {
@@ -341,12 +363,12 @@ proptest! {
         std::mem::forget(take(&fake, &shielded.to_string()));
         prop_assert!(fake.done.get() <= killed_after);
         fake.left.set(killed_again_after);
-        restore_with(&*fake);
+        restore_with(&*fake).unwrap();
         fake.left.set(usize::MAX);
-        restore_with(&*fake);
+        restore_with(&*fake).unwrap();
         let after = fake.state();
         let changed: Vec<_> = before.iter().filter(|line| !after.contains(line)).collect();
         prop_assert_eq!(&before, &after, "{:?}", changed);
-        prop_assert!(restore_with(&*fake).is_empty());
+        prop_assert!(restore_with(&*fake).unwrap().is_empty());
     }
 }

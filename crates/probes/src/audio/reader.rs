@@ -2,12 +2,13 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use record::{CLOCK, Series, SeriesKind, SoundCard, Spike, Worst};
+use record::{CLOCK, Played, Series, SeriesKind, SoundCard, Spike, Worst};
 
 use super::{
     AudioSettings,
     shared::{Notable, Shared},
 };
+use crate::{probe_threads::Overdue, timer::shared::add};
 
 /// The data read so far.
 #[derive(Debug)]
@@ -40,6 +41,18 @@ impl Reader {
             let median_ns = shared.dsp.histogram().percentile(50.0);
             self.usual_dsp_ns = median_ns.unwrap_or_default().unsigned_abs();
         }
+    }
+
+    /// Counts a period that was not completed when the thread was stopped, which no longer counts it itself.
+    pub fn count_overdue(&mut self, overdue: Overdue, limit_ns: u64, shared: &Shared) {
+        let Overdue { at_ns, lateness_ns, deadlines } = overdue;
+        let xrun = lateness_ns.unsigned_abs() >= limit_ns;
+        let _ = shared.completion.note(lateness_ns);
+        add(&shared.notable, 1);
+        add(&shared.xruns, u64::from(xrun));
+        add(&shared.lost, if xrun { deadlines } else { 0 });
+        let played = Some(Played { wait_ns: lateness_ns, dsp_ns: 0, xrun });
+        self.fresh.push(Spike { lateness_ns, at_ns, played, ..Spike::default() });
     }
 
     /// Adds the results to the series of the thread.

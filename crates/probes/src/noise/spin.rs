@@ -77,6 +77,8 @@ impl Spinning {
             if begin_ns >= self.end_ns || self.periods_left == 0 {
                 break End::Planned;
             }
+            // Its sleep is not observed.
+            self.writer.shared.pending.clear();
             if backend.sleep_until(begin_ns).is_err() {
                 break End::ClockFailed;
             }
@@ -102,6 +104,7 @@ impl Spinning {
                 begin_ns += self.period_ns;
             }
         };
+        self.writer.shared.pending.clear();
         self.report_second(self.second_end_ns);
         end
     }
@@ -128,6 +131,7 @@ impl Spinning {
             }
             iterations += BLOCK;
             let now = Anchor::now::<T>();
+            self.writer.shared.pending.set(now.ns);
             if now.ns >= until_ns || self.writer.shared.is_stopped() {
                 break now;
             }
@@ -154,6 +158,10 @@ impl Spinning {
             return;
         }
         let shared: &Shared = &self.writer.shared;
+        if shared.is_stopped() && shared.pending.take().is_none() {
+            // The reader has counted this gap.
+            return;
+        }
         let length_ns = scale.ns(ticks).cast_signed();
         let at_ns = (scale.at(anchor, last) - self.first_ns).max(0).cast_unsigned();
         add(&shared.noise.lost_ns, length_ns.cast_unsigned().saturating_sub(self.floor_ns));

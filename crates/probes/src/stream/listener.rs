@@ -28,7 +28,7 @@ use super::{
 use crate::{
     ReceiveWait,
     probe_threads::ThreadInfo,
-    setup::{Grant, STACK_BYTES, floor_ns, set_up},
+    setup::{AtEnd, Grant, STACK_BYTES, floor_ns, set_up},
     timer::{TimerError, shared::add},
 };
 
@@ -42,6 +42,8 @@ const POLLS_FOR_NS: i64 = 2_000_000;
 const PAUSE_PART: i64 = 10;
 /// A stream that was silent for this long has ended.
 const SILENCE: Duration = Duration::from_secs(2);
+/// Number of errors after which receiving is given up.
+const MAX_ERRORS: u64 = 100;
 /// Time for the thread to read the queued frames and to end.
 const END_TIMEOUT: Duration = Duration::from_millis(500);
 
@@ -89,6 +91,7 @@ struct Shared {
     not_queued: AtomicU64,
     errors: AtomicU64,
     error: AtomicI32,
+    at_end: AtEnd,
 }
 
 impl Listener {
@@ -126,6 +129,7 @@ impl Listener {
                 let sleeper = Sleeper::new(clock, Wait::Nanosleep);
                 if let Some(sleeper) = sleeper.ok().filter(|_| ready) {
                     without_allocation(|| receiving.run(&sleeper));
+                    receiving.shared.at_end.read();
                 }
             })
             .map_err(TimerError::Spawn)?;
@@ -145,7 +149,12 @@ impl Listener {
 
     /// The thread and its requested policy.
     pub fn thread_info(&self) -> ThreadInfo<'_> {
-        ThreadInfo { place: "listener".to_owned(), policy: self.settings.policy, grant: &self.grant }
+        ThreadInfo {
+            place: "listener".to_owned(),
+            policy: self.settings.policy,
+            grant: &self.grant,
+            at_end: self.shared.at_end.get(),
+        }
     }
 
     /// Reads the queued frames.
@@ -169,6 +178,28 @@ impl Listener {
             None => self.fresh.0 > 0 && self.fresh.1.elapsed() > SILENCE,
         };
         has_ended || self.thread.is_finished()
+    }
+
+    /// The reason in words why no frames arrive any more; `None` while they do, or if the talker has reported its end.
+    pub fn gone(&self) -> Option<String> {
+        let reported = self.settings.talker.as_ref().is_some_and(RemoteTalker::has_ended);
+        let silent = self.fresh.0 > 0 && self.fresh.1.elapsed() > SILENCE;
+        let failed = self.shared.errors.load(Relaxed) > 0;
+        if reported || !silent && !self.has_failed() {
+            return None;
+        }
+        let why = if failed {
+            io::Error::from_raw_os_error(self.shared.error.load(Relaxed)).to_string()
+        } else {
+            "the talker has ended, or the path from it is down".to_owned()
+        };
+        let (interface, seconds) = (&self.settings.interface, self.fresh.1.elapsed().as_secs_f64());
+        Some(format!("no frame arrived on {interface} in the last {seconds:.1} s: {why}"))
+    }
+
+    /// True if the thread gave up receiving.
+    fn has_failed(&self) -> bool {
+        self.shared.errors.load(Relaxed) >= MAX_ERRORS
     }
 
     /// Lets the thread read the remaining frames and end. `sent` is the number of frames that a talker on this machine
@@ -275,12 +306,9 @@ struct Receiving<R> {
 }
 
 impl<R: Receive> Receiving<R> {
-    /// Number of errors after which receiving is given up.
-    const ERRORS: u64 = 100;
-
     fn run(&mut self, sleeper: &Sleeper) {
         let mut frame = [0; COPIED_BYTES];
-        while self.shared.errors.load(Relaxed) < Self::ERRORS {
+        while self.shared.errors.load(Relaxed) < MAX_ERRORS {
             let stopped = self.shared.stop.load(Relaxed);
             // Frames that are already queued are still read before the end.
             let poll = if stopped || self.polls() { Poll::Spin } else { Poll::Sleep };

@@ -62,11 +62,18 @@ struct Shared {
     missed_slots: AtomicU64,
     refused: AtomicU64,
     refusal: AtomicI32,
+    /// Refusals since the last frame, and the number of frames before them.
+    refused_in_a_row: AtomicU64,
+    frames_before_refusal: AtomicU64,
     max_delta_ns: AtomicI64,
     max_delta_at_ns: AtomicU64,
     max_interval_error_ns: AtomicU64,
     window_violations: AtomicU64,
 }
+
+/// If the kernel refused all frames of at least this time and number of slots before the end, the interface is gone.
+const GONE_NS: u64 = 1_000_000_000;
+const GONE_SLOTS: u64 = 3;
 
 /// The work of the measuring thread at each deadline.
 #[derive(Debug)]
@@ -94,6 +101,8 @@ pub struct Talker {
     zero_copy: Option<bool>,
     shared: Arc<Shared>,
     reports: Option<Box<dyn TransmitReports>>,
+    /// Slots that had passed without a frame when the thread was stopped.
+    pub(super) overdue_slots: u64,
 }
 
 impl Talker {
@@ -116,7 +125,7 @@ impl Talker {
             slots_over: -1,
             left_ns: None,
         };
-        (Self { settings: settings.clone(), zero_copy, shared, reports: None }, talk)
+        (Self { settings: settings.clone(), zero_copy, shared, reports: None, overdue_slots: 0 }, talk)
     }
 
     /// Adds a source of reports about sent frames.
@@ -163,7 +172,7 @@ impl Talker {
             tolerance_ns: settings.tolerance_ns(),
             frames,
             late: shared.late.load(Relaxed),
-            missed_slots: shared.missed_slots.load(Relaxed),
+            missed_slots: shared.missed_slots.load(Relaxed) + self.overdue_slots,
             refused: shared.refused.load(Relaxed),
             max_delta_ns: seen.map(|()| shared.max_delta_ns.load(Relaxed)),
             max_delta_at_ns: seen.map(|()| shared.max_delta_at_ns.load(Relaxed)),
@@ -176,6 +185,22 @@ impl Talker {
             reports.add_to(&mut talker);
         }
         talker
+    }
+
+    /// The reason in words why no frames could be sent any more; `None` if the last ones were sent.
+    #[must_use]
+    pub fn gone(&self) -> Option<String> {
+        let shared = &*self.shared;
+        let frames = shared.frames.load(Relaxed);
+        let in_a_row = shared.refused_in_a_row.load(Relaxed);
+        let refused_ns = in_a_row.saturating_mul(self.settings.period_ns);
+        let lasts = frames > 0 && frames == shared.frames_before_refusal.load(Relaxed);
+        (lasts && in_a_row >= GONE_SLOTS && refused_ns >= GONE_NS).then(|| {
+            let (why, interface) =
+                (io::Error::from_raw_os_error(shared.refusal.load(Relaxed)), &self.settings.interface);
+            let seconds = refused_ns as f64 / 1e9;
+            format!("the kernel refused all frames of the last {seconds:.1} s on {interface}: {why}")
+        })
     }
 
     /// Notes for the record.
@@ -246,7 +271,14 @@ impl<T> Talk<T> {
 
     #[cold]
     fn note_refusal(&self, error: &io::Error) {
-        add(&self.shared.refused, 1);
+        let shared: &Shared = &self.shared;
+        add(&shared.refused, 1);
+        // A frame that was sent since the last refusal starts a new row.
+        let frames = shared.frames.load(Relaxed);
+        let goes_on = shared.frames_before_refusal.load(Relaxed) == frames;
+        let in_a_row = if goes_on { shared.refused_in_a_row.load(Relaxed) } else { 0 };
+        shared.frames_before_refusal.store(frames, Relaxed);
+        shared.refused_in_a_row.store(in_a_row + 1, Relaxed);
         self.shared.refusal.store(error.raw_os_error().unwrap_or_default(), Relaxed);
     }
 }

@@ -2,13 +2,15 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use record::{Correction, EvlThread, Granted, Histogram, Maxima, ON_ANOTHER_CPU, Series, SeriesKind, Spike, Worst};
+use record::{
+    Correction, EvlThread, Granted, Histogram, Maxima, ON_ANOTHER_CPU, SERIES_ENDS, Series, SeriesKind, Spike, Worst,
+};
 
 use super::{
     settings::{End, Settings},
     shared::{Event, Shared},
 };
-use crate::{guard, noise::series::to_gaps, setup::Grant};
+use crate::{guard, noise::series::to_gaps, probe_threads::Overdue, setup::Grant};
 
 /// The data read so far.
 #[derive(Debug)]
@@ -23,6 +25,8 @@ pub struct Reader {
     /// Wake-ups outside the range of the shared histogram.
     outside: Histogram,
     maxima: Maxima,
+    /// The deadline for which the thread had not woken up when it was stopped.
+    overdue: Option<Overdue>,
 }
 
 impl Reader {
@@ -36,7 +40,22 @@ impl Reader {
             correction: Correction::new(settings.period_ns),
             outside: Histogram::default(),
             maxima: Maxima::default(),
+            overdue: None,
         }
+    }
+
+    /// Counts a deadline, ns after the first one, for which the thread has not woken up for `lateness_ns`. `None` if it
+    /// has not passed.
+    pub fn count_overdue(&mut self, at_ns: i64, lateness_ns: i64) -> Option<Overdue> {
+        if lateness_ns <= 0 {
+            return None;
+        }
+        let at_ns = at_ns.max(0).cast_unsigned();
+        let overdue = Overdue { at_ns, lateness_ns, deadlines: 1 + (lateness_ns / self.period_ns).cast_unsigned() };
+        self.note_late(lateness_ns, at_ns);
+        self.maxima.add(at_ns, lateness_ns);
+        self.overdue = Some(overdue);
+        self.overdue
     }
 
     /// Reads the queued events. The fresh spikes of the last call join the kept ones.
@@ -54,6 +73,10 @@ impl Reader {
         if !shared.counts.holds(lateness_ns) {
             self.outside.record(lateness_ns);
         }
+        self.note_late(lateness_ns, at_ns);
+    }
+
+    fn note_late(&mut self, lateness_ns: i64, at_ns: u64) {
         if lateness_ns >= self.period_ns {
             self.correction.late(lateness_ns);
         }
@@ -66,8 +89,13 @@ impl Reader {
     pub fn series(&self, phase: &str, settings: &Settings, grant: &Grant, shared: &Shared) -> Series {
         let mut raw = shared.counts.snapshot();
         raw.merge(&self.outside);
+        let overdue_ns = self.overdue.map(|overdue| overdue.lateness_ns);
+        overdue_ns.iter().for_each(|&lateness_ns| raw.record(lateness_ns));
         let samples = raw.total();
         let seen = (samples > 0).then_some(());
+        let (max_ns, max_at_ns) = (shared.max_ns.load(Relaxed), shared.max_at_ns.load(Relaxed));
+        let max = self.overdue.map_or((max_ns, max_at_ns), |it| (max_ns, max_at_ns).max((it.lateness_ns, it.at_ns)));
+        let sum_ns = shared.sum_ns.load(Relaxed).wrapping_add(overdue_ns.unwrap_or(0));
         let series = Series {
             phase: phase.to_owned(),
             role: settings.role.clone(),
@@ -81,17 +109,18 @@ impl Reader {
             period_ns: settings.period_ns,
             first_deadline_ns: shared.first_deadline_ns.load(Relaxed),
             samples,
-            missed: shared.missed.load(Relaxed),
+            missed: shared.missed.load(Relaxed) + self.overdue.map_or(0, |overdue| overdue.deadlines - 1),
             early: raw.iter().take_while(|&(value_ns, _)| value_ns < 0).map(|(_, count)| count).sum(),
-            min_ns: seen.map(|()| shared.min_ns.load(Relaxed)),
-            mean_ns: seen.map(|()| shared.sum_ns.load(Relaxed) as f64 / samples as f64),
-            max_ns: seen.map(|()| shared.max_ns.load(Relaxed)),
-            max_at_ns: seen.map(|()| shared.max_at_ns.load(Relaxed)),
+            min_ns: seen.map(|()| shared.min_ns.load(Relaxed).min(overdue_ns.unwrap_or(i64::MAX))),
+            mean_ns: seen.map(|()| sum_ns as f64 / samples as f64),
+            max_ns: seen.map(|()| max.0),
+            max_at_ns: seen.map(|()| max.1),
             jitter_ns: shared.jitter_ns.load(Relaxed),
             corrected: self.correction.of(&raw),
             raw,
             maxima: self.maxima.clone(),
-            spikes_total: shared.spikes.load(Relaxed),
+            spikes_total: shared.spikes.load(Relaxed)
+                + u64::from(overdue_ns.is_some_and(|lateness_ns| lateness_ns > self.threshold_ns)),
             spikes: self.worst.with(&self.fresh),
             floor_ns: grant.floor_ns,
             cpu_checks: shared.cpu_checks.load(Relaxed),
@@ -101,7 +130,7 @@ impl Reader {
         };
         match &settings.spin {
             None => series,
-            Some(spin) => to_gaps(series, spin, settings, shared),
+            Some(spin) => to_gaps(series, spin, settings, shared, self.overdue),
         }
     }
 
@@ -111,20 +140,27 @@ impl Reader {
         match shared.end() {
             None | Some(End::Planned) => {}
             Some(End::LeftCpu) => notes.push(format!(
-                "the thread left CPU {cpu} during the run: the series ends there, and up to 1 s of its last wake-ups \
+                "the thread left CPU {cpu} during the run: {SERIES_ENDS} there, and up to 1 s of its last wake-ups \
                  {ON_ANOTHER_CPU}"
             )),
             Some(End::Starved) => notes.push(format!(
                 "the guard ended the run: ordinary threads had not run for {} s",
                 guard::STARVED_LIMIT_S
             )),
-            Some(End::StoppedOn) => notes.push("a wake-up was later than --stop-on: the series ends with it".into()),
+            Some(End::StoppedOn) => notes.push(format!("a wake-up was later than --stop-on: {SERIES_ENDS} with it")),
             Some(End::PacerFailed) => {
-                notes.push("the sound card stopped for good (unplugged, or see `dmesg`): the series ends there".into());
+                notes.push(format!("the sound card stopped for good (unplugged, or see `dmesg`): {SERIES_ENDS} there"));
             }
             Some(End::ClockFailed) => {
-                notes.push("the kernel refused to wait on this clock: the series ends there".into());
+                notes.push(format!("the kernel refused to wait on this clock: {SERIES_ENDS} there"));
             }
+        }
+        if let Some(Overdue { lateness_ns, .. }) = self.overdue {
+            notes.push(format!(
+                "when the run was stopped, the last deadline had passed {} ms ago and the thread had not woken up: it \
+                 counts as late by that time, but its wake-up is pending",
+                lateness_ns / 1_000_000
+            ));
         }
         let pauses = shared.pauses.load(Relaxed);
         if pauses > 0 {

@@ -6,7 +6,7 @@ use std::sync::{
 };
 
 use super::settings::End;
-use crate::{counts::Counts, noise::settings::NoiseCounters};
+use crate::{counts::Counts, noise::settings::NoiseCounters, setup::AtEnd};
 
 /// An event that is rare enough to be queued.
 #[derive(Debug, Clone, Copy)]
@@ -46,8 +46,35 @@ pub struct Shared {
     pub in_band: AtomicU64,
     /// Counters of a noise probe.
     pub noise: NoiseCounters,
+    pub pending: Pending,
+    pub at_end: AtEnd,
     stop: AtomicBool,
     end: AtomicU8,
+}
+
+/// The time that the thread waits for, ns on the settings' clock: its next deadline, or of a noise probe its last
+/// reading of the clock. At a stop, either the thread or the reader takes it and counts what it is late by.
+#[derive(Debug)]
+pub struct Pending(AtomicI64);
+
+impl Pending {
+    const NONE: i64 = i64::MIN;
+
+    /// Waits for `at_ns`. Only the thread calls it.
+    #[inline]
+    pub fn set(&self, at_ns: i64) {
+        self.0.store(at_ns, Relaxed);
+    }
+
+    /// Waits for nothing that could be late.
+    pub fn clear(&self) {
+        self.set(Self::NONE);
+    }
+
+    /// Takes the time, which only one of both sides can.
+    pub fn take(&self) -> Option<i64> {
+        Some(self.0.swap(Self::NONE, Relaxed)).filter(|&at_ns| at_ns != Self::NONE)
+    }
 }
 
 /// The measuring thread's side.
@@ -74,6 +101,8 @@ pub fn channel() -> (Writer, Arc<Shared>, rtrb::Consumer<Event>) {
         pauses: AtomicU64::new(0),
         in_band: AtomicU64::new(0),
         noise: NoiseCounters::default(),
+        pending: Pending(AtomicI64::new(Pending::NONE)),
+        at_end: AtEnd::default(),
         stop: AtomicBool::new(false),
         end: AtomicU8::new(0),
     });

@@ -70,6 +70,9 @@ pub fn run(
             without_allocation(|| spinning.run(&backend, heartbeat))
         }
     };
+    if backend.evl_level().is_none() {
+        shared.at_end.read();
+    }
     shared.set_end(end);
 }
 
@@ -131,6 +134,8 @@ impl Measuring {
             Ok(true) => self.follow(backend, heartbeat),
             Err(_) => End::PacerFailed,
         };
+        // No further deadline can be late.
+        self.writer.shared.pending.clear();
         let end = match ended {
             End::Planned if !self.on_pinned_cpu(backend) => End::LeftCpu,
             end => end,
@@ -165,27 +170,35 @@ impl Measuring {
         let mut slot = 0;
         let mut deadline_ns = self.first_ns;
         while deadline_ns <= self.end_ns && self.samples_left > 0 {
+            self.writer.shared.pending.set(deadline_ns);
             if backend.sleep_until(deadline_ns).is_err() {
                 return End::ClockFailed;
             }
             let now_ns = self.clock.now_ns();
-            if self.writer.shared.is_stopped() {
+            let stopped = self.writer.shared.is_stopped();
+            if stopped && self.writer.shared.pending.take().is_none() {
                 break;
             }
             let missed = self.note(deadline_ns, now_ns);
+            let wake = Wake { slot, deadline_ns, woke_ns: now_ns };
+            slot += missed.cast_unsigned() + 1;
+            deadline_ns = self.first_ns + self.grid.offset_ns(slot);
+            // The thread may also be delayed in its work.
+            self.writer.shared.pending.set(deadline_ns);
             if let Some(work) = &mut self.work {
-                work.at(Wake { slot, deadline_ns, woke_ns: now_ns });
+                work.at(wake);
             }
             self.samples_left -= 1;
             self.wake_ups += 1;
             if self.samples_left.is_multiple_of(CPU_CHECKED_EVERY) && !self.on_pinned_cpu(backend) {
                 return End::LeftCpu;
             }
-            if self.stop_on.as_ref().is_some_and(|stop_on| now_ns - deadline_ns > stop_on.lateness_ns) {
+            if self.stop_on.as_ref().is_some_and(|stop_on| wake.lateness_ns() > stop_on.lateness_ns) {
                 return End::StoppedOn;
             }
-            slot += missed.cast_unsigned() + 1;
-            deadline_ns = self.first_ns + self.grid.offset_ns(slot);
+            if stopped {
+                break;
+            }
             if deadline_ns >= self.second_end_ns {
                 match self.end_second(deadline_ns, backend, heartbeat) {
                     Ok(skipped) => {

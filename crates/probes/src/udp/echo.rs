@@ -115,7 +115,8 @@ impl Echo {
     /// The thread with its requested policy.
     #[must_use]
     pub fn thread_info(&self) -> ThreadInfo<'_> {
-        ThreadInfo { place: "echo".to_owned(), policy: self.settings.policy, grant: &self.grant }
+        // Its owner checks it before the thread is stopped.
+        ThreadInfo { place: "echo".to_owned(), policy: self.settings.policy, grant: &self.grant, at_end: None }
     }
 
     /// Sets whether the memory of the process is locked; answers contain this.

@@ -37,6 +37,10 @@ pub struct Reader {
     open: u64,
     lost_in_a_row: u64,
     most_in_a_row: u64,
+    /// The last datagram that was answered in time.
+    last_answered: Option<u64>,
+    /// Slots up to the deadline that the sending thread missed when it was stopped.
+    pub overdue_slots: u64,
 }
 
 impl Reader {
@@ -53,6 +57,8 @@ impl Reader {
             open: 0,
             lost_in_a_row: 0,
             most_in_a_row: 0,
+            last_answered: None,
+            overdue_slots: 0,
         }
     }
 
@@ -84,7 +90,10 @@ impl Reader {
         while self.open < next {
             match shared.window.give_up(self.open, before_ns) {
                 SlotState::Waiting => return,
-                SlotState::Answered => self.lost_in_a_row = 0,
+                SlotState::Answered => {
+                    self.lost_in_a_row = 0;
+                    self.last_answered = Some(self.open);
+                }
                 SlotState::None => {}
                 state @ (SlotState::LostNow | SlotState::Lost) => {
                     if state == SlotState::LostNow {
@@ -96,6 +105,13 @@ impl Reader {
             }
             self.open += 1;
         }
+    }
+
+    /// Time since the last answered datagram, ns, until the last slot; `None` without an answer. Known once all datagrams
+    /// are settled.
+    pub fn silence_ns(&self, shared: &Shared) -> Option<u64> {
+        let slots = shared.sending.slots.load(Relaxed).saturating_sub(1);
+        Some(slots.saturating_sub(self.last_answered?).saturating_mul(self.period_ns.cast_unsigned()))
     }
 
     /// True if no datagram is in flight.
@@ -154,7 +170,7 @@ impl Reader {
             own_peer: settings.own_peer,
             payload_bytes: settings.payload_bytes as u64,
             timeout_ns: settings.timeout_ns,
-            slots: sending.slots.load(Relaxed),
+            slots: sending.slots.load(Relaxed).max(self.overdue_slots),
             sent: sending.sent.load(Relaxed),
             send_failed: sending.failed.load(Relaxed),
             send_error: (error != 0).then(|| io::Error::from_raw_os_error(error).to_string()),

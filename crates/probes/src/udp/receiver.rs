@@ -78,6 +78,7 @@ pub fn run(
         }
     });
     receiver.end_second(receiver.second_end_ns);
+    receiver.shared.at_end.read();
 }
 
 /// The state of the loop.

@@ -9,7 +9,7 @@ use std::sync::{
 use record::Trip;
 
 use super::{Settings, window::Window};
-use crate::times::TimeCounters;
+use crate::{setup::AtEnd, times::TimeCounters};
 
 /// An event that is queued.
 #[derive(Debug, Clone, Copy)]
@@ -33,6 +33,7 @@ pub struct Shared {
     pub receiving: Receiving,
     /// Datagrams without an answer in time. Written by all threads.
     pub lost: AtomicU64,
+    pub at_end: AtEnd,
     stop: AtomicBool,
 }
 
@@ -144,6 +145,7 @@ pub fn channel(settings: &Settings) -> (Arc<Shared>, rtrb::Producer<Event>, rtrb
             times_queue_full: zero(),
         },
         lost: zero(),
+        at_end: AtEnd::default(),
         stop: AtomicBool::new(false),
     };
     let (events, queue) = rtrb::RingBuffer::new(QUEUE);

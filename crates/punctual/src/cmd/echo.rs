@@ -5,7 +5,10 @@ use std::{thread, time::Duration};
 use anyhow::Context;
 use campaign::Supervisor;
 use machine::{CpuList, IrqPriorityHold, Root, usable_cpus};
-use probes::udp::{Echo, EchoCounts, EchoSettings};
+use probes::{
+    guard::Heartbeat,
+    udp::{Echo, EchoCounts, EchoSettings},
+};
 use record::Outcome;
 use sys::{clock::Clock, memory, signal, udp::DatagramSocket};
 
@@ -35,7 +38,9 @@ pub fn run(options: &cli::Echo) -> anyhow::Result<u8> {
     if let Some(path) = &options.ready {
         record::file::write_atomic(path, format!("{address}\n").as_bytes())?;
     }
-    let mut supervisor = Supervisor::start(&Root::system(), &[echo.thread_info()], Clock::Monotonic);
+    let heartbeat = Heartbeat::start().context("cannot start a thread: close other programs")?;
+    let mut supervisor =
+        Supervisor::start(&Root::system(), &[echo.thread_info()], Clock::Monotonic).with_heartbeat(heartbeat);
     let mut reported = 0;
     while signal::termination_requests() == 0 {
         thread::sleep(CHECK_EVERY);

@@ -1,8 +1,10 @@
 //! `punctual generate`: man pages, shell completions and JSON Schemas.
 
-use std::fs;
+use std::path::Path;
 
 use anyhow::Context;
+use clap_mangen::Man;
+use record::file;
 
 use crate::{
     cli::{self, Document, Generate},
@@ -12,9 +14,10 @@ use crate::{
 pub fn run(document: &Generate) -> anyhow::Result<u8> {
     match document {
         Generate::Man { dir } => {
-            fs::create_dir_all(dir).with_context(|| format!("cannot create the folder {}", dir.display()))?;
-            clap_mangen::generate_to(cli::definition(), dir)
-                .with_context(|| format!("cannot write man pages to {}", dir.display()))?;
+            file::create_folder(dir).with_context(|| format!("cannot create the folder {}", dir.display()))?;
+            let mut command = cli::definition().disable_help_subcommand(true);
+            command.build();
+            write_man_pages(command, dir)?;
         }
         Generate::Completions { shell } => {
             let mut script = Vec::new();
@@ -31,4 +34,15 @@ pub fn run(document: &Generate) -> anyhow::Result<u8> {
         }
     }
     Ok(0)
+}
+
+/// Writes the pages of a command and of its visible subcommands.
+fn write_man_pages(command: clap::Command, dir: &Path) -> anyhow::Result<()> {
+    for subcommand in command.get_subcommands().filter(|subcommand| !subcommand.is_hide_set()) {
+        write_man_pages(subcommand.clone(), dir)?;
+    }
+    let page = Man::new(command);
+    let mut text = Vec::new();
+    page.render(&mut text)?;
+    Ok(file::write_atomic(&dir.join(page.get_filename()), &text)?)
 }

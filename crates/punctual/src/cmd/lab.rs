@@ -2,11 +2,10 @@
 
 use std::{
     io::{Stdout, Write},
-    path::Path,
+    path::{Path, PathBuf},
     time::Duration,
 };
 
-use anyhow::Context;
 use guest::{Event, Guest, Image, Initramfs, Outcome, Time, init::KERNEL_LOG, initramfs::PUNCTUAL};
 use record::{
     Caveat, Record, file,
@@ -23,6 +22,13 @@ const FAILED: i32 = 1;
 const USAGE: i32 = 64;
 const RECORD_ENDING: &str = ".punctual.json";
 const REPORT_ENDING: &str = ".punctual.html";
+/// The longest line of the guest's standard error, and the most that is kept with --quiet, bytes.
+const LINE_MAX: usize = 64 << 10;
+const SUPPRESSED_MAX: usize = 1 << 20;
+/// The endings of the other files that runs write: traces, captures and exports.
+const OTHER_ENDINGS: [&str; 4] = ["trace.dat", "pcapng", "csv", "hgrm"];
+/// The largest number of files with one of these endings.
+const OTHERS_MAX: u32 = 1000;
 
 pub fn run(options: &Lab) -> anyhow::Result<u8> {
     let guest = guest(options);
@@ -111,37 +117,75 @@ impl GuestStderr {
     fn print(&mut self, bytes: &[u8], quiet: bool) {
         for &byte in bytes {
             self.line.push(byte);
-            if byte == b'\n' {
+            if byte == b'\n' || self.line.len() == LINE_MAX {
                 let line = String::from_utf8_lossy(&self.line).into_owned();
                 self.line.clear();
                 if line.starts_with("record  ") || line.starts_with("report  ") {
                     continue;
                 }
-                if quiet { self.suppressed += &line } else { say_part!(Passes::Text, "{line}") }
+                if !quiet {
+                    say_part!(Passes::Text, "{line}");
+                } else if self.suppressed.len() < SUPPRESSED_MAX {
+                    self.suppressed += &line;
+                }
             }
         }
     }
 }
 
-/// Saves the record and its report under the chosen name, and all other files of the run in the same folder.
+/// Saves the record and its report under the chosen name, and other files of the run under names made from it.
 fn save(outcome: &Outcome, record_files: &RecordFiles, time: Time) -> anyhow::Result<()> {
     let Some(record_path) = &record_files.record else { return Ok(()) };
-    let folder = record_path.parent().unwrap_or(Path::new(""));
     let mut records = outcome.files.files().filter(|(name, _)| name.ends_with(RECORD_ENDING));
     let Some((name, bytes)) = records.next() else { return Ok(()) };
-    let mut record = file::parse(bytes).map_err(|error| anyhow::anyhow!("the guest's {name}: {error}"))?;
+    let parsed = file::parse(bytes);
+    let mut record = parsed.map_err(|error| anyhow::anyhow!("the guest's {}: {error}", visible::one_line(name)))?;
     add_caveat(&mut record, time);
     record_files.write(&record)?;
     record_files.write_report(&record)?;
     let report = name.replace(RECORD_ENDING, REPORT_ENDING);
-    for (other, bytes) in outcome.files.files().filter(|(other, _)| *other != name && *other != report) {
-        let path = match other {
-            KERNEL_LOG => record_path.with_extension("").with_extension("kernel.log"),
-            other => folder.join(Path::new(other).file_name().context("a file of the guest has no name")?),
+    let others = outcome.files.files().filter(|(other, _)| *other != name && *other != report);
+    save_others(others, record_path)
+}
+
+/// Saves the kernel log, and files with known endings, in the folder of the record. The guest chooses no name: it could
+/// replace a file of the user.
+fn save_others<'a>(others: impl Iterator<Item = (&'a str, &'a [u8])>, record_path: &Path) -> anyhow::Result<()> {
+    let stem = record_path.with_extension("").with_extension("");
+    let mut counts = [0_u32; OTHER_ENDINGS.len()];
+    let mut left_out: Vec<&str> = Vec::new();
+    for (name, bytes) in others {
+        if name == KERNEL_LOG {
+            file::write_atomic(&with_ending(&stem, 1, "kernel.log"), bytes)?;
+            continue;
+        }
+        let known = OTHER_ENDINGS.iter().position(|ending| name.ends_with(&format!(".{ending}")));
+        let Some(index) = known.filter(|&index| counts[index] < OTHERS_MAX) else {
+            left_out.push(name);
+            continue;
         };
-        file::write_atomic(&path, bytes)?;
+        counts[index] += 1;
+        let path = with_ending(&stem, counts[index], OTHER_ENDINGS[index]);
+        match file::write_new(&path, bytes) {
+            Ok(()) => say!("file    {} ({} in the guest)", path.display(), visible::one_line(name)),
+            Err(error) => say!("note: the guest's {} is not saved: {error}", visible::one_line(name)),
+        }
+    }
+    if let Some(first) = left_out.first() {
+        let first = visible::one_line(first);
+        say!("note: {} other files of the guest are not saved, such as {first}", left_out.len());
     }
     Ok(())
+}
+
+/// `STEM.ENDING`, or from the second such file on `STEM-NUMBER.ENDING`.
+fn with_ending(stem: &Path, number: u32, ending: &str) -> PathBuf {
+    let mut path = stem.as_os_str().to_owned();
+    if number > 1 {
+        path.push(format!("-{number}"));
+    }
+    path.push(format!(".{ending}"));
+    path.into()
 }
 
 /// Adds a caveat about emulated time to the record.

@@ -9,7 +9,7 @@ use crate::{
 };
 
 pub fn run(options: &Restore) -> anyhow::Result<u8> {
-    let restored = leftovers::restore(&Root::system());
+    let restored = leftovers::restore(&Root::system())?;
     output::stdout(|out| {
         if options.json {
             return writeln!(out, "{}", output::json(&serde_json::json!({ "restored": restored })));
@@ -47,7 +47,8 @@ pub fn before(command: Option<&Command>) {
             | Command::Guest,
         ) => return,
     }
-    for restored in leftovers::restore(&Root::system()) {
-        say!("note: {}", restored.in_words());
+    match leftovers::restore(&Root::system()) {
+        Ok(all) => all.iter().for_each(|restored| say!("note: {}", restored.in_words())),
+        Err(error) => say!("note: {error}"),
     }
 }

@@ -18,7 +18,9 @@ pub fn run(options: &Show) -> anyhow::Result<u8> {
     let others = output::find_references(&options.against)?;
     let mut record = record::file::read(&options.record)?;
     output::compare_with(&mut record, &others);
-    if !options.profiles.is_empty() {
+    if options.profiles.is_empty() {
+        analysis::rejudge(&mut record);
+    } else {
         record.scenario.profiles.clone_from(&options.profiles);
         output::judge(&mut record, &options.profiles)?;
     }

@@ -41,7 +41,7 @@ fn endless_and_huge_files_are_refused() {
     File::create(&huge).unwrap().set_len(1 << 32).unwrap();
     for (file, error) in [
         ("/dev/zero", "a device, not a regular file, pipe or terminal"),
-        ("huge.punctual.json", "it is larger than 512 MiB, the most that is read"),
+        ("huge.punctual.json", "it is larger than 128 MiB, the most that is read"),
     ] {
         let said = scratch.run(&format!("show {file}")).expect_status(1).stderr();
         assert_eq!(said, format!("error: cannot read {file}: {error}\n"));
@@ -69,7 +69,7 @@ fn usage_errors_name_the_remedy_and_exit_with_64() {
         ("measure threads --matrix --thread a=1ms,cpu=0 --thread b=2ms", "leave out cpu="),
         ("measure threads --cpus 0", "--threads"),
         ("measure threads --cell-duration 1s", "--matrix"),
-        ("measure threads --threads 0", "1..=1024"),
+        ("measure threads --threads 0", "1..=256"),
         ("measure timer --clock wall", "use monotonic, realtime, tai or boottime"),
         ("measure timer --wait poll", "use nanosleep or timerfd"),
         ("measure timer --load cash", "cache"),

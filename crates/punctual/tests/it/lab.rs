@@ -48,6 +48,65 @@ fn a_missing_emulator_is_reported_with_its_package() {
     assert!(errors.contains("qemu-system-x86_64 is not installed: ") && errors.contains("apt-get install"), "{errors}");
 }
 
+/// An archive of the guest's files in the newc format (cpio(5)), as raw deflate data (RFC 1951) that is not compressed.
+fn packed(files: &[(&str, &[u8])]) -> Vec<u8> {
+    let mut tree = guest::Tree::default();
+    files.iter().for_each(|(name, bytes)| tree.file(name, *bytes));
+    let archive = tree.to_archive();
+    let mut packed = Vec::new();
+    for block in archive.chunks(0xffff) {
+        let length = u16::try_from(block.len()).unwrap();
+        packed.extend([&[0][..], &length.to_le_bytes(), &(!length).to_le_bytes(), block].concat());
+    }
+    // An empty last block.
+    packed.extend([1, 0, 0, 0xff, 0xff]);
+    packed
+}
+
+#[test]
+fn a_guest_chooses_no_name_of_a_file() {
+    let scratch = with_kernel();
+    let at = |name: &str| scratch.path().join(name);
+    let record = record::Record { schema: record::SCHEMA.to_owned(), ..record::Record::default() };
+    let hostile = "ev\u{1b}[2J\nPASS";
+    let files: [(&str, &[u8]); 8] = [
+        (".bashrc", b"guest"),
+        ("../up", b"guest"),
+        ("x/authorized_keys", b"guest"),
+        (hostile, b"guest"),
+        ("a.trace.dat", b"first"),
+        ("b.trace.dat", b"second"),
+        ("mine.csv", b"guest"),
+        ("x.punctual.json", &record::file::to_json(&record)),
+    ];
+    let mut console = Vec::new();
+    let mut sender = guest::frame::Sender::new(&mut console);
+    sender.send(guest::frame::Kind::Files, &packed(&files)).unwrap();
+    sender.send(guest::frame::Kind::End, b"0").unwrap();
+    fs::write(at("console"), console).unwrap();
+    fs::write(at("qemu-system-x86_64"), format!("#!/bin/sh\ncat {}\n", at("console").display())).unwrap();
+    fs::set_permissions(at("qemu-system-x86_64"), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    fs::create_dir(at("out")).unwrap();
+    for mine in ["out/.bashrc", "out/run.csv"] {
+        fs::write(at(mine), "mine").unwrap();
+    }
+    let mut command = scratch.punctual("lab --quiet --kernel bzImage --binary static --record out/run");
+    let path = format!("{}:/usr/bin:/bin", scratch.path().display());
+    let run = crate::harness::Run(command.env("PATH", path).output().unwrap());
+    let errors = run.expect_status(0).stderr();
+    let mut names: Vec<_> = fs::read_dir(at("out")).unwrap().map(|file| file.unwrap().file_name()).collect();
+    names.sort();
+    let expected = [".bashrc", "run-2.trace.dat", "run.csv", "run.punctual.html", "run.punctual.json", "run.trace.dat"];
+    assert_eq!(names, expected);
+    for mine in ["out/.bashrc", "out/run.csv"] {
+        assert_eq!(fs::read_to_string(at(mine)).unwrap(), "mine");
+    }
+    assert_eq!(fs::read_to_string(at("out/run-2.trace.dat")).unwrap(), "second");
+    assert!(!at("up").exists() && errors.contains("4 other files of the guest are not saved"), "{errors}");
+    assert!(errors.contains("mine.csv is not saved") && !errors.contains(['\u{1b}']), "{errors}");
+    assert!(!errors.lines().any(|line| line.starts_with("PASS")), "{errors}");
+}
+
 #[test]
 fn the_error_of_the_emulator_is_quoted() {
     let scratch = with_kernel();

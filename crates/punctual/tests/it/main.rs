@@ -17,6 +17,7 @@ mod cli;
 mod crate_graph;
 mod endings;
 mod harness;
+mod hostile;
 mod jack;
 mod lab;
 mod noise;

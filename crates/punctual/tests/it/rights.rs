@@ -7,6 +7,7 @@ mod campaign;
 mod capture;
 mod check;
 mod cyclictest;
+mod files;
 mod limits;
 mod machine;
 mod matrix;

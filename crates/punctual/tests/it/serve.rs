@@ -372,13 +372,13 @@ fn skips_and_reports_presets_that_cannot_be_played() {
     assert_eq!(server.get("/state")["playing"]["preset"], "d.toml");
     assert_eq!(server.value("gate.on"), 1.0);
     let stderr = server.stderr();
-    for (name, why) in [("a.toml", "onn"), ("b.toml", "none.nam"), ("c.toml", "pipe.nam is not a regular file")] {
+    for (name, why) in [("a.toml", "onn"), ("b.toml", "none.nam"), ("c.toml", "pipe.nam: it is not a regular file")] {
         let line = stderr.lines().find(|line| line.contains(&format!("skipped {name}: ")));
         assert!(line.is_some_and(|line| line.contains(why)), "{stderr}");
     }
     // Choosing such a preset is an error.
     let (status, body) = server.post("/choose", r#"{"what":"preset","file":"c.toml"}"#);
-    assert!(status == 400 && body.contains("pipe.nam is not a regular file"), "{body}");
+    assert!(status == 400 && body.contains("pipe.nam: it is not a regular file"), "{body}");
     let run = server.folder.run("amp serve . --device clock --port 0 --preset a");
     run.expect_status(1);
     assert!(run.stderr().contains("a.toml: line 2"), "{}", run.stderr());

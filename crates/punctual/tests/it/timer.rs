@@ -58,7 +58,7 @@ fn the_profile_determines_verdict_and_exit_status() {
     // Every wake-up is more than 1 ns late, and less than a second.
     let scratch = Scratch::new();
     for (name, limit, tolerates) in
-        [("strict", "1ns", "1 per hour"), ("lenient", "999ms", "10 per second"), ("patient", "999ms", "1 per hour")]
+        [("strict", "1ns", "1 per hour"), ("lenient", "999ms", "1 per second"), ("patient", "999ms", "1 per hour")]
     {
         let text = format!(
             "title = \"{name}\"\ngroup = \"test\"\nperiod = \"1s\"\nlimit = \"{limit}\"\ntolerates = \"{tolerates}\"\n\
@@ -69,7 +69,7 @@ fn the_profile_determines_verdict_and_exit_status() {
     for (name, status, outcome) in
         [("strict", 2, Outcome::Fail), ("lenient", 0, Outcome::Pass), ("patient", 3, Outcome::Inconclusive)]
     {
-        let run = scratch.run(&format!("measure timer --record a {ORDINARY} --samples 1200 --profile ./{name}.toml"));
+        let run = scratch.run(&format!("measure timer --record a {ORDINARY} --samples 4500 --profile ./{name}.toml"));
         assert_eq!(run.0.status.code(), Some(status), "{name}: {}{}", run.stdout(), run.stderr());
         assert_eq!(scratch.record().verdict.unwrap().outcome, outcome);
         assert!(run.stdout().contains(outcome.name()), "{}", run.stdout());
@@ -80,7 +80,7 @@ fn the_profile_determines_verdict_and_exit_status() {
 #[test]
 fn a_run_until_decided_ends_with_its_verdict() {
     let scratch = Scratch::new();
-    for (name, limit, tolerates) in [("late", "1ns", "1 per hour"), ("timely", "999ms", "2 per second")] {
+    for (name, limit, tolerates) in [("late", "1ns", "1 per hour"), ("timely", "999ms", "1 per second")] {
         let text = format!(
             "title = \"{name}\"\ngroup = \"test\"\nperiod = \"1s\"\nlimit = \"{limit}\"\ntolerates = \"{tolerates}\"\n\
              meaning = \"for this test\"\n[[sources]]\nwhat = \"limit\"\nwhere = \"this test\"\n"

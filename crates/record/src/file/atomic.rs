@@ -1,15 +1,18 @@
 //! Writing a file atomically.
 
 use std::{
-    fs::{File, Metadata, Permissions},
+    fs::{File, Permissions},
     io::{self, Write},
-    os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown},
+    os::unix::fs::{PermissionsExt, fchown},
     path::Path,
 };
 
-use tempfile::NamedTempFile;
+use rustix::fs::Stat;
 
-use super::{FileError, target::Target};
+use super::{
+    FileError,
+    target::{Destination, NewFile, Target},
+};
 
 /// The permission bits that a new file keeps. Set-user-id and similar bits are dropped.
 const RIGHTS: u32 = 0o777;
@@ -21,7 +24,8 @@ const RIGHTS: u32 = 0o777;
 /// bits of the old one and, as far as this user may set them, owner and group; it does not keep access control lists,
 /// extended attributes and other hard links. A symbolic link stays, and the file that it points to is written. In a
 /// folder that everyone may write to, files and links of other users are replaced, and their permissions are not kept.
-/// Elsewhere, a link of another user is refused if that user or a third one can write to its folder. A process that is killed meanwhile may leave a `.punctual-*.new` behind, which can be deleted.
+/// Elsewhere, and on the way to the folder, a link of another user is refused if that user or a third one can write to
+/// its folder. A process that is killed meanwhile may leave a `.punctual-*.new` behind, which can be deleted.
 ///
 /// # Errors
 /// If the folder is not writable, the disk is full, or `path` is not a regular file; the old content is unchanged then.
@@ -29,12 +33,40 @@ pub fn write_atomic(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     replace(path, |file| file.write_all(bytes)).map_err(|source| FileError::Write { path: path.to_owned(), source })
 }
 
+/// Writes `bytes` as [`write_atomic`] does, but directly to a pipe or device, such as `/dev/stdout`. One that another
+/// user put there is refused.
+///
+/// # Errors
+/// Those of [`write_atomic`], and if the pipe or device refuses the bytes.
+pub fn write_or_send(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
+    let written = match Destination::find(path) {
+        Ok(Destination::Special(special)) => special.open().and_then(|mut file| file.write_all(bytes)),
+        Ok(Destination::File(target)) => replace_target(&target, |file| file.write_all(bytes)),
+        Err(error) => Err(error),
+    };
+    written.map_err(|source| FileError::Write { path: path.to_owned(), source })
+}
+
+/// Writes `bytes` to a new file as a whole or not at all. A file or link that exists is never replaced or followed.
+///
+/// # Errors
+/// If something of this name exists, the folder is not writable, or the disk is full.
+pub fn write_new(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
+    let written = Target::unfollowed(path).and_then(|target| {
+        let mut new = create_new(&target)?;
+        new.file().write_all(bytes)?;
+        new.file().sync_data()?;
+        new.persist_new()
+    });
+    written.map_err(|source| FileError::Write { path: path.to_owned(), source })
+}
+
 /// Checks that [`write_atomic`] will be able to write the file, without touching it.
 ///
 /// # Errors
 /// If the folder does not exist or is not writable, or `path` is not a regular file.
 pub fn check_writable(path: &Path) -> Result<(), FileError> {
-    let tried = Target::find(path).and_then(|target| create_new(&target)?.close());
+    let tried = Target::find(path).and_then(|target| create_new(&target).map(drop));
     tried.map_err(|source| FileError::Write { path: path.to_owned(), source })
 }
 
@@ -45,42 +77,45 @@ pub fn check_writable(path: &Path) -> Result<(), FileError> {
 /// If the folder is not writable, or `path` is not a regular file; the old file is unchanged then.
 pub fn create(path: &Path) -> io::Result<File> {
     let target = Target::find(path)?;
-    Ok(create_new(&target)?.persist(&target.path)?)
+    create_new(&target)?.replace()
 }
 
 /// Replaces the file with one that `fill` writes. If anything fails, the new file is deleted.
 fn replace(path: &Path, fill: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
-    let target = Target::find(path)?;
-    let mut new = create_new(&target)?;
-    fill(new.as_file_mut())?;
-    new.as_file().sync_data()?;
-    new.persist(&target.path)?;
-    Ok(())
+    replace_target(&Target::find(path)?, fill)
+}
+
+fn replace_target(target: &Target, fill: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
+    let mut new = create_new(target)?;
+    fill(new.file())?;
+    new.file().sync_data()?;
+    new.replace().map(drop)
 }
 
 /// Creates an empty file in the same folder, with the permissions of the file that it replaces.
-fn create_new(target: &Target) -> io::Result<NamedTempFile> {
+fn create_new(target: &Target) -> io::Result<NewFile<'_>> {
     // Private at first: nobody else may open it before it has its final permissions.
-    let mode = if target.old.is_some() { 0o600 } else { 0o666 };
-    let create = |path: &Path| File::options().write(true).create_new(true).mode(mode).open(path);
-    // Without the target's name in it, which may already be as long as names can be.
-    let new = tempfile::Builder::new().prefix(".punctual-").suffix(".new").make_in(target.folder(), create)?;
+    let mut new = target.create_new(if target.old.is_some() { 0o600 } else { 0o666 })?;
     if let Some(old) = &target.old {
-        keep_rights(new.as_file(), old)?;
+        keep_rights(new.file(), old)?;
     }
     Ok(new)
 }
 
-fn keep_rights(new: &File, old: &Metadata) -> io::Result<()> {
+fn keep_rights(new: &File, old: &Stat) -> io::Result<()> {
     // Only root may change the owner; otherwise the file belongs to this user.
-    let _ = fchown(new, Some(old.uid()), Some(old.gid()));
-    new.set_permissions(Permissions::from_mode(old.mode() & RIGHTS))
+    let _ = fchown(new, Some(old.st_uid), Some(old.st_gid));
+    new.set_permissions(Permissions::from_mode(old.st_mode & RIGHTS))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::{fs, os::unix::fs::symlink, path::PathBuf};
+    use std::{
+        fs,
+        os::unix::fs::{MetadataExt, symlink},
+        path::PathBuf,
+    };
     use tempfile::TempDir;
 
     /// Creates a folder with a file `a` that contains `old`.
@@ -176,6 +211,33 @@ mod tests {
         write_atomic(&scratch.path().join("dangling"), b"newer").unwrap();
         let expected = [("a", "new"), ("b", "newer"), ("dangling", "-> b"), ("link", "-> a")];
         assert_eq!(listing(&scratch), expected_listing(&expected));
+    }
+
+    #[test]
+    fn sends_to_pipes_and_devices() {
+        let (mut reader, writer) = io::pipe().unwrap();
+        let pipe = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&writer));
+        write_or_send(Path::new(&pipe), b"new").unwrap();
+        write_or_send(Path::new("/dev/null"), b"new").unwrap();
+        drop(writer);
+        let mut sent = String::new();
+        io::Read::read_to_string(&mut reader, &mut sent).unwrap();
+        assert_eq!(sent, "new");
+        let (scratch, path) = with_old();
+        write_or_send(&path, b"new").unwrap();
+        assert_eq!(listing(&scratch), expected_listing(&[("a", "new")]));
+    }
+
+    #[test]
+    fn a_new_file_replaces_nothing() {
+        let (scratch, path) = with_old();
+        symlink("none", scratch.path().join("dangling")).unwrap();
+        for taken in [&path, &scratch.path().join("dangling")] {
+            let FileError::Write { source, .. } = write_new(taken, b"new").unwrap_err() else { panic!() };
+            assert_eq!(source.kind(), io::ErrorKind::AlreadyExists);
+        }
+        write_new(&scratch.path().join("b"), b"new").unwrap();
+        assert_eq!(listing(&scratch), expected_listing(&[("a", "old"), ("b", "new"), ("dangling", "-> none")]));
     }
 
     #[test]

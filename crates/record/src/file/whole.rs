@@ -1,11 +1,13 @@
 //! Reads whole files, up to a size.
 
 use std::{
-    fs::File,
+    fs::{self, File},
     io::{self, IsTerminal, Read},
-    os::unix::fs::FileTypeExt,
+    os::unix::fs::{FileTypeExt, OpenOptionsExt},
     path::Path,
 };
+
+use rustix::fs::OFlags;
 
 /// Reads all bytes of a file, a pipe or a terminal.
 ///
@@ -15,16 +17,47 @@ use std::{
 /// If the file cannot be read, is a device, or is larger than `max_bytes`.
 pub fn read_bytes(path: &Path, max_bytes: u64) -> io::Result<Vec<u8>> {
     let file = File::open(path)?;
-    let metadata = file.metadata()?;
-    let kind = metadata.file_type();
+    let kind = file.metadata()?.file_type();
     if kind.is_block_device() || (kind.is_char_device() && !file.is_terminal()) {
         return Err(io::Error::other("a device, not a regular file, pipe or terminal"));
     }
+    read_open(file, max_bytes)
+}
+
+/// Reads all bytes of a regular file. Pipes are not opened for reading, because that could wait forever.
+///
+/// # Errors
+/// If the file cannot be read, is not a regular file, or is larger than `max_bytes`.
+pub fn read_regular(path: &Path, max_bytes: u64) -> io::Result<Vec<u8>> {
+    let nonblocking = OFlags::NONBLOCK.bits().cast_signed();
+    let file = File::options().read(true).custom_flags(nonblocking).open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(not_regular());
+    }
+    read_open(file, max_bytes)
+}
+
+/// Checks that a path does not lead to a pipe, a device or a folder. Reading it reports a missing file.
+///
+/// # Errors
+/// If it does.
+pub fn check_regular(path: &Path) -> io::Result<()> {
+    match fs::metadata(path) {
+        Ok(metadata) if !metadata.is_file() => Err(not_regular()),
+        _ => Ok(()),
+    }
+}
+
+fn not_regular() -> io::Error {
+    io::Error::other("it is not a regular file: choose another one")
+}
+
+fn read_open(file: File, max_bytes: u64) -> io::Result<Vec<u8>> {
     let too_large = || {
         let limit = format!("{} MiB", max_bytes >> 20);
         io::Error::new(io::ErrorKind::FileTooLarge, format!("it is larger than {limit}, the most that is read"))
     };
-    if metadata.len() > max_bytes {
+    if file.metadata()?.len() > max_bytes {
         return Err(too_large());
     }
     let mut bytes = Vec::new();
@@ -47,8 +80,6 @@ pub fn read_text(path: &Path, max_bytes: u64) -> io::Result<String> {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use super::*;
 
     fn error(path: &Path, max_bytes: u64) -> String {
@@ -76,6 +107,22 @@ mod tests {
         assert_eq!(error(Path::new(&path), 1 << 20), "it is larger than 1 MiB, the most that is read");
         drop(reader);
         endless.join().unwrap();
+    }
+
+    #[test]
+    fn a_pipe_without_a_writer_is_not_waited_for() {
+        let scratch = tempfile::tempdir().unwrap();
+        let pipe = scratch.path().join("pipe");
+        rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RWXU).unwrap();
+        for path in [&pipe, Path::new("/dev/zero"), scratch.path()] {
+            let errors = [read_regular(path, 1).map(drop), check_regular(path)];
+            assert!(errors.iter().all(|error| error.as_ref().unwrap_err().to_string().contains("not a regular file")));
+        }
+        fs::write(scratch.path().join("a"), "ab").unwrap();
+        assert_eq!(read_regular(&scratch.path().join("a"), 2).unwrap(), b"ab");
+        assert!(
+            read_regular(&scratch.path().join("a"), 1).is_err() && check_regular(&scratch.path().join("b")).is_ok()
+        );
     }
 
     #[test]

@@ -213,12 +213,12 @@ fn lines(entry: &ScenarioEntry, columns: &[&str]) -> Vec<Line> {
         first: true,
         height: 1,
         name: named(entry),
-        note: entry.error.clone().unwrap_or_default(),
+        note: entry.error.clone().or_else(|| entry.reason.clone()).unwrap_or_default(),
         report: entry.record.replace(".json", ".html"),
         cells: vec![String::new(); columns.len()],
     };
     let Some(result) = &entry.result else { return vec![empty] };
-    let verdict = match (result.valid, result.outcome) {
+    let verdict = match (result.valid && result.problem.is_none(), result.outcome) {
         (false, _) => "INVALID",
         (true, Some(outcome)) => outcome.name(),
         (true, None) => "",
@@ -228,7 +228,7 @@ fn lines(entry: &ScenarioEntry, columns: &[&str]) -> Vec<Line> {
         height: result.roles.len(),
         cells: columns.iter().map(|column| figure(column, role, verdict, result.took_ns)).collect(),
         name: empty.name.clone(),
-        note: result.culprit.clone().unwrap_or_default(),
+        note: result.problem.clone().or_else(|| result.culprit.clone()).unwrap_or_default(),
         report: empty.report.clone(),
     };
     result.roles.iter().enumerate().map(line).collect()

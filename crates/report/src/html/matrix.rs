@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use analysis::{
     float::to_i32,
-    matrix::{MatrixTable, tables},
+    matrix::{MatrixTable, tables, why_none},
 };
 use record::{Cell, Record};
 
@@ -69,7 +69,10 @@ pub fn view(record: &Record) -> Option<MatrixView> {
     let ours = !record.cells.is_empty() && record.published.is_none();
     ours.then(|| MatrixView {
         advice: advice.map_or_else(String::new, |advice| advice.text.clone()),
-        why: sentences(advice.map(|advice| &advice.why)),
+        why: advice.map_or_else(
+            || vec![sentence(&format!("no pair is recommended: {}", why_none(record)))],
+            |advice| advice.why.iter().map(|text| sentence(text)).collect(),
+        ),
         facts: sentences(advice.map(|advice| &advice.facts)),
         jitter: of(MatrixFigure::Jitter).map(|(table, figure)| table_view(table, figure, &scale)).collect(),
         more: of(MatrixFigure::Lateness)

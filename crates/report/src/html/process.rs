@@ -9,7 +9,7 @@ use record::{Histogram, ProcessThread, Record, Series};
 use super::{facts::Fact, figure::Table, text::grouped};
 use crate::{
     blame::{percent, unsigned},
-    process::{culprits, ending, preempters, threads_left},
+    process::{culprits, ending, monitors, preempters, threads_left},
 };
 
 /// The program, as the template sees it.
@@ -31,7 +31,7 @@ pub fn section(record: &Record) -> Option<ProgramView> {
     let program = record.program.as_ref()?;
     let duration_ns: u64 = record.phases.iter().map(|phase| phase.duration_ns).sum();
     let threads = analysis::process::threads(record);
-    let facts = vec![
+    let mut facts = vec![
         ("program", program.command.clone()),
         ("process", program.pid.to_string()),
         ("watched for", format_duration(duration_ns)),
@@ -39,6 +39,7 @@ pub fn section(record: &Record) -> Option<ProgramView> {
         ("events read", grouped(program.events)),
         ("CPU time of punctual", format!("{} of one CPU", percent(program.own_cpu_ns, duration_ns.max(1)))),
     ];
+    facts.extend(monitors(program).map(|names| ("kernel's monitors", names)));
     let mut tables = vec![cycles(&threads), times(&threads), delays(&threads)];
     tables.retain(|table| !table.rows.is_empty());
     let rules = broken_rules(record);

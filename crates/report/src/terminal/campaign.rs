@@ -125,17 +125,23 @@ fn legend(page: &mut Page, table: &CampaignTable) {
             &format!("Of {repeats} repeats: the smallest and largest maximum, and the sums of missed and lost."),
         );
     }
-    let errors: Vec<&String> = cells().filter_map(|cell| cell.error.as_ref()).collect();
+    let errors = cells().filter_map(|cell| Some(("failed", cell.error.as_ref()?)));
+    let problems = cells().filter_map(|cell| Some(("INVALID", cell.problem.as_ref()?)));
     let mut shown: Vec<&String> = Vec::new();
-    for error in errors {
-        if !shown.contains(&error) {
-            page.item(Ink::Alarm, "failed", 6, error);
-            shown.push(error);
+    for (word, text) in errors.chain(problems) {
+        if !shown.contains(&text) {
+            page.item(Ink::Alarm, word, word.len(), text);
+            shown.push(text);
         }
     }
 }
 
 fn ending(page: &mut Page, campaign: &Campaign) {
+    for entry in &campaign.scenarios {
+        let Some(reason) = &entry.reason else { continue };
+        let word = if entry.result.is_some() { "INVALID" } else { "ended" };
+        page.item(Ink::Alarm, word, 7, &format!("{}: {reason}", entry.name));
+    }
     if campaign.state != State::Complete && campaign.scenarios.iter().all(|entry| entry.error.is_none()) {
         page.gap();
         page.remark("The campaign is incomplete. Continue it with the same command and --resume.");

@@ -1,6 +1,6 @@
 //! The tables of a matrix, and the recommended pair of CPUs.
 
-use analysis::matrix::{MatrixTable, tables};
+use analysis::matrix::{MatrixTable, tables, why_none};
 use analysis::{format_duration, format_ns};
 use record::{Cell, CellThread, NOLOAD, Record};
 
@@ -143,7 +143,7 @@ fn invalid(page: &mut Page, record: &Record) {
 pub(super) fn recommendation(page: &mut Page, record: &Record) {
     page.heading("Recommendation");
     let Some(advice) = &record.recommendation else {
-        page.item(Ink::Doubt, "none", 0, "no pair ran as requested under every load");
+        page.item(Ink::Doubt, "none", 0, &why_none(record));
         return;
     };
     page.item(Ink::Good, "", 0, &advice.text);

@@ -12,7 +12,7 @@ use super::page::Page;
 use super::table::Table;
 use super::{cell, count_cell, time};
 use crate::blame::{percent, unsigned};
-use crate::process::{culprits, ending, preempters, threads_left};
+use crate::process::{culprits, ending, monitors, preempters, threads_left};
 use crate::style::{Ink, Spans};
 
 /// The number of threads with named culprits.
@@ -62,6 +62,9 @@ fn heading(page: &mut Page, record: &Record, program: &Program) {
     page.fact("ended", 7, &ending(program));
     let cost = percent(program.own_cpu_ns, duration_ns.max(1));
     page.fact("cost", 7, &format!("{} events read, using {cost} of one CPU", program.events));
+    if let Some(monitors) = monitors(program) {
+        page.fact("rules", 7, &format!("checked by punctual, and by the kernel's monitors {monitors}"));
+    }
     if !record.command.is_empty() {
         page.text(Ink::Plain, "repeat with");
         page.remedy(4, &record::shell::command(&record.command));

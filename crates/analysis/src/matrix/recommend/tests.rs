@@ -1,5 +1,5 @@
 use proptest::prelude::*;
-use record::{CpuFacts, NOLOAD};
+use record::{CpuFacts, NOLOAD, Reason, State};
 
 use super::*;
 
@@ -39,8 +39,11 @@ fn cell(load: &str, cpus: [u32; 2], rounds: &[[Seen; 2]]) -> Cell {
     Cell { load: load.to_owned(), threads, rounds, thread_rounds, badness, ..Cell::default() }
 }
 
+/// A valid matrix that is complete.
 fn matrix(cells: Vec<Cell>) -> Record {
-    Record { cells, ..Record::default() }
+    let mut record = Record { cells, state: State::Complete, ..Record::default() };
+    record.validity.valid = true;
+    record
 }
 
 fn pair(recommendation: &Recommendation) -> [u32; 2] {
@@ -182,6 +185,32 @@ fn ignores_invalid_pairs() {
     assert_eq!(recommend(&Record::default()), None);
 }
 
+#[test]
+fn invalid_and_interrupted_runs_have_no_recommendation() {
+    let mut invalid = blocked();
+    invalid.validity.valid = false;
+    invalid.validity.reasons = vec![Reason { id: "policy.changed".to_owned(), ..Reason::default() }];
+    let interrupted = Record { state: State::Interrupted, ..blocked() };
+    for (record, why) in
+        [(invalid, "the run is invalid: policy.changed"), (interrupted, "the run ended early, in the phase ``")]
+    {
+        assert_eq!((recommend(&record), why_none(&record).as_str()), (None, why));
+        let tables = crate::matrix::tables(&record);
+        assert!(!tables.is_empty() && tables.iter().all(|table| (table.best, table.worst) == (None, None)));
+    }
+    let mut none = blocked();
+    none.cells.iter_mut().for_each(|cell| cell.invalid = Some("no".to_owned()));
+    assert_eq!(why_none(&none), "no pair ran as requested under every load");
+}
+
+#[test]
+fn a_pair_without_a_real_difference_is_not_the_worst() {
+    let record = matrix(vec![cell(NOLOAD, [0, 0], &[same(5), same(9)]), cell(NOLOAD, [1, 1], &[same(6), same(8)])]);
+    let advice = recommend(&record).unwrap();
+    assert!(advice.why[1].starts_with("no real difference"), "{:?}", advice.why);
+    assert!(advice.why.iter().all(|why| !why.contains("worst pair")), "{:?}", advice.why);
+}
+
 fn seen() -> impl Strategy<Value = Seen> {
     (0i64..100, prop_oneof![3 => Just(0u64), 1 => 1u64..400])
 }
@@ -199,6 +228,8 @@ proptest! {
         let mut record = matrix(cells.collect());
         record.cpu_facts = (0..).zip(&isolated).map(|(cpu, &isolated)| CpuFacts { cpu, isolated, ..CpuFacts::default() }).collect();
         let advice = recommend(&record).unwrap();
+        let text = advice.why.join(" ");
+        prop_assert!(!(text.contains("no real difference") && advice.equal.len() == 3 && text.contains("worst pair")), "{text}");
         let pairs = Pair::all(&record);
         let chosen = pairs.iter().find(|p| p.cpus() == pair(&advice)).unwrap();
         for other in &pairs {

@@ -368,6 +368,69 @@ fn real_time_throttling() {
 }
 
 #[test]
+fn a_thread_that_becomes_real_time_later_was_not_throttled() {
+    // The kernel chooses between ordinary threads.
+    complete(
+        "runs hog
+         400.0 switch probe:S->hog
+         1000.0 deadline
+         1001.0 vec+ local_timer
+         1002.0 waking probe
+         1003.0 vec- local_timer
+         4000.0 switch hog->other
+         9000.0 switch other->probe(19)
+         9005.0 stamp",
+        &[
+            "5000 thread other, of the same priority (pid 102, nice 0)",
+            "2997 thread hog, of the same priority (pid 101, nice 0)",
+            "7 the kernel's path to the probe",
+            "1 timer interrupt late, hog had the CPU (pid 101, nice 0)",
+        ],
+    );
+    // A thread of lower real-time priority runs, so real-time threads are not throttled.
+    complete(
+        "runs dd
+         400.0 switch probe(19):S->dd
+         1000.0 deadline
+         1001.0 vec+ local_timer
+         1002.0 waking probe
+         1003.0 vec- local_timer
+         1010.0 switch dd->mid(49)
+         9000.0 switch mid:S->probe(19)
+         9005.0 stamp",
+        &[
+            "7990 unexplained (mid ran instead)",
+            "14 the kernel's path to the probe",
+            "1 timer interrupt late, dd had the CPU (pid 101, nice 0)",
+        ],
+    );
+}
+
+#[test]
+fn a_quota_stops_an_ordinary_thread() {
+    complete(
+        "runs probe
+         100.0 switch swapper->probe
+         900.0 switch probe:S->swapper
+         1000.0 deadline
+         1001.0 vec+ local_timer
+         1002.0 waking probe
+         1003.0 vec- local_timer
+         1004.0 idle out
+         1005.0 idle 1
+         41000.0 idle out
+         41102.0 switch swapper->probe
+         41104.0 stamp",
+        &[
+            "40097 CPU quota of the control group (swapper/0 ran instead)",
+            "4 the kernel's path to the probe",
+            "2 return from idle",
+            "1 timer interrupt late, swapper/0 had the CPU",
+        ],
+    );
+}
+
+#[test]
 fn a_stall_without_events() {
     complete(
         "runs swapper

@@ -1,12 +1,17 @@
 //! What a thread does in the kernel: system calls, page faults, signals.
 
+use std::mem;
+
 use record::{CycleCause, Rule};
 
 use super::{State, Thread, TimePart};
 use crate::process::{
-    calls::{Call, Lock, Rank},
+    calls::{Call, Lock, Scope, Source},
     cycles::{Cycles, Released},
+    futexes::Finding,
+    releases::Rank,
     selection::RunConfig,
+    waits::{InCall, Timeout},
 };
 
 /// The signal handlers in progress.
@@ -17,13 +22,42 @@ pub(super) struct Handler {
     from_ns: u64,
 }
 
+/// The timer of a timerfd that the thread reads.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct FdTimer {
+    /// Its next expiry, ns on CLOCK_MONOTONIC.
+    expires_ns: Option<u64>,
+    /// The shortest distance of its expiries so far, ns; 0 if it is unknown.
+    step_ns: u64,
+    /// The last wait before the timer was read.
+    source: Option<Source>,
+    /// The last system call of the thread before the current one.
+    last_call: Option<Source>,
+    /// True if a cycle began since the timer was read.
+    pub has_released: bool,
+}
+
+impl FdTimer {
+    /// True if the thread waits for the timer in this way.
+    pub fn is_source(&self, source: Option<Source>) -> bool {
+        self.source.is_some() && self.source == source
+    }
+
+    /// The expiry of the timer, if it is not after `at_ns` and no cycle has begun with it, ns on CLOCK_MONOTONIC.
+    pub fn expires_until(&self, at_ns: u64) -> Option<u64> {
+        self.expires_ns.filter(|&expires_ns| expires_ns <= at_ns && !self.has_released)
+    }
+}
+
 impl Thread {
     /// Handles its entry into a system call.
-    pub fn enters(&mut self, at_ns: u64, number: u32, call: Call, config: &RunConfig) {
+    pub fn enters(&mut self, at_ns: u64, entered: InCall, config: &RunConfig) {
         if !self.runs_at(at_ns) {
             return;
         }
-        let rank = match call {
+        self.decide_on_sleep(at_ns, None, config);
+        let mut entered = self.in_kernel.entered(entered);
+        let rank = match entered.call {
             Call::SignalReturn => return self.leave_handler(),
             Call::Sleep { absolute: true, .. } => Some(Rank::Absolute),
             Call::Sleep { absolute: false, .. } => Some(Rank::Relative),
@@ -32,20 +66,46 @@ impl Thread {
             Call::SetPolicy { .. }
             | Call::Yield
             | Call::TakeLock(_)
+            | Call::AwaitChange { .. }
             | Call::WakeAt { .. }
             | Call::Sync
+            | Call::Spawn
+            | Call::Restart
             | Call::Other => None,
         };
         let before = self.releases.rank();
-        let is_release = rank.is_some_and(|rank| self.releases.note(rank));
-        if is_release && !self.is_marked {
-            self.end_cycle(at_ns, config);
+        entered.is_release = rank.is_some_and(|rank| self.releases.note(rank));
+        if entered.is_release && !self.is_marked {
+            self.may_continue_sleep = self.cycles.is_tentative();
+            if !self.may_continue_sleep {
+                self.end_cycle(at_ns, config);
+            }
             self.handler = Handler::default();
             if before != self.releases.rank() {
                 self.cycles.starts(self.period_ns);
             }
         }
-        self.in_kernel.enter(number, call, is_release);
+        self.in_kernel.enter(entered);
+    }
+
+    /// Decides if a sleep continues the one that a signal interrupted, as soon as its end is known (ns on
+    /// CLOCK_MONOTONIC), or nothing can show it any more. Otherwise the thread has done the work of a cycle in between.
+    pub(super) fn decide_on_sleep(&mut self, at_ns: u64, expires_ns: Option<u64>, config: &RunConfig) {
+        /// Longest time from a reading of the clock to the start of the timer, ns.
+        const DELAY_NS: u64 = 100_000;
+        if !mem::take(&mut self.may_continue_sleep) {
+            return;
+        }
+        let is_continued = expires_ns.zip(self.interrupted_sleep).is_some_and(|(expires_ns, (before_ns, woken_ns))| {
+            // A program that sleeps for the rest of the time adds the time that it was awake.
+            let awake_ns = at_ns.saturating_sub(woken_ns) + DELAY_NS;
+            (before_ns..=before_ns.saturating_add(awake_ns)).contains(&expires_ns)
+        });
+        if is_continued {
+            self.cycles.drop_tentative();
+        } else {
+            self.end_cycle(at_ns, config);
+        }
     }
 
     /// Handles its return from a system call. A sleep that was over before it began starts the next cycle here.
@@ -53,19 +113,96 @@ impl Thread {
         if !self.runs_at(at_ns) {
             return;
         }
-        let Some(call) = self.in_kernel.leave().filter(|call| call.is_release) else { return };
-        if self.is_marked {
+        self.decide_on_sleep(at_ns, None, config);
+        let Some(call) = self.in_kernel.leave() else { return };
+        self.fd_timer.last_call = Some(call.source);
+        let now_ns = self.accounted_ns;
+        // A wait for a time that is over, as in a loop with pthread_cond_timedwait or with a timerfd that is set each time.
+        let is_over = !call.has_waited && call.timeout.is_some_and(|timeout| timeout.expires_ns <= now_ns);
+        let expired_ns = self.fd_timer.expires_until(now_ns).filter(|_| !call.has_waited);
+        let is_overdue_event = (is_over || expired_ns.is_some()) && self.releases.began_with(call.source);
+        if self.is_marked || !(call.is_release || is_overdue_event) {
             return;
         }
-        let now_ns = self.accounted_ns;
-        let due_ns = call.expires_ns.map_or(now_ns, |expires_ns| expires_ns.min(now_ns));
-        let released = Released { at_ns: due_ns, noticed_ns: now_ns, late_by: CycleCause::PreviousCycle };
-        self.begin_cycle(released, config);
+        if is_overdue_event {
+            self.end_cycle(at_ns, config);
+        }
+        if self.cycles.begun_ns().is_some() {
+            return;
+        }
+        if !is_over && call.is_release && call.timeout.is_some() {
+            return self.end_sleep(now_ns, call, config);
+        }
+        let released = match expired_ns.filter(|_| is_overdue_event) {
+            Some(expires_ns) => {
+                self.fd_timer.has_released = true;
+                Released { at_ns: expires_ns, ..Released::at(now_ns) }
+            }
+            None => Released::by_timeout(now_ns, call.timeout),
+        };
+        let late_by = CycleCause::PreviousCycle;
+        self.begin_cycle(Released { latest_ns: released.at_ns, late_by, ..released }, config);
     }
 
-    /// Handles the start of a timer in it.
-    pub fn starts_timer(&mut self, at_ns: u64, expires_ns: i64) {
-        self.in_kernel.note_timer(at_ns, expires_ns);
+    /// Handles the start of a timer in it, with its earliest and latest expiry on the timer's clock, ns.
+    pub fn starts_timer(&mut self, at_ns: u64, [expires_ns, latest_ns]: [i64; 2], config: &RunConfig) {
+        let Some(call) = self.in_kernel.call() else { return };
+        let Some(at_expiry_ns) = config.clocks.to_monotonic(call.clock, expires_ns, at_ns) else { return };
+        let slack_ns = latest_ns.saturating_sub(expires_ns).max(0).unsigned_abs();
+        let timeout = Timeout { expires_ns: at_expiry_ns, latest_ns: at_expiry_ns.saturating_add(slack_ns) };
+        if !self.in_kernel.note_timeout(timeout) {
+            return;
+        }
+        if let Call::Sleep { absolute: true, .. } = call.call {
+            self.releases.note_time(at_expiry_ns);
+        }
+        self.decide_on_sleep(at_ns, Some(at_expiry_ns), config);
+    }
+
+    /// Handles the start of the timer of a timerfd in it: it arms the timer, or reads the expiries of a periodic one. If
+    /// it did not wait for the expiry, because its previous cycle took too long, the next cycle starts here.
+    pub fn starts_fd_timer(&mut self, at_ns: u64, expires_ns: i64, config: &RunConfig) {
+        let clocks = [Call::clock(0, [0; 3]), crate::process::calls::REALTIME];
+        let near = clocks.iter().find_map(|&clock| config.clocks.to_monotonic(clock, expires_ns, at_ns));
+        let Some(next_ns) = near else { return };
+        let before_ns = self.fd_timer.expires_ns.replace(next_ns);
+        let has_released = mem::take(&mut self.fd_timer.has_released);
+        let Some(call) = self.in_kernel.call().filter(|_| self.in_kernel.call_name() == "read") else { return };
+        let step_ns = before_ns.map_or(0, |before_ns| next_ns.saturating_sub(before_ns));
+        let steps = [self.fd_timer.step_ns, step_ns];
+        self.fd_timer.step_ns = steps.into_iter().filter(|&step_ns| step_ns > 0).min().unwrap_or(0);
+        // A thread that waits in `read` itself does not wait there after an overrun.
+        let waits_in_read = call.has_waited || self.fd_timer.is_source(Some(call.source));
+        self.fd_timer.source = if waits_in_read { Some(call.source) } else { self.fd_timer.last_call };
+        let is_release = self.releases.note(Rank::Timer);
+        if has_released || before_ns.is_none() || !is_release || self.is_marked {
+            return;
+        }
+        self.end_cycle(at_ns, config);
+        let now_ns = self.accounted_ns;
+        let due_ns = next_ns.saturating_sub(self.fd_timer.step_ns).min(now_ns);
+        let released = Released { at_ns: due_ns, latest_ns: due_ns, ..Released::at(now_ns) };
+        self.begin_cycle(Released { late_by: CycleCause::PreviousCycle, ..released }, config);
+    }
+
+    /// Handles that a futex word turned out to be no lock.
+    pub fn learns(&mut self, finding: Finding) {
+        if let Finding::NoLock { address } = finding {
+            self.locks.forget(address);
+            // It waited for events in this cycle, so it consists of several.
+            self.cycles.cut();
+        }
+    }
+
+    /// CPU time so far, ns. `at_ns` is the time on CLOCK_MONOTONIC.
+    pub fn cpu_ns(&self, at_ns: u64) -> u64 {
+        let since_ns = if self.state == State::Running { at_ns.saturating_sub(self.accounted_ns) } else { 0 };
+        self.times.running_ns + since_ns
+    }
+
+    /// The start of its current cycle, ns on CLOCK_MONOTONIC.
+    pub fn cycle_begun_ns(&self) -> Option<u64> {
+        self.cycles.begun_ns()
     }
 
     /// Handles a page fault of it. The kernel traces only its start: the fault lasts until the next event at most.
@@ -75,7 +212,7 @@ impl Thread {
         }
         // Tracing a fault takes about as long as the fault.
         self.fault_ns = config.fault_ns.saturating_mul(2);
-        self.in_kernel.note_page_fault();
+        self.in_kernel.note_page_fault(self.times.running_ns);
         self.page_faults += 1;
         self.note_breach(Rule::PageFault, "", at_ns, config);
         if let Some(open) = self.cycles.now() {
@@ -93,9 +230,10 @@ impl Thread {
             self.cycles = Cycles::default();
         }
         self.end_cycle(at_ns, config);
+        self.marks_ends |= !begins;
         if begins {
             let now_ns = self.accounted_ns;
-            self.begin_cycle(Released { at_ns: now_ns, noticed_ns: now_ns, late_by: CycleCause::LateTimer }, config);
+            self.begin_cycle(Released::at(now_ns), config);
         }
     }
 
@@ -129,14 +267,15 @@ impl Thread {
         self.in_kernel.note_disk_request();
     }
 
-    /// Handles the start or the end of its wait for a lock of the kernel.
-    pub fn contends(&mut self, contends: bool) {
-        self.in_kernel.set_contends(contends);
+    /// Handles the start of its wait for a lock of the kernel; the end if `lock` is `None`.
+    pub fn contends(&mut self, lock: Option<Lock>) {
+        self.in_kernel.set_contends(lock);
     }
 
-    /// True if it wakes those who wait for this lock.
+    /// True if its wake-up of a thread that waits for this lock releases the lock: it wakes those who wait at the address
+    /// of the lock, or it is the holder, which the kernel replaces when it ends.
     pub fn releases_lock(&self, lock: Lock) -> bool {
-        self.in_kernel.releases(lock)
+        lock.scope == Scope::Kernel || lock.owner == Some(self.tid()) || self.in_kernel.releases(lock)
     }
 
     /// True if it is in a system call that can wake others.

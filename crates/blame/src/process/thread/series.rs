@@ -3,17 +3,19 @@
 use std::mem;
 
 use machine::CpuList;
-use record::{ProcessThread, Release, Series, SeriesKind};
+use record::{Cycle, CycleCause, ProcessThread, Release, Series, SeriesKind};
 
-use super::{RunConfig, State, Thread};
-use crate::time::signed_ns;
+use super::{RunConfig, State, Thread, Waiting};
+use crate::{process::locks::Wait, time::signed_ns};
 
 impl Thread {
     /// Its figures as of `now_ns`, without the names of phase and role. `parent` is the thread that it has its
     /// real-time policy from.
     pub fn series(&self, now_ns: u64, parent: Option<String>, config: &RunConfig) -> Series {
         let mut now = self.clone();
+        now.complete_at_end(now_ns, config);
         now.account_until(now_ns);
+        let open = now.open_cycle(now_ns, config);
         now.cycles.finish(now.period_ns);
         if let Some(period_ns) = now.period_ns.filter(|_| now.state != State::Ended) {
             now.cycles.stop(now_ns, period_ns);
@@ -25,20 +27,22 @@ impl Thread {
             times: now.times,
             preemptions: now.preemptions,
             preempted: mem::take(&mut now.preempted),
-            preempted_by: now.preempters.to_record(),
+            preempted_by: now.preempters.to_record(config),
             migrations: now.migrations,
             cpus: now.cpus.iter().copied().collect::<CpuList>().to_string(),
             ended: now.state == State::Ended,
             release: match () {
                 () if now.is_marked => Release::Mark,
-                () if config.knows_calls => now.releases.rank().into(),
+                () if config.knows_calls => now.releases.to_record(),
                 () => Release::AnySleep,
             },
             breaches: now.breaches.to_record(),
+            monitor_reports: now.reports.to_record(),
             policy_inherited_from: parent,
             locks: now.locks.to_record(),
             page_faults: now.page_faults,
             signals: now.signals,
+            open,
             ..ProcessThread::default()
         };
         let (missed, jitter_ns) = now.cycles.write_to(now.period_ns, &mut thread);
@@ -49,6 +53,43 @@ impl Thread {
             jitter_ns,
             kind: SeriesKind::Process(Box::new(thread)),
             ..now.wake_ups.series()
+        }
+    }
+
+    /// Its current cycle as of `now_ns`, with the wait that goes on. `None` if it has none, or if it may have none: it
+    /// does not repeat cycles, or does not mark their ends.
+    fn open_cycle(&mut self, now_ns: u64, config: &RunConfig) -> Option<Cycle> {
+        /// A thread with fewer cycles may only have started the program.
+        const REPEATED: u64 = 2;
+        let ends = !self.is_marked || self.marks_ends;
+        if self.state == State::Ended || self.cycles.count() < REPEATED || !ends || self.cycles.is_tentative() {
+            return None;
+        }
+        self.add_current_wait(now_ns, config);
+        Some(self.cycles.now()?.to_record(config))
+    }
+
+    /// Adds the wait that goes on as a part of its cycle.
+    fn add_current_wait(&mut self, now_ns: u64, config: &RunConfig) {
+        let rival = self.rivals.now;
+        match self.state {
+            State::Ready { since_ns } => {
+                self.add_part(CycleCause::WakeUp, now_ns.saturating_sub(since_ns), rival, "");
+            }
+            State::Preempted { since_ns } => {
+                let cause = rival.map_or(CycleCause::Preemption, |rival| {
+                    config.quota.cause(self.rivals.priority, rival, since_ns, now_ns)
+                });
+                self.add_part(cause, now_ns.saturating_sub(since_ns), rival, "");
+            }
+            State::Blocked => {
+                if let Some(waits) = self.waits_for_lock() {
+                    self.add_lock_wait(&Wait::explain(waits, now_ns, None, &|_, _, _| None), config);
+                } else if let Some(Waiting { wait_for, since_ns, call, .. }) = self.waiting {
+                    self.add_part(wait_for.cause(), now_ns.saturating_sub(since_ns), None, call);
+                }
+            }
+            State::Unobserved | State::Running | State::Ended => {}
         }
     }
 }

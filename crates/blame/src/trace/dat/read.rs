@@ -81,7 +81,7 @@ impl<R: BufRead + Seek> Dat<R> {
             other => return Err(unknown(format!("of version {other}"))),
         };
         sections.kernel.code_start = symbols::code_start(&sections.kallsyms);
-        sections.kernel.sleep_timer = symbols::sleep_timer(&sections.kallsyms);
+        sections.kernel.timers = symbols::timers(&sections.kallsyms);
         let mut decoder = Decoder::new(sections.kernel);
         for (system, text) in &sections.formats {
             Format::parse(text).map(|format| decoder.add_format(system, &format));

@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 
-use super::{KernelInfo, MARKS};
+use record::Monitor;
+
+use super::{KernelInfo, MARKS, TimerCallbacks};
 use crate::{
     event::{Comm, EventKind, Name, Names, Task},
     trace::{
@@ -67,10 +69,15 @@ pub(super) enum Fields {
     CallExit {
         call: Field,
     },
+    MonitorReport {
+        monitor: Monitor,
+        tid: U32Field,
+    },
     TimerStart {
         function: Field,
         expires: Field,
-        sleep_timer: Option<u64>,
+        latest: Field,
+        wanted: TimerCallbacks,
     },
     Timerlat {
         cycle: U32Field,
@@ -104,11 +111,12 @@ impl Fields {
             "irq" => irq(format),
             "irq_vectors" => irq_vector(format, names),
             "ipi" => ipi(format, kernel, names),
-            "timer" => timer(format, kernel.sleep_timer),
+            "timer" => timer(format, kernel.timers),
             "preemptirq" => section(format, kernel.code_start),
             "exceptions" => page_fault(format),
             "raw_syscalls" => call(format),
             "lock" => lock(format),
+            "rv" => monitor_report(format),
             MARKS => mark(format),
             _ => other(system, format),
         }
@@ -148,11 +156,17 @@ impl Fields {
                 call: call_number(*call, record)?,
                 arguments: numbers(arguments.bytes(record)?)?,
             },
+            &Self::MonitorReport { monitor, tid } => EventKind::MonitorReport { monitor, tid: small(&tid)? },
             Self::CallExit { call } => EventKind::CallExit { call: call_number(*call, record)? },
-            Self::TimerStart { function, expires, sleep_timer } => {
-                let function =
-                    wide(function).filter(|function| sleep_timer.is_none_or(|wanted| wanted == *function))?;
-                EventKind::TimerStart { function, expires_ns: expires.number(record)? }
+            Self::TimerStart { function, expires, latest, wanted } => {
+                let (function, expires_ns) = (wide(function)?, expires.number(record)?);
+                if wanted.fd == Some(function) {
+                    return Some(EventKind::FdTimerStart { expires_ns });
+                }
+                if wanted.sleep.is_some_and(|sleep| sleep != function) {
+                    return None;
+                }
+                EventKind::TimerStart { function, expires_ns, latest_ns: latest.number(record)? }
             }
             Self::Signal { signal, pid } => EventKind::Signal { signal: small(signal)?, pid: small(pid)? },
             Self::Timerlat { cycle, context, latency } => {
@@ -176,6 +190,7 @@ fn sched(format: &Format) -> Option<Fields> {
         "sched_process_fork" => {
             Fields::Number { number: u32_field(format, "child_pid")?, kind: |child| EventKind::Fork { child } }
         }
+        "sched_process_exec" => Fields::Fixed(EventKind::Exec),
         "sched_process_exit" => Fields::Fixed(EventKind::Exit),
         _ => return None,
     })
@@ -244,6 +259,14 @@ fn lock(format: &Format) -> Option<Fields> {
     Some(Fields::Address { address: format.field("lock_addr")?, base: 0, kind })
 }
 
+/// A report of a monitor: `error_NAME` with the field `pid`, or `error_env_NAME` with `id`, which is also the id of a
+/// thread. For the kernel's own deadline servers it is 0 or negative, which is no thread.
+fn monitor_report(format: &Format) -> Option<Fields> {
+    let name = format.name.strip_prefix("error_")?;
+    let (name, field) = name.strip_prefix("env_").map_or((name, "pid"), |name| (name, "id"));
+    Some(Fields::MonitorReport { monitor: Monitor::of_name(name)?, tid: u32_field(format, field)? })
+}
+
 /// A mark of a cycle. The names of the events have a number at their end.
 fn mark(format: &Format) -> Option<Fields> {
     let begins = match format.name.rsplit_once('_')?.0 {
@@ -254,11 +277,11 @@ fn mark(format: &Format) -> Option<Fields> {
     Some(Fields::Fixed(EventKind::Mark { begins }))
 }
 
-fn timer(format: &Format, sleep_timer: Option<u64>) -> Option<Fields> {
+fn timer(format: &Format, wanted: TimerCallbacks) -> Option<Fields> {
     if format.name == "hrtimer_start" {
         // Kernels before 2.6.36 have no softexpires.
         let (function, expires) = (format.field("function")?, format.field("softexpires")?);
-        return Some(Fields::TimerStart { function, expires, sleep_timer });
+        return Some(Fields::TimerStart { function, expires, latest: format.field("expires")?, wanted });
     }
     let timer = match format.name.as_str() {
         "hrtimer_expire_entry" | "hrtimer_expire_exit" => format.field("hrtimer")?,

@@ -1,5 +1,7 @@
 //! Decodes hand-made records, at least one of each kind.
 
+use record::Monitor;
+
 use super::*;
 use crate::event::{Comm, EventKind, PrevState, Task};
 
@@ -33,7 +35,7 @@ fn decoded(system: &str, format: &Format, fields: &[&[u8]]) -> (EventKind, Names
     let mut decoder = Decoder::new(KernelInfo {
         code_start: 0xffff_ffff_8100_0000,
         strings: HashMap::from([(0xabc0, "Rescheduling interrupts".to_owned())]),
-        sleep_timer: None,
+        timers: TimerCallbacks::default(),
     });
     assert!(decoder.add_format(system, format), "{system}:{}", format.name);
     let record = record(fields);
@@ -124,6 +126,28 @@ fn rejects_a_location_outside_the_record() {
     for lead in [5_u32 << 16 | 17, 0xffff_ffff, 0xffff_0000, 0xffff] {
         let record = record(&[&17_i32.to_le_bytes(), &lead.to_le_bytes(), b"eth0"]);
         assert_eq!(decoder.decode(0, 0, &record), None, "{lead:#x}");
+    }
+}
+
+#[test]
+fn decodes_the_reports_of_monitors() {
+    // The formats are those of Linux 7.3.
+    let ltl = format("error_sleep", 7, &[("__data_loc char[] comm", 4, 0), ("pid_t pid", 4, 1)]);
+    let lead = (6_u32 << 16 | 16).to_le_bytes();
+    let (kind, _) = decoded("rv", &ltl, &[&lead, &4711_i32.to_le_bytes(), b"servo\0\0\0"]);
+    assert_eq!(kind, EventKind::MonitorReport { monitor: Monitor::Sleep, tid: 4711 });
+
+    let strings = ["state", "event", "env"].map(|name| format!("__data_loc char[] {name}"));
+    let fields: Vec<(&str, usize, u8)> =
+        [("int id", 4, 1)].into_iter().chain(strings.iter().map(|text| (text.as_str(), 4, 0))).collect();
+    let timed = |name, id: i32| decoded("rv", &format(name, 7, &fields), &[&id.to_le_bytes(), &[0; 12]]).0;
+    assert_eq!(timed("error_env_nomiss", 4711), EventKind::MonitorReport { monitor: Monitor::Nomiss, tid: 4711 });
+    assert_eq!(timed("error_env_stall", 12), EventKind::MonitorReport { monitor: Monitor::Stall, tid: 12 });
+    let server = EventKind::MonitorReport { monitor: Monitor::Nomiss, tid: u32::MAX };
+    assert_eq!(timed("error_env_nomiss", -1), server, "no thread has this id");
+
+    for (name, field) in [("error_other", "pid_t pid"), ("event_sleep", "pid_t pid"), ("error_sleep", "int id")] {
+        assert!(!Decoder::default().add_format("rv", &format(name, 7, &[(field, 4, 1)])), "{name}");
     }
 }
 
@@ -248,15 +272,17 @@ fn decodes_system_calls_and_other_waits() {
 }
 
 #[test]
-fn only_timers_that_end_sleeps_are_decoded() {
-    let timer = format("hrtimer_start", 7, &[("void * function", 8, 0), ("s64 softexpires", 8, 1)]);
-    let fields = record(&[&0xabc_u64.to_le_bytes(), &77_i64.to_le_bytes()]);
-    let kind = |sleep_timer| {
+fn only_timers_that_end_waits_are_decoded() {
+    let fields = [("void * function", 8, 0), ("s64 expires", 8, 1), ("s64 softexpires", 8, 1)];
+    let timer = format("hrtimer_start", 7, &fields);
+    let fields = record(&[&0xabc_u64.to_le_bytes(), &99_i64.to_le_bytes(), &77_i64.to_le_bytes()]);
+    let kind = |sleep, fd| {
         let mut decoder = Decoder::default();
-        decoder.set_sleep_timer(sleep_timer);
+        decoder.set_timers(TimerCallbacks { sleep, fd });
         assert!(decoder.add_format("timer", &timer));
         decoder.decode(0, 0, &fields).map(|event| event.kind)
     };
-    let started = Some(EventKind::TimerStart { function: 0xabc, expires_ns: 77 });
-    assert_eq!([kind(None), kind(Some(0xabc)), kind(Some(0xabd))], [started, started, None]);
+    let started = Some(EventKind::TimerStart { function: 0xabc, expires_ns: 77, latest_ns: 99 });
+    assert_eq!([None, Some(0xabc), Some(0xabd)].map(|sleep| kind(sleep, None)), [started, started, None]);
+    assert_eq!(kind(Some(0xabd), Some(0xabc)), Some(EventKind::FdTimerStart { expires_ns: 77 }));
 }

@@ -100,11 +100,11 @@ fn journal_restores_after_a_crash_what_others_did_not_change() {
     let fake = Fake::new(None);
     std::mem::forget(take(&fake).unwrap());
     fake.schedule(303, 1, 70);
-    let restored = journal::restore_with(&*fake);
+    let restored = journal::restore_with(&*fake).unwrap();
     assert_eq!((restored.len(), restored[0].purpose, restored[0].put_back.settings), (1, Purpose::IrqPriority, 2));
     assert_eq!(restored[0].put_back.changed_since, ["irq/130-eth0-Tx: fifo:70"], "changed by others since");
     assert_eq!(fake.scheduled(), ["fifo:50", "fifo:50", "fifo:70"]);
-    assert!(journal::restore_with(&*fake).is_empty());
+    assert!(journal::restore_with(&*fake).unwrap().is_empty());
 }
 
 #[test]
@@ -115,7 +115,7 @@ fn does_not_change_a_new_thread_with_the_same_id() {
     let stat = fs::read_to_string(fake.stat(302)).unwrap().replace(" 180 ", " 9999 ");
     fs::write(fake.stat(302), stat).unwrap();
     fs::remove_dir_all(fake.folder.path().join("proc/303")).unwrap();
-    let restored = journal::restore_with(&*fake);
+    let restored = journal::restore_with(&*fake).unwrap();
     let result = &restored[0].put_back;
     assert_eq!((result.settings, result.changed_since.len(), result.failed.len()), (1, 0, 0));
     assert_eq!(fake.scheduled(), ["fifo:50", "fifo:85", "gone"]);
@@ -127,7 +127,7 @@ fn refused_change_leaves_nothing_changed() {
     let refused = take(&fake).unwrap_err().to_string();
     assert!(refused.starts_with("cannot run irq/129-eth0-Tx as fifo:85"), "{refused}");
     // The kernel also refused to undo the first change, so its journal entry remains.
-    let restored = journal::restore_with(&*Fake::without_refusals(&fake));
+    let restored = journal::restore_with(&*Fake::without_refusals(&fake)).unwrap();
     assert_eq!(restored[0].put_back.settings, 1);
     assert_eq!(fake.scheduled(), ["fifo:50"; 3]);
 
@@ -151,7 +151,7 @@ fn reports_missing_threads() {
     assert!(matches!(take(&fake).unwrap_err(), IrqPriorityError::Hidden));
     let missing = IrqPriorityHold::take_with(Rc::<Fake>::clone(&fake), "eth7", Policy::Fifo(85)).unwrap_err();
     assert!(matches!(missing, IrqPriorityError::Nic(_)), "{missing}");
-    assert!(journal::restore_with(&*fake).is_empty());
+    assert!(journal::restore_with(&*fake).unwrap().is_empty());
 }
 
 /// The changed threads except those of interrupts, on a machine that also has `threads`.

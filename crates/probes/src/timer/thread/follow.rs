@@ -19,10 +19,12 @@ impl Measuring {
                 self.begin_at(wake.deadline_ns);
             }
             let deadline_ns = wake.deadline_ns.max(self.first_ns);
-            if self.writer.shared.is_stopped() || deadline_ns > self.end_ns {
+            let stopped = self.writer.shared.is_stopped();
+            if deadline_ns > self.end_ns || stopped && self.writer.shared.pending.take().is_none() {
                 break;
             }
             self.note(deadline_ns, wake.woke_ns);
+            self.writer.shared.pending.set(deadline_ns + self.period_ns);
             if let Some(work) = &mut self.work {
                 work.at(Wake { deadline_ns, ..wake });
             }
@@ -33,6 +35,9 @@ impl Measuring {
             }
             if self.stop_on.as_ref().is_some_and(|stop_on| wake.woke_ns - deadline_ns > stop_on.lateness_ns) {
                 return End::StoppedOn;
+            }
+            if stopped {
+                break;
             }
             if deadline_ns >= self.second_end_ns {
                 match self.end_second(deadline_ns, backend, heartbeat) {

@@ -10,6 +10,11 @@ const PERIOD_NS: u64 = 25_000;
 
 /// Returns the series of a thread with the given lateness of each wake-up.
 fn series(lateness_ns: &[i64]) -> record::Series {
+    stopped_series(lateness_ns, 0)
+}
+
+/// Like [`series`], but the thread is stopped `overdue_ns` after a further deadline, without a wake-up.
+fn stopped_series(lateness_ns: &[i64], overdue_ns: i64) -> record::Series {
     let settings = Settings {
         role: "base".to_owned(),
         has_own_role: true,
@@ -36,6 +41,7 @@ fn series(lateness_ns: &[i64]) -> record::Series {
         deadline_ns += (missed + 1) * PERIOD_NS.cast_signed();
     }
     reader.collect(&shared);
+    reader.count_overdue(deadline_ns - first_ns, overdue_ns);
     let grant = Grant {
         thread_id: 1,
         policy: Policy::Other,
@@ -80,6 +86,26 @@ fn a_stall_causes_a_long_interval_and_missed_deadlines() {
     let seen = series(&[0, 60_000, 0]);
     // The wake-ups are at 0, 85 and 100 us.
     assert_eq!((seen.jitter_ns, seen.max_ns, seen.missed, seen.samples), (60_000, Some(60_000), 2, 3));
+}
+
+#[test]
+fn a_deadline_that_is_overdue_at_the_stop_counts_as_late() {
+    let seen = stopped_series(&[0, 1_000], 130_000);
+    assert_eq!((seen.samples, seen.missed, seen.spikes_total), (3, 5, 1));
+    assert_eq!((seen.max_ns, seen.max_at_ns, seen.min_ns), (Some(130_000), Some(50_000), Some(0)));
+    assert_eq!(seen.corrected.total(), 3 + 5);
+    assert_eq!((seen.spikes[0].lateness_ns, seen.spikes[0].at_ns), (130_000, 50_000));
+    assert!(seen.notes[0].contains("its wake-up is pending"), "{:?}", seen.notes);
+    let on_time = stopped_series(&[0, 1_000], -5_000);
+    assert_eq!((on_time.samples, on_time.max_ns, on_time.notes.len()), (2, Some(1_000), 0));
+}
+
+#[test]
+fn a_pending_deadline_is_taken_once() {
+    let (writer, shared, _queue) = channel();
+    assert_eq!(shared.pending.take(), None);
+    writer.shared.pending.set(7);
+    assert_eq!((shared.pending.take(), writer.shared.pending.take()), (Some(7), None));
 }
 
 #[test]

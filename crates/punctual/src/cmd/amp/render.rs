@@ -1,8 +1,8 @@
 //! `punctual amp render`.
 
 use std::{
-    fs::{self, File},
-    io::{Cursor, Write},
+    fs,
+    io::Cursor,
     path::Path,
     time::{Duration, Instant},
 };
@@ -161,18 +161,11 @@ fn is_stream(path: &Path) -> bool {
 
 /// Writes a file as a whole or not at all. Pipes and devices are written to directly.
 fn write(path: &Path, audio: &Audio) -> anyhow::Result<()> {
-    let context = || format!("cannot write {}", path.display());
-    let bytes = wav_bytes(audio).with_context(context)?;
+    let bytes = wav_bytes(audio).with_context(|| format!("cannot write {}", path.display()))?;
     if is_stream(path) {
         return output::audio(&bytes);
     }
-    match fs::metadata(path) {
-        Ok(metadata) if !metadata.is_file() && !metadata.is_dir() => {
-            let mut file = File::options().write(true).open(path).with_context(context)?;
-            file.write_all(&bytes).with_context(context)
-        }
-        _ => Ok(record::file::write_atomic(path, &bytes)?),
-    }
+    Ok(record::file::write_or_send(path, &bytes)?)
 }
 
 fn wav_bytes(audio: &Audio) -> anyhow::Result<Vec<u8>> {

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use ::play::{RigLoadError, read_preset};
+use ::play::{RigLoadError, preset_spec, read_preset};
 use amp::{
     Parameter, Rig, Settings,
     preset::{IrPart, ModelPart},
@@ -26,7 +26,7 @@ pub fn load_error(error: RigLoadError) -> anyhow::Error {
 /// The preset, if one is given, with the parts and settings that the other options replace.
 fn chosen(options: &cli::Rig) -> anyhow::Result<RigSpec> {
     let mut chosen = match &options.preset {
-        Some(path) => read_preset(path)?.into_spec(path.parent().unwrap_or(Path::new(""))),
+        Some(path) => preset_spec(read_preset(path)?, path.parent().unwrap_or(Path::new(""))).map_err(load_error)?,
         None => RigSpec::default(),
     };
     choose_models(&mut chosen.models, options)?;

@@ -91,7 +91,6 @@ fn matrix(options: &Threads) -> anyhow::Result<u8> {
     let (before, began) = (Interrupts::read(&root), Instant::now());
     let mut record = output::measure(&plan, common.output)?;
     record.cpu_facts = machine::cpu_facts(&root, &cpus, &before, began.elapsed());
-    analysis::matrix::fill(&mut record);
     output::judge(&mut record, &wake_ups.profiles)?;
     output::compare_with(&mut record, &others);
     let figures = Tables::figures(&options.show);

@@ -44,7 +44,10 @@ pub fn execute(
 }
 
 fn new_run<'a>(scenarios: &'a Scenarios, dir: Option<&Path>, root: &Root) -> anyhow::Result<(PathBuf, Runner<'a>)> {
-    let dir = dir.map_or_else(|| output::default_folder(&scenarios.name).into(), Path::to_owned);
+    let dir = match dir {
+        Some(dir) => dir.to_owned(),
+        None => new_folder(&scenarios.name)?,
+    };
     if dir.join(runner::CAMPAIGN_FILE).exists() {
         bail!(
             "{} already contains a campaign: resume it with --resume, or choose another folder with --dir DIR",
@@ -53,6 +56,14 @@ fn new_run<'a>(scenarios: &'a Scenarios, dir: Option<&Path>, root: &Root) -> any
     }
     let runner = Runner::begin(scenarios, &dir, output::command_line(), root)?;
     Ok((dir, runner))
+}
+
+/// Creates a folder of a new name in the current folder. Somebody else may have guessed the name.
+fn new_folder(campaign: &str) -> anyhow::Result<PathBuf> {
+    let dir = PathBuf::from(output::default_folder(campaign));
+    let is_new = file::create_folder(&dir).with_context(|| format!("cannot create the folder {}", dir.display()))?;
+    anyhow::ensure!(is_new, "{} exists already: run it again, or choose another folder with --dir DIR", dir.display());
+    Ok(dir)
 }
 
 fn resume_run<'a>(scenarios: &'a Scenarios, dir: Option<&Path>) -> anyhow::Result<(PathBuf, Runner<'a>)> {

@@ -86,10 +86,11 @@ fn summarize(entry: &ScenarioEntry) -> String {
     if let Some(error) = &entry.error {
         return format!("FAILED: {error}");
     }
-    let Some(result) = &entry.result else { return "ended early".to_owned() };
+    let reason = entry.reason.as_ref().map_or_else(String::new, |reason| format!(": {reason}"));
+    let Some(result) = &entry.result else { return format!("ended early{reason}") };
     let figures = report::campaign::summarize(&result.roles);
     match result.outcome {
-        _ if !result.valid => format!("{figures}, INVALID"),
+        _ if !result.valid => format!("{figures}, INVALID{reason}"),
         Some(outcome) if outcome != Outcome::Pass => format!("{figures}, {}", outcome.name()),
         _ => figures,
     }

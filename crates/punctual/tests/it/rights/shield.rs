@@ -10,7 +10,7 @@ use std::{
 
 use record::{Record, ShieldMeans};
 
-use crate::harness::{PUNCTUAL, Scratch, alone, signal, wait_until};
+use crate::harness::{PUNCTUAL, Scratch, alone, signal, skip, wait_until};
 
 /// The last CPU online. Not by the affinity of this process, which the shield of another run narrows.
 fn last_cpu() -> u32 {
@@ -168,6 +168,35 @@ fn journals() -> usize {
 }
 
 #[test]
+fn a_shield_is_left_alone_from_elsewhere() {
+    let _alone = alone();
+    assert!(last_cpu() > 0, "needs a second CPU");
+    wait_until("no other run shields CPUs", || journals() == 0);
+    let scratch = Scratch::new();
+    let mut child = start(&scratch, "--duration 8s");
+    let run_in = |namespaces: &str, script: &str| {
+        let script = format!("mount --make-rprivate / && {script} restore");
+        let mut command = Command::new("unshare");
+        command.args(namespaces.split(' ')).args(["bash", "-c", &script.replace("PUNCTUAL", PUNCTUAL)]);
+        command.output().unwrap()
+    };
+    let other = run_in("--pid --fork --mount --mount-proc", "PUNCTUAL");
+    assert_eq!(String::from_utf8_lossy(&other.stdout), "nothing to restore\n");
+    for (namespaces, script, expected) in [
+        ("--mount", "mount -t tmpfs none /proc && PUNCTUAL", "cannot read the boot id"),
+        ("--pid --fork --mount", "PUNCTUAL", "/proc shows another namespace of process ids"),
+    ] {
+        let other = run_in(namespaces, script);
+        let errors = String::from_utf8_lossy(&other.stderr);
+        assert!(other.status.code() == Some(1) && errors.contains(expected), "{script}: {errors}");
+    }
+    assert_eq!(journals(), 1);
+    signal(&child, "TERM");
+    child.wait().unwrap();
+    assert_eq!(journals(), 0);
+}
+
+#[test]
 fn a_shield_moves_tasks_and_restores_everything() {
     let _alone = alone();
     let tasks = BusyTasks::start();
@@ -297,6 +326,31 @@ fn names_in_a_journal_are_harmless() {
     run.expect_status(1);
     assert!(run.stdout().contains("/x\\u{1b}[2J\\u{202e}y: punctual does not change this"), "{}", run.stdout());
     assert!(!json.stdout().contains(record::visible::is_hidden) && json.stdout().contains("x\\u001b[2J\\u202ey"));
+}
+
+#[test]
+fn another_thread_on_the_shielded_cpu_makes_the_run_invalid() {
+    let _alone = alone();
+    wait_until("no other run shields CPUs", || journals() == 0);
+    let (scratch, cpu) = (Scratch::new(), last_cpu());
+    let options = format!("measure timer --quiet --record a --period 1ms --duration 4s --shield {cpu}");
+    let mut child = scratch.punctual(&options).stdout(Stdio::null()).spawn().unwrap();
+    wait_until("it measures", || scratch.record_path().exists());
+    let mut busy = Command::new("sh").args(["-c", "while true; do :; done"]).spawn().unwrap();
+    // A shield by cpusets of control groups v1 moves all tasks of the topmost group, but it does not close that group.
+    let _ = fs::write("/sys/fs/cgroup/cpuset/tasks", busy.id().to_string());
+    let entered = sys::sched::set_affinity_of(Some(busy.id()), &[cpu]).is_ok();
+    std::thread::sleep(std::time::Duration::from_millis(1500));
+    busy.kill().unwrap();
+    busy.wait().unwrap();
+    let status = child.wait().unwrap().code();
+    if !entered {
+        return skip("another thread on a shielded CPU, because nothing can enter this shield");
+    }
+    assert_eq!(status, Some(4));
+    let record = scratch.record();
+    let text = &record.validity.reasons.iter().find(|reason| reason.id == "shield.broken").expect("a reason").text;
+    assert!(text.starts_with(&format!("another thread ran on the shielded CPU {cpu}: sh ({})", busy.id())), "{text}");
 }
 
 #[test]

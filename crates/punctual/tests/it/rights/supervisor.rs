@@ -2,16 +2,20 @@
 
 use std::{
     fs,
+    hint::spin_loop,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
-    thread::sleep,
-    time::Duration,
+    thread::{JoinHandle, sleep, spawn},
+    time::{Duration, Instant},
 };
 
-use record::{Record, State};
+use record::{Campaign, Record, State};
 use sys::sched::{self, Policy};
 
-use crate::harness::{Scratch, alone, last_cpu, signal_process, skip, threads, wait_until};
+use crate::{
+    harness::{Scratch, alone, last_cpu, signal_process, skip, threads, wait_until},
+    stalls::{Stall, repeat_if_stalled},
+};
 
 const CLOCKSOURCE: &str = "/sys/devices/system/clocksource/clocksource0";
 
@@ -148,7 +152,7 @@ fn a_frozen_load_did_not_run() {
     let Some(freezer) = Freezer::new() else {
         return skip("a frozen load, because there is no freezer group of version 1");
     };
-    let record = changed(0, "--cpus 0 --policy other --load cpu", |child| {
+    let record = changed(4, "--cpus 0 --policy other --load cpu", |child| {
         freezer.write("cgroup.procs", &loads(child)[0]);
         freezer.write("freezer.state", "FROZEN");
         sleep(Duration::from_millis(1800));
@@ -156,6 +160,8 @@ fn a_frozen_load_did_not_run() {
     });
     let load = &record.phases[0].loads[0];
     assert!(!load.ran && load.note.as_ref().unwrap().starts_with("it did not run for 1."), "{load:?}");
+    let text = reason(&record, "load.failed");
+    assert!(text.starts_with("the load cpu did not run as requested: it did not run for 1."), "{text}");
 }
 
 #[test]
@@ -174,4 +180,159 @@ fn another_clock_source_for_a_while_makes_the_run_invalid() {
     });
     let text = reason(&record, "clock.changed");
     assert!(text.starts_with(&format!("the kernel changed its clock source from {current} to {other}")), "{text}");
+}
+
+#[test]
+fn a_change_in_a_run_of_less_than_a_second_makes_it_invalid() {
+    let _alone = alone();
+    let scratch = Scratch::new();
+    let child = scratch
+        .punctual("measure timer --quiet --record a --period 1ms --duration 400ms --cpus 0")
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    wait_until("a thread measures", || threads(&child).iter().any(|path| comm(path).starts_with("timer/")));
+    wait_until("it has its policy", || sched::policy_of(measuring_thread(&child, 0)).unwrap() == Policy::Fifo(90));
+    sleep(Duration::from_millis(150));
+    sched::set_policy_of(measuring_thread(&child, 0), Policy::Fifo(10)).unwrap();
+    assert_eq!(child.wait_with_output().unwrap().status.code(), Some(4));
+    let text = reason(&scratch.record(), "policy.changed");
+    assert!(text.starts_with("the policy of CPU 0 was changed from fifo:90 to fifo:10"), "{text}");
+}
+
+#[test]
+fn a_killed_load_makes_the_run_invalid() {
+    let _alone = alone();
+    let record = changed(4, "--cpus 0 --load cpu", |child| signal_process(&loads(child)[0], "KILL"));
+    let text = reason(&record, "load.failed");
+    assert!(text.starts_with("the load cpu did not run as requested: its worker was killed by signal 9"), "{text}");
+}
+
+#[test]
+fn a_moved_load_makes_the_run_invalid() {
+    let _alone = alone();
+    let cpu = last_cpu();
+    if cpu == 0 {
+        return skip("a moved load, because there is only one CPU");
+    }
+    let record = changed(4, "--cpus 0 --load cpu", |child| {
+        for thread in fs::read_dir(format!("/proc/{}/task", loads(child)[0])).unwrap().flatten() {
+            let id = thread.file_name().to_str().unwrap().parse().unwrap();
+            sched::set_affinity_of(Some(id), &[cpu]).unwrap();
+        }
+    });
+    let text = reason(&record, "load.changed");
+    let expected = format!("the load cpu has a thread that was moved from CPU 0 to CPU {cpu} (seen after ");
+    assert!(text.starts_with(&expected), "{text}");
+}
+
+#[test]
+fn loads_that_share_a_cpu_with_each_other_are_valid() {
+    let _alone = alone();
+    let record = changed(0, "--cpus 0 --load cpu --load switch --load cache --load timer", |_| ());
+    assert!(
+        record.validity.valid && record.phases[0].loads.iter().all(|load| load.ran),
+        "{:?}",
+        record.phases[0].loads
+    );
+}
+
+#[test]
+fn a_stopped_punctual_makes_the_run_invalid() {
+    let _alone = alone();
+    let record = changed(4, "--cpus 0", |child| {
+        let process = child.id().to_string();
+        signal_process(&process, "STOP");
+        sleep(Duration::from_millis(700));
+        signal_process(&process, "CONT");
+    });
+    let text = reason(&record, "punctual.stopped");
+    assert!(text.starts_with("punctual itself was stopped or frozen for 0."), "{text}");
+}
+
+#[test]
+fn a_frozen_punctual_makes_the_run_invalid() {
+    let _alone = alone();
+    let Some(freezer) = Freezer::new() else {
+        return skip("a frozen punctual, because there is no freezer group of version 1");
+    };
+    let record = changed(4, "--cpus 0", |child| {
+        freezer.write("cgroup.procs", &child.id().to_string());
+        freezer.write("freezer.state", "FROZEN");
+        sleep(Duration::from_millis(700));
+        freezer.write("freezer.state", "THAWED");
+    });
+    let text = reason(&record, "punctual.stopped");
+    assert!(text.starts_with("punctual itself was stopped or frozen for 0."), "{text}");
+}
+
+/// A thread of the highest priority occupies the CPU for a while, which delays punctual, but does not stop it.
+#[test]
+fn a_starved_punctual_is_not_said_to_be_stopped() {
+    let _alone = alone();
+    repeat_if_stalled(Stall::Stolen, || {
+        let occupy_all = |_: &Child| {
+            let cpus = sched::affinity().unwrap().into_iter();
+            let spinning: Vec<_> = cpus.map(|cpu| occupy(cpu, Duration::from_millis(700))).collect();
+            spinning.into_iter().for_each(|thread| thread.join().unwrap());
+        };
+        let record = changed(0, "--cpus 0", occupy_all);
+        assert!(record.series[0].max_ns.unwrap() > 300_000_000, "{:?}", record.series[0].max_ns);
+    });
+}
+
+/// Occupies a CPU with a thread of the highest priority.
+fn occupy(cpu: u32, time: Duration) -> JoinHandle<()> {
+    spawn(move || {
+        sched::set_affinity(&[cpu]).unwrap();
+        sched::set_policy(Policy::Fifo(99)).unwrap();
+        let began = Instant::now();
+        while began.elapsed() < time {
+            spin_loop();
+        }
+    })
+}
+
+#[test]
+fn a_stall_in_progress_at_the_stop_is_counted() {
+    let _alone = alone();
+    if last_cpu() == 0 {
+        return skip("a stall at the stop, because there is only one CPU");
+    }
+    let scratch = Scratch::new();
+    let command = "measure timer --quiet --record a --period 10ms --endless --cpus 0";
+    let child = scratch.punctual(command).stdout(Stdio::null()).spawn().unwrap();
+    wait_until("a thread measures", || threads(&child).iter().any(|path| comm(path).starts_with("timer/")));
+    sleep(Duration::from_secs(1));
+    let spinning = occupy(0, Duration::from_millis(2500));
+    sleep(Duration::from_secs(1));
+    signal_process(&child.id().to_string(), "INT");
+    child.wait_with_output().unwrap();
+    spinning.join().unwrap();
+    let series = &scratch.record().series[0];
+    assert!(series.max_ns.unwrap() > 500_000_000 && series.missed > 50, "{:?} {}", series.max_ns, series.missed);
+    assert!(series.spikes.iter().any(|spike| Some(spike.lateness_ns) == series.max_ns), "no spike");
+}
+
+#[test]
+fn an_invalid_scenario_of_a_campaign_keeps_its_reason_and_status() {
+    let _alone = alone();
+    let cpu = last_cpu();
+    if cpu == 0 {
+        return skip("a moved thread, because there is only one CPU");
+    }
+    let scratch = Scratch::new();
+    let file = format!(
+        "name = \"c\"\nrest = \"0s\"\n[probe]\nperiod = \"1ms\"\nduration = \"3s\"\n[[placement]]\nname = \"p\"\ncpus = \"{cpu}\"\n"
+    );
+    fs::write(scratch.path().join("c.toml"), file).unwrap();
+    let child = scratch.punctual("run c.toml --quiet --dir d").stdout(Stdio::null()).spawn().unwrap();
+    wait_until("a thread measures", || threads(&child).iter().any(|path| comm(path).starts_with("timer/")));
+    sleep(Duration::from_secs(1));
+    sched::set_affinity_of(Some(measuring_thread(&child, cpu)), &[0]).unwrap();
+    assert_eq!(child.wait_with_output().unwrap().status.code(), Some(4));
+    let campaign: Campaign = record::file::read_campaign(&scratch.path().join("d/campaign.json")).unwrap();
+    let entry = &campaign.scenarios[0];
+    assert!(!entry.result.as_ref().unwrap().valid);
+    assert!(entry.reason.as_ref().unwrap().contains("was moved"), "{:?}", entry.reason);
 }

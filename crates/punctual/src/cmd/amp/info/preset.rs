@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use ::play::read_preset;
+use ::play::{preset_spec, read_preset};
 use amp::{
     Chain, Parameter, Preset,
     preset::{IrPart, ModelPart},
@@ -39,7 +39,7 @@ pub fn describe(path: &Path) -> anyhow::Result<Description> {
 impl ChainCost {
     /// Measures at the sample rate of the first model, like offline rendering.
     fn measure(preset: &Preset, folder: &Path) -> anyhow::Result<Self> {
-        let rig = loader().load(preset.clone().into_spec(folder), &[]).map_err(load_error)?;
+        let rig = preset_spec(preset.clone(), folder).and_then(|spec| loader().load(spec, &[])).map_err(load_error)?;
         let rate_hz = rig.rate_hz().unwrap_or(DEFAULT_RATE_HZ);
         let parts = loader().parts(&rig, rate_hz).map_err(load_error)?;
         let (mut chain, _controls) = Chain::new(rate_hz, &rig.settings, parts);

@@ -1,0 +1,200 @@
+//! The waits of a thread that start its cycles.
+
+use record::Release;
+
+use super::calls::Source;
+
+/// The kinds of waits that can start cycles. A later kind takes precedence: a thread that sleeps until a time waits for
+/// its next cycle then, and its other waits are part of the cycle.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Rank {
+    Event,
+    Relative,
+    Timer,
+    Absolute,
+}
+
+/// A kind of wait starts the cycles as long as at most this many waits of lower rank come between two of them. Waits for
+/// the answers of other threads do not count.
+const MOST_WAITS_BETWEEN: u8 = 8;
+/// The number of equal steps after which sleeps until a time are regular, however many waits come between them.
+const REGULAR_STEPS: u8 = 3;
+/// One of this many cycles may start in an unclear way until [`Releases::are_unclear`].
+const UNCLEAR_SHARE: u64 = 10;
+
+/// Finds the waits that start a thread's cycles.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Releases {
+    relative: Frequency,
+    timer: Frequency,
+    absolute: Frequency,
+    steps: Steps,
+    /// The event that started the last cycle.
+    event: Option<Source>,
+    /// Cycles that an event started.
+    events: u64,
+    /// Those of them for which another wait could as well have been the release.
+    unclear: u64,
+}
+
+/// How often a kind of wait occurs.
+#[derive(Debug, Clone, Copy, Default)]
+struct Frequency {
+    /// True if it occurs often enough to start the cycles.
+    frequent: bool,
+    /// Waits of lower rank since its last one.
+    others: u8,
+}
+
+/// The distances of the times that a thread sleeps until.
+#[derive(Debug, Clone, Copy, Default)]
+struct Steps {
+    last_ns: u64,
+    step_ns: u64,
+    /// Number of equal steps in a row.
+    equal: u8,
+}
+
+impl Releases {
+    /// Notes a wait. Returns true if it ends a cycle, and the next cycle starts after it.
+    pub fn note(&mut self, rank: Rank) -> bool {
+        let kinds = [(Rank::Relative, &mut self.relative), (Rank::Timer, &mut self.timer)];
+        for (kind, frequency) in kinds {
+            frequency.note(kind, rank);
+        }
+        if !self.steps.are_regular() || rank == Rank::Absolute {
+            self.absolute.note(Rank::Absolute, rank);
+        }
+        rank == self.rank()
+    }
+
+    /// Notes the time that an absolute sleep ends, ns on CLOCK_MONOTONIC.
+    pub fn note_time(&mut self, expires_ns: u64) {
+        self.steps.note(expires_ns);
+    }
+
+    /// The kind of wait that starts the cycles.
+    pub fn rank(&self) -> Rank {
+        let kinds = [(self.absolute, Rank::Absolute), (self.timer, Rank::Timer), (self.relative, Rank::Relative)];
+        kinds.iter().find(|(frequency, _)| frequency.frequent).map_or(Rank::Event, |&(_, rank)| rank)
+    }
+
+    /// True if the wait for an event is part of the current cycle: it ends with an answer to the thread itself, and the
+    /// cycle started with another wait.
+    pub fn is_within_cycle(&self, source: Source, is_answer: bool) -> bool {
+        is_answer && (self.rank() > Rank::Event || self.event != Some(source))
+    }
+
+    /// Notes the event that starts a cycle.
+    pub fn begin_with(&mut self, source: Source, is_answer: bool) {
+        let is_other = self.event.replace(source).is_some_and(|before| before != source);
+        self.events += 1;
+        self.unclear += u64::from(is_other || is_answer);
+    }
+
+    /// True if this event started the current cycle.
+    pub fn began_with(&self, source: Source) -> bool {
+        self.rank() == Rank::Event && self.event == Some(source)
+    }
+
+    /// True if the trace does not show which of the events start cycles.
+    fn are_unclear(&self) -> bool {
+        self.unclear * UNCLEAR_SHARE > self.events
+    }
+
+    /// The release for the record.
+    pub fn to_record(self) -> Release {
+        match self.rank() {
+            Rank::Event if self.are_unclear() => Release::AnyEvent,
+            Rank::Event => Release::Event,
+            Rank::Relative => Release::RelativeSleep,
+            Rank::Timer => Release::Timer,
+            Rank::Absolute => Release::AbsoluteSleep,
+        }
+    }
+}
+
+impl Frequency {
+    /// Notes a wait of `rank`, if this is the frequency of `own`.
+    fn note(&mut self, own: Rank, rank: Rank) {
+        if rank == own {
+            *self = Self { frequent: self.others <= MOST_WAITS_BETWEEN, others: 0 };
+        } else if rank < own {
+            self.others = self.others.saturating_add(1);
+            self.frequent &= self.others <= MOST_WAITS_BETWEEN;
+        }
+    }
+}
+
+impl Steps {
+    fn note(&mut self, expires_ns: u64) {
+        let step_ns = expires_ns.saturating_sub(self.last_ns);
+        // A sleep that is continued after a signal.
+        if step_ns == 0 {
+            return;
+        }
+        let is_equal = step_ns.abs_diff(self.step_ns) <= step_ns / 1000;
+        self.equal = if is_equal { self.equal.saturating_add(1) } else { 0 };
+        (self.last_ns, self.step_ns) = (expires_ns, step_ns);
+    }
+
+    fn are_regular(&self) -> bool {
+        self.equal >= REGULAR_STEPS
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn other_waits_are_part_of_the_cycle_of_a_thread_that_sleeps_regularly() {
+        let mut releases = Releases::default();
+        assert!(releases.note(Rank::Event), "no sleep yet");
+        for _ in 0..3 {
+            assert!(releases.note(Rank::Absolute));
+            assert!(!releases.note(Rank::Relative));
+            assert!((0..7).all(|_| !releases.note(Rank::Event)));
+        }
+        assert!(!releases.note(Rank::Event) || releases.rank() == Rank::Event);
+        assert!(releases.note(Rank::Event) && releases.rank() == Rank::Event, "it no longer sleeps regularly");
+        assert!((0..50).all(|_| releases.note(Rank::Event)));
+        assert!(!releases.note(Rank::Relative), "a rare sleep is a part of a cycle");
+        assert!((0..9).all(|_| releases.note(Rank::Event)));
+        assert!(!releases.note(Rank::Absolute), "a rare sleep is a part of a cycle");
+        assert!(releases.note(Rank::Absolute), "now it sleeps regularly");
+    }
+
+    #[test]
+    fn sleeps_until_equally_distant_times_start_cycles_despite_many_waits() {
+        let cycles = |step_ns: fn(u64) -> u64| {
+            let mut releases = Releases::default();
+            let mut at_ns = 0;
+            for number in 0..8 {
+                at_ns += step_ns(number);
+                releases.note(Rank::Absolute);
+                releases.note_time(at_ns);
+                (0..50).for_each(|_| _ = releases.note(Rank::Event));
+            }
+            releases.rank()
+        };
+        assert_eq!(cycles(|_| 1_000_000), Rank::Absolute);
+        assert_eq!(cycles(|number| 1_000_000 + number * 3000), Rank::Event);
+    }
+
+    #[test]
+    fn answers_are_part_of_a_cycle_unless_such_a_wait_started_it() {
+        let [queue, reply] = [1, 2].map(|object| Source::of(0, [object, 0, 0]));
+        let mut releases = Releases::default();
+        releases.begin_with(queue, false);
+        assert!(releases.is_within_cycle(reply, true));
+        assert!(!releases.is_within_cycle(reply, false) && !releases.is_within_cycle(queue, true));
+        assert_eq!(releases.to_record(), Release::Event);
+        (0..4).for_each(|_| releases.begin_with(queue, false));
+        releases.begin_with(reply, false);
+        assert_eq!(releases.to_record(), Release::AnyEvent);
+        releases.note(Rank::Absolute);
+        assert!(releases.is_within_cycle(queue, true) && !releases.began_with(queue));
+        assert_eq!(releases.to_record(), Release::AbsoluteSleep);
+    }
+}

@@ -1,0 +1,221 @@
+//! Contradictions within a record: figures that no run can have written together.
+//!
+//! A record can be damaged or edited. Each check compares figures that a run derives from the same data, and only in the
+//! direction in which a difference would make a result look better.
+
+use crate::{Histogram, MeasuredBy, Phase, Reason, Record, Series, SeriesKind, State, Stream, layout};
+
+/// Identifier of the reason for a record that contradicts itself.
+pub const INCONSISTENT: &str = "record.inconsistent";
+
+/// Time that is not compared: threads start and end up to this long apart, ns.
+const SLACK_NS: u64 = 2_000_000_000;
+/// Deviation of a clock that is not compared: one part of this many.
+const SLACK_PART: u64 = 50;
+/// Counts of a running measurement are not read at the same moment. One part of this many is not compared.
+const RUNNING_PART: u64 = 50;
+
+impl Record {
+    /// The reasons why the run is invalid: those that were recorded, and the contradictions of the record.
+    #[must_use]
+    pub fn invalid_reasons(&self) -> Vec<Reason> {
+        let mut reasons = self.validity.reasons.clone();
+        for text in contradictions(self) {
+            if !reasons.iter().any(|known| known.id == INCONSISTENT && known.text == text) {
+                let remedy = "measure again".to_owned();
+                reasons.push(Reason { id: INCONSISTENT.to_owned(), text, remedy });
+            }
+        }
+        reasons
+    }
+
+    /// Adds the contradictions of the record to the reasons why it is invalid. Published figures are not checked, because
+    /// they support no verdict.
+    pub(crate) fn note_contradictions(&mut self) {
+        let reasons = self.invalid_reasons();
+        if reasons.len() > self.validity.reasons.len() {
+            self.validity.valid = false;
+            self.validity.reasons = reasons;
+        }
+    }
+}
+
+/// The contradictions of a record, one sentence each.
+fn contradictions(record: &Record) -> Vec<String> {
+    if record.published.is_some() {
+        return Vec::new();
+    }
+    let mut found: Vec<String> = of_validity(record).into_iter().collect();
+    found.extend(record.phases.iter().filter_map(|phase| of_phase(record, phase)));
+    for series in &record.series {
+        let place = || format!("{}, {}", series.place(), series.phase);
+        found.extend(of_series(record, series).into_iter().map(|text| format!("{}: {text}", place())));
+    }
+    found
+}
+
+fn of_validity(record: &Record) -> Option<String> {
+    let reason = record.validity.reasons.iter().find(|reason| reason.id != INCONSISTENT)?;
+    record.validity.valid.then(|| format!("it is marked as valid, but contains a reason why it is not: {}", reason.id))
+}
+
+/// The contradictions of a finished phase.
+fn of_phase(record: &Record, phase: &Phase) -> Option<String> {
+    if record.state != State::Complete {
+        return None;
+    }
+    let Phase { name, duration_ns, .. } = phase;
+    let without_proof = phase.asked_loads.iter().find(|asked| !phase.loads.iter().any(|load| load.spec == **asked));
+    if let Some(load) = without_proof {
+        return Some(format!("the load {load} of the phase `{name}` has no proof that it ran"));
+    }
+    let planned_ns = phase.planned_ns.filter(|_| ends_as_planned(record) && record.is_cut_short(phase))?;
+    Some(format!("the run is complete, but the phase `{name}` lasted {duration_ns} of {planned_ns} ns"))
+}
+
+/// True if only the plan ends a complete run. Others also end with their traffic, their program or their verdict.
+fn ends_as_planned(record: &Record) -> bool {
+    let by_clock = |series: &Series| matches!(series.kind, SeriesKind::WakeUps | SeriesKind::Gaps(_));
+    !record.scenario.until_decided && record.series.iter().all(by_clock)
+}
+
+fn of_series(record: &Record, series: &Series) -> Vec<String> {
+    let counts = [wrong_count(record, series), wrong_correction(series)];
+    if record.state == State::Partial {
+        // The other figures of a running measurement are read one after the other.
+        return counts.into_iter().flatten().collect();
+    }
+    let phase = record.phase(&series.phase);
+    let unknown = phase.is_none().then(|| "the record does not contain its phase".to_owned());
+    let granted = record.validity.valid.then(|| not_as_requested(record, phase, series)).flatten();
+    let checks =
+        [unknown, granted, wrong_maximum(series), wrong_spikes(series), too_many(phase, series), wrong_figures(series)];
+    counts.into_iter().chain(checks).flatten().collect()
+}
+
+/// The difference between the requested and the granted settings of a thread, which a run reports as a reason.
+fn not_as_requested(record: &Record, phase: Option<&Phase>, series: &Series) -> Option<String> {
+    let granted = &series.granted;
+    let is_ours = series.kind.properties().by == MeasuredBy::Probe && series.kind.process().is_none();
+    if !is_ours || granted.policy.is_empty() || series.host.is_some() || series.evl.is_some() {
+        return None;
+    }
+    let of_role = phase.and_then(|phase| phase.threads.iter().find(|thread| thread.role == series.role));
+    // The policies of several roles are a list in the scenario.
+    let of_all = Some(record.scenario.policy.as_str()).filter(|policy| !policy.contains(" for "));
+    let asked = of_role.map(|thread| thread.policy.as_str()).or(of_all).filter(|asked| !asked.is_empty());
+    if let Some(asked) = asked.filter(|asked| *asked != granted.policy) {
+        return Some(format!("policy {asked} was requested, but {} granted", granted.policy));
+    }
+    let pinned = series.cpu.filter(|cpu| !granted.cpus.is_empty() && granted.cpus != cpu.to_string());
+    if let Some(cpu) = pinned {
+        return Some(format!("the thread is on CPU {cpu}, but may run on CPUs {}", granted.cpus));
+    }
+    let is_realtime = ["fifo", "rr", "deadline"].iter().any(|class| granted.policy.starts_with(class));
+    (is_realtime && !granted.memory_locked).then(|| "the memory of a real-time thread was not locked".to_owned())
+}
+
+/// The difference between the number of samples and the counts of the histogram.
+fn wrong_count(record: &Record, series: &Series) -> Option<String> {
+    let (samples, counted) = (series.samples, series.raw.total());
+    let slack = if record.state == State::Partial { 1000 + samples / RUNNING_PART } else { 0 };
+    (samples.abs_diff(counted) > slack).then(|| format!("it has {samples} samples, but its histogram counts {counted}"))
+}
+
+/// A corrected histogram that cannot follow from the raw one: a late value adds one deadline for each whole period.
+fn wrong_correction(series: &Series) -> Option<String> {
+    if series.corrected.is_empty() {
+        return None;
+    }
+    let (raw, corrected) = (series.raw.total(), series.corrected.total());
+    let missed_by = |late_ns: i64| late_ns.max(0).unsigned_abs().checked_div(series.period_ns).unwrap_or(0);
+    let each = series.raw.iter().map(|(late_ns, count)| missed_by(late_ns).saturating_add(1).saturating_mul(count));
+    let most = each.fold(series.missed, u64::saturating_add);
+    (corrected < raw || corrected > most)
+        .then(|| format!("its corrected histogram counts {corrected} deadlines, but its samples allow {raw} to {most}"))
+}
+
+/// A largest value below those that were counted.
+fn wrong_maximum(series: &Series) -> Option<String> {
+    let max_ns = series.max_ns?;
+    let least_ns = least_maximum(&series.raw)?;
+    let of_windows = series.maxima.max_ns.iter().flatten().max().copied().unwrap_or(max_ns);
+    let largest_ns = least_ns.max(of_windows);
+    (max_ns < largest_ns).then(|| format!("its maximum is {max_ns} ns, but it counts a value of {largest_ns} ns"))
+}
+
+/// The smallest value that the largest one in `histogram` can be.
+fn least_maximum(histogram: &Histogram) -> Option<i64> {
+    let (top_ns, _) = histogram.iter().next_back()?;
+    let size = top_ns.unsigned_abs();
+    if top_ns <= 0 {
+        return Some(top_ns);
+    }
+    if *histogram == histogram.coarse() {
+        let dropped_bits = size.checked_ilog2().unwrap_or(0).saturating_sub(4);
+        return Some((size >> dropped_bits << dropped_bits).cast_signed());
+    }
+    Some(layout::lowest_in(layout::index_of(size)).cast_signed())
+}
+
+fn wrong_spikes(series: &Series) -> Option<String> {
+    let properties = series.kind.properties();
+    let (kept, total) = (series.spikes.len() as u64, series.spikes_total);
+    // Those of timerlat's interrupt are stored in the series of its thread.
+    if properties.by != MeasuredBy::Kernel && kept > total {
+        return Some(format!("it lists {kept} of {total} spikes"));
+    }
+    let latest_ns = series.spikes.iter().map(|spike| spike.lateness_ns).max()?;
+    let max_ns = series.max_ns.filter(|&max_ns| properties.spikes_are_values && max_ns < latest_ns)?;
+    Some(format!("its maximum is {max_ns} ns, but it lists a spike of {latest_ns} ns"))
+}
+
+/// More deadlines than fit in the phase. Frames of another talker and cycles of a program have no clock of ours.
+fn too_many(phase: Option<&Phase>, series: &Series) -> Option<String> {
+    let properties = series.kind.properties();
+    let has_clock = properties.has_deadlines && properties.by == MeasuredBy::Probe && series.kind.process().is_none();
+    let is_trip = series.kind.round_trip().is_some();
+    if !(has_clock || is_trip) || series.host.is_some() {
+        return None;
+    }
+    let duration_ns = phase?.duration_ns;
+    let deadlines = series.samples.max(series.corrected.total());
+    let needed_ns = u128::from(deadlines) * u128::from(series.period_ns);
+    let fits_ns = u128::from(duration_ns) + u128::from(duration_ns / SLACK_PART) + u128::from(SLACK_NS);
+    let late_ns = series.max_ns.unwrap_or_default().max(0).unsigned_abs();
+    let period_ns = series.period_ns;
+    (needed_ns > fits_ns + u128::from(late_ns) + u128::from(period_ns))
+        .then(|| format!("{deadlines} deadlines every {period_ns} ns do not fit in the {duration_ns} ns of its phase"))
+}
+
+/// Contradictions in the figures of one kind of series.
+fn wrong_figures(series: &Series) -> Option<String> {
+    match &series.kind {
+        SeriesKind::RoundTrips(trip) => {
+            let (slots, counted) =
+                (trip.slots, series.samples.saturating_add(trip.lost).saturating_add(trip.send_failed));
+            (counted > slots).then(|| format!("it counts {counted} answered, lost and refused datagrams of {slots}"))
+        }
+        SeriesKind::Stream(Stream::Talker(talker)) => {
+            let (frames, counted) = (talker.frames, talker.send.total());
+            let least_ns =
+                least_maximum(&talker.send).filter(|&least| talker.max_delta_ns.is_some_and(|max| max < least));
+            let wrong_maximum =
+                least_ns.map(|least_ns| format!("it counts a frame sent {least_ns} ns late, above its maximum"));
+            let wrong_count =
+                (frames != counted).then(|| format!("it sent {frames} frames, but counts {counted} times"));
+            wrong_count.or(wrong_maximum)
+        }
+        SeriesKind::Audio(audio) => {
+            let (xruns, played) = (audio.xruns, audio.played);
+            (xruns > played).then(|| format!("it counts {xruns} xruns in {played} periods"))
+        }
+        SeriesKind::WakeUps
+        | SeriesKind::Gaps(_)
+        | SeriesKind::Stream(Stream::Listener(_))
+        | SeriesKind::Process(_)
+        | SeriesKind::Capture
+        | SeriesKind::TimerlatIrq
+        | SeriesKind::TimerlatThread => None,
+    }
+}
