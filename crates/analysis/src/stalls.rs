@@ -116,7 +116,7 @@ pub(crate) struct Missing {
 }
 
 impl Missing {
-    /// Missing ones of which nothing but the number is known.
+    /// Missing frames or answers whose number is known, but not their places.
     pub fn anywhere(total: u64) -> Self {
         Self { total, runs: total }
     }

@@ -29,7 +29,7 @@ struct Word {
     unreleased: u32,
 }
 
-/// What a call shows about a futex word.
+/// The meaning of a call for a futex word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Finding {
     /// Nothing new.
@@ -57,7 +57,7 @@ impl Futexes {
         (call, Finding::Known)
     }
 
-    /// Notes a word that is no lock.
+    /// Notes a futex word that is not a lock.
     fn note_other(&mut self, address: u64) -> bool {
         if self.others.len() >= MOST_WORDS {
             self.others.clear();

@@ -33,11 +33,11 @@ pub(super) struct Releases {
     event: Option<Source>,
     /// Cycles that an event started.
     events: u64,
-    /// Those of them for which another wait could as well have been the release.
+    /// Cycles that another wait could have started as well.
     unclear: u64,
 }
 
-/// How often a kind of wait occurs.
+/// Frequency of a kind of wait.
 #[derive(Debug, Clone, Copy, Default)]
 struct Frequency {
     /// True if it occurs often enough to start the cycles.

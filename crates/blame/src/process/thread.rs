@@ -112,7 +112,7 @@ pub(super) struct Thread {
     accounted_ns: u64,
     /// Earlier events are ignored, ns on CLOCK_MONOTONIC: it was not followed yet, or events are missing.
     since_ns: u64,
-    /// What woke it during its current run.
+    /// The waker of its current run.
     woken_early: Option<WokenBy>,
     is_exiting: bool,
     times: ThreadTimes,
