@@ -65,7 +65,7 @@ fn affinity(pid: u32) -> Option<String> {
 /// The state of the machine that a shield changes.
 #[derive(Debug, PartialEq)]
 struct State {
-    /// Affinity and cpuset of each task except kernel workers, by task number and start time.
+    /// Affinity and cpuset of each task except kernel workers and zombies, by task number and start time.
     tasks: BTreeMap<(u32, String), String>,
     interrupts: BTreeMap<String, String>,
     files: Vec<Option<String>>,
@@ -82,7 +82,8 @@ impl State {
                 let file = |name| fs::read_to_string(format!("/proc/{process}/task/{id}/{name}")).unwrap_or_default();
                 let (stat, status, groups) = (file("stat"), file("status"), file("cgroup"));
                 let Some((name, rest)) = stat.rsplit_once(") ") else { continue };
-                if name.contains("(kworker/") {
+                // A zombie keeps its affinity.
+                if name.contains("(kworker/") || rest.starts_with('Z') {
                     continue;
                 }
                 let start = rest.split(' ').nth(19).unwrap_or_default().to_owned();
@@ -108,11 +109,12 @@ impl State {
 
     /// Every task, interrupt, file and cpuset of this state must be the same now.
     #[track_caller]
-    fn assert_restored(&self) {
+    fn assert_restored(&self, context: &str) {
         let now = Self::read();
         for (task, before) in &self.tasks {
             if let Some(place) = now.tasks.get(task) {
-                assert_eq!(place, before, "task {task:?}");
+                let name = fs::read_to_string(format!("/proc/{}/comm", task.0)).unwrap_or_default();
+                assert_eq!(place, before, "task {task:?} ({}), {context}", name.trim());
             }
         }
         assert_eq!(now.interrupts, self.interrupts);
@@ -206,7 +208,7 @@ fn a_shield_moves_tasks_and_restores_everything() {
     assert_shielded(&tasks);
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
-    before.assert_restored();
+    before.assert_restored("");
     assert_eq!(affinity(tasks.pinned()), Some(last_cpu().to_string()));
 
     let record: Record = scratch.record();
@@ -239,7 +241,7 @@ fn a_shield_is_restored_after_signals_and_by_the_next_run_after_sigkill() {
         assert_shielded(&tasks);
         signal(&child, name);
         assert_eq!(child.wait_with_output().unwrap().status.code(), Some(0));
-        before.assert_restored();
+        before.assert_restored("");
     }
     for next in ["restore", "restore --json", "measure timer --quiet --no-record --cpus 0 --samples 20"] {
         let scratch = Scratch::new();
@@ -257,7 +259,7 @@ fn a_shield_is_restored_after_signals_and_by_the_next_run_after_sigkill() {
             let line = text.lines().find(|line| line.contains(&format!("process {process}"))).unwrap();
             assert!(line.contains("restored") && line.contains("task"), "{line}");
         }
-        before.assert_restored();
+        before.assert_restored("");
         assert_eq!(journals(), 0);
         assert_eq!(scratch.run("restore").stdout(), "nothing to restore\n");
     }
@@ -300,7 +302,7 @@ fn a_killed_run_is_undone_wherever_it_was_killed_and_without_its_journal() {
         // Without a mounted tracefs, only punctual sees its instances.
         traces += run.stdout().matches("trace instance").count();
         assert_eq!(left_by(process), [""; 0], "round {round}");
-        before.assert_restored();
+        before.assert_restored(&format!("round {round}: {}", run.stdout()));
         assert_eq!(scratch.run("restore").stdout(), "nothing to restore\n", "round {round}");
     }
     assert!(traces > 0, "no round was killed while it traced");
@@ -361,7 +363,7 @@ fn a_shield_of_all_cpus_is_refused_and_changes_nothing() {
     let run = Scratch::new().run(&format!("measure timer --no-record --shield 0-{}", last_cpu()));
     run.expect_status(1);
     assert!(run.stderr().contains("would leave no CPU for other work"), "{}", run.stderr());
-    before.assert_restored();
+    before.assert_restored("");
 }
 
 #[test]
@@ -391,5 +393,5 @@ fn an_incomplete_shield_of_an_ordinary_user_makes_the_run_invalid() {
     assert!(reason.text.contains("the right to move tasks of other users is needed"), "{}", reason.text);
     assert_eq!(record.shielding.unwrap().means, ShieldMeans::Affinity);
     assert_eq!(nobody("restore").stdout, b"nothing to restore\n");
-    before.assert_restored();
+    before.assert_restored("");
 }
