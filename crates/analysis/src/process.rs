@@ -149,6 +149,12 @@ fn too_few(threads: &[(&Series, &ProcessThread)], limits: Limits) -> Option<Stri
     }
 }
 
+/// The threads of a program many of whose cycles have no known length, with the number of these cycles.
+#[must_use]
+pub fn incomplete_threads(record: &Record) -> Vec<String> {
+    threads(record).iter().filter_map(unfollowed).collect()
+}
+
 /// How many cycles of a thread have no known length; `None` if they are as few as at the start and the end of any run.
 fn unfollowed((series, thread): &(&Series, &ProcessThread)) -> Option<String> {
     const AT_ENDS: u64 = 2;

@@ -369,6 +369,7 @@ impl<'a> Session<'a> {
         record.program = Some(self.program_record());
         record.blame = blamed(&self.blame, record);
         record.caveats = self.caveats();
+        record.caveats.extend(incomplete_threads(record));
         record.written_at = now();
     }
 
@@ -448,6 +449,15 @@ impl<'a> Session<'a> {
     pub fn finish(self) -> Watch {
         self.blame
     }
+}
+
+/// A caveat for each thread many of whose cycles have no known length.
+fn incomplete_threads(record: &Record) -> Vec<Caveat> {
+    let caveat = |missing| Caveat {
+        kind: "cycles".to_owned(),
+        text: format!("{missing}: these cycles are in no figure, and the others may not be typical"),
+    };
+    analysis::process::incomplete_threads(record).into_iter().map(caveat).collect()
 }
 
 fn now_ns() -> u64 {
