@@ -1,13 +1,13 @@
 //! Kernel images: identified by their magic, and unpacked if that speeds up booting.
 
 use std::{
-    fs,
     io::{self, Read, Write},
     path::{Path, PathBuf},
     process::{Command, Stdio},
 };
 
 use flate2::read::GzDecoder;
+use record::file::read_regular;
 use sys::elf::Elf;
 
 use crate::{Arch, GuestError, error::At, memfile::MemoryFile};
@@ -44,11 +44,7 @@ impl Image {
     /// If the file cannot be read or has none of these formats.
     pub fn open(path: &Path) -> Result<Self, GuestError> {
         // QEMU opens the file again, so a pipe cannot be used.
-        let metadata = fs::metadata(path).reading(path)?;
-        if !metadata.is_file() || metadata.len() > KERNEL_BYTES_MAX {
-            return Err(GuestError::NotAKernel { path: path.to_owned() });
-        }
-        let bytes = fs::read(path).reading(path)?;
+        let bytes = read_regular(path, KERNEL_BYTES_MAX).reading(path)?;
         let (arch, unpacked) = match recognise(&bytes) {
             Some(Format::Vmlinux) => (Arch::X86_64, None),
             Some(Format::Arm64) => (Arch::Arm64, None),
@@ -169,6 +165,8 @@ fn decompress_up_to(program: &str, bytes: &[u8], max_bytes: u64) -> io::Result<V
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn opened(bytes: &[u8]) -> Result<Arch, String> {
