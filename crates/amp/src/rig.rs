@@ -22,7 +22,6 @@ use crate::{
     convert::db_to_gain,
     file::Options,
     preset::{IrPart, ModelPart, PresetError},
-    resample::RateError,
 };
 
 /// Models and impulse responses, read and checked, and the settings that play them.
@@ -88,9 +87,6 @@ pub enum FileProblem {
     /// The impulse response is invalid.
     #[error(transparent)]
     Ir(#[from] IrError),
-    /// The sample rate of the response cannot be converted to that of the chain.
-    #[error(transparent)]
-    Rate(#[from] RateError),
 }
 
 impl RigError {
@@ -251,7 +247,7 @@ impl Rig {
     }
 }
 
-fn ready(ir: &Ir, part: &IrPart, rate_hz: u32) -> Result<Ir, RateError> {
+fn ready(ir: &Ir, part: &IrPart, rate_hz: u32) -> Result<Ir, IrError> {
     let mut ir = ir.resampled(rate_hz)?;
     if part.without_delay {
         ir = ir.without_delay();

@@ -182,7 +182,7 @@ impl<'a> Run<'a> {
 
     /// Measures one phase and adds it to the record.
     fn measure_phase(&mut self, phase: &PhasePlan, watch: &mut OnProgress) -> Result<Ended, RunError> {
-        let (plan, began, planned_before_ns) = (self.plan, self.began, self.planned_before_ns);
+        let (plan, budget, began, planned_before_ns) = (self.plan, self.budget, self.began, self.planned_before_ns);
         let Self { record, writer, trace, changes, on_spike, .. } = self;
         let how_awake = changes.how_awake();
         let context = RunContext {
@@ -191,7 +191,7 @@ impl<'a> Run<'a> {
             counter: Counter::for_clocksource(record.machine.clocksource.as_deref()),
             stop_on: self.stop_on.as_ref(),
             shield: changes.shield.as_ref(),
-            spikes_kept: self.budget.spikes_kept,
+            spikes_kept: budget.spikes_kept,
         };
         let index = record.phases.len();
         let mut phase_run = PhaseRun::prepare(plan, phase, &context, changes.timerlat.as_mut(), on_spike.as_mut())?;
@@ -209,7 +209,7 @@ impl<'a> Run<'a> {
             if !watch_due && !write_due && !decision.is_due() {
                 return false;
             }
-            phase_record.refresh(record, phase_run);
+            phase_record.refresh(record, phase_run, budget);
             if let Some(writer) = writer.as_mut().filter(|_| write_due) {
                 record.blame = Some(trace.to_record(&RemedyFacts::of(record)));
                 writer.start_write(record);
@@ -222,10 +222,10 @@ impl<'a> Run<'a> {
             }
             decision.is_due() && decision.look(record)
         });
-        phase_record.refresh(record, &phase_run);
+        phase_record.refresh(record, &phase_run, budget);
         record.buffer = buffer_found(plan, record);
         record.caveats.extend(phase_run.probe_threads.iter().flat_map(|probe_threads| probe_threads.caveats()));
-        self.budget.apply(phase_record.series(record));
+        budget.apply(phase_record.series(record));
         record.blame = Some(trace.to_record(&RemedyFacts::of(record)));
         if let Some(stop_on) = plan.stop_on.as_ref().filter(|_| ended == Ended::ByStopOn) {
             trace.snapshot()?.write(&stop_on.trace_path)?;

@@ -21,6 +21,9 @@ use crate::{
 /// File name of the campaign's document, in the folder of its records.
 pub const CAMPAIGN_FILE: &str = "campaign.json";
 
+/// The mode bit of a file or folder that everyone may write to.
+const ALL_WRITE: u32 = 0o002;
+
 /// Time between two checks, during a rest, for a termination request.
 const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
@@ -47,8 +50,11 @@ pub enum CampaignError {
         /// The campaign's document.
         path: PathBuf,
     },
-    /// Somebody else could have written the campaign.
-    #[error("{} belongs to another user: resume it as that user, or start again without --resume", path.display())]
+    /// Somebody else could change the campaign, whose records are read again for its report.
+    #[error(
+        "{} belongs to another user, or everyone may write to it: start in a folder of your own, with --dir DIR",
+        path.display()
+    )]
     OfAnotherUser {
         /// The folder, or the campaign's document in it.
         path: PathBuf,
@@ -94,17 +100,21 @@ pub struct Runner<'a> {
 }
 
 impl<'a> Runner<'a> {
-    /// Starts a campaign in a new folder.
+    /// Starts a campaign in a new folder, or in one that only this user can change.
     ///
     /// # Errors
-    /// The folder or the campaign's document cannot be written.
+    /// The folder or the campaign's document cannot be written, or others can change the folder.
     pub fn begin(
         scenarios: &'a Scenarios,
         dir: &Path,
         command: Vec<String>,
         root: &Root,
     ) -> Result<Self, CampaignError> {
-        file::create_folder(dir).map_err(|source| CampaignError::Folder { path: dir.to_owned(), source })?;
+        let is_new =
+            file::create_folder(dir).map_err(|source| CampaignError::Folder { path: dir.to_owned(), source })?;
+        if !is_new && !is_own(dir) {
+            return Err(CampaignError::OfAnotherUser { path: dir.to_owned() });
+        }
         let document = document(scenarios, command, root);
         let mut runner = Self { scenarios, dir: dir.to_owned(), document };
         runner.write_document()?;
@@ -116,7 +126,7 @@ impl<'a> Runner<'a> {
     /// The names of the records are computed and not read, so that a document cannot make punctual write elsewhere.
     ///
     /// # Errors
-    /// The folder contains no campaign, one with another plan, or one of another user.
+    /// The folder contains no campaign, one with another plan, or one that others can change.
     pub fn resume(scenarios: &'a Scenarios, dir: &Path) -> Result<Self, CampaignError> {
         let path = dir.join(CAMPAIGN_FILE);
         if !path.exists() {
@@ -286,7 +296,8 @@ fn rest(length: Duration) {
     }
 }
 
-/// True if the file or folder belongs to this user; for root also if it belongs to the user who called sudo.
+/// True if the file or folder belongs to this user, and not everyone may write to it. For root, it may also belong to
+/// the user who called sudo.
 fn is_own(path: &Path) -> bool {
     let user = rustix::process::geteuid();
     let caller = env::var("SUDO_UID").ok().and_then(|id| id.parse::<u32>().ok()).filter(|_| user.is_root());
@@ -294,7 +305,8 @@ fn is_own(path: &Path) -> bool {
     // Also the link, if it is one: otherwise anybody could lead a user to another folder of that user. A slash at the
     // end would hide the link.
     let path: PathBuf = path.components().collect();
-    fs::symlink_metadata(&path).is_ok_and(is_ours) && fs::metadata(&path).is_ok_and(is_ours)
+    let is_private = |found: fs::Metadata| found.mode() & ALL_WRITE == 0 && is_ours(found);
+    fs::symlink_metadata(&path).is_ok_and(is_ours) && fs::metadata(&path).is_ok_and(is_private)
 }
 
 /// The newest folder in `dir` with an unfinished campaign of this plan and this user. Links are not followed.
@@ -375,6 +387,31 @@ mod tests {
         std::os::unix::fs::chown(dir.join(CAMPAIGN_FILE), Some(65_534), None).unwrap();
         assert!(matches!(Runner::resume(&scenarios, &dir), Err(CampaignError::OfAnotherUser { .. })));
         assert_eq!(unfinished(folder.path(), &scenarios), None);
+        std::os::unix::fs::chown(&dir, Some(65_534), None).unwrap();
+        let begun = Runner::begin(&scenarios, &dir, Vec::new(), &Root::at(folder.path()));
+        assert!(matches!(begun, Err(CampaignError::OfAnotherUser { .. })));
+    }
+
+    #[test]
+    fn no_campaign_begins_or_is_resumed_where_everyone_may_write() {
+        use std::os::unix::fs::PermissionsExt;
+        let scratch = tempfile::tempdir().unwrap();
+        let dir = scratch.path().join("campaign");
+        let (root, scenarios) =
+            (Root::at(scratch.path()), Scenarios { digest: "1".to_owned(), ..Scenarios::default() });
+        Runner::begin(&scenarios, &dir, Vec::new(), &root).unwrap();
+        for (mode, is_refused) in [(0o775, false), (0o777, true), (0o1777, true)] {
+            fs::set_permissions(&dir, fs::Permissions::from_mode(mode)).unwrap();
+            let runners =
+                [Runner::begin(&scenarios, &dir, Vec::new(), &root), Runner::resume(&scenarios, &dir)].map(Result::err);
+            for error in runners {
+                assert_eq!(
+                    matches!(error, Some(CampaignError::OfAnotherUser { .. })),
+                    is_refused,
+                    "{mode:o} {error:?}"
+                );
+            }
+        }
     }
 
     #[test]

@@ -32,6 +32,14 @@ pub enum GuestError {
         /// The file.
         path: PathBuf,
     },
+    /// The kernel image is damaged, or too large after decompression.
+    #[error("cannot unpack {}: {source}; give the unpacked image (arch/arm64/boot/Image)", path.display())]
+    Unpack {
+        /// The file.
+        path: PathBuf,
+        /// The error of the decompression.
+        source: io::Error,
+    },
     /// The file is not a program for a supported architecture.
     #[error("{} is not a program for x86-64 or arm64: give a static one, built with `make dist`", path.display())]
     NotAProgram {

@@ -1,13 +1,13 @@
 //! Kernel images: identified by their magic, and unpacked if that speeds up booting.
 
 use std::{
-    fs,
     io::{self, Read, Write},
     path::{Path, PathBuf},
     process::{Command, Stdio},
 };
 
 use flate2::read::GzDecoder;
+use record::file::read_regular;
 use sys::elf::Elf;
 
 use crate::{Arch, GuestError, error::At, memfile::MemoryFile};
@@ -41,15 +41,17 @@ impl Image {
     /// bzImage setup code takes.
     ///
     /// # Errors
-    /// If the file cannot be read or has none of these formats.
+    /// If the file cannot be read or unpacked, or has none of these formats.
     pub fn open(path: &Path) -> Result<Self, GuestError> {
+        Self::open_up_to(path, UNPACKED_BYTES_MAX)
+    }
+
+    fn open_up_to(path: &Path, unpacked_max: u64) -> Result<Self, GuestError> {
         // QEMU opens the file again, so a pipe cannot be used.
-        let metadata = fs::metadata(path).reading(path)?;
-        if !metadata.is_file() || metadata.len() > KERNEL_BYTES_MAX {
-            return Err(GuestError::NotAKernel { path: path.to_owned() });
-        }
-        let bytes = fs::read(path).reading(path)?;
-        let (arch, unpacked) = match recognise(&bytes) {
+        let bytes = read_regular(path, KERNEL_BYTES_MAX).reading(path)?;
+        let recognised = recognise(&bytes, unpacked_max);
+        let recognised = recognised.map_err(|source| GuestError::Unpack { path: path.to_owned(), source })?;
+        let (arch, unpacked) = match recognised {
             Some(Format::Vmlinux) => (Arch::X86_64, None),
             Some(Format::Arm64) => (Arch::Arm64, None),
             Some(Format::Arm64Gzip(image)) => (Arch::Arm64, Some(image)),
@@ -80,24 +82,28 @@ enum Format {
     Arm64Gzip(Vec<u8>),
 }
 
-fn recognise(bytes: &[u8]) -> Option<Format> {
+/// The format of a kernel image; `None` for other files. An image may have up to `unpacked_max` bytes after
+/// decompression.
+fn recognise(bytes: &[u8], unpacked_max: u64) -> io::Result<Option<Format>> {
     let at = |offset: usize, magic: &[u8]| bytes.get(offset..offset + magic.len()) == Some(magic);
     // x86: Documentation/arch/x86/boot.rst; arm64: Documentation/arch/arm64/booting.rst.
     if at(0x202, b"HdrS") {
-        return Some(Format::BzImage);
+        return Ok(Some(Format::BzImage));
     }
     if is_arm64(bytes) {
-        return Some(Format::Arm64);
+        return Ok(Some(Format::Arm64));
     }
     if at(0, b"\x1f\x8b") {
         // The beginning shows whether it is a kernel, so that nothing else is unpacked.
         let mut head = Vec::new();
-        GzDecoder::new(bytes).take(HEADER_BYTES).read_to_end(&mut head).ok()?;
-        return if is_arm64(&head) { gunzip(bytes).map(Format::Arm64Gzip) } else { None };
+        let is_read = GzDecoder::new(bytes).take(HEADER_BYTES).read_to_end(&mut head).is_ok();
+        if !is_read || !is_arm64(&head) {
+            return Ok(None);
+        }
+        return gunzip(bytes, unpacked_max).map(|image| Some(Format::Arm64Gzip(image)));
     }
-    Elf::new(bytes)
-        .filter(|elf| Arch::of_elf(*elf) == Some(Arch::X86_64) && elf.has_pvh_entry())
-        .map(|_| Format::Vmlinux)
+    let is_vmlinux = |elf: Elf| Arch::of_elf(elf) == Some(Arch::X86_64) && elf.has_pvh_entry();
+    Ok(Elf::new(bytes).is_some_and(is_vmlinux).then_some(Format::Vmlinux))
 }
 
 fn is_arm64(bytes: &[u8]) -> bool {
@@ -117,7 +123,7 @@ pub fn vmlinux_in(image: &[u8]) -> Option<Vec<u8>> {
     // The kernel build appends the unpacked size, which is not part of the xz or zstd stream.
     let without_size = &payload[..payload.len().saturating_sub(4)];
     let vmlinux = match payload {
-        [0x1f, 0x8b, ..] => gunzip(payload),
+        [0x1f, 0x8b, ..] => gunzip(payload, UNPACKED_BYTES_MAX).ok(),
         [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => unpack("xz", without_size),
         [0x28, 0xb5, 0x2f, 0xfd, ..] => unpack("zstd", without_size),
         _ => None,
@@ -125,8 +131,8 @@ pub fn vmlinux_in(image: &[u8]) -> Option<Vec<u8>> {
     Elf::new(&vmlinux).is_some_and(|elf| elf.has_pvh_entry()).then_some(vmlinux)
 }
 
-fn gunzip(bytes: &[u8]) -> Option<Vec<u8>> {
-    read_up_to(GzDecoder::new(bytes), UNPACKED_BYTES_MAX).ok()
+fn gunzip(bytes: &[u8], max_bytes: u64) -> io::Result<Vec<u8>> {
+    read_up_to(GzDecoder::new(bytes), max_bytes)
 }
 
 /// Reads data whose size the sender chooses.
@@ -169,6 +175,8 @@ fn decompress_up_to(program: &str, bytes: &[u8], max_bytes: u64) -> io::Result<V
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn opened(bytes: &[u8]) -> Result<Arch, String> {
@@ -211,6 +219,10 @@ mod tests {
             gzip.finish().unwrap()
         };
         let arm64 = with_magic(0x38, b"ARM\x64");
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(&gzip(&[&arm64[..], &[0; 1 << 20]].concat())).unwrap();
+        let error = Image::open_up_to(file.path(), 1 << 20).unwrap_err().to_string();
+        assert!(error.contains("more than 1 MiB, the most that is unpacked; give the unpacked image"), "{error}");
         assert!(opened(&gzip(&gzip(&arm64))).unwrap_err().contains("is not a kernel image"));
         assert_eq!(read_up_to(&[7; 9][..], 9).unwrap(), [7; 9]);
         assert!(read_up_to(io::repeat(7), 9).unwrap_err().to_string().contains("the most that is unpacked"));

@@ -6,6 +6,7 @@ use std::{
     process::Command,
 };
 
+use record::file::read_regular;
 use serde::{Deserialize, Serialize};
 use sys::elf::Elf;
 
@@ -21,6 +22,8 @@ pub const PUNCTUAL: &str = "/bin/punctual";
 pub const OUT: &str = "/out";
 /// The path of the job description.
 pub(crate) const JOB: &str = "/lab/job.json";
+/// The largest static program, bytes. One with debug information takes about 100 MiB.
+const PROGRAM_BYTES_MAX: u64 = 512 << 20;
 
 /// The job of a guest.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -75,7 +78,7 @@ impl Initramfs {
     /// # Errors
     /// If it cannot be read, is not static, or has another architecture.
     pub fn static_program(&mut self, path: &str, from: &Path) -> Result<(), GuestError> {
-        let bytes = fs::read(from).reading(from)?;
+        let bytes = read_regular(from, PROGRAM_BYTES_MAX).reading(from)?;
         let elf = Elf::new(&bytes);
         let (Some(elf), Some(arch)) = (elf, elf.and_then(Arch::of_elf)) else {
             return Err(GuestError::NotAProgram { path: from.to_owned() });

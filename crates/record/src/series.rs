@@ -92,6 +92,10 @@ pub struct Series {
 /// The largest number of spikes that a series keeps.
 pub const SPIKES_KEPT: usize = 1000;
 
+/// The number of time lines of spikes that a run keeps. Its measuring threads share them equally; each keeps at least
+/// one. Because a time line takes up to 10 kB, those of all spikes would be most of a record.
+pub const TIME_LINES_KEPT: usize = 256;
+
 /// Text in the notes of a series whose thread was found on another CPU. Readers search for it, so it must not change.
 pub const ON_ANOTHER_CPU: &str = "were on another CPU";
 
@@ -136,7 +140,8 @@ pub struct Spike {
     /// The data that the culprits come from.
     #[serde(default, skip_serializing_if = "Evidence::is_none")]
     pub evidence: Evidence,
-    /// The causes that occupied the CPU in order of time, from shortly before the deadline to the wake-up.
+    /// The causes that occupied the CPU in order of time, from shortly before the deadline to the wake-up. Only the
+    /// worst spikes of each series have it: a run keeps 256 time lines, and its series share them equally.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub timeline: Vec<Stretch>,
     /// The kernel's own measurement of the parts; only in series of its timerlat tracer.

@@ -269,7 +269,7 @@ fn cost_in_words(cost: &BlameCost) -> String {
 /// A doubt about a spike's culprits; empty if they come from a complete trace.
 pub(crate) fn evidence_note(evidence: Evidence) -> &'static str {
     match evidence {
-        Evidence::Incomplete => "Events during or before this time are missing: the time line may be incomplete.",
+        Evidence::Incomplete => "Events during or before this time are missing, so causes may be missing, too.",
         Evidence::Counters => "From counters read before and after, not from a trace: a likely culprit.",
         Evidence::Trace | Evidence::None => "",
     }

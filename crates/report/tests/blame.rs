@@ -172,6 +172,19 @@ fn shows_why_culprits_were_not_recorded() {
 }
 
 #[test]
+fn shows_a_traced_spike_without_a_time_line() {
+    let cause = blamed::thread("irq/125-i915", 412, 49, Why::HigherPriority);
+    let culprits = vec![Culprit { cause, ns: 90_000 }];
+    let traced = Spike { lateness_ns: 90_000, culprits, evidence: Evidence::Trace, ..Spike::default() };
+    let record = record(Blame { mode: BlameMode::Trace, spikes: 1, ..Blame::default() }, vec![traced]);
+    let page = spike(&record, 1, &UNICODE, 80).unwrap();
+    assert!(page.contains("irq/125-i915") && !page.contains("No events"), "{page}");
+    assert!(page.contains("The record has time lines only of the worst spikes of each series."), "{page}");
+    // Nor does the page of the run say how to show a time line.
+    assert!(!blame(&record, &UNICODE, 80).contains("as a time line"));
+}
+
+#[test]
 fn reports_no_culprits_without_spikes() {
     let record = record(Blame { mode: BlameMode::Trace, ..Blame::default() }, Vec::new());
     assert!(!overview(&record, &UNICODE, 80).contains("Culprits of"));

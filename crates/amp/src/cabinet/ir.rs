@@ -3,7 +3,7 @@
 use thiserror::Error;
 
 use crate::{
-    convert::to_f32,
+    convert::{to_f32, whole},
     resample::{self, RateError},
     wav::{self, WavError},
 };
@@ -35,11 +35,16 @@ pub enum IrError {
     /// There are no samples other than 0.
     #[error("the impulse response is silent; export it again")]
     Silent,
-    /// The number of samples, which exceeds 1920000.
+    /// The response has more than 1920000 samples at the sample rate that is played.
     #[error(
-        "the impulse response must have at most 1920000 samples (got {0}); shorten it, e.g. sox in.wav out.wav trim 0 2"
+        "the impulse response must have at most 1920000 samples (got {frames} at {rate_hz} Hz); shorten it, e.g. sox in.wav out.wav trim 0 2"
     )]
-    TooLong(usize),
+    TooLong {
+        /// The number of samples.
+        frames: usize,
+        /// The sample rate, Hz.
+        rate_hz: u32,
+    },
     /// The response cannot be converted to the sample rate that is played.
     #[error(transparent)]
     Rate(#[from] RateError),
@@ -59,7 +64,7 @@ impl Ir {
         }
         let frames = channels.iter().map(Vec::len).max().unwrap_or_default();
         if frames > MAX_FRAMES {
-            return Err(IrError::TooLong(frames));
+            return Err(IrError::TooLong { frames, rate_hz });
         }
         if let Some(at) = channels.iter().flatten().position(|sample| !sample.is_finite()) {
             return Err(WavError::NotFinite(at).into());
@@ -115,10 +120,14 @@ impl Ir {
     /// the same sample, so that no delay is added; the first samples compensate for the ringing before a steep start.
     ///
     /// # Errors
-    /// [`RateError`] if the ratio of the rates is not supported.
-    pub fn resampled(&self, rate_hz: u32) -> Result<Self, RateError> {
+    /// [`IrError::Rate`] if the ratio of the rates is not supported; [`IrError::TooLong`].
+    pub fn resampled(&self, rate_hz: u32) -> Result<Self, IrError> {
         if rate_hz == self.rate_hz {
             return Ok(self.clone());
+        }
+        let frames = (self.frames() as f64 * f64::from(rate_hz) / f64::from(self.rate_hz)).ceil();
+        if frames > MAX_FRAMES as f64 {
+            return Err(IrError::TooLong { frames: whole(frames), rate_hz });
         }
         // A sample represents the time until the next one, so at a higher rate each sample has less weight.
         let weight = self.rate_hz as f32 / rate_hz as f32;
@@ -249,6 +258,10 @@ mod tests {
         assert_eq!(Ir::new(48_000, vec![vec![1.0]; 3]), Err(IrError::Channels(3)));
         assert_eq!(Ir::new(48_000, vec![vec![]]), Err(IrError::Silent));
         assert_eq!(Ir::new(48_000, vec![vec![f32::NAN]]), Err(IrError::Wav(WavError::NotFinite(0))));
-        assert_eq!(Ir::new(48_000, vec![vec![1.0; MAX_FRAMES + 1]]), Err(IrError::TooLong(MAX_FRAMES + 1)));
+        let too_long = |frames, rate_hz| Err(IrError::TooLong { frames, rate_hz });
+        assert_eq!(Ir::new(48_000, vec![vec![1.0; MAX_FRAMES + 1]]), too_long(MAX_FRAMES + 1, 48_000));
+        // A low rate in a header would multiply the samples.
+        let low = Ir::new(8000, vec![vec![1.0; MAX_FRAMES / 2]]).unwrap();
+        assert_eq!(low.resampled(48_000), too_long(MAX_FRAMES * 3, 48_000));
     }
 }

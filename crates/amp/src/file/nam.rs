@@ -6,7 +6,7 @@ mod plain;
 mod plan;
 mod wavenet;
 
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, de::Error};
 use serde_json::value::RawValue;
 
 pub use self::{
@@ -26,6 +26,8 @@ pub const MAX_LAYERS: usize = 1024;
 pub const MAX_DILATION: usize = 1 << 20;
 /// Sample rate of files without one (versions 0.5.0 and 0.5.1), Hz.
 pub const SAMPLE_RATE: f64 = 48_000.0;
+/// Maximum sample rate, Hz. The time that recurrent layers are prewarmed grows with it.
+const MAX_RATE_HZ: f64 = 768_000.0;
 
 /// A file, or a file nested in another one.
 #[derive(Debug, Deserialize)]
@@ -67,7 +69,12 @@ pub struct Submodel<'a> {
 
 /// A sample rate, Hz. Neural Amp Modeler's core writes -1 for an unknown rate, so values up to 0 mean none.
 fn known_rate<'de, D: Deserializer<'de>>(from: D) -> Result<Option<f64>, D::Error> {
-    Ok(Option::<f64>::deserialize(from)?.filter(|&rate| rate > 0.0))
+    match Option::<f64>::deserialize(from)?.filter(|&rate| rate > 0.0) {
+        Some(rate) if rate > MAX_RATE_HZ => {
+            Err(Error::custom(format!("sample_rate must be at most {MAX_RATE_HZ} Hz (got {rate})")))
+        }
+        rate => Ok(rate),
+    }
 }
 
 /// Default of most numbers.
@@ -102,5 +109,21 @@ pub fn is_newer(version: &str) -> Option<bool> {
         [0, 5..=6, _] => Some(false),
         [0, 7, patch] => Some(patch > 0),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_the_sample_rate() {
+        let rate = |rate: &str| {
+            let text =
+                format!(r#"{{"version": "", "architecture": "", "config": 0, "weights": [], "sample_rate": {rate}}}"#);
+            serde_json::from_str::<File>(&text).map(|file| file.sample_rate).map_err(|error| error.to_string())
+        };
+        assert_eq!([rate("-1"), rate("768000")], [Ok(None), Ok(Some(768_000.0))]);
+        assert!(rate("1e300").unwrap_err().starts_with("sample_rate must be at most 768000 Hz (got 1"));
     }
 }

@@ -1,5 +1,7 @@
 //! Activation functions, applied to signals.
 
+use std::sync::Arc;
+
 use super::{
     Op, Pass, Simd,
     elements::each,
@@ -32,7 +34,7 @@ pub enum Activation {
     /// The value, or 0 if negative.
     Relu,
     /// Negative values are scaled, by one factor per row or one for all.
-    LeakyRelu(Vec<f32>),
+    LeakyRelu(Arc<[f32]>),
     /// The value, or e^x - 1 if negative.
     Elu,
     /// Logistic function.
@@ -157,7 +159,7 @@ mod tests {
             (Activation::HardTanh, &|x| x.clamp(-1.0, 1.0), 0.0),
             (leaky_hard_tanh, &leaky, 2e-6),
             (Activation::Relu, &|x| x.max(0.0), 0.0),
-            (Activation::LeakyRelu(vec![0.25]), &|x| if x < 0.0 { 0.25 * x } else { x }, 0.0),
+            (Activation::LeakyRelu([0.25].into()), &|x| if x < 0.0 { 0.25 * x } else { x }, 0.0),
             (Activation::Elu, &|x| if x < 0.0 { x.exp_m1() } else { x }, 3e-7),
             (Activation::Sigmoid, &sigmoid, 3e-7),
             (Activation::Silu, &|x| x * sigmoid(x), 3e-6),
@@ -176,7 +178,7 @@ mod tests {
     fn each_row_can_have_its_own_slope() {
         let mut memory = vec![-1.0; 32];
         let rows = Rows { at: 0, stride: 16, count: 2 };
-        Activation::LeakyRelu(vec![0.5, 0.25]).apply(
+        Activation::LeakyRelu([0.5, 0.25].into()).apply(
             Pass { instructions: InstructionSet::best(), frames: 16 },
             &mut memory,
             rows,

@@ -8,6 +8,7 @@ use super::now;
 use crate::{
     phase::{PhaseRun, elapsed_ns},
     plan::{PhasePlan, Plan},
+    record_budget::RecordBudget,
     validity,
 };
 
@@ -42,7 +43,7 @@ impl<'a> PhaseRecord<'a> {
     }
 
     /// Updates the results of the phase.
-    pub fn refresh(&self, record: &mut Record, phase_run: &PhaseRun) {
+    pub fn refresh(&self, record: &mut Record, phase_run: &PhaseRun, budget: RecordBudget) {
         record.series.truncate(self.series_before);
         for mut series in phase_run.series(self.phase) {
             series.granted.memory_locked = self.memory_locked;
@@ -50,6 +51,7 @@ impl<'a> PhaseRecord<'a> {
             record.series.push(series);
         }
         record.series.extend(phase_run.timerlat_series(self.plan, self.phase));
+        budget.limit_time_lines(self.series(record));
         record.validity.clone_from(&self.validity_before);
         let of_probe = phase_run.probe_threads.iter().flat_map(|probe_threads| probe_threads.reasons());
         validity::add_all(record, phase_run.supervisor.reasons().iter().cloned().chain(of_probe));

@@ -3,8 +3,14 @@
 //! A recorded answer is `netlink/IF/NAME.hex`: all bytes that the kernel sent for that query, in hexadecimal and in the
 //! byte order of the machine. White space between bytes and lines that start with `#` are ignored.
 
-use std::{collections::HashMap, fmt::Write as _, fs, io, path::PathBuf};
+use std::{
+    collections::HashMap,
+    fmt::Write as _,
+    io,
+    path::{Path, PathBuf},
+};
 
+use record::file::{self, FileError};
 use rustix::io::Errno;
 use serde::Serialize;
 use sys::{
@@ -136,8 +142,7 @@ impl Answers {
             Source::Files(root) => read(root, &path(interface, query.name))?,
         };
         if let Some(folder) = &self.keep {
-            let file = folder.join(path(interface, query.name));
-            write(&file, query, &answer).map_err(|error| format!("cannot write {}: {error}", file.display()))?;
+            write(&folder.join(path(interface, query.name)), query, &answer).map_err(|error| error.to_string())?;
         }
         Ok(answer)
     }
@@ -202,9 +207,10 @@ fn parse(text: &str) -> Option<Vec<u8>> {
     pairs.remainder().is_empty().then(|| digits.chunks_exact(2).map(|pair| pair[0] << 4 | pair[1]).collect())
 }
 
-fn write(file: &std::path::Path, query: Query, answer: &Answer) -> io::Result<()> {
-    fs::create_dir_all(file.parent().unwrap_or(file))?;
-    fs::write(file, in_hex(&format!("{:?}", query.target), answer))
+fn write(path: &Path, query: Query, answer: &Answer) -> Result<(), FileError> {
+    let folder = path.parent().unwrap_or(path);
+    file::create_folder(folder).map_err(|source| FileError::Write { path: folder.to_owned(), source })?;
+    file::write_atomic(path, in_hex(&format!("{:?}", query.target), answer).as_bytes())
 }
 
 /// The contents of a file for an answer.
@@ -222,6 +228,8 @@ fn in_hex(title: &str, answer: &Answer) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]
@@ -241,5 +249,26 @@ mod tests {
     fn parses_hexadecimal_with_comments() {
         assert_eq!(parse("# a title\n01 aB\ncd"), Some(vec![1, 0xab, 0xcd]));
         assert_eq!((parse("0"), parse("0g"), parse("")), (None, None, Some(Vec::new())));
+    }
+
+    /// Tests that need root; `tools/test` reports that it skips them without root.
+    mod rights {
+        use super::*;
+        use std::os::unix::fs::{PermissionsExt, lchown, symlink};
+
+        #[test]
+        fn writes_through_no_link_of_another_user() {
+            let shared = tempfile::tempdir().unwrap();
+            fs::set_permissions(shared.path(), fs::Permissions::from_mode(0o1777)).unwrap();
+            let [kept, victim] = ["kept", "victim"].map(|name| shared.path().join(name));
+            fs::create_dir(&victim).unwrap();
+            symlink(&victim, &kept).unwrap();
+            lchown(&kept, Some(4711), None).unwrap();
+            let query = Query { name: "rings", target: Target::Ethtool(15) };
+            let answer = Answer::of(&[Request::generic(21, 16).u32(6, 256)]);
+            let error = write(&kept.join(path("eth0", "rings")), query, &answer).unwrap_err().to_string();
+            assert!(error.contains("symbolic link of another user"), "{error}");
+            assert_eq!(fs::read_dir(&victim).unwrap().count(), 0);
+        }
     }
 }

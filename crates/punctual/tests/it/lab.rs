@@ -1,6 +1,9 @@
 //! The errors of `punctual lab`. Guests are tested in `lab/`.
 
-use std::fs;
+use std::{
+    fs::{self, File},
+    process::Command,
+};
 
 use crate::harness::Scratch;
 
@@ -23,10 +26,18 @@ fn with_kernel() -> Scratch {
 #[test]
 fn refuses_files_that_cannot_be_booted() {
     let scratch = with_kernel();
+    let at = |name: &str| scratch.path().join(name);
+    assert!(Command::new("mkfifo").arg(at("pipe")).status().unwrap().success());
+    // Sparse, so it takes no space.
+    File::create(at("huge")).unwrap().set_len(1 << 40).unwrap();
     for (arguments, expected) in [
         ("--kernel nowhere", "cannot read nowhere"),
+        ("--kernel /dev/zero", "cannot read /dev/zero: it is not a regular file: choose another one"),
         ("--kernel static", "is not a kernel image: give an x86 bzImage"),
         ("--kernel bzImage --binary bzImage", "is not a program"),
+        ("--kernel bzImage --binary /dev/zero", "cannot read /dev/zero: it is not a regular file: choose another one"),
+        ("--kernel bzImage --binary pipe", "cannot read pipe: it is not a regular file: choose another one"),
+        ("--kernel bzImage --binary huge", "cannot read huge: it is larger than 512 MiB, the most that is read"),
         ("--kernel bzImage --binary /bin/sh", "the static one built by `make dist`, dist/punctual-x86_64"),
         ("--kernel Image --binary static", "give --binary dist/punctual-aarch64, built by `make dist`"),
         ("--kernel bzImage --binary static --record nowhere/a", "cannot write nowhere/a.punctual.json"),

@@ -20,6 +20,7 @@ mod harness;
 mod hostile;
 mod jack;
 mod lab;
+mod live;
 mod noise;
 mod outside_text;
 mod pair;

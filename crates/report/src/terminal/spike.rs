@@ -1,7 +1,7 @@
 //! One spike as a time line: causes on the CPU, from shortly before the deadline to the wake-up.
 
 use analysis::{float::to_usize, format_ns};
-use record::Spike;
+use record::{Evidence, Spike};
 
 use super::page::Page;
 use crate::blame::{Ranked, evidence_note, percent, unsigned};
@@ -42,7 +42,7 @@ pub(super) fn page(page: &mut Page, ranked: Ranked, of: usize) {
     page.gap();
     let parts = parts(spike);
     if parts.is_empty() {
-        culprits(page, spike);
+        culprits(page, spike, words);
     } else {
         waterfall(page, spike, &parts, words);
     }
@@ -53,7 +53,7 @@ pub(super) fn page(page: &mut Page, ranked: Ranked, of: usize) {
 }
 
 /// The culprits of a spike without a time line.
-fn culprits(page: &mut Page, spike: &Spike) {
+fn culprits(page: &mut Page, spike: &Spike, words: &Words) {
     if spike.culprits.is_empty() {
         page.text(Ink::Plain, "No events were recorded around this spike, so its culprit is unknown.");
     }
@@ -64,6 +64,10 @@ fn culprits(page: &mut Page, spike: &Spike) {
             Ink::Plain,
             &culprit.cause.in_full(),
         );
+    }
+    if matches!(spike.evidence, Evidence::Trace | Evidence::Incomplete) {
+        let spike = words.spike;
+        page.text(Ink::Quiet, &format!("The record has time lines only of the worst {spike}s of each series."));
     }
 }
 

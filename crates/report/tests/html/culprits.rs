@@ -87,7 +87,7 @@ fn shows_doubts_before_the_ledger() {
         "Culprits are likely ones, from counters: the kernel has no tracefs.",
         "For 3 of 66 spikes, 812 events were lost",
         "40 spikes were not examined",
-        "the time line may be incomplete",
+        "causes may be missing, too",
     ] {
         assert!(section(&html).contains(text), "{text}");
     }

@@ -1,5 +1,7 @@
 //! Activation functions as named in files.
 
+use std::sync::Arc;
+
 use serde::Deserialize;
 
 use crate::{error::LoadError, simd::Activation};
@@ -37,11 +39,11 @@ impl ActivationConfig {
     /// [`LoadError::UnknownPart`].
     pub fn build(&self) -> Result<Activation, LoadError> {
         let (name, slopes, [min, max, min_slope, max_slope]) = match self {
-            Self::Named(name) => (name, vec![0.01], [-1.0, 1.0, 0.01, 0.01]),
+            Self::Named(name) => (name, [0.01].into(), [-1.0, 1.0, 0.01, 0.01]),
             Self::Detailed { name, negative_slope, negative_slopes, min_val, max_val, min_slope, max_slope } => {
-                let slopes = match (negative_slope, negative_slopes) {
-                    (None, Some(slopes)) if name == "PReLU" => slopes.clone(),
-                    (slope, _) => vec![slope.unwrap_or(0.01)],
+                let slopes: Arc<[f32]> = match (negative_slope, negative_slopes) {
+                    (None, Some(slopes)) if name == "PReLU" => slopes.as_slice().into(),
+                    (slope, _) => [slope.unwrap_or(0.01)].into(),
                 };
                 let or = |value: &Option<f32>, other| value.unwrap_or(other);
                 (name, slopes, [or(min_val, -1.0), or(max_val, 1.0), or(min_slope, 0.01), or(max_slope, 0.01)])

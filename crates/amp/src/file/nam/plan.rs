@@ -90,14 +90,15 @@ impl LayerArray<'_> {
     fn layers(&self) -> Result<Vec<Layer>, LoadError> {
         let count = length("the number of layers", &self.dilations, MAX_LAYERS)?;
         let kernels = self.kernels(count)?;
-        let activations = each("activation", &self.activation, count)?;
+        let activations = self.activation.map(ActivationConfig::build);
+        let activations = each("activation", &activations, count)?;
         let gates = self.gates(count)?;
-        let layers = kernels.into_iter().zip(&self.dilations).zip(activations.iter().zip(gates));
-        let layer = |((kernel, &dilation), (activation, gate)): ((Whole, &Whole), (&ActivationConfig, Gate))| {
+        let layers = kernels.into_iter().zip(&self.dilations).zip(activations.into_iter().zip(gates));
+        let layer = |((kernel, &dilation), (activation, gate)): ((Whole, &Whole), (&Result<_, _>, Gate))| {
             Ok(Layer {
                 kernel: size("kernel_size", kernel, MAX_TAPS)?,
                 dilation: size("a dilation", dilation, MAX_DILATION)?,
-                activation: activation.build()?,
+                activation: activation.clone()?,
                 gate,
             })
         };
@@ -122,24 +123,25 @@ impl LayerArray<'_> {
             None if self.gated => return Ok(vec![Gate::Gated(Activation::Sigmoid); count]),
             None => return Ok(vec![Gate::None; count]),
         };
-        if modes.iter().all(|mode| mode == "none") {
+        if modes.iter().all(|mode| *mode == "none") {
             return Ok(vec![Gate::None; count]);
         }
-        let activations = match self.secondary_activation {
-            Some(list) if list.get().starts_with('[') => {
-                each("secondary_activation", &OneOrEach::Each(serde_json::from_str(list.get())?), count)?
-            }
-            all => vec![all; count],
+        let activations: OneOrEach<Option<&RawValue>> = match self.secondary_activation {
+            Some(list) if list.get().starts_with('[') => OneOrEach::Each(serde_json::from_str(list.get())?),
+            all => OneOrEach::One(all),
         };
-        let gate = |(mode, activation): (&String, &Option<&RawValue>)| {
+        // An error matters only in a layer with a gate.
+        let activations = activations.map(|activation| gate_activation(*activation));
+        let activations = each("secondary_activation", &activations, count)?;
+        let gate = |(mode, activation): (&String, &Result<_, _>)| {
             Ok(match mode.as_str() {
                 "none" => Gate::None,
-                "gated" => Gate::Gated(gate_activation(*activation)?),
-                "blended" => Gate::Blended(gate_activation(*activation)?),
+                "gated" => Gate::Gated(activation.clone()?),
+                "blended" => Gate::Blended(activation.clone()?),
                 _ => return Err(LoadError::UnknownPart { what: "gating mode", name: mode.clone() }),
             })
         };
-        modes.iter().zip(&activations).map(gate).collect()
+        modes.into_iter().zip(activations).map(gate).collect()
     }
 
     /// Groups of the 1x1 convolution to the next layer; `None` without one.
@@ -221,10 +223,32 @@ fn gate_activation(config: Option<&RawValue>) -> Result<Activation, LoadError> {
 }
 
 /// One value for each of `count` layers.
-fn each<T: Clone>(name: &str, values: &OneOrEach<T>, count: usize) -> Result<Vec<T>, LoadError> {
+fn each<'v, T>(name: &str, values: &'v OneOrEach<T>, count: usize) -> Result<Vec<&'v T>, LoadError> {
     match values {
-        OneOrEach::One(value) => Ok(vec![value.clone(); count]),
-        OneOrEach::Each(values) if values.len() == count => Ok(values.clone()),
+        OneOrEach::One(value) => Ok(vec![value; count]),
+        OneOrEach::Each(values) if values.len() == count => Ok(values.iter().collect()),
         OneOrEach::Each(_) => Err(LoadError::inconsistent(format!("{name} and dilations have different lengths"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn layers_share_the_slopes_of_one_activation() {
+        let text = r#"{"input_size": 1, "condition_size": 1, "channels": 2, "kernel_size": 1, "dilations": [1, 1],
+            "activation": {"type": "PReLU", "negative_slopes": [0.1, 0.2]}, "gating_mode": "gated",
+            "secondary_activation": {"type": "PReLU", "negative_slopes": [0.3, 0.4]}, "head_size": 1,
+            "head_bias": false}"#;
+        let layers = serde_json::from_str::<LayerArray>(text).unwrap().plan().unwrap().layers;
+        let slopes = layers.iter().map(|layer| match (&layer.activation, &layer.gate) {
+            (Activation::LeakyRelu(slopes), Gate::Gated(Activation::LeakyRelu(of_gate))) => {
+                (slopes.as_ptr(), of_gate.as_ptr())
+            }
+            other => panic!("{other:?}"),
+        });
+        let slopes: Vec<_> = slopes.collect();
+        assert!(slopes.len() == 2 && slopes[0] == slopes[1], "{slopes:?}");
     }
 }

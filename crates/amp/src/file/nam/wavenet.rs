@@ -117,6 +117,16 @@ pub enum OneOrEach<T> {
     One(T),
 }
 
+impl<T> OneOrEach<T> {
+    /// Converts each value once, also if it is the same for all layers.
+    pub fn map<U>(&self, convert: impl Fn(&T) -> U) -> OneOrEach<U> {
+        match self {
+            Self::Each(values) => OneOrEach::Each(values.iter().map(convert).collect()),
+            Self::One(value) => OneOrEach::One(convert(value)),
+        }
+    }
+}
+
 /// The 1x1 convolution to the next layer.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Layer1x1Config {

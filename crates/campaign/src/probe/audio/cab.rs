@@ -39,8 +39,7 @@ impl CabSource {
     /// # Errors
     /// [`AudioError`].
     pub fn load(&self, rate_hz: u32) -> Result<Option<Cabinet>, AudioError> {
-        let cab = || self.named();
-        let broken = |source| AudioError::Cab { cab: cab(), source };
+        let broken = |source| AudioError::Cab { cab: self.named(), source };
         let ir = match self {
             Self::None => return Ok(None),
             Self::BuiltIn(samples) => Ir::new(rate_hz, vec![response(*samples)]).map_err(broken)?,
@@ -49,7 +48,7 @@ impl CabSource {
                 Ir::from_wav(&bytes).map_err(broken)?
             }
         };
-        let ir = ir.resampled(rate_hz).map_err(|source| AudioError::CabRate { cab: cab(), source })?;
+        let ir = ir.resampled(rate_hz).map_err(broken)?;
         Ok(Some(Cabinet::new(&ir)))
     }
 

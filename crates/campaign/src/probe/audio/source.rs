@@ -4,7 +4,7 @@ use std::{fmt, io, path::PathBuf, str::FromStr};
 
 use amp::{
     Amplifier, LoadError, ModelFile, SyntheticModel, cabinet::IrError, chain::AmplifierError, file::Options,
-    resample::RateError, rig::RigError,
+    rig::RigError,
 };
 use machine::sound::OpenError;
 
@@ -55,21 +55,13 @@ pub enum AudioError {
         /// The reason.
         source: AmplifierError,
     },
-    /// The file is not a valid impulse response.
+    /// The impulse response is not valid, or cannot be played at the sample rate.
     #[error("{cab}: {source}")]
     Cab {
         /// The cabinet.
         cab: String,
         /// The error in the file.
         source: IrError,
-    },
-    /// The response cannot be resampled.
-    #[error("{cab}: {source}")]
-    CabRate {
-        /// The cabinet.
-        cab: String,
-        /// The reason.
-        source: RateError,
     },
     /// A preset, or a file that it names, cannot be used.
     #[error(transparent)]

@@ -45,6 +45,10 @@ fn shares_add_up(record: &Record) {
     for spike in record.series.iter().flat_map(|series| &series.spikes).filter(explained) {
         let sum: u64 = spike.culprits.iter().map(|culprit| culprit.ns).sum();
         assert_eq!(sum, spike.lateness_ns.cast_unsigned(), "{spike:?}");
+        // Only the worst spikes have a time line.
+        if spike.timeline.is_empty() {
+            continue;
+        }
         let late = spike.timeline.iter().filter(|stretch| stretch.start_ns >= 0).map(|stretch| stretch.ns);
         assert_eq!(late.sum::<u64>(), spike.lateness_ns.cast_unsigned(), "{spike:?}");
     }
@@ -74,6 +78,10 @@ fn explain_every_spike() {
     assert!(blame.ledger.iter().all(|account| account.count == 0 || !account.remedy.is_empty()));
     assert!(blame.cost.as_ref().is_some_and(|cost| cost.samples > 50), "{:?}", blame.cost);
     shares_add_up(&record);
+    for series in &record.series {
+        let time_lines = series.spikes.iter().filter(|spike| !spike.timeline.is_empty()).count();
+        assert!((1..=record::TIME_LINES_KEPT / record.series.len()).contains(&time_lines), "{time_lines}");
+    }
     // With a threshold of 1 ns every wake-up is a spike. The cause of nearly all is the kernel's wake-up itself.
     let spikes = || record.series.iter().flat_map(|series| &series.spikes);
     let explained = spikes().filter(|spike| spike.evidence != Evidence::None).count();
