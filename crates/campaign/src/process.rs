@@ -56,6 +56,8 @@ pub struct ProcessPlan {
     pub load_cpus: Option<CpuList>,
     /// True to keep the CPUs out of their idle states.
     pub hold_cpu_awake: bool,
+    /// True to enable the kernel's monitors of rules for real-time threads, which slow all threads of the machine.
+    pub monitors: bool,
     /// Method of finding the culprits of spikes.
     pub blame: blame::BlameMode,
     /// File that the record is written to during the run; `None` to keep it only in memory.
@@ -103,7 +105,7 @@ pub fn watch_process(
     plan.record_path.as_deref().map(file::check_writable).transpose()?;
     let cpus = usable_cpus(root, None)?;
     // Before a command is started: most monitors cannot judge a thread that is older than they are.
-    let mut changes = Changes { monitors: Some(MonitorHold::take(root)), ..Changes::default() };
+    let mut changes = Changes { monitors: plan.monitors.then(|| MonitorHold::take(root)), ..Changes::default() };
     let mut program = Program::prepare(&plan.target, root)?;
     let mut record = begin(&plan.command, &plan.executable, plan.scenario(), root);
     let loads = match &plan.loads[..] {

@@ -48,7 +48,8 @@ pub struct Program {
     /// The file of the CPU quota that stopped its control group for the longest time; absent if no quota did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quota_file: Option<String>,
-    /// The kernel's runtime verification monitors for real-time threads; empty if the kernel has none.
+    /// The kernel's runtime verification monitors for real-time threads; empty without `--monitors`, or if the kernel has
+    /// none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub monitors: Vec<MonitorUse>,
     /// Fields that a newer version wrote.

@@ -331,6 +331,22 @@ fn a_command_is_watched_from_start_to_end() {
 }
 
 #[test]
+fn the_monitors_of_the_kernel_are_only_used_on_request() {
+    let scratch = Scratch::new();
+    let watched = |options: &str| {
+        let arguments = format!("measure process --quiet --record a {options} -- sleep 0.1");
+        assert!(scratch.punctual(&arguments).status().unwrap().success());
+        scratch.record()
+    };
+    let named = |record: &Record| record.caveats.iter().any(|caveat| caveat.kind == "monitors");
+    let record = watched("");
+    assert_eq!((record.program.as_ref().unwrap().monitors.len(), named(&record)), (0, false));
+    let record = watched("--monitors");
+    let monitors = record.program.as_ref().unwrap().monitors.len();
+    assert!(monitors > 0 || named(&record), "a kernel without monitors is named: {:?}", record.caveats);
+}
+
+#[test]
 fn a_running_program_is_watched_to_its_end_and_a_started_one_is_terminated() {
     let _alone = alone();
     let scratch = Scratch::new();
