@@ -534,6 +534,35 @@ fn a_wait_for_an_answer_is_part_of_the_cycle() {
 }
 
 #[test]
+fn an_idle_thread_has_no_open_cycle_if_any_event_starts_its_cycles() {
+    let events_of = |sources: &[u64]| {
+        let mut events = resumes(100).to_vec();
+        for (us, &source) in (1000..).step_by(1000).zip(sources) {
+            events.extend([enter(us - 300, "read", [source, 0, 0]), sleeps(us - 299)]);
+            events.extend(resumes(us));
+            events.push(exit(us + 2));
+        }
+        events
+    };
+    let idle_at_end = |sources: &[u64]| {
+        let mut events = events_of(&[sources, &[3]].concat());
+        // Without the end of the last wait.
+        events.truncate(events.len() - 3);
+        with_calls(None, &events, 900_000).1
+    };
+    let alternating = idle_at_end(&[3, 4, 3, 4, 3, 4]);
+    assert_eq!((alternating.release, alternating.open), (record::Release::AnyEvent, None));
+    assert_eq!(alternating.cycles, 7, "the last one ended with the wait");
+    let same = idle_at_end(&[3; 6]);
+    assert_eq!((same.release, same.open), (record::Release::Event, None));
+    let mut last_waits_elsewhere = events_of(&[3; 20]);
+    last_waits_elsewhere.extend([enter(20_700, "read", [4, 0, 0]), sleeps(20_701)]);
+    let thread = with_calls(None, &last_waits_elsewhere, 900_000).1;
+    assert_eq!(thread.release, record::Release::Event);
+    assert_eq!(thread.open.map(|open| open.at_ns), Some(20_000_000), "it may wait for an answer");
+}
+
+#[test]
 fn a_wait_for_a_child_is_no_page_fault() {
     let fault = |us| at(us, WORKER, EventKind::PageFault { address: 0, in_kernel: false });
     let cause = |between: Option<Event>, us| {

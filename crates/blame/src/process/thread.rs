@@ -383,7 +383,7 @@ impl Thread {
     /// Ends the cycle before the current wait at the end of the run, unless the wait is probably part of it.
     fn complete_at_end(&mut self, at_ns: u64, config: &RunConfig) {
         let source = self.waiting.and_then(|waiting| waiting.source);
-        let is_release = |source| self.releases.began_with(source) || self.fd_timer.is_source(Some(source));
+        let is_release = |source| self.releases.may_start_with(source) || self.fd_timer.is_source(Some(source));
         let is_answer = source.is_some_and(|source| !is_release(source));
         self.complete_before_wait(at_ns, &WokenBy { is_answer, ..WokenBy::default() }, config);
     }
