@@ -66,10 +66,10 @@ impl Limits {
     }
 }
 
-/// The verdict on these limits; `None` without limits. Incomplete figures do not support PASS.
+/// The verdict on these limits; `None` for a valid run without limits. Incomplete figures do not support PASS.
 #[must_use]
 pub fn verdict(record: &Record, limits: Limits) -> Option<Verdict> {
-    if limits == Limits::default() {
+    if limits == Limits::default() && record.validity.valid {
         return None;
     }
     let threads = threads(record);
@@ -331,6 +331,15 @@ mod tests {
         assert!(conclusion(&Record::default()).is_empty());
         let nothing = Record { program: Some(Program::default()), ..Record::default() };
         assert_eq!(conclusion(&nothing), ["None of the selected threads ran."]);
+    }
+
+    #[test]
+    fn an_invalid_run_without_limits_is_invalid() {
+        let outcome = |valid| {
+            let record = Record { validity: record::Validity { valid, reasons: vec![] }, ..record() };
+            verdict(&record, Limits::default()).map(|verdict| verdict.outcome)
+        };
+        assert_eq!((outcome(true), outcome(false)), (None, Some(Outcome::Invalid)));
     }
 
     #[test]

@@ -124,7 +124,7 @@ pub fn watch_process(
     session.leave_cpus();
     let mut writer = plan.record_path.as_deref().map(|path| RecordWriter::start(path, &record)).transpose()?;
     record.phases.push(plan.phase());
-    let mut supervisor = Supervisor::of_program(root);
+    let mut supervisor = Supervisor::of_program(root).with_loads(loads.as_slice());
     let end = session.watch(|session| {
         supervisor.check_if_due(loads.as_slice());
         let watch_due = session.is_due(plan.watch_every);
@@ -152,7 +152,9 @@ pub fn watch_process(
     validity::add_all(&mut record, supervisor.reasons().iter().cloned());
     let blame = session.finish();
     if let Some(loads) = loads {
-        record.phases[0].loads = loads.stop();
+        let proofs = loads.stop();
+        validity::judge_loads(&mut record, &proofs);
+        record.phases[0].loads = proofs;
     }
     blame.relabel_stalls(&mut record);
     validity::judge_changes(&mut record, &conditions::changes(&before, &Conditions::read(root, &cpus)));
