@@ -11,7 +11,7 @@ use probes::{
     probe_threads::{ProbeThreads, ThreadInfo},
     timer::{End, Settings, StopOn, Timer, TimerError},
 };
-use record::{Phase, Series};
+use record::{EndedBy, Phase, Series};
 use sys::{
     clock::Clock,
     counter::Counter,
@@ -72,6 +72,19 @@ pub enum Ended {
     ByStopOn,
     /// A thread left its CPU, its clock or sound card failed, or the other end or the interface is gone.
     ByFailure,
+}
+
+impl Ended {
+    /// The reason why the phase was interrupted; `None` if it ended as planned.
+    pub fn interruption(self) -> Option<EndedBy> {
+        match self {
+            Self::AsPlanned => None,
+            Self::BySignal => Some(EndedBy::Signal),
+            Self::ByGuard => Some(EndedBy::Guard),
+            Self::ByStopOn => Some(EndedBy::Spike),
+            Self::ByFailure => Some(EndedBy::Failure),
+        }
+    }
 }
 
 impl<'a> PhaseRun<'a> {

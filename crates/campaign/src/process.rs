@@ -19,7 +19,7 @@ use std::{path::PathBuf, time::Duration};
 use blame::{RemedyFacts, Selection, TraceError, Watch};
 use loads::{LoadSpec, Running};
 use machine::{Conditions, CpuList, MonitorHold, Root, conditions, usable_cpus};
-use record::{BlameMode, Caveat, Phase, Record, Scenario, State, file};
+use record::{BlameMode, Caveat, EndedBy, Phase, Record, Scenario, State, file};
 use sys::{sched, signal};
 
 use crate::{
@@ -172,7 +172,11 @@ pub fn watch_process(
         let _ = plan.record_path.as_deref().map(std::fs::remove_file);
         return Err(RunError::Discarded);
     }
-    record.state = if end == EndReason::BySignal { State::Interrupted } else { State::Complete };
+    if end == EndReason::BySignal {
+        (record.state, record.ended_by) = (State::Interrupted, Some(EndedBy::Signal));
+    } else {
+        record.state = State::Complete;
+    }
     record.written_at = now();
     Ok(record)
 }

@@ -11,7 +11,7 @@ use std::{
 };
 
 use blame::Tracefs;
-use record::{Cycle, CycleCause, Evidence, Outcome, ProcessThread, Record, Release, Rule, Series, State};
+use record::{Cycle, CycleCause, EndedBy, Evidence, Outcome, ProcessThread, Record, Release, Rule, Series, State};
 use sys::{
     clock::{Clock, Sleeper, Wait},
     sched::{self, Policy},
@@ -104,6 +104,7 @@ fn measure_cycles() {
         works = cyclic.join().unwrap();
     });
     assert_eq!((record.state, record.series.len()), (State::Interrupted, 1));
+    assert_eq!(record.ended_by, Some(EndedBy::Signal));
     let (series, thread) = watched_thread(&record, "cyclic");
     // The message to start is a cycle of its own. The kernel sometimes leaves a switch out of its trace; the time that
     // is unknown then is reported as unknown.
