@@ -223,6 +223,7 @@ impl<'a> Run<'a> {
             decision.is_due() && decision.look(record)
         });
         phase_record.refresh(record, &phase_run);
+        let named = record.validity.reasons.len();
         record.buffer = buffer_found(plan, record);
         record.caveats.extend(phase_run.probe_threads.iter().flat_map(|probe_threads| probe_threads.caveats()));
         self.budget.apply(phase_record.series(record));
@@ -238,6 +239,7 @@ impl<'a> Run<'a> {
         validity::judge_ends(record, self.root, &phase_run.timers, plan.probe.definition().properties().guard_remedies);
         validity::judge_coverage(record, &phase.name);
         evl::judge(record, &phase_run);
+        validity::name_phase(record, named, plan, &phase.name);
         Ok(ended)
     }
 

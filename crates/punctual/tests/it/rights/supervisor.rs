@@ -228,6 +228,22 @@ fn a_killed_load_makes_the_run_of_a_watched_program_invalid() {
 }
 
 #[test]
+fn a_reason_names_the_cell_of_a_matrix() {
+    let _alone = alone();
+    let scratch = Scratch::new();
+    let arguments = "measure threads --matrix --quiet --record a --cpus 0 --cell-duration 3s --load cpu --blame=off";
+    let child = scratch.punctual(arguments).stdout(Stdio::null()).spawn().unwrap();
+    wait_until("a load runs", || !loads(&child).is_empty());
+    sleep(Duration::from_millis(200));
+    signal_process(&loads(&child)[0], "KILL");
+    assert_eq!(child.wait_with_output().unwrap().status.code(), Some(4));
+    let record = scratch.record();
+    let cell = &record.phases.iter().find(|phase| phase.loads.iter().any(|load| !load.ran)).unwrap().name;
+    let text = reason(&record, "load.failed");
+    assert!(cell.contains("round 1") && text.starts_with(&format!("{cell}: the load cpu did not run")), "{text}");
+}
+
+#[test]
 fn a_moved_load_makes_the_run_invalid() {
     let _alone = alone();
     let cpu = last_cpu();
