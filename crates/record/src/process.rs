@@ -140,6 +140,12 @@ pub struct ProcessThread {
     /// Cycles that were cut off, because events were lost or their start was not seen.
     #[serde(default)]
     pub cycles_cut: u64,
+    /// Switches to it that the kernel did not trace: it ran on a CPU although its last event was a wait.
+    #[serde(default)]
+    pub switches_missing: u64,
+    /// The CPUs of these switches, as the kernel writes a list; empty without any.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub switches_missing_on: String,
     /// True if it ended during the run.
     #[serde(default)]
     pub ended: bool,

@@ -160,6 +160,22 @@ fn counts_cycles_that_are_too_long_or_missing() {
 }
 
 #[test]
+fn switches_that_the_kernel_does_not_trace_are_counted_with_their_cpu() {
+    let mut events = Vec::new();
+    for us in [1000, 2000, 3000] {
+        // Woken on CPU 1, which traces no switch from its idle thread.
+        let arrives = on(1, waking(us, WORKER));
+        events.extend([arrives, on(1, exit(us + 5)), on(1, enter(us + 20, "read", [3, 0, 0])), on(1, sleeps(us + 21))]);
+    }
+    let cut_before = with_calls(None, &events, 4000).1;
+    assert_eq!((cut_before.switches_missing, cut_before.switches_missing_on.as_str()), (3, "1"));
+    assert!(cut_before.cycles_cut >= 2, "{}", cut_before.cycles_cut);
+    let traced = resumes(4000).into_iter().chain([sleeps(4100)]);
+    let after = with_calls(None, &events.iter().copied().chain(traced).collect::<Vec<_>>(), 5000).1;
+    assert_eq!((after.switches_missing, after.switches_missing_on.as_str()), (3, "1"), "CPU 0 traces them");
+}
+
+#[test]
 fn missing_events_leave_time_unknown() {
     let mut process = process(None);
     let take = |process: &mut Process, events: &[Event]| events.iter().for_each(|event| process.handle_event(event));
