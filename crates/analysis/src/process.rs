@@ -66,10 +66,10 @@ impl Limits {
     }
 }
 
-/// The verdict on these limits; `None` without limits. Incomplete figures do not support PASS.
+/// The verdict on these limits; `None` for a valid run without limits. Incomplete figures do not support PASS.
 #[must_use]
 pub fn verdict(record: &Record, limits: Limits) -> Option<Verdict> {
-    if limits == Limits::default() {
+    if limits == Limits::default() && record.validity.valid {
         return None;
     }
     let threads = threads(record);
@@ -160,7 +160,15 @@ fn unfollowed((series, thread): &(&Series, &ProcessThread)) -> Option<String> {
     const AT_ENDS: u64 = 2;
     let (cut, all) = (thread.cycles_cut, thread.cycles + thread.cycles_cut);
     let few = cut <= AT_ENDS && thread.cycles > cut || cut.saturating_mul(100) <= all;
-    (!few).then(|| format!("events of {cut} of {all} cycles of {} are missing in the trace", series.role))
+    let switches = match thread.switches_missing {
+        0 => String::new(),
+        count => {
+            let on = &thread.switches_missing_on;
+            let cpus = if on.contains([',', '-']) { "CPUs" } else { "CPU" };
+            format!(" (on {cpus} {on}, the kernel did not trace {count} switches to it)")
+        }
+    };
+    (!few).then(|| format!("events of {cut} of {all} cycles of {} are missing in the trace{switches}", series.role))
 }
 
 /// Why the longest cycle exceeds a limit; `None` if it does not. The cycle may not have ended.
@@ -334,6 +342,15 @@ mod tests {
     }
 
     #[test]
+    fn an_invalid_run_without_limits_is_invalid() {
+        let outcome = |valid| {
+            let record = Record { validity: record::Validity { valid, reasons: vec![] }, ..record() };
+            verdict(&record, Limits::default()).map(|verdict| verdict.outcome)
+        };
+        assert_eq!((outcome(true), outcome(false)), (None, Some(Outcome::Invalid)));
+    }
+
+    #[test]
     fn judges_by_limits_unless_events_were_lost() {
         let mut record = Record { validity: record::Validity { valid: true, reasons: vec![] }, ..record() };
         record.series[0].samples = 70;
@@ -361,7 +378,13 @@ mod tests {
         let mut record = Record { validity: record::Validity { valid: true, reasons: vec![] }, ..record() };
         record.series[0].samples = 70;
         let mut outcome = |cycles, cycles_cut| {
-            let thread = ProcessThread { cycles, cycles_cut, ..ProcessThread::default() };
+            let thread = ProcessThread {
+                cycles,
+                cycles_cut,
+                switches_missing: cycles_cut / 20,
+                switches_missing_on: "1".to_owned(),
+                ..ProcessThread::default()
+            };
             record.series[0].kind = SeriesKind::Process(Box::new(thread));
             verdict(&record, Limits { missed: Some(5), ..Limits::default() }).unwrap()
         };
@@ -369,7 +392,12 @@ mod tests {
         assert_eq!(outcome(9990, 10).outcome, Outcome::Pass);
         assert_eq!(outcome(10, 11).outcome, Outcome::Inconclusive);
         let verdict = outcome(1000, 50);
-        assert_eq!(verdict.reason, "events of 50 of 1050 cycles of servo are missing in the trace");
+        assert_eq!(
+            verdict.reason,
+            "events of 50 of 1050 cycles of servo are missing in the trace (on CPU 1, the kernel did not trace 2 switches \
+             to it)"
+        );
+        assert!(outcome(10, 11).reason.ends_with(" of servo are missing in the trace"));
         assert_eq!(verdict.outcome, Outcome::Inconclusive);
     }
 

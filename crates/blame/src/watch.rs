@@ -42,11 +42,11 @@ pub enum BlameMode {
     Off,
 }
 
-/// Shortest time limit for explaining the spikes of one call, worst spikes first. With the usual 25 calls a second, it
-/// bounds the CPU time of explaining. After a long round the limit is half of that round, because more spikes wait:
+/// Shortest time limit for explaining spikes in one round, worst spikes of each thread first. It bounds the delay of the
+/// next round, and of the end of the run. After a long round the limit is half of that round, because more spikes wait:
 /// the first spike reads the kernel's symbols, which takes seconds on a slow CPU.
 const EXPLAIN_LIMIT: Duration = Duration::from_millis(100);
-/// Spikes explained in one call regardless of the time limit, because the process may be stopped meanwhile.
+/// Spikes explained in one round regardless of the time limit, because the process may be stopped meanwhile.
 const MIN_EXPLAINED: usize = 64;
 /// Maximum number of spikes explained in one call.
 const MAX_EXPLAINED: usize = 400;
@@ -66,8 +66,10 @@ pub struct Watch {
     keep: bool,
     /// The latest call of [`tick`](Self::tick).
     round_began: Instant,
-    /// Time limit for explaining the spikes of one thread in this round.
+    /// Time limit for explaining spikes in this round.
     explain_limit: Duration,
+    /// Number of threads that share [`explain_limit`](Self::explain_limit) equally.
+    sharers: usize,
     /// Time limit for a round, for the spikes of all threads together; `None` for no limit.
     round_limit: Option<Duration>,
     /// True if the kernel may limit the CPU time of real-time threads.
@@ -133,6 +135,7 @@ impl Watch {
             keep,
             round_began,
             explain_limit,
+            sharers: 1,
             round_limit: None,
             realtime_limited,
         })
@@ -187,6 +190,7 @@ impl Watch {
     pub fn tick(&mut self, threads: &[MeasuredThread], now_ns: u64) {
         self.explain_limit = EXPLAIN_LIMIT.max(self.round_began.elapsed() / 2);
         self.round_began = Instant::now();
+        self.sharers = 1;
         let measures = |pid: u32| threads.iter().any(|thread| thread.pid == pid);
         match &mut self.source {
             Source::Off => {}
@@ -198,6 +202,12 @@ impl Watch {
             }
             Source::Trace(traced) => traced.begin_round(threads, now_ns),
         }
+    }
+
+    /// Divides the time for explaining in this round between `sharers` threads. Call it after [`tick`](Self::tick) with
+    /// the number of threads that have new spikes; without it, each thread may use all of the time.
+    pub fn share_round(&mut self, sharers: usize) {
+        self.sharers = sharers.max(1);
     }
 
     /// Explains new spikes of one measuring thread. `first_deadline_ns` is on CLOCK_MONOTONIC.
@@ -230,9 +240,11 @@ impl Watch {
         let mut worst_first: Vec<&mut Spike> = spikes.iter_mut().collect();
         worst_first.sort_by_key(|spike| Reverse(spike.lateness_ns));
         let begun = Instant::now();
+        let limit = self.explain_limit.div_f64(self.sharers as f64);
+        let at_least = MIN_EXPLAINED.div_ceil(self.sharers);
         let (mut explained, mut last_ns) = (0, 0);
         for spike in worst_first.into_iter().take(MAX_EXPLAINED) {
-            if self.is_round_over() || explained >= MIN_EXPLAINED && begun.elapsed() > self.explain_limit {
+            if self.is_round_over() || explained >= at_least && begun.elapsed() > limit {
                 break;
             }
             let wake_up = wake_up_of(spike, first_deadline_ns, usual_work_ns);
@@ -384,6 +396,23 @@ mod tests {
     use record::Culprit;
 
     use super::*;
+
+    #[test]
+    fn threads_share_the_time_for_explaining() {
+        let folder = tempfile::tempdir().unwrap();
+        let explained = |sharers| {
+            let mut watch = Watch::start(BlameMode::Counters, &Root::at(folder.path()), &[], false).unwrap();
+            let thread = MeasuredThread { pid: 1, priority: 9, cpu: 0, spins: false, slack_ns: 0 };
+            watch.tick(&[thread], 0);
+            watch.share_round(sharers);
+            watch.explain_limit = Duration::ZERO;
+            watch.explain_spikes(&thread, "run", 0, &mut vec![Spike::default(); 1000]);
+            (watch.blame.spikes, watch.blame.passed_over)
+        };
+        assert_eq!(explained(1), (64, 936));
+        assert_eq!(explained(64), (1, 999));
+        assert_eq!(explained(1000), (1, 999));
+    }
 
     #[test]
     fn own_threads_are_the_other_threads_of_this_process() {

@@ -11,7 +11,7 @@ use probes::{
     probe_threads::{ProbeThreads, ThreadInfo},
     timer::{End, Settings, StopOn, Timer, TimerError},
 };
-use record::{Phase, Series};
+use record::{EndedBy, Phase, Series};
 use sys::{
     clock::Clock,
     counter::Counter,
@@ -72,6 +72,19 @@ pub enum Ended {
     ByStopOn,
     /// A thread left its CPU, its clock or sound card failed, or the other end or the interface is gone.
     ByFailure,
+}
+
+impl Ended {
+    /// The reason why the phase was interrupted; `None` if it ended as planned.
+    pub fn interruption(self) -> Option<EndedBy> {
+        match self {
+            Self::AsPlanned => None,
+            Self::BySignal => Some(EndedBy::Signal),
+            Self::ByGuard => Some(EndedBy::Guard),
+            Self::ByStopOn => Some(EndedBy::Spike),
+            Self::ByFailure => Some(EndedBy::Failure),
+        }
+    }
 }
 
 impl<'a> PhaseRun<'a> {
@@ -237,8 +250,15 @@ impl<'a> PhaseRun<'a> {
         watch.tick(&threads, Clock::Monotonic.now_ns().unsigned_abs());
         let ahead_ns = ahead_ns(plan.clock);
         self.supervisor.check_if_due(&self.loads);
+        self.timers.iter_mut().for_each(Timer::collect);
+        if let Some(probe_threads) = &mut self.probe_threads {
+            probe_threads.collect();
+        }
+        if let Some(timerlat) = &mut self.timerlat {
+            timerlat.collect();
+        }
+        watch.share_round(self.threads_with_fresh_spikes());
         for timer in &mut self.timers {
-            timer.collect();
             if let Some(thread) = measured_thread(timer) {
                 let first_ns = u64::try_from(timer.first_deadline_ns() - ahead_ns).unwrap_or(0);
                 watch.explain_spikes(&thread, &phase.name, first_ns, timer.fresh_spikes());
@@ -248,7 +268,6 @@ impl<'a> PhaseRun<'a> {
             }
         }
         if let Some(probe_threads) = &mut self.probe_threads {
-            probe_threads.collect();
             let usual_ns = probe_threads.usual_work_ns();
             for (index, timer) in self.timers.iter().enumerate() {
                 let spikes = probe_threads.fresh_spikes(index);
@@ -262,11 +281,23 @@ impl<'a> PhaseRun<'a> {
             }
         }
         if let Some(timerlat) = &mut self.timerlat {
-            timerlat.collect();
             for (thread, first_ns, spikes) in timerlat.fresh_spikes() {
                 watch.explain_spikes(&thread, &phase.name, first_ns, spikes);
             }
         }
+    }
+
+    /// The number of threads with spikes to explain.
+    fn threads_with_fresh_spikes(&mut self) -> usize {
+        let indices = 0..self.timers.len();
+        let of_probe: usize = self
+            .probe_threads
+            .as_mut()
+            .map_or(0, |probe_threads| indices.filter(|&index| !probe_threads.fresh_spikes(index).is_empty()).count());
+        let of_timers =
+            self.timers.iter_mut().map(|timer| usize::from(!timer.fresh_spikes().is_empty())).sum::<usize>();
+        let timerlat = self.timerlat.iter_mut().flat_map(|timerlat| timerlat.fresh_spikes());
+        of_timers + of_probe + timerlat.filter(|(.., spikes)| !spikes.is_empty()).count()
     }
 
     /// Stops the loads, and writes their results and the duration of the phase into the record.

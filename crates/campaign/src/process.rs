@@ -19,7 +19,7 @@ use std::{path::PathBuf, time::Duration};
 use blame::{RemedyFacts, Selection, TraceError, Watch};
 use loads::{LoadSpec, Running};
 use machine::{Conditions, CpuList, MonitorHold, Root, conditions, usable_cpus};
-use record::{BlameMode, Caveat, Phase, Record, Scenario, State, file};
+use record::{BlameMode, Caveat, EndedBy, Phase, Record, Scenario, State, file};
 use sys::{sched, signal};
 
 use crate::{
@@ -56,6 +56,8 @@ pub struct ProcessPlan {
     pub load_cpus: Option<CpuList>,
     /// True to keep the CPUs out of their idle states.
     pub hold_cpu_awake: bool,
+    /// True to enable the kernel's monitors of rules for real-time threads, which slow all threads of the machine.
+    pub monitors: bool,
     /// Method of finding the culprits of spikes.
     pub blame: blame::BlameMode,
     /// File that the record is written to during the run; `None` to keep it only in memory.
@@ -103,7 +105,7 @@ pub fn watch_process(
     plan.record_path.as_deref().map(file::check_writable).transpose()?;
     let cpus = usable_cpus(root, None)?;
     // Before a command is started: most monitors cannot judge a thread that is older than they are.
-    let mut changes = Changes { monitors: Some(MonitorHold::take(root)), ..Changes::default() };
+    let mut changes = Changes { monitors: plan.monitors.then(|| MonitorHold::take(root)), ..Changes::default() };
     let mut program = Program::prepare(&plan.target, root)?;
     let mut record = begin(&plan.command, &plan.executable, plan.scenario(), root);
     let loads = match &plan.loads[..] {
@@ -122,7 +124,7 @@ pub fn watch_process(
     session.leave_cpus();
     let mut writer = plan.record_path.as_deref().map(|path| RecordWriter::start(path, &record)).transpose()?;
     record.phases.push(plan.phase());
-    let mut supervisor = Supervisor::of_program(root);
+    let mut supervisor = Supervisor::of_program(root).with_loads(loads.as_slice());
     let end = session.watch(|session| {
         supervisor.check_if_due(loads.as_slice());
         let watch_due = session.is_due(plan.watch_every);
@@ -150,7 +152,9 @@ pub fn watch_process(
     validity::add_all(&mut record, supervisor.reasons().iter().cloned());
     let blame = session.finish();
     if let Some(loads) = loads {
-        record.phases[0].loads = loads.stop();
+        let proofs = loads.stop();
+        validity::judge_loads(&mut record, &proofs);
+        record.phases[0].loads = proofs;
     }
     blame.relabel_stalls(&mut record);
     validity::judge_changes(&mut record, &conditions::changes(&before, &Conditions::read(root, &cpus)));
@@ -168,7 +172,11 @@ pub fn watch_process(
         let _ = plan.record_path.as_deref().map(std::fs::remove_file);
         return Err(RunError::Discarded);
     }
-    record.state = if end == EndReason::BySignal { State::Interrupted } else { State::Complete };
+    if end == EndReason::BySignal {
+        (record.state, record.ended_by) = (State::Interrupted, Some(EndedBy::Signal));
+    } else {
+        record.state = State::Complete;
+    }
     record.written_at = now();
     Ok(record)
 }

@@ -27,7 +27,7 @@ use std::{fs, sync::Arc, time::Instant};
 use blame::{RemedyFacts, Watch};
 use machine::{Conditions, CpuList, Root, clocks::ClockWatch, conditions, usable_cpus};
 use probes::timer::{self, TimerError};
-use record::{BlameMode, BufferSearch, Caveat, Record, State};
+use record::{BlameMode, BufferSearch, Caveat, EndedBy, Record, State};
 use sys::{counter::Counter, memory, signal};
 
 pub(crate) use self::cpus::{hold_awake, leave_measured_cpus};
@@ -87,8 +87,8 @@ fn measured(plan: &Plan, root: &Root, watch: &mut OnProgress) -> Result<Record, 
     let plan = &*shielded::with_defaults(plan, root)?;
     let plan = &*evl::with_defaults(plan, root)?;
     let mut run = Run::start(plan, root, nic_wanted)?;
-    let state = run.measure_phases(watch)?;
-    run.finish(state)
+    let ended_by = run.measure_phases(watch)?;
+    run.finish(ended_by)
 }
 
 /// A run in progress.
@@ -165,19 +165,19 @@ impl<'a> Run<'a> {
         })
     }
 
-    /// Measures the phases in the order of the schedule; stops if one ends early.
-    fn measure_phases(&mut self, watch: &mut OnProgress) -> Result<State, RunError> {
+    /// Measures the phases in the order of the schedule; stops if one is interrupted, and returns the reason.
+    fn measure_phases(&mut self, watch: &mut OnProgress) -> Result<Option<EndedBy>, RunError> {
         let plan = self.plan;
         let mut schedule = PhaseSchedule::of(plan);
         while let Some(next) = schedule.next(plan, &self.record) {
             let phase = &plan.phases[next];
             let ended = self.measure_phase(phase, watch)?;
             self.planned_before_ns += phase.duration_ns().unwrap_or_default();
-            if ended != Ended::AsPlanned {
-                return Ok(State::Interrupted);
+            if let Some(ended_by) = ended.interruption() {
+                return Ok(Some(ended_by));
             }
         }
-        Ok(State::Complete)
+        Ok(None)
     }
 
     /// Measures one phase and adds it to the record.
@@ -223,6 +223,7 @@ impl<'a> Run<'a> {
             decision.is_due() && decision.look(record)
         });
         phase_record.refresh(record, &phase_run, budget);
+        let named = record.validity.reasons.len();
         record.buffer = buffer_found(plan, record);
         record.caveats.extend(phase_run.probe_threads.iter().flat_map(|probe_threads| probe_threads.caveats()));
         budget.apply(phase_record.series(record));
@@ -238,11 +239,13 @@ impl<'a> Run<'a> {
         validity::judge_ends(record, self.root, &phase_run.timers, plan.probe.definition().properties().guard_remedies);
         validity::judge_coverage(record, &phase.name);
         evl::judge(record, &phase_run);
+        validity::name_phase(record, named, plan, &phase.name);
         Ok(ended)
     }
 
     /// Undoes all changes, and completes the record.
-    fn finish(mut self, state: State) -> Result<Record, RunError> {
+    fn finish(mut self, ended_by: Option<EndedBy>) -> Result<Record, RunError> {
+        let state = if ended_by.is_some() { State::Interrupted } else { State::Complete };
         shielded::judge_interrupts(&mut self.record, self.changes.shield.as_ref());
         self.complete_blame(state);
         record_actions(&mut self.record, self.on_spike.take());
@@ -262,7 +265,7 @@ impl<'a> Run<'a> {
             discard_files(plan);
             return Err(RunError::Discarded);
         }
-        record.state = state;
+        (record.state, record.ended_by) = (state, ended_by);
         record.written_at = now();
         Ok(record)
     }

@@ -123,7 +123,8 @@ impl Supervisor {
         Self { stopped_ns: heartbeat.stopped_ns(), heartbeat: Some(heartbeat), ..self }
     }
 
-    /// Checks while a program is watched. A CPU quota is a cause of its long cycles, and makes no run invalid.
+    /// Checks while a program is watched. A CPU quota is a cause of its long cycles, and makes no run invalid. Neither
+    /// does a stop of punctual itself: the times are from the kernel's trace, and lost events have a caveat.
     pub fn of_program(root: &Root) -> Self {
         Self { checks_quota: false, ..Self::start(root, &[], Clock::Monotonic) }
     }

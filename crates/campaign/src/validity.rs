@@ -10,7 +10,7 @@ use probes::{
 use record::{Caveat, Finding, LoadProof, MeasuredBy, Reason, Record, RoundTrip, Series, SeriesKind, Stream};
 use sys::sched::Policy;
 
-use crate::supervisor;
+use crate::{plan::Plan, supervisor};
 
 /// True if the kernel reports locked memory for this process.
 pub fn memory_is_locked(root: &Root) -> bool {
@@ -265,6 +265,15 @@ pub fn add_all(record: &mut Record, reasons: impl IntoIterator<Item = Reason>) {
     }
 }
 
+/// Names the phase in the reasons from index `first` on, if the plan has several phases.
+pub fn name_phase(record: &mut Record, first: usize, plan: &Plan, phase: &str) {
+    if plan.phases.len() > 1 {
+        for reason in &mut record.validity.reasons[first..] {
+            reason.text = format!("{phase}: {}", reason.text);
+        }
+    }
+}
+
 /// Adds a reason why the run is invalid, unless the record already has it.
 pub fn add(record: &mut Record, id: &str, text: String, remedy: impl Into<String>) {
     record.validity.valid = false;
@@ -284,6 +293,10 @@ mod tests {
     use record::Phase;
 
     use super::*;
+    use crate::{
+        plan::{Length, PhasePlan},
+        probe::{Probe, timer::TimerProbe},
+    };
 
     #[test]
     fn throttling_and_a_new_clocksource_invalidate_but_steal_does_not() {
@@ -312,6 +325,27 @@ mod tests {
         let reasons: Vec<_> = record.validity.reasons.iter().map(|r| (r.id.as_str(), r.text.as_str())).collect();
         assert_eq!(reasons, [("load.failed", "the load cpu did not run as requested: it died")]);
         assert!(!record.validity.valid);
+    }
+
+    #[test]
+    fn reasons_of_one_of_several_phases_name_it() {
+        let texts_of = |phases: usize| {
+            let phase = PhasePlan {
+                name: "load".to_owned(),
+                period_ns: 1,
+                length: Length::UntilStopped,
+                loads: Vec::new(),
+                threads: Vec::new(),
+            };
+            let plan = Plan::new(Probe::Timer(TimerProbe::default()), vec![phase; phases]);
+            let mut record = Record::default();
+            add(&mut record, "memory.not_locked", "of all phases".to_owned(), "");
+            add(&mut record, "cpu.moved", "moved".to_owned(), "");
+            name_phase(&mut record, 1, &plan, "load");
+            record.validity.reasons.into_iter().map(|reason| reason.text).collect::<Vec<_>>()
+        };
+        assert_eq!(texts_of(2), ["of all phases", "load: moved"]);
+        assert_eq!(texts_of(1), ["of all phases", "moved"]);
     }
 
     fn judged(series: Series, planned_ns: Option<u64>) -> Vec<(String, String, String)> {

@@ -24,6 +24,9 @@ pub struct Record {
     pub tool: Tool,
     /// Progress of the run.
     pub state: State,
+    /// The reason why the run was interrupted; absent if it was not, or if the reason is unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_by: Option<EndedBy>,
     /// When the run began, RFC 3339.
     pub started_at: String,
     /// When this document was last written, RFC 3339.
@@ -119,6 +122,20 @@ pub enum State {
     /// Ended early by a signal, by a guard, by a spike that should end it, or because a thread left its CPU; all samples
     /// until then are included.
     Interrupted,
+}
+
+/// The reason why a run was interrupted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum EndedBy {
+    /// SIGINT (Ctrl-C) or SIGTERM.
+    Signal,
+    /// A spike that should end the run (`--on-spike stop`, `--stop-on`).
+    Spike,
+    /// The guard, because ordinary threads could not run.
+    Guard,
+    /// A thread left its CPU, its clock or sound card failed, or the other end or the interface is gone.
+    Failure,
 }
 
 /// The requested measurement.

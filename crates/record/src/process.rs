@@ -48,7 +48,8 @@ pub struct Program {
     /// The file of the CPU quota that stopped its control group for the longest time; absent if no quota did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quota_file: Option<String>,
-    /// The kernel's runtime verification monitors for real-time threads; empty if the kernel has none.
+    /// The kernel's runtime verification monitors for real-time threads; empty without `--monitors`, or if the kernel has
+    /// none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub monitors: Vec<MonitorUse>,
     /// Fields that a newer version wrote.
@@ -139,6 +140,12 @@ pub struct ProcessThread {
     /// Cycles that were cut off, because events were lost or their start was not seen.
     #[serde(default)]
     pub cycles_cut: u64,
+    /// Switches to it that the kernel did not trace: it ran on a CPU although its last event was a wait.
+    #[serde(default)]
+    pub switches_missing: u64,
+    /// The CPUs of these switches, as the kernel writes a list; empty without any.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub switches_missing_on: String,
     /// True if it ended during the run.
     #[serde(default)]
     pub ended: bool,

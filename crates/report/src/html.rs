@@ -142,7 +142,7 @@ pub fn render(record: &Record) -> String {
         },
         command: record::shell::command(&record.command),
         words: Words::of(record),
-        ending: state_note(record.state),
+        ending: state_note(record),
         answers: verdict::answers(&ladder),
         keys: verdict::keys(record),
         ladder,

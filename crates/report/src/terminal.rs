@@ -209,7 +209,7 @@ pub fn width() -> usize {
 /// The end of the page, nearest to the prompt: caveats, the verdict, and reasons why the run is invalid.
 fn ending(page: &mut Page, record: &Record) {
     verdict::caveats(page, &record.caveats);
-    let remark = state_note(record.state);
+    let remark = state_note(record);
     if !remark.is_empty() {
         page.gap();
         page.remark(remark);

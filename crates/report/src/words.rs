@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use record::{NOISE, Record, Series, SeriesKind, State, Stream};
+use record::{EndedBy, NOISE, Record, Series, SeriesKind, State, Stream};
 
 /// The names of one kind of figures.
 #[derive(Debug, PartialEq, Eq)]
@@ -134,13 +134,21 @@ pub(crate) fn is_profile(requested: &str, name: &str) -> bool {
 }
 
 /// A note about a run that did not end normally; empty for a complete one.
-pub(crate) fn state_note(state: State) -> &'static str {
-    match state {
-        State::Complete => "",
-        State::Partial => {
+pub(crate) fn state_note(record: &Record) -> &'static str {
+    match (record.state, record.ended_by) {
+        (State::Complete, _) => "",
+        (State::Partial, _) => {
             "This record is partial: the run was still in progress or was cut off. At most the last 5 s are missing."
         }
-        State::Interrupted => "The run was stopped early. The record contains all samples up to then.",
+        (State::Interrupted, Some(EndedBy::Signal)) => {
+            "SIGINT or SIGTERM ended the run. The record contains all samples up to then."
+        }
+        (State::Interrupted, Some(EndedBy::Spike)) => {
+            "A spike ended the run, as requested. The record contains all samples up to then."
+        }
+        (State::Interrupted, Some(EndedBy::Guard | EndedBy::Failure) | None) => {
+            "The run was stopped early. The record contains all samples up to then."
+        }
     }
 }
 

@@ -50,8 +50,8 @@ impl Lock {
 /// A system call that can wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Call {
-    /// A sleep for a time, or until a time if `absolute`; `steady` if nobody can set its clock.
-    Sleep { absolute: bool, steady: bool },
+    /// A sleep for a time, or until a time if `absolute`. Real-time threads may use its clock if `allowed_clock`.
+    Sleep { absolute: bool, allowed_clock: bool },
     /// A wait for a lock of the program.
     TakeLock(Lock),
     /// Waits at this address until another thread changes its value, which is no lock.
@@ -100,17 +100,19 @@ pub(super) const REALTIME: u64 = 0;
 pub(super) const MONOTONIC: u64 = 1;
 pub(super) const BOOTTIME: u64 = 7;
 pub(super) const TAI: u64 = 11;
-/// The clocks that nobody can set.
-const STEADY_CLOCKS: [u64; 2] = [MONOTONIC, TAI];
+/// The clocks of sleeps that the kernel's monitor `sleep` allows (Linux 6.18, kernel/trace/rv/monitors/sleep). Setting
+/// CLOCK_REALTIME also changes CLOCK_TAI, which is CLOCK_REALTIME plus a number of seconds, but slots of a network need
+/// this clock.
+const ALLOWED_CLOCKS: [u64; 2] = [MONOTONIC, TAI];
 
 impl Call {
     /// The call with this number and these arguments.
     pub fn of(number: u32, [first, second, third]: [u64; 3]) -> Self {
         match name(number) {
             "futex" => Self::of_futex(first, second, third & u64::from(u32::MAX)),
-            "nanosleep" => Self::Sleep { absolute: false, steady: true },
+            "nanosleep" => Self::Sleep { absolute: false, allowed_clock: true },
             "clock_nanosleep" => {
-                Self::Sleep { absolute: second & ABSOLUTE != 0, steady: STEADY_CLOCKS.contains(&first) }
+                Self::Sleep { absolute: second & ABSOLUTE != 0, allowed_clock: ALLOWED_CLOCKS.contains(&first) }
             }
             "sched_setscheduler" | "sched_setattr" | "sched_setparam" => Self::SetPolicy { tid: first },
             "sched_yield" => Self::Yield,
@@ -119,8 +121,8 @@ impl Call {
             "fork" | "vfork" | "clone" | "clone3" | "execve" | "execveat" => Self::Spawn,
             "restart_syscall" => Self::Restart,
             // Without file descriptors, only the timeout ends the wait.
-            "poll" | "ppoll" if second == 0 => Self::Sleep { absolute: false, steady: true },
-            "select" | "pselect6" if first == 0 => Self::Sleep { absolute: false, steady: true },
+            "poll" | "ppoll" if second == 0 => Self::Sleep { absolute: false, allowed_clock: true },
+            "select" | "pselect6" if first == 0 => Self::Sleep { absolute: false, allowed_clock: true },
             _ => Self::Other,
         }
     }
@@ -208,10 +210,13 @@ mod tests {
         assert_eq!(futex(futex::WAKE, 0x7fff_ffff), Call::WakeAt { address: 0x70, scope, all: true });
         let shared = Call::of(number("futex"), [0x70, futex::WAKE, 1]);
         assert_eq!(shared, Call::WakeAt { address: 0x70, scope: Scope::Shared, all: false });
-        assert_eq!(Call::of(number("clock_nanosleep"), [1, 1, 0]), Call::Sleep { absolute: true, steady: true });
-        assert_eq!(Call::of(number("clock_nanosleep"), [0, 0, 0]), Call::Sleep { absolute: false, steady: false });
+        let sleep = |absolute, allowed_clock| Call::Sleep { absolute, allowed_clock };
+        let until = |clock| Call::of(number("clock_nanosleep"), [clock, 1, 0]);
+        assert_eq!([MONOTONIC, TAI].map(until), [sleep(true, true); 2]);
+        assert_eq!([REALTIME, BOOTTIME].map(until), [sleep(true, false); 2]);
+        assert_eq!(Call::of(number("clock_nanosleep"), [0, 0, 0]), sleep(false, false));
         assert_eq!(Call::of(number("sched_setscheduler"), [7, 1, 0]), Call::SetPolicy { tid: 7 });
-        assert_eq!(Call::of(number("ppoll"), [0, 0, 0]), Call::Sleep { absolute: false, steady: true });
+        assert_eq!(Call::of(number("ppoll"), [0, 0, 0]), sleep(false, true));
         assert_eq!(Call::of(number("ppoll"), [0x70, 1, 0]), Call::Other);
         assert_eq!((Call::of(99_999, [0; 3]), name(99_999)), (Call::Other, ""));
     }

@@ -65,4 +65,17 @@ mod tests {
         assert_eq!(offsets.to_monotonic(1, i64::MAX, 50), None, "no timeout");
         assert!(ClockOffsets::read().realtime_ns.is_some_and(|ns| ns > 0));
     }
+
+    /// Setting CLOCK_REALTIME therefore also changes CLOCK_TAI.
+    #[test]
+    fn tai_differs_from_realtime_by_whole_seconds() {
+        const SECOND_NS: i64 = 1_000_000_000;
+        let ahead_ns = (0..100).map(|_| {
+            let offsets = ClockOffsets::read();
+            offsets.tai_ns.unwrap() - offsets.realtime_ns.unwrap()
+        });
+        let error_ns = |ns: i64| ns.rem_euclid(SECOND_NS).min(-ns.rem_euclid(SECOND_NS) + SECOND_NS);
+        let least_ns = ahead_ns.map(error_ns).min().unwrap();
+        assert!(least_ns < SECOND_NS / 100, "{least_ns} ns");
+    }
 }

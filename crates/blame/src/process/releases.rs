@@ -92,6 +92,12 @@ impl Releases {
         self.unclear += u64::from(is_other || is_answer);
     }
 
+    /// True if a wait for this event at the end of the run may be the wait for the next cycle, not part of the last one:
+    /// the event started that cycle, or the trace does not show which events start cycles.
+    pub fn may_start_with(&self, source: Source) -> bool {
+        self.began_with(source) || self.rank() == Rank::Event && self.are_unclear()
+    }
+
     /// True if this event started the current cycle.
     pub fn began_with(&self, source: Source) -> bool {
         self.rank() == Rank::Event && self.event == Some(source)
@@ -190,10 +196,13 @@ mod tests {
         assert!(releases.is_within_cycle(reply, true));
         assert!(!releases.is_within_cycle(reply, false) && !releases.is_within_cycle(queue, true));
         assert_eq!(releases.to_record(), Release::Event);
+        assert!(releases.may_start_with(queue) && !releases.may_start_with(reply));
         (0..4).for_each(|_| releases.begin_with(queue, false));
         releases.begin_with(reply, false);
         assert_eq!(releases.to_record(), Release::AnyEvent);
+        assert!(releases.may_start_with(queue) && !releases.began_with(queue));
         releases.note(Rank::Absolute);
+        assert!(!releases.may_start_with(queue));
         assert!(releases.is_within_cycle(queue, true) && !releases.began_with(queue));
         assert_eq!(releases.to_record(), Release::AbsoluteSleep);
     }

@@ -76,10 +76,10 @@ pub(super) fn is_realtime(task: Task) -> bool {
 }
 
 /// True if the wait may be longer than the program wants: it is neither for a futex, nor for `epoll_wait`, nor until a
-/// time on a clock that is never set.
+/// time on an allowed clock.
 pub(super) fn is_unsafe_sleep(wait_for: WaitFor, call: Option<Call>, name: &str) -> bool {
     match wait_for {
-        WaitFor::Sleep => !matches!(call, Some(Call::Sleep { absolute: true, steady: true })),
+        WaitFor::Sleep => !matches!(call, Some(Call::Sleep { absolute: true, allowed_clock: true })),
         WaitFor::Event => !name.is_empty() && !name.starts_with("futex") && !name.starts_with("epoll"),
         WaitFor::Disk => true,
         // A page fault is a breach of its own, and the other waits are not the thread's decision.
@@ -113,9 +113,9 @@ mod tests {
     }
 
     #[test]
-    fn a_sleep_is_safe_until_a_time_on_a_steady_clock() {
-        let sleep = |absolute, steady| {
-            is_unsafe_sleep(WaitFor::Sleep, Some(Call::Sleep { absolute, steady }), "clock_nanosleep")
+    fn a_sleep_is_safe_until_a_time_on_an_allowed_clock() {
+        let sleep = |absolute, allowed_clock| {
+            is_unsafe_sleep(WaitFor::Sleep, Some(Call::Sleep { absolute, allowed_clock }), "clock_nanosleep")
         };
         assert_eq!([sleep(true, true), sleep(true, false), sleep(false, true)], [false, true, true]);
         let event = |name| is_unsafe_sleep(WaitFor::Event, Some(Call::Other), name);

@@ -160,6 +160,22 @@ fn counts_cycles_that_are_too_long_or_missing() {
 }
 
 #[test]
+fn switches_that_the_kernel_does_not_trace_are_counted_with_their_cpu() {
+    let mut events = Vec::new();
+    for us in [1000, 2000, 3000] {
+        // Woken on CPU 1, which traces no switch from its idle thread.
+        let arrives = on(1, waking(us, WORKER));
+        events.extend([arrives, on(1, exit(us + 5)), on(1, enter(us + 20, "read", [3, 0, 0])), on(1, sleeps(us + 21))]);
+    }
+    let cut_before = with_calls(None, &events, 4000).1;
+    assert_eq!((cut_before.switches_missing, cut_before.switches_missing_on.as_str()), (3, "1"));
+    assert!(cut_before.cycles_cut >= 2, "{}", cut_before.cycles_cut);
+    let traced = resumes(4000).into_iter().chain([sleeps(4100)]);
+    let after = with_calls(None, &events.iter().copied().chain(traced).collect::<Vec<_>>(), 5000).1;
+    assert_eq!((after.switches_missing, after.switches_missing_on.as_str()), (3, "1"), "CPU 0 traces them");
+}
+
+#[test]
 fn missing_events_leave_time_unknown() {
     let mut process = process(None);
     let take = |process: &mut Process, events: &[Event]| events.iter().for_each(|event| process.handle_event(event));
@@ -531,6 +547,35 @@ fn a_wait_for_an_answer_is_part_of_the_cycle() {
     assert_eq!(cycles_of(worker), [(1000, 401), (2000, 401), (3000, 401)]);
     assert_eq!(worker.worst_cycles[0].main_cause(), Some(CycleCause::OwnWork));
     assert_eq!(of("t11").cycles, 3, "each question is a cycle of the helper");
+}
+
+#[test]
+fn an_idle_thread_has_no_open_cycle_if_any_event_starts_its_cycles() {
+    let events_of = |sources: &[u64]| {
+        let mut events = resumes(100).to_vec();
+        for (us, &source) in (1000..).step_by(1000).zip(sources) {
+            events.extend([enter(us - 300, "read", [source, 0, 0]), sleeps(us - 299)]);
+            events.extend(resumes(us));
+            events.push(exit(us + 2));
+        }
+        events
+    };
+    let idle_at_end = |sources: &[u64]| {
+        let mut events = events_of(&[sources, &[3]].concat());
+        // Without the end of the last wait.
+        events.truncate(events.len() - 3);
+        with_calls(None, &events, 900_000).1
+    };
+    let alternating = idle_at_end(&[3, 4, 3, 4, 3, 4]);
+    assert_eq!((alternating.release, alternating.open), (record::Release::AnyEvent, None));
+    assert_eq!(alternating.cycles, 7, "the last one ended with the wait");
+    let same = idle_at_end(&[3; 6]);
+    assert_eq!((same.release, same.open), (record::Release::Event, None));
+    let mut last_waits_elsewhere = events_of(&[3; 20]);
+    last_waits_elsewhere.extend([enter(20_700, "read", [4, 0, 0]), sleeps(20_701)]);
+    let thread = with_calls(None, &last_waits_elsewhere, 900_000).1;
+    assert_eq!(thread.release, record::Release::Event);
+    assert_eq!(thread.open.map(|open| open.at_ns), Some(20_000_000), "it may wait for an answer");
 }
 
 #[test]

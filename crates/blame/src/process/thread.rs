@@ -124,6 +124,10 @@ pub(super) struct Thread {
     migrations: u64,
     cpu: Option<u32>,
     cpus: BTreeSet<u32>,
+    /// True if it runs, and its switch to this CPU is missing in the trace.
+    is_switch_missing: bool,
+    switches_missing: u64,
+    switches_missing_on: BTreeSet<u32>,
     in_kernel: InKernel,
     releases: Releases,
     fd_timer: kernel::FdTimer,
@@ -175,6 +179,9 @@ impl Thread {
             migrations: 0,
             cpu: None,
             cpus: BTreeSet::new(),
+            is_switch_missing: false,
+            switches_missing: 0,
+            switches_missing_on: BTreeSet::new(),
             in_kernel: InKernel::default(),
             releases: Releases::default(),
             fd_timer: kernel::FdTimer::default(),
@@ -262,6 +269,7 @@ impl Thread {
         }
         self.note_cpu(cpu);
         (self.state, self.woken_early, self.waiting) = (State::Running, None, None);
+        self.is_switch_missing = false;
     }
 
     /// Handles the end of a preemption on `cpu`, which `from` had before.
@@ -333,6 +341,10 @@ impl Thread {
             State::Ended => return,
         }
         self.note_cpu(cpu);
+        if mem::take(&mut self.is_switch_missing) {
+            self.switches_missing += 1;
+            self.switches_missing_on.insert(cpu);
+        }
         self.state = match prev_state {
             PrevState::Preempted if self.yielded() => self.blocks(at_ns, WaitFor::Sleep),
             PrevState::Preempted => {
@@ -383,7 +395,7 @@ impl Thread {
     /// Ends the cycle before the current wait at the end of the run, unless the wait is probably part of it.
     fn complete_at_end(&mut self, at_ns: u64, config: &RunConfig) {
         let source = self.waiting.and_then(|waiting| waiting.source);
-        let is_release = |source| self.releases.began_with(source) || self.fd_timer.is_source(Some(source));
+        let is_release = |source| self.releases.may_start_with(source) || self.fd_timer.is_source(Some(source));
         let is_answer = source.is_some_and(|source| !is_release(source));
         self.complete_before_wait(at_ns, &WokenBy { is_answer, ..WokenBy::default() }, config);
     }
@@ -621,6 +633,7 @@ impl Thread {
         self.account_for(to_ns, TimePart::Unknown);
         self.cycles.cut();
         (self.state, self.woken_early, self.asleep) = (State::Unobserved, None, false);
+        self.is_switch_missing = false;
         (self.in_kernel, self.waiting, self.rivals) = (InKernel::default(), None, Rivals::default());
         self.since_ns = to_ns.max(config.start_ns);
     }
@@ -645,7 +658,10 @@ impl Thread {
         (at_ns >= self.since_ns).then_some(at_ns.max(self.accounted_ns))
     }
 
+    /// Accounts for the time up to `at_ns`, when an event does not fit its state. If the event shows that it runs, the
+    /// switch to its CPU is missing.
     fn account_unknown(&mut self, at_ns: u64) {
+        self.is_switch_missing = true;
         self.account_for(at_ns, TimePart::Unknown);
         self.cycles.cut();
     }

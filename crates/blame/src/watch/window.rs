@@ -42,9 +42,13 @@ impl Window {
         }
     }
 
-    /// Drops the oldest events if there are too many, and adds a gap for them.
+    /// Drops the oldest events if there are too many, and adds a gap for them. Drops a quarter at once, because the
+    /// others must be moved in memory, and a full window is read again for each spike.
     pub fn bound(&mut self) {
-        let Some(over @ 1..) = self.events.len().checked_sub(MAX_EVENTS) else { return };
+        if self.events.len() <= MAX_EVENTS {
+            return;
+        }
+        let over = self.events.len() - MAX_EVENTS * 3 / 4;
         let to_ns = self.events[over].at_ns;
         self.events.drain(..over);
         self.gaps.push(Gap { from_ns: 0, to_ns, lost: 0 });
@@ -166,6 +170,19 @@ mod tests {
         assert_eq!(window.last().map(|event| event.at_ns), Some(900_000));
         assert_eq!(events_around(&events, 2, wake_up).len(), 5, "includes the thread's own switches");
         assert!(events_around(&[], 9, wake_up).is_empty());
+    }
+
+    #[test]
+    fn drops_a_quarter_of_too_many_events() {
+        let events = |count: u64| (0..count).map(switch).collect();
+        let mut window = Window { events: events(MAX_EVENTS as u64), ..Window::default() };
+        window.bound();
+        assert_eq!((window.events.len(), window.gaps.len()), (MAX_EVENTS, 0));
+        window.events.push(switch(MAX_EVENTS as u64));
+        window.bound();
+        let first_ns = window.events[0].at_ns;
+        assert_eq!((window.events.len(), window.gaps.len()), (MAX_EVENTS * 3 / 4, 1));
+        assert_eq!((first_ns, window.gaps[0].to_ns), (MAX_EVENTS as u64 / 4 + 1, first_ns));
     }
 
     #[test]

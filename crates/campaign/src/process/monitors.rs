@@ -44,22 +44,28 @@ fn add_problem(monitors: &mut [MonitorUse], problem: &str) {
     }
 }
 
-/// The caveats about monitors whose reports are missing or incomplete, one for each problem.
+/// The caveats about requested monitors: that the kernel has none, or whose reports are missing or incomplete, one for
+/// each problem.
 pub fn caveats(monitors: &[MonitorUse]) -> Vec<Caveat> {
+    let caveat = |text: String| Caveat { kind: "monitors".to_owned(), text };
+    if monitors.is_empty() {
+        let none = "/sys/kernel/tracing/rv has no monitors for real-time threads (CONFIG_RV): punctual checked the rules \
+                    itself";
+        return vec![caveat(none.to_owned())];
+    }
     let mut problems: Vec<&str> = monitors.iter().map(|used| used.problem.as_str()).collect();
     problems.retain(|problem| !problem.is_empty());
     problems.dedup();
-    let caveat = |problem: &str| {
+    let of_problem = |problem: &str| {
         let same = monitors.iter().filter(|used| used.problem == problem);
         let names: Vec<&str> = same.map(|used| used.monitor.name()).collect();
-        let text = format!(
+        caveat(format!(
             "the reports of the kernel's monitors are missing or incomplete ({}): {problem}; punctual checked the rules \
              itself",
             names.join(", ")
-        );
-        Caveat { kind: "monitors".to_owned(), text }
+        ))
     };
-    problems.into_iter().map(caveat).collect()
+    problems.into_iter().map(of_problem).collect()
 }
 
 #[cfg(test)]
@@ -90,5 +96,6 @@ mod tests {
         assert!(texts[0].contains("(pagefault, sleep): a;"), "{texts:?}");
         assert!(texts.len() == 2 && texts[1].contains("(stall): b;"), "{texts:?}");
         assert!(caveats(&[used(Monitor::Sleep, "")]).is_empty());
+        assert!(caveats(&[])[0].text.contains("has no monitors"));
     }
 }

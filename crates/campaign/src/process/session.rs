@@ -441,7 +441,9 @@ impl<'a> Session<'a> {
             );
         }
         caveats.extend(self.marked.caveats());
-        caveats.extend(monitors::caveats(&self.monitors.to_record(self.follower.lost_reports())));
+        if self.plan.monitors {
+            caveats.extend(monitors::caveats(&self.monitors.to_record(self.follower.lost_reports())));
+        }
         caveats
     }
 

@@ -55,6 +55,7 @@ impl<'a> PhaseRecord<'a> {
         record.validity.clone_from(&self.validity_before);
         let of_probe = phase_run.probe_threads.iter().flat_map(|probe_threads| probe_threads.reasons());
         validity::add_all(record, phase_run.supervisor.reasons().iter().cloned().chain(of_probe));
+        validity::name_phase(record, self.validity_before.reasons.len(), self.plan, &self.phase.name);
         record.phases[self.index].duration_ns = elapsed_ns(phase_run.began);
         record.written_at = now();
     }

@@ -33,6 +33,11 @@ pub struct Process {
     /// Exit with status 2 if any cycle takes longer than this, from its release to its completion.
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub max_response: Option<u64>,
+    /// Also enable the kernel's runtime verification monitors, which slow every thread of the machine.
+    ///
+    /// Their reports are named with the broken rules. Without them, punctual checks the same rules itself.
+    #[arg(long)]
+    pub monitors: bool,
     /// Options of all measurements.
     #[command(flatten)]
     pub common: Common,

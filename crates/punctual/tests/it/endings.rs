@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use record::{Record, State};
+use record::{EndedBy, Record, State};
 
 use super::{
     harness::{Scratch, resume, signal, stop, wait_until},
@@ -37,7 +37,8 @@ fn one_signal_ends_the_run_with_a_report() {
         signal(&child, name);
         let output = child.wait_with_output().unwrap();
         assert_eq!(output.status.code(), Some(0));
-        assert_eq!(scratch.record().state, State::Interrupted);
+        let record = scratch.record();
+        assert_eq!((record.state, record.ended_by), (State::Interrupted, Some(EndedBy::Signal)));
         assert!(String::from_utf8_lossy(&output.stdout).contains("CPU 0"));
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{fs, process, time::Duration};
 
-use record::{Outcome, Record, State};
+use record::{EndedBy, Outcome, Record, State};
 
 use super::{
     harness::{Run, Scratch, skip},
@@ -204,7 +204,9 @@ fn acts_at_spikes() {
     let times = done(&record);
     assert!(times.split(' ').next().unwrap().parse::<u64>().unwrap() > 3, "{times}");
 
-    let (record, _) = acting(&scratch, "stop", "--duration 60s");
+    let (record, run) = acting(&scratch, "stop", "--duration 60s");
     assert_eq!((done(&record).as_str(), record.state), ("once", State::Interrupted));
+    assert_eq!(record.ended_by, Some(EndedBy::Spike));
+    assert!(run.stdout().contains("A spike ended the run"), "{}", run.stdout());
     scratch.run("measure timer --on-spike halt").expect_status(64);
 }

@@ -30,6 +30,8 @@ impl Thread {
             preempted_by: now.preempters.to_record(config),
             migrations: now.migrations,
             cpus: now.cpus.iter().copied().collect::<CpuList>().to_string(),
+            switches_missing: now.switches_missing,
+            switches_missing_on: now.switches_missing_on.iter().copied().collect::<CpuList>().to_string(),
             ended: now.state == State::Ended,
             release: match () {
                 () if now.is_marked => Release::Mark,

@@ -11,7 +11,7 @@ use std::{
 };
 
 use blame::Tracefs;
-use record::{Cycle, CycleCause, Evidence, Outcome, ProcessThread, Record, Release, Rule, Series, State};
+use record::{Cycle, CycleCause, EndedBy, Evidence, Outcome, ProcessThread, Record, Release, Rule, Series, State};
 use sys::{
     clock::{Clock, Sleeper, Wait},
     sched::{self, Policy},
@@ -104,6 +104,7 @@ fn measure_cycles() {
         works = cyclic.join().unwrap();
     });
     assert_eq!((record.state, record.series.len()), (State::Interrupted, 1));
+    assert_eq!(record.ended_by, Some(EndedBy::Signal));
     let (series, thread) = watched_thread(&record, "cyclic");
     // The message to start is a cycle of its own. The kernel sometimes leaves a switch out of its trace; the time that
     // is unknown then is reported as unknown.
@@ -328,6 +329,22 @@ fn a_command_is_watched_from_start_to_end() {
         assert!(thread.ended && thread.times.blocked_ns > 90_000_000, "{thread:?}");
     }
     assert!(record.phases[0].duration_ns > 200_000_000);
+}
+
+#[test]
+fn the_monitors_of_the_kernel_are_only_used_on_request() {
+    let scratch = Scratch::new();
+    let watched = |options: &str| {
+        let arguments = format!("measure process --quiet --record a {options} -- sleep 0.1");
+        assert!(scratch.punctual(&arguments).status().unwrap().success());
+        scratch.record()
+    };
+    let named = |record: &Record| record.caveats.iter().any(|caveat| caveat.kind == "monitors");
+    let record = watched("");
+    assert_eq!((record.program.as_ref().unwrap().monitors.len(), named(&record)), (0, false));
+    let record = watched("--monitors");
+    let monitors = record.program.as_ref().unwrap().monitors.len();
+    assert!(monitors > 0 || named(&record), "a kernel without monitors is named: {:?}", record.caveats);
 }
 
 #[test]

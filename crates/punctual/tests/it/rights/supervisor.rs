@@ -209,6 +209,41 @@ fn a_killed_load_makes_the_run_invalid() {
 }
 
 #[test]
+fn a_killed_load_makes_the_run_of_a_watched_program_invalid() {
+    let _alone = alone();
+    let scratch = Scratch::new();
+    let child = scratch
+        .punctual("measure process --quiet --record a --load cpu --duration 2s -- sleep 5")
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    wait_until("the run began", || scratch.record_path().exists());
+    // The command is also a child.
+    let is_load = |id: &String| fs::read_to_string(format!("/proc/{id}/cmdline")).unwrap().contains("__load");
+    let load = loads(&child).into_iter().find(is_load);
+    signal_process(&load.expect("a load"), "KILL");
+    assert_eq!(child.wait_with_output().unwrap().status.code(), Some(4));
+    let text = reason(&scratch.record(), "load.failed");
+    assert!(text.starts_with("the load cpu did not run as requested: its worker was killed by signal 9"), "{text}");
+}
+
+#[test]
+fn a_reason_names_the_cell_of_a_matrix() {
+    let _alone = alone();
+    let scratch = Scratch::new();
+    let arguments = "measure threads --matrix --quiet --record a --cpus 0 --cell-duration 3s --load cpu --blame=off";
+    let child = scratch.punctual(arguments).stdout(Stdio::null()).spawn().unwrap();
+    wait_until("a load runs", || !loads(&child).is_empty());
+    sleep(Duration::from_millis(200));
+    signal_process(&loads(&child)[0], "KILL");
+    assert_eq!(child.wait_with_output().unwrap().status.code(), Some(4));
+    let record = scratch.record();
+    let cell = &record.phases.iter().find(|phase| phase.loads.iter().any(|load| !load.ran)).unwrap().name;
+    let text = reason(&record, "load.failed");
+    assert!(cell.contains("round 1") && text.starts_with(&format!("{cell}: the load cpu did not run")), "{text}");
+}
+
+#[test]
 fn a_moved_load_makes_the_run_invalid() {
     let _alone = alone();
     let cpu = last_cpu();
