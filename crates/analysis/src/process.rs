@@ -43,6 +43,21 @@ pub fn conclusion(record: &Record) -> Vec<String> {
     sentences
 }
 
+/// The most important conclusion about a program in one sentence, without its details.
+#[must_use]
+pub fn in_short(record: &Record) -> String {
+    let threads = threads(record);
+    let worst = threads
+        .iter()
+        .max_by_key(|(series, thread)| (series.missed, thread.longest.as_ref().map(record::Cycle::response_ns)));
+    let Some((series, thread)) = worst.filter(|(_, thread)| thread.cycles > 0) else {
+        return "No selected thread of the program had a whole cycle.".to_owned();
+    };
+    let quota_file = record.program.as_ref().and_then(|program| program.quota_file.as_deref());
+    let missed = if series.missed > 0 { deadlines(series, thread) + " " } else { String::new() };
+    missed + &cycle::longest_in_short(series, thread, quota_file).unwrap_or_default()
+}
+
 /// The number of threads that are named because they did not end their last cycle.
 const OPEN_NAMED: usize = 4;
 /// Fewer wake-ups or cycles than this do not support PASS: after none late in 10, up to 30 % may be late (rule of three,

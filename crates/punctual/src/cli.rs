@@ -21,13 +21,18 @@ mod stream;
 mod threads;
 mod udp;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use clap::{
+    Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum,
+    builder::{PathBufValueParser, TypedValueParser},
+};
 use loads::LoadSpec;
 use machine::CpuList;
 use record::visible::Passes;
 use report::ColorChoice;
+
+use crate::output;
 
 pub use self::{
     amp::{
@@ -198,6 +203,9 @@ pub struct Quick {
     /// Output on the terminal.
     #[command(flatten)]
     pub output: OutputOptions,
+    /// How much is printed.
+    #[command(flatten)]
+    pub extent: Extent,
 }
 
 /// Options of the output on the terminal.
@@ -206,7 +214,7 @@ pub struct OutputOptions {
     /// Print JSON on standard output instead of text.
     #[arg(long)]
     pub json: bool,
-    /// Print neither live view nor progress.
+    /// Print neither live view nor progress, and only the first line of a result.
     #[arg(long, short)]
     pub quiet: bool,
     /// Use colour: auto (on a terminal, unless NO_COLOR is set), always or never.
@@ -240,6 +248,14 @@ impl From<Blame> for blame::BlameMode {
             Blame::Off => Self::Off,
         }
     }
+}
+
+/// How much of a result is printed.
+#[derive(Debug, Args, Clone, Copy)]
+pub struct Extent {
+    /// Print all figures instead of the answer in at most 20 lines.
+    #[arg(long)]
+    pub full: bool,
 }
 
 /// Use of colour.
@@ -346,6 +362,12 @@ fn print(error: &clap::Error) -> i32 {
 /// The definition, with help texts wrapped to the width of the terminal.
 pub fn definition() -> clap::Command {
     help::flowing(Cli::command())
+}
+
+/// The path of a record; `LAST` is the newest one in the current folder.
+fn record_path() -> impl TypedValueParser<Value = PathBuf> {
+    PathBufValueParser::new()
+        .try_map(|path| if path == Path::new(output::LAST) { output::last_record() } else { Ok(path) })
 }
 
 fn duration_or_zero(text: &str) -> Result<u64, String> {

@@ -21,7 +21,10 @@ use report::{
     live::{Live, LiveMode, Progress, phase_title},
 };
 
-use crate::{cli::OutputOptions, exit::Usage};
+use crate::{
+    cli::{Extent, OutputOptions},
+    exit::Usage,
+};
 
 /// Time between two updates of the live view.
 const WATCH_EVERY: Duration = Duration::from_millis(200);
@@ -92,9 +95,26 @@ pub fn judge(record: &mut Record, profiles: &[String]) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Stands for the newest record.
+pub const LAST: &str = "LAST";
+
+/// The newest record in the current folder.
+pub fn last_record() -> Result<PathBuf, String> {
+    let name = |path: &PathBuf| path.to_string_lossy().ends_with(".punctual.json");
+    let files = fs::read_dir(".").into_iter().flatten().flatten().map(|entry| PathBuf::from(entry.file_name()));
+    let written = |path: PathBuf| Some((fs::metadata(&path).ok()?.modified().ok()?, path));
+    let newest = files.filter(name).filter_map(written).max();
+    let none = || "there is no record in the current folder: name one, or run `punctual` first".to_owned();
+    newest.map(|(_, path)| path).ok_or_else(none)
+}
+
 /// Finds published references or records, and returns each with its name.
 pub fn find_references(names: &[String]) -> anyhow::Result<Vec<(String, Record)>> {
     let find = |name: &String| match analysis::find_reference(name) {
+        Err(LoadError::Unknown { .. }) if name == LAST => {
+            let path = last_record().map_err(Usage)?;
+            Ok((path.to_string_lossy().into_owned(), file::read(&path)?))
+        }
         Ok(record) => Ok((name.clone(), record)),
         Err(error @ LoadError::Unknown { .. }) => Err(Usage(error.to_string()).into()),
         Err(error) => Err(error.into()),
@@ -157,6 +177,27 @@ pub fn print(output_options: OutputOptions, page: impl FnOnce(&Style, usize) -> 
     let style = Style::for_stdout(output_options.color.into());
     let text = for_this_user(page(&style, report::terminal::width()));
     print_with(style.passes(), |out| out.write_all(text.as_bytes()))
+}
+
+/// Prints a record: the answer, or with --full the page; with --quiet only the first line of the answer.
+pub fn print_record(
+    output_options: OutputOptions,
+    extent: Extent,
+    record: &Record,
+    path: Option<&Path>,
+    page: impl FnOnce(&Style, usize) -> String,
+) -> anyhow::Result<()> {
+    if extent.full || record.published.is_some() {
+        return print(output_options, page);
+    }
+    if output_options.quiet {
+        return print(output_options, |style, width| report::terminal::headline(record, style, width));
+    }
+    let full = match path {
+        Some(path) => record::shell::command(&["punctual", "show", "--full", &path.to_string_lossy()]),
+        None => "the same command with --full".to_owned(),
+    };
+    print(output_options, |style, width| report::terminal::answer(record, &full, style, width))
 }
 
 /// The text with commands as this user can execute them: without `sudo` for root on a machine without it.

@@ -9,6 +9,7 @@ mod clocks;
 mod compare;
 mod evl;
 mod far;
+mod headline;
 pub mod html;
 pub mod live;
 mod observation;

@@ -1,5 +1,6 @@
 //! Terminal output: pure functions of a record, a style and a width in columns.
 
+mod answer;
 mod audio;
 mod campaign;
 pub(crate) mod capture;
@@ -30,6 +31,7 @@ use record::{Reason, Record};
 use crate::blame::ranked;
 use crate::style::{Ink, Style};
 use crate::words::{is_noise, state_note};
+pub use answer::{answer, headline, machine_answer};
 pub use check::check;
 use ledger::Extent;
 pub use matrix::MatrixFigure;

@@ -6,7 +6,7 @@ use record::{
     Reason, Record, Scenario, Series, Spike, State, Tool, UseVerdict, Validity, Verdict,
 };
 use report::Style;
-use report::terminal::{machine, overview, summary};
+use report::terminal::{answer, machine, overview, summary};
 
 const UNICODE: Style = Style { color: false, unicode: true };
 
@@ -261,6 +261,27 @@ fn shows_an_ordinary_virtual_machine() {
     assert_snapshot!("vm_overview_80", overview(&virtual_machine(), &UNICODE, 80));
     assert_snapshot!("vm_overview_60", overview(&virtual_machine(), &UNICODE, 60));
     assert_snapshot!("vm_summary_ascii_80", summary(&virtual_machine(), &Style::plain(), 80));
+}
+
+/// What the answer says about everything else.
+const FULL: &str = "punctual show --full a.punctual.json";
+
+#[test]
+fn answers_in_at_most_20_lines() {
+    for (name, record) in [
+        ("healthy", healthy()),
+        ("vm", virtual_machine()),
+        ("invalid", unprivileged()),
+        ("many_cpus", many_cpus()),
+        ("empty", Record::default()),
+    ] {
+        for width in [60, 80, 120] {
+            let text = answer(&record, FULL, &UNICODE, width);
+            assert!(width < 80 || text.lines().count() <= 20, "{name}, {width} columns:\n{text}");
+            assert_snapshot!(format!("{name}_answer_{width}"), text);
+        }
+    }
+    assert_snapshot!("vm_answer_ascii_80", answer(&virtual_machine(), FULL, &Style::plain(), 80));
 }
 
 #[test]

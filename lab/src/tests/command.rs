@@ -16,7 +16,7 @@ use crate::programs::program;
 pub fn measures_a_kernel_image() -> Result<()> {
     let scratch = tempfile::tempdir()?;
     let folder = scratch.path();
-    let measured = lab(folder, "unheard_of", "measure timer --samples 500 --profile avb-class-a")?;
+    let measured = lab(folder, "unheard_of", "measure timer --full --samples 500 --profile avb-class-a")?;
     let (stdout, stderr) = (String::from_utf8_lossy(&measured.stdout), String::from_utf8_lossy(&measured.stderr));
     ensure!(matches!(measured.status.code(), Some(0 | 2 | 3)), "{}: {stderr}", measured.status);
     ensure!(stdout.contains("PREEMPT_RT") && stderr.contains("record  built.punctual.json"), "{stdout}{stderr}");

@@ -26,6 +26,16 @@ pub(super) fn longest(series: &Series, thread: &ProcessThread, quota_file: Optio
     Some(format!("The longest cycle of {role} took {response} {start}: {}. Main cause: {cause}.", parts.join(", ")))
 }
 
+/// The same without the parts of the cycle.
+pub(super) fn longest_in_short(series: &Series, thread: &ProcessThread, quota_file: Option<&str>) -> Option<String> {
+    let cycle = thread.longest.as_ref()?;
+    let longest = format!("The longest cycle of {} took {}", series.role, format_unsigned_ns(cycle.response_ns()));
+    Some(match cycle.parts.is_empty() {
+        true => format!("{longest}."),
+        false => format!("{longest}. Main cause: {}.", main_cause(cycle, quota_file)),
+    })
+}
+
 /// The threads whose cycles cannot be told apart, with what to do; `None` without such threads.
 pub(super) fn unclear(threads: &[(&Series, &ProcessThread)]) -> Option<String> {
     let unclear = threads.iter().filter(|(_, thread)| thread.release == Release::AnyEvent && thread.cycles > 1);

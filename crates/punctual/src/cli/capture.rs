@@ -4,7 +4,7 @@ use std::{path::PathBuf, str::FromStr};
 
 use clap::Args;
 
-use super::{OutputOptions, period};
+use super::{Extent, OutputOptions, period};
 
 /// Options of `capture`.
 #[derive(Debug, Args)]
@@ -55,6 +55,9 @@ pub struct Capture {
     /// Output on the terminal.
     #[command(flatten)]
     pub output: OutputOptions,
+    /// How much is printed.
+    #[command(flatten)]
+    pub extent: Extent,
 }
 
 /// A stream ID: 16 hexadecimal digits, with or without separators, or 0x and up to 16 digits.

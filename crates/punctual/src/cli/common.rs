@@ -9,7 +9,7 @@ use machine::CpuList;
 use probes::timer::Core;
 use sys::clock::{Clock, Wait};
 
-use super::{Blame, OutputOptions, duration};
+use super::{Blame, Extent, OutputOptions, duration};
 use crate::output::RecordFiles;
 
 /// Options of all measurements.
@@ -44,6 +44,9 @@ pub struct Common {
     /// Output on the terminal.
     #[command(flatten)]
     pub output: OutputOptions,
+    /// How much is printed.
+    #[command(flatten)]
+    pub extent: Extent,
 }
 
 /// The path of the record.

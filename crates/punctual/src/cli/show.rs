@@ -5,12 +5,13 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use report::terminal::MatrixFigure;
 
-use super::OutputOptions;
+use super::{Extent, OutputOptions, record_path};
 
 /// Options of `show`.
 #[derive(Debug, Args)]
 pub struct Show {
-    /// Record: a *.punctual.json file.
+    /// Record: a *.punctual.json file, or LAST for the newest in the current folder.
+    #[arg(default_value = "LAST", value_parser = record_path())]
     pub record: PathBuf,
     /// Write the record to this file; its extension is the format: json, csv, hgrm or html; repeatable.
     #[arg(long = "export", value_name = "FILE")]
@@ -27,6 +28,9 @@ pub struct Show {
     /// Output on the terminal.
     #[command(flatten)]
     pub output: OutputOptions,
+    /// How much is printed.
+    #[command(flatten)]
+    pub extent: Extent,
 }
 
 /// Options of `references`.
@@ -62,7 +66,8 @@ impl Tables {
 /// Options of `blame`.
 #[derive(Debug, Args)]
 pub struct BlameRecord {
-    /// Record: a *.punctual.json file.
+    /// Record: a *.punctual.json file, or LAST for the newest in the current folder.
+    #[arg(default_value = "LAST", value_parser = record_path())]
     pub record: PathBuf,
     /// Show the time line of the spike with this number; 1 is the worst.
     #[arg(long, value_name = "N")]
@@ -84,6 +89,9 @@ pub struct Machine {
     /// Output on the terminal.
     #[command(flatten)]
     pub output: OutputOptions,
+    /// How much is printed.
+    #[command(flatten)]
+    pub extent: Extent,
 }
 
 /// Options of `profiles`.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use sys::{pcm::Format, sched::Policy};
 
-use super::{OutputOptions, RecordOptions};
+use super::{Extent, OutputOptions, RecordOptions};
 
 /// Default priority of the audio thread.
 const PRIORITY: u8 = 80;
@@ -111,6 +111,9 @@ pub struct LatencyLoop {
     /// Output options.
     #[command(flatten)]
     pub output: OutputOptions,
+    /// How much is printed.
+    #[command(flatten)]
+    pub extent: Extent,
     /// The card.
     #[command(flatten)]
     pub sound: Sound,

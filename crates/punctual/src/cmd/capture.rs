@@ -51,7 +51,9 @@ pub fn run(options: &Capture) -> anyhow::Result<u8> {
     if options.output.json {
         output::stdout(|out| out.write_all(&record::file::to_json(&record)))?;
     } else {
-        output::print(options.output, |style, width| report::terminal::summary(&record, style, width))?;
+        output::print_record(options.output, options.extent, &record, files.record.as_deref(), |style, width| {
+            report::terminal::summary(&record, style, width)
+        })?;
     }
     if !options.output.quiet {
         files.print_paths();

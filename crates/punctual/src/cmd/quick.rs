@@ -33,7 +33,9 @@ pub fn run(options: &Quick) -> anyhow::Result<u8> {
     if options.output.json {
         output::stdout(|out| std::io::Write::write_all(out, &record::file::to_json(&record)))?;
     } else {
-        output::print(options.output, |style, width| report::terminal::overview(&record, style, width))?;
+        output::print_record(options.output, options.extent, &record, files.record.as_deref(), |style, width| {
+            report::terminal::overview(&record, style, width)
+        })?;
     }
     if !options.output.quiet {
         files.print_paths();

@@ -5,7 +5,7 @@ use std::path::Path;
 use record::{Campaign, ScenarioResult};
 
 use crate::{
-    cli::{Show, Tables},
+    cli::{Extent, Show, Tables},
     exit::Usage,
     output::{self, Export},
 };
@@ -30,10 +30,15 @@ pub fn run(options: &Show) -> anyhow::Result<u8> {
     if options.output.json {
         output::stdout(|out| std::io::Write::write_all(out, &record::file::to_json(&record)))?;
     } else if exports.is_empty() && (record.cells.is_empty() || record.published.is_some()) {
-        output::print(options.output, |style, width| report::terminal::summary(&record, style, width))?;
+        output::print_record(options.output, options.extent, &record, Some(&options.record), |style, width| {
+            report::terminal::summary(&record, style, width)
+        })?;
     } else if exports.is_empty() {
         let figures = Tables::figures(&options.show);
-        output::print(options.output, |style, width| report::terminal::matrix(&record, &figures, style, width))?;
+        let extent = Extent { full: options.extent.full || !options.show.is_empty() };
+        output::print_record(options.output, extent, &record, Some(&options.record), |style, width| {
+            report::terminal::matrix(&record, &figures, style, width)
+        })?;
     }
     Ok(output::status(&record))
 }

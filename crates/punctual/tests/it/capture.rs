@@ -19,7 +19,7 @@ fn talk(late_ns: i64) -> Vec<Seen> {
 fn run(file: &[u8], arguments: &str) -> (Scratch, Run) {
     let scratch = Scratch::new();
     std::fs::write(scratch.path().join("talk.pcap"), file).unwrap();
-    let run = scratch.run(&format!("capture talk.pcap {arguments}"));
+    let run = scratch.run(&format!("capture talk.pcap --full {arguments}"));
     (scratch, run)
 }
 
@@ -51,7 +51,7 @@ fn a_stream_without_faults_is_on_time_so_far_and_is_recorded() {
     assert_eq!((&value["capture"]["frames"], &value["capture"]["lost"]), (&50_000.into(), &0.into()));
     assert!(value["capture"]["max_gap_ns"].as_i64().is_some_and(|ns| ns < 125_300));
     assert!(std::fs::read_to_string(scratch.path().join("a.csv")).unwrap().contains("capture,capture,,125000,raw,"));
-    let shown = scratch.run("show a.punctual.json").expect_status(3).stdout();
+    let shown = scratch.run("show --full a.punctual.json").expect_status(3).stdout();
     assert!(shown.contains("Late packets = 0"), "{shown}");
     scratch.run("show a.punctual.json --export a.html").expect_status(3);
 }

@@ -37,14 +37,14 @@ fn unknown_fields_of_a_record_take_a_bounded_amount_of_memory() {
     }
     with_unknown(&scratch, &format!("[{}0]", "0,".repeat(10_000)));
     // It contains no run, so it is INVALID.
-    scratch.run("show a.punctual.json").expect_status(4);
+    scratch.run("show --full a.punctual.json").expect_status(4);
 }
 
 #[test]
 fn missing_memory_is_an_error_in_one_sentence() {
     let scratch = Scratch::new();
     with_unknown(&scratch, &format!("[{}0]", "0, ".repeat(20 << 20)));
-    expect_one_sentence(&limited(&scratch, "-v 60000", "show a.punctual.json"), "cannot allocate");
+    expect_one_sentence(&limited(&scratch, "-v 60000", "show --full a.punctual.json"), "cannot allocate");
 }
 
 #[test]

@@ -12,7 +12,7 @@ use crate::harness::{PUNCTUAL, skip, wait_until};
 /// The title of the view.
 const VIEW: &str = "punctual: at rest";
 /// The beginning of the result.
-const RESULT: &str = "Run of ";
+const RESULT: &str = "Worst ";
 /// The key Ctrl-C.
 const INTERRUPT: &[u8] = b"\x03";
 /// Columns and rows.

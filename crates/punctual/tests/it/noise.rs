@@ -35,7 +35,7 @@ fn a_record_matches_its_schema_and_is_shown() {
     assert_eq!((series.missed, series.early, series.jitter_ns, noise.strikes_of_all), (0, 0, 0, None));
     assert!(series.cpu_checks > 0);
 
-    let shown = scratch.run("show a.punctual.json").expect_status(0).stdout();
+    let shown = scratch.run("show --full a.punctual.json").expect_status(0).stdout();
     assert!(shown.contains("reads its") && shown.contains(" lost "), "{shown}");
     for word in ["wake-up", "deadline", "lateness", "missed", "jitter"] {
         assert!(!shown.contains(word), "{word} in {shown}");

@@ -96,7 +96,7 @@ impl Far {
 const NO_RESPONSE: Stall = Stall::Ordinary(Duration::from_millis(200));
 
 const COPY: &str = concat!("--far-binary ", env!("CARGO_BIN_EXE_punctual"));
-const UDP: &str = "udp --policy other --receive-policy other --blame=off --record a";
+const UDP: &str = "udp --full --policy other --receive-policy other --blame=off --record a";
 
 #[test]
 fn both_ends_of_round_trips_are_in_one_record() {

@@ -41,7 +41,7 @@ fn a_published_record_cannot_pass_a_profile() {
 fn a_comparison_is_stored_in_the_record() {
     let scratch = Scratch::new();
     let run =
-        scratch.run("measure timer --quiet --record a --duration 1s --period 2ms --against vim3l-evl --policy other");
+        scratch.run("measure timer --full --record a --duration 1s --period 2ms --against vim3l-evl --policy other");
     assert!(run.stdout().contains("Compared with vim3l-evl: Khadas VIM3L"), "{}", run.stdout());
     assert!(run.stdout().contains("their period is 1 ms, yours 2 ms"), "{}", run.stdout());
     let record = scratch.record();

@@ -33,7 +33,7 @@ fn each_thread_has_its_own_period_and_cpu() {
                 >= (series.max_ns.unwrap() - series.min_ns.unwrap()) / series.samples.cast_signed()
         );
     }
-    let text = scratch.run("show a.punctual.json").stdout();
+    let text = scratch.run("show --full a.punctual.json").stdout();
     assert!(text.contains("fast on 0") && text.contains("fast every 500 us, slow every 3 ms"), "{text}");
 }
 

@@ -69,7 +69,8 @@ fn the_profile_determines_verdict_and_exit_status() {
     for (name, status, outcome) in
         [("strict", 2, Outcome::Fail), ("lenient", 0, Outcome::Pass), ("patient", 3, Outcome::Inconclusive)]
     {
-        let run = scratch.run(&format!("measure timer --record a {ORDINARY} --samples 4500 --profile ./{name}.toml"));
+        let run =
+            scratch.run(&format!("measure timer --full --record a {ORDINARY} --samples 4500 --profile ./{name}.toml"));
         assert_eq!(run.0.status.code(), Some(status), "{name}: {}{}", run.stdout(), run.stderr());
         assert_eq!(scratch.record().verdict.unwrap().outcome, outcome);
         assert!(run.stdout().contains(outcome.name()), "{}", run.stdout());
@@ -141,7 +142,7 @@ fn the_default_run_measures_three_phases_and_writes_a_report() {
 
 fn default_run() {
     let scratch = Scratch::new();
-    let run = scratch.run("--duration 3s --record a");
+    let run = scratch.run("--duration 3s --full --record a");
     let status = run.0.status.code().unwrap();
     assert!(status == 0 || status == 4, "{status}: {}", run.stderr());
     let record = scratch.record();
@@ -155,7 +156,7 @@ fn default_run() {
     }
     assert!(scratch.path().join("a.punctual.html").exists());
     assert!(run.stderr().contains("a.punctual.json") && run.stderr().contains("a.punctual.html"));
-    assert_eq!(scratch.run("show a.punctual.json").0.status.code(), Some(status));
+    assert_eq!(scratch.run("show --full a.punctual.json").0.status.code(), Some(status));
 }
 
 #[test]
@@ -177,7 +178,7 @@ fn an_evl_run_is_refused_without_the_evl_core() {
 /// A run with this action at spikes; every wake-up is one.
 fn acting(scratch: &Scratch, action: &str, options: &str) -> (Record, Run) {
     let mut command = scratch.punctual(&format!(
-        "measure timer --record a --cpus 0 --period 1ms --policy other --threshold 1ns --blame=off {options}"
+        "measure timer --full --record a --cpus 0 --period 1ms --policy other --threshold 1ns --blame=off {options}"
     ));
     command.args(["--on-spike", action]);
     let run = Run(command.output().unwrap());

@@ -108,7 +108,7 @@ fn round_trips_over_loopback() {
     let validator = jsonschema::validator_for(&record::json_schema()).unwrap();
     let errors: Vec<_> = validator.iter_errors(&value).map(|error| error.to_string()).collect();
     assert!(errors.is_empty(), "{errors:?}");
-    let shown = scratch.run("show a.punctual.json").expect_status(0).stdout();
+    let shown = scratch.run("show --full a.punctual.json").expect_status(0).stdout();
     assert!(shown.contains("Round trips to 127.0.0.1:") && shown.contains("stack out"), "{shown}");
     let exported = |name: &str| std::fs::read_to_string(scratch.path().join(name)).unwrap();
     assert!(exported("a.csv").contains(",round-trip,"));

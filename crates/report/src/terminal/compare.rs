@@ -13,6 +13,23 @@ pub(super) fn section(page: &mut Page, record: &Record) {
     record.against.iter().for_each(|against| comparison(page, against));
 }
 
+/// The largest lateness against that of each other record, in one line each: of the group where the ratio is largest.
+pub(super) fn brief(page: &mut Page, record: &Record, column: usize) {
+    for against in &record.against {
+        let pairs = against.pairs.iter().filter(|pair| pair.ratios.max.is_some());
+        let worst = pairs.max_by(|a, b| a.ratios.max.unwrap_or(0.0).total_cmp(&b.ratios.max.unwrap_or(0.0)));
+        let largest = worst.and_then(|pair| rows(pair).into_iter().find(|row| row[0] == "max"));
+        let text = match (worst, largest) {
+            (Some(pair), Some([_, ours, theirs, ratio])) => {
+                let (group, other) = (name(&pair.ours), &against.name);
+                format!("{ratio} the largest lateness of {other}: {ours} to {theirs} ({group})")
+            }
+            _ => format!("no figure to compare with {}", against.name),
+        };
+        page.fact("against", column, &text);
+    }
+}
+
 fn comparison(page: &mut Page, against: &Comparison) {
     page.heading(&format!("Compared with {}: {}", against.name, against.on));
     page.text(Ink::Quiet, &origin(against));

@@ -118,6 +118,32 @@ fn of<'a>(findings: &'a [Finding]) -> impl Fn(&FindingState) -> Vec<&'a Finding>
     |state| findings.iter().filter(|finding| finding.state == *state).collect()
 }
 
+/// The answer of `punctual machine` in one sentence: how many settings are good.
+pub(super) fn headline(page: &mut Page, findings: &[Finding]) {
+    let count = |state: FindingState| findings.iter().filter(|finding| finding.state == state).count();
+    let (fail, warn) = (count(FindingState::Fail), count(FindingState::Warn));
+    let (good, unknown) = (count(FindingState::Ok), count(FindingState::Unknown));
+    let (ink, text) = match (fail, warn) {
+        (0, 0) if good == 0 => (Ink::Doubt, "No setting could be read".to_owned()),
+        (0, 0) => (Ink::Good, "No setting is known to cause lateness".to_owned()),
+        (0, warn) => (Ink::Alarm, format!("Settings that may cause lateness: {warn}")),
+        (fail, 0) => (Ink::Bad, format!("Settings that cause lateness: {fail}")),
+        (fail, warn) => (Ink::Bad, format!("Settings that cause lateness: {fail}; that may cause it: {warn}")),
+    };
+    page.answer(ink, &format!("{text}. Good: {good}; unknown: {unknown}."));
+}
+
+/// Each finding that is not good, with its remedy, worst first.
+pub(super) fn to_change(findings: &[Finding]) -> impl Iterator<Item = &Finding> {
+    [FindingState::Fail, FindingState::Warn].into_iter().flat_map(move |state| of(findings)(&state))
+}
+
+/// A finding with its remedy.
+pub(super) fn finding(page: &mut Page, finding: &Finding) {
+    let column = title(page, finding, NAMES);
+    page.remedy(column, &finding.remedy);
+}
+
 /// Writes the state of a finding, `states` columns wide, and its title. Returns the column where the title starts.
 fn title(page: &mut Page, finding: &Finding, states: usize) -> usize {
     let (ink, word) = match finding.state {

@@ -76,6 +76,27 @@ impl Page {
         start
     }
 
+    /// The answer of the page: a mark, then the text in the colour of `ink`.
+    pub(crate) fn answer(&mut self, ink: Ink, text: &str) {
+        let mark = self.style.mark(ink);
+        let first = if mark.is_empty() { String::new() } else { format!("{mark} ") };
+        let rest = " ".repeat(display_width(&first));
+        self.wrapped(ink, &first, &rest, text);
+    }
+
+    /// A named fact whose name is coloured.
+    pub(crate) fn labelled(&mut self, ink: Ink, name: &str, column: usize, text: &str) {
+        let start = INDENT.len() + column + 2;
+        let blanks = " ".repeat(column.saturating_sub(display_width(name)));
+        for (n, line) in self.wrap("", "", text, self.width.saturating_sub(start)).into_iter().enumerate() {
+            let before = match n {
+                0 => format!("{INDENT}{}{blanks}  ", self.style.paint(ink, name)),
+                _ => " ".repeat(start),
+            };
+            self.push(&format!("{before}{line}"));
+        }
+    }
+
     /// An important note. Returns the column where the text starts.
     pub(crate) fn remark(&mut self, text: &str) -> usize {
         self.item(Ink::Alarm, "note", 4, text)

@@ -34,6 +34,11 @@ impl Table {
         self
     }
 
+    /// The number of columns.
+    pub(crate) fn columns(&self) -> usize {
+        self.headings.len()
+    }
+
     /// Adds a row with one cell per heading.
     pub(crate) fn row(&mut self, cells: Spans) {
         debug_assert_eq!(cells.len(), self.headings.len());

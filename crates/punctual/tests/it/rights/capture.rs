@@ -63,7 +63,7 @@ fn capture_both_ends(options: &str) {
     assert!(record.caveats.iter().any(|caveat| caveat.kind == "observer"), "{:?}", record.caveats);
     let value = serde_json::to_value(&record).unwrap();
     assert!(jsonschema::validator_for(&record::json_schema()).unwrap().is_valid(&value), "{options}");
-    let shown = scratch.run("show a.punctual.json").stdout();
+    let shown = scratch.run("show --full a.punctual.json").stdout();
     let html = fs::read_to_string(scratch.path().join("a.html")).unwrap();
     for text in ["Capture of this run: a.pcapng", "listener, as stamped", "Capture and listener agree"] {
         assert!(shown.contains(text) && html.contains(text), "{text} in {shown}");

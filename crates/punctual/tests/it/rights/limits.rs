@@ -21,7 +21,7 @@ fn an_ordinary_user_gets_an_invalid_run_with_a_remedy() {
     fs::copy(PUNCTUAL, &binary).unwrap();
     fs::set_permissions(scratch.path(), fs::Permissions::from_mode(0o777)).unwrap();
     let output = Command::new(&binary)
-        .args("measure timer --record a --cpus 0 --samples 50 --quiet".split(' '))
+        .args("measure timer --record a --cpus 0 --samples 50".split(' '))
         .current_dir(scratch.path())
         .uid(NOBODY)
         .gid(NOBODY)

@@ -53,7 +53,7 @@ fn compare_cells() {
         let stop = stop.clone();
         move || block(&stop)
     });
-    let run = scratch.punctual(&format!("measure threads {arguments}")).stderr(Stdio::null()).output().unwrap();
+    let run = scratch.punctual(&format!("measure threads --full {arguments}")).stderr(Stdio::null()).output().unwrap();
     stop.store(true, Relaxed);
     blocker.join().unwrap();
     let shown = String::from_utf8_lossy(&run.stdout);

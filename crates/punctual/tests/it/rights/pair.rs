@@ -46,7 +46,7 @@ fn pair(ends: &VethPair, far: &Far, arguments: &str) -> Command {
 /// Runs a stream from `near` to `far` and checks the exit status.
 fn stream(ends: &VethPair, far: &Far, status: i32, options: &str) -> (Run, Record) {
     let arguments = format!(
-        "--far-cpu 0 stream {} --far-interface {} --cpu {} {options}",
+        "--far-cpu 0 stream {} --full --far-interface {} --cpu {} {options}",
         ends.near.interface,
         ends.far.interface,
         last_cpu()

@@ -224,7 +224,7 @@ fn explain_late_wake_ups() {
     }
     let shown = scratch.run("show a.punctual.json --export a.html");
     shown.expect_status(0);
-    let shown = scratch.run("show a.punctual.json");
+    let shown = scratch.run("show --full a.punctual.json");
     shown.expect_status(0);
     assert!(
         shown.stdout().contains("sleeper, woken late by: thread blocker, of higher priority"),
@@ -298,7 +298,7 @@ fn explain_priority_inversion() {
     assert!(!lock.inherits_priority && count + 1 >= ROUNDS, "{lock:?}");
     let (measured, own) = (thread.response.percentile(50.0).unwrap(), own[own.len() / 2]);
     assert!((measured - own).abs() <= own / 20 + 50_000, "{measured} ns, {own} by its own clock");
-    let shown = scratch.run("show a.punctual.json").stdout().split_whitespace().collect::<Vec<_>>().join(" ");
+    let shown = scratch.run("show --full a.punctual.json").stdout().split_whitespace().collect::<Vec<_>>().join(" ");
     for part in ["priority inversion at lock 0x", "mid (pid ", "kept low off the CPU", "PTHREAD_PRIO_INHERIT"] {
         assert!(shown.contains(part), "{part}: {shown}");
     }
@@ -308,7 +308,7 @@ fn explain_priority_inversion() {
 fn a_command_is_watched_from_start_to_end() {
     let _alone = alone();
     let scratch = Scratch::new();
-    let mut command = scratch.punctual("measure process --record a --");
+    let mut command = scratch.punctual("measure process --full --record a --");
     let output = command.args(["sh", "-c", "echo said; sleep 0.1; sleep 0.1; exit 7"]).output().unwrap();
     let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert_eq!(output.status.code(), Some(0), "{err}");
@@ -452,7 +452,7 @@ fn measure_marked_cycles() {
     const CYCLES: u64 = 50;
     let scratch = Scratch::new();
     let program = compile_marked(&scratch, &[]);
-    let mut command = scratch.punctual("measure process --record a --blame=off --");
+    let mut command = scratch.punctual("measure process --full --record a --blame=off --");
     // The marks are those of the program that `chrt` executes.
     let output = command.args(["chrt", "-f", "80", "taskset", "-c", "0"]).arg(&program).output().unwrap();
     let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));

@@ -226,7 +226,7 @@ fn a_shield_moves_tasks_and_restores_everything() {
     let loads: Vec<_> = record.phases[0].loads.iter().map(|load| (load.name.as_str(), load.ran)).collect();
     assert_eq!(loads, [("cpu", true), ("timer", true)], "{:?}", record.phases[0].loads);
     assert!(!contains(&record.phases[0].loads[0].cpus, last_cpu()), "loads run on other CPUs");
-    let shown = scratch.run("show a.punctual.json").stdout();
+    let shown = scratch.run("show --full a.punctual.json").stdout();
     assert!(shown.contains("shield") && shown.contains("moved off"), "{shown}");
 }
 

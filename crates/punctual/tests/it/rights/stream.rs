@@ -94,7 +94,7 @@ fn count_frames(options: &str, tag: (u8, u16), bytes: u64, format: &str) {
     let value = serde_json::to_value(&record).unwrap();
     let validator = jsonschema::validator_for(&record::json_schema()).unwrap();
     assert!(validator.is_valid(&value), "{options}");
-    let shown = scratch.run("show a.punctual.json").expect_status(0).stdout();
+    let shown = scratch.run("show --full a.punctual.json").expect_status(0).stdout();
     for text in ["Late packets = ", "Max delta = ", "missed slots", "1722.1: FRAMES_RX "] {
         assert!(shown.contains(text), "{text} in {shown}");
     }

@@ -56,7 +56,7 @@ fn measure_both_ends() {
     let mean_ns: f64 = parts.named().into_iter().filter_map(|(_, times)| times).map(|times| times.mean_ns).sum();
     let whole_ns = series.mean_ns.unwrap();
     assert!((0.97..=1.03).contains(&(mean_ns / whole_ns)), "the parts sum up to {mean_ns} of {whole_ns} ns");
-    let shown = scratch.run("show a.punctual.json").expect_status(0).stdout();
+    let shown = scratch.run("show --full a.punctual.json").expect_status(0).stdout();
     assert!(shown.contains("our own, through a veth pair") && shown.contains("fifo:97 for receiver granted"));
 }
 

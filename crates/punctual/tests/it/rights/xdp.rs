@@ -55,7 +55,7 @@ fn count_frames(options: &str, from: &str) {
     }
     let validator = jsonschema::validator_for(&record::json_schema()).unwrap();
     assert!(validator.is_valid(&serde_json::to_value(&record).unwrap()), "{options}");
-    let shown = scratch.run("show a.punctual.json").expect_status(0).stdout();
+    let shown = scratch.run("show --full a.punctual.json").expect_status(0).stdout();
     assert_eq!(shown.contains("between two frames, as stamped"), !is_xdp, "{shown}");
     assert!(!is_xdp || shown.contains(&format!("by {from}")), "{shown}");
 }

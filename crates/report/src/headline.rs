@@ -1,0 +1,211 @@
+//! The answer of a run in one sentence, for each kind of run.
+
+use analysis::{audio::is_undecided, format_duration, format_ns, on_short_ladder};
+use record::{Capture, Listener, Noise, Outcome, Record, RoundTrip, Series, SeriesKind, Stream, Talker, UseVerdict};
+
+use crate::{
+    blame::{percent, unsigned},
+    style::Ink,
+    words::{Words, sentence},
+};
+
+/// The answer: its colour, and one sentence.
+pub(crate) struct Headline {
+    pub(crate) ink: Ink,
+    pub(crate) text: String,
+}
+
+/// The answer of a run. A verdict on requested profiles comes first, then that of the kind of run.
+pub(crate) fn headline(record: &Record) -> Headline {
+    if let Some(verdict) = &record.verdict {
+        let (ink, name) = (ink_of(verdict.outcome), verdict.outcome.name());
+        return Headline { ink, text: format!("{name}  {}", sentence(&verdict.reason)) };
+    }
+    if let Some(advice) = &record.recommendation {
+        return Headline { ink: Ink::Good, text: sentence(&advice.text) };
+    }
+    if !record.cells.is_empty() {
+        let text = "No pair can be recommended: none ran as requested under every load.".to_owned();
+        return Headline { ink: Ink::Doubt, text };
+    }
+    if let Some(search) = &record.buffer {
+        let (ink, text) = match (search.held, search.held.and_then(|frames| series_of(record, frames))) {
+            (Some(frames), Some(series)) => {
+                let period = unsigned(series.period_ns);
+                (Ink::Good, format!("Smallest buffer that held: {frames} frames ({period})."))
+            }
+            (Some(frames), None) => (Ink::Good, format!("Smallest buffer that held: {frames} frames.")),
+            (None, _) if is_undecided(record, search) => (Ink::Doubt, "No buffer size was decided.".to_owned()),
+            (None, _) => (Ink::Bad, "No buffer size held.".to_owned()),
+        };
+        return Headline { ink, text };
+    }
+    let shown = shown_uses(record);
+    if !shown.is_empty() {
+        return of_uses(record, &shown);
+    }
+    if let Some(capture) = record.capture.as_ref().filter(|capture| capture.observer.is_none()) {
+        return plain(of_capture(capture));
+    }
+    if record.program.is_some() {
+        return plain(analysis::process::in_short(record));
+    }
+    if let Some(sound_loop) = &record.sound_loop {
+        return plain(match sound_loop.round_trip_samples {
+            Some(samples) => {
+                let ms = samples as f64 * 1e3 / f64::from(sound_loop.rate_hz.max(1));
+                format!("The round trip through the card takes {samples} samples ({ms:.1} ms).")
+            }
+            None => "The signal did not come back through the card.".to_owned(),
+        });
+    }
+    plain(of_series(record))
+}
+
+fn plain(text: String) -> Headline {
+    Headline { ink: Ink::Title, text }
+}
+
+/// The colour of an outcome.
+pub(crate) fn ink_of(outcome: Outcome) -> Ink {
+    match outcome {
+        Outcome::Pass => Ink::Good,
+        Outcome::Fail => Ink::Bad,
+        Outcome::Inconclusive => Ink::Doubt,
+        Outcome::Invalid => Ink::Alarm,
+    }
+}
+
+fn series_of(record: &Record, frames: u32) -> Option<&Series> {
+    record.series.iter().find(|series| series.kind.audio().is_some_and(|audio| audio.frames == frames))
+}
+
+/// The uses that a run without requested profiles shows, the least demanding first.
+pub(crate) fn shown_uses(record: &Record) -> Vec<&UseVerdict> {
+    if !record.scenario.profiles.is_empty() {
+        return Vec::new();
+    }
+    let short: Vec<&UseVerdict> = record.uses.iter().filter(|a_use| on_short_ladder(a_use)).collect();
+    if short.is_empty() { record.uses.iter().collect() } else { short }
+}
+
+/// `Holds 3 of 12 uses, and 2 more so far. Worst 1.21 ms late on CPU 0, load.`
+fn of_uses(record: &Record, uses: &[&UseVerdict]) -> Headline {
+    let count = |is_it: fn(&UseVerdict) -> bool| uses.iter().filter(|a_use| is_it(a_use)).count();
+    let held = count(|a_use| a_use.outcome == Outcome::Pass);
+    let so_far = count(|a_use| a_use.outcome != Outcome::Pass && a_use.clean_so_far);
+    let failed = count(|a_use| a_use.outcome == Outcome::Fail);
+    let all = uses.len();
+    let ink = match (held == all, failed) {
+        (true, _) => Ink::Good,
+        (false, 0) => Ink::Doubt,
+        (false, _) => Ink::Bad,
+    };
+    let holds = match (held, so_far) {
+        (0, 0) => format!("Holds none of {all} uses"),
+        (0, so_far) => format!("None late so far for {so_far} of {all} uses"),
+        (held, 0) => format!("Holds {held} of {all} uses"),
+        (held, so_far) => format!("Holds {held} of {all} uses, and {so_far} more so far"),
+    };
+    Headline { ink, text: format!("{holds}. {}", of_series(record)) }
+}
+
+/// The worst figure of the series.
+fn of_series(record: &Record) -> String {
+    let own: Vec<String> = record.series.iter().filter_map(of_own_kind).collect();
+    match record.series.first().map(|series| &series.kind) {
+        None => "Nothing was measured.".to_owned(),
+        Some(SeriesKind::Gaps(_)) => of_noise(record),
+        Some(SeriesKind::Audio(_)) => of_audio(record),
+        Some(_) if own.is_empty() => worst(record),
+        Some(_) => own.join(" "),
+    }
+}
+
+/// The latest wake-up of the probe, and how much was measured.
+fn worst(record: &Record) -> String {
+    let samples: u64 = record.probe_series().map(|series| series.samples).sum();
+    let lasted = format_duration(record.phases.iter().map(|phase| phase.duration_ns).sum());
+    let Some(latest) = record.probe_series().max_by_key(|series| series.max_ns) else {
+        return "Nothing was measured.".to_owned();
+    };
+    let Words { item, .. } = Words::of(record);
+    let measured = format!("({lasted}, {samples} {item}s)");
+    match latest.max_ns {
+        Some(max_ns) => {
+            format!("Worst {} late, {}, {} {measured}.", format_ns(max_ns), latest.place(), when(latest))
+        }
+        None => format!("Nothing was measured {measured}."),
+    }
+}
+
+/// The phase of a series in words.
+pub(crate) fn when(series: &Series) -> String {
+    match series.phase.as_str() {
+        "rest" => "at rest".to_owned(),
+        "rest-fast" => format!("at rest, {}", unsigned(series.period_ns)),
+        "load" => "under load".to_owned(),
+        other => other.to_owned(),
+    }
+}
+
+fn of_noise(record: &Record) -> String {
+    let all = || record.series.iter().filter_map(|series| Some((series, series.kind.noise()?)));
+    let sum = |of: fn(&Noise) -> u64| all().map(|(_, noise)| of(noise)).sum::<u64>();
+    let (lost_ns, observed_ns) = (sum(|noise| noise.lost_ns), sum(|noise| noise.observed_ns));
+    let share = percent(lost_ns, observed_ns);
+    let longest = all().max_by_key(|(series, _)| series.max_ns);
+    let Some((series, max_ns)) = longest.and_then(|(series, _)| Some((series, series.max_ns?))) else {
+        return format!("No gap was long enough to count in {}.", format_duration(observed_ns));
+    };
+    format!("{share} of the CPU time was taken away. Longest gap {} on {}.", format_ns(max_ns), series.place())
+}
+
+/// The figures of a series that say more than its lateness.
+fn of_own_kind(series: &Series) -> Option<String> {
+    match &series.kind {
+        SeriesKind::RoundTrips(trip) => Some(of_round_trip(series, trip)),
+        SeriesKind::Stream(stream) => of_end(stream),
+        SeriesKind::WakeUps
+        | SeriesKind::Process(_)
+        | SeriesKind::Gaps(_)
+        | SeriesKind::Audio(_)
+        | SeriesKind::Capture
+        | SeriesKind::TimerlatIrq
+        | SeriesKind::TimerlatThread => None,
+    }
+}
+
+fn of_round_trip(series: &Series, trip: &RoundTrip) -> String {
+    let lost = trip.lost + trip.send_failed;
+    let longest =
+        series.max_ns.map_or_else(|| "none was answered".to_owned(), |ns| format!("at most {}", format_ns(ns)));
+    format!("Round trips to {}: {longest}, {lost} of {} lost, {} too late.", trip.peer, trip.slots, trip.late)
+}
+
+fn of_end(stream: &Stream) -> Option<String> {
+    match stream {
+        Stream::Talker(talker) => {
+            let Talker { frames, late, refused, missed_slots, .. } = **talker;
+            let due = frames + refused + missed_slots;
+            Some(format!("Talker: {late} of {frames} frames late, {} of {due} not sent.", refused + missed_slots))
+        }
+        Stream::Listener(listener) => {
+            let Listener { frames, lost, max_gap_ns, .. } = &**listener;
+            let gap = max_gap_ns.map_or_else(String::new, |ns| format!(", largest gap {}", unsigned(ns)));
+            Some(format!("Listener: {lost} of {} frames lost{gap}.", frames + lost))
+        }
+    }
+}
+
+fn of_audio(record: &Record) -> String {
+    let all = || record.series.iter().filter_map(|series| series.kind.audio());
+    let (played, xruns) = all().fold((0, 0), |(played, xruns), audio| (played + audio.played, xruns + audio.xruns));
+    let frames = all().next().map_or(0, |audio| audio.frames);
+    format!("{xruns} xruns in {played} periods of {frames} frames.")
+}
+
+fn of_capture(capture: &Capture) -> String {
+    let Capture { frames, late, lost, duplicates, .. } = capture;
+    format!("{late} of {frames} frames late, {lost} lost, {duplicates} duplicates in {}.", capture.stream.name)
+}

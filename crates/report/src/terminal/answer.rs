@@ -1,0 +1,276 @@
+//! The result of a run in at most 20 lines, the answer first.
+
+use std::iter::repeat_n;
+
+use analysis::{Summary, format_ns};
+use record::{Account, CauseKind, Finding, Outcome, Record, Series, UseVerdict};
+
+use super::page::Page;
+use super::table::Table;
+use super::{cell, count_cell, time};
+use super::{compare, machine};
+use crate::blame::{in_short, ledger_total_ns, main_causes, percent};
+use crate::headline::{self, ink_of, shown_uses, when};
+use crate::remedy::advice_and_command;
+use crate::style::{Ink, Spans, Style};
+use crate::words::state_note;
+
+/// Largest number of lines of the answer at 80 columns, without the paths of the files.
+const LINES: usize = 18;
+/// Number of culprits in one line.
+const CULPRITS: usize = 3;
+/// Largest number of remedies, and of their lines if there is more than one.
+const REMEDIES: usize = 3;
+const REMEDY_LINES: usize = 5;
+/// Columns of the names of the rows.
+const COLUMN: usize = 7;
+
+/// The answer of a run: verdict, uses, cause, what to do, and the figures of each thread, as far as they fit.
+///
+/// For width and text, see [`overview`](super::overview). `full` is the command that shows everything.
+#[must_use]
+pub fn answer(record: &Record, full: &str, style: &Style, width: usize) -> String {
+    let part = |write: &dyn Fn(&mut Page)| {
+        let mut page = Page::new(*style, width);
+        write(&mut page);
+        page.finish()
+    };
+    let with = |count| part(&|page| what_to_do(page, record, count));
+    let fits = |text: &String| text.lines().count() <= REMEDY_LINES;
+    let remedies = (2..=REMEDIES).rev().map(with).find(fits).unwrap_or_else(|| with(1));
+    // In the order of importance. A part that does not fit is left out, except for the first.
+    let parts = [
+        part(&|page| top(page, record)),
+        part(&|page| reasons(page, record)),
+        part(&|page| limits(page, record)),
+        part(&|page| uses(page, record)),
+        part(&|page| compare::brief(page, record, COLUMN)),
+        part(&|page| why(page, record)),
+        remedies,
+    ];
+    let footer = part(&|page| page.fact("more", COLUMN, full));
+    let mut out = String::new();
+    let mut left = LINES;
+    for text in parts {
+        let lines = text.lines().count();
+        if lines <= left {
+            left -= lines;
+            out.push_str(&text);
+        }
+    }
+    // The blank line and the heading take two lines.
+    let rows = left.saturating_sub(3);
+    if let Some(table) = figures(record, rows) {
+        let text = part(&|page| {
+            page.gap();
+            page.table(&table);
+        });
+        if text.lines().count() <= left {
+            out.push_str(&text);
+        }
+    }
+    out + &footer
+}
+
+/// The answer of `punctual machine`: what to change, the worst first, as far as it fits.
+///
+/// For width and text, see [`overview`](super::overview). `full` is the command that shows everything.
+#[must_use]
+pub fn machine_answer(findings: &[Finding], full: &str, style: &Style, width: usize) -> String {
+    let part = |write: &dyn Fn(&mut Page)| {
+        let mut page = Page::new(*style, width);
+        write(&mut page);
+        page.finish()
+    };
+    let mut out = part(&|page| machine::headline(page, findings));
+    let mut left_out = 0;
+    for finding in machine::to_change(findings) {
+        let text = part(&|page| machine::finding(page, finding));
+        // One line is for the number of those that are left out.
+        if left_out == 0 && out.lines().count() + text.lines().count() < LINES {
+            out.push_str(&text);
+        } else {
+            left_out += 1;
+        }
+    }
+    if left_out > 0 {
+        out.push_str(&part(&|page| page.fact("", COLUMN, &format!("and {left_out} more"))));
+    }
+    out + &part(&|page| page.fact("more", COLUMN, full))
+}
+
+/// The sentence of the answer.
+#[must_use]
+pub fn headline(record: &Record, style: &Style, width: usize) -> String {
+    let mut page = Page::new(*style, width);
+    top(&mut page, record);
+    page.finish()
+}
+
+fn top(page: &mut Page, record: &Record) {
+    let answer = headline::headline(record);
+    page.answer(answer.ink, &answer.text);
+}
+
+/// The reasons why the run is invalid, with remedies.
+fn reasons(page: &mut Page, record: &Record) {
+    for reason in record.validity.reasons.iter().take(2) {
+        page.fact("invalid", COLUMN, &reason.text);
+        page.remedy(COLUMN + 4, &reason.remedy);
+    }
+    if let more @ 1.. = record.validity.reasons.len().saturating_sub(2) {
+        page.fact("", COLUMN, &format!("and {more} more reasons"));
+    }
+}
+
+/// What limits the figures: a run that did not end as planned, and the kinds of caveats.
+fn limits(page: &mut Page, record: &Record) {
+    let note = state_note(record);
+    if !note.is_empty() {
+        page.labelled(Ink::Doubt, "note", COLUMN, note);
+    }
+    let mut kinds: Vec<&str> = record.caveats.iter().map(|caveat| caveat.kind.as_str()).collect();
+    kinds.dedup();
+    if !kinds.is_empty() {
+        page.fact("limits", COLUMN, &format!("see the notes in the whole result: {}", kinds.join(", ")));
+    }
+}
+
+/// The uses by outcome; the requested profiles one by one.
+fn uses(page: &mut Page, record: &Record) {
+    let requested = &record.scenario.profiles;
+    if requested.len() > 1 {
+        for a_use in &record.uses {
+            let text = format!("{}: {}", a_use.profile, a_use.reason);
+            page.labelled(ink_of(a_use.outcome), &a_use.outcome.name().to_lowercase(), COLUMN, &text);
+        }
+    }
+    let shown = shown_uses(record);
+    let of = |is_it: &dyn Fn(&UseVerdict) -> bool| {
+        shown.iter().filter(|a_use| is_it(a_use)).map(|a_use| a_use.title.clone()).collect::<Vec<_>>()
+    };
+    let is_so_far = |a_use: &UseVerdict| a_use.clean_so_far && a_use.outcome != Outcome::Pass;
+    for (ink, word, titles) in [
+        (Ink::Good, "yes", of(&|a_use| a_use.outcome == Outcome::Pass)),
+        (Ink::Doubt, "so far", of(&is_so_far)),
+        (Ink::Doubt, "unsure", of(&|a_use| a_use.outcome == Outcome::Inconclusive && !is_so_far(a_use))),
+    ] {
+        if !titles.is_empty() {
+            page.labelled(ink, word, COLUMN, &titles.join("; "));
+        }
+    }
+    let mut failed = shown.iter().filter(|a_use| a_use.outcome == Outcome::Fail);
+    if let Some(first) = failed.next() {
+        let more = match failed.count() {
+            0 => String::new(),
+            1 => " and 1 more demanding use".to_owned(),
+            more => format!(" and {more} more demanding uses"),
+        };
+        let text = format!("{} (limit {}){more}", first.title, format_ns(first.limit_ns));
+        page.labelled(Ink::Bad, "no", COLUMN, &text);
+    }
+}
+
+/// The main culprits with their shares of all lateness.
+fn why(page: &mut Page, record: &Record) {
+    let Some(blame) = &record.blame else { return };
+    let total_ns = ledger_total_ns(blame);
+    let share = |account: &Account| format!("{} {}", percent(account.total_ns, total_ns), in_short(&account.cause));
+    let shares: Vec<String> = main_causes(blame).take(CULPRITS).map(share).collect();
+    if !shares.is_empty() {
+        page.fact("why", COLUMN, &shares.join("; "));
+    }
+}
+
+/// The remedies of the main culprits, at most `count`; of culprits that are alike, that of the heaviest.
+fn what_to_do(page: &mut Page, record: &Record, count: usize) {
+    let Some(blame) = &record.blame else { return };
+    let mut shown: Vec<&Account> = Vec::new();
+    // A normal cost without a command to reduce it is no remedy.
+    let is_to_do = |account: &&Account| {
+        let is_normal = account.cause.kind == CauseKind::WakeUp && advice_and_command(&account.remedy).1.is_empty();
+        !is_normal && !account.remedy.is_empty()
+    };
+    for account in main_causes(blame).filter(is_to_do) {
+        let is_alike = |other: &&Account| {
+            other.remedy == account.remedy
+                || (other.cause.kind, other.cause.why) == (account.cause.kind, account.cause.why)
+        };
+        if shown.len() < count && !shown.iter().any(is_alike) {
+            shown.push(account);
+        }
+    }
+    for (number, account) in (1..).zip(shown) {
+        let remedy = &account.remedy;
+        let (advice, command) = advice_and_command(remedy);
+        let label = if number == 1 { "do" } else { "" };
+        page.fact(label, COLUMN, &format!("{number}  {}", if advice.is_empty() { command } else { advice }));
+        if !advice.is_empty() {
+            page.remedy(COLUMN + 7, command);
+        }
+    }
+}
+
+/// The figures of each thread, or the worst of each thread in each phase: as many threads as there are `rows`, the worst.
+fn figures(record: &Record, rows: usize) -> Option<Table> {
+    let all: Vec<&Series> = record.probe_series().filter(|series| series.samples > 0).collect();
+    if all.is_empty() || rows < 2 || !record.cells.is_empty() {
+        return None;
+    }
+    let mut phases: Vec<String> = all.iter().map(|series| when(series)).collect();
+    phases.dedup();
+    let mut places: Vec<String> = Vec::new();
+    all.iter().map(|series| series.place()).for_each(|place| {
+        if !places.contains(&place) {
+            places.push(place);
+        }
+    });
+    let of_place = |place: &String| all.iter().copied().filter(|series| series.place() == *place).collect::<Vec<_>>();
+    let worst = |place: &String| of_place(place).iter().filter_map(|series| series.max_ns).max();
+    let left_out = if places.len() > rows { places.len() + 1 - rows } else { 0 };
+    if left_out > 0 {
+        places.sort_by_key(|place| std::cmp::Reverse(worst(place)));
+        places.truncate(rows - 1);
+    }
+    let mut table = if let [_] = phases[..] {
+        let mut table = Table::new(&["", "samples", "missed", "p50", "p99.9", "worst"]);
+        places.iter().flat_map(of_place).for_each(|series| table.row(in_one_phase(series)));
+        table
+    } else {
+        let ends = ["missed".to_owned(), "samples".to_owned()];
+        let headings: Vec<String> = [vec!["worst".to_owned()], phases.clone(), ends.to_vec()].concat();
+        let mut table = Table::new(&headings);
+        places.iter().for_each(|place| table.row(in_phases(place, &of_place(place), &phases)));
+        table
+    };
+    if left_out > 0 {
+        table.row(
+            std::iter::once(format!("{left_out} others"))
+                .chain(repeat_n(String::new(), table.columns() - 1))
+                .map(cell)
+                .collect(),
+        );
+    }
+    Some(table)
+}
+
+fn in_one_phase(series: &Series) -> Spans {
+    let figures = Summary::of(series);
+    vec![
+        cell(series.place()),
+        cell(figures.samples.to_string()),
+        count_cell(figures.missed, figures.missed.to_string()),
+        cell(time(figures.p50_ns)),
+        cell(time(figures.p99_9_ns)),
+        cell(time(figures.max_ns)),
+    ]
+}
+
+fn in_phases(place: &str, of_place: &[&Series], phases: &[String]) -> Spans {
+    let worst = |phase: &String| of_place.iter().filter(|series| when(series) == *phase).filter_map(|s| s.max_ns).max();
+    let sum = |of: fn(&Series) -> u64| of_place.iter().map(|series| of(series)).sum::<u64>();
+    let (missed, samples) = (sum(|series| series.missed), sum(|series| series.samples));
+    let ends = [count_cell(missed, missed.to_string()), cell(samples.to_string())];
+    let worst = phases.iter().map(|phase| cell(time(worst(phase))));
+    std::iter::once(cell(place.to_owned())).chain(worst).chain(ends).collect()
+}
