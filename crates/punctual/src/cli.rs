@@ -203,7 +203,7 @@ pub struct Quick {
     /// Output on the terminal.
     #[command(flatten)]
     pub output: OutputOptions,
-    /// How much is printed.
+    /// The extent of the printed result.
     #[command(flatten)]
     pub extent: Extent,
 }
@@ -250,7 +250,7 @@ impl From<Blame> for blame::BlameMode {
     }
 }
 
-/// How much of a result is printed.
+/// The extent of the printed result.
 #[derive(Debug, Args, Clone, Copy)]
 pub struct Extent {
     /// Print all figures instead of the answer in at most 20 lines.

@@ -95,7 +95,7 @@ pub fn judge(record: &mut Record, profiles: &[String]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Stands for the newest record.
+/// The name of the newest record.
 pub const LAST: &str = "LAST";
 
 /// The newest record in the current folder.

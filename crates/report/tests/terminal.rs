@@ -263,7 +263,7 @@ fn shows_an_ordinary_virtual_machine() {
     assert_snapshot!("vm_summary_ascii_80", summary(&virtual_machine(), &Style::plain(), 80));
 }
 
-/// What the answer says about everything else.
+/// The command that prints everything.
 const FULL: &str = "punctual show --full a.punctual.json";
 
 #[test]

@@ -55,7 +55,7 @@ pub struct Capture {
     /// Output on the terminal.
     #[command(flatten)]
     pub output: OutputOptions,
-    /// How much is printed.
+    /// The extent of the printed result.
     #[command(flatten)]
     pub extent: Extent,
 }

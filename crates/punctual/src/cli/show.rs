@@ -28,7 +28,7 @@ pub struct Show {
     /// Output on the terminal.
     #[command(flatten)]
     pub output: OutputOptions,
-    /// How much is printed.
+    /// The extent of the printed result.
     #[command(flatten)]
     pub extent: Extent,
 }
@@ -89,7 +89,7 @@ pub struct Machine {
     /// Output on the terminal.
     #[command(flatten)]
     pub output: OutputOptions,
-    /// How much is printed.
+    /// The extent of the printed result.
     #[command(flatten)]
     pub extent: Extent,
 }

@@ -111,7 +111,7 @@ pub struct LatencyLoop {
     /// Output options.
     #[command(flatten)]
     pub output: OutputOptions,
-    /// How much is printed.
+    /// The extent of the printed result.
     #[command(flatten)]
     pub extent: Extent,
     /// The card.

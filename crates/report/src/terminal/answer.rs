@@ -86,7 +86,7 @@ pub fn machine_answer(findings: &[Finding], full: &str, style: &Style, width: us
     let mut left_out = 0;
     for finding in machine::to_change(findings) {
         let text = part(&|page| machine::finding(page, finding));
-        // One line is for the number of those that are left out.
+        // Keeps a line for the number of the others.
         if left_out == 0 && out.lines().count() + text.lines().count() < LINES {
             out.push_str(&text);
         } else {
@@ -123,7 +123,7 @@ fn reasons(page: &mut Page, record: &Record) {
     }
 }
 
-/// What limits the figures: a run that did not end as planned, and the kinds of caveats.
+/// Limits of the figures: a run that did not end as planned, and the kinds of caveats.
 fn limits(page: &mut Page, record: &Record) {
     let note = state_note(record);
     if !note.is_empty() {
