@@ -5,6 +5,7 @@ use record::{Capture, Listener, Noise, Outcome, Record, RoundTrip, Series, Serie
 
 use crate::{
     blame::{percent, unsigned},
+    sound_loop,
     style::Ink,
     words::{Words, sentence},
 };
@@ -51,13 +52,9 @@ pub(crate) fn headline(record: &Record) -> Headline {
         return plain(analysis::process::in_short(record));
     }
     if let Some(sound_loop) = &record.sound_loop {
-        return plain(match sound_loop.round_trip_samples {
-            Some(samples) => {
-                let ms = samples as f64 * 1e3 / f64::from(sound_loop.rate_hz.max(1));
-                format!("The round trip through the card takes {samples} samples ({ms:.1} ms).")
-            }
-            None => "The signal did not come back through the card.".to_owned(),
-        });
+        let ink = if sound_loop.round_trip_samples.is_some() { Ink::Title } else { Ink::Bad };
+        let round_trip = sound_loop::lines(sound_loop).into_iter().next().map_or_else(String::new, |(_, text)| text);
+        return Headline { ink, text: format!("Round trip: {round_trip}.") };
     }
     plain(of_series(record))
 }

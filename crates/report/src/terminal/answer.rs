@@ -8,7 +8,7 @@ use record::{Account, CauseKind, Finding, Outcome, Record, Series, UseVerdict};
 use super::page::Page;
 use super::table::Table;
 use super::{cell, count_cell, time};
-use super::{compare, machine};
+use super::{compare, machine, sound_loop};
 use crate::blame::{in_short, ledger_total_ns, main_causes, percent};
 use crate::headline::{self, ink_of, shown_uses, when};
 use crate::remedy::advice_and_command;
@@ -44,6 +44,7 @@ pub fn answer(record: &Record, full: &str, style: &Style, width: usize) -> Strin
         part(&|page| reasons(page, record)),
         part(&|page| limits(page, record)),
         part(&|page| uses(page, record)),
+        part(&|page| record.sound_loop.iter().for_each(|results| sound_loop::brief(page, results))),
         part(&|page| compare::brief(page, record, COLUMN)),
         part(&|page| why(page, record)),
         remedies,
