@@ -54,7 +54,9 @@ fn run(spec: &LoadSpec, cpus: &CpuList) -> Result<(), LoadError> {
     // The starting thread may be a real-time one. Loads are ordinary threads unless they set a policy themselves.
     set_policy(Policy::Other).map_err(LoadError::kernel(name, "the ordinary policy"))?;
     pin(cpus)?;
-    // If memory runs out, the kernel must kill a load first. A failure here is harmless.
+    // The name of its threads in the kernel's trace. A failure is harmless, as for the next file.
+    let _ = fs::write("/proc/self/comm", format!("load/{name}"));
+    // If memory runs out, the kernel must kill a load first.
     let _ = fs::write("/proc/self/oom_score_adj", "1000");
 
     let Plan { unit, note, jobs } = spec.load.plan(cpus)?;

@@ -67,6 +67,8 @@ fn moves_lowers_or_outranks_threads() {
     let own = Cause { own: true, ..thread("punctual", 120, Why::PreemptionOff) };
     let advice = remedy(&own, &facts());
     assert!(advice.contains("this is punctual itself") && !advice.contains("taskset"), "{advice}");
+    let load = remedy(&thread("load/net", 120, Why::PreemptionOff), &facts());
+    assert!(load.contains("a load of the measurement") && !load.contains("taskset"), "{load}");
     says(&Cause { own: false, ..own }, &facts(), &["`sudo taskset -pc 0-1 412`"]);
     let realtime = RemedyFacts { realtime_kernel: true, ..facts() };
     says(&thread("dd", 120, Why::PreemptionOff), &realtime, &["--blame=deep"]);

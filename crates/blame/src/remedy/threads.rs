@@ -25,6 +25,10 @@ pub(super) fn thread(cause: &Cause, facts: &RemedyFacts) -> String {
             "this is punctual itself, which collects and stores the samples: leave it a CPU that is not measured, with `--cpus`"
                 .to_owned()
         }
+        "load" => {
+            let kernel = if facts.realtime_kernel { "" } else { ", on a PREEMPT_RT kernel, or with kernel argument `preempt=full`" };
+            format!("this is a load of the measurement, as requested: compare with a run without it{kernel}")
+        }
         "kworker" => {
             let bound = facts.kernel_argument(handlers::ISOLATED);
             match facts.others_mask() {

@@ -203,7 +203,11 @@ fn a_change_in_a_run_of_less_than_a_second_makes_it_invalid() {
 #[test]
 fn a_killed_load_makes_the_run_invalid() {
     let _alone = alone();
-    let record = changed(4, "--cpus 0 --load cpu", |child| signal_process(&loads(child)[0], "KILL"));
+    let record = changed(4, "--cpus 0 --load cpu", |child| {
+        let load = &loads(child)[0];
+        assert_eq!(comm(&Path::new("/proc").join(load)), "load/cpu", "its name in the trace");
+        signal_process(load, "KILL");
+    });
     let text = reason(&record, "load.failed");
     assert!(text.starts_with("the load cpu did not run as requested: its worker was killed by signal 9"), "{text}");
 }
