@@ -13,7 +13,7 @@ use anyhow::Context;
 use campaign::{Plan, ProcessPlan, RunError, Target};
 use machine::Root;
 use record::{
-    Outcome, Record, export, file,
+    Campaign, Outcome, Record, export, file,
     visible::{self, Passes},
 };
 use report::{
@@ -198,6 +198,21 @@ pub fn print_record(
         None => "the same command with --full".to_owned(),
     };
     print(output_options, |style, width| report::terminal::answer(record, &full, style, width))
+}
+
+/// Prints a campaign in the same way. `path` is that of its document.
+pub fn print_campaign(
+    output_options: OutputOptions,
+    extent: Extent,
+    campaign: &Campaign,
+    path: &Path,
+) -> anyhow::Result<()> {
+    let full = record::shell::command(&["punctual", "show", "--full", &path.to_string_lossy()]);
+    print(output_options, |style, width| match (extent.full, output_options.quiet) {
+        (true, _) => report::terminal::campaign(campaign, style, width),
+        (false, true) => report::terminal::campaign_headline(campaign, style, width),
+        (false, false) => report::terminal::campaign_answer(campaign, &full, style, width),
+    })
 }
 
 /// The text with commands as this user can execute them: without `sudo` for root on a machine without it.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{OutputOptions, duration};
+use super::{Extent, OutputOptions, duration};
 
 /// Options of `run`.
 #[derive(Debug, Args)]
@@ -34,6 +34,9 @@ pub struct Run {
     /// Output on the terminal.
     #[command(flatten)]
     pub output: OutputOptions,
+    /// The extent of the printed result.
+    #[command(flatten)]
+    pub extent: Extent,
 }
 
 /// Options of `validate`.

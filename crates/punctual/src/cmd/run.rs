@@ -20,7 +20,7 @@ pub fn run(options: &Run) -> anyhow::Result<u8> {
     if options.dry_run {
         return plan(options, &scenarios, &root);
     }
-    execute::execute(&scenarios, options.dir.as_deref(), options.resume, options.output)
+    execute::execute(&scenarios, options.dir.as_deref(), options.resume, options.output, options.extent)
 }
 
 /// Prints the plan.

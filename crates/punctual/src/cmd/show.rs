@@ -57,7 +57,9 @@ fn campaign(options: &Show) -> anyhow::Result<u8> {
     if options.output.json {
         output::stdout(|out| out.write_all(&record::file::campaign_to_json(&campaign)))?;
     } else if options.exports.is_empty() {
-        output::print(options.output, |style, width| report::terminal::campaign(&campaign, style, width))?;
+        // Comparisons are tables.
+        let extent = Extent { full: options.extent.full || !options.against.is_empty() };
+        output::print_campaign(options.output, extent, &campaign, &options.record)?;
     }
     Ok(campaign.exit_status())
 }

@@ -52,11 +52,11 @@ impl Bench {
     }
 
     fn run(&self, more: &str) -> Run {
-        self.scratch.run(&format!("run table.toml --dir out {more}"))
+        self.scratch.run(&format!("run table.toml --full --dir out {more}"))
     }
 
     fn start(&self) -> Child {
-        let mut command = self.scratch.punctual("run table.toml --dir out");
+        let mut command = self.scratch.punctual("run table.toml --full --dir out");
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     }
 
@@ -92,8 +92,14 @@ fn a_campaign_runs_and_is_shown_again() {
         assert_eq!(record.phases[0].asked_loads.is_empty(), entry.load == "idle");
         assert!(path.with_extension("html").exists());
     }
-    let shown = bench.scratch.run("show out/campaign.json");
+    let shown = bench.scratch.run("show --full out/campaign.json");
     assert_eq!(shown.expect_status(0).stdout(), run.stdout());
+    let answer = bench.scratch.run("show out/campaign.json").stdout();
+    let ran = format!("ran      {0} of {0} scenarios", campaign.scenarios.len());
+    assert!(answer.lines().count() <= 20 && answer.contains(&ran), "{answer}");
+    assert!(answer.ends_with("more     punctual show --full out/campaign.json\n"), "{answer}");
+    let headline = bench.scratch.run("show out/campaign.json --quiet").stdout();
+    assert!(answer.starts_with(&headline) && headline.lines().count() <= 4, "{headline}");
     let json: Campaign = serde_json::from_str(&bench.scratch.run("show out/campaign.json --json").stdout()).unwrap();
     assert_eq!(json, campaign);
     let html = fs::read_to_string(bench.scratch.path().join("out/campaign.html")).unwrap();

@@ -3,12 +3,12 @@
 use std::iter::repeat_n;
 
 use analysis::{Summary, format_ns};
-use record::{Account, CauseKind, Finding, Outcome, Record, Series, UseVerdict};
+use record::{Account, Campaign, CauseKind, Finding, Outcome, Record, Series, UseVerdict};
 
 use super::page::Page;
 use super::table::Table;
+use super::{campaign, compare, machine, sound_loop};
 use super::{cell, count_cell, time};
-use super::{compare, machine, sound_loop};
 use crate::blame::{in_short, ledger_total_ns, main_causes, percent};
 use crate::headline::{self, ink_of, shown_uses, when};
 use crate::remedy::advice_and_command;
@@ -22,6 +22,8 @@ const CULPRITS: usize = 3;
 /// Largest number of remedies, and of their lines if there is more than one.
 const REMEDIES: usize = 3;
 const REMEDY_LINES: usize = 5;
+/// Largest number of problems of scenarios.
+const PROBLEMS: usize = 3;
 /// Columns of the names of the rows.
 const COLUMN: usize = 7;
 
@@ -30,11 +32,7 @@ const COLUMN: usize = 7;
 /// For width and text, see [`overview`](super::overview). `full` is the command that shows everything.
 #[must_use]
 pub fn answer(record: &Record, full: &str, style: &Style, width: usize) -> String {
-    let part = |write: &dyn Fn(&mut Page)| {
-        let mut page = Page::new(*style, width);
-        write(&mut page);
-        page.finish()
-    };
+    let part = |write: &dyn Fn(&mut Page)| part(style, width, write);
     let with = |count| part(&|page| what_to_do(page, record, count));
     let fits = |text: &String| text.lines().count() <= REMEDY_LINES;
     let remedies = (2..=REMEDIES).rev().map(with).find(fits).unwrap_or_else(|| with(1));
@@ -50,15 +48,8 @@ pub fn answer(record: &Record, full: &str, style: &Style, width: usize) -> Strin
         remedies,
     ];
     let footer = part(&|page| page.fact("more", COLUMN, full));
-    let mut out = String::new();
-    let mut left = LINES;
-    for text in parts {
-        let lines = text.lines().count();
-        if lines <= left {
-            left -= lines;
-            out.push_str(&text);
-        }
-    }
+    let mut out = fitting(&parts);
+    let left = LINES - out.lines().count().min(LINES);
     // The blank line and the heading take two lines.
     let rows = left.saturating_sub(3);
     if let Some(table) = figures(record, rows) {
@@ -73,16 +64,58 @@ pub fn answer(record: &Record, full: &str, style: &Style, width: usize) -> Strin
     out + &footer
 }
 
+/// The answer of a campaign: its recommendation, problems, and the scenarios with the largest times.
+///
+/// For width and text, see [`overview`](super::overview). `full` is the command that shows everything.
+#[must_use]
+pub fn campaign_answer(campaign: &Campaign, full: &str, style: &Style, width: usize) -> String {
+    let part = |write: &dyn Fn(&mut Page)| part(style, width, write);
+    let mut out = fitting(&[
+        part(&|page| campaign::headline(page, campaign)),
+        part(&|page| page.fact("ran", COLUMN, &campaign::outcomes(campaign))),
+        part(&|page| campaign::problems(page, campaign, COLUMN, PROBLEMS)),
+    ]);
+    let left = LINES - out.lines().count().min(LINES);
+    if let Some(table) = campaign::worst(campaign, left.saturating_sub(3)) {
+        out += &part(&|page| {
+            page.gap();
+            page.table(&table);
+        });
+    }
+    out + &part(&|page| page.fact("more", COLUMN, full))
+}
+
+/// The sentence of the answer of a campaign.
+#[must_use]
+pub fn campaign_headline(campaign: &Campaign, style: &Style, width: usize) -> String {
+    part(style, width, &|page| campaign::headline(page, campaign))
+}
+
+/// The text of a part.
+fn part(style: &Style, width: usize, write: &dyn Fn(&mut Page)) -> String {
+    let mut page = Page::new(*style, width);
+    write(&mut page);
+    page.finish()
+}
+
+/// The parts that fit into the lines of an answer.
+fn fitting(parts: &[String]) -> String {
+    let mut left = LINES;
+    let mut fits = |part: &&String| {
+        let lines = part.lines().count();
+        let fits = lines <= left;
+        left -= if fits { lines } else { 0 };
+        fits
+    };
+    parts.iter().filter(|part| fits(part)).map(String::as_str).collect()
+}
+
 /// The answer of `punctual machine`: what to change, the worst first, as far as it fits.
 ///
 /// For width and text, see [`overview`](super::overview). `full` is the command that shows everything.
 #[must_use]
 pub fn machine_answer(findings: &[Finding], full: &str, style: &Style, width: usize) -> String {
-    let part = |write: &dyn Fn(&mut Page)| {
-        let mut page = Page::new(*style, width);
-        write(&mut page);
-        page.finish()
-    };
+    let part = |write: &dyn Fn(&mut Page)| part(style, width, write);
     let mut out = part(&|page| machine::headline(page, findings));
     let mut left_out = 0;
     for finding in machine::to_change(findings) {
@@ -103,9 +136,7 @@ pub fn machine_answer(findings: &[Finding], full: &str, style: &Style, width: us
 /// The sentence of the answer.
 #[must_use]
 pub fn headline(record: &Record, style: &Style, width: usize) -> String {
-    let mut page = Page::new(*style, width);
-    top(&mut page, record);
-    page.finish()
+    part(style, width, &|page| top(page, record))
 }
 
 fn top(page: &mut Page, record: &Record) {

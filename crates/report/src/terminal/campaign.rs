@@ -1,15 +1,18 @@
 //! The tables of a campaign, with placements and settings across and probes and loads down, and the recommendation.
 
+use std::cmp::Reverse;
+
 use analysis::{
     campaign::{CampaignCell, CampaignTable, RoleCell, recommend, table},
     format_duration, format_ns,
 };
-use record::{Campaign, Measured, Outcome, State, TIMER};
+use record::{Campaign, Measured, Outcome, ScenarioEntry, State, TIMER};
 
 use crate::campaign::{counts, net_tables, references, title};
 
 use super::page::Page;
 use super::table::Table;
+use crate::headline::ink_of;
 use crate::style::{Ink, Spans};
 
 /// Writes the whole page.
@@ -56,6 +59,77 @@ fn head(page: &mut Page, campaign: &Campaign) {
     if !campaign.source.is_empty() {
         page.fact("source", column, &campaign.source);
     }
+}
+
+/// The answer of a campaign in one sentence: its recommendation, or how many scenarios have run.
+pub(super) fn headline(page: &mut Page, campaign: &Campaign) {
+    match recommend(&table(campaign)) {
+        Some(advice) if advice.column.is_some() => page.answer(Ink::Good, &format!("Recommended: {}", advice.text)),
+        Some(advice) => page.answer(Ink::Doubt, &advice.text),
+        None => page.answer(Ink::Title, &format!("Ran {}.", outcomes(campaign))),
+    }
+}
+
+/// How many scenarios have run, and how many had each outcome.
+pub(super) fn outcomes(campaign: &Campaign) -> String {
+    let results = || campaign.scenarios.iter().filter_map(|entry| entry.result.as_ref());
+    let of = |outcome| results().filter(|result| result.valid && result.outcome == Some(outcome)).count();
+    let counts = [
+        (Outcome::Pass.name(), of(Outcome::Pass)),
+        (Outcome::Fail.name(), of(Outcome::Fail)),
+        (Outcome::Inconclusive.name(), of(Outcome::Inconclusive)),
+        (Outcome::Invalid.name(), results().filter(|result| !result.valid).count()),
+        ("could not run", campaign.scenarios.iter().filter(|entry| entry.error.is_some()).count()),
+    ];
+    let ran = format!("{} of {} scenarios", results().count(), campaign.scenarios.len());
+    let counts = counts.iter().filter(|(_, count)| *count > 0).map(|(name, count)| format!("{count} {name}"));
+    std::iter::once(ran).chain(counts).collect::<Vec<_>>().join("; ")
+}
+
+/// The first problems of scenarios, each once, in their order.
+pub(super) fn problems(page: &mut Page, campaign: &Campaign, column: usize, shown: usize) {
+    let of = |entry: &ScenarioEntry| {
+        let text = entry.error.as_ref().or(entry.reason.as_ref())?;
+        Some(format!("{}: {text}", entry.name))
+    };
+    let all: Vec<String> = campaign.scenarios.iter().filter_map(of).collect();
+    all.iter().take(shown).for_each(|text| page.labelled(Ink::Alarm, "problem", column, text));
+    if all.len() > shown {
+        page.fact("", column, &format!("and {} more", all.len() - shown));
+    }
+}
+
+/// The largest time of each scenario, the largest first, in as many `rows`; `None` if there is none to show.
+pub(super) fn worst(campaign: &Campaign, rows: usize) -> Option<Table> {
+    let of = |entry: &ScenarioEntry| {
+        let result = entry.result.as_ref()?;
+        let role = result.roles.iter().max_by_key(|role| role.max_ns)?;
+        let missed: u64 = result.roles.iter().map(|role| role.missed).sum();
+        let outcome = if result.valid { result.outcome } else { Some(Outcome::Invalid) };
+        let name = if entry.repeat > 1 { format!("{} ({})", entry.name, entry.repeat) } else { entry.name.clone() };
+        let verdict = outcome.map_or((Ink::Plain, ""), |outcome| (ink_of(outcome), outcome.name()));
+        Some((role.max_ns?, name, role.role.clone(), missed, verdict))
+    };
+    let mut all: Vec<_> = campaign.scenarios.iter().filter_map(of).collect();
+    all.sort_by_key(|&(max_ns, ..)| Reverse(max_ns));
+    if all.is_empty() || rows < 2 {
+        return None;
+    }
+    let left_out = if all.len() > rows { all.len() + 1 - rows } else { 0 };
+    let mut table = Table::new(&["scenario", "worst", "of", "missed", ""]).words(2).words(4);
+    let shown = all.len() - left_out;
+    for (max_ns, name, role, missed, (ink, verdict)) in all.into_iter().take(shown) {
+        let cells = [name, format_ns(max_ns), role, missed.to_string()].map(super::cell);
+        table.row(cells.into_iter().chain([(ink, verdict.to_owned())]).collect());
+    }
+    if left_out > 0 {
+        table.row(
+            [format!("{left_out} others"), String::new(), String::new(), String::new(), String::new()]
+                .map(super::cell)
+                .to_vec(),
+        );
+    }
+    Some(table)
 }
 
 /// The table of one role. A single row is shown as a column.

@@ -9,7 +9,10 @@ use machine::Root;
 use record::file;
 
 use super::monitor::Monitor;
-use crate::{cli::OutputOptions, output};
+use crate::{
+    cli::{Extent, OutputOptions},
+    output,
+};
 
 /// Runs the scenarios that have not run yet, and returns the exit status.
 ///
@@ -20,6 +23,7 @@ pub fn execute(
     dir: Option<&Path>,
     resume: bool,
     output_options: OutputOptions,
+    extent: Extent,
 ) -> anyhow::Result<u8> {
     sys::signal::count_termination().context("cannot watch for Ctrl-C")?;
     let root = Root::system();
@@ -34,7 +38,7 @@ pub fn execute(
     if output_options.json {
         output::stdout(|out| out.write_all(&file::campaign_to_json(&campaign)))?;
     } else {
-        output::print(output_options, |style, width| report::terminal::campaign(&campaign, style, width))?;
+        output::print_campaign(output_options, extent, &campaign, &dir.join(runner::CAMPAIGN_FILE))?;
     }
     if !output_options.quiet {
         say!("records {}", dir.display());
