@@ -179,12 +179,14 @@ pub fn print(output_options: OutputOptions, page: impl FnOnce(&Style, usize) -> 
     print_with(style.passes(), |out| out.write_all(text.as_bytes()))
 }
 
-/// Prints a record: the answer, or with --full the page; with --quiet only the first line of the answer.
+/// Prints a record: the answer, or with --full the page; with --quiet only the first line of the answer. `profiles` are
+/// those that replace the profiles of the record.
 pub fn print_record(
     output_options: OutputOptions,
     extent: Extent,
     record: &Record,
     path: Option<&Path>,
+    profiles: &[String],
     page: impl FnOnce(&Style, usize) -> String,
 ) -> anyhow::Result<()> {
     if extent.full || record.published.is_some() {
@@ -194,10 +196,18 @@ pub fn print_record(
         return print(output_options, |style, width| report::terminal::headline(record, style, width));
     }
     let full = match path {
-        Some(path) => record::shell::command(&["punctual", "show", "--full", &path.to_string_lossy()]),
+        Some(path) => show_command(path, profiles),
         None => "the same command with --full".to_owned(),
     };
     print(output_options, |style, width| report::terminal::answer(record, &full, style, width))
+}
+
+/// The command that prints everything about a record, judged by these profiles instead of its own if there are any.
+fn show_command(path: &Path, profiles: &[String]) -> String {
+    let path = path.to_string_lossy();
+    let judged = profiles.iter().flat_map(|profile| ["--profile", profile]);
+    let words: Vec<&str> = ["punctual", "show", "--full", &path].into_iter().chain(judged).collect();
+    record::shell::command(&words)
 }
 
 /// Prints a campaign in the same way. `path` is that of its document.
@@ -207,7 +217,7 @@ pub fn print_campaign(
     campaign: &Campaign,
     path: &Path,
 ) -> anyhow::Result<()> {
-    let full = record::shell::command(&["punctual", "show", "--full", &path.to_string_lossy()]);
+    let full = show_command(path, &[]);
     print(output_options, |style, width| match (extent.full, output_options.quiet) {
         (true, _) => report::terminal::campaign(campaign, style, width),
         (false, true) => report::terminal::campaign_headline(campaign, style, width),

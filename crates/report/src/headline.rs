@@ -1,10 +1,13 @@
 //! The answer of a run in one sentence, for each kind of run.
 
 use analysis::{audio::is_undecided, format_duration, format_ns, on_short_ladder};
-use record::{Capture, Listener, Noise, Outcome, Record, RoundTrip, Series, SeriesKind, Stream, Talker, UseVerdict};
+use record::{
+    Capture, Listener, Noise, Outcome, Record, RoundTrip, Series, SeriesKind, State, Stream, Talker, UseVerdict,
+};
 
 use crate::{
-    blame::{percent, unsigned},
+    audio,
+    blame::{ledger_total_ns, percent, unsigned},
     sound_loop,
     style::Ink,
     words::{Words, sentence},
@@ -26,20 +29,24 @@ pub(crate) fn headline(record: &Record) -> Headline {
         return Headline { ink: Ink::Good, text: sentence(&advice.text) };
     }
     if !record.cells.is_empty() {
-        let text = "No pair can be recommended: none ran as requested under every load.".to_owned();
+        let text = match record.state {
+            State::Complete => "No pair can be recommended: none ran as requested under every load.",
+            State::Partial | State::Interrupted => "No pair can be recommended, because the run ended early.",
+        };
+        let text = text.to_owned();
         return Headline { ink: Ink::Doubt, text };
     }
     if let Some(search) = &record.buffer {
-        let (ink, text) = match (search.held, search.held.and_then(|frames| series_of(record, frames))) {
-            (Some(frames), Some(series)) => {
-                let period = unsigned(series.period_ns);
-                (Ink::Good, format!("Smallest buffer that held: {frames} frames ({period})."))
-            }
-            (Some(frames), None) => (Ink::Good, format!("Smallest buffer that held: {frames} frames.")),
-            (None, _) if is_undecided(record, search) => (Ink::Doubt, "No buffer size was decided.".to_owned()),
-            (None, _) => (Ink::Bad, "No buffer size held.".to_owned()),
+        let ink = match search.held {
+            Some(_) => Ink::Good,
+            None if is_undecided(record, search) => Ink::Doubt,
+            None => Ink::Bad,
         };
-        return Headline { ink, text };
+        let on_clock =
+            record.series.iter().filter_map(|series| series.kind.audio()).all(|audio| audio.pacer == "clock");
+        let clock = if on_clock { " The clock set the pace, no sound card." } else { "" };
+        let text = audio::found(record, search).into_iter().next().unwrap_or_default();
+        return Headline { ink, text: text + clock };
     }
     let shown = shown_uses(record);
     if !shown.is_empty() {
@@ -71,10 +78,6 @@ pub(crate) fn ink_of(outcome: Outcome) -> Ink {
         Outcome::Inconclusive => Ink::Doubt,
         Outcome::Invalid => Ink::Alarm,
     }
-}
-
-fn series_of(record: &Record, frames: u32) -> Option<&Series> {
-    record.series.iter().find(|series| series.kind.audio().is_some_and(|audio| audio.frames == frames))
 }
 
 /// The uses that a run without requested profiles shows, the least demanding first.
@@ -155,7 +158,15 @@ fn of_noise(record: &Record) -> String {
     let Some((series, max_ns)) = longest.and_then(|(series, _)| Some((series, series.max_ns?))) else {
         return format!("No gap was long enough to count in {}.", format_duration(observed_ns));
     };
-    format!("{share} of the CPU time was taken away. Longest gap {} on {}.", format_ns(max_ns), series.place())
+    let own = own_share(record).map_or_else(String::new, |own| format!(" ({own} of it by punctual itself)"));
+    format!("{share} of the CPU time was taken away{own}. Longest gap {} on {}.", format_ns(max_ns), series.place())
+}
+
+/// The share of punctual's own threads in the explained gaps; `None` if it is nothing.
+fn own_share(record: &Record) -> Option<String> {
+    let blame = record.blame.as_ref()?;
+    let own_ns = blame.ledger.iter().filter(|account| account.cause.own).map(|account| account.total_ns).sum::<u64>();
+    (own_ns > 0).then(|| percent(own_ns, ledger_total_ns(blame)))
 }
 
 /// The figures of a series that say more than its lateness.
@@ -183,9 +194,10 @@ fn of_round_trip(series: &Series, trip: &RoundTrip) -> String {
 fn of_end(stream: &Stream) -> Option<String> {
     match stream {
         Stream::Talker(talker) => {
-            let Talker { frames, late, refused, missed_slots, .. } = **talker;
-            let due = frames + refused + missed_slots;
-            Some(format!("Talker: {late} of {frames} frames late, {} of {due} not sent.", refused + missed_slots))
+            let Talker { frames, late, refused, missed_slots, tolerance_ns, .. } = **talker;
+            let (due, tolerance) = (frames + refused + missed_slots, unsigned(tolerance_ns));
+            let unsent = refused + missed_slots;
+            Some(format!("Talker: {late} of {frames} frames more than {tolerance} late, {unsent} of {due} not sent."))
         }
         Stream::Listener(listener) => {
             let Listener { frames, lost, max_gap_ns, .. } = &**listener;
@@ -204,5 +216,6 @@ fn of_audio(record: &Record) -> String {
 
 fn of_capture(capture: &Capture) -> String {
     let Capture { frames, late, lost, duplicates, .. } = capture;
-    format!("{late} of {frames} frames late, {lost} lost, {duplicates} duplicates in {}.", capture.stream.name)
+    let (tolerance, stream) = (unsigned(capture.tolerance_ns), &capture.stream.name);
+    format!("{late} of {frames} frames more than {tolerance} late, {lost} lost, {duplicates} duplicates in {stream}.")
 }

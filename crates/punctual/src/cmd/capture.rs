@@ -51,7 +51,7 @@ pub fn run(options: &Capture) -> anyhow::Result<u8> {
     if options.output.json {
         output::stdout(|out| out.write_all(&record::file::to_json(&record)))?;
     } else {
-        output::print_record(options.output, options.extent, &record, files.record.as_deref(), |style, width| {
+        output::print_record(options.output, options.extent, &record, files.record.as_deref(), &[], |style, width| {
             report::terminal::summary(&record, style, width)
         })?;
     }

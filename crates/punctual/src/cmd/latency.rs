@@ -118,7 +118,7 @@ fn deliver(options: &LatencyLoop, record: &Record, files: &RecordFiles, exports:
     if options.output.json {
         output::stdout(|out| out.write_all(&record::file::to_json(record)))?;
     } else if !exports.iter().any(Export::is_stdout) {
-        output::print_record(options.output, options.extent, record, files.record.as_deref(), |style, width| {
+        output::print_record(options.output, options.extent, record, files.record.as_deref(), &[], |style, width| {
             report::terminal::summary(record, style, width)
         })?;
     }

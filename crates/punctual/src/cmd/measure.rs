@@ -158,7 +158,7 @@ impl<'a> Results<'a> {
         if output_options.json {
             output::stdout(|out| std::io::Write::write_all(out, &record::file::to_json(record)))?;
         } else if !self.exports.iter().any(Export::is_stdout) {
-            output::print_record(output_options, self.options.extent, record, self.files.record.as_deref(), page)?;
+            output::print_record(output_options, self.options.extent, record, self.files.record.as_deref(), &[], page)?;
         }
         if !output_options.quiet {
             self.files.print_paths();

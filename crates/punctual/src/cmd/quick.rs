@@ -33,7 +33,7 @@ pub fn run(options: &Quick) -> anyhow::Result<u8> {
     if options.output.json {
         output::stdout(|out| std::io::Write::write_all(out, &record::file::to_json(&record)))?;
     } else {
-        output::print_record(options.output, options.extent, &record, files.record.as_deref(), |style, width| {
+        output::print_record(options.output, options.extent, &record, files.record.as_deref(), &[], |style, width| {
             report::terminal::overview(&record, style, width)
         })?;
     }

@@ -30,15 +30,25 @@ pub fn run(options: &Show) -> anyhow::Result<u8> {
     if options.output.json {
         output::stdout(|out| std::io::Write::write_all(out, &record::file::to_json(&record)))?;
     } else if exports.is_empty() && (record.cells.is_empty() || record.published.is_some()) {
-        output::print_record(options.output, options.extent, &record, Some(&options.record), |style, width| {
-            report::terminal::summary(&record, style, width)
-        })?;
+        output::print_record(
+            options.output,
+            options.extent,
+            &record,
+            Some(&options.record),
+            &options.profiles,
+            |style, width| report::terminal::summary(&record, style, width),
+        )?;
     } else if exports.is_empty() {
         let figures = Tables::figures(&options.show);
         let extent = Extent { full: options.extent.full || !options.show.is_empty() };
-        output::print_record(options.output, extent, &record, Some(&options.record), |style, width| {
-            report::terminal::matrix(&record, &figures, style, width)
-        })?;
+        output::print_record(
+            options.output,
+            extent,
+            &record,
+            Some(&options.record),
+            &options.profiles,
+            |style, width| report::terminal::matrix(&record, &figures, style, width),
+        )?;
     }
     Ok(output::status(&record))
 }

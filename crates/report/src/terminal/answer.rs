@@ -1,27 +1,29 @@
 //! The result of a run in at most 20 lines, the answer first.
 
-use std::iter::repeat_n;
+use std::{cmp::Reverse, iter::repeat_n};
 
-use analysis::{Summary, format_ns};
-use record::{Account, Campaign, CauseKind, Finding, Outcome, Record, Series, UseVerdict};
+use analysis::{Summary, format_ns, format_unsigned_ns};
+use record::{
+    Account, BlameMode, Campaign, CauseKind, Finding, Noise, Outcome, Record, Series, SeriesKind, UseVerdict,
+};
 
 use super::page::Page;
 use super::table::Table;
-use super::{campaign, compare, machine, sound_loop};
+use super::{audio, campaign, compare, machine, sound_loop};
 use super::{cell, count_cell, time};
-use crate::blame::{in_short, ledger_total_ns, main_causes, percent};
+use crate::blame::{in_short, ledger_total_ns, main_causes, percent, remarks};
 use crate::headline::{self, ink_of, shown_uses, when};
 use crate::remedy::advice_and_command;
 use crate::style::{Ink, Spans, Style};
-use crate::words::state_note;
+use crate::words::{Words, sentence, state_note};
 
 /// Largest number of lines of the answer at 80 columns, without the paths of the files.
 const LINES: usize = 18;
 /// Number of culprits in one line.
 const CULPRITS: usize = 3;
-/// Largest number of remedies, and of their lines if there is more than one.
+/// Largest number of remedies. There is only one if others would take the lines of a table with two rows.
 const REMEDIES: usize = 3;
-const REMEDY_LINES: usize = 5;
+const TABLE_LINES: usize = 4;
 /// Largest number of problems of scenarios.
 const PROBLEMS: usize = 3;
 /// Columns of the names of the rows.
@@ -33,11 +35,8 @@ const COLUMN: usize = 7;
 #[must_use]
 pub fn answer(record: &Record, full: &str, style: &Style, width: usize) -> String {
     let part = |write: &dyn Fn(&mut Page)| part(style, width, write);
-    let with = |count| part(&|page| what_to_do(page, record, count));
-    let fits = |text: &String| text.lines().count() <= REMEDY_LINES;
-    let remedies = (2..=REMEDIES).rev().map(with).find(fits).unwrap_or_else(|| with(1));
     // In the order of importance. A part that does not fit is left out, except for the first.
-    let parts = [
+    let mut parts = vec![
         part(&|page| top(page, record)),
         part(&|page| reasons(page, record)),
         part(&|page| limits(page, record)),
@@ -45,13 +44,16 @@ pub fn answer(record: &Record, full: &str, style: &Style, width: usize) -> Strin
         part(&|page| record.sound_loop.iter().for_each(|results| sound_loop::brief(page, results))),
         part(&|page| compare::brief(page, record, COLUMN)),
         part(&|page| why(page, record)),
-        remedies,
     ];
+    let used: usize = parts.iter().map(|part| part.lines().count()).sum();
+    let with = |count| part(&|page| what_to_do(page, record, count));
+    let fits = |text: &String| used + text.lines().count() + TABLE_LINES <= LINES;
+    parts.push((2..=REMEDIES).rev().map(with).find(fits).unwrap_or_else(|| with(1)));
     let footer = part(&|page| page.fact("more", COLUMN, full));
     let mut out = fitting(&parts);
     let left = LINES - out.lines().count().min(LINES);
     // The blank line and the heading take two lines.
-    let rows = left.saturating_sub(3);
+    let rows = left.saturating_sub(2);
     if let Some(table) = figures(record, rows) {
         let text = part(&|page| {
             page.gap();
@@ -76,7 +78,7 @@ pub fn campaign_answer(campaign: &Campaign, full: &str, style: &Style, width: us
         part(&|page| campaign::problems(page, campaign, COLUMN, PROBLEMS)),
     ]);
     let left = LINES - out.lines().count().min(LINES);
-    if let Some(table) = campaign::worst(campaign, left.saturating_sub(3)) {
+    if let Some(table) = campaign::worst(campaign, left.saturating_sub(2)) {
         out += &part(&|page| {
             page.gap();
             page.table(&table);
@@ -146,8 +148,12 @@ fn top(page: &mut Page, record: &Record) {
 
 /// The reasons why the run is invalid, with remedies.
 fn reasons(page: &mut Page, record: &Record) {
+    let answer = headline::headline(record).text;
     for reason in record.validity.reasons.iter().take(2) {
-        page.fact("invalid", COLUMN, &reason.text);
+        // The first line may contain it.
+        if !answer.contains(&sentence(&reason.text)) {
+            page.fact("invalid", COLUMN, &reason.text);
+        }
         page.remedy(COLUMN + 4, &reason.remedy);
     }
     if let more @ 1.. = record.validity.reasons.len().saturating_sub(2) {
@@ -155,17 +161,31 @@ fn reasons(page: &mut Page, record: &Record) {
     }
 }
 
-/// Limits of the figures: a run that did not end as planned, and the kinds of caveats.
+/// Limits of the figures: a run that did not end as planned, doubtful culprits, and the first caveat.
 fn limits(page: &mut Page, record: &Record) {
     let note = state_note(record);
     if !note.is_empty() {
         page.labelled(Ink::Doubt, "note", COLUMN, note);
     }
-    let mut kinds: Vec<&str> = record.caveats.iter().map(|caveat| caveat.kind.as_str()).collect();
-    kinds.dedup();
-    if !kinds.is_empty() {
-        page.fact("limits", COLUMN, &format!("see the notes in the whole result: {}", kinds.join(", ")));
+    if let Some(blame) = record.blame.as_ref().filter(|blame| blame.mode != BlameMode::Off && explains(record)) {
+        for remark in remarks(blame, &Words::of(record)).iter().filter(|remark| remark.doubt) {
+            page.fact("limits", COLUMN, &remark.text);
+            page.remedy(COLUMN + 4, &remark.command);
+        }
     }
+    if let Some(first) = record.caveats.first() {
+        let more = match record.caveats.len() - 1 {
+            0 => String::new(),
+            more => format!(" (and {more} more)"),
+        };
+        page.fact("limits", COLUMN, &format!("{}{more}", first.text));
+    }
+}
+
+/// True if the culprits explain the answer: not for an invalid run, whose figures are not those of the request, nor for
+/// a matrix, whose culprits are those of all pairs.
+fn explains(record: &Record) -> bool {
+    record.validity.valid && record.cells.is_empty()
 }
 
 /// The uses by outcome; the requested profiles one by one.
@@ -174,7 +194,11 @@ fn uses(page: &mut Page, record: &Record) {
     if requested.len() > 1 {
         for a_use in &record.uses {
             let text = format!("{}: {}", a_use.profile, a_use.reason);
-            page.labelled(ink_of(a_use.outcome), &a_use.outcome.name().to_lowercase(), COLUMN, &text);
+            let word = match a_use.outcome {
+                Outcome::Inconclusive => "unsure".to_owned(),
+                other => other.name().to_lowercase(),
+            };
+            page.labelled(ink_of(a_use.outcome), &word, COLUMN, &text);
         }
     }
     let shown = shown_uses(record);
@@ -203,25 +227,33 @@ fn uses(page: &mut Page, record: &Record) {
     }
 }
 
-/// The main culprits with their shares of all lateness.
+/// The main culprits with their shares of the lateness of all spikes; for a matrix, the reasons of the recommendation.
 fn why(page: &mut Page, record: &Record) {
-    let Some(blame) = &record.blame else { return };
+    for reason in record.recommendation.iter().flat_map(|advice| advice.why.iter().chain(&advice.facts)) {
+        page.fact("why", COLUMN, &sentence(reason));
+    }
+    let Some(blame) = record.blame.as_ref().filter(|_| explains(record)) else { return };
+    let likely = if blame.mode == BlameMode::Counters { "likely " } else { "" };
     let total_ns = ledger_total_ns(blame);
     let share = |account: &Account| format!("{} {}", percent(account.total_ns, total_ns), in_short(&account.cause));
     let shares: Vec<String> = main_causes(blame).take(CULPRITS).map(share).collect();
     if !shares.is_empty() {
-        page.fact("why", COLUMN, &shares.join("; "));
+        page.fact("why", COLUMN, &format!("{likely}{}", shares.join("; ")));
     }
 }
 
 /// The remedies of the main culprits, at most `count`; of culprits that are alike, that of the heaviest.
 fn what_to_do(page: &mut Page, record: &Record, count: usize) {
-    let Some(blame) = &record.blame else { return };
+    // The remedies for a command that punctual started concern threads that have ended.
+    let has_ended = record.program.as_ref().is_some_and(|program| program.started);
+    let Some(blame) = record.blame.as_ref().filter(|_| explains(record) && !has_ended) else { return };
     let mut shown: Vec<&Account> = Vec::new();
-    // A normal cost without a command to reduce it is no remedy.
+    // A normal cost without a command to reduce it is no remedy, and an unknown thread has none.
     let is_to_do = |account: &&Account| {
-        let is_normal = account.cause.kind == CauseKind::WakeUp && advice_and_command(&account.remedy).1.is_empty();
-        !is_normal && !account.remedy.is_empty()
+        let cause = &account.cause;
+        let is_normal = cause.kind == CauseKind::WakeUp && advice_and_command(&account.remedy).1.is_empty();
+        let is_unknown = cause.kind == CauseKind::Thread && (cause.name.is_empty() || cause.name == "unknown");
+        !is_normal && !is_unknown && !account.remedy.is_empty()
     };
     for account in main_causes(blame).filter(is_to_do) {
         let is_alike = |other: &&Account| {
@@ -249,6 +281,14 @@ fn figures(record: &Record, rows: usize) -> Option<Table> {
     if all.is_empty() || rows < 2 || !record.cells.is_empty() {
         return None;
     }
+    match &all[0].kind {
+        SeriesKind::Gaps(_) => return Some(of_noise(&all, rows)),
+        SeriesKind::Process(_) => return Some(of_program(&all, rows)),
+        // The first line has the figures of the others, which are not those of wake-ups.
+        SeriesKind::Audio(_) => return record.buffer.as_ref().map(|search| audio::tried(record, search)),
+        SeriesKind::Stream(_) | SeriesKind::Capture => return None,
+        SeriesKind::WakeUps | SeriesKind::RoundTrips(_) | SeriesKind::TimerlatIrq | SeriesKind::TimerlatThread => {}
+    }
     let mut phases: Vec<String> = all.iter().map(|series| when(series)).collect();
     phases.dedup();
     let mut places: Vec<String> = Vec::new();
@@ -261,7 +301,7 @@ fn figures(record: &Record, rows: usize) -> Option<Table> {
     let worst = |place: &String| of_place(place).iter().filter_map(|series| series.max_ns).max();
     let left_out = if places.len() > rows { places.len() + 1 - rows } else { 0 };
     if left_out > 0 {
-        places.sort_by_key(|place| std::cmp::Reverse(worst(place)));
+        places.sort_by_key(|place| Reverse(worst(place)));
         places.truncate(rows - 1);
     }
     let mut table = if let [_] = phases[..] {
@@ -275,15 +315,60 @@ fn figures(record: &Record, rows: usize) -> Option<Table> {
         places.iter().for_each(|place| table.row(in_phases(place, &of_place(place), &phases)));
         table
     };
-    if left_out > 0 {
-        table.row(
-            std::iter::once(format!("{left_out} others"))
-                .chain(repeat_n(String::new(), table.columns() - 1))
-                .map(cell)
-                .collect(),
-        );
-    }
+    others(&mut table, left_out);
     Some(table)
+}
+
+/// The last row: the number of rows that are left out, if there are any.
+fn others(table: &mut Table, left_out: usize) {
+    if left_out > 0 {
+        let name = std::iter::once(format!("{left_out} others"));
+        table.row(name.chain(repeat_n(String::new(), table.columns() - 1)).map(cell).collect());
+    }
+}
+
+/// The rows that fit, and the number of the others, which takes a row.
+fn first<T>(mut all: Vec<T>, rows: usize) -> (Vec<T>, usize) {
+    let left_out = if all.len() > rows { all.len() + 1 - rows } else { 0 };
+    all.truncate(all.len() - left_out);
+    (all, left_out)
+}
+
+/// The time without a CPU of each thread, the largest share first.
+fn of_noise(all: &[&Series], rows: usize) -> Table {
+    let mut noises: Vec<(&Series, &Noise)> =
+        all.iter().filter_map(|series| Some((*series, series.kind.noise()?))).collect();
+    let share = |noise: &Noise| noise.lost_ns as f64 / noise.observed_ns.max(1) as f64;
+    noises.sort_by(|(_, a), (_, b)| share(b).total_cmp(&share(a)));
+    let (noises, left_out) = first(noises, rows);
+    let mut table = Table::new(&["", "phase", "lost", "gaps", "longest"]).words(1);
+    for (series, noise) in noises {
+        let lost = percent(noise.lost_ns, noise.observed_ns);
+        let cells = [series.place(), when(series), lost, series.samples.to_string(), time(series.max_ns)];
+        table.row(cells.map(cell).to_vec());
+    }
+    others(&mut table, left_out);
+    table
+}
+
+/// The threads of a program, that with the longest cycle first.
+fn of_program(all: &[&Series], rows: usize) -> Table {
+    let longest_ns = |series: &Series| Some(series.kind.process()?.longest.as_ref()?.response_ns());
+    let mut threads = all.to_vec();
+    threads.sort_by_key(|series| Reverse(longest_ns(series)));
+    let (threads, left_out) = first(threads, rows);
+    let mut table = Table::new(&["", "wake-ups", "missed", "latest", "longest cycle"]);
+    for series in threads {
+        let longest = longest_ns(series).map_or_else(|| "-".to_owned(), format_unsigned_ns);
+        let missed = match series.period_ns {
+            0 => cell("-".to_owned()),
+            _ => count_cell(series.missed, series.missed.to_string()),
+        };
+        let samples = cell(series.samples.to_string());
+        table.row(vec![cell(series.place()), samples, missed, cell(time(series.max_ns)), cell(longest)]);
+    }
+    others(&mut table, left_out);
+    table
 }
 
 fn in_one_phase(series: &Series) -> Spans {

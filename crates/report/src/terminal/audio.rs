@@ -1,11 +1,11 @@
 //! Audio: outcomes and completion of periods, causes of xruns, and the search for the smallest buffer.
 
-use record::{Audio, Record, Series};
+use record::{Audio, BufferSearch, Record, Series};
 
 use super::page::Page;
 use super::table::Table;
 use super::{cell, count_cell};
-use crate::audio::{FIGURES, TRIED, fault_lines, found, outcomes, remarks, times, title, tried, worst};
+use crate::audio::{FIGURES, TRIED, fault_lines, found, outcomes, remarks, times, title, worst};
 use crate::style::Ink;
 
 /// A series of audio with all its figures.
@@ -31,16 +31,21 @@ pub(super) fn section(page: &mut Page, series: &Series, audio: &Audio) {
     worst(series, audio).iter().for_each(|sentence| page.text(Ink::Plain, sentence));
 }
 
+/// The sizes that a search tried.
+pub(super) fn tried(record: &Record, search: &BufferSearch) -> Table {
+    let mut table = Table::new(&TRIED).figures();
+    for (cells, held) in crate::audio::tried(record, search) {
+        let ink = held.map_or(Ink::Plain, |held| if held { Ink::Good } else { Ink::Bad });
+        table.row(cells.into_iter().map(|text| (ink, text)).collect());
+    }
+    table
+}
+
 /// The result of a search for the smallest buffer.
 pub(super) fn search(page: &mut Page, record: &Record) {
     let Some(search) = &record.buffer else { return };
     page.heading("Smallest buffer");
-    let mut table = Table::new(&TRIED).figures();
-    for (cells, held) in tried(record, search) {
-        let ink = held.map_or(Ink::Plain, |held| if held { Ink::Good } else { Ink::Bad });
-        table.row(cells.into_iter().map(|text| (ink, text)).collect());
-    }
-    page.table(&table);
+    page.table(&tried(record, search));
     let ink = if search.held.is_some() { Ink::Title } else { Ink::Bad };
     found(record, search).iter().for_each(|sentence| page.text(ink, sentence));
 }
