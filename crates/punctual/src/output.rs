@@ -179,8 +179,8 @@ pub fn print(output_options: OutputOptions, page: impl FnOnce(&Style, usize) -> 
     print_with(style.passes(), |out| out.write_all(text.as_bytes()))
 }
 
-/// Prints a record: the answer, or with --full the page; with --quiet only the first line of the answer. `profiles` are
-/// those that replace the profiles of the record.
+/// Prints a record: the answer, or with --full the page; with --quiet only the first line of the answer. `profiles`
+/// replace the profiles of the record.
 pub fn print_record(
     output_options: OutputOptions,
     extent: Extent,

@@ -168,7 +168,7 @@ fn limits(page: &mut Page, record: &Record) {
         page.labelled(Ink::Doubt, "note", COLUMN, note);
     }
     if let Some(blame) = record.blame.as_ref().filter(|blame| blame.mode != BlameMode::Off && explains(record)) {
-        for remark in remarks(blame, &Words::of(record)).iter().filter(|remark| remark.doubt) {
+        for remark in remarks(blame, Words::of(record)).iter().filter(|remark| remark.doubt) {
             page.fact("limits", COLUMN, &remark.text);
             page.remedy(COLUMN + 4, &remark.command);
         }

@@ -70,7 +70,7 @@ pub(super) fn headline(page: &mut Page, campaign: &Campaign) {
     }
 }
 
-/// How many scenarios have run, and how many had each outcome.
+/// The numbers of scenarios that have run, and of those with each outcome.
 pub(super) fn outcomes(campaign: &Campaign) -> String {
     let results = || campaign.scenarios.iter().filter_map(|entry| entry.result.as_ref());
     let of = |outcome| results().filter(|result| result.valid && result.outcome == Some(outcome)).count();
