@@ -129,12 +129,17 @@ pub fn compare_with(record: &mut Record, others: &[(String, Record)]) {
     }
 }
 
-/// The exit status of the record's verdict; 0 without one. A search in which no buffer size held decides first.
+/// The exit status of the record's verdict; without one 0, or 3 for a matrix that recommends no pair. A search in which
+/// no buffer size held decides first.
 pub fn status(record: &Record) -> u8 {
     if let Some(outcome) = analysis::audio::outcome_without_size(record) {
         return outcome.exit_status();
     }
-    record.verdict.as_ref().map_or(Outcome::Pass, |verdict| verdict.outcome).exit_status()
+    let without_verdict = match (record.cells.is_empty(), &record.recommendation) {
+        (false, None) => Outcome::Inconclusive,
+        _ => Outcome::Pass,
+    };
+    record.verdict.as_ref().map_or(without_verdict, |verdict| verdict.outcome).exit_status()
 }
 
 /// Prints text without escape sequences to standard output.

@@ -44,6 +44,21 @@ fn one_signal_ends_the_run_with_a_report() {
 }
 
 #[test]
+fn a_matrix_that_a_signal_ends_recommends_nothing() {
+    let scratch = Scratch::new();
+    let threads = "--thread a=1ms,policy=other --thread b=2ms,policy=other";
+    let arguments =
+        format!("measure threads --matrix {threads} --cpus 0 --cell-duration 6s --load cpu --record a --quiet");
+    let child = start(&scratch, &arguments);
+    wait_until("a cell is measured", || scratch.record().phases.len() > 1);
+    signal(&child, "INT");
+    let output = child.wait_with_output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(3), "{text}");
+    assert!(text.contains("because the run ended early"), "{text}");
+}
+
+#[test]
 fn a_signal_ends_a_run_that_sleeps_for_an_hour() {
     let scratch = Scratch::new();
     let child = start(&scratch, &ENDLESS.replace("1ms", "1h"));
