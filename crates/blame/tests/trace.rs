@@ -63,13 +63,19 @@ mod rights {
     fn traces_a_sleep_from_start_to_wake_up() {
         let _one = ONE.lock();
         let mut instance = create(&settings());
+        // The kernel sometimes leaves a switch out of its trace. Then the thread sleeps again.
+        assert!((0..4).any(|_| traces_a_sleep(&mut instance)), "no complete trace");
+    }
+
+    /// Traces a sleep and checks the order of its events; false if one is missing.
+    fn traces_a_sleep(instance: &mut Instance) -> bool {
         // Long, because the thread may be delayed between the start of its timer and its switch.
         let (sleeper, before, after) = sleep_on_cpu_0("sleeper", 50);
-        let events = drain_cpu_0(&mut instance);
+        let events = drain_cpu_0(instance);
         assert!(events.is_sorted_by_key(|event| event.at_ns));
         let at = |kind: &dyn Fn(&EventKind) -> bool| {
             let found = events.iter().find(|event| (before..=after).contains(&event.at_ns) && kind(&event.kind));
-            found.unwrap_or_else(|| panic!("not in {} events", events.len())).at_ns
+            found.map(|event| event.at_ns)
         };
         let asleep = at(&|kind| match kind {
             EventKind::Switch { from, prev_state: PrevState::Sleeping, .. } => {
@@ -79,6 +85,10 @@ mod rights {
         });
         let woken = at(&|kind| matches!(kind, EventKind::Waking { task, .. } if task.pid == sleeper));
         let back = at(&|kind| matches!(kind, EventKind::Switch { to, .. } if to.pid == sleeper));
+        let (Some(asleep), Some(woken), Some(back)) = (asleep, woken, back) else {
+            eprintln!("sleep {asleep:?}, wake-up {woken:?}, switch {back:?} in {events:#?}");
+            return false;
+        };
         assert!(asleep + 4_000_000 < woken && woken <= back, "{before} {asleep} {woken} {back} {after}");
         let timer =
             events.iter().rfind(|event| event.at_ns < woken && matches!(event.kind, EventKind::TimerEntry { .. }));
@@ -86,6 +96,7 @@ mod rights {
             panic!("no timer in {events:?}")
         };
         assert_eq!(instance.symbol(*function).as_deref(), Some("hrtimer_wakeup"));
+        true
     }
 
     #[test]
