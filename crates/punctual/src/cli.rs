@@ -32,7 +32,7 @@ use machine::CpuList;
 use record::visible::Passes;
 use report::ColorChoice;
 
-use crate::output;
+use crate::last::{LAST, newest_record};
 
 pub use self::{
     amp::{
@@ -366,8 +366,7 @@ pub fn definition() -> clap::Command {
 
 /// The path of a record; `LAST` is the newest one in the current folder.
 fn record_path() -> impl TypedValueParser<Value = PathBuf> {
-    PathBufValueParser::new()
-        .try_map(|path| if path == Path::new(output::LAST) { output::last_record() } else { Ok(path) })
+    PathBufValueParser::new().try_map(|path| if path == Path::new(LAST) { newest_record() } else { Ok(path) })
 }
 
 fn duration_or_zero(text: &str) -> Result<u64, String> {

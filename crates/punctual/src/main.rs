@@ -29,6 +29,7 @@ static ALLOCATOR: OrExit<std::alloc::System> = OrExit(std::alloc::System);
 mod cli;
 mod cmd;
 mod exit;
+mod last;
 mod output;
 
 use sys::allocator::OrExit;

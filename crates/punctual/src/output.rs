@@ -24,6 +24,7 @@ use report::{
 use crate::{
     cli::{Extent, OutputOptions},
     exit::Usage,
+    last::{LAST, newest_record},
 };
 
 /// Time between two updates of the live view.
@@ -95,24 +96,11 @@ pub fn judge(record: &mut Record, profiles: &[String]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The name of the newest record.
-pub const LAST: &str = "LAST";
-
-/// The newest record in the current folder.
-pub fn last_record() -> Result<PathBuf, String> {
-    let name = |path: &PathBuf| path.to_string_lossy().ends_with(".punctual.json");
-    let files = fs::read_dir(".").into_iter().flatten().flatten().map(|entry| PathBuf::from(entry.file_name()));
-    let written = |path: PathBuf| Some((fs::metadata(&path).ok()?.modified().ok()?, path));
-    let newest = files.filter(name).filter_map(written).max();
-    let none = || "there is no record in the current folder: name one, or run `punctual` first".to_owned();
-    newest.map(|(_, path)| path).ok_or_else(none)
-}
-
 /// Finds published references or records, and returns each with its name.
 pub fn find_references(names: &[String]) -> anyhow::Result<Vec<(String, Record)>> {
     let find = |name: &String| match analysis::find_reference(name) {
         Err(LoadError::Unknown { .. }) if name == LAST => {
-            let path = last_record().map_err(Usage)?;
+            let path = newest_record().map_err(Usage)?;
             Ok((path.to_string_lossy().into_owned(), file::read(&path)?))
         }
         Ok(record) => Ok((name.clone(), record)),

@@ -136,6 +136,26 @@ fn exports_agree_with_the_record() {
 }
 
 #[test]
+fn last_is_the_newest_record_of_the_folder() {
+    let scratch = Scratch::new();
+    for arguments in ["show", "blame LAST", "show LAST --json"] {
+        let run = scratch.run(arguments);
+        assert!(run.expect_status(64).stderr().contains("no record in the current folder"), "{}", run.stderr());
+    }
+    for (name, samples) in [("b", 20), ("a", 30)] {
+        let run = format!("measure timer --record {name} {ORDINARY} --samples {samples} --blame=off --quiet");
+        scratch.run(&run).expect_status(0);
+    }
+    for arguments in ["show --json", "show LAST --json", "show a.punctual.json --json"] {
+        let record = record::file::parse(scratch.run(arguments).expect_status(0).stdout().as_bytes()).unwrap();
+        assert_eq!(record.series[0].samples, 30, "{arguments}");
+    }
+    let compared = scratch.run("show b.punctual.json --against LAST --json").expect_status(0).stdout();
+    let compared = record::file::parse(compared.as_bytes()).unwrap();
+    assert_eq!(compared.against[0].name, "a.punctual.json");
+}
+
+#[test]
 fn the_default_run_measures_three_phases_and_writes_a_report() {
     repeat_if_stalled(Stall::Ordinary(Duration::from_millis(200)), default_run);
 }
