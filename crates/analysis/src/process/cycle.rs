@@ -1,6 +1,6 @@
 //! The longest cycle of a thread in words.
 
-use record::{Cycle, CycleCause, CyclePart, ProcessThread, Release, Series, ThreadTimes, priority_in_words};
+use record::{Cycle, CycleCause, CyclePart, ProcessThread, Release, Series, ThreadTimes};
 
 use crate::format_unsigned_ns;
 
@@ -161,9 +161,4 @@ fn main_cause(cycle: &Cycle, quota_file: Option<&str>) -> String {
 
 fn named(part: &CyclePart) -> String {
     format!("{} (pid {})", part.by, part.by_tid)
-}
-
-/// A thread with its priority: `low (pid 12, real-time 10)`.
-pub(super) fn thread_words(comm: &str, tid: u32, priority: i32) -> String {
-    format!("{comm} (pid {tid}, {})", priority_in_words(priority))
 }

@@ -2,9 +2,8 @@
 
 use std::cmp::Reverse;
 
-use record::{HeldLock, LockPreempter, LockWait, LockWaits, ProcessThread, Series};
+use record::{HeldLock, LockPreempter, LockWait, LockWaits, ProcessThread, Series, priority_in_words};
 
-use super::cycle::thread_words;
 use crate::format_unsigned_ns;
 
 /// The number of threads whose waits are named.
@@ -165,7 +164,7 @@ fn remedy(wait: &LockWait, by: &LockPreempter) -> String {
         let others: String = others.iter().map(|lock| format!(" and for {lock}")).collect();
         return format!("use {INHERIT} for {first}{others}");
     }
-    let (waits, kept) = (record::priority_in_words(wait.priority), &by.kept);
+    let (waits, kept) = (priority_in_words(wait.priority), &by.kept);
     if by.locks.iter().any(|held| held.lock.is_empty()) {
         return format!(
             "most locks of the kernel do not pass on priorities: give {kept} the priority of the waiting thread ({waits}) for \
@@ -173,6 +172,11 @@ fn remedy(wait: &LockWait, by: &LockPreempter) -> String {
         );
     }
     format!("all these locks pass on priorities, so {kept} lost its CPU for another reason, such as its CPU affinity")
+}
+
+/// A thread with its priority: `low (pid 12, real-time 10)`.
+fn thread_words(comm: &str, tid: u32, priority: i32) -> String {
+    format!("{comm} (pid {tid}, {})", priority_in_words(priority))
 }
 
 #[cfg(test)]

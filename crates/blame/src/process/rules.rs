@@ -8,7 +8,6 @@ use std::cmp::Reverse;
 
 use record::{BREACHES_KEPT, Breach, Monitor, MonitorReports, Rule};
 
-use super::{calls::Call, waits::WaitFor};
 use crate::Task;
 
 /// Breaches that differ in rule or cause. More are counted together.
@@ -75,23 +74,6 @@ pub(super) fn is_realtime(task: Task) -> bool {
     task.priority < 99
 }
 
-/// True if the wait may be longer than the program wants: it is neither for a futex, nor for `epoll_wait`, nor until a
-/// time on an allowed clock.
-pub(super) fn is_unsafe_sleep(wait_for: WaitFor, call: Option<Call>, name: &str) -> bool {
-    match wait_for {
-        WaitFor::Sleep => !matches!(call, Some(Call::Sleep { absolute: true, allowed_clock: true })),
-        WaitFor::Event => !name.is_empty() && !name.starts_with("futex") && !name.starts_with("epoll"),
-        WaitFor::Disk => true,
-        // A page fault is a breach of its own, and the other waits are not the thread's decision.
-        WaitFor::Lock(_)
-        | WaitFor::KernelLock(_)
-        | WaitFor::Page
-        | WaitFor::Child
-        | WaitFor::Continue
-        | WaitFor::Unknown => false,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -110,15 +92,5 @@ mod tests {
         assert_eq!(breaches.0.iter().map(|breach| breach.count).sum::<u64>(), 103);
         let others = breaches.to_record().into_iter().find(|breach| breach.by == OTHERS).unwrap();
         assert_eq!((others.count, breaches.0.len(), breaches.to_record().len()), (38, 65, BREACHES_KEPT));
-    }
-
-    #[test]
-    fn a_sleep_is_safe_until_a_time_on_an_allowed_clock() {
-        let sleep = |absolute, allowed_clock| {
-            is_unsafe_sleep(WaitFor::Sleep, Some(Call::Sleep { absolute, allowed_clock }), "clock_nanosleep")
-        };
-        assert_eq!([sleep(true, true), sleep(true, false), sleep(false, true)], [false, true, true]);
-        let event = |name| is_unsafe_sleep(WaitFor::Event, Some(Call::Other), name);
-        assert_eq!(["futex", "epoll_wait", "poll", "read", ""].map(event), [false, false, true, true, false]);
     }
 }

@@ -2,10 +2,7 @@
 
 use record::CycleCause;
 
-use super::{
-    calls::{self, Call, Lock, Source},
-    rules,
-};
+use super::calls::{self, Call, Lock, Source};
 use crate::event::PrevState;
 
 /// A page fault that waits does so before it has used this CPU time, ns. Later the thread has left the fault.
@@ -169,7 +166,7 @@ impl InKernel {
 
     /// True if the thread waits in a way that may take longer than its program wants.
     pub fn sleeps_unsafely(&self, wait_for: WaitFor) -> bool {
-        rules::is_unsafe_sleep(wait_for, self.call.map(|call| call.call), self.call_name())
+        is_unsafe_sleep(wait_for, self.call.map(|call| call.call), self.call_name())
     }
 
     /// Name of the current system call; empty if there is none.
@@ -191,5 +188,37 @@ impl WaitFor {
             Self::Continue => CycleCause::Stopped,
             Self::Unknown => CycleCause::Unknown,
         }
+    }
+}
+
+/// True if the wait may be longer than the program wants: it is neither for a futex, nor for `epoll_wait`, nor until a
+/// time on an allowed clock.
+fn is_unsafe_sleep(wait_for: WaitFor, call: Option<Call>, name: &str) -> bool {
+    match wait_for {
+        WaitFor::Sleep => !matches!(call, Some(Call::Sleep { absolute: true, allowed_clock: true })),
+        WaitFor::Event => !name.is_empty() && !name.starts_with("futex") && !name.starts_with("epoll"),
+        WaitFor::Disk => true,
+        // A page fault is a breach of its own, and the other waits are not the thread's decision.
+        WaitFor::Lock(_)
+        | WaitFor::KernelLock(_)
+        | WaitFor::Page
+        | WaitFor::Child
+        | WaitFor::Continue
+        | WaitFor::Unknown => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sleep_is_safe_until_a_time_on_an_allowed_clock() {
+        let sleep = |absolute, allowed_clock| {
+            is_unsafe_sleep(WaitFor::Sleep, Some(Call::Sleep { absolute, allowed_clock }), "clock_nanosleep")
+        };
+        assert_eq!([sleep(true, true), sleep(true, false), sleep(false, true)], [false, true, true]);
+        let event = |name| is_unsafe_sleep(WaitFor::Event, Some(Call::Other), name);
+        assert_eq!(["futex", "epoll_wait", "poll", "read", ""].map(event), [false, false, true, true, false]);
     }
 }

@@ -2,7 +2,8 @@
 
 use analysis::format_unsigned_ns;
 
-use super::threads::THREADS_MAX;
+/// The largest number of threads. Each has a priority above all ordinary work, so more of them leave it no time.
+pub const THREADS_MAX: usize = 256;
 
 /// An error in the options of a probe or in a plan.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -10,7 +10,7 @@ use probes::probe_threads::ProbeThreads;
 use sys::sched::Policy;
 
 use super::{
-    check::PlanError,
+    check::{PlanError, THREADS_MAX},
     definition::{
         Definition, Network, PhaseContext, PlacementContext, PlacementRule, PrepareError, Properties, RunShape,
         ThreadPlan, Timing,
@@ -20,9 +20,6 @@ use super::{
 
 /// Default priority of the thread with the shortest period.
 const HIGHEST_PRIORITY: u8 = 90;
-
-/// The largest number of threads. Each has a priority above all ordinary work, so more of them leave it no time.
-pub const THREADS_MAX: usize = 256;
 
 /// Options of the threads probe.
 #[derive(Debug, Clone, PartialEq, Eq)]
