@@ -17,6 +17,8 @@ use record::{Cause, CauseKind, Culprit, Evidence};
 use crate::Explanation;
 pub use reading::{EventSource, Reading};
 
+/// Name of a thread that counters show but do not name.
+pub(crate) const UNKNOWN: &str = "unknown";
 /// Number of readings kept. Spikes are explained soon after they happen, but the caller may be delayed.
 const MAX_READINGS: usize = 64;
 /// Minimum excess of a count over its usual value, in standard deviations of a random count.
@@ -110,7 +112,7 @@ impl Counters {
         let waited_ns = rise(|reading| reading.waited_ns);
         if waited_ns >= lateness_ns / 2 && waited_ns > 0 {
             let detail = format!("the thread was ready and waited {} us for its CPU", waited_ns / 1000);
-            return Cause { detail, ..Cause::new(CauseKind::Thread, "unknown") };
+            return Cause { detail, ..Cause::new(CauseKind::Thread, UNKNOWN) };
         }
         Cause::default()
     }

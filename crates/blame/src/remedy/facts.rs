@@ -35,10 +35,17 @@ pub struct RemedyFacts {
     pub has_governor: bool,
     /// True if the CPUs have more than one idle state.
     pub has_idle_states: bool,
+    /// Kinds of the loads of the run, after which their threads are named.
+    pub loads: BTreeSet<String>,
     /// Threads that have ended, so that no command can name them.
     pub ended: BTreeSet<u32>,
     /// The command that starts this tool, quoted for a shell.
     pub command: String,
+}
+
+/// The kind in a load as on the command line: `net` of `net:1000@0`.
+fn kind_of_load(spec: &str) -> String {
+    spec.split([':', '@']).next().unwrap_or(spec).to_owned()
 }
 
 impl RemedyFacts {
@@ -76,6 +83,7 @@ impl RemedyFacts {
             },
             has_governor: record.machine.governor.is_some(),
             has_idle_states: record.machine.idle_states.as_deref().is_some_and(|states| states.contains(", ")),
+            loads: record.phases.iter().flat_map(|phase| &phase.asked_loads).map(|spec| kind_of_load(spec)).collect(),
             ended: BTreeSet::new(),
             command: record::shell::command(record.command.get(..1).unwrap_or(&["punctual".to_owned()])),
         }

@@ -67,8 +67,13 @@ fn moves_lowers_or_outranks_threads() {
     let own = Cause { own: true, ..thread("punctual", 120, Why::PreemptionOff) };
     let advice = remedy(&own, &facts());
     assert!(advice.contains("this is punctual itself") && !advice.contains("taskset"), "{advice}");
-    let load = remedy(&thread("load/net", 120, Why::PreemptionOff), &facts());
-    assert!(load.contains("a load of the measurement") && !load.contains("taskset"), "{load}");
+    let own_load = thread("load/net", 120, Why::PreemptionOff);
+    let loaded = RemedyFacts { loads: ["net".to_owned()].into(), ..facts() };
+    says(&own_load, &loaded, &["a load of the measurement", "PREEMPT_RT"]);
+    assert!(!remedy(&own_load, &loaded).contains("taskset"));
+    says(&own_load, &RemedyFacts { realtime_kernel: true, ..loaded }, &["compare with a run without it"]);
+    says(&own_load, &facts(), &["`sudo taskset -pc 0-1 412`"]);
+    says(&Cause::new(CauseKind::Thread, "unknown"), &facts(), &["`--blame=trace`", "root"]);
     says(&Cause { own: false, ..own }, &facts(), &["`sudo taskset -pc 0-1 412`"]);
     let realtime = RemedyFacts { realtime_kernel: true, ..facts() };
     says(&thread("dd", 120, Why::PreemptionOff), &realtime, &["--blame=deep"]);
@@ -148,12 +153,14 @@ fn takes_the_facts_from_the_record() {
     record.machine.preempt = Some("PREEMPT_RT".to_owned());
     record.machine.hypervisor = Some("none".to_owned());
     record.machine.idle_states = Some("POLL 0us, C1 2us".to_owned());
-    record.phases = vec![Phase { period_ns: 1_000_000, ..Phase::default() }];
+    let asked_loads = vec!["net:1000@0".to_owned(), "cpu@1".to_owned()];
+    record.phases = vec![Phase { period_ns: 1_000_000, asked_loads, ..Phase::default() }];
     record.series = [3, 2, 3].map(|cpu| Series { cpu: Some(cpu), ..Series::default() }).into();
     record.blame =
         Some(Blame { mode: BlameMode::Deep, events: vec!["preemptirq:irq_disable".to_owned()], ..Blame::default() });
     let facts = RemedyFacts::of(&record);
     let expected = RemedyFacts {
+        loads: ["net".to_owned(), "cpu".to_owned()].into(),
         thread_id: None,
         priority: Some(19),
         measured: vec![2, 3],

@@ -3,13 +3,22 @@
 use record::{Cause, Why};
 
 use super::{facts::RemedyFacts, handlers};
-use crate::explain::{IN_PREVIOUS_CYCLE, TURNED_OFF_IN};
+use crate::{
+    counters::UNKNOWN,
+    explain::{IN_PREVIOUS_CYCLE, TURNED_OFF_IN},
+};
 
 /// Remedy for a thread that had the CPU.
 pub(super) fn thread(cause: &Cause, facts: &RemedyFacts) -> String {
     let name = cause.name.as_str();
     if let Some((number, device)) = interrupt_thread(name) {
         return interrupt_of(device, number, cause, facts);
+    }
+    if cause.number.is_none() && name == UNKNOWN {
+        return "the counters do not name the thread: repeat the run with `--blame=trace`, as root".to_owned();
+    }
+    if name.strip_prefix("load/").is_some_and(|load| facts.loads.contains(load)) {
+        return load(cause, facts);
     }
     match name.split('/').next().unwrap_or(name) {
         _ if cause.detail == IN_PREVIOUS_CYCLE => {
@@ -24,10 +33,6 @@ pub(super) fn thread(cause: &Cause, facts: &RemedyFacts) -> String {
         _ if cause.own => {
             "this is punctual itself, which collects and stores the samples: leave it a CPU that is not measured, with `--cpus`"
                 .to_owned()
-        }
-        "load" => {
-            let kernel = if facts.realtime_kernel { "" } else { ", on a PREEMPT_RT kernel, or with kernel argument `preempt=full`" };
-            format!("this is a load of the measurement, as requested: compare with a run without it{kernel}")
         }
         "kworker" => {
             let bound = facts.kernel_argument(handlers::ISOLATED);
@@ -63,6 +68,18 @@ pub(super) fn thread(cause: &Cause, facts: &RemedyFacts) -> String {
             _ => higher_priority(cause, facts),
         },
     }
+}
+
+/// A load of the measurement is there on request.
+fn load(cause: &Cause, facts: &RemedyFacts) -> String {
+    let load = "this is a load of the measurement, as requested";
+    if cause.why == Some(Why::PreemptionOff) && !facts.realtime_kernel {
+        return format!(
+            "{load}, in a kernel that is not fully preemptible: use a PREEMPT_RT kernel, or at least kernel argument \
+             `preempt=full`"
+        );
+    }
+    format!("{load}: compare with a run without it")
 }
 
 /// Parses `irq/24-eth0`: the interrupt's number and the device.
