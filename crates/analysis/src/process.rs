@@ -10,13 +10,13 @@ pub use cycle::cause_words;
 use record::{Outcome, Overruns, ProcessThread, Program, Record, Series, State, Verdict};
 pub use rules::broken_rules;
 
-use crate::{format_ns, format_unsigned_ns};
+use crate::{format_ns, format_unsigned_ns, verdict::invalid};
 
 /// Conclusions from the figures of a program, one sentence each: missed deadlines, the longest cycle, the latest
 /// wake-up, and preemptions. Empty for records without a program.
 #[must_use]
 pub fn conclusion(record: &Record) -> Vec<String> {
-    let mut threads = threads(record);
+    let threads = worst_first(record);
     if threads.is_empty() {
         return match &record.program {
             Some(_) => vec!["None of the selected threads ran.".to_owned()],
@@ -24,9 +24,6 @@ pub fn conclusion(record: &Record) -> Vec<String> {
         };
     }
     let mut sentences = Vec::new();
-    threads.sort_by_key(|(series, thread)| {
-        (Reverse(series.missed), Reverse(thread.longest.as_ref().map(|c| c.response_ns())))
-    });
     sentences.extend(
         threads.iter().filter(|(series, _)| series.period_ns > 0).map(|(series, thread)| deadlines(series, thread)),
     );
@@ -46,16 +43,25 @@ pub fn conclusion(record: &Record) -> Vec<String> {
 /// The most important conclusion about a program in one sentence, without its details.
 #[must_use]
 pub fn in_short(record: &Record) -> String {
-    let threads = threads(record);
-    let worst = threads
-        .iter()
-        .max_by_key(|(series, thread)| (series.missed, thread.longest.as_ref().map(record::Cycle::response_ns)));
-    let Some((series, thread)) = worst.filter(|(_, thread)| thread.cycles > 0) else {
+    let threads = worst_first(record);
+    let quota_file = record.program.as_ref().and_then(|program| program.quota_file.as_deref());
+    if let Some(open) = threads.iter().find_map(|(series, thread)| cycle::open(series, thread, quota_file)) {
+        return open;
+    }
+    let Some((series, thread)) = threads.first().filter(|(_, thread)| thread.cycles > 0) else {
         return "No selected thread of the program had a whole cycle.".to_owned();
     };
-    let quota_file = record.program.as_ref().and_then(|program| program.quota_file.as_deref());
     let missed = if series.missed > 0 { deadlines(series, thread) + " " } else { String::new() };
     missed + &cycle::longest_in_short(series, thread, quota_file).unwrap_or_default()
+}
+
+/// The threads of a program; the one that missed most deadlines comes first, then that with the longest cycle.
+fn worst_first(record: &Record) -> Vec<(&Series, &ProcessThread)> {
+    let mut threads = threads(record);
+    threads.sort_by_key(|(series, thread)| {
+        (Reverse(series.missed), Reverse(thread.longest.as_ref().map(|cycle| cycle.response_ns())))
+    });
+    threads
 }
 
 /// The number of threads that are named because they did not end their last cycle.
@@ -81,19 +87,22 @@ impl Limits {
     }
 }
 
-/// The verdict on these limits; `None` for a valid run without limits. Incomplete figures do not support PASS.
+/// The verdict on these limits; `None` for a valid run without limits. An invalid run is INVALID whatever its figures,
+/// and incomplete figures do not support PASS.
 #[must_use]
 pub fn verdict(record: &Record, limits: Limits) -> Option<Verdict> {
     if limits == Limits::default() && record.validity.valid {
         return None;
+    }
+    if !record.validity.valid {
+        return invalid(record);
     }
     let threads = threads(record);
     let samples: u64 = threads.iter().map(|(series, _)| series.samples).sum();
     let failed = exceeded(&threads, limits);
     let (outcome, reason) = match () {
         () if !failed.is_empty() => (Outcome::Fail, failed.join("; ")),
-        () if !record.validity.valid => (Outcome::Invalid, "the run is invalid".to_owned()),
-        () => match incomplete(record).or_else(|| too_few(&threads, limits)) {
+        () => match incomplete(record, limits).or_else(|| too_few(&threads, limits)) {
             Some(reason) => (Outcome::Inconclusive, reason),
             None => (Outcome::Pass, format!("no limit was exceeded in {samples} wake-ups")),
         },
@@ -117,7 +126,7 @@ fn exceeded(threads: &[(&Series, &ProcessThread)], limits: Limits) -> Vec<String
 }
 
 /// Why an exceeded limit may be missing from the figures; `None` if they are complete.
-fn incomplete(record: &Record) -> Option<String> {
+fn incomplete(record: &Record, limits: Limits) -> Option<String> {
     if record.caveats.iter().any(|caveat| caveat.kind == "overflow") {
         return Some("events were lost, so an exceeded limit may be missing from the figures".to_owned());
     }
@@ -126,8 +135,13 @@ fn incomplete(record: &Record) -> Option<String> {
         return Some("the run ended early, by a signal".to_owned());
     }
     let program = record.program.as_ref()?;
-    let Program { threads_left_out, processes_left, .. } = *program;
+    let Program { threads_left_out, ended_threads_left_out, processes_left, .. } = *program;
+    // Those threads had the shortest cycles, but each could have been late.
+    let limits_each = limits.missed.is_some() || limits.latency_ns.is_some();
     match (program.exit_status, program.signal) {
+        _ if limits_each && ended_threads_left_out > 0 => {
+            Some(format!("{ended_threads_left_out} ended threads have no figures: select fewer with --thread"))
+        }
         _ if threads_left_out > 0 => Some(format!("{threads_left_out} threads were not watched")),
         _ if processes_left > 0 => {
             Some(format!("the command ended, but {processes_left} of its processes still ran and were not watched"))
@@ -457,6 +471,7 @@ mod tests {
             ),
             "{sentence}"
         );
+        assert_eq!(in_short(&record), *sentence, "it is the most important one");
     }
 
     #[test]
@@ -479,6 +494,12 @@ mod tests {
         assert!(reason(&of_program(failed)).starts_with("the program ended with exit status 3"));
         let left_out = Program { threads_left_out: 2, ..Program::default() };
         assert_eq!(reason(&of_program(left_out)), "2 threads were not watched");
+        let ended = Program { ended_threads_left_out: 3, ..Program::default() };
+        assert!(reason(&of_program(ended)).starts_with("3 ended threads have no figures"));
+        let mut invalid = with_thread(|_| ());
+        invalid.validity.valid = false;
+        let limits = Limits { missed: Some(0), ..Limits::default() };
+        assert_eq!(verdict(&invalid, limits).unwrap().outcome, Outcome::Invalid, "whatever its figures");
         let left = Program { processes_left: 1, ..Program::default() };
         assert!(reason(&of_program(left)).contains("1 of its processes still ran"));
         let mut early = with_thread(|_| ());

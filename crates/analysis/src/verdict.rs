@@ -54,7 +54,7 @@ pub fn verdict(record: &Record, uses: &[UseVerdict]) -> Option<Verdict> {
 }
 
 /// INVALID with the first reason, for an invalid record that was not published elsewhere.
-fn invalid(record: &Record) -> Option<Verdict> {
+pub(crate) fn invalid(record: &Record) -> Option<Verdict> {
     let Some(Obstacle::Invalid(reasons)) = record.run_obstacle() else { return None };
     let reason = reasons.first().map(|reason| reason.text.clone());
     let reason = reason.unwrap_or_else(|| "the record does not confirm that the run went as requested".to_owned());
@@ -71,7 +71,7 @@ pub fn conclude(record: &mut Record) {
     }
 }
 
-/// Replaces the results that a record contains by those that follow from its figures.
+/// Computes the results in a record again, from its figures.
 ///
 /// A stored PASS that cannot be computed again becomes INCONCLUSIVE: for a profile that is not found, and for a program,
 /// whose limits are not in the record, if the run supports no PASS.

@@ -36,7 +36,7 @@ pub(super) fn longest_in_short(series: &Series, thread: &ProcessThread, quota_fi
     })
 }
 
-/// The threads whose cycles cannot be told apart, with what to do; `None` without such threads.
+/// A sentence about the threads whose cycles have no known start, with the remedy; `None` without such threads.
 pub(super) fn unclear(threads: &[(&Series, &ProcessThread)]) -> Option<String> {
     let unclear = threads.iter().filter(|(_, thread)| thread.release == Release::AnyEvent && thread.cycles > 1);
     let names: Vec<&str> = unclear.take(NAMED).map(|(series, _)| series.role.as_str()).collect();
