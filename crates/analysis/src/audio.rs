@@ -146,14 +146,15 @@ pub fn why_no_size(record: &Record) -> Option<Obstacle> {
     record.run_obstacle().filter(|obstacle| !matches!(obstacle, Obstacle::EndedEarly { .. }))
 }
 
-/// The outcome of a search in which no size held; it decides before all limits. `None` if a size held, or if the record has
-/// no valid search.
+/// The outcome of a search that found no size; it decides before all limits. `None` if a size held, or if the record has no
+/// valid search.
 #[must_use]
 pub fn outcome_without_size(record: &Record) -> Option<Outcome> {
-    let search = record.buffer.as_ref().filter(|search| search.held.is_none())?;
+    let search = record.buffer.as_ref()?;
     match why_no_size(record) {
         Some(Obstacle::Invalid(_)) => None,
         Some(_) => Some(Outcome::Inconclusive),
+        None if search.held.is_some() => None,
         None if is_undecided(record, search) => Some(Outcome::Inconclusive),
         None => Some(Outcome::Fail),
     }
