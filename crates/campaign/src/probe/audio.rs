@@ -304,12 +304,12 @@ impl Player for Amplifier {
     }
 }
 
-/// Reads a model, a cabinet or a preset.
 /// Reads a file that a preset names.
 fn read_named(path: &Path) -> io::Result<Vec<u8>> {
     record::file::read_regular(path, amp::MAX_FILE_BYTES)
 }
 
+/// Reads a model, a cabinet or a preset.
 fn read_part(path: &Path) -> io::Result<Vec<u8>> {
     record::file::read_bytes(path, amp::MAX_FILE_BYTES)
 }

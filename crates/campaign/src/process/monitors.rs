@@ -55,6 +55,7 @@ pub fn caveats(monitors: &[MonitorUse]) -> Vec<Caveat> {
     }
     let mut problems: Vec<&str> = monitors.iter().map(|used| used.problem.as_str()).collect();
     problems.retain(|problem| !problem.is_empty());
+    problems.sort_unstable();
     problems.dedup();
     let of_problem = |problem: &str| {
         let same = monitors.iter().filter(|used| used.problem == problem);

@@ -88,7 +88,7 @@ pub struct Session<'a> {
 #[derive(Debug, Clone, Copy)]
 struct Starting {
     exec: Exec,
-    /// How often its files were searched for marks since.
+    /// The number of searches of its files for marks since then.
     searched: u32,
 }
 
@@ -432,11 +432,15 @@ impl<'a> Session<'a> {
         }
         if let Some((pid, name)) = self.left.first() {
             let (count, after) = (self.left.len(), format_unsigned_ns(self.elapsed_ns()));
+            let (ended, foreground) = match self.program.is_command() {
+                true => ("the command".to_owned(), "run it in the foreground, or "),
+                false => (format!("process {}", self.program.pid), ""),
+            };
             add(
                 "running",
                 format!(
-                    "the command ended after {after}, and the measurement with it, but {count} of its processes still run, \
-                    such as {name} ({pid}): run it in the foreground, or measure it with `punctual measure process {pid}`"
+                    "{ended} ended after {after}, and the measurement with it, but {count} of its processes still run, such \
+                     as {name} ({pid}): {foreground}measure it with `punctual measure process {pid}`"
                 ),
             );
         }
