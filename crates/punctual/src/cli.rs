@@ -214,7 +214,7 @@ pub struct OutputOptions {
     /// Print JSON on standard output instead of text.
     #[arg(long)]
     pub json: bool,
-    /// Print neither live view nor progress, and only the first line of a result.
+    /// Print neither live view nor progress, and only the first sentence of an answer.
     #[arg(long, short)]
     pub quiet: bool,
     /// Use colour: auto (on a terminal, unless NO_COLOR is set), always or never.

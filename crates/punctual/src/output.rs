@@ -172,14 +172,14 @@ pub fn print(output_options: OutputOptions, page: impl FnOnce(&Style, usize) -> 
     print_with(style.passes(), |out| out.write_all(text.as_bytes()))
 }
 
-/// Prints a record: the answer, or with --full the page; with --quiet only the first line of the answer. `profiles`
-/// replace the profiles of the record.
+/// Prints a record: the answer, or with --full the page; with --quiet only the first sentence of the answer.
+/// `repeated` are the options that the command for the page repeats.
 pub fn print_record(
     output_options: OutputOptions,
     extent: Extent,
     record: &Record,
     path: Option<&Path>,
-    profiles: &[String],
+    repeated: &[&str],
     page: impl FnOnce(&Style, usize) -> String,
 ) -> anyhow::Result<()> {
     if extent.full || record.published.is_some() {
@@ -189,18 +189,16 @@ pub fn print_record(
         return print(output_options, |style, width| report::terminal::headline(record, style, width));
     }
     let full = match path {
-        Some(path) => show_command(path, profiles),
+        Some(path) => show_command(path, repeated),
         None => "the same command with --full".to_owned(),
     };
     print(output_options, |style, width| report::terminal::answer(record, &full, style, width))
 }
 
-/// The command that prints everything about a record, judged by these profiles instead of its own if there are any.
-fn show_command(path: &Path, profiles: &[String]) -> String {
+/// The command that prints everything about a record, with these options.
+fn show_command(path: &Path, options: &[&str]) -> String {
     let path = path.to_string_lossy();
-    let judged = profiles.iter().flat_map(|profile| ["--profile", profile]);
-    let words: Vec<&str> = ["punctual", "show", "--full", &path].into_iter().chain(judged).collect();
-    record::shell::command(&words)
+    record::shell::command(&[&["punctual", "show", "--full", &path], options].concat())
 }
 
 /// Prints a campaign in the same way. `path` is that of its document.

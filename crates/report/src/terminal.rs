@@ -31,7 +31,7 @@ use record::{Reason, Record};
 use crate::blame::ranked;
 use crate::style::{Ink, Style};
 use crate::words::{is_noise, state_note};
-pub use answer::{answer, campaign_answer, campaign_headline, headline, machine_answer};
+pub use answer::{answer, campaign_answer, campaign_headline, headline, machine_answer, machine_headline};
 pub use check::check;
 use ledger::Extent;
 pub use matrix::MatrixFigure;

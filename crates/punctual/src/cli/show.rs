@@ -22,7 +22,7 @@ pub struct Show {
     /// Judge by this profile instead of the profiles of the record; repeatable.
     #[arg(long = "profile", value_name = "NAME|FILE")]
     pub profiles: Vec<String>,
-    /// Compare with a published reference or another record; repeatable (`punctual references` lists them).
+    /// Compare with a published reference (see `punctual references`), another record or LAST; repeatable.
     #[arg(long, value_name = "NAME|FILE")]
     pub against: Vec<String>,
     /// Output on the terminal.

@@ -97,7 +97,7 @@ pub struct UdpOptions {
     /// End as soon as PASS or FAIL is shown at 95 %; --duration is then the longest time.
     #[arg(long, requires_all = ["profiles", "duration"])]
     pub until_decided: bool,
-    /// Compare the result with a published reference or another record; repeatable (`punctual references` lists them).
+    /// Compare the result with a published reference (see `punctual references`), another record or LAST; repeatable.
     #[arg(long, value_name = "NAME|FILE")]
     pub against: Vec<String>,
     /// Placement of threads.

@@ -12,6 +12,8 @@ pub fn run(options: &Machine) -> anyhow::Result<u8> {
     if options.output.json {
         let json = serde_json::json!({ "machine": machine, "findings": findings });
         output::stdout(|out| writeln!(out, "{}", output::json(&json)))?;
+    } else if options.output.quiet && !options.extent.full {
+        output::print(options.output, |style, width| report::terminal::machine_headline(&findings, style, width))?;
     } else if !options.extent.full {
         let root = options.root.as_ref().map(|root| root.to_string_lossy());
         let words = [vec!["punctual", "machine", "--full"], root.iter().flat_map(|root| ["--root", root]).collect()];

@@ -27,6 +27,8 @@ pub fn run(options: &Show) -> anyhow::Result<u8> {
     for export in &exports {
         export.write(&record)?;
     }
+    let profiles = options.profiles.iter().flat_map(|profile| ["--profile", profile]);
+    let repeated: Vec<&str> = profiles.chain(options.against.iter().flat_map(|other| ["--against", other])).collect();
     if options.output.json {
         output::stdout(|out| std::io::Write::write_all(out, &record::file::to_json(&record)))?;
     } else if exports.is_empty() && (record.cells.is_empty() || record.published.is_some()) {
@@ -35,20 +37,15 @@ pub fn run(options: &Show) -> anyhow::Result<u8> {
             options.extent,
             &record,
             Some(&options.record),
-            &options.profiles,
+            &repeated,
             |style, width| report::terminal::summary(&record, style, width),
         )?;
     } else if exports.is_empty() {
         let figures = Tables::figures(&options.show);
         let extent = Extent { full: options.extent.full || !options.show.is_empty() };
-        output::print_record(
-            options.output,
-            extent,
-            &record,
-            Some(&options.record),
-            &options.profiles,
-            |style, width| report::terminal::matrix(&record, &figures, style, width),
-        )?;
+        output::print_record(options.output, extent, &record, Some(&options.record), &repeated, |style, width| {
+            report::terminal::matrix(&record, &figures, style, width)
+        })?;
     }
     Ok(output::status(&record))
 }

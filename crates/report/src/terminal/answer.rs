@@ -1,6 +1,6 @@
 //! The result of a run in at most 20 lines, the answer first.
 
-use std::{cmp::Reverse, iter::repeat_n};
+use std::cmp::Reverse;
 
 use analysis::{Summary, format_ns, format_unsigned_ns};
 use record::{
@@ -49,21 +49,8 @@ pub fn answer(record: &Record, full: &str, style: &Style, width: usize) -> Strin
     let with = |count| part(&|page| what_to_do(page, record, count));
     let fits = |text: &String| used + text.lines().count() + TABLE_LINES <= LINES;
     parts.push((2..=REMEDIES).rev().map(with).find(fits).unwrap_or_else(|| with(1)));
-    let footer = part(&|page| page.fact("more", COLUMN, full));
-    let mut out = fitting(&parts);
-    let left = LINES - out.lines().count().min(LINES);
-    // The blank line and the heading take two lines.
-    let rows = left.saturating_sub(2);
-    if let Some(table) = figures(record, rows) {
-        let text = part(&|page| {
-            page.gap();
-            page.table(&table);
-        });
-        if text.lines().count() <= left {
-            out.push_str(&text);
-        }
-    }
-    out + &footer
+    let out = with_table(fitting(&parts), style, width, |rows| figures(record, rows));
+    out + &part(&|page| page.command("more", COLUMN, full))
 }
 
 /// The answer of a campaign: its recommendation, problems, and the scenarios with the largest times.
@@ -72,19 +59,13 @@ pub fn answer(record: &Record, full: &str, style: &Style, width: usize) -> Strin
 #[must_use]
 pub fn campaign_answer(campaign: &Campaign, full: &str, style: &Style, width: usize) -> String {
     let part = |write: &dyn Fn(&mut Page)| part(style, width, write);
-    let mut out = fitting(&[
+    let out = fitting(&[
         part(&|page| campaign::headline(page, campaign)),
         part(&|page| page.fact("ran", COLUMN, &campaign::outcomes(campaign))),
         part(&|page| campaign::problems(page, campaign, COLUMN, PROBLEMS)),
     ]);
-    let left = LINES - out.lines().count().min(LINES);
-    if let Some(table) = campaign::worst(campaign, left.saturating_sub(2)) {
-        out += &part(&|page| {
-            page.gap();
-            page.table(&table);
-        });
-    }
-    out + &part(&|page| page.fact("more", COLUMN, full))
+    let out = with_table(out, style, width, |rows| campaign::worst(campaign, rows));
+    out + &part(&|page| page.command("more", COLUMN, full))
 }
 
 /// The sentence of the answer of a campaign.
@@ -112,6 +93,19 @@ fn fitting(parts: &[String]) -> String {
     parts.iter().filter(|part| fits(part)).map(String::as_str).collect()
 }
 
+/// The text, and below it a table of as many rows as fit into the lines of an answer, but no table of one row.
+fn with_table(text: String, style: &Style, width: usize, table: impl FnOnce(usize) -> Option<Table>) -> String {
+    let left = LINES.saturating_sub(text.lines().count());
+    // The blank line and the heading take two lines.
+    let Some(table) = table(left.saturating_sub(2)).filter(|_| left >= TABLE_LINES) else { return text };
+    let shown = part(style, width, &|page| {
+        page.gap();
+        page.table(&table);
+    });
+    // A table that is too wide has more lines.
+    if shown.lines().count() <= left { text + &shown } else { text }
+}
+
 /// The answer of `punctual machine`: what to change, the worst first, as far as it fits.
 ///
 /// For width and text, see [`overview`](super::overview). `full` is the command that shows everything.
@@ -132,7 +126,13 @@ pub fn machine_answer(findings: &[Finding], full: &str, style: &Style, width: us
     if left_out > 0 {
         out.push_str(&part(&|page| page.fact("", COLUMN, &format!("and {left_out} more"))));
     }
-    out + &part(&|page| page.fact("more", COLUMN, full))
+    out + &part(&|page| page.command("more", COLUMN, full))
+}
+
+/// The sentence of the answer of `punctual machine`.
+#[must_use]
+pub fn machine_headline(findings: &[Finding], style: &Style, width: usize) -> String {
+    part(style, width, &|page| machine::headline(page, findings))
 }
 
 /// The sentence of the answer.
@@ -248,12 +248,11 @@ fn what_to_do(page: &mut Page, record: &Record, count: usize) {
     let has_ended = record.program.as_ref().is_some_and(|program| program.started);
     let Some(blame) = record.blame.as_ref().filter(|_| explains(record) && !has_ended) else { return };
     let mut shown: Vec<&Account> = Vec::new();
-    // A normal cost without a command to reduce it is no remedy, and an unknown thread has none.
+    // A normal cost without a command to reduce it is no remedy.
     let is_to_do = |account: &&Account| {
         let cause = &account.cause;
         let is_normal = cause.kind == CauseKind::WakeUp && advice_and_command(&account.remedy).1.is_empty();
-        let is_unknown = cause.kind == CauseKind::Thread && (cause.name.is_empty() || cause.name == "unknown");
-        !is_normal && !is_unknown && !account.remedy.is_empty()
+        !is_normal && !account.remedy.is_empty()
     };
     for account in main_causes(blame).filter(is_to_do) {
         let is_alike = |other: &&Account| {
@@ -278,7 +277,7 @@ fn what_to_do(page: &mut Page, record: &Record, count: usize) {
 /// The figures of each thread, or the worst of each thread in each phase: as many threads as there are `rows`, the worst.
 fn figures(record: &Record, rows: usize) -> Option<Table> {
     let all: Vec<&Series> = record.probe_series().filter(|series| series.samples > 0).collect();
-    if all.is_empty() || rows < 2 || !record.cells.is_empty() {
+    if all.is_empty() || rows == 0 || !record.cells.is_empty() {
         return None;
     }
     match &all[0].kind {
@@ -299,12 +298,10 @@ fn figures(record: &Record, rows: usize) -> Option<Table> {
     });
     let of_place = |place: &String| all.iter().copied().filter(|series| series.place() == *place).collect::<Vec<_>>();
     let worst = |place: &String| of_place(place).iter().filter_map(|series| series.max_ns).max();
-    let left_out = if places.len() > rows { places.len() + 1 - rows } else { 0 };
-    if left_out > 0 {
+    if places.len() > rows {
         places.sort_by_key(|place| Reverse(worst(place)));
-        places.truncate(rows - 1);
     }
-    let mut table = if let [_] = phases[..] {
+    let table = if let [_] = phases[..] {
         let mut table = Table::new(&["", "samples", "missed", "p50", "p99.9", "worst"]);
         places.iter().flat_map(of_place).for_each(|series| table.row(in_one_phase(series)));
         table
@@ -315,23 +312,7 @@ fn figures(record: &Record, rows: usize) -> Option<Table> {
         places.iter().for_each(|place| table.row(in_phases(place, &of_place(place), &phases)));
         table
     };
-    others(&mut table, left_out);
-    Some(table)
-}
-
-/// The last row: the number of rows that are left out, if there are any.
-fn others(table: &mut Table, left_out: usize) {
-    if left_out > 0 {
-        let name = std::iter::once(format!("{left_out} others"));
-        table.row(name.chain(repeat_n(String::new(), table.columns() - 1)).map(cell).collect());
-    }
-}
-
-/// The rows that fit, and the number of the others, which takes a row.
-fn first<T>(mut all: Vec<T>, rows: usize) -> (Vec<T>, usize) {
-    let left_out = if all.len() > rows { all.len() + 1 - rows } else { 0 };
-    all.truncate(all.len() - left_out);
-    (all, left_out)
+    Some(table.at_most(rows))
 }
 
 /// The time without a CPU of each thread, the largest share first.
@@ -340,15 +321,13 @@ fn of_noise(all: &[&Series], rows: usize) -> Table {
         all.iter().filter_map(|series| Some((*series, series.kind.noise()?))).collect();
     let share = |noise: &Noise| noise.lost_ns as f64 / noise.observed_ns.max(1) as f64;
     noises.sort_by(|(_, a), (_, b)| share(b).total_cmp(&share(a)));
-    let (noises, left_out) = first(noises, rows);
     let mut table = Table::new(&["", "phase", "lost", "gaps", "longest"]).words(1);
     for (series, noise) in noises {
         let lost = percent(noise.lost_ns, noise.observed_ns);
         let cells = [series.place(), when(series), lost, series.samples.to_string(), time(series.max_ns)];
         table.row(cells.map(cell).to_vec());
     }
-    others(&mut table, left_out);
-    table
+    table.at_most(rows)
 }
 
 /// The threads of a program, that with the longest cycle first.
@@ -356,7 +335,6 @@ fn of_program(all: &[&Series], rows: usize) -> Table {
     let longest_ns = |series: &Series| Some(series.kind.process()?.longest.as_ref()?.response_ns());
     let mut threads = all.to_vec();
     threads.sort_by_key(|series| Reverse(longest_ns(series)));
-    let (threads, left_out) = first(threads, rows);
     let mut table = Table::new(&["", "wake-ups", "missed", "latest", "longest cycle"]);
     for series in threads {
         let longest = longest_ns(series).map_or_else(|| "-".to_owned(), format_unsigned_ns);
@@ -367,8 +345,7 @@ fn of_program(all: &[&Series], rows: usize) -> Table {
         let samples = cell(series.samples.to_string());
         table.row(vec![cell(series.place()), samples, missed, cell(time(series.max_ns)), cell(longest)]);
     }
-    others(&mut table, left_out);
-    table
+    table.at_most(rows)
 }
 
 fn in_one_phase(series: &Series) -> Spans {

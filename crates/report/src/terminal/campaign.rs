@@ -86,7 +86,7 @@ pub(super) fn outcomes(campaign: &Campaign) -> String {
     std::iter::once(ran).chain(counts).collect::<Vec<_>>().join("; ")
 }
 
-/// The first problems of scenarios, each once, in their order.
+/// The first problems of scenarios, in their order.
 pub(super) fn problems(page: &mut Page, campaign: &Campaign, column: usize, shown: usize) {
     let of = |entry: &ScenarioEntry| {
         let text = entry.error.as_ref().or(entry.reason.as_ref())?;
@@ -112,24 +112,15 @@ pub(super) fn worst(campaign: &Campaign, rows: usize) -> Option<Table> {
     };
     let mut all: Vec<_> = campaign.scenarios.iter().filter_map(of).collect();
     all.sort_by_key(|&(max_ns, ..)| Reverse(max_ns));
-    if all.is_empty() || rows < 2 {
+    if all.is_empty() || rows == 0 {
         return None;
     }
-    let left_out = if all.len() > rows { all.len() + 1 - rows } else { 0 };
     let mut table = Table::new(&["scenario", "worst", "of", "missed", ""]).words(2).words(4);
-    let shown = all.len() - left_out;
-    for (max_ns, name, role, missed, (ink, verdict)) in all.into_iter().take(shown) {
+    for (max_ns, name, role, missed, (ink, verdict)) in all {
         let cells = [name, format_ns(max_ns), role, missed.to_string()].map(super::cell);
         table.row(cells.into_iter().chain([(ink, verdict.to_owned())]).collect());
     }
-    if left_out > 0 {
-        table.row(
-            [format!("{left_out} others"), String::new(), String::new(), String::new(), String::new()]
-                .map(super::cell)
-                .to_vec(),
-        );
-    }
-    Some(table)
+    Some(table.at_most(rows))
 }
 
 /// The table of one role. A single row is shown as a column.

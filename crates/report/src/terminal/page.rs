@@ -131,6 +131,15 @@ impl Page {
         }
     }
 
+    /// A named command, on one line or continued like a remedy.
+    pub(crate) fn command(&mut self, name: &str, column: usize, command: &str) {
+        let mut before = format!("{INDENT}{name:column$}  ");
+        for line in continued(&one_line(command), self.width.saturating_sub(before.len())) {
+            self.push(&format!("{before}{line}"));
+            before = " ".repeat(before.len());
+        }
+    }
+
     /// A table below a heading.
     pub(crate) fn table(&mut self, table: &Table) {
         for line in table.lines(self.inner_width()) {

@@ -1,5 +1,7 @@
 //! Tables that fit into a given width.
 
+use std::iter::{once, repeat_n};
+
 use textwrap::core::display_width;
 
 use crate::style::{Ink, Spans};
@@ -34,9 +36,15 @@ impl Table {
         self
     }
 
-    /// The number of columns.
-    pub(crate) fn columns(&self) -> usize {
-        self.headings.len()
+    /// The first rows; the last of `rows` is the number of the others if there are more. `rows` is at least 1.
+    pub(crate) fn at_most(mut self, rows: usize) -> Self {
+        if self.rows.len() > rows {
+            let others = format!("{} others", self.rows.len() + 1 - rows);
+            self.rows.truncate(rows - 1);
+            let blanks = repeat_n(String::new(), self.headings.len() - 1);
+            self.rows.push(once(others).chain(blanks).map(|text| (Ink::Plain, text)).collect());
+        }
+        self
     }
 
     /// Adds a row with one cell per heading.
@@ -105,5 +113,17 @@ mod tests {
             ["CPU   samples", "0          12", "all  12345678", "CPU     max", "0    4.1 us", "all   11 ms"]
         );
         assert_eq!(table.lines(0).len(), 6);
+    }
+
+    #[test]
+    fn counts_the_rows_that_are_left_out() {
+        let table = || {
+            let mut table = Table::new(&["", "max"]);
+            (0..5).for_each(|row| table.row(plain(&[&format!("CPU {row}"), "1 us"])));
+            table
+        };
+        assert_eq!(table().at_most(5).rows.len(), 5);
+        let short = text(&table().at_most(3).lines(80));
+        assert_eq!(short, ["           max", "CPU 0     1 us", "CPU 1     1 us", "3 others      "]);
     }
 }
