@@ -18,7 +18,7 @@ const YEAR_NS: f64 = 365.25 * DAY_NS;
 /// Time spans for rates of rare events.
 const SPANS: [(&str, f64); 3] = [("an hour", HOUR_NS), ("a day", DAY_NS), ("a year", YEAR_NS)];
 
-/// Stalls, of which a long one counts several times.
+/// Counts of stalls. A long stall counts several times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Grouped {
     /// Number of stalls; one that lasts longer than a second counts once for each second.

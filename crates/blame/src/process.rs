@@ -8,7 +8,7 @@
 //! | `calls` | the system calls that wait |
 //! | `releases` | the waits that start cycles |
 //! | `wakers` | the threads that woke others: questions and answers |
-//! | `futexes` | tells locks from other futex words |
+//! | `futexes` | the futex words that are locks |
 //! | [`clocks`] | times of other clocks |
 //! | `waits` | what a thread waits for |
 //! | `cycles` | from release to completion: run times, response times, deadlines |

@@ -141,7 +141,7 @@ impl Shared {
                         // The user of a channel may be gone.
                         Err(TrySendError::Disconnected(_)) => {}
                         Ok(()) | Err(TrySendError::Full(_)) => {
-                            return self.lose("it sent many messages that nobody asked for");
+                            return self.lose("it sent many unrequested messages");
                         }
                     }
                 }
@@ -239,9 +239,9 @@ mod tests {
         let greeted = BufReader::new(io::Cursor::new("{\"clock\":3}\n").chain(io::repeat(0)));
         assert_eq!(lost(Box::new(greeted)), "it sent a line of more than 8192 KiB");
         let clocks = io::Cursor::new("{\"clock\":3}\n".repeat(1000));
-        assert_eq!(lost(Box::new(clocks)), "it sent many messages that nobody asked for");
+        assert_eq!(lost(Box::new(clocks)), "it sent many unrequested messages");
         let failed = format!("{{\"failed\":\"{}\"}}\n", "x".repeat(3 << 20));
         let long = io::Cursor::new(format!("{{\"clock\":3}}\n{}", failed.repeat(3)));
-        assert_eq!(lost(Box::new(long)), "it sent many messages that nobody asked for");
+        assert_eq!(lost(Box::new(long)), "it sent many unrequested messages");
     }
 }

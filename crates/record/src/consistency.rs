@@ -135,7 +135,7 @@ fn wrong_correction(series: &Series) -> Option<String> {
         .then(|| format!("its corrected histogram counts {corrected} deadlines, but its samples allow {raw} to {most}"))
 }
 
-/// A largest value below those that were counted.
+/// A maximum below the largest counted value.
 fn wrong_maximum(series: &Series) -> Option<String> {
     let max_ns = series.max_ns?;
     let least_ns = least_maximum(&series.raw)?;

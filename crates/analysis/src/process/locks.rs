@@ -147,7 +147,7 @@ fn inversion(wait: &LockWait, by: &LockPreempter) -> String {
     format!("priority inversion at {at}: {held}, and {who} kept {kept} off the CPU; {remedy}")
 }
 
-/// What to do about a priority inversion.
+/// The remedy for a priority inversion.
 fn remedy(wait: &LockWait, by: &LockPreempter) -> String {
     if is_ordinary(wait.priority) {
         return "priority inheritance does not pass on nice values: give the threads real-time priorities, or hold the \

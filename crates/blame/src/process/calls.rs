@@ -1,4 +1,4 @@
-//! What a thread waits for, according to its system calls.
+//! The system calls in which a thread waits, and the object of each wait.
 
 use sys::syscall::WAITING;
 
@@ -16,9 +16,9 @@ pub(super) struct Lock {
 /// The threads that can hold a lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Scope {
-    /// Those of one process.
+    /// The threads of one process.
     Process,
-    /// Those of several processes, each of which may have the lock at another address.
+    /// The threads of several processes, where the lock may have different addresses.
     Shared,
     /// All, because it is a lock of the kernel.
     Kernel,

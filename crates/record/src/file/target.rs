@@ -162,7 +162,7 @@ impl Special {
     /// That of the system, or if another file has replaced it.
     pub(super) fn open(&self) -> io::Result<File> {
         let is_link = FileType::from_raw_mode(self.stat_name(AtFlags::SYMLINK_NOFOLLOW)?.st_mode).is_symlink();
-        // Links in /proc lead to what is open already.
+        // A link in /proc leads to a file that is open already.
         let no_link = if is_link && is_proc(&self.folder) { OFlags::empty() } else { OFlags::NOFOLLOW };
         let flags = OFlags::WRONLY | OFlags::NOCTTY | OFlags::CLOEXEC | no_link;
         let file = openat(&self.folder, &self.name, flags, Mode::empty())?;
