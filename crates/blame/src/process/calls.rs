@@ -56,7 +56,7 @@ pub(super) enum Call {
     TakeLock(Lock),
     /// Waits at this address until another thread changes its value, which is no lock.
     AwaitChange { address: u64 },
-    /// Wakes those who wait at this address; more than one if `all`, which no mutex does.
+    /// Wakes threads that wait at this address; more than one if `all`. A mutex wakes only one.
     WakeAt { address: u64, scope: Scope, all: bool },
     /// Gives up the CPU.
     Yield,
