@@ -140,8 +140,7 @@ fn decide(
     let exposures: Vec<Exposure> = judged.iter().map(|one| one.exposure).collect();
     let shown = shown(profile, &exposures);
     match shown {
-        Shown::Exceeded if worst_ns > profile.limit_ns => (Outcome::Fail, fail(profile, groups, worst, worst_ns)),
-        Shown::Exceeded => (Outcome::Fail, missing(judged).or_else(|| xruns(judged)).unwrap_or_default()),
+        Shown::Exceeded => (Outcome::Fail, fail(profile, groups, judged)),
         Shown::Kept | Shown::Open => match &obstacles.no_pass {
             Some(why) => (Outcome::Inconclusive, why.clone()),
             None if shown == Shown::Open => (Outcome::Inconclusive, open(profile, groups, judged)),
@@ -168,7 +167,19 @@ fn invalid(why: &str, limit: &str, worst: Option<(&Series, i64)>) -> String {
     format!("{why}, so it does not show whether {limit} holds{seen}")
 }
 
-fn fail(profile: &Profile, groups: &[Group], worst: &Series, worst_ns: i64) -> String {
+/// The reason for FAIL, from the series that had more stalls than tolerated.
+fn fail(profile: &Profile, groups: &[Group], judged: &[Judged]) -> String {
+    let exceeding: Vec<Judged> =
+        judged.iter().copied().filter(|one| one.exposure.exceeds(profile.tolerates, judged.len())).collect();
+    let late = exceeding.iter().filter_map(|one| Some((one.series, max_of(one.series)?)));
+    match late.max_by_key(|&(_, max_ns)| max_ns).filter(|&(_, max_ns)| max_ns > profile.limit_ns) {
+        Some((worst, worst_ns)) => late_wake_up(profile, groups, worst, worst_ns),
+        None => missing(&exceeding).or_else(|| xruns(&exceeding)).unwrap_or_default(),
+    }
+}
+
+/// The reason for FAIL if a wake-up was later than the limit.
+fn late_wake_up(profile: &Profile, groups: &[Group], worst: &Series, worst_ns: i64) -> String {
     let mut failing = Vec::new();
     let mut measured = Vec::new();
     for series in groups.iter().flat_map(Group::considered) {

@@ -109,20 +109,14 @@ fn decide(
     if let Some(why) = &obstacles.invalid {
         return (Outcome::Invalid, format!("{why}, so it does not show whether {limit} holds for round trips"));
     }
-    let Some((worst, max_ns)) =
-        all.iter().filter_map(|(series, _)| Some((series, series.max_ns?))).max_by_key(|of| of.1)
-    else {
+    let Some(max_ns) = all.iter().filter_map(|(series, _)| series.max_ns).max() else {
         return (
             Outcome::Inconclusive,
             format!("the profile is about round trips, but none was measured: run `{command}`"),
         );
     };
     match (shown(profile, exposures), &obstacles.no_pass) {
-        (Shown::Exceeded, _) if max_ns > profile.limit_ns => {
-            let text = format!("a round trip of {} ({}), above the limit of {limit}", format_ns(max_ns), worst.phase);
-            (Outcome::Fail, text)
-        }
-        (Shown::Exceeded, _) => (Outcome::Fail, lost(all)),
+        (Shown::Exceeded, _) => (Outcome::Fail, fail(profile, all, exposures)),
         (Shown::Kept | Shown::Open, Some(reason)) => (Outcome::Inconclusive, reason.clone()),
         (Shown::Open, None) => {
             let why =
@@ -140,6 +134,21 @@ fn decide(
             );
             (Outcome::Pass, text)
         }
+    }
+}
+
+/// The reason for FAIL, from the series that had more stalls than tolerated.
+fn fail(profile: &Profile, all: &[(&Series, &RoundTrip)], exposures: &[Exposure]) -> String {
+    let exceeds = |exposure: &Exposure| exposure.exceeds(profile.tolerates, exposures.len());
+    let exceeding = all.iter().copied().zip(exposures).filter(|(_, exposure)| exceeds(exposure)).map(|(of, _)| of);
+    let exceeding: Vec<(&Series, &RoundTrip)> = exceeding.collect();
+    let longest = exceeding.iter().filter_map(|(series, _)| Some((series, series.max_ns?))).max_by_key(|of| of.1);
+    match longest.filter(|&(_, max_ns)| max_ns > profile.limit_ns) {
+        Some((series, max_ns)) => {
+            let (longest, limit) = (format_ns(max_ns), format_ns(profile.limit_ns));
+            format!("a round trip of {longest} ({}), above the limit of {limit}", series.phase)
+        }
+        None => lost(&exceeding),
     }
 }
 

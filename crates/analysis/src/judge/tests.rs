@@ -120,6 +120,17 @@ fn tolerated_stalls_do_not_fail() {
     assert_eq!(of(20, &stall).outcome, Outcome::Inconclusive, "a stall of ten seconds counts as ten");
 }
 
+#[test]
+fn a_fail_names_no_tolerated_stall() {
+    let often: Vec<u64> = (0..20).map(|i| i * 1000).collect();
+    let mut rare = series("rest", 0, 1_000_000, &[(5_000, 10 * 3_600_000), (900_000, 1)]);
+    rare.spikes = vec![Spike { at_ns: 5_000_000_000, lateness_ns: 900_000, ..Spike::default() }];
+    rare.spikes_total = 1;
+    let verdict = judged(vec![rare, Series { cpu: Some(1), ..long(10, &often) }]);
+    assert_eq!(verdict.outcome, Outcome::Fail);
+    assert_eq!(verdict.reason, "300 us late on CPU 1, rest, above the limit of 100 us");
+}
+
 /// Looking at every moment finds too many false results with the bound of a fixed length.
 #[test]
 fn a_run_until_decided_needs_stronger_evidence() {
