@@ -282,6 +282,18 @@ pub(crate) fn restore_with(ops: &dyn SystemOps) -> Result<Vec<Restored>, Restore
     Ok(all)
 }
 
+/// The processes in other namespaces of process ids that may still run, so that [`restore`] leaves their changes alone.
+#[must_use]
+pub fn left_alone(root: &Root) -> Vec<u32> {
+    let journals = document::all(&folder(root)).into_iter().filter_map(|(_, document)| document.ok());
+    let of_this_boot = journals.filter(|document| document.is_of_this_boot(root));
+    let elsewhere = of_this_boot.filter(|document| document.other_namespace(root).is_some() && document.may_run(root));
+    let mut processes: Vec<u32> = elsewhere.map(|document| document.process).collect();
+    processes.sort_unstable();
+    processes.dedup();
+    processes
+}
+
 /// Checks that `/proc` shows which boot this is and which processes run.
 fn check_proc(root: &Root, journals: &[(PathBuf, Result<Document, String>)]) -> Result<(), RestoreError> {
     let names_a_boot = |document: &Document| document.boot_id.is_some() || root.is_system();
@@ -318,15 +330,25 @@ fn refused(path: &Path, reason: &str) -> Option<Restored> {
     Some(Restored { process, purpose: Purpose::of_file(&name)?, put_back: PutBack { failed, ..PutBack::default() } })
 }
 
+/// Another process that shields CPUs now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct OtherShield {
+    /// Its id in its namespace of process ids.
+    pub process: u32,
+    /// True if that is the namespace of this process.
+    pub is_here: bool,
+}
+
 /// The other process that shields CPUs now, if there is one.
-pub(crate) fn other_shield(root: &Root) -> Option<u32> {
+pub(crate) fn other_shield(root: &Root) -> Option<OtherShield> {
     let journals = document::all(&folder(root)).into_iter().filter_map(|(_, document)| document.ok());
     let journals = journals
         .filter(|d| d.purpose == Purpose::Shield && d.is_of_this_boot(root) && d.may_run(root))
-        .map(|d| d.process);
+        .map(|d| OtherShield { process: d.process, is_here: d.other_namespace(root).is_none() });
     // A run in another container has its journal there.
-    let groups = run_groups::all(root).into_iter().filter(|group| group.is_alive).map(|group| group.process);
-    journals.chain(groups).find(|&process| process != process::id())
+    let groups = run_groups::all(root).into_iter().filter(|group| group.is_alive);
+    let groups = groups.map(|group| OtherShield { process: group.process, is_here: true });
+    journals.chain(groups).find(|other| !other.is_here || other.process != process::id())
 }
 
 impl Document {
@@ -337,10 +359,15 @@ impl Document {
     /// True if the process that wrote the document still runs, or if that is unknown, because it is in another
     /// namespace of process ids.
     fn may_run(&self, root: &Root) -> bool {
-        match self.pid_namespace {
-            Some(other) if Some(other) != pid_namespace::own(root) => pid_namespace::may_run(root, self.process, other),
-            _ => tasks::start_ticks(root, &self.process.to_string()) == Some(self.start_ticks),
+        match self.other_namespace(root) {
+            Some(other) => pid_namespace::may_run(root, self.process, other),
+            None => tasks::start_ticks(root, &self.process.to_string()) == Some(self.start_ticks),
         }
+    }
+
+    /// The namespace of process ids that its process is in; `None` if it is that of this process.
+    fn other_namespace(&self, root: &Root) -> Option<u64> {
+        self.pid_namespace.filter(|&namespace| Some(namespace) != pid_namespace::own(root))
     }
 }
 

@@ -25,7 +25,7 @@ use thiserror::Error;
 
 use crate::{
     CpuError, CpuList, Root, cpus, interrupts as interrupt_counts,
-    journal::{self, Journal, JournalError, Masks, Purpose, Undo},
+    journal::{self, Journal, JournalError, Masks, OtherShield, Purpose, Undo},
     system_ops::SystemOps,
     usable_cpus,
 };
@@ -72,6 +72,15 @@ pub enum ShieldError {
         /// The process id of that run.
         process: u32,
     },
+    /// Another run in another namespace of process ids may shield CPUs now.
+    #[error(
+        "process {process} of another container may shield CPUs: wait until it ends, or, if it was killed, run `sudo punctual \
+         restore` on the host"
+    )]
+    BusyElsewhere {
+        /// The process id of that run in its namespace.
+        process: u32,
+    },
     /// A thread cannot enter or leave the shield.
     #[error("cannot move a thread into or out of the shield: /{path}: {source}; omit --shield, or see docs/shield.md")]
     Enter {
@@ -98,8 +107,10 @@ impl Shield {
 
     fn take_with(ops: Rc<dyn SystemOps>, cpus: &CpuList) -> Result<Self, ShieldError> {
         let root = ops.root();
-        if let Some(process) = journal::other_shield(root) {
-            return Err(ShieldError::Busy { process });
+        match journal::other_shield(root) {
+            Some(OtherShield { process, is_here: true }) => return Err(ShieldError::Busy { process }),
+            Some(OtherShield { process, is_here: false }) => return Err(ShieldError::BusyElsewhere { process }),
+            None => {}
         }
         let cpus = usable_cpus(root, Some(cpus))?;
         let usable = usable_cpus(root, None)?;

@@ -9,7 +9,7 @@ use super::{
     fake::{BOUND, Fake, Groups, KERNEL},
     *,
 };
-use crate::journal::{RestoreError, restore_with};
+use crate::journal::{RestoreError, left_alone, restore_with};
 
 fn list(text: &str) -> CpuList {
     text.parse().unwrap()
@@ -323,7 +323,8 @@ fn a_journal_of_an_unknown_boot_or_namespace_is_left_alone() {
     // Its process may run, although none of its id is in this namespace.
     fake.put(path, &journal(r#""boot_id":null,"pid_namespace":17"#));
     assert!(restore_with(&*fake).unwrap().is_empty());
-    assert!(matches!(take(&fake, "2"), Err(ShieldError::Busy { process: 77 })));
+    assert!(matches!(take(&fake, "2"), Err(ShieldError::BusyElsewhere { process: 77 })));
+    assert_eq!(left_alone(fake.root()), [77]);
     fake.put(path, &journal(r#""boot_id":"a""#));
     assert_eq!(restore_with(&*fake), Err(RestoreError::NoBootId));
     assert!(fake.root().exists(path) && affinity() == "0000000f");

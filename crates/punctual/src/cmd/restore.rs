@@ -1,7 +1,7 @@
 //! `punctual restore`: restores settings that a killed run left changed. Each measurement does this at its start.
 
 use campaign::leftovers;
-use machine::Root;
+use machine::{Root, journal};
 
 use crate::{
     cli::{Command, Restore},
@@ -10,11 +10,19 @@ use crate::{
 
 pub fn run(options: &Restore) -> anyhow::Result<u8> {
     let restored = leftovers::restore(&Root::system())?;
+    let left_alone = journal::left_alone(&Root::system());
     output::stdout(|out| {
         if options.json {
-            return writeln!(out, "{}", output::json(&serde_json::json!({ "restored": restored })));
+            return writeln!(out, "{}", output::json(&serde_json::json!({ "restored": restored, "left_alone": left_alone })));
         }
-        if restored.is_empty() {
+        for process in &left_alone {
+            writeln!(
+                out,
+                "left alone: the changes of process {process}, which may still run in another container: run `sudo punctual \
+                 restore` on the host"
+            )?;
+        }
+        if restored.is_empty() && left_alone.is_empty() {
             return writeln!(out, "nothing to restore");
         }
         restored.iter().try_for_each(|restored| writeln!(out, "{}", restored.in_words()))
