@@ -55,7 +55,7 @@ use crate::{Comm, Event, EventKind, MeasuredThread, Task};
 use calls::{Call, Lock};
 pub use clocks::ClockOffsets;
 pub use fault_time::fault_time_ns;
-use futexes::Futexes;
+use futexes::{Finding, Futexes};
 use locks::Wait;
 use selection::RunConfig;
 pub use selection::{Pattern, Selection};
@@ -252,8 +252,10 @@ impl Process {
         let Some(&index) = self.of.get(&pid) else { return };
         let thread = &mut self.threads[index];
         let (call, finding) = self.futexes.correct(pid, Call::of(number, arguments), thread.cpu_ns(at_ns));
-        thread.learns(finding);
         thread.enters(at_ns, InCall::new(number, call, arguments), &self.config);
+        if let Finding::NoLock { address } = finding {
+            self.threads.iter_mut().for_each(|thread| thread.forget_lock(address));
+        }
         if let Call::SetPolicy { tid } = call {
             self.note_policy_set(if tid == 0 { pid.into() } else { tid });
         }
@@ -331,7 +333,7 @@ impl Process {
     #[must_use]
     pub fn measured_threads(&self) -> Vec<MeasuredThread> {
         let selected = self.threads.iter().filter(|thread| thread.is_selected() && !thread.has_ended());
-        selected.filter_map(Thread::measured_thread).collect()
+        selected.filter_map(|thread| thread.measured_thread(&self.config)).collect()
     }
 
     /// Moves the new spikes to the kept ones; only the worst are kept.
@@ -342,7 +344,8 @@ impl Process {
     /// The spikes since [`keep_spikes`](Self::keep_spikes), by thread and by the CPU that it woke on, in order of time.
     /// Their times count from the start of the run. The caller may explain them.
     pub fn fresh_spikes(&mut self) -> impl Iterator<Item = (MeasuredThread, &mut [Spike])> {
-        self.threads.iter_mut().flat_map(Thread::fresh_spikes)
+        let config = &self.config;
+        self.threads.iter_mut().flat_map(|thread| thread.fresh_spikes(config))
     }
 
     /// The figures of each selected thread that ran, as of `now_ns`. The role is the name of its command, followed by

@@ -47,6 +47,9 @@ pub fn remedy(cause: &Cause, facts: &RemedyFacts) -> String {
         }
         CauseKind::Throttled => throttled(facts),
         CauseKind::Quota => quota(),
+        CauseKind::Budget => "the thread needs more CPU time than its deadline policy grants: increase the runtime of \
+                              the policy (sched_runtime of sched_setattr(2))"
+            .to_owned(),
         CauseKind::AllCpus => all_cpus(facts),
         CauseKind::Stolen => hypervisor("the hypervisor"),
         CauseKind::Firmware => firmware(),

@@ -157,6 +157,7 @@ impl MeasuredCpu {
             cpu,
             spins: false,
             slack_ns: 0,
+            has_quota: false,
         })
     }
 }

@@ -18,7 +18,7 @@ use std::{
 };
 
 use ::loads::Running;
-use machine::{Root, clocksource, online_cpus, quota_stopped_us, shield::Watch as ShieldWatch};
+use machine::{QuotaFiles, Root, clocksource, online_cpus, quota_stopped_us, shield::Watch as ShieldWatch};
 use probes::{guard::Heartbeat, probe_threads::ThreadInfo};
 use record::Reason;
 use sys::clock::Clock;
@@ -47,6 +47,8 @@ pub struct Supervisor {
     clock: Clock,
     /// True if a CPU quota of this process makes the run invalid.
     checks_quota: bool,
+    /// True if a CPU quota can stop the threads of this process.
+    has_quota: bool,
     last: Moment,
     clocksource: Option<String>,
     loads: LoadWatch,
@@ -95,6 +97,7 @@ impl Supervisor {
             threads: threads.iter().filter_map(Supervised::of).collect(),
             clock,
             checks_quota: true,
+            has_quota: QuotaFiles::of(root, "self").has_quota(root),
             last: Moment::now(root, clock),
             clocksource: clocksource(root),
             loads: LoadWatch::default(),
@@ -103,6 +106,12 @@ impl Supervisor {
             stopped_ns: 0,
             reasons: Vec::new(),
         }
+    }
+
+    /// True if a CPU quota can stop the threads of this process.
+    #[must_use]
+    pub fn has_quota(&self) -> bool {
+        self.has_quota
     }
 
     /// Adds loads, which are compared with their present state.

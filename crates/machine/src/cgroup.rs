@@ -72,6 +72,13 @@ impl QuotaFiles {
         Self { groups, version_one }
     }
 
+    /// True if one of the groups has a quota: the kernel counts the periods of each quota.
+    #[must_use]
+    pub fn has_quota(&self, root: &Root) -> bool {
+        let counts_periods = |group: &String| Self::count(root, group, "nr_periods ").is_some_and(|periods| periods > 0);
+        self.groups.iter().any(counts_periods)
+    }
+
     /// Time for which the quotas stopped threads of their groups, us, since the groups were created; `None` if no group
     /// counts it.
     #[must_use]
@@ -83,9 +90,13 @@ impl QuotaFiles {
     /// The same for one group.
     fn group_stopped_us(&self, root: &Root, group: &str) -> Option<u64> {
         let (field, per_us) = if self.version_one { ("throttled_time ", 1000) } else { ("throttled_usec ", 1) };
+        Some(Self::count(root, group, field)? / per_us)
+    }
+
+    /// A count in the statistics of a group; `field` ends with a space.
+    fn count(root: &Root, group: &str, field: &str) -> Option<u64> {
         let stat = root.read(&format!("{group}/cpu.stat"))?;
-        let count: u64 = stat.lines().find_map(|line| line.strip_prefix(field)?.trim().parse().ok())?;
-        Some(count / per_us)
+        stat.lines().find_map(|line| line.strip_prefix(field)?.trim().parse().ok())
     }
 
     /// The file that sets the quota of the group whose threads were stopped for the longest time; `None` if none were.
@@ -232,7 +243,9 @@ mod tests {
         set("proc/self/mountinfo", "30 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n");
         set("sys/fs/cgroup/a/b/cpu.stat", "throttled_usec 0\n");
         assert_eq!(file(), None);
-        set("sys/fs/cgroup/a/cpu.stat", "throttled_usec 30\n");
+        assert!(!QuotaFiles::of(&root, "7").has_quota(&root));
+        set("sys/fs/cgroup/a/cpu.stat", "nr_periods 4\nthrottled_usec 30\n");
+        assert!(QuotaFiles::of(&root, "7").has_quota(&root));
         assert_eq!(file().as_deref(), Some("/sys/fs/cgroup/a/cpu.max"));
         set("proc/7/cgroup", "3:cpu,cpuacct:/a\n0::/a/b\n");
         set("proc/self/mountinfo", "30 23 0:26 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu,cpuacct\n");

@@ -37,6 +37,9 @@ pub enum CauseKind {
     Throttled,
     /// The measuring thread, an ordinary thread, was runnable and the CPU idle: the CPU quota of its control group.
     Quota,
+    /// The measuring thread, of the deadline policy, was runnable while another thread or none ran: it had used up the
+    /// CPU time that its policy grants in each period.
+    Budget,
     /// All CPUs stalled at the same time: firmware or a hypervisor.
     AllCpus,
     /// The hypervisor gave the CPU to another guest, as its steal time shows.
@@ -257,6 +260,7 @@ impl Cause {
             CauseKind::Blocked => "the probe waited for something else".to_owned(),
             CauseKind::Throttled => "real-time throttling".to_owned(),
             CauseKind::Quota => "CPU quota of the control group".to_owned(),
+            CauseKind::Budget => "CPU time of the deadline policy".to_owned(),
             CauseKind::AllCpus => "all CPUs at once: firmware or hypervisor".to_owned(),
             CauseKind::Stolen => "stolen by the hypervisor".to_owned(),
             CauseKind::Firmware => "firmware: system management interrupt".to_owned(),

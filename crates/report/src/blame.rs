@@ -107,6 +107,7 @@ pub(crate) fn explanation(cause: &Cause) -> &'static str {
         CauseKind::Blocked => "The measurement blocked itself; the machine is not the cause.",
         CauseKind::Throttled => "The kernel reserves part of each second for threads that are not real-time.",
         CauseKind::Quota => "The control group of the thread has used up its CPU time.",
+        CauseKind::Budget => "The thread has used up the CPU time that its deadline policy grants.",
         CauseKind::AllCpus => "All CPUs stopped at once: firmware (SMI) or the hypervisor had them.",
         CauseKind::Stolen => "The hypervisor ran another guest on this CPU.",
         CauseKind::Firmware => "Firmware took the CPU (SMI), invisible to the kernel.",

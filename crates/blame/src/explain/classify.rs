@@ -7,7 +7,7 @@ use record::{Cause, CauseKind, Why};
 use super::{
     analysis::{Analysis, Slice},
     causes::{Causes, idle_exit, waiting, why, with_detail},
-    replay::{CpuState, is_real_time},
+    replay::{CpuState, Thread, is_real_time},
     shares::Segment,
     thread_state::{StateInterval, ThreadState},
 };
@@ -224,15 +224,22 @@ impl Classifier<'_> {
         let is_after = |at_ns: Option<u64>| at_ns.is_some_and(|at_ns| at_ns >= since_ns);
         let entered_idle = cpu_state.idle.is_some_and(|idle| is_after(idle.entered_ns));
         if cpu_state.passed_over || is_after(cpu_state.switched_ns) || entered_idle {
-            let ran_realtime = thread.known.is_some_and(|(priority, _)| is_real_time(priority));
-            let kind = match is_real_time(own_priority) {
-                false => CauseKind::Quota,
-                true if ran_realtime => CauseKind::Unexplained,
-                true => CauseKind::Throttled,
-            };
-            return with_detail(kind, format!("{} ran instead", self.causes.thread_name(thread)));
+            let ran = format!("{} ran instead", self.causes.thread_name(thread));
+            return with_detail(self.passed_over(own_priority, thread), ran);
         }
         if is_idle { idle_exit(cpu_state.idle.unwrap_or_default()) } else { self.causes.preemption_off(cpu_state) }
+    }
+
+    /// Why the scheduler chose `instead`, or no thread, although the measuring thread was ready.
+    fn passed_over(&self, own_priority: i32, instead: Thread) -> CauseKind {
+        let ran_realtime = instead.known.is_some_and(|(priority, _)| is_real_time(priority));
+        match own_priority {
+            ..0 => CauseKind::Budget,
+            0..100 if ran_realtime => CauseKind::Unexplained,
+            0..100 => CauseKind::Throttled,
+            _ if self.analysis.measured.has_quota => CauseKind::Quota,
+            _ => CauseKind::Unexplained,
+        }
     }
 
     /// The kernel's normal path from the timer's interrupt to the measuring thread.

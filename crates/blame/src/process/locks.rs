@@ -244,10 +244,11 @@ impl LockSums {
         }
     }
 
-    /// Drops the waits at an address that turned out to be no lock.
-    pub fn forget(&mut self, address: u64) {
-        let lock = format!("{address:#x}");
+    /// Drops the waits at an address that turned out to be no lock. Returns true if there were any.
+    pub fn forget(&mut self, address: u64) -> bool {
+        let (lock, before) = (format!("{address:#x}"), self.0.len());
         self.0.retain(|sum| sum.worst.lock != lock);
+        self.0.len() < before
     }
 
     /// The locks with the longest total, the longest first.

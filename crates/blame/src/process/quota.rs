@@ -28,6 +28,12 @@ impl Quota {
         self.0.push_back(Reading { at_ns, stopped_ns });
     }
 
+    /// True if the quota has stopped threads since the first kept reading.
+    pub fn has_stopped(&self) -> bool {
+        let (first, last) = (self.0.front(), self.0.back());
+        first.zip(last).is_some_and(|(first, last)| last.stopped_ns > first.stopped_ns)
+    }
+
     /// Time for which threads of the group were stopped, from the last reading before `from_ns` to the first one after
     /// `to_ns`, ns; 0 if it was not read.
     fn stopped_ns(&self, from_ns: u64, to_ns: u64) -> u64 {

@@ -696,9 +696,10 @@ impl Thread {
     }
 
     /// The thread on its last CPU; `None` before it ran.
-    pub fn measured_thread(&self) -> Option<MeasuredThread> {
+    pub fn measured_thread(&self, config: &RunConfig) -> Option<MeasuredThread> {
         let Task { pid, priority, .. } = self.task;
-        Some(MeasuredThread { pid, priority, cpu: self.cpu?, spins: false, slack_ns: 0 })
+        let has_quota = config.quota.has_stopped();
+        Some(MeasuredThread { pid, priority, cpu: self.cpu?, spins: false, slack_ns: 0, has_quota })
     }
 
     /// Moves the new spikes to the kept ones, or drops them if the thread is not selected.
@@ -711,12 +712,12 @@ impl Thread {
     }
 
     /// The new spikes, by the CPU that it woke on.
-    pub fn fresh_spikes(&mut self) -> impl Iterator<Item = (MeasuredThread, &mut [Spike])> {
+    pub fn fresh_spikes(&mut self, config: &RunConfig) -> impl Iterator<Item = (MeasuredThread, &mut [Spike])> {
         let Task { pid, priority, .. } = self.task;
-        let selected = self.selected;
+        let (selected, has_quota) = (self.selected, config.quota.has_stopped());
         let fresh = self.wake_ups.fresh.iter_mut().filter(move |(_, spikes)| selected && !spikes.is_empty());
         fresh.map(move |(&cpu, spikes)| {
-            (MeasuredThread { pid, priority, cpu, spins: false, slack_ns: 0 }, spikes.as_mut_slice())
+            (MeasuredThread { pid, priority, cpu, spins: false, slack_ns: 0, has_quota }, spikes.as_mut_slice())
         })
     }
 }

@@ -115,6 +115,7 @@ fn every_kind_has_one_sentence() {
         K::Blocked,
         K::Throttled,
         K::Quota,
+        K::Budget,
         K::AllCpus,
         K::Stolen,
         K::Firmware,
@@ -216,7 +217,7 @@ fn one_cpu_always_remains_for_other_work() {
 /// Causes of every kind, with and without a number, priority and reason from the trace.
 fn causes() -> Vec<Cause> {
     use CauseKind as K;
-    let names: [(CauseKind, &[&str]); 19] = [
+    let names: [(CauseKind, &[&str]); 20] = [
         (K::LateInterrupt, &["dd"]),
         (K::IdleExit, &[""]),
         (K::TimerSlack, &[""]),
@@ -233,6 +234,7 @@ fn causes() -> Vec<Cause> {
         (K::Blocked, &["read"]),
         (K::Throttled, &[""]),
         (K::Quota, &[""]),
+        (K::Budget, &[""]),
         (K::AllCpus, &[""]),
         (K::Stolen, &[""]),
         (K::Firmware, &[""]),

@@ -1,6 +1,6 @@
 //! One scenario for each kind of culprit.
 
-use super::scenario::complete;
+use super::scenario::{Scenario, complete};
 
 #[test]
 fn an_undisturbed_wake_up() {
@@ -406,12 +406,12 @@ fn a_thread_that_becomes_real_time_later_was_not_throttled() {
     );
 }
 
-#[test]
-fn a_quota_stops_an_ordinary_thread() {
-    complete(
-        "runs probe
-         100.0 switch swapper->probe
-         900.0 switch probe:S->swapper
+/// Why the probe, of this priority, did not run from 1041 us on, although it was ready and the CPU idle.
+fn passed_over(priority: &str, also: &str) -> String {
+    let text = format!(
+        "runs probe({priority})
+         {also}
+         900.0 switch probe({priority}):S->swapper
          1000.0 deadline
          1001.0 vec+ local_timer
          1002.0 waking probe
@@ -420,14 +420,18 @@ fn a_quota_stops_an_ordinary_thread() {
          1005.0 idle 1
          41000.0 idle out
          41102.0 switch swapper->probe
-         41104.0 stamp",
-        &[
-            "40097 CPU quota of the control group (swapper/0 ran instead)",
-            "4 the kernel's path to the probe",
-            "2 return from idle",
-            "1 timer interrupt late, swapper/0 had the CPU",
-        ],
+         41104.0 stamp"
     );
+    let explanation = Scenario::of(&text).explain();
+    explanation.culprits.into_iter().max_by_key(|culprit| culprit.ns).unwrap().cause.in_full()
+}
+
+#[test]
+fn the_policy_and_the_quota_tell_why_a_ready_thread_does_not_run() {
+    assert_eq!(passed_over("120", "quota"), "CPU quota of the control group (swapper/0 ran instead)");
+    assert_eq!(passed_over("120", ""), "unexplained (swapper/0 ran instead)");
+    assert_eq!(passed_over("49", ""), "real-time throttling (swapper/0 ran instead)");
+    assert_eq!(passed_over("-1", "quota"), "CPU time of the deadline policy (swapper/0 ran instead)");
 }
 
 #[test]

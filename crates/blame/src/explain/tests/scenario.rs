@@ -15,6 +15,7 @@
 //! 900.0 lost                       events before this time are missing
 //! spins                            the probe never sleeps: it did not run from the deadline to the stamp
 //! slack 50.0                       timer slack of the probe
+//! quota                            a CPU quota can stop the probe
 //! 1000.0 deadline
 //! 1060.0 stamp                     the probe reads the clock
 //! 1090.0 done                      the probe has done its work
@@ -50,6 +51,7 @@ pub struct Scenario {
     pub spins: bool,
     /// Timer slack of the probe, ns.
     pub slack_ns: u64,
+    pub has_quota: bool,
 }
 
 impl Scenario {
@@ -68,6 +70,7 @@ impl Scenario {
             cpu: 0,
             spins: self.spins,
             slack_ns: self.slack_ns,
+            has_quota: self.has_quota,
         };
         let work = Work { ns: self.done_ns.saturating_sub(self.woke_ns), usual_ns: 0 };
         let wake_up = WakeUp { deadline_ns: self.deadline_ns, woke_ns: self.woke_ns, work };
@@ -83,6 +86,9 @@ impl Scenario {
         let words: Vec<&str> = line.split_whitespace().collect();
         if words == ["spins"] {
             return self.spins = true;
+        }
+        if words == ["quota"] {
+            return self.has_quota = true;
         }
         if let ["slack", us] = words[..] {
             return self.slack_ns = ns(us);

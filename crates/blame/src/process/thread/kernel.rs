@@ -8,7 +8,6 @@ use super::{State, Thread, TimePart};
 use crate::process::{
     calls::{Call, Lock, Scope, Source},
     cycles::{Cycles, Released},
-    futexes::Finding,
     releases::Rank,
     selection::RunConfig,
     waits::{InCall, Timeout},
@@ -185,10 +184,9 @@ impl Thread {
         self.begin_cycle(Released { late_by: CycleCause::PreviousCycle, ..released }, config);
     }
 
-    /// Handles that a futex word turned out to be no lock.
-    pub fn learns(&mut self, finding: Finding) {
-        if let Finding::NoLock { address } = finding {
-            self.locks.forget(address);
+    /// Handles that the futex word at this address turned out to be no lock.
+    pub fn forget_lock(&mut self, address: u64) {
+        if self.locks.forget(address) {
             // It waited for events in this cycle, so it consists of several.
             self.cycles.cut();
         }
