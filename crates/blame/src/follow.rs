@@ -93,6 +93,12 @@ impl Follower {
         self.instance.add_marks(file, marks)
     }
 
+    /// The setting of the trace that another program has changed, see [`Instance::disturbed`].
+    #[must_use]
+    pub fn disturbed(&self) -> Option<&'static str> {
+        self.instance.disturbed()
+    }
+
     /// Delivers the events up to shortly before now.
     ///
     /// # Errors

@@ -302,6 +302,16 @@ impl Watch {
         }
     }
 
+    /// The setting of the trace that another program has changed, see
+    /// [`Instance::disturbed`](crate::trace::Instance::disturbed). A trace that is kept may be frozen on purpose.
+    #[must_use]
+    pub fn disturbed(&self) -> Option<&'static str> {
+        match &self.source {
+            Source::Trace(traced) if !self.keep => traced.instance.disturbed(),
+            Source::Trace(_) | Source::Off | Source::Counters(_) => None,
+        }
+    }
+
     /// Another handle of the trace's `tracing_on` file: writing `0` freezes the trace.
     ///
     /// # Errors

@@ -275,6 +275,12 @@ impl<'a> Run<'a> {
         let Self { plan, cpus, record, trace, changes, .. } = self;
         // The timerlat tracer would disturb the measurement of the cost.
         drop(changes.timerlat.take());
+        record.caveats.extend(trace.disturbed().map(|part| Caveat {
+            kind: "trace".to_owned(),
+            text: format!(
+                "another program changed {part} of the trace during the run, so the causes of spikes after that are unknown"
+            ),
+        }));
         trace.relabel_stalls(record);
         let traced = matches!(trace.mode(), BlameMode::Trace | BlameMode::Deep);
         let measurable = plan.probe.definition().properties().measures_trace_cost;

@@ -43,6 +43,8 @@ pub struct Instance {
     pub(super) rings: Vec<Ring>,
     tracing_on: File,
     pub(super) events: Vec<String>,
+    /// The traced CPUs, as the kernel writes them.
+    cpu_mask: String,
     pub(super) decoder: Decoder,
     pub(super) layout: PageLayout,
     pub(super) page: Vec<u8>,
@@ -115,7 +117,9 @@ impl Instance {
         let page = vec![0; layout.size];
         let off_since_ns = Some(0);
         let marks = Uprobes::new(tracefs, folder.number);
-        let mut instance = Self { rings, tracing_on, events, decoder, layout, page, off_since_ns, folder, marks };
+        let cpu_mask = folder.files.read("tracing_cpumask").unwrap_or_default();
+        let mut instance =
+            Self { rings, tracing_on, events, cpu_mask, decoder, layout, page, off_since_ns, folder, marks };
         instance.set_on(true)?;
         Ok(instance)
     }
@@ -130,6 +134,21 @@ impl Instance {
     #[must_use]
     pub fn events_on(&self) -> &[String] {
         &self.events
+    }
+
+    /// The setting of the trace that another program has changed; `None` if all are in force. Needs some reads of files.
+    #[must_use]
+    pub fn disturbed(&self) -> Option<&'static str> {
+        let read = |part| self.folder.files.read(part).unwrap_or_default();
+        let is_on = read("tracing_on").trim() == "1";
+        let enabled = read("set_event");
+        let is_enabled = |event: &String| enabled.lines().any(|line| line == event);
+        match () {
+            () if is_on == self.off_since_ns.is_some() => Some("tracing_on"),
+            () if read("tracing_cpumask") != self.cpu_mask => Some("tracing_cpumask"),
+            () if !self.events.iter().all(is_enabled) => Some("set_event"),
+            () => None,
+        }
     }
 
     /// The traced CPUs, in ascending order.
