@@ -1,14 +1,15 @@
 //! `punctual lab`: boots a kernel in a small guest, measures it, and saves the results on the host.
 
 use std::{
-    io::{Stdout, Write},
+    io::{self, Stdout, Write},
+    mem,
     path::{Path, PathBuf},
     time::Duration,
 };
 
 use guest::{Event, Guest, Image, Initramfs, Outcome, Time, init::KERNEL_LOG, initramfs::PUNCTUAL};
 use record::{
-    Caveat, Record, file,
+    Caveat, Record, file, shell,
     visible::{self, Passes, Visible},
 };
 
@@ -22,7 +23,7 @@ const FAILED: i32 = 1;
 const USAGE: i32 = 64;
 const RECORD_ENDING: &str = ".punctual.json";
 const REPORT_ENDING: &str = ".punctual.html";
-/// The longest line of the guest's standard error, and the most that is kept with --quiet, bytes.
+/// The longest line of the guest, and the most that is kept with --quiet, bytes.
 const LINE_MAX: usize = 64 << 10;
 const SUPPRESSED_MAX: usize = 1 << 20;
 /// The endings of the other files that runs write: traces, captures and exports.
@@ -43,8 +44,9 @@ pub fn run(options: &Lab) -> anyhow::Result<u8> {
     if !options.quiet {
         say!("booting {} ({}, {})", options.kernel.display(), image.arch, describe(&guest));
     }
-    let mut printer = Printer { stdout: visible::stdout(Passes::Colours), stderr: GuestStderr::default() };
+    let mut printer = Printer { stdout: GuestStdout::new(&files), stderr: GuestStderr::default() };
     let outcome = guest::run(&guest, &image, &initramfs, &mut |event| printer.print(event, options))?;
+    let _ = printer.stdout.end();
     if options.quiet && matches!(outcome.status, FAILED | USAGE) {
         say_part!(Passes::Text, "{}", printer.stderr.suppressed);
     }
@@ -85,7 +87,7 @@ fn describe(guest: &Guest) -> String {
 
 /// Prints the output of the guest as it arrives.
 struct Printer {
-    stdout: Visible<Stdout>,
+    stdout: GuestStdout,
     stderr: GuestStderr,
 }
 
@@ -93,7 +95,7 @@ impl Printer {
     fn print(&mut self, event: Event, options: &Lab) {
         match event {
             // A write error must not end the run, because the record comes at the end.
-            Event::Stdout(bytes) => drop(self.stdout.write_all(bytes).and_then(|()| self.stdout.flush())),
+            Event::Stdout(bytes) => drop(self.stdout.print(bytes)),
             Event::Stderr(bytes) => self.stderr.print(bytes, options.quiet),
             Event::Console(line) if options.console => say!("{line}"),
             Event::Booted(release) if !options.quiet => {
@@ -101,6 +103,51 @@ impl Printer {
             }
             Event::Console(_) | Event::Booted(_) => {}
         }
+    }
+}
+
+/// Prints the standard output of punctual in the guest line by line, with the path of the record on the host.
+struct GuestStdout {
+    out: Visible<Stdout>,
+    line: Vec<u8>,
+    record: Option<PathBuf>,
+}
+
+impl GuestStdout {
+    fn new(files: &RecordFiles) -> Self {
+        Self { out: visible::stdout(Passes::Colours), line: Vec::new(), record: files.record.clone() }
+    }
+
+    fn print(&mut self, bytes: &[u8]) -> io::Result<()> {
+        for &byte in bytes {
+            self.line.push(byte);
+            if byte == b'\n' || self.line.len() == LINE_MAX {
+                let line = mem::take(&mut self.line);
+                self.out.write_all(&on_the_host(&line, self.record.as_deref()))?;
+            }
+        }
+        self.out.flush()
+    }
+
+    /// Prints an unfinished line.
+    fn end(&mut self) -> io::Result<()> {
+        self.out.write_all(&mem::take(&mut self.line))?;
+        self.out.flush()
+    }
+}
+
+/// A line of the guest; if it is the command that shows more of the record, that for the record on the host.
+fn on_the_host(line: &[u8], record: Option<&Path>) -> Vec<u8> {
+    const SHOW: &str = " punctual show --full ";
+    let text = String::from_utf8_lossy(line);
+    match (text.find(SHOW).filter(|_| text.trim_start().starts_with("more ")), record) {
+        (Some(at), Some(record)) => {
+            let command = visible::one_line(&shell::command(&[&record.to_string_lossy()]));
+            format!("{}{command}\n", &text[..at + SHOW.len()]).into_bytes()
+        }
+        // Without a record on the host, there is nothing to show.
+        (Some(_), None) => Vec::new(),
+        (None, _) => line.to_vec(),
     }
 }
 
@@ -210,6 +257,16 @@ mod tests {
 
     use super::*;
     use crate::cli::{Cli, Command};
+
+    #[test]
+    fn the_command_for_the_record_names_the_file_on_the_host() {
+        let line = b"  more     punctual show --full vm-1.punctual.json\n";
+        let host = Path::new("my runs/a.punctual.json");
+        let on_host = String::from_utf8(on_the_host(line, Some(host))).unwrap();
+        assert_eq!(on_host, "  more     punctual show --full 'my runs/a.punctual.json'\n");
+        assert!(on_the_host(line, None).is_empty());
+        assert_eq!(on_the_host(b"CPU 0  more\n", Some(host)), b"CPU 0  more\n");
+    }
 
     fn options(line: &str) -> Lab {
         match Cli::try_parse_from(line.split_whitespace()).expect("a command line").command {
