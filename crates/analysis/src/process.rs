@@ -27,11 +27,11 @@ pub fn conclusion(record: &Record) -> Vec<String> {
     sentences.extend(
         threads.iter().filter(|(series, _)| series.period_ns > 0).map(|(series, thread)| deadlines(series, thread)),
     );
-    let quota_file = record.program.as_ref().and_then(|program| program.quota_file.as_deref());
-    let open = threads.iter().filter_map(|(series, thread)| cycle::open(series, thread, quota_file));
+    let run = cycle::Run::of(record);
+    let open = threads.iter().filter_map(|(series, thread)| cycle::open(series, thread, &run));
     sentences.extend(open.take(OPEN_NAMED));
-    sentences.extend(threads.first().and_then(|(series, thread)| cycle::longest(series, thread, quota_file)));
-    sentences.extend(cycle::unclear(&threads));
+    sentences.extend(threads.first().and_then(|(series, thread)| cycle::longest(series, thread, &run)));
+    sentences.extend(cycle::unclear(threads.iter()).map(|text| sentence(&text)));
     sentences.extend(locks::waits(&threads));
     let latest = threads.iter().max_by_key(|(series, _)| series.max_ns);
     sentences.extend(latest.and_then(|(series, _)| wake_up(series)));
@@ -44,15 +44,31 @@ pub fn conclusion(record: &Record) -> Vec<String> {
 #[must_use]
 pub fn in_short(record: &Record) -> String {
     let threads = worst_first(record);
-    let quota_file = record.program.as_ref().and_then(|program| program.quota_file.as_deref());
-    if let Some(open) = threads.iter().find_map(|(series, thread)| cycle::open(series, thread, quota_file)) {
+    let run = cycle::Run::of(record);
+    if let Some(open) = threads.iter().find_map(|(series, thread)| cycle::open(series, thread, &run)) {
         return open;
     }
     let Some((series, thread)) = threads.first().filter(|(_, thread)| thread.cycles > 0) else {
-        return "No selected thread of the program had a whole cycle.".to_owned();
+        return match &threads[..] {
+            [] => "None of the selected threads ran.".to_owned(),
+            _ => format!("No selected thread of the program had a whole cycle: {MARK}."),
+        };
     };
-    let missed = if series.missed > 0 { deadlines(series, thread) + " " } else { String::new() };
-    missed + &cycle::longest_in_short(series, thread, quota_file).unwrap_or_default()
+    let missed = (series.missed > 0).then(|| deadlines(series, thread));
+    let inversion = locks::worst_inversion(&threads);
+    let longest = match &inversion {
+        Some(_) => None,
+        None => cycle::longest_in_short(series, thread, &run),
+    };
+    let unclear = cycle::unclear(threads.iter()).map(|text| sentence(&text));
+    [missed, inversion, longest, unclear].into_iter().flatten().collect::<Vec<_>>().join(" ")
+}
+
+/// A statement as a sentence.
+fn sentence(statement: &str) -> String {
+    let mut chars = statement.chars();
+    let first = chars.next().map(|first| first.to_uppercase().to_string()).unwrap_or_default();
+    format!("{first}{}.", chars.as_str())
 }
 
 /// The threads of a program; the one that missed most deadlines comes first, then that with the longest cycle.
@@ -63,6 +79,9 @@ fn worst_first(record: &Record) -> Vec<(&Series, &ProcessThread)> {
     });
     threads
 }
+
+/// How to show cycles that the trace does not show.
+const MARK: &str = "if they do not start with a wait, mark them with include/punctual.h";
 
 /// The number of threads that are named because they did not end their last cycle.
 const OPEN_NAMED: usize = 4;
@@ -82,6 +101,7 @@ pub struct Limits {
 }
 
 impl Limits {
+    /// True if a limit is about cycles, whose starts must be known.
     fn limit_cycles(&self) -> bool {
         self.missed.is_some() || self.response_ns.is_some()
     }
@@ -91,13 +111,14 @@ impl Limits {
 /// and incomplete figures do not support PASS.
 #[must_use]
 pub fn verdict(record: &Record, limits: Limits) -> Option<Verdict> {
-    if limits == Limits::default() && record.validity.valid {
-        return None;
-    }
     if !record.validity.valid {
         return invalid(record);
     }
     let threads = threads(record);
+    if limits == Limits::default() {
+        let reason = "none of the selected threads ran, so nothing was measured".to_owned();
+        return threads.is_empty().then_some(Verdict { outcome: Outcome::Inconclusive, reason });
+    }
     let samples: u64 = threads.iter().map(|(series, _)| series.samples).sum();
     let failed = exceeded(&threads, limits);
     let (outcome, reason) = match () {
@@ -171,10 +192,17 @@ fn too_few(threads: &[(&Series, &ProcessThread)], limits: Limits) -> Option<Stri
     ];
     let few = counts.into_iter().find(|&(limited, count, _)| limited && count < MIN_EVENTS);
     match few {
+        Some((_, 0, what)) if threads.iter().any(|(_, thread)| thread.times.running_ns > 0) => {
+            Some(format!("the run has no {what} of a thread with a limit: {MARK}"))
+        }
         Some((_, 0, _)) => Some("no thread with a limit ran".to_owned()),
         Some((_, count, what)) => Some(format!("the run has {count} {what}, and PASS needs at least {MIN_EVENTS}")),
-        None if limits.limit_cycles() => threads.iter().find_map(unfollowed),
-        None => None,
+        None => {
+            let limited = threads.iter().filter(|(series, _)| limits.response_ns.is_some() || series.period_ns > 0);
+            let of_cycles = || cycle::unclear(limited).or_else(|| threads.iter().find_map(unfollowed));
+            let of_cycles = if limits.limit_cycles() { of_cycles() } else { None };
+            of_cycles.or_else(|| limits.latency_ns.and_then(|_| threads.iter().find_map(untraced)))
+        }
     }
 }
 
@@ -198,6 +226,15 @@ fn unfollowed((series, thread): &(&Series, &ProcessThread)) -> Option<String> {
         }
     };
     (!few).then(|| format!("events of {cut} of {all} cycles of {} are missing in the trace{switches}", series.role))
+}
+
+/// How many wake-ups of a thread are missing; `None` if they are less than a hundredth.
+fn untraced((series, thread): &(&Series, &ProcessThread)) -> Option<String> {
+    let ProcessThread { switches_missing, switches_missing_on, .. } = thread;
+    (*switches_missing > series.samples / 100).then(|| {
+        let role = &series.role;
+        format!("the kernel did not trace {switches_missing} switches to {role} on CPU {switches_missing_on}")
+    })
 }
 
 /// Why the longest cycle exceeds a limit; `None` if it does not. The cycle may not have ended.
@@ -289,8 +326,8 @@ fn preemptions(series: &Series, thread: &ProcessThread) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use record::{
-        Cause, CauseKind, Culprit, Cycle, CycleCause, CyclePart, LockWait, Preempter, Program, Release, SeriesKind,
-        Spike, ThreadTimes, Why,
+        Cause, CauseKind, Culprit, Cycle, CycleCause, CyclePart, LockWait, LockWaits, Preempter, Program, Release,
+        SeriesKind, Spike, ThreadTimes, Why,
     };
 
     use super::*;
@@ -308,7 +345,7 @@ mod tests {
             longest: Some(Cycle { times, parts, ..Cycle::default() }),
             release: Release::AbsoluteSleep,
             preemptions: 51,
-            times: ThreadTimes { preempted_ns: 23_000_000, ..ThreadTimes::default() },
+            times: ThreadTimes { preempted_ns: 23_000_000, blocked_ns: 9_977_000_000, ..ThreadTimes::default() },
             preempted_by: vec![Preempter {
                 comm: "stress-ng".into(),
                 tid: 5,
@@ -472,6 +509,62 @@ mod tests {
             "{sentence}"
         );
         assert_eq!(in_short(&record), *sentence, "it is the most important one");
+    }
+
+    #[test]
+    fn what_the_trace_does_not_show_supports_no_pass() {
+        let outcome =
+            |record: &Record, limits| verdict(record, limits).map(|verdict| (verdict.outcome, verdict.reason));
+        let response = Limits { response_ns: Some(2_000_000), ..Limits::default() };
+        let unclear = "the trace does not show which wait starts a cycle of servo: each counts as one, so the real cycles may \
+                       be longer; mark the cycles with include/punctual.h";
+        let alternating = with_thread(|thread| thread.release = Release::Alternating);
+        assert_eq!(outcome(&alternating, response), Some((Outcome::Inconclusive, unclear.to_owned())));
+        let too_many = with_thread(|thread| thread.cycles = 20_000);
+        assert_eq!(outcome(&too_many, response), Some((Outcome::Inconclusive, unclear.to_owned())), "two a period");
+        assert_eq!(outcome(&with_thread(|_| ()), response).unwrap().0, Outcome::Pass);
+        let untraced = with_thread(|thread| {
+            (thread.switches_missing, thread.switches_missing_on) = (3, "1".to_owned());
+        });
+        let latency = Limits { latency_ns: Some(700_000), ..Limits::default() };
+        let reason = "the kernel did not trace 3 switches to servo on CPU 1";
+        assert_eq!(outcome(&untraced, latency), Some((Outcome::Inconclusive, reason.to_owned())));
+        let nothing = Record { series: vec![], ..with_thread(|_| ()) };
+        let reason = "none of the selected threads ran, so nothing was measured";
+        assert_eq!(outcome(&nothing, Limits::default()), Some((Outcome::Inconclusive, reason.to_owned())));
+        let no_cycle = with_thread(|thread| (thread.cycles, thread.times.running_ns) = (0, 5));
+        assert!(outcome(&no_cycle, response).unwrap().1.contains("mark them with include/punctual.h"));
+    }
+
+    #[test]
+    fn the_short_answer_names_a_priority_inversion() {
+        let wait = LockWait { lock: "0x40".into(), waited_ns: 900_000, inverted_ns: 800_000, ..LockWait::default() };
+        let waits =
+            LockWaits { count: 7, waited_ns: 6_000_000, longest_ns: 900_000, inverted_ns: 5_600_000, worst: wait };
+        let record = with_thread(|thread| thread.locks = vec![waits]);
+        let text = in_short(&record);
+        assert!(
+            text.contains("servo waited 7 times for lock 0x40, 6 ms in all") && !text.contains("longest"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn the_cause_of_the_first_cycle_in_a_row_is_named() {
+        let part = |cause| CyclePart { cause, ns: 900_000, count: 1, ..CyclePart::default() };
+        let mut record = with_thread(|thread| {
+            let longest = thread.longest.as_mut().unwrap();
+            longest.parts = vec![part(CycleCause::PreviousCycle)];
+            longest.delayed_by = Some(part(CycleCause::Quota));
+        });
+        record.program.as_mut().unwrap().quota_file = Some("/sys/fs/cgroup/a/cpu.max".to_owned());
+        let text = in_short(&record);
+        assert!(
+            text.ends_with(
+                "mostly because of the CPU quota of its control group: increase it in /sys/fs/cgroup/a/cpu.max."
+            ),
+            "{text}"
+        );
     }
 
     #[test]

@@ -129,6 +129,14 @@ impl Process {
         }
     }
 
+    /// Sets the process of a thread, and whether its system calls have other numbers than those of this program, as in a
+    /// 32-bit program on a 64-bit kernel. Without its calls, every sleep ends a cycle.
+    pub fn set_process(&mut self, tid: u32, process: u32, has_other_calls: bool) {
+        if let Some((thread, _)) = self.thread(tid) {
+            thread.set_process(process, has_other_calls);
+        }
+    }
+
     /// Sets the priority of a thread as the kernel counts, without one that it inherits from a thread that waits for it.
     pub fn set_own_priority(&mut self, tid: u32, priority: i32) {
         if let Some((thread, _)) = self.thread(tid) {
@@ -251,23 +259,37 @@ impl Process {
     fn handle_call(&mut self, at_ns: u64, pid: u32, number: u32, arguments: [u64; 3]) {
         let Some(&index) = self.of.get(&pid) else { return };
         let thread = &mut self.threads[index];
-        let (call, finding) = self.futexes.correct(pid, Call::of(number, arguments), thread.cpu_ns(at_ns));
+        if thread.has_other_calls() {
+            return;
+        }
+        let process = thread.process();
+        let call = Call::of(number, arguments).in_process(process);
+        let (call, finding) = self.futexes.correct(process, pid, call, thread.cpu_ns(at_ns));
         thread.enters(at_ns, InCall::new(number, call, arguments), &self.config);
         if let Finding::NoLock { address } = finding {
-            self.threads.iter_mut().for_each(|thread| thread.forget_lock(address));
+            let same_process = self.threads.iter_mut().filter(|thread| thread.process() == process);
+            same_process.for_each(|thread| thread.forget_lock(address));
         }
         if let Call::SetPolicy { tid } = call {
-            self.note_policy_set(if tid == 0 { pid.into() } else { tid });
+            self.note_policy_set(pid, tid);
         }
     }
 
-    /// Handles a system call that sets the policy of this thread.
-    fn note_policy_set(&mut self, tid: u64) {
-        if let Some((thread, _)) = u32::try_from(tid).ok().and_then(|tid| self.thread(tid)) {
-            thread.policy_was_set();
-            let tid = thread.tid();
-            if !self.policies_set.contains(&tid) {
-                self.policies_set.push(tid);
+    /// Handles a system call of the thread `by` that sets the policy of the thread `tid`; 0 is the calling thread.
+    fn note_policy_set(&mut self, by: u32, tid: u64) {
+        let tid = if tid == 0 { Some(by) } else { u32::try_from(tid).ok() };
+        match tid.and_then(|tid| self.of.get(&tid)) {
+            Some(&index) => {
+                let thread = &mut self.threads[index];
+                thread.policy_was_set();
+                if !self.policies_set.contains(&thread.tid()) {
+                    self.policies_set.push(thread.tid());
+                }
+            }
+            // In another namespace of process ids, any thread that the caller started can have this id.
+            None => {
+                let started = self.threads.iter_mut().filter(|thread| thread.was_started_by(by));
+                started.for_each(Thread::policy_was_set);
             }
         }
     }

@@ -149,7 +149,7 @@ pub fn watch_process(
     }
     session.update_record(&mut record);
     supervisor.check(loads.as_slice());
-    validity::add_all(&mut record, supervisor.reasons().iter().cloned());
+    validity::add_all(&mut record, supervisor.reasons().iter().cloned().chain(session.disturbance()));
     let blame = session.finish();
     if let Some(loads) = loads {
         let proofs = loads.stop();

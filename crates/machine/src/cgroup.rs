@@ -75,7 +75,8 @@ impl QuotaFiles {
     /// True if one of the groups has a quota: the kernel counts the periods of each quota.
     #[must_use]
     pub fn has_quota(&self, root: &Root) -> bool {
-        let counts_periods = |group: &String| Self::count(root, group, "nr_periods ").is_some_and(|periods| periods > 0);
+        let counts_periods =
+            |group: &String| Self::count(root, group, "nr_periods ").is_some_and(|periods| periods > 0);
         self.groups.iter().any(counts_periods)
     }
 

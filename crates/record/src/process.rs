@@ -293,6 +293,9 @@ pub enum Release {
     /// As `event`, but the trace does not show which of the waits starts a cycle: the thread waits for several events in
     /// turn, or each event follows from its own work. Only marks show its cycles.
     AnyEvent,
+    /// Waits of one kind whose distances repeat, such as 8 ms, 4 ms, 8 ms: a cycle may contain several of them. Each starts
+    /// a cycle here. Only marks show its cycles.
+    Alternating,
     /// A mark in the program.
     Mark,
 }
@@ -313,6 +316,9 @@ pub struct Cycle {
     /// The longest wait for a lock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lock: Option<LockWait>,
+    /// If its longest part is the wait for the previous cycle: the longest part of the first cycle in that row.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delayed_by: Option<CyclePart>,
 }
 
 /// What a part of a cycle was spent on.

@@ -247,6 +247,7 @@ fn late_wake_up(samples: &[Event], priority: u8) -> Option<(MeasuredThread, Wake
         cpu: 0,
         spins: false,
         slack_ns: 0,
+        has_quota: false,
     };
     Some((measured, WakeUp { deadline_ns, woke_ns: deadline_ns + late(&samples[last])?, work: Default::default() }))
 }

@@ -1,14 +1,35 @@
 //! The longest cycle of a thread in words.
 
-use record::{Cycle, CycleCause, CyclePart, ProcessThread, Release, Series, ThreadTimes};
+use record::{Cycle, CycleCause, CyclePart, LockWait, ProcessThread, Record, Release, Series, ThreadTimes};
 
 use crate::format_unsigned_ns;
 
 /// The number of parts of a cycle that are named.
 const NAMED: usize = 4;
 
-/// The longest cycle and its main cause. `quota_file` sets the CPU quota that stopped the program.
-pub(super) fn longest(series: &Series, thread: &ProcessThread, quota_file: Option<&str>) -> Option<String> {
+/// What is known about the run as a whole.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Run<'a> {
+    /// The file that sets the CPU quota that stopped the program.
+    quota_file: Option<&'a str>,
+    /// True if the hypervisor took CPU time.
+    host_took_time: bool,
+}
+
+impl<'a> Run<'a> {
+    pub fn of(record: &'a Record) -> Self {
+        let quota_file = record.program.as_ref().and_then(|program| program.quota_file.as_deref());
+        // In an emulated guest, this caveat is about its times.
+        let is_real = record.machine.emulation.is_none();
+        Self { quota_file, host_took_time: is_real && record.caveats.iter().any(|caveat| caveat.kind == "virtual") }
+    }
+}
+
+/// A thread with fewer cycles only starts others and waits for their ends.
+const CYCLIC: u64 = 10;
+
+/// The longest cycle and its main cause.
+pub(super) fn longest(series: &Series, thread: &ProcessThread, run: &Run<'_>) -> Option<String> {
     let cycle = thread.longest.as_ref()?;
     let (role, response) = (&series.role, format_unsigned_ns(cycle.response_ns()));
     if cycle.parts.is_empty() {
@@ -19,45 +40,58 @@ pub(super) fn longest(series: &Series, thread: &ProcessThread, quota_file: Optio
         Release::AnySleep | Release::Event | Release::AnyEvent => "from its wake-up",
         Release::Timer => "from the expiry of its timer",
         Release::Mark => "from its mark",
+        Release::Alternating => "from the end of its sleep, or from its wake-up",
         Release::AbsoluteSleep => "from the time that it slept until",
         Release::RelativeSleep => "from the end of the sleep that it asked for",
     };
-    let cause = main_cause(cycle, quota_file);
+    let cause = main_cause(cycle, run);
     Some(format!("The longest cycle of {role} took {response} {start}: {}. Main cause: {cause}.", parts.join(", ")))
 }
 
 /// The same without the parts of the cycle.
-pub(super) fn longest_in_short(series: &Series, thread: &ProcessThread, quota_file: Option<&str>) -> Option<String> {
+pub(super) fn longest_in_short(series: &Series, thread: &ProcessThread, run: &Run<'_>) -> Option<String> {
     let cycle = thread.longest.as_ref()?;
     let longest = format!("The longest cycle of {} took {}", series.role, format_unsigned_ns(cycle.response_ns()));
     Some(match cycle.parts.is_empty() {
         true => format!("{longest}."),
-        false => format!("{longest}. Main cause: {}.", main_cause(cycle, quota_file)),
+        false => format!("{longest}. Main cause: {}.", main_cause(cycle, run)),
     })
 }
 
-/// A sentence about the threads whose cycles have no known start, with the remedy; `None` without such threads.
-pub(super) fn unclear(threads: &[(&Series, &ProcessThread)]) -> Option<String> {
-    let unclear = threads.iter().filter(|(_, thread)| thread.release == Release::AnyEvent && thread.cycles > 1);
+/// Says which threads have cycles without a known start, with the remedy; `None` without such threads.
+pub(super) fn unclear<'a>(threads: impl Iterator<Item = &'a (&'a Series, &'a ProcessThread)>) -> Option<String> {
+    let unclear = threads.filter(|(series, thread)| is_unclear(series, thread));
     let names: Vec<&str> = unclear.take(NAMED).map(|(series, _)| series.role.as_str()).collect();
     (!names.is_empty()).then(|| {
         format!(
-            "The trace does not show which wait starts a cycle of {}: every one does. Mark the cycles with \
-             include/punctual.h.",
+            "the trace does not show which wait starts a cycle of {}: each counts as one, so the real cycles may be longer; \
+             mark the cycles with include/punctual.h",
             names.join(", ")
         )
     })
 }
 
+/// True if a cycle may contain several of the waits that count as the start of one.
+fn is_unclear(series: &Series, thread: &ProcessThread) -> bool {
+    let times = &thread.times;
+    let observed_ns = times.running_ns + times.waiting_ns() + times.blocked_ns + times.unknown_ns;
+    let periods = observed_ns.checked_div(series.period_ns).filter(|_| observed_ns > 0);
+    let too_many = periods.is_some_and(|periods| {
+        // A cycle more can come at each end.
+        thread.cycles > periods + periods / 4 + 2
+    });
+    thread.cycles >= CYCLIC && (too_many || matches!(thread.release, Release::AnyEvent | Release::Alternating))
+}
+
 /// The cycle that a thread had not ended at the end of the run, with its main cause; `None` unless it is its longest.
-pub(super) fn open(series: &Series, thread: &ProcessThread, quota_file: Option<&str>) -> Option<String> {
+pub(super) fn open(series: &Series, thread: &ProcessThread, run: &Run<'_>) -> Option<String> {
     let open = thread.open.as_ref()?;
     let (role, response_ns) = (&series.role, open.response_ns());
     if thread.longest.as_ref().is_some_and(|longest| longest.response_ns() >= response_ns) {
         return None;
     }
     let parts: Vec<String> = open.parts.iter().filter(|part| part.ns > 0).take(NAMED).map(part).collect();
-    let (response, cause) = (format_unsigned_ns(response_ns), main_cause(open, quota_file));
+    let (response, cause) = (format_unsigned_ns(response_ns), main_cause(open, run));
     let parts = parts.join(", ");
     Some(format!(
         "{role} did not end its last cycle, {response} long at the end of the run: {parts}. Main cause: {cause}."
@@ -116,11 +150,30 @@ pub fn cause_words(cause: CycleCause) -> &'static str {
 }
 
 /// The main cause of a cycle with what to do.
-fn main_cause(cycle: &Cycle, quota_file: Option<&str>) -> String {
+fn main_cause(cycle: &Cycle, run: &Run<'_>) -> String {
     let Some(main) = cycle.parts.first() else { return "unknown".to_owned() };
+    let cause = cause_of(main, cycle.lock.as_ref(), run);
+    let faults = cycle.parts.iter().find(|part| part.cause == CycleCause::PageFaults && part.count > 0);
+    match &cycle.delayed_by {
+        None if main.cause == CycleCause::OwnWork && faults.is_some() => {
+            let count = faults.map_or(0, |part| part.count);
+            format!(
+                "{cause}; its page faults ({count}) are counted as those of small pages, and take longer with huge ones"
+            )
+        }
+        Some(first) => format!("{cause}, mostly because of {}", cause_of(first, None, run)),
+        None => cause,
+    }
+}
+
+/// The cause of the longest part of a cycle with what to do. `lock` is the longest wait for a lock in that cycle.
+fn cause_of(main: &CyclePart, lock: Option<&LockWait>, run: &Run<'_>) -> String {
     let by = if main.by.is_empty() { String::new() } else { format!(" by {} (pid {})", main.by, main.by_tid) };
     let call = if main.call.is_empty() { String::new() } else { format!(" in {}", main.call) };
     match main.cause {
+        CycleCause::OwnWork if run.host_took_time => {
+            "the program itself, or the hypervisor, which took CPU time during the run".to_owned()
+        }
         CycleCause::OwnWork => "the program itself".to_owned(),
         CycleCause::SignalHandler => format!("its handlers of {} signals", main.count),
         CycleCause::PageFaults => {
@@ -142,14 +195,14 @@ fn main_cause(cycle: &Cycle, quota_file: Option<&str>) -> String {
         CycleCause::DeadlineBudget => {
             "it needs more CPU time than its deadline policy grants: increase the runtime of the policy".to_owned()
         }
-        CycleCause::Quota => match quota_file {
+        CycleCause::Quota => match run.quota_file {
             Some(file) => format!("the CPU quota of its control group: increase it in {file}"),
             None => "the CPU quota of its control group: increase cpu.max or cpu.cfs_quota_us of the group".to_owned(),
         },
         CycleCause::Withheld => "unknown: the kernel withheld the CPU, but not because of a quota".to_owned(),
         CycleCause::PriorityInversion | CycleCause::LockHeld | CycleCause::LockConvoy | CycleCause::KernelLock => {
-            let lock = || if main.cause == CycleCause::KernelLock { "a lock of the kernel" } else { "a lock" };
-            cycle.lock.as_ref().map_or_else(|| format!("{}{call}", lock()), super::locks::cause)
+            let name = if main.cause == CycleCause::KernelLock { "a lock of the kernel" } else { "a lock" };
+            lock.map_or_else(|| format!("{name}{call}"), super::locks::cause)
         }
         CycleCause::Disk => format!("a wait for a disk{call}"),
         CycleCause::Sleep => format!("the program slept{call} within its cycle"),

@@ -21,6 +21,17 @@ pub(super) fn waits(threads: &[(&Series, &ProcessThread)]) -> Vec<String> {
     worst.iter().take(NAMED).map(|(series, waits)| summary(series, waits, explained)).collect()
 }
 
+/// The thread that priority inversions delayed for the longest time, with their cause; `None` without any.
+pub(super) fn worst_inversion(threads: &[(&Series, &ProcessThread)]) -> Option<String> {
+    let waits = threads.iter().filter_map(|(series, thread)| {
+        let worst = thread.locks.iter().max_by_key(|waits| waits.inverted_ns)?;
+        Some((*series, worst))
+    });
+    let is_inverted = |waits: &LockWaits| waits.worst.inverted_ns > 0 && waits.inverted_ns >= waits.waited_ns / 10;
+    let (series, waits) = waits.filter(|(_, waits)| is_inverted(waits)).max_by_key(|(_, waits)| waits.inverted_ns)?;
+    Some(summary(series, waits, None))
+}
+
 fn worst_of(thread: &ProcessThread) -> Option<&LockWaits> {
     let longest_ns = thread.longest.as_ref().map_or(0, record::Cycle::response_ns);
     // Every program waits for locks of the kernel now and then.
@@ -94,7 +105,7 @@ fn unknown_holder(wait: &LockWait) -> String {
     let more = match is_of_kernel(wait) {
         true => "`sudo perf lock contention -a -b` shows the code that waits",
         false => {
-            "it did not release the lock, or is in a process that is not watched: a command that starts all of them watches all"
+            "it did not release the lock before the wait ended, as after a timeout, or is in a process that is not watched"
         }
     };
     format!("{}, whose holder is unknown; {more}", name(wait))

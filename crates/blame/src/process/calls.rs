@@ -11,6 +11,8 @@ pub(super) struct Lock {
     pub inherits_priority: bool,
     /// Its holder when the wait began, in the pid namespace of the program; `None` if the lock does not contain it.
     pub owner: Option<u32>,
+    /// The process that uses it at this address; `None` if that is unknown.
+    pub process: Option<u32>,
 }
 
 /// The threads that can hold a lock.
@@ -27,23 +29,25 @@ pub(super) enum Scope {
 impl Lock {
     /// A lock of the kernel.
     pub fn of_kernel(address: u64) -> Self {
-        Self { address, scope: Scope::Kernel, inherits_priority: false, owner: None }
+        Self { address, scope: Scope::Kernel, inherits_priority: false, owner: None, process: None }
     }
 
-    /// True if it can be the lock at this address, possibly in another process.
-    pub fn is_at(&self, address: u64, scope: Scope) -> bool {
+    /// True if it can be the lock at this address of a process, or of an unknown one.
+    pub fn is_at(&self, address: u64, scope: Scope, process: Option<u32>) -> bool {
         /// The smallest page of all architectures. A shared lock has the same position in a page everywhere.
         const PAGE: u64 = 4 << 10;
-        let same = match scope {
-            Scope::Shared => self.address % PAGE == address % PAGE,
-            Scope::Process | Scope::Kernel => self.address == address,
+        let is_same_process = self.process.zip(process).map(|(one, other)| one == other);
+        let same = match (scope, is_same_process) {
+            (Scope::Shared, None | Some(false)) => self.address % PAGE == address % PAGE,
+            (Scope::Process, Some(false)) => false,
+            (Scope::Shared | Scope::Process | Scope::Kernel, _) => self.address == address,
         };
         same && self.scope == scope
     }
 
     /// True if it can be the same lock.
     pub fn is(&self, other: &Self) -> bool {
-        self.is_at(other.address, other.scope)
+        self.is_at(other.address, other.scope, other.process)
     }
 }
 
@@ -136,10 +140,20 @@ impl Call {
         }
     }
 
+    /// The same call of a thread of this process, if that is known.
+    pub fn in_process(self, process: Option<u32>) -> Self {
+        match self {
+            Self::TakeLock(lock) => Self::TakeLock(Lock { process, ..lock }),
+            other => other,
+        }
+    }
+
     fn of_futex(address: u64, operation: u64, value: u64) -> Self {
         let scope = if operation & futex::PRIVATE == 0 { Scope::Shared } else { Scope::Process };
-        let lock = Lock { address, scope, inherits_priority: false, owner: owner(value) };
+        let lock = Lock { address, scope, inherits_priority: false, owner: owner(value), process: None };
         match operation & futex::COMMAND {
+            // glibc waits in this way for the end of a thread, at a word with its id, which is small in a container.
+            futex::WAIT_BITSET if scope == Scope::Shared && matches!(value, 2 | 3) => Self::AwaitChange { address },
             futex::LOCK_PI | futex::LOCK_PI2 => Self::TakeLock(Lock { inherits_priority: true, owner: None, ..lock }),
             futex::WAIT | futex::WAIT_BITSET if is_locked(value) => Self::TakeLock(lock),
             futex::WAKE | futex::WAKE_BITSET => Self::WakeAt { address, scope, all: value != 1 },
@@ -151,9 +165,17 @@ impl Call {
 }
 
 /// True if a lock that has waiters contains this value. glibc and Rust store 2, and rwlocks of glibc 3. Robust locks
-/// and those of musl store the id of the holder, or EBUSY, with a flag.
+/// and those of musl store the id of the holder, or EBUSY, with a flag; locks of glibc with a priority ceiling store it
+/// before the 2.
 fn is_locked(value: u64) -> bool {
-    matches!(value, 2 | 3) || owner(value).is_some()
+    matches!(value, 2 | 3) || owner(value).is_some() || has_ceiling(value)
+}
+
+/// True if a lock with the protocol PTHREAD_PRIO_PROTECT that has waiters contains this value. Source:
+/// PTHREAD_MUTEX_PRIO_CEILING_SHIFT of glibc (sysdeps/nptl/bits/pthreadtypes-arch.h, nptl/pthreadP.h).
+fn has_ceiling(value: u64) -> bool {
+    const CEILING_SHIFT: u32 = 19;
+    (1..=99).contains(&(value >> CEILING_SHIFT)) && value % (1 << CEILING_SHIFT) == 2
 }
 
 /// The holder of a lock that contains this value; `None` for the locks that do not contain it.
@@ -196,14 +218,20 @@ mod tests {
     fn a_mutex_is_told_from_a_condition_variable() {
         let futex = |command: u64, value: u64| Call::of(number("futex"), [0x70, command | 0x80, value]);
         let scope = Scope::Process;
-        let lock = |inherits_priority, owner| Call::TakeLock(Lock { address: 0x70, scope, inherits_priority, owner });
+        let lock = |inherits_priority, owner| {
+            Call::TakeLock(Lock { address: 0x70, scope, inherits_priority, owner, process: None })
+        };
         assert_eq!(futex(futex::WAIT, 2), lock(false, None), "glibc");
         assert_eq!(futex(futex::WAIT_BITSET, 2), lock(false, None), "Rust");
         assert_eq!(futex(futex::WAIT, 3), lock(false, None), "a rwlock of glibc");
         assert_eq!(futex(futex::WAIT, 0x8000_0010), lock(false, Some(0x10)), "musl");
         let robust = futex(futex::WAIT, 0xffff_ffff_8000_1234);
         assert_eq!(robust, lock(false, Some(0x1234)), "a robust lock; only 32 bits count");
+        assert_eq!(futex(futex::WAIT, 60 << 19 | 2), lock(false, None), "a priority ceiling of 60");
+        assert_eq!(futex(futex::WAIT, 60 << 19 | 1), Call::AwaitChange { address: 0x70 });
         assert_eq!(futex(futex::LOCK_PI, 0), lock(true, None));
+        let join = Call::of(number("futex"), [0x70, futex::WAIT_BITSET | futex::CLOCK_REALTIME, 2]);
+        assert_eq!(join, Call::AwaitChange { address: 0x70 }, "pthread_join of thread 2");
         assert_eq!(futex(futex::WAIT, 0), Call::AwaitChange { address: 0x70 }, "a condition variable");
         assert_eq!(futex(futex::WAIT, 0xffff_ffff), Call::AwaitChange { address: 0x70 }, "a parked thread of Rust");
         assert_eq!(futex(futex::UNLOCK_PI, 0), Call::WakeAt { address: 0x70, scope, all: false });
@@ -223,10 +251,14 @@ mod tests {
 
     #[test]
     fn a_shared_lock_may_have_another_address_in_another_process() {
-        let lock = |address, scope| Lock { address, scope, inherits_priority: false, owner: None };
+        let lock = |address, scope| Lock { address, scope, inherits_priority: false, owner: None, process: None };
         let is = |scope, other| lock(0x7f00_1040, scope).is(&lock(other, scope));
         assert!(is(Scope::Shared, 0x7e00_2040) && !is(Scope::Shared, 0x7e00_2080));
         assert!(!is(Scope::Process, 0x7e00_2040) && is(Scope::Process, 0x7f00_1040));
         assert!(!lock(0x40, Scope::Shared).is(&lock(0x40, Scope::Process)));
+        let of = |process, address, scope| Lock { process: Some(process), ..lock(address, scope) };
+        assert!(!of(1, 0x7f00_1040, Scope::Shared).is(&of(1, 0x7e00_2040, Scope::Shared)), "in the same process");
+        assert!(of(1, 0x7f00_1040, Scope::Shared).is(&of(2, 0x7e00_2040, Scope::Shared)));
+        assert!(!of(1, 0x40, Scope::Process).is(&of(2, 0x40, Scope::Process)));
     }
 }

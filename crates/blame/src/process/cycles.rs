@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use record::{CYCLES_KEPT, CauseCount, Cycle, CycleCause, Histogram, Overruns, ProcessThread, ThreadTimes};
+use record::{CYCLES_KEPT, CauseCount, Cycle, CycleCause, CyclePart, Histogram, Overruns, ProcessThread, ThreadTimes};
 
 use super::{parts::Parts, selection::RunConfig, waits::Timeout};
 use crate::time::signed_ns;
@@ -26,6 +26,8 @@ pub(super) struct Cycles {
     overrun_by: Overruns,
     /// The largest part of the last cycle.
     last_largest: Largest,
+    /// What delayed the last cycle most; of a cycle that an earlier one delayed, what delayed that one.
+    last_main: Option<CyclePart>,
     skipped: u64,
     /// Largest |interval - period|, ns.
     jitter_ns: u64,
@@ -57,6 +59,8 @@ pub(super) struct Open {
     pub parts: Parts,
     /// True if it is a cycle only unless the thread continues the sleep that a signal interrupted.
     is_tentative: bool,
+    /// True if the thread has waited for nothing since it started. It is a cycle only if the thread ends in it.
+    is_start: bool,
 }
 
 /// The largest part of a cycle.
@@ -127,12 +131,41 @@ impl Cycles {
         self.now.as_ref().map(|open| open.begun_ns)
     }
 
+    /// The release of the last cycle, ns on CLOCK_MONOTONIC; `None` if cycles may be missing since then.
+    pub fn last_begun_ns(&self) -> Option<u64> {
+        self.last_begun_ns
+    }
+
     /// Begins a cycle, unless the thread only waited within its current cycle.
     pub fn begin(&mut self, released: Released, period_ns: Option<u64>) {
         if self.now.is_none() {
             self.add_release(released.at_ns, period_ns);
             self.now = Some(Open::new(released));
         }
+    }
+
+    /// Begins the time from the start of the thread to its first wait.
+    pub fn begin_start(&mut self, at_ns: u64) {
+        if self.now.is_none() {
+            self.now = Some(Open { is_start: true, ..Open::new(Released::at(at_ns)) });
+        }
+    }
+
+    /// Notes that the thread executes another program, and so starts again.
+    pub fn starts_again(&mut self) {
+        if let Some(open) = &mut self.now {
+            (open.is_start, self.last_begun_ns) = (true, None);
+        }
+    }
+
+    /// True in the time from the start of the thread to its first wait.
+    pub fn is_start(&self) -> bool {
+        self.now.as_ref().is_some_and(|open| open.is_start)
+    }
+
+    /// Drops that time, because the thread waits for its first release.
+    pub fn drop_start(&mut self) {
+        self.now.take_if(|open| open.is_start);
     }
 
     /// Begins a cycle that counts only if it ends: a signal interrupted a sleep, which the thread may continue.
@@ -193,8 +226,12 @@ impl Cycles {
         if open.is_tentative {
             self.add_release(open.begun_ns, period_ns);
         }
-        let cycle = open.to_record(config);
+        let mut cycle = open.to_record(config);
         let response_ns = cycle.response_ns();
+        if cycle.parts.first().is_some_and(|main| main.cause == CycleCause::PreviousCycle) {
+            cycle.delayed_by.clone_from(&self.last_main);
+        }
+        self.last_main = cycle.delayed_by.as_ref().or(cycle.parts.first()).cloned();
         self.count += 1;
         self.run_time.record(signed_ns(cycle.times.running_ns));
         self.response.record(signed_ns(response_ns));
@@ -210,11 +247,12 @@ impl Cycles {
         Some(response_ns)
     }
 
-    /// Counts a cycle by its main cause.
+    /// Counts a cycle by its main cause, or by that of the cycle that delayed it.
     fn count_cause(&mut self, cycle: &Cycle) {
         let Some(part) = cycle.parts.first() else { return };
-        let index = self.causes.iter().position(|entry| entry.cause == part.cause).unwrap_or_else(|| {
-            self.causes.push(CauseCount { cause: part.cause, ..CauseCount::default() });
+        let cause = cycle.delayed_by.as_ref().map_or(part.cause, |main| main.cause);
+        let index = self.causes.iter().position(|entry| entry.cause == cause).unwrap_or_else(|| {
+            self.causes.push(CauseCount { cause, ..CauseCount::default() });
             self.causes.len() - 1
         });
         let entry = &mut self.causes[index];
@@ -234,8 +272,8 @@ impl Cycles {
 
     /// Drops the current cycle and its interval, because its start or events are missing.
     pub fn cut(&mut self) {
-        self.cut += u64::from(self.now.take().is_some());
-        self.last_begun_ns = None;
+        self.cut += u64::from(self.now.take().is_some_and(|open| !open.is_start));
+        (self.last_begun_ns, self.last_main) = (None, None);
     }
 
     /// Counts the first interval if no regular one has followed it. Call it at the end of the run.
@@ -247,7 +285,7 @@ impl Cycles {
 
     /// Ends the run at `at_ns` on CLOCK_MONOTONIC while the thread still lives; counts the deadlines missed until then.
     pub fn stop(&mut self, at_ns: u64, period_ns: u64) {
-        if let Some(open) = self.now.as_ref().filter(|open| !open.is_tentative) {
+        if let Some(open) = self.now.as_ref().filter(|open| !open.is_tentative && !open.is_start) {
             let cycle = Cycle { times: open.times, before_ns: open.before_ns, ..Cycle::default() };
             if cycle.response_ns() > period_ns {
                 self.largest(&cycle).count(&mut self.overrun_by);
@@ -306,7 +344,7 @@ impl Open {
                 parts.add(cause, ns, None, "");
             }
         }
-        Self { begun_ns: at_ns, before_ns, times: ThreadTimes::default(), parts, is_tentative: false }
+        Self { begun_ns: at_ns, before_ns, times: ThreadTimes::default(), parts, is_tentative: false, is_start: false }
     }
 
     /// The cycle so far.
@@ -317,6 +355,7 @@ impl Open {
             before_ns: self.before_ns,
             parts: self.parts.to_record(&self.times, config),
             lock: self.parts.lock().cloned(),
+            delayed_by: None,
         }
     }
 }
@@ -382,6 +421,26 @@ mod tests {
         cycles.now().unwrap().times.running_ns = 50;
         cycles.end(&config, Some(100));
         assert_eq!(cycles.overrun_by, Overruns { by_waiting: 2, ..Overruns::default() });
+    }
+
+    #[test]
+    fn cycles_that_others_delayed_count_for_the_cause_of_the_first() {
+        let mut cycles = Cycles::default();
+        let config = RunConfig::new(0, 0, Selection::default());
+        for number in 0..3 {
+            let late_by = CycleCause::PreviousCycle;
+            let released = Released { noticed_ns: number * 150 + 100, late_by, ..Released::at(number * 100 + 100) };
+            cycles.begin(released, None);
+            let open = cycles.now().unwrap();
+            open.times = ThreadTimes { running_ns: 20, preempted_ns: 30, ..ThreadTimes::default() };
+            open.parts.add(CycleCause::Quota, 30, None, "");
+            cycles.end(&config, None);
+        }
+        let causes: Vec<_> = cycles.causes.iter().map(|entry| (entry.cause, entry.cycles)).collect();
+        assert_eq!(causes, [(CycleCause::Quota, 3)]);
+        let worst = &cycles.worst[0];
+        assert_eq!(worst.parts[0].cause, CycleCause::PreviousCycle);
+        assert_eq!(worst.delayed_by.as_ref().unwrap().cause, CycleCause::Quota);
     }
 
     #[test]

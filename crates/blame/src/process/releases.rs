@@ -29,6 +29,7 @@ pub(super) struct Releases {
     timer: Frequency,
     absolute: Frequency,
     steps: Steps,
+    distances: Distances,
     /// The event that started the last cycle.
     event: Option<Source>,
     /// Cycles that an event started.
@@ -73,6 +74,11 @@ impl Releases {
         self.steps.note(expires_ns);
     }
 
+    /// Notes the distance of two releases, or the duration of a relative sleep, ns.
+    pub fn note_distance(&mut self, ns: u64) {
+        self.distances.note(ns);
+    }
+
     /// The kind of wait that starts the cycles.
     pub fn rank(&self) -> Rank {
         let kinds = [(self.absolute, Rank::Absolute), (self.timer, Rank::Timer), (self.relative, Rank::Relative)];
@@ -111,12 +117,42 @@ impl Releases {
     /// The release for the record.
     pub fn to_record(self) -> Release {
         match self.rank() {
+            _ if self.distances.alternate() => Release::Alternating,
             Rank::Event if self.are_unclear() => Release::AnyEvent,
             Rank::Event => Release::Event,
             Rank::Relative => Release::RelativeSleep,
             Rank::Timer => Release::Timer,
             Rank::Absolute => Release::AbsoluteSleep,
         }
+    }
+}
+
+/// The distances of releases. If a cycle contains several waits of the kind that starts it, they repeat in turn.
+#[derive(Debug, Clone, Copy, Default)]
+struct Distances {
+    /// The last ones, the newest first, ns.
+    last_ns: [u64; 4],
+    count: u64,
+    /// Distances that differ from the one before, but equal an earlier one.
+    repeated: u64,
+}
+
+impl Distances {
+    /// Fewer distances show nothing.
+    const ENOUGH: u64 = 12;
+
+    fn note(&mut self, ns: u64) {
+        let [before_ns, earlier @ ..] = self.last_ns;
+        let is_equal = |other_ns: u64| ns.abs_diff(other_ns) <= ns.max(other_ns) / 8;
+        let differs = ns.abs_diff(before_ns) > ns.max(before_ns) / 4;
+        self.count += 1;
+        self.repeated += u64::from(differs && earlier.into_iter().any(is_equal));
+        self.last_ns = [ns, before_ns, earlier[0], earlier[1]];
+    }
+
+    /// True if at least three of five distances repeat in turn.
+    fn alternate(&self) -> bool {
+        self.count >= Self::ENOUGH && self.repeated * 5 >= self.count * 3
     }
 }
 
@@ -186,6 +222,22 @@ mod tests {
         };
         assert_eq!(cycles(|_| 1_000_000), Rank::Absolute);
         assert_eq!(cycles(|number| 1_000_000 + number * 3000), Rank::Event);
+    }
+
+    #[test]
+    fn distances_that_repeat_in_turn_show_several_waits_in_a_cycle() {
+        let release = |distances_ns: &[u64]| {
+            let mut releases = Releases::default();
+            for (&distance_ns, number) in distances_ns.iter().cycle().zip(0..40) {
+                releases.note(Rank::Absolute);
+                releases.note_distance(distance_ns + number * 1000);
+            }
+            releases.to_record()
+        };
+        assert_eq!(release(&[8_000_000, 4_000_000]), Release::Alternating);
+        assert_eq!(release(&[8_000_000, 1_000_000, 1_000_000]), Release::Alternating);
+        assert_eq!(release(&[10_000_000, 10_200_000, 11_000_000, 9_400_000]), Release::AbsoluteSleep);
+        assert_eq!(release(&[20_000_000, 10_000_000, 10_000_000, 10_000_000, 10_000_000]), Release::AbsoluteSleep);
     }
 
     #[test]

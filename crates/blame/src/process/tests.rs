@@ -353,6 +353,7 @@ fn an_inherited_policy_is_told_from_one_that_was_set() {
         let sets = EventKind::CallEntry { call: call("sched_setscheduler"), arguments: [tid, 1, 0] };
         for event in [
             switch(90, 0, PrevState::Preempted, WORKER),
+            at(99, WORKER, EventKind::Fork { child: 12 }),
             at(100, WORKER, EventKind::Fork { child: 11 }),
             at(101, WORKER, EventKind::Waking { task: child, target_cpu: 0 }),
             at(102, setter, sets),
@@ -365,6 +366,7 @@ fn an_inherited_policy_is_told_from_one_that_was_set() {
     };
     assert_eq!(parents(WORKER, 12), [format!("worker/{WORKER}")], "another thread");
     assert!(parents(WORKER, 11).is_empty(), "its parent set it");
+    assert!(parents(WORKER, 2).is_empty(), "in a container, this can be its id");
     assert!(parents(WORKER, 0) == [format!("worker/{WORKER}")], "its parent set its own");
 }
 
@@ -598,6 +600,57 @@ fn a_wait_for_a_child_is_no_page_fault() {
     assert_eq!(cause(None, 125), (CycleCause::Unknown, String::new()), "in a system call that is not traced");
     let disk = at(120, WORKER, EventKind::BlockRequest);
     assert_eq!(cause(Some(disk), 125), (CycleCause::PageFaults, String::new()));
+}
+
+/// Starts the thread 11, which computes until its first wait.
+fn starts(first_wait: &[Event]) -> ProcessThread {
+    let mut process = process(None);
+    process.expect_calls();
+    let start = [
+        switch(90, 0, PrevState::Preempted, WORKER),
+        at(100, WORKER, EventKind::Fork { child: 11 }),
+        waking(101, 11),
+        switch(102, WORKER, PrevState::Sleeping, 11),
+    ];
+    start.iter().chain(first_wait).for_each(|event| process.handle_event(event));
+    let series = process.series("run", START_NS + 100_000_000);
+    let thread = series.iter().find_map(|series| series.kind.process().filter(|thread| thread.tid == 11));
+    thread.unwrap().clone()
+}
+
+#[test]
+fn the_time_before_the_first_wait_is_a_cycle_only_if_the_thread_ends_then() {
+    let call = |us, name| at(us, 11, EventKind::CallEntry { call: call(name), arguments: [1, 1, 0] });
+    let sleeps = [call(9000, "clock_nanosleep"), switch(9001, 11, PrevState::Sleeping, 0)];
+    let waits = [call(9000, "read"), switch(9001, 11, PrevState::Sleeping, 0), waking(9100, 11)];
+    let ends = [at(9000, 11, EventKind::Exit), switch(9001, 11, PrevState::Other, 0)];
+    let executes = [call(5000, "execve"), call(9000, "clock_nanosleep"), switch(9001, 11, PrevState::Sleeping, 0)];
+    assert_eq!([&sleeps[..], &waits, &executes].map(|events| starts(events).cycles), [0; 3]);
+    let ended = starts(&ends);
+    assert_eq!((ended.cycles, ended.cycles_cut, ended.longest.unwrap().response_ns()), (1, 0, 8_900_000));
+    let busy = starts(&[]);
+    assert_eq!((busy.cycles, busy.cycles_cut, busy.open), (0, 0, None));
+}
+
+#[test]
+fn a_32_bit_program_has_no_known_calls() {
+    let mut process = process(None);
+    process.expect_calls();
+    process.set_process(WORKER, WORKER, true);
+    let sync = EventKind::CallEntry { call: call("sync"), arguments: [0; 3] };
+    for event in [
+        waking(100, WORKER),
+        switch(105, 0, PrevState::Preempted, WORKER),
+        at(200, WORKER, sync),
+        switch(201, WORKER, PrevState::Sleeping, 0),
+        waking(500, WORKER),
+        switch(505, 0, PrevState::Preempted, WORKER),
+        switch(600, WORKER, PrevState::Sleeping, 0),
+    ] {
+        process.handle_event(&event);
+    }
+    let thread = process.series("run", START_NS + 1_000_000).remove(0).kind.process().unwrap().clone();
+    assert_eq!((thread.cycles, thread.release), (2, record::Release::AnySleep));
 }
 
 #[test]

@@ -89,6 +89,10 @@ pub(super) struct Thread {
     task: Task,
     /// True if it sleeps until an event shows otherwise.
     asleep: bool,
+    /// Id of its process; `None` if it is unknown.
+    process: Option<u32>,
+    /// True if the numbers of its system calls have another meaning.
+    has_other_calls: bool,
     /// Id of the thread that started it; `None` if it ran before the run.
     started_by: Option<u32>,
     /// True if it has its real-time policy from that thread; `None` before its first event.
@@ -154,6 +158,8 @@ impl Thread {
         Self {
             task: Task { pid: tid, priority: 120, comm },
             asleep,
+            process: None,
+            has_other_calls: false,
             started_by: None,
             inherits: None,
             deadline_ns: None,
@@ -357,7 +363,7 @@ impl Thread {
             PrevState::Sleeping | PrevState::Other => {
                 let wait_for = self.in_kernel.wait_for(prev_state, self.times.running_ns);
                 self.decide_on_sleep(at_ns, None, config);
-                if self.is_exiting || !config.knows_calls && !self.is_marked {
+                if self.is_exiting || !self.knows_calls(config) && !self.is_marked {
                     self.end_cycle(at_ns, config);
                 }
                 if !self.is_exiting && self.in_kernel.sleeps_unsafely(wait_for) {
@@ -373,7 +379,7 @@ impl Thread {
     /// regular of its waits; all others, and those for a lock, are part of a cycle.
     fn complete_before_wait(&mut self, at_ns: u64, by: &WokenBy, config: &RunConfig) {
         let Some(Waiting { wait_for: WaitFor::Event, source, .. }) = self.waiting else { return };
-        if !config.knows_calls || self.is_marked {
+        if !self.knows_calls(config) || self.is_marked {
             return;
         }
         let before = self.releases.rank();
@@ -435,7 +441,8 @@ impl Thread {
         }
         let call = self.in_kernel.call();
         match waiting.map(|waiting| waiting.wait_for) {
-            _ if !config.knows_calls => self.begin_cycle(Released::at(at_ns), config),
+            _ if !self.knows_calls(config) => self.begin_cycle(Released::at(at_ns), config),
+            None if self.is_new() => self.cycles.begin_start(at_ns),
             None => self.begin_cycle(Released::at(at_ns), config),
             Some(WaitFor::Sleep) => {
                 if let Some(call) = call.filter(|call| call.is_release) {
@@ -484,8 +491,16 @@ impl Thread {
         self.begin_cycle(released, config);
     }
 
-    /// Ends its cycle, if one goes on.
+    /// True if it started in the run and has not run yet.
+    fn is_new(&self) -> bool {
+        self.started_by.is_some() && self.cpu.is_none()
+    }
+
+    /// Ends its cycle, if one goes on. The time before its first wait is a cycle only if it ends then.
     fn end_cycle(&mut self, at_ns: u64, config: &RunConfig) {
+        if self.cycles.is_start() && !self.is_exiting {
+            return self.cycles.drop_start();
+        }
         let response_ns = self.cycles.end(config, self.period_ns);
         if response_ns.zip(self.deadline_ns).is_some_and(|(response_ns, deadline_ns)| response_ns > deadline_ns) {
             self.note_breach(Rule::Deadline, "", at_ns, config);
@@ -522,6 +537,29 @@ impl Thread {
         }
     }
 
+    /// Sets its process, and whether the numbers of its system calls have another meaning.
+    pub fn set_process(&mut self, process: u32, has_other_calls: bool) {
+        (self.process, self.has_other_calls) = (Some(process), has_other_calls);
+    }
+
+    pub fn process(&self) -> Option<u32> {
+        self.process
+    }
+
+    pub fn has_other_calls(&self) -> bool {
+        self.has_other_calls
+    }
+
+    /// True if the trace shows what it waits for. Else every sleep ends a cycle.
+    fn knows_calls(&self, config: &RunConfig) -> bool {
+        config.knows_calls && !self.has_other_calls
+    }
+
+    /// True if this thread started it.
+    pub fn was_started_by(&self, tid: u32) -> bool {
+        self.started_by == Some(tid)
+    }
+
     /// Sets the id of the thread that started it.
     pub fn set_parent(&mut self, tid: u32) {
         self.started_by = Some(tid);
@@ -546,6 +584,11 @@ impl Thread {
     /// Begins a cycle, unless one goes on. A release before the run counts from the start of the run.
     fn begin_cycle(&mut self, released: Released, config: &RunConfig) {
         let at_ns = released.at_ns.max(config.start_ns).max(self.since_ns);
+        let is_first = self.cycles.begun_ns().is_none();
+        let before_ns = self.cycles.last_begun_ns().filter(|_| is_first && self.releases.rank() != Rank::Relative);
+        if let Some(before_ns) = before_ns {
+            self.releases.note_distance(at_ns.saturating_sub(before_ns));
+        }
         self.cycles.begin(Released { at_ns: at_ns.min(released.noticed_ns), ..released }, self.period_ns);
     }
 

@@ -64,6 +64,13 @@ impl InCall {
     }
 }
 
+impl InCall {
+    /// Its name; empty if it is not traced.
+    pub fn name(&self) -> &'static str {
+        calls::name(self.number)
+    }
+}
+
 /// What a thread waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum WaitFor {
@@ -135,10 +142,10 @@ impl InKernel {
         self.call.is_some_and(|call| call.call == Call::Yield && call.is_release)
     }
 
-    /// True if the thread wakes those who wait at this address.
-    pub fn releases(&self, lock: Lock) -> bool {
+    /// True if the thread, of this process, wakes those who wait at the address of this lock.
+    pub fn releases(&self, lock: Lock, process: Option<u32>) -> bool {
         let call = self.call.map(|call| call.call);
-        matches!(call, Some(Call::WakeAt { address, scope, .. }) if lock.is_at(address, scope))
+        matches!(call, Some(Call::WakeAt { address, scope, .. }) if lock.is_at(address, scope, process))
     }
 
     /// What the thread waits for if it sleeps now, after this CPU time, ns.

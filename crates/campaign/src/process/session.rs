@@ -8,7 +8,7 @@ use std::{
 use analysis::format_unsigned_ns;
 use blame::{ClockOffsets, Exec, Follower, MeasuredThread, Process, Watch, fault_time_ns};
 use machine::{CpuList, QuotaFiles, Root, usable_cpus};
-use record::{Caveat, MonitorUse, Record, Spike};
+use record::{Caveat, MonitorUse, Reason, Record, Spike};
 use sys::{clock::Clock, sched, signal::termination_requests, usage::ThreadUsage};
 
 use super::{
@@ -32,6 +32,8 @@ const SHORT_TICK: Duration = Duration::from_millis(5);
 const MANY_EVENTS: u64 = 4_000;
 /// Time between two reads of the threads in `/proc`.
 const PROC_INTERVAL: Duration = Duration::from_secs(1);
+/// Time between two checks of the settings of the trace.
+const TRACE_CHECK: Duration = Duration::from_secs(1);
 /// In this time from the start, a command may set policies: `/proc` is read more often, ns.
 const START_NS: u64 = 1_000_000_000;
 /// Longest time between two reads that is used to explain spikes, because the ring buffers must be read.
@@ -82,6 +84,10 @@ pub struct Session<'a> {
     stopped_us: Option<u64>,
     /// The file of the quota that stopped the program.
     quota_file: Option<String>,
+    /// When the settings of the trace were last checked.
+    checked: Instant,
+    /// The setting of the trace that another program has changed.
+    disturbed: Option<&'static str>,
 }
 
 /// A process that has executed a program.
@@ -168,6 +174,8 @@ impl<'a> Session<'a> {
             quota: QuotaFiles::default(),
             stopped_us: None,
             quota_file: None,
+            checked: now,
+            disturbed: None,
         };
         session.find_quota();
         session.trace_threads();
@@ -230,6 +238,10 @@ impl<'a> Session<'a> {
             if stopped_us > before_us && self.quota_file.is_none() {
                 self.quota_file = self.quota.limiting_file(self.root);
             }
+        }
+        if last || self.checked.elapsed() >= TRACE_CHECK {
+            self.checked = Instant::now();
+            self.disturbed = self.disturbed.or_else(|| self.follower.disturbed());
         }
         let read = if last {
             self.end_ns = Some(now_ns());
@@ -324,8 +336,12 @@ impl<'a> Session<'a> {
 
     /// Traces the marks in the files of programs that were executed a short time ago.
     fn trace_marks_of_started(&mut self) {
-        let execs = self.follower.take_execs().into_iter();
-        self.starting.extend(execs.map(|exec| Starting { exec, searched: 0 }));
+        let execs = self.follower.take_execs();
+        if !execs.is_empty() {
+            self.threads.refresh(self.root, execs.iter().map(|exec| exec.pid));
+            self.note_policies();
+        }
+        self.starting.extend(execs.into_iter().map(|exec| Starting { exec, searched: 0 }));
         let now_ns = now_ns();
         for starting in self.starting.iter_mut().filter(|starting| starting.is_due(now_ns)) {
             let late_ns = now_ns.saturating_sub(starting.exec.at_ns);
@@ -336,6 +352,9 @@ impl<'a> Session<'a> {
     }
 
     fn note_policies(&mut self) {
+        for (tid, process, has_other_calls) in self.threads.programs() {
+            self.process.set_process(tid, process, has_other_calls);
+        }
         for (tid, deadline_ns, own_priority) in self.threads.policies() {
             self.process.set_deadline(tid, deadline_ns);
             self.process.set_own_priority(tid, own_priority);
@@ -359,6 +378,15 @@ impl<'a> Session<'a> {
             self.reported = Instant::now();
         }
         due
+    }
+
+    /// The reason why the figures are invalid, if another program has changed the trace.
+    pub fn disturbance(&self) -> Option<Reason> {
+        self.disturbed.map(|part| Reason {
+            id: "trace.changed".to_owned(),
+            text: format!("another program changed {part} of the trace, so events of the program are missing"),
+            remedy: "run no other tool that resets traces, such as `trace-cmd reset`, and measure again".to_owned(),
+        })
     }
 
     /// Updates the record with everything measured so far.
@@ -411,6 +439,11 @@ impl<'a> Session<'a> {
             if missing.iter().any(|missing| missing == event) {
                 add("events", format!("this kernel cannot trace {event}: {effect}"));
             }
+        }
+        if self.threads.programs().any(|(.., has_other_calls)| has_other_calls) {
+            let text = "a 32-bit program ran, whose system calls have other numbers: each sleep of its threads ends a cycle, and \
+                        the causes of its waits are unknown";
+            add("events", text.to_owned());
         }
         let left_out = self.process.threads_not_followed();
         if left_out > 0 {

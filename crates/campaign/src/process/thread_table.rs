@@ -1,6 +1,6 @@
 //! The threads of a program with their policies and CPUs, from `/proc`.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fs::File, io::Read};
 
 use blame::{Comm, ThreadInfo};
 use machine::{CpuList, Root};
@@ -17,8 +17,10 @@ pub struct ThreadTable(BTreeMap<u32, Entry>);
 struct Entry {
     policy: String,
     cpus: Option<CpuList>,
-    /// True for the first thread of a process.
-    leads_process: bool,
+    /// Id of its process.
+    process: u32,
+    /// True if its process runs a 32-bit program on a 64-bit kernel, whose system calls have other numbers.
+    has_other_calls: bool,
     /// Relative deadline of the deadline policy, ns.
     deadline_ns: Option<u64>,
     /// Its priority as the kernel counts, without an inherited one.
@@ -46,13 +48,15 @@ impl ThreadTable {
             };
             let cpus = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")?.trim().parse().ok());
             let process = status.lines().find_map(|line| line.strip_prefix("Tgid:")?.trim().parse().ok());
+            let Some(process) = process else { continue };
+            let has_other_calls = cfg!(target_pointer_width = "64") && is_32_bit(root, process);
             let deadline_ns = match sched::policy_of(tid) {
                 Ok(Policy::Deadline { deadline_ns, .. }) if stat.policy == DEADLINE => Some(deadline_ns),
                 _ => None,
             };
             let policy = policy_name(stat.policy, stat.priority);
-            let (leads_process, own_priority) = (process == Some(tid), stat.own_priority());
-            self.0.insert(tid, Entry { policy, cpus, leads_process, deadline_ns, own_priority });
+            let own_priority = stat.own_priority();
+            self.0.insert(tid, Entry { policy, cpus, process, has_other_calls, deadline_ns, own_priority });
         }
     }
 
@@ -77,7 +81,12 @@ impl ThreadTable {
 
     /// The processes of these threads.
     pub fn processes(&self) -> impl Iterator<Item = u32> + '_ {
-        self.0.iter().filter(|(_, entry)| entry.leads_process).map(|(&tid, _)| tid)
+        self.0.iter().filter(|&(&tid, entry)| entry.process == tid).map(|(&tid, _)| tid)
+    }
+
+    /// The threads with their processes, and whether those run 32-bit programs on a 64-bit kernel.
+    pub fn programs(&self) -> impl Iterator<Item = (u32, u32, bool)> + '_ {
+        self.0.iter().map(|(&tid, entry)| (tid, entry.process, entry.has_other_calls))
     }
 
     /// The threads with the relative deadlines of their policies, ns (`None` for other policies), and with their own
@@ -91,6 +100,14 @@ impl ThreadTable {
         let cpus = tids.filter_map(|tid| self.0.get(&tid)?.cpus.as_ref());
         cpus.filter(|cpus| !all.difference(cpus).is_empty()).flat_map(CpuList::iter).collect()
     }
+}
+
+/// True if a process runs a 32-bit program (`EI_CLASS` in elf(5)).
+fn is_32_bit(root: &Root, process: u32) -> bool {
+    const CLASS_32: u8 = 1;
+    let mut start = [0; 5];
+    let file = File::open(root.path(&format!("proc/{process}/exe")));
+    file.and_then(|mut file| file.read_exact(&mut start)).is_ok() && start == [0x7f, b'E', b'L', b'F', CLASS_32]
 }
 
 /// The name of a policy from its number in include/uapi/linux/sched.h of Linux, written as on the command line.
@@ -150,5 +167,9 @@ mod tests {
         let pinned = |all: &str| table.pinned_cpus([42, 43, 44].into_iter(), &all.parse().unwrap()).to_string();
         assert_eq!((pinned("0-3"), pinned("0-1")), ("0-1,3".to_owned(), "3".to_owned()));
         assert_eq!(table.processes().collect::<Vec<_>>(), [42]);
+        assert_eq!(table.programs().collect::<Vec<_>>(), [(42, 42, false), (43, 42, false)]);
+        fs::write(root.path("proc/42/exe"), b"\x7fELF\x01rest").unwrap();
+        table.refresh(&root, [43].into_iter());
+        assert_eq!(table.programs().collect::<Vec<_>>()[1], (43, 42, true));
     }
 }

@@ -13,7 +13,11 @@ pub fn run(options: &Restore) -> anyhow::Result<u8> {
     let left_alone = journal::left_alone(&Root::system());
     output::stdout(|out| {
         if options.json {
-            return writeln!(out, "{}", output::json(&serde_json::json!({ "restored": restored, "left_alone": left_alone })));
+            return writeln!(
+                out,
+                "{}",
+                output::json(&serde_json::json!({ "restored": restored, "left_alone": left_alone }))
+            );
         }
         for process in &left_alone {
             writeln!(

@@ -49,8 +49,14 @@ pub fn of_an_unlocked_probe() -> Result<()> {
         pid_sender.send(sched::thread_id())?;
         probe(first_deadline_ns, &sender, &go)
     })?;
-    let measured =
-        MeasuredThread { pid: pid.recv()?, priority: 99 - i32::from(PRIORITY), cpu: 0, spins: false, slack_ns: 0 };
+    let measured = MeasuredThread {
+        pid: pid.recv()?,
+        priority: 99 - i32::from(PRIORITY),
+        cpu: 0,
+        spins: false,
+        slack_ns: 0,
+        has_quota: false,
+    };
     // The first call reads the kernel's function names, which takes seconds here.
     thread::sleep(Duration::from_millis(300));
     explain(&mut watch, &measured, first_deadline_ns, &wake_ups_of_probe);

@@ -6,7 +6,7 @@ use record::{CycleCause, Rule};
 
 use super::{State, Thread, TimePart};
 use crate::process::{
-    calls::{Call, Lock, Scope, Source},
+    calls::{BOOTTIME, Call, Lock, MONOTONIC, REALTIME, Scope, Source},
     cycles::{Cycles, Released},
     releases::Rank,
     selection::RunConfig,
@@ -62,6 +62,10 @@ impl Thread {
             Call::Sleep { absolute: false, .. } => Some(Rank::Relative),
             // The deadline policy: the work of this period is complete.
             Call::Yield if self.task.priority < 0 => Some(Rank::Absolute),
+            Call::Spawn if self.executes(entered) => {
+                self.cycles.starts_again();
+                None
+            }
             Call::SetPolicy { .. }
             | Call::Yield
             | Call::TakeLock(_)
@@ -85,6 +89,11 @@ impl Thread {
             }
         }
         self.in_kernel.enter(entered);
+    }
+
+    /// True if the call executes another program.
+    fn executes(&self, entered: InCall) -> bool {
+        matches!(entered.name(), "execve" | "execveat")
     }
 
     /// Decides if a sleep continues the one that a signal interrupted, as soon as its end is known (ns on
@@ -152,8 +161,13 @@ impl Thread {
         if !self.in_kernel.note_timeout(timeout) {
             return;
         }
-        if let Call::Sleep { absolute: true, .. } = call.call {
-            self.releases.note_time(at_expiry_ns);
+        match call.call {
+            Call::Sleep { absolute: true, .. } => self.releases.note_time(at_expiry_ns),
+            // Its distance from the one before contains the work of a cycle.
+            Call::Sleep { absolute: false, .. } if call.is_release => {
+                self.releases.note_distance(at_expiry_ns.saturating_sub(at_ns));
+            }
+            _ => {}
         }
         self.decide_on_sleep(at_ns, Some(at_expiry_ns), config);
     }
@@ -161,9 +175,10 @@ impl Thread {
     /// Handles the start of the timer of a timerfd in it: it arms the timer, or reads the expiries of a periodic one. If
     /// it did not wait for the expiry, because its previous cycle took too long, the next cycle starts here.
     pub fn starts_fd_timer(&mut self, at_ns: u64, expires_ns: i64, config: &RunConfig) {
-        let clocks = [Call::clock(0, [0; 3]), crate::process::calls::REALTIME];
-        let near = clocks.iter().find_map(|&clock| config.clocks.to_monotonic(clock, expires_ns, at_ns));
-        let Some(next_ns) = near else { return };
+        // The event does not name the timer's clock.
+        let on_clock = |clock| config.clocks.to_monotonic(clock, expires_ns, at_ns);
+        let near = [MONOTONIC, REALTIME, BOOTTIME].into_iter().filter_map(on_clock);
+        let Some(next_ns) = near.min_by_key(|ns| ns.abs_diff(at_ns)) else { return };
         let before_ns = self.fd_timer.expires_ns.replace(next_ns);
         let has_released = mem::take(&mut self.fd_timer.has_released);
         let Some(call) = self.in_kernel.call().filter(|_| self.in_kernel.call_name() == "read") else { return };
@@ -273,7 +288,7 @@ impl Thread {
     /// True if its wake-up of a thread that waits for this lock releases the lock: it wakes those who wait at the address
     /// of the lock, or it is the holder, which the kernel replaces when it ends.
     pub fn releases_lock(&self, lock: Lock) -> bool {
-        lock.scope == Scope::Kernel || lock.owner == Some(self.tid()) || self.in_kernel.releases(lock)
+        lock.scope == Scope::Kernel || lock.owner == Some(self.tid()) || self.in_kernel.releases(lock, self.process)
     }
 
     /// True if it is in a system call that can wake others.

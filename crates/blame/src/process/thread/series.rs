@@ -35,7 +35,7 @@ impl Thread {
             ended: now.state == State::Ended,
             release: match () {
                 () if now.is_marked => Release::Mark,
-                () if config.knows_calls => now.releases.to_record(),
+                () if now.knows_calls(config) => now.releases.to_record(),
                 () => Release::AnySleep,
             },
             breaches: now.breaches.to_record(),
@@ -64,7 +64,8 @@ impl Thread {
         /// A thread with fewer cycles may only have started the program.
         const REPEATED: u64 = 2;
         let ends = !self.is_marked || self.marks_ends;
-        if self.state == State::Ended || self.cycles.count() < REPEATED || !ends || self.cycles.is_tentative() {
+        let is_cycle = !self.cycles.is_tentative() && !self.cycles.is_start();
+        if self.state == State::Ended || self.cycles.count() < REPEATED || !ends || !is_cycle {
             return None;
         }
         self.add_current_wait(now_ns, config);

@@ -370,9 +370,9 @@ fn a_running_program_is_watched_to_its_end_and_a_started_one_is_terminated() {
 fn limits_determine_the_exit_status_and_kernel_threads_can_be_watched() {
     let _alone = alone();
     let scratch = Scratch::new();
-    // A thread with wake-ups 20 ms apart.
-    let program =
-        format!("measure timer --cpus {CPU} --policy other --period 20ms --duration 300ms --no-record --quiet");
+    // Its thread timer/0 has wake-ups 20 ms apart, on a CPU that was never offline: some kernels do not trace all switches
+    // on others.
+    let program = "measure timer --cpus 0 --policy other --period 20ms --duration 300ms --no-record --quiet";
     let run = |status, limits: &str| {
         let mut command = scratch.punctual(&format!("measure process --quiet --record a {limits} --"));
         let output = command.arg(PUNCTUAL).args(program.split(' ')).output().unwrap();
@@ -380,14 +380,17 @@ fn limits_determine_the_exit_status_and_kernel_threads_can_be_watched() {
         scratch.record().verdict.map(|verdict| verdict.outcome)
     };
     assert_eq!(run(2, "--max-latency 1ns"), Some(Outcome::Fail));
-    assert_eq!(run(0, "--max-latency 1m"), Some(Outcome::Pass));
+    assert_eq!(run(0, "--max-latency 1m --thread timer/0"), Some(Outcome::Pass));
     assert_eq!(run(2, "--period 1ms --max-missed 0"), Some(Outcome::Fail));
     assert_eq!(run(0, ""), None);
     let is_softirqd =
         |pid: &u32| fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|comm| comm == "ksoftirqd/0\n");
     if let Some(pid) = (2..100).find(is_softirqd) {
-        scratch.run(&format!("measure process {pid} --quiet --record a --duration 300ms")).expect_status(0);
-        assert_eq!(scratch.record().program.map(|program| program.command).as_deref(), Some("ksoftirqd/0"));
+        let run = scratch.run(&format!("measure process {pid} --quiet --record a --duration 300ms"));
+        let record = scratch.record();
+        // It may sleep all the time.
+        run.expect_status(if record.series.is_empty() { 3 } else { 0 });
+        assert_eq!(record.program.map(|program| program.command).as_deref(), Some("ksoftirqd/0"));
     }
 }
 
