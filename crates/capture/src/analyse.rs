@@ -60,6 +60,7 @@ pub fn analyse<R: Read>(
     let stream = streams.all.swap_remove(index);
     let record = stream.to_record();
     let (key, truncated, without_stamp) = (stream.key, stream.truncated, stream.without_stamp);
+    let silent_ns = file.last_ns.map_or(0, |last_ns| last_ns.saturating_sub(stream.last_ns));
     let (reference, period) = reference(stream, &file, options)?;
     let measure = second_pass(opened()?, &options.filter, key, Measure::new(reference))?;
     let (capture, series) = measure.finish(Capture {
@@ -73,8 +74,8 @@ pub fn analyse<R: Read>(
         dropped: file.interfaces.get(key.interface as usize).map_or(0, |interface| interface.dropped),
         ..Capture::default()
     });
-    let caveats =
-        caveats::all(&capture, &file, &IncompleteFrames { truncated, without_stamp, foreign: streams.foreign });
+    let incomplete = IncompleteFrames { truncated, without_stamp, foreign: streams.foreign, silent_ns };
+    let caveats = caveats::all(&capture, &file, &incomplete);
     Ok(Analysis { capture, series, caveats })
 }
 
@@ -82,7 +83,9 @@ pub fn analyse<R: Read>(
 fn first_pass<R: Read>(from: R, options: &Options) -> Result<(FileSummary, Streams), CaptureError> {
     let mut reader = Reader::new(from)?;
     let mut streams = Streams::default();
+    let mut last_ns = None;
     while let Some(packet) = reader.next()? {
+        last_ns = last_ns.max(packet.at_ns);
         streams.add(&options.filter, &packet, options.period_ns);
     }
     let file = FileSummary {
@@ -90,6 +93,7 @@ fn first_pass<R: Read>(from: R, options: &Options) -> Result<(FileSummary, Strea
         format: reader.format(),
         cut_at: reader.cut_at(),
         interfaces: reader.interfaces().to_vec(),
+        last_ns,
     };
     Ok((file, streams))
 }

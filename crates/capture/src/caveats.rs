@@ -12,6 +12,8 @@ pub(crate) struct FileSummary {
     pub(crate) format: &'static str,
     pub(crate) cut_at: Option<u64>,
     pub(crate) interfaces: Vec<Interface>,
+    /// The latest timestamp, ns; `None` without any.
+    pub(crate) last_ns: Option<i64>,
 }
 
 /// Counts of frames with incomplete information.
@@ -19,7 +21,13 @@ pub(crate) struct IncompleteFrames {
     pub(crate) truncated: u64,
     pub(crate) without_stamp: u64,
     pub(crate) foreign: u64,
+    /// Time from the stream's last frame to the end of the capture, ns.
+    pub(crate) silent_ns: i64,
 }
+
+/// A stream that ended at least this long before the capture, ns, and this many periods, ended before it.
+const SILENT_NS: i64 = 100_000_000;
+const SILENT_PERIODS: i64 = 10;
 
 /// All caveats, the most important first.
 pub(crate) fn all(capture: &Capture, file: &FileSummary, incomplete: &IncompleteFrames) -> Vec<Caveat> {
@@ -39,6 +47,14 @@ pub(crate) fn all(capture: &Capture, file: &FileSummary, incomplete: &Incomplete
         add(
             "lost",
             format!("the capture dropped {dropped} frames on this interface, which may explain gaps and losses"),
+        );
+    }
+    let periods_ns = capture.period.nominal_ns.cast_signed().saturating_mul(SILENT_PERIODS);
+    if incomplete.silent_ns > SILENT_NS.max(periods_ns) {
+        let silent = format_ns(incomplete.silent_ns);
+        add(
+            "ended",
+            format!("the stream ended {silent} before the end of the capture: only the time before is judged"),
         );
     }
     resolution(capture, file).into_iter().for_each(|text| add("resolution", text));

@@ -257,7 +257,10 @@ fn separates_sections_and_interfaces() {
     assert_eq!(kinds(&found), ["lost", "resolution"]);
     let first = Options { filter: Filter { interface: Some(0), ..Filter::default() }, ..OPTIONS };
     let found = analysed(&file.bytes, &first).unwrap();
-    assert_eq!((found.capture.frames, found.capture.file_frames, kinds(&found)), (3_000, 8_001, vec!["stamps"]));
+    assert_eq!(
+        (found.capture.frames, found.capture.file_frames, kinds(&found)),
+        (3_000, 8_001, vec!["ended", "stamps"])
+    );
     assert_clean(&found.capture);
 }
 
@@ -295,6 +298,18 @@ fn selects_streams_by_filter() {
         error,
         "no stream found for AVTP (EtherType 0x22f0) on VLAN 9; other frames: 8000 of EtherType 0x22f0, 500 of EtherType 0x0800"
     );
+}
+
+#[test]
+fn a_stream_that_ends_before_the_capture_is_named() {
+    let of = |others: u64| {
+        let mut frames = Talker::new(1).steady(3_000);
+        frames.extend((0..others).map(|n| udp(n, 5_000)));
+        frames.sort_by_key(|seen| seen.at_ns);
+        kinds(&of(&frames)).contains(&"ended")
+    };
+    // The stream takes 375 ms.
+    assert_eq!([900, 1_000].map(of), [false, true]);
 }
 
 /// A datagram every 500 us.
