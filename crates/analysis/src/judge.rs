@@ -88,15 +88,47 @@ fn judge_run(record: &Record, profile: &Profile) -> UseVerdict {
 /// The further time without a stall after which a run that ends itself passes, ns; `None` if nothing was measured.
 #[must_use]
 pub fn time_to_pass_ns(record: &Record, profile: &Profile) -> Option<u64> {
-    let exposures = match profile.judges {
+    exposures(record, profile).iter().map(|exposure| exposure.time_left_ns(profile.tolerates)).max()
+}
+
+/// What an unfinished run has shown about a use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SoFar {
+    /// Nothing: no cycle of the use was measured, or the measured period is too long for it.
+    Nothing,
+    /// No cycle was late.
+    NoneLate,
+    /// Some cycles were late, but not more than the use tolerates.
+    SomeLate,
+    /// More cycles were late than the use tolerates.
+    TooLate,
+}
+
+/// What the figures so far show about a use. Unlike [`judge`], this does not need the planned end of the run.
+#[must_use]
+pub fn so_far(record: &Record, profile: &Profile) -> SoFar {
+    let sent = stream::as_sent(record);
+    let is_coarse = |group: &Group| too_coarse(profile, group).is_some();
+    let coarse = profile.judges == Judges::WakeUps && groups(&sent, profile.period_ns).iter().any(is_coarse);
+    let exposures = exposures(record, profile);
+    match shown(profile, &exposures) {
+        Shown::Exceeded => SoFar::TooLate,
+        Shown::Kept | Shown::Open if coarse || exposures.iter().all(|exposure| exposure.cycles == 0) => SoFar::Nothing,
+        Shown::Kept | Shown::Open if exposures.iter().any(|exposure| exposure.late.stalls.total > 0) => SoFar::SomeLate,
+        Shown::Kept | Shown::Open => SoFar::NoneLate,
+    }
+}
+
+/// The cycles of the use that each series covered, with their stalls.
+fn exposures(record: &Record, profile: &Profile) -> Vec<Exposure> {
+    match profile.judges {
         Judges::RoundTrips => round_trip::exposures(record, profile),
         Judges::WakeUps => {
             let sent = stream::as_sent(record);
             let judged = judged_series(record, &groups(&sent, profile.period_ns), profile);
             judged.into_iter().map(|one| one.exposure).collect()
         }
-    };
-    exposures.iter().map(|exposure| exposure.time_left_ns(profile.tolerates)).max()
+    }
 }
 
 /// Deadlines of the use that the wake-ups of `series` would have missed. A bucket counts with its lowest value.

@@ -1,8 +1,9 @@
 //! The live view: the progress of a run, on standard error.
 //!
-//! Apart from the terminal's size, it needs nothing from the terminal: no raw mode, no queries, no alternate screen, no
-//! hidden cursor. Therefore Ctrl-C stays SIGINT, and the terminal stays usable however the process ends.
+//! It needs little from the terminal: no raw mode, no queries, no alternate screen, no hidden cursor. Ctrl-C stays SIGINT.
+//! If standard input is the terminal, it takes single keys without echo, see `keys`.
 
+mod keys;
 mod line;
 mod playing;
 mod screen;
@@ -10,7 +11,10 @@ mod view;
 
 use std::env;
 use std::io::{self, Stderr, Write};
+use std::time::{Duration, Instant};
 
+use analysis::{Profile, SoFar};
+use keys::{Key, Keys};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use record::visible::{self, Passes, Visible};
@@ -64,6 +68,9 @@ pub fn phase_title(record: &Record, index: usize, count: usize) -> String {
     }
 }
 
+/// Time between two looks at the uses.
+const JUDGE_EVERY: Duration = Duration::from_secs(1);
+
 /// Shows the progress of a run. Erases its drawing when finished or dropped.
 #[derive(Debug)]
 pub struct Live {
@@ -71,6 +78,13 @@ pub struct Live {
     output: Output,
     /// The number of the record's reasons that were already shown.
     shown: usize,
+    keys: Option<Keys>,
+    is_paused: bool,
+    is_helping: bool,
+    /// The uses, from the least to the most demanding one, with what the run has shown about each.
+    uses: Vec<(Profile, SoFar)>,
+    /// When the uses were last looked at.
+    judged: Option<Instant>,
 }
 
 #[derive(Debug)]
@@ -93,7 +107,25 @@ impl Live {
             }
             LiveMode::Auto | LiveMode::Lines => Output::Lines(line::Pace::default()),
         };
-        Self { style: Style::for_stderr(ColorChoice::Auto), output, shown: 0 }
+        let keys = if let Output::InPlace(..) = output { Keys::take() } else { None };
+        Self {
+            style: Style::for_stderr(ColorChoice::Auto),
+            output,
+            shown: 0,
+            keys,
+            is_paused: false,
+            is_helping: false,
+            uses: Vec::new(),
+            judged: None,
+        }
+    }
+
+    /// Returns the same view, which also shows what the run has shown about these uses, from the least to the most
+    /// demanding one.
+    #[must_use]
+    pub fn with_uses(mut self, uses: Vec<Profile>) -> Self {
+        self.uses = uses.into_iter().map(|profile| (profile, SoFar::Nothing)).collect();
+        self
     }
 
     /// Returns the same view with another style.
@@ -103,15 +135,37 @@ impl Live {
         self
     }
 
-    /// Shows the state of the run. Callers update up to 5 times a second; lines are limited to one a second.
+    /// Shows the state of the run. Callers update up to 5 times a second; lines are limited to one a second. Returns true
+    /// if the user wants to end the run now.
     ///
     /// After a write error, nothing more is written.
-    pub fn update(&mut self, record: &Record, progress: &Progress) {
-        if !matches!(self.output, Output::Off)
-            && self.show_reasons(record).and_then(|()| self.show(record, progress)).is_err()
-        {
-            self.output = Output::Off;
+    pub fn update(&mut self, record: &Record, progress: &Progress) -> bool {
+        let was_paused = self.is_paused;
+        let mut finishes = false;
+        for key in self.keys.iter().flat_map(Keys::pressed) {
+            match key {
+                Key::Finish => finishes = true,
+                Key::Pause => self.is_paused = !self.is_paused,
+                Key::Help => self.is_helping = !self.is_helping,
+            }
         }
+        let is_frozen = was_paused && self.is_paused;
+        if !matches!(self.output, Output::Off) && !is_frozen {
+            self.judge(record);
+            if self.show_reasons(record).and_then(|()| self.show(record, progress)).is_err() {
+                self.output = Output::Off;
+            }
+        }
+        finishes
+    }
+
+    /// Looks at the uses, if it is time.
+    fn judge(&mut self, record: &Record) {
+        if self.judged.is_some_and(|at| at.elapsed() < JUDGE_EVERY) {
+            return;
+        }
+        self.judged = Some(Instant::now());
+        self.uses.iter_mut().for_each(|(profile, so_far)| *so_far = analysis::so_far(record, profile));
     }
 
     fn show(&mut self, record: &Record, progress: &Progress) -> io::Result<()> {
@@ -121,7 +175,16 @@ impl Live {
             Output::InPlace(screen, pace) => match view::fit(terminal_size(), running(record, progress).len()) {
                 Some((width, height)) => {
                     let mut buffer = Buffer::empty(Rect::new(0, 0, width, height));
-                    view::draw(&mut buffer, record, progress, self.style.unicode);
+                    let view = view::View {
+                        record,
+                        progress,
+                        uses: &self.uses,
+                        has_keys: self.keys.is_some(),
+                        is_paused: self.is_paused,
+                        is_helping: self.is_helping,
+                        unicode: self.style.unicode,
+                    };
+                    view.draw(&mut buffer);
                     screen.show(&buffer, self.style.color)
                 }
                 None => screen.erase().and_then(|()| pace.print(&mut visible::stderr(Passes::Text), record, progress)),
@@ -150,6 +213,7 @@ impl Live {
             let _ = screen.erase();
         }
         self.output = Output::Off;
+        self.keys = None;
     }
 }
 

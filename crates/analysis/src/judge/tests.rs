@@ -121,6 +121,20 @@ fn tolerated_stalls_do_not_fail() {
 }
 
 #[test]
+fn an_unfinished_run_shows_what_it_has_seen() {
+    let of = |series: Vec<Series>| {
+        let mut record = record(series);
+        record.state = State::Partial;
+        so_far(&record, control())
+    };
+    assert_eq!(of(vec![]), SoFar::Nothing);
+    assert_eq!(of(vec![series("rest", 0, 1_000_000, &[(5_000, 3)])]), SoFar::NoneLate);
+    assert_eq!(of(vec![series("rest", 0, 9_000_000, &[(5_000, 3)])]), SoFar::Nothing, "too coarse");
+    assert_eq!(of(vec![series("rest", 0, 1_000_000, &[(5_000, 3), (300_000, 1)])]), SoFar::TooLate);
+    assert_eq!(of(vec![long(2, &[5])]), SoFar::SomeLate);
+}
+
+#[test]
 fn a_fail_names_no_tolerated_stall() {
     let often: Vec<u64> = (0..20).map(|i| i * 1000).collect();
     let mut rare = series("rest", 0, 1_000_000, &[(5_000, 10 * 3_600_000), (900_000, 1)]);

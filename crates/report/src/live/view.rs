@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use analysis::format_duration;
+use analysis::{Profile, SoFar, format_duration, format_ns};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
@@ -10,6 +10,7 @@ use ratatui::widgets::{LineGauge, Widget};
 use record::{Record, Series};
 
 use super::{Progress, running, time_left};
+use crate::blame;
 use crate::style::{Ink, Spans};
 use crate::terminal::histogram::{Bars, Scale, short_count};
 use crate::terminal::noise::lost_by;
@@ -21,9 +22,14 @@ use record::visible::one_line;
 /// The smallest terminal for the view, columns and rows.
 const SMALLEST: (u16, u16) = (40, 8);
 /// Rows of the view, if the terminal has enough.
-const ROWS: std::ops::RangeInclusive<u16> = 12..=20;
+const ROWS: std::ops::RangeInclusive<u16> = 16..=23;
 /// Rows of title, bar and table headings.
 const HEAD: u16 = 3;
+/// Rows of the verdicts so far, the main cause, and the keys.
+const ANSWER: u16 = 5;
+/// Columns of the table without the history, and the shortest and longest history, in windows of a second.
+const FIGURES: u16 = 44;
+const HISTORY: std::ops::RangeInclusive<u16> = 8..=60;
 /// Rows reserved for the histogram with its axis.
 const HISTOGRAM: u16 = 5;
 /// Columns left of the histogram.
@@ -31,35 +37,125 @@ const GUTTER: u16 = 7;
 
 /// The size of the view on a terminal of `size` with `cpus` CPUs; `None` if the terminal is too small.
 pub(super) fn fit((columns, rows): (u16, u16), cpus: usize) -> Option<(u16, u16)> {
-    let wanted = (HEAD + HISTOGRAM + 2).saturating_add(cpus.try_into().unwrap_or(u16::MAX));
+    let wanted = (HEAD + ANSWER + HISTOGRAM + 2).saturating_add(cpus.try_into().unwrap_or(u16::MAX));
     let wanted = wanted.clamp(*ROWS.start(), *ROWS.end());
     // One row stays free for the cursor.
     (columns >= SMALLEST.0 && rows >= SMALLEST.1).then(|| (columns, wanted.min(rows - 1)))
 }
 
-/// Draws the view over all of `buffer`.
-pub(super) fn draw(buffer: &mut Buffer, record: &Record, progress: &Progress, unicode: bool) {
-    let area = buffer.area;
-    let all = running(record, progress);
-    let mut y = 0;
-    let mut put = |buffer: &mut Buffer, spans: &Spans| {
-        if y < area.height {
-            buffer.set_line(0, y, &line(spans), area.width);
-            y += 1;
+/// All that the view shows.
+pub(super) struct View<'a> {
+    pub record: &'a Record,
+    pub progress: &'a Progress,
+    /// The uses, from the least to the most demanding one.
+    pub uses: &'a [(Profile, SoFar)],
+    /// True if the view reads keys.
+    pub has_keys: bool,
+    pub is_paused: bool,
+    pub is_helping: bool,
+    pub unicode: bool,
+}
+
+impl View<'_> {
+    /// Draws the view over all of `buffer`. A small one shows only the first parts.
+    pub(super) fn draw(&self, buffer: &mut Buffer) {
+        let Self { record, progress, unicode, .. } = *self;
+        let area = buffer.area;
+        let all = running(record, progress);
+        let foot = u16::from(self.has_keys && area.height > HEAD + 1);
+        let height = area.height - foot;
+        let mut y = 0;
+        let mut put = |buffer: &mut Buffer, spans: &Spans| {
+            if y < height {
+                buffer.set_line(0, y, &line(spans), area.width);
+                y += 1;
+            }
+        };
+        put(buffer, &title(progress));
+        put(buffer, &Spans::new());
+        let answer = self.answer();
+        let rows = height.saturating_sub(HEAD + 1);
+        for spans in answer.iter().take(rows.into()) {
+            put(buffer, spans);
         }
+        let answered = u16::try_from(answer.len()).unwrap_or(u16::MAX);
+        let rows = height.saturating_sub(HEAD + HISTOGRAM).saturating_sub(answered).max(1);
+        let table = table(&all, rows.into(), area.width, unicode);
+        for spans in table.lines(area.width.into()).iter().take(1 + all.len().min(rows.into())) {
+            put(buffer, spans);
+        }
+        let left = Rect { y, height: height.saturating_sub(y), ..area };
+        if self.is_helping {
+            help(buffer, left);
+        } else if left.height > 0 {
+            histogram(buffer, left, &all, unicode);
+        }
+        if area.height > 1 {
+            bar(buffer, Rect { y: 1, height: 1, ..area }, progress, unicode);
+        }
+        if foot > 0 {
+            buffer.set_line(0, height, &line(&self.keys()), area.width);
+        }
+    }
+
+    /// What the run has shown so far: the uses, and the main cause of late wake-ups.
+    fn answer(&self) -> Vec<Spans> {
+        let of =
+            |wanted: SoFar| self.uses.iter().filter(move |(_, so_far)| *so_far == wanted).map(|(profile, _)| profile);
+        let labelled = |ink, label: &str, text: String| vec![(ink, format!("{label:<9}")), (Ink::Plain, text)];
+        let mut lines = Vec::new();
+        if let Some(last) = of(SoFar::NoneLate).last() {
+            let (count, all) = (of(SoFar::NoneLate).count(), self.uses.len());
+            let text = match all {
+                1 => format!("none late: {}", last.title),
+                _ => format!("none late for {count} of {all} uses, up to {}", last.title),
+            };
+            lines.push(labelled(Ink::Good, "so far", text));
+        }
+        if let Some(first) = of(SoFar::SomeLate).next() {
+            lines.push(labelled(Ink::Doubt, "unsure", with_more(first, of(SoFar::SomeLate).count())));
+        }
+        if let Some(first) = of(SoFar::TooLate).next() {
+            lines.push(labelled(Ink::Bad, "no", with_more(first, of(SoFar::TooLate).count())));
+        }
+        let blame = self.record.blame.as_ref();
+        if let Some((blame, main)) = blame.and_then(|blame| Some((blame, blame::main_causes(blame).next()?))) {
+            let share = blame::percent(main.total_ns, blame::ledger_total_ns(blame));
+            lines.push(labelled(Ink::Accent, "why", format!("{share} {}", blame::in_short(&main.cause))));
+        }
+        lines
+    }
+
+    fn keys(&self) -> Spans {
+        let pause = if self.is_paused { "p continue (paused)" } else { "p pause the view" };
+        let help = if self.is_helping { "? histogram" } else { "? explain" };
+        vec![(Ink::Quiet, format!("q finish now   {pause}   {help}"))]
+    }
+}
+
+/// The least demanding of `count` uses with its limit.
+fn with_more(first: &Profile, count: usize) -> String {
+    let more = match count {
+        1 => String::new(),
+        2 => " and 1 more demanding use".to_owned(),
+        count => format!(" and {} more demanding uses", count - 1),
     };
-    put(buffer, &title(progress));
-    put(buffer, &Spans::new());
-    let rows = area.height.saturating_sub(HEAD + HISTOGRAM).max(1);
-    for spans in table(&all, rows.into()).lines(area.width.into()).iter().take(1 + all.len().min(rows.into())) {
-        put(buffer, spans);
-    }
-    let left = area.height.saturating_sub(y);
-    if left > 0 {
-        histogram(buffer, Rect { y, height: left, ..area }, &all, unicode);
-    }
-    if area.height > 1 {
-        bar(buffer, Rect { y: 1, height: 1, ..area }, progress, unicode);
+    format!("{} (limit {}){more}", first.title, format_ns(first.limit_ns))
+}
+
+/// Explains the parts of the view.
+fn help(buffer: &mut Buffer, area: Rect) {
+    const LINES: [&str; 7] = [
+        "so far, no   uses without late cycles, and with too many of them",
+        "why          the main cause of late wake-ups, with its share of the lateness",
+        "worst        the largest lateness of this phase",
+        "recent       the largest lateness of the last one to two seconds",
+        "missed       deadlines that passed before the thread ran",
+        "history      the largest lateness of each second, from 1 us to 10 ms",
+        "q            ends the run now and prints its results; Ctrl-C does, too",
+    ];
+    for (y, text) in (area.y..area.y + area.height).zip(LINES) {
+        buffer.set_line(area.x, y, &Line::raw(text), area.width);
     }
 }
 
@@ -92,12 +188,23 @@ fn bar(buffer: &mut Buffer, area: Rect, progress: &Progress, unicode: bool) {
 
 /// One row per CPU. If there are too many, the worst CPUs and one row for the others. The most important columns are at
 /// the left, where a narrow terminal still shows them.
-fn table(all: &[&Series], rows: usize) -> Table {
+fn table(all: &[&Series], rows: usize, width: u16, unicode: bool) -> Table {
     let words = Words::of_all(all.iter().copied());
     let items = format!("{}s", words.item);
-    let mut table = match words.is_periodic {
-        false => Table::new(&["CPU", "longest", "recent", "lost", &items]),
-        true => Table::new(&["CPU", "worst", "recent", "missed", "samples"]),
+    let mut headings = match words.is_periodic {
+        false => vec!["CPU", "longest", "recent", "lost", &items],
+        true => vec!["CPU", "worst", "recent", "missed", "samples"],
+    };
+    let windows = width.saturating_sub(FIGURES).min(*HISTORY.end());
+    let has_history = windows >= *HISTORY.start();
+    if has_history {
+        headings.push("history");
+    }
+    let mut table = Table::new(&headings).words(5);
+    let row = |name: String, all: &[&Series]| {
+        let mut cells = row(name, all);
+        cells.extend(has_history.then(|| (Ink::Accent, history(all, windows.into(), unicode))));
+        cells
     };
     if all.len() <= rows {
         all.iter().for_each(|series| table.row(row(name(series), &[series])));
@@ -132,6 +239,23 @@ fn row(name: String, all: &[&Series]) -> Spans {
 /// The largest lateness of the current window and the one before it, i.e. of the last one to two seconds.
 fn recent(series: &Series) -> Option<i64> {
     series.maxima.max_ns.iter().rev().take(2).flatten().copied().max()
+}
+
+/// The largest lateness of each of the last windows, on a logarithmic scale from 1 us to 10 ms; a window without samples is
+/// blank.
+fn history(all: &[&Series], windows: usize, unicode: bool) -> String {
+    const UNICODE: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    const ASCII: [char; 8] = ['_', '.', '-', '=', '+', '*', '%', '#'];
+    const DECADES: f64 = 4.0;
+    let count = all.iter().map(|series| series.maxima.max_ns.len()).max().unwrap_or(0);
+    let level = |index: usize| {
+        let max_ns = all.iter().filter_map(|series| *series.maxima.max_ns.get(index)?).max()?;
+        let decades = (max_ns.max(1) as f64 / 1000.0).log10().clamp(0.0, DECADES);
+        // Exact: at most 7.
+        Some((decades / DECADES * 7.0).round() as usize)
+    };
+    let symbols = if unicode { UNICODE } else { ASCII };
+    (count.saturating_sub(windows)..count).map(|index| level(index).map_or(' ', |level| symbols[level])).collect()
 }
 
 /// Draws the histogram of all wake-ups of the current phase.
@@ -203,11 +327,15 @@ mod tests {
         (record, progress)
     }
 
+    fn view<'a>(record: &'a Record, progress: &'a Progress, unicode: bool) -> View<'a> {
+        View { record, progress, uses: &[], has_keys: true, is_paused: false, is_helping: false, unicode }
+    }
+
     /// The view on a terminal of this size.
     fn on_terminal(columns: u16, rows: u16, record: &Record, progress: &Progress, unicode: bool) -> TestBackend {
         let (width, height) = fit((columns, rows), running(record, progress).len()).unwrap();
         let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
-        terminal.draw(|frame| draw(frame.buffer_mut(), record, progress, unicode)).unwrap();
+        terminal.draw(|frame| view(record, progress, unicode).draw(frame.buffer_mut())).unwrap();
         terminal.backend().clone()
     }
 
@@ -236,14 +364,37 @@ mod tests {
         assert_eq!(fit((39, 30), 2), None);
         assert_eq!(fit((80, 7), 2), None);
         assert_eq!(fit((0, 0), 2), None);
-        assert_eq!(fit((80, 24), usize::MAX), Some((80, 20)));
+        assert_eq!(fit((80, 24), usize::MAX), Some((80, 23)));
     }
 
     #[test]
     fn accepts_any_size() {
         let (record, progress) = example(5);
         for (width, height) in (0..60).flat_map(|width| (0..22).map(move |height| (width, height))) {
-            draw(&mut Buffer::empty(Rect::new(0, 0, width, height)), &record, &progress, true);
+            let mut buffer = Buffer::empty(Rect::new(0, 0, width, height));
+            view(&record, &progress, true).draw(&mut buffer);
+            View { is_helping: true, has_keys: false, ..view(&record, &progress, true) }.draw(&mut buffer);
         }
+    }
+
+    #[test]
+    fn shows_the_answer_so_far_and_its_explanation() {
+        let (mut record, progress) = example(2);
+        let cause = record::Cause::new(record::CauseKind::Interrupt, "i915");
+        let account = record::Account { cause, count: 3, total_ns: 41, ..record::Account::default() };
+        record.blame = Some(record::Blame { ledger: vec![account], ..record::Blame::default() });
+        let so_far = [SoFar::NoneLate, SoFar::NoneLate, SoFar::SomeLate, SoFar::TooLate, SoFar::TooLate];
+        let uses: Vec<_> = analysis::profiles().iter().filter(|profile| profile.ladder).cloned().zip(so_far).collect();
+        let with = |is_helping, columns, rows| {
+            let (width, height) = fit((columns, rows), 2).unwrap();
+            let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+            let view = View { uses: &uses, is_helping, is_paused: is_helping, ..view(&record, &progress, true) };
+            terminal.draw(|frame| view.draw(frame.buffer_mut())).unwrap();
+            terminal.backend().clone()
+        };
+        insta::assert_snapshot!("so_far_80x24", with(false, 80, 24));
+        insta::assert_snapshot!("so_far_60x20", with(false, 60, 20));
+        insta::assert_snapshot!("so_far_120x40", with(false, 120, 40));
+        insta::assert_snapshot!("explained_80x24", with(true, 80, 24));
     }
 }
