@@ -16,7 +16,7 @@ use sys::{
     clock::Clock,
     counter::Counter,
     sched::{self, Policy},
-    signal::termination_requests,
+    signal::{ending_signal, termination_requests},
 };
 
 use crate::{
@@ -229,7 +229,8 @@ impl<'a> PhaseRun<'a> {
     fn has_ended(&self, time_is_up: bool) -> Option<Ended> {
         let any = |end| self.timers.iter().any(|timer| timer.end() == Some(end));
         if termination_requests() > 0 {
-            Some(Ended::BySignal)
+            // Without a signal, the other end is gone.
+            Some(if ending_signal().is_some() { Ended::BySignal } else { Ended::ByFailure })
         } else if any(End::Starved) {
             Some(Ended::ByGuard)
         } else if any(End::StoppedOn) || self.on_spike.as_ref().is_some_and(|actor| actor.stops()) {

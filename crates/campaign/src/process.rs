@@ -92,8 +92,8 @@ impl ProcessPlan {
 
 /// Watches a program. Calls `watch` with the record so far, as often as the plan says.
 ///
-/// SIGINT and SIGTERM end the run early, if [`signal::count_termination`] was called before; a second signal discards
-/// it. A command that was started for the run is ended with it.
+/// Signals that ask a process to end, such as SIGTERM, end the run early, if [`signal::count_termination`] was called
+/// before; a second SIGINT or SIGTERM discards it. A command that was started for the run is ended with it.
 ///
 /// # Errors
 /// [`RunError`]: there is no such program, or it cannot be watched. Then there is no record.
@@ -174,6 +174,7 @@ pub fn watch_process(
     }
     if end == EndReason::BySignal {
         (record.state, record.ended_by) = (State::Interrupted, Some(EndedBy::Signal));
+        record.ending_signal = signal::ending_signal();
     } else {
         record.state = State::Complete;
     }

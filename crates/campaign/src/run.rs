@@ -61,8 +61,9 @@ type OnProgress<'a> = dyn FnMut(&Record, &Progress) + 'a;
 
 /// Runs the plan. Calls `watch` with the record so far, as often as the plan says.
 ///
-/// A refused right does not end the run, but makes the record invalid. SIGINT and SIGTERM end the run early and keep
-/// all samples, if [`signal::count_termination`] was called before; a second signal discards the run.
+/// A refused right does not end the run, but makes the record invalid. Signals that ask a process to end, such as SIGTERM,
+/// end the run early and keep all samples, if [`signal::count_termination`] was called before; a second SIGINT or SIGTERM
+/// discards the run.
 ///
 /// # Errors
 /// [`RunError`]; then there is no record.
@@ -266,6 +267,7 @@ impl<'a> Run<'a> {
             return Err(RunError::Discarded);
         }
         (record.state, record.ended_by) = (state, ended_by);
+        record.ending_signal = ended_by.filter(|&by| by == EndedBy::Signal).and_then(|_| signal::ending_signal());
         record.written_at = now();
         Ok(record)
     }

@@ -158,7 +158,7 @@ impl<'a> Runner<'a> {
 
     /// Runs the remaining scenarios. Returns the campaign's document, which is also written to disk.
     ///
-    /// If a scenario cannot run, the document gets its error, and the next one starts. SIGINT or SIGTERM ends the
+    /// If a scenario cannot run, the document gets its error, and the next one starts. A signal such as SIGTERM ends the
     /// running scenario and the campaign; a resumed campaign repeats that scenario.
     ///
     /// # Errors

@@ -27,6 +27,9 @@ pub struct Record {
     /// The reason why the run was interrupted; absent if it was not, or if the reason is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_by: Option<EndedBy>,
+    /// Name of the signal that ended the run, such as `SIGHUP`; absent if none did, or in older records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ending_signal: Option<String>,
     /// When the run began, RFC 3339.
     pub started_at: String,
     /// When this document was last written, RFC 3339.
@@ -128,7 +131,7 @@ pub enum State {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum EndedBy {
-    /// SIGINT (Ctrl-C) or SIGTERM.
+    /// A signal: SIGINT (Ctrl-C), SIGTERM, SIGHUP (a lost terminal) or another one that asks a process to end.
     Signal,
     /// A spike that should end the run (`--on-spike stop`, `--stop-on`).
     Spike,

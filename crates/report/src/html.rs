@@ -48,6 +48,8 @@ mod verdict;
 mod waterfall;
 mod worst;
 
+use std::borrow::Cow;
+
 use askama::Template;
 use record::{Record, visible::escape};
 
@@ -92,7 +94,7 @@ struct Page<'a> {
     headline: Headline,
     /// The names of this record's figures.
     words: &'static Words,
-    ending: &'static str,
+    ending: Cow<'static, str>,
     answers: Vec<Answer>,
     keys: Vec<Key>,
     ladder: Vec<Rung<'a>>,

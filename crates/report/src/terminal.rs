@@ -214,7 +214,7 @@ fn ending(page: &mut Page, record: &Record) {
     let remark = state_note(record);
     if !remark.is_empty() {
         page.gap();
-        page.remark(remark);
+        page.remark(&remark);
     }
     verdict::verdict(page, record.verdict.as_ref());
     verdict::validity(page, &record.validity);

@@ -1,6 +1,6 @@
 //! Names of a record's figures: wake-ups and their lateness, or for example the gaps of a thread that never sleeps.
 
-use std::path::Path;
+use std::{borrow::Cow, path::Path};
 
 use record::{EndedBy, NOISE, Record, Series, SeriesKind, State, Stream};
 
@@ -134,14 +134,15 @@ pub(crate) fn is_profile(requested: &str, name: &str) -> bool {
 }
 
 /// A note about a run that did not end normally; empty for a complete one.
-pub(crate) fn state_note(record: &Record) -> &'static str {
-    match (record.state, record.ended_by) {
+pub(crate) fn state_note(record: &Record) -> Cow<'static, str> {
+    let note = match (record.state, record.ended_by) {
         (State::Complete, _) => "",
         (State::Partial, _) => {
             "This record is partial: the run was still in progress or was cut off. At most the last 5 s are missing."
         }
         (State::Interrupted, Some(EndedBy::Signal)) => {
-            "SIGINT or SIGTERM ended the run. The record contains all samples up to then."
+            let signal = record.ending_signal.as_deref().unwrap_or("A signal");
+            return format!("{signal} ended the run. The record contains all samples up to then.").into();
         }
         (State::Interrupted, Some(EndedBy::Spike)) => {
             "A spike ended the run, as requested. The record contains all samples up to then."
@@ -149,7 +150,8 @@ pub(crate) fn state_note(record: &Record) -> &'static str {
         (State::Interrupted, Some(EndedBy::Guard | EndedBy::Failure) | None) => {
             "The run was stopped early. The record contains all samples up to then."
         }
-    }
+    };
+    note.into()
 }
 
 /// The text with a capital at the start and a full stop at the end.
@@ -178,6 +180,17 @@ pub(crate) fn cpus(list: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_the_signal_that_ended_a_run() {
+        let note = |ending_signal: Option<&str>| {
+            let (state, ended_by) = (State::Interrupted, Some(EndedBy::Signal));
+            let ending_signal = ending_signal.map(str::to_owned);
+            state_note(&Record { state, ended_by, ending_signal, ..Record::default() }).into_owned()
+        };
+        assert!(note(Some("SIGHUP")).starts_with("SIGHUP ended the run. "), "{}", note(Some("SIGHUP")));
+        assert!(note(None).starts_with("A signal ended the run. "), "as in records of version 0.2");
+    }
 
     #[test]
     fn completes_sentences() {

@@ -1,23 +1,71 @@
-//! Counts SIGINT and SIGTERM instead of ending the process, and ignores SIGXFSZ.
+//! Counts the signals that ask this process to end instead of ending it, and ignores SIGXFSZ.
 
 use std::{
     io,
-    sync::atomic::{AtomicU32, Ordering},
+    sync::atomic::{AtomicI32, AtomicU32, Ordering},
 };
 
-static REQUESTS: AtomicU32 = AtomicU32::new(0);
+/// The signals that end a process by default, and are sent by others: by a user, a lost terminal, a limit of the system
+/// (`ulimit -t`), or a timer. SIGQUIT still ends a process that does not answer.
+const ENDING: [(libc::c_int, &str); 12] = [
+    (libc::SIGINT, "SIGINT"),
+    (libc::SIGTERM, "SIGTERM"),
+    (libc::SIGHUP, "SIGHUP"),
+    (libc::SIGXCPU, "SIGXCPU"),
+    (libc::SIGUSR1, "SIGUSR1"),
+    (libc::SIGUSR2, "SIGUSR2"),
+    (libc::SIGALRM, "SIGALRM"),
+    (libc::SIGVTALRM, "SIGVTALRM"),
+    (libc::SIGPROF, "SIGPROF"),
+    (libc::SIGIO, "SIGIO"),
+    (libc::SIGPWR, "SIGPWR"),
+    (libc::SIGSTKFLT, "SIGSTKFLT"),
+];
 
-extern "C" fn count(_signal: libc::c_int) {
-    REQUESTS.fetch_add(1, Ordering::Relaxed);
+static REQUESTS: AtomicU32 = AtomicU32::new(0);
+/// The first signal; 0 for none.
+static FIRST: AtomicI32 = AtomicI32::new(0);
+
+extern "C" fn count(signal: libc::c_int) {
+    // The first reason counts, also if it is no signal.
+    if REQUESTS.load(Ordering::SeqCst) == 0 {
+        let _ = FIRST.compare_exchange(0, signal, Ordering::SeqCst, Ordering::SeqCst);
+    }
+    // After the name, which others read once there is a request.
+    if is_from_user(signal) {
+        REQUESTS.fetch_add(1, Ordering::SeqCst);
+    } else {
+        REQUESTS.fetch_max(1, Ordering::SeqCst);
+    }
 }
 
-/// Installs handlers that count SIGINT and SIGTERM.
+/// True if the signal discards a run as the second one. The kernel and the shell both send SIGHUP for one lost terminal,
+/// and SIGXCPU comes once a second.
+fn is_from_user(signal: libc::c_int) -> bool {
+    matches!(signal, libc::SIGINT | libc::SIGTERM)
+}
+
+/// Installs handlers that count SIGINT and SIGTERM, and any number of other signals that end a process as one request.
+/// Signals other than these two stay ignored if they are, as by `nohup`.
 ///
 /// # Errors
 /// The kernel's error; none is expected.
 pub fn count_termination() -> io::Result<()> {
     // Without SA_RESTART, a signal interrupts a wait in the main thread, which then checks the count.
-    [libc::SIGINT, libc::SIGTERM].into_iter().try_for_each(|signal| handle(signal, count))
+    ending().filter(|&signal| is_from_user(signal) || !is_ignored(signal)).try_for_each(|signal| handle(signal, count))
+}
+
+/// The signals that [`count_termination`] counts.
+fn ending() -> impl Iterator<Item = libc::c_int> {
+    ENDING.into_iter().map(|(signal, _)| signal).chain(libc::SIGRTMIN()..=libc::SIGRTMAX())
+}
+
+fn is_ignored(signal: libc::c_int) -> bool {
+    // SAFETY: sigaction is plain old data, so all zeroes is a valid value.
+    let mut now: libc::sigaction = unsafe { std::mem::zeroed() };
+    // SAFETY: without a new action, the call only writes to `now`, which is live.
+    let answer = unsafe { libc::sigaction(signal, std::ptr::null(), &raw mut now) };
+    answer == 0 && now.sa_sigaction == libc::SIG_IGN
 }
 
 /// Makes a write beyond the limit of file sizes (`ulimit -f`) fail with EFBIG instead of ending the process. Programs
@@ -35,25 +83,34 @@ fn handle(signal: libc::c_int, handler: extern "C" fn(libc::c_int)) -> io::Resul
     // SAFETY: sigaction is plain old data, so all zeroes is a valid value.
     let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
     action.sa_sigaction = handler as *const () as usize;
-    // SAFETY: both handlers do nothing but add to an atomic, which is async-signal-safe; `action` is live for the call.
+    // SAFETY: both handlers do nothing but change atomics, which is async-signal-safe; `action` is live for the call.
     match unsafe { libc::sigaction(signal, &raw const action, std::ptr::null_mut()) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }
 }
 
-/// Requests the end of this process, with the same effect as SIGTERM.
+/// Requests the end of this process as a signal does, for another reason.
 pub fn request_termination() {
-    REQUESTS.fetch_add(1, Ordering::Relaxed);
+    REQUESTS.fetch_add(1, Ordering::SeqCst);
 }
 
 /// The number of requests so far to end the process.
 #[must_use]
 pub fn termination_requests() -> u32 {
-    REQUESTS.load(Ordering::Relaxed)
+    REQUESTS.load(Ordering::SeqCst)
 }
 
-/// Blocks SIGINT and SIGTERM in the calling thread, so that they interrupt another thread.
+/// The name of the signal that requested the end, such as `SIGHUP`; `None` if there is no request, or if
+/// [`request_termination`] came first.
+#[must_use]
+pub fn ending_signal() -> Option<String> {
+    let first = FIRST.load(Ordering::SeqCst);
+    let known = ENDING.iter().find(|&&(signal, _)| signal == first).map(|&(_, name)| name.to_owned());
+    (first != 0).then(|| known.unwrap_or_else(|| format!("SIGRTMIN+{}", first - libc::SIGRTMIN())))
+}
+
+/// Blocks the signals that [`count_termination`] counts in the calling thread, so that they interrupt another thread.
 ///
 /// # Errors
 /// The kernel's error; none is expected.
@@ -62,9 +119,31 @@ pub fn block_termination_here() -> io::Result<()> {
     let answer = unsafe {
         let mut set: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&raw mut set);
-        libc::sigaddset(&raw mut set, libc::SIGINT);
-        libc::sigaddset(&raw mut set, libc::SIGTERM);
+        ending().for_each(|signal| _ = libc::sigaddset(&raw mut set, signal));
         libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut())
     };
     if answer == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(answer)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_signal_is_named_and_only_a_second_one_of_the_user_counts() {
+        // SAFETY: SIG_IGN runs no code.
+        unsafe { libc::signal(libc::SIGUSR2, libc::SIG_IGN) };
+        count_termination().unwrap();
+        assert!(is_ignored(libc::SIGUSR2), "as nohup ignores SIGHUP");
+        assert_eq!((termination_requests(), ending_signal()), (0, None));
+        let send = |signal| {
+            // SAFETY: the handler of the signal only changes atomics, and raise(3) returns after it.
+            assert_eq!(unsafe { libc::raise(signal) }, 0);
+            (termination_requests(), ending_signal().unwrap_or_default())
+        };
+        for signal in [libc::SIGHUP, libc::SIGHUP, libc::SIGXCPU, libc::SIGRTMIN() + 2] {
+            assert_eq!(send(signal), (1, "SIGHUP".to_owned()));
+        }
+        assert_eq!(send(libc::SIGINT), (2, "SIGHUP".to_owned()));
+    }
 }

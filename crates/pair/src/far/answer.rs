@@ -24,7 +24,10 @@ pub fn answer(channel: &Channel<ToFar>, ask: &EchoTask, asked: &FarAsked) -> Res
         answering.check();
         match channel.receive(TICK)? {
             Some(ToFar::End { .. }) => break,
-            _ if signal::termination_requests() > 0 => return Err("SIGINT or SIGTERM ended it: run again".into()),
+            _ if signal::termination_requests() > 0 => {
+                let signal = signal::ending_signal().unwrap_or_else(|| "a lost connection".to_owned());
+                return Err(format!("{signal} ended it: run again").into());
+            }
             _ => {}
         }
     }

@@ -31,7 +31,7 @@ fn deadlines(record: &Record) -> u64 {
 
 #[test]
 fn one_signal_ends_the_run_with_a_report() {
-    for name in ["INT", "TERM"] {
+    for name in ["INT", "TERM", "HUP", "XCPU", "USR1", "RTMIN"] {
         let scratch = Scratch::new();
         let child = start(&scratch, ENDLESS);
         signal(&child, name);
@@ -39,6 +39,7 @@ fn one_signal_ends_the_run_with_a_report() {
         assert_eq!(output.status.code(), Some(0));
         let record = scratch.record();
         assert_eq!((record.state, record.ended_by), (State::Interrupted, Some(EndedBy::Signal)));
+        assert!(record.ending_signal.is_some_and(|signal| signal.contains(name)), "{name}");
         assert!(String::from_utf8_lossy(&output.stdout).contains("CPU 0"));
     }
 }

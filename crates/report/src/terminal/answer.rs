@@ -165,7 +165,7 @@ fn reasons(page: &mut Page, record: &Record) {
 fn limits(page: &mut Page, record: &Record) {
     let note = state_note(record);
     if !note.is_empty() {
-        page.labelled(Ink::Doubt, "note", COLUMN, note);
+        page.labelled(Ink::Doubt, "note", COLUMN, &note);
     }
     if let Some(blame) = record.blame.as_ref().filter(|blame| blame.mode != BlameMode::Off && explains(record)) {
         for remark in remarks(blame, Words::of(record)).iter().filter(|remark| remark.doubt) {
