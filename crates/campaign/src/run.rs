@@ -230,9 +230,17 @@ impl<'a> Run<'a> {
         budget.apply(phase_record.series(record));
         record.blame = Some(trace.to_record(&RemedyFacts::of(record)));
         if let Some(stop_on) = plan.stop_on.as_ref().filter(|_| ended == Ended::ByStopOn) {
-            trace.snapshot()?.write(&stop_on.trace_path)?;
-            let blame = record.blame.get_or_insert_default();
-            blame.stopped_trace = Some(stop_on.trace_path.to_string_lossy().into_owned());
+            let snapshot = trace.snapshot().map_err(RunError::from);
+            let written = snapshot.and_then(|snapshot| Ok(snapshot.write(&stop_on.trace_path)?));
+            match written {
+                Ok(()) => {
+                    let blame = record.blame.get_or_insert_default();
+                    blame.stopped_trace = Some(stop_on.trace_path.to_string_lossy().into_owned());
+                }
+                Err(error) => {
+                    record.caveats.push(Caveat { kind: "trace".to_owned(), text: error.to_string() });
+                }
+            }
         }
         phase_run.finish(&mut record.phases[index]);
         record.caveats.extend(phase_run.gone.take().map(|text| Caveat { kind: "gone".to_owned(), text }));

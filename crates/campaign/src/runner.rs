@@ -156,14 +156,21 @@ impl<'a> Runner<'a> {
         self.document.scenarios.iter().filter(|entry| entry.result.is_some()).count()
     }
 
-    /// Runs the remaining scenarios. Returns the campaign's document, which is also written to disk.
+    /// Runs the remaining scenarios. Returns the campaign's document, which is also written to disk, and the error that
+    /// ended the campaign.
     ///
     /// If a scenario cannot run, the document gets its error, and the next one starts. A signal such as SIGTERM ends the
     /// running scenario and the campaign; a resumed campaign repeats that scenario.
-    ///
-    /// # Errors
-    /// A record cannot be written. Records written before stay.
-    pub fn run(mut self, root: &Root, handler: &mut dyn CampaignHandler) -> Result<Campaign, CampaignError> {
+    /// A record that cannot be written is an error. Records written before stay.
+    pub fn run(mut self, root: &Root, handler: &mut dyn CampaignHandler) -> (Campaign, Result<(), CampaignError>) {
+        let ended = self.run_all(root, handler);
+        if ended.is_err() {
+            self.document.state = State::Interrupted;
+        }
+        (self.document, ended)
+    }
+
+    fn run_all(&mut self, root: &Root, handler: &mut dyn CampaignHandler) -> Result<(), CampaignError> {
         let list = &self.scenarios.list;
         let to_do = (0..list.len()).filter(|&index| self.document.scenarios[index].result.is_none());
         let to_do: Vec<usize> = to_do.collect();
@@ -191,7 +198,7 @@ impl<'a> Runner<'a> {
             self.document.state = State::Interrupted;
             self.write_document()?;
         }
-        Ok(self.document)
+        Ok(())
     }
 
     fn run_one(
@@ -209,13 +216,14 @@ impl<'a> Runner<'a> {
         match run(&plan, root, &mut |record, scenario| handler.watch(record, scenario, progress)) {
             Ok(mut record) => {
                 let culprit = handler.judge(&mut record, &path);
-                file::write_atomic(&path, &file::to_json(&record))?;
                 let by_user = termination_requests() > 0;
                 entry.reason = why_flawed(&record).filter(|_| !by_user);
                 // An invalid run has its result, even if it ended itself early.
                 if record.state == State::Complete || !record.validity.valid && !by_user {
                     entry.result = Some(ScenarioResult::of(&record, elapsed_ns(began), culprit));
                 }
+                // Last, because the result is known also without the file.
+                file::write_atomic(&path, &file::to_json(&record))?;
             }
             // The user discarded the run, so it has no record.
             Err(RunError::Discarded) => {}

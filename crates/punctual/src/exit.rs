@@ -30,7 +30,7 @@ pub fn code(outcome: anyhow::Result<u8>) -> ExitCode {
 }
 
 /// The error and its causes. A cause that the message already contains is not repeated.
-fn message(error: &anyhow::Error) -> String {
+pub fn message(error: &anyhow::Error) -> String {
     error.chain().map(ToString::to_string).fold(String::new(), |text, cause| match text.as_str() {
         "" => cause,
         text if text.contains(&cause) => text.to_owned(),

@@ -23,7 +23,7 @@ use report::{
 
 use crate::{
     cli::{Extent, OutputOptions},
-    exit::Usage,
+    exit::{self, Usage},
     last::{LAST, newest_record},
 };
 
@@ -195,6 +195,40 @@ pub fn print_record(
     print(output_options, |style, width| report::terminal::answer(record, &full, style, width))
 }
 
+/// Writes the files of a finished run, and prints its answer as [`print_record`] does. A file that cannot be written is
+/// an error, but neither keeps the other files from being written nor the answer from being printed.
+pub fn deliver(
+    output_options: OutputOptions,
+    extent: Extent,
+    record: &Record,
+    files: &RecordFiles,
+    page: impl FnOnce(&Style, usize) -> String,
+) -> anyhow::Result<()> {
+    let mut outcomes = vec![files.write(record)];
+    let path = files.record.as_deref().filter(|_| outcomes[0].is_ok());
+    if files.has_report {
+        outcomes.push(files.write_report(record));
+    }
+    outcomes.extend(files.exports.iter().map(|export| export.write(record)));
+    if output_options.json {
+        outcomes.push(stdout(|out| out.write_all(&file::to_json(record))));
+    } else if !files.exports.iter().any(Export::is_stdout) {
+        outcomes.push(print_record(output_options, extent, record, path, &[], page));
+    }
+    if path.is_some() && !output_options.quiet {
+        files.print_paths();
+    }
+    first_error(outcomes)
+}
+
+/// Returns the first error, and prints the others.
+pub fn first_error(outcomes: impl IntoIterator<Item = anyhow::Result<()>>) -> anyhow::Result<()> {
+    let mut errors = outcomes.into_iter().filter_map(Result::err);
+    let first = errors.next();
+    errors.for_each(|error| say!("error: {}", exit::message(&error)));
+    first.map_or(Ok(()), Err)
+}
+
 /// The command that prints everything about a record, with these options.
 fn show_command(path: &Path, options: &[&str]) -> String {
     let path = path.to_string_lossy();
@@ -244,20 +278,33 @@ fn without_sudo(text: &str) -> String {
 pub struct RecordFiles {
     /// Path of the record; `None` to write none.
     pub record: Option<PathBuf>,
+    /// True if the HTML report is written to the folder of the record.
+    has_report: bool,
+    exports: Vec<Export>,
 }
 
 impl RecordFiles {
     /// Uses the given path, or a name with host, date and time: in the given folder, or in the current one.
     pub fn choose(path: Option<&Path>, no_record: bool) -> anyhow::Result<Self> {
         if no_record {
-            return Ok(Self { record: None });
+            return Ok(Self { record: None, has_report: false, exports: Vec::new() });
         }
         let record = match path {
             Some(path) if path.is_dir() => path.join(default_name("punctual.json")),
             Some(path) => with_extension(path),
             None => PathBuf::from(default_name("punctual.json")),
         };
-        Ok(Self { record: Some(record) })
+        Ok(Self { record: Some(record), has_report: false, exports: Vec::new() })
+    }
+
+    /// Adds files to export to. Their formats and folders are checked, so that errors are reported before the run.
+    pub fn with_exports(self, paths: &[PathBuf]) -> anyhow::Result<Self> {
+        Ok(Self { exports: Export::all(paths)?, ..self })
+    }
+
+    /// Adds the HTML report.
+    pub fn with_report(self) -> Self {
+        Self { has_report: true, ..self }
     }
 
     /// Writes the record. If that fails, writes it to the temporary folder, and returns an error that names the path.

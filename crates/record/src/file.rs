@@ -36,7 +36,7 @@ pub enum FileError {
         source: io::Error,
     },
     /// The file could not be written.
-    #[error("cannot write {}: {source}", path.display())]
+    #[error("cannot write {}: {source}{}", path.display(), remedy_of(source))]
     Write {
         /// The file.
         path: PathBuf,
@@ -51,6 +51,20 @@ pub enum FileError {
         /// Reason, in one line.
         reason: String,
     },
+}
+
+/// What to do about an error in writing; empty if its text says that.
+fn remedy_of(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::NotFound => "; create its folder, or choose another one",
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+            "; choose a folder that you can write to"
+        }
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "; free some space, or choose another folder",
+        io::ErrorKind::FileTooLarge => "; raise the limit with `ulimit -f unlimited`",
+        io::ErrorKind::Other => "",
+        _ => "; choose another file",
+    }
 }
 
 /// Reads a record.

@@ -82,7 +82,7 @@ pub struct RecordAndReportOptions {
 impl RecordAndReportOptions {
     /// The files of the run.
     pub fn files(&self) -> anyhow::Result<RecordFiles> {
-        RecordFiles::choose(self.record.as_deref(), self.no_record)
+        Ok(RecordFiles::choose(self.record.as_deref(), self.no_record)?.with_report())
     }
 }
 

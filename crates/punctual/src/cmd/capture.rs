@@ -12,16 +12,16 @@ use record::visible::{self, Passes};
 
 use crate::{
     cli::Capture,
-    output::{self, Export, RecordFiles},
+    output::{self, RecordFiles},
 };
 
 /// Time without output before progress is shown.
 const PROGRESS_AFTER: Duration = Duration::from_secs(2);
 
 pub fn run(options: &Capture) -> anyhow::Result<u8> {
-    let exports = Export::all(&options.exports)?;
     output::find_profiles(&options.profiles)?;
     let files = RecordFiles::choose(options.record.as_deref(), options.record.is_none())?;
+    let files = files.with_exports(&options.exports)?;
     if let Some(path) = &files.record {
         record::file::check_writable(path)?;
     }
@@ -44,20 +44,9 @@ pub fn run(options: &Capture) -> anyhow::Result<u8> {
     record.written_at = campaign::now();
     record.scenario.profiles.clone_from(&options.profiles);
     output::judge(&mut record, &options.profiles)?;
-    files.write(&record)?;
-    for export in &exports {
-        export.write(&record)?;
-    }
-    if options.output.json {
-        output::stdout(|out| out.write_all(&record::file::to_json(&record)))?;
-    } else {
-        output::print_record(options.output, options.extent, &record, files.record.as_deref(), &[], |style, width| {
-            report::terminal::summary(&record, style, width)
-        })?;
-    }
-    if !options.output.quiet {
-        files.print_paths();
-    }
+    output::deliver(options.output, options.extent, &record, &files, |style, width| {
+        report::terminal::summary(&record, style, width)
+    })?;
     Ok(output::status(&record))
 }
 

@@ -7,14 +7,14 @@ use play::{
     Engine, Load,
     loopback::{self, Recorder, RoundTrip},
 };
-use record::{CLOCK, Caveat, LoopRound, Outcome, Record, Scenario, SoundLoop, State};
+use record::{CLOCK, Caveat, EndedBy, LoopRound, Outcome, Scenario, SoundLoop, State};
 use sys::clock::Clock;
 
 use crate::{
     cli::{Latency, LatencyLoop},
     cmd::sound,
     exit::Usage,
-    output::{self, Export, RecordFiles},
+    output,
 };
 
 /// Time between two checks for a complete round.
@@ -32,8 +32,7 @@ fn run_loop(options: &LatencyLoop) -> anyhow::Result<u8> {
     if options.sound.names().0 == CLOCK {
         return Err(Usage("the clock has no loopback: choose a card, e.g. --device hw:0".to_owned()).into());
     }
-    let exports = Export::all(&options.exports)?;
-    let files = options.record.files()?;
+    let files = options.record.files()?.with_exports(&options.exports)?;
     let mut record =
         campaign::begin(&output::command_line(), &output::executable()?, scenario(options), &Root::system());
 
@@ -45,10 +44,14 @@ fn run_loop(options: &LatencyLoop) -> anyhow::Result<u8> {
     }
     let is_complete = result.rounds.len() == options.rounds as usize;
     record.state = if is_complete { State::Complete } else { State::Interrupted };
+    record.ending_signal = sys::signal::ending_signal().filter(|_| !is_complete);
+    record.ended_by = record.ending_signal.as_ref().map(|_| EndedBy::Signal);
     record.written_at = campaign::now();
     record.sound_loop = Some(result);
 
-    deliver(options, &record, &files, &exports)?;
+    output::deliver(options.output, options.extent, &record, &files, |style, width| {
+        report::terminal::summary(&record, style, width)
+    })?;
     Ok(status)
 }
 
@@ -109,21 +112,4 @@ fn scenario(options: &LatencyLoop) -> Scenario {
         wait: "card".to_owned(),
         ..Scenario::default()
     }
-}
-
-/// Writes the record and the exports, and prints the result.
-fn deliver(options: &LatencyLoop, record: &Record, files: &RecordFiles, exports: &[Export]) -> anyhow::Result<()> {
-    files.write(record)?;
-    exports.iter().try_for_each(|export| export.write(record))?;
-    if options.output.json {
-        output::stdout(|out| out.write_all(&record::file::to_json(record)))?;
-    } else if !exports.iter().any(Export::is_stdout) {
-        output::print_record(options.output, options.extent, record, files.record.as_deref(), &[], |style, width| {
-            report::terminal::summary(record, style, width)
-        })?;
-    }
-    if !options.output.quiet {
-        files.print_paths();
-    }
-    Ok(())
 }

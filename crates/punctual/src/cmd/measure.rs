@@ -19,7 +19,7 @@ use report::Style;
 
 use crate::{
     cli::{Common, Measure, WakeUps},
-    output::{self, Export, RecordFiles},
+    output::{self, RecordFiles},
 };
 
 pub fn run(probe: &Measure) -> anyhow::Result<u8> {
@@ -137,32 +137,16 @@ fn stopped_trace(record: &Record) -> Option<&str> {
 /// Files for the results of a measurement. They are checked before it begins.
 struct Results<'a> {
     options: &'a Common,
-    exports: Vec<Export>,
     files: RecordFiles,
 }
 
 impl<'a> Results<'a> {
     fn prepare(options: &'a Common) -> anyhow::Result<Self> {
-        let exports = Export::all(&options.exports)?;
-        let files = options.record.files()?;
-        Ok(Self { options, exports, files })
+        Ok(Self { options, files: options.record.files()?.with_exports(&options.exports)? })
     }
 
     /// Writes the record and its exports, and prints the page.
     fn deliver(&self, record: &Record, page: impl FnOnce(&Style, usize) -> String) -> anyhow::Result<()> {
-        self.files.write(record)?;
-        for export in &self.exports {
-            export.write(record)?;
-        }
-        let output_options = self.options.output;
-        if output_options.json {
-            output::stdout(|out| std::io::Write::write_all(out, &record::file::to_json(record)))?;
-        } else if !self.exports.iter().any(Export::is_stdout) {
-            output::print_record(output_options, self.options.extent, record, self.files.record.as_deref(), &[], page)?;
-        }
-        if !output_options.quiet {
-            self.files.print_paths();
-        }
-        Ok(())
+        output::deliver(self.options.output, self.options.extent, record, &self.files, page)
     }
 }

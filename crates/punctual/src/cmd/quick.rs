@@ -28,18 +28,9 @@ pub fn run(options: &Quick) -> anyhow::Result<u8> {
     let mut record = output::measure(&plan, options.output)?;
     record.uses = analysis::ladder(&record);
     record.verdict = analysis::verdict(&record, &[]);
-    files.write(&record)?;
-    files.write_report(&record)?;
-    if options.output.json {
-        output::stdout(|out| std::io::Write::write_all(out, &record::file::to_json(&record)))?;
-    } else {
-        output::print_record(options.output, options.extent, &record, files.record.as_deref(), &[], |style, width| {
-            report::terminal::overview(&record, style, width)
-        })?;
-    }
-    if !options.output.quiet {
-        files.print_paths();
-    }
+    output::deliver(options.output, options.extent, &record, &files, |style, width| {
+        report::terminal::overview(&record, style, width)
+    })?;
     Ok(output::status(&record))
 }
 

@@ -45,6 +45,22 @@ fn one_signal_ends_the_run_with_a_report() {
 }
 
 #[test]
+fn a_file_that_cannot_be_written_does_not_hide_the_answer() {
+    let scratch = Scratch::new();
+    let folder = scratch.path().join("gone");
+    std::fs::create_dir(&folder).unwrap();
+    let child = start(&scratch, &format!("{ENDLESS} --export gone/a.csv --export a.hgrm"));
+    std::fs::remove_dir(&folder).unwrap();
+    signal(&child, "INT");
+    let output = child.wait_with_output().unwrap();
+    let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert!(stdout.contains("CPU 0") && scratch.path().join("a.hgrm").exists(), "{stdout}");
+    let error = "error: cannot write gone/a.csv: No such file or directory (os error 2); create its folder";
+    assert!(stderr.contains(error), "{stderr}");
+}
+
+#[test]
 fn a_matrix_that_a_signal_ends_recommends_nothing() {
     let scratch = Scratch::new();
     let threads = "--thread a=1ms,policy=other --thread b=2ms,policy=other";

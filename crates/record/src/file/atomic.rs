@@ -266,7 +266,10 @@ mod tests {
     fn an_error_names_the_requested_path() {
         let scratch = tempfile::tempdir().unwrap();
         let path = scratch.path().join("none/a");
-        let expected = format!("cannot write {}: No such file or directory (os error 2)", path.display());
+        let expected = format!(
+            "cannot write {}: No such file or directory (os error 2); create its folder, or choose another one",
+            path.display()
+        );
         assert_eq!(write_atomic(&path, b"").unwrap_err().to_string(), expected);
         assert_eq!(check_writable(&path).unwrap_err().to_string(), expected);
     }

@@ -32,18 +32,20 @@ pub fn execute(
     if !output_options.quiet {
         print_start(scenarios, &dir, runner.done());
     }
-    let campaign = runner.run(&root, &mut monitor)?;
+    let (campaign, ended) = runner.run(&root, &mut monitor);
     let report = dir.join("campaign.html");
-    file::write_atomic(&report, report::html::render_campaign(&campaign).as_bytes())?;
-    if output_options.json {
-        output::stdout(|out| out.write_all(&file::campaign_to_json(&campaign)))?;
+    let written = file::write_atomic(&report, report::html::render_campaign(&campaign).as_bytes());
+    let is_written = written.is_ok();
+    let printed = if output_options.json {
+        output::stdout(|out| out.write_all(&file::campaign_to_json(&campaign)))
     } else {
-        output::print_campaign(output_options, extent, &campaign, &dir.join(runner::CAMPAIGN_FILE))?;
-    }
-    if !output_options.quiet {
+        output::print_campaign(output_options, extent, &campaign, &dir.join(runner::CAMPAIGN_FILE))
+    };
+    if is_written && !output_options.quiet {
         say!("records {}", dir.display());
         say!("report  {}", report.display());
     }
+    output::first_error([ended.map_err(Into::into), written.map_err(Into::into), printed])?;
     Ok(campaign.exit_status())
 }
 
