@@ -105,6 +105,7 @@ impl Answering {
         let supervisor = Supervisor::start(root, &[echo.thread_info()], Clock::Monotonic)
             .with_loads(&loads)
             .with_shield(changes.shield.as_ref().map(Shield::watch))
+            .with_settings(changes.watches())
             .with_heartbeat(Heartbeat::start().map_err(UdpError::Spawn)?);
         Ok(Self { echo, address, granted, record, began: Instant::now(), supervisor, loads, changes })
     }

@@ -3,7 +3,7 @@
 //! Each guard writes its change to the journal before it makes it, so `punctual restore` can undo it after a crash.
 
 use blame::Timerlat;
-use machine::{AwakeHold, IrqPriorityHold, MonitorHold, NicHold, Shield};
+use machine::{AwakeHold, IrqPriorityHold, MonitorHold, NicHold, SettingsWatch, Shield};
 use record::Record;
 
 use crate::shielded;
@@ -30,6 +30,13 @@ impl Changes {
     /// The method that keeps the CPUs awake; `None` if they are not kept awake.
     pub fn how_awake(&self) -> Option<String> {
         self.awake.as_ref().map(|hold| hold.method().to_owned())
+    }
+
+    /// Watches of the settings that a run asked for. The shield has its own, and monitors are checked at the end.
+    pub fn watches(&self) -> Vec<SettingsWatch> {
+        let of_interface =
+            [self.irq_priority.as_ref().map(IrqPriorityHold::watch), self.nic.as_ref().map(NicHold::watch)];
+        of_interface.into_iter().chain([self.awake.as_ref().and_then(AwakeHold::watch)]).flatten().collect()
     }
 
     /// Undoes all changes. Adds the settings that were applied, and all failures to undo, to the record.

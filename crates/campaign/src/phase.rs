@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use blame::{MeasuredThread, Timerlat, Watch};
 use loads::Running;
-use machine::{CpuList, Root, Shield};
+use machine::{CpuList, Root, SettingsWatch, Shield};
 use probes::{
     guard::Heartbeat,
     noise::Spin,
@@ -44,6 +44,7 @@ pub struct RunContext<'a> {
     pub counter: Counter,
     pub stop_on: Option<&'a StopOn>,
     pub shield: Option<&'a Shield>,
+    pub settings: &'a [SettingsWatch],
     pub spikes_kept: usize,
 }
 
@@ -96,7 +97,7 @@ impl<'a> PhaseRun<'a> {
         timerlat: Option<&'a mut Timerlat>,
         on_spike: Option<&'a mut Actor>,
     ) -> Result<Self, RunError> {
-        let &RunContext { cpus, root, counter, stop_on, shield, spikes_kept } = context;
+        let &RunContext { cpus, root, counter, stop_on, shield, settings, spikes_kept } = context;
         let load_cpus = plan.load_cpus.as_ref().unwrap_or(cpus);
         let loads = start_loads(&plan.executable, &phase.loads, load_cpus, shield)?;
         let mut probe_threads = plan.probe.definition().prepare(&PhaseContext {
@@ -125,6 +126,7 @@ impl<'a> PhaseRun<'a> {
         let supervisor = Supervisor::start(root, &thread_infos(&timers, probe_threads.as_deref()), plan.clock)
             .with_loads(&loads)
             .with_shield(shield.map(Shield::watch))
+            .with_settings(settings.to_vec())
             .with_heartbeat(heartbeat);
         Ok(Self { timers, began: Instant::now(), probe_threads, timerlat, on_spike, loads, supervisor, gone: None })
     }

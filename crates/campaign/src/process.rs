@@ -124,7 +124,7 @@ pub fn watch_process(
     session.leave_cpus();
     let mut writer = plan.record_path.as_deref().map(|path| RecordWriter::start(path, &record)).transpose()?;
     record.phases.push(plan.phase());
-    let mut supervisor = Supervisor::of_program(root).with_loads(loads.as_slice());
+    let mut supervisor = Supervisor::of_program(root).with_loads(loads.as_slice()).with_settings(changes.watches());
     let end = session.watch(|session| {
         supervisor.check_if_due(loads.as_slice());
         let watch_due = session.is_due(plan.watch_every);

@@ -185,13 +185,14 @@ impl<'a> Run<'a> {
     fn measure_phase(&mut self, phase: &PhasePlan, watch: &mut OnProgress) -> Result<Ended, RunError> {
         let (plan, budget, began, planned_before_ns) = (self.plan, self.budget, self.began, self.planned_before_ns);
         let Self { record, writer, trace, changes, on_spike, .. } = self;
-        let how_awake = changes.how_awake();
+        let (how_awake, settings) = (changes.how_awake(), changes.watches());
         let context = RunContext {
             cpus: &self.cpus,
             root: self.root,
             counter: Counter::for_clocksource(record.machine.clocksource.as_deref()),
             stop_on: self.stop_on.as_ref(),
             shield: changes.shield.as_ref(),
+            settings: &settings,
             spikes_kept: budget.spikes_kept,
         };
         let index = record.phases.len();

@@ -18,7 +18,9 @@ use std::{
 };
 
 use ::loads::Running;
-use machine::{QuotaFiles, Root, clocksource, online_cpus, quota_stopped_us, shield::Watch as ShieldWatch};
+use machine::{
+    QuotaFiles, Root, SettingsWatch, clocksource, online_cpus, quota_stopped_us, shield::Watch as ShieldWatch,
+};
 use probes::{guard::Heartbeat, probe_threads::ThreadInfo};
 use record::Reason;
 use sys::clock::Clock;
@@ -53,6 +55,7 @@ pub struct Supervisor {
     clocksource: Option<String>,
     loads: LoadWatch,
     shield: Option<ShieldWatch>,
+    settings: Vec<SettingsWatch>,
     /// Notices that punctual was stopped.
     heartbeat: Option<Arc<Heartbeat>>,
     /// Time for which it had been stopped at the last check, ns.
@@ -102,6 +105,7 @@ impl Supervisor {
             clocksource: clocksource(root),
             loads: LoadWatch::default(),
             shield: None,
+            settings: Vec::new(),
             heartbeat: None,
             stopped_ns: 0,
             reasons: Vec::new(),
@@ -124,6 +128,12 @@ impl Supervisor {
     #[must_use]
     pub fn with_shield(self, shield: Option<ShieldWatch>) -> Self {
         Self { shield, ..self }
+    }
+
+    /// Adds watches of settings that the run has changed.
+    #[must_use]
+    pub fn with_settings(self, settings: Vec<SettingsWatch>) -> Self {
+        Self { settings, ..self }
     }
 
     /// Adds the thread that notices that punctual was stopped.
@@ -154,7 +164,7 @@ impl Supervisor {
         }
     }
 
-    /// Checks threads, clocks, quota, loads and shield.
+    /// Checks threads, clocks, quota, loads, shield and settings.
     pub fn check(&mut self, loads: &[Running]) {
         self.check_settings();
         self.next_full = Instant::now() + FULL_INTERVAL;
@@ -166,6 +176,7 @@ impl Supervisor {
         self.last = now;
         self.check_stopped();
         self.check_shield(loads);
+        self.check_changed_settings();
     }
 
     /// Checks the threads that have ended, and that punctual was not stopped just before. Call it after the threads were
@@ -218,6 +229,17 @@ impl Supervisor {
             text: format!("{found} ({seen})"),
             remedy: "let no other program use or change the shielded CPUs (taskset, irqbalance, a service), and run again"
                 .to_owned(),
+        }));
+    }
+
+    /// Reports settings that are no longer as the run has set them.
+    fn check_changed_settings(&mut self) {
+        let seen = self.seen();
+        let found = self.settings.iter_mut().flat_map(SettingsWatch::check);
+        self.reasons.extend(found.map(|found| Reason {
+            id: "setting.changed".to_owned(),
+            text: format!("{found} ({seen})"),
+            remedy: "let no other program change it (tuned, a power daemon, ethtool, chrt), and run again".to_owned(),
         }));
     }
 

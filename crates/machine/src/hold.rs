@@ -8,10 +8,12 @@ mod awake;
 mod irq_priority;
 mod monitors;
 mod nic;
+mod watch;
 
 pub use self::{
     awake::{AwakeHold, HoldError},
     irq_priority::{IrqPriorityError, IrqPriorityHold},
     monitors::MonitorHold,
     nic::{NicHold, NicHoldError},
+    watch::SettingsWatch,
 };

@@ -57,7 +57,9 @@ pub use cpus::{CpuError, online_cpus, usable_cpus};
 pub use evl::evl_cpus;
 pub use facts::{facts, isolated_cpus};
 pub use findings::findings;
-pub use hold::{AwakeHold, HoldError, IrqPriorityError, IrqPriorityHold, MonitorHold, NicHold, NicHoldError};
+pub use hold::{
+    AwakeHold, HoldError, IrqPriorityError, IrqPriorityHold, MonitorHold, NicHold, NicHoldError, SettingsWatch,
+};
 pub use interrupts::Interrupts;
 pub use journal::{JournalError, RestoreError, Restored};
 pub use kernel::{has_fair_server, limits_realtime_threads};

@@ -10,6 +10,7 @@ use std::{
 use record::Setting;
 use thiserror::Error;
 
+use super::SettingsWatch;
 use crate::{
     CpuList, Root,
     journal::{Journal, Purpose, Undo},
@@ -121,6 +122,15 @@ impl AwakeHold {
         }
     }
 
+    /// Begins to watch for changes by others; `None` for `cpu_dma_latency`, because nobody can lift that request.
+    #[must_use]
+    pub fn watch(&self) -> Option<SettingsWatch> {
+        match &self.0 {
+            Method::PerCpu { journal, .. } => Some(SettingsWatch::start(journal)),
+            Method::AllCpus { .. } => None,
+        }
+    }
+
     /// Lets the CPUs sleep again. Returns the setting of each file before, during and after.
     #[must_use]
     pub fn release(mut self) -> Vec<Setting> {
@@ -197,6 +207,16 @@ mod tests {
         let values: Vec<_> = settings.iter().map(|s| [&s.before, &s.during, s.after.as_ref().unwrap()]).collect();
         assert_eq!(values, [["0", "n/a", "0"], ["50", "n/a", "50"]]);
         assert!(settings[1].name.ends_with(CPU1));
+    }
+
+    #[test]
+    fn a_change_by_others_is_seen_once() {
+        let (_folder, root) = machine(&[(CPU0, b"0\n"), (CPU1, b"0\n")]);
+        let mut watch = AwakeHold::take(&root, &both()).map(|hold| (hold.watch().unwrap(), hold)).unwrap();
+        assert_eq!(watch.0.check(), [] as [&str; 0]);
+        fs::write(root.path(CPU1), "0").unwrap();
+        assert_eq!(watch.0.check(), [format!("somebody changed /{CPU1} from `n/a` to `0`")]);
+        assert_eq!(watch.0.check(), [] as [&str; 0]);
     }
 
     #[test]

@@ -6,6 +6,7 @@ use record::Setting;
 use sys::sched::{Policy, PolicyError};
 use thiserror::Error;
 
+use super::SettingsWatch;
 use crate::{
     Root,
     journal::{Journal, JournalError, Purpose, Undo},
@@ -106,6 +107,12 @@ impl IrqPriorityHold {
             ops.set_policy(*id, policy).map_err(refused)?;
         }
         Ok(hold)
+    }
+
+    /// Begins to watch for changes by others.
+    #[must_use]
+    pub fn watch(&self) -> SettingsWatch {
+        SettingsWatch::start(&self.journal)
     }
 
     /// Undoes all changes. Returns the policy of each thread before, during and after.

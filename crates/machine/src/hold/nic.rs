@@ -11,6 +11,7 @@ use record::Setting;
 use sys::link::Links;
 use thiserror::Error;
 
+use super::SettingsWatch;
 use crate::{
     Root,
     journal::{Journal, JournalError, Purpose, Undo},
@@ -143,6 +144,12 @@ impl NicHold {
         }
     }
 
+    /// Begins to watch for changes by others.
+    #[must_use]
+    pub fn watch(&self) -> SettingsWatch {
+        SettingsWatch::start(&self.journal)
+    }
+
     /// Undoes all changes. Returns each setting with its values before, during and after.
     #[must_use]
     pub fn release(mut self) -> Vec<Setting> {
@@ -249,6 +256,19 @@ mod tests {
             settings.iter().map(describe).collect::<Vec<_>>(),
             ["eth0 adaptive-rx on off on", "eth0 rx-usecs 50 0 50", "eth0 eee on on on"]
         );
+    }
+
+    #[test]
+    fn a_change_by_others_is_seen() {
+        let fake = Fake::new();
+        let hold = take(&fake, "coalesce=0,eee=on").unwrap();
+        let mut watch = hold.watch();
+        assert_eq!(watch.check(), [] as [&str; 0]);
+        fake.set_nic_parameter("eth0", Parameter::RxUsecs, Value::Number(7)).unwrap();
+        fake.set_nic_parameter("eth0", Parameter::Eee, Value::Switch(false)).unwrap();
+        let changes =
+            ["somebody changed rx-usecs of eth0 from `0` to `7`", "somebody changed eee of eth0 from `on` to `off`"];
+        assert_eq!(watch.check(), changes);
     }
 
     #[test]

@@ -107,7 +107,7 @@ impl Undo {
         }
     }
 
-    pub(super) fn file(&self) -> &str {
+    pub(crate) fn file(&self) -> &str {
         match self {
             Self::File { path, .. } => path,
             Self::Controller { folder, .. } | Self::Group { folder, .. } => folder,

@@ -39,8 +39,9 @@ pub fn run(options: &cli::Echo) -> anyhow::Result<u8> {
         record::file::write_atomic(path, format!("{address}\n").as_bytes())?;
     }
     let heartbeat = Heartbeat::start().context("cannot start a thread: close other programs")?;
-    let mut supervisor =
-        Supervisor::start(&Root::system(), &[echo.thread_info()], Clock::Monotonic).with_heartbeat(heartbeat);
+    let mut supervisor = Supervisor::start(&Root::system(), &[echo.thread_info()], Clock::Monotonic)
+        .with_settings(irq_hold.iter().map(IrqPriorityHold::watch).collect())
+        .with_heartbeat(heartbeat);
     let mut reported = 0;
     while signal::termination_requests() == 0 {
         thread::sleep(CHECK_EVERY);
