@@ -248,6 +248,7 @@ impl<'a> Run<'a> {
         validity::judge_loads(record, &record.phases[index].loads.clone());
         validity::judge_ends(record, self.root, &phase_run.timers, plan.probe.definition().properties().guard_remedies);
         validity::judge_coverage(record, &phase.name);
+        validity::judge_stops(record, &phase.name, phase_run.supervisor.reasons());
         evl::judge(record, &phase_run);
         validity::name_phase(record, named, plan, &phase.name);
         Ok(ended)

@@ -6,7 +6,7 @@
 //!
 //! | module | checks |
 //! |---|---|
-//! | `threads` | policies and CPUs of the measuring threads |
+//! | `threads` | policies, CPUs and timer slack of the measuring threads, and that nobody stops them |
 //! | `loads` | that nobody stops, moves or throttles the loads |
 
 mod loads;
@@ -97,7 +97,7 @@ impl Supervisor {
             began,
             next: began + INTERVAL,
             next_full: began + FULL_INTERVAL,
-            threads: threads.iter().filter_map(Supervised::of).collect(),
+            threads: threads.iter().filter_map(|thread| Supervised::of(root, thread)).collect(),
             clock,
             checks_quota: true,
             has_quota: QuotaFiles::of(root, "self").has_quota(root),
@@ -169,6 +169,7 @@ impl Supervisor {
         self.check_settings();
         self.next_full = Instant::now() + FULL_INTERVAL;
         let seen = self.seen();
+        self.reasons.extend(self.threads.iter_mut().filter_map(|thread| thread.check_frozen(&self.root, &seen)));
         self.reasons.extend(self.loads.check(loads, &self.root, &seen));
         let now = Moment::now(&self.root, self.clock);
         let found = [self.stepped(now), self.suspended(now), self.stopped_by_quota(now)];
@@ -195,7 +196,7 @@ impl Supervisor {
     fn check_settings(&mut self) {
         self.next = Instant::now() + INTERVAL;
         let (online, seen) = (online_cpus(&self.root), self.seen());
-        self.reasons.extend(self.threads.iter_mut().flat_map(|thread| thread.check(&online, &seen)));
+        self.reasons.extend(self.threads.iter_mut().flat_map(|thread| thread.check(&self.root, &online, &seen)));
         self.check_clocksource();
     }
 
@@ -205,16 +206,8 @@ impl Supervisor {
         let stopped_ns = heartbeat.stopped_ns();
         let ns = stopped_ns - std::mem::replace(&mut self.stopped_ns, stopped_ns);
         if ns > 0 {
-            self.reasons.push(Reason {
-                id: "punctual.stopped".to_owned(),
-                text: format!(
-                    "punctual itself was stopped or frozen for {:.1} s ({}): lateness of that time is not that of the machine",
-                    ns as f64 / 1e9,
-                    self.seen()
-                ),
-                remedy: "let no program stop it (SIGSTOP, Ctrl-Z, a debugger, a frozen control group), and run again"
-                    .to_owned(),
-            });
+            let what = format!("punctual itself was stopped or frozen for {:.1} s ({})", ns as f64 / 1e9, self.seen());
+            self.reasons.push(stopped(&what));
         }
     }
 
@@ -311,6 +304,23 @@ pub fn moved(text: &str) -> Reason {
     }
 }
 
+/// The reason that punctual or one of its threads was stopped.
+pub fn stopped(what: &str) -> Reason {
+    Reason {
+        id: "punctual.stopped".to_owned(),
+        text: format!("{what}: lateness of that time is not that of the machine"),
+        remedy: "let no program stop it (SIGSTOP, Ctrl-Z, a debugger, a frozen control group), and run again"
+            .to_owned(),
+    }
+}
+
+/// True if a signal or a debugger has stopped a process or thread, named by its folder below `/proc`. Source: proc(5),
+/// the state in `/proc/PID/stat`.
+fn is_stopped(root: &Root, task: &str) -> bool {
+    let stat = root.read(&format!("proc/{task}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, fields)| fields.starts_with(['T', 't']))
+}
+
 /// `clock` minus CLOCK_MONOTONIC, ns.
 pub fn ahead_ns(clock: Clock) -> i64 {
     if clock == Clock::Monotonic {
@@ -363,6 +373,19 @@ mod tests {
         assert!(before.suspended(before.last).is_none() && before.stopped_by_quota(before.last).is_none());
         let of_program = Supervisor { last: before.last, ..Supervisor::of_program(&Root::system()) };
         assert!(of_program.stopped_by_quota(moment).is_none() && of_program.suspended(moment).is_some());
+    }
+
+    #[test]
+    fn a_debugger_stops_as_a_signal_does() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::at(folder.path());
+        fs::create_dir_all(root.path("proc/7")).unwrap();
+        let with_state = |state: &str| {
+            fs::write(root.path("proc/7/stat"), format!("7 (a) T b) {state} 1 7")).unwrap();
+            is_stopped(&root, "7")
+        };
+        assert_eq!(["T", "t", "S", "D", "R"].map(with_state), [true, true, false, false, false]);
+        assert!(!is_stopped(&root, "8"));
     }
 
     #[test]

@@ -7,7 +7,9 @@ use probes::{
     setup::Grant,
     timer::{End, Timer},
 };
-use record::{Caveat, Finding, LoadProof, MeasuredBy, Reason, Record, RoundTrip, Series, SeriesKind, Stream};
+use record::{
+    CauseKind, Caveat, Culprit, Finding, LoadProof, MeasuredBy, Reason, Record, RoundTrip, Series, SeriesKind, Stream,
+};
 use sys::sched::Policy;
 
 use crate::{plan::Plan, supervisor};
@@ -205,6 +207,26 @@ fn why_empty(series: &Series) -> Option<(String, String)> {
     }
 }
 
+/// Adds a reason for the threads of a phase that were stopped, as their spikes show: a check can miss a short stop. `known`
+/// are the reasons that checks found.
+pub fn judge_stops(record: &mut Record, phase: &str, known: &[Reason]) {
+    if known.iter().any(|reason| reason.id == "punctual.stopped") {
+        return;
+    }
+    let is_stop = |culprit: &Culprit| culprit.cause.kind == CauseKind::Stopped;
+    let was_stopped = |series: &&Series| {
+        let is_ours = series.kind.properties().by == MeasuredBy::Probe && series.phase == phase;
+        is_ours && series.spikes.iter().any(|spike| spike.culprits.iter().any(is_stop))
+    };
+    let places: Vec<String> = record.series.iter().filter(was_stopped).map(Series::place).collect();
+    add_all(
+        record,
+        places
+            .iter()
+            .map(|place| supervisor::stopped(&format!("the measuring thread ({place}) was stopped, as a spike shows"))),
+    );
+}
+
 /// Adds a reason for each load that did not run as asked for its whole time.
 pub fn judge_loads(record: &mut Record, loads: &[LoadProof]) {
     for load in loads.iter().filter(|load| !load.ran) {
@@ -313,6 +335,22 @@ mod tests {
         judge_changes(&mut record, &[Change::Throttled { cpu: 1, times: 3 }, clock.clone(), clock]);
         let ids: Vec<_> = record.validity.reasons.iter().map(|reason| reason.id.as_str()).collect();
         assert_eq!((record.validity.valid, ids), (false, vec!["cpu.throttled", "clock.changed"]));
+    }
+
+    #[test]
+    fn a_spike_of_a_stopped_thread_makes_the_run_invalid() {
+        let judged = |kind, known: &[Reason]| {
+            let cause = record::Cause { kind, ..record::Cause::default() };
+            let spike = record::Spike { culprits: vec![Culprit { cause, ns: 1 }], ..record::Spike::default() };
+            let series = Series { phase: "rest".into(), cpu: Some(1), spikes: vec![spike], ..Series::default() };
+            let mut record = Record { series: vec![series], ..Record::default() };
+            judge_stops(&mut record, "rest", known);
+            record.validity.reasons.into_iter().map(|reason| (reason.id, reason.text)).collect::<Vec<_>>()
+        };
+        let text = "the measuring thread (CPU 1) was stopped, as a spike shows: lateness of that time is not that of the machine";
+        assert_eq!(judged(CauseKind::Stopped, &[]), [("punctual.stopped".to_owned(), text.to_owned())]);
+        assert_eq!(judged(CauseKind::Stopped, &[supervisor::stopped("CPU 1 was stopped")]), []);
+        assert_eq!(judged(CauseKind::Interrupt, &[]), []);
     }
 
     #[test]

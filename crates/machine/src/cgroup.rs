@@ -117,6 +117,22 @@ pub fn quota_stopped_us(root: &Root) -> Option<u64> {
     QuotaFiles::of(root, "self").stopped_us(root)
 }
 
+/// True if a control group other than that of this process freezes a process or thread, named by its folder below
+/// `/proc`. Sources: Documentation/admin-guide/cgroup-v1/freezer-subsystem.rst, and `cgroup.events` in cgroup-v2.rst.
+#[must_use]
+pub fn is_frozen(root: &Root, task: &str) -> bool {
+    let groups = |task: &str| root.read(&format!("proc/{task}/cgroup"));
+    if groups(task) == groups("self") {
+        return false;
+    }
+    let file = |version, name: &str| {
+        let group = group_of(root, task, version)?;
+        root.read(&format!("{}/{name}", group.folder))
+    };
+    let is_frozen_v1 = file(Version::One("freezer"), "freezer.state").is_some_and(|state| state != "THAWED");
+    is_frozen_v1 || file(Version::Two, "cgroup.events").is_some_and(|events| events.lines().any(|l| l == "frozen 1"))
+}
+
 /// A version of control groups; the first one has a hierarchy for each controller.
 #[derive(Clone, Copy)]
 enum Version<'a> {

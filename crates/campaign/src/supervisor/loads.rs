@@ -8,6 +8,8 @@ use probes::setup::Scheduling;
 use record::Reason;
 use sys::sched;
 
+use super::is_stopped;
+
 /// Shortest stop by a quota that counts, us.
 const QUOTA_US: u64 = 1000;
 
@@ -35,8 +37,8 @@ impl LoadWatch {
         let mut threads = HashMap::new();
         let mut found = Vec::new();
         for (load, process) in loads.iter().flat_map(|running| running.processes(root)) {
-            if is_stopped(root, process) {
-                found.push((load.clone(), "load.stopped", "was stopped by a signal".to_owned()));
+            if is_stopped(root, &process.to_string()) {
+                found.push((load.clone(), "load.stopped", "was stopped by a signal or a debugger".to_owned()));
             }
             for thread in numbers(root, &format!("proc/{process}/task")) {
                 let read = (sched::policy_of(thread), sched::affinity_of(Some(thread)));
@@ -78,12 +80,6 @@ fn change(before: &Scheduling, now: &Scheduling, online: &CpuList) -> Option<Str
     let went_offline = before.cpus.iter().any(|&cpu| !online.contains(cpu));
     (before.cpus != now.cpus && !went_offline)
         .then(|| format!("has a thread that was moved from {} to {}", list(&before.cpus), list(&now.cpus)))
-}
-
-/// True if a signal has stopped the process. Source: proc(5), the state in `/proc/PID/stat`.
-fn is_stopped(root: &Root, process: u32) -> bool {
-    let stat = root.read(&format!("proc/{process}/stat")).unwrap_or_default();
-    stat.rsplit_once(") ").is_some_and(|(_, fields)| fields.starts_with('T'))
 }
 
 fn numbers(root: &Root, folder: &str) -> Vec<u32> {

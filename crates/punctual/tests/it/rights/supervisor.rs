@@ -121,7 +121,7 @@ fn a_stopped_load_makes_the_run_invalid() {
         signal_process(load, "CONT");
     });
     let text = reason(&record, "load.stopped");
-    assert!(text.starts_with("the load cpu was stopped by a signal (seen after "), "{text}");
+    assert!(text.starts_with("the load cpu was stopped by a signal or a debugger (seen after "), "{text}");
 }
 
 /// A control group of version 1 that freezes its processes, removed on drop.
