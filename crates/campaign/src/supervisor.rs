@@ -7,9 +7,11 @@
 //! | module | checks |
 //! |---|---|
 //! | `threads` | policies, CPUs and timer slack of the measuring threads, and that nobody stops them |
+//! | `quota` | that no CPU quota stops punctual or its measuring threads |
 //! | `loads` | that nobody stops, moves or throttles the loads |
 
 mod loads;
+mod quota;
 mod threads;
 
 use std::{
@@ -18,14 +20,12 @@ use std::{
 };
 
 use ::loads::Running;
-use machine::{
-    QuotaFiles, Root, SettingsWatch, clocksource, online_cpus, quota_stopped_us, shield::Watch as ShieldWatch,
-};
+use machine::{Root, SettingsWatch, clocksource, online_cpus, shield::Watch as ShieldWatch};
 use probes::{guard::Heartbeat, probe_threads::ThreadInfo};
 use record::Reason;
 use sys::clock::Clock;
 
-use self::{loads::LoadWatch, threads::Supervised};
+use self::{loads::LoadWatch, quota::QuotaWatch, threads::Supervised};
 
 /// Time between two checks of policies, CPUs and clock source.
 const INTERVAL: Duration = Duration::from_millis(100);
@@ -49,6 +49,7 @@ pub struct Supervisor {
     clock: Clock,
     /// True if a CPU quota of this process makes the run invalid.
     checks_quota: bool,
+    quota: QuotaWatch,
     /// True if a CPU quota can stop the threads of this process.
     has_quota: bool,
     last: Moment,
@@ -72,17 +73,14 @@ struct Moment {
     clock_ahead_ns: i64,
     /// CLOCK_BOOTTIME minus CLOCK_MONOTONIC: time in suspend since boot, ns.
     suspended_ns: i64,
-    /// Time that the CPU quota of the control groups stopped their threads since they were created, us.
-    quota_us: Option<u64>,
 }
 
 impl Moment {
-    fn now(root: &Root, clock: Clock) -> Self {
+    fn now(clock: Clock) -> Self {
         Self {
             at_ns: Clock::Monotonic.now_ns(),
             clock_ahead_ns: ahead_ns(clock),
             suspended_ns: ahead_ns(Clock::Boottime),
-            quota_us: quota_stopped_us(root),
         }
     }
 }
@@ -92,6 +90,7 @@ impl Supervisor {
     #[must_use]
     pub fn start(root: &Root, threads: &[ThreadInfo<'_>], clock: Clock) -> Self {
         let began = Instant::now();
+        let quota = QuotaWatch::start(root, threads);
         Self {
             root: root.clone(),
             began,
@@ -100,8 +99,9 @@ impl Supervisor {
             threads: threads.iter().filter_map(|thread| Supervised::of(root, thread)).collect(),
             clock,
             checks_quota: true,
-            has_quota: QuotaFiles::of(root, "self").has_quota(root),
-            last: Moment::now(root, clock),
+            has_quota: quota.has_quota(root),
+            quota,
+            last: Moment::now(clock),
             clocksource: clocksource(root),
             loads: LoadWatch::default(),
             shield: None,
@@ -171,10 +171,11 @@ impl Supervisor {
         let seen = self.seen();
         self.reasons.extend(self.threads.iter_mut().filter_map(|thread| thread.check_frozen(&self.root, &seen)));
         self.reasons.extend(self.loads.check(loads, &self.root, &seen));
-        let now = Moment::now(&self.root, self.clock);
-        let found = [self.stepped(now), self.suspended(now), self.stopped_by_quota(now)];
+        let now = Moment::now(self.clock);
+        let found = [self.stepped(now), self.suspended(now)];
         self.reasons.extend(found.into_iter().flatten());
         self.last = now;
+        self.check_quota();
         self.check_stopped();
         self.check_shield(loads);
         self.check_changed_settings();
@@ -273,19 +274,21 @@ impl Supervisor {
         })
     }
 
-    fn stopped_by_quota(&self, now: Moment) -> Option<Reason> {
-        let us = now.quota_us?.saturating_sub(self.last.quota_us?);
-        (self.checks_quota && us >= 1000).then(|| Reason {
+    /// Reports stops by a CPU quota.
+    fn check_quota(&mut self) {
+        if !self.checks_quota {
+            return;
+        }
+        let seen = self.seen();
+        self.reasons.extend(self.quota.check(&self.root).into_iter().map(|what| {
+            Reason {
             id: "cpu.quota".to_owned(),
-            text: format!(
-                "the CPU quota of a control group stopped its threads for {} ms ({})",
-                us / 1000,
-                self.seen()
-            ),
+            text: format!("{what} ({seen})"),
             remedy:
                 "run punctual outside of that control group, or raise its cpu.max (cpu.cfs_quota_us of older systems)"
                     .to_owned(),
-        })
+        }
+        }));
     }
 
     fn seen(&self) -> String {
@@ -343,7 +346,7 @@ mod tests {
     const SECOND_NS: i64 = 1_000_000_000;
 
     fn supervisor(root: &Root, clock: Clock) -> Supervisor {
-        let last = Moment { at_ns: 0, clock_ahead_ns: 0, suspended_ns: 0, quota_us: None };
+        let last = Moment { at_ns: 0, clock_ahead_ns: 0, suspended_ns: 0 };
         Supervisor { last, ..Supervisor::start(root, &[], clock) }
     }
 
@@ -361,18 +364,36 @@ mod tests {
     }
 
     #[test]
-    fn reports_suspend_and_quota() {
+    fn reports_suspend() {
         let supervisor = supervisor(&Root::system(), Clock::Monotonic);
-        let moment = Moment { suspended_ns: 3 * SECOND_NS, quota_us: Some(5_000), ..supervisor.last };
-        let text = supervisor.suspended(moment).unwrap().text;
+        let text = supervisor.suspended(Moment { suspended_ns: 3 * SECOND_NS, ..supervisor.last }).unwrap().text;
         assert!(text.starts_with("the machine was suspended for 3.0 s"), "{text}");
-        assert!(supervisor.stopped_by_quota(moment).is_none(), "no count before");
-        let before = Supervisor { last: Moment { quota_us: Some(1_000), ..supervisor.last }, ..supervisor };
-        let text = before.stopped_by_quota(moment).unwrap().text;
-        assert!(text.starts_with("the CPU quota of a control group stopped its threads for 4 ms"), "{text}");
-        assert!(before.suspended(before.last).is_none() && before.stopped_by_quota(before.last).is_none());
-        let of_program = Supervisor { last: before.last, ..Supervisor::of_program(&Root::system()) };
-        assert!(of_program.stopped_by_quota(moment).is_none() && of_program.suspended(moment).is_some());
+        assert!(supervisor.suspended(supervisor.last).is_none());
+    }
+
+    #[test]
+    fn a_quota_is_a_reason_except_for_a_watched_program() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::at(folder.path());
+        let write = |path: &str, text: &str| {
+            fs::create_dir_all(root.path(path).parent().unwrap()).unwrap();
+            fs::write(root.path(path), text).unwrap();
+        };
+        write("proc/self/mountinfo", "30 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n");
+        write("proc/self/cgroup", "0::/a\n");
+        let stat = |us: u32| write("sys/fs/cgroup/a/cpu.stat", &format!("throttled_usec {us}\n"));
+        stat(1_000);
+        let mut both = [supervisor(&root, Clock::Monotonic), Supervisor::of_program(&root)];
+        stat(5_000);
+        let texts = both.each_mut().map(|supervisor| {
+            supervisor.check(&[]);
+            supervisor.reasons().iter().map(|reason| reason.text.clone()).collect::<String>()
+        });
+        assert!(
+            texts[0].starts_with("the CPU quota of a control group stopped its threads for 4 ms (seen"),
+            "{texts:?}"
+        );
+        assert_eq!(texts[1], "");
     }
 
     #[test]

@@ -55,7 +55,7 @@ pub struct QuotaFiles {
 }
 
 impl QuotaFiles {
-    /// Finds the groups of a process; `process` is its id, or `self`. Source: Documentation/admin-guide/cgroup-v2.rst,
+    /// Finds the groups of a process or thread; `process` is its folder below `/proc`, such as `self`. Source: Documentation/admin-guide/cgroup-v2.rst,
     /// `cpu.stat`, and Documentation/scheduler/sched-bwc.rst.
     #[must_use]
     pub fn of(root: &Root, process: &str) -> Self {
@@ -84,8 +84,12 @@ impl QuotaFiles {
     /// counts it.
     #[must_use]
     pub fn stopped_us(&self, root: &Root) -> Option<u64> {
-        let counts: Vec<u64> = self.groups.iter().filter_map(|group| self.group_stopped_us(root, group)).collect();
-        (!counts.is_empty()).then(|| counts.iter().sum())
+        self.stopped_us_by_group(root).map(|(_, us)| us).reduce(|sum, us| sum + us)
+    }
+
+    /// The same for each group that counts it, named by its folder without a leading slash.
+    pub fn stopped_us_by_group(&self, root: &Root) -> impl Iterator<Item = (String, u64)> {
+        self.groups.iter().filter_map(|group| Some((group.clone(), self.group_stopped_us(root, group)?)))
     }
 
     /// The same for one group.
@@ -108,13 +112,6 @@ impl QuotaFiles {
         let file = if self.version_one { "cpu.cfs_quota_us" } else { "cpu.max" };
         Some(format!("/{group}/{file}"))
     }
-}
-
-/// Time for which the CPU quotas of the control groups of this process stopped their threads, us, since the groups were
-/// created; `None` if no group counts it.
-#[must_use]
-pub fn quota_stopped_us(root: &Root) -> Option<u64> {
-    QuotaFiles::of(root, "self").stopped_us(root)
 }
 
 /// True if a control group other than that of this process freezes a process or thread, named by its folder below
@@ -230,21 +227,21 @@ mod tests {
             fs::create_dir_all(root.path(path).parent().unwrap()).unwrap();
             fs::write(root.path(path), text).unwrap();
         };
-        assert_eq!(quota_stopped_us(&root), None);
+        assert_eq!(QuotaFiles::of(&root, "self").stopped_us(&root), None);
         set("proc/self/cgroup", "0::/a/b\n");
         set("proc/self/mountinfo", "30 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n");
-        assert_eq!(quota_stopped_us(&root), None, "no file");
+        assert_eq!(QuotaFiles::of(&root, "self").stopped_us(&root), None, "no file");
         set("sys/fs/cgroup/a/b/cpu.stat", "usage_usec 9\nnr_throttled 1\nthrottled_usec 7\n");
         set("sys/fs/cgroup/a/cpu.stat", "usage_usec 9\nthrottled_usec 30\n");
         set("sys/fs/cgroup/cpu.stat", "usage_usec 9\n");
-        assert_eq!(quota_stopped_us(&root), Some(37));
+        assert_eq!(QuotaFiles::of(&root, "self").stopped_us(&root), Some(37));
         set("proc/self/cgroup", "3:cpu,cpuacct:/a\n0::/a/b\n");
         set("proc/self/mountinfo", "30 23 0:26 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu,cpuacct\n");
         set("sys/fs/cgroup/cpu/a/cpu.stat", "nr_throttled 1\nthrottled_time 5000000\n");
-        assert_eq!(quota_stopped_us(&root), Some(5000));
+        assert_eq!(QuotaFiles::of(&root, "self").stopped_us(&root), Some(5000));
         set("proc/self/cgroup", "3:cpu,cpuacct:/a/b\n0::/a/b\n");
         set("sys/fs/cgroup/cpu/a/b/cpu.stat", "nr_throttled 0\nthrottled_time 2000\n");
-        assert_eq!(quota_stopped_us(&root), Some(5002), "the group above, in version 1");
+        assert_eq!(QuotaFiles::of(&root, "self").stopped_us(&root), Some(5002), "the group above, in version 1");
     }
 
     #[test]

@@ -49,7 +49,7 @@ mod system_ops;
 mod tasks;
 mod virt;
 
-pub use cgroup::{QuotaFiles, is_frozen, quota_stopped_us};
+pub use cgroup::{QuotaFiles, is_frozen};
 pub use conditions::{Change, Conditions, clocksource, idle_ms};
 pub use cpu_facts::cpu_facts;
 pub use cpulist::CpuList;
