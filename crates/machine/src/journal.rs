@@ -16,7 +16,10 @@ use std::{
     rc::Rc,
 };
 
-use record::{PutBack, file::write_atomic};
+use record::{
+    PutBack,
+    file::{FileError, write_atomic},
+};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -32,12 +35,27 @@ use crate::{
 /// Error: the journal could not be written, so nothing was changed.
 #[derive(Debug, Error)]
 #[error(
-    "cannot write the journal {} ({source}), which would undo changes after a crash: free some space there, or run as root",
-    path.display()
+    "cannot write the journal {} ({source}), which would undo changes after a crash: {}",
+    path.display(),
+    self.remedy()
 )]
 pub struct JournalError {
     path: PathBuf,
     source: io::Error,
+}
+
+impl JournalError {
+    /// What to do about the cause.
+    fn remedy(&self) -> &'static str {
+        match self.source.kind() {
+            io::ErrorKind::PermissionDenied => "run as root",
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "free some space there",
+            io::ErrorKind::ReadOnlyFilesystem => "mount it writable",
+            io::ErrorKind::NotFound => "mount /proc",
+            // A file, a link, or a folder of somebody else.
+            _ => "remove what is there, and run again",
+        }
+    }
 }
 
 /// Why nothing was restored.
@@ -120,7 +138,7 @@ impl Journal {
         make_private(&folder).map_err(|source| JournalError { path: folder.clone(), source })?;
         if root.is_system() && boot_id(root).is_none() {
             // The next run would not know that the journal is of this boot, and delete it.
-            let source = io::Error::other("cannot read the boot id; mount /proc");
+            let source = io::Error::new(io::ErrorKind::NotFound, "there is no boot id in /proc");
             return Err(JournalError { path: folder, source });
         }
         let process = process::id();
@@ -181,7 +199,10 @@ impl Journal {
     fn write(&self) -> Result<(), JournalError> {
         let failed = |source| JournalError { path: self.path.clone(), source };
         let json = serde_json::to_vec(&self.document).map_err(|error| failed(error.into()))?;
-        write_atomic(&self.path, &json).map_err(|error| failed(io::Error::other(error)))?;
+        write_atomic(&self.path, &json).map_err(|error| match error {
+            FileError::Write { source, .. } => failed(source),
+            other => failed(io::Error::other(other)),
+        })?;
         // The directory entry must reach the disk, too.
         let folder = self.path.parent().unwrap_or(Path::new("/"));
         File::open(folder).and_then(|folder| folder.sync_all()).map_err(failed)?;
@@ -383,6 +404,27 @@ fn boot_id(root: &Root) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_remedy_fits_the_cause() {
+        let scratch = tempfile::tempdir().unwrap();
+        let root = Root::at(scratch.path());
+        let error = || Journal::begin(Rc::new(root.clone()), Purpose::Awake).unwrap_err().to_string();
+        fs::create_dir(scratch.path().join("run")).unwrap();
+        std::os::unix::fs::symlink("/tmp", folder(&root)).unwrap();
+        let text = error();
+        assert!(text.contains("punctual is not a folder") && text.ends_with(": remove what is there, and run again"));
+        fs::remove_file(folder(&root)).unwrap();
+        fs::write(folder(&root), "").unwrap();
+        assert!(
+            error().ends_with(
+                "(os error 17)), which would undo changes after a crash: remove what is there, and run again"
+            )
+        );
+        let remedy = |kind: io::ErrorKind| JournalError { path: PathBuf::new(), source: kind.into() }.remedy();
+        let kinds = [io::ErrorKind::StorageFull, io::ErrorKind::ReadOnlyFilesystem, io::ErrorKind::PermissionDenied];
+        assert_eq!(kinds.map(remedy), ["free some space there", "mount it writable", "run as root"]);
+    }
 
     #[test]
     fn a_journal_of_version_0_1_is_read() {

@@ -67,6 +67,11 @@ fn moves_lowers_or_outranks_threads() {
     let own = Cause { own: true, ..thread("punctual", 120, Why::PreemptionOff) };
     let advice = remedy(&own, &facts());
     assert!(advice.contains("this is punctual itself") && !advice.contains("taskset"), "{advice}");
+    let advice = remedy(&own, &RemedyFacts { thread_id: Some(7), ..facts() });
+    assert!(
+        advice.contains("this is punctual itself") && !advice.contains("--cpus"),
+        "measure process has no --cpus: {advice}"
+    );
     let own_load = thread("load/net", 120, Why::PreemptionOff);
     let loaded = RemedyFacts { loads: ["net".to_owned()].into(), ..facts() };
     says(&own_load, &loaded, &["a load of the measurement", "PREEMPT_RT"]);

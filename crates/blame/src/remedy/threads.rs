@@ -30,6 +30,11 @@ pub(super) fn thread(cause: &Cause, facts: &RemedyFacts) -> String {
              options of `punctual measure`"
                 .to_owned()
         }
+        _ if cause.own && facts.thread_id.is_some() => {
+            "this is punctual itself, which reads the trace: pin the threads of the program to some of the CPUs, and it leaves \
+             these"
+                .to_owned()
+        }
         _ if cause.own => {
             "this is punctual itself, which collects and stores the samples: leave it a CPU that is not measured, with `--cpus`"
                 .to_owned()

@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use record::{ClockTie, Record, State};
+use record::{ClockTie, EndedBy, Record, State};
 
 use super::{
     harness::{PUNCTUAL, Run, Scratch, signal, wait_until},
@@ -161,7 +161,8 @@ fn a_lost_far_end_is_reported_and_the_record_is_kept() {
     assert!(run.stdout().contains("the far end on board-b was lost"), "{}", run.stdout());
     far.assert_nothing_is_left();
     let record = far.record();
-    assert_eq!(record.state, State::Interrupted);
+    assert_eq!((record.state, record.ended_by), (State::Interrupted, Some(EndedBy::Failure)));
+    assert!(!run.stdout().contains("SIG"), "no signal ended it: {}", run.stdout());
     let far_end = record.far.as_ref().unwrap();
     assert!(far_end.lost.is_some());
     assert_eq!(far_end.machine.kernel, record.machine.kernel, "known from its greeting");
