@@ -10,6 +10,7 @@ use record::file::FileError;
 use sys::evl::EvlError;
 
 use crate::{
+    on_spike::OnSpikeError,
     probe::{PlanError, PrepareError, stream::StreamError},
     shielded::StartError,
 };
@@ -69,8 +70,14 @@ pub enum RunError {
     #[error("--stop-on and --on-spike trace need the kernel's trace, which is off: {0}")]
     NoTrace(String),
     /// The record could not be written.
-    #[error("{0}; choose another file with --record FILE, or use --no-record")]
+    #[error("{0}, or use --no-record")]
     Record(#[from] FileError),
+    /// The trace at the end of the run could not be written.
+    #[error("--stop-trace: {0}")]
+    StopTrace(FileError),
+    /// An action at a spike could not be carried out.
+    #[error(transparent)]
+    OnSpike(#[from] OnSpikeError),
     /// The user ended the run before the first frame.
     #[error("interrupted during calibration; pass --wakeup-offset, e.g. 8us, to skip it")]
     NotCalibrated,

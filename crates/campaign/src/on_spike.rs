@@ -18,9 +18,10 @@ use std::{
 use blame::Watch;
 use record::{
     Caveat, Spike,
+    file::{FileError, check_writable},
     visible::{self, Passes},
 };
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use sys::sched;
 
 /// Time that the last command or file has to end after the run.
@@ -119,6 +120,37 @@ impl OnSpike {
     pub fn needs_trace(&self) -> bool {
         self.actions.iter().any(|action| matches!(action, Action::Trace { .. }))
     }
+
+    /// Checks, before the run, that the actions can be carried out.
+    ///
+    /// # Errors
+    /// A trace file cannot be written, or a process cannot get a signal.
+    pub fn check(&self) -> Result<(), OnSpikeError> {
+        for action in &self.actions {
+            match action {
+                Action::Trace { prefix } => {
+                    let prefix = prefix.as_deref().unwrap_or(&self.trace_prefix);
+                    check_writable(trace_file(prefix, 1).as_ref())?;
+                }
+                Action::Signal { pid, .. } => {
+                    test_kill_process(*pid).map_err(|error| OnSpikeError::Process(*pid, error.into()))?;
+                }
+                Action::Stop | Action::Command(_) => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The reasons why an action could not be carried out.
+#[derive(Debug, thiserror::Error)]
+pub enum OnSpikeError {
+    /// A trace could not be written.
+    #[error("--on-spike trace: {0}")]
+    File(#[from] FileError),
+    /// A process could not get the signal.
+    #[error("--on-spike signal: process {0} cannot get a signal ({1}): choose one of yours that `ps -e` lists")]
+    Process(Pid, io::Error),
 }
 
 /// Acts at the spikes of a run.

@@ -27,7 +27,7 @@ use std::{fs, sync::Arc, time::Instant};
 use blame::{RemedyFacts, Watch};
 use machine::{Conditions, CpuList, Root, clocks::ClockWatch, conditions, usable_cpus};
 use probes::timer::{self, TimerError};
-use record::{BlameMode, BufferSearch, Caveat, EndedBy, Record, State};
+use record::{BlameMode, BufferSearch, Caveat, EndedBy, Record, State, file};
 use sys::{counter::Counter, memory, signal};
 
 pub(crate) use self::cpus::{hold_awake, leave_measured_cpus};
@@ -69,6 +69,10 @@ type OnProgress<'a> = dyn FnMut(&Record, &Progress) + 'a;
 /// [`RunError`]; then there is no record.
 pub fn run(plan: &Plan, root: &Root, watch: &mut OnProgress) -> Result<Record, RunError> {
     plan.check()?;
+    plan.on_spike.check()?;
+    if let Some(stop_on) = &plan.stop_on {
+        file::check_writable(&stop_on.trace_path).map_err(RunError::StopTrace)?;
+    }
     if let Probe::Stream(stream) = &plan.probe {
         // The interface is checked before anything is sent or changed.
         plan.phases.iter().try_for_each(|phase| stream.check_interface(root, phase.period_ns))?;

@@ -350,7 +350,11 @@ fn print(error: &clap::Error) -> i32 {
         say_part!(Passes::Text, "{}", error.render());
         return 64;
     }
-    match error.print() {
+    let printed = match sys::stdio::is_stdout_closed() {
+        true => Err(std::io::Error::other("it is closed")),
+        false => error.print(),
+    };
+    match printed {
         Ok(()) => 0,
         Err(source) => {
             say!("error: cannot write to standard output: {source}");

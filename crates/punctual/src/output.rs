@@ -45,6 +45,17 @@ pub fn executable() -> anyhow::Result<PathBuf> {
     env::current_exe().context("cannot read /proc/self/exe; mount /proc")
 }
 
+/// The machine recorded in a folder, or without one this machine.
+pub fn root(folder: Option<&PathBuf>) -> anyhow::Result<Root> {
+    let Some(folder) = folder else { return Ok(Root::system()) };
+    anyhow::ensure!(
+        ["proc", "sys"].iter().any(|part| folder.join(part).is_dir()),
+        "no machine is recorded in {}: name a folder with its proc and sys",
+        folder.display()
+    );
+    Ok(Root::at(folder))
+}
+
 /// Runs the plan with the live view.
 pub fn measure(plan: &Plan, output_options: OutputOptions) -> anyhow::Result<Record> {
     let mode = if output_options.quiet { LiveMode::Off } else { LiveMode::Auto };
@@ -142,6 +153,7 @@ pub fn json(document: &serde_json::Value) -> String {
 
 /// Writes audio to standard output, as a program reads it.
 pub fn audio(bytes: &[u8]) -> anyhow::Result<()> {
+    check_open()?;
     let mut out = visible::unfiltered_stdout();
     anyhow::ensure!(
         !out.is_terminal(),
@@ -151,8 +163,17 @@ pub fn audio(bytes: &[u8]) -> anyhow::Result<()> {
 }
 
 fn print_with(passes: Passes, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> anyhow::Result<()> {
+    check_open()?;
     let mut out = visible::stdout(passes);
     check_written(write(&mut out).and_then(|()| out.finish()))
+}
+
+fn check_open() -> anyhow::Result<()> {
+    anyhow::ensure!(
+        !sys::stdio::is_stdout_closed(),
+        "cannot write to standard output: it is closed; redirect it to a file, or to /dev/null"
+    );
+    Ok(())
 }
 
 /// A closed pipe is not an error, because the reader has read all that it needs.

@@ -29,6 +29,7 @@ mod region;
 pub mod sched;
 pub mod signal;
 pub mod stack;
+pub mod stdio;
 pub mod syscall;
 pub mod timekeeping;
 pub mod udp;

@@ -1,9 +1,6 @@
 //! `punctual check`: checks one part of the machine in detail.
 
-use machine::{
-    Root,
-    nic::{self, Answers},
-};
+use machine::nic::{self, Answers};
 use record::{Finding, FindingState};
 
 use crate::{
@@ -21,7 +18,7 @@ pub fn run(check: &Check) -> anyhow::Result<u8> {
 }
 
 fn check_nic(options: &CheckNic) -> anyhow::Result<u8> {
-    let root = options.root.as_ref().map_or_else(Root::system, Root::at);
+    let root = output::root(options.root.as_ref())?;
     let mut answers = Answers::of(&root);
     if let Some(folder) = &options.keep_answers {
         answers = answers.keep_in(folder.clone());

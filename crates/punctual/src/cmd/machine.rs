@@ -1,12 +1,11 @@
 //! `punctual machine`: hardware, kernel and settings of the machine, and what to change.
 
-use ::machine::Root;
 use record::{Record, SCHEMA};
 
 use crate::{cli::Machine, output};
 
 pub fn run(options: &Machine) -> anyhow::Result<u8> {
-    let root = options.root.as_ref().map_or_else(Root::system, Root::at);
+    let root = output::root(options.root.as_ref())?;
     let machine = ::machine::facts(&root);
     let findings = ::machine::findings(&root, &machine);
     if options.output.json {

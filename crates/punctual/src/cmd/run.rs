@@ -10,7 +10,7 @@ use machine::Root;
 use crate::{cli::Run, output};
 
 pub fn run(options: &Run) -> anyhow::Result<u8> {
-    let root = options.root.as_ref().map_or_else(Root::system, Root::at);
+    let root = output::root(options.root.as_ref())?;
     let mut scenarios = scenarios(options, &root)?;
     for name in &options.against {
         if !scenarios.against.contains(name) {

@@ -2,13 +2,12 @@
 
 use analysis::format_duration;
 use campaign::{CampaignFileError, FileMistakes, Scenarios, Validator};
-use machine::Root;
 use serde_json::{Value, json};
 
 use crate::{cli::Validate, output};
 
 pub fn run(options: &Validate) -> anyhow::Result<u8> {
-    let validator = Validator::of(options.root.as_ref().map_or_else(Root::system, Root::at))?;
+    let validator = Validator::of(output::root(options.root.as_ref())?)?;
     let results: Vec<_> = options.files.iter().map(|file| (file, check(file, &validator))).collect();
     let valid = results.iter().all(|(_, result)| result.is_ok());
     output::stdout(|out| {

@@ -25,6 +25,14 @@ fn outputs_that_cannot_be_written_are_reported() {
     let said = String::from_utf8_lossy(&full.stderr);
     assert_eq!(full.status.code(), Some(1), "{said}");
     assert!(said.starts_with("error: cannot write to standard output: No space left"), "{said}");
+    for arguments in ["--help", "profiles"] {
+        let mut closed = Command::new("sh");
+        closed.args(["-c", &format!("exec \"$0\" {arguments} >&-")]).arg(PUNCTUAL);
+        let closed = closed.current_dir(scratch.path()).output().unwrap();
+        let said = String::from_utf8_lossy(&closed.stderr);
+        assert_eq!(closed.status.code(), Some(1), "{said}");
+        assert!(said.starts_with("error: cannot write to standard output: it is closed"), "{said}");
+    }
     // The kernel ends a program that writes beyond `ulimit -f`, unless the program handles the signal.
     let mut limited = Command::new("sh");
     limited.args(["-c", "ulimit -f 0; exec \"$0\" generate schema run > schema.json"]);
@@ -88,6 +96,20 @@ fn errors_of_the_machine_exit_with_1() {
     refused(1, "measure timer --cpus 4000", "CPU 4000");
     refused(1, "measure timer --load-cpus 4000", "CPU 4000");
     refused(1, "measure timer --record /nonexistent/folder/a", "cannot write /nonexistent/folder/a.punctual.json");
+    refused(1, "machine --root /nonexistent", "no machine is recorded in /nonexistent");
+    refused(1, "machine --root /dev/null --json", "no machine is recorded in /dev/null");
+    refused(
+        1,
+        "measure timer --no-record --on-spike trace:/nonexistent/x",
+        "--on-spike trace: cannot write /nonexistent/x-1",
+    );
+    refused(
+        1,
+        "measure timer --no-record --stop-on 1ms --stop-trace /nonexistent/x",
+        "--stop-trace: cannot write /nonexistent/x",
+    );
+    let nobody = "--on-spike signal: process 4194305 cannot get a signal (No such process";
+    refused(1, "measure timer --no-record --on-spike signal:USR1:4194305", nobody);
     refused(1, "measure timer --export /nonexistent/folder/a.csv", "cannot write /nonexistent/folder/a.csv");
     refused(1, "measure timer --clock tai --wait timerfd --no-record", "use --wait nanosleep");
     refused(1, "show nothing.punctual.json", "cannot read nothing.punctual.json");
