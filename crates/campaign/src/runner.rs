@@ -8,12 +8,13 @@ use std::{
 };
 
 use machine::Root;
-use record::{CAMPAIGN_SCHEMA, Campaign, Record, ScenarioEntry, ScenarioResult, State, Tool, file};
+use record::{CAMPAIGN_SCHEMA, Campaign, Phase, Record, ScenarioEntry, ScenarioResult, State, Tool, file};
 use sys::signal::termination_requests;
 
 use crate::{
     error::RunError,
     phase::elapsed_ns,
+    plan::Plan,
     run::{Progress, now, run},
     scenario::{AROUND_NS, Scenario, Scenarios},
 };
@@ -21,8 +22,9 @@ use crate::{
 /// File name of the campaign's document, in the folder of its records.
 pub const CAMPAIGN_FILE: &str = "campaign.json";
 
-/// The mode bit of a file or folder that everyone may write to.
+/// The mode bits of a file or folder that everyone, and that its group, may write to.
 const ALL_WRITE: u32 = 0o002;
+const GROUP_WRITE: u32 = 0o020;
 
 /// Time between two checks, during a rest, for a termination request.
 const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(50);
@@ -52,11 +54,27 @@ pub enum CampaignError {
     },
     /// Somebody else could change the campaign, whose records are read again for its report.
     #[error(
-        "{} belongs to another user, or everyone may write to it: start in a folder of your own, with --dir DIR",
+        "{} belongs to another user, or others may write to it: start in a folder of your own, with --dir DIR",
         path.display()
     )]
     OfAnotherUser {
-        /// The folder, or the campaign's document in it.
+        /// The folder, the campaign's document or a record in it.
+        path: PathBuf,
+    },
+    /// The campaign was started on another machine or kernel.
+    #[error("{} was started on {theirs}, and this is {ours}: start again without --resume", path.display())]
+    OtherMachine {
+        /// The campaign's document.
+        path: PathBuf,
+        /// The machine of the campaign: host name and kernel.
+        theirs: String,
+        /// This machine.
+        ours: String,
+    },
+    /// A file has the name of a scenario's record, but is that of another scenario.
+    #[error("{} is the record of another scenario: remove it, and resume again", path.display())]
+    OtherRecord {
+        /// The record.
         path: PathBuf,
     },
     /// There is no campaign to resume.
@@ -126,8 +144,8 @@ impl<'a> Runner<'a> {
     /// The names of the records are computed and not read, so that a document cannot make punctual write elsewhere.
     ///
     /// # Errors
-    /// The folder contains no campaign, one with another plan, or one that others can change.
-    pub fn resume(scenarios: &'a Scenarios, dir: &Path) -> Result<Self, CampaignError> {
+    /// The folder contains no campaign, one with another plan or of another machine, or one that others can change.
+    pub fn resume(scenarios: &'a Scenarios, dir: &Path, root: &Root) -> Result<Self, CampaignError> {
         let path = dir.join(CAMPAIGN_FILE);
         if !path.exists() {
             return Err(CampaignError::NothingToResume { path: dir.to_owned() });
@@ -139,12 +157,26 @@ impl<'a> Runner<'a> {
         if document.digest != scenarios.digest || document.scenarios.len() != scenarios.list.len() {
             return Err(CampaignError::OtherPlan { path });
         }
+        let (theirs, ours) = (machine_of(&document), this_machine(root));
+        if theirs != ours {
+            let in_words = |(host, kernel): (String, String)| format!("{host} with kernel {kernel}");
+            return Err(CampaignError::OtherMachine { path, theirs: in_words(theirs), ours: in_words(ours) });
+        }
         for (index, (entry, scenario)) in document.scenarios.iter_mut().zip(&scenarios.list).enumerate() {
             entry.record = record_name(index, &scenario.name, scenario.repeat);
             entry.error = None;
-            let is_whole = |record: Record| record.state == State::Complete;
-            if entry.result.is_none() || !file::read(&dir.join(&entry.record)).is_ok_and(is_whole) {
+            let path = dir.join(&entry.record);
+            if entry.result.is_none() || !path.exists() {
                 (entry.result, entry.reason) = (None, None);
+                continue;
+            }
+            if !is_own(&path) {
+                return Err(CampaignError::OfAnotherUser { path });
+            }
+            match file::read(&path) {
+                Ok(record) if !is_of(&record, &scenario.plan) => return Err(CampaignError::OtherRecord { path }),
+                Ok(record) if record.state == State::Complete => {}
+                _ => (entry.result, entry.reason) = (None, None),
             }
         }
         Ok(Self { scenarios, dir: dir.to_owned(), document })
@@ -289,6 +321,32 @@ fn entry(index: usize, scenario: &Scenario) -> ScenarioEntry {
     }
 }
 
+/// Host name and kernel release of a campaign's machine; empty if unknown.
+fn machine_of(document: &Campaign) -> (String, String) {
+    (document.hostname.clone().unwrap_or_default(), document.kernel.clone().unwrap_or_default())
+}
+
+/// The same of this machine.
+fn this_machine(root: &Root) -> (String, String) {
+    let facts = machine::facts(root);
+    (facts.hostname.unwrap_or_default(), facts.kernel.unwrap_or_default())
+}
+
+/// True if the record is that of a run of this plan, as far as the record shows.
+fn is_of(record: &Record, plan: &Plan) -> bool {
+    let (found, expected) = (&record.scenario, plan.scenario());
+    // Without CPUs in the plan, the run chooses them.
+    let is_scenario = (&found.probe, &found.policy, &found.clock)
+        == (&expected.probe, &expected.policy, &expected.clock)
+        && (expected.cpus.is_none() || found.cpus == expected.cpus);
+    let is_planned = |phase: &Phase| {
+        let planned = plan.phases.iter().map(|planned| planned.to_record(Duration::ZERO));
+        let key = |phase: &Phase| (phase.name.clone(), phase.period_ns, phase.asked_loads.clone());
+        planned.into_iter().any(|planned| key(&planned) == key(phase))
+    };
+    is_scenario && record.phases.iter().all(is_planned)
+}
+
 /// File name of a record from number, name and repeat: `003-switch-10us-2.punctual.json`.
 fn record_name(index: usize, name: &str, repeat: u32) -> String {
     let words = name.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
@@ -304,8 +362,9 @@ fn rest(length: Duration) {
     }
 }
 
-/// True if the file or folder belongs to this user, and not everyone may write to it. For root, it may also belong to
-/// the user who called sudo.
+/// True if the file or folder belongs to this user, and no others may write to it. For root, it may also belong to the user
+/// who called sudo. A group whose number is that of the user is taken for the user's private one, as distributions with
+/// the umask 002 make it.
 fn is_own(path: &Path) -> bool {
     let user = rustix::process::geteuid();
     let caller = env::var("SUDO_UID").ok().and_then(|id| id.parse::<u32>().ok()).filter(|_| user.is_root());
@@ -313,13 +372,18 @@ fn is_own(path: &Path) -> bool {
     // Also the link, if it is one: otherwise anybody could lead a user to another folder of that user. A slash at the
     // end would hide the link.
     let path: PathBuf = path.components().collect();
-    let is_private = |found: fs::Metadata| found.mode() & ALL_WRITE == 0 && is_ours(found);
+    let is_private = |found: fs::Metadata| {
+        let others = if found.gid() == found.uid() { ALL_WRITE } else { ALL_WRITE | GROUP_WRITE };
+        found.mode() & others == 0 && is_ours(found)
+    };
     fs::symlink_metadata(&path).is_ok_and(is_ours) && fs::metadata(&path).is_ok_and(is_private)
 }
 
-/// The newest folder in `dir` with an unfinished campaign of this plan and this user. Links are not followed.
+/// The newest folder in `dir` with an unfinished campaign of this plan, this user and a host of this name. Links are not
+/// followed.
 #[must_use]
-pub fn unfinished(dir: &Path, scenarios: &Scenarios) -> Option<PathBuf> {
+pub fn unfinished(dir: &Path, scenarios: &Scenarios, root: &Root) -> Option<PathBuf> {
+    let host = this_machine(root).0;
     let folders = fs::read_dir(dir).ok()?.flatten().map(|found| found.path());
     let unfinished_since = |folder: &PathBuf| {
         let parts = [folder, &folder.join(CAMPAIGN_FILE)];
@@ -327,7 +391,8 @@ pub fn unfinished(dir: &Path, scenarios: &Scenarios) -> Option<PathBuf> {
             return None;
         }
         let document = file::read_campaign(&folder.join(CAMPAIGN_FILE)).ok()?;
-        (document.digest == scenarios.digest && !document.is_complete()).then_some(document.written_at)
+        let is_wanted = document.digest == scenarios.digest && machine_of(&document).0 == host;
+        (is_wanted && !document.is_complete()).then_some(document.written_at)
     };
     folders.filter_map(|folder| Some((unfinished_since(&folder)?, folder))).max().map(|(_, folder)| folder)
 }
@@ -375,8 +440,67 @@ mod tests {
         let mut runner = Runner::begin(&scenarios, folder.path(), Vec::new(), &Root::at(folder.path())).unwrap();
         runner.document.scenarios[0].record = "/etc/shadow".to_owned();
         runner.write_document().unwrap();
-        let resumed = Runner::resume(&scenarios, folder.path()).unwrap();
-        assert_eq!(resumed.document.scenarios[0].record, "001-one-1.punctual.json");
+        let resume = || Runner::resume(&scenarios, folder.path(), &Root::at(folder.path()));
+        assert_eq!(resume().unwrap().document.scenarios[0].record, "001-one-1.punctual.json");
+
+        // Its record, that of another scenario, and one that others can change.
+        runner.document.scenarios[0].result = Some(ScenarioResult::default());
+        runner.write_document().unwrap();
+        let path = folder.path().join("001-one-1.punctual.json");
+        let own = Record { schema: record::SCHEMA.to_owned(), state: State::Complete, ..Record::default() };
+        let own = Record { scenario: scenarios.list[0].plan.scenario(), ..own };
+        let write = |record: &Record| file::write_atomic(&path, &file::to_json(record)).unwrap();
+        write(&own);
+        assert_eq!(resume().unwrap().done(), 1);
+        let mut other = own.clone();
+        other.scenario.probe = "noise".to_owned();
+        write(&other);
+        assert!(matches!(resume(), Err(CampaignError::OtherRecord { .. })));
+        let phase = Phase { name: "x".to_owned(), ..Phase::default() };
+        write(&Record { phases: vec![phase], ..own.clone() });
+        assert!(matches!(resume(), Err(CampaignError::OtherRecord { .. })));
+        write(&own);
+        fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o666)).unwrap();
+        assert!(matches!(resume(), Err(CampaignError::OfAnotherUser { .. })));
+        fs::remove_file(&path).unwrap();
+        assert_eq!(resume().unwrap().done(), 0);
+    }
+
+    #[test]
+    fn a_campaign_of_another_machine_is_not_resumed() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::at(folder.path());
+        let set = |host: &str, kernel: &str| {
+            let kernel_folder = folder.path().join("proc/sys/kernel");
+            fs::create_dir_all(&kernel_folder).unwrap();
+            fs::write(kernel_folder.join("hostname"), host).unwrap();
+            fs::write(kernel_folder.join("osrelease"), kernel).unwrap();
+        };
+        let scenario = Scenario {
+            name: "one".to_owned(),
+            probe: String::new(),
+            load: String::new(),
+            placement: String::new(),
+            settings: String::new(),
+            repeat: 1,
+            plan: crate::plan::tests::plan(Vec::new()),
+            planned_ns: 0,
+        };
+        let scenarios = Scenarios { digest: "1".to_owned(), list: vec![scenario], ..Scenarios::default() };
+        let dir = folder.path().join("campaign");
+        set("board-a", "6.1");
+        Runner::begin(&scenarios, &dir, Vec::new(), &root).unwrap();
+        assert!(Runner::resume(&scenarios, &dir, &root).is_ok());
+        assert_eq!(unfinished(folder.path(), &scenarios, &root), Some(dir.clone()));
+        set("board-a", "6.12");
+        let text = Runner::resume(&scenarios, &dir, &root).unwrap_err().to_string();
+        assert!(
+            text.contains("was started on board-a with kernel 6.1, and this is board-a with kernel 6.12"),
+            "{text}"
+        );
+        set("board-b", "6.1");
+        assert!(matches!(Runner::resume(&scenarios, &dir, &root), Err(CampaignError::OtherMachine { .. })));
+        assert_eq!(unfinished(folder.path(), &scenarios, &root), None);
     }
 
     #[test]
@@ -390,11 +514,12 @@ mod tests {
         let dir = folder.path().join("campaign");
         let scenarios = Scenarios { digest: "1".to_owned(), ..Scenarios::default() };
         Runner::begin(&scenarios, &dir, Vec::new(), &Root::at(folder.path())).unwrap();
-        assert!(Runner::resume(&scenarios, &dir).is_ok());
+        assert!(Runner::resume(&scenarios, &dir, &Root::at(folder.path())).is_ok());
         // The user `nobody` of most systems; not one who called sudo.
         std::os::unix::fs::chown(dir.join(CAMPAIGN_FILE), Some(65_534), None).unwrap();
-        assert!(matches!(Runner::resume(&scenarios, &dir), Err(CampaignError::OfAnotherUser { .. })));
-        assert_eq!(unfinished(folder.path(), &scenarios), None);
+        let resumed = Runner::resume(&scenarios, &dir, &Root::at(folder.path()));
+        assert!(matches!(resumed, Err(CampaignError::OfAnotherUser { .. })));
+        assert_eq!(unfinished(folder.path(), &scenarios, &Root::at(folder.path())), None);
         std::os::unix::fs::chown(&dir, Some(65_534), None).unwrap();
         let begun = Runner::begin(&scenarios, &dir, Vec::new(), &Root::at(folder.path()));
         assert!(matches!(begun, Err(CampaignError::OfAnotherUser { .. })));
@@ -408,10 +533,12 @@ mod tests {
         let (root, scenarios) =
             (Root::at(scratch.path()), Scenarios { digest: "1".to_owned(), ..Scenarios::default() });
         Runner::begin(&scenarios, &dir, Vec::new(), &root).unwrap();
-        for (mode, is_refused) in [(0o775, false), (0o777, true), (0o1777, true)] {
+        let uid = fs::metadata(&dir).unwrap().uid();
+        let is_group_private = fs::metadata(&dir).unwrap().gid() == uid;
+        for (mode, is_refused) in [(0o775, !is_group_private), (0o777, true), (0o1777, true), (0o755, false)] {
             fs::set_permissions(&dir, fs::Permissions::from_mode(mode)).unwrap();
-            let runners =
-                [Runner::begin(&scenarios, &dir, Vec::new(), &root), Runner::resume(&scenarios, &dir)].map(Result::err);
+            let runners = [Runner::begin(&scenarios, &dir, Vec::new(), &root), Runner::resume(&scenarios, &dir, &root)]
+                .map(Result::err);
             for error in runners {
                 assert_eq!(
                     matches!(error, Some(CampaignError::OfAnotherUser { .. })),
@@ -419,6 +546,25 @@ mod tests {
                     "{mode:o} {error:?}"
                 );
             }
+        }
+    }
+
+    #[test]
+    fn no_campaign_begins_where_a_shared_group_may_write() {
+        if !rustix::process::geteuid().is_root() {
+            let _ = writeln!(io::stderr(), "\nSKIPPED: a folder of another group, which only root can create");
+            return;
+        }
+        use std::os::unix::fs::PermissionsExt;
+        let scratch = tempfile::tempdir().unwrap();
+        let dir = scratch.path().join("campaign");
+        let (root, scenarios) = (Root::at(scratch.path()), Scenarios::default());
+        Runner::begin(&scenarios, &dir, Vec::new(), &root).unwrap();
+        std::os::unix::fs::chown(&dir, None, Some(100)).unwrap();
+        for (mode, is_refused) in [(0o755, false), (0o775, true)] {
+            fs::set_permissions(&dir, fs::Permissions::from_mode(mode)).unwrap();
+            let begun = Runner::begin(&scenarios, &dir, Vec::new(), &root).err();
+            assert_eq!(matches!(begun, Some(CampaignError::OfAnotherUser { .. })), is_refused, "{mode:o} {begun:?}");
         }
     }
 
@@ -437,10 +583,10 @@ mod tests {
         fs::set_permissions(at("shared"), fs::Permissions::from_mode(0o1777)).unwrap();
         let link = at("shared/zz");
         symlink(at("private/mine"), &link).unwrap();
-        assert_eq!(unfinished(&at("shared"), &scenarios), None);
+        assert_eq!(unfinished(&at("shared"), &scenarios, &root), None);
         lchown(&link, Some(65_534), None).unwrap();
         for dir in [link.clone(), link.join("")] {
-            assert!(matches!(Runner::resume(&scenarios, &dir), Err(CampaignError::OfAnotherUser { .. })));
+            assert!(matches!(Runner::resume(&scenarios, &dir, &root), Err(CampaignError::OfAnotherUser { .. })));
             assert!(matches!(Runner::begin(&scenarios, &dir, Vec::new(), &root), Err(CampaignError::Folder { .. })));
         }
         // The folder of a running campaign was replaced.
@@ -458,10 +604,10 @@ mod tests {
         let scenarios = |digest: &str| Scenarios { digest: digest.to_owned(), ..Scenarios::default() };
         let (one, other) = (scenarios("1"), scenarios("2"));
         let root = Root::at(dir.join("none"));
-        assert!(matches!(Runner::resume(&one, &dir), Err(CampaignError::NothingToResume { .. })));
+        assert!(matches!(Runner::resume(&one, &dir, &root), Err(CampaignError::NothingToResume { .. })));
         Runner::begin(&one, &dir, Vec::new(), &root).unwrap();
-        assert!(Runner::resume(&one, &dir).is_ok());
-        assert!(matches!(Runner::resume(&other, &dir), Err(CampaignError::OtherPlan { .. })));
+        assert!(Runner::resume(&one, &dir, &root).is_ok());
+        assert!(matches!(Runner::resume(&other, &dir, &root), Err(CampaignError::OtherPlan { .. })));
         fs::remove_dir_all(&dir).unwrap();
     }
 }

@@ -28,7 +28,7 @@ pub fn execute(
     sys::signal::count_termination().context("cannot watch for Ctrl-C")?;
     let root = Root::system();
     let mut monitor = Monitor::new(scenarios, output_options)?;
-    let (dir, runner) = if resume { resume_run(scenarios, dir)? } else { new_run(scenarios, dir, &root)? };
+    let (dir, runner) = if resume { resume_run(scenarios, dir, &root)? } else { new_run(scenarios, dir, &root)? };
     if !output_options.quiet {
         print_start(scenarios, &dir, runner.done());
     }
@@ -72,12 +72,12 @@ fn new_folder(campaign: &str) -> anyhow::Result<PathBuf> {
     Ok(dir)
 }
 
-fn resume_run<'a>(scenarios: &'a Scenarios, dir: Option<&Path>) -> anyhow::Result<(PathBuf, Runner<'a>)> {
+fn resume_run<'a>(scenarios: &'a Scenarios, dir: Option<&Path>, root: &Root) -> anyhow::Result<(PathBuf, Runner<'a>)> {
     let here = Path::new(".");
-    let newest = || runner::unfinished(here, scenarios);
+    let newest = || runner::unfinished(here, scenarios, root);
     let dir = dir.map(Path::to_owned).or_else(newest);
     let dir = dir.ok_or_else(|| CampaignError::NothingToResume { path: here.to_owned() })?;
-    Ok((dir.clone(), Runner::resume(scenarios, &dir)?))
+    Ok((dir.clone(), Runner::resume(scenarios, &dir, root)?))
 }
 
 fn print_start(scenarios: &Scenarios, dir: &Path, done: usize) {
