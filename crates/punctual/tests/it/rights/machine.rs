@@ -22,7 +22,8 @@ fn the_measuring_loop_makes_no_system_call_but_its_sleep() {
         .stdout(std::process::Stdio::null())
         .status()
         .expect("strace is missing: sudo apt-get install strace");
-    assert!(status.success());
+    // strace stops the thread at each call, which can make the run INVALID.
+    assert!(matches!(status.code(), Some(0 | 4)), "{status}");
     let text = fs::read_to_string(&trace).unwrap();
     // The measuring thread is the one that set a real-time policy.
     let thread = text.lines().find(|line| line.contains("sched_setattr")).unwrap().split_whitespace().next().unwrap();
