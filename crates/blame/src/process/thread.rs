@@ -684,6 +684,8 @@ impl Thread {
     /// Ends it, because another thread has its id now.
     pub fn replaced(&mut self, at_ns: u64) {
         self.account_until(at_ns);
+        // Its end is missing in the trace.
+        self.cycles.cut();
         self.state = State::Ended;
     }
 

@@ -131,12 +131,16 @@ impl Measuring {
     }
 
     /// Ends it and reads its record.
-    pub fn end(mut self) -> Result<Record> {
+    pub fn end(self) -> Result<Record> {
+        self.end_with(0)
+    }
+
+    /// Ends it, checks its exit status, and reads its record.
+    pub fn end_with(mut self, expected: i32) -> Result<Record> {
         thread::sleep(Duration::from_millis(100));
         self.signal(Signal::INT)?;
         let status = self.child.wait()?;
-        // A stop signal makes the run INVALID.
-        ensure!(matches!(status.code(), Some(0 | 4)), "punctual ended with {status}");
+        ensure!(status.code() == Some(expected), "punctual ended with {status}");
         recorded(self.name)
     }
 }
