@@ -22,13 +22,20 @@ mod progress;
 mod schedule;
 mod stamp;
 
-use std::{fs, sync::Arc, time::Instant};
+use std::{
+    fs,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use blame::{RemedyFacts, Watch};
 use machine::{Conditions, CpuList, Root, clocks::ClockWatch, conditions, usable_cpus};
 use probes::timer::{self, TimerError};
 use record::{BlameMode, BufferSearch, Caveat, EndedBy, Record, State, file};
 use sys::{counter::Counter, memory, signal};
+
+/// Time between two updates of the culprits in the live view.
+const BLAME_EVERY: Duration = Duration::from_secs(1);
 
 pub(crate) use self::cpus::{hold_awake, leave_measured_cpus};
 use self::{
@@ -207,7 +214,7 @@ impl<'a> Run<'a> {
         validity::judge_grants(record, &phase_run.members(), memory_locked);
         let phase_record =
             PhaseRecord::begin(record, plan, phase, began.elapsed(), memory_locked, how_awake.as_deref());
-        let mut watched = Instant::now();
+        let (mut watched, mut blamed) = (Instant::now(), Instant::now());
         let mut decision = Decision::on(&plan.until_decided);
         let ended = phase_run.measure(plan, phase, trace, |phase_run, trace| {
             let watch_due = plan.watch_every.is_some_and(|every| watched.elapsed() >= every);
@@ -216,8 +223,11 @@ impl<'a> Run<'a> {
                 return false;
             }
             phase_record.refresh(record, phase_run, budget);
-            if let Some(writer) = writer.as_mut().filter(|_| write_due) {
+            if write_due || watch_due && blamed.elapsed() >= BLAME_EVERY {
+                blamed = Instant::now();
                 record.blame = Some(trace.to_record(&RemedyFacts::of(record)));
+            }
+            if let Some(writer) = writer.as_mut().filter(|_| write_due) {
                 writer.start_write(record);
             }
             if watch_due {

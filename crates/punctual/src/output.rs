@@ -56,17 +56,22 @@ pub fn root(folder: Option<&PathBuf>) -> anyhow::Result<Root> {
     Ok(Root::at(folder))
 }
 
-/// Runs the plan with the live view.
+/// Runs the plan with the live view, which shows what the run has shown about its profiles so far.
 pub fn measure(plan: &Plan, output_options: OutputOptions) -> anyhow::Result<Record> {
+    measure_for(plan, output_options, find_profiles(&plan.profiles)?)
+}
+
+/// The same for these uses, from the least to the most demanding one.
+pub fn measure_for(plan: &Plan, output_options: OutputOptions, uses: Vec<Profile>) -> anyhow::Result<Record> {
     let mode = if output_options.quiet { LiveMode::Off } else { LiveMode::Auto };
-    live(output_options, mode, |watch| campaign::run(plan, &Root::system(), watch))
+    live(output_options, mode, uses, |watch| campaign::run(plan, &Root::system(), watch))
 }
 
 /// Measures a program. There is no live view if punctual starts the program, because it shares the terminal.
 pub fn watch_process(plan: &ProcessPlan, output_options: OutputOptions) -> anyhow::Result<Record> {
     let is_child = matches!(plan.target, Target::Command(_));
     let mode = if output_options.quiet || is_child { LiveMode::Off } else { LiveMode::Auto };
-    live(output_options, mode, |watch| campaign::watch_process(plan, &Root::system(), watch))
+    live(output_options, mode, Vec::new(), |watch| campaign::watch_process(plan, &Root::system(), watch))
 }
 
 /// Callback for the progress of a run.
@@ -75,10 +80,11 @@ type OnProgress<'a> = dyn FnMut(&Record, &campaign::Progress) + 'a;
 fn live(
     output_options: OutputOptions,
     mode: LiveMode,
+    uses: Vec<Profile>,
     run: impl FnOnce(&mut OnProgress) -> Result<Record, RunError>,
 ) -> anyhow::Result<Record> {
     sys::signal::count_termination().context("cannot watch for Ctrl-C")?;
-    let mut live = Live::new(mode).with_style(Style::for_stderr(output_options.color.into()));
+    let mut live = Live::new(mode).with_style(Style::for_stderr(output_options.color.into())).with_uses(uses);
     let record = run(&mut |record, progress| {
         let progress = Progress {
             phase: phase_title(record, progress.phase_index, progress.phase_count),
@@ -88,10 +94,19 @@ fn live(
             total_ns: progress.total_ns,
             decides: progress.decides,
         };
-        live.update(record, &progress);
+        if live.update(record, &progress) {
+            interrupt();
+        }
     });
     live.finish();
     Ok(record?)
+}
+
+/// Ends the run as the first Ctrl-C does. A second one, which discards the results, has no effect here.
+pub fn interrupt() {
+    if sys::signal::termination_requests() == 0 {
+        let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::INT);
+    }
 }
 
 /// Finds the profiles with these names.

@@ -1,5 +1,6 @@
 //! `punctual` without a command: the half-minute check of a machine.
 
+use analysis::Judges;
 use campaign::{Length, PhasePlan, Plan, Probe, probe::TimerProbe};
 use loads::LoadSpec;
 
@@ -25,7 +26,8 @@ pub fn run(options: &Quick) -> anyhow::Result<u8> {
         watch_every: output::watch_every(options.output),
         ..Plan::new(Probe::Timer(TimerProbe::default()), phases(options.duration)?)
     };
-    let mut record = output::measure(&plan, options.output)?;
+    let ladder = analysis::profiles().iter().filter(|profile| profile.ladder && profile.judges == Judges::WakeUps);
+    let mut record = output::measure_for(&plan, options.output, ladder.cloned().collect())?;
     record.uses = analysis::ladder(&record);
     record.verdict = analysis::verdict(&record, &[]);
     output::deliver(options.output, options.extent, &record, &files, |style, width| {

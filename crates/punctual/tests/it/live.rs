@@ -29,7 +29,8 @@ impl Session {
     /// Starts `measure timer` in a terminal; `None` if `script` is not installed.
     fn start((columns, rows): (usize, usize), term: &str, duration: &str) -> Option<Self> {
         let measure = "measure timer --no-record --cpus 0 --policy other --blame=off --duration";
-        let command = format!("stty cols {columns} rows {rows} && exec \"$PUNCTUAL\" {measure} {duration}");
+        let run = format!("trap : INT; stty cols {columns} rows {rows}; \"$PUNCTUAL\" {measure} {duration}; status=$?");
+        let command = format!("{run}; stty -a | grep -q -- -echo[^a-z] && echo NO ECHO; exit $status");
         let mut script = Command::new("script");
         script.args(["--quiet", "--return", "--flush", "--command", &command, "/dev/null"]);
         script.envs([("PUNCTUAL", PUNCTUAL), ("SHELL", "/bin/sh"), ("TERM", term), ("LC_ALL", "C.UTF-8")]);
@@ -64,7 +65,9 @@ impl Session {
         wait_until("the measurement ends", || self.script.try_wait().unwrap().is_some());
         let status = self.script.wait().unwrap().code();
         self.reader.join().unwrap();
-        (status, String::from_utf8_lossy(&self.output.lock().unwrap()).into_owned())
+        let output = String::from_utf8_lossy(&self.output.lock().unwrap()).into_owned();
+        assert!(!output.contains("NO ECHO"), "the terminal is not restored: {output}");
+        (status, output)
     }
 }
 
@@ -186,4 +189,24 @@ fn a_terminal_without_cursor_movement_gets_plain_lines() {
         assert!(!output.contains('\x1b') && !output.contains(VIEW), "{output}");
         assert_eq!(output.matches(RESULT).count(), 1, "{output}");
     }
+}
+
+#[test]
+fn the_keys_explain_pause_and_finish() {
+    let Some(mut session) = Session::start(SIZES[0], "xterm", "1h") else { return };
+    wait_until("the keys are shown", || session.output().contains("q finish now"));
+    session.press(b"?");
+    wait_until("the view is explained", || session.output().contains("the largest lateness of this phase"));
+    session.press(b"p");
+    wait_until("the view is paused", || session.output().contains("p continue (paused)"));
+    let paused = session.output().len();
+    thread::sleep(std::time::Duration::from_secs(1));
+    assert_eq!(session.output().len(), paused, "the paused view is still drawn");
+    session.press(b"p");
+    wait_until("the view goes on", || session.output().len() > paused);
+    session.press(b"xq");
+    let (status, output) = session.end();
+    assert_eq!(status, Some(0), "{output}");
+    assert!(output.contains("SIGINT ended the run"), "{output}");
+    check_view(SIZES[0], &output);
 }

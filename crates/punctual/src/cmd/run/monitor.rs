@@ -38,19 +38,21 @@ impl campaign::CampaignHandler for Monitor<'_> {
         let output_options = self.output_options;
         let live = self.live.get_or_insert_with(|| {
             let mode = if output_options.quiet { LiveMode::Off } else { LiveMode::Auto };
-            Live::new(mode).with_style(Style::for_stderr(output_options.color.into()))
+            // The profiles were found when the campaign was read.
+            let uses = output::find_profiles(self.profiles).unwrap_or_default();
+            Live::new(mode).with_style(Style::for_stderr(output_options.color.into())).with_uses(uses)
         });
-        live.update(
-            record,
-            &Progress {
-                phase: format!("{} of {}: {}", campaign.index + 1, campaign.count, self.names[campaign.index]),
-                elapsed_ns: campaign.done_ns + scenario.elapsed_ns,
-                total_ns: Some(campaign.total_ns),
-                phase_index: scenario.phase_index,
-                phase_count: scenario.phase_count,
-                decides: scenario.decides,
-            },
-        );
+        let progress = Progress {
+            phase: format!("{} of {}: {}", campaign.index + 1, campaign.count, self.names[campaign.index]),
+            elapsed_ns: campaign.done_ns + scenario.elapsed_ns,
+            total_ns: Some(campaign.total_ns),
+            phase_index: scenario.phase_index,
+            phase_count: scenario.phase_count,
+            decides: scenario.decides,
+        };
+        if live.update(record, &progress) {
+            output::interrupt();
+        }
     }
 
     fn judge(&mut self, record: &mut Record, path: &Path) -> Option<String> {
