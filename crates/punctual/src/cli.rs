@@ -21,7 +21,10 @@ mod stream;
 mod threads;
 mod udp;
 
-use std::path::{Path, PathBuf};
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+};
 
 use clap::{
     Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum,
@@ -32,7 +35,10 @@ use machine::CpuList;
 use record::visible::Passes;
 use report::ColorChoice;
 
-use crate::last::{LAST, newest_record};
+use crate::{
+    last::{LAST, newest_record},
+    output,
+};
 
 pub use self::{
     amp::{
@@ -338,17 +344,45 @@ pub fn parse() -> anyhow::Result<Cli> {
     if ::guest::init::is_init() {
         return Ok(Cli::parse_from(["punctual", ::guest::init::COMMAND]));
     }
-    definition().try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches)).map_err(|error| {
+    let matches = definition().try_get_matches_from(joined(std::env::args_os()));
+    matches.and_then(|matches| Cli::from_arg_matches(&matches)).map_err(|error| {
         std::process::exit(print(&error));
     })
 }
+
+/// The arguments, in which `--blame off` is `--blame=off`: the value is optional, so the definition needs the sign.
+fn joined(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let mut all: Vec<OsString> = Vec::new();
+    let mut is_over = false;
+    for argument in arguments {
+        let is_mode = argument.to_str().is_some_and(|text| Blame::from_str(text, false).is_ok());
+        match all.last_mut() {
+            Some(last) if !is_over && is_mode && last == "--blame" => {
+                last.push("=");
+                last.push(argument);
+            }
+            _ => {
+                // Behind it are the words of another program.
+                is_over |= argument == "--";
+                all.push(argument);
+            }
+        }
+    }
+    all
+}
+
+/// The exit status of a wrong command line.
+const USAGE: u8 = 64;
 
 /// Prints help, the version, or an error, and returns the exit status.
 fn print(error: &clap::Error) -> i32 {
     if error.use_stderr() {
         // Without clap's colours, because the text contains arguments of outside origin.
-        say_part!(Passes::Text, "{}", error.render());
-        return 64;
+        let text = error.render().to_string();
+        say_part!(Passes::Text, "{text}");
+        let first = text.split("\n\n").next().unwrap_or_default();
+        output::print_json_error(first.trim_start_matches("error: "), USAGE);
+        return USAGE.into();
     }
     let printed = match sys::stdio::is_stdout_closed() {
         true => Err(std::io::Error::other("it is closed")),
@@ -394,9 +428,23 @@ fn period(text: &str) -> Result<u64, String> {
 }
 
 #[cfg(test)]
+mod documented;
+
+#[cfg(test)]
 mod tests {
+    use super::*;
+
     #[test]
     fn the_definition_is_consistent() {
-        super::definition().debug_assert();
+        definition().debug_assert();
+    }
+
+    #[test]
+    fn a_mode_of_blame_needs_no_sign() {
+        let joined = |line: &str| joined(line.split(' ').map(OsString::from)).join(" ".as_ref()).into_string().unwrap();
+        assert_eq!(joined("punctual measure timer --blame off -q"), "punctual measure timer --blame=off -q");
+        let unchanged =
+            ["measure process --blame 4711", "blame off", "lab -- measure --blame off", "--blame=off --blame"];
+        assert_eq!(unchanged.map(joined), unchanged);
     }
 }

@@ -6,6 +6,8 @@ use std::process::ExitCode;
 use campaign::{CampaignFileError, RunError};
 use loads::LoadError;
 
+use crate::output;
+
 /// An error in the command line.
 #[derive(Debug)]
 pub struct Usage(pub String);
@@ -23,8 +25,10 @@ pub fn code(outcome: anyhow::Result<u8>) -> ExitCode {
     match outcome {
         Ok(status) => ExitCode::from(status),
         Err(error) => {
-            say!("error: {}", message(&error));
-            ExitCode::from(status_of(&error))
+            let (message, status) = (message(&error), status_of(&error));
+            say!("error: {message}");
+            output::print_json_error(&message, status);
+            ExitCode::from(status)
         }
     }
 }

@@ -4,7 +4,10 @@ use std::{
     env, fs,
     io::{self, IsTerminal, Write},
     path::{Path, PathBuf},
-    sync::LazyLock,
+    sync::{
+        LazyLock,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -183,7 +186,21 @@ fn print_with(passes: Passes, write: impl FnOnce(&mut dyn Write) -> io::Result<(
     check_written(write(&mut out).and_then(|()| out.finish()))
 }
 
+/// True if anything was to be printed on standard output.
+static PRINTED: AtomicBool = AtomicBool::new(false);
+
+/// Prints an error as JSON on standard output, if `--json` asks for it and no document was printed before.
+pub fn print_json_error(message: &str, status: u8) {
+    let is_wanted = env::args_os().skip(1).take_while(|argument| argument != "--").any(|argument| argument == "--json");
+    if is_wanted && !PRINTED.load(Ordering::Relaxed) {
+        let text = json(&serde_json::json!({ "error": message, "exit_status": status }));
+        // The message is also on standard error.
+        let _ = stdout(|out| writeln!(out, "{text}"));
+    }
+}
+
 fn check_open() -> anyhow::Result<()> {
+    PRINTED.store(true, Ordering::Relaxed);
     anyhow::ensure!(
         !sys::stdio::is_stdout_closed(),
         "cannot write to standard output: it is closed; redirect it to a file, or to /dev/null"

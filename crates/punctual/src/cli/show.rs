@@ -16,6 +16,9 @@ pub struct Show {
     /// Write the record to this file; its extension is the format: json, csv, hgrm or html; repeatable.
     #[arg(long = "export", value_name = "FILE")]
     pub exports: Vec<PathBuf>,
+    /// Write the HTML report next to the record, and open it in the browser instead of printing.
+    #[arg(long, conflicts_with_all = ["exports", "json"])]
+    pub open: bool,
     /// Also show these tables of a matrix: lateness, missed [default: jitter only].
     #[arg(long, value_name = "WHAT", value_delimiter = ',')]
     pub show: Vec<Tables>,

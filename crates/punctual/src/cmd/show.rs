@@ -1,7 +1,11 @@
 //! `punctual show`: prints a record, or exports it in other formats.
 
-use std::path::Path;
+use std::{
+    path::Path,
+    process::{Command, Stdio},
+};
 
+use anyhow::Context;
 use record::{Campaign, ScenarioResult};
 
 use crate::{
@@ -26,6 +30,10 @@ pub fn run(options: &Show) -> anyhow::Result<u8> {
     }
     for export in &exports {
         export.write(&record)?;
+    }
+    if options.open {
+        open(&options.record, &report::html::render(&record))?;
+        return Ok(output::status(&record));
     }
     let profiles = options.profiles.iter().flat_map(|profile| ["--profile", profile]);
     let repeated: Vec<&str> = profiles.chain(options.against.iter().flat_map(|other| ["--against", other])).collect();
@@ -61,7 +69,9 @@ fn campaign(options: &Show) -> anyhow::Result<u8> {
         }
         record::file::write_atomic(path, report::html::render_campaign(&campaign).as_bytes())?;
     }
-    if options.output.json {
+    if options.open {
+        open(&options.record, &report::html::render_campaign(&campaign))?;
+    } else if options.output.json {
         output::stdout(|out| out.write_all(&record::file::campaign_to_json(&campaign)))?;
     } else if options.exports.is_empty() {
         // Comparisons are tables.
@@ -70,6 +80,21 @@ fn campaign(options: &Show) -> anyhow::Result<u8> {
     }
     Ok(campaign.exit_status())
 }
+
+/// Writes the report next to a record, and opens it in the browser.
+fn open(record: &Path, report: &str) -> anyhow::Result<()> {
+    let path = record.with_extension("html");
+    record::file::write_atomic(&path, report.as_bytes())?;
+    let opened = Command::new(OPENER).arg(&path).stdin(Stdio::null()).stdout(Stdio::null()).status();
+    let path = path.display();
+    let status =
+        opened.with_context(|| format!("cannot start {OPENER} (package xdg-utils): open {path} in a browser"))?;
+    anyhow::ensure!(status.success(), "{OPENER} found no program for {path} ({status}): open it in a browser");
+    Ok(())
+}
+
+/// The program that opens a file in the user's browser.
+const OPENER: &str = "xdg-open";
 
 /// Compares each scenario of a campaign with the references, from the record of the scenario.
 fn compare_scenarios(campaign: &mut Campaign, options: &Show) -> anyhow::Result<()> {

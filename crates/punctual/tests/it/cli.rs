@@ -1,7 +1,8 @@
 //! Errors of the command line: their messages and exit statuses.
 
 use std::{
-    fs::File,
+    fs::{self, File},
+    os::unix::fs::PermissionsExt,
     process::{Command, Stdio},
 };
 
@@ -14,7 +15,7 @@ fn refused(status: i32, arguments: &str, error: &str) {
     run.expect_status(status);
     let errors = run.stderr();
     assert!(errors.contains(error), "{arguments}\nexpected: {error}\ngot: {errors}");
-    let left: Vec<_> = std::fs::read_dir(scratch.path()).unwrap().collect();
+    let left: Vec<_> = fs::read_dir(scratch.path()).unwrap().collect();
     assert!(left.is_empty(), "{arguments} left {left:?}");
 }
 
@@ -157,4 +158,39 @@ fn the_schemas_in_the_repository_are_up_to_date() {
         let schema = Scratch::new().run(&format!("generate schema {of}")).stdout();
         assert_eq!(schema, committed, "run: punctual generate schema {of} > docs/punctual.{of}-1.schema.json");
     }
+}
+
+#[test]
+fn errors_are_documents_with_json() {
+    let scratch = Scratch::new();
+    for (line, status) in [("show --json missing.punctual.json", 1), ("measure timer --json --period 0", 64)] {
+        let run = scratch.run(line);
+        run.expect_status(status);
+        let error: serde_json::Value = serde_json::from_str(&run.stdout()).unwrap();
+        assert_eq!(error["exit_status"], status, "{line}");
+        let text = error["error"].as_str().unwrap();
+        assert!(run.stderr().contains(text.lines().next().unwrap()), "{line}: {text}");
+    }
+    assert_eq!(scratch.run("show missing.punctual.json").stdout(), "");
+}
+
+#[test]
+fn the_report_of_a_record_is_opened() {
+    let scratch = Scratch::new();
+    scratch.measure(0, "--cpus 0 --policy other --duration 200ms --blame=off");
+    let report = scratch.path().join("a.punctual.html");
+    let opener = scratch.path().join("xdg-open");
+    let open = |script: &str| {
+        fs::write(&opener, script).unwrap();
+        fs::set_permissions(&opener, fs::Permissions::from_mode(0o755)).unwrap();
+        let mut command = scratch.punctual("show --open a.punctual.json");
+        command.env("PATH", format!("{}:/usr/bin:/bin", scratch.path().display()));
+        command.output().unwrap()
+    };
+    assert_eq!(open("#!/bin/sh\necho \"$1\" > opened\n").status.code(), Some(0));
+    assert_eq!(fs::read_to_string(scratch.path().join("opened")).unwrap(), "a.punctual.html\n");
+    assert!(fs::read_to_string(&report).unwrap().starts_with("<!DOCTYPE html>"));
+    let failed = open("#!/bin/sh\nexit 3\n");
+    assert_eq!(failed.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&failed.stderr).contains("open it in a browser"));
 }
