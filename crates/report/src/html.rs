@@ -55,7 +55,8 @@ use record::{Record, visible::escape};
 
 pub use campaign::render_campaign;
 
-use crate::words::{Words, state_note};
+use crate::remedy;
+use crate::words::{Words, capitalized, state_note};
 use audio::AudioView;
 use blame::BlameView;
 use compare::{ComparisonView, PublishedView};
@@ -69,6 +70,8 @@ use round_trip::RoundTripView;
 use stream::StreamView;
 use verdict::{Answer, Headline, Rung};
 
+/// The number of things to change on the first screen.
+const TO_DO: usize = 3;
 /// The number of spikes in the table of the worst.
 const WORST: usize = 20;
 
@@ -96,6 +99,8 @@ struct Page<'a> {
     words: &'static Words,
     ending: Cow<'static, str>,
     answers: Vec<Answer>,
+    /// What to change: advice, as trusted HTML, and command.
+    to_do: Vec<(String, &'a str)>,
     keys: Vec<Key>,
     ladder: Vec<Rung<'a>>,
     more_uses: Vec<Rung<'a>>,
@@ -119,6 +124,12 @@ struct Page<'a> {
     granted: Vec<(String, String)>,
     open: Vec<FindingView<'a>>,
     others: Vec<FindingView<'a>>,
+}
+
+/// What to change: advice, as trusted HTML, and command.
+fn to_do(record: &Record) -> Vec<(String, &str)> {
+    let all = remedy::to_do(record, TO_DO).into_iter();
+    all.map(|(advice, command)| (text::with_code(&capitalized(advice)), command)).collect()
 }
 
 /// Renders the report of a run as one HTML document in UTF-8.
@@ -146,6 +157,7 @@ pub fn render(record: &Record) -> String {
         words: Words::of(record),
         ending: state_note(record),
         answers: verdict::answers(&ladder),
+        to_do: to_do(record),
         keys: verdict::keys(record),
         ladder,
         matrix: matrix::view(record),

@@ -6,7 +6,11 @@ use analysis::{
 };
 use record::{Histogram, ProcessThread, Record, Series};
 
-use super::{facts::Fact, figure::Table, text::grouped};
+use super::{
+    facts::Fact,
+    figure::{Key, Table},
+    text::{counted, grouped},
+};
 use crate::{
     blame::{percent, unsigned},
     process::{culprits, ending, monitors, preempters, threads_left},
@@ -44,6 +48,34 @@ pub fn section(record: &Record) -> Option<ProgramView> {
     tables.retain(|table| !table.rows.is_empty());
     let rules = broken_rules(record);
     Some(ProgramView { facts, conclusion: conclusion(record), rules, tables, left: threads_left(program) })
+}
+
+/// The key figures of a program; empty for other records.
+pub fn keys(record: &Record) -> Vec<Key> {
+    let threads = analysis::process::threads(record);
+    if record.program.is_none() || threads.is_empty() {
+        return Vec::new();
+    }
+    let mut keys = Vec::new();
+    let cycles = threads.iter().filter_map(|(series, thread)| Some((series, thread.longest.as_ref()?.response_ns())));
+    if let Some((series, longest_ns)) = cycles.max_by_key(|&(_, longest_ns)| longest_ns) {
+        keys.push(Key { label: "longest cycle", value: unsigned(longest_ns), detail: series.place() });
+    }
+    if let Some((series, max_ns)) = threads.first().and_then(|(series, _)| Some((series, series.max_ns?))) {
+        keys.push(Key { label: "longest wait for a CPU", value: format_ns(max_ns), detail: series.place() });
+    }
+    let with_period: Vec<_> = threads.iter().filter(|(series, _)| series.period_ns > 0).collect();
+    if !with_period.is_empty() {
+        let missed = with_period.iter().map(|(series, _)| series.missed).sum();
+        let all: u64 = with_period.iter().map(|(_, thread)| thread.cycles + thread.skipped).sum();
+        let detail = format!("of {}", grouped(all));
+        keys.push(Key { label: "missed deadlines", value: grouped(missed), detail });
+    }
+    let duration_ns: u64 = record.phases.iter().map(|phase| phase.duration_ns).sum();
+    let wake_ups = threads.iter().map(|(series, _)| series.samples).sum();
+    let detail = format!("{} of {}", counted(wake_ups, "wake-up"), counted(threads.len() as u64, "thread"));
+    keys.push(Key { label: "watched", value: format_duration(duration_ns), detail });
+    keys
 }
 
 type Threads<'a> = [(&'a Series, &'a ProcessThread)];

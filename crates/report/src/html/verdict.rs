@@ -5,9 +5,10 @@ use std::fmt::Write;
 use analysis::{Summary, format_duration, format_ns};
 use record::{Outcome, Record, UseVerdict};
 
-use super::{audio, figure::Key, noise, round_trip, svg, text};
+use super::{audio, figure::Key, noise, process, round_trip, svg, text};
 use crate::blame::unsigned;
-use crate::words::{Words, capitalized, is_noise, is_profile, sentence};
+use crate::headline;
+use crate::words::{Words, is_noise, is_profile, sentence};
 
 /// The headline of the report.
 pub struct Headline {
@@ -70,12 +71,12 @@ pub fn headline(record: &Record) -> Headline {
     let reasons_follow = !record.validity.valid && !record.validity.reasons.is_empty();
     let reason = judged.filter(|_| !reasons_follow).map(|v| text::with_code(&sentence(&v.reason))).unwrap_or_default();
     let Some(outcome) = outcome else {
-        return Headline {
-            word: "MEASURED",
-            class: "measured",
-            sentence: ladder_sentence(&record.uses, Words::of(record)),
-            reason,
-        };
+        if !record.uses.is_empty() {
+            return Headline { word: "MEASURED", class: "measured", sentence: ladder_sentence(&record.uses), reason };
+        }
+        let text = headline::headline(record).text;
+        let (sentence, rest) = short_and_rest(&text);
+        return Headline { word: "MEASURED", class: "measured", sentence, reason: text::with_code(&rest) };
     };
     let requested = requested_titles(record, outcome);
     let sentence = match outcome {
@@ -86,6 +87,20 @@ pub fn headline(record: &Record) -> Headline {
         Outcome::Invalid => "The run did not go as requested.".to_owned(),
     };
     Headline { word: outcome.name(), class: class(outcome), sentence, reason }
+}
+
+/// Splits a long answer into its first statement, for the headline, and the rest.
+fn short_and_rest(answer: &str) -> (String, String) {
+    /// The longest headline, characters: two lines of the page.
+    const LONGEST: usize = 80;
+    if answer.chars().count() <= LONGEST {
+        return (answer.to_owned(), String::new());
+    }
+    let first = [". ", ": ", "; "].iter().filter_map(|end| answer.find(end)).min();
+    match first {
+        Some(at) => (format!("{}.", &answer[..at]), sentence(&answer[at + 2..])),
+        None => (answer.to_owned(), String::new()),
+    }
 }
 
 /// True if the only thing missing for PASS on the requested uses is time.
@@ -106,11 +121,10 @@ fn requested_titles(record: &Record, outcome: Outcome) -> String {
     if titles.is_empty() { "the requested uses".to_owned() } else { titles.join(", ") }
 }
 
-fn ladder_sentence(uses: &[UseVerdict], words: &Words) -> String {
+fn ladder_sentence(uses: &[UseVerdict]) -> String {
     let of = |outcome| uses.iter().filter(|u| u.outcome == outcome).count() as u64;
     let clean = uses.iter().filter(|a_use| a_use.clean_so_far).count() as u64;
     match (uses.len() as u64, of(Outcome::Pass), of(Outcome::Fail)) {
-        (0, ..) => format!("{}s were measured; no use was judged.", capitalized(words.item)),
         (all, 0, no) if no == all => format!("Not on time for any of {}.", text::counted(all, "use")),
         (all, 0, _) if clean > 0 => format!("None late so far for {clean} of {}.", text::counted(all, "use")),
         (all, 0, _) => format!("Not shown for any of {}.", text::counted(all, "use")),
@@ -130,6 +144,10 @@ pub fn keys(record: &Record) -> Vec<Key> {
     let round_trips = round_trip::keys(record);
     if !round_trips.is_empty() {
         return round_trips;
+    }
+    let of_program = process::keys(record);
+    if !of_program.is_empty() {
+        return of_program;
     }
     let series = || record.probe_series();
     let sum = |of: fn(&record::Series) -> u64| series().fold(0u64, |sum, s| sum.saturating_add(of(s)));
@@ -281,11 +299,18 @@ mod tests {
     }
 
     #[test]
+    fn a_long_answer_has_a_short_headline() {
+        assert_eq!(short_and_rest("Worst 3 us late."), ("Worst 3 us late.".to_owned(), String::new()));
+        let long = format!("high waited 94 times for lock 0x4, 7.17 ms at most: {} held it.", "low ".repeat(20).trim());
+        let (short, rest) = short_and_rest(&long);
+        assert_eq!(short, "high waited 94 times for lock 0x4, 7.17 ms at most.");
+        assert!(rest.starts_with("Low low") && rest.ends_with("held it."), "{rest}");
+    }
+
+    #[test]
     fn summarizes_the_ladder_without_a_profile() {
         use Outcome::{Fail, Inconclusive, Pass};
-        let sentence = |outcomes: &[Outcome]| {
-            ladder_sentence(&outcomes.iter().map(|&o| one(o)).collect::<Vec<_>>(), Words::of(&Record::default()))
-        };
+        let sentence = |outcomes: &[Outcome]| ladder_sentence(&outcomes.iter().map(|&o| one(o)).collect::<Vec<_>>());
         assert_eq!(sentence(&[Pass, Fail, Inconclusive]), "On time for 1 of 3 uses.");
         assert_eq!(sentence(&[Pass]), "On time for 1 of 1 use.");
         assert_eq!(sentence(&[Fail, Fail]), "Not on time for any of 2 uses.");

@@ -3,9 +3,7 @@
 use std::cmp::Reverse;
 
 use analysis::{Summary, format_ns, format_unsigned_ns};
-use record::{
-    Account, BlameMode, Campaign, CauseKind, Finding, Noise, Outcome, Record, Series, SeriesKind, UseVerdict,
-};
+use record::{Account, BlameMode, Campaign, Finding, Noise, Outcome, Record, Series, SeriesKind, UseVerdict};
 
 use super::page::Page;
 use super::table::Table;
@@ -13,7 +11,7 @@ use super::{audio, campaign, compare, machine, sound_loop};
 use super::{cell, count_cell, time};
 use crate::blame::{in_short, ledger_total_ns, main_causes, percent, remarks};
 use crate::headline::{self, ink_of, shown_uses, when};
-use crate::remedy::advice_and_command;
+use crate::remedy::{explain_answer, to_do};
 use crate::style::{Ink, Spans, Style};
 use crate::words::{Words, sentence, state_note};
 
@@ -167,7 +165,7 @@ fn limits(page: &mut Page, record: &Record) {
     if !note.is_empty() {
         page.labelled(Ink::Doubt, "note", COLUMN, &note);
     }
-    if let Some(blame) = record.blame.as_ref().filter(|blame| blame.mode != BlameMode::Off && explains(record)) {
+    if let Some(blame) = record.blame.as_ref().filter(|blame| blame.mode != BlameMode::Off && explain_answer(record)) {
         for remark in remarks(blame, Words::of(record)).iter().filter(|remark| remark.doubt) {
             page.fact("limits", COLUMN, &remark.text);
             page.remedy(COLUMN + 4, &remark.command);
@@ -180,12 +178,6 @@ fn limits(page: &mut Page, record: &Record) {
         };
         page.fact("limits", COLUMN, &format!("{}{more}", first.text));
     }
-}
-
-/// True if the culprits explain the answer: not for an invalid run, whose figures are not those of the request, nor for
-/// a matrix, whose culprits are those of all pairs.
-fn explains(record: &Record) -> bool {
-    record.validity.valid && record.cells.is_empty()
 }
 
 /// The uses by outcome; the requested profiles one by one.
@@ -232,7 +224,7 @@ fn why(page: &mut Page, record: &Record) {
     for reason in record.recommendation.iter().flat_map(|advice| advice.why.iter().chain(&advice.facts)) {
         page.fact("why", COLUMN, &sentence(reason));
     }
-    let Some(blame) = record.blame.as_ref().filter(|_| explains(record)) else { return };
+    let Some(blame) = record.blame.as_ref().filter(|_| explain_answer(record)) else { return };
     let likely = if blame.mode == BlameMode::Counters { "likely " } else { "" };
     let total_ns = ledger_total_ns(blame);
     let share = |account: &Account| format!("{} {}", percent(account.total_ns, total_ns), in_short(&account.cause));
@@ -242,30 +234,9 @@ fn why(page: &mut Page, record: &Record) {
     }
 }
 
-/// The remedies of the main culprits, at most `count`; of culprits that are alike, that of the heaviest.
+/// What to change, at most `count` things.
 fn what_to_do(page: &mut Page, record: &Record, count: usize) {
-    // The remedies for a command that punctual started concern threads that have ended.
-    let has_ended = record.program.as_ref().is_some_and(|program| program.started);
-    let Some(blame) = record.blame.as_ref().filter(|_| explains(record) && !has_ended) else { return };
-    let mut shown: Vec<&Account> = Vec::new();
-    // A normal cost without a command to reduce it is no remedy.
-    let is_to_do = |account: &&Account| {
-        let cause = &account.cause;
-        let is_normal = cause.kind == CauseKind::WakeUp && advice_and_command(&account.remedy).1.is_empty();
-        !is_normal && !account.remedy.is_empty()
-    };
-    for account in main_causes(blame).filter(is_to_do) {
-        let is_alike = |other: &&Account| {
-            other.remedy == account.remedy
-                || (other.cause.kind, other.cause.why) == (account.cause.kind, account.cause.why)
-        };
-        if shown.len() < count && !shown.iter().any(is_alike) {
-            shown.push(account);
-        }
-    }
-    for (number, account) in (1..).zip(shown) {
-        let remedy = &account.remedy;
-        let (advice, command) = advice_and_command(remedy);
+    for (number, (advice, command)) in (1..).zip(to_do(record, count)) {
         let label = if number == 1 { "do" } else { "" };
         page.fact(label, COLUMN, &format!("{number}  {}", if advice.is_empty() { command } else { advice }));
         if !advice.is_empty() {
