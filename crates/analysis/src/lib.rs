@@ -64,4 +64,4 @@ pub use profiles::{find_profile, profiles};
 pub use rate::Rate;
 pub use reference::{find_reference, references};
 pub use summary::{Summary, rounded_ns};
-pub use verdict::{conclude, ladder, on_short_ladder, rejudge, verdict};
+pub use verdict::{conclude, ladder, on_short_ladder, outcome, rejudge, verdict};

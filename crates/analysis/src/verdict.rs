@@ -53,6 +53,15 @@ pub fn verdict(record: &Record, uses: &[UseVerdict]) -> Option<Verdict> {
     each.max_by_key(|verdict| severity(verdict.outcome))
 }
 
+/// The outcome of a run: that of its verdict; INCONCLUSIVE without one for a matrix that recommends no pair; `None` if
+/// nothing was judged. A search in which no buffer size held decides first.
+#[must_use]
+pub fn outcome(record: &Record) -> Option<Outcome> {
+    let without_pair = (!record.cells.is_empty() && record.recommendation.is_none()).then_some(Outcome::Inconclusive);
+    let judged = record.verdict.as_ref().map(|verdict| verdict.outcome);
+    audio::outcome_without_size(record).or(judged).or(without_pair)
+}
+
 /// INVALID with the first reason, for an invalid record that was not published elsewhere.
 pub(crate) fn invalid(record: &Record) -> Option<Verdict> {
     let Some(Obstacle::Invalid(reasons)) = record.run_obstacle() else { return None };

@@ -16,11 +16,12 @@ use anyhow::Context;
 use campaign::{Plan, ProcessPlan, RunError, Target};
 use machine::Root;
 use record::{
-    Campaign, Outcome, Record, export, file,
+    Campaign, Outcome, Record, file,
     visible::{self, Passes},
 };
 use report::{
     Style,
+    export::Format,
     live::{Live, LiveMode, Progress, phase_title},
 };
 
@@ -146,17 +147,9 @@ pub fn compare_with(record: &mut Record, others: &[(String, Record)]) {
     }
 }
 
-/// The exit status of the record's verdict; without one 0, or 3 for a matrix that recommends no pair. A search in which
-/// no buffer size held decides first.
+/// The exit status of the record's outcome; 0 if nothing was judged.
 pub fn status(record: &Record) -> u8 {
-    if let Some(outcome) = analysis::audio::outcome_without_size(record) {
-        return outcome.exit_status();
-    }
-    let without_verdict = match (record.cells.is_empty(), &record.recommendation) {
-        (false, None) => Outcome::Inconclusive,
-        _ => Outcome::Pass,
-    };
-    record.verdict.as_ref().map_or(without_verdict, |verdict| verdict.outcome).exit_status()
+    analysis::outcome(record).unwrap_or(Outcome::Pass).exit_status()
 }
 
 /// Prints text without escape sequences to standard output.
@@ -352,7 +345,12 @@ impl RecordFiles {
 
     /// Adds files to export to. Their formats and folders are checked, so that errors are reported before the run.
     pub fn with_exports(self, paths: &[PathBuf]) -> anyhow::Result<Self> {
-        Ok(Self { exports: Export::all(paths)?, ..self })
+        self.with_exports_to(paths, &Format::OF_RECORDS)
+    }
+
+    /// The same for what can be exported to these formats only.
+    pub fn with_exports_to(self, paths: &[PathBuf], formats: &[Format]) -> anyhow::Result<Self> {
+        Ok(Self { exports: Export::among(paths, formats)?, ..self })
     }
 
     /// Adds the HTML report.
@@ -419,49 +417,56 @@ fn with_extension(path: &Path) -> PathBuf {
 /// A file to export to, and its format.
 pub struct Export {
     path: PathBuf,
-    render: fn(&Record) -> Vec<u8>,
+    format: Format,
 }
 
 impl Export {
     /// Checks the format and the folder of each path, so that errors are reported before the run.
     pub fn all(paths: &[PathBuf]) -> anyhow::Result<Vec<Self>> {
-        paths.iter().map(|path| Self::new(path)).collect()
+        Self::among(paths, &Format::OF_RECORDS)
     }
 
-    fn new(path: &Path) -> anyhow::Result<Self> {
-        let extension = path.extension().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
-        let render: fn(&Record) -> Vec<u8> = match extension.as_str() {
-            _ if path == Path::new("-") => file::to_json,
-            "json" => file::to_json,
-            "csv" => |record| export::csv(record).into_bytes(),
-            "hgrm" => |record| export::hgrm(record).into_bytes(),
-            "html" => |record| report::html::render(record).into_bytes(),
-            _ => {
-                let text =
-                    format!("cannot export to {}: its name must end in .json, .csv, .hgrm or .html", path.display());
-                return Err(Usage(text).into());
-            }
-        };
-        let export = Self { path: path.to_owned(), render };
-        if !export.is_stdout() {
-            file::check_writable(path)?;
+    /// Checks each path, for what can be exported to these formats only.
+    pub fn among(paths: &[PathBuf], formats: &[Format]) -> anyhow::Result<Vec<Self>> {
+        paths.iter().map(|path| Self::new(path, formats)).collect()
+    }
+
+    fn new(path: &Path, formats: &[Format]) -> anyhow::Result<Self> {
+        if is_stdout(path) && formats.contains(&Format::Json) {
+            return Ok(Self { path: path.to_owned(), format: Format::Json });
         }
-        Ok(export)
+        let format = Format::of(path, formats).map_err(Usage)?;
+        file::check_writable(path)?;
+        Ok(Self { path: path.to_owned(), format })
     }
 
     /// True for `-`, standard output.
     pub fn is_stdout(&self) -> bool {
-        self.path == Path::new("-")
+        is_stdout(&self.path)
+    }
+
+    /// The format of the file.
+    pub fn format(&self) -> Format {
+        self.format
     }
 
     /// Writes the record in the format of the file.
     pub fn write(&self, record: &Record) -> anyhow::Result<()> {
-        let bytes = (self.render)(record);
-        if self.is_stdout() {
-            return stdout(|out| out.write_all(&bytes));
-        }
-        Ok(file::write_atomic(&self.path, &bytes)?)
+        self.write_bytes(&self.format.record(record))
     }
+
+    /// Writes a document in the format of the file.
+    pub fn write_bytes(&self, bytes: &[u8]) -> anyhow::Result<()> {
+        if self.is_stdout() {
+            return stdout(|out| out.write_all(bytes));
+        }
+        Ok(file::write_atomic(&self.path, bytes)?)
+    }
+}
+
+/// True for `-`, standard output.
+fn is_stdout(path: &Path) -> bool {
+    path == Path::new("-")
 }
 
 #[cfg(test)]

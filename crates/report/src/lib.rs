@@ -8,6 +8,7 @@ pub mod campaign;
 mod clocks;
 mod compare;
 mod evl;
+pub mod export;
 mod far;
 mod headline;
 pub mod html;

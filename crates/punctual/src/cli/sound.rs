@@ -104,8 +104,8 @@ pub struct LatencyLoop {
     /// The record.
     #[command(flatten)]
     pub record: RecordOptions,
-    /// Also write the result to this file; its extension is the format: json or html; `-` prints JSON on standard
-    /// output; repeatable.
+    /// Also write the result to this file; its suffix is the format: json or html; `-` prints JSON on standard output;
+    /// repeatable.
     #[arg(long = "export", value_name = "FILE")]
     pub exports: Vec<PathBuf>,
     /// Output options.

@@ -10,6 +10,8 @@ use play::{
 use record::{CLOCK, Caveat, EndedBy, LoopRound, Outcome, Scenario, SoundLoop, State};
 use sys::clock::Clock;
 
+use report::export::Format;
+
 use crate::{
     cli::{Latency, LatencyLoop},
     cmd::sound,
@@ -32,7 +34,8 @@ fn run_loop(options: &LatencyLoop) -> anyhow::Result<u8> {
     if options.sound.names().0 == CLOCK {
         return Err(Usage("the clock has no loopback: choose a card, e.g. --device hw:0".to_owned()).into());
     }
-    let files = options.record.files()?.with_exports(&options.exports)?;
+    let formats = [Format::Json, Format::Html];
+    let files = options.record.files()?.with_exports_to(&options.exports, &formats)?;
     let mut record =
         campaign::begin(&output::command_line(), &output::executable()?, scenario(options), &Root::system());
 

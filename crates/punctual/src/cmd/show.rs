@@ -7,10 +7,10 @@ use std::{
 
 use anyhow::Context;
 use record::{Campaign, ScenarioResult};
+use report::export::Format;
 
 use crate::{
     cli::{Extent, Show, Tables},
-    exit::Usage,
     output::{self, Export},
 };
 
@@ -58,22 +58,21 @@ pub fn run(options: &Show) -> anyhow::Result<u8> {
     Ok(output::status(&record))
 }
 
-/// Prints the table of a campaign, or exports it as HTML.
+/// Prints the table of a campaign, or exports it.
 fn campaign(options: &Show) -> anyhow::Result<u8> {
+    let exports = Export::among(&options.exports, &Format::OF_CAMPAIGNS)?;
     let mut campaign = record::file::read_campaign(&options.record)?;
     compare_scenarios(&mut campaign, options)?;
-    for path in &options.exports {
-        if path.extension().is_none_or(|ending| ending != "html") {
-            let text = format!("cannot export a campaign to {}: its name must end in .html", path.display());
-            return Err(Usage(text).into());
+    for export in &exports {
+        if let Some(bytes) = export.format().campaign(&campaign) {
+            export.write_bytes(&bytes)?;
         }
-        record::file::write_atomic(path, report::html::render_campaign(&campaign).as_bytes())?;
     }
     if options.open {
         open(&options.record, &report::html::render_campaign(&campaign))?;
     } else if options.output.json {
         output::stdout(|out| out.write_all(&record::file::campaign_to_json(&campaign)))?;
-    } else if options.exports.is_empty() {
+    } else if exports.is_empty() {
         // Comparisons are tables.
         let extent = Extent { full: options.extent.full || !options.against.is_empty() };
         output::print_campaign(options.output, extent, &campaign, &options.record)?;

@@ -1,0 +1,75 @@
+//! Export of records to the formats of other tools. The suffix of the file chooses the format.
+
+use std::path::Path;
+
+use record::{Campaign, Record, export, file};
+
+use crate::html;
+
+/// A format of an exported file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// The record itself.
+    Json,
+    /// The buckets of the histograms.
+    Csv,
+    /// Percentiles as text, for plotters of `HdrHistogram`.
+    Hgrm,
+    /// The report.
+    Html,
+}
+
+impl Format {
+    /// The formats of a record.
+    pub const OF_RECORDS: [Self; 4] = [Self::Json, Self::Csv, Self::Hgrm, Self::Html];
+    /// The formats of a campaign.
+    pub const OF_CAMPAIGNS: [Self; 1] = [Self::Html];
+
+    /// Returns the suffix of its files, without a dot.
+    #[must_use]
+    pub fn suffix(self) -> &'static str {
+        match self {
+            Self::Json => "json",
+            Self::Csv => "csv",
+            Self::Hgrm => "hgrm",
+            Self::Html => "html",
+        }
+    }
+
+    /// Finds the format of a file among these.
+    ///
+    /// # Errors
+    /// A sentence with all suffixes, if the file has none of them.
+    pub fn of(path: &Path, formats: &[Self]) -> Result<Self, String> {
+        let suffix = path.extension().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
+        let found = formats.iter().copied().find(|format| format.suffix() == suffix);
+        found.ok_or_else(|| {
+            let suffixes: Vec<String> = formats.iter().map(|format| format!(".{}", format.suffix())).collect();
+            let list = match &suffixes[..] {
+                [all @ .., last] if !all.is_empty() => format!("{} or {last}", all.join(", ")),
+                one => one.concat(),
+            };
+            format!("cannot export to {}: its name must end in {list}", path.display())
+        })
+    }
+
+    /// Writes a record in this format.
+    #[must_use]
+    pub fn record(self, record: &Record) -> Vec<u8> {
+        match self {
+            Self::Json => file::to_json(record),
+            Self::Csv => export::csv(record).into_bytes(),
+            Self::Hgrm => export::hgrm(record).into_bytes(),
+            Self::Html => html::render(record).into_bytes(),
+        }
+    }
+
+    /// Writes a campaign in this format; `None` if the format is not one of [`OF_CAMPAIGNS`](Self::OF_CAMPAIGNS).
+    #[must_use]
+    pub fn campaign(self, campaign: &Campaign) -> Option<Vec<u8>> {
+        match self {
+            Self::Html => Some(html::render_campaign(campaign).into_bytes()),
+            Self::Json | Self::Csv | Self::Hgrm => None,
+        }
+    }
+}
