@@ -1,5 +1,8 @@
 //! Export of records to the formats of other tools. The suffix of the file chooses the format.
 
+mod case;
+mod junit;
+
 use std::path::Path;
 
 use record::{Campaign, Record, export, file};
@@ -17,13 +20,15 @@ pub enum Format {
     Hgrm,
     /// The report.
     Html,
+    /// Test results for Jenkins, GitLab and others.
+    JUnit,
 }
 
 impl Format {
     /// The formats of a record.
-    pub const OF_RECORDS: [Self; 4] = [Self::Json, Self::Csv, Self::Hgrm, Self::Html];
+    pub const OF_RECORDS: [Self; 5] = [Self::Json, Self::Csv, Self::Hgrm, Self::Html, Self::JUnit];
     /// The formats of a campaign.
-    pub const OF_CAMPAIGNS: [Self; 1] = [Self::Html];
+    pub const OF_CAMPAIGNS: [Self; 2] = [Self::Html, Self::JUnit];
 
     /// Returns the suffix of its files, without a dot.
     #[must_use]
@@ -33,6 +38,7 @@ impl Format {
             Self::Csv => "csv",
             Self::Hgrm => "hgrm",
             Self::Html => "html",
+            Self::JUnit => "xml",
         }
     }
 
@@ -61,6 +67,7 @@ impl Format {
             Self::Csv => export::csv(record).into_bytes(),
             Self::Hgrm => export::hgrm(record).into_bytes(),
             Self::Html => html::render(record).into_bytes(),
+            Self::JUnit => junit::record(record).into_bytes(),
         }
     }
 
@@ -69,6 +76,7 @@ impl Format {
     pub fn campaign(self, campaign: &Campaign) -> Option<Vec<u8>> {
         match self {
             Self::Html => Some(html::render_campaign(campaign).into_bytes()),
+            Self::JUnit => Some(junit::campaign(campaign).into_bytes()),
             Self::Json | Self::Csv | Self::Hgrm => None,
         }
     }

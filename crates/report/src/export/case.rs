@@ -1,0 +1,102 @@
+//! Test cases: what formats for test results show of a run.
+
+use analysis::outcome;
+use record::{Obstacle, Outcome, Record, ScenarioEntry, UseVerdict};
+
+use crate::{headline::headline, words::sentence};
+
+/// The id of the test case for the run as a whole.
+pub(super) const RUN: &str = "run";
+
+/// A test case: a use, or the run as a whole.
+pub(super) struct Case<'a> {
+    /// Name of the profile, or [`RUN`].
+    pub(super) id: &'a str,
+    /// Name of the use in plain words.
+    pub(super) title: &'a str,
+    /// The outcome; `None` if nothing was judged.
+    pub(super) outcome: Option<Outcome>,
+    /// Reason, in one sentence.
+    pub(super) reason: String,
+    /// The verdict on the use; `None` for the run as a whole.
+    pub(super) a_use: Option<&'a UseVerdict>,
+}
+
+/// One case for each use. The run as a whole is a case of its own if it has no uses, or an outcome that none of them has.
+pub(super) fn cases(record: &Record) -> Vec<Case<'_>> {
+    let mut cases: Vec<Case> = record.uses.iter().map(|a_use| of_use(record, a_use)).collect();
+    let run = run(record);
+    if cases.is_empty() || run.outcome.is_some() && cases.iter().all(|case| case.outcome != run.outcome) {
+        cases.push(run);
+    }
+    cases
+}
+
+fn of_use<'a>(record: &Record, a_use: &'a UseVerdict) -> Case<'a> {
+    let (outcome, reason) = supported(record, a_use.outcome, &a_use.reason);
+    Case { id: &a_use.profile, title: &a_use.title, outcome: Some(outcome), reason, a_use: Some(a_use) }
+}
+
+/// The run as a whole.
+pub(super) fn run(record: &Record) -> Case<'_> {
+    let case = |outcome, reason| Case { id: RUN, title: "the run as a whole", outcome, reason, a_use: None };
+    if record.published.is_some() {
+        return case(None, "Not judged: the figures were published elsewhere.".to_owned());
+    }
+    if let Some(Obstacle::Invalid(reasons)) = record.obstacle() {
+        let text = match &reasons[..] {
+            [] => "The record does not confirm that the run was valid.".to_owned(),
+            [only] => sentence(&only.text),
+            [first, others @ ..] => format!("{} Other reasons: {}.", sentence(&first.text), others.len()),
+        };
+        return case(Some(Outcome::Invalid), text);
+    }
+    let text = record.verdict.as_ref().map_or_else(|| headline(record).text, |verdict| sentence(&verdict.reason));
+    match outcome(record) {
+        Some(judged) => {
+            let (outcome, reason) = supported(record, judged, &text);
+            case(Some(outcome), reason)
+        }
+        None => case(None, format!("Not judged, because no profile was requested. {text}")),
+    }
+}
+
+/// An outcome with its reason, or a worse one: a run with an obstacle shows no PASS, whatever is stored in its record.
+fn supported(record: &Record, outcome: Outcome, reason: &str) -> (Outcome, String) {
+    match record.obstacle() {
+        Some(obstacle @ Obstacle::Invalid(_)) => (Outcome::Invalid, sentence(&obstacle.to_string())),
+        Some(obstacle) if outcome == Outcome::Pass => (Outcome::Inconclusive, sentence(&obstacle.to_string())),
+        _ => (outcome, sentence(reason)),
+    }
+}
+
+/// The outcome of a scenario with its reason; `None` if nothing was judged.
+pub(super) fn of_scenario(scenario: &ScenarioEntry) -> (Option<Outcome>, String) {
+    if let Some(error) = &scenario.error {
+        return (Some(Outcome::Invalid), sentence(&format!("could not run: {error}")));
+    }
+    let Some(result) = &scenario.result else { return (None, "The scenario has not run.".to_owned()) };
+    let stated = scenario.reason.as_ref().or(result.problem.as_ref()).map_or_else(String::new, |text| sentence(text));
+    match result.outcome {
+        _ if !result.valid => (Some(Outcome::Invalid), stated),
+        Some(Outcome::Pass) if result.problem.is_some() => (Some(Outcome::Inconclusive), stated),
+        Some(outcome) => (Some(outcome), stated),
+        None if stated.is_empty() => (None, "Not judged, because no profile was requested.".to_owned()),
+        None => (None, stated),
+    }
+}
+
+/// The name of an outcome in capitals; NONE if nothing was judged.
+pub(super) fn name(outcome: Option<Outcome>) -> &'static str {
+    outcome.map_or("NONE", Outcome::name)
+}
+
+/// The name of the machine of a record; `unknown` without one.
+pub(super) fn host(record: &Record) -> &str {
+    record.machine.hostname.as_deref().unwrap_or("unknown")
+}
+
+/// Wall-clock time of all phases, ns.
+pub(super) fn duration_ns(record: &Record) -> u64 {
+    record.phases.iter().fold(0, |sum, phase| phase.duration_ns.saturating_add(sum))
+}
