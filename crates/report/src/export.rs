@@ -2,6 +2,7 @@
 
 mod case;
 mod junit;
+mod prometheus;
 
 use std::path::Path;
 
@@ -22,11 +23,13 @@ pub enum Format {
     Html,
     /// Test results for Jenkins, GitLab and others.
     JUnit,
+    /// Metrics for Prometheus, through the textfile collector of `node_exporter`.
+    Prometheus,
 }
 
 impl Format {
     /// The formats of a record.
-    pub const OF_RECORDS: [Self; 5] = [Self::Json, Self::Csv, Self::Hgrm, Self::Html, Self::JUnit];
+    pub const OF_RECORDS: [Self; 6] = [Self::Json, Self::Csv, Self::Hgrm, Self::Html, Self::JUnit, Self::Prometheus];
     /// The formats of a campaign.
     pub const OF_CAMPAIGNS: [Self; 2] = [Self::Html, Self::JUnit];
 
@@ -39,6 +42,7 @@ impl Format {
             Self::Hgrm => "hgrm",
             Self::Html => "html",
             Self::JUnit => "xml",
+            Self::Prometheus => "prom",
         }
     }
 
@@ -68,6 +72,7 @@ impl Format {
             Self::Hgrm => export::hgrm(record).into_bytes(),
             Self::Html => html::render(record).into_bytes(),
             Self::JUnit => junit::record(record).into_bytes(),
+            Self::Prometheus => prometheus::prometheus(record).into_bytes(),
         }
     }
 
@@ -77,7 +82,7 @@ impl Format {
         match self {
             Self::Html => Some(html::render_campaign(campaign).into_bytes()),
             Self::JUnit => Some(junit::campaign(campaign).into_bytes()),
-            Self::Json | Self::Csv | Self::Hgrm => None,
+            Self::Json | Self::Csv | Self::Hgrm | Self::Prometheus => None,
         }
     }
 }

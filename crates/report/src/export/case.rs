@@ -100,3 +100,9 @@ pub(super) fn host(record: &Record) -> &str {
 pub(super) fn duration_ns(record: &Record) -> u64 {
     record.phases.iter().fold(0, |sum, phase| phase.duration_ns.saturating_add(sum))
 }
+
+/// A time of RFC 3339 in seconds of Unix time; `None` if it is none.
+pub(super) fn unix_seconds(text: &str) -> Option<f64> {
+    let time: jiff::Timestamp = text.parse().ok()?;
+    Some(time.as_millisecond() as f64 / 1e3)
+}
