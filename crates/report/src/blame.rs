@@ -41,6 +41,49 @@ pub(crate) fn main_causes(blame: &Blame) -> impl Iterator<Item = &Account> {
     blame.ledger.iter().filter(|account| account.count > 0)
 }
 
+/// True if the culprits explain the answer: not for an invalid run, whose figures are not those of the request, nor for
+/// a matrix, whose culprits are those of all pairs.
+pub(crate) fn explains(record: &Record) -> bool {
+    record.validity.valid && record.cells.is_empty()
+}
+
+/// The main culprits with their shares of the lateness of all spikes, at most `count`; empty if they do not explain the
+/// answer.
+pub(crate) fn shares(record: &Record, count: usize) -> Vec<String> {
+    let Some(blame) = record.blame.as_ref().filter(|_| explains(record)) else { return Vec::new() };
+    let total_ns = ledger_total_ns(blame);
+    let share = |account: &Account| format!("{} {}", percent(account.total_ns, total_ns), in_short(&account.cause));
+    let mut shares: Vec<String> = main_causes(blame).take(count).map(share).collect();
+    if let (BlameMode::Counters, Some(first)) = (blame.mode, shares.first_mut()) {
+        first.insert_str(0, "likely ");
+    }
+    shares
+}
+
+/// The main culprits with a remedy, at most `count`; of culprits that are alike, the heaviest.
+pub(crate) fn to_do(record: &Record, count: usize) -> Vec<&Account> {
+    // The remedies for a command that punctual started concern threads that have ended.
+    let has_ended = record.program.as_ref().is_some_and(|program| program.started);
+    let Some(blame) = record.blame.as_ref().filter(|_| explains(record) && !has_ended) else { return Vec::new() };
+    let mut shown: Vec<&Account> = Vec::new();
+    // A normal cost without a command to reduce it is no remedy.
+    let is_to_do = |account: &&Account| {
+        let cause = &account.cause;
+        let is_normal = cause.kind == CauseKind::WakeUp && advice_and_command(&account.remedy).1.is_empty();
+        !is_normal && !account.remedy.is_empty()
+    };
+    for account in main_causes(blame).filter(is_to_do) {
+        let is_alike = |other: &&Account| {
+            other.remedy == account.remedy
+                || (other.cause.kind, other.cause.why) == (account.cause.kind, account.cause.why)
+        };
+        if shown.len() < count && !shown.iter().any(is_alike) {
+            shown.push(account);
+        }
+    }
+    shown
+}
+
 /// The first row of the ledger in a few words; `None` if no culprit is known.
 #[must_use]
 pub fn heaviest(record: &Record) -> Option<String> {

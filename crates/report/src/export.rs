@@ -2,6 +2,7 @@
 
 mod case;
 mod junit;
+mod markdown;
 mod prometheus;
 
 use std::path::Path;
@@ -21,6 +22,8 @@ pub enum Format {
     Hgrm,
     /// The report.
     Html,
+    /// A comment on a pull request.
+    Markdown,
     /// Test results for Jenkins, GitLab and others.
     JUnit,
     /// Metrics for Prometheus, through the textfile collector of `node_exporter`.
@@ -29,9 +32,10 @@ pub enum Format {
 
 impl Format {
     /// The formats of a record.
-    pub const OF_RECORDS: [Self; 6] = [Self::Json, Self::Csv, Self::Hgrm, Self::Html, Self::JUnit, Self::Prometheus];
+    pub const OF_RECORDS: [Self; 7] =
+        [Self::Json, Self::Csv, Self::Hgrm, Self::Html, Self::Markdown, Self::JUnit, Self::Prometheus];
     /// The formats of a campaign.
-    pub const OF_CAMPAIGNS: [Self; 2] = [Self::Html, Self::JUnit];
+    pub const OF_CAMPAIGNS: [Self; 3] = [Self::Html, Self::Markdown, Self::JUnit];
 
     /// Returns the suffix of its files, without a dot.
     #[must_use]
@@ -41,6 +45,7 @@ impl Format {
             Self::Csv => "csv",
             Self::Hgrm => "hgrm",
             Self::Html => "html",
+            Self::Markdown => "md",
             Self::JUnit => "xml",
             Self::Prometheus => "prom",
         }
@@ -71,6 +76,7 @@ impl Format {
             Self::Csv => export::csv(record).into_bytes(),
             Self::Hgrm => export::hgrm(record).into_bytes(),
             Self::Html => html::render(record).into_bytes(),
+            Self::Markdown => markdown::record(record).into_bytes(),
             Self::JUnit => junit::record(record).into_bytes(),
             Self::Prometheus => prometheus::prometheus(record).into_bytes(),
         }
@@ -81,6 +87,7 @@ impl Format {
     pub fn campaign(self, campaign: &Campaign) -> Option<Vec<u8>> {
         match self {
             Self::Html => Some(html::render_campaign(campaign).into_bytes()),
+            Self::Markdown => Some(markdown::campaign(campaign).into_bytes()),
             Self::JUnit => Some(junit::campaign(campaign).into_bytes()),
             Self::Json | Self::Csv | Self::Hgrm | Self::Prometheus => None,
         }

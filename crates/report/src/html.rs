@@ -55,7 +55,7 @@ use record::{Record, visible::escape};
 
 pub use campaign::render_campaign;
 
-use crate::remedy;
+use crate::remedy::advice_and_command;
 use crate::words::{Words, capitalized, state_note};
 use audio::AudioView;
 use blame::BlameView;
@@ -128,7 +128,7 @@ struct Page<'a> {
 
 /// What to change: advice, as trusted HTML, and command.
 fn to_do(record: &Record) -> Vec<(String, &str)> {
-    let all = remedy::to_do(record, TO_DO).into_iter();
+    let all = crate::blame::to_do(record, TO_DO).into_iter().map(|account| advice_and_command(&account.remedy));
     all.map(|(advice, command)| (text::with_code(&capitalized(advice)), command)).collect()
 }
 

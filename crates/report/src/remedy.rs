@@ -1,8 +1,6 @@
 //! Remedies split into advice and commands to paste.
 
-use record::{Account, CauseKind, Record};
-
-use crate::blame::main_causes;
+use record::Account;
 
 /// Splits a remedy into advice and the command at its end; either can be empty.
 ///
@@ -33,36 +31,6 @@ pub(crate) fn of_accounts(accounts: &[&Account]) -> Vec<String> {
         shown.map_or_else(|| account.remedy.clone(), |above| format!("as above, for {}", above.cause.title()))
     };
     accounts.iter().enumerate().map(advice).collect()
-}
-
-/// True if the culprits explain the answer: not for an invalid run, whose figures are not those of the request, nor for
-/// a matrix, whose culprits are those of all pairs.
-pub(crate) fn explain_answer(record: &Record) -> bool {
-    record.validity.valid && record.cells.is_empty()
-}
-
-/// What to change: the remedies of the main culprits as advice and command, at most `count`; of culprits that are alike,
-/// that of the heaviest.
-pub(crate) fn to_do(record: &Record, count: usize) -> Vec<(&str, &str)> {
-    // The remedies for a command that punctual started concern threads that have ended.
-    let has_ended = record.program.as_ref().is_some_and(|program| program.started);
-    let blame = record.blame.as_ref().filter(|_| explain_answer(record) && !has_ended);
-    let mut shown: Vec<&Account> = Vec::new();
-    // A normal cost without a command to reduce it is no remedy.
-    let is_to_do = |account: &&Account| {
-        let is_normal = account.cause.kind == CauseKind::WakeUp && advice_and_command(&account.remedy).1.is_empty();
-        !is_normal && !account.remedy.is_empty()
-    };
-    for account in blame.into_iter().flat_map(main_causes).filter(is_to_do) {
-        let is_alike = |other: &&Account| {
-            other.remedy == account.remedy
-                || (other.cause.kind, other.cause.why) == (account.cause.kind, account.cause.why)
-        };
-        if shown.len() < count && !shown.iter().any(is_alike) {
-            shown.push(account);
-        }
-    }
-    shown.into_iter().map(|account| advice_and_command(&account.remedy)).collect()
 }
 
 /// True if a remedy is a shell command, judged by its first word.

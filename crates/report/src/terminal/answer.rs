@@ -3,15 +3,15 @@
 use std::cmp::Reverse;
 
 use analysis::{Summary, format_ns, format_unsigned_ns};
-use record::{Account, BlameMode, Campaign, Finding, Noise, Outcome, Record, Series, SeriesKind, UseVerdict};
+use record::{BlameMode, Campaign, Finding, Noise, Outcome, Record, Series, SeriesKind, UseVerdict};
 
 use super::page::Page;
 use super::table::Table;
 use super::{audio, campaign, compare, machine, sound_loop};
 use super::{cell, count_cell, time};
-use crate::blame::{in_short, ledger_total_ns, main_causes, percent, remarks};
+use crate::blame::{explains, percent, remarks, shares, to_do};
 use crate::headline::{self, ink_of, shown_uses, when};
-use crate::remedy::{explain_answer, to_do};
+use crate::remedy::advice_and_command;
 use crate::style::{Ink, Spans, Style};
 use crate::words::{Words, sentence, state_note};
 
@@ -165,7 +165,7 @@ fn limits(page: &mut Page, record: &Record) {
     if !note.is_empty() {
         page.labelled(Ink::Doubt, "note", COLUMN, &note);
     }
-    if let Some(blame) = record.blame.as_ref().filter(|blame| blame.mode != BlameMode::Off && explain_answer(record)) {
+    if let Some(blame) = record.blame.as_ref().filter(|blame| blame.mode != BlameMode::Off && explains(record)) {
         for remark in remarks(blame, Words::of(record)).iter().filter(|remark| remark.doubt) {
             page.fact("limits", COLUMN, &remark.text);
             page.remedy(COLUMN + 4, &remark.command);
@@ -224,19 +224,17 @@ fn why(page: &mut Page, record: &Record) {
     for reason in record.recommendation.iter().flat_map(|advice| advice.why.iter().chain(&advice.facts)) {
         page.fact("why", COLUMN, &sentence(reason));
     }
-    let Some(blame) = record.blame.as_ref().filter(|_| explain_answer(record)) else { return };
-    let likely = if blame.mode == BlameMode::Counters { "likely " } else { "" };
-    let total_ns = ledger_total_ns(blame);
-    let share = |account: &Account| format!("{} {}", percent(account.total_ns, total_ns), in_short(&account.cause));
-    let shares: Vec<String> = main_causes(blame).take(CULPRITS).map(share).collect();
+    let shares = shares(record, CULPRITS);
     if !shares.is_empty() {
-        page.fact("why", COLUMN, &format!("{likely}{}", shares.join("; ")));
+        page.fact("why", COLUMN, &shares.join("; "));
     }
 }
 
 /// What to change, at most `count` things.
 fn what_to_do(page: &mut Page, record: &Record, count: usize) {
-    for (number, (advice, command)) in (1..).zip(to_do(record, count)) {
+    for (number, account) in (1..).zip(to_do(record, count)) {
+        let remedy = &account.remedy;
+        let (advice, command) = advice_and_command(remedy);
         let label = if number == 1 { "do" } else { "" };
         page.fact(label, COLUMN, &format!("{number}  {}", if advice.is_empty() { command } else { advice }));
         if !advice.is_empty() {
