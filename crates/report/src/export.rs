@@ -4,10 +4,11 @@ mod case;
 mod junit;
 mod markdown;
 mod prometheus;
+mod sarif;
 
 use std::path::Path;
 
-use record::{Campaign, Record, export, file};
+use record::{Campaign, Finding, Machine, Record, export, file};
 
 use crate::html;
 
@@ -28,14 +29,18 @@ pub enum Format {
     JUnit,
     /// Metrics for Prometheus, through the textfile collector of `node_exporter`.
     Prometheus,
+    /// Findings for code scanners.
+    Sarif,
 }
 
 impl Format {
     /// The formats of a record.
-    pub const OF_RECORDS: [Self; 7] =
-        [Self::Json, Self::Csv, Self::Hgrm, Self::Html, Self::Markdown, Self::JUnit, Self::Prometheus];
+    pub const OF_RECORDS: [Self; 8] =
+        [Self::Json, Self::Csv, Self::Hgrm, Self::Html, Self::Markdown, Self::JUnit, Self::Prometheus, Self::Sarif];
     /// The formats of a campaign.
     pub const OF_CAMPAIGNS: [Self; 3] = [Self::Html, Self::Markdown, Self::JUnit];
+    /// The formats of the findings about a machine.
+    pub const OF_FINDINGS: [Self; 1] = [Self::Sarif];
 
     /// Returns the suffix of its files, without a dot.
     #[must_use]
@@ -48,6 +53,7 @@ impl Format {
             Self::Markdown => "md",
             Self::JUnit => "xml",
             Self::Prometheus => "prom",
+            Self::Sarif => "sarif",
         }
     }
 
@@ -79,6 +85,7 @@ impl Format {
             Self::Markdown => markdown::record(record).into_bytes(),
             Self::JUnit => junit::record(record).into_bytes(),
             Self::Prometheus => prometheus::prometheus(record).into_bytes(),
+            Self::Sarif => sarif::record(record).into_bytes(),
         }
     }
 
@@ -89,7 +96,13 @@ impl Format {
             Self::Html => Some(html::render_campaign(campaign).into_bytes()),
             Self::Markdown => Some(markdown::campaign(campaign).into_bytes()),
             Self::JUnit => Some(junit::campaign(campaign).into_bytes()),
-            Self::Json | Self::Csv | Self::Hgrm | Self::Prometheus => None,
+            Self::Json | Self::Csv | Self::Hgrm | Self::Prometheus | Self::Sarif => None,
         }
     }
+}
+
+/// Writes the findings about a machine as SARIF.
+#[must_use]
+pub fn findings(machine: &Machine, findings: &[Finding]) -> Vec<u8> {
+    sarif::findings(machine, findings).into_bytes()
 }

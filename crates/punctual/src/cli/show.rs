@@ -13,7 +13,8 @@ pub struct Show {
     /// Record: a *.punctual.json file, or LAST for the newest in the current folder.
     #[arg(default_value = "LAST", value_parser = record_path())]
     pub record: PathBuf,
-    /// Write the record to this file; its extension is the format: json, csv, hgrm or html; repeatable.
+    /// Write the record to this file; its suffix is the format: json, csv, hgrm, html, md, xml (JUnit), prom or
+    /// sarif; for a campaign html, md or xml; repeatable.
     #[arg(long = "export", value_name = "FILE")]
     pub exports: Vec<PathBuf>,
     /// Write the HTML report next to the record, and open it in the browser instead of printing.
@@ -89,6 +90,9 @@ pub struct Machine {
     /// Inspect the recorded machine in this folder [default: this machine].
     #[arg(long, value_name = "DIR")]
     pub root: Option<PathBuf>,
+    /// Write the findings to this file instead of printing them; its suffix is the format: sarif; repeatable.
+    #[arg(long = "export", value_name = "FILE")]
+    pub exports: Vec<PathBuf>,
     /// Output on the terminal.
     #[command(flatten)]
     pub output: OutputOptions,

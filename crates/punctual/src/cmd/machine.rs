@@ -1,16 +1,26 @@
 //! `punctual machine`: hardware, kernel and settings of the machine, and what to change.
 
 use record::{Record, SCHEMA};
+use report::export::Format;
 
-use crate::{cli::Machine, output};
+use crate::{
+    cli::Machine,
+    output::{self, Export},
+};
 
 pub fn run(options: &Machine) -> anyhow::Result<u8> {
+    let exports = Export::among(&options.exports, &Format::OF_FINDINGS)?;
     let root = output::root(options.root.as_ref())?;
     let machine = ::machine::facts(&root);
     let findings = ::machine::findings(&root, &machine);
+    for export in &exports {
+        export.write_bytes(&report::export::findings(&machine, &findings))?;
+    }
     if options.output.json {
         let json = serde_json::json!({ "machine": machine, "findings": findings });
         output::stdout(|out| writeln!(out, "{}", output::json(&json)))?;
+    } else if !exports.is_empty() {
+        // As for a record, exports replace the text.
     } else if options.output.quiet && !options.extent.full {
         output::print(options.output, |style, width| report::terminal::machine_headline(&findings, style, width))?;
     } else if !options.extent.full {
