@@ -2,6 +2,7 @@
 
 mod case;
 mod junit;
+mod lava;
 mod markdown;
 mod prometheus;
 mod sarif;
@@ -27,6 +28,8 @@ pub enum Format {
     Markdown,
     /// Test results for Jenkins, GitLab and others.
     JUnit,
+    /// Test results for LAVA.
+    Lava,
     /// Metrics for Prometheus, through the textfile collector of `node_exporter`.
     Prometheus,
     /// Findings for code scanners.
@@ -35,8 +38,17 @@ pub enum Format {
 
 impl Format {
     /// The formats of a record.
-    pub const OF_RECORDS: [Self; 8] =
-        [Self::Json, Self::Csv, Self::Hgrm, Self::Html, Self::Markdown, Self::JUnit, Self::Prometheus, Self::Sarif];
+    pub const OF_RECORDS: [Self; 9] = [
+        Self::Json,
+        Self::Csv,
+        Self::Hgrm,
+        Self::Html,
+        Self::Markdown,
+        Self::JUnit,
+        Self::Lava,
+        Self::Prometheus,
+        Self::Sarif,
+    ];
     /// The formats of a campaign.
     pub const OF_CAMPAIGNS: [Self; 3] = [Self::Html, Self::Markdown, Self::JUnit];
     /// The formats of the findings about a machine.
@@ -52,6 +64,7 @@ impl Format {
             Self::Html => "html",
             Self::Markdown => "md",
             Self::JUnit => "xml",
+            Self::Lava => "lava",
             Self::Prometheus => "prom",
             Self::Sarif => "sarif",
         }
@@ -84,6 +97,7 @@ impl Format {
             Self::Html => html::render(record).into_bytes(),
             Self::Markdown => markdown::record(record).into_bytes(),
             Self::JUnit => junit::record(record).into_bytes(),
+            Self::Lava => lava::lava(record).into_bytes(),
             Self::Prometheus => prometheus::prometheus(record).into_bytes(),
             Self::Sarif => sarif::record(record).into_bytes(),
         }
@@ -96,7 +110,7 @@ impl Format {
             Self::Html => Some(html::render_campaign(campaign).into_bytes()),
             Self::Markdown => Some(markdown::campaign(campaign).into_bytes()),
             Self::JUnit => Some(junit::campaign(campaign).into_bytes()),
-            Self::Json | Self::Csv | Self::Hgrm | Self::Prometheus | Self::Sarif => None,
+            Self::Json | Self::Csv | Self::Hgrm | Self::Lava | Self::Prometheus | Self::Sarif => None,
         }
     }
 }

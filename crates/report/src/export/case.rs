@@ -1,7 +1,9 @@
 //! Test cases: what formats for test results show of a run.
 
+use std::collections::HashMap;
+
 use analysis::outcome;
-use record::{Obstacle, Outcome, Record, ScenarioEntry, UseVerdict};
+use record::{Obstacle, Outcome, Record, ScenarioEntry, Series, UseVerdict};
 
 use crate::{headline::headline, words::sentence};
 
@@ -89,6 +91,28 @@ pub(super) fn of_scenario(scenario: &ScenarioEntry) -> (Option<Outcome>, String)
 /// The name of an outcome in capitals; NONE if nothing was judged.
 pub(super) fn name(outcome: Option<Outcome>) -> &'static str {
     outcome.map_or("NONE", Outcome::name)
+}
+
+/// An identifier for each series, unique within the record: `load-base-cpu1`. It contains only letters, digits, `.`, `_`
+/// and `-`.
+pub(super) fn series_ids(record: &Record) -> Vec<String> {
+    let mut seen: HashMap<String, u32> = HashMap::new();
+    let mut id = |series: &Series| {
+        let cpu = series.cpu.map_or_else(|| "unpinned".to_owned(), |cpu| format!("cpu{cpu}"));
+        let parts = [Some(&series.phase), Some(&series.role), Some(&cpu), series.host.as_ref()];
+        let parts: Vec<&str> =
+            parts.into_iter().flatten().map(String::as_str).filter(|part| !part.is_empty()).collect();
+        let id = identifier(&parts.join("-"));
+        let count = seen.entry(id.clone()).or_default();
+        *count += 1;
+        if *count == 1 { id } else { format!("{id}.{count}") }
+    };
+    record.series.iter().map(&mut id).collect()
+}
+
+/// The text with `_` for each character other than ASCII letters, digits, `.`, `_` and `-`.
+pub(super) fn identifier(text: &str) -> String {
+    text.chars().map(|c| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '_' }).collect()
 }
 
 /// The name of the machine of a record; `unknown` without one.
