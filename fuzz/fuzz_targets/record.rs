@@ -19,8 +19,8 @@ fuzz_target!(|bytes: &[u8]| {
         check_page(&report::terminal::blame(&record, &style, 80));
         check_page(&report::terminal::spike(&record, 1, &style, 80).unwrap_or_default());
     }
-    let texts = [report::html::render(&record), record::export::csv(&record), record::export::hgrm(&record)];
-    texts.iter().for_each(|text| check_file(text));
-    check_file(&String::from_utf8(record::file::to_json(&record)).expect("JSON is UTF-8"));
+    for format in report::export::Format::OF_RECORDS {
+        check_file(&String::from_utf8(format.record(&record)).expect("an export is UTF-8"));
+    }
     let _ = blame::perfetto(&record);
 });

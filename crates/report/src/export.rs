@@ -1,6 +1,7 @@
 //! Export of records to the formats of other tools. The suffix of the file chooses the format.
 
 mod case;
+mod hlog;
 mod junit;
 mod lava;
 mod markdown;
@@ -22,6 +23,8 @@ pub enum Format {
     Csv,
     /// Percentiles as text, for plotters of `HdrHistogram`.
     Hgrm,
+    /// Histograms as an `HdrHistogram` interval log.
+    Hlog,
     /// The report.
     Html,
     /// A comment on a pull request.
@@ -38,10 +41,11 @@ pub enum Format {
 
 impl Format {
     /// The formats of a record.
-    pub const OF_RECORDS: [Self; 9] = [
+    pub const OF_RECORDS: [Self; 10] = [
         Self::Json,
         Self::Csv,
         Self::Hgrm,
+        Self::Hlog,
         Self::Html,
         Self::Markdown,
         Self::JUnit,
@@ -61,6 +65,7 @@ impl Format {
             Self::Json => "json",
             Self::Csv => "csv",
             Self::Hgrm => "hgrm",
+            Self::Hlog => "hlog",
             Self::Html => "html",
             Self::Markdown => "md",
             Self::JUnit => "xml",
@@ -94,6 +99,7 @@ impl Format {
             Self::Json => file::to_json(record),
             Self::Csv => export::csv(record).into_bytes(),
             Self::Hgrm => export::hgrm(record).into_bytes(),
+            Self::Hlog => hlog::hlog(record).into_bytes(),
             Self::Html => html::render(record).into_bytes(),
             Self::Markdown => markdown::record(record).into_bytes(),
             Self::JUnit => junit::record(record).into_bytes(),
@@ -110,7 +116,7 @@ impl Format {
             Self::Html => Some(html::render_campaign(campaign).into_bytes()),
             Self::Markdown => Some(markdown::campaign(campaign).into_bytes()),
             Self::JUnit => Some(junit::campaign(campaign).into_bytes()),
-            Self::Json | Self::Csv | Self::Hgrm | Self::Lava | Self::Prometheus | Self::Sarif => None,
+            Self::Json | Self::Csv | Self::Hgrm | Self::Hlog | Self::Lava | Self::Prometheus | Self::Sarif => None,
         }
     }
 }

@@ -49,7 +49,8 @@ pub struct Capture {
     /// Write the record to FILE.punctual.json [default: no record].
     #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,
-    /// Also write the result to this file; its extension is the format: json, csv, hgrm or html; repeatable.
+    /// Also write the result to this file; its suffix is the format: json, csv, hgrm, hlog, html, md, xml (JUnit), lava,
+    /// prom or sarif; repeatable.
     #[arg(long = "export", value_name = "FILE")]
     pub exports: Vec<PathBuf>,
     /// Output on the terminal.

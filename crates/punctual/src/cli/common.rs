@@ -37,8 +37,8 @@ pub struct Common {
     /// The record.
     #[command(flatten)]
     pub record: RecordOptions,
-    /// Also write the result to this file; its extension is the format: json, csv, hgrm or html; `-` prints JSON on
-    /// standard output; repeatable.
+    /// Also write the result to this file; its suffix is the format: json, csv, hgrm, hlog, html, md, xml (JUnit), lava,
+    /// prom or sarif; `-` prints JSON on standard output; repeatable.
     #[arg(long = "export", value_name = "FILE")]
     pub exports: Vec<PathBuf>,
     /// Output on the terminal.

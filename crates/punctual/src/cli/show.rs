@@ -13,8 +13,8 @@ pub struct Show {
     /// Record: a *.punctual.json file, or LAST for the newest in the current folder.
     #[arg(default_value = "LAST", value_parser = record_path())]
     pub record: PathBuf,
-    /// Write the record to this file; its suffix is the format: json, csv, hgrm, html, md, xml (JUnit), prom or
-    /// sarif; for a campaign html, md or xml; repeatable.
+    /// Write the record to this file; its suffix is the format: json, csv, hgrm, hlog, html, md, xml (JUnit), lava, prom
+    /// or sarif; for a campaign html, md or xml; repeatable.
     #[arg(long = "export", value_name = "FILE")]
     pub exports: Vec<PathBuf>,
     /// Write the HTML report next to the record, and open it in the browser instead of printing.

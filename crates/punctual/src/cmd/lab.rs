@@ -27,7 +27,7 @@ const REPORT_ENDING: &str = ".punctual.html";
 const LINE_MAX: usize = 64 << 10;
 const SUPPRESSED_MAX: usize = 1 << 20;
 /// The endings of the other files that runs write: traces, captures and exports.
-const OTHER_ENDINGS: [&str; 4] = ["trace.dat", "pcapng", "csv", "hgrm"];
+const OTHER_ENDINGS: [&str; 10] = ["trace.dat", "pcapng", "csv", "hgrm", "hlog", "md", "xml", "lava", "prom", "sarif"];
 /// The largest number of files with one of these endings.
 const OTHERS_MAX: u32 = 1000;
 

@@ -82,7 +82,10 @@ fn usage_errors_name_the_remedy_and_exit_with_64() {
         ("measure timer --load cash", "cache"),
         ("measure timer --load switch:often", "switch"),
         ("measure timer --profile avb-klass-a", "avb-class-a"),
-        ("measure timer --export result.xls", "its name must end in .json, .csv, .hgrm"),
+        (
+            "measure timer --export result.xls",
+            "must end in .json, .csv, .hgrm, .hlog, .html, .md, .xml, .lava, .prom or .sarif",
+        ),
         ("machine --export findings.xml", "must end in .sarif"),
         ("latency loop --device hw:0 --export loop.prom", "must end in .json or .html"),
         ("measure timer --cpus 1-", "1-"),
