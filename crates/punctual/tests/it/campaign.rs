@@ -102,6 +102,16 @@ fn a_campaign_runs_and_is_shown_again() {
     assert!(answer.starts_with(&headline) && headline.lines().count() <= 4, "{headline}");
     let json: Campaign = serde_json::from_str(&bench.scratch.run("show out/campaign.json --json").stdout()).unwrap();
     assert_eq!(json, campaign);
+    bench.scratch.run("show out/campaign.json --export c.xml --export c.md").expect_status(0);
+    let exported = |name: &str| fs::read_to_string(bench.scratch.path().join(name)).unwrap();
+    assert_eq!(exported("c.xml").matches("<testcase ").count(), campaign.scenarios.len());
+    assert!(
+        exported("c.md").starts_with("**4 NONE** in the campaign Two loads, two priorities\n"),
+        "{}",
+        exported("c.md")
+    );
+    let refused = bench.scratch.run("show out/campaign.json --export c.prom");
+    assert!(refused.expect_status(64).stderr().contains("must end in .html, .md or .xml"), "{}", refused.stderr());
     let html = fs::read_to_string(bench.scratch.path().join("out/campaign.html")).unwrap();
     assert!(
         html.contains("Two loads, two priorities")

@@ -16,6 +16,7 @@ mod check;
 mod cli;
 mod crate_graph;
 mod endings;
+mod exports;
 mod harness;
 mod hostile;
 mod jack;
