@@ -20,6 +20,7 @@
 //! | [`compare()`] | comparison of a run with another record |
 //! | [`judge()`] | the verdict on one use |
 //! | [`verdict()`] | the verdicts on all uses, and the one on a run |
+//! | [`linuxcnc`] | the periods of a `LinuxCNC` configuration |
 //! | `rate` | rates as text: `1 per hour` |
 //! | `stalls` | late cycles grouped by their cause in time |
 //! | `sequential` | conclusions that hold at every moment of a run |
@@ -39,6 +40,7 @@ pub mod duration;
 pub mod float;
 mod groups;
 mod judge;
+pub mod linuxcnc;
 pub mod matrix;
 pub mod observation;
 pub mod process;

@@ -9,6 +9,7 @@ mod compare;
 mod far;
 pub(crate) mod histogram;
 mod ledger;
+mod linuxcnc;
 mod machine;
 pub(crate) mod matrix;
 pub(crate) mod noise;
@@ -106,6 +107,7 @@ pub fn summary(record: &Record, style: &Style, width: usize) -> String {
     compare::section(&mut page, record);
     verdict::ladder(&mut page, record);
     ending(&mut page, record);
+    linuxcnc::section(&mut page, record);
     page.finish()
 }
 

@@ -372,6 +372,32 @@ fn colour_does_not_change_the_text() {
 }
 
 #[test]
+fn base_and_servo_end_with_the_periods_for_linuxcnc() {
+    let mut record = healthy();
+    record.scenario.probe = "threads".into();
+    record.series.truncate(2);
+    record.phases.truncate(1);
+    for (series, (role, period_ns, jitter_ns)) in
+        record.series.iter_mut().zip([("base", 25_000, 17_300), ("servo", 1_000_000, 41_000)])
+    {
+        (series.role, series.period_ns, series.jitter_ns) = (role.into(), period_ns, jitter_ns);
+    }
+    let page = |record: &Record| summary(record, &UNICODE, 80);
+    let lines = "\n  BASE_PERIOD = 33000\n  SERVO_PERIOD = 1000000\n";
+    assert!(page(&record).ends_with(lines), "{}", page(&record));
+    let brief = answer(&record, "punctual show --full", &UNICODE, 80);
+    assert!(brief.contains(lines) && brief.lines().count() <= 19, "{brief}");
+    record.series[0].jitter_ns = 2_000_000;
+    let text = page(&record);
+    assert!(
+        text.contains("  # no BASE_PERIOD: max jitter 2 ms is above 50 us") && text.contains("  SERVO_PERIOD"),
+        "{text}"
+    );
+    record.validity.valid = false;
+    assert!(!page(&record).contains("_PERIOD"));
+}
+
+#[test]
 fn plain_style_writes_ascii_only() {
     for record in all() {
         assert!(overview(&record, &Style::plain(), 80).is_ascii());

@@ -7,7 +7,7 @@ use record::{BlameMode, Campaign, Finding, Noise, Outcome, Record, Series, Serie
 
 use super::page::Page;
 use super::table::Table;
-use super::{audio, campaign, compare, machine, sound_loop};
+use super::{audio, campaign, compare, linuxcnc, machine, sound_loop};
 use super::{cell, count_cell, time};
 use crate::blame::{explains, percent, remarks, shares, to_do};
 use crate::headline::{self, ink_of, shown_uses, when};
@@ -47,7 +47,11 @@ pub fn answer(record: &Record, full: &str, style: &Style, width: usize) -> Strin
     let with = |count| part(&|page| what_to_do(page, record, count));
     let fits = |text: &String| used + text.lines().count() + TABLE_LINES <= LINES;
     parts.push((2..=REMEDIES).rev().map(with).find(fits).unwrap_or_else(|| with(1)));
-    let out = with_table(fitting(&parts), style, width, |rows| figures(record, rows));
+    let mut out = with_table(fitting(&parts), style, width, |rows| figures(record, rows));
+    let periods = part(&|page| linuxcnc::brief(page, record));
+    if out.lines().count() + periods.lines().count() <= LINES {
+        out.push_str(&periods);
+    }
     out + &part(&|page| page.command("more", COLUMN, full))
 }
 
