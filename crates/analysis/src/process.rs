@@ -239,7 +239,8 @@ fn untraced((series, thread): &(&Series, &ProcessThread)) -> Option<String> {
 
 /// Why the longest cycle exceeds a limit; `None` if it does not. The cycle may not have ended.
 fn too_slow(threads: &[(&Series, &ProcessThread)], limit_ns: u64) -> Option<String> {
-    let cycles = threads.iter().flat_map(|(series, thread)| {
+    let known = threads.iter().filter(|(series, thread)| !cycle::may_contain_idle_time(series, thread));
+    let cycles = known.flat_map(|(series, thread)| {
         let ended = thread.longest.iter().map(|cycle| (cycle, "took"));
         let open = thread.open.iter().map(|cycle| (cycle, "had not ended after"));
         ended.chain(open).map(|(cycle, took)| (&series.role, took, cycle.response_ns()))
@@ -516,13 +517,18 @@ mod tests {
         let outcome =
             |record: &Record, limits| verdict(record, limits).map(|verdict| (verdict.outcome, verdict.reason));
         let response = Limits { response_ns: Some(2_000_000), ..Limits::default() };
-        let unclear = "the trace does not show which wait starts a cycle of servo: each counts as one, so the real cycles may \
-                       be longer; mark the cycles with include/punctual.h";
+        let unclear = "the trace does not show which wait starts a cycle of servo, so the real cycles may be longer or \
+                       shorter; mark the cycles with include/punctual.h";
         let alternating = with_thread(|thread| thread.release = Release::Alternating);
         assert_eq!(outcome(&alternating, response), Some((Outcome::Inconclusive, unclear.to_owned())));
         let too_many = with_thread(|thread| thread.cycles = 20_000);
         assert_eq!(outcome(&too_many, response), Some((Outcome::Inconclusive, unclear.to_owned())), "two a period");
         assert_eq!(outcome(&with_thread(|_| ()), response).unwrap().0, Outcome::Pass);
+        let mut mixed = with_thread(|thread| thread.release = Release::Mixed);
+        let tight = Limits { response_ns: Some(1_000_000), ..Limits::default() };
+        assert_eq!(outcome(&mixed, tight).unwrap().0, Outcome::Fail, "a given period tells cycles apart");
+        mixed.series[0].period_ns = 0;
+        assert_eq!(outcome(&mixed, tight), Some((Outcome::Inconclusive, unclear.to_owned())));
         let untraced = with_thread(|thread| {
             (thread.switches_missing, thread.switches_missing_on) = (3, "1".to_owned());
         });

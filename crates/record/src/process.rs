@@ -296,6 +296,9 @@ pub enum Release {
     /// Waits of one kind whose distances repeat, such as 8 ms, 4 ms, 8 ms: a cycle may contain several of them. Each starts
     /// a cycle here. Only marks show its cycles.
     Alternating,
+    /// As `relative_sleep`, but the thread also waits for events that other programs or devices cause: either wait may be
+    /// that for its next cycle. Only marks show its cycles.
+    Mixed,
     /// A mark in the program.
     Mark,
 }

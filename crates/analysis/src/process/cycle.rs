@@ -42,7 +42,7 @@ pub(super) fn longest(series: &Series, thread: &ProcessThread, run: &Run<'_>) ->
         Release::Mark => "from its mark",
         Release::Alternating => "from the end of its sleep, or from its wake-up",
         Release::AbsoluteSleep => "from the time that it slept until",
-        Release::RelativeSleep => "from the end of the sleep that it asked for",
+        Release::RelativeSleep | Release::Mixed => "from the end of the sleep that it asked for",
     };
     let cause = main_cause(cycle, run);
     Some(format!("The longest cycle of {role} took {response} {start}: {}. Main cause: {cause}.", parts.join(", ")))
@@ -64,8 +64,8 @@ pub(super) fn unclear<'a>(threads: impl Iterator<Item = &'a (&'a Series, &'a Pro
     let names: Vec<&str> = unclear.take(NAMED).map(|(series, _)| series.role.as_str()).collect();
     (!names.is_empty()).then(|| {
         format!(
-            "the trace does not show which wait starts a cycle of {}: each counts as one, so the real cycles may be longer; \
-             mark the cycles with include/punctual.h",
+            "the trace does not show which wait starts a cycle of {}, so the real cycles may be longer or shorter; mark the \
+             cycles with include/punctual.h",
             names.join(", ")
         )
     })
@@ -78,9 +78,16 @@ fn is_unclear(series: &Series, thread: &ProcessThread) -> bool {
     let periods = observed_ns.checked_div(series.period_ns).filter(|_| observed_ns > 0);
     let too_many = periods.is_some_and(|periods| {
         // A cycle more can come at each end.
-        thread.cycles > periods + periods / 4 + 2
+        thread.cycles > periods + periods / 20 + 2
     });
-    thread.cycles >= CYCLIC && (too_many || matches!(thread.release, Release::AnyEvent | Release::Alternating))
+    let by_trace = matches!(thread.release, Release::AnyEvent | Release::Alternating);
+    thread.cycles >= CYCLIC && (too_many || by_trace || may_contain_idle_time(series, thread))
+}
+
+/// True if a cycle may contain the wait for the next one, so that it seems longer than it is. A given period tells them
+/// apart.
+pub(super) fn may_contain_idle_time(series: &Series, thread: &ProcessThread) -> bool {
+    thread.release == Release::Mixed && series.period_ns == 0
 }
 
 /// The cycle that a thread had not ended at the end of the run, with its main cause; `None` unless it is its longest.

@@ -1,8 +1,9 @@
 //! The waits of a thread that start its cycles.
 
-use record::Release;
+use record::{Histogram, Release};
 
 use super::calls::Source;
+use crate::time::signed_ns;
 
 /// The kinds of waits that can start cycles. A later kind takes precedence: a thread that sleeps until a time waits for
 /// its next cycle then, and its other waits are part of the cycle.
@@ -20,22 +21,27 @@ const MOST_WAITS_BETWEEN: u8 = 8;
 /// The number of equal steps after which sleeps until a time are regular, however many waits come between them.
 const REGULAR_STEPS: u8 = 3;
 /// One of this many cycles may start in an unclear way until [`Releases::are_unclear`].
-const UNCLEAR_SHARE: u64 = 10;
+const UNCLEAR_SHARE: u64 = 100;
 
 /// Finds the waits that start a thread's cycles.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Releases {
     relative: Frequency,
     timer: Frequency,
     absolute: Frequency,
     steps: Steps,
+    /// The distances of releases.
     distances: Distances,
+    /// The durations of the relative sleeps that start cycles.
+    sleeps: Distances,
     /// The event that started the last cycle.
     event: Option<Source>,
     /// Cycles that an event started.
     events: u64,
     /// Cycles that another wait could have started as well.
     unclear: u64,
+    /// Waits for events that another program or a device ended, within cycles that relative sleeps start.
+    foreign: u64,
 }
 
 /// Frequency of a kind of wait.
@@ -63,7 +69,8 @@ impl Releases {
         for (kind, frequency) in kinds {
             frequency.note(kind, rank);
         }
-        if !self.steps.are_regular() || rank == Rank::Absolute {
+        // Of a thread that sleeps until regular times, other sleeps are the cycles if there are more of them.
+        if !self.steps.are_regular() || rank > Rank::Event {
             self.absolute.note(Rank::Absolute, rank);
         }
         rank == self.rank()
@@ -74,9 +81,26 @@ impl Releases {
         self.steps.note(expires_ns);
     }
 
-    /// Notes the distance of two releases, or the duration of a relative sleep, ns.
+    /// Notes the distance of two releases, ns.
     pub fn note_distance(&mut self, ns: u64) {
-        self.distances.note(ns);
+        self.distances.note(self.rank(), ns);
+    }
+
+    /// Notes the duration of a relative sleep that starts a cycle, ns.
+    pub fn note_sleep(&mut self, ns: u64) {
+        self.sleeps.note(self.rank(), ns);
+    }
+
+    /// True if a cycle may contain several of the waits that start one. The distances of relative sleeps contain the work
+    /// of a cycle, but a program that sleeps for the rest of its period has sleeps of different durations.
+    fn may_be_several(&self) -> bool {
+        let is_relative = self.rank() == Rank::Relative;
+        self.distances.are_irregular() && (!is_relative || self.sleeps.are_irregular())
+    }
+
+    /// Notes a wait for an event within a cycle, if it may be the wait for the next one.
+    pub fn note_wait_within(&mut self, is_answer: bool) {
+        self.foreign += u64::from(!is_answer && self.rank() == Rank::Relative);
     }
 
     /// The kind of wait that starts the cycles.
@@ -115,9 +139,10 @@ impl Releases {
     }
 
     /// The release for the record.
-    pub fn to_record(self) -> Release {
+    pub fn to_record(&self) -> Release {
         match self.rank() {
-            _ if self.distances.alternate() => Release::Alternating,
+            Rank::Relative if self.foreign * UNCLEAR_SHARE > self.distances.count => Release::Mixed,
+            _ if self.may_be_several() => Release::Alternating,
             Rank::Event if self.are_unclear() => Release::AnyEvent,
             Rank::Event => Release::Event,
             Rank::Relative => Release::RelativeSleep,
@@ -127,11 +152,13 @@ impl Releases {
     }
 }
 
-/// The distances of releases. If a cycle contains several waits of the kind that starts it, they repeat in turn.
-#[derive(Debug, Clone, Copy, Default)]
+/// The distances of releases. If a cycle contains several waits of the kind that starts it, they differ.
+#[derive(Debug, Clone, Default)]
 struct Distances {
+    rank: Option<Rank>,
     /// The last ones, the newest first, ns.
     last_ns: [u64; 4],
+    all: Histogram,
     count: u64,
     /// Distances that differ from the one before, but equal an earlier one.
     repeated: u64,
@@ -141,18 +168,33 @@ impl Distances {
     /// Fewer distances show nothing.
     const ENOUGH: u64 = 12;
 
-    fn note(&mut self, ns: u64) {
+    fn note(&mut self, rank: Rank, ns: u64) {
+        if self.rank != Some(rank) {
+            *self = Self { rank: Some(rank), ..Self::default() };
+        }
         let [before_ns, earlier @ ..] = self.last_ns;
         let is_equal = |other_ns: u64| ns.abs_diff(other_ns) <= ns.max(other_ns) / 8;
         let differs = ns.abs_diff(before_ns) > ns.max(before_ns) / 4;
         self.count += 1;
         self.repeated += u64::from(differs && earlier.into_iter().any(is_equal));
         self.last_ns = [ns, before_ns, earlier[0], earlier[1]];
+        self.all.record(signed_ns(ns));
     }
 
-    /// True if at least three of five distances repeat in turn.
-    fn alternate(&self) -> bool {
-        self.count >= Self::ENOUGH && self.repeated * 5 >= self.count * 3
+    /// True if a cycle may contain several waits. Events come at any time, but if at least three of five distances repeat
+    /// in turn, several belong together. Sleeps have about equal distances, except for the first one, and for a few
+    /// cycles that did not occur.
+    fn are_irregular(&self) -> bool {
+        if self.count < Self::ENOUGH {
+            return false;
+        }
+        if self.rank == Some(Rank::Event) {
+            return self.repeated * 5 >= self.count * 3;
+        }
+        let median_ns = self.all.percentile(50.0).unwrap_or(0);
+        let long = self.all.count_above(median_ns / 2 * 3);
+        let short = self.count - self.all.count_above(median_ns / 4 * 3);
+        short > 1 || long * 20 > self.count
     }
 }
 
@@ -226,18 +268,49 @@ mod tests {
 
     #[test]
     fn distances_that_repeat_in_turn_show_several_waits_in_a_cycle() {
-        let release = |distances_ns: &[u64]| {
+        let release_of = |rank: Rank, distances_ns: &[u64]| {
             let mut releases = Releases::default();
             for (&distance_ns, number) in distances_ns.iter().cycle().zip(0..40) {
-                releases.note(Rank::Absolute);
+                releases.note(rank);
                 releases.note_distance(distance_ns + number * 1000);
             }
             releases.to_record()
         };
+        let release = |distances_ns: &[u64]| release_of(Rank::Absolute, distances_ns);
         assert_eq!(release(&[8_000_000, 4_000_000]), Release::Alternating);
         assert_eq!(release(&[8_000_000, 1_000_000, 1_000_000]), Release::Alternating);
+        assert_eq!(release(&[7_000_000, 1_000_000, 1_000_000, 1_000_000]), Release::Alternating, "equal sleeps");
         assert_eq!(release(&[10_000_000, 10_200_000, 11_000_000, 9_400_000]), Release::AbsoluteSleep);
-        assert_eq!(release(&[20_000_000, 10_000_000, 10_000_000, 10_000_000, 10_000_000]), Release::AbsoluteSleep);
+        let mut rare = [10_000_000; 21];
+        (rare[7], rare[8]) = (3_000_000, 7_000_000);
+        assert_eq!(release(&rare), Release::Alternating, "a rare second sleep");
+        rare = [10_000_000; 21];
+        rare[7] = 20_000_000;
+        assert_eq!(release(&rare), Release::AbsoluteSleep, "a cycle that did not occur");
+        let mut releases = Releases::default();
+        for number in 0..40 {
+            releases.note(Rank::Relative);
+            releases.note_distance(10_000_000);
+            releases.note_sleep(9_000_000 - number % 3 * 3_000_000);
+        }
+        assert_eq!(releases.to_record(), Release::RelativeSleep, "for the rest of the period");
+        assert_eq!(release_of(Rank::Event, &rare), Release::Event);
+        assert_eq!(release_of(Rank::Event, &[9_000_000, 100_000]), Release::Alternating);
+    }
+
+    #[test]
+    fn a_server_that_sleeps_for_a_while_waits_for_its_clients() {
+        let release = |is_answer| {
+            let mut releases = Releases::default();
+            for _ in 0..20 {
+                releases.note(Rank::Relative);
+                releases.note_distance(500_000);
+                releases.note(Rank::Event);
+                releases.note_wait_within(is_answer);
+            }
+            releases.to_record()
+        };
+        assert_eq!((release(false), release(true)), (Release::Mixed, Release::RelativeSleep));
     }
 
     #[test]

@@ -134,6 +134,8 @@ pub(super) struct Thread {
     switches_missing_on: BTreeSet<u32>,
     in_kernel: InKernel,
     releases: Releases,
+    /// Duration of the relative sleep before the next cycle, ns.
+    sleep_ns: Option<u64>,
     fd_timer: kernel::FdTimer,
     /// True if it entered a sleep that may continue the one that a signal interrupted.
     may_continue_sleep: bool,
@@ -190,6 +192,7 @@ impl Thread {
             switches_missing_on: BTreeSet::new(),
             in_kernel: InKernel::default(),
             releases: Releases::default(),
+            sleep_ns: None,
             fd_timer: kernel::FdTimer::default(),
             may_continue_sleep: false,
             interrupted_sleep: None,
@@ -387,6 +390,9 @@ impl Thread {
         let expired = for_timer && self.fd_timer.expires_until(at_ns).is_some();
         let within = source.is_some_and(|source| self.releases.is_within_cycle(source, by.is_answer));
         let completes = if expired || within { expired } else { self.releases.note(Rank::Event) || for_timer };
+        if !completes {
+            self.releases.note_wait_within(by.is_answer);
+        }
         if completes && before != self.releases.rank() {
             // It no longer sleeps regularly: the cycle since its last sleep consists of several.
             self.cycles.cut();
@@ -584,10 +590,11 @@ impl Thread {
     /// Begins a cycle, unless one goes on. A release before the run counts from the start of the run.
     fn begin_cycle(&mut self, released: Released, config: &RunConfig) {
         let at_ns = released.at_ns.max(config.start_ns).max(self.since_ns);
-        let is_first = self.cycles.begun_ns().is_none();
-        let before_ns = self.cycles.last_begun_ns().filter(|_| is_first && self.releases.rank() != Rank::Relative);
-        if let Some(before_ns) = before_ns {
-            self.releases.note_distance(at_ns.saturating_sub(before_ns));
+        if self.cycles.begun_ns().is_none() {
+            if let Some(before_ns) = self.cycles.last_begun_ns() {
+                self.releases.note_distance(at_ns.saturating_sub(before_ns));
+            }
+            self.sleep_ns.take().into_iter().for_each(|ns| self.releases.note_sleep(ns));
         }
         self.cycles.begin(Released { at_ns: at_ns.min(released.noticed_ns), ..released }, self.period_ns);
     }

@@ -163,9 +163,9 @@ impl Thread {
         }
         match call.call {
             Call::Sleep { absolute: true, .. } => self.releases.note_time(at_expiry_ns),
-            // Its distance from the one before contains the work of a cycle.
-            Call::Sleep { absolute: false, .. } if call.is_release => {
-                self.releases.note_distance(at_expiry_ns.saturating_sub(at_ns));
+            // The rest of a sleep that a signal interrupted has no duration of its own.
+            Call::Sleep { absolute: false, .. } if call.is_release && !self.may_continue_sleep => {
+                self.sleep_ns = Some(at_expiry_ns.saturating_sub(at_ns));
             }
             _ => {}
         }
