@@ -143,10 +143,14 @@ impl Instance {
         let is_on = read("tracing_on").trim() == "1";
         let enabled = read("set_event");
         let is_enabled = |event: &String| enabled.lines().any(|line| line == event);
+        // Switches are never filtered here, only by other programs.
+        const SWITCH_FILTER: &str = "events/sched/sched_switch/filter";
+        let is_filtered = !["none", ""].contains(&read(SWITCH_FILTER).trim());
         match () {
             () if is_on == self.off_since_ns.is_some() => Some("tracing_on"),
             () if read("tracing_cpumask") != self.cpu_mask => Some("tracing_cpumask"),
             () if !self.events.iter().all(is_enabled) => Some("set_event"),
+            () if is_filtered => Some(SWITCH_FILTER),
             () => None,
         }
     }

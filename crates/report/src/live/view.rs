@@ -104,7 +104,7 @@ impl View<'_> {
             |wanted: SoFar| self.uses.iter().filter(move |(_, so_far)| *so_far == wanted).map(|(profile, _)| profile);
         let labelled = |ink, label: &str, text: String| vec![(ink, format!("{label:<9}")), (Ink::Plain, text)];
         let mut lines = Vec::new();
-        if let Some(last) = of(SoFar::NoneLate).last() {
+        if let Some(last) = of(SoFar::NoneLate).next_back() {
             let (count, all) = (of(SoFar::NoneLate).count(), self.uses.len());
             let text = match all {
                 1 => format!("none late: {}", last.title),
@@ -251,8 +251,7 @@ fn history(all: &[&Series], windows: usize, unicode: bool) -> String {
     let level = |index: usize| {
         let max_ns = all.iter().filter_map(|series| *series.maxima.max_ns.get(index)?).max()?;
         let decades = (max_ns.max(1) as f64 / 1000.0).log10().clamp(0.0, DECADES);
-        // Exact: at most 7.
-        Some((decades / DECADES * 7.0).round() as usize)
+        usize::try_from(analysis::float::to_i64((decades / DECADES * 7.0).round())).ok()
     };
     let symbols = if unicode { UNICODE } else { ASCII };
     (count.saturating_sub(windows)..count).map(|index| level(index).map_or(' ', |level| symbols[level])).collect()
