@@ -91,7 +91,7 @@ pub fn time_to_pass_ns(record: &Record, profile: &Profile) -> Option<u64> {
     exposures(record, profile).iter().map(|exposure| exposure.time_left_ns(profile.tolerates)).max()
 }
 
-/// What an unfinished run has shown about a use.
+/// The result of an unfinished run for a use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SoFar {
     /// Nothing: no cycle of the use was measured, or the measured period is too long for it.
@@ -104,7 +104,7 @@ pub enum SoFar {
     TooLate,
 }
 
-/// What the figures so far show about a use. Unlike [`judge`], this does not need the planned end of the run.
+/// Judges the figures so far. Unlike [`judge`], this does not need the planned end of the run.
 #[must_use]
 pub fn so_far(record: &Record, profile: &Profile) -> SoFar {
     let sent = stream::as_sent(record);

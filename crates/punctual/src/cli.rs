@@ -18,6 +18,7 @@ mod run;
 mod show;
 mod sound;
 mod stream;
+mod synonyms;
 mod threads;
 mod udp;
 
@@ -380,6 +381,9 @@ fn print(error: &clap::Error) -> i32 {
         // Without clap's colours, because the text contains arguments of outside origin.
         let text = error.render().to_string();
         say_part!(Passes::Text, "{text}");
+        if let Some(instead) = synonyms::instead(error) {
+            say!("here: {instead}");
+        }
         let first = text.split("\n\n").next().unwrap_or_default();
         output::print_json_error(first.trim_start_matches("error: "), USAGE);
         return USAGE.into();

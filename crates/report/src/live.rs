@@ -68,7 +68,7 @@ pub fn phase_title(record: &Record, index: usize, count: usize) -> String {
     }
 }
 
-/// Time between two looks at the uses.
+/// Time between two judgements of the uses.
 const JUDGE_EVERY: Duration = Duration::from_secs(1);
 
 /// Shows the progress of a run. Erases its drawing when finished or dropped.
@@ -83,7 +83,7 @@ pub struct Live {
     is_helping: bool,
     /// The uses, from the least to the most demanding one, with what the run has shown about each.
     uses: Vec<(Profile, SoFar)>,
-    /// When the uses were last looked at.
+    /// When the uses were last judged.
     judged: Option<Instant>,
 }
 
@@ -159,7 +159,7 @@ impl Live {
         finishes
     }
 
-    /// Looks at the uses, if it is time.
+    /// Judges the uses, if it is time.
     fn judge(&mut self, record: &Record) {
         if self.judged.is_some_and(|at| at.elapsed() < JUDGE_EVERY) {
             return;

@@ -7,7 +7,7 @@ use crate::format_unsigned_ns;
 /// The number of parts of a cycle that are named.
 const NAMED: usize = 4;
 
-/// What is known about the run as a whole.
+/// Facts about the whole run.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Run<'a> {
     /// The file that sets the CPU quota that stopped the program.
