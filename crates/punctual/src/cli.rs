@@ -382,7 +382,7 @@ fn print(error: &clap::Error) -> i32 {
         let text = error.render().to_string();
         say_part!(Passes::Text, "{text}");
         if let Some(instead) = synonyms::instead(error) {
-            say!("here: {instead}");
+            say!("use instead: {instead}");
         }
         let first = text.split("\n\n").next().unwrap_or_default();
         output::print_json_error(first.trim_start_matches("error: "), USAGE);
