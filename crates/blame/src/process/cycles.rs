@@ -163,9 +163,9 @@ impl Cycles {
         self.now.as_ref().is_some_and(|open| open.is_start)
     }
 
-    /// Drops that time, because the thread waits for its first release.
-    pub fn drop_start(&mut self) {
-        self.now.take_if(|open| open.is_start);
+    /// Drops the current cycle, because it is only the start or the end of the thread.
+    pub fn drop_now(&mut self) {
+        self.now = None;
     }
 
     /// Begins a cycle that counts only if it ends: a signal interrupted a sleep, which the thread may continue.

@@ -158,6 +158,7 @@ struct Distances {
     rank: Option<Rank>,
     /// The last ones, the newest first, ns.
     last_ns: [u64; 4],
+    /// All but the first one, which is the start.
     all: Histogram,
     count: u64,
     /// Distances that differ from the one before, but equal an earlier one.
@@ -178,7 +179,9 @@ impl Distances {
         self.count += 1;
         self.repeated += u64::from(differs && earlier.into_iter().any(is_equal));
         self.last_ns = [ns, before_ns, earlier[0], earlier[1]];
-        self.all.record(signed_ns(ns));
+        if self.count > 1 {
+            self.all.record(signed_ns(ns));
+        }
     }
 
     /// True if a cycle may contain several waits. Events come at any time, but if at least three of five distances repeat
@@ -193,8 +196,8 @@ impl Distances {
         }
         let median_ns = self.all.percentile(50.0).unwrap_or(0);
         let long = self.all.count_above(median_ns / 2 * 3);
-        let short = self.count - self.all.count_above(median_ns / 4 * 3);
-        short > 1 || long * 20 > self.count
+        let short = self.all.total() - self.all.count_above(median_ns / 4 * 3);
+        short > 0 || long * 20 > self.count
     }
 }
 
@@ -284,6 +287,12 @@ mod tests {
         let mut rare = [10_000_000; 21];
         (rare[7], rare[8]) = (3_000_000, 7_000_000);
         assert_eq!(release(&rare), Release::Alternating, "a rare second sleep");
+        let mut once = [10_000_000; 40];
+        once[20] = 5_000_000;
+        assert_eq!(release(&once), Release::Alternating, "one other sleep");
+        once = [10_000_000; 40];
+        once[0] = 2_000_000;
+        assert_eq!(release(&once), Release::AbsoluteSleep, "the start");
         rare = [10_000_000; 21];
         rare[7] = 20_000_000;
         assert_eq!(release(&rare), Release::AbsoluteSleep, "a cycle that did not occur");

@@ -502,10 +502,12 @@ impl Thread {
         self.started_by.is_some() && self.cpu.is_none()
     }
 
-    /// Ends its cycle, if one goes on. The time before its first wait is a cycle only if it ends then.
+    /// Ends its cycle, if one goes on. The time before its first wait, and that from its last release to its end, are
+    /// cycles only if it has no others.
     fn end_cycle(&mut self, at_ns: u64, config: &RunConfig) {
-        if self.cycles.is_start() && !self.is_exiting {
-            return self.cycles.drop_start();
+        let is_end = self.is_exiting && !self.is_marked && self.cycles.count() > 0;
+        if is_end || self.cycles.is_start() && !self.is_exiting {
+            return self.cycles.drop_now();
         }
         let response_ns = self.cycles.end(config, self.period_ns);
         if response_ns.zip(self.deadline_ns).is_some_and(|(response_ns, deadline_ns)| response_ns > deadline_ns) {
