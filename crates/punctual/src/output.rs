@@ -53,7 +53,8 @@ pub fn executable() -> anyhow::Result<PathBuf> {
 pub fn root(folder: Option<&PathBuf>) -> anyhow::Result<Root> {
     let Some(folder) = folder else { return Ok(Root::system()) };
     anyhow::ensure!(
-        ["proc", "sys"].iter().any(|part| folder.join(part).is_dir()),
+        // A folder of `check nic --keep-answers` may have only these answers.
+        ["proc", "sys", "netlink"].iter().any(|part| folder.join(part).is_dir()),
         "no machine is recorded in {}: name a folder with its proc and sys",
         folder.display()
     );

@@ -140,7 +140,11 @@ fn last_is_the_newest_record_of_the_folder() {
     let scratch = Scratch::new();
     for arguments in ["show", "blame LAST", "show LAST --json"] {
         let run = scratch.run(arguments);
-        assert!(run.expect_status(64).stderr().contains("no record in the current folder"), "{}", run.stderr());
+        assert!(
+            run.expect_status(64).stderr().contains("no record of yours in the current folder"),
+            "{}",
+            run.stderr()
+        );
     }
     for (name, samples) in [("b", 20), ("a", 30)] {
         let run = format!("measure timer --record {name} {ORDINARY} --samples {samples} --blame=off --quiet");
