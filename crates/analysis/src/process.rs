@@ -80,8 +80,8 @@ fn worst_first(record: &Record) -> Vec<(&Series, &ProcessThread)> {
     threads
 }
 
-/// How to show cycles that the trace does not show.
-const MARK: &str = "if they do not start with a wait, mark them with include/punctual.h";
+/// The remedy for a thread without cycles.
+const MARK: &str = "cycles that do not start with a wait are counted only if you mark them with include/punctual.h";
 
 /// The number of threads that are named because they did not end their last cycle.
 const OPEN_NAMED: usize = 4;
@@ -107,8 +107,8 @@ impl Limits {
     }
 }
 
-/// The verdict on these limits; `None` for a valid run without limits. An invalid run is INVALID whatever its figures,
-/// and incomplete figures do not support PASS.
+/// The verdict on these limits; `None` for a valid run without limits in which a thread ran. An invalid run is INVALID
+/// whatever its figures, and incomplete figures do not support PASS.
 #[must_use]
 pub fn verdict(record: &Record, limits: Limits) -> Option<Verdict> {
     if !record.validity.valid {
@@ -180,9 +180,10 @@ fn incomplete(record: &Record, limits: Limits) -> Option<String> {
 
 /// Why there are too few wake-ups or cycles to support PASS; `None` if there are enough.
 fn too_few(threads: &[(&Series, &ProcessThread)], limits: Limits) -> Option<String> {
+    const WAKE_UPS: &str = "wake-ups";
     let sum = |of: fn(&Series, &ProcessThread) -> u64| threads.iter().map(|(series, thread)| of(series, thread)).sum();
     let counts: [(bool, u64, &str); 3] = [
-        (limits.latency_ns.is_some(), sum(|series, _| series.samples), "wake-ups"),
+        (limits.latency_ns.is_some(), sum(|series, _| series.samples), WAKE_UPS),
         (
             limits.missed.is_some(),
             sum(|series, thread| if series.period_ns > 0 { thread.cycles } else { 0 }),
@@ -192,10 +193,11 @@ fn too_few(threads: &[(&Series, &ProcessThread)], limits: Limits) -> Option<Stri
     ];
     let few = counts.into_iter().find(|&(limited, count, _)| limited && count < MIN_EVENTS);
     match few {
-        Some((_, 0, what)) if threads.iter().any(|(_, thread)| thread.times.running_ns > 0) => {
-            Some(format!("the run has no {what} of a thread with a limit: {MARK}"))
+        Some((_, 0, _)) if threads.iter().all(|(_, thread)| thread.times.running_ns == 0) => {
+            Some("no thread with a limit ran".to_owned())
         }
-        Some((_, 0, _)) => Some("no thread with a limit ran".to_owned()),
+        Some((_, 0, WAKE_UPS)) => Some("no thread with a limit was woken: measure for longer".to_owned()),
+        Some((_, 0, what)) => Some(format!("the run has no {what} of a thread with a limit: {MARK}")),
         Some((_, count, what)) => Some(format!("the run has {count} {what}, and PASS needs at least {MIN_EVENTS}")),
         None => {
             let limited = threads.iter().filter(|(series, _)| limits.response_ns.is_some() || series.period_ns > 0);
@@ -219,22 +221,25 @@ fn unfollowed((series, thread): &(&Series, &ProcessThread)) -> Option<String> {
     let few = cut <= AT_ENDS && thread.cycles > cut || cut.saturating_mul(100) <= all;
     let switches = match thread.switches_missing {
         0 => String::new(),
-        count => {
-            let on = &thread.switches_missing_on;
-            let cpus = if on.contains([',', '-']) { "CPUs" } else { "CPU" };
-            format!(" (on {cpus} {on}, the kernel did not trace {count} switches to it)")
-        }
+        count => format!(" (on {}, the kernel did not trace {count} switches to it)", untraced_cpus(thread)),
     };
     (!few).then(|| format!("events of {cut} of {all} cycles of {} are missing in the trace{switches}", series.role))
 }
 
 /// How many wake-ups of a thread are missing; `None` if they are less than a hundredth.
 fn untraced((series, thread): &(&Series, &ProcessThread)) -> Option<String> {
-    let ProcessThread { switches_missing, switches_missing_on, .. } = thread;
-    (*switches_missing > series.samples / 100).then(|| {
-        let role = &series.role;
-        format!("the kernel did not trace {switches_missing} switches to {role} on CPU {switches_missing_on}")
+    let missing = thread.switches_missing;
+    (missing > series.samples / 100).then(|| {
+        let (role, cpus) = (&series.role, untraced_cpus(thread));
+        format!("the kernel did not trace {missing} switches to {role} on {cpus}")
     })
+}
+
+/// The CPUs with untraced switches to a thread, such as `CPU 1`.
+fn untraced_cpus(thread: &ProcessThread) -> String {
+    let list = &thread.switches_missing_on;
+    let noun = if list.contains([',', '-']) { "CPUs" } else { "CPU" };
+    format!("{noun} {list}")
 }
 
 /// Why the longest cycle exceeds a limit; `None` if it does not. The cycle may not have ended.
@@ -526,7 +531,7 @@ mod tests {
         assert_eq!(outcome(&with_thread(|_| ()), response).unwrap().0, Outcome::Pass);
         let mut mixed = with_thread(|thread| thread.release = Release::Mixed);
         let tight = Limits { response_ns: Some(1_000_000), ..Limits::default() };
-        assert_eq!(outcome(&mixed, tight).unwrap().0, Outcome::Fail, "a given period tells cycles apart");
+        assert_eq!(outcome(&mixed, tight).unwrap().0, Outcome::Fail, "the given period shows where cycles start");
         mixed.series[0].period_ns = 0;
         assert_eq!(outcome(&mixed, tight), Some((Outcome::Inconclusive, unclear.to_owned())));
         let untraced = with_thread(|thread| {

@@ -73,8 +73,7 @@ pub(super) fn unclear<'a>(threads: impl Iterator<Item = &'a (&'a Series, &'a Pro
 
 /// True if a cycle may contain several of the waits that count as the start of one.
 fn is_unclear(series: &Series, thread: &ProcessThread) -> bool {
-    let times = &thread.times;
-    let observed_ns = times.running_ns + times.waiting_ns() + times.blocked_ns + times.unknown_ns;
+    let observed_ns = thread.times.total_ns();
     let periods = observed_ns.checked_div(series.period_ns).filter(|_| observed_ns > 0);
     let too_many = periods.is_some_and(|periods| {
         // A cycle more can come at each end.
@@ -161,15 +160,12 @@ fn main_cause(cycle: &Cycle, run: &Run<'_>) -> String {
     let Some(main) = cycle.parts.first() else { return "unknown".to_owned() };
     let cause = cause_of(main, cycle.lock.as_ref(), run);
     let faults = cycle.parts.iter().find(|part| part.cause == CycleCause::PageFaults && part.count > 0);
-    match &cycle.delayed_by {
-        None if main.cause == CycleCause::OwnWork && faults.is_some() => {
-            let count = faults.map_or(0, |part| part.count);
-            format!(
-                "{cause}; its page faults ({count}) are counted as those of small pages, and take longer with huge ones"
-            )
-        }
-        Some(first) => format!("{cause}, mostly because of {}", cause_of(first, None, run)),
-        None => cause,
+    match (&cycle.delayed_by, faults) {
+        (Some(first), _) => format!("{cause}, mostly because of {}", cause_of(first, None, run)),
+        (None, Some(CyclePart { count, .. })) if main.cause == CycleCause::OwnWork => format!(
+            "{cause}; its page faults ({count}) are counted as those of small pages, and take longer with huge ones"
+        ),
+        (None, _) => cause,
     }
 }
 
