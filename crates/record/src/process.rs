@@ -293,7 +293,7 @@ pub enum Release {
     /// As `event`, but the trace does not show which of the waits starts a cycle: the thread waits for several events in
     /// turn, or each event follows from its own work. Only marks show its cycles.
     AnyEvent,
-    /// Waits of one kind whose distances repeat, such as 8 ms, 4 ms, 8 ms: a cycle may contain several of them. Each starts
+    /// Waits of one kind at different distances, such as 8 ms, 4 ms, 8 ms: a cycle may contain several of them. Each starts
     /// a cycle here. Only marks show its cycles.
     Alternating,
     /// As `relative_sleep`, but the thread also waits for events that other programs or devices cause: either wait may be

@@ -228,10 +228,10 @@ impl Cycles {
         }
         let mut cycle = open.to_record(config);
         let response_ns = cycle.response_ns();
-        if cycle.parts.first().is_some_and(|main| main.cause == CycleCause::PreviousCycle) {
-            cycle.delayed_by.clone_from(&self.last_main);
+        match cycle.parts.first() {
+            Some(main) if main.cause == CycleCause::PreviousCycle => cycle.delayed_by.clone_from(&self.last_main),
+            main => self.last_main = main.cloned(),
         }
-        self.last_main = cycle.delayed_by.as_ref().or(cycle.parts.first()).cloned();
         self.count += 1;
         self.run_time.record(signed_ns(cycle.times.running_ns));
         self.response.record(signed_ns(response_ns));

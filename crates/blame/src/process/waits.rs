@@ -62,12 +62,15 @@ impl InCall {
             has_waited: false,
         }
     }
-}
 
-impl InCall {
     /// Its name; empty if it is not traced.
     pub fn name(&self) -> &'static str {
         calls::name(self.number)
+    }
+
+    /// True if the call executes another program.
+    pub fn is_exec(&self) -> bool {
+        matches!(self.name(), "execve" | "execveat")
     }
 }
 
@@ -178,7 +181,7 @@ impl InKernel {
 
     /// Name of the current system call; empty if there is none.
     pub fn call_name(&self) -> &'static str {
-        self.call.map_or("", |call| calls::name(call.number))
+        self.call.map_or("", |call| call.name())
     }
 }
 

@@ -62,7 +62,7 @@ impl Thread {
             Call::Sleep { absolute: false, .. } => Some(Rank::Relative),
             // The deadline policy: the work of this period is complete.
             Call::Yield if self.task.priority < 0 => Some(Rank::Absolute),
-            Call::Spawn if self.executes(entered) => {
+            Call::Spawn if entered.is_exec() => {
                 self.cycles.starts_again();
                 None
             }
@@ -89,11 +89,6 @@ impl Thread {
             }
         }
         self.in_kernel.enter(entered);
-    }
-
-    /// True if the call executes another program.
-    fn executes(&self, entered: InCall) -> bool {
-        matches!(entered.name(), "execve" | "execveat")
     }
 
     /// Decides if a sleep continues the one that a signal interrupted, as soon as its end is known (ns on
