@@ -55,8 +55,8 @@ pub struct QuotaFiles {
 }
 
 impl QuotaFiles {
-    /// Finds the groups of a process or thread; `process` is its folder below `/proc`, such as `self`. Source: Documentation/admin-guide/cgroup-v2.rst,
-    /// `cpu.stat`, and Documentation/scheduler/sched-bwc.rst.
+    /// Finds the groups of a process or thread; `process` is its folder below `/proc`, such as `self`.
+    /// Source: Documentation/admin-guide/cgroup-v2.rst, `cpu.stat`, and Documentation/scheduler/sched-bwc.rst.
     #[must_use]
     pub fn of(root: &Root, process: &str) -> Self {
         let one = group_of(root, process, Version::One("cpu"));

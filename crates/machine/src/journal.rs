@@ -45,15 +45,18 @@ pub struct JournalError {
 }
 
 impl JournalError {
-    /// What to do about the cause.
+    /// The remedy for the cause.
     fn remedy(&self) -> &'static str {
         match self.source.kind() {
             io::ErrorKind::PermissionDenied => "run as root",
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "free some space there",
             io::ErrorKind::ReadOnlyFilesystem => "mount it writable",
-            io::ErrorKind::NotFound => "mount /proc",
+            io::ErrorKind::Unsupported => "mount /proc",
             // A file, a link, or a folder of somebody else.
-            _ => "remove what is there, and run again",
+            io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory | io::ErrorKind::Other => {
+                "remove what is there, and run again"
+            }
+            _ => "make it writable, and run again",
         }
     }
 }
@@ -138,7 +141,7 @@ impl Journal {
         make_private(&folder).map_err(|source| JournalError { path: folder.clone(), source })?;
         if root.is_system() && boot_id(root).is_none() {
             // The next run would not know that the journal is of this boot, and delete it.
-            let source = io::Error::new(io::ErrorKind::NotFound, "there is no boot id in /proc");
+            let source = io::Error::new(io::ErrorKind::Unsupported, "there is no boot id in /proc");
             return Err(JournalError { path: folder, source });
         }
         let process = process::id();
@@ -306,13 +309,17 @@ pub(crate) fn restore_with(ops: &dyn SystemOps) -> Result<Vec<Restored>, Restore
 /// The processes in other namespaces of process ids that may still run, so that [`restore`] leaves their changes alone.
 #[must_use]
 pub fn left_alone(root: &Root) -> Vec<u32> {
-    let journals = document::all(&folder(root)).into_iter().filter_map(|(_, document)| document.ok());
-    let of_this_boot = journals.filter(|document| document.is_of_this_boot(root));
-    let elsewhere = of_this_boot.filter(|document| document.other_namespace(root).is_some() && document.may_run(root));
+    let elsewhere = of_runs_now(root).filter(|document| document.other_namespace(root).is_some());
     let mut processes: Vec<u32> = elsewhere.map(|document| document.process).collect();
     processes.sort_unstable();
     processes.dedup();
     processes
+}
+
+/// The journals of this boot whose processes may still run.
+fn of_runs_now(root: &Root) -> impl Iterator<Item = Document> {
+    let journals = document::all(&folder(root)).into_iter().filter_map(|(_, document)| document.ok());
+    journals.filter(|document| document.is_of_this_boot(root) && document.may_run(root))
 }
 
 /// Checks that `/proc` shows which boot this is and which processes run.
@@ -362,10 +369,9 @@ pub(crate) struct OtherShield {
 
 /// The other process that shields CPUs now, if there is one.
 pub(crate) fn other_shield(root: &Root) -> Option<OtherShield> {
-    let journals = document::all(&folder(root)).into_iter().filter_map(|(_, document)| document.ok());
-    let journals = journals
-        .filter(|d| d.purpose == Purpose::Shield && d.is_of_this_boot(root) && d.may_run(root))
-        .map(|d| OtherShield { process: d.process, is_here: d.other_namespace(root).is_none() });
+    let shields = of_runs_now(root).filter(|document| document.purpose == Purpose::Shield);
+    let journals = shields
+        .map(|document| OtherShield { process: document.process, is_here: document.other_namespace(root).is_none() });
     // A run in another container has its journal there.
     let groups = run_groups::all(root).into_iter().filter(|group| group.is_alive);
     let groups = groups.map(|group| OtherShield { process: group.process, is_here: true });
