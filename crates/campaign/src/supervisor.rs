@@ -276,19 +276,15 @@ impl Supervisor {
 
     /// Reports stops by a CPU quota.
     fn check_quota(&mut self) {
+        const REMEDY: &str =
+            "run punctual outside of that control group, or raise its cpu.max (cpu.cfs_quota_us of older systems)";
         if !self.checks_quota {
             return;
         }
         let seen = self.seen();
-        self.reasons.extend(self.quota.check(&self.root).into_iter().map(|what| {
-            Reason {
-            id: "cpu.quota".to_owned(),
-            text: format!("{what} ({seen})"),
-            remedy:
-                "run punctual outside of that control group, or raise its cpu.max (cpu.cfs_quota_us of older systems)"
-                    .to_owned(),
-        }
-        }));
+        let reason =
+            |what| Reason { id: "cpu.quota".to_owned(), text: format!("{what} ({seen})"), remedy: REMEDY.to_owned() };
+        self.reasons.extend(self.quota.check(&self.root).into_iter().map(reason));
     }
 
     fn seen(&self) -> String {
