@@ -1,7 +1,7 @@
 //! Runs a campaign. Each scenario gets its own record, and the campaign's document is updated after each.
 
 use std::{
-    env, fs,
+    fs,
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     time::{Duration, Instant},
@@ -362,21 +362,18 @@ fn rest(length: Duration) {
     }
 }
 
-/// True if the file or folder belongs to this user, and no others may write to it. For root, it may also belong to the user
-/// who called sudo. A group whose number is that of the user is taken for the user's private one, as distributions with
-/// the umask 002 make it.
+/// True if the file or folder belongs to this user, and no others may write to it. A group whose number is that of the
+/// user is taken for the user's private one, as distributions with the umask 002 make it.
 fn is_own(path: &Path) -> bool {
-    let user = rustix::process::geteuid();
-    let caller = env::var("SUDO_UID").ok().and_then(|id| id.parse::<u32>().ok()).filter(|_| user.is_root());
-    let is_ours = |found: fs::Metadata| found.uid() == user.as_raw() || Some(found.uid()) == caller;
     // Also the link, if it is one: otherwise anybody could lead a user to another folder of that user. A slash at the
     // end would hide the link.
     let path: PathBuf = path.components().collect();
     let is_private = |found: fs::Metadata| {
         let others = if found.gid() == found.uid() { ALL_WRITE } else { ALL_WRITE | GROUP_WRITE };
-        found.mode() & others == 0 && is_ours(found)
+        found.mode() & others == 0 && file::is_of_this_user(&found)
     };
-    fs::symlink_metadata(&path).is_ok_and(is_ours) && fs::metadata(&path).is_ok_and(is_private)
+    fs::symlink_metadata(&path).is_ok_and(|found| file::is_of_this_user(&found))
+        && fs::metadata(&path).is_ok_and(is_private)
 }
 
 /// The newest folder in `dir` with an unfinished campaign of this plan, this user and a host of this name. Links are not
@@ -600,7 +597,7 @@ mod tests {
 
     #[test]
     fn resumes_only_the_same_plan() {
-        let dir = env::temp_dir().join(format!("punctual-runner-{}", std::process::id()));
+        let dir = std::env::temp_dir().join(format!("punctual-runner-{}", std::process::id()));
         let scenarios = |digest: &str| Scenarios { digest: digest.to_owned(), ..Scenarios::default() };
         let (one, other) = (scenarios("1"), scenarios("2"));
         let root = Root::at(dir.join("none"));

@@ -1,6 +1,6 @@
 //! The newest record, named `LAST` on the command line.
 
-use std::{env, fs, os::unix::fs::MetadataExt, path::PathBuf};
+use std::{fs, os::unix::fs::MetadataExt, path::PathBuf};
 
 /// The name of the newest record.
 pub const LAST: &str = "LAST";
@@ -19,10 +19,7 @@ pub fn newest_record() -> Result<PathBuf, String> {
     newest.map(|(_, path)| path).ok_or_else(none)
 }
 
-/// True for a file of this user, of root, or, for root, of the user who called sudo. In a shared folder, the newest record
-/// may be that of somebody else.
+/// True for a file of this user or of root. In a shared folder, the newest record may be that of somebody else.
 fn is_ours(file: &fs::Metadata) -> bool {
-    let user = rustix::process::geteuid();
-    let caller = env::var("SUDO_UID").ok().and_then(|id| id.parse::<u32>().ok()).filter(|_| user.is_root());
-    file.uid() == 0 || file.uid() == user.as_raw() || Some(file.uid()) == caller
+    file.uid() == 0 || record::file::is_of_this_user(file)
 }

@@ -5,7 +5,8 @@ mod target;
 mod whole;
 
 use std::{
-    io,
+    env, fs, io,
+    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
 };
 
@@ -65,6 +66,14 @@ fn remedy_of(error: &io::Error) -> &'static str {
         io::ErrorKind::Other => "",
         _ => "; choose another file",
     }
+}
+
+/// True for a file or folder of this user or, for root, of the user who called sudo.
+#[must_use]
+pub fn is_of_this_user(found: &fs::Metadata) -> bool {
+    let user = rustix::process::geteuid();
+    let caller = env::var("SUDO_UID").ok().and_then(|id| id.parse::<u32>().ok()).filter(|_| user.is_root());
+    found.uid() == user.as_raw() || Some(found.uid()) == caller
 }
 
 /// Reads a record.
