@@ -37,6 +37,7 @@ use record::visible::Passes;
 use report::ColorChoice;
 
 use crate::{
+    exit::{self, USAGE},
     last::{LAST, newest_record},
     output,
 };
@@ -372,9 +373,6 @@ fn joined(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
     all
 }
 
-/// The exit status of a wrong command line.
-const USAGE: u8 = 64;
-
 /// Prints help, the version, or an error, and returns the exit status.
 fn print(error: &clap::Error) -> i32 {
     if error.use_stderr() {
@@ -388,15 +386,11 @@ fn print(error: &clap::Error) -> i32 {
         output::print_json_error(first.trim_start_matches("error: "), USAGE);
         return USAGE.into();
     }
-    let printed = match sys::stdio::is_stdout_closed() {
-        true => Err(std::io::Error::other("it is closed")),
-        false => error.print(),
-    };
-    match printed {
+    match output::help(error) {
         Ok(()) => 0,
-        Err(source) => {
-            say!("error: cannot write to standard output: {source}");
-            1
+        Err(error) => {
+            say!("error: {}", exit::message(&error));
+            exit::FAILED.into()
         }
     }
 }

@@ -8,6 +8,11 @@ use loads::LoadError;
 
 use crate::output;
 
+/// The exit status of an error.
+pub const FAILED: u8 = 1;
+/// The exit status of a wrong command line.
+pub const USAGE: u8 = 64;
+
 /// An error in the command line.
 #[derive(Debug)]
 pub struct Usage(pub String);
@@ -44,12 +49,12 @@ pub fn message(error: &anyhow::Error) -> String {
 
 fn status_of(error: &anyhow::Error) -> u8 {
     if error.is::<Usage>() {
-        return 64;
+        return USAGE;
     }
     match error.downcast_ref() {
-        _ if matches!(error.downcast_ref(), Some(CampaignFileError::Unknown { .. })) => 64,
+        _ if matches!(error.downcast_ref(), Some(CampaignFileError::Unknown { .. })) => USAGE,
         Some(RunError::Discarded) => 130,
-        Some(RunError::Plan(_) | RunError::Load(LoadError::IdleWithOthers)) => 64,
-        _ => 1,
+        Some(RunError::Plan(_) | RunError::Load(LoadError::IdleWithOthers)) => USAGE,
+        _ => FAILED,
     }
 }

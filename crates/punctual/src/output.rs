@@ -174,6 +174,12 @@ pub fn audio(bytes: &[u8]) -> anyhow::Result<()> {
     check_written(out.write_all(bytes).and_then(|()| out.flush()))
 }
 
+/// Prints help or the version.
+pub fn help(text: &clap::Error) -> anyhow::Result<()> {
+    check_open()?;
+    check_written(text.print())
+}
+
 fn print_with(passes: Passes, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> anyhow::Result<()> {
     check_open()?;
     let mut out = visible::stdout(passes);
@@ -422,12 +428,7 @@ pub struct Export {
 }
 
 impl Export {
-    /// Checks the format and the folder of each path, so that errors are reported before the run.
-    pub fn all(paths: &[PathBuf]) -> anyhow::Result<Vec<Self>> {
-        Self::among(paths, &Format::OF_RECORDS)
-    }
-
-    /// Checks each path, for what can be exported to these formats only.
+    /// Checks the folder of each path, and that its format is one of these, so that errors are reported before the run.
     pub fn among(paths: &[PathBuf], formats: &[Format]) -> anyhow::Result<Vec<Self>> {
         paths.iter().map(|path| Self::new(path, formats)).collect()
     }

@@ -8,7 +8,7 @@ use std::{
 use clap::error::ErrorKind;
 
 /// Words of the documentation that stand for a value, with such a value.
-const PLACEHOLDERS: [(&str, &str); 12] = [
+const PLACEHOLDERS: [(&str, &str); 11] = [
     ("LAST", "last.punctual.json"),
     ("PID", "4711"),
     ("$PID", "4711"),
@@ -20,7 +20,6 @@ const PLACEHOLDERS: [(&str, &str); 12] = [
     ("HOST", "host"),
     ("...", ""),
     ("…", ""),
-    ("[::]", "[::]"),
 ];
 
 /// A command of a document.

@@ -15,12 +15,10 @@ use record::{
 
 use crate::{
     cli::Lab,
+    exit,
     output::{self, RecordFiles},
 };
 
-/// Exit statuses of punctual for an error and for wrong usage.
-const FAILED: i32 = 1;
-const USAGE: i32 = 64;
 const RECORD_ENDING: &str = ".punctual.json";
 const REPORT_ENDING: &str = ".punctual.html";
 /// The longest line of the guest, and the most that is kept with --quiet, bytes.
@@ -47,7 +45,7 @@ pub fn run(options: &Lab) -> anyhow::Result<u8> {
     let mut printer = Printer { stdout: GuestStdout::new(&files), stderr: GuestStderr::default() };
     let outcome = guest::run(&guest, &image, &initramfs, &mut |event| printer.print(event, options))?;
     let _ = printer.stdout.end();
-    if options.quiet && matches!(outcome.status, FAILED | USAGE) {
+    if options.quiet && [exit::FAILED, exit::USAGE].map(i32::from).contains(&outcome.status) {
         say_part!(Passes::Text, "{}", printer.stderr.suppressed);
     }
     save(&outcome, &files, guest.time)?;
@@ -106,32 +104,48 @@ impl Printer {
     }
 }
 
+/// Output of the guest, which arrives in pieces, as lines.
+#[derive(Default)]
+struct Lines {
+    unfinished: Vec<u8>,
+}
+
+impl Lines {
+    /// The lines that these bytes complete. One that is too long is divided.
+    fn add(&mut self, bytes: &[u8]) -> Vec<Vec<u8>> {
+        let mut complete = Vec::new();
+        for &byte in bytes {
+            self.unfinished.push(byte);
+            if byte == b'\n' || self.unfinished.len() == LINE_MAX {
+                complete.push(mem::take(&mut self.unfinished));
+            }
+        }
+        complete
+    }
+}
+
 /// Prints the standard output of punctual in the guest line by line, with the path of the record on the host.
 struct GuestStdout {
     out: Visible<Stdout>,
-    line: Vec<u8>,
+    lines: Lines,
     record: Option<PathBuf>,
 }
 
 impl GuestStdout {
     fn new(files: &RecordFiles) -> Self {
-        Self { out: visible::stdout(Passes::Colours), line: Vec::new(), record: files.record.clone() }
+        Self { out: visible::stdout(Passes::Colours), lines: Lines::default(), record: files.record.clone() }
     }
 
     fn print(&mut self, bytes: &[u8]) -> io::Result<()> {
-        for &byte in bytes {
-            self.line.push(byte);
-            if byte == b'\n' || self.line.len() == LINE_MAX {
-                let line = mem::take(&mut self.line);
-                self.out.write_all(&on_the_host(&line, self.record.as_deref()))?;
-            }
+        for line in self.lines.add(bytes) {
+            self.out.write_all(&on_the_host(&line, self.record.as_deref()))?;
         }
         self.out.flush()
     }
 
     /// Prints an unfinished line.
     fn end(&mut self) -> io::Result<()> {
-        self.out.write_all(&mem::take(&mut self.line))?;
+        self.out.write_all(&mem::take(&mut self.lines.unfinished))?;
         self.out.flush()
     }
 }
@@ -155,26 +169,22 @@ fn on_the_host(line: &[u8], record: Option<&Path>) -> Vec<u8> {
 /// on the host.
 #[derive(Default)]
 struct GuestStderr {
-    line: Vec<u8>,
+    lines: Lines,
     /// Lines that --quiet suppressed.
     suppressed: String,
 }
 
 impl GuestStderr {
     fn print(&mut self, bytes: &[u8], quiet: bool) {
-        for &byte in bytes {
-            self.line.push(byte);
-            if byte == b'\n' || self.line.len() == LINE_MAX {
-                let line = String::from_utf8_lossy(&self.line).into_owned();
-                self.line.clear();
-                if line.starts_with("record  ") || line.starts_with("report  ") {
-                    continue;
-                }
-                if !quiet {
-                    say_part!(Passes::Text, "{line}");
-                } else if self.suppressed.len() < SUPPRESSED_MAX {
-                    self.suppressed += &line;
-                }
+        for line in self.lines.add(bytes) {
+            let line = String::from_utf8_lossy(&line);
+            if line.starts_with("record  ") || line.starts_with("report  ") {
+                continue;
+            }
+            if !quiet {
+                say_part!(Passes::Text, "{line}");
+            } else if self.suppressed.len() < SUPPRESSED_MAX {
+                self.suppressed += &line;
             }
         }
     }

@@ -8,9 +8,8 @@ use play::{
     loopback::{self, Recorder, RoundTrip},
 };
 use record::{CLOCK, Caveat, EndedBy, LoopRound, Outcome, Scenario, SoundLoop, State};
-use sys::clock::Clock;
-
 use report::export::Format;
+use sys::clock::Clock;
 
 use crate::{
     cli::{Latency, LatencyLoop},

@@ -18,7 +18,7 @@ pub fn run(options: &Show) -> anyhow::Result<u8> {
     if record::file::is_campaign(&options.record) {
         return campaign(options);
     }
-    let exports = Export::all(&options.exports)?;
+    let exports = Export::among(&options.exports, &Format::OF_RECORDS)?;
     let others = output::find_references(&options.against)?;
     let mut record = record::file::read(&options.record)?;
     output::compare_with(&mut record, &others);
