@@ -379,7 +379,7 @@ fn print(error: &clap::Error) -> i32 {
         // Without clap's colours, because the text contains arguments of outside origin.
         let text = error.render().to_string();
         say_part!(Passes::Text, "{text}");
-        if let Some(instead) = synonyms::instead(error) {
+        if let Some(instead) = synonyms::instead(error, std::env::args_os()) {
             say!("use instead: {instead}");
         }
         let first = text.split("\n\n").next().unwrap_or_default();
