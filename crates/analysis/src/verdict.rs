@@ -54,7 +54,7 @@ pub fn verdict(record: &Record, uses: &[UseVerdict]) -> Option<Verdict> {
 }
 
 /// The outcome of a run: that of its verdict; INCONCLUSIVE without one for a matrix that recommends no pair; `None` if
-/// nothing was judged. A search in which no buffer size held decides first.
+/// there was no limit to judge by. A search that found no buffer size decides first.
 #[must_use]
 pub fn outcome(record: &Record) -> Option<Outcome> {
     let without_pair = (!record.cells.is_empty() && record.recommendation.is_none()).then_some(Outcome::Inconclusive);

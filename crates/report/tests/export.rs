@@ -358,7 +358,7 @@ fn the_suffix_chooses_the_format() {
     }
 }
 
-/// What no export of a run that is not PASS may say.
+/// The signs of PASS in the exports of a run; a run that is not PASS must have none.
 fn passes(record: &Record) -> Vec<&'static str> {
     let junit = text(Format::JUnit, record);
     let document = Document::parse(&junit).unwrap();
@@ -467,7 +467,7 @@ fn with_text(hostile: &str) -> Record {
     record
 }
 
-/// Text of every kind: any characters, and more of those that a format could obey.
+/// Any text, with many characters that have a meaning in one of the formats.
 fn hostile() -> impl Strategy<Value = String> {
     let special = "[<>&\"'`|\\\\*_\\[\\]()#@!:~${}\\n\\r\\t\u{1b}\u{7}\u{202e}\u{fffe}\u{ffff},=/ a1.-]{0,24}";
     prop_oneof![special, any::<String>()]

@@ -199,7 +199,7 @@ fn series_labels(record: &Record) -> Vec<Labels> {
             ("role", series.role.clone()),
             ("cpu", series.cpu.map(|cpu| cpu.to_string()).unwrap_or_default()),
         ]);
-        // What is equal after escaping must also differ.
+        // Labels that differ only before escaping must also differ afterwards.
         labels.iter_mut().for_each(|(_, value)| *value = one_line(value));
         let count = seen.entry(labels.clone()).or_default();
         *count += 1;

@@ -234,7 +234,7 @@ fn why(page: &mut Page, record: &Record) {
     }
 }
 
-/// What to change, at most `count` things.
+/// Lists at most `count` remedies.
 fn what_to_do(page: &mut Page, record: &Record, count: usize) {
     for (number, account) in (1..).zip(to_do(record, count)) {
         let remedy = &account.remedy;
