@@ -46,6 +46,7 @@ pub struct Shield {
     immovable: Vec<(u32, String)>,
     /// Count of each interrupt on the shielded CPUs at the start of counting.
     counted_from: BTreeMap<u32, u64>,
+    watch: Watch,
 }
 
 /// Error: CPUs cannot be shielded.
@@ -122,6 +123,7 @@ impl Shield {
         let summary =
             Shielding { cpus: cpus.to_string(), isolated_at_boot: isolated.to_string(), ..Shielding::default() };
         let mut shield = Self {
+            watch: Watch::new(journal.ops().root(), &cpus),
             cpus,
             summary,
             journal,
@@ -154,6 +156,8 @@ impl Shield {
         self.summary.left.extend(moved.left);
         self.immovable = moved.immovable;
         self.summary.notes.extend(moved.notes);
+        let partition = self.partition.as_ref().map(|(inside, _)| format!("{inside}/cpuset.cpus.partition"));
+        self.watch.remember(self.journal.entries(), partition, moved.left_tasks);
         Ok(())
     }
 
@@ -225,11 +229,10 @@ impl Shield {
         Ok(made)
     }
 
-    /// Begins to watch the shield for changes by others.
+    /// A watch for a phase that begins now. It also reports changes by others since the shield was taken.
     #[must_use]
     pub fn watch(&self) -> Watch {
-        let partition = self.partition.as_ref().map(|(inside, _)| format!("{inside}/cpuset.cpus.partition"));
-        Watch::start(self.journal.ops().root(), &self.cpus, self.journal.entries(), partition)
+        self.watch.clone().from_now()
     }
 
     /// Begins to count the interrupts that could not be moved and occur on the shielded CPUs, anew if called again.

@@ -1,7 +1,7 @@
 //! The affinities of single tasks, and the tasks that remained on the shielded CPUs.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     io, process,
 };
 
@@ -30,6 +30,8 @@ pub(super) struct Before(HashMap<(u32, u64), CpuList>);
 pub(super) struct Moved {
     pub count: u32,
     pub left: Vec<Left>,
+    /// The ids and start times of the tasks that remained.
+    pub left_tasks: BTreeSet<(u32, u64)>,
     /// The numbers and handlers of interrupts that the kernel refused to move.
     pub immovable: Vec<(u32, String)>,
     pub notes: Vec<String>,
@@ -108,6 +110,7 @@ fn count(root: &Root, shielded: &CpuList, before: &Before, refused: &HashMap<(u3
             moved.count += u32::from(before.0.get(&key(&task)).is_some_and(is_there));
             continue;
         }
+        moved.left_tasks.insert(key(&task));
         let (why, no_right) = reason(root, &task, refused.get(&key(&task)));
         left.entry((task.is_kernels, why, no_right)).or_default().push(task.name);
     }

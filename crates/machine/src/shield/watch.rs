@@ -18,7 +18,7 @@ use crate::{
 const RAN_NS: u64 = 1_000_000;
 
 /// The watch of a shield.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Watch {
     root: Root,
     cpus: CpuList,
@@ -26,32 +26,33 @@ pub struct Watch {
     files: BTreeMap<String, String>,
     /// CPU time of each foreign thread whose last CPU is shielded, by id and start time, ns.
     known: BTreeMap<(u32, u64), u64>,
+    /// The threads that were reported, or are already in the record.
     reported: BTreeSet<(u32, u64)>,
 }
 
 impl Watch {
-    /// Begins to watch. `undo` contains the changes of the shield; `partition` is the file of a cpuset partition.
-    pub(super) fn start(root: &Root, cpus: &CpuList, undo: &[Undo], partition: Option<String>) -> Self {
+    pub(super) fn new(root: &Root, cpus: &CpuList) -> Self {
+        let (files, known, reported) = (BTreeMap::new(), BTreeMap::new(), BTreeSet::new());
+        Self { root: root.clone(), cpus: cpus.clone(), files, known, reported }
+    }
+
+    /// Remembers the shield as it was taken: the files of `undo` and `partition`, the file of a cpuset partition, and
+    /// the threads `left` on its CPUs. A refused write and a thread that could not be moved are already in the record.
+    pub(super) fn remember(&mut self, undo: &[Undo], partition: Option<String>, left: BTreeSet<(u32, u64)>) {
         let changed = undo.iter().filter_map(|undo| match undo {
-            Undo::File { path, during, .. } => Some((path.clone(), during.clone())),
+            Undo::File { path, .. } => Some(path.clone()),
             _ => None,
         });
-        let mut files: BTreeMap<String, String> = partition.into_iter().map(|path| (path, String::new())).collect();
-        files.extend(changed);
-        // A write that the kernel refused, or changed, is already in the record.
-        files.iter_mut().for_each(|(path, contents)| *contents = root.read(path).unwrap_or_default());
-        let (known, reported) = (BTreeMap::new(), BTreeSet::new());
-        let mut watch = Self { root: root.clone(), cpus: cpus.clone(), files, known, reported };
-        let foreign: Vec<OnCpu> = watch.foreign(&[]).collect();
-        watch.known = foreign.iter().map(|task| (key(task), task.ran_ns)).collect();
-        // A thread that could not be moved, e.g. one with a deadline policy, is already in the record.
-        let left = foreign.iter().filter(|task| {
-            let status = root.read(&format!("proc/{}/task/{}/status", task.process, task.id)).unwrap_or_default();
-            let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
-            list.and_then(|list| list.parse::<CpuList>().ok()).is_some_and(|list| !list.intersection(cpus).is_empty())
-        });
-        watch.reported = left.map(key).collect();
-        watch
+        let contents = |path: String| (path.clone(), self.root.read(&path).unwrap_or_default());
+        self.files = partition.into_iter().chain(changed).map(contents).collect();
+        self.reported = left;
+    }
+
+    /// This watch for a phase that begins now. What changed before, and a thread that came before and still runs, are
+    /// reported.
+    pub(super) fn from_now(mut self) -> Self {
+        self.known = self.foreign(&[]).map(|task| (key(&task), task.ran_ns)).collect();
+        self
     }
 
     /// Returns the changes since the last check in words. `own_groups` are the process groups of the loads.
@@ -108,6 +109,20 @@ mod tests {
     }
 
     #[test]
+    fn reports_a_thread_that_came_before_the_phase_and_still_runs() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::at(folder.path());
+        tasks(folder.path(), &[(11, 0, 1, 5), (12, 0, 1, 5)]);
+        let mut watch = Watch::new(&root, &"1".parse().unwrap());
+        watch.remember(&[], None, [(11, 11)].into());
+        let mut phase = watch.clone().from_now();
+        assert_eq!(phase.check(&[]), [] as [&str; 0]);
+        tasks(folder.path(), &[(11, 0, 1, 2_000_000), (12, 0, 1, 2_000_000)]);
+        assert_eq!(phase.check(&[]), ["another thread ran on the shielded CPU 1: task12 (12)"]);
+        assert_eq!(watch.from_now().check(&[]), [] as [&str; 0], "it has not run in this phase");
+    }
+
+    #[test]
     fn reports_a_thread_that_enters_and_a_file_that_changes() {
         const KERNEL: u64 = 0x0020_0000;
         let folder = tempfile::tempdir().unwrap();
@@ -116,7 +131,9 @@ mod tests {
         fs::write(folder.path().join(file), "0").unwrap();
         tasks(folder.path(), &[(11, 0, 0, 5), (12, 0, 1, 5), (13, KERNEL, 1, 5)]);
         let undo = Undo::File { path: file.to_owned(), before: "0-1".to_owned(), during: "0".to_owned() };
-        let mut watch = Watch::start(&root, &"1".parse().unwrap(), &[undo], None);
+        let mut watch = Watch::new(&root, &"1".parse().unwrap());
+        watch.remember(&[undo], None, BTreeSet::new());
+        let mut watch = watch.from_now();
         assert_eq!(watch.check(&[]), [] as [&str; 0], "a thread that left but has not run since is not there");
         tasks(folder.path(), &[(11, 0, 1, 6), (13, KERNEL, 1, 9_000_000), (14, 0, 1, 1)]);
         assert_eq!(watch.check(&[14]), ["another thread ran on the shielded CPU 1: task11 (11)"]);
