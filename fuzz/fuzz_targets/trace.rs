@@ -41,7 +41,7 @@ fn formats_and_pages(bytes: &[u8]) {
         {
             decoder.add_format(system, &format);
         }
-        let _ = (strings(text), Symbols::parse(text.to_owned()).name(1));
+        let _ = (strings(text), Symbols::parse(text).name(1));
     }
     for page in pages.chunks(layout.size).filter_map(|page| Page::parse(page, &layout)) {
         for record in page.records() {

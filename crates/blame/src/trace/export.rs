@@ -1,13 +1,12 @@
 //! Writes the trace of an instance to a file.
 
-use std::{collections::BTreeMap, path::Path};
+use std::{collections::BTreeMap, fs, path::Path};
 
 use super::{
     dat::{DatError, Snapshot},
     error::TraceError,
     instance::Instance,
     ring::{Drained, PageReader},
-    symbols::KernelSymbols,
 };
 use crate::event::{Comm, Event, EventKind, Task};
 
@@ -55,7 +54,7 @@ impl Instance {
                 .into_iter()
                 .map(|(system, names)| Ok((system.to_owned(), formats(system, &mut names.into_iter())?)))
                 .collect::<Result<_, TraceError>>()?,
-            kallsyms: KernelSymbols::lock().text().to_owned(),
+            kallsyms: fs::read_to_string("/proc/kallsyms").unwrap_or_default(),
             printk_formats: all.read("printk_formats").unwrap_or_default(),
             threads,
             clocks: self.folder.files.read("trace_clock")?,

@@ -13,37 +13,40 @@ use super::decode::TimerCallbacks;
 /// The kernel's functions, from `/proc/kallsyms`.
 #[derive(Debug, Clone, Default)]
 pub struct Symbols {
-    text: String,
-    /// Address of each function and the range of its name in the text; sorted by address.
+    /// The names of all functions, one after another.
+    names: String,
+    /// Address of each function and the range of its name; sorted by address.
     functions: Vec<(u64, Range<u32>)>,
 }
 
 impl Symbols {
     /// Parses lines `address type name [module]`. Skips hidden addresses, which are 0.
     #[must_use]
-    pub fn parse(text: String) -> Self {
-        let mut symbols = Self { text, functions: Vec::new() };
-        symbols.parse_from(0);
+    pub fn parse(text: &str) -> Self {
+        let mut symbols = Self::default();
+        symbols.add(text.as_bytes());
         symbols
     }
 
-    /// Parses the text from this position on.
-    fn parse_from(&mut self, start: usize) {
-        /// Length of an average line of the kernel's file, bytes.
-        const LINE_BYTES: usize = 44;
-        let (bytes, mut at) = (self.text.as_bytes(), start);
-        self.functions.reserve((bytes.len() - start) / LINE_BYTES);
-        while at < bytes.len() {
-            let (line, name) = scan_line(&bytes[at..]);
-            if let Some((address, name)) = name
-                && let (Ok(start), Ok(end)) = (u32::try_from(at + name.start), u32::try_from(at + name.end))
-            {
-                self.functions.push((address, start..end));
+    /// Parses more lines.
+    fn add(&mut self, lines: &[u8]) {
+        let (mut at, known) = (0, self.functions.len());
+        while at < lines.len() {
+            let (line, function) = scan_line(&lines[at..]);
+            if let Some((address, name)) = function {
+                let start = self.names.len();
+                self.names.push_str(&String::from_utf8_lossy(&lines[at + name.start..at + name.end]));
+                if let (Ok(start), Ok(end)) = (u32::try_from(start), u32::try_from(self.names.len())) {
+                    self.functions.push((address, start..end));
+                }
             }
             at += line;
         }
         // The kernel lists its own functions in this order, and those of modules behind them.
-        self.functions.sort_by_key(|&(address, _)| address);
+        let first_new = known.saturating_sub(1);
+        if !self.functions[first_new..].is_sorted_by_key(|&(address, _)| address) {
+            self.functions.sort_by_key(|&(address, _)| address);
+        }
     }
 
     /// Name of the function that contains an address; `None` if the address is before the first function.
@@ -51,18 +54,42 @@ impl Symbols {
     pub fn name(&self, address: u64) -> Option<&str> {
         let behind = self.functions.partition_point(|&(start, _)| start <= address);
         let (_, name) = self.functions.get(behind.checked_sub(1)?)?;
-        self.text.get(name.start as usize..name.end as usize)
+        self.names.get(name.start as usize..name.end as usize)
+    }
+
+    /// Address of the kernel's first instruction; 0 if it is hidden. Some records store offsets from it.
+    #[must_use]
+    pub fn code_start(&self) -> u64 {
+        self.address(CODE_START).unwrap_or(0)
+    }
+
+    /// Addresses of the callbacks of the timers that end waits; `None` if they are hidden.
+    #[must_use]
+    pub fn timers(&self) -> TimerCallbacks {
+        TimerCallbacks { sleep: self.address(SLEEP_TIMER), fd: self.address(FD_TIMER) }
+    }
+
+    fn address(&self, name: &str) -> Option<u64> {
+        let is_wanted = |range: &Range<u32>| self.names.get(range.start as usize..range.end as usize) == Some(name);
+        self.functions.iter().find(|(_, range)| is_wanted(range)).map(|&(address, _)| address)
     }
 }
 
-/// The symbols of the running kernel, read only as far as they are needed: all of them take 30 to 60 ms on a PC, and
-/// seconds on a slow CPU.
+/// The kernel's first instruction.
+const CODE_START: &str = "_stext";
+/// The callback that ends a sleep.
+const SLEEP_TIMER: &str = "hrtimer_wakeup";
+/// The callback of a timerfd.
+const FD_TIMER: &str = "timerfd_tmrproc";
+
+/// The symbols of the running kernel, read only as far as they are needed: the kernel takes 30 to 60 ms on a PC to write
+/// all of them, and seconds on a slow CPU.
 #[derive(Debug)]
 pub struct KernelSymbols<R = File> {
     /// The rest of `/proc/kallsyms`; `None` if everything is read, or nothing can be.
     source: Option<R>,
-    /// The start of a line whose end is not read yet.
-    cut_line: Vec<u8>,
+    /// What was read last; afterwards the start of a line whose end is not read yet.
+    chunk: Vec<u8>,
     symbols: Symbols,
     /// All functions of the kernel itself below this address have been read.
     complete_below: u64,
@@ -71,7 +98,7 @@ pub struct KernelSymbols<R = File> {
 }
 
 /// Bytes to read at once.
-const CHUNK_BYTES: u64 = 256 << 10;
+const CHUNK_BYTES: u64 = 64 << 10;
 
 impl KernelSymbols {
     /// The symbols of the running kernel; none if addresses are hidden from this process.
@@ -87,8 +114,7 @@ impl KernelSymbols {
 
 impl<R: Read> KernelSymbols<R> {
     fn new(source: Option<R>) -> Self {
-        let symbols = Symbols::default();
-        Self { source, cut_line: Vec::new(), symbols, complete_below: 0, in_kernel: true }
+        Self { source, chunk: Vec::new(), symbols: Symbols::default(), complete_below: 0, in_kernel: true }
     }
 
     /// Name of the function that contains an address; `None` if the address is before the first function.
@@ -107,52 +133,39 @@ impl<R: Read> KernelSymbols<R> {
 
     /// Address of the kernel's first instruction; 0 if it is hidden.
     pub fn code_start(&mut self) -> u64 {
-        self.find(code_start, &0)
+        self.read_to(CODE_START);
+        self.symbols.code_start()
     }
 
-    /// Addresses of the callbacks of the timers that end waits.
+    /// Addresses of the callbacks of the timers that end waits; `None` if they are hidden.
     pub fn timers(&mut self) -> TimerCallbacks {
-        TimerCallbacks { sleep: self.find(sleep_timer, &None), fd: self.find(fd_timer, &None) }
+        self.read_to(SLEEP_TIMER);
+        self.read_to(FD_TIMER);
+        self.symbols.timers()
     }
 
-    /// Searches the text, and reads on as long as the answer is `missing`.
-    fn find<T: PartialEq>(&mut self, search: fn(&str) -> T, missing: &T) -> T {
-        let mut searched = 0;
-        loop {
-            let found = search(&self.symbols.text[searched..]);
-            if found != *missing || self.source.is_none() {
-                return found;
-            }
-            // Whole lines are appended, so no line is cut between two searches.
-            searched = self.symbols.text.len();
+    /// Reads until the function of this name is known, or everything is read.
+    fn read_to(&mut self, name: &str) {
+        while self.source.is_some() && self.symbols.address(name).is_none() {
             self.read_more();
         }
-    }
-
-    /// The whole text of `/proc/kallsyms`.
-    pub fn text(&mut self) -> &str {
-        while self.source.is_some() {
-            self.read_more();
-        }
-        &self.symbols.text
     }
 
     /// Reads and parses the next lines.
     fn read_more(&mut self) {
         let Some(source) = &mut self.source else { return };
-        let start = self.symbols.text.len();
-        let length = match source.take(CHUNK_BYTES).read_to_end(&mut self.cut_line) {
-            Ok(1..) => self.cut_line.iter().rposition(|&byte| byte == b'\n').map_or(0, |newline| newline + 1),
+        let length = match source.take(CHUNK_BYTES).read_to_end(&mut self.chunk) {
+            Ok(1..) => self.chunk.iter().rposition(|&byte| byte == b'\n').map_or(0, |newline| newline + 1),
             Ok(0) | Err(_) => {
                 self.source = None;
-                self.cut_line.len()
+                self.chunk.len()
             }
         };
-        let lines: Vec<u8> = self.cut_line.drain(..length).collect();
-        self.symbols.text.push_str(&String::from_utf8_lossy(&lines));
-        self.symbols.parse_from(start);
+        let lines = &self.chunk[..length];
+        self.symbols.add(lines);
         // The lines of modules end with the module's name.
         self.in_kernel &= !lines.contains(&b'\t');
+        self.chunk.drain(..length);
         if self.in_kernel {
             self.complete_below = self.symbols.functions.last().map_or(0, |&(address, _)| address);
         }
@@ -178,36 +191,6 @@ fn scan_line(bytes: &[u8]) -> (usize, Option<(u64, Range<usize>)>) {
     (line, is_known.then_some((address, start..end)))
 }
 
-/// Address of the kernel's first instruction (`_stext`) in the text of `/proc/kallsyms`; 0 if it is hidden. Some
-/// records store offsets from it.
-#[must_use]
-pub fn code_start(kallsyms: &str) -> u64 {
-    address_before(kallsyms, " _stext\n").unwrap_or(0)
-}
-
-/// Addresses of the callbacks of the timers that end waits, from the text of `/proc/kallsyms`.
-#[must_use]
-pub fn timers(kallsyms: &str) -> TimerCallbacks {
-    TimerCallbacks { sleep: sleep_timer(kallsyms), fd: fd_timer(kallsyms) }
-}
-
-/// The callback that ends a sleep; `None` if it is hidden.
-fn sleep_timer(kallsyms: &str) -> Option<u64> {
-    address_before(kallsyms, " hrtimer_wakeup\n").filter(|&address| address != 0)
-}
-
-/// The callback of a timerfd; `None` if it is hidden.
-fn fd_timer(kallsyms: &str) -> Option<u64> {
-    address_before(kallsyms, " timerfd_tmrproc\n").filter(|&address| address != 0)
-}
-
-/// The address in the line that ends with `end`.
-fn address_before(kallsyms: &str, end: &str) -> Option<u64> {
-    let (before, _) = kallsyms.split_once(end)?;
-    let line = before.rsplit('\n').next()?;
-    u64::from_str_radix(line.split(' ').next()?, 16).ok()
-}
-
 /// Parses `printk_formats`, lines `0xADDRESS : "text"`: the strings that records store only by address.
 #[must_use]
 pub fn strings(printk_formats: &str) -> HashMap<u64, String> {
@@ -227,10 +210,9 @@ mod tests {
     fn an_address_belongs_to_the_function_that_starts_before_it() {
         let symbols = Symbols::parse(
             "ffffffff81000000 T _stext\nffffffff81000400 t second\t[module]\nffffffff81000200 W first\n\
-             ffffffff82000000 D some_data\nnonsense\n"
-                .to_owned(),
+             ffffffff82000000 D some_data\nnonsense\n",
         );
-        assert_eq!(code_start(&symbols.text), 0xffff_ffff_8100_0000);
+        assert_eq!(symbols.code_start(), 0xffff_ffff_8100_0000);
         assert_eq!(symbols.name(0xffff_ffff_8100_0200), Some("first"));
         assert_eq!(symbols.name(0xffff_ffff_8100_03ff), Some("first"));
         assert_eq!(symbols.name(0xffff_ffff_8300_0000), Some("second"));
@@ -241,15 +223,15 @@ mod tests {
     fn damaged_lines_are_skipped_and_the_next_ones_read() {
         let text = "\n \nffffffff81000000\nffffffff81000010 t\nffffffff81000020 t \n\
                     ffffffffffffffff81000030 t long\n81000040 w last_but_one\t[m]\n81000050 T last";
-        let symbols = Symbols::parse(text.to_owned());
+        let symbols = Symbols::parse(text);
         assert_eq!((symbols.name(0x8100_0030), symbols.name(0x8100_004f)), (None, Some("last_but_one")));
         assert_eq!(symbols.name(u64::MAX), Some("last"));
     }
 
     #[test]
     fn ignores_hidden_addresses() {
-        let symbols = Symbols::parse("0000000000000000 T _stext\n0000000000000000 T first\n".to_owned());
-        assert_eq!((symbols.name(0), symbols.name(u64::MAX), code_start(&symbols.text)), (None, None, 0));
+        let symbols = Symbols::parse("0000000000000000 T _stext\n0000000000000000 T first\n");
+        assert_eq!((symbols.name(0), symbols.name(u64::MAX), symbols.code_start()), (None, None, 0));
     }
 
     /// A kernel with functions every 16 bytes, and modules above and below.
@@ -263,17 +245,16 @@ mod tests {
     #[test]
     fn reads_only_as_far_as_needed() {
         let text = kernel();
-        let whole = Symbols::parse(text.clone());
+        let whole = Symbols::parse(&text);
         let mut symbols = KernelSymbols::new(Some(text.as_bytes()));
         assert_eq!(symbols.name(0x8000_0101), Some("function16"));
-        let read = symbols.symbols.text.len();
-        assert!(read as u64 <= CHUNK_BYTES && symbols.source.is_some() && !symbols.cut_line.is_empty());
+        let read = symbols.symbols.functions.len();
+        assert!(read as u64 <= CHUNK_BYTES / 16 && symbols.source.is_some() && !symbols.chunk.is_empty());
         assert_eq!(symbols.name(0x8000_0011), Some("function1"));
-        assert_eq!(symbols.symbols.text.len(), read);
+        assert_eq!(symbols.symbols.functions.len(), read);
         for address in [0x8004_0000, 0x8000_0000, 0x9000_0001, 0x7000_0000, 0xa000_0000, 0x6000_0000, 0x8009_c3ff] {
             assert_eq!(symbols.name(address), whole.name(address), "{address:x}");
         }
-        assert_eq!(symbols.text(), text);
         assert!(symbols.source.is_none());
         let mut modules_first = KernelSymbols::new(Some(text.as_bytes()));
         assert_eq!(modules_first.name(0x7000_0004), Some("low"), "not yet read at first");
@@ -291,7 +272,7 @@ mod tests {
         assert_eq!(symbols.code_start(), 0);
         assert!(symbols.source.is_none());
         let mut none = KernelSymbols::<&[u8]>::new(None);
-        assert_eq!((none.timers(), none.text().len()), (TimerCallbacks::default(), 0));
+        assert_eq!(none.timers(), TimerCallbacks::default());
         assert_eq!(none.name(7), None);
     }
 

@@ -4,7 +4,6 @@ use std::{
     fs::File,
     io::{BufRead, BufReader, Seek},
     path::{Path, PathBuf},
-    sync::OnceLock,
 };
 
 use super::{
@@ -19,7 +18,7 @@ use crate::{
         decode::Decoder,
         format::{Format, PageLayout},
         ring::{Drained, PageReader},
-        symbols::{self, Symbols},
+        symbols::Symbols,
     },
 };
 
@@ -30,8 +29,7 @@ pub struct Dat<R = BufReader<File>> {
     input: Input<R>,
     layout: PageLayout,
     decoder: Decoder,
-    kallsyms: String,
-    symbols: OnceLock<Symbols>,
+    symbols: Symbols,
     clock: String,
     cpus: Vec<CpuData>,
 }
@@ -80,15 +78,15 @@ impl<R: BufRead + Seek> Dat<R> {
             }
             other => return Err(unknown(format!("of version {other}"))),
         };
-        sections.kernel.code_start = symbols::code_start(&sections.kallsyms);
-        sections.kernel.timers = symbols::timers(&sections.kallsyms);
+        let symbols = Symbols::parse(&sections.kallsyms);
+        sections.kernel.code_start = symbols.code_start();
+        sections.kernel.timers = symbols.timers();
         let mut decoder = Decoder::new(sections.kernel);
         for (system, text) in &sections.formats {
             Format::parse(text).map(|format| decoder.add_format(system, &format));
         }
         let layout = sections.layout.ok_or(damaged("description of pages"))?;
-        let (clock, cpus, kallsyms) = (sections.clock, sections.cpus, sections.kallsyms);
-        Ok(Self { path: path.to_owned(), input, layout, decoder, kallsyms, symbols: OnceLock::new(), clock, cpus })
+        Ok(Self { path: path.to_owned(), input, layout, decoder, symbols, clock: sections.clock, cpus: sections.cpus })
     }
 
     /// The CPUs in the file, in the order of the file; some may have no events.
@@ -145,6 +143,6 @@ impl<R: BufRead + Seek> Dat<R> {
     /// Name of the traced kernel's function at an address; `None` if the file has no symbols for it.
     #[must_use]
     pub fn symbol(&self, address: u64) -> Option<&str> {
-        self.symbols.get_or_init(|| Symbols::parse(self.kallsyms.clone())).name(address)
+        self.symbols.name(address)
     }
 }
