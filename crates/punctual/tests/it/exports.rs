@@ -1,10 +1,10 @@
 //! `--export`: each suffix, for a run, a record and the findings about a machine.
 
-use std::fs;
+use std::{fs, process::Command};
 
 use serde_json::Value;
 
-use super::harness::Scratch;
+use super::harness::{Scratch, skip};
 
 const SUFFIXES: [&str; 10] = ["json", "csv", "hgrm", "hlog", "html", "md", "xml", "lava", "prom", "sarif"];
 const RUN: &str = "measure timer --cpus 0 --policy other --period 1ms --samples 50 --blame=off --quiet --record a";
@@ -69,4 +69,44 @@ fn findings_are_exported_for_code_scanners() {
     let ids = |list: &Value, key: &str| list.as_array().unwrap().iter().map(|one| one[key].clone()).collect::<Vec<_>>();
     assert_eq!(ids(&run["results"], "ruleId"), ids(&json["findings"], "id"));
     assert!(!run["tool"]["driver"]["rules"].as_array().unwrap().is_empty());
+}
+
+/// Executes the code of a notebook without windows, then prints facts that it has found.
+const EXECUTE: &str = r#"
+import json, sys, matplotlib
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+cells = json.load(open(sys.argv[1]))["cells"]
+exec("\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"))
+totals = [histogram(one["corrected"]) for one in record["series"]]
+lines = [len(figure.axes[0].lines) for figure in map(plt.figure, plt.get_fignums())]
+print(json.dumps([[int(counts.sum()), int(counts.index.max())] for counts in totals]))
+print(json.dumps([series["samples"].tolist(), lines, len(uses)]))
+"#;
+
+#[test]
+fn the_notebook_reads_a_record() {
+    let scratch = Scratch::new();
+    scratch.run(&format!("{RUN} --profile hifi-streamer"));
+    let notebook = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/records.ipynb");
+    // Another Python than that of the system may come first in the path, and lack the packages.
+    let has_packages = |python: &&str| {
+        let imported = Command::new(python).args(["-c", "import pandas, matplotlib"]).output();
+        imported.is_ok_and(|output| output.status.success())
+    };
+    let Some(python) = ["python3", "/usr/bin/python3"].into_iter().find(has_packages) else {
+        return skip("the notebook: install its packages: sudo apt-get install python3-pandas python3-matplotlib");
+    };
+    let mut command = Command::new(python);
+    command.args(["-c", EXECUTE, notebook]).current_dir(scratch.path());
+    let output = command.output().unwrap();
+    let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{stderr}");
+    let mut printed = stdout.lines().rev();
+    let mut next = || serde_json::from_str::<Value>(printed.next().unwrap()).unwrap();
+    let record = scratch.record();
+    let series = &record.series[0];
+    assert_eq!(next(), serde_json::json!([[50], [1, 1], 1]));
+    let worst_ns = series.corrected.iter().next_back().unwrap().0;
+    assert_eq!(next(), serde_json::json!([[series.corrected.total(), worst_ns]]));
 }
