@@ -236,6 +236,7 @@ impl Watch {
         if let Source::Trace(traced) = &mut self.source {
             traced.read(thread.cpu);
         }
+        let own_threads = self.own_threads();
         let count = spikes.len();
         let mut worst_first: Vec<&mut Spike> = spikes.iter_mut().collect();
         worst_first.sort_by_key(|spike| Reverse(spike.lateness_ns));
@@ -248,7 +249,7 @@ impl Watch {
                 break;
             }
             let wake_up = wake_up_of(spike, first_deadline_ns, usual_work_ns);
-            self.explain_spike(thread, phase, wake_up, spike);
+            self.explain_spike(thread, phase, wake_up, &own_threads, spike);
             explained += 1;
             last_ns = last_ns.max(wake_up.end_ns());
         }
@@ -259,13 +260,20 @@ impl Watch {
     }
 
     /// Explains one spike, and adds it to the ledger.
-    fn explain_spike(&mut self, thread: &MeasuredThread, phase: &str, wake_up: WakeUp, spike: &mut Spike) {
+    fn explain_spike(
+        &mut self,
+        thread: &MeasuredThread,
+        phase: &str,
+        wake_up: WakeUp,
+        own_threads: &[u32],
+        spike: &mut Spike,
+    ) {
         let mut explanation = self.explain(thread, wake_up);
         self.idle_states.name(thread.cpu, &mut explanation);
         if !self.realtime_limited {
             without_throttling(&mut explanation);
         }
-        self.mark_own_threads(thread.pid, &mut explanation);
+        mark_own_threads(own_threads, thread.pid, &mut explanation);
         let Explanation { culprits, timeline, evidence } = explanation;
         self.ledger.add(Entry {
             cpu: thread.cpu,
@@ -282,14 +290,9 @@ impl Watch {
         (spike.culprits, spike.timeline, spike.evidence) = (culprits, timeline, evidence);
     }
 
-    /// Marks the causes that are other threads of this process.
-    fn mark_own_threads(&self, explained: u32, explanation: &mut Explanation) {
-        for cause in causes_of(explanation) {
-            let (CauseKind::Thread | CauseKind::LateInterrupt, Some(thread_id)) = (cause.kind, cause.number) else {
-                continue;
-            };
-            cause.own = thread_id != explained && self.root.exists(&format!("proc/self/task/{thread_id}"));
-        }
+    /// The ids of the threads of this process. A lookup for each cause of each spike would take longer than explaining.
+    fn own_threads(&self) -> Vec<u32> {
+        self.root.list("proc/self/task").iter().filter_map(|id| id.parse().ok()).collect()
     }
 
     fn explain(&mut self, thread: &MeasuredThread, wake_up: WakeUp) -> Explanation {
@@ -373,6 +376,16 @@ fn causes_of(explanation: &mut Explanation) -> impl Iterator<Item = &mut Cause> 
     culprits.chain(timeline.iter_mut().map(|stretch| &mut stretch.cause))
 }
 
+/// Marks the causes that are other threads of this process.
+fn mark_own_threads(own_threads: &[u32], explained: u32, explanation: &mut Explanation) {
+    for cause in causes_of(explanation) {
+        let (CauseKind::Thread | CauseKind::LateInterrupt, Some(thread_id)) = (cause.kind, cause.number) else {
+            continue;
+        };
+        cause.own = thread_id != explained && own_threads.contains(&thread_id);
+    }
+}
+
 /// Calls throttling unexplained, because the kernel does not limit real-time threads.
 fn without_throttling(explanation: &mut Explanation) {
     for cause in causes_of(explanation).filter(|cause| cause.kind == CauseKind::Throttled) {
@@ -438,7 +451,7 @@ mod tests {
             let culprits = vec![thread(kind, 42), thread(CauseKind::LateInterrupt, 42), thread(kind, 43)];
             let mut explanation = Explanation { culprits, ..Explanation::default() };
             explanation.culprits.push(thread(CauseKind::Interrupt, 42));
-            watch.mark_own_threads(explained, &mut explanation);
+            mark_own_threads(&watch.own_threads(), explained, &mut explanation);
             explanation.culprits.iter().map(|culprit| culprit.cause.own).collect::<Vec<_>>()
         };
         assert_eq!(own(7), [true, true, false, false]);
