@@ -80,6 +80,8 @@ fn worst_first(record: &Record) -> Vec<(&Series, &ProcessThread)> {
     threads
 }
 
+/// The kind of the caveat that no thread ran that a given name or id selects.
+pub const UNMATCHED: &str = "selection";
 /// The remedy for a thread without cycles.
 const MARK: &str = "cycles that do not start with a wait are counted only if you mark them with include/punctual.h";
 
@@ -140,7 +142,8 @@ fn exceeded(threads: &[(&Series, &ProcessThread)], limits: Limits) -> Vec<String
         Some(format!("{} waited {max} for a CPU after a wake-up (limit {limit})", series.role))
     });
     let slow = limits.response_ns.and_then(|limit_ns| too_slow(threads, limit_ns));
-    let missed: u64 = threads.iter().map(|(series, _)| series.missed).sum();
+    let known = threads.iter().filter(|(_, thread)| !cycle::may_contain_idle_time(thread));
+    let missed: u64 = known.map(|(series, _)| series.missed).sum();
     let many = limits.missed.filter(|&limit| missed > limit);
     let many = many.map(|limit| format!("{missed} deadlines were missed (limit {limit})"));
     [late, slow, many].into_iter().flatten().collect()
@@ -148,6 +151,9 @@ fn exceeded(threads: &[(&Series, &ProcessThread)], limits: Limits) -> Vec<String
 
 /// Why an exceeded limit may be missing from the figures; `None` if they are complete.
 fn incomplete(record: &Record, limits: Limits) -> Option<String> {
+    if let Some(unmatched) = record.caveats.iter().find(|caveat| caveat.kind == UNMATCHED) {
+        return Some(unmatched.text.clone());
+    }
     if record.caveats.iter().any(|caveat| caveat.kind == "overflow") {
         return Some("events were lost, so an exceeded limit may be missing from the figures".to_owned());
     }
@@ -201,7 +207,10 @@ fn too_few(threads: &[(&Series, &ProcessThread)], limits: Limits) -> Option<Stri
         Some((_, count, what)) => Some(format!("the run has {count} {what}, and PASS needs at least {MIN_EVENTS}")),
         None => {
             let limited = threads.iter().filter(|(series, _)| limits.response_ns.is_some() || series.period_ns > 0);
-            let of_cycles = || cycle::unclear(limited).or_else(|| threads.iter().find_map(unfollowed));
+            let of_cycles = || {
+                let unfollowed = || threads.iter().find_map(unfollowed);
+                cycle::unclear(limited).or_else(unfollowed).or_else(|| cycle::too_long_at_end(threads, limits))
+            };
             let of_cycles = if limits.limit_cycles() { of_cycles() } else { None };
             of_cycles.or_else(|| limits.latency_ns.and_then(|_| threads.iter().find_map(untraced)))
         }
@@ -244,11 +253,10 @@ fn untraced_cpus(thread: &ProcessThread) -> String {
 
 /// Why the longest cycle exceeds a limit; `None` if it does not. The cycle may not have ended.
 fn too_slow(threads: &[(&Series, &ProcessThread)], limit_ns: u64) -> Option<String> {
-    let known = threads.iter().filter(|(series, thread)| !cycle::may_contain_idle_time(series, thread));
-    let cycles = known.flat_map(|(series, thread)| {
-        let ended = thread.longest.iter().map(|cycle| (cycle, "took"));
+    let cycles = threads.iter().flat_map(|(series, thread)| {
+        let ended = thread.worst_cycles.iter().chain(&thread.longest).map(|cycle| (cycle, "took"));
         let open = thread.open.iter().map(|cycle| (cycle, "had not ended after"));
-        ended.chain(open).map(|(cycle, took)| (&series.role, took, cycle.response_ns()))
+        ended.chain(open).map(|(cycle, took)| (&series.role, took, cycle::certain_ns(thread, cycle)))
     });
     let (role, took, response_ns) = cycles.max_by_key(|&(_, _, response_ns)| response_ns)?;
     let (response, limit) = (format_unsigned_ns(response_ns), format_unsigned_ns(limit_ns));
@@ -529,11 +537,29 @@ mod tests {
         let too_many = with_thread(|thread| thread.cycles = 20_000);
         assert_eq!(outcome(&too_many, response), Some((Outcome::Inconclusive, unclear.to_owned())), "two a period");
         assert_eq!(outcome(&with_thread(|_| ()), response).unwrap().0, Outcome::Pass);
-        let mut mixed = with_thread(|thread| thread.release = Release::Mixed);
+        let mixed = with_thread(|thread| {
+            thread.release = Release::Mixed;
+            thread.longest.as_mut().unwrap().times.blocked_ns = 5_000_000;
+        });
+        assert_eq!(
+            outcome(&mixed, response),
+            Some((Outcome::Inconclusive, unclear.to_owned())),
+            "its wait may be idle"
+        );
+        let missed = Limits { missed: Some(0), ..Limits::default() };
+        assert_eq!(outcome(&mixed, missed), Some((Outcome::Inconclusive, unclear.to_owned())), "also with a period");
         let tight = Limits { response_ns: Some(1_000_000), ..Limits::default() };
-        assert_eq!(outcome(&mixed, tight).unwrap().0, Outcome::Fail, "the given period shows where cycles start");
-        mixed.series[0].period_ns = 0;
-        assert_eq!(outcome(&mixed, tight), Some((Outcome::Inconclusive, unclear.to_owned())));
+        let reason = "a cycle of servo took 1.1 ms (limit 1 ms)";
+        assert_eq!(outcome(&mixed, tight), Some((Outcome::Fail, reason.to_owned())), "without its waits");
+        let ended = with_thread(|thread| thread.ending_ns = 3_000_000);
+        let reason = outcome(&ended, response).unwrap().1;
+        assert!(
+            reason.starts_with("the time from the last release of servo to its end, 3 ms, is no cycle"),
+            "{reason}"
+        );
+        let mut unmatched = with_thread(|_| ());
+        unmatched.caveats.push(record::Caveat { kind: UNMATCHED.to_owned(), text: "no thread a ran".to_owned() });
+        assert_eq!(outcome(&unmatched, response), Some((Outcome::Inconclusive, "no thread a ran".to_owned())));
         let untraced = with_thread(|thread| {
             (thread.switches_missing, thread.switches_missing_on) = (3, "1".to_owned());
         });

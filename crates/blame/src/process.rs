@@ -45,7 +45,7 @@ mod wakers;
 mod wakeups;
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{BTreeSet, HashMap, HashSet},
     mem,
 };
 
@@ -396,6 +396,20 @@ impl Process {
     #[must_use]
     pub fn threads_without_series(&self) -> u64 {
         (self.threads.len() - self.with_series().count()) as u64
+    }
+
+    /// The names and ids in the selection that no thread with a series has.
+    #[must_use]
+    pub fn unmatched(&self) -> Vec<&Pattern> {
+        let is_matched =
+            |pattern: &Pattern| self.with_series().any(|thread| pattern.matches(thread.tid(), thread.selected_as()));
+        self.config.selection.patterns().filter(|pattern| !is_matched(pattern)).collect()
+    }
+
+    /// The names of the threads that ran.
+    #[must_use]
+    pub fn names(&self) -> BTreeSet<String> {
+        self.threads.iter().filter(|thread| thread.was_active()).map(|thread| thread.comm().to_string()).collect()
     }
 
     /// Number of ended threads without figures, because there were too many. Those of the others are larger.

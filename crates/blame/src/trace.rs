@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`tracefs`] | finds or mounts tracefs |
 //! | [`instance`] | a private trace instance: its settings, events and rings |
+//! | `namespaces` | checks that the ids and times of the trace are those of this process |
 //! | [`ring`] | reads the pages of one CPU in order, with the gaps between them |
 //! | [`selectors`] | the events to trace |
 //! | [`format`](mod@format) | the kernel's descriptions of its records |
@@ -20,6 +21,7 @@ mod export;
 mod folder;
 pub mod format;
 pub mod instance;
+mod namespaces;
 pub mod page;
 pub mod ring;
 pub mod selectors;

@@ -137,6 +137,9 @@ pub struct ProcessThread {
     /// The cycle that had not ended at the end of the run, so far; absent without one, and if its end cannot be known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub open: Option<Cycle>,
+    /// Time from its last release to its end, ns, which is no cycle; 0 if it has not ended.
+    #[serde(default)]
+    pub ending_ns: u64,
     /// Cycles that were cut off, because events were lost or their start was not seen.
     #[serde(default)]
     pub cycles_cut: u64,
@@ -296,8 +299,8 @@ pub enum Release {
     /// Waits of one kind at different distances, such as 8 ms, 4 ms, 8 ms: a cycle may contain several of them. Each starts
     /// a cycle here. Only marks show its cycles.
     Alternating,
-    /// As `relative_sleep`, but the thread also waits for events that other programs or devices cause: either wait may be
-    /// that for its next cycle. Only marks show its cycles.
+    /// As `relative_sleep` or `timer`, but the thread also waits for other timers, or for events that other programs or
+    /// devices cause: each of them may be the wait for its next cycle. Only marks show its cycles.
     Mixed,
     /// A mark in the program.
     Mark,

@@ -2,6 +2,7 @@
 
 use record::{Cycle, CycleCause, CyclePart, LockWait, ProcessThread, Record, Release, Series, ThreadTimes};
 
+use super::Limits;
 use crate::format_unsigned_ns;
 
 /// The number of parts of a cycle that are named.
@@ -40,9 +41,9 @@ pub(super) fn longest(series: &Series, thread: &ProcessThread, run: &Run<'_>) ->
         Release::AnySleep | Release::Event | Release::AnyEvent => "from its wake-up",
         Release::Timer => "from the expiry of its timer",
         Release::Mark => "from its mark",
-        Release::Alternating => "from the end of its sleep, or from its wake-up",
+        Release::Alternating | Release::Mixed => "from the end of its sleep, or from its wake-up",
         Release::AbsoluteSleep => "from the time that it slept until",
-        Release::RelativeSleep | Release::Mixed => "from the end of the sleep that it asked for",
+        Release::RelativeSleep => "from the end of the sleep that it asked for",
     };
     let cause = main_cause(cycle, run);
     Some(format!("The longest cycle of {role} took {response} {start}: {}. Main cause: {cause}.", parts.join(", ")))
@@ -79,14 +80,37 @@ fn is_unclear(series: &Series, thread: &ProcessThread) -> bool {
         // A cycle more can come at each end.
         thread.cycles > periods + periods / 20 + 2
     });
-    let by_trace = matches!(thread.release, Release::AnyEvent | Release::Alternating);
-    thread.cycles >= CYCLIC && (too_many || by_trace || may_contain_idle_time(series, thread))
+    let by_trace = matches!(thread.release, Release::AnyEvent | Release::Alternating | Release::Mixed);
+    thread.cycles >= CYCLIC && (too_many || by_trace)
 }
 
-/// True if a cycle may contain the wait for the next one, so that it seems longer than it is. A given period tells them
-/// apart.
-pub(super) fn may_contain_idle_time(series: &Series, thread: &ProcessThread) -> bool {
-    thread.release == Release::Mixed && series.period_ns == 0
+/// True if a cycle may contain the wait for the next one, so that it seems longer than it is.
+pub(super) fn may_contain_idle_time(thread: &ProcessThread) -> bool {
+    thread.release == Release::Mixed
+}
+
+/// The part of a cycle that is certain, ns: without its waits, if one of them may be that for the next cycle.
+pub(super) fn certain_ns(thread: &ProcessThread, cycle: &Cycle) -> u64 {
+    match may_contain_idle_time(thread) {
+        true => cycle.times.running_ns + cycle.times.waiting_ns(),
+        false => cycle.response_ns(),
+    }
+}
+
+/// The thread that ended later after its last release than this limit allows a cycle to take, ns: its last cycle may have
+/// been too long. `None` without such a thread.
+pub(super) fn too_long_at_end(threads: &[(&Series, &ProcessThread)], limits: Limits) -> Option<String> {
+    let (role, ending_ns) = threads.iter().find_map(|(series, thread)| {
+        let period_ns = limits.missed.filter(|_| series.period_ns > 0).map(|_| series.period_ns);
+        let limit_ns = [limits.response_ns, period_ns].into_iter().flatten().min()?;
+        let is_long = thread.cycles >= CYCLIC && thread.ending_ns > limit_ns;
+        is_long.then_some((&series.role, thread.ending_ns))
+    })?;
+    let ending = format_unsigned_ns(ending_ns);
+    Some(format!(
+        "the time from the last release of {role} to its end, {ending}, is no cycle, but may contain one that was too long: \
+         end the run earlier with --duration, or mark the cycles with include/punctual.h"
+    ))
 }
 
 /// The cycle that a thread had not ended at the end of the run, with its main cause; `None` unless it is its longest.

@@ -32,6 +32,8 @@ pub(super) struct Cycles {
     /// Largest |interval - period|, ns.
     jitter_ns: u64,
     start: Start,
+    /// Time from the last release to the end of the thread, ns; 0 if it has not ended.
+    ending_ns: u64,
 }
 
 /// The change to regular sleeps. The interval before the first sleep's end is no interval between cycles if regular
@@ -163,9 +165,25 @@ impl Cycles {
         self.now.as_ref().is_some_and(|open| open.is_start)
     }
 
-    /// Drops the current cycle, because it is only the start or the end of the thread.
-    pub fn drop_now(&mut self) {
+    /// Drops the current cycle, because it is only the start of the thread.
+    pub fn drop_start(&mut self) {
         self.now = None;
+    }
+
+    /// Drops the current cycle, because the thread ends in it, and keeps its length.
+    pub fn drop_end(&mut self, config: &RunConfig) {
+        self.ending_ns = self.now.take().map_or(0, |open| open.to_record(config).response_ns());
+    }
+
+    /// True if the thread has slept or waited for an event in the current cycle.
+    pub fn contains_wait(&self) -> bool {
+        self.now.as_ref().is_some_and(|open| open.parts.contains_wait())
+    }
+
+    /// Drops the current cycle, because its start and its end are different kinds of waits.
+    pub fn drop_change(&mut self) {
+        self.cut += u64::from(self.now.take().is_some_and(|open| !open.is_start));
+        self.last_main = None;
     }
 
     /// Begins a cycle that counts only if it ends: a signal interrupted a sleep, which the thread may continue.
@@ -319,6 +337,7 @@ impl Cycles {
         let Overruns { by_work, by_waiting, by_blocking } = self.overrun_by;
         thread.cycles = self.count;
         thread.cycles_cut = self.cut;
+        thread.ending_ns = self.ending_ns;
         thread.run_time.clone_from(&self.run_time);
         thread.response.clone_from(&self.response);
         thread.interval.clone_from(&self.interval);

@@ -58,6 +58,11 @@ impl Parts {
         }
     }
 
+    /// True if they contain a sleep, or a wait for an event.
+    pub fn contains_wait(&self) -> bool {
+        [CycleCause::Sleep, CycleCause::Event].iter().any(|cause| self.parts.contains_key(cause))
+    }
+
     /// The longest wait for a lock.
     pub fn lock(&self) -> Option<&LockWait> {
         self.lock.as_ref()

@@ -40,8 +40,10 @@ pub(super) struct Releases {
     events: u64,
     /// Cycles that another wait could have started as well.
     unclear: u64,
-    /// Waits for events that another program or a device ended, within cycles that relative sleeps start.
+    /// Waits for events that another program or a device ended, within cycles that relative or irregular sleeps start.
     foreign: u64,
+    /// Waits for events that no cycle contains: those between two cycles that a timer starts.
+    outside: u64,
 }
 
 /// Frequency of a kind of wait.
@@ -100,7 +102,17 @@ impl Releases {
 
     /// Notes a wait for an event within a cycle, if it may be the wait for the next one.
     pub fn note_wait_within(&mut self, is_answer: bool) {
-        self.foreign += u64::from(!is_answer && self.rank() == Rank::Relative);
+        let starts_irregularly = match self.rank() {
+            Rank::Relative => true,
+            Rank::Absolute => !self.steps.are_regular(),
+            Rank::Event | Rank::Timer => false,
+        };
+        self.foreign += u64::from(!is_answer && starts_irregularly);
+    }
+
+    /// Notes the end of a wait for an event that belongs to no cycle.
+    pub fn note_outside(&mut self) {
+        self.outside += 1;
     }
 
     /// The kind of wait that starts the cycles.
@@ -141,7 +153,7 @@ impl Releases {
     /// The release for the record.
     pub fn to_record(&self) -> Release {
         match self.rank() {
-            Rank::Relative if self.foreign * UNCLEAR_SHARE > self.distances.count => Release::Mixed,
+            _ if (self.foreign + self.outside) * UNCLEAR_SHARE > self.distances.count => Release::Mixed,
             _ if self.may_be_several() => Release::Alternating,
             Rank::Event if self.are_unclear() => Release::AnyEvent,
             Rank::Event => Release::Event,

@@ -88,6 +88,11 @@ impl Selection {
         self.threads.is_empty() || self.threads.iter().any(|pattern| pattern.matches(tid, comm))
     }
 
+    /// The names and ids in the selection.
+    pub(super) fn patterns(&self) -> impl Iterator<Item = &Pattern> {
+        self.threads.iter().chain(self.periods.iter().filter_map(|(pattern, _)| pattern.as_ref()))
+    }
+
     /// Period of a thread, ns; `None` if none was given.
     #[must_use]
     pub fn period_ns(&self, tid: u32, comm: Comm) -> Option<u64> {

@@ -462,6 +462,78 @@ fn sleeps_on_other_clocks_start_cycles_at_their_time() {
     assert_eq!((series.missed, thread.overruns), (1, 1));
 }
 
+/// A cycle that starts with a sleep until `us`, entered 800 us before, and works for 100 us.
+fn absolute_cycle(us: u64) -> Vec<Event> {
+    let begun = us - 800;
+    let mut events = vec![enter(begun, "clock_nanosleep", [1, 1, 0]), timer(begun, us), sleeps(begun + 1)];
+    events.extend(resumes(us));
+    events.extend([exit(us + 2)]);
+    events
+}
+
+#[test]
+fn a_cycle_between_two_kinds_of_waits_is_in_no_figure() {
+    let mut events = Vec::new();
+    // The start: twelve short sleeps for a duration, and one until the first cycle is due.
+    for number in 1..=12 {
+        let us = number * 100;
+        events.extend([enter(us, "nanosleep", [0; 3]), timer(us, us + 50), sleeps(us + 1)]);
+        events.extend(resumes(us + 50));
+        events.push(exit(us + 52));
+    }
+    events.extend([enter(1300, "clock_nanosleep", [1, 1, 0]), timer(1300, 90_000), sleeps(1301)]);
+    events.extend(resumes(90_000));
+    events.push(exit(90_002));
+    (91..120).for_each(|ms| events.extend(absolute_cycle(ms * 1000)));
+    let (_, thread) = with_calls(None, &events, 120_000);
+    assert_eq!(thread.release, record::Release::AbsoluteSleep);
+    let longest_ns = thread.longest.unwrap().response_ns();
+    assert!(longest_ns < 1_000_000 && thread.cycles_cut == 1, "{longest_ns} ns, {} cut", thread.cycles_cut);
+}
+
+#[test]
+fn a_thread_keeps_its_selection_once_it_has_cycles() {
+    let selection =
+        || Selection { threads: vec!["worker".parse().unwrap(), "other".parse().unwrap()], periods: vec![] };
+    let renamed = |cycles: u64| {
+        let mut process = Process::new(START_NS, 100_000, selection());
+        process.follow(ThreadInfo { tid: WORKER, comm: Comm::new("worker"), asleep: true }, 0);
+        process.expect_calls();
+        let mut events: Vec<Event> = (1..=cycles).flat_map(|ms| absolute_cycle(ms * 1000)).collect();
+        let other = Task { comm: Comm::new("renamed"), ..task(WORKER) };
+        let us = cycles * 1000 + 150;
+        events.push(at(us, WORKER, EventKind::Switch { from: other, prev_state: PrevState::Sleeping, to: task(0) }));
+        events.iter().for_each(|event| process.handle_event(event));
+        let unmatched: Vec<String> = process.unmatched().iter().map(ToString::to_string).collect();
+        (process.series("run", START_NS + us * 1000 + 1).len(), unmatched)
+    };
+    assert_eq!(renamed(0), (0, vec!["worker".to_owned(), "other".to_owned()]), "it had the name of its parent");
+    assert_eq!(renamed(3), (1, vec!["other".to_owned()]));
+}
+
+#[test]
+fn the_time_until_a_thread_ends_is_kept() {
+    let mut events: Vec<Event> = (1..=3).flat_map(|ms| absolute_cycle(ms * 1000)).collect();
+    events.extend([at(9000, WORKER, EventKind::Exit), sleeps(9001)]);
+    let (_, thread) = with_calls(None, &events, 9500);
+    assert_eq!((thread.cycles, thread.ending_ns), (2, 6_001_000));
+}
+
+#[test]
+fn a_stop_by_a_signal_delays_the_cycle_after_its_sleep() {
+    let mut events: Vec<Event> = (1..=3).flat_map(|ms| absolute_cycle(ms * 1000)).collect();
+    events.extend([enter(3200, "clock_nanosleep", [1, 1, 0]), timer(3200, 4000), sleeps(3201)]);
+    events.extend(resumes(3500));
+    events.push(switch(3502, WORKER, PrevState::Stopped, 0));
+    events.extend(resumes(8000));
+    // The kernel enters the call again after the stop.
+    events.extend([exit(8002), enter(8002, "clock_nanosleep", [1, 1, 0]), timer(8002, 4000), exit(8003)]);
+    events.extend([enter(8100, "clock_nanosleep", [1, 1, 0]), timer(8100, 9000), sleeps(8101)]);
+    let (_, thread) = with_calls(None, &events, 8500);
+    let longest = thread.longest.unwrap();
+    assert_eq!((longest.response_ns(), longest.parts[0].cause), (4_100_000, CycleCause::Stopped), "{longest:?}");
+}
+
 #[test]
 fn expiries_of_a_timerfd_start_cycles_also_if_it_does_not_wait_for_them() {
     let armed = |us, expires_us: u64| {

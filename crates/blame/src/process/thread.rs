@@ -110,6 +110,8 @@ pub(super) struct Thread {
     /// True if it was not asleep when following it started.
     was_awake: bool,
     selected: bool,
+    /// The name that the selection depends on.
+    selected_as: Comm,
     period_ns: Option<u64>,
     state: State,
     /// Its time is accounted for up to this time, ns on CLOCK_MONOTONIC.
@@ -139,6 +141,8 @@ pub(super) struct Thread {
     fd_timer: kernel::FdTimer,
     /// True if it entered a sleep that may continue the one that a signal interrupted.
     may_continue_sleep: bool,
+    /// The end of its last stop by a signal or a debugger, ns on CLOCK_MONOTONIC.
+    stopped_until_ns: u64,
     /// The end of the sleep that a signal interrupted last, ns on CLOCK_MONOTONIC, and when that was.
     interrupted_sleep: Option<(u64, u64)>,
     /// The current wait; `None` if it is unknown.
@@ -172,6 +176,7 @@ impl Thread {
             marks_ends: false,
             was_awake: !asleep,
             selected: config.selection.selects(tid, comm),
+            selected_as: comm,
             period_ns: config.selection.period_ns(tid, comm),
             state: State::Unobserved,
             accounted_ns: since_ns,
@@ -195,6 +200,7 @@ impl Thread {
             sleep_ns: None,
             fd_timer: kernel::FdTimer::default(),
             may_continue_sleep: false,
+            stopped_until_ns: 0,
             interrupted_sleep: None,
             waiting: None,
             rivals: Rivals::default(),
@@ -213,6 +219,10 @@ impl Thread {
 
     pub fn comm(&self) -> Comm {
         self.task.comm
+    }
+
+    pub fn selected_as(&self) -> Comm {
+        self.selected_as
     }
 
     pub fn is_selected(&self) -> bool {
@@ -381,7 +391,8 @@ impl Thread {
     /// the wait now: only then it is known if it was an answer to the thread itself. Its cycles start with the most
     /// regular of its waits; all others, and those for a lock, are part of a cycle.
     fn complete_before_wait(&mut self, at_ns: u64, by: &WokenBy, config: &RunConfig) {
-        let Some(Waiting { wait_for: WaitFor::Event, source, .. }) = self.waiting else { return };
+        let Some(Waiting { wait_for: WaitFor::Event, source, since_ns, .. }) = self.waiting else { return };
+        self.fd_timer.note_wait(since_ns, at_ns, source);
         if !self.knows_calls(config) || self.is_marked {
             return;
         }
@@ -436,6 +447,9 @@ impl Thread {
         self.state = State::Ready { since_ns: at_ns };
         self.rivals = Rivals::of(self.cpu, None, self.task.priority);
         let waiting = self.waiting.take();
+        if let Some(Waiting { wait_for: WaitFor::Continue, .. }) = waiting {
+            self.stopped_until_ns = at_ns;
+        }
         if let Some(Waiting { wait_for, since_ns, call, .. }) = waiting {
             match &by.lock {
                 Some(wait) => self.add_lock_wait(wait, config),
@@ -488,6 +502,9 @@ impl Thread {
                 Rank::Relative | Rank::Absolute => false,
             };
         if !begins {
+            if self.cycles.begun_ns().is_none() && self.cycles.count() > 0 {
+                self.releases.note_outside();
+            }
             return;
         }
         if let Some(source) = source.filter(|_| self.releases.rank() == Rank::Event) {
@@ -506,8 +523,11 @@ impl Thread {
     /// cycles only if it has no others.
     fn end_cycle(&mut self, at_ns: u64, config: &RunConfig) {
         let is_end = self.is_exiting && !self.is_marked && self.cycles.count() > 0;
-        if is_end || self.cycles.is_start() && !self.is_exiting {
-            return self.cycles.drop_now();
+        if is_end {
+            return self.cycles.drop_end(config);
+        }
+        if self.cycles.is_start() && !self.is_exiting {
+            return self.cycles.drop_start();
         }
         let response_ns = self.cycles.end(config, self.period_ns);
         if response_ns.zip(self.deadline_ns).is_some_and(|(response_ns, deadline_ns)| response_ns > deadline_ns) {
@@ -703,8 +723,12 @@ impl Thread {
     fn update_task(&mut self, at_ns: u64, task: Task, config: &RunConfig) -> Option<u64> {
         if task.comm != self.task.comm {
             let selection = &config.selection;
-            self.selected = selection.selects(task.pid, task.comm);
-            self.period_ns = selection.period_ns(task.pid, task.comm);
+            // A thread has the name of its parent until it names itself, before its cycles. Later it stays selected.
+            let stays = self.selected && self.cycles.count() > 0;
+            if selection.selects(task.pid, task.comm) || !stays {
+                (self.selected, self.selected_as) = (selection.selects(task.pid, task.comm), task.comm);
+                self.period_ns = selection.period_ns(task.pid, task.comm);
+            }
         }
         self.task = task;
         // The first event is its first wake-up, before it or its parent can set another policy.

@@ -24,6 +24,7 @@ use super::{
     error::TraceError,
     folder::Folder,
     format::PageLayout,
+    namespaces,
     ring::Drained,
     selectors::{LATENCY_EVENTS, MONITOR_EVENTS, THREAD_EVENTS},
     symbols::{KernelSymbols, strings},
@@ -102,6 +103,7 @@ impl Instance {
         settings: &Settings<'_>,
         turn_on: impl FnOnce(&Folder, &mut Decoder) -> Result<Vec<String>, TraceError>,
     ) -> Result<Self, TraceError> {
+        namespaces::check(Path::new("/proc/self"))?;
         let folder = Folder::create(tracefs)?;
         let cpus = traced_cpus(&folder, settings)?;
         configure(&folder, settings, &cpus)?;

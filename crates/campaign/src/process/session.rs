@@ -445,6 +445,15 @@ impl<'a> Session<'a> {
                         the causes of its waits are unknown";
             add("events", text.to_owned());
         }
+        let unmatched: Vec<String> = self.process.unmatched().iter().map(ToString::to_string).collect();
+        if !unmatched.is_empty() {
+            let names: Vec<String> = self.process.names().into_iter().take(8).collect();
+            let (unmatched, names) = (unmatched.join(", "), names.join(", "));
+            add(
+                analysis::process::UNMATCHED,
+                format!("no thread with the name or id {unmatched} ran; the threads that ran are: {names}"),
+            );
+        }
         let left_out = self.process.threads_not_followed();
         if left_out > 0 {
             let followed = record::THREADS_FOLLOWED;

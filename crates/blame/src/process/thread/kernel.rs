@@ -26,12 +26,16 @@ pub(super) struct Handler {
 pub(super) struct FdTimer {
     /// Its next expiry, ns on CLOCK_MONOTONIC.
     expires_ns: Option<u64>,
-    /// The shortest distance of its expiries so far, ns; 0 if it is unknown.
-    step_ns: u64,
-    /// The last wait before the timer was read.
+    /// The wait for its expiry.
     source: Option<Source>,
-    /// The last system call of the thread before the current one.
-    last_call: Option<Source>,
+    /// The wait in which it expired; `None` if it was read since.
+    expired_in: Option<Source>,
+    /// Another wait than `source` in which the last expiry came, after an overrun or because `source` is the wrong one.
+    other_source: Option<Source>,
+    /// The call that reads it.
+    read_by: Option<Source>,
+    /// True if the thread also reads other ones, so that `expires_ns` can be that of any.
+    pub is_one_of_several: bool,
     /// True if a cycle began since the timer was read.
     pub has_released: bool,
 }
@@ -40,6 +44,22 @@ impl FdTimer {
     /// True if the thread waits for the timer in this way.
     pub fn is_source(&self, source: Option<Source>) -> bool {
         self.source.is_some() && self.source == source
+    }
+
+    /// Notes a wait of the thread, ns on CLOCK_MONOTONIC.
+    pub fn note_wait(&mut self, since_ns: u64, at_ns: u64, source: Option<Source>) {
+        if self.expires_ns.is_some_and(|expires_ns| (since_ns..=at_ns).contains(&expires_ns)) {
+            self.expired_in = source;
+        }
+    }
+
+    /// Notes that the timer is read, after it expired in this wait; `None` if it expired outside of one.
+    fn note_reading(&mut self, expired_in: Option<Source>) {
+        let other = expired_in.filter(|&expired_in| self.source.is_some_and(|source| source != expired_in));
+        if other.is_none() || other == self.other_source {
+            self.source = expired_in.or(self.source);
+        }
+        self.other_source = other;
     }
 
     /// The expiry of the timer, if it is not after `at_ns` and no cycle has begun with it, ns on CLOCK_MONOTONIC.
@@ -81,7 +101,7 @@ impl Thread {
         if entered.is_release && !self.is_marked {
             self.may_continue_sleep = self.cycles.is_tentative();
             if !self.may_continue_sleep {
-                self.end_cycle(at_ns, config);
+                self.end_or_drop_cycle(at_ns, before, config);
             }
             self.handler = Handler::default();
             if before != self.releases.rank() {
@@ -89,6 +109,16 @@ impl Thread {
             }
         }
         self.in_kernel.enter(entered);
+    }
+
+    /// Ends the cycle, if one goes on. If another kind of wait started it, and it contains a wait, that may have been the
+    /// one for the next cycle.
+    fn end_or_drop_cycle(&mut self, at_ns: u64, before: Rank, config: &RunConfig) {
+        if before != self.releases.rank() && self.cycles.contains_wait() {
+            self.cycles.drop_change();
+        } else {
+            self.end_cycle(at_ns, config);
+        }
     }
 
     /// Decides if a sleep continues the one that a signal interrupted, as soon as its end is known (ns on
@@ -118,7 +148,6 @@ impl Thread {
         }
         self.decide_on_sleep(at_ns, None, config);
         let Some(call) = self.in_kernel.leave() else { return };
-        self.fd_timer.last_call = Some(call.source);
         let now_ns = self.accounted_ns;
         // A wait for a time that is over, as in a loop with pthread_cond_timedwait or with a timerfd that is set each time.
         let is_over = !call.has_waited && call.timeout.is_some_and(|timeout| timeout.expires_ns <= now_ns);
@@ -143,7 +172,8 @@ impl Thread {
             }
             None => Released::by_timeout(now_ns, call.timeout),
         };
-        let late_by = CycleCause::PreviousCycle;
+        let was_stopped = self.stopped_until_ns > released.at_ns;
+        let late_by = if was_stopped { CycleCause::Stopped } else { CycleCause::PreviousCycle };
         self.begin_cycle(Released { latest_ns: released.at_ns, late_by, ..released }, config);
     }
 
@@ -177,19 +207,17 @@ impl Thread {
         let before_ns = self.fd_timer.expires_ns.replace(next_ns);
         let has_released = mem::take(&mut self.fd_timer.has_released);
         let Some(call) = self.in_kernel.call().filter(|_| self.in_kernel.call_name() == "read") else { return };
-        let step_ns = before_ns.map_or(0, |before_ns| next_ns.saturating_sub(before_ns));
-        let steps = [self.fd_timer.step_ns, step_ns];
-        self.fd_timer.step_ns = steps.into_iter().filter(|&step_ns| step_ns > 0).min().unwrap_or(0);
-        // A thread that waits in `read` itself does not wait there after an overrun.
-        let waits_in_read = call.has_waited || self.fd_timer.is_source(Some(call.source));
-        self.fd_timer.source = if waits_in_read { Some(call.source) } else { self.fd_timer.last_call };
+        let is_other = self.fd_timer.read_by.replace(call.source).is_some_and(|before| before != call.source);
+        self.fd_timer.is_one_of_several |= is_other;
+        let expired_in = self.fd_timer.expired_in.take();
+        self.fd_timer.note_reading(if call.has_waited { Some(call.source) } else { expired_in });
+        let before = self.releases.rank();
         let is_release = self.releases.note(Rank::Timer);
-        if has_released || before_ns.is_none() || !is_release || self.is_marked {
-            return;
-        }
-        self.end_cycle(at_ns, config);
+        let Some(before_ns) = before_ns.filter(|_| !has_released && is_release && !self.is_marked) else { return };
+        self.end_or_drop_cycle(at_ns, before, config);
         let now_ns = self.accounted_ns;
-        let due_ns = next_ns.saturating_sub(self.fd_timer.step_ns).min(now_ns);
+        // One reading answers all expiries since the last one.
+        let due_ns = before_ns.min(now_ns);
         let released = Released { at_ns: due_ns, latest_ns: due_ns, ..Released::at(now_ns) };
         self.begin_cycle(Released { late_by: CycleCause::PreviousCycle, ..released }, config);
     }
