@@ -232,7 +232,7 @@ impl Shield {
     /// A watch for a phase that begins now. It also reports changes by others since the shield was taken.
     #[must_use]
     pub fn watch(&self) -> Watch {
-        self.watch.clone().from_now()
+        self.watch.clone().restarted()
     }
 
     /// Begins to count the interrupts that could not be moved and occur on the shielded CPUs, anew if called again.

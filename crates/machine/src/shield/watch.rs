@@ -50,7 +50,7 @@ impl Watch {
 
     /// This watch for a phase that begins now. What changed before, and a thread that came before and still runs, are
     /// reported.
-    pub(super) fn from_now(mut self) -> Self {
+    pub(super) fn restarted(mut self) -> Self {
         self.known = self.foreign(&[]).map(|task| (key(&task), task.ran_ns)).collect();
         self
     }
@@ -115,11 +115,11 @@ mod tests {
         tasks(folder.path(), &[(11, 0, 1, 5), (12, 0, 1, 5)]);
         let mut watch = Watch::new(&root, &"1".parse().unwrap());
         watch.remember(&[], None, [(11, 11)].into());
-        let mut phase = watch.clone().from_now();
+        let mut phase = watch.clone().restarted();
         assert_eq!(phase.check(&[]), [] as [&str; 0]);
         tasks(folder.path(), &[(11, 0, 1, 2_000_000), (12, 0, 1, 2_000_000)]);
         assert_eq!(phase.check(&[]), ["another thread ran on the shielded CPU 1: task12 (12)"]);
-        assert_eq!(watch.from_now().check(&[]), [] as [&str; 0], "it has not run in this phase");
+        assert_eq!(watch.restarted().check(&[]), [] as [&str; 0], "it has not run in this phase");
     }
 
     #[test]
@@ -133,7 +133,7 @@ mod tests {
         let undo = Undo::File { path: file.to_owned(), before: "0-1".to_owned(), during: "0".to_owned() };
         let mut watch = Watch::new(&root, &"1".parse().unwrap());
         watch.remember(&[undo], None, BTreeSet::new());
-        let mut watch = watch.from_now();
+        let mut watch = watch.restarted();
         assert_eq!(watch.check(&[]), [] as [&str; 0], "a thread that left but has not run since is not there");
         tasks(folder.path(), &[(11, 0, 1, 6), (13, KERNEL, 1, 9_000_000), (14, 0, 1, 1)]);
         assert_eq!(watch.check(&[14]), ["another thread ran on the shielded CPU 1: task11 (11)"]);
