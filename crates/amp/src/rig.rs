@@ -197,6 +197,11 @@ impl Rig {
         self.models.get(slot).map(|loaded| (loaded.path.as_path(), &*loaded.file))
     }
 
+    /// The impulse responses, each with its file name.
+    pub fn irs(&self) -> impl Iterator<Item = (&Path, &Ir)> {
+        self.irs.iter().map(|loaded| (loaded.path.as_path(), &*loaded.file))
+    }
+
     /// The files of the rig.
     pub fn paths(&self) -> impl Iterator<Item = &Path> {
         let models = self.models.iter().map(|loaded| loaded.path.as_path());

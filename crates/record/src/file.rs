@@ -13,7 +13,7 @@ use std::{
 use serde::de::DeserializeOwned;
 
 pub use self::{
-    atomic::{check_writable, create, write_atomic, write_new, write_or_send},
+    atomic::{check_writable, create, write_atomic, write_new, write_or_send, write_unfollowed},
     target::create_folder,
     whole::{SETTINGS_BYTES_MAX, check_regular, read_bytes, read_regular, read_text},
 };

@@ -113,8 +113,11 @@ impl Passes {
     }
 }
 
-/// The text after a colour: `ESC [ 0`, `;1` or `;2`, `;31` to `;36`, `m`.
+/// The text after a colour: `ESC [ 0`, `;1` or `;2`, `;31` to `;36`, `m`; or black on white, for QR codes.
 fn after_colour(text: &str) -> Option<&str> {
+    if let Some(rest) = text.strip_prefix("\x1b[0;30;47m") {
+        return Some(rest);
+    }
     let rest = text.strip_prefix("\x1b[0")?;
     let after_one = |rest, of: &[&str]| of.iter().find_map(|part| str::strip_prefix(rest, part)).unwrap_or(rest);
     let rest = after_one(rest, &[";1", ";2"]);
@@ -313,7 +316,7 @@ mod tests {
 
     #[test]
     fn only_the_sequences_of_our_own_pass() {
-        let colours = "\x1b[0;1mbold\x1b[0m \x1b[0;31mred\x1b[0;2;36m";
+        let colours = "\x1b[0;1mbold\x1b[0m \x1b[0;31mred\x1b[0;2;36m \x1b[0;30;47mcode";
         assert_eq!(shown(Passes::Colours, &[colours.as_bytes()]), colours);
         let moves = "\r\x1b[12A\x1b[K\x1b[J";
         assert_eq!(shown(Passes::Drawing, &[moves.as_bytes()]), moves);

@@ -110,6 +110,12 @@ impl Controls {
         delay_of(self.delays, &self.settings)
     }
 
+    /// Delay of the first model (0) or the second (1) after all exchanges, samples: 0 unless it is resampled.
+    #[must_use]
+    pub fn model_delay(&self, slot: usize) -> usize {
+        self.delays.get(slot).copied().unwrap_or(0)
+    }
+
     /// Sets a parameter; the chain reaches the value within 20 ms.
     ///
     /// # Errors

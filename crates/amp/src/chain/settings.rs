@@ -42,6 +42,18 @@ impl Settings {
         settings
     }
 
+    /// These settings with everything bypassed but output gain, removal of offsets and limiter, so that the guitar sounds
+    /// as it enters and the volume stays as it was set.
+    #[must_use]
+    pub fn bypassed(&self) -> Self {
+        use Parameter::{CabinetOn, GateOn, InputGain, ModelsOn, ToneOn};
+        let mut settings = self.clone();
+        for neutral in [InputGain, GateOn, ModelsOn, ToneOn, CabinetOn] {
+            settings.values[neutral as usize] = 0.0;
+        }
+        settings
+    }
+
     /// The value of a parameter.
     #[must_use]
     pub fn get(&self, parameter: Parameter) -> f32 {

@@ -2,7 +2,9 @@
 
 use std::{fs, path::PathBuf};
 
-use amp::{Amplifier, Cabinet, Chain, Controls, Ir, ModelFile, Parameter, Parts, Settings, file::Options};
+use amp::{
+    Amplifier, Cabinet, Chain, Controls, Ir, ModelFile, Parameter, Parts, Settings, chain::Exchange, file::Options,
+};
 
 use crate::counting_allocator;
 
@@ -249,6 +251,29 @@ fn models_and_cabinets_are_replaced_without_a_click() {
     // The responses have a gain of about 2.
     let step = largest_step(&left[1000..]).max(largest_step(&right[1000..]));
     assert!(step <= 2.0 * 0.0005 * 4.0 + 4.0 * fade, "{step}");
+}
+
+#[test]
+fn bypass_passes_the_guitar_through_without_a_click() {
+    use Parameter::{Bass, DcBlockOn, GateOn, InputGain, OutputGain};
+    let input: Vec<f32> = (0..48_000).map(|n| 0.1 * (n as f32 * 0.005).sin()).collect();
+    let playing = settings(&[(InputGain, 6.0), (GateOn, 1.0), (Bass, 6.0), (DcBlockOn, 0.0), (OutputGain, -6.0)]);
+    let model = Some(amplifier("wn_a1_nano.nam"));
+    let (mut chain, mut controls) = new(&playing, [model, None], Some(&ir(4, 64, 1).normalised()));
+    let [left, right] = play_with(&mut chain, &input, &[64], |at| {
+        if at.is_multiple_of(16_000) {
+            let settings = if at == 16_000 { playing.bypassed() } else { playing.clone() };
+            controls.exchange(Exchange::default(), Some(&settings)).unwrap();
+        }
+    });
+    let during = 17_000..32_000;
+    let expected: Vec<f32> = input[during.clone()].iter().map(|sample| sample * 10_f32.powf(-6.0 / 20.0)).collect();
+    for side in [&left, &right] {
+        assert!(largest_difference(&side[during.clone()], &expected) < 1e-6);
+        assert!(largest_difference(&side[1000..15_000], &input[1000..15_000]) > 0.01, "the amplifier plays before");
+        let (step, most) = (largest_step(side), largest(side));
+        assert!(step < 0.03 * most, "{step} of {most}");
+    }
 }
 
 #[test]

@@ -61,6 +61,15 @@ pub fn write_new(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     written.map_err(|source| FileError::Write { path: path.to_owned(), source })
 }
 
+/// Writes `bytes` to a file as a whole or not at all. A link of this name is replaced, not followed.
+///
+/// # Errors
+/// If the folder is not writable, the disk is full, or `path` is a folder; the old content is unchanged then.
+pub fn write_unfollowed(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
+    let written = Target::unfollowed(path).and_then(|target| replace_target(&target, |file| file.write_all(bytes)));
+    written.map_err(|source| FileError::Write { path: path.to_owned(), source })
+}
+
 /// Checks that [`write_atomic`] will be able to write the file, without touching it.
 ///
 /// # Errors
@@ -238,6 +247,15 @@ mod tests {
         }
         write_new(&scratch.path().join("b"), b"new").unwrap();
         assert_eq!(listing(&scratch), expected_listing(&[("a", "old"), ("b", "new"), ("dangling", "-> none")]));
+    }
+
+    #[test]
+    fn an_unfollowed_write_replaces_a_link() {
+        let (scratch, _) = with_old();
+        symlink("a", scratch.path().join("link")).unwrap();
+        write_unfollowed(&scratch.path().join("link"), b"new").unwrap();
+        write_unfollowed(&scratch.path().join("b"), b"other").unwrap();
+        assert_eq!(listing(&scratch), expected_listing(&[("a", "old"), ("b", "other"), ("link", "new")]));
     }
 
     #[test]
