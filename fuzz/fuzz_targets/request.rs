@@ -9,13 +9,13 @@ use std::{
 
 use harmless::check_file;
 use libfuzzer_sys::fuzz_target;
-use play::page::{self, Backend, Slot};
+use play::page::{self, Access, Act, Backend, Slot, Upload, UploadError};
 use serde_json::Value;
 
 fuzz_target!(|bytes: &[u8]| {
     let mut wire = Wire { unread: bytes, answer: Vec::new() };
     let backend = CallRecorder::default();
-    page::reply(SocketAddr::from(([127, 0, 0, 1], 8077)), &mut wire, &backend).unwrap();
+    page::reply(SocketAddr::from(([127, 0, 0, 1], 8077)), &Access::local(), &mut wire, &backend).unwrap();
     let begin = if wire.answer.starts_with(b"HTTP/1.1 100 Continue\r\n\r\n") { 25 } else { 0 };
     assert!(wire.answer[begin..].starts_with(b"HTTP/1.1 "));
     let names_page =
@@ -77,5 +77,13 @@ impl Backend for CallRecorder {
 
     fn save(&self, name: &str) -> Result<String, String> {
         self.record(Ok(name.to_owned()))
+    }
+
+    fn act(&self, _act: Act) -> Result<String, String> {
+        self.record(Ok(String::new()))
+    }
+
+    fn upload(&self, upload: Upload) -> Result<(String, Slot), UploadError> {
+        self.record(Ok((upload.name, Slot::Model1)))
     }
 }

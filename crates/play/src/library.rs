@@ -1,5 +1,8 @@
 //! The library of the web page: a folder of models, cabinets and presets.
 
+mod checks;
+mod upload;
+
 use std::{
     ffi::OsStr,
     fs, io,
@@ -9,14 +12,21 @@ use std::{
 use amp::{Parts, Preset, Rig, rig::RigError};
 use thiserror::Error;
 
-use record::file::check_regular;
+use record::{file::check_regular, visible::one_line};
 
+pub use self::checks::Checks;
 use crate::rig_loader::{RigLoadError, RigLoader, preset_spec, read_preset};
 
 /// Maximum depth of subfolders that are searched.
 const MAX_DEPTH: usize = 4;
 /// Maximum number of listed files.
 const MAX_FILES: usize = 5000;
+/// Maximum number of listed files that cannot be chosen.
+const MAX_OTHERS: usize = 100;
+/// Maximum number of files and folders that are looked at, because the folder may be a whole home folder.
+const MAX_ENTRIES: usize = 20_000;
+/// Maximum length of the reason why a file cannot be chosen, characters.
+const MAX_REASON: usize = 300;
 
 /// True if the extension of the file name is one of a model.
 #[must_use]
@@ -69,7 +79,7 @@ pub struct Library {
 }
 
 /// File names relative to the folder of the library, in alphabetical order.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub struct Files {
     /// `.nam`, `.json` and `.aidax` files.
     pub models: Vec<String>,
@@ -77,9 +87,46 @@ pub struct Files {
     pub cabinets: Vec<String>,
     /// `.toml` files of the folder itself, not of subfolders, because their paths start at the folder.
     pub presets: Vec<String>,
+    /// At most 100 files that cannot be chosen.
+    pub others: Vec<OtherFile>,
+    /// Number of files that cannot be chosen.
+    pub others_count: usize,
+    /// Number of files and folders that the search found.
+    entries: usize,
+}
+
+/// A file of the folder that cannot be chosen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OtherFile {
+    /// Its name, without hidden characters.
+    pub file: String,
+    /// Why it cannot be chosen.
+    pub reason: String,
 }
 
 impl Files {
+    fn add_other(&mut self, file: &str, reason: &str) {
+        self.others_count += 1;
+        if self.others.len() < MAX_OTHERS {
+            let reason = one_line(reason).chars().take(MAX_REASON).collect();
+            self.others.push(OtherFile { file: one_line(file), reason });
+        }
+    }
+
+    /// Adds a preset that was saved.
+    pub(crate) fn add_preset(&mut self, name: String) {
+        self.presets.push(name);
+        self.sort();
+    }
+
+    /// Brings the names into alphabetical order.
+    fn sort(&mut self) {
+        for names in [&mut self.models, &mut self.cabinets, &mut self.presets] {
+            names.sort_by_key(|name| name.to_lowercase());
+        }
+        self.others.sort_by_key(|other| other.file.to_lowercase());
+    }
+
     fn count(&self) -> usize {
         self.models.len() + self.cabinets.len() + self.presets.len()
     }
@@ -123,9 +170,7 @@ impl Library {
     pub fn files(&self) -> Files {
         let mut files = Files::default();
         self.search("", MAX_DEPTH, &mut files);
-        for names in [&mut files.models, &mut files.cabinets, &mut files.presets] {
-            names.sort_by_key(|name| name.to_lowercase());
-        }
+        files.sort();
         files
     }
 
@@ -190,24 +235,38 @@ impl Library {
 
     fn search(&self, subfolder: &str, depth: usize, files: &mut Files) {
         for entry in fs::read_dir(self.folder.join(subfolder)).into_iter().flatten().flatten() {
-            let Ok(name) = entry.file_name().into_string() else { continue };
-            if name.starts_with('.') || files.count() >= MAX_FILES {
+            files.entries += 1;
+            if files.count() >= MAX_FILES || files.entries > MAX_ENTRIES {
+                return;
+            }
+            let name = entry.file_name();
+            if name.as_encoded_bytes().starts_with(b".") {
                 continue;
             }
-            let path = format!("{subfolder}{name}");
             // The type of the entry itself: links to folders are not followed, because they may form a loop.
             let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+            let path = format!("{subfolder}{}", name.to_string_lossy());
+            // A name with hidden characters could pass for another one.
+            let is_plain = name.to_str().is_some_and(|name| one_line(name) == name);
             let extension = Path::new(&name).extension().unwrap_or_default();
-            if is_folder && depth > 0 {
-                self.search(&format!("{path}/"), depth - 1, files);
+            if is_folder {
+                if depth > 0 && is_plain {
+                    self.search(&format!("{path}/"), depth - 1, files);
+                }
+            } else if !is_plain {
+                files.add_other(&path, "its name contains control characters, or is not UTF-8: rename it");
             } else if !entry.path().is_file() {
-                // A pipe, a device, a link to a folder, or a broken link.
+                files.add_other(&path, "it is a pipe, a device, a link to a folder, or a broken link");
             } else if is_model_extension(extension) {
                 files.models.push(path);
             } else if extension.eq_ignore_ascii_case("wav") {
                 files.cabinets.push(path);
-            } else if extension.eq_ignore_ascii_case("toml") && subfolder.is_empty() {
+            } else if !extension.eq_ignore_ascii_case("toml") {
+                files.add_other(&path, "it is not a model (.nam, .json, .aidax), a cabinet (.wav) or a preset (.toml)");
+            } else if subfolder.is_empty() {
                 files.presets.push(path);
+            } else {
+                files.add_other(&path, "presets must be in the folder itself, not in a subfolder");
             }
         }
     }
@@ -215,7 +274,10 @@ impl Library {
 
 #[cfg(test)]
 mod tests {
-    use std::{os::unix::fs::symlink, process::Command};
+    use std::{
+        os::unix::{ffi::OsStrExt, fs::symlink},
+        process::Command,
+    };
 
     use super::*;
 
@@ -244,7 +306,21 @@ mod tests {
         assert_eq!(files.models, ["A.json", "b.nam"]);
         assert_eq!(files.cabinets, ["cabs/4x12.WAV", "cabs/old/v30.wav"]);
         assert_eq!(files.presets, ["clean.toml"]);
+        let others: Vec<&str> = files.others.iter().map(|other| other.file.as_str()).collect();
+        assert_eq!((others, files.others_count), (vec!["cabs/x.toml", "x.txt"], 2));
         assert!(open(&folder.path().join("none")).is_err());
+    }
+
+    #[test]
+    fn names_with_hidden_characters_are_listed_apart() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["a\u{1b}[2J.nam", "a\n.wav", "a\u{202e}man.toml"] {
+            fs::write(folder.path().join(name), "").unwrap();
+        }
+        fs::write(folder.path().join(OsStr::from_bytes(b"\xff.nam")), "").unwrap();
+        let files = open(folder.path()).unwrap().files();
+        assert_eq!((files.count(), files.others_count), (0, 4));
+        assert!(files.others.iter().all(|other| one_line(&other.file) == other.file), "{:?}", files.others);
     }
 
     #[test]
@@ -265,6 +341,7 @@ mod tests {
         let files = library.files();
         assert_eq!(files.cabinets, ["cabs/4x12.wav", "linked.wav"]);
         assert!(files.models.is_empty() && files.presets.is_empty(), "{files:?}");
+        assert_eq!(files.others_count, 5);
 
         // Opening a pipe without a writer would block forever.
         assert!(library.preset("pipe.toml").unwrap_err().to_string().contains("not a regular file"));

@@ -21,6 +21,15 @@ pub enum Event {
     },
 }
 
+impl Event {
+    /// The channel, 0 to 15.
+    #[must_use]
+    pub fn channel(self) -> u8 {
+        let (Self::Program { channel, .. } | Self::Control { channel, .. }) = self;
+        channel
+    }
+}
+
 const CONTROL: u8 = 0xb0;
 const PROGRAM: u8 = 0xc0;
 

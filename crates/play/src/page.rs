@@ -1,12 +1,14 @@
-//! The web page: a small HTTP server on the loopback interface.
+//! The web page: a small HTTP server.
 //!
-//! Pages of other sites that are open in a browser of this machine can send requests, too. Therefore every request must
-//! name this server as its host, which fails for a foreign name that resolves to 127.0.0.1; and requests that change
-//! something must be JSON, which such a page may not send without permission.
+//! By default it listens on the loopback interface. At another address, every request must contain the random token of
+//! the link. Pages of other sites that are open in a browser of the same network can send requests, too. Therefore every
+//! request must name this server as its host, which fails for a foreign name that resolves to its address; and requests
+//! that change something must have a content type that such a page may not send without permission.
 //!
 //! | module | contents |
 //! |---|---|
 //! | `backend` | the interface of the program that the page shows |
+//! | `access` | the token, and the names of this machine |
 //! | `workers` | the threads that serve connections |
 //! | `pending` | the connections that a thread waits for, at most a fixed number |
 //! | `timed_stream` | a connection with a deadline |
@@ -14,6 +16,7 @@
 //! | `router` | checks of requests, and the action that each asks for |
 //! | `response` | responses |
 
+mod access;
 mod backend;
 mod pending;
 mod request;
@@ -24,54 +27,101 @@ mod workers;
 
 use std::{
     io::{self, Read, Write},
-    net::{Ipv4Addr, SocketAddr, TcpListener},
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket},
     sync::Arc,
 };
 
 use thiserror::Error;
 
-pub use self::backend::{Backend, Slot};
+pub use self::{
+    access::Access,
+    backend::{Act, Backend, Side, Slot, Upload, UploadError},
+};
 use self::{router::Router, workers::Workers};
 
-/// Reads one request to the server at `address`, and writes the response. [`Page::serve`] does this for each
+/// Reads one request that arrived at `address`, and writes the response. [`Page::serve`] does this for each
 /// connection.
 ///
 /// # Errors
 /// If the response cannot be written.
-pub fn reply(address: SocketAddr, stream: &mut (impl Read + Write), backend: &dyn Backend) -> io::Result<()> {
-    Router::new(address).route(stream).respond(backend).send(stream)
+pub fn reply(
+    address: SocketAddr,
+    access: &Access,
+    stream: &mut (impl Read + Write),
+    backend: &dyn Backend,
+) -> io::Result<()> {
+    Router::new(address, access).route(stream).respond(backend).send(stream)
 }
 
 /// The page cannot be served.
 #[derive(Debug, Error)]
-#[error("cannot serve at port {port} of 127.0.0.1: {source}; choose another port with --port")]
-pub struct PageError {
-    port: u16,
-    source: io::Error,
+pub enum PageError {
+    /// The port cannot be opened.
+    #[error("cannot serve at port {port} of {address}: {source}; choose another port with --port{}", hint(source))]
+    Open {
+        /// The address.
+        address: IpAddr,
+        /// The port.
+        port: u16,
+        /// The kernel's error.
+        source: io::Error,
+    },
+    /// The kernel has no random numbers for a token.
+    #[error("cannot create a token for the page: {0}; serve it without --bind")]
+    Token(#[source] io::Error),
+}
+
+/// The remedy if the address belongs to no interface.
+fn hint(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::AddrNotAvailable => ", or an address of this machine with --bind: `ip address` lists them",
+        _ => "",
+    }
 }
 
 /// A page with its open port, not yet served.
 pub struct Page {
     listener: TcpListener,
     address: SocketAddr,
+    access: Access,
 }
 
 impl Page {
-    /// Opens a port of 127.0.0.1; 0 for any free one.
+    /// Opens a port of an address of this machine; 0 for any free one. Creates a token unless the address is a loopback
+    /// address.
     ///
     /// # Errors
     /// [`PageError`].
-    pub fn open(port: u16) -> Result<Self, PageError> {
-        let error = |source| PageError { port, source };
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).map_err(error)?;
+    pub fn open(address: IpAddr, port: u16) -> Result<Self, PageError> {
+        let error = |source| PageError::Open { address, port, source };
+        let access = Access::for_address(address).map_err(PageError::Token)?;
+        let listener = TcpListener::bind((address, port)).map_err(error)?;
         let address = listener.local_addr().map_err(error)?;
-        Ok(Self { listener, address })
+        Ok(Self { listener, address, access })
     }
 
-    /// The address to open in a browser.
+    /// The address to open in a browser, with the token.
     #[must_use]
     pub fn url(&self) -> String {
-        format!("http://{}/", self.address)
+        let port = self.address.port();
+        let host = match self.address.ip() {
+            // Browsers cannot open the wildcard address.
+            ip if ip.is_unspecified() => match outgoing_address(ip.is_ipv6()) {
+                Some(ip) => SocketAddr::new(ip, port).to_string(),
+                None => format!("{}:{port}", self.access.names.first().map_or("localhost", String::as_str)),
+            },
+            ip => SocketAddr::new(ip, port).to_string(),
+        };
+        match &self.access.token {
+            None => format!("http://{host}/"),
+            Some(token) => format!("http://{host}/?token={}", token.as_str()),
+        }
+    }
+
+    /// True if other machines can reach the page.
+    #[must_use]
+    pub fn is_public(&self) -> bool {
+        self.access.token.is_some()
     }
 
     /// Starts the threads that serve the page until the process ends.
@@ -79,6 +129,20 @@ impl Page {
     /// # Errors
     /// If the system cannot create the threads.
     pub fn serve(self, backend: Arc<dyn Backend>) -> io::Result<()> {
-        Workers::new(self.listener, Router::new(self.address), backend).start()
+        Workers::new(self.listener, self.access, backend).start()
     }
+}
+
+/// The address of this machine on the way to other networks; `None` without such a way.
+fn outgoing_address(may_be_ipv6: bool) -> Option<IpAddr> {
+    // Connecting a UDP socket sends nothing: the kernel only chooses the route. The addresses are reserved for
+    // documentation (RFC 5737, RFC 3849).
+    let via = |own: IpAddr, to: IpAddr| {
+        let socket = UdpSocket::bind((own, 0)).ok()?;
+        socket.connect((to, 9)).ok()?;
+        Some(socket.local_addr().ok()?.ip())
+    };
+    let ipv4 = via(Ipv4Addr::UNSPECIFIED.into(), Ipv4Addr::new(192, 0, 2, 1).into());
+    let ipv6 = || via(Ipv6Addr::UNSPECIFIED.into(), Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1).into());
+    ipv4.or_else(|| if may_be_ipv6 { ipv6() } else { None })
 }

@@ -88,17 +88,15 @@ pub struct PresetBank {
     /// Name and rig of each preset.
     rigs: Vec<(String, Rig)>,
     current: usize,
-    /// The MIDI channel to accept, 0 to 15; all if `None`.
-    channel: Option<u8>,
     pending: PendingChanges,
     loader: RigLoader,
 }
 
 impl PresetBank {
-    /// A bank of at least one rig with its name, and the MIDI channel to accept (0 to 15; all if `None`).
+    /// A bank of at least one rig with its name.
     #[must_use]
-    pub fn new(rigs: Vec<(String, Rig)>, channel: Option<u8>, loader: RigLoader) -> Self {
-        Self { rigs, current: 0, channel, pending: PendingChanges::default(), loader }
+    pub fn new(rigs: Vec<(String, Rig)>, loader: RigLoader) -> Self {
+        Self { rigs, current: 0, pending: PendingChanges::default(), loader }
     }
 
     /// Appends the presets of a folder to `rigs`, in the order of their names. Loads all files now, so that errors show
@@ -184,10 +182,6 @@ impl PresetBank {
 
     /// Adds a message to the pending changes.
     fn handle(&mut self, event: Event) -> Result<(), MidiError> {
-        let (Event::Program { channel, .. } | Event::Control { channel, .. }) = event;
-        if self.channel.is_some_and(|accepted| accepted != channel) {
-            return Ok(());
-        }
         match event {
             Event::Program { program, .. } => {
                 let (program, count) = (usize::from(program), self.rigs.len());
@@ -260,10 +254,10 @@ mod tests {
     use super::*;
 
     /// The bank of a folder.
-    fn load(folder: &Path, channel: Option<u8>) -> Result<PresetBank, BankError> {
+    fn load(folder: &Path) -> Result<PresetBank, BankError> {
         let (mut rigs, loader) = (Vec::new(), RigLoader::new(|_| {}));
         PresetBank::load_folder(folder, &mut rigs, loader)?;
-        Ok(PresetBank::new(rigs, channel, loader))
+        Ok(PresetBank::new(rigs, loader))
     }
 
     #[test]
@@ -273,14 +267,14 @@ mod tests {
         write("1-clean.toml", "[output]\ngain_db = -6\n[midi]\n7 = 'output.gain_db'\n");
         write("2-dirty.toml", "[input]\ngain_db = 20\n");
         write("notes.txt", "no preset");
-        let mut bank = load(folder.path(), Some(2)).unwrap();
+        let mut bank = load(folder.path()).unwrap();
         let (mut chain, mut controls) = bank.chain(48_000).unwrap();
         assert_eq!(bank.describe(), "1-clean (1 of 2)");
         let mut play = || chain.process(&[0.0; 64], &mut [0.0; 64], &mut [0.0; 64]);
 
         let control = |channel, value| Event::Control { channel, controller: 7, value };
         let program = |program| Event::Program { channel: 2, program };
-        bank.follow(&[control(2, 127), control(4, 0)], &mut controls).unwrap();
+        bank.follow(&[control(2, 127)], &mut controls).unwrap();
         play();
         assert_eq!(controls.settings().get(Parameter::OutputGain), 20.0);
         bank.follow(&[program(1)], &mut controls).unwrap();
@@ -305,7 +299,7 @@ mod tests {
         write("1.toml", "[midi]\n7 = 'output.gain_db'\n8 = 'tone.bass_db'\n");
         write("2.toml", "[tone]\ntreble_db = 3\n[midi]\n7 = 'input.gain_db'\n");
         write("3.toml", "[tone]\ntreble_db = 6\n");
-        load(folder.path(), None).unwrap()
+        load(folder.path()).unwrap()
     }
 
     fn control(controller: u8, value: u8) -> Event {
@@ -368,7 +362,7 @@ mod tests {
             write(&format!("{name}.toml"), &format!("[[model]]\nfile = '{model}.nam'\n"));
         }
         write("4.toml", "");
-        let mut bank = load(folder.path(), None).unwrap();
+        let mut bank = load(folder.path()).unwrap();
         let (mut chain, mut controls) = bank.chain(48_000).unwrap();
         let mut exchanges = |number| {
             let exchanges = bank.follow(&[program(number)], &mut controls).unwrap();
@@ -384,7 +378,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let note_with = |names: std::ops::Range<usize>| {
             names.for_each(|n| fs::write(folder.path().join(format!("{n:03}.toml")), "").unwrap());
-            load(folder.path(), None).unwrap().unreachable_note()
+            load(folder.path()).unwrap().unreachable_note()
         };
         assert_eq!(note_with(0..128), None);
         let note = note_with(128..129).unwrap();
@@ -397,7 +391,7 @@ mod tests {
     #[test]
     fn rejects_an_empty_folder_and_an_invalid_preset() {
         let folder = tempfile::tempdir().unwrap();
-        let error = || load(folder.path(), None).unwrap_err().to_string();
+        let error = || load(folder.path()).unwrap_err().to_string();
         assert!(error().contains("has no preset"), "{}", error());
         fs::write(folder.path().join("a.toml"), "[midi]\n200 = 'tone.bass_db'").unwrap();
         assert!(error().contains("a.toml: line 2: [midi] must be"), "{}", error());

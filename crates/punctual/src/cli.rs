@@ -44,7 +44,7 @@ use crate::{
 
 pub use self::{
     amp::{
-        Amp, Bench as AmpBench, Devices as AmpDevices, Info as AmpInfo, Play as AmpPlay, Render as AmpRender,
+        Amp, Bench as AmpBench, Devices as AmpDevices, Info as AmpInfo, Midi, Play as AmpPlay, Render as AmpRender,
         Serve as AmpServe,
     },
     audio::Audio,

@@ -158,6 +158,11 @@ pub fn stdout(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> anyhow::R
     print_with(Passes::Text, write)
 }
 
+/// Prints text with the colours of our own palette to standard output.
+pub fn stdout_in_colour(text: &str) -> anyhow::Result<()> {
+    print_with(Passes::Colours, |out| out.write_all(text.as_bytes()))
+}
+
 /// A document without hidden characters.
 pub fn json(document: &serde_json::Value) -> String {
     visible::escape_json(format!("{document:#}"))

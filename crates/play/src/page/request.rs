@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeMap,
-    io::{Read, Write},
+    io::{self, Read, Write},
 };
 
 use super::response::Response;
@@ -10,8 +10,10 @@ use super::response::Response;
 /// Maximum number of bytes before the body. A browser also sends the cookies of other servers on this machine.
 const MAX_HEAD: usize = 16 * 1024;
 const MAX_HEADERS: usize = 64;
-/// Maximum number of bytes of a body.
+/// Maximum number of bytes of a JSON body.
 const MAX_BODY: usize = 1024;
+/// Maximum number of bytes of an uploaded file. Published models have less than 10 MiB, cabinets less than 5 MiB.
+const MAX_UPLOAD: usize = 32 << 20;
 
 /// A request whose headers have been read.
 #[derive(Debug)]
@@ -71,6 +73,22 @@ impl Request {
         self.target.split('?').next().unwrap_or_default()
     }
 
+    /// The value of a field of the query, without percent-encoding.
+    pub fn field(&self, name: &str) -> Option<String> {
+        let (_, query) = self.target.split_once('?')?;
+        let value = query.split('&').find_map(|field| field.strip_prefix(name)?.strip_prefix('='))?;
+        Some(percent_decoded(value))
+    }
+
+    /// The value of a cookie.
+    pub fn cookie(&self, name: &str) -> Option<&str> {
+        let cookies = self.header("cookie")?.split([';', ',']);
+        cookies
+            .filter_map(|cookie| cookie.trim().split_once('='))
+            .find(|(other, _)| *other == name)
+            .map(|(_, value)| value)
+    }
+
     /// The value of a header; its name must be in lower case.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name).map(String::as_str)
@@ -80,27 +98,45 @@ impl Request {
     ///
     /// # Errors
     /// The response to an invalid body. Checks the headers before it waits for the body.
-    pub fn body(mut self, stream: &mut (impl Read + Write)) -> Result<String, Response> {
-        if !self.is_json() {
-            return Err(Response::error(415, "the Content-Type must be application/json"));
+    pub fn json(self, stream: &mut (impl Read + Write)) -> Result<String, Response> {
+        let bytes = self.body(stream, "application/json", MAX_BODY)?;
+        String::from_utf8(bytes).map_err(|_| Response::error(400, "the body must be UTF-8"))
+    }
+
+    /// Reads the body, which must be declared as a file.
+    ///
+    /// # Errors
+    /// The response to an invalid body. Checks the headers before it waits for the body.
+    pub fn file(self, stream: &mut (impl Read + Write)) -> Result<Vec<u8>, Response> {
+        self.body(stream, "application/octet-stream", MAX_UPLOAD)
+    }
+
+    fn body(self, stream: &mut (impl Read + Write), kind: &str, max: usize) -> Result<Vec<u8>, Response> {
+        if !self.is_kind(kind) {
+            return Err(Response::error(415, &format!("the Content-Type must be {kind}")));
         }
         let expects_continue = self.expects_continue()?;
-        let length = self.length()?;
-        let received = self.body_start.len();
-        self.body_start.resize(length, 0);
-        if received < length {
+        let length = self.length(max)?;
+        let mut body = self.body_start;
+        body.truncate(length);
+        let missing = length - body.len();
+        if missing > 0 {
             if expects_continue {
                 stream.write_all(b"HTTP/1.1 100 Continue\r\n\r\n")?;
             }
-            stream.read_exact(&mut self.body_start[received..])?;
+            // Memory grows with the received bytes, not with the announced ones.
+            let received = stream.take(missing as u64).read_to_end(&mut body)?;
+            if received < missing {
+                return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
+            }
         }
-        String::from_utf8(self.body_start).map_err(|_| Response::error(400, "the body must be UTF-8"))
+        Ok(body)
     }
 
-    /// True if the content type is JSON, with any parameters.
-    fn is_json(&self) -> bool {
+    /// True if the content type is this one, with any parameters.
+    fn is_kind(&self, wanted: &str) -> bool {
         let kind = self.header("content-type").and_then(|kind| kind.split(';').next());
-        kind.is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
+        kind.is_some_and(|kind| kind.trim().eq_ignore_ascii_case(wanted))
     }
 
     /// True if the client sends the body only after a "100 Continue".
@@ -112,16 +148,38 @@ impl Request {
         }
     }
 
-    fn length(&self) -> Result<usize, Response> {
+    fn length(&self, max: usize) -> Result<usize, Response> {
         let length = self.header("content-length").filter(|_| self.header("transfer-encoding").is_none());
         let length = length.ok_or_else(|| Response::error(411, "send a Content-Length and no Transfer-Encoding"))?;
         if !length.bytes().all(|byte| byte.is_ascii_digit()) || length.is_empty() {
             return Err(Response::error(400, "the Content-Length must be one number"));
         }
         // A number that does not fit into usize is too large as well.
-        let length = length.parse().ok().filter(|length| *length <= MAX_BODY);
-        length.ok_or_else(|| Response::error(413, &format!("the body has more than {MAX_BODY} bytes")))
+        let length = length.parse().ok().filter(|length| *length <= max);
+        length.ok_or_else(|| Response::error(413, &format!("the body has more than {max} bytes")))
     }
+}
+
+/// The text with each `%xx` replaced by its byte. Bytes that are not UTF-8 become U+FFFD.
+fn percent_decoded(text: &str) -> String {
+    let mut bytes = Vec::new();
+    let mut rest = text;
+    while let Some((plain, after)) = rest.split_once('%') {
+        bytes.extend_from_slice(plain.as_bytes());
+        let digits = after.get(..2).filter(|digits| digits.bytes().all(|digit| digit.is_ascii_hexdigit()));
+        match digits.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = &after[2..];
+            }
+            None => {
+                bytes.push(b'%');
+                rest = after;
+            }
+        }
+    }
+    bytes.extend_from_slice(rest.as_bytes());
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 /// The headers by lower-case name; repeated ones are joined with commas, as HTTP specifies.
@@ -138,10 +196,7 @@ fn by_name(headers: &[httparse::Header]) -> BTreeMap<String, String> {
 
 #[cfg(test)]
 mod tests {
-    use std::{
-        io::{self, Cursor},
-        iter,
-    };
+    use std::{io::Cursor, iter};
 
     use proptest::prelude::*;
 
@@ -176,7 +231,7 @@ mod tests {
             assert_eq!((request.method(), request.path()), ("POST", "/set"));
             assert_eq!((request.header("host"), request.header("cookie")), (Some("a:1"), Some("b")));
             let mut stream = Cursor::new(pieces.0.to_vec());
-            assert_eq!(request.body(&mut stream).unwrap(), "true");
+            assert_eq!(request.json(&mut stream).unwrap(), "true");
         }
     }
 
@@ -184,6 +239,35 @@ mod tests {
     fn joins_repeated_headers() {
         let request = Request::read(&mut &b"GET / HTTP/1.1\r\nHost: a\r\nhost: b\r\n\r\n"[..]).unwrap();
         assert_eq!(request.header("host"), Some("a, b"));
+    }
+
+    #[test]
+    fn reads_fields_of_the_query_and_cookies() {
+        let text = "POST /upload?name=a%20b%e2%99%af.nam&x=100%&overwrite=1 HTTP/1.1\r\nCookie: a=1; punctual-80=x; b=\r\n\r\n";
+        let request = Request::read(&mut text.as_bytes()).unwrap();
+        let field = |name| request.field(name);
+        assert_eq!((field("name").as_deref(), field("x").as_deref()), (Some("a b\u{266f}.nam"), Some("100%")));
+        assert_eq!((field("overwrite").as_deref(), field("over"), field("y")), (Some("1"), None, None));
+        let cookie = |name| request.cookie(name);
+        assert_eq!((cookie("punctual-80"), cookie("b"), cookie("punctual")), (Some("x"), Some(""), None));
+    }
+
+    #[test]
+    fn an_upload_needs_its_type_and_all_its_bytes() {
+        let file = |kind: &str, length: usize, sent: &str| {
+            let text = format!("POST /upload HTTP/1.1\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\n\r\n");
+            let request = Request::read(&mut text.as_bytes()).unwrap();
+            request.file(&mut Cursor::new(sent.as_bytes().to_vec()))
+        };
+        assert_eq!(file("application/octet-stream", 4, "abcdef").unwrap(), b"abcd");
+        let status = |kind, length, sent| {
+            let mut answer = Vec::new();
+            file(kind, length, sent).unwrap_err().send(&mut answer).unwrap();
+            String::from_utf8(answer).unwrap()[9..12].to_owned()
+        };
+        assert_eq!(status("application/octet-stream", 9, "abcdef"), "408");
+        assert_eq!(status("text/plain", 4, "abcd"), "415");
+        assert_eq!(status("application/octet-stream", MAX_UPLOAD + 1, ""), "413");
     }
 
     #[test]
@@ -204,7 +288,7 @@ mod tests {
         {
             let text = format!("POST / HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n");
             let mut sent = Vec::new();
-            let body = Request::read(&mut text.as_bytes()).unwrap().body(&mut Cursor::new(Vec::new()));
+            let body = Request::read(&mut text.as_bytes()).unwrap().json(&mut Cursor::new(Vec::new()));
             body.unwrap_err().send(&mut sent).unwrap();
             assert!(String::from_utf8(sent).unwrap().starts_with(&format!("HTTP/1.1 {status}")), "{length}");
         }

@@ -6,8 +6,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Maximum time for a request, and for its response.
+/// Maximum time for a request without its body, and for its response.
 pub const TIMEOUT: Duration = Duration::from_secs(5);
+/// Additional time for each received KiB, so that an upload may take longer: 16 KiB a second, a bad wireless network.
+const TIME_PER_KIB: Duration = Duration::from_micros(62_500);
 
 /// A connection that fails with `TimedOut` after its deadline.
 pub struct TimedStream<'a> {
@@ -30,7 +32,9 @@ impl<'a> TimedStream<'a> {
 impl Read for TimedStream<'_> {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         self.stream.set_read_timeout(self.remaining()?)?;
-        self.stream.read(bytes)
+        let count = self.stream.read(bytes)?;
+        self.deadline += TIME_PER_KIB.mul_f64(count as f64 / 1024.0);
+        Ok(count)
     }
 }
 

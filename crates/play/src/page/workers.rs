@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use super::{backend::Backend, pending::PendingConnections, router::Router, timed_stream::TimedStream};
+use super::{access::Access, backend::Backend, pending::PendingConnections, router::Router, timed_stream::TimedStream};
 
 /// Maximum number of pending connections. A browser opens six.
 const MAX_PENDING: usize = 16;
@@ -24,14 +24,14 @@ const RETRY_AFTER: Duration = Duration::from_millis(100);
 /// State that the threads share.
 pub struct Workers {
     listener: TcpListener,
-    router: Router,
+    access: Access,
     backend: Arc<dyn Backend>,
     pending: PendingConnections,
 }
 
 impl Workers {
-    pub fn new(listener: TcpListener, router: Router, backend: Arc<dyn Backend>) -> Arc<Self> {
-        Arc::new(Self { listener, router, backend, pending: PendingConnections::new(MAX_PENDING) })
+    pub fn new(listener: TcpListener, access: Access, backend: Arc<dyn Backend>) -> Arc<Self> {
+        Arc::new(Self { listener, access, backend, pending: PendingConnections::new(MAX_PENDING) })
     }
 
     /// Starts all threads.
@@ -58,7 +58,8 @@ impl Workers {
     fn handle(&self, stream: &Arc<TcpStream>) -> io::Result<()> {
         let request = {
             let pending = self.pending.add(stream);
-            let request = self.router.route(&mut TimedStream::new(stream));
+            let router = Router::new(stream.local_addr()?, &self.access);
+            let request = router.route(&mut TimedStream::new(stream));
             // If a newer connection has closed this one, a response must not close yet another one.
             if !pending.is_open() {
                 return Ok(());

@@ -1,6 +1,6 @@
 //! Options of `amp`.
 
-use std::path::PathBuf;
+use std::{net::IpAddr, path::PathBuf};
 
 use clap::{Args, Subcommand};
 
@@ -52,13 +52,15 @@ pub enum Amp {
     ///   punctual amp play --device jack --preset lead.toml
     #[command(verbatim_doc_comment)]
     Play(Box<Play>),
-    /// Play through a sound card, controlled from a web page that only this machine can open.
+    /// Play through a sound card, controlled from a web page and by MIDI.
     ///
     /// The folder contains models, cabinets (WAV) and presets (TOML); models and cabinets may be in subfolders.
-    /// Ends with Ctrl-C.
+    /// Only this machine can open the page. With --bind, a phone or tablet can, too: it scans the QR code in the
+    /// terminal, which contains a secret token. Ends with Ctrl-C.
     ///
     /// Examples:
     ///   punctual amp serve ~/tones --device hw:USB
+    ///   punctual amp serve ~/tones --device hw:USB --bind 0.0.0.0 --midi hw:1,0
     ///   punctual amp serve ~/tones --device clock     without a card and without sound
     #[command(verbatim_doc_comment)]
     Serve(Serve),
@@ -75,12 +77,31 @@ pub struct Serve {
     /// Begin with this preset of the folder [default: the first one].
     #[arg(long, value_name = "FILE")]
     pub preset: Option<String>,
-    /// Serve the page at this TCP port of 127.0.0.1; 0 for any free one.
+    /// Serve the page at this address of this machine, or at all (0.0.0.0). Except on loopback addresses, every request
+    /// needs the token of the printed link. The connection is not encrypted.
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1", value_parser = address)]
+    pub bind: IpAddr,
+    /// Serve the page at this TCP port; 0 for any free one.
     #[arg(long, default_value = "8077", allow_negative_numbers = true)]
     pub port: u16,
+    /// MIDI input.
+    #[command(flatten)]
+    pub midi: Midi,
     /// Sound card and audio thread.
     #[command(flatten)]
     pub sound: Sound,
+}
+
+/// MIDI input of `amp serve` and `amp play`.
+#[derive(Debug, Args)]
+pub struct Midi {
+    /// Read MIDI from hw:CARD,DEVICE, or from the path of a port, a named pipe or a file. Program changes choose
+    /// presets, control changes set the parameters in the `[midi]` section of the preset.
+    #[arg(id = "midi", long, value_name = "PORT")]
+    pub port: Option<String>,
+    /// Accept only this MIDI channel [default: all].
+    #[arg(id = "midi_channel", long = "midi-channel", value_name = "1..16", value_parser = clap::value_parser!(u8).range(1..=16), requires = "midi", allow_negative_numbers = true)]
+    pub channel: Option<u8>,
 }
 
 /// Options of `amp play`.
@@ -89,13 +110,9 @@ pub struct Play {
     /// Play the presets of this folder; MIDI programs choose them in the order of their names.
     #[arg(long, value_name = "DIR")]
     pub presets: Option<PathBuf>,
-    /// Read MIDI from hw:CARD,DEVICE, or from the path of a port, a named pipe or a file. Program changes choose
-    /// presets, control changes set the parameters in the `[midi]` section of the preset.
-    #[arg(long, value_name = "PORT")]
-    pub midi: Option<String>,
-    /// Accept only this MIDI channel [default: all].
-    #[arg(long, value_name = "1..16", value_parser = clap::value_parser!(u8).range(1..=16), requires = "midi", allow_negative_numbers = true)]
-    pub midi_channel: Option<u8>,
+    /// MIDI input.
+    #[command(flatten)]
+    pub midi: Midi,
     /// Play for this long, e.g. 30s or 10m [default: until Ctrl-C].
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub duration: Option<u64>,
@@ -170,4 +187,8 @@ pub struct Render {
     /// Preset, models and cabinets.
     #[command(flatten)]
     pub rig: Rig,
+}
+
+fn address(text: &str) -> Result<IpAddr, String> {
+    text.parse().map_err(|_| "must be an IP address of this machine, e.g. 192.168.1.5, or 0.0.0.0 for all".to_owned())
 }

@@ -3,7 +3,9 @@
 mod bench;
 mod devices;
 mod info;
+mod midi;
 mod play;
+mod qr;
 mod render;
 mod rig;
 mod serve;

@@ -104,7 +104,7 @@ impl Browser {
         let found = self.command(
             "/element",
             &json!({
-                "using": "xpath", "value": format!("//select[@id='{}']/option[.='{text}']", &css[1..]),
+                "using": "xpath", "value": format!("//select[@id='{}']//option[.='{text}']", &css[1..]),
             }),
         );
         let (_, id) = found.as_object().and_then(|found| found.iter().next()).expect("an option");
@@ -124,6 +124,11 @@ impl Browser {
             { "type": "pointerUp", "button": 0 },
         ] }] }),
         );
+    }
+
+    /// Deletes all cookies of the page.
+    pub fn forget_cookies(&self) {
+        self.request("DELETE", &format!("{}/cookie", self.session), &Value::Null);
     }
 
     /// The messages in the log of the browser.

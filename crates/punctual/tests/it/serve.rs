@@ -26,6 +26,8 @@ const STDERR: &str = "stderr";
 struct Server {
     folder: Scratch,
     child: Child,
+    /// The link that it prints.
+    url: String,
     port: u16,
 }
 
@@ -37,15 +39,20 @@ impl Server {
 
     /// Adds the same files to a folder, and serves it.
     fn start_in(folder: Scratch) -> Self {
+        Self::start_with(folder, "--bind 127.0.0.1 --port 0")
+    }
+
+    /// Adds the same files to a folder, and serves it with these options.
+    fn start_with(folder: Scratch, options: &str) -> Self {
         let vectors = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../amp/tests/vectors");
         fs::copy(vectors.join("wn_a1_nano.nam"), folder.path().join("nano.nam")).unwrap();
         fs::write(folder.path().join("broken.nam"), "{").unwrap();
-        fs::create_dir(folder.path().join("cabs")).unwrap();
+        fs::create_dir_all(folder.path().join("cabs")).unwrap();
         let spec = WavSpec { channels: 1, sample_rate: 48_000, bits_per_sample: 16, sample_format: SampleFormat::Int };
         let mut cab = WavWriter::create(folder.path().join("cabs/4x12.wav"), spec).unwrap();
         (0..400_i16).for_each(|n| cab.write_sample(20_000 / (1 + n)).unwrap());
         cab.finalize().unwrap();
-        let serve = "amp serve . --device clock --port 0 --frames 512 --priority 0";
+        let serve = format!("amp serve . --device clock --frames 512 --priority 0 {options}");
         let stderr = File::create(folder.path().join(STDERR)).unwrap();
         // Few file descriptors, so that a leak fails the tests.
         let mut command = Command::new("sh");
@@ -53,14 +60,22 @@ impl Server {
         let mut child = command.current_dir(folder.path()).stdout(Stdio::piped()).stderr(stderr).spawn().unwrap();
         let mut url = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut url).unwrap();
-        let port = url.trim().strip_prefix("http://127.0.0.1:").and_then(|rest| rest.strip_suffix('/')).unwrap();
-        Self { port: port.parse().unwrap(), folder, child }
+        let url = url.trim().to_owned();
+        let (_, port) = url.strip_prefix("http://").and_then(|rest| rest.split_once('/')?.0.rsplit_once(':')).unwrap();
+        Self { port: port.parse().unwrap(), url, folder, child }
     }
 
     fn get(&self, path: &str) -> Value {
         let (status, body) = http(self.port, "GET", path, &[], "");
         assert_eq!(status, 200, "{body}");
         serde_json::from_str(&body).unwrap()
+    }
+
+    /// Presses a button of the page; returns the message.
+    fn act(&self, body: &str) -> String {
+        let (status, answer) = self.post("/act", body);
+        assert_eq!(status, 200, "{answer}");
+        serde_json::from_str::<Value>(&answer).unwrap()["message"].as_str().unwrap().to_owned()
     }
 
     fn post(&self, path: &str, body: &str) -> (u16, String) {
@@ -138,7 +153,12 @@ fn a_browser_chooses_models_and_turns_knobs() {
     let playing = server.get("/state")["playing"].clone();
     assert_eq!((&playing["models"][0], &playing["cabinet"]), (&"nano.nam".into(), &"cabs/4x12.wav".into()));
 
-    // An invalid file is reported, and the sound is not changed.
+    // An invalid file is listed apart. If it is chosen, the error is shown, and the sound is not changed.
+    let others = "return document.getElementById('others').textContent";
+    wait_until("the invalid file is listed apart", || {
+        browser.script(others).as_str().unwrap().contains("broken.nam: ")
+    });
+    browser.script("fill(document.getElementById('model2'), ['broken.nam'])");
     browser.choose("#model2", "broken.nam");
     wait_until("the error is shown", || text("message").as_str().unwrap().contains("broken.nam"));
     wait_until("the list shows the model that plays", || {
@@ -192,6 +212,283 @@ fn a_browser_chooses_models_and_turns_knobs() {
     let errors: Vec<_> =
         browser.complaints().into_iter().filter(|error| !error.contains("400 (Bad Request)")).collect();
     assert!(errors.is_empty(), "{errors:?}");
+    drop(browser);
+    server.end();
+}
+
+/// A browser with the page of the server, ready to use.
+fn open(server: &Server) -> Browser {
+    let browser = Browser::open(&server.url);
+    wait_until("the page is ready", || browser.script("return document.body.dataset.ready") == "true");
+    browser
+}
+
+fn text(browser: &Browser, id: &str) -> String {
+    let text = browser.script(&format!("return document.getElementById('{id}').textContent"));
+    text.as_str().unwrap().to_owned()
+}
+
+const PAGE_DOWN: &str = "\u{e00f}";
+const CONTROL: &str = "\u{e009}";
+
+#[test]
+fn a_player_changes_presets_compares_bypasses_and_undoes() {
+    let folder = Scratch::new();
+    let preset = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
+    preset("1 clean.toml", "[tone]\nbass_db = 1\n");
+    preset("2 broken.toml", "[[model]]\nfile = 'none.nam'\n");
+    preset("3 lead.toml", "[tone]\nbass_db = 3\n[[model]]\nfile = 'nano.nam'\n");
+    let server = Server::start_in(folder);
+    let browser = open(&server);
+    let playing = || server.get("/state")["playing"]["preset"].clone();
+    let bass = || server.value("tone.bass_db");
+    let press = |keys: &str| browser.keys("body", keys);
+    assert_eq!(playing(), "1 clean.toml");
+
+    // A page-turning pedal; a preset that cannot be played is skipped.
+    press(PAGE_DOWN);
+    wait_until("the next preset that can be played", || playing() == "3 lead.toml");
+    wait_until("the message", || text(&browser, "message").contains("skipped 2 broken.toml"));
+    // Also if a knob has the focus.
+    browser.keys("[id='tone.treble_db']", PAGE_DOWN);
+    wait_until("the list begins again", || playing() == "1 clean.toml");
+    browser.click("#previous");
+    wait_until("the previous preset", || playing() == "3 lead.toml");
+    assert_eq!(server.value("tone.treble_db"), 0.0);
+
+    // B begins as a copy of the start; it keeps its own settings and model.
+    press("a");
+    wait_until("B plays", || playing() == "1 clean.toml" && server.get("/state")["side"] == "b");
+    browser.keys("[id='tone.bass_db']", "\u{e013}");
+    wait_until("the knob of B is turned", || (bass() - 1.1).abs() < 1e-3);
+    browser.click("#side-a");
+    wait_until("A plays with its model", || {
+        bass() == 3.0 && server.get("/state")["playing"]["models"][0] == "nano.nam"
+    });
+    let pressed = |id: &str| browser.script(&format!("return document.getElementById('{id}').ariaPressed"));
+    wait_until("the page shows A", || pressed("side-a") == "true" && pressed("side-b") == "false");
+    press("a");
+    wait_until("B plays again", || (bass() - 1.1).abs() < 1e-3);
+
+    // Undo and redo, by key and button.
+    press(&format!("{CONTROL}z"));
+    wait_until("the knob of B is turned back", || bass() == 1.0);
+    wait_until("redo is possible", || browser.script("return document.getElementById('redo').disabled") == false);
+    browser.click("#redo");
+    wait_until("the knob is turned again", || (bass() - 1.1).abs() < 1e-3);
+    assert!(server.post("/act", r#"{"do":"redo"}"#).1.contains("there is nothing to redo"));
+    browser.click("#copy");
+    wait_until("A is a copy", || text(&browser, "message") == "A is a copy of what plays");
+    assert_eq!(server.get("/state")["sides"]["a"], "1 clean.toml");
+
+    // Bypass does not change the settings.
+    press("b");
+    wait_until("bypass is on", || server.get("/state")["bypass"] == true);
+    wait_until("the page shows it", || pressed("bypass") == "true");
+    assert!((bass() - 1.1).abs() < 1e-3);
+    browser.click("#bypass");
+    wait_until("bypass is off", || server.get("/state")["bypass"] == false);
+    // Letters in the name of a preset are no commands.
+    browser.keys("#save input", "ab");
+    browser.click("#save button");
+    wait_until("the preset is saved", || playing() == "ab.toml");
+    assert_eq!(server.get("/state")["bypass"], false);
+    assert!(browser.complaints().is_empty(), "{:?}", browser.complaints());
+    drop(browser);
+    server.end();
+}
+
+#[test]
+fn shows_metadata_and_resampling_of_the_models() {
+    let folder = Scratch::new();
+    let model = r#"{"version": "0.5.4", "architecture": "Linear", "sample_rate": 44100,
+        "metadata": {"name": "Deluxe\u001b[2J", "modeled_by": "Ana", "gear_make": "Fender", "gear_model": "65", "loudness": -22.5},
+        "config": {"receptive_field": 1, "bias": false}, "weights": [1.0]}"#;
+    fs::write(folder.path().join("deluxe.nam"), model).unwrap();
+    let server = Server::start_in(folder);
+    let browser = open(&server);
+    browser.choose("#model1", "deluxe.nam");
+    let about = || text(&browser, "about-model1");
+    wait_until("the description is shown", || about().contains("by Ana"));
+    let shown = about();
+    for part in ["Deluxe\\u{1b}[2J", "Fender 65", "\u{2212}22.5 dB", "trained at 44100 Hz, resampled to 48000 Hz: 1."] {
+        assert!(shown.contains(part), "{shown}");
+    }
+    assert!(!shown.contains(char::is_control), "{shown}");
+    // The count of xruns begins again.
+    assert_eq!(server.act(r#"{"do":"reset"}"#), "xruns are counted from now on");
+    drop(browser);
+    server.end();
+}
+
+#[test]
+fn dropped_files_are_added_and_played() {
+    let server = Server::start();
+    let browser = open(&server);
+    let model = fs::read_to_string(server.folder.path().join("nano.nam")).unwrap();
+    let outside = Scratch::new();
+    let path = outside.path().join("picked.nam");
+    fs::write(&path, &model).unwrap();
+    // The button of the page.
+    browser.keys("#files", path.to_str().unwrap());
+    wait_until("the file is added", || text(&browser, "message") == "picked.nam was added and is playing");
+    assert_eq!(server.get("/state")["playing"]["models"][0], "picked.nam");
+    assert_eq!(fs::read_to_string(server.folder.path().join("picked.nam")).unwrap(), model);
+
+    // Drag and drop. Chromium's driver cannot drag files, so the script sends the event of a drop.
+    let drop_file = |name: &str, content: &str| {
+        browser.script(&format!(
+            "const data = new DataTransfer();
+             data.items.add(new File([{content:?}], {name:?}));
+             document.querySelector('main').dispatchEvent(new DragEvent('drop', {{ bubbles: true, cancelable: true, dataTransfer: data }}));"
+        ));
+    };
+    let message = || text(&browser, "message");
+    drop_file("../<b>x.nam", "{");
+    wait_until("the invalid model is refused", || message().contains("_b_x.nam was not added: "));
+    drop_file("lead.toml", "[[model]]\nfile = '/etc/passwd'\n");
+    wait_until("the preset is refused", || message().contains("presets cannot be added"));
+    drop_file("photo.jpeg", "x");
+    wait_until("the photo is refused", || message().contains("only models"));
+    assert!(!server.folder.path().join("lead.toml").exists());
+
+    // An existing file is replaced only with permission.
+    let longer = format!("{model}\n");
+    let answer = |button: &str| {
+        drop_file("picked.nam", &longer);
+        wait_until("the question is shown", || {
+            browser.script("return document.getElementById('replace').open") == true
+        });
+        browser.click(&format!("#replace button[value='{button}']"));
+    };
+    let size = || fs::metadata(server.folder.path().join("picked.nam")).unwrap().len() as usize;
+    answer("");
+    wait_until("the question is closed", || browser.script("return document.getElementById('replace').open") == false);
+    assert_eq!(size(), model.len());
+    answer("yes");
+    wait_until("the file is replaced", || size() == longer.len());
+    wait_until("it plays", || message() == "picked.nam was added and is playing");
+
+    let upload = |query: &str, headers: &[(&str, &str)]| http(server.port, "POST", query, headers, &model).0;
+    let bytes = ("Content-Type", "application/octet-stream");
+    assert_eq!(upload("/upload?name=a.nam", &[bytes, ("Origin", "http://elsewhere.example")]), 403);
+    assert_eq!(upload("/upload?name=a.nam", &[("Content-Type", "text/plain")]), 415);
+    assert_eq!((upload("/upload", &[bytes]), upload("/upload?name=picked.nam", &[bytes])), (400, 409));
+    assert_eq!(upload("/upload?name=..%2f..%2fa.nam", &[bytes]), 200);
+    assert!(server.folder.path().join("a.nam").exists());
+    drop(browser);
+    server.end();
+}
+
+#[test]
+fn the_page_shows_that_the_server_is_gone_and_comes_back() {
+    let mut server = Server::start();
+    let browser = open(&server);
+    let gone =
+        || browser.script("const gone = document.getElementById('gone'); return gone.hidden ? '' : gone.textContent");
+    let is_inert = || browser.script("return document.querySelector('main').inert");
+    assert_eq!((gone(), is_inert()), ("".into(), false.into()));
+    server.child.kill().unwrap();
+    server.child.wait().unwrap();
+    wait_until("the page shows that the server is gone", || {
+        gone().as_str().unwrap().contains("No connection to punctual")
+    });
+    assert_eq!(is_inert(), true);
+    // Nothing can be used meanwhile.
+    browser.keys("body", PAGE_DOWN);
+    let port = server.port;
+    let folder = std::mem::replace(&mut server.folder, Scratch::new());
+    let again = Server::start_with(folder, &format!("--port {port}"));
+    wait_until("the page connects again", || gone() == "" && is_inert() == false);
+    wait_until("the page is current", || browser.script("return version") == again.get("/state")["version"]);
+    drop(browser);
+    again.end();
+}
+
+#[test]
+fn other_machines_need_the_token() {
+    let server = Server::start_with(Scratch::new(), "--bind 0.0.0.0 --port 0");
+    let (_, token) = server.url.split_once("/?token=").expect("a token in the link");
+    assert!(token.len() == 32 && token.bytes().all(|byte| byte.is_ascii_hexdigit()), "{token}");
+    wait_until("the warning is printed", || server.stderr().contains("not encrypted"));
+    assert!(!server.stderr().contains(token));
+    let get = |path: &str, headers: &[(&str, &str)]| http(server.port, "GET", path, headers, "").0;
+    for path in
+        ["/", "/page.js", "/page.css", "/state", "/live", "/?token=", "/?token=00000000000000000000000000000000"]
+    {
+        assert_eq!(get(path, &[]), 401, "{path}");
+    }
+    let cookie = format!("punctual-{}={token}", server.port);
+    assert_eq!(get("/state", &[("Cookie", &cookie)]), 200);
+    assert_eq!(get("/state", &[("Cookie", &cookie), ("Host", "rebound.example")]), 403);
+    assert_eq!(get("/state", &[("Cookie", &cookie), ("Origin", "http://elsewhere.example")]), 403);
+    assert_eq!(get("/state", &[("Authorization", &format!("Bearer {token}"))]), 200);
+    for (path, body) in [("/set", r#"{"name":"gate.on","value":1}"#), ("/act", r#"{"do":"next"}"#), ("/choose", "{}")] {
+        assert_eq!(server.post(path, body).0, 401, "{path}");
+    }
+    assert_eq!(
+        http(server.port, "POST", "/upload?name=a.nam", &[("Content-Type", "application/octet-stream")], "{}").0,
+        401
+    );
+    assert!(!server.folder.path().join("a.nam").exists());
+
+    // The link opens the page and disappears from the address bar. Scripts cannot read the cookie.
+    let browser = Browser::open(&format!("http://127.0.0.1:{}/?token={token}", server.port));
+    wait_until("the page is ready", || browser.script("return document.body.dataset.ready") == "true");
+    assert_eq!(browser.script("return location.pathname + location.search + document.cookie"), "/");
+    browser.click("[id='gate.on']");
+    let value = || {
+        let (_, state) = http(server.port, "GET", "/state", &[("Cookie", &cookie)], "");
+        state.contains(r#""name":"gate.on","value":1.0"#)
+    };
+    wait_until("the gate is on", value);
+    browser.forget_cookies();
+    let gone = || text(&browser, "gone");
+    wait_until("the page shows that it needs the link", || gone().contains("open the link that punctual prints now"));
+    // Without the link, a person sees what to do.
+    let (_, page) = http(server.port, "GET", "/", &[], "");
+    assert!(page.contains("This page needs its link"), "{page}");
+    drop(browser);
+    server.end();
+}
+
+#[test]
+fn pedals_choose_presets_and_are_learned() {
+    let folder = Scratch::new();
+    let preset = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
+    preset("1.toml", "[midi]\n11 = 'tone.bass_db'\n");
+    preset("2.toml", "");
+    let pipe = folder.path().join("pedal");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let server = Server::start_with(folder, "--port 0 --midi pedal --midi-channel 1");
+    let send = |bytes: &[u8]| fs::OpenOptions::new().write(true).open(&pipe).unwrap().write_all(bytes).unwrap();
+    let playing = || server.get("/state")["playing"]["preset"].clone();
+    send(&[0xb0, 11, 127]);
+    wait_until("the pedal of the preset", || server.value("tone.bass_db") == 15.0);
+    send(&[0xc3, 1, 0xc0, 1]);
+    wait_until("the program", || playing() == "2.toml");
+
+    let browser = open(&server);
+    browser.choose("#target", "previous preset");
+    browser.click("#learn button");
+    wait_until("the page asks for the pedal", || text(&browser, "message") == "move the pedal for previous preset");
+    // A pedal that trembles is not meant, nor one on another channel.
+    send(&[0xb0, 11, 60, 11, 61, 0xb5, 64, 127, 0xb0, 64, 127, 64, 0]);
+    let assigned = || text(&browser, "assignments");
+    wait_until("the pedal is learned", || assigned().contains("Controller 64: previous preset"));
+    assert_eq!(playing(), "2.toml");
+    send(&[0xb0, 64, 127, 64, 0]);
+    wait_until("the pedal works", || playing() == "1.toml");
+    let stored = fs::read_to_string(server.folder.path().join(".midi.toml")).unwrap();
+    assert!(stored.contains("64 = \"previous\""), "{stored}");
+    assert!(server.act(r#"{"do":"learn","target":"bypass"}"#).contains("move the pedal"));
+    send(&[0xb0, 65, 127, 65, 0, 65, 127]);
+    wait_until("bypass is on", || server.get("/state")["bypass"] == true);
+    // A program that does not exist is reported on the page.
+    send(&[0xc0, 99]);
+    wait_until("the message", || text(&browser, "message") == "MIDI chose preset 100, but the folder has only 2");
+    browser.click("#assignments button");
+    wait_until("the pedal is removed", || !assigned().contains("Controller 64"));
     drop(browser);
     server.end();
 }
@@ -425,5 +722,15 @@ fn rejects_a_used_port_a_missing_folder_and_an_unknown_preset() {
     let run = server.folder.run("amp serve . --device clock --port 0 --preset lead");
     run.expect_status(64);
     assert!(run.stderr().contains("there is no preset lead"), "{}", run.stderr());
+    let run = server.folder.run("amp serve . --device clock --port 0 --bind somewhere");
+    run.expect_status(64);
+    assert!(run.stderr().contains("must be an IP address of this machine"), "{}", run.stderr());
+    let run = server.folder.run("amp serve . --device clock --port 0 --bind 192.0.2.77");
+    run.expect_status(1);
+    assert!(run.stderr().contains("cannot serve at port 0 of 192.0.2.77") && run.stderr().contains("--bind"));
+    fs::write(server.folder.path().join(".midi.toml"), "[midi]\n7 = 'tone.bas_db'\n").unwrap();
+    let run = server.folder.run("amp serve . --device clock --port 0");
+    run.expect_status(1);
+    assert!(run.stderr().contains(".midi.toml: unknown parameter"), "{}", run.stderr());
     server.end();
 }

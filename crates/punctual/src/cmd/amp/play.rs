@@ -1,22 +1,15 @@
 //! `punctual amp play`.
 
-use std::{
-    thread,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use ::play::{
     ChainPlayer, PlaySession, PresetBank,
-    midi::Event,
     play_session::{MUTED, Status, Summary},
-    port::Port,
     preset_bank::{BankError, file_stem},
 };
-use anyhow::Context;
-use machine::{Root, sound::find};
 use report::live::{Playing, PlayingView};
 
-use super::{loader, note, rig, to_usage};
+use super::{loader, midi::Input, note, rig, to_usage};
 use crate::{cli::AmpPlay, cmd::sound, output};
 
 /// Time between two updates.
@@ -24,7 +17,7 @@ const INTERVAL: Duration = Duration::from_millis(100);
 
 pub fn run(options: &AmpPlay) -> anyhow::Result<u8> {
     sys::signal::count_termination()?;
-    let mut midi = options.midi.as_deref().map(open_midi).transpose()?;
+    let mut midi = Input::open(&options.midi)?;
     let bank = bank(options)?;
     bank.unreachable_note().iter().for_each(|text| note(text));
     let ready = sound::open(&options.sound)?;
@@ -35,7 +28,7 @@ pub fn run(options: &AmpPlay) -> anyhow::Result<u8> {
     let end = options.duration.map(|ns| Instant::now() + Duration::from_nanos(ns));
     while !session.has_ended() && sys::signal::termination_requests() == 0 && end.is_none_or(|end| Instant::now() < end)
     {
-        let (events, error) = receive(&mut midi);
+        let (events, error) = midi.receive(INTERVAL);
         let notes: Vec<String> = error.into_iter().chain(session.update(&events)).collect();
         if !notes.is_empty() {
             view.iter_mut().for_each(PlayingView::erase);
@@ -52,18 +45,6 @@ pub fn run(options: &AmpPlay) -> anyhow::Result<u8> {
     Ok(0)
 }
 
-/// Opens a port named hw:CARD,DEVICE, or a file or pipe by its path.
-fn open_midi(name: &str) -> anyhow::Result<Port> {
-    let path = match name.starts_with("hw:") {
-        true => {
-            let (card, device) = find(&Root::system(), name)?;
-            format!("/dev/snd/midiC{card}D{device}")
-        }
-        false => name.to_owned(),
-    };
-    Port::open(path.as_ref()).with_context(|| format!("cannot read MIDI from {path}: `ls /dev/snd/midi*` lists ports"))
-}
-
 /// The preset of the options first, then the presets of the folder.
 fn bank(options: &AmpPlay) -> anyhow::Result<PresetBank> {
     let mut rigs = Vec::new();
@@ -75,28 +56,12 @@ fn bank(options: &AmpPlay) -> anyhow::Result<PresetBank> {
     if let Some(folder) = &options.presets {
         PresetBank::load_folder(folder, &mut rigs, loader()).map_err(bank_error)?;
     }
-    let channel = options.midi_channel.map(|channel| channel - 1);
-    Ok(PresetBank::new(rigs, channel, loader()))
+    Ok(PresetBank::new(rigs, loader()))
 }
 
 fn bank_error(error: BankError) -> anyhow::Error {
     let is_choice = error.is_choice();
     to_usage(error, is_choice)
-}
-
-/// Waits for MIDI messages. Closes the port after an error, which must not end the sound, and returns a note about it.
-fn receive(midi: &mut Option<Port>) -> (Vec<Event>, Option<String>) {
-    let Some(port) = midi else {
-        thread::sleep(INTERVAL);
-        return (Vec::new(), None);
-    };
-    match port.events(INTERVAL) {
-        Ok(events) => (events, None),
-        Err(error) => {
-            *midi = None;
-            (Vec::new(), Some(format!("MIDI stopped: {error}; is it still plugged in?")))
-        }
-    }
 }
 
 fn playing(status: Status) -> Playing {
