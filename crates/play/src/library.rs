@@ -23,7 +23,7 @@ const MAX_DEPTH: usize = 4;
 const MAX_FILES: usize = 5000;
 /// Maximum number of listed files that cannot be chosen.
 const MAX_OTHERS: usize = 100;
-/// Maximum number of files and folders that are looked at, because the folder may be a whole home folder.
+/// Maximum number of files and folders in a search, because the folder may be a whole home folder.
 const MAX_ENTRIES: usize = 20_000;
 /// Maximum length of the reason why a file cannot be chosen, characters.
 const MAX_REASON: usize = 300;

@@ -28,6 +28,7 @@ mod workers;
 use std::{
     io::{self, Read, Write},
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket},
+    path::{Path, PathBuf},
     sync::Arc,
 };
 
@@ -69,6 +70,14 @@ pub enum PageError {
     /// The kernel has no random numbers for a token.
     #[error("cannot create a token for the page: {0}; serve it without --bind")]
     Token(#[source] io::Error),
+    /// The file with the token cannot be used.
+    #[error("cannot use the token in {}: {source}", path.display())]
+    TokenFile {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        source: io::Error,
+    },
 }
 
 /// The remedy if the address belongs to no interface.
@@ -87,14 +96,17 @@ pub struct Page {
 }
 
 impl Page {
-    /// Opens a port of an address of this machine; 0 for any free one. Creates a token unless the address is a loopback
-    /// address.
+    /// Opens a port of an address of this machine; 0 for any free one. Requests need the token of the file, which is
+    /// created if it does not exist, or a new one unless the address is a loopback address.
     ///
     /// # Errors
     /// [`PageError`].
-    pub fn open(address: IpAddr, port: u16) -> Result<Self, PageError> {
+    pub fn open(address: IpAddr, port: u16, token_file: Option<&Path>) -> Result<Self, PageError> {
         let error = |source| PageError::Open { address, port, source };
-        let access = Access::for_address(address).map_err(PageError::Token)?;
+        let access = Access::for_address(address, token_file).map_err(|source| match token_file {
+            Some(path) => PageError::TokenFile { path: path.to_owned(), source },
+            None => PageError::Token(source),
+        })?;
         let listener = TcpListener::bind((address, port)).map_err(error)?;
         let address = listener.local_addr().map_err(error)?;
         Ok(Self { listener, address, access })
@@ -121,7 +133,7 @@ impl Page {
     /// True if other machines can reach the page.
     #[must_use]
     pub fn is_public(&self) -> bool {
-        self.access.token.is_some()
+        !self.address.ip().to_canonical().is_loopback()
     }
 
     /// Starts the threads that serve the page until the process ends.

@@ -120,7 +120,7 @@ struct Playing {
     active: usize,
     is_bypassed: bool,
     files: Files,
-    /// The last message that no request has asked for, with its number.
+    /// The last message that is not a response, with its number.
     notice: (u64, String),
     /// Grows with each change. No earlier run has used the same versions.
     version: u64,
@@ -290,7 +290,7 @@ impl PageController {
         }
     }
 
-    /// Tells the page whether a MIDI input is open.
+    /// Shows on the page whether a MIDI input is open.
     pub fn set_midi_open(&self, is_open: bool) {
         self.midi().is_open = is_open;
         self.playing().version += 1;
@@ -540,7 +540,7 @@ impl PageController {
         state.history.record(left);
         state.rig = rig;
         playing.version += 1;
-        format!("{} is a copy of what plays", ["A", "B"][other])
+        format!("{} was copied to {}", ["A", "B"][1 - other], ["A", "B"][other])
     }
 
     fn step(&self, step: Step) -> Result<String, ChooseError> {
@@ -620,7 +620,7 @@ fn replace_model(models: &mut Vec<ModelPart>, index: usize, file: Option<&str>) 
 impl Backend for PageController {
     fn state(&self) -> Value {
         let midi = json::midi(&self.midi());
-        json::state(&self.playing(), midi)
+        json::state(&self.playing(), &midi)
     }
 
     fn live(&self) -> Value {
@@ -742,7 +742,7 @@ mod tests {
         let control = |value| Event::Control { channel: 0, controller: 7, value };
         let program = |program| Event::Program { channel: 0, program };
         let values = || [Parameter::OutputGain, Parameter::Bass].map(|it| controller.playing().settings().get(it));
-        // Far more than the queue of the audio thread can hold, which nothing empties.
+        // More events than the queue of the audio thread can hold; the thread does not run.
         let burst: Vec<Event> = [program(0)].into_iter().chain((0..=127).cycle().take(1000).map(control)).collect();
         assert!(controller.follow(&burst).is_empty());
         controller.follow(&[control(127)]);

@@ -48,8 +48,8 @@ struct Checked {
 }
 
 impl Checks {
-    /// The current files of a library. Reads those that have changed; those that cannot be played are among the other
-    /// files.
+    /// The current files of a library. Reads those that have changed; a file that cannot be played is among the
+    /// other files.
     #[must_use]
     pub fn files(&self, library: &Library) -> Files {
         let mut files = library.files();

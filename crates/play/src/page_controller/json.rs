@@ -15,7 +15,7 @@ use crate::{Load, library::OtherFile};
 const MAX_TEXT: usize = 120;
 
 /// The files of the library, the preset that plays, and all parameters.
-pub fn state(playing: &Playing, midi: Value) -> Value {
+pub fn state(playing: &Playing, midi: &Value) -> Value {
     let (files, state) = (&playing.files, playing.state());
     let preset = &state.now.preset;
     let model = |index: usize| preset.models.get(index).map(|part| &part.file);

@@ -20,7 +20,7 @@ const MIN_MOVE: u8 = 8;
 /// The extreme values, which a foot switch sends.
 const ENDS: [u8; 2] = [0, 127];
 
-/// What a controller changes.
+/// The target of a controller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Target {
     /// A parameter, over its range.
@@ -140,7 +140,7 @@ impl MidiMap {
         }
     }
 
-    /// What a controller changes.
+    /// The target of a controller.
     pub fn get(&self, controller: u8) -> Option<Target> {
         self.targets.get(&controller).copied()
     }

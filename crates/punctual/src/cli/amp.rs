@@ -81,6 +81,10 @@ pub struct Serve {
     /// needs the token of the printed link. The connection is not encrypted.
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1", value_parser = address)]
     pub bind: IpAddr,
+    /// Keep the token in this file, so that the link stays the same [default: a new token at each start]. Then a page on
+    /// a loopback address needs the token, too.
+    #[arg(long, value_name = "FILE")]
+    pub token_file: Option<PathBuf>,
     /// Serve the page at this TCP port; 0 for any free one.
     #[arg(long, default_value = "8077", allow_negative_numbers = true)]
     pub port: u16,

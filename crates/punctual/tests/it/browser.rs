@@ -4,6 +4,7 @@ use std::{
     io::{BufRead, BufReader, Read, Write},
     net::TcpStream,
     panic::{AssertUnwindSafe, catch_unwind},
+    path::Path,
     process::{Child, Command, Stdio},
 };
 
@@ -124,6 +125,27 @@ impl Browser {
             { "type": "pointerUp", "button": 0 },
         ] }] }),
         );
+    }
+
+    /// Drags a file of this machine into the window and drops it at an element.
+    pub fn drop_file(&self, css: &str, path: &Path) {
+        let at = self.script(&format!(
+            "const box = document.querySelector({css:?}).getBoundingClientRect(); return [box.x + box.width / 2, box.y + box.height / 2]"
+        ));
+        let data = json!({ "items": [], "files": [path], "dragOperationsMask": 1 });
+        for kind in ["dragEnter", "dragOver", "drop"] {
+            let event = json!({ "type": kind, "x": at[0], "y": at[1], "data": data });
+            self.command("/goog/cdp/execute", &json!({ "cmd": "Input.dispatchDragEvent", "params": event }));
+        }
+    }
+
+    /// The visible buttons, fields and lists without a name for screen readers.
+    pub fn unnamed_controls(&self) -> Value {
+        self.script(
+            "const name = element => element.ariaLabel || element.textContent.trim() || [...element.labels].map(label => label.textContent.trim()).join('');
+             const isShown = element => element.checkVisibility();
+             return [...document.querySelectorAll('button, input, select, summary')].filter(isShown).filter(element => !name(element)).map(element => element.outerHTML)",
+        )
     }
 
     /// Deletes all cookies of the page.

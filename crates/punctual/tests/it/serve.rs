@@ -11,7 +11,7 @@ use std::{
 };
 
 use hound::{SampleFormat, WavSpec, WavWriter};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{
     browser::{Browser, http},
@@ -167,6 +167,7 @@ fn a_browser_chooses_models_and_turns_knobs() {
     assert_eq!(server.get("/state")["playing"]["models"][1], Value::Null);
 
     // Turns a knob with the pointer, where 180 pixels are the whole range of 30 dB, and with keys.
+    assert_eq!(browser.unnamed_controls(), json!([]));
     let is_at = |value: f64| (server.value("tone.bass_db") - value).abs() < 1e-3;
     browser.drag_up("label.knob:has([id='tone.bass_db']) svg", 60);
     wait_until("the pointer turns the knob", || is_at(10.0));
@@ -278,7 +279,7 @@ fn a_player_changes_presets_compares_bypasses_and_undoes() {
     wait_until("the knob is turned again", || (bass() - 1.1).abs() < 1e-3);
     assert!(server.post("/act", r#"{"do":"redo"}"#).1.contains("there is nothing to redo"));
     browser.click("#copy");
-    wait_until("A is a copy", || text(&browser, "message") == "A is a copy of what plays");
+    wait_until("A is a copy", || text(&browser, "message") == "B was copied to A");
     assert_eq!(server.get("/state")["sides"]["a"], "1 clean.toml");
 
     // Bypass does not change the settings.
@@ -335,16 +336,14 @@ fn dropped_files_are_added_and_played() {
     assert_eq!(server.get("/state")["playing"]["models"][0], "picked.nam");
     assert_eq!(fs::read_to_string(server.folder.path().join("picked.nam")).unwrap(), model);
 
-    // Drag and drop. Chromium's driver cannot drag files, so the script sends the event of a drop.
+    // Drag and drop.
     let drop_file = |name: &str, content: &str| {
-        browser.script(&format!(
-            "const data = new DataTransfer();
-             data.items.add(new File([{content:?}], {name:?}));
-             document.querySelector('main').dispatchEvent(new DragEvent('drop', {{ bubbles: true, cancelable: true, dataTransfer: data }}));"
-        ));
+        let path = outside.path().join(name);
+        fs::write(&path, content).unwrap();
+        browser.drop_file(".choices", &path);
     };
     let message = || text(&browser, "message");
-    drop_file("../<b>x.nam", "{");
+    drop_file("<b>x.nam", "{");
     wait_until("the invalid model is refused", || message().contains("_b_x.nam was not added: "));
     drop_file("lead.toml", "[[model]]\nfile = '/etc/passwd'\n");
     wait_until("the preset is refused", || message().contains("presets cannot be added"));
@@ -728,6 +727,10 @@ fn rejects_a_used_port_a_missing_folder_and_an_unknown_preset() {
     let run = server.folder.run("amp serve . --device clock --port 0 --bind 192.0.2.77");
     run.expect_status(1);
     assert!(run.stderr().contains("cannot serve at port 0 of 192.0.2.77") && run.stderr().contains("--bind"));
+    fs::write(server.folder.path().join("token"), "secret").unwrap();
+    let run = server.folder.run("amp serve . --device clock --port 0 --token-file token");
+    run.expect_status(1);
+    assert!(run.stderr().contains("cannot use the token in token: "), "{}", run.stderr());
     fs::write(server.folder.path().join(".midi.toml"), "[midi]\n7 = 'tone.bas_db'\n").unwrap();
     let run = server.folder.run("amp serve . --device clock --port 0");
     run.expect_status(1);

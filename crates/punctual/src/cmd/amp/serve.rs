@@ -19,7 +19,7 @@ pub fn run(options: &AmpServe) -> anyhow::Result<u8> {
     let folder = &options.folder;
     let library =
         Library::open(folder, loader()).with_context(|| format!("cannot read the folder {}", folder.display()))?;
-    let page = Page::open(options.bind, options.port)?;
+    let page = Page::open(options.bind, options.port, options.token_file.as_deref())?;
     let mut midi = Input::open(&options.midi)?;
     let (url, is_public) = (page.url(), page.is_public());
     let preset = options.preset.as_deref().map(|name| library.find_preset(name)).transpose().map_err(library_error)?;
