@@ -290,6 +290,7 @@ function showMidi({ midi, preset_midi }) {
   byId('learn').hidden = !midi.is_open;
   byId('cancel').hidden = midi.learning === null;
   byId('learn').classList.toggle('on', midi.learning !== null);
+  if (midi.learning !== null) byId('target').value = midi.learning;
   const forget = (controller, target) => {
     const button = make('button', { textContent: 'Remove', ariaLabel: `Remove controller ${controller}, ${targetName(target)}` });
     button.addEventListener('click', () => act({ do: 'forget', controller }));

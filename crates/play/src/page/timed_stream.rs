@@ -8,7 +8,7 @@ use std::{
 
 /// Maximum time for a request without its body, and for its response.
 pub const TIMEOUT: Duration = Duration::from_secs(5);
-/// Additional time for each received KiB, so that an upload may take longer: 16 KiB a second, a bad wireless network.
+/// Additional time for each received KiB, so that an upload may take longer: 16 KiB/s, a slow wireless network.
 const TIME_PER_KIB: Duration = Duration::from_micros(62_500);
 
 /// A connection that fails with `TimedOut` after its deadline.
@@ -33,7 +33,9 @@ impl Read for TimedStream<'_> {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         self.stream.set_read_timeout(self.remaining()?)?;
         let count = self.stream.read(bytes)?;
-        self.deadline += TIME_PER_KIB.mul_f64(count as f64 / 1024.0);
+        let extended = self.deadline + TIME_PER_KIB.mul_f64(count as f64 / 1024.0);
+        // Time is not saved up: a client that stalls is dropped, however much it has sent before.
+        self.deadline = self.deadline.max(extended.min(Instant::now() + TIMEOUT));
         Ok(count)
     }
 }

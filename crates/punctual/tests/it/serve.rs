@@ -360,7 +360,7 @@ fn dropped_files_are_added_and_played() {
         });
         browser.click(&format!("#replace button[value='{button}']"));
     };
-    let size = || fs::metadata(server.folder.path().join("picked.nam")).unwrap().len() as usize;
+    let size = || fs::read(server.folder.path().join("picked.nam")).unwrap().len();
     answer("");
     wait_until("the question is closed", || browser.script("return document.getElementById('replace').open") == false);
     assert_eq!(size(), model.len());
@@ -572,10 +572,17 @@ fn stalled_clients_do_not_block_others() {
 fn stalled_clients_are_dropped_after_the_time_limit() {
     let server = Server::start();
     let (mut silent, mut slow) = (server.send(""), server.send("GET /live HTTP/1.1\r\n"));
+    // An upload that arrives at 40 KiB/s may take longer.
+    let model = fs::read_to_string(server.folder.path().join("nano.nam")).unwrap() + &" ".repeat(300 << 10);
+    let head =
+        format!("POST /upload?name=slow.nam HTTP/1.1\r\n{}Content-Type: application/octet-stream\r\n", server.host());
+    let mut upload = server.send(&format!("{head}Content-Length: {}\r\n\r\n", model.len()));
+    let mut chunks = model.as_bytes().chunks(8 << 10);
     let started = Instant::now();
     // Data that arrives slowly does not extend the time limit.
     while started.elapsed() < Duration::from_secs(6) {
         slow.write_all(b"X: y\r\n").unwrap();
+        chunks.next().into_iter().for_each(|chunk| upload.write_all(chunk).unwrap());
         thread::sleep(Duration::from_millis(200));
     }
     for stalled in [&mut silent, &mut slow] {
@@ -583,6 +590,13 @@ fn stalled_clients_are_dropped_after_the_time_limit() {
         stalled.read_to_string(&mut response).expect("the end of the connection");
         assert!(response.starts_with("HTTP/1.1 408"), "{response}");
     }
+    // Another one has to wait until it is complete.
+    let other = ("Content-Type", "application/octet-stream");
+    assert_eq!(http(server.port, "POST", "/upload?name=other.nam", &[other], "{}").0, 503);
+    chunks.for_each(|chunk| upload.write_all(chunk).unwrap());
+    let mut response = String::new();
+    upload.read_to_string(&mut response).unwrap();
+    assert!(response.starts_with("HTTP/1.1 200"), "{response}");
     server.end();
 }
 
