@@ -73,17 +73,23 @@ impl Histogram {
     }
 
     /// Returns the same counts in buckets at most a sixteenth of their value wide, for records with very many series.
-    /// Each bucket is named by its value farthest from zero.
     #[must_use]
     pub fn coarse(&self) -> Self {
-        let mut coarse = Self::default();
+        self.in_wider_buckets(4)
+    }
+
+    /// Returns the same counts in buckets at most `1 / 2^bits` of their value wide; `bits` is 0 to 10. Each bucket is
+    /// named by its value farthest from zero.
+    #[must_use]
+    pub fn in_wider_buckets(&self, bits: u32) -> Self {
+        let mut wider = Self::default();
         for (value_ns, count) in self.iter() {
             let size = value_ns.unsigned_abs();
-            let dropped_bits = size.checked_ilog2().unwrap_or(0).saturating_sub(4);
+            let dropped_bits = size.checked_ilog2().unwrap_or(0).saturating_sub(bits);
             let highest = (size | ((1 << dropped_bits) - 1)).min(i64::MAX as u64);
-            coarse.add(value_ns.signum() * highest.cast_signed(), count);
+            wider.add(value_ns.signum() * highest.cast_signed(), count);
         }
-        coarse
+        wider
     }
 
     /// Number of counted values.

@@ -7,6 +7,9 @@ use crate::{
     Audio, Capture, Comparison, Correction, Histogram, Listener, Record, Series, SeriesKind, Stream, TIMER, Talker,
 };
 
+/// Precision of the times in a campaign, bits: finer than the bins of a chart, and a tenth of the size of the record's.
+const CURVE_BITS: u32 = 6;
+
 /// The figures of the threads of one role, all CPUs together.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct RoleResult {
@@ -40,6 +43,10 @@ pub struct RoleResult {
     pub max_ns: Option<i64>,
     /// Machine-tool jitter: largest |interval - period|, ns.
     pub jitter_ns: u64,
+    /// Its times, corrected if there is a correction, in buckets at most 1/64 of their value wide, for the curves of the
+    /// campaign's report. Absent without samples, and in documents of versions up to 0.2.
+    #[serde(default, skip_serializing_if = "Histogram::is_empty")]
+    pub times: Histogram,
     /// The largest times of other records and references, for comparison.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub beside: Vec<Compared>,
@@ -114,6 +121,7 @@ impl RoleResult {
         let percentile =
             |percent| times.percentile(percent).map(|ns| result.max_ns.map_or(ns, |max_ns| ns.min(max_ns)));
         (result.p50_ns, result.p99_9_ns) = (percentile(50.0), percentile(99.9));
+        result.times = times.in_wider_buckets(CURVE_BITS);
         result
     }
 
@@ -252,6 +260,7 @@ mod tests {
         let found: Vec<_> = roles.iter().map(|r| (r.role.as_str(), r.cpus.as_str(), r.samples, r.max_ns)).collect();
         assert_eq!(found, [("base", "0,1", 4, Some(9)), ("servo", "1", 1, Some(50))]);
         assert!(roles.iter().all(|role| role.measured == Measured::Lateness && role.lost.is_none()));
+        assert_eq!(roles.iter().map(|role| role.times.total()).collect::<Vec<_>>(), [4, 1]);
     }
 
     #[test]
