@@ -3,6 +3,8 @@
 use analysis::{campaign::RoleCell, format_ns};
 use record::{Campaign, Compared, Measured, RoleResult, ScenarioEntry, TIMER};
 
+use crate::compare::times;
+
 /// The title of the table of one role.
 pub(crate) fn title(role: &str, measured: Measured) -> String {
     match measured {
@@ -17,13 +19,14 @@ pub(crate) fn title(role: &str, measured: Measured) -> String {
     }
 }
 
-/// Counts that the largest time does not show: lost, missed and late items. Counts of 0 are left out.
-pub(crate) fn counts(role: &RoleCell) -> Vec<String> {
+/// Counts that the largest time does not show: lost, missed and late items. Counts of 0 are left out; `write` formats
+/// the others.
+pub(crate) fn counts(role: &RoleCell, write: fn(u64) -> String) -> Vec<String> {
     let RoleCell { lost, missed, late, .. } = *role;
-    in_words(role.measured, [lost.unwrap_or(0), missed, late.unwrap_or(0)])
+    in_words(role.measured, [lost.unwrap_or(0), missed, late.unwrap_or(0)], write)
 }
 
-fn in_words(measured: Measured, [lost, missed, late]: [u64; 3]) -> Vec<String> {
+fn in_words(measured: Measured, [lost, missed, late]: [u64; 3], write: fn(u64) -> String) -> Vec<String> {
     let (missed_word, late_word) = match measured {
         Measured::RoundTrip => ("not sent", "late"),
         Measured::Completion => ("missed", "xruns"),
@@ -32,7 +35,7 @@ fn in_words(measured: Measured, [lost, missed, late]: [u64; 3]) -> Vec<String> {
         }
     };
     let all = [(lost, "lost"), (missed, missed_word), (late, late_word)];
-    all.into_iter().filter(|(count, _)| *count > 0).map(|(count, word)| format!("{count} {word}")).collect()
+    all.into_iter().filter(|(count, _)| *count > 0).map(|(count, word)| format!("{} {word}", write(count))).collect()
 }
 
 /// The result of a scenario in one line: `max 12 us, 3 missed`. With several roles, each starts with its name.
@@ -40,7 +43,8 @@ fn in_words(measured: Measured, [lost, missed, late]: [u64; 3]) -> Vec<String> {
 pub fn summarize(roles: &[RoleResult]) -> String {
     let of_role = |role: &RoleResult| {
         let max = role.max_ns.map_or_else(|| "no samples".to_owned(), |ns| format!("max {}", format_ns(ns)));
-        let counts = in_words(role.measured, [role.lost.unwrap_or(0), role.missed, role.late.unwrap_or(0)]);
+        let counts = [role.lost.unwrap_or(0), role.missed, role.late.unwrap_or(0)];
+        let counts = in_words(role.measured, counts, |count| count.to_string());
         let figures = [vec![max], counts].concat().join(", ");
         if roles.len() > 1 { format!("{} {figures}", role.role) } else { figures }
     };
@@ -149,7 +153,8 @@ pub(crate) fn references(campaign: &Campaign) -> Vec<Reference> {
     for entry in &campaign.scenarios {
         for role in entry.result.iter().flat_map(|result| &result.roles) {
             let of_role = if role.role == TIMER { String::new() } else { format!(", {}", role.role) };
-            for comparison in &role.beside {
+            let published = |of: &&Compared| of.max_ns.is_some() || of.max_above_ns.is_some();
+            for comparison in role.beside.iter().filter(published) {
                 let at = all.iter().position(|known| known.name == comparison.name).unwrap_or_else(|| {
                     all.push(Reference {
                         name: comparison.name.clone(),
@@ -162,7 +167,7 @@ pub(crate) fn references(campaign: &Campaign) -> Vec<Reference> {
                     scenario: named_with(entry, &of_role),
                     yours: time(role.max_ns),
                     theirs: theirs(comparison),
-                    ratio: comparison.ratio.map_or_else(|| "-".to_owned(), |ratio| format!("{ratio:.2}")),
+                    ratio: comparison.ratio.map_or_else(|| "-".to_owned(), times),
                     phase: comparison.phase.clone(),
                 });
             }

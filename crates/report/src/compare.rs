@@ -66,7 +66,7 @@ pub(crate) fn rows(pair: &ComparedPair) -> Vec<[String; 4]> {
 }
 
 /// A ratio with three significant digits: `0.87x`, `14.3x`, `205x`.
-fn times(ratio: f64) -> String {
+pub(crate) fn times(ratio: f64) -> String {
     let digits = if ratio >= 99.95 {
         0
     } else if ratio >= 9.995 {
@@ -154,7 +154,9 @@ pub(crate) fn jitter_tables(record: &Record) -> Vec<JitterTable> {
         let [row, column] = of.roles;
         let jitter = |thread: &CellThread| unsigned(thread.jitter_ns);
         let text = |cell: &record::Cell| format!("{} / {}", jitter(&cell.threads[1]), jitter(&cell.threads[0]));
-        let rows = of.rows.iter().zip(&of.cells).map(|(cpu, cells)| {
+        // Rows without a published cell are left out.
+        let filled = of.rows.iter().zip(&of.cells).filter(|(_, cells)| cells.iter().any(Option::is_some));
+        let rows = filled.map(|(cpu, cells)| {
             let both = cells.iter().map(|cell| cell.map_or_else(|| "-".to_owned(), text));
             [format!("{row} {cpu}")].into_iter().chain(both).collect()
         });

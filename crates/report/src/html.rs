@@ -51,23 +51,20 @@ mod worst;
 use std::borrow::Cow;
 
 use askama::Template;
-use record::{Record, visible::escape};
+use record::{Outcome, Record, visible::escape};
 
 pub use campaign::render_campaign;
 
 use crate::remedy::advice_and_command;
 use crate::words::{Words, capitalized, state_note};
-use audio::AudioView;
 use blame::BlameView;
 use compare::{ComparisonView, PublishedView};
 use facts::{Fact, FindingView, PhaseView};
 use far::FarView;
-use figure::{Figure, Key, Table};
+use figure::{Figure, Key, Part, Table};
 use lines::{Group, Line};
 use matrix::MatrixView;
 use process::ProgramView;
-use round_trip::RoundTripView;
-use stream::StreamView;
 use verdict::{Answer, Headline, Rung};
 
 /// The number of things to change on the first screen.
@@ -99,15 +96,16 @@ struct Page<'a> {
     words: &'static Words,
     ending: Cow<'static, str>,
     answers: Vec<Answer>,
+    /// The main culprit; `None` if it does not explain the answer.
+    culprit: Option<String>,
     /// What to change: advice, as trusted HTML, and command.
     to_do: Vec<(String, &'a str)>,
     keys: Vec<Key>,
     ladder: Vec<Rung<'a>>,
     more_uses: Vec<Rung<'a>>,
     program: Option<ProgramView>,
-    audio: Vec<AudioView>,
-    round_trips: Vec<RoundTripView>,
-    streams: Vec<StreamView>,
+    /// The parts of what was measured.
+    parts: Vec<Part>,
     blame: Option<BlameView>,
     comparisons: Vec<ComparisonView<'a>>,
     published: Option<PublishedView>,
@@ -126,10 +124,34 @@ struct Page<'a> {
     others: Vec<FindingView<'a>>,
 }
 
-/// What to change: advice, as trusted HTML, and command.
-fn to_do(record: &Record) -> Vec<(String, &str)> {
-    let all = crate::blame::to_do(record, TO_DO).into_iter().map(|account| advice_and_command(&account.remedy));
-    all.map(|(advice, command)| (text::with_code(&capitalized(advice)), command)).collect()
+/// The sections about the parts of what was measured; empty if series say everything.
+fn parts(record: &Record) -> Vec<Part> {
+    let mut parts = audio::sections(record);
+    parts.extend(round_trip::sections(record));
+    parts.extend(stream::sections(record));
+    parts.extend(capture::section(record));
+    parts
+}
+
+impl Page<'_> {
+    /// True if at least one chart has something to draw, or there are series whose spikes can be listed.
+    fn has_charts(&self) -> bool {
+        !self.lines.is_empty() || self.charts.iter().any(|chart| !chart.svg.is_empty())
+    }
+}
+
+/// What to change: advice, as trusted HTML, and command. Without known culprits, the findings about the machine, unless
+/// it is punctual enough.
+fn to_do<'a>(record: &'a Record, open: &[FindingView<'a>]) -> Vec<(String, &'a str)> {
+    let passed = record.verdict.as_ref().is_some_and(|verdict| verdict.outcome == Outcome::Pass);
+    let has_culprits = record.blame.as_ref().is_some_and(|blame| crate::blame::main_causes(blame).next().is_some());
+    if passed || has_culprits {
+        let all = crate::blame::to_do(record, TO_DO).into_iter().map(|account| advice_and_command(&account.remedy));
+        return all.map(|(advice, command)| (text::with_code(&capitalized(advice)), command)).collect();
+    }
+    let finding =
+        |finding: &FindingView<'a>| (text::escape(&capitalized(&finding.of.title)), finding.of.remedy.as_str());
+    open.iter().take(TO_DO).map(finding).collect()
 }
 
 /// Renders the report of a run as one HTML document in UTF-8.
@@ -157,21 +179,20 @@ pub fn render(record: &Record) -> String {
         words: Words::of(record),
         ending: state_note(record),
         answers: verdict::answers(&ladder),
-        to_do: to_do(record),
+        culprit: Some(record).filter(|record| crate::blame::explains(record)).and_then(crate::blame::headline),
+        to_do: to_do(record, &open),
         keys: verdict::keys(record),
         ladder,
         matrix: matrix::view(record),
         more_uses,
         summary: facts::summary(&lines),
         charts: [
-            histogram::figure(&lines),
-            percentiles::figure(&lines, &limits, &compare::curves(record)),
+            histogram::figure("histogram", &lines, Words::of(record)),
+            percentiles::figure("percentiles", &lines, Words::of(record), &limits, &compare::curves(record)),
             timeline::maxima(&shown, &lines),
         ],
         program: process::section(record),
-        audio: audio::sections(record),
-        round_trips: round_trip::sections(record),
-        streams: stream::sections(record).into_iter().chain(capture::section(record)).collect(),
+        parts: parts(record),
         blame: blame::section(record, &lines::lines(record)),
         comparisons: compare::comparisons(record),
         published: compare::published(record),

@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, path::Path};
 
-use record::{EndedBy, NOISE, Record, Series, SeriesKind, State, Stream};
+use record::{EndedBy, Measured, NOISE, Record, Series, SeriesKind, State, Stream};
 
 /// The names of one kind of figures.
 #[derive(Debug, PartialEq, Eq)]
@@ -90,7 +90,24 @@ const FRAMES: Words = Words {
 /// Wake-ups whose spikes are audio periods.
 const PERIODS: Words = Words { marks: ("|deadline", "done|"), ..WAKE_UPS };
 
+/// Figures of a campaign whose role is not one of a series: frames received or captured, and audio periods.
+const SPACING: Words = Words { lateness: "time between two frames", largest: "Longest time", ..INTERVALS };
+const COMPLETION: Words =
+    Words { item: "period", lateness: "completion after the deadline", largest: "Latest completion", ..WAKE_UPS };
+
 impl Words {
+    /// The names of the figures of a campaign's role.
+    pub(crate) fn of_measured(measured: Measured) -> &'static Self {
+        match measured {
+            Measured::RoundTrip => &ROUND_TRIPS,
+            Measured::SendLateness => &FRAMES,
+            Measured::FrameGap | Measured::Spacing => &SPACING,
+            Measured::Completion => &COMPLETION,
+            Measured::Lateness => &WAKE_UPS,
+            Measured::Gap => &GAPS,
+        }
+    }
+
     /// The names of a series' figures.
     pub(crate) fn of_series(series: &Series) -> &'static Self {
         match &series.kind {

@@ -187,5 +187,14 @@
     block.append(button);
   }
 
+  // A link to a folded section opens it.
+  const unfold = () => {
+    const target = location.hash && document.getElementById(location.hash.slice(1));
+    const fold = target && target.querySelector(":scope > .fold");
+    if (fold) fold.open = true;
+  };
+  addEventListener("hashchange", unfold);
+  unfold();
+
   document.documentElement.dataset.ready = "true";
 })();

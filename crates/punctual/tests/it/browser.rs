@@ -1,6 +1,7 @@
 //! A browser controlled by the WebDriver protocol (W3C), and plain HTTP requests.
 
 use std::{
+    fs::File,
     io::{BufRead, BufReader, Read, Write},
     net::TcpStream,
     panic::{AssertUnwindSafe, catch_unwind},
@@ -64,8 +65,29 @@ impl Browser {
         } } });
         let session = browser.request("POST", "/session", &wanted);
         browser.session = format!("/session/{}", session["sessionId"].as_str().expect("a session"));
-        browser.command("/url", &json!({ "url": url }));
+        browser.visit(url);
         browser
+    }
+
+    /// Opens another page.
+    pub fn visit(&self, url: &str) {
+        self.command("/url", &json!({ "url": url }));
+    }
+
+    /// Runs a command of the Chrome DevTools protocol and returns its result.
+    pub fn devtools(&self, method: &str, parameters: &Value) -> Value {
+        self.command("/goog/cdp/execute", &json!({ "cmd": method, "params": parameters }))
+    }
+
+    /// Prints the page on the paper that its style asks for, as PDF.
+    pub fn print(&self, file: &Path) {
+        let printed = self.devtools("Page.printToPDF", &json!({ "printBackground": true, "preferCSSPageSize": true }));
+        let encoded = printed["data"].as_str().expect("a PDF in Base64");
+        let out = File::create(file).expect("a writable file");
+        let mut decoder =
+            Command::new("base64").arg("--decode").stdin(Stdio::piped()).stdout(out).spawn().expect("base64");
+        decoder.stdin.take().expect("it is piped").write_all(encoded.as_bytes()).expect("base64 reads");
+        assert!(decoder.wait().expect("base64 ends").success(), "valid Base64");
     }
 
     fn request(&self, method: &str, path: &str, body: &Value) -> Value {

@@ -4,33 +4,26 @@ use analysis::format_ns;
 use record::{Audio, Record, Series, SoundLoop};
 
 use super::{
-    figure::{Key, Table},
+    figure::{Key, Part, Table},
     text::grouped,
 };
 use crate::{
     audio::{FIGURES, TRIED, fault_lines, found, outcomes, remarks, times, title, tried, worst},
     blame::unsigned,
     sound_loop,
+    words::sentence,
 };
-
-/// A series of audio or a buffer search, as the template sees it.
-pub struct AudioView {
-    /// The title of the section.
-    pub title: String,
-    /// Counts and times of periods.
-    pub tables: Vec<Table>,
-    /// Explanations, causes of xruns, and the worst periods.
-    pub notes: Vec<String>,
-}
 
 fn all(record: &Record) -> impl Iterator<Item = (&Series, &Audio)> {
     record.series.iter().filter_map(|series| Some((series, series.kind.audio()?)))
 }
 
 /// The round trip through a cable, the buffer search, and each series of audio.
-pub fn sections(record: &Record) -> Vec<AudioView> {
-    let search = record.buffer.iter().map(|search| AudioView {
+pub fn sections(record: &Record) -> Vec<Part> {
+    let search = record.buffer.iter().map(|search| Part {
+        name: "Buffer".to_owned(),
         title: "Smallest buffer".to_owned(),
+        more: Vec::new(),
         tables: vec![Table::plain(
             "Buffer sizes tried",
             &TRIED,
@@ -42,16 +35,18 @@ pub fn sections(record: &Record) -> Vec<AudioView> {
     sound_loops.chain(search).chain(all(record).map(|(series, audio)| view(series, audio))).collect()
 }
 
-fn loop_view(sound_loop: &SoundLoop) -> AudioView {
+fn loop_view(sound_loop: &SoundLoop) -> Part {
     let rows = sound_loop::rounds(sound_loop).into_iter().map(|cells| cells.to_vec()).collect();
-    AudioView {
+    Part {
+        name: "Loopback".to_owned(),
         title: sound_loop::title(sound_loop),
+        more: Vec::new(),
         tables: vec![Table::plain("Results of each round", &sound_loop::ROUND, rows)],
         notes: sound_loop::lines(sound_loop).into_iter().map(|(name, text)| format!("{name}: {text}")).collect(),
     }
 }
 
-fn view(series: &Series, audio: &Audio) -> AudioView {
+fn view(series: &Series, audio: &Audio) -> Part {
     let outcomes = outcomes(audio);
     let counts = vec![outcomes.iter().map(|(_, count, _)| grouped(*count)).collect()];
     let rows = times(series, audio).into_iter();
@@ -63,7 +58,14 @@ fn view(series: &Series, audio: &Audio) -> AudioView {
     ];
     let [meaning, statement] = remarks(series, audio);
     let notes = [statement].into_iter().chain(fault_lines(series)).chain(worst(series, audio)).chain([meaning]);
-    AudioView { title: title(series, audio), tables, notes: notes.collect() }
+    let notes = notes.map(|note| sentence(&note));
+    Part {
+        name: format!("Audio, {}", series.phase),
+        title: title(series, audio),
+        tables,
+        more: Vec::new(),
+        notes: notes.collect(),
+    }
 }
 
 /// The key figures; empty for records without audio.

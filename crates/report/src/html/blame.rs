@@ -17,7 +17,9 @@ use crate::blame::{self, Ranked, Remark, explanation, ledger_total_ns, main_culp
 use crate::remedy;
 use crate::words::{Words, sentence};
 
-/// The number of accounts shown in full; the rest is named in one line.
+/// The number of accounts shown at once.
+const LARGEST: usize = 5;
+/// The number of accounts with an entry of their own; the rest is named in one line.
 const ACCOUNTS: usize = 20;
 /// The number of spikes with a time line.
 const TIME_LINES: usize = 12;
@@ -32,8 +34,10 @@ pub struct BlameView {
     pub headline: String,
     /// Notes about the ledger.
     pub remarks: Vec<Remark>,
-    /// The accounts, the largest total first.
+    /// The largest accounts, the largest total first.
     pub accounts: Vec<AccountView>,
+    /// The next ones, which are folded.
+    pub smaller: Vec<AccountView>,
     /// Causes without a full entry, in one line; can be empty.
     pub others: String,
     /// The worst spikes.
@@ -102,10 +106,13 @@ pub fn section(record: &Record, lines: &[Line]) -> Option<BlameView> {
         account(of, remedy, colours.class(&of.cause), total_ns, strips.get(at).map_or("", String::as_str))
     };
     let traced = ranked.iter().filter(|ranked| !ranked.spike.timeline.is_empty());
+    let mut accounts: Vec<_> = main_causes.iter().zip(&remedy::of_accounts(&main_causes)).map(account).collect();
+    let smaller = accounts.split_off(accounts.len().min(LARGEST));
     Some(BlameView {
         headline: blame::headline(record).unwrap_or_default(),
         remarks: blame::remarks(blame, Words::of(record)),
-        accounts: main_causes.iter().zip(&remedy::of_accounts(&main_causes)).map(account).collect(),
+        accounts,
+        smaller,
         others: blame::one_line(&others),
         spikes: traced.take(TIME_LINES).map(|ranked| spike(*ranked, &colours)).collect(),
         from: blame::evidence_source(blame),

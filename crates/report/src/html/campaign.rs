@@ -1,5 +1,7 @@
 //! The report of a campaign: tables, recommendation, and each scenario with a link to its own report.
 
+use std::collections::BTreeMap;
+
 use analysis::{
     campaign::{CampaignCell, CampaignTable, recommend, table},
     float::to_i32,
@@ -7,11 +9,18 @@ use analysis::{
 };
 use askama::Template;
 use record::visible;
-use record::{Campaign, Measured, Outcome, RoleResult, ScenarioEntry, State};
+use record::{Campaign, Measured, Outcome, RoleResult, ScenarioEntry, Series, State};
 
-use super::{Origin, figure::Key, text, verdict::Headline};
+use super::{
+    Origin,
+    figure::{Figure, Key},
+    histogram, lines, percentiles, text,
+    text::grouped,
+    verdict::{Headline, short_and_rest},
+};
 use crate::blame::unsigned;
 use crate::campaign::{Reference, counts, named, references, time, title};
+use crate::words::Words;
 
 #[derive(Template)]
 #[template(path = "campaign.html")]
@@ -22,11 +31,27 @@ struct Page<'a> {
     headline: Headline,
     ending: &'static str,
     keys: Vec<Key>,
+    /// The main culprit of the worst scenario, with its name; empty if unknown.
+    culprit: String,
     grids: Vec<Grid>,
+    /// The styles of all curves.
+    curves: Vec<CurveKey>,
+    /// The charts of each role.
+    charts: Vec<Figure>,
     references: Vec<Reference>,
     columns: Vec<&'static str>,
-    lines: Vec<Line>,
+    rows: Vec<Row>,
     command: String,
+}
+
+/// The style of a scenario's curves.
+struct CurveKey {
+    /// The index of the scenario, which the script uses as an id.
+    index: usize,
+    /// A sample of its line: trusted SVG.
+    swatch: String,
+    /// Its name.
+    name: String,
 }
 
 /// The table of one role.
@@ -54,10 +79,8 @@ struct GridCell {
     details: Vec<String>,
 }
 
-/// A line of the list of scenarios: one role in one scenario.
-struct Line {
-    first: bool,
-    height: usize,
+/// A row of the list of scenarios: one role in one scenario.
+struct Row {
     name: String,
     note: String,
     report: String,
@@ -72,7 +95,13 @@ pub fn render_campaign(campaign: &Campaign) -> String {
     let advice = recommend(&whole);
     let decided = advice.as_ref().is_some_and(|advice| advice.column.is_some());
     let columns = columns(campaign);
+    let (curves, charts) = curves(campaign, &whole);
     let title = if campaign.title.is_empty() { &campaign.name } else { &campaign.title };
+    let answer = match &advice {
+        Some(advice) => advice.text.clone(),
+        None => worst(campaign, &whole),
+    };
+    let (sentence, rest) = short_and_rest(&answer);
     let headline = Headline {
         class: if decided { "pass" } else { "measured" },
         word: match (&advice, decided) {
@@ -80,8 +109,8 @@ pub fn render_campaign(campaign: &Campaign) -> String {
             (Some(_), false) => "NOT DECIDED",
             (None, _) => "MEASURED",
         },
-        sentence: title.clone(),
-        reason: advice.map(|advice| text::with_code(&advice.text)).unwrap_or_default(),
+        sentence,
+        reason: text::with_code(&rest),
     };
     let page = Page {
         campaign,
@@ -94,12 +123,15 @@ pub fn render_campaign(campaign: &Campaign) -> String {
         },
         headline,
         ending: ending(campaign),
-        keys: keys(campaign),
+        keys: keys(campaign, &whole),
+        culprit: culprit(campaign, &whole),
         grids: grids(&whole),
+        curves,
+        charts,
         references: references(campaign),
-        lines: campaign.scenarios.iter().flat_map(|entry| lines(entry, &columns)).collect(),
+        rows: campaign.scenarios.iter().flat_map(|entry| rows(entry, &columns)).collect(),
         columns,
-        command: record::shell::command(&campaign.command),
+        command: command(campaign),
     };
     visible::escape(
         page.render().expect("writing to a string does not fail, and the template has no other way to fail"),
@@ -113,7 +145,17 @@ fn ending(campaign: &Campaign) -> &'static str {
     }
 }
 
-fn keys(campaign: &Campaign) -> Vec<Key> {
+/// The command that runs the campaign again, or the rest of it.
+fn command(campaign: &Campaign) -> String {
+    let mut command = campaign.command.clone();
+    let is_resumed = command.iter().any(|argument| argument == "--resume");
+    if !command.is_empty() && !campaign.is_complete() && !is_resumed {
+        command.push("--resume".to_owned());
+    }
+    record::shell::command(&command)
+}
+
+fn keys(campaign: &Campaign, whole: &CampaignTable) -> Vec<Key> {
     let results = || campaign.scenarios.iter().filter_map(|entry| entry.result.as_ref());
     let roles = || results().flat_map(|result| &result.roles);
     let samples: u64 = roles().map(|role| role.samples).sum();
@@ -122,14 +164,108 @@ fn keys(campaign: &Campaign) -> Vec<Key> {
     let lost = roles().filter_map(|role| role.lost).reduce(|a, b| a + b);
     let planned = format!("of {} planned", format_duration(campaign.planned_ns));
     let key = |label, value: String, detail| Key { label, value, detail };
-    let mut keys = vec![
-        key("scenarios", results().count().to_string(), format!("of {}", campaign.scenarios.len())),
-        key("time", format_duration(campaign.took_ns), planned),
-        key("samples", samples.to_string(), String::new()),
-        key("missed", missed.to_string(), String::new()),
-    ];
-    keys.extend(lost.map(|lost| key("lost", lost.to_string(), String::new())));
+    let mut keys = Vec::new();
+    if let Some((role, _)) = whole.roles().first() {
+        let all = maxima(campaign, role);
+        let of_role = |name: &str| if whole.roles().len() > 1 { format!("{role}, {name}") } else { name.to_owned() };
+        keys.extend(all.last().map(|(name, max_ns)| key("worst scenario", format_ns(*max_ns), of_role(name))));
+        let first = all.first().filter(|_| all.len() > 1);
+        keys.extend(first.map(|(name, max_ns)| key("best scenario", format_ns(*max_ns), of_role(name))));
+    }
+    keys.push(key("missed", grouped(missed), format!("with {}", text::counted(samples, "sample"))));
+    keys.extend(lost.map(|lost| key("lost", grouped(lost), String::new())));
+    let ran =
+        format!("{} of {}, {planned}", results().count(), text::counted(campaign.scenarios.len() as u64, "scenario"));
+    keys.push(key("ran for", format_duration(campaign.took_ns), ran));
     keys
+}
+
+/// The scenario with the largest time of the first role, as a sentence.
+fn worst(campaign: &Campaign, whole: &CampaignTable) -> String {
+    let roles = whole.roles();
+    let worst = roles.first().and_then(|&(role, measured)| Some((measured, role, *maxima(campaign, role).last()?)));
+    match worst {
+        Some((measured, role, (name, max_ns))) => {
+            format!("{}: {} in {name}.", title(role, measured), format_ns(max_ns))
+        }
+        None => "Nothing was measured yet.".to_owned(),
+    }
+}
+
+/// The scenarios with the largest time of one role, repeats together; the smallest first.
+fn maxima<'a>(campaign: &'a Campaign, role: &str) -> Vec<(&'a str, i64)> {
+    let mut all: Vec<(&str, i64)> = Vec::new();
+    for entry in &campaign.scenarios {
+        let of_role = entry.result.iter().flat_map(|result| &result.roles).find(|of| of.role == role);
+        let Some(max_ns) = of_role.and_then(|of| of.max_ns) else { continue };
+        match all.iter_mut().find(|(name, _)| *name == entry.name) {
+            Some((_, known_ns)) => *known_ns = max_ns.max(*known_ns),
+            None => all.push((&entry.name, max_ns)),
+        }
+    }
+    all.sort_by_key(|(_, max_ns)| *max_ns);
+    all
+}
+
+/// The main culprit of the scenario with the largest time of the first role; empty if unknown.
+fn culprit(campaign: &Campaign, whole: &CampaignTable) -> String {
+    let max_of = |entry: &&ScenarioEntry| {
+        let (role, _) = whole.roles().first().copied()?;
+        entry.result.as_ref()?.roles.iter().find(|of| of.role == role)?.max_ns
+    };
+    let worst = campaign.scenarios.iter().max_by_key(max_of);
+    let culprit = worst.and_then(|worst| Some((&worst.name, worst.result.as_ref()?.culprit.as_ref()?)));
+    culprit.map_or_else(String::new, |(name, culprit)| format!("{culprit} ({name})"))
+}
+
+/// The styles of the scenarios with curves, and the charts of each role with the curves of all scenarios.
+fn curves(campaign: &Campaign, whole: &CampaignTable) -> (Vec<CurveKey>, Vec<Figure>) {
+    let (mut key, mut charts) = (BTreeMap::new(), Vec::new());
+    let roles = whole.roles();
+    for (number, (role, measured)) in roles.iter().enumerate() {
+        let all = times(campaign, role);
+        if all.is_empty() {
+            continue;
+        }
+        let lines = lines::scenarios(&all);
+        for line in &lines {
+            key.insert(line.index, CurveKey { index: line.index, swatch: line.swatch(), name: line.name.clone() });
+        }
+        let words = Words::of_measured(*measured);
+        let mut shares = percentiles::figure(&format!("percentiles-{number}"), &lines, words, &[], &[]);
+        let mut counts = histogram::figure(&format!("histogram-{number}"), &lines, words);
+        if roles.len() > 1 {
+            shares.title = format!("{}, {role}", shares.title);
+            counts.title = format!("{}, {role}", counts.title);
+        }
+        let corrected = if words.is_periodic { ", with the deadlines that a late one missed (corrected)" } else { "" };
+        counts.lead = format!("One line per scenario, repeats together{corrected}. Both axes are logarithmic.");
+        charts.extend([shares, counts]);
+    }
+    (key.into_values().collect(), charts)
+}
+
+/// The times of one role: index, name and times of each scenario that has some, repeats together.
+fn times(campaign: &Campaign, role: &str) -> Vec<(usize, String, Series)> {
+    let mut all: Vec<(usize, String, Series)> = Vec::new();
+    let mut names: Vec<&str> = Vec::new();
+    for entry in &campaign.scenarios {
+        let index = names.iter().position(|name| *name == entry.name).unwrap_or_else(|| {
+            names.push(&entry.name);
+            names.len() - 1
+        });
+        let results = entry.result.iter().flat_map(|result| &result.roles);
+        for of_role in results.filter(|of| of.role == role && !of.times.is_empty()) {
+            if !all.iter().any(|(known, ..)| *known == index) {
+                all.push((index, entry.name.clone(), Series::default()));
+            }
+            let Some((.., series)) = all.iter_mut().find(|(known, ..)| *known == index) else { continue };
+            series.raw.merge(&of_role.times);
+            series.corrected.merge(&of_role.times);
+            series.max_ns = series.max_ns.max(of_role.max_ns);
+        }
+    }
+    all
 }
 
 fn grids(whole: &CampaignTable) -> Vec<Grid> {
@@ -178,7 +314,7 @@ fn cell(whole: &CampaignTable, at: (usize, usize), role: &str, range: (i64, i64)
     if of.measured == Measured::RoundTrip {
         details.push(format!("median {}, 99.9 % {}", time(of.p50_ns), time(of.p99_9_ns)));
     }
-    details.extend(Some(counts(of).join(", ")).filter(|counts| !counts.is_empty()));
+    details.extend(Some(counts(of, grouped).join(", ")).filter(|counts| !counts.is_empty()));
     // The culprit of a late thread does not explain delays of frames.
     details.extend(cell.culprit.clone().filter(|_| ![Measured::FrameGap, Measured::Spacing].contains(&of.measured)));
     GridCell {
@@ -190,12 +326,12 @@ fn cell(whole: &CampaignTable, at: (usize, usize), role: &str, range: (i64, i64)
     }
 }
 
-/// The share of full colour, 5 to 60 per cent, by the logarithm of the time.
+/// The share of full colour, 5 to 40 per cent, by the logarithm of the time. Text on it stays readable.
 fn heat(max_ns: i64, (least_ns, most_ns): (i64, i64)) -> i32 {
     let log = |ns: i64| (ns.max(1) as f64).ln();
     let span = log(most_ns) - log(least_ns);
     let place = if span > 0.0 { (log(max_ns) - log(least_ns)) / span } else { 0.0 };
-    to_i32(5.0 + 55.0 * place.clamp(0.0, 1.0))
+    to_i32(5.0 + 35.0 * place.clamp(0.0, 1.0))
 }
 
 /// Headings of the list of scenarios; columns without any counts are left out.
@@ -208,10 +344,8 @@ fn columns(campaign: &Campaign) -> Vec<&'static str> {
     before.into_iter().chain(lost).chain(late).chain(after).collect()
 }
 
-fn lines(entry: &ScenarioEntry, columns: &[&str]) -> Vec<Line> {
-    let empty = Line {
-        first: true,
-        height: 1,
+fn rows(entry: &ScenarioEntry, columns: &[&str]) -> Vec<Row> {
+    let empty = Row {
         name: named(entry),
         note: entry.error.clone().or_else(|| entry.reason.clone()).unwrap_or_default(),
         report: entry.record.replace(".json", ".html"),
@@ -223,24 +357,23 @@ fn lines(entry: &ScenarioEntry, columns: &[&str]) -> Vec<Line> {
         (true, Some(outcome)) => outcome.name(),
         (true, None) => "",
     };
-    let line = |(index, role): (usize, &RoleResult)| Line {
-        first: index == 0,
-        height: result.roles.len(),
+    let note = result.problem.clone().or_else(|| result.culprit.clone()).unwrap_or_default();
+    let row = |(index, role): (usize, &RoleResult)| Row {
         cells: columns.iter().map(|column| figure(column, role, verdict, result.took_ns)).collect(),
         name: empty.name.clone(),
-        note: result.problem.clone().or_else(|| result.culprit.clone()).unwrap_or_default(),
+        note: if index == 0 { note.clone() } else { String::new() },
         report: empty.report.clone(),
     };
-    result.roles.iter().enumerate().map(line).collect()
+    result.roles.iter().enumerate().map(row).collect()
 }
 
 fn figure(column: &str, role: &RoleResult, verdict: &str, took_ns: u64) -> String {
-    let count = |count: Option<u64>| count.map_or_else(|| "-".to_owned(), |count| count.to_string());
+    let count = |count: Option<u64>| count.map_or_else(|| "-".to_owned(), grouped);
     match column {
         "thread" => role.role.clone(),
         "CPUs" => role.cpus.clone(),
-        "samples" => role.samples.to_string(),
-        "missed" => role.missed.to_string(),
+        "samples" => grouped(role.samples),
+        "missed" => grouped(role.missed),
         "lost" => count(role.lost),
         "late" => count(role.late),
         "median" => time(role.p50_ns),
@@ -288,8 +421,47 @@ mod tests {
     }
 
     #[test]
+    fn draws_one_curve_per_scenario_and_role() {
+        let mut scenarios =
+            vec![entry("isolated", 5), entry("ordinary", 900), entry("isolated", 7), entry("failed", 1)];
+        for (entry, value_ns) in scenarios.iter_mut().zip([5_000, 900_000, 7_000]) {
+            entry.result.as_mut().unwrap().roles[0].times.add(value_ns, 10);
+        }
+        scenarios[2].repeat = 2;
+        let campaign = Campaign { scenarios, ..Campaign::default() };
+        let all = times(&campaign, "timer");
+        let found: Vec<_> = all.iter().map(|(at, name, of)| (*at, &**name, of.raw.total(), of.max_ns)).collect();
+        assert_eq!(found, [(0, "isolated", 20, Some(7_000)), (1, "ordinary", 10, Some(900_000))]);
+        let html = render_campaign(&campaign);
+        for chart in ["percentiles-0", "histogram-0"] {
+            let drawn =
+                html.split(&format!("data-chart=\"{chart}\"")).nth(1).and_then(|rest| rest.split("</svg>").next());
+            assert_eq!(drawn.expect(chart).matches("data-n=").count(), 2, "{chart}");
+        }
+        assert!(!render_campaign(&Campaign::default()).contains("id=\"curves\""));
+    }
+
+    #[test]
+    fn the_command_continues_an_incomplete_campaign() {
+        let command: Vec<String> = ["punctual", "run", "c"].map(str::to_owned).into();
+        let mut campaign = Campaign { command, scenarios: vec![ScenarioEntry::default()], ..Campaign::default() };
+        assert_eq!(super::command(&campaign), "punctual run c --resume");
+        campaign.scenarios = vec![entry("a", 1)];
+        assert_eq!(super::command(&campaign), "punctual run c");
+        assert_eq!(super::command(&Campaign::default()), "");
+    }
+
+    #[test]
+    fn the_answer_is_the_worst_scenario_without_a_recommendation() {
+        let scenarios = vec![entry("idle", 5), entry("loaded", 900)];
+        let campaign = Campaign { scenarios, ..Campaign::default() };
+        assert_eq!(worst(&campaign, &table(&campaign)), "Largest lateness: 900 us in loaded.");
+        assert_eq!(worst(&Campaign::default(), &table(&Campaign::default())), "Nothing was measured yet.");
+    }
+
+    #[test]
     fn computes_heat_from_the_logarithm() {
-        assert_eq!((heat(1_000, (1_000, 100_000)), heat(10_000, (1_000, 100_000))), (5, 32));
-        assert_eq!((heat(100_000, (1_000, 100_000)), heat(7, (7, 7))), (60, 5));
+        assert_eq!((heat(1_000, (1_000, 100_000)), heat(10_000, (1_000, 100_000))), (5, 22));
+        assert_eq!((heat(100_000, (1_000, 100_000)), heat(7, (7, 7))), (40, 5));
     }
 }

@@ -3,14 +3,17 @@
 use analysis::format_ns;
 use record::{Capture, MarkedFrame, Record};
 
-use super::{figure::Table, stream::StreamView, text::grouped};
+use super::{
+    figure::{Part, Table},
+    text::grouped,
+};
 use crate::{blame::unsigned, observation, terminal::capture::seconds};
 
 /// The number of frames in each table of the worst.
 const FRAMES: usize = 10;
 
 /// The section about a record's capture; `None` without one.
-pub fn section(record: &Record) -> Option<StreamView> {
+pub fn section(record: &Record) -> Option<Part> {
     let capture = record.capture.as_ref()?;
     let observer = capture.observer.as_ref();
     let title = match observer {
@@ -24,14 +27,18 @@ pub fn section(record: &Record) -> Option<StreamView> {
             observation::rows(record).into_iter().map(Vec::from).collect(),
         ),
         figures(capture),
+    ];
+    let mut more = vec![
         frames("Largest gaps", "gap", &capture.worst_gaps),
         frames("Latest frames, behind the stream's own time grid", "late", &capture.worst_late),
     ];
     tables.retain(|table| !table.rows.is_empty());
+    more.retain(|table| !table.rows.is_empty());
     let seen = observer.map(|observer| format!("Seen {}.", observation::place(observer)));
     let how = observer.map(|_| format!("{}.", observation::how_to_read(capture)));
-    let remarks = seen.into_iter().chain(how).chain([observation::agreement_text(record)]);
-    Some(StreamView { title, tables, remarks: remarks.filter(|text| !text.is_empty()).collect() })
+    let notes = seen.into_iter().chain(how).chain([observation::agreement_text(record)]);
+    let notes = notes.filter(|text| !text.is_empty()).collect();
+    Some(Part { name: "Capture".to_owned(), title, tables, more, notes })
 }
 
 fn figures(capture: &Capture) -> Table {
@@ -67,6 +74,6 @@ fn figures(capture: &Capture) -> Table {
 }
 
 fn frames(caption: &str, what: &str, frames: &[MarkedFrame]) -> Table {
-    let row = |one: &MarkedFrame| vec![one.frame.to_string(), seconds(one.at_ns), format!("{} ns", one.ns)];
+    let row = |one: &MarkedFrame| vec![one.frame.to_string(), seconds(one.at_ns), format_ns(one.ns)];
     Table::plain(caption, &["frame.number", "after the first", what], frames.iter().take(FRAMES).map(row).collect())
 }

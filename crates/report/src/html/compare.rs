@@ -41,7 +41,7 @@ pub fn comparisons(record: &Record) -> Vec<ComparisonView<'_>> {
             let caption = format!("{} / {}", name(&pair.ours), name(&pair.theirs));
             (Table { caption, head: head.clone(), rows: cells.collect() }, conditions(pair))
         };
-        against.pairs.iter().map(table).collect()
+        against.pairs.iter().filter(|pair| !rows(pair).is_empty()).map(table).collect()
     };
     record.against.iter().map(|of| ComparisonView { of, origin: origin(of), pairs: pairs(of) }).collect()
 }
@@ -58,7 +58,9 @@ pub fn published(record: &Record) -> Option<PublishedView> {
         ("machine", &published.on),
         ("measured with", &tool(published)),
     ];
-    let rows: Vec<_> = published.figures.iter().map(published_row).collect();
+    // The first two columns name the figures.
+    let has_figures = |row: &[String; COLUMNS.len()]| row[2..].iter().any(|cell| !cell.is_empty());
+    let rows: Vec<_> = published.figures.iter().map(published_row).filter(has_figures).collect();
     let filled: Vec<usize> = (0..COLUMNS.len()).filter(|&c| rows.iter().any(|row| !row[c].is_empty())).collect();
     let cells = |row: &[String; COLUMNS.len()]| {
         filled.iter().map(|&c| if row[c].is_empty() { "-".to_owned() } else { row[c].clone() }).collect()

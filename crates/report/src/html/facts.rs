@@ -181,10 +181,11 @@ pub fn granted(lines: &[Line]) -> Vec<(String, String)> {
     let mut grants: Vec<(String, Vec<&str>)> = Vec::new();
     for line in lines {
         let granted = &line.series.granted;
+        let is_own = line.series.cpu.is_some_and(|cpu| granted.cpus == cpu.to_string());
+        let place = if is_own { "its CPU".to_owned() } else { cpus(known(&granted.cpus)) };
         let grant = format!(
-            "policy {}, on {}, memory {}, timer slack {}, {}{}; the probe's own cost is {}",
+            "policy {}, on {place}, memory {}, timer slack {}, {}{}; the probe's own cost is {}",
             known(&granted.policy),
-            cpus(known(&granted.cpus)),
             if granted.memory_locked { "locked" } else { "not locked" },
             unsigned(granted.timer_slack_ns),
             granted
@@ -248,10 +249,10 @@ mod tests {
 
     #[test]
     fn lists_equal_grants_once() {
-        let series = |cpu, policy: &str| Series {
+        let series = |cpu: u32, policy: &str| Series {
             phase: "rest".into(),
             cpu: Some(cpu),
-            granted: Granted { policy: policy.into(), ..Granted::default() },
+            granted: Granted { policy: policy.into(), cpus: cpu.to_string(), ..Granted::default() },
             ..Series::default()
         };
         let series = (0..5).map(|cpu| series(cpu, "fifo:90")).chain([series(5, "other")]).collect();

@@ -5,7 +5,7 @@ use super::lines::Line;
 /// A chart, as the template sees it.
 pub struct Figure {
     /// Its `id` in the document.
-    pub id: &'static str,
+    pub id: String,
     /// Its heading.
     pub title: String,
     /// A sentence or two on reading the chart.
@@ -25,6 +25,20 @@ pub struct Table {
     pub head: Vec<String>,
     /// The rows.
     pub rows: Vec<Row>,
+}
+
+/// A part of what was measured, e.g. one end of a stream, with its own section.
+pub struct Part {
+    /// Its name in the list of contents.
+    pub name: String,
+    /// The title of the section.
+    pub title: String,
+    /// The main tables.
+    pub tables: Vec<Table>,
+    /// Further tables, which are folded.
+    pub more: Vec<Table>,
+    /// Explanations below the tables.
+    pub notes: Vec<String>,
 }
 
 /// A key figure.

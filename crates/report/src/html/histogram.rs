@@ -31,26 +31,25 @@ struct Binned<'a, 'b> {
     under: u64,
 }
 
-/// The chart of the raw histograms of `lines`.
-pub fn figure(lines: &[Line]) -> Figure {
-    let smallest = lines.iter().filter_map(|l| l.series.raw.iter().map(|(v, _)| v).find(|&v| v > 0)).min();
+/// The chart called `id` of the raw histograms of `lines`.
+pub fn figure(id: &str, lines: &[Line], words: &Words) -> Figure {
+    let values = || lines.iter().flat_map(|line| line.series.raw.iter().map(|(value_ns, _)| value_ns));
+    let smallest = values().filter(|&value_ns| value_ns > 0).min();
     let floor_ns: i64 = if smallest.is_some_and(|v| v < 100) { 10 } else { 100 };
     let binned: Vec<Binned> = lines.iter().map(|line| bin(line, floor_ns)).collect();
-    let has_early = binned.iter().any(|b| b.early > 0);
-    let Words { item, lateness, is_periodic, .. } = Words::of_all(lines.iter().map(|line| line.series));
+    let Words { item, lateness, is_periodic, .. } = words;
     let mut lead = format!(
         "Each {item} is counted once (raw). Both axes are logarithmic, so single ones stay visible next to millions."
     );
     if *is_periodic {
         lead.push_str(" A long, thin tail to the right makes deadlines fail.");
     }
-    if has_early {
+    if values().any(|value_ns| value_ns < 0) {
         lead.push_str(" Wake-ups before their deadline are counted separately, at the far left.");
     }
-    let empty = binned.iter().all(|b| b.bins.is_empty() && b.early + b.under == 0);
-    let svg = if empty { String::new() } else { draw(&binned, floor_ns, item, lateness) };
+    let svg = if values().next().is_none() { String::new() } else { draw(id, &binned, floor_ns, words) };
     Figure {
-        id: "histogram",
+        id: id.to_owned(),
         title: format!("Histogram of {lateness}"),
         lead,
         svg,
@@ -71,11 +70,15 @@ fn bin<'a, 'b>(line: &'b Line<'a>, floor_ns: i64) -> Binned<'a, 'b> {
     out
 }
 
-fn draw(binned: &[Binned], floor_ns: i64, item: &str, lateness: &str) -> String {
+fn draw(id: &str, binned: &[Binned], floor_ns: i64, words: &Words) -> String {
+    let Words { item, lateness, .. } = words;
     let early = binned.iter().any(|b| b.early > 0);
     let under = binned.iter().any(|b| b.under > 0);
     let gutters = GUTTER * (f64::from(u8::from(early)) + f64::from(u8::from(under)));
-    let lo = (floor_ns as f64).log10();
+    // The axis begins where the data begin; smaller values have their own area.
+    let first = binned.iter().filter_map(|b| b.bins.keys().next()).min();
+    let lo = first.map_or((floor_ns as f64).log10(), |&bin| f64::from(bin) / PER_DECADE);
+    let lo = svg::step_below(10f64.powf(lo + 1e-9));
     let last = binned.iter().filter_map(|b| b.bins.keys().last()).max().map_or(lo, |&b| f64::from(b + 1) / PER_DECADE);
     let x = Axis { lo, hi: last.max(lo + 1.0), from: svg::LEFT + gutters, to: svg::FAR_RIGHT };
     let most = binned.iter().flat_map(|b| b.bins.values().copied().chain([b.early, b.under])).max().unwrap_or(1);
@@ -97,7 +100,7 @@ fn draw(binned: &[Binned], floor_ns: i64, item: &str, lateness: &str) -> String 
     }
     maxima(&mut body, binned, x);
     Frame {
-        id: "histogram",
+        id,
         title: &format!("Histogram of {lateness}"),
         summary: &format!(
             "Count of {item}s by {lateness}, one line per series, both axes logarithmic. The table below contains the \
@@ -245,21 +248,34 @@ mod tests {
         let b = bin(&lines[0], 100);
         assert_eq!((b.early, b.under, b.bins.values().sum::<u64>()), (3, 7, 19));
         assert_eq!(b.bins.keys().copied().collect::<Vec<_>>(), [40, 60, 259]);
-        let figure = figure(&lines);
+        let figure = figure("histogram", &lines, Words::of(&record));
         assert!(figure.svg.contains("early: 3") && figure.svg.contains("CPU 0, rest: max 9000 s"), "{}", figure.svg);
         assert_eq!(figure.table.rows[0].cells[1..], ["3", "25", "0", "0", "0", "0", "0", "1"].map(str::to_owned)[..]);
     }
 
     #[test]
+    fn the_axis_begins_where_the_data_begin() {
+        let first = |values: &[(i64, u64)]| {
+            let record = record(values);
+            let svg = figure("histogram", &lines(&record), Words::of(&record)).svg;
+            let axis =
+                svg.split("data-x=\"").nth(1).and_then(|rest| rest.split(' ').next()).expect("an axis").to_owned();
+            10f64.powf(axis.parse::<f64>().expect("a number")).round()
+        };
+        assert_eq!(first(&[(64_000, 5), (9_000_000, 1)]), 50_000.0);
+        assert_eq!(first(&[(-5, 1), (0, 5), (5_500, 1)]), 5_000.0, "values up to 0 have their own area");
+    }
+
+    #[test]
     fn draws_one_bucket_as_one_bin() {
         let record = record(&[(5_000, 1)]);
-        let figure = figure(&lines(&record));
+        let figure = figure("histogram", &lines(&record), Words::of(&record));
         assert_eq!(figure.svg.matches("data-p=\"73:1\"").count(), 1, "{}", figure.svg);
     }
 
     #[test]
     fn draws_nothing_without_data() {
-        assert!(figure(&lines(&record(&[]))).svg.is_empty());
-        assert!(figure(&[]).svg.is_empty());
+        assert!(figure("histogram", &lines(&record(&[])), Words::of(&record(&[]))).svg.is_empty());
+        assert!(figure("histogram", &[], Words::of(&record(&[]))).svg.is_empty());
     }
 }

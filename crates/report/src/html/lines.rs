@@ -130,6 +130,28 @@ pub fn lines(record: &Record) -> Vec<Line<'_>> {
     out
 }
 
+/// The scenarios of a campaign with their styles, each with the series that contains its times.
+///
+/// `all` contains the index of each scenario in the campaign, which also selects colour and dash, its name, and the
+/// series.
+pub fn scenarios<'a>(all: &'a [(usize, String, Series)]) -> Vec<Line<'a>> {
+    let mut largest: Vec<usize> = all.iter().map(|(index, ..)| *index).collect();
+    largest.sort_by_key(|index| std::cmp::Reverse(all.iter().find(|of| of.0 == *index).and_then(|of| of.2.max_ns)));
+    largest.truncate(NAMED);
+    let line = |(index, name, series): &'a (usize, String, Series)| Line {
+        series,
+        index: *index,
+        name: name.clone(),
+        named: largest.contains(index),
+        start_s: 0.0,
+        end_s: f64::INFINITY,
+        hue: index % HUES,
+        dash: index / HUES % DASHES,
+        thin: false,
+    };
+    all.iter().map(line).collect()
+}
+
 fn note<'a>(seen: &mut Vec<&'a str>, name: &'a str) {
     if !seen.contains(&name) {
         seen.push(name);

@@ -23,14 +23,13 @@ const BOTTOM: f64 = 346.0;
 /// The horizontal end of a curve at its largest value, in nines.
 const LEDGE: f64 = 0.15;
 /// The number of characters that fit into the right margin.
-const MARGIN: usize = 20;
+const MARGIN: usize = 17;
 
 /// Histograms of other records, each with its name.
 type Others<'a> = [(String, &'a Histogram)];
 
-/// The chart of the corrected histograms of `lines`, with the limits of `uses` and the curves of `others`.
-pub fn figure(lines: &[Line], uses: &[&UseVerdict], others: &Others) -> Figure {
-    let words = Words::of_all(lines.iter().map(|line| line.series));
+/// The chart called `id` of the corrected histograms of `lines`, with the limits of `uses` and the curves of `others`.
+pub fn figure(id: &str, lines: &[Line], words: &Words, uses: &[&UseVerdict], others: &Others) -> Figure {
     let mut lead = lead(words);
     let drawn: Vec<&Line> = lines.iter().filter(|l| !l.series.corrected.is_empty()).collect();
     let y = lateness(&drawn, others);
@@ -42,8 +41,8 @@ pub fn figure(lines: &[Line], uses: &[&UseVerdict], others: &Others) -> Figure {
     }
     let nothing = drawn.is_empty() && others.is_empty();
     let title = format!("{} by percentile", capitalized(words.lateness));
-    let svg = if nothing { String::new() } else { draw(&drawn, uses, others, y, (&title, words)) };
-    Figure { id: "percentiles", title, lead, svg, table: table(lines) }
+    let svg = if nothing { String::new() } else { draw(id, &drawn, uses, others, y, (&title, words)) };
+    Figure { id: id.to_owned(), title, lead, svg, table: table(lines, words) }
 }
 
 fn lead(words: &Words) -> String {
@@ -73,7 +72,14 @@ fn histograms<'a>(lines: &'a [&Line], others: &'a Others) -> impl Iterator<Item 
     lines.iter().map(|line| &line.series.corrected).chain(others.iter().map(|(_, histogram)| *histogram))
 }
 
-fn draw(lines: &[&Line], uses: &[&UseVerdict], others: &Others, y: Axis, (title, words): (&str, &Words)) -> String {
+fn draw(
+    id: &str,
+    lines: &[&Line],
+    uses: &[&UseVerdict],
+    others: &Others,
+    y: Axis,
+    (title, words): (&str, &Words),
+) -> String {
     let most = histograms(lines, others).map(Histogram::total).max().unwrap_or(1);
     let x = Axis { lo: 0.0, hi: ((most as f64).log10() + LEDGE).max(1.0), from: svg::LEFT, to: svg::RIGHT };
 
@@ -94,7 +100,7 @@ fn draw(lines: &[&Line], uses: &[&UseVerdict], others: &Others, y: Axis, (title,
     }
     names(&mut body, lines, others, x, y);
     Frame {
-        id: "percentiles",
+        id,
         title,
         summary: "A logarithmic axis over the percentile, one line per series. The table below contains the figures.",
         height: HEIGHT,
@@ -191,14 +197,17 @@ fn curve(
     );
 }
 
-/// The name of another record's curve without the record's name, shortened to fit the margin. The read-out shows the
-/// full name.
+/// The name of another record's curve without the record's name.
+fn of_phase(name: &str) -> &str {
+    name.split_once(": ").map_or(name, |(_, phase)| phase)
+}
+
+/// A name, shortened to fit the margin. The read-out shows the full name.
 fn in_margin(name: &str) -> String {
-    let phase = name.split_once(": ").map_or(name, |(_, phase)| phase);
-    if phase.chars().count() <= MARGIN {
-        phase.to_owned()
+    if name.chars().count() <= MARGIN {
+        name.to_owned()
     } else {
-        phase.chars().take(MARGIN - 1).chain(['…']).collect()
+        name.chars().take(MARGIN - 1).chain(['…']).collect()
     }
 }
 
@@ -206,10 +215,11 @@ fn in_margin(name: &str) -> String {
 fn names(out: &mut String, lines: &[&Line], others: &Others, x: Axis, y: Axis) {
     let of_lines = lines.iter().filter(|line| line.named).map(|line| {
         let group = format!("<g class=\"mark {}\" data-s=\"{}\">", line.class(), line.index);
-        (group, line.name.clone(), &line.series.corrected)
+        (group, in_margin(&line.name), &line.series.corrected)
     });
-    let of_others =
-        others.iter().map(|(name, histogram)| ("<g class=\"other\">".to_owned(), in_margin(name), *histogram));
+    let of_others = others
+        .iter()
+        .map(|(name, histogram)| ("<g class=\"other\">".to_owned(), in_margin(of_phase(name)), *histogram));
     let named: Vec<_> = of_lines
         .chain(of_others)
         .filter_map(|(group, name, histogram)| Some((group, name, histogram.iter().next_back()?.0)))
@@ -251,10 +261,10 @@ fn limits(uses: &[&UseVerdict], left_above_ns: i64, x: Axis, y: Axis) -> (String
     (rules, names)
 }
 
-fn table(lines: &[Line]) -> Table {
+fn table(lines: &[Line], words: &Words) -> Table {
     let mut head = vec!["series"];
     head.extend(Summary::default().percentiles().map(|(name, _)| name));
-    let Words { item, lateness, is_periodic, .. } = Words::of_all(lines.iter().map(|line| line.series));
+    let Words { item, lateness, is_periodic, .. } = words;
     let (counted, correction) =
         if *is_periodic { ("deadlines".to_owned(), " (corrected)") } else { (format!("{item}s"), "") };
     head.extend(["max", &counted]);

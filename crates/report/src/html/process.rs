@@ -9,20 +9,25 @@ use record::{Histogram, ProcessThread, Record, Series};
 use super::{
     facts::Fact,
     figure::{Key, Table},
-    text::{counted, grouped},
+    text::{counted, grouped, with_code},
 };
 use crate::{
     blame::{percent, unsigned},
     process::{culprits, ending, monitors, preempters, threads_left},
 };
 
+/// The number of conclusions shown at once.
+const CONCLUSIONS: usize = 3;
+
 /// The program, as the template sees it.
 pub struct ProgramView {
     /// The command, and how the program ended.
     pub facts: Vec<Fact>,
-    /// The conclusion, one sentence each.
+    /// The main conclusions, one sentence each: trusted HTML.
     pub conclusion: Vec<String>,
-    /// The broken rules for real-time threads, one paragraph each.
+    /// The other conclusions, which are folded: trusted HTML.
+    pub more: Vec<String>,
+    /// The broken rules for real-time threads, one paragraph each: trusted HTML.
     pub rules: Vec<String>,
     /// Wake-ups and cycles of each thread, its time by state, and the causes of its delays.
     pub tables: Vec<Table>,
@@ -46,8 +51,11 @@ pub fn section(record: &Record) -> Option<ProgramView> {
     facts.extend(monitors(program).map(|names| ("kernel's monitors", names)));
     let mut tables = vec![cycles(&threads), times(&threads), delays(&threads)];
     tables.retain(|table| !table.rows.is_empty());
-    let rules = broken_rules(record);
-    Some(ProgramView { facts, conclusion: conclusion(record), rules, tables, left: threads_left(program) })
+    let html = |sentences: Vec<String>| sentences.iter().map(|sentence| with_code(sentence)).collect::<Vec<_>>();
+    let mut conclusion = html(conclusion(record));
+    let more = conclusion.split_off(conclusion.len().min(CONCLUSIONS));
+    let rules = html(broken_rules(record));
+    Some(ProgramView { facts, conclusion, more, rules, tables, left: threads_left(program) })
 }
 
 /// The key figures of a program; empty for other records.

@@ -4,43 +4,33 @@ use analysis::format_ns;
 use record::{Record, RoundTrip, Series};
 
 use super::{
-    figure::{Key, Table},
+    figure::{Key, Part, Table},
     text::grouped,
 };
 use crate::round_trip::{TIMES, longest, outcomes, remarks, times, title};
-
-/// A series of round trips, as the template sees it.
-pub struct RoundTripView {
-    /// The peer and the schedule.
-    pub title: String,
-    /// Outcomes and times.
-    pub tables: [Table; 2],
-    /// Explanations, and the longest round trips part by part.
-    pub notes: Vec<String>,
-}
 
 fn all(record: &Record) -> impl Iterator<Item = (&Series, &RoundTrip)> {
     record.series.iter().filter_map(|series| Some((series, series.kind.round_trip()?)))
 }
 
 /// The section of each series of round trips.
-pub fn sections(record: &Record) -> Vec<RoundTripView> {
+pub fn sections(record: &Record) -> Vec<Part> {
     all(record).map(|(series, round_trip)| view(series, round_trip)).collect()
 }
 
-fn view(series: &Series, round_trip: &RoundTrip) -> RoundTripView {
+fn view(series: &Series, round_trip: &RoundTrip) -> Part {
     let outcomes = outcomes(series, round_trip);
     let counts = outcomes.iter().map(|(_, count, _)| grouped(*count)).collect();
     let names = outcomes.map(|(name, ..)| name);
     let head: Vec<&str> = ["time"].into_iter().chain(TIMES).collect();
     let rows = times(series, round_trip).into_iter();
     let rows = rows.map(|(name, figures)| [name].into_iter().chain(figures).collect()).collect();
-    let tables = [
+    let tables = vec![
         Table::plain("Slots and answers by outcome", &names, vec![counts]),
         Table::plain("Round trip times and their parts", &head, rows),
     ];
     let notes = [remarks(round_trip)].into_iter().chain(longest(series)).collect();
-    RoundTripView { title: title(series, round_trip), tables, notes }
+    Part { name: "Round trips".to_owned(), title: title(series, round_trip), tables, more: Vec::new(), notes }
 }
 
 /// The key figures; empty for records without round trips.

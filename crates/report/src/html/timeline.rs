@@ -49,7 +49,7 @@ pub fn maxima(record: &Record, lines: &[Line]) -> Figure {
         }
         frame("maxima", &title, words.lateness, "data-time", x, y).draw(&body)
     };
-    Figure { id: "maxima", title, lead, svg, table: maxima_table(lines, words) }
+    Figure { id: "maxima".to_owned(), title, lead, svg, table: maxima_table(lines, words) }
 }
 
 /// The chart of all spikes in the record, with a table of the `worst` worst.
@@ -81,7 +81,7 @@ pub fn spikes(record: &Record, lines: &[Line], worst: usize) -> Figure {
         let title = format!("{} over time", words.spikes_title());
         frame("spikes", &title, words.lateness, &data, x, y).draw(&body)
     };
-    Figure { id: "spikes", title: words.spikes_title(), lead, svg, table: worst::table(lines, worst) }
+    Figure { id: "spikes".to_owned(), title: words.spikes_title(), lead, svg, table: worst::table(lines, worst) }
 }
 
 fn frame<'a>(id: &'a str, title: &'a str, lateness: &'a str, data: &'a str, x: Axis, y: Axis) -> Frame<'a> {

@@ -40,12 +40,6 @@ pub struct Rung<'a> {
     pub reason: String,
     /// The conclusion that the samples allow, as a sentence.
     pub statement: String,
-    /// The number of wake-ups evaluated, as text.
-    pub samples: String,
-    /// The number of wake-ups over the limit, as text.
-    pub over: String,
-    /// Missed deadlines, as text.
-    pub missed: String,
     /// The worst case compared with the limit: trusted SVG.
     pub bar: String,
 }
@@ -90,7 +84,7 @@ pub fn headline(record: &Record) -> Headline {
 }
 
 /// Splits a long answer into its first statement, for the headline, and the rest.
-fn short_and_rest(answer: &str) -> (String, String) {
+pub fn short_and_rest(answer: &str) -> (String, String) {
     /// The longest headline, characters: two lines of the page.
     const LONGEST: usize = 80;
     if answer.chars().count() <= LONGEST {
@@ -202,7 +196,7 @@ pub struct Answer {
     pub uses: String,
 }
 
-/// The uses shown in full, grouped by answer.
+/// The uses shown in full, grouped by answer; empty if all have the same answer, which is then in the headline.
 pub fn answers(ladder: &[Rung]) -> Vec<Answer> {
     let mut answers: Vec<Answer> = Vec::new();
     for rung in ladder {
@@ -216,6 +210,9 @@ pub fn answers(ladder: &[Rung]) -> Vec<Answer> {
                 answers.push(Answer { class: rung.class, word: rung.answer, uses });
             }
         }
+    }
+    if answers.len() == 1 {
+        return Vec::new();
     }
     answers.sort_by_key(|answer| ["pass", "inconclusive", "fail"].iter().position(|class| *class == answer.class));
     answers
@@ -243,9 +240,6 @@ fn rung(of: &UseVerdict, published: bool, axis: svg::Axis) -> Rung<'_> {
         period: unsigned(of.period_ns),
         limit: format_ns(of.limit_ns),
         worst: of.worst_ns.map_or_else(|| "-".to_owned(), format_ns),
-        samples: text::grouped(of.samples),
-        over: text::grouped(of.over_limit),
-        missed: text::grouped(of.missed),
         bar: bar(of, axis),
     }
 }
@@ -305,6 +299,19 @@ mod tests {
         let (short, rest) = short_and_rest(&long);
         assert_eq!(short, "high waited 94 times for lock 0x4, 7.17 ms at most.");
         assert!(rest.starts_with("Low low") && rest.ends_with("held it."), "{rest}");
+    }
+
+    #[test]
+    fn groups_uses_by_answer_unless_the_headline_has_it() {
+        use Outcome::{Fail, Pass};
+        let axis = svg::lateness_axis(std::iter::empty(), 100.0, 2.0, 198.0);
+        let words = |outcomes: &[Outcome]| {
+            let uses: Vec<UseVerdict> = outcomes.iter().map(|&outcome| one(outcome)).collect();
+            let ladder: Vec<Rung> = uses.iter().map(|of| rung(of, false, axis)).collect();
+            answers(&ladder).into_iter().map(|answer| (answer.word, answer.uses)).collect::<Vec<_>>()
+        };
+        assert_eq!(words(&[Fail, Pass, Fail]), [("yes", "a use".to_owned()), ("no", "a use; a use".to_owned())]);
+        assert_eq!(words(&[Fail, Fail]), []);
     }
 
     #[test]

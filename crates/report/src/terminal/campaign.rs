@@ -163,7 +163,8 @@ fn figures(role: &RoleCell) -> String {
     let Some(max_ns) = role.max_ns else { return "no samples".to_owned() };
     let range = role.least_max_ns.filter(|&least_ns| least_ns < max_ns);
     let range = range.map_or_else(String::new, |least_ns| format!("{} .. ", format_ns(least_ns)));
-    let counts: String = counts(role).into_iter().map(|count| format!(", {count}")).collect();
+    let counts: String =
+        counts(role, |count| count.to_string()).into_iter().map(|count| format!(", {count}")).collect();
     format!("{range}{}{counts}", format_ns(max_ns))
 }
 

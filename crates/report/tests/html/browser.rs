@@ -9,7 +9,7 @@ use report::html::render;
 use crate::{CHARTS, sample};
 
 /// Runs `program`; returns its standard output and standard error.
-fn run(program: &str, package: &str, args: &[&str]) -> (String, String) {
+pub fn run(program: &str, package: &str, args: &[&str]) -> (String, String) {
     let output = Command::new(program).args(args).output().unwrap_or_else(|error| {
         panic!("cannot run {program} ({error}): install it with `sudo apt-get install -y {package}`")
     });

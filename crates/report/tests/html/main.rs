@@ -4,7 +4,12 @@
 mod blamed;
 mod browser;
 mod culprits;
+mod kinds;
+mod pages;
 mod sample;
+#[allow(dead_code, reason = "other parts are used by the tests of the command")]
+#[path = "../../../punctual/tests/it/browser.rs"]
+mod webdriver;
 
 use record::{Maxima, Outcome, Phase, Reason, Record, Series, Spike, State, Validity, Verdict};
 use report::html::render;
