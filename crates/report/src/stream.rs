@@ -29,6 +29,8 @@ pub(crate) struct EndSummary {
 pub(crate) struct Figure {
     pub name: &'static str,
     pub text: String,
+    /// The number that `text` contains, if it is a count.
+    pub count: Option<u64>,
     /// True if it is bad news.
     pub bad: bool,
 }
@@ -82,7 +84,7 @@ fn of_frames(talker: &Talker) -> Vec<Figure> {
     let of_launch =
         talker.launch.iter().flat_map(|launch| [bad("invalid", launch.invalid), bad("txtime missed", launch.missed)]);
     let mut figures = vec![
-        plain("frames", talker.frames.to_string()),
+        count("frames", talker.frames),
         bad("late", talker.late),
         bad("missed slots", talker.missed_slots),
         bad("refused", talker.refused),
@@ -178,15 +180,15 @@ fn of_listener(series: &Series, listener: &Listener) -> EndSummary {
         ),
         first: vec![("Max delta", listener.max_gap_ns.map_or_else(|| "-".to_owned(), |ns| format!("{ns} ns")))],
         figures: vec![
-            plain("frames", listener.frames.to_string()),
+            count("frames", listener.frames),
             bad("lost", listener.lost),
-            plain("bursts", listener.loss_bursts.to_string()),
+            count("bursts", listener.loss_bursts),
             bad("duplicates", listener.duplicates),
             bad("reordered", listener.reordered),
             bad("gaps > 2 periods", listener.gaps),
             bad("too close", listener.window_violations),
             bad("wrong tag", listener.wrong_tag),
-            plain("other streams", listener.other_streams.to_string()),
+            count("other streams", listener.other_streams),
         ],
         times: rows,
         remarks: format!("{}. 1722.1: {}", how_to_read(listener), counters(listener)),
@@ -287,16 +289,33 @@ fn in_words(identity: &StreamIdentity, period_ns: u64) -> String {
         (Some(pcp), Some(vid)) => format!("priority {pcp}, VLAN {vid}"),
         _ => "no VLAN tag".to_owned(),
     };
-    let StreamIdentity { stream_id, format, frame_bytes, .. } = identity;
+    let StreamIdentity { format, frame_bytes, .. } = identity;
+    let stream_id = stream_name(&identity.stream_id);
     format!("stream {stream_id}, {format}, {tag}, {frame_bytes} bytes every {}", unsigned(period_ns))
 }
 
+/// A stream ID as a capture shows it: address and number of the talker, `02:00:00:00:00:01:0000`. In records it is 16
+/// hexadecimal digits.
+fn stream_name(id: &str) -> String {
+    match id.split_at_checked(12) {
+        Some((address, number)) if id.len() == 16 && id.is_ascii() => {
+            let bytes: Vec<&str> = (0..6).map(|byte| &address[2 * byte..2 * byte + 2]).collect();
+            format!("{}:{number}", bytes.join(":"))
+        }
+        _ => id.to_owned(),
+    }
+}
+
 fn plain(name: &'static str, text: String) -> Figure {
-    Figure { name, text, bad: false }
+    Figure { name, text, count: None, bad: false }
+}
+
+fn count(name: &'static str, count: u64) -> Figure {
+    Figure { count: Some(count), ..plain(name, count.to_string()) }
 }
 
 fn bad(name: &'static str, count: u64) -> Figure {
-    Figure { name, text: count.to_string(), bad: count > 0 }
+    Figure { name, text: count.to_string(), count: Some(count), bad: count > 0 }
 }
 
 /// Percentiles and the maximum: exact if it is known, otherwise the upper end of its bucket.

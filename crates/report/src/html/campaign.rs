@@ -57,7 +57,6 @@ struct CurveKey {
 /// The table of one role.
 struct Grid {
     title: String,
-    lead: &'static str,
     across: Vec<String>,
     rows: Vec<GridRow>,
 }
@@ -97,20 +96,25 @@ pub fn render_campaign(campaign: &Campaign) -> String {
     let columns = columns(campaign);
     let (curves, charts) = curves(campaign, &whole);
     let title = if campaign.title.is_empty() { &campaign.name } else { &campaign.title };
-    let answer = match &advice {
-        Some(advice) => advice.text.clone(),
+    let fails = advice.as_ref().and_then(|advice| advice.column).is_some_and(|column| has_failed(&whole, column));
+    let (sentence, reason) = match &advice {
+        Some(advice) => short_and_rest(&advice.text),
         None => worst(campaign, &whole),
     };
-    let (sentence, rest) = short_and_rest(&answer);
     let headline = Headline {
-        class: if decided { "pass" } else { "measured" },
+        class: match (decided, fails) {
+            (_, true) => "fail",
+            (true, false) => "pass",
+            (false, false) => "measured",
+        },
         word: match (&advice, decided) {
+            (Some(_), true) if fails => "BEST, BUT IT FAILS",
             (Some(_), true) => "RECOMMENDED",
             (Some(_), false) => "NOT DECIDED",
             (None, _) => "MEASURED",
         },
         sentence,
-        reason: text::with_code(&rest),
+        reason: text::with_code(&reason),
     };
     let page = Page {
         campaign,
@@ -180,15 +184,20 @@ fn keys(campaign: &Campaign, whole: &CampaignTable) -> Vec<Key> {
     keys
 }
 
-/// The scenario with the largest time of the first role, as a sentence.
-fn worst(campaign: &Campaign, whole: &CampaignTable) -> String {
+/// True if a scenario of this column did not meet the limits of its uses.
+fn has_failed(whole: &CampaignTable, column: usize) -> bool {
+    let mut of_column = whole.cells.iter().filter_map(|row| row[column].as_ref());
+    of_column.any(|cell| cell.outcome == Some(Outcome::Fail))
+}
+
+/// The largest time of the first role with its scenario, and the meaning of that time.
+fn worst(campaign: &Campaign, whole: &CampaignTable) -> (String, String) {
     let roles = whole.roles();
-    let worst = roles.first().and_then(|&(role, measured)| Some((measured, role, *maxima(campaign, role).last()?)));
+    let worst =
+        roles.first().and_then(|&(role, measured)| Some((title(role, measured), *maxima(campaign, role).last()?)));
     match worst {
-        Some((measured, role, (name, max_ns))) => {
-            format!("{}: {} in {name}.", title(role, measured), format_ns(max_ns))
-        }
-        None => "Nothing was measured yet.".to_owned(),
+        Some((title, (name, max_ns))) => (format!("At worst {}, in {name}.", format_ns(max_ns)), format!("{title}.")),
+        None => ("Nothing was measured yet.".to_owned(), String::new()),
     }
 }
 
@@ -284,13 +293,7 @@ fn grid(whole: &CampaignTable, role: &str, measured: Measured) -> Grid {
         let cells = (0..across.len()).map(|other| cell(whole, at(other), role, range)).collect();
         GridRow { name: name.clone(), cells }
     };
-    Grid {
-        title: title(role, measured),
-        lead: "Longer times are darker, on a logarithmic scale. With repeats, the largest maximum, and the smallest \
-            below it.",
-        across: across.clone(),
-        rows: down.iter().enumerate().map(row).collect(),
-    }
+    Grid { title: title(role, measured), across: across.clone(), rows: down.iter().enumerate().map(row).collect() }
 }
 
 fn cell(whole: &CampaignTable, at: (usize, usize), role: &str, range: (i64, i64)) -> GridCell {
@@ -442,6 +445,17 @@ mod tests {
     }
 
     #[test]
+    fn a_recommended_scenario_that_fails_does_not_look_good() {
+        let mut scenarios = vec![entry("isolated", 5), entry("ordinary", 900)];
+        let page = |scenarios: &[ScenarioEntry]| {
+            render_campaign(&Campaign { scenarios: scenarios.to_vec(), ..Campaign::default() })
+        };
+        assert!(page(&scenarios).contains("</span>RECOMMENDED</p>"));
+        scenarios.iter_mut().for_each(|entry| entry.result.as_mut().unwrap().outcome = Some(Outcome::Fail));
+        assert!(page(&scenarios).contains("verdict fail") && page(&scenarios).contains("BEST, BUT IT FAILS"));
+    }
+
+    #[test]
     fn the_command_continues_an_incomplete_campaign() {
         let command: Vec<String> = ["punctual", "run", "c"].map(str::to_owned).into();
         let mut campaign = Campaign { command, scenarios: vec![ScenarioEntry::default()], ..Campaign::default() };
@@ -455,8 +469,9 @@ mod tests {
     fn the_answer_is_the_worst_scenario_without_a_recommendation() {
         let scenarios = vec![entry("idle", 5), entry("loaded", 900)];
         let campaign = Campaign { scenarios, ..Campaign::default() };
-        assert_eq!(worst(&campaign, &table(&campaign)), "Largest lateness: 900 us in loaded.");
-        assert_eq!(worst(&Campaign::default(), &table(&Campaign::default())), "Nothing was measured yet.");
+        let expected = ("At worst 900 us, in loaded.".to_owned(), "Largest lateness.".to_owned());
+        assert_eq!(worst(&campaign, &table(&campaign)), expected);
+        assert_eq!(worst(&Campaign::default(), &table(&Campaign::default())).0, "Nothing was measured yet.");
     }
 
     #[test]

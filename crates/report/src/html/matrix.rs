@@ -4,10 +4,12 @@ use std::borrow::Cow;
 
 use analysis::{
     float::to_i32,
+    format_ns,
     matrix::{MatrixTable, tables, why_none},
 };
 use record::{Cell, Record};
 
+use super::{figure::Key, text::grouped};
 use crate::terminal::MatrixFigure;
 use crate::terminal::matrix::{invalid_cells, legend, load_title};
 use crate::words::sentence;
@@ -101,7 +103,8 @@ fn table_view(table: &MatrixTable, figure: MatrixFigure, scale: &Scale) -> Table
                 CellView { text: "invalid".to_owned(), class: "invalid".to_owned(), word }
             }
             Some(cell) => {
-                CellView { text: figure.of_cell(cell), class: format!("heat{} {word}", scale.step(cell)), word }
+                let figures: Vec<String> = cell.threads.iter().rev().map(|thread| figure.of(thread)).collect();
+                CellView { text: figures.join(" / "), class: format!("heat{} {word}", scale.step(cell)), word }
             }
         }
     };
@@ -112,6 +115,30 @@ fn table_view(table: &MatrixTable, figure: MatrixFigure, scale: &Scale) -> Table
         columns: table.columns.clone(),
         rows: table.rows.iter().enumerate().map(row_view).collect(),
     }
+}
+
+/// The key figures: those of the recommended pair, under all loads, and the worst pair; empty for other records.
+pub fn keys(record: &Record) -> Vec<Key> {
+    let Some(advice) = &record.recommendation else { return Vec::new() };
+    let max_of = |cell: &Cell| cell.threads.iter().filter_map(|thread| thread.max_ns).max();
+    let recommended: Vec<&Cell> = record.cells.iter().filter(|cell| cell.pair() == advice.pair).collect();
+    let mut keys = Vec::new();
+    let latest = recommended.iter().filter_map(|cell| Some((cell, max_of(cell)?))).max_by_key(|(_, max_ns)| *max_ns);
+    keys.extend(latest.map(|(cell, max_ns)| key("recommended pair, largest lateness", max_ns, cell)));
+    let threads = || recommended.iter().flat_map(|cell| &cell.threads);
+    let missed: u64 = threads().map(|thread| thread.missed).sum();
+    let all: u64 = threads().map(|thread| thread.missed + thread.samples).sum();
+    let detail = format!("of {} deadlines", grouped(all));
+    keys.push(Key { label: "recommended pair, missed", value: grouped(missed), detail });
+    let worst = record.cells.iter().filter_map(|cell| Some((cell, max_of(cell)?))).max_by_key(|(_, max_ns)| *max_ns);
+    keys.extend(worst.map(|(cell, max_ns)| key("all pairs, largest lateness", max_ns, cell)));
+    keys
+}
+
+fn key(label: &'static str, max_ns: i64, cell: &Cell) -> Key {
+    let pair: Vec<String> = cell.threads.iter().map(|thread| format!("{} {}", thread.role, thread.cpu)).collect();
+    let detail = format!("{}, {}", pair.join(", "), cell.load);
+    Key { label, value: format_ns(max_ns), detail }
 }
 
 /// A logarithmic scale of badness from the best valid cell to the worst, shared by all tables.

@@ -23,7 +23,7 @@ const BOTTOM: f64 = 346.0;
 /// The horizontal end of a curve at its largest value, in nines.
 const LEDGE: f64 = 0.15;
 /// The number of characters that fit into the right margin.
-const MARGIN: usize = 17;
+const MARGIN: usize = 22;
 
 /// Histograms of other records, each with its name.
 type Others<'a> = [(String, &'a Histogram)];

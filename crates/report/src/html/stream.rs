@@ -2,7 +2,10 @@
 
 use record::{Record, Series};
 
-use super::figure::{Part, Table};
+use super::{
+    figure::{Part, Table},
+    text::grouped,
+};
 use crate::stream::{CURVE, CURVE_TITLE, TIMES, summarize};
 use crate::words::capitalized;
 
@@ -14,12 +17,11 @@ pub fn sections(record: &Record) -> Vec<Part> {
 fn view(series: &Series) -> Option<Part> {
     let end = summarize(series)?;
     let names: Vec<&str> = end.figures.iter().map(|figure| figure.name).collect();
-    let first: Vec<String> = end.first.iter().map(|(name, text)| format!("{name} = {text}")).collect();
-    let figures = end.figures.iter().map(|figure| figure.text.clone()).collect();
+    let figures = end.figures.iter().map(|figure| figure.count.map_or_else(|| figure.text.clone(), grouped)).collect();
     let curve = end.curve.into_iter().map(|(cells, _)| cells.to_vec());
     let measured = end.times.into_iter().filter(|[_, times @ ..]| times.iter().any(|time| time != "-"));
     let mut tables = vec![
-        Table::plain(&first.join(", "), &names, vec![figures]),
+        Table::plain("Frames", &names, vec![figures]),
         Table::plain("Times", &TIMES, measured.map(Vec::from).collect()),
     ];
     let mut more = vec![Table::plain(CURVE_TITLE.trim_end_matches(':'), &CURVE, curve.collect())];

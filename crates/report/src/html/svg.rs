@@ -13,7 +13,7 @@ pub const LEFT: f64 = 76.0;
 /// Right end of the plotting area.
 pub const FAR_RIGHT: f64 = 948.0;
 /// Right end of the plotting area of charts with line names to its right.
-pub const RIGHT: f64 = 822.0;
+pub const RIGHT: f64 = 790.0;
 /// Upper end of the plotting area.
 pub const TOP: f64 = 24.0;
 

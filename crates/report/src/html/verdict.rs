@@ -5,7 +5,7 @@ use std::fmt::Write;
 use analysis::{Summary, format_duration, format_ns};
 use record::{Outcome, Record, UseVerdict};
 
-use super::{audio, figure::Key, noise, process, round_trip, svg, text};
+use super::{audio, figure::Key, matrix, noise, process, round_trip, svg, text};
 use crate::blame::unsigned;
 use crate::headline;
 use crate::words::{Words, is_noise, is_profile, sentence};
@@ -138,6 +138,10 @@ pub fn keys(record: &Record) -> Vec<Key> {
     let round_trips = round_trip::keys(record);
     if !round_trips.is_empty() {
         return round_trips;
+    }
+    let of_matrix = matrix::keys(record);
+    if !of_matrix.is_empty() {
+        return of_matrix;
     }
     let of_program = process::keys(record);
     if !of_program.is_empty() {

@@ -34,20 +34,20 @@ impl MatrixFigure {
         }
     }
 
-    /// The figure of one thread, without spaces.
-    fn of(self, thread: &CellThread) -> String {
-        let time = |ns: i64| format_ns(ns).replace(' ', "");
+    /// The figure of one thread.
+    pub(crate) fn of(self, thread: &CellThread) -> String {
         match self {
-            Self::Jitter => time(i64::try_from(thread.jitter_ns).unwrap_or(i64::MAX)),
-            Self::Lateness => thread.max_ns.map_or_else(|| "-".to_owned(), time),
+            Self::Jitter => format_ns(i64::try_from(thread.jitter_ns).unwrap_or(i64::MAX)),
+            Self::Lateness => thread.max_ns.map_or_else(|| "-".to_owned(), format_ns),
             Self::Missed => thread.missed.to_string(),
         }
     }
 
-    /// The figures of both threads, that of the column's thread first.
+    /// The figures of both threads, that of the column's thread first, without spaces.
     #[must_use]
     pub fn of_cell(self, cell: &Cell) -> String {
-        cell.threads.iter().rev().map(|thread| self.of(thread)).collect::<Vec<_>>().join("/")
+        let figures: Vec<String> = cell.threads.iter().rev().map(|thread| self.of(thread)).collect();
+        figures.join("/").replace(' ', "")
     }
 }
 
