@@ -1,10 +1,9 @@
 //! Writes the report of an invented run to standard output, as used by the tests and the picture in `docs/`; with
 //! `--record`, the record: `cargo run -p punctual-report --example sample_report > report.html`
 //!
-//! The picture leaves out the ladder, the figures and the smaller culprits. It is a screenshot of that file with
-//! `<style>#uses,#series,nav,.ledger tbody tr:nth-child(n+4),#blame .note,#blame
-//! .lead,.spike:not([open]){display:none}` `section{margin-top:3.5rem}</style>` in its head: `chromium --headless
-//! --hide-scrollbars --window-size=1000,1580` `--screenshot=docs/report.png report.html`.
+//! The picture shows the first screen and the histogram. It is a screenshot of that file with
+//! `<style>nav,#percentiles,#maxima,#spikes,#charts details,#charts ~ section,footer{display:none}</style>` in its head: `chromium
+//! --headless --hide-scrollbars --window-size=1000,1600 --screenshot=docs/report.png report.html`.
 
 #[path = "../tests/common/blamed.rs"]
 mod blamed;

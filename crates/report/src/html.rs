@@ -51,7 +51,7 @@ mod worst;
 use std::borrow::Cow;
 
 use askama::Template;
-use record::{Outcome, Record, visible::escape};
+use record::{Account, Outcome, Record, visible::escape};
 
 pub use campaign::render_campaign;
 
@@ -98,13 +98,13 @@ struct Page<'a> {
     answers: Vec<Answer>,
     /// The main culprit; `None` if it does not explain the answer.
     culprit: Option<String>,
-    /// What to change: advice, as trusted HTML, and command.
+    /// The recommended changes: advice, as trusted HTML, and command.
     to_do: Vec<(String, &'a str)>,
     keys: Vec<Key>,
     ladder: Vec<Rung<'a>>,
     more_uses: Vec<Rung<'a>>,
     program: Option<ProgramView>,
-    /// The parts of what was measured.
+    /// The parts of the measurement that have their own sections.
     parts: Vec<Part>,
     blame: Option<BlameView>,
     comparisons: Vec<ComparisonView<'a>>,
@@ -124,7 +124,7 @@ struct Page<'a> {
     others: Vec<FindingView<'a>>,
 }
 
-/// The sections about the parts of what was measured; empty if series say everything.
+/// The parts of the measurement that have their own sections; empty if the series show everything.
 fn parts(record: &Record) -> Vec<Part> {
     let mut parts = audio::sections(record);
     parts.extend(round_trip::sections(record));
@@ -138,16 +138,31 @@ impl Page<'_> {
     fn has_charts(&self) -> bool {
         !self.lines.is_empty() || self.charts.iter().any(|chart| !chart.svg.is_empty())
     }
+
+    /// True if a phase could have had a load; the analysis of a capture has none.
+    fn has_loads(&self) -> bool {
+        self.record.capture.as_ref().is_none_or(|capture| capture.observer.is_some()) && !self.phases.is_empty()
+    }
+
+    /// True if something is known about the machine, or was changed on it.
+    fn has_machine(&self) -> bool {
+        !(self.machine.is_empty() && self.record.findings.is_empty() && self.record.settings.is_empty())
+    }
 }
 
-/// What to change: advice, as trusted HTML, and command. Without known culprits, the findings about the machine, unless
-/// it is punctual enough.
+/// The recommended changes: advice, as trusted HTML, and command. Without known culprits, they are those of the findings
+/// about the machine, unless the run passed.
 fn to_do<'a>(record: &'a Record, open: &[FindingView<'a>]) -> Vec<(String, &'a str)> {
     let passed = record.verdict.as_ref().is_some_and(|verdict| verdict.outcome == Outcome::Pass);
     let has_culprits = record.blame.as_ref().is_some_and(|blame| crate::blame::main_causes(blame).next().is_some());
     if passed || has_culprits {
-        let all = crate::blame::to_do(record, TO_DO).into_iter().map(|account| advice_and_command(&account.remedy));
-        return all.map(|(advice, command)| (text::with_code(&capitalized(advice)), command)).collect();
+        let change = |account: &'a Account| {
+            let (advice, command) = advice_and_command(&account.remedy);
+            // A bare command does not say which of the causes it is for.
+            let against = format!("Against {}:", account.cause.title());
+            (text::with_code(&if advice.is_empty() { against } else { capitalized(advice) }), command)
+        };
+        return crate::blame::to_do(record, TO_DO).into_iter().map(change).collect();
     }
     let finding =
         |finding: &FindingView<'a>| (text::escape(&capitalized(&finding.of.title)), finding.of.remedy.as_str());

@@ -75,11 +75,14 @@ pub fn keys(record: &Record) -> Vec<Key> {
         let detail = "smallest buffer that held".to_owned();
         keys.push(Key { label: "buffer", value: format!("{frames} frames"), detail });
     }
-    let done = all(record).filter_map(|(series, audio)| Some((series, audio, audio.completion.as_ref()?.max_ns)));
+    // Of a search, the figures of the size that held.
+    let held = record.buffer.as_ref().and_then(|search| search.held);
+    let all = || all(record).filter(|(_, audio)| held.is_none_or(|frames| audio.frames == frames));
+    let done = all().filter_map(|(series, audio)| Some((series, audio, audio.completion.as_ref()?.max_ns)));
     if let Some((series, audio, max_ns)) = done.max_by_key(|(.., max_ns)| *max_ns) {
         let detail = format!("after the deadline, limit {}, {}", unsigned(audio.limit_ns), series.phase);
         keys.push(Key { label: "latest period done", value: format_ns(max_ns), detail });
-        let sum = |of: fn(&Audio) -> u64| all(record).map(|(_, audio)| of(audio)).fold(0, u64::saturating_add);
+        let sum = |of: fn(&Audio) -> u64| all().map(|(_, audio)| of(audio)).fold(0, u64::saturating_add);
         let detail = format!("of {} periods played", grouped(sum(|audio| audio.played)));
         keys.push(Key { label: "xruns", value: grouped(sum(|audio| audio.xruns)), detail });
     }

@@ -27,7 +27,7 @@ pub struct Table {
     pub rows: Vec<Row>,
 }
 
-/// A part of what was measured, e.g. one end of a stream, with its own section.
+/// A part of the measurement with its own section, e.g. one end of a stream.
 pub struct Part {
     /// Its name in the list of contents.
     pub name: String,

@@ -86,6 +86,12 @@ pub fn groups<'a>(lines: &[Line<'a>]) -> Vec<Group<'a>> {
     groups
 }
 
+/// The name of a series: place and phase, or only one if they are the same, as for a capture.
+pub fn name(series: &Series) -> String {
+    let place = series.place();
+    if place == series.phase { place } else { format!("{place}, {}", series.phase) }
+}
+
 /// All series of a record with their styles.
 ///
 /// With several phases, the colour stands for the phase and the dash for the CPU; with one phase, both stand for the
@@ -115,7 +121,7 @@ pub fn lines(record: &Record) -> Vec<Line<'_>> {
         out.push(Line {
             series,
             index,
-            name: format!("{}, {}", series.place(), series.phase),
+            name: name(series),
             named: named.contains(&index),
             end_s: record
                 .phase(&series.phase)

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use analysis::{Summary, format_duration, format_ns};
 use record::{Outcome, Record, UseVerdict};
 
-use super::{audio, figure::Key, matrix, noise, process, round_trip, svg, text};
+use super::{audio, figure::Key, lines, matrix, noise, process, round_trip, svg, text};
 use crate::blame::unsigned;
 use crate::headline;
 use crate::words::{Words, is_noise, is_profile, sentence};
@@ -66,7 +66,12 @@ pub fn headline(record: &Record) -> Headline {
     let reason = judged.filter(|_| !reasons_follow).map(|v| text::with_code(&sentence(&v.reason))).unwrap_or_default();
     let Some(outcome) = outcome else {
         if !record.uses.is_empty() {
-            return Headline { word: "MEASURED", class: "measured", sentence: ladder_sentence(&record.uses), reason };
+            return Headline {
+                word: "MEASURED",
+                class: "measured",
+                sentence: ladder_sentence(&headline::shown_uses(record)),
+                reason,
+            };
         }
         let text = headline::headline(record).text;
         let (sentence, rest) = short_and_rest(&text);
@@ -90,8 +95,9 @@ pub fn short_and_rest(answer: &str) -> (String, String) {
     if answer.chars().count() <= LONGEST {
         return (answer.to_owned(), String::new());
     }
-    let first = [". ", ": ", "; "].iter().filter_map(|end| answer.find(end)).min();
-    match first {
+    let sentence_end = answer.find(". ").filter(|&at| at < LONGEST);
+    let first = || [": ", "; "].iter().filter_map(|end| answer.find(end)).min();
+    match sentence_end.or_else(first) {
         Some(at) => (format!("{}.", &answer[..at]), sentence(&answer[at + 2..])),
         None => (answer.to_owned(), String::new()),
     }
@@ -115,7 +121,8 @@ fn requested_titles(record: &Record, outcome: Outcome) -> String {
     if titles.is_empty() { "the requested uses".to_owned() } else { titles.join(", ") }
 }
 
-fn ladder_sentence(uses: &[UseVerdict]) -> String {
+/// The number of uses on the short ladder that hold. The other uses are below it.
+fn ladder_sentence(uses: &[&UseVerdict]) -> String {
     let of = |outcome| uses.iter().filter(|u| u.outcome == outcome).count() as u64;
     let clean = uses.iter().filter(|a_use| a_use.clean_so_far).count() as u64;
     match (uses.len() as u64, of(Outcome::Pass), of(Outcome::Fail)) {
@@ -155,7 +162,7 @@ pub fn keys(record: &Record) -> Vec<Key> {
         return keys;
     }
     if let Some((worst, max_ns)) = series().filter_map(|s| Some((s, s.max_ns?))).max_by_key(|(_, max)| *max) {
-        let mut detail = format!("{}, {}", worst.place(), worst.phase);
+        let mut detail = lines::name(worst);
         if let Some(at_ns) = worst.max_at_ns {
             let _ = write!(detail, ", at {:.1} s", at_ns as f64 / 1e9);
         }
@@ -163,7 +170,7 @@ pub fn keys(record: &Record) -> Vec<Key> {
     }
     let p99_9 = series().filter_map(|s| Some((s, Summary::of(s).p99_9_ns?)));
     if let Some((worst, value_ns)) = p99_9.max_by_key(|(_, value)| *value) {
-        let detail = format!("{}, {}", worst.place(), worst.phase);
+        let detail = lines::name(worst);
         keys.push(Key { label: "worst series, p99.9", value: format_ns(value_ns), detail });
     }
     let (samples, missed) = (sum(|s| s.samples), sum(|s| s.missed));
@@ -303,6 +310,8 @@ mod tests {
         let (short, rest) = short_and_rest(&long);
         assert_eq!(short, "high waited 94 times for lock 0x4, 7.17 ms at most.");
         assert!(rest.starts_with("Low low") && rest.ends_with("held it."), "{rest}");
+        let found = format!("Smallest buffer that held: 64 frames. {}", "No xrun. ".repeat(9).trim());
+        assert_eq!(short_and_rest(&found).0, "Smallest buffer that held: 64 frames.");
     }
 
     #[test]
@@ -321,7 +330,10 @@ mod tests {
     #[test]
     fn summarizes_the_ladder_without_a_profile() {
         use Outcome::{Fail, Inconclusive, Pass};
-        let sentence = |outcomes: &[Outcome]| ladder_sentence(&outcomes.iter().map(|&o| one(o)).collect::<Vec<_>>());
+        let sentence = |outcomes: &[Outcome]| {
+            let uses: Vec<UseVerdict> = outcomes.iter().map(|&outcome| one(outcome)).collect();
+            ladder_sentence(&uses.iter().collect::<Vec<_>>())
+        };
         assert_eq!(sentence(&[Pass, Fail, Inconclusive]), "On time for 1 of 3 uses.");
         assert_eq!(sentence(&[Pass]), "On time for 1 of 1 use.");
         assert_eq!(sentence(&[Fail, Fail]), "Not on time for any of 2 uses.");

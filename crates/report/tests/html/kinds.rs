@@ -12,23 +12,24 @@ use crate::{blamed, sample};
 
 /// The report of each kind of run, with its name.
 pub fn all() -> Vec<(&'static str, String)> {
-    let records: [(&'static str, fn() -> Record); 12] = [
-        ("timer", sample::typical),
-        ("timer on 128 CPUs", sample::many),
-        ("noise", noise),
-        ("process", process),
-        ("threads", threads),
-        ("matrix", matrix),
-        ("udp", udp),
-        ("stream", stream),
-        ("capture", capture),
-        ("audio", audio),
-        ("find-buffer", find_buffer),
-        ("machine", machine),
-    ];
-    let mut all: Vec<(&'static str, String)> = records.map(|(name, record)| (name, render(&record()))).into();
-    all.push(("campaign", render_campaign(&campaign())));
-    all
+    [
+        ("timer", sample::typical()),
+        ("timer on 128 CPUs", sample::many()),
+        ("noise", noise()),
+        ("process", process()),
+        ("threads", threads()),
+        ("matrix", matrix()),
+        ("udp", udp()),
+        ("stream", stream()),
+        ("capture", capture()),
+        ("audio", audio()),
+        ("find-buffer", find_buffer()),
+        ("machine", machine()),
+    ]
+    .iter()
+    .map(|(name, record)| (*name, render(record)))
+    .chain([("campaign", render_campaign(&campaign()))])
+    .collect()
 }
 
 /// A record of one probe with these series, all under load, with culprits.
@@ -137,7 +138,7 @@ fn stream() -> Record {
         frames: 15_000,
         late: 7,
         max_delta_ns: sent.max_ns,
-        send: sent.raw.clone(),
+        send: sent.raw,
         curve: vec![(0, 7), (5_000, 2), (20_000, 0)],
         ..Talker::default()
     };
@@ -267,7 +268,7 @@ fn campaign() -> Campaign {
         let record =
             Record { series: vec![sample::series("run", 0, 6_000.0 * stalls, stalls, 5)], ..sample::bare(Vec::new()) };
         ScenarioEntry {
-            name: name.clone(),
+            name,
             load: load.to_owned(),
             placement: placement.to_owned(),
             repeat: 1,
