@@ -498,7 +498,8 @@ proptest! {
         for line in text(Format::Lava, &record).lines() {
             let signal = line.strip_prefix("<LAVA_SIGNAL_TESTCASE TEST_CASE_ID=").and_then(|rest| rest.strip_suffix('>'));
             let id = signal.unwrap_or(line).split(' ').next().unwrap_or_default();
-            prop_assert!(id.starts_with("punctual-") && id.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c)));
+            prop_assert!(["punctual-", "t0-", "t1-"].iter().any(|begin| id.starts_with(begin)), "{}", id);
+            prop_assert!(id.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c)), "{}", id);
         }
         prop_assert_eq!(read_log(&text(Format::Hlog, &record)).len(), 2);
         let sarif: Value = serde_json::from_str(&text(Format::Sarif, &record)).unwrap();
