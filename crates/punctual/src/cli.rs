@@ -12,6 +12,7 @@ mod nic;
 mod noise;
 mod pair;
 mod placement;
+mod pod;
 mod process;
 mod rig;
 mod run;
@@ -57,6 +58,7 @@ pub use self::{
     noise::Noise,
     pair::{Pair, PairProbe, PairStream, PairUdp},
     placement::{Placement, Restore},
+    pod::{LatencyTest, Pod},
     process::Process,
     rig::{ModelChoice, Rig},
     run::{Campaigns, Run, Validate},
@@ -179,6 +181,19 @@ pub enum Command {
     ///   punctual lab --kernel arch/arm64/boot/Image --binary dist/punctual-aarch64
     #[command(verbatim_doc_comment)]
     Lab(Lab),
+    /// Run a latency test of OpenShift in a pod, with the variables that it reads.
+    ///
+    /// LATENCY_TEST_RUNTIME is the duration in seconds [default: 300], MAXIMUM_LATENCY the latency in us that must not be
+    /// reached (CYCLICTEST_MAXIMUM_LATENCY and OSLAT_MAXIMUM_LATENCY precede it), LATENCY_TEST_CPUS the number of CPUs
+    /// [default: those of the pod], and LATENCY_TEST_DELAY a time in seconds to wait before [default: 0]. All CPUs but the
+    /// first are measured. Exit status: 0 below the limit, 2 not below, 3 ended early, 4 invalid.
+    ///
+    /// Examples:
+    ///   LATENCY_TEST_RUNTIME=600 MAXIMUM_LATENCY=20 punctual pod
+    ///   MAXIMUM_LATENCY=20 punctual pod oslat
+    ///   MAXIMUM_LATENCY=20 punctual pod cyclictest --load cpu --export result.xml
+    #[command(verbatim_doc_comment)]
+    Pod(Pod),
     /// Write man pages, shell completions or the record's JSON Schema.
     #[command(subcommand)]
     Generate(Generate),

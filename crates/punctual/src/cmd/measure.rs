@@ -1,11 +1,11 @@
 //! `punctual measure`: one module for each probe, and functions that the probes share.
 
 mod audio;
-mod noise;
+pub mod noise;
 mod process;
 pub mod stream;
 mod threads;
-mod timer;
+pub mod timer;
 pub mod udp;
 
 use std::{path::Path, process::Command};

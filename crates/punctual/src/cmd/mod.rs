@@ -13,6 +13,7 @@ mod loads;
 mod machine;
 mod measure;
 mod pair;
+mod pod;
 mod profiles;
 mod quick;
 mod references;
@@ -53,6 +54,7 @@ pub fn run(cli: Cli) -> anyhow::Result<u8> {
         Some(Command::Loads) => loads::list(),
         Some(Command::Restore(options)) => restore::run(&options),
         Some(Command::Lab(options)) => lab::run(&options),
+        Some(Command::Pod(options)) => pod::run(&options),
         Some(Command::Generate(what)) => generate::run(&what),
         Some(Command::Load(options)) => loads::work(&options),
         Some(Command::Far(options)) => pair::serve(&options),

@@ -38,7 +38,14 @@ pub fn run(options: &Restore) -> anyhow::Result<u8> {
 pub fn before(command: Option<&Command>) {
     match command {
         None
-        | Some(Command::Measure(_) | Command::Echo(_) | Command::Pair(_) | Command::Run(_) | Command::Latency(_)) => {}
+        | Some(
+            Command::Measure(_)
+            | Command::Echo(_)
+            | Command::Pair(_)
+            | Command::Pod(_)
+            | Command::Run(_)
+            | Command::Latency(_),
+        ) => {}
         Some(
             Command::Capture(_)
             | Command::Validate(_)

@@ -25,6 +25,7 @@ mod live;
 mod noise;
 mod outside_text;
 mod pair;
+mod pod;
 mod references;
 mod rights;
 mod serve;
