@@ -10,7 +10,7 @@ use guest::{
 use crate::{
     tests::{
         agreement, audio, campaign, cards, command, culprits, evl, exact, guests, isolation, kernel, launch, nics,
-        noise, peers, process, shield, threads, timer, timerlat,
+        noise, package, peers, process, shield, threads, timer, timerlat,
     },
     verdict::Test,
 };
@@ -41,8 +41,10 @@ pub struct Boot {
     pub hold: bool,
     /// Programs of this machine to add, with their Debian packages.
     pub programs: &'static [(&'static str, &'static str)],
-    /// Programs from a newer Debian, with their packages.
+    /// Programs from another Debian, with their packages.
     pub fetched: &'static [(&'static str, Package)],
+    /// True if the guest has the Debian package of punctual.
+    pub package: bool,
     /// Timeout on the host's clock, generous because the host may be busy.
     pub timeout: Duration,
     /// True if the tests run inside the guest. Otherwise they run on the host and boot guests themselves.
@@ -78,6 +80,7 @@ const PLAIN: Boot = Boot {
     hold: false,
     programs: &[],
     fetched: &[],
+    package: false,
     timeout: Duration::from_secs(900),
     inside: true,
     tests: &[],
@@ -204,6 +207,25 @@ pub const ALL: &[Boot] = &[
         time: Time::Real,
         append: "isolcpus=1 nohz_full=1 rcu_nocbs=1 irqaffinity=0",
         tests: tests![isolation::at_boot],
+        ..PLAIN
+    },
+    Boot {
+        name: "package",
+        package: true,
+        // dpkg refuses to work without the others.
+        fetched: &[
+            ("dpkg", debian::DPKG),
+            ("dpkg-deb", debian::DPKG),
+            ("dpkg-query", debian::DPKG),
+            ("dpkg-split", debian::DPKG),
+            ("diff", debian::DPKG),
+            ("ldconfig", debian::DPKG),
+            ("rm", debian::DPKG),
+            ("sh", debian::DPKG),
+            ("start-stop-daemon", debian::DPKG),
+            ("tar", debian::DPKG),
+        ],
+        tests: tests![package::is_installed_and_removed],
         ..PLAIN
     },
     Boot { name: "command", inside: false, tests: tests![command::measures_a_kernel_image], ..PLAIN },

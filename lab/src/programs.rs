@@ -46,6 +46,7 @@ pub fn program(arch: Arch, name: &str) -> Result<PathBuf> {
     Ok(folder.join(target(arch)).join(PROFILE).join(name))
 }
 
-fn workspace() -> Result<&'static Path> {
+/// The folder of the workspace.
+pub(crate) fn workspace() -> Result<&'static Path> {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("the workspace has no folder")
 }

@@ -16,6 +16,7 @@ pub mod kernel;
 pub mod launch;
 pub mod nics;
 pub mod noise;
+pub mod package;
 pub mod peers;
 pub mod process;
 pub mod shield;

@@ -116,10 +116,11 @@ impl Initramfs {
     /// # Errors
     /// If the directory has no such program, or its libraries cannot be found.
     pub fn unpacked_program(&mut self, name: &str, folder: &Path) -> Result<(), GuestError> {
-        let program = folder.join("usr/bin").join(name);
+        let programs = ["usr/bin", "usr/sbin"].map(|of| folder.join(of).join(name));
+        let program = programs.iter().find(|path| path.is_file()).unwrap_or(&programs[0]);
         let linker = folder.join("usr/lib64/ld-linux-x86-64.so.2");
         let mut list = Command::new(&linker);
-        list.arg("--library-path").arg(folder.join("usr/lib/x86_64-linux-gnu")).arg("--list").arg(&program);
+        list.arg("--library-path").arg(folder.join("usr/lib/x86_64-linux-gnu")).arg("--list").arg(program);
         let listed = list.output().reading(&linker)?;
         let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
         for library in listed.split_whitespace().filter_map(|word| Path::new(word).strip_prefix(folder).ok()) {
@@ -127,7 +128,7 @@ impl Initramfs {
             let from = folder.join(library);
             self.tree.program(&path.to_string_lossy(), fs::read(&from).reading(&from)?);
         }
-        self.tree.program(&format!("/bin/{name}"), fs::read(&program).reading(&program)?);
+        self.tree.program(&format!("/bin/{name}"), fs::read(program).reading(program)?);
         Ok(())
     }
 

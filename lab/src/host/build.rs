@@ -8,7 +8,8 @@ use guest::{Arch, GuestError, Initramfs, debian::Kernel, initramfs::find_program
 use super::plan::{Ended, Wanted};
 use crate::{
     boots::Boot,
-    programs::{build, program, target},
+    programs::{build, program, target, workspace},
+    tests::package::PACKAGE,
 };
 
 /// The contents of one guest.
@@ -96,6 +97,9 @@ fn initramfs(boot: &Boot, tests: &[&str], kernel: &Kernel, modules: &mut Modules
     for (program, package) in boot.fetched {
         initramfs.unpacked_program(program, &package.fetch(&mut say)?)?;
     }
+    if boot.package {
+        initramfs.file(PACKAGE, build_package(arch)?);
+    }
     if boot.hold {
         let bytes = match modules.get(&kernel.release) {
             Some(bytes) => bytes.clone(),
@@ -104,6 +108,31 @@ fn initramfs(boot: &Boot, tests: &[&str], kernel: &Kernel, modules: &mut Modules
         initramfs.module("hold", bytes);
     }
     Ok(initramfs)
+}
+
+/// Builds the Debian package of punctual as `make dist` does, but compressed quickly.
+fn build_package(arch: Arch) -> Result<Vec<u8>> {
+    let script = workspace()?.join("tools/package");
+    let name = match arch {
+        Arch::X86_64 => "x86_64",
+        Arch::Arm64 => "aarch64",
+    };
+    if find_program("dpkg-deb").is_none() {
+        return Err(GuestError::Missing { program: "dpkg-deb".to_owned(), package: "dpkg".to_owned() }.into());
+    }
+    let out = tempfile::tempdir()?;
+    say("building the package");
+    let binary = program(arch, "punctual")?;
+    let built = Command::new(&script)
+        .arg(out.path())
+        .arg(format!("{name}={}", binary.display()))
+        .envs([("FORMATS", "deb"), ("DPKG_DEB_COMPRESSOR_LEVEL", "1")])
+        .output()
+        .with_context(|| script.display().to_string())?;
+    ensure!(built.status.success(), "cannot build the package: {}", String::from_utf8_lossy(&built.stderr));
+    let packages = fs::read_dir(out.path())?.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>>>()?;
+    let package = packages.iter().find(|path| path.extension().is_some_and(|ending| ending == "deb"));
+    Ok(fs::read(package.context("tools/package made no package")?)?)
 }
 
 /// Builds `lab/module` for this kernel.

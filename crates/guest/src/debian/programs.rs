@@ -1,4 +1,4 @@
-//! Programs from a newer Debian than this machine's, with all dependencies including the C library.
+//! Programs from another Debian than this machine's, with all dependencies including the C library.
 
 use std::{fs, path::PathBuf};
 
@@ -13,6 +13,8 @@ use crate::{Arch, GuestError};
 pub struct Package {
     /// Its name.
     pub name: &'static str,
+    /// Other packages that it needs in the guest, without depending on them.
+    pub with: &'static [&'static str],
     /// The Debian suite.
     pub suite: &'static str,
     /// Its architecture.
@@ -21,7 +23,15 @@ pub struct Package {
 
 /// The real-time tools of Linux 6.12: the first version in Debian whose `timerlat` explains the latency at which it
 /// stopped.
-pub const RTLA: Package = Package { name: "rtla", suite: "trixie", arch: Arch::X86_64 };
+pub const RTLA: Package = Package { name: "rtla", with: &[], suite: "trixie", arch: Arch::X86_64 };
+
+/// The package manager of the current Debian, with the essential programs that it calls.
+pub const DPKG: Package = Package {
+    name: "dpkg",
+    with: &["coreutils", "dash", "diffutils", "libc-bin"],
+    suite: "stable",
+    arch: Arch::X86_64,
+};
 
 impl Package {
     /// The directory with the unpacked package and its dependencies, downloaded if necessary.
@@ -35,7 +45,12 @@ impl Package {
             return Ok(folder);
         }
         let apt = Apt::new(self.arch, Some(self.suite), say)?;
-        let packages = apt.closure(self.name)?;
+        let mut packages = apt.closure(self.name)?;
+        for name in self.with {
+            packages.extend(apt.closure(name)?);
+        }
+        packages.sort_unstable();
+        packages.dedup();
         create_complete(&folder, |new| packages.iter().try_for_each(|package| apt.unpack(package, new, say)))?;
         Ok(folder)
     }
