@@ -1,7 +1,6 @@
 //! A browser controlled by the WebDriver protocol (W3C), and plain HTTP requests.
 
 use std::{
-    fs::File,
     io::{BufRead, BufReader, Read, Write},
     net::TcpStream,
     panic::{AssertUnwindSafe, catch_unwind},
@@ -74,22 +73,6 @@ impl Browser {
         self.command("/url", &json!({ "url": url }));
     }
 
-    /// Runs a command of the Chrome DevTools protocol and returns its result.
-    pub fn devtools(&self, method: &str, parameters: &Value) -> Value {
-        self.command("/goog/cdp/execute", &json!({ "cmd": method, "params": parameters }))
-    }
-
-    /// Prints the page on the paper that its style asks for, as PDF.
-    pub fn print(&self, file: &Path) {
-        let printed = self.devtools("Page.printToPDF", &json!({ "printBackground": true, "preferCSSPageSize": true }));
-        let encoded = printed["data"].as_str().expect("a PDF in Base64");
-        let out = File::create(file).expect("a writable file");
-        let mut decoder =
-            Command::new("base64").arg("--decode").stdin(Stdio::piped()).stdout(out).spawn().expect("base64");
-        decoder.stdin.take().expect("it is piped").write_all(encoded.as_bytes()).expect("base64 reads");
-        assert!(decoder.wait().expect("base64 ends").success(), "valid Base64");
-    }
-
     fn request(&self, method: &str, path: &str, body: &Value) -> Value {
         let body = if method == "POST" { body.to_string() } else { String::new() };
         let (status, answer) = http(self.port, method, path, &[("Content-Type", "application/json")], &body);
@@ -98,7 +81,7 @@ impl Browser {
     }
 
     /// Sends a command to the session.
-    fn command(&self, path: &str, body: &Value) -> Value {
+    pub fn command(&self, path: &str, body: &Value) -> Value {
         self.request("POST", &format!("{}{path}", self.session), body)
     }
 

@@ -1,6 +1,11 @@
 //! The pages of every kind in Chromium, driven by WebDriver: structure, contrast, widths, printing.
 
-use std::fs;
+use std::{
+    fs::{self, File},
+    io::Write,
+    path::Path,
+    process::{Command, Stdio},
+};
 
 use serde_json::{Value, json};
 
@@ -21,9 +26,9 @@ fn pages_of_every_kind_are_complete_readable_and_short() {
         fs::write(&page, html).expect("the temporary folder can be written");
         for (width, theme) in [(390, "light"), (390, "dark"), (1400, "light"), (1400, "dark")] {
             let size = json!({ "width": width, "height": 844, "deviceScaleFactor": 1, "mobile": false });
-            browser.devtools("Emulation.setDeviceMetricsOverride", &size);
+            devtools(&browser, "Emulation.setDeviceMetricsOverride", &size);
             let media = json!({ "features": [{ "name": "prefers-color-scheme", "value": theme }] });
-            browser.devtools("Emulation.setEmulatedMedia", &media);
+            devtools(&browser, "Emulation.setEmulatedMedia", &media);
             browser.visit(&format!("file://{}", page.display()));
             let found = browser.script(AUDIT);
             let found = found.as_array().expect("the audit returns a list").iter().map(Value::to_string);
@@ -38,10 +43,25 @@ fn pages_of_every_kind_are_complete_readable_and_short() {
     assert!(problems.is_empty(), "{problems:#?}");
 }
 
+/// Runs a command of the Chrome DevTools protocol and returns its result.
+fn devtools(browser: &Browser, method: &str, parameters: &Value) -> Value {
+    browser.command("/goog/cdp/execute", &json!({ "cmd": method, "params": parameters }))
+}
+
+/// Prints the page on the paper that its style asks for, as PDF.
+fn print(browser: &Browser, file: &Path) {
+    let printed = devtools(browser, "Page.printToPDF", &json!({ "printBackground": true, "preferCSSPageSize": true }));
+    let encoded = printed["data"].as_str().expect("a PDF in Base64");
+    let out = File::create(file).expect("a writable file");
+    let mut decoder = Command::new("base64").arg("--decode").stdin(Stdio::piped()).stdout(out).spawn().expect("base64");
+    decoder.stdin.take().expect("it is piped").write_all(encoded.as_bytes()).expect("base64 reads");
+    assert!(decoder.wait().expect("base64 ends").success(), "valid Base64");
+}
+
 /// Prints the page and returns the number of sheets.
-fn printed_pages(browser: &Browser, pdf: &std::path::Path) -> u64 {
-    browser.devtools("Emulation.setEmulatedMedia", &json!({ "features": [] }));
-    browser.print(pdf);
+fn printed_pages(browser: &Browser, pdf: &Path) -> u64 {
+    devtools(browser, "Emulation.setEmulatedMedia", &json!({ "features": [] }));
+    print(browser, pdf);
     let (facts, _) = run("pdfinfo", "poppler-utils", &[&pdf.display().to_string()]);
     let pages = facts.lines().find_map(|line| line.strip_prefix("Pages:")).expect("pdfinfo prints the number of pages");
     pages.trim().parse().expect("a number")
@@ -57,7 +77,7 @@ fn folded_sections_open_for_links_and_on_paper() {
     browser.click("nav a[href='#machine']");
     assert_eq!(browser.script("return document.querySelector('#machine .fold').open"), true, "opened by its link");
     let pdf = dir.path().join("page.pdf");
-    browser.print(&pdf);
+    print(&browser, &pdf);
     let (text, _) = run("pdftotext", "poppler-utils", &["-layout", &pdf.display().to_string(), "-"]);
     for folded in ["Requested and granted", "timer slack", "61,204,113", "scaling_governor"] {
         assert!(text.contains(folded), "{folded} on paper");
