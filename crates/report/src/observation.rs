@@ -21,8 +21,8 @@ pub(crate) fn rows(record: &Record) -> Vec<[String; 6]> {
         [
             observation.name,
             observation.frames.to_string(),
-            observation.max_gap_ns.map_or_else(dash, |ns| format!("{ns} ns")),
-            observation.max_deviation_ns.map_or_else(dash, |ns| format!("{ns} ns")),
+            observation.max_gap_ns.map_or_else(dash, format_ns),
+            observation.max_deviation_ns.map_or_else(dash, unsigned),
             count(observation.late),
             count(observation.lost),
         ]
@@ -115,9 +115,9 @@ mod tests {
         let joined: Vec<String> = rows.iter().map(|row| row.join(" | ")).collect();
         let expected = [
             "talker, as sent | 8 | - | 70 ns | 0 | -",
-            "capture, on far | 8 | 134012 ns | 9012 ns | 0 | 0",
-            "listener, as stamped | 8 | 134000 ns | - | - | 0",
-            "listener, as read | 8 | 197201 ns | - | - | 0",
+            "capture, on far | 8 | 134 us | 9.01 us | 0 | 0",
+            "listener, as stamped | 8 | 134 us | - | - | 0",
+            "listener, as read | 8 | 197 us | - | - | 0",
         ];
         assert_eq!(joined, expected);
     }

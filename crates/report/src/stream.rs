@@ -62,7 +62,7 @@ fn of_talker(series: &Series, talker: &Talker) -> EndSummary {
         (offset_ns, None) => format!("{} before each slot, then spun until the slot", unsigned(offset_ns)),
         (offset_ns, Some(_)) => format!("{} before each slot, and handed over its frame at once", unsigned(offset_ns)),
     };
-    let exactly = talker.max_delta_ns.map_or_else(|| "-".to_owned(), |ns| format!("{ns} ns"));
+    let exactly = talker.max_delta_ns.map_or_else(|| "-".to_owned(), format_ns);
     EndSummary {
         title: format!("Talker on {}: {}", talker.identity.interface, in_words(&talker.identity, series.period_ns)),
         first: vec![("Late packets", talker.late.to_string()), ("Max delta", exactly)],
@@ -178,7 +178,7 @@ fn of_listener(series: &Series, listener: &Listener) -> EndSummary {
             of_host(series),
             in_words(identity, series.period_ns)
         ),
-        first: vec![("Max delta", listener.max_gap_ns.map_or_else(|| "-".to_owned(), |ns| format!("{ns} ns")))],
+        first: vec![("Max delta", listener.max_gap_ns.map_or_else(|| "-".to_owned(), unsigned))],
         figures: vec![
             count("frames", listener.frames),
             bad("lost", listener.lost),

@@ -203,11 +203,14 @@ pub(crate) fn reasons(reasons: &[Reason], style: &Style, width: usize) -> String
     page.finish()
 }
 
-/// The width of the terminal on standard output, at most 160 columns; 100 if standard output is not a terminal.
+/// The width of the terminal on standard output, at most 160 columns. If standard output is not a terminal, the width in
+/// the environment variable COLUMNS, or 100.
 #[must_use]
 pub fn width() -> usize {
-    let columns = rustix::termios::tcgetwinsize(visible::stdout(Passes::Text)).map_or(0, |size| size.ws_col);
-    if columns == 0 { 100 } else { usize::from(columns).min(160) }
+    let of_terminal = || rustix::termios::tcgetwinsize(visible::stdout(Passes::Text)).map(|size| size.ws_col.into());
+    let of_environment = || std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    let columns = of_terminal().ok().filter(|columns| *columns > 0).or_else(of_environment);
+    columns.filter(|columns| *columns > 0).unwrap_or(100).min(160)
 }
 
 /// The end of the page, nearest to the prompt: caveats, the verdict, and reasons why the run is invalid.

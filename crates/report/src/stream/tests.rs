@@ -25,7 +25,7 @@ fn summarizes_a_talker() {
         ..Talker::default()
     };
     let plain = of(Stream::Talker(Box::new(talker.clone())));
-    assert_eq!(plain.first, [("Late packets", "3".to_owned()), ("Max delta", "35454 ns".to_owned())]);
+    assert_eq!(plain.first, [("Late packets", "3".to_owned()), ("Max delta", "35.5 us".to_owned())]);
     assert!(plain.remarks.starts_with("woke 8 us before each slot, then spun until the slot"), "{}", plain.remarks);
     assert!(plain.calibration.is_empty());
     let point = |cells: [&str; 4]| cells.map(str::to_owned);

@@ -294,7 +294,7 @@ fn of_noise(all: &[&Series], rows: usize) -> Table {
         all.iter().filter_map(|series| Some((*series, series.kind.noise()?))).collect();
     let share = |noise: &Noise| noise.lost_ns as f64 / noise.observed_ns.max(1) as f64;
     noises.sort_by(|(_, a), (_, b)| share(b).total_cmp(&share(a)));
-    let mut table = Table::new(&["", "phase", "lost", "gaps", "longest"]).words(1);
+    let mut table = Table::new(&["", "phase", "lost", "gaps", "longest"]).words(1).named_by(2);
     for (series, noise) in noises {
         let lost = percent(noise.lost_ns, noise.observed_ns);
         let cells = [series.place(), when(series), lost, series.samples.to_string(), time(series.max_ns)];

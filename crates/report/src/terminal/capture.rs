@@ -1,6 +1,6 @@
 //! A captured stream: late packets, intervals, losses, and the frames to inspect.
 
-use analysis::{Summary, format_duration};
+use analysis::{Summary, format_duration, format_ns};
 use record::{
     Capture, CapturedKind, CapturedStream, Histogram, MarkedFrame, NumberedBy, PeriodSource, Record, Series, SeriesKind,
 };
@@ -124,7 +124,7 @@ fn late_packets(page: &mut Page, capture: &Capture, lateness: Option<&Series>) {
     let max_ns = lateness.and_then(|series| series.max_ns);
     let bad = |count: u64| if count > 0 { Ink::Bad } else { Ink::Good };
     page.line(&vec![(bad(capture.late), format!("Late packets = {}", capture.late))]);
-    let max = max_ns.map_or_else(|| "-".to_owned(), |max_ns| format!("{max_ns} ns"));
+    let max = max_ns.map_or_else(|| "-".to_owned(), format_ns);
     page.line(&vec![(Ink::Title, format!("Max delta = {max}"))]);
     page.text(
         Ink::Quiet,
@@ -154,11 +154,11 @@ fn intervals(capture: &Capture) -> Spans {
     row("interval", capture.spacing.total(), capture.min_gap_ns, percentiles, capture.max_gap_ns)
 }
 
-/// A row of times: the ends are exact, percentiles have three significant digits.
+/// A row of times.
 fn row(name: &str, count: u64, min_ns: Option<i64>, percentiles: [Option<i64>; 3], max_ns: Option<i64>) -> Spans {
-    let end = |ns: Option<i64>| cell(ns.map_or_else(|| "-".to_owned(), exact));
-    let [p50, p99, p99_9] = percentiles.map(|ns| cell(time(ns)));
-    vec![cell(name), cell(count.to_string()), end(min_ns), p50, p99, p99_9, end(max_ns)]
+    let [p50, p99, p99_9] = percentiles;
+    let times = [min_ns, p50, p99, p99_9, max_ns].map(|ns| cell(time(ns)));
+    [cell(name), cell(count.to_string())].into_iter().chain(times).collect()
 }
 
 /// A percentile. It is limited to `max_ns` because a bucket stands for its highest value.
@@ -238,7 +238,7 @@ fn frames(page: &mut Page, heading: &str, what: &str, frames: &[MarkedFrame], mo
     page.heading(heading);
     let mut table = Table::new(&["frame", "after", what]).figures();
     for one in frames.iter().take(most) {
-        table.row(vec![cell(one.frame.to_string()), cell(seconds(one.at_ns)), cell(exact(one.ns))]);
+        table.row(vec![cell(one.frame.to_string()), cell(seconds(one.at_ns)), cell(format_ns(one.ns))]);
     }
     page.table(&table);
     let first = frames.first().map_or(0, |one| one.frame);
@@ -253,11 +253,6 @@ pub(crate) fn seconds(ns: i64) -> String {
     let sign = if ns < 0 { "-" } else { "" };
     let size = ns.unsigned_abs();
     format!("{sign}{}.{:09} s", size / 1_000_000_000, size % 1_000_000_000)
-}
-
-/// All digits, so that users can compare the figure with other tools.
-fn exact(ns: i64) -> String {
-    format!("{ns} ns")
 }
 
 /// All streams of the file, if there are several.
@@ -283,7 +278,7 @@ fn streams(page: &mut Page, capture: &Capture) {
     if let Some(more) = capture.streams.len().checked_sub(STREAMS).filter(|more| *more > 0) {
         page.text(Ink::Quiet, &format!("{more} more streams: --json lists all"));
     }
-    page.text(Ink::Quiet, "select another one with --stream, --vlan, --source, --destination or --interface");
+    page.text(Ink::Quiet, "select another one with --stream-id, --vlan, --source, --destination or --interface");
 }
 
 /// The conclusions about requested uses; the verdict follows at the end.

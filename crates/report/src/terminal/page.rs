@@ -17,6 +17,8 @@ pub(crate) struct Page {
     out: String,
     pub(crate) style: Style,
     width: usize,
+    /// The remedies on the page.
+    remedies: Vec<String>,
 }
 
 /// A note on a row of a table; either part can be empty.
@@ -27,7 +29,7 @@ pub(crate) struct Note {
 
 impl Page {
     pub(crate) fn new(style: Style, width: usize) -> Self {
-        Self { out: String::new(), style, width: width.max(NARROWEST) }
+        Self { out: String::new(), style, width: width.max(NARROWEST), remedies: Vec::new() }
     }
 
     /// The text, ending with one line break; in plain ASCII if the style requires it.
@@ -116,11 +118,15 @@ impl Page {
         self.wrapped(ink, &indent, &indent, text);
     }
 
-    /// Remedies, one per line of `text`. A command too long for its line is continued after a backslash, so that the
+    /// Remedies, one per line of `text`, unless the page contains them already. A command too long for its line is continued after a backslash, so that the
     /// pasted text is still one command; advice is wrapped like other text.
     pub(crate) fn remedy(&mut self, column: usize, text: &str) {
         let column = column.min(self.width / 2);
         for remedy in text.lines().filter(|line| !line.trim().is_empty()) {
+            if self.remedies.iter().any(|known| known == remedy) {
+                continue;
+            }
+            self.remedies.push(remedy.to_owned());
             if !is_command(remedy) {
                 self.below(column, Ink::Accent, remedy);
                 continue;
@@ -147,24 +153,27 @@ impl Page {
         }
     }
 
-    /// A table with a note on each row: below the row, or below the table if the table is split.
+    /// A table with a note below each row.
     pub(crate) fn table_with_notes(&mut self, table: &Table, notes: &[Note]) {
-        let lines = table.lines(self.inner_width());
-        let whole = lines.len() == notes.len() + 1;
-        for (n, line) in lines.iter().enumerate() {
-            self.line(line);
-            if whole && n > 0 {
-                self.note(2 * INDENT.len(), &notes[n - 1]);
+        if let Some(lines) = table.whole(self.inner_width()) {
+            for (n, line) in lines.iter().enumerate() {
+                self.line(line);
+                if n > 0 {
+                    self.note(2 * INDENT.len(), &notes[n - 1]);
+                }
             }
+            return;
         }
-        if !whole {
-            notes.iter().for_each(|note| self.note(2 * INDENT.len(), note));
+        for (block, note) in table.blocks(self.inner_width()).iter().zip(notes) {
+            block.iter().for_each(|line| self.line(line));
+            self.note(2 * INDENT.len(), note);
         }
     }
 
     /// A table with a text right of each row, under `heading`, and notes below each row, starting at `column`.
     ///
-    /// If there is not enough space right of the row, the text is written below it.
+    /// If there is not enough space right of the row, the text is written below it. If the row does not fit, the text
+    /// names it and the figures are below.
     pub(crate) fn table_with_texts(
         &mut self,
         table: &Table,
@@ -172,11 +181,16 @@ impl Page {
         texts: &[String],
         (column, notes): (usize, &[Vec<Note>]),
     ) {
-        let mut lines = table.lines(self.inner_width());
-        if lines.len() > texts.len() + 1 {
-            lines.iter().for_each(|line| self.line(line));
-            lines = vec![Spans::new(); texts.len() + 1];
-        }
+        let Some(lines) = table.whole(self.inner_width()) else {
+            for (n, block) in table.blocks(self.inner_width() - INDENT.len()).into_iter().enumerate() {
+                self.text(Ink::Plain, &texts[n]);
+                for line in block {
+                    self.line(&[vec![(Ink::Plain, INDENT.to_owned())], line].concat());
+                }
+                notes.get(n).into_iter().flatten().for_each(|note| self.note(column, note));
+            }
+            return;
+        };
         for (n, mut line) in lines.into_iter().enumerate() {
             line.push((Ink::Plain, "  ".to_owned()));
             match n {
@@ -265,10 +279,16 @@ fn glued(text: &str) -> String {
     out
 }
 
-/// Breaks a shell command at spaces outside quotes; each line except the last ends with ` \`.
+/// Breaks a shell command at spaces outside quotes; each line except the last ends with ` \`. A comment at its end has
+/// its own lines, because a backslash does not continue it.
 fn continued(command: &str, width: usize) -> Vec<String> {
+    if display_width(command) <= width {
+        return vec![command.to_owned()];
+    }
+    let mut words: Vec<&str> = shell_words(command).collect();
+    let comment = words.iter().position(|word| *word == "#").map(|at| words.split_off(at)).unwrap_or_default();
     let mut lines: Vec<String> = Vec::new();
-    for word in shell_words(command) {
+    for word in words {
         match lines.last_mut() {
             // Two columns are reserved for the backslash.
             Some(line) if display_width(line) + 1 + display_width(word) + 2 <= width => {
@@ -282,7 +302,14 @@ fn continued(command: &str, width: usize) -> Vec<String> {
             None => lines.push(word.to_owned()),
         }
     }
-    if display_width(command) <= width { vec![command.to_owned()] } else { lines }
+    if comment.is_empty() {
+        return lines;
+    }
+    let comment = comment[1..].join(" ");
+    let options = textwrap::Options::new(width).initial_indent("# ").subsequent_indent("# ");
+    let options = options.word_splitter(textwrap::WordSplitter::NoHyphenation).break_words(false);
+    lines.extend(textwrap::wrap(&comment, options).into_iter().map(Into::into));
+    lines
 }
 
 /// The words of a command; quoted spaces do not separate words.
@@ -308,6 +335,9 @@ mod tests {
     fn breaks_long_commands_outside_quotes() {
         let command = "echo 'a b c' | sudo tee /etc/security/limits.d/90-punctual.conf";
         assert_eq!(continued(command, 80), [command]);
+        let commented = "sudo punctual setup   # or at once: sudo setcap x";
+        assert_eq!(continued(commented, 80), [commented]);
+        assert_eq!(continued(commented, 30), ["sudo punctual setup", "# or at once: sudo setcap x"]);
         assert_eq!(continued(command, 30), ["echo 'a b c' | sudo tee \\", "  /etc/security/limits.d/90-punctual.conf"]);
     }
 

@@ -9,6 +9,12 @@ use record::visible::one_line;
 
 /// Spaces between two columns.
 const GAP: usize = 2;
+/// The most parts that a table with few rows is split into.
+const PARTS_OF_FEW: usize = 2;
+/// Rows of a table with few rows.
+const FEW: usize = 8;
+/// Columns of the widest name that shares a line with the figures of its block.
+const SHORT_NAME: usize = 3;
 
 /// Columns of text under headings. The first column, the row's name, is left-aligned; figures are right-aligned.
 #[derive(Default)]
@@ -16,12 +22,14 @@ pub(crate) struct Table {
     headings: Vec<String>,
     rows: Vec<Spans>,
     left: Vec<usize>,
+    /// The first columns, which name a row.
+    names: usize,
 }
 
 impl Table {
     pub(crate) fn new<S: AsRef<str>>(headings: &[S]) -> Self {
         let headings = headings.iter().map(|heading| one_line(heading.as_ref())).collect();
-        Self { headings, rows: Vec::new(), left: vec![0] }
+        Self { headings, rows: Vec::new(), left: vec![0], names: 1 }
     }
 
     /// Left-aligns the column `index`, for text.
@@ -33,6 +41,13 @@ impl Table {
     /// Right-aligns every column, for rows without names.
     pub(crate) fn figures(mut self) -> Self {
         self.left.clear();
+        self.names = 0;
+        self
+    }
+
+    /// Rows are named by this many columns instead of the first one.
+    pub(crate) fn named_by(mut self, columns: usize) -> Self {
+        self.names = columns;
         self
     }
 
@@ -54,22 +69,83 @@ impl Table {
     }
 
     /// The lines. If the columns do not fit, the table is split: the remaining columns follow below, each part with the
-    /// rows' names. A table without rows has no lines.
+    /// rows' names. If the names leave no space, or a few rows would become many parts, each row is a block of lines. A
+    /// table without rows has no lines.
     pub(crate) fn lines(&self, width: usize) -> Vec<Spans> {
-        let widths: Vec<usize> = (0..self.headings.len()).map(|column| self.width_of(column)).collect();
-        let mut lines = Vec::new();
-        let mut next = if self.rows.is_empty() { widths.len() } else { 1 };
+        if let Some(lines) = self.whole(width) {
+            return lines;
+        }
+        let widths = self.widths();
+        let names = self.names.max(1).min(widths.len());
+        let of_names: usize = widths[..names].iter().map(|width| width + GAP).sum();
+        let widest = widths[names..].iter().max().copied().unwrap_or_default();
+        if of_names + widest > width || names == widths.len() {
+            return self.blocks(width).concat();
+        }
+        let mut parts = Vec::new();
+        let mut next = names;
         while next < widths.len() {
-            let mut used = widths[0];
-            let mut part = vec![0];
-            while next < widths.len() && (part.len() == 1 || used + GAP + widths[next] <= width) {
+            let mut used = of_names + widths[next];
+            let mut part: Vec<usize> = (0..names).chain([next]).collect();
+            next += 1;
+            while next < widths.len() && used + GAP + widths[next] <= width {
                 used += GAP + widths[next];
                 part.push(next);
                 next += 1;
             }
-            self.part(&part, &widths, &mut lines);
+            parts.push(part);
         }
+        if parts.len() > PARTS_OF_FEW && self.rows.len() <= FEW {
+            return self.blocks(width).concat();
+        }
+        let mut lines = Vec::new();
+        parts.iter().for_each(|part| self.part(part, &widths, &mut lines));
         lines
+    }
+
+    /// The headings and a line for each row; `None` if they do not fit.
+    pub(crate) fn whole(&self, width: usize) -> Option<Vec<Spans>> {
+        let widths = self.widths();
+        let used = widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1);
+        let mut lines = Vec::new();
+        if !self.rows.is_empty() {
+            self.part(&(0..widths.len()).collect::<Vec<_>>(), &widths, &mut lines);
+        }
+        (used <= width || self.rows.is_empty()).then_some(lines)
+    }
+
+    /// The lines of each row: its names, and below them each figure after its heading.
+    pub(crate) fn blocks(&self, width: usize) -> Vec<Vec<Spans>> {
+        let block = |row: &Spans| {
+            let (names, figures) = row.split_at(self.names.min(row.len()));
+            let named: Spans = names.iter().filter(|(_, text)| !text.trim().is_empty()).cloned().collect();
+            let name_width: usize = named.iter().map(|(_, text)| display_width(text)).sum();
+            let headings = self.headings[names.len()..].iter();
+            let figures = figures.iter().zip(headings).filter(|((_, text), _)| !text.trim().is_empty());
+            let figures = figures.map(|((ink, text), heading)| (*ink, format!("{heading} {text}").trim().to_owned()));
+            let is_short = named.len() == 1 && name_width <= SHORT_NAME;
+            // Names of parts begin with spaces.
+            let level = named.first().map_or(0, |(_, text)| text.len() - text.trim_start().len());
+            let indent = " ".repeat(match named.is_empty() {
+                _ if is_short => name_width + GAP,
+                true => 0,
+                false => level + GAP,
+            });
+            let mut of_figures = flow(figures, ", ", &indent, width);
+            if let Some(first) = of_figures.first_mut().filter(|_| is_short) {
+                let gap = [(Ink::Plain, " ".repeat(GAP))];
+                first.splice(..1, named.into_iter().chain(gap));
+                return of_figures;
+            }
+            let mut lines = flow(named.into_iter(), "  ", "", width);
+            lines.append(&mut of_figures);
+            lines
+        };
+        self.rows.iter().map(block).collect()
+    }
+
+    fn widths(&self) -> Vec<usize> {
+        (0..self.headings.len()).map(|column| self.width_of(column)).collect()
     }
 
     fn width_of(&self, column: usize) -> usize {
@@ -88,6 +164,35 @@ impl Table {
             lines.push(columns.iter().map(|&c| (row[c].0, place(c, &row[c].1))).collect());
         }
     }
+}
+
+/// Texts one after the other, in lines of this width that begin with `indent`.
+fn flow(items: impl Iterator<Item = (Ink, String)>, separator: &str, indent: &str, width: usize) -> Vec<Spans> {
+    let mut lines: Vec<Spans> = Vec::new();
+    let mut used = 0;
+    let available = width.saturating_sub(indent.len() + separator.trim().len()).max(1);
+    for (number, (ink, text)) in items.enumerate() {
+        let whole = display_width(&text);
+        let after = display_width(separator);
+        match lines.last_mut() {
+            Some(line) if number > 0 && used + after + whole <= available => {
+                line.extend([(Ink::Plain, separator.to_owned()), (ink, text)]);
+                used += after + whole;
+            }
+            last => {
+                if let Some(line) = last
+                    && !separator.trim().is_empty()
+                {
+                    line.push((Ink::Plain, separator.trim_end().to_owned()));
+                }
+                for piece in textwrap::wrap(&text, available) {
+                    used = display_width(&piece);
+                    lines.push(vec![(Ink::Plain, indent.to_owned()), (ink, piece.into_owned())]);
+                }
+            }
+        }
+    }
+    lines
 }
 
 #[cfg(test)]
@@ -112,7 +217,26 @@ mod tests {
             text(&table.lines(15)),
             ["CPU   samples", "0          12", "all  12345678", "CPU     max", "0    4.1 us", "all   11 ms"]
         );
-        assert_eq!(table.lines(0).len(), 6);
+    }
+
+    #[test]
+    fn rows_are_blocks_if_names_leave_no_space() {
+        let mut table = Table::new(&["CPU", "samples", "max"]);
+        table.row(plain(&["0", "12", "4.1 us"]));
+        table.row(plain(&["every one", "12345678", "11 ms"]));
+        let expected = ["0  samples 12,", "   max 4.1 us", "every one", "  samples", "  12345678,", "  max 11 ms"];
+        assert_eq!(text(&table.lines(16)), expected);
+    }
+
+    #[test]
+    fn each_part_has_all_names_of_its_rows() {
+        let mut table = Table::new(&["", "use", "limit", "worst", "missed"]).words(1).named_by(2);
+        table.row(plain(&["yes", "AVB", "50 us", "11.5 us", "0"]));
+        assert_eq!(
+            text(&table.lines(26)),
+            ["     use  limit    worst", "yes  AVB  50 us  11.5 us", "     use  missed", "yes  AVB       0"]
+        );
+        assert_eq!(text(&table.lines(16)), ["yes  AVB", "  limit 50 us,", "  worst 11.5 us,", "  missed 0"]);
     }
 
     #[test]

@@ -19,7 +19,7 @@ pub(super) fn ladder(page: &mut Page, record: &Record) {
     ];
     let Some(uses) = choices.into_iter().find(|uses| !uses.is_empty()) else { return };
     page.heading("Is this machine fit for these uses?");
-    let mut table = Table::new(&["", "use", "limit", "worst", "missed"]).words(1);
+    let mut table = Table::new(&["", "use", "limit", "worst", "missed"]).words(1).named_by(2);
     for a_use in &uses {
         let (ink, word) = if a_use.clean_so_far { (Ink::Doubt, "so far") } else { answer(a_use.outcome) };
         table.row(vec![
