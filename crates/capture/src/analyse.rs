@@ -10,7 +10,7 @@ use frames::wire_bytes;
 use record::{Capture, CapturedPeriod, Caveat, PeriodSource, Series};
 
 use crate::{
-    CaptureError, Filter, Reader,
+    CaptureError, Filter, Interface, Reader,
     caveats::{self, FileSummary, IncompleteFrames},
     filter::{FrameMatch, Key},
     fit::Grid,
@@ -41,6 +41,29 @@ pub struct Analysis {
     pub series: Series,
     /// Limitations of these figures.
     pub caveats: Vec<Caveat>,
+}
+
+/// The index of the interface with this name, or with this number if none has the name.
+///
+/// # Errors
+/// If the file cannot be read, is not a capture, or has no such interface.
+pub fn find_interface(from: impl Read, name: &str) -> Result<u32, CaptureError> {
+    let mut reader = Reader::new(from)?;
+    let position =
+        |reader: &Reader<_>| reader.interfaces().iter().position(|interface| interface.name.as_deref() == Some(name));
+    let mut found = position(&reader);
+    while found.is_none() && reader.next()?.is_some() {
+        found = position(&reader);
+    }
+    let number = || name.parse().ok().filter(|&number| number < reader.interfaces().len());
+    found.or_else(number).and_then(|index| u32::try_from(index).ok()).ok_or_else(|| {
+        let named = |(number, interface): (usize, &Interface)| match &interface.name {
+            Some(name) => format!("{number} ({name})"),
+            None => number.to_string(),
+        };
+        let found: Vec<_> = reader.interfaces().iter().enumerate().map(named).collect();
+        CaptureError::NoInterface { wanted: name.to_owned(), found: found.join(", ") }
+    })
 }
 
 /// Analyses the file `name`, which `open` must open twice.

@@ -53,6 +53,14 @@ pub enum CaptureError {
         /// The other frames in the file.
         found: String,
     },
+    /// The file has no interface with this name or number.
+    #[error("no interface `{wanted}` in the file, which has {found}")]
+    NoInterface {
+        /// The requested interface.
+        wanted: String,
+        /// The interfaces of the file.
+        found: String,
+    },
     /// The stream has too few frames for an interval.
     #[error("the stream has {frames} frames, too few for an interval: capture for longer, or give --period")]
     TooFew {

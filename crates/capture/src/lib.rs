@@ -38,7 +38,7 @@ mod track;
 mod window;
 pub mod write;
 
-pub use analyse::{Analysis, Options, analyse};
+pub use analyse::{Analysis, Options, analyse, find_interface};
 pub use error::CaptureError;
 pub use filter::Filter;
 pub use reader::{Packet, Reader};
