@@ -90,8 +90,8 @@ pub(crate) fn command(audio: &Audio) -> String {
     let cab = if cab.is_empty() { "none" } else { cab };
     let mut words = if preset.is_empty() { vec!["--model", model, "--cab", cab] } else { vec!["--preset", preset] };
     if let Some(card) = card {
-        words.extend(["--capture", &card.capture, "--playback", &card.playback]);
-        words.extend(card.asked_format.iter().flat_map(|format| ["--format", format]));
+        words.extend(["--capture-device", &card.capture, "--playback-device", &card.playback]);
+        words.extend(card.asked_format.iter().flat_map(|format| ["--sample-format", format]));
     }
     let input = card.as_ref().and_then(|card| card.input).filter(|input| *input > 1).map(|input| input.to_string());
     words.extend(input.iter().flat_map(|input| ["--input", input]));
@@ -215,9 +215,9 @@ mod tests {
             input: Some(1),
             ..SoundCard::default()
         };
-        assert!(command_of(card(Some(usb.clone()))).ends_with("--capture hw:USB --playback hw:0"));
+        assert!(command_of(card(Some(usb.clone()))).ends_with("--capture-device hw:USB --playback-device hw:0"));
         let second = SoundCard { asked_format: Some("S16".to_owned()), input: Some(2), ..usb };
-        assert!(command_of(card(Some(second))).ends_with("--playback hw:0 --format S16 --input 2"));
+        assert!(command_of(card(Some(second))).ends_with("--playback-device hw:0 --sample-format S16 --input 2"));
     }
 
     #[test]

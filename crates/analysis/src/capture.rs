@@ -25,7 +25,7 @@ use crate::{
 pub(crate) fn judge(record: &Record, capture: &Capture, profile: &Profile) -> UseVerdict {
     let series = record.series.iter().find(|series| series.kind == SeriesKind::Capture);
     let exposure = series.map(|series| exposure(capture, series, profile));
-    let again = format!("punctual measure stream listen --capture --duration {}", duration_needed(profile));
+    let again = format!("punctual measure stream listen IF --capture FILE --duration {}", duration_needed(profile));
     let obstacles = Obstacles::of(record, |_| again.clone());
     let (outcome, reason) = decide(capture, series.zip(exposure), &obstacles, profile);
     let tolerates = profile.tolerates.to_string();

@@ -5,6 +5,7 @@ use record::{Outcome, Published, Record, Series, SeriesKind, UseVerdict, WAKE_UP
 use crate::{
     audio, cpu_list,
     duration::{format_exact, format_ns, format_unsigned_ns},
+    gaps,
     groups::{Group, groups},
     profile::{Judges, Profile},
     round_trip,
@@ -28,7 +29,8 @@ use crate::{
 /// 6. PASS.
 ///
 /// A stream's talker is judged by its send times instead of its wake-ups, by its frames that the kernel refused or that
-/// did not arrive, and also by a capture of its frames if there is one. Profiles of round trips and captured streams have their own rules.
+/// did not arrive, and also by a capture of its frames if there is one. Profiles of round trips, gaps of
+/// threads that never sleep, and captured streams have their own rules.
 ///
 /// For each set of loads, the considered series are those of all CPUs with the period nearest to the use's by ratio,
 /// and faster ones. The faster ones count only if they were late.
@@ -36,6 +38,9 @@ use crate::{
 pub fn judge(record: &Record, profile: &Profile) -> UseVerdict {
     if profile.judges == Judges::RoundTrips {
         return round_trip::judge(record, profile);
+    }
+    if gaps::is_about(record) {
+        return gaps::judge(record, profile);
     }
     match &record.capture {
         Some(capture) if capture.observer.is_none() => crate::capture::judge(record, capture, profile),
@@ -123,6 +128,7 @@ pub fn so_far(record: &Record, profile: &Profile) -> SoFar {
 fn exposures(record: &Record, profile: &Profile) -> Vec<Exposure> {
     match profile.judges {
         Judges::RoundTrips => round_trip::exposures(record, profile),
+        Judges::WakeUps if gaps::is_about(record) => gaps::exposures(record, profile),
         Judges::WakeUps => {
             let sent = stream::as_sent(record);
             let judged = judged_series(record, &groups(&sent, profile.period_ns), profile);

@@ -38,6 +38,7 @@ mod cpu_list;
 mod data_file;
 pub mod duration;
 pub mod float;
+mod gaps;
 mod groups;
 mod judge;
 pub mod linuxcnc;

@@ -5,7 +5,7 @@ use record::{Outcome, Record, RoundTrip, Series, UseVerdict};
 use crate::{
     duration::{format_exact, format_ns, format_unsigned_ns},
     profile::Profile,
-    rules::{FAR, Obstacles, Shown, duration_needed, excellent, load_options, of_emulation, shown, too_short},
+    rules::{FAR, Obstacles, Shown, duration_needed, excellent, load_options, of_emulation, shown, too_short, weakest},
     stalls::{self, Missing},
     statistics::Exposure,
 };
@@ -86,11 +86,6 @@ fn exposure(series: &Series, missing: Missing, profile: &Profile) -> Exposure {
     let late = stalls::late(series, profile.period_ns, profile.limit_ns);
     let late = late.with(stalls::of_missing(missing, series.period_ns, profile.period_ns));
     Exposure::of(series.samples.saturating_add(missing.total), late, series.period_ns, profile.period_ns)
-}
-
-/// The exposure with the largest bound.
-fn weakest(exposures: &[Exposure]) -> Option<Exposure> {
-    exposures.iter().copied().reduce(|a, b| if b.stalls_in(1.0) > a.stalls_in(1.0) { b } else { a })
 }
 
 /// The outcome with its reason.

@@ -111,6 +111,11 @@ pub(crate) fn shown(profile: &Profile, exposures: &[Exposure]) -> Shown {
     }
 }
 
+/// The exposure with the largest bound.
+pub(crate) fn weakest(exposures: &[Exposure]) -> Option<Exposure> {
+    exposures.iter().copied().reduce(|a, b| if b.stalls_in(1.0) > a.stalls_in(1.0) { b } else { a })
+}
+
 /// The reason why `exposure` shows too little for PASS: `none late so far`, or the stalls, and the bound.
 pub(crate) fn too_short(profile: &Profile, exposure: &Exposure, place: &str) -> String {
     let so_far = match exposure.late.stalls.total {

@@ -307,7 +307,7 @@ pub fn add(record: &mut Record, id: &str, text: String, remedy: impl Into<String
 /// The remedy of the first of these findings that has one; else the command that grants both rights.
 fn remedy_of(findings: &[Finding], ids: &[&str]) -> String {
     let found = ids.iter().find_map(|id| findings.iter().find(|f| f.id == *id && !f.remedy.is_empty()));
-    found.map_or(machine::SETCAP, |finding| finding.remedy.as_str()).to_owned()
+    found.map_or(machine::RIGHTS, |finding| finding.remedy.as_str()).to_owned()
 }
 
 #[cfg(test)]

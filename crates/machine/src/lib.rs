@@ -28,6 +28,7 @@ pub mod hold;
 pub mod journal;
 pub mod nic;
 pub mod pid_namespace;
+pub mod setup;
 pub mod shield;
 pub mod sound;
 pub mod topology;
@@ -69,5 +70,6 @@ pub use shield::{Shield, ShieldError};
 /// Placeholder for the path of the punctual binary in remedies; the command replaces it if it knows the path.
 pub const PUNCTUAL: &str = "\"$(command -v punctual)\"";
 
-/// Gives the binary the capabilities for real-time policies and locked memory.
-pub const SETCAP: &str = "sudo setcap cap_sys_nice,cap_ipc_lock+ep \"$(command -v punctual)\"";
+/// Both ways to the rights for real-time policies and locked memory: limits of the user, or capabilities of the binary.
+pub const RIGHTS: &str = "sudo \"$(command -v punctual)\" setup   # by limits.d; or at once: sudo setcap \
+     cap_sys_nice,cap_ipc_lock+ep \"$(command -v punctual)\"";

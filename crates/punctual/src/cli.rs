@@ -10,12 +10,14 @@ mod lab;
 mod measure;
 mod nic;
 mod noise;
+mod options;
 mod pair;
 mod placement;
 mod pod;
 mod process;
 mod rig;
 mod run;
+mod setup;
 mod show;
 mod sound;
 mod stream;
@@ -31,6 +33,7 @@ use std::{
 use clap::{
     Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum,
     builder::{PathBufValueParser, TypedValueParser},
+    error::ErrorKind,
 };
 use loads::LoadSpec;
 use machine::CpuList;
@@ -51,7 +54,7 @@ pub use self::{
     audio::Audio,
     capture::Capture,
     check::{Check, Nic as CheckNic},
-    common::{Common, RecordAndReportOptions, RecordOptions, WakeUps},
+    common::{Common, RecordOptions, WakeUps},
     lab::Lab,
     measure::*,
     nic::Nic,
@@ -62,6 +65,7 @@ pub use self::{
     process::Process,
     rig::{ModelChoice, Rig},
     run::{Campaigns, Run, Validate},
+    setup::Setup,
     show::{BlameRecord, Machine, Profiles, References, Show, Tables},
     sound::{Latency, LatencyLoop, Sound},
     stream::{Receive as StreamReceive, Side as StreamSide, Stream, StreamOptions},
@@ -69,13 +73,20 @@ pub use self::{
     udp::{Echo, Udp, UdpOptions},
 };
 
+/// Columns of the widest help page.
+const HELP_WIDTH_MAX: usize = 100;
+
 /// Is this machine punctual enough for your work, what makes it late, and what should you change?
 ///
 /// Without a command: inspects the machine, measures every CPU at rest and under load for half a minute, and lists the
 /// uses whose limits it meets. Exit status: 0 pass or done, 1 error, 2 limit exceeded, 3 inconclusive, 4 invalid, 64
 /// usage.
+///
+/// Examples:
+///   punctual --duration 5s
+///   punctual measure timer --duration 1m --load cpu
 #[derive(Debug, Parser)]
-#[command(name = "punctual", version, args_conflicts_with_subcommands = true, max_term_width = 100)]
+#[command(name = "punctual", version, verbatim_doc_comment, args_conflicts_with_subcommands = true)]
 pub struct Cli {
     /// The command; without it, the half-minute check of this machine.
     #[command(subcommand)]
@@ -89,6 +100,11 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Measure one kind of latency.
+    ///
+    /// Examples:
+    ///   punctual measure timer --duration 1m
+    ///   punctual measure noise --cpus 0 --duration 10s
+    #[command(verbatim_doc_comment)]
     #[command(subcommand)]
     Measure(Measure),
     /// Echo the datagrams of `measure udp` on another machine, until Ctrl-C.
@@ -109,10 +125,7 @@ pub enum Command {
     ///
     /// Examples:
     ///   punctual pair root@board-b udp --duration 1m
-    ///   punctual pair pi@board-b --far-sudo udp --to 192.0.2.2 --period 250us
     ///   punctual pair root@board-b stream eth0 --far-interface end0
-    ///   punctual pair --ssh 'ssh -p 2222' root@board-b udp
-    ///   punctual pair root@board-b --far-binary dist/punctual-aarch64 udp
     #[command(verbatim_doc_comment)]
     Pair(Box<Pair>),
     /// Analyse the timing of a stream in a capture file (pcap, pcapng).
@@ -122,8 +135,7 @@ pub enum Command {
     /// another.
     ///
     /// Examples:
-    ///   punctual capture talk.pcapng
-    ///   punctual capture talk.pcapng --profile avb-class-a --record talk
+    ///   punctual capture talk.pcapng --profile avb-class-a
     ///   punctual capture trip.pcap --udp 7000 --period 1ms
     #[command(verbatim_doc_comment)]
     Capture(Capture),
@@ -131,44 +143,107 @@ pub enum Command {
     ///
     /// Examples:
     ///   punctual run cnc-matrix --dry-run
-    ///   punctual run vim3l-ladder --duration 5s
-    ///   punctual run my-campaign.toml --dir records
+    ///   punctual run vim3l-ladder --duration 5s --dir records
     #[command(verbatim_doc_comment)]
     Run(Run),
     /// Check campaign files: list every mistake with line, column and the nearest valid word.
+    ///
+    /// Examples:
+    ///   punctual validate cnc-matrix
+    ///   punctual validate my-campaign.toml --json
+    #[command(verbatim_doc_comment)]
     Validate(Validate),
     /// List the built-in campaigns, or print one.
+    ///
+    /// Examples:
+    ///   punctual campaigns
+    ///   punctual campaigns cnc-matrix
+    #[command(verbatim_doc_comment)]
     Campaigns(Campaigns),
     /// Show a run record, or export it in other formats.
+    ///
+    /// Examples:
+    ///   punctual show LAST --full
+    ///   punctual show RUN.punctual.json --export RUN.html
+    #[command(verbatim_doc_comment)]
     Show(Show),
     /// Show the causes of the spikes of a run, from its record.
     ///
     /// Examples:
-    ///   punctual blame RUN.punctual.json
-    ///   punctual blame RUN.punctual.json --around 1
+    ///   punctual blame LAST --around 1
     ///   punctual blame RUN.punctual.json --export trace.json
     #[command(verbatim_doc_comment)]
     Blame(BlameRecord),
     /// Show the hardware, kernel and settings of this machine, and what to change.
+    ///
+    /// Examples:
+    ///   punctual machine
+    ///   punctual machine --full --json
+    #[command(verbatim_doc_comment)]
     Machine(Machine),
     /// Play models of guitar amplifiers: NAM, GuitarML, AIDA-X.
+    ///
+    /// Examples:
+    ///   punctual amp devices
+    ///   punctual amp play --device hw:USB --model deluxe.nam --cab 4x12.wav
+    #[command(verbatim_doc_comment)]
     #[command(subcommand)]
     Amp(Amp),
     /// Measure the latency of a sound card.
+    ///
+    /// Examples:
+    ///   punctual latency loop --device hw:USB
+    ///   punctual latency loop --device hw:0 --frames 32 --periods 3 --input 2
+    #[command(verbatim_doc_comment)]
     #[command(subcommand)]
     Latency(Latency),
     /// Check one part of this machine in detail.
+    ///
+    /// Examples:
+    ///   punctual check nic lo
+    ///   punctual check nic lo --period 250us --json
+    #[command(verbatim_doc_comment)]
     #[command(subcommand)]
     Check(Check),
     /// List the profiles: uses with their limits and the source of each limit.
+    ///
+    /// Examples:
+    ///   punctual profiles
+    ///   punctual profiles avb-class-a
+    #[command(verbatim_doc_comment)]
     Profiles(Profiles),
     /// List the references: published figures that --against compares with your own.
+    ///
+    /// Examples:
+    ///   punctual references
+    ///   punctual references vim3l-evl
+    #[command(verbatim_doc_comment)]
     References(References),
     /// List the loads and their options.
+    ///
+    /// Examples:
+    ///   punctual loads
+    ///   punctual measure timer --duration 10s --load cpu --load switch
+    #[command(verbatim_doc_comment)]
     Loads,
+    /// Give ordinary users the rights for a real-time verdict.
+    ///
+    /// Shows the change, asks, and makes it only after yes: a file in /etc/security/limits.d, or the capabilities of
+    /// this binary.
+    ///
+    /// Examples:
+    ///   sudo punctual setup --for alice
+    ///   sudo punctual setup --undo --yes
+    #[command(verbatim_doc_comment)]
+    Setup(Setup),
     /// Restore settings that a killed run left changed, e.g. of CPUs, interrupts and network interfaces.
     ///
     /// Each measurement also does this when it starts.
+    ///
+    /// Examples:
+    ///   punctual restore
+    ///   punctual restore --json
+    #[command(verbatim_doc_comment)]
     Restore(Restore),
     /// Boot a kernel in a small guest and measure it, e.g. to test kernel builds.
     ///
@@ -178,7 +253,6 @@ pub enum Command {
     /// Examples:
     ///   punctual lab --kernel arch/x86/boot/bzImage
     ///   punctual lab --kernel bzImage -- measure timer --duration 10s --load cpu
-    ///   punctual lab --kernel arch/arm64/boot/Image --binary dist/punctual-aarch64
     #[command(verbatim_doc_comment)]
     Lab(Lab),
     /// Run a latency test of OpenShift in a pod, with the variables that it reads.
@@ -190,11 +264,15 @@ pub enum Command {
     ///
     /// Examples:
     ///   LATENCY_TEST_RUNTIME=600 MAXIMUM_LATENCY=20 punctual pod
-    ///   MAXIMUM_LATENCY=20 punctual pod oslat
     ///   MAXIMUM_LATENCY=20 punctual pod cyclictest --load cpu --export result.xml
     #[command(verbatim_doc_comment)]
     Pod(Pod),
-    /// Write man pages, shell completions or the record's JSON Schema.
+    /// Write man pages, shell completions, tables or JSON Schemas.
+    ///
+    /// Examples:
+    ///   punctual generate man man
+    ///   punctual generate completions bash
+    #[command(verbatim_doc_comment)]
     #[command(subcommand)]
     Generate(Generate),
     /// A load's child process.
@@ -217,12 +295,14 @@ pub struct Quick {
     /// Measure these CPUs, e.g. 0,2-3 [default: every online CPU].
     #[arg(long, value_name = "LIST")]
     pub cpus: Option<CpuList>,
-    /// Find the causes of spikes with this method; --blame without a value means trace.
+    /// Find causes by auto, trace, deep, counters or off.
+    ///
+    /// --blame without a value means trace.
     #[arg(long, value_name = "HOW", num_args = 0..=1, require_equals = true, default_value = "auto", default_missing_value = "trace")]
     pub blame: Blame,
     /// The record and the report.
     #[command(flatten)]
-    pub record: RecordAndReportOptions,
+    pub record: RecordOptions,
     /// Output on the terminal.
     #[command(flatten)]
     pub output: OutputOptions,
@@ -234,13 +314,15 @@ pub struct Quick {
 /// Options of the output on the terminal.
 #[derive(Debug, Args, Clone, Copy)]
 pub struct OutputOptions {
-    /// Print JSON on standard output instead of text.
+    /// Print JSON instead of text.
     #[arg(long)]
     pub json: bool,
-    /// Print neither live view nor progress, and only the first sentence of an answer.
+    /// Print no progress, and only the first sentence of the answer.
     #[arg(long, short)]
     pub quiet: bool,
-    /// Use colour: auto (on a terminal, unless NO_COLOR is set), always or never.
+    /// Use colour: auto, always or never.
+    ///
+    /// auto uses colour on a terminal, unless NO_COLOR is set.
     #[arg(long, value_name = "WHEN", default_value = "auto")]
     pub color: Color,
 }
@@ -276,7 +358,7 @@ impl From<Blame> for blame::BlameMode {
 /// The extent of the printed result.
 #[derive(Debug, Args, Clone, Copy)]
 pub struct Extent {
-    /// Print all figures instead of the answer in at most 20 lines.
+    /// Print all figures instead of an answer of at most 20 lines.
     #[arg(long)]
     pub full: bool,
 }
@@ -306,16 +388,38 @@ impl From<Color> for ColorChoice {
 #[derive(Debug, Subcommand)]
 pub enum Generate {
     /// Write one man page for each command.
+    ///
+    /// Examples:
+    ///   punctual generate man man
+    ///   punctual generate man /usr/local/share/man/man1
+    #[command(verbatim_doc_comment)]
     Man {
         /// Output folder; created if missing.
         dir: PathBuf,
     },
     /// Print the completions of a shell on standard output.
+    ///
+    /// Examples:
+    ///   punctual generate completions bash
+    ///   punctual generate completions zsh
+    #[command(verbatim_doc_comment)]
     Completions {
         /// Name of the shell.
         shell: clap_complete::Shell,
     },
+    /// Print the page docs/options.md, a table of all options, on standard output.
+    ///
+    /// Examples:
+    ///   punctual generate options
+    ///   punctual generate options > docs/options.md
+    #[command(verbatim_doc_comment)]
+    Options,
     /// Print the JSON Schema of a file format on standard output.
+    ///
+    /// Examples:
+    ///   punctual generate schema run
+    ///   punctual generate schema campaign
+    #[command(verbatim_doc_comment)]
     Schema {
         /// File format: a run record or a campaign.
         #[arg(default_value = "run")]
@@ -337,7 +441,7 @@ pub enum Document {
 pub struct Load {
     /// Load to generate.
     pub spec: LoadSpec,
-    /// Run on these CPUs.
+    /// Measure these CPUs, e.g. 0,2-3 [default: every online CPU].
     #[arg(long)]
     pub cpus: CpuList,
 }
@@ -361,10 +465,28 @@ pub fn parse() -> anyhow::Result<Cli> {
     if ::guest::init::is_init() {
         return Ok(Cli::parse_from(["punctual", ::guest::init::COMMAND]));
     }
-    let matches = definition().try_get_matches_from(joined(std::env::args_os()));
+    let arguments = joined(std::env::args_os());
+    let matches = definition().try_get_matches_from(&arguments);
     matches.and_then(|matches| Cli::from_arg_matches(&matches)).map_err(|error| {
-        std::process::exit(print(&error));
+        std::process::exit(print(&with_page(error, &arguments)));
     })
+}
+
+/// The error, with the help page if it is one. Pages are only made if one is printed.
+fn with_page(error: clap::Error, arguments: &[OsString]) -> clap::Error {
+    let is_full = match error.kind() {
+        ErrorKind::DisplayHelp => !arguments.iter().take_while(|word| *word != "--").any(|word| is_short_help(word)),
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => false,
+        _ => return error,
+    };
+    let width = report::terminal::width().min(HELP_WIDTH_MAX);
+    help::with_pages(definition(), is_full, width).try_get_matches_from(arguments).err().unwrap_or(error)
+}
+
+/// True for -h, also among other short options, e.g. -qh.
+fn is_short_help(word: &OsString) -> bool {
+    let text = word.to_string_lossy();
+    text.strip_prefix('-').is_some_and(|flags| !flags.starts_with('-') && flags.contains('h'))
 }
 
 /// The arguments, in which `--blame off` is `--blame=off`: the value is optional, so the definition needs the sign.
@@ -410,9 +532,14 @@ fn print(error: &clap::Error) -> i32 {
     }
 }
 
-/// The definition, with help texts wrapped to the width of the terminal.
+/// The definition.
 pub fn definition() -> clap::Command {
-    help::flowing(Cli::command())
+    help::arranged(Cli::command())
+}
+
+/// The page with all options, docs/options.md.
+pub fn options_page() -> String {
+    options::page(definition())
 }
 
 /// The path of a record; `LAST` is the newest one in the current folder.

@@ -264,9 +264,7 @@ pub fn deliver(
 ) -> anyhow::Result<()> {
     let mut outcomes = vec![files.write(record)];
     let path = files.record.as_deref().filter(|_| outcomes[0].is_ok());
-    if files.has_report {
-        outcomes.push(files.write_report(record));
-    }
+    outcomes.push(files.write_report(record));
     outcomes.extend(files.exports.iter().map(|export| export.write(record)));
     if output_options.json {
         outcomes.push(stdout(|out| out.write_all(&file::to_json(record))));
@@ -334,10 +332,8 @@ fn without_sudo(text: &str) -> String {
 
 /// The files of a run.
 pub struct RecordFiles {
-    /// Path of the record; `None` to write none.
+    /// Path of the record, whose HTML report is written next to it; `None` to write neither.
     pub record: Option<PathBuf>,
-    /// True if the HTML report is written to the folder of the record.
-    has_report: bool,
     exports: Vec<Export>,
 }
 
@@ -345,14 +341,14 @@ impl RecordFiles {
     /// Uses the given path, or a name with host, date and time: in the given folder, or in the current one.
     pub fn choose(path: Option<&Path>, no_record: bool) -> anyhow::Result<Self> {
         if no_record {
-            return Ok(Self { record: None, has_report: false, exports: Vec::new() });
+            return Ok(Self { record: None, exports: Vec::new() });
         }
         let record = match path {
             Some(path) if path.is_dir() => path.join(default_name("punctual.json")),
             Some(path) => with_extension(path),
             None => PathBuf::from(default_name("punctual.json")),
         };
-        Ok(Self { record: Some(record), has_report: false, exports: Vec::new() })
+        Ok(Self { record: Some(record), exports: Vec::new() })
     }
 
     /// Adds files to export to. Their formats and folders are checked, so that errors are reported before the run.
@@ -363,11 +359,6 @@ impl RecordFiles {
     /// The same for what can be exported to these formats only.
     pub fn with_exports_to(self, paths: &[PathBuf], formats: &[Format]) -> anyhow::Result<Self> {
         Ok(Self { exports: Export::among(paths, formats)?, ..self })
-    }
-
-    /// Adds the HTML report.
-    pub fn with_report(self) -> Self {
-        Self { has_report: true, ..self }
     }
 
     /// Writes the record. If that fails, writes it to the temporary folder, and returns an error that names the path.

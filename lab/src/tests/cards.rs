@@ -236,7 +236,7 @@ pub fn are_listed() -> Result<()> {
 /// With a software loopback, the round trip equals the buffers plus the loopback's own delay, the same in each round.
 /// Without a loopback, no figure is reported.
 pub fn measures_the_loopback_latency() -> Result<()> {
-    let command = "latency loop --json --quiet --no-record --rounds 3 --frames 1024 --capture hw:Loopback,1 --playback hw:Loopback,0";
+    let command = "latency loop --json --quiet --no-record --rounds 3 --frames 1024 --capture-device hw:Loopback,1 --playback-device hw:Loopback,0";
     for periods in [2, 4] {
         let record = as_json(0, &format!("{command} --periods {periods}"))?;
         let result = &record["sound_loop"];

@@ -282,7 +282,7 @@ pub fn parse_stream_id(text: &str) -> Result<u64, String> {
     let digits: String = text.trim_start_matches("0x").chars().filter(|c| !": .-".contains(*c)).collect();
     let is_whole = digits.len() == 16 && digits.chars().all(|digit| digit.is_ascii_hexdigit());
     let id = u64::from_str_radix(&digits, 16).ok().filter(|_| is_whole);
-    id.ok_or_else(|| "must have 16 hexadecimal digits, e.g. 30643e54ee010001".to_owned())
+    id.ok_or_else(|| "must be 16 hexadecimal digits, e.g. 30:64:3e:54:ee:01:0001".to_owned())
 }
 
 #[cfg(test)]

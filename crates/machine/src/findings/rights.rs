@@ -3,7 +3,7 @@
 use record::Finding;
 
 use super::{Check, CheckContext, Explain, evidence, fail, not_applicable, ok, unknown, warn, without};
-use crate::{SETCAP, cgroup, virt};
+use crate::{RIGHTS, cgroup, virt};
 
 /// Bits of `CapEff` (`capability.h`).
 const CAP_IPC_LOCK: u32 = 14;
@@ -26,7 +26,7 @@ fn realtime(context: &CheckContext) -> Finding {
         (_, Some("unlimited")) => ok(ID, "may use real-time priorities (RLIMIT_RTPRIO)", granted.evidence),
         (Some(false), Some("0")) => fail(ID, "may not use real-time priorities", granted.evidence).because(
             "Without one, the measuring thread is scheduled like all others: the results say nothing about real-time threads.",
-            if context.in_container() { "start the container with --cap-add=SYS_NICE --ulimit rtprio=99" } else { SETCAP },
+            if context.in_container() { "start the container with --cap-add=SYS_NICE --ulimit rtprio=99" } else { RIGHTS },
         ),
         (_, Some(limit)) if limit != "0" => {
             ok(ID, format!("may use real-time priorities up to {limit} (RLIMIT_RTPRIO)"), granted.evidence)
@@ -80,7 +80,7 @@ fn memlock(context: &CheckContext) -> Finding {
                 if context.in_container() {
                     "start the container with --cap-add=IPC_LOCK --ulimit memlock=-1"
                 } else {
-                    SETCAP
+                    RIGHTS
                 },
             )
         }

@@ -18,7 +18,6 @@ pub enum Amp {
     /// Examples:
     ///   punctual amp info deluxe.nam
     ///   punctual amp info 4x12.wav
-    ///   punctual amp info lead.toml
     #[command(verbatim_doc_comment)]
     Info(Info),
     /// Measure the processing time of models on this machine, also as a share of the duration of a block.
@@ -36,8 +35,6 @@ pub enum Amp {
     /// Examples:
     ///   punctual amp render dry.wav wet.wav --model deluxe.nam --cab 4x12.wav
     ///   punctual amp render dry.wav wet.wav --preset lead.toml --set tone.treble_db=2
-    ///   punctual amp render dry.wav wet.wav --neutral --model twin.nam --cab 4x12.wav
-    ///   punctual amp render dry.wav wet.wav --bare --model proteus.json --param 0.35
     #[command(verbatim_doc_comment)]
     Render(Render),
     /// Play the input of a sound card through models and cabinet, until Ctrl-C.
@@ -47,8 +44,6 @@ pub enum Amp {
     ///
     /// Examples:
     ///   punctual amp play --device hw:USB --model deluxe.nam --cab 4x12.wav
-    ///   punctual amp play --device hw:USB --frames 32 --cpu 3 --preset lead.toml
-    ///   punctual amp play --device hw:USB --presets my-presets --midi hw:1,0
     ///   punctual amp play --device jack --preset lead.toml
     #[command(verbatim_doc_comment)]
     Play(Box<Play>),
@@ -61,10 +56,14 @@ pub enum Amp {
     /// Examples:
     ///   punctual amp serve ~/tones --device hw:USB
     ///   punctual amp serve ~/tones --device hw:USB --bind 0.0.0.0 --midi hw:1,0
-    ///   punctual amp serve ~/tones --device clock     without a card and without sound
     #[command(verbatim_doc_comment)]
     Serve(Serve),
     /// List the sound cards with their formats and the programs that use them, and the card of a JACK server.
+    ///
+    /// Examples:
+    ///   punctual amp devices
+    ///   punctual amp devices --json
+    #[command(verbatim_doc_comment)]
     Devices(Devices),
 }
 
@@ -77,15 +76,17 @@ pub struct Serve {
     /// Begin with this preset of the folder [default: the first one].
     #[arg(long, value_name = "FILE")]
     pub preset: Option<String>,
-    /// Serve the page at this address of this machine, or at all (0.0.0.0). Except on loopback addresses, every request
-    /// needs the token of the printed link. The connection is not encrypted.
-    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1", value_parser = address)]
+    /// Serve the page at this address, or at all (0.0.0.0).
+    ///
+    /// Except on loopback addresses, every request needs the token of the printed link. The connection is not encrypted.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1", value_parser = address)]
     pub bind: IpAddr,
-    /// Keep the token in this file, so that the link stays the same [default: a new token at each start]. Then a page on
-    /// a loopback address needs the token, too.
+    /// Keep the token in this file [default: a new one at each start].
+    ///
+    /// The link stays the same. Then a page on a loopback address needs the token, too.
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
-    /// Serve the page at this TCP port; 0 for any free one.
+    /// Use this TCP port for the page; 0 for any free one.
     #[arg(long, default_value = "8077", allow_negative_numbers = true)]
     pub port: u16,
     /// MIDI input.
@@ -99,8 +100,9 @@ pub struct Serve {
 /// MIDI input of `amp serve` and `amp play`.
 #[derive(Debug, Args)]
 pub struct Midi {
-    /// Read MIDI from hw:CARD,DEVICE, or from the path of a port, a named pipe or a file. Program changes choose
-    /// presets, control changes set the parameters in the `[midi]` section of the preset.
+    /// Read MIDI from hw:CARD,DEVICE, a port, a named pipe or a file.
+    ///
+    /// Program changes choose presets, control changes set the parameters in the `[midi]` section of the preset.
     #[arg(id = "midi", long, value_name = "PORT")]
     pub port: Option<String>,
     /// Accept only this MIDI channel [default: all].
@@ -111,19 +113,23 @@ pub struct Midi {
 /// Options of `amp play`.
 #[derive(Debug, Args)]
 pub struct Play {
-    /// Play the presets of this folder; MIDI programs choose them in the order of their names.
+    /// Play the presets of this folder, chosen by MIDI programs.
+    ///
+    /// In the order of their names.
     #[arg(long, value_name = "DIR")]
     pub presets: Option<PathBuf>,
     /// MIDI input.
     #[command(flatten)]
     pub midi: Midi,
-    /// Play for this long, e.g. 30s or 10m [default: until Ctrl-C].
+    /// Play for this long [default: until Ctrl-C].
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub duration: Option<u64>,
     /// Show no live view.
     #[arg(long, short)]
     pub quiet: bool,
-    /// Use colour: auto, always or never; auto respects NO_COLOR.
+    /// Use colour: auto, always or never.
+    ///
+    /// auto uses colour on a terminal, unless NO_COLOR is set.
     #[arg(long, value_name = "WHEN", default_value = "auto")]
     pub color: Color,
     /// Preset, models and cabinets.
@@ -137,7 +143,7 @@ pub struct Play {
 /// Options of `amp devices`.
 #[derive(Debug, Args)]
 pub struct Devices {
-    /// Print JSON.
+    /// Print JSON instead of text.
     #[arg(long)]
     pub json: bool,
 }
@@ -145,12 +151,12 @@ pub struct Devices {
 /// Options of `amp info`.
 #[derive(Debug, Args)]
 pub struct Info {
-    /// File of a model (.nam, .json, .aidax), a cabinet (.wav) or a preset (.toml).
+    /// Model (.nam, .json, .aidax), cabinet (.wav) or preset (.toml).
     pub file: PathBuf,
     /// Size and knobs of the model.
     #[command(flatten)]
     pub choice: ModelChoice,
-    /// Print JSON.
+    /// Print JSON instead of text.
     #[arg(long)]
     pub json: bool,
 }
@@ -164,7 +170,7 @@ pub struct Bench {
     /// Process blocks of this many frames.
     #[arg(long, value_name = "N", default_value = "64", value_parser = clap::value_parser!(u32).range(1..=8192), allow_negative_numbers = true)]
     pub frames: u32,
-    /// Print JSON.
+    /// Print JSON instead of text.
     #[arg(long)]
     pub json: bool,
 }
@@ -172,20 +178,24 @@ pub struct Bench {
 /// Options of `amp render`.
 #[derive(Debug, Args)]
 pub struct Render {
-    /// WAV file to read, with one channel and any rate and sample format; - for standard input.
+    /// WAV file to read, with one channel; - for standard input.
     pub input: PathBuf,
     /// WAV file to write; - for standard output.
     pub output: PathBuf,
-    /// Use the model alone, without gain, gate, cabinet or normalisation.
+    /// Use the model alone, without gain, gate or cabinet.
+    ///
+    /// Without normalisation, too.
     #[arg(long)]
     pub bare: bool,
-    /// With --bare: start with the initial state of the network instead of its state after silence.
+    /// With --bare, start with the initial state of the network.
+    ///
+    /// Otherwise it starts with its state after silence.
     #[arg(long)]
     pub no_prewarm: bool,
     /// Write one channel, the mean of both, if a cabinet is stereo.
     #[arg(long)]
     pub mono: bool,
-    /// Write the output at this sample rate, Hz [default: that of the input].
+    /// Write the output at this rate, Hz [default: that of the input].
     #[arg(long, value_name = "HZ", value_parser = clap::value_parser!(u32).range(1..=768_000), allow_negative_numbers = true)]
     pub rate: Option<u32>,
     /// Preset, models and cabinets.

@@ -18,25 +18,31 @@ pub struct Audio {
     /// Use this sample rate, Hz.
     #[arg(long, value_name = "HZ", default_value_t = AudioProbe::default().rate_hz, value_parser = rate)]
     pub rate: u32,
-    /// Use periods of this many frames [default: that of the profile, or 64].
+    /// Use periods of this many frames [default: of the profile, or 64].
     #[arg(long, value_name = "N", value_parser = frames)]
     pub frames: Option<u32>,
-    /// Use a buffer of this many periods; the deadline of each period is N - 1 periods later.
+    /// Use a buffer of this many periods.
+    ///
+    /// The deadline of each period is N - 1 periods later.
     #[arg(long, value_name = "N", default_value_t = AudioProbe::default().periods, value_parser = periods)]
     pub periods: u32,
-    /// Play this model: a .nam, .json or .aidax file, or builtin:standard, builtin:feather, builtin:nano or
-    /// builtin:lstm, which cost as much as real models of these sizes.
+    /// Play this model file or built-in model.
+    ///
+    /// A .nam, .json or .aidax file. builtin:standard, builtin:feather, builtin:nano and builtin:lstm cost as much as real
+    /// models of these sizes.
     #[arg(long, value_name = "FILE|NAME", default_value_t = ModelSource::default())]
     pub model: ModelSource,
-    /// Play this cabinet: a WAV file, builtin:SAMPLES, which costs as much as an impulse response of this length, or
-    /// none.
+    /// Play this WAV file, builtin:SAMPLES, or none.
+    ///
+    /// builtin:SAMPLES costs as much as an impulse response of this length.
     #[arg(long, value_name = "FILE|NAME", default_value_t = CabSource::default())]
     pub cab: CabSource,
-    /// Play this preset (TOML) instead of --model and --cab, as `punctual amp play` does.
+    /// Play this preset (TOML) instead of --model and --cab.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["model", "cab"])]
     pub preset: Option<PathBuf>,
-    /// Take the deadlines from clock, or from a sound card, which plays silence: hw:CARD or hw:CARD,DEVICE by number or
-    /// name (`punctual amp devices` lists them).
+    /// Take deadlines from clock or hw:CARD[,DEVICE].
+    ///
+    /// CARD is a number or a name; `punctual amp devices` lists them. The measurement plays silence.
     #[arg(long, value_name = "HW", default_value = "clock", conflicts_with_all = ["capture", "playback"])]
     pub device: String,
     /// Capture and playback device, and format.
@@ -45,9 +51,11 @@ pub struct Audio {
     /// Read this input of the card, from 1 [default: 1].
     #[arg(long, value_name = "N", value_parser = input)]
     pub input: Option<u32>,
-    /// Find the smallest buffer without late periods for --duration under the loads. Searches the powers of two from 16
-    /// to 1024 or in FROM..TO, or the multiples of STEP in FROM..TO, e.g. --find-buffer=16..256:16. Each tested size
-    /// takes --duration; the binary search tests 3 of 7 sizes.
+    /// Find the smallest buffer without late periods.
+    ///
+    /// It searches the powers of two from 16 to 1024 or in FROM..TO, or the multiples of STEP in FROM..TO, e.g.
+    /// --find-buffer=16..256:16. Each tested size takes --duration under the loads; the binary search tests 3 of 7
+    /// sizes.
     #[arg(
         long,
         value_name = "FROM..TO[:STEP]",
@@ -58,11 +66,13 @@ pub struct Audio {
         conflicts_with_all = ["frames", "endless"]
     )]
     pub find_buffer: Option<Sizes>,
-    /// Run the audio thread on this CPU [default: the last isolated one, or the last].
+    /// Run the thread on this CPU [default: last isolated, or last].
     #[arg(long, value_name = "CPU")]
     pub cpu: Option<u32>,
-    /// Run the audio thread with this policy: fifo:1-99, rr:1-99, deadline:RUNTIME/DEADLINE/PERIOD or other.
-    #[arg(long, visible_alias = "priority", default_value_t = AudioProbe::default().policy(None))]
+    /// Use policy fifo:N, rr:N, deadline:R/D/P or other.
+    ///
+    /// The priority N is 1 to 99. The times of deadline:RUNTIME/DEADLINE/PERIOD are durations, e.g. 50us.
+    #[arg(long, default_value_t = AudioProbe::default().policy(None))]
     pub policy: Policy,
     /// Placement of threads.
     #[command(flatten)]

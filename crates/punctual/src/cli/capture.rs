@@ -2,6 +2,7 @@
 
 use std::{path::PathBuf, str::FromStr};
 
+use campaign::probe::stream::parse_stream_id;
 use clap::Args;
 
 use super::{Extent, OutputOptions, period};
@@ -11,9 +12,11 @@ use super::{Extent, OutputOptions, period};
 pub struct Capture {
     /// Capture file: pcap or pcapng with Ethernet frames.
     pub file: PathBuf,
-    /// Analyse the AVTP stream with this ID, e.g. 30:64:3e:54:ee:01:0001 [default: that with the most frames].
-    #[arg(long, value_name = "ID", conflicts_with_all = ["ethertype", "udp"])]
-    pub stream: Option<StreamId>,
+    /// Analyse the stream with this ID [default: that with most frames].
+    ///
+    /// 16 hexadecimal digits, e.g. 30:64:3e:54:ee:01:0001.
+    #[arg(long, value_name = "ID", value_parser = parse_stream_id, conflicts_with_all = ["ethertype", "udp"])]
+    pub stream_id: Option<u64>,
     /// Analyse only frames of this VLAN.
     #[arg(long, value_name = "ID", value_parser = clap::value_parser!(u16).range(0..=4095))]
     pub vlan: Option<u16>,
@@ -23,34 +26,39 @@ pub struct Capture {
     /// Analyse only frames to this address.
     #[arg(long, value_name = "MAC")]
     pub destination: Option<MacAddress>,
-    /// Analyse all frames of this EtherType instead of an AVTP stream, e.g. 0x88f7.
+    /// Analyse all frames of this EtherType, e.g. 0x88f7.
     #[arg(long, value_name = "TYPE", value_parser = ethertype, conflicts_with = "udp")]
     pub ethertype: Option<u16>,
-    /// Analyse UDP datagrams (IPv4) to this port instead of an AVTP stream.
+    /// Analyse UDP datagrams (IPv4) to this port.
     #[arg(long, value_name = "PORT")]
     pub udp: Option<u16>,
-    /// Analyse only frames of this interface of a pcapng file, counted from 0.
-    #[arg(long, value_name = "N")]
-    pub interface: Option<u32>,
-    /// Use this period of the stream [default: 125us for priority 3, 250us for priority 2, otherwise the median
-    /// interval].
+    /// Analyse only frames of this interface of a pcapng file.
+    #[arg(long, value_name = "IF")]
+    pub interface: Option<String>,
+    /// Use this period of the stream [default: from its priority].
+    ///
+    /// 125us for priority 3, 250us for priority 2, otherwise the median interval.
     #[arg(long, value_name = "TIME", value_parser = period)]
     pub period: Option<u64>,
-    /// Check the shaping for this reserved bandwidth, e.g. 7296kbit [default: the longest frame once a period].
+    /// Check the shaping for this bandwidth, e.g. 7296kbit.
+    ///
+    /// The default is the longest frame once a period.
     #[arg(long, value_name = "RATE")]
     pub idle_slope: Option<Rate>,
     /// Use this link speed.
     #[arg(long, value_name = "RATE", default_value = "1Gbit")]
     pub link_speed: Rate,
-    /// Judge the result by the limits of this profile, a name or a TOML file; repeatable (`punctual profiles` lists
-    /// them).
+    /// Judge by the limits of this profile; repeatable.
+    ///
+    /// A name (`punctual profiles` lists them) or a TOML file.
     #[arg(long = "profile", value_name = "NAME|FILE")]
     pub profiles: Vec<String>,
-    /// Write the record to FILE.punctual.json [default: no record].
+    /// Write FILE.punctual.json and .html [default: no record].
     #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,
-    /// Also write the result to this file; its suffix is the format: json, csv, hgrm, hlog, html, md, xml (JUnit), lava,
-    /// prom or sarif; repeatable.
+    /// Also write FILE; its suffix is the format; repeatable.
+    ///
+    /// json, csv, hgrm, hlog, html, md, xml (JUnit), lava, prom or sarif; `-` prints JSON on standard output.
     #[arg(long = "export", value_name = "FILE")]
     pub exports: Vec<PathBuf>,
     /// Output on the terminal.
@@ -60,10 +68,6 @@ pub struct Capture {
     #[command(flatten)]
     pub extent: Extent,
 }
-
-/// A stream ID: 16 hexadecimal digits, with or without separators, or 0x and up to 16 digits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct StreamId(pub u64);
 
 /// A MAC address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,16 +81,6 @@ pub struct Rate(pub u64);
 fn digits(text: &str, count: usize) -> Option<u64> {
     let digits: String = text.chars().filter(|c| !":-.".contains(*c)).collect();
     (digits.len() == count).then(|| u64::from_str_radix(&digits, 16).ok())?
-}
-
-impl FromStr for StreamId {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let number = text.strip_prefix("0x").and_then(|digits| u64::from_str_radix(digits, 16).ok());
-        let id = number.or_else(|| digits(text, 16));
-        id.map(Self).ok_or_else(|| "must be 16 hexadecimal digits, e.g. 30:64:3e:54:ee:01:0001".to_owned())
-    }
 }
 
 impl FromStr for MacAddress {
@@ -129,12 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parses_stream_ids_addresses_and_rates() {
-        let id = Ok(StreamId(0x3064_3e54_ee01_0001));
-        for text in ["30:64:3e:54:ee:01:0001", "30:64:3e:54:ee:01:00:01", "0x30643e54ee010001", "30643e54ee010001"] {
-            assert_eq!(text.parse(), id);
-        }
-        assert!("30:64".parse::<StreamId>().is_err() && "0xg".parse::<StreamId>().is_err());
+    fn parses_addresses_and_rates() {
         assert_eq!("91:E0:f0-00:fe:01".parse(), Ok(MacAddress([0x91, 0xe0, 0xf0, 0, 0xfe, 1])));
         assert!("91:e0:f0:00:fe".parse::<MacAddress>().is_err());
         assert_eq!("7296kbit".parse(), Ok(Rate(7_296_000)));

@@ -14,8 +14,8 @@ pub enum Check {
     /// Exit status: 0 no check failed, 2 a check failed, 1 no such interface.
     ///
     /// Examples:
-    ///   punctual check nic eth0
-    ///   sudo punctual check nic eth0 --period 250us --json
+    ///   punctual check nic lo
+    ///   sudo punctual check nic lo --period 250us --json
     #[command(verbatim_doc_comment)]
     Nic(Nic),
 }
@@ -26,10 +26,14 @@ pub struct Nic {
     /// Name of the interface (`ip -br link` lists them).
     #[arg(value_name = "IF")]
     pub interface: String,
-    /// Check for a stream with this time between frames; one cause may delay a frame by a tenth of it.
+    /// Check for a stream with this time between frames.
+    ///
+    /// One cause may delay a frame by a tenth of it.
     #[arg(long, value_name = "TIME", value_parser = period, default_value = "125us")]
     pub period: u64,
-    /// Check a recorded machine: a folder with its /proc, /sys and netlink.
+    /// Inspect the recorded machine in this folder [default: this machine].
+    ///
+    /// The folder contains its /proc, /sys and netlink.
     #[arg(long, value_name = "DIR")]
     pub root: Option<PathBuf>,
     /// Save the kernel's netlink answers in DIR/netlink/IF for --root.

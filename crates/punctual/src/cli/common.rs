@@ -21,24 +21,30 @@ pub struct Common {
     /// Measure until Ctrl-C.
     #[arg(long, conflicts_with = "duration")]
     pub endless: bool,
-    /// Run this load during the measurement: cpu, cache, memory, switch:10us, timer, disk, net, irq, stress-ng:ARGS or
-    /// idle; repeatable (`punctual loads` lists them).
+    /// Run this load meanwhile, e.g. cpu or switch:10us; repeatable.
+    ///
+    /// `punctual loads` lists them: cpu, cache, memory, switch, timer, disk, net, irq, stress-ng:ARGS and idle.
     #[arg(long = "load", value_name = "LOAD")]
     pub loads: Vec<LoadSpec>,
     /// Run loads on these CPUs [default: the measured ones].
     #[arg(long, value_name = "LIST")]
     pub load_cpus: Option<CpuList>,
-    /// Keep the measured CPUs out of idle states [default: do not change idle states].
+    /// Keep the measured CPUs out of idle states.
+    ///
+    /// Without it, idle states are not changed.
     #[arg(long)]
     pub hold_cpu_awake: bool,
-    /// Find the causes of spikes with this method; --blame without a value means trace.
+    /// Find causes by auto, trace, deep, counters or off.
+    ///
+    /// --blame without a value means trace.
     #[arg(long, value_name = "HOW", num_args = 0..=1, require_equals = true, default_value = "auto", default_missing_value = "trace")]
     pub blame: Blame,
     /// The record.
     #[command(flatten)]
     pub record: RecordOptions,
-    /// Also write the result to this file; its suffix is the format: json, csv, hgrm, hlog, html, md, xml (JUnit), lava,
-    /// prom or sarif; `-` prints JSON on standard output; repeatable.
+    /// Also write FILE; its suffix is the format; repeatable.
+    ///
+    /// json, csv, hgrm, hlog, html, md, xml (JUnit), lava, prom or sarif; `-` prints JSON on standard output.
     #[arg(long = "export", value_name = "FILE")]
     pub exports: Vec<PathBuf>,
     /// Output on the terminal.
@@ -49,13 +55,15 @@ pub struct Common {
     pub extent: Extent,
 }
 
-/// The path of the record.
+/// The path of the record and of its HTML report.
 #[derive(Debug, Args)]
 pub struct RecordOptions {
-    /// Write the record to FILE.punctual.json [default: HOST-DATE-TIME.punctual.json in this folder].
+    /// Write FILE.punctual.json and .html [default: HOST-DATE-TIME].
+    ///
+    /// The record and the report are written to this folder unless FILE is a path.
     #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,
-    /// Write no record.
+    /// Write neither record nor report.
     #[arg(long, conflicts_with = "record")]
     pub no_record: bool,
 }
@@ -67,75 +75,69 @@ impl RecordOptions {
     }
 }
 
-/// The path of the record and of its HTML report.
-#[derive(Debug, Args)]
-pub struct RecordAndReportOptions {
-    /// Write the record and the report to FILE.punctual.json and FILE.punctual.html [default: HOST-DATE-TIME in this
-    /// folder].
-    #[arg(long, value_name = "FILE")]
-    pub record: Option<PathBuf>,
-    /// Write neither record nor report.
-    #[arg(long, conflicts_with = "record")]
-    pub no_record: bool,
-}
-
-impl RecordAndReportOptions {
-    /// The files of the run.
-    pub fn files(&self) -> anyhow::Result<RecordFiles> {
-        Ok(RecordFiles::choose(self.record.as_deref(), self.no_record)?.with_report())
-    }
-}
-
 /// Options of measurements with deadlines.
 #[derive(Debug, Args)]
 pub struct WakeUps {
-    /// Judge the result by the limits of this profile, a name or a TOML file; repeatable (`punctual profiles` lists
-    /// them).
+    /// Judge by the limits of this profile; repeatable.
+    ///
+    /// A name (`punctual profiles` lists them) or a TOML file.
     #[arg(long = "profile", value_name = "NAME|FILE")]
     pub profiles: Vec<String>,
-    /// End as soon as PASS or FAIL is shown at 95 %; --duration is then the longest time.
+    /// End at PASS or FAIL; --duration is then the longest time.
+    ///
+    /// The verdict must be shown at 95 %.
     #[arg(long, requires_all = ["profiles", "duration"])]
     pub until_decided: bool,
-    /// Compare the result with a published reference (see `punctual references`), another record or LAST; repeatable.
+    /// Compare with a reference, another record or LAST; repeatable.
+    ///
+    /// `punctual references` lists the published figures.
     #[arg(long, value_name = "NAME|FILE")]
     pub against: Vec<String>,
-    /// Count a wake-up as a spike if it is later than this [default: 100us, or the period if that is shorter].
+    /// Count later wake-ups as spikes [default: 100us or the period].
+    ///
+    /// The default is the shorter of the two.
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub threshold: Option<u64>,
-    /// Also run the kernel's timerlat tracer: the latency of a timer interrupt and of the kernel thread that it wakes.
+    /// Also run the kernel's timerlat tracer.
     ///
-    /// The threads of timerlat have a higher priority (FIFO 95) than the probe and delay it.
+    /// It measures the latency of a timer interrupt and of the kernel thread that it wakes. Its threads have a higher
+    /// priority (FIFO 95) than the probe and delay it.
     #[arg(long)]
     pub timerlat: bool,
-    /// Stop at the first wake-up later than this, and save the kernel trace of the time before it.
+    /// Stop at the first wake-up later than this, and save the trace.
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub stop_on: Option<u64>,
-    /// Write the trace of --stop-on here, for trace-cmd and KernelShark [default: HOST-DATE-TIME.trace.dat in this
-    /// folder].
+    /// Write the trace of --stop-on here [default: HOST-DATE-TIME].
+    ///
+    /// The file HOST-DATE-TIME.trace.dat in this folder is for trace-cmd and KernelShark.
     #[arg(long, value_name = "FILE", requires = "stop_on")]
     pub stop_trace: Option<PathBuf>,
-    /// Run this shell command after --stop-on has stopped; PUNCTUAL_TRACE and PUNCTUAL_RECORD contain the file names.
+    /// Run this shell command after --stop-on has stopped.
+    ///
+    /// PUNCTUAL_TRACE and PUNCTUAL_RECORD contain the file names.
     #[arg(long, value_name = "COMMAND", requires = "stop_on")]
     pub stop_run: Option<String>,
-    /// Do this at each wake-up later than --threshold; repeatable: `trace`, `stop`, `command:COMMAND` or
-    /// `signal:NAME:PID`.
+    /// At each spike: trace, stop, command:COMMAND or signal:NAME:PID.
     ///
-    /// An ordinary thread acts up to 40 ms later, at most 25 times a second and CPU. `trace` or `trace:PREFIX` saves the
-    /// kernel's trace of the time before it for trace-cmd and KernelShark, at most 10 times. A command runs in a shell
-    /// with the rights of punctual, one at a time; PUNCTUAL_PLACE, PUNCTUAL_LATENESS_NS, PUNCTUAL_AT_NS and PUNCTUAL_CULPRIT
-    /// describe the spike. The record counts the actions.
+    /// Repeatable. A spike is later than --threshold. An ordinary thread acts up to 40 ms later, at most 25 times a
+    /// second and CPU. `trace` or `trace:PREFIX` saves the kernel's trace of the time before it for trace-cmd and
+    /// KernelShark, at most 10 times. A command runs in a shell with the rights of punctual, one at a time;
+    /// PUNCTUAL_PLACE, PUNCTUAL_LATENESS_NS, PUNCTUAL_AT_NS and PUNCTUAL_CULPRIT describe the spike. The record counts
+    /// the actions.
     #[arg(long, value_name = "ACTION")]
     pub on_spike: Vec<Action>,
     /// Do the actions of --on-spike only at the first spike.
     #[arg(long, requires = "on_spike")]
     pub on_spike_once: bool,
-    /// Measure with this clock: monotonic, realtime, tai or boottime [default: monotonic].
+    /// Use clock monotonic, realtime, tai or boottime [default: monotonic].
     #[arg(long)]
     pub clock: Option<Clock>,
     /// Wait for deadlines with nanosleep or timerfd.
     #[arg(long, default_value = "nanosleep")]
     pub wait: Wait,
-    /// Schedule the measuring threads by linux, or by evl on a kernel with the EVL core (Xenomai 4).
+    /// Schedule threads by linux, or by evl (Xenomai 4).
+    ///
+    /// evl needs a kernel with the EVL core.
     #[arg(long, default_value = "linux")]
     pub core: Core,
 }

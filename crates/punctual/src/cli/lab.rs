@@ -4,17 +4,17 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{RecordAndReportOptions, duration};
+use super::{RecordOptions, duration};
 
 /// Options of `lab`.
 #[derive(Debug, Args)]
 pub struct Lab {
-    /// Boot this kernel: an x86 bzImage or vmlinux, or an arm64 Image.
+    /// Boot this kernel: x86 bzImage or vmlinux, or arm64 Image.
     #[arg(long, value_name = "FILE")]
     pub kernel: PathBuf,
     /// Give the guest this many CPUs; virtual time needs 1.
     #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..=64))]
-    pub cpus: u32,
+    pub guest_cpus: u32,
     /// Emulate in real time instead of virtual time.
     #[arg(long)]
     pub no_virtual_time: bool,
@@ -30,19 +30,19 @@ pub struct Lab {
     /// Stop the guest after this time of the host's clock.
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "10m")]
     pub timeout: u64,
-    /// Run this static binary of punctual in the guest [default: this program].
+    /// Run this static binary in the guest [default: this program].
     #[arg(long, value_name = "FILE")]
     pub binary: Option<PathBuf>,
     /// The record and the report.
     #[command(flatten)]
-    pub record: RecordAndReportOptions,
+    pub record: RecordOptions,
     /// Print the kernel's console.
     #[arg(long)]
     pub console: bool,
     /// Print only the standard output of punctual in the guest.
     #[arg(long, short)]
     pub quiet: bool,
-    /// Arguments of punctual in the guest [default: none, for the half-minute check].
+    /// Arguments of punctual in the guest [default: half-minute check].
     #[arg(last = true, value_name = "ARGUMENTS")]
     pub arguments: Vec<String>,
 }

@@ -13,7 +13,6 @@ pub enum Measure {
     /// Measure how late a thread wakes after its deadline, as cyclictest does.
     ///
     /// Examples:
-    ///   punctual measure timer --duration 1m
     ///   punctual measure timer --cpus 2-3 --period 250us --load cache --load switch
     ///   punctual measure timer --profile avb-class-a --duration 1h
     #[command(verbatim_doc_comment)]
@@ -23,10 +22,7 @@ pub enum Measure {
     /// Each thread has its own CPU, priority and period.
     ///
     /// Examples:
-    ///   punctual measure threads --duration 1m
     ///   punctual measure threads --thread base=25us,cpu=2 --thread servo=1ms,cpu=3
-    ///   punctual measure threads --threads 64 --period 1ms
-    ///   punctual measure threads --matrix
     ///   punctual measure threads --matrix --cpus 2-3 --cell-duration 2m
     #[command(verbatim_doc_comment)]
     Threads(Box<Threads>),
@@ -45,9 +41,8 @@ pub enum Measure {
     /// Sends on a fixed schedule that does not depend on answers. A round trip begins at the scheduled time.
     ///
     /// Examples:
-    ///   punctual measure udp 192.0.2.1 --duration 1m
-    ///   punctual measure udp board-b:7125 --period 250us --stamps all --cpu 3
-    ///   punctual measure udp --self --load cpu
+    ///   punctual measure udp 192.0.2.1 --period 250us --duration 1m
+    ///   sudo punctual measure udp --self --load cpu
     #[command(verbatim_doc_comment)]
     Udp(Box<Udp>),
     /// Send or receive an AVB stream (IEEE 1722), and measure its timing.
@@ -56,10 +51,8 @@ pub enum Measure {
     /// --wakeup-offset before each slot and spins until the slot begins. Frames are sent on the named interface only.
     ///
     /// Examples:
-    ///   punctual measure stream talk eth0 --cpu 3 --wakeup-offset 8us --duration 1h
-    ///   punctual measure stream talk eth0 --class B --profile avb-class-b
-    ///   punctual measure stream listen eth0 --spin
-    ///   punctual measure stream --self --load cpu
+    ///   sudo punctual measure stream talk eth0 --cpu 3 --wakeup-offset 8us
+    ///   sudo punctual measure stream --self --profile avb-class-a
     #[command(verbatim_doc_comment)]
     Stream(Box<Stream>),
     /// Measure when audio periods are ready, and find the smallest buffer without xruns.
@@ -69,9 +62,7 @@ pub enum Measure {
     ///
     /// Examples:
     ///   punctual measure audio --frames 64 --duration 1m
-    ///   punctual measure audio --frames 32 --model deluxe.nam --load switch
-    ///   punctual measure audio --profile audio-48k-64 --shield 3
-    ///   punctual measure audio --find-buffer --duration 30s --load cpu --load memory
+    ///   punctual measure audio --find-buffer --duration 30s --load cpu
     #[command(verbatim_doc_comment)]
     Audio(Box<Audio>),
     /// Measure wake-up latency, preemption and missed deadlines of your own program.
@@ -79,9 +70,8 @@ pub enum Measure {
     /// Uses the scheduler's trace events, which need root. The program does not have to be changed.
     ///
     /// Examples:
-    ///   punctual measure process 4711 --duration 1m
-    ///   punctual measure process "$(pidof jackd)" --thread 'alsa*' --period 1333us
-    ///   punctual measure process --period servo=1ms -- ./machine --axes 3
+    ///   sudo punctual measure process "$(pidof jackd)" --period 1333us
+    ///   sudo punctual measure process --period servo=1ms -- ./machine --axes 3
     #[command(verbatim_doc_comment)]
     Process(Box<Process>),
 }
@@ -89,22 +79,30 @@ pub enum Measure {
 /// Options of `measure timer`.
 #[derive(Debug, Args)]
 pub struct Timer {
-    /// Measure these CPUs, e.g. 0,2-3 [default: every online CPU, including isolated ones].
+    /// Measure these CPUs, e.g. 0,2-3 [default: every online CPU].
+    ///
+    /// Isolated CPUs are included.
     #[arg(long, value_name = "LIST")]
     pub cpus: Option<CpuList>,
-    /// Use this time between deadlines [default: the period of the profile, or 1ms].
+    /// Use this time between deadlines [default: of the profile, or 1ms].
     #[arg(long, value_name = "TIME", value_parser = period)]
     pub period: Option<u64>,
     /// Measure this many wake-ups on each CPU.
     #[arg(long, value_name = "N", conflicts_with_all = ["duration", "endless"], value_parser = clap::value_parser!(u64).range(1..))]
     pub samples: Option<u64>,
-    /// Measure with this policy: fifo:1-99, rr:1-99, deadline:RUNTIME/DEADLINE/PERIOD or other.
+    /// Use policy fifo:N, rr:N, deadline:R/D/P or other.
+    ///
+    /// The priority N is 1 to 99. The times of deadline:RUNTIME/DEADLINE/PERIOD are durations, e.g. 50us.
     #[arg(long, default_value_t = TimerProbe::default().policy(None))]
     pub policy: Policy,
-    /// Shift the deadlines of each CPU by this time, relative to the CPU before; 0ns wakes all CPUs at once.
-    #[arg(long, visible_alias = "aligned", value_name = "TIME", value_parser = duration_or_zero, default_value = "0ns")]
+    /// Shift deadlines from those of the CPU before.
+    ///
+    /// With 0ns, all CPUs wake at once.
+    #[arg(long, value_name = "TIME", value_parser = duration_or_zero, default_value = "0ns")]
     pub offset: u64,
-    /// After the run, compare wake-ups with the kernel trace off and on, which takes half a second.
+    /// Compare wake-ups with the trace off and on, after the run.
+    ///
+    /// It takes half a second.
     #[arg(long)]
     pub blame_cost: bool,
     /// Placement of threads.

@@ -17,19 +17,20 @@ use super::{StreamOptions, StreamReceive, UdpOptions};
 /// Options of `pair`.
 #[derive(Debug, Args)]
 pub struct Pair {
-    /// The other machine as in an ssh command: HOST or USER@HOST.
+    /// The other machine, HOST or USER@HOST.
     pub host: String,
-    /// Connect with this command and its options, quoted as in a shell.
+    /// Connect with this command, quoted as in a shell.
     #[arg(long, value_name = "COMMAND", default_value = "ssh", global = true)]
     pub ssh: String,
-    /// Copy this binary to the other machine [default: this program; for another architecture punctual-ARCHITECTURE in
-    /// its folder].
+    /// Copy this binary to the other machine [default: this program].
+    ///
+    /// For another architecture, the default is punctual-ARCHITECTURE in the folder of this program.
     #[arg(long, value_name = "FILE", global = true)]
     pub far_binary: Option<PathBuf>,
-    /// Start punctual on the other machine with this command instead of copying it.
+    /// Start punctual there with this command instead of copying it.
     #[arg(long, value_name = "COMMAND", global = true, conflicts_with = "far_binary")]
     pub far_command: Option<String>,
-    /// Start punctual on the other machine with `sudo -n`, for a user who needs no password.
+    /// Start punctual there with `sudo -n`, which asks no password.
     #[arg(long, global = true)]
     pub far_sudo: bool,
     /// Options of the far end.
@@ -43,18 +44,22 @@ pub struct Pair {
 /// Settings of the far end during the run. They are restored afterwards.
 #[derive(Debug, Args)]
 pub struct FarOptions {
-    /// Run the far thread on this CPU [default: the last of --far-shield].
+    /// Run the far thread on this CPU [default: last of --far-shield].
     ///
     /// Without --far-shield, a listener runs on the last isolated CPU, or the last, and an echo thread on any.
     #[arg(long, value_name = "CPU", global = true)]
     pub far_cpu: Option<u32>,
-    /// Run the far thread with this policy: fifo:1-99, rr:1-99 or other [default: fifo:90 for stream, fifo:97 for udp].
+    /// Run the far thread with policy fifo:N, rr:N or other.
+    ///
+    /// The default is fifo:90 for stream and fifo:97 for udp.
     #[arg(long, value_name = "POLICY", global = true)]
     pub far_policy: Option<Policy>,
     /// Run this load on the far machine, like --load; repeatable.
     #[arg(long = "far-load", value_name = "LOAD", global = true)]
     pub far_loads: Vec<LoadSpec>,
-    /// Run far loads on these CPUs [default: that of the thread, or those outside --far-shield].
+    /// Run far loads on these CPUs.
+    ///
+    /// The default is the CPU of the thread, or those outside --far-shield.
     #[arg(long, value_name = "LIST", global = true)]
     pub far_load_cpus: Option<CpuList>,
     /// Move other work off these far CPUs, like --shield.
@@ -63,10 +68,10 @@ pub struct FarOptions {
     /// Keep the CPU of the far thread out of idle states.
     #[arg(long, global = true)]
     pub far_hold_cpu_awake: bool,
-    /// Change settings of the far interface of the measurement, like --nic.
+    /// Change settings of the far interface, like --nic.
     #[arg(long, value_name = "WHAT=VALUE,...", global = true)]
     pub far_nic: Option<NicSettings>,
-    /// Run the interrupt threads of the far interface at this real-time priority, 1 to 99.
+    /// Run the far interrupt threads at this priority, 1 to 99.
     #[arg(long, value_name = "PRIORITY", value_parser = clap::value_parser!(u8).range(1..=99), global = true)]
     pub far_irq_priority: Option<u8>,
 }
@@ -92,15 +97,25 @@ impl FarOptions {
 #[derive(Debug, Subcommand)]
 pub enum PairProbe {
     /// Measure the round-trip time of UDP datagrams; see `measure udp` for details.
+    ///
+    /// Examples:
+    ///   punctual pair root@board-b udp --duration 1m
+    ///   punctual pair pi@board-b --far-sudo udp --to 192.0.2.2 --period 250us
+    #[command(verbatim_doc_comment)]
     Udp(Box<PairUdp>),
     /// Measure both ends of a stream from this machine to the other; see `measure stream` for details.
+    ///
+    /// Examples:
+    ///   punctual pair root@board-b stream eth0 --duration 1m
+    ///   punctual pair root@board-b stream eth0 --far-interface end0 --far-shield 3
+    #[command(verbatim_doc_comment)]
     Stream(Box<PairStream>),
 }
 
 /// Options of `pair udp`.
 #[derive(Debug, Args)]
 pub struct PairUdp {
-    /// Send to this address of the other machine [default: the address of the ssh connection, port 7125].
+    /// Send to this address [default: that of the ssh connection, 7125].
     ///
     /// If the port is in use, another one is chosen.
     #[arg(long, value_name = "HOST[:PORT]")]
@@ -116,10 +131,10 @@ pub struct PairStream {
     /// Wired interface of this machine to send on.
     #[arg(value_name = "IF")]
     pub interface: String,
-    /// Receive on this interface of the other machine [default: the one of the same name].
+    /// Receive on this far interface [default: the one of the same name].
     #[arg(long, value_name = "IF")]
     pub far_interface: Option<String>,
-    /// Receive with this method on the other machine [default: socket].
+    /// Listen by socket, xdp, xdp-zerocopy or xdp-generic [default: socket].
     #[arg(long, value_name = "FROM")]
     pub far_receive: Option<StreamReceive>,
     /// With xdp, receive from this queue of the interface [default: 0].

@@ -6,10 +6,10 @@ use machine::CpuList;
 /// Placement of threads.
 #[derive(Debug, Args)]
 pub struct Placement {
-    /// Move other tasks and interrupts off these CPUs during the run, and measure on them.
+    /// Move other work off these CPUs, and measure on them.
     ///
-    /// Everything movable is moved, and restored afterwards. Other options, e.g. --cpus, can measure other CPUs. Loads
-    /// use the CPUs that are not shielded.
+    /// Everything movable is moved during the run, tasks and interrupts, and restored afterwards. Other options, e.g.
+    /// --cpus, can measure other CPUs. Loads use the CPUs that are not shielded.
     #[arg(long, value_name = "LIST")]
     pub shield: Option<CpuList>,
 }
@@ -17,7 +17,7 @@ pub struct Placement {
 /// Options of `restore`.
 #[derive(Debug, Args)]
 pub struct Restore {
-    /// Print JSON on standard output instead of text.
+    /// Print JSON instead of text.
     #[arg(long)]
     pub json: bool,
 }

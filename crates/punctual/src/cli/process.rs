@@ -10,38 +10,43 @@ use super::{Common, duration, period};
 /// Options of `measure process`.
 #[derive(Debug, Args)]
 pub struct Process {
-    /// Process ID of a running program, or the ID of any of its threads.
+    /// ID of a running program or of one of its threads.
     #[arg(conflicts_with = "run", value_parser = clap::value_parser!(u32).range(1..))]
     pub pid: Option<u32>,
-    /// Measure only threads with this name, name prefix (`worker*`) or ID; repeatable.
+    /// Measure threads of this name, prefix (`worker*`) or ID; repeatable.
     #[arg(long = "thread", value_name = "NAME")]
     pub threads: Vec<Pattern>,
-    /// Expect this period of all threads, or of the threads with this name, and count missed deadlines; repeatable.
+    /// Expect this period of all threads or of NAME; repeatable.
     ///
-    /// A cycle misses its deadline if it takes longer than the period, or does not start.
+    /// Missed deadlines are counted: a cycle misses its deadline if it takes longer than the period, or does not start.
     #[arg(long = "period", value_name = "[NAME=]TIME")]
     pub periods: Vec<PeriodOf>,
-    /// Count a wake-up as a spike, and find its cause, if its latency is above this.
+    /// Count later wake-ups as spikes.
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "100us")]
     pub threshold: u64,
     /// Exit with status 2 if any wake-up latency is above this.
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub max_latency: Option<u64>,
-    /// Exit with status 2 if all threads together miss more deadlines than this.
+    /// Exit with status 2 if more deadlines than this are missed.
+    ///
+    /// The deadlines of all threads count together.
     #[arg(long, value_name = "N", requires = "periods")]
     pub max_missed: Option<u64>,
-    /// Exit with status 2 if any cycle takes longer than this, from its release to its completion.
+    /// Exit with status 2 if any cycle takes longer than this.
+    ///
+    /// A cycle lasts from its release to its completion.
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub max_response: Option<u64>,
-    /// Also enable the kernel's runtime verification monitors, which slow every thread of the machine.
+    /// Also enable the kernel's runtime verification monitors.
     ///
-    /// Their reports are named with the broken rules. Without them, punctual checks the same rules itself.
+    /// They slow every thread of the machine. Their reports are named with the broken rules. Without them, punctual
+    /// checks the same rules itself.
     #[arg(long)]
     pub monitors: bool,
     /// Options of all measurements.
     #[command(flatten)]
     pub common: Common,
-    /// Command to run and measure from its start, until it ends or for --duration.
+    /// Command to run and measure until it ends or for --duration.
     #[arg(id = "run", value_name = "COMMAND", last = true)]
     pub command: Vec<OsString>,
 }
@@ -49,7 +54,7 @@ pub struct Process {
 /// A period, and the threads that it applies to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PeriodOf {
-    /// `None` for all threads without a period of their own.
+    /// Measure threads of this name, prefix (`worker*`) or ID; repeatable.
     pub threads: Option<Pattern>,
     /// ns.
     pub period_ns: u64,

@@ -9,7 +9,7 @@ use clap::Args;
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Models and cabinets")]
 pub struct Rig {
-    /// Play this preset (TOML) with its models, cabinets and settings; the other options override it.
+    /// Play this preset (TOML); the other options override it.
     #[arg(long, value_name = "FILE")]
     pub preset: Option<PathBuf>,
     /// Play this model: a .nam, .json or .aidax file.
@@ -18,29 +18,32 @@ pub struct Rig {
     /// Size and knobs of the model.
     #[command(flatten)]
     pub choice: ModelChoice,
-    /// Play this second model, in series with the first or in parallel.
+    /// Play this second model, in series or in parallel.
     #[arg(long, value_name = "FILE")]
     pub model2: Option<PathBuf>,
-    /// Play the models in series: the second one after the first [default, unless the preset is parallel].
+    /// Play the second model after the first [default].
+    ///
+    /// A parallel preset changes the default.
     #[arg(long, conflicts_with = "parallel")]
     pub series: bool,
     /// Play the models in parallel, mixed by amp.mix.
     #[arg(long)]
     pub parallel: bool,
-    /// Play this cabinet: an impulse response in a WAV file with one or two channels.
+    /// Play this cabinet: an impulse response in a WAV file.
     #[arg(long, value_name = "FILE")]
     pub cab: Option<PathBuf>,
     /// Mix this second cabinet with the first one.
     #[arg(long, value_name = "FILE", requires = "cab")]
     pub cab2: Option<PathBuf>,
-    /// Normalise the cabinets so that they do not change the level of white noise.
+    /// Keep the level of white noise in the cabinets.
     #[arg(long)]
     pub cab_normalised: bool,
     /// Remove the silence at the start of the cabinets.
     #[arg(long)]
     pub cab_without_delay: bool,
-    /// Play only models and cabinet: switch off gate, tone, levels, DC filter and limiter, unless set with --set. The
-    /// routing of two models is kept.
+    /// Play only models and cabinet, without gate, tone and levels.
+    ///
+    /// DC filter and limiter are off, too, unless set with --set. The routing of two models is kept.
     #[arg(long)]
     pub neutral: bool,
     /// Set a parameter, e.g. gate.on=on or tone.bass_db=3; repeatable.
@@ -58,10 +61,14 @@ impl Rig {
 /// Size and knobs of a model.
 #[derive(Debug, Args)]
 pub struct ModelChoice {
-    /// Use this size of a model that has several, 0 (smallest) to 1 (full) [default: that of the preset, or 1].
+    /// Use size 0 (smallest) to 1 of the model [default: of the preset].
+    ///
+    /// Without a preset, the default is 1.
     #[arg(long, value_name = "0..1", value_parser = fraction, allow_negative_numbers = true)]
     pub slim: Option<f64>,
-    /// Set a knob of the model to this value; repeat for the next knobs [default: those of the preset, or 0].
+    /// Set the next knob of the model; repeatable [default: of the preset].
+    ///
+    /// Without a preset, the default is 0.
     #[arg(long, value_name = "0..1", value_parser = fraction, allow_negative_numbers = true)]
     pub param: Vec<f64>,
 }

@@ -9,23 +9,26 @@ use super::{Extent, OutputOptions, duration};
 /// Options of `run`.
 #[derive(Debug, Args)]
 pub struct Run {
-    /// Name of a built-in campaign, or a TOML file (`punctual campaigns` lists the names).
+    /// Name of a built-in campaign, or a TOML file.
     #[arg(value_name = "NAME|FILE")]
     pub campaign: String,
     /// Print the plan without running it.
     #[arg(long)]
     pub dry_run: bool,
-    /// Resume an interrupted campaign: the one in --dir, or the newest of this plan in this folder.
+    /// Resume an interrupted campaign.
+    ///
+    /// The one in --dir, or the newest of this plan in this folder.
     #[arg(long, conflicts_with = "dry_run")]
     pub resume: bool,
-    /// Measure every scenario for this long [default: the duration in the campaign].
+    /// Measure every scenario for this long [default: of the campaign].
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub duration: Option<u64>,
-    /// Also compare each scenario with a published reference or another record; repeatable (`punctual references` lists
-    /// them).
+    /// Compare with a reference or another record; repeatable.
+    ///
+    /// Each scenario is compared. `punctual references` lists the published figures.
     #[arg(long = "against", value_name = "NAME|FILE")]
     pub against: Vec<String>,
-    /// Write the records and the report to this folder [default: NAME-HOST-DATE-TIME in this folder].
+    /// Write all files to this folder [default: NAME-HOST-DATE-TIME].
     #[arg(long, value_name = "DIR")]
     pub dir: Option<PathBuf>,
     /// Plan for the recorded machine in this folder.
@@ -45,10 +48,10 @@ pub struct Validate {
     /// Campaign files, or names of built-in campaigns.
     #[arg(value_name = "FILE", required = true)]
     pub files: Vec<String>,
-    /// Check them for the recorded machine in this folder [default: this machine].
+    /// Plan for the recorded machine in this folder.
     #[arg(long, value_name = "DIR")]
     pub root: Option<PathBuf>,
-    /// Print JSON on standard output instead of text.
+    /// Print JSON instead of text.
     #[arg(long)]
     pub json: bool,
 }
@@ -58,7 +61,7 @@ pub struct Validate {
 pub struct Campaigns {
     /// Print the file of this campaign [default: list all campaigns].
     pub name: Option<String>,
-    /// Print JSON on standard output instead of text.
+    /// Print JSON instead of text.
     #[arg(long)]
     pub json: bool,
 }

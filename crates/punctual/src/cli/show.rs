@@ -10,23 +10,31 @@ use super::{Extent, OutputOptions, record_path};
 /// Options of `show`.
 #[derive(Debug, Args)]
 pub struct Show {
-    /// Record: a *.punctual.json file, or LAST for the newest in the current folder.
+    /// A *.punctual.json file, or LAST for the newest one here.
     #[arg(default_value = "LAST", value_parser = record_path())]
     pub record: PathBuf,
-    /// Write the record to this file; its suffix is the format: json, csv, hgrm, hlog, html, md, xml (JUnit), lava, prom
-    /// or sarif; for a campaign html, md or xml; repeatable.
+    /// Write FILE; its suffix is the format; repeatable.
+    ///
+    /// json, csv, hgrm, hlog, html, md, xml (JUnit), lava, prom or sarif; for a campaign html, md or xml; `-` prints
+    /// JSON on standard output.
     #[arg(long = "export", value_name = "FILE")]
     pub exports: Vec<PathBuf>,
-    /// Write the HTML report next to the record, and open it in the browser instead of printing.
+    /// Open the HTML report in the browser instead of printing.
+    ///
+    /// It is written next to the record.
     #[arg(long, conflicts_with_all = ["exports", "json"])]
     pub open: bool,
-    /// Also show these tables of a matrix: lateness, missed [default: jitter only].
+    /// Also show these tables of a matrix: lateness, missed.
     #[arg(long, value_name = "WHAT", value_delimiter = ',')]
     pub show: Vec<Tables>,
-    /// Judge by this profile instead of the profiles of the record; repeatable.
+    /// Judge by this profile instead of those of the record; repeatable.
+    ///
+    /// A name (`punctual profiles` lists them) or a TOML file.
     #[arg(long = "profile", value_name = "NAME|FILE")]
     pub profiles: Vec<String>,
-    /// Compare with a published reference (see `punctual references`), another record or LAST; repeatable.
+    /// Compare with a reference, another record or LAST; repeatable.
+    ///
+    /// `punctual references` lists the published figures.
     #[arg(long, value_name = "NAME|FILE")]
     pub against: Vec<String>,
     /// Output on the terminal.
@@ -40,7 +48,7 @@ pub struct Show {
 /// Options of `references`.
 #[derive(Debug, Args)]
 pub struct References {
-    /// Show this reference with its source and figures [default: list all references].
+    /// Show this one with its sources [default: list all].
     pub name: Option<String>,
     /// Output on the terminal.
     #[command(flatten)]
@@ -70,14 +78,16 @@ impl Tables {
 /// Options of `blame`.
 #[derive(Debug, Args)]
 pub struct BlameRecord {
-    /// Record: a *.punctual.json file, or LAST for the newest in the current folder.
+    /// A *.punctual.json file, or LAST for the newest one here.
     #[arg(default_value = "LAST", value_parser = record_path())]
     pub record: PathBuf,
-    /// Show the time line of the spike with this number; 1 is the worst.
+    /// Show the time line of this spike; 1 is the worst.
     #[arg(long, value_name = "N")]
     pub around: Option<usize>,
-    /// Write all time lines to this Chrome trace file, for ui.perfetto.dev or chrome://tracing.
-    #[arg(long, value_name = "FILE.json")]
+    /// Write all time lines to this Chrome trace file (.json).
+    ///
+    /// Open it in ui.perfetto.dev or chrome://tracing.
+    #[arg(long, value_name = "FILE")]
     pub export: Option<PathBuf>,
     /// Output on the terminal.
     #[command(flatten)]
@@ -90,7 +100,7 @@ pub struct Machine {
     /// Inspect the recorded machine in this folder [default: this machine].
     #[arg(long, value_name = "DIR")]
     pub root: Option<PathBuf>,
-    /// Write the findings to this file instead of printing them; its suffix is the format: sarif; repeatable.
+    /// Write the findings to FILE.sarif instead of printing; repeatable.
     #[arg(long = "export", value_name = "FILE")]
     pub exports: Vec<PathBuf>,
     /// Output on the terminal.
@@ -104,9 +114,9 @@ pub struct Machine {
 /// Options of `profiles`.
 #[derive(Debug, Args)]
 pub struct Profiles {
-    /// Show this profile with its limits and their sources [default: list all profiles].
+    /// Show this one with its sources [default: list all].
     pub name: Option<String>,
-    /// Print JSON on standard output instead of text.
+    /// Print JSON instead of text.
     #[arg(long)]
     pub json: bool,
 }

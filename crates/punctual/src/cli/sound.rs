@@ -13,15 +13,18 @@ const PRIORITY: u8 = 80;
 /// Options that every command with a sound card has. Each command adds its own `--device`, because the defaults differ.
 #[derive(Debug, Args)]
 pub struct Card {
-    /// Capture from this device instead of --device; needs --playback.
-    #[arg(long, value_name = "HW", requires = "playback")]
+    /// Capture from this device; needs --playback-device.
+    ///
+    /// Both devices replace --device.
+    #[arg(long = "capture-device", value_name = "HW", requires = "playback")]
     pub capture: Option<String>,
-    /// Play on this device instead of --device; needs --capture.
-    #[arg(long, value_name = "HW", requires = "capture")]
+    /// Play on this device; needs --capture-device.
+    ///
+    /// Both devices replace --device.
+    #[arg(long = "playback-device", value_name = "HW", requires = "capture")]
     pub playback: Option<String>,
-    /// Use this sample format of the card: FLOAT, S32, S24, S24_3 or S16 [default: the most exact one that it
-    /// supports].
-    #[arg(long)]
+    /// Use FLOAT, S32, S24, S24_3 or S16 [default: the most exact].
+    #[arg(long = "sample-format", value_name = "FORMAT")]
     pub format: Option<Format>,
 }
 
@@ -36,32 +39,42 @@ impl Card {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Sound card")]
 pub struct Sound {
-    /// Capture from and play on this card: hw:CARD or hw:CARD,DEVICE by number or name (`punctual amp devices` lists
-    /// them), jack for the card of the JACK server, jack:NAME for a JACK client or port, jack:none for no connection,
-    /// or clock for a timer with a synthetic guitar as its input and no output.
+    /// Use hw:CARD[,DEVICE], jack, jack:NAME or clock.
+    ///
+    /// CARD is a number or a name; `punctual amp devices` lists them. jack is the card of the JACK server, jack:NAME a
+    /// JACK client or port, jack:none no connection. clock is a timer with a synthetic guitar as its input and no
+    /// output.
     #[arg(long, value_name = "HW", default_value = "hw:0", conflicts_with_all = ["capture", "playback"])]
     pub device: String,
     /// Capture and playback device, and format.
     #[command(flatten)]
     pub card: Card,
-    /// Use this sample rate, Hz; the card must support exactly this one [default: 48000, or that of JACK].
+    /// Use this sample rate, Hz [default: 48000, or that of JACK].
+    ///
+    /// The card must support exactly this one.
     #[arg(long, value_name = "HZ", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=768_000))]
     pub rate: Option<u32>,
-    /// Use periods of this many frames; the card wakes the audio thread once per period [default: 64, or that of JACK].
+    /// Use periods of this many frames [default: 64, or that of JACK].
+    ///
+    /// The card wakes the audio thread once per period.
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(16..=1024))]
     pub frames: Option<u32>,
-    /// Use a buffer of this many periods; its length is the latency from input to output [default: 2].
+    /// Use a buffer of this many periods [default: 2].
+    ///
+    /// Its length is the latency from input to output.
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(2..=16))]
     pub periods: Option<u32>,
     /// Play this input of the card, from 1.
     #[arg(long, value_name = "N", default_value = "1", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=64))]
     pub input: u32,
     /// Run the audio thread on this CPU [default: any].
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "CPU")]
     pub cpu: Option<u32>,
-    /// Run the audio thread at this SCHED_FIFO priority, 1 to 99, or 0 for an ordinary thread [default: 80].
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u8).range(0..=99))]
-    pub priority: Option<u8>,
+    /// Use policy fifo:N, rr:N or other [default: fifo:80].
+    ///
+    /// The priority N is 1 to 99. The JACK server sets that of its clients.
+    #[arg(long)]
+    pub policy: Option<Policy>,
 }
 
 impl Sound {
@@ -72,10 +85,7 @@ impl Sound {
 
     /// The policy of the audio thread.
     pub fn policy(&self) -> Policy {
-        match self.priority.unwrap_or(PRIORITY) {
-            0 => Policy::Other,
-            priority => Policy::Fifo(priority),
-        }
+        self.policy.unwrap_or(Policy::Fifo(PRIORITY))
     }
 }
 
@@ -104,8 +114,9 @@ pub struct LatencyLoop {
     /// The record.
     #[command(flatten)]
     pub record: RecordOptions,
-    /// Also write the result to this file; its suffix is the format: json or html; `-` prints JSON on standard output;
-    /// repeatable.
+    /// Also write FILE; its suffix is the format; repeatable.
+    ///
+    /// json or html; `-` prints JSON on standard output.
     #[arg(long = "export", value_name = "FILE")]
     pub exports: Vec<PathBuf>,
     /// Output options.

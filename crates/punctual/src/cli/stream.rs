@@ -21,24 +21,28 @@ pub struct Stream {
     /// Wired interface of the stream.
     #[arg(value_name = "IF")]
     pub interface: Option<String>,
-    /// Run both ends on this machine, in two network namespaces joined by a veth pair; needs root.
+    /// Run both ends here, joined by a veth pair; needs root.
     #[arg(long = "self", conflicts_with_all = ["side", "interface", "nic", "irq_priority"])]
     pub own: bool,
-    /// With --self, run the listener on this CPU [default: another one than the talker's].
+    /// With --self, run the listener on this CPU.
+    ///
+    /// The default is another one than the talker's.
     #[arg(long, value_name = "CPU", requires = "own")]
     pub listen_cpu: Option<u32>,
-    /// Listener: receive the stream with this ID, 16 hexadecimal digits [default: the first that arrives].
+    /// Receive the stream with this ID [default: the first that arrives].
+    ///
+    /// 16 hexadecimal digits, e.g. 30:64:3e:54:ee:01:0001. An option of the listener.
     #[arg(long, value_name = "ID", value_parser = parse_stream_id)]
     pub stream_id: Option<u64>,
-    /// Listener: receive with this method [default: socket].
+    /// Listen by socket, xdp, xdp-zerocopy or xdp-generic [default: socket].
     #[arg(long, value_name = "FROM")]
     pub receive: Option<Receive>,
     /// With xdp, use this queue of the interface [default: 0].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=i64::from(QUEUE_MAX)))]
     pub queue: Option<u32>,
-    /// Capture the frames of the stream to this pcapng file, and analyse it as `punctual capture` does.
+    /// Capture the frames to this pcapng file, and analyse it.
     ///
-    /// The listener captures received frames, the talker sent frames.
+    /// It is analysed as `punctual capture` does. The listener captures received frames, the talker sent frames.
     #[arg(long, value_name = "FILE")]
     pub capture: Option<PathBuf>,
     /// Options shared with `pair stream`.
@@ -49,35 +53,50 @@ pub struct Stream {
 /// Options of a stream and its ends, for `measure stream` and `pair stream`.
 #[derive(Debug, Args)]
 pub struct StreamOptions {
-    /// Use this stream reservation class: A sends every 125 us (priority 3, VLAN 2), B every 250 us (priority 2, VLAN
-    /// 2).
+    /// Use class A (every 125 us) or B (every 250 us).
+    ///
+    /// Class A has priority 3, class B priority 2; both use VLAN 2.
     #[arg(long, value_name = "CLASS", default_value = "A", ignore_case = true)]
     pub class: Class,
     /// Use this time between frames [default: that of the class].
     #[arg(long, value_name = "TIME", value_parser = period)]
     pub period: Option<u64>,
-    /// Use this format: aaf (32-bit integers, 48 kHz, stereo) or 61883-6 (IEC).
+    /// Use format aaf or 61883-6 (IEC).
+    ///
+    /// Both are 48 kHz, stereo; aaf has 32-bit integers.
     #[arg(long, default_value = "aaf")]
     pub format: Format,
-    /// Talker: wake up this long before each slot, and spin until it begins; auto measures it in 5 s [default: 0us].
+    /// Wake up this long before a slot, then spin; or auto [default: 0us].
+    ///
+    /// An option of the talker. auto measures it in 5 s.
     #[arg(long, value_name = "TIME|auto")]
     pub wakeup_offset: Option<WakeupOffset>,
-    /// Talker: send with this method [default: send].
+    /// Send by bypass, tx-ring, txtime, xdp, xdp-zerocopy [default: send].
+    ///
+    /// An option of the talker.
     #[arg(long, value_name = "MODE")]
     pub mode: Option<Mode>,
-    /// Talker: use this unique ID, the last two bytes of the stream ID [default: 0].
+    /// Send with these last two bytes of the stream ID [default: 0].
+    ///
+    /// An option of the talker.
     #[arg(long, value_name = "N")]
     pub unique_id: Option<u16>,
-    /// Run the measuring thread on this CPU [default: the last isolated one, or the last].
+    /// Run the thread on this CPU [default: last isolated, or last].
     #[arg(long, value_name = "CPU")]
     pub cpu: Option<u32>,
-    /// Measure with this policy: fifo:1-99, rr:1-99 or other.
+    /// Use policy fifo:N, rr:N or other.
+    ///
+    /// The priority N is 1 to 99.
     #[arg(long, default_value_t = StreamProbe::default().policy(None))]
     pub policy: Policy,
-    /// Listener: poll for frames instead of sleeping.
+    /// Poll for frames instead of sleeping.
+    ///
+    /// An option of the listener.
     #[arg(long, conflicts_with = "busy_poll")]
     pub spin: bool,
-    /// Listener: let the kernel poll the driver for this long before the thread sleeps [default: no polling].
+    /// Poll the device for this long before sleeping.
+    ///
+    /// An option of the listener. The default is no polling.
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub busy_poll: Option<u64>,
     /// Settings of the interface.

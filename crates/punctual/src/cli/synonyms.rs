@@ -19,7 +19,7 @@ const fn synonym(names: &'static [&'static str], needs: &'static str, instead: &
     Synonym { names, needs, instead }
 }
 
-const SYNONYMS: [Synonym; 12] = [
+const SYNONYMS: [Synonym; 19] = [
     synonym(&["-p", "--prio", "--priority"], "policy", "--policy fifo:N"),
     synonym(&["-i", "--interval"], "period", "--period TIME, such as --period 1ms"),
     synonym(&["-a", "--affinity", "--cpu"], "cpus", "--cpus LIST, such as --cpus 0,2-3"),
@@ -32,6 +32,13 @@ const SYNONYMS: [Synonym; 12] = [
     synonym(&["--output", "-o"], "export", "--record FILE or --export FILE"),
     synonym(&["-H", "--histogram", "--histofall"], "export", "--export FILE.csv or --export FILE.hgrm"),
     synonym(&["--json-file"], "export", "--export FILE.json"),
+    synonym(&["--capture"], "capture-device", "--capture-device HW"),
+    synonym(&["--playback"], "playback-device", "--playback-device HW"),
+    synonym(&["--format"], "sample-format", "--sample-format FORMAT, such as --sample-format S16"),
+    synonym(&["--stream"], "stream-id", "--stream-id ID"),
+    synonym(&["--cpus"], "guest-cpus", "--guest-cpus N"),
+    synonym(&["--aligned"], "offset", "--offset TIME"),
+    synonym(&["--receive-priority"], "receive-policy", "--receive-policy fifo:N"),
 ];
 
 /// What to use instead of the option that this command line was refused for; `None` if nothing is known about it, or the
@@ -85,6 +92,14 @@ mod tests {
         assert_eq!(tip("punctual measure timer -p 80"), Some("--policy fifo:N"));
         assert_eq!(tip("punctual measure timer --interval=1000"), Some("--period TIME, such as --period 1ms"));
         assert_eq!(tip("punctual measure timer --nonsense"), None);
+        assert_eq!(tip("punctual measure timer --aligned 10us"), Some("--offset TIME"));
+        assert_eq!(tip("punctual measure udp host --receive-priority 9"), Some("--receive-policy fifo:N"));
+        assert_eq!(tip("punctual lab --kernel image --cpus 2"), Some("--guest-cpus N"));
+        assert_eq!(tip("punctual capture talk.pcap --stream 12"), Some("--stream-id ID"));
+        assert_eq!(tip("punctual amp play --priority 80"), Some("--policy fifo:N"));
+        assert_eq!(tip("punctual amp play --capture hw:1"), Some("--capture-device HW"));
+        assert_eq!(tip("punctual latency loop --playback hw:1"), Some("--playback-device HW"));
+        assert!(tip("punctual amp play --format S16").unwrap().starts_with("--sample-format"));
         assert_eq!(tip("punctual measure process --cpu 0"), None, "it has no --cpus");
         assert_eq!(tip("punctual profiles -m"), None);
         let matrix = tip("punctual measure threads --matrix --duration 5s").unwrap();

@@ -13,43 +13,50 @@ use super::{Common, Placement, WakeUps, duration, duration_or_zero, period};
 /// Options of `measure threads`.
 #[derive(Debug, Args)]
 pub struct Threads {
-    /// Measure a thread with this name and period, e.g. `base=25us,cpu=2,policy=fifo:95`; repeatable [default:
-    /// base=25us and servo=1ms].
+    /// Measure this thread, e.g. base=25us,cpu=2,policy=fifo:95; repeatable.
     ///
-    /// The default CPU is the last isolated one, or the last. The default policy is fifo:90 for the shortest period,
-    /// and a lower priority for each longer one.
+    /// The default is base=25us and servo=1ms. The default CPU is the last isolated one, or the last. The default
+    /// policy is fifo:90 for the shortest period, and a lower priority for each longer one.
     #[arg(long = "thread", value_name = "NAME=PERIOD[,cpu=N][,policy=POLICY]")]
     pub named: Vec<ThreadSpec>,
-    /// Measure this many identical threads instead, distributed over the CPUs.
+    /// Measure this many identical threads, distributed over the CPUs.
     #[arg(long, value_name = "N", conflicts_with = "named", group = "spread", value_parser = clap::value_parser!(u32).range(1..=256))]
     pub threads: Option<u32>,
-    /// Use this time between deadlines for the threads of --threads.
+    /// With --threads, use this time between deadlines.
     #[arg(long, value_name = "TIME", value_parser = period, requires = "threads", default_value = format_exact(TimerProbe::default().period_ns))]
     pub period: u64,
-    /// Use this policy for the threads of --threads: fifo:1-99, rr:1-99, deadline:RUNTIME/DEADLINE/PERIOD or other.
+    /// For --threads: fifo:N, rr:N, deadline:R/D/P or other.
+    ///
+    /// The priority N is 1 to 99. The times of deadline:RUNTIME/DEADLINE/PERIOD are durations, e.g. 50us.
     #[arg(long, requires = "threads", default_value_t = ThreadsProbe::default().policy(None))]
     pub policy: Policy,
-    /// Use these CPUs for --threads or --matrix [default: every online CPU].
+    /// With --threads or --matrix, use these CPUs [default: all online].
     #[arg(long, value_name = "LIST", requires = "spread")]
     pub cpus: Option<CpuList>,
-    /// Shift the deadlines of each thread by this time from those of the thread before.
+    /// Shift deadlines from those of the thread before.
     #[arg(long, value_name = "TIME", value_parser = duration_or_zero, default_value = "0ns")]
     pub offset: u64,
-    /// Measure two threads on each pair of CPUs, at rest and under load, and recommend a pair.
+    /// Measure two threads on each pair of CPUs, and recommend a pair.
     ///
-    /// The load is `cpu:shell`, or each --load, on the CPUs that are not isolated.
+    /// It measures at rest and under load. The load is `cpu:shell`, or each --load, on the CPUs that are not isolated.
     #[arg(long, group = "spread", conflicts_with_all = ["threads", "duration", "endless", "stop_on", "offset"])]
     pub matrix: bool,
-    /// Measure each cell of the matrix for this long, all rounds together [default: two minutes for the whole matrix].
+    /// Measure each pair for this long [default: 2m / pairs].
+    ///
+    /// All rounds together; by default the whole matrix takes two minutes.
     #[arg(long, value_name = "TIME", value_parser = duration, requires = "matrix")]
     pub cell_duration: Option<u64>,
-    /// Measure each cell in this many rounds, to distinguish differences from chance [default: 3].
+    /// Measure each pair in this many rounds [default: 3].
+    ///
+    /// Rounds distinguish differences from chance.
     #[arg(long, value_name = "N", requires = "matrix", value_parser = clap::value_parser!(u32).range(1..=100))]
     pub rounds: Option<u32>,
-    /// Also show these tables of the matrix: lateness, missed [default: jitter only].
+    /// Also show these tables of the matrix: lateness, missed.
     #[arg(long, value_name = "WHAT", value_delimiter = ',', requires = "matrix")]
     pub show: Vec<super::Tables>,
-    /// After the run, compare wake-ups with the kernel trace off and on, which takes half a second.
+    /// Compare wake-ups with the trace off and on, after the run.
+    ///
+    /// It takes half a second.
     #[arg(long)]
     pub blame_cost: bool,
     /// Placement of threads.

@@ -19,17 +19,18 @@ use super::{Common, Nic, Placement, duration, period};
 /// Options of `measure udp`.
 #[derive(Debug, Args)]
 pub struct Udp {
-    /// Name or address of a machine on which `punctual echo` runs; the default port is 7125.
+    /// Machine that runs `punctual echo` [default port: 7125].
     #[arg(value_name = "HOST[:PORT]", required_unless_present = "own_peer", conflicts_with = "own_peer")]
     pub peer: Option<String>,
-    /// Run both ends on this machine, in two network namespaces joined by a veth pair; needs root.
+    /// Run both ends here, joined by a veth pair; needs root.
     #[arg(long = "self", conflicts_with_all = ["nic", "irq_priority"])]
     pub own_peer: bool,
     /// With --self, run the echo thread with this policy.
     #[arg(long, value_name = "POLICY", default_value_t = ECHO_POLICY, requires = "own_peer")]
     pub echo_policy: Policy,
-    /// With --self, run the echo thread on this CPU [default: the first that neither sends nor receives, or the sending
-    /// one].
+    /// With --self, run the echo thread on this CPU.
+    ///
+    /// The default is the first that neither sends nor receives, or the sending one.
     #[arg(long, value_name = "CPU", requires = "own_peer")]
     pub echo_cpu: Option<u32>,
     /// Options shared with `pair udp`.
@@ -46,58 +47,73 @@ pub struct UdpOptions {
     /// Send this many datagrams.
     #[arg(long, value_name = "N", conflicts_with_all = ["duration", "endless"], value_parser = clap::value_parser!(u64).range(1..))]
     pub samples: Option<u64>,
-    /// Send this payload in each datagram, bytes, 56 or more; above 1472 needs --allow-fragments.
+    /// Send this payload, bytes, 56 or more.
+    ///
+    /// Above 1472 needs --allow-fragments.
     #[arg(long, value_name = "BYTES", value_parser = size, default_value_t = UdpProbe::default().payload_bytes)]
     pub size: usize,
-    /// Allow IP fragmentation of datagrams that do not fit into one frame.
+    /// Allow IP fragmentation of datagrams above one frame.
     #[arg(long)]
     pub allow_fragments: bool,
-    /// Count an answer as lost if it is later than this [default: ten periods, or 1s if that is longer].
+    /// Count later answers as lost [default: ten periods, or 1s].
+    ///
+    /// The default is the longer of the two.
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub timeout: Option<u64>,
-    /// Refuse a --period with more datagrams a second than this.
+    /// Refuse a --period with more datagrams a second.
     #[arg(long, value_name = "N", default_value_t = UdpProbe::default().max_rate, value_parser = clap::value_parser!(u64).range(1..))]
     pub max_rate: u64,
-    /// Run the sending thread with this policy: fifo:1-99, rr:1-99, deadline:RUNTIME/DEADLINE/PERIOD or other.
-    #[arg(long, visible_alias = "priority", default_value_t = SEND_POLICY)]
+    /// Use policy fifo:N, rr:N, deadline:R/D/P or other.
+    ///
+    /// The priority N is 1 to 99. The times of deadline:RUNTIME/DEADLINE/PERIOD are durations, e.g. 50us.
+    #[arg(long, default_value_t = SEND_POLICY)]
     pub policy: Policy,
-    /// Run the sending thread on this CPU [default: the last isolated one, or the last].
+    /// Run the sending thread on this CPU [default: last isolated, or last].
     #[arg(long, value_name = "CPU")]
     pub cpu: Option<u32>,
     /// Run the receiving thread with this policy.
-    #[arg(long, visible_alias = "receive-priority", value_name = "POLICY", default_value_t = UdpProbe::default().receive_policy)]
+    #[arg(long, value_name = "POLICY", default_value_t = UdpProbe::default().receive_policy)]
     pub receive_policy: Policy,
-    /// Run the receiving thread on this CPU [default: that of the sending thread].
+    /// Run the receiving thread on this CPU [default: the sending one].
     #[arg(long, value_name = "CPU")]
     pub receive_cpu: Option<u32>,
-    /// Poll for answers in the receiving thread instead of sleeping; needs --receive-policy other.
+    /// Poll for answers instead of sleeping; needs --receive-policy other.
+    ///
+    /// The receiving thread polls.
     #[arg(long, conflicts_with = "busy_poll")]
     pub spin: bool,
-    /// Busy-poll the device in the receiving thread for this long before it sleeps [default: no polling].
+    /// Poll the device for this long before sleeping.
+    ///
+    /// The default is no polling.
     #[arg(long, value_name = "TIME", value_parser = us)]
     pub busy_poll: Option<u32>,
     /// Settings of the interface to HOST.
     #[command(flatten)]
     pub nic: Nic,
-    /// Request these kernel timestamps, to divide the round-trip time into parts.
+    /// Use timestamps none, receive, all or hardware.
     ///
-    /// `all` wakes the receiving thread once more for each datagram sent.
+    /// They divide the round-trip time into parts. `all` wakes the receiving thread once more for each datagram sent.
     #[arg(long, value_name = "WHICH", default_value = "receive")]
     pub stamps: WhichStamps,
-    /// Count a round trip or a wake-up of the sending thread as a spike above this [default: 100us, or the period if
-    /// that is shorter].
+    /// Count later round trips as spikes [default: 100us or the period].
+    ///
+    /// The default is the shorter of the two. Late wake-ups of the sending thread count, too.
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub threshold: Option<u64>,
-    /// Judge the result by the limits of this profile, a name or a TOML file; repeatable (`punctual profiles` lists
-    /// them).
+    /// Judge by the limits of this profile; repeatable.
     ///
-    /// A profile that has no limit for round trips judges the wake-ups of the sending thread.
+    /// A name (`punctual profiles` lists them) or a TOML file. A profile that has no limit for round trips judges the
+    /// wake-ups of the sending thread.
     #[arg(long = "profile", value_name = "NAME|FILE")]
     pub profiles: Vec<String>,
-    /// End as soon as PASS or FAIL is shown at 95 %; --duration is then the longest time.
+    /// End at PASS or FAIL; --duration is then the longest time.
+    ///
+    /// The verdict must be shown at 95 %.
     #[arg(long, requires_all = ["profiles", "duration"])]
     pub until_decided: bool,
-    /// Compare the result with a published reference (see `punctual references`), another record or LAST; repeatable.
+    /// Compare with a reference, another record or LAST; repeatable.
+    ///
+    /// `punctual references` lists the published figures.
     #[arg(long, value_name = "NAME|FILE")]
     pub against: Vec<String>,
     /// Placement of threads.
@@ -121,25 +137,29 @@ pub struct Echo {
     /// Answer on this address and port.
     #[arg(long, value_name = "ADDRESS[:PORT]", value_parser = address, default_value = "0.0.0.0:7125")]
     pub bind: SocketAddr,
-    /// Run the echo thread with this policy: fifo:1-99, rr:1-99 or other.
-    #[arg(long, visible_alias = "priority", default_value_t = ECHO_POLICY)]
+    /// Use policy fifo:N, rr:N, deadline:R/D/P or other.
+    ///
+    /// The priority N is 1 to 99. The times of deadline:RUNTIME/DEADLINE/PERIOD are durations, e.g. 50us.
+    #[arg(long, default_value_t = ECHO_POLICY)]
     pub policy: Policy,
-    /// Run the echo thread on this CPU [default: any].
+    /// Run the sending thread on this CPU [default: last isolated, or last].
     #[arg(long, value_name = "CPU")]
     pub cpu: Option<u32>,
-    /// Busy-poll the device for this long before the thread sleeps [default: no polling].
+    /// Poll the device for this long before sleeping.
+    ///
+    /// The default is no polling.
     #[arg(long, value_name = "TIME", value_parser = us)]
     pub busy_poll: Option<u32>,
-    /// Run the interrupt and polling threads of --interface at this real-time priority meanwhile, 1 to 99.
+    /// Run the interrupt threads of --interface at this priority, 1 to 99.
     #[arg(long, value_name = "PRIORITY", value_parser = clap::value_parser!(u8).range(1..=99), requires = "interface")]
     pub irq_priority: Option<u8>,
     /// Interface on which the requests arrive.
     #[arg(long, value_name = "IF", requires = "irq_priority")]
     pub interface: Option<String>,
-    /// Print the counters as JSON on standard output at the end.
+    /// Print the counters as JSON at the end.
     #[arg(long)]
     pub json: bool,
-    /// Write the address to this file when ready to answer, for scripts.
+    /// Write the address to this file when ready to answer.
     #[arg(long, value_name = "FILE")]
     pub ready: Option<PathBuf>,
 }

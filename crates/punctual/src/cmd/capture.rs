@@ -3,11 +3,13 @@
 use std::{
     fs::File,
     io::{self, Read},
+    path::Path,
     time::{Duration, Instant},
 };
 
 use analysis::format_duration;
 use anyhow::Context;
+use capture::CaptureError;
 use record::visible::{self, Passes};
 
 use crate::{
@@ -35,7 +37,9 @@ pub fn run(options: &Capture) -> anyhow::Result<u8> {
         passes += 1;
         Ok(ProgressReader { file: File::open(&options.file)?, begin, done, total, last_shown: begin, show })
     };
-    let analysis = capture::analyse(open, &name, &analysis_options(options)).with_context(|| name.clone());
+    let interface = options.interface.as_deref().map(|wanted| find_interface(&options.file, wanted)).transpose();
+    let interface = interface.with_context(|| name.clone())?;
+    let analysis = capture::analyse(open, &name, &analysis_options(options, interface)).with_context(|| name.clone());
     if show && begin.elapsed() > PROGRESS_AFTER {
         say_part!(Passes::Drawing, "\r\x1b[K");
     }
@@ -50,11 +54,16 @@ pub fn run(options: &Capture) -> anyhow::Result<u8> {
     Ok(output::status(&record))
 }
 
-fn analysis_options(options: &Capture) -> capture::Options {
+fn find_interface(path: &Path, wanted: &str) -> Result<u32, CaptureError> {
+    let file = File::open(path).map_err(|reason| CaptureError::Open { reason })?;
+    capture::find_interface(file, wanted)
+}
+
+fn analysis_options(options: &Capture, interface: Option<u32>) -> capture::Options {
     capture::Options {
         filter: capture::Filter {
-            interface: options.interface,
-            stream: options.stream.map(|id| id.0),
+            interface,
+            stream: options.stream_id,
             vlan: options.vlan,
             source: options.source.map(|mac| mac.0),
             destination: options.destination.map(|mac| mac.0),

@@ -80,7 +80,7 @@ fn print_grant(echo: &Echo, options: &cli::Echo, locked: bool) -> bool {
     }
     if !refused.is_empty() {
         say!("INVALID {}: the round-trip times will not be those of a real-time machine", refused.join(", "));
-        say!("        {}", machine::SETCAP);
+        say!("        {}", machine::RIGHTS);
     }
     refused.is_empty()
 }

@@ -1,4 +1,4 @@
-//! `punctual generate`: man pages, shell completions and JSON Schemas.
+//! `punctual generate`: man pages, shell completions, the table of options and JSON Schemas.
 
 use std::path::Path;
 
@@ -24,6 +24,7 @@ pub fn run(document: &Generate) -> anyhow::Result<u8> {
             clap_complete::generate(*shell, &mut cli::definition(), "punctual", &mut script);
             output::stdout(|out| out.write_all(&script))?;
         }
+        Generate::Options => output::stdout(|out| out.write_all(cli::options_page().as_bytes()))?,
         Generate::Schema { of } => {
             let schema = match of {
                 Document::Run => record::json_schema(),

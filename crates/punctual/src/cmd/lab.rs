@@ -57,13 +57,13 @@ pub fn run(options: &Lab) -> anyhow::Result<u8> {
 }
 
 fn guest(options: &Lab) -> Guest {
-    let time = match options.cpus {
+    let time = match options.guest_cpus {
         _ if options.kvm => Time::Kvm,
         1 if !options.no_virtual_time => Time::Virtual,
         _ => Time::Real,
     };
     Guest {
-        cpus: options.cpus,
+        cpus: options.guest_cpus,
         time,
         memory_mib: options.memory,
         append: options.append.clone(),
@@ -290,8 +290,8 @@ mod tests {
         let time = |line: &str| guest(&options(&format!("punctual lab --kernel bzImage {line}"))).time;
         assert_eq!(time(""), Time::Virtual);
         assert_eq!(time("--no-virtual-time"), Time::Real);
-        assert_eq!(time("--cpus 2"), Time::Real);
-        assert_eq!(time("--kvm --cpus 2"), Time::Kvm);
+        assert_eq!(time("--guest-cpus 2"), Time::Real);
+        assert_eq!(time("--kvm --guest-cpus 2"), Time::Kvm);
     }
 
     #[test]

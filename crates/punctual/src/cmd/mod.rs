@@ -19,6 +19,7 @@ mod quick;
 mod references;
 mod restore;
 mod run;
+mod setup;
 mod show;
 mod sound;
 mod validate;
@@ -52,6 +53,7 @@ pub fn run(cli: Cli) -> anyhow::Result<u8> {
         Some(Command::Profiles(options)) => profiles::run(&options),
         Some(Command::References(options)) => references::run(&options),
         Some(Command::Loads) => loads::list(),
+        Some(Command::Setup(options)) => setup::run(&options),
         Some(Command::Restore(options)) => restore::run(&options),
         Some(Command::Lab(options)) => lab::run(&options),
         Some(Command::Pod(options)) => pod::run(&options),

@@ -58,6 +58,7 @@ pub fn before(command: Option<&Command>) {
             | Command::Profiles(_)
             | Command::References(_)
             | Command::Loads
+            | Command::Setup(_)
             | Command::Restore(_)
             | Command::Lab(_)
             | Command::Generate(_)

@@ -1,7 +1,7 @@
 //! Opening a sound card and starting the audio thread, for all commands that play.
 
 use anyhow::Context;
-use machine::{Root, SETCAP, sound};
+use machine::{RIGHTS, Root, sound};
 use play::{Device, End, Engine, JackClient, Settings, device::ClockDevice, jack::Peer};
 use probes::audio::Player;
 use record::CLOCK;
@@ -11,7 +11,7 @@ use crate::{cli::Sound, exit::Usage};
 
 /// Usage error for options of a card that the timer does not have.
 pub const NOT_WITH_CLOCK: &str =
-    "--format and --input apply to a sound card, not to the clock: leave them out, or add --device hw:0";
+    "--sample-format and --input apply to a sound card, not to the clock: leave them out, or add --device hw:0";
 
 /// Default sample rate of a card.
 const RATE_HZ: u32 = 48_000;
@@ -52,14 +52,14 @@ pub fn open(options: &Sound) -> anyhow::Result<Ready> {
     match (Peer::parse(capture), Peer::parse(playback)) {
         (Some(capture), Some(playback)) => open_jack(options, &capture, &playback),
         (None, None) => open_card(options),
-        _ => Err(Usage("--capture and --playback must both be JACK or both be cards".to_owned()).into()),
+        _ => Err(Usage("--capture-device and --playback-device must both be JACK or both be cards".to_owned()).into()),
     }
 }
 
 /// Uses the rate and period of the server; options that differ are an error.
 fn open_jack(options: &Sound, capture: &Peer, playback: &Peer) -> anyhow::Result<Ready> {
-    if options.periods.is_some() || options.card.format.is_some() || options.priority.is_some() {
-        let text = "the JACK server sets these: leave out --periods, --format and --priority";
+    if options.periods.is_some() || options.card.format.is_some() || options.policy.is_some() {
+        let text = "the JACK server sets these: leave out --periods, --sample-format and --policy";
         return Err(Usage(text.to_owned()).into());
     }
     let jack = JackClient::open(capture, playback, options.input as usize - 1, options.cpu)?;
@@ -121,7 +121,9 @@ pub fn start(ready: Ready, player: Box<dyn Player>) -> anyhow::Result<Engine> {
         );
     }
     if memory::lock_current_memory().is_err() {
-        say!("note: cannot lock memory, so page faults may delay the audio thread: {SETCAP}");
+        // The note on a refused policy has the same remedy.
+        let remedy = if engine.grant().policy_refused.is_some() { String::new() } else { format!(": {RIGHTS}") };
+        say!("note: cannot lock memory, so page faults may delay the audio thread{remedy}");
     }
     engine.begin()?;
     Ok(engine)
@@ -133,7 +135,7 @@ fn prepare_card(device: Device, settings: &Settings, player: Box<dyn Player>) ->
     let grant = engine.grant();
     if grant.policy_refused.is_some() {
         say!(
-            "note: {} was refused, so the audio thread has the policy {} and other programs will delay it: {SETCAP}",
+            "note: {} was refused, so the audio thread has the policy {} and other programs will delay it: {RIGHTS}",
             settings.policy,
             grant.policy
         );

@@ -403,7 +403,7 @@ fn play_reports_a_muted_model_once_and_in_the_summary() {
     fs::write(scratch.path().join("endless.nam"), endless).unwrap();
     for quiet in ["", "--quiet"] {
         let run = scratch.run(&format!(
-            "amp play --device clock --frames 512 --priority 0 --duration 2500ms --model endless.nam --set input.gain_db=40 {quiet}"
+            "amp play --device clock --frames 512 --policy other --duration 2500ms --model endless.nam --set input.gain_db=40 {quiet}"
         ));
         let said = run.expect_status(0).stderr();
         let note = "endless is muted: its output was NaN or infinite; choose another model";

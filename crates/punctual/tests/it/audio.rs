@@ -97,19 +97,19 @@ fn format_and_input_need_a_card() {
     for options in ["--format S16", "--input 1", "--device clock --format S16 --input 2", "--find-buffer --input 2"] {
         assert_eq!(
             errors(options, 64),
-            "error: --format and --input apply to a sound card, not to the clock: leave them out, or add --device hw:0\n",
+            "error: --sample-format and --input apply to a sound card, not to the clock: leave them out, or add --device hw:0\n",
             "{options}"
         );
     }
     for (options, error) in [
-        ("--device hw:0 --format U8", "unknown sample format `U8`: use FLOAT, S32, S24, S24_3 or S16"),
+        ("--device hw:0 --sample-format U8", "unknown sample format `U8`: use FLOAT, S32, S24, S24_3 or S16"),
         ("--device hw:0 --input 0", "must be 1 to 64, e.g. 1"),
         ("--device hw:0 --input 65", "must be 1 to 64, e.g. 1"),
     ] {
         let text = errors(options, 64);
         assert!(text.contains(error), "{options}: {text}");
     }
-    let text = errors("--device usb --format s16 --input 2", 1);
+    let text = errors("--device usb --sample-format s16 --input 2", 1);
     assert!(text.contains("`usb` is not a device name"), "{text}");
 }
 

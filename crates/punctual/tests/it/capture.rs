@@ -95,7 +95,7 @@ fn lost_frames_and_other_streams_are_counted() {
     assert_eq!((capture.lost, capture.losses, capture.longest_loss, capture.late), (300, 1, 300, 0));
     assert_eq!((capture.frames, capture.streams.len()), (49_700, 2));
     assert!(record.verdict.unwrap().reason.contains("300 slots without a frame (300 lost, 0 skipped)"));
-    let (_, chosen) = run(&file.bytes, "--stream 30:64:3e:54:ee:02:0002 --period 250us");
+    let (_, chosen) = run(&file.bytes, "--stream-id 30:64:3e:54:ee:02:0002 --period 250us");
     let page = chosen.expect_status(0).stdout();
     assert!(page.contains("5000 frames in 1.25 s") && !page.contains("Streams in the file"), "{page}");
 }
@@ -122,7 +122,7 @@ fn refuses_unreadable_files_and_unknown_streams() {
     );
     refused(&whole, "--udp 9", 1, "no stream found for UDP port 9");
     refused(&whole, "--record /nonexistent/folder/a", 1, "cannot write /nonexistent/folder/a.punctual.json");
-    refused(&whole, "--stream 12", 64, "must be 16 hexadecimal digits");
+    refused(&whole, "--stream-id 12", 64, "must be 16 hexadecimal digits");
     refused(&whole, "--source 12", 64, "must be six bytes");
     refused(&whole, "--vlan 4096", 64, "4096");
     refused(&whole, "--ethertype 5", 64, "must be 0x0600 to 0xffff");

@@ -166,6 +166,29 @@ fn the_schemas_in_the_repository_are_up_to_date() {
 }
 
 #[test]
+fn the_table_of_options_is_up_to_date() {
+    let page = Scratch::new().run("generate options").stdout();
+    assert_eq!(page, include_str!("../../../../docs/options.md"), "run: punctual generate options > docs/options.md");
+}
+
+/// The pages themselves are tested with the definition.
+#[test]
+fn help_is_printed_for_each_way_to_ask() {
+    let scratch = Scratch::new();
+    let lines = |arguments: &str| scratch.run(arguments).expect_status(0).stdout().lines().count();
+    for command in ["", "measure stream", "pair host stream", "amp play"] {
+        let (full, short) = (lines(&format!("{command} --help")), lines(&format!("{command} -h")));
+        assert!(full <= 60 && short <= 24 && short < full, "{command}: {full} and {short} lines");
+    }
+    assert_eq!(scratch.run("help measure udp").stdout(), scratch.run("measure udp --help").stdout());
+    assert_eq!(scratch.run("measure udp -qh").stdout(), scratch.run("measure udp -h").stdout());
+    let missing = scratch.run("measure");
+    assert!(missing.expect_status(64).stderr().contains("Measure how late a thread wakes"), "{}", missing.stderr());
+    // Colours only on a terminal.
+    assert!(!scratch.run("--help").stdout().contains('\x1b'));
+}
+
+#[test]
 fn errors_are_documents_with_json() {
     let scratch = Scratch::new();
     for (line, status) in [("show --json missing.punctual.json", 1), ("measure timer --json --period 0", 64)] {

@@ -260,8 +260,8 @@ fn a_missing_server_is_reported_with_the_remedy() {
     assert_eq!(run.status.code(), Some(1), "{stderr}");
     let known = ["no JACK server answers: start one", "JACK's library cannot be loaded", "cannot load JACK's library"];
     assert!(stderr.lines().count() == 1 && known.iter().any(|error| stderr.contains(error)), "{stderr}");
-    for arguments in ["--periods 3", "--priority 5", "--format S16"] {
+    for arguments in ["--periods 3", "--policy fifo:5", "--sample-format S16"] {
         scratch.run(&format!("{play} {arguments}")).expect_status(64);
     }
-    scratch.run("amp play --preset plain.toml --capture jack --playback hw:0").expect_status(64);
+    scratch.run("amp play --preset plain.toml --capture-device jack --playback-device hw:0").expect_status(64);
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use record::State;
+use record::{Outcome, State};
 
 use super::{
     harness::Scratch,
@@ -47,11 +47,20 @@ fn a_record_matches_its_schema_and_is_shown() {
 }
 
 #[test]
-fn gaps_decide_no_profile() {
+fn a_profile_judges_a_polling_thread() {
     let scratch = Scratch::new();
-    scratch.run("measure noise --quiet --record a --cpus 0 --duration 200ms --blame=off").expect_status(0);
-    let judged = scratch.run("show a.punctual.json --profile avb-class-a").expect_status(3).stdout();
-    assert!(judged.contains("INCONCLUSIVE"), "{judged}");
+    let options = "--cpus 0 --duration 200ms --blame=off --profile avb-class-a --profile udp-control-1ms";
+    let run = scratch.run(&format!("measure noise --quiet --record a {options}"));
+    let uses = scratch.record().uses;
+    // 200 ms are too short for PASS, and a gap above 50 us is a FAIL.
+    let failed = scratch.record().series[0].max_ns > Some(50_000);
+    let outcome = if failed { Outcome::Fail } else { Outcome::Inconclusive };
+    assert_eq!((uses[0].outcome, uses[0].over_limit > 0), (outcome, failed), "{}", uses[0].reason);
+    assert!(uses[0].reason.contains("a polling thread"), "{}", uses[0].reason);
+    assert_eq!(uses[1].outcome, Outcome::Inconclusive, "gaps decide nothing about round trips");
+    run.expect_status(i32::from(outcome.exit_status()));
+    let shown = scratch.run("show a.punctual.json --profile avb-class-a --full").stdout();
+    assert!(shown.contains("polling thread"), "{shown}");
 }
 
 #[test]

@@ -15,6 +15,7 @@ mod noise;
 mod pair;
 mod pod;
 mod process;
+mod setup;
 mod shield;
 mod stream;
 mod supervisor;

@@ -52,7 +52,7 @@ impl Server {
         let mut cab = WavWriter::create(folder.path().join("cabs/4x12.wav"), spec).unwrap();
         (0..400_i16).for_each(|n| cab.write_sample(20_000 / (1 + n)).unwrap());
         cab.finalize().unwrap();
-        let serve = format!("amp serve . --device clock --frames 512 --priority 0 {options}");
+        let serve = format!("amp serve . --device clock --frames 512 --policy other {options}");
         let stderr = File::create(folder.path().join(STDERR)).unwrap();
         // Few file descriptors, so that a leak fails the tests.
         let mut command = Command::new("sh");

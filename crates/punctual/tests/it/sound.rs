@@ -13,7 +13,7 @@ fn unknown_devices_are_refused_before_anything_plays() {
     fs::write(scratch.path().join("plain.toml"), "[tone]\non = false\n").unwrap();
     let cases = [
         ("latency loop --device default", "`default` is not a device name: write hw:CARD"),
-        ("latency loop --capture hw:9,x --playback hw:0", "`hw:9,x` is not a device name"),
+        ("latency loop --capture-device hw:9,x --playback-device hw:0", "`hw:9,x` is not a device name"),
         ("amp play --preset plain.toml --device plughw:0", "`plughw:0` is not a device name"),
         ("amp play --preset plain.toml --device hw:NoSuchCard", "there is no"),
         ("amp play --preset plain.toml --midi nowhere", "cannot read MIDI from nowhere"),
@@ -35,7 +35,7 @@ fn invalid_combinations_of_options_are_usage_errors() {
         "amp play --device hw:0",
         "amp play --model a.nam --frames 8",
         "amp play --model a.nam --periods 1",
-        "amp play --model a.nam --capture hw:0",
+        "amp play --model a.nam --capture-device hw:0",
         "latency loop --rounds 0",
     ] {
         scratch.run(arguments).expect_status(64);
@@ -59,7 +59,7 @@ fn play_with_midi() {
     // Program 2, and program 8, which does not exist.
     fs::write(scratch.path().join("song"), [0xc0, 1, 0xc0, 7]).unwrap();
     let run =
-        scratch.run("amp play --device clock --priority 0 --frames 256 --duration 1s --presets presets --midi song");
+        scratch.run("amp play --device clock --policy other --frames 256 --duration 1s --presets presets --midi song");
     run.expect_status(0);
     let (stdout, stderr) = (run.stdout(), run.stderr());
     assert!(

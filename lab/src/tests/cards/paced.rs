@@ -73,7 +73,7 @@ pub fn detects_exactly_the_provoked_xruns() -> Result<()> {
 
 /// The requested format and input are used according to the kernel, or refused with the alternatives.
 pub fn uses_the_requested_format_and_input() -> Result<()> {
-    let card = "--device hw:Loopback,1 --frames 1024 --periods 3 --format S16 --input 3";
+    let card = "--device hw:Loopback,1 --frames 1024 --periods 3 --sample-format S16 --input 3";
     let run = start(&format!("measure audio --quiet --record chosen --endless {card} {RIG}"))?;
     wait_until("periods are played", || {
         let record = recorded("chosen")?;
@@ -92,7 +92,7 @@ pub fn uses_the_requested_format_and_input() -> Result<()> {
     ensure!((&*card.format, card.asked_format.as_deref(), card.input) == ("S16", Some("S16"), Some(3)), "{card:?}");
 
     for (options, expected) in [
-        ("--device hw:Dummy --format S24_3", "has no S24_3 samples, only"),
+        ("--device hw:Dummy --sample-format S24_3", "has no S24_3 samples, only"),
         (
             "--device hw:Loopback,1 --frames 1024 --input 64",
             "hw:Loopback,1 has only 32 inputs: choose one of them, e.g. --input 1",

@@ -43,7 +43,7 @@ pub fn passes_audio_and_switches_presets_by_midi() -> Result<()> {
     if !Path::new(PORT).exists() {
         mknodat(CWD, PORT, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)?;
     }
-    let card = "--device hw:Loopback,1 --format FLOAT --frames 1024 --periods 3";
+    let card = "--device hw:Loopback,1 --sample-format FLOAT --frames 1024 --periods 3";
     let run = start(&format!("amp play --quiet {card} --presets /tmp/presets --midi {PORT}"))?;
     wait_until("playing", || Ok(fs::read_to_string("/proc/asound/card0/pcm1p/sub0/status")?.contains("RUNNING")))?;
 

@@ -21,10 +21,12 @@ pub fn measure(options: &Noise) -> anyhow::Result<(Record, u8)> {
         shield: options.placement.shield.clone(),
         policy: options.policy,
         threshold_ns: Some(options.threshold),
+        profiles: options.profiles.clone(),
+        until_decided: super::until_decided(options.until_decided, &options.profiles)?,
         ..super::plan(common, &results.files, Probe::Noise(probe), vec![phase])?
     };
     let mut record = output::measure(&plan, common.output)?;
-    output::judge(&mut record, &[])?;
+    output::judge(&mut record, &options.profiles)?;
     results.deliver(&record, |style, width| report::terminal::summary(&record, style, width))?;
     let status = output::status(&record);
     Ok((record, status))

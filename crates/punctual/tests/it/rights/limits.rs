@@ -35,7 +35,9 @@ fn an_ordinary_user_gets_an_invalid_run_with_a_remedy() {
     let reason = &record.validity.reasons[0];
     assert_eq!(reason.id, "policy.refused");
     assert!(reason.remedy.contains("setcap") || reason.remedy.contains("--cap-add"), "{}", reason.remedy);
-    assert!(stdout.contains("INVALID") && stdout.contains(reason.remedy.as_str()), "{stdout}");
+    assert!(stdout.contains("INVALID"), "{stdout}");
+    let said = |text: &str| stdout.matches(text).count();
+    assert!(said(" setup") == 1 && said("sudo setcap") == 1 || said("--cap-add") > 0, "both ways, said once: {stdout}");
 }
 
 #[test]

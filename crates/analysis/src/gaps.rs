@@ -1,0 +1,174 @@
+//! The verdict on a thread that never sleeps: a gap is time in which something else used its CPU.
+
+use record::{Outcome, Record, Series, UseVerdict};
+
+use crate::{
+    duration::format_ns,
+    profile::Profile,
+    rules::{Obstacles, Shown, duration_needed, excellent, load_options, of_emulation, shown, too_short, weakest},
+    stalls,
+    statistics::Exposure,
+    summary::max_of,
+};
+
+/// True if the record contains gaps and no wake-ups.
+pub(crate) fn is_about(record: &Record) -> bool {
+    let mut series = record.probe_series().peekable();
+    series.peek().is_some() && series.all(|series| series.kind.noise().is_some())
+}
+
+/// Judges whether a thread that polls instead of sleeping would hold the limit of `profile`.
+///
+/// The first rule that applies decides:
+/// 1. INVALID if the record is invalid or contradicts itself; the figures are still filled in.
+/// 2. INCONCLUSIVE if nothing was observed.
+/// 3. FAIL if there were more stalls than the profile tolerates in the observed time: gaps longer than the limit.
+/// 4. INCONCLUSIVE if the run ended early, a load did not run, or the run was too short to show the tolerated rate.
+/// 5. PASS.
+pub(crate) fn judge(record: &Record, profile: &Profile) -> UseVerdict {
+    let all: Vec<&Series> = record.probe_series().collect();
+    let command = command_to_measure(record, profile);
+    let obstacles = Obstacles::of(record, |_| command.clone());
+    let exposures = exposures(record, profile);
+    let worst = all.iter().copied().max_by_key(|series| max_of(series));
+    let (outcome, reason) = decide(record, profile, &exposures, worst, &obstacles, &command);
+    let weakest = weakest(&exposures);
+    UseVerdict {
+        profile: profile.name.clone(),
+        title: profile.title.clone(),
+        outcome,
+        reason,
+        period_ns: profile.period_ns,
+        limit_ns: profile.limit_ns,
+        worst_ns: worst.and_then(max_of),
+        worst_where: worst.map(place).unwrap_or_default(),
+        samples: all.iter().map(|series| series.samples).sum(),
+        over_limit: all.iter().map(|series| series.raw.count_above(profile.limit_ns)).sum(),
+        statement: weakest.map_or_else(String::new, |exposure| exposure.statement(profile.limit_ns)),
+        tolerates: profile.tolerates.to_string(),
+        clean_so_far: outcome == Outcome::Inconclusive
+            && obstacles.no_pass.is_none()
+            && exposures.iter().all(|exposure| exposure.cycles > 0 && exposure.late.stalls.total == 0),
+        ..UseVerdict::default()
+    }
+}
+
+/// The cycles of the use in the observed time of each series. A gap longer than the limit makes cycles late.
+pub(crate) fn exposures(record: &Record, profile: &Profile) -> Vec<Exposure> {
+    let any_time = record.scenario.until_decided;
+    let exposure = |series: &Series| {
+        let observed_ns = series.kind.noise().map_or(0, |noise| noise.observed_ns);
+        let late = stalls::late(series, profile.period_ns, profile.limit_ns);
+        let cycles = observed_ns / profile.period_ns.max(1);
+        Exposure { any_time, ..Exposure::of(cycles, late, profile.period_ns, profile.period_ns) }
+    };
+    record.probe_series().map(exposure).collect()
+}
+
+fn decide(
+    record: &Record,
+    profile: &Profile,
+    exposures: &[Exposure],
+    worst: Option<&Series>,
+    obstacles: &Obstacles,
+    command: &str,
+) -> (Outcome, String) {
+    let limit = format_ns(profile.limit_ns);
+    if let Some(why) = &obstacles.invalid {
+        return (Outcome::Invalid, format!("{why}, so it does not show whether {limit} holds for a polling thread"));
+    }
+    let Some(weakest) = weakest(exposures).filter(|exposure| exposure.cycles > 0) else {
+        return (Outcome::Inconclusive, format!("no cycle of the use was observed: run `{command}`"));
+    };
+    let longest = worst.and_then(|series| Some((series, max_of(series)?)));
+    let of_longest = longest.map_or_else(
+        || "no gap in a polling thread".to_owned(),
+        |(series, max_ns)| format!("the longest gap in a polling thread was {} ({})", format_ns(max_ns), place(series)),
+    );
+    match (shown(profile, exposures), &obstacles.no_pass) {
+        (Shown::Exceeded, _) => (Outcome::Fail, format!("{of_longest}, above the limit of {limit}")),
+        (Shown::Kept | Shown::Open, Some(reason)) => (Outcome::Inconclusive, reason.clone()),
+        (Shown::Open, None) => {
+            let why = too_short(profile, &weakest, "a polling thread");
+            (Outcome::Inconclusive, format!("{why}: run `{command}`"))
+        }
+        (Shown::Kept, None) => {
+            let max_ns = longest.map_or(0, |(_, max_ns)| max_ns);
+            let kept = if max_ns > profile.limit_ns { "rarely above" } else { "within" };
+            let (excellent, emulated) = (excellent(profile, max_ns), of_emulation(record));
+            let (bound, tolerates) = (weakest.bound_per_span(), profile.tolerates);
+            let text = format!(
+                "{of_longest}, {kept} the limit of {limit}{excellent}; {bound}, {tolerates} is tolerated; wake-ups were \
+                 not measured{emulated}"
+            );
+            (Outcome::Pass, text)
+        }
+    }
+}
+
+fn place(series: &Series) -> String {
+    series.cpu.map_or_else(|| series.phase.clone(), |cpu| format!("CPU {cpu}, {}", series.phase))
+}
+
+/// The command that observes enough for `profile` under the same loads.
+fn command_to_measure(record: &Record, profile: &Profile) -> String {
+    let loads = record.phases.last().map_or(&[][..], |phase| &phase.asked_loads);
+    let (duration, loads) = (duration_needed(profile), load_options(loads));
+    format!("punctual measure noise --duration {duration} --profile {}{loads}", profile.name)
+}
+
+#[cfg(test)]
+mod tests {
+    use record::{Histogram, Noise, Phase, SeriesKind, State, Validity};
+
+    use super::*;
+    use crate::profiles;
+
+    const HOUR_NS: u64 = 3_600_000_000_000;
+
+    /// Ten hours without sleep, with a hundred gaps of 5 us and one of `longest_ns`.
+    fn record(longest_ns: i64, observed_ns: u64) -> Record {
+        let mut raw = Histogram::default();
+        raw.add(5_000, 100);
+        raw.add(longest_ns, 1);
+        let noise = Noise { observed_ns, threshold_ns: 1_000, ..Noise::default() };
+        let series = Series {
+            phase: "rest".to_owned(),
+            role: record::NOISE.to_owned(),
+            cpu: Some(3),
+            period_ns: 1_000_000_000,
+            samples: 101,
+            max_ns: Some(longest_ns),
+            raw,
+            kind: SeriesKind::Gaps(Box::new(noise)),
+            ..Series::default()
+        };
+        let validity = Validity { valid: true, reasons: Vec::new() };
+        let phases = vec![Phase { name: "rest".to_owned(), duration_ns: observed_ns, ..Phase::default() }];
+        Record { state: State::Complete, validity, phases, series: vec![series], ..Record::default() }
+    }
+
+    fn judged(record: &Record) -> UseVerdict {
+        let profile = profiles().iter().find(|profile| profile.name == "avb-class-a").unwrap();
+        crate::judge(record, profile)
+    }
+
+    #[test]
+    fn gaps_above_the_limit_fail_and_rare_short_ones_pass() {
+        let passed = judged(&record(12_000, 10 * HOUR_NS));
+        assert_eq!((passed.outcome, passed.over_limit), (Outcome::Pass, 0), "{}", passed.reason);
+        assert!(passed.reason.contains("wake-ups were not measured"), "{}", passed.reason);
+        let failed = judged(&record(400_000, HOUR_NS / 60));
+        assert_eq!((failed.outcome, failed.over_limit), (Outcome::Fail, 1), "{}", failed.reason);
+        assert!(failed.reason.contains("400 us (CPU 3, rest), above the limit of 50"), "{}", failed.reason);
+    }
+
+    #[test]
+    fn a_short_time_decides_nothing() {
+        let open = judged(&record(12_000, HOUR_NS / 60));
+        assert_eq!(open.outcome, Outcome::Inconclusive, "{}", open.reason);
+        assert!(open.clean_so_far && open.reason.contains("punctual measure noise --duration"), "{}", open.reason);
+        let nothing = judged(&record(12_000, 0));
+        assert!(nothing.reason.contains("no cycle of the use was observed"), "{}", nothing.reason);
+    }
+}
