@@ -200,8 +200,8 @@ pub enum Command {
     /// Check one part of this machine in detail.
     ///
     /// Examples:
-    ///   punctual check nic lo
-    ///   punctual check nic lo --period 250us --json
+    ///   punctual check nic eth0
+    ///   punctual check nic eth0 --period 250us --json
     #[command(verbatim_doc_comment)]
     #[command(subcommand)]
     Check(Check),
@@ -236,16 +236,17 @@ pub enum Command {
     ///   sudo punctual setup --undo --yes
     #[command(verbatim_doc_comment)]
     Setup(Setup),
-    /// Restore settings that a killed run left changed, e.g. of CPUs, interrupts and network interfaces.
+    /// Restore settings that a killed run left changed.
     ///
-    /// Each measurement also does this when it starts.
+    /// They are those of CPUs, interrupts, network interfaces and others. Each measurement also does this when it
+    /// starts.
     ///
     /// Examples:
     ///   punctual restore
     ///   punctual restore --json
     #[command(verbatim_doc_comment)]
     Restore(Restore),
-    /// Boot a kernel in a small guest and measure it, e.g. to test kernel builds.
+    /// Boot a kernel in a small guest and measure it.
     ///
     /// Time is virtual by default: it advances with each instruction, so that results repeat within microseconds under
     /// any load of the host. The exit status is that of the guest.
@@ -475,7 +476,7 @@ pub fn parse() -> anyhow::Result<Cli> {
 /// The error, with the help page if it is one. Pages are only made if one is printed.
 fn with_page(error: clap::Error, arguments: &[OsString]) -> clap::Error {
     let is_full = match error.kind() {
-        ErrorKind::DisplayHelp => !arguments.iter().take_while(|word| *word != "--").any(|word| is_short_help(word)),
+        ErrorKind::DisplayHelp => !arguments.iter().take_while(|word| *word != "--").any(is_short_help),
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => false,
         _ => return error,
     };

@@ -10,6 +10,7 @@ mod far;
 pub(crate) mod histogram;
 mod ledger;
 mod linuxcnc;
+mod list;
 mod machine;
 pub(crate) mod matrix;
 pub(crate) mod noise;
@@ -35,6 +36,7 @@ use crate::words::{is_noise, state_note};
 pub use answer::{answer, campaign_answer, campaign_headline, headline, machine_answer, machine_headline};
 pub use check::check;
 use ledger::Extent;
+pub use list::entry;
 pub use matrix::MatrixFigure;
 use page::Page;
 

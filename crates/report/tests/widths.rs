@@ -1,5 +1,7 @@
 //! The answer and the page of each kind of measurement at three widths.
 
+#![allow(clippy::unwrap_used, reason = "a panic is the failure of a test")]
+
 use insta::assert_snapshot;
 use record::{
     Campaign, Record,

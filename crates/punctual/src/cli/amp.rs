@@ -76,7 +76,7 @@ pub struct Serve {
     /// Begin with this preset of the folder [default: the first one].
     #[arg(long, value_name = "FILE")]
     pub preset: Option<String>,
-    /// Serve the page at this address, or at all (0.0.0.0).
+    /// Serve at this address, or at all (0.0.0.0).
     ///
     /// Except on loopback addresses, every request needs the token of the printed link. The connection is not encrypted.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1", value_parser = address)]

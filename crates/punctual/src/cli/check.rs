@@ -14,8 +14,8 @@ pub enum Check {
     /// Exit status: 0 no check failed, 2 a check failed, 1 no such interface.
     ///
     /// Examples:
-    ///   punctual check nic lo
-    ///   sudo punctual check nic lo --period 250us --json
+    ///   punctual check nic eth0
+    ///   sudo punctual check nic eth0 --period 250us --json
     #[command(verbatim_doc_comment)]
     Nic(Nic),
 }

@@ -262,8 +262,10 @@ fn text_column<'a>(rows: impl Iterator<Item = &'a Row>) -> usize {
 /// As many rows as fit on a screen, the most used ones.
 fn short_page(command: &mut Command, width: usize) -> String {
     let beginning = beginning(command, width) + "\n";
-    let bin = command.get_bin_name().unwrap_or("punctual").to_owned();
-    let ending = ending(command) + &format!("\n\x1b[1mAll options:\x1b[0m {bin} --help\n");
+    let usage = command.render_usage().to_string().replace(['<', '>'], "");
+    let words = usage.lines().next().unwrap_or_default().trim_start_matches("Usage: ");
+    let words = words.split(" [OPTIONS]").next().unwrap_or_default();
+    let ending = ending(command) + &format!("\n\x1b[1mAll options:\x1b[0m {words} --help\n");
     let mut rows = rows(command);
     for (keys, text) in SHARED_COMMANDS {
         share(&mut rows, keys, text);

@@ -107,7 +107,8 @@ mod tests {
     use super::*;
 
     /// Options whose values differ between commands, with the reason.
-    const DIFFERENT: [(&str, &str); 4] = [
+    const DIFFERENT: [(&str, &str); 5] = [
+        ("bind", "`amp serve` has --port for the port"),
         ("cab", "`measure audio` also has built-in ones"),
         ("model", "`measure audio` also has built-in ones"),
         ("period", "`measure process` has a period for each thread"),

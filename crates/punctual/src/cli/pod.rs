@@ -8,7 +8,7 @@ pub struct Pod {
     /// Test to run.
     #[arg(default_value = "cyclictest")]
     pub test: LatencyTest,
-    /// Further options of `measure timer` or `measure noise`, e.g. --load cpu.
+    /// Further options of `measure timer` or `measure noise`.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "OPTIONS")]
     pub options: Vec<String>,
 }

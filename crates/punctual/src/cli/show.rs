@@ -10,7 +10,7 @@ use super::{Extent, OutputOptions, record_path};
 /// Options of `show`.
 #[derive(Debug, Args)]
 pub struct Show {
-    /// A *.punctual.json file, or LAST for the newest one here.
+    /// A *.punctual.json file, or LAST for the newest.
     #[arg(default_value = "LAST", value_parser = record_path())]
     pub record: PathBuf,
     /// Write FILE; its suffix is the format; repeatable.
@@ -78,7 +78,7 @@ impl Tables {
 /// Options of `blame`.
 #[derive(Debug, Args)]
 pub struct BlameRecord {
-    /// A *.punctual.json file, or LAST for the newest one here.
+    /// A *.punctual.json file, or LAST for the newest.
     #[arg(default_value = "LAST", value_parser = record_path())]
     pub record: PathBuf,
     /// Show the time line of this spike; 1 is the worst.

@@ -25,7 +25,7 @@ pub struct Threads {
     /// With --threads, use this time between deadlines.
     #[arg(long, value_name = "TIME", value_parser = period, requires = "threads", default_value = format_exact(TimerProbe::default().period_ns))]
     pub period: u64,
-    /// For --threads: fifo:N, rr:N, deadline:R/D/P or other.
+    /// Of --threads: fifo:N, rr:N, deadline:R/D/P, other.
     ///
     /// The priority N is 1 to 99. The times of deadline:RUNTIME/DEADLINE/PERIOD are durations, e.g. 50us.
     #[arg(long, requires = "threads", default_value_t = ThreadsProbe::default().policy(None))]

@@ -20,7 +20,8 @@ pub fn run(options: &Campaigns) -> anyhow::Result<u8> {
             return writeln!(out, "{}", output::json(&files.iter().map(to_json).collect()));
         }
         files.iter().try_for_each(|file| {
-            writeln!(out, "{:<22} {}\n{:<22}   source: {}", file.name, file.title, "", file.source)
+            let text = format!("{} (source: {})", file.title, file.source);
+            write!(out, "{}", report::terminal::entry(&file.name, 23, &text, report::terminal::width()))
         })
     })?;
     Ok(0)

@@ -4,6 +4,7 @@ use analysis::{
     Judges, Profile,
     duration::{format_ns, format_unsigned_ns},
 };
+use report::terminal::{entry, width};
 
 use crate::{cli::Profiles, exit::Usage, output};
 
@@ -16,13 +17,18 @@ pub fn run(options: &Profiles) -> anyhow::Result<u8> {
                     return writeln!(out, "{}", output::json(&serde_json::json!(profile)));
                 }
                 writeln!(out, "{}: {}", profile.name, profile.title)?;
-                writeln!(out, "  period   {}", format_unsigned_ns(profile.period_ns))?;
-                writeln!(out, "  limit    {} {}; {}", format_ns(profile.limit_ns), kind(&profile), profile.meaning)?;
-                writeln!(out, "  stalls   at most {}", profile.tolerates)?;
-                profile
-                    .sources
-                    .iter()
-                    .try_for_each(|source| writeln!(out, "  source   {} ({})", source.what, source.r#where))
+                let limit = format!("{} {}; {}", format_ns(profile.limit_ns), kind(&profile), profile.meaning);
+                let sources =
+                    profile.sources.iter().map(|source| ("  source", format!("{} ({})", source.what, source.r#where)));
+                let facts = [
+                    ("  period", format_unsigned_ns(profile.period_ns)),
+                    ("  limit", limit),
+                    ("  stalls", format!("at most {}", profile.tolerates)),
+                ];
+                facts
+                    .into_iter()
+                    .chain(sources)
+                    .try_for_each(|(name, text)| write!(out, "{}", entry(name, 11, &text, width())))
             })?;
         }
         None => output::stdout(|out| {
@@ -32,7 +38,8 @@ pub fn run(options: &Profiles) -> anyhow::Result<u8> {
             for profile in analysis::profiles() {
                 let (period, limit) = (format_unsigned_ns(profile.period_ns), format_ns(profile.limit_ns));
                 let Profile { name, title, .. } = profile;
-                writeln!(out, "{name:<24} every {period:>8}, at most {limit:>8} {:<10}  {title}", kind(profile))?;
+                let text = format!("every {period}, at most {limit} {}: {title}", kind(profile));
+                write!(out, "{}", entry(name, 25, &text, width()))?;
             }
             Ok(())
         })?,

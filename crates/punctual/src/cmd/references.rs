@@ -21,8 +21,8 @@ fn list(options: &References) -> anyhow::Result<u8> {
             return writeln!(out, "{}", output::json(&serde_json::json!(all)));
         }
         for published in all.iter().filter_map(|record| record.published.as_ref()) {
-            writeln!(out, "{:<16} {}", published.name, published.on)?;
-            writeln!(out, "{:<16} from {}", "", published.source())?;
+            let text = format!("{}; from {}", published.on, published.source());
+            write!(out, "{}", report::terminal::entry(&published.name, 17, &text, report::terminal::width()))?;
         }
         Ok(())
     })?;

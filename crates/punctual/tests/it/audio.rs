@@ -94,7 +94,9 @@ fn format_and_input_need_a_card() {
         assert!(!scratch.record_path().exists(), "{options}");
         run.expect_status(status).stderr()
     };
-    for options in ["--format S16", "--input 1", "--device clock --format S16 --input 2", "--find-buffer --input 2"] {
+    for options in
+        ["--sample-format S16", "--input 1", "--device clock --sample-format S16 --input 2", "--find-buffer --input 2"]
+    {
         assert_eq!(
             errors(options, 64),
             "error: --sample-format and --input apply to a sound card, not to the clock: leave them out, or add --device hw:0\n",
