@@ -40,7 +40,7 @@ pub struct Audio {
     /// Play this preset (TOML) instead of --model and --cab.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["model", "cab"])]
     pub preset: Option<PathBuf>,
-    /// Take deadlines from clock or hw:CARD[,DEVICE].
+    /// Take deadlines from clock or hw:CARD,DEVICE.
     ///
     /// CARD is a number or a name; `punctual amp devices` lists them. The measurement plays silence.
     #[arg(long, value_name = "HW", default_value = "clock", conflicts_with_all = ["capture", "playback"])]

@@ -21,7 +21,7 @@ pub struct Rig {
     /// Play this second model, in series or in parallel.
     #[arg(long, value_name = "FILE")]
     pub model2: Option<PathBuf>,
-    /// Play the second model after the first [default].
+    /// Play the second model after the first, as by default.
     ///
     /// A parallel preset changes the default.
     #[arg(long, conflicts_with = "parallel")]

@@ -8,7 +8,7 @@ use machine::setup::Account;
 /// Options of `setup`.
 #[derive(Debug, Args)]
 pub struct Setup {
-    /// For this user or @group [default: the user of sudo, or @audio].
+    /// For this user or @group [default: user of sudo, or group audio].
     ///
     /// Several accounts can have them: each call adds one.
     #[arg(long = "for", value_name = "USER|@GROUP", conflicts_with_all = ["capabilities", "undo"])]
