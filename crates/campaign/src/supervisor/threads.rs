@@ -20,11 +20,15 @@ pub(super) struct Supervised {
     /// The number of checks in a row that found it stopped.
     stopped_checks: u32,
     was_frozen: bool,
+    /// The number of checks in a row that found it on other CPUs.
+    moved_checks: u32,
 }
 
 /// Stopped in this number of checks in a row, a thread was stopped alone. While the whole process stops and goes on, a
 /// thread that checks can see another one stopped once.
 const STOPPED_CHECKS: u32 = 2;
+/// On other CPUs in this number of checks in a row, a thread was moved.
+const MOVED_CHECKS: u32 = 3;
 
 impl Supervised {
     /// A thread as it was set up; `None` for a thread of the EVL core, which Linux does not schedule.
@@ -38,13 +42,19 @@ impl Supervised {
             slack_ns: slack_ns(root, thread_id).filter(|_| !policy.is_realtime()),
             stopped_checks: 0,
             was_frozen: false,
+            moved_checks: 0,
         })
     }
 
     /// Compares a running thread with its last settings. A thread that has ended is not compared.
     pub fn check(&mut self, root: &Root, online: &CpuList, seen: &str) -> Vec<Reason> {
         let found = (sched::policy_of(self.thread_id), sched::affinity_of(Some(self.thread_id)));
-        let (Ok(policy), Ok(cpus)) = found else { return Vec::new() };
+        let (Ok(policy), Ok(mut cpus)) = found else { return Vec::new() };
+        self.moved_checks = if cpus == self.last.cpus { 0 } else { self.moved_checks.saturating_add(1) };
+        // The kernel moves the threads of a CPU that goes offline a while before it lists that CPU as offline.
+        if self.moved_checks < MOVED_CHECKS {
+            cpus.clone_from(&self.last.cpus);
+        }
         let mut reasons = self.compare(&Scheduling { policy, cpus }, online, seen);
         if policy == Policy::Other {
             reasons.extend(self.renice(sched::niceness_of(self.thread_id).ok(), seen));
@@ -153,6 +163,7 @@ mod tests {
             slack_ns: Some(50_000),
             stopped_checks: 0,
             was_frozen: false,
+            moved_checks: 0,
         };
         let mut compare = |found: Scheduling, online: &str| -> Vec<String> {
             thread.compare(&found, &online.parse().unwrap(), "now").into_iter().map(|reason| reason.text).collect()
@@ -195,6 +206,7 @@ mod tests {
             slack_ns: None,
             stopped_checks: 0,
             was_frozen: false,
+            moved_checks: 0,
         };
         let mut frozen = |state: &str| {
             write("sys/fs/cgroup/freezer/ice/freezer.state", state);
