@@ -13,6 +13,12 @@ pub fn own(root: &Root) -> Option<u64> {
     inode(root, "self")
 }
 
+/// True if this process is in the first namespace, that of the host; `None` if it is unknown.
+#[must_use]
+pub fn is_first(root: &Root) -> Option<bool> {
+    own(root).map(|namespace| namespace == FIRST)
+}
+
 /// True if `/proc` shows this process's namespace, so that an id in it is the same process.
 #[must_use]
 pub fn is_that_of_proc(root: &Root) -> bool {
@@ -22,7 +28,7 @@ pub fn is_that_of_proc(root: &Root) -> bool {
 /// True if a process of another namespace still runs, or if that is unknown: only root in the first namespace sees all
 /// processes.
 pub(crate) fn may_run(root: &Root, process: u32, namespace: u64) -> bool {
-    let sees_all = own(root) == Some(FIRST) && rustix::process::geteuid().is_root();
+    let sees_all = is_first(root) == Some(true) && rustix::process::geteuid().is_root();
     !sees_all || root.list("proc").iter().any(|id| inode(root, id) == Some(namespace) && is_called(root, id, process))
 }
 

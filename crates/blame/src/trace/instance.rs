@@ -12,6 +12,8 @@ mod settings;
 
 use std::{fs::File, os::unix::fs::FileExt, path::Path};
 
+use machine::Root;
+
 pub use self::settings::Settings;
 pub(crate) use self::settings::ring_kib;
 use self::{
@@ -103,7 +105,7 @@ impl Instance {
         settings: &Settings<'_>,
         turn_on: impl FnOnce(&Folder, &mut Decoder) -> Result<Vec<String>, TraceError>,
     ) -> Result<Self, TraceError> {
-        namespaces::check(Path::new("/proc/self"))?;
+        namespaces::check(&Root::system())?;
         let folder = Folder::create(tracefs)?;
         let cpus = traced_cpus(&folder, settings)?;
         configure(&folder, settings, &cpus)?;

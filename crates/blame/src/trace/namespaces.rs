@@ -1,47 +1,43 @@
 //! Checks that the ids and times in the trace are those that this process sees.
 
-use std::{fs, path::Path};
+use machine::{Root, pid_namespace};
 
 use super::error::TraceError;
 
-/// The first namespace of process ids, that of the host (`PROC_PID_INIT_INO` in the kernel's `proc_ns.h`).
-const HOST_IDS: &str = "pid:[4026531836]";
-
-/// Checks the namespaces of a process, from its folder in `/proc`. A part that the kernel does not show is not checked.
+/// Checks the namespaces of this process. What the kernel does not show is not checked.
 ///
 /// # Errors
-/// The process has other ids or times than the host, which are those of the trace.
-pub(super) fn check(process: &Path) -> Result<(), TraceError> {
-    if fs::read_link(process.join("ns/pid")).is_ok_and(|namespace| namespace != Path::new(HOST_IDS)) {
+/// This process has other ids or times than the host, which are those of the trace.
+pub(super) fn check(root: &Root) -> Result<(), TraceError> {
+    if pid_namespace::is_first(root) == Some(false) {
         return Err(TraceError::OtherIds);
     }
     // Lines `CLOCK SECONDS NANOSECONDS`.
-    let offsets = fs::read_to_string(process.join("timens_offsets")).unwrap_or_default();
+    let offsets = root.read("proc/self/timens_offsets").unwrap_or_default();
     let is_offset = |line: &str| line.split_whitespace().skip(1).any(|number| number != "0");
     if offsets.lines().any(is_offset) { Err(TraceError::OtherTimes) } else { Ok(()) }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::symlink;
+    use std::{fs, os::unix::fs::symlink};
 
     use super::*;
 
     #[test]
     fn the_trace_is_that_of_the_host() {
-        let process = tempfile::tempdir().unwrap();
-        let path = process.path();
-        assert!(check(path).is_ok(), "an old kernel");
-        fs::create_dir(path.join("ns")).unwrap();
-        symlink("pid:[4026532165]", path.join("ns/pid")).unwrap();
-        assert!(matches!(check(path), Err(TraceError::OtherIds)));
-        fs::remove_file(path.join("ns/pid")).unwrap();
-        symlink(HOST_IDS, path.join("ns/pid")).unwrap();
-        fs::write(path.join("timens_offsets"), "monotonic           0         0\nboottime            0         0\n")
-            .unwrap();
-        assert!(check(path).is_ok());
-        fs::write(path.join("timens_offsets"), "monotonic        1000         0\nboottime            0         0\n")
-            .unwrap();
-        assert!(matches!(check(path), Err(TraceError::OtherTimes)));
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::at(folder.path());
+        assert!(check(&root).is_ok(), "an old kernel");
+        fs::create_dir_all(root.path("proc/self/ns")).unwrap();
+        symlink("pid:[4026532165]", root.path("proc/self/ns/pid")).unwrap();
+        assert!(matches!(check(&root), Err(TraceError::OtherIds)));
+        fs::remove_file(root.path("proc/self/ns/pid")).unwrap();
+        symlink("pid:[4026531836]", root.path("proc/self/ns/pid")).unwrap();
+        let offsets = |seconds| format!("monotonic        {seconds}         0\nboottime            0         0\n");
+        fs::write(root.path("proc/self/timens_offsets"), offsets(0)).unwrap();
+        assert!(check(&root).is_ok());
+        fs::write(root.path("proc/self/timens_offsets"), offsets(1000)).unwrap();
+        assert!(matches!(check(&root), Err(TraceError::OtherTimes)));
     }
 }
