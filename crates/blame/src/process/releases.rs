@@ -44,6 +44,10 @@ pub(super) struct Releases {
     foreign: u64,
     /// Waits for events that no cycle contains: those between two cycles that a timer starts.
     outside: u64,
+    /// The call that reads the timer.
+    timer_read_by: Option<Source>,
+    /// True if the thread reads several timers.
+    has_several_timers: bool,
 }
 
 /// Frequency of a kind of wait.
@@ -110,6 +114,11 @@ impl Releases {
         self.foreign += u64::from(!is_answer && starts_irregularly);
     }
 
+    /// Notes the call that reads a timer.
+    pub fn note_timer(&mut self, read_by: Source) {
+        self.has_several_timers |= self.timer_read_by.replace(read_by).is_some_and(|before| before != read_by);
+    }
+
     /// Notes the end of a wait for an event that belongs to no cycle.
     pub fn note_outside(&mut self) {
         self.outside += 1;
@@ -154,6 +163,7 @@ impl Releases {
     pub fn to_record(&self) -> Release {
         match self.rank() {
             _ if (self.foreign + self.outside) * UNCLEAR_SHARE > self.distances.count => Release::Mixed,
+            Rank::Timer if self.has_several_timers => Release::Mixed,
             _ if self.may_be_several() => Release::Alternating,
             Rank::Event if self.are_unclear() => Release::AnyEvent,
             Rank::Event => Release::Event,

@@ -574,6 +574,22 @@ fn expiries_of_a_timerfd_start_cycles_also_if_it_does_not_wait_for_them() {
 }
 
 #[test]
+fn readings_of_two_timerfds_are_mixed() {
+    let release = |second_fd: u64| {
+        let mut events = Vec::new();
+        for number in 0..20 {
+            let (us, fd) = (number * 1000 + 10, if number % 2 == 0 { 3 } else { second_fd });
+            events.extend([enter(us, "read", [fd, 0, 0]), sleeps(us + 1)]);
+            events.extend(resumes(us + 900));
+            let expires_ns = (START_NS + (us + 1900) * 1000).cast_signed();
+            events.extend([at(us + 902, WORKER, EventKind::FdTimerStart { expires_ns }), exit(us + 903)]);
+        }
+        with_calls(None, &events, 21_000).1.release
+    };
+    assert_eq!((release(3), release(4)), (record::Release::Timer, record::Release::Mixed));
+}
+
+#[test]
 fn a_timerfd_that_is_set_to_a_time_that_is_over_starts_a_cycle() {
     let armed = |us, expires_us: u64| {
         let expires_ns = (START_NS + expires_us * 1000).cast_signed();

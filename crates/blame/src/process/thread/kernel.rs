@@ -28,14 +28,10 @@ pub(super) struct FdTimer {
     expires_ns: Option<u64>,
     /// The wait for its expiry.
     source: Option<Source>,
-    /// The wait in which it expired; `None` if it was read since.
+    /// The wait during which it expired; `None` after it is read.
     expired_in: Option<Source>,
-    /// Another wait than `source` in which the last expiry came, after an overrun or because `source` is the wrong one.
+    /// The wait during which it expired last, if that is not `source`: after an overrun, or because `source` is wrong.
     other_source: Option<Source>,
-    /// The call that reads it.
-    read_by: Option<Source>,
-    /// True if the thread also reads other ones, so that `expires_ns` can be that of any.
-    pub is_one_of_several: bool,
     /// True if a cycle began since the timer was read.
     pub has_released: bool,
 }
@@ -207,8 +203,7 @@ impl Thread {
         let before_ns = self.fd_timer.expires_ns.replace(next_ns);
         let has_released = mem::take(&mut self.fd_timer.has_released);
         let Some(call) = self.in_kernel.call().filter(|_| self.in_kernel.call_name() == "read") else { return };
-        let is_other = self.fd_timer.read_by.replace(call.source).is_some_and(|before| before != call.source);
-        self.fd_timer.is_one_of_several |= is_other;
+        self.releases.note_timer(call.source);
         let expired_in = self.fd_timer.expired_in.take();
         self.fd_timer.note_reading(if call.has_waited { Some(call.source) } else { expired_in });
         let before = self.releases.rank();

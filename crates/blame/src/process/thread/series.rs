@@ -35,10 +35,7 @@ impl Thread {
             ended: now.state == State::Ended,
             release: match () {
                 () if now.is_marked => Release::Mark,
-                () if now.knows_calls(config) => match now.releases.to_record() {
-                    Release::Timer if now.fd_timer.is_one_of_several => Release::Mixed,
-                    release => release,
-                },
+                () if now.knows_calls(config) => now.releases.to_record(),
                 () => Release::AnySleep,
             },
             breaches: now.breaches.to_record(),
