@@ -169,6 +169,7 @@ fn judge(record: &Record, limit_us: u64) -> (Outcome, String) {
     let Some((worst, worst_ns)) = worst(record) else {
         return (Outcome::Inconclusive, "nothing was measured".to_owned());
     };
+    let unmeasured = record.probe_series().find(|series| latency(series).is_none());
     let worst = format!("the largest latency was {} ({})", format_ns(worst_ns), worst.place());
     if worst_ns >= limit_ns {
         return (Outcome::Fail, format!("{worst}, not below {limit}"));
@@ -176,17 +177,24 @@ fn judge(record: &Record, limit_us: u64) -> (Outcome, String) {
     if let Some(obstacle) = obstacle {
         return (Outcome::Inconclusive, format!("{obstacle}; {worst}"));
     }
+    if let Some(series) = unmeasured {
+        return (Outcome::Inconclusive, format!("nothing was measured on {}; {worst}", series.place()));
+    }
     let measured_ns: u64 = record.phases.iter().map(|phase| phase.duration_ns).sum();
     let per_hour = POSSIBLE_EVENTS * 3600e9 / measured_ns.max(1) as f64;
     let per_hour = if per_hour < 10.0 { (per_hour * 10.0).ceil() / 10.0 } else { per_hour.ceil() };
     (Outcome::Pass, format!("{worst}, below {limit}; at 95 %, fewer than {per_hour} an hour reach it on each CPU"))
 }
 
-/// The series with the largest latency. One without any gap has a latency of 0.
+/// The series with the largest latency.
 fn worst(record: &Record) -> Option<(&Series, i64)> {
-    let observed = |series: &Series| series.kind.noise().is_some_and(|noise| noise.observed_ns > 0).then_some(0);
-    let latency = |series: &Series| series.max_ns.or(observed(series));
-    record.series.iter().filter_map(|series| Some((series, latency(series)?))).max_by_key(|&(_, ns)| ns)
+    record.probe_series().filter_map(|series| Some((series, latency(series)?))).max_by_key(|&(_, ns)| ns)
+}
+
+/// The largest latency of a series, ns; 0 for one without any gap, and `None` if nothing was measured.
+fn latency(series: &Series) -> Option<i64> {
+    let is_observed = series.kind.noise().is_some_and(|noise| noise.observed_ns > 0);
+    series.max_ns.or_else(|| is_observed.then_some(0))
 }
 
 #[cfg(test)]
@@ -289,6 +297,10 @@ mod tests {
         partial.state = record::State::Interrupted;
         assert_eq!(judge(&partial, 18).0, Outcome::Inconclusive);
         assert_eq!(judge(&partial, 17).0, Outcome::Fail);
+        let mut idle = measured();
+        idle.series.push(Series { cpu: Some(4), ..Series::default() });
+        let (outcome, reason) = judge(&idle, 18);
+        assert!(outcome == Outcome::Inconclusive && reason.starts_with("nothing was measured on CPU 4"), "{reason}");
         let mut empty = measured();
         empty.series.clear();
         assert_eq!(judge(&empty, 18).0, Outcome::Inconclusive);
