@@ -398,7 +398,7 @@ impl Process {
         (self.threads.len() - self.with_series().count()) as u64
     }
 
-    /// The names and ids in the selection that no thread with a series has.
+    /// The names and ids in the selection without a thread that ran.
     #[must_use]
     pub fn unmatched(&self) -> Vec<&Pattern> {
         let is_matched =
@@ -406,10 +406,12 @@ impl Process {
         self.config.selection.patterns().filter(|pattern| !is_matched(pattern)).collect()
     }
 
-    /// The names of the threads that ran.
+    /// The names of the threads that ran, each once.
     #[must_use]
-    pub fn names(&self) -> BTreeSet<String> {
-        self.threads.iter().filter(|thread| thread.was_active()).map(|thread| thread.comm().to_string()).collect()
+    pub fn names(&self) -> Vec<String> {
+        let ran = self.threads.iter().filter(|thread| thread.was_active());
+        let names: BTreeSet<String> = ran.map(|thread| thread.comm().to_string()).collect();
+        names.into_iter().collect()
     }
 
     /// Number of ended threads without figures, because there were too many. Those of the others are larger.

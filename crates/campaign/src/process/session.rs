@@ -38,6 +38,8 @@ const TRACE_CHECK: Duration = Duration::from_secs(1);
 const START_NS: u64 = 1_000_000_000;
 /// Longest time between two reads that is used to explain spikes, because the ring buffers must be read.
 const EXPLAIN_LIMIT: Duration = Duration::from_millis(20);
+/// The number of threads that are named if none has a requested name.
+const NAMES: usize = 8;
 /// Niceness while the ring buffers are read.
 const URGENT: i32 = -20;
 
@@ -447,11 +449,12 @@ impl<'a> Session<'a> {
         }
         let unmatched: Vec<String> = self.process.unmatched().iter().map(ToString::to_string).collect();
         if !unmatched.is_empty() {
-            let names: Vec<String> = self.process.names().into_iter().take(8).collect();
-            let (unmatched, names) = (unmatched.join(", "), names.join(", "));
+            let (unmatched, mut names) = (unmatched.join(", "), self.process.names());
+            let others = names.split_off(NAMES.min(names.len()));
+            let (names, others) = (names.join(", "), if others.is_empty() { "" } else { ", and others" });
             add(
                 analysis::process::UNMATCHED,
-                format!("no thread with the name or id {unmatched} ran; the threads that ran are: {names}"),
+                format!("no thread with the name or id {unmatched} ran; the threads that ran are {names}{others}"),
             );
         }
         let left_out = self.process.threads_not_followed();
