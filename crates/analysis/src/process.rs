@@ -80,7 +80,7 @@ fn worst_first(record: &Record) -> Vec<(&Series, &ProcessThread)> {
     threads
 }
 
-/// The kind of the caveat that no thread ran that a given name or id selects.
+/// The kind of the caveat about a given name or id without a thread that ran.
 pub const UNMATCHED: &str = "selection";
 /// The remedy for a thread without cycles.
 const MARK: &str = "cycles that do not start with a wait are counted only if you mark them with include/punctual.h";

@@ -21,7 +21,7 @@ use crate::Root;
 /// The folder of limits that `pam_limits` reads when a user logs in.
 const FOLDER: &str = "etc/security/limits.d";
 const NAME: &str = "90-punctual.conf";
-/// First line of the file, by which it is recognised.
+/// First line of a file that punctual wrote. Other files are left alone.
 const MARK: &str = "# Written by `punctual setup`; `punctual setup --undo` removes it.";
 /// Size of the largest file that can be one of punctual, bytes.
 const SIZE_MAX: u64 = 1 << 16;

@@ -137,7 +137,7 @@ pub struct ProcessThread {
     /// The cycle that had not ended at the end of the run, so far; absent without one, and if its end cannot be known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub open: Option<Cycle>,
-    /// Time from its last release to its end, ns, which is no cycle; 0 if it has not ended.
+    /// Time from its last release to its end, ns. It is no cycle. 0 if the thread has not ended.
     #[serde(default)]
     pub ending_ns: u64,
     /// Cycles that were cut off, because events were lost or their start was not seen.

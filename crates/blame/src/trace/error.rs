@@ -17,13 +17,13 @@ pub enum TraceError {
     /// This process lacks the right to trace.
     #[error("no right to use the kernel's trace: run as root, with `sudo`, and outside of containers")]
     Forbidden,
-    /// This process has other thread ids than those in the trace.
+    /// The threads of this process have other ids in the trace.
     #[error(
         "the kernel's trace has the thread ids of the host, not those of this container: run punctual on the host, or with \
          the host's process ids, e.g. `docker run --pid=host`"
     )]
     OtherIds,
-    /// This process has other times than those in the trace.
+    /// The clocks of this process have offsets, which the trace does not have.
     #[error("the kernel's trace has the times of the host, not those of this time namespace: run punctual on the host")]
     OtherTimes,
     /// The kernel is locked down, also for root.

@@ -88,7 +88,7 @@ const FD_TIMER: &str = "timerfd_tmrproc";
 pub struct KernelSymbols<R = File> {
     /// The rest of `/proc/kallsyms`; `None` if everything is read, or nothing can be.
     source: Option<R>,
-    /// What was read last; afterwards the start of a line whose end is not read yet.
+    /// Bytes that are read and not parsed. Between two readings, this is the start of a line without its end.
     chunk: Vec<u8>,
     symbols: Symbols,
     /// All functions of the kernel itself below this address have been read.

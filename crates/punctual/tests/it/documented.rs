@@ -32,7 +32,7 @@ const NOT_RUN: [(&str, &str); 32] = [
     ("check nic", "needs this interface"),
     ("--root", "needs a recorded machine"),
     ("--open", "opens a browser"),
-    ("--load", "needs the time in which a load proves that it ran"),
+    ("--load", "needs time until the load has proved itself"),
     ("--matrix", "measures for minutes"),
     ("--find-buffer", "measures for minutes"),
     ("--shield", "moves the work of the machine"),

@@ -1,4 +1,4 @@
-//! Entries of a list: a name, and a text that is wrapped beside it.
+//! Entries of a list: a name, and a text that is wrapped to its right.
 
 use textwrap::core::display_width;
 
