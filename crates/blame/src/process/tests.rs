@@ -1,5 +1,8 @@
 //! Statistics of hand-written events, and properties that hold for any events.
 
+mod calls;
+mod shared_cpu;
+
 use proptest::{collection::vec, prelude::*, sample::select};
 use record::{CycleCause, Monitor, MonitorReports, Overruns, ProcessThread, Rule, Series, ThreadTimes};
 
@@ -60,6 +63,50 @@ fn times(running: u64, ready: u64, preempted: u64, blocked: u64, unknown: u64) -
     let [running_ns, ready_ns, preempted_ns, blocked_ns, unknown_ns] =
         [running, ready, preempted, blocked, unknown].map(|us| us * 1000);
     ThreadTimes { running_ns, ready_ns, preempted_ns, blocked_ns, unknown_ns }
+}
+
+/// The entry of the worker into a system call.
+fn enter(us: u64, name: &str, arguments: [u64; 3]) -> Event {
+    at(us, WORKER, EventKind::CallEntry { call: call(name), arguments })
+}
+
+fn exit(us: u64) -> Event {
+    at(us, WORKER, EventKind::CallExit { call: 0 })
+}
+
+/// The start of the timer of a sleep of the worker.
+fn timer(us: u64, expires_us: u64) -> Event {
+    let expires_ns = (START_NS + expires_us * 1000).cast_signed();
+    at(us, WORKER, EventKind::TimerStart { function: 0, expires_ns, latest_ns: expires_ns })
+}
+
+fn sleeps(us: u64) -> Event {
+    switch(us, WORKER, PrevState::Sleeping, 0)
+}
+
+/// The end of a wait of the worker, 1 us after it was woken.
+fn resumes(us: u64) -> [Event; 2] {
+    [waking(us, WORKER), switch(us + 1, 0, PrevState::Preempted, WORKER)]
+}
+
+/// The worker with known system calls after these events.
+fn with_calls(period_us: Option<u64>, events: &[Event], us: u64) -> (Series, ProcessThread) {
+    let mut process = process(period_us);
+    process.expect_calls();
+    process.set_clocks(ClockOffsets { tai_ns: Some(1 << 60), ..ClockOffsets::default() });
+    events.iter().for_each(|event| process.handle_event(event));
+    let series = process.series("run", START_NS + us * 1000);
+    let series = series.into_iter().find(|series| series.role == "worker").unwrap();
+    let thread = series.kind.process().unwrap().clone();
+    (series, thread)
+}
+
+/// Start and response time of each cycle, us, in order of time.
+fn cycles_of(thread: &ProcessThread) -> Vec<(u64, u64)> {
+    let cycle = |cycle: &record::Cycle| (cycle.at_ns / 1000, cycle.response_ns() / 1000);
+    let mut cycles: Vec<_> = thread.worst_cycles.iter().map(cycle).collect();
+    cycles.sort_unstable();
+    cycles
 }
 
 #[test]
@@ -370,377 +417,6 @@ fn an_inherited_policy_is_told_from_one_that_was_set() {
     assert!(parents(WORKER, 0) == [format!("worker/{WORKER}")], "its parent set its own");
 }
 
-/// The entry of the worker into a system call.
-fn enter(us: u64, name: &str, arguments: [u64; 3]) -> Event {
-    at(us, WORKER, EventKind::CallEntry { call: call(name), arguments })
-}
-
-fn exit(us: u64) -> Event {
-    at(us, WORKER, EventKind::CallExit { call: 0 })
-}
-
-/// The start of the timer of a sleep of the worker.
-fn timer(us: u64, expires_us: u64) -> Event {
-    let expires_ns = (START_NS + expires_us * 1000).cast_signed();
-    at(us, WORKER, EventKind::TimerStart { function: 0, expires_ns, latest_ns: expires_ns })
-}
-
-fn sleeps(us: u64) -> Event {
-    switch(us, WORKER, PrevState::Sleeping, 0)
-}
-
-/// The end of a wait of the worker, 1 us after it was woken.
-fn resumes(us: u64) -> [Event; 2] {
-    [waking(us, WORKER), switch(us + 1, 0, PrevState::Preempted, WORKER)]
-}
-
-/// The worker with known system calls after these events.
-fn with_calls(period_us: Option<u64>, events: &[Event], us: u64) -> (Series, ProcessThread) {
-    let mut process = process(period_us);
-    process.expect_calls();
-    process.set_clocks(ClockOffsets { tai_ns: Some(1 << 60), ..ClockOffsets::default() });
-    events.iter().for_each(|event| process.handle_event(event));
-    let series = process.series("run", START_NS + us * 1000);
-    let series = series.into_iter().find(|series| series.role == "worker").unwrap();
-    let thread = series.kind.process().unwrap().clone();
-    (series, thread)
-}
-
-/// Start and response time of each cycle, us, in order of time.
-fn cycles_of(thread: &ProcessThread) -> Vec<(u64, u64)> {
-    let cycle = |cycle: &record::Cycle| (cycle.at_ns / 1000, cycle.response_ns() / 1000);
-    let mut cycles: Vec<_> = thread.worst_cycles.iter().map(cycle).collect();
-    cycles.sort_unstable();
-    cycles
-}
-
-#[test]
-fn a_sleep_continued_after_a_signal_is_one_sleep() {
-    let retried = |name: &str, arguments, again: &str, late_us| {
-        let mut events = vec![enter(0, name, arguments), timer(0, 1000), sleeps(1)];
-        for number in 0..3 {
-            let expires_us = 1000 + 1000 * number;
-            events.extend(resumes(expires_us - 600));
-            events.extend([exit(expires_us - 590), enter(expires_us - 500, again, arguments)]);
-            events.extend([timer(expires_us - 500, expires_us + late_us), sleeps(expires_us - 499)]);
-            events.extend(resumes(expires_us + late_us));
-            events.extend([exit(expires_us + late_us + 2), enter(expires_us + 200 + late_us, name, arguments)]);
-            events.extend([timer(expires_us + 201 + late_us, expires_us + 1000), sleeps(expires_us + 202 + late_us)]);
-        }
-        let (_, thread) = with_calls(Some(1000), &events, 3500);
-        let cycles: Vec<_> = cycles_of(&thread).into_iter().filter(|&(at_us, _)| at_us > 0).collect();
-        (cycles, thread.skipped, thread.cycles_cut)
-    };
-    let expected = |late_us: u64| (vec![(1000 + late_us, 200), (2000 + late_us, 200), (3000 + late_us, 200)], 0, 0);
-    assert_eq!(retried("clock_nanosleep", [1, 1, 0], "clock_nanosleep", 0), expected(0));
-    assert_eq!(retried("nanosleep", [0; 3], "nanosleep", 100), expected(100), "the rest of the time");
-    assert_eq!(retried("nanosleep", [0; 3], "restart_syscall", 0), expected(0), "after SIGSTOP");
-}
-
-#[test]
-fn work_after_an_interrupted_sleep_is_a_cycle() {
-    let mut events = vec![enter(0, "nanosleep", [0; 3]), timer(0, 1000), sleeps(1)];
-    events.extend(resumes(400));
-    events.extend([exit(402), enter(700, "nanosleep", [0; 3]), timer(701, 1701), sleeps(702)]);
-    let (_, thread) = with_calls(None, &events, 900);
-    assert_eq!(cycles_of(&thread), [(400, 300)]);
-}
-
-#[test]
-fn sleeps_on_other_clocks_start_cycles_at_their_time() {
-    let tai = |us, expires_us: u64| {
-        let expires_ns = (1 << 60) + (START_NS + expires_us * 1000).cast_signed();
-        at(us, WORKER, EventKind::TimerStart { function: 0, expires_ns, latest_ns: expires_ns })
-    };
-    let mut events = vec![enter(0, "clock_nanosleep", [11, 1, 0]), tai(0, 1000), sleeps(1)];
-    events.extend(resumes(1010));
-    // It works for longer than the period, so the next sleep is over at once.
-    events.extend([exit(1012), enter(2500, "clock_nanosleep", [11, 1, 0]), tai(2500, 2000), exit(2501)]);
-    events.extend([enter(2800, "clock_nanosleep", [11, 1, 0]), tai(2800, 3000), sleeps(2801)]);
-    let (series, thread) = with_calls(Some(1000), &events, 2900);
-    assert_eq!(cycles_of(&thread), [(1000, 1500), (2000, 800)]);
-    assert_eq!((series.missed, thread.overruns), (1, 1));
-}
-
-/// A cycle that starts with a sleep until `us`, entered 800 us before, and works for 100 us.
-fn absolute_cycle(us: u64) -> Vec<Event> {
-    let begun = us - 800;
-    let mut events = vec![enter(begun, "clock_nanosleep", [1, 1, 0]), timer(begun, us), sleeps(begun + 1)];
-    events.extend(resumes(us));
-    events.extend([exit(us + 2)]);
-    events
-}
-
-#[test]
-fn a_cycle_between_two_kinds_of_waits_is_in_no_figure() {
-    let mut events = Vec::new();
-    // The start: twelve short sleeps for a duration, and one until the first cycle is due.
-    for number in 1..=12 {
-        let us = number * 100;
-        events.extend([enter(us, "nanosleep", [0; 3]), timer(us, us + 50), sleeps(us + 1)]);
-        events.extend(resumes(us + 50));
-        events.push(exit(us + 52));
-    }
-    events.extend([enter(1300, "clock_nanosleep", [1, 1, 0]), timer(1300, 90_000), sleeps(1301)]);
-    events.extend(resumes(90_000));
-    events.push(exit(90_002));
-    (91..120).for_each(|ms| events.extend(absolute_cycle(ms * 1000)));
-    let (_, thread) = with_calls(None, &events, 120_000);
-    assert_eq!(thread.release, record::Release::AbsoluteSleep);
-    let longest_ns = thread.longest.unwrap().response_ns();
-    assert!(longest_ns < 1_000_000 && thread.cycles_cut == 1, "{longest_ns} ns, {} cut", thread.cycles_cut);
-}
-
-#[test]
-fn a_thread_keeps_its_selection_once_it_has_cycles() {
-    let selection =
-        || Selection { threads: vec!["worker".parse().unwrap(), "other".parse().unwrap()], periods: vec![] };
-    let renamed = |cycles: u64| {
-        let mut process = Process::new(START_NS, 100_000, selection());
-        process.follow(ThreadInfo { tid: WORKER, comm: Comm::new("worker"), asleep: true }, 0);
-        process.expect_calls();
-        let mut events: Vec<Event> = (1..=cycles).flat_map(|ms| absolute_cycle(ms * 1000)).collect();
-        let other = Task { comm: Comm::new("renamed"), ..task(WORKER) };
-        let us = cycles * 1000 + 150;
-        events.push(at(us, WORKER, EventKind::Switch { from: other, prev_state: PrevState::Sleeping, to: task(0) }));
-        events.iter().for_each(|event| process.handle_event(event));
-        let unmatched: Vec<String> = process.unmatched().iter().map(ToString::to_string).collect();
-        (process.series("run", START_NS + us * 1000 + 1).len(), unmatched)
-    };
-    assert_eq!(renamed(0), (0, vec!["worker".to_owned(), "other".to_owned()]), "it had the name of its parent");
-    assert_eq!(renamed(3), (1, vec!["other".to_owned()]));
-}
-
-#[test]
-fn the_time_until_a_thread_ends_is_kept() {
-    let mut events: Vec<Event> = (1..=3).flat_map(|ms| absolute_cycle(ms * 1000)).collect();
-    events.extend([at(9000, WORKER, EventKind::Exit), sleeps(9001)]);
-    let (_, thread) = with_calls(None, &events, 9500);
-    assert_eq!((thread.cycles, thread.ending_ns), (2, 6_001_000));
-}
-
-#[test]
-fn a_stop_by_a_signal_delays_the_cycle_after_its_sleep() {
-    let mut events: Vec<Event> = (1..=3).flat_map(|ms| absolute_cycle(ms * 1000)).collect();
-    events.extend([enter(3200, "clock_nanosleep", [1, 1, 0]), timer(3200, 4000), sleeps(3201)]);
-    events.extend(resumes(3500));
-    events.push(switch(3502, WORKER, PrevState::Stopped, 0));
-    events.extend(resumes(8000));
-    // The kernel enters the call again after the stop.
-    events.extend([exit(8002), enter(8002, "clock_nanosleep", [1, 1, 0]), timer(8002, 4000), exit(8003)]);
-    events.extend([enter(8100, "clock_nanosleep", [1, 1, 0]), timer(8100, 9000), sleeps(8101)]);
-    let (_, thread) = with_calls(None, &events, 8500);
-    let longest = thread.longest.unwrap();
-    assert_eq!((longest.response_ns(), longest.parts[0].cause), (4_100_000, CycleCause::Stopped), "{longest:?}");
-}
-
-#[test]
-fn expiries_of_a_timerfd_start_cycles_also_if_it_does_not_wait_for_them() {
-    let armed = |us, expires_us: u64| {
-        let expires_ns = (START_NS + expires_us * 1000).cast_signed();
-        at(us, WORKER, EventKind::FdTimerStart { expires_ns })
-    };
-    for polls in [false, true] {
-        let mut events = Vec::new();
-        let waits = |events: &mut Vec<Event>, us| {
-            let poll = [enter(us, "epoll_wait", [4, 0, 0]), sleeps(us + 1)];
-            let read = [enter(us, "read", [3, 0, 0]), sleeps(us + 1)];
-            events.extend(if polls { poll } else { read });
-        };
-        let woken = |events: &mut Vec<Event>, us| {
-            events.extend(resumes(us));
-            events.extend(polls.then(|| [exit(us + 2), enter(us + 2, "read", [3, 0, 0])]).into_iter().flatten());
-        };
-        events.extend(resumes(10));
-        events.push(armed(20, 1000));
-        waits(&mut events, 30);
-        woken(&mut events, 1001);
-        events.extend([armed(1002, 2000), exit(1003)]);
-        waits(&mut events, 1300);
-        woken(&mut events, 2001);
-        events.extend([armed(2002, 3000), exit(2003)]);
-        // A wait for a device within the cycle, which takes too long.
-        events.extend([enter(2100, "ioctl", [7, 0, 0]), sleeps(2101)]);
-        events.extend(resumes(3400));
-        events.push(exit(3402));
-        events.extend(polls.then(|| [enter(3500, "epoll_wait", [4, 0, 0]), exit(3500)]).into_iter().flatten());
-        events.extend([enter(3500, "read", [3, 0, 0]), armed(3500, 4000), exit(3501)]);
-        waits(&mut events, 3700);
-        let (series, thread) = with_calls(Some(1000), &events, 3900);
-        assert_eq!(thread.release, record::Release::Timer);
-        assert_eq!(cycles_of(&thread), [(10, 21), (1000, 301), (2000, 1500), (3000, 701)], "polls: {polls}");
-        assert_eq!((series.missed, thread.skipped), (1, 0));
-    }
-}
-
-#[test]
-fn readings_of_two_timerfds_are_mixed() {
-    let release = |second_fd: u64| {
-        let mut events = Vec::new();
-        for number in 0..20 {
-            let (us, fd) = (number * 1000 + 10, if number % 2 == 0 { 3 } else { second_fd });
-            events.extend([enter(us, "read", [fd, 0, 0]), sleeps(us + 1)]);
-            events.extend(resumes(us + 900));
-            let expires_ns = (START_NS + (us + 1900) * 1000).cast_signed();
-            events.extend([at(us + 902, WORKER, EventKind::FdTimerStart { expires_ns }), exit(us + 903)]);
-        }
-        with_calls(None, &events, 21_000).1.release
-    };
-    assert_eq!((release(3), release(4)), (record::Release::Timer, record::Release::Mixed));
-}
-
-#[test]
-fn a_timerfd_that_is_set_to_a_time_that_is_over_starts_a_cycle() {
-    let armed = |us, expires_us: u64| {
-        let expires_ns = (START_NS + expires_us * 1000).cast_signed();
-        at(us, WORKER, EventKind::FdTimerStart { expires_ns })
-    };
-    let read = |us| enter(us, "read", [3, 0, 0]);
-    let mut events = vec![armed(0, 1000), read(1), sleeps(2)];
-    events.extend(resumes(1001));
-    events.extend([exit(1003), armed(2500, 2000), read(2501), exit(2502)]);
-    events.extend([armed(2800, 3000), read(2801), sleeps(2802)]);
-    let (_, thread) = with_calls(Some(1000), &events, 2900);
-    assert_eq!(cycles_of(&thread), [(1000, 1502), (2000, 802)]);
-    assert_eq!((thread.release, thread.skipped), (record::Release::Event, 0));
-}
-
-/// A thread wakes another one in a system call.
-fn wakes(us: u64, by: u32, tid: u32, (name, object): (&str, u64)) -> [Event; 3] {
-    let arguments = [object, 1, 1];
-    let entry = EventKind::CallEntry { call: call(name), arguments };
-    let waking = EventKind::Waking { task: task(tid), target_cpu: 0 };
-    [at(us, by, entry), at(us, by, waking), at(us, by, EventKind::CallExit { call: 0 })]
-}
-
-#[test]
-fn a_wait_for_an_answer_is_part_of_the_cycle() {
-    const HELPER: u32 = 11;
-    let mut process = process(None);
-    process.expect_calls();
-    process.follow(ThreadInfo { tid: HELPER, comm: Comm::new("t11"), asleep: true }, 0);
-    let mut events = Vec::new();
-    for us in [1000, 2000, 3000] {
-        events.extend(resumes(us));
-        events.push(exit(us + 2));
-        events.extend(wakes(us + 100, WORKER, HELPER, ("write", 5)));
-        events.extend([enter(us + 110, "read", [6, 0, 0]), switch(us + 111, WORKER, PrevState::Sleeping, HELPER)]);
-        events.extend(wakes(us + 300, HELPER, WORKER, ("write", 7)));
-        events.push(switch(us + 305, HELPER, PrevState::Sleeping, WORKER));
-        events.extend([exit(us + 306), enter(us + 400, "poll", [0x70, 1, 0]), sleeps(us + 401)]);
-    }
-    events.iter().for_each(|event| process.handle_event(event));
-    let series = process.series("run", START_NS + 3_900_000);
-    let of = |role: &str| series.iter().find(|series| series.role == role).unwrap().kind.process().unwrap();
-    let worker = of("worker");
-    assert_eq!(worker.release, record::Release::Event);
-    assert_eq!(cycles_of(worker), [(1000, 401), (2000, 401), (3000, 401)]);
-    assert_eq!(worker.worst_cycles[0].main_cause(), Some(CycleCause::OwnWork));
-    assert_eq!(of("t11").cycles, 3, "each question is a cycle of the helper");
-}
-
-#[test]
-fn an_idle_thread_has_no_open_cycle_if_any_event_starts_its_cycles() {
-    let events_of = |sources: &[u64]| {
-        let mut events = resumes(100).to_vec();
-        for (us, &source) in (1000..).step_by(1000).zip(sources) {
-            events.extend([enter(us - 300, "read", [source, 0, 0]), sleeps(us - 299)]);
-            events.extend(resumes(us));
-            events.push(exit(us + 2));
-        }
-        events
-    };
-    let idle_at_end = |sources: &[u64]| {
-        let mut events = events_of(&[sources, &[3]].concat());
-        // Without the end of the last wait.
-        events.truncate(events.len() - 3);
-        with_calls(None, &events, 900_000).1
-    };
-    let alternating = idle_at_end(&[3, 4, 3, 4, 3, 4]);
-    assert_eq!((alternating.release, alternating.open), (record::Release::AnyEvent, None));
-    assert_eq!(alternating.cycles, 7, "the last one ended with the wait");
-    let same = idle_at_end(&[3; 6]);
-    assert_eq!((same.release, same.open), (record::Release::Event, None));
-    let mut last_waits_elsewhere = events_of(&[3; 20]);
-    last_waits_elsewhere.extend([enter(20_700, "read", [4, 0, 0]), sleeps(20_701)]);
-    let thread = with_calls(None, &last_waits_elsewhere, 900_000).1;
-    assert_eq!(thread.release, record::Release::Event);
-    assert_eq!(thread.open.map(|open| open.at_ns), Some(20_000_000), "it may wait for an answer");
-}
-
-#[test]
-fn a_wait_for_a_child_is_no_page_fault() {
-    let fault = |us| at(us, WORKER, EventKind::PageFault { address: 0, in_kernel: false });
-    let cause = |between: Option<Event>, us| {
-        let mut events = resumes(10).to_vec();
-        events.push(fault(20));
-        events.extend(between);
-        events.push(switch(us, WORKER, PrevState::Uninterruptible, 0));
-        events.extend(resumes(us + 5000));
-        events.extend([exit(us + 5002), sleeps(us + 5010)]);
-        let thread = with_calls(None, &events, us + 6000).1;
-        let part = thread.worst_cycles[0].parts[0].clone();
-        (part.cause, part.call)
-    };
-    assert_eq!(cause(None, 25), (CycleCause::PageFaults, String::new()));
-    assert_eq!(cause(Some(enter(21, "vfork", [0; 3])), 25), (CycleCause::Event, "vfork".into()));
-    assert_eq!(cause(Some(enter(21, "syncfs", [0; 3])), 25), (CycleCause::Disk, "syncfs".into()));
-    assert_eq!(cause(None, 125), (CycleCause::Unknown, String::new()), "in a system call that is not traced");
-    let disk = at(120, WORKER, EventKind::BlockRequest);
-    assert_eq!(cause(Some(disk), 125), (CycleCause::PageFaults, String::new()));
-}
-
-/// Starts the thread 11, which computes until its first wait.
-fn starts(first_wait: &[Event]) -> ProcessThread {
-    let mut process = process(None);
-    process.expect_calls();
-    let start = [
-        switch(90, 0, PrevState::Preempted, WORKER),
-        at(100, WORKER, EventKind::Fork { child: 11 }),
-        waking(101, 11),
-        switch(102, WORKER, PrevState::Sleeping, 11),
-    ];
-    start.iter().chain(first_wait).for_each(|event| process.handle_event(event));
-    let series = process.series("run", START_NS + 100_000_000);
-    let thread = series.iter().find_map(|series| series.kind.process().filter(|thread| thread.tid == 11));
-    thread.unwrap().clone()
-}
-
-#[test]
-fn the_time_before_the_first_wait_is_a_cycle_only_if_the_thread_ends_then() {
-    let call = |us, name| at(us, 11, EventKind::CallEntry { call: call(name), arguments: [1, 1, 0] });
-    let sleeps = [call(9000, "clock_nanosleep"), switch(9001, 11, PrevState::Sleeping, 0)];
-    let waits = [call(9000, "read"), switch(9001, 11, PrevState::Sleeping, 0), waking(9100, 11)];
-    let ends = [at(9000, 11, EventKind::Exit), switch(9001, 11, PrevState::Other, 0)];
-    let executes = [call(5000, "execve"), call(9000, "clock_nanosleep"), switch(9001, 11, PrevState::Sleeping, 0)];
-    assert_eq!([&sleeps[..], &waits, &executes].map(|events| starts(events).cycles), [0; 3]);
-    let ended = starts(&ends);
-    assert_eq!((ended.cycles, ended.cycles_cut, ended.longest.unwrap().response_ns()), (1, 0, 8_900_000));
-    let busy = starts(&[]);
-    assert_eq!((busy.cycles, busy.cycles_cut, busy.open), (0, 0, None));
-}
-
-#[test]
-fn a_32_bit_program_has_no_known_calls() {
-    let mut process = process(None);
-    process.expect_calls();
-    process.set_process(WORKER, WORKER, true);
-    let sync = EventKind::CallEntry { call: call("sync"), arguments: [0; 3] };
-    for event in [
-        waking(100, WORKER),
-        switch(105, 0, PrevState::Preempted, WORKER),
-        at(200, WORKER, sync),
-        switch(201, WORKER, PrevState::Sleeping, 0),
-        waking(500, WORKER),
-        switch(505, 0, PrevState::Preempted, WORKER),
-        switch(600, WORKER, PrevState::Sleeping, 0),
-    ] {
-        process.handle_event(&event);
-    }
-    let thread = process.series("run", START_NS + 1_000_000).remove(0).kind.process().unwrap().clone();
-    assert_eq!((thread.cycles, thread.release), (2, record::Release::AnySleep));
-}
-
 #[test]
 fn a_quota_is_no_preemption() {
     let events = [
@@ -761,226 +437,6 @@ fn a_quota_is_no_preemption() {
     let thread = series.kind.process().unwrap();
     assert_eq!((thread.preemptions, thread.preempted_by.len(), thread.preempted_by[0].tid), (1, 1, 21));
     assert_eq!(thread.worst_cycles[0].main_cause(), Some(CycleCause::Quota));
-}
-
-/// The events of threads on CPU 0. A thread runs from one line to the next.
-struct Cpu0 {
-    events: Vec<Event>,
-    /// The thread on the CPU, and the priorities of all.
-    now: Task,
-    priorities: Vec<(u32, i32)>,
-}
-
-impl Cpu0 {
-    fn new(priorities: &[(u32, i32)]) -> Self {
-        Self { events: Vec::new(), now: task(0), priorities: priorities.to_vec() }
-    }
-
-    fn task(&self, pid: u32) -> Task {
-        let priority = self.priorities.iter().find(|(known, _)| *known == pid).map_or(120, |&(_, priority)| priority);
-        Task { priority, ..task(pid) }
-    }
-
-    fn event(&mut self, us: u64, kind: EventKind) {
-        self.events.push(at(us, self.now.pid, kind));
-    }
-
-    /// Switches to a thread; the one before is in this state.
-    fn switch(&mut self, us: u64, prev_state: PrevState, to: u32) {
-        let to = self.task(to);
-        self.event(us, EventKind::Switch { from: self.now, prev_state, to });
-        self.now = to;
-    }
-
-    fn wake(&mut self, us: u64, pid: u32) {
-        let task = self.task(pid);
-        self.event(us, EventKind::Waking { task, target_cpu: 0 });
-    }
-
-    fn futex(&mut self, us: u64, address: u64, operation: u64, value: u64) {
-        let arguments = [address, operation, value];
-        self.event(us, EventKind::CallEntry { call: call("futex"), arguments });
-    }
-
-    fn leave(&mut self, us: u64) {
-        self.event(us, EventKind::CallExit { call: 0 });
-    }
-
-    /// The figures of a thread when these threads are followed.
-    fn thread(&self, tid: u32, end_us: u64) -> ProcessThread {
-        let mut process = Process::new(START_NS, u64::MAX, Selection::default());
-        process.expect_calls();
-        for &(tid, _) in &self.priorities {
-            process.follow(ThreadInfo { tid, comm: task(tid).comm, asleep: true }, 0);
-        }
-        self.events.iter().for_each(|event| process.handle_event(event));
-        let series = process.series("run", START_NS + end_us * 1000);
-        let threads: Vec<_> = series.iter().filter_map(|series| series.kind.process()).collect();
-        threads.into_iter().find(|thread| thread.tid == tid).unwrap().clone()
-    }
-}
-
-const WAIT: u64 = 0;
-const WAKE: u64 = 1;
-const LOCK_PI: u64 = 6;
-const UNLOCK_PI: u64 = 7;
-const PRIVATE: u64 = 0x80;
-const LOW: u32 = 30;
-const MID: u32 = 31;
-const HIGH: u32 = 32;
-
-/// `t32` waits for a lock that `t30` holds, while `t31` keeps it off the CPU. `wait` and `wake` are the address,
-/// operation and value of the calls; the holder makes some calls before the last.
-fn inverted(wait: (u64, u64, u64), wake: (u64, u64, u64), calls: u64) -> Cpu0 {
-    let mut cpu = Cpu0::new(&[(LOW, 89), (MID, 49), (HIGH, 19)]);
-    cpu.wake(10, LOW);
-    cpu.switch(11, PrevState::Preempted, LOW);
-    cpu.wake(100, HIGH);
-    cpu.switch(101, PrevState::Preempted, HIGH);
-    cpu.futex(110, wait.0, wait.1, wait.2);
-    cpu.switch(111, PrevState::Sleeping, LOW);
-    cpu.wake(150, MID);
-    cpu.switch(151, PrevState::Preempted, MID);
-    cpu.switch(5151, PrevState::Sleeping, LOW);
-    for number in 0..calls {
-        cpu.event(5200 + number, EventKind::CallEntry { call: call("write"), arguments: [1; 3] });
-        cpu.leave(5200 + number);
-    }
-    cpu.futex(5900, wake.0, wake.1, wake.2);
-    cpu.wake(5901, HIGH);
-    cpu.switch(5902, PrevState::Preempted, HIGH);
-    cpu.leave(5903);
-    cpu.event(5910, EventKind::CallEntry { call: call("poll"), arguments: [0; 3] });
-    cpu.switch(5911, PrevState::Sleeping, LOW);
-    cpu
-}
-
-#[test]
-fn priority_inversions_are_found_at_every_kind_of_lock() {
-    let kinds = [
-        ("a mutex", (0x40, WAIT | PRIVATE, 2), (0x40, WAKE | PRIVATE, 1), 0),
-        ("many calls of the holder", (0x40, WAIT | PRIVATE, 2), (0x40, WAKE | PRIVATE, 1), 500),
-        ("a rwlock", (0x48, WAIT | PRIVATE, 3), (0x48, WAKE | PRIVATE, 1), 0),
-        ("at two addresses", (0x7f00_1040, WAIT, 2), (0x7e00_2040, WAKE, 1), 0),
-        ("its holder ends", (0x40, WAIT, 0x8000_0000 | u64::from(LOW)), (0x99, WAIT, 1), 0),
-    ];
-    for (kind, wait, wake, calls) in kinds {
-        let thread = inverted(wait, wake, calls).thread(HIGH, 6000);
-        let [waits] = &thread.locks[..] else { panic!("{kind}: {:?}", thread.locks) };
-        let by = waits.worst.preempter.as_ref().unwrap_or_else(|| panic!("{kind}: {waits:?}"));
-        assert_eq!((waits.worst.holder.as_str(), by.comm.as_str(), by.kept.as_str()), ("t30", "t31", "t30"), "{kind}");
-        assert_eq!((waits.count, waits.waited_ns, waits.inverted_ns), (1, 5_790_000, 5_000_000), "{kind}");
-        let main = thread.longest.as_ref().unwrap().main_cause();
-        assert_eq!(main, Some(CycleCause::PriorityInversion), "{kind}");
-    }
-}
-
-#[test]
-fn a_lock_of_the_kernel_has_a_holder_too() {
-    let mut cpu = Cpu0::new(&[(LOW, 89), (MID, 49), (HIGH, 19)]);
-    let writes = |cpu: &mut Cpu0, us| {
-        cpu.event(us, EventKind::CallEntry { call: call("pwrite64"), arguments: [1; 3] });
-    };
-    cpu.wake(10, LOW);
-    cpu.switch(11, PrevState::Preempted, LOW);
-    writes(&mut cpu, 20);
-    cpu.wake(100, HIGH);
-    cpu.switch(101, PrevState::Preempted, HIGH);
-    writes(&mut cpu, 110);
-    cpu.event(111, EventKind::LockWait { lock: 0xffff_8881 });
-    cpu.switch(112, PrevState::Uninterruptible, LOW);
-    cpu.wake(150, MID);
-    cpu.switch(151, PrevState::Preempted, MID);
-    cpu.switch(5151, PrevState::Sleeping, LOW);
-    cpu.wake(5901, HIGH);
-    cpu.switch(5902, PrevState::Preempted, HIGH);
-    cpu.event(5903, EventKind::LockWaitEnd { lock: 0xffff_8881 });
-    cpu.leave(5904);
-    cpu.event(5910, EventKind::CallEntry { call: call("poll"), arguments: [0; 3] });
-    cpu.switch(5911, PrevState::Sleeping, LOW);
-    let thread = cpu.thread(HIGH, 6000);
-    let worst = &thread.locks[0].worst;
-    assert_eq!((worst.lock.as_str(), worst.call.as_str(), worst.holder.as_str()), ("", "pwrite64", "t30"));
-    let causes: Vec<_> = thread.longest.unwrap().parts.iter().map(|part| (part.cause, part.call.clone())).collect();
-    assert_eq!(causes[0], (CycleCause::PriorityInversion, "pwrite64".to_owned()));
-    assert_eq!(causes[1], (CycleCause::KernelLock, "pwrite64".to_owned()));
-}
-
-#[test]
-fn a_chain_of_locks_is_named_with_the_holders() {
-    // `t32` waits for the lock 0xa0 of `t33`, which waits for 0xb0 of `t30`, which `t31` keeps off the CPU.
-    const BETWEEN: u32 = 33;
-    let mut cpu = Cpu0::new(&[(LOW, 94), (BETWEEN, 89), (MID, 49), (HIGH, 19)]);
-    cpu.wake(10, LOW);
-    cpu.switch(11, PrevState::Preempted, LOW);
-    cpu.wake(50, BETWEEN);
-    cpu.switch(51, PrevState::Preempted, BETWEEN);
-    cpu.wake(60, HIGH);
-    cpu.switch(61, PrevState::Preempted, HIGH);
-    cpu.futex(62, 0xa0, LOCK_PI | PRIVATE, 0);
-    cpu.switch(63, PrevState::Sleeping, BETWEEN);
-    cpu.futex(163, 0xb0, WAIT | PRIVATE, 2);
-    cpu.switch(164, PrevState::Sleeping, LOW);
-    cpu.wake(200, MID);
-    cpu.switch(201, PrevState::Preempted, MID);
-    cpu.switch(5201, PrevState::Sleeping, LOW);
-    cpu.futex(5300, 0xb0, WAKE | PRIVATE, 1);
-    cpu.wake(5301, BETWEEN);
-    cpu.switch(5302, PrevState::Preempted, BETWEEN);
-    cpu.leave(5303);
-    cpu.futex(5400, 0xa0, UNLOCK_PI | PRIVATE, 0);
-    cpu.wake(5401, HIGH);
-    cpu.switch(5402, PrevState::Preempted, HIGH);
-    cpu.leave(5403);
-    let thread = cpu.thread(HIGH, 6000);
-    let worst = &thread.locks[0].worst;
-    let by = worst.preempter.as_ref().unwrap();
-    let locks: Vec<_> = by.locks.iter().map(|h| (h.lock.as_str(), h.holder.as_str(), h.inherits_priority)).collect();
-    assert_eq!(locks, [("0xa0", "t33", true), ("0xb0", "t30", false)]);
-    assert_eq!((worst.holder.as_str(), by.kept.as_str(), worst.inverted_ns), ("t33", "t30", 5_001_000));
-    // The inversion includes the microsecond before `t33` gets the CPU back. Before `t33` waited
-    // for the other lock, it held the first one and ran.
-    assert_eq!((worst.ran_ns, worst.unknown_ns), (101_000 + 37_000 + 100_000 + 99_000, 0));
-}
-
-#[test]
-fn the_own_priority_of_a_holder_is_named_not_an_inherited_one() {
-    let cpu = inverted((0x40, WAIT | PRIVATE, 2), (0x40, WAKE | PRIVATE, 1), 0);
-    let mut process = Process::new(START_NS, u64::MAX, Selection::default());
-    process.expect_calls();
-    for tid in [LOW, MID, HIGH] {
-        process.follow(ThreadInfo { tid, comm: task(tid).comm, asleep: true }, 0);
-    }
-    process.set_own_priority(LOW, 95);
-    process.note_own_threads([MID]);
-    cpu.events.iter().for_each(|event| process.handle_event(event));
-    let series = process.series("run", START_NS + 6_000_000);
-    let high = series.iter().find(|series| series.role == "t32").unwrap().kind.process().unwrap();
-    let worst = &high.locks[0].worst;
-    assert_eq!((worst.holder_priority, worst.priority), (95, 19));
-    assert!(worst.preempter.as_ref().unwrap().own);
-    let low = series.iter().find(|series| series.role == "t30").unwrap().kind.process().unwrap();
-    assert!(low.preempted_by.iter().any(|by| by.own && by.comm == "t31"), "{:?}", low.preempted_by);
-}
-
-#[test]
-fn a_cycle_that_does_not_end_is_known_so_far() {
-    let mut cpu = Cpu0::new(&[(WORKER, 49)]);
-    for number in 0..4 {
-        cpu.wake(100 + 1000 * number, WORKER);
-        cpu.switch(101 + 1000 * number, PrevState::Preempted, WORKER);
-        cpu.event(150 + 1000 * number, EventKind::CallEntry { call: call("clock_nanosleep"), arguments: [1, 1, 0] });
-        cpu.switch(151 + 1000 * number, PrevState::Sleeping, 0);
-    }
-    assert_eq!(cpu.thread(WORKER, 5000).open, None, "it sleeps until the next cycle");
-    cpu.wake(4100, WORKER);
-    cpu.switch(4101, PrevState::Preempted, WORKER);
-    cpu.futex(4200, 0x40, WAIT | PRIVATE, 2);
-    cpu.switch(4201, PrevState::Sleeping, 0);
-    let open = cpu.thread(WORKER, 9000).open.unwrap();
-    assert_eq!((open.at_ns, open.response_ns()), (4_100_000, 4_900_000));
-    assert_eq!((open.main_cause(), open.parts[0].ns), (Some(CycleCause::LockHeld), 4_799_000));
-    assert_eq!(open.lock.unwrap().lock, "0x40");
 }
 
 #[test]
@@ -1007,20 +463,6 @@ fn ended_threads_leave_room_for_new_ones() {
     let mut full = Process::new(START_NS, u64::MAX, Selection::default());
     (1..=1026).for_each(|tid| full.follow(ThreadInfo { tid, comm: Comm::new("x"), asleep: false }, 0));
     assert_eq!((full.threads_not_followed(), full.ended_threads_dropped()), (2, 0), "all of them live");
-}
-
-#[test]
-fn a_preempted_thread_that_becomes_real_time_was_not_limited() {
-    let mut cpu = Cpu0::new(&[(WORKER, 120)]);
-    cpu.wake(100, WORKER);
-    cpu.switch(101, PrevState::Preempted, WORKER);
-    cpu.switch(200, PrevState::Preempted, 20);
-    cpu.priorities[0].1 = 19;
-    cpu.switch(5200, PrevState::Preempted, WORKER);
-    cpu.event(5210, EventKind::CallEntry { call: call("poll"), arguments: [0; 3] });
-    cpu.switch(5211, PrevState::Sleeping, 0);
-    let longest = cpu.thread(WORKER, 6000).longest.unwrap();
-    assert_eq!(longest.main_cause(), Some(CycleCause::Preemption), "{longest:?}");
 }
 
 fn any_event() -> impl Strategy<Value = Event> {
