@@ -29,8 +29,8 @@ use crate::{
 /// 6. PASS.
 ///
 /// A stream's talker is judged by its send times instead of its wake-ups, by its frames that the kernel refused or that
-/// did not arrive, and also by a capture of its frames if there is one. Profiles of round trips, gaps of
-/// threads that never sleep, and captured streams have their own rules.
+/// did not arrive, and also by a capture of its frames if there is one. Profiles of round trips, gaps of threads that
+/// never sleep, and captured streams have their own rules.
 ///
 /// For each set of loads, the considered series are those of all CPUs with the period nearest to the use's by ratio,
 /// and faster ones. The faster ones count only if they were late.

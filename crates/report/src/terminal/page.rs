@@ -118,8 +118,8 @@ impl Page {
         self.wrapped(ink, &indent, &indent, text);
     }
 
-    /// Remedies, one per line of `text`, unless the page contains them already. A command too long for its line is continued after a backslash, so that the
-    /// pasted text is still one command; advice is wrapped like other text.
+    /// Remedies, one per line of `text`, unless the page contains them already. A command too long for its line is
+    /// continued after a backslash, so that the pasted text is still one command; advice is wrapped like other text.
     pub(crate) fn remedy(&mut self, column: usize, text: &str) {
         let column = column.min(self.width / 2);
         for remedy in text.lines().filter(|line| !line.trim().is_empty()) {

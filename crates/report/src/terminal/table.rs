@@ -107,11 +107,15 @@ impl Table {
     pub(crate) fn whole(&self, width: usize) -> Option<Vec<Spans>> {
         let widths = self.widths();
         let used = widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1);
-        let mut lines = Vec::new();
-        if !self.rows.is_empty() {
-            self.part(&(0..widths.len()).collect::<Vec<_>>(), &widths, &mut lines);
+        if self.rows.is_empty() {
+            return Some(Vec::new());
         }
-        (used <= width || self.rows.is_empty()).then_some(lines)
+        if used > width {
+            return None;
+        }
+        let mut lines = Vec::new();
+        self.part(&(0..widths.len()).collect::<Vec<_>>(), &widths, &mut lines);
+        Some(lines)
     }
 
     /// The lines of each row: its names, and below them each figure after its heading.
