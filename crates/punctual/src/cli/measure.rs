@@ -95,7 +95,7 @@ pub struct Timer {
     /// The priority N is 1 to 99. The times of deadline:RUNTIME/DEADLINE/PERIOD are durations, e.g. 50us.
     #[arg(long, default_value_t = TimerProbe::default().policy(None))]
     pub policy: Policy,
-    /// Shift the deadlines of each CPU from the previous CPU.
+    /// Shift the deadlines from each CPU to the next.
     ///
     /// With 0ns, all CPUs wake at once.
     #[arg(long, value_name = "TIME", value_parser = duration_or_zero, default_value = "0ns")]

@@ -33,7 +33,7 @@ pub struct Threads {
     /// With --threads or --matrix, use these CPUs [default: all online].
     #[arg(long, value_name = "LIST", requires = "spread")]
     pub cpus: Option<CpuList>,
-    /// Shift the deadlines of each thread from the previous one.
+    /// Shift the deadlines from each thread to the next.
     #[arg(long, value_name = "TIME", value_parser = duration_or_zero, default_value = "0ns")]
     pub offset: u64,
     /// Measure two threads on each pair of CPUs, and recommend a pair.
