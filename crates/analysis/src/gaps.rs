@@ -5,7 +5,10 @@ use record::{Outcome, Record, Series, UseVerdict};
 use crate::{
     duration::format_ns,
     profile::Profile,
-    rules::{Obstacles, Shown, duration_needed, excellent, load_options, of_emulation, shown, too_short, weakest},
+    rules::{
+        Obstacles, Shown, duration_needed, excellent, load_options, of_emulation, profile_option, shown,
+        thread_options, too_short, weakest,
+    },
     stalls,
     statistics::Exposure,
     summary::max_of,
@@ -114,7 +117,8 @@ fn place(series: &Series) -> String {
 fn command_to_measure(record: &Record, profile: &Profile) -> String {
     let loads = record.phases.last().map_or(&[][..], |phase| &phase.asked_loads);
     let (duration, loads) = (duration_needed(profile), load_options(loads));
-    format!("punctual measure noise --duration {duration} --profile {}{loads}", profile.name)
+    let (threads, profile) = (thread_options(record), profile_option(profile));
+    format!("punctual measure noise{threads} --duration {duration}{profile}{loads}")
 }
 
 #[cfg(test)]

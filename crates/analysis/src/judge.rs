@@ -9,7 +9,10 @@ use crate::{
     groups::{Group, groups},
     profile::{Judges, Profile},
     round_trip,
-    rules::{FAR, Obstacles, Shown, duration_needed, excellent, load_options, of_emulation, shown, too_short},
+    rules::{
+        FAR, Obstacles, Shown, duration_needed, excellent, load_options, of_emulation, profile_option, shown,
+        thread_options, too_short,
+    },
     stalls,
     statistics::{Exposure, Late},
     stream,
@@ -56,8 +59,9 @@ fn judge_run(record: &Record, profile: &Profile) -> UseVerdict {
     let all: Vec<&Series> = groups.iter().flat_map(Group::considered).collect();
     let worst = all.iter().copied().max_by_key(|series| max_of(series));
     let judged = judged_series(record, &groups, profile);
-    let mut obstacles = Obstacles::of(record, |load| command_to_measure(profile, with_load(&groups, load)));
-    obstacles.no_pass = obstacles.no_pass.or_else(|| groups.iter().find_map(|group| too_coarse(profile, group)));
+    let mut obstacles = Obstacles::of(record, |load| command_to_measure(record, profile, with_load(&groups, load)));
+    obstacles.no_pass =
+        obstacles.no_pass.or_else(|| groups.iter().find_map(|group| too_coarse(record, profile, group)));
     let (outcome, reason) = decide(record, profile, &groups, &judged, worst, &obstacles);
     let statement = statement(&judged, profile);
     let is_late = judged.iter().any(|one| one.exposure.late.stalls.total > 0);
@@ -113,7 +117,7 @@ pub enum SoFar {
 #[must_use]
 pub fn so_far(record: &Record, profile: &Profile) -> SoFar {
     let sent = stream::as_sent(record);
-    let is_coarse = |group: &Group| too_coarse(profile, group).is_some();
+    let is_coarse = |group: &Group| too_coarse(record, profile, group).is_some();
     let coarse = profile.judges == Judges::WakeUps && groups(&sent, profile.period_ns).iter().any(is_coarse);
     let exposures = exposures(record, profile);
     match shown(profile, &exposures) {
@@ -166,13 +170,13 @@ fn decide(
     let limit = format_ns(profile.limit_ns);
     let worst = worst.and_then(|series| Some((series, max_of(series)?)));
     if let Some(published) = &record.published {
-        return (Outcome::Inconclusive, published_elsewhere(published, profile));
+        return (Outcome::Inconclusive, published_elsewhere(record, published, profile));
     }
     if let Some(why) = &obstacles.invalid {
         return (Outcome::Invalid, invalid(why, &limit, worst));
     }
     let Some((worst, worst_ns)) = worst else {
-        let command = command_to_measure(profile, groups.first());
+        let command = command_to_measure(record, profile, groups.first());
         return (Outcome::Inconclusive, format!("no wake-up was measured: run `{command}`"));
     };
     let exposures: Vec<Exposure> = judged.iter().map(|one| one.exposure).collect();
@@ -181,20 +185,20 @@ fn decide(
         Shown::Exceeded => (Outcome::Fail, fail(profile, groups, judged)),
         Shown::Kept | Shown::Open => match &obstacles.no_pass {
             Some(why) => (Outcome::Inconclusive, why.clone()),
-            None if shown == Shown::Open => (Outcome::Inconclusive, open(profile, groups, judged)),
+            None if shown == Shown::Open => (Outcome::Inconclusive, open(record, profile, groups, judged)),
             None => (Outcome::Pass, pass(record, profile, groups, judged, worst, worst_ns)),
         },
     }
 }
 
 /// The reason for a published record.
-fn published_elsewhere(published: &Published, profile: &Profile) -> String {
+fn published_elsewhere(record: &Record, published: &Published, profile: &Profile) -> String {
     let wake_ups = published.figures.iter().filter(|figures| WAKE_UP_PROBES.contains(&figures.probe.as_str()));
     let worst = wake_ups.filter_map(|figures| Some((figures.max_ns?, figures))).max_by_key(|(max_ns, _)| *max_ns);
     let largest = worst.map_or_else(String::new, |(max_ns, figures)| {
         format!(" (largest published lateness {}, {})", format_ns(max_ns), figures.phase)
     });
-    let command = command_to_measure(profile, None);
+    let command = command_to_measure(record, profile, None);
     format!("published elsewhere, not measured by punctual{largest}: measure your own machine with `{command}`")
 }
 
@@ -267,9 +271,9 @@ fn with_load<'a>(groups: &'a [Group<'a>], load: &str) -> Option<&'a Group<'a>> {
 }
 
 /// The reason why a group cannot support PASS, however long it was measured.
-fn too_coarse(profile: &Profile, group: &Group) -> Option<String> {
+fn too_coarse(record: &Record, profile: &Profile, group: &Group) -> Option<String> {
     if group.period_ns > FAR.saturating_mul(profile.period_ns) {
-        let command = command_to_measure(profile, Some(group));
+        let command = command_to_measure(record, profile, Some(group));
         let (measured, needed) = (format_unsigned_ns(group.period_ns), format_unsigned_ns(profile.period_ns));
         return Some(format!("measured every {measured}, too coarse for a use every {needed}: run `{command}`"));
     }
@@ -277,10 +281,10 @@ fn too_coarse(profile: &Profile, group: &Group) -> Option<String> {
 }
 
 /// The reason if the run showed neither that the stalls are rare enough nor that they are too frequent.
-fn open(profile: &Profile, groups: &[Group], judged: &[Judged]) -> String {
+fn open(record: &Record, profile: &Profile, groups: &[Group], judged: &[Judged]) -> String {
     let Some(Judged { series, exposure, .. }) = weakest(judged) else { return String::new() };
     let group = groups.iter().find(|group| group.considered().any(|one| std::ptr::eq(one, series)));
-    let command = command_to_measure(profile, group);
+    let command = command_to_measure(record, profile, group);
     if exposure.cycles == 0 {
         return format!("no cycle of the use was measured on {}: run `{command}`", place(series));
     }
@@ -315,7 +319,7 @@ fn pass(
 }
 
 /// The command that measures enough for `profile`, under the loads of `group`.
-fn command_to_measure(profile: &Profile, group: Option<&Group>) -> String {
+fn command_to_measure(record: &Record, profile: &Profile, group: Option<&Group>) -> String {
     let first = group.and_then(|group| group.series.first());
     let with_period = |probe: &str| format!("{probe} --period {}", format_exact(profile.period_ns));
     let kind = first.map(|series| &series.kind);
@@ -325,10 +329,10 @@ fn command_to_measure(profile: &Profile, group: Option<&Group>) -> String {
         with_period(&stream::command(talker))
     } else {
         // A profile judges wake-ups, which the timer measures with any period.
-        with_period("punctual measure timer")
+        with_period(&format!("punctual measure timer{}", thread_options(record)))
     };
     let (duration, loads) = (duration_needed(profile), group.map_or(&[][..], |group| &group.loads));
-    format!("{measure} --duration {duration} --profile {}{}", profile.name, load_options(loads))
+    format!("{measure} --duration {duration}{}{}", profile_option(profile), load_options(loads))
 }
 
 /// The series that decide, with the cycles of the use that each covered: those of the nearest period, and faster ones

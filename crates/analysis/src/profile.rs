@@ -15,6 +15,9 @@ const SECOND_NS: u64 = 1_000_000_000;
 pub struct Profile {
     /// File stem, in lower case with hyphens: `avb-class-a`.
     pub name: String,
+    /// The value of `--profile` that selects it: its name, or the path of its file.
+    #[serde(skip)]
+    pub argument: String,
     /// The use as text: `64-frame audio at 48 kHz`.
     pub title: String,
     /// The field of the use: `control`, `audio`, `cnc`, `avb`, `fieldbus`.
@@ -28,8 +31,8 @@ pub struct Profile {
     pub limit_ns: i64,
     /// Lateness below which a machine is excellent for the use, ns; above 0 and below the limit.
     pub excellent_ns: Option<i64>,
-    /// How often the use tolerates a stall: cycles later than the limit; at most one a second and one a period. PASS shows that it is not more often, on each
-    /// CPU and under each load.
+    /// How often the use tolerates a stall: cycles later than the limit; at most one a second and one a period. PASS
+    /// shows that it is not more often, on each CPU and under each load.
     pub tolerates: Rate,
     /// True if the use belongs to the short ladder that the terminal shows.
     pub ladder: bool,
@@ -154,6 +157,7 @@ pub fn parse(name: &str, text: &str) -> Result<Profile, Mistake> {
     let excellent_ns = file.excellent.as_ref().map(|bound| bound.of(period_ns));
     let profile = Profile {
         name: name.to_owned(),
+        argument: name.to_owned(),
         title: file.title,
         group: file.group,
         judges: file.judges,

@@ -59,7 +59,8 @@ pub fn profiles() -> &'static [Profile] {
 /// If no profile has that name, or the file cannot be read or has mistakes.
 pub fn find_profile(name_or_path: &str) -> Result<Profile, LoadError> {
     if name_or_path.ends_with(".toml") {
-        return data_file::read("profile", name_or_path, parse);
+        let profile = data_file::read("profile", name_or_path, parse)?;
+        return Ok(Profile { argument: name_or_path.to_owned(), ..profile });
     }
     let known = profiles().iter().find(|profile| profile.name == name_or_path);
     let names = || profiles().iter().map(|profile| profile.name.as_str());

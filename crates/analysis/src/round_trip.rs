@@ -5,7 +5,10 @@ use record::{Outcome, Record, RoundTrip, Series, UseVerdict};
 use crate::{
     duration::{format_exact, format_ns, format_unsigned_ns},
     profile::Profile,
-    rules::{FAR, Obstacles, Shown, duration_needed, excellent, load_options, of_emulation, shown, too_short, weakest},
+    rules::{
+        FAR, Obstacles, Shown, duration_needed, excellent, load_options, of_emulation, profile_option, shown,
+        too_short, weakest,
+    },
     stalls::{self, Missing},
     statistics::Exposure,
 };
@@ -174,10 +177,10 @@ fn command_to_measure(record: &Record, profile: &Profile, like: Option<(&Series,
     let phase = like.and_then(|(series, _)| record.phase(&series.phase));
     let loads = phase.map_or(&[][..], |phase| &phase.asked_loads);
     format!(
-        "punctual measure udp {peer} --period {} --duration {} --profile {}{}",
+        "punctual measure udp {peer} --period {} --duration {}{}{}",
         format_exact(profile.period_ns),
         duration_needed(profile),
-        profile.name,
+        profile_option(profile),
         load_options(loads)
     )
 }

@@ -1,5 +1,7 @@
 //! Rules that the verdicts on wake-ups, round trips and captures share.
 
+use std::fmt::Write;
+
 use record::{Emulation, INCONSISTENT, Obstacle, Outcome, Reason, Record};
 
 use crate::{
@@ -150,7 +152,53 @@ pub(crate) fn duration_needed(profile: &Profile) -> String {
     }
 }
 
+/// The `--profile` option for `profile`, after a space.
+pub(crate) fn profile_option(profile: &Profile) -> String {
+    format!(" --profile {}", record::shell::command(&[&profile.argument]))
+}
+
+/// The `--cpus` and `--policy` options of the run's command, each after a space.
+pub(crate) fn thread_options(record: &Record) -> String {
+    let mut options = String::new();
+    for option in ["--cpus", "--policy"] {
+        if let Some(value) = option_value(&record.command, option) {
+            let _ = write!(options, " {}", record::shell::command(&[option, value]));
+        }
+    }
+    options
+}
+
+/// The value of `option` in a command, after a space or `=`.
+fn option_value<'a>(command: &'a [String], option: &str) -> Option<&'a str> {
+    let mut words = command.iter().map(String::as_str).take_while(|&word| word != "--");
+    while let Some(word) = words.next() {
+        match word.strip_prefix(option) {
+            Some("") => return words.next(),
+            Some(rest) if rest.starts_with('=') => return Some(&rest[1..]),
+            _ => {}
+        }
+    }
+    None
+}
+
 /// The `--load` options for `loads`, each after a space.
 pub(crate) fn load_options(loads: &[String]) -> String {
     loads.iter().map(|load| format!(" --load {}", record::shell::command(&[load]))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_read_with_a_space_or_an_equals_sign() {
+        let of = |words: &[&str]| {
+            thread_options(&Record { command: words.iter().map(ToString::to_string).collect(), ..Record::default() })
+        };
+        let options = " --cpus 1-3,5 --policy fifo:60";
+        assert_eq!(of(&["punctual", "measure", "timer", "--policy", "fifo:60", "--cpus", "1-3,5"]), options);
+        assert_eq!(of(&["punctual", "measure", "timer", "--cpus=1-3,5", "--policy=fifo:60"]), options);
+        assert_eq!(of(&["punctual", "measure", "process", "--", "program", "--cpus", "1"]), "");
+        assert_eq!(of(&["punctual", "--cpus"]), "");
+    }
 }
