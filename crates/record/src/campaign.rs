@@ -5,7 +5,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Extra, Outcome, Record, RoleResult, State, Tool};
+use crate::{Extra, Outcome, Record, RoleResult, State, Tool, Verdict};
 
 /// Name and version of the campaign format.
 pub const CAMPAIGN_SCHEMA: &str = "punctual.campaign/1";
@@ -116,6 +116,9 @@ pub struct ScenarioResult {
     /// Verdict on the profiles; absent if the scenario has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<Outcome>,
+    /// Why the verdict is FAIL or INCONCLUSIVE; absent for any other, and in older documents.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
     /// Name of the cause in the first line of the ledger; absent without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub culprit: Option<String>,
@@ -167,12 +170,14 @@ impl ScenarioResult {
         let mut roles: Vec<&str> = record.series.iter().map(|series| series.role.as_str()).collect();
         let mut seen = std::collections::BTreeSet::new();
         roles.retain(|role| seen.insert(*role));
+        let has_reason = |verdict: &&Verdict| matches!(verdict.outcome, Outcome::Fail | Outcome::Inconclusive);
         Self {
             started_at: record.started_at.clone(),
             took_ns,
             valid: record.validity.valid,
             problem: record.obstacle().map(|obstacle| obstacle.to_string()),
             outcome: record.verdict.as_ref().map(|verdict| verdict.outcome),
+            reason: record.verdict.as_ref().filter(has_reason).map(|verdict| verdict.reason.clone()),
             culprit,
             roles: roles.into_iter().map(|role| RoleResult::of(role, record)).collect(),
         }

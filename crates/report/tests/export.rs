@@ -209,6 +209,9 @@ fn sample_campaign() -> Campaign {
         error: error.map(Into::into),
         ..ScenarioEntry::default()
     };
+    let with_reason = |result: Option<ScenarioResult>, reason: &str| {
+        result.map(|result| ScenarioResult { reason: Some(reason.into()), ..result })
+    };
     let result = |valid, outcome, problem: Option<&str>| {
         let role = RoleResult {
             role: "timer".into(),
@@ -236,7 +239,18 @@ fn sample_campaign() -> Campaign {
         took_ns: 6_000_000_000,
         scenarios: vec![
             entry("idle", result(true, Some(Outcome::Pass), None), None, None),
-            entry("busy", result(true, Some(Outcome::Fail), None), None, None),
+            entry(
+                "busy",
+                with_reason(result(true, Some(Outcome::Fail), None), "2 of 100 deadlines missed"),
+                None,
+                None,
+            ),
+            entry(
+                "undecided",
+                with_reason(result(true, Some(Outcome::Inconclusive), None), "none late so far"),
+                None,
+                None,
+            ),
             entry("refused", result(false, Some(Outcome::Pass), None), Some("policy refused"), None),
             entry("short", result(true, Some(Outcome::Pass), Some("the run ended early")), None, None),
             entry("unjudged", result(true, None, None), None, None),

@@ -78,7 +78,8 @@ pub(super) fn of_scenario(scenario: &ScenarioEntry) -> (Option<Outcome>, String)
         return (Some(Outcome::Invalid), sentence(&format!("could not run: {error}")));
     }
     let Some(result) = &scenario.result else { return (None, "The scenario has not run.".to_owned()) };
-    let stated = scenario.reason.as_ref().or(result.problem.as_ref()).map_or_else(String::new, |text| sentence(text));
+    let stated = scenario.reason.as_ref().or(result.problem.as_ref()).or(result.reason.as_ref());
+    let stated = stated.map_or_else(String::new, |text| sentence(text));
     match result.outcome {
         _ if !result.valid => (Some(Outcome::Invalid), stated),
         Some(Outcome::Pass) if result.problem.is_some() => (Some(Outcome::Inconclusive), stated),

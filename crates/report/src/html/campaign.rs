@@ -360,7 +360,8 @@ fn rows(entry: &ScenarioEntry, columns: &[&str]) -> Vec<Row> {
         (true, Some(outcome)) => outcome.name(),
         (true, None) => "",
     };
-    let note = result.problem.clone().or_else(|| result.culprit.clone()).unwrap_or_default();
+    let undecided = result.reason.as_ref().filter(|_| result.outcome == Some(Outcome::Inconclusive));
+    let note = result.problem.as_ref().or(undecided).or(result.culprit.as_ref()).cloned().unwrap_or_default();
     let row = |(index, role): (usize, &RoleResult)| Row {
         cells: columns.iter().map(|column| figure(column, role, verdict, result.took_ns)).collect(),
         name: empty.name.clone(),
