@@ -398,12 +398,24 @@ impl Document {
     }
 }
 
+/// The folder of journals, made if needed, for files that no other user can have written.
+///
+/// # Errors
+/// It cannot be made, or another user can write to it.
+pub fn private_folder(root: &Root) -> io::Result<PathBuf> {
+    let folder = folder(root);
+    make_private(&folder)?;
+    Ok(folder)
+}
+
 fn make_private(folder: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     document::check_folder(folder).map_err(io::Error::other)
 }
 
-fn boot_id(root: &Root) -> Option<String> {
+/// The id of this boot; `None` if it cannot be read.
+#[must_use]
+pub fn boot_id(root: &Root) -> Option<String> {
     root.read("proc/sys/kernel/random/boot_id")
 }
 

@@ -257,6 +257,7 @@ impl Drop for Instance {
     fn drop(&mut self) {
         // If the folder cannot be removed, at least it causes no more overhead.
         let _ = self.set_on(false);
+        KernelSymbols::save();
     }
 }
 

@@ -1,5 +1,7 @@
 //! Names of kernel functions and strings, by address.
 
+mod known;
+
 use std::{
     collections::HashMap,
     fs::File,
@@ -8,6 +10,9 @@ use std::{
     sync::{LazyLock, Mutex, MutexGuard},
 };
 
+use machine::Root;
+
+use self::known::Known;
 use super::decode::TimerCallbacks;
 
 /// The kernel's functions, from `/proc/kallsyms`.
@@ -52,9 +57,22 @@ impl Symbols {
     /// Name of the function that contains an address; `None` if the address is before the first function.
     #[must_use]
     pub fn name(&self, address: u64) -> Option<&str> {
-        let behind = self.functions.partition_point(|&(start, _)| start <= address);
+        let behind = self.behind(address);
         let (_, name) = self.functions.get(behind.checked_sub(1)?)?;
         self.names.get(name.start as usize..name.end as usize)
+    }
+
+    /// First address of the function that contains an address, and of the next function; `None` if there is no next one.
+    fn range(&self, address: u64) -> Option<(u64, u64)> {
+        let behind = self.behind(address);
+        let (start, _) = self.functions.get(behind.checked_sub(1)?)?;
+        let (end, _) = self.functions.get(behind)?;
+        Some((*start, *end))
+    }
+
+    /// Index of the first function behind an address.
+    fn behind(&self, address: u64) -> usize {
+        self.functions.partition_point(|&(start, _)| start <= address)
     }
 
     /// Address of the kernel's first instruction; 0 if it is hidden. Some records store offsets from it.
@@ -91,8 +109,10 @@ pub struct KernelSymbols<R = File> {
     /// Bytes that are read and not parsed. Between two readings, this is the start of a line without its end.
     chunk: Vec<u8>,
     symbols: Symbols,
-    /// All functions of the kernel itself below this address have been read.
-    complete_below: u64,
+    /// The functions that earlier runs looked up, and those of this one.
+    known: Known,
+    /// All functions of the kernel itself with these addresses have been read.
+    complete: Range<u64>,
     /// True until the first line of a module.
     in_kernel: bool,
 }
@@ -106,49 +126,75 @@ impl KernelSymbols {
     /// # Panics
     /// If another thread panicked while it used them.
     pub fn lock() -> MutexGuard<'static, Self> {
-        static SYMBOLS: LazyLock<Mutex<KernelSymbols>> =
-            LazyLock::new(|| Mutex::new(KernelSymbols::new(File::open("/proc/kallsyms").ok())));
         SYMBOLS.lock().expect("symbols")
+    }
+
+    /// Keeps what this run looked up, for later runs of this boot.
+    pub fn save() {
+        // After a panic in another thread, the file stays as it was.
+        if let Ok(mut symbols) = SYMBOLS.lock() {
+            symbols.known.save();
+        }
     }
 }
 
+static SYMBOLS: LazyLock<Mutex<KernelSymbols>> = LazyLock::new(|| {
+    let known = Known::of_this_boot(&Root::system());
+    Mutex::new(KernelSymbols::new(File::open("/proc/kallsyms").ok(), known))
+});
+
 impl<R: Read> KernelSymbols<R> {
-    fn new(source: Option<R>) -> Self {
-        Self { source, chunk: Vec::new(), symbols: Symbols::default(), complete_below: 0, in_kernel: true }
+    fn new(source: Option<R>, known: Known) -> Self {
+        Self { source, chunk: Vec::new(), symbols: Symbols::default(), known, complete: 0..0, in_kernel: true }
     }
 
     /// Name of the function that contains an address; `None` if the address is before the first function.
     pub fn name(&mut self, address: u64) -> Option<&str> {
-        while !self.is_read(address) {
-            self.read_more();
+        if self.known.name(address).is_none() {
+            while !self.is_read(address) {
+                self.read_more();
+            }
+            self.remember(address);
         }
-        self.symbols.name(address)
+        self.known.name(address).or_else(|| self.symbols.name(address))
+    }
+
+    /// Remembers the function of the kernel itself that contains an address.
+    fn remember(&mut self, address: u64) {
+        if let (Some((start, end)), Some(name)) = (self.symbols.range(address), self.symbols.name(address))
+            && self.complete.contains(&start)
+            && end <= self.complete.end
+        {
+            self.known.add(start, end, name);
+        }
     }
 
     /// True if nothing that is still unread can contain this address. Modules can be below the kernel.
     fn is_read(&self, address: u64) -> bool {
-        let first = self.symbols.functions.first();
-        self.source.is_none() || address < self.complete_below && first.is_some_and(|&(start, _)| start <= address)
+        self.source.is_none() || self.complete.contains(&address)
     }
 
     /// Address of the kernel's first instruction; 0 if it is hidden.
     pub fn code_start(&mut self) -> u64 {
-        self.read_to(CODE_START);
-        self.symbols.code_start()
+        self.address(CODE_START).unwrap_or(0)
     }
 
     /// Addresses of the callbacks of the timers that end waits; `None` if they are hidden.
     pub fn timers(&mut self) -> TimerCallbacks {
-        self.read_to(SLEEP_TIMER);
-        self.read_to(FD_TIMER);
-        self.symbols.timers()
+        TimerCallbacks { sleep: self.address(SLEEP_TIMER), fd: self.address(FD_TIMER) }
     }
 
-    /// Reads until the function of this name is known, or everything is read.
-    fn read_to(&mut self, name: &str) {
+    /// First address of the function of this name.
+    fn address(&mut self, name: &str) -> Option<u64> {
+        if let Some(address) = self.known.address(name) {
+            return Some(address);
+        }
         while self.source.is_some() && self.symbols.address(name).is_none() {
             self.read_more();
         }
+        let address = self.symbols.address(name)?;
+        self.remember(address);
+        Some(address)
     }
 
     /// Reads and parses the next lines.
@@ -166,8 +212,8 @@ impl<R: Read> KernelSymbols<R> {
         // The lines of modules end with the module's name.
         self.in_kernel &= !lines.contains(&b'\t');
         self.chunk.drain(..length);
-        if self.in_kernel {
-            self.complete_below = self.symbols.functions.last().map_or(0, |&(address, _)| address);
+        if let ([(first, _), .., (last, _)], true) = (&self.symbols.functions[..], self.in_kernel) {
+            self.complete = *first..*last;
         }
     }
 }
@@ -246,7 +292,7 @@ mod tests {
     fn reads_only_as_far_as_needed() {
         let text = kernel();
         let whole = Symbols::parse(&text);
-        let mut symbols = KernelSymbols::new(Some(text.as_bytes()));
+        let mut symbols = KernelSymbols::new(Some(text.as_bytes()), Known::default());
         assert_eq!(symbols.name(0x8000_0101), Some("function16"));
         let read = symbols.symbols.functions.len();
         assert!(read as u64 <= CHUNK_BYTES / 16 && symbols.source.is_some() && !symbols.chunk.is_empty());
@@ -256,7 +302,7 @@ mod tests {
             assert_eq!(symbols.name(address), whole.name(address), "{address:x}");
         }
         assert!(symbols.source.is_none());
-        let mut modules_first = KernelSymbols::new(Some(text.as_bytes()));
+        let mut modules_first = KernelSymbols::new(Some(text.as_bytes()), Known::default());
         assert_eq!(modules_first.name(0x7000_0004), Some("low"), "not yet read at first");
     }
 
@@ -264,16 +310,33 @@ mod tests {
     fn finds_single_symbols_in_later_chunks() {
         let text =
             kernel().replace("function30000\n", "hrtimer_wakeup\n").replace("function31000\n", "timerfd_tmrproc\n");
-        let mut symbols = KernelSymbols::new(Some(text.as_bytes()));
+        let mut symbols = KernelSymbols::new(Some(text.as_bytes()), Known::default());
         let callbacks = TimerCallbacks { sleep: Some(0x8000_0000 + 30_000 * 16), fd: Some(0x8000_0000 + 31_000 * 16) };
         assert_eq!(symbols.timers(), callbacks);
         assert!(symbols.source.is_some());
         assert_eq!(symbols.timers(), callbacks, "found again");
         assert_eq!(symbols.code_start(), 0);
         assert!(symbols.source.is_none());
-        let mut none = KernelSymbols::<&[u8]>::new(None);
+        let mut none = KernelSymbols::<&[u8]>::new(None, Known::default());
         assert_eq!(none.timers(), TimerCallbacks::default());
         assert_eq!(none.name(7), None);
+    }
+
+    #[test]
+    fn remembers_functions_of_the_kernel_but_not_of_modules() {
+        let text = kernel().replace("function30000\n", "hrtimer_wakeup\n");
+        let mut symbols = KernelSymbols::new(Some(text.as_bytes()), Known::default());
+        assert_eq!(symbols.timers().sleep, Some(0x8000_0000 + 30_000 * 16));
+        let asked = [0x8000_0101, 0x9000_0001, 0x7000_0000, 0x8000_0000 + 39_999 * 16 + 1];
+        let names = asked.map(|address| symbols.name(address).map(str::to_owned));
+        let mut later = KernelSymbols { known: symbols.known, ..KernelSymbols::<&[u8]>::new(None, Known::default()) };
+        assert_eq!(later.name(0x8000_010f), names[0].as_deref());
+        assert_eq!(later.name(0x8000_0110), None, "the next function was not asked for");
+        assert_eq!(later.timers().sleep, Some(0x8000_0000 + 30_000 * 16));
+        // The last function of the kernel may be longer than its last line shows.
+        for address in &asked[1..] {
+            assert_eq!(later.name(*address), None, "{address:x}");
+        }
     }
 
     #[test]
