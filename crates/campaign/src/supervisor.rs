@@ -20,7 +20,7 @@ use std::{
 };
 
 use ::loads::Running;
-use machine::{Root, SettingsWatch, clocksource, online_cpus, shield::Watch as ShieldWatch};
+use machine::{Root, SettingsWatch, clocksource, shield::Watch as ShieldWatch};
 use probes::{guard::Heartbeat, probe_threads::ThreadInfo};
 use record::Reason;
 use sys::clock::Clock;
@@ -184,8 +184,7 @@ impl Supervisor {
     /// Checks the threads that have ended, and that punctual was not stopped just before. Call it after the threads were
     /// stopped, and after a last [`check`](Self::check) while they existed.
     pub fn check_end(&mut self, threads: &[ThreadInfo<'_>]) {
-        let (online, seen) = (online_cpus(&self.root), "seen at its end");
-        let found = self.threads.iter_mut().flat_map(|thread| thread.check_end(threads, &online, seen));
+        let found = self.threads.iter_mut().flat_map(|thread| thread.check_end(threads, &self.root, "seen at its end"));
         self.reasons.extend(found);
         if let Some(heartbeat) = &self.heartbeat {
             heartbeat.wait_for_beat();
@@ -196,8 +195,8 @@ impl Supervisor {
     /// Checks policies, CPUs and clock source.
     fn check_settings(&mut self) {
         self.next = Instant::now() + INTERVAL;
-        let (online, seen) = (online_cpus(&self.root), self.seen());
-        self.reasons.extend(self.threads.iter_mut().flat_map(|thread| thread.check(&self.root, &online, &seen)));
+        let seen = self.seen();
+        self.reasons.extend(self.threads.iter_mut().flat_map(|thread| thread.check(&self.root, &seen)));
         self.check_clocksource();
     }
 

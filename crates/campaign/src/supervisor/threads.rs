@@ -1,6 +1,6 @@
 //! The policies, CPUs and timer slack of the measuring threads, and that nobody stops them.
 
-use machine::{CpuList, Root, is_frozen};
+use machine::{CpuList, Root, is_frozen, online_cpus};
 use probes::{probe_threads::ThreadInfo, setup::Scheduling};
 use record::Reason;
 use sys::sched::{self, Policy};
@@ -47,7 +47,7 @@ impl Supervised {
     }
 
     /// Compares a running thread with its last settings. A thread that has ended is not compared.
-    pub fn check(&mut self, root: &Root, online: &CpuList, seen: &str) -> Vec<Reason> {
+    pub fn check(&mut self, root: &Root, seen: &str) -> Vec<Reason> {
         let found = (sched::policy_of(self.thread_id), sched::affinity_of(Some(self.thread_id)));
         let (Ok(policy), Ok(mut cpus)) = found else { return Vec::new() };
         self.moved_checks = if cpus == self.last.cpus { 0 } else { self.moved_checks.saturating_add(1) };
@@ -55,7 +55,7 @@ impl Supervised {
         if self.moved_checks < MOVED_CHECKS {
             cpus.clone_from(&self.last.cpus);
         }
-        let mut reasons = self.compare(&Scheduling { policy, cpus }, online, seen);
+        let mut reasons = self.compare(&Scheduling { policy, cpus }, root, seen);
         if policy == Policy::Other {
             reasons.extend(self.renice(sched::niceness_of(self.thread_id).ok(), seen));
             reasons.extend(self.set_slack(slack_ns(root, self.thread_id), seen));
@@ -74,13 +74,13 @@ impl Supervised {
     }
 
     /// Compares a thread that has ended with its last settings.
-    pub fn check_end(&mut self, threads: &[ThreadInfo<'_>], online: &CpuList, seen: &str) -> Vec<Reason> {
+    pub fn check_end(&mut self, threads: &[ThreadInfo<'_>], root: &Root, seen: &str) -> Vec<Reason> {
         let thread = threads.iter().find(|thread| thread.grant.thread_id == self.thread_id);
         let at_end = thread.and_then(|thread| thread.at_end);
-        at_end.map(|at_end| self.compare(at_end, online, seen)).unwrap_or_default()
+        at_end.map(|at_end| self.compare(at_end, root, seen)).unwrap_or_default()
     }
 
-    fn compare(&mut self, found: &Scheduling, online: &CpuList, seen: &str) -> Vec<Reason> {
+    fn compare(&mut self, found: &Scheduling, root: &Root, seen: &str) -> Vec<Reason> {
         let before = std::mem::replace(&mut self.last, found.clone());
         let mut reasons = Vec::new();
         if found.policy != before.policy {
@@ -90,8 +90,11 @@ impl Supervised {
             )));
         }
         // The kernel itself moves the threads of a CPU that goes offline.
-        let went_offline = before.cpus.iter().any(|&cpu| !online.contains(cpu));
-        if found.cpus != before.cpus && !went_offline {
+        let went_offline = || {
+            let online = online_cpus(root);
+            before.cpus.iter().any(|&cpu| !online.contains(cpu))
+        };
+        if found.cpus != before.cpus && !went_offline() {
             let list = |cpus: &[u32]| cpus.iter().copied().collect::<CpuList>().in_words();
             reasons.push(moved(&format!(
                 "{} was moved from {} to {} ({seen})",
@@ -149,6 +152,8 @@ fn changed(text: String) -> Reason {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]
@@ -165,8 +170,13 @@ mod tests {
             was_frozen: false,
             moved_checks: 0,
         };
+        let folder = tempfile::tempdir().unwrap();
+        let cpus = folder.path().join("sys/devices/system/cpu");
+        fs::create_dir_all(&cpus).unwrap();
         let mut compare = |found: Scheduling, online: &str| -> Vec<String> {
-            thread.compare(&found, &online.parse().unwrap(), "now").into_iter().map(|reason| reason.text).collect()
+            fs::write(cpus.join("online"), online).unwrap();
+            let reasons = thread.compare(&found, &Root::at(folder.path()), "now");
+            reasons.into_iter().map(|reason| reason.text).collect()
         };
         assert_eq!(compare(scheduling(Policy::Fifo(90), &[1]), "0-1"), [] as [&str; 0]);
         let changed = ["the policy of CPU 1 was changed from fifo:90 to other (now)"];
@@ -191,8 +201,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let root = Root::at(folder.path());
         let write = |path: &str, text: &str| {
-            std::fs::create_dir_all(root.path(path).parent().unwrap()).unwrap();
-            std::fs::write(root.path(path), text).unwrap();
+            fs::create_dir_all(root.path(path).parent().unwrap()).unwrap();
+            fs::write(root.path(path), text).unwrap();
         };
         write("proc/self/mountinfo", "31 23 0:27 / /sys/fs/cgroup/freezer rw - cgroup cgroup rw,freezer\n");
         write("proc/self/cgroup", "6:freezer:/\n");
