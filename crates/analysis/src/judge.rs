@@ -7,6 +7,7 @@ use crate::{
     duration::{format_exact, format_ns, format_unsigned_ns},
     gaps,
     groups::{Group, groups},
+    process,
     profile::{Judges, Profile},
     round_trip,
     rules::{
@@ -32,8 +33,8 @@ use crate::{
 /// 6. PASS.
 ///
 /// A stream's talker is judged by its send times instead of its wake-ups, by its frames that the kernel refused or that
-/// did not arrive, and also by a capture of its frames if there is one. Profiles of round trips, gaps of threads that
-/// never sleep, and captured streams have their own rules.
+/// did not arrive, and also by a capture of its frames if there is one. Profiles of round trips, watched programs, gaps of
+/// threads that never sleep, and captured streams have their own rules.
 ///
 /// For each set of loads, the considered series are those of all CPUs with the period nearest to the use's by ratio,
 /// and faster ones. The faster ones count only if they were late.
@@ -41,6 +42,9 @@ use crate::{
 pub fn judge(record: &Record, profile: &Profile) -> UseVerdict {
     if profile.judges == Judges::RoundTrips {
         return round_trip::judge(record, profile);
+    }
+    if record.program.is_some() {
+        return process::judge(record, profile);
     }
     if gaps::is_about(record) {
         return gaps::judge(record, profile);

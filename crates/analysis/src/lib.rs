@@ -67,4 +67,4 @@ pub use profiles::{find_profile, profiles};
 pub use rate::Rate;
 pub use reference::{find_reference, references};
 pub use summary::{Summary, rounded_ns};
-pub use verdict::{conclude, ladder, on_short_ladder, outcome, rejudge, verdict};
+pub use verdict::{conclude, ladder, on_short_ladder, outcome, rejudge, verdict, worst_of};

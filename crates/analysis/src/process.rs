@@ -1,12 +1,14 @@
 //! Conclusions about a watched program.
 
 mod cycle;
+mod judge;
 mod locks;
 mod rules;
 
 use std::cmp::Reverse;
 
 pub use cycle::cause_words;
+pub(crate) use judge::judge;
 use record::{Outcome, Overruns, ProcessThread, Program, Record, Series, State, Verdict};
 pub use rules::broken_rules;
 

@@ -14,8 +14,10 @@ const SECOND_NS: u64 = 1_000_000_000;
 
 /// The wake-ups of `series` that were more than `limit_ns` late, for a use with a cycle of `period_ns`.
 ///
-/// A stall that lasts longer than a second counts as one for each second that it began.
+/// A stall that lasts longer than a second counts as one for each second that it began. A thread of a program without a
+/// known period counts as one with the period of the use.
 pub(crate) fn late(series: &Series, period_ns: u64, limit_ns: i64) -> Late {
+    let measured_ns = if series.period_ns == 0 { period_ns } else { series.period_ns };
     if max_of(series).is_none_or(|max_ns| max_ns <= limit_ns) {
         return Late::default();
     }
@@ -27,10 +29,10 @@ pub(crate) fn late(series: &Series, period_ns: u64, limit_ns: i64) -> Late {
     // The bucket that contains the limit also has values below it.
     let certain = series.raw.iter().filter(|(late_ns, _)| lowest_in_bucket(*late_ns) > limit_ns);
     if listed.len() as u64 >= certain.map(|(_, count)| count).sum::<u64>().max(1) {
-        return listed_stalls(&listed, series.period_ns, period_ns, limit_ns);
+        return listed_stalls(&listed, measured_ns, period_ns, limit_ns);
     }
     let windows = late_windows(&series.maxima, limit_ns);
-    let cycles = cycles_late(series, period_ns, limit_ns).max(windows);
+    let cycles = in_cycles(deadlines_late(series, limit_ns), measured_ns, period_ns).max(windows);
     let each = series.raw.iter().filter(|(late_ns, _)| *late_ns > limit_ns);
     let (wake_ups, seconds) = each.fold((0u64, 0u64), |(wake_ups, seconds), (late_ns, count)| {
         let of_each = late_ns.unsigned_abs().div_ceil(SECOND_NS);
@@ -153,10 +155,10 @@ pub(crate) fn of_xruns(series: &Series, audio: &Audio) -> Late {
     Late { cycles: audio.xruns, stalls: Grouped { total: stalls, independent: stalls }, stalls_at_least: stalls }
 }
 
-/// The late cycles of the use. The corrected histogram also counts deadlines missed by a stall.
-fn cycles_late(series: &Series, period_ns: u64, limit_ns: i64) -> u64 {
+/// The late deadlines. The corrected histogram also counts those missed by a stall.
+fn deadlines_late(series: &Series, limit_ns: i64) -> u64 {
     let counted = if series.corrected.is_empty() { &series.raw } else { &series.corrected };
-    in_cycles(counted.count_above(limit_ns).max(1), series.period_ns, period_ns)
+    counted.count_above(limit_ns).max(1)
 }
 
 /// `deadlines` in cycles of the use. If deadlines are closer together than cycles, they count once per cycle.

@@ -50,7 +50,12 @@ pub fn verdict(record: &Record, uses: &[UseVerdict]) -> Option<Verdict> {
             }
             None => Verdict { outcome: Outcome::Inconclusive, reason: format!("{}: not judged", profile_name(name)) },
         });
-    each.max_by_key(|verdict| severity(verdict.outcome))
+    worst_of(each.map(Some))
+}
+
+/// The worst of these verdicts; the last of equally bad ones. `None` without any.
+pub fn worst_of(verdicts: impl IntoIterator<Item = Option<Verdict>>) -> Option<Verdict> {
+    verdicts.into_iter().flatten().max_by_key(|verdict| severity(verdict.outcome))
 }
 
 /// The outcome of a run: that of its verdict; INCONCLUSIVE without one for a matrix that recommends no pair; `None` if
@@ -89,7 +94,10 @@ pub fn rejudge(record: &mut Record) {
     let stored = std::mem::take(&mut record.uses);
     record.uses = stored.into_iter().map(|stored| rejudged(record, stored)).collect();
     record.verdict = match record.verdict.take() {
-        Some(stored) if record.program.is_some() => invalid(record).or_else(|| Some(supported(record, stored))),
+        Some(stored) if record.program.is_some() => {
+            let supported = invalid(record).unwrap_or_else(|| supported(record, stored));
+            worst_of([verdict(record, &record.uses), Some(supported)])
+        }
         _ => verdict(record, &record.uses),
     };
 }

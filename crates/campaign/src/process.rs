@@ -50,6 +50,8 @@ pub struct ProcessPlan {
     pub duration_ns: Option<u64>,
     /// Wake-up latency above which a wake-up is a spike, ns.
     pub threshold_ns: u64,
+    /// Names of the profiles that the verdict is about.
+    pub profiles: Vec<String>,
     /// The loads that run at the same time.
     pub loads: Vec<LoadSpec>,
     /// CPUs for loads that name none; `None` for all CPUs.
@@ -75,6 +77,7 @@ impl ProcessPlan {
             clock: "monotonic".to_owned(),
             threshold_ns: i64::try_from(self.threshold_ns).unwrap_or(i64::MAX),
             hold_cpu_awake: self.hold_cpu_awake,
+            profiles: self.profiles.clone(),
             ..Scenario::default()
         }
     }

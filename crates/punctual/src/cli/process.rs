@@ -24,6 +24,12 @@ pub struct Process {
     /// Count later wake-ups as spikes.
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "100us")]
     pub threshold: u64,
+    /// Judge by the limits of this profile; repeatable.
+    ///
+    /// A name (`punctual profiles` lists them) or a TOML file. Each selected thread must wait for a CPU at most the
+    /// limit of the profile after a wake-up, and each of its cycles must end within the period of the profile.
+    #[arg(long = "profile", value_name = "NAME|FILE")]
+    pub profiles: Vec<String>,
     /// Exit with status 2 if any wake-up latency is above this.
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub max_latency: Option<u64>,

@@ -13,6 +13,7 @@ pub fn run(options: &Process) -> anyhow::Result<u8> {
     let common = &options.common;
     let target = target(options)?;
     let results = Results::prepare(common)?;
+    output::find_profiles(&options.profiles)?;
     let default_ns = matches!(target, Target::Pid(_)).then_some(DEFAULT_DURATION_NS);
     let plan = ProcessPlan {
         command: output::command_line(),
@@ -23,6 +24,7 @@ pub fn run(options: &Process) -> anyhow::Result<u8> {
         },
         duration_ns: if common.endless { None } else { common.duration.or(default_ns) },
         threshold_ns: options.threshold,
+        profiles: options.profiles.clone(),
         loads: super::loads(common),
         load_cpus: common.load_cpus.clone(),
         hold_cpu_awake: common.hold_cpu_awake,
@@ -35,7 +37,9 @@ pub fn run(options: &Process) -> anyhow::Result<u8> {
     let mut record = output::watch_process(&plan, common.output)?;
     let limits =
         Limits { latency_ns: options.max_latency, missed: options.max_missed, response_ns: options.max_response };
-    record.verdict = analysis::process::verdict(&record, limits);
+    output::judge(&mut record, &options.profiles)?;
+    let of_limits = analysis::process::verdict(&record, limits);
+    record.verdict = analysis::worst_of([of_limits, record.verdict.take()]);
     results.deliver(&record, |style, width| report::terminal::summary(&record, style, width))?;
     Ok(output::status(&record))
 }

@@ -384,6 +384,16 @@ fn limits_determine_the_exit_status_and_kernel_threads_can_be_watched() {
     assert_eq!(run(0, "--max-latency 1m --thread timer/0"), Some(Outcome::Pass));
     assert_eq!(run(2, "--period 1ms --max-missed 0"), Some(Outcome::Fail));
     assert_eq!(run(0, ""), None);
+    let profile = |name: &str, times: &str| {
+        let others = "title = 'a use'\ngroup = 'control'\nmeaning = 'late'\n\
+                      [[sources]]\nwhat = 'limit'\nwhere = 'ours'\n";
+        fs::write(scratch.path().join(name), format!("{times}\n{others}")).unwrap();
+    };
+    profile("tight.toml", "period = '10ms'\nlimit = '1us'\ntolerates = '1 per second'");
+    assert_eq!(run(2, "--profile tight.toml --thread timer/0"), Some(Outcome::Fail));
+    profile("rare.toml", "period = '1h'\nlimit = '50m'\ntolerates = '1 per day'");
+    assert_eq!(run(3, "--profile rare.toml --thread timer/0"), Some(Outcome::Inconclusive));
+    assert_eq!(run(2, "--profile rare.toml --thread timer/0 --max-latency 1ns"), Some(Outcome::Fail));
     let is_softirqd =
         |pid: &u32| fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|comm| comm == "ksoftirqd/0\n");
     if let Some(pid) = (2..100).find(is_softirqd) {
