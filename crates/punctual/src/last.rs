@@ -12,7 +12,8 @@ pub fn newest_record() -> Result<PathBuf, String> {
         fs::read_dir(".").map_err(|error| format!("cannot list the current folder ({error}): name a record"))?;
     let files = folder.flatten().map(|entry| PathBuf::from(entry.file_name()));
     // Other files may wait when they are opened.
-    let metadata = |path: &PathBuf| fs::metadata(path).ok().filter(fs::Metadata::is_file).filter(is_ours);
+    let is_written = |file: &fs::Metadata| file.is_file() && file.len() > 0;
+    let metadata = |path: &PathBuf| fs::metadata(path).ok().filter(is_written).filter(is_ours);
     let written = |path: PathBuf| Some((metadata(&path)?.modified().ok()?, path));
     let newest = files.filter(name).filter_map(written).max();
     let none = || "there is no record of yours in the current folder: name one, or run `punctual` first".to_owned();

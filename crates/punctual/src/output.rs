@@ -16,7 +16,8 @@ use anyhow::Context;
 use campaign::{Plan, ProcessPlan, RunError, Target};
 use machine::Root;
 use record::{
-    Campaign, Outcome, Record, file,
+    Campaign, Outcome, Record,
+    file::{self, FileError},
     visible::{self, Passes},
 };
 use report::{
@@ -335,20 +336,22 @@ pub struct RecordFiles {
     /// Path of the record, whose HTML report is written next to it; `None` to write neither.
     pub record: Option<PathBuf>,
     exports: Vec<Export>,
+    /// The name of the record, if it was not given.
+    _reserved: Option<ReservedName>,
 }
 
 impl RecordFiles {
     /// Uses the given path, or a name with host, date and time: in the given folder, or in the current one.
     pub fn choose(path: Option<&Path>, no_record: bool) -> anyhow::Result<Self> {
-        if no_record {
-            return Ok(Self { record: None, exports: Vec::new() });
-        }
-        let record = match path {
-            Some(path) if path.is_dir() => path.join(default_name("punctual.json")),
-            Some(path) => with_extension(path),
-            None => PathBuf::from(default_name("punctual.json")),
+        let (record, reserved) = match path {
+            _ if no_record => (None, None),
+            Some(path) if !path.is_dir() => (Some(with_extension(path)), None),
+            folder => {
+                let reserved = ReservedName::new(folder.unwrap_or(Path::new("")))?;
+                (Some(reserved.path.clone()), Some(reserved))
+            }
         };
-        Ok(Self { record: Some(record), exports: Vec::new() })
+        Ok(Self { record, exports: Vec::new(), _reserved: reserved })
     }
 
     /// Adds files to export to. Their formats and folders are checked, so that errors are reported before the run.
@@ -389,6 +392,37 @@ impl RecordFiles {
         }
         if let Some(path) = self.report().filter(|path| path.exists()) {
             say!("report  {}", path.display());
+        }
+    }
+}
+
+/// A name for a record that no other file has, e.g. `HOST-20261121-143000.punctual.json`, in UTC. Its file is created
+/// empty, so that a second run of the same second takes another name, and is deleted if it remains empty.
+struct ReservedName {
+    path: PathBuf,
+}
+
+impl ReservedName {
+    fn new(folder: &Path) -> Result<Self, FileError> {
+        let start = host_and_time();
+        let mut number = 1;
+        loop {
+            let end = if number == 1 { String::new() } else { format!("-{number}") };
+            let path = folder.join(format!("{start}{end}.punctual.json"));
+            match file::write_new(&path, &[]) {
+                Ok(()) => return Ok(Self { path }),
+                Err(FileError::Write { source, .. }) if source.kind() == io::ErrorKind::AlreadyExists => number += 1,
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+impl Drop for ReservedName {
+    fn drop(&mut self) {
+        if fs::metadata(&self.path).is_ok_and(|found| found.len() == 0) {
+            // The run was not begun. If the file stays, it is no record.
+            let _ = fs::remove_file(&self.path);
         }
     }
 }
@@ -470,6 +504,16 @@ fn is_stdout(path: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_of_the_same_second_differ_and_unused_ones_are_deleted() {
+        let folder = tempfile::tempdir().unwrap();
+        let names: Vec<ReservedName> = (0..20).map(|_| ReservedName::new(folder.path()).unwrap()).collect();
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 20);
+        fs::write(&names[7].path, "{}").unwrap();
+        drop(names);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
 
     #[test]
     fn commands_lose_sudo_but_prose_keeps_it() {

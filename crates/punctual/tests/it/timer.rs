@@ -1,6 +1,6 @@
 //! `measure timer` and `show`, with the ordinary policy, which needs no rights.
 
-use std::{fs, process, time::Duration};
+use std::{collections::BTreeSet, fs, process, process::Stdio, time::Duration};
 
 use record::{EndedBy, Outcome, Record, State};
 
@@ -24,6 +24,22 @@ fn a_record_matches_its_schema() {
     assert_eq!((series.granted.policy.as_str(), series.granted.cpus.as_str()), ("other", "0"));
     assert!(record.validity.valid && record.verdict.is_none());
     assert!(record.machine.kernel.is_some() && !record.findings.is_empty());
+}
+
+#[test]
+fn runs_that_start_at_once_keep_their_records() {
+    let scratch = Scratch::new();
+    let start = |_| {
+        let mut command = scratch.punctual("measure timer --duration 50ms --policy other --blame=off");
+        command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let runs: Vec<_> = (0..4).map(start).collect();
+    let outputs = runs.into_iter().map(|run| String::from_utf8(run.wait_with_output().unwrap().stderr).unwrap());
+    let name =
+        |output: String| output.lines().find_map(|line| Some(line.strip_prefix("record  ")?.to_owned())).unwrap();
+    let names: BTreeSet<String> = outputs.map(name).collect();
+    assert_eq!(names.len(), 4, "{names:?}");
+    assert!(names.iter().all(|name| record::file::read(&scratch.path().join(name)).is_ok()), "{names:?}");
 }
 
 #[test]
