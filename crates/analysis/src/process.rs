@@ -109,6 +109,12 @@ impl Limits {
     fn limit_cycles(&self) -> bool {
         self.missed.is_some() || self.response_ns.is_some()
     }
+
+    /// The longest that a cycle of a thread may take, ns; `None` without such a limit.
+    fn cycle_ns(&self, series: &Series) -> Option<u64> {
+        let period_ns = self.missed.filter(|_| series.period_ns > 0).map(|_| series.period_ns);
+        [self.response_ns, period_ns].into_iter().flatten().min()
+    }
 }
 
 /// The verdict on these limits; `None` for a valid run without limits in which a thread ran. An invalid run is INVALID
@@ -163,6 +169,9 @@ fn incomplete(record: &Record, limits: Limits) -> Option<String> {
     if interrupted && record.phases.iter().any(|phase| phase.planned_ns.is_some()) {
         return Some("the run ended early, by a signal".to_owned());
     }
+    if let Some(early) = ended_before_run(record, limits) {
+        return Some(early);
+    }
     let program = record.program.as_ref()?;
     let Program { threads_left_out, ended_threads_left_out, processes_left, .. } = *program;
     // Those threads had the shortest cycles, but each could have been late.
@@ -189,6 +198,9 @@ fn incomplete(record: &Record, limits: Limits) -> Option<String> {
 /// Why there are too few wake-ups or cycles to support PASS; `None` if there are enough.
 fn too_few(threads: &[(&Series, &ProcessThread)], limits: Limits) -> Option<String> {
     const WAKE_UPS: &str = "wake-ups";
+    if let Some(few) = threads.iter().find_map(|thread| too_few_of_named(thread, limits)) {
+        return Some(few);
+    }
     let sum = |of: fn(&Series, &ProcessThread) -> u64| threads.iter().map(|(series, thread)| of(series, thread)).sum();
     let counts: [(bool, u64, &str); 3] = [
         (limits.latency_ns.is_some(), sum(|series, _| series.samples), WAKE_UPS),
@@ -210,13 +222,48 @@ fn too_few(threads: &[(&Series, &ProcessThread)], limits: Limits) -> Option<Stri
         None => {
             let limited = threads.iter().filter(|(series, _)| limits.response_ns.is_some() || series.period_ns > 0);
             let of_cycles = || {
-                let unfollowed = || threads.iter().find_map(unfollowed);
-                cycle::unclear(limited).or_else(unfollowed).or_else(|| cycle::too_long_at_end(threads, limits))
+                let of_thread = |thread| {
+                    let of_yields = || cycle::yields(thread).filter(|_| limits.cycle_ns(thread.0).is_some());
+                    unfollowed(thread).or_else(of_yields).or_else(|| cycle::long_row(thread, limits))
+                };
+                let of_threads = || threads.iter().find_map(of_thread);
+                cycle::unclear(limited).or_else(of_threads).or_else(|| cycle::too_long_at_end(threads, limits))
             };
             let of_cycles = if limits.limit_cycles() { of_cycles() } else { None };
             of_cycles.or_else(|| limits.latency_ns.and_then(|_| threads.iter().find_map(untraced)))
         }
     }
+}
+
+/// Why a thread that the user named has too few wake-ups or cycles; `None` if it has enough, or was not named. Others may
+/// be without work.
+fn too_few_of_named((series, thread): &(&Series, &ProcessThread), limits: Limits) -> Option<String> {
+    let counts = [
+        (limits.latency_ns.is_some(), series.samples, "wake-ups"),
+        (limits.cycle_ns(series).is_some(), thread.cycles, "cycles"),
+    ];
+    let (_, count, what) =
+        counts.into_iter().find(|&(limited, count, _)| thread.named && limited && count < MIN_EVENTS)?;
+    Some(format!(
+        "{} has {count} {what}, and PASS needs at least {MIN_EVENTS} of each thread that is named",
+        series.role
+    ))
+}
+
+/// The thread with a named period that ended well before the run, so that the deadlines after that are in no figure.
+fn ended_before_run(record: &Record, limits: Limits) -> Option<String> {
+    /// It may end a little earlier than the others: this many periods.
+    const PERIODS: u64 = 10;
+    let run_ns: u64 = record.phases.iter().map(|phase| phase.duration_ns).sum();
+    threads(record).iter().find_map(|(series, thread)| {
+        let ended_ns =
+            thread.ended_at_ns.filter(|_| thread.named && limits.missed.is_some() && series.period_ns > 0)?;
+        let is_early = run_ns.saturating_sub(ended_ns) > series.period_ns.saturating_mul(PERIODS).max(run_ns / 20);
+        is_early.then(|| {
+            let (ended, run) = (format_unsigned_ns(ended_ns), format_unsigned_ns(run_ns));
+            format!("{} ended after {ended} of {run}, so its deadlines after that were not counted", series.role)
+        })
+    })
 }
 
 /// The threads of a program many of whose cycles have no known length, with the number of these cycles.
@@ -571,8 +618,52 @@ mod tests {
         let nothing = Record { series: vec![], ..with_thread(|_| ()) };
         let reason = "none of the selected threads ran, so nothing was measured";
         assert_eq!(outcome(&nothing, Limits::default()), Some((Outcome::Inconclusive, reason.to_owned())));
+        let row = with_thread(|thread| thread.longest_row_ns = 3_000_000);
+        let reason = "several cycles of servo in a row, which took 3 ms together, may be one: it waited for something else \
+                      than usual between them; mark the cycles with include/punctual.h";
+        assert_eq!(outcome(&row, response), Some((Outcome::Inconclusive, reason.to_owned())));
+        let longer = Limits { response_ns: Some(3_000_000), ..Limits::default() };
+        assert_eq!(outcome(&row, longer).unwrap().0, Outcome::Pass);
+        let yields = with_thread(|thread| thread.release = Release::Yield);
+        assert!(outcome(&yields, response).unwrap().1.contains("the deadline policy starts the next period of servo"));
+        assert_eq!(
+            outcome(&yields, Limits { latency_ns: Some(700_000), ..Limits::default() }).unwrap().0,
+            Outcome::Pass
+        );
         let no_cycle = with_thread(|thread| (thread.cycles, thread.times.running_ns) = (0, 5));
         assert!(outcome(&no_cycle, response).unwrap().1.contains("mark them with include/punctual.h"));
+    }
+
+    #[test]
+    fn each_named_thread_must_have_worked_to_the_end() {
+        let with = |change: fn(&mut ProcessThread, &mut u64)| {
+            let mut record = with_thread(|_| ());
+            let mut other = record.series[0].clone();
+            if let SeriesKind::Process(thread) = &mut other.kind {
+                change(thread, &mut other.samples);
+            }
+            record.phases = vec![record::Phase { duration_ns: 10_000_000_000, ..record::Phase::default() }];
+            record.series.push(Series { role: "base".into(), missed: 0, ..other });
+            move |limits| verdict(&record, limits).map(|verdict| (verdict.outcome, verdict.reason)).unwrap()
+        };
+        let missed = Limits { missed: Some(5), ..Limits::default() };
+        let latency = Limits { latency_ns: Some(700_000), ..Limits::default() };
+        let few = with(|thread, _| (thread.named, thread.cycles) = (true, 9));
+        assert!(
+            few(missed).1.starts_with("base has 9 cycles, and PASS needs at least 10"),
+            "{few:?}",
+            few = few(missed)
+        );
+        assert_eq!((few(missed).0, few(latency).0), (Outcome::Inconclusive, Outcome::Pass));
+        let idle = with(|thread, samples| (thread.named, *samples) = (true, 0));
+        assert_eq!(idle(latency).0, Outcome::Inconclusive);
+        let helper = with(|thread, samples| (thread.cycles, *samples) = (0, 0));
+        assert_eq!((helper(missed).0, helper(latency).0), (Outcome::Pass, Outcome::Pass), "it was not named");
+        let ended = with(|thread, _| (thread.named, thread.ended_at_ns) = (true, Some(3_000_000_000)));
+        let reason = "base ended after 3 s of 10 s, so its deadlines after that were not counted";
+        assert_eq!(ended(missed), (Outcome::Inconclusive, reason.to_owned()));
+        let at_end = with(|thread, _| (thread.named, thread.ended_at_ns) = (true, Some(9_900_000_000)));
+        assert_eq!(at_end(missed).0, Outcome::Pass);
     }
 
     #[test]

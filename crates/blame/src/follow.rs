@@ -29,6 +29,8 @@ pub struct Follower {
     /// When each CPU was last read, ns.
     read_ns: BTreeMap<u32, u64>,
     delivered: u64,
+    /// The events up to this time are delivered, ns on CLOCK_MONOTONIC.
+    delivered_until_ns: u64,
     lost: u64,
     has_gaps: bool,
     /// The executions of programs that were read since the last call of [`take_execs`](Self::take_execs).
@@ -61,6 +63,7 @@ impl Follower {
             gaps: Vec::new(),
             read_ns: BTreeMap::new(),
             delivered: 0,
+            delivered_until_ns: now_ns(),
             lost: 0,
             has_gaps: false,
             execs: Vec::new(),
@@ -151,6 +154,7 @@ impl Follower {
     }
 
     fn deliver(&mut self, process: &mut Process, until_ns: u64) {
+        self.delivered_until_ns = until_ns.min(now_ns());
         self.held.sort_by_key(|event| event.at_ns);
         let ready = self.held.partition_point(|event| event.at_ns <= until_ns);
         let mut gaps = mem::take(&mut self.gaps);
@@ -166,6 +170,12 @@ impl Follower {
         }
         gaps.for_each(|gap| process.lost(gap.from_ns, gap.to_ns));
         self.gaps = later;
+    }
+
+    /// The time up to which all events are delivered, ns on CLOCK_MONOTONIC.
+    #[must_use]
+    pub fn delivered_until_ns(&self) -> u64 {
+        self.delivered_until_ns
     }
 
     /// Takes the executions of programs up to the last reading, also those whose events are not delivered yet.

@@ -229,7 +229,22 @@ impl Process {
                     thread.note_exit();
                 }
             }
+            EventKind::Exec => self.take_over(at_ns, cpu, pid),
             _ => self.handle_event_of_running(at_ns, pid, kind),
+        }
+    }
+
+    /// Follows the thread that executes a program. If it was not the first thread of its process, it has the id of that
+    /// one from now on, and the first thread has ended.
+    fn take_over(&mut self, at_ns: u64, cpu: u32, pid: u32) {
+        let Some(first) = self.followed(pid).filter(|first| first.is_ending()) else { return };
+        let (comm, process, has_other_calls) = (first.comm(), first.process(), first.has_other_calls());
+        if let Some(before) = self.threads.iter_mut().find(|thread| thread.runs_on(cpu)) {
+            before.replaced(at_ns);
+        }
+        self.follow(ThreadInfo { tid: pid, comm, asleep: false }, at_ns);
+        if let Some(process) = process {
+            self.set_process(pid, process, has_other_calls);
         }
     }
 

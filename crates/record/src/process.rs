@@ -152,6 +152,16 @@ pub struct ProcessThread {
     /// True if it ended during the run.
     #[serde(default)]
     pub ended: bool,
+    /// When it ended, ns after the start of the run; absent if it did not, and in older records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_at_ns: Option<u64>,
+    /// True if the user named it, also by a prefix. Limits are about each named thread.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub named: bool,
+    /// The longest time from the start to the end of several cycles that may be one, ns: another event than usual started the
+    /// later ones, such as a lock that is seldom taken. 0 if each cycle is one.
+    #[serde(default)]
+    pub longest_row_ns: u64,
     /// Fields that a newer version wrote.
     #[serde(flatten)]
     pub extra: Extra,
@@ -302,6 +312,9 @@ pub enum Release {
     /// As `relative_sleep` or `timer`, but the thread also waits for other timers, or for events that other programs or
     /// devices cause: each of them may be the wait for its next cycle. Only marks show its cycles.
     Mixed,
+    /// A yield of the deadline policy. The kernel does not trace the start of the thread's next period, so the cycle starts
+    /// when the thread has a CPU again. It may have waited for that.
+    Yield,
     /// A mark in the program.
     Mark,
 }

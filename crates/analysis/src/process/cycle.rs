@@ -40,6 +40,7 @@ pub(super) fn longest(series: &Series, thread: &ProcessThread, run: &Run<'_>) ->
     let start = match thread.release {
         Release::AnySleep | Release::Event | Release::AnyEvent => "from its wake-up",
         Release::Timer => "from the expiry of its timer",
+        Release::Yield => "from the time that it had a CPU again",
         Release::Mark => "from its mark",
         Release::Alternating | Release::Mixed => "from the end of its sleep, or from its wake-up",
         Release::AbsoluteSleep => "from the time that it slept until",
@@ -68,6 +69,28 @@ pub(super) fn unclear<'a>(threads: impl Iterator<Item = &'a (&'a Series, &'a Pro
             "the trace does not show which wait starts a cycle of {}, so the real cycles may be longer or shorter; mark the \
              cycles with include/punctual.h",
             names.join(", ")
+        )
+    })
+}
+
+/// Says which thread waits with the yield of the deadline policy; `None` without such a thread.
+pub(super) fn yields((series, thread): &(&Series, &ProcessThread)) -> Option<String> {
+    (thread.release == Release::Yield).then(|| {
+        format!(
+            "the kernel does not trace when the deadline policy starts the next period of {}, so its cycles may be longer",
+            series.role
+        )
+    })
+}
+
+/// Says which thread has cycles in a row that together exceed a limit, and that may be one; `None` without such a thread.
+pub(super) fn long_row((series, thread): &(&Series, &ProcessThread), limits: Limits) -> Option<String> {
+    let (role, row_ns) = (&series.role, thread.longest_row_ns);
+    (row_ns > limits.cycle_ns(series)?).then(|| {
+        format!(
+            "several cycles of {role} in a row, which took {} together, may be one: it waited for something else than usual \
+             between them; mark the cycles with include/punctual.h",
+            format_unsigned_ns(row_ns)
         )
     })
 }
@@ -101,9 +124,7 @@ pub(super) fn certain_ns(thread: &ProcessThread, cycle: &Cycle) -> u64 {
 /// been too long. `None` without such a thread.
 pub(super) fn too_long_at_end(threads: &[(&Series, &ProcessThread)], limits: Limits) -> Option<String> {
     let (role, ending_ns) = threads.iter().find_map(|(series, thread)| {
-        let period_ns = limits.missed.filter(|_| series.period_ns > 0).map(|_| series.period_ns);
-        let limit_ns = [limits.response_ns, period_ns].into_iter().flatten().min()?;
-        let is_long = thread.cycles >= CYCLIC && thread.ending_ns > limit_ns;
+        let is_long = thread.cycles >= CYCLIC && thread.ending_ns > limits.cycle_ns(series)?;
         is_long.then_some((&series.role, thread.ending_ns))
     })?;
     let ending = format_unsigned_ns(ending_ns);

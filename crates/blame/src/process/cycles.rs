@@ -29,6 +29,8 @@ pub(super) struct Cycles {
     /// What delayed the last cycle most; of a cycle that an earlier one delayed, what delayed that one.
     last_main: Option<CyclePart>,
     skipped: u64,
+    /// The sum of the intervals, ns, and their number.
+    intervals: (u64, u64),
     /// Largest |interval - period|, ns.
     jitter_ns: u64,
     start: Start,
@@ -228,7 +230,19 @@ impl Cycles {
         if let Some(period_ns) = period_ns {
             self.jitter_ns = self.jitter_ns.max(interval_ns.abs_diff(period_ns));
             self.skipped += skipped(interval_ns, period_ns);
+            self.intervals = (self.intervals.0.saturating_add(interval_ns), self.intervals.1 + 1);
         }
+    }
+
+    /// Cycles that did not start: those missing from single intervals or, if there are more, from all of them together. The
+    /// intervals of a thread that is always a little too slow are each shorter than one and a half periods.
+    fn skipped(&self, period_ns: Option<u64>) -> u64 {
+        /// The period may be rounded by up to a hundredth.
+        const ROUNDED: u64 = 100;
+        let (sum_ns, count) = self.intervals;
+        let due = period_ns.map_or(0, |period_ns| sum_ns / period_ns.max(1));
+        let missing = due.saturating_sub(count);
+        if missing * ROUNDED > count { self.skipped.max(missing) } else { self.skipped }
     }
 
     /// Notes that the thread begins its first regular sleep, or its first wait for an event.
@@ -347,7 +361,7 @@ impl Cycles {
         thread.causes.sort_by_key(|entry| Reverse((entry.cycles, entry.ns)));
         thread.overruns = by_work + by_waiting + by_blocking;
         thread.overrun_by = (period_ns.is_some() && thread.overruns > 0).then_some(self.overrun_by);
-        thread.skipped = self.skipped;
+        thread.skipped = self.skipped(period_ns);
         (thread.overruns + thread.skipped, self.jitter_ns)
     }
 }
@@ -406,6 +420,20 @@ mod tests {
         let skipped_at = |tenths: u64| skipped(tenths * 100, 1000);
         assert_eq!([0, 5, 10, 15, 16, 20, 25, 26, 35, 36].map(skipped_at), [0, 0, 0, 0, 1, 1, 1, 2, 2, 3]);
         assert_eq!((skipped(3, 1), skipped(u64::MAX, 0)), (2, u64::MAX - 2));
+    }
+
+    #[test]
+    fn a_thread_that_is_always_a_little_too_slow_misses_cycles() {
+        let missed = |interval_ns: u64| {
+            let mut cycles = Cycles::default();
+            for number in 0..401 {
+                cycles.begin(Released::at(number * interval_ns), Some(1000));
+                cycles.end(&RunConfig::new(0, 0, Selection::default()), Some(1000));
+            }
+            let mut thread = ProcessThread::default();
+            cycles.write_to(Some(1000), &mut thread).0
+        };
+        assert_eq!([1000, 1009, 1200, 1499, 1600].map(missed), [0, 0, 80, 199, 400]);
     }
 
     #[test]

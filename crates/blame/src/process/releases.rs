@@ -48,6 +48,25 @@ pub(super) struct Releases {
     timer_read_by: Option<Source>,
     /// True if the thread reads several timers.
     has_several_timers: bool,
+    row: Row,
+}
+
+/// Cycles in a row that may be one: the usual event started the first one, and others the rest, such as a lock that is
+/// seldom taken.
+#[derive(Debug, Clone, Copy, Default)]
+struct Row {
+    /// The event that usually starts cycles.
+    usual: Option<Source>,
+    /// How often it did, minus how often others did since it became the usual one.
+    lead: u64,
+    /// Start of the first cycle, ns on CLOCK_MONOTONIC.
+    begun_ns: u64,
+    /// End of the last cycle, ns on CLOCK_MONOTONIC.
+    ended_ns: u64,
+    /// Cycles that other events started.
+    others: u8,
+    /// The longest row, ns.
+    longest_ns: u64,
 }
 
 /// Frequency of a kind of wait.
@@ -137,10 +156,24 @@ impl Releases {
     }
 
     /// Notes the event that starts a cycle.
-    pub fn begin_with(&mut self, source: Source, is_answer: bool) {
+    pub fn begin_with(&mut self, source: Source, is_answer: bool, at_ns: u64) {
+        self.row.begin(source, is_answer, at_ns);
         let is_other = self.event.replace(source).is_some_and(|before| before != source);
         self.events += 1;
         self.unclear += u64::from(is_other || is_answer);
+    }
+
+    /// Notes the end of a cycle that an event started, ns on CLOCK_MONOTONIC.
+    pub fn end_at(&mut self, at_ns: u64) {
+        self.row.ended_ns = at_ns;
+    }
+
+    /// The longest time from the start to the end of several cycles that may be one, ns; 0 if each of them is one.
+    pub fn longest_row_ns(&self) -> u64 {
+        match self.rank() {
+            Rank::Event => self.row.longest_ns.max(self.row.length_ns()),
+            Rank::Relative | Rank::Timer | Rank::Absolute => 0,
+        }
     }
 
     /// True if a wait for this event at the end of the run may be the wait for the next cycle, not part of the last one:
@@ -170,6 +203,33 @@ impl Releases {
             Rank::Relative => Release::RelativeSleep,
             Rank::Timer => Release::Timer,
             Rank::Absolute => Release::AbsoluteSleep,
+        }
+    }
+}
+
+impl Row {
+    /// The usual event is known as soon as it has this lead.
+    const KNOWN: u64 = 3;
+
+    /// Notes the start of a cycle, ns on CLOCK_MONOTONIC.
+    fn begin(&mut self, source: Source, is_answer: bool, at_ns: u64) {
+        if self.usual == Some(source) && !is_answer {
+            let longest_ns = self.longest_ns.max(self.length_ns());
+            *self = Self { lead: self.lead + 1, begun_ns: at_ns, others: 0, longest_ns, ..*self };
+        } else if self.lead == 0 {
+            *self = Self { usual: Some(source), lead: 1, begun_ns: at_ns, others: 0, ..*self };
+        } else {
+            self.others = if self.lead < Self::KNOWN { 0 } else { self.others.saturating_add(1) };
+            self.lead -= 1;
+        }
+    }
+
+    /// From its start to its end, ns; 0 if it is a single cycle, or too long to be one: the thread has another usual event
+    /// now.
+    fn length_ns(&self) -> u64 {
+        match self.others {
+            1..=MOST_WAITS_BETWEEN => self.ended_ns.saturating_sub(self.begun_ns),
+            _ => 0,
         }
     }
 }
@@ -345,16 +405,42 @@ mod tests {
     }
 
     #[test]
+    fn a_cycle_that_another_event_starts_may_be_part_of_the_one_before() {
+        let [pipe, lock, other] = [1, 2, 3].map(|object| Source::of(0, [object, 0, 0]));
+        let longest = |events: &[(Source, u64)]| {
+            let mut releases = Releases::default();
+            for &(event, at_ns) in events {
+                releases.begin_with(event, false, at_ns);
+                releases.end_at(at_ns + 10);
+            }
+            releases.longest_row_ns()
+        };
+        let usual: Vec<_> = (0..500).map(|number| (pipe, number * 100)).collect();
+        assert_eq!(longest(&usual), 0);
+        let with = |others: &[(Source, u64)]| {
+            let mut events = [&usual, others].concat();
+            events.sort_by_key(|&(_, at_ns)| at_ns);
+            longest(&events)
+        };
+        assert_eq!(with(&[(lock, 20_090)]), 100, "from 20 000 to the end of the second one");
+        assert_eq!(with(&[(lock, 20_040), (lock, 20_080), (other, 45_020)]), 90);
+        assert_eq!(with(&[(lock, 49_950)]), 60, "the last one");
+        assert_eq!(with(&[(lock, 1)]), 0, "the start");
+        let later = (0..500).map(|number| (lock, 60_000 + number * 100));
+        assert_eq!(longest(&usual.iter().copied().chain(later).collect::<Vec<_>>()), 0, "another kind of work");
+    }
+
+    #[test]
     fn answers_are_part_of_a_cycle_unless_such_a_wait_started_it() {
         let [queue, reply] = [1, 2].map(|object| Source::of(0, [object, 0, 0]));
         let mut releases = Releases::default();
-        releases.begin_with(queue, false);
+        releases.begin_with(queue, false, 0);
         assert!(releases.is_within_cycle(reply, true));
         assert!(!releases.is_within_cycle(reply, false) && !releases.is_within_cycle(queue, true));
         assert_eq!(releases.to_record(), Release::Event);
         assert!(releases.may_start_with(queue) && !releases.may_start_with(reply));
-        (0..4).for_each(|_| releases.begin_with(queue, false));
-        releases.begin_with(reply, false);
+        (0..4).for_each(|_| releases.begin_with(queue, false, 0));
+        releases.begin_with(reply, false, 0);
         assert_eq!(releases.to_record(), Release::AnyEvent);
         assert!(releases.may_start_with(queue) && !releases.began_with(queue));
         releases.note(Rank::Absolute);

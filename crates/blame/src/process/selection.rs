@@ -88,6 +88,11 @@ impl Selection {
         self.threads.is_empty() || self.threads.iter().any(|pattern| pattern.matches(tid, comm))
     }
 
+    /// True if the user named the thread, also by a prefix.
+    pub(super) fn names(&self, tid: u32, comm: Comm) -> bool {
+        self.patterns().any(|pattern| pattern.matches(tid, comm))
+    }
+
     /// The names and ids in the selection.
     pub(super) fn patterns(&self) -> impl Iterator<Item = &Pattern> {
         self.threads.iter().chain(self.periods.iter().filter_map(|(pattern, _)| pattern.as_ref()))

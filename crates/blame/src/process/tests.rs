@@ -110,6 +110,54 @@ fn cycles_of(thread: &ProcessThread) -> Vec<(u64, u64)> {
 }
 
 #[test]
+fn a_wake_up_without_a_cpu_at_the_end_of_the_run_counts() {
+    let events = [
+        waking(100, WORKER),
+        switch(105, 0, PrevState::Preempted, WORKER),
+        switch(200, WORKER, PrevState::Sleeping, 20),
+        waking(1000, WORKER),
+    ];
+    let (series, _) = after(None, &events, 9000);
+    assert_eq!((series.samples, series.max_ns, series.spikes_total), (2, Some(8_000_000), 1));
+    let (series, _) = after(None, &[&events[..], &[switch(1004, 20, PrevState::Preempted, WORKER)]].concat(), 9000);
+    assert_eq!((series.samples, series.max_ns), (2, Some(5000)), "it has the CPU");
+}
+
+#[test]
+fn a_thread_that_executes_a_program_takes_over_the_id_of_the_first_one() {
+    let mut process = process(None);
+    let exec = at(900, WORKER, EventKind::Exec);
+    let cycles = (10..30).flat_map(|number| {
+        let us = number * 100;
+        [
+            waking(us, WORKER),
+            switch(us + 1, 0, PrevState::Preempted, WORKER),
+            switch(us + 41, WORKER, PrevState::Sleeping, 0),
+        ]
+    });
+    let events = [
+        waking(100, WORKER),
+        switch(105, 0, PrevState::Preempted, WORKER),
+        at(110, WORKER, EventKind::Fork { child: 20 }),
+        switch(200, WORKER, PrevState::Sleeping, 20),
+        // The kernel ends the first thread.
+        on(1, waking(700, WORKER)),
+        on(1, switch(705, 0, PrevState::Preempted, WORKER)),
+        on(1, at(710, WORKER, EventKind::Exit)),
+        on(1, switch(720, WORKER, PrevState::Other, 0)),
+        exec,
+        switch(950, WORKER, PrevState::Sleeping, 0),
+    ];
+    events.into_iter().chain(cycles).for_each(|event| process.handle_event(&event));
+    let series = process.series("run", START_NS + 3_100_000);
+    let threads: Vec<&ProcessThread> = series.iter().filter_map(|series| series.kind.process()).collect();
+    let of = |tid, ended| threads.iter().find(|thread| (thread.tid, thread.ended) == (tid, ended)).unwrap();
+    assert_eq!(threads.len(), 3);
+    assert!(of(WORKER, false).cycles >= 19, "{threads:?}");
+    assert_eq!((of(WORKER, true).ended_at_ns, of(20, true).ended_at_ns), (Some(720_000), Some(900_000)));
+}
+
+#[test]
 fn a_cycle_lasts_from_wake_up_to_sleep() {
     let events = [
         waking(100, WORKER),

@@ -122,6 +122,8 @@ pub(super) struct Thread {
     /// The waker of its current run.
     woken_early: Option<WokenBy>,
     is_exiting: bool,
+    /// When it ended, ns on CLOCK_MONOTONIC.
+    ended_ns: Option<u64>,
     times: ThreadTimes,
     cycles: Cycles,
     wake_ups: WakeUps,
@@ -131,6 +133,8 @@ pub(super) struct Thread {
     migrations: u64,
     cpu: Option<u32>,
     cpus: BTreeSet<u32>,
+    /// True if the end of a yield of the deadline policy started a cycle.
+    begins_at_yields: bool,
     /// True if it runs, and its switch to this CPU is missing in the trace.
     is_switch_missing: bool,
     switches_missing: u64,
@@ -184,6 +188,7 @@ impl Thread {
             since_ns,
             woken_early: None,
             is_exiting: false,
+            ended_ns: None,
             times: ThreadTimes::default(),
             cycles: Cycles::default(),
             wake_ups: WakeUps::default(),
@@ -193,6 +198,7 @@ impl Thread {
             migrations: 0,
             cpu: None,
             cpus: BTreeSet::new(),
+            begins_at_yields: false,
             is_switch_missing: false,
             switches_missing: 0,
             switches_missing_on: BTreeSet::new(),
@@ -241,6 +247,11 @@ impl Thread {
         self.state == State::Ended
     }
 
+    /// True if it has ended or is about to.
+    pub fn is_ending(&self) -> bool {
+        self.is_exiting || self.has_ended()
+    }
+
     /// True if it did anything but sleep.
     pub fn was_active(&self) -> bool {
         self.was_awake || self.cpu.is_some() || !self.cycles.is_empty()
@@ -282,7 +293,11 @@ impl Thread {
                 }
             }
             State::Preempted { since_ns } => self.resumed(at_ns, (cpu, from), since_ns, config),
-            State::Blocked if self.yielded() => self.end_wait(at_ns, &WokenBy::default(), config),
+            State::Blocked if self.yielded() => {
+                // The kernel does not trace the start of its next period.
+                self.begins_at_yields = true;
+                self.end_wait(at_ns, &WokenBy::default(), config);
+            }
             // An event is missing.
             State::Running | State::Blocked => self.account_unknown(at_ns),
             State::Ended => return,
@@ -383,7 +398,12 @@ impl Thread {
                 if !self.is_exiting && self.in_kernel.sleeps_unsafely(wait_for) {
                     self.note_breach(Rule::Sleep, self.in_kernel.call_name(), at_ns, config);
                 }
-                if self.is_exiting { State::Ended } else { self.blocks(at_ns, wait_for) }
+                if self.is_exiting {
+                    self.ended_ns = Some(at_ns);
+                    State::Ended
+                } else {
+                    self.blocks(at_ns, wait_for)
+                }
             }
         };
     }
@@ -607,7 +627,13 @@ impl Thread {
         self.account_until(at_ns);
         // Its end is missing in the trace.
         self.cycles.cut();
+        self.ended_ns = self.ended_ns.or(Some(at_ns));
         self.state = State::Ended;
+    }
+
+    /// True if it has the CPU, as far as the events show.
+    pub fn runs_on(&self, cpu: u32) -> bool {
+        self.state == State::Running && self.cpu == Some(cpu)
     }
 
     /// Stores the thread's description from an event. Returns the time at which the event counts, ns; `None` if it is

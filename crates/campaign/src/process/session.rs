@@ -393,7 +393,7 @@ impl<'a> Session<'a> {
 
     /// Updates the record with everything measured so far.
     pub fn update_record(&mut self, record: &mut Record) {
-        record.series = self.process.series(PHASE, self.end_ns.unwrap_or_else(now_ns));
+        record.series = self.process.series(PHASE, self.end_ns.unwrap_or_else(|| self.follower.delivered_until_ns()));
         record.series.iter_mut().for_each(|series| self.threads.add_to_series(series));
         record.phases[0].duration_ns = self.elapsed_ns();
         record.program = Some(self.program_record());

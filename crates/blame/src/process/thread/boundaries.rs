@@ -35,6 +35,7 @@ impl Thread {
             if self.cycles.count() == 0 {
                 self.cycles.starts(self.period_ns);
             }
+            self.releases.end_at(since_ns);
             self.end_cycle(at_ns, config);
         }
     }
@@ -79,7 +80,7 @@ impl Thread {
             return;
         }
         if let Some(source) = source.filter(|_| self.releases.rank() == Rank::Event) {
-            self.releases.begin_with(source, is_answer);
+            self.releases.begin_with(source, is_answer, at_ns);
         }
         self.fd_timer.has_released = true;
         let released = match expired {

@@ -15,6 +15,7 @@ impl Thread {
         let mut now = self.clone();
         now.complete_at_end(now_ns, config);
         now.account_until(now_ns);
+        now.note_pending_wake_up(now_ns, config);
         let open = now.open_cycle(now_ns, config);
         now.cycles.finish(now.period_ns);
         if let Some(period_ns) = now.period_ns.filter(|_| now.state != State::Ended) {
@@ -35,6 +36,7 @@ impl Thread {
             ended: now.state == State::Ended,
             release: match () {
                 () if now.is_marked => Release::Mark,
+                () if now.begins_at_yields => Release::Yield,
                 () if now.knows_calls(config) => now.releases.to_record(),
                 () => Release::AnySleep,
             },
@@ -44,6 +46,9 @@ impl Thread {
             locks: now.locks.to_record(),
             page_faults: now.page_faults,
             signals: now.signals,
+            named: config.selection.names(now.task.pid, now.selected_as),
+            ended_at_ns: now.ended_ns.map(|ended_ns| ended_ns.saturating_sub(config.start_ns)),
+            longest_row_ns: if now.is_marked { 0 } else { now.releases.longest_row_ns() },
             open,
             ..ProcessThread::default()
         };
@@ -55,6 +60,14 @@ impl Thread {
             jitter_ns,
             kind: SeriesKind::Process(Box::new(thread)),
             ..now.wake_ups.series()
+        }
+    }
+
+    /// Adds the wake-up after which it has no CPU yet. If the kernel does not trace all switches to it, it may have one.
+    fn note_pending_wake_up(&mut self, now_ns: u64, config: &RunConfig) {
+        if let (State::Ready { since_ns }, 0) = (self.state, self.switches_missing) {
+            // A thread that never had a CPU is explained with the events of the first one.
+            self.wake_ups.note(since_ns, now_ns.saturating_sub(since_ns), self.cpu.unwrap_or(0), config);
         }
     }
 
