@@ -343,10 +343,11 @@ fn deadlines(series: &Series, thread: &ProcessThread) -> String {
 }
 
 fn overruns(by: Option<Overruns>) -> String {
-    let Some(Overruns { by_work, by_waiting, by_blocking }) = by else { return String::new() };
+    let Some(Overruns { by_work, by_waiting, by_late_timer, by_blocking }) = by else { return String::new() };
     let parts = [
         (by_work, "mostly its own work"),
         (by_waiting, "mostly waiting for a CPU"),
+        (by_late_timer, "mostly a late timer"),
         (by_blocking, "mostly waiting for something else"),
     ];
     let mut parts: Vec<_> = parts.into_iter().filter(|(count, _)| *count > 0).collect();
@@ -403,7 +404,7 @@ mod tests {
         let thread = ProcessThread {
             cycles: 9_997,
             overruns: 2,
-            overrun_by: Some(Overruns { by_work: 0, by_waiting: 2, by_blocking: 0 }),
+            overrun_by: Some(Overruns { by_waiting: 2, ..Overruns::default() }),
             skipped: 3,
             longest: Some(Cycle { times, parts, ..Cycle::default() }),
             release: Release::AbsoluteSleep,

@@ -521,8 +521,19 @@ pub struct Overruns {
     pub by_work: u64,
     /// Waiting for a CPU after a wake-up or preemption.
     pub by_waiting: u64,
+    /// The late timer, or the timer slack, of the sleep before the cycle.
+    #[serde(default)]
+    pub by_late_timer: u64,
     /// Waiting for something other than a CPU.
     pub by_blocking: u64,
+}
+
+impl Overruns {
+    /// Their number.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.by_work + self.by_waiting + self.by_late_timer + self.by_blocking
+    }
 }
 
 /// A thread that preempted another one.

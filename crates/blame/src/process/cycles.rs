@@ -73,6 +73,7 @@ enum Largest {
     #[default]
     Work,
     Waiting,
+    LateTimer,
     Blocking,
 }
 
@@ -121,8 +122,7 @@ impl Cycles {
 
     /// Number of missed deadlines.
     pub fn missed(&self) -> u64 {
-        let Overruns { by_work, by_waiting, by_blocking } = self.overrun_by;
-        by_work + by_waiting + by_blocking + self.skipped
+        self.overrun_by.total() + self.skipped
     }
 
     /// The current cycle.
@@ -328,19 +328,20 @@ impl Cycles {
         }
     }
 
-    /// The largest part of a cycle. A late timer counts as waiting for a CPU, and the wait for the previous cycle as the
-    /// largest part of that one.
+    /// The largest part of a cycle. The wait for the previous cycle counts as the largest part of that one.
     fn largest(&self, cycle: &Cycle) -> Largest {
         let late_ns = |cause| cycle.parts.iter().filter(|part| part.cause == cause).map(|part| part.ns).sum::<u64>();
         let previous_ns = |largest| if self.last_largest == largest { late_ns(CycleCause::PreviousCycle) } else { 0 };
         let times = &cycle.times;
         let late_timer_ns = late_ns(CycleCause::LateTimer) + late_ns(CycleCause::TimerSlack);
         let work_ns = times.running_ns + previous_ns(Largest::Work);
-        let waiting_ns = times.waiting_ns() + late_timer_ns + previous_ns(Largest::Waiting);
+        let waiting_ns = times.waiting_ns() + previous_ns(Largest::Waiting);
+        let late_timer_ns = late_timer_ns + previous_ns(Largest::LateTimer);
         let blocked_ns = times.blocked_ns + previous_ns(Largest::Blocking);
-        match work_ns.max(waiting_ns).max(blocked_ns) {
+        match work_ns.max(waiting_ns).max(late_timer_ns).max(blocked_ns) {
             largest_ns if work_ns == largest_ns => Largest::Work,
             largest_ns if waiting_ns == largest_ns => Largest::Waiting,
+            largest_ns if late_timer_ns == largest_ns => Largest::LateTimer,
             _ => Largest::Blocking,
         }
     }
@@ -348,7 +349,6 @@ impl Cycles {
     /// Writes the figures into `thread`. Returns the missed deadlines and the largest deviation from the period, ns;
     /// both are 0 without a period.
     pub fn write_to(&self, period_ns: Option<u64>, thread: &mut ProcessThread) -> (u64, u64) {
-        let Overruns { by_work, by_waiting, by_blocking } = self.overrun_by;
         thread.cycles = self.count;
         thread.cycles_cut = self.cut;
         thread.ending_ns = self.ending_ns;
@@ -359,7 +359,7 @@ impl Cycles {
         thread.worst_cycles.clone_from(&self.worst);
         thread.causes.clone_from(&self.causes);
         thread.causes.sort_by_key(|entry| Reverse((entry.cycles, entry.ns)));
-        thread.overruns = by_work + by_waiting + by_blocking;
+        thread.overruns = self.overrun_by.total();
         thread.overrun_by = (period_ns.is_some() && thread.overruns > 0).then_some(self.overrun_by);
         thread.skipped = self.skipped(period_ns);
         (thread.overruns + thread.skipped, self.jitter_ns)
@@ -399,6 +399,7 @@ impl Largest {
         match self {
             Self::Work => overruns.by_work += 1,
             Self::Waiting => overruns.by_waiting += 1,
+            Self::LateTimer => overruns.by_late_timer += 1,
             Self::Blocking => overruns.by_blocking += 1,
         }
     }

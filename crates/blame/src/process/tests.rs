@@ -247,7 +247,7 @@ fn counts_cycles_that_are_too_long_or_missing() {
     cycle(7510, 300, 0); // the latest one that does not count as missing
     let (series, thread) = after(Some(1000), &events, 8000);
     assert_eq!((thread.overruns, thread.skipped, series.missed), (2, 1, 3));
-    assert_eq!(thread.overrun_by, Some(Overruns { by_work: 1, by_waiting: 1, by_blocking: 0 }));
+    assert_eq!(thread.overrun_by, Some(Overruns { by_work: 1, by_waiting: 1, ..Overruns::default() }));
     assert_eq!(series.jitter_ns, 1_000_000);
     let none = after(None, &events, 8000);
     assert_eq!((none.0.missed, none.1.overrun_by, none.1.cycles), (0, None, 6));
