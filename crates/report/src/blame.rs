@@ -133,28 +133,29 @@ pub fn heaviest(record: &Record) -> Option<String> {
     Some(in_short(&first.cause))
 }
 
-/// The first row of the ledger: `14 of the 16 spikes above 80 us: i915 interrupt thread`.
+/// The first row of the ledger: `Main cause of 14 of the 16 spikes above 80 us: i915 interrupt thread`.
 pub(crate) fn headline(record: &Record) -> Option<String> {
     let blame = record.blame.as_ref()?;
     let first = main_causes(blame).next()?;
     let all = blame.spikes.max(first.count);
     let likely = if blame.mode == BlameMode::Counters { "likely " } else { "" };
     let examined = if blame.passed_over > 0 { " that were examined" } else { "" };
-    let spike = Words::of(record).spike;
+    let Words { spike, lateness, .. } = Words::of(record);
     let of = match (first.count, all) {
-        (1, 1) => format!("The only {spike}"),
-        (count, all) if count == all => format!("All {all} {spike}s"),
+        (1, 1) => format!("the only {spike}"),
+        (count, all) if count == all => format!("all {all} {spike}s"),
         (count, all) => format!("{count} of the {all} {spike}s"),
     };
     let above = format_ns(record.scenario.threshold_ns);
     // A cause of few but long spikes may come first.
     let share = match first.count.saturating_mul(2) < all {
         true => {
-            format!(", {} of their {}", percent(first.total_ns, ledger_total_ns(blame)), Words::of(record).lateness)
+            let share = percent(first.total_ns, ledger_total_ns(blame));
+            format!(", and {share} of the {lateness} of all {spike}s")
         }
         false => String::new(),
     };
-    Some(format!("{of} above {above}{examined}{share}: {likely}{}", in_short(&first.cause)))
+    Some(format!("Main cause of {of} above {above}{examined}{share}: {likely}{}", in_short(&first.cause)))
 }
 
 /// A short name of the cause: `i915 interrupt thread` instead of the kernel's thread name `irq/125-i915`.

@@ -80,6 +80,13 @@ fn accounts(page: &mut Page, blame: &Blame, extent: Extent, words: &Words) {
     let notes: Vec<Vec<Note>> =
         shown.iter().zip(&remedies).map(|(account, remedy)| notes(account, remedy, extent)).collect();
     page.table_with_texts(&table, "cause", &causes, (10, &notes));
+    if !shown.is_empty() {
+        let (title, spike) = (words.spikes_title(), words.spike);
+        page.text(
+            Ink::Quiet,
+            &format!("{title} and worst: those with this main cause. Total and share: its time in all {spike}s."),
+        );
+    }
     if !rest.is_empty() {
         page.text(Ink::Quiet, &format!("{} more: `punctual blame RECORD` lists all", rest.len()));
     }
