@@ -4,7 +4,8 @@
 
 use insta::assert_snapshot;
 use record::{
-    Account, Blame, BlameMode, Campaign, Cause, CauseKind, Caveat, Culprit, Record, Series, Spike,
+    Account, Blame, BlameMode, Campaign, Cause, CauseKind, Caveat, Culprit, Outcome, Record, ScenarioEntry,
+    ScenarioResult, Series, SeriesKind, Spike, UseVerdict, Verdict,
     file::{parse, parse_campaign},
 };
 use report::{
@@ -176,4 +177,64 @@ fn a_narrow_answer_keeps_cause_and_remedy_and_shortens_the_limits() {
     }
     let text = answer(&record, "the same command with --full", &UNICODE, 32);
     assert!(text.ends_with("  more     the same command with\n           --full\n"), "a text is not continued: {text}");
+}
+
+#[test]
+fn a_reason_in_the_headline_is_not_repeated() {
+    let mut record = record("timer");
+    record.scenario.profiles = vec!["hi-fi".into(), "voip".into()];
+    let of = |profile: &str, outcome, reason: &str| UseVerdict {
+        profile: profile.into(),
+        outcome,
+        reason: reason.into(),
+        ..UseVerdict::default()
+    };
+    record.uses =
+        vec![of("hi-fi", Outcome::Fail, "6.75 ms late, above the limit of 5 ms"), of("voip", Outcome::Pass, "in time")];
+    let reason = format!("hi-fi: {}", record.uses[0].reason);
+    record.verdict = Some(Verdict { outcome: Outcome::Fail, reason });
+    let text = answer(&record, FULL, &UNICODE, 120);
+    assert_eq!(text.matches("6.75 ms late").count(), 1, "{text}");
+    assert!(text.contains("\n  pass     voip: in time\n"), "{text}");
+}
+
+#[test]
+fn a_campaign_names_its_first_failed_scenario() {
+    let of = |name: &str, outcome, reason: &str| ScenarioEntry {
+        name: name.into(),
+        result: Some(ScenarioResult {
+            valid: true,
+            outcome: Some(outcome),
+            reason: Some(reason.into()),
+            ..ScenarioResult::default()
+        }),
+        ..ScenarioEntry::default()
+    };
+    let fail = |name| of(name, Outcome::Fail, "2 ms late, above the limit");
+    let mut campaign = Campaign {
+        scenarios: vec![of("idle", Outcome::Inconclusive, "too few samples"), fail("load"), fail("net")],
+        ..Campaign::default()
+    };
+    let text = campaign_answer(&campaign, FULL, &UNICODE, 80);
+    assert_eq!(text.matches("of 3 scenarios").count(), 1, "{text}");
+    assert!(text.contains("\n  fail     load: 2 ms late, above the limit (and 1 more)\n"), "{text}");
+    campaign.scenarios.truncate(1);
+    let text = campaign_answer(&campaign, FULL, &UNICODE, 80);
+    assert!(text.contains("\n  unsure   idle: too few samples\n"), "{text}");
+}
+
+#[test]
+fn headlines_of_round_trips_and_streams_have_counts_and_magnitudes() {
+    let mut record = record("udp");
+    for series in &mut record.series {
+        if let SeriesKind::RoundTrips(trip) = &mut series.kind {
+            (trip.slots, trip.sent, trip.lost, trip.late, trip.timeout_ns) = (3001, 2991, 0, 0, 1_000_000_000);
+        }
+    }
+    let text = answer(&record, FULL, &UNICODE, 120);
+    assert!(text.contains("0 of 2991 lost, 10 not sent, 0 answered after the time-out of 1 s."), "{text}");
+    let text = answer(&self::record("stream"), FULL, &UNICODE, 120);
+    assert!(text.contains(" late (at most "), "{text}");
+    let text = answer(&self::record("capture"), FULL, &UNICODE, 120);
+    assert!(text.contains(" late (at most "), "{text}");
 }

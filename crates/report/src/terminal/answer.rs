@@ -83,7 +83,8 @@ pub fn campaign_answer(campaign: &Campaign, full: &str, style: &Style, width: us
     let left = LINES.saturating_sub(lines(&more));
     let parts = [
         part(&|page| campaign::headline(page, campaign)),
-        part(&|page| page.fact("ran", COLUMN, &campaign::outcomes(campaign))),
+        part(&|page| campaign::ran(page, campaign, COLUMN)),
+        part(&|page| campaign::failed(page, campaign, COLUMN)),
         part(&|page| campaign::problems(page, campaign, COLUMN, PROBLEMS)),
     ];
     with_table(fitting(&parts.each_ref(), left), left, style, width, |rows| campaign::worst(campaign, rows)) + &more
@@ -250,11 +251,11 @@ fn limits(page: &mut Page, record: &Record, shown: Limits) {
         }
     };
     for (number, (text, command)) in (1..).zip(all.iter().take(count)) {
-        let more = match all.len().saturating_sub(count) {
-            more @ 1.. if number == count => format!(" (and {more} more)"),
-            _ => String::new(),
+        let text = match all.len().saturating_sub(count) {
+            more @ 1.. if number == count => format!("{} (and {more} more)", text.trim_end_matches('.')),
+            _ => (*text).to_owned(),
         };
-        page.fact("limits", COLUMN, &format!("{text}{more}"));
+        page.fact("limits", COLUMN, &text);
         page.remedy(COLUMN + 4, command);
     }
 }
@@ -263,13 +264,15 @@ fn limits(page: &mut Page, record: &Record, shown: Limits) {
 fn uses(page: &mut Page, record: &Record) {
     let requested = &record.scenario.profiles;
     if requested.len() > 1 {
-        for a_use in &record.uses {
-            let text = format!("{}: {}", a_use.profile, a_use.reason);
+        let answer = headline::headline(record).text;
+        let text = |a_use: &UseVerdict| format!("{}: {}", a_use.profile, a_use.reason);
+        // The first line contains the reason of the worst one.
+        for a_use in record.uses.iter().filter(|a_use| !answer.ends_with(&sentence(&text(a_use)))) {
             let word = match a_use.outcome {
                 Outcome::Inconclusive => "unsure".to_owned(),
                 other => other.name().to_lowercase(),
             };
-            page.labelled(ink_of(a_use.outcome), &word, COLUMN, &text);
+            page.labelled(ink_of(a_use.outcome), &word, COLUMN, &text(a_use));
         }
     }
     let shown = shown_uses(record);
