@@ -88,7 +88,7 @@ fn accounts(page: &mut Page, blame: &Blame, extent: Extent, words: &Words) {
         );
     }
     if !rest.is_empty() {
-        page.text(Ink::Quiet, &format!("{} more: `punctual blame RECORD` lists all", rest.len()));
+        page.text(Ink::Quiet, &format!("{} more: `punctual blame` lists all of the newest record", rest.len()));
     }
     if !others.is_empty() && extent != Extent::Brief {
         page.text(Ink::Quiet, &format!("Never the main cause: {}.", blame::one_line(&others)));
@@ -143,6 +143,6 @@ pub(super) fn evidence(page: &mut Page, record: &Record) {
     page.text(Ink::Quiet, &blame::evidence_source(blame));
     if record.series.iter().any(|series| series.spikes.iter().any(|spike| !spike.timeline.is_empty())) {
         let spike = Words::of(record).spike;
-        page.text(Ink::Quiet, &format!("To show one {spike} as a time line: `punctual blame RECORD --around 1`"));
+        page.text(Ink::Quiet, &format!("To show one {spike} as a time line, add `--around 1` to this command."));
     }
 }
