@@ -99,7 +99,10 @@ fn idle_exit(facts: &RemedyFacts) -> String {
     if facts.hold_cpu_awake {
         return "the CPU halted although it was kept out of its idle states: boot with `idle=poll`".to_owned();
     }
-    let measure = format!("measure the effect with `{} measure timer --hold-cpu-awake`", facts.command);
+    let measure = match &facts.bare_command {
+        Some(command) => format!("measure the effect with `{command} measure timer --hold-cpu-awake`"),
+        None => "measure the effect: repeat the run with `--hold-cpu-awake`".to_owned(),
+    };
     match facts.no_idle_states() {
         Some(command) => format!("keep the CPU out of deep idle states, {command}; {measure}"),
         None => format!("keep the CPU out of its idle states: boot with `idle=poll`, on arm64 with `nohlt`; {measure}"),
@@ -143,7 +146,7 @@ fn unexplained(facts: &RemedyFacts) -> String {
     match &facts.hypervisor {
         Some(name) => hypervisor(name),
         None if facts.deep => firmware(),
-        None => "no trace event explains it: repeat the run with `--blame=deep`, which traces more".to_owned(),
+        None => "no trace event explains this time: repeat the run with `--blame=deep`, which traces more".to_owned(),
     }
 }
 

@@ -2,7 +2,9 @@
 
 use analysis::format_ns;
 pub(crate) use analysis::format_unsigned_ns as unsigned;
-use record::{Account, Blame, BlameCost, BlameMode, Cause, CauseKind, Culprit, Evidence, Record, Series, Spike, Why};
+use record::{
+    Account, Blame, BlameCost, BlameMode, Cause, CauseKind, Culprit, Evidence, MeasuredBy, Record, Series, Spike, Why,
+};
 
 use crate::remedy::advice_and_command;
 use crate::words::Words;
@@ -60,28 +62,68 @@ pub(crate) fn shares(record: &Record, count: usize) -> Vec<String> {
     shares
 }
 
-/// The main culprits with a remedy, at most `count`; of culprits that are alike, the heaviest.
-pub(crate) fn to_do(record: &Record, count: usize) -> Vec<&Account> {
+/// A remedy of the short answer, with the cause that it is for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ToDo<'a> {
+    /// The cause and its remedy.
+    pub account: &'a Account,
+    /// True if the cause is the main culprit of the worst spike, but not the first of the ranking.
+    pub of_worst_spike: bool,
+}
+
+impl ToDo<'_> {
+    /// The name of the cause, marked if it is that of the worst spike.
+    pub(crate) fn title(&self, words: &Words) -> String {
+        let name = in_short(&self.account.cause);
+        if self.of_worst_spike { format!("worst {}, {name}", words.spike) } else { name }
+    }
+}
+
+/// The culprits with a remedy: that of the worst spike, then the others by rank. Of culprits that are alike, only the
+/// first is listed.
+pub(crate) fn to_do(record: &Record) -> Vec<ToDo<'_>> {
     // The remedies for a command that punctual started concern threads that have ended.
     let has_ended = record.program.as_ref().is_some_and(|program| program.started);
     let Some(blame) = record.blame.as_ref().filter(|_| explains(record) && !has_ended) else { return Vec::new() };
-    let mut shown: Vec<&Account> = Vec::new();
     // A normal cost without a command to reduce it is no remedy.
     let is_to_do = |account: &&Account| {
         let cause = &account.cause;
         let is_normal = cause.kind == CauseKind::WakeUp && advice_and_command(&account.remedy).1.is_empty();
         !is_normal && !account.remedy.is_empty()
     };
-    for account in main_causes(blame).filter(is_to_do) {
-        let is_alike = |other: &&Account| {
+    let of_worst = of_worst_spike(record, blame);
+    let is_first = |account: &Account| main_causes(blame).next().is_some_and(|first| std::ptr::eq(first, account));
+    let mut found: Vec<ToDo> = Vec::new();
+    for account in of_worst.into_iter().chain(main_causes(blame)).filter(is_to_do) {
+        let is_alike = |other: &ToDo| {
+            let other = other.account;
             other.remedy == account.remedy
                 || (other.cause.kind, other.cause.why) == (account.cause.kind, account.cause.why)
         };
-        if shown.len() < count && !shown.iter().any(is_alike) {
-            shown.push(account);
+        if !found.iter().any(is_alike) {
+            let is_worst = of_worst.is_some_and(|worst| std::ptr::eq(worst, account));
+            found.push(ToDo { account, of_worst_spike: is_worst && !is_first(account) });
         }
     }
-    shown
+    found
+}
+
+/// The account of the main culprit of the probe's worst spike; `None` if the record does not contain it.
+fn of_worst_spike<'a>(record: &Record, blame: &'a Blame) -> Option<&'a Account> {
+    let all = ranked(record);
+    let worst = all.iter().find(|ranked| ranked.series.kind.properties().by != MeasuredBy::Kernel)?;
+    let culprit = worst.spike.culprits.first()?;
+    blame.ledger.iter().find(|account| includes(&account.cause, &culprit.cause))
+}
+
+/// True if the account of `known` includes this cause. The ledger sums threads of all CPUs: the account `kworker`
+/// includes `kworker/1:2`.
+pub(crate) fn includes(known: &Cause, cause: &Cause) -> bool {
+    let is_named = cause
+        .name
+        .strip_prefix(known.name.as_str())
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('/') && !known.name.is_empty());
+    (known.kind, known.why) == (cause.kind, cause.why) && is_named
 }
 
 /// The first row of the ledger in a few words; `None` if no culprit is known.
@@ -91,28 +133,29 @@ pub fn heaviest(record: &Record) -> Option<String> {
     Some(in_short(&first.cause))
 }
 
-/// The first row of the ledger: `14 of the 16 spikes above 80 us: i915 interrupt thread`.
+/// The first row of the ledger: `Main cause of 14 of the 16 spikes above 80 us: i915 interrupt thread`.
 pub(crate) fn headline(record: &Record) -> Option<String> {
     let blame = record.blame.as_ref()?;
     let first = main_causes(blame).next()?;
     let all = blame.spikes.max(first.count);
     let likely = if blame.mode == BlameMode::Counters { "likely " } else { "" };
     let examined = if blame.passed_over > 0 { " that were examined" } else { "" };
-    let spike = Words::of(record).spike;
+    let Words { spike, lateness, .. } = Words::of(record);
     let of = match (first.count, all) {
-        (1, 1) => format!("The only {spike}"),
-        (count, all) if count == all => format!("All {all} {spike}s"),
+        (1, 1) => format!("the only {spike}"),
+        (count, all) if count == all => format!("all {all} {spike}s"),
         (count, all) => format!("{count} of the {all} {spike}s"),
     };
     let above = format_ns(record.scenario.threshold_ns);
     // A cause of few but long spikes may come first.
     let share = match first.count.saturating_mul(2) < all {
         true => {
-            format!(", {} of their {}", percent(first.total_ns, ledger_total_ns(blame)), Words::of(record).lateness)
+            let share = percent(first.total_ns, ledger_total_ns(blame));
+            format!(", and {share} of the {lateness} of all {spike}s")
         }
         false => String::new(),
     };
-    Some(format!("{of} above {above}{examined}{share}: {likely}{}", in_short(&first.cause)))
+    Some(format!("Main cause of {of} above {above}{examined}{share}: {likely}{}", in_short(&first.cause)))
 }
 
 /// A short name of the cause: `i915 interrupt thread` instead of the kernel's thread name `irq/125-i915`.

@@ -178,10 +178,14 @@ fn of_own_kind(series: &Series) -> Option<String> {
 }
 
 fn of_round_trip(series: &Series, trip: &RoundTrip) -> String {
-    let lost = trip.lost + trip.send_failed;
     let longest =
         series.max_ns.map_or_else(|| "none was answered".to_owned(), |ns| format!("at most {}", format_ns(ns)));
-    format!("Round trips to {}: {longest}, {lost} of {} lost, {} too late.", trip.peer, trip.slots, trip.late)
+    let RoundTrip { peer, sent, lost, late, .. } = trip;
+    let (not_sent, time_out) = (trip.slots.saturating_sub(*sent), unsigned(trip.timeout_ns));
+    format!(
+        "Round trips to {peer}: {longest}, {lost} of {sent} lost, {not_sent} not sent, {late} answered after the time-out \
+         of {time_out}."
+    )
 }
 
 fn of_end(stream: &Stream) -> Option<String> {
@@ -190,7 +194,10 @@ fn of_end(stream: &Stream) -> Option<String> {
             let Talker { frames, late, refused, missed_slots, tolerance_ns, .. } = **talker;
             let (due, tolerance) = (frames + refused + missed_slots, unsigned(tolerance_ns));
             let unsent = refused + missed_slots;
-            Some(format!("Talker: {late} of {frames} frames more than {tolerance} late, {unsent} of {due} not sent."))
+            let at_most = at_most(talker.max_delta_ns);
+            Some(format!(
+                "Talker: {late} of {frames} frames more than {tolerance} late{at_most}, {unsent} of {due} not sent."
+            ))
         }
         Stream::Listener(listener) => {
             let Listener { frames, lost, max_gap_ns, .. } = &**listener;
@@ -198,6 +205,11 @@ fn of_end(stream: &Stream) -> Option<String> {
             Some(format!("Listener: {lost} of {} frames lost{gap}.", frames + lost))
         }
     }
+}
+
+/// The largest time in brackets; empty if it is unknown or not late.
+fn at_most(max_ns: Option<i64>) -> String {
+    max_ns.filter(|&ns| ns > 0).map_or_else(String::new, |ns| format!(" (at most {})", format_ns(ns)))
 }
 
 fn of_audio(record: &Record) -> String {
@@ -210,5 +222,8 @@ fn of_audio(record: &Record) -> String {
 fn of_capture(capture: &Capture) -> String {
     let Capture { frames, late, lost, duplicates, .. } = capture;
     let (tolerance, stream) = (unsigned(capture.tolerance_ns), &capture.stream.name);
-    format!("{late} of {frames} frames more than {tolerance} late, {lost} lost, {duplicates} duplicates in {stream}.")
+    let at_most = at_most(capture.worst_late.first().map(|frame| frame.ns));
+    format!(
+        "{late} of {frames} frames more than {tolerance} late{at_most}, {lost} lost, {duplicates} duplicates in {stream}."
+    )
 }

@@ -51,10 +51,11 @@ mod worst;
 use std::borrow::Cow;
 
 use askama::Template;
-use record::{Account, Outcome, Record, visible::escape};
+use record::{Outcome, Record, visible::escape};
 
 pub use campaign::render_campaign;
 
+use crate::blame::ToDo;
 use crate::remedy::advice_and_command;
 use crate::words::{Words, capitalized, state_note};
 use blame::BlameView;
@@ -156,13 +157,13 @@ fn to_do<'a>(record: &'a Record, open: &[FindingView<'a>]) -> Vec<(String, &'a s
     let passed = record.verdict.as_ref().is_some_and(|verdict| verdict.outcome == Outcome::Pass);
     let has_culprits = record.blame.as_ref().is_some_and(|blame| crate::blame::main_causes(blame).next().is_some());
     if passed || has_culprits {
-        let change = |account: &'a Account| {
-            let (advice, command) = advice_and_command(&account.remedy);
-            // A bare command does not say which of the causes it is for.
-            let against = format!("Against {}:", account.cause.title());
-            (text::with_code(&if advice.is_empty() { against } else { capitalized(advice) }), command)
+        let words = Words::of(record);
+        let change = |to_do: ToDo<'a>| {
+            let (advice, command) = advice_and_command(&to_do.account.remedy);
+            let space = if advice.is_empty() { "" } else { " " };
+            (text::with_code(&format!("{}:{space}{advice}", capitalized(&to_do.title(words)))), command)
         };
-        return crate::blame::to_do(record, TO_DO).into_iter().map(change).collect();
+        return crate::blame::to_do(record).into_iter().take(TO_DO).map(change).collect();
     }
     let finding =
         |finding: &FindingView<'a>| (text::escape(&capitalized(&finding.of.title)), finding.of.remedy.as_str());

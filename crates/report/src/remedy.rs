@@ -33,9 +33,11 @@ pub(crate) fn of_accounts(accounts: &[&Account]) -> Vec<String> {
     accounts.iter().enumerate().map(advice).collect()
 }
 
-/// True if a remedy is a shell command, judged by its first word.
+/// True if a remedy is a shell command, judged by its first word, whose path does not count.
 pub(crate) fn is_command(remedy: &str) -> bool {
-    ["echo", "punctual", "sudo", "taskset", "ulimit"].contains(&remedy.split(' ').next().unwrap_or_default())
+    let first_word = remedy.split(' ').next().unwrap_or_default();
+    let program = first_word.rsplit('/').next().unwrap_or_default();
+    ["echo", "punctual", "sudo", "taskset", "ulimit"].contains(&program)
 }
 
 #[cfg(test)]

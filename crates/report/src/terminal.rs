@@ -162,7 +162,7 @@ pub fn spike(record: &Record, number: usize, style: &Style, width: usize) -> Opt
     let all = ranked(record);
     let wanted = *all.get(number.checked_sub(1)?)?;
     let mut page = Page::new(*style, width);
-    spike::page(&mut page, wanted, all.len());
+    spike::page(&mut page, wanted, all.len(), record.spikes_total());
     Some(page.finish())
 }
 

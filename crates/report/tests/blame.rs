@@ -110,6 +110,11 @@ fn ranks_spikes_by_lateness() {
         assert!(page.starts_with(&begins), "{begins}\n{page}");
         assert!(page.contains("100 %  "), "the shares add up: {page}");
     }
+    let mut more = record;
+    more.series[0].spikes_total += 1000;
+    let counted = more.spikes_total();
+    let page = spike(&more, 1, &UNICODE, 80).unwrap();
+    assert!(page.starts_with(&format!("Spike 1 of {kept} stored, {counted} counted: ")), "{page}");
 }
 
 #[test]
@@ -118,9 +123,13 @@ fn the_headline_names_the_main_culprit() {
         let ledger = vec![Account { count, ..i915() }];
         blame(&record(Blame { mode: BlameMode::Trace, spikes, ledger, ..Blame::default() }, Vec::new()), &UNICODE, 80)
     };
-    assert!(of(16, 14).contains("\n  14 of the 16 spikes above 80 us: i915 interrupt thread\n"), "{}", of(16, 14));
-    assert!(of(14, 14).contains("\n  All 14 spikes above 80 us: i915"), "{}", of(14, 14));
-    assert!(of(1, 1).contains("\n  The only spike above 80 us: i915"), "{}", of(1, 1));
+    assert!(
+        of(16, 14).contains("\n  Main cause of 14 of the 16 spikes above 80 us: i915 interrupt thread\n"),
+        "{}",
+        of(16, 14)
+    );
+    assert!(of(14, 14).contains("\n  Main cause of all 14 spikes above 80 us: i915"), "{}", of(14, 14));
+    assert!(of(1, 1).contains("\n  Main cause of the only spike above 80 us: i915"), "{}", of(1, 1));
     // The first row of the table, although another cause made more spikes late.
     let cause = Cause::new(CauseKind::Softirq, "NET_RX");
     let often = Account { cause, count: 13, total_ns: 1_000, worst_ns: 100, ..Account::default() };
@@ -131,9 +140,12 @@ fn the_headline_names_the_main_culprit() {
     let blame_of_16 = Blame { mode: BlameMode::Trace, spikes: 16, ledger, ..Blame::default() };
     let page = blame(&record(blame_of_16, Vec::new()), &UNICODE, 80);
     assert!(
-        page.contains("\n  3 of the 16 spikes above 80 us, 50 % of their lateness: i915 interrupt thread\n"),
+        page.contains(
+            "\n  Main cause of 3 of the 16 spikes above 80 us, and 50 % of the lateness of all\n  spikes: i915"
+        ),
         "{page}"
     );
+    assert!(page.contains("\n  Spikes and worst: those with this main cause. Total and share: its time"), "{page}");
 }
 
 #[test]

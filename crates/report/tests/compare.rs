@@ -83,3 +83,16 @@ fn shows_a_published_matrix() {
     assert!(html.contains("base 1</th><td>15.4 us / 6.7 us</td><td>4.2 us / 5.2 us</td><td>11.1 us / 6.1 us</td>"));
     assert!(!html.contains("Placement of threads on CPUs"), "jitter alone recommends no pair");
 }
+
+#[test]
+fn the_answer_compares_the_largest_lateness_of_equal_ratios() {
+    let mut record = run();
+    let phase = |name: &str| Phase { name: name.into(), period_ns: 125_000, ..Phase::default() };
+    record.phases = vec![phase("load"), phase("rest")];
+    let of_load = Series { phase: "load".into(), max_ns: Some(6_750_000), ..record.series[0].clone() };
+    record.series.insert(0, of_load);
+    record.against = vec![analysis::compare(&record, &record, "LAST")];
+    let text = report::terminal::answer(&record, "punctual show --full a.json", &Style::plain(), 100);
+    assert!(text.contains("\n  against  1.00x the largest lateness in load"), "{text}");
+    assert!(text.contains(" of LAST: 6.75 ms to 6.75 ms\n"), "{text}");
+}

@@ -4,7 +4,8 @@
 
 use insta::assert_snapshot;
 use record::{
-    Campaign, Record,
+    Account, Blame, BlameMode, Campaign, Cause, CauseKind, Caveat, Culprit, Outcome, Record, ScenarioEntry,
+    ScenarioResult, Series, SeriesKind, Spike, UseVerdict, Verdict,
     file::{parse, parse_campaign},
 };
 use report::{
@@ -73,4 +74,167 @@ fn pages_fit_at_three_widths() {
     for name in ["audio", "campaign", "capture", "machine", "matrix", "noise", "process", "stream", "timer", "udp"] {
         check(name);
     }
+}
+
+#[test]
+fn answers_have_at_most_20_lines_with_the_paths_of_the_files() {
+    const PATHS: usize = 2;
+    for name in ["audio", "capture", "matrix", "noise", "process", "stream", "timer", "udp"] {
+        let mut record = record(name);
+        // A use, a limit and a long path take as many lines as they can.
+        let text =
+            "the hypervisor took 100 ms of CPU 0 and 10 ms of CPU 1 during the run, which is a part of the latency";
+        record.caveats = vec![Caveat { kind: "virtual".into(), text: text.into() }; 3];
+        let series = record.series.first().cloned();
+        record.series.extend((2..9).filter_map(|cpu| Some(Series { cpu: Some(cpu), ..series.clone()? })));
+        record.blame = Some(blame());
+        record.cells.clear();
+        for width in [80, 120] {
+            let full = format!("punctual show --full {}.punctual.json", "a".repeat(60));
+            let text = answer(&record, &full, &UNICODE, width);
+            assert!(text.lines().count() + PATHS <= 20, "{name} at {width}:\n{text}");
+        }
+    }
+    let text = campaign_answer(&of_campaign(), FULL, &UNICODE, 80);
+    assert!(text.lines().count() + PATHS <= 20, "{text}");
+}
+
+fn account(kind: CauseKind, name: &str, total_ns: u64, remedy: &str) -> Account {
+    Account {
+        cause: Cause::new(kind, name),
+        count: 9,
+        worst_ns: 1_590_000,
+        total_ns,
+        remedy: remedy.into(),
+        ..Account::default()
+    }
+}
+
+fn blame() -> Blame {
+    let hypervisor = "the hypervisor kvm can take a CPU at any time, and no setting in this guest prevents it: on the \
+                      host, give each virtual CPU a core of its own with virsh vcpupin, and isolate these cores";
+    let idle = "keep the CPU out of deep idle states, `echo 1 | sudo tee /sys/devices/system/cpu/cpu0/cpuidle/state[1-9]/disable \
+                /sys/devices/system/cpu/cpu1/cpuidle/state[1-9]/disable`; measure the effect with `punctual measure timer --hold-cpu-awake`";
+    Blame {
+        mode: BlameMode::Trace,
+        spikes: 100,
+        ledger: vec![
+            account(CauseKind::WakeUp, "", 300, "this is the kernel's normal cost on this CPU"),
+            account(CauseKind::Interrupt, "local_timer", 200, "stop the tick: kernel argument `nohz_full=1`"),
+            account(CauseKind::IdleExit, "C6", 100, idle),
+            account(CauseKind::LateInterrupt, "load/cache", 50, hypervisor),
+        ],
+        ..Blame::default()
+    }
+}
+
+/// A record whose worst spike has a cause that is not the first of the ledger.
+fn blamed() -> Record {
+    let mut record = record("timer");
+    let cause = Cause::new(CauseKind::LateInterrupt, "load/cache");
+    record.series[0].spikes =
+        vec![Spike { lateness_ns: 6_750_000, culprits: vec![Culprit { cause, ns: 6_700_000 }], ..Spike::default() }];
+    record.blame = Some(blame());
+    record
+}
+
+#[test]
+fn remedies_name_their_causes_that_of_the_worst_spike_first() {
+    let mut record = blamed();
+    let text = answer(&record, FULL, &UNICODE, 120);
+    let lines: Vec<&str> =
+        text.lines().filter(|line| line.starts_with("  do ") || line.starts_with("           ")).collect();
+    assert!(
+        lines[0]
+            .starts_with("  do       1  worst spike, timer interrupt late, load/cache had the CPU: the hypervisor kvm"),
+        "{text}"
+    );
+    assert!(
+        text.contains("\n           2  interrupt local_timer: stop the tick: kernel argument `nohz_full=1`\n"),
+        "{text}"
+    );
+    assert!(text.contains("\n           3  return from idle"), "{text}");
+    // With few lines, the number of the others remains.
+    record.caveats = vec![Caveat { kind: "virtual".into(), text: "a caveat ".repeat(60) }];
+    let text = answer(&record, FULL, &UNICODE, 80);
+    assert!(text.contains("worst spike, timer interrupt late"), "{text}");
+    assert!(text.contains("(and 2 more)") || text.contains("(and 1 more)"), "{text}");
+}
+
+#[test]
+fn a_narrow_answer_keeps_cause_and_remedy_and_shortens_the_limits() {
+    let mut record = blamed();
+    let of = |text: &str| Caveat { kind: "virtual".into(), text: text.into() };
+    record.caveats =
+        vec![of("the hypervisor took 100 ms of CPU 0, 10 ms of CPU 1 during the run"), of("second"), of("third")];
+    for width in [40, 60] {
+        let text = answer(&record, FULL, &UNICODE, width);
+        for label in ["limits", "why", "do"] {
+            assert!(text.contains(&format!("\n  {label}  ")), "no {label} at {width}:\n{text}");
+        }
+        assert!(text.contains("more)") || text.contains("limits   3, on the full page"), "{text}");
+        assert!(text.lines().count() <= 18, "{text}");
+    }
+    let text = answer(&record, "the same command with --full", &UNICODE, 32);
+    assert!(text.ends_with("  more     the same command with\n           --full\n"), "a text is not continued: {text}");
+}
+
+#[test]
+fn a_reason_in_the_headline_is_not_repeated() {
+    let mut record = record("timer");
+    record.scenario.profiles = vec!["hi-fi".into(), "voip".into()];
+    let of = |profile: &str, outcome, reason: &str| UseVerdict {
+        profile: profile.into(),
+        outcome,
+        reason: reason.into(),
+        ..UseVerdict::default()
+    };
+    record.uses =
+        vec![of("hi-fi", Outcome::Fail, "6.75 ms late, above the limit of 5 ms"), of("voip", Outcome::Pass, "in time")];
+    let reason = format!("hi-fi: {}", record.uses[0].reason);
+    record.verdict = Some(Verdict { outcome: Outcome::Fail, reason });
+    let text = answer(&record, FULL, &UNICODE, 120);
+    assert_eq!(text.matches("6.75 ms late").count(), 1, "{text}");
+    assert!(text.contains("\n  pass     voip: in time\n"), "{text}");
+}
+
+#[test]
+fn a_campaign_names_its_first_failed_scenario() {
+    let of = |name: &str, outcome, reason: &str| ScenarioEntry {
+        name: name.into(),
+        result: Some(ScenarioResult {
+            valid: true,
+            outcome: Some(outcome),
+            reason: Some(reason.into()),
+            ..ScenarioResult::default()
+        }),
+        ..ScenarioEntry::default()
+    };
+    let fail = |name| of(name, Outcome::Fail, "2 ms late, above the limit");
+    let mut campaign = Campaign {
+        scenarios: vec![of("idle", Outcome::Inconclusive, "too few samples"), fail("load"), fail("net")],
+        ..Campaign::default()
+    };
+    let text = campaign_answer(&campaign, FULL, &UNICODE, 80);
+    assert_eq!(text.matches("of 3 scenarios").count(), 1, "{text}");
+    assert!(text.contains("\n  fail     load: 2 ms late, above the limit (and 1 more)\n"), "{text}");
+    campaign.scenarios.truncate(1);
+    let text = campaign_answer(&campaign, FULL, &UNICODE, 80);
+    assert!(text.contains("\n  unsure   idle: too few samples\n"), "{text}");
+}
+
+#[test]
+fn headlines_of_round_trips_and_streams_have_counts_and_magnitudes() {
+    let mut record = record("udp");
+    for series in &mut record.series {
+        if let SeriesKind::RoundTrips(trip) = &mut series.kind {
+            (trip.slots, trip.sent, trip.lost, trip.late, trip.timeout_ns) = (3001, 2991, 0, 0, 1_000_000_000);
+        }
+    }
+    let text = answer(&record, FULL, &UNICODE, 120);
+    assert!(text.contains("0 of 2991 lost, 10 not sent, 0 answered after the time-out of 1 s."), "{text}");
+    let text = answer(&self::record("stream"), FULL, &UNICODE, 120);
+    assert!(text.contains(" late (at most "), "{text}");
+    let text = answer(&self::record("capture"), FULL, &UNICODE, 120);
+    assert!(text.contains(" late (at most "), "{text}");
 }

@@ -26,7 +26,12 @@ fn add(ledger: &mut Ledger, cpu: u32, deadline_ns: u64, culprits: &[Culprit]) {
 }
 
 fn facts(measured: &[u32]) -> RemedyFacts {
-    RemedyFacts { measured: measured.to_vec(), period_ns: MS, command: "punctual".to_owned(), ..RemedyFacts::default() }
+    RemedyFacts {
+        measured: measured.to_vec(),
+        period_ns: MS,
+        bare_command: Some("punctual".to_owned()),
+        ..RemedyFacts::default()
+    }
 }
 
 #[test]

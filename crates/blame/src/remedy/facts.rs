@@ -39,8 +39,9 @@ pub struct RemedyFacts {
     pub loads: BTreeSet<String>,
     /// Threads that have ended, so that no command can name them.
     pub ended: BTreeSet<u32>,
-    /// The command that starts this tool, quoted for a shell.
-    pub command: String,
+    /// The command that starts this tool, quoted for a shell; `None` if the run's own command has the option
+    /// `--hold-cpu-awake`.
+    pub bare_command: Option<String>,
 }
 
 /// The kind in a load as on the command line: `net` of `net:1000@0`.
@@ -85,7 +86,7 @@ impl RemedyFacts {
             has_idle_states: record.machine.idle_states.as_deref().is_some_and(|states| states.contains(", ")),
             loads: record.phases.iter().flat_map(|phase| &phase.asked_loads).map(|spec| kind_of_load(spec)).collect(),
             ended: BTreeSet::new(),
-            command: record::shell::command(record.command.get(..1).unwrap_or(&["punctual".to_owned()])),
+            bare_command: bare_command(record),
         }
     }
 
@@ -195,6 +196,16 @@ impl RemedyFacts {
             (others @ [_, ..], Some(pid)) => format!("move {name}, `sudo taskset -pc {} {pid}`", list(others)),
             _ => format!("move {name} to {}", self.elsewhere()),
         }
+    }
+}
+
+/// The command that starts this tool, unless the run's own command has the option `--hold-cpu-awake`.
+fn bare_command(record: &Record) -> Option<String> {
+    let words: Vec<&str> = record.command.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        [_, "measure", ..] | [_, "pair", "udp" | "stream", ..] => None,
+        [tool, ..] => Some(record::shell::command(&[*tool])),
+        [] => Some("punctual".to_owned()),
     }
 }
 

@@ -50,7 +50,7 @@ pub(super) fn device(name: &str, number: u32, facts: &RemedyFacts) -> String {
             "move the graphics card's interrupt to another CPU: {affinity}, and show no animations meanwhile"
         );
     }
-    format!("move it to another CPU: {affinity}, and stop irqbalance, which would move it back")
+    format!("move the interrupt of {name} to another CPU: {affinity}, and stop irqbalance, which would move it back")
 }
 
 /// Remedy for a softirq, by the kernel's name.
@@ -90,7 +90,7 @@ pub(super) fn timer(function: &str, facts: &RemedyFacts) -> String {
         "sched_rt_period_timer" => {
             "turn off real-time throttling: `sudo sysctl -w kernel.sched_rt_runtime_us=-1`".to_owned()
         }
-        "hrtimer_wakeup" => format!("it wakes other threads on this CPU: move them to {}", facts.elsewhere()),
+        "hrtimer_wakeup" => format!("this timer wakes other threads on this CPU: move them to {}", facts.elsewhere()),
         _ => format!(
             "keep the work that starts this timer off this CPU: {}",
             facts.kernel_argument(ISOLATED_WITHOUT_TICK)

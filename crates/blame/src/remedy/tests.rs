@@ -15,7 +15,7 @@ fn facts() -> RemedyFacts {
         online: vec![0, 1, 2, 3],
         has_governor: true,
         has_idle_states: true,
-        command: "punctual".to_owned(),
+        bare_command: Some("punctual".to_owned()),
         ..RemedyFacts::default()
     }
 }
@@ -61,7 +61,7 @@ fn moves_lowers_or_outranks_threads() {
     );
     says(&thread("migration", 0, Why::HigherPriority), &facts(), &["isolcpus=domain,managed_irq,2-3"]);
     let late = Cause { detail: IN_PREVIOUS_CYCLE.to_owned(), ..thread("probe", 19, Why::HigherPriority) };
-    says(&late, &facts(), &["the spike before this one"]);
+    says(&late, &facts(), &["probe had not finished its previous cycle"]);
     says(&thread("rcuc", 98, Why::HigherPriority), &facts(), &["rcu_nocbs=2-3"]);
     says(&thread("dd", 120, Why::PreemptionOff), &facts(), &["PREEMPT_RT", "preempt=full"]);
     let own = Cause { own: true, ..thread("punctual", 120, Why::PreemptionOff) };
@@ -128,7 +128,7 @@ fn every_kind_has_one_sentence() {
         K::Unexplained,
     ];
     for kind in kinds {
-        let unknown = RemedyFacts { command: "punctual".to_owned(), ..RemedyFacts::default() };
+        let unknown = RemedyFacts { bare_command: Some("punctual".to_owned()), ..RemedyFacts::default() };
         for facts in [facts(), unknown, RemedyFacts { hold_cpu_awake: true, ..facts() }] {
             for name in ["x", "NET_RX", "SCHED", "local_timer", "tick_nohz_handler", "irq/x-y"] {
                 let remedy = remedy(&Cause::new(kind, name), &facts);
@@ -152,7 +152,7 @@ fn names_the_limit_of_the_kernel() {
 
 #[test]
 fn takes_the_facts_from_the_record() {
-    let command = vec!["/opt/my tools/punctual".to_owned(), "measure".to_owned()];
+    let command = vec!["/opt/my tools/punctual".to_owned(), "--quick".to_owned()];
     let mut record = Record { command, ..Record::default() };
     record.scenario.policy = "fifo:80".to_owned();
     record.machine.cpus_online = Some("0-3,32-33".to_owned());
@@ -180,12 +180,29 @@ fn takes_the_facts_from_the_record() {
         has_governor: false,
         has_idle_states: true,
         ended: BTreeSet::new(),
-        command: "'/opt/my tools/punctual'".to_owned(),
+        bare_command: Some("'/opt/my tools/punctual'".to_owned()),
     };
     assert_eq!(facts, expected);
     assert_eq!(facts.others_mask().as_deref(), Some("3,00000003"));
     record.blame = Some(Blame { mode: BlameMode::Deep, ..Blame::default() });
     assert!(!RemedyFacts::of(&record).deep, "this kernel has no such events");
+}
+
+#[test]
+fn measures_the_effect_with_the_command_of_the_run() {
+    let idle = Cause::new(CauseKind::IdleExit, "C6");
+    let of = |words: &[&str]| {
+        let command = words.iter().map(|&word| word.to_owned()).collect();
+        remedy(&idle, &RemedyFacts::of(&Record { command, ..Record::default() }))
+    };
+    for words in [&["punctual", "measure", "udp", "--self"][..], &["punctual", "pair", "udp", "far"]] {
+        let text = of(words);
+        assert!(text.ends_with("repeat the run with `--hold-cpu-awake`"), "{text}");
+    }
+    for words in [&["punctual"][..], &["punctual", "run", "a.toml"], &[]] {
+        let text = of(words);
+        assert!(text.ends_with("with `punctual measure timer --hold-cpu-awake`"), "{text}");
+    }
 }
 
 #[test]
@@ -205,7 +222,7 @@ fn raises_a_thread_of_a_program_by_its_id() {
     says(&hog, &of(120), &["`sudo chrt -f -p 80 77`"]);
     let ended = RemedyFacts { ended: BTreeSet::from([77, 412]), ..of(19) };
     let advice = remedy(&hog, &ended);
-    assert!(advice.contains("raise the measured thread above it, fifo:91; or lower hog to fifo:79"), "{advice}");
+    assert!(advice.contains("raise the measured thread above hog, fifo:91; or lower hog to fifo:79"), "{advice}");
     assert!(!advice.contains("sudo"), "{advice}");
     says(&thread("peer", 120, Why::SamePriority), &of(120), &["`sudo chrt -f -p 80 77`"]);
 }

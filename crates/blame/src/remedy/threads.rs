@@ -22,8 +22,7 @@ pub(super) fn thread(cause: &Cause, facts: &RemedyFacts) -> String {
     }
     match name.split('/').next().unwrap_or(name) {
         _ if cause.detail == IN_PREVIOUS_CYCLE => {
-            "the thread had not finished its previous cycle: see the spike before this one, or choose a longer period"
-                .to_owned()
+            format!("{name} had not finished its previous cycle: remove what delayed that cycle, or choose a longer period")
         }
         _ if cause.own && cause.priority.is_some_and(|priority| priority < 100) => {
             "this is another thread of the measurement: give each thread a CPU of its own, or choose the priorities, with the \
@@ -126,11 +125,11 @@ fn same_priority(cause: &Cause, facts: &RemedyFacts) -> String {
             facts.moved(&cause.name, cause.number)
         );
     };
-    let moved = facts.moved("it", cause.number);
+    let (name, moved) = (&cause.name, facts.moved("it", cause.number));
     if ours == 0 {
-        return format!("it also has the highest priority: {moved}, or lower it with chrt");
+        return format!("{name} also has the highest priority: {moved}, or lower it with chrt");
     }
-    format!("raise the measured thread one above it, {}, or {moved}", facts.raise_to(100 - ours))
+    format!("raise the measured thread one above {name}, {}, or {moved}", facts.raise_to(100 - ours))
 }
 
 fn higher_priority(cause: &Cause, facts: &RemedyFacts) -> String {
@@ -152,13 +151,14 @@ fn higher_priority(cause: &Cause, facts: &RemedyFacts) -> String {
         );
     }
     let above =
-        (priority > 0).then(|| format!("raise the measured thread above it, {}", facts.raise_to(100 - priority)));
+        (priority > 0).then(|| format!("raise the measured thread above {name}, {}", facts.raise_to(100 - priority)));
     let lower = lower_than(facts).zip(cause.number);
     let below = lower.map(|(lower, pid)| match facts.ended.contains(&pid) {
         true => format!("lower {name} to fifo:{lower}"),
         false => format!("lower {name}, `sudo chrt -f -p {lower} {pid}`"),
     });
-    let elsewhere = Some(facts.moved("it", cause.number));
+    let is_named = above.is_some() || below.is_some();
+    let elsewhere = Some(facts.moved(if is_named { "it" } else { name }, cause.number));
     [above, below, elsewhere].into_iter().flatten().collect::<Vec<_>>().join("; or ")
 }
 

@@ -14,6 +14,7 @@ use crate::{
     headline::when,
     remedy::advice_and_command,
     terminal::time,
+    words::Words,
     words::state_note,
 };
 
@@ -99,12 +100,15 @@ fn causes(out: &mut String, record: &Record) {
     }
     let causes = shares(record, CAUSES).iter().map(|cause| prose(cause)).collect();
     list(out, "Causes of lateness", "-", causes, CAUSES);
-    let of_causes = to_do(record, REMEDIES).into_iter().map(|account| &account.remedy);
-    let remedy = |remedy: &String| {
+    let remedy = |title: &str, remedy: &str| {
         let (advice, command) = advice_and_command(remedy);
-        [prose(advice), code(command)].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ")
+        let parts = [prose(title), prose(advice), code(command)];
+        parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ")
     };
-    let remedies = reasons.iter().map(|reason| &reason.remedy).chain(of_causes).map(remedy).collect();
+    let words = Words::of(record);
+    let of_causes =
+        to_do(record).into_iter().map(|to_do| remedy(&format!("{}:", to_do.title(words)), &to_do.account.remedy));
+    let remedies = reasons.iter().map(|reason| remedy("", &reason.remedy)).chain(of_causes).collect();
     list(out, "What to change", "1.", remedies, REMEDIES);
 }
 

@@ -2,6 +2,8 @@
 
 use record::{Blame, Cause};
 
+use crate::blame::includes;
+
 /// The number of accounts with their own colour; the others share the last one.
 const COLOURS: usize = 6;
 
@@ -16,14 +18,7 @@ impl<'a> Colours<'a> {
 
     /// The index of the account that a cause belongs to.
     pub fn position(&self, cause: &Cause) -> Option<usize> {
-        // The ledger sums threads of all CPUs: the account `kworker` includes `kworker/1:2`.
-        let named = |known: &str| {
-            cause
-                .name
-                .strip_prefix(known)
-                .is_some_and(|rest| rest.is_empty() || rest.starts_with('/') && !known.is_empty())
-        };
-        self.0.iter().position(|known| (known.kind, known.why) == (cause.kind, cause.why) && named(&known.name))
+        self.0.iter().position(|known| includes(known, cause))
     }
 
     /// CSS class of a cause.

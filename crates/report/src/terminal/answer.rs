@@ -11,16 +11,17 @@ use super::{audio, campaign, compare, linuxcnc, machine, sound_loop};
 use super::{cell, count_cell, time};
 use crate::blame::{explains, percent, remarks, shares, to_do};
 use crate::headline::{self, ink_of, shown_uses, when};
-use crate::remedy::advice_and_command;
+use crate::remedy::{advice_and_command, is_command};
 use crate::style::{Ink, Spans, Style};
 use crate::words::{Words, sentence, state_note};
 
-/// Largest number of lines of the answer at 80 columns, without the paths of the files.
+/// Largest number of lines of the answer at 80 columns, without the two lines of the paths of the files.
 const LINES: usize = 18;
 /// Number of culprits in one line.
 const CULPRITS: usize = 3;
-/// Largest number of remedies. There is only one if others would take the lines of a table with two rows.
+/// Largest number of remedies.
 const REMEDIES: usize = 3;
+/// The lines of a table of two rows: the blank line above it, the heading and the rows.
 const TABLE_LINES: usize = 4;
 /// Largest number of problems of scenarios.
 const PROBLEMS: usize = 3;
@@ -33,26 +34,43 @@ const COLUMN: usize = 7;
 #[must_use]
 pub fn answer(record: &Record, full: &str, style: &Style, width: usize) -> String {
     let part = |write: &dyn Fn(&mut Page)| part(style, width, write);
-    // In the order of importance. A part that does not fit is left out, except for the first.
-    let mut parts = vec![
-        part(&|page| top(page, record)),
-        part(&|page| reasons(page, record)),
-        part(&|page| limits(page, record)),
+    let more = part(&|page| more(page, full));
+    let left = LINES.saturating_sub(lines(&more));
+    // In the order of importance, except for the limits, the culprits and the remedies, whose lengths are chosen below.
+    let above = [part(&|page| top(page, record)), part(&|page| reasons(page, record))];
+    let middle = [
         part(&|page| uses(page, record)),
         part(&|page| record.sound_loop.iter().for_each(|results| sound_loop::brief(page, results))),
         part(&|page| compare::brief(page, record, COLUMN)),
-        part(&|page| why(page, record)),
     ];
-    let used: usize = parts.iter().map(|part| part.lines().count()).sum();
-    let with = |count| part(&|page| what_to_do(page, record, count));
-    let fits = |text: &String| used + text.lines().count() + TABLE_LINES <= LINES;
-    parts.push((2..=REMEDIES).rev().map(with).find(fits).unwrap_or_else(|| with(1)));
-    let mut out = with_table(fitting(&parts), style, width, |rows| figures(record, rows));
+    let limits = [Limits::All, Limits::First, Limits::Number].map(|shown| part(&|page| limits(page, record, shown)));
+    let why = [CULPRITS, 1].map(|count| part(&|page| why(page, record, count)));
+    let to_do: Vec<String> = (1..=REMEDIES).rev().map(|count| part(&|page| what_to_do(page, record, count))).collect();
+    // From the longest to the shortest.
+    let texts = [(0, 0), (1, 0), (1, 1), (2, 1)];
+    let all = texts.iter().flat_map(|&(limit, culprits)| to_do.iter().map(move |to_do| (limit, culprits, to_do)));
+    let choices: Vec<Vec<&String>> = all
+        .map(|(limit, culprits, to_do)| {
+            let of_choice = [&why[culprits], to_do];
+            above.iter().chain([&limits[limit]]).chain(&middle).chain(of_choice).collect()
+        })
+        .collect();
+    let table = |rows| figures(record, rows);
+    let table_lines = table(2).map_or(0, |of_two| lines(&below(style, width, &of_two)).min(TABLE_LINES));
+    let used = |parts: &Vec<&String>| parts.iter().map(|part| lines(part)).sum::<usize>();
+    let fits = |parts: &&Vec<&String>, with: usize| used(parts) + with <= left;
+    let with_rows = choices.iter().find(|parts| fits(parts, table_lines));
+    let chosen = with_rows.or_else(|| choices.iter().find(|parts| fits(parts, 0)));
+    // If no choice fits, the first of those that keep the most parts.
+    let kept = |parts: &&Vec<&String>| fitting_parts(parts, left).iter().filter(|part| !part.is_empty()).count();
+    let chosen = chosen.or_else(|| choices.iter().rev().max_by_key(kept));
+    let above_table = chosen.map_or_else(String::new, |parts| fitting(parts, left));
+    let mut out = with_table(above_table, left, style, width, table);
     let periods = part(&|page| linuxcnc::brief(page, record));
-    if out.lines().count() + periods.lines().count() <= LINES {
+    if lines(&out) + lines(&periods) <= left {
         out.push_str(&periods);
     }
-    out + &part(&|page| page.command("more", COLUMN, full))
+    out + &more
 }
 
 /// The answer of a campaign: its recommendation, problems, and the scenarios with the largest times.
@@ -61,13 +79,15 @@ pub fn answer(record: &Record, full: &str, style: &Style, width: usize) -> Strin
 #[must_use]
 pub fn campaign_answer(campaign: &Campaign, full: &str, style: &Style, width: usize) -> String {
     let part = |write: &dyn Fn(&mut Page)| part(style, width, write);
-    let out = fitting(&[
+    let more = part(&|page| more(page, full));
+    let left = LINES.saturating_sub(lines(&more));
+    let parts = [
         part(&|page| campaign::headline(page, campaign)),
-        part(&|page| page.fact("ran", COLUMN, &campaign::outcomes(campaign))),
+        part(&|page| campaign::ran(page, campaign, COLUMN)),
+        part(&|page| campaign::failed(page, campaign, COLUMN)),
         part(&|page| campaign::problems(page, campaign, COLUMN, PROBLEMS)),
-    ]);
-    let out = with_table(out, style, width, |rows| campaign::worst(campaign, rows));
-    out + &part(&|page| page.command("more", COLUMN, full))
+    ];
+    with_table(fitting(&parts.each_ref(), left), left, style, width, |rows| campaign::worst(campaign, rows)) + &more
 }
 
 /// The sentence of the answer of a campaign.
@@ -83,29 +103,58 @@ fn part(style: &Style, width: usize, write: &dyn Fn(&mut Page)) -> String {
     page.finish()
 }
 
-/// The parts that fit into the lines of an answer.
-fn fitting(parts: &[String]) -> String {
-    let mut left = LINES;
-    let mut fits = |part: &&String| {
-        let lines = part.lines().count();
-        let fits = lines <= left;
-        left -= if fits { lines } else { 0 };
-        fits
-    };
-    parts.iter().filter(|part| fits(part)).map(String::as_str).collect()
+/// The number of lines of a text.
+fn lines(text: &String) -> usize {
+    text.lines().count()
 }
 
-/// The text, and below it a table of as many rows as fit into the lines of an answer, but no table of one row.
-fn with_table(text: String, style: &Style, width: usize, table: impl FnOnce(usize) -> Option<Table>) -> String {
-    let left = LINES.saturating_sub(text.lines().count());
-    // The blank line and the heading take two lines.
-    let Some(table) = table(left.saturating_sub(2)).filter(|_| left >= TABLE_LINES) else { return text };
-    let shown = part(style, width, &|page| {
+/// The parts that fit into the lines that are `left`.
+fn fitting_parts<'a>(parts: &[&'a String], mut left: usize) -> Vec<&'a String> {
+    let fits = |part: &&&String| {
+        let fits = lines(part) <= left;
+        left -= if fits { lines(part) } else { 0 };
+        fits
+    };
+    parts.iter().filter(fits).copied().collect()
+}
+
+/// The text of the parts that fit into the lines that are `left`.
+fn fitting(parts: &[&String], left: usize) -> String {
+    fitting_parts(parts, left).into_iter().map(String::as_str).collect()
+}
+
+/// A blank line and the table.
+fn below(style: &Style, width: usize, table: &Table) -> String {
+    part(style, width, &|page| {
         page.gap();
-        page.table(&table);
-    });
+        page.table(table);
+    })
+}
+
+/// The text, and below it a table of as many rows as fit into `left` lines, but no table of the number of rows alone.
+fn with_table(
+    text: String,
+    left: usize,
+    style: &Style,
+    width: usize,
+    table: impl Fn(usize) -> Option<Table>,
+) -> String {
+    let left = left.saturating_sub(lines(&text));
     // A table that is too wide has more lines.
-    if shown.lines().count() <= left { text + &shown } else { text }
+    let fitting = (2..=left).rev().filter_map(&table).map(|table| below(style, width, &table));
+    match fitting.into_iter().find(|shown| lines(shown) <= left) {
+        Some(shown) => text + &shown,
+        None => text,
+    }
+}
+
+/// The command that shows everything; a text that is not a command is wrapped like other text.
+fn more(page: &mut Page, full: &str) {
+    if is_command(full) {
+        page.command("more", COLUMN, full);
+    } else {
+        page.fact("more", COLUMN, full);
+    }
 }
 
 /// The answer of `punctual machine`: what to change, the worst first, as far as it fits.
@@ -114,12 +163,14 @@ fn with_table(text: String, style: &Style, width: usize, table: impl FnOnce(usiz
 #[must_use]
 pub fn machine_answer(findings: &[Finding], full: &str, style: &Style, width: usize) -> String {
     let part = |write: &dyn Fn(&mut Page)| part(style, width, write);
+    let more = part(&|page| more(page, full));
+    let left = LINES.saturating_sub(lines(&more));
     let mut out = part(&|page| machine::headline(page, findings));
     let mut left_out = 0;
     for finding in machine::to_change(findings) {
         let text = part(&|page| machine::finding(page, finding));
         // Keeps a line for the number of the others.
-        if left_out == 0 && out.lines().count() + text.lines().count() < LINES {
+        if left_out == 0 && lines(&out) + lines(&text) < left {
             out.push_str(&text);
         } else {
             left_out += 1;
@@ -128,7 +179,7 @@ pub fn machine_answer(findings: &[Finding], full: &str, style: &Style, width: us
     if left_out > 0 {
         out.push_str(&part(&|page| page.fact("", COLUMN, &format!("and {left_out} more"))));
     }
-    out + &part(&|page| page.command("more", COLUMN, full))
+    out + &more
 }
 
 /// The sentence of the answer of `punctual machine`.
@@ -163,24 +214,49 @@ fn reasons(page: &mut Page, record: &Record) {
     }
 }
 
-/// Limits of the figures: a run that did not end as planned, doubtful culprits, and the first caveat.
-fn limits(page: &mut Page, record: &Record) {
+/// The limits of the figures that the answer contains.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Limits {
+    /// All doubts about the culprits, and the first caveat.
+    All,
+    /// The first of them.
+    First,
+    /// Only their number.
+    Number,
+}
+
+/// Limits of the figures: a run that did not end as planned, doubtful culprits, and caveats.
+fn limits(page: &mut Page, record: &Record, shown: Limits) {
     let note = state_note(record);
     if !note.is_empty() {
         page.labelled(Ink::Doubt, "note", COLUMN, &note);
     }
-    if let Some(blame) = record.blame.as_ref().filter(|blame| blame.mode != BlameMode::Off && explains(record)) {
-        for remark in remarks(blame, Words::of(record)).iter().filter(|remark| remark.doubt) {
-            page.fact("limits", COLUMN, &remark.text);
-            page.remedy(COLUMN + 4, &remark.command);
+    let blame = record.blame.as_ref().filter(|blame| blame.mode != BlameMode::Off && explains(record));
+    let remarks = blame.map_or_else(Vec::new, |blame| remarks(blame, Words::of(record)));
+    let doubts: Vec<(&str, &str)> = remarks
+        .iter()
+        .filter(|remark| remark.doubt)
+        .map(|remark| (remark.text.as_str(), remark.command.as_str()))
+        .collect();
+    let caveats = record.caveats.iter().map(|caveat| (caveat.text.as_str(), ""));
+    let all: Vec<(&str, &str)> = doubts.iter().copied().chain(caveats).collect();
+    let count = match shown {
+        Limits::All => doubts.len() + 1,
+        Limits::First => 1,
+        Limits::Number => {
+            if !all.is_empty() {
+                page.fact("limits", COLUMN, &format!("{}, on the full page", all.len()));
+            }
+            return;
         }
-    }
-    if let Some(first) = record.caveats.first() {
-        let more = match record.caveats.len() - 1 {
-            0 => String::new(),
-            more => format!(" (and {more} more)"),
+    };
+    for (number, (text, command)) in (1..).zip(all.iter().take(count)) {
+        let text = match all.len().saturating_sub(count) {
+            more @ 1.. if number == count => format!("{} (and {more} more)", text.trim_end_matches('.')),
+            _ => (*text).to_owned(),
         };
-        page.fact("limits", COLUMN, &format!("{}{more}", first.text));
+        page.fact("limits", COLUMN, &text);
+        page.remedy(COLUMN + 4, command);
     }
 }
 
@@ -188,13 +264,15 @@ fn limits(page: &mut Page, record: &Record) {
 fn uses(page: &mut Page, record: &Record) {
     let requested = &record.scenario.profiles;
     if requested.len() > 1 {
-        for a_use in &record.uses {
-            let text = format!("{}: {}", a_use.profile, a_use.reason);
+        let answer = headline::headline(record).text;
+        let text = |a_use: &UseVerdict| format!("{}: {}", a_use.profile, a_use.reason);
+        // The first line contains the reason of the worst one.
+        for a_use in record.uses.iter().filter(|a_use| !answer.ends_with(&sentence(&text(a_use)))) {
             let word = match a_use.outcome {
                 Outcome::Inconclusive => "unsure".to_owned(),
                 other => other.name().to_lowercase(),
             };
-            page.labelled(ink_of(a_use.outcome), &word, COLUMN, &text);
+            page.labelled(ink_of(a_use.outcome), &word, COLUMN, &text(a_use));
         }
     }
     let shown = shown_uses(record);
@@ -223,26 +301,36 @@ fn uses(page: &mut Page, record: &Record) {
     }
 }
 
-/// The main culprits with their shares of the lateness of all spikes; for a matrix, the reasons of the recommendation.
-fn why(page: &mut Page, record: &Record) {
+/// At most `count` of the main culprits with their shares of the lateness of all spikes; for a matrix, the reasons of
+/// the recommendation.
+fn why(page: &mut Page, record: &Record, count: usize) {
     for reason in record.recommendation.iter().flat_map(|advice| advice.why.iter().chain(&advice.facts)) {
         page.fact("why", COLUMN, &sentence(reason));
     }
-    let shares = shares(record, CULPRITS);
+    let shares = shares(record, count);
     if !shares.is_empty() {
         page.fact("why", COLUMN, &shares.join("; "));
     }
 }
 
-/// Lists at most `count` remedies.
+/// Lists at most `count` remedies, each with its cause, and the number of the others.
 fn what_to_do(page: &mut Page, record: &Record, count: usize) {
-    for (number, account) in (1..).zip(to_do(record, count)) {
-        let remedy = &account.remedy;
-        let (advice, command) = advice_and_command(remedy);
+    let all = to_do(record);
+    let left_out = all.len().saturating_sub(count);
+    for (number, to_do) in (1..).zip(all.iter().take(count)) {
+        let (advice, command) = advice_and_command(&to_do.account.remedy);
+        let title = to_do.title(Words::of(record));
+        let end = if advice.is_empty() { String::new() } else { format!(" {advice}") };
+        // The number follows the last text; a command must remain as it is.
+        let more = match (number == count && left_out > 0, command.is_empty()) {
+            (true, true) => format!(" (and {left_out} more)"),
+            _ => String::new(),
+        };
         let label = if number == 1 { "do" } else { "" };
-        page.fact(label, COLUMN, &format!("{number}  {}", if advice.is_empty() { command } else { advice }));
-        if !advice.is_empty() {
-            page.remedy(COLUMN + 7, command);
+        page.fact(label, COLUMN, &format!("{number}  {title}:{end}{more}"));
+        page.remedy(COLUMN + 7, command);
+        if number == count && left_out > 0 && !command.is_empty() {
+            page.fact("", COLUMN, &format!("and {left_out} more"));
         }
     }
 }

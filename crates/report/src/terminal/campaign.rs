@@ -8,7 +8,7 @@ use analysis::{
 };
 use record::{Campaign, Measured, Outcome, ScenarioEntry, State, TIMER};
 
-use crate::campaign::{counts, net_tables, references, title};
+use crate::campaign::{counts, named, net_tables, references, title};
 
 use super::page::Page;
 use super::table::Table;
@@ -84,6 +84,32 @@ pub(super) fn outcomes(campaign: &Campaign) -> String {
     let ran = format!("{} of {} scenarios", results().count(), campaign.scenarios.len());
     let counts = counts.iter().filter(|(_, count)| *count > 0).map(|(name, count)| format!("{count} {name}"));
     std::iter::once(ran).chain(counts).collect::<Vec<_>>().join("; ")
+}
+
+/// The numbers of scenarios, unless the headline contains them.
+pub(super) fn ran(page: &mut Page, campaign: &Campaign, column: usize) {
+    if recommend(&table(campaign)).is_some() {
+        page.fact("ran", column, &outcomes(campaign));
+    }
+}
+
+/// The first scenario that failed, with its reason; if none failed, the first whose verdict was not decided.
+pub(super) fn failed(page: &mut Page, campaign: &Campaign, column: usize) {
+    let of = |outcome| {
+        let reason = move |entry: &ScenarioEntry| {
+            let result = entry.result.as_ref().filter(|result| result.valid && result.outcome == Some(outcome))?;
+            Some(format!("{}: {}", named(entry), result.reason.as_ref()?))
+        };
+        campaign.scenarios.iter().filter_map(reason).collect::<Vec<String>>()
+    };
+    let all = [(Outcome::Fail, "fail"), (Outcome::Inconclusive, "unsure")]
+        .map(|(outcome, word)| (outcome, word, of(outcome)));
+    let Some((outcome, word, reasons)) = all.into_iter().find(|(_, _, reasons)| !reasons.is_empty()) else { return };
+    let more = match reasons.len() - 1 {
+        0 => String::new(),
+        more => format!(" (and {more} more)"),
+    };
+    page.labelled(ink_of(outcome), word, column, &format!("{}{more}", reasons[0]));
 }
 
 /// The first problems of scenarios, in their order.
@@ -171,7 +197,7 @@ fn figures(role: &RoleCell) -> String {
 /// The comparisons with references, one table each.
 fn comparisons(page: &mut Page, campaign: &Campaign) {
     for reference in references(campaign) {
-        page.heading(&format!("Compared with {}, as published", reference.name));
+        page.heading(&format!("Compared with {}", reference.name));
         let mut table = Table::new(&["scenario", "yours", "theirs", "ratio", "their case"]).words(4);
         for row in reference.rows {
             let theirs = [row.yours, row.theirs, row.ratio, row.phase];

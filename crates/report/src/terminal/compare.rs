@@ -1,6 +1,6 @@
 //! Comparison of the run with other records, figure by figure.
 
-use record::{Comparison, Record};
+use record::{ComparedPair, Comparison, Record};
 
 use super::cell;
 use super::page::Page;
@@ -13,16 +13,19 @@ pub(super) fn section(page: &mut Page, record: &Record) {
     record.against.iter().for_each(|against| comparison(page, against));
 }
 
-/// The largest lateness against that of each other record, in one line each: of the group where the ratio is largest.
+/// The largest lateness against that of each other record, in one line each: of the group where the ratio is largest, and
+/// of equal ratios the largest lateness.
 pub(super) fn brief(page: &mut Page, record: &Record, column: usize) {
     for against in &record.against {
         let pairs = against.pairs.iter().filter(|pair| pair.ratios.max.is_some());
-        let worst = pairs.max_by(|a, b| a.ratios.max.unwrap_or(0.0).total_cmp(&b.ratios.max.unwrap_or(0.0)));
+        let ratio = |pair: &ComparedPair| pair.ratios.max.unwrap_or(0.0);
+        let worst = pairs.max_by(|a, b| ratio(a).total_cmp(&ratio(b)).then_with(|| a.ours.max_ns.cmp(&b.ours.max_ns)));
         let largest = worst.and_then(|pair| rows(pair).into_iter().find(|row| row[0] == "max"));
         let text = match (worst, largest) {
             (Some(pair), Some([_, ours, theirs, ratio])) => {
                 let (group, other) = (name(&pair.ours), &against.name);
-                format!("{ratio} the largest lateness of {other}: {ours} to {theirs} ({group})")
+                let comma = if group.contains(", ") { "," } else { "" };
+                format!("{ratio} the largest lateness in {group}{comma} of {other}: {ours} to {theirs}")
             }
             _ => format!("no figure to compare with {}", against.name),
         };

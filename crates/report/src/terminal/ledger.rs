@@ -80,8 +80,15 @@ fn accounts(page: &mut Page, blame: &Blame, extent: Extent, words: &Words) {
     let notes: Vec<Vec<Note>> =
         shown.iter().zip(&remedies).map(|(account, remedy)| notes(account, remedy, extent)).collect();
     page.table_with_texts(&table, "cause", &causes, (10, &notes));
+    if !shown.is_empty() {
+        let (title, spike) = (words.spikes_title(), words.spike);
+        page.text(
+            Ink::Quiet,
+            &format!("{title} and worst: those with this main cause. Total and share: its time in all {spike}s."),
+        );
+    }
     if !rest.is_empty() {
-        page.text(Ink::Quiet, &format!("{} more: `punctual blame RECORD` lists all", rest.len()));
+        page.text(Ink::Quiet, &format!("{} more: `punctual blame` lists all of the newest record", rest.len()));
     }
     if !others.is_empty() && extent != Extent::Brief {
         page.text(Ink::Quiet, &format!("Never the main cause: {}.", blame::one_line(&others)));
@@ -136,6 +143,6 @@ pub(super) fn evidence(page: &mut Page, record: &Record) {
     page.text(Ink::Quiet, &blame::evidence_source(blame));
     if record.series.iter().any(|series| series.spikes.iter().any(|spike| !spike.timeline.is_empty())) {
         let spike = Words::of(record).spike;
-        page.text(Ink::Quiet, &format!("To show one {spike} as a time line: `punctual blame RECORD --around 1`"));
+        page.text(Ink::Quiet, &format!("To show one {spike} as a time line, add `--around 1` to this command."));
     }
 }

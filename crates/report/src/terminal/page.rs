@@ -137,10 +137,18 @@ impl Page {
         }
     }
 
-    /// A named command, on one line or continued like a remedy.
+    /// A named command, on one line or continued like a remedy; below its name if a word would be too wide for the page.
     pub(crate) fn command(&mut self, name: &str, column: usize, command: &str) {
         let mut before = format!("{INDENT}{name:column$}  ");
-        for line in continued(&one_line(command), self.width.saturating_sub(before.len())) {
+        let lines = |width: usize| continued(&one_line(command), width);
+        let space = self.width.saturating_sub(before.len());
+        let mut lines_of_command = lines(space);
+        if lines_of_command.iter().any(|line| display_width(line) > space) {
+            self.push(&format!("{INDENT}{name}"));
+            before = INDENT.repeat(2);
+            lines_of_command = lines(self.width.saturating_sub(before.len()));
+        }
+        for line in lines_of_command {
             self.push(&format!("{before}{line}"));
             before = " ".repeat(before.len());
         }
@@ -243,13 +251,41 @@ impl Page {
         }
     }
 
+    /// The lines of a text. A command in it is not broken; one that is too long for a line has lines of its own, which can
+    /// be pasted.
     fn wrap(&self, first: &str, rest: &str, text: &str, width: usize) -> Vec<String> {
-        let options = textwrap::Options::new(width.max(NARROWEST / 2))
-            .initial_indent(first)
-            .subsequent_indent(rest)
-            .word_splitter(textwrap::WordSplitter::NoHyphenation);
+        let width = width.max(NARROWEST / 2);
         let text = glued(&one_line(text));
-        textwrap::wrap(&text, options).into_iter().map(|line| line.replace(GLUE, " ")).collect()
+        let mut lines: Vec<String> = Vec::new();
+        let mut prose = String::new();
+        let space = width.saturating_sub(display_width(rest));
+        let mut parts = text.split('`');
+        prose += parts.next().unwrap_or_default();
+        while let Some(code) = parts.next() {
+            let Some(after) = parts.next() else {
+                // A lone backtick.
+                prose += &format!("`{code}");
+                break;
+            };
+            // With the two backticks and the punctuation after the second one.
+            if display_width(code) + 3 <= space {
+                prose += &format!("`{}`{after}", code.replace(' ', GLUE));
+            } else if is_command(code) {
+                // The command ends the sentence, as far as the reader sees.
+                let before = prose.trim_end().trim_end_matches([',', ';', ':']);
+                prose = format!("{before}{}", if before.is_empty() { "" } else { ":" });
+                lines.extend(paragraph(&prose, if lines.is_empty() { first } else { rest }, rest, width));
+                let code = code.replace(GLUE, " ");
+                lines.extend(continued(&code, space).into_iter().map(|line| format!("{rest}{line}")));
+                prose = after.trim_start_matches([',', ';', '.', ')', ' ']).to_owned();
+            } else {
+                prose += &format!("`{code}`{after}");
+            }
+        }
+        if lines.is_empty() || !prose.is_empty() {
+            lines.extend(paragraph(&prose, if lines.is_empty() { first } else { rest }, rest, width));
+        }
+        lines.into_iter().map(|line| line.replace(GLUE, " ")).collect()
     }
 
     fn push(&mut self, line: &str) {
@@ -262,8 +298,19 @@ fn width_of(spans: &Spans) -> usize {
     spans.iter().map(|(_, text)| display_width(text)).sum()
 }
 
+/// The lines of a text; words are not broken.
+fn paragraph(text: &str, first: &str, rest: &str, width: usize) -> Vec<String> {
+    let options = textwrap::Options::new(width)
+        .initial_indent(first)
+        .subsequent_indent(rest)
+        .word_separator(textwrap::WordSeparator::AsciiSpace)
+        .word_splitter(textwrap::WordSplitter::NoHyphenation)
+        .break_words(false);
+    textwrap::wrap(text, options).into_iter().map(Into::into).collect()
+}
+
 /// A space at which lines are not broken.
-const GLUE: char = '\u{a0}';
+const GLUE: &str = "\u{a0}";
 
 /// Replaces the space between each number and its unit by [`GLUE`].
 fn glued(text: &str) -> String {
@@ -272,7 +319,7 @@ fn glued(text: &str) -> String {
         let unit = word.trim_end_matches(|c: char| c.is_ascii_punctuation() && c != '%');
         let is_unit = ["%", "ns", "us", "ms", "s", "min", "h", "d", "years"].contains(&unit);
         let after_number = out.ends_with(|c: char| c.is_ascii_digit());
-        out.push(if is_unit && after_number { GLUE } else { ' ' });
+        out += if is_unit && after_number { GLUE } else { " " };
         out += word;
     }
     out.remove(0);
@@ -349,6 +396,44 @@ mod tests {
             ["worst of the run", "12 us, seen once"]
         );
         assert_eq!(page.wrap("", "", "", 19), [""]);
+    }
+
+    #[test]
+    fn does_not_break_commands_within_a_text() {
+        let page = Page::new(Style::plain(), 80);
+        let short = "keep it awake, `echo 1 | sudo tee /x/disable`; then measure";
+        assert_eq!(page.wrap("", "", short, 38), ["keep it awake,", "`echo 1 | sudo tee /x/disable`; then", "measure"]);
+        let long = "keep it awake, `echo 1 | sudo tee /sys/a/cpu0/disable /sys/a/cpu1/disable`; then measure";
+        assert_eq!(
+            page.wrap("do ", "   ", long, 38),
+            [
+                "do keep it awake:",
+                "   echo 1 | sudo tee \\",
+                "     /sys/a/cpu0/disable \\",
+                "     /sys/a/cpu1/disable",
+                "   then measure"
+            ]
+        );
+        let last = "too few: run `/opt/punctual measure timer --period 10ms --duration 198m`";
+        assert_eq!(
+            page.wrap("", "", last, 40),
+            ["too few: run:", "/opt/punctual measure timer --period \\", "  10ms --duration 198m"]
+        );
+        let path = "write it into /sys/devices/system/cpu/cpu0/cpuidle/disable";
+        assert_eq!(page.wrap("", "", path, 20), ["write it into", "/sys/devices/system/cpu/cpu0/cpuidle/disable"]);
+        assert_eq!(page.wrap("", "", "a lone ` stays", 40), ["a lone ` stays"]);
+    }
+
+    #[test]
+    fn writes_a_command_below_its_name_if_a_word_is_too_wide() {
+        let shown = |width| {
+            let mut page = Page::new(Style::plain(), width);
+            page.command("more", 7, "punctual show --full board-20261125-090056.json");
+            page.finish()
+        };
+        assert_eq!(shown(80), "  more     punctual show --full board-20261125-090056.json\n");
+        assert_eq!(shown(40), "  more     punctual show --full \\\n             board-20261125-090056.json\n");
+        assert_eq!(shown(36), "  more\n    punctual show --full \\\n      board-20261125-090056.json\n");
     }
 
     #[test]

@@ -29,7 +29,10 @@ pub(super) fn page(page: &mut Page, record: &Record, program: &Program) {
     page.gap();
     page.table(&times(shown));
     if all.len() > ROWS {
-        page.text(Ink::Quiet, &format!("{} more threads: `punctual show RECORD --json` lists all", all.len() - ROWS));
+        page.text(
+            Ink::Quiet,
+            &format!("{} more threads: `punctual show --json` lists all of the newest record", all.len() - ROWS),
+        );
     }
     for remark in threads_left(program) {
         page.text(Ink::Quiet, &remark);

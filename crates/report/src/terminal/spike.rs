@@ -16,13 +16,14 @@ const BAR_MOST: usize = 80;
 /// Columns that a cause needs right of a bar.
 const CAUSE: usize = 26;
 
-/// The page of one spike out of `of`.
-pub(super) fn page(page: &mut Page, ranked: Ranked, of: usize) {
+/// The page of one spike out of those that the record contains, `stored`; the run `counted` them all.
+pub(super) fn page(page: &mut Page, ranked: Ranked, stored: usize, counted: u64) {
     let Ranked { number, series, spike } = ranked;
     let (late, place) = (format_ns(spike.lateness_ns), series.place());
     let (phase, after) = (&series.phase, unsigned(spike.at_ns));
     let words = Words::of_series(series);
     let title = capitalized(words.spike);
+    let of = if stored as u64 == counted { stored.to_string() } else { format!("{stored} stored, {counted} counted") };
     if words.is_periodic {
         page.heading(&format!("{title} {number} of {of}: {late} late on {place}, {phase}"));
         page.text(Ink::Quiet, &format!("Deadline: {after} after the first deadline of its series."));

@@ -32,7 +32,7 @@ fn the_ledger_shows_accounts_with_remedies() {
         assert!(section.contains(&analysis::format_unsigned_ns(account.total_ns)), "{}", account.cause.title());
     }
     let first = blame.ledger.iter().find(|account| account.count > 0).unwrap();
-    let headline = format!("{} of the 66 spikes above 200 us", first.count);
+    let headline = format!("Main cause of {} of the 66 spikes above 200 us", first.count);
     for text in [
         headline.as_str(),
         "every 4 s",
