@@ -107,6 +107,7 @@ pub enum Latency {
 
 /// Options of `latency loop`.
 #[derive(Debug, Args)]
+#[command(mut_arg("device", looped))]
 pub struct LatencyLoop {
     /// Measure this many times.
     #[arg(long, value_name = "N", default_value = "5", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=100))]
@@ -128,4 +129,12 @@ pub struct LatencyLoop {
     /// The card.
     #[command(flatten)]
     pub sound: Sound,
+}
+
+/// The device of a measurement with a cable, which the clock does not have.
+fn looped(device: clap::Arg) -> clap::Arg {
+    device.help("Use hw:CARD,DEVICE, jack or jack:NAME").long_help(
+        "Use hw:CARD,DEVICE, jack or jack:NAME.\n\nCARD is a number or a name; `punctual amp devices` lists them. jack \
+         is the card of the JACK server, jack:NAME a JACK client or port, jack:none no connection.",
+    )
 }

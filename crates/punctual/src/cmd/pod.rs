@@ -1,6 +1,6 @@
 //! `punctual pod`: OpenShift's latency tests, with the variables that they read.
 
-use std::{env, thread, time::Duration};
+use std::{env, ffi::OsString, thread, time::Duration};
 
 use analysis::format_ns;
 use clap::Parser;
@@ -9,7 +9,7 @@ use record::{Obstacle, Outcome, Record, Series};
 
 use super::measure;
 use crate::{
-    cli::{Cli, Command, LatencyTest, Measure, Pod},
+    cli::{self, Cli, Command, LatencyTest, Measure, Pod},
     exit::Usage,
 };
 
@@ -128,13 +128,12 @@ impl LatencyTest {
         let (cpus, duration) = (cpus.to_string(), format!("{runtime_s}s"));
         let words = ["punctual", "measure"].into_iter().chain(probe.iter().copied());
         let words = words.chain(["--cpus", &cpus, "--duration", &duration]).chain(options.iter().map(String::as_str));
-        match Cli::try_parse_from(words) {
+        let words: Vec<OsString> = words.map(OsString::from).collect();
+        match Cli::try_parse_from(&words) {
             Ok(Cli { command: Some(Command::Measure(measurement)), .. }) => Ok(measurement),
             Ok(_) => unreachable!("the words name a measurement"),
             Err(error) => {
-                let text = error.render().to_string();
-                let first = text.split("\n\n").next().unwrap_or_default().trim_start_matches("error: ");
-                Err(Usage(format!("{first} (in the options behind {})", self.name())))
+                Err(Usage(format!("{} (in the options behind {})", cli::message(&error, &words), self.name())))
             }
         }
     }
