@@ -100,18 +100,11 @@ fn live(
             decides: progress.decides,
         };
         if live.update(record, &progress) {
-            interrupt();
+            sys::signal::request_termination_by_key();
         }
     });
     live.finish();
     Ok(record?)
-}
-
-/// Ends the run as the first Ctrl-C does. A second one, which discards the results, has no effect here.
-pub fn interrupt() {
-    if sys::signal::termination_requests() == 0 {
-        let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::INT);
-    }
 }
 
 /// Finds the profiles with these names.
