@@ -42,7 +42,7 @@ use report::ColorChoice;
 
 use crate::{
     exit::{self, USAGE},
-    last::{LAST, newest_record},
+    last::{LAST, campaign_in, newest_result},
     output,
 };
 
@@ -557,9 +557,13 @@ pub fn options_page() -> String {
     options::page(definition())
 }
 
-/// The path of a record; `LAST` is the newest one in the current folder.
+/// The path of a record or campaign; `LAST` is the newest one in the current folder, and a folder is its campaign.
 fn record_path() -> impl TypedValueParser<Value = PathBuf> {
-    PathBufValueParser::new().try_map(|path| if path == Path::new(LAST) { newest_record() } else { Ok(path) })
+    PathBufValueParser::new().try_map(|path| match path {
+        path if path == Path::new(LAST) => newest_result(),
+        path if path.is_dir() => campaign_in(&path),
+        path => Ok(path),
+    })
 }
 
 fn duration_or_zero(text: &str) -> Result<u64, String> {

@@ -267,7 +267,17 @@ pub fn deliver(
     if path.is_some() && !output_options.quiet {
         files.print_paths();
     }
+    if outcomes.iter().all(Result::is_ok) {
+        print_exports(output_options, &files.exports);
+    }
     first_error(outcomes)
+}
+
+/// Prints the paths of the files that were written in other formats, unless --quiet.
+pub fn print_exports(output_options: OutputOptions, exports: &[Export]) {
+    for export in exports.iter().filter(|export| !output_options.quiet && !export.is_stdout()) {
+        say!("export  {}", export.path.display());
+    }
 }
 
 /// Returns the first error, and prints the others.

@@ -138,3 +138,18 @@ fn looped(device: clap::Arg) -> clap::Arg {
          is the card of the JACK server, jack:NAME a JACK client or port, jack:none no connection.",
     )
 }
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_measurement_with_a_cable_does_not_offer_the_clock() {
+        let definition = crate::cli::definition();
+        let device = |words: [&str; 2]| {
+            let command = words.iter().fold(&definition, |command, word| command.find_subcommand(word).unwrap());
+            let device = command.get_arguments().find(|arg| arg.get_long() == Some("device")).unwrap();
+            [device.get_help(), device.get_long_help()].map(|help| help.unwrap().to_string())
+        };
+        assert!(device(["latency", "loop"]).iter().all(|help| help.contains("jack:NAME") && !help.contains("clock")));
+        assert!(device(["amp", "play"]).iter().all(|help| help.contains("clock")));
+    }
+}

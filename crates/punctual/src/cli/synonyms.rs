@@ -116,9 +116,8 @@ pub fn instead(error: &Error, arguments: &[OsString]) -> Option<String> {
 /// What to use instead of the option with this name.
 fn option(name: &str, arguments: &[OsString]) -> Option<String> {
     let (path, command) = path(arguments);
-    let has = |command: &Command, option: &str| {
-        command.get_arguments().any(|argument| argument.get_long() == Some(option))
-    };
+    let has =
+        |command: &Command, option: &str| command.get_arguments().any(|argument| argument.get_long() == Some(option));
     let synonyms = || SYNONYMS.iter().filter(|synonym| synonym.names.contains(&name));
     if let Some(known) = synonyms().find(|known| has(&command, known.needs)) {
         return Some(known.instead.advice(&[]));

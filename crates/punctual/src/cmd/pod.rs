@@ -2,7 +2,7 @@
 
 use std::{env, ffi::OsString, thread, time::Duration};
 
-use analysis::format_ns;
+use analysis::{format_duration, format_ns};
 use clap::Parser;
 use machine::{CpuList, Root, usable_cpus};
 use record::{Obstacle, Outcome, Record, Series};
@@ -28,6 +28,13 @@ pub fn run(options: &Pod) -> anyhow::Result<u8> {
     }
     let cpus = options.test.cpus(&usable_cpus(&Root::system(), None)?, variables.cpus)?;
     let measurement = options.test.measurement(&cpus, variables.runtime_s, &options.options)?;
+    let runtime = format_duration(variables.runtime_s.saturating_mul(1_000_000_000));
+    let not_judged = format!("neither MAXIMUM_LATENCY nor {} is set", options.test.limit_variable());
+    let judged = match variables.limit_us {
+        Some(limit_us) => format!("the latency must be below {limit_us} us"),
+        None => format!("not judged, because {not_judged}"),
+    };
+    say!("{} runs for {runtime} (LATENCY_TEST_RUNTIME); {judged}", options.test.name());
     wait(variables.delay_s)?;
     let (record, status) = match &measurement {
         Measure::Timer(options) => measure::timer::measure(options)?,
@@ -35,7 +42,7 @@ pub fn run(options: &Pod) -> anyhow::Result<u8> {
         other => unreachable!("no test is {other:?}"),
     };
     let Some(limit_us) = variables.limit_us else {
-        say!("not judged, because neither MAXIMUM_LATENCY nor {} is set", options.test.limit_variable());
+        say!("not judged, because {not_judged}");
         return Ok(status);
     };
     let (outcome, reason) = judge(&record, limit_us);
