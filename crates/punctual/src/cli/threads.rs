@@ -15,8 +15,8 @@ use super::{Common, Placement, WakeUps, duration, duration_or_zero, period};
 pub struct Threads {
     /// Add a thread; repeatable [default: base=25us, servo=1ms on one CPU].
     ///
-    /// E.g. base=25us,cpu=2,policy=fifo:95. The default CPU is the last isolated one, or the last. The default policy is
-    /// fifo:90 for the shortest period, and a lower priority for each longer one.
+    /// An example is base=25us,cpu=2,policy=fifo:95. The default CPU is the last isolated one, or the last. The default
+    /// policy is fifo:90 for the shortest period, and a lower priority for each longer one.
     #[arg(long = "thread", value_name = "NAME=PERIOD[,cpu=N][,policy=POLICY]")]
     pub named: Vec<ThreadSpec>,
     /// Measure this many identical threads, distributed over the CPUs.
