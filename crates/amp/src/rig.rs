@@ -51,11 +51,21 @@ pub struct RigSpec {
     pub midi: BTreeMap<u8, Parameter>,
 }
 
+/// What to do about an error in reading; empty if its text says that.
+fn remedy_of(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::NotFound => "; check its name and folder",
+        io::ErrorKind::PermissionDenied => "; make it readable for this user",
+        io::ErrorKind::IsADirectory => "; name a file in it",
+        _ => "",
+    }
+}
+
 /// A file that cannot be played.
 #[derive(Debug, Error)]
 pub enum RigError {
     /// The file cannot be read.
-    #[error("cannot read {}: {error}", path.display())]
+    #[error("cannot read {}: {error}{}", path.display(), remedy_of(error))]
     Read {
         /// The file.
         path: PathBuf,
@@ -282,11 +292,11 @@ mod tests {
             Rig::load(preset.into_spec(Path::new("tones")), read).map(drop)
         };
         let error = |name, content| load(&only(name, content)).unwrap_err().to_string();
-        assert_eq!(error("x", b""), "cannot read tones/lead.toml: entity not found");
+        assert_eq!(error("x", b""), "cannot read tones/lead.toml: entity not found; check its name and folder");
         let misspelt = error("tones/lead.toml", b"[gate]\nthreshhold_db = 3");
         assert!(misspelt.starts_with("tones/lead.toml: line 2: unknown \"threshhold_db\" in [gate]"), "{misspelt}");
         let missing = error("tones/lead.toml", b"[[model]]\nfile = 'deluxe.nam'");
-        assert_eq!(missing, "cannot read tones/deluxe.nam: entity not found");
+        assert_eq!(missing, "cannot read tones/deluxe.nam: entity not found; check its name and folder");
         assert!(load(&only("tones/lead.toml", b"[gate]\non = true")).is_ok(), "a preset can have settings only");
     }
 }

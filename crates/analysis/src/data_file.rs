@@ -12,16 +12,13 @@ use serde::de::DeserializeOwned;
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     /// No built-in file has that name, and it does not name a file.
-    #[error(
-        "no {kind} is called {name:?}, the nearest is {nearest}: list them with `punctual {kind}s`, or name a {files} \
-         file"
-    )]
+    #[error("no {kind} is called {name:?}{nearest}: list them with `punctual {kind}s`, or name a {files} file")]
     Unknown {
         /// `profile` or `reference`.
         kind: &'static str,
         /// The requested name.
         name: String,
-        /// The most similar name that exists.
+        /// The most similar name, if one is similar enough: `, the nearest is cnc-loop`.
         nearest: String,
         /// The accepted file names.
         files: &'static str,
@@ -96,9 +93,20 @@ pub(crate) fn unknown<'a>(
     names: impl Iterator<Item = &'a str>,
     files: &'static str,
 ) -> LoadError {
-    let likeness = |known: &&str| strsim::jaro_winkler(known, &name.to_lowercase());
-    let nearest = names.max_by(|a, b| likeness(a).total_cmp(&likeness(b))).unwrap_or_default().to_owned();
+    let nearest = nearest(name, names).map_or_else(String::new, |nearest| format!(", the nearest is {nearest}"));
     LoadError::Unknown { kind, name: name.to_owned(), nearest, files }
+}
+
+/// The known word that `word` is the beginning of, or else the most similar one: at most a third of its letters differ.
+#[must_use]
+pub fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let word = word.to_lowercase();
+    let known: Vec<&str> = known.collect();
+    let beginning = known.iter().find(|name| word.len() >= 3 && name.starts_with(&word)).copied();
+    beginning.or_else(|| {
+        let (edits, name) = known.iter().map(|name| (strsim::damerau_levenshtein(&word, name), *name)).min()?;
+        (edits <= (name.len() / 3).max(1)).then_some(name)
+    })
 }
 
 /// The file name of `path` without its ending.

@@ -59,7 +59,7 @@ pub mod summary;
 mod verdict;
 
 pub use compare::{compare, figures};
-pub use data_file::LoadError;
+pub use data_file::{LoadError, nearest};
 pub use duration::{DurationError, format_duration, format_exact, format_ns, format_unsigned_ns, parse_ns};
 pub use judge::{SoFar, judge, so_far, time_to_pass_ns};
 pub use profile::{Judges, Profile, Source};

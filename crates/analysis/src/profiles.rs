@@ -137,6 +137,8 @@ mod tests {
             "no profile is called \"avb-clas-a\", the nearest is avb-class-a: list them with `punctual profiles`, \
              or name a *.toml file"
         );
+        let error = find_profile("nosuch").unwrap_err().to_string();
+        assert!(error.starts_with("no profile is called \"nosuch\": list them with `punctual profiles`"), "{error}");
     }
 
     #[test]

@@ -16,7 +16,7 @@ use sys::{
     clock::Clock,
     counter::Counter,
     sched::{self, Policy},
-    signal::{ending_signal, termination_requests},
+    signal::{ending_signal, is_ended_by_key, termination_requests},
 };
 
 use crate::{
@@ -69,6 +69,8 @@ pub struct PhaseRun<'a> {
 pub enum Ended {
     AsPlanned,
     BySignal,
+    /// The user pressed a key of the live view.
+    ByKey,
     ByGuard,
     ByStopOn,
     /// A thread left its CPU, its clock or sound card failed, or the other end or the interface is gone.
@@ -81,6 +83,7 @@ impl Ended {
         match self {
             Self::AsPlanned => None,
             Self::BySignal => Some(EndedBy::Signal),
+            Self::ByKey => Some(EndedBy::Key),
             Self::ByGuard => Some(EndedBy::Guard),
             Self::ByStopOn => Some(EndedBy::Spike),
             Self::ByFailure => Some(EndedBy::Failure),
@@ -231,8 +234,12 @@ impl<'a> PhaseRun<'a> {
     fn has_ended(&self, time_is_up: bool) -> Option<Ended> {
         let any = |end| self.timers.iter().any(|timer| timer.end() == Some(end));
         if termination_requests() > 0 {
-            // Without a signal, the other end is gone.
-            Some(if ending_signal().is_some() { Ended::BySignal } else { Ended::ByFailure })
+            Some(match ending_signal() {
+                Some(_) => Ended::BySignal,
+                None if is_ended_by_key() => Ended::ByKey,
+                // The other end is gone.
+                None => Ended::ByFailure,
+            })
         } else if any(End::Starved) {
             Some(Ended::ByGuard)
         } else if any(End::StoppedOn) || self.on_spike.as_ref().is_some_and(|actor| actor.stops()) {

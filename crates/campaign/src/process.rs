@@ -176,7 +176,8 @@ pub fn watch_process(
         return Err(RunError::Discarded);
     }
     if end == EndReason::BySignal {
-        (record.state, record.ended_by) = (State::Interrupted, Some(EndedBy::Signal));
+        let ended_by = if signal::is_ended_by_key() { EndedBy::Key } else { EndedBy::Signal };
+        (record.state, record.ended_by) = (State::Interrupted, Some(ended_by));
         record.ending_signal = signal::ending_signal();
     } else {
         record.state = State::Complete;

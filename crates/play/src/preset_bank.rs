@@ -23,7 +23,7 @@ const PROGRAMS: usize = 128;
 #[derive(Debug, Error)]
 pub enum BankError {
     /// The folder cannot be read.
-    #[error("cannot read the folder {}: {error}", folder.display())]
+    #[error("cannot read the folder {}: {error}{}", folder.display(), folder_remedy(error))]
     Folder {
         /// The folder.
         folder: PathBuf,
@@ -36,6 +36,15 @@ pub enum BankError {
     /// A preset cannot be played.
     #[error(transparent)]
     Load(#[from] RigLoadError),
+}
+
+/// What to do about an error in reading a folder of models, cabinets and presets; empty if its text says that.
+#[must_use]
+pub fn folder_remedy(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::NotADirectory => "; name the folder that contains it",
+        _ => record::file::remedy_of_reading(error),
+    }
 }
 
 impl From<RigError> for BankError {

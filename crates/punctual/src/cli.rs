@@ -42,7 +42,7 @@ use report::ColorChoice;
 
 use crate::{
     exit::{self, USAGE},
-    last::{LAST, newest_record},
+    last::{LAST, campaign_in, newest_result},
     output,
 };
 
@@ -469,7 +469,7 @@ pub fn parse() -> anyhow::Result<Cli> {
     let arguments = joined(std::env::args_os());
     let matches = definition().try_get_matches_from(&arguments);
     matches.and_then(|matches| Cli::from_arg_matches(&matches)).map_err(|error| {
-        std::process::exit(print(&with_page(error, &arguments)));
+        std::process::exit(print(&with_page(error, &arguments), &arguments));
     })
 }
 
@@ -512,16 +512,17 @@ fn joined(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
 }
 
 /// Prints help, the version, or an error, and returns the exit status.
-fn print(error: &clap::Error) -> i32 {
+fn print(error: &clap::Error, arguments: &[OsString]) -> i32 {
     if error.use_stderr() {
-        // Without clap's colours, because the text contains arguments of outside origin.
-        let text = error.render().to_string();
-        say_part!(Passes::Text, "{text}");
-        if let Some(instead) = synonyms::instead(error, std::env::args_os()) {
-            say!("use instead: {instead}");
+        let message = message(error, arguments);
+        if synonyms::instead(error, arguments).is_some() {
+            // Without clap's usage and the names that it thinks similar.
+            say!("error: {message}");
+        } else {
+            // Without clap's colours, because the text contains arguments of outside origin.
+            say_part!(Passes::Text, "{}", error.render());
         }
-        let first = text.split("\n\n").next().unwrap_or_default();
-        output::print_json_error(first.trim_start_matches("error: "), USAGE);
+        output::print_json_error(&message, USAGE);
         return USAGE.into();
     }
     match output::help(error) {
@@ -530,6 +531,19 @@ fn print(error: &clap::Error) -> i32 {
             say!("error: {}", exit::message(&error));
             exit::FAILED.into()
         }
+    }
+}
+
+/// The mistake in a command line, and what to write instead if that is known.
+pub fn message(error: &clap::Error, arguments: &[OsString]) -> String {
+    let text = error.render().to_string();
+    let first = text.split("\n\n").next().unwrap_or_default().trim_start_matches("error: ").trim_end();
+    match synonyms::instead(error, arguments) {
+        Some(instead) => {
+            let first: Vec<&str> = first.split_whitespace().collect();
+            format!("{}: {instead}", first.join(" ").replace(" were not provided:", " are missing:"))
+        }
+        None => first.to_owned(),
     }
 }
 
@@ -543,9 +557,13 @@ pub fn options_page() -> String {
     options::page(definition())
 }
 
-/// The path of a record; `LAST` is the newest one in the current folder.
+/// The path of a record or campaign; `LAST` is the newest one in the current folder, and a folder is its campaign.
 fn record_path() -> impl TypedValueParser<Value = PathBuf> {
-    PathBufValueParser::new().try_map(|path| if path == Path::new(LAST) { newest_record() } else { Ok(path) })
+    PathBufValueParser::new().try_map(|path| match path {
+        path if path == Path::new(LAST) => newest_result(),
+        path if path.is_dir() => campaign_in(&path),
+        path => Ok(path),
+    })
 }
 
 fn duration_or_zero(text: &str) -> Result<u64, String> {
@@ -553,19 +571,24 @@ fn duration_or_zero(text: &str) -> Result<u64, String> {
 }
 
 fn duration(text: &str) -> Result<u64, String> {
-    match duration_or_zero(text)? {
+    match duration_or_zero_without_unit(text)? {
         0 => Err("must be longer than 0, e.g. 10s".to_owned()),
         duration_ns => Ok(duration_ns),
     }
 }
 
 fn period(text: &str) -> Result<u64, String> {
-    let period_ns = duration_or_zero(text)?;
+    let period_ns = duration_or_zero_without_unit(text)?;
     if (campaign::probe::PERIOD_MIN_NS..=campaign::probe::PERIOD_MAX_NS).contains(&period_ns) {
         Ok(period_ns)
     } else {
         Err("must be 1us to 1h, e.g. 1ms".to_owned())
     }
+}
+
+/// The duration. A 0 without a unit is no error here, because its message would recommend a 0 with a unit.
+fn duration_or_zero_without_unit(text: &str) -> Result<u64, String> {
+    if text.trim().parse() == Ok(0.0) { Ok(0) } else { duration_or_zero(text) }
 }
 
 #[cfg(test)]
@@ -578,6 +601,34 @@ mod tests {
     #[test]
     fn the_definition_is_consistent() {
         definition().debug_assert();
+    }
+
+    #[test]
+    fn examples_of_times_are_accepted() {
+        for zero in ["0", "0.0", "0s"] {
+            assert_eq!(duration(zero), Err("must be longer than 0, e.g. 10s".to_owned()), "{zero}");
+            assert_eq!(period(zero), Err("must be 1us to 1h, e.g. 1ms".to_owned()), "{zero}");
+        }
+        assert!(period("200").unwrap_err().ends_with("write for example 200us, 200ms or 200s"));
+    }
+
+    #[test]
+    fn a_known_mistake_is_one_sentence() {
+        let message = |line: &str| {
+            let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+            message(&definition().try_get_matches_from(&words).unwrap_err(), &words)
+        };
+        assert_eq!(
+            message("punctual measure timer --interval=200"),
+            "unexpected argument '--interval' found: use --period TIME, such as --period 1ms"
+        );
+        let udp = message("punctual measure udp");
+        assert_eq!(
+            udp,
+            "the following required arguments are missing: <HOST[:PORT]>: name the machine that runs `punctual echo`, or \
+             measure on this one with --self"
+        );
+        assert_eq!(message("punctual measure timer --nonsense"), "unexpected argument '--nonsense' found");
     }
 
     #[test]

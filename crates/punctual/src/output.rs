@@ -101,18 +101,11 @@ fn live(
             decides: progress.decides,
         };
         if live.update(record, &progress) {
-            interrupt();
+            sys::signal::request_termination_by_key();
         }
     });
     live.finish();
     Ok(record?)
-}
-
-/// Ends the run as the first Ctrl-C does. A second one, which discards the results, has no effect here.
-pub fn interrupt() {
-    if sys::signal::termination_requests() == 0 {
-        let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::INT);
-    }
 }
 
 /// Finds the profiles with these names.
@@ -275,7 +268,17 @@ pub fn deliver(
     if path.is_some() && !output_options.quiet {
         files.print_paths();
     }
+    if outcomes.iter().all(Result::is_ok) {
+        print_exports(output_options, &files.exports);
+    }
     first_error(outcomes)
+}
+
+/// Prints the paths of the files that were written in other formats, unless --quiet.
+pub fn print_exports(output_options: OutputOptions, exports: &[Export]) {
+    for export in exports.iter().filter(|export| !output_options.quiet && !export.is_stdout()) {
+        say!("export  {}", export.path.display());
+    }
 }
 
 /// Returns the first error, and prints the others.

@@ -29,7 +29,7 @@ const PARSE_BYTES: usize = 64 << 20;
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
     /// The file could not be read.
-    #[error("cannot read {}: {source}", path.display())]
+    #[error("cannot read {}: {source}{}", path.display(), remedy_of_reading(source))]
     Read {
         /// The file.
         path: PathBuf,
@@ -52,6 +52,17 @@ pub enum FileError {
         /// Reason, in one line.
         reason: String,
     },
+}
+
+/// What to do about an error in reading; empty if its text says that.
+#[must_use]
+pub fn remedy_of_reading(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::NotFound => "; check its name and folder",
+        io::ErrorKind::PermissionDenied => "; make it readable for this user",
+        io::ErrorKind::IsADirectory => "; name a file in it",
+        _ => "",
+    }
 }
 
 /// What to do about an error in writing; empty if its text says that.
@@ -103,6 +114,9 @@ fn parse_as<T: DeserializeOwned>(bytes: &[u8], schema: &str) -> Result<T, String
     let head = serde_json::from_slice::<Head>(bytes);
     match head.map(|head| head.schema) {
         Ok(found) if found == schema => {}
+        Ok(other) if other == CAMPAIGN_SCHEMA => {
+            return Err("it is a campaign: print it with `punctual show`, or name the record of a scenario".to_owned());
+        }
         Ok(other) => return Err(format!("its schema is {other:?}, but this version reads {schema:?}")),
         Err(error) if error.is_data() => return Err(format!("it has no \"schema\": {schema:?}")),
         Err(error) => return Err(format!("not JSON ({error})")),
@@ -159,6 +173,15 @@ pub fn campaign_to_json(campaign: &Campaign) -> Vec<u8> {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn a_campaign_and_a_missing_file_have_a_remedy() {
+        let campaign = json!({ "schema": CAMPAIGN_SCHEMA });
+        let error = parse(campaign.to_string().as_bytes()).unwrap_err();
+        assert_eq!(error, "it is a campaign: print it with `punctual show`, or name the record of a scenario");
+        let missing = read(Path::new("/no/such.punctual.json")).unwrap_err().to_string();
+        assert!(missing.ends_with("; check its name and folder"), "{missing}");
+    }
 
     fn minimal() -> Record {
         Record { schema: SCHEMA.into(), ..Record::default() }

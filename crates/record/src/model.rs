@@ -133,6 +133,8 @@ pub enum State {
 pub enum EndedBy {
     /// A signal: SIGINT (Ctrl-C), SIGTERM, SIGHUP (a lost terminal) or another one that asks a process to end.
     Signal,
+    /// A key of the user in the live view.
+    Key,
     /// A spike that should end the run (`--on-spike stop`, `--stop-on`).
     Spike,
     /// The guard, because ordinary threads could not run.

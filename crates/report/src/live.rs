@@ -54,7 +54,8 @@ pub struct Progress {
     pub phase_count: usize,
 }
 
-/// The title of a phase of a run of `count` phases: `at rest`, `under load (cpu, cache)`.
+/// The title of a phase of a run of `count` phases, as the result names it: `at rest`, `at rest, 125 us`,
+/// `under load (cpu, cache)`.
 #[must_use]
 pub fn phase_title(record: &Record, index: usize, count: usize) -> String {
     if let Some(program) = &record.program {
@@ -64,6 +65,9 @@ pub fn phase_title(record: &Record, index: usize, count: usize) -> String {
         // The name of a cell of a matrix contains the CPUs of its threads.
         Some(phase) if count > 1 && !phase.threads.is_empty() => format!("{}/{count} {}", index + 1, phase.name),
         Some(phase) if !phase.asked_loads.is_empty() => format!("under load ({})", phase.asked_loads.join(", ")),
+        Some(phase) if phase.name == "rest-fast" => {
+            format!("at rest, {}", analysis::format_unsigned_ns(phase.period_ns))
+        }
         _ => "at rest".to_owned(),
     }
 }
@@ -242,4 +246,19 @@ fn time_left(progress: &Progress) -> Option<String> {
     let left_ns = progress.total_ns?.saturating_sub(progress.elapsed_ns);
     // Rounded up to whole seconds, so that 0 means the end.
     Some(analysis::format_duration(left_ns.div_ceil(1_000_000_000).saturating_mul(1_000_000_000)))
+}
+
+#[cfg(test)]
+mod tests {
+    use record::Phase;
+
+    use super::*;
+
+    #[test]
+    fn parts_at_rest_are_named_as_in_the_result() {
+        let phase = |name: &str, period_ns| Phase { name: name.into(), period_ns, ..Phase::default() };
+        let phases = vec![phase("rest", 1_000_000), phase("rest-fast", 125_000)];
+        let record = Record { phases, ..Record::default() };
+        assert_eq!([0, 1].map(|index| phase_title(&record, index, 3)), ["at rest", "at rest, 125 us"]);
+    }
 }

@@ -161,6 +161,7 @@ pub(crate) fn state_note(record: &Record) -> Cow<'static, str> {
             let signal = record.ending_signal.as_deref().unwrap_or("A signal");
             return format!("{signal} ended the run. The record contains all samples up to then.").into();
         }
+        (State::Interrupted, Some(EndedBy::Key)) => "You ended the run. The record contains all samples up to then.",
         (State::Interrupted, Some(EndedBy::Spike)) => {
             "A spike ended the run, as requested. The record contains all samples up to then."
         }
@@ -200,11 +201,13 @@ mod tests {
 
     #[test]
     fn names_the_signal_that_ended_a_run() {
-        let note = |ending_signal: Option<&str>| {
-            let (state, ended_by) = (State::Interrupted, Some(EndedBy::Signal));
+        let note_of = |ended_by: EndedBy, ending_signal: Option<&str>| {
+            let (state, ended_by) = (State::Interrupted, Some(ended_by));
             let ending_signal = ending_signal.map(str::to_owned);
             state_note(&Record { state, ended_by, ending_signal, ..Record::default() }).into_owned()
         };
+        let note = |ending_signal| note_of(EndedBy::Signal, ending_signal);
+        assert!(note_of(EndedBy::Key, None).starts_with("You ended the run. "), "{}", note_of(EndedBy::Key, None));
         assert!(note(Some("SIGHUP")).starts_with("SIGHUP ended the run. "), "{}", note(Some("SIGHUP")));
         assert!(note(None).starts_with("A signal ended the run. "), "as in records of version 0.2");
     }

@@ -23,8 +23,10 @@ const ENDING: [(libc::c_int, &str); 12] = [
 ];
 
 static REQUESTS: AtomicU32 = AtomicU32::new(0);
-/// The first signal; 0 for none.
+/// The first signal, or [`KEY`]; 0 for none.
 static FIRST: AtomicI32 = AtomicI32::new(0);
+/// A request of the user that is no signal.
+const KEY: i32 = -1;
 
 extern "C" fn count(signal: libc::c_int) {
     // The first reason counts, also if it is no signal.
@@ -95,6 +97,20 @@ pub fn request_termination() {
     REQUESTS.fetch_add(1, Ordering::SeqCst);
 }
 
+/// Requests the end of this process because the user pressed a key. Has no effect after another request, so that a key
+/// does not discard a run as a second signal does.
+pub fn request_termination_by_key() {
+    // Before the request, after which others read the reason.
+    let _ = FIRST.compare_exchange(0, KEY, Ordering::SeqCst, Ordering::SeqCst);
+    let _ = REQUESTS.compare_exchange(0, 1, Ordering::SeqCst, Ordering::SeqCst);
+}
+
+/// True if [`request_termination_by_key`] was the first request.
+#[must_use]
+pub fn is_ended_by_key() -> bool {
+    FIRST.load(Ordering::SeqCst) == KEY
+}
+
 /// The number of requests so far to end the process.
 #[must_use]
 pub fn termination_requests() -> u32 {
@@ -102,12 +118,12 @@ pub fn termination_requests() -> u32 {
 }
 
 /// The name of the signal that requested the end, such as `SIGHUP`; `None` if there is no request, or if
-/// [`request_termination`] came first.
+/// [`request_termination`] or [`request_termination_by_key`] came first.
 #[must_use]
 pub fn ending_signal() -> Option<String> {
     let first = FIRST.load(Ordering::SeqCst);
     let known = ENDING.iter().find(|&&(signal, _)| signal == first).map(|&(_, name)| name.to_owned());
-    (first != 0).then(|| known.unwrap_or_else(|| format!("SIGRTMIN+{}", first - libc::SIGRTMIN())))
+    (first > 0).then(|| known.unwrap_or_else(|| format!("SIGRTMIN+{}", first - libc::SIGRTMIN())))
 }
 
 /// Blocks the signals that [`count_termination`] counts in the calling thread, so that they interrupt another thread.
@@ -144,6 +160,14 @@ mod tests {
         for signal in [libc::SIGHUP, libc::SIGHUP, libc::SIGXCPU, libc::SIGRTMIN() + 2] {
             assert_eq!(send(signal), (1, "SIGHUP".to_owned()));
         }
+        request_termination_by_key();
+        assert_eq!(termination_requests(), 1, "a key discards nothing");
+        assert!(!is_ended_by_key());
         assert_eq!(send(libc::SIGINT), (2, "SIGHUP".to_owned()));
+        FIRST.store(0, Ordering::SeqCst);
+        REQUESTS.store(0, Ordering::SeqCst);
+        request_termination_by_key();
+        assert_eq!((termination_requests(), ending_signal(), is_ended_by_key()), (1, None, true));
+        assert_eq!(send(libc::SIGINT), (2, String::new()), "Ctrl-C discards a run that a key ends");
     }
 }

@@ -81,15 +81,7 @@ impl<'a> Collector<'a> {
 
 /// Returns `, did you mean `x`?` if a known word is similar enough; else nothing.
 pub(crate) fn nearest(word: &str, known: &[&str]) -> String {
-    let word = word.to_lowercase();
-    if let Some(name) = known.iter().find(|name| word.len() >= 3 && name.starts_with(&word)) {
-        return format!(", did you mean `{name}`?");
-    }
-    let near = known.iter().map(|name| (strsim::damerau_levenshtein(&word, name), name)).min();
-    match near {
-        Some((edits, name)) if edits <= (name.len() / 3).max(1) => format!(", did you mean `{name}`?"),
-        _ => String::new(),
-    }
+    analysis::nearest(word, known.iter().copied()).map_or_else(String::new, |name| format!(", did you mean `{name}`?"))
 }
 
 /// Formats a list as `a, b or c`.

@@ -107,6 +107,7 @@ pub enum Latency {
 
 /// Options of `latency loop`.
 #[derive(Debug, Args)]
+#[command(mut_arg("device", looped))]
 pub struct LatencyLoop {
     /// Measure this many times.
     #[arg(long, value_name = "N", default_value = "5", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=100))]
@@ -128,4 +129,27 @@ pub struct LatencyLoop {
     /// The card.
     #[command(flatten)]
     pub sound: Sound,
+}
+
+/// The device of a measurement with a cable, which the clock does not have.
+fn looped(device: clap::Arg) -> clap::Arg {
+    device.help("Use hw:CARD,DEVICE, jack or jack:NAME").long_help(
+        "Use hw:CARD,DEVICE, jack or jack:NAME.\n\nCARD is a number or a name; `punctual amp devices` lists them. jack \
+         is the card of the JACK server, jack:NAME a JACK client or port, jack:none no connection.",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_measurement_with_a_cable_does_not_offer_the_clock() {
+        let definition = crate::cli::definition();
+        let device = |words: [&str; 2]| {
+            let command = words.iter().fold(&definition, |command, word| command.find_subcommand(word).unwrap());
+            let device = command.get_arguments().find(|arg| arg.get_long() == Some("device")).unwrap();
+            [device.get_help(), device.get_long_help()].map(|help| help.unwrap().to_string())
+        };
+        assert!(device(["latency", "loop"]).iter().all(|help| help.contains("jack:NAME") && !help.contains("clock")));
+        assert!(device(["amp", "play"]).iter().all(|help| help.contains("clock")));
+    }
 }

@@ -13,9 +13,9 @@ use super::{Common, Placement, WakeUps, duration, duration_or_zero, period};
 /// Options of `measure threads`.
 #[derive(Debug, Args)]
 pub struct Threads {
-    /// Measure this thread, e.g. base=25us,cpu=2,policy=fifo:95; repeatable.
+    /// Add a thread; repeatable [default: base=25us, servo=1ms on one CPU].
     ///
-    /// The default is base=25us and servo=1ms. The default CPU is the last isolated one, or the last. The default
+    /// An example is base=25us,cpu=2,policy=fifo:95. The default CPU is the last isolated one, or the last. The default
     /// policy is fifo:90 for the shortest period, and a lower priority for each longer one.
     #[arg(long = "thread", value_name = "NAME=PERIOD[,cpu=N][,policy=POLICY]")]
     pub named: Vec<ThreadSpec>,

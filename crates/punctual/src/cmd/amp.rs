@@ -10,12 +10,12 @@ mod render;
 mod rig;
 mod serve;
 
-use std::path::Path;
+use std::{io, path::Path};
 
 use ::play::RigLoader;
 use amp::{Model, ModelFile, file::Options};
 use anyhow::Context;
-use record::file::read_bytes;
+use record::file::{read_bytes, remedy_of_reading};
 
 use crate::{cli, exit::Usage};
 
@@ -45,16 +45,21 @@ fn to_usage<E: std::error::Error + Send + Sync + 'static>(error: E, is_choice: b
     if is_choice { Usage(error.to_string()).into() } else { error.into() }
 }
 
+/// What failed, and what to do about it.
+fn unreadable(path: &Path) -> impl FnOnce(io::Error) -> anyhow::Error {
+    move |error| anyhow::anyhow!("cannot read {}: {error}{}", path.display(), remedy_of_reading(&error))
+}
+
 /// The largest recording to play, bytes: that of a WAV file.
 const RECORDING_BYTES_MAX: u64 = 1 << 32;
 
 fn read_recording(path: &Path) -> anyhow::Result<Vec<u8>> {
-    read_bytes(path, RECORDING_BYTES_MAX).with_context(|| format!("cannot read {}", path.display()))
+    read_bytes(path, RECORDING_BYTES_MAX).map_err(unreadable(path))
 }
 
 /// Reads a model or a cabinet.
 fn read_part(path: &Path) -> anyhow::Result<Vec<u8>> {
-    read_bytes(path, amp::MAX_FILE_BYTES).with_context(|| format!("cannot read {}", path.display()))
+    read_bytes(path, amp::MAX_FILE_BYTES).map_err(unreadable(path))
 }
 
 fn read_model(path: &Path) -> anyhow::Result<ModelFile> {

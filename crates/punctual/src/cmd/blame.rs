@@ -13,6 +13,10 @@ use serde_json::{Value, json};
 use crate::{cli::BlameRecord, exit::Usage, output};
 
 pub fn run(options: &BlameRecord) -> anyhow::Result<u8> {
+    if let Some(path) = options.export.as_deref().filter(|path| path.extension().is_none_or(|suffix| suffix != "json"))
+    {
+        return Err(Usage(format!("cannot export the trace to {}: its name must end in .json", path.display())).into());
+    }
     let record = record::file::read(&options.record)?;
     check_blame_was_on(&record, &options.record)?;
     let spikes = ranked(&record);

@@ -31,6 +31,8 @@ fn check_nic(options: &CheckNic) -> anyhow::Result<u8> {
     if options.output.json {
         let json = serde_json::json!({ "machine": machine, "interface": interface, "findings": findings });
         output::stdout(|out| writeln!(out, "{}", output::json(&json)))?;
+    } else if options.output.quiet {
+        output::print(options.output, |style, width| report::terminal::machine_headline(&findings, style, width))?;
     } else {
         let title = format!("Interface {}", interface.interface);
         output::print(options.output, |style, width| {

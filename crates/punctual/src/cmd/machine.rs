@@ -16,6 +16,7 @@ pub fn run(options: &Machine) -> anyhow::Result<u8> {
     for export in &exports {
         export.write_bytes(&report::export::findings(&machine, &findings))?;
     }
+    output::print_exports(options.output, &exports);
     if options.output.json {
         let json = serde_json::json!({ "machine": machine, "findings": findings });
         output::stdout(|out| writeln!(out, "{}", output::json(&json)))?;

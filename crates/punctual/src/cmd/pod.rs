@@ -1,15 +1,15 @@
 //! `punctual pod`: OpenShift's latency tests, with the variables that they read.
 
-use std::{env, thread, time::Duration};
+use std::{env, ffi::OsString, thread, time::Duration};
 
-use analysis::format_ns;
+use analysis::{format_duration, format_ns};
 use clap::Parser;
 use machine::{CpuList, Root, usable_cpus};
 use record::{Obstacle, Outcome, Record, Series};
 
 use super::measure;
 use crate::{
-    cli::{Cli, Command, LatencyTest, Measure, Pod},
+    cli::{self, Cli, Command, LatencyTest, Measure, Pod},
     exit::Usage,
 };
 
@@ -28,6 +28,13 @@ pub fn run(options: &Pod) -> anyhow::Result<u8> {
     }
     let cpus = options.test.cpus(&usable_cpus(&Root::system(), None)?, variables.cpus)?;
     let measurement = options.test.measurement(&cpus, variables.runtime_s, &options.options)?;
+    let runtime = format_duration(variables.runtime_s.saturating_mul(1_000_000_000));
+    let not_judged = format!("neither MAXIMUM_LATENCY nor {} is set", options.test.limit_variable());
+    let judged = match variables.limit_us {
+        Some(limit_us) => format!("the latency must be below {limit_us} us"),
+        None => format!("not judged, because {not_judged}"),
+    };
+    say!("{} runs for {runtime} (LATENCY_TEST_RUNTIME); {judged}", options.test.name());
     wait(variables.delay_s)?;
     let (record, status) = match &measurement {
         Measure::Timer(options) => measure::timer::measure(options)?,
@@ -35,7 +42,7 @@ pub fn run(options: &Pod) -> anyhow::Result<u8> {
         other => unreachable!("no test is {other:?}"),
     };
     let Some(limit_us) = variables.limit_us else {
-        say!("not judged, because neither MAXIMUM_LATENCY nor {} is set", options.test.limit_variable());
+        say!("not judged, because {not_judged}");
         return Ok(status);
     };
     let (outcome, reason) = judge(&record, limit_us);
@@ -128,13 +135,12 @@ impl LatencyTest {
         let (cpus, duration) = (cpus.to_string(), format!("{runtime_s}s"));
         let words = ["punctual", "measure"].into_iter().chain(probe.iter().copied());
         let words = words.chain(["--cpus", &cpus, "--duration", &duration]).chain(options.iter().map(String::as_str));
-        match Cli::try_parse_from(words) {
+        let words: Vec<OsString> = words.map(OsString::from).collect();
+        match Cli::try_parse_from(&words) {
             Ok(Cli { command: Some(Command::Measure(measurement)), .. }) => Ok(measurement),
             Ok(_) => unreachable!("the words name a measurement"),
             Err(error) => {
-                let text = error.render().to_string();
-                let first = text.split("\n\n").next().unwrap_or_default().trim_start_matches("error: ");
-                Err(Usage(format!("{first} (in the options behind {})", self.name())))
+                Err(Usage(format!("{} (in the options behind {})", cli::message(&error, &words), self.name())))
             }
         }
     }

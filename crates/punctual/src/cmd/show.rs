@@ -31,6 +31,7 @@ pub fn run(options: &Show) -> anyhow::Result<u8> {
     for export in &exports {
         export.write(&record)?;
     }
+    output::print_exports(options.output, &exports);
     if options.open {
         open(&options.record, &report::html::render(&record))?;
         return Ok(output::status(&record));
@@ -68,6 +69,7 @@ fn campaign(options: &Show) -> anyhow::Result<u8> {
             export.write_bytes(&bytes)?;
         }
     }
+    output::print_exports(options.output, &exports);
     if options.open {
         open(&options.record, &report::html::render_campaign(&campaign))?;
     } else if options.output.json {

@@ -98,6 +98,13 @@ fn a_campaign_runs_and_is_shown_again() {
     let ran = format!("ran      {0} of {0} scenarios", campaign.scenarios.len());
     assert!(answer.lines().count() <= 20 && answer.contains(&ran), "{answer}");
     assert!(answer.ends_with("more     punctual show --full out/campaign.json\n"), "{answer}");
+    for arguments in ["show out", "show LAST", "show"] {
+        assert_eq!(bench.scratch.run(arguments).stdout(), answer, "{arguments}");
+    }
+    for arguments in ["blame out", "blame out/campaign.json", "measure timer --against out/campaign.json"] {
+        let refused = bench.scratch.run(arguments).stderr();
+        assert!(refused.contains("it is a campaign: print it with `punctual show`"), "{arguments}: {refused}");
+    }
     let headline = bench.scratch.run("show out/campaign.json --quiet").stdout();
     assert!(answer.starts_with(&headline) && headline.lines().count() <= 4, "{headline}");
     let json: Campaign = serde_json::from_str(&bench.scratch.run("show out/campaign.json --json").stdout()).unwrap();

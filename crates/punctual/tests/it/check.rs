@@ -82,6 +82,13 @@ fn the_page_shows_facts_then_findings() {
     }
 }
 
+#[test]
+fn a_quiet_check_is_one_sentence() {
+    let run = check(&format!("eth0 --root {} --color never --quiet", recorded("i225")));
+    let said = run.expect_status(2).stdout();
+    assert!(said.contains("Settings that cause lateness: 2; ") && said.lines().count() == 1, "{said}");
+}
+
 /// For the interfaces of this machine. Nothing is changed.
 #[test]
 fn a_fact_that_cannot_be_read_is_not_ok() {

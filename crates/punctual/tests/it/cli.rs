@@ -123,6 +123,22 @@ fn errors_of_the_machine_exit_with_1() {
 }
 
 #[test]
+fn a_known_mistake_is_one_line() {
+    let scratch = Scratch::new();
+    for (arguments, instead) in [
+        ("measure timer --interval=200", "use --period TIME, such as --period 1ms"),
+        ("-p 90", "use punctual measure timer --policy fifo:N"),
+        ("timer --duration 5s", "use `punctual measure timer --duration 5s`"),
+        ("--full LAST", "use `punctual show LAST --full`"),
+    ] {
+        let said = scratch.run(arguments).expect_status(64).stderr();
+        assert!(said.ends_with(&format!(": {instead}\n")) && said.lines().count() == 1, "{said}");
+    }
+    let folder = scratch.run("show .").expect_status(64).stderr();
+    assert!(folder.contains(". is a folder without a campaign: name a *.punctual.json file"), "{folder}");
+}
+
+#[test]
 fn lists_and_generators_print() {
     let scratch = Scratch::new();
     for (arguments, expected) in [

@@ -19,7 +19,15 @@ fn a_run_and_its_record_export_the_same() {
     let scratch = Scratch::new();
     // No profile is required, so the run has no verdict.
     scratch.run(&format!("{RUN} {}", exports("run"))).expect_status(0);
-    scratch.run(&format!("show a.punctual.json {}", exports("shown"))).expect_status(0);
+    let shown = scratch.run(&format!("show a.punctual.json {}", exports("shown")));
+    let paths: String = SUFFIXES.iter().map(|suffix| format!("export  shown.{suffix}\n")).collect();
+    assert_eq!(shown.expect_status(0).stderr(), paths);
+    let refused = scratch.run("blame a.punctual.json --export trace.txt");
+    assert!(
+        refused.expect_status(64).stderr().contains("trace.txt: its name must end in .json"),
+        "{}",
+        refused.stderr()
+    );
     let read = |name: String| fs::read_to_string(scratch.path().join(name)).unwrap();
     for suffix in SUFFIXES {
         assert_eq!(read(format!("run.{suffix}")), read(format!("shown.{suffix}")), "{suffix}");

@@ -19,6 +19,20 @@ fn wrong_variables_are_usage_errors() {
 }
 
 #[test]
+fn a_run_begins_with_its_length_and_limit() {
+    let said =
+        |variables: &[(&str, &str)]| pod(variables, "cyclictest --policy other --blame=off --no-record").stderr();
+    let unjudged = said(&[("LATENCY_TEST_RUNTIME", "1")]);
+    let beginning = "cyclictest runs for 1 s (LATENCY_TEST_RUNTIME); not judged, because neither MAXIMUM_LATENCY nor ";
+    assert!(unjudged.starts_with(beginning), "{unjudged}");
+    let judged = said(&[("LATENCY_TEST_RUNTIME", "1"), ("MAXIMUM_LATENCY", "20")]);
+    assert!(
+        judged.starts_with("cyclictest runs for 1 s (LATENCY_TEST_RUNTIME); the latency must be below 20 us"),
+        "{judged}"
+    );
+}
+
+#[test]
 fn a_run_that_is_not_wanted_is_no_success() {
     let run = pod(&[("LATENCY_TEST_RUN", "false")], "");
     assert!(run.expect_status(3).stderr().contains("nothing was measured"), "{}", run.stderr());

@@ -732,7 +732,11 @@ fn rejects_a_used_port_a_missing_folder_and_an_unknown_preset() {
     assert!(run.stderr().contains(&format!("cannot serve at port {}", server.port)) && run.stderr().contains("--port"));
     let run = server.folder.run("amp serve nowhere --device clock --port 0");
     run.expect_status(1);
-    assert!(run.stderr().contains("cannot read the folder nowhere"), "{}", run.stderr());
+    let said = run.stderr();
+    assert!(
+        said.contains("cannot read the folder nowhere") && said.ends_with("; check its name and folder\n"),
+        "{said}"
+    );
     let run = server.folder.run("amp serve . --device clock --port 0 --preset lead");
     run.expect_status(64);
     assert!(run.stderr().contains("there is no preset lead"), "{}", run.stderr());

@@ -34,6 +34,9 @@ const HISTORY: std::ops::RangeInclusive<u16> = 8..=60;
 const HISTOGRAM: u16 = 5;
 /// Columns left of the histogram.
 const GUTTER: u16 = 7;
+/// Columns of the labels of the verdicts, and of those of the explanation.
+const LABEL: usize = 9;
+const LONG_LABEL: usize = 13;
 
 /// The size of the view on a terminal of `size` with `cpus` CPUs; `None` if the terminal is too small.
 pub(super) fn fit((columns, rows): (u16, u16), cpus: usize) -> Option<(u16, u16)> {
@@ -71,38 +74,65 @@ impl View<'_> {
                 y += 1;
             }
         };
-        put(buffer, &title(progress));
+        put(buffer, &self.title(area.width));
         put(buffer, &Spans::new());
-        let answer = self.answer();
+        let help = if self.is_helping { help(area.width) } else { Vec::new() };
+        let answer: Vec<Spans> = self
+            .answer()
+            .into_iter()
+            .flat_map(|(ink, label, text)| labelled(ink, label, LABEL, &text, area.width))
+            .collect();
+        // An explanation that has no space below the table replaces what the run has shown, and then the table.
+        let below = |above: usize| usize::from(height).saturating_sub(above) >= help.len();
+        let table_rows = 1 + all.len();
+        let has_table = help.is_empty() || below(2 + table_rows);
+        let answer = if help.is_empty() || below(2 + table_rows + answer.len()) { answer } else { Vec::new() };
         let rows = height.saturating_sub(HEAD + 1);
         for spans in answer.iter().take(rows.into()) {
             put(buffer, spans);
         }
         let answered = u16::try_from(answer.len()).unwrap_or(u16::MAX);
         let rows = height.saturating_sub(HEAD + HISTOGRAM).saturating_sub(answered).max(1);
-        let table = table(&all, rows.into(), area.width, unicode);
-        for spans in table.lines(area.width.into()).iter().take(1 + all.len().min(rows.into())) {
-            put(buffer, spans);
+        if has_table {
+            let table = table(&all, rows.into(), area.width, unicode);
+            for spans in table.lines(area.width.into()).iter().take(1 + all.len().min(rows.into())) {
+                put(buffer, spans);
+            }
         }
+        help.iter().for_each(|spans| put(buffer, spans));
         let left = Rect { y, height: height.saturating_sub(y), ..area };
-        if self.is_helping {
-            help(buffer, left);
-        } else if left.height > 0 {
+        if help.is_empty() && left.height > 0 {
             histogram(buffer, left, &all, unicode);
         }
         if area.height > 1 {
             bar(buffer, Rect { y: 1, height: 1, ..area }, progress, unicode);
         }
         if foot > 0 {
-            buffer.set_line(0, height, &line(&self.keys()), area.width);
+            buffer.set_line(0, height, &line(&self.keys(area.width)), area.width);
         }
     }
 
-    /// What the run has shown so far: the uses, and the main cause of late wake-ups.
-    fn answer(&self) -> Vec<Spans> {
+    /// The part of the run, shortened to this width.
+    fn title(&self, width: u16) -> Spans {
+        let Progress { phase_count, phase_index, phase, .. } = self.progress;
+        let part = match phase_count {
+            0 | 1 => String::new(),
+            count => format!(", part {} of {count}", phase_index + 1),
+        };
+        let title = format!("punctual{part}: {}", one_line(phase));
+        let width = usize::from(width);
+        if title.chars().count() <= width {
+            return vec![(Ink::Title, title)];
+        }
+        let mark = if self.unicode { "…" } else { "..." };
+        let kept: String = title.chars().take(width.saturating_sub(mark.chars().count())).collect();
+        vec![(Ink::Title, format!("{}{mark}", kept.trim_end()))]
+    }
+
+    /// What the run has shown so far, with its label: the uses, and the main cause of late wake-ups.
+    fn answer(&self) -> Vec<(Ink, &'static str, String)> {
         let of =
             |wanted: SoFar| self.uses.iter().filter(move |(_, so_far)| *so_far == wanted).map(|(profile, _)| profile);
-        let labelled = |ink, label: &str, text: String| vec![(ink, format!("{label:<9}")), (Ink::Plain, text)];
         let mut lines = Vec::new();
         if let Some(last) = of(SoFar::NoneLate).next_back() {
             let (count, all) = (of(SoFar::NoneLate).count(), self.uses.len());
@@ -110,26 +140,30 @@ impl View<'_> {
                 1 => format!("none late: {}", last.title),
                 _ => format!("none late for {count} of {all} uses, up to {}", last.title),
             };
-            lines.push(labelled(Ink::Good, "so far", text));
+            lines.push((Ink::Good, "so far", text));
         }
         if let Some(first) = of(SoFar::SomeLate).next() {
-            lines.push(labelled(Ink::Doubt, "unsure", with_more(first, of(SoFar::SomeLate).count())));
+            lines.push((Ink::Doubt, "unsure", with_more(first, of(SoFar::SomeLate).count())));
         }
         if let Some(first) = of(SoFar::TooLate).next() {
-            lines.push(labelled(Ink::Bad, "no", with_more(first, of(SoFar::TooLate).count())));
+            lines.push((Ink::Bad, "no", with_more(first, of(SoFar::TooLate).count())));
         }
         let blame = self.record.blame.as_ref();
         if let Some((blame, main)) = blame.and_then(|blame| Some((blame, blame::main_causes(blame).next()?))) {
             let share = blame::percent(main.total_ns, blame::ledger_total_ns(blame));
-            lines.push(labelled(Ink::Accent, "why", format!("{share} {}", blame::in_short(&main.cause))));
+            lines.push((Ink::Accent, "why", format!("{share} {}", blame::in_short(&main.cause))));
         }
         lines
     }
 
-    fn keys(&self) -> Spans {
-        let pause = if self.is_paused { "p continue (paused)" } else { "p pause the view" };
+    /// The keys, in short on a narrow terminal.
+    fn keys(&self, width: u16) -> Spans {
+        let (pause, briefly) =
+            if self.is_paused { ("p continue (paused)", "p continue") } else { ("p pause the view", "p pause") };
         let help = if self.is_helping { "? histogram" } else { "? explain" };
-        vec![(Ink::Quiet, format!("q finish now   {pause}   {help}"))]
+        let keys = format!("q finish now   {pause}   {help}");
+        let fits = keys.len() <= width.into();
+        vec![(Ink::Quiet, if fits { keys } else { format!("q finish  {briefly}  {help}") })]
     }
 }
 
@@ -144,27 +178,35 @@ fn with_more(first: &Profile, count: usize) -> String {
 }
 
 /// Explains the parts of the view.
-fn help(buffer: &mut Buffer, area: Rect) {
-    const LINES: [&str; 7] = [
-        "so far, no   uses without late cycles, and with too many of them",
-        "why          the main cause of late wake-ups, with its share of the lateness",
-        "worst        the largest lateness of this phase",
-        "recent       the largest lateness of the last one to two seconds",
-        "missed       deadlines that passed before the thread ran",
-        "history      the largest lateness of each second, from 1 us to 10 ms",
-        "q            ends the run now and prints its results; Ctrl-C does, too",
+fn help(width: u16) -> Vec<Spans> {
+    const LINES: [(&str, &str); 7] = [
+        ("so far, no", "uses without late cycles, and with too many of them"),
+        ("why", "the main cause of late wake-ups, with its share of the lateness"),
+        ("worst", "the largest lateness of this phase"),
+        ("recent", "the largest lateness of the last one to two seconds"),
+        ("missed", "deadlines that passed before the thread ran"),
+        ("history", "the largest lateness of each second, from 1 us to 10 ms"),
+        ("q", "ends the run now and prints its results; Ctrl-C does, too"),
     ];
-    for (y, text) in (area.y..area.y + area.height).zip(LINES) {
-        buffer.set_line(area.x, y, &Line::raw(text), area.width);
-    }
+    LINES.iter().flat_map(|(label, text)| labelled(Ink::Plain, label, LONG_LABEL, text, width)).collect()
 }
 
-fn title(progress: &Progress) -> Spans {
-    let part = match progress.phase_count {
-        0 | 1 => String::new(),
-        count => format!(", part {} of {count}", progress.phase_index + 1),
-    };
-    vec![(Ink::Title, format!("punctual{part}: {}", one_line(&progress.phase)))]
+/// Lines of this width with the label in its column of `indent` columns, and the text beside it.
+fn labelled(ink: Ink, label: &str, indent: usize, text: &str, width: u16) -> Vec<Spans> {
+    let space = usize::from(width).saturating_sub(indent).max(1);
+    let mut texts: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        match texts.last_mut() {
+            Some(last) if last.chars().count() + 1 + word.chars().count() <= space => last.extend([" ", word]),
+            _ => texts.push(word.to_owned()),
+        }
+    }
+    let labels = std::iter::once(label).chain(std::iter::repeat(""));
+    texts
+        .into_iter()
+        .zip(labels)
+        .map(|(text, label)| vec![(ink, format!("{label:<indent$}")), (Ink::Plain, text)])
+        .collect()
 }
 
 /// The progress bar with the remaining time.
@@ -394,6 +436,8 @@ mod tests {
         insta::assert_snapshot!("so_far_80x24", with(false, 80, 24));
         insta::assert_snapshot!("so_far_60x20", with(false, 60, 20));
         insta::assert_snapshot!("so_far_120x40", with(false, 120, 40));
+        insta::assert_snapshot!("so_far_40x24", with(false, 40, 24));
+        insta::assert_snapshot!("explained_40x24", with(true, 40, 24));
         insta::assert_snapshot!("explained_80x24", with(true, 80, 24));
     }
 }

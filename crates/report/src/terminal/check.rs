@@ -2,14 +2,17 @@
 
 use record::{Finding, FindingState};
 
-use super::{machine::all_findings, page::Page};
+use super::{
+    machine::{all_findings, distinct},
+    page::Page,
+};
 use crate::style::{Ink, Style};
 
 /// Width of the column of fact names.
 const NAMES: usize = 10;
 
 /// The output of `punctual check`: named facts about the part called `title`, and all findings, worst first. Empty
-/// facts are left out.
+/// facts are left out, and equal findings are printed once.
 ///
 /// For width and text, see [`overview`](super::overview).
 #[must_use]
@@ -21,7 +24,7 @@ pub fn check(title: &str, facts: &[(&str, String)], findings: &[Finding], style:
     }
     all_findings(&mut page, findings);
     page.gap();
-    page.text(Ink::Plain, &sum(findings));
+    page.text(Ink::Plain, &sum(&distinct(findings)));
     page.finish()
 }
 
@@ -31,4 +34,25 @@ fn sum(findings: &[Finding]) -> String {
     let count = |state| findings.iter().filter(|finding| finding.state == state).count();
     let words = states.map(|(state, word)| format!("{} {word}", count(state)));
     format!("{} of {} findings", words.join(", "), findings.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::style::ColorChoice;
+
+    #[test]
+    fn equal_findings_are_printed_and_counted_once() {
+        let finding = |id: &str, evidence: &str| Finding {
+            id: id.to_owned(),
+            title: "no link of its own".to_owned(),
+            evidence: evidence.to_owned(),
+            ..Finding::default()
+        };
+        let findings = [finding("nic.speed", "ip link"), finding("nic.duplex", "ip link"), finding("nic.mtu", "mtu")];
+        let style = Style { color: false, unicode: false, ..Style::for_stdout(ColorChoice::Never) };
+        let page = check("Interface eth0", &[], &findings, &style, 80);
+        assert_eq!(page.matches("no link of its own").count(), 2, "{page}");
+        assert!(page.contains("of 2 findings"), "{page}");
+    }
 }

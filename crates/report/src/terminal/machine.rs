@@ -106,12 +106,25 @@ pub(super) fn worst_findings(page: &mut Page, findings: &[Finding]) {
 pub(super) fn all_findings(page: &mut Page, findings: &[Finding]) {
     use FindingState::{Fail, NotApplicable, Ok, Unknown, Warn};
     page.heading("Findings");
-    for finding in [Fail, Warn, Unknown, Ok, NotApplicable].iter().flat_map(of(findings)) {
+    let findings = distinct(findings);
+    for finding in [Fail, Warn, Unknown, Ok, NotApplicable].iter().flat_map(of(&findings)) {
         let column = title(page, finding, 7);
         page.below(column, Ink::Quiet, &finding.evidence);
         page.below(column, Ink::Plain, &finding.why);
         page.remedy(column, &finding.remedy);
     }
+}
+
+/// The findings without those that read as another one: several checks can fail to read one and the same setting.
+pub(super) fn distinct(findings: &[Finding]) -> Vec<Finding> {
+    let mut all: Vec<Finding> = Vec::new();
+    for finding in findings {
+        let reads_as = |other: &Finding| *other == Finding { id: other.id.clone(), ..finding.clone() };
+        if !all.iter().any(reads_as) {
+            all.push(finding.clone());
+        }
+    }
+    all
 }
 
 fn of<'a>(findings: &'a [Finding]) -> impl Fn(&FindingState) -> Vec<&'a Finding> {

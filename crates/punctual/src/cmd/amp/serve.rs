@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use ::play::{ChainPlayer, Library, LibraryError, PageController, page::Page};
+use ::play::{ChainPlayer, Library, LibraryError, PageController, page::Page, preset_bank::BankError};
 use amp::Chain;
 use anyhow::Context;
 use record::visible::{self, Passes};
@@ -18,7 +18,7 @@ pub fn run(options: &AmpServe) -> anyhow::Result<u8> {
     sys::signal::count_termination()?;
     let folder = &options.folder;
     let library =
-        Library::open(folder, loader()).with_context(|| format!("cannot read the folder {}", folder.display()))?;
+        Library::open(folder, loader()).map_err(|error| BankError::Folder { folder: folder.clone(), error })?;
     let page = Page::open(options.bind, options.port, options.token_file.as_deref())?;
     let mut midi = Input::open(&options.midi)?;
     let (url, is_public) = (page.url(), page.is_public());

@@ -51,7 +51,7 @@ impl campaign::CampaignHandler for Monitor<'_> {
             decides: scenario.decides,
         };
         if live.update(record, &progress) {
-            output::interrupt();
+            sys::signal::request_termination_by_key();
         }
     }
 
