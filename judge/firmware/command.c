@@ -12,7 +12,7 @@
 #define VERSION "punctual-judge 1"
 
 enum {
-    MIN_PERIOD = 20 * TICKS_PER_US,
+    MIN_PERIOD = 50 * TICKS_PER_US,
     MAX_PERIOD = 10 * CLOCK_HZ, // with the random part
     MIN_WIDTH = 1 * TICKS_PER_US,
     MIN_PAUSE = 1 * TICKS_PER_US,

@@ -9,7 +9,10 @@ static char reply[REPLY];
 static size_t reply_length;
 
 void line_poll(void) {
-    while (put != got && !(REG(UART0_FLAGS) & UART_TX_FULL)) REG(UART0_DATA) = buffer[got++ % BUFFER];
+    // The UART sends a byte in 10 us, so a few bytes a round are enough, and a round stays short.
+    for (int i = 0; i < 8 && put != got && !(REG(UART0_FLAGS) & UART_TX_FULL); i++) {
+        REG(UART0_DATA) = buffer[got++ % BUFFER];
+    }
 }
 
 int line_read(void) {
@@ -25,18 +28,17 @@ bool line_put(const void *bytes, size_t length, size_t reserve) {
 }
 
 uint16_t crc16(const void *bytes, size_t length) {
-    // The remainders of the 16 values of four bits.
-    static const uint16_t table[16] = {
-        0x0000, 0x1021, 0x2042, 0x3063, 0x4084, 0x50a5, 0x60c6, 0x70e7,
-        0x8108, 0x9129, 0xa14a, 0xb16b, 0xc18c, 0xd1ad, 0xe1ce, 0xf1ef,
-    };
-    uint16_t crc = 0xffff;
-    for (size_t i = 0; i < length; i++) {
-        const uint8_t byte = ((const uint8_t *)bytes)[i];
-        crc = (uint16_t)(crc << 4) ^ table[crc >> 12 ^ byte >> 4];
-        crc = (uint16_t)(crc << 4) ^ table[crc >> 12 ^ (byte & 0xf)];
+    static uint16_t table[256];
+    if (!table[1]) {
+        for (uint32_t i = 0; i < 256; i++) {
+            uint32_t crc = i << 8;
+            for (int bit = 0; bit < 8; bit++) crc = crc << 1 ^ (crc & 0x8000 ? 0x1021 : 0);
+            table[i] = (uint16_t)crc;
+        }
     }
-    return crc;
+    uint32_t crc = 0xffff;
+    for (const uint8_t *byte = bytes; length--; byte++) crc = (crc << 8 & 0xffff) ^ table[crc >> 8 ^ *byte];
+    return (uint16_t)crc;
 }
 
 static void reply_char(char c) {

@@ -10,6 +10,7 @@ enum { IDLE, ASKING, CLOSING, ENDING } state;
 
 static struct settings set;
 static struct end_frame totals;
+static uint32_t window_us;       // a question is open at most this long
 static uint32_t queued;          // questions given to the generator
 static uint32_t random_state;
 static uint64_t now;             // latest time that is known, in ticks; its low half is the tick of the samplers
@@ -103,6 +104,7 @@ static void on_change(enum pin pin, const struct change *change) {
 
 void run_start(const struct settings *settings) {
     set = *settings;
+    window_us = (set.period + set.random) / TICKS_PER_US;
     random_state = set.seed;
     totals = (struct end_frame){.sync = FRAME_SYNC, .kind = END};
     queued = frame_number = lost_before = 0;
@@ -140,6 +142,7 @@ static void ask(void) {
 void run_poll(void) {
     if (state == IDLE) return;
     if (state == ASKING) ask();
+    bool has_change = false;
     if (state != ENDING) {
         if (samplers_poll()) {
             discarded = true;
@@ -147,14 +150,15 @@ void run_poll(void) {
         }
         enum pin pin;
         struct change change;
-        while (samplers_next(&pin, &change)) on_change(pin, &change);
+        // One change a round, because the FIFOs of the samplers must be read often.
+        has_change = samplers_next(&pin, &change);
+        if (has_change) on_change(pin, &change);
     }
 
-    const uint32_t window_us = (set.period + set.random) / TICKS_PER_US;
     const uint32_t waited_us = board_us() - question_us;
     if (state == ASKING && waited_us > 2 * window_us + 1000) close(REASON_QUESTION_PIN);
     // 100 us more than the window, so that all changes within it are read.
-    if (state == CLOSING && (waited_us > window_us + 100)) {
+    if (state == CLOSING && waited_us > window_us + 100 && !has_change) {
         close_question();
         if (!totals.reason) totals.reason = REASON_COUNT;
         questions_stop();

@@ -4,6 +4,7 @@
 // - each cycle runs one step of each enabled state machine; an instruction of the processor takes its number of cycles;
 // - inputs reach the PIO after the synchroniser of two cycles (RP2040 datasheet, section 3.5.6.3);
 // - the level of the question pin is also its input, as on the chip;
+// - the FIFOs of the samplers hold 8 words;
 // - the UART sends and receives one byte in 10 bit times, and its FIFO can be full.
 import { readFileSync } from 'node:fs';
 import { RP2040 } from 'rp2040js';
@@ -29,6 +30,8 @@ export class Board {
     const log = (name, text) => this.warnings.add(`${name}: ${text}`);
     chip.logger = { debug() {}, info() {}, warn: log, error: log };
     for (const pio of chip.pio) pio.run = () => {};
+    // The samplers join their FIFOs (section 3.5.3), so they hold 8 words. The emulator always holds 4.
+    for (const machine of chip.pio[0].machines) machine.rxFIFO = new machine.rxFIFO.constructor(8);
     chip.flash.set(readFileSync(image));
 
     // The boot ROM is not part of the emulator: start at the second-stage boot, as the boot ROM would.

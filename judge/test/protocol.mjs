@@ -31,12 +31,12 @@ function decodeFrame(bytes) {
   return { ...common, flags: bytes[2], question: u32(8), after: u32(20), lostBefore: u16(24) };
 }
 
-// Splits a stream into {text}, {frame, bytes} and {damaged}.
-export function decode(stream) {
-  const items = [];
-  let at = 0;
+// Splits a stream into {text}, {frame, bytes} and {damaged}, from an offset on. Returns the offset of the incomplete rest.
+export function decodeFrom(stream, offset, items) {
+  let at = offset;
   while (at < stream.length) {
     if (stream[at] === SYNC) {
+      if (at + 1 === stream.length) break;
       const length = LENGTHS[stream[at + 1]];
       if (length && at + length > stream.length) break;
       const bytes = length ? stream.slice(at, at + length) : [];
@@ -56,6 +56,12 @@ export function decode(stream) {
     items.push(withCrc(text) === line ? { text } : { damaged: true });
     at = end + 1;
   }
+  return at;
+}
+
+export function decode(stream) {
+  const items = [];
+  decodeFrom(stream, 0, items);
   return items;
 }
 
