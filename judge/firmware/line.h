@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// The part of the buffer that frames of answers leave free, so that a slow line does not lose replies and the end frame.
+// The part of the buffer that results leave free, so that a slow line does not lose replies and the end frame.
 enum { LINE_RESERVE = 1024 };
 
 // Moves bytes from the buffer to the UART.

@@ -3,8 +3,8 @@
 #include "board.h"
 #include "rp2040.h"
 
-// A late refill of the FIFO only makes the pause longer. Nothing depends on the period, because the samplers measure when
-// the level of the pin changed.
+// A late refill of the FIFO only makes the pause longer. No result depends on the period, because the samplers measure
+// when the level of the pin changed.
 static const uint16_t program[] = {
     0x80a0, // 0       pull block
     0xa027, // 1       mov x, osr

@@ -1,6 +1,6 @@
-// Four state machines of PIO0 run the same program: two for each pin, one cycle apart. Its loop takes two cycles, because
-// a state machine cannot count and sample in the same cycle. One sampler of a pin sees the odd cycles, the other the even
-// ones, so the earlier of their two times is exact to one cycle.
+// Four state machines of PIO0 run the same program: two for each pin, one cycle apart. Its loop takes two cycles,
+// because a state machine cannot count and sample in the same cycle. One sampler of a pin sees the odd cycles, the
+// other the even ones, so the earlier of their two times is exact to one cycle.
 //
 // Both pins go through the same input circuits (a synchroniser of two cycles, section 3.5.6.3), including the question
 // pin, which the judge drives itself. The delays cancel, so the time from question to answer has no constant offset.
@@ -10,8 +10,8 @@
 #include "rp2040.h"
 
 // X counts down by one in every two cycles, on each path. `jmp x--` to the next address only counts, also when X wraps
-// from 0 to 2^32 - 1. A word consists of bits 30 to 0 of X and of the new level. `push noblock` never stops the count; if
-// the FIFO is full, the state machine discards the word and sets RXSTALL (section 3.7, FDEBUG).
+// from 0 to 2^32 - 1. A word consists of bits 30 to 0 of X and of the new level. `push noblock` never stops the count.
+// If the FIFO is full, the state machine discards the word and sets RXSTALL (section 3.7, FDEBUG).
 // The instruction set is in section 3.4.
 enum { ENTRY = 7, WRAP_TOP = 8, ENTRY_ONE_CYCLE_LATER = 18 };
 static const uint16_t program[] = {

@@ -31,7 +31,8 @@ function decodeFrame(bytes) {
   return { ...common, flags: bytes[2], question: u32(8), after: u32(20), lostBefore: u16(24) };
 }
 
-// Splits a stream into {text}, {frame, bytes} and {damaged}, from an offset on. Returns the offset of the incomplete rest.
+// Splits a stream into {text}, {frame, bytes} and {damaged}, from an offset on.
+// Returns the offset of the incomplete rest.
 export function decodeFrom(stream, offset, items) {
   let at = offset;
   while (at < stream.length) {

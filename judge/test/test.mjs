@@ -51,11 +51,12 @@ class Judge extends Board {
     this.type([...Buffer.from(`${line}\n`, 'latin1')]);
     this.runUntil(() => this.toReceive.length === 0, 300000, 'end of the command');
     let length = -1; // decodes only if bytes have come
-    this.runUntil(
-      () => this.sent.length !== length && ((length = this.sent.length), this.texts().length > before),
-      200000,
-      `reply to ${line}`,
-    );
+    const hasReply = () => {
+      if (this.sent.length === length) return false;
+      length = this.sent.length;
+      return this.texts().length > before;
+    };
+    this.runUntil(hasReply, 200000, `reply to ${line}`);
     return this.texts()[before];
   }
 
@@ -74,12 +75,13 @@ class Judge extends Board {
 
   // Runs until the end frame and returns the frames of the run, after checks that hold for each run.
   finish(limit) {
-    let length = -1;
-    this.runUntil(
-      () => this.sent.length !== length && ((length = this.sent.length), this.frames().slice(this.firstFrame).at(-1)?.kind === 'end'),
-      limit,
-      'end frame',
-    );
+    let length = -1; // decodes only if bytes have come
+    const hasEnded = () => {
+      if (this.sent.length === length) return false;
+      length = this.sent.length;
+      return this.frames().length > this.firstFrame && this.frames().at(-1).kind === 'end';
+    };
+    this.runUntil(hasEnded, limit, 'end frame');
     const all = this.frames().slice(this.firstFrame);
     const end = all.at(-1);
     const events = all.slice(0, -1);
@@ -257,6 +259,24 @@ test('an answer pin that is active when the question comes is not an answer', ()
     ],
   );
   assert.equal(end.activeBefore, 4);
+  return judge;
+});
+
+test('a wire from the question pin to the answer pin: both change in the same tick', () => {
+  const judge = new Judge();
+  judge.set(...QUICK, 'count 20');
+  const { events, end } = judge.measure(() => pulse(0, TICKS_PER_US));
+  // An edge in the tick of a question counts for the question before.
+  assert.deepEqual(
+    events.map((frame) => [frame.kind, frame.question, frame.after]),
+    [
+      ['spurious', 0, NO_ANSWER],
+      ...Array.from({ length: 19 }, (_, i) => ['late', i + 1, PERIOD]),
+      ['missed', 20, NO_ANSWER],
+    ],
+  );
+  assert.equal(events[0].time, events[1].time);
+  assert.equal(end.activeBefore, 20);
   return judge;
 });
 
