@@ -7,7 +7,9 @@
 enum { CRYSTAL_HZ = 12000000, PLL_FEEDBACK = 125, PLL_DIVIDER_1 = 6, PLL_DIVIDER_2 = 2 };
 _Static_assert(CRYSTAL_HZ / 1000 * PLL_FEEDBACK / (PLL_DIVIDER_1 * PLL_DIVIDER_2) == CLOCK_HZ / 1000, "PLL settings");
 
-static void release_reset(uint32_t blocks) {
+// Blocks can be in any state, because not each restart resets them.
+static void reset_blocks(uint32_t blocks) {
+    SET(RESETS_RESET) = blocks;
     CLEAR(RESETS_RESET) = blocks;
     while ((REG(RESETS_DONE) & blocks) != blocks) {
     }
@@ -20,7 +22,11 @@ static void init_clocks(void) {
     while (!(REG(XOSC_STATUS) & XOSC_STABLE)) {
     }
 
-    release_reset(RESET_PLL_SYS);
+    // The system must not run from the PLL during its reset.
+    CLEAR(CLK_SYS_CTRL) = CLK_SYS_AUX;
+    while (REG(CLK_SYS_SELECTED) != 1u) {
+    }
+    reset_blocks(RESET_PLL_SYS);
     REG(PLL_SYS_CS) = 1; // reference divider
     REG(PLL_SYS_FBDIV) = PLL_FEEDBACK;
     CLEAR(PLL_SYS_PWR) = PLL_PD | PLL_VCOPD;
@@ -43,7 +49,7 @@ static void init_clocks(void) {
 
 void board_init(void) {
     init_clocks();
-    release_reset(RESET_IO_BANK0 | RESET_PADS_BANK0 | RESET_PIO0 | RESET_PIO1 | RESET_TIMER | RESET_UART0);
+    reset_blocks(RESET_IO_BANK0 | RESET_PADS_BANK0 | RESET_PIO0 | RESET_PIO1 | RESET_TIMER | RESET_UART0);
 
     // Divider in units of 1/64, rounded (section 4.2.3.2.1).
     const uint32_t divider = (4u * CLOCK_HZ + BAUD / 2) / BAUD;

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Writes the CRC of the second-stage boot into an image of the flash, and the image as a UF2 file.
+"""Writes the CRC of the second-stage boot, or an image of the flash as a UF2 file.
 
-Usage: image.py IMAGE.bin OUTPUT.uf2
+Usage: image.py crc BOOT2.bin
+       image.py uf2 IMAGE.bin OUTPUT.uf2
 
 The CRC is described in section 2.8.1.3.1 of the RP2040 datasheet, UF2 in https://github.com/microsoft/uf2.
 """
@@ -25,16 +26,17 @@ def crc32(data):
     return crc
 
 
-def main():
-    path, output = sys.argv[1:]
+def write_crc(path):
+    with open(path, "rb") as file:
+        boot = file.read()[: BOOT - 4]
+    with open(path, "wb") as file:
+        file.write(boot + struct.pack("<I", crc32(boot)))
+
+
+def write_uf2(path, output):
     with open(path, "rb") as file:
         image = file.read()
-    boot = image[: BOOT - 4]
-    image = boot + struct.pack("<I", crc32(boot)) + image[BOOT:]
-    image += bytes(-len(image) % PAYLOAD)
-    with open(path, "wb") as file:
-        file.write(image)
-    blocks = len(image) // PAYLOAD
+    blocks = -(-len(image) // PAYLOAD)
     with open(output, "wb") as file:
         for block in range(blocks):
             offset = block * PAYLOAD
@@ -45,4 +47,4 @@ def main():
             file.write(head + data + struct.pack("<I", 0x0AB16F30))
 
 
-main()
+{"crc": write_crc, "uf2": write_uf2}[sys.argv[1]](*sys.argv[2:])

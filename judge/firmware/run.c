@@ -91,7 +91,7 @@ static void on_answer(bool brief) {
 }
 
 static void on_change(enum pin pin, const struct change *change) {
-    // Changes come in order and less than 2^31 ticks (17 s) apart, because the period is at most 10 s.
+    // Changes come in order and less than 2^31 ticks (17 s) apart, because a run ends 10 s after its last question.
     now += (int32_t)(change->tick - (uint32_t)now);
     if (pin == QUESTION) {
         if (change->active) on_question(change->brief);
@@ -150,13 +150,13 @@ void run_poll(void) {
         }
         enum pin pin;
         struct change change;
-        // One change a round, because the FIFOs of the samplers must be read often.
-        has_change = samplers_next(&pin, &change);
-        if (has_change) on_change(pin, &change);
+        // One frame a round, because the FIFOs of the samplers must be read often.
+        const uint32_t frames = frame_number;
+        while (frame_number == frames && (has_change = samplers_next(&pin, &change))) on_change(pin, &change);
     }
 
     const uint32_t waited_us = board_us() - question_us;
-    if (state == ASKING && waited_us > 2 * window_us + 1000) close(REASON_QUESTION_PIN);
+    if (state == ASKING && waited_us > window_us + 1000) close(REASON_QUESTION_PIN);
     // 100 us more than the window, so that all changes within it are read.
     if (state == CLOSING && waited_us > window_us + 100 && !has_change) {
         close_question();
