@@ -78,7 +78,7 @@ fn check_deadlines(thread: &ProcessThread, missed: u64) -> Result<()> {
     let cycles = DEADLINES as u64 - skipped;
     ensure!(thread.cycles == cycles, "{} cycles instead of {cycles}", thread.cycles);
     ensure!(thread.skipped == skipped, "{} skipped cycles instead of {skipped}", thread.skipped);
-    let by = Overruns { by_work: TOO_LONG.len() as u64, by_waiting: 1, by_blocking: 0 };
+    let by = Overruns { by_work: TOO_LONG.len() as u64, by_waiting: 1, ..Overruns::default() };
     ensure!(thread.overrun_by == Some(by), "{:?} instead of {by:?}", thread.overrun_by);
     ensure!(missed == skipped + 4, "{missed} missed deadlines instead of {}", skipped + 4);
     ensure!(thread.cycles_cut == 0 && thread.times.unknown_ns == 0, "{thread:?}");
