@@ -104,7 +104,7 @@ fn part(style: &Style, width: usize, write: &dyn Fn(&mut Page)) -> String {
 }
 
 /// The number of lines of a text.
-fn lines(text: &String) -> usize {
+fn lines(text: &str) -> usize {
     text.lines().count()
 }
 

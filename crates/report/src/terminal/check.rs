@@ -39,7 +39,6 @@ fn sum(findings: &[Finding]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::style::ColorChoice;
 
     #[test]
     fn equal_findings_are_printed_and_counted_once() {
@@ -50,7 +49,7 @@ mod tests {
             ..Finding::default()
         };
         let findings = [finding("nic.speed", "ip link"), finding("nic.duplex", "ip link"), finding("nic.mtu", "mtu")];
-        let style = Style { color: false, unicode: false, ..Style::for_stdout(ColorChoice::Never) };
+        let style = Style { color: false, unicode: false };
         let page = check("Interface eth0", &[], &findings, &style, 80);
         assert_eq!(page.matches("no link of its own").count(), 2, "{page}");
         assert!(page.contains("of 2 findings"), "{page}");
