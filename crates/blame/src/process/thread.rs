@@ -282,7 +282,8 @@ impl Thread {
                 }
             }
             State::Preempted { since_ns } => self.resumed(at_ns, (cpu, from), since_ns, config),
-            State::Blocked if self.yielded() => self.end_wait(at_ns, &WokenBy::default(), config),
+            // In a `sched_yield`, only one until the next period is a wait.
+            State::Blocked if self.in_kernel.is_yield() => self.end_wait(at_ns, &WokenBy::default(), config),
             // An event is missing.
             State::Running | State::Blocked => self.account_unknown(at_ns),
             State::Ended => return,
@@ -366,7 +367,7 @@ impl Thread {
             self.switches_missing_on.insert(cpu);
         }
         self.state = match prev_state {
-            PrevState::Preempted if self.yielded() => self.blocks(at_ns, WaitFor::Sleep),
+            PrevState::Preempted if self.yields_until_release(at_ns, config) => self.blocks(at_ns, WaitFor::Sleep),
             PrevState::Preempted => {
                 self.rivals = Rivals::of(Some(cpu), Some(to), self.task.priority);
                 State::Preempted { since_ns: at_ns }
@@ -398,11 +399,6 @@ impl Thread {
             released_by: None,
         });
         State::Blocked
-    }
-
-    /// True if it gave up the CPU until its next period: the wait of the deadline policy.
-    fn yielded(&self) -> bool {
-        self.in_kernel.yields_until_release()
     }
 
     /// Handles the end of a wait: the thread is ready to run, and a cycle begins unless the wait was part of one.

@@ -92,9 +92,15 @@ impl Thread {
             | Call::Restart
             | Call::Other => None,
         };
+        entered.is_release = rank.is_some_and(|rank| self.waits_for_release(at_ns, rank, config));
+        self.in_kernel.enter(entered);
+    }
+
+    /// Handles the start of a wait of this kind. Returns true if the next cycle starts after it.
+    fn waits_for_release(&mut self, at_ns: u64, rank: Rank, config: &RunConfig) -> bool {
         let before = self.releases.rank();
-        entered.is_release = rank.is_some_and(|rank| self.releases.note(rank));
-        if entered.is_release && !self.is_marked {
+        let is_release = self.releases.note(rank);
+        if is_release && !self.is_marked {
             self.may_continue_sleep = self.cycles.is_tentative();
             if !self.may_continue_sleep {
                 self.end_or_drop_cycle(at_ns, before, config);
@@ -104,7 +110,19 @@ impl Thread {
                 self.cycles.starts(self.period_ns);
             }
         }
-        self.in_kernel.enter(entered);
+        is_release
+    }
+
+    /// True if it leaves the CPU in a call that gives up the CPU until the next period, which `sched_yield` does under
+    /// the deadline policy. Its policy at the entry into the call may be unknown, because it was set since its last
+    /// switch.
+    pub(super) fn yields_until_release(&mut self, at_ns: u64, config: &RunConfig) -> bool {
+        let yields = self.task.priority < 0 && self.in_kernel.is_yield();
+        let is_known = self.in_kernel.call().is_some_and(|call| call.is_release);
+        if yields && !is_known && self.waits_for_release(at_ns, Rank::Absolute, config) {
+            self.in_kernel.set_release();
+        }
+        yields
     }
 
     /// Ends the cycle, if one goes on. If another kind of wait started it, and it contains a wait, that may have been the
