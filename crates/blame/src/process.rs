@@ -204,6 +204,7 @@ impl Process {
                 if let Some((thread, config)) = self.thread(task.pid) {
                     thread.woken(at_ns, task, &by, config);
                 }
+                self.judge_lock(task.pid, &by);
                 match self.waking_thread(pid) {
                     Some(_) => self.wakers.note(task.pid, pid, at_ns),
                     None => self.wakers.forget(task.pid),
@@ -267,11 +268,26 @@ impl Process {
         let (call, finding) = self.futexes.correct(process, pid, call, thread.cpu_ns(at_ns));
         thread.enters(at_ns, InCall::new(number, call, arguments), &self.config);
         if let Finding::NoLock { address } = finding {
-            let same_process = self.threads.iter_mut().filter(|thread| thread.process() == process);
-            same_process.for_each(|thread| thread.forget_lock(address));
+            self.forget_lock(process, address);
         }
         if let Call::SetPolicy { tid } = call {
             self.note_policy_set(pid, tid);
+        }
+    }
+
+    /// Drops the waits of a process at a futex word that turned out to be no lock.
+    fn forget_lock(&mut self, process: Option<u32>, address: u64) {
+        let same_process = self.threads.iter_mut().filter(|thread| thread.process() == process);
+        same_process.for_each(|thread| thread.forget_lock(address));
+    }
+
+    /// Checks if the futex word that a thread waited for is a lock.
+    fn judge_lock(&mut self, tid: u32, by: &WokenBy) {
+        let Some(wait) = &by.lock else { return };
+        let Some((thread, _)) = self.thread(tid) else { return };
+        let (process, address) = (thread.process(), wait.lock.address);
+        if thread.waits_for_sleeper(wait) && self.futexes.note_other((process, address)) {
+            self.forget_lock(process, address);
         }
     }
 

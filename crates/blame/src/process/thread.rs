@@ -152,6 +152,8 @@ pub(super) struct Thread {
     rivals: Rivals,
     history: History,
     locks: LockSums,
+    /// The futex word that it waited for last, and the number of these waits in a row in which the holder slept.
+    slept_on: (u64, u32),
     handler: kernel::Handler,
     page_faults: u64,
     /// The longest CPU time that its last page fault can have taken, ns; 0 if another event followed.
@@ -207,6 +209,7 @@ impl Thread {
             rivals: Rivals::default(),
             history: History::default(),
             locks: LockSums::default(),
+            slept_on: (0, 0),
             handler: kernel::Handler::default(),
             page_faults: 0,
             fault_ns: 0,
@@ -411,6 +414,9 @@ impl Thread {
         if let Some(Waiting { wait_for: WaitFor::Continue, .. }) = waiting {
             self.stopped_until_ns = at_ns;
         }
+        if let Some(Waiting { wait_for: WaitFor::Sleep | WaitFor::Event, .. }) = waiting {
+            self.slept_on = (0, 0);
+        }
         if let Some(Waiting { wait_for, since_ns, call, .. }) = waiting {
             match &by.lock {
                 Some(wait) => self.add_lock_wait(wait, config),
@@ -550,6 +556,7 @@ impl Thread {
                 (Some(WaitsForLock { lock, .. }), Some(Waiting { released_by, .. })) => {
                     Activity::TookLock { lock, from: released_by }
                 }
+                (None, Some(Waiting { wait_for: WaitFor::Sleep | WaitFor::Event, .. })) => Activity::Slept,
                 _ => Activity::Waited,
             },
             (State::Unobserved | State::Ended, _) => Activity::Unknown,

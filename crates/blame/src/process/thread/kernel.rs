@@ -8,6 +8,7 @@ use super::{State, Thread, TimePart};
 use crate::process::{
     calls::{BOOTTIME, Call, Lock, MONOTONIC, REALTIME, Scope, Source},
     cycles::{Cycles, Released},
+    locks::Wait,
     releases::Rank,
     selection::RunConfig,
     waits::{InCall, Timeout},
@@ -241,6 +242,19 @@ impl Thread {
             // It waited for events in this cycle, so it consists of several.
             self.cycles.cut();
         }
+    }
+
+    /// Notes a wait for a lock that has ended. Returns true if the word is no lock: in several waits in a row, without
+    /// another sleep or event of this thread in between, the holder slept most of the time. A thread that does this
+    /// waits for its own next cycle, not for the release, and this thread would have no cycles.
+    pub fn waits_for_sleeper(&mut self, wait: &Wait) -> bool {
+        /// Number of waits that show it.
+        const ENOUGH: u32 = 3;
+        let address = wait.lock.address;
+        let before = if self.slept_on.0 == address { self.slept_on.1 } else { 0 };
+        let count = if wait.holder_slept() { before + 1 } else { 0 };
+        self.slept_on = (address, count);
+        count >= ENOUGH && wait.lock.can_be_other()
     }
 
     /// CPU time so far, ns. `at_ns` is the time on CLOCK_MONOTONIC.
