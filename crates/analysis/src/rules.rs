@@ -51,7 +51,10 @@ impl Obstacles {
             Some(load @ Obstacle::Load { spec, host: None }) => {
                 Some(format!("{load}: repeat with `{}`", command(spec)))
             }
-            Some(Obstacle::EndedEarly { phase }) => Some(ended_early(record, phase)),
+            Some(gone @ Obstacle::EndedEarly { gone: Some(_), .. }) => {
+                Some(format!("{gone}; restore the traffic, and run it again"))
+            }
+            Some(Obstacle::EndedEarly { phase, gone: None }) => Some(ended_early(record, phase)),
             Some(other @ (Obstacle::Load { .. } | Obstacle::FarLost { .. } | Obstacle::ThreadEnded { .. })) => {
                 Some(format!("{other}: run it again"))
             }
@@ -227,6 +230,25 @@ mod tests {
         let advice = |seconds, stalls| measure_longer(&profile, &seen(seconds, stalls), "CPU 0", "run it");
         assert!(advice(21, 20).ends_with("1 per second is tolerated: run it"), "{}", advice(21, 20));
         assert!(advice(20, 20).ends_with(PROBABLY_NOT_MET), "{}", advice(20, 20));
+    }
+
+    #[test]
+    fn the_cause_of_traffic_that_ended_is_named() {
+        let text = "no program listens on that port any more".to_owned();
+        let mut record = Record { state: record::State::Interrupted, ..Record::default() };
+        record.validity.valid = true;
+        record.phases = vec![record::Phase {
+            name: "idle".to_owned(),
+            planned_ns: Some(6_000_000_000),
+            duration_ns: 6_100_000_000,
+            ..record::Phase::default()
+        }];
+        let no_pass = |record: &Record| Obstacles::of(record, |_| String::new()).no_pass.unwrap();
+        assert!(no_pass(&record).starts_with("the run ended early, after 6 s of 6 s"), "{}", no_pass(&record));
+        record.caveats.push(record::Caveat { kind: record::GONE.to_owned(), text });
+        let expected = "the traffic of the run ended: no program listens on that port any more; restore the traffic, and \
+                        run it again";
+        assert_eq!(no_pass(&record), expected);
     }
 
     #[test]
