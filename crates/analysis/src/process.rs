@@ -9,6 +9,7 @@ use std::cmp::Reverse;
 
 pub use cycle::cause_words;
 pub(crate) use judge::judge;
+pub use record::ProgramLimits as Limits;
 use record::{Outcome, Overruns, ProcessThread, Program, Record, Series, State, Verdict};
 pub use rules::broken_rules;
 
@@ -92,24 +93,6 @@ const OPEN_NAMED: usize = 4;
 /// Fewer wake-ups or cycles than this do not support PASS: after none late in 10, up to 30 % may be late (rule of three,
 /// at 95 %).
 const MIN_EVENTS: u64 = 10;
-
-/// Limits for a watched program.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Limits {
-    /// Largest wake-up latency of any thread, ns.
-    pub latency_ns: Option<u64>,
-    /// Most missed deadlines, of all threads together.
-    pub missed: Option<u64>,
-    /// Longest response time of a cycle of any thread, ns.
-    pub response_ns: Option<u64>,
-}
-
-impl Limits {
-    /// True if a limit is about cycles, whose starts must be known.
-    fn limit_cycles(&self) -> bool {
-        self.missed.is_some() || self.response_ns.is_some()
-    }
-}
 
 /// The verdict on these limits; `None` for a valid run without limits in which a thread ran. An invalid run is INVALID
 /// whatever its figures, and incomplete figures do not support PASS.

@@ -57,6 +57,28 @@ pub struct Program {
     pub extra: Extra,
 }
 
+/// Limits for a watched program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct ProgramLimits {
+    /// Largest wake-up latency of any thread, ns; absent without a limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency_ns: Option<u64>,
+    /// Most missed deadlines, of all threads together; absent without a limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub missed: Option<u64>,
+    /// Longest response time of a cycle of any thread, ns; absent without a limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub response_ns: Option<u64>,
+}
+
+impl ProgramLimits {
+    /// True if a limit is about cycles, whose starts must be known.
+    #[must_use]
+    pub fn limit_cycles(&self) -> bool {
+        self.missed.is_some() || self.response_ns.is_some()
+    }
+}
+
 /// The largest number of threads of a program that are watched at the same time, and that have a series.
 pub const THREADS_FOLLOWED: usize = 1024;
 
