@@ -18,6 +18,7 @@
 //! | `fault_time` | the CPU time of a page fault |
 //! | `rules` | the rules for real-time threads that a thread broke |
 //! | `rivals` | the threads that have the CPU that a thread waits for |
+//! | `freezes` | when control groups of the program were frozen |
 //! | `quota` | how long a CPU quota stopped the program |
 //! | `preempters` | the threads that preempted it |
 //! | `wakeups` | wake-up latencies and their spikes |
@@ -27,6 +28,7 @@ mod calls;
 pub mod clocks;
 mod cycles;
 mod fault_time;
+mod freezes;
 mod futexes;
 mod history;
 mod locks;
@@ -120,6 +122,18 @@ impl Process {
     /// group was created. `at_ns` is the time of the reading on CLOCK_MONOTONIC, before that of later events.
     pub fn note_quota(&mut self, at_ns: u64, stopped_ns: u64) {
         self.config.quota.add(at_ns, stopped_ns);
+    }
+
+    /// Adds a reading of the state of a process: true if its control group is frozen. `at_ns` is the time of the reading
+    /// on CLOCK_MONOTONIC, before that of later events.
+    pub fn note_freeze(&mut self, process: u32, at_ns: u64, is_frozen: bool) {
+        self.config.freezes.add(process, at_ns, is_frozen);
+    }
+
+    /// About how long the control group of a process was frozen, ns: the longest time of all processes.
+    #[must_use]
+    pub fn frozen_ns(&self) -> u64 {
+        self.config.freezes.longest_ns()
     }
 
     /// Sets the relative deadline of a thread's policy, ns; `None` for other policies.

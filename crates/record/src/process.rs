@@ -48,6 +48,9 @@ pub struct Program {
     /// The file of the CPU quota that stopped its control group for the longest time; absent if no quota did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quota_file: Option<String>,
+    /// About how long the control group of one of its processes was frozen, ns: the longest time of all processes.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub frozen_ns: u64,
     /// The kernel's runtime verification monitors for real-time threads; empty without `--monitors`, or if the kernel has
     /// none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -55,6 +58,10 @@ pub struct Program {
     /// Fields that a newer version wrote.
     #[serde(flatten)]
     pub extra: Extra,
+}
+
+fn is_zero(ns: &u64) -> bool {
+    *ns == 0
 }
 
 /// Limits for a watched program.
@@ -391,7 +398,7 @@ pub enum CycleCause {
     Sleep,
     /// A wait within the cycle for another thread, program or device.
     Event,
-    /// The thread was stopped by a signal or a debugger.
+    /// The thread was stopped by a signal or a debugger, or its control group was frozen.
     Stopped,
     /// Unknown.
     #[default]

@@ -13,6 +13,8 @@ const NAMED: usize = 4;
 pub(super) struct Run<'a> {
     /// The file that sets the CPU quota that stopped the program.
     quota_file: Option<&'a str>,
+    /// About how long the program's control group was frozen, ns.
+    frozen_ns: u64,
     /// True if the hypervisor took CPU time.
     host_took_time: bool,
 }
@@ -22,7 +24,12 @@ impl<'a> Run<'a> {
         let quota_file = record.program.as_ref().and_then(|program| program.quota_file.as_deref());
         // In an emulated guest, this caveat is about its times.
         let is_real = record.machine.emulation.is_none();
-        Self { quota_file, host_took_time: is_real && record.caveats.iter().any(|caveat| caveat.kind == "virtual") }
+        let frozen_ns = record.program.as_ref().map_or(0, |program| program.frozen_ns);
+        Self {
+            quota_file,
+            frozen_ns,
+            host_took_time: is_real && record.caveats.iter().any(|caveat| caveat.kind == "virtual"),
+        }
     }
 }
 
@@ -174,7 +181,7 @@ pub fn cause_words(cause: CycleCause) -> &'static str {
         CycleCause::Disk => "waiting for a disk",
         CycleCause::Sleep => "in a sleep of its own",
         CycleCause::Event => "waiting for another thread, program or device",
-        CycleCause::Stopped => "stopped by a signal or a debugger",
+        CycleCause::Stopped => "stopped",
         CycleCause::Unknown => "waiting for something unknown",
     }
 }
@@ -234,6 +241,10 @@ fn cause_of(main: &CyclePart, lock: Option<&LockWait>, run: &Run<'_>) -> String 
         CycleCause::Disk => format!("a wait for a disk{call}"),
         CycleCause::Sleep => format!("the program slept{call} within its cycle"),
         CycleCause::Event => format!("a wait{call}{}", by.replacen(" by", ", ended by", 1)),
+        CycleCause::Stopped if run.frozen_ns > 0 => format!(
+            "its control group was frozen, such as by `docker pause`, for about {} during the run",
+            format_unsigned_ns(run.frozen_ns)
+        ),
         CycleCause::Stopped => "it was stopped by a signal or a debugger".to_owned(),
         CycleCause::Unknown => format!("unknown: a wait{call}"),
     }

@@ -406,6 +406,7 @@ impl Thread {
 
     /// Handles the end of a wait: the thread is ready to run, and a cycle begins unless the wait was part of one.
     fn end_wait(&mut self, at_ns: u64, by: &WokenBy, config: &RunConfig) {
+        self.note_freeze(at_ns, config);
         self.complete_before_wait(at_ns, by, config);
         self.account_for(at_ns, TimePart::Blocked);
         self.state = State::Ready { since_ns: at_ns };
@@ -420,7 +421,16 @@ impl Thread {
         if let Some(Waiting { wait_for, since_ns, call, .. }) = waiting {
             match &by.lock {
                 Some(wait) => self.add_lock_wait(wait, config),
-                None => self.add_part(wait_for.cause(), at_ns.saturating_sub(since_ns), by.task, call),
+                None => {
+                    let stopped_ns = config.freezes.stopped_ns(self.process, since_ns, at_ns);
+                    let rest_ns = at_ns.saturating_sub(since_ns).saturating_sub(stopped_ns);
+                    if stopped_ns > 0 {
+                        self.add_part(CycleCause::Stopped, stopped_ns, None, "");
+                    }
+                    if rest_ns > 0 || stopped_ns == 0 {
+                        self.add_part(wait_for.cause(), rest_ns, by.task, call);
+                    }
+                }
             }
         }
         if self.is_marked {

@@ -368,3 +368,46 @@ fn a_yield_after_many_waits_for_events_is_no_exhausted_budget() {
     let causes: Vec<_> = thread.worst_cycles.iter().flat_map(|cycle| &cycle.parts).map(|part| part.cause).collect();
     assert!(!causes.contains(&CycleCause::DeadlineBudget) && thread.preemptions == 0, "{causes:?}");
 }
+
+/// The longest cycle of a worker whose control group is frozen from 4.2 ms to 8 ms, read every millisecond.
+fn frozen(events: impl FnOnce(&mut Vec<Event>)) -> record::Cycle {
+    let mut all: Vec<Event> = (1..=3).flat_map(|ms| absolute_cycle(ms * 1000)).collect();
+    events(&mut all);
+    let mut process = process(None);
+    process.expect_calls();
+    process.set_process(WORKER, WORKER, false);
+    for us in (3500..9000).step_by(1000) {
+        process.note_freeze(WORKER, START_NS + us * 1000, (4200..8000).contains(&us));
+    }
+    all.iter().for_each(|event| process.handle_event(event));
+    assert_eq!(process.frozen_ns(), 4_000_000);
+    process.series("run", START_NS + 9_500_000).remove(0).kind.process().unwrap().longest.clone().unwrap()
+}
+
+#[test]
+fn a_frozen_control_group_stops_a_thread() {
+    // Version 1 freezes a sleeping thread where it is.
+    let asleep = frozen(|events| {
+        events.extend([enter(3200, "clock_nanosleep", [1, 1, 0]), timer(3200, 4000), sleeps(3201)]);
+        events.extend(resumes(8000));
+        events.extend([exit(8002), enter(8100, "clock_nanosleep", [1, 1, 0]), timer(8100, 9000), sleeps(8101)]);
+    });
+    assert_eq!((asleep.response_ns(), asleep.main_cause()), (4_100_000, Some(CycleCause::Stopped)), "{asleep:?}");
+    // Version 2 wakes it, and it waits on its way back to the program.
+    let woken = frozen(|events| {
+        events.extend([enter(3200, "clock_nanosleep", [1, 1, 0]), timer(3200, 5000), sleeps(3201)]);
+        events.extend(resumes(4200));
+        events.extend([exit(4202), sleeps(4203)]);
+        events.extend(resumes(8000));
+        events.extend([enter(8002, "clock_nanosleep", [1, 1, 0]), timer(8002, 5000), exit(8003)]);
+        events.extend([enter(8100, "clock_nanosleep", [1, 1, 0]), timer(8100, 9000), sleeps(8101)]);
+    });
+    assert_eq!((woken.response_ns(), woken.main_cause()), (3_100_000, Some(CycleCause::Stopped)), "{woken:?}");
+    let working = frozen(|events| {
+        events.extend(absolute_cycle(4000));
+        events.push(sleeps(4200));
+        events.extend(resumes(8000));
+        events.extend([enter(8100, "clock_nanosleep", [1, 1, 0]), timer(8100, 9000), sleeps(8101)]);
+    });
+    assert_eq!((working.response_ns(), working.main_cause()), (4_100_000, Some(CycleCause::Stopped)), "{working:?}");
+}
