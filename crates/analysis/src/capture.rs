@@ -5,7 +5,7 @@ use record::{Capture, Outcome, Record, Series, SeriesKind, UseVerdict};
 use crate::{
     duration::{format_ns, format_unsigned_ns},
     profile::Profile,
-    rules::{Obstacles, Shown, duration_needed, excellent, severity, shown, too_short},
+    rules::{Obstacles, Shown, duration_needed, excellent, measure_longer, severity, shown},
     stalls::{self, Missing},
     statistics::Exposure,
 };
@@ -25,7 +25,10 @@ use crate::{
 pub(crate) fn judge(record: &Record, capture: &Capture, profile: &Profile) -> UseVerdict {
     let series = record.series.iter().find(|series| series.kind == SeriesKind::Capture);
     let exposure = series.map(|series| exposure(capture, series, profile));
-    let again = format!("punctual measure stream listen IF --capture FILE --duration {}", duration_needed(profile));
+    let again = format!(
+        "punctual measure stream listen IF --capture FILE --duration {}",
+        duration_needed(profile, exposure.as_ref())
+    );
     let obstacles = Obstacles::of(record, |_| again.clone());
     let (outcome, reason) = decide(capture, series.zip(exposure), &obstacles, profile);
     let tolerates = profile.tolerates.to_string();
@@ -166,8 +169,8 @@ fn decide(
             (Outcome::Inconclusive, obstacles.no_pass.clone().unwrap_or_default())
         }
         Shown::Open => {
-            let why = too_short(profile, &exposure, "captured frames");
-            (Outcome::Inconclusive, format!("{why}: capture for {}", duration_needed(profile)))
+            let longer = format!("capture for {}", duration_needed(profile, Some(&exposure)));
+            (Outcome::Inconclusive, measure_longer(profile, &exposure, "captured frames", &longer))
         }
         Shown::Kept => {
             let kept = if max_ns > profile.limit_ns { "rarely above" } else { "within" };

@@ -6,8 +6,8 @@ use crate::{
     duration::format_ns,
     profile::Profile,
     rules::{
-        Obstacles, Shown, duration_needed, excellent, load_options, of_emulation, profile_option, shown,
-        thread_options, too_short, weakest,
+        Obstacles, Shown, duration_needed, excellent, load_options, measure_longer, of_emulation, profile_option,
+        shown, thread_options, weakest,
     },
     stalls,
     statistics::Exposure,
@@ -30,9 +30,9 @@ pub(crate) fn is_about(record: &Record) -> bool {
 /// 5. PASS.
 pub(crate) fn judge(record: &Record, profile: &Profile) -> UseVerdict {
     let all: Vec<&Series> = record.probe_series().collect();
-    let command = command_to_measure(record, profile);
-    let obstacles = Obstacles::of(record, |_| command.clone());
     let exposures = exposures(record, profile);
+    let command = command_to_measure(record, profile, &exposures);
+    let obstacles = Obstacles::of(record, |_| command.clone());
     let worst = all.iter().copied().max_by_key(|series| max_of(series));
     let (outcome, reason) = decide(record, profile, &exposures, worst, &obstacles, &command);
     let weakest = weakest(&exposures);
@@ -92,8 +92,8 @@ fn decide(
         (Shown::Exceeded, _) => (Outcome::Fail, format!("{of_longest}, above the limit of {limit}")),
         (Shown::Kept | Shown::Open, Some(reason)) => (Outcome::Inconclusive, reason.clone()),
         (Shown::Open, None) => {
-            let why = too_short(profile, &weakest, "a polling thread");
-            (Outcome::Inconclusive, format!("{why}: run `{command}`"))
+            let run = format!("run `{command}`");
+            (Outcome::Inconclusive, measure_longer(profile, &weakest, "a polling thread", &run))
         }
         (Shown::Kept, None) => {
             let max_ns = longest.map_or(0, |(_, max_ns)| max_ns);
@@ -114,9 +114,9 @@ fn place(series: &Series) -> String {
 }
 
 /// The command that observes enough for `profile` under the same loads.
-fn command_to_measure(record: &Record, profile: &Profile) -> String {
+fn command_to_measure(record: &Record, profile: &Profile, exposures: &[Exposure]) -> String {
     let loads = record.phases.last().map_or(&[][..], |phase| &phase.asked_loads);
-    let (duration, loads) = (duration_needed(profile), load_options(loads));
+    let (duration, loads) = (duration_needed(profile, weakest(exposures).as_ref()), load_options(loads));
     let (threads, profile) = (thread_options(record), profile_option(profile));
     format!("punctual measure noise{threads} --duration {duration}{profile}{loads}")
 }

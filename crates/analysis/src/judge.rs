@@ -11,8 +11,8 @@ use crate::{
     profile::{Judges, Profile},
     round_trip,
     rules::{
-        FAR, Obstacles, Shown, duration_needed, excellent, load_options, of_emulation, profile_option, shown,
-        thread_options, too_short,
+        FAR, Obstacles, Shown, duration_needed, excellent, load_options, measure_longer, of_emulation, profile_option,
+        shown, thread_options,
     },
     stalls,
     statistics::{Exposure, Late},
@@ -63,9 +63,10 @@ fn judge_run(record: &Record, profile: &Profile) -> UseVerdict {
     let all: Vec<&Series> = groups.iter().flat_map(Group::considered).collect();
     let worst = all.iter().copied().max_by_key(|series| max_of(series));
     let judged = judged_series(record, &groups, profile);
-    let mut obstacles = Obstacles::of(record, |load| command_to_measure(record, profile, with_load(&groups, load)));
+    let command = |load: &str| command_to_measure(record, profile, with_load(&groups, load), &judged);
+    let mut obstacles = Obstacles::of(record, command);
     obstacles.no_pass =
-        obstacles.no_pass.or_else(|| groups.iter().find_map(|group| too_coarse(record, profile, group)));
+        obstacles.no_pass.or_else(|| groups.iter().find_map(|group| too_coarse(record, profile, group, &judged)));
     let (outcome, reason) = decide(record, profile, &groups, &judged, worst, &obstacles);
     let statement = statement(&judged, profile);
     let is_late = judged.iter().any(|one| one.exposure.late.stalls.total > 0);
@@ -121,7 +122,7 @@ pub enum SoFar {
 #[must_use]
 pub fn so_far(record: &Record, profile: &Profile) -> SoFar {
     let sent = stream::as_sent(record);
-    let is_coarse = |group: &Group| too_coarse(record, profile, group).is_some();
+    let is_coarse = |group: &Group| too_coarse(record, profile, group, &[]).is_some();
     let coarse = profile.judges == Judges::WakeUps && groups(&sent, profile.period_ns).iter().any(is_coarse);
     let exposures = exposures(record, profile);
     match shown(profile, &exposures) {
@@ -180,7 +181,7 @@ fn decide(
         return (Outcome::Invalid, invalid(why, &limit, worst));
     }
     let Some((worst, worst_ns)) = worst else {
-        let command = command_to_measure(record, profile, groups.first());
+        let command = command_to_measure(record, profile, groups.first(), judged);
         return (Outcome::Inconclusive, format!("no wake-up was measured: run `{command}`"));
     };
     let exposures: Vec<Exposure> = judged.iter().map(|one| one.exposure).collect();
@@ -202,7 +203,7 @@ fn published_elsewhere(record: &Record, published: &Published, profile: &Profile
     let largest = worst.map_or_else(String::new, |(max_ns, figures)| {
         format!(" (largest published lateness {}, {})", format_ns(max_ns), figures.phase)
     });
-    let command = command_to_measure(record, profile, None);
+    let command = command_to_measure(record, profile, None, &[]);
     format!("published elsewhere, not measured by punctual{largest}: measure your own machine with `{command}`")
 }
 
@@ -275,9 +276,9 @@ fn with_load<'a>(groups: &'a [Group<'a>], load: &str) -> Option<&'a Group<'a>> {
 }
 
 /// The reason why a group cannot support PASS, however long it was measured.
-fn too_coarse(record: &Record, profile: &Profile, group: &Group) -> Option<String> {
+fn too_coarse(record: &Record, profile: &Profile, group: &Group, judged: &[Judged]) -> Option<String> {
     if group.period_ns > FAR.saturating_mul(profile.period_ns) {
-        let command = command_to_measure(record, profile, Some(group));
+        let command = command_to_measure(record, profile, Some(group), judged);
         let (measured, needed) = (format_unsigned_ns(group.period_ns), format_unsigned_ns(profile.period_ns));
         return Some(format!("measured every {measured}, too coarse for a use every {needed}: run `{command}`"));
     }
@@ -288,11 +289,11 @@ fn too_coarse(record: &Record, profile: &Profile, group: &Group) -> Option<Strin
 fn open(record: &Record, profile: &Profile, groups: &[Group], judged: &[Judged]) -> String {
     let Some(Judged { series, exposure, .. }) = weakest(judged) else { return String::new() };
     let group = groups.iter().find(|group| group.considered().any(|one| std::ptr::eq(one, series)));
-    let command = command_to_measure(record, profile, group);
+    let command = command_to_measure(record, profile, group, judged);
     if exposure.cycles == 0 {
         return format!("no cycle of the use was measured on {}: run `{command}`", place(series));
     }
-    format!("{}: run `{command}`", too_short(profile, &exposure, &place(series)))
+    measure_longer(profile, &exposure, &place(series), &format!("run `{command}`"))
 }
 
 fn pass(
@@ -322,8 +323,8 @@ fn pass(
     )
 }
 
-/// The command that measures enough for `profile`, under the loads of `group`.
-fn command_to_measure(record: &Record, profile: &Profile, group: Option<&Group>) -> String {
+/// The command that measures enough for `profile`, under the loads of `group`, after the run with these series.
+fn command_to_measure(record: &Record, profile: &Profile, group: Option<&Group>, judged: &[Judged]) -> String {
     let first = group.and_then(|group| group.series.first());
     let with_period = |probe: &str| format!("{probe} --period {}", format_exact(profile.period_ns));
     let kind = first.map(|series| &series.kind);
@@ -335,7 +336,8 @@ fn command_to_measure(record: &Record, profile: &Profile, group: Option<&Group>)
         // A profile judges wake-ups, which the timer measures with any period.
         with_period(&format!("punctual measure timer{}", thread_options(record)))
     };
-    let (duration, loads) = (duration_needed(profile), group.map_or(&[][..], |group| &group.loads));
+    let weakest = weakest(judged).map(|one| one.exposure);
+    let (duration, loads) = (duration_needed(profile, weakest.as_ref()), group.map_or(&[][..], |group| &group.loads));
     format!("{measure} --duration {duration}{}{}", profile_option(profile), load_options(loads))
 }
 

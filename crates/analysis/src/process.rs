@@ -9,6 +9,7 @@ use std::cmp::Reverse;
 
 pub use cycle::cause_words;
 pub(crate) use judge::judge;
+pub use record::ProgramLimits as Limits;
 use record::{Outcome, Overruns, ProcessThread, Program, Record, Series, State, Verdict};
 pub use rules::broken_rules;
 
@@ -92,30 +93,6 @@ const OPEN_NAMED: usize = 4;
 /// Fewer wake-ups or cycles than this do not support PASS: after none late in 10, up to 30 % may be late (rule of three,
 /// at 95 %).
 const MIN_EVENTS: u64 = 10;
-
-/// Limits for a watched program.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Limits {
-    /// Largest wake-up latency of any thread, ns.
-    pub latency_ns: Option<u64>,
-    /// Most missed deadlines, of all threads together.
-    pub missed: Option<u64>,
-    /// Longest response time of a cycle of any thread, ns.
-    pub response_ns: Option<u64>,
-}
-
-impl Limits {
-    /// True if a limit is about cycles, whose starts must be known.
-    fn limit_cycles(&self) -> bool {
-        self.missed.is_some() || self.response_ns.is_some()
-    }
-
-    /// The longest that a cycle of a thread may take, ns; `None` without such a limit.
-    fn cycle_ns(&self, series: &Series) -> Option<u64> {
-        let period_ns = self.missed.filter(|_| series.period_ns > 0).map(|_| series.period_ns);
-        [self.response_ns, period_ns].into_iter().flatten().min()
-    }
-}
 
 /// The verdict on these limits; `None` for a valid run without limits in which a thread ran. An invalid run is INVALID
 /// whatever its figures, and incomplete figures do not support PASS.
@@ -223,7 +200,7 @@ fn too_few(threads: &[(&Series, &ProcessThread)], limits: Limits) -> Option<Stri
             let limited = threads.iter().filter(|(series, _)| limits.response_ns.is_some() || series.period_ns > 0);
             let of_cycles = || {
                 let of_thread = |thread| {
-                    let of_yields = || cycle::yields(thread).filter(|_| limits.cycle_ns(thread.0).is_some());
+                    let of_yields = || cycle::yields(thread).filter(|_| limits.cycle_ns(thread.0.period_ns).is_some());
                     unfollowed(thread).or_else(of_yields).or_else(|| cycle::long_row(thread, limits))
                 };
                 let of_threads = || threads.iter().find_map(of_thread);
@@ -240,7 +217,7 @@ fn too_few(threads: &[(&Series, &ProcessThread)], limits: Limits) -> Option<Stri
 fn too_few_of_named((series, thread): &(&Series, &ProcessThread), limits: Limits) -> Option<String> {
     let counts = [
         (limits.latency_ns.is_some(), series.samples, "wake-ups"),
-        (limits.cycle_ns(series).is_some(), thread.cycles, "cycles"),
+        (limits.cycle_ns(series.period_ns).is_some(), thread.cycles, "cycles"),
     ];
     let (_, count, what) =
         counts.into_iter().find(|&(limited, count, _)| thread.named && limited && count < MIN_EVENTS)?;

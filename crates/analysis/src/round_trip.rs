@@ -6,8 +6,8 @@ use crate::{
     duration::{format_exact, format_ns, format_unsigned_ns},
     profile::Profile,
     rules::{
-        FAR, Obstacles, Shown, duration_needed, excellent, load_options, of_emulation, profile_option, shown,
-        too_short, weakest,
+        FAR, Obstacles, Shown, duration_needed, excellent, load_options, measure_longer, of_emulation, profile_option,
+        shown, weakest,
     },
     stalls::{self, Missing},
     statistics::Exposure,
@@ -27,10 +27,10 @@ use crate::{
 /// 5. PASS.
 pub(crate) fn judge(record: &Record, profile: &Profile) -> UseVerdict {
     let all: Vec<(&Series, &RoundTrip)> = round_trips(record).collect();
-    let command = command_to_measure(record, profile, all.first().copied());
+    let exposures = exposures(record, profile);
+    let command = command_to_measure(record, profile, all.first().copied(), &exposures);
     let mut obstacles = Obstacles::of(record, |_| command.clone());
     obstacles.no_pass = obstacles.no_pass.or_else(|| too_coarse(profile, &all, &command));
-    let exposures = exposures(record, profile);
     let (outcome, reason) = decide(record, profile, &all, &exposures, &obstacles, &command);
     let worst = all.iter().max_by_key(|(series, _)| series.max_ns);
     let over_limit = |series: &Series| match series.max_ns {
@@ -117,9 +117,9 @@ fn decide(
         (Shown::Exceeded, _) => (Outcome::Fail, fail(profile, all, exposures)),
         (Shown::Kept | Shown::Open, Some(reason)) => (Outcome::Inconclusive, reason.clone()),
         (Shown::Open, None) => {
-            let why =
-                weakest(exposures).map_or_else(String::new, |weakest| too_short(profile, &weakest, "round trips"));
-            (Outcome::Inconclusive, format!("{why}: run `{command}`"))
+            let run = format!("run `{command}`");
+            let why = |weakest: Exposure| measure_longer(profile, &weakest, "round trips", &run);
+            (Outcome::Inconclusive, weakest(exposures).map_or_else(|| run.clone(), why))
         }
         (Shown::Kept, None) => {
             let kept = if max_ns > profile.limit_ns { "rarely above" } else { "within" };
@@ -169,7 +169,12 @@ fn too_coarse(profile: &Profile, all: &[(&Series, &RoundTrip)], command: &str) -
 }
 
 /// The command that measures enough for `profile`, with the same peer and loads.
-fn command_to_measure(record: &Record, profile: &Profile, like: Option<(&Series, &RoundTrip)>) -> String {
+fn command_to_measure(
+    record: &Record,
+    profile: &Profile,
+    like: Option<(&Series, &RoundTrip)>,
+    exposures: &[Exposure],
+) -> String {
     let peer = match like {
         Some((_, trip)) if !trip.own_peer && !trip.peer.is_empty() => trip.peer.as_str(),
         _ => "--self",
@@ -179,7 +184,7 @@ fn command_to_measure(record: &Record, profile: &Profile, like: Option<(&Series,
     format!(
         "punctual measure udp {peer} --period {} --duration {}{}{}",
         format_exact(profile.period_ns),
-        duration_needed(profile),
+        duration_needed(profile, weakest(exposures).as_ref()),
         profile_option(profile),
         load_options(loads)
     )

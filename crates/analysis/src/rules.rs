@@ -6,6 +6,7 @@ use record::{Emulation, INCONSISTENT, Obstacle, Outcome, Reason, Record};
 
 use crate::{
     duration::{format_duration, format_ns},
+    float::to_u64,
     profile::Profile,
     statistics::Exposure,
 };
@@ -50,7 +51,10 @@ impl Obstacles {
             Some(load @ Obstacle::Load { spec, host: None }) => {
                 Some(format!("{load}: repeat with `{}`", command(spec)))
             }
-            Some(Obstacle::EndedEarly { phase }) => Some(ended_early(record, phase)),
+            Some(gone @ Obstacle::EndedEarly { gone: Some(_), .. }) => {
+                Some(format!("{gone}; restore the traffic, and run it again"))
+            }
+            Some(Obstacle::EndedEarly { phase, gone: None }) => Some(ended_early(record, phase)),
             Some(other @ (Obstacle::Load { .. } | Obstacle::FarLost { .. } | Obstacle::ThreadEnded { .. })) => {
                 Some(format!("{other}: run it again"))
             }
@@ -140,10 +144,27 @@ pub(crate) fn of_emulation(record: &Record) -> &'static str {
     }
 }
 
-/// The `--duration` of a run without a stall that shows the tolerated rate: a tenth more than needed, because of
-/// missed deadlines.
-pub(crate) fn duration_needed(profile: &Profile) -> String {
-    let seconds = profile.tolerates.time_ns(3.3).max(profile.period_ns).div_ceil(1_000_000_000);
+/// The reason why `exposure` shows too little for PASS, with the `command` of a run that may show enough. No run shows
+/// the tolerated rate if the measured one is not below it.
+pub(crate) fn measure_longer(profile: &Profile, exposure: &Exposure, place: &str, command: &str) -> String {
+    let why = too_short(profile, exposure, place);
+    if exposure.reaches(profile.tolerates) {
+        return format!("{why}: {PROBABLY_NOT_MET}");
+    }
+    format!("{why}: {command}")
+}
+
+/// The advice if there were as many stalls as are tolerated, or more, and thus no longer run is expected to show less.
+pub(crate) const PROBABLY_NOT_MET: &str =
+    "stalls were not rarer than that, so the use is probably not met, and a longer run does not help";
+
+/// The `--duration` of a run that shows the tolerated rate if it has as many stalls as `exposure`, a run that was made:
+/// a tenth more than needed, because of missed deadlines, and not shorter than that run.
+pub(crate) fn duration_needed(profile: &Profile, exposure: Option<&Exposure>) -> String {
+    let (stalls, made_ns) =
+        exposure.map_or((3.0, 0), |exposure| (exposure.stalls_upper(), to_u64(exposure.time_ns().ceil())));
+    let needed_ns = profile.tolerates.time_ns(stalls * 1.1);
+    let seconds = needed_ns.max(made_ns).max(profile.period_ns).div_ceil(1_000_000_000);
     match seconds {
         ..600 => format!("{seconds}s"),
         600..36_000 => format!("{}m", seconds.div_ceil(60)),
@@ -189,6 +210,46 @@ pub(crate) fn load_options(loads: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_advised_duration_depends_on_the_stalls_seen() {
+        let profile = Profile { tolerates: "1 per second".parse().unwrap(), ..crate::profiles()[0].clone() };
+        let seen = |seconds: u64, stalls: u64| {
+            let late = crate::statistics::Late {
+                cycles: stalls,
+                stalls: crate::statistics::Grouped { total: stalls, independent: stalls },
+                stalls_at_least: stalls,
+            };
+            let period_ns = 1_000_000;
+            Exposure { cycles: seconds * 1000, late, period_ns, any_time: false }
+        };
+        assert_eq!(duration_needed(&profile, None), "4s");
+        assert_eq!(duration_needed(&profile, Some(&seen(1, 0))), "4s");
+        assert_eq!(duration_needed(&profile, Some(&seen(21, 20))), "32s", "20 stalls: at 95 % fewer than 29.06");
+        assert_eq!(duration_needed(&profile, Some(&seen(40, 1))), "40s", "not shorter than the run");
+        let advice = |seconds, stalls| measure_longer(&profile, &seen(seconds, stalls), "CPU 0", "run it");
+        assert!(advice(21, 20).ends_with("1 per second is tolerated: run it"), "{}", advice(21, 20));
+        assert!(advice(20, 20).ends_with(PROBABLY_NOT_MET), "{}", advice(20, 20));
+    }
+
+    #[test]
+    fn the_cause_of_traffic_that_ended_is_named() {
+        let text = "no program listens on that port any more".to_owned();
+        let mut record = Record { state: record::State::Interrupted, ..Record::default() };
+        record.validity.valid = true;
+        record.phases = vec![record::Phase {
+            name: "idle".to_owned(),
+            planned_ns: Some(6_000_000_000),
+            duration_ns: 6_100_000_000,
+            ..record::Phase::default()
+        }];
+        let no_pass = |record: &Record| Obstacles::of(record, |_| String::new()).no_pass.unwrap();
+        assert!(no_pass(&record).starts_with("the run ended early, after 6 s of 6 s"), "{}", no_pass(&record));
+        record.caveats.push(record::Caveat { kind: record::GONE.to_owned(), text });
+        let expected = "the traffic of the run ended: no program listens on that port any more; restore the traffic, and \
+                        run it again";
+        assert_eq!(no_pass(&record), expected);
+    }
 
     #[test]
     fn options_are_read_with_a_space_or_an_equals_sign() {

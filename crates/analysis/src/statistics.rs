@@ -132,7 +132,8 @@ impl Exposure {
     }
 
     /// Upper bound of the mean number of stalls in the covered time, at 95 %.
-    fn stalls_upper(&self) -> f64 {
+    #[must_use]
+    pub fn stalls_upper(&self) -> f64 {
         let Grouped { total, independent } = self.late.stalls;
         match (self.any_time, independent) {
             (false, _) => self.late.stalls.upper(),
@@ -151,6 +152,13 @@ impl Exposure {
     #[must_use]
     pub fn shows(&self, tolerated: Rate) -> bool {
         self.stalls_upper() <= tolerated.in_ns(self.time_ns())
+    }
+
+    /// True if there were at least as many stalls as `tolerated`, so that a longer run with the same rate of stalls does
+    /// not show less.
+    #[must_use]
+    pub fn reaches(&self, tolerated: Rate) -> bool {
+        self.late.stalls.total > 0 && self.late.stalls.total as f64 >= tolerated.in_ns(self.time_ns())
     }
 
     /// True if there were more stalls than `tolerated`: more than that number in the covered time, or for a run that ended

@@ -7,7 +7,7 @@ use record::{Obstacle, Outcome, Record, UseVerdict, Verdict};
 use crate::{
     audio,
     data_file::stem,
-    find_profile, judge, matrix,
+    find_profile, judge, matrix, process,
     profile::{Judges, Profile},
     profiles,
     rules::severity,
@@ -87,16 +87,18 @@ pub fn conclude(record: &mut Record) {
 
 /// Computes the results in a record again, from its figures.
 ///
-/// A stored PASS that cannot be computed again becomes INCONCLUSIVE: for a profile that is not found, and for a program,
-/// whose limits are not in the record, if the run supports no PASS.
+/// A stored PASS that cannot be computed again becomes INCONCLUSIVE: for a profile that is not found, and for a program
+/// in a record without its limits, as older versions wrote it.
 pub fn rejudge(record: &mut Record) {
     conclude(record);
     let stored = std::mem::take(&mut record.uses);
     record.uses = stored.into_iter().map(|stored| rejudged(record, stored)).collect();
     record.verdict = match record.verdict.take() {
-        Some(stored) if record.program.is_some() => {
-            let supported = invalid(record).unwrap_or_else(|| supported(record, stored));
-            worst_of([verdict(record, &record.uses), Some(supported)])
+        stored if record.program.is_some() => {
+            let limits = record.scenario.limits.unwrap_or_default();
+            let of_limits = process::verdict(record, limits).map(|verdict| supported(record, verdict));
+            let unchecked = stored.filter(|_| record.scenario.limits.is_none()).and_then(|old| unchecked(record, old));
+            worst_of([unchecked, of_limits, verdict(record, &record.uses)])
         }
         _ => verdict(record, &record.uses),
     };
@@ -118,14 +120,28 @@ fn rejudged(record: &Record, stored: UseVerdict) -> UseVerdict {
     }
 }
 
-/// A stored verdict, if the run supports it.
-fn supported(record: &Record, stored: Verdict) -> Verdict {
+/// A verdict, if the run supports it.
+fn supported(record: &Record, verdict: Verdict) -> Verdict {
     match record.obstacle() {
-        Some(obstacle) if stored.outcome == Outcome::Pass => {
+        Some(obstacle) if verdict.outcome == Outcome::Pass => {
             Verdict { outcome: Outcome::Inconclusive, reason: obstacle.to_string() }
         }
-        _ => stored,
+        _ => verdict,
     }
+}
+
+/// A stored verdict on limits that are not in the record. PASS cannot be checked, unless it is the verdict on a profile,
+/// which is judged again.
+fn unchecked(record: &Record, stored: Verdict) -> Option<Verdict> {
+    let is_pass = stored.outcome == Outcome::Pass;
+    if is_pass && !record.scenario.profiles.is_empty() {
+        return None;
+    }
+    let reason =
+        "the record does not contain the limits of the program, so the stored PASS cannot be checked: measure \
+                  again"
+            .to_owned();
+    Some(if is_pass { Verdict { outcome: Outcome::Inconclusive, reason } } else { stored })
 }
 
 /// The name of a requested profile, which can be given as a file.
@@ -207,6 +223,31 @@ mod tests {
         program.state = record::State::Interrupted;
         rejudge(&mut program);
         assert_eq!(program.verdict.unwrap().outcome, Outcome::Inconclusive);
+    }
+
+    #[test]
+    fn the_limits_of_a_program_are_judged_again() {
+        let judged = |limits: Option<record::ProgramLimits>, stored: Outcome| {
+            let mut record = Record { program: Some(record::Program::default()), ..asking(&[], true) };
+            record.state = record::State::Complete;
+            record.scenario.limits = limits;
+            let mut thread = record::ProcessThread { cycles: 20, ..Default::default() };
+            let times = record::ThreadTimes { running_ns: 7_000_000, ..Default::default() };
+            thread.longest = Some(record::Cycle { times, ..Default::default() });
+            let kind = record::SeriesKind::Process(Box::new(thread));
+            record.series = vec![record::Series { role: "servo".to_owned(), kind, ..Default::default() }];
+            record.phases = vec![record::Phase::default()];
+            record.verdict = Some(Verdict { outcome: stored, reason: "stored".to_owned() });
+            rejudge(&mut record);
+            record.verdict.map(|verdict| verdict.outcome)
+        };
+        let response = |ms: u64| {
+            Some(record::ProgramLimits { response_ns: Some(ms * 1_000_000), ..record::ProgramLimits::default() })
+        };
+        assert_eq!(judged(response(5), Outcome::Pass), Some(Outcome::Fail), "7 ms, but the verdict was edited");
+        assert_eq!(judged(response(9), Outcome::Fail), Some(Outcome::Pass));
+        assert_eq!(judged(None, Outcome::Pass), Some(Outcome::Inconclusive), "an older record");
+        assert_eq!(judged(None, Outcome::Fail), Some(Outcome::Fail));
     }
 
     #[test]

@@ -18,6 +18,7 @@
 //! | `fault_time` | the CPU time of a page fault |
 //! | `rules` | the rules for real-time threads that a thread broke |
 //! | `rivals` | the threads that have the CPU that a thread waits for |
+//! | `freezes` | when control groups of the program were frozen |
 //! | `quota` | how long a CPU quota stopped the program |
 //! | `preempters` | the threads that preempted it |
 //! | `wakeups` | wake-up latencies and their spikes |
@@ -27,6 +28,7 @@ mod calls;
 pub mod clocks;
 mod cycles;
 mod fault_time;
+mod freezes;
 mod futexes;
 mod history;
 mod locks;
@@ -122,6 +124,18 @@ impl Process {
         self.config.quota.add(at_ns, stopped_ns);
     }
 
+    /// Adds a reading of the state of a process: true if its control group is frozen. `at_ns` is the time of the reading
+    /// on CLOCK_MONOTONIC, before that of later events.
+    pub fn note_freeze(&mut self, process: u32, at_ns: u64, is_frozen: bool) {
+        self.config.freezes.add(process, at_ns, is_frozen);
+    }
+
+    /// About how long the control group of a process was frozen, ns: the longest time of all processes.
+    #[must_use]
+    pub fn frozen_ns(&self) -> u64 {
+        self.config.freezes.longest_ns()
+    }
+
     /// Sets the relative deadline of a thread's policy, ns; `None` for other policies.
     pub fn set_deadline(&mut self, tid: u32, deadline_ns: Option<u64>) {
         if let Some((thread, _)) = self.thread(tid) {
@@ -204,6 +218,7 @@ impl Process {
                 if let Some((thread, config)) = self.thread(task.pid) {
                     thread.woken(at_ns, task, &by, config);
                 }
+                self.judge_lock(task.pid, &by);
                 match self.waking_thread(pid) {
                     Some(_) => self.wakers.note(task.pid, pid, at_ns),
                     None => self.wakers.forget(task.pid),
@@ -282,11 +297,26 @@ impl Process {
         let (call, finding) = self.futexes.correct(process, pid, call, thread.cpu_ns(at_ns));
         thread.enters(at_ns, InCall::new(number, call, arguments), &self.config);
         if let Finding::NoLock { address } = finding {
-            let same_process = self.threads.iter_mut().filter(|thread| thread.process() == process);
-            same_process.for_each(|thread| thread.forget_lock(address));
+            self.forget_lock(process, address);
         }
         if let Call::SetPolicy { tid } = call {
             self.note_policy_set(pid, tid);
+        }
+    }
+
+    /// Drops the waits of a process at a futex word that turned out to be no lock.
+    fn forget_lock(&mut self, process: Option<u32>, address: u64) {
+        let same_process = self.threads.iter_mut().filter(|thread| thread.process() == process);
+        same_process.for_each(|thread| thread.forget_lock(address));
+    }
+
+    /// Checks if the futex word that a thread waited for is a lock.
+    fn judge_lock(&mut self, tid: u32, by: &WokenBy) {
+        let Some(wait) = &by.lock else { return };
+        let Some((thread, _)) = self.thread(tid) else { return };
+        let (process, address) = (thread.process(), wait.lock.address);
+        if thread.waits_for_sleeper(wait) && self.futexes.note_other((process, address)) {
+            self.forget_lock(process, address);
         }
     }
 

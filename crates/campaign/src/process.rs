@@ -19,7 +19,7 @@ use std::{path::PathBuf, time::Duration};
 use blame::{RemedyFacts, Selection, TraceError, Watch};
 use loads::{LoadSpec, Running};
 use machine::{Conditions, CpuList, MonitorHold, Root, conditions, usable_cpus};
-use record::{BlameMode, Caveat, EndedBy, Phase, Record, Scenario, State, file};
+use record::{BlameMode, Caveat, EndedBy, Phase, ProgramLimits, Record, Scenario, State, file};
 use sys::{sched, signal};
 
 use crate::{
@@ -52,6 +52,8 @@ pub struct ProcessPlan {
     pub threshold_ns: u64,
     /// Names of the profiles that the verdict is about.
     pub profiles: Vec<String>,
+    /// The limits that the verdict is about.
+    pub limits: ProgramLimits,
     /// The loads that run at the same time.
     pub loads: Vec<LoadSpec>,
     /// CPUs for loads that name none; `None` for all CPUs.
@@ -78,6 +80,7 @@ impl ProcessPlan {
             threshold_ns: i64::try_from(self.threshold_ns).unwrap_or(i64::MAX),
             hold_cpu_awake: self.hold_cpu_awake,
             profiles: self.profiles.clone(),
+            limits: (self.limits != ProgramLimits::default()).then_some(self.limits),
             ..Scenario::default()
         }
     }

@@ -275,7 +275,7 @@ fn why_flawed(record: &Record) -> Option<String> {
     if let Some(reason) = record.validity.reasons.first() {
         return Some(reason.text.clone());
     }
-    let cause = || record.caveats.iter().find(|caveat| matches!(caveat.kind.as_str(), "gone" | "offline"));
+    let cause = || record.caveats.iter().find(|caveat| matches!(caveat.kind.as_str(), record::GONE | "offline"));
     let cause = || cause().map_or_else(|| "it did not run to its end".to_owned(), |caveat| caveat.text.clone());
     (record.state != State::Complete).then(cause)
 }

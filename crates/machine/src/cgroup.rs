@@ -114,20 +114,39 @@ impl QuotaFiles {
     }
 }
 
+/// The files that say if the control groups of a process are frozen, which also show a freeze of a group above.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FreezerFiles {
+    /// `freezer.state` of version 1.
+    one: Option<String>,
+    /// `cgroup.events` of version 2.
+    two: Option<String>,
+}
+
+impl FreezerFiles {
+    /// Finds the files of a process or thread; `task` is its folder below `/proc`. Sources:
+    /// Documentation/admin-guide/cgroup-v1/freezer-subsystem.rst, and `cgroup.events` in cgroup-v2.rst.
+    #[must_use]
+    pub fn of(root: &Root, task: &str) -> Self {
+        let file = |version, name: &str| Some(format!("{}/{name}", group_of(root, task, version)?.folder));
+        Self { one: file(Version::One("freezer"), "freezer.state"), two: file(Version::Two, "cgroup.events") }
+    }
+
+    /// True if one of the groups is frozen, or being frozen.
+    #[must_use]
+    pub fn are_frozen(&self, root: &Root) -> bool {
+        let read = |file: &Option<String>| file.as_ref().and_then(|file| root.read(file));
+        read(&self.one).is_some_and(|state| state.trim_end() != "THAWED")
+            || read(&self.two).is_some_and(|events| events.lines().any(|line| line == "frozen 1"))
+    }
+}
+
 /// True if a control group other than that of this process freezes a process or thread, named by its folder below
-/// `/proc`. Sources: Documentation/admin-guide/cgroup-v1/freezer-subsystem.rst, and `cgroup.events` in cgroup-v2.rst.
+/// `/proc`.
 #[must_use]
 pub fn is_frozen(root: &Root, task: &str) -> bool {
     let groups = |task: &str| root.read(&format!("proc/{task}/cgroup"));
-    if groups(task) == groups("self") {
-        return false;
-    }
-    let file = |version, name: &str| {
-        let group = group_of(root, task, version)?;
-        root.read(&format!("{}/{name}", group.folder))
-    };
-    let is_frozen_v1 = file(Version::One("freezer"), "freezer.state").is_some_and(|state| state != "THAWED");
-    is_frozen_v1 || file(Version::Two, "cgroup.events").is_some_and(|events| events.lines().any(|l| l == "frozen 1"))
+    groups(task) != groups("self") && FreezerFiles::of(root, task).are_frozen(root)
 }
 
 /// A version of control groups; the first one has a hierarchy for each controller.
@@ -265,6 +284,30 @@ mod tests {
         set("proc/self/mountinfo", "30 23 0:26 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu,cpuacct\n");
         set("sys/fs/cgroup/cpu/a/cpu.stat", "throttled_time 5000000\n");
         assert_eq!(file().as_deref(), Some("/sys/fs/cgroup/cpu/a/cpu.cfs_quota_us"));
+    }
+
+    #[test]
+    fn a_freeze_is_known_in_both_versions() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::at(folder.path());
+        let set = |path: &str, text: &str| {
+            fs::create_dir_all(root.path(path).parent().unwrap()).unwrap();
+            fs::write(root.path(path), text).unwrap();
+        };
+        let frozen = || FreezerFiles::of(&root, "7").are_frozen(&root);
+        assert!(!frozen(), "no group");
+        set("proc/7/cgroup", "3:freezer:/a\n0::/a/b\n");
+        let mounts = "30 23 0:26 / /fr rw - cgroup cgroup rw,freezer\n31 23 0:27 / /two rw - cgroup2 cgroup2 rw\n";
+        set("proc/self/mountinfo", mounts);
+        assert!(!frozen(), "no file");
+        set("fr/a/freezer.state", "THAWED\n");
+        set("two/a/b/cgroup.events", "populated 1\nfrozen 0\n");
+        assert!(!frozen());
+        set("fr/a/freezer.state", "FREEZING\n");
+        assert!(frozen());
+        set("fr/a/freezer.state", "THAWED\n");
+        set("two/a/b/cgroup.events", "populated 1\nfrozen 1\n");
+        assert!(frozen());
     }
 
     #[test]

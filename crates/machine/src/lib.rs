@@ -50,7 +50,7 @@ mod system_ops;
 mod tasks;
 mod virt;
 
-pub use cgroup::{QuotaFiles, is_frozen};
+pub use cgroup::{FreezerFiles, QuotaFiles, is_frozen};
 pub use conditions::{Change, Conditions, clocksource, idle_ms};
 pub use cpu_facts::cpu_facts;
 pub use cpulist::CpuList;

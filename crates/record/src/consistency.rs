@@ -1,9 +1,9 @@
 //! Contradictions within a record: figures that no run can have written together.
 //!
-//! A record can be damaged or edited. Each check compares figures that a run derives from the same data, and only in the
-//! direction in which a difference would make a result look better.
+//! A record can be damaged or edited. Each check compares figures that a run derives from the same data. Small differences
+//! are not compared if they would make a result look worse.
 
-use crate::{Histogram, MeasuredBy, Phase, Reason, Record, Series, SeriesKind, State, Stream, layout};
+use crate::{Histogram, MeasuredBy, Phase, Reason, Record, SERIES_ENDS, Series, SeriesKind, State, Stream, layout};
 
 /// Identifier of the reason for a record that contradicts itself.
 pub const INCONSISTENT: &str = "record.inconsistent";
@@ -12,6 +12,8 @@ pub const INCONSISTENT: &str = "record.inconsistent";
 const SLACK_NS: u64 = 2_000_000_000;
 /// Deviation of a clock that is not compared: one part of this many.
 const SLACK_PART: u64 = 50;
+/// A phase ends up to this much later than its threads, ns: a main thread that gets no CPU notices the end late.
+const LATE_END_NS: u64 = 10_000_000_000;
 /// Counts of a running measurement are not read at the same moment. One part of this many is not compared.
 const RUNNING_PART: u64 = 50;
 
@@ -47,9 +49,12 @@ fn contradictions(record: &Record) -> Vec<String> {
     }
     let mut found: Vec<String> = of_validity(record).into_iter().collect();
     found.extend(record.phases.iter().filter_map(|phase| of_phase(record, phase)));
-    for series in &record.series {
+    for (index, series) in record.series.iter().enumerate() {
         let place = || format!("{}, {}", series.place(), series.phase);
         found.extend(of_series(record, series).into_iter().map(|text| format!("{}: {text}", place())));
+        if record.series[..index].iter().any(|other| is_same(series, other)) {
+            found.push(format!("{}: the record contains it twice", place()));
+        }
     }
     found
 }
@@ -68,6 +73,9 @@ fn of_phase(record: &Record, phase: &Phase) -> Option<String> {
     let without_proof = phase.asked_loads.iter().find(|asked| !phase.loads.iter().any(|load| load.spec == **asked));
     if let Some(load) = without_proof {
         return Some(format!("the load {load} of the phase `{name}` has no proof that it ran"));
+    }
+    if let Some(text) = too_few(record, phase) {
+        return Some(text);
     }
     let planned_ns = phase.planned_ns.filter(|_| ends_as_planned(record) && record.is_cut_short(phase))?;
     Some(format!("the run is complete, but the phase `{name}` lasted {duration_ns} of {planned_ns} ns"))
@@ -90,7 +98,18 @@ fn of_series(record: &Record, series: &Series) -> Vec<String> {
     let granted = record.validity.valid.then(|| not_as_requested(record, phase, series)).flatten();
     let checks =
         [unknown, granted, wrong_maximum(series), wrong_spikes(series), too_many(phase, series), wrong_figures(series)];
+    let checks = checks.into_iter().chain([wrong_windows(series)]);
     counts.into_iter().chain(checks).flatten().collect()
+}
+
+/// True if these are the same series: of one thread, with the same figures.
+fn is_same(one: &Series, other: &Series) -> bool {
+    let thread =
+        |series: &Series| (series.cpu, series.period_ns, series.samples, series.max_ns, series.first_deadline_ns);
+    // Only a series that was measured has these.
+    let is_measured = one.samples > 0 && (one.first_deadline_ns > 0 || one.max_at_ns.is_some());
+    let is_one_thread = one.phase == other.phase && one.role == other.role && one.host == other.host;
+    is_one_thread && is_measured && thread(one) == thread(other) && one.kind == other.kind && one.raw == other.raw
 }
 
 /// The difference between the requested and the granted settings of a thread, which a run reports as a reason.
@@ -144,6 +163,17 @@ fn wrong_maximum(series: &Series) -> Option<String> {
     (max_ns < largest_ns).then(|| format!("its maximum is {max_ns} ns, but it counts a value of {largest_ns} ns"))
 }
 
+/// Maxima over time that are all below the maximum. The last window can be incomplete.
+fn wrong_windows(series: &Series) -> Option<String> {
+    let covers_all = matches!(series.kind, SeriesKind::WakeUps | SeriesKind::Process(_));
+    let (max_ns, windows) = (series.max_ns?, &series.maxima);
+    let largest_ns = windows.max_ns.iter().flatten().max().copied().filter(|_| covers_all)?;
+    let last_ns = (windows.max_ns.len() as u64).saturating_sub(1).saturating_mul(windows.window_ns);
+    let is_before = series.max_at_ns.is_some_and(|at_ns| at_ns < last_ns);
+    (is_before && largest_ns < max_ns)
+        .then(|| format!("its maximum is {max_ns} ns, but its maxima over time are at most {largest_ns} ns"))
+}
+
 /// The smallest value that the largest one in `histogram` can be.
 fn least_maximum(histogram: &Histogram) -> Option<i64> {
     let (top_ns, _) = histogram.iter().next_back()?;
@@ -186,6 +216,25 @@ fn too_many(phase: Option<&Phase>, series: &Series) -> Option<String> {
     let period_ns = series.period_ns;
     (needed_ns > fits_ns + u128::from(late_ns) + u128::from(period_ns))
         .then(|| format!("{deadlines} deadlines every {period_ns} ns do not fit in the {duration_ns} ns of its phase"))
+}
+
+/// A phase that is longer than the deadlines of all threads that woke up until its end.
+fn too_few(record: &Record, phase: &Phase) -> Option<String> {
+    let has_ended = |series: &Series| series.notes.iter().any(|note| note.contains(SERIES_ENDS));
+    let wakes_up = |series: &&Series| series.kind == SeriesKind::WakeUps && series.host.is_none() && series.samples > 0;
+    let of_phase = || record.series.iter().filter(|series| series.phase == phase.name).filter(wakes_up);
+    if of_phase().any(has_ended) {
+        return None;
+    }
+    let lasted_ns = |series: &Series| {
+        let deadlines = series.samples.saturating_add(series.missed).saturating_add(1);
+        let late_ns = series.max_ns.unwrap_or_default().max(0).unsigned_abs();
+        u128::from(deadlines) * u128::from(series.period_ns) + u128::from(late_ns)
+    };
+    let longest_ns = of_phase().map(lasted_ns).max()?;
+    let (name, duration_ns) = (&phase.name, phase.duration_ns);
+    (u128::from(duration_ns - duration_ns / 10) > longest_ns + u128::from(LATE_END_NS))
+        .then(|| format!("the phase `{name}` lasted {duration_ns} ns, but its deadlines only {longest_ns} ns"))
 }
 
 /// Contradictions in the figures of one kind of series.

@@ -91,7 +91,7 @@ pub use matrix::*;
 pub use maxima::Maxima;
 pub use model::*;
 pub use noise::*;
-pub use obstacle::Obstacle;
+pub use obstacle::{GONE, Obstacle};
 pub use process::*;
 pub use published::*;
 pub use role::*;

@@ -8,8 +8,8 @@ use serde_json::{Map, Value};
 
 use crate::{
     AskedThread, Blame, BufferSearch, CAPTURE, Capture, Caveat, Cell, Comparison, CpuFacts, Far, Finding, Machine,
-    Program, Published, Recommendation, Series, Setting, Shielding, SoundLoop, UseVerdict, Validity, Verdict,
-    kind::MeasuredBy,
+    Program, ProgramLimits, Published, Recommendation, Series, Setting, Shielding, SoundLoop, UseVerdict, Validity,
+    Verdict, kind::MeasuredBy,
 };
 
 /// Fields that a newer version wrote.
@@ -177,6 +177,9 @@ pub struct Scenario {
     /// True if the run was to end as soon as the verdict on these profiles was decided.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub until_decided: bool,
+    /// Limits of `measure process` that decide the verdict; absent without limits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limits: Option<ProgramLimits>,
     /// Fields that a newer version wrote.
     #[serde(flatten)]
     pub extra: Extra,

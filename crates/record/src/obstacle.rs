@@ -4,6 +4,9 @@ use std::fmt;
 
 use crate::{INCONSISTENT, LoadProof, Phase, Reason, Record, SERIES_ENDS, Series, SeriesKind, State};
 
+/// Kind of the caveat about traffic that ended for good before its run did.
+pub const GONE: &str = "gone";
+
 /// A reason why a run, or a phase of it, supports no good result, whatever its figures are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Obstacle {
@@ -27,6 +30,8 @@ pub enum Obstacle {
     EndedEarly {
         /// Name of the phase.
         phase: String,
+        /// The cause, if the traffic of the run ended for good.
+        gone: Option<String>,
     },
     /// A thread ended before the run did.
     ThreadEnded {
@@ -47,7 +52,8 @@ impl fmt::Display for Obstacle {
             Self::Load { spec, host: None } => write!(f, "the load {spec} did not run to its end"),
             Self::Load { spec, host: Some(host) } => write!(f, "the load {spec} did not run to its end on {host}"),
             Self::FarLost { host, why } => write!(f, "the far end on {host} was lost: {why}"),
-            Self::EndedEarly { phase } => write!(f, "the run ended early, in the phase `{phase}`"),
+            Self::EndedEarly { gone: Some(cause), .. } => write!(f, "the traffic of the run ended: {cause}"),
+            Self::EndedEarly { phase, gone: None } => write!(f, "the run ended early, in the phase `{phase}`"),
             Self::ThreadEnded { note } => write!(f, "the run ended early: {note}"),
         }
     }
@@ -82,7 +88,7 @@ impl Record {
         if let Some(spec) = failed.or_else(unproven) {
             return Some(Obstacle::Load { spec: spec.clone(), host: None });
         }
-        self.is_cut_short(phase).then(|| Obstacle::EndedEarly { phase: phase.name.clone() })
+        self.is_cut_short(phase).then(|| self.ended_early(phase.name.clone()))
     }
 
     /// True if a load has a proof, or cannot have one yet.
@@ -135,6 +141,12 @@ impl Record {
             State::Interrupted => is_planned || self.phases.is_empty(),
             State::Partial => true,
         };
-        (early && !self.scenario.until_decided).then_some(Obstacle::EndedEarly { phase: last })
+        (early && !self.scenario.until_decided).then(|| self.ended_early(last))
+    }
+
+    /// The obstacle of a run that ended early in this phase.
+    fn ended_early(&self, phase: String) -> Obstacle {
+        let gone = self.caveats.iter().find(|caveat| caveat.kind == GONE).map(|caveat| caveat.text.clone());
+        Obstacle::EndedEarly { phase, gone }
     }
 }

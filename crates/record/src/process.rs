@@ -48,6 +48,9 @@ pub struct Program {
     /// The file of the CPU quota that stopped its control group for the longest time; absent if no quota did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quota_file: Option<String>,
+    /// About how long the control group of one of its processes was frozen, ns: the longest time of all processes.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub frozen_ns: u64,
     /// The kernel's runtime verification monitors for real-time threads; empty without `--monitors`, or if the kernel has
     /// none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -55,6 +58,39 @@ pub struct Program {
     /// Fields that a newer version wrote.
     #[serde(flatten)]
     pub extra: Extra,
+}
+
+fn is_zero(ns: &u64) -> bool {
+    *ns == 0
+}
+
+/// Limits for a watched program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct ProgramLimits {
+    /// Largest wake-up latency of any thread, ns; absent without a limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency_ns: Option<u64>,
+    /// Most missed deadlines, of all threads together; absent without a limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub missed: Option<u64>,
+    /// Longest response time of a cycle of any thread, ns; absent without a limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub response_ns: Option<u64>,
+}
+
+impl ProgramLimits {
+    /// True if a limit is about cycles, whose starts must be known.
+    #[must_use]
+    pub fn limit_cycles(&self) -> bool {
+        self.missed.is_some() || self.response_ns.is_some()
+    }
+
+    /// The longest that a cycle of a thread with this period may take, ns; `None` without such a limit. A period of 0 is none.
+    #[must_use]
+    pub fn cycle_ns(&self, period_ns: u64) -> Option<u64> {
+        let period_ns = self.missed.filter(|_| period_ns > 0).map(|_| period_ns);
+        [self.response_ns, period_ns].into_iter().flatten().min()
+    }
 }
 
 /// The largest number of threads of a program that are watched at the same time, and that have a series.
@@ -382,7 +418,7 @@ pub enum CycleCause {
     Sleep,
     /// A wait within the cycle for another thread, program or device.
     Event,
-    /// The thread was stopped by a signal or a debugger.
+    /// The thread was stopped by a signal or a debugger, or its control group was frozen.
     Stopped,
     /// Unknown.
     #[default]

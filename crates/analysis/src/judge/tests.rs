@@ -37,8 +37,10 @@ fn record(series: Vec<Series>) -> Record {
         Phase { name: "load".into(), asked_loads: vec!["cpu".into()], loads: vec![load], ..Phase::default() },
     ];
     let needed_ns = |series: &Series| series.corrected.total().saturating_mul(series.period_ns);
-    let duration_ns = series.iter().map(needed_ns).max().unwrap_or_default();
-    record.phases.iter_mut().for_each(|phase| phase.duration_ns = duration_ns);
+    for phase in &mut record.phases {
+        let of_phase = series.iter().filter(|series| series.phase == phase.name);
+        phase.duration_ns = of_phase.map(needed_ns).max().unwrap_or_default();
+    }
     record.state = State::Complete;
     record.series = series;
     record
@@ -335,7 +337,7 @@ fn a_cpu_that_measured_nothing_prevents_pass() {
 #[test]
 fn a_record_that_contradicts_itself_is_invalid() {
     type Change = fn(&mut Record);
-    let changes: [(Change, &str); 14] = [
+    let changes: [(Change, &str); 17] = [
         (
             |r| r.series[0].corrected.add(5_000, 100_000_000_000),
             "its corrected histogram counts 100010800001 deadlines",
@@ -352,6 +354,21 @@ fn a_record_that_contradicts_itself_is_invalid() {
         (|r| r.series[0].samples = 0, "it has 0 samples, but its histogram counts 10800001"),
         (|r| r.series[0].max_ns = Some(1_000), "its maximum is 1000 ns, but it counts a value of "),
         (|r| r.series[0].maxima.add(0, 95_000), "its maximum is 90001 ns, but it counts a value of 95000 ns"),
+        (
+            |r| {
+                r.series[0].max_at_ns = Some(3_000_000_000);
+                (0..5).for_each(|second| r.series[0].maxima.add(second * 1_000_000_000, 1));
+            },
+            "its maximum is 90001 ns, but its maxima over time are at most 1 ns",
+        ),
+        (
+            |r| {
+                r.series[0].first_deadline_ns = 5;
+                r.series.push(r.series[0].clone());
+            },
+            "CPU 0, rest: the record contains it twice",
+        ),
+        (|r| r.phases[0].duration_ns *= 10, "the phase `rest` lasted 108000010000000 ns, but its deadlines only "),
         (|r| r.phases[0].duration_ns = 3_000_000_000, "do not fit in the 3000000000 ns of its phase"),
         (|r| r.series[0].period_ns = 1 << 60, "do not fit in the "),
         (

@@ -13,6 +13,8 @@ const NAMED: usize = 4;
 pub(super) struct Run<'a> {
     /// The file that sets the CPU quota that stopped the program.
     quota_file: Option<&'a str>,
+    /// About how long the program's control group was frozen, ns.
+    frozen_ns: u64,
     /// True if the hypervisor took CPU time.
     host_took_time: bool,
 }
@@ -22,7 +24,12 @@ impl<'a> Run<'a> {
         let quota_file = record.program.as_ref().and_then(|program| program.quota_file.as_deref());
         // In an emulated guest, this caveat is about its times.
         let is_real = record.machine.emulation.is_none();
-        Self { quota_file, host_took_time: is_real && record.caveats.iter().any(|caveat| caveat.kind == "virtual") }
+        let frozen_ns = record.program.as_ref().map_or(0, |program| program.frozen_ns);
+        Self {
+            quota_file,
+            frozen_ns,
+            host_took_time: is_real && record.caveats.iter().any(|caveat| caveat.kind == "virtual"),
+        }
     }
 }
 
@@ -86,7 +93,7 @@ pub(super) fn yields((series, thread): &(&Series, &ProcessThread)) -> Option<Str
 /// Says which thread has cycles in a row that together exceed a limit, and that may be one; `None` without such a thread.
 pub(super) fn long_row((series, thread): &(&Series, &ProcessThread), limits: Limits) -> Option<String> {
     let (role, row_ns) = (&series.role, thread.longest_row_ns);
-    (row_ns > limits.cycle_ns(series)?).then(|| {
+    (row_ns > limits.cycle_ns(series.period_ns)?).then(|| {
         format!(
             "several cycles of {role} in a row, which took {} together, may be one: it waited for something else than usual \
              between them; mark the cycles with include/punctual.h",
@@ -124,7 +131,7 @@ pub(super) fn certain_ns(thread: &ProcessThread, cycle: &Cycle) -> u64 {
 /// been too long. `None` without such a thread.
 pub(super) fn too_long_at_end(threads: &[(&Series, &ProcessThread)], limits: Limits) -> Option<String> {
     let (role, ending_ns) = threads.iter().find_map(|(series, thread)| {
-        let is_long = thread.cycles >= CYCLIC && thread.ending_ns > limits.cycle_ns(series)?;
+        let is_long = thread.cycles >= CYCLIC && thread.ending_ns > limits.cycle_ns(series.period_ns)?;
         is_long.then_some((&series.role, thread.ending_ns))
     })?;
     let ending = format_unsigned_ns(ending_ns);
@@ -195,7 +202,7 @@ pub fn cause_words(cause: CycleCause) -> &'static str {
         CycleCause::Disk => "waiting for a disk",
         CycleCause::Sleep => "in a sleep of its own",
         CycleCause::Event => "waiting for another thread, program or device",
-        CycleCause::Stopped => "stopped by a signal or a debugger",
+        CycleCause::Stopped => "stopped",
         CycleCause::Unknown => "waiting for something unknown",
     }
 }
@@ -255,6 +262,10 @@ fn cause_of(main: &CyclePart, lock: Option<&LockWait>, run: &Run<'_>) -> String 
         CycleCause::Disk => format!("a wait for a disk{call}"),
         CycleCause::Sleep => format!("the program slept{call} within its cycle"),
         CycleCause::Event => format!("a wait{call}{}", by.replacen(" by", ", ended by", 1)),
+        CycleCause::Stopped if run.frozen_ns > 0 => format!(
+            "its control group was frozen, such as by `docker pause`, for about {} during the run",
+            format_unsigned_ns(run.frozen_ns)
+        ),
         CycleCause::Stopped => "it was stopped by a signal or a debugger".to_owned(),
         CycleCause::Unknown => format!("unknown: a wait{call}"),
     }

@@ -6,7 +6,7 @@ use super::{Limits, cycle, exceeded, incomplete, threads, too_few};
 use crate::{
     duration::{format_ns, format_unsigned_ns},
     profile::Profile,
-    rules::{Obstacles, Shown, duration_needed, excellent, of_emulation, shown, too_short, weakest},
+    rules::{Obstacles, Shown, duration_needed, excellent, measure_longer, of_emulation, shown, weakest},
     stalls::{self, Missing},
     statistics::{Exposure, Late},
     summary::max_of,
@@ -112,12 +112,12 @@ fn open(
 ) -> String {
     let place = exposures.iter().position(|exposure| exposure == weakest).and_then(|index| threads.get(index));
     let role = place.map_or("", |(series, _)| series.role.as_str());
-    let duration = duration_needed(profile);
     if weakest.cycles == 0 {
         return format!("no cycle of {role} was measured: select the threads of the use with --thread");
     }
-    let why = too_short(profile, weakest, role);
-    format!("{why}: measure for {duration} or longer, or select the threads of the use with --thread")
+    let duration = duration_needed(profile, Some(weakest));
+    let longer = format!("measure for {duration} or longer, or select the threads of the use with --thread");
+    measure_longer(profile, weakest, role, &longer)
 }
 
 fn pass(record: &Record, profile: &Profile, threads: &[(&Series, &ProcessThread)], exposures: &[Exposure]) -> String {

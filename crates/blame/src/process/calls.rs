@@ -32,6 +32,11 @@ impl Lock {
         Self { address, scope: Scope::Kernel, inherits_priority: false, owner: None, process: None }
     }
 
+    /// True if it may be another futex word with the value of a lock: the word does not contain its holder.
+    pub fn can_be_other(&self) -> bool {
+        self.scope != Scope::Kernel && !self.inherits_priority && self.owner.is_none()
+    }
+
     /// True if it can be the lock at this address of a process, or of an unknown one.
     pub fn is_at(&self, address: u64, scope: Scope, process: Option<u32>) -> bool {
         /// The smallest page of all architectures. A shared lock has the same position in a page everywhere.

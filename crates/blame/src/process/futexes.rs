@@ -60,8 +60,8 @@ impl Futexes {
         (call, Finding::Known)
     }
 
-    /// Notes a futex word that is not a lock.
-    fn note_other(&mut self, address: Address) -> bool {
+    /// Notes a futex word that is not a lock. Returns true if this is new.
+    pub fn note_other(&mut self, address: Address) -> bool {
         if self.others.len() >= MOST_WORDS {
             self.others.clear();
         }

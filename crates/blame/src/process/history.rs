@@ -17,6 +17,8 @@ pub(super) enum Activity {
     NoCpu { by: Option<Task> },
     /// It waited for a lock, until this thread released it; `None` if that is unknown.
     TookLock { lock: Lock, from: Option<u32> },
+    /// It slept, or waited for an event.
+    Slept,
     /// It waited for something else.
     Waited,
     /// Events are missing.

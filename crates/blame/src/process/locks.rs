@@ -37,6 +37,8 @@ pub(super) struct Wait {
     pub waited_ns: u64,
     ran_ns: u64,
     holder_waited_ns: u64,
+    /// Time in which the holders of this lock slept, or waited for events, ns; part of `holder_waited_ns`.
+    slept_ns: u64,
     unknown_ns: u64,
     /// The threads that kept a holder off the CPU.
     off_cpu: Vec<OffCpu>,
@@ -89,6 +91,7 @@ impl Wait {
             waited_ns: to_ns.saturating_sub(since_ns),
             ran_ns: 0,
             holder_waited_ns: 0,
+            slept_ns: 0,
             unknown_ns: 0,
             off_cpu: Vec::new(),
             holders: 0,
@@ -131,6 +134,10 @@ impl Wait {
                     Activity::TookLock { lock: taken, from: from @ Some(_) } => {
                         self.add_holders(&locks, taken, from, (interval.from_ns, interval.to_ns), holder);
                     }
+                    Activity::Slept if above.is_empty() => {
+                        self.slept_ns += interval.to_ns - interval.from_ns;
+                        self.holder_waited_ns += interval.to_ns - interval.from_ns;
+                    }
                     activity => self.add(&locks, held.task, activity, interval.to_ns - interval.from_ns),
                 }
                 until_ns = interval.from_ns;
@@ -143,7 +150,7 @@ impl Wait {
         match activity {
             Activity::Ran => self.ran_ns += ns,
             Activity::NoCpu { by } => self.add_off_cpu(locks, holder, by, ns),
-            Activity::Waited | Activity::TookLock { .. } => self.holder_waited_ns += ns,
+            Activity::Slept | Activity::Waited | Activity::TookLock { .. } => self.holder_waited_ns += ns,
             Activity::Unknown => self.unknown_ns += ns,
         }
     }
@@ -164,6 +171,11 @@ impl Wait {
     /// The thread of lower priority than `priority` that kept a holder off the CPU for the longest time.
     pub fn inverted_by(&self, priority: i32) -> Option<Task> {
         self.off_cpu.iter().filter(|off| off.inverts(priority)).max_by_key(|off| off.ns)?.by
+    }
+
+    /// True if its holders slept, or waited for events, most of the time.
+    pub fn holder_slept(&self) -> bool {
+        self.slept_ns > self.waited_ns / 2
     }
 
     /// The wait as a thread with this priority sees it.

@@ -2,7 +2,7 @@
 
 use std::{collections::HashSet, convert::Infallible, fmt, str::FromStr};
 
-use super::{clocks::ClockOffsets, quota::Quota};
+use super::{clocks::ClockOffsets, freezes::Freezes, quota::Quota};
 use crate::Comm;
 
 /// Selects threads by name or id: `audio`, `worker*`, `4711`.
@@ -31,6 +31,7 @@ pub(super) struct RunConfig {
     /// CPU time of a page fault without a wait, ns; 0 if it is unknown.
     pub fault_ns: u64,
     pub quota: Quota,
+    pub freezes: Freezes,
     pub clocks: ClockOffsets,
     /// Ids of the threads of punctual.
     pub own_threads: HashSet<u32>,
@@ -45,6 +46,7 @@ impl RunConfig {
             knows_calls: false,
             fault_ns: 0,
             quota: Quota::default(),
+            freezes: Freezes::default(),
             clocks: ClockOffsets::default(),
             own_threads: HashSet::new(),
         }

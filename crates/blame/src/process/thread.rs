@@ -156,6 +156,8 @@ pub(super) struct Thread {
     rivals: Rivals,
     history: History,
     locks: LockSums,
+    /// The futex word that it waited for last, and the number of these waits in a row in which the holder slept.
+    slept_on: (u64, u32),
     handler: kernel::Handler,
     page_faults: u64,
     /// The longest CPU time that its last page fault can have taken, ns; 0 if another event followed.
@@ -213,6 +215,7 @@ impl Thread {
             rivals: Rivals::default(),
             history: History::default(),
             locks: LockSums::default(),
+            slept_on: (0, 0),
             handler: kernel::Handler::default(),
             page_faults: 0,
             fault_ns: 0,
@@ -293,8 +296,9 @@ impl Thread {
                 }
             }
             State::Preempted { since_ns } => self.resumed(at_ns, (cpu, from), since_ns, config),
-            State::Blocked if self.yielded() => {
-                // The kernel does not trace the start of its next period.
+            // In a `sched_yield`, only one until the next period is a wait.
+            State::Blocked if self.in_kernel.is_yield() => {
+                // The kernel does not trace the start of that period.
                 self.begins_at_yields = true;
                 self.end_wait(at_ns, &WokenBy::default(), config);
             }
@@ -381,7 +385,7 @@ impl Thread {
             self.switches_missing_on.insert(cpu);
         }
         self.state = match prev_state {
-            PrevState::Preempted if self.yielded() => self.blocks(at_ns, WaitFor::Sleep),
+            PrevState::Preempted if self.yields_until_release(at_ns, config) => self.blocks(at_ns, WaitFor::Sleep),
             PrevState::Preempted => {
                 self.rivals = Rivals::of(Some(cpu), Some(to), self.task.priority);
                 State::Preempted { since_ns: at_ns }
@@ -420,13 +424,9 @@ impl Thread {
         State::Blocked
     }
 
-    /// True if it gave up the CPU until its next period: the wait of the deadline policy.
-    fn yielded(&self) -> bool {
-        self.in_kernel.yields_until_release()
-    }
-
     /// Handles the end of a wait: the thread is ready to run, and a cycle begins unless the wait was part of one.
     fn end_wait(&mut self, at_ns: u64, by: &WokenBy, config: &RunConfig) {
+        self.note_freeze(at_ns, config);
         self.complete_before_wait(at_ns, by, config);
         self.account_for(at_ns, TimePart::Blocked);
         self.state = State::Ready { since_ns: at_ns };
@@ -435,10 +435,22 @@ impl Thread {
         if let Some(Waiting { wait_for: WaitFor::Continue, .. }) = waiting {
             self.stopped_until_ns = at_ns;
         }
+        if let Some(Waiting { wait_for: WaitFor::Sleep | WaitFor::Event, .. }) = waiting {
+            self.slept_on = (0, 0);
+        }
         if let Some(Waiting { wait_for, since_ns, call, .. }) = waiting {
             match &by.lock {
                 Some(wait) => self.add_lock_wait(wait, config),
-                None => self.add_part(wait_for.cause(), at_ns.saturating_sub(since_ns), by.task, call),
+                None => {
+                    let stopped_ns = config.freezes.stopped_ns(self.process, since_ns, at_ns);
+                    let rest_ns = at_ns.saturating_sub(since_ns).saturating_sub(stopped_ns);
+                    if stopped_ns > 0 {
+                        self.add_part(CycleCause::Stopped, stopped_ns, None, "");
+                    }
+                    if rest_ns > 0 || stopped_ns == 0 {
+                        self.add_part(wait_for.cause(), rest_ns, by.task, call);
+                    }
+                }
             }
         }
         if self.is_marked {
@@ -574,6 +586,7 @@ impl Thread {
                 (Some(WaitsForLock { lock, .. }), Some(Waiting { released_by, .. })) => {
                     Activity::TookLock { lock, from: released_by }
                 }
+                (None, Some(Waiting { wait_for: WaitFor::Sleep | WaitFor::Event, .. })) => Activity::Slept,
                 _ => Activity::Waited,
             },
             (State::Unobserved | State::Ended, _) => Activity::Unknown,

@@ -140,9 +140,16 @@ impl InKernel {
         self.contends = lock;
     }
 
-    /// True if the thread gives up the CPU until its next period.
-    pub fn yields_until_release(&self) -> bool {
-        self.call.is_some_and(|call| call.call == Call::Yield && call.is_release)
+    /// True if the thread gives up the CPU.
+    pub fn is_yield(&self) -> bool {
+        self.call.is_some_and(|call| call.call == Call::Yield)
+    }
+
+    /// Notes that the current call ends a cycle.
+    pub fn set_release(&mut self) {
+        if let Some(call) = &mut self.call {
+            call.is_release = true;
+        }
     }
 
     /// True if the thread, of this process, wakes those who wait at the address of this lock.

@@ -44,6 +44,8 @@ impl Plan {
             timerlat: self.timerlat,
             profiles: self.profiles.clone(),
             until_decided: !self.until_decided.is_empty(),
+            // Only `measure process` has them.
+            limits: None,
             extra: record::Extra::new(),
         }
     }

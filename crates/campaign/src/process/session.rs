@@ -7,7 +7,7 @@ use std::{
 
 use analysis::format_unsigned_ns;
 use blame::{ClockOffsets, Exec, Follower, MeasuredThread, Process, Watch, fault_time_ns};
-use machine::{CpuList, QuotaFiles, Root, usable_cpus};
+use machine::{CpuList, FreezerFiles, QuotaFiles, Root, usable_cpus};
 use record::{Caveat, MonitorUse, Reason, Record, Spike};
 use sys::{clock::Clock, sched, signal::termination_requests, usage::ThreadUsage};
 
@@ -40,6 +40,8 @@ const START_NS: u64 = 1_000_000_000;
 const EXPLAIN_LIMIT: Duration = Duration::from_millis(20);
 /// The number of threads that are named if none has a requested name.
 const NAMES: usize = 8;
+/// The number of processes whose control groups are checked for a freeze in each read.
+const FREEZERS: usize = 64;
 /// Niceness while the ring buffers are read.
 const URGENT: i32 = -20;
 
@@ -82,6 +84,8 @@ pub struct Session<'a> {
     usage: ThreadUsage,
     ended: bool,
     quota: QuotaFiles,
+    /// The processes of the program with the files that say if they are frozen.
+    freezers: Vec<(u32, FreezerFiles)>,
     /// Time for which quotas had stopped the program's groups at the first reading, us.
     stopped_us: Option<u64>,
     /// The file of the quota that stopped the program.
@@ -174,6 +178,7 @@ impl<'a> Session<'a> {
             usage,
             ended: false,
             quota: QuotaFiles::default(),
+            freezers: Vec::new(),
             stopped_us: None,
             quota_file: None,
             checked: now,
@@ -240,6 +245,9 @@ impl<'a> Session<'a> {
             if stopped_us > before_us && self.quota_file.is_none() {
                 self.quota_file = self.quota.limiting_file(self.root);
             }
+        }
+        for (process, files) in &self.freezers {
+            self.process.note_freeze(*process, now_ns(), files.are_frozen(self.root));
         }
         if last || self.checked.elapsed() >= TRACE_CHECK {
             self.checked = Instant::now();
@@ -311,8 +319,10 @@ impl<'a> Session<'a> {
         self.process.note_own_threads(thread_table::thread_ids(self.root, std::process::id()));
     }
 
-    /// Finds the quota of the program's control group, which may change.
+    /// Finds the quota of the program's control group, and the freezers of its processes, which may change.
     fn find_quota(&mut self) {
+        let processes = self.threads.processes().take(FREEZERS);
+        self.freezers = processes.map(|pid| (pid, FreezerFiles::of(self.root, &pid.to_string()))).collect();
         self.quota = QuotaFiles::of(self.root, &self.program.pid.to_string());
     }
 
@@ -418,6 +428,7 @@ impl<'a> Session<'a> {
             processes_left: self.left.len() as u64,
             own_cpu_ns: ThreadUsage::so_far().cpu_time_ns.saturating_sub(self.usage.cpu_time_ns),
             quota_file: self.quota_file.clone(),
+            frozen_ns: self.process.frozen_ns(),
             ..record::Program::default()
         }
     }

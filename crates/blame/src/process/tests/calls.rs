@@ -328,3 +328,86 @@ fn a_32_bit_program_has_no_known_calls() {
     let thread = process.series("run", START_NS + 1_000_000).remove(0).kind.process().unwrap().clone();
     assert_eq!((thread.cycles, thread.release), (2, record::Release::AnySleep));
 }
+
+/// A switch to or from the worker with this priority.
+fn deadline_switch(us: u64, priority: i32, prev_state: Option<PrevState>) -> Event {
+    let worker = Task { priority, ..task(WORKER) };
+    let (from, to) = if prev_state.is_some() { (worker, task(0)) } else { (task(0), worker) };
+    let prev_state = prev_state.unwrap_or(PrevState::Preempted);
+    at(us, from.pid, EventKind::Switch { from, prev_state, to })
+}
+
+#[test]
+fn the_first_yield_under_the_deadline_policy_is_a_wait_for_the_next_period() {
+    let mut events = vec![enter(0, "nanosleep", [0; 3]), timer(0, 1000), sleeps(1)];
+    events.extend(resumes(1000));
+    // No switch shows the policy before the first yield.
+    events.extend([exit(1002), enter(1010, "sched_setattr", [0; 3]), exit(1012)]);
+    for us in (1300..200_000).step_by(20_000) {
+        events.extend([enter(us, "sched_yield", [0; 3]), deadline_switch(us + 1, -1, Some(PrevState::Preempted))]);
+        events.extend([deadline_switch(us + 19_700, -1, None), exit(us + 19_701)]);
+    }
+    let thread = with_calls(None, &events, 201_000).1;
+    assert_eq!(thread.release, record::Release::AbsoluteSleep);
+    let cycles = cycles_of(&thread);
+    assert_eq!(cycles[..3], [(1000, 301), (21_000, 300), (41_000, 300)], "{cycles:?}");
+    assert!(thread.causes.iter().all(|entry| entry.cause == CycleCause::OwnWork), "{:?}", thread.causes);
+}
+
+#[test]
+fn a_yield_after_many_waits_for_events_is_no_exhausted_budget() {
+    let mut events = Vec::new();
+    for us in (1000..13_000).step_by(1000) {
+        events.extend([enter(us, "read", [3, 0, 0]), deadline_switch(us + 1, -1, Some(PrevState::Sleeping))]);
+        events.extend([waking(us + 500, WORKER), deadline_switch(us + 501, -1, None), exit(us + 502)]);
+    }
+    events.extend([enter(13_000, "sched_yield", [0; 3]), deadline_switch(13_001, -1, Some(PrevState::Preempted))]);
+    events.extend([deadline_switch(33_001, -1, None), exit(33_002), enter(33_100, "read", [3, 0, 0])]);
+    events.push(deadline_switch(33_101, -1, Some(PrevState::Sleeping)));
+    let thread = with_calls(None, &events, 34_000).1;
+    let causes: Vec<_> = thread.worst_cycles.iter().flat_map(|cycle| &cycle.parts).map(|part| part.cause).collect();
+    assert!(!causes.contains(&CycleCause::DeadlineBudget) && thread.preemptions == 0, "{causes:?}");
+}
+
+/// The longest cycle of a worker whose control group is frozen from 4.2 ms to 8 ms, read every millisecond.
+fn frozen(events: impl FnOnce(&mut Vec<Event>)) -> record::Cycle {
+    let mut all: Vec<Event> = (1..=3).flat_map(|ms| absolute_cycle(ms * 1000)).collect();
+    events(&mut all);
+    let mut process = process(None);
+    process.expect_calls();
+    process.set_process(WORKER, WORKER, false);
+    for us in (3500..9000).step_by(1000) {
+        process.note_freeze(WORKER, START_NS + us * 1000, (4200..8000).contains(&us));
+    }
+    all.iter().for_each(|event| process.handle_event(event));
+    assert_eq!(process.frozen_ns(), 4_000_000);
+    process.series("run", START_NS + 9_500_000).remove(0).kind.process().unwrap().longest.clone().unwrap()
+}
+
+#[test]
+fn a_frozen_control_group_stops_a_thread() {
+    // Version 1 freezes a sleeping thread where it is.
+    let asleep = frozen(|events| {
+        events.extend([enter(3200, "clock_nanosleep", [1, 1, 0]), timer(3200, 4000), sleeps(3201)]);
+        events.extend(resumes(8000));
+        events.extend([exit(8002), enter(8100, "clock_nanosleep", [1, 1, 0]), timer(8100, 9000), sleeps(8101)]);
+    });
+    assert_eq!((asleep.response_ns(), asleep.main_cause()), (4_100_000, Some(CycleCause::Stopped)), "{asleep:?}");
+    // Version 2 wakes it, and it waits on its way back to the program.
+    let woken = frozen(|events| {
+        events.extend([enter(3200, "clock_nanosleep", [1, 1, 0]), timer(3200, 5000), sleeps(3201)]);
+        events.extend(resumes(4200));
+        events.extend([exit(4202), sleeps(4203)]);
+        events.extend(resumes(8000));
+        events.extend([enter(8002, "clock_nanosleep", [1, 1, 0]), timer(8002, 5000), exit(8003)]);
+        events.extend([enter(8100, "clock_nanosleep", [1, 1, 0]), timer(8100, 9000), sleeps(8101)]);
+    });
+    assert_eq!((woken.response_ns(), woken.main_cause()), (3_100_000, Some(CycleCause::Stopped)), "{woken:?}");
+    let working = frozen(|events| {
+        events.extend(absolute_cycle(4000));
+        events.push(sleeps(4200));
+        events.extend(resumes(8000));
+        events.extend([enter(8100, "clock_nanosleep", [1, 1, 0]), timer(8100, 9000), sleeps(8101)]);
+    });
+    assert_eq!((working.response_ns(), working.main_cause()), (4_100_000, Some(CycleCause::Stopped)), "{working:?}");
+}

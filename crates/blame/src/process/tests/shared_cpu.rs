@@ -235,3 +235,51 @@ fn a_preempted_thread_that_becomes_real_time_was_not_limited() {
     let longest = cpu.thread(WORKER, 6000).longest.unwrap();
     assert_eq!(longest.main_cause(), Some(CycleCause::Preemption), "{longest:?}");
 }
+
+/// A thread waits five times for `t30`, which sleeps until shortly before it wakes the waiter. `sleeps` is true if the
+/// waiter also sleeps between the waits.
+fn handshakes(sleeps: bool) -> ProcessThread {
+    let mut cpu = Cpu0::new(&[(LOW, 7), (HIGH, 5)]);
+    cpu.wake(10, LOW);
+    cpu.switch(11, PrevState::Preempted, LOW);
+    cpu.wake(20, HIGH);
+    cpu.switch(21, PrevState::Preempted, HIGH);
+    for us in (5000..=45_000).step_by(5000) {
+        cpu.futex(us - 4700, 0x40, WAIT | PRIVATE, 2);
+        cpu.switch(us - 4699, PrevState::Sleeping, LOW);
+        cpu.leave(us - 4690);
+        cpu.event(us - 4689, EventKind::CallEntry { call: call("clock_nanosleep"), arguments: [1, 1, 0] });
+        cpu.switch(us - 4680, PrevState::Sleeping, 0);
+        cpu.wake(us, LOW);
+        cpu.switch(us + 1, PrevState::Preempted, LOW);
+        cpu.leave(us + 2);
+        cpu.futex(us + 3, 0x40, WAKE | PRIVATE, 1);
+        cpu.wake(us + 4, HIGH);
+        cpu.switch(us + 5, PrevState::Preempted, HIGH);
+        cpu.leave(us + 6);
+        // The value of an idle worker again.
+        cpu.futex(us + 200, 0x40, WAKE | PRIVATE, 1);
+        cpu.leave(us + 201);
+        if sleeps {
+            cpu.event(us + 210, EventKind::CallEntry { call: call("clock_nanosleep"), arguments: [1, 1, 0] });
+            cpu.switch(us + 211, PrevState::Sleeping, LOW);
+            cpu.wake(us + 250, HIGH);
+            cpu.switch(us + 251, PrevState::Preempted, HIGH);
+            cpu.leave(us + 252);
+        }
+    }
+    cpu.futex(45_300, 0x40, WAIT | PRIVATE, 2);
+    cpu.switch(45_301, PrevState::Sleeping, LOW);
+    cpu.thread(HIGH, 46_000)
+}
+
+#[test]
+fn a_word_whose_holder_sleeps_until_it_wakes_the_waiter_is_no_lock() {
+    let worker = handshakes(false);
+    assert!(worker.locks.is_empty(), "{:?}", worker.locks);
+    assert_eq!((worker.release, worker.cycles_cut), (record::Release::Event, 1));
+    assert!(worker.cycles >= 5, "{}", worker.cycles);
+    assert_eq!(worker.longest.unwrap().response_ns(), 297_000);
+    let with_cycles = handshakes(true);
+    assert_eq!((with_cycles.locks.len(), with_cycles.release), (1, record::Release::AbsoluteSleep), "a slow holder");
+}

@@ -1,6 +1,6 @@
 //! Where the cycles of a thread begin and end.
 
-use record::Rule;
+use record::{CycleCause, Rule};
 
 use super::{Thread, Waiting, WokenBy};
 use crate::process::{
@@ -110,6 +110,18 @@ impl Thread {
         }
     }
 
+    /// Notes that the current wait was a stop, if it was outside of system calls and the control group was frozen: the
+    /// kernel lets a frozen thread wait on its way back to the program.
+    pub(super) fn note_freeze(&mut self, at_ns: u64, config: &RunConfig) {
+        let process = self.process;
+        if let Some(waiting) = &mut self.waiting
+            && waiting.source.is_none()
+            && config.freezes.stopped_ns(process, waiting.since_ns, at_ns) > 0
+        {
+            waiting.wait_for = WaitFor::Continue;
+        }
+    }
+
     /// Begins a cycle, unless one goes on. A release before the run counts from the start of the run.
     pub(super) fn begin_cycle(&mut self, released: Released, config: &RunConfig) {
         let at_ns = released.at_ns.max(config.start_ns).max(self.since_ns);
@@ -119,6 +131,9 @@ impl Thread {
             }
             self.sleep_ns.take().into_iter().for_each(|ns| self.releases.note_sleep(ns));
         }
-        self.cycles.begin(Released { at_ns: at_ns.min(released.noticed_ns), ..released }, self.period_ns);
+        let at_ns = at_ns.min(released.noticed_ns);
+        let was_frozen = config.freezes.stopped_ns(self.process, at_ns, released.noticed_ns) > 0;
+        let late_by = if was_frozen { CycleCause::Stopped } else { released.late_by };
+        self.cycles.begin(Released { at_ns, late_by, ..released }, self.period_ns);
     }
 }

@@ -8,6 +8,7 @@ use super::{State, Thread, TimePart};
 use crate::process::{
     calls::{BOOTTIME, Call, Lock, MONOTONIC, REALTIME, Scope, Source},
     cycles::{Cycles, Released},
+    locks::Wait,
     releases::Rank,
     selection::RunConfig,
     waits::{InCall, Timeout},
@@ -92,9 +93,15 @@ impl Thread {
             | Call::Restart
             | Call::Other => None,
         };
+        entered.is_release = rank.is_some_and(|rank| self.waits_for_release(at_ns, rank, config));
+        self.in_kernel.enter(entered);
+    }
+
+    /// Handles the start of a wait of this kind. Returns true if the next cycle starts after it.
+    fn waits_for_release(&mut self, at_ns: u64, rank: Rank, config: &RunConfig) -> bool {
         let before = self.releases.rank();
-        entered.is_release = rank.is_some_and(|rank| self.releases.note(rank));
-        if entered.is_release && !self.is_marked {
+        let is_release = self.releases.note(rank);
+        if is_release && !self.is_marked {
             self.may_continue_sleep = self.cycles.is_tentative();
             if !self.may_continue_sleep {
                 self.end_or_drop_cycle(at_ns, before, config);
@@ -104,7 +111,19 @@ impl Thread {
                 self.cycles.starts(self.period_ns);
             }
         }
-        self.in_kernel.enter(entered);
+        is_release
+    }
+
+    /// True if it leaves the CPU in a call that gives up the CPU until the next period, which `sched_yield` does under
+    /// the deadline policy. Its policy at the entry into the call may be unknown, because it was set since its last
+    /// switch.
+    pub(super) fn yields_until_release(&mut self, at_ns: u64, config: &RunConfig) -> bool {
+        let yields = self.task.priority < 0 && self.in_kernel.is_yield();
+        let is_known = self.in_kernel.call().is_some_and(|call| call.is_release);
+        if yields && !is_known && self.waits_for_release(at_ns, Rank::Absolute, config) {
+            self.in_kernel.set_release();
+        }
+        yields
     }
 
     /// Ends the cycle, if one goes on. If another kind of wait started it, and it contains a wait, that may have been the
@@ -223,6 +242,19 @@ impl Thread {
             // It waited for events in this cycle, so it consists of several.
             self.cycles.cut();
         }
+    }
+
+    /// Notes a wait for a lock that has ended. Returns true if the word is no lock: in several waits in a row, without
+    /// another sleep or event of this thread in between, the holder slept most of the time. A thread that does this
+    /// waits for its own next cycle, not for the release, and this thread would have no cycles.
+    pub fn waits_for_sleeper(&mut self, wait: &Wait) -> bool {
+        /// Number of waits that show it.
+        const ENOUGH: u32 = 3;
+        let address = wait.lock.address;
+        let before = if self.slept_on.0 == address { self.slept_on.1 } else { 0 };
+        let count = if wait.holder_slept() { before + 1 } else { 0 };
+        self.slept_on = (address, count);
+        count >= ENOUGH && wait.lock.can_be_other()
     }
 
     /// CPU time so far, ns. `at_ns` is the time on CLOCK_MONOTONIC.

@@ -25,6 +25,11 @@ pub fn run(options: &Process) -> anyhow::Result<u8> {
         duration_ns: if common.endless { None } else { common.duration.or(default_ns) },
         threshold_ns: options.threshold,
         profiles: options.profiles.clone(),
+        limits: Limits {
+            latency_ns: options.max_latency,
+            missed: options.max_missed,
+            response_ns: options.max_response,
+        },
         loads: super::loads(common),
         load_cpus: common.load_cpus.clone(),
         hold_cpu_awake: common.hold_cpu_awake,
@@ -35,10 +40,8 @@ pub fn run(options: &Process) -> anyhow::Result<u8> {
         watch_every: output::watch_every(common.output),
     };
     let mut record = output::watch_process(&plan, common.output)?;
-    let limits =
-        Limits { latency_ns: options.max_latency, missed: options.max_missed, response_ns: options.max_response };
     output::judge(&mut record, &options.profiles)?;
-    let of_limits = analysis::process::verdict(&record, limits);
+    let of_limits = analysis::process::verdict(&record, plan.limits);
     record.verdict = analysis::worst_of([of_limits, record.verdict.take()]);
     results.deliver(&record, |style, width| report::terminal::summary(&record, style, width))?;
     Ok(output::status(&record))
