@@ -348,7 +348,7 @@ fn the_first_yield_under_the_deadline_policy_is_a_wait_for_the_next_period() {
         events.extend([deadline_switch(us + 19_700, -1, None), exit(us + 19_701)]);
     }
     let thread = with_calls(None, &events, 201_000).1;
-    assert_eq!(thread.release, record::Release::AbsoluteSleep);
+    assert_eq!(thread.release, record::Release::Yield);
     let cycles = cycles_of(&thread);
     assert_eq!(cycles[..3], [(1000, 301), (21_000, 300), (41_000, 300)], "{cycles:?}");
     assert!(thread.causes.iter().all(|entry| entry.cause == CycleCause::OwnWork), "{:?}", thread.causes);
