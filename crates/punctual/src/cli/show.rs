@@ -10,7 +10,7 @@ use super::{Extent, OutputOptions, record_path};
 /// Options of `show`.
 #[derive(Debug, Args)]
 pub struct Show {
-    /// A *.punctual.json file, folder of a campaign, or LAST for the newest.
+    /// A *.punctual.json file, a campaign's folder, or LAST.
     #[arg(default_value = "LAST", value_parser = record_path())]
     pub record: PathBuf,
     /// Write FILE; its suffix is the format; repeatable.

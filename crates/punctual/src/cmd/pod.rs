@@ -279,7 +279,8 @@ mod tests {
         record.state = record::State::Complete;
         record.validity.valid = true;
         record.phases = vec![Phase { duration_ns, planned_ns: Some(duration_ns), ..Phase::default() }];
-        let mut series = Series { cpu: Some(3), samples: 600_000, max_ns: Some(17_000), ..Series::default() };
+        let mut series = Series { cpu: Some(3), samples: 600_000, period_ns: 1_000_000, ..Series::default() };
+        series.max_ns = Some(17_000);
         series.raw.add(17_000, 600_000);
         record.series = vec![series];
         record
