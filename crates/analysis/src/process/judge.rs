@@ -126,7 +126,8 @@ fn pass(record: &Record, profile: &Profile, threads: &[(&Series, &ProcessThread)
     let longest = longest_ns.map_or_else(String::new, |ns| format!(", cycles took at most {}", format_unsigned_ns(ns)));
     let bound = weakest(exposures).map_or_else(String::new, |exposure| exposure.bound_per_span());
     format!(
-        "wake-ups were at most {} late (limit {}){}{longest} (period {}); {bound}, {} is tolerated{}",
+        "the threads waited at most {} for a CPU after a wake-up (limit {}){}{longest} (period {}); {bound}, {} is \
+         tolerated; a late timer counts only in the length of its cycle{}",
         format_ns(latest_ns),
         format_ns(profile.limit_ns),
         excellent(profile, latest_ns),
