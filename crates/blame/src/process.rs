@@ -254,7 +254,8 @@ impl Process {
     fn take_over(&mut self, at_ns: u64, cpu: u32, pid: u32) {
         let Some(first) = self.followed(pid).filter(|first| first.is_ending()) else { return };
         let (comm, process, has_other_calls) = (first.comm(), first.process(), first.has_other_calls());
-        if let Some(before) = self.threads.iter_mut().find(|thread| thread.runs_on(cpu)) {
+        if let Some(before) = self.threads.iter_mut().find(|thread| thread.process() == process && thread.runs_on(cpu))
+        {
             before.replaced(at_ns);
         }
         self.follow(ThreadInfo { tid: pid, comm, asleep: false }, at_ns);
