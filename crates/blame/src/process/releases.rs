@@ -57,7 +57,7 @@ pub(super) struct Releases {
 struct Row {
     /// The event that usually starts cycles.
     usual: Option<Source>,
-    /// How often it did, minus how often others did since it became the usual one.
+    /// Number of cycles that it started since it became the usual event, minus those that others started.
     lead: u64,
     /// Start of the first cycle, ns on CLOCK_MONOTONIC.
     begun_ns: u64,

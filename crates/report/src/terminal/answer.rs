@@ -61,7 +61,7 @@ pub fn answer(record: &Record, full: &str, style: &Style, width: usize) -> Strin
     let fits = |parts: &&Vec<&String>, with: usize| used(parts) + with <= left;
     let with_rows = choices.iter().find(|parts| fits(parts, table_lines));
     let chosen = with_rows.or_else(|| choices.iter().find(|parts| fits(parts, 0)));
-    // If no choice fits, the first of those that keep the most parts.
+    // If no choice fits as a whole, the longest one with the most parts that fit.
     let kept = |parts: &&Vec<&String>| fitting_parts(parts, left).iter().filter(|part| !part.is_empty()).count();
     let chosen = chosen.or_else(|| choices.iter().rev().max_by_key(kept));
     let above_table = chosen.map_or_else(String::new, |parts| fitting(parts, left));

@@ -1,4 +1,4 @@
-//! Where the cycles of a thread begin and end.
+//! The begin and the end of a thread's cycles.
 
 use record::{CycleCause, Rule};
 
