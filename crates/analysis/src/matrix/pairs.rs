@@ -11,8 +11,6 @@ pub(super) struct Pair<'a> {
     pub cells: Vec<&'a Cell>,
     /// The severity of each round under its worst load; as many as were measured under every load.
     rounds: Vec<Severity>,
-    /// Index of the worst cell.
-    worst: usize,
 }
 
 impl<'a> Pair<'a> {
@@ -22,7 +20,7 @@ impl<'a> Pair<'a> {
         for cell in record.cells.iter().filter(|cell| cell.threads.len() == 2) {
             match pairs.iter_mut().find(|pair| pair.cells[0].pair() == cell.pair()) {
                 Some(pair) => pair.cells.push(cell),
-                None => pairs.push(Self { cells: vec![cell], rounds: Vec::new(), worst: 0 }),
+                None => pairs.push(Self { cells: vec![cell], rounds: Vec::new() }),
             }
         }
         let mut loads: Vec<&str> = record.cells.iter().map(|cell| cell.load.as_str()).collect();
@@ -34,24 +32,17 @@ impl<'a> Pair<'a> {
         pairs
     }
 
-    /// Computes the severity of the rounds, and the worst cell.
+    /// Computes the severity of the rounds.
     fn rank(&mut self, scale: &Scale) {
         let of_cells: Vec<Vec<Severity>> = self.cells.iter().map(|cell| scale.rounds(cell)).collect();
         let count = of_cells.iter().map(Vec::len).min().unwrap_or(0);
         let of_round = |round| of_cells.iter().map(|rounds| rounds[round]).fold(Severity::default(), Severity::worse);
         self.rounds = (0..count).map(of_round).collect();
-        let order = |a: &usize, b: &usize| scale.severity(self.cells[*a]).compare(&scale.severity(self.cells[*b]));
-        self.worst = (0..self.cells.len()).max_by(order).unwrap_or(0);
     }
 
     /// The CPUs of the row and of the column.
     pub fn cpus(&self) -> [u32; 2] {
         [0, 1].map(|thread| self.cells[0].threads[thread].cpu)
-    }
-
-    /// The worst cell over all loads.
-    pub fn worst_cell(&self) -> &'a Cell {
-        self.cells[self.worst]
     }
 
     /// The severity of the worst round.

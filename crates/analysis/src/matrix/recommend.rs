@@ -39,7 +39,7 @@ pub fn recommend(record: &Record) -> Option<Recommendation> {
         pair: chosen.cells[0].pair(),
         equal: equal.iter().map(|pair| pair.cells[0].pair()).collect(),
         certain: chosen.round_count() > 1 && equal.is_empty(),
-        text: format!("Put {}.", placement_text(&chosen.cells[0].pair())),
+        text: text(chosen, &equal),
         why,
         facts: facts::describe(record, chosen.cpus()),
     })
@@ -80,10 +80,23 @@ fn name(pair: &Pair) -> String {
     placement_text(&pair.cells[0].pair())
 }
 
-/// The results of a pair under its worst load.
+/// The advice in one sentence.
+fn text(chosen: &Pair, equal: &[&Pair]) -> String {
+    let placement = name(chosen);
+    match chosen.round_count() {
+        ..2 => format!("Put {placement}; each pair was measured only once."),
+        _ if equal.is_empty() => format!("Put {placement}."),
+        _ => format!("No pair is better than all others; put {placement}."),
+    }
+}
+
+/// The results of a pair under all loads.
 fn figures(pair: &Pair) -> String {
-    let cell = pair.worst_cell();
-    format!("at worst, {}, {}", load_text(cell), threads(cell))
+    let loads = match &pair.cells[..] {
+        [cell] => load_text(cell),
+        _ => "under all loads".to_owned(),
+    };
+    format!("{loads}, {}, {}", role(pair, 0), role(pair, 1))
 }
 
 /// The load of a cell: `at rest`, `with cpu:shell`.
@@ -91,20 +104,26 @@ fn load_text(cell: &Cell) -> String {
     if cell.load == NOLOAD { "at rest".to_owned() } else { format!("with {}", cell.load) }
 }
 
-fn threads(cell: &Cell) -> String {
-    cell.threads.iter().map(thread).collect::<Vec<_>>().join(", ")
-}
-
-/// The result of a thread: `base was 7.5 us late (0.30 periods) and missed none of 4800000 deadlines`.
-fn thread(thread: &CellThread) -> String {
-    let CellThread { role, samples, missed, .. } = thread;
-    let late = format_ns(thread.max_ns.unwrap_or(0));
-    let deadlines = samples + missed;
+/// The results of a thread of a pair under all loads: `base was at most 7.5 us late (0.30 periods, at rest) and missed
+/// none of 4800000 deadlines`.
+fn role(pair: &Pair, thread: usize) -> String {
+    let under = |cell: &&Cell| cell.threads[thread].max_ns.unwrap_or(0);
+    let latest = pair.cells.iter().max_by_key(|cell| under(cell)).map_or(pair.cells[0], |cell| *cell);
+    let CellThread { role, max_ns, .. } = &latest.threads[thread];
+    let threads = || pair.cells.iter().map(|cell| &cell.threads[thread]);
+    let missed: u64 = threads().map(|thread| thread.missed).sum();
+    let deadlines = missed + threads().map(|thread| thread.samples).sum::<u64>();
+    let late = format_ns(max_ns.unwrap_or(0));
+    let periods = latest.threads[thread].periods_late();
+    let load = if pair.cells.len() > 1 { format!(", {}", load_text(latest)) } else { String::new() };
     let missed = match missed {
         0 => format!("missed none of {deadlines} deadlines"),
-        _ => format!("missed {missed} of {deadlines} deadlines ({:.2} %)", 100.0 * thread.missed_share()),
+        _ => {
+            let percent = 100.0 * missed as f64 / deadlines as f64;
+            format!("missed {missed} of {deadlines} deadlines ({percent:.2} %)")
+        }
     };
-    format!("{role} was {late} late ({:.2} periods) and {missed}", thread.periods_late())
+    format!("{role} was at most {late} late ({periods:.2} periods{load}) and {missed}")
 }
 
 fn comparison(chosen: &Pair, equal: &[&Pair], all: usize) -> String {
@@ -157,9 +176,8 @@ fn avoid(chosen: &Pair, pairs: &[Pair]) -> Option<String> {
 /// The result of the worst pair, unless its rounds overlap with those of the chosen one.
 fn worst(chosen: &Pair, pairs: &[Pair]) -> Option<String> {
     let worst = pairs.iter().max_by(|a, b| a.severity().compare(&b.severity()))?;
-    let cell = worst.worst_cell();
     let differs = worst.cpus() != chosen.cpus() && (chosen.round_count() < 2 || chosen.beats(worst));
-    differs.then(|| format!("the worst pair is {}: {}, {}", name(worst), load_text(cell), threads(cell)))
+    differs.then(|| format!("the worst pair is {}: {}", name(worst), figures(worst)))
 }
 
 fn counted(count: usize, noun: &str) -> String {

@@ -146,7 +146,8 @@ pub(super) fn recommendation(page: &mut Page, record: &Record) {
         page.item(Ink::Doubt, "none", 0, &why_none(record));
         return;
     };
-    page.item(Ink::Good, "", 0, &advice.text);
+    let ink = if advice.certain { Ink::Good } else { Ink::Doubt };
+    page.item(ink, "", 0, &advice.text);
     for why in &advice.why {
         page.fact("why", 4, &sentence(why));
     }

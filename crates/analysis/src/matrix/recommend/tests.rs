@@ -73,12 +73,12 @@ fn avoids_and_names_a_blocked_cpu() {
     assert_eq!(advice.text, "Put base and servo on CPU 1.");
     assert_eq!(
         advice.why[0],
-        "at worst, with cpu:shell, base was 8 us late (0.32 periods) and missed none of 3000 deadlines, \
-         servo was 8 us late (0.01 periods) and missed none of 3000 deadlines"
+        "under all loads, base was at most 8 us late (0.32 periods, with cpu:shell) and missed none of 6000 deadlines, \
+         servo was at most 8 us late (0.01 periods, with cpu:shell) and missed none of 6000 deadlines"
     );
     assert_eq!(advice.why[1], "each of its 3 rounds was better than any round of the 3 other pairs");
     assert_eq!(advice.why[2], "each pair with a thread on CPU 0 was worse in every round");
-    assert!(advice.why[3].contains("missed 900 of 3000 deadlines (30.00 %)"), "{}", advice.why[3]);
+    assert!(advice.why[3].contains("missed 1800 of 6000 deadlines (30.00 %)"), "{}", advice.why[3]);
 }
 
 #[test]
@@ -93,6 +93,17 @@ fn judges_a_pair_by_its_worse_load() {
 }
 
 #[test]
+fn names_the_latest_load_and_all_missed_deadlines() {
+    let missed = [[(30, 2), (4, 0)], [(30, 0), (4, 0)]];
+    let record = matrix(vec![cell(NOLOAD, [0, 1], &missed), cell("cpu", [0, 1], &[same(900), same(6)])]);
+    assert_eq!(
+        recommend(&record).unwrap().why[0],
+        "under all loads, base was at most 900 us late (36.00 periods, with cpu) and missed 2 of 4000 deadlines \
+         (0.05 %), servo was at most 900 us late (0.90 periods, with cpu) and missed none of 4000 deadlines"
+    );
+}
+
+#[test]
 fn facts_decide_between_overlapping_rounds() {
     let cells = vec![
         cell(NOLOAD, [0, 0], &[same(5), same(9), same(6)]),
@@ -103,6 +114,7 @@ fn facts_decide_between_overlapping_rounds() {
     let mut record = matrix(cells);
     let advice = recommend(&record).unwrap();
     assert_eq!((pair(&advice), advice.certain), ([1, 1], false), "without facts: the least bad");
+    assert_eq!(advice.text, "No pair is better than all others; put base and servo on CPU 1.");
     let equal = "no real difference from base and servo on CPU 0; base and servo on CPU 2: their rounds overlap; it \
                  was better in every round than 1 other pair";
     assert_eq!(advice.why[1], equal);
@@ -164,6 +176,7 @@ fn one_round_is_not_certain() {
     let advice = recommend(&record).unwrap();
     assert_eq!((pair(&advice), advice.certain), ([0, 0], false));
     assert!(advice.why[1].contains("may be chance"), "{:?}", advice.why);
+    assert_eq!(advice.text, "Put base and servo on CPU 0; each pair was measured only once.");
 }
 
 #[test]
