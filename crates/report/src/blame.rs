@@ -82,14 +82,12 @@ impl ToDo<'_> {
 /// The culprits with a remedy: that of the worst spike, then the others by rank. Of culprits that are alike, only the
 /// first is listed.
 pub(crate) fn to_do(record: &Record) -> Vec<ToDo<'_>> {
-    // The remedies for a command that punctual started concern threads that have ended.
-    let has_ended = record.program.as_ref().is_some_and(|program| program.started);
-    let Some(blame) = record.blame.as_ref().filter(|_| explains(record) && !has_ended) else { return Vec::new() };
+    let Some(blame) = record.blame.as_ref().filter(|_| explains(record)) else { return Vec::new() };
     // A normal cost without a command to reduce it is no remedy.
     let is_to_do = |account: &&Account| {
         let cause = &account.cause;
         let is_normal = cause.kind == CauseKind::WakeUp && advice_and_command(&account.remedy).1.is_empty();
-        !is_normal && !account.remedy.is_empty()
+        !is_normal && !account.remedy.is_empty() && !is_for_ended_thread(record, &account.remedy)
     };
     let of_worst = of_worst_spike(record, blame);
     let is_first = |account: &Account| main_causes(blame).next().is_some_and(|first| std::ptr::eq(first, account));
@@ -106,6 +104,14 @@ pub(crate) fn to_do(record: &Record) -> Vec<ToDo<'_>> {
         }
     }
     found
+}
+
+/// True if a remedy names a thread of the command that punctual started: these threads have ended.
+fn is_for_ended_thread(record: &Record, remedy: &str) -> bool {
+    let started = record.program.as_ref().is_some_and(|program| program.started);
+    let ids = || remedy.split(|character: char| !character.is_ascii_alphanumeric());
+    let threads = record.series.iter().filter_map(|series| series.kind.process());
+    started && threads.map(|thread| thread.tid.to_string()).any(|tid| ids().any(|id| id == tid))
 }
 
 /// The account of the main culprit of the probe's worst spike; `None` if the record does not contain it.

@@ -5,11 +5,11 @@ mod blamed;
 
 use insta::assert_snapshot;
 use record::{
-    Account, Blame, BlameMode, Cause, CauseKind, Culprit, Evidence, Record, Scenario, Series, Spike, State, Stretch,
-    Validity, Why,
+    Account, Blame, BlameMode, Cause, CauseKind, Culprit, Evidence, ProcessThread, Program, Record, Scenario, Series,
+    SeriesKind, Spike, State, Stretch, Validity, Why,
 };
 use report::Style;
-use report::terminal::{blame, overview, spike, summary};
+use report::terminal::{answer, blame, overview, spike, summary};
 
 const UNICODE: Style = Style { color: false, unicode: true };
 
@@ -83,6 +83,22 @@ fn the_ledger_names_culprits() {
     assert_snapshot!("blame_60", blame(&blamed(), &UNICODE, 60));
     assert_snapshot!("blame_ascii_80", blame(&blamed(), &Style::plain(), 80));
     assert_snapshot!("blame_overview_80", overview(&blamed(), &UNICODE, 80));
+}
+
+#[test]
+fn proposes_nothing_for_the_ended_threads_of_a_command() {
+    let remedies = |tid, started| {
+        let account = i915();
+        let culprit = Culprit { cause: account.cause.clone(), ..Culprit::default() };
+        let spike = Spike { lateness_ns: 412_000, culprits: vec![culprit], ..Spike::default() };
+        let blame = Blame { mode: BlameMode::Trace, spikes: 14, ledger: vec![account], ..Blame::default() };
+        let mut record = record(blame, vec![spike]);
+        record.program = Some(Program { started, ..Program::default() });
+        record.series[0].kind = SeriesKind::Process(Box::new(ProcessThread { tid, ..ProcessThread::default() }));
+        answer(&record, "", &UNICODE, 80).contains("sudo chrt -f -p 40 412")
+    };
+    assert!(remedies(412, false) && remedies(77, true) && remedies(41, true));
+    assert!(!remedies(412, true));
 }
 
 #[test]
