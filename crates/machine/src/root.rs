@@ -1,7 +1,7 @@
 //! The root folder of a machine: `/`, or the folder of a recorded machine.
 
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use record::file;
@@ -73,7 +73,7 @@ impl Root {
     /// The errors of [`try_read`](Self::try_read).
     pub fn read_bytes(&self, path: &str) -> Result<Vec<u8>, Unreadable> {
         let read = match self.is_system() {
-            true => fs::read(self.path(path)),
+            true => read_at_once(&self.path(path)),
             false => self.inside(path).and_then(|path| file::read_regular(&path, RECORDED_BYTES_MAX)),
         };
         read.map_err(|error| Unreadable::from(&error))
@@ -113,6 +113,14 @@ impl Root {
         names.sort();
         names
     }
+}
+
+/// The bytes of a file. The kernel reports no size of most files in proc and sysfs: [`fs::read`] begins with 32 bytes
+/// and needs several calls, which costs more than the kernel's work.
+fn read_at_once(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(4096);
+    File::open(path)?.read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 impl From<&io::Error> for Unreadable {
