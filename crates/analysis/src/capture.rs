@@ -31,20 +31,8 @@ pub(crate) fn judge(record: &Record, capture: &Capture, profile: &Profile) -> Us
     );
     let obstacles = Obstacles::of(record, |_| again.clone());
     let (outcome, reason) = decide(capture, series.zip(exposure), &obstacles, profile);
-    let tolerates = profile.tolerates.to_string();
-    let Profile { name, title, period_ns, limit_ns, .. } = profile.clone();
-    let Some((series, exposure)) = series.zip(exposure) else {
-        return UseVerdict {
-            profile: name,
-            title,
-            outcome,
-            reason,
-            period_ns,
-            limit_ns,
-            tolerates,
-            ..UseVerdict::default()
-        };
-    };
+    let Some((series, exposure)) = series.zip(exposure) else { return profile.verdict(outcome, reason) };
+    let limit_ns = profile.limit_ns;
     let within = series.max_ns.is_none_or(|max_ns| max_ns <= limit_ns);
     let over_limit = if within { 0 } else { series.raw.count_above(limit_ns).max(1) };
     let clean_so_far = outcome == Outcome::Inconclusive
@@ -52,21 +40,14 @@ pub(crate) fn judge(record: &Record, capture: &Capture, profile: &Profile) -> Us
         && exposure.late.stalls.total == 0
         && is_suitable(capture, series, profile);
     UseVerdict {
-        profile: name,
-        title,
-        outcome,
-        reason,
-        period_ns,
-        limit_ns,
         worst_ns: series.max_ns,
         worst_where: capture.worst_late.first().map_or_else(String::new, |late| format!("frame {}", late.frame)),
         samples: series.samples,
         over_limit,
         missed: series.missed,
         statement: exposure.statement(limit_ns),
-        tolerates,
         clean_so_far,
-        ..UseVerdict::default()
+        ..profile.verdict(outcome, reason)
     }
 }
 

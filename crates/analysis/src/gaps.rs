@@ -37,22 +37,15 @@ pub(crate) fn judge(record: &Record, profile: &Profile) -> UseVerdict {
     let (outcome, reason) = decide(record, profile, &exposures, worst, &obstacles, &command);
     let weakest = weakest(&exposures);
     UseVerdict {
-        profile: profile.name.clone(),
-        title: profile.title.clone(),
-        outcome,
-        reason,
-        period_ns: profile.period_ns,
-        limit_ns: profile.limit_ns,
         worst_ns: worst.and_then(max_of),
         worst_where: worst.map(place).unwrap_or_default(),
         samples: all.iter().map(|series| series.samples).sum(),
         over_limit: all.iter().map(|series| series.raw.count_above(profile.limit_ns)).sum(),
         statement: weakest.map_or_else(String::new, |exposure| exposure.statement(profile.limit_ns)),
-        tolerates: profile.tolerates.to_string(),
         clean_so_far: outcome == Outcome::Inconclusive
             && obstacles.no_pass.is_none()
             && exposures.iter().all(|exposure| exposure.cycles > 0 && exposure.late.stalls.total == 0),
-        ..UseVerdict::default()
+        ..profile.verdict(outcome, reason)
     }
 }
 

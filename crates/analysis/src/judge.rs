@@ -72,12 +72,6 @@ fn judge_run(record: &Record, profile: &Profile) -> UseVerdict {
     let is_late = judged.iter().any(|one| one.exposure.late.stalls.total > 0);
     let missed = all.iter().map(|series| missed(series, profile.period_ns)).fold(0, u64::saturating_add);
     UseVerdict {
-        profile: profile.name.clone(),
-        title: profile.title.clone(),
-        outcome,
-        reason,
-        period_ns: profile.period_ns,
-        limit_ns: profile.limit_ns,
         worst_ns: worst.and_then(max_of),
         worst_where: worst.filter(|series| max_of(series).is_some()).map(place).unwrap_or_default(),
         samples: all.iter().map(|series| series.samples).sum(),
@@ -88,14 +82,13 @@ fn judge_run(record: &Record, profile: &Profile) -> UseVerdict {
         } else {
             format!("of the threads as they ran: {statement}")
         },
-        tolerates: profile.tolerates.to_string(),
         clean_so_far: outcome == Outcome::Inconclusive
             && record.published.is_none()
             && obstacles.no_pass.is_none()
             && all.iter().all(|series| series.samples > 0)
             && worst.is_some()
             && !is_late,
-        ..UseVerdict::default()
+        ..profile.verdict(outcome, reason)
     }
 }
 

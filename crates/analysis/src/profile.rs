@@ -1,5 +1,6 @@
 //! Profiles: the limits of a use, read from TOML.
 
+use record::{Outcome, UseVerdict};
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -40,6 +41,22 @@ pub struct Profile {
     pub meaning: String,
     /// The sources of the figures; at least one.
     pub sources: Vec<Source>,
+}
+
+impl Profile {
+    /// A verdict on the use without figures.
+    pub(crate) fn verdict(&self, outcome: Outcome, reason: String) -> UseVerdict {
+        UseVerdict {
+            profile: self.name.clone(),
+            title: self.title.clone(),
+            outcome,
+            reason,
+            period_ns: self.period_ns,
+            limit_ns: self.limit_ns,
+            tolerates: self.tolerates.to_string(),
+            ..UseVerdict::default()
+        }
+    }
 }
 
 /// The time that a limit applies to.

@@ -38,24 +38,17 @@ pub(crate) fn judge(record: &Record, profile: &Profile) -> UseVerdict {
         _ => 0,
     };
     UseVerdict {
-        profile: profile.name.clone(),
-        title: profile.title.clone(),
-        outcome,
-        reason,
-        period_ns: profile.period_ns,
-        limit_ns: profile.limit_ns,
         worst_ns: worst.and_then(|(series, _)| series.max_ns),
         worst_where: worst.map(|(series, _)| series.phase.clone()).unwrap_or_default(),
         samples: all.iter().map(|(series, _)| series.samples).sum(),
         over_limit: all.iter().map(|(series, _)| over_limit(series)).sum(),
         missed: all.iter().map(|(_, trip)| absent(trip)).fold(0, u64::saturating_add),
         statement: weakest(&exposures).map_or_else(String::new, |exposure| exposure.statement(profile.limit_ns)),
-        tolerates: profile.tolerates.to_string(),
         clean_so_far: outcome == Outcome::Inconclusive
             && obstacles.no_pass.is_none()
             && worst.is_some()
             && exposures.iter().all(|exposure| exposure.late.stalls.total == 0),
-        ..UseVerdict::default()
+        ..profile.verdict(outcome, reason)
     }
 }
 

@@ -34,19 +34,12 @@ pub(crate) fn judge(record: &Record, profile: &Profile) -> UseVerdict {
     let weakest = weakest(&exposures);
     let latest = threads.first().map(|(series, _)| *series).filter(|series| max_of(series).is_some());
     UseVerdict {
-        profile: profile.name.clone(),
-        title: profile.title.clone(),
-        outcome,
-        reason,
-        period_ns: profile.period_ns,
-        limit_ns: profile.limit_ns,
         worst_ns: latest.and_then(max_of),
         worst_where: latest.map(|series| series.role.clone()).unwrap_or_default(),
         samples: threads.iter().map(|(series, _)| series.samples).sum(),
         over_limit: threads.iter().map(|(series, _)| series.raw.count_above(profile.limit_ns)).sum(),
         statement: weakest.map_or_else(String::new, |exposure| exposure.statement(profile.limit_ns)),
-        tolerates: profile.tolerates.to_string(),
-        ..UseVerdict::default()
+        ..profile.verdict(outcome, reason)
     }
 }
 
