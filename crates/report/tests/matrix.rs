@@ -96,9 +96,14 @@ fn marks_and_explains_invalid_cells() {
 #[test]
 fn html_shows_tables_marks_and_scale() {
     let page = html::render(&small());
-    for part in
-        ["id=\"matrix\"", "7.7 us / 7.5 us", "<b>best</b>", "<b>worst</b>", "heat5", "Put base and servo on CPU 1; each"]
-    {
+    for part in [
+        "id=\"matrix\"",
+        "7.7 us / 7.5 us",
+        "<b>best</b>",
+        "<b>worst</b>",
+        "heat5",
+        "Put base and servo on CPU 1; each",
+    ] {
         assert!(page.contains(part), "{part}");
     }
     assert!(!html::render(&Record::default()).contains("id=\"matrix\""));

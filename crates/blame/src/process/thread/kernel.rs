@@ -4,7 +4,7 @@ use std::mem;
 
 use record::{CycleCause, Rule};
 
-use super::{State, Thread, TimePart};
+use super::{State, Thread, accounting::TimePart};
 use crate::process::{
     calls::{BOOTTIME, Call, Lock, MONOTONIC, REALTIME, Scope, Source},
     cycles::{Cycles, Released},
