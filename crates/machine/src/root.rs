@@ -161,7 +161,7 @@ mod tests {
             std::os::unix::fs::symlink(to, root.path(name)).unwrap();
         }
         rustix::fs::mkfifoat(rustix::fs::CWD, root.path("proc/pipe"), rustix::fs::Mode::RWXU).unwrap();
-        fs::File::create(root.path("proc/huge")).unwrap().set_len(1 << 40).unwrap();
+        File::create(root.path("proc/huge")).unwrap().set_len(1 << 40).unwrap();
         assert_eq!(root.number::<u32>("in/limit"), Some(42));
         for path in ["proc/zero", "proc/out/secret", "proc/pipe", "proc/huge", "../secret"] {
             assert!(root.read(path).is_none(), "{path}");
