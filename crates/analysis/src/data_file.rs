@@ -23,6 +23,16 @@ pub enum LoadError {
         /// The accepted file names.
         files: &'static str,
     },
+    /// Two requested profiles have the same name.
+    #[error("two profiles are called {name}, {first} and {second}: name each once, or rename one file")]
+    SameName {
+        /// The name of both.
+        name: String,
+        /// The first one, as it was requested.
+        first: String,
+        /// The second one, as it was requested.
+        second: String,
+    },
     /// The file could not be read.
     #[error("cannot read the {kind} {}: {source}", path.display())]
     Read {

@@ -63,7 +63,7 @@ pub use data_file::{LoadError, nearest};
 pub use duration::{DurationError, format_duration, format_exact, format_ns, format_unsigned_ns, parse_ns};
 pub use judge::{SoFar, judge, so_far, time_to_pass_ns};
 pub use profile::{Judges, Profile, Source};
-pub use profiles::{find_profile, profiles};
+pub use profiles::{find_profile, find_profiles, profiles};
 pub use rate::Rate;
 pub use reference::{find_reference, references};
 pub use summary::{Summary, rounded_ns};

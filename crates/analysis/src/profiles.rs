@@ -67,6 +67,23 @@ pub fn find_profile(name_or_path: &str) -> Result<Profile, LoadError> {
     known.cloned().ok_or_else(|| data_file::unknown("profile", name_or_path, names(), "*.toml"))
 }
 
+/// The profiles with these names, see [`find_profile`].
+///
+/// # Errors
+/// Those of [`find_profile`], or if two profiles have the same name, by which their verdicts are told apart.
+pub fn find_profiles(names_or_paths: &[String]) -> Result<Vec<Profile>, LoadError> {
+    let mut found: Vec<Profile> = Vec::new();
+    for name_or_path in names_or_paths {
+        let profile = find_profile(name_or_path)?;
+        if let Some(same) = found.iter().find(|other| other.name == profile.name) {
+            let (first, second) = (same.argument.clone(), profile.argument);
+            return Err(LoadError::SameName { name: profile.name, first, second });
+        }
+        found.push(profile);
+    }
+    Ok(found)
+}
+
 #[cfg(test)]
 mod tests {
     use std::{collections::BTreeSet, fs, path::Path};
@@ -82,6 +99,25 @@ mod tests {
         let on_disk: BTreeSet<_> = names.filter_map(|name| name.strip_suffix(".toml").map(str::to_owned)).collect();
         let listed: BTreeSet<_> = profiles().iter().map(|profile| profile.name.clone()).collect();
         assert_eq!(on_disk, listed);
+    }
+
+    #[test]
+    fn two_profiles_of_one_name_are_refused() {
+        let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+        let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../profiles/control-1khz.toml"));
+        let paths = folders.each_ref().map(|folder| folder.path().join("my-loop.toml").to_str().unwrap().to_owned());
+        paths.iter().for_each(|path| fs::write(path, text.as_ref().unwrap()).unwrap());
+        let error = find_profiles(&paths).unwrap_err().to_string();
+        assert_eq!(
+            error,
+            format!(
+                "two profiles are called my-loop, {} and {}: name each once, or rename one file",
+                paths[0], paths[1]
+            )
+        );
+        let twice = ["control-1khz".to_owned(), "control-1khz".to_owned()];
+        assert!(matches!(find_profiles(&twice), Err(LoadError::SameName { .. })));
+        assert_eq!(find_profiles(&[paths[0].clone(), "control-1khz".to_owned()]).unwrap().len(), 2);
     }
 
     #[test]

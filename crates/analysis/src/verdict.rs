@@ -42,14 +42,18 @@ pub fn verdict(record: &Record, uses: &[UseVerdict]) -> Option<Verdict> {
     if requested.is_empty() {
         return invalid(record);
     }
+    let of_profile = |name: &String| {
+        let name = profile_name(name);
+        let verdict = |of: &UseVerdict| Verdict { outcome: of.outcome, reason: format!("{name}: {}", of.reason) };
+        // Two files may have the same name in a record that an older version wrote.
+        let of_name: Vec<Verdict> = uses.iter().filter(|of| of.profile == name).map(verdict).collect();
+        match of_name.is_empty() {
+            true => vec![Verdict { outcome: Outcome::Inconclusive, reason: format!("{name}: not judged") }],
+            false => of_name,
+        }
+    };
     // Reversed, so that the first of several equally bad verdicts wins.
-    let each =
-        requested.iter().rev().map(|name| match uses.iter().find(|verdict| verdict.profile == profile_name(name)) {
-            Some(verdict) => {
-                Verdict { outcome: verdict.outcome, reason: format!("{}: {}", verdict.profile, verdict.reason) }
-            }
-            None => Verdict { outcome: Outcome::Inconclusive, reason: format!("{}: not judged", profile_name(name)) },
-        });
+    let each = requested.iter().rev().flat_map(of_profile);
     worst_of(each.map(Some))
 }
 
@@ -92,7 +96,10 @@ pub fn conclude(record: &mut Record) {
 pub fn rejudge(record: &mut Record) {
     conclude(record);
     let stored = std::mem::take(&mut record.uses);
-    record.uses = stored.into_iter().map(|stored| rejudged(record, stored)).collect();
+    let same_before =
+        |number: usize, of: &UseVerdict| stored[..number].iter().filter(|before| before.profile == of.profile).count();
+    record.uses =
+        stored.iter().enumerate().map(|(number, of)| rejudged(record, of.clone(), same_before(number, of))).collect();
     record.verdict = match record.verdict.take() {
         stored if record.program.is_some() => {
             let limits = record.scenario.limits.unwrap_or_default();
@@ -104,9 +111,11 @@ pub fn rejudge(record: &mut Record) {
     };
 }
 
-/// The verdict on the use of a stored verdict.
-fn rejudged(record: &Record, stored: UseVerdict) -> UseVerdict {
-    let name = record.scenario.profiles.iter().find(|name| profile_name(name) == stored.profile);
+/// The verdict on the use of a stored verdict, before which the record has `same_before` verdicts on profiles of the same
+/// name.
+fn rejudged(record: &Record, stored: UseVerdict, same_before: usize) -> UseVerdict {
+    let mut names = record.scenario.profiles.iter().filter(|name| profile_name(name) == stored.profile);
+    let name = names.nth(same_before);
     match find_profile(name.unwrap_or(&stored.profile)) {
         Ok(profile) => judge(record, &profile),
         Err(_) if stored.outcome == Outcome::Pass => {

@@ -31,6 +31,7 @@ mod words;
 
 use std::path::Path;
 
+use analysis::LoadError;
 use toml::de::DeTable;
 
 use self::{
@@ -86,6 +87,9 @@ fn campaign(path: &str, table: &DeTable<'_>, mistakes: &Collector<'_>) -> Option
     let title = fields.text("title").unwrap_or_default();
     let source = fields.text("source").unwrap_or_default();
     let profiles = fields.texts("profiles", |text| profile(path, text));
+    if let Err(error @ LoadError::SameName { .. }) = analysis::find_profiles(&profiles) {
+        fields.report("profiles", &error.to_string());
+    }
     let against = fields.texts("against", |text| reference(path, text));
     let order = fields.parsed("order", |text| one_of(text, &ORDERS));
     let order_is_known = order.is_some() || !fields.has("order");

@@ -110,7 +110,7 @@ fn live(
 
 /// Finds the profiles with these names.
 pub fn find_profiles(names: &[String]) -> anyhow::Result<Vec<Profile>> {
-    names.iter().map(|name| Ok(analysis::find_profile(name).map_err(|error| Usage(error.to_string()))?)).collect()
+    Ok(analysis::find_profiles(names).map_err(|error| Usage(error.to_string()))?)
 }
 
 /// Judges the record by these profiles, and stores the verdict in it.
