@@ -96,6 +96,14 @@ impl RoleCell {
         self.jitter_ns = self.jitter_ns.max(of.jitter_ns);
         self.badness = self.badness.worse(Badness::of_role(of));
     }
+
+    /// Adds the counts of this role in another row, and its largest time.
+    fn add_row(&mut self, of: &Self) {
+        self.max_ns = self.max_ns.max(of.max_ns);
+        self.missed += of.missed;
+        self.lost = sum(self.lost, of.lost);
+        self.late = sum(self.late, of.late);
+    }
 }
 
 /// The sum of the known values; `None` if both are unknown.
@@ -123,12 +131,6 @@ impl CampaignCell {
     #[must_use]
     pub fn worst(&self) -> Option<Badness> {
         self.badness.iter().copied().reduce(Badness::worse)
-    }
-
-    /// The role with the worst badness.
-    #[must_use]
-    pub fn worst_role(&self) -> Option<&RoleCell> {
-        self.roles.iter().max_by(|a, b| a.badness.compare(&b.badness))
     }
 
     fn add(&mut self, entry: &ScenarioEntry) {
@@ -308,6 +310,22 @@ mod tests {
     }
 
     #[test]
+    fn the_recommendation_names_the_largest_time_of_all_rows() {
+        let table = table(&campaign(vec![
+            entry("idle", "a", 1, Some(3000)),
+            entry("idle", "b", 1, Some(4000)),
+            entry("cpu", "a", 1, Some(278)),
+            entry("cpu", "b", 1, Some(100)),
+        ]));
+        let advice = recommend(&table).unwrap();
+        assert!(
+            advice.text.starts_with("b (4 ms at worst, with idle); then a (3 ms at worst, with idle)"),
+            "{}",
+            advice.text
+        );
+    }
+
+    #[test]
     fn overlapping_repeats_are_no_difference() {
         let of = |name: &str, values: [i64; 3]| -> Vec<_> {
             values.iter().zip(1..).map(|(&us, repeat)| entry("idle", name, repeat, Some(us))).collect()
@@ -368,7 +386,11 @@ mod tests {
         let table = table(&campaign(vec![of("0-1", 6, 200), of("1-0", 8, 20), of("1-1", 15, 90)]));
         let advice = recommend(&table).unwrap();
         assert_eq!((advice.column, table.best[0], table.worst[0]), (Some(1), Some(1), Some(0)));
-        assert!(advice.text.starts_with("1-0 (8 us at worst, with idle)"), "{}", advice.text);
+        assert!(
+            advice.text.starts_with("1-0 (base 8 us at worst, with idle; servo 20 us at worst, with idle)"),
+            "{}",
+            advice.text
+        );
     }
 
     proptest! {

@@ -1,7 +1,10 @@
 //! Campaigns as text for terminal and HTML.
 
-use analysis::{campaign::RoleCell, format_ns};
-use record::{Campaign, Compared, Measured, RoleResult, ScenarioEntry, TIMER};
+use analysis::{
+    campaign::{CampaignTable, RoleCell},
+    format_ns,
+};
+use record::{Campaign, Compared, Measured, Outcome, RoleResult, ScenarioEntry, TIMER};
 
 use crate::compare::times;
 
@@ -17,6 +20,12 @@ pub(crate) fn title(role: &str, measured: Measured) -> String {
         Measured::Lateness if role == TIMER => "Largest lateness".to_owned(),
         Measured::Lateness => format!("Largest lateness of {role}"),
     }
+}
+
+/// True if a scenario of this column did not meet the limits of its uses.
+pub(crate) fn has_failed(whole: &CampaignTable, column: usize) -> bool {
+    let mut of_column = whole.cells.iter().filter_map(|row| row[column].as_ref());
+    of_column.any(|cell| cell.outcome == Some(Outcome::Fail))
 }
 
 /// Counts that the largest time does not show: lost, missed and late items. Counts of 0 are left out; `write` formats

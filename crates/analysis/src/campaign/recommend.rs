@@ -28,8 +28,13 @@ pub fn recommend(table: &CampaignTable) -> Option<Recommendation> {
         return Some(Recommendation { column: None, text: why_none(table, &columns) });
     };
     let describe = |column: &Column| {
-        let (row, role) = &column.worst_cell;
-        format!("{} ({}, with {})", table.columns[column.index], at_worst(role), table.rows[*row])
+        let several = column.roles.len() > 1;
+        let of_role = |(row, role): &(usize, RoleCell)| {
+            let name = if several { format!("{} ", role.role) } else { String::new() };
+            format!("{name}{}, with {}", at_worst(role), table.rows[*row])
+        };
+        let roles: Vec<String> = column.roles.iter().map(of_role).collect();
+        format!("{} ({})", table.columns[column.index], roles.join("; "))
     };
     let repeats = best.repeats.len().min(next.repeats.len());
     let apart = best.worst().compare(&next.best()).is_lt();
@@ -89,8 +94,8 @@ struct Column {
     index: usize,
     /// The badness of the worst row, by repeat.
     repeats: Vec<Badness>,
-    /// Row of the worst cell, and the role that makes it worst.
-    worst_cell: (usize, RoleCell),
+    /// Each role with its counts and largest time in all rows, and the row with that time.
+    roles: Vec<(usize, RoleCell)>,
 }
 
 impl Column {
@@ -102,10 +107,19 @@ impl Column {
         let repeats = cells.iter().map(|cell| cell.badness.len()).min()?;
         let of_repeat =
             |repeat: usize| cells.iter().map(|cell| cell.badness[repeat]).fold(Badness::default(), Badness::worse);
-        let bad = |cell: &CampaignCell| cell.worst().unwrap_or_default();
-        let (row, cell) = cells.iter().enumerate().max_by(|a, b| bad(a.1).compare(&bad(b.1)))?;
-        let role = cell.worst_role().filter(|role| role.max_ns.is_some())?;
-        Some(Self { index, repeats: (0..repeats).map(of_repeat).collect(), worst_cell: (row, role.clone()) })
+        let mut roles: Vec<(usize, RoleCell)> = Vec::new();
+        for (row, cell) in cells.iter().enumerate() {
+            for role in cell.roles.iter().filter(|role| role.max_ns.is_some()) {
+                match roles.iter_mut().find(|(_, known)| (&known.role, known.measured) == (&role.role, role.measured)) {
+                    Some((latest, known)) => {
+                        *latest = if role.max_ns > known.max_ns { row } else { *latest };
+                        known.add_row(role);
+                    }
+                    None => roles.push((row, role.clone())),
+                }
+            }
+        }
+        (!roles.is_empty()).then(|| Self { index, repeats: (0..repeats).map(of_repeat).collect(), roles })
     }
 
     fn worst(&self) -> Badness {

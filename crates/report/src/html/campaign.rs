@@ -96,7 +96,10 @@ pub fn render_campaign(campaign: &Campaign) -> String {
     let columns = columns(campaign);
     let (curves, charts) = curves(campaign, &whole);
     let title = if campaign.title.is_empty() { &campaign.name } else { &campaign.title };
-    let fails = advice.as_ref().and_then(|advice| advice.column).is_some_and(|column| has_failed(&whole, column));
+    let fails = advice
+        .as_ref()
+        .and_then(|advice| advice.column)
+        .is_some_and(|column| crate::campaign::has_failed(&whole, column));
     let (sentence, reason) = match &advice {
         Some(advice) => short_and_rest(&advice.text),
         None => worst(campaign, &whole),
@@ -182,12 +185,6 @@ fn keys(campaign: &Campaign, whole: &CampaignTable) -> Vec<Key> {
         format!("{} of {}, {planned}", results().count(), text::counted(campaign.scenarios.len() as u64, "scenario"));
     keys.push(key("ran for", format_duration(campaign.took_ns), ran));
     keys
-}
-
-/// True if a scenario of this column did not meet the limits of its uses.
-fn has_failed(whole: &CampaignTable, column: usize) -> bool {
-    let mut of_column = whole.cells.iter().filter_map(|row| row[column].as_ref());
-    of_column.any(|cell| cell.outcome == Some(Outcome::Fail))
 }
 
 /// The largest time of the first role with its scenario, and the meaning of that time.
@@ -454,6 +451,9 @@ mod tests {
         assert!(page(&scenarios).contains("</span>RECOMMENDED</p>"));
         scenarios.iter_mut().for_each(|entry| entry.result.as_mut().unwrap().outcome = Some(Outcome::Fail));
         assert!(page(&scenarios).contains("verdict fail") && page(&scenarios).contains("BEST, BUT IT FAILS"));
+        let campaign = Campaign { scenarios, ..Campaign::default() };
+        let text = crate::terminal::campaign_headline(&campaign, &crate::Style::plain(), 80);
+        assert!(text.contains("Best, but it fails: isolated"), "{text}");
     }
 
     #[test]

@@ -3,12 +3,12 @@
 use std::cmp::Reverse;
 
 use analysis::{
-    campaign::{CampaignCell, CampaignTable, RoleCell, recommend, table},
+    campaign::{Badness, CampaignCell, CampaignTable, RoleCell, recommend, table},
     format_duration, format_ns,
 };
 use record::{Campaign, Measured, Outcome, ScenarioEntry, State, TIMER};
 
-use crate::campaign::{counts, named, net_tables, references, title};
+use crate::campaign::{counts, has_failed, named, net_tables, references, title};
 
 use super::page::Page;
 use super::table::Table;
@@ -63,10 +63,16 @@ fn head(page: &mut Page, campaign: &Campaign) {
 
 /// The answer of a campaign in one sentence: its recommendation, or how many scenarios have run.
 pub(super) fn headline(page: &mut Page, campaign: &Campaign) {
-    match recommend(&table(campaign)) {
-        Some(advice) if advice.column.is_some() => page.answer(Ink::Good, &format!("Recommended: {}", advice.text)),
-        Some(advice) => page.answer(Ink::Doubt, &advice.text),
-        None => page.answer(Ink::Title, &format!("Ran {}.", outcomes(campaign))),
+    let whole = table(campaign);
+    let Some(advice) = recommend(&whole) else {
+        return page.answer(Ink::Title, &format!("Ran {}.", outcomes(campaign)));
+    };
+    match advice.column {
+        Some(column) if has_failed(&whole, column) => {
+            page.answer(Ink::Bad, &format!("Best, but it fails: {}", advice.text));
+        }
+        Some(_) => page.answer(Ink::Good, &format!("Recommended: {}", advice.text)),
+        None => page.answer(Ink::Doubt, &advice.text),
     }
 }
 
@@ -93,14 +99,16 @@ pub(super) fn ran(page: &mut Page, campaign: &Campaign, column: usize) {
     }
 }
 
-/// The first scenario that failed, with its reason; if none failed, the first whose verdict was not decided.
+/// The worst scenario that failed, with its reason; if none failed, the worst whose verdict was not decided.
 pub(super) fn failed(page: &mut Page, campaign: &Campaign, column: usize) {
     let of = |outcome| {
         let reason = move |entry: &ScenarioEntry| {
             let result = entry.result.as_ref().filter(|result| result.valid && result.outcome == Some(outcome))?;
-            Some(format!("{}: {}", named(entry), result.reason.as_ref()?))
+            Some((Badness::of(result), format!("{}: {}", named(entry), result.reason.as_ref()?)))
         };
-        campaign.scenarios.iter().filter_map(reason).collect::<Vec<String>>()
+        let mut reasons: Vec<(Badness, String)> = campaign.scenarios.iter().filter_map(reason).collect();
+        reasons.sort_by(|(a, _), (b, _)| b.compare(a));
+        reasons
     };
     let all = [(Outcome::Fail, "fail"), (Outcome::Inconclusive, "unsure")]
         .map(|(outcome, word)| (outcome, word, of(outcome)));
@@ -109,7 +117,7 @@ pub(super) fn failed(page: &mut Page, campaign: &Campaign, column: usize) {
         0 => String::new(),
         more => format!(" (and {more} more)"),
     };
-    page.labelled(ink_of(outcome), word, column, &format!("{}{more}", reasons[0]));
+    page.labelled(ink_of(outcome), word, column, &format!("{}{more}", reasons[0].1));
 }
 
 /// The first problems of scenarios, in their order.
