@@ -103,6 +103,12 @@ fn idle_exit(facts: &RemedyFacts) -> String {
         Some(command) => format!("measure the effect with `{command} measure timer --hold-cpu-awake`"),
         None => "measure the effect: repeat the run with `--hold-cpu-awake`".to_owned(),
     };
+    if let Some(name) = &facts.hypervisor {
+        return format!(
+            "the hypervisor {name} continues a halted CPU when it can: {measure}; on the host, give each virtual CPU a \
+             core of its own with virsh vcpupin"
+        );
+    }
     match facts.no_idle_states() {
         Some(command) => format!("keep the CPU out of deep idle states, {command}; {measure}"),
         None => format!("keep the CPU out of its idle states: boot with `idle=poll`, on arm64 with `nohlt`; {measure}"),
@@ -111,11 +117,15 @@ fn idle_exit(facts: &RemedyFacts) -> String {
 
 fn throttled(facts: &RemedyFacts) -> String {
     let off = match facts.has_fair_server {
-        true => "sudo sh -c 'for file in /sys/kernel/debug/sched/fair_server/cpu*/runtime; do echo 0 > $file; done'",
-        false => "sudo sysctl -w kernel.sched_rt_runtime_us=-1",
+        // Without debugfs, the kernel offers no way.
+        true => {
+            "if the kernel has debugfs, `sudo sh -c 'for file in /sys/kernel/debug/sched/fair_server/cpu*/runtime; do \
+             echo 0 > $file; done'`"
+        }
+        false => "`sudo sysctl -w kernel.sched_rt_runtime_us=-1`",
     };
     format!(
-        "real-time threads used up the time that the kernel allows them in each second: find the one that did, then `{off}`"
+        "real-time threads used up the time that the kernel allows them in each second: find the one that did, then {off}"
     )
 }
 

@@ -333,8 +333,8 @@ pub(crate) fn remarks(blame: &Blame, words: &Words) -> Vec<Remark> {
         say(
             true,
             format!(
-                "{} {spike}s were not examined because they came too fast; a higher --threshold examines only the \
-                                 worst ones.",
+                "{} {spike}s were not examined because they came too fast; a higher --threshold of `punctual measure` \
+                 examines only the worst ones.",
                 blame.passed_over
             ),
         );

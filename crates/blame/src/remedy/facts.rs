@@ -100,7 +100,7 @@ impl RemedyFacts {
         match (&*self.others(), self.thread_id) {
             ([cpu], _) => format!("CPU {cpu}"),
             ([_, ..], _) => format!("CPUs {}", list(&self.others())),
-            ([], None) => "a CPU that `--cpus` leaves free".to_owned(),
+            ([], None) => "a CPU that is not measured".to_owned(),
             ([], Some(_)) => "a CPU that the program does not use".to_owned(),
         }
     }
@@ -186,7 +186,10 @@ impl RemedyFacts {
         match self.thread_id {
             Some(tid) if self.ended.contains(&tid) => format!("fifo:{priority}"),
             Some(tid) => format!("`sudo chrt -f -p {priority} {tid}`"),
-            None => format!("`--policy fifo:{priority}`"),
+            None => match &self.bare_command {
+                Some(command) => format!("`{command} measure timer --policy fifo:{priority}`"),
+                None => format!("`--policy fifo:{priority}`"),
+            },
         }
     }
 

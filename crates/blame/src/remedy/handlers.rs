@@ -59,7 +59,7 @@ pub(super) fn softirq(name: &str, facts: &RemedyFacts) -> String {
     match name {
         "NET_RX" | "NET_TX" => format!(
             "move the interrupts of the network card to {elsewhere}, {AFFINITY}, and keep its packets there: write 0 into \
-             rps_cpus of its queues below /sys/class/net"
+             rps_cpus of its queues below /sys/class/net; packets of lo and veth are handled on the CPU that sends them"
         ),
         "BLOCK" | "IRQ_POLL" => {
             format!("move the interrupts of the disk to {elsewhere}, {AFFINITY}, and do its disk work there")

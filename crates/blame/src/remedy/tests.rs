@@ -15,7 +15,6 @@ fn facts() -> RemedyFacts {
         online: vec![0, 1, 2, 3],
         has_governor: true,
         has_idle_states: true,
-        bare_command: Some("punctual".to_owned()),
         ..RemedyFacts::default()
     }
 }
@@ -40,7 +39,7 @@ fn contains_the_number_of_the_interrupt() {
     says(&graphics, &facts(), &["graphics", "`echo 0-1 | sudo tee /proc/irq/131/smp_affinity_list`"]);
     says(&thread("irq/24-s-eth0", 10, Why::HigherPriority), &facts(), &["/proc/irq/24/", "`sudo chrt -f -p 79 412`"]);
     let all = RemedyFacts { measured: vec![0, 1, 2, 3], ..facts() };
-    says(&eth0, &all, &["write a CPU that `--cpus` leaves free into /proc/irq/24/"]);
+    says(&eth0, &all, &["write a CPU that is not measured into /proc/irq/24/"]);
     let tick = Cause { number: Some(11), ..Cause::new(CauseKind::Interrupt, "arch_timer") };
     says(&tick, &facts(), &["nohz_full=2-3"]);
 }
@@ -90,6 +89,7 @@ fn moves_lowers_or_outranks_threads() {
 fn says_if_no_setting_helps() {
     let guest = RemedyFacts { hypervisor: Some("kvm".to_owned()), ..facts() };
     says(&Cause::new(CauseKind::AllCpus, ""), &guest, &["kvm", "no setting in this guest"]);
+    says(&Cause::new(CauseKind::IdleExit, "haltpoll"), &guest, &["kvm continues a halted CPU", "--hold-cpu-awake"]);
     says(&Cause::new(CauseKind::AllCpus, ""), &facts(), &["firmware", "hwlatdetect"]);
     says(&Cause::new(CauseKind::Stopped, "SIGSTOP"), &facts(), &["no setting prevents"]);
     says(&Cause::new(CauseKind::LateInterrupt, "dd"), &facts(), &["`--blame=deep`"]);
@@ -202,6 +202,11 @@ fn measures_the_effect_with_the_command_of_the_run() {
     for words in [&["punctual"][..], &["punctual", "run", "a.toml"], &[]] {
         let text = of(words);
         assert!(text.ends_with("with `punctual measure timer --hold-cpu-awake`"), "{text}");
+        let facts = RemedyFacts::of(&Record {
+            command: words.iter().map(|&word| word.to_owned()).collect(),
+            ..Record::default()
+        });
+        says(&Cause::new(CauseKind::TimerSlack, ""), &facts, &["`punctual measure timer --policy fifo:80`"]);
     }
 }
 
@@ -219,7 +224,9 @@ fn raises_a_thread_of_a_program_by_its_id() {
         &of(19),
         &["`sudo chrt -f -p 91 77`", "`sudo chrt -f -p 79 412`", "move it to a CPU that the program does not use"],
     );
-    says(&hog, &of(120), &["`sudo chrt -f -p 80 77`"]);
+    says(&hog, &of(120), &["`sudo chrt -f -p 91 77`"]);
+    says(&thread("low", 70, Why::HigherPriority), &of(120), &["`sudo chrt -f -p 80 77`"]);
+    says(&thread("stopper/1", 0, Why::HigherPriority), &of(120), &["move"]);
     let ended = RemedyFacts { ended: BTreeSet::from([77, 412]), ..of(19) };
     let advice = remedy(&hog, &ended);
     assert!(advice.contains("raise the measured thread above hog, fifo:91; or lower hog to fifo:79"), "{advice}");
@@ -351,7 +358,9 @@ fn check_command(command: &str, facts: &RemedyFacts) -> Result<(), String> {
     match words.as_slice() {
         ["--cpus" | "--timerlat" | "--blame=deep"] | ["punctual", "amp", "info"] | ["punctual", "measure"] => Ok(()),
         ["punctual", "measure", "timer", "--hold-cpu-awake"] => Ok(()),
-        ["--policy", policy] => number(policy.strip_prefix("fifo:").ok_or("no policy")?, 1..=99),
+        ["--policy", policy] | ["punctual", "measure", "timer", "--policy", policy] => {
+            number(policy.strip_prefix("fifo:").ok_or("no policy")?, 1..=99)
+        }
         ["mlockall(MCL_CURRENT", "|", "MCL_FUTURE)"] | ["ulimit", "-l", "unlimited"] => Ok(()),
         ["sudo", "chrt", "-f", "-p", priority, pid] => number(priority, 1..=99).and_then(|()| number(pid, 1..=1 << 22)),
         ["sudo", "taskset", "-pc", cpus, pid] => other(cpus).and_then(|()| number(pid, 1..=1 << 22)),

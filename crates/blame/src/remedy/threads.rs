@@ -144,11 +144,14 @@ fn higher_priority(cause: &Cause, facts: &RemedyFacts) -> String {
         );
     }
     if facts.priority.is_none() {
-        return format!(
-            "give the thread that must be on time a real-time priority, {}, or {}",
-            facts.raise_to(80),
-            facts.moved(name, cause.number)
-        );
+        let moved = facts.moved(name, cause.number);
+        return match priority {
+            0 => moved,
+            _ => format!(
+                "give the thread that must be on time a real-time priority, {}, or {moved}",
+                facts.raise_to((100 - priority).max(80))
+            ),
+        };
     }
     let above =
         (priority > 0).then(|| format!("raise the measured thread above {name}, {}", facts.raise_to(100 - priority)));
