@@ -215,15 +215,23 @@ fn at_most(max_ns: Option<i64>) -> String {
 fn of_audio(record: &Record) -> String {
     let all = || record.series.iter().filter_map(|series| series.kind.audio());
     let (played, xruns) = all().fold((0, 0), |(played, xruns), audio| (played + audio.played, xruns + audio.xruns));
-    let frames = all().next().map_or(0, |audio| audio.frames);
-    format!("{xruns} xruns in {played} periods of {frames} frames.")
+    let (frames, limit_ns) = all().next().map_or((0, 0), |audio| (audio.frames, audio.limit_ns));
+    let xruns = if xruns == 1 { "1 xrun".to_owned() } else { format!("{xruns} xruns") };
+    let slowest = all().filter_map(|audio| audio.completion.as_ref()).map(|times| times.max_ns).max();
+    let slowest = slowest.map_or_else(String::new, |ns| {
+        let (after, limit) = (format_ns(ns), unsigned(limit_ns));
+        format!("; the slowest was done {after} after its deadline (an xrun from {limit})")
+    });
+    format!("{xruns} in {played} periods of {frames} frames{slowest}.")
 }
 
 fn of_capture(capture: &Capture) -> String {
-    let Capture { frames, late, lost, duplicates, .. } = capture;
+    let Capture { frames, late, lost, skipped_slots, duplicates, .. } = capture;
     let (tolerance, stream) = (unsigned(capture.tolerance_ns), &capture.stream.name);
     let at_most = at_most(capture.worst_late.first().map(|frame| frame.ns));
+    let gap = capture.max_gap_ns.map_or_else(String::new, |ns| format!(", largest gap {}", format_ns(ns)));
     format!(
-        "{late} of {frames} frames more than {tolerance} late{at_most}, {lost} lost, {duplicates} duplicates in {stream}."
+        "{late} of {frames} frames more than {tolerance} late{at_most}, {lost} lost, {skipped_slots} slots skipped, \
+         {duplicates} duplicates{gap} in {stream}."
     )
 }

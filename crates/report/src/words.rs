@@ -55,7 +55,7 @@ const ROUND_TRIPS: Words = Words {
     item: "round trip",
     lateness: "time",
     largest: "Longest round trip",
-    spike: "spike",
+    spike: "late send",
     later: "longer",
     start: "scheduled send time",
     end: "answer",

@@ -12,6 +12,7 @@ use super::{cell, count_cell, time};
 use crate::blame::{explains, percent, remarks, shares, to_do};
 use crate::headline::{self, ink_of, shown_uses, when};
 use crate::remedy::{advice_and_command, is_command};
+use crate::round_trip;
 use crate::style::{Ink, Spans, Style};
 use crate::words::{Words, sentence, state_note};
 
@@ -301,15 +302,23 @@ fn uses(page: &mut Page, record: &Record) {
     }
 }
 
-/// At most `count` of the main culprits with their shares of the lateness of all spikes; for a matrix, the reasons of
-/// the recommendation.
+/// At most `count` of the main culprits with their shares of the lateness of all spikes; before them, for a matrix the
+/// reasons of the recommendation, and for round trips the parts of the longest one.
 fn why(page: &mut Page, record: &Record, count: usize) {
     for reason in record.recommendation.iter().flat_map(|advice| advice.why.iter().chain(&advice.facts)) {
         page.fact("why", COLUMN, &sentence(reason));
     }
+    let longest = record.series.iter().filter(|series| series.kind.round_trip().is_some());
+    let longest =
+        longest.max_by_key(|series| series.max_ns).and_then(|series| round_trip::longest(series).into_iter().next());
+    for parts in longest.iter().filter(|_| explains(record)) {
+        page.fact("why", COLUMN, &format!("the longest: {parts}"));
+    }
     let shares = shares(record, count);
     if !shares.is_empty() {
-        page.fact("why", COLUMN, &shares.join("; "));
+        // A round trip also has parts outside of this machine; only late sending is explained.
+        let of = if longest.is_some() { "late sends: " } else { "" };
+        page.fact("why", COLUMN, &format!("{of}{}", shares.join("; ")));
     }
 }
 
