@@ -1,6 +1,6 @@
 //! Recommends a pair of CPUs.
 
-use record::{Cell, CellThread, NOLOAD, Placement, Recommendation, Record};
+use record::{Cell, CellThread, NOLOAD, Placement, Recommendation, Record, counted, grouped};
 
 use super::{
     facts::{self, PairFacts},
@@ -95,14 +95,14 @@ fn threads(cell: &Cell) -> String {
     cell.threads.iter().map(thread).collect::<Vec<_>>().join(", ")
 }
 
-/// The result of a thread: `base was 7.5 us late (0.30 periods) and missed none of 4800000 deadlines`.
+/// The result of a thread: `base was 7.5 us late (0.30 periods) and missed none of 4,800,000 deadlines`.
 fn thread(thread: &CellThread) -> String {
     let CellThread { role, samples, missed, .. } = thread;
     let late = format_ns(thread.max_ns.unwrap_or(0));
-    let deadlines = samples + missed;
+    let deadlines = grouped(samples + missed);
     let missed = match missed {
         0 => format!("missed none of {deadlines} deadlines"),
-        _ => format!("missed {missed} of {deadlines} deadlines ({:.2} %)", 100.0 * thread.missed_share()),
+        _ => format!("missed {} of {deadlines} deadlines ({:.2} %)", grouped(*missed), 100.0 * thread.missed_share()),
     };
     format!("{role} was {late} late ({:.2} periods) and {missed}", thread.periods_late())
 }
@@ -117,14 +117,14 @@ fn comparison(chosen: &Pair, equal: &[&Pair], all: usize) -> String {
     if equal.is_empty() {
         return format!(
             "each of its {rounds} rounds was better than any round of the {}",
-            counted(beaten, "other pair")
+            counted(beaten as u64, "other pair")
         );
     }
     let names: Vec<String> = equal.iter().take(NAMED).map(|pair| name(pair)).collect();
     let others = if equal.len() > NAMED { format!(" and {} more", equal.len() - NAMED) } else { String::new() };
     let beaten_pairs = match beaten {
         0 => String::new(),
-        _ => format!("; it was better in every round than {}", counted(beaten, "other pair")),
+        _ => format!("; it was better in every round than {}", counted(beaten as u64, "other pair")),
     };
     format!("no real difference from {}{others}: their rounds overlap{beaten_pairs}", names.join("; "))
 }
@@ -160,10 +160,6 @@ fn worst(chosen: &Pair, pairs: &[Pair]) -> Option<String> {
     let cell = worst.worst_cell();
     let differs = worst.cpus() != chosen.cpus() && (chosen.round_count() < 2 || chosen.beats(worst));
     differs.then(|| format!("the worst pair is {}: {}, {}", name(worst), load_text(cell), threads(cell)))
-}
-
-fn counted(count: usize, noun: &str) -> String {
-    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
 #[cfg(test)]

@@ -73,12 +73,12 @@ fn avoids_and_names_a_blocked_cpu() {
     assert_eq!(advice.text, "Put base and servo on CPU 1.");
     assert_eq!(
         advice.why[0],
-        "at worst, with cpu:shell, base was 8 us late (0.32 periods) and missed none of 3000 deadlines, \
-         servo was 8 us late (0.01 periods) and missed none of 3000 deadlines"
+        "at worst, with cpu:shell, base was 8 us late (0.32 periods) and missed none of 3,000 deadlines, \
+         servo was 8 us late (0.01 periods) and missed none of 3,000 deadlines"
     );
     assert_eq!(advice.why[1], "each of its 3 rounds was better than any round of the 3 other pairs");
     assert_eq!(advice.why[2], "each pair with a thread on CPU 0 was worse in every round");
-    assert!(advice.why[3].contains("missed 900 of 3000 deadlines (30.00 %)"), "{}", advice.why[3]);
+    assert!(advice.why[3].contains("missed 900 of 3,000 deadlines (30.00 %)"), "{}", advice.why[3]);
 }
 
 #[test]
