@@ -2,7 +2,7 @@
 
 use std::{cmp::Reverse, collections::HashMap};
 
-use record::{Audio, BufferSearch, Obstacle, Outcome, Part, Played, Record, Series, Spike, State};
+use record::{Audio, BufferSearch, Obstacle, Outcome, Part, Played, Record, Series, Spike, State, counted, grouped};
 
 use crate::{duration::format_unsigned_ns, float::to_u64, stalls};
 
@@ -169,11 +169,14 @@ pub fn statement(series: &Series, audio: &Audio) -> String {
         return "no period was played, so there is no conclusion".to_owned();
     }
     let stalls = stalls::of_xruns(series, audio).stalls;
+    let periods = format!("{} periods", grouped(played));
     let seen = match (xruns, stalls.total) {
-        (0, _) => format!("no xrun in {played} periods"),
-        (1, _) => format!("1 xrun in {played} periods"),
-        (_, 1) => format!("{xruns} xruns in {played} periods, in 1 stall"),
-        (_, stalls) => format!("{xruns} xruns in {played} periods, in at most {stalls} stalls"),
+        (0, _) => format!("no xrun in {periods}"),
+        (1, _) => format!("1 xrun in {periods}"),
+        (xruns, stalls) => {
+            let at_most = if stalls == 1 { "" } else { "at most " };
+            format!("{} xruns in {periods}, in {at_most}{}", grouped(xruns), counted(stalls, "stall"))
+        }
     };
     let ns = to_u64(played as f64 * series.period_ns as f64 / stalls.upper());
     if ns == 0 { seen } else { format!("{seen}: at 95 % fewer than one stall in {}", format_unsigned_ns(ns)) }
@@ -292,10 +295,10 @@ mod tests {
     fn bounds_the_rate_without_xruns() {
         let series = Series { period_ns: 1_333_333, ..Series::default() };
         let statement_of = |played, xruns| statement(&series, &Audio { played, xruns, ..Audio::default() });
-        assert_eq!(statement_of(7_500, 0), "no xrun in 7500 periods: at 95 % fewer than one stall in 3.33 s");
+        assert_eq!(statement_of(7_500, 0), "no xrun in 7,500 periods: at 95 % fewer than one stall in 3.33 s");
         assert_eq!(
             statement_of(7_500, 2),
-            "2 xruns in 7500 periods, in at most 2 stalls: at 95 % fewer than one stall in 1.59 s"
+            "2 xruns in 7,500 periods, in at most 2 stalls: at 95 % fewer than one stall in 1.59 s"
         );
         assert_eq!(statement_of(0, 0), "no period was played, so there is no conclusion");
     }

@@ -1,6 +1,6 @@
 //! The verdict on a captured stream.
 
-use record::{Capture, Outcome, Record, Series, SeriesKind, UseVerdict};
+use record::{Capture, Outcome, Record, Series, SeriesKind, UseVerdict, grouped};
 
 use crate::{
     duration::{format_ns, format_unsigned_ns},
@@ -134,8 +134,8 @@ fn decide(
         );
     }
     let slots = || {
-        let absent = absent(capture);
-        format!("{absent} slots without a frame ({} lost, {} skipped)", capture.lost, capture.skipped_slots)
+        let [absent, lost, skipped] = [absent(capture), capture.lost, capture.skipped_slots].map(grouped);
+        format!("{absent} slots without a frame ({lost} lost, {skipped} skipped)")
     };
     match shown(profile, &[exposure]) {
         Shown::Exceeded if max_ns > profile.limit_ns => {
@@ -144,7 +144,8 @@ fn decide(
         }
         Shown::Exceeded => (Outcome::Fail, format!("{}: a missing frame counts as later than any limit", slots())),
         Shown::Kept | Shown::Open if capture.dropped > 0 && absent(capture) > 0 => {
-            (Outcome::Inconclusive, format!("{}, but the capture itself dropped {} frames", slots(), capture.dropped))
+            let dropped = grouped(capture.dropped);
+            (Outcome::Inconclusive, format!("{}, but the capture itself dropped {dropped} frames", slots()))
         }
         Shown::Kept | Shown::Open if obstacles.no_pass.is_some() => {
             (Outcome::Inconclusive, obstacles.no_pass.clone().unwrap_or_default())
@@ -324,7 +325,7 @@ mod tests {
         judged(
             &short,
             Outcome::Inconclusive,
-            "none late so far, at 95 % fewer than 108000 stalls an hour (captured frames), but 1 per hour is tolerated: capture \
+            "none late so far, at 95 % fewer than 108,000 stalls an hour (captured frames), but 1 per hour is tolerated: capture \
              for 198m",
         );
         short.series.clear();

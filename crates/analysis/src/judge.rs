@@ -1,6 +1,6 @@
 //! The verdict on one use, with its reason: PASS, FAIL, INCONCLUSIVE or INVALID.
 
-use record::{Outcome, Published, Record, Series, SeriesKind, UseVerdict, WAKE_UP_PROBES, layout};
+use record::{Outcome, Published, Record, Series, SeriesKind, UseVerdict, WAKE_UP_PROBES, grouped, layout};
 
 use crate::{
     audio, cpu_list,
@@ -241,11 +241,11 @@ fn late_wake_up(profile: &Profile, groups: &[Group], worst: &Series, worst_ns: i
 fn missing(judged: &[Judged]) -> Option<String> {
     let Judged { series, missing, .. } = judged.iter().filter(|one| one.missing > 0).max_by_key(|one| one.missing)?;
     let talker = series.kind.talker()?;
-    let slots = talker.frames.saturating_add(talker.refused);
+    let [missing, slots, refused] =
+        [*missing, talker.frames.saturating_add(talker.refused), talker.refused].map(grouped);
     Some(format!(
-        "{missing} of {slots} frames are missing, {} of them refused by the kernel ({}): a missing frame counts as later \
-         than any limit",
-        talker.refused,
+        "{missing} of {slots} frames are missing, {refused} of them refused by the kernel ({}): a missing frame counts \
+         as later than any limit",
         place(series)
     ))
 }
@@ -256,7 +256,7 @@ fn xruns(judged: &[Judged]) -> Option<String> {
     let (series, audio) = with_xruns.max_by_key(|(_, audio)| audio.xruns)?;
     let worst_ns = audio.completion.as_ref().map_or(0, |times| times.max_ns);
     let (worst, limit) = (format_ns(worst_ns), format_unsigned_ns(audio.limit_ns));
-    let (xruns, played) = (audio.xruns, audio.played);
+    let (xruns, played) = (grouped(audio.xruns), grouped(audio.played));
     Some(format!(
         "{xruns} of {played} periods were xruns: done up to {worst} after the deadline on {}, limit {limit}",
         place(series)

@@ -10,10 +10,11 @@ use std::cmp::Reverse;
 pub use cycle::cause_words;
 pub(crate) use judge::judge;
 pub use record::ProgramLimits as Limits;
-use record::{Outcome, Overruns, ProcessThread, Program, Record, Series, State, Verdict};
+use record::{Outcome, Overruns, ProcessThread, Program, Record, Series, State, Verdict, counted, grouped};
 pub use rules::broken_rules;
 
 use crate::{format_ns, format_unsigned_ns, verdict::invalid};
+use rules::times;
 
 /// Conclusions from the figures of a program, one sentence each: missed deadlines, the longest cycle, the latest
 /// wake-up, and preemptions. Empty for records without a program.
@@ -112,7 +113,7 @@ pub fn verdict(record: &Record, limits: Limits) -> Option<Verdict> {
         () if !failed.is_empty() => (Outcome::Fail, failed.join("; ")),
         () => match incomplete(record, limits).or_else(|| too_few(&threads, limits)) {
             Some(reason) => (Outcome::Inconclusive, reason),
-            None => (Outcome::Pass, format!("no limit was exceeded in {samples} wake-ups")),
+            None => (Outcome::Pass, format!("no limit was exceeded in {} wake-ups", grouped(samples))),
         },
     };
     Some(Verdict { outcome, reason })
@@ -130,7 +131,7 @@ fn exceeded(threads: &[(&Series, &ProcessThread)], limits: Limits) -> Vec<String
     let known = threads.iter().filter(|(_, thread)| !cycle::may_contain_idle_time(thread));
     let missed: u64 = known.map(|(series, _)| series.missed).sum();
     let many = limits.missed.filter(|&limit| missed > limit);
-    let many = many.map(|limit| format!("{missed} deadlines were missed (limit {limit})"));
+    let many = many.map(|limit| format!("{} deadlines were missed (limit {})", grouped(missed), grouped(limit)));
     [late, slow, many].into_iter().flatten().collect()
 }
 
@@ -155,11 +156,13 @@ fn incomplete(record: &Record, limits: Limits) -> Option<String> {
     let limits_each = limits.missed.is_some() || limits.latency_ns.is_some();
     match (program.exit_status, program.signal) {
         _ if limits_each && ended_threads_left_out > 0 => {
-            Some(format!("{ended_threads_left_out} ended threads have no figures: select fewer with --thread"))
+            let ended = grouped(ended_threads_left_out);
+            Some(format!("{ended} ended threads have no figures: select fewer with --thread"))
         }
-        _ if threads_left_out > 0 => Some(format!("{threads_left_out} threads were not watched")),
+        _ if threads_left_out > 0 => Some(format!("{} threads were not watched", grouped(threads_left_out))),
         _ if processes_left > 0 => {
-            Some(format!("the command ended, but {processes_left} of its processes still ran and were not watched"))
+            let left = grouped(processes_left);
+            Some(format!("the command ended, but {left} of its processes still ran and were not watched"))
         }
         // The user's Ctrl-C also ends the program.
         (None, Some(signal)) if program.ended && !interrupted => {
@@ -256,16 +259,22 @@ fn unfollowed((series, thread): &(&Series, &ProcessThread)) -> Option<String> {
     let few = cut <= AT_ENDS && thread.cycles > cut || cut.saturating_mul(100) <= all;
     let switches = match thread.switches_missing {
         0 => String::new(),
-        count => format!(" (on {}, the kernel did not trace {count} switches to it)", untraced_cpus(thread)),
+        count => {
+            let (cpus, count) = (untraced_cpus(thread), grouped(count));
+            format!(" (on {cpus}, the kernel did not trace {count} switches to it)")
+        }
     };
-    (!few).then(|| format!("events of {cut} of {all} cycles of {} are missing in the trace{switches}", series.role))
+    (!few).then(|| {
+        let (cut, all) = (grouped(cut), grouped(all));
+        format!("events of {cut} of {all} cycles of {} are missing in the trace{switches}", series.role)
+    })
 }
 
 /// How many wake-ups of a thread are missing; `None` if they are less than a hundredth.
 fn untraced((series, thread): &(&Series, &ProcessThread)) -> Option<String> {
     let missing = thread.switches_missing;
     (missing > series.samples / 100).then(|| {
-        let (role, cpus) = (&series.role, untraced_cpus(thread));
+        let (missing, role, cpus) = (grouped(missing), &series.role, untraced_cpus(thread));
         format!("the kernel did not trace {missing} switches to {role} on {cpus}")
     })
 }
@@ -307,16 +316,16 @@ fn deadlines(series: &Series, thread: &ProcessThread) -> String {
             time_ns if time_ns < series.period_ns => String::new(),
             time_ns => format!("; at 95 % confidence, fewer than one stall in {}", format_unsigned_ns(time_ns)),
         };
-        return format!("{role} missed none of {all} deadlines of {period}{rate}.");
+        return format!("{role} missed none of {} deadlines of {period}{rate}.", grouped(all));
     }
     let too_long = match thread.overruns {
         0 => None,
-        1 => Some(format!("1 cycle took longer{}", overruns(thread.overrun_by))),
-        count => Some(format!("{count} cycles took longer{}", overruns(thread.overrun_by))),
+        count => Some(format!("{} took longer{}", counted(count, "cycle"), overruns(thread.overrun_by))),
     };
-    let skipped = (thread.skipped > 0).then(|| format!("{} did not start", thread.skipped));
+    let skipped = (thread.skipped > 0).then(|| format!("{} did not start", grouped(thread.skipped)));
     let why: Vec<String> = [too_long, skipped].into_iter().flatten().collect();
-    format!("{role} missed {} of {all} deadlines of {period}: {}.", series.missed, why.join(", "))
+    let (missed, all) = (grouped(series.missed), grouped(all));
+    format!("{role} missed {missed} of {all} deadlines of {period}: {}.", why.join(", "))
 }
 
 fn overruns(by: Option<Overruns>) -> String {
@@ -331,7 +340,7 @@ fn overruns(by: Option<Overruns>) -> String {
     parts.sort_by_key(|(count, _)| Reverse(*count));
     let named: Vec<String> = match &parts[..] {
         [(_, what)] => vec![(*what).to_owned()],
-        parts => parts.iter().map(|(count, what)| format!("{count} {what}")).collect(),
+        parts => parts.iter().map(|(count, what)| format!("{} {what}", grouped(*count))).collect(),
     };
     format!(" ({})", named.join(", "))
 }
@@ -351,7 +360,6 @@ fn waited_for_others_ns(thread: &ProcessThread) -> u64 {
 
 fn preemptions(series: &Series, thread: &ProcessThread) -> Option<String> {
     let by = thread.preempted_by.first()?;
-    let times = |count: u64| if count == 1 { "once".to_owned() } else { format!("{count} times") };
     let (role, waited) = (&series.role, format_unsigned_ns(waited_for_others_ns(thread)));
     let who = match by.tid {
         0 => "no thread: the kernel withheld the CPU".to_owned(),

@@ -1,6 +1,6 @@
 //! The verdict on round trips.
 
-use record::{Outcome, Record, RoundTrip, Series, UseVerdict};
+use record::{Outcome, Record, RoundTrip, Series, UseVerdict, grouped};
 
 use crate::{
     duration::{format_exact, format_ns, format_unsigned_ns},
@@ -146,10 +146,10 @@ fn fail(profile: &Profile, all: &[(&Series, &RoundTrip)], exposures: &[Exposure]
 /// The reason for FAIL if no round trip was too long, but answers are missing.
 fn lost(all: &[(&Series, &RoundTrip)]) -> String {
     let Some((series, trip)) = all.iter().max_by_key(|(_, trip)| absent(trip)) else { return String::new() };
-    let (phase, slots) = (&series.phase, trip.slots);
+    let phase = &series.phase;
+    let [lost, slots, refused] = [trip.lost, trip.slots, trip.send_failed].map(grouped);
     format!(
-        "{} of {slots} datagrams lost, {} refused by the kernel ({phase}): a missing answer counts as later than any limit",
-        trip.lost, trip.send_failed
+        "{lost} of {slots} datagrams lost, {refused} refused by the kernel ({phase}): a missing answer counts as later than any limit"
     )
 }
 
@@ -249,7 +249,7 @@ mod tests {
         let verdict = judged(
             &lossy,
             Outcome::Fail,
-            "3 of 5012 datagrams lost, 2 refused by the kernel (load): a missing answer counts as later than any limit",
+            "3 of 5,012 datagrams lost, 2 refused by the kernel (load): a missing answer counts as later than any limit",
         );
         assert_eq!(verdict.missed, 5);
     }
@@ -264,7 +264,10 @@ mod tests {
         let profile = profiles().iter().find(|profile| profile.name == "udp-control-1ms").unwrap();
         let verdict = crate::judge(&outage, profile);
         assert_eq!(verdict.outcome, Outcome::Fail);
-        assert!(verdict.statement.starts_with("2500 of 22500 cycles later than 1 ms, in 3 to 4 stalls"), "{verdict:?}");
+        assert!(
+            verdict.statement.starts_with("2,500 of 22,500 cycles later than 1 ms, in 3 to 4 stalls"),
+            "{verdict:?}"
+        );
         let tolerant = Profile { tolerates: "1 per second".parse().unwrap(), ..profile.clone() };
         assert_eq!(crate::judge(&outage, &tolerant).outcome, Outcome::Pass);
         let mut far_lost = outage;
@@ -280,7 +283,7 @@ mod tests {
             &record(4_999, 200_000, |_| ()),
             Outcome::Inconclusive,
             &format!(
-                "none late so far, at 95 % fewer than 2170 stalls an hour (round trips), but 1 per hour is tolerated: {again}"
+                "none late so far, at 95 % fewer than 2,170 stalls an hour (round trips), but 1 per hour is tolerated: {again}"
             ),
         );
         let coarse = record(5_000, 200_000, |series| series.period_ns = 10_000_000);

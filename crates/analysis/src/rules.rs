@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use record::{Emulation, INCONSISTENT, Obstacle, Outcome, Reason, Record};
+use record::{Emulation, INCONSISTENT, Obstacle, Outcome, Reason, Record, counted, grouped};
 
 use crate::{
     duration::{format_duration, format_ns},
@@ -86,7 +86,7 @@ fn ended_early(record: &Record, phase: &str) -> String {
         Some((Some(planned_ns), _, duration_ns)) => {
             format!(", after {} of {}", format_duration(duration_ns.min(planned_ns)), format_duration(planned_ns))
         }
-        Some((None, Some(samples), _)) => format!(", before the last of {samples} samples"),
+        Some((None, Some(samples), _)) => format!(", before the last of {} samples", grouped(samples)),
         Some((None, None, _)) | None => String::new(),
     };
     format!("the run ended early{when} in the phase `{phase}`: run it to its end")
@@ -126,8 +126,7 @@ pub(crate) fn weakest(exposures: &[Exposure]) -> Option<Exposure> {
 pub(crate) fn too_short(profile: &Profile, exposure: &Exposure, place: &str) -> String {
     let so_far = match exposure.late.stalls.total {
         0 => "none late so far".to_owned(),
-        1 => "1 stall so far".to_owned(),
-        stalls => format!("{stalls} stalls so far"),
+        stalls => format!("{} so far", counted(stalls, "stall")),
     };
     let (bound, tolerated) = (exposure.bound_per_span(), profile.tolerates);
     format!("{so_far}, {bound} ({place}), but {tolerated} is tolerated")

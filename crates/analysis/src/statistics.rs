@@ -9,6 +9,7 @@ use crate::{
     rate::Rate,
     sequential,
 };
+use record::{counted, grouped};
 
 const SECOND_NS: f64 = 1e9;
 const HOUR_NS: f64 = 3600.0 * SECOND_NS;
@@ -190,13 +191,14 @@ impl Exposure {
         if cycles == 0 {
             return "no cycle was measured, so there is no conclusion".to_owned();
         }
+        let all = grouped(cycles);
         let seen = match (over, late.stalls_at_least, late.stalls.total) {
-            (0, ..) => format!("none of {cycles} cycles later than {limit}"),
-            (_, 1, 1) => format!("{over} of {cycles} cycles later than {limit}, in 1 stall"),
-            (_, least, most) if least == most => {
-                format!("{over} of {cycles} cycles later than {limit}, in {most} stalls")
+            (0, ..) => format!("none of {all} cycles later than {limit}"),
+            (over, least, most) => {
+                let from = if least == most { String::new() } else { format!("{} to ", grouped(least)) };
+                let (over, stalls) = (grouped(over), counted(most, "stall"));
+                format!("{over} of {all} cycles later than {limit}, in {from}{stalls}")
             }
-            (_, least, most) => format!("{over} of {cycles} cycles later than {limit}, in {least} to {most} stalls"),
         };
         if self.rate_below() >= 1.0 {
             return format!("{seen}: every cycle may be late, at 95 %");
@@ -205,7 +207,7 @@ impl Exposure {
         if over == 0 { format!("{seen}: {bound}{}", self.longer_runs()) } else { format!("{seen}: {bound}") }
     }
 
-    /// The bound in the shortest span with more than one stall: `at 95 % fewer than 1080 stalls an hour`.
+    /// The bound in the shortest span with more than one stall: `at 95 % fewer than 1,080 stalls an hour`.
     #[must_use]
     pub fn bound_per_span(&self) -> String {
         if self.cycles == 0 {
@@ -213,7 +215,7 @@ impl Exposure {
         }
         let shortest = SPANS.into_iter().find(|(_, span_ns)| self.stalls_in(*span_ns) > 1.0);
         let Some((name, span_ns)) = shortest else { return "at 95 % less than one stall a year".to_owned() };
-        format!("at 95 % fewer than {} stalls {name}", round_up(self.stalls_in(span_ns)))
+        format!("at 95 % fewer than {} stalls {name}", grouped(to_u64(round_up(self.stalls_in(span_ns)))))
     }
 
     /// Run times without a stall that would bound the rate to less than one per span: three times the span.
@@ -345,21 +347,21 @@ mod tests {
         let statement = |cycles, late| Exposure { cycles, late, period_ns: 125_000, any_time: false }.statement(50_000);
         assert_eq!(
             statement(80_000, stalls(0, 0)),
-            "none of 80000 cycles later than 50 us: at 95 % fewer than 1080 stalls an hour; \
+            "none of 80,000 cycles later than 50 us: at 95 % fewer than 1,080 stalls an hour; \
              3 h without one would mean less than one an hour, 3 years less than one a year"
         );
         assert_eq!(
             statement(90_000_000, stalls(0, 0)),
-            "none of 90000000 cycles later than 50 us: at 95 % fewer than 24 stalls a day; \
+            "none of 90,000,000 cycles later than 50 us: at 95 % fewer than 24 stalls a day; \
              3 d without one would mean less than one a day, 3 years less than one a year"
         );
         assert_eq!(
             statement(80_000, stalls(1, 40)),
-            "40 of 80000 cycles later than 50 us, in 1 stall: at 95 % fewer than 1710 stalls an hour"
+            "40 of 80,000 cycles later than 50 us, in 1 stall: at 95 % fewer than 1,710 stalls an hour"
         );
         assert_eq!(
             statement(80_000, Late { stalls: Grouped { total: 9, independent: 9 }, ..stalls(2, 40) }),
-            "80 of 80000 cycles later than 50 us, in 2 to 9 stalls: at 95 % fewer than 5660 stalls an hour"
+            "80 of 80,000 cycles later than 50 us, in 2 to 9 stalls: at 95 % fewer than 5,660 stalls an hour"
         );
         let all = "3 of 3 cycles later than 50 us, in 3 stalls: every cycle may be late, at 95 %";
         assert_eq!(statement(3, stalls(3, 1)), all);

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use machine::{Root, evl_cpus, usable_cpus};
 use probes::timer::Core;
-use record::Record;
+use record::{Record, grouped};
 use sys::evl::{self, EvlError};
 
 use crate::{error::RunError, phase::PhaseRun, plan::Plan, validity};
@@ -35,7 +35,7 @@ pub fn judge(record: &mut Record, run: &PhaseRun) {
     for timer in run.timers.iter().filter(|timer| timer.in_band() > 0) {
         let times = match timer.in_band() {
             1 => "once".to_owned(),
-            times => format!("{times} times"),
+            times => format!("{} times", grouped(times)),
         };
         let text = format!(
             "the thread of {} fell back from the EVL core to Linux {times} while it measured, so the figures include \

@@ -19,6 +19,7 @@ use blame::Watch;
 use record::{
     Caveat, Spike,
     file::{FileError, check_writable},
+    grouped,
     visible::{self, Passes},
 };
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
@@ -366,7 +367,7 @@ fn trace_file(prefix: &str, number: u64) -> String {
 }
 
 fn times(count: u64) -> String {
-    if count == 1 { "once".to_owned() } else { format!("{count} times") }
+    if count == 1 { "once".to_owned() } else { format!("{} times", grouped(count)) }
 }
 
 /// The facts that a command gets.

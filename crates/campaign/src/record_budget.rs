@@ -3,7 +3,7 @@
 
 use std::cmp::Reverse;
 
-use record::{Caveat, SPIKES_KEPT, Series, Spike, TIME_LINES_KEPT};
+use record::{Caveat, SPIKES_KEPT, Series, Spike, TIME_LINES_KEPT, grouped};
 
 /// Up to this number of series, each series keeps [`SPIKES_KEPT`] spikes.
 const FULL_SPIKES_SERIES: usize = 8;
@@ -61,8 +61,9 @@ impl RecordBudget {
         if self.spikes_kept < SPIKES_KEPT {
             let Self { spikes_kept, time_lines_kept, .. } = self;
             let text = format!(
-                "because of the number of series, each keeps its worst {spikes_kept} spikes instead of {SPIKES_KEPT}, \
-                 and the time lines of its worst {time_lines_kept}; all are counted"
+                "because of the number of series, each keeps its worst {spikes_kept} spikes instead of {}, and the time \
+                 lines of its worst {time_lines_kept}; all are counted",
+                grouped(SPIKES_KEPT as u64)
             );
             caveats.push(caveat("spikes", text));
         }

@@ -9,6 +9,7 @@ use probes::{
 };
 use record::{
     CauseKind, Caveat, Culprit, Finding, LoadProof, MeasuredBy, Reason, Record, RoundTrip, Series, SeriesKind, Stream,
+    grouped,
 };
 use sys::sched::Policy;
 
@@ -154,15 +155,22 @@ fn why_sparse(series: &Series) -> Option<(String, String)> {
         SeriesKind::RoundTrips(trips) => {
             let RoundTrip { slots, lost, send_failed, .. } = **trips;
             let peer = trips.peer.rsplit_once(':').map_or(trips.peer.as_str(), |(host, _)| host);
-            let text =
-                format!("most of {slots} datagrams measured nothing: {lost} lost, {send_failed} refused by the kernel");
+            let text = format!(
+                "most of {} datagrams measured nothing: {} lost, {} refused by the kernel",
+                grouped(slots),
+                grouped(lost),
+                grouped(send_failed)
+            );
             let remedy = format!("ping -c 5 {}; ip -s link", peer.trim_matches(['[', ']']));
             (series.samples > 0 && lost.saturating_add(send_failed) > slots / 2).then_some((text, remedy))
         }
         SeriesKind::Stream(Stream::Talker(talker)) => {
             let (frames, refused, interface) = (talker.frames, talker.refused, &talker.identity.interface);
-            let text =
-                format!("most frames were not sent on {interface}: {refused} refused by the kernel, {frames} sent");
+            let text = format!(
+                "most frames were not sent on {interface}: {} refused by the kernel, {} sent",
+                grouped(refused),
+                grouped(frames)
+            );
             let remedy = format!("ip -s link show {interface}; sudo dmesg | tail");
             (frames > 0 && refused > frames).then_some((text, remedy))
         }

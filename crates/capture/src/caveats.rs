@@ -1,7 +1,7 @@
 //! Limitations of the results.
 
 use analysis::format_ns;
-use record::{Capture, Caveat, NumberedBy, PeriodSource};
+use record::{Capture, Caveat, NumberedBy, PeriodSource, grouped};
 
 use crate::Interface;
 use crate::convert::nearest;
@@ -38,12 +38,12 @@ pub(crate) fn all(capture: &Capture, file: &FileSummary, incomplete: &Incomplete
             "cut",
             format!(
                 "the file ends inside a frame at byte {offset}; the {} complete frames before it are used",
-                file.frames
+                grouped(file.frames)
             ),
         );
     }
     if capture.dropped > 0 {
-        let dropped = capture.dropped;
+        let dropped = grouped(capture.dropped);
         add(
             "lost",
             format!("the capture dropped {dropped} frames on this interface, which may explain gaps and losses"),
@@ -59,17 +59,19 @@ pub(crate) fn all(capture: &Capture, file: &FileSummary, incomplete: &Incomplete
     }
     resolution(capture, file).into_iter().for_each(|text| add("resolution", text));
     if capture.out_of_order > 0 {
-        let count = capture.out_of_order;
+        let count = grouped(capture.out_of_order);
         add(
             "order",
             format!("{count} timestamps are earlier than that of the previous frame, so those intervals are negative"),
         );
     }
     if incomplete.without_stamp > 0 {
-        add("stamps", format!("{} frames of the stream have no timestamp and are ignored", incomplete.without_stamp));
+        let frames = grouped(incomplete.without_stamp);
+        add("stamps", format!("{frames} frames of the stream have no timestamp and are ignored"));
     }
     if incomplete.truncated > 0 {
-        add("snapped", format!("{} frames of the stream are truncated (capture with -s 0)", incomplete.truncated));
+        let frames = grouped(incomplete.truncated);
+        add("snapped", format!("{frames} frames of the stream are truncated (capture with -s 0)"));
     }
     let (wander_ns, tolerance_ns) = (capture.period.wander_ns.unwrap_or(0.0), capture.tolerance_ns as f64);
     if wander_ns > tolerance_ns {
@@ -105,15 +107,16 @@ pub(crate) fn all(capture: &Capture, file: &FileSummary, incomplete: &Incomplete
         add("period", "the period is estimated as the median interval: give --period to get a clock ratio".into());
     }
     if incomplete.foreign > 0 {
-        add("mixed", format!("{} frames of interfaces that are not Ethernet are ignored", incomplete.foreign));
+        let frames = grouped(incomplete.foreign);
+        add("mixed", format!("{frames} frames of interfaces that are not Ethernet are ignored"));
     }
     if capture.left_out > 0 {
         add(
             "streams",
             format!(
                 "{} frames are ignored because only {} streams are tracked",
-                capture.left_out,
-                capture.streams.len()
+                grouped(capture.left_out),
+                grouped(capture.streams.len() as u64)
             ),
         );
     }

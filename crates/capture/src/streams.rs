@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use frames::Parsed;
-use record::CapturedStream;
+use record::{CapturedStream, grouped};
 
 use crate::{
     Packet,
@@ -105,17 +105,20 @@ impl Streams {
     pub(crate) fn describe_others(&self) -> String {
         let mut all: Vec<_> = self.others.iter().collect();
         all.sort_by_key(|&(_, &count)| std::cmp::Reverse(count));
-        let mut words: Vec<_> =
-            all.iter().take(8).map(|(ethertype, count)| format!("{count} of EtherType {ethertype:#06x}")).collect();
+        let mut words: Vec<_> = all
+            .iter()
+            .take(8)
+            .map(|(ethertype, count)| format!("{} of EtherType {ethertype:#06x}", grouped(**count)))
+            .collect();
         let more = all.iter().skip(8).fold(self.others_left_out, |sum, (_, count)| sum + **count);
         if more > 0 {
-            words.push(format!("{more} of other EtherTypes"));
+            words.push(format!("{} of other EtherTypes", grouped(more)));
         }
         if self.short > 0 {
-            words.push(format!("{} too short for a header", self.short));
+            words.push(format!("{} too short for a header", grouped(self.short)));
         }
         if self.foreign > 0 {
-            words.push(format!("{} not Ethernet", self.foreign));
+            words.push(format!("{} not Ethernet", grouped(self.foreign)));
         }
         words.join(", ")
     }

@@ -1,6 +1,6 @@
 //! Merges the results of the far end into the record of the near end.
 
-use record::{Caveat, ClockRelation, ClockTie, Far, Reason, Record, State, Stream};
+use record::{Caveat, ClockRelation, ClockTie, Far, Reason, Record, State, Stream, grouped};
 
 use crate::{messages, protocol::Results};
 
@@ -94,6 +94,7 @@ fn explain_missing_traffic(record: &mut Record, far: &Far) {
     let sent = count(|stream| Some(stream.talker()?.frames)).unwrap_or_default();
     let received = count(|stream| Some(stream.listener()?.frames));
     if sent > 0 && received == Some(0) {
+        let sent = grouped(sent);
         let text = format!("none of {sent} frames arrived at {host}: its interface is on another cable, or drops them");
         let remedy = format!(
             "name the interface with --far-interface; or, on {host}: sudo ethtool -K INTERFACE rx-vlan-filter off"
@@ -102,7 +103,7 @@ fn explain_missing_traffic(record: &mut Record, far: &Far) {
         record.validity.reasons.retain(|reason| reason.id != "nothing.measured");
         add(record, Reason { id: "stream.silent".to_owned(), text, remedy });
     } else if let Some(received) = received.filter(|received| *received < sent / 2) {
-        let text = format!("only {received} of {sent} frames arrived at {host}");
+        let text = format!("only {} of {} frames arrived at {host}", grouped(received), grouped(sent));
         let remedy = "look for drops on both ends: ip -s link".to_owned();
         add(record, Reason { id: "little.measured".to_owned(), text, remedy });
     }

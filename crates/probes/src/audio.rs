@@ -26,7 +26,7 @@ pub mod signal;
 
 use std::sync::{Arc, atomic::Ordering::Relaxed};
 
-use record::{Caveat, Reason, Series, SoundCard, Spike};
+use record::{Caveat, Reason, Series, SoundCard, Spike, grouped};
 use sys::{clock::Clock, pcm::Duplex};
 
 use crate::{
@@ -198,6 +198,7 @@ impl ProbeThreads for Audio {
         let (played, silent) = (self.shared.played.load(Relaxed), self.shared.silent.load(Relaxed));
         // Some silent periods are normal: a gate may close between two strings.
         let is_silent = played > 0 && silent * 2 >= played;
+        let [silent, played] = [silent, played].map(grouped);
         let silent = is_silent.then(|| Reason {
             id: "audio.silent".to_owned(),
             text: format!(

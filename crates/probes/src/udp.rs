@@ -41,7 +41,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use record::{Caveat, Reason, Series};
+use record::{Caveat, Reason, Series, grouped};
 use sys::udp::DatagramSocket;
 
 use crate::{
@@ -249,7 +249,7 @@ impl ProbeThreads for Client {
         let has = receiving.echo_has.load(Relaxed);
         let mut caveats = Vec::new();
         if restarts > 0 {
-            caveats.push(caveat(format!("the peer restarted {restarts} times during the run")));
+            caveats.push(caveat(format!("the peer restarted {} times during the run", grouped(restarts))));
         }
         if receiving.answered.load(Relaxed) > 0 && has & packet::REALTIME == 0 {
             let text = "the peer answered without a real-time policy: its wake-ups are included in the figures; start `punctual echo` as root there";

@@ -293,10 +293,10 @@ pub struct Quick {
     /// Measure for this long in total.
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "27s")]
     pub duration: u64,
-    /// Measure these CPUs, e.g. 0,2-3 [default: every online CPU].
+    /// Measure these CPUs, e.g. 0,2-3 [default: all online].
     #[arg(long, value_name = "LIST")]
     pub cpus: Option<CpuList>,
-    /// Find causes by auto, trace, deep, counters or off.
+    /// Causes by trace, deep, counters, off [default: auto].
     ///
     /// --blame without a value means trace.
     #[arg(long, value_name = "HOW", num_args = 0..=1, require_equals = true, default_value = "auto", default_missing_value = "trace")]
@@ -318,7 +318,7 @@ pub struct OutputOptions {
     /// Print JSON instead of text.
     #[arg(long)]
     pub json: bool,
-    /// Print no progress, and only the first sentence of the answer.
+    /// Print only the first sentence, without progress.
     #[arg(long, short)]
     pub quiet: bool,
     /// Use colour: auto, always or never.
@@ -359,7 +359,7 @@ impl From<Blame> for blame::BlameMode {
 /// The extent of the printed result.
 #[derive(Debug, Args, Clone, Copy)]
 pub struct Extent {
-    /// Print all figures instead of an answer of at most 20 lines.
+    /// Print all figures instead of at most 20 lines.
     #[arg(long)]
     pub full: bool,
 }
@@ -442,7 +442,7 @@ pub enum Document {
 pub struct Load {
     /// Load to generate.
     pub spec: LoadSpec,
-    /// Measure these CPUs, e.g. 0,2-3 [default: every online CPU].
+    /// Measure these CPUs, e.g. 0,2-3 [default: all online].
     #[arg(long)]
     pub cpus: CpuList,
 }

@@ -3,7 +3,9 @@
 //! A record can be damaged or edited. Each check compares figures that a run derives from the same data. Small differences
 //! are not compared if they would make a result look worse.
 
-use crate::{Histogram, MeasuredBy, Phase, Reason, Record, SERIES_ENDS, Series, SeriesKind, State, Stream, layout};
+use crate::{
+    Histogram, MeasuredBy, Phase, Reason, Record, SERIES_ENDS, Series, SeriesKind, State, Stream, grouped, layout,
+};
 
 /// Identifier of the reason for a record that contradicts itself.
 pub const INCONSISTENT: &str = "record.inconsistent";
@@ -138,7 +140,8 @@ fn not_as_requested(record: &Record, phase: Option<&Phase>, series: &Series) -> 
 fn wrong_count(record: &Record, series: &Series) -> Option<String> {
     let (samples, counted) = (series.samples, series.raw.total());
     let slack = if record.state == State::Partial { 1000 + samples / RUNNING_PART } else { 0 };
-    (samples.abs_diff(counted) > slack).then(|| format!("it has {samples} samples, but its histogram counts {counted}"))
+    (samples.abs_diff(counted) > slack)
+        .then(|| format!("it has {} samples, but its histogram counts {}", grouped(samples), grouped(counted)))
 }
 
 /// A corrected histogram that cannot follow from the raw one: a late value adds one deadline for each whole period.
@@ -150,8 +153,10 @@ fn wrong_correction(series: &Series) -> Option<String> {
     let missed_by = |late_ns: i64| late_ns.max(0).unsigned_abs().checked_div(series.period_ns).unwrap_or(0);
     let each = series.raw.iter().map(|(late_ns, count)| missed_by(late_ns).saturating_add(1).saturating_mul(count));
     let most = each.fold(series.missed, u64::saturating_add);
-    (corrected < raw || corrected > most)
-        .then(|| format!("its corrected histogram counts {corrected} deadlines, but its samples allow {raw} to {most}"))
+    (corrected < raw || corrected > most).then(|| {
+        let [corrected, raw, most] = [corrected, raw, most].map(grouped);
+        format!("its corrected histogram counts {corrected} deadlines, but its samples allow {raw} to {most}")
+    })
 }
 
 /// A maximum below the largest counted value.
@@ -193,7 +198,7 @@ fn wrong_spikes(series: &Series) -> Option<String> {
     let (kept, total) = (series.spikes.len() as u64, series.spikes_total);
     // Those of timerlat's interrupt are stored in the series of its thread.
     if properties.by != MeasuredBy::Kernel && kept > total {
-        return Some(format!("it lists {kept} of {total} spikes"));
+        return Some(format!("it lists {} of {} spikes", grouped(kept), grouped(total)));
     }
     let latest_ns = series.spikes.iter().map(|spike| spike.lateness_ns).max()?;
     let max_ns = series.max_ns.filter(|&max_ns| properties.spikes_are_values && max_ns < latest_ns)?;
@@ -214,8 +219,10 @@ fn too_many(phase: Option<&Phase>, series: &Series) -> Option<String> {
     let fits_ns = u128::from(duration_ns) + u128::from(duration_ns / SLACK_PART) + u128::from(SLACK_NS);
     let late_ns = series.max_ns.unwrap_or_default().max(0).unsigned_abs();
     let period_ns = series.period_ns;
-    (needed_ns > fits_ns + u128::from(late_ns) + u128::from(period_ns))
-        .then(|| format!("{deadlines} deadlines every {period_ns} ns do not fit in the {duration_ns} ns of its phase"))
+    (needed_ns > fits_ns + u128::from(late_ns) + u128::from(period_ns)).then(|| {
+        let deadlines = grouped(deadlines);
+        format!("{deadlines} deadlines every {period_ns} ns do not fit in the {duration_ns} ns of its phase")
+    })
 }
 
 /// A phase that is longer than the deadlines of all threads that woke up until its end.
@@ -243,7 +250,10 @@ fn wrong_figures(series: &Series) -> Option<String> {
         SeriesKind::RoundTrips(trip) => {
             let (slots, counted) =
                 (trip.slots, series.samples.saturating_add(trip.lost).saturating_add(trip.send_failed));
-            (counted > slots).then(|| format!("it counts {counted} answered, lost and refused datagrams of {slots}"))
+            (counted > slots).then(|| {
+                let [counted, slots] = [counted, slots].map(grouped);
+                format!("it counts {counted} answered, lost and refused datagrams of {slots}")
+            })
         }
         SeriesKind::Stream(Stream::Talker(talker)) => {
             let (frames, counted) = (talker.frames, talker.send.total());
@@ -251,13 +261,13 @@ fn wrong_figures(series: &Series) -> Option<String> {
                 least_maximum(&talker.send).filter(|&least| talker.max_delta_ns.is_some_and(|max| max < least));
             let wrong_maximum =
                 least_ns.map(|least_ns| format!("it counts a frame sent {least_ns} ns late, above its maximum"));
-            let wrong_count =
-                (frames != counted).then(|| format!("it sent {frames} frames, but counts {counted} times"));
+            let wrong_count = (frames != counted)
+                .then(|| format!("it sent {} frames, but counts {} times", grouped(frames), grouped(counted)));
             wrong_count.or(wrong_maximum)
         }
         SeriesKind::Audio(audio) => {
             let (xruns, played) = (audio.xruns, audio.played);
-            (xruns > played).then(|| format!("it counts {xruns} xruns in {played} periods"))
+            (xruns > played).then(|| format!("it counts {} xruns in {} periods", grouped(xruns), grouped(played)))
         }
         SeriesKind::WakeUps
         | SeriesKind::Gaps(_)

@@ -37,6 +37,7 @@
 //! | [`shell`] | commands to paste |
 //! | [`shielding`] | CPUs shielded from other work |
 //! | [`export`] | export to other tools' formats |
+//! | [`count`] | counts in text for people |
 //! | [`visible`] | text of outside origin, which must not control a terminal |
 
 pub mod audio;
@@ -48,6 +49,7 @@ pub mod clock_relation;
 pub mod clocks;
 pub mod comparison;
 pub mod consistency;
+pub mod count;
 pub mod evl;
 pub mod export;
 pub mod far;
@@ -82,6 +84,7 @@ pub use clock_relation::*;
 pub use clocks::*;
 pub use comparison::*;
 pub use consistency::INCONSISTENT;
+pub use count::{counted, grouped};
 pub use evl::*;
 pub use far::*;
 pub use histogram::{Correction, Histogram};

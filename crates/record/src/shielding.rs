@@ -4,7 +4,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::Extra;
+use crate::{Extra, counted, grouped};
 
 /// The shield of a run.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
@@ -151,7 +151,7 @@ impl Left {
             (LeftKind::Interrupts, _) => "interrupts",
         };
         let more = if self.names.len() < self.count as usize { ", ..." } else { "" };
-        format!("{} {noun} ({}{more}): {}", self.count, self.names.join(", "), self.why)
+        format!("{} {noun} ({}{more}): {}", grouped(self.count.into()), self.names.join(", "), self.why)
     }
 }
 
@@ -160,7 +160,7 @@ impl Strikes {
     #[must_use]
     pub fn in_words(&self) -> String {
         let Self { interrupt, name, count } = self;
-        format!("interrupt {interrupt} ({name}) {count} {}", if *count == 1 { "time" } else { "times" })
+        format!("interrupt {interrupt} ({name}) {}", counted(*count, "time"))
     }
 }
 
@@ -169,18 +169,15 @@ impl PutBack {
     #[must_use]
     pub fn in_words(&self) -> String {
         let parts = [
-            (self.tasks, "task", "tasks"),
-            (self.interrupts, "interrupt", "interrupts"),
-            (self.settings, "setting", "settings"),
-            (self.groups, "control group", "control groups"),
-            (self.traces, "trace instance", "trace instances"),
-            (self.probes, "trace probe", "trace probes"),
+            (self.tasks, "task"),
+            (self.interrupts, "interrupt"),
+            (self.settings, "setting"),
+            (self.groups, "control group"),
+            (self.traces, "trace instance"),
+            (self.probes, "trace probe"),
         ];
-        let parts: Vec<String> = parts
-            .iter()
-            .filter(|(count, ..)| *count > 0)
-            .map(|&(count, one, many)| format!("{count} {}", if count == 1 { one } else { many }))
-            .collect();
+        let parts: Vec<String> =
+            parts.iter().filter(|(count, _)| *count > 0).map(|&(count, noun)| counted(count.into(), noun)).collect();
         match &parts[..] {
             [] => "nothing".to_owned(),
             [one] => one.clone(),

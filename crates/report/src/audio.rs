@@ -5,7 +5,7 @@ use analysis::{
     audio::{MedianTimes, faults, is_undecided, statement, why_no_size},
     format_ns, rounded_ns,
 };
-use record::{Audio, BufferSearch, CLOCK, Culprit, Part, Played, Record, Series, SoundCard, Spike};
+use record::{Audio, BufferSearch, CLOCK, Culprit, Part, Played, Record, Series, SoundCard, Spike, counted, grouped};
 
 use crate::{
     blame::unsigned,
@@ -34,7 +34,7 @@ pub fn title(series: &Series, audio: &Audio) -> String {
         (preset, _) => format!("preset {preset}"),
     };
     let pacer = if pacer == CLOCK { "the clock" } else { pacer };
-    let latency = unsigned(audio.latency_ns());
+    let (latency, frames) = (unsigned(audio.latency_ns()), grouped(u64::from(*frames)));
     format!(
         "Audio on {}: {frames} frames at {rate_hz} Hz, {periods} periods, paced by {pacer}, through {through}: \
                  {latency} from input to output, without converters",
@@ -84,10 +84,10 @@ pub fn tried(record: &Record, search: &BufferSearch) -> Vec<([String; 6], Option
         let worst_ns = audio.completion.as_ref().map(|times| times.max_ns);
         let share = worst_ns.map(|ns| format!("{} %", ns.max(0).unsigned_abs() * 100 / audio.limit_ns.max(1)));
         let cells = [
-            audio.frames.to_string(),
+            grouped(audio.frames.into()),
             unsigned(audio.latency_ns()),
-            audio.played.to_string(),
-            audio.xruns.to_string(),
+            grouped(audio.played),
+            grouped(audio.xruns),
             worst_ns.map_or_else(|| "-".to_owned(), format_ns),
             share.unwrap_or_default(),
         ];
@@ -120,12 +120,15 @@ pub fn found(record: &Record, search: &BufferSearch) -> Vec<String> {
     };
     all.push(held.map_or_else(
         || none.to_owned(),
-        |(frames, series)| format!("Smallest buffer that held: {frames} frames. {}.", capitalized(&summary(series))),
+        |(frames, series)| {
+            format!("Smallest buffer that held: {} frames. {}.", grouped(frames.into()), capitalized(&summary(series)))
+        },
     ));
     if let Some((frames, series)) = search.failed.and_then(|frames| Some((frames, of(frames)?))) {
         let limit = search.limit.map(|limit| format!(" Reason: {}", part(limit)));
         let limit = limit
             .map(|limit| if search.culprit.is_empty() { limit + "." } else { format!("{limit}: {}.", search.culprit) });
+        let frames = grouped(frames.into());
         all.push(format!("{frames} frames did not hold: {}.{}", summary(series), limit.unwrap_or_default()));
     }
     all
@@ -165,7 +168,7 @@ fn paced_by(card: &SoundCard) -> String {
 /// The causes of xruns, one sentence each.
 pub fn fault_lines(series: &Series) -> Vec<String> {
     let lines = faults(series).into_iter().take(FAULTS).map(|fault| {
-        let xruns = if fault.count == 1 { "1 xrun".to_owned() } else { format!("{} xruns", fault.count) };
+        let xruns = counted(fault.count, "xrun");
         let by = if fault.culprit.is_empty() { "culprit not determined".to_owned() } else { fault.culprit };
         format!("{xruns}: {}: {by}", part(fault.part))
     });
@@ -260,7 +263,7 @@ mod tests {
         assert_eq!(cut, "The search ended before any size was decided: let it run to its end.");
         let cut = search_text(State::Interrupted, &[(128, 2), (256, 0)], None, Some(128));
         assert!(cut.starts_with("The search ended before it found a size that holds"), "{cut}");
-        assert!(cut.contains("128 frames did not hold: 2 xruns in 1000 periods"), "{cut}");
+        assert!(cut.contains("128 frames did not hold: 2 xruns in 1,000 periods"), "{cut}");
         let decided = search_text(State::Interrupted, &[(128, 0), (64, 0)], Some(128), None);
         assert!(decided.starts_with("Smallest buffer that held: 128 frames."), "{decided}");
         for state in [State::Complete, State::Interrupted] {

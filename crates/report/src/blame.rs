@@ -4,6 +4,7 @@ use analysis::format_ns;
 pub(crate) use analysis::format_unsigned_ns as unsigned;
 use record::{
     Account, Blame, BlameCost, BlameMode, Cause, CauseKind, Culprit, Evidence, MeasuredBy, Record, Series, Spike, Why,
+    grouped,
 };
 
 use crate::remedy::advice_and_command;
@@ -149,8 +150,8 @@ pub(crate) fn headline(record: &Record) -> Option<String> {
     let Words { spike, lateness, .. } = Words::of(record);
     let of = match (first.count, all) {
         (1, 1) => format!("the only {spike}"),
-        (count, all) if count == all => format!("all {all} {spike}s"),
-        (count, all) => format!("{count} of the {all} {spike}s"),
+        (count, all) if count == all => format!("all {} {spike}s", grouped(all)),
+        (count, all) => format!("{} of the {} {spike}s", grouped(count), grouped(all)),
     };
     let above = format_ns(record.scenario.threshold_ns);
     // A cause of few but long spikes may come first.
@@ -258,7 +259,7 @@ pub(crate) fn one_line(accounts: &[&Account]) -> String {
     let name = |account: &&Account| {
         let (title, total) = (account.cause.title(), unsigned(account.total_ns));
         if account.count > 0 {
-            format!("{title} ({total}, {} times)", account.count)
+            format!("{title} ({total}, {} times)", grouped(account.count))
         } else {
             format!("{title} ({total})")
         }
@@ -325,8 +326,9 @@ pub(crate) fn remarks(blame: &Blame, words: &Words) -> Vec<Remark> {
     }
     let mut say = |doubt, text| out.push(Remark { text, command: String::new(), doubt });
     if blame.incomplete > 0 || blame.lost_events > 0 {
-        let (windows, spikes, lost) = (blame.incomplete, blame.spikes, blame.lost_events);
-        let missing = if lost > 0 { format!("{lost} events were lost") } else { "events are missing".to_owned() };
+        let (windows, spikes, lost) = (grouped(blame.incomplete), grouped(blame.spikes), blame.lost_events);
+        let missing =
+            if lost > 0 { format!("{} events were lost", grouped(lost)) } else { "events are missing".to_owned() };
         say(true, format!("For {windows} of {spikes} {spike}s, {missing}: their culprits may be incomplete."));
     }
     if blame.passed_over > 0 {
@@ -335,7 +337,7 @@ pub(crate) fn remarks(blame: &Blame, words: &Words) -> Vec<Remark> {
             format!(
                 "{} {spike}s were not examined because they came too fast; a higher --threshold of `punctual measure` \
                  examines only the worst ones.",
-                blame.passed_over
+                grouped(blame.passed_over)
             ),
         );
     }

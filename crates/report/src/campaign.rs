@@ -4,7 +4,7 @@ use analysis::{
     campaign::{CampaignTable, RoleCell},
     format_ns,
 };
-use record::{Campaign, Compared, Measured, Outcome, RoleResult, ScenarioEntry, TIMER};
+use record::{Campaign, Compared, Measured, Outcome, RoleResult, ScenarioEntry, TIMER, grouped};
 
 use crate::compare::times;
 
@@ -28,14 +28,13 @@ pub(crate) fn has_failed(whole: &CampaignTable, column: usize) -> bool {
     of_column.any(|cell| cell.outcome == Some(Outcome::Fail))
 }
 
-/// Counts that the largest time does not show: lost, missed and late items. Counts of 0 are left out; `write` formats
-/// the others.
-pub(crate) fn counts(role: &RoleCell, write: fn(u64) -> String) -> Vec<String> {
+/// Counts that the largest time does not show: lost, missed and late items. Counts of 0 are left out.
+pub(crate) fn counts(role: &RoleCell) -> Vec<String> {
     let RoleCell { lost, missed, late, .. } = *role;
-    in_words(role.measured, [lost.unwrap_or(0), missed, late.unwrap_or(0)], write)
+    in_words(role.measured, [lost.unwrap_or(0), missed, late.unwrap_or(0)])
 }
 
-fn in_words(measured: Measured, [lost, missed, late]: [u64; 3], write: fn(u64) -> String) -> Vec<String> {
+fn in_words(measured: Measured, [lost, missed, late]: [u64; 3]) -> Vec<String> {
     let (missed_word, late_word) = match measured {
         Measured::RoundTrip => ("not sent", "late"),
         Measured::Completion => ("missed", "xruns"),
@@ -44,7 +43,7 @@ fn in_words(measured: Measured, [lost, missed, late]: [u64; 3], write: fn(u64) -
         }
     };
     let all = [(lost, "lost"), (missed, missed_word), (late, late_word)];
-    all.into_iter().filter(|(count, _)| *count > 0).map(|(count, word)| format!("{} {word}", write(count))).collect()
+    all.into_iter().filter(|(count, _)| *count > 0).map(|(count, word)| format!("{} {word}", grouped(count))).collect()
 }
 
 /// The result of a scenario in one line: `max 12 us, 3 missed`. With several roles, each starts with its name.
@@ -53,7 +52,7 @@ pub fn summarize(roles: &[RoleResult]) -> String {
     let of_role = |role: &RoleResult| {
         let max = role.max_ns.map_or_else(|| "no samples".to_owned(), |ns| format!("max {}", format_ns(ns)));
         let counts = [role.lost.unwrap_or(0), role.missed, role.late.unwrap_or(0)];
-        let counts = in_words(role.measured, counts, |count| count.to_string());
+        let counts = in_words(role.measured, counts);
         let figures = [vec![max], counts].concat().join(", ");
         if roles.len() > 1 { format!("{} {figures}", role.role) } else { figures }
     };
@@ -120,7 +119,7 @@ fn net_table(campaign: &Campaign, measured: Measured) -> Option<NetTable> {
     };
     let of_entry = |entry: &ScenarioEntry| {
         let role = entry.result.as_ref()?.roles.iter().find(|role| role.measured == measured)?;
-        let counts = [role.samples].into_iter().chain(counts(role)).map(|count| count.to_string());
+        let counts = [role.samples].into_iter().chain(counts(role)).map(grouped);
         let times = [role.p50_ns, role.p99_9_ns, role.max_ns].map(time);
         Some([named(entry)].into_iter().chain(counts).chain(times).collect())
     };

@@ -1,7 +1,7 @@
 //! Comparison of a run's figures with other records, as text for terminal and HTML.
 
 use analysis::{format_ns, matrix, rounded_ns};
-use record::{CellThread, ComparedPair, Comparison, Figures, Published, Record};
+use record::{CellThread, ComparedPair, Comparison, Figures, Published, Record, grouped};
 
 use crate::blame::unsigned;
 
@@ -95,7 +95,7 @@ pub(crate) const COLUMNS: [&str; 13] =
 pub(crate) fn published_row(figures: &Figures) -> [String; COLUMNS.len()] {
     let time = |ns: Option<i64>| ns.map(format_ns).unwrap_or_default();
     let duration = |ns: Option<u64>| ns.map(unsigned).unwrap_or_default();
-    let count = |count: Option<u64>| count.map(|count| count.to_string()).unwrap_or_default();
+    let count = |count: Option<u64>| count.map(grouped).unwrap_or_default();
     let max = figures.max_above_ns.map(|ns| format!("above {}", format_ns(ns)));
     [
         name(figures),
@@ -118,7 +118,7 @@ pub(crate) fn published_row(figures: &Figures) -> [String; COLUMNS.len()] {
 /// [`tool`] returns it.
 pub(crate) fn published_notes(published: &Published) -> Vec<(String, String)> {
     let note = |figures: &Figures| {
-        let late = figures.late.map(|late| format!("{late} late packets, as the source counts them"));
+        let late = figures.late.map(|late| format!("{} late packets, as the source counts them", grouped(late)));
         let tool = if tool(published).is_empty() { tool_and_policy(figures) } else { String::new() };
         let parts = [figures.said.clone(), tool, late.unwrap_or_default(), figures.note.clone()];
         let text = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ");

@@ -1,6 +1,6 @@
 //! The EVL core and its threads as text.
 
-use record::{EvlCore, Series};
+use record::{EvlCore, Series, grouped};
 
 use crate::words::cpus;
 
@@ -17,7 +17,9 @@ pub fn granted(series: &Series) -> String {
     match &series.evl {
         None => String::new(),
         Some(evl) if evl.in_band == 0 => format!(", always out-of-band (EVL core, ABI {})", evl.abi),
-        Some(evl) => format!(", fell back to Linux {} times (EVL core, ABI {})", evl.in_band, evl.abi),
+        Some(evl) => {
+            format!(", fell back to Linux {} times (EVL core, ABI {})", grouped(evl.in_band), evl.abi)
+        }
     }
 }
 

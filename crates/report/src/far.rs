@@ -1,6 +1,6 @@
 //! The far end of a measurement between two machines, as text for terminal and HTML.
 
-use record::{Answered, ClockRelation, Far, Record, Setting};
+use record::{Answered, ClockRelation, Far, Record, Setting, grouped};
 
 use crate::words::cpus;
 
@@ -48,15 +48,15 @@ pub fn answered(record: &Record, far: &Far) -> String {
     let Some(Answered { address, answered, strangers, failed, rests, .. }) = &far.answered else {
         return String::new();
     };
-    let mut text = format!("{answered} datagrams on {address}");
+    let mut text = format!("{} datagrams on {address}", grouped(*answered));
     let trips = record.series.iter().find_map(|series| Some((series, series.kind.round_trip()?)));
     if let Some((series, trips)) = trips {
-        text += &format!(", of {} sent", trips.sent);
+        text += &format!(", of {} sent", grouped(trips.sent));
         // A duplicate could hide a loss.
         let came_back = series.samples + trips.late;
         if trips.duplicates == 0 && *answered <= trips.sent && came_back <= *answered {
-            text +=
-                &format!("; lost on the way out {}, on the way back {}", trips.sent - answered, answered - came_back);
+            let [out, back] = [trips.sent - answered, answered - came_back].map(grouped);
+            text += &format!("; lost on the way out {out}, on the way back {back}");
         }
     }
     for (count, what) in [
@@ -65,7 +65,7 @@ pub fn answered(record: &Record, far: &Far) -> String {
         (*rests, "times the guard throttled its thread"),
     ] {
         if count > 0 {
-            text += &format!("; {count} {what}");
+            text += &format!("; {} {what}", grouped(count));
         }
     }
     text

@@ -1,7 +1,10 @@
 //! The answer of a run in one sentence, for each kind of run.
 
 use analysis::{audio::outcome_without_size, format_duration, format_ns, matrix::why_none, on_short_ladder};
-use record::{Capture, Listener, Noise, Outcome, Record, RoundTrip, Series, SeriesKind, Stream, Talker, UseVerdict};
+use record::{
+    Capture, Listener, Noise, Outcome, Record, RoundTrip, Series, SeriesKind, Stream, Talker, UseVerdict, counted,
+    grouped,
+};
 
 use crate::{
     audio,
@@ -81,7 +84,7 @@ pub(crate) fn shown_uses(record: &Record) -> Vec<&UseVerdict> {
     if short.is_empty() { record.uses.iter().collect() } else { short }
 }
 
-/// `Holds 3 of 12 uses, and 2 more so far. Worst 1.21 ms late, CPU 0, under load (27 s, 325368 wake-ups).`
+/// `Holds 3 of 12 uses, and 2 more so far. Worst 1.21 ms late, CPU 0, under load (27 s, 325,368 wake-ups).`
 fn of_uses(record: &Record, uses: &[&UseVerdict]) -> Headline {
     let count = |is_it: fn(&UseVerdict) -> bool| uses.iter().filter(|a_use| is_it(a_use)).count();
     let held = count(|a_use| a_use.outcome == Outcome::Pass);
@@ -123,7 +126,7 @@ fn worst(record: &Record) -> String {
         return "Nothing was measured.".to_owned();
     };
     let Words { item, .. } = Words::of(record);
-    let measured = format!("({lasted}, {samples} {item}s)");
+    let measured = format!("({lasted}, {})", counted(samples, item));
     match latest.max_ns {
         Some(max_ns) => {
             format!("Worst {} late, {}, {} {measured}.", format_ns(max_ns), latest.place(), when(latest))
@@ -181,7 +184,8 @@ fn of_round_trip(series: &Series, trip: &RoundTrip) -> String {
     let longest =
         series.max_ns.map_or_else(|| "none was answered".to_owned(), |ns| format!("at most {}", format_ns(ns)));
     let RoundTrip { peer, sent, lost, late, .. } = trip;
-    let (not_sent, time_out) = (trip.slots.saturating_sub(*sent), unsigned(trip.timeout_ns));
+    let (not_sent, time_out) = (grouped(trip.slots.saturating_sub(*sent)), unsigned(trip.timeout_ns));
+    let [sent, lost, late] = [*sent, *lost, *late].map(grouped);
     format!(
         "Round trips to {peer}: {longest}, {lost} of {sent} lost, {not_sent} not sent, {late} answered after the time-out \
          of {time_out}."
@@ -192,8 +196,9 @@ fn of_end(stream: &Stream) -> Option<String> {
     match stream {
         Stream::Talker(talker) => {
             let Talker { frames, late, refused, missed_slots, tolerance_ns, .. } = **talker;
-            let (due, tolerance) = (frames + refused + missed_slots, unsigned(tolerance_ns));
+            let tolerance = unsigned(tolerance_ns);
             let unsent = refused + missed_slots;
+            let [late, frames, unsent, due] = [late, frames, unsent, frames + unsent].map(grouped);
             let at_most = at_most(talker.max_delta_ns);
             Some(format!(
                 "Talker: {late} of {frames} frames more than {tolerance} late{at_most}, {unsent} of {due} not sent."
@@ -202,7 +207,7 @@ fn of_end(stream: &Stream) -> Option<String> {
         Stream::Listener(listener) => {
             let Listener { frames, lost, max_gap_ns, .. } = &**listener;
             let gap = max_gap_ns.map_or_else(String::new, |ns| format!(", largest gap {}", unsigned(ns)));
-            Some(format!("Listener: {lost} of {} frames lost{gap}.", frames + lost))
+            Some(format!("Listener: {} of {} frames lost{gap}.", grouped(*lost), grouped(frames + lost)))
         }
     }
 }
@@ -216,17 +221,18 @@ fn of_audio(record: &Record) -> String {
     let all = || record.series.iter().filter_map(|series| series.kind.audio());
     let (played, xruns) = all().fold((0, 0), |(played, xruns), audio| (played + audio.played, xruns + audio.xruns));
     let (frames, limit_ns) = all().next().map_or((0, 0), |audio| (audio.frames, audio.limit_ns));
-    let xruns = if xruns == 1 { "1 xrun".to_owned() } else { format!("{xruns} xruns") };
+    let xruns = counted(xruns, "xrun");
     let slowest = all().filter_map(|audio| audio.completion.as_ref()).map(|times| times.max_ns).max();
     let slowest = slowest.map_or_else(String::new, |ns| {
         let (after, limit) = (format_ns(ns), unsigned(limit_ns));
         format!("; the slowest was done {after} after its deadline (an xrun from {limit})")
     });
-    format!("{xruns} in {played} periods of {frames} frames{slowest}.")
+    format!("{xruns} in {} periods of {} frames{slowest}.", grouped(played), grouped(frames.into()))
 }
 
 fn of_capture(capture: &Capture) -> String {
-    let Capture { frames, late, lost, skipped_slots, duplicates, .. } = capture;
+    let Capture { frames, late, lost, skipped_slots, duplicates, .. } = *capture;
+    let [frames, late, lost, skipped_slots, duplicates] = [frames, late, lost, skipped_slots, duplicates].map(grouped);
     let (tolerance, stream) = (unsigned(capture.tolerance_ns), &capture.stream.name);
     let at_most = at_most(capture.worst_late.first().map(|frame| frame.ns));
     let gap = capture.max_gap_ns.map_or_else(String::new, |ns| format!(", largest gap {}", format_ns(ns)));

@@ -5,22 +5,21 @@ use analysis::{
     format_ns,
     observation::{Agreement, Observation, agreement, observations},
 };
-use record::{Capture, ObservedAt, Observer, Record};
+use record::{Capture, ObservedAt, Observer, Record, grouped};
 
 use crate::blame::unsigned;
 
 /// Headings of [`rows`].
-pub(crate) const HEADINGS: [&str; 6] =
-    ["as seen by", "frames", "longest gap", "max |interval - period|", "late", "lost"];
+pub(crate) const HEADINGS: [&str; 6] = ["as seen by", "frames", "longest gap", "max deviation", "late", "lost"];
 
 /// One row per observation of the stream; empty for a record without an observer.
 pub(crate) fn rows(record: &Record) -> Vec<[String; 6]> {
     let dash = || "-".to_owned();
-    let count = |count: Option<u64>| count.map_or_else(dash, |count| count.to_string());
+    let count = |count: Option<u64>| count.map_or_else(dash, grouped);
     let row = |observation: Observation| {
         [
             observation.name,
-            observation.frames.to_string(),
+            grouped(observation.frames),
             observation.max_gap_ns.map_or_else(dash, format_ns),
             observation.max_deviation_ns.map_or_else(dash, unsigned),
             count(observation.late),
@@ -66,10 +65,11 @@ pub(crate) fn agreement_text(record: &Record) -> String {
     }
 }
 
-/// The meaning of `late` in the rows.
+/// The meaning of `max deviation` and `late` in the rows.
 pub(crate) fn how_to_read(capture: &Capture) -> String {
     format!(
-        "late: more than {} after the slot (talker) or behind the stream's own time grid (capture)",
+        "max deviation: the largest |interval - period|; late: more than {} after the slot (talker) or behind the \
+         stream's own time grid (capture)",
         unsigned(capture.tolerance_ns)
     )
 }

@@ -2,7 +2,7 @@
 
 use std::{cmp::Reverse, collections::HashMap};
 
-use record::{ProcessThread, Program, Series, priority_in_words};
+use record::{ProcessThread, Program, Series, grouped, priority_in_words};
 
 use crate::blame::{percent, unsigned};
 
@@ -45,7 +45,7 @@ pub(crate) fn preempters(thread: &ProcessThread) -> String {
                 format!("{own}{} (pid {tid}, {})", by.comm, priority_in_words(by.priority))
             }
         };
-        let times = if by.count == 1 { "once".to_owned() } else { format!("{} times", by.count) };
+        let times = if by.count == 1 { "once".to_owned() } else { format!("{} times", grouped(by.count)) };
         format!("{who} {times}, {}", unsigned(by.waited_ns))
     });
     named.collect::<Vec<_>>().join("; ")
@@ -63,7 +63,7 @@ pub(crate) fn threads_left(program: &Program) -> Vec<String> {
     if program.other_threads == 0 {
         return Vec::new();
     }
-    vec![format!("{} other threads slept all the time or were not selected.", program.other_threads)]
+    vec![format!("{} other threads slept all the time or were not selected.", grouped(program.other_threads))]
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Round trips as text and figures for terminal and HTML.
 
 use analysis::{Summary, format_ns, rounded_ns};
-use record::{Histogram, RoundTrip, Series, Spike, Times, Trip};
+use record::{Histogram, RoundTrip, Series, Spike, Times, Trip, grouped};
 
 use crate::blame::unsigned;
 
@@ -88,7 +88,8 @@ pub fn remarks(round_trip: &RoundTrip) -> String {
     if let Some(missing) = round_trip.card_stamps_missing {
         text += &format!(
             " The network card did not stamp {} of the datagrams sent and {} of the answers: their wire time includes the card.",
-            missing.sent, missing.received
+            grouped(missing.sent),
+            grouped(missing.received)
         );
     }
     if let Some(ways) = &round_trip.ways {
@@ -99,7 +100,7 @@ pub fn remarks(round_trip: &RoundTrip) -> String {
             ways.drift_ppb as f64 / 1e3
         );
         if ways.left_out > 0 {
-            text += &format!(" {} answers that came too fast to be evaluated are left out.", ways.left_out);
+            text += &format!(" {} answers that came too fast to be evaluated are left out.", grouped(ways.left_out));
         }
     }
     if let Some(error_ns) = round_trip.stamp_error_ns {

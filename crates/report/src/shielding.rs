@@ -1,14 +1,14 @@
 //! The shield of a run as text.
 
-use record::{LeftKind, Shielding};
+use record::{LeftKind, Shielding, counted};
 
 /// The means that kept other work off the measured CPUs; empty without a shield.
 pub(crate) fn how(shielding: Option<&Shielding>) -> String {
     let Some(shielding) = shielding else { return String::new() };
     let Shielding { cpus, means, tasks_moved, interrupts_moved, .. } = shielding;
     let several = cpus.contains(|c: char| !c.is_ascii_digit());
-    let (noun, tasks) = (if several { "CPUs" } else { "CPU" }, counted(*tasks_moved, "task"));
-    let interrupts = counted(*interrupts_moved, "interrupt");
+    let (noun, tasks) = (if several { "CPUs" } else { "CPU" }, counted(u64::from(*tasks_moved), "task"));
+    let interrupts = counted(u64::from(*interrupts_moved), "interrupt");
     let mut text = format!("{noun} {cpus} by {}; {tasks} and {interrupts} moved off", means.in_words());
     if !shielding.isolated_at_boot.is_empty() {
         text += &format!("; isolated at boot: {}", shielding.isolated_at_boot);
@@ -34,10 +34,6 @@ pub(crate) fn remaining(shielding: Option<&Shielding>) -> Vec<String> {
         .chain(changed.map(|what| format!("changed by someone else meanwhile, so not restored: {what}")))
         .chain(failed.map(|what| format!("could not be restored: {what}")))
         .collect()
-}
-
-fn counted(count: u32, one: &str) -> String {
-    format!("{count} {one}{}", if count == 1 { "" } else { "s" })
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! The round trip of a sound card as text for terminal and HTML.
 
-use record::SoundLoop;
+use record::{SoundLoop, grouped};
 
 /// The measured card or cards.
 pub fn title(sound_loop: &SoundLoop) -> String {
@@ -18,7 +18,7 @@ pub fn rounds(sound_loop: &SoundLoop) -> Vec<[String; 4]> {
     let row = |(number, round): (usize, &record::LoopRound)| {
         [
             (number + 1).to_string(),
-            round.samples.map_or_else(dash, |samples| samples.to_string()),
+            round.samples.map_or_else(dash, grouped),
             round.samples.map_or_else(dash, |samples| format!("{:.2}", sound_loop.ms(samples as f64))),
             round.gain.map_or_else(dash, |gain| format!("{:.1}", 20.0 * gain.abs().log10())),
         ]
@@ -28,7 +28,10 @@ pub fn rounds(sound_loop: &SoundLoop) -> Vec<[String; 4]> {
 
 /// The results, one line each: name and figure with its explanation.
 pub fn lines(sound_loop: &SoundLoop) -> Vec<(&'static str, String)> {
-    let samples = |samples: i64| format!("{samples} samples, {:.2} ms", sound_loop.ms(samples as f64));
+    let samples = |samples: i64| {
+        let (sign, count) = (if samples < 0 { "-" } else { "" }, grouped(samples.unsigned_abs()));
+        format!("{sign}{count} samples, {:.2} ms", sound_loop.ms(samples as f64))
+    };
     let (all, returned) =
         (sound_loop.rounds.len(), sound_loop.rounds.iter().filter(|round| round.samples.is_some()).count());
     let mut lines = Vec::new();
@@ -39,7 +42,7 @@ pub fn lines(sound_loop: &SoundLoop) -> Vec<(&'static str, String)> {
         sound_loop.difference_samples,
     ) {
         (Some(median), Some(least), Some(most), Some(difference)) => {
-            let spread = format!("{returned} of {all} rounds, {least} to {most} samples");
+            let spread = format!("{returned} of {all} rounds, {} to {} samples", grouped(least), grouped(most));
             lines.push(("round trip", format!("{}: {spread}", samples(median.cast_signed()))));
             lines.push((
                 "computed",
@@ -63,7 +66,7 @@ pub fn lines(sound_loop: &SoundLoop) -> Vec<(&'static str, String)> {
         lines.push(("level", format!("{:.1} dB relative to the signal played{wire}", 20.0 * gain.abs().log10())));
     }
     if sound_loop.xruns > 0 {
-        let text = format!("{}: the figures are unreliable; use more --frames or --periods", sound_loop.xruns);
+        let text = format!("{}: the figures are unreliable; use more --frames or --periods", grouped(sound_loop.xruns));
         lines.push(("xruns", text));
     }
     lines.push(("resolution", format!("1 sample, {:.3} ms", sound_loop.ms(1.0))));

@@ -1,7 +1,7 @@
 //! The ends of a stream as text and rows for terminal and HTML.
 
 use analysis::format_ns;
-use record::{ClockRelation, ClockTie, Histogram, Launch, Listener, Series, Stream, StreamIdentity, Talker};
+use record::{ClockRelation, ClockTie, Histogram, Launch, Listener, Series, Stream, StreamIdentity, Talker, grouped};
 
 use crate::blame::unsigned;
 
@@ -29,8 +29,6 @@ pub(crate) struct EndSummary {
 pub(crate) struct Figure {
     pub name: &'static str,
     pub text: String,
-    /// The number that `text` contains, if it is a count.
-    pub count: Option<u64>,
     /// True if it is bad news.
     pub bad: bool,
 }
@@ -49,7 +47,7 @@ pub(crate) fn summarize(series: &Series) -> Option<EndSummary> {
         Stream::Talker(talker) => of_talker(series, talker),
         Stream::Listener(listener) if listener.frames == 0 => EndSummary {
             title: format!("Listener on {}{}", listener.identity.interface, of_host(series)),
-            remarks: format!("No frames received; {} frames of other streams.", listener.other_streams),
+            remarks: format!("No frames received; {} frames of other streams.", grouped(listener.other_streams)),
             ..EndSummary::default()
         },
         Stream::Listener(listener) => of_listener(series, listener),
@@ -65,7 +63,7 @@ fn of_talker(series: &Series, talker: &Talker) -> EndSummary {
     let exactly = talker.max_delta_ns.map_or_else(|| "-".to_owned(), format_ns);
     EndSummary {
         title: format!("Talker on {}: {}", talker.identity.interface, in_words(&talker.identity, series.period_ns)),
-        first: vec![("Late packets", talker.late.to_string()), ("Max delta", exactly)],
+        first: vec![("Late packets", grouped(talker.late)), ("Max delta", exactly)],
         figures: of_frames(talker),
         times: vec![times("sent after the slot began", &talker.send, talker.max_delta_ns)],
         remarks: format!(
@@ -130,7 +128,7 @@ fn calibration(talker: &Talker) -> String {
     format!(
         "Wake-up offset {} from {} wake-ups before the run, at most {} late, {covered}.",
         unsigned(talker.offset_ns),
-        calibration.samples,
+        grouped(calibration.samples),
         format_ns(calibration.max_ns)
     )
 }
@@ -140,7 +138,7 @@ fn curve(series: &Series, talker: &Talker) -> Vec<([String; 4], bool)> {
     let point = |&(offset_ns, late): &(u64, u64)| {
         let cells = [
             unsigned(offset_ns),
-            late.to_string(),
+            grouped(late),
             format!("{:.4} %", percent(late, series.samples)),
             format!("{:.1} %", percent(offset_ns, series.period_ns)),
         ];
@@ -248,7 +246,7 @@ fn where_lost(listener: &Listener) -> String {
             )
         }
         Some(ours) if ours == listener.lost => format!("; all were lost in the listener's {place}, {why}"),
-        Some(ours) => format!("; {ours} were lost in the listener's {place}, the others before it"),
+        Some(ours) => format!("; {} were lost in the listener's {place}, the others before it", grouped(ours)),
         None => "; the place of the losses is unknown because other streams arrived as well".to_owned(),
     }
 }
@@ -280,7 +278,7 @@ fn counters(listener: &Listener) -> String {
         ("LATE_TIMESTAMP", counters.late_timestamp),
         ("EARLY_TIMESTAMP", counters.early_timestamp),
     ];
-    let named = named.iter().filter_map(|(name, count)| Some(format!("{name} {}", (*count)?)));
+    let named = named.iter().filter_map(|(name, count)| Some(format!("{name} {}", grouped((*count)?))));
     named.collect::<Vec<_>>().join(", ")
 }
 
@@ -307,15 +305,15 @@ fn stream_name(id: &str) -> String {
 }
 
 fn plain(name: &'static str, text: String) -> Figure {
-    Figure { name, text, count: None, bad: false }
+    Figure { name, text, bad: false }
 }
 
 fn count(name: &'static str, count: u64) -> Figure {
-    Figure { count: Some(count), ..plain(name, count.to_string()) }
+    plain(name, grouped(count))
 }
 
 fn bad(name: &'static str, count: u64) -> Figure {
-    Figure { name, text: count.to_string(), count: Some(count), bad: count > 0 }
+    Figure { name, text: grouped(count), bad: count > 0 }
 }
 
 /// Percentiles and the maximum: exact if it is known, otherwise the upper end of its bucket.

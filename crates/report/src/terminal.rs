@@ -28,7 +28,7 @@ mod verdict;
 
 use analysis::format_ns;
 use record::visible::{self, Passes};
-use record::{Reason, Record};
+use record::{Reason, Record, grouped};
 
 use crate::blame::ranked;
 use crate::style::{Ink, Style};
@@ -238,6 +238,11 @@ pub(crate) fn cell(text: impl Into<String>) -> (Ink, String) {
 }
 
 /// The cell of a count that is bad news if above 0.
-pub(crate) fn count_cell(count: u64, text: String) -> (Ink, String) {
-    (if count > 0 { Ink::Bad } else { Ink::Plain }, text)
+pub(crate) fn count_cell(count: u64) -> (Ink, String) {
+    (bad_if_any(count), grouped(count))
+}
+
+/// The colour of a count that is bad news if above 0.
+pub(crate) fn bad_if_any(count: u64) -> Ink {
+    if count > 0 { Ink::Bad } else { Ink::Plain }
 }

@@ -128,7 +128,7 @@ fn ranks_spikes_by_lateness() {
     }
     let mut more = record;
     more.series[0].spikes_total += 1000;
-    let counted = more.spikes_total();
+    let counted = record::grouped(more.spikes_total());
     let page = spike(&more, 1, &UNICODE, 80).unwrap();
     assert!(page.starts_with(&format!("Spike 1 of {kept} stored, {counted} counted: ")), "{page}");
 }

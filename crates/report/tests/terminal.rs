@@ -93,7 +93,7 @@ fn a_use(title: &str, outcome: Outcome, limit_ns: i64, worst_ns: i64) -> UseVerd
         worst_where: "CPU 3, load".into(),
         samples: 59_932,
         over_limit: u64::from(outcome == Outcome::Fail) * 17,
-        statement: "CPU 0, load: none of 14983 cycles later than 100 us: at 95 % fewer than 721 stalls an hour".into(),
+        statement: "CPU 0, load: none of 14,983 cycles later than 100 us: at 95 % fewer than 721 stalls an hour".into(),
         tolerates: "1 per hour".into(),
         clean_so_far: outcome == Outcome::Inconclusive,
         ..UseVerdict::default()

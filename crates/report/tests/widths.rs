@@ -232,7 +232,7 @@ fn headlines_of_round_trips_and_streams_have_counts_and_magnitudes() {
         }
     }
     let text = answer(&record, FULL, &UNICODE, 120);
-    assert!(text.contains("0 of 2991 lost, 10 not sent, 0 answered after the time-out of 1 s."), "{text}");
+    assert!(text.contains("0 of 2,991 lost, 10 not sent, 0 answered after the time-out of 1 s."), "{text}");
     let text = answer(&self::record("stream"), FULL, &UNICODE, 120);
     assert!(text.contains(" late (at most "), "{text}");
     let text = answer(&self::record("capture"), FULL, &UNICODE, 120);

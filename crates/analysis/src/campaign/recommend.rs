@@ -1,6 +1,6 @@
 //! Recommends a column of a campaign's table.
 
-use record::Measured;
+use record::{Measured, grouped};
 
 use super::{Badness, CampaignCell, CampaignTable, RoleCell};
 use crate::format_ns;
@@ -134,7 +134,7 @@ impl Column {
 /// The reasons for a cell's badness: losses first, then late packets, then the largest time.
 fn at_worst(role: &RoleCell) -> String {
     let max = role.max_ns.map_or_else(String::new, format_ns);
-    let some = |count: u64, what: &str| (count > 0).then(|| format!("{count} {what}"));
+    let some = |count: u64, what: &str| (count > 0).then(|| format!("{} {what}", grouped(count)));
     let (lost, late) = (some(role.lost.unwrap_or(0), "lost"), some(role.late.unwrap_or(0), "late packets"));
     let parts = match role.measured {
         Measured::Lateness | Measured::Gap => return format!("{max} at worst"),

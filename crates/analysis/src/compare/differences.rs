@@ -1,9 +1,9 @@
 //! Differences in the conditions of two measurements, as text.
 
-use record::Figures;
+use record::{Figures, grouped};
 
 use super::nearest::bare;
-use crate::format_unsigned_ns;
+use crate::{float::to_u64, format_unsigned_ns};
 
 /// From this ratio of sample counts on, the difference is noted, because more samples find larger maxima.
 const MANY_TIMES: f64 = 10.0;
@@ -81,11 +81,12 @@ fn policy(ours: &Figures, theirs: &Figures) -> Option<String> {
 }
 
 fn samples(ours: &Figures, theirs: &Figures) -> Option<String> {
+    let times = |ratio: f64| grouped(to_u64(ratio.round()));
     let (ours, theirs) = (ours.samples? as f64, theirs.samples? as f64);
     if theirs >= ours * MANY_TIMES {
-        Some(format!("they have {:.0} times as many samples, which find larger maxima", theirs / ours))
+        Some(format!("they have {} times as many samples, which find larger maxima", times(theirs / ours)))
     } else if ours >= theirs * MANY_TIMES {
-        Some(format!("yours has {:.0} times as many samples, which find larger maxima", ours / theirs))
+        Some(format!("yours has {} times as many samples, which find larger maxima", times(ours / theirs)))
     } else {
         None
     }

@@ -104,7 +104,7 @@ fn describes_differences() {
         [
             "their period is 1 ms, yours 125 us",
             "theirs under switch:200us, yours under cpu",
-            "they have 4063 times as many samples, which find larger maxima",
+            "they have 4,063 times as many samples, which find larger maxima",
         ]
     );
     let mut same = run(&[("rest", &[], &[(3, MS, &[1_000; 20_000])])]);

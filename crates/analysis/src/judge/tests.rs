@@ -226,7 +226,7 @@ fn one_late_wake_up_fails() {
     assert_eq!((verdict.over_limit, verdict.missed, verdict.worst_where.as_str()), (1, 2, "CPU 1, load"));
     assert_eq!(
         verdict.statement,
-        "CPU 1, load: 3 of 20003 cycles later than 100 us, in 1 stall: at 95 % fewer than 854 stalls an hour"
+        "CPU 1, load: 3 of 20,003 cycles later than 100 us, in 1 stall: at 95 % fewer than 854 stalls an hour"
     );
 }
 
@@ -243,7 +243,7 @@ fn every_cpu_needs_enough_wake_ups() {
     ]);
     assert_eq!(verdict.outcome, Outcome::Inconclusive);
     assert!(verdict.reason.contains("(CPU 1, load)"), "{}", verdict.reason);
-    assert!(verdict.statement.starts_with("CPU 1, load: none of 4999 cycles"), "{}", verdict.statement);
+    assert!(verdict.statement.starts_with("CPU 1, load: none of 4,999 cycles"), "{}", verdict.statement);
 }
 
 /// 5000 wake-ups every 20 us last 0.1 s, which is 10 cycles of a use with a period of 10 ms.
@@ -310,7 +310,7 @@ fn frames_that_did_not_leave_or_arrive_fail_a_stream() {
     assert_eq!((refused.outcome, refused.missed), (Outcome::Fail, 100_000));
     assert_eq!(
         refused.reason,
-        "100000 of 86500000 frames are missing, 100000 of them refused by the kernel (talker on CPU 0, rest): a missing \
+        "100,000 of 86,500,000 frames are missing, 100,000 of them refused by the kernel (talker on CPU 0, rest): a missing \
          frame counts as later than any limit"
     );
     let mut one_way = talker(|_| ());
@@ -320,7 +320,7 @@ fn frames_that_did_not_leave_or_arrive_fail_a_stream() {
     one_way.series.push(Series { kind, host, phase: "rest".into(), period_ns: 125_000, ..Series::default() });
     let lost = of(&one_way);
     assert_eq!((lost.outcome, lost.missed), (Outcome::Inconclusive, 8_000), "1 stall in 3 h, 1 an hour is tolerated");
-    assert!(lost.statement.contains("8000 of 86400000 cycles later than 50 us, in 1 stall:"), "{}", lost.statement);
+    assert!(lost.statement.contains("8,000 of 86,400,000 cycles later than 50 us, in 1 stall:"), "{}", lost.statement);
 }
 
 #[test]
@@ -340,7 +340,7 @@ fn a_record_that_contradicts_itself_is_invalid() {
     let changes: [(Change, &str); 17] = [
         (
             |r| r.series[0].corrected.add(5_000, 100_000_000_000),
-            "its corrected histogram counts 100010800001 deadlines",
+            "its corrected histogram counts 100,010,800,001 deadlines",
         ),
         (
             |r| {
@@ -351,7 +351,7 @@ fn a_record_that_contradicts_itself_is_invalid() {
             },
             "its corrected histogram counts 1 ",
         ),
-        (|r| r.series[0].samples = 0, "it has 0 samples, but its histogram counts 10800001"),
+        (|r| r.series[0].samples = 0, "it has 0 samples, but its histogram counts 10,800,001"),
         (|r| r.series[0].max_ns = Some(1_000), "its maximum is 1000 ns, but it counts a value of "),
         (|r| r.series[0].maxima.add(0, 95_000), "its maximum is 90001 ns, but it counts a value of 95000 ns"),
         (
@@ -447,7 +447,7 @@ fn a_much_shorter_period_passes_with_a_note() {
     assert!(
         verdict.reason.ends_with("measured every 100 us, so CPUs used less deep idle states than with a cycle of 1 ms")
     );
-    assert!(verdict.statement.starts_with("CPU 0, rest: none of 10800000 cycles"), "{}", verdict.statement);
+    assert!(verdict.statement.starts_with("CPU 0, rest: none of 10,800,000 cycles"), "{}", verdict.statement);
 
     let also_slowly = series("load", 0, 1_000_000, &[(5_000, ENOUGH)]);
     let verdict = judged(vec![series("rest", 0, 100_000, &[(5_000, 10 * ENOUGH)]), also_slowly]);
@@ -548,7 +548,7 @@ fn some_series() -> impl Strategy<Value = Series> {
         .prop_map(|(phase, cpu, period_ns, counts)| series(phase, cpu, period_ns, &counts))
 }
 
-/// The late cycles and all cycles of a statement such as `CPU 0, rest: 3 of 20003 cycles later than 100 us`.
+/// The late cycles and all cycles of a statement such as `CPU 0, rest: 3 of 20,003 cycles later than 100 us`.
 fn counts(statement: &str) -> Option<(u64, u64)> {
     let (late, rest) = statement.rsplit_once(": at 95 %").map_or(statement, |(seen, _)| seen).split_once(" of ")?;
     let late = late.rsplit(' ').next()?.parse().ok()?;
@@ -648,7 +648,7 @@ proptest! {
             prop_assert!(verdict.reason.is_ascii() && !verdict.reason.contains("never"));
             // The statement is about the same cycles as the verdict.
             let tolerates = profile(&verdict.profile).tolerates;
-            let count = |text: &str| -> u64 { text.parse().expect("a count of cycles") };
+            let count = |text: &str| -> u64 { text.replace(',', "").parse().expect("a count of cycles") };
             let cycles = verdict.statement.split("none of ").nth(1).map(|rest| count(rest.split(' ').next().unwrap()));
             let shows = |cycles: u64| tolerates.in_ns(cycles as f64 * verdict.period_ns as f64) >= 3.0;
             if verdict.outcome == Outcome::Pass && !over {

@@ -1,6 +1,6 @@
 //! Recommends a pair of CPUs.
 
-use record::{Cell, CellThread, NOLOAD, Placement, Recommendation, Record};
+use record::{Cell, CellThread, NOLOAD, Placement, Recommendation, Record, counted, grouped};
 
 use super::{
     facts::{self, PairFacts},
@@ -105,7 +105,7 @@ fn load_text(cell: &Cell) -> String {
 }
 
 /// The results of a thread of a pair under all loads: `base was at most 7.5 us late (0.30 periods, at rest) and missed
-/// none of 4800000 deadlines`.
+/// none of 4,800,000 deadlines`.
 fn role(pair: &Pair, thread: usize) -> String {
     let under = |cell: &&Cell| cell.threads[thread].max_ns.unwrap_or(0);
     let latest = pair.cells.iter().max_by_key(|cell| under(cell)).map_or(pair.cells[0], |cell| *cell);
@@ -116,12 +116,11 @@ fn role(pair: &Pair, thread: usize) -> String {
     let late = format_ns(max_ns.unwrap_or(0));
     let periods = latest.threads[thread].periods_late();
     let load = if pair.cells.len() > 1 { format!(", {}", load_text(latest)) } else { String::new() };
+    let percent = 100.0 * missed as f64 / deadlines as f64;
+    let deadlines = grouped(deadlines);
     let missed = match missed {
         0 => format!("missed none of {deadlines} deadlines"),
-        _ => {
-            let percent = 100.0 * missed as f64 / deadlines as f64;
-            format!("missed {missed} of {deadlines} deadlines ({percent:.2} %)")
-        }
+        _ => format!("missed {} of {deadlines} deadlines ({percent:.2} %)", grouped(missed)),
     };
     format!("{role} was at most {late} late ({periods:.2} periods{load}) and {missed}")
 }
@@ -136,14 +135,14 @@ fn comparison(chosen: &Pair, equal: &[&Pair], all: usize) -> String {
     if equal.is_empty() {
         return format!(
             "each of its {rounds} rounds was better than any round of the {}",
-            counted(beaten, "other pair")
+            counted(beaten as u64, "other pair")
         );
     }
     let names: Vec<String> = equal.iter().take(NAMED).map(|pair| name(pair)).collect();
     let others = if equal.len() > NAMED { format!(" and {} more", equal.len() - NAMED) } else { String::new() };
     let beaten_pairs = match beaten {
         0 => String::new(),
-        _ => format!("; it was better in every round than {}", counted(beaten, "other pair")),
+        _ => format!("; it was better in every round than {}", counted(beaten as u64, "other pair")),
     };
     format!("no real difference from {}{others}: their rounds overlap{beaten_pairs}", names.join("; "))
 }
@@ -178,10 +177,6 @@ fn worst(chosen: &Pair, pairs: &[Pair]) -> Option<String> {
     let worst = pairs.iter().max_by(|a, b| a.severity().compare(&b.severity()))?;
     let differs = worst.cpus() != chosen.cpus() && (chosen.round_count() < 2 || chosen.beats(worst));
     differs.then(|| format!("the worst pair is {}: {}", name(worst), figures(worst)))
-}
-
-fn counted(count: usize, noun: &str) -> String {
-    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! The longest cycle of a thread in words.
 
-use record::{Cycle, CycleCause, CyclePart, LockWait, ProcessThread, Record, Release, Series, ThreadTimes};
+use record::{Cycle, CycleCause, CyclePart, LockWait, ProcessThread, Record, Release, Series, ThreadTimes, grouped};
 
 use super::Limits;
 use crate::format_unsigned_ns;
@@ -171,8 +171,8 @@ fn by_state(times: &ThreadTimes) -> String {
 fn part(part: &CyclePart) -> String {
     let time = format_unsigned_ns(part.ns);
     let count = match (part.cause, part.count) {
-        (CycleCause::PageFaults, count) => format!(" ({count})"),
-        (_, count) if count > 1 => format!(" ({count} times)"),
+        (CycleCause::PageFaults, count) => format!(" ({})", grouped(count)),
+        (_, count) if count > 1 => format!(" ({} times)", grouped(count)),
         _ => String::new(),
     };
     let about = if part.cause == CycleCause::PageFaults { "about " } else { "" };
@@ -215,7 +215,8 @@ fn main_cause(cycle: &Cycle, run: &Run<'_>) -> String {
     match (&cycle.delayed_by, faults) {
         (Some(first), _) => format!("{cause}, mostly because of {}", cause_of(first, None, run)),
         (None, Some(CyclePart { count, .. })) if main.cause == CycleCause::OwnWork => format!(
-            "{cause}; its page faults ({count}) are counted as those of small pages, and take longer with huge ones"
+            "{cause}; its page faults ({}) are counted as those of small pages, and take longer with huge ones",
+            grouped(*count)
         ),
         (None, _) => cause,
     }
@@ -230,9 +231,10 @@ fn cause_of(main: &CyclePart, lock: Option<&LockWait>, run: &Run<'_>) -> String 
             "the program itself, or the hypervisor, which took CPU time during the run".to_owned()
         }
         CycleCause::OwnWork => "the program itself".to_owned(),
-        CycleCause::SignalHandler => format!("its handlers of {} signals", main.count),
+        CycleCause::SignalHandler => format!("its handlers of {} signals", grouped(main.count)),
         CycleCause::PageFaults => {
-            format!("{} page faults: lock the memory with mlockall, and touch it before the cycles start", main.count)
+            let count = grouped(main.count);
+            format!("{count} page faults: lock the memory with mlockall, and touch it before the cycles start")
         }
         CycleCause::PreviousCycle => "its previous cycle took longer than the time between two releases".to_owned(),
         CycleCause::TimerSlack => "its timer slack, which delays its sleeps to save power: set it to 1 with \

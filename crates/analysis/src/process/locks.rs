@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use record::{HeldLock, LockPreempter, LockWait, LockWaits, ProcessThread, Series, priority_in_words};
+use record::{HeldLock, LockPreempter, LockWait, LockWaits, ProcessThread, Series, grouped, priority_in_words};
 
 use crate::format_unsigned_ns;
 
@@ -44,9 +44,10 @@ fn summary(series: &Series, waits: &LockWaits, explained: Option<&LockWait>) -> 
     let (wait, waited) = (&waits.worst, format_unsigned_ns(waits.waited_ns));
     let (times, took) = match waits.count {
         1 => ("once".to_owned(), waited),
-        count => {
-            (format!("{count} times"), format!("{waited} in all, {} at most", format_unsigned_ns(waits.longest_ns)))
-        }
+        count => (
+            format!("{} times", grouped(count)),
+            format!("{waited} in all, {} at most", format_unsigned_ns(waits.longest_ns)),
+        ),
     };
     let is_same = |other: &LockWait| (&other.lock, &other.call) == (&wait.lock, &wait.call);
     let cause = if explained.is_some_and(is_same) { String::new() } else { format!(": {}", cause(wait)) };
@@ -80,7 +81,7 @@ pub(super) fn cause(wait: &LockWait) -> String {
         return format!(
             "a lock convoy: {} threads held it, one after the other, the last one was {last}; hold it for a shorter time, \
              or use more than one lock",
-            wait.holders
+            grouped(wait.holders)
         );
     }
     let held = match is_of_kernel(wait) {

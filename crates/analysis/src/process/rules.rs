@@ -1,6 +1,6 @@
 //! The rules for real-time threads that a program broke, in words.
 
-use record::{Breach, Monitor, MonitorReports, ProcessThread, Record, Rule, Series};
+use record::{Breach, Monitor, MonitorReports, ProcessThread, Record, Rule, Series, grouped};
 
 use super::threads;
 use crate::format_unsigned_ns;
@@ -84,8 +84,8 @@ fn rule_of(reports: &MonitorReports, thread: &ProcessThread) -> Rule {
     }
 }
 
-fn times(count: u64) -> String {
-    if count == 1 { "once".to_owned() } else { format!("{count} times") }
+pub(super) fn times(count: u64) -> String {
+    if count == 1 { "once".to_owned() } else { format!("{} times", grouped(count)) }
 }
 
 fn in_words(role: &str, breach: &Breach) -> String {

@@ -48,7 +48,7 @@ fn explains_a_late_program() {
     assert_eq!(
         sentences,
         [
-            "servo missed 5 of 10000 deadlines of 1 ms: 2 cycles took longer (mostly waiting for a CPU), 3 did not \
+            "servo missed 5 of 10,000 deadlines of 1 ms: 2 cycles took longer (mostly waiting for a CPU), 3 did not \
              start.",
             "The longest cycle of servo took 1.1 ms from the time that it slept until: 700 us waiting for a CPU \
              after a wake-up, 400 us its own work. Main cause: other work on the CPU, most of it stress-ng (pid 5).",
@@ -68,7 +68,7 @@ fn bounds_the_rate_without_missed_deadlines() {
     let sentences = conclusion(&record);
     assert_eq!(
         sentences[0],
-        "servo missed none of 6000 deadlines of 1 ms; at 95 % confidence, fewer than one stall in 2 s."
+        "servo missed none of 6,000 deadlines of 1 ms; at 95 % confidence, fewer than one stall in 2 s."
     );
     assert_eq!(sentences.len(), 2, "no cycle, no preemption: {sentences:?}");
 }
@@ -133,7 +133,7 @@ fn cycles_with_missing_events_do_not_support_pass() {
     let verdict = outcome(1000, 50);
     assert_eq!(
         verdict.reason,
-        "events of 50 of 1050 cycles of servo are missing in the trace (on CPU 1, the kernel did not trace 2 switches \
+        "events of 50 of 1,050 cycles of servo are missing in the trace (on CPU 1, the kernel did not trace 2 switches \
          to it)"
     );
     assert!(outcome(10, 11).reason.ends_with(" of servo are missing in the trace"));

@@ -1,6 +1,8 @@
 //! The cycles of one CPU: each is a timer interrupt and the run of the thread that it wakes.
 
-use record::{Correction, Histogram, Maxima, Series, SeriesKind, Spike, Split, TIMERLAT_IRQ, TIMERLAT_THREAD, Worst};
+use record::{
+    Correction, Histogram, Maxima, Series, SeriesKind, Spike, Split, TIMERLAT_IRQ, TIMERLAT_THREAD, Worst, grouped,
+};
 
 use crate::{Event, EventKind, time::signed_ns};
 
@@ -115,7 +117,7 @@ impl Cycles {
         let samples = statistics.raw.total();
         let mut notes = Vec::new();
         if self.lost > 0 {
-            notes.push(format!("{} cycles of the tracer were lost and are missing in all figures", self.lost));
+            notes.push(format!("{} cycles of the tracer were lost and are missing in all figures", grouped(self.lost)));
         }
         if samples == 0 {
             notes.push("the tracer wrote no sample".to_owned());

@@ -1,7 +1,7 @@
 //! The kernel's runtime verification monitors that watch a program.
 
 use blame::Follower;
-use record::{Caveat, MonitorUse};
+use record::{Caveat, MonitorUse, grouped};
 
 /// The monitors that the kernel has.
 #[derive(Debug, Clone, Default)]
@@ -31,7 +31,7 @@ impl Monitors {
         if lost_reports > 0 {
             add_problem(
                 &mut monitors,
-                &format!("the kernel overwrote {lost_reports} reports before they could be read"),
+                &format!("the kernel overwrote {} reports before they could be read", grouped(lost_reports)),
             );
         }
         monitors

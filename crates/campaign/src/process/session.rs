@@ -8,7 +8,7 @@ use std::{
 use analysis::format_unsigned_ns;
 use blame::{ClockOffsets, Exec, Follower, MeasuredThread, Process, Watch, fault_time_ns};
 use machine::{CpuList, FreezerFiles, QuotaFiles, Root, usable_cpus};
-use record::{Caveat, MonitorUse, Reason, Record, Spike};
+use record::{Caveat, MonitorUse, Reason, Record, Spike, grouped};
 use sys::{clock::Clock, sched, signal::termination_requests, usage::ThreadUsage};
 
 use super::{
@@ -438,7 +438,7 @@ impl<'a> Session<'a> {
         let mut caveats = Vec::new();
         let mut add = |kind: &str, text: String| caveats.push(Caveat { kind: kind.to_owned(), text });
         if self.follower.has_gaps() {
-            let lost = self.follower.lost_events();
+            let lost = grouped(self.follower.lost_events());
             add(
                 "overflow",
                 format!(
@@ -470,7 +470,7 @@ impl<'a> Session<'a> {
         }
         let left_out = self.process.threads_not_followed();
         if left_out > 0 {
-            let followed = record::THREADS_FOLLOWED;
+            let (followed, left_out) = (record::THREADS_FOLLOWED, grouped(left_out));
             add(
                 "threads",
                 format!(
@@ -480,14 +480,14 @@ impl<'a> Session<'a> {
         }
         let dropped = self.process.ended_threads_dropped();
         if dropped > 0 {
-            let followed = record::THREADS_FOLLOWED;
+            let (followed, dropped) = (record::THREADS_FOLLOWED, grouped(dropped));
             add(
                 "threads",
                 format!("{dropped} ended threads have no figures: the {followed} with the longest cycles have"),
             );
         }
         if let Some((pid, name)) = self.left.first() {
-            let (count, after) = (self.left.len(), format_unsigned_ns(self.elapsed_ns()));
+            let (count, after) = (grouped(self.left.len() as u64), format_unsigned_ns(self.elapsed_ns()));
             let (ended, foreground) = match self.program.is_command() {
                 true => ("the command".to_owned(), "run it in the foreground, or "),
                 false => (format!("process {}", self.program.pid), ""),

@@ -1,5 +1,7 @@
 //! A short description of an interface.
 
+use record::grouped;
+
 use super::Nic;
 
 impl Nic {
@@ -15,8 +17,10 @@ impl Nic {
             let named = [("combined", queues.combined), ("receiving", queues.rx), ("sending", queues.tx)];
             join(named.map(|(name, count)| Some(format!("{} {name}", count.filter(|&count| count > 0)?))))
         });
-        let rings =
-            self.rings.known().and_then(|rings| Some(format!("{} receiving, {} sending", rings.rx?, rings.tx?)));
+        let rings = self.rings.known().and_then(|rings| {
+            let [rx, tx] = [rings.rx?, rings.tx?].map(|frames| grouped(frames.into()));
+            Some(format!("{rx} receiving, {tx} sending"))
+        });
         let qdiscs = self.qdiscs.known().map(|all| join(all.iter().map(|qdisc| Some(qdisc.kind.clone()))));
         let clock = self.stamping.known().and_then(|stamping| {
             let name = self.clock().and_then(|clock| clock.name.as_ref());

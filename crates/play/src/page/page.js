@@ -476,7 +476,7 @@ function show(live) {
   lamp('clip', Date.now() < clippedUntil ? 'bad' : '');
   const muted = live.muted.map((isMuted, index) => isMuted ? `model ${index + 1}` : '').filter(Boolean).join(' and ');
   lamp('muted', muted ? 'bad' : '', muted ? `${muted} muted: output was NaN or infinite` : 'muted');
-  lamp('xruns', live.xruns ? 'bad' : 'good', live.xruns ? `${live.xruns} xrun${live.xruns > 1 ? 's' : ''}` : 'no xruns');
+  lamp('xruns', live.xruns ? 'bad' : 'good', live.xruns ? `${live.xruns.toLocaleString('en-US')} xrun${live.xruns > 1 ? 's' : ''}` : 'no xruns');
   byId('tuner').className = live.note ? Math.abs(live.note.cents) <= 3 ? 'active in-tune' : 'active' : '';
   byId('note').textContent = live.note ? live.note.name : '\u2013';
   byId('tuner').querySelector('i').style.left = live.note ? percent(0.5 + live.note.cents / 100) : '50%';

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use record::{CLOCK, Played, Series, SeriesKind, SoundCard, Spike, Worst};
+use record::{CLOCK, Played, Series, SeriesKind, SoundCard, Spike, Worst, grouped};
 
 use super::{
     AudioSettings,
@@ -93,12 +93,13 @@ fn notes(shared: &Shared) -> Vec<String> {
     let queue_full = shared.queue_full.load(Relaxed);
     if queue_full > 0 {
         notes.push(format!(
-            "{queue_full} late periods came too fast to be recorded one by one: they are counted, but may be missing from the spikes"
+            "{} late periods came too fast to be recorded one by one: they are counted, but may be missing from the spikes",
+            grouped(queue_full)
         ));
     }
     let outside = shared.completion.outside();
     if outside > 0 {
-        notes.push(format!("{outside} periods outside the histogram's range are in no bucket"));
+        notes.push(format!("{} periods outside the histogram's range are in no bucket", grouped(outside)));
     }
     notes
 }

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use record::{Noise, SERIES_ENDS, Series, SeriesKind};
+use record::{Noise, SERIES_ENDS, Series, SeriesKind, grouped};
 
 use super::settings::{FLOORS, Spin};
 use crate::{
@@ -82,7 +82,8 @@ fn notes(noise: &Noise, settings: &Settings, shared: &Shared, floor_ns: u64) -> 
     let lost = shared.lost.load(Relaxed);
     if lost > 0 {
         notes.push(format!(
-            "{lost} gaps came too fast to be recorded one by one: they are counted, but may be missing from the spikes"
+            "{} gaps came too fast to be recorded one by one: they are counted, but may be missing from the spikes",
+            grouped(lost)
         ));
     }
     notes

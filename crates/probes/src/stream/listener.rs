@@ -12,7 +12,7 @@ use std::{
 };
 
 use frames::{Parsed, Tci, ethernet::TAG, parse};
-use record::{Granted, Series, SeriesKind};
+use record::{Granted, Series, SeriesKind, grouped};
 use sys::{
     alloc_guard::without_allocation,
     clock::{Clock, Sleeper, Wait},
@@ -278,16 +278,20 @@ impl Listener {
         }
         let restarts = self.tracker.restarts;
         if restarts > 0 {
-            notes.push(format!("the talker restarted {restarts} times; frames lost in between are not counted"));
+            notes.push(format!(
+                "the talker restarted {} times; frames lost in between are not counted",
+                grouped(restarts)
+            ));
         }
         let errors = self.shared.errors.load(Relaxed);
         if errors > 0 {
             let why = io::Error::from_raw_os_error(self.shared.error.load(Relaxed));
-            notes.push(format!("receiving failed {errors} times, last with: {why}"));
+            notes.push(format!("receiving failed {} times, last with: {why}", grouped(errors)));
         }
         let not_queued = self.shared.not_queued.load(Relaxed);
         if not_queued > 0 {
-            notes.push(format!("{not_queued} frames were read faster than they could be counted; they count as lost"));
+            let frames = grouped(not_queued);
+            notes.push(format!("{frames} frames were read faster than they could be counted; they count as lost"));
         }
         notes
     }

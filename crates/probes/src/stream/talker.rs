@@ -1,5 +1,6 @@
 //! The talker: at each deadline, spin until the slot starts, then send its frame.
 
+use record::grouped;
 use std::{
     io,
     sync::{
@@ -210,11 +211,11 @@ impl Talker {
         let refused = self.shared.refused.load(Relaxed);
         if refused > 0 {
             let why = io::Error::from_raw_os_error(self.shared.refusal.load(Relaxed));
-            notes.push(format!("the kernel refused {refused} frames, the last one with: {why}"));
+            notes.push(format!("the kernel refused {} frames, the last one with: {why}", grouped(refused)));
         }
         let outside = self.shared.outside.load(Relaxed);
         if outside > 0 {
-            notes.push(format!("{outside} frames outside the histogram's range are in no bucket"));
+            notes.push(format!("{} frames outside the histogram's range are in no bucket", grouped(outside)));
         }
         notes
     }

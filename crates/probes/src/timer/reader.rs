@@ -4,6 +4,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use record::{
     Correction, EvlThread, Granted, Histogram, Maxima, ON_ANOTHER_CPU, SERIES_ENDS, Series, SeriesKind, Spike, Worst,
+    grouped,
 };
 
 use super::{
@@ -165,21 +166,23 @@ impl Reader {
         let pauses = shared.pauses.load(Relaxed);
         if pauses > 0 {
             notes.push(format!(
-                "the guard throttled the thread {pauses} times for {} ms, because it used its CPU without sleeping; \
-                 the deadlines within are counted as missed",
+                "the guard throttled the thread {} times for {} ms, because it used its CPU without sleeping; the \
+                 deadlines within are counted as missed",
+                grouped(pauses),
                 guard::PAUSE_NS / 1_000_000
             ));
         }
         let lost = shared.lost.load(Relaxed);
         if lost > 0 {
             notes.push(format!(
-                "{lost} late wake-ups came too fast to be recorded one by one: they are counted, but may be missing from \
-                 the spikes, and the corrected histogram has them with 3 digits only"
+                "{} late wake-ups came too fast to be recorded one by one: they are counted, but may be missing from the \
+                 spikes, and the corrected histogram has them with 3 digits only",
+                grouped(lost)
             ));
         }
         let uncounted = shared.outside.load(Relaxed).saturating_sub(self.outside.total());
         if uncounted > 0 {
-            notes.push(format!("{uncounted} wake-ups outside the histogram's range are in no bucket"));
+            notes.push(format!("{} wake-ups outside the histogram's range are in no bucket", grouped(uncounted)));
         }
         notes
     }

@@ -3,7 +3,7 @@
 use std::{io, sync::atomic::Ordering::Relaxed};
 
 use record::{
-    Granted, Histogram, Maxima, Parts, ROUND_TRIP, RoundTrip, Series, SeriesKind, Spike, StampsMissing, Worst,
+    Granted, Histogram, Maxima, Parts, ROUND_TRIP, RoundTrip, Series, SeriesKind, Spike, StampsMissing, Worst, grouped,
 };
 use sys::udp::Stamps;
 
@@ -222,8 +222,8 @@ fn notes(settings: &Settings, shared: &Shared, polled: bool) -> Vec<String> {
     let pauses = receiving.pauses.load(Relaxed);
     if pauses > 0 {
         notes.push(format!(
-            "the guard throttled the receiving thread {pauses} times for {} ms, because it used its CPU without \
-             sleeping",
+            "the guard throttled the receiving thread {} times for {} ms, because it used its CPU without sleeping",
+            grouped(pauses),
             guard::PAUSE_NS / 1_000_000
         ));
     }
@@ -232,20 +232,22 @@ fn notes(settings: &Settings, shared: &Shared, polled: bool) -> Vec<String> {
     }
     let errors = receiving.errors.load(Relaxed);
     if errors > 0 {
-        notes.push(format!("receiving failed {errors} times; see `sudo dmesg`"));
+        notes.push(format!("receiving failed {} times; see `sudo dmesg`", grouped(errors)));
     }
     let queue_full = receiving.queue_full.load(Relaxed);
     if queue_full > 0 {
         notes.push(format!(
-            "{queue_full} round trips came too fast to be recorded one by one: they are counted, but may be missing from \
-             the spikes, and the corrected histogram lacks the deadlines that their sender missed"
+            "{} round trips came too fast to be recorded one by one: they are counted, but may be missing from the \
+             spikes, and the corrected histogram lacks the deadlines that their sender missed",
+            grouped(queue_full)
         ));
     }
     let steps = receiving.clock_steps.load(Relaxed);
     if steps > 0 {
         notes.push(format!(
-            "the wall clock was set {steps} times: the timestamps of datagrams in flight at that time are discarded, and \
-             their times are included in the wire"
+            "the wall clock was set {} times: the timestamps of datagrams in flight at that time are discarded, and \
+             their times are included in the wire",
+            grouped(steps)
         ));
     }
     notes

@@ -73,20 +73,22 @@ pub struct Serve {
     /// Folder of models, cabinets and presets.
     #[arg(default_value = ".")]
     pub folder: PathBuf,
-    /// Begin with this preset of the folder [default: the first one].
+    /// Begin with this preset [default: the first one].
+    ///
+    /// A file of the folder.
     #[arg(long, value_name = "FILE")]
     pub preset: Option<String>,
-    /// Serve at this address, or at all (0.0.0.0).
+    /// Serve at this address.
     ///
-    /// Except on loopback addresses, every request needs the token of the printed link. The connection is not encrypted.
+    /// 0.0.0.0 serves at all of them. Except on loopback addresses, every request needs the token of the printed link. The connection is not encrypted.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1", value_parser = address)]
     pub bind: IpAddr,
-    /// Keep the token in this file [default: a new one at each start].
+    /// Keep the token in this file [default: a new one].
     ///
     /// The link stays the same. Then a page on a loopback address needs the token, too.
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
-    /// Use this TCP port for the page; 0 for any free one.
+    /// Use this TCP port; 0 for any free one.
     #[arg(long, default_value = "8077", allow_negative_numbers = true)]
     pub port: u16,
     /// MIDI input.
@@ -100,7 +102,7 @@ pub struct Serve {
 /// MIDI input of `amp serve` and `amp play`.
 #[derive(Debug, Args)]
 pub struct Midi {
-    /// Read MIDI from hw:CARD,DEVICE, a port, a named pipe or a file.
+    /// Read MIDI from hw:CARD,DEVICE, a port, pipe or file.
     ///
     /// Program changes choose presets, control changes set the parameters in the `[midi]` section of the preset.
     #[arg(id = "midi", long, value_name = "PORT")]
@@ -113,7 +115,7 @@ pub struct Midi {
 /// Options of `amp play`.
 #[derive(Debug, Args)]
 pub struct Play {
-    /// Play the presets of this folder, chosen by MIDI programs.
+    /// Play presets of this folder, chosen by MIDI programs.
     ///
     /// In the order of their names.
     #[arg(long, value_name = "DIR")]
@@ -151,7 +153,9 @@ pub struct Devices {
 /// Options of `amp info`.
 #[derive(Debug, Args)]
 pub struct Info {
-    /// Model (.nam, .json, .aidax), cabinet (.wav) or preset (.toml).
+    /// Model, cabinet (.wav) or preset (.toml).
+    ///
+    /// A model is a .nam, .json or .aidax file.
     pub file: PathBuf,
     /// Size and knobs of the model.
     #[command(flatten)]
@@ -178,7 +182,7 @@ pub struct Bench {
 /// Options of `amp render`.
 #[derive(Debug, Args)]
 pub struct Render {
-    /// WAV file to read, with one channel; - for standard input.
+    /// Mono WAV file to read; - for standard input.
     pub input: PathBuf,
     /// WAV file to write; - for standard output.
     pub output: PathBuf,
@@ -187,15 +191,15 @@ pub struct Render {
     /// Without normalisation, too.
     #[arg(long)]
     pub bare: bool,
-    /// With --bare, start with the initial state of the network.
+    /// With --bare, start with the network's initial state.
     ///
     /// Otherwise it starts with its state after silence.
     #[arg(long)]
     pub no_prewarm: bool,
-    /// Write one channel, the mean of both, if a cabinet is stereo.
+    /// Write one channel, the mean, if a cabinet is stereo.
     #[arg(long)]
     pub mono: bool,
-    /// Write the output at this rate, Hz [default: that of the input].
+    /// Write at this rate, Hz [default: that of the input].
     #[arg(long, value_name = "HZ", value_parser = clap::value_parser!(u32).range(1..=768_000), allow_negative_numbers = true)]
     pub rate: Option<u32>,
     /// Preset, models and cabinets.

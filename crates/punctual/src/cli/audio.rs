@@ -18,7 +18,7 @@ pub struct Audio {
     /// Use this sample rate, Hz.
     #[arg(long, value_name = "HZ", default_value_t = AudioProbe::default().rate_hz, value_parser = rate)]
     pub rate: u32,
-    /// Use periods of this many frames [default: of the profile, or 64].
+    /// Use periods of N frames [default: of profile, or 64].
     #[arg(long, value_name = "N", value_parser = frames)]
     pub frames: Option<u32>,
     /// Use a buffer of this many periods.
@@ -26,23 +26,23 @@ pub struct Audio {
     /// The deadline of each period is N - 1 periods later.
     #[arg(long, value_name = "N", default_value_t = AudioProbe::default().periods, value_parser = periods)]
     pub periods: u32,
-    /// Play this model file or built-in model.
+    /// Play this model.
     ///
-    /// A .nam, .json or .aidax file. builtin:standard, builtin:feather, builtin:nano and builtin:lstm cost as much as real
+    /// A .nam, .json or .aidax file, or a built-in model. builtin:standard, builtin:feather, builtin:nano and builtin:lstm cost as much as real
     /// models of these sizes.
     #[arg(long, value_name = "FILE|NAME", default_value_t = ModelSource::default())]
     pub model: ModelSource,
-    /// Play this WAV file, builtin:SAMPLES, or none.
+    /// Play this cabinet, or none.
     ///
-    /// builtin:SAMPLES costs as much as an impulse response of this length.
+    /// A WAV file, or builtin:SAMPLES, which costs as much as an impulse response of this length.
     #[arg(long, value_name = "FILE|NAME", default_value_t = CabSource::default())]
     pub cab: CabSource,
     /// Play this preset (TOML) instead of --model and --cab.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["model", "cab"])]
     pub preset: Option<PathBuf>,
-    /// Take deadlines from clock or hw:CARD,DEVICE.
+    /// Pace by clock or hw:CARD,DEVICE.
     ///
-    /// CARD is a number or a name; `punctual amp devices` lists them. The measurement plays silence.
+    /// It sets the deadlines. CARD is a number or a name; `punctual amp devices` lists them. The measurement plays silence.
     #[arg(long, value_name = "HW", default_value = "clock", conflicts_with_all = ["capture", "playback"])]
     pub device: String,
     /// Capture and playback device, and format.
@@ -66,12 +66,13 @@ pub struct Audio {
         conflicts_with_all = ["frames", "endless"]
     )]
     pub find_buffer: Option<Sizes>,
-    /// Run the thread on this CPU [default: last isolated, or last].
+    /// Run on this CPU [default: last isolated, or last].
     #[arg(long, value_name = "CPU")]
     pub cpu: Option<u32>,
-    /// Use policy fifo:N, rr:N, deadline:R/D/P or other.
+    /// fifo:N, rr:N, deadline:R/D/P, other.
     ///
-    /// The priority N is 1 to 99. The times of deadline:RUNTIME/DEADLINE/PERIOD are durations, e.g. 50us.
+    /// The policy of the thread. The priority N is 1 to 99. The times of deadline:RUNTIME/DEADLINE/PERIOD are
+    /// durations, e.g. 50us.
     #[arg(long, default_value_t = AudioProbe::default().policy(None))]
     pub policy: Policy,
     /// Placement of threads.

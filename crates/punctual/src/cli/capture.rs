@@ -12,7 +12,7 @@ use super::{Extent, OutputOptions, period};
 pub struct Capture {
     /// Capture file: pcap or pcapng with Ethernet frames.
     pub file: PathBuf,
-    /// Analyse the stream with this ID [default: that with most frames].
+    /// Analyse this stream [default: that with most frames].
     ///
     /// 16 hexadecimal digits, e.g. 30:64:3e:54:ee:01:0001.
     #[arg(long, value_name = "ID", value_parser = parse_stream_id, conflicts_with_all = ["ethertype", "udp"])]
@@ -32,10 +32,10 @@ pub struct Capture {
     /// Analyse UDP datagrams (IPv4) to this port.
     #[arg(long, value_name = "PORT")]
     pub udp: Option<u16>,
-    /// Analyse only frames of this interface of a pcapng file.
+    /// Analyse frames of this interface of a pcapng file.
     #[arg(long, value_name = "IF")]
     pub interface: Option<String>,
-    /// Use this period of the stream [default: from its priority].
+    /// Use this stream period [default: from its priority].
     ///
     /// 125us for priority 3, 250us for priority 2, otherwise the median interval.
     #[arg(long, value_name = "TIME", value_parser = period)]
@@ -53,7 +53,9 @@ pub struct Capture {
     /// A name (`punctual profiles` lists them) or a TOML file.
     #[arg(long = "profile", value_name = "NAME|FILE")]
     pub profiles: Vec<String>,
-    /// Write FILE.punctual.json and .html [default: no record].
+    /// Name the record and report [default: no record].
+    ///
+    /// They are FILE.punctual.json and FILE.punctual.html.
     #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,
     /// Also write FILE; its suffix is the format; repeatable.

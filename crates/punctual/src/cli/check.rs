@@ -26,17 +26,17 @@ pub struct Nic {
     /// Name of the interface (`ip -br link` lists them).
     #[arg(value_name = "IF")]
     pub interface: String,
-    /// Check for a stream with this time between frames.
+    /// Check for this time between frames.
     ///
     /// One cause may delay a frame by a tenth of it.
     #[arg(long, value_name = "TIME", value_parser = period, default_value = "125us")]
     pub period: u64,
-    /// Inspect the recorded machine in this folder [default: this machine].
+    /// Inspect the machine in this folder [default: this one].
     ///
     /// The folder contains its /proc, /sys and netlink.
     #[arg(long, value_name = "DIR")]
     pub root: Option<PathBuf>,
-    /// Save the kernel's netlink answers in DIR/netlink/IF for --root.
+    /// Save the netlink answers in DIR/netlink/IF for --root.
     #[arg(long, value_name = "DIR", conflicts_with = "root")]
     pub keep_answers: Option<PathBuf>,
     /// Output on the terminal.

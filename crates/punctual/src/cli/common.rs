@@ -21,12 +21,12 @@ pub struct Common {
     /// Measure until Ctrl-C.
     #[arg(long, conflicts_with = "duration")]
     pub endless: bool,
-    /// Run this load meanwhile, e.g. cpu or switch:10us; repeatable.
+    /// Run this load, e.g. cpu or switch:10us; repeatable.
     ///
     /// `punctual loads` lists them: cpu, cache, memory, switch, timer, disk, net, irq, stress-ng:ARGS and idle.
     #[arg(long = "load", value_name = "LOAD")]
     pub loads: Vec<LoadSpec>,
-    /// Run loads on these CPUs [default: the measured ones].
+    /// Run loads on these CPUs [default: measured ones].
     #[arg(long, value_name = "LIST")]
     pub load_cpus: Option<CpuList>,
     /// Keep the measured CPUs out of idle states.
@@ -34,7 +34,7 @@ pub struct Common {
     /// Without it, idle states are not changed.
     #[arg(long)]
     pub hold_cpu_awake: bool,
-    /// Find causes by auto, trace, deep, counters or off.
+    /// Causes by trace, deep, counters, off [default: auto].
     ///
     /// --blame without a value means trace.
     #[arg(long, value_name = "HOW", num_args = 0..=1, require_equals = true, default_value = "auto", default_missing_value = "trace")]
@@ -58,9 +58,9 @@ pub struct Common {
 /// The path of the record and of its HTML report.
 #[derive(Debug, Args)]
 pub struct RecordOptions {
-    /// Write FILE.punctual.json and .html [default: HOST-DATE-TIME].
+    /// Name the record and report [default: HOST-DATE-TIME].
     ///
-    /// The record and the report are written to this folder unless FILE is a path.
+    /// FILE.punctual.json and FILE.punctual.html are written to this folder unless FILE is a path.
     #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,
     /// Write neither record nor report.
@@ -83,19 +83,19 @@ pub struct WakeUps {
     /// A name (`punctual profiles` lists them) or a TOML file.
     #[arg(long = "profile", value_name = "NAME|FILE")]
     pub profiles: Vec<String>,
-    /// End at PASS or FAIL; --duration is then the longest time.
+    /// End at PASS or FAIL; --duration is the longest time.
     ///
     /// The verdict must be shown at 95 %.
     #[arg(long, requires_all = ["profiles", "duration"])]
     pub until_decided: bool,
-    /// Compare with a reference, another record or LAST; repeatable.
+    /// Compare with a reference, record or LAST; repeatable.
     ///
     /// `punctual references` lists the published figures.
     #[arg(long, value_name = "NAME|FILE")]
     pub against: Vec<String>,
-    /// Count later wake-ups as spikes [default: 100us or the period].
+    /// A spike is later than this [default: 100us or period].
     ///
-    /// The default is the shorter of the two.
+    /// A wake-up that is later counts as a spike. The default is the shorter of the two.
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub threshold: Option<u64>,
     /// Also run the kernel's timerlat tracer.
@@ -104,10 +104,12 @@ pub struct WakeUps {
     /// priority (FIFO 95) than the probe and delay it.
     #[arg(long)]
     pub timerlat: bool,
-    /// Stop at the first wake-up later than this, and save the trace.
+    /// Stop at the first later wake-up, and save the trace.
+    ///
+    /// A wake-up later than this ends the run.
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub stop_on: Option<u64>,
-    /// Write the trace of --stop-on here [default: HOST-DATE-TIME].
+    /// Write the trace to this file [default: HOST-DATE-TIME].
     ///
     /// The file HOST-DATE-TIME.trace.dat in this folder is for trace-cmd and KernelShark.
     #[arg(long, value_name = "FILE", requires = "stop_on")]
@@ -117,7 +119,7 @@ pub struct WakeUps {
     /// PUNCTUAL_TRACE and PUNCTUAL_RECORD contain the file names.
     #[arg(long, value_name = "COMMAND", requires = "stop_on")]
     pub stop_run: Option<String>,
-    /// At each spike: trace, stop, command:COMMAND or signal:NAME:PID.
+    /// At spikes: trace, stop, command:CMD, signal:NAME:PID.
     ///
     /// Repeatable. A spike is later than --threshold. An ordinary thread acts up to 40 ms later, at most 25 times a
     /// second and CPU. `trace` or `trace:PREFIX` saves the kernel's trace of the time before it for trace-cmd and
@@ -129,13 +131,17 @@ pub struct WakeUps {
     /// Do the actions of --on-spike only at the first spike.
     #[arg(long, requires = "on_spike")]
     pub on_spike_once: bool,
-    /// Use clock monotonic, realtime, tai or boottime [default: monotonic].
+    /// Use clock realtime, tai, boottime [default: monotonic].
+    ///
+    /// Deadlines and wake-ups are times of this clock.
     #[arg(long)]
     pub clock: Option<Clock>,
-    /// Wait for deadlines with nanosleep or timerfd.
+    /// Wait by nanosleep or timerfd.
+    ///
+    /// The way in which threads wait for their deadlines.
     #[arg(long, default_value = "nanosleep")]
     pub wait: Wait,
-    /// Schedule threads by linux, or by evl (Xenomai 4).
+    /// Schedule by linux or evl (Xenomai 4).
     ///
     /// evl needs a kernel with the EVL core.
     #[arg(long, default_value = "linux")]

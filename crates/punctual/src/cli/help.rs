@@ -8,7 +8,7 @@ use std::fmt::Write;
 use clap::{Arg, Command, builder::StyledStr};
 
 /// Last column at which the texts of a list begin.
-const TEXT_COLUMN_MAX: usize = 32;
+const TEXT_COLUMN_MAX: usize = 26;
 /// Lines of the longest full page.
 const FULL_LINES: usize = 60;
 /// Lines of the longest short page.
@@ -110,23 +110,23 @@ const SHARED_COMMANDS: [(&[&str], &str); 4] = [
 
 /// Options that share a row, with its text, on a page that has too many rows.
 const SHARED: [(&[&str], &str); 17] = [
-    (&["on-spike", "on-spike-once"], "trace, stop, command:COMMAND or signal:NAME:PID"),
+    (&["on-spike", "on-spike-once"], "trace, stop, command:CMD, signal:NAME:PID"),
     (&["json", "full", "quiet"], "JSON, all figures, or only the first sentence"),
     (&["record", "no-record"], "Write FILE.punctual.json and .html, or nothing"),
-    (&["duration", "endless"], "Measure for this long [default: 10s], or until Ctrl-C"),
+    (&["duration", "endless"], "Measure this long [default: 10s], or until Ctrl-C"),
     (&["spin", "busy-poll"], "Poll for arrivals, or for this long before sleeping"),
     (&["clock", "wait", "core"], "Clock, wait method and scheduler core"),
-    (&["stop-on", "stop-trace", "stop-run"], "Stop at the first later wake-up"),
-    (&["load", "load-cpus"], "Run this load (see `punctual loads`) on these CPUs"),
-    (&["profile", "until-decided"], "Judge by this profile, and end when decided"),
+    (&["stop-on", "stop-trace", "stop-run"], "Stop at a late wake-up"),
+    (&["load", "load-cpus"], "Run this load (`punctual loads`) on these CPUs"),
+    (&["profile", "until-decided"], "Judge by a profile, end when decided"),
     (&["far-load", "far-load-cpus"], "Run this load there, on these CPUs"),
-    (&["far-binary", "far-command"], "Copy or start this on the other machine"),
-    (&["far-cpu", "far-policy"], "Run the far thread on this CPU with this policy"),
+    (&["far-binary", "far-command"], "Copy or start this on the far end"),
+    (&["far-cpu", "far-policy"], "Use this CPU and policy on the far end"),
     (&["far-receive", "far-queue"], "Listen by socket, xdp, xdp-zerocopy, ..."),
     (&["receive", "queue"], "Listen by socket, xdp, xdp-zerocopy or xdp-generic"),
     (&["nic", "irq-priority"], "Change settings and interrupts"),
     (&["far-nic", "far-irq-priority"], "The same of the far interface"),
-    (&["far-shield", "far-hold-cpu-awake"], "Free the far CPUs, and keep one awake"),
+    (&["far-shield", "far-hold-cpu-awake"], "Free far CPUs, and keep one awake"),
 ];
 
 /// Options of the short page, the most used ones first. Others follow in the order of the definition.
@@ -482,7 +482,7 @@ mod tests {
 
     #[test]
     fn pages_have_at_most_60_lines_and_short_ones_fit_on_a_screen() {
-        for (is_full, width, lines_max) in [(true, 100, 60), (false, 100, 24), (false, 80, 24)] {
+        for (is_full, width, lines_max) in [(true, 100, 60), (true, 80, 60), (false, 100, 24), (false, 80, 24)] {
             for (name, command) in commands(is_full, width) {
                 let page = page_of(command);
                 let lines = page.lines().count();
@@ -508,11 +508,14 @@ mod tests {
 
     #[test]
     fn each_option_has_one_line() {
+        /// Options with more values than fit on a line.
+        const MANY_VALUES: [&str; 1] = ["mode"];
         let mut long = Vec::new();
-        for (name, command) in commands(true, 100) {
+        for (name, command) in commands(true, 80) {
             for arg in command.get_arguments().filter(|arg| !arg.is_hide_set()) {
                 let text = text(arg);
-                if text.chars().count() > 100 - TEXT_COLUMN_MAX {
+                let has_many = arg.get_long().is_some_and(|long| MANY_VALUES.contains(&long));
+                if text.chars().count() > 80 - TEXT_COLUMN_MAX && !has_many {
                     long.push(format!("{name} {}: {text}", names(arg)));
                 }
             }

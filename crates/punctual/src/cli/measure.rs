@@ -79,30 +79,31 @@ pub enum Measure {
 /// Options of `measure timer`.
 #[derive(Debug, Args)]
 pub struct Timer {
-    /// Measure these CPUs, e.g. 0,2-3 [default: every online CPU].
+    /// Measure these CPUs, e.g. 0,2-3 [default: all online].
     ///
     /// Isolated CPUs are included.
     #[arg(long, value_name = "LIST")]
     pub cpus: Option<CpuList>,
-    /// Use this time between deadlines [default: of the profile, or 1ms].
+    /// Use this period [default: of the profile, or 1ms].
     #[arg(long, value_name = "TIME", value_parser = period)]
     pub period: Option<u64>,
     /// Measure this many wake-ups on each CPU.
     #[arg(long, value_name = "N", conflicts_with_all = ["duration", "endless"], value_parser = clap::value_parser!(u64).range(1..))]
     pub samples: Option<u64>,
-    /// Use policy fifo:N, rr:N, deadline:R/D/P or other.
+    /// fifo:N, rr:N, deadline:R/D/P, other.
     ///
-    /// The priority N is 1 to 99. The times of deadline:RUNTIME/DEADLINE/PERIOD are durations, e.g. 50us.
+    /// The policy of the thread. The priority N is 1 to 99. The times of deadline:RUNTIME/DEADLINE/PERIOD are
+    /// durations, e.g. 50us.
     #[arg(long, default_value_t = TimerProbe::default().policy(None))]
     pub policy: Policy,
-    /// Shift the deadlines from each CPU to the next.
+    /// Shift deadlines from CPU to CPU.
     ///
     /// With 0ns, all CPUs wake at once.
     #[arg(long, value_name = "TIME", value_parser = duration_or_zero, default_value = "0ns")]
     pub offset: u64,
-    /// Compare wake-ups with the trace off and on, after the run.
+    /// Measure the cost of the trace, after the run.
     ///
-    /// It takes half a second.
+    /// It compares wake-ups with the trace off and on, which takes half a second.
     #[arg(long)]
     pub blame_cost: bool,
     /// Placement of threads.

@@ -7,14 +7,14 @@ use machine::nic::NicSettings;
 /// Settings of the network interface during the run. They are restored afterwards.
 #[derive(Debug, Clone, Args)]
 pub struct Nic {
-    /// Change settings of the interface, e.g. coalesce=0,eee=off.
+    /// Change interface settings, e.g. coalesce=0,eee=off.
     ///
     /// The settings are coalesce (us), rx-ring (frames), and, on or off, adaptive, eee, pause, gro, lro and tso. They
     /// are restored afterwards. `punctual check nic` recommends them.
     #[arg(long, value_name = "WHAT=VALUE,...")]
     pub nic: Option<NicSettings>,
-    /// Run its interrupt threads at this priority, 1 to 99.
-    #[arg(long, value_name = "PRIORITY", value_parser = clap::value_parser!(u8).range(1..=99))]
+    /// Run its interrupt threads at priority N, 1 to 99.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=99))]
     pub irq_priority: Option<u8>,
 }
 

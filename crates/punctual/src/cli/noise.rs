@@ -11,12 +11,14 @@ use super::{Common, Placement, duration, period};
 /// Options of `measure noise`.
 #[derive(Debug, Args)]
 pub struct Noise {
-    /// Measure these CPUs, e.g. 0,2-3 [default: every online CPU].
+    /// Measure these CPUs, e.g. 0,2-3 [default: all online].
     ///
     /// Isolated CPUs are included.
     #[arg(long, value_name = "LIST")]
     pub cpus: Option<CpuList>,
-    /// Count a gap between two clock readings above this.
+    /// Count gaps longer than this.
+    ///
+    /// A gap is the time between two readings of the clock.
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = format_exact(THRESHOLD_NS))]
     pub threshold: u64,
     /// Use policy fifo:N, rr:N or other.
@@ -24,7 +26,7 @@ pub struct Noise {
     /// The priority N is 1 to 99.
     #[arg(long, default_value_t = NoiseProbe::default().policy(None))]
     pub policy: Policy,
-    /// Repeat measuring and sleeping with this period.
+    /// Measure and sleep with this period.
     #[arg(long, value_name = "TIME", value_parser = period, default_value = format_exact(NoiseProbe::default().period_ns))]
     pub period: u64,
     /// Measure for this part of each period [default: 95 %].
@@ -38,7 +40,7 @@ pub struct Noise {
     /// than the limit is a stall.
     #[arg(long = "profile", value_name = "NAME|FILE")]
     pub profiles: Vec<String>,
-    /// End at PASS or FAIL; --duration is then the longest time.
+    /// End at PASS or FAIL; --duration is the longest time.
     ///
     /// The verdict must be shown at 95 %.
     #[arg(long, requires_all = ["profiles", "duration"])]

@@ -19,18 +19,22 @@ use super::{StreamOptions, StreamReceive, UdpOptions};
 pub struct Pair {
     /// The other machine, HOST or USER@HOST.
     pub host: String,
-    /// Connect with this command, quoted as in a shell.
+    /// Connect with this shell command.
+    ///
+    /// Words are quoted as in a shell.
     #[arg(long, value_name = "COMMAND", default_value = "ssh", global = true)]
     pub ssh: String,
-    /// Copy this binary to the other machine [default: this program].
+    /// Copy this binary there [default: this program].
     ///
     /// For another architecture, the default is punctual-ARCHITECTURE in the folder of this program.
     #[arg(long, value_name = "FILE", global = true)]
     pub far_binary: Option<PathBuf>,
-    /// Start punctual there with this command instead of copying it.
+    /// Start punctual with this command, without a copy.
+    ///
+    /// The command runs on the other machine.
     #[arg(long, value_name = "COMMAND", global = true, conflicts_with = "far_binary")]
     pub far_command: Option<String>,
-    /// Start punctual there with `sudo -n`, which asks no password.
+    /// Start it with `sudo -n`, which asks no password.
     #[arg(long, global = true)]
     pub far_sudo: bool,
     /// Options of the far end.
@@ -44,7 +48,7 @@ pub struct Pair {
 /// Settings of the far end during the run. They are restored afterwards.
 #[derive(Debug, Args)]
 pub struct FarOptions {
-    /// Run the far thread on this CPU [default: last of --far-shield].
+    /// Use this far CPU [default: last of --far-shield].
     ///
     /// Without --far-shield, a listener runs on the last isolated CPU, or the last, and an echo thread on any.
     #[arg(long, value_name = "CPU", global = true)]
@@ -54,7 +58,7 @@ pub struct FarOptions {
     /// The default is fifo:90 for stream and fifo:97 for udp.
     #[arg(long, value_name = "POLICY", global = true)]
     pub far_policy: Option<Policy>,
-    /// Run this load on the far machine, like --load; repeatable.
+    /// Run this load there, like --load; repeatable.
     #[arg(long = "far-load", value_name = "LOAD", global = true)]
     pub far_loads: Vec<LoadSpec>,
     /// Run far loads on these CPUs.
@@ -71,8 +75,8 @@ pub struct FarOptions {
     /// Change settings of the far interface, like --nic.
     #[arg(long, value_name = "WHAT=VALUE,...", global = true)]
     pub far_nic: Option<NicSettings>,
-    /// Run the far interrupt threads at this priority, 1 to 99.
-    #[arg(long, value_name = "PRIORITY", value_parser = clap::value_parser!(u8).range(1..=99), global = true)]
+    /// Run far interrupts at priority N, 1 to 99.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=99), global = true)]
     pub far_irq_priority: Option<u8>,
 }
 
@@ -115,7 +119,7 @@ pub enum PairProbe {
 /// Options of `pair udp`.
 #[derive(Debug, Args)]
 pub struct PairUdp {
-    /// Send to this address [default: that of the ssh connection, 7125].
+    /// Send to this address [default: that of ssh, 7125].
     ///
     /// If the port is in use, another one is chosen.
     #[arg(long, value_name = "HOST[:PORT]")]
@@ -131,13 +135,13 @@ pub struct PairStream {
     /// Wired interface of this machine to send on.
     #[arg(value_name = "IF")]
     pub interface: String,
-    /// Receive on this far interface [default: the one of the same name].
+    /// Receive on this far interface [default: same name].
     #[arg(long, value_name = "IF")]
     pub far_interface: Option<String>,
-    /// Listen by socket, xdp, xdp-zerocopy or xdp-generic [default: socket].
+    /// From xdp, xdp-zerocopy, xdp-generic [default: socket].
     #[arg(long, value_name = "FROM")]
     pub far_receive: Option<StreamReceive>,
-    /// With xdp, receive from this queue of the interface [default: 0].
+    /// With xdp, use this interface queue [default: 0].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=i64::from(QUEUE_MAX)))]
     pub far_queue: Option<u32>,
     /// Options shared with `measure stream`.

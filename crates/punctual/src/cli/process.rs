@@ -13,10 +13,10 @@ pub struct Process {
     /// ID of a running program or of one of its threads.
     #[arg(conflicts_with = "run", value_parser = clap::value_parser!(u32).range(1..))]
     pub pid: Option<u32>,
-    /// Measure threads of this name, prefix (`worker*`) or ID; repeatable.
+    /// Measure threads by name, `PREFIX*` or ID; repeatable.
     #[arg(long = "thread", value_name = "NAME")]
     pub threads: Vec<Pattern>,
-    /// Expect this period of all threads or of NAME; repeatable.
+    /// Expect this period of all or of NAME; repeatable.
     ///
     /// Missed deadlines are counted: a cycle misses its deadline if it takes longer than the period, or does not start.
     #[arg(long = "period", value_name = "[NAME=]TIME")]
@@ -30,15 +30,15 @@ pub struct Process {
     /// limit of the profile after a wake-up, and each of its cycles must end within the period of the profile.
     #[arg(long = "profile", value_name = "NAME|FILE")]
     pub profiles: Vec<String>,
-    /// Exit with status 2 if any wake-up latency is above this.
+    /// Exit with status 2 if a wake-up latency is above this.
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub max_latency: Option<u64>,
-    /// Exit with status 2 if more deadlines than this are missed.
+    /// Exit with status 2 if more deadlines are missed.
     ///
     /// The deadlines of all threads count together.
     #[arg(long, value_name = "N", requires = "periods")]
     pub max_missed: Option<u64>,
-    /// Exit with status 2 if any cycle takes longer than this.
+    /// Exit with status 2 if a cycle takes longer than this.
     ///
     /// A cycle lasts from its release to its completion.
     #[arg(long, value_name = "TIME", value_parser = duration)]
@@ -52,7 +52,7 @@ pub struct Process {
     /// Options of all measurements.
     #[command(flatten)]
     pub common: Common,
-    /// Command to run and measure until it ends or for --duration.
+    /// Command to measure until it ends or for --duration.
     #[arg(id = "run", value_name = "COMMAND", last = true)]
     pub command: Vec<OsString>,
 }

@@ -41,12 +41,12 @@ pub struct Rig {
     /// Remove the silence at the start of the cabinets.
     #[arg(long)]
     pub cab_without_delay: bool,
-    /// Play only models and cabinet, without gate, tone and levels.
+    /// Play models and cabinet without gate, tone and levels.
     ///
     /// DC filter and limiter are off, too, unless set with --set. The routing of two models is kept.
     #[arg(long)]
     pub neutral: bool,
-    /// Set a parameter, e.g. gate.on=on or tone.bass_db=3; repeatable.
+    /// Set e.g. gate.on=on or tone.bass_db=3; repeatable.
     #[arg(long, value_name = "NAME=VALUE", long_help = parameters())]
     pub set: Vec<String>,
 }
@@ -61,14 +61,14 @@ impl Rig {
 /// Size and knobs of a model.
 #[derive(Debug, Args)]
 pub struct ModelChoice {
-    /// Use size 0 (smallest) to 1 of the model [default: of the preset].
+    /// Use model size 0 (small) to 1 [default: of the preset].
     ///
     /// Without a preset, the default is 1.
     #[arg(long, value_name = "0..1", value_parser = fraction, allow_negative_numbers = true)]
     pub slim: Option<f64>,
-    /// Set the next knob of the model; repeatable [default: of the preset].
+    /// Set the next knob; repeatable [default: of the preset].
     ///
-    /// Without a preset, the default is 0.
+    /// The first one sets the first knob of the model. Without a preset, the default is 0.
     #[arg(long, value_name = "0..1", value_parser = fraction, allow_negative_numbers = true)]
     pub param: Vec<f64>,
 }

@@ -20,7 +20,7 @@ pub struct Run {
     /// The one in --dir, or the newest of this plan in this folder.
     #[arg(long, conflicts_with = "dry_run")]
     pub resume: bool,
-    /// Measure every scenario for this long [default: of the campaign].
+    /// Measure scenarios this long [default: of the campaign].
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub duration: Option<u64>,
     /// Compare with a reference or another record; repeatable.
@@ -28,7 +28,9 @@ pub struct Run {
     /// Each scenario is compared. `punctual references` lists the published figures.
     #[arg(long = "against", value_name = "NAME|FILE")]
     pub against: Vec<String>,
-    /// Write all files to this folder [default: NAME-HOST-DATE-TIME].
+    /// Use this folder [default: NAME-HOST-DATE-TIME].
+    ///
+    /// All files of the campaign are written to it.
     #[arg(long, value_name = "DIR")]
     pub dir: Option<PathBuf>,
     /// Plan for the recorded machine in this folder.
@@ -59,7 +61,7 @@ pub struct Validate {
 /// Options of `campaigns`.
 #[derive(Debug, Args)]
 pub struct Campaigns {
-    /// Print the file of this campaign [default: list all campaigns].
+    /// Print the file of this campaign [default: list all].
     pub name: Option<String>,
     /// Print JSON instead of text.
     #[arg(long)]

@@ -8,12 +8,12 @@ use machine::setup::Account;
 /// Options of `setup`.
 #[derive(Debug, Args)]
 pub struct Setup {
-    /// For this user or @group [default: user of sudo, or group audio].
+    /// For this user [default: user of sudo, or group audio].
     ///
     /// Several accounts can have them: each call adds one.
     #[arg(long = "for", value_name = "USER|@GROUP", conflicts_with_all = ["capabilities", "undo"])]
     pub account: Option<Account>,
-    /// Give the rights to this binary instead, for all users.
+    /// Give the rights to this binary, for all users.
     ///
     /// Sets the file capabilities cap_sys_nice and cap_ipc_lock, as setcap does. They take effect at once.
     #[arg(long)]
@@ -21,7 +21,9 @@ pub struct Setup {
     /// Change it without asking.
     #[arg(long, short)]
     pub yes: bool,
-    /// Remove what setup wrote; with --capabilities, those of the binary.
+    /// Remove what setup wrote.
+    ///
+    /// With --capabilities, those of the binary.
     #[arg(long)]
     pub undo: bool,
     /// Write below this folder, e.g. of a system image.

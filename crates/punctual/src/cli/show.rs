@@ -10,7 +10,9 @@ use super::{Extent, OutputOptions, record_path};
 /// Options of `show`.
 #[derive(Debug, Args)]
 pub struct Show {
-    /// A *.punctual.json file, a campaign's folder, or LAST.
+    /// Record, folder of a campaign, or LAST.
+    ///
+    /// A record is a *.punctual.json file. LAST is the newest one of this folder.
     #[arg(default_value = "LAST", value_parser = record_path())]
     pub record: PathBuf,
     /// Write FILE; its suffix is the format; repeatable.
@@ -19,7 +21,7 @@ pub struct Show {
     /// JSON on standard output.
     #[arg(long = "export", value_name = "FILE")]
     pub exports: Vec<PathBuf>,
-    /// Open the HTML report in the browser instead of printing.
+    /// Open the HTML report in the browser.
     ///
     /// It is written next to the record.
     #[arg(long, conflicts_with_all = ["exports", "json"])]
@@ -27,12 +29,12 @@ pub struct Show {
     /// Also show these tables of a matrix: lateness, missed.
     #[arg(long, value_name = "WHAT", value_delimiter = ',')]
     pub show: Vec<Tables>,
-    /// Judge by this profile instead of those of the record; repeatable.
+    /// Judge by this profile, not the record's; repeatable.
     ///
     /// A name (`punctual profiles` lists them) or a TOML file.
     #[arg(long = "profile", value_name = "NAME|FILE")]
     pub profiles: Vec<String>,
-    /// Compare with a reference, another record or LAST; repeatable.
+    /// Compare with a reference, record or LAST; repeatable.
     ///
     /// `punctual references` lists the published figures.
     #[arg(long, value_name = "NAME|FILE")]
@@ -78,7 +80,9 @@ impl Tables {
 /// Options of `blame`.
 #[derive(Debug, Args)]
 pub struct BlameRecord {
-    /// A *.punctual.json file, or LAST for the newest.
+    /// Record (*.punctual.json), or LAST.
+    ///
+    /// LAST is the newest one of this folder.
     #[arg(default_value = "LAST", value_parser = record_path())]
     pub record: PathBuf,
     /// Show the time line of this spike; 1 is the worst.
@@ -97,10 +101,10 @@ pub struct BlameRecord {
 /// Options of `machine`.
 #[derive(Debug, Args)]
 pub struct Machine {
-    /// Inspect the recorded machine in this folder [default: this machine].
+    /// Inspect the machine in this folder [default: this one].
     #[arg(long, value_name = "DIR")]
     pub root: Option<PathBuf>,
-    /// Write the findings to FILE.sarif instead of printing; repeatable.
+    /// Write the findings to FILE.sarif; repeatable.
     #[arg(long = "export", value_name = "FILE")]
     pub exports: Vec<PathBuf>,
     /// Output on the terminal.

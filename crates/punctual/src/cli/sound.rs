@@ -23,7 +23,7 @@ pub struct Card {
     /// Both devices replace --device.
     #[arg(long = "playback-device", value_name = "HW", requires = "capture")]
     pub playback: Option<String>,
-    /// Use FLOAT, S32, S24, S24_3 or S16 [default: the most exact].
+    /// FLOAT, S32, S24, S24_3, S16 [default: the most exact].
     #[arg(long = "sample-format", value_name = "FORMAT")]
     pub format: Option<Format>,
 }
@@ -39,7 +39,7 @@ impl Card {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Sound card")]
 pub struct Sound {
-    /// Use hw:CARD,DEVICE, jack, jack:NAME or clock.
+    /// hw:CARD,DEVICE, jack[:NAME] or clock.
     ///
     /// CARD is a number or a name; `punctual amp devices` lists them. jack is the card of the JACK server, jack:NAME a
     /// JACK client or port, jack:none no connection. clock is a timer with a synthetic guitar as its input and no
@@ -49,12 +49,12 @@ pub struct Sound {
     /// Capture and playback device, and format.
     #[command(flatten)]
     pub card: Card,
-    /// Use this sample rate, Hz [default: 48000, or that of JACK].
+    /// Use this sample rate, Hz [default: 48000, or of JACK].
     ///
     /// The card must support exactly this one.
     #[arg(long, value_name = "HZ", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=768_000))]
     pub rate: Option<u32>,
-    /// Use periods of this many frames [default: 64, or that of JACK].
+    /// Use periods of N frames [default: 64, or of JACK].
     ///
     /// The card wakes the audio thread once per period.
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(16..=1024))]
@@ -133,8 +133,8 @@ pub struct LatencyLoop {
 
 /// The device of a measurement with a cable, which the clock does not have.
 fn looped(device: clap::Arg) -> clap::Arg {
-    device.help("Use hw:CARD,DEVICE, jack or jack:NAME").long_help(
-        "Use hw:CARD,DEVICE, jack or jack:NAME.\n\nCARD is a number or a name; `punctual amp devices` lists them. jack \
+    device.help("hw:CARD,DEVICE, jack or jack:NAME").long_help(
+        "hw:CARD,DEVICE, jack or jack:NAME.\n\nCARD is a number or a name; `punctual amp devices` lists them. jack \
          is the card of the JACK server, jack:NAME a JACK client or port, jack:none no connection.",
     )
 }

@@ -29,18 +29,20 @@ pub struct Stream {
     /// The default is another one than the talker's.
     #[arg(long, value_name = "CPU", requires = "own")]
     pub listen_cpu: Option<u32>,
-    /// Receive the stream with this ID [default: the first that arrives].
+    /// Receive this stream [default: the first to arrive].
     ///
-    /// 16 hexadecimal digits, e.g. 30:64:3e:54:ee:01:0001. An option of the listener.
+    /// The stream ID has 16 hexadecimal digits, e.g. 30:64:3e:54:ee:01:0001. An option of the listener.
     #[arg(long, value_name = "ID", value_parser = parse_stream_id)]
     pub stream_id: Option<u64>,
-    /// Listen by socket, xdp, xdp-zerocopy or xdp-generic [default: socket].
+    /// From xdp, xdp-zerocopy, xdp-generic [default: socket].
+    ///
+    /// An option of the listener.
     #[arg(long, value_name = "FROM")]
     pub receive: Option<Receive>,
-    /// With xdp, use this queue of the interface [default: 0].
+    /// With xdp, use this interface queue [default: 0].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=i64::from(QUEUE_MAX)))]
     pub queue: Option<u32>,
-    /// Capture the frames to this pcapng file, and analyse it.
+    /// Capture frames to this pcapng file, and analyse it.
     ///
     /// It is analysed as `punctual capture` does. The listener captures received frames, the talker sent frames.
     #[arg(long, value_name = "FILE")]
@@ -53,12 +55,12 @@ pub struct Stream {
 /// Options of a stream and its ends, for `measure stream` and `pair stream`.
 #[derive(Debug, Args)]
 pub struct StreamOptions {
-    /// Use class A (every 125 us) or B (every 250 us).
+    /// Use class A (125 us) or B (250 us).
     ///
-    /// Class A has priority 3, class B priority 2; both use VLAN 2.
+    /// The time is that between two frames. Class A has priority 3, class B priority 2; both use VLAN 2.
     #[arg(long, value_name = "CLASS", default_value = "A", ignore_case = true)]
     pub class: Class,
-    /// Use this time between frames [default: that of the class].
+    /// Use this frame interval [default: that of the class].
     #[arg(long, value_name = "TIME", value_parser = period)]
     pub period: Option<u64>,
     /// Use format aaf or 61883-6 (IEC).
@@ -66,9 +68,9 @@ pub struct StreamOptions {
     /// Both are 48 kHz, stereo; aaf has 32-bit integers.
     #[arg(long, default_value = "aaf")]
     pub format: Format,
-    /// Wake up this long before a slot, then spin; or auto [default: 0us].
+    /// Wake up this long before a slot [default: 0us].
     ///
-    /// An option of the talker. auto measures it in 5 s.
+    /// The thread then spins until the slot. auto measures the offset in 5 s. An option of the talker.
     #[arg(long, value_name = "TIME|auto")]
     pub wakeup_offset: Option<WakeupOffset>,
     /// Send by bypass, tx-ring, txtime, xdp, xdp-zerocopy [default: send].
@@ -76,12 +78,12 @@ pub struct StreamOptions {
     /// An option of the talker.
     #[arg(long, value_name = "MODE")]
     pub mode: Option<Mode>,
-    /// Send with these last two bytes of the stream ID [default: 0].
+    /// End the stream ID with this number [default: 0].
     ///
-    /// An option of the talker.
+    /// It is the last two bytes of the ID. An option of the talker.
     #[arg(long, value_name = "N")]
     pub unique_id: Option<u16>,
-    /// Run the thread on this CPU [default: last isolated, or last].
+    /// Run on this CPU [default: last isolated, or last].
     #[arg(long, value_name = "CPU")]
     pub cpu: Option<u32>,
     /// Use policy fifo:N, rr:N or other.

@@ -13,32 +13,34 @@ use super::{Common, Placement, WakeUps, duration, duration_or_zero, period};
 /// Options of `measure threads`.
 #[derive(Debug, Args)]
 pub struct Threads {
-    /// Add a thread; repeatable [default: base=25us, servo=1ms on one CPU].
+    /// Add this thread [default: base=25us and servo=1ms].
     ///
-    /// An example is base=25us,cpu=2,policy=fifo:95. The default CPU is the last isolated one, or the last. The default
+    /// Repeatable. An example is base=25us,cpu=2,policy=fifo:95. The default threads share one CPU. The default CPU is the last isolated one, or the last. The default
     /// policy is fifo:90 for the shortest period, and a lower priority for each longer one.
     #[arg(long = "thread", value_name = "NAME=PERIOD[,cpu=N][,policy=POLICY]")]
     pub named: Vec<ThreadSpec>,
-    /// Measure this many identical threads, distributed over the CPUs.
+    /// Measure N identical threads, spread over the CPUs.
     #[arg(long, value_name = "N", conflicts_with = "named", group = "spread", value_parser = clap::value_parser!(u32).range(1..=256))]
     pub threads: Option<u32>,
-    /// With --threads, use this time between deadlines.
+    /// With --threads, use this period.
     #[arg(long, value_name = "TIME", value_parser = period, requires = "threads", default_value = format_exact(TimerProbe::default().period_ns))]
     pub period: u64,
-    /// Of --threads: fifo:N, rr:N, deadline:R/D/P, other.
+    /// fifo:N, rr:N, deadline:R/D/P, other.
     ///
-    /// The priority N is 1 to 99. The times of deadline:RUNTIME/DEADLINE/PERIOD are durations, e.g. 50us.
+    /// The policy of --threads. The priority N is 1 to 99. The times of deadline:RUNTIME/DEADLINE/PERIOD are durations, e.g. 50us.
     #[arg(long, requires = "threads", default_value_t = ThreadsProbe::default().policy(None))]
     pub policy: Policy,
-    /// With --threads or --matrix, use these CPUs [default: all online].
+    /// Use these CPUs [default: all online].
+    ///
+    /// With --threads or --matrix.
     #[arg(long, value_name = "LIST", requires = "spread")]
     pub cpus: Option<CpuList>,
-    /// Shift the deadlines from each thread to the next.
+    /// Shift deadlines from thread to thread.
     #[arg(long, value_name = "TIME", value_parser = duration_or_zero, default_value = "0ns")]
     pub offset: u64,
-    /// Measure two threads on each pair of CPUs, and recommend a pair.
+    /// Measure on each pair of CPUs, and recommend a pair.
     ///
-    /// It measures at rest and under load. The load is `cpu:shell`, or each --load, on the CPUs that are not isolated.
+    /// It measures two threads at rest and under load. The load is `cpu:shell`, or each --load, on the CPUs that are not isolated.
     #[arg(long, group = "spread", conflicts_with_all = ["threads", "duration", "endless", "stop_on", "offset"])]
     pub matrix: bool,
     /// Measure each pair for this long [default: 2m / pairs].
@@ -54,9 +56,9 @@ pub struct Threads {
     /// Also show these tables of the matrix: lateness, missed.
     #[arg(long, value_name = "WHAT", value_delimiter = ',', requires = "matrix")]
     pub show: Vec<super::Tables>,
-    /// Compare wake-ups with the trace off and on, after the run.
+    /// Measure the cost of the trace, after the run.
     ///
-    /// It takes half a second.
+    /// It compares wake-ups with the trace off and on, which takes half a second.
     #[arg(long)]
     pub blame_cost: bool,
     /// Placement of threads.

@@ -25,10 +25,10 @@ pub struct Udp {
     /// Run both ends here, joined by a veth pair; needs root.
     #[arg(long = "self", conflicts_with_all = ["nic", "irq_priority"])]
     pub own_peer: bool,
-    /// With --self, run the echo thread with this policy.
+    /// With --self, echo with this policy.
     #[arg(long, value_name = "POLICY", default_value_t = ECHO_POLICY, requires = "own_peer")]
     pub echo_policy: Policy,
-    /// With --self, run the echo thread on this CPU.
+    /// With --self, echo on this CPU.
     ///
     /// The default is the first that neither sends nor receives, or the sending one.
     #[arg(long, value_name = "CPU", requires = "own_peer")]
@@ -55,31 +55,34 @@ pub struct UdpOptions {
     /// Allow IP fragmentation of datagrams above one frame.
     #[arg(long)]
     pub allow_fragments: bool,
-    /// Count later answers as lost [default: ten periods, or 1s].
+    /// Count later answers as lost [default: 10 periods, 1s].
     ///
-    /// The default is the longer of the two.
+    /// An answer later than this after its datagram is lost. The default is the longer of the two.
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub timeout: Option<u64>,
-    /// Refuse a --period with more datagrams a second.
+    /// Refuse more datagrams a second.
+    ///
+    /// A --period with more of them is refused.
     #[arg(long, value_name = "N", default_value_t = UdpProbe::default().max_rate, value_parser = clap::value_parser!(u64).range(1..))]
     pub max_rate: u64,
-    /// Use policy fifo:N, rr:N, deadline:R/D/P or other.
+    /// fifo:N, rr:N, deadline:R/D/P, other.
     ///
-    /// The priority N is 1 to 99. The times of deadline:RUNTIME/DEADLINE/PERIOD are durations, e.g. 50us.
+    /// The policy of the thread. The priority N is 1 to 99. The times of deadline:RUNTIME/DEADLINE/PERIOD are
+    /// durations, e.g. 50us.
     #[arg(long, default_value_t = SEND_POLICY)]
     pub policy: Policy,
-    /// Run the sending thread on this CPU [default: last isolated, or last].
+    /// Send from this CPU [default: last isolated, or last].
     #[arg(long, value_name = "CPU")]
     pub cpu: Option<u32>,
-    /// Run the receiving thread with this policy.
+    /// Receive with this policy.
     #[arg(long, value_name = "POLICY", default_value_t = UdpProbe::default().receive_policy)]
     pub receive_policy: Policy,
-    /// Run the receiving thread on this CPU [default: the sending one].
+    /// Receive on this CPU [default: the sending one].
     #[arg(long, value_name = "CPU")]
     pub receive_cpu: Option<u32>,
-    /// Poll for answers instead of sleeping; needs --receive-policy other.
+    /// Poll for answers; needs --receive-policy other.
     ///
-    /// The receiving thread polls.
+    /// The receiving thread polls instead of sleeping.
     #[arg(long, conflicts_with = "busy_poll")]
     pub spin: bool,
     /// Poll the device for this long before sleeping.
@@ -90,14 +93,14 @@ pub struct UdpOptions {
     /// Settings of the interface to HOST.
     #[command(flatten)]
     pub nic: Nic,
-    /// Use timestamps none, receive, all or hardware.
+    /// Use timestamps none, all, hardware [default: receive].
     ///
     /// They divide the round-trip time into parts. `all` wakes the receiving thread once more for each datagram sent.
     #[arg(long, value_name = "WHICH", default_value = "receive")]
     pub stamps: WhichStamps,
-    /// Count later round trips as spikes [default: 100us or the period].
+    /// A spike is longer than this [default: 100us or period].
     ///
-    /// The default is the shorter of the two. Late wake-ups of the sending thread count, too.
+    /// A round trip that is longer counts as a spike. The default is the shorter of the two. Wake-ups of the sending thread that are later count, too.
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub threshold: Option<u64>,
     /// Judge by the limits of this profile; repeatable.
@@ -106,12 +109,12 @@ pub struct UdpOptions {
     /// wake-ups of the sending thread.
     #[arg(long = "profile", value_name = "NAME|FILE")]
     pub profiles: Vec<String>,
-    /// End at PASS or FAIL; --duration is then the longest time.
+    /// End at PASS or FAIL; --duration is the longest time.
     ///
     /// The verdict must be shown at 95 %.
     #[arg(long, requires_all = ["profiles", "duration"])]
     pub until_decided: bool,
-    /// Compare with a reference, another record or LAST; repeatable.
+    /// Compare with a reference, record or LAST; repeatable.
     ///
     /// `punctual references` lists the published figures.
     #[arg(long, value_name = "NAME|FILE")]
@@ -134,15 +137,16 @@ impl UdpOptions {
 /// Options of `echo`.
 #[derive(Debug, Args)]
 pub struct Echo {
-    /// Answer on this address and port.
+    /// Answer on this address.
     #[arg(long, value_name = "ADDRESS[:PORT]", value_parser = address, default_value = "0.0.0.0:7125")]
     pub bind: SocketAddr,
-    /// Use policy fifo:N, rr:N, deadline:R/D/P or other.
+    /// fifo:N, rr:N, deadline:R/D/P, other.
     ///
-    /// The priority N is 1 to 99. The times of deadline:RUNTIME/DEADLINE/PERIOD are durations, e.g. 50us.
+    /// The policy of the thread. The priority N is 1 to 99. The times of deadline:RUNTIME/DEADLINE/PERIOD are
+    /// durations, e.g. 50us.
     #[arg(long, default_value_t = ECHO_POLICY)]
     pub policy: Policy,
-    /// Run the sending thread on this CPU [default: last isolated, or last].
+    /// Run on this CPU [default: last isolated, or last].
     #[arg(long, value_name = "CPU")]
     pub cpu: Option<u32>,
     /// Poll the device for this long before sleeping.
@@ -150,8 +154,8 @@ pub struct Echo {
     /// The default is no polling.
     #[arg(long, value_name = "TIME", value_parser = us)]
     pub busy_poll: Option<u32>,
-    /// Run the interrupt threads of --interface at this priority, 1 to 99.
-    #[arg(long, value_name = "PRIORITY", value_parser = clap::value_parser!(u8).range(1..=99), requires = "interface")]
+    /// Run interrupts of --interface at priority N, 1 to 99.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=99), requires = "interface")]
     pub irq_priority: Option<u8>,
     /// Interface on which the requests arrive.
     #[arg(long, value_name = "IF", requires = "irq_priority")]

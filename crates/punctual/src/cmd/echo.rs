@@ -9,7 +9,7 @@ use probes::{
     guard::Heartbeat,
     udp::{Echo, EchoCounts, EchoSettings},
 };
-use record::Outcome;
+use record::{Outcome, grouped};
 use sys::{clock::Clock, memory, signal, udp::DatagramSocket};
 
 use crate::{cli, output};
@@ -102,11 +102,13 @@ fn hold_irq_priority(options: &cli::Echo) -> Option<IrqPriorityHold> {
 
 fn summarize(counts: &EchoCounts) -> String {
     let EchoCounts { answered, strangers, failed, runs, pauses, .. } = counts;
+    let [answered, runs, strangers] = [*answered, *runs, *strangers].map(grouped);
     let mut text = format!("answered {answered} datagrams of {runs} runs, ignored {strangers} other datagrams");
     if *failed > 0 {
-        text += &format!(", the kernel refused {failed} answers");
+        text += &format!(", the kernel refused {} answers", grouped(*failed));
     }
     if *pauses > 0 {
+        let pauses = grouped(*pauses);
         text += &format!("; the guard throttled the thread {pauses} times, because it used its CPU without sleeping");
     }
     text

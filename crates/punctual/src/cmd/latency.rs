@@ -7,7 +7,7 @@ use play::{
     Engine, Load,
     loopback::{self, Recorder, RoundTrip},
 };
-use record::{CLOCK, Caveat, EndedBy, LoopRound, Outcome, Scenario, SoundLoop, State};
+use record::{CLOCK, Caveat, EndedBy, LoopRound, Outcome, Scenario, SoundLoop, State, grouped};
 use report::export::Format;
 use sys::clock::Clock;
 
@@ -41,7 +41,7 @@ fn run_loop(options: &LatencyLoop) -> anyhow::Result<u8> {
     let (result, load) = measure(options)?;
     let status = if result.is_clear() { Outcome::Pass } else { Outcome::Inconclusive }.exit_status();
     if load.xruns > 0 {
-        let text = format!("{} xruns: rounds with an xrun are not reliable", load.xruns);
+        let text = format!("{} xruns: rounds with an xrun are not reliable", grouped(load.xruns));
         record.caveats.push(Caveat { kind: "xruns".to_owned(), text });
     }
     let is_complete = result.rounds.len() == options.rounds as usize;

@@ -2,10 +2,10 @@
 
 use std::{env, ffi::OsString, thread, time::Duration};
 
-use analysis::{format_duration, format_ns};
+use analysis::{float::to_u64, format_duration, format_ns};
 use clap::Parser;
 use machine::{CpuList, Root, usable_cpus};
-use record::{Obstacle, Outcome, Record, Series};
+use record::{Obstacle, Outcome, Record, Series, grouped};
 
 use super::measure;
 use crate::{
@@ -188,7 +188,10 @@ fn judge(record: &Record, limit_us: u64) -> (Outcome, String) {
     }
     let measured_ns: u64 = record.phases.iter().map(|phase| phase.duration_ns).sum();
     let per_hour = POSSIBLE_EVENTS * 3600e9 / measured_ns.max(1) as f64;
-    let per_hour = if per_hour < 10.0 { (per_hour * 10.0).ceil() / 10.0 } else { per_hour.ceil() };
+    let per_hour = match per_hour {
+        ..10.0 => ((per_hour * 10.0).ceil() / 10.0).to_string(),
+        _ => grouped(to_u64(per_hour.ceil())),
+    };
     (Outcome::Pass, format!("{worst}, below {limit}; at 95 %, fewer than {per_hour} an hour reach it on each CPU"))
 }
 

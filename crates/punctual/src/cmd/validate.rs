@@ -2,6 +2,7 @@
 
 use analysis::format_duration;
 use campaign::{CampaignFileError, FileMistakes, Scenarios, Validator};
+use record::counted;
 use serde_json::{Value, json};
 
 use crate::{cli::Validate, output};
@@ -17,9 +18,8 @@ pub fn run(options: &Validate) -> anyhow::Result<u8> {
         }
         results.iter().try_for_each(|(file, result)| match result {
             Ok(scenarios) => {
-                let (count, time) = (scenarios.list.len(), format_duration(scenarios.planned_ns()));
-                let scenario = if count == 1 { "scenario" } else { "scenarios" };
-                writeln!(out, "{file} is valid: {count} {scenario}, {time}")?;
+                let count = counted(scenarios.list.len() as u64, "scenario");
+                writeln!(out, "{file} is valid: {count}, {}", format_duration(scenarios.planned_ns()))?;
                 scenarios.notes.iter().try_for_each(|note| writeln!(out, "{file}: note: {note}"))
             }
             Err(error) => writeln!(out, "{error}"),

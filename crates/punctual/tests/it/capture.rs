@@ -68,7 +68,7 @@ fn the_verdict_determines_the_exit_status() {
     assert!(done.expect_status(0).stdout().contains("Late packets = 1\n"));
     // Inconclusive: too few frames, stamps of 1 ms for a limit of 50 us, a profile with another period.
     let (_, short) = run(&pcap(LITTLE, true, 1, &talk(0)[..2_000]), "--profile avb-class-a");
-    assert!(short.expect_status(3).stdout().contains("none late so far, at 95 % fewer than 43200 stalls an hour"));
+    assert!(short.expect_status(3).stdout().contains("none late so far, at 95 % fewer than 43,200 stalls an hour"));
     let coarse: Vec<_> =
         talk(0).iter().map(|seen| Seen { at_ns: seen.at_ns / 1_000_000 * 1_000_000, ..seen.clone() }).collect();
     let (_, coarse) = run(&pcap(LITTLE, true, 1, &coarse), "--profile avb-class-a");
@@ -97,7 +97,7 @@ fn lost_frames_and_other_streams_are_counted() {
     assert!(record.verdict.unwrap().reason.contains("300 slots without a frame (300 lost, 0 skipped)"));
     let (_, chosen) = run(&file.bytes, "--stream-id 30:64:3e:54:ee:02:0002 --period 250us");
     let page = chosen.expect_status(0).stdout();
-    assert!(page.contains("5000 frames in 1.25 s") && !page.contains("Streams in the file"), "{page}");
+    assert!(page.contains("5,000 frames in 1.25 s") && !page.contains("Streams in the file"), "{page}");
 }
 
 #[test]

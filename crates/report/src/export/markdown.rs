@@ -5,7 +5,7 @@
 use std::{cmp::Reverse, fmt::Write};
 
 use analysis::{Summary, format_duration, format_ns};
-use record::{Campaign, Outcome, Record, ScenarioEntry, Series, visible::one_line};
+use record::{Campaign, Outcome, Record, ScenarioEntry, Series, grouped, visible::one_line};
 
 use super::case::{self, Case, cases};
 use crate::{
@@ -67,7 +67,7 @@ fn uses(out: &mut String, record: &Record) {
             case::name(case.outcome).to_owned(),
             format_ns(a_use.limit_ns),
             time(a_use.worst_ns),
-            a_use.missed.to_string(),
+            grouped(a_use.missed),
         ]
     });
     table(out, ["use", "verdict", "limit", "worst", "missed"], rows.collect(), USES, "uses");
@@ -81,8 +81,8 @@ fn series(out: &mut String, record: &Record) {
         let figures = Summary::of(series);
         [
             cell(&format!("{}, {}", series.place(), when(series))),
-            figures.samples.to_string(),
-            figures.missed.to_string(),
+            grouped(figures.samples),
+            grouped(figures.missed),
             time(figures.p99_9_ns),
             time(figures.max_ns),
         ]

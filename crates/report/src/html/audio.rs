@@ -1,12 +1,9 @@
 //! Audio: one section per series, the result of a buffer search, and the key figures.
 
 use analysis::format_ns;
-use record::{Audio, Record, Series, SoundLoop};
+use record::{Audio, Record, Series, SoundLoop, counted, grouped};
 
-use super::{
-    figure::{Key, Part, Table},
-    text::grouped,
-};
+use super::figure::{Key, Part, Table};
 use crate::{
     audio::{FIGURES, TRIED, fault_lines, found, outcomes, remarks, times, title, tried, worst},
     blame::unsigned,
@@ -73,7 +70,7 @@ pub fn keys(record: &Record) -> Vec<Key> {
     let mut keys: Vec<Key> = record.sound_loop.iter().flat_map(loop_keys).collect();
     if let Some(frames) = record.buffer.as_ref().and_then(|search| search.held) {
         let detail = "smallest buffer that held".to_owned();
-        keys.push(Key { label: "buffer", value: format!("{frames} frames"), detail });
+        keys.push(Key { label: "buffer", value: format!("{} frames", grouped(frames.into())), detail });
     }
     // Of a search, the figures of the size that held.
     let held = record.buffer.as_ref().and_then(|search| search.held);
@@ -91,11 +88,11 @@ pub fn keys(record: &Record) -> Vec<Key> {
 
 /// The round trip, and the latency of the buffers alone.
 fn loop_keys(sound_loop: &SoundLoop) -> Vec<Key> {
-    let key = |label, samples: f64, detail: String| Key { label, value: format!("{samples:.0} samples"), detail };
-    let ms = |samples: f64| format!("{:.2} ms", sound_loop.ms(samples));
-    let measured = sound_loop.round_trip_samples.map(|samples| samples as f64);
-    let measured = measured.map(|samples| key("round trip", samples, format!("{}, median", ms(samples))));
-    let computed = sound_loop.computed_samples as f64;
+    let key = |label, samples: u64, detail: String| Key { label, value: counted(samples, "sample"), detail };
+    let ms = |samples: u64| format!("{:.2} ms", sound_loop.ms(samples as f64));
+    let measured =
+        sound_loop.round_trip_samples.map(|samples| key("round trip", samples, format!("{}, median", ms(samples))));
+    let computed = sound_loop.computed_samples;
     let computed = key("computed", computed, format!("{}: {}", ms(computed), sound_loop.setup));
     measured.into_iter().chain([computed]).collect()
 }

@@ -4,7 +4,7 @@
 use std::fmt::Write;
 
 use analysis::{float::to_usize, format_ns};
-use record::{Account, Blame, Cause, Record};
+use record::{Account, Blame, Cause, Record, grouped};
 
 use super::{
     colours::Colours,
@@ -131,7 +131,7 @@ fn account(of: &Account, remedy: &str, class: String, total_ns: u64, when: &str)
         text: text.iter().filter(|part| !part.is_empty()).map(|part| sentence(part)).collect::<Vec<_>>().join(" "),
         advice: text::with_code(&if command.is_empty() { sentence(advice) } else { advice.to_owned() }),
         command: command.to_owned(),
-        count: text::grouped(of.count),
+        count: grouped(of.count),
         worst: format_ns(of.worst_ns),
         total: unsigned(of.total_ns),
         share: percent(of.total_ns, total_ns),

@@ -9,13 +9,12 @@ use analysis::{
 };
 use askama::Template;
 use record::visible;
-use record::{Campaign, Measured, Outcome, RoleResult, ScenarioEntry, Series, State};
+use record::{Campaign, Measured, Outcome, RoleResult, ScenarioEntry, Series, State, counted, grouped};
 
 use super::{
     Origin,
     figure::{Figure, Key},
     histogram, lines, percentiles, text,
-    text::grouped,
     verdict::{Headline, short_and_rest},
 };
 use crate::blame::unsigned;
@@ -179,10 +178,9 @@ fn keys(campaign: &Campaign, whole: &CampaignTable) -> Vec<Key> {
         let first = all.first().filter(|_| all.len() > 1);
         keys.extend(first.map(|(name, max_ns)| key("best scenario", format_ns(*max_ns), of_role(name))));
     }
-    keys.push(key("missed", grouped(missed), format!("with {}", text::counted(samples, "sample"))));
+    keys.push(key("missed", grouped(missed), format!("with {}", counted(samples, "sample"))));
     keys.extend(lost.map(|lost| key("lost", grouped(lost), String::new())));
-    let ran =
-        format!("{} of {}, {planned}", results().count(), text::counted(campaign.scenarios.len() as u64, "scenario"));
+    let ran = format!("{} of {}, {planned}", results().count(), counted(campaign.scenarios.len() as u64, "scenario"));
     keys.push(key("ran for", format_duration(campaign.took_ns), ran));
     keys
 }
@@ -314,7 +312,7 @@ fn cell(whole: &CampaignTable, at: (usize, usize), role: &str, range: (i64, i64)
     if of.measured == Measured::RoundTrip {
         details.push(format!("median {}, 99.9 % {}", time(of.p50_ns), time(of.p99_9_ns)));
     }
-    details.extend(Some(counts(of, grouped).join(", ")).filter(|counts| !counts.is_empty()));
+    details.extend(Some(counts(of).join(", ")).filter(|counts| !counts.is_empty()));
     // The culprit of a late thread does not explain delays of frames.
     details.extend(cell.culprit.clone().filter(|_| ![Measured::FrameGap, Measured::Spacing].contains(&of.measured)));
     GridCell {

@@ -1,12 +1,9 @@
 //! A captured stream, with the ends of a run or alone.
 
 use analysis::format_ns;
-use record::{Capture, MarkedFrame, Record};
+use record::{Capture, MarkedFrame, Record, grouped};
 
-use super::{
-    figure::{Part, Table},
-    text::grouped,
-};
+use super::figure::{Part, Table};
 use crate::{blame::unsigned, observation, terminal::capture::seconds};
 
 /// The number of frames in each table of the worst.

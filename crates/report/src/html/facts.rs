@@ -1,14 +1,9 @@
 //! The tables after the charts: figures of each series, loads, machine, settings and findings.
 
 use analysis::{Summary, float::to_u64, format_duration, format_ns, rounded_ns};
-use record::{Finding, FindingState, LoadProof, Machine, Phase, Record, Scenario, Shielding};
+use record::{Finding, FindingState, LoadProof, Machine, Phase, Record, Scenario, Shielding, grouped};
 
-use super::{
-    figure::Table,
-    lines::Line,
-    noise,
-    text::{grouped, percent_of},
-};
+use super::{figure::Table, lines::Line, noise, text::percent_of};
 use crate::{
     blame::unsigned,
     clocks, evl, shielding,

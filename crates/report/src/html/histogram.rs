@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, fmt::Write};
 
 use analysis::{float::to_i32, format_ns};
+use record::grouped;
 
 use crate::words::Words;
 
@@ -181,7 +182,7 @@ fn gutter(out: &mut String, binned: &[Binned], from: f64, y: Axis, label: &str, 
             number(top),
             text::escape(&b.line.name),
             text::escape(label),
-            text::grouped(count(b))
+            grouped(count(b))
         );
     }
 }
@@ -222,7 +223,7 @@ fn table(lines: &[Line], item: &str, lateness: &str) -> Table {
             let column = if value_ns < 0 { 0 } else { 1 + EDGES.iter().filter(|&&edge| value_ns > edge).count() };
             counts[column] = counts[column].saturating_add(count);
         }
-        counts.map(text::grouped).to_vec()
+        counts.map(grouped).to_vec()
     })
 }
 

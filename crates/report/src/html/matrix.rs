@@ -7,9 +7,9 @@ use analysis::{
     format_ns,
     matrix::{MatrixTable, tables, why_none},
 };
-use record::{Cell, Record};
+use record::{Cell, Record, grouped};
 
-use super::{figure::Key, text::grouped};
+use super::figure::Key;
 use crate::terminal::MatrixFigure;
 use crate::terminal::matrix::{invalid_cells, legend, load_title};
 use crate::words::sentence;

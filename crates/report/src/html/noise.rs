@@ -1,12 +1,11 @@
 //! Key figures and series table of a noise record, whose samples are gaps instead of wake-ups.
 
 use analysis::{Summary, format_duration, format_ns, rounded_ns};
-use record::{Noise, Record, Series};
+use record::{Noise, Record, Series, counted, grouped};
 
 use super::{
     figure::{Key, Table},
     lines::Line,
-    text,
 };
 use crate::blame::unsigned;
 use crate::terminal::noise::{common_gaps, lost};
@@ -29,11 +28,11 @@ pub fn keys(record: &Record) -> Vec<Key> {
     let series: Vec<&Series> = all.iter().map(|(series, _)| *series).collect();
     if let Some(detail) = common_gaps(&series) {
         let count = all.iter().filter_map(|(_, noise)| noise.strikes_of_all).max().unwrap_or(0);
-        keys.push(Key { label: "gaps on all CPUs at once", value: text::grouped(count), detail });
+        keys.push(Key { label: "gaps on all CPUs at once", value: grouped(count), detail });
     }
     let gaps = series.iter().fold(0u64, |sum, series| sum.saturating_add(series.samples));
     let duration_ns = record.phases.iter().fold(0u64, |sum, phase| sum.saturating_add(phase.duration_ns));
-    let detail = format!("{} in {} series", text::counted(gaps, "gap"), series.len());
+    let detail = format!("{} in {} series", counted(gaps, "gap"), series.len());
     keys.push(Key { label: "measured", value: format_duration(duration_ns), detail });
     keys
 }
@@ -66,7 +65,7 @@ pub fn summary(lines: &[Line]) -> Table {
             series.granted.policy.clone(),
             unsigned(noise.observed_ns),
             lost(&noise),
-            text::grouped(series.samples),
+            grouped(series.samples),
             format!("{a_second:.1}"),
             time(series.mean_ns.map(rounded_ns)),
             time(figures.p50_ns),
@@ -74,7 +73,7 @@ pub fn summary(lines: &[Line]) -> Table {
             time(figures.p99_9_ns),
             time(figures.max_ns),
             series.max_at_ns.map_or_else(|| "-".to_owned(), |ns| format!("{:.1} s", ns as f64 / 1e9)),
-            noise.strikes_of_all.map_or_else(|| "-".to_owned(), text::grouped),
+            noise.strikes_of_all.map_or_else(|| "-".to_owned(), grouped),
         ]
     })
 }

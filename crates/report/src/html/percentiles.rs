@@ -7,7 +7,7 @@ use analysis::{
     float::{to_i32, to_u64},
     format_ns,
 };
-use record::{Histogram, UseVerdict};
+use record::{Histogram, UseVerdict, grouped};
 
 use super::{
     figure::{Figure, Table},
@@ -276,7 +276,7 @@ fn table(lines: &[Line], words: &Words) -> Table {
         let figures = Summary::of(line.series);
         let times = figures.percentiles().into_iter().map(|(_, value_ns)| value_ns).chain([figures.max_ns]);
         let mut cells: Vec<String> = times.map(|ns| ns.map_or_else(|| "-".to_owned(), format_ns)).collect();
-        cells.push(text::grouped(line.series.corrected.total()));
+        cells.push(grouped(line.series.corrected.total()));
         cells
     })
 }

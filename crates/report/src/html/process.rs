@@ -4,12 +4,12 @@ use analysis::{
     Summary, format_duration, format_ns,
     process::{broken_rules, conclusion},
 };
-use record::{Histogram, ProcessThread, Record, Series};
+use record::{Histogram, ProcessThread, Record, Series, counted, grouped};
 
 use super::{
     facts::Fact,
     figure::{Key, Table},
-    text::{counted, grouped, with_code},
+    text::with_code,
 };
 use crate::{
     blame::{percent, unsigned},

@@ -2,10 +2,7 @@
 
 use record::{Record, Series};
 
-use super::{
-    figure::{Part, Table},
-    text::grouped,
-};
+use super::figure::{Part, Table};
 use crate::stream::{CURVE, CURVE_TITLE, TIMES, summarize};
 use crate::words::capitalized;
 
@@ -17,7 +14,7 @@ pub fn sections(record: &Record) -> Vec<Part> {
 fn view(series: &Series) -> Option<Part> {
     let end = summarize(series)?;
     let names: Vec<&str> = end.figures.iter().map(|figure| figure.name).collect();
-    let figures = end.figures.iter().map(|figure| figure.count.map_or_else(|| figure.text.clone(), grouped)).collect();
+    let figures = end.figures.iter().map(|figure| figure.text.clone()).collect();
     let curve = end.curve.into_iter().map(|(cells, _)| cells.to_vec());
     let measured = end.times.into_iter().filter(|[_, times @ ..]| times.iter().any(|time| time != "-"));
     let mut tables = vec![

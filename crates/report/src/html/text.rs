@@ -2,6 +2,7 @@
 
 use analysis::float::{to_u64, to_usize};
 use askama::filters::{Escaper, Html};
+use record::grouped;
 
 /// Labels of a lateness axis: whole numbers with their unit.
 pub fn tick_ns(ns: f64) -> String {
@@ -24,24 +25,6 @@ pub fn clock(seconds: f64) -> String {
         Some((size, unit)) => format!("{} {unit}", (seconds / size * 100.0).round() / 100.0),
         None => "0".to_owned(),
     }
-}
-
-/// A count with thousands separators: `1,234,567`.
-pub fn grouped(count: u64) -> String {
-    let digits = count.to_string();
-    let mut out = String::new();
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
-}
-
-/// A count with its noun: `1 use`, `2,000 uses`.
-pub fn counted(count: u64, noun: &str) -> String {
-    format!("{} {noun}{}", grouped(count), if count == 1 { "" } else { "s" })
 }
 
 /// A percentile from its number of nines, `-log10(1 - p)`: `50 %`, `99.9 %`.
@@ -101,12 +84,6 @@ mod tests {
     fn formats_percentiles_by_nines() {
         let texts = [0.0, 2f64.log10(), 1.0, 2.0, 3.0, 5.0].map(percent);
         assert_eq!(texts, ["0 %", "50 %", "90 %", "99 %", "99.9 %", "99.999 %"]);
-    }
-
-    #[test]
-    fn groups_thousands() {
-        assert_eq!([0, 999, 1000, 1_234_567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
-        assert_eq!([counted(1, "use"), counted(2000, "use")], ["1 use", "2,000 uses"]);
     }
 
     #[test]

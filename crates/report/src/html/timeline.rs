@@ -7,7 +7,7 @@ use analysis::{
     format_duration, format_ns,
 };
 use record::visible::escape_json;
-use record::{Maxima, Record, Spike};
+use record::{Maxima, Record, Spike, counted, grouped};
 
 use crate::words::Words;
 
@@ -63,12 +63,12 @@ pub fn spikes(record: &Record, lines: &[Line], worst: usize) -> Figure {
     let y = svg::lateness_axis(values, 10.0, BOTTOM, svg::TOP);
     let (dots, drawn, names) = dots(lines, x, y);
 
-    let mut lead = format!("{} above the threshold of {}.", text::counted(total, words.item), format_ns(threshold_ns));
+    let mut lead = format!("{} above the threshold of {}.", counted(total, words.item), format_ns(threshold_ns));
     if (kept as u64) < total {
-        let _ = write!(lead, " The record contains the worst of each series: {}.", text::grouped(kept as u64));
+        let _ = write!(lead, " The record contains the worst of each series: {}.", grouped(kept as u64));
     }
     if drawn < kept - kept / 10 {
-        let _ = write!(lead, " Overlapping spikes are drawn once: {} dots.", text::grouped(drawn as u64));
+        let _ = write!(lead, " Overlapping spikes are drawn once: {} dots.", grouped(drawn as u64));
     }
     let svg = if kept == 0 {
         String::new()
@@ -246,7 +246,7 @@ fn maxima_table(lines: &[Line], words: &Words) -> Table {
         seen.sort_unstable();
         let show = |value: Option<&i64>| value.map_or_else(|| "-".to_owned(), |&ns| format_ns(ns));
         vec![
-            text::grouped(seen.len() as u64),
+            grouped(seen.len() as u64),
             format_duration(maxima.window_ns),
             show(seen.first()),
             show(seen.get(seen.len().saturating_sub(1) / 2)),

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use analysis::{Summary, format_duration, format_ns};
-use record::{Outcome, Record, UseVerdict};
+use record::{Outcome, Record, UseVerdict, counted, grouped};
 
 use super::{audio, figure::Key, lines, matrix, noise, process, round_trip, svg, text};
 use crate::blame::unsigned;
@@ -126,10 +126,10 @@ fn ladder_sentence(uses: &[&UseVerdict]) -> String {
     let of = |outcome| uses.iter().filter(|u| u.outcome == outcome).count() as u64;
     let clean = uses.iter().filter(|a_use| a_use.clean_so_far).count() as u64;
     match (uses.len() as u64, of(Outcome::Pass), of(Outcome::Fail)) {
-        (all, 0, no) if no == all => format!("Not on time for any of {}.", text::counted(all, "use")),
-        (all, 0, _) if clean > 0 => format!("None late so far for {clean} of {}.", text::counted(all, "use")),
-        (all, 0, _) => format!("Not shown for any of {}.", text::counted(all, "use")),
-        (all, yes, _) => format!("On time for {yes} of {}.", text::counted(all, "use")),
+        (all, 0, no) if no == all => format!("Not on time for any of {}.", counted(all, "use")),
+        (all, 0, _) if clean > 0 => format!("None late so far for {clean} of {}.", counted(all, "use")),
+        (all, 0, _) => format!("Not shown for any of {}.", counted(all, "use")),
+        (all, yes, _) => format!("On time for {yes} of {}.", counted(all, "use")),
     }
 }
 
@@ -175,11 +175,11 @@ pub fn keys(record: &Record) -> Vec<Key> {
     }
     let (samples, missed) = (sum(|s| s.samples), sum(|s| s.missed));
     if words.is_periodic {
-        let detail = format!("of {}", text::grouped(samples.saturating_add(missed)));
-        keys.push(Key { label: "missed deadlines", value: text::grouped(missed), detail });
+        let detail = format!("of {}", grouped(samples.saturating_add(missed)));
+        keys.push(Key { label: "missed deadlines", value: grouped(missed), detail });
     }
     let duration_ns = record.phases.iter().fold(0u64, |sum, phase| sum.saturating_add(phase.duration_ns));
-    let detail = format!("{} in {} series", text::counted(samples, words.item), series().count());
+    let detail = format!("{} in {} series", counted(samples, words.item), series().count());
     keys.push(Key { label: "measured", value: format_duration(duration_ns), detail });
     keys
 }

@@ -1,12 +1,11 @@
 //! The worst spikes of a run as a table.
 
 use analysis::format_ns;
-use record::{Cause, Spike, Split};
+use record::{Cause, Spike, Split, counted};
 
 use super::{
     figure::{Row, Table},
     lines::Line,
-    text,
 };
 use crate::blame::{main_culprit, unsigned};
 use crate::words::Words;
@@ -43,7 +42,7 @@ pub fn table(lines: &[Line], worst: usize) -> Table {
         head.push("main culprit and its share");
     }
     Table {
-        caption: format!("The worst {}", text::counted(all.len() as u64, words.spike)),
+        caption: format!("The worst {}", counted(all.len() as u64, words.spike)),
         head: head.into_iter().map(str::to_owned).collect(),
         rows: all.iter().map(row).collect(),
     }

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use analysis::{format_duration, format_ns};
-use record::Record;
+use record::{Record, counted, grouped};
 
 use super::{Progress, running, time_left};
 use crate::terminal::noise::lost_by;
@@ -44,11 +44,11 @@ fn line(record: &Record, progress: &Progress) -> String {
         worst.map_or_else(String::new, |(series, ns)| format!(", worst {} on {}", format_ns(ns), series.place()));
     let phase = one_line(&progress.phase);
     match lost_by(&all) {
-        Some(lost) => format!("{phase}: {left}, {samples} gaps, lost {lost}{worst}"),
+        Some(lost) => format!("{phase}: {left}, {}, lost {lost}{worst}", counted(samples, "gap")),
         None if Words::of(record).is_periodic => {
-            format!("{phase}: {left}, {samples} samples, {missed} missed{worst}")
+            format!("{phase}: {left}, {} samples, {} missed{worst}", grouped(samples), grouped(missed))
         }
-        None => format!("{phase}: {left}, {samples} samples{worst}"),
+        None => format!("{phase}: {left}, {} samples{worst}", grouped(samples)),
     }
 }
 
@@ -81,10 +81,10 @@ mod tests {
     #[test]
     fn a_line_shows_remaining_time_and_worst_lateness() {
         let (record, mut progress) = example();
-        insta::assert_snapshot!(line(&record, &progress), @"under load: 13 s left, 2000 samples, 0 missed, worst 84.1 us on CPU 1");
+        insta::assert_snapshot!(line(&record, &progress), @"under load: 13 s left, 2,000 samples, 0 missed, worst 84.1 us on CPU 1");
         progress.decides = true;
         let deciding = line(&record, &progress);
-        assert!(deciding.starts_with("under load: 13 s to PASS if nothing is late, 2000 samples"), "{deciding}");
+        assert!(deciding.starts_with("under load: 13 s to PASS if nothing is late, 2,000 samples"), "{deciding}");
         progress.total_ns = None;
         insta::assert_snapshot!(line(&Record::default(), &progress), @"under load: 17.2 s so far, 0 samples, 0 missed");
     }

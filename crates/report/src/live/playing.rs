@@ -10,6 +10,7 @@ use ratatui::text::{Line, Span};
 
 use super::{screen::Screen, terminal_size};
 use crate::style::{ColorChoice, Ink, Style};
+use record::grouped;
 use record::visible::{self, Passes, Visible, one_line};
 
 /// The lowest level that a bar shows, dB.
@@ -148,7 +149,7 @@ fn line(playing: &Playing) -> String {
         format_duration(playing.elapsed_ns / 1_000_000_000 * 1_000_000_000),
         playing.share * 100.0,
         playing.most_share * 100.0,
-        playing.xruns,
+        grouped(playing.xruns),
     )
 }
 
@@ -174,7 +175,10 @@ fn draw(buffer: &mut Buffer, playing: &Playing, unicode: bool) {
         vec![(Ink::Title, one_line(&playing.what)), (Ink::Quiet, format!("  {}  {time}", one_line(&playing.card)))],
         vec![
             (Ink::Plain, "latency  ".to_owned()),
-            (Ink::Accent, format!("{} frames, {}", playing.latency_frames, format_unsigned_ns(playing.latency_ns))),
+            (
+                Ink::Accent,
+                format!("{} frames, {}", grouped(playing.latency_frames), format_unsigned_ns(playing.latency_ns)),
+            ),
             (Ink::Quiet, "  of the buffers".to_owned()),
         ],
         vec![
@@ -185,7 +189,7 @@ fn draw(buffer: &mut Buffer, playing: &Playing, unicode: bool) {
         ],
         vec![
             (Ink::Plain, "xruns    ".to_owned()),
-            (good_or(playing.xruns == 0, Ink::Bad), playing.xruns.to_string()),
+            (good_or(playing.xruns == 0, Ink::Bad), grouped(playing.xruns)),
             (
                 Ink::Bad,
                 playing.muted.as_ref().map_or_else(String::new, |muted| format!("  {} is muted", one_line(muted))),
@@ -198,7 +202,11 @@ fn draw(buffer: &mut Buffer, playing: &Playing, unicode: bool) {
             (Ink::Quiet, if playing.gate_is_open { String::new() } else { "  gate closed".to_owned() }),
             (
                 Ink::Bad,
-                if playing.input_clips > 0 { format!("  clipped {}", playing.input_clips) } else { String::new() },
+                if playing.input_clips > 0 {
+                    format!("  clipped {}", grouped(playing.input_clips))
+                } else {
+                    String::new()
+                },
             ),
         ],
         vec![

@@ -15,7 +15,7 @@ use crate::style::{Ink, Spans};
 use crate::terminal::histogram::{Bars, Scale, short_count};
 use crate::terminal::noise::lost_by;
 use crate::terminal::table::Table;
-use crate::terminal::{cell, count_cell, time};
+use crate::terminal::{bad_if_any, cell, time};
 use crate::words::Words;
 use record::visible::one_line;
 
@@ -273,7 +273,7 @@ fn row(name: String, all: &[&Series]) -> Spans {
         cell(name),
         cell(time(all.iter().filter_map(|series| series.max_ns).max())),
         cell(time(all.iter().filter_map(|series| recent(series)).max())),
-        lost.map_or_else(|| count_cell(missed, short_count(missed)), cell),
+        lost.map_or_else(|| (bad_if_any(missed), short_count(missed)), cell),
         cell(short_count(all.iter().map(|series| series.samples).sum())),
     ]
 }

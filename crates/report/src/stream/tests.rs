@@ -31,7 +31,7 @@ fn summarizes_a_talker() {
     let point = |cells: [&str; 4]| cells.map(str::to_owned);
     assert_eq!(
         plain.curve,
-        [(point(["0 ns", "8000", "100.0000 %", "0.0 %"]), false), (point(["8 us", "3", "0.0375 %", "6.4 %"]), true)]
+        [(point(["0 ns", "8,000", "100.0000 %", "0.0 %"]), false), (point(["8 us", "3", "0.0375 %", "6.4 %"]), true)]
     );
     let calibration = Some(Calibration { samples: 40_000, max_ns: 2_000_000, ..Calibration::default() });
     let auto = of(Stream::Talker(Box::new(Talker { calibration, ..talker })));

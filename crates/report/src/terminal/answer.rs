@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use analysis::{Summary, format_ns, format_unsigned_ns};
-use record::{BlameMode, Campaign, Finding, Noise, Outcome, Record, Series, SeriesKind, UseVerdict};
+use record::{BlameMode, Campaign, Finding, Noise, Outcome, Record, Series, SeriesKind, UseVerdict, grouped};
 
 use super::page::Page;
 use super::table::Table;
@@ -394,7 +394,7 @@ fn of_noise(all: &[&Series], rows: usize) -> Table {
     let mut table = Table::new(&["", "phase", "lost", "gaps", "longest"]).words(1).named_by(2);
     for (series, noise) in noises {
         let lost = percent(noise.lost_ns, noise.observed_ns);
-        let cells = [series.place(), when(series), lost, series.samples.to_string(), time(series.max_ns)];
+        let cells = [series.place(), when(series), lost, grouped(series.samples), time(series.max_ns)];
         table.row(cells.map(cell).to_vec());
     }
     table.at_most(rows)
@@ -410,9 +410,9 @@ fn of_program(all: &[&Series], rows: usize) -> Table {
         let longest = longest_ns(series).map_or_else(|| "-".to_owned(), format_unsigned_ns);
         let missed = match series.period_ns {
             0 => cell("-".to_owned()),
-            _ => count_cell(series.missed, series.missed.to_string()),
+            _ => count_cell(series.missed),
         };
-        let samples = cell(series.samples.to_string());
+        let samples = cell(grouped(series.samples));
         table.row(vec![cell(series.place()), samples, missed, cell(time(series.max_ns)), cell(longest)]);
     }
     table.at_most(rows)
@@ -422,8 +422,8 @@ fn in_one_phase(series: &Series) -> Spans {
     let figures = Summary::of(series);
     vec![
         cell(series.place()),
-        cell(figures.samples.to_string()),
-        count_cell(figures.missed, figures.missed.to_string()),
+        cell(grouped(figures.samples)),
+        count_cell(figures.missed),
         cell(time(figures.p50_ns)),
         cell(time(figures.p99_9_ns)),
         cell(time(figures.max_ns)),
@@ -434,7 +434,7 @@ fn in_phases(place: &str, of_place: &[&Series], phases: &[String]) -> Spans {
     let worst = |phase: &String| of_place.iter().filter(|series| when(series) == *phase).filter_map(|s| s.max_ns).max();
     let sum = |of: fn(&Series) -> u64| of_place.iter().map(|series| of(series)).sum::<u64>();
     let (missed, samples) = (sum(|series| series.missed), sum(|series| series.samples));
-    let ends = [count_cell(missed, missed.to_string()), cell(samples.to_string())];
+    let ends = [count_cell(missed), cell(grouped(samples))];
     let worst = phases.iter().map(|phase| cell(time(worst(phase))));
     std::iter::once(cell(place.to_owned())).chain(worst).chain(ends).collect()
 }

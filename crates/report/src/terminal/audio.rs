@@ -1,10 +1,10 @@
 //! Audio: outcomes and completion of periods, causes of xruns, and the search for the smallest buffer.
 
-use record::{Audio, BufferSearch, Record, Series};
+use record::{Audio, BufferSearch, Record, Series, grouped};
 
 use super::page::Page;
 use super::table::Table;
-use super::{cell, count_cell};
+use super::{bad_if_any, cell};
 use crate::audio::{FIGURES, TRIED, fault_lines, found, outcomes, remarks, times, title, worst};
 use crate::style::Ink;
 
@@ -13,7 +13,7 @@ pub(super) fn section(page: &mut Page, series: &Series, audio: &Audio) {
     page.heading(&title(series, audio));
     let outcomes = outcomes(audio);
     let mut table = Table::new(&outcomes.map(|(name, ..)| name)).figures();
-    let count = |(_, count, bad): (&str, u64, bool)| count_cell(if bad { count } else { 0 }, count.to_string());
+    let count = |(_, count, bad): (&str, u64, bool)| (bad_if_any(if bad { count } else { 0 }), grouped(count));
     table.row(outcomes.map(count).to_vec());
     page.table(&table);
     page.gap();

@@ -6,7 +6,7 @@ use analysis::{
     campaign::{Badness, CampaignCell, CampaignTable, RoleCell, recommend, table},
     format_duration, format_ns,
 };
-use record::{Campaign, Measured, Outcome, ScenarioEntry, State, TIMER};
+use record::{Campaign, Measured, Outcome, ScenarioEntry, State, TIMER, grouped};
 
 use crate::campaign::{counts, has_failed, named, net_tables, references, title};
 
@@ -51,7 +51,11 @@ fn head(page: &mut Page, campaign: &Campaign) {
     page.heading(if campaign.title.is_empty() { &campaign.name } else { &campaign.title });
     let done = campaign.scenarios.iter().filter(|entry| entry.result.is_some()).count();
     let column = "scenarios".len();
-    page.fact("scenarios", column, &format!("{done} of {} have run", campaign.scenarios.len()));
+    page.fact(
+        "scenarios",
+        column,
+        &format!("{} of {} have run", grouped(done as u64), grouped(campaign.scenarios.len() as u64)),
+    );
     let (took, planned) = (format_duration(campaign.took_ns), format_duration(campaign.planned_ns));
     page.fact("time", column, &format!("{took} of {planned} planned"));
     let machine = [&campaign.hostname, &campaign.kernel].into_iter().flatten().cloned().collect::<Vec<_>>();
@@ -87,8 +91,10 @@ pub(super) fn outcomes(campaign: &Campaign) -> String {
         (Outcome::Invalid.name(), results().filter(|result| !result.valid).count()),
         ("could not run", campaign.scenarios.iter().filter(|entry| entry.error.is_some()).count()),
     ];
-    let ran = format!("{} of {} scenarios", results().count(), campaign.scenarios.len());
-    let counts = counts.iter().filter(|(_, count)| *count > 0).map(|(name, count)| format!("{count} {name}"));
+    let ran =
+        format!("{} of {} scenarios", grouped(results().count() as u64), grouped(campaign.scenarios.len() as u64));
+    let counts =
+        counts.iter().filter(|(_, count)| *count > 0).map(|(name, count)| format!("{} {name}", grouped(*count as u64)));
     std::iter::once(ran).chain(counts).collect::<Vec<_>>().join("; ")
 }
 
@@ -115,7 +121,7 @@ pub(super) fn failed(page: &mut Page, campaign: &Campaign, column: usize) {
     let Some((outcome, word, reasons)) = all.into_iter().find(|(_, _, reasons)| !reasons.is_empty()) else { return };
     let more = match reasons.len() - 1 {
         0 => String::new(),
-        more => format!(" (and {more} more)"),
+        more => format!(" (and {} more)", grouped(more as u64)),
     };
     page.labelled(ink_of(outcome), word, column, &format!("{}{more}", reasons[0].1));
 }
@@ -151,7 +157,7 @@ pub(super) fn worst(campaign: &Campaign, rows: usize) -> Option<Table> {
     }
     let mut table = Table::new(&["scenario", "worst", "of", "missed", ""]).words(2).words(4);
     for (max_ns, name, role, missed, (ink, verdict)) in all {
-        let cells = [name, format_ns(max_ns), role, missed.to_string()].map(super::cell);
+        let cells = [name, format_ns(max_ns), role, grouped(missed)].map(super::cell);
         table.row(cells.into_iter().chain([(ink, verdict.to_owned())]).collect());
     }
     Some(table.at_most(rows))
@@ -197,8 +203,7 @@ fn figures(role: &RoleCell) -> String {
     let Some(max_ns) = role.max_ns else { return "no samples".to_owned() };
     let range = role.least_max_ns.filter(|&least_ns| least_ns < max_ns);
     let range = range.map_or_else(String::new, |least_ns| format!("{} .. ", format_ns(least_ns)));
-    let counts: String =
-        counts(role, |count| count.to_string()).into_iter().map(|count| format!(", {count}")).collect();
+    let counts: String = counts(role).into_iter().map(|count| format!(", {count}")).collect();
     format!("{range}{}{counts}", format_ns(max_ns))
 }
 

@@ -2,7 +2,8 @@
 
 use analysis::{Summary, format_duration, format_ns};
 use record::{
-    Capture, CapturedKind, CapturedStream, Histogram, MarkedFrame, NumberedBy, PeriodSource, Record, Series, SeriesKind,
+    Capture, CapturedKind, CapturedStream, Histogram, MarkedFrame, NumberedBy, PeriodSource, Record, Series,
+    SeriesKind, grouped,
 };
 
 use super::page::Page;
@@ -74,7 +75,7 @@ fn head(page: &mut Page, record: &Record, capture: &Capture) {
 fn facts(page: &mut Page, capture: &Capture) {
     let count = capture.streams.len();
     let streams = if count == 1 { "1 stream".to_owned() } else { format!("{count} streams") };
-    let frames = capture.file_frames;
+    let frames = grouped(capture.file_frames);
     page.fact(
         "file",
         6,
@@ -85,7 +86,7 @@ fn facts(page: &mut Page, capture: &Capture) {
         ),
     );
     let lasted = format_duration(capture.duration_ns);
-    page.fact("stream", 6, &format!("to {}; {} frames in {lasted}", place(&capture.stream), capture.frames));
+    page.fact("stream", 6, &format!("to {}; {} frames in {lasted}", place(&capture.stream), grouped(capture.frames)));
     page.fact("period", 6, &period(capture));
 }
 
@@ -123,7 +124,7 @@ fn late_packets(page: &mut Page, capture: &Capture, lateness: Option<&Series>) {
     page.heading("Lateness");
     let max_ns = lateness.and_then(|series| series.max_ns);
     let bad = |count: u64| if count > 0 { Ink::Bad } else { Ink::Good };
-    page.line(&vec![(bad(capture.late), format!("Late packets = {}", capture.late))]);
+    page.line(&vec![(bad(capture.late), format!("Late packets = {}", grouped(capture.late)))]);
     let max = max_ns.map_or_else(|| "-".to_owned(), format_ns);
     page.line(&vec![(Ink::Title, format!("Max delta = {max}"))]);
     page.text(
@@ -158,7 +159,7 @@ fn intervals(capture: &Capture) -> Spans {
 fn row(name: &str, count: u64, min_ns: Option<i64>, percentiles: [Option<i64>; 3], max_ns: Option<i64>) -> Spans {
     let [p50, p99, p99_9] = percentiles;
     let times = [min_ns, p50, p99, p99_9, max_ns].map(|ns| cell(time(ns)));
-    [cell(name), cell(count.to_string())].into_iter().chain(times).collect()
+    [cell(name), cell(grouped(count))].into_iter().chain(times).collect()
 }
 
 /// A percentile. It is limited to `max_ns` because a bucket stands for its highest value.
@@ -176,20 +177,19 @@ fn missing(page: &mut Page, capture: &Capture) {
         NumberedBy::Avtp => "by AVTP's sequence number (8 bits)",
         NumberedBy::Talker => "by our talker's sequence number (64 bits)",
     };
-    let count = |count: u64| count_cell(count, count.to_string());
     table.row(vec![
         cell(numbered),
-        count(capture.lost),
-        count(capture.losses),
-        count(capture.longest_loss),
-        count(capture.duplicates),
-        count(capture.reordered),
-        count(capture.too_late),
-        count(capture.skipped_slots),
+        count_cell(capture.lost),
+        count_cell(capture.losses),
+        count_cell(capture.longest_loss),
+        count_cell(capture.duplicates),
+        count_cell(capture.reordered),
+        count_cell(capture.too_late),
+        count_cell(capture.skipped_slots),
     ]);
     page.table(&table);
     if capture.restarts > 0 {
-        page.remark(&format!("the talker restarted {} times", capture.restarts));
+        page.remark(&format!("the talker restarted {} times", grouped(capture.restarts)));
     }
 }
 
@@ -200,12 +200,13 @@ fn spacing(page: &mut Page, capture: &Capture) {
         page.item(if count > 0 { Ink::Bad } else { Ink::Good }, "", 0, &text);
     };
     let missed = capture.missed_slots;
-    item(page, missed, format!("{missed} frames more than a period late"));
+    item(page, missed, format!("{} frames more than a period late", grouped(missed)));
     let violations = capture.window_violations;
-    item(page, violations, format!("{violations} frames in a grid interval that already had one"));
+    item(page, violations, format!("{} frames in a grid interval that already had one", grouped(violations)));
     let (bursts, longest) = (capture.bursts, capture.longest_burst);
-    let longest = if bursts > 0 { format!(", the longest of {longest} frames") } else { String::new() };
-    item(page, bursts, format!("{bursts} bursts of frames less than a quarter of the period apart{longest}"));
+    let longest = if bursts > 0 { format!(", the longest of {} frames", grouped(longest)) } else { String::new() };
+    let text = format!("{} bursts of frames less than a quarter of the period apart{longest}", grouped(bursts));
+    item(page, bursts, text);
     if let Some(shaper) = &capture.shaper {
         let slope = bits(shaper.idle_slope_bps);
         let source = if shaper.asked { "given" } else { "one longest frame per period" };
@@ -214,8 +215,10 @@ fn spacing(page: &mut Page, capture: &Capture) {
             _ => format!(", the lowest {:.0} bits", shaper.lowest_bits),
         };
         let (count, link) = (shaper.violations, bits(shaper.link_bps));
-        let text =
-            format!("{count} frames sent with negative credit{lowest} (idle slope {slope}, {source}; link {link})");
+        let text = format!(
+            "{} frames sent with negative credit{lowest} (idle slope {slope}, {source}; link {link})",
+            grouped(count)
+        );
         item(page, count, text);
     }
 }
@@ -269,9 +272,9 @@ fn streams(page: &mut Page, capture: &Capture) {
             cell(&stream.destination),
             cell(stream.vlan.map_or_else(|| "-".to_owned(), |vlan| vlan.to_string())),
             cell(stream.interface.to_string()),
-            cell(stream.frames.to_string()),
+            cell(grouped(stream.frames)),
             cell(if stream.duration_ns > 0 { format!("{per_second:.1}") } else { "-".to_owned() }),
-            cell(stream.bytes.to_string()),
+            cell(grouped(stream.bytes)),
         ]);
     }
     page.table(&table);

@@ -4,7 +4,7 @@ use analysis::{
     float::{to_i64, to_usize},
     format_ns,
 };
-use record::Histogram;
+use record::{Histogram, grouped};
 
 /// A cell filled in eighths.
 const BLOCKS: [&str; 9] = [" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"];
@@ -112,7 +112,7 @@ impl Bars {
     }
 }
 
-/// A count with at most 5 characters: `999`, `12.3k`, `4.56M`.
+/// A count with at most 5 characters: `9,999`, `12.3k`, `4.56M`.
 pub(crate) fn short_count(count: u64) -> String {
     let scaled = |unit: u64, name: &str| {
         let value = count as f64 / unit as f64;
@@ -120,7 +120,7 @@ pub(crate) fn short_count(count: u64) -> String {
         format!("{value:.decimals$}{name}")
     };
     match count {
-        0..10_000 => count.to_string(),
+        0..10_000 => grouped(count),
         10_000..999_500 => scaled(1_000, "k"),
         999_500..999_500_000 => scaled(1_000_000, "M"),
         _ => scaled(1_000_000_000, "G"),
@@ -190,7 +190,7 @@ mod tests {
 
     #[test]
     fn short_counts_fit_five_characters() {
-        for (count, text) in [(0, "0"), (9_999, "9999"), (12_340, "12.3k"), (999_499, "999k"), (4_560_000, "4.56M")] {
+        for (count, text) in [(0, "0"), (9_999, "9,999"), (12_340, "12.3k"), (999_499, "999k"), (4_560_000, "4.56M")] {
             assert_eq!(short_count(count), text);
         }
         assert!(short_count(999_499_999).len() <= 5);

@@ -1,7 +1,7 @@
 //! The culprits of spikes: the ledger, and the worst spikes with their culprits.
 
 use analysis::format_ns;
-use record::{Account, Blame, BlameMode, Cause, Record};
+use record::{Account, Blame, BlameMode, Cause, Record, grouped};
 
 use super::cell;
 use super::page::{Note, Page};
@@ -69,7 +69,7 @@ fn accounts(page: &mut Page, blame: &Blame, extent: Extent, words: &Words) {
     let mut table = Table::new(&[&format!("{}s", words.spike), "worst", "total", "share"]).figures();
     for account in shown {
         table.row(vec![
-            (Ink::Title, account.count.to_string()),
+            (Ink::Title, grouped(account.count)),
             cell(format_ns(account.worst_ns)),
             cell(unsigned(account.total_ns)),
             cell(percent(account.total_ns, total_ns)),
@@ -116,7 +116,7 @@ pub(super) fn spikes(page: &mut Page, record: &Record, shown: usize) {
     let Words { spike, lateness, .. } = Words::of(record);
     page.heading(&match total_spikes(record) {
         1 => format!("The only {spike} {above}"),
-        total => format!("The worst of {total} {spike}s {above}"),
+        total => format!("The worst of {} {spike}s {above}", grouped(total)),
     });
     let mut table = Table::new(&["", lateness, "where", "after"]).words(2);
     for Ranked { number, series, spike } in &worst {

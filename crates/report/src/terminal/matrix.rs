@@ -2,7 +2,7 @@
 
 use analysis::matrix::{MatrixTable, tables, why_none};
 use analysis::{format_duration, format_ns};
-use record::{Cell, CellThread, NOLOAD, Record};
+use record::{Cell, CellThread, NOLOAD, Record, grouped};
 
 use super::page::Page;
 use super::table::Table;
@@ -39,7 +39,7 @@ impl MatrixFigure {
         match self {
             Self::Jitter => format_ns(i64::try_from(thread.jitter_ns).unwrap_or(i64::MAX)),
             Self::Lateness => thread.max_ns.map_or_else(|| "-".to_owned(), format_ns),
-            Self::Missed => thread.missed.to_string(),
+            Self::Missed => grouped(thread.missed),
         }
     }
 

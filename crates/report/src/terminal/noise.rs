@@ -1,7 +1,7 @@
 //! Time that other work took from threads that never sleep: one row per CPU, and gaps on all CPUs at once.
 
 use analysis::{Summary, rounded_ns};
-use record::{Noise, Phase, Record, Series};
+use record::{Noise, Phase, Record, Series, counted, grouped};
 
 use super::page::Page;
 use super::series::{heading, histograms, name, of, proofs, remarks};
@@ -50,7 +50,7 @@ fn row(series: &Series) -> Spans {
         cell(name(series)),
         cell(unsigned(noise.observed_ns)),
         (Ink::Title, lost(&noise)),
-        cell(series.samples.to_string()),
+        cell(grouped(series.samples)),
         cell(if noise.observed_ns > 0 { format!("{per_second:.1}") } else { "-".to_owned() }),
         cell(time(series.mean_ns.map(rounded_ns))),
         cell(time(figures.p50_ns)),
@@ -92,9 +92,8 @@ pub(crate) fn common_gaps(all: &[&Series]) -> Option<String> {
     let subject = match (count, truncated) {
         (0, false) => "No gap".to_owned(),
         (0, true) => "None of the longest gaps".to_owned(),
-        (count, true) => format!("{count} of the longest gaps"),
-        (1, false) => "1 gap".to_owned(),
-        (count, false) => format!("{count} gaps"),
+        (count, true) => format!("{} of the longest gaps", grouped(count)),
+        (count, false) => counted(count, "gap"),
     };
     let cause = if count > 0 { ": firmware or hypervisor" } else { "" };
     Some(format!("{subject} occurred on all {} CPUs at once{cause}.", all.len()))

@@ -1,7 +1,7 @@
 //! The plan of a campaign: its scenarios in order, with their parts, CPUs and durations.
 
 use analysis::format_duration;
-use record::{Campaign, ScenarioEntry};
+use record::{Campaign, ScenarioEntry, grouped};
 
 use super::page::Page;
 use super::table::Table;
@@ -31,7 +31,7 @@ pub(super) fn page(page: &mut Page, campaign: &Campaign, dir: &str) {
         0 => String::new(),
         ns => format!(", including {} of preparation and pauses", format_duration(ns)),
     };
-    page.fact("scenarios", column, &entries.len().to_string());
+    page.fact("scenarios", column, &grouped(entries.len() as u64));
     page.fact("time", column, &format!("{}{between}", format_duration(campaign.planned_ns)));
     page.fact("records", column, &format!("{dir}/"));
     if !campaign.source.is_empty() {

@@ -6,11 +6,11 @@ use analysis::{
     Summary, format_duration, format_ns,
     process::{broken_rules, conclusion},
 };
-use record::{Histogram, ProcessThread, Program, Record, Series};
+use record::{Histogram, ProcessThread, Program, Record, Series, grouped};
 
 use super::page::Page;
 use super::table::Table;
-use super::{cell, count_cell, time};
+use super::{bad_if_any, cell, count_cell, time};
 use crate::blame::{percent, unsigned};
 use crate::process::{culprits, ending, monitors, preempters, threads_left};
 use crate::style::{Ink, Spans};
@@ -64,7 +64,7 @@ fn heading(page: &mut Page, record: &Record, program: &Program) {
     page.fact("program", 7, &program.command);
     page.fact("ended", 7, &ending(program));
     let cost = percent(program.own_cpu_ns, duration_ns.max(1));
-    page.fact("cost", 7, &format!("{} events read, using {cost} of one CPU", program.events));
+    page.fact("cost", 7, &format!("{} events read, using {cost} of one CPU", grouped(program.events)));
     if let Some(monitors) = monitors(program) {
         page.fact("rules", 7, &format!("checked by punctual, and by the kernel's monitors {monitors}"));
     }
@@ -105,13 +105,13 @@ fn latency_row(series: &Series, thread: &ProcessThread) -> Spans {
             thread.interval.percentile(50.0).map_or_else(|| "-".to_owned(), |ns| format!("~{}", format_ns(ns))),
             cell("-"),
         ),
-        period_ns => (unsigned(period_ns), count_cell(series.missed, series.missed.to_string())),
+        period_ns => (unsigned(period_ns), count_cell(series.missed)),
     };
     let response = thread.longest.as_ref().map(|cycle| unsigned(cycle.response_ns()));
     vec![
         cell(&series.role),
         cell(&series.granted.policy),
-        cell(series.samples.to_string()),
+        cell(grouped(series.samples)),
         cell(time(figures.p50_ns)),
         cell(time(figures.p99_ns)),
         cell(time(figures.max_ns)),
@@ -146,9 +146,9 @@ fn times(threads: &[(&Series, &ProcessThread)]) -> Table {
             share(thread.times.ready_ns),
             share(thread.times.preempted_ns),
             share(thread.times.blocked_ns),
-            count_cell(unknown, percent(unknown, all_ns)),
-            cell(thread.preemptions.to_string()),
-            cell(thread.migrations.to_string()),
+            (bad_if_any(unknown), percent(unknown, all_ns)),
+            cell(grouped(thread.preemptions)),
+            cell(grouped(thread.migrations)),
             cell(&thread.cpus),
         ]);
     }

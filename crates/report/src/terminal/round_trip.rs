@@ -1,10 +1,10 @@
 //! Round trips: outcomes of datagrams, and times with their parts.
 
-use record::{RoundTrip, Series};
+use record::{RoundTrip, Series, grouped};
 
 use super::page::Page;
 use super::table::Table;
-use super::{cell, count_cell};
+use super::{bad_if_any, cell};
 use crate::round_trip::{TIMES, longest, outcomes, remarks, times, title};
 use crate::style::Ink;
 
@@ -13,13 +13,13 @@ pub(super) fn section(page: &mut Page, series: &Series, round_trip: &RoundTrip) 
     page.heading(&title(series, round_trip));
     let outcomes = outcomes(series, round_trip);
     let mut table = Table::new(&outcomes.map(|(name, ..)| name)).figures();
-    let count = |(_, count, bad): (&str, u64, bool)| count_cell(if bad { count } else { 0 }, count.to_string());
+    let count = |(_, count, bad): (&str, u64, bool)| (bad_if_any(if bad { count } else { 0 }), grouped(count));
     table.row(outcomes.map(count).to_vec());
     page.table(&table);
     if let Some(error) = &round_trip.send_error {
         page.remark(&format!(
             "the kernel refused to send {} datagrams, the last with: {error}",
-            round_trip.send_failed
+            grouped(round_trip.send_failed)
         ));
     }
     page.gap();

@@ -1,7 +1,7 @@
 //! The requested measurement, and the figures of each thread.
 
 use analysis::{Summary, format_duration, format_ns, rounded_ns};
-use record::{LoadProof, Phase, Record, Series, SeriesKind, Stream};
+use record::{LoadProof, Phase, Record, Series, SeriesKind, Stream, grouped};
 
 use super::histogram::{Bars, Scale, short_count};
 use super::page::Page;
@@ -133,8 +133,8 @@ pub(super) fn brief(page: &mut Page, record: &Record, phase: &Phase) {
 fn brief_row(name: String, figures: &Summary) -> Spans {
     vec![
         cell(name),
-        cell(figures.samples.to_string()),
-        count_cell(figures.missed, figures.missed.to_string()),
+        cell(grouped(figures.samples)),
+        count_cell(figures.missed),
         cell(time(figures.p50_ns)),
         cell(time(figures.p99_ns)),
         cell(time(figures.max_ns)),
@@ -229,9 +229,9 @@ fn full_row(series: &Series) -> Spans {
         cell(name(series)),
         cell(&series.granted.policy),
         cell(unsigned(series.period_ns)),
-        cell(series.samples.to_string()),
-        count_cell(series.missed, series.missed.to_string()),
-        cell(series.early.to_string()),
+        cell(grouped(series.samples)),
+        count_cell(series.missed),
+        cell(grouped(series.early)),
         cell(time(series.min_ns)),
         cell(time(series.mean_ns.map(rounded_ns))),
         cell(time(figures.p50_ns)),
@@ -247,7 +247,7 @@ fn full_row(series: &Series) -> Spans {
 fn histogram(page: &mut Page, title: &str, all: &[&Series], scale: Scale) {
     let width = page.inner_width().saturating_sub(GUTTER).min(HISTOGRAM_WIDTH);
     let bars = Bars::of(all.iter().map(|series| &series.raw), scale, width);
-    let early = if bars.early > 0 { format!(", {} early not drawn", bars.early) } else { String::new() };
+    let early = if bars.early > 0 { format!(", {} early not drawn", grouped(bars.early)) } else { String::new() };
     page.gap();
     let Words { item, lateness, .. } = Words::of_all(all.iter().copied());
     page.text(Ink::Quiet, &format!("{title}: {lateness} of {item}s, both scales logarithmic{early}"));

@@ -1,7 +1,7 @@
 //! One spike as a time line: causes on the CPU, from shortly before the deadline to the wake-up.
 
 use analysis::{float::to_usize, format_ns};
-use record::{Evidence, Spike};
+use record::{Evidence, Spike, grouped};
 
 use super::page::Page;
 use crate::blame::{Ranked, evidence_note, percent, unsigned};
@@ -23,7 +23,8 @@ pub(super) fn page(page: &mut Page, ranked: Ranked, stored: usize, counted: u64)
     let (phase, after) = (&series.phase, unsigned(spike.at_ns));
     let words = Words::of_series(series);
     let title = capitalized(words.spike);
-    let of = if stored as u64 == counted { stored.to_string() } else { format!("{stored} stored, {counted} counted") };
+    let (stored, counted) = (grouped(stored as u64), grouped(counted));
+    let of = if stored == counted { stored } else { format!("{stored} stored, {counted} counted") };
     if words.is_periodic {
         page.heading(&format!("{title} {number} of {of}: {late} late on {place}, {phase}"));
         page.text(Ink::Quiet, &format!("Deadline: {after} after the first deadline of its series."));

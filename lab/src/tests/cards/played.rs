@@ -66,7 +66,7 @@ pub fn passes_audio_and_switches_presets_by_midi() -> Result<()> {
     let pid = i32::try_from(run.id()).ok().and_then(Pid::from_raw).context("no process")?;
     kill_process(pid, Signal::INT)?;
     let summary = expect(0, &run.wait_with_output()?)?;
-    ensure!(summary.contains("xruns    0\n") && summary.contains("3072 frames, 64.00 ms"), "{summary}");
+    ensure!(summary.contains("xruns    0\n") && summary.contains("3,072 frames, 64.00 ms"), "{summary}");
 
     let begin = received.iter().position(|&sample| sample != 0.0).context("no signal was received")?;
     let sent = (0..).map(|frame| 0.5 * noise(frame, 0));

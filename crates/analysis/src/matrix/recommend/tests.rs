@@ -73,12 +73,12 @@ fn avoids_and_names_a_blocked_cpu() {
     assert_eq!(advice.text, "Put base and servo on CPU 1.");
     assert_eq!(
         advice.why[0],
-        "under all loads, base was at most 8 us late (0.32 periods, with cpu:shell) and missed none of 6000 deadlines, \
-         servo was at most 8 us late (0.01 periods, with cpu:shell) and missed none of 6000 deadlines"
+        "under all loads, base was at most 8 us late (0.32 periods, with cpu:shell) and missed none of 6,000 deadlines, \
+         servo was at most 8 us late (0.01 periods, with cpu:shell) and missed none of 6,000 deadlines"
     );
     assert_eq!(advice.why[1], "each of its 3 rounds was better than any round of the 3 other pairs");
     assert_eq!(advice.why[2], "each pair with a thread on CPU 0 was worse in every round");
-    assert!(advice.why[3].contains("missed 1800 of 6000 deadlines (30.00 %)"), "{}", advice.why[3]);
+    assert!(advice.why[3].contains("missed 1,800 of 6,000 deadlines (30.00 %)"), "{}", advice.why[3]);
 }
 
 #[test]
@@ -98,8 +98,8 @@ fn names_the_latest_load_and_all_missed_deadlines() {
     let record = matrix(vec![cell(NOLOAD, [0, 1], &missed), cell("cpu", [0, 1], &[same(900), same(6)])]);
     assert_eq!(
         recommend(&record).unwrap().why[0],
-        "under all loads, base was at most 900 us late (36.00 periods, with cpu) and missed 2 of 4000 deadlines \
-         (0.05 %), servo was at most 900 us late (0.90 periods, with cpu) and missed none of 4000 deadlines"
+        "under all loads, base was at most 900 us late (36.00 periods, with cpu) and missed 2 of 4,000 deadlines \
+         (0.05 %), servo was at most 900 us late (0.90 periods, with cpu) and missed none of 4,000 deadlines"
     );
 }
 

@@ -1,6 +1,6 @@
 //! Places where frames wait: rings, queues and queueing disciplines.
 
-use record::Finding;
+use record::{Finding, grouped};
 
 use super::{Check, CheckContext, judged, on_off};
 use crate::{
@@ -29,7 +29,8 @@ fn rx_ring(context: &CheckContext) -> Finding {
         };
         let frames = STALL_NS.div_ceil(context.period_ns.max(1));
         let read = context.evidence(RINGS, &format!("RX = {rx}"));
-        let title = format!("the receive ring holds {rx} frames; {frames} arrive during a stall of 50 ms");
+        let [held, arriving] = [rx.into(), frames].map(grouped);
+        let title = format!("the receive ring holds {held} frames; {arriving} arrive during a stall of 50 ms");
         if u64::from(rx) >= frames {
             return Ok(ok(ID, title, read));
         }
@@ -53,7 +54,7 @@ fn tx_ring(context: &CheckContext) -> Finding {
             return Ok(unknown(ID, "length of the send ring not reported", context.evidence(RINGS, "TX n/a")));
         };
         let read = context.evidence(RINGS, &format!("TX = {tx}"));
-        let title = format!("the send ring holds {tx} frames");
+        let title = format!("the send ring holds {} frames", grouped(tx.into()));
         if tx <= LONGEST_TX_RING {
             return Ok(ok(ID, title, read));
         }
@@ -102,7 +103,7 @@ fn qdisc(context: &CheckContext) -> Finding {
         if dropped == 0 {
             return Ok(ok(ID, title, read));
         }
-        Ok(warn(ID, format!("{title}, which has dropped {dropped}"), read).because(
+        Ok(warn(ID, format!("{title}, which has dropped {}", grouped(dropped)), read).because(
             "Dropped frames never reach the wire; the discipline for launch times (etf) drops frames that are late.",
             format!("see which one drops: {}", context.command(QDISC)),
         ))

@@ -6,6 +6,7 @@ use machine::{
     Root,
     sound::{self, Card, Holder},
 };
+use record::grouped;
 use serde_json::json;
 use sys::pcm::{self, Direction, Node, Offer, PcmError};
 
@@ -69,6 +70,7 @@ impl Endpoint<'_> {
             Err(error) => lines.push(format!("         {error}")),
             Ok(offer) => {
                 let joined = |words: Vec<String>| words.join(", ");
+                let frames = |frames: &u32| grouped(u64::from(*frames));
                 let (channels, periods, buffers) = (&offer.channels, &offer.period_frames, &offer.buffer_frames);
                 lines.push(format!(
                     "         {} to {} channels; {}; {} Hz",
@@ -79,10 +81,10 @@ impl Endpoint<'_> {
                 ));
                 lines.push(format!(
                     "         periods of {} to {} frames, buffers of {} to {}{}",
-                    periods.start(),
-                    periods.end(),
-                    buffers.start(),
-                    buffers.end(),
+                    frames(periods.start()),
+                    frames(periods.end()),
+                    frames(buffers.start()),
+                    frames(buffers.end()),
                     if offer.can_map { "" } else { "; cannot be used, because its buffer cannot be mapped" },
                 ));
             }

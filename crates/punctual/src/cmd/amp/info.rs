@@ -5,6 +5,7 @@ mod preset;
 
 use ::play::block_cost::{BlockCost, block_us};
 use amp::{Model, ModelFile, file::Format};
+use record::grouped;
 use record::visible::one_line;
 
 use crate::{cli::AmpInfo, exit::Usage, output};
@@ -86,14 +87,15 @@ fn lines(file: &ModelFile, model: &Model, cost: &Cost) -> Vec<(&'static str, Str
         if file.has_sample_rate { "" } else { ", the usual rate of this format; the file does not contain one" };
     lines.push(("sample rate", format!("{} Hz{assumed}", file.sample_rate)));
     let settles_ms = model.prewarm_frames() as f64 / file.sample_rate * 1000.0;
-    lines.push(("settles after", format!("{} samples, {settles_ms:.1} ms", model.prewarm_frames())));
+    lines.push(("settles after", format!("{} samples, {settles_ms:.1} ms", grouped(model.prewarm_frames() as u64))));
     let unset = if model.knobs() > 0 { ", 0 unless set with --param" } else { "" };
     lines.push(("knobs", format!("{}{unset}", model.knobs())));
     let level = |label, level: Option<f64>, unit: &str| Some((label, format!("{} {unit}", level?)));
     lines.extend(level("loudness", about.loudness, "dB RMS"));
     lines.extend(level("input level", about.input_level_dbu, "dBu at full scale"));
     lines.extend(level("output level", about.output_level_dbu, "dBu at full scale"));
-    lines.push(("work", format!("{} multiplications a sample, with {}", model.work(), model.instructions().name())));
+    let work = grouped(model.work());
+    lines.push(("work", format!("{work} multiplications a sample, with {}", model.instructions().name())));
     lines.push(("cost here", cost.describe()));
     lines
 }

@@ -7,6 +7,7 @@ use ::play::{
     play_session::{MUTED, Status, Summary},
     preset_bank::{BankError, file_stem},
 };
+use record::grouped;
 use report::live::{Playing, PlayingView};
 
 use super::{loader, midi::Input, note, rig, to_usage};
@@ -94,19 +95,19 @@ fn print(summary: &Summary) -> anyhow::Result<()> {
     let mean = load.share_since(&::play::Load::default()) * 100.0;
     let max = load.max_share * 100.0;
     output::stdout(|out| {
-        writeln!(out, "played   {} periods: {device}", load.periods)?;
+        writeln!(out, "played   {} periods: {device}", grouped(load.periods))?;
         writeln!(
             out,
             "latency  {} frames, {:.2} ms, computed; `punctual latency loop` measures the round trip",
-            latency.frames,
+            grouped(latency.frames),
             latency.seconds * 1e3
         )?;
         writeln!(
             out,
             "load     {mean:.1} % of a period, at most {max:.0} %; {} periods took longer than a period",
-            load.overruns
+            grouped(load.overruns)
         )?;
-        writeln!(out, "xruns    {}", load.xruns)?;
+        writeln!(out, "xruns    {}", grouped(load.xruns))?;
         for model in muted {
             writeln!(out, "muted    {model}: {MUTED}")?;
         }
@@ -114,7 +115,7 @@ fn print(summary: &Summary) -> anyhow::Result<()> {
             writeln!(
                 out,
                 "throttled {} times for 50 ms, because the audio thread never slept: choose a smaller model",
-                load.throttled
+                grouped(load.throttled)
             )?;
         }
         Ok(())

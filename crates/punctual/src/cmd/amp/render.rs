@@ -1,5 +1,6 @@
 //! `punctual amp render`.
 
+use record::grouped;
 use std::{
     fs,
     io::Cursor,
@@ -42,7 +43,7 @@ pub fn run(options: &AmpRender) -> anyhow::Result<u8> {
     let duration_s = input.frames() as f64 / f64::from(input.rate_hz);
     say!(
         "{} samples at {} Hz, {}, written to {}: {:.0}x real time",
-        rendered.frames(),
+        grouped(rendered.frames() as u64),
         rendered.rate_hz,
         if rendered.channels.len() == 2 { "stereo" } else { "mono" },
         options.output.display(),
@@ -111,7 +112,7 @@ fn print_notes(rendered: &RenderedChain, options: &AmpRender, rig: &Rig) {
         note(&format!(
             "{} samples of {} are more than 60 dB above full scale and were played as silence: if the file is scaled \
              wrongly, run `sox in.wav out.wav norm`",
-            rendered.bad_input,
+            grouped(rendered.bad_input),
             options.input.display()
         ));
     }
@@ -124,7 +125,7 @@ fn print_notes(rendered: &RenderedChain, options: &AmpRender, rig: &Rig) {
             true => format!("resampling raised the limited output: lower limiter.ceiling_db, or add --rate {rate_hz}"),
             false => "lower output.gain_db, or leave the limiter on".to_owned(),
         };
-        note(&format!("{} samples are above full scale: {remedy}", rendered.clips));
+        note(&format!("{} samples are above full scale: {remedy}", grouped(rendered.clips as u64)));
     }
 }
 

@@ -1,5 +1,6 @@
 //! `punctual measure threads`: several periodic threads, in one run or on each pair of CPUs.
 
+use record::counted;
 use std::time::Instant;
 
 use analysis::format_duration;
@@ -121,19 +122,14 @@ fn describe(matrix: &Matrix) -> String {
     let pairs = matrix.cpus.len() * matrix.cpus.len();
     let loads: Vec<String> = matrix.loads.iter().map(ToString::to_string).collect();
     format!(
-        "{pairs} pair{} of {}, at rest and with {}, {} for each cell in each of {} round{}: {} in total",
-        plural(pairs),
+        "{} of {}, at rest and with {}, {} for each cell in each of {}: {} in total",
+        counted(pairs as u64, "pair"),
         matrix.cpus.in_words(),
         loads.join(", "),
         format_duration(matrix.round_ns),
-        matrix.rounds,
-        plural(matrix.rounds as usize),
+        counted(matrix.rounds.into(), "round"),
         format_duration(matrix.total_ns())
     )
-}
-
-fn plural(count: usize) -> &'static str {
-    if count == 1 { "" } else { "s" }
 }
 
 /// The CPUs that are not isolated; `None` if all are.

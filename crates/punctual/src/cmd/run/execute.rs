@@ -6,7 +6,7 @@ use analysis::format_duration;
 use anyhow::{Context, bail};
 use campaign::{CampaignError, Runner, Scenarios, runner};
 use machine::Root;
-use record::file;
+use record::{counted, file, grouped};
 
 use super::monitor::Monitor;
 use crate::{
@@ -81,10 +81,10 @@ fn resume_run<'a>(scenarios: &'a Scenarios, dir: Option<&Path>, root: &Root) -> 
 }
 
 fn print_start(scenarios: &Scenarios, dir: &Path, done: usize) {
-    let count = scenarios.list.len();
-    let progress = if done > 0 { format!(", {done} already done") } else { String::new() };
+    let count = counted(scenarios.list.len() as u64, "scenario");
+    let progress = if done > 0 { format!(", {} already done", grouped(done as u64)) } else { String::new() };
     let planned = format_duration(scenarios.planned_ns());
-    say!("{}: {count} scenarios{progress}, {planned} in total; records in {}", scenarios.name, dir.display());
+    say!("{}: {count}{progress}, {planned} in total; records in {}", scenarios.name, dir.display());
     for note in &scenarios.notes {
         say!("note: {note}");
     }

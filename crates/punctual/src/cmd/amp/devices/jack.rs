@@ -1,6 +1,7 @@
 //! The card of a running JACK server.
 
 use play::jack::{self, Offer};
+use record::grouped;
 use serde_json::json;
 use sys::pcm::Direction;
 
@@ -26,10 +27,11 @@ impl Endpoint {
     }
 
     pub fn lines(&self) -> Vec<String> {
-        let Self { direction, rate_hz, period_frames, .. } = self;
+        let Self { direction, rate_hz, .. } = self;
+        let frames = grouped(self.period_frames.into());
         vec![
             format!("{direction:<8} jack: JACK, {}", self.name()),
-            format!("         FLOAT; {rate_hz} Hz; periods of {period_frames} frames, set by the server"),
+            format!("         FLOAT; {rate_hz} Hz; periods of {frames} frames, set by the server"),
         ]
     }
 

@@ -1,5 +1,6 @@
 //! Description of impulse responses, and their cost.
 
+use record::grouped;
 use std::path::Path;
 
 use amp::{Cabinet, Ir, wav};
@@ -21,15 +22,16 @@ pub fn describe(path: &Path) -> anyhow::Result<Description> {
     let rate_hz = f64::from(ir.rate_hz());
     let cost = Cost::measure(rate_hz, |input, left| cabinet.process(input, left, &mut right));
     let ms = |frames: usize| frames as f64 / rate_hz * 1000.0;
+    let samples = |frames: usize| grouped(frames as u64);
     let db = |factor: f32| 20.0 * f64::from(factor).log10();
     let channels = if cabinet.is_stereo() { "stereo" } else { "mono" };
     let kind = if is_float { "floating point" } else { "integer" };
     let lines = vec![
         ("cabinet", format!("{}: impulse response, {channels}", file_name(path))),
         ("sample rate", format!("{rate_hz} Hz, {bits}-bit {kind}")),
-        ("length", format!("{} samples, {:.1} ms", ir.frames(), ms(ir.frames()))),
-        ("played", format!("{} samples; the rest is below -110 dB", played.frames())),
-        ("silence before", format!("{silence} samples, {:.2} ms", ms(silence))),
+        ("length", format!("{} samples, {:.1} ms", samples(ir.frames()), ms(ir.frames()))),
+        ("played", format!("{} samples; the rest is below -110 dB", samples(played.frames()))),
+        ("silence before", format!("{} samples, {:.2} ms", samples(silence), ms(silence))),
         ("largest sample", format!("{:.1} dB", db(ir.peak()))),
         ("gain", format!("{:+.1} dB for white noise", db(ir.gain()))),
         ("cost here", cost.describe()),
