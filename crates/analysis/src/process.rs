@@ -204,7 +204,8 @@ fn too_few(threads: &[(&Series, &ProcessThread)], limits: Limits) -> Option<Stri
             let of_cycles = || {
                 let of_thread = |thread| {
                     let of_yields = || cycle::yields(thread).filter(|_| limits.cycle_ns(thread.0.period_ns).is_some());
-                    unfollowed(thread).or_else(of_yields).or_else(|| cycle::long_row(thread, limits))
+                    let of_rows = || cycle::long_row(thread, limits);
+                    unfollowed(thread).or_else(of_yields).or_else(of_rows).or_else(|| cycle::long_cut(thread, limits))
                 };
                 let of_threads = || threads.iter().find_map(of_thread);
                 cycle::unclear(limited).or_else(of_threads).or_else(|| cycle::too_long_at_end(threads, limits))

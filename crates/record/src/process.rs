@@ -176,9 +176,17 @@ pub struct ProcessThread {
     /// Time from its last release to its end, ns. It is no cycle. 0 if the thread has not ended.
     #[serde(default)]
     pub ending_ns: u64,
+    /// The part of this time in which it ran or waited for a CPU, ns.
+    #[serde(default)]
+    pub ending_work_ns: u64,
     /// Cycles that were cut off, because events were lost or their start was not seen.
     #[serde(default)]
     pub cycles_cut: u64,
+    /// The longest time that a cycle can have taken that was cut off, or that is not counted because its start and its end
+    /// are different kinds of waits, ns; 0 without any. Also the longest time in which a signal interrupted a sleep that
+    /// continued.
+    #[serde(default)]
+    pub longest_cut_ns: u64,
     /// Switches to it that the kernel did not trace: it ran on a CPU although its last event was a wait.
     #[serde(default)]
     pub switches_missing: u64,

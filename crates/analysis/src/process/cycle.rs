@@ -102,6 +102,18 @@ pub(super) fn long_row((series, thread): &(&Series, &ProcessThread), limits: Lim
     })
 }
 
+/// Says which thread has a cycle that was cut and may have exceeded a limit; `None` without such a thread.
+pub(super) fn long_cut((series, thread): &(&Series, &ProcessThread), limits: Limits) -> Option<String> {
+    let (role, cut_ns) = (&series.role, thread.longest_cut_ns);
+    (cut_ns > limits.cycle_ns(series.period_ns)?).then(|| {
+        format!(
+            "a cycle of {role} that could not be followed from start to end may have taken up to {}: measure again, or mark \
+             the cycles with include/punctual.h",
+            format_unsigned_ns(cut_ns)
+        )
+    })
+}
+
 /// True if a cycle may contain several of the waits that count as the start of one.
 fn is_unclear(series: &Series, thread: &ProcessThread) -> bool {
     let observed_ns = thread.times.total_ns();
@@ -131,7 +143,12 @@ pub(super) fn certain_ns(thread: &ProcessThread, cycle: &Cycle) -> u64 {
 /// been too long. `None` without such a thread.
 pub(super) fn too_long_at_end(threads: &[(&Series, &ProcessThread)], limits: Limits) -> Option<String> {
     let (role, ending_ns) = threads.iter().find_map(|(series, thread)| {
-        let is_long = thread.cycles >= CYCLIC && thread.ending_ns > limits.cycle_ns(series.period_ns)?;
+        /// A thread with fewer cycles only starts, and prepares its work.
+        const FEW: u64 = 3;
+        let limit_ns = limits.cycle_ns(series.period_ns)?;
+        // A thread with few cycles may wait for others at its end.
+        let is_long = thread.cycles >= CYCLIC && thread.ending_ns > limit_ns
+            || thread.cycles >= FEW && thread.ending_work_ns > limit_ns;
         is_long.then_some((&series.role, thread.ending_ns))
     })?;
     let ending = format_unsigned_ns(ending_ns);

@@ -16,6 +16,10 @@ pub(super) struct Cycles {
     last_begun_ns: Option<u64>,
     count: u64,
     cut: u64,
+    /// A cycle that was cut, until its end at the latest is known.
+    cut_off: Option<CutOff>,
+    /// The longest time that a cut cycle can have taken, ns.
+    longest_cut_ns: u64,
     run_time: Histogram,
     response: Histogram,
     interval: Histogram,
@@ -36,6 +40,22 @@ pub(super) struct Cycles {
     start: Start,
     /// Time from the last release to the end of the thread, ns; 0 if it has not ended.
     ending_ns: u64,
+    /// The part of it in which the thread ran or waited for a CPU, ns.
+    ending_work_ns: u64,
+}
+
+/// A cycle that was cut.
+#[derive(Debug, Clone, Copy)]
+struct CutOff {
+    /// Its release, ns on CLOCK_MONOTONIC.
+    begun_ns: u64,
+    /// Cycles that events started since then; `None` if the cut was not a change to such cycles.
+    events: Option<u8>,
+}
+
+impl CutOff {
+    /// More cycles that events start are other work, not a part of the cut cycle.
+    const MOST_EVENTS: u8 = 32;
 }
 
 /// The change to regular sleeps. The interval before the first sleep's end is no interval between cycles if regular
@@ -143,9 +163,22 @@ impl Cycles {
     /// Begins a cycle, unless the thread only waited within its current cycle.
     pub fn begin(&mut self, released: Released, period_ns: Option<u64>) {
         if self.now.is_none() {
+            self.complete_cut(released.noticed_ns, false);
+            if let Some(CutOff { events: Some(events), .. }) = &mut self.cut_off {
+                *events += 1;
+                self.cut_off.take_if(|cut_off| cut_off.events > Some(CutOff::MOST_EVENTS));
+            }
             self.add_release(released.at_ns, period_ns);
             self.now = Some(Open::new(released));
         }
+    }
+
+    /// Notes that the work of the cut cycle is complete at `at_ns` on CLOCK_MONOTONIC at the latest; after a change to cycles
+    /// that events start, only if this is the `regular` end of the cycles before.
+    pub fn complete_cut(&mut self, at_ns: u64, regular: bool) {
+        let complete = self.cut_off.take_if(|cut_off| regular || cut_off.events.is_none());
+        let cut_ns = complete.map_or(0, |cut_off| at_ns.saturating_sub(cut_off.begun_ns));
+        self.longest_cut_ns = self.longest_cut_ns.max(cut_ns);
     }
 
     /// Begins the time from the start of the thread to its first wait.
@@ -174,7 +207,9 @@ impl Cycles {
 
     /// Drops the current cycle, because the thread ends in it, and keeps its length.
     pub fn drop_end(&mut self, config: &RunConfig) {
-        self.ending_ns = self.now.take().map_or(0, |open| open.to_record(config).response_ns());
+        let Some(open) = self.now.take() else { return };
+        self.ending_ns = open.to_record(config).response_ns();
+        self.ending_work_ns = open.times.running_ns + open.times.waiting_ns();
     }
 
     /// True if the thread has slept or waited for an event in the current cycle.
@@ -182,9 +217,10 @@ impl Cycles {
         self.now.as_ref().is_some_and(|open| open.parts.contains_wait())
     }
 
-    /// Drops the current cycle, because its start and its end are different kinds of waits.
-    pub fn drop_change(&mut self) {
-        self.cut += u64::from(self.now.take().is_some_and(|open| !open.is_start));
+    /// Drops the current cycle at `at_ns` on CLOCK_MONOTONIC, because its start and its end are different kinds of waits.
+    pub fn drop_change(&mut self, at_ns: u64) {
+        self.cut_now(None);
+        self.complete_cut(at_ns, true);
         self.last_main = None;
     }
 
@@ -200,9 +236,11 @@ impl Cycles {
         self.now.as_ref().is_some_and(|open| open.is_tentative)
     }
 
-    /// Drops the current cycle, because the thread continues the sleep before it.
-    pub fn drop_tentative(&mut self) {
-        self.now.take_if(|open| open.is_tentative);
+    /// Drops the current cycle at `at_ns` on CLOCK_MONOTONIC, because the thread continues the sleep before it.
+    pub fn drop_tentative(&mut self, at_ns: u64) {
+        if let Some(open) = self.now.take_if(|open| open.is_tentative) {
+            self.longest_cut_ns = self.longest_cut_ns.max(at_ns.saturating_sub(open.begun_ns));
+        }
     }
 
     fn add_release(&mut self, at_ns: u64, period_ns: Option<u64>) {
@@ -304,8 +342,21 @@ impl Cycles {
 
     /// Drops the current cycle and its interval, because its start or events are missing.
     pub fn cut(&mut self) {
-        self.cut += u64::from(self.now.take().is_some_and(|open| !open.is_start));
+        self.cut_now(None);
         (self.last_begun_ns, self.last_main) = (None, None);
+    }
+
+    /// Drops the current cycle and its interval, because events start the cycles from now on. It may still go on.
+    pub fn cut_to_events(&mut self) {
+        self.cut_now(Some(0));
+        (self.last_begun_ns, self.last_main) = (None, None);
+    }
+
+    fn cut_now(&mut self, events: Option<u8>) {
+        if let Some(open) = self.now.take().filter(|open| !open.is_start) {
+            self.cut += 1;
+            self.cut_off.get_or_insert(CutOff { begun_ns: open.begun_ns, events });
+        }
     }
 
     /// Counts the first interval if no regular one has followed it. Call it at the end of the run.
@@ -351,7 +402,8 @@ impl Cycles {
     pub fn write_to(&self, period_ns: Option<u64>, thread: &mut ProcessThread) -> (u64, u64) {
         thread.cycles = self.count;
         thread.cycles_cut = self.cut;
-        thread.ending_ns = self.ending_ns;
+        thread.longest_cut_ns = self.longest_cut_ns;
+        (thread.ending_ns, thread.ending_work_ns) = (self.ending_ns, self.ending_work_ns);
         thread.run_time.clone_from(&self.run_time);
         thread.response.clone_from(&self.response);
         thread.interval.clone_from(&self.interval);

@@ -48,6 +48,8 @@ pub(super) struct Releases {
     timer_read_by: Option<Source>,
     /// True if the thread reads several timers.
     has_several_timers: bool,
+    /// True if the thread waits for the timer that it reads, at least after some of its cycles.
+    awaits_timer: bool,
     row: Row,
 }
 
@@ -138,6 +140,16 @@ impl Releases {
         self.has_several_timers |= self.timer_read_by.replace(read_by).is_some_and(|before| before != read_by);
     }
 
+    /// Notes that the thread waits for the timer that it reads.
+    pub fn note_timer_wait(&mut self) {
+        self.awaits_timer = true;
+    }
+
+    /// Notes a wait for an event that ended long after a timer expired, which the thread may have stopped before.
+    pub fn note_old_expiry(&mut self) {
+        self.foreign += 1;
+    }
+
     /// Notes the end of a wait for an event that belongs to no cycle.
     pub fn note_outside(&mut self) {
         self.outside += 1;
@@ -196,7 +208,7 @@ impl Releases {
     pub fn to_record(&self) -> Release {
         match self.rank() {
             _ if (self.foreign + self.outside) * UNCLEAR_SHARE > self.distances.count => Release::Mixed,
-            Rank::Timer if self.has_several_timers => Release::Mixed,
+            Rank::Timer if self.has_several_timers || !self.awaits_timer => Release::Mixed,
             _ if self.may_be_several() => Release::Alternating,
             Rank::Event if self.are_unclear() => Release::AnyEvent,
             Rank::Event => Release::Event,
@@ -214,7 +226,9 @@ impl Row {
     /// Notes the start of a cycle, ns on CLOCK_MONOTONIC.
     fn begin(&mut self, source: Source, is_answer: bool, at_ns: u64) {
         if self.usual == Some(source) && !is_answer {
-            let longest_ns = self.longest_ns.max(self.length_ns());
+            // However many they are: the usual event came back.
+            let row_ns = if self.others > 0 { self.ended_ns.saturating_sub(self.begun_ns) } else { 0 };
+            let longest_ns = self.longest_ns.max(row_ns);
             *self = Self { lead: self.lead + 1, begun_ns: at_ns, others: 0, longest_ns, ..*self };
         } else if self.lead == 0 {
             *self = Self { usual: Some(source), lead: 1, begun_ns: at_ns, others: 0, ..*self };
@@ -224,8 +238,8 @@ impl Row {
         }
     }
 
-    /// From its start to its end, ns; 0 if it is a single cycle, or too long to be one: the thread has another usual event
-    /// now.
+    /// From its start to its end so far, ns; 0 if it is a single cycle, or too long to be one: the thread probably has another
+    /// usual event now.
     fn length_ns(&self) -> u64 {
         match self.others {
             1..=MOST_WAITS_BETWEEN => self.ended_ns.saturating_sub(self.begun_ns),
@@ -256,8 +270,10 @@ impl Distances {
             *self = Self { rank: Some(rank), ..Self::default() };
         }
         let [before_ns, earlier @ ..] = self.last_ns;
-        let is_equal = |other_ns: u64| ns.abs_diff(other_ns) <= ns.max(other_ns) / 8;
-        let differs = ns.abs_diff(before_ns) > ns.max(before_ns) / 4;
+        // The times of sleeps are exact.
+        let (equal, different) = if rank == Rank::Event { (8, 4) } else { (64, 16) };
+        let is_equal = |other_ns: u64| ns.abs_diff(other_ns) <= ns.max(other_ns) / equal;
+        let differs = ns.abs_diff(before_ns) > ns.max(before_ns) / different;
         self.count += 1;
         self.repeated += u64::from(differs && earlier.into_iter().any(is_equal));
         self.last_ns = [ns, before_ns, earlier[0], earlier[1]];
@@ -266,15 +282,18 @@ impl Distances {
         }
     }
 
-    /// True if a cycle may contain several waits. Events come at any time, but if at least three of five distances repeat
-    /// in turn, several belong together. Sleeps have about equal distances, except for the first one, and for a few
+    /// True if a cycle may contain several waits: if at least three of five distances repeat in turn, several belong
+    /// together. Events come at any time. Sleeps have about equal distances, except for the first one, and for a few
     /// cycles that did not occur.
     fn are_irregular(&self) -> bool {
         if self.count < Self::ENOUGH {
             return false;
         }
+        if self.repeated * 5 >= self.count * 3 {
+            return true;
+        }
         if self.rank == Some(Rank::Event) {
-            return self.repeated * 5 >= self.count * 3;
+            return false;
         }
         let median_ns = self.all.percentile(50.0).unwrap_or(0);
         let long = self.all.count_above(median_ns / 2 * 3);

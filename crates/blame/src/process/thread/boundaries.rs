@@ -10,6 +10,9 @@ use crate::process::{
     waits::{InCall, WaitFor},
 };
 
+/// A timer that expired longer ago may have been stopped before, which the kernel does not trace, ns.
+const OLD_NS: u64 = 500_000;
+
 impl Thread {
     /// Ends the cycle that was complete when the current wait began, if that was a wait for the next release. `by` ends
     /// the wait now: only then it is known if it was an answer to the thread itself. Its cycles start with the most
@@ -30,12 +33,13 @@ impl Thread {
         }
         if completes && before != self.releases.rank() {
             // It no longer sleeps regularly: the cycle since its last sleep consists of several.
-            self.cycles.cut();
+            self.cycles.cut_to_events();
         } else if completes {
             if self.cycles.count() == 0 {
                 self.cycles.starts(self.period_ns);
             }
             self.releases.end_at(since_ns);
+            self.cycles.complete_cut(since_ns, false);
             self.end_cycle(at_ns, config);
         }
     }
@@ -83,6 +87,9 @@ impl Thread {
             self.releases.begin_with(source, is_answer, at_ns);
         }
         self.fd_timer.has_released = true;
+        if self.releases.rank() == Rank::Event && expired.is_some_and(|expires_ns| at_ns - expires_ns > OLD_NS) {
+            self.releases.note_old_expiry();
+        }
         let released = match expired {
             Some(expires_ns) => Released { at_ns: expires_ns, latest_ns: expires_ns, ..Released::at(at_ns) },
             None => Released::by_timeout(at_ns, call.and_then(|call| call.timeout)),
@@ -98,6 +105,7 @@ impl Thread {
     /// Ends its cycle, if one goes on. The time before its first wait, and that from its last release to its end, are
     /// cycles only if it has no others.
     pub(super) fn end_cycle(&mut self, at_ns: u64, config: &RunConfig) {
+        self.cycles.complete_cut(at_ns, false);
         if self.is_exiting && !self.is_marked && self.cycles.count() > 0 {
             return self.cycles.drop_end(config);
         }

@@ -129,8 +129,9 @@ impl Thread {
     /// Ends the cycle, if one goes on. If another kind of wait started it, and it contains a wait, that may have been the
     /// one for the next cycle.
     fn end_or_drop_cycle(&mut self, at_ns: u64, before: Rank, config: &RunConfig) {
+        self.cycles.complete_cut(at_ns, true);
         if before != self.releases.rank() && self.cycles.contains_wait() {
-            self.cycles.drop_change();
+            self.cycles.drop_change(at_ns);
         } else {
             self.end_cycle(at_ns, config);
         }
@@ -150,7 +151,7 @@ impl Thread {
             (before_ns..=before_ns.saturating_add(awake_ns)).contains(&expires_ns)
         });
         if is_continued {
-            self.cycles.drop_tentative();
+            self.cycles.drop_tentative(at_ns);
         } else {
             self.end_cycle(at_ns, config);
         }
@@ -225,6 +226,9 @@ impl Thread {
         self.releases.note_timer(call.source);
         let expired_in = self.fd_timer.expired_in.take();
         self.fd_timer.note_reading(if call.has_waited { Some(call.source) } else { expired_in });
+        if self.fd_timer.source.is_some() {
+            self.releases.note_timer_wait();
+        }
         let before = self.releases.rank();
         let is_release = self.releases.note(Rank::Timer);
         let Some(before_ns) = before_ns.filter(|_| !has_released && is_release && !self.is_marked) else { return };

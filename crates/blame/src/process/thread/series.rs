@@ -17,6 +17,7 @@ impl Thread {
         now.account_until(now_ns);
         now.note_pending_wake_up(now_ns, config);
         let open = now.open_cycle(now_ns, config);
+        now.cycles.complete_cut(now_ns, false);
         now.cycles.finish(now.period_ns);
         if let Some(period_ns) = now.period_ns.filter(|_| now.state != State::Ended) {
             now.cycles.stop(now_ns, period_ns);
