@@ -10,6 +10,7 @@ use super::{
 use crate::{
     audio::{FIGURES, TRIED, fault_lines, found, outcomes, remarks, times, title, tried, worst},
     blame::unsigned,
+    headline::when,
     sound_loop,
     words::sentence,
 };
@@ -60,7 +61,7 @@ fn view(series: &Series, audio: &Audio) -> Part {
     let notes = [statement].into_iter().chain(fault_lines(series)).chain(worst(series, audio)).chain([meaning]);
     let notes = notes.map(|note| sentence(&note));
     Part {
-        name: format!("Audio, {}", series.phase),
+        name: format!("Audio, {}", when(series)),
         title: title(series, audio),
         tables,
         more: Vec::new(),
@@ -80,7 +81,7 @@ pub fn keys(record: &Record) -> Vec<Key> {
     let all = || all(record).filter(|(_, audio)| held.is_none_or(|frames| audio.frames == frames));
     let done = all().filter_map(|(series, audio)| Some((series, audio, audio.completion.as_ref()?.max_ns)));
     if let Some((series, audio, max_ns)) = done.max_by_key(|(.., max_ns)| *max_ns) {
-        let detail = format!("after the deadline, limit {}, {}", unsigned(audio.limit_ns), series.phase);
+        let detail = format!("after the deadline, limit {}, {}", unsigned(audio.limit_ns), when(series));
         keys.push(Key { label: "latest period done", value: format_ns(max_ns), detail });
         let sum = |of: fn(&Audio) -> u64| all().map(|(_, audio)| of(audio)).fold(0, u64::saturating_add);
         let detail = format!("of {} periods played", grouped(sum(|audio| audio.played)));

@@ -249,7 +249,7 @@ mod tests {
         assert_eq!((b.early, b.under, b.bins.values().sum::<u64>()), (3, 7, 19));
         assert_eq!(b.bins.keys().copied().collect::<Vec<_>>(), [40, 60, 259]);
         let figure = figure("histogram", &lines, Words::of(&record));
-        assert!(figure.svg.contains("early: 3") && figure.svg.contains("CPU 0, rest: max 9000 s"), "{}", figure.svg);
+        assert!(figure.svg.contains("early: 3") && figure.svg.contains("CPU 0, at rest: max 9000 s"), "{}", figure.svg);
         assert_eq!(figure.table.rows[0].cells[1..], ["3", "25", "0", "0", "0", "0", "0", "1"].map(str::to_owned)[..]);
     }
 

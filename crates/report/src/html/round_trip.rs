@@ -7,6 +7,7 @@ use super::{
     figure::{Key, Part, Table},
     text::grouped,
 };
+use crate::headline::when;
 use crate::round_trip::{TIMES, longest, outcomes, remarks, times, title};
 
 fn all(record: &Record) -> impl Iterator<Item = (&Series, &RoundTrip)> {
@@ -38,7 +39,7 @@ pub fn keys(record: &Record) -> Vec<Key> {
     let mut keys = Vec::new();
     if let Some((series, max_ns)) = all(record).filter_map(|(s, _)| Some((s, s.max_ns?))).max_by_key(|(_, max)| *max) {
         let at_s = series.max_at_ns.map_or_else(String::new, |ns| format!(", at {:.1} s", ns as f64 / 1e9));
-        let detail = format!("from scheduled send time, {}{at_s}", series.phase);
+        let detail = format!("from scheduled send time, {}{at_s}", when(series));
         keys.push(Key { label: "longest round trip", value: format_ns(max_ns), detail });
     }
     let sum = |of: fn(&RoundTrip) -> u64| all(record).map(|(_, one)| of(one)).fold(0, u64::saturating_add);

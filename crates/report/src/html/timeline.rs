@@ -9,6 +9,7 @@ use analysis::{
 use record::visible::escape_json;
 use record::{Maxima, Record, Spike};
 
+use crate::headline::when;
 use crate::words::Words;
 
 use super::{
@@ -116,14 +117,12 @@ fn phases(record: &Record, lines: &[Line], x: Axis) -> String {
     let mut out = String::new();
     let mut free_from = 0.0;
     for phase in &record.phases {
-        if !lines.iter().any(|line| line.series.phase == phase.name) {
-            continue;
-        }
+        let Some(line) = lines.iter().find(|line| line.series.phase == phase.name) else { continue };
         let at = x.at(phase.start_ns as f64 / 1e9);
         let _ = write!(out, "<path class=\"phase\" d=\"M{} {}V{BOTTOM}\"/>", number(at), number(svg::TOP - 4.0));
         let loads =
             if phase.asked_loads.is_empty() { String::new() } else { format!(": {}", phase.asked_loads.join(", ")) };
-        let mut label = format!("{}{loads}", phase.name);
+        let mut label = format!("{}{loads}", when(line.series));
         let space = to_usize((x.to - at) / 6.2);
         if label.chars().count() > space.max(8) {
             label = label.chars().take(space.max(8) - 1).chain(['…']).collect();
