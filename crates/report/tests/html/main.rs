@@ -51,7 +51,7 @@ fn the_report_contains_the_record() {
         "not read back",
         "a guard lowered the priority",
         "no setting of the kernel can mend it",
-        "punctual measure timer --cpus 0-1 --load cache:streams=2 --load disk</code>",
+        "cache:streams=2 <span class=\"option\">--load</span> disk</code>",
     ]) {
         assert!(html.contains(text), "{text} is missing");
     }
