@@ -196,11 +196,12 @@ fn maxima(out: &mut String, binned: &[Binned], x: Axis) {
     for (row, (line, max_ns)) in named.iter().enumerate() {
         let at = x.at((*max_ns as f64).log10());
         let y = svg::TOP + 14.0 + 15.0 * row as f64;
+        let class = if row == 0 { "" } else { " dense" };
         let (anchor, side) = if at > svg::LEFT + 220.0 { ("end", -5.0) } else { ("start", 5.0) };
         let _ = write!(
             out,
             "<g class=\"mark {}\" data-s=\"{}\"><path d=\"M{at:.1} {BOTTOM}V{}\"/>\
-             <text x=\"{}\" y=\"{}\" text-anchor=\"{anchor}\">{}: max {}</text></g>",
+             <text class=\"max{class}\" x=\"{}\" y=\"{}\" text-anchor=\"{anchor}\">{}: max {}</text></g>",
             line.class(),
             line.index,
             number(y - 4.0),

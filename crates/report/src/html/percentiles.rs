@@ -292,6 +292,7 @@ fn limits(uses: &[&UseVerdict], left_above_ns: i64, x: Axis, y: Axis) -> (String
     shown.retain(|u| u.limit_ns > 0 && (y.lo..=y.hi).contains(&(u.limit_ns as f64).log10()));
     shown.sort_by_key(|u| u.limit_ns);
     let (mut rules, mut names) = (String::new(), String::new());
+    let mut last_shown = f64::INFINITY;
     for group in shown.chunk_by(|a, b| (height(a.limit_ns) - height(b.limit_ns)).abs() < 14.0) {
         let [others @ .., highest] = group else { continue };
         for one in group {
@@ -301,9 +302,12 @@ fn limits(uses: &[&UseVerdict], left_above_ns: i64, x: Axis, y: Axis) -> (String
         let more = if others.is_empty() { String::new() } else { format!(" and {} below", others.len()) };
         let at_left = highest.limit_ns > left_above_ns;
         let (anchor, at) = if at_left { ("start", x.from + 6.0) } else { ("end", x.to - 6.0) };
+        let is_dense = last_shown - height(highest.limit_ns) < svg::LARGE;
+        last_shown = if is_dense { last_shown } else { height(highest.limit_ns) };
         let _ = write!(
             names,
-            "<text class=\"limit\" x=\"{}\" y=\"{}\" text-anchor=\"{anchor}\">limit {}: {}{more}</text>",
+            "<text class=\"limit{}\" x=\"{}\" y=\"{}\" text-anchor=\"{anchor}\">limit {}: {}{more}</text>",
+            if is_dense { " dense" } else { "" },
             number(at),
             number(height(highest.limit_ns) - 4.0),
             format_ns(highest.limit_ns),
