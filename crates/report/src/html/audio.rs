@@ -1,7 +1,7 @@
 //! Audio: one section per series, the result of a buffer search, and the key figures.
 
 use analysis::format_ns;
-use record::{Audio, Record, Series, SoundLoop};
+use record::{Audio, BufferSearch, Record, Series, SoundLoop};
 
 use super::{
     figure::{Key, Part, Table},
@@ -31,9 +31,14 @@ pub fn sections(record: &Record) -> Vec<Part> {
             tried(record, search).into_iter().map(|(cells, _)| cells.to_vec()).collect(),
         )],
         notes: found(record, search),
+        only_on_screen: false,
     });
     let sound_loops = record.sound_loop.iter().map(loop_view);
-    sound_loops.chain(search).chain(all(record).map(|(series, audio)| view(series, audio))).collect()
+    let parts = all(record).map(|(series, audio)| {
+        let is_held = |search: &BufferSearch| search.held.is_none_or(|frames| frames == audio.frames);
+        Part { only_on_screen: !record.buffer.as_ref().is_none_or(is_held), ..view(series, audio) }
+    });
+    sound_loops.chain(search).chain(parts).collect()
 }
 
 fn loop_view(sound_loop: &SoundLoop) -> Part {
@@ -44,6 +49,7 @@ fn loop_view(sound_loop: &SoundLoop) -> Part {
         more: Vec::new(),
         tables: vec![Table::plain("Results of each round", &sound_loop::ROUND, rows)],
         notes: sound_loop::lines(sound_loop).into_iter().map(|(name, text)| format!("{name}: {text}")).collect(),
+        only_on_screen: false,
     }
 }
 
@@ -66,6 +72,7 @@ fn view(series: &Series, audio: &Audio) -> Part {
         tables,
         more: Vec::new(),
         notes: notes.collect(),
+        only_on_screen: false,
     }
 }
 

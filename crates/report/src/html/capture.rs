@@ -38,7 +38,7 @@ pub fn section(record: &Record) -> Option<Part> {
     let how = observer.map(|_| format!("{}.", observation::how_to_read(capture)));
     let notes = seen.into_iter().chain(how).chain([observation::agreement_text(record)]);
     let notes = notes.filter(|text| !text.is_empty()).collect();
-    Some(Part { name: "Capture".to_owned(), title, tables, more, notes })
+    Some(Part { name: "Capture".to_owned(), title, tables, more, notes, only_on_screen: false })
 }
 
 /// The key figures of a capture alone; empty for other records.

@@ -31,7 +31,14 @@ fn view(series: &Series, round_trip: &RoundTrip) -> Part {
         Table::plain("Round trip times and their parts", &head, rows),
     ];
     let notes = [remarks(round_trip)].into_iter().chain(longest(series)).collect();
-    Part { name: "Round trips".to_owned(), title: title(series, round_trip), tables, more: Vec::new(), notes }
+    Part {
+        name: "Round trips".to_owned(),
+        title: title(series, round_trip),
+        tables,
+        more: Vec::new(),
+        notes,
+        only_on_screen: false,
+    }
 }
 
 /// The key figures; empty for records without round trips.

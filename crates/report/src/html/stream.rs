@@ -32,7 +32,7 @@ fn view(series: &Series) -> Option<Part> {
     tables.retain(is_filled);
     more.retain(is_filled);
     let notes = [end.remarks, end.calibration].into_iter().filter(|text| !text.is_empty()).collect();
-    Some(Part { name: capitalized(&series.role), title: end.title, tables, more, notes })
+    Some(Part { name: capitalized(&series.role), title: end.title, tables, more, notes, only_on_screen: false })
 }
 
 /// The key figures, which are those of the answer; empty for records without a stream.
