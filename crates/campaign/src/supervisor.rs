@@ -145,7 +145,7 @@ impl Supervisor {
     /// Checks while a program is watched. A CPU quota is a cause of its long cycles, and makes no run invalid. Neither
     /// does a stop of punctual itself: the times are from the kernel's trace, and lost events have a caveat.
     pub fn of_program(root: &Root) -> Self {
-        Self { checks_quota: false, ..Self::start(root, &[], Clock::Monotonic) }
+        Self { checks_quota: false, ..Self::start(root, &[], Clock::Realtime) }
     }
 
     /// The reasons found so far why the run is invalid.
@@ -260,7 +260,13 @@ impl Supervisor {
         is_step.then(|| Reason {
             id: "clock.stepped".to_owned(),
             text: format!("the clock {} was set by {:+.3} s ({})", self.clock, step_ns as f64 / 1e9, self.seen()),
-            remedy: "use --clock monotonic, or let the time service only slew the clock during the run".to_owned(),
+            remedy: match self.clock {
+                // That of a program.
+                Clock::Realtime if self.threads.is_empty() => {
+                    "let the time service only slew the clock during the run".to_owned()
+                }
+                _ => "use --clock monotonic, or let the time service only slew the clock during the run".to_owned(),
+            },
         })
     }
 

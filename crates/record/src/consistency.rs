@@ -4,7 +4,8 @@
 //! are not compared if they would make a result look worse.
 
 use crate::{
-    Histogram, MeasuredBy, Phase, Reason, Record, SERIES_ENDS, Series, SeriesKind, State, Stream, grouped, layout,
+    Histogram, MeasuredBy, Phase, ProcessThread, Reason, Record, SERIES_ENDS, Series, SeriesKind, State, Stream,
+    grouped, layout,
 };
 
 /// Identifier of the reason for a record that contradicts itself.
@@ -100,7 +101,7 @@ fn of_series(record: &Record, series: &Series) -> Vec<String> {
     let granted = record.validity.valid.then(|| not_as_requested(record, phase, series)).flatten();
     let checks =
         [unknown, granted, wrong_maximum(series), wrong_spikes(series), too_many(phase, series), wrong_figures(series)];
-    let checks = checks.into_iter().chain([wrong_windows(series)]);
+    let checks = checks.into_iter().chain([wrong_windows(series), too_much_time(phase, series)]);
     counts.into_iter().chain(checks).flatten().collect()
 }
 
@@ -214,7 +215,8 @@ fn too_many(phase: Option<&Phase>, series: &Series) -> Option<String> {
         return None;
     }
     let duration_ns = phase?.duration_ns;
-    let deadlines = series.samples.max(series.corrected.total());
+    let missed = if series.kind == SeriesKind::WakeUps { series.missed } else { 0 };
+    let deadlines = series.samples.saturating_add(missed).max(series.corrected.total());
     let needed_ns = u128::from(deadlines) * u128::from(series.period_ns);
     let fits_ns = u128::from(duration_ns) + u128::from(duration_ns / SLACK_PART) + u128::from(SLACK_NS);
     let late_ns = series.max_ns.unwrap_or_default().max(0).unsigned_abs();
@@ -244,6 +246,27 @@ fn too_few(record: &Record, phase: &Phase) -> Option<String> {
         .then(|| format!("the phase `{name}` lasted {duration_ns} ns, but its deadlines only {longest_ns} ns"))
 }
 
+/// A gap-free time that is longer than the phase.
+fn too_much_time(phase: Option<&Phase>, series: &Series) -> Option<String> {
+    let SeriesKind::Gaps(noise) = &series.kind else { return None };
+    let (observed_ns, duration_ns) = (noise.observed_ns, phase?.duration_ns);
+    (observed_ns > duration_ns + duration_ns / SLACK_PART + SLACK_NS)
+        .then(|| format!("it observed its CPU for {observed_ns} ns, but its phase lasted {duration_ns} ns"))
+}
+
+/// Contradictions in the cycles of a program's thread.
+fn wrong_cycles(thread: &ProcessThread) -> Option<String> {
+    let (cycles, counted) = (thread.cycles, thread.response.total());
+    if cycles != counted {
+        return Some(format!("it has {} cycles, but its histogram counts {}", grouped(cycles), grouped(counted)));
+    }
+    let least_ns = least_maximum(&thread.response)?;
+    let longest_ns =
+        thread.longest.as_ref().map_or(0, |longest| i64::try_from(longest.response_ns()).unwrap_or(i64::MAX));
+    (longest_ns < least_ns)
+        .then(|| format!("its longest cycle took {longest_ns} ns, but it counts one of {least_ns} ns"))
+}
+
 /// Contradictions in the figures of one kind of series.
 fn wrong_figures(series: &Series) -> Option<String> {
     match &series.kind {
@@ -269,10 +292,10 @@ fn wrong_figures(series: &Series) -> Option<String> {
             let (xruns, played) = (audio.xruns, audio.played);
             (xruns > played).then(|| format!("it counts {} xruns in {} periods", grouped(xruns), grouped(played)))
         }
+        SeriesKind::Process(thread) => wrong_cycles(thread),
         SeriesKind::WakeUps
         | SeriesKind::Gaps(_)
         | SeriesKind::Stream(Stream::Listener(_))
-        | SeriesKind::Process(_)
         | SeriesKind::Capture
         | SeriesKind::TimerlatIrq
         | SeriesKind::TimerlatThread => None,

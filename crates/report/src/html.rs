@@ -112,7 +112,7 @@ struct Page<'a> {
     published: Option<PublishedView>,
     matrix: Option<MatrixView>,
     lines: &'a [Line<'a>],
-    groups: Vec<Group<'a>>,
+    groups: Vec<Group>,
     summary: Table,
     charts: [Figure; 3],
     spikes: Figure,

@@ -25,6 +25,8 @@ const CAUSES: usize = 3;
 const REMEDIES: usize = 3;
 const LIMITS: usize = 2;
 const SCENARIOS: usize = 30;
+/// The mark of the items of a numbered list.
+const NUMBERED: &str = "1.";
 
 /// Writes a record.
 pub(super) fn record(record: &Record) -> String {
@@ -38,8 +40,9 @@ pub(super) fn record(record: &Record) -> String {
     let limits = [&*note].into_iter().chain(record.caveats.iter().map(|caveat| caveat.text.as_str()));
     list(&mut out, "Limits of these figures", "-", limits.map(prose).collect(), LIMITS);
     let machine = &record.machine;
-    let facts = [&machine.hostname, &machine.model, &machine.cpu_model, &machine.kernel, &machine.preempt];
+    let facts = [&machine.hostname, &machine.model, &machine.cpu_model, &machine.kernel];
     let mut facts: Vec<String> = facts.into_iter().flatten().map(|fact| prose(fact)).collect();
+    facts.extend(machine.preempt.as_ref().map(|model| format!("preemption {}", prose(model))));
     facts.push(format!("punctual {}", prose(&record.tool.version)));
     facts.push(format!("{}, {}", prose(&record.started_at), format_duration(case::duration_ns(record))));
     let _ = writeln!(out, "\n{}", facts.join(" · "));
@@ -109,7 +112,7 @@ fn causes(out: &mut String, record: &Record) {
     let of_causes =
         to_do(record).into_iter().map(|to_do| remedy(&format!("{}:", to_do.title(words)), &to_do.account.remedy));
     let remedies = reasons.iter().map(|reason| remedy("", &reason.remedy)).chain(of_causes).collect();
-    list(out, "What to change", "1.", remedies, REMEDIES);
+    list(out, "What to change", NUMBERED, remedies, REMEDIES);
 }
 
 /// Writes a campaign.
@@ -164,11 +167,15 @@ fn list(out: &mut String, title: &str, marker: &str, items: Vec<String>, shown: 
     if items.is_empty() {
         return;
     }
-    let _ = writeln!(out, "\n{title}:");
+    let more = items.len().saturating_sub(shown);
+    // In a numbered list, the number of the others would be an item with its own number.
+    let numbered = marker == NUMBERED;
+    let first = if numbered && more > 0 { format!(" (the first {shown} of {})", items.len()) } else { String::new() };
+    let _ = writeln!(out, "\n{title}{first}:");
     for item in items.iter().take(shown) {
         let _ = writeln!(out, "{marker} {item}");
     }
-    if let more @ 1.. = items.len().saturating_sub(shown) {
+    if more > 0 && !numbered {
         let _ = writeln!(out, "{marker} and {more} more");
     }
 }
@@ -240,4 +247,21 @@ fn code(command: &str) -> String {
     let is_blank = text.trim().is_empty();
     let space = if !is_blank && (text.starts_with(['`', ' ']) || text.ends_with(['`', ' '])) { " " } else { "" };
     if is_blank { String::new() } else { format!("{fence}{space}{text}{space}{fence}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_numbered_list_counts_the_others_in_its_title() {
+        let written = |marker: &str, items: usize| {
+            let mut out = String::new();
+            list(&mut out, "What to change", marker, (0..items).map(|n| format!("change {n}")).collect(), 2);
+            out
+        };
+        assert_eq!(written(NUMBERED, 4), "\nWhat to change (the first 2 of 4):\n1. change 0\n1. change 1\n");
+        assert_eq!(written(NUMBERED, 2), "\nWhat to change:\n1. change 0\n1. change 1\n");
+        assert_eq!(written("-", 4), "\nWhat to change:\n- change 0\n- change 1\n- and 2 more\n");
+    }
 }

@@ -1,12 +1,13 @@
 //! Audio: one section per series, the result of a buffer search, and the key figures.
 
 use analysis::format_ns;
-use record::{Audio, Record, Series, SoundLoop, counted, grouped};
+use record::{Audio, BufferSearch, Record, Series, SoundLoop, counted, grouped};
 
 use super::figure::{Key, Part, Table};
 use crate::{
     audio::{FIGURES, TRIED, fault_lines, found, outcomes, remarks, times, title, tried, worst},
     blame::unsigned,
+    headline::when,
     sound_loop,
     words::sentence,
 };
@@ -27,9 +28,14 @@ pub fn sections(record: &Record) -> Vec<Part> {
             tried(record, search).into_iter().map(|(cells, _)| cells.to_vec()).collect(),
         )],
         notes: found(record, search),
+        only_on_screen: false,
     });
     let sound_loops = record.sound_loop.iter().map(loop_view);
-    sound_loops.chain(search).chain(all(record).map(|(series, audio)| view(series, audio))).collect()
+    let parts = all(record).map(|(series, audio)| {
+        let is_held = |search: &BufferSearch| search.held.is_none_or(|frames| frames == audio.frames);
+        Part { only_on_screen: !record.buffer.as_ref().is_none_or(is_held), ..view(series, audio) }
+    });
+    sound_loops.chain(search).chain(parts).collect()
 }
 
 fn loop_view(sound_loop: &SoundLoop) -> Part {
@@ -40,6 +46,7 @@ fn loop_view(sound_loop: &SoundLoop) -> Part {
         more: Vec::new(),
         tables: vec![Table::plain("Results of each round", &sound_loop::ROUND, rows)],
         notes: sound_loop::lines(sound_loop).into_iter().map(|(name, text)| format!("{name}: {text}")).collect(),
+        only_on_screen: false,
     }
 }
 
@@ -57,11 +64,12 @@ fn view(series: &Series, audio: &Audio) -> Part {
     let notes = [statement].into_iter().chain(fault_lines(series)).chain(worst(series, audio)).chain([meaning]);
     let notes = notes.map(|note| sentence(&note));
     Part {
-        name: format!("Audio, {}", series.phase),
+        name: format!("Audio, {}", when(series)),
         title: title(series, audio),
         tables,
         more: Vec::new(),
         notes: notes.collect(),
+        only_on_screen: false,
     }
 }
 
@@ -77,7 +85,7 @@ pub fn keys(record: &Record) -> Vec<Key> {
     let all = || all(record).filter(|(_, audio)| held.is_none_or(|frames| audio.frames == frames));
     let done = all().filter_map(|(series, audio)| Some((series, audio, audio.completion.as_ref()?.max_ns)));
     if let Some((series, audio, max_ns)) = done.max_by_key(|(.., max_ns)| *max_ns) {
-        let detail = format!("after the deadline, limit {}, {}", unsigned(audio.limit_ns), series.phase);
+        let detail = format!("after the deadline, limit {}, {}", unsigned(audio.limit_ns), when(series));
         keys.push(Key { label: "latest period done", value: format_ns(max_ns), detail });
         let sum = |of: fn(&Audio) -> u64| all().map(|(_, audio)| of(audio)).fold(0, u64::saturating_add);
         let detail = format!("of {} periods played", grouped(sum(|audio| audio.played)));

@@ -195,7 +195,7 @@ fn spike(ranked: Ranked, colours: &Colours) -> SpikeView {
     SpikeView {
         number,
         late: format_ns(spike.lateness_ns),
-        place: format!("{}, {}", series.place(), series.phase),
+        place: super::lines::name(series),
         culprit: main_culprit(spike, Cause::title).unwrap_or_default(),
         doubt: blame::evidence_note(spike.evidence),
         waterfall: waterfall::draw(ranked, colours),

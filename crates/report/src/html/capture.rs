@@ -1,9 +1,9 @@
-//! A captured stream, with the ends of a run or alone.
+//! A captured stream, with the ends of a run or alone; key figures of one alone.
 
 use analysis::format_ns;
 use record::{Capture, MarkedFrame, Record, grouped};
 
-use super::figure::{Part, Table};
+use super::figure::{Key, Part, Table};
 use crate::{blame::unsigned, observation, terminal::capture::seconds};
 
 /// The number of frames in each table of the worst.
@@ -35,7 +35,26 @@ pub fn section(record: &Record) -> Option<Part> {
     let how = observer.map(|_| format!("{}.", observation::how_to_read(capture)));
     let notes = seen.into_iter().chain(how).chain([observation::agreement_text(record)]);
     let notes = notes.filter(|text| !text.is_empty()).collect();
-    Some(Part { name: "Capture".to_owned(), title, tables, more, notes })
+    Some(Part { name: "Capture".to_owned(), title, tables, more, notes, only_on_screen: false })
+}
+
+/// The key figures of a capture alone; empty for other records.
+pub fn keys(record: &Record) -> Vec<Key> {
+    let Some(capture) = record.capture.as_ref().filter(|capture| capture.observer.is_none()) else { return Vec::new() };
+    let of_frames = format!("of {} frames", grouped(capture.frames));
+    let count = |label, count: u64, detail: String| Key { label, value: grouped(count), detail };
+    let first = |label, frames: &[MarkedFrame]| {
+        let frame = frames.first()?;
+        Some(Key { label, value: format_ns(frame.ns), detail: format!("frame {}", frame.frame) })
+    };
+    let late = format!("more than {}, {of_frames}", unsigned(capture.tolerance_ns));
+    let mut keys = vec![count("late frames", capture.late, late)];
+    keys.extend(first("largest lateness", &capture.worst_late));
+    keys.push(count("skipped slots", capture.skipped_slots, "for which the talker sent no frame".to_owned()));
+    keys.extend(first("largest gap", &capture.worst_gaps));
+    let duplicates = format!("{} duplicates", grouped(capture.duplicates));
+    keys.push(count("lost", capture.lost, duplicates));
+    keys
 }
 
 fn figures(capture: &Capture) -> Table {
@@ -73,4 +92,36 @@ fn figures(capture: &Capture) -> Table {
 fn frames(caption: &str, what: &str, frames: &[MarkedFrame]) -> Table {
     let row = |one: &MarkedFrame| vec![one.frame.to_string(), seconds(one.at_ns), format_ns(one.ns)];
     Table::plain(caption, &["frame.number", "after the first", what], frames.iter().take(FRAMES).map(row).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_key_figures_include_skipped_slots_and_the_largest_gap() {
+        let frame = |ns| vec![MarkedFrame { frame: 7_478, at_ns: 0, ns }];
+        let capture = Capture {
+            frames: 31_066,
+            late: 12,
+            skipped_slots: 935,
+            worst_late: frame(144_000),
+            worst_gaps: frame(4_360_000),
+            tolerance_ns: 1_250,
+            ..Capture::default()
+        };
+        let record = Record { capture: Some(capture), ..Record::default() };
+        let keys: Vec<_> = keys(&record).into_iter().map(|key| (key.label, key.value, key.detail)).collect();
+        let key = |label, value: &str, detail: &str| (label, value.to_owned(), detail.to_owned());
+        assert_eq!(
+            keys,
+            [
+                key("late frames", "12", "more than 1.25 us, of 31,066 frames"),
+                key("largest lateness", "144 us", "frame 7478"),
+                key("skipped slots", "935", "for which the talker sent no frame"),
+                key("largest gap", "4.36 ms", "frame 7478"),
+                key("lost", "0", "0 duplicates"),
+            ]
+        );
+    }
 }

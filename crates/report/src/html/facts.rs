@@ -6,7 +6,9 @@ use record::{Finding, FindingState, LoadProof, Machine, Phase, Record, Scenario,
 use super::{figure::Table, lines::Line, noise, text::percent_of};
 use crate::{
     blame::unsigned,
-    clocks, evl, shielding,
+    clocks, evl,
+    headline::when,
+    shielding,
     words::{Words, cpus},
 };
 
@@ -48,6 +50,8 @@ fn time(ns: Option<i64>) -> String {
 pub struct PhaseView<'a> {
     /// The phase.
     pub of: &'a Phase,
+    /// Its name in the words of the answer.
+    pub name: String,
     /// The duration, and the planned one if it differs.
     pub took: String,
     /// Its loads.
@@ -73,7 +77,11 @@ pub fn phases(record: &Record) -> Vec<PhaseView<'_>> {
     record
         .phases
         .iter()
-        .map(|of| PhaseView { of, took: took(of), loads: of.loads.iter().map(load).collect() })
+        .map(|of| {
+            let series = record.series.iter().find(|series| series.phase == of.name);
+            let name = series.map_or_else(|| of.name.clone(), when);
+            PhaseView { of, name, took: took(of), loads: of.loads.iter().map(load).collect() }
+        })
         .collect()
 }
 
@@ -255,7 +263,7 @@ mod tests {
         let granted = granted(&lines(&record));
         assert_eq!(
             granted.iter().map(|g| g.0.as_str()).collect::<Vec<_>>(),
-            ["CPU 0, rest to CPU 4, rest (5)", "CPU 5, rest"]
+            ["CPU 0, at rest to CPU 4, at rest (5)", "CPU 5, at rest"]
         );
         assert!(granted[1].1.starts_with("policy other,"), "{}", granted[1].1);
     }

@@ -39,6 +39,8 @@ pub struct Part {
     pub more: Vec<Table>,
     /// Explanations below the tables.
     pub notes: Vec<String>,
+    /// True if paper leaves it out, because another part has its most important figures.
+    pub only_on_screen: bool,
 }
 
 /// A key figure.

@@ -197,11 +197,12 @@ fn maxima(out: &mut String, binned: &[Binned], x: Axis) {
     for (row, (line, max_ns)) in named.iter().enumerate() {
         let at = x.at((*max_ns as f64).log10());
         let y = svg::TOP + 14.0 + 15.0 * row as f64;
+        let class = if row == 0 { "" } else { " dense" };
         let (anchor, side) = if at > svg::LEFT + 220.0 { ("end", -5.0) } else { ("start", 5.0) };
         let _ = write!(
             out,
             "<g class=\"mark {}\" data-s=\"{}\"><path d=\"M{at:.1} {BOTTOM}V{}\"/>\
-             <text x=\"{}\" y=\"{}\" text-anchor=\"{anchor}\">{}: max {}</text></g>",
+             <text class=\"max{class}\" x=\"{}\" y=\"{}\" text-anchor=\"{anchor}\">{}: max {}</text></g>",
             line.class(),
             line.index,
             number(y - 4.0),
@@ -250,7 +251,7 @@ mod tests {
         assert_eq!((b.early, b.under, b.bins.values().sum::<u64>()), (3, 7, 19));
         assert_eq!(b.bins.keys().copied().collect::<Vec<_>>(), [40, 60, 259]);
         let figure = figure("histogram", &lines, Words::of(&record));
-        assert!(figure.svg.contains("early: 3") && figure.svg.contains("CPU 0, rest: max 9000 s"), "{}", figure.svg);
+        assert!(figure.svg.contains("early: 3") && figure.svg.contains("CPU 0, at rest: max 9000 s"), "{}", figure.svg);
         assert_eq!(figure.table.rows[0].cells[1..], ["3", "25", "0", "0", "0", "0", "0", "1"].map(str::to_owned)[..]);
     }
 

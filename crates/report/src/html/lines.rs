@@ -4,6 +4,8 @@ use std::fmt::Write;
 
 use record::{Record, Series};
 
+use crate::headline::when;
+
 /// The number of colours in the style sheet.
 const HUES: usize = 7;
 /// The number of dash patterns in the style sheet.
@@ -19,7 +21,7 @@ pub struct Line<'a> {
     pub series: &'a Series,
     /// The index in the record; the script uses it as an id.
     pub index: usize,
-    /// `CPU 1, load`.
+    /// `CPU 1, under load`.
     pub name: String,
     /// True if the charts show the name.
     pub named: bool,
@@ -55,9 +57,9 @@ impl Line<'_> {
 }
 
 /// The series of one phase, for the key of a record with many series.
-pub struct Group<'a> {
+pub struct Group {
     /// The phase.
-    pub name: &'a str,
+    pub name: String,
     /// A sample of one of its lines.
     pub swatch: String,
     /// The indices of its series, separated by spaces.
@@ -67,16 +69,16 @@ pub struct Group<'a> {
 }
 
 /// One group per phase if there are many lines, otherwise none.
-pub fn groups<'a>(lines: &[Line<'a>]) -> Vec<Group<'a>> {
+pub fn groups(lines: &[Line]) -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
     for line in lines.iter().filter(|_| lines.len() > FEW) {
-        match groups.iter_mut().find(|group| group.name == line.series.phase) {
+        match groups.iter_mut().find(|group| group.name == when(line.series)) {
             Some(group) => {
                 let _ = write!(group.members, " {}", line.index);
                 group.size += 1;
             }
             None => groups.push(Group {
-                name: &line.series.phase,
+                name: when(line.series),
                 swatch: line.swatch(),
                 members: line.index.to_string(),
                 size: 1,
@@ -86,10 +88,11 @@ pub fn groups<'a>(lines: &[Line<'a>]) -> Vec<Group<'a>> {
     groups
 }
 
-/// The name of a series: place and phase, or only one if they are the same, as for a capture.
+/// The name of a series: place and phase, or only one if they are the same, as for a capture. The phase has the words
+/// of the answer on the terminal.
 pub fn name(series: &Series) -> String {
     let place = series.place();
-    if place == series.phase { place } else { format!("{place}, {}", series.phase) }
+    if place == series.phase { place } else { format!("{place}, {}", when(series)) }
 }
 
 /// All series of a record with their styles.
@@ -197,9 +200,9 @@ mod tests {
         let record = record(128, &["rest", "load"]);
         let lines = lines(&record);
         let named: Vec<_> = lines.iter().filter(|line| line.named).map(|line| line.name.as_str()).collect();
-        assert_eq!(named, ["CPU 127, rest", "CPU 127, load"]);
+        assert_eq!(named, ["CPU 127, at rest", "CPU 127, under load"]);
         assert_eq!(lines.iter().filter(|line| line.thin).count(), 254);
         let groups: Vec<_> = groups(&lines).into_iter().map(|group| (group.name, group.size)).collect();
-        assert_eq!(groups, [("rest", 128), ("load", 128)]);
+        assert_eq!(groups, [("at rest".to_owned(), 128), ("under load".to_owned(), 128)]);
     }
 }

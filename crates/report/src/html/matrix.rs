@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use analysis::{
-    float::to_i32,
+    float::to_u64,
     format_ns,
     matrix::{MatrixTable, tables, why_none},
 };
@@ -14,12 +14,11 @@ use crate::terminal::MatrixFigure;
 use crate::terminal::matrix::{invalid_cells, legend, load_title};
 use crate::words::sentence;
 
-/// Steps of the colour scale above the first, as in the style sheet.
-const STEPS: f64 = 5.0;
-/// The smallest factor that the scale spans, so that it does not exaggerate small differences.
-const SPAN_AT_LEAST: f64 = 10.0;
-/// Smaller badness is drawn like this value.
-const LEAST_BAD: f64 = 1e-3;
+/// The largest lateness of the first colours, of cells without missed deadlines, in periods.
+const LATE_PERIODS: [f64; 2] = [0.01, 0.1];
+/// The most missed deadlines of a thousand of the next colours. A cell with missed deadlines never has a colour of a cell
+/// without.
+const MISSED_OF_1000: [f64; 2] = [1.0, 100.0];
 
 /// The section about a matrix, as the template sees it.
 pub struct MatrixView {
@@ -35,6 +34,8 @@ pub struct MatrixView {
     pub more: Vec<TableView>,
     /// The explanation below the tables.
     pub legend: String,
+    /// The colours with their meanings.
+    pub colours: Vec<(usize, String)>,
     /// The reasons for invalid cells.
     pub invalid: Vec<String>,
 }
@@ -64,7 +65,6 @@ pub struct CellView {
 /// The section of a matrix; `None` for other records.
 pub fn view(record: &Record) -> Option<MatrixView> {
     let tables = tables(record);
-    let scale = Scale::of(record);
     let of = |figure: MatrixFigure| tables.iter().map(move |table| (table, figure));
     let advice = record.recommendation.as_ref();
     let sentences = |list: Option<&Vec<String>>| list.into_iter().flatten().map(|text| sentence(text)).collect();
@@ -76,17 +76,18 @@ pub fn view(record: &Record) -> Option<MatrixView> {
             |advice| advice.why.iter().map(|text| sentence(text)).collect(),
         ),
         facts: sentences(advice.map(|advice| &advice.facts)),
-        jitter: of(MatrixFigure::Jitter).map(|(table, figure)| table_view(table, figure, &scale)).collect(),
+        jitter: of(MatrixFigure::Jitter).map(|(table, figure)| table_view(table, figure)).collect(),
         more: of(MatrixFigure::Lateness)
             .chain(of(MatrixFigure::Missed))
-            .map(|(table, figure)| table_view(table, figure, &scale))
+            .map(|(table, figure)| table_view(table, figure))
             .collect(),
         legend: legend(record),
+        colours: colours(),
         invalid: invalid_cells(record).map(|text| sentence(&text)).collect(),
     })
 }
 
-fn table_view(table: &MatrixTable, figure: MatrixFigure, scale: &Scale) -> TableView {
+fn table_view(table: &MatrixTable, figure: MatrixFigure) -> TableView {
     let [row, column] = table.roles;
     let cell = |y: usize, x: usize| {
         let (best, worst) = (table.best == Some((y, x)), table.worst == Some((y, x)));
@@ -104,7 +105,7 @@ fn table_view(table: &MatrixTable, figure: MatrixFigure, scale: &Scale) -> Table
             }
             Some(cell) => {
                 let figures: Vec<String> = cell.threads.iter().rev().map(|thread| figure.of(thread)).collect();
-                CellView { text: figures.join(" / "), class: format!("heat{} {word}", scale.step(cell)), word }
+                CellView { text: figures.join(" / "), class: format!("heat{} {word}", colour(cell)), word }
             }
         }
     };
@@ -141,22 +142,23 @@ fn key(label: &'static str, max_ns: i64, cell: &Cell) -> Key {
     Key { label, value: format_ns(max_ns), detail }
 }
 
-/// A logarithmic scale of badness from the best valid cell to the worst, shared by all tables.
-struct Scale {
-    least: f64,
-    span: f64,
+/// The colour of a cell, from 0 to 5: lateness, or, from 3 on, missed deadlines.
+fn colour(cell: &Cell) -> usize {
+    let steps = |value: f64, limits: [f64; 2]| limits.iter().filter(|&&limit| value > limit).count();
+    match cell.threads.iter().any(|thread| thread.missed > 0) {
+        false => steps(cell.badness, LATE_PERIODS),
+        true => 3 + steps(cell.badness - 1.0, MISSED_OF_1000),
+    }
 }
 
-impl Scale {
-    fn of(record: &Record) -> Self {
-        let bad = || record.cells.iter().filter(|cell| cell.invalid.is_none()).map(|cell| cell.badness.max(LEAST_BAD));
-        let (least, most) = (bad().fold(f64::INFINITY, f64::min), bad().fold(LEAST_BAD, f64::max));
-        Self { least, span: (most / least).max(SPAN_AT_LEAST).ln() }
-    }
-
-    fn step(&self, cell: &Cell) -> i32 {
-        to_i32(((cell.badness.max(LEAST_BAD) / self.least).ln() / self.span * STEPS).round())
-    }
+/// The colours with their meanings.
+fn colours() -> Vec<(usize, String)> {
+    let [little, tenth] = LATE_PERIODS;
+    let [few, many] = MISSED_OF_1000;
+    let missed = |of_1000: f64| format!("up to 1 of {} missed", grouped(to_u64(1000.0 / of_1000)));
+    let late = |periods: f64| format!("up to {periods} periods late");
+    let rest = ["later".to_owned(), missed(few), missed(many), "more missed".to_owned()];
+    [late(little), late(tenth)].into_iter().chain(rest).enumerate().collect()
 }
 
 /// The record to draw charts of. Of a matrix, only the recommended and the worst pairs, because hundreds of lines would
@@ -178,4 +180,23 @@ pub fn shown_in_charts(record: &Record) -> Cow<'_, Record> {
     short.phases.retain(|phase| shown(&phase.name));
     short.series.retain(|series| shown(&series.phase));
     Cow::Owned(short)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use record::CellThread;
+
+    #[test]
+    fn missed_deadlines_come_first_in_the_colours() {
+        let colour_of = |badness: f64, missed: u64| {
+            let threads = vec![CellThread { missed, ..CellThread::default() }, CellThread::default()];
+            colour(&Cell { badness, threads, ..Cell::default() })
+        };
+        assert_eq!([0.002, 0.05, 0.9, 1.0].map(|periods| colour_of(periods, 0)), [0, 1, 2, 2]);
+        assert_eq!([1.0, 2.0, 50.0, 526.0].map(|badness| colour_of(badness, 7)), [3, 3, 4, 5]);
+        let meanings: Vec<String> = colours().into_iter().map(|(_, meaning)| meaning).collect();
+        assert_eq!(meanings[..2], ["up to 0.01 periods late", "up to 0.1 periods late"]);
+        assert_eq!(meanings[3..5], ["up to 1 of 1,000 missed", "up to 1 of 10 missed"]);
+    }
 }

@@ -5,7 +5,7 @@ use record::{Noise, Record, Series, counted, grouped};
 
 use super::{
     figure::{Key, Table},
-    lines::Line,
+    lines::{self, Line},
 };
 use crate::blame::unsigned;
 use crate::terminal::noise::{common_gaps, lost};
@@ -17,12 +17,12 @@ pub fn keys(record: &Record) -> Vec<Key> {
     let mut keys = Vec::new();
     if let Some((series, max_ns)) = all.iter().filter_map(|(s, _)| Some((s, s.max_ns?))).max_by_key(|(_, max)| *max) {
         let at_s = series.max_at_ns.map_or_else(String::new, |ns| format!(", at {:.1} s", ns as f64 / 1e9));
-        let detail = format!("{}, {}{at_s}", series.place(), series.phase);
+        let detail = format!("{}{at_s}", lines::name(series));
         keys.push(Key { label: "longest gap", value: format_ns(max_ns), detail });
     }
     let share = |noise: &Noise| noise.lost_share().unwrap_or(0.0);
     if let Some((series, noise)) = all.iter().max_by(|a, b| share(a.1).total_cmp(&share(b.1))) {
-        let detail = format!("{}, {}, of {}", series.place(), series.phase, unsigned(noise.observed_ns));
+        let detail = format!("{}, of {}", lines::name(series), unsigned(noise.observed_ns));
         keys.push(Key { label: "largest share lost", value: lost(noise), detail });
     }
     let series: Vec<&Series> = all.iter().map(|(series, _)| *series).collect();

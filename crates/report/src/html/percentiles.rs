@@ -86,9 +86,7 @@ fn draw(
     // Names of limits take up to two fifths of the width: at the left if the curves are below them there.
     let reach = 100.0 - 100.0 / 10f64.powf(0.4 * x.hi);
     let left_above_ns = histograms(lines, others).filter_map(|h| h.percentile(reach)).max().unwrap_or(0);
-    let limits = limits(uses, left_above_ns, x, y);
-    // Drawn below the curves, so that a name does not hide a curve.
-    let mut body = limits.0 + &limits.1;
+    let (mut body, limit_names) = limits(uses, left_above_ns, x, y);
     let step_px = if lines.len() > 32 { 5.0 } else { 0.5 };
     let step = (x.hi - x.lo) / (x.to - x.from) * step_px;
     for (name, histogram) in others {
@@ -98,6 +96,8 @@ fn draw(
         let attributes = (&*line.class(), &*format!(" data-s=\"{}\"", line.index));
         curve(&mut body, attributes, &line.name, &line.series.corrected, step, (x, y));
     }
+    // Above the curves, which would cross them; a name has a narrow border in the colour of the page.
+    body.push_str(&limit_names);
     names(&mut body, lines, others, x, y);
     Frame {
         id,
@@ -202,32 +202,84 @@ fn of_phase(name: &str) -> &str {
     name.split_once(": ").map_or(name, |(_, phase)| phase)
 }
 
-/// A name, shortened to fit the margin. The read-out shows the full name.
-fn in_margin(name: &str) -> String {
-    if name.chars().count() <= MARGIN {
-        name.to_owned()
-    } else {
-        name.chars().take(MARGIN - 1).chain(['…']).collect()
+/// The names in lines that fit the margin, at most two each. The read-out shows the full names.
+///
+/// If a name does not fit, the parts that all names have are left out, except the first part. A line that is still too
+/// long loses its end, or its start if the names would be equal otherwise.
+fn in_margin(names: &[&str]) -> Vec<Vec<String>> {
+    if names.iter().all(|name| name.chars().count() <= MARGIN) {
+        return names.iter().map(|name| vec![(*name).to_owned()]).collect();
+    }
+    let parts: Vec<Vec<&str>> = names.iter().map(|name| name.split(", ").collect()).collect();
+    let whole: Vec<Vec<String>> = parts.iter().map(|of| in_two_lines(of)).collect();
+    if whole.iter().flatten().all(|line| line.chars().count() <= MARGIN) {
+        return whole;
+    }
+    let is_common = |part: &str| parts.len() > 1 && parts.iter().all(|of| of.contains(&part));
+    let short = parts.iter().map(|of| {
+        let rest = of.iter().skip(1).copied().filter(|part| !is_common(part));
+        in_two_lines(&of.iter().take(1).copied().chain(rest).collect::<Vec<_>>())
+    });
+    let short: Vec<Vec<String>> = short.collect();
+    let cut_to = |keep_end: bool| -> Vec<Vec<String>> {
+        short.iter().map(|label| label.iter().map(|line| cut(line, keep_end)).collect()).collect()
+    };
+    let labels = cut_to(false);
+    let differ = (1..labels.len()).all(|at| !labels[..at].contains(&labels[at]));
+    if differ { labels } else { cut_to(true) }
+}
+
+/// The parts of a name in at most two lines, of which the last can be too long.
+fn in_two_lines(parts: &[&str]) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for part in parts {
+        let is_full = lines.len() == 2;
+        match lines.last_mut() {
+            Some(last) if is_full || last.chars().count() + 2 + part.chars().count() <= MARGIN => {
+                *last = format!("{last}, {part}");
+            }
+            _ => lines.push((*part).to_owned()),
+        }
+    }
+    lines
+}
+
+fn cut(line: &str, keep_end: bool) -> String {
+    let count = line.chars().count();
+    match keep_end {
+        _ if count <= MARGIN => line.to_owned(),
+        false => line.chars().take(MARGIN - 1).chain(['…']).collect(),
+        true => std::iter::once('…').chain(line.chars().skip(count + 1 - MARGIN)).collect(),
     }
 }
 
 /// Draws the names of the curves at their right ends.
 fn names(out: &mut String, lines: &[&Line], others: &Others, x: Axis, y: Axis) {
+    /// Distance of lines, and of names.
+    const LINE: f64 = 13.0;
     let of_lines = lines.iter().filter(|line| line.named).map(|line| {
         let group = format!("<g class=\"mark {}\" data-s=\"{}\">", line.class(), line.index);
-        (group, in_margin(&line.name), &line.series.corrected)
+        (group, line.name.as_str(), &line.series.corrected)
     });
-    let of_others = others
-        .iter()
-        .map(|(name, histogram)| ("<g class=\"other\">".to_owned(), in_margin(of_phase(name)), *histogram));
+    let of_others =
+        others.iter().map(|(name, histogram)| ("<g class=\"other\">".to_owned(), of_phase(name), *histogram));
     let named: Vec<_> = of_lines
         .chain(of_others)
         .filter_map(|(group, name, histogram)| Some((group, name, histogram.iter().next_back()?.0)))
         .collect();
+    let labels = in_margin(&named.iter().map(|(_, name, _)| *name).collect::<Vec<_>>());
+    let rows = labels.iter().map(Vec::len).max().unwrap_or(1) as f64;
     let wanted: Vec<f64> = named.iter().map(|(.., max)| y.at(svg::decades(*max as f64, y.lo)) + 4.0).collect();
-    for ((group, name, _), at) in named.iter().zip(svg::spread(&wanted, 15.0, y.to + 4.0, y.from)) {
-        let (left, top) = (number(x.to + 10.0), number(at));
-        let _ = write!(out, "{group}<text x=\"{left}\" y=\"{top}\">{}</text></g>", text::escape(name));
+    let last = y.from - (rows - 1.0) * LINE;
+    for (((group, ..), label), at) in
+        named.iter().zip(&labels).zip(svg::spread(&wanted, rows * LINE + 2.0, y.to + 4.0, last))
+    {
+        out.push_str(group);
+        for (row, line) in label.iter().enumerate() {
+            let (left, top) = (number(x.to + 10.0), number(at + row as f64 * LINE));
+            let _ = write!(out, "<text x=\"{left}\" y=\"{top}\">{}</text>", text::escape(line));
+        }
+        out.push_str("</g>");
     }
 }
 
@@ -240,6 +292,7 @@ fn limits(uses: &[&UseVerdict], left_above_ns: i64, x: Axis, y: Axis) -> (String
     shown.retain(|u| u.limit_ns > 0 && (y.lo..=y.hi).contains(&(u.limit_ns as f64).log10()));
     shown.sort_by_key(|u| u.limit_ns);
     let (mut rules, mut names) = (String::new(), String::new());
+    let mut last_shown = f64::INFINITY;
     for group in shown.chunk_by(|a, b| (height(a.limit_ns) - height(b.limit_ns)).abs() < 14.0) {
         let [others @ .., highest] = group else { continue };
         for one in group {
@@ -249,9 +302,12 @@ fn limits(uses: &[&UseVerdict], left_above_ns: i64, x: Axis, y: Axis) -> (String
         let more = if others.is_empty() { String::new() } else { format!(" and {} below", others.len()) };
         let at_left = highest.limit_ns > left_above_ns;
         let (anchor, at) = if at_left { ("start", x.from + 6.0) } else { ("end", x.to - 6.0) };
+        let is_dense = last_shown - height(highest.limit_ns) < svg::LARGE;
+        last_shown = if is_dense { last_shown } else { height(highest.limit_ns) };
         let _ = write!(
             names,
-            "<text class=\"limit\" x=\"{}\" y=\"{}\" text-anchor=\"{anchor}\">limit {}: {}{more}</text>",
+            "<text class=\"limit{}\" x=\"{}\" y=\"{}\" text-anchor=\"{anchor}\">limit {}: {}{more}</text>",
+            if is_dense { " dense" } else { "" },
             number(at),
             number(height(highest.limit_ns) - 4.0),
             format_ns(highest.limit_ns),
@@ -318,6 +374,22 @@ mod tests {
             let space = axis.at(pair[1].at) - axis.at(pair[0].at);
             assert!(space > 3.4 * (pair[0].label.len() + pair[1].label.len()) as f64, "{pair:?}");
         }
+    }
+
+    #[test]
+    fn names_in_the_margin_differ() {
+        let short = ["CPU 0, at rest", "CPU 1, at rest"];
+        assert_eq!(in_margin(&short), [["CPU 0, at rest"], ["CPU 1, at rest"]], "names that fit remain as they are");
+        let matrix =
+            ["servo on CPU 1, base 0, servo 1, noload, round 1", "servo on CPU 0, base 0, servo 0, noload, round 1"];
+        let labels = [["servo on CPU 1", "servo 1"], ["servo on CPU 0", "servo 0"]];
+        assert_eq!(in_margin(&matrix), labels, "without the parts that both have");
+        let ends = ["listener on CPU 0, at rest, 125 us", "listener on CPU 0, at rest"];
+        assert_eq!(in_margin(&ends), [["listener on CPU 0", "at rest, 125 us"], ["listener on CPU 0", "at rest"]]);
+        let start = "the same start of all names of scenarios ";
+        let ends = in_margin(&[&format!("{start}A"), &format!("{start}B")]);
+        assert!(ends[0] != ends[1] && ends[0][0].starts_with('…') && ends[0][0].ends_with('A'), "{ends:?}");
+        assert!(ends.iter().flatten().all(|line| line.chars().count() == MARGIN), "{ends:?}");
     }
 
     #[test]

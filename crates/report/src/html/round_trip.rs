@@ -4,6 +4,7 @@ use analysis::format_ns;
 use record::{Record, RoundTrip, Series, grouped};
 
 use super::figure::{Key, Part, Table};
+use crate::headline::when;
 use crate::round_trip::{TIMES, longest, outcomes, remarks, times, title};
 
 fn all(record: &Record) -> impl Iterator<Item = (&Series, &RoundTrip)> {
@@ -27,7 +28,14 @@ fn view(series: &Series, round_trip: &RoundTrip) -> Part {
         Table::plain("Round trip times and their parts", &head, rows),
     ];
     let notes = [remarks(round_trip)].into_iter().chain(longest(series)).collect();
-    Part { name: "Round trips".to_owned(), title: title(series, round_trip), tables, more: Vec::new(), notes }
+    Part {
+        name: "Round trips".to_owned(),
+        title: title(series, round_trip),
+        tables,
+        more: Vec::new(),
+        notes,
+        only_on_screen: false,
+    }
 }
 
 /// The key figures; empty for records without round trips.
@@ -35,7 +43,7 @@ pub fn keys(record: &Record) -> Vec<Key> {
     let mut keys = Vec::new();
     if let Some((series, max_ns)) = all(record).filter_map(|(s, _)| Some((s, s.max_ns?))).max_by_key(|(_, max)| *max) {
         let at_s = series.max_at_ns.map_or_else(String::new, |ns| format!(", at {:.1} s", ns as f64 / 1e9));
-        let detail = format!("from scheduled send time, {}{at_s}", series.phase);
+        let detail = format!("from scheduled send time, {}{at_s}", when(series));
         keys.push(Key { label: "longest round trip", value: format_ns(max_ns), detail });
     }
     let sum = |of: fn(&RoundTrip) -> u64| all(record).map(|(_, one)| of(one)).fold(0, u64::saturating_add);

@@ -16,6 +16,8 @@ pub const FAR_RIGHT: f64 = 948.0;
 pub const RIGHT: f64 = 790.0;
 /// Upper end of the plotting area.
 pub const TOP: f64 = 24.0;
+/// Height of the letters on a narrow screen, where charts shrink to its width, as in the style sheet.
+pub const LARGE: f64 = 22.0;
 
 /// A linear map from axis units to SVG units. The axis units (ns, decades, nines) depend on the chart.
 #[derive(Debug, Clone, Copy)]
@@ -191,9 +193,11 @@ impl Frame<'_> {
     pub fn draw(&self, body: &str) -> String {
         let (id, title, summary) = (self.id, escape(self.title), escape(self.summary));
         let mut out = format!(
-            "<svg class=\"chart\" viewBox=\"0 0 {WIDTH} {}\" role=\"img\" aria-labelledby=\"{id}-t {id}-d\" \
+            "<svg class=\"chart{}\" viewBox=\"0 0 {WIDTH} {}\" role=\"img\" aria-labelledby=\"{id}-t {id}-d\" \
              data-chart=\"{id}\" data-x=\"{}\" data-y=\"{}\" {}>\
              <title id=\"{id}-t\">{title}</title><desc id=\"{id}-d\">{summary}</desc>",
+            // A narrow screen does not show the margin for names.
+            if self.x.0.to == RIGHT { " named" } else { "" },
             self.height,
             self.x.0.data(),
             self.y.0.data(),
@@ -234,6 +238,8 @@ impl Frame<'_> {
         let (top, bottom) = (self.y.0.to, self.y.0.from);
         let mut marks = Path::default();
         marks.move_to(axis.from, bottom).across(axis.to);
+        // Where the labels in large letters end. Left of the axis there can be further columns with labels.
+        let mut taken = if axis.from > LEFT { axis.from } else { f64::MIN };
         for tick in ticks {
             let x = axis.at(tick.at);
             if tick.label.is_empty() {
@@ -241,10 +247,14 @@ impl Frame<'_> {
                 continue;
             }
             marks.move_to(x, bottom).up_or_down(bottom + 6.0);
+            let half = tick.label.chars().count() as f64 * LARGE * 0.28;
+            let is_dense = x - half < taken || x + half > axis.to + 12.0;
+            let class = if is_dense { "tick dense" } else { "tick" };
+            taken = if is_dense { taken } else { x + half + 8.0 };
             let x = number(x);
             let _ = write!(out, "<path class=\"grid\" d=\"M{x} {}V{}\"/>", number(top), number(bottom));
             let (y, label) = (number(bottom + 20.0), escape(&tick.label));
-            let _ = write!(out, "<text class=\"tick\" x=\"{x}\" y=\"{y}\" text-anchor=\"middle\">{label}</text>");
+            let _ = write!(out, "<text class=\"{class}\" x=\"{x}\" y=\"{y}\" text-anchor=\"middle\">{label}</text>");
         }
         let _ = write!(out, "<path class=\"axis\" d=\"{}\"/>", marks.d());
         let (x, y) = (number((axis.from + axis.to) / 2.0), number(bottom + 42.0));

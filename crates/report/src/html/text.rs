@@ -43,6 +43,23 @@ pub fn escape(text: &str) -> String {
     out
 }
 
+/// A command as HTML, in which the name of an option is not broken after its hyphens. Its text remains the same, so that
+/// it can be copied.
+pub fn command(text: &str) -> String {
+    /// The longest name, characters: a longer one must be broken to fit the page.
+    const LONGEST: usize = 30;
+    let word = |word: &str| {
+        let end = word.find(|c: char| c == '=' || c.is_whitespace()).unwrap_or(word.len());
+        match word.split_at(end) {
+            (name, rest) if name.starts_with('-') && (2..=LONGEST).contains(&name.chars().count()) => {
+                format!("<span class=\"option\">{}</span>{}", escape(name), escape(rest))
+            }
+            _ => escape(word),
+        }
+    };
+    text.split_inclusive(char::is_whitespace).map(word).collect()
+}
+
 /// Text with commands between backticks as HTML with `<code>` elements.
 pub fn with_code(text: &str) -> String {
     let mut pieces: Vec<&str> = text.split('`').collect();
@@ -50,7 +67,7 @@ pub fn with_code(text: &str) -> String {
     let lone = if pieces.len().is_multiple_of(2) { pieces.pop() } else { None };
     let marked = pieces.iter().enumerate().map(|(i, piece)| match i % 2 {
         0 => escape(piece),
-        _ => format!("<code>{}</code>", escape(piece)),
+        _ => format!("<code>{}</code>", command(piece)),
     });
     marked.chain(lone.map(|piece| format!("`{}", escape(piece)))).collect()
 }
@@ -91,6 +108,17 @@ mod tests {
         assert_eq!(with_code("run `a <b>` & wait"), "run <code>a &#60;b&#62;</code> &#38; wait");
         assert_eq!(with_code("a ` alone `b` c"), "a <code> alone </code>b` c");
         assert_eq!(with_code(""), "");
+    }
+
+    #[test]
+    fn keeps_options_in_one_line() {
+        assert_eq!(
+            command("a --cell-duration=2s \\\n  -n 3 - x-y"),
+            "a <span class=\"option\">--cell-duration</span>=2s \\\n  <span class=\"option\">-n</span> 3 - x-y"
+        );
+        let long = format!("--{}", "-<".repeat(20));
+        assert_eq!(command(&long), escape(&long));
+        assert_eq!(with_code("`--load cpu`"), "<code><span class=\"option\">--load</span> cpu</code>");
     }
 
     #[test]

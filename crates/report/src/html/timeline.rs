@@ -9,6 +9,7 @@ use analysis::{
 use record::visible::escape_json;
 use record::{Maxima, Record, Spike, counted, grouped};
 
+use crate::headline::when;
 use crate::words::Words;
 
 use super::{
@@ -114,24 +115,26 @@ fn window_s(maxima: &Maxima) -> f64 {
 /// Draws the start of each phase with its name.
 fn phases(record: &Record, lines: &[Line], x: Axis) -> String {
     let mut out = String::new();
-    let mut free_from = 0.0;
+    // In the letters of a wide screen, and in the large ones of a narrow screen.
+    let (mut free_from, mut large_from) = (0.0, 0.0);
     for phase in &record.phases {
-        if !lines.iter().any(|line| line.series.phase == phase.name) {
-            continue;
-        }
+        let Some(line) = lines.iter().find(|line| line.series.phase == phase.name) else { continue };
         let at = x.at(phase.start_ns as f64 / 1e9);
         let _ = write!(out, "<path class=\"phase\" d=\"M{} {}V{BOTTOM}\"/>", number(at), number(svg::TOP - 4.0));
         let loads =
             if phase.asked_loads.is_empty() { String::new() } else { format!(": {}", phase.asked_loads.join(", ")) };
-        let mut label = format!("{}{loads}", phase.name);
+        let mut label = format!("{}{loads}", when(line.series));
         let space = to_usize((x.to - at) / 6.2);
         if label.chars().count() > space.max(8) {
             label = label.chars().take(space.max(8) - 1).chain(['…']).collect();
         }
         if at >= free_from {
             let (left, top) = (number(at + 5.0), number(svg::TOP + 4.0));
-            let _ = write!(out, "<text class=\"phase\" x=\"{left}\" y=\"{top}\">{}</text>", text::escape(&label));
-            free_from = at + label.chars().count() as f64 * 6.2 + 8.0;
+            let class = if at >= large_from { "phase" } else { "phase dense" };
+            let _ = write!(out, "<text class=\"{class}\" x=\"{left}\" y=\"{top}\">{}</text>", text::escape(&label));
+            let count = label.chars().count() as f64;
+            free_from = at + count * 6.2 + 8.0;
+            large_from = if at >= large_from { at + count * svg::LARGE * 0.5 + 8.0 } else { large_from };
         }
     }
     out

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use analysis::{Summary, format_duration, format_ns};
 use record::{Outcome, Record, UseVerdict, counted, grouped};
 
-use super::{audio, figure::Key, lines, matrix, noise, process, round_trip, svg, text};
+use super::{audio, capture, figure::Key, lines, matrix, noise, process, round_trip, stream, svg, text};
 use crate::blame::unsigned;
 use crate::headline;
 use crate::words::{Words, is_noise, is_profile, sentence};
@@ -20,6 +20,21 @@ pub struct Headline {
     pub sentence: String,
     /// The reason: trusted HTML.
     pub reason: String,
+}
+
+/// The longest headline in large letters, characters: two lines of the page.
+const LARGE: usize = 80;
+
+impl Headline {
+    /// The answer as trusted HTML.
+    pub fn answer(&self) -> String {
+        text::with_code(&self.sentence)
+    }
+
+    /// True if the answer needs smaller letters.
+    pub fn is_long(&self) -> bool {
+        self.sentence.chars().count() > LARGE
+    }
 }
 
 /// A use on the ladder.
@@ -88,16 +103,15 @@ pub fn headline(record: &Record) -> Headline {
     Headline { word: outcome.name(), class: class(outcome), sentence, reason }
 }
 
-/// Splits a long answer into its first statement, for the headline, and the rest.
+/// Splits a long answer into the sentence for the headline and the rest. A sentence is never cut.
 pub fn short_and_rest(answer: &str) -> (String, String) {
-    /// The longest headline, characters: two lines of the page.
-    const LONGEST: usize = 80;
-    if answer.chars().count() <= LONGEST {
+    /// The longest headline of several sentences, characters.
+    const SEVERAL: usize = 200;
+    if answer.chars().count() <= LARGE {
         return (answer.to_owned(), String::new());
     }
-    let sentence_end = answer.find(". ").filter(|&at| at < LONGEST);
-    let first = || [": ", "; "].iter().filter_map(|end| answer.find(end)).min();
-    match sentence_end.or_else(first) {
+    let end = answer.find(". ").filter(|&at| at < LARGE || answer.chars().count() > SEVERAL);
+    match end {
         Some(at) => (format!("{}.", &answer[..at]), sentence(&answer[at + 2..])),
         None => (answer.to_owned(), String::new()),
     }
@@ -149,6 +163,14 @@ pub fn keys(record: &Record) -> Vec<Key> {
     let of_matrix = matrix::keys(record);
     if !of_matrix.is_empty() {
         return of_matrix;
+    }
+    let of_stream = stream::keys(record);
+    if !of_stream.is_empty() {
+        return of_stream;
+    }
+    let of_capture = capture::keys(record);
+    if !of_capture.is_empty() {
+        return of_capture;
     }
     let of_program = process::keys(record);
     if !of_program.is_empty() {
@@ -307,9 +329,11 @@ mod tests {
     fn a_long_answer_has_a_short_headline() {
         assert_eq!(short_and_rest("Worst 3 us late."), ("Worst 3 us late.".to_owned(), String::new()));
         let long = format!("high waited 94 times for lock 0x4, 7.17 ms at most: {} held it.", "low ".repeat(20).trim());
-        let (short, rest) = short_and_rest(&long);
-        assert_eq!(short, "high waited 94 times for lock 0x4, 7.17 ms at most.");
-        assert!(rest.starts_with("Low low") && rest.ends_with("held it."), "{rest}");
+        assert_eq!(short_and_rest(&long), (long.clone(), String::new()), "a sentence is never cut");
+        let ends = format!("{long} Listener: 0 of 100 frames lost.");
+        assert_eq!(short_and_rest(&ends), (ends.clone(), String::new()), "both ends of a stream");
+        let longer = format!("{long} Main cause: the timer was {}late.", "very ".repeat(20));
+        assert_eq!(short_and_rest(&longer).0, long);
         let found = format!("Smallest buffer that held: 64 frames. {}", "No xrun. ".repeat(9).trim());
         assert_eq!(short_and_rest(&found).0, "Smallest buffer that held: 64 frames.");
     }

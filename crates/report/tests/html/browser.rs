@@ -6,7 +6,7 @@ use std::{fs, path::Path, process::Command};
 use record::Record;
 use report::html::render;
 
-use crate::{CHARTS, sample};
+use crate::{CHARTS, name_of, sample};
 
 /// Runs `program`; returns its standard output and standard error.
 pub fn run(program: &str, package: &str, args: &[&str]) -> (String, String) {
@@ -79,7 +79,7 @@ fn read_outs_match_the_record() {
         assert!(!said(&dom, id).is_empty(), "{id} has read-outs");
     }
     for series in &record.series {
-        let name = format!("{}, {}", series.place(), series.phase);
+        let name = name_of(series);
         let max = analysis::format_ns(series.max_ns.unwrap());
         assert!(said(&dom, "maxima").contains(&format!("{name} {max}")), "{name}: {max} among the maxima");
         for (one_in, value_ns) in said(&dom, "percentiles").split('|').filter_map(|one| percentile_of(one, &name)) {

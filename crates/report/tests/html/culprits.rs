@@ -172,6 +172,6 @@ fn shows_both_parts_of_timerlat_spikes() {
     }
     let html = render(&record);
     assert!(html.contains("<th scope=\"col\">until the interrupt</th><th scope=\"col\">from it to the thread</th>"));
-    let row = html.split("CPU 1 timerlat/thread, rest</th><td>61 ms</td>").nth(1).expect("it is the worst spike");
+    let row = html.split("CPU 1 timerlat/thread, at rest</th><td>61 ms</td>").nth(1).expect("it is the worst spike");
     assert!(row.split("</tr>").next().unwrap().contains("<td>60.8 ms</td><td>250 us</td>"), "{}", &row[..200]);
 }

@@ -215,12 +215,18 @@ fn audio() -> Record {
 
 fn find_buffer() -> Record {
     let phase = |name: &str, series: Series| Series { phase: name.to_owned(), ..series };
-    let mut record = run(AUDIO, vec![phase("32 frames", played(32, 9)), phase("64 frames", played(64, 0))]);
-    record.phases = ["32 frames", "64 frames"]
-        .map(|name| Phase { name: name.to_owned(), duration_ns: 15_000_000_000, ..Phase::default() })
+    let sizes = [32, 256, 128, 64];
+    let of_size = |frames: u32| phase(&format!("{frames} frames"), played(frames, if frames < 64 { 9 } else { 0 }));
+    let mut record = run(AUDIO, sizes.map(of_size).into());
+    record.phases = sizes
+        .map(|frames| Phase { name: format!("{frames} frames"), duration_ns: 15_000_000_000, ..Phase::default() })
         .into();
-    record.buffer =
-        Some(BufferSearch { candidates: vec![32, 64], held: Some(64), failed: Some(32), ..Default::default() });
+    record.buffer = Some(BufferSearch {
+        candidates: vec![32, 64, 128, 256],
+        held: Some(64),
+        failed: Some(32),
+        ..Default::default()
+    });
     record
 }
 

@@ -24,6 +24,12 @@ fn chart<'a>(html: &'a str, id: &str) -> &'a str {
     &html[start..start + end]
 }
 
+/// The name of a series of [`sample::typical`] on the page.
+fn name_of(series: &Series) -> String {
+    let when = if series.phase == "rest" { "at rest" } else { "under load" };
+    format!("{}, {when}", series.place())
+}
+
 #[test]
 fn the_report_contains_the_record() {
     let record = sample::typical();
@@ -32,7 +38,7 @@ fn the_report_contains_the_record() {
     let titles: Vec<&str> = record.uses.iter().map(|a_use| a_use.title.as_str()).collect();
     for text in titles.into_iter().chain(figures.iter().map(String::as_str)).chain([
         "MEASURED",
-        "CPU 1, load",
+        "CPU 1, under load",
         "fifo:90",
         "irq/125-i915",
         "The worst 20 spikes",
@@ -45,7 +51,7 @@ fn the_report_contains_the_record() {
         "not read back",
         "a guard lowered the priority",
         "no setting of the kernel can mend it",
-        "punctual measure timer --cpus 0-1 --load cache:streams=2 --load disk</code>",
+        "cache:streams=2 <span class=\"option\">--load</span> disk</code>",
     ]) {
         assert!(html.contains(text), "{text} is missing");
     }
@@ -56,7 +62,7 @@ fn shows_every_series_in_charts_and_key() {
     let record = sample::typical();
     let html = render(&record);
     for (index, series) in record.series.iter().enumerate() {
-        let name = format!("{}, {}", series.place(), series.phase);
+        let name = name_of(series);
         for id in CHARTS.into_iter().filter(|id| *id != "spikes" || !series.spikes.is_empty()) {
             assert!(chart(&html, id).contains(&format!("data-s=\"{index}\" data-n=\"{name}\"")), "{name} in {id}");
         }
