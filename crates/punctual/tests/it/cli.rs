@@ -234,7 +234,8 @@ fn the_report_of_a_record_is_opened() {
     assert_eq!(open("#!/bin/sh\necho \"$1\" > opened\n").status.code(), Some(0));
     assert_eq!(fs::read_to_string(scratch.path().join("opened")).unwrap(), "a.punctual.html\n");
     assert!(fs::read_to_string(&report).unwrap().starts_with("<!DOCTYPE html>"));
-    let failed = open("#!/bin/sh\nexit 3\n");
+    let failed = open("#!/bin/sh\necho 'x-www-browser: not found' >&2\nexit 3\n");
     assert_eq!(failed.status.code(), Some(1));
-    assert!(String::from_utf8_lossy(&failed.stderr).contains("open it in a browser"));
+    let said = String::from_utf8_lossy(&failed.stderr);
+    assert!(said.ends_with("open it in a browser\n") && said.lines().count() == 1, "{said}");
 }
