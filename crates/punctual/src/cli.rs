@@ -360,7 +360,7 @@ impl From<Blame> for blame::BlameMode {
 #[derive(Debug, Args, Clone, Copy)]
 pub struct Extent {
     /// Print all figures instead of an answer of at most 20 lines.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "quiet")]
     pub full: bool,
 }
 

@@ -75,6 +75,9 @@ fn usage_errors_name_the_remedy_and_exit_with_64() {
         ("measure threads --matrix --thread a=1ms", "--matrix takes two threads"),
         ("measure threads --matrix --thread a=1ms,cpu=0 --thread b=2ms", "leave out cpu="),
         ("measure threads --cpus 0", "--threads"),
+        ("measure timer --no-record --load-cpus 0", "add --load, e.g. --load cpu"),
+        ("measure process --load-cpus 0 1", "add --load, e.g. --load cpu"),
+        ("measure timer --full --quiet", "--quiet"),
         ("measure threads --cell-duration 1s", "--matrix"),
         ("measure threads --threads 0", "1..=256"),
         ("measure timer --clock wall", "use monotonic, realtime, tai or boottime"),
@@ -100,7 +103,7 @@ fn usage_errors_name_the_remedy_and_exit_with_64() {
 #[test]
 fn errors_of_the_machine_exit_with_1() {
     refused(1, "measure timer --cpus 4000", "CPU 4000");
-    refused(1, "measure timer --load-cpus 4000", "CPU 4000");
+    refused(1, "measure timer --load cpu --load-cpus 4000", "CPU 4000");
     refused(1, "measure timer --record /nonexistent/folder/a", "cannot write /nonexistent/folder/a.punctual.json");
     refused(1, "machine --root /nonexistent", "no machine is recorded in /nonexistent");
     refused(1, "machine --root /dev/null --json", "no machine is recorded in /dev/null");
