@@ -74,10 +74,10 @@ fn usage_errors_name_the_remedy_and_exit_with_64() {
         ("measure threads --thread a=1ms --thread a=2ms", "two threads are called `a`"),
         ("measure threads --matrix --thread a=1ms", "--matrix takes two threads"),
         ("measure threads --matrix --thread a=1ms,cpu=0 --thread b=2ms", "leave out cpu="),
-        ("measure threads --cpus 0", "--threads"),
+        ("measure threads --cpus 0", "--cpus needs --threads N or --matrix"),
         ("measure timer --no-record --load-cpus 0", "add --load, e.g. --load cpu"),
         ("measure process --load-cpus 0 1", "add --load, e.g. --load cpu"),
-        ("measure timer --full --quiet", "--quiet"),
+        ("measure timer --duration 2min", "for example 2m"),
         ("measure threads --cell-duration 1s", "--matrix"),
         ("measure threads --threads 0", "1..=256"),
         ("measure timer --clock wall", "use monotonic, realtime, tai or boottime"),
@@ -133,6 +133,16 @@ fn a_known_mistake_is_one_line() {
         ("-p 90", "use punctual measure timer --policy fifo:N"),
         ("timer --duration 5s", "use `punctual measure timer --duration 5s`"),
         ("--full LAST", "use `punctual show LAST --full`"),
+        ("report", "use `punctual show`"),
+        ("mesure timer", "use `punctual measure timer`"),
+        ("check eth0", "use `punctual check nic eth0`"),
+        ("measure timer --full --quiet", "leave one out"),
+        ("show", "name one, or run `punctual` first"),
+        ("show a.html", "name its record, a *.punctual.json file"),
+        (
+            "measure process firefox",
+            "start the program with `punctual measure process -- firefox`, or give the ID of a running one",
+        ),
     ] {
         let said = scratch.run(arguments).expect_status(64).stderr();
         assert!(said.ends_with(&format!(": {instead}\n")) && said.lines().count() == 1, "{said}");
@@ -241,4 +251,6 @@ fn the_report_of_a_record_is_opened() {
     assert_eq!(failed.status.code(), Some(1));
     let said = String::from_utf8_lossy(&failed.stderr);
     assert!(said.ends_with("open it in a browser\n") && said.lines().count() == 1, "{said}");
+    let named = scratch.run("show a.punctual.html").expect_status(64).stderr();
+    assert_eq!(named, "error: a.punctual.html is a report, which cannot be read: name its record, a.punctual.json\n");
 }
