@@ -1,4 +1,4 @@
-//! Durations in the form `30s`, `10m`, `125us`, `1.5ms`, `250ns`, `2d`.
+//! Durations in the form `30s`, `10m`, `125us`, `1.5ms`, `250ns`, `2d`, `1h30m`.
 
 use std::fmt::Write;
 
@@ -13,6 +13,17 @@ const UNITS: [(&str, u64); 7] = [
     ("d", 86_400_000_000_000),
 ];
 
+/// Other names of units, with the name here.
+const OTHER_NAMES: [(&str, &[&str]); 7] = [
+    ("ns", &["nsec", "nsecs", "nanosecond", "nanoseconds"]),
+    ("us", &["usec", "usecs", "microsecond", "microseconds"]),
+    ("ms", &["msec", "msecs", "millisecond", "milliseconds"]),
+    ("s", &["sec", "secs", "second", "seconds"]),
+    ("m", &["min", "mins", "minute", "minutes"]),
+    ("h", &["hr", "hrs", "hour", "hours"]),
+    ("d", &["day", "days"]),
+];
+
 const SECOND_NS: u64 = 1_000_000_000;
 const YEAR_NS: u64 = 31_557_600 * SECOND_NS;
 
@@ -25,16 +36,16 @@ pub enum DurationError {
     /// The unit is missing.
     #[error("{number:?} has no unit: write for example {number}us, {number}ms or {number}s")]
     NoUnit {
-        /// The number as written.
+        /// The text up to the number as written.
         number: String,
     },
     /// The unit is unknown.
-    #[error("{text:?} has the unknown unit {unit:?}: use ns, us, ms, s, m, h or d, for example {number}ms")]
+    #[error("{text:?} has the unknown unit {unit:?}: use ns, us, ms, s, m, h or d, for example {example}")]
     UnknownUnit {
         /// The whole text.
         text: String,
-        /// The number in front of the unit.
-        number: String,
+        /// The text up to this unit, with the unit that was probably meant.
+        example: String,
         /// The text in place of a unit.
         unit: String,
     },
@@ -58,39 +69,60 @@ pub enum DurationError {
     },
 }
 
-/// Reads a duration in ns, 0 to `i64::MAX`: a decimal number and one of the units ns, us, ms, s, m (minutes), h, d.
+/// Reads a duration in ns, 0 to `i64::MAX`: a decimal number and one of the units ns, us, ms, s, m (minutes), h, d; or
+/// several of them from the largest to the smallest unit, such as `1h30m`.
 ///
 /// Accepts `µs` for us, and a space before the unit. The value is exact, without rounding.
 ///
 /// # Errors
-/// If the unit is missing or unknown, or the number is missing, negative, finer than 1 ns or above 292 years.
+/// If a unit is missing or unknown, not smaller than the one before, or a number is missing, negative, finer than 1 ns
+/// or above 292 years.
 pub fn parse_ns(text: &str) -> Result<u64, DurationError> {
     let written = text.trim();
     if written.is_empty() {
         return Err(DurationError::Empty);
     }
-    let split = written.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(written.len());
-    let (number, unit) = (&written[..split], written[split..].trim_start());
-    let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
-    if whole.is_empty() || fraction.is_empty() || fraction.contains('.') {
-        return Err(DurationError::NotANumber { text: written.to_owned() });
-    }
-    let scale_ns = scale_of(unit, number, written)?;
     let too_long = || DurationError::TooLong { text: written.to_owned() };
-    let whole: u64 = whole.parse().map_err(|_| too_long())?;
-    let fraction_ns = fraction_of(fraction, scale_ns).ok_or_else(|| DurationError::TooFine { text: written.into() })?;
-    let ns = whole.checked_mul(scale_ns).and_then(|ns| ns.checked_add(fraction_ns));
-    ns.filter(|&ns| i64::try_from(ns).is_ok()).ok_or_else(too_long)
+    let (mut total_ns, mut larger_ns, mut rest) = (0u64, u64::MAX, written);
+    while !rest.is_empty() {
+        let (number, after) = split_where(rest, |c| !c.is_ascii_digit() && c != '.');
+        let (unit, after) = split_where(after.trim_start(), |c| c.is_ascii_digit());
+        let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
+        if whole.is_empty() || fraction.is_empty() || fraction.contains('.') {
+            return Err(DurationError::NotANumber { text: written.to_owned() });
+        }
+        let up_to_number = &written[..written.len() - rest.len() + number.len()];
+        let scale_ns = scale_of(unit.trim_end(), up_to_number, written)?;
+        if scale_ns >= larger_ns {
+            return Err(DurationError::NotANumber { text: written.to_owned() });
+        }
+        let whole: u64 = whole.parse().map_err(|_| too_long())?;
+        let too_fine = || DurationError::TooFine { text: written.to_owned() };
+        let fraction_ns = fraction_of(fraction, scale_ns).ok_or_else(too_fine)?;
+        let part_ns = whole.checked_mul(scale_ns).and_then(|ns| ns.checked_add(fraction_ns));
+        total_ns = part_ns.and_then(|ns| ns.checked_add(total_ns)).ok_or_else(too_long)?;
+        (larger_ns, rest) = (scale_ns, after);
+    }
+    if i64::try_from(total_ns).is_ok() { Ok(total_ns) } else { Err(too_long()) }
 }
 
-/// The length of `unit` in ns; `number` and `text` are for the error.
+/// The text before the first character of this kind, and the rest.
+fn split_where(text: &str, is_end: impl Fn(char) -> bool) -> (&str, &str) {
+    text.split_at(text.find(is_end).unwrap_or(text.len()))
+}
+
+/// The length of `unit` in ns; `number`, the text before it, and `text` are for the error.
 fn scale_of(unit: &str, number: &str, text: &str) -> Result<u64, DurationError> {
     if unit.is_empty() {
         return Err(DurationError::NoUnit { number: number.to_owned() });
     }
     let unit = unit.replace(['µ', 'μ'], "u");
     let known = UNITS.iter().find(|(name, _)| *name == unit).map(|&(_, scale_ns)| scale_ns);
-    known.ok_or_else(|| DurationError::UnknownUnit { text: text.to_owned(), number: number.to_owned(), unit })
+    known.ok_or_else(|| {
+        let is_other = |names: &[&str]| names.contains(&unit.to_lowercase().as_str());
+        let probable = OTHER_NAMES.iter().find(|(_, names)| is_other(names)).map_or("ms", |(name, _)| *name);
+        DurationError::UnknownUnit { text: text.to_owned(), example: format!("{number}{probable}"), unit }
+    })
 }
 
 /// The digits after the decimal point as a share of `scale_ns`; `None` if that is not a whole number of ns.
@@ -192,6 +224,8 @@ mod tests {
             ("1333.333us", 1_333_333),
             ("250ns", 250),
             ("2d", 172_800_000_000_000),
+            ("1h30m", 5_400_000_000_000),
+            ("1 m 1.5 s 2ns", 61_500_000_002),
             (" 41.3 us ", 41_300),
             ("0s", 0),
             ("0.000000001s", 1),
@@ -208,15 +242,21 @@ mod tests {
             ("", "a duration is missing: write for example 30s, 10m or 125us"),
             ("125", "\"125\" has no unit: write for example 125us, 125ms or 125s"),
             ("1.5", "\"1.5\" has no unit: write for example 1.5us, 1.5ms or 1.5s"),
-            ("5 sec", "\"5 sec\" has the unknown unit \"sec\": use ns, us, ms, s, m, h or d, for example 5ms"),
-            ("1h30m", "\"1h30m\" has the unknown unit \"h30m\": use ns, us, ms, s, m, h or d, for example 1ms"),
+            ("5 sec", "\"5 sec\" has the unknown unit \"sec\": use ns, us, ms, s, m, h or d, for example 5s"),
+            ("2min", "\"2min\" has the unknown unit \"min\": use ns, us, ms, s, m, h or d, for example 2m"),
+            ("1h30min", "\"1h30min\" has the unknown unit \"min\": use ns, us, ms, s, m, h or d, for example 1h30m"),
+            ("1h30", "\"1h30\" has no unit: write for example 1h30us, 1h30ms or 1h30s"),
+            (
+                "30m1h",
+                "\"30m1h\" is not a duration: write a positive number and a unit, for example 30s, 1.5ms or 125us",
+            ),
             ("-5ms", "\"-5ms\" is not a duration: write a positive number and a unit, for example 30s, 1.5ms or 125us"),
             (
                 "1.2.3s",
                 "\"1.2.3s\" is not a duration: write a positive number and a unit, for example 30s, 1.5ms or 125us",
             ),
             (".5s", "\".5s\" is not a duration: write a positive number and a unit, for example 30s, 1.5ms or 125us"),
-            ("1e3s", "\"1e3s\" has the unknown unit \"e3s\": use ns, us, ms, s, m, h or d, for example 1ms"),
+            ("1e3s", "\"1e3s\" has the unknown unit \"e\": use ns, us, ms, s, m, h or d, for example 1ms"),
             ("0.5ns", "\"0.5ns\" is finer than 1 ns: use whole nanoseconds, for example 1333.333us"),
             (
                 "9223372036854775808ns",
@@ -289,6 +329,7 @@ mod tests {
         fn whole_nanoseconds_round_trip(ns in 0..=i64::MAX as u64) {
             prop_assert_eq!(parse_ns(&format!("{ns}ns")), Ok(ns));
             prop_assert_eq!(parse_ns(&format!("{}.{:09}s", ns / SECOND_NS, ns % SECOND_NS)), Ok(ns));
+            prop_assert_eq!(parse_ns(&format!("{}s{}ns", ns / SECOND_NS, ns % SECOND_NS)), Ok(ns));
         }
 
         #[test]

@@ -168,7 +168,7 @@ impl Bound {
 /// # Errors
 /// The line, from 1, and its mistake.
 pub fn parse(name: &str, text: &str) -> Result<Profile, Mistake> {
-    let file: ProfileFile = parse_toml(text)?;
+    let file: ProfileFile = parse_toml(text).map_err(with_example)?;
     let period_ns = file.period.0;
     let limit_ns = if (1_000..=3_600_000_000_000).contains(&period_ns) { file.limit.of(period_ns) } else { 0 };
     let excellent_ns = file.excellent.as_ref().map(|bound| bound.of(period_ns));
@@ -190,6 +190,26 @@ pub fn parse(name: &str, text: &str) -> Result<Profile, Mistake> {
         Some((key, message)) => Err((line_of(text, key), message.to_owned())),
         None => Ok(profile),
     }
+}
+
+/// The required keys, with an example of each.
+const EXAMPLES: [(&str, &str); 9] = [
+    ("title", "title = \"control at 1 kHz\""),
+    ("group", "group = \"control\""),
+    ("period", "period = \"1ms\""),
+    ("limit", "limit = \"10%\""),
+    ("tolerates", "tolerates = \"1 per hour\""),
+    ("meaning", "meaning = \"a tenth of the cycle\""),
+    ("sources", "sources = [{ what = \"limit of 10 %\", where = \"own definition\" }]"),
+    ("what", "what = \"limit of 10 %\""),
+    ("where", "where = \"own definition\""),
+];
+
+/// The mistake; if a key is missing, with an example of it.
+fn with_example((line, message): Mistake) -> Mistake {
+    let key = message.strip_prefix("missing field `").and_then(|rest| rest.strip_suffix('`'));
+    let example = EXAMPLES.iter().find(|(name, _)| Some(*name) == key);
+    (line, example.map_or(message.clone(), |(_, example)| format!("{message}: add e.g. `{example}`")))
 }
 
 /// The first mistake, with its key.
@@ -286,7 +306,21 @@ where = "own definition"
             assert_eq!(found_line, line, "{to}: {found}");
         }
         let without_sources = GOOD.split("[[sources]]").next().unwrap();
-        assert!(parse("a", without_sources).unwrap_err().1.contains("missing field `sources`"));
+        let missing =
+            "missing field `sources`: add e.g. `sources = [{ what = \"limit of 10 %\", where = \"own definition\" }]`";
+        assert_eq!(parse("a", without_sources).unwrap_err().1, missing);
+        for (key, example) in EXAMPLES {
+            let is_of_key = |line: &&str| line.starts_with(&format!("{key} ="));
+            let without: Vec<&str> = GOOD.lines().filter(|line| !is_of_key(line)).collect();
+            let message = parse("a", &without.join("\n")).err().map(|(_, message)| message);
+            // The examples are correct.
+            let corrected = GOOD.lines().map(|line| if is_of_key(&line) { example } else { line });
+            assert!(parse("a", &corrected.collect::<Vec<_>>().join("\n")).is_ok(), "{example}");
+            let expected = format!("missing field `{key}`: add e.g. `{example}`");
+            assert!(key == "sources" || message == Some(expected), "{key}");
+        }
+        let with_list = EXAMPLES[6].1.to_owned() + "\n" + without_sources;
+        assert_eq!(parse("a", &with_list).unwrap().sources[0].r#where, "own definition");
         assert!(parse("My Loop", GOOD).unwrap_err().1.contains("lower case"));
     }
 }

@@ -246,6 +246,7 @@ fn relay(from: impl Read, mut to: impl Write, on_limit: impl Fn()) -> io::Result
     let mut from = from;
     let mut buffer = [0; 4096];
     let mut left = MESSAGES_MAX;
+    let mut returns = Returns::default();
     loop {
         let count = match from.read(&mut buffer) {
             Ok(0) => return Ok(()),
@@ -254,13 +255,37 @@ fn relay(from: impl Read, mut to: impl Write, on_limit: impl Fn()) -> io::Result
             Err(error) => return Err(error),
         };
         let shown = count.min(left);
-        to.write_all(&buffer[..shown]).and_then(|()| to.flush())?;
+        to.write_all(&returns.without(&buffer[..shown])).and_then(|()| to.flush())?;
         left -= shown;
         if shown > 0 && left == 0 {
             writeln!(to, "\n(more messages of the other machine are not shown)")?;
             to.flush()?;
             on_limit();
         }
+    }
+}
+
+/// Removes the carriage returns before line breaks, which ssh writes for terminals in raw mode.
+#[derive(Default)]
+struct Returns {
+    /// True if the last byte was a carriage return, which was not yet written.
+    is_held: bool,
+}
+
+impl Returns {
+    /// The next bytes, without carriage returns before line breaks.
+    fn without(&mut self, bytes: &[u8]) -> Vec<u8> {
+        let mut kept = Vec::with_capacity(bytes.len() + 1);
+        for &byte in bytes {
+            if self.is_held && byte != b'\n' {
+                kept.push(b'\r');
+            }
+            self.is_held = byte == b'\r';
+            if !self.is_held {
+                kept.push(byte);
+            }
+        }
+        kept
     }
 }
 
@@ -315,6 +340,14 @@ mod tests {
         let own = arguments("./mine --flag");
         assert_eq!(own[..4], ["-c", "exec ./mine --flag \"$@\"", "ssh", "pi@board-b"]);
         assert_eq!(arguments("/usr/bin/ssh -p 2222")[3], "-T");
+    }
+
+    #[test]
+    fn messages_have_no_carriage_returns_before_line_breaks() {
+        let mut returns = Returns::default();
+        let parts = [&b"ssh: not known\r\nnext\r"[..], b"\n10 %\r20 %\r\r", b"\n"];
+        let kept: Vec<u8> = parts.iter().flat_map(|part| returns.without(part)).collect();
+        assert_eq!(String::from_utf8(kept).unwrap(), "ssh: not known\nnext\n10 %\r20 %\r\n");
     }
 
     #[test]

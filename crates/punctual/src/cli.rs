@@ -42,7 +42,7 @@ use report::ColorChoice;
 
 use crate::{
     exit::{self, USAGE},
-    last::{LAST, campaign_in, newest_result},
+    last::{LAST, campaign_in, newest_result, record_of_report},
     output,
 };
 
@@ -360,7 +360,7 @@ impl From<Blame> for blame::BlameMode {
 #[derive(Debug, Args, Clone, Copy)]
 pub struct Extent {
     /// Print all figures instead of at most 20 lines.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "quiet")]
     pub full: bool,
 }
 
@@ -515,7 +515,7 @@ fn joined(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
 fn print(error: &clap::Error, arguments: &[OsString]) -> i32 {
     if error.use_stderr() {
         let message = message(error, arguments);
-        if synonyms::instead(error, arguments).is_some() {
+        if synonyms::sentence(error, arguments).is_some() {
             // Without clap's usage and the names that it thinks similar.
             say!("error: {message}");
         } else {
@@ -536,15 +536,7 @@ fn print(error: &clap::Error, arguments: &[OsString]) -> i32 {
 
 /// The mistake in a command line, and what to write instead if that is known.
 pub fn message(error: &clap::Error, arguments: &[OsString]) -> String {
-    let text = error.render().to_string();
-    let first = text.split("\n\n").next().unwrap_or_default().trim_start_matches("error: ").trim_end();
-    match synonyms::instead(error, arguments) {
-        Some(instead) => {
-            let first: Vec<&str> = first.split_whitespace().collect();
-            format!("{}: {instead}", first.join(" ").replace(" were not provided:", " are missing:"))
-        }
-        None => first.to_owned(),
-    }
+    synonyms::sentence(error, arguments).unwrap_or_else(|| synonyms::first_paragraph(error))
 }
 
 /// The definition.
@@ -562,6 +554,7 @@ fn record_path() -> impl TypedValueParser<Value = PathBuf> {
     PathBufValueParser::new().try_map(|path| match path {
         path if path == Path::new(LAST) => newest_result(),
         path if path.is_dir() => campaign_in(&path),
+        path if path.extension().is_some_and(|suffix| suffix == "html") => Err(record_of_report(&path)),
         path => Ok(path),
     })
 }
@@ -629,6 +622,19 @@ mod tests {
              measure on this one with --self"
         );
         assert_eq!(message("punctual measure timer --nonsense"), "unexpected argument '--nonsense' found");
+        for (line, expected) in [
+            ("mesure", "unrecognized subcommand 'mesure': use `punctual measure`"),
+            ("nonsense", "unrecognized subcommand 'nonsense': `punctual --help` lists the commands"),
+            ("show a.html", "a.html is a report, which cannot be read: name its record, a *.punctual.json file"),
+            ("measure timer --full --quiet", "the argument '--full' cannot be used with '--quiet': leave one out"),
+            (
+                "measure process firefox",
+                "`firefox` is not a process ID: start the program with `punctual measure process -- firefox`, or give \
+                 the ID of a running one",
+            ),
+        ] {
+            assert_eq!(message(&format!("punctual {line}")), expected);
+        }
     }
 
     #[test]

@@ -34,6 +34,13 @@ pub fn campaign_in(folder: &Path) -> Result<PathBuf, String> {
     }
 }
 
+/// The error for the HTML report of a record, which names the record.
+pub fn record_of_report(report: &Path) -> String {
+    let record = report.with_extension("json");
+    let record = if record.is_file() { record.display().to_string() } else { "a *.punctual.json file".to_owned() };
+    format!("{} is a report, which cannot be read: name its record, {record}", report.display())
+}
+
 fn entries() -> Result<Vec<PathBuf>, String> {
     let folder =
         fs::read_dir(".").map_err(|error| format!("cannot list the current folder ({error}): name a record"))?;

@@ -40,6 +40,9 @@ pub fn watch_every(output_options: OutputOptions) -> Option<Duration> {
     (!output_options.quiet).then_some(WATCH_EVERY)
 }
 
+/// Column of the text of announcements, behind names such as `matrix` and `search`.
+const ANNOUNCED: usize = 8;
+
 /// The arguments of this process, including its name.
 pub fn command_line() -> Vec<String> {
     env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect()
@@ -281,6 +284,18 @@ pub fn print_exports(output_options: OutputOptions, exports: &[Export]) {
     }
 }
 
+/// Prints a named line before a run, wrapped to the terminal, unless --quiet.
+pub fn announce(output_options: OutputOptions, name: &str, text: &str) {
+    if !output_options.quiet {
+        say!("{}", announcement(name, text, report::terminal::width()));
+    }
+}
+
+/// The lines of an announcement. The names of its lines have a column of their own.
+fn announcement(name: &str, text: &str, width: usize) -> String {
+    report::terminal::entry(name, ANNOUNCED, text, width).trim_end().to_owned()
+}
+
 /// Returns the first error, and prints the others.
 pub fn first_error(outcomes: impl IntoIterator<Item = anyhow::Result<()>>) -> anyhow::Result<()> {
     let mut errors = outcomes.into_iter().filter_map(Result::err);
@@ -516,6 +531,15 @@ mod tests {
         fs::write(&names[7].path, "{}").unwrap();
         drop(names);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn announcements_are_wrapped_beside_their_name() {
+        let text = "at most 4 of 7 sizes are tried, which takes 2 min";
+        let lines = announcement("search", text, 36);
+        assert_eq!(lines, "search  at most 4 of 7 sizes are\n        tried, which takes 2 min");
+        assert_eq!(announcement("search", text, 100), format!("search  {text}"));
+        assert_eq!(visible::continued(&lines), lines, "its lines keep their column");
     }
 
     #[test]

@@ -153,6 +153,21 @@ pub fn blame(record: &Record, style: &Style, width: usize) -> String {
     page.finish()
 }
 
+/// The output of `punctual blame RECORD --quiet`: the main cause in one sentence.
+///
+/// For width and text, see [`overview`].
+#[must_use]
+pub fn blame_headline(record: &Record, style: &Style, width: usize) -> String {
+    let mut page = Page::new(*style, width);
+    let none = match record.spikes_total() {
+        0 => "No spikes.",
+        _ => "No causes of the spikes were found.",
+    };
+    let text = crate::blame::headline(record).map_or_else(|| none.to_owned(), |headline| format!("{headline}."));
+    page.answer(Ink::Title, &text);
+    page.finish()
+}
+
 /// The output of `punctual blame RECORD --around N`: one spike as a time line.
 ///
 /// `number` is the rank from [`ranked`]: 1 is the worst spike of the run. Returns `None` if the record has no such

@@ -19,6 +19,7 @@ use report::Style;
 
 use crate::{
     cli::{Common, Measure, WakeUps},
+    exit::Usage,
     output::{self, RecordFiles},
 };
 
@@ -59,8 +60,19 @@ fn phase(common: &Common, period_ns: u64, length: Length, threads: Vec<ThreadPla
     PhasePlan { name: phase_name(&loads), period_ns, length, loads, threads }
 }
 
+/// An error for --load-cpus without a load. `is_idle` is true if the measurement has no loads by default.
+fn check_load_cpus(common: &Common, is_idle: bool) -> Result<(), Usage> {
+    match &common.load_cpus {
+        Some(cpus) if common.loads.is_empty() && is_idle => {
+            Err(Usage(format!("--load-cpus {cpus} has no effect without a load: add --load, e.g. --load cpu")))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// A plan with the options of all measurements.
 fn plan(common: &Common, files: &RecordFiles, probe: Probe, phases: Vec<PhasePlan>) -> anyhow::Result<Plan> {
+    check_load_cpus(common, phases.iter().all(|phase| phase.loads.is_empty()))?;
     Ok(Plan {
         command: output::command_line(),
         load_cpus: common.load_cpus.clone(),

@@ -86,7 +86,9 @@ fn campaign(options: &Show) -> anyhow::Result<u8> {
 fn open(record: &Path, report: &str) -> anyhow::Result<()> {
     let path = record.with_extension("html");
     record::file::write_atomic(&path, report.as_bytes())?;
-    let opened = Command::new(OPENER).arg(&path).stdin(Stdio::null()).stdout(Stdio::null()).status();
+    // Without a browser, it prints each program that it tried.
+    let opened =
+        Command::new(OPENER).arg(&path).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
     let path = path.display();
     let status =
         opened.with_context(|| format!("cannot start {OPENER} (package xdg-utils): open {path} in a browser"))?;

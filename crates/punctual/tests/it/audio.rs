@@ -325,6 +325,6 @@ fn a_campaign_plays_buffers_under_loads() {
     let file = "name = \"small\"\n[[probe]]\nkind = \"audio\"\nmodel = \"builtin:nano\"\nframes = 256\nduration = \"100ms\"\n\
                 [[placement]]\ncpus = \"last\"\npolicy = \"other\"\n";
     std::fs::write(scratch.path().join("small.toml"), file).unwrap();
-    let table = scratch.run("run small.toml --full --dir out --quiet").stdout();
+    let table = scratch.run("run small.toml --full --dir out").stdout();
     assert!(table.contains("Latest completion of an audio period"), "{table}");
 }

@@ -80,6 +80,18 @@ fn the_ledger_of_a_record_is_printed() {
 }
 
 #[test]
+fn quiet_prints_the_main_cause_only() {
+    let mut record = record();
+    let printed = |record: &Record| stored(record).run("blame a.punctual.json -q").expect_status(0).stdout();
+    assert_eq!(printed(&record), "Main cause of all 3 spikes above 80 us: i915 interrupt thread.\n");
+    record.blame.as_mut().unwrap().ledger.clear();
+    assert_eq!(printed(&record), "No causes of the spikes were found.\n");
+    record.series[0].spikes.clear();
+    record.series[0].spikes_total = 0;
+    assert_eq!(printed(&record), "No spikes.\n");
+}
+
+#[test]
 fn a_spike_is_selected_by_its_number() {
     let scratch = stored(&record());
     for (number, text) in

@@ -77,7 +77,7 @@ impl Bench {
 #[test]
 fn a_campaign_runs_and_is_shown_again() {
     let bench = Bench::new(TABLE);
-    let run = bench.run("--quiet");
+    let run = bench.run("");
     run.expect_status(0);
     for word in ["idle", "busy", "nice", "plain", "best", "worst", "4 of 4"] {
         assert!(run.stdout().contains(word), "{word}: {}", run.stdout());
@@ -143,7 +143,7 @@ fn interrupt_and_resume(name: &str) {
     assert_eq!(status.code(), (name == "INT").then_some(3), "{name}");
     let before = bench.campaign();
     assert_eq!(before.state, if name == "INT" { State::Interrupted } else { State::Partial });
-    let resumed = bench.run("--quiet --resume");
+    let resumed = bench.run("--resume");
     resumed.expect_status(0);
     let after = bench.campaign();
     assert_eq!((after.state, &after.started_at), (State::Complete, &before.started_at));
@@ -155,9 +155,9 @@ fn interrupt_and_resume(name: &str) {
 #[test]
 fn each_scenario_is_compared_with_published_figures() {
     let bench = Bench::new(&TABLE.replace("1s", "200ms"));
-    bench.run("--quiet --against nonesuch").expect_status(64);
+    bench.run("--against nonesuch").expect_status(64);
     assert!(!bench.document().exists(), "a wrong name is refused before the campaign starts");
-    let run = bench.run("--quiet --against vim3l-evl");
+    let run = bench.run("--against vim3l-evl");
     run.expect_status(0);
     assert!(run.stdout().contains("Compared with vim3l-evl") && run.stdout().contains("8.58 us"), "{}", run.stdout());
     let campaign = bench.campaign();
@@ -195,7 +195,7 @@ fn resume_another_plan() {
 #[test]
 fn a_scenario_that_cannot_run_is_reported_and_the_others_run() {
     let bench = Bench::new(&TABLE.replace("\"cpu\"", "\"net:if=nonesuch\""));
-    let run = bench.run("--quiet");
+    let run = bench.run("");
     run.expect_status(1);
     let campaign = bench.campaign();
     let failed: Vec<bool> = campaign.scenarios.iter().map(|entry| entry.error.is_some()).collect();

@@ -74,7 +74,10 @@ fn usage_errors_name_the_remedy_and_exit_with_64() {
         ("measure threads --thread a=1ms --thread a=2ms", "two threads are called `a`"),
         ("measure threads --matrix --thread a=1ms", "--matrix takes two threads"),
         ("measure threads --matrix --thread a=1ms,cpu=0 --thread b=2ms", "leave out cpu="),
-        ("measure threads --cpus 0", "--threads"),
+        ("measure threads --cpus 0", "--cpus needs --threads N or --matrix"),
+        ("measure timer --no-record --load-cpus 0", "add --load, e.g. --load cpu"),
+        ("measure process --load-cpus 0 1", "add --load, e.g. --load cpu"),
+        ("measure timer --duration 2min", "for example 2m"),
         ("measure threads --cell-duration 1s", "--matrix"),
         ("measure threads --threads 0", "1..=256"),
         ("measure timer --clock wall", "use monotonic, realtime, tai or boottime"),
@@ -100,7 +103,7 @@ fn usage_errors_name_the_remedy_and_exit_with_64() {
 #[test]
 fn errors_of_the_machine_exit_with_1() {
     refused(1, "measure timer --cpus 4000", "CPU 4000");
-    refused(1, "measure timer --load-cpus 4000", "CPU 4000");
+    refused(1, "measure timer --load cpu --load-cpus 4000", "CPU 4000");
     refused(1, "measure timer --record /nonexistent/folder/a", "cannot write /nonexistent/folder/a.punctual.json");
     refused(1, "machine --root /nonexistent", "no machine is recorded in /nonexistent");
     refused(1, "machine --root /dev/null --json", "no machine is recorded in /dev/null");
@@ -130,6 +133,16 @@ fn a_known_mistake_is_one_line() {
         ("-p 90", "use punctual measure timer --policy fifo:N"),
         ("timer --duration 5s", "use `punctual measure timer --duration 5s`"),
         ("--full LAST", "use `punctual show LAST --full`"),
+        ("report", "use `punctual show`"),
+        ("mesure timer", "use `punctual measure timer`"),
+        ("check eth0", "use `punctual check nic eth0`"),
+        ("measure timer --full --quiet", "leave one out"),
+        ("show", "name one, or run `punctual` first"),
+        ("show a.html", "name its record, a *.punctual.json file"),
+        (
+            "measure process firefox",
+            "start the program with `punctual measure process -- firefox`, or give the ID of a running one",
+        ),
     ] {
         let said = scratch.run(arguments).expect_status(64).stderr();
         assert!(said.ends_with(&format!(": {instead}\n")) && said.lines().count() == 1, "{said}");
@@ -234,7 +247,10 @@ fn the_report_of_a_record_is_opened() {
     assert_eq!(open("#!/bin/sh\necho \"$1\" > opened\n").status.code(), Some(0));
     assert_eq!(fs::read_to_string(scratch.path().join("opened")).unwrap(), "a.punctual.html\n");
     assert!(fs::read_to_string(&report).unwrap().starts_with("<!DOCTYPE html>"));
-    let failed = open("#!/bin/sh\nexit 3\n");
+    let failed = open("#!/bin/sh\necho 'x-www-browser: not found' >&2\nexit 3\n");
     assert_eq!(failed.status.code(), Some(1));
-    assert!(String::from_utf8_lossy(&failed.stderr).contains("open it in a browser"));
+    let said = String::from_utf8_lossy(&failed.stderr);
+    assert!(said.ends_with("open it in a browser\n") && said.lines().count() == 1, "{said}");
+    let named = scratch.run("show a.punctual.html").expect_status(64).stderr();
+    assert_eq!(named, "error: a.punctual.html is a report, which cannot be read: name its record, a.punctual.json\n");
 }

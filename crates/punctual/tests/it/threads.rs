@@ -57,10 +57,13 @@ fn matrix_on_one_cpu() {
     let matrix = format!("--matrix --cpus 0 --cell-duration 600ms --rounds 2 --load cpu --load-cpus 0 {threads}");
     let run = scratch.run(&format!("measure threads --blame=off --record a --export a.html {matrix}"));
     run.expect_status(0);
+    // Wrapped to the terminal.
+    let said = run.stderr().split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
-        run.stderr().contains(
+        said.contains(
             "1 pair of CPU 0, at rest and with cpu, 300 ms for each cell in each of 2 rounds: 1.32 s in total"
-        )
+        ),
+        "{said}"
     );
     let record = scratch.record();
     assert_eq!((record.state, record.phases.len(), record.series.len()), (State::Complete, 4, 8));

@@ -92,9 +92,13 @@ fn supported(audio: &AudioProbe, sizes: &[u32], output_options: OutputOptions) -
 
 /// Prints the duration of a search before it begins.
 fn print_search(plan: &Plan, output_options: OutputOptions) {
-    let Some(total_ns) = plan.total_ns().filter(|_| !output_options.quiet && plan.phases.len() > 1) else { return };
-    let (steps, sizes) = (plan.steps(), plan.phases.len());
-    say!("search  at most {steps} of {sizes} sizes are tried, which takes {}", format_duration(total_ns));
+    let Some(total_ns) = plan.total_ns().filter(|_| plan.phases.len() > 1) else { return };
+    let (steps, sizes, took) = (plan.steps(), plan.phases.len(), format_duration(total_ns));
+    output::announce(
+        output_options,
+        "search",
+        &format!("at most {steps} of {sizes} sizes are tried, which takes {took}"),
+    );
 }
 
 /// A phase for each buffer size to search, or a single one.

@@ -12,6 +12,7 @@ const DEFAULT_DURATION_NS: u64 = 10_000_000_000;
 pub fn run(options: &Process) -> anyhow::Result<u8> {
     let common = &options.common;
     let target = target(options)?;
+    super::check_load_cpus(common, true)?;
     let results = Results::prepare(common)?;
     output::find_profiles(&options.profiles)?;
     let default_ns = matches!(target, Target::Pid(_)).then_some(DEFAULT_DURATION_NS);

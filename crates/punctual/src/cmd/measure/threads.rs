@@ -86,9 +86,7 @@ fn matrix(options: &Threads) -> anyhow::Result<u8> {
         blame_cost: options.blame_cost,
         ..wake_ups.apply(super::plan(common, &results.files, probe(options)?, matrix.phases())?)?
     };
-    if !common.output.quiet {
-        say!("matrix  {}", describe(&matrix));
-    }
+    output::announce(common.output, "matrix", &describe(&matrix));
     let (before, began) = (Interrupts::read(&root), Instant::now());
     let mut record = output::measure(&plan, common.output)?;
     record.cpu_facts = machine::cpu_facts(&root, &cpus, &before, began.elapsed());

@@ -10,7 +10,7 @@ use crate::harness::{Scratch, alone};
 fn run(text: &str) -> (Scratch, Campaign, String) {
     let scratch = Scratch::new();
     fs::write(scratch.path().join("net.toml"), text).unwrap();
-    let run = scratch.run("run net.toml --full --dir out --quiet");
+    let run = scratch.run("run net.toml --full --dir out");
     assert!([0, 2, 3].contains(&run.0.status.code().unwrap()), "{}{}", run.stdout(), run.stderr());
     let campaign = file::read_campaign(&scratch.path().join("out/campaign.json")).unwrap();
     (scratch, campaign, run.stdout())

@@ -123,7 +123,7 @@ fn a_campaign_writes_a_capture_for_each_record() {
         cpus = "last"
     "#;
     fs::write(scratch.path().join("net.toml"), text).unwrap();
-    let run = scratch.run("run net.toml --full --dir out --quiet");
+    let run = scratch.run("run net.toml --full --dir out");
     assert!([0, 2, 3].contains(&run.0.status.code().unwrap()), "{}{}", run.stdout(), run.stderr());
     let campaign = file::read_campaign(&scratch.path().join("out/campaign.json")).unwrap();
     let entry = &campaign.scenarios[0];
