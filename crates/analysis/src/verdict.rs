@@ -202,6 +202,12 @@ mod tests {
     }
 
     #[test]
+    fn each_of_two_profiles_of_one_name_decides() {
+        let uses = [of("loop", Outcome::Pass), of("loop", Outcome::Fail)];
+        assert_eq!(verdict(&asking(&["a/loop.toml", "b/loop.toml"], true), &uses).unwrap().outcome, Outcome::Fail);
+    }
+
+    #[test]
     fn only_invalid_runs_have_a_verdict_without_profiles() {
         assert_eq!(verdict(&asking(&[], true), &[of("a", Outcome::Fail)]), None);
         let mut record = asking(&[], false);
@@ -241,6 +247,7 @@ mod tests {
             record.state = record::State::Complete;
             record.scenario.limits = limits;
             let mut thread = record::ProcessThread { cycles: 20, ..Default::default() };
+            thread.response.add(7_000_000, 20);
             let times = record::ThreadTimes { running_ns: 7_000_000, ..Default::default() };
             thread.longest = Some(record::Cycle { times, ..Default::default() });
             let kind = record::SeriesKind::Process(Box::new(thread));

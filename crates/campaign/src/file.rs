@@ -88,7 +88,7 @@ fn campaign(path: &str, table: &DeTable<'_>, mistakes: &Collector<'_>) -> Option
     let source = fields.text("source").unwrap_or_default();
     let profiles = fields.texts("profiles", |text| profile(path, text));
     if let Err(error @ LoadError::SameName { .. }) = analysis::find_profiles(&profiles) {
-        fields.report("profiles", &error.to_string());
+        fields.report("profiles", error.to_string());
     }
     let against = fields.texts("against", |text| reference(path, text));
     let order = fields.parsed("order", |text| one_of(text, &ORDERS));

@@ -334,10 +334,19 @@ fn a_cpu_that_measured_nothing_prevents_pass() {
 }
 
 /// Each change makes a record that would pass contradict itself.
+/// A thread of a program with 7 cycles, of which its histogram counts `counted` of 5 ns, and whose longest took `longest_ns`.
+fn of_program(counted: u64, longest_ns: u64) -> SeriesKind {
+    let times = record::ThreadTimes { running_ns: longest_ns, ..record::ThreadTimes::default() };
+    let longest = Some(record::Cycle { times, ..record::Cycle::default() });
+    let mut thread = record::ProcessThread { cycles: 7, longest, ..record::ProcessThread::default() };
+    thread.response.add(5, counted);
+    SeriesKind::Process(Box::new(thread))
+}
+
 #[test]
 fn a_record_that_contradicts_itself_is_invalid() {
     type Change = fn(&mut Record);
-    let changes: [(Change, &str); 17] = [
+    let changes: [(Change, &str); 20] = [
         (
             |r| r.series[0].corrected.add(5_000, 100_000_000_000),
             "its corrected histogram counts 100,010,800,001 deadlines",
@@ -399,6 +408,9 @@ fn a_record_that_contradicts_itself_is_invalid() {
             "the memory of a real-time thread was not locked",
         ),
         (|r| r.series[0].spikes = vec![Spike { lateness_ns: 5_000_000, ..Spike::default() }], "it lists 1 of 0 spikes"),
+        (|r| r.series[0].missed = u64::MAX, "do not fit in the"),
+        (|r| r.series[0].kind = of_program(5, 5), "it has 7 cycles, but its histogram counts 5"),
+        (|r| r.series[0].kind = of_program(7, 4), "its longest cycle took 4 ns, but it counts one of 5 ns"),
     ];
     for (change, text) in changes {
         let mut record = record(vec![series("rest", 0, 1_000_000, &[(5_000, ENOUGH), (90_001, 1)])]);

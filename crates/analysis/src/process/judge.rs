@@ -132,7 +132,7 @@ fn pass(record: &Record, profile: &Profile, threads: &[(&Series, &ProcessThread)
 
 #[cfg(test)]
 mod tests {
-    use record::{Phase, Program, Release, SeriesKind, State, ThreadTimes, Validity};
+    use record::{Histogram, Phase, Program, Release, SeriesKind, State, ThreadTimes, Validity};
 
     use super::*;
     use crate::find_profile;
@@ -185,6 +185,7 @@ mod tests {
         assert_eq!(verdict.reason, "servo/7 waited 150 us for a CPU after a wake-up (limit 100 us)");
         let mut slow = record(50_000, 1_500_000);
         thread(&mut slow).response.add(1_500_000, 9_000);
+        thread(&mut slow).cycles += 9_000;
         let longest = thread(&mut slow).longest.clone().unwrap();
         thread(&mut slow).worst_cycles = vec![longest];
         let verdict = of(&slow);
@@ -196,6 +197,8 @@ mod tests {
     fn a_pass_needs_known_and_enough_cycles() {
         let mut short = record(50_000, 400_000);
         thread(&mut short).cycles = 5_000;
+        thread(&mut short).response = Histogram::default();
+        thread(&mut short).response.add(50_000, 5_000);
         let verdict = judge(&short, &profile());
         assert_eq!(verdict.outcome, Outcome::Inconclusive);
         assert!(

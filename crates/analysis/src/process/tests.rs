@@ -225,6 +225,13 @@ fn what_the_trace_does_not_show_supports_no_pass() {
     assert_eq!(outcome(&row, response), Some((Outcome::Inconclusive, reason.to_owned())));
     let longer = Limits { response_ns: Some(3_000_000), ..Limits::default() };
     assert_eq!(outcome(&row, longer).unwrap().0, Outcome::Pass);
+    let cut = with_thread(|thread| thread.longest_cut_ns = 3_000_000);
+    let reason = outcome(&cut, response).unwrap().1;
+    assert!(reason.starts_with("a cycle of servo that could not be followed from start to end may have"), "{reason}");
+    assert_eq!(outcome(&cut, longer).unwrap().0, Outcome::Pass);
+    let ended =
+        with_thread(|thread| (thread.cycles, thread.ending_ns, thread.ending_work_ns) = (6, 9_000_000, 3_000_000));
+    assert_eq!(outcome(&ended, response).unwrap().0, Outcome::Inconclusive, "few cycles");
     let yields = with_thread(|thread| thread.release = Release::Yield);
     assert!(outcome(&yields, response).unwrap().1.contains("the deadline policy starts the next period of servo"));
     assert_eq!(outcome(&yields, Limits { latency_ns: Some(700_000), ..Limits::default() }).unwrap().0, Outcome::Pass);

@@ -490,6 +490,50 @@ mod tests {
     }
 
     #[test]
+    fn a_cycle_that_is_not_counted_has_a_longest_time() {
+        let longest_ns = |act: &dyn Fn(&mut Cycles)| {
+            let mut cycles = Cycles::default();
+            cycles.begin(Released::at(100), None);
+            act(&mut cycles);
+            let mut thread = ProcessThread::default();
+            cycles.write_to(None, &mut thread);
+            thread.longest_cut_ns
+        };
+        assert_eq!(longest_ns(&|_| ()), 0);
+        let cut = |cycles: &mut Cycles| {
+            cycles.cut();
+            cycles.complete_cut(130, false);
+            cycles.complete_cut(150, true);
+        };
+        assert_eq!(longest_ns(&cut), 30);
+        assert_eq!(longest_ns(&|cycles| cycles.drop_change(140)), 40);
+        let until_next = |cycles: &mut Cycles| {
+            cycles.cut();
+            cycles.begin(Released::at(170), None);
+        };
+        assert_eq!(longest_ns(&until_next), 70);
+        let with_events = |events: u64| {
+            move |cycles: &mut Cycles| {
+                cycles.cut_to_events();
+                for number in 1..=events {
+                    cycles.begin(Released::at(100 + number), None);
+                    cycles.now = None;
+                }
+                cycles.complete_cut(100 + events, false);
+                cycles.complete_cut(200, true);
+            }
+        };
+        assert_eq!(longest_ns(&with_events(20)), 100, "the thread sleeps regularly again");
+        assert_eq!(longest_ns(&with_events(40)), 0, "other work");
+        let signal = |cycles: &mut Cycles| {
+            cycles.drop_start();
+            cycles.begin_tentatively(Released::at(110));
+            cycles.drop_tentative(160);
+        };
+        assert_eq!(longest_ns(&signal), 50);
+    }
+
+    #[test]
     fn a_first_long_sleep_is_no_missed_deadline_if_regular_cycles_follow() {
         let missed = |begins_ns: &[u64]| {
             let mut cycles = Cycles::default();

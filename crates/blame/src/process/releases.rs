@@ -384,6 +384,8 @@ mod tests {
         assert_eq!(release(&[8_000_000, 4_000_000]), Release::Alternating);
         assert_eq!(release(&[8_000_000, 1_000_000, 1_000_000]), Release::Alternating);
         assert_eq!(release(&[7_000_000, 1_000_000, 1_000_000, 1_000_000]), Release::Alternating, "equal sleeps");
+        assert_eq!(release(&[4_500_000, 5_500_000]), Release::Alternating);
+        assert_eq!(release(&[3_000_000, 3_000_000, 4_000_000]), Release::Alternating);
         assert_eq!(release(&[10_000_000, 10_200_000, 11_000_000, 9_400_000]), Release::AbsoluteSleep);
         let mut rare = [10_000_000; 21];
         (rare[7], rare[8]) = (3_000_000, 7_000_000);
@@ -445,6 +447,8 @@ mod tests {
         assert_eq!(with(&[(lock, 20_040), (lock, 20_080), (other, 45_020)]), 90);
         assert_eq!(with(&[(lock, 49_950)]), 60, "the last one");
         assert_eq!(with(&[(lock, 1)]), 0, "the start");
+        let many: Vec<_> = (1..20).map(|number| (lock, 30_000 + number * 5)).collect();
+        assert_eq!(with(&many), 105, "the usual event comes back");
         let later = (0..500).map(|number| (lock, 60_000 + number * 100));
         assert_eq!(longest(&usual.iter().copied().chain(later).collect::<Vec<_>>()), 0, "another kind of work");
     }
