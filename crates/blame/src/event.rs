@@ -161,6 +161,8 @@ pub enum EventKind {
     },
     /// The thread on the CPU started the timer of a timerfd.
     FdTimerStart {
+        /// Address of the timer.
+        timer: u64,
         /// The time of its next expiry, ns, by the clock of the timer.
         expires_ns: i64,
     },

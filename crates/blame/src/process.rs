@@ -276,7 +276,7 @@ impl Process {
             EventKind::TimerStart { expires_ns, latest_ns, .. } => {
                 thread.starts_timer(at_ns, [expires_ns, latest_ns], config);
             }
-            EventKind::FdTimerStart { expires_ns } => thread.starts_fd_timer(at_ns, expires_ns, config),
+            EventKind::FdTimerStart { timer, expires_ns } => thread.starts_fd_timer(at_ns, timer, expires_ns, config),
             EventKind::PageFault { .. } => thread.faults(at_ns, config),
             EventKind::SignalDelivered { handled, .. } => thread.receives_signal(at_ns, handled),
             EventKind::BlockRequest => thread.requests_disk(),

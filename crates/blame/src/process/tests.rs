@@ -532,7 +532,7 @@ fn any_event() -> impl Strategy<Value = Event> {
             .prop_map(|(name, second, third)| EventKind::CallEntry { call: call(name), arguments: [0x70, second, third] }),
         3 => Just(EventKind::CallExit { call: 0 }),
         1 => (0..5_000_000_i64).prop_map(|expires_ns| EventKind::TimerStart { function: 0, expires_ns, latest_ns: expires_ns + 50_000 }),
-        1 => (0..5_000_000_i64).prop_map(|expires_ns| EventKind::FdTimerStart { expires_ns }),
+        1 => (0..5_000_000_i64).prop_map(|expires_ns| EventKind::FdTimerStart { timer: 1, expires_ns }),
         1 => any::<bool>().prop_map(|in_kernel| EventKind::PageFault { address: 0, in_kernel }),
         1 => Just(EventKind::SignalDelivered { signal: 10, handled: true }),
         1 => Just(EventKind::BlockRequest),

@@ -70,7 +70,7 @@ fn kind_text(kind: &EventKind) -> Option<String> {
         }
         EventKind::CallExit { .. } => "exit".to_owned(),
         EventKind::TimerStart { expires_ns, latest_ns, .. } => format!("timer {expires_ns} {latest_ns}"),
-        EventKind::FdTimerStart { expires_ns } => format!("fdtimer {expires_ns}"),
+        EventKind::FdTimerStart { expires_ns, .. } => format!("fdtimer {expires_ns}"),
         EventKind::PageFault { .. } => "fault".to_owned(),
         EventKind::BlockRequest => "disk".to_owned(),
         EventKind::LockWait { .. } => "contend".to_owned(),
@@ -99,7 +99,7 @@ fn kind_of(words: &[&str]) -> Option<EventKind> {
             let latest_ns = latest_ns.first().unwrap_or(&expires_ns).parse().ok()?;
             EventKind::TimerStart { function: 0, expires_ns: expires_ns.parse().ok()?, latest_ns }
         }
-        ["fdtimer", expires_ns] => EventKind::FdTimerStart { expires_ns: expires_ns.parse().ok()? },
+        ["fdtimer", expires_ns] => EventKind::FdTimerStart { timer: 0, expires_ns: expires_ns.parse().ok()? },
         ["fault"] => EventKind::PageFault { address: 0, in_kernel: false },
         ["disk"] => EventKind::BlockRequest,
         ["contend"] => EventKind::LockWait { lock: 0 },

@@ -126,7 +126,7 @@ fn a_stop_by_a_signal_delays_the_cycle_after_its_sleep() {
 fn expiries_of_a_timerfd_start_cycles_also_if_it_does_not_wait_for_them() {
     let armed = |us, expires_us: u64| {
         let expires_ns = (START_NS + expires_us * 1000).cast_signed();
-        at(us, WORKER, EventKind::FdTimerStart { expires_ns })
+        at(us, WORKER, EventKind::FdTimerStart { timer: 1, expires_ns })
     };
     for polls in [false, true] {
         let mut events = Vec::new();
@@ -170,7 +170,7 @@ fn readings_of_two_timerfds_are_mixed() {
             events.extend([enter(us, "read", [fd, 0, 0]), sleeps(us + 1)]);
             events.extend(resumes(us + 900));
             let expires_ns = (START_NS + (us + 1900) * 1000).cast_signed();
-            events.extend([at(us + 902, WORKER, EventKind::FdTimerStart { expires_ns }), exit(us + 903)]);
+            events.extend([at(us + 902, WORKER, EventKind::FdTimerStart { timer: 1, expires_ns }), exit(us + 903)]);
         }
         with_calls(None, &events, 21_000).1.release
     };
@@ -178,10 +178,30 @@ fn readings_of_two_timerfds_are_mixed() {
 }
 
 #[test]
+fn a_watchdog_that_is_armed_in_each_cycle_starts_none() {
+    let starts = |us, timer, expires_us: u64| {
+        let expires_ns = (START_NS + expires_us * 1000).cast_signed();
+        at(us, WORKER, EventKind::FdTimerStart { timer, expires_ns })
+    };
+    let mut events = Vec::new();
+    for number in 0..20 {
+        let us = number * 1000 + 10;
+        events.extend([enter(us, "read", [3, 0, 0]), sleeps(us + 1)]);
+        events.extend(resumes(us + 900));
+        events.extend([starts(us + 902, 1, us + 1900), exit(us + 903)]);
+        events.push(starts(us + 904, 2, us + 950));
+    }
+    let thread = with_calls(None, &events, 21_000).1;
+    assert_eq!(thread.release, record::Release::Timer);
+    let longest_ns = thread.longest.unwrap().response_ns();
+    assert!(longest_ns < 120_000, "{longest_ns} ns from the periodic timer, not from the watchdog");
+}
+
+#[test]
 fn a_timerfd_that_is_set_to_a_time_that_is_over_starts_a_cycle() {
     let armed = |us, expires_us: u64| {
         let expires_ns = (START_NS + expires_us * 1000).cast_signed();
-        at(us, WORKER, EventKind::FdTimerStart { expires_ns })
+        at(us, WORKER, EventKind::FdTimerStart { timer: 1, expires_ns })
     };
     let read = |us| enter(us, "read", [3, 0, 0]);
     let mut events = vec![armed(0, 1000), read(1), sleeps(2)];

@@ -39,7 +39,7 @@ impl Thread {
                 self.cycles.starts(self.period_ns);
             }
             self.releases.end_at(since_ns);
-            self.cycles.complete_cut(since_ns, false);
+            self.cycles.complete_cut(since_ns, self.releases.rank() > Rank::Event);
             self.end_cycle(at_ns, config);
         }
     }

@@ -25,6 +25,8 @@ pub(super) struct Handler {
 /// The timer of a timerfd that the thread reads.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct FdTimer {
+    /// Address of the timer that the thread read last.
+    read: Option<u64>,
     /// Its next expiry, ns on CLOCK_MONOTONIC.
     expires_ns: Option<u64>,
     /// The wait for its expiry.
@@ -215,14 +217,21 @@ impl Thread {
 
     /// Handles the start of the timer of a timerfd in it: it arms the timer, or reads the expiries of a periodic one. If
     /// it did not wait for the expiry, because its previous cycle took too long, the next cycle starts here.
-    pub fn starts_fd_timer(&mut self, at_ns: u64, expires_ns: i64, config: &RunConfig) {
+    pub fn starts_fd_timer(&mut self, at_ns: u64, timer: u64, expires_ns: i64, config: &RunConfig) {
+        let call = self.in_kernel.call().filter(|_| self.in_kernel.call_name() == "read");
+        if call.is_some() {
+            self.fd_timer.read = Some(timer);
+        } else if self.fd_timer.read.is_some_and(|read| read != timer) {
+            // Another timer, e.g. a watchdog that is armed in each cycle and never read.
+            return;
+        }
         // The event does not name the timer's clock.
         let on_clock = |clock| config.clocks.to_monotonic(clock, expires_ns, at_ns);
         let near = [MONOTONIC, REALTIME, BOOTTIME].into_iter().filter_map(on_clock);
         let Some(next_ns) = near.min_by_key(|ns| ns.abs_diff(at_ns)) else { return };
         let before_ns = self.fd_timer.expires_ns.replace(next_ns);
         let has_released = mem::take(&mut self.fd_timer.has_released);
-        let Some(call) = self.in_kernel.call().filter(|_| self.in_kernel.call_name() == "read") else { return };
+        let Some(call) = call else { return };
         self.releases.note_timer(call.source);
         let expired_in = self.fd_timer.expired_in.take();
         self.fd_timer.note_reading(if call.has_waited { Some(call.source) } else { expired_in });

@@ -74,6 +74,7 @@ pub(super) enum Fields {
         tid: U32Field,
     },
     TimerStart {
+        timer: Field,
         function: Field,
         expires: Field,
         latest: Field,
@@ -158,10 +159,10 @@ impl Fields {
             },
             &Self::MonitorReport { monitor, tid } => EventKind::MonitorReport { monitor, tid: small(&tid)? },
             Self::CallExit { call } => EventKind::CallExit { call: call_number(*call, record)? },
-            Self::TimerStart { function, expires, latest, wanted } => {
+            Self::TimerStart { timer, function, expires, latest, wanted } => {
                 let (function, expires_ns) = (wide(function)?, expires.number(record)?);
                 if wanted.fd == Some(function) {
-                    return Some(EventKind::FdTimerStart { expires_ns });
+                    return Some(EventKind::FdTimerStart { timer: wide(timer)?, expires_ns });
                 }
                 if wanted.sleep.is_some_and(|sleep| sleep != function) {
                     return None;
@@ -281,7 +282,8 @@ fn timer(format: &Format, wanted: TimerCallbacks) -> Option<Fields> {
     if format.name == "hrtimer_start" {
         // Kernels before 2.6.36 have no softexpires.
         let (function, expires) = (format.field("function")?, format.field("softexpires")?);
-        return Some(Fields::TimerStart { function, expires, latest: format.field("expires")?, wanted });
+        let (timer, latest) = (format.field("hrtimer")?, format.field("expires")?);
+        return Some(Fields::TimerStart { timer, function, expires, latest, wanted });
     }
     let timer = match format.name.as_str() {
         "hrtimer_expire_entry" | "hrtimer_expire_exit" => format.field("hrtimer")?,

@@ -273,9 +273,11 @@ fn decodes_system_calls_and_other_waits() {
 
 #[test]
 fn only_timers_that_end_waits_are_decoded() {
-    let fields = [("void * function", 8, 0), ("s64 expires", 8, 1), ("s64 softexpires", 8, 1)];
+    let fields =
+        [("void * hrtimer", 8, 0), ("void * function", 8, 0), ("s64 expires", 8, 1), ("s64 softexpires", 8, 1)];
     let timer = format("hrtimer_start", 7, &fields);
-    let fields = record(&[&0xabc_u64.to_le_bytes(), &99_i64.to_le_bytes(), &77_i64.to_le_bytes()]);
+    let fields =
+        record(&[&5_u64.to_le_bytes(), &0xabc_u64.to_le_bytes(), &99_i64.to_le_bytes(), &77_i64.to_le_bytes()]);
     let kind = |sleep, fd| {
         let mut decoder = Decoder::default();
         decoder.set_timers(TimerCallbacks { sleep, fd });
@@ -284,5 +286,5 @@ fn only_timers_that_end_waits_are_decoded() {
     };
     let started = Some(EventKind::TimerStart { function: 0xabc, expires_ns: 77, latest_ns: 99 });
     assert_eq!([None, Some(0xabc), Some(0xabd)].map(|sleep| kind(sleep, None)), [started, started, None]);
-    assert_eq!(kind(Some(0xabd), Some(0xabc)), Some(EventKind::FdTimerStart { expires_ns: 77 }));
+    assert_eq!(kind(Some(0xabd), Some(0xabc)), Some(EventKind::FdTimerStart { timer: 5, expires_ns: 77 }));
 }
