@@ -63,6 +63,9 @@ use crate::{
     shielded, validity,
 };
 
+/// Kind of the caveat that the trace of `--stop-on` could not be written.
+pub const UNWRITTEN_TRACE: &str = "stop_trace";
+
 /// Called with the record so far.
 type OnProgress<'a> = dyn FnMut(&Record, &Progress) + 'a;
 
@@ -253,7 +256,11 @@ impl<'a> Run<'a> {
                     blame.stopped_trace = Some(stop_on.trace_path.to_string_lossy().into_owned());
                 }
                 Err(error) => {
-                    record.caveats.push(Caveat { kind: "trace".to_owned(), text: error.to_string() });
+                    // A part of the trace is of no use. The path may be that of a device.
+                    if fs::symlink_metadata(&stop_on.trace_path).is_ok_and(|metadata| metadata.is_file()) {
+                        let _ = fs::remove_file(&stop_on.trace_path);
+                    }
+                    record.caveats.push(Caveat { kind: UNWRITTEN_TRACE.to_owned(), text: error.to_string() });
                 }
             }
         }

@@ -11,8 +11,8 @@ pub mod udp;
 use std::{path::Path, process::Command};
 
 use analysis::Profile;
-use anyhow::Context;
-use campaign::{Length, OnSpike, PhasePlan, Plan, Probe, StopOn, ThreadPlan};
+use anyhow::{Context, bail};
+use campaign::{Length, OnSpike, PhasePlan, Plan, Probe, StopOn, ThreadPlan, UNWRITTEN_TRACE};
 use loads::LoadSpec;
 use record::{Outcome, Record};
 use report::Style;
@@ -112,11 +112,14 @@ impl WakeUps {
         })
     }
 
-    /// The exit status: that of the record, unless --stop-on ended the run.
+    /// The exit status: that of the record, unless --stop-on ended the run. An error if its trace is missing.
     fn status(&self, record: &Record, results: &Results) -> anyhow::Result<u8> {
         match stopped_trace(record) {
             Some(trace) => self.finish_stopped(results, trace),
-            None => Ok(output::status(record)),
+            None => match record.caveats.iter().find(|caveat| caveat.kind == UNWRITTEN_TRACE) {
+                Some(caveat) if self.stop_on.is_some() => bail!("the trace of --stop-on is missing: {}", caveat.text),
+                _ => Ok(output::status(record)),
+            },
         }
     }
 

@@ -96,6 +96,18 @@ fn a_full_disk_loses_no_record() {
     assert!(record::file::read(&small.0.join("a.punctual.json")).is_ok(), "the first record is whole");
 }
 
+#[test]
+fn a_trace_that_does_not_fit_on_the_disk_is_an_error() {
+    let _alone = alone();
+    let scratch = Scratch::new();
+    let small = TinyDisk::mount(&scratch.path().join("small"), 16);
+    let options = "--quiet --no-record --cpus 0 --stop-on 1ns --stop-trace small/t.dat";
+    let run = scratch.run(&format!("measure timer {options}"));
+    run.expect_status(1);
+    assert!(run.stderr().contains("the trace of --stop-on is missing: "), "{}", run.stderr());
+    assert!(!small.0.join("t.dat").exists(), "a part of the trace");
+}
+
 /// A mounted file system of a few KiB; unmounted when dropped.
 struct TinyDisk(std::path::PathBuf);
 
