@@ -373,12 +373,14 @@ fn limits_determine_the_exit_status_and_kernel_threads_can_be_watched() {
     let scratch = Scratch::new();
     // Its thread timer/0 has wake-ups 20 ms apart, on a CPU that was never offline: some kernels do not trace all switches
     // on others.
-    let program = "measure timer --cpus 0 --policy other --period 20ms --duration 300ms --no-record --quiet";
+    let program = "measure timer --cpus 0 --policy other --period 20ms --duration 700ms --no-record --quiet";
     let run = |status, limits: &str| {
         let mut command = scratch.punctual(&format!("measure process --quiet --record a {limits} --"));
         let output = command.arg(PUNCTUAL).args(program.split(' ')).output().unwrap();
-        assert_eq!(output.status.code(), Some(status), "{limits}: {}", String::from_utf8_lossy(&output.stderr));
-        scratch.record().verdict.map(|verdict| verdict.outcome)
+        let verdict = scratch.record().verdict;
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(status), "{limits}: {verdict:?} {stderr}");
+        verdict.map(|verdict| verdict.outcome)
     };
     assert_eq!(run(2, "--max-latency 1ns"), Some(Outcome::Fail));
     assert_eq!(run(0, "--max-latency 1m --thread timer/0"), Some(Outcome::Pass));
