@@ -11,7 +11,9 @@ use std::{
 };
 
 use blame::Tracefs;
-use record::{Cycle, CycleCause, EndedBy, Evidence, Outcome, ProcessThread, Record, Release, Rule, Series, State};
+use record::{
+    Cycle, CycleCause, EndedBy, Evidence, Outcome, ProcessThread, Record, Release, Rule, Series, State, Verdict,
+};
 use sys::{
     clock::{Clock, Sleeper, Wait},
     sched::{self, Policy},
@@ -373,13 +375,18 @@ fn limits_determine_the_exit_status_and_kernel_threads_can_be_watched() {
     let scratch = Scratch::new();
     // Its thread timer/0 has wake-ups 20 ms apart, on a CPU that was never offline: some kernels do not trace all switches
     // on others.
-    let program = "measure timer --cpus 0 --policy other --period 20ms --duration 700ms --no-record --quiet";
-    let run = |status, limits: &str| {
+    let program = "measure timer --cpus 0 --policy other --period 20ms --duration 500ms --no-record --quiet";
+    let once = |limits: &str| {
         let mut command = scratch.punctual(&format!("measure process --quiet --record a {limits} --"));
         let output = command.arg(PUNCTUAL).args(program.split(' ')).output().unwrap();
-        let verdict = scratch.record().verdict;
-        let stderr = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(status), "{limits}: {verdict:?} {stderr}");
+        (output.status.code(), scratch.record().verdict, String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let run = |status, limits: &str| {
+        // On some kernels, a switch is missing in one run of forty, which supports no PASS.
+        let is_untraced = |verdict: &Verdict| verdict.reason.contains("the kernel did not trace");
+        let mut runs = (0..5).map(|_| once(limits));
+        let (code, verdict, stderr) = runs.find(|(_, verdict, _)| !verdict.as_ref().is_some_and(is_untraced)).unwrap();
+        assert_eq!(code, Some(status), "{limits}: {verdict:?} {stderr}");
         verdict.map(|verdict| verdict.outcome)
     };
     assert_eq!(run(2, "--max-latency 1ns"), Some(Outcome::Fail));
