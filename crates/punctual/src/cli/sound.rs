@@ -39,7 +39,7 @@ impl Card {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Sound card")]
 pub struct Sound {
-    /// hw:CARD,DEVICE, jack, jack:NAME or clock.
+    /// Card hw:CARD,DEVICE, jack or clock.
     ///
     /// CARD is a number or a name; `punctual amp devices` lists them. jack is the card of the JACK server, jack:NAME a
     /// JACK client or port, jack:none no connection. clock is a timer with a synthetic guitar as its input and no
