@@ -246,11 +246,11 @@ fn too_few(record: &Record, phase: &Phase) -> Option<String> {
         .then(|| format!("the phase `{name}` lasted {duration_ns} ns, but its deadlines only {longest_ns} ns"))
 }
 
-/// A gap-free time that is longer than the phase.
+/// An observed time that is longer than the phase.
 fn too_much_time(phase: Option<&Phase>, series: &Series) -> Option<String> {
     let SeriesKind::Gaps(noise) = &series.kind else { return None };
     let (observed_ns, duration_ns) = (noise.observed_ns, phase?.duration_ns);
-    (observed_ns > duration_ns + duration_ns / SLACK_PART + SLACK_NS)
+    (observed_ns > duration_ns.saturating_add(duration_ns / SLACK_PART).saturating_add(SLACK_NS))
         .then(|| format!("it observed its CPU for {observed_ns} ns, but its phase lasted {duration_ns} ns"))
 }
 
