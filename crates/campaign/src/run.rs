@@ -256,10 +256,8 @@ impl<'a> Run<'a> {
                     blame.stopped_trace = Some(stop_on.trace_path.to_string_lossy().into_owned());
                 }
                 Err(error) => {
-                    // A part of the trace is of no use. The path may be that of a device.
-                    if fs::symlink_metadata(&stop_on.trace_path).is_ok_and(|metadata| metadata.is_file()) {
-                        let _ = fs::remove_file(&stop_on.trace_path);
-                    }
+                    // A part of the trace is of no use. Only regular files are accepted before the run.
+                    let _ = fs::remove_file(&stop_on.trace_path);
                     record.caveats.push(Caveat { kind: UNWRITTEN_TRACE.to_owned(), text: error.to_string() });
                 }
             }
