@@ -70,7 +70,8 @@ pub fn find_profile(name_or_path: &str) -> Result<Profile, LoadError> {
 /// The profiles with these names, see [`find_profile`].
 ///
 /// # Errors
-/// Those of [`find_profile`], or if two profiles have the same name, by which their verdicts are told apart.
+/// The errors of [`find_profile`]; [`LoadError::SameName`] if two profiles have the same name, because a record stores
+/// verdicts by name.
 pub fn find_profiles(names_or_paths: &[String]) -> Result<Vec<Profile>, LoadError> {
     let mut found: Vec<Profile> = Vec::new();
     for name_or_path in names_or_paths {

@@ -176,7 +176,7 @@ pub struct ProcessThread {
     /// Time from its last release to its end, ns. It is no cycle. 0 if the thread has not ended.
     #[serde(default)]
     pub ending_ns: u64,
-    /// The part of this time in which it ran or waited for a CPU, ns.
+    /// Time that it ran or waited for a CPU from its last release to its end, ns.
     #[serde(default)]
     pub ending_work_ns: u64,
     /// Cycles that were cut off, because events were lost or their start was not seen.

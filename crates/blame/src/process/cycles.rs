@@ -40,7 +40,7 @@ pub(super) struct Cycles {
     start: Start,
     /// Time from the last release to the end of the thread, ns; 0 if it has not ended.
     ending_ns: u64,
-    /// The part of it in which the thread ran or waited for a CPU, ns.
+    /// Time that the thread ran or waited for a CPU since then, ns.
     ending_work_ns: u64,
 }
 

@@ -92,7 +92,7 @@ const SYNONYMS: &[Synonym] = &[
 /// Other words for a command.
 const WORDS: [(&str, &str); 1] = [("report", "show")];
 
-/// The command that changes settings of the machine, which no similar word may name.
+/// It changes settings of the machine, so it is never proposed for a similar word.
 const RESTORE: &str = "restore";
 
 /// A program of other packages, and the measurement like it.
@@ -174,7 +174,7 @@ fn program_with_options(refused: &str, arguments: &[OsString]) -> Option<String>
     Some(no_process(program, arguments.get(start..)?))
 }
 
-/// The sentence for `--duration -5s`: the option of a negative time or number, which is no option itself.
+/// The sentence for a negative time or number, such as `--duration -5s`.
 fn negative(refused: &str, arguments: &[OsString]) -> Option<String> {
     let position = position(refused, arguments)?;
     let [option, value] = [position.checked_sub(1)?, position].map(|at| arguments[at].to_string_lossy());
@@ -223,7 +223,7 @@ fn without_threads(arguments: &[OsString]) -> Option<String> {
     Some(remedy.to_owned())
 }
 
-/// What to write instead of this command line, after the words of clap.
+/// The remedy for this mistake. It follows the sentence of clap.
 fn instead(error: &Error, arguments: &[OsString]) -> Option<String> {
     let refused = context(error, ContextKind::InvalidArg);
     let word = context(error, ContextKind::InvalidSubcommand);
@@ -308,7 +308,7 @@ fn command(word: &str, arguments: &[OsString]) -> Option<String> {
     let (before, mut after) = (words(before), words(after));
     let ours = super::definition();
     let visible = |command: &&Command| !command.is_hide_set();
-    // Similar words, and those that name an interface.
+    // The command with the most similar name.
     let similar = || {
         let (path, parent) = path(arguments.get(..position)?);
         let is_after_options = before.first().is_some_and(|first| first.starts_with('-'));

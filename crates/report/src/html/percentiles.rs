@@ -229,7 +229,7 @@ fn in_margin(names: &[&str]) -> Vec<Vec<String>> {
     if differ { labels } else { cut_to(true) }
 }
 
-/// The parts of a name in at most two lines, of which the last can be too long.
+/// The parts of a name in at most two lines. The last line can be too long.
 fn in_two_lines(parts: &[&str]) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for part in parts {

@@ -238,7 +238,7 @@ impl Frame<'_> {
         let (top, bottom) = (self.y.0.to, self.y.0.from);
         let mut marks = Path::default();
         marks.move_to(axis.from, bottom).across(axis.to);
-        // Where the labels in large letters end. Left of the axis there can be further columns with labels.
+        // The end of the labels in large letters. Left of the axis there can be further columns with labels.
         let mut taken = if axis.from > LEFT { axis.from } else { f64::MIN };
         for tick in ticks {
             let x = axis.at(tick.at);

@@ -34,7 +34,7 @@ impl Thread {
         Holder { task, intervals: Box::new(now.chain(self.history.within(from_ns, to_ns))) }
     }
 
-    /// What it does now.
+    /// Its current activity.
     fn activity(&self) -> Activity {
         match (self.state, self.waiting) {
             (State::Running, _) => Activity::Ran,

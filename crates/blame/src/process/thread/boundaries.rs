@@ -10,7 +10,7 @@ use crate::process::{
     waits::{InCall, WaitFor},
 };
 
-/// A timer that expired longer ago may have been stopped before, which the kernel does not trace, ns.
+/// A timer that expired longer ago may have been stopped before: the end of timers is not traced, ns.
 const OLD_NS: u64 = 500_000;
 
 impl Thread {
