@@ -41,6 +41,7 @@ pub mod float;
 mod gaps;
 mod groups;
 mod judge;
+mod latency_limit;
 pub mod linuxcnc;
 pub mod matrix;
 pub mod observation;

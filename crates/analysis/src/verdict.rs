@@ -7,7 +7,7 @@ use record::{Obstacle, Outcome, Record, UseVerdict, Verdict};
 use crate::{
     audio,
     data_file::stem,
-    find_profile, judge, matrix, process,
+    find_profile, judge, latency_limit, matrix, process,
     profile::{Judges, Profile},
     profiles,
     rules::severity,
@@ -31,16 +31,17 @@ pub fn on_short_ladder(verdict: &UseVerdict) -> bool {
     profiles().iter().find(is_it).is_some_and(|profile| profile.ladder)
 }
 
-/// The verdict on the run: the worst outcome of the requested profiles, with its reason.
+/// The verdict on the run: the worst outcome of the requested profiles and of the limit on its latency, with its reason.
 ///
-/// The worst outcome is INVALID, then FAIL, INCONCLUSIVE, PASS. Without requested profiles, the result is `None` for a
-/// valid or published record, and INVALID with the first reason for an invalid one. `uses` can contain further
+/// The worst outcome is INVALID, then FAIL, INCONCLUSIVE, PASS. Without both, the result is `None` for a valid or
+/// published record, and INVALID with the first reason for an invalid one. `uses` can contain further
 /// verdicts.
 #[must_use]
 pub fn verdict(record: &Record, uses: &[UseVerdict]) -> Option<Verdict> {
+    let of_limit = latency_limit::verdict(record);
     let requested = &record.scenario.profiles;
     if requested.is_empty() {
-        return invalid(record);
+        return of_limit.or_else(|| invalid(record));
     }
     let of_profile = |name: &String| {
         let name = profile_name(name);
@@ -54,7 +55,7 @@ pub fn verdict(record: &Record, uses: &[UseVerdict]) -> Option<Verdict> {
     };
     // Reversed, so that the first of several equally bad verdicts wins.
     let each = requested.iter().rev().flat_map(of_profile);
-    worst_of(each.map(Some))
+    worst_of(each.map(Some).chain([of_limit]))
 }
 
 /// The worst of these verdicts; the last of equally bad ones. `None` without any.

@@ -71,6 +71,8 @@ pub struct Plan {
     pub phases: Vec<PhasePlan>,
     /// Names of the profiles that decide the verdict.
     pub profiles: Vec<String>,
+    /// The latency that no wake-up or gap may reach, ns; `None` for no such limit.
+    pub limit_ns: Option<u64>,
     /// The run ends as soon as the verdict on these profiles is decided; empty for a run that lasts its length.
     pub until_decided: Vec<Profile>,
     /// File that the record is written to during the run; `None` to keep it only in memory.
@@ -107,6 +109,7 @@ impl Plan {
             on_spike: OnSpike::default(),
             phases,
             profiles: Vec::new(),
+            limit_ns: None,
             until_decided: Vec::new(),
             record_path: None,
             executable: PathBuf::new(),

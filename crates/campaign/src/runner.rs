@@ -8,7 +8,12 @@ use std::{
 };
 
 use machine::Root;
-use record::{CAMPAIGN_SCHEMA, Campaign, Phase, Record, ScenarioEntry, ScenarioResult, State, Tool, file};
+use record::{CAMPAIGN_SCHEMA, Campaign, Phase, Record, ScenarioEntry, State, Tool, file, record_name};
+use rustix::{
+    fd::OwnedFd,
+    fs::{FlockOperation, Mode, OFlags, flock, open},
+    io::Errno,
+};
 use sys::signal::termination_requests;
 
 use crate::{
@@ -77,6 +82,24 @@ pub enum CampaignError {
         /// The record.
         path: PathBuf,
     },
+    /// The folder contains a campaign already.
+    #[error(
+        "{} already contains a campaign: resume it with --resume, or choose another folder with --dir DIR",
+        path.display()
+    )]
+    AlreadyBegun {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// Another process runs a campaign in the folder.
+    #[error(
+        "another punctual runs a campaign in {}: wait for its end, or choose another folder with --dir DIR",
+        path.display()
+    )]
+    InUse {
+        /// The folder.
+        path: PathBuf,
+    },
     /// There is no campaign to resume.
     #[error("no campaign of this plan to resume in {}: start it without --resume, or name its folder with --dir DIR", path.display())]
     NothingToResume {
@@ -102,9 +125,11 @@ pub struct CampaignProgress {
 pub trait CampaignHandler {
     /// Called with the record so far of the running scenario, as often as the plans say.
     fn watch(&mut self, record: &Record, scenario: &Progress, campaign: &CampaignProgress);
-    /// Called after a scenario has run and before its record is written. Adds the verdicts, and returns its main
-    /// culprit.
-    fn judge(&mut self, record: &mut Record, path: &Path) -> Option<String>;
+    /// Called after a scenario has run and before its record is written, and for each finished scenario of a resumed
+    /// campaign. Adds the verdicts, and returns its main culprit.
+    fn judge(&mut self, record: &mut Record) -> Option<String>;
+    /// Called after [`judge`](Self::judge) with the record of a scenario that has just run, and the path for it.
+    fn report(&mut self, record: &Record, path: &Path);
     /// Called after each scenario, even if it could not run.
     fn done(&mut self, entry: &ScenarioEntry, campaign: &CampaignProgress);
 }
@@ -115,13 +140,15 @@ pub struct Runner<'a> {
     scenarios: &'a Scenarios,
     dir: PathBuf,
     document: Campaign,
+    /// Open and locked for as long as the campaign runs.
+    _lock: Option<OwnedFd>,
 }
 
 impl<'a> Runner<'a> {
     /// Starts a campaign in a new folder, or in one that only this user can change.
     ///
     /// # Errors
-    /// The folder or the campaign's document cannot be written, or others can change the folder.
+    /// The folder or the campaign's document cannot be written, others can change the folder, or it contains a campaign.
     pub fn begin(
         scenarios: &'a Scenarios,
         dir: &Path,
@@ -133,19 +160,30 @@ impl<'a> Runner<'a> {
         if !is_new && !is_own(dir) {
             return Err(CampaignError::OfAnotherUser { path: dir.to_owned() });
         }
+        let lock = lock(dir)?;
+        if dir.join(CAMPAIGN_FILE).exists() {
+            return Err(CampaignError::AlreadyBegun { path: dir.to_owned() });
+        }
         let document = document(scenarios, command, root);
-        let mut runner = Self { scenarios, dir: dir.to_owned(), document };
+        let mut runner = Self { scenarios, dir: dir.to_owned(), document, _lock: lock };
         runner.write_document()?;
         Ok(runner)
     }
 
     /// Resumes a campaign. Scenarios that have a complete record are not repeated.
     ///
-    /// The names of the records are computed and not read, so that a document cannot make punctual write elsewhere.
+    /// Names and results are not taken from the document, which anybody may have changed: the names of the records are
+    /// computed, and the results come from the records, judged again.
     ///
     /// # Errors
-    /// The folder contains no campaign, one with another plan or of another machine, or one that others can change.
-    pub fn resume(scenarios: &'a Scenarios, dir: &Path, root: &Root) -> Result<Self, CampaignError> {
+    /// The folder contains no campaign, one that runs, with another plan or of another machine, or one that others can
+    /// change.
+    pub fn resume(
+        scenarios: &'a Scenarios,
+        dir: &Path,
+        root: &Root,
+        handler: &mut dyn CampaignHandler,
+    ) -> Result<Self, CampaignError> {
         let path = dir.join(CAMPAIGN_FILE);
         if !path.exists() {
             return Err(CampaignError::NothingToResume { path: dir.to_owned() });
@@ -153,6 +191,7 @@ impl<'a> Runner<'a> {
         if let Some(foreign) = [dir, &path].into_iter().find(|path| !is_own(path)) {
             return Err(CampaignError::OfAnotherUser { path: foreign.to_owned() });
         }
+        let lock = lock(dir)?;
         let mut document = file::read_campaign(&path)?;
         if document.digest != scenarios.digest || document.scenarios.len() != scenarios.list.len() {
             return Err(CampaignError::OtherPlan { path });
@@ -163,23 +202,21 @@ impl<'a> Runner<'a> {
             return Err(CampaignError::OtherMachine { path, theirs: in_words(theirs), ours: in_words(ours) });
         }
         for (index, (entry, scenario)) in document.scenarios.iter_mut().zip(&scenarios.list).enumerate() {
-            entry.record = record_name(index, &scenario.name, scenario.repeat);
-            entry.error = None;
+            let stored = std::mem::replace(entry, self::entry(index, scenario)).result;
             let path = dir.join(&entry.record);
-            if entry.result.is_none() || !path.exists() {
-                (entry.result, entry.reason) = (None, None);
-                continue;
-            }
+            let Some(stored) = stored.filter(|_| path.exists()) else { continue };
             if !is_own(&path) {
                 return Err(CampaignError::OfAnotherUser { path });
             }
-            match file::read(&path) {
-                Ok(record) if !is_of(&record, &scenario.plan) => return Err(CampaignError::OtherRecord { path }),
-                Ok(record) if record.state == State::Complete => {}
-                _ => (entry.result, entry.reason) = (None, None),
+            // A record that cannot be read is written again.
+            let Ok(mut record) = file::read(&path) else { continue };
+            if !is_of(&record, &scenario.plan) {
+                return Err(CampaignError::OtherRecord { path });
             }
+            let culprit = handler.judge(&mut record);
+            entry.set_run(&record, stored.took_ns, culprit);
         }
-        Ok(Self { scenarios, dir: dir.to_owned(), document })
+        Ok(Self { scenarios, dir: dir.to_owned(), document, _lock: lock })
     }
 
     /// Number of scenarios that have run.
@@ -247,13 +284,9 @@ impl<'a> Runner<'a> {
         let began = Instant::now();
         match run(&plan, root, &mut |record, scenario| handler.watch(record, scenario, progress)) {
             Ok(mut record) => {
-                let culprit = handler.judge(&mut record, &path);
-                let by_user = termination_requests() > 0;
-                entry.reason = why_flawed(&record).filter(|_| !by_user);
-                // An invalid run has its result, even if it ended itself early.
-                if record.state == State::Complete || !record.validity.valid && !by_user {
-                    entry.result = Some(ScenarioResult::of(&record, elapsed_ns(began), culprit));
-                }
+                let culprit = handler.judge(&mut record);
+                handler.report(&record, &path);
+                entry.set_run(&record, elapsed_ns(began), culprit);
                 // Last, because the result is known also without the file.
                 file::write_atomic(&path, &file::to_json(&record))?;
             }
@@ -268,16 +301,6 @@ impl<'a> Runner<'a> {
         self.document.written_at = now();
         file::write_atomic(&self.dir.join(CAMPAIGN_FILE), &file::campaign_to_json(&self.document))
     }
-}
-
-/// The reason why a run is invalid, or ended itself early; `None` for any other run.
-fn why_flawed(record: &Record) -> Option<String> {
-    if let Some(reason) = record.validity.reasons.first() {
-        return Some(reason.text.clone());
-    }
-    let cause = || record.caveats.iter().find(|caveat| matches!(caveat.kind.as_str(), record::GONE | "offline"));
-    let cause = || cause().map_or_else(|| "it did not run to its end".to_owned(), |caveat| caveat.text.clone());
-    (record.state != State::Complete).then(cause)
 }
 
 /// The document of a campaign before its first scenario: its plan.
@@ -347,13 +370,6 @@ fn is_of(record: &Record, plan: &Plan) -> bool {
     is_scenario && record.phases.iter().all(is_planned)
 }
 
-/// File name of a record from number, name and repeat: `003-switch-10us-2.punctual.json`.
-fn record_name(index: usize, name: &str, repeat: u32) -> String {
-    let words = name.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
-    let name: String = words.collect::<Vec<_>>().join("-").chars().take(60).collect();
-    format!("{:03}-{name}-{repeat}.punctual.json", index + 1)
-}
-
 /// Waits; returns early if the user wants to stop.
 fn rest(length: Duration) {
     let begin = Instant::now();
@@ -374,6 +390,17 @@ fn is_own(path: &Path) -> bool {
     };
     fs::symlink_metadata(&path).is_ok_and(|found| file::is_of_this_user(&found))
         && fs::metadata(&path).is_ok_and(is_private)
+}
+
+/// Locks the folder against other runs of a campaign in it. `None` if its file system has no locks.
+fn lock(dir: &Path) -> Result<Option<OwnedFd>, CampaignError> {
+    let folder = open(dir, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
+    let folder = folder.map_err(|error| CampaignError::Folder { path: dir.to_owned(), source: error.into() })?;
+    match flock(&folder, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(Some(folder)),
+        Err(Errno::WOULDBLOCK) => Err(CampaignError::InUse { path: dir.to_owned() }),
+        Err(_) => Ok(None),
+    }
 }
 
 /// The newest folder in `dir` with an unfinished campaign of this plan, this user and a host of this name. Links are not
@@ -398,24 +425,20 @@ pub fn unfinished(dir: &Path, scenarios: &Scenarios, root: &Root) -> Option<Path
 mod tests {
     use std::io::{self, Write};
 
+    use record::ScenarioResult;
+
     use super::*;
 
-    #[test]
-    fn a_flawed_run_has_a_reason() {
-        let record = Record { state: State::Complete, ..Record::default() };
-        assert_eq!(why_flawed(&record), None);
-        let ended = Record { state: State::Interrupted, ..record.clone() };
-        assert_eq!(why_flawed(&ended).as_deref(), Some("it did not run to its end"));
-        let caveat = record::Caveat { kind: "gone".to_owned(), text: "no answer".to_owned() };
-        assert_eq!(why_flawed(&Record { caveats: vec![caveat], ..ended }).as_deref(), Some("no answer"));
-        let mut invalid = record;
-        invalid.validity.reasons.push(record::Reason { text: "moved".to_owned(), ..record::Reason::default() });
-        assert_eq!(why_flawed(&invalid).as_deref(), Some("moved"));
-    }
+    /// Judges nothing and shows nothing.
+    struct Silent;
 
-    #[test]
-    fn names_records_by_number_name_and_repeat() {
-        assert_eq!(record_name(2, "switch:10us, CPU 3", 1), "003-switch-10us-CPU-3-1.punctual.json");
+    impl CampaignHandler for Silent {
+        fn watch(&mut self, _: &Record, _: &Progress, _: &CampaignProgress) {}
+        fn judge(&mut self, _: &mut Record) -> Option<String> {
+            None
+        }
+        fn report(&mut self, _: &Record, _: &Path) {}
+        fn done(&mut self, _: &ScenarioEntry, _: &CampaignProgress) {}
     }
 
     #[test]
@@ -434,21 +457,31 @@ mod tests {
             planned_ns: 0,
         };
         let scenarios = Scenarios { list: vec![scenario], ..Scenarios::default() };
-        let mut runner = Runner::begin(&scenarios, folder.path(), Vec::new(), &Root::at(folder.path())).unwrap();
-        runner.document.scenarios[0].record = "/etc/shadow".to_owned();
-        runner.write_document().unwrap();
-        let resume = || Runner::resume(&scenarios, folder.path(), &Root::at(folder.path()));
+        Runner::begin(&scenarios, folder.path(), Vec::new(), &Root::at(folder.path())).unwrap();
+        let mut document = file::read_campaign(&folder.path().join(CAMPAIGN_FILE)).unwrap();
+        document.scenarios[0].record = "/etc/shadow".to_owned();
+        let write_document = |document: &Campaign| {
+            file::write_atomic(&folder.path().join(CAMPAIGN_FILE), &file::campaign_to_json(document)).unwrap();
+        };
+        write_document(&document);
+        let resume = || Runner::resume(&scenarios, folder.path(), &Root::at(folder.path()), &mut Silent);
         assert_eq!(resume().unwrap().document.scenarios[0].record, "001-one-1.punctual.json");
 
         // Its record, that of another scenario, and one that others can change.
-        runner.document.scenarios[0].result = Some(ScenarioResult::default());
-        runner.write_document().unwrap();
+        document.scenarios[0].result =
+            Some(ScenarioResult { outcome: Some(record::Outcome::Pass), valid: true, ..ScenarioResult::default() });
+        write_document(&document);
         let path = folder.path().join("001-one-1.punctual.json");
         let own = Record { schema: record::SCHEMA.to_owned(), state: State::Complete, ..Record::default() };
         let own = Record { scenario: scenarios.list[0].plan.scenario(), ..own };
         let write = |record: &Record| file::write_atomic(&path, &file::to_json(record)).unwrap();
         write(&own);
-        assert_eq!(resume().unwrap().done(), 1);
+        let resumed = resume().unwrap();
+        assert_eq!(resumed.done(), 1);
+        let result = resumed.document.scenarios[0].result.clone().unwrap();
+        assert_eq!((result.outcome, result.valid), (None, false), "from the record, not from the document");
+        assert!(matches!(resume(), Err(CampaignError::InUse { .. })));
+        drop(resumed);
         let mut other = own.clone();
         other.scenario.probe = "noise".to_owned();
         write(&other);
@@ -487,16 +520,19 @@ mod tests {
         let dir = folder.path().join("campaign");
         set("board-a", "6.1");
         Runner::begin(&scenarios, &dir, Vec::new(), &root).unwrap();
-        assert!(Runner::resume(&scenarios, &dir, &root).is_ok());
+        assert!(Runner::resume(&scenarios, &dir, &root, &mut Silent).is_ok());
         assert_eq!(unfinished(folder.path(), &scenarios, &root), Some(dir.clone()));
         set("board-a", "6.12");
-        let text = Runner::resume(&scenarios, &dir, &root).unwrap_err().to_string();
+        let text = Runner::resume(&scenarios, &dir, &root, &mut Silent).unwrap_err().to_string();
         assert!(
             text.contains("was started on board-a with kernel 6.1, and this is board-a with kernel 6.12"),
             "{text}"
         );
         set("board-b", "6.1");
-        assert!(matches!(Runner::resume(&scenarios, &dir, &root), Err(CampaignError::OtherMachine { .. })));
+        assert!(matches!(
+            Runner::resume(&scenarios, &dir, &root, &mut Silent),
+            Err(CampaignError::OtherMachine { .. })
+        ));
         assert_eq!(unfinished(folder.path(), &scenarios, &root), None);
     }
 
@@ -511,10 +547,10 @@ mod tests {
         let dir = folder.path().join("campaign");
         let scenarios = Scenarios { digest: "1".to_owned(), ..Scenarios::default() };
         Runner::begin(&scenarios, &dir, Vec::new(), &Root::at(folder.path())).unwrap();
-        assert!(Runner::resume(&scenarios, &dir, &Root::at(folder.path())).is_ok());
+        assert!(Runner::resume(&scenarios, &dir, &Root::at(folder.path()), &mut Silent).is_ok());
         // The user `nobody` of most systems; not one who called sudo.
         std::os::unix::fs::chown(dir.join(CAMPAIGN_FILE), Some(65_534), None).unwrap();
-        let resumed = Runner::resume(&scenarios, &dir, &Root::at(folder.path()));
+        let resumed = Runner::resume(&scenarios, &dir, &Root::at(folder.path()), &mut Silent);
         assert!(matches!(resumed, Err(CampaignError::OfAnotherUser { .. })));
         assert_eq!(unfinished(folder.path(), &scenarios, &Root::at(folder.path())), None);
         std::os::unix::fs::chown(&dir, Some(65_534), None).unwrap();
@@ -534,8 +570,11 @@ mod tests {
         let is_group_private = fs::metadata(&dir).unwrap().gid() == uid;
         for (mode, is_refused) in [(0o775, !is_group_private), (0o777, true), (0o1777, true), (0o755, false)] {
             fs::set_permissions(&dir, fs::Permissions::from_mode(mode)).unwrap();
-            let runners = [Runner::begin(&scenarios, &dir, Vec::new(), &root), Runner::resume(&scenarios, &dir, &root)]
-                .map(Result::err);
+            let runners = [
+                Runner::begin(&scenarios, &dir, Vec::new(), &root),
+                Runner::resume(&scenarios, &dir, &root, &mut Silent),
+            ]
+            .map(Result::err);
             for error in runners {
                 assert_eq!(
                     matches!(error, Some(CampaignError::OfAnotherUser { .. })),
@@ -583,7 +622,10 @@ mod tests {
         assert_eq!(unfinished(&at("shared"), &scenarios, &root), None);
         lchown(&link, Some(65_534), None).unwrap();
         for dir in [link.clone(), link.join("")] {
-            assert!(matches!(Runner::resume(&scenarios, &dir, &root), Err(CampaignError::OfAnotherUser { .. })));
+            assert!(matches!(
+                Runner::resume(&scenarios, &dir, &root, &mut Silent),
+                Err(CampaignError::OfAnotherUser { .. })
+            ));
             assert!(matches!(Runner::begin(&scenarios, &dir, Vec::new(), &root), Err(CampaignError::Folder { .. })));
         }
         // The folder of a running campaign was replaced.
@@ -601,10 +643,10 @@ mod tests {
         let scenarios = |digest: &str| Scenarios { digest: digest.to_owned(), ..Scenarios::default() };
         let (one, other) = (scenarios("1"), scenarios("2"));
         let root = Root::at(dir.join("none"));
-        assert!(matches!(Runner::resume(&one, &dir, &root), Err(CampaignError::NothingToResume { .. })));
+        assert!(matches!(Runner::resume(&one, &dir, &root, &mut Silent), Err(CampaignError::NothingToResume { .. })));
         Runner::begin(&one, &dir, Vec::new(), &root).unwrap();
-        assert!(Runner::resume(&one, &dir, &root).is_ok());
-        assert!(matches!(Runner::resume(&other, &dir, &root), Err(CampaignError::OtherPlan { .. })));
+        assert!(Runner::resume(&one, &dir, &root, &mut Silent).is_ok());
+        assert!(matches!(Runner::resume(&other, &dir, &root, &mut Silent), Err(CampaignError::OtherPlan { .. })));
         fs::remove_dir_all(&dir).unwrap();
     }
 }

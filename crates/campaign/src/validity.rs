@@ -102,7 +102,7 @@ pub fn judge_ends(record: &mut Record, root: &Root, timers: &[Timer], [starved, 
                 }
             }
             Some(End::LeftCpu) => record.caveats.push(Caveat {
-                kind: "offline".to_owned(),
+                kind: record::OFFLINE.to_owned(),
                 text: format!("{} went offline during the run; its series ends there", timer.place()),
             }),
             Some(End::Planned | End::StoppedOn) | None => {}

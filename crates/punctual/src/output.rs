@@ -1,14 +1,15 @@
 //! Functions shared by the commands: run with the live view, judge, write the record, print.
 
 use std::{
-    env, fs,
-    io::{self, IsTerminal, Write},
+    env,
+    fs::{self, File},
+    io::{self, IsTerminal, Read, Write},
     path::{Path, PathBuf},
     sync::{
         LazyLock,
         atomic::{AtomicBool, Ordering},
     },
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 
 use analysis::{LoadError, Profile};
@@ -261,7 +262,9 @@ pub fn deliver(
 ) -> anyhow::Result<()> {
     let mut outcomes = vec![files.write(record)];
     let path = files.record.as_deref().filter(|_| outcomes[0].is_ok());
-    outcomes.push(files.write_report(record));
+    if outcomes[0].is_ok() {
+        outcomes.push(files.write_report(record));
+    }
     outcomes.extend(files.exports.iter().map(|export| export.write(record)));
     if output_options.json {
         outcomes.push(stdout(|out| out.write_all(&file::to_json(record))));
@@ -356,6 +359,7 @@ pub struct RecordFiles {
     exports: Vec<Export>,
     /// The name of the record, if it was not given.
     _reserved: Option<ReservedName>,
+    chosen_at: SystemTime,
 }
 
 impl RecordFiles {
@@ -369,7 +373,7 @@ impl RecordFiles {
                 (Some(reserved.path.clone()), Some(reserved))
             }
         };
-        Ok(Self { record, exports: Vec::new(), _reserved: reserved })
+        Ok(Self { record, exports: Vec::new(), _reserved: reserved, chosen_at: SystemTime::now() })
     }
 
     /// Adds files to export to. Their formats and folders are checked, so that errors are reported before the run.
@@ -382,14 +386,35 @@ impl RecordFiles {
         Ok(Self { exports: Export::among(paths, formats)?, ..self })
     }
 
-    /// Writes the record. If that fails, writes it to the temporary folder, and returns an error that names the path.
+    /// Writes the record. If that fails, writes it to the temporary folder, and returns an error that names the path. If
+    /// another run has taken the name meanwhile, writes it under a new name, and returns an error that names both.
     pub fn write(&self, record: &Record) -> anyhow::Result<()> {
         let Some(path) = &self.record else { return Ok(()) };
         let bytes = file::to_json(record);
+        if self.is_taken(path, record) {
+            let own = ReservedName::new(path.parent().unwrap_or(Path::new("")))?;
+            file::write_atomic(&own.path, &bytes)?;
+            let (path, own) = (path.display(), own.path.display());
+            anyhow::bail!("another run wrote {path} at the same time; the record is in {own} instead");
+        }
         let Err(error) = file::write_atomic(path, &bytes) else { return Ok(()) };
         let fallback = env::temp_dir().join(path.file_name().unwrap_or_default());
         file::write_atomic(&fallback, &bytes).with_context(|| format!("{error}; the temporary folder failed, too"))?;
         anyhow::bail!("{error}; the record is in {} instead", fallback.display())
+    }
+
+    /// True if another run has written its record to the file since the name was chosen.
+    fn is_taken(&self, path: &Path, record: &Record) -> bool {
+        // `started_at` is one of the first fields.
+        const HEAD_BYTES: u64 = 4096;
+        let changed = fs::metadata(path).and_then(|found| found.modified());
+        if !changed.is_ok_and(|changed| changed > self.chosen_at) {
+            return false;
+        }
+        let mut head = Vec::new();
+        let read = File::open(path).and_then(|file| file.take(HEAD_BYTES).read_to_end(&mut head));
+        let (head, own) = (String::from_utf8_lossy(&head), format!("\"started_at\":\"{}\"", record.started_at));
+        read.is_ok() && head.contains("\"started_at\"") && !head.contains(&own)
     }
 
     /// Writes the HTML report to the folder of the record.
@@ -531,6 +556,32 @@ mod tests {
         fs::write(&names[7].path, "{}").unwrap();
         drop(names);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn two_runs_with_one_name_keep_both_records() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.punctual.json");
+        let run = |started_at: &str| Record {
+            schema: record::SCHEMA.to_owned(),
+            started_at: started_at.to_owned(),
+            ..Record::default()
+        };
+        let (old, first, second) =
+            (run("2026-01-01T00:00:00Z"), run("2026-01-02T00:00:00Z"), run("2026-01-03T00:00:00Z"));
+        file::write_atomic(&path, &file::to_json(&old)).unwrap();
+        std::thread::sleep(Duration::from_millis(50));
+        let files = || RecordFiles::choose(Some(&path), false).unwrap();
+        let (files_of_first, files_of_second) = (files(), files());
+        std::thread::sleep(Duration::from_millis(50));
+        files_of_first.write(&first).unwrap();
+        let error = files_of_second.write(&second).unwrap_err().to_string();
+        assert!(error.contains("another run wrote"), "{error}");
+        files_of_first.write(&first).unwrap();
+        let started_at = |entry: fs::DirEntry| file::read(&entry.path()).unwrap().started_at;
+        let mut kept: Vec<String> = fs::read_dir(folder.path()).unwrap().flatten().map(started_at).collect();
+        kept.sort();
+        assert_eq!(kept, [first.started_at, second.started_at]);
     }
 
     #[test]

@@ -5,7 +5,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Extra, Outcome, Record, RoleResult, State, Tool, Verdict};
+use crate::{EndedBy, Extra, GONE, OFFLINE, Outcome, Record, RoleResult, State, Tool, Verdict};
 
 /// Name and version of the campaign format.
 pub const CAMPAIGN_SCHEMA: &str = "punctual.campaign/1";
@@ -163,6 +163,55 @@ impl Campaign {
     }
 }
 
+impl ScenarioEntry {
+    /// Stores the results of a run of this scenario, and why it is flawed. A run that its user ended has no result, so
+    /// that a resumed campaign repeats it; an invalid run has one even if it ended itself early.
+    pub fn set_run(&mut self, record: &Record, took_ns: u64, culprit: Option<String>) {
+        let by_user = matches!(record.ended_by, Some(EndedBy::Signal | EndedBy::Key));
+        let has_result = record.state == State::Complete || !record.validity.valid && !by_user;
+        self.reason = why_flawed(record).filter(|_| has_result || !by_user);
+        self.result = has_result.then(|| ScenarioResult::of(record, took_ns, culprit));
+    }
+
+    /// True if the record is that of a run of this scenario, as far as the two show.
+    #[must_use]
+    pub fn is_of(&self, record: &Record) -> bool {
+        let asked = || record.phases.iter().flat_map(|phase| &phase.asked_loads);
+        // Without CPUs in the plan, the run chooses them.
+        record.scenario.policy == self.policy
+            && (self.cpus.is_empty() || record.scenario.cpus.as_ref() == Some(&self.cpus))
+            && asked().all(|load| self.loads.contains(load))
+    }
+
+    /// Marks the result as one that cannot be checked, because its record cannot be read: `why` is one line.
+    pub fn set_unreadable(&mut self, why: &str) {
+        let Some(result) = &mut self.result else { return };
+        let text = format!("the stored result cannot be checked: {why}");
+        if !matches!(result.outcome, Some(Outcome::Fail | Outcome::Invalid)) {
+            (result.outcome, result.reason) = (Some(Outcome::Inconclusive), Some(text.clone()));
+        }
+        result.problem.get_or_insert(text);
+    }
+}
+
+/// The reason why a run is invalid, or ended itself early; `None` for any other run.
+fn why_flawed(record: &Record) -> Option<String> {
+    if let Some(reason) = record.validity.reasons.first() {
+        return Some(reason.text.clone());
+    }
+    let cause = || record.caveats.iter().find(|caveat| matches!(caveat.kind.as_str(), GONE | OFFLINE));
+    let cause = || cause().map_or_else(|| "it did not run to its end".to_owned(), |caveat| caveat.text.clone());
+    (record.state != State::Complete).then(cause)
+}
+
+/// File name of the record of scenario number `index`, from 0: `003-switch-10us-2.punctual.json`.
+#[must_use]
+pub fn record_name(index: usize, name: &str, repeat: u32) -> String {
+    let words = name.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+    let name: String = words.collect::<Vec<_>>().join("-").chars().take(60).collect();
+    format!("{:03}-{name}-{repeat}.punctual.json", index + 1)
+}
+
 impl ScenarioResult {
     /// Summarizes a run.
     #[must_use]
@@ -195,5 +244,59 @@ mod tests {
         assert!(!campaign.is_complete());
         campaign.scenarios[1] = done;
         assert!(campaign.is_complete());
+    }
+
+    #[test]
+    fn names_records_by_number_name_and_repeat() {
+        assert_eq!(record_name(2, "switch:10us, CPU 3", 1), "003-switch-10us-CPU-3-1.punctual.json");
+    }
+
+    #[test]
+    fn a_flawed_run_has_a_reason() {
+        let record = Record { state: State::Complete, ..Record::default() };
+        assert_eq!(why_flawed(&record), None);
+        let ended = Record { state: State::Interrupted, ..record.clone() };
+        assert_eq!(why_flawed(&ended).as_deref(), Some("it did not run to its end"));
+        let caveat = crate::Caveat { kind: GONE.to_owned(), text: "no answer".to_owned() };
+        assert_eq!(why_flawed(&Record { caveats: vec![caveat], ..ended }).as_deref(), Some("no answer"));
+        let mut invalid = record;
+        invalid.validity.reasons.push(crate::Reason { text: "moved".to_owned(), ..crate::Reason::default() });
+        assert_eq!(why_flawed(&invalid).as_deref(), Some("moved"));
+    }
+
+    #[test]
+    fn a_run_that_its_user_ended_has_no_result() {
+        let run = |state, ended_by, valid| {
+            let mut record = Record { state, ended_by, ..Record::default() };
+            record.validity.valid = valid;
+            let mut entry = ScenarioEntry::default();
+            entry.set_run(&record, 1, None);
+            (entry.result.is_some(), entry.reason.is_some())
+        };
+        assert_eq!(run(State::Complete, None, true), (true, false));
+        assert_eq!(run(State::Interrupted, Some(EndedBy::Signal), false), (false, false));
+        assert_eq!(run(State::Interrupted, Some(EndedBy::Key), true), (false, false));
+        assert_eq!(run(State::Interrupted, Some(EndedBy::Failure), true), (false, true));
+        assert_eq!(run(State::Interrupted, Some(EndedBy::Guard), false), (true, true));
+        assert!(run(State::Complete, None, false).0);
+    }
+
+    #[test]
+    fn a_result_without_its_record_does_not_pass() {
+        for (stored, expected) in [
+            (Some(Outcome::Pass), Outcome::Inconclusive),
+            (None, Outcome::Inconclusive),
+            (Some(Outcome::Fail), Outcome::Fail),
+            (Some(Outcome::Invalid), Outcome::Invalid),
+        ] {
+            let result = ScenarioResult { outcome: stored, valid: true, ..ScenarioResult::default() };
+            let mut entry = ScenarioEntry { result: Some(result), ..ScenarioEntry::default() };
+            entry.set_unreadable("no such file");
+            let result = entry.result.clone().unwrap();
+            assert_eq!(result.outcome, Some(expected));
+            assert_eq!(result.problem.as_deref(), Some("the stored result cannot be checked: no such file"));
+            let campaign = Campaign { scenarios: vec![entry], ..Campaign::default() };
+            assert_eq!(campaign.exit_status(), expected.exit_status());
+        }
     }
 }

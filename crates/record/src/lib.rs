@@ -94,7 +94,7 @@ pub use matrix::*;
 pub use maxima::Maxima;
 pub use model::*;
 pub use noise::*;
-pub use obstacle::{GONE, Obstacle};
+pub use obstacle::{GONE, OFFLINE, Obstacle};
 pub use process::*;
 pub use published::*;
 pub use role::*;

@@ -177,6 +177,9 @@ pub struct Scenario {
     /// True if the run was to end as soon as the verdict on these profiles was decided.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub until_decided: bool,
+    /// The latency that no wake-up or gap may reach (`punctual pod`), ns; absent without this limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit_ns: Option<u64>,
     /// Limits of `measure process` that decide the verdict; absent without limits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits: Option<ProgramLimits>,

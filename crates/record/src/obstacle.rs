@@ -6,6 +6,8 @@ use crate::{INCONSISTENT, LoadProof, Phase, Reason, Record, SERIES_ENDS, Series,
 
 /// Kind of the caveat about traffic that ended for good before its run did.
 pub const GONE: &str = "gone";
+/// Kind of the caveat about a measured CPU that went offline during the run.
+pub const OFFLINE: &str = "offline";
 
 /// A reason why a run, or a phase of it, supports no good result, whatever its figures are.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -43,6 +43,7 @@ impl Plan {
             hold_cpu_awake: self.hold_cpu_awake,
             timerlat: self.timerlat,
             profiles: self.profiles.clone(),
+            limit_ns: self.limit_ns,
             until_decided: !self.until_decided.is_empty(),
             // Only `measure process` has them.
             limits: None,

@@ -53,6 +53,9 @@ pub struct Common {
     /// The extent of the printed result.
     #[command(flatten)]
     pub extent: Extent,
+    /// The latency that no wake-up or gap may reach, ns. Set by `punctual pod`; not an option.
+    #[arg(skip)]
+    pub limit_ns: Option<u64>,
 }
 
 /// The path of the record and of its HTML report.

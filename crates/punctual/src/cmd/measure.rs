@@ -78,6 +78,7 @@ fn plan(common: &Common, files: &RecordFiles, probe: Probe, phases: Vec<PhasePla
         load_cpus: common.load_cpus.clone(),
         hold_cpu_awake: common.hold_cpu_awake,
         blame: common.blame.into(),
+        limit_ns: common.limit_ns,
         record_path: files.record.clone(),
         executable: output::executable()?,
         watch_every: output::watch_every(common.output),

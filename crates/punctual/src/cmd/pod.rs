@@ -2,10 +2,10 @@
 
 use std::{env, ffi::OsString, thread, time::Duration};
 
-use analysis::{float::to_u64, format_duration, format_ns};
+use analysis::format_duration;
 use clap::Parser;
 use machine::{CpuList, Root, usable_cpus};
-use record::{Obstacle, Outcome, Record, Series, grouped};
+use record::Outcome;
 
 use super::measure;
 use crate::{
@@ -17,8 +17,6 @@ use crate::{
 const NUMBER_MAX: u64 = i32::MAX as u64;
 /// The runtime of OpenShift's tests, seconds.
 const RUNTIME_S: u64 = 300;
-/// Events that remain possible at 95 % if none was observed.
-const POSSIBLE_EVENTS: f64 = 3.0;
 
 pub fn run(options: &Pod) -> anyhow::Result<u8> {
     let variables = Variables::read(options.test, |name| env::var(name).ok())?;
@@ -27,27 +25,21 @@ pub fn run(options: &Pod) -> anyhow::Result<u8> {
         return Ok(Outcome::Inconclusive.exit_status());
     }
     let cpus = options.test.cpus(&usable_cpus(&Root::system(), None)?, variables.cpus)?;
-    let measurement = options.test.measurement(&cpus, variables.runtime_s, &options.options)?;
+    let mut measurement = options.test.measurement(&cpus, variables.runtime_s, &options.options)?;
     let runtime = format_duration(variables.runtime_s.saturating_mul(1_000_000_000));
-    let not_judged = format!("neither MAXIMUM_LATENCY nor {} is set", options.test.limit_variable());
     let judged = match variables.limit_us {
         Some(limit_us) => format!("the latency must be below {limit_us} us"),
-        None => format!("not judged, because {not_judged}"),
+        None => format!("not judged, because neither MAXIMUM_LATENCY nor {} is set", options.test.limit_variable()),
     };
     say!("{} runs for {runtime} (LATENCY_TEST_RUNTIME); {judged}", options.test.name());
     wait(variables.delay_s)?;
-    let (record, status) = match &measurement {
-        Measure::Timer(options) => measure::timer::measure(options)?,
-        Measure::Noise(options) => measure::noise::measure(options)?,
+    let common = match &mut measurement {
+        Measure::Timer(options) => &mut options.common,
+        Measure::Noise(options) => &mut options.common,
         other => unreachable!("no test is {other:?}"),
     };
-    let Some(limit_us) = variables.limit_us else {
-        say!("not judged, because {not_judged}");
-        return Ok(status);
-    };
-    let (outcome, reason) = judge(&record, limit_us);
-    say!("{} {}: {reason}", outcome.name(), options.test.name());
-    Ok(if outcome == Outcome::Pass { status } else { outcome.exit_status() })
+    common.limit_ns = variables.limit_us.map(|limit_us| limit_us * 1000);
+    measure::run(&measurement)
 }
 
 /// The variables of OpenShift's latency tests.
@@ -164,52 +156,8 @@ fn wait(seconds: u64) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The outcome for a limit that no latency may reach, with its reason.
-fn judge(record: &Record, limit_us: u64) -> (Outcome, String) {
-    let limit_ns = i64::try_from(limit_us * 1000).unwrap_or(i64::MAX);
-    let limit = format!("the limit of {}", format_ns(limit_ns));
-    let obstacle = record.obstacle();
-    if let Some(invalid @ Obstacle::Invalid(_)) = &obstacle {
-        return (Outcome::Invalid, format!("{invalid}, so the run does not show whether {limit} holds"));
-    }
-    let Some((worst, worst_ns)) = worst(record) else {
-        return (Outcome::Inconclusive, "nothing was measured".to_owned());
-    };
-    let unmeasured = record.probe_series().find(|series| latency(series).is_none());
-    let worst = format!("the largest latency was {} ({})", format_ns(worst_ns), worst.place());
-    if worst_ns >= limit_ns {
-        return (Outcome::Fail, format!("{worst}, not below {limit}"));
-    }
-    if let Some(obstacle) = obstacle {
-        return (Outcome::Inconclusive, format!("{obstacle}; {worst}"));
-    }
-    if let Some(series) = unmeasured {
-        return (Outcome::Inconclusive, format!("nothing was measured on {}; {worst}", series.place()));
-    }
-    let measured_ns: u64 = record.phases.iter().map(|phase| phase.duration_ns).sum();
-    let per_hour = POSSIBLE_EVENTS * 3600e9 / measured_ns.max(1) as f64;
-    let per_hour = match per_hour {
-        ..10.0 => ((per_hour * 10.0).ceil() / 10.0).to_string(),
-        _ => grouped(to_u64(per_hour.ceil())),
-    };
-    (Outcome::Pass, format!("{worst}, below {limit}; at 95 %, fewer than {per_hour} an hour reach it on each CPU"))
-}
-
-/// The series with the largest latency.
-fn worst(record: &Record) -> Option<(&Series, i64)> {
-    record.probe_series().filter_map(|series| Some((series, latency(series)?))).max_by_key(|&(_, ns)| ns)
-}
-
-/// The largest latency of a series, ns; 0 for one without any gap, and `None` if nothing was measured.
-fn latency(series: &Series) -> Option<i64> {
-    let is_observed = series.kind.noise().is_some_and(|noise| noise.observed_ns > 0);
-    series.max_ns.or_else(|| is_observed.then_some(0))
-}
-
 #[cfg(test)]
 mod tests {
-    use record::{Phase, Reason};
-
     use super::*;
 
     fn read(test: LatencyTest, set: &[(&str, &str)]) -> Result<Variables, String> {
@@ -274,45 +222,5 @@ mod tests {
         assert_eq!((timer.common.duration, timer.common.record.no_record), (Some(60_000_000_000), true));
         let error = options("--lod cpu").unwrap_err().0;
         assert_eq!(error, "unexpected argument '--lod' found (in the options behind cyclictest)");
-    }
-
-    /// A run of 600 s whose largest latency is 17 us.
-    fn measured() -> Record {
-        let (mut record, duration_ns) = (Record::default(), 600_000_000_000);
-        record.state = record::State::Complete;
-        record.validity.valid = true;
-        record.phases = vec![Phase { duration_ns, planned_ns: Some(duration_ns), ..Phase::default() }];
-        let mut series = Series { cpu: Some(3), samples: 600_000, period_ns: 1_000_000, ..Series::default() };
-        series.max_ns = Some(17_000);
-        series.raw.add(17_000, 600_000);
-        record.series = vec![series];
-        record
-    }
-
-    #[test]
-    fn a_latency_as_large_as_the_limit_fails() {
-        assert_eq!(judge(&measured(), 17).0, Outcome::Fail);
-        let (outcome, reason) = judge(&measured(), 18);
-        assert_eq!(outcome, Outcome::Pass);
-        assert!(reason.contains("was 17 us (CPU 3)") && reason.contains("fewer than 18 an hour"), "{reason}");
-    }
-
-    #[test]
-    fn only_a_valid_and_complete_run_passes() {
-        let mut invalid = measured();
-        invalid.validity.valid = false;
-        invalid.validity.reasons = vec![Reason { text: "no real-time priority".to_owned(), ..Reason::default() }];
-        assert_eq!(judge(&invalid, 18).0, Outcome::Invalid);
-        let mut partial = measured();
-        partial.state = record::State::Interrupted;
-        assert_eq!(judge(&partial, 18).0, Outcome::Inconclusive);
-        assert_eq!(judge(&partial, 17).0, Outcome::Fail);
-        let mut idle = measured();
-        idle.series.push(Series { cpu: Some(4), ..Series::default() });
-        let (outcome, reason) = judge(&idle, 18);
-        assert!(outcome == Outcome::Inconclusive && reason.starts_with("nothing was measured on CPU 4"), "{reason}");
-        let mut empty = measured();
-        empty.series.clear();
-        assert_eq!(judge(&empty, 18).0, Outcome::Inconclusive);
     }
 }

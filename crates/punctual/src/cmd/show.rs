@@ -6,7 +6,7 @@ use std::{
 };
 
 use anyhow::Context;
-use record::{Campaign, ScenarioResult};
+use record::{Campaign, State};
 use report::export::Format;
 
 use crate::{
@@ -63,7 +63,7 @@ pub fn run(options: &Show) -> anyhow::Result<u8> {
 fn campaign(options: &Show) -> anyhow::Result<u8> {
     let exports = Export::among(&options.exports, &Format::OF_CAMPAIGNS)?;
     let mut campaign = record::file::read_campaign(&options.record)?;
-    compare_scenarios(&mut campaign, options)?;
+    take_results_from_records(&mut campaign, options)?;
     for export in &exports {
         if let Some(bytes) = export.format().campaign(&campaign) {
             export.write_bytes(&bytes)?;
@@ -99,18 +99,30 @@ fn open(record: &Path, report: &str) -> anyhow::Result<()> {
 /// The program that opens a file in the user's browser.
 const OPENER: &str = "xdg-open";
 
-/// Compares each scenario of a campaign with the references, from the record of the scenario.
-fn compare_scenarios(campaign: &mut Campaign, options: &Show) -> anyhow::Result<()> {
+/// Takes the results of each scenario from its record, judged again, because anybody may have changed the campaign's
+/// document. Compares the record with the references.
+fn take_results_from_records(campaign: &mut Campaign, options: &Show) -> anyhow::Result<()> {
     let others = output::find_references(&options.against)?;
-    if others.is_empty() {
-        return Ok(());
-    }
     let dir = options.record.parent().unwrap_or(Path::new(""));
-    for entry in &mut campaign.scenarios {
-        let Some(result) = &mut entry.result else { continue };
-        let mut record = record::file::read(&dir.join(&entry.record))?;
-        output::compare_with(&mut record, &others);
-        result.roles = ScenarioResult::of(&record, result.took_ns, None).roles;
+    for (index, entry) in campaign.scenarios.iter_mut().enumerate() {
+        let Some(stored) = &entry.result else { continue };
+        // The name is computed, so that a document cannot name the record of another campaign.
+        entry.record = record::record_name(index, &entry.name, entry.repeat);
+        match record::file::read(&dir.join(&entry.record)) {
+            Ok(record) if !entry.is_of(&record) => {
+                entry.set_unreadable(&format!("{} is the record of another scenario", entry.record));
+            }
+            Ok(mut record) => {
+                output::compare_with(&mut record, &others);
+                analysis::rejudge(&mut record);
+                let (took_ns, culprit) = (stored.took_ns, report::blame::heaviest(&record));
+                entry.set_run(&record, took_ns, culprit);
+            }
+            Err(error) => entry.set_unreadable(&error.to_string()),
+        }
+    }
+    if campaign.state == State::Complete && !campaign.is_complete() {
+        campaign.state = State::Interrupted;
     }
     Ok(())
 }

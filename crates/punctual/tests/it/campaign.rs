@@ -109,6 +109,7 @@ fn a_campaign_runs_and_is_shown_again() {
     assert!(answer.starts_with(&headline) && headline.lines().count() <= 4, "{headline}");
     let json: Campaign = serde_json::from_str(&bench.scratch.run("show out/campaign.json --json").stdout()).unwrap();
     assert_eq!(json, campaign);
+    an_edited_document_changes_no_result(&bench, &campaign);
     bench.scratch.run("show out/campaign.json --export c.xml --export c.md").expect_status(0);
     let exported = |name: &str| fs::read_to_string(bench.scratch.path().join(name)).unwrap();
     assert_eq!(exported("c.xml").matches("<testcase ").count(), campaign.scenarios.len());
@@ -124,6 +125,51 @@ fn a_campaign_runs_and_is_shown_again() {
         html.contains("Two loads, two priorities")
             && html.contains(&campaign.scenarios[3].record.replace("json", "html"))
     );
+}
+
+/// The results of a campaign come from its records. One that has lost its record does not pass.
+fn an_edited_document_changes_no_result(bench: &Bench, campaign: &Campaign) {
+    let mut edited = campaign.clone();
+    for entry in &mut edited.scenarios {
+        entry.record.clone_from(&campaign.scenarios[0].record);
+        let result = entry.result.as_mut().unwrap();
+        result.outcome = Some(record::Outcome::Pass);
+        result.culprit = Some("nobody".to_owned());
+        result.roles.iter_mut().for_each(|role| role.max_ns = Some(1));
+    }
+    let write = |campaign: &Campaign| fs::write(bench.document(), file::campaign_to_json(campaign)).unwrap();
+    let shown = |status| -> Campaign {
+        let run = bench.scratch.run("show out/campaign.json --json");
+        serde_json::from_str(&run.expect_status(status).stdout()).unwrap()
+    };
+    write(&edited);
+    assert_eq!(&shown(0), campaign);
+    let record = bench.scratch.path().join("out").join(&campaign.scenarios[1].record);
+    let bytes = fs::read(&record).unwrap();
+    fs::remove_file(&record).unwrap();
+    let result = shown(3).scenarios[1].result.clone().unwrap();
+    assert_eq!(result.outcome, Some(record::Outcome::Inconclusive));
+    let problem = result.problem.unwrap();
+    assert!(problem.contains("the stored result cannot be checked"), "{problem}");
+    // The load of this one is not in the plan of the other.
+    let other = bench.scratch.path().join("out").join(&campaign.scenarios[2].record);
+    fs::copy(other, &record).unwrap();
+    let problem = shown(3).scenarios[1].result.clone().unwrap().problem.unwrap();
+    assert!(problem.contains("is the record of another scenario"), "{problem}");
+    fs::write(&record, bytes).unwrap();
+    write(campaign);
+}
+
+#[test]
+fn two_campaigns_do_not_share_a_folder() {
+    let bench = Bench::new(TABLE);
+    let mut child = bench.start();
+    wait_until("the campaign has begun", || bench.document().exists());
+    let second = bench.run("--resume");
+    let text = second.expect_status(1).stderr();
+    signal(&child, "INT");
+    child.wait().unwrap();
+    assert!(text.contains("another punctual runs a campaign in out"), "{text}");
 }
 
 #[test]

@@ -1,17 +1,11 @@
 //! `punctual measure noise`.
 
 use campaign::{Plan, Probe, probe::NoiseProbe};
-use record::Record;
 
 use super::Results;
 use crate::{cli::Noise, output};
 
 pub fn run(options: &Noise) -> anyhow::Result<u8> {
-    Ok(measure(options)?.1)
-}
-
-/// Returns the record and the exit status.
-pub fn measure(options: &Noise) -> anyhow::Result<(Record, u8)> {
     let common = &options.common;
     let results = Results::prepare(common)?;
     let probe = NoiseProbe { period_ns: options.period, runtime_ns: options.runtime };
@@ -28,6 +22,5 @@ pub fn measure(options: &Noise) -> anyhow::Result<(Record, u8)> {
     let mut record = output::measure(&plan, common.output)?;
     output::judge(&mut record, &options.profiles)?;
     results.deliver(&record, |style, width| report::terminal::summary(&record, style, width))?;
-    let status = output::status(&record);
-    Ok((record, status))
+    Ok(output::status(&record))
 }

@@ -1,17 +1,11 @@
 //! `punctual measure timer`.
 
 use campaign::{Length, Plan, Probe, probe::TimerProbe};
-use record::Record;
 
 use super::Results;
 use crate::{cli::Timer, output};
 
 pub fn run(options: &Timer) -> anyhow::Result<u8> {
-    Ok(measure(options)?.1)
-}
-
-/// Returns the record and the exit status.
-pub fn measure(options: &Timer) -> anyhow::Result<(Record, u8)> {
     let (common, wake_ups) = (&options.common, &options.wake_ups);
     let results = Results::prepare(common)?;
     let profiles = output::find_profiles(&wake_ups.profiles)?;
@@ -33,6 +27,5 @@ pub fn measure(options: &Timer) -> anyhow::Result<(Record, u8)> {
     output::judge(&mut record, &wake_ups.profiles)?;
     output::compare_with(&mut record, &others);
     results.deliver(&record, |style, width| report::terminal::summary(&record, style, width))?;
-    let status = wake_ups.status(&record, &results)?;
-    Ok((record, status))
+    wake_ups.status(&record, &results)
 }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use analysis::format_duration;
-use anyhow::{Context, bail};
+use anyhow::Context;
 use campaign::{CampaignError, Runner, Scenarios, runner};
 use machine::Root;
 use record::{counted, file, grouped};
@@ -28,7 +28,10 @@ pub fn execute(
     sys::signal::count_termination().context("cannot watch for Ctrl-C")?;
     let root = Root::system();
     let mut monitor = Monitor::new(scenarios, output_options)?;
-    let (dir, runner) = if resume { resume_run(scenarios, dir, &root)? } else { new_run(scenarios, dir, &root)? };
+    let (dir, runner) = match resume {
+        true => resume_run(scenarios, dir, &root, &mut monitor)?,
+        false => new_run(scenarios, dir, &root)?,
+    };
     if !output_options.quiet {
         print_start(scenarios, &dir, runner.done());
     }
@@ -54,12 +57,6 @@ fn new_run<'a>(scenarios: &'a Scenarios, dir: Option<&Path>, root: &Root) -> any
         Some(dir) => dir.to_owned(),
         None => new_folder(&scenarios.name)?,
     };
-    if dir.join(runner::CAMPAIGN_FILE).exists() {
-        bail!(
-            "{} already contains a campaign: resume it with --resume, or choose another folder with --dir DIR",
-            dir.display()
-        );
-    }
     let runner = Runner::begin(scenarios, &dir, output::command_line(), root)?;
     Ok((dir, runner))
 }
@@ -72,12 +69,17 @@ fn new_folder(campaign: &str) -> anyhow::Result<PathBuf> {
     Ok(dir)
 }
 
-fn resume_run<'a>(scenarios: &'a Scenarios, dir: Option<&Path>, root: &Root) -> anyhow::Result<(PathBuf, Runner<'a>)> {
+fn resume_run<'a>(
+    scenarios: &'a Scenarios,
+    dir: Option<&Path>,
+    root: &Root,
+    monitor: &mut Monitor,
+) -> anyhow::Result<(PathBuf, Runner<'a>)> {
     let here = Path::new(".");
     let newest = || runner::unfinished(here, scenarios, root);
     let dir = dir.map(Path::to_owned).or_else(newest);
     let dir = dir.ok_or_else(|| CampaignError::NothingToResume { path: here.to_owned() })?;
-    Ok((dir.clone(), Runner::resume(scenarios, &dir, root)?))
+    Ok((dir.clone(), Runner::resume(scenarios, &dir, root, monitor)?))
 }
 
 fn print_start(scenarios: &Scenarios, dir: &Path, done: usize) {

@@ -55,16 +55,19 @@ impl campaign::CampaignHandler for Monitor<'_> {
         }
     }
 
-    fn judge(&mut self, record: &mut Record, path: &Path) -> Option<String> {
+    fn judge(&mut self, record: &mut Record) -> Option<String> {
         if let Err(error) = output::judge(record, self.profiles) {
             say!("error: {error:#}");
         }
         output::compare_with(record, &self.references);
+        report::blame::heaviest(record)
+    }
+
+    fn report(&mut self, record: &Record, path: &Path) {
         // A failed report does not end the campaign, because `punctual show` can write it again from the record.
         if let Err(error) = file::write_atomic(&path.with_extension("html"), report::html::render(record).as_bytes()) {
             say!("error: {error}");
         }
-        report::blame::heaviest(record)
     }
 
     fn done(&mut self, entry: &ScenarioEntry, campaign: &CampaignProgress) {

@@ -21,7 +21,10 @@ fn in_a_pod(scratch: &Scratch, test: &str, limit_us: &str) -> Run {
 fn counters_replace_the_trace_without_tracefs() {
     let scratch = Scratch::new();
     let run = in_a_pod(&scratch, "cyclictest --record a --threshold 1us", "1000000000");
-    assert!(run.expect_status(0).stderr().contains("PASS cyclictest: the largest latency was "), "{}", run.stderr());
+    assert!(run.expect_status(0).stderr().contains("; the latency must be below"), "{}", run.stderr());
+    assert!(run.stdout().contains("PASS  The largest latency was "), "{}", run.stdout());
+    let shown = scratch.run("show a.punctual.json --quiet").stdout();
+    assert!(shown.starts_with("✔ PASS  The largest latency was "), "{shown}");
     let blame = scratch.record().blame.expect("a search for causes");
     assert_eq!(blame.mode, BlameMode::Counters);
     assert!(blame.why.contains("no right to use the kernel's trace"), "{}", blame.why);
@@ -30,6 +33,9 @@ fn counters_replace_the_trace_without_tracefs() {
 #[test]
 fn a_latency_above_the_limit_fails() {
     // No kernel wakes a thread in less than 1 us each time.
-    let run = in_a_pod(&Scratch::new(), "cyclictest --no-record", "1");
-    assert!(run.expect_status(2).stderr().contains("FAIL cyclictest: the largest latency was "), "{}", run.stderr());
+    let scratch = Scratch::new();
+    let run = in_a_pod(&scratch, "cyclictest --record a --export a.xml", "1");
+    assert!(run.expect_status(2).stdout().contains("FAIL  The largest latency was "), "{}", run.stdout());
+    let exported = std::fs::read_to_string(scratch.path().join("a.xml")).unwrap();
+    assert!(exported.contains("failures=\"1\"") && exported.contains("not below the limit of 1 us"), "{exported}");
 }
