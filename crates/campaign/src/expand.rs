@@ -9,6 +9,7 @@ use std::{
     time::Duration,
 };
 
+use analysis::format_unsigned_ns;
 use loads::LoadSpec;
 
 pub use self::resolve::Cpus;
@@ -52,6 +53,9 @@ pub fn expand(file: &CampaignFile, cpus: &Cpus, options: &ExpandOptions) -> Resu
             let scenario = scenario(file, parts, (assignment, offset), &mut resolver, options);
             if let Err(error) = scenario.plan.check() {
                 resolver.report(probe.position, format!("probe `{}`: {error}", scenario.probe));
+            }
+            if let Some(text) = scenario.plan.phases.iter().find_map(shorter_than_a_period) {
+                resolver.report(probe.position, format!("probe `{}`: {text}", scenario.probe));
             }
             once.push(scenario);
             if once.len() * file.repeats as usize > SCENARIOS_MAX {
@@ -102,6 +106,13 @@ pub fn expand(file: &CampaignFile, cpus: &Cpus, options: &ExpandOptions) -> Resu
     }
     scenarios.notes = notes;
     Ok(scenarios)
+}
+
+/// The mistake of a phase in which not one cycle ends.
+fn shorter_than_a_period(phase: &PhasePlan) -> Option<String> {
+    let duration_ns = phase.duration_ns().filter(|&duration_ns| duration_ns < phase.period_ns)?;
+    let (duration, period) = (format_unsigned_ns(duration_ns), format_unsigned_ns(phase.period_ns));
+    Some(format!("its duration of {duration} is shorter than its period of {period}: measure longer"))
 }
 
 /// The wake-up offsets of a probe; one `None` for a probe without offsets.

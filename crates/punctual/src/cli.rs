@@ -62,7 +62,7 @@ pub use self::{
     pair::{Pair, PairProbe, PairStream, PairUdp},
     placement::{Placement, Restore},
     pod::{LatencyTest, Pod},
-    process::Process,
+    process::{PeriodOf, Process},
     rig::{ModelChoice, Rig},
     run::{Campaigns, Run, Validate},
     setup::Setup,

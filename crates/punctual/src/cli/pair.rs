@@ -13,6 +13,7 @@ use record::FarAsked;
 use sys::sched::Policy;
 
 use super::{StreamOptions, StreamReceive, UdpOptions};
+use crate::exit::Usage;
 
 /// Options of `pair`.
 #[derive(Debug, Args)]
@@ -81,6 +82,16 @@ pub struct FarOptions {
 }
 
 impl FarOptions {
+    /// An error for --far-load-cpus without a load.
+    pub fn check(&self) -> Result<(), Usage> {
+        match &self.far_load_cpus {
+            Some(cpus) if self.far_loads.is_empty() => Err(Usage(format!(
+                "--far-load-cpus {cpus} has no effect without a load: add --far-load, e.g. --far-load cpu"
+            ))),
+            _ => Ok(()),
+        }
+    }
+
     /// The request to the far end. `default_policy` applies without --far-policy.
     pub fn request(&self, default_policy: Policy) -> FarAsked {
         FarAsked {

@@ -24,6 +24,7 @@ use crate::{
 };
 
 pub fn run(options: &Pair) -> anyhow::Result<u8> {
+    options.far.check()?;
     match &options.probe {
         PairProbe::Udp(udp) => measure_udp(options, udp),
         PairProbe::Stream(stream) => measure_stream(options, stream),

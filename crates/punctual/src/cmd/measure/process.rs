@@ -4,7 +4,11 @@ use analysis::process::Limits;
 use campaign::{ProcessPlan, Target};
 
 use super::Results;
-use crate::{cli::Process, exit::Usage, output};
+use crate::{
+    cli::{PeriodOf, Process},
+    exit::Usage,
+    output,
+};
 
 /// Default duration for a program that is already running, ns.
 const DEFAULT_DURATION_NS: u64 = 10_000_000_000;
@@ -13,6 +17,7 @@ pub fn run(options: &Process) -> anyhow::Result<u8> {
     let common = &options.common;
     let target = target(options)?;
     super::check_load_cpus(common, true)?;
+    check_periods(&options.periods)?;
     let results = Results::prepare(common)?;
     output::find_profiles(&options.profiles)?;
     let default_ns = matches!(target, Target::Pid(_)).then_some(DEFAULT_DURATION_NS);
@@ -46,6 +51,19 @@ pub fn run(options: &Process) -> anyhow::Result<u8> {
     record.verdict = analysis::worst_of([of_limits, record.verdict.take()]);
     results.deliver(&record, |style, width| report::terminal::summary(&record, style, width))?;
     Ok(output::status(&record))
+}
+
+/// An error for two periods of the same threads.
+fn check_periods(periods: &[PeriodOf]) -> Result<(), Usage> {
+    let is_twice = |(number, of): &(usize, &PeriodOf)| periods[..*number].iter().any(|one| one.threads == of.threads);
+    match periods.iter().enumerate().find(is_twice) {
+        Some((_, PeriodOf { threads: None, .. })) => Err(Usage(
+            "--period is given twice for all threads: name the threads that each is for, e.g. --period servo=1ms"
+                .to_owned(),
+        )),
+        Some(_) => Err(Usage("--period is given twice for the same threads: leave one out".to_owned())),
+        None => Ok(()),
+    }
 }
 
 fn target(options: &Process) -> anyhow::Result<Target> {
