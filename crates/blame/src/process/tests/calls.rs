@@ -197,6 +197,55 @@ fn a_watchdog_that_is_armed_in_each_cycle_starts_none() {
     assert!(longest_ns < 120_000, "{longest_ns} ns from the periodic timer, not from the watchdog");
 }
 
+/// An event of the timerfd that the thread arms or reads, with its next expiry.
+fn fd_timer(us: u64, expires_us: u64) -> Event {
+    let expires_ns = (START_NS + expires_us * 1000).cast_signed();
+    at(us, WORKER, EventKind::FdTimerStart { timer: 1, expires_ns })
+}
+
+#[test]
+fn a_timerfd_that_is_only_polled_leaves_the_kind_of_release_open() {
+    let release = |polls: bool| {
+        let mut events = vec![fd_timer(2, 1000)];
+        for number in 0..20 {
+            let us = number * 1000 + 10;
+            // The thread sleeps for half a period, and then reads the timer, which has expired once in two readings.
+            if polls {
+                for begun in [us, us + 500] {
+                    events.extend([enter(begun, "nanosleep", [0; 3]), timer(begun, begun + 400), sleeps(begun + 1)]);
+                    events.extend(resumes(begun + 400));
+                    events.extend([exit(begun + 402), enter(begun + 410, "read", [3, 0, 0])]);
+                    events.extend((begun > us).then(|| fd_timer(begun + 411, us + 1990)));
+                    events.push(exit(begun + 412));
+                }
+            } else {
+                events.extend([enter(us, "read", [3, 0, 0]), sleeps(us + 1)]);
+                events.extend(resumes(us + 990));
+                events.extend([fd_timer(us + 991, us + 1990), exit(us + 992)]);
+            }
+        }
+        with_calls(None, &events, 21_000).1.release
+    };
+    assert_eq!((release(false), release(true)), (record::Release::Timer, record::Release::Mixed));
+}
+
+#[test]
+fn an_old_expiry_of_a_timer_that_is_never_read_decides_nothing() {
+    let release = |late_us: u64| {
+        let mut events = vec![];
+        for number in 1..=20 {
+            let us = number * 10_000;
+            // A watchdog that the thread arms in each cycle, and that expires before the next event or long before.
+            events.push(fd_timer(us + 1, us + 9_000 - late_us));
+            events.extend([enter(us + 10, "read", [6, 0, 0]), sleeps(us + 11)]);
+            events.extend(resumes(us + 9_000));
+            events.push(exit(us + 9_002));
+        }
+        with_calls(None, &events, 215_000).1.release
+    };
+    assert_eq!((release(100), release(5_000)), (record::Release::Event, record::Release::Mixed));
+}
+
 #[test]
 fn a_timerfd_that_is_set_to_a_time_that_is_over_starts_a_cycle() {
     let armed = |us, expires_us: u64| {
