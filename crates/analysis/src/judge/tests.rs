@@ -346,7 +346,7 @@ fn of_program(counted: u64, longest_ns: u64) -> SeriesKind {
 #[test]
 fn a_record_that_contradicts_itself_is_invalid() {
     type Change = fn(&mut Record);
-    let changes: [(Change, &str); 20] = [
+    let changes: [(Change, &str); 21] = [
         (
             |r| r.series[0].corrected.add(5_000, 100_000_000_000),
             "its corrected histogram counts 100,010,800,001 deadlines",
@@ -409,6 +409,13 @@ fn a_record_that_contradicts_itself_is_invalid() {
         ),
         (|r| r.series[0].spikes = vec![Spike { lateness_ns: 5_000_000, ..Spike::default() }], "it lists 1 of 0 spikes"),
         (|r| r.series[0].missed = u64::MAX, "do not fit in the"),
+        (
+            |r| {
+                let noise = record::Noise { observed_ns: 2 * r.phases[0].duration_ns, ..record::Noise::default() };
+                r.series[0].kind = SeriesKind::Gaps(Box::new(noise));
+            },
+            "it observed its CPU for 21600002000000 ns, but its phase lasted 10800001000000 ns",
+        ),
         (|r| r.series[0].kind = of_program(5, 5), "it has 7 cycles, but its histogram counts 5"),
         (|r| r.series[0].kind = of_program(7, 4), "its longest cycle took 4 ns, but it counts one of 5 ns"),
     ];
