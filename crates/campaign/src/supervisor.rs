@@ -365,6 +365,16 @@ mod tests {
     }
 
     #[test]
+    fn a_step_of_the_wall_clock_is_a_reason_for_a_watched_program() {
+        let program = Supervisor::of_program(&Root::system());
+        let last = program.last;
+        let moved = Moment { clock_ahead_ns: last.clock_ahead_ns - 30_000_000, ..last };
+        let reason = program.stepped(moved).unwrap();
+        assert!(reason.text.starts_with("the clock realtime was set by -0.030 s"), "{}", reason.text);
+        assert_eq!(reason.remedy, "let the time service only slew the clock during the run");
+    }
+
+    #[test]
     fn reports_suspend() {
         let supervisor = supervisor(&Root::system(), Clock::Monotonic);
         let text = supervisor.suspended(Moment { suspended_ns: 3 * SECOND_NS, ..supervisor.last }).unwrap().text;
