@@ -73,22 +73,34 @@ pub trait Work: Send {
     /// Does the work for one wake-up.
     fn at(&mut self, wake: Wake);
 
-    /// Called once when the thread starts. Returns true if the work itself sets the deadlines (e.g. for a sound card)
-    /// and not the clock: on the monotonic clock, in ascending order.
+    /// Called once when the thread starts. Says what sets the deadlines; a device does so on the monotonic clock, in
+    /// ascending order.
     ///
     /// # Errors
     /// If the device that sets the deadlines cannot be started.
-    fn start(&mut self) -> io::Result<bool> {
-        Ok(false)
+    fn start(&mut self) -> io::Result<Pacer> {
+        Ok(Pacer::Clock)
     }
 
-    /// Waits for the next deadline, if the work sets the deadlines.
+    /// Waits for the next deadline of a device. `None` if there was none for a short time, so that the thread can check
+    /// whether to end.
     ///
     /// # Errors
     /// If the device that sets the deadlines stopped for good.
-    fn wait(&mut self) -> io::Result<Wake> {
+    fn wait(&mut self) -> io::Result<Option<Wake>> {
         Err(io::ErrorKind::Unsupported.into())
     }
+}
+
+/// What sets the deadlines of a measuring thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pacer {
+    /// The clock: every period.
+    Clock,
+    /// A device, every period: a deadline whose wake-up is pending at the end of the run is late.
+    Periodic,
+    /// A device, at any time: there is no deadline until it reports one.
+    Irregular,
 }
 
 /// A wake-up, in times of the settings' clock.

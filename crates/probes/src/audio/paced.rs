@@ -16,7 +16,7 @@ use super::{
     shared::{Period, Writer},
 };
 use crate::{
-    probe_threads::{Wake, Work},
+    probe_threads::{Pacer, Wake, Work},
     timer::Grid,
 };
 
@@ -112,12 +112,12 @@ pub struct State {
 }
 
 impl<P: Player, S: Sound> Work for Paced<P, S> {
-    fn start(&mut self) -> io::Result<bool> {
+    fn start(&mut self) -> io::Result<Pacer> {
         self.restart()?;
-        Ok(true)
+        Ok(Pacer::Periodic)
     }
 
-    fn wait(&mut self) -> io::Result<Wake> {
+    fn wait(&mut self) -> io::Result<Option<Wake>> {
         if let Some(kind) = self.state.failed {
             return Err(kind.into());
         }
@@ -137,7 +137,7 @@ impl<P: Player, S: Sound> Work for Paced<P, S> {
             }
         };
         let deadline_ns = self.pace.deadline_ns(self.state.slot);
-        Ok(Wake { slot: self.state.slot, deadline_ns, woke_ns })
+        Ok(Some(Wake { slot: self.state.slot, deadline_ns, woke_ns }))
     }
 
     fn at(&mut self, wake: Wake) {

@@ -150,7 +150,7 @@ impl Reader {
             )),
             Some(End::StoppedOn) => notes.push(format!("a wake-up was later than --stop-on: {SERIES_ENDS} with it")),
             Some(End::PacerFailed) => {
-                notes.push(format!("the sound card stopped for good (unplugged, or see `dmesg`): {SERIES_ENDS} there"));
+                notes.push(format!("the device that set the deadlines failed: {SERIES_ENDS} there"));
             }
             Some(End::ClockFailed) => {
                 notes.push(format!("the kernel refused to wait on this clock: {SERIES_ENDS} there"));

@@ -18,7 +18,7 @@ use super::{
 use crate::{
     guard::{Advice, Guard, Heartbeat, PAUSE_NS},
     noise::spin::Spinning,
-    probe_threads::{Wake, Work},
+    probe_threads::{Pacer, Wake, Work},
     setup::{Grant, floor_ns, set_up},
 };
 
@@ -129,9 +129,9 @@ impl Measuring {
         if backend.begin().is_err() {
             return End::ClockFailed;
         }
-        let ended = match self.work.as_mut().map_or(Ok(false), |work| work.start()) {
-            Ok(false) => self.measure(backend, heartbeat),
-            Ok(true) => self.follow(backend, heartbeat),
+        let ended = match self.work.as_mut().map_or(Ok(Pacer::Clock), |work| work.start()) {
+            Ok(Pacer::Clock) => self.measure(backend, heartbeat),
+            Ok(pacer) => self.follow(backend, heartbeat, pacer == Pacer::Periodic),
             Err(_) => End::PacerFailed,
         };
         // No further deadline can be late.

@@ -119,9 +119,9 @@ fn played(periods: u32, late_ns: Vec<i64>, takes_ns: Vec<i64>) -> (Series, Vec<(
         right: silence(),
         state: State::default(),
     };
-    assert!(paced.start().unwrap(), "the card sets the deadlines");
+    assert_eq!(paced.start().unwrap(), Pacer::Periodic, "the card sets the deadlines");
     let mut wakes = Vec::new();
-    while let Ok(wake) = paced.wait() {
+    while let Ok(Some(wake)) = paced.wait() {
         wakes.push((wake.deadline_ns, wake.woke_ns - wake.deadline_ns));
         paced.at(wake);
     }

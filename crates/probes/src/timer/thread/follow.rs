@@ -10,11 +10,18 @@ use crate::{
 };
 
 impl Measuring {
-    /// Like [`measure`](Measuring::measure), at the deadlines of the work, which was started already.
-    pub(super) fn follow(&mut self, backend: &ThreadBackend, heartbeat: &Heartbeat) -> End {
+    /// Like [`measure`](Measuring::measure), at the deadlines of the work, which was started already. `is_periodic` says
+    /// that the next deadline is a period after the last one.
+    pub(super) fn follow(&mut self, backend: &ThreadBackend, heartbeat: &Heartbeat, is_periodic: bool) -> End {
         let mut is_first = true;
         while self.samples_left > 0 {
             let Some(Ok(wake)) = self.work.as_mut().map(|work| work.wait()) else { return End::PacerFailed };
+            let Some(wake) = wake else {
+                if self.writer.shared.is_stopped() || self.clock.now_ns() > self.end_ns {
+                    break;
+                }
+                continue;
+            };
             if std::mem::take(&mut is_first) {
                 self.begin_at(wake.deadline_ns);
             }
@@ -24,7 +31,9 @@ impl Measuring {
                 break;
             }
             self.note(deadline_ns, wake.woke_ns);
-            self.writer.shared.pending.set(deadline_ns + self.period_ns);
+            if is_periodic {
+                self.writer.shared.pending.set(deadline_ns + self.period_ns);
+            }
             if let Some(work) = &mut self.work {
                 work.at(Wake { deadline_ns, ..wake });
             }
