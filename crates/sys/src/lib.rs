@@ -15,6 +15,7 @@ pub mod elf;
 pub mod evl;
 pub mod held;
 pub mod hwstamp;
+pub mod interrupt;
 pub mod jack;
 pub mod link;
 pub mod mapping;

@@ -1,0 +1,155 @@
+//! Sources of a pulse per second: `include/uapi/linux/pps.h`. The kernel stamps each pulse in its interrupt handler, or
+//! stores the stamp of a capture register of the hardware.
+
+use std::{fs::File, io, os::fd::AsFd, path::Path, time::Duration};
+
+use super::request::{Request, exchange};
+
+/// Capture the assert edge. The source can wait for an event. Stamps are seconds and nanoseconds.
+const CAPTURE_ASSERT: i32 = 0x1;
+const CAN_WAIT: i32 = 0x100;
+const FORMAT_TIMESPEC: i32 = 0x1000;
+/// The version of the interface.
+const VERSION: i32 = 1;
+
+/// A source.
+#[derive(Debug)]
+pub struct Source {
+    file: File,
+    /// Number of the last pulse that was read.
+    last: Option<u32>,
+}
+
+/// A pulse.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pulse {
+    /// Its time, ns on CLOCK_REALTIME.
+    pub stamp_ns: i64,
+    /// Pulses since the last one that was read, without this one.
+    pub lost: u32,
+}
+
+impl Source {
+    /// Opens a source, `/dev/ppsN`, and captures its assert edge.
+    ///
+    /// # Errors
+    /// EACCES without rights (setting the edge takes CAP_SYS_TIME), ENOTTY if it is no source, and an error of kind
+    /// `Unsupported` if it cannot wait or has no assert edge.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        let file = File::options().read(true).write(true).open(path)?;
+        let mut capabilities = Capabilities(0);
+        exchange(&file, &mut capabilities)?;
+        let needed = CAPTURE_ASSERT | CAN_WAIT;
+        if capabilities.0 & needed != needed {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
+        let mut read = GetParameters(Parameters::default());
+        exchange(&file, &mut read)?;
+        if read.0.mode & CAPTURE_ASSERT == 0 {
+            let mode = read.0.mode | CAPTURE_ASSERT | FORMAT_TIMESPEC;
+            exchange(&file, &mut SetParameters(Parameters { version: VERSION, mode, ..read.0 }))?;
+        }
+        Ok(Self { file, last: None })
+    }
+
+    /// Waits for the next pulse; `None` if none came in this time, of at least a millisecond.
+    ///
+    /// # Errors
+    /// ENODEV if the source is gone.
+    #[inline]
+    pub fn wait(&mut self, time: Duration) -> io::Result<Option<Pulse>> {
+        let timeout = Time {
+            seconds: i64::try_from(time.as_secs()).unwrap_or(i64::MAX),
+            ns: time.subsec_nanos().cast_signed(),
+            flags: 0,
+        };
+        let mut data = Data { timeout, ..Data::default() };
+        match exchange(self.file.as_fd(), &mut data) {
+            Ok(()) => {}
+            Err(error) if error.raw_os_error() == Some(libc::ETIMEDOUT) => return Ok(None),
+            Err(error) => return Err(error),
+        }
+        let number = data.assert_sequence;
+        let new = self.last.map_or(1, |last| number.wrapping_sub(last));
+        self.last = Some(number);
+        let stamp_ns = data.assert.seconds.saturating_mul(1_000_000_000).saturating_add(data.assert.ns.into());
+        // A clear edge ends the wait, too.
+        Ok((new > 0).then(|| Pulse { stamp_ns, lost: new - 1 }))
+    }
+}
+
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+struct Time {
+    seconds: i64,
+    ns: i32,
+    flags: u32,
+}
+
+/// A `pps_fdata`: what the kernel knows of the last pulse, and how long to wait for the next one.
+#[repr(C)]
+#[derive(Debug, Default)]
+struct Data {
+    assert_sequence: u32,
+    clear_sequence: u32,
+    assert: Time,
+    clear: Time,
+    current_mode: i32,
+    timeout: Time,
+}
+
+// SAFETY: PPS_FETCH takes a pointer to a `pps_fdata`, which has this layout (tested below); the size in its number is that
+// of a pointer.
+unsafe impl Request for Data {
+    const CODE: u32 = 0xc008_70a4;
+}
+
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+struct Parameters {
+    version: i32,
+    mode: i32,
+    assert_offset: Time,
+    clear_offset: Time,
+}
+
+#[repr(transparent)]
+struct GetParameters(Parameters);
+#[repr(transparent)]
+struct SetParameters(Parameters);
+#[repr(transparent)]
+struct Capabilities(i32);
+
+// SAFETY: PPS_GETPARAMS takes a pointer to a `pps_kparams`, which has this layout (tested below).
+unsafe impl Request for GetParameters {
+    const CODE: u32 = 0x8008_70a1;
+}
+// SAFETY: PPS_SETPARAMS takes a pointer to a `pps_kparams`, which has this layout (tested below).
+unsafe impl Request for SetParameters {
+    const CODE: u32 = 0x4008_70a2;
+}
+// SAFETY: PPS_GETCAP takes a pointer to an `int`.
+unsafe impl Request for Capabilities {
+    const CODE: u32 = 0x8008_70a3;
+}
+
+#[cfg(test)]
+mod tests {
+    use std::mem::offset_of;
+
+    use super::*;
+
+    /// The expected values were computed by a C compiler from the kernel's header.
+    #[test]
+    fn layouts_match_the_kernel_header() {
+        assert_eq!([size_of::<Data>(), size_of::<Parameters>()], [64, 40]);
+        assert_eq!([offset_of!(Data, assert), offset_of!(Data, clear)], [8, 24]);
+        assert_eq!([offset_of!(Data, current_mode), offset_of!(Data, timeout)], [40, 48]);
+        assert_eq!(offset_of!(Parameters, mode), 4);
+    }
+
+    #[test]
+    fn another_file_is_no_source() {
+        assert_eq!(Source::open(Path::new("/dev/null")).unwrap_err().raw_os_error(), Some(libc::ENOTTY));
+    }
+}
