@@ -156,6 +156,7 @@ impl MeasuredCpu {
             priority: thread.priority,
             cpu,
             spins: false,
+            awaits_device: false,
             slack_ns: 0,
             has_quota: false,
         })

@@ -425,7 +425,15 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let explained = |sharers| {
             let mut watch = Watch::start(BlameMode::Counters, &Root::at(folder.path()), &[], false).unwrap();
-            let thread = MeasuredThread { pid: 1, priority: 9, cpu: 0, spins: false, slack_ns: 0, has_quota: false };
+            let thread = MeasuredThread {
+                pid: 1,
+                priority: 9,
+                cpu: 0,
+                spins: false,
+                awaits_device: false,
+                slack_ns: 0,
+                has_quota: false,
+            };
             watch.tick(&[thread], 0);
             watch.share_round(sharers);
             watch.explain_limit = Duration::ZERO;

@@ -8,7 +8,7 @@ use super::{
     thread_state::{StateInterval, ThreadState, Waker, intervals},
     wake_up::{MeasuredThread, WakeUp},
 };
-use crate::{Event, EventKind};
+use crate::{Event, EventKind, event::PrevState};
 
 /// A timer that woke the thread at most this long before the deadline belongs to it, ns, because converting clocks
 /// rounds.
@@ -20,8 +20,8 @@ pub(super) struct Analysis {
     pub wake_up: WakeUp,
     pub tasks: Tasks,
     pub intervals: Vec<StateInterval>,
-    /// The sleeps that a timer ended, by index of their interval.
-    pub expiries: HashMap<usize, TimerExpiry>,
+    /// The sleeps that a timer ended, or the awaited device, by index of their interval.
+    pub expiries: HashMap<usize, Expiry>,
     /// CPU and id of the contexts that woke the measuring thread.
     pub wake_contexts: HashSet<(u32, u32)>,
     /// Until this time the measuring thread is still in its previous cycle, ns.
@@ -33,14 +33,15 @@ pub(super) struct Analysis {
     nmis: Vec<Nmi>,
 }
 
-/// The timer expiry that ended a sleep.
+/// The timer expiry that ended a sleep, or the interrupt of the awaited device.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct TimerExpiry {
+pub(super) struct Expiry {
     cpu: u32,
-    /// Start of the timer's interrupt, ns.
+    /// Start of the interrupt's handler, ns.
     pub begun_ns: u64,
-    /// The thread that ran the callback, if the callback did not run in the interrupt: a softirq thread of PREEMPT_RT.
-    pub softirq_thread: Option<Thread>,
+    /// The thread that woke the measuring thread, if the handler did not: a softirq thread of PREEMPT_RT, or the thread of
+    /// the device's interrupt.
+    pub handler_thread: Option<Thread>,
 }
 
 /// A non-maskable interrupt.
@@ -98,7 +99,7 @@ impl Analysis {
                 .filter(|waker| waker.at_ns.saturating_add(EARLY_NS) >= wake_up.deadline_ns)
             {
                 analysis.replay(events, waker.cpu);
-                analysis.note_expiry(index, waker);
+                analysis.note_expiry(events, index, waker);
             }
         }
         if !measured.spins {
@@ -178,7 +179,7 @@ impl Analysis {
 
     /// Stores how a timer woke the measuring thread, if a timer did. It is recognised by the contexts on the stack,
     /// because names differ between architectures.
-    fn note_expiry(&mut self, index: usize, waker: Waker) {
+    fn note_expiry(&mut self, events: &[&Event], index: usize, waker: Waker) {
         let Some(woken) = self.waking_of(waker).filter(|_| self.intervals[index].state == ThreadState::Asleep) else {
             return;
         };
@@ -186,27 +187,60 @@ impl Analysis {
         let mut wake_contexts: Vec<Open> = Vec::new();
         let expiry = if let Some(interrupt) = innermost(Context::is_hard) {
             wake_contexts.extend(&woken.stack[interrupt..]);
-            TimerExpiry { cpu: waker.cpu, begun_ns: wake_contexts[0].since_ns.unwrap_or(0), softirq_thread: None }
+            Expiry { cpu: waker.cpu, begun_ns: wake_contexts[0].since_ns.unwrap_or(0), handler_thread: None }
         } else if let Some(softirq) = innermost(|context| matches!(context, Context::Softirq { .. })) {
             wake_contexts.extend(&woken.stack[softirq..]);
             // The timer's interrupt raised the softirq. It is unknown if it came before the first event.
             let raised = self.histories[&waker.cpu].raised_before(wake_contexts[0]);
             let begun_ns = raised.map(|raised| raised.interrupt.map_or(Some(raised.at_ns), |open| open.since_ns));
             wake_contexts.extend(raised.and_then(|raised| raised.interrupt));
-            TimerExpiry { cpu: waker.cpu, begun_ns: begun_ns.flatten().unwrap_or(0), softirq_thread: Some(woken.by) }
+            Expiry { cpu: waker.cpu, begun_ns: begun_ns.flatten().unwrap_or(0), handler_thread: Some(woken.by) }
         } else if woken.by.pid == 0 || !woken.stack.is_empty() {
             // The interrupt has no trace event.
             wake_contexts.extend(&woken.stack);
-            TimerExpiry {
+            Expiry {
                 cpu: waker.cpu,
                 begun_ns: wake_contexts.first().and_then(|open| open.since_ns).unwrap_or(waker.at_ns),
-                softirq_thread: None,
+                handler_thread: None,
             }
+        } else if self.measured.awaits_device {
+            let by = woken.by;
+            return self.note_device(events, index, by, waker.at_ns);
         } else {
             return;
         };
         self.wake_contexts.extend(wake_contexts.iter().map(|open| (waker.cpu, open.id)));
         self.expiries.insert(index, expiry);
+    }
+
+    /// Stores the interrupt of the awaited device, whose thread `by` woke the measuring thread at `at_ns`: the first one
+    /// since the deadline whose handler woke that thread.
+    fn note_device(&mut self, events: &[&Event], index: usize, by: Thread, at_ns: u64) {
+        let deadline_ns = self.wake_up.deadline_ns;
+        // Wake-ups of other threads than the measuring one are not always traced.
+        let irq = by.known.and_then(|(_, comm)| interrupt_of(&comm.to_string()));
+        let is_handler = |event: &Event| match event.kind {
+            EventKind::IrqEntry { irq: begun, .. } => Some(begun) == irq,
+            EventKind::Waking { task, .. } => task.pid == by.pid,
+            _ => false,
+        };
+        let sleeps = |event: &Event| matches!(event.kind, EventKind::Switch { from, prev_state: PrevState::Sleeping, .. } if from.pid == by.pid);
+        let until = |ns: u64| events.partition_point(|event| event.at_ns < ns);
+        let (before, since) = events.split_at(until(deadline_ns.saturating_sub(EARLY_NS)));
+        let since = &since[..since.partition_point(|event| event.at_ns <= at_ns)];
+        // The interrupt is off until its thread has handled the one before.
+        let last = before.iter().rfind(|event| is_handler(event) || sleeps(event));
+        let (handler, begun_ns) = match (last.filter(|event| is_handler(event)), since.iter().find(|e| is_handler(e))) {
+            (Some(&handler), _) => (handler, Some(deadline_ns)),
+            (None, Some(&handler)) => (handler, None),
+            (None, None) => return,
+        };
+        self.replay(events, handler.cpu);
+        let open = self.cpu_state(handler.cpu, handler.at_ns).and_then(|state| state.top);
+        let open = open.filter(|open| open.context.is_hard());
+        self.wake_contexts.extend(open.map(|open| (handler.cpu, open.id)));
+        let begun_ns = begun_ns.or(open.and_then(|open| open.since_ns)).unwrap_or(handler.at_ns);
+        self.expiries.insert(index, Expiry { cpu: handler.cpu, begun_ns, handler_thread: Some(by) });
     }
 
     /// Stores until when the measuring thread is in the cycle before the deadline: until it sleeps, or until its timer
@@ -233,6 +267,11 @@ impl Analysis {
         self.previous_cycle_until_ns = expired.map_or(asleep_ns, |woken| woken.at_ns);
         self.wake_contexts.extend(interrupt.unwrap_or(&[]).iter().map(|open| (cpu, open.id)));
     }
+}
+
+/// The interrupt of a thread with this name: 24 for `irq/24-gpio`.
+fn interrupt_of(name: &str) -> Option<u32> {
+    name.strip_prefix("irq/")?.split('-').next()?.parse().ok()
 }
 
 /// The non-maskable interrupts of a CPU. Their events are written at their end.

@@ -145,7 +145,8 @@ impl Classifier<'_> {
         }
     }
 
-    /// The measuring thread sleeps until its timer's interrupt, or until the softirq thread that runs the timer.
+    /// The measuring thread sleeps until its timer's interrupt, or until the thread that runs the timer; or until the
+    /// interrupt of the awaited device, or its thread.
     fn asleep(&self, slice: &Slice<'_>, cpu_state: &CpuState, interval: &StateInterval) -> Cause {
         let Some(expiry) = self.analysis.expiries.get(&slice.interval) else {
             return match interval.woken {
@@ -156,10 +157,10 @@ impl Classifier<'_> {
         if is_timer_pending(self.analysis, slice) {
             return self.timer_pending(slice, cpu_state);
         }
-        if expiry.softirq_thread.is_some_and(|thread| thread.pid == cpu_state.thread.pid) {
+        if expiry.handler_thread.is_some_and(|thread| thread.pid == cpu_state.thread.pid) {
             return self.on_top(slice, cpu_state).unwrap_or_else(|| self.wake_up_path(slice));
         }
-        let priority = expiry.softirq_thread.and_then(|thread| thread.known).map(|(priority, _)| priority);
+        let priority = expiry.handler_thread.and_then(|thread| thread.known).map(|(priority, _)| priority);
         self.kept_waiting(slice, cpu_state, priority.unwrap_or(self.analysis.measured.priority), expiry.begun_ns)
     }
 

@@ -14,6 +14,8 @@ pub struct MeasuredThread {
     /// The kernel may delay the thread's timers by this, ns; 0 for a real-time thread. Source: prctl(2),
     /// PR_SET_TIMERSLACK.
     pub slack_ns: u64,
+    /// True if an interrupt of a device ends its wait, and not its timer.
+    pub awaits_device: bool,
     /// True if its control group, or one above it, has a CPU quota, which can stop ordinary threads.
     pub has_quota: bool,
 }

@@ -638,7 +638,15 @@ impl Thread {
     pub fn measured_thread(&self, config: &RunConfig) -> Option<MeasuredThread> {
         let Task { pid, priority, .. } = self.task;
         let has_quota = config.quota.has_stopped();
-        Some(MeasuredThread { pid, priority, cpu: self.cpu?, spins: false, slack_ns: 0, has_quota })
+        Some(MeasuredThread {
+            pid,
+            priority,
+            cpu: self.cpu?,
+            spins: false,
+            awaits_device: false,
+            slack_ns: 0,
+            has_quota,
+        })
     }
 
     /// Moves the new spikes to the kept ones, or drops them if the thread is not selected.
@@ -656,7 +664,10 @@ impl Thread {
         let (selected, has_quota) = (self.selected, config.quota.has_stopped());
         let fresh = self.wake_ups.fresh.iter_mut().filter(move |(_, spikes)| selected && !spikes.is_empty());
         fresh.map(move |(&cpu, spikes)| {
-            (MeasuredThread { pid, priority, cpu, spins: false, slack_ns: 0, has_quota }, spikes.as_mut_slice())
+            (
+                MeasuredThread { pid, priority, cpu, spins: false, awaits_device: false, slack_ns: 0, has_quota },
+                spikes.as_mut_slice(),
+            )
         })
     }
 }

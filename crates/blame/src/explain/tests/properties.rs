@@ -82,7 +82,7 @@ proptest! {
         complete_since_ns in proptest::option::of(0..2_000_000_u64),
         priority in select(vec![-1, 0, 50, 120]),
     ) {
-        let measured = MeasuredThread { pid: PROBE, priority, cpu: 0, spins: false, slack_ns: 0, has_quota: false };
+        let measured = MeasuredThread { pid: PROBE, priority, cpu: 0, spins: false, awaits_device: false, slack_ns: 0, has_quota: false };
         let wake_up = WakeUp { deadline_ns, woke_ns: WOKE_NS, work: Work::default() };
         let symbol = |address| (address % 2 == 0).then(|| format!("function_{address}"));
         let explanation = explain(&events, &Names::default(), &symbol, &measured, wake_up, complete_since_ns);

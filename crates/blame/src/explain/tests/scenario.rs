@@ -14,6 +14,7 @@
 //! 900.0 @1 ...                     on CPU 1 instead of CPU 0
 //! 900.0 lost                       events before this time are missing
 //! spins                            the probe never sleeps: it did not run from the deadline to the stamp
+//! device                           the probe waits for an interrupt of a device
 //! slack 50.0                       timer slack of the probe
 //! quota                            a CPU quota can stop the probe
 //! 1000.0 deadline
@@ -49,6 +50,8 @@ pub struct Scenario {
     pub complete_since_ns: u64,
     /// True if the probe never sleeps.
     pub spins: bool,
+    /// True if the probe waits for an interrupt of a device.
+    pub awaits_device: bool,
     /// Timer slack of the probe, ns.
     pub slack_ns: u64,
     pub has_quota: bool,
@@ -69,6 +72,7 @@ impl Scenario {
             priority: self.priority_of("probe"),
             cpu: 0,
             spins: self.spins,
+            awaits_device: self.awaits_device,
             slack_ns: self.slack_ns,
             has_quota: self.has_quota,
         };
@@ -86,6 +90,9 @@ impl Scenario {
         let words: Vec<&str> = line.split_whitespace().collect();
         if words == ["spins"] {
             return self.spins = true;
+        }
+        if words == ["device"] {
+            return self.awaits_device = true;
         }
         if words == ["quota"] {
             return self.has_quota = true;
