@@ -257,7 +257,7 @@ impl<'a> PhaseRun<'a> {
     fn collect(&mut self, plan: &Plan, phase: &PhasePlan, watch: &mut Watch) {
         let has_quota = self.supervisor.has_quota();
         let kernels = self.timerlat.iter().flat_map(|timerlat| timerlat.measured_threads());
-        let timers = self.timers.iter().filter_map(|timer| measured_thread(timer, has_quota));
+        let timers = self.timers.iter().filter_map(|timer| measured_thread(plan, timer, has_quota));
         let threads: Vec<MeasuredThread> = timers.chain(kernels).collect();
         watch.tick(&threads, Clock::Monotonic.now_ns().unsigned_abs());
         let ahead_ns = ahead_ns(plan.clock);
@@ -271,7 +271,7 @@ impl<'a> PhaseRun<'a> {
         }
         watch.share_round(self.threads_with_fresh_spikes());
         for timer in &mut self.timers {
-            if let Some(thread) = measured_thread(timer, has_quota) {
+            if let Some(thread) = measured_thread(plan, timer, has_quota) {
                 let first_ns = u64::try_from(timer.first_deadline_ns() - ahead_ns).unwrap_or(0);
                 watch.explain_spikes(&thread, &phase.name, first_ns, timer.fresh_spikes());
             }
@@ -283,7 +283,7 @@ impl<'a> PhaseRun<'a> {
             let usual_ns = probe_threads.usual_work_ns();
             for (index, timer) in self.timers.iter().enumerate() {
                 let spikes = probe_threads.fresh_spikes(index);
-                if let Some(thread) = measured_thread(timer, has_quota) {
+                if let Some(thread) = measured_thread(plan, timer, has_quota) {
                     let first_ns = u64::try_from(timer.first_deadline_ns() - ahead_ns).unwrap_or(0);
                     watch.explain_periods(&thread, &phase.name, first_ns, usual_ns, &mut *spikes);
                 }
@@ -388,14 +388,23 @@ pub fn threads(
 }
 
 /// The thread as the trace knows it; `None` for an unpinned thread, whose spikes are not explained.
-fn measured_thread(timer: &Timer, has_quota: bool) -> Option<MeasuredThread> {
+fn measured_thread(plan: &Plan, timer: &Timer, has_quota: bool) -> Option<MeasuredThread> {
     let priority = match timer.grant().policy {
         Policy::Deadline { .. } => -1,
         Policy::Fifo(priority) | Policy::RoundRobin(priority) => 99 - i32::from(priority),
         Policy::Other | Policy::Unknown(_) => 120,
     };
     let spins = timer.settings().spin.is_some();
+    let awaits_device = plan.probe.definition().properties().awaits_device;
     // Only the timers of ordinary threads have slack.
     let slack_ns = if priority < 100 { 0 } else { timer.grant().timer_slack_ns };
-    Some(MeasuredThread { pid: timer.grant().thread_id, priority, cpu: timer.cpu()?, spins, slack_ns, has_quota })
+    Some(MeasuredThread {
+        pid: timer.grant().thread_id,
+        priority,
+        cpu: timer.cpu()?,
+        spins,
+        awaits_device,
+        slack_ns,
+        has_quota,
+    })
 }

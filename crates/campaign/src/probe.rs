@@ -11,6 +11,7 @@
 //! | [`noise`] | gaps in a loop that never sleeps |
 //! | [`udp`] | round trips of datagrams |
 //! | [`stream`] | frames of an AVB stream, sent and received |
+//! | [`interrupt`] | the time from an interrupt of a device to the wake-up of a thread |
 //! | [`audio`] | periods of audio, played through an amplifier |
 //! | `definition` | the interface of a probe |
 //! | `check` | errors in the options of a probe or in a plan |
@@ -18,6 +19,7 @@
 pub mod audio;
 mod check;
 mod definition;
+pub mod interrupt;
 pub mod noise;
 pub mod stream;
 pub mod threads;
@@ -31,6 +33,7 @@ pub use self::{
         Definition, Network, PERIOD_MAX_NS, PERIOD_MIN_NS, PhaseContext, PlacementContext, PlacementRule, PrepareError,
         Properties, RunShape, ThreadPlan, Timing, best_cpu, choose_cpu, quiet_cpus,
     },
+    interrupt::InterruptProbe,
     noise::NoiseProbe,
     stream::StreamProbe,
     threads::ThreadsProbe,
@@ -52,6 +55,8 @@ pub enum Probe {
     Udp(Box<UdpProbe>),
     /// Send and receive times of the frames of a stream.
     Stream(Box<StreamProbe>),
+    /// Times from interrupts to the wake-ups of the thread that waits for them.
+    Interrupt(Box<InterruptProbe>),
     /// Completion times of audio periods.
     Audio(Box<AudioProbe>),
 }
@@ -66,6 +71,7 @@ impl Probe {
             Self::Noise(noise) => noise,
             Self::Udp(udp) => &**udp,
             Self::Stream(stream) => &**stream,
+            Self::Interrupt(interrupt) => &**interrupt,
             Self::Audio(audio) => &**audio,
         }
     }
@@ -78,6 +84,7 @@ impl Probe {
             Self::Noise(noise) => noise,
             Self::Udp(udp) => &mut **udp,
             Self::Stream(stream) => &mut **stream,
+            Self::Interrupt(interrupt) => &mut **interrupt,
             Self::Audio(audio) => &mut **audio,
         }
     }

@@ -265,7 +265,7 @@ impl<'a> Run<'a> {
         phase_run.finish(&mut record.phases[index]);
         record.caveats.extend(phase_run.gone.take().map(|text| Caveat { kind: record::GONE.to_owned(), text }));
         validity::judge_loads(record, &record.phases[index].loads.clone());
-        validity::judge_ends(record, self.root, &phase_run.timers, plan.probe.definition().properties().guard_remedies);
+        validity::judge_ends(record, self.root, &phase_run.timers, &plan.probe.definition().properties());
         validity::judge_coverage(record, &phase.name);
         validity::judge_stops(record, &phase.name, phase_run.supervisor.reasons());
         evl::judge(record, &phase_run);

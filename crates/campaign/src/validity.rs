@@ -13,7 +13,7 @@ use record::{
 };
 use sys::sched::Policy;
 
-use crate::{plan::Plan, supervisor};
+use crate::{plan::Plan, probe::Properties, supervisor};
 
 /// True if the kernel reports locked memory for this process.
 pub fn memory_is_locked(root: &Root) -> bool {
@@ -70,7 +70,8 @@ fn refused(members: &[ThreadInfo], what: fn(&Grant) -> bool) -> Vec<(Policy, Str
 }
 
 /// Adds reasons and caveats for threads that ended early or were throttled.
-pub fn judge_ends(record: &mut Record, root: &Root, timers: &[Timer], [starved, throttled]: [&str; 2]) {
+pub fn judge_ends(record: &mut Record, root: &Root, timers: &[Timer], probe: &Properties) {
+    let [starved, throttled] = probe.guard_remedies;
     for timer in timers {
         match timer.end() {
             Some(End::Starved) => add(
@@ -84,12 +85,9 @@ pub fn judge_ends(record: &mut Record, root: &Root, timers: &[Timer], [starved, 
                 add(record, "clock.failed", text, "use --clock monotonic");
             }
             Some(End::PacerFailed) => {
-                add(
-                    record,
-                    "card.failed",
-                    "the sound card transferred nothing for a second, or is gone".to_owned(),
-                    "see `dmesg`, plug it in again, or choose another --rate",
-                );
+                if let Some([text, remedy]) = probe.pacer_failed {
+                    add(record, "card.failed", text.to_owned(), remedy);
+                }
             }
             Some(End::LeftCpu) if timer.cpu().is_some_and(|cpu| online_cpus(root).contains(cpu)) => {
                 let place = timer.place();
@@ -179,6 +177,7 @@ fn why_sparse(series: &Series) -> Option<(String, String)> {
         | SeriesKind::Stream(Stream::Listener(_))
         | SeriesKind::Audio(_)
         | SeriesKind::Process(_)
+        | SeriesKind::Interrupts(_)
         | SeriesKind::Capture
         | SeriesKind::TimerlatIrq
         | SeriesKind::TimerlatThread => None,
@@ -205,10 +204,11 @@ fn why_empty(series: &Series) -> Option<(String, String)> {
         }),
         SeriesKind::Gaps(noise) => (noise.iterations == 0).then(nothing),
         SeriesKind::WakeUps | SeriesKind::Process(_) => (series.samples == 0).then(nothing),
-        // Silent peers have a reason of their own, and a sound card that plays nothing ends the run. The others are
+        // Silent peers and sources have a reason of their own, and a sound card that plays nothing ends the run. The others are
         // observers.
         SeriesKind::RoundTrips(_)
         | SeriesKind::Audio(_)
+        | SeriesKind::Interrupts(_)
         | SeriesKind::Capture
         | SeriesKind::TimerlatIrq
         | SeriesKind::TimerlatThread => None,

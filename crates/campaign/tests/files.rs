@@ -277,7 +277,10 @@ fn the_digest_depends_on_the_plan_but_not_on_the_command() {
         ExpandOptions { command: vec!["punctual".to_owned()], executable: "/x".into(), ..ExpandOptions::default() };
     assert_eq!(digest(&four, &ExpandOptions::default()), digest(&four, &options));
     assert_ne!(digest(&four, &options), digest(&cpus("0-1", ""), &options));
-    assert_ne!(digest(&four, &options), digest(&four, &ExpandOptions { duration_ns: Some(7_000_000_000), ..options.clone() }));
+    assert_ne!(
+        digest(&four, &options),
+        digest(&four, &ExpandOptions { duration_ns: Some(7_000_000_000), ..options.clone() })
+    );
     assert_eq!(digest(&four, &options).len(), 16);
 }
 

@@ -6,6 +6,7 @@
 //! | [`noise`] | interruptions of a thread that never sleeps |
 //! | [`udp`] | round trips of datagrams on a fixed schedule |
 //! | [`stream`] | send lateness of a stream's frames, and their arrival |
+//! | [`interrupt`] | the time from an interrupt of a device to the wake-up of a thread |
 //! | [`audio`] | completion of each period of audio, and xruns |
 //! | [`probe_threads`] | the interface of probes that work together with the timers of a phase |
 //! | [`counts`] | the histogram that a measuring thread writes, shared by all probes |
@@ -18,6 +19,7 @@
 pub mod audio;
 pub mod counts;
 pub mod guard;
+pub mod interrupt;
 pub mod noise;
 pub mod probe_threads;
 pub mod setup;

@@ -6,6 +6,7 @@ mod capture;
 mod check;
 mod common;
 mod help;
+mod interrupt;
 mod lab;
 mod measure;
 mod nic;
@@ -55,6 +56,7 @@ pub use self::{
     capture::Capture,
     check::{Check, Nic as CheckNic},
     common::{Common, RecordOptions, WakeUps},
+    interrupt::Interrupt,
     lab::Lab,
     measure::*,
     nic::Nic,

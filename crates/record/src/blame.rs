@@ -239,8 +239,8 @@ impl Cause {
         let name = &self.name;
         let thread = if self.own { format!("punctual's own thread {name}") } else { format!("thread {name}") };
         match self.kind {
-            CauseKind::LateInterrupt if self.own => format!("timer interrupt late, {thread} had the CPU"),
-            CauseKind::LateInterrupt => format!("timer interrupt late, {name} had the CPU"),
+            CauseKind::LateInterrupt if self.own => format!("interrupt late, {thread} had the CPU"),
+            CauseKind::LateInterrupt => format!("interrupt late, {name} had the CPU"),
             CauseKind::IdleExit if name.is_empty() => "return from idle".to_owned(),
             CauseKind::IdleExit => format!("return from idle state {name}"),
             CauseKind::TimerSlack => "timer slack of an ordinary thread".to_owned(),

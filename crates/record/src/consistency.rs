@@ -295,6 +295,7 @@ fn wrong_figures(series: &Series) -> Option<String> {
         SeriesKind::Process(thread) => wrong_cycles(thread),
         SeriesKind::WakeUps
         | SeriesKind::Gaps(_)
+        | SeriesKind::Interrupts(_)
         | SeriesKind::Stream(Stream::Listener(_))
         | SeriesKind::Capture
         | SeriesKind::TimerlatIrq

@@ -12,8 +12,8 @@ use serde::{
 use serde_json::Value;
 
 use crate::{
-    Audio, CAPTURE, Extra, Listener, Measured, NOISE, Noise, ProcessThread, RoundTrip, Stream, TIMER, TIMERLAT_IRQ,
-    TIMERLAT_THREAD, Talker,
+    Audio, CAPTURE, Extra, INTERRUPT, Interrupts, Listener, Measured, NOISE, Noise, ProcessThread, RoundTrip, Stream,
+    TIMER, TIMERLAT_IRQ, TIMERLAT_THREAD, Talker,
 };
 
 /// The kind of a series, with the figures that only this kind has.
@@ -32,6 +32,8 @@ pub enum SeriesKind {
     Audio(Box<Audio>),
     /// Wake-up latency of a thread of the user's program.
     Process(Box<ProcessThread>),
+    /// Times from an interrupt to the wake-up of the thread that waited for it.
+    Interrupts(Box<Interrupts>),
     /// Lateness of the frames in a capture; the other figures are in [`Record::capture`](crate::Record::capture).
     Capture,
     /// Lateness of the timer interrupt of the kernel's timerlat tracer. Its spikes are counted in the thread's series.
@@ -51,13 +53,14 @@ pub(crate) enum KindName {
     Listener,
     Audio,
     Process,
+    Interrupts,
     Capture,
     TimerlatIrq,
     TimerlatThread,
 }
 
 /// The keys under which the figures of one kind are stored in a series.
-const KEYS: [&str; 5] = ["noise", "round_trip", "stream", "audio", "process"];
+const KEYS: [&str; 6] = ["noise", "round_trip", "stream", "audio", "process", "interrupts"];
 
 /// What the rest of the program needs to know of a kind of series.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -104,6 +107,7 @@ impl SeriesKind {
             KindName::Listener => "listener",
             KindName::Audio => "audio",
             KindName::Process => "process",
+            KindName::Interrupts => "interrupts",
             KindName::Capture => "capture",
             KindName::TimerlatIrq => "timerlat_irq",
             KindName::TimerlatThread => "timerlat_thread",
@@ -119,6 +123,7 @@ impl SeriesKind {
             Self::Stream(Stream::Listener(_)) => KindName::Listener,
             Self::Audio(_) => KindName::Audio,
             Self::Process(_) => KindName::Process,
+            Self::Interrupts(_) => KindName::Interrupts,
             Self::Capture => KindName::Capture,
             Self::TimerlatIrq => KindName::TimerlatIrq,
             Self::TimerlatThread => KindName::TimerlatThread,
@@ -199,6 +204,16 @@ impl SeriesKind {
                 has_deadlines: true,
                 is_corrected: true,
             },
+            Self::Interrupts(_) => KindProperties {
+                measured: Measured::Lateness,
+                by: MeasuredBy::Probe,
+                default_role: INTERRUPT,
+                counts_spikes: true,
+                judged_as_wake_ups: true,
+                spikes_are_values: true,
+                has_deadlines: false,
+                is_corrected: true,
+            },
             Self::Capture => KindProperties {
                 measured: Measured::Spacing,
                 by: MeasuredBy::Observer,
@@ -251,6 +266,7 @@ impl SeriesKind {
             KindName::Talker | KindName::Listener => Self::Stream(figures(keys, &name, "stream")?),
             KindName::Audio => Self::Audio(figures(keys, &name, "audio")?),
             KindName::Process => Self::Process(figures(keys, &name, "process")?),
+            KindName::Interrupts => Self::Interrupts(figures(keys, &name, "interrupts")?),
             KindName::Capture => Self::Capture,
             KindName::TimerlatIrq => Self::TimerlatIrq,
             KindName::TimerlatThread => Self::TimerlatThread,
@@ -297,6 +313,7 @@ impl Serialize for SeriesKind {
             Self::Stream(stream) => map.serialize_entry("stream", stream)?,
             Self::Audio(audio) => map.serialize_entry("audio", audio)?,
             Self::Process(process) => map.serialize_entry("process", process)?,
+            Self::Interrupts(interrupts) => map.serialize_entry("interrupts", interrupts)?,
         }
         map.end()
     }
@@ -324,6 +341,9 @@ pub(crate) struct KindKeys {
     /// Figures of a thread of the user's program; present in series of the kind `process`.
     #[serde(default)]
     process: Option<ProcessThread>,
+    /// Figures of interrupts from outside; present in series of the kind `interrupts`.
+    #[serde(default)]
+    interrupts: Option<Interrupts>,
 }
 
 /// Access to the figures of one kind; `None` for series of other kinds.
@@ -368,6 +388,12 @@ impl SeriesKind {
     #[must_use]
     pub fn process(&self) -> Option<&ProcessThread> {
         if let Self::Process(process) = self { Some(process) } else { None }
+    }
+
+    /// Figures of interrupts from outside.
+    #[must_use]
+    pub fn interrupts(&self) -> Option<&Interrupts> {
+        if let Self::Interrupts(interrupts) = self { Some(interrupts) } else { None }
     }
 
     /// Mutable figures of the listener of a stream.
@@ -441,6 +467,7 @@ mod tests {
             ("stream", SeriesKind::Stream(Stream::Listener(Box::default()))),
             ("audio", SeriesKind::Audio(Box::default())),
             ("process", SeriesKind::Process(Box::default())),
+            ("interrupts", SeriesKind::Interrupts(Box::default())),
         ] {
             assert_eq!(of_key(key, &kind), kind);
         }
@@ -458,7 +485,7 @@ mod tests {
     fn a_series_that_contradicts_itself_is_refused() {
         let noise = serde_json::to_value(Noise::default()).unwrap();
         for (json, error) in [
-            (r#"{"kind": "interrupts"}"#.to_owned(), "read it with a newer punctual"),
+            (r#"{"kind": "temperatures"}"#.to_owned(), "read it with a newer punctual"),
             (r#"{"kind": 3}"#.to_owned(), "which is not a string"),
             (r#"{"kind": "gaps"}"#.to_owned(), "has no \"noise\""),
             (format!(r#"{{"kind": "wake_ups", "noise": {noise}}}"#), "which is of another kind"),

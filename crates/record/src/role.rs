@@ -136,6 +136,7 @@ impl RoleResult {
             | SeriesKind::Stream(Stream::Listener(_))
             | SeriesKind::Audio(_)
             | SeriesKind::Process(_)
+            | SeriesKind::Interrupts(_)
             | SeriesKind::Capture
             | SeriesKind::TimerlatIrq
             | SeriesKind::TimerlatThread => series.jitter_ns,
@@ -149,6 +150,10 @@ impl RoleResult {
             (SeriesKind::RoundTrips(round_trip), _) => {
                 self.add_wake_ups(series, times);
                 *self.lost.get_or_insert_default() += round_trip.lost;
+            }
+            (SeriesKind::Interrupts(interrupts), _) => {
+                self.add_wake_ups(series, times);
+                *self.lost.get_or_insert_default() += interrupts.lost + interrupts.unanswered;
             }
             (
                 SeriesKind::WakeUps

@@ -9,7 +9,7 @@ use record::{
 use crate::{
     audio,
     blame::{ledger_total_ns, percent, unsigned},
-    sound_loop,
+    interrupt, sound_loop,
     style::Ink,
     words::{Words, sentence},
 };
@@ -170,6 +170,7 @@ fn of_own_kind(series: &Series) -> Option<String> {
     match &series.kind {
         SeriesKind::RoundTrips(trip) => Some(of_round_trip(series, trip)),
         SeriesKind::Stream(stream) => of_end(stream),
+        SeriesKind::Interrupts(interrupts) => Some(interrupt::sentence(series, interrupts)),
         SeriesKind::WakeUps
         | SeriesKind::Process(_)
         | SeriesKind::Gaps(_)

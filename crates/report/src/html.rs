@@ -34,6 +34,7 @@ mod facts;
 mod far;
 mod figure;
 mod histogram;
+mod interrupt;
 mod lines;
 mod matrix;
 mod noise;
@@ -129,6 +130,7 @@ struct Page<'a> {
 fn parts(record: &Record) -> Vec<Part> {
     let mut parts = audio::sections(record);
     parts.extend(round_trip::sections(record));
+    parts.extend(interrupt::sections(record));
     parts.extend(stream::sections(record));
     parts.extend(capture::section(record));
     parts

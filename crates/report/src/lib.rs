@@ -12,6 +12,7 @@ pub mod export;
 mod far;
 mod headline;
 pub mod html;
+mod interrupt;
 pub mod live;
 mod observation;
 mod process;

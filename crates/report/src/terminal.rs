@@ -8,6 +8,7 @@ mod check;
 mod compare;
 mod far;
 pub(crate) mod histogram;
+mod interrupt;
 mod ledger;
 mod linuxcnc;
 mod list;

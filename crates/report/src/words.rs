@@ -63,6 +63,16 @@ const ROUND_TRIPS: Words = Words {
     is_periodic: true,
 };
 
+const INTERRUPTS: Words = Words {
+    item: "interrupt",
+    lateness: "time until the thread woke",
+    largest: "Longest time",
+    start: "interrupt",
+    marks: ("|interrupt", "awake|"),
+    is_periodic: false,
+    ..WAKE_UPS
+};
+
 const INTERVALS: Words = Words {
     item: "frame",
     lateness: "interval minus period",
@@ -115,6 +125,7 @@ impl Words {
             SeriesKind::Audio(_) => &PERIODS,
             SeriesKind::Capture => &FRAMES,
             SeriesKind::RoundTrips(_) => &ROUND_TRIPS,
+            SeriesKind::Interrupts(_) => &INTERRUPTS,
             SeriesKind::Stream(Stream::Listener(_)) => &INTERVALS,
             SeriesKind::WakeUps
             | SeriesKind::Stream(Stream::Talker(_))

@@ -24,8 +24,8 @@ use super::{
 use crate::{
     plan::Length,
     probe::{
-        NoiseProbe, PERIOD_MAX_NS, PERIOD_MIN_NS, Probe, ThreadsProbe, TimerProbe, stream::WakeupOffset,
-        threads::ThreadAsk,
+        InterruptProbe, NoiseProbe, PERIOD_MAX_NS, PERIOD_MIN_NS, Probe, ThreadsProbe, TimerProbe,
+        stream::WakeupOffset, threads::ThreadAsk,
     },
 };
 
@@ -66,7 +66,7 @@ impl Read {
     }
 }
 
-const KINDS: [Kind; 6] = [
+const KINDS: [Kind; 7] = [
     Kind {
         word: "timer",
         keys: &["period", "samples", "clock", "wait", "core", "offset"],
@@ -139,6 +139,23 @@ const KINDS: [Kind; 6] = [
             stream::check(fields, &stream);
             let clock = if stream.mode == TransmitMode::Txtime { Clock::Tai } else { Clock::Monotonic };
             Read { offsets, clock, ..Read::of(Probe::Stream(Box::new(stream))) }
+        },
+    },
+    Kind {
+        word: "interrupt",
+        keys: &["source", "drive", "period", "samples"],
+        read: |fields| {
+            if !fields.has("source") {
+                fields.report("kind", "an interrupt needs a source: write e.g. source = \"hpet\"".to_owned());
+            }
+            let default = InterruptProbe::default();
+            let probe = InterruptProbe {
+                source: fields.parsed("source", str::parse).unwrap_or(default.source),
+                drive: fields.parsed("drive", str::parse),
+                period_ns: fields.parsed("period", period),
+                cpu: None,
+            };
+            Read::of(Probe::Interrupt(Box::new(probe)))
         },
     },
     Kind {

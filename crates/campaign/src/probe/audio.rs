@@ -222,6 +222,11 @@ impl Definition for AudioProbe {
                 "use more --frames, a smaller model or a lower priority",
                 "use more --frames or a smaller model; this period is too short for this machine",
             ],
+            awaits_device: false,
+            pacer_failed: Some([
+                "the sound card transferred nothing for a second, or is gone",
+                "see `dmesg`, plug it in again, or choose another --rate",
+            ]),
             evl: if self.device.is_some() { Err(PlanError::EvlCard) } else { Ok(()) },
         }
     }

@@ -104,6 +104,21 @@ pub enum PlanError {
          choose monotonic"
     )]
     CardClock,
+    /// The HPET has no such period, ns.
+    #[error(
+        "the HPET raises a whole number of interrupts a second, 1 to 100000: choose a period such as 1ms, 2ms or 125us \
+         (got {})", format_unsigned_ns(*.0)
+    )]
+    HpetPeriod(u64),
+    /// The period of edges that this machine makes is too short, ns.
+    #[error("each edge takes several system calls: choose a period of 20us or more (got {})", format_unsigned_ns(*.0))]
+    DrivenPeriod(u64),
+    /// Only a line can be driven by another line.
+    #[error("--drive makes edges for a GPIO line: use --source gpio:CHIP/LINE, or leave out --drive")]
+    DriveWithoutLine,
+    /// Interrupts are stamped on the monotonic clock.
+    #[error("interrupts have times of the monotonic clock: leave out the clock, or choose monotonic")]
+    InterruptClock,
     /// Launch times are only of CLOCK_TAI.
     #[error("launch times use CLOCK_TAI, so the slots must, too: leave out the clock, or choose tai")]
     LaunchClock,
@@ -135,7 +150,8 @@ impl PlanError {
     #[must_use]
     pub fn key(&self) -> Option<&'static str> {
         match self {
-            Self::Period(_) | Self::Rate { .. } => Some("period"),
+            Self::Period(_) | Self::Rate { .. } | Self::HpetPeriod(_) | Self::DrivenPeriod(_) => Some("period"),
+            Self::DriveWithoutLine => Some("drive"),
             Self::Runtime | Self::NoRest => Some("runtime"),
             Self::SameName(_) | Self::TooManyThreads(_) => Some("threads"),
             Self::Timeout(_) => Some("timeout"),
@@ -144,7 +160,7 @@ impl PlanError {
             Self::CardOfOwnPeer => Some("stamps"),
             Self::WakeupOffset { .. } => Some("wakeup_offset"),
             Self::CaptureHidden | Self::CaptureOfPhases => Some("capture"),
-            Self::CardClock | Self::LaunchClock => Some("clock"),
+            Self::CardClock | Self::LaunchClock | Self::InterruptClock => Some("clock"),
             Self::Audio(_) => Some("frames"),
             Self::NoiseDeadline
             | Self::NoInterface

@@ -102,6 +102,10 @@ pub struct Properties {
     pub measures_trace_cost: bool,
     /// Remedies, with options of this probe, after the guard ended the run, and after it throttled a thread.
     pub guard_remedies: [&'static str; 2],
+    /// True if its thread waits for interrupts of a device, whose way to the thread is explained.
+    pub awaits_device: bool,
+    /// The reason if the device that sets the deadlines fails, and its remedy; `None` if the clock sets them.
+    pub pacer_failed: Option<[&'static str; 2]>,
     /// The reason why threads of the EVL core cannot measure it, if they cannot.
     pub evl: Result<(), PlanError>,
 }

@@ -186,6 +186,8 @@ impl Definition for StreamProbe {
             has_late_wake_ups: true,
             measures_trace_cost: false,
             guard_remedies: GUARD_REMEDIES,
+            awaits_device: false,
+            pacer_failed: None,
             evl: Err(PlanError::EvlProbe),
         }
     }

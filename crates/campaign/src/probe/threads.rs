@@ -64,6 +64,8 @@ impl Definition for ThreadsProbe {
             has_late_wake_ups: true,
             measures_trace_cost: true,
             guard_remedies: GUARD_REMEDIES,
+            awaits_device: false,
+            pacer_failed: None,
             evl: Ok(()),
         }
     }

@@ -5,7 +5,9 @@ use clap::{Args, Subcommand};
 use machine::CpuList;
 use sys::sched::Policy;
 
-use super::{Audio, Common, Noise, Placement, Process, Stream, Threads, Udp, WakeUps, duration_or_zero, period};
+use super::{
+    Audio, Common, Interrupt, Noise, Placement, Process, Stream, Threads, Udp, WakeUps, duration_or_zero, period,
+};
 
 /// The measurements.
 #[derive(Debug, Subcommand)]
@@ -55,6 +57,15 @@ pub enum Measure {
     ///   sudo punctual measure stream --self --profile avb-class-a
     #[command(verbatim_doc_comment)]
     Stream(Box<Stream>),
+    /// Measure the time from an interrupt of a device to the wake-up of a thread.
+    ///
+    /// The device is a timer chip whose counter shows when it raised the interrupt, a GPIO line or a pulse per second.
+    ///
+    /// Examples:
+    ///   sudo punctual measure interrupt --source hpet --duration 1m
+    ///   sudo punctual measure interrupt --source gpio:0/17 --drive 0/27 --load cpu
+    #[command(verbatim_doc_comment)]
+    Interrupt(Box<Interrupt>),
     /// Measure when audio periods are ready, and find the smallest buffer without xruns.
     ///
     /// Plays a guitar amplifier, by default with deadlines of the clock instead of a sound card. A spike is a period

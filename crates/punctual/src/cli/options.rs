@@ -93,7 +93,7 @@ fn split_default(text: &str) -> (String, Option<String>) {
 
 /// The commands, the measurements together if all of them have the option.
 fn in_words(commands: &[String]) -> String {
-    const MEASURE: [&str; 7] = ["timer", "threads", "noise", "udp", "stream", "audio", "process"];
+    const MEASURE: [&str; 8] = ["timer", "threads", "noise", "udp", "stream", "interrupt", "audio", "process"];
     let has = |name: &str| commands.iter().any(|command| *command == format!("measure {name}"));
     if !MEASURE.iter().all(|name| has(name)) {
         return commands.join(", ");
@@ -107,11 +107,12 @@ mod tests {
     use super::*;
 
     /// Options whose values differ between commands, with the reason.
-    const DIFFERENT: [(&str, &str); 5] = [
+    const DIFFERENT: [(&str, &str); 6] = [
         ("bind", "`amp serve` has --port for the port"),
         ("cab", "`measure audio` also has built-in ones"),
         ("model", "`measure audio` also has built-in ones"),
         ("period", "`measure process` has a period for each thread"),
+        ("source", "`measure interrupt` waits for a device, `capture` selects frames by their sender"),
         ("thread", "`measure threads` creates threads, `measure process` selects them"),
     ];
 

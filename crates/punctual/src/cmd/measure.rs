@@ -1,6 +1,7 @@
 //! `punctual measure`: one module for each probe, and functions that the probes share.
 
 mod audio;
+mod interrupt;
 pub mod noise;
 mod process;
 pub mod stream;
@@ -31,6 +32,7 @@ pub fn run(probe: &Measure) -> anyhow::Result<u8> {
         Measure::Noise(options) => noise::run(options),
         Measure::Udp(options) => udp::run(options),
         Measure::Stream(options) => stream::run(options),
+        Measure::Interrupt(options) => interrupt::run(options),
         Measure::Audio(options) => audio::run(options),
     }
 }

@@ -136,6 +136,7 @@ fn of_series(metrics: &mut Metrics, record: &Record) {
     let lost = counts(|series| match &series.kind {
         SeriesKind::RoundTrips(trip) => Some(trip.lost.saturating_add(trip.send_failed)),
         SeriesKind::Stream(Stream::Listener(listener)) => Some(listener.lost),
+        SeriesKind::Interrupts(interrupts) => Some(interrupts.lost.saturating_add(interrupts.unanswered)),
         SeriesKind::WakeUps
         | SeriesKind::Gaps(_)
         | SeriesKind::Stream(Stream::Talker(_))
@@ -145,7 +146,11 @@ fn of_series(metrics: &mut Metrics, record: &Record) {
         | SeriesKind::TimerlatIrq
         | SeriesKind::TimerlatThread => None,
     });
-    metrics.counter("punctual_lost_total", "Datagrams without an answer, or lost frames, of the run.", lost);
+    metrics.counter(
+        "punctual_lost_total",
+        "Datagrams without an answer, or lost frames or interrupts, of the run.",
+        lost,
+    );
     let xruns = counts(|series| series.kind.audio().map(|audio| audio.xruns));
     metrics.counter("punctual_xruns_total", "Xruns of the audio of the run.", xruns);
     let help = "Times above the threshold of the run.";
@@ -170,6 +175,7 @@ fn meaning_of(series: &Series) -> Measured {
         | SeriesKind::Stream(Stream::Talker(_))
         | SeriesKind::Audio(_)
         | SeriesKind::Process(_)
+        | SeriesKind::Interrupts(_)
         | SeriesKind::Capture
         | SeriesKind::TimerlatIrq
         | SeriesKind::TimerlatThread => Measured::Lateness,

@@ -7,7 +7,7 @@ use record::{BlameMode, Campaign, Finding, Noise, Outcome, Record, Series, Serie
 
 use super::page::Page;
 use super::table::Table;
-use super::{audio, campaign, compare, linuxcnc, machine, sound_loop};
+use super::{audio, campaign, compare, interrupt, linuxcnc, machine, sound_loop};
 use super::{cell, count_cell, time};
 use crate::blame::{explains, percent, remarks, shares, to_do};
 use crate::headline::{self, ink_of, shown_uses, when};
@@ -353,6 +353,7 @@ fn figures(record: &Record, rows: usize) -> Option<Table> {
     match &all[0].kind {
         SeriesKind::Gaps(_) => return Some(of_noise(&all, rows)),
         SeriesKind::Process(_) => return Some(of_program(&all, rows)),
+        SeriesKind::Interrupts(_) => return Some(interrupt::brief(&all).at_most(rows)),
         // The first line has the figures of the others, which are not those of wake-ups.
         SeriesKind::Audio(_) => return record.buffer.as_ref().map(|search| audio::tried(record, search)),
         SeriesKind::Stream(_) | SeriesKind::Capture => return None,

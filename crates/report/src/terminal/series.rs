@@ -6,7 +6,7 @@ use record::{LoadProof, Phase, Record, Series, SeriesKind, Stream, grouped};
 use super::histogram::{Bars, Scale, short_count};
 use super::page::Page;
 use super::table::Table;
-use super::{audio, cell, count_cell, round_trip, stream, time};
+use super::{audio, cell, count_cell, interrupt, round_trip, stream, time};
 use crate::blame::unsigned;
 use crate::evl;
 use crate::style::{Ink, Spans};
@@ -187,6 +187,7 @@ pub(super) fn full(page: &mut Page, record: &Record, phase: &Phase) {
             SeriesKind::RoundTrips(round_trip) => round_trip::section(page, series, round_trip),
             SeriesKind::Audio(audio) => audio::section(page, series, audio),
             SeriesKind::Stream(_) => stream::section(page, series),
+            SeriesKind::Interrupts(interrupts) => interrupt::section(page, series, interrupts),
             // Gaps, programs and captures have pages of their own.
             SeriesKind::WakeUps
             | SeriesKind::Gaps(_)
@@ -206,6 +207,7 @@ fn is_in_table(kind: &SeriesKind) -> bool {
         | SeriesKind::Stream(Stream::Talker(_))
         | SeriesKind::Audio(_)
         | SeriesKind::Process(_)
+        | SeriesKind::Interrupts(_)
         | SeriesKind::TimerlatIrq
         | SeriesKind::TimerlatThread => true,
         SeriesKind::RoundTrips(_) | SeriesKind::Stream(Stream::Listener(_)) | SeriesKind::Capture => false,

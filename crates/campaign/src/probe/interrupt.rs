@@ -1,0 +1,239 @@
+//! Interrupts from outside: the time from an interrupt of a device to the wake-up of a thread.
+
+mod list;
+mod source;
+
+use std::{
+    ops::RangeInclusive,
+    path::{Path, PathBuf},
+};
+
+use machine::{CpuList, Root, usable_cpus};
+use probes::{
+    interrupt::{Driver, DriverSettings, Hpet, Interrupt, Line, Pulses, Settings},
+    probe_threads::ProbeThreads,
+};
+use sys::{
+    clock::Clock,
+    interrupt::{hpet::Timer, pps},
+    sched::Policy,
+};
+
+pub use self::{
+    list::{Offer, offers},
+    source::{GpioLine, SourceError, SourceName},
+};
+use super::{
+    check::PlanError,
+    definition::{
+        Definition, Network, PhaseContext, PlacementContext, PlacementRule, PrepareError, Properties, RunShape,
+        ThreadPlan, Timing, with_shield,
+    },
+    timer::POLICY,
+};
+
+/// Frequencies of the HPET, Hz. The kernel refuses others.
+const HPET_HZ: RangeInclusive<u64> = 1..=100_000;
+/// Shortest period of edges that this machine makes, ns: each takes two wake-ups and two system calls.
+const DRIVEN_MIN_NS: u64 = 20_000;
+/// Default period of the pulses of a PPS source, ns.
+const PULSE_NS: u64 = 1_000_000_000;
+
+/// Options of the interrupt probe.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InterruptProbe {
+    /// The source.
+    pub source: SourceName,
+    /// The output line, wired to the source, on which this machine makes the edges; `None` if something else does.
+    pub drive: Option<GpioLine>,
+    /// Time between two interrupts, ns; `None` for a second with PPS, and a millisecond otherwise. The period of an input
+    /// line that something else drives is only that of a use.
+    pub period_ns: Option<u64>,
+    /// CPU of the thread that waits; `None` before it is placed.
+    pub cpu: Option<u32>,
+}
+
+impl Default for InterruptProbe {
+    fn default() -> Self {
+        Self { source: SourceName::Hpet, drive: None, period_ns: None, cpu: None }
+    }
+}
+
+impl InterruptProbe {
+    /// The CPU for the thread that makes the edges: another one than that of the waiting thread, if there is one.
+    fn driver_cpu(&self, root: &Root) -> Option<u32> {
+        let own: CpuList = self.cpu.into_iter().collect();
+        let others = usable_cpus(root, None).ok()?.difference(&own);
+        others.first().or(self.cpu)
+    }
+
+    /// The thread that makes edges gives way to the one that waits for them, if both are on one CPU.
+    fn driver_policy(policy: Policy) -> Policy {
+        match policy.priority() {
+            Some(priority) => Policy::Fifo(priority.saturating_sub(1).max(1)),
+            None => policy,
+        }
+    }
+
+    /// Opens the source, and creates the thread that makes the edges.
+    fn open(&self, context: &PhaseContext<'_>) -> Result<Interrupt, PrepareError> {
+        let name = self.source.to_string();
+        let settings = |if_silent: &str| Settings { name: name.clone(), if_silent: if_silent.to_owned() };
+        match &self.source {
+            SourceName::Hpet => {
+                let timer = Timer::open(Path::new(source::HPET)).map_err(source::hpet_error)?;
+                let hz = self.frequency_hz(context.period_ns)?;
+                timer.set_frequency(hz).map_err(source::hpet_error)?;
+                Ok(Interrupt::prepare(Hpet::new(timer, hz), settings("see `dmesg | grep -i hpet`"), None))
+            }
+            SourceName::Pps(number) => {
+                let path = PathBuf::from(format!("/dev/{number}"));
+                let opened = pps::Source::open(&path).map_err(|error| source::pps_error(&path, error))?;
+                let device = source::pps_device(context.root, number);
+                let silent = "connect its signal, and check it with `ppstest`; choose a longer --duration";
+                Ok(Interrupt::prepare(Pulses::new(opened, device), settings(silent), None))
+            }
+            SourceName::Gpio(line) => {
+                let (chip, offset) = line.open(context.root)?;
+                let input = chip.watch(offset).map_err(|error| line.error(&chip, offset, error))?;
+                let device = line.describe(&chip, offset);
+                let Some(output) = &self.drive else {
+                    let silent = "check the signal with `gpiomon`, or let punctual make the edges with --drive LINE";
+                    return Ok(Interrupt::prepare(Line::new(input, device, None), settings(silent), None));
+                };
+                let (output_chip, output_offset) = output.open(context.root)?;
+                let driven = output_chip
+                    .drive(output_offset)
+                    .map_err(|error| output.error(&output_chip, output_offset, error))?;
+                let driver_settings = DriverSettings {
+                    cpu: self.driver_cpu(context.root),
+                    policy: Self::driver_policy(context.policy),
+                    period_ns: context.period_ns,
+                };
+                let create = || Driver::create(driven, driver_settings);
+                let (driver, edges) = with_shield(context.shield, driver_settings.cpu, create)??;
+                let line = Line::new(input, device, Some((edges, output.describe(&output_chip, output_offset))));
+                let silent = format!("connect the lines {output} and {name} with a wire");
+                Ok(Interrupt::prepare(line, settings(&silent), Some(driver)))
+            }
+        }
+    }
+
+    fn frequency_hz(&self, period_ns: u64) -> Result<u32, PlanError> {
+        let hz = 1_000_000_000 / period_ns.max(1);
+        let fits = HPET_HZ.contains(&hz) && hz * period_ns == 1_000_000_000;
+        u32::try_from(hz).ok().filter(|_| fits).ok_or(PlanError::HpetPeriod(period_ns))
+    }
+}
+
+impl Definition for InterruptProbe {
+    fn properties(&self) -> Properties {
+        Properties {
+            name: record::INTERRUPT,
+            network: Network::None,
+            has_late_wake_ups: true,
+            measures_trace_cost: false,
+            guard_remedies: [
+                "use a longer --period, or a lower priority with --policy",
+                "use a longer --period, or a source with fewer interrupts",
+            ],
+            awaits_device: true,
+            pacer_failed: Some(["the source of the interrupts failed, or is gone", "see `dmesg`"]),
+            evl: Err(PlanError::EvlProbe),
+        }
+    }
+
+    fn policy(&self, requested: Option<Policy>) -> Policy {
+        requested.unwrap_or(POLICY)
+    }
+
+    fn period_ns(&self) -> u64 {
+        let default_ns = if matches!(self.source, SourceName::Pps(_)) { PULSE_NS } else { 1_000_000 };
+        self.period_ns.unwrap_or(default_ns)
+    }
+
+    fn timing(&self, period_ns: u64) -> Timing {
+        Timing::of_sleeper(period_ns)
+    }
+
+    fn placement(&self) -> PlacementRule {
+        PlacementRule {
+            roles: vec![record::INTERRUPT.to_owned()],
+            by_thread: Some(1..=1),
+            threads: "1 thread".to_owned(),
+            remedy: "write cpus = \"last\", or cpus = \"each\"",
+            takes_best_cpu: true,
+            measured: usize::MAX,
+        }
+    }
+
+    fn place(&mut self, cpus: Vec<u32>, _machine: &PlacementContext<'_>) -> Vec<u32> {
+        self.cpu = cpus.first().copied();
+        cpus
+    }
+
+    fn threads(&self, policy: Policy) -> Vec<ThreadPlan> {
+        let thread = |cpu| ThreadPlan { role: record::INTERRUPT.to_owned(), cpu, policy, period_ns: self.period_ns() };
+        self.cpu.map(thread).into_iter().collect()
+    }
+
+    fn interface_name(&self) -> Result<Option<String>, PrepareError> {
+        Ok(None)
+    }
+
+    fn files(&self, _record_path: Option<&Path>) -> Vec<PathBuf> {
+        Vec::new()
+    }
+
+    fn check(&self) -> Result<(), PlanError> {
+        if self.drive.is_some() && !matches!(self.source, SourceName::Gpio(_)) {
+            return Err(PlanError::DriveWithoutLine);
+        }
+        match self.source {
+            SourceName::Hpet => self.frequency_hz(self.period_ns()).map(drop),
+            SourceName::Gpio(_) if self.drive.is_some() && self.period_ns() < DRIVEN_MIN_NS => {
+                Err(PlanError::DrivenPeriod(self.period_ns()))
+            }
+            SourceName::Gpio(_) | SourceName::Pps(_) => Ok(()),
+        }
+    }
+
+    fn check_run(&self, run: &RunShape<'_>) -> Result<(), PlanError> {
+        if run.clock == Clock::Monotonic { Ok(()) } else { Err(PlanError::InterruptClock) }
+    }
+
+    fn prepare(&self, context: &PhaseContext<'_>) -> Result<Option<Box<dyn ProbeThreads>>, PrepareError> {
+        Ok(Some(Box::new(self.open(context)?)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn periods_fit_their_source() {
+        let hpet = |period_ns| InterruptProbe { period_ns: Some(period_ns), ..InterruptProbe::default() }.check();
+        assert_eq!(hpet(1_000_000), Ok(()));
+        assert_eq!(hpet(3_000_000), Err(PlanError::HpetPeriod(3_000_000)), "333.3 Hz");
+        assert_eq!(hpet(5_000), Err(PlanError::HpetPeriod(5_000)));
+        let driven = |source: &str, period_ns| InterruptProbe {
+            source: source.parse().unwrap(),
+            drive: "0/1".parse().ok(),
+            period_ns: Some(period_ns),
+            cpu: None,
+        };
+        assert_eq!(driven("gpio:0/2", 20_000).check(), Ok(()));
+        assert_eq!(driven("gpio:0/2", 10_000).check(), Err(PlanError::DrivenPeriod(10_000)));
+        assert_eq!(driven("hpet", 1_000_000).check(), Err(PlanError::DriveWithoutLine));
+        let pulse = InterruptProbe { source: "pps:pps0".parse().unwrap(), ..InterruptProbe::default() };
+        assert_eq!(pulse.period_ns(), 1_000_000_000);
+    }
+
+    #[test]
+    fn the_maker_of_edges_gives_way() {
+        assert_eq!(InterruptProbe::driver_policy(Policy::Fifo(90)), Policy::Fifo(89));
+        assert_eq!(InterruptProbe::driver_policy(Policy::Fifo(1)), Policy::Fifo(1));
+        assert_eq!(InterruptProbe::driver_policy(Policy::Other), Policy::Other);
+    }
+}

@@ -1,0 +1,198 @@
+//! Names of sources, and what is wrong with one that cannot be used.
+
+use std::{
+    fmt, io,
+    path::{Path, PathBuf},
+    str::FromStr,
+};
+
+use machine::Root;
+use sys::interrupt::gpio::Chip;
+
+/// The device of the HPET.
+pub(super) const HPET: &str = "/dev/hpet";
+
+/// A source of interrupts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SourceName {
+    /// A timer of the HPET.
+    Hpet,
+    /// An input line of a GPIO chip.
+    Gpio(GpioLine),
+    /// A source of a pulse per second: `pps0`.
+    Pps(String),
+}
+
+/// A line of a GPIO chip.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GpioLine {
+    /// The chip: `gpiochip0`.
+    pub chip: String,
+    /// Number or name of the line.
+    pub line: String,
+}
+
+/// A source that does not exist or cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct SourceError(String);
+
+impl FromStr for SourceName {
+    type Err = SourceError;
+
+    fn from_str(text: &str) -> Result<Self, SourceError> {
+        let numbered = |name: &str| {
+            let number = name.strip_prefix("pps").unwrap_or(name);
+            number.parse::<u32>().ok().map(|number| Self::Pps(format!("pps{number}")))
+        };
+        let found = match text.split_once(':') {
+            None if text == "hpet" => Some(Self::Hpet),
+            Some(("gpio", line)) => return Ok(Self::Gpio(line.parse()?)),
+            Some(("pps", name)) => numbered(name),
+            _ => None,
+        };
+        let known = "use hpet, gpio:CHIP/LINE or pps:N, e.g. gpio:0/17; `punctual measure interrupt --list` lists them";
+        found.ok_or_else(|| SourceError(format!("unknown source `{text}`: {known}")))
+    }
+}
+
+impl fmt::Display for SourceName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Hpet => f.write_str("hpet"),
+            Self::Gpio(line) => write!(f, "gpio:{line}"),
+            Self::Pps(name) => write!(f, "pps:{name}"),
+        }
+    }
+}
+
+impl FromStr for GpioLine {
+    type Err = SourceError;
+
+    fn from_str(text: &str) -> Result<Self, SourceError> {
+        let is_name = |name: &str| !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'/');
+        let parts = text.split_once('/').filter(|(chip, line)| is_name(chip) && is_name(line));
+        let number = |chip: &str| chip.strip_prefix("gpiochip").unwrap_or(chip).parse::<u32>().ok();
+        let named = parts.and_then(|(chip, line)| Some((number(chip)?, line)));
+        let (number, line) = named.ok_or_else(|| {
+            SourceError(format!("`{text}` is no line: write CHIP/LINE, e.g. gpiochip0/17, 0/17 or 0/GPIO17"))
+        })?;
+        Ok(Self { chip: format!("gpiochip{number}"), line: line.to_owned() })
+    }
+}
+
+impl fmt::Display for GpioLine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.chip, self.line)
+    }
+}
+
+impl GpioLine {
+    /// Opens the chip, and finds the line.
+    pub(super) fn open(&self, root: &Root) -> Result<(Chip, u32), SourceError> {
+        let path = PathBuf::from("/dev").join(&self.chip);
+        let chip = Chip::open(&path).map_err(|error| {
+            let remedy = match error.kind() {
+                io::ErrorKind::NotFound => {
+                    let chips = super::list::names(root, "dev", "gpiochip");
+                    let chips = if chips.is_empty() { "no GPIO chip".to_owned() } else { chips.join(", ") };
+                    format!("this machine has {chips}")
+                }
+                io::ErrorKind::PermissionDenied => "run as root, or join the group of the file".to_owned(),
+                _ => "see `dmesg`".to_owned(),
+            };
+            SourceError(format!("cannot open {}: {error}; {remedy}", path.display()))
+        })?;
+        let by_name = || (0..chip.lines).find(|&line| chip.line(line).is_ok_and(|info| info.name == self.line));
+        let offset = self.line.parse().ok().filter(|&line| line < chip.lines).or_else(by_name);
+        offset.map(|offset| (chip, offset)).ok_or_else(|| SourceError(format!("no line {self}: see `gpioinfo`")))
+    }
+
+    /// The line in words: chip, number and name.
+    pub(super) fn describe(&self, chip: &Chip, offset: u32) -> String {
+        let name = chip.line(offset).map(|info| info.name).unwrap_or_default();
+        let name = if name.is_empty() { String::new() } else { format!(" ({name})") };
+        format!("line {offset}{name} of {}, {}", self.chip, chip.label)
+    }
+
+    /// The error of a line that the kernel refused.
+    pub(super) fn error(&self, chip: &Chip, offset: u32, error: io::Error) -> SourceError {
+        let user = chip.line(offset).ok().and_then(|info| info.user);
+        let remedy = match (error.kind(), user) {
+            (io::ErrorKind::ResourceBusy, Some(user)) => format!("{user} uses it: end that, or choose another line"),
+            (io::ErrorKind::ResourceBusy, None) => "something else uses it: choose another line".to_owned(),
+            _ => "it may raise no interrupts: choose a line of another chip".to_owned(),
+        };
+        SourceError(format!("cannot use the line {self}: {error}; {remedy}"))
+    }
+}
+
+/// The error of the HPET.
+pub(super) fn hpet_error(error: io::Error) -> SourceError {
+    let remedy = match error.kind() {
+        io::ErrorKind::NotFound => {
+            "this machine has no HPET, or its kernel does not offer it (CONFIG_HPET, not with hpet=disable)"
+        }
+        io::ErrorKind::PermissionDenied => {
+            "run as root; the kernel must be started without hpet_mmap=0, or with hpet_mmap=1 if its default is off"
+        }
+        io::ErrorKind::ResourceBusy => "another program uses its timers: end that",
+        _ => "its timers may have no periodic interrupt: choose another source",
+    };
+    SourceError(format!("cannot use {HPET}: {error}; {remedy}"))
+}
+
+/// The error of a source of pulses.
+pub(super) fn pps_error(path: &Path, error: io::Error) -> SourceError {
+    let remedy = match error.kind() {
+        io::ErrorKind::NotFound => {
+            "load its driver, e.g. `sudo modprobe pps-gpio`, or attach a serial line with `ldattach 18 /dev/ttyS0`"
+        }
+        io::ErrorKind::PermissionDenied => "run as root",
+        _ => "its driver cannot wait for an assert edge: choose another source",
+    };
+    SourceError(format!("cannot use {}: {error}; {remedy}", path.display()))
+}
+
+/// The device of a source of pulses in words.
+pub(super) fn pps_device(root: &Root, name: &str) -> String {
+    let of_driver = root.read(&format!("/sys/class/pps/{name}/name")).unwrap_or_default();
+    let of_driver = of_driver.trim();
+    if of_driver.is_empty() { name.to_owned() } else { format!("{name}, {of_driver}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parses_names_and_prints_them() {
+        for (text, name) in [
+            ("hpet", "hpet"),
+            ("gpio:0/17", "gpio:gpiochip0/17"),
+            ("gpio:gpiochip2/GPIO5", "gpio:gpiochip2/GPIO5"),
+            ("pps:0", "pps:pps0"),
+            ("pps:pps1", "pps:pps1"),
+        ] {
+            let source: SourceName = text.parse().unwrap();
+            assert_eq!(source.to_string(), name);
+            assert_eq!(name.parse(), Ok(source));
+        }
+        for wrong in
+            ["", "HPET", "gpio:", "gpio:0", "gpio:../x/1", "gpio:a/1", "gpio:0/", "pps:x", "pps:../null", "rtc"]
+        {
+            let error = wrong.parse::<SourceName>().unwrap_err().to_string();
+            assert!(error.contains(wrong.split(':').next_back().unwrap_or_default()), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_missing_device_has_a_remedy() {
+        let error = |kind: io::ErrorKind| hpet_error(kind.into()).to_string();
+        assert!(error(io::ErrorKind::NotFound).contains("this machine has no HPET"));
+        assert!(error(io::ErrorKind::PermissionDenied).contains("run as root"));
+        let missing = GpioLine { chip: "gpiochip4000000".to_owned(), line: "1".to_owned() };
+        let error = missing.open(&Root::system()).map(drop).unwrap_err().to_string();
+        assert!(error.contains("/dev/gpiochip4000000") && error.contains("this machine has"), "{error}");
+    }
+}

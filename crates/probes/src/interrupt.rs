@@ -1,0 +1,166 @@
+//! The interrupt probe: a thread that waits for interrupts from outside.
+//!
+//! It is the work of a timer's thread, whose deadlines the device sets: each interrupt is a deadline, at the time that
+//! the best clock gave it. Wake-ups, spikes and their causes are therefore counted as for a timer. The probe adds where the
+//! time went, and what was lost.
+//!
+//! | module | contents |
+//! |---|---|
+//! | [`source`] | the interface of a source |
+//! | `hpet`, `gpio`, `pps` | the sources |
+//! | `driver` | the thread that makes edges on an output line |
+//! | `shared` | counters shared by the threads and their reader |
+//! | `waiting` | the work of the measuring thread |
+
+mod driver;
+mod gpio;
+mod hpet;
+mod pps;
+mod shared;
+pub mod source;
+mod waiting;
+
+use std::{
+    io,
+    sync::{Arc, atomic::Ordering::Relaxed},
+};
+
+use record::{Caveat, Interrupts, Reason, Series, SeriesKind, grouped};
+
+pub use self::{
+    driver::{Driver, DriverSettings},
+    gpio::Line,
+    hpet::Hpet,
+    pps::Pulses,
+};
+use self::{shared::Shared, source::Source, waiting::Waiting};
+use crate::probe_threads::{ProbeThreads, ThreadInfo, Work};
+
+/// The settings of an interrupt probe.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    /// The source, as on the command line.
+    pub name: String,
+    /// What to try if no interrupt comes.
+    pub if_silent: String,
+}
+
+/// An interrupt probe: the work for the timer's thread, until it is taken, and the results.
+pub struct Interrupt {
+    settings: Settings,
+    /// The constant part of the figures.
+    about: Interrupts,
+    /// True if the kernel keeps each interrupt until it is read; false if it only counts them.
+    keeps_each: bool,
+    work: Option<Box<dyn Work>>,
+    shared: Arc<Shared>,
+    driver: Option<Driver>,
+}
+
+impl Interrupt {
+    /// Prepares the probe. `driver` makes the edges, and has not started.
+    #[must_use]
+    pub fn prepare(source: impl Source + 'static, settings: Settings, driver: Option<Driver>) -> Self {
+        let about = Interrupts { source: settings.name.clone(), ..source.describe() };
+        let (keeps_each, shared) = (source.keeps_each(), Arc::new(Shared::default()));
+        let begin = driver.as_ref().map(Driver::begin);
+        let work = Waiting { source, shared: Arc::clone(&shared), begin };
+        Self { settings, about, keeps_each, work: Some(Box::new(work)), shared, driver }
+    }
+
+    fn figures(&self) -> Interrupts {
+        let Shared { lost, spurious, unanswered, to_kernel, to_thread, uncertainty, .. } = &*self.shared;
+        let undelivered = self.driver.as_ref().map_or(0, Driver::waiting);
+        Interrupts {
+            lost: lost.load(Relaxed),
+            spurious: spurious.load(Relaxed),
+            unanswered: unanswered.load(Relaxed) + undelivered,
+            to_kernel: to_kernel.to_record(),
+            to_thread: to_thread.to_record(),
+            uncertainty_ns: uncertainty.histogram().percentile(50.0).map(i64::unsigned_abs),
+            ..self.about.clone()
+        }
+    }
+}
+
+impl ProbeThreads for Interrupt {
+    fn work(&mut self, _index: usize) -> Option<Box<dyn Work>> {
+        self.work.take()
+    }
+
+    fn threads(&self) -> Vec<ThreadInfo<'_>> {
+        self.driver.iter().map(Driver::thread_info).collect()
+    }
+
+    fn collect(&mut self) {}
+
+    fn add_to(&self, _index: usize, series: &mut Series) {
+        let figures = self.figures();
+        if self.keeps_each {
+            // Each has a time of its own, so a late wake-up omits none.
+            series.corrected = series.raw.clone();
+            series.missed = 0;
+        }
+        series.kind = SeriesKind::Interrupts(Box::new(figures));
+    }
+
+    fn finish(&mut self) {
+        if let Some(driver) = &mut self.driver {
+            driver.stop();
+        }
+    }
+
+    fn gone(&self) -> Option<String> {
+        let error = self.shared.error.load(Relaxed);
+        (error != 0).then(|| format!("{} failed: {}", self.settings.name, io::Error::from_raw_os_error(error)))
+    }
+
+    fn series(&self, _phase: &str) -> Vec<Series> {
+        Vec::new()
+    }
+
+    fn reasons(&self) -> Vec<Reason> {
+        let (seen, spurious) = (self.shared.seen.load(Relaxed), self.shared.spurious.load(Relaxed));
+        let silent = (seen == 0).then(|| {
+            let edges = match self.driver.as_ref().map(Driver::edges) {
+                Some(edges) => format!(" after {} edges of the output line", grouped(edges)),
+                None => String::new(),
+            };
+            let others =
+                if spurious > 0 { format!("; {} came without an edge", grouped(spurious)) } else { String::new() };
+            Reason {
+                id: "interrupt.silent".to_owned(),
+                text: format!("no interrupt came from {}{edges}{others}", self.settings.name),
+                remedy: self.settings.if_silent.clone(),
+            }
+        });
+        let failed = self.driver.as_ref().and_then(Driver::error).map(|error| Reason {
+            id: "interrupt.output".to_owned(),
+            text: format!("the output line could not be set: {error}"),
+            remedy: "see `dmesg`".to_owned(),
+        });
+        silent.into_iter().chain(failed).collect()
+    }
+
+    fn caveats(&self) -> Vec<Caveat> {
+        let caveat = |text| Caveat { kind: "interrupt".to_owned(), text };
+        let figures = self.figures();
+        let spurious = (figures.spurious > 0).then(|| {
+            caveat(format!(
+                "{} interrupts came without an edge of the output line, as from a switch that bounces: they are not \
+                 counted",
+                grouped(figures.spurious)
+            ))
+        });
+        let unanswered = (figures.unanswered > 0)
+            .then(|| caveat(format!("{} edges of the output line caused no interrupt", grouped(figures.unanswered))));
+        let lost = (figures.lost > 0).then(|| {
+            let why = match self.keeps_each {
+                true => "the kernel's buffer was full",
+                false => "several were reported as one",
+            };
+            caveat(format!("{} interrupts were lost, because {why}", grouped(figures.lost)))
+        });
+        [spurious, unanswered, lost].into_iter().flatten().collect()
+    }
+}

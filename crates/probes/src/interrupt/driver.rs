@@ -1,0 +1,196 @@
+//! The thread that makes edges on an output line, which a wire connects to the input line.
+
+use std::{
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering::Relaxed},
+        mpsc,
+    },
+    thread::JoinHandle,
+};
+
+use sys::{
+    alloc_guard::without_allocation,
+    clock::{Clock, Sleeper, Wait},
+    interrupt::gpio::Output,
+    sched::Policy,
+};
+
+use crate::{
+    probe_threads::ThreadInfo,
+    setup::{AtEnd, Grant, STACK_BYTES, floor_ns, set_up},
+    timer::shared::add,
+};
+
+/// Edges that may wait for their interrupts.
+const QUEUE: usize = 4096;
+/// Longest sleep before the thread checks whether to begin or end, ns.
+const CHECK_NS: i64 = 10_000_000;
+
+/// The settings of the thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DriverSettings {
+    /// CPU of the thread; `None` for any.
+    pub cpu: Option<u32>,
+    /// Its policy.
+    pub policy: Policy,
+    /// Time between two rising edges, ns.
+    pub period_ns: u64,
+}
+
+/// The thread, and the counters that it writes.
+#[derive(Debug)]
+pub struct Driver {
+    settings: DriverSettings,
+    shared: Arc<Shared>,
+    grant: Grant,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    begin: Arc<AtomicBool>,
+    stop: AtomicBool,
+    /// Rising edges so far.
+    edges: AtomicU64,
+    /// Those for which the queue was full.
+    unqueued: AtomicU64,
+    /// Error number after which it ended; 0 without one.
+    error: AtomicI32,
+    at_end: AtEnd,
+}
+
+impl Driver {
+    /// Creates the thread, which waits until [`begin`](Self::begin) is set. Returns also the times before each edge, ns on
+    /// CLOCK_MONOTONIC.
+    ///
+    /// # Errors
+    /// No thread can be created.
+    pub fn create(output: Output, settings: DriverSettings) -> io::Result<(Self, rtrb::Consumer<i64>)> {
+        let (edges, taken) = rtrb::RingBuffer::new(QUEUE);
+        let shared = Arc::new(Shared::default());
+        let (grant_sender, grant_receiver) = mpsc::channel();
+        let of_thread = Arc::clone(&shared);
+        let run = move || {
+            let granted = set_up(settings.cpu, settings.policy, || floor_ns(Clock::Monotonic));
+            let is_ready = granted.is_ok();
+            // The other side waits for this message, so sending cannot fail.
+            let _ = grant_sender.send(granted);
+            let sleeper = Sleeper::new(Clock::Monotonic, Wait::Nanosleep);
+            if let Some(sleeper) = sleeper.ok().filter(|_| is_ready) {
+                let period_ns = settings.period_ns.cast_signed();
+                let mut making = Making { output, shared: of_thread, edges, period_ns };
+                without_allocation(|| making.run(&sleeper));
+                making.shared.at_end.read();
+            }
+        };
+        let thread = std::thread::Builder::new().name("driver".to_owned()).stack_size(STACK_BYTES).spawn(run)?;
+        let granted = grant_receiver.recv().unwrap_or_else(|_| Err(io::ErrorKind::Unsupported.into()));
+        Ok((Self { settings, shared, grant: granted?, thread: Some(thread) }, taken))
+    }
+
+    /// Set to true, it lets the thread begin.
+    #[must_use]
+    pub fn begin(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.shared.begin)
+    }
+
+    /// Rising edges so far.
+    #[must_use]
+    pub fn edges(&self) -> u64 {
+        self.shared.edges.load(Relaxed)
+    }
+
+    /// Edges that nobody waited for, because the queue was full.
+    #[must_use]
+    pub fn waiting(&self) -> u64 {
+        self.shared.unqueued.load(Relaxed)
+    }
+
+    /// The error after which it made no more edges.
+    #[must_use]
+    pub fn error(&self) -> Option<io::Error> {
+        let error = self.shared.error.load(Relaxed);
+        (error != 0).then(|| io::Error::from_raw_os_error(error))
+    }
+
+    /// The thread and its requested policy.
+    #[must_use]
+    pub fn thread_info(&self) -> ThreadInfo<'_> {
+        ThreadInfo {
+            place: "driver".to_owned(),
+            policy: self.settings.policy,
+            grant: &self.grant,
+            at_end: self.shared.at_end.get(),
+        }
+    }
+
+    /// Ends the thread.
+    pub fn stop(&mut self) {
+        self.shared.stop.store(true, Relaxed);
+        if let Some(thread) = self.thread.take() {
+            // Its counters are valid even if it panicked.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// The state of the loop. It does not allocate, lock, print or call anything unnecessary.
+struct Making {
+    output: Output,
+    shared: Arc<Shared>,
+    edges: rtrb::Producer<i64>,
+    period_ns: i64,
+}
+
+impl Making {
+    fn run(&mut self, sleeper: &Sleeper) {
+        while !self.shared.begin.load(Relaxed) {
+            if self.sleep_until(sleeper, Clock::Monotonic.now_ns() + CHECK_NS).is_none() {
+                return;
+            }
+        }
+        let mut deadline_ns = Clock::Monotonic.now_ns() + self.period_ns;
+        while self.sleep_until(sleeper, deadline_ns).is_some() {
+            if let Err(error) = self.make(sleeper, deadline_ns) {
+                self.shared.error.store(error.raw_os_error().unwrap_or(-1), Relaxed);
+                return;
+            }
+            // Deadlines that have passed have no edge.
+            let behind_ns = (Clock::Monotonic.now_ns() - deadline_ns).max(0);
+            deadline_ns += (behind_ns / self.period_ns + 1) * self.period_ns;
+        }
+    }
+
+    /// Makes a pulse of half a period.
+    fn make(&mut self, sleeper: &Sleeper, deadline_ns: i64) -> io::Result<()> {
+        // Known before the interrupt can come.
+        let is_queued = self.edges.push(Clock::Monotonic.now_ns()).is_ok();
+        add(&self.shared.unqueued, u64::from(!is_queued));
+        self.output.set(true)?;
+        add(&self.shared.edges, 1);
+        sleeper.sleep_until(deadline_ns + self.period_ns / 2)?;
+        self.output.set(false)
+    }
+
+    /// Sleeps; `None` if the thread shall end.
+    fn sleep_until(&self, sleeper: &Sleeper, deadline_ns: i64) -> Option<()> {
+        loop {
+            if self.shared.stop.load(Relaxed) {
+                return None;
+            }
+            let until_ns = deadline_ns.min(Clock::Monotonic.now_ns() + CHECK_NS);
+            sleeper.sleep_until(until_ns).ok()?;
+            if until_ns == deadline_ns {
+                return Some(());
+            }
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! Counters shared by the measuring thread and its reader.
+
+use std::{
+    io,
+    sync::atomic::{AtomicI32, AtomicU64, Ordering::Relaxed},
+};
+
+use crate::times::TimeCounters;
+
+/// Counters that only the measuring thread writes.
+#[derive(Debug, Default)]
+pub struct Shared {
+    /// Interrupts that were counted.
+    pub seen: AtomicU64,
+    pub lost: AtomicU64,
+    pub spurious: AtomicU64,
+    pub unanswered: AtomicU64,
+    /// From the interrupt to the kernel's stamp.
+    pub to_kernel: TimeCounters,
+    /// From the kernel's stamp to the wake-up.
+    pub to_thread: TimeCounters,
+    /// Errors of the conversion between clocks.
+    pub uncertainty: TimeCounters,
+    /// The error number after which the source is gone; 0 without one.
+    pub error: AtomicI32,
+}
+
+impl Shared {
+    /// Keeps the error of a source that is gone.
+    pub fn fail(&self, error: &io::Error) {
+        self.error.store(error.raw_os_error().unwrap_or(libc_eio()), Relaxed);
+    }
+}
+
+/// The error number for an error without one.
+fn libc_eio() -> i32 {
+    rustix::io::Errno::IO.raw_os_error()
+}

@@ -1,0 +1,97 @@
+//! The interface of a source of interrupts.
+
+use std::{io, os::fd::AsFd, time::Duration};
+
+use record::Interrupts;
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    io::Errno,
+};
+use sys::clock::Clock;
+
+use crate::probe_threads::Pacer;
+
+/// Longest wait of the measuring thread before it checks whether to end.
+pub(super) const WAIT: Duration = Duration::from_millis(50);
+
+/// A source of interrupts. Except for [`describe`](Self::describe) and [`keeps_each`](Self::keeps_each), its functions run
+/// on the measuring thread, and must not allocate, lock, print or call anything unnecessary.
+pub trait Source: Send {
+    /// The constant part of its figures: what it is, and what gives the time of its interrupts.
+    fn describe(&self) -> Interrupts;
+
+    /// True if the kernel keeps each interrupt with its time until it is read; false if it only counts them.
+    fn keeps_each(&self) -> bool;
+
+    /// Starts the device. Called once, when the thread starts.
+    ///
+    /// # Errors
+    /// The error of the kernel.
+    fn start(&mut self) -> io::Result<Pacer>;
+
+    /// Waits for an interrupt for about 50 ms.
+    ///
+    /// # Errors
+    /// The error of the kernel, if the source is gone.
+    fn wait(&mut self) -> io::Result<Found>;
+}
+
+/// The result of a wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Found {
+    /// An interrupt.
+    Interrupt(Interrupted),
+    /// One that the output line did not cause.
+    Spurious,
+    /// None.
+    Nothing,
+}
+
+/// An interrupt and its wake-up; times are ns on CLOCK_MONOTONIC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Interrupted {
+    /// The best known time of the interrupt.
+    pub zero_ns: i64,
+    /// The kernel's stamp in its handler; `None` without one, or if it is the zero.
+    pub kernel_ns: Option<i64>,
+    /// When the thread read the clock after the wait.
+    pub woke_ns: i64,
+    /// Largest error of the zero, ns; `None` if its clock was not converted.
+    pub uncertainty_ns: Option<i64>,
+    /// Interrupts before this one that were lost.
+    pub lost: u64,
+    /// Edges of the output line before that of this one that caused no interrupt.
+    pub unanswered: u64,
+}
+
+/// Waits until a device can be read, and then reads the clock, ns on CLOCK_MONOTONIC; `None` if nothing came in time.
+///
+/// # Errors
+/// The error of the kernel; ENODEV if the device is gone.
+#[inline]
+pub(super) fn ready(device: impl AsFd) -> io::Result<Option<i64>> {
+    let is_ready = is_ready_within(device, WAIT);
+    let now_ns = Clock::Monotonic.now_ns();
+    Ok(is_ready?.then_some(now_ns))
+}
+
+/// True if a device can be read at once.
+///
+/// # Errors
+/// Those of [`ready`].
+pub(super) fn is_ready(device: impl AsFd) -> io::Result<bool> {
+    is_ready_within(device, Duration::ZERO)
+}
+
+#[inline]
+fn is_ready_within(device: impl AsFd, time: Duration) -> io::Result<bool> {
+    let timeout = Timespec { tv_sec: 0, tv_nsec: time.subsec_nanos().into() };
+    let mut watched = [PollFd::new(&device, PollFlags::IN)];
+    match poll(&mut watched, Some(&timeout)) {
+        // A stop and its end interrupt the wait.
+        Err(Errno::INTR) | Ok(0) => Ok(false),
+        Ok(_) if watched[0].revents().contains(PollFlags::IN) => Ok(true),
+        Ok(_) => Err(Errno::NODEV.into()),
+        Err(error) => Err(error.into()),
+    }
+}

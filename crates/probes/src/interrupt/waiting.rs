@@ -1,0 +1,74 @@
+//! The work of the measuring thread: wait for an interrupt, and count its parts.
+
+use std::{
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+};
+
+use super::{
+    shared::Shared,
+    source::{Found, Interrupted, Source},
+};
+use crate::{
+    probe_threads::{Pacer, Wake, Work},
+    timer::shared::add,
+};
+
+/// Waits for the interrupts of a source.
+pub struct Waiting<S> {
+    pub source: S,
+    pub shared: Arc<Shared>,
+    /// Lets the thread begin that makes the edges; `None` without one.
+    pub begin: Option<Arc<AtomicBool>>,
+}
+
+impl<S: Source> Work for Waiting<S> {
+    fn at(&mut self, _wake: Wake) {}
+
+    fn start(&mut self) -> io::Result<Pacer> {
+        let started = self.source.start();
+        if let Some(begin) = &self.begin {
+            begin.store(true, Relaxed);
+        }
+        started.inspect_err(|error| self.shared.fail(error))
+    }
+
+    #[inline]
+    fn wait(&mut self) -> io::Result<Option<Wake>> {
+        match self.source.wait() {
+            Ok(Found::Interrupt(interrupted)) => Ok(Some(self.count(interrupted))),
+            Ok(Found::Spurious) => {
+                add(&self.shared.spurious, 1);
+                Ok(None)
+            }
+            Ok(Found::Nothing) => Ok(None),
+            Err(error) => {
+                self.shared.fail(&error);
+                Err(error)
+            }
+        }
+    }
+}
+
+impl<S> Waiting<S> {
+    #[inline]
+    fn count(&self, interrupted: Interrupted) -> Wake {
+        let Interrupted { zero_ns, kernel_ns, woke_ns, uncertainty_ns, lost, unanswered } = interrupted;
+        let shared = &self.shared;
+        if let Some(kernel_ns) = kernel_ns {
+            shared.to_kernel.note(kernel_ns - zero_ns);
+            shared.to_thread.note(woke_ns - kernel_ns);
+        }
+        if let Some(uncertainty_ns) = uncertainty_ns {
+            shared.uncertainty.note(uncertainty_ns);
+        }
+        add(&shared.lost, lost);
+        add(&shared.unanswered, unanswered);
+        let slot = shared.seen.load(Relaxed);
+        add(&shared.seen, 1);
+        Wake { slot, deadline_ns: zero_ns, woke_ns }
+    }
+}

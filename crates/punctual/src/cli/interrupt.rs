@@ -1,0 +1,52 @@
+//! Options of `measure interrupt`.
+
+use campaign::probe::{
+    Definition, InterruptProbe,
+    interrupt::{GpioLine, SourceName},
+};
+use clap::Args;
+use sys::sched::Policy;
+
+use super::{Common, Placement, WakeUps, period};
+
+/// Options of `measure interrupt`.
+#[derive(Debug, Args)]
+pub struct Interrupt {
+    /// Wait for hpet, gpio:CHIP/LINE or pps:N.
+    ///
+    /// A timer of the HPET of PCs, rising edges of a GPIO line (number or name, e.g. gpio:0/17), or a source of a pulse per
+    /// second. `--list` shows which of them this machine has.
+    #[arg(long, value_name = "SOURCE", required_unless_present = "list")]
+    pub source: Option<SourceName>,
+    /// Make the edges on this GPIO line.
+    ///
+    /// An output line that a wire connects to the line of --source. The time of each edge is then known, and the way to the
+    /// kernel is measured, too. Without it, times begin at the kernel's stamp.
+    #[arg(long, value_name = "CHIP/LINE")]
+    pub drive: Option<GpioLine>,
+    /// Expect this period [default: 1ms; pps 1s].
+    ///
+    /// The HPET and --drive use it. For other sources it is the period of the use that a profile judges.
+    #[arg(long, value_name = "TIME", value_parser = period)]
+    pub period: Option<u64>,
+    /// List what this machine offers.
+    #[arg(long)]
+    pub list: bool,
+    /// Run on this CPU [default: last isolated, or last].
+    #[arg(long, value_name = "CPU")]
+    pub cpu: Option<u32>,
+    /// fifo:N, rr:N, other.
+    ///
+    /// The policy of the thread that waits. The priority N is 1 to 99. The thread that makes edges (--drive) has one less.
+    #[arg(long, default_value_t = InterruptProbe::default().policy(None))]
+    pub policy: Policy,
+    /// Placement of threads.
+    #[command(flatten)]
+    pub placement: Placement,
+    /// Options of measurements with deadlines.
+    #[command(flatten)]
+    pub wake_ups: WakeUps,
+    /// Options of all measurements.
+    #[command(flatten)]
+    pub common: Common,
+}

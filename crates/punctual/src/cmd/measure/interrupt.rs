@@ -1,0 +1,66 @@
+//! `punctual measure interrupt`.
+
+use anyhow::Context;
+use campaign::{
+    Plan, Probe,
+    probe::{Definition, InterruptProbe, choose_cpu, interrupt::offers},
+};
+use machine::Root;
+use serde_json::json;
+use sys::clock::Wait;
+
+use super::Results;
+use crate::{
+    cli::{Interrupt, OutputOptions},
+    exit::Usage,
+    output,
+};
+
+/// Columns of the names in the list of sources.
+const COLUMN: usize = 27;
+
+pub fn run(options: &Interrupt) -> anyhow::Result<u8> {
+    let (common, wake_ups) = (&options.common, &options.wake_ups);
+    if options.list {
+        return list(common.output);
+    }
+    let source = options.source.clone().context("no source: name one with --source")?;
+    if wake_ups.wait != Wait::Nanosleep {
+        return Err(Usage("--wait has no effect here: the thread waits for its source".to_owned()).into());
+    }
+    let results = Results::prepare(common)?;
+    output::find_profiles(&wake_ups.profiles)?;
+    let others = output::find_references(&wake_ups.against)?;
+    let cpu = choose_cpu(&Root::system(), options.cpu, options.placement.shield.as_ref(), wake_ups.core)?;
+    let probe = InterruptProbe { source, drive: options.drive.clone(), period_ns: options.period, cpu: Some(cpu) };
+    let threads = probe.threads(options.policy);
+    let phase = super::phase(common, probe.period_ns(), super::length(common), threads);
+    let plan = Plan {
+        cpus: Some([cpu].into_iter().collect()),
+        shield: options.placement.shield.clone(),
+        policy: options.policy,
+        ..wake_ups.apply(super::plan(common, &results.files, Probe::Interrupt(Box::new(probe)), vec![phase])?)?
+    };
+    let mut record = output::measure(&plan, common.output)?;
+    output::judge(&mut record, &wake_ups.profiles)?;
+    output::compare_with(&mut record, &others);
+    results.deliver(&record, |style, width| report::terminal::summary(&record, style, width))?;
+    wake_ups.status(&record, &results)
+}
+
+/// Prints what this machine offers.
+fn list(output_options: OutputOptions) -> anyhow::Result<u8> {
+    let offers = offers(&Root::system());
+    output::stdout(|out| {
+        if output_options.json {
+            let offer = |offer: &campaign::probe::interrupt::Offer| json!({ "kind": offer.kind, "sources": offer.sources, "about": offer.about });
+            return writeln!(out, "{}", output::json(&offers.iter().map(offer).collect()));
+        }
+        offers.iter().try_for_each(|offer| {
+            let name = if offer.sources.is_empty() { "-".to_owned() } else { offer.sources.join(" ") };
+            let text = format!("{}: {}", offer.kind, offer.about);
+            write!(out, "{}", report::terminal::entry(&name, COLUMN, &text, report::terminal::width()))
+        })
+    })?;
+    Ok(0)
+}

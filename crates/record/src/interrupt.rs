@@ -1,0 +1,70 @@
+//! Interrupts from outside: the source, whose clock stamped each one, and where the time until the wake-up went.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{Extra, Times};
+
+/// Name of the probe, and role of its thread.
+pub const INTERRUPT: &str = "interrupt";
+
+/// The figures of interrupts. The values of the series are the times from each interrupt to the wake-up of the thread.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Interrupts {
+    /// The source, as on the command line: `hpet`, `gpio:gpiochip0/17`, `pps:pps0`.
+    pub source: String,
+    /// The device in words: driver, line.
+    pub device: String,
+    /// What gave the time of each interrupt.
+    pub zero: Zero,
+    /// Resolution of that time, ns; absent if unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resolution_ns: Option<u64>,
+    /// Largest error of that time on CLOCK_MONOTONIC, ns: half of the time between two readings of the clock around one of
+    /// the other clock. Median of all interrupts; absent if no conversion was necessary.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uncertainty_ns: Option<u64>,
+    /// The output line that made the edges, with the wire to the input; absent without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub driven_by: Option<String>,
+    /// Interrupts that were lost: several were reported as one, or the kernel's buffer was full.
+    pub lost: u64,
+    /// Edges of the output line without an interrupt.
+    pub unanswered: u64,
+    /// Interrupts without an edge of the output line.
+    pub spurious: u64,
+    /// From the interrupt to the kernel's stamp in its handler; absent if one of them is unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to_kernel: Option<Times>,
+    /// From the kernel's stamp to the wake-up of the thread; absent without such a stamp.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to_thread: Option<Times>,
+    /// Fields that a newer version wrote.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+/// What gave the time of each interrupt, the zero of all its times.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Zero {
+    /// A counter of the device, which ran on while the interrupt was on its way.
+    Counter,
+    /// The clock, read before the line was set that is wired to the source.
+    Edge,
+    /// The kernel's interrupt handler, so that the time until it ran is not included.
+    #[default]
+    Handler,
+}
+
+impl Zero {
+    /// What the times begin at, in words.
+    #[must_use]
+    pub fn in_words(self) -> &'static str {
+        match self {
+            Self::Counter => "the device's counter",
+            Self::Edge => "before the output line was set",
+            Self::Handler => "the kernel's interrupt handler",
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! Interrupts as text and figures for terminal and HTML.
+
+use analysis::{Summary, format_ns, rounded_ns};
+use record::{Interrupts, Series, Zero, grouped};
+
+use crate::{blame::unsigned, round_trip::of_times};
+
+/// The source and its device.
+pub fn title(interrupts: &Interrupts) -> String {
+    format!("Interrupts of {} ({})", interrupts.source, interrupts.device)
+}
+
+/// The way from the interrupt to the wake-up and its parts, each with the figures of [`TIMES`](crate::round_trip::TIMES).
+pub fn times(series: &Series, interrupts: &Interrupts) -> Vec<(&'static str, [String; 6])> {
+    let figures = Summary::of(series);
+    let whole = [
+        series.min_ns,
+        series.mean_ns.map(rounded_ns),
+        figures.p50_ns,
+        figures.p99_ns,
+        figures.p99_9_ns,
+        figures.max_ns,
+    ];
+    let text = |ns: Option<i64>| ns.map_or_else(|| "-".to_owned(), format_ns);
+    let parts = [("to the kernel", &interrupts.to_kernel), ("kernel to thread", &interrupts.to_thread)];
+    let parts = parts.into_iter().filter_map(|(name, times)| Some((name, of_times(times.as_ref()?).map(text))));
+    [(way(interrupts.zero), whole.map(text))].into_iter().chain(parts).collect()
+}
+
+/// The name of the time that the series contains.
+fn way(zero: Zero) -> &'static str {
+    match zero {
+        Zero::Counter | Zero::Edge => "interrupt to thread",
+        Zero::Handler => "kernel to thread",
+    }
+}
+
+/// Counts of interrupts by outcome: name, count, and true if a count above 0 is bad news.
+pub fn outcomes(series: &Series, interrupts: &Interrupts) -> [(&'static str, u64, bool); 4] {
+    [
+        ("interrupts", series.samples, false),
+        ("lost", interrupts.lost, true),
+        ("edges without", interrupts.unanswered, true),
+        ("spurious", interrupts.spurious, true),
+    ]
+}
+
+/// What gave the time of each interrupt, and how exact it is.
+pub fn remarks(interrupts: &Interrupts) -> String {
+    let resolution = interrupts.resolution_ns.map_or_else(String::new, |ns| format!(", resolution {}", unsigned(ns)));
+    let converted = interrupts
+        .uncertainty_ns
+        .map_or_else(String::new, |ns| format!(", converted to the clock within {} (median)", unsigned(ns)));
+    let driven = interrupts.driven_by.as_ref().map_or_else(String::new, |line| format!("; edges made on {line}"));
+    let handler = match interrupts.zero {
+        Zero::Handler => "; the time until that handler ran is not known",
+        Zero::Counter | Zero::Edge => "",
+    };
+    format!("times begin at {}{resolution}{converted}{driven}{handler}", interrupts.zero.in_words())
+}
+
+/// The answer: `Interrupts of hpet: woke at most 85.2 us after them, 2 of 10,000 lost.`
+pub fn sentence(series: &Series, interrupts: &Interrupts) -> String {
+    let Interrupts { source, lost, unanswered, zero, .. } = interrupts;
+    let Some(max_ns) = series.max_ns else { return format!("No interrupt came from {source}.") };
+    let gone = lost + unanswered;
+    let all = series.samples + gone;
+    let after = match zero {
+        Zero::Counter | Zero::Edge => "after the interrupt",
+        Zero::Handler => "after the kernel's stamp",
+    };
+    let lost = match gone {
+        0 => "none lost".to_owned(),
+        gone => format!("{} lost", grouped(gone)),
+    };
+    format!("The thread woke at most {} {after} of {source} ({} interrupts, {lost}).", format_ns(max_ns), grouped(all))
+}
