@@ -9,8 +9,8 @@ use guest::{
 
 use crate::{
     tests::{
-        agreement, audio, campaign, cards, command, culprits, evl, exact, guests, isolation, kernel, launch, nics,
-        noise, package, peers, process, shield, threads, timer, timerlat,
+        agreement, audio, campaign, cards, command, culprits, evl, exact, guests, interrupt, isolation, kernel, launch,
+        nics, noise, package, peers, process, shield, threads, timer, timerlat,
     },
     verdict::Test,
 };
@@ -123,6 +123,20 @@ pub const ALL: &[Boot] = &[
             culprits::faults::of_an_unlocked_probe,
             culprits::storms::of_interrupts,
             noise::finds_known_gaps,
+        ],
+        ..PLAIN
+    },
+    Boot {
+        name: "interrupts",
+        hold: true,
+        tests: tests![
+            interrupt::the_hpet_counts_each_interrupt,
+            interrupt::interrupts_off_delay_the_hpet,
+            interrupt::a_handler_delays_the_hpet,
+            interrupt::a_thread_delays_the_hpet,
+            interrupt::the_way_of_an_edge_is_split,
+            interrupt::lost_and_spurious_edges_are_counted,
+            interrupt::unusable_lines_are_reported,
         ],
         ..PLAIN
     },

@@ -11,6 +11,7 @@ pub mod culprits;
 pub mod evl;
 pub mod exact;
 pub mod guests;
+pub mod interrupt;
 pub mod isolation;
 pub mod kernel;
 pub mod launch;

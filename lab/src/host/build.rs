@@ -22,8 +22,8 @@ pub(super) struct Kit {
 }
 
 const GUEST: &str = "/bin/guest";
-/// `hold.ko` by kernel release.
-type Modules = BTreeMap<String, Vec<u8>>;
+/// The modules of `lab/module` by kernel release, with their names.
+type Modules = BTreeMap<String, [(&'static str, Vec<u8>); 2]>;
 
 /// Downloads and builds the contents of all boots, and passes each one on as soon as it is ready. Failures only affect
 /// the boots concerned.
@@ -101,11 +101,13 @@ fn initramfs(boot: &Boot, tests: &[&str], kernel: &Kernel, modules: &mut Modules
         initramfs.file(PACKAGE, build_package(arch)?);
     }
     if boot.hold {
-        let bytes = match modules.get(&kernel.release) {
-            Some(bytes) => bytes.clone(),
-            None => modules.entry(kernel.release.clone()).or_insert(build_hold(kernel)?).clone(),
+        let built = match modules.get(&kernel.release) {
+            Some(built) => built.clone(),
+            None => modules.entry(kernel.release.clone()).or_insert(build_modules(kernel)?).clone(),
         };
-        initramfs.module("hold", bytes);
+        for (name, bytes) in built {
+            initramfs.module(name, bytes);
+        }
     }
     Ok(initramfs)
 }
@@ -136,13 +138,14 @@ fn build_package(arch: Arch) -> Result<Vec<u8>> {
 }
 
 /// Builds `lab/module` for this kernel.
-fn build_hold(kernel: &Kernel) -> Result<Vec<u8>> {
+fn build_modules(kernel: &Kernel) -> Result<[(&'static str, Vec<u8>); 2]> {
     let headers = kernel.headers(&mut say)?;
     let out = tempfile::tempdir()?;
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("module/build");
-    say(&format!("building hold.ko for {}", kernel.release));
+    say(&format!("building the modules for {}", kernel.release));
     let built =
         Command::new(&script).arg(&headers).arg(out.path()).output().with_context(|| script.display().to_string())?;
-    ensure!(built.status.success(), "cannot build hold.ko: {}", String::from_utf8_lossy(&built.stderr));
-    Ok(fs::read(out.path().join("hold.ko"))?)
+    ensure!(built.status.success(), "cannot build the modules: {}", String::from_utf8_lossy(&built.stderr));
+    let read = |name: &str| fs::read(out.path().join(name));
+    Ok([("hold", read("hold.ko")?), ("lines", read("lines.ko")?)])
 }

@@ -246,6 +246,7 @@ fn late_wake_up(samples: &[Event], priority: u8) -> Option<(MeasuredThread, Wake
         priority: 99 - i32::from(priority),
         cpu: 0,
         spins: false,
+        awaits_device: false,
         slack_ns: 0,
         has_quota: false,
     };

@@ -81,7 +81,7 @@ impl Dice {
     }
 }
 
-/// A running `punctual measure timer` with tracing.
+/// A running measurement with tracing.
 pub struct Measuring {
     child: Child,
     name: &'static str,
@@ -95,8 +95,12 @@ impl Measuring {
 
     /// Starts it with another period.
     pub fn start_every(period: &str, name: &'static str, more: &str) -> Result<Self> {
-        let arguments =
-            format!("measure timer --quiet --endless --cpus 0 --period {period} --blame --record {name} {more}");
+        Self::start_probe("timer --cpus 0", period, name, more)
+    }
+
+    /// Starts another probe, which measures one thread on CPU 0.
+    pub fn start_probe(probe: &str, period: &str, name: &'static str, more: &str) -> Result<Self> {
+        let arguments = format!("measure {probe} --quiet --endless --period {period} --blame --record {name} {more}");
         let child = Command::new(guest::initramfs::PUNCTUAL)
             .args(arguments.split_whitespace())
             .stdout(Stdio::null())
@@ -117,7 +121,9 @@ impl Measuring {
         let tasks = fs::read_dir(format!("/proc/{}/task", self.pid()));
         // Threads can end meanwhile.
         let comm = |task: fs::DirEntry| fs::read_to_string(task.path().join("comm")).unwrap_or_default();
-        tasks.is_ok_and(|tasks| tasks.flatten().any(|task| comm(task).trim() == "timer/0"))
+        tasks.is_ok_and(|tasks| {
+            tasks.flatten().any(|task| ["timer/0", "interrupt/0", "interrupt"].contains(&comm(task).trim()))
+        })
     }
 
     /// Sends it a signal.

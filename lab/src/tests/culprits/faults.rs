@@ -54,6 +54,7 @@ pub fn of_an_unlocked_probe() -> Result<()> {
         priority: 99 - i32::from(PRIORITY),
         cpu: 0,
         spins: false,
+        awaits_device: false,
         slack_ns: 0,
         has_quota: false,
     };
