@@ -14,7 +14,7 @@ pub struct Numbers {
     arrived: Box<[bool]>,
     /// Lost frames.
     pub lost: u64,
-    /// Runs of consecutive frames that were missing when they were due.
+    /// Runs of consecutive lost frames.
     pub loss_bursts: u64,
     /// Frames that arrived again.
     pub duplicates: u64,
@@ -62,7 +62,10 @@ impl Numbers {
         } else {
             *arrived = true;
             self.reordered += 1;
-            self.lost -= u64::from(number >= self.first);
+            if number >= self.first {
+                self.lost -= 1;
+                self.split_burst(number, next);
+            }
         }
     }
 
@@ -94,6 +97,18 @@ impl Numbers {
             self.first = number;
         }
         *self.next.get_or_insert(number)
+    }
+
+    /// Splits, shortens or ends the run of lost frames that `number` belonged to. `next`: the next expected number.
+    fn split_burst(&mut self, number: u64, next: u64) {
+        let first = self.first.max(next.saturating_sub(WINDOW as u64));
+        let is_lost = |other: u64| (first..next).contains(&other) && !self.arrived[index_of(other)];
+        let neighbours = [number.checked_sub(1), number.checked_add(1)];
+        match neighbours.into_iter().flatten().filter(|&other| is_lost(other)).count() {
+            0 => self.loss_bursts -= 1,
+            1 => {}
+            _ => self.loss_bursts += 1,
+        }
     }
 
     /// Counts the frames up to `number` as lost.
@@ -141,6 +156,15 @@ mod tests {
     }
 
     #[test]
+    fn reordered_frames_are_no_bursts() {
+        let bursts = |sequence: &[u64]| of(sequence).loss_bursts;
+        assert_eq!(
+            [bursts(&[0, 2, 1, 3]), bursts(&[0, 4, 1, 2, 3]), bursts(&[0, 4, 2]), bursts(&[0, 4, 1])],
+            [0, 0, 2, 1]
+        );
+    }
+
+    #[test]
     fn counts_frames_too_far_behind_as_strays() {
         let numbers = of(&[0, 5000, 1]);
         assert_eq!((numbers.lost, numbers.strays, numbers.duplicates, numbers.reordered), (4999, 1, 0, 0));
@@ -168,7 +192,7 @@ mod tests {
         let mut numbers = Numbers::default();
         (250..600_u64).filter(|n| ![300, 301, 511].contains(n)).for_each(|n| numbers.add_short(low_byte(n)));
         numbers.add_short(low_byte(511));
-        assert_eq!((numbers.lost, numbers.loss_bursts, numbers.reordered), (2, 2, 1));
+        assert_eq!((numbers.lost, numbers.loss_bursts, numbers.reordered), (2, 1, 1));
     }
 
     proptest! {
@@ -208,6 +232,7 @@ mod tests {
                 numbers.end_at(changes.len() as u64);
                 prop_assert_eq!((numbers.lost, numbers.duplicates, numbers.reordered), (dropped, duplicated, overtaken));
                 prop_assert_eq!(numbers.strays, 0);
+                prop_assert_eq!(numbers.loss_bursts, changes.chunk_by(|a, b| (*a == 0) == (*b == 0)).filter(|run| run[0] == 0).count() as u64);
             }
         }
     }
