@@ -15,13 +15,14 @@ use crate::{
 /// The first rule that applies decides:
 /// 1. INVALID if the record is invalid or contradicts itself.
 /// 2. INCONCLUSIVE if no frame has a lateness, or the stream's period differs from the use's by more than a tenth.
-/// 3. INCONCLUSIVE if timestamps are coarser than the limit.
+/// 3. INCONCLUSIVE if timestamps are coarser than the limit, or the clock of the capture was set or may have been set.
 /// 4. FAIL if there were more stalls than the profile tolerates in that time: frames later than the limit, lost frames and
 ///    skipped slots, because a missing frame is later than any limit.
 /// 5. INCONCLUSIVE if frames are missing and the capture itself dropped some.
-/// 6. INCONCLUSIVE if the run ended early or a load did not run (see [`Record::obstacle`]).
-/// 7. INCONCLUSIVE if the capture was too short to show the tolerated rate.
-/// 8. PASS.
+/// 6. INCONCLUSIVE if the talker changed its phase or restarted, because lateness and losses at that frame are not known.
+/// 7. INCONCLUSIVE if the run ended early or a load did not run (see [`Record::obstacle`]).
+/// 8. INCONCLUSIVE if the capture was too short to show the tolerated rate.
+/// 9. PASS.
 pub(crate) fn judge(record: &Record, capture: &Capture, profile: &Profile) -> UseVerdict {
     let series = record.series.iter().find(|series| series.kind == SeriesKind::Capture);
     let exposure = series.map(|series| exposure(capture, series, profile));
@@ -103,6 +104,17 @@ fn is_suitable(capture: &Capture, series: &Series, profile: &Profile) -> bool {
         && has_period_of_use(capture, profile)
         && i128::from(capture.resolution_ns) <= i128::from(profile.limit_ns)
         && (capture.dropped == 0 || absent(capture) == 0)
+        && capture.steps_total == 0
+}
+
+/// The frames at which the stream's time grid changed.
+fn steps(capture: &Capture) -> String {
+    let first = capture.steps.first().map_or_else(String::new, |step| format!(" at frame {}", step.frame));
+    let more = match capture.steps_total {
+        0 | 1 => String::new(),
+        total => format!(" and {} more times", grouped(total - 1)),
+    };
+    format!("{first}{more}")
 }
 
 fn decide(
@@ -114,6 +126,9 @@ fn decide(
     if let Some(why) = &obstacles.invalid {
         let limit = format_ns(profile.limit_ns);
         return (Outcome::Invalid, format!("{why}, so it does not show whether {limit} holds"));
+    }
+    if let Some(why) = &capture.lateness_unknown {
+        return (Outcome::Inconclusive, format!("the lateness of the frames is not known: {why}"));
     }
     let Some((max_ns, exposure)) = measured.and_then(|(series, exposure)| Some((series.max_ns?, exposure))) else {
         return (Outcome::Inconclusive, "no frame of the stream has a lateness".to_owned());
@@ -133,6 +148,13 @@ fn decide(
             format!("timestamps are multiples of {step}, coarser than the limit of {limit}"),
         );
     }
+    if capture.clock_steps > 0 {
+        let at = steps(capture);
+        return (
+            Outcome::Inconclusive,
+            format!("the time grid of the stream changed{at}: the clock of the capture was set, or the talker paused"),
+        );
+    }
     let slots = || {
         let [absent, lost, skipped] = [absent(capture), capture.lost, capture.skipped_slots].map(grouped);
         format!("{absent} slots without a frame ({lost} lost, {skipped} skipped)")
@@ -146,6 +168,13 @@ fn decide(
         Shown::Kept | Shown::Open if capture.dropped > 0 && absent(capture) > 0 => {
             let dropped = grouped(capture.dropped);
             (Outcome::Inconclusive, format!("{}, but the capture itself dropped {dropped} frames", slots()))
+        }
+        Shown::Kept | Shown::Open if capture.steps_total > 0 => {
+            let at = steps(capture);
+            (
+                Outcome::Inconclusive,
+                format!("the talker changed its phase or restarted{at}: lateness and losses there are not known"),
+            )
         }
         Shown::Kept | Shown::Open if obstacles.no_pass.is_some() => {
             (Outcome::Inconclusive, obstacles.no_pass.clone().unwrap_or_default())
@@ -170,7 +199,9 @@ fn decide(
 
 #[cfg(test)]
 mod tests {
-    use record::{CAPTURE, CapturedPeriod, Histogram, MarkedFrame, Observer, Phase, State, Stream, Talker};
+    use record::{
+        CAPTURE, CapturedPeriod, CapturedStep, Histogram, MarkedFrame, Observer, Phase, State, StepKind, Stream, Talker,
+    };
 
     use super::*;
     use crate::profiles;
@@ -311,6 +342,26 @@ mod tests {
         let mut invalid = run(ENOUGH, 9_000, Some(7_000));
         invalid.validity.valid = false;
         assert_eq!(of(&invalid, "avb-class-a").0, Outcome::Invalid);
+    }
+
+    #[test]
+    fn inconclusive_if_the_time_grid_changed() {
+        let stepped = |kind: StepKind, clock_steps: u64| {
+            move |capture: &mut Capture| {
+                capture.steps = vec![CapturedStep { frame: 500, kind, ..CapturedStep::default() }];
+                (capture.steps_total, capture.clock_steps) = (3, clock_steps);
+            }
+        };
+        let set = "the time grid of the stream changed at frame 500 and 2 more times: the clock of the capture was set, or \
+             the talker paused";
+        judged(&record(60_000, stepped(StepKind::ClockSet, 1)), Outcome::Inconclusive, set);
+        let changed = "the talker changed its phase or restarted at frame 500 and 2 more times: lateness and losses there \
+             are not known";
+        judged(&record(900, stepped(StepKind::Phase, 0)), Outcome::Inconclusive, changed);
+        let late = "50.0 us late (frame 77), above the limit of 50 us";
+        judged(&record_of(50_000, 50_001, stepped(StepKind::Phase, 0)), Outcome::Fail, late);
+        let unknown = |capture: &mut Capture| capture.lateness_unknown = Some("no period".to_owned());
+        judged(&record(60_000, unknown), Outcome::Inconclusive, "the lateness of the frames is not known: no period");
     }
 
     #[test]

@@ -6,18 +6,25 @@ use std::{
     io::{self, Read},
 };
 
+use analysis::format_ns;
 use frames::wire_bytes;
-use record::{Capture, CapturedPeriod, Caveat, PeriodSource, Series};
+use record::{Capture, CapturedPeriod, Caveat, PeriodSource, Series, grouped};
 
 use crate::{
     CaptureError, Filter, Interface, Reader,
     caveats::{self, FileSummary, IncompleteFrames},
+    convert::nearest,
     filter::{FrameMatch, Key},
     fit::Grid,
-    measure::{Measure, Reference},
+    measure::{Measure, Nominal, Reference},
+    period::Estimate,
     source::ETHERNET,
-    streams::{Stream, Streams},
+    streams::{Stream, Streams, class_of},
+    track::{SAME_PERIOD, Tracked},
 };
+
+/// Maximum relative difference of two free clocks: 500 ppm, several times that of quartz oscillators.
+const CLOCK_ERROR: f64 = 500e-6;
 
 /// Options of the analysis.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -147,32 +154,102 @@ fn reference(
     if stream.first_ns.is_none() {
         return Err(CaptureError::NoStamps);
     }
-    let tracked = stream.track.finish().ok_or(CaptureError::TooFew { frames: stream.frames })?;
-    let nominal = tracked.nominal;
-    let grid = Grid::fit(nominal, &tracked.earliest);
+    let class = class_of(stream.pcp);
+    let frames = stream.frames;
+    let tracked = stream.track.finish().ok_or(CaptureError::TooFew { frames })?;
+    let grid = Grid::fit(tracked.interval_ns, &tracked.earliest, tracked.offsets_ns.clone());
+    let resolution_ns = resolution_ns.max(found_resolution_ns(&tracked));
+    let nominal = nominal(options.period_ns, class, &grid, resolution_ns);
+    let lateness_unknown = lateness_unknown(&tracked, &grid, nominal, resolution_ns);
     let guessed = nominal.told_by == PeriodSource::Median;
-    let ppm = (grid.period_ns / nominal.ns as f64 - 1.0) * 1e6;
+    let ppm = (grid.group_ns() / nominal.ns as f64 - 1.0) * 1e6;
     let period = CapturedPeriod {
         nominal_ns: nominal.ns,
         told_by: nominal.told_by,
-        stretches: tracked.earliest.kept.len() as u64,
-        fitted_ns: grid.period_ns,
+        stretches: tracked.earliest.len() as u64,
+        fitted_ns: grid.group_ns(),
         // A ratio to a period estimated from the same frames would be meaningless.
         clock_ppm: (!guessed).then_some(ppm),
         clock_error_ppm: (!guessed).then_some(grid.slope_error * 1e6),
         wander_ns: grid.wander_ns,
     };
-    let one_frame_per_period_bps = u128::from(wire_bits) * 1_000_000_000 / u128::from(nominal.ns);
+    let bits_per_period = u128::from(wire_bits) * u128::from(grid.frames());
+    let reserved_bps = bits_per_period * 1_000_000_000 / u128::from(nominal.ns);
     let reference = Reference {
         nominal,
-        grid,
-        idle_slope_bps: options.idle_slope_bps.unwrap_or(u64::try_from(one_frame_per_period_bps).unwrap_or(u64::MAX)),
+        idle_slope_bps: options.idle_slope_bps.unwrap_or(u64::try_from(reserved_bps).unwrap_or(u64::MAX)),
         idle_slope_asked: options.idle_slope_bps.is_some(),
         link_bps: options.link_bps,
-        clock_ratio: period.clock_ppm.map_or(1.0, |_| nominal.ns as f64 / grid.period_ns),
+        clock_ratio: period.clock_ppm.map_or(1.0, |_| nominal.ns as f64 / grid.group_ns()),
         resolution_ns,
+        lateness_unknown,
+        grid,
     };
     Ok((reference, period))
+}
+
+/// The timestamp resolution derived from the intervals, ns; 1 if unknown. If all intervals are multiples of about one
+/// period, that shows a regular stream, not a coarse clock.
+fn found_resolution_ns(tracked: &Tracked) -> u64 {
+    let steps = tracked.step_ns as f64 / tracked.interval_ns;
+    let is_regular = tracked.estimate.is_some() && (0.5..=1.5).contains(&steps);
+    if tracked.intervals < 16 || tracked.step_ns == 0 || is_regular { 1 } else { tracked.step_ns }
+}
+
+/// The nominal period: the given one, that of the class if the stream has it, or the fitted one.
+fn nominal(asked_ns: Option<u64>, class: Option<(u64, PeriodSource)>, grid: &Grid, resolution_ns: u64) -> Nominal {
+    if let Some(ns) = asked_ns {
+        return Nominal { ns, told_by: PeriodSource::Asked };
+    }
+    let fitted_ns = grid.group_ns();
+    let error_ns = fitted_ns * (CLOCK_ERROR + grid.slope_error) + resolution_ns as f64 / grid.slots.max(1) as f64;
+    match class.filter(|(ns, _)| (fitted_ns - *ns as f64).abs() <= error_ns) {
+        Some((ns, told_by)) => Nominal { ns, told_by },
+        None => Nominal { ns: nearest(fitted_ns).max(1).cast_unsigned(), told_by: PeriodSource::Median },
+    }
+}
+
+/// Why the lateness of the frames cannot be known; `None` if it can.
+fn lateness_unknown(tracked: &Tracked, grid: &Grid, nominal: Nominal, resolution_ns: u64) -> Option<String> {
+    let time = |ns: u64| format_ns(ns.cast_signed());
+    let (period, step) = (time(nominal.ns), time(resolution_ns));
+    let fitted = time(nearest(grid.group_ns()).cast_unsigned());
+    let frames = tracked.intervals.saturating_add(1);
+    let is_same = |ns: f64| (ns / nominal.ns as f64 - 1.0).abs() <= SAME_PERIOD;
+    let is_multiple = |ns: f64| is_same(ns / (ns / nominal.ns as f64).round().max(1.0));
+    let found = tracked.estimate.as_ref();
+    // Frames without numbers may be missing.
+    let is_found = found.is_none_or(|found| {
+        is_same(found.interval_ns) || is_same(found.period_ns()) || !tracked.numbered && is_multiple(found.interval_ns)
+    });
+    let differs = !is_found || !is_same(grid.group_ns());
+    let seen = time(nearest(found.map_or(grid.group_ns(), Estimate::period_ns)).cast_unsigned());
+    if tracked.step_ns == 0 && frames > 1 {
+        Some(format!(
+            "all {} timestamps of the stream are equal: capture with a clock that advances within the period",
+            grouped(frames)
+        ))
+    } else if resolution_ns as f64 >= grid.period_ns / 2.0 {
+        Some(format!("timestamps are multiples of {step}, too coarse for a period of {period}"))
+    } else if nominal.told_by == PeriodSource::Asked && differs {
+        Some(format!("the stream has a frame every {seen}, but --period is {period}"))
+    } else if tracked.estimate.is_none() && nominal.told_by == PeriodSource::Median {
+        Some("the frames are not regular, so the period is not known: give --period".to_owned())
+    } else if !tracked.numbered && !tracked.offsets_ns.is_empty() {
+        Some(format!(
+            "frames without sequence numbers are sent in groups of {} every {fitted}: which frame belongs to which slot \
+             is not known",
+            grid.frames()
+        ))
+    } else if tracked.irregular {
+        Some(
+            "fewer than half of the frames came one period after the previous one: without sequence numbers, their slots \
+             are not known"
+                .to_owned(),
+        )
+    } else {
+        None
+    }
 }
 
 /// The second pass.

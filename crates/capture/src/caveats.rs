@@ -1,7 +1,7 @@
 //! Limitations of the results.
 
 use analysis::format_ns;
-use record::{Capture, Caveat, NumberedBy, PeriodSource, grouped};
+use record::{Capture, CapturedStep, Caveat, NumberedBy, PeriodSource, StepKind, grouped};
 
 use crate::Interface;
 use crate::convert::nearest;
@@ -58,6 +58,11 @@ pub(crate) fn all(capture: &Capture, file: &FileSummary, incomplete: &Incomplete
         );
     }
     resolution(capture, file).into_iter().for_each(|text| add("resolution", text));
+    let of_steps = steps(capture);
+    of_steps.into_iter().for_each(|text| add("steps", text));
+    if let Some(why) = &capture.lateness_unknown {
+        add("lateness", format!("the lateness of the frames is not known: {why}"));
+    }
     if capture.out_of_order > 0 {
         let count = grouped(capture.out_of_order);
         add(
@@ -94,6 +99,16 @@ pub(crate) fn all(capture: &Capture, file: &FileSummary, incomplete: &Incomplete
     match capture.numbered_by {
         NumberedBy::Nothing => {
             add("numbers", "frames have no sequence number, so loss and duplicates cannot be detected".into());
+            if capture.surplus > 0 {
+                let (frames, verb) = if capture.surplus == 1 { ("frame", "has") } else { ("frames", "have") };
+                add(
+                    "surplus",
+                    format!(
+                        "{} {frames} {verb} no slot, such as duplicates: not counted as late",
+                        grouped(capture.surplus)
+                    ),
+                );
+            }
         }
         NumberedBy::Avtp if capture.lost.saturating_add(capture.skipped_slots) > 0 => {
             add(
@@ -104,7 +119,7 @@ pub(crate) fn all(capture: &Capture, file: &FileSummary, incomplete: &Incomplete
         NumberedBy::Avtp | NumberedBy::Talker => {}
     }
     if capture.period.told_by == PeriodSource::Median {
-        add("period", "the period is estimated as the median interval: give --period to get a clock ratio".into());
+        add("period", "the period is estimated from the frames: give --period to get a clock ratio".into());
     }
     if incomplete.foreign > 0 {
         let frames = grouped(incomplete.foreign);
@@ -119,6 +134,31 @@ pub(crate) fn all(capture: &Capture, file: &FileSummary, incomplete: &Incomplete
                 grouped(capture.streams.len() as u64)
             ),
         );
+    }
+    all
+}
+
+/// The changes of the time grid.
+fn steps(capture: &Capture) -> Vec<String> {
+    let text = |step: &CapturedStep| {
+        let (frame, by) = (grouped(step.frame), format_ns(step.ns.saturating_abs()));
+        let later = if step.ns < 0 { "earlier" } else { "later" };
+        match step.kind {
+            StepKind::Phase => format!("the stream is {by} {later} from frame {frame} on: its phase changed"),
+            StepKind::Restart => {
+                format!("the talker restarted its sequence numbers at frame {frame}: frames lost there are not known")
+            }
+            StepKind::ClockSet => format!("the clock of the capture was set back by {by} before frame {frame}"),
+            StepKind::Silence => format!(
+                "no frame for {by} before frame {frame}, and none lost by number: the clock of the capture was set, or the \
+                 talker paused"
+            ),
+        }
+    };
+    let mut all: Vec<String> = capture.steps.iter().map(text).collect();
+    let more = capture.steps_total.saturating_sub(all.len() as u64);
+    if more > 0 {
+        all.push(format!("{} more changes of the time grid", grouped(more)));
     }
     all
 }

@@ -1,65 +1,117 @@
 //! Fits a grid of slots to a stream, on the capture's clock: a robust line through its earliest frames.
 
-use crate::convert::nearest;
-use crate::track::{Earliest, Nominal};
+use crate::convert::{nearest, signed};
 
 /// The quantile of the earliest frames at which the grid starts, because they also have jitter.
 const ORIGIN_QUANTILE: f64 = 0.1;
 /// Minimum number of stretches to fit a line.
-const STRETCHES_TO_FIT: usize = 3;
+pub(crate) const STRETCHES_TO_FIT: usize = 3;
 /// Minimum number of stretches to report wander.
 const STRETCHES_FOR_WANDER: usize = 16;
+/// Maximum distance of neighbouring stretches in the same run, as a part of the period.
+const RUN_DISTANCE: f64 = 1.0 / 64.0;
 
-/// A grid with slots at `origin_ns + k * period_ns`, ns after the stream's first frame.
-#[derive(Debug, Clone, Copy, PartialEq)]
+/// A grid in which the frame with index `n` is due at `origin_ns + n * period_ns`, ns after the stream's first frame. In
+/// streams with several frames per period, each position in the period has its own offset from that.
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Grid {
     pub(crate) period_ns: f64,
     pub(crate) origin_ns: f64,
-    /// The spread of the earliest frames around the line, without the outer tenth on each side, ns. It is large if a
-    /// clock wandered or the stream was late for long. `None` with too few stretches.
+    /// One offset for each frame of a group, ns.
+    pub(crate) offsets_ns: Vec<f64>,
+    /// The spread of the earliest frames around the line, without the outer tenth on each side, ns.
+    pub(crate) scatter_ns: f64,
+    /// The same spread, which is large if a clock wandered or the stream was late for long. `None` with too few stretches.
     pub(crate) wander_ns: Option<f64>,
+    /// Number of slots of the longest run.
+    pub(crate) slots: i64,
     /// The possible relative error of the slope: the spread of the frames divided by their time span.
     pub(crate) slope_error: f64,
 }
 
 impl Grid {
-    /// Fits the grid. The slope is the median over all pairs (Theil 1950, Sen 1968), which tolerates up to a quarter of
-    /// late stretches. The origin is the first decile of the earliest frames.
-    pub(crate) fn fit(nominal: Nominal, earliest: &Earliest) -> Self {
-        let kept = &earliest.kept;
+    /// Fits the grid to `kept`, the index and the time of the earliest frame in each stretch. The slope is the median over
+    /// all pairs of a run (Theil 1950, Sen 1968), which tolerates up to a quarter of late stretches. The origin is the first
+    /// decile of the earliest frames.
+    pub(crate) fn fit(approximate_ns: f64, kept: &[(i64, i64)], offsets_ns: Vec<f64>) -> Self {
+        let runs = runs(approximate_ns, kept);
         let mut slopes = Vec::with_capacity(kept.len() * kept.len() / 2);
-        for (n, a) in kept.iter().enumerate() {
-            for b in &kept[n + 1..] {
-                if b.0 > a.0 {
-                    slopes.push((b.1 - a.1) as f64 / (b.0 - a.0) as f64);
-                }
+        for run in &runs {
+            for (n, a) in run.iter().enumerate() {
+                slopes.extend(run[n + 1..].iter().filter_map(|b| slope(*a, *b)));
             }
         }
-        let slope = quantile(&mut slopes, 0.5).filter(|&slope| slope > 0.0 && kept.len() >= STRETCHES_TO_FIT);
-        let period_ns = slope.unwrap_or(nominal.ns as f64);
-        let mut rest: Vec<f64> = kept.iter().map(|&(slot, at_ns)| at_ns as f64 - slot as f64 * period_ns).collect();
+        let fitted = quantile(&mut slopes, 0.5).filter(|&slope| slope > 0.0 && kept.len() >= STRETCHES_TO_FIT);
+        let period_ns = fitted.unwrap_or(approximate_ns);
+        // Each run has its own phase, so the longest one shows the scatter.
+        let longest = runs.iter().max_by_key(|run| run.len()).map_or(&[][..], Vec::as_slice);
+        let mut rest: Vec<f64> = longest.iter().map(|&(slot, at_ns)| at_ns as f64 - slot as f64 * period_ns).collect();
         let origin_ns = quantile(&mut rest, ORIGIN_QUANTILE).unwrap_or(0.0);
-        let scatter = quantile(&mut rest, 1.0 - ORIGIN_QUANTILE).unwrap_or(0.0) - origin_ns;
-        let slots = kept.last().zip(kept.first()).map_or(0, |(last, first)| last.0 - first.0);
-        let slope_error = scatter / (slots.max(1) as f64 * period_ns);
-        let wander_ns = (kept.len() >= STRETCHES_FOR_WANDER).then_some(scatter);
-        Self { period_ns, origin_ns, wander_ns, slope_error }
+        let scatter_ns = quantile(&mut rest, 1.0 - ORIGIN_QUANTILE).unwrap_or(0.0) - origin_ns;
+        let slots = longest.last().zip(longest.first()).map_or(0, |(last, first)| last.0.saturating_sub(first.0));
+        let slope_error = scatter_ns / (slots.max(1) as f64 * period_ns);
+        let wander_ns = (longest.len() >= STRETCHES_FOR_WANDER).then_some(scatter_ns);
+        Self { period_ns, origin_ns, offsets_ns, scatter_ns, wander_ns, slots, slope_error }
     }
 
-    /// The lateness of a frame at `at_ns` relative to `slot`, ns.
+    /// The lateness of the frame with this index, ns.
     #[inline]
-    pub(crate) fn late_ns(&self, slot: i64, at_ns: i64) -> i64 {
-        nearest(at_ns as f64 - self.origin_ns - slot as f64 * self.period_ns)
+    pub(crate) fn late_ns(&self, index: i64, at_ns: i64) -> i64 {
+        let due_ns = self.origin_ns + index as f64 * self.period_ns;
+        nearest(at_ns as f64 - due_ns - offset_ns(&self.offsets_ns, index))
     }
 
-    /// The slot nearest to `at_ns`.
+    /// Frames per period.
+    pub(crate) fn frames(&self) -> u64 {
+        self.offsets_ns.len().max(1) as u64
+    }
+
+    /// The time from the first frame of a group to that of the next group, ns.
     #[inline]
-    pub(crate) fn nearest(&self, at_ns: i64) -> i64 {
-        nearest((at_ns as f64 - self.origin_ns) / self.period_ns)
+    pub(crate) fn group_ns(&self) -> f64 {
+        self.period_ns * self.offsets_ns.len().max(1) as f64
     }
 }
 
-fn quantile(values: &mut [f64], part: f64) -> Option<f64> {
+/// The offset of the frame with this index in its group, ns; 0 if frames are not sent in groups.
+#[inline]
+pub(crate) fn offset_ns(offsets_ns: &[f64], index: i64) -> f64 {
+    if offsets_ns.is_empty() {
+        return 0.0;
+    }
+    let position = usize::try_from(index.rem_euclid(signed(offsets_ns.len())));
+    position.ok().and_then(|position| offsets_ns.get(position)).copied().unwrap_or(0.0)
+}
+
+/// The earliest frames of each run: a part of the stream with one phase. Stretches belong to a run if they are near the
+/// latest one of that run. A stretch of late frames is a short run of its own.
+fn runs(approximate_ns: f64, kept: &[(i64, i64)]) -> Vec<Vec<(i64, i64)>> {
+    let mut slopes: Vec<f64> = kept.windows(2).filter_map(|pair| slope(pair[0], pair[1])).collect();
+    let period_ns = quantile(&mut slopes, 0.5).filter(|&slope| slope > 0.0).unwrap_or(approximate_ns);
+    let mut steps: Vec<f64> = kept.windows(2).map(|pair| distance(pair[0], pair[1], period_ns)).collect();
+    // Neighbouring stretches of one run are apart by their scatter.
+    let near_ns = (3.0 * quantile(&mut steps, 0.75).unwrap_or(0.0)).max(period_ns * RUN_DISTANCE);
+    let mut runs: Vec<Vec<(i64, i64)>> = Vec::new();
+    for &one in kept {
+        let near = |run: &&mut Vec<_>| run.last().is_some_and(|last| distance(*last, one, period_ns) <= near_ns);
+        match runs.iter_mut().rev().find(near) {
+            Some(run) => run.push(one),
+            None => runs.push(vec![one]),
+        }
+    }
+    runs
+}
+
+fn slope(a: (i64, i64), b: (i64, i64)) -> Option<f64> {
+    (b.0 > a.0).then(|| b.1.saturating_sub(a.1) as f64 / b.0.saturating_sub(a.0) as f64)
+}
+
+/// The distance of two frames in the phase of a grid with this period, ns.
+fn distance(a: (i64, i64), b: (i64, i64), period_ns: f64) -> f64 {
+    (b.1.saturating_sub(a.1) as f64 - b.0.saturating_sub(a.0) as f64 * period_ns).abs()
+}
+
+pub(crate) fn quantile(values: &mut [f64], part: f64) -> Option<f64> {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "an index, rounded down")]
     let at = (values.len().checked_sub(1)? as f64 * part) as usize;
     Some(*values.select_nth_unstable_by(at, f64::total_cmp).1)

@@ -5,9 +5,10 @@
 //! |---|---|
 //! | [`reader`] | reads a file frame by frame; based on `source`, `window`, `pcap`, `pcapng` and `clock` |
 //! | [`filter`] | selects frames and assigns them to streams |
-//! | `streams`, `track` | first pass: all streams with their period and phase |
+//! | `streams`, `track`, `period` | first pass: all streams with their period and earliest frames |
 //! | `fit` | fits a grid of slots to the stream, on the capture's clock |
-//! | `measure` | second pass: `spacing`, `sequence`, `lateness` and `shaper` of one stream |
+//! | `sequence`, `schedule` | both passes: the index of each frame in the stream |
+//! | `measure` | second pass: `spacing`, `lateness` and `shaper` of one stream |
 //! | [`analyse`](mod@analyse) | both passes |
 //! | `caveats` | limitations of the results |
 //! | [`to_record`](mod@to_record) | the run record |
@@ -26,7 +27,9 @@ mod lateness;
 mod measure;
 mod pcap;
 mod pcapng;
+mod period;
 pub mod reader;
+mod schedule;
 mod sequence;
 mod shaper;
 mod source;

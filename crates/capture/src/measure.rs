@@ -1,19 +1,32 @@
 //! The second pass through a file: all figures of the selected stream.
 
 use frames::{Parsed, wire_bytes};
-use record::{CAPTURE, Capture, CapturedShaper, Maxima, NumberedBy, Series, SeriesKind, Spike, Worst};
+use record::{
+    CAPTURE, Capture, CapturedShaper, CapturedStep, Maxima, NumberedBy, PeriodSource, Series, SeriesKind, Spike,
+    StepKind, WORST_KEPT, Worst,
+};
 
 use crate::convert::nearest;
 use crate::{
     Packet,
     fit::Grid,
-    lateness::{Late, Lateness},
-    sequence::{Arrival, Number, Sequence},
+    lateness::{Late, Lateness, Step},
+    schedule::Schedule,
+    sequence::{Number, Sequence},
     shaper::Shaper,
     spacing::{Largest, Spacing},
     tally::Tally,
-    track::Nominal,
 };
+
+/// The smallest tolerance for late packets, ns.
+const TOLERANCE_MIN_NS: u64 = 1000;
+
+/// The nominal period of a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Nominal {
+    pub(crate) ns: u64,
+    pub(crate) told_by: PeriodSource,
+}
 
 /// The reference with which a stream is compared.
 pub(crate) struct Reference {
@@ -24,8 +37,10 @@ pub(crate) struct Reference {
     pub(crate) link_bps: u64,
     /// The rate of the talker's clock relative to the capture's. The shaper runs on the talker's clock.
     pub(crate) clock_ratio: f64,
-    /// The resolution of timestamps according to the file, ns.
+    /// The resolution of timestamps: that of the file, or the one found in its intervals if that is coarser, ns.
     pub(crate) resolution_ns: u64,
+    /// Why the lateness of the frames cannot be known; `None` if it can.
+    pub(crate) lateness_unknown: Option<String>,
 }
 
 /// The state of measuring a stream. Times are ns after its first frame.
@@ -34,15 +49,14 @@ pub(crate) struct Measure {
     tolerance_ns: i64,
     first_ns: Option<i64>,
     last_ns: i64,
-    last_slot: Option<i64>,
     frames: u64,
     numbered_by: NumberedBy,
-    window_violations: u64,
     spacing: Spacing,
     sequence: Sequence,
     lateness: Lateness,
     shaper: Shaper,
     late: LatenessTally,
+    steps: Steps,
 }
 
 /// The lateness of all frames whose slot is known.
@@ -55,27 +69,48 @@ struct LatenessTally {
     missed_slots: u64,
     early: u64,
     max: (i64, u64),
+    /// The grid interval of the last frame, and its number of frames.
+    interval: (i64, u64),
+    window_violations: u64,
+    tolerance_ns: i64,
+    group: u64,
+    group_ns: f64,
+    half_group_ns: u64,
+}
+
+/// The changes of the grid.
+#[derive(Default)]
+struct Steps {
+    kept: Vec<CapturedStep>,
+    total: u64,
+    clock: u64,
 }
 
 impl Measure {
     pub(crate) fn new(reference: Reference) -> Self {
         let nominal_ns = reference.nominal.ns;
-        let tolerance_ns = (nominal_ns / 100).max(1000);
-        // Frames that are early by less than the timestamp resolution count as on time for the shaper.
-        let slack_ns = tolerance_ns.max(reference.resolution_ns);
+        let part_of_period_ns = (nominal_ns / 100).max(TOLERANCE_MIN_NS);
+        // The difference of two timestamps is wrong by less than their resolution. A resolution of 1 ns is exact.
+        let rounding_ns = if reference.resolution_ns > 1 { reference.resolution_ns } else { 0 };
+        let tolerance_ns = part_of_period_ns.saturating_add(rounding_ns).min(i64::MAX.unsigned_abs());
+        let grid = &reference.grid;
+        let schedule = Schedule::new(grid.period_ns, Some(grid.origin_ns));
         Self {
             tolerance_ns: tolerance_ns.cast_signed(),
             first_ns: None,
             last_ns: 0,
-            last_slot: None,
             frames: 0,
             numbered_by: NumberedBy::Nothing,
-            window_violations: 0,
-            spacing: Spacing::new(nominal_ns),
-            sequence: Sequence::default(),
-            lateness: Lateness::new(reference.grid),
-            shaper: Shaper::new(reference.idle_slope_bps as f64 * reference.clock_ratio, reference.link_bps, slack_ns),
-            late: LatenessTally::new(),
+            spacing: Spacing::new(nominal_ns, grid.frames()),
+            sequence: Sequence::new(schedule),
+            lateness: Lateness::new(grid.clone(), tolerance_ns.cast_signed()),
+            shaper: Shaper::new(
+                reference.idle_slope_bps as f64 * reference.clock_ratio,
+                reference.link_bps,
+                tolerance_ns,
+            ),
+            late: LatenessTally::new(tolerance_ns.cast_signed(), grid),
+            steps: Steps::default(),
             reference,
         }
     }
@@ -87,51 +122,41 @@ impl Measure {
         let at_ns = stamp_ns.saturating_sub(*self.first_ns.get_or_insert(stamp_ns));
         self.last_ns = at_ns;
         self.frames += 1;
-        let gap_ns = self.spacing.add(packet.number, at_ns).unwrap_or(0);
-        let slot = self.reference.grid.nearest(at_ns);
-        self.window_violations += u64::from(self.last_slot.replace(slot) == Some(slot));
+        self.spacing.add(packet.number, at_ns);
         self.shaper.add(at_ns, wire_bytes(packet.length as usize) as u64);
-        let slots = nearest(gap_ns as f64 / self.reference.grid.period_ns);
-        let number = self.number(parsed);
-        if let Arrival::New(index) = self.sequence.add(number, slots)
-            && let Some(late) = self.lateness.add(packet.number, at_ns, index)
-        {
-            self.late.add(late, self.tolerance_ns, self.reference.grid.period_ns);
-        }
-    }
-
-    #[inline]
-    fn number(&mut self, parsed: &Parsed) -> Number {
-        match (parsed.probe, parsed.avtp) {
-            (Some(probe), _) => {
-                self.numbered_by = NumberedBy::Talker;
-                Number::Whole { run: probe.run, seq: probe.seq }
-            }
-            (None, Some(avtp)) => {
-                if self.numbered_by == NumberedBy::Nothing {
-                    self.numbered_by = NumberedBy::Avtp;
-                }
-                Number::Eight(avtp.sequence)
-            }
-            (None, None) => Number::None,
-        }
+        let number = Number::of(parsed);
+        self.numbered_by = match number {
+            Number::Whole { .. } => NumberedBy::Talker,
+            Number::Eight(_) if self.numbered_by == NumberedBy::Nothing => NumberedBy::Avtp,
+            Number::Eight(_) | Number::None => self.numbered_by,
+        };
+        let Self { sequence, lateness, late, steps, .. } = self;
+        sequence.add(packet.number, at_ns, number, &mut |placed| {
+            lateness.add(placed, &mut |one| late.add(one), &mut |step| steps.add(step));
+        });
     }
 
     /// The figures, added to a capture that already has those of file and stream, and the lateness series.
     pub(crate) fn finish(mut self, capture: Capture) -> (Capture, Series) {
-        while let Some(late) = self.lateness.finalize() {
-            self.late.add(late, self.tolerance_ns, self.reference.grid.period_ns);
+        let Self { sequence, lateness, late, steps, .. } = &mut self;
+        sequence.flush(&mut |placed| {
+            lateness.add(placed, &mut |one| late.add(one), &mut |step| steps.add(step));
+        });
+        lateness.end(&mut |one| late.add(one), &mut |step| steps.add(step));
+        if self.reference.lateness_unknown.is_some() {
+            // Losses and intervals do not need a grid.
+            (self.late, self.steps) = (LatenessTally::new(self.tolerance_ns, &self.reference.grid), Steps::default());
+            self.lateness.skipped = 0;
         }
-        self.sequence.flush();
-        let Self { reference, spacing, sequence, lateness, shaper, late, .. } = self;
+        let Self { reference, spacing, sequence, lateness, shaper, late, steps, .. } = self;
         let counted = spacing.all.total > 0;
-        let resolution_ns = reference.resolution_ns.max(spacing.found_resolution_ns());
+        let resolution_ns = reference.resolution_ns;
         let first_ns = self.first_ns.unwrap_or(0);
         let series = Series {
             phase: CAPTURE.into(),
             role: CAPTURE.into(),
             kind: SeriesKind::Capture,
-            period_ns: nearest(reference.grid.period_ns).max(1).cast_unsigned(),
+            period_ns: nearest(reference.grid.group_ns()).max(1).cast_unsigned(),
             first_deadline_ns: first_ns.saturating_add(nearest(reference.grid.origin_ns)),
             samples: late.all.total,
             missed: late.missed_slots.saturating_add(lateness.skipped),
@@ -169,9 +194,18 @@ impl Measure {
             reordered: sequence.reordered,
             too_late: sequence.too_late,
             restarts: sequence.restarts,
+            surplus: sequence.surplus,
+            steps: steps.kept,
+            steps_total: steps.total,
+            clock_steps: steps.clock,
+            frames_per_period: reference.grid.frames(),
+            lateness_unknown: reference.lateness_unknown,
             bursts: spacing.bursts,
             longest_burst: spacing.longest_burst,
-            window_violations: self.window_violations,
+            window_violations: late
+                .window_violations
+                .saturating_add(sequence.duplicates)
+                .saturating_add(sequence.surplus),
             shaper: Some(CapturedShaper {
                 idle_slope_bps: reference.idle_slope_bps,
                 asked: reference.idle_slope_asked,
@@ -191,7 +225,7 @@ impl Measure {
 }
 
 impl LatenessTally {
-    fn new() -> Self {
+    fn new(tolerance_ns: i64, grid: &Grid) -> Self {
         Self {
             all: Tally::new(),
             largest: Largest::default(),
@@ -201,11 +235,17 @@ impl LatenessTally {
             missed_slots: 0,
             early: 0,
             max: (i64::MIN, 0),
+            interval: (i64::MIN, 0),
+            window_violations: 0,
+            tolerance_ns,
+            group: grid.frames(),
+            group_ns: grid.group_ns(),
+            half_group_ns: nearest(grid.group_ns() / 2.0).unsigned_abs(),
         }
     }
 
     #[inline]
-    fn add(&mut self, Late { frame, at_ns, late_ns }: Late, tolerance_ns: i64, period_ns: f64) {
+    fn add(&mut self, Late { frame, at_ns, index, late_ns }: Late) {
         let at = at_ns.max(0).cast_unsigned();
         self.all.record(late_ns);
         self.maxima.add(at, late_ns);
@@ -213,11 +253,28 @@ impl LatenessTally {
         if late_ns > self.max.0 {
             self.max = (late_ns, at);
         }
-        if late_ns > tolerance_ns {
+        if late_ns > self.tolerance_ns {
             self.late += 1;
-            self.missed_slots += u64::from(late_ns as f64 >= period_ns);
+            self.missed_slots += u64::from(late_ns as f64 >= self.group_ns);
             self.largest.add(frame, at_ns, late_ns);
             self.spikes.add(Spike { lateness_ns: late_ns, at_ns: at, ..Spike::default() });
+        }
+        let group = if self.group == 1 { index } else { index.div_euclid(self.group.cast_signed()) };
+        let is_in_own = late_ns.unsigned_abs() < self.half_group_ns;
+        let slots = if is_in_own { 0 } else { nearest(late_ns as f64 / self.group_ns) };
+        let interval = group.saturating_add(slots);
+        let frames = if interval == self.interval.0 { self.interval.1 + 1 } else { 1 };
+        self.interval = (interval, frames);
+        self.window_violations += u64::from(frames > self.group);
+    }
+}
+
+impl Steps {
+    fn add(&mut self, Step { frame, at_ns, ns, kind }: Step) {
+        self.total += 1;
+        self.clock += u64::from(matches!(kind, StepKind::ClockSet | StepKind::Silence));
+        if self.kept.len() < WORST_KEPT {
+            self.kept.push(CapturedStep { frame, at_ns, ns, kind });
         }
     }
 }

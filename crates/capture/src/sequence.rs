@@ -1,11 +1,31 @@
-//! Counts lost, duplicated and reordered frames.
+//! Assigns frames to positions in the stream, and counts lost, duplicated and reordered frames.
+//!
+//! A frame's index is its position in the stream; lost frames have an index too. With 64-bit numbers, the index follows
+//! from the number. With 8-bit numbers, several indexes are possible, so the time that has passed and, for unexpected
+//! numbers, the following frames decide. Without numbers, frames are counted.
 
-/// Frames this far behind the newest one can still be classified as late or duplicated.
-const WINDOW: u64 = 64;
-/// An 8-bit number at least this far ahead is instead interpreted as up to [`WINDOW`] behind.
-const BEHIND: u64 = 256 - WINDOW;
+use frames::Parsed;
+
+use crate::schedule::Schedule;
+
+/// Frames this far behind the newest one can still be classified. Each 8-bit number occurs once within it.
+const WINDOW: u64 = 256;
+/// Number of 64-bit words with one bit for each frame of the window.
+const WORDS: usize = 4;
 /// The start value for 8-bit numbers, so that earlier ones do not underflow.
 const FIRST: u64 = 1 << 32;
+/// The number of frames, with the first one, that decide about an unexpected 8-bit number.
+const LOOKAHEAD: usize = 16;
+/// The number of the last of these frames is at most this far ahead of the first one.
+const FOLLOWING_MAX: i64 = 32;
+/// An 8-bit number up to this far ahead may belong to a frame that overtook others.
+const OVERTAKES: u64 = 32;
+/// Up to this many slots of silence, a continued 8-bit number means that no frame was lost.
+const SILENCE: f64 = 128.0;
+/// The possible relative error of elapsed slots before the period is fitted is 1 / 2000: 500 ppm.
+const SLOTS_PER_ERROR: i64 = 2000;
+/// After this many slots, the error of the elapsed slots is a large part of 256, so that 8-bit numbers show nothing.
+const SILENCE_MAX: i64 = 16_000;
 
 /// The sequence number of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,25 +38,52 @@ pub(crate) enum Number {
     Whole { run: u32, seq: u64 },
 }
 
-/// The classification of a frame.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Arrival {
-    /// First arrival; its index in the stream, counting lost frames.
-    New(u64),
-    /// A duplicate, or too far behind to be classified.
-    Duplicate,
+impl Number {
+    /// The number of a frame. The number of our own talker shows more than that of AVTP.
+    #[inline]
+    pub(crate) fn of(parsed: &Parsed) -> Self {
+        match (parsed.probe, parsed.avtp) {
+            (Some(probe), _) => Self::Whole { run: probe.run, seq: probe.seq },
+            (None, Some(avtp)) => Self::Eight(avtp.sequence),
+            (None, None) => Self::None,
+        }
+    }
 }
 
-/// The state of counting the numbers of a stream.
-#[derive(Debug, Default)]
+/// A frame with its index in the stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Placed {
+    /// The frame's number in the file.
+    pub(crate) frame: u64,
+    /// Its timestamp, ns after the stream's first frame.
+    pub(crate) at_ns: i64,
+    /// Its position in the stream.
+    pub(crate) index: i64,
+    /// True if the talker restarted its numbers with this frame.
+    pub(crate) restarts: bool,
+}
+
+/// A frame whose 8-bit number is not expected, until the following frames decide.
+#[derive(Debug, Clone, Copy)]
+struct Held {
+    frame: u64,
+    at_ns: i64,
+    low: u8,
+}
+
+/// The state of counting the frames of a stream.
+#[derive(Debug)]
 pub(crate) struct Sequence {
+    pub(crate) schedule: Schedule,
     begun: bool,
     next: u64,
-    /// Bit n: frame `next - 1 - n` was seen. Frames before the first one count as seen.
-    seen: u64,
+    /// Bit `number % WINDOW`, see [`position`]: that frame was seen. Frames before the first one count as seen.
+    seen: [u64; WORDS],
     run: Option<u32>,
     /// Wrapping offset from a number to the frame's index.
     to_index: u64,
+    held: Vec<Held>,
+    last_ns: i64,
     /// Consecutive frames that are certainly missing.
     missing: u64,
     pub(crate) lost: u64,
@@ -46,86 +93,233 @@ pub(crate) struct Sequence {
     pub(crate) reordered: u64,
     pub(crate) too_late: u64,
     pub(crate) restarts: u64,
+    /// Frames without a number that had no slot of their own.
+    pub(crate) surplus: u64,
 }
 
 impl Sequence {
-    /// Adds a frame that arrived `slots` periods after the previous one.
-    #[inline]
-    pub(crate) fn add(&mut self, number: Number, slots: i64) -> Arrival {
-        let number = match number {
-            Number::Eight(low) if self.begun => self.unwrap(low, slots),
-            Number::Eight(low) => FIRST | u64::from(low),
-            Number::Whole { run, seq } => self.in_run(run, seq),
-            Number::None => self.next,
-        };
-        if !self.begun {
-            (self.begun, self.next, self.seen, self.to_index) = (true, number, u64::MAX, number.wrapping_neg());
-        }
-        if number >= self.next {
-            self.advance(number);
-            return Arrival::New(number.wrapping_add(self.to_index));
-        }
-        let back = self.next - 1 - number;
-        if back >= WINDOW {
-            self.too_late += 1;
-            Arrival::Duplicate
-        } else if self.seen >> back & 1 == 1 {
-            self.duplicates += 1;
-            Arrival::Duplicate
-        } else {
-            self.seen |= 1 << back;
-            self.reordered += 1;
-            Arrival::New(number.wrapping_add(self.to_index))
+    pub(crate) fn new(schedule: Schedule) -> Self {
+        Self {
+            schedule,
+            begun: false,
+            next: 0,
+            seen: [u64::MAX; WORDS],
+            run: None,
+            to_index: 0,
+            held: Vec::new(),
+            last_ns: i64::MIN,
+            missing: 0,
+            lost: 0,
+            losses: 0,
+            longest_loss: 0,
+            duplicates: 0,
+            reordered: 0,
+            too_late: 0,
+            restarts: 0,
+            surplus: 0,
         }
     }
 
-    /// Extends an 8-bit number. It is slightly behind or ahead of the expected one; after a long silence, multiples of
-    /// 256 are added if they fit the elapsed time.
+    /// Adds a frame, and gives each frame whose index is known to `place`. Duplicates have no index.
     #[inline]
-    fn unwrap(&self, low: u8, slots: i64) -> u64 {
-        let [expected, ..] = self.next.to_le_bytes();
-        let ahead = u64::from(low.wrapping_sub(expected));
-        if ahead == 0 && slots < 192 {
-            return self.next;
-        }
-        let silent = (slots - 1).max(0).cast_unsigned();
-        if silent >= BEHIND {
-            let rounds = (silent.saturating_sub(ahead) + 128) / 256;
-            let guess = ahead + rounds * 256;
-            if guess.abs_diff(silent) <= 2 + silent / 1000 {
-                return self.next.saturating_add(guess);
+    pub(crate) fn add(&mut self, frame: u64, at_ns: i64, number: Number, place: &mut impl FnMut(Placed)) {
+        match number {
+            Number::Eight(low) => self.add_eight(Held { frame, at_ns, low }, place),
+            Number::Whole { run, seq } => {
+                let restarts = self.begun && self.run.is_some_and(|last| last != run);
+                if self.begun && self.run != Some(run) {
+                    self.flush(place);
+                    self.restart(seq);
+                }
+                self.run = Some(run);
+                self.assign(frame, at_ns, seq, restarts, place);
+            }
+            Number::None => {
+                // A frame is not sent before its slot, so it is a second frame of the slot before. If the time steps
+                // back, the clock was set.
+                let early = self.begun && self.schedule.is_early(self.index(self.next), at_ns);
+                if early && at_ns >= self.last_ns {
+                    self.surplus += 1;
+                } else {
+                    if early {
+                        self.schedule.restart();
+                    }
+                    self.assign(frame, at_ns, self.next, false, place);
+                }
+                self.last_ns = at_ns;
             }
         }
-        if ahead >= BEHIND { self.next.saturating_sub(256 - ahead) } else { self.next.saturating_add(ahead) }
     }
 
-    /// The number of a frame of our own talker. A new run continues directly after the previous one.
-    fn in_run(&mut self, run: u32, seq: u64) -> u64 {
-        if self.begun && self.run != Some(run) {
-            self.flush();
-            let index = self.next.wrapping_add(self.to_index);
-            (self.next, self.seen, self.to_index) = (seq, u64::MAX, index.wrapping_sub(seq));
-            self.restarts += u64::from(self.run.is_some());
+    #[inline]
+    fn add_eight(&mut self, held: Held, place: &mut impl FnMut(Placed)) {
+        if !self.begun {
+            self.assign(held.frame, held.at_ns, FIRST | u64::from(held.low), false, place);
+        } else if !self.held.is_empty() {
+            self.held.push(held);
+            if self.held.len() == LOOKAHEAD {
+                self.decide(place);
+            }
+        } else if let Some(number) = self.evident(held) {
+            self.assign(held.frame, held.at_ns, number, false, place);
+        } else {
+            self.held.push(held);
         }
-        self.run = Some(run);
-        seq
+    }
+
+    /// The full number of a frame if the frame and its time show it without doubt.
+    #[inline]
+    fn evident(&self, held: Held) -> Option<u64> {
+        let ahead = self.ahead(held);
+        if ahead == 0 && self.schedule.is_within(self.index(self.next), held.at_ns, SILENCE) {
+            return Some(self.next);
+        }
+        let room = self.room(held);
+        let lost = ahead.cast_signed();
+        // Frames were lost if the time for them has passed, and not more.
+        if lost > 0 && is_time_of(lost, room) {
+            return Some(self.next + ahead);
+        }
+        let behind = self.next.wrapping_add(ahead).wrapping_sub(WINDOW);
+        // A frame that was missing, or a duplicate, because the slot of the next frame has not come.
+        (ahead > 0 && (!self.is_seen(behind) || ahead >= WINDOW / 2 && room < 0)).then_some(behind)
+    }
+
+    /// Decides about the first held frame with the frames after it.
+    fn decide(&mut self, place: &mut impl FnMut(Placed)) {
+        let first = self.held.remove(0);
+        let rest = std::mem::take(&mut self.held);
+        let ahead = self.ahead(first);
+        let room = self.room(first);
+        // True if the first frame would have overtaken some of the others.
+        let overtaken = rest.iter().any(|other| self.ahead(*other) < ahead);
+        // True if the others continue without the first frame, and no later than it.
+        let in_time = |other: Held| self.room(other) - self.ahead(other).cast_signed() <= room.max(0);
+        let continued = rest.iter().zip(1..).any(|(other, n)| self.ahead(*other) < ahead.min(2 * n) && in_time(*other));
+        let behind = self.next.wrapping_add(ahead).wrapping_sub(WINDOW);
+        let by_time = self.lost_by_time(first, rest.last().copied().unwrap_or(first)).filter(|_| !overtaken);
+        let lost = ahead.cast_signed();
+        let is_close = ahead <= OVERTAKES && (lost <= room || lost == room + 1 && overtaken);
+        let number = if let Some(lost) = by_time {
+            Some(self.next.saturating_add(lost))
+        } else if ahead == 0 || is_close && room <= SILENCE_MAX {
+            Some(self.next + ahead)
+        } else if continued {
+            Some(behind)
+        } else {
+            None
+        };
+        match number {
+            Some(number) => self.assign(first.frame, first.at_ns, number, false, place),
+            None if rest.is_empty() => self.too_late += 1,
+            None => {
+                self.flush_seen();
+                self.restart(FIRST | u64::from(first.low));
+                self.assign(first.frame, first.at_ns, self.next, true, place);
+            }
+        }
+        rest.into_iter().for_each(|held| self.add_eight(held, place));
+    }
+
+    /// The number of lost frames before `first` if it fits the time that passed until `first` and until `last`. In a burst
+    /// after a stall, the last of the following frames shows that none was lost.
+    fn lost_by_time(&self, first: Held, last: Held) -> Option<u64> {
+        let following = i64::from(last.low.wrapping_sub(first.low));
+        let (ahead, room) = (self.ahead(first).cast_signed(), self.room(first));
+        let room_of_last = self.room(last) - following;
+        let rounds = (room - ahead + 128).div_euclid(256).max(0);
+        let lost = ahead + 256 * rounds;
+        let fits = following <= FOLLOWING_MAX && lost > 0 && room <= SILENCE_MAX;
+        let is_time_of = |room| is_time_of(lost, room);
+        (fits && is_time_of(room) && is_time_of(room_of_last)).then_some(lost.unsigned_abs())
+    }
+
+    /// The distance of an 8-bit number from the expected one, 0 to 255.
+    #[inline]
+    fn ahead(&self, held: Held) -> u64 {
+        let [expected, ..] = self.next.to_le_bytes();
+        u64::from(held.low.wrapping_sub(expected))
+    }
+
+    /// The number of slots that passed without a frame before this one.
+    #[inline]
+    fn room(&self, held: Held) -> i64 {
+        self.schedule.slots_late(self.index(self.next), held.at_ns)
+    }
+
+    #[inline]
+    fn index(&self, number: u64) -> i64 {
+        number.wrapping_add(self.to_index).cast_signed()
+    }
+
+    /// Starts a run with `number`, which continues directly after the previous run.
+    fn restart(&mut self, number: u64) {
+        let index = self.next.wrapping_add(self.to_index);
+        (self.next, self.to_index) = (number, index.wrapping_sub(number));
+        self.seen = [u64::MAX; WORDS];
+    }
+
+    /// Assigns a number to a frame.
+    #[inline]
+    fn assign(&mut self, frame: u64, at_ns: i64, number: u64, restarts: bool, place: &mut impl FnMut(Placed)) {
+        if !self.begun {
+            (self.begun, self.next, self.to_index) = (true, number, number.wrapping_neg());
+        }
+        let index = self.index(number);
+        if number >= self.next {
+            self.restarts += u64::from(restarts);
+            self.advance(number);
+            if restarts {
+                self.schedule.restart();
+            }
+            self.schedule.add(index, at_ns);
+        } else if self.next - number > WINDOW {
+            self.too_late += 1;
+            return;
+        } else if self.is_seen(number) {
+            self.duplicates += 1;
+            return;
+        } else {
+            self.set_seen(number, true);
+            self.reordered += 1;
+        }
+        place(Placed { frame, at_ns, index, restarts });
+    }
+
+    #[inline]
+    fn is_seen(&self, number: u64) -> bool {
+        let (word, bit) = position(number);
+        self.seen[word] >> bit & 1 == 1
+    }
+
+    #[inline]
+    fn set_seen(&mut self, number: u64, seen: bool) {
+        let (word, bit) = position(number);
+        self.seen[word] = self.seen[word] & !(1 << bit) | u64::from(seen) << bit;
     }
 
     /// Makes `number` the newest. Frames that leave the window are final.
     #[inline]
     fn advance(&mut self, number: u64) {
-        let step = (number - self.next).saturating_add(1);
-        if step == 1 {
-            self.finalize(self.seen >> (WINDOW - 1) & 1 == 1);
-            self.seen = self.seen << 1 | 1;
-        } else {
-            for bit in (WINDOW - step.min(WINDOW)..WINDOW).rev() {
-                self.finalize(self.seen >> bit & 1 == 1);
-            }
-            self.missing = self.missing.saturating_add(step.saturating_sub(WINDOW));
-            self.seen = if step >= WINDOW { 1 } else { self.seen << step | 1 };
+        if number > self.next {
+            self.skip(number - self.next);
         }
+        let (word, bit) = position(number);
+        self.finalize(self.seen[word] >> bit & 1 == 1);
+        self.seen[word] |= 1 << bit;
         self.next = number.saturating_add(1);
+    }
+
+    /// Makes so many missing frames the newest.
+    #[cold]
+    fn skip(&mut self, skipped: u64) {
+        for missing in self.next..self.next + skipped.min(WINDOW) {
+            self.finalize(self.is_seen(missing));
+            self.set_seen(missing, false);
+        }
+        if skipped > WINDOW {
+            self.missing = self.missing.saturating_add(skipped - WINDOW);
+        }
     }
 
     /// Counts the frame that leaves the window as seen or missing.
@@ -141,95 +335,135 @@ impl Sequence {
         }
     }
 
-    /// Finalizes the remaining frames at the end of the stream.
-    pub(crate) fn flush(&mut self) {
-        for bit in (0..WINDOW).rev() {
-            self.finalize(self.seen >> bit & 1 == 1);
+    /// Finalizes the remaining frames at the end of the stream or of a run.
+    pub(crate) fn flush(&mut self, place: &mut impl FnMut(Placed)) {
+        while !self.held.is_empty() {
+            self.decide(place);
         }
+        self.flush_seen();
     }
+
+    fn flush_seen(&mut self) {
+        // Bit `next % WINDOW` is that of the oldest frame.
+        (0..WINDOW).for_each(|n| self.finalize(self.is_seen(self.next.wrapping_add(n))));
+        self.seen = [u64::MAX; WORDS];
+    }
+}
+
+/// The word and the bit of a number in the window.
+#[inline]
+fn position(number: u64) -> (usize, u64) {
+    let [low, ..] = number.to_le_bytes();
+    (usize::from(low) / 64, number % 64)
+}
+
+/// True if the time for so many lost frames has passed, and not much more, when the next frame came `room` slots late.
+#[inline]
+fn is_time_of(lost: i64, room: i64) -> bool {
+    let error = room / SLOTS_PER_ERROR;
+    (lost - error..=lost + 1 + error).contains(&room)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::convert::signed;
     use proptest::prelude::*;
 
-    /// The order of arrival, given for each frame: lost, delayed by so many positions, duplicated.
-    fn arrivals(fates: &[(bool, usize, bool)]) -> Vec<u64> {
-        let mut seen = Vec::new();
-        for (n, &(lost, later, twice)) in fates.iter().enumerate() {
-            if !lost {
-                seen.push((2 * (n + later) + usize::from(later > 0), n as u64));
-            }
-            if !lost && twice {
-                seen.push((2 * (n + later + 1) + 1, n as u64));
-            }
-        }
-        // Delayed frames arrive after the frame at whose position they arrive.
-        seen.sort_by_key(|(place, _)| *place);
-        seen.into_iter().map(|(_, n)| n).collect()
+    const PERIOD_NS: i64 = 1_000;
+
+    fn sequence() -> Sequence {
+        Sequence::new(Schedule::new(PERIOD_NS as f64, None))
     }
 
-    fn fates() -> impl Strategy<Value = Vec<(bool, usize, bool)>> {
+    /// Frames in the order of arrival, each with its time. Given for each frame: lost, late by so many slots, duplicated.
+    fn arrivals(fates: &[(bool, i64, bool)]) -> Vec<(i64, u64)> {
+        let mut seen = Vec::new();
+        for (n, &(lost, later, twice)) in fates.iter().enumerate() {
+            let due_ns = (signed(n) + later) * PERIOD_NS + if later > 0 { PERIOD_NS / 2 } else { 0 };
+            if !lost {
+                seen.push((due_ns, n as u64));
+            }
+            if !lost && twice {
+                seen.push((due_ns + PERIOD_NS / 4, n as u64));
+            }
+        }
+        seen.sort_unstable();
+        seen
+    }
+
+    fn fates() -> impl Strategy<Value = Vec<(bool, i64, bool)>> {
         let fate =
-            (prop::bool::weighted(0.1), prop_oneof![20 => Just(0usize), 1 => 1..50usize], prop::bool::weighted(0.05));
+            (prop::bool::weighted(0.05), prop_oneof![60 => Just(0i64), 1 => 1..200i64], prop::bool::weighted(0.02));
         prop::collection::vec(fate, 2..600)
     }
 
     /// Counts of lost, duplicated and reordered frames from the first arrival to the newest frame.
-    fn expected_counts(seen: &[u64]) -> (u64, u64, u64) {
-        let (mut known, mut newest) = (std::collections::BTreeSet::new(), None);
+    fn expected_counts(seen: &[(i64, u64)]) -> (u64, u64, u64) {
+        let (first, mut newest) = (seen[0].1, None);
+        let mut known = std::collections::BTreeSet::new();
         let (mut duplicates, mut reordered) = (0, 0);
-        for &n in seen {
-            if !known.insert(n) || n < seen[0] {
+        for &(_, n) in seen {
+            if !known.insert(n) || n < first {
                 duplicates += 1;
             } else if Some(n) < newest {
                 reordered += 1;
             }
             newest = newest.max(Some(n));
         }
-        let in_range = known.iter().filter(|&&n| n >= seen[0]).count() as u64;
-        (newest.map_or(0, |newest| newest - seen[0] + 1 - in_range), duplicates, reordered)
+        let in_range = known.iter().filter(|&&n| n >= first).count() as u64;
+        (newest.map_or(0, |newest| newest - first + 1 - in_range), duplicates, reordered)
     }
 
     proptest! {
         #[test]
         fn classifies_each_frame(fates in fates(), whole: bool) {
-            let seen = arrivals(&fates);
-            prop_assume!(!seen.is_empty());
-            let mut sequence = Sequence::default();
-            for &n in &seen {
+            // 8-bit numbers need the first and the last frames to be on time.
+            let on_time = vec![(false, 0, false); 220];
+            let seen = arrivals(&[&on_time, &fates[..], &on_time].concat());
+            let mut sequence = sequence();
+            let mut indexes = Vec::new();
+            for &(at_ns, n) in &seen {
                 let number = if whole { Number::Whole { run: 1, seq: n } } else { Number::Eight(n.to_le_bytes()[0]) };
-                if let Arrival::New(index) = sequence.add(number, 1) {
-                    prop_assert_eq!(index, n - seen[0]);
-                }
+                sequence.add(n, at_ns, number, &mut |placed| indexes.push((placed.frame, placed.index)));
             }
-            sequence.flush();
+            sequence.flush(&mut |placed| indexes.push((placed.frame, placed.index)));
             prop_assert_eq!((sequence.lost, sequence.duplicates, sequence.reordered), expected_counts(&seen));
             prop_assert_eq!((sequence.too_late, sequence.restarts), (0, 0));
+            indexes.iter().for_each(|(n, index)| assert_eq!(n.cast_signed(), *index));
         }
 
         #[test]
-        fn arbitrary_numbers_do_not_panic(numbers in prop::collection::vec((any::<u64>(), 0..3u8, any::<i64>()), 0..300)) {
-            let mut sequence = Sequence::default();
-            for (n, kind, slots) in numbers {
+        fn arbitrary_numbers_do_not_panic(
+            numbers in prop::collection::vec((any::<u64>(), 0..3u8, any::<i64>()), 0..300),
+            period_ns in 1.0..1e12,
+        ) {
+            let mut sequence = Sequence::new(Schedule::new(period_ns, Some(1.0)));
+            let mut placed = 0;
+            for &(n, kind, at_ns) in &numbers {
                 let number = match kind {
                     0 => Number::Eight(n.to_le_bytes()[0]),
                     1 => Number::Whole { run: (n % 3) as u32, seq: n },
                     _ => Number::None,
                 };
-                sequence.add(number, slots);
+                sequence.add(0, at_ns, number, &mut |_| placed += 1);
             }
-            sequence.flush();
+            sequence.flush(&mut |_| placed += 1);
+            prop_assert!(placed <= numbers.len());
         }
     }
 
     #[test]
     fn a_new_run_continues_after_the_previous_one() {
-        let mut sequence = Sequence::default();
-        let mut take = |run, seq| sequence.add(Number::Whole { run, seq }, 1);
-        assert_eq!([take(1, 500), take(1, 501), take(2, 0), take(2, 2)], [0, 1, 2, 4].map(Arrival::New));
-        sequence.flush();
+        let mut sequence = sequence();
+        let mut indexes = Vec::new();
+        for (n, (run, seq)) in (0..).zip([(1, 500), (1, 501), (2, 0), (2, 2)]) {
+            sequence.add(0, n * PERIOD_NS, Number::Whole { run, seq }, &mut |placed| {
+                indexes.push((placed.index, placed.restarts));
+            });
+        }
+        sequence.flush(&mut |_| ());
+        assert_eq!(indexes, [(0, false), (1, false), (2, true), (4, false)]);
         assert_eq!((sequence.restarts, sequence.lost, sequence.duplicates), (1, 1, 0));
     }
 }

@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use frames::Parsed;
-use record::{CapturedStream, grouped};
+use frames::{Class, Parsed};
+use record::{CapturedStream, PeriodSource, grouped};
 
 use crate::{
     Packet,
     filter::{Filter, FrameMatch, Key},
+    sequence::Number,
     track::Track,
 };
 
@@ -58,7 +59,7 @@ impl Streams {
     pub(crate) fn add(&mut self, filter: &Filter, packet: &Packet, period_ns: Option<u64>) {
         match filter.classify(packet) {
             FrameMatch::Stream(key, parsed) => match self.find(key, &parsed, period_ns) {
-                Some(index) => self.all[index].add(packet),
+                Some(index) => self.all[index].add(packet, &parsed),
                 None => self.left_out += 1,
             },
             FrameMatch::Other(ethertype) => self.other(ethertype),
@@ -124,6 +125,15 @@ impl Streams {
     }
 }
 
+/// The interval of the stream reservation class of a priority, ns.
+pub(crate) fn class_of(pcp: Option<u8>) -> Option<(u64, PeriodSource)> {
+    match pcp {
+        Some(3) => Some((Class::A.interval_ns(), PeriodSource::ClassA)),
+        Some(2) => Some((Class::B.interval_ns(), PeriodSource::ClassB)),
+        _ => None,
+    }
+}
+
 impl Stream {
     fn new(key: Key, parsed: &Parsed, period_ns: Option<u64>) -> Self {
         let pcp = parsed.vlan.map(|tci| tci.pcp);
@@ -137,12 +147,12 @@ impl Stream {
             longest: 0,
             truncated: 0,
             without_stamp: 0,
-            track: Track::new(period_ns, pcp),
+            track: Track::new(period_ns, class_of(pcp).map(|(ns, _)| ns)),
         }
     }
 
     #[inline]
-    fn add(&mut self, packet: &Packet) {
+    fn add(&mut self, packet: &Packet, parsed: &Parsed) {
         self.frames += 1;
         self.bytes += u64::from(packet.length);
         self.longest = self.longest.max(packet.length);
@@ -153,7 +163,7 @@ impl Stream {
         };
         let first_ns = *self.first_ns.get_or_insert(at_ns);
         self.last_ns = at_ns;
-        self.track.add(at_ns.saturating_sub(first_ns));
+        self.track.add(Number::of(parsed), at_ns.saturating_sub(first_ns));
     }
 
     /// The stream for the record.

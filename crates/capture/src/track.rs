@@ -1,189 +1,307 @@
 //! Tracks the phase of a stream and keeps its earliest frames, to which the grid is fitted. Uses bounded memory.
 
-use frames::Class;
-use record::PeriodSource;
-
 use crate::convert::nearest;
+use crate::fit::{offset_ns, quantile};
+use crate::period::{Estimate, estimate};
+use crate::schedule::Schedule;
+use crate::sequence::{Number, Placed, Sequence};
 
-/// Number of frames used for the median interval.
-const MEDIAN_OF: usize = 256;
+/// Number of frames from which the period is estimated.
+const ESTIMATE_OF: usize = 256;
 /// After this many consecutive regular frames off the phase, the phase is reset.
 const OFF_PHASE: u32 = 64;
 /// The fraction of a frame's phase error by which the phase follows it.
 const FOLLOW: f64 = 1.0 / 16.0;
-/// After this many slots, the observed period replaces the nominal one.
+/// After this many slots, the observed period replaces the estimated one.
 const SETTLED: i64 = 256;
 /// Number of stretches of the stream whose earliest frames are kept.
 pub(crate) const STRETCHES: usize = 256;
+/// A given period and an observed one are the same if they differ by at most this part: far more than any clock.
+pub(crate) const SAME_PERIOD: f64 = 0.01;
 
 /// The state of tracking a stream. Times are ns after its first frame.
 pub(crate) struct Track {
     asked_ns: Option<u64>,
-    pcp: Option<u8>,
-    /// The first frames, until there are enough for a median.
-    waiting: Vec<i64>,
-    phase: Option<Phase>,
-}
-
-/// The nominal period of a stream.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Nominal {
-    pub(crate) ns: u64,
-    pub(crate) told_by: PeriodSource,
+    /// The interval of the stream's class, if it has one.
+    class_ns: Option<u64>,
+    /// The first frames, until the period is estimated.
+    waiting: Vec<(Number, i64)>,
+    slots: Option<Slots>,
+    /// Greatest common divisor of all intervals, ns; 0 before the first one.
+    step_ns: u64,
+    intervals: u64,
+    last_ns: Option<i64>,
 }
 
 /// The result of tracking.
 pub(crate) struct Tracked {
-    pub(crate) nominal: Nominal,
-    pub(crate) earliest: Earliest,
+    /// The estimate from the first frames; `None` if they are not regular.
+    pub(crate) estimate: Option<Estimate>,
+    /// The interval between frames that was used, ns.
+    pub(crate) interval_ns: f64,
+    /// Offsets of the frames of a group, ns; empty if frames are not sent in groups.
+    pub(crate) offsets_ns: Vec<f64>,
+    /// Index and time of the earliest frame of each stretch.
+    pub(crate) earliest: Vec<(i64, i64)>,
+    /// True if fewer than half of the frames without numbers came one period after the previous frame.
+    pub(crate) irregular: bool,
+    /// Greatest common divisor of all intervals, ns; 0 if all timestamps are equal.
+    pub(crate) step_ns: u64,
+    /// Number of intervals.
+    pub(crate) intervals: u64,
+    pub(crate) numbered: bool,
 }
 
 impl Track {
-    pub(crate) fn new(asked_ns: Option<u64>, pcp: Option<u8>) -> Self {
-        Self { asked_ns, pcp, waiting: Vec::new(), phase: None }
+    pub(crate) fn new(asked_ns: Option<u64>, class_ns: Option<u64>) -> Self {
+        Self { asked_ns, class_ns, waiting: Vec::new(), slots: None, step_ns: 0, intervals: 0, last_ns: None }
     }
 
+    /// Adds a frame with the number that it contains.
     #[inline]
-    pub(crate) fn add(&mut self, at_ns: i64) {
-        if let Some(phase) = &mut self.phase {
-            phase.add(at_ns);
+    pub(crate) fn add(&mut self, number: Number, at_ns: i64) {
+        if let Some(last_ns) = self.last_ns.replace(at_ns) {
+            self.intervals += 1;
+            if self.step_ns != 1 {
+                self.step_ns = gcd(self.step_ns, at_ns.abs_diff(last_ns));
+            }
+        }
+        if let Some(slots) = &mut self.slots {
+            slots.add(number, at_ns);
             return;
         }
-        self.waiting.push(at_ns);
-        if self.waiting.len() == MEDIAN_OF {
+        self.waiting.push((number, at_ns));
+        if self.waiting.len() == ESTIMATE_OF {
             self.begin();
         }
     }
 
     fn begin(&mut self) {
-        let Some(nominal) = self.nominal() else { return };
-        let mut phase = Phase::new(nominal, self.waiting[0]);
-        self.waiting.drain(..).for_each(|at_ns| phase.add(at_ns));
+        let estimate = estimate(&self.waiting);
+        let Some((interval_ns, offsets_ns)) = self.interval(estimate.as_ref()) else { return };
+        let numbered = self.waiting.first().is_some_and(|(number, _)| *number != Number::None);
+        let mut slots = Slots::new(estimate, interval_ns, offsets_ns, numbered);
+        self.waiting.drain(..).for_each(|(number, at_ns)| slots.add(number, at_ns));
         self.waiting = Vec::new();
-        self.phase = Some(phase);
+        self.slots = Some(slots);
     }
 
-    /// The nominal period: the given one, that of the class if the median is close to it, or the median.
-    fn nominal(&self) -> Option<Nominal> {
-        let mut intervals: Vec<i64> = self.waiting.windows(2).map(|pair| pair[1].saturating_sub(pair[0])).collect();
-        intervals.sort_unstable();
-        let median = intervals.get(intervals.len() / 2).copied().filter(|&ns| ns > 0);
-        // If coarse timestamps make the median 0, the mean is a better estimate.
-        let count = i64::try_from(intervals.len().max(1)).unwrap_or(i64::MAX);
-        let mean = || intervals.iter().fold(0, |sum: i64, &ns| sum.saturating_add(ns)) / count;
-        let median = Some(median.unwrap_or_else(mean)).filter(|&ns| ns > 0).map(i64::cast_unsigned);
-        if let Some(ns) = self.asked_ns {
-            return (!self.waiting.is_empty()).then_some(Nominal { ns, told_by: PeriodSource::Asked });
+    /// The interval between frames with the offsets of a group's frames: from the data, unless the given period differs or
+    /// the data shows none.
+    fn interval(&self, estimate: Option<&Estimate>) -> Option<(f64, Vec<f64>)> {
+        let is_same = |ns: f64, asked_ns: u64| (ns / asked_ns as f64 - 1.0).abs() <= SAME_PERIOD;
+        match (self.asked_ns, estimate) {
+            (None, Some(found)) => Some((found.interval_ns, found.offsets_ns.clone())),
+            (Some(asked), Some(found)) if is_same(found.period_ns(), asked) => {
+                Some((found.interval_ns, found.offsets_ns.clone()))
+            }
+            (Some(asked), _) => (!self.waiting.is_empty()).then_some((asked as f64, Vec::new())),
+            (None, None) => {
+                let (first, last) = (self.waiting.first()?, self.waiting.last()?);
+                let mean = last.1.saturating_sub(first.1) as f64 / (self.waiting.len() as f64 - 1.0).max(1.0);
+                let interval = self.class_ns.map_or(mean, |ns| ns as f64);
+                (self.waiting.len() > 1).then_some((interval.max(1.0), Vec::new()))
+            }
         }
-        let median = median?;
-        let class = match self.pcp {
-            Some(3) => Some((Class::A.interval_ns(), PeriodSource::ClassA)),
-            Some(2) => Some((Class::B.interval_ns(), PeriodSource::ClassB)),
-            _ => None,
-        };
-        let near = class.filter(|(ns, _)| median.abs_diff(*ns) <= ns / 4);
-        Some(
-            near.map_or(Nominal { ns: median, told_by: PeriodSource::Median }, |(ns, told_by)| Nominal { ns, told_by }),
-        )
     }
 
     /// The result; `None` if there were too few frames.
     pub(crate) fn finish(mut self) -> Option<Tracked> {
-        if self.phase.is_none() {
+        if self.slots.is_none() {
             self.begin();
         }
-        self.phase.map(|phase| Tracked { nominal: phase.nominal, earliest: phase.earliest })
+        let mut slots = self.slots?;
+        slots.finish();
+        let irregular = !slots.numbered && slots.regular * 2 < slots.frames;
+        Some(Tracked {
+            estimate: slots.estimate,
+            interval_ns: slots.interval_ns,
+            offsets_ns: slots.offsets_ns,
+            earliest: slots.earliest.kept,
+            irregular,
+            step_ns: self.step_ns,
+            intervals: self.intervals,
+            numbered: slots.numbered,
+        })
     }
 }
 
-/// The phase of a stream: slot number `slot` is at time `at`.
+/// Assigns frames to slots: by their numbers, or by their times.
+struct Slots {
+    estimate: Option<Estimate>,
+    interval_ns: f64,
+    offsets_ns: Vec<f64>,
+    numbered: bool,
+    sequence: Sequence,
+    phase: Phase,
+    frames: u64,
+    /// Frames without numbers that came one period after the previous frame.
+    regular: u64,
+    earliest: Earliest,
+}
+
+impl Slots {
+    fn new(estimate: Option<Estimate>, interval_ns: f64, offsets_ns: Vec<f64>, numbered: bool) -> Self {
+        Self {
+            estimate,
+            interval_ns,
+            offsets_ns,
+            numbered,
+            sequence: Sequence::new(Schedule::new(interval_ns, None)),
+            phase: Phase::new(interval_ns),
+            frames: 0,
+            regular: 0,
+            earliest: Earliest { shift: 0, kept: Vec::new() },
+        }
+    }
+
+    #[inline]
+    fn add(&mut self, number: Number, at_ns: i64) {
+        self.frames += 1;
+        let Self { sequence, earliest, interval_ns, offsets_ns, .. } = self;
+        let mut shortened = false;
+        if self.numbered {
+            sequence.add(0, at_ns, number, &mut |placed| {
+                let at_ns = without_offset(offsets_ns, placed);
+                shortened |= earliest.add(placed.index, at_ns, *interval_ns);
+            });
+        } else if let Some(slot) = self.phase.add(at_ns) {
+            self.regular += 1;
+            *interval_ns = self.phase.period;
+            earliest.add(slot, at_ns, *interval_ns);
+        }
+        if shortened {
+            self.settle();
+        }
+    }
+
+    /// Replaces the interval by the one of the earliest frames.
+    fn settle(&mut self) {
+        let kept = &self.earliest.kept;
+        let slope = |pair: &[(i64, i64)]| {
+            let slots = pair[1].0.saturating_sub(pair[0].0);
+            (slots > 0).then(|| pair[1].1.saturating_sub(pair[0].1) as f64 / slots as f64)
+        };
+        let mut slopes: Vec<f64> = kept.windows(2).filter_map(slope).collect();
+        let found = quantile(&mut slopes, 0.5).unwrap_or(self.interval_ns);
+        if (found / self.interval_ns - 1.0).abs() < SAME_PERIOD {
+            self.interval_ns = found;
+            self.sequence.schedule.set_period(found);
+        }
+    }
+
+    fn finish(&mut self) {
+        let Self { sequence, earliest, interval_ns, offsets_ns, .. } = self;
+        sequence.flush(&mut |placed| {
+            let at_ns = without_offset(offsets_ns, placed);
+            earliest.add(placed.index, at_ns, *interval_ns);
+        });
+    }
+}
+
+/// The time of a frame without the offset in its group, ns.
+#[inline]
+fn without_offset(offsets_ns: &[f64], placed: Placed) -> i64 {
+    if offsets_ns.is_empty() {
+        placed.at_ns
+    } else {
+        placed.at_ns.saturating_sub(nearest(offset_ns(offsets_ns, placed.index)))
+    }
+}
+
+/// The phase of a stream without numbers: slot number `slot` is at time `at`.
 struct Phase {
-    nominal: Nominal,
+    nominal: f64,
     period: f64,
     slot: i64,
     at: f64,
     begin: f64,
-    last_ns: i64,
+    last_ns: Option<i64>,
     off: u32,
     seen: u32,
-    earliest: Earliest,
 }
 
 impl Phase {
-    fn new(nominal: Nominal, at_ns: i64) -> Self {
-        let at = at_ns as f64;
-        let (period, earliest) = (nominal.ns as f64, Earliest { slots: 1, kept: Vec::new() });
-        Self { nominal, period, slot: 0, at, begin: at, last_ns: at_ns, off: 0, seen: 0, earliest }
+    fn new(period: f64) -> Self {
+        Self { nominal: period, period, slot: 0, at: 0.0, begin: 0.0, last_ns: None, off: 0, seen: 0 }
     }
 
+    /// The slot of a frame; `None` if it is not known.
     #[inline]
-    fn add(&mut self, at_ns: i64) {
-        // The phase is unreliable after a stall and in the burst that follows, so only frames one period after the
+    fn add(&mut self, at_ns: i64) -> Option<i64> {
+        let Some(last_ns) = self.last_ns.replace(at_ns) else {
+            (self.at, self.begin) = (at_ns as f64, at_ns as f64);
+            return None;
+        };
+        // The phase is unreliable after a stall and in the burst that follows, so only frames about one period after the
         // previous one count.
-        let interval = at_ns.saturating_sub(std::mem::replace(&mut self.last_ns, at_ns)) as f64;
-        if (interval - self.period).abs() >= self.period / 4.0 {
-            return;
+        let interval = at_ns.saturating_sub(last_ns) as f64;
+        if (interval - self.period).abs() >= self.period * 0.45 {
+            return None;
         }
         let since = at_ns as f64 - self.at;
         let slots = (since / self.period).round();
         let off = since - slots * self.period;
-        if off.abs() >= self.period / 4.0 {
+        if off.abs() >= self.period / 4.0 || slots < 0.0 {
             self.off += 1;
-            if self.off >= OFF_PHASE && since > 0.0 {
-                (self.slot, self.at, self.off) = (self.slot + nearest(slots), at_ns as f64, 0);
+            if self.off >= OFF_PHASE {
+                let slot = self.slot.saturating_add(nearest(slots).max(1));
+                (self.slot, self.at, self.off) = (slot, at_ns as f64, 0);
+                self.begin = self.at - slot as f64 * self.period;
             }
-            return;
+            return None;
         }
         self.off = 0;
-        if slots < 0.0 {
-            return;
-        }
         self.slot += nearest(slots);
         self.at = at_ns as f64 - off + off * FOLLOW;
-        self.earliest.add(self.slot, at_ns, self.period);
         self.seen = self.seen.wrapping_add(1);
         if self.seen.is_multiple_of(64) {
             self.settle();
         }
+        Some(self.slot)
     }
 
     /// Replaces the period by the observed one, so that slots remain correct after a long silence.
     fn settle(&mut self) {
         let period = (self.at - self.begin) / self.slot.max(1) as f64;
-        let nominal = self.nominal.ns as f64;
-        if self.slot >= SETTLED && (period - nominal).abs() < nominal / 10.0 {
+        if self.slot >= SETTLED && (period - self.nominal).abs() < self.nominal * SAME_PERIOD {
             self.period = period;
         }
     }
 }
 
 /// The earliest frame, relative to its own slot, in each stretch of the stream.
-pub(crate) struct Earliest {
-    /// Slots per stretch; doubled if there would be too many stretches.
-    slots: i64,
+struct Earliest {
+    /// Slots per stretch, as a power of two; increased if there would be too many stretches.
+    shift: u32,
     /// Slot and time, in order.
-    pub(crate) kept: Vec<(i64, i64)>,
+    kept: Vec<(i64, i64)>,
 }
 
 impl Earliest {
+    /// Adds a frame. Returns true if stretches were merged.
     #[inline]
-    fn add(&mut self, slot: i64, at_ns: i64, period: f64) {
-        let stretch = slot / self.slots;
+    fn add(&mut self, slot: i64, at_ns: i64, period: f64) -> bool {
+        let stretch = slot >> self.shift;
         match self.kept.last_mut() {
-            Some(last) if last.0 / self.slots == stretch => earlier(last, (slot, at_ns), period),
+            Some(last) if last.0 >> self.shift >= stretch => earlier(last, (slot, at_ns), period),
             _ => self.kept.push((slot, at_ns)),
         }
+        if self.kept.len() <= STRETCHES {
+            return false;
+        }
         while self.kept.len() > STRETCHES {
-            self.slots *= 2;
+            self.shift = (self.shift + 1).min(i64::BITS - 1);
             self.merge(period);
         }
+        true
     }
 
     fn merge(&mut self, period: f64) {
         let mut merged: Vec<(i64, i64)> = Vec::with_capacity(STRETCHES);
         for &one in &self.kept {
             match merged.last_mut() {
-                Some(last) if last.0 / self.slots == one.0 / self.slots => earlier(last, one, period),
+                Some(last) if last.0 >> self.shift == one.0 >> self.shift => earlier(last, one, period),
                 _ => merged.push(one),
             }
         }
@@ -193,8 +311,27 @@ impl Earliest {
 
 /// Keeps the earlier of two frames, each relative to its own slot.
 fn earlier(kept: &mut (i64, i64), other: (i64, i64), period: f64) {
-    let ahead = (other.1 - kept.1) as f64 - (other.0 - kept.0) as f64 * period;
+    let ahead = other.1.saturating_sub(kept.1) as f64 - other.0.saturating_sub(kept.0) as f64 * period;
     if ahead < 0.0 {
         *kept = other;
+    }
+}
+
+/// The greatest common divisor. One division if `a` divides `b`, the usual case.
+#[inline]
+fn gcd(mut a: u64, mut b: u64) -> u64 {
+    while a != 0 {
+        (a, b) = (b % a, a);
+    }
+    b
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn computes_greatest_common_divisors() {
+        assert_eq!([gcd(0, 12), gcd(12, 0), gcd(12, 18), gcd(5, 10), gcd(7, 13)], [12, 12, 6, 5, 1]);
     }
 }

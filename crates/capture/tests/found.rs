@@ -314,12 +314,7 @@ fn a_stream_that_ends_before_the_capture_is_named() {
 
 /// A datagram every 500 us.
 fn udp(n: u64, port: u16) -> Seen {
-    let mut bytes = vec![0; 60];
-    bytes[12..16].copy_from_slice(&[0x08, 0x00, 0x45, 0]);
-    bytes[23] = 17;
-    bytes[26..30].copy_from_slice(&[10, 0, 0, 1]);
-    bytes[36..38].copy_from_slice(&port.to_be_bytes());
-    Seen { at_ns: support::BEGIN_NS + n * 500_000 + scatter(n).cast_unsigned(), interface: 0, bytes }
+    support::datagram(n.cast_signed() * 500_000 + scatter(n), port)
 }
 
 #[test]

@@ -53,7 +53,8 @@ pub struct Capture {
     pub max_deviation_ns: u64,
     /// The largest intervals, largest first; at most 20.
     pub worst_gaps: Vec<MarkedFrame>,
-    /// Tolerance for late packets, ns: 1 % of the period, at least 1 us.
+    /// Tolerance for late packets, ns: 1 % of the period, at least 1 us, and the resolution of the timestamps if that is
+    /// coarser than 1 ns.
     pub tolerance_ns: u64,
     /// Late packets: frames later than their slot by more than the tolerance.
     pub late: u64,
@@ -63,6 +64,21 @@ pub struct Capture {
     pub skipped_slots: u64,
     /// The latest frames, latest first; at most 20.
     pub worst_late: Vec<MarkedFrame>,
+    /// Changes of the stream's time grid, in order; at most 20.
+    #[serde(default)]
+    pub steps: Vec<CapturedStep>,
+    /// Number of changes of the time grid.
+    #[serde(default)]
+    pub steps_total: u64,
+    /// Changes of the time grid for which the clock of the capture was set, or may have been set.
+    #[serde(default)]
+    pub clock_steps: u64,
+    /// Why the lateness of the frames cannot be known. Absent if it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lateness_unknown: Option<String>,
+    /// Frames that the talker sends in a burst in each period; 0 in records of older versions.
+    #[serde(default)]
+    pub frames_per_period: u64,
     /// Source of the sequence numbers.
     pub numbered_by: NumberedBy,
     /// Lost frames according to the sequence numbers; 0 if frames have none, see `numbered_by`.
@@ -73,10 +89,13 @@ pub struct Capture {
     pub longest_loss: u64,
     /// Frames that were captured again.
     pub duplicates: u64,
-    /// Frames that arrived after later ones, at most 64 numbers behind; they are not counted as lost.
+    /// Frames that arrived after later ones, at most 256 numbers behind; they are not counted as lost.
     pub reordered: u64,
-    /// Frames more than 64 numbers behind, which may be reordered or duplicate.
+    /// Frames more than 256 numbers behind, which may be reordered or duplicate.
     pub too_late: u64,
+    /// Frames without a sequence number that came in addition to those of the schedule, such as duplicates.
+    #[serde(default)]
+    pub surplus: u64,
     /// Restarts of the talker.
     pub restarts: u64,
     /// Bursts: runs of frames that are less than a quarter of the period apart.
@@ -193,7 +212,7 @@ pub enum PeriodSource {
     ClassA,
     /// Priority 2: stream reservation class B.
     ClassB,
-    /// The median interval, which is a guess.
+    /// The frames themselves: the period that fits them.
     #[default]
     Median,
 }
@@ -209,6 +228,34 @@ pub enum NumberedBy {
     Avtp,
     /// The 64-bit number of punctual's own talker.
     Talker,
+}
+
+/// A change of a captured stream's time grid. The lateness of later frames is measured against the new grid.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct CapturedStep {
+    /// The number of the first frame after the change, from 1, as Wireshark counts.
+    pub frame: u64,
+    /// Its timestamp, ns after the stream's first frame.
+    pub at_ns: i64,
+    /// The change, ns: positive if later frames are later than the old grid; 0 if unknown.
+    pub ns: i64,
+    /// Its cause.
+    pub kind: StepKind,
+}
+
+/// The cause of a change of a captured stream's time grid.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum StepKind {
+    /// The phase of the stream changed.
+    #[default]
+    Phase,
+    /// The talker restarted its sequence numbers.
+    Restart,
+    /// The timestamps went back: the clock of the capture was set.
+    ClockSet,
+    /// No frame for a long time, and none lost by number: the clock of the capture was set, or the talker paused.
+    Silence,
 }
 
 /// A frame worth finding in the file.

@@ -206,9 +206,10 @@ fn of_end(stream: &Stream) -> Option<String> {
             ))
         }
         Stream::Listener(listener) => {
-            let Listener { frames, lost, max_gap_ns, .. } = &**listener;
+            let Listener { frames, lost, duplicates, max_gap_ns, .. } = &**listener;
+            let sent = frames.saturating_sub(*duplicates).saturating_add(*lost);
             let gap = max_gap_ns.map_or_else(String::new, |ns| format!(", largest gap {}", unsigned(ns)));
-            Some(format!("Listener: {} of {} frames lost{gap}.", grouped(*lost), grouped(frames + lost)))
+            Some(format!("Listener: {} of {} frames lost{gap}.", grouped(*lost), grouped(sent)))
         }
     }
 }
@@ -235,6 +236,7 @@ fn of_capture(capture: &Capture) -> String {
     let Capture { frames, late, lost, skipped_slots, duplicates, .. } = *capture;
     let [frames, late, lost, skipped_slots, duplicates] = [frames, late, lost, skipped_slots, duplicates].map(grouped);
     let (tolerance, stream) = (unsigned(capture.tolerance_ns), &capture.stream.name);
+    let late = capture.lateness_unknown.as_ref().map_or(late, |_| "-".to_owned());
     let at_most = at_most(capture.worst_late.first().map(|frame| frame.ns));
     let gap = capture.max_gap_ns.map_or_else(String::new, |ns| format!(", largest gap {}", format_ns(ns)));
     format!(

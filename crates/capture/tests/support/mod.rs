@@ -49,6 +49,11 @@ impl Talker {
         Self { probe: false, ..Self::new(unique) }
     }
 
+    /// Starts another run of the talker.
+    pub fn restart(&mut self) {
+        self.run += 1;
+    }
+
     /// Frame number `seq`, captured at `at_ns`.
     pub fn seen(&mut self, seq: u64, at_ns: i64) -> Seen {
         let payload = Payload { run: self.run, seq, scheduled_ns: seq.cast_signed() * 125_000, ..Payload::default() };
@@ -64,6 +69,16 @@ impl Talker {
     pub fn steady(&mut self, count: u64) -> Vec<Seen> {
         (0..count).map(|seq| self.seen(seq, seq.cast_signed() * 125_000 + scatter(seq))).collect()
     }
+}
+
+/// A datagram to `port` without a sequence number, captured at `at_ns`.
+pub fn datagram(at_ns: i64, port: u16) -> Seen {
+    let mut bytes = vec![0; 60];
+    bytes[12..16].copy_from_slice(&[0x08, 0x00, 0x45, 0]);
+    bytes[23] = 17;
+    bytes[26..30].copy_from_slice(&[10, 0, 0, 1]);
+    bytes[36..38].copy_from_slice(&port.to_be_bytes());
+    Seen { at_ns: BEGIN_NS.wrapping_add_signed(at_ns), interface: 0, bytes }
 }
 
 /// A pseudo-random jitter of 0 to 200 ns.

@@ -48,13 +48,18 @@ pub fn keys(record: &Record) -> Vec<Key> {
         Some(Key { label, value: format_ns(frame.ns), detail: format!("frame {}", frame.frame) })
     };
     let late = format!("more than {}, {of_frames}", unsigned(capture.tolerance_ns));
-    let mut keys = vec![count("late frames", capture.late, late)];
+    let mut keys = vec![Key { label: "late frames", value: self::late(capture), detail: late }];
     keys.extend(first("largest lateness", &capture.worst_late));
     keys.push(count("skipped slots", capture.skipped_slots, "for which the talker sent no frame".to_owned()));
     keys.extend(first("largest gap", &capture.worst_gaps));
     let duplicates = format!("{} duplicates", grouped(capture.duplicates));
     keys.push(count("lost", capture.lost, duplicates));
     keys
+}
+
+/// The number of late frames; `-` if their lateness is not known.
+fn late(capture: &Capture) -> String {
+    capture.lateness_unknown.as_ref().map_or_else(|| grouped(capture.late), |_| "-".to_owned())
 }
 
 fn figures(capture: &Capture) -> Table {
@@ -75,7 +80,7 @@ fn figures(capture: &Capture) -> Table {
     ];
     let row = vec![
         grouped(capture.frames),
-        grouped(capture.late),
+        late(capture),
         grouped(capture.lost),
         grouped(capture.duplicates),
         grouped(capture.reordered),

@@ -111,20 +111,27 @@ fn period(capture: &Capture) -> String {
         PeriodSource::Asked => "given",
         PeriodSource::ClassA => "class A, from its priority",
         PeriodSource::ClassB => "class B, from its priority",
-        PeriodSource::Median => "estimated: the median interval",
+        PeriodSource::Median => "estimated from the frames",
     };
     let error = period.clock_error_ppm.unwrap_or(0.0);
     let ratio = period.clock_ppm.map_or_else(String::new, |ppm| format!(", {ppm:+.2} ppm +/- {error:.2}"));
     let nominal = unsigned(period.nominal_ns);
-    format!("{nominal} ({source}); {:.3} ns on the capture's clock{ratio}", period.fitted_ns)
+    let frames = match capture.frames_per_period {
+        0 | 1 => String::new(),
+        frames => format!(" for {frames} frames"),
+    };
+    format!("{nominal}{frames} ({source}); {:.3} ns on the capture's clock{ratio}", period.fitted_ns)
 }
 
 /// The two figures that users know best, and their meaning here.
 fn late_packets(page: &mut Page, capture: &Capture, lateness: Option<&Series>) {
     page.heading("Lateness");
     let max_ns = lateness.and_then(|series| series.max_ns);
-    let bad = |count: u64| if count > 0 { Ink::Bad } else { Ink::Good };
-    page.line(&vec![(bad(capture.late), format!("Late packets = {}", grouped(capture.late)))]);
+    let (late, ink) = match &capture.lateness_unknown {
+        Some(_) => ("-".to_owned(), Ink::Plain),
+        None => (grouped(capture.late), if capture.late > 0 { Ink::Bad } else { Ink::Good }),
+    };
+    page.line(&vec![(ink, format!("Late packets = {late}"))]);
     let max = max_ns.map_or_else(|| "-".to_owned(), format_ns);
     page.line(&vec![(Ink::Title, format!("Max delta = {max}"))]);
     page.text(

@@ -1,0 +1,159 @@
+//! Estimates the period of a stream from its first frames.
+
+use crate::convert::signed;
+use crate::fit::quantile;
+use crate::sequence::Number;
+
+/// Maximum number of frames per period.
+const GROUP_MAX: usize = 8;
+/// Minimum part of equal distances in a regular stream: fewer than this are equal if frames are sent in pairs.
+const REGULAR: f64 = 0.6;
+/// A larger group must be more regular than a smaller one by this part.
+const EQUALLY_REGULAR: f64 = 0.1;
+/// The typical interval is at most this many times the interval; with losses and in groups, it is larger.
+const TYPICAL_MAX: f64 = 1.6;
+/// Number of frames from which the typical interval is taken.
+const TYPICAL: usize = 16;
+/// Part of intervals that must be multiples of the period in a stream with many losses.
+const MULTIPLES: f64 = 0.9;
+/// The quantile of the intervals that is one period, even if most frames were lost.
+const ONE_PERIOD: f64 = 0.2;
+
+/// The estimate.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Estimate {
+    /// Mean time between frames, ns.
+    pub(crate) interval_ns: f64,
+    /// The time of each frame of a group against a regular stream, ns; empty if frames are not sent in groups.
+    pub(crate) offsets_ns: Vec<f64>,
+}
+
+impl Estimate {
+    /// The period: the time from one group of frames to the next, ns.
+    pub(crate) fn period_ns(&self) -> f64 {
+        self.interval_ns * self.offsets_ns.len().max(1) as f64
+    }
+}
+
+/// Estimates the period from the first frames; `None` if they are not regular.
+///
+/// The distance of frames that are 1, 2, 3 ... apart shows the smallest number of frames after which the stream repeats.
+pub(crate) fn estimate(frames: &[(Number, i64)]) -> Option<Estimate> {
+    let indexed = indexed(frames);
+    let numbered = frames.first().is_some_and(|(number, _)| *number != Number::None);
+    let typical = typical_ns(&indexed);
+    let candidates = || (1..=GROUP_MAX).filter_map(|group| Some((group, regularity(&indexed, group, typical)?)));
+    let most = candidates().map(|(_, (_, regular))| regular).fold(REGULAR, f64::max);
+    let Some((group, (interval, _))) = candidates().find(|(_, (_, regular))| *regular >= most - EQUALLY_REGULAR) else {
+        return if numbered { None } else { with_losses(&indexed) };
+    };
+    let interval_ns = refined(&indexed, group, interval, numbered);
+    let is_group = is_group(&indexed, group, interval_ns);
+    let offsets_ns = if is_group { offsets(&indexed, group, interval_ns) } else { Vec::new() };
+    Some(Estimate { interval_ns, offsets_ns })
+}
+
+/// The mean interval of frames that are `group` apart, ns, and the part of these distances that are equal. `None` if the
+/// typical interval is another one.
+fn regularity(indexed: &[(i64, i64)], group: usize, typical_ns: Option<f64>) -> Option<(f64, f64)> {
+    let mut distances = distances(indexed, signed(group));
+    let median = quantile(&mut distances, 0.5).filter(|&median| median > 0.0)?;
+    let interval = median / group as f64;
+    let near = distances.iter().filter(|&&one| (one - median).abs() <= interval / 4.0).count();
+    let regular = near as f64 / distances.len() as f64;
+    let is_typical = typical_ns.is_none_or(|typical| typical < interval * TYPICAL_MAX);
+    (regular >= REGULAR && is_typical).then_some((interval, regular))
+}
+
+/// Index and time of the frames. Frames whose number does not follow are omitted.
+fn indexed(frames: &[(Number, i64)]) -> Vec<(i64, i64)> {
+    let mut indexed: Vec<(i64, i64)> = Vec::with_capacity(frames.len());
+    let mut last = None;
+    for &(number, at_ns) in frames {
+        let step = match (last, number) {
+            (None, _) => Some(0),
+            (Some(Number::Eight(before)), Number::Eight(low)) => {
+                Some(i64::from(low.wrapping_sub(before))).filter(|step| (1..128).contains(step))
+            }
+            (Some(Number::Whole { run, seq: before }), Number::Whole { run: same, seq }) if run == same => seq
+                .checked_sub(before)
+                .and_then(|step| i64::try_from(step).ok())
+                .filter(|step| (1..1 << 32).contains(step)),
+            _ => Some(1),
+        };
+        if let Some(step) = step {
+            indexed.push((indexed.last().map_or(0, |(index, _)| index + step), at_ns));
+            last = Some(number);
+        }
+    }
+    indexed
+}
+
+/// The times between frames that are this many numbers apart.
+fn distances(indexed: &[(i64, i64)], apart: i64) -> Vec<f64> {
+    let next = |(n, one): (usize, &(i64, i64))| {
+        let other = indexed[n + 1..].iter().take_while(|other| other.0 <= one.0 + apart);
+        other.last().filter(|other| other.0 == one.0 + apart).map(|other| other.1.saturating_sub(one.1) as f64)
+    };
+    indexed.iter().enumerate().filter_map(next).collect()
+}
+
+/// The median of the mean interval of 16 frames, which a single pause does not change; `None` with fewer frames.
+fn typical_ns(indexed: &[(i64, i64)]) -> Option<f64> {
+    let mean = |pair: &[(i64, i64)]| {
+        let (first, last) = (pair.first()?, pair.last()?);
+        Some(last.1.saturating_sub(first.1) as f64 / (last.0 - first.0).max(1) as f64)
+    };
+    quantile(&mut indexed.windows(TYPICAL + 1).filter_map(mean).collect::<Vec<_>>(), 0.5)
+}
+
+/// The interval from ever more distant frames, so that their jitter counts less. They are whole groups apart.
+fn refined(indexed: &[(i64, i64)], group: usize, interval_ns: f64, numbered: bool) -> f64 {
+    let mut refined_ns = interval_ns;
+    let mut apart = 2 * group;
+    while apart <= indexed.len() / 2 {
+        let mean = |pair: &[(i64, i64)]| {
+            let (first, last) = (pair.first()?, pair.last()?);
+            let time = last.1.saturating_sub(first.1) as f64;
+            // Without numbers, frames may be missing.
+            let frames = if numbered { (last.0 - first.0) as f64 } else { (time / refined_ns).round() };
+            (frames >= 1.0).then(|| time / frames)
+        };
+        let mut means: Vec<_> = indexed.windows(apart + 1).filter_map(mean).collect();
+        refined_ns = quantile(&mut means, 0.5).filter(|&ns| ns > 0.0).unwrap_or(refined_ns);
+        apart *= 2;
+    }
+    refined_ns
+}
+
+/// True if all frames but one of each group follow the one before by less than a quarter of the mean interval.
+fn is_group(indexed: &[(i64, i64)], group: usize, interval_ns: f64) -> bool {
+    let neighbours = distances(indexed, 1);
+    let close = neighbours.iter().filter(|&&one| one < interval_ns / 4.0).count();
+    group > 1 && close as f64 >= neighbours.len() as f64 * REGULAR * (group - 1) as f64 / group as f64 && close > 0
+}
+
+/// The median time of each frame of a group against a regular stream; the earliest is 0.
+fn offsets(indexed: &[(i64, i64)], group: usize, interval_ns: f64) -> Vec<f64> {
+    let of = |position: i64| {
+        let frames = indexed.iter().filter(|(index, _)| index % signed(group) == position);
+        let mut rest: Vec<f64> = frames.map(|&(index, at_ns)| at_ns as f64 - index as f64 * interval_ns).collect();
+        quantile(&mut rest, 0.5).unwrap_or(0.0)
+    };
+    let offsets: Vec<f64> = (0..signed(group)).map(of).collect();
+    let earliest = offsets.iter().copied().fold(f64::INFINITY, f64::min);
+    offsets.into_iter().map(|offset| offset - earliest).collect()
+}
+
+/// The period of a stream without numbers whose intervals are multiples of it.
+fn with_losses(indexed: &[(i64, i64)]) -> Option<Estimate> {
+    let mut intervals = distances(indexed, 1);
+    let period_ns = quantile(&mut intervals, ONE_PERIOD).filter(|&ns| ns > 0.0)?;
+    let is_multiple = |ns: f64| {
+        let periods = (ns / period_ns).round();
+        periods >= 1.0 && (ns - periods * period_ns).abs() <= period_ns / 8.0
+    };
+    let multiples = intervals.iter().filter(|&&ns| is_multiple(ns)).count();
+    let regular = intervals.len() >= TYPICAL && multiples as f64 >= intervals.len() as f64 * MULTIPLES;
+    regular.then(|| Estimate { interval_ns: refined(indexed, 1, period_ns, false), offsets_ns: Vec::new() })
+}

@@ -1,0 +1,99 @@
+//! The time at which each frame of a stream is due, while the stream is read.
+
+/// A new level of lateness is adopted after this many frames at that level.
+const BLOCK: u32 = 64;
+/// Limit of a number of slots, so that sums of few numbers do not overflow.
+const SLOTS_MAX: f64 = 1e15;
+
+/// A schedule: the frame with index `n` is due at `base_ns + n * period_ns`. The base follows the earliest frames.
+#[derive(Debug, Clone)]
+pub(crate) struct Schedule {
+    pub(crate) period_ns: f64,
+    /// Any slot of the grid, if it is known, ns.
+    origin_ns: Option<f64>,
+    base_ns: Option<f64>,
+    /// The index of the newest frame.
+    newest: i64,
+    /// Number of frames in the block, and the smallest and largest base that follows from each.
+    frames: u32,
+    smallest_ns: f64,
+    largest_ns: f64,
+}
+
+impl Schedule {
+    /// A schedule that starts at the first frame, or at the slot nearest to it if the grid is known.
+    pub(crate) fn new(period_ns: f64, origin_ns: Option<f64>) -> Self {
+        let (smallest_ns, largest_ns) = (f64::INFINITY, f64::NEG_INFINITY);
+        Self { period_ns, origin_ns, base_ns: None, newest: 0, frames: 0, smallest_ns, largest_ns }
+    }
+
+    /// Starts again with the next frame.
+    pub(crate) fn restart(&mut self) {
+        self.base_ns = None;
+    }
+
+    /// Adds a frame that is the newest of the stream.
+    #[inline]
+    pub(crate) fn add(&mut self, index: i64, at_ns: i64) {
+        self.newest = index;
+        let base_ns = at_ns as f64 - index as f64 * self.period_ns;
+        if self.base_ns.is_none() {
+            self.base_ns = Some(base_ns - self.origin_ns.map_or(0.0, |origin_ns| self.phase(at_ns, origin_ns)));
+            (self.frames, self.smallest_ns, self.largest_ns) = (0, base_ns, base_ns);
+        }
+        self.smallest_ns = self.smallest_ns.min(base_ns);
+        self.largest_ns = self.largest_ns.max(base_ns);
+        self.frames += 1;
+        if self.frames == BLOCK {
+            self.end_block();
+        }
+    }
+
+    /// Replaces the period. The newest frames keep their slots.
+    pub(crate) fn set_period(&mut self, period_ns: f64) {
+        let index = self.newest as f64;
+        self.base_ns = self.base_ns.map(|base_ns| base_ns + index * (self.period_ns - period_ns));
+        self.period_ns = period_ns;
+        (self.frames, self.smallest_ns, self.largest_ns) = (0, f64::INFINITY, f64::NEG_INFINITY);
+    }
+
+    /// The time of a frame after its slot; a frame is rarely early, so up to a quarter of the period before a slot
+    /// belongs to that slot.
+    fn phase(&self, at_ns: i64, origin_ns: f64) -> f64 {
+        (at_ns as f64 - origin_ns + self.period_ns / 4.0).rem_euclid(self.period_ns) - self.period_ns / 4.0
+    }
+
+    /// Follows the earliest frame. A later base is adopted only if all frames of the block agree, because frames are late
+    /// in a stall and in the burst after it.
+    fn end_block(&mut self) {
+        let steady = self.largest_ns - self.smallest_ns < self.period_ns / 2.0;
+        if steady || self.base_ns > Some(self.smallest_ns) {
+            self.base_ns = Some(self.smallest_ns);
+        }
+        (self.frames, self.smallest_ns, self.largest_ns) = (0, f64::INFINITY, f64::NEG_INFINITY);
+    }
+
+    /// Whole slots that a frame at `at_ns` is behind its own, if it has this index.
+    #[inline]
+    #[expect(clippy::cast_possible_truncation, reason = "limited to SLOTS_MAX")]
+    pub(crate) fn slots_late(&self, index: i64, at_ns: i64) -> i64 {
+        (self.late_ns(index, at_ns) / self.period_ns).round().clamp(-SLOTS_MAX, SLOTS_MAX) as i64
+    }
+
+    /// True if a frame at `at_ns` is less than so many slots behind its own, if it has this index.
+    #[inline]
+    pub(crate) fn is_within(&self, index: i64, at_ns: i64, slots: f64) -> bool {
+        self.late_ns(index, at_ns) < slots * self.period_ns
+    }
+
+    /// True if a frame at `at_ns` is more than half a period before its slot, if it has this index.
+    #[inline]
+    pub(crate) fn is_early(&self, index: i64, at_ns: i64) -> bool {
+        self.late_ns(index, at_ns) < -self.period_ns / 2.0
+    }
+
+    #[inline]
+    fn late_ns(&self, index: i64, at_ns: i64) -> f64 {
+        at_ns as f64 - self.base_ns.unwrap_or(0.0) - index as f64 * self.period_ns
+    }
+}

@@ -1,0 +1,441 @@
+//! Faults whose truth is known: no false lateness, loss or verdict.
+
+#![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
+#![allow(
+    clippy::cast_possible_wrap,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "numbers of frames and times in test captures are small"
+)]
+
+mod support;
+
+use analysis::profiles;
+use capture::{Analysis, Filter, Options, analyse, to_record};
+use record::{Capture, Outcome, StepKind};
+use support::{LITTLE, Seen, Talker, datagram, pcap, scatter};
+
+const PERIOD_NS: i64 = 125_000;
+
+fn analysed(frames: &[Seen], nanoseconds: bool, options: &Options) -> Analysis {
+    analyse(
+        || Ok(&pcap(LITTLE, nanoseconds, 1, frames)[..]).map(|file| std::io::Cursor::new(file.to_vec())),
+        "test",
+        options,
+    )
+    .unwrap()
+}
+
+fn options(udp: bool, period_ns: Option<u64>) -> Options {
+    let filter = Filter { udp: udp.then_some(7_000), ..Filter::default() };
+    Options { filter, period_ns, idle_slope_bps: None, link_bps: 1_000_000_000 }
+}
+
+fn avtp(frames: &[Seen]) -> Analysis {
+    analysed(frames, true, &options(false, None))
+}
+
+fn udp(frames: &[Seen]) -> Analysis {
+    analysed(frames, true, &options(true, None))
+}
+
+/// A stream without numbers that sends frames at these times.
+fn datagrams(times: impl IntoIterator<Item = i64>) -> Vec<Seen> {
+    times.into_iter().map(|at_ns| datagram(at_ns, 7_000)).collect()
+}
+
+fn outcome(found: &Analysis, profile: &str) -> (Outcome, String) {
+    let profile = profiles().iter().find(|one| one.name == profile).unwrap();
+    let verdict = analysis::judge(&to_record(found.clone(), Vec::new()), profile);
+    (verdict.outcome, verdict.reason)
+}
+
+#[track_caller]
+fn assert_not_failed(found: &Analysis) {
+    let (outcome, reason) = outcome(found, "avb-class-a");
+    assert_eq!(outcome, Outcome::Inconclusive, "{reason}");
+}
+
+fn losses(capture: &Capture) -> [u64; 6] {
+    let Capture { lost, losses, duplicates, reordered, too_late, restarts, .. } = *capture;
+    [lost, losses, duplicates, reordered, too_late, restarts]
+}
+
+/// Sorts frames by time, as a capture contains them.
+fn sorted(mut frames: Vec<Seen>) -> Vec<Seen> {
+    frames.sort_by_key(|seen| seen.at_ns);
+    frames
+}
+
+#[test]
+fn one_very_late_frame_is_reordered_and_not_lost() {
+    for slots in [5, 63, 64, 65, 100, 127, 128, 129, 160, 190, 191, 192, 240, 254] {
+        let mut talker = Talker::plain(1);
+        let mut frames = talker.steady(10_000);
+        frames[5_000] = talker.seen(5_000, (5_000 + slots) * PERIOD_NS + 60_000);
+        let found = avtp(&sorted(frames));
+        assert_eq!(losses(&found.capture), [0, 0, 0, 1, 0, 0], "{slots}");
+        assert_eq!((found.capture.late, found.capture.skipped_slots, found.capture.steps_total), (1, 0, 0), "{slots}");
+        assert_eq!(found.capture.worst_late[0].ns / PERIOD_NS, slots);
+    }
+}
+
+#[test]
+fn one_old_duplicate_is_not_a_loss() {
+    for slots in [1, 30, 64, 128, 191, 224, 240, 250] {
+        let mut talker = Talker::plain(1);
+        let mut frames = talker.steady(10_000);
+        frames.push(talker.seen(5_000, (5_000 + slots) * PERIOD_NS + 60_000));
+        let found = avtp(&sorted(frames));
+        assert_eq!(losses(&found.capture), [0, 0, 1, 0, 0, 0], "{slots}");
+        assert_eq!((found.capture.late, found.capture.skipped_slots, found.capture.steps_total), (0, 0, 0), "{slots}");
+    }
+}
+
+#[test]
+fn a_stall_with_a_burst_is_not_a_loss() {
+    for slots in [100, 200, 256, 257, 300, 512] {
+        let mut talker = Talker::plain(1);
+        let mut frames = talker.steady(10_000);
+        for n in 0..slots {
+            let at_ns = ((5_000 + slots) * PERIOD_NS).max((5_000 + n) * PERIOD_NS) - 4_000 * (slots - n);
+            frames[(5_000 + n) as usize] = talker.seen(5_000 + n as u64, at_ns.max((5_000 + n) * PERIOD_NS));
+        }
+        let found = avtp(&sorted(frames));
+        assert_eq!(losses(&found.capture), [0; 6], "{slots}");
+        assert!(found.capture.late.abs_diff(slots as u64) < 5, "{slots}: {}", found.capture.late);
+    }
+}
+
+#[test]
+fn fits_the_period_of_streams_without_numbers() {
+    for period_ns in [110_000.0, 120_000.0, 22_675.737, 1_001.0 / 30_000.0 * 1e9, 125_000.0, 333_333.333] {
+        let times = (0..6_000u64).map(|n| (n as f64 * period_ns) as i64 + scatter(n));
+        let found = udp(&datagrams(times));
+        let capture = &found.capture;
+        assert_eq!(
+            (capture.late, capture.skipped_slots, capture.surplus, capture.steps_total),
+            (0, 0, 0, 0),
+            "{period_ns}"
+        );
+        assert!((capture.period.fitted_ns / period_ns - 1.0).abs() < 1e-6, "{period_ns}: {:?}", capture.period);
+        assert_eq!(capture.lateness_unknown, None);
+        assert_eq!(found.series.samples, 6_000);
+    }
+}
+
+#[test]
+fn takes_the_period_of_the_class_only_if_it_fits() {
+    for (period_ns, is_class) in
+        [(110_000, false), (120_000, false), (124_900, false), (124_950, true), (125_060, true)]
+    {
+        let mut talker = Talker::plain(1);
+        let frames: Vec<_> = (0..6_000u64).map(|n| talker.seen(n, n as i64 * period_ns + scatter(n))).collect();
+        let found = avtp(&frames);
+        let nominal_ns = if is_class { 125_000 } else { period_ns as u64 };
+        assert_eq!((found.capture.period.nominal_ns, found.capture.late), (nominal_ns, 0));
+    }
+}
+
+#[test]
+fn frames_in_groups_have_one_period_per_group() {
+    for group in [2, 3] {
+        let mut talker = Talker::plain(1);
+        let at = |n: u64| (n / group) as i64 * PERIOD_NS + (n % group) as i64 * 5_000 + scatter(n);
+        let mut frames: Vec<_> = (0..12_000).map(|n| talker.seen(n, at(n))).collect();
+        let found = avtp(&frames);
+        let capture = &found.capture;
+        assert_eq!((capture.period.nominal_ns, capture.frames_per_period), (125_000, group));
+        assert_eq!((capture.late, capture.skipped_slots, capture.bursts, capture.steps_total), (0, 0, 0, 0));
+        assert_eq!((capture.window_violations, losses(capture)), (0, [0; 6]));
+        // One group is late, and one frame is lost.
+        for n in 6_000..6_000 + group {
+            frames[n as usize] = talker.seen(n, at(n) + 60_000);
+        }
+        frames.remove(9_001);
+        let found = avtp(&frames);
+        assert_eq!((found.capture.late, found.capture.lost, found.capture.skipped_slots), (group, 1, 0), "{group}");
+        assert!((found.series.max_ns.unwrap() - 60_000).abs() < 500, "{group} {:?}", found.series.max_ns);
+        // Without numbers, the slots of frames are not known after a loss.
+        let found = udp(&datagrams((0..12_000).map(at)));
+        let why = found.capture.lateness_unknown.as_ref().unwrap();
+        assert!(why.contains(&format!("in groups of {group} every 125 us")), "{why}");
+        assert_eq!((found.capture.late, found.series.samples), (0, 0));
+        assert_not_failed(&found);
+    }
+}
+
+#[test]
+fn early_frames_do_not_change_the_period() {
+    let at = |n: u64| n as i64 * PERIOD_NS - (n % 2) as i64 * 30_000 + scatter(n);
+    let mut talker = Talker::plain(1);
+    for found in
+        [avtp(&(0..8_000).map(|n| talker.seen(n, at(n))).collect::<Vec<_>>()), udp(&datagrams((0..8_000).map(at)))]
+    {
+        assert_eq!(found.capture.period.nominal_ns, 125_000);
+        assert_eq!((found.capture.late, found.capture.skipped_slots), (4_000, 0));
+        assert!((found.series.max_ns.unwrap() - 30_000).abs() < 500, "{:?}", found.series.max_ns);
+    }
+}
+
+/// True for a pseudo-random part of the frames.
+fn is_lost(n: u64, percent: i64) -> bool {
+    scatter(n.wrapping_mul(0x9e37_79b9)) * 100 < percent * 201
+}
+
+#[test]
+fn many_losses_are_not_lateness() {
+    for talker in [Talker::new, Talker::plain] {
+        for percent in [20, 55, 70, 85] {
+            let frames = talker(1).steady(20_000);
+            let kept: Vec<_> =
+                frames.into_iter().zip(0..).filter(|&(_, n)| !is_lost(n, percent)).map(|(seen, _)| seen).collect();
+            let count = kept.len() as u64;
+            let found = avtp(&kept);
+            let capture = &found.capture;
+            assert!(capture.lost + count > 19_900 && capture.lost + count <= 20_000, "{percent}: {}", capture.lost);
+            assert_eq!((capture.late, capture.skipped_slots, capture.steps_total), (0, 0, 0), "{percent}");
+            assert_eq!(capture.period.nominal_ns, 125_000);
+        }
+        // Each second frame is lost.
+        let frames: Vec<_> = talker(1).steady(20_000).into_iter().step_by(2).collect();
+        let found = avtp(&frames);
+        assert_eq!((found.capture.lost, found.capture.late, found.capture.skipped_slots), (9_999, 0, 0));
+    }
+    for percent in [20, 55, 70] {
+        let kept = (0..20_000u64).filter(|&n| !is_lost(n, percent)).map(|n| n as i64 * 1_000_000 + scatter(n));
+        let found = udp(&datagrams(kept));
+        assert_eq!(found.capture.late, 0, "{percent}");
+        assert_eq!(found.capture.period.nominal_ns, 1_000_000);
+        assert_eq!(found.capture.lateness_unknown.is_some(), percent > 50, "{:?}", found.capture.lateness_unknown);
+    }
+}
+
+#[test]
+fn a_set_clock_is_not_lateness() {
+    for step_ns in [-3_000_000_000, -1_000_000, -60_123_456, 5_000_000_000, 1_234_567_890] {
+        for from in [30, 300, 5_000, 9_900, 9_970] {
+            for talker in [Talker::new, Talker::plain] {
+                let mut frames = talker(1).steady(10_000);
+                frames[from..].iter_mut().for_each(|seen| seen.at_ns = seen.at_ns.wrapping_add_signed(step_ns));
+                let found = avtp(&frames);
+                check_set_clock(&found, from, step_ns);
+                assert_eq!(losses(&found.capture), [0; 6]);
+            }
+            let times =
+                (0..10_000u64).map(|n| n as i64 * PERIOD_NS + scatter(n) + if n >= from as u64 { step_ns } else { 0 });
+            let mut frames = datagrams(times.map(|at_ns| at_ns + 4_000_000_000));
+            frames.iter_mut().for_each(|seen| seen.at_ns -= 4_000_000_000);
+            check_set_clock(&udp(&frames), from, step_ns);
+        }
+    }
+}
+
+#[track_caller]
+fn check_set_clock(found: &Analysis, from: usize, step_ns: i64) {
+    let capture = &found.capture;
+    assert_eq!((capture.late, capture.skipped_slots), (0, 0), "{from} {step_ns} {:?}", capture.steps);
+    assert_eq!(capture.lateness_unknown, None);
+    let [step] = &capture.steps[..] else { panic!("{from} {step_ns}: {:?}", capture.steps) };
+    let kind = if step_ns < 0 { StepKind::ClockSet } else { StepKind::Silence };
+    assert_eq!((step.frame, step.kind, capture.clock_steps), (from as u64 + 1, kind, 1), "{step_ns}");
+    assert!((step.ns - step_ns).abs() < 125_500, "{step:?} {step_ns}");
+    let texts: Vec<_> = found.caveats.iter().map(|caveat| caveat.text.as_str()).collect();
+    assert!(texts.iter().any(|text| text.contains("the clock of the capture was set")), "{texts:?}");
+    assert_not_failed(found);
+}
+
+#[test]
+fn a_restart_is_not_a_loss() {
+    for (from, number) in [
+        (5_000, 0u64),
+        (5_000, 100),
+        (5_000, 250),
+        (5_000, 130),
+        (200, 0),
+        (5_017, 0),
+        (5_120, 50),
+        (5_120, 1),
+        (5_120, 2),
+        (5_120, 12),
+        (5_120, 255),
+        (5_120, 254),
+    ] {
+        let mut talker = Talker::plain(1);
+        let count = |n: u64| if n < from { n } else { n - from + number };
+        let frames: Vec<_> = (0..10_000u64).map(|n| talker.seen(count(n), n as i64 * PERIOD_NS + scatter(n))).collect();
+        let found = avtp(&frames);
+        assert_eq!(losses(&found.capture), [0, 0, 0, 0, 0, 1], "{from} {number}");
+        assert_eq!((found.capture.late, found.capture.skipped_slots), (0, 0), "{from} {number}");
+        let [step] = &found.capture.steps[..] else { panic!("{:?}", found.capture.steps) };
+        assert_eq!((step.frame, step.kind), (from + 1, StepKind::Restart));
+        assert_not_failed(&found);
+    }
+}
+
+#[test]
+fn a_phase_step_is_not_lateness() {
+    for step_ns in [60_000, -60_000, 20_000, -20_000, 5_000, -40_000] {
+        let at = |n: u64| n as i64 * PERIOD_NS + scatter(n) + if n >= 7_000 { step_ns } else { 0 };
+        let mut talker = Talker::plain(1);
+        let mut frames: Vec<_> = (0..20_000).map(|n| talker.seen(n, at(n))).collect();
+        let found = avtp(&frames);
+        let capture = &found.capture;
+        assert_eq!(
+            (capture.late, capture.skipped_slots, losses(capture)),
+            (0, 0, [0; 6]),
+            "{step_ns} {:?}",
+            capture.steps
+        );
+        let [step] = &capture.steps[..] else { panic!("{step_ns}: {:?}", capture.steps) };
+        assert_eq!((step.frame, step.kind), (7_001, StepKind::Phase), "{step_ns}");
+        assert!((step.ns - step_ns).abs() < 500, "{step:?}");
+        assert!(capture.period.clock_ppm.unwrap().abs() < 1.0, "{:?}", capture.period);
+        assert_not_failed(&found);
+        // A late frame after the step is late.
+        frames[15_000] = talker.seen(15_000, at(15_000) + 70_000);
+        let found = avtp(&frames);
+        assert_eq!((found.capture.late, found.capture.steps_total), (1, 1));
+        assert_eq!(outcome(&found, "avb-class-a").0, Outcome::Fail);
+        let found = udp(&datagrams((0..20_000).map(at)));
+        assert!(found.capture.late == 0 && found.capture.steps_total >= 1, "{step_ns} {:?}", found.capture.steps);
+    }
+}
+
+#[test]
+fn a_duplicate_without_number_is_one_surplus_frame() {
+    for (at, after_ns) in [(5_000, 3_000), (40, 3_000), (9_990, 3_000), (5_000, 0), (5_000, 300_000), (0, 2_000)] {
+        let mut frames = datagrams((0..10_000u64).map(|n| n as i64 * 1_000_000 + scatter(n)));
+        let clean = udp(&frames);
+        let again = Seen { at_ns: frames[at].at_ns + after_ns, ..frames[at].clone() };
+        frames.insert(at + 1, again);
+        let found = udp(&frames);
+        let capture = &found.capture;
+        assert_eq!((capture.surplus, capture.late, capture.skipped_slots), (1, 0, 0), "{at} {after_ns}");
+        assert_eq!((capture.steps_total, found.series.samples), (0, 10_000), "{at} {after_ns}");
+        assert_eq!(outcome(&found, "cnc-servo-1ms"), outcome(&clean, "cnc-servo-1ms"));
+    }
+}
+
+#[test]
+fn a_late_frame_without_number_is_late() {
+    for late_ns in [60_000, 700_000] {
+        let times = (0..10_000u64).map(|n| n as i64 * 1_000_000 + scatter(n) + if n == 5_000 { late_ns } else { 0 });
+        let found = udp(&datagrams(times));
+        assert_eq!((found.capture.late, found.capture.surplus, found.capture.skipped_slots), (1, 0, 0));
+    }
+    // One frame is missing.
+    let found = udp(&datagrams((0..10_000u64).filter(|n| *n != 5_000).map(|n| n as i64 * 1_000_000 + scatter(n))));
+    assert_eq!((found.capture.late, found.capture.surplus, found.capture.skipped_slots), (0, 0, 1));
+}
+
+#[test]
+fn coarse_time_stamps_show_no_lateness() {
+    let frames = |step_ns: i64| (0..10_000u64).map(move |n| n as i64 * PERIOD_NS / step_ns * step_ns);
+    for (step_ns, expected) in
+        [(1_000_000, "multiples of 1 ms, too coarse"), (10_000_000_000, "timestamps of the stream are equal")]
+    {
+        let mut talker = Talker::plain(1);
+        let numbered: Vec<_> = frames(step_ns).zip(0..).map(|(at_ns, n)| talker.seen(n, at_ns)).collect();
+        let given = options(true, Some(125_000));
+        for found in
+            [avtp(&numbered), analysed(&datagrams(frames(step_ns)), true, &given), udp(&datagrams(frames(step_ns)))]
+        {
+            let why = found.capture.lateness_unknown.as_ref().unwrap();
+            assert!(why.contains(expected), "{why}");
+            assert_eq!((found.capture.late, found.capture.skipped_slots, found.series.samples), (0, 0, 0));
+            assert_not_failed(&found);
+        }
+    }
+}
+
+#[test]
+fn a_given_period_must_be_that_of_the_stream() {
+    let frames = datagrams((0..5_000u64).map(|n| n as i64 * 150_000 + scatter(n)));
+    let found = analysed(&frames, true, &options(true, Some(125_000)));
+    assert_eq!((found.capture.late, found.series.samples), (0, 0));
+    assert!(found.capture.lateness_unknown.is_some());
+    assert_not_failed(&found);
+}
+
+#[test]
+fn the_tolerance_contains_the_resolution() {
+    let mut talker = Talker::plain(1);
+    let mut frames: Vec<_> = (0..10_000u64).map(|n| talker.seen(n, n as i64 * 125_003 + scatter(n) * 3)).collect();
+    let late = |frames: &[Seen], nanoseconds| {
+        let found = analysed(frames, nanoseconds, &options(false, None));
+        (found.capture.tolerance_ns, found.capture.late)
+    };
+    assert_eq!([late(&frames, true), late(&frames, false)], [(1_250, 0), (2_250, 0)]);
+    frames[5_000] = talker.seen(5_000, 5_000 * 125_003 + 1_700);
+    assert_eq!([late(&frames, true), late(&frames, false)], [(1_250, 1), (2_250, 0)]);
+}
+
+#[test]
+fn an_episode_of_lateness_is_late() {
+    for (from, frames_late) in [(3_000, 10), (3_000, 200), (3_000, 3_000), (50, 100)] {
+        let late = from..from + frames_late;
+        let at = |n: u64| n as i64 * PERIOD_NS + scatter(n) + if late.contains(&n) { 60_000 } else { 0 };
+        let mut talker = Talker::plain(1);
+        for found in [
+            avtp(&(0..15_000).map(|n| talker.seen(n, at(n))).collect::<Vec<_>>()),
+            udp(&datagrams((0..15_000).map(at))),
+        ] {
+            assert_eq!((found.capture.late, found.capture.skipped_slots), (frames_late, 0), "{from}");
+            assert_eq!((found.capture.steps_total, found.capture.surplus), (0, 0), "{from} {:?}", found.capture.steps);
+        }
+    }
+}
+
+#[test]
+fn many_phase_steps_are_no_lateness() {
+    for step_ns in [60_000, -20_000] {
+        for every in [500, 3_000] {
+            let at = |n: u64| n as i64 * PERIOD_NS + scatter(n) + (n / every) as i64 * step_ns;
+            let mut talker = Talker::plain(1);
+            let found = avtp(&(0..30_000).map(|n| talker.seen(n, at(n))).collect::<Vec<_>>());
+            assert_eq!((found.capture.late, found.capture.skipped_slots), (0, 0), "{step_ns} {every}");
+            assert_eq!(found.capture.steps_total, (30_000 - 1) / every, "{step_ns} {every}");
+        }
+    }
+}
+
+#[test]
+fn a_restart_after_a_pause_is_neither_late_nor_lost() {
+    for talker in [Talker::new, Talker::plain] {
+        for pause_ns in [1_000_000, 50_060_000, 7_000_000_000] {
+            let mut talker = talker(1);
+            let mut frames: Vec<_> = (0..5_000).map(|n| talker.seen(n, n as i64 * PERIOD_NS + scatter(n))).collect();
+            talker.restart();
+            let after = |n: u64| (5_000 + n as i64) * PERIOD_NS + pause_ns + scatter(n);
+            frames.extend((0..5_000).map(|n| talker.seen(n, after(n))));
+            let found = avtp(&frames);
+            assert_eq!(losses(&found.capture), [0, 0, 0, 0, 0, 1], "{pause_ns}");
+            assert_eq!(
+                (found.capture.late, found.capture.skipped_slots, found.capture.steps_total),
+                (0, 0, 1),
+                "{pause_ns}"
+            );
+            assert_not_failed(&found);
+        }
+    }
+}
+
+#[test]
+fn jitter_is_measured_in_any_stream() {
+    for jitter in [1, 100, 200] {
+        let at = |n: u64| n as i64 * 125_030 + scatter(n) * jitter;
+        let mut talker = Talker::plain(1);
+        for found in [
+            avtp(&(0..15_000).map(|n| talker.seen(n, at(n))).collect::<Vec<_>>()),
+            udp(&datagrams((0..15_000).map(at))),
+        ] {
+            let counts =
+                [found.capture.skipped_slots, found.capture.surplus, found.capture.lost, found.capture.steps_total];
+            assert_eq!(counts, [0; 4], "{jitter} {:?}", found.capture.steps);
+            let max_ns = found.series.max_ns.unwrap();
+            assert!((max_ns - 200 * jitter).abs() <= 20 * jitter + 100, "{jitter} {max_ns}");
+            assert_eq!(found.series.samples, 15_000);
+        }
+    }
+}
