@@ -3,9 +3,9 @@
 use std::io;
 
 use record::{Interrupts, Zero};
-use sys::{clock::Clock, interrupt::hpet::Timer};
+use sys::interrupt::hpet::Timer;
 
-use super::source::{Found, Interrupted, Source, is_ready, ready};
+use super::source::{Found, Interrupted, Reading, Source, between_clocks, is_ready, ready};
 use crate::probe_threads::Pacer;
 
 /// A timer with a periodic interrupt.
@@ -66,21 +66,18 @@ impl Source for Hpet {
     fn wait(&mut self) -> io::Result<Found> {
         let Some(woke_ns) = ready(&self.timer)? else { return Ok(Found::Nothing) };
         self.timer.count()?;
-        let before_ns = Clock::Monotonic.now_ns();
-        let now = self.timer.now();
-        let after_ns = Clock::Monotonic.now_ns();
+        let Reading { value: now, at_ns, error_ns } = between_clocks(|| self.timer.now());
         let is_behind = self.next.is_some_and(|next| now.upcoming != next.wrapping_add(self.period));
         let has_more = is_behind && is_ready(&self.timer)?;
         let (oldest, next) = expiry(self.next, now.upcoming, self.period, has_more);
         let Some(ago) = since(now.counter, oldest) else { return Ok(Found::Nothing) };
         self.next = Some(next);
-        let half_ns = (after_ns - before_ns) / 2;
         let ago_ns = self.timer.ns(ago.into()).cast_signed();
         Ok(Found::Interrupt(Interrupted {
-            zero_ns: before_ns + half_ns - ago_ns,
+            zero_ns: at_ns - ago_ns,
             kernel_ns: None,
             woke_ns,
-            uncertainty_ns: Some(half_ns),
+            uncertainty_ns: Some(error_ns),
             // Those that became one interrupt are deadlines that the thread missed.
             lost: 0,
             unanswered: 0,

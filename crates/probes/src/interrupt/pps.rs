@@ -5,7 +5,7 @@ use std::io;
 use record::{Interrupts, Zero};
 use sys::{clock::Clock, interrupt::pps};
 
-use super::source::{Found, Interrupted, Source, WAIT};
+use super::source::{Found, Interrupted, Reading, Source, WAIT, between_clocks};
 use crate::probe_threads::Pacer;
 
 /// A source, whose pulses the kernel stamps on CLOCK_REALTIME.
@@ -41,14 +41,12 @@ impl Source for Pulses {
         let pulse = self.source.wait(WAIT)?;
         let woke_ns = Clock::Monotonic.now_ns();
         let Some(pulse) = pulse else { return Ok(Found::Nothing) };
-        let real_ns = Clock::Realtime.now_ns();
-        let after_ns = Clock::Monotonic.now_ns();
-        let half_ns = (after_ns - woke_ns) / 2;
+        let Reading { value: real_ns, at_ns, error_ns } = between_clocks(|| Clock::Realtime.now_ns());
         Ok(Found::Interrupt(Interrupted {
-            zero_ns: woke_ns + half_ns - (real_ns - pulse.stamp_ns),
+            zero_ns: at_ns - (real_ns - pulse.stamp_ns),
             kernel_ns: None,
             woke_ns,
-            uncertainty_ns: Some(half_ns),
+            uncertainty_ns: Some(error_ns),
             lost: pulse.lost.into(),
             unanswered: 0,
         }))
