@@ -9,12 +9,14 @@
 
 mod cells;
 mod facts;
+mod figures;
 mod pairs;
 mod recommend;
 mod severity;
 mod table;
 
 pub use cells::cells;
+pub use figures::{PairFigures, PairRank, ThreadFigures, ranked_pairs};
 pub use recommend::{recommend, why_none};
 pub use table::{MatrixTable, tables};
 

@@ -74,28 +74,29 @@ pub fn times(series: &Series, audio: &Audio) -> Vec<(&'static str, [String; 7])>
 }
 
 /// Headings of [`tried`].
-pub const TRIED: [&str; 6] = ["frames", "latency", "periods", "xruns", "worst", "of the limit"];
+pub const TRIED: [&str; 6] = ["frames", "latency", "periods", "xruns", "worst", "margin"];
 
-/// The sizes that a search tried, the smallest first, each with true if it held, or `None` if the search was cut short.
-pub fn tried(record: &Record, search: &BufferSearch) -> Vec<([String; 6], Option<bool>)> {
+/// The buffer sizes that were played, the smallest first, each with true if it held, or `None` if that is undecided or
+/// no size was searched. The margin is the time between the latest completion and an xrun.
+pub fn tried(record: &Record) -> Vec<([String; 6], Option<bool>)> {
     let mut all: Vec<&Audio> = record.series.iter().filter_map(|series| series.kind.audio()).collect();
     all.sort_by_key(|audio| audio.frames);
     let row = |audio: &Audio| {
         let worst_ns = audio.completion.as_ref().map(|times| times.max_ns);
-        let share = worst_ns.map(|ns| format!("{} %", ns.max(0).unsigned_abs() * 100 / audio.limit_ns.max(1)));
+        let margin_ns = worst_ns.map(|ns| audio.limit_ns.cast_signed().saturating_sub(ns));
+        let [worst, margin] = [worst_ns, margin_ns].map(|ns| ns.map_or_else(|| "-".to_owned(), format_ns));
         let cells = [
             grouped(audio.frames.into()),
             unsigned(audio.latency_ns()),
             grouped(audio.played),
             grouped(audio.xruns),
-            worst_ns.map_or_else(|| "-".to_owned(), format_ns),
-            share.unwrap_or_default(),
+            worst,
+            margin,
         ];
-        let held = match audio.xruns {
-            _ if why_no_size(record).is_some() => None,
-            0 => search.held.is_some_and(|smallest| smallest <= audio.frames).then_some(true),
-            _ => Some(false),
-        };
+        let held = record.buffer.as_ref().filter(|_| why_no_size(record).is_none()).and_then(|search| {
+            let is_held = search.held.is_some_and(|smallest| smallest <= audio.frames);
+            (audio.xruns > 0 || is_held).then_some(audio.xruns == 0)
+        });
         (cells, held)
     };
     all.into_iter().map(row).collect()
@@ -243,8 +244,9 @@ mod tests {
 
     #[test]
     fn a_size_cut_short_neither_held_nor_failed() {
-        let (record, search) = searched(State::Interrupted, &[(128, 2), (256, 0), (192, 0)], Some(256), Some(128));
-        let held: Vec<Option<bool>> = tried(&record, &search).into_iter().map(|(_, held)| held).collect();
+        let (mut record, search) = searched(State::Interrupted, &[(128, 2), (256, 0), (192, 0)], Some(256), Some(128));
+        record.buffer = Some(search);
+        let held: Vec<Option<bool>> = tried(&record).into_iter().map(|(_, held)| held).collect();
         assert_eq!(held, [Some(false), None, Some(true)]);
     }
 

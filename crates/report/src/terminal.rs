@@ -7,6 +7,7 @@ pub(crate) mod capture;
 mod check;
 mod compare;
 mod far;
+mod figures;
 pub(crate) mod histogram;
 mod interrupt;
 mod ledger;

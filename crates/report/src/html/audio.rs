@@ -25,7 +25,7 @@ pub fn sections(record: &Record) -> Vec<Part> {
         tables: vec![Table::plain(
             "Buffer sizes tried",
             &TRIED,
-            tried(record, search).into_iter().map(|(cells, _)| cells.to_vec()).collect(),
+            tried(record).into_iter().map(|(cells, _)| cells.to_vec()).collect(),
         )],
         notes: found(record, search),
         only_on_screen: false,

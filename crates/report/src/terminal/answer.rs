@@ -1,25 +1,28 @@
 //! The result of a run in at most 20 lines, the answer first.
 
-use std::cmp::Reverse;
+use analysis::format_ns;
+use record::{BlameMode, Campaign, Finding, Outcome, Record, UseVerdict};
 
-use analysis::{Summary, format_ns, format_unsigned_ns};
-use record::{BlameMode, Campaign, Finding, Noise, Outcome, Record, Series, SeriesKind, UseVerdict, grouped};
-
+use super::figures::figures;
 use super::page::Page;
 use super::table::Table;
-use super::{audio, campaign, compare, interrupt, linuxcnc, machine, sound_loop};
-use super::{cell, count_cell, time};
-use crate::blame::{explains, percent, remarks, shares, to_do};
-use crate::headline::{self, ink_of, shown_uses, when};
+use super::{campaign, compare, linuxcnc, machine, sound_loop};
+use crate::blame::{explains, remarks, shares, to_do};
+use crate::headline::{self, ink_of, shown_uses};
 use crate::remedy::{advice_and_command, is_command};
 use crate::round_trip;
-use crate::style::{Ink, Spans, Style};
+use crate::style::{Ink, Style};
 use crate::words::{Words, sentence, state_note};
 
 /// Largest number of lines of the answer at 80 columns, without the two lines of the paths of the files.
 const LINES: usize = 18;
-/// Number of culprits in one line.
-const CULPRITS: usize = 3;
+/// The lengths of `why`, from the longest to the shortest.
+const WHYS: [Whys; 4] = [
+    Whys { culprits: 3, reasons: usize::MAX },
+    Whys { culprits: 1, reasons: 3 },
+    Whys { culprits: 1, reasons: 1 },
+    Whys { culprits: 1, reasons: 0 },
+];
 /// Largest number of remedies.
 const REMEDIES: usize = 3;
 /// The lines of a table of two rows: the blank line above it, the heading and the rows.
@@ -45,14 +48,14 @@ pub fn answer(record: &Record, full: &str, style: &Style, width: usize) -> Strin
         part(&|page| compare::brief(page, record, COLUMN)),
     ];
     let limits = [Limits::All, Limits::First, Limits::Number].map(|shown| part(&|page| limits(page, record, shown)));
-    let why = [CULPRITS, 1].map(|count| part(&|page| why(page, record, count)));
+    let why = WHYS.map(|shown| part(&|page| why(page, record, shown)));
     let to_do: Vec<String> = (1..=REMEDIES).rev().map(|count| part(&|page| what_to_do(page, record, count))).collect();
-    // From the longest to the shortest.
-    let texts = [(0, 0), (1, 0), (1, 1), (2, 1)];
-    let all = texts.iter().flat_map(|&(limit, culprits)| to_do.iter().map(move |to_do| (limit, culprits, to_do)));
+    // From the longest to the shortest: indices of `limits` and `why`.
+    let texts = [(0, 0), (1, 0), (1, 1), (1, 2), (2, 2), (2, 3)];
+    let all = texts.iter().flat_map(|&(limit, reasons)| to_do.iter().map(move |to_do| (limit, reasons, to_do)));
     let choices: Vec<Vec<&String>> = all
-        .map(|(limit, culprits, to_do)| {
-            let of_choice = [&why[culprits], to_do];
+        .map(|(limit, reasons, to_do)| {
+            let of_choice = [&why[reasons], to_do];
             above.iter().chain([&limits[limit]]).chain(&middle).chain(of_choice).collect()
         })
         .collect();
@@ -302,11 +305,28 @@ fn uses(page: &mut Page, record: &Record) {
     }
 }
 
-/// At most `count` of the main culprits with their shares of the lateness of all spikes; before them, for a matrix the
-/// reasons of the recommendation, and for round trips the parts of the longest one.
-fn why(page: &mut Page, record: &Record, count: usize) {
-    for reason in record.recommendation.iter().flat_map(|advice| advice.why.iter().chain(&advice.facts)) {
-        page.fact("why", COLUMN, &sentence(reason));
+/// The length of `why`.
+#[derive(Clone, Copy)]
+struct Whys {
+    /// Largest number of culprits in one line.
+    culprits: usize,
+    /// Largest number of reasons for the recommended pair of a matrix.
+    reasons: usize,
+}
+
+/// The main culprits with their shares of the lateness of all spikes; before them, for a matrix the reasons of the
+/// recommendation, and for round trips the parts of the longest one.
+fn why(page: &mut Page, record: &Record, shown: Whys) {
+    let reasons: Vec<&String> =
+        record.recommendation.iter().flat_map(|advice| advice.why.iter().chain(&advice.facts)).collect();
+    let left_out = reasons.len().saturating_sub(shown.reasons);
+    for (number, reason) in (1..).zip(reasons.iter().take(shown.reasons)) {
+        let more =
+            if number == shown.reasons && left_out > 0 { format!(" (and {left_out} more)") } else { String::new() };
+        page.fact("why", COLUMN, &sentence(&format!("{}{more}", reason.trim_end_matches('.'))));
+    }
+    if shown.reasons == 0 && left_out > 0 {
+        page.fact("why", COLUMN, &format!("{left_out}, on the full page"));
     }
     let longest = record.series.iter().filter(|series| series.kind.round_trip().is_some());
     let longest =
@@ -314,7 +334,7 @@ fn why(page: &mut Page, record: &Record, count: usize) {
     for parts in longest.iter().filter(|_| explains(record)) {
         page.fact("why", COLUMN, &format!("the longest: {parts}"));
     }
-    let shares = shares(record, count);
+    let shares = shares(record, shown.culprits);
     if !shares.is_empty() {
         // A round trip also has parts outside of this machine; only late sending is explained.
         let of = if longest.is_some() { "late sends: " } else { "" };
@@ -342,100 +362,4 @@ fn what_to_do(page: &mut Page, record: &Record, count: usize) {
             page.fact("", COLUMN, &format!("and {left_out} more"));
         }
     }
-}
-
-/// The figures of each thread, or the worst of each thread in each phase: as many threads as there are `rows`, the worst.
-fn figures(record: &Record, rows: usize) -> Option<Table> {
-    let all: Vec<&Series> = record.probe_series().filter(|series| series.samples > 0).collect();
-    if all.is_empty() || rows == 0 || !record.cells.is_empty() {
-        return None;
-    }
-    match &all[0].kind {
-        SeriesKind::Gaps(_) => return Some(of_noise(&all, rows)),
-        SeriesKind::Process(_) => return Some(of_program(&all, rows)),
-        SeriesKind::Interrupts(_) => return Some(interrupt::brief(&all).at_most(rows)),
-        // The first line has the figures of the others, which are not those of wake-ups.
-        SeriesKind::Audio(_) => return record.buffer.as_ref().map(|search| audio::tried(record, search)),
-        SeriesKind::Stream(_) | SeriesKind::Capture => return None,
-        SeriesKind::WakeUps | SeriesKind::RoundTrips(_) | SeriesKind::TimerlatIrq | SeriesKind::TimerlatThread => {}
-    }
-    let mut phases: Vec<String> = all.iter().map(|series| when(series)).collect();
-    phases.dedup();
-    let mut places: Vec<String> = Vec::new();
-    all.iter().map(|series| series.place()).for_each(|place| {
-        if !places.contains(&place) {
-            places.push(place);
-        }
-    });
-    let of_place = |place: &String| all.iter().copied().filter(|series| series.place() == *place).collect::<Vec<_>>();
-    let worst = |place: &String| of_place(place).iter().filter_map(|series| series.max_ns).max();
-    if places.len() > rows {
-        places.sort_by_key(|place| Reverse(worst(place)));
-    }
-    let table = if let [_] = phases[..] {
-        let mut table = Table::new(&["", "samples", "missed", "p50", "p99.9", "worst"]);
-        places.iter().flat_map(of_place).for_each(|series| table.row(in_one_phase(series)));
-        table
-    } else {
-        let ends = ["missed".to_owned(), "samples".to_owned()];
-        let headings: Vec<String> = [vec!["worst".to_owned()], phases.clone(), ends.to_vec()].concat();
-        let mut table = Table::new(&headings);
-        places.iter().for_each(|place| table.row(in_phases(place, &of_place(place), &phases)));
-        table
-    };
-    Some(table.at_most(rows))
-}
-
-/// The time without a CPU of each thread, the largest share first.
-fn of_noise(all: &[&Series], rows: usize) -> Table {
-    let mut noises: Vec<(&Series, &Noise)> =
-        all.iter().filter_map(|series| Some((*series, series.kind.noise()?))).collect();
-    let share = |noise: &Noise| noise.lost_ns as f64 / noise.observed_ns.max(1) as f64;
-    noises.sort_by(|(_, a), (_, b)| share(b).total_cmp(&share(a)));
-    let mut table = Table::new(&["", "phase", "lost", "gaps", "longest"]).words(1).named_by(2);
-    for (series, noise) in noises {
-        let lost = percent(noise.lost_ns, noise.observed_ns);
-        let cells = [series.place(), when(series), lost, grouped(series.samples), time(series.max_ns)];
-        table.row(cells.map(cell).to_vec());
-    }
-    table.at_most(rows)
-}
-
-/// The threads of a program, that with the longest cycle first.
-fn of_program(all: &[&Series], rows: usize) -> Table {
-    let longest_ns = |series: &Series| Some(series.kind.process()?.longest.as_ref()?.response_ns());
-    let mut threads = all.to_vec();
-    threads.sort_by_key(|series| Reverse(longest_ns(series)));
-    let mut table = Table::new(&["", "wake-ups", "missed", "latest", "longest cycle"]);
-    for series in threads {
-        let longest = longest_ns(series).map_or_else(|| "-".to_owned(), format_unsigned_ns);
-        let missed = match series.period_ns {
-            0 => cell("-".to_owned()),
-            _ => count_cell(series.missed),
-        };
-        let samples = cell(grouped(series.samples));
-        table.row(vec![cell(series.place()), samples, missed, cell(time(series.max_ns)), cell(longest)]);
-    }
-    table.at_most(rows)
-}
-
-fn in_one_phase(series: &Series) -> Spans {
-    let figures = Summary::of(series);
-    vec![
-        cell(series.place()),
-        cell(grouped(figures.samples)),
-        count_cell(figures.missed),
-        cell(time(figures.p50_ns)),
-        cell(time(figures.p99_9_ns)),
-        cell(time(figures.max_ns)),
-    ]
-}
-
-fn in_phases(place: &str, of_place: &[&Series], phases: &[String]) -> Spans {
-    let worst = |phase: &String| of_place.iter().filter(|series| when(series) == *phase).filter_map(|s| s.max_ns).max();
-    let sum = |of: fn(&Series) -> u64| of_place.iter().map(|series| of(series)).sum::<u64>();
-    let (missed, samples) = (sum(|series| series.missed), sum(|series| series.samples));
-    let ends = [count_cell(missed), cell(grouped(samples))];
-    let worst = phases.iter().map(|phase| cell(time(worst(phase))));
-    std::iter::once(cell(place.to_owned())).chain(worst).chain(ends).collect()
 }

@@ -1,6 +1,6 @@
 //! Audio: outcomes and completion of periods, causes of xruns, and the search for the smallest buffer.
 
-use record::{Audio, BufferSearch, Record, Series, grouped};
+use record::{Audio, Record, Series, grouped};
 
 use super::page::Page;
 use super::table::Table;
@@ -31,10 +31,13 @@ pub(super) fn section(page: &mut Page, series: &Series, audio: &Audio) {
     worst(series, audio).iter().for_each(|sentence| page.text(Ink::Plain, sentence));
 }
 
-/// The sizes that a search tried.
-pub(super) fn tried(record: &Record, search: &BufferSearch) -> Table {
+/// The buffer sizes that were played, at most `rows`: those next to the limit between sizes that held and that did not.
+pub(super) fn tried(record: &Record, rows: usize) -> Table {
     let mut table = Table::new(&TRIED).figures();
-    for (cells, held) in crate::audio::tried(record, search) {
+    let all = crate::audio::tried(record);
+    let smallest_held = all.iter().position(|(_, held)| *held == Some(true)).unwrap_or(all.len());
+    let first = smallest_held.saturating_sub(rows.div_ceil(2)).min(all.len().saturating_sub(rows));
+    for (cells, held) in all.into_iter().skip(first).take(rows) {
         let ink = held.map_or(Ink::Plain, |held| if held { Ink::Good } else { Ink::Bad });
         table.row(cells.into_iter().map(|text| (ink, text)).collect());
     }
@@ -45,7 +48,7 @@ pub(super) fn tried(record: &Record, search: &BufferSearch) -> Table {
 pub(super) fn search(page: &mut Page, record: &Record) {
     let Some(search) = &record.buffer else { return };
     page.heading("Smallest buffer");
-    page.table(&tried(record, search));
+    page.table(&tried(record, usize::MAX));
     let ink = if search.held.is_some() { Ink::Title } else { Ink::Bad };
     found(record, search).iter().for_each(|sentence| page.text(ink, sentence));
 }
