@@ -173,17 +173,17 @@ fn remedies_name_their_causes_that_of_the_worst_spike_first() {
 }
 
 #[test]
-fn a_narrow_answer_keeps_cause_and_remedy_and_shortens_the_limits() {
+fn a_narrow_answer_keeps_cause_and_remedy_and_shortens_the_caveats() {
     let mut record = blamed();
     let of = |text: &str| Caveat { kind: "virtual".into(), text: text.into() };
     record.caveats =
         vec![of("the hypervisor took 100 ms of CPU 0, 10 ms of CPU 1 during the run"), of("second"), of("third")];
     for width in [40, 60] {
         let text = answer(&record, FULL, &UNICODE, width);
-        for label in ["limits", "why", "do"] {
+        for label in ["caveat", "why", "do"] {
             assert!(text.contains(&format!("\n  {label}  ")), "no {label} at {width}:\n{text}");
         }
-        assert!(text.contains("more)") || text.contains("limits   3, on the full page"), "{text}");
+        assert!(text.contains("more)") || text.contains("caveat   3, on the full page"), "{text}");
         assert!(text.lines().count() <= 18, "{text}");
     }
     let text = answer(&record, "the same command with --full", &UNICODE, 32);

@@ -23,7 +23,7 @@ const USES: usize = 7;
 const SERIES: usize = 5;
 const CAUSES: usize = 3;
 const REMEDIES: usize = 3;
-const LIMITS: usize = 2;
+const CAVEATS: usize = 2;
 const SCENARIOS: usize = 30;
 /// The mark of the items of a numbered list.
 const NUMBERED: &str = "1.";
@@ -37,8 +37,8 @@ pub(super) fn record(record: &Record) -> String {
     series(&mut out, record);
     causes(&mut out, record);
     let note = state_note(record);
-    let limits = [&*note].into_iter().chain(record.caveats.iter().map(|caveat| caveat.text.as_str()));
-    list(&mut out, "Limits of these figures", "-", limits.map(prose).collect(), LIMITS);
+    let caveats = [&*note].into_iter().chain(record.caveats.iter().map(|caveat| caveat.text.as_str()));
+    list(&mut out, "Caveats of these figures", "-", caveats.map(prose).collect(), CAVEATS);
     let machine = &record.machine;
     let facts = [&machine.hostname, &machine.model, &machine.cpu_model, &machine.kernel];
     let mut facts: Vec<String> = facts.into_iter().flatten().map(|fact| prose(fact)).collect();

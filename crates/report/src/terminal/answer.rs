@@ -40,23 +40,24 @@ pub fn answer(record: &Record, full: &str, style: &Style, width: usize) -> Strin
     let part = |write: &dyn Fn(&mut Page)| part(style, width, write);
     let more = part(&|page| more(page, full));
     let left = LINES.saturating_sub(lines(&more));
-    // In the order of importance, except for the limits, the culprits and the remedies, whose lengths are chosen below.
+    // In the order of importance, except for the caveats, the culprits and the remedies, whose lengths are chosen below.
     let above = [part(&|page| top(page, record)), part(&|page| reasons(page, record))];
     let middle = [
         part(&|page| uses(page, record)),
         part(&|page| record.sound_loop.iter().for_each(|results| sound_loop::brief(page, results))),
         part(&|page| compare::brief(page, record, COLUMN)),
     ];
-    let limits = [Limits::All, Limits::First, Limits::Number].map(|shown| part(&|page| limits(page, record, shown)));
+    let caveats =
+        [Caveats::All, Caveats::First, Caveats::Number].map(|shown| part(&|page| caveats(page, record, shown)));
     let why = WHYS.map(|shown| part(&|page| why(page, record, shown)));
     let to_do: Vec<String> = (1..=REMEDIES).rev().map(|count| part(&|page| what_to_do(page, record, count))).collect();
-    // From the longest to the shortest: indices of `limits` and `why`.
+    // From the longest to the shortest: indices of `caveats` and `why`.
     let texts = [(0, 0), (1, 0), (1, 1), (1, 2), (2, 2), (2, 3)];
-    let all = texts.iter().flat_map(|&(limit, reasons)| to_do.iter().map(move |to_do| (limit, reasons, to_do)));
+    let all = texts.iter().flat_map(|&(caveat, reasons)| to_do.iter().map(move |to_do| (caveat, reasons, to_do)));
     let choices: Vec<Vec<&String>> = all
-        .map(|(limit, reasons, to_do)| {
+        .map(|(caveat, reasons, to_do)| {
             let of_choice = [&why[reasons], to_do];
-            above.iter().chain([&limits[limit]]).chain(&middle).chain(of_choice).collect()
+            above.iter().chain([&caveats[caveat]]).chain(&middle).chain(of_choice).collect()
         })
         .collect();
     let table = |rows| figures(record, rows);
@@ -218,9 +219,9 @@ fn reasons(page: &mut Page, record: &Record) {
     }
 }
 
-/// The limits of the figures that the answer contains.
+/// The caveats that the answer contains.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Limits {
+enum Caveats {
     /// All doubts about the culprits, and the first caveat.
     All,
     /// The first of them.
@@ -229,8 +230,8 @@ enum Limits {
     Number,
 }
 
-/// Limits of the figures: a run that did not end as planned, doubtful culprits, and caveats.
-fn limits(page: &mut Page, record: &Record, shown: Limits) {
+/// Doubts about the figures: a run that did not end as planned, doubtful culprits, and caveats.
+fn caveats(page: &mut Page, record: &Record, shown: Caveats) {
     let note = state_note(record);
     if !note.is_empty() {
         page.labelled(Ink::Doubt, "note", COLUMN, &note);
@@ -245,11 +246,11 @@ fn limits(page: &mut Page, record: &Record, shown: Limits) {
     let caveats = record.caveats.iter().map(|caveat| (caveat.text.as_str(), ""));
     let all: Vec<(&str, &str)> = doubts.iter().copied().chain(caveats).collect();
     let count = match shown {
-        Limits::All => doubts.len() + 1,
-        Limits::First => 1,
-        Limits::Number => {
+        Caveats::All => doubts.len() + 1,
+        Caveats::First => 1,
+        Caveats::Number => {
             if !all.is_empty() {
-                page.fact("limits", COLUMN, &format!("{}, on the full page", all.len()));
+                page.fact("caveat", COLUMN, &format!("{}, on the full page", all.len()));
             }
             return;
         }
@@ -259,7 +260,7 @@ fn limits(page: &mut Page, record: &Record, shown: Limits) {
             more @ 1.. if number == count => format!("{} (and {more} more)", text.trim_end_matches('.')),
             _ => (*text).to_owned(),
         };
-        page.fact("limits", COLUMN, &text);
+        page.fact("caveat", COLUMN, &text);
         page.remedy(COLUMN + 4, command);
     }
 }

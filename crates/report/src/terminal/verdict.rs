@@ -58,12 +58,12 @@ pub(super) fn reasons(page: &mut Page, reasons: &[Reason]) {
     }
 }
 
-/// The limits of the figures.
+/// Doubts about the figures.
 pub(super) fn caveats(page: &mut Page, caveats: &[Caveat]) {
     if caveats.is_empty() {
         return;
     }
-    page.heading("Limits of these figures");
+    page.heading("Caveats of these figures");
     let column = caveats.iter().map(|caveat| caveat.kind.chars().count()).max().unwrap_or(0).min(10);
     for caveat in caveats {
         page.fact(&caveat.kind, column, &caveat.text);
