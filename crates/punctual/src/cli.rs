@@ -178,6 +178,8 @@ pub enum Command {
     Blame(BlameRecord),
     /// Show the hardware, kernel and settings of this machine, and what to change.
     ///
+    /// Exit status: 0, because findings are no verdict.
+    ///
     /// Examples:
     ///   punctual machine
     ///   punctual machine --full --json

@@ -35,7 +35,9 @@ use record::{Reason, Record, grouped};
 use crate::blame::ranked;
 use crate::style::{Ink, Style};
 use crate::words::{is_noise, state_note};
-pub use answer::{answer, campaign_answer, campaign_headline, headline, machine_answer, machine_headline};
+pub use answer::{
+    answer, campaign_answer, campaign_headline, check_answer, headline, machine_answer, machine_headline,
+};
 pub use check::check;
 use ledger::Extent;
 pub use list::entry;

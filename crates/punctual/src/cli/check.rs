@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::{OutputOptions, period};
+use super::{Extent, OutputOptions, period};
 
 /// The checks.
 #[derive(Debug, Subcommand)]
@@ -42,4 +42,7 @@ pub struct Nic {
     /// Output on the terminal.
     #[command(flatten)]
     pub output: OutputOptions,
+    /// The extent of the printed result.
+    #[command(flatten)]
+    pub extent: Extent,
 }

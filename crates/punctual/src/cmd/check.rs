@@ -11,6 +11,9 @@ use crate::{
 /// Findings about the whole machine that also affect its network interfaces.
 const MACHINE_FINDINGS: [&str; 2] = ["kernel.preempt", "irq.balance"];
 
+/// The default of `--period`.
+const DEFAULT_PERIOD_NS: u64 = 125_000;
+
 pub fn run(check: &Check) -> anyhow::Result<u8> {
     match check {
         Check::Nic(options) => check_nic(options),
@@ -31,8 +34,13 @@ fn check_nic(options: &CheckNic) -> anyhow::Result<u8> {
     if options.output.json {
         let json = serde_json::json!({ "machine": machine, "interface": interface, "findings": findings });
         output::stdout(|out| writeln!(out, "{}", output::json(&json)))?;
-    } else if options.output.quiet {
+    } else if options.output.quiet && !options.extent.full {
         output::print(options.output, |style, width| report::terminal::machine_headline(&findings, style, width))?;
+    } else if !options.extent.full {
+        let full = full_command(options);
+        output::print(options.output, |style, width| {
+            report::terminal::check_answer(&interface.in_words(), &findings, &full, style, width)
+        })?;
     } else {
         let title = format!("Interface {}", interface.interface);
         output::print(options.output, |style, width| {
@@ -40,6 +48,17 @@ fn check_nic(options: &CheckNic) -> anyhow::Result<u8> {
         })?;
     }
     Ok(status(&findings))
+}
+
+/// The command that prints everything.
+fn full_command(options: &CheckNic) -> String {
+    let root = options.root.as_ref().map(|root| root.to_string_lossy());
+    let period = (options.period != DEFAULT_PERIOD_NS).then(|| analysis::format_exact(options.period));
+    let named = [("--period", period.as_deref()), ("--root", root.as_deref())];
+    let named = named.into_iter().filter_map(|(name, value)| Some([name, value?])).flatten();
+    let words: Vec<&str> =
+        ["punctual", "check", "nic", &options.interface, "--full"].into_iter().chain(named).collect();
+    record::shell::command(&words)
 }
 
 /// The exit status: 2 if a check failed.

@@ -61,7 +61,7 @@ fn a_recorded_nic_has_its_known_findings_and_exit_status() {
 /// The facts first, then the findings with their remedies, the worst first.
 #[test]
 fn the_page_shows_facts_then_findings() {
-    let run = check(&format!("eth0 --root {} --color never", recorded("i225")));
+    let run = check(&format!("eth0 --root {} --color never --full", recorded("i225")));
     let page = run.stdout();
     let mut rest = page.as_str();
     let expected = [
@@ -79,6 +79,22 @@ fn the_page_shows_facts_then_findings() {
     for words in expected {
         let at = rest.find(words).unwrap_or_else(|| panic!("no {words:?} in\n{rest}\nof\n{page}"));
         rest = &rest[at + words.len()..];
+    }
+}
+
+#[test]
+fn the_answer_starts_with_the_verdict_and_has_at_most_20_lines() {
+    let run = check(&format!("eth0 --root {} --color never", recorded("i225")));
+    let answer = run.expect_status(2).stdout();
+    assert!(answer.lines().count() <= 20, "{answer}");
+    let first = answer.lines().next().unwrap();
+    assert!(first.contains("Settings that cause lateness: 2; that may cause it: 16."), "{answer}");
+    for words in [
+        "driver   igc, 02:00:00:00:00:01",
+        "sudo ethtool -C eth0 rx-usecs 0",
+        "more     punctual check nic eth0 --full",
+    ] {
+        assert!(answer.contains(words), "no {words:?} in\n{answer}");
     }
 }
 

@@ -29,6 +29,8 @@ const REMEDIES: usize = 3;
 const TABLE_LINES: usize = 4;
 /// Largest number of problems of scenarios.
 const PROBLEMS: usize = 3;
+/// Largest number of facts about a part of the machine.
+const FACTS: usize = 2;
 /// Columns of the names of the rows.
 const COLUMN: usize = 7;
 
@@ -167,10 +169,41 @@ fn more(page: &mut Page, full: &str) {
 /// For width and text, see [`overview`](super::overview). `full` is the command that shows everything.
 #[must_use]
 pub fn machine_answer(findings: &[Finding], full: &str, style: &Style, width: usize) -> String {
+    let status = |page: &mut Page| {
+        // No status tells a script about the findings, in contrast to a verdict.
+        if machine::to_change(findings).next().is_some() {
+            page.fact("status", COLUMN, "0, because findings are no verdict: `punctual --profile NAME` measures one");
+        }
+    };
+    answer_of_findings(&|_| (), findings, &status, full, style, width)
+}
+
+/// The answer of `punctual check`: what to change, the worst first, as far as it fits, after the first `facts`.
+///
+/// For width and text, see [`overview`](super::overview). `full` is the command that shows everything.
+#[must_use]
+pub fn check_answer(facts: &[(&str, String)], findings: &[Finding], full: &str, style: &Style, width: usize) -> String {
+    let shown = |page: &mut Page| {
+        let known = facts.iter().filter(|(_, text)| !text.is_empty());
+        known.take(FACTS).for_each(|(name, text)| page.fact(name, COLUMN, text));
+    };
+    answer_of_findings(&shown, findings, &|_| (), full, style, width)
+}
+
+/// The answer about findings, between two other parts.
+fn answer_of_findings(
+    above: &dyn Fn(&mut Page),
+    findings: &[Finding],
+    below: &dyn Fn(&mut Page),
+    full: &str,
+    style: &Style,
+    width: usize,
+) -> String {
+    let findings = &machine::distinct(findings);
     let part = |write: &dyn Fn(&mut Page)| part(style, width, write);
-    let more = part(&|page| more(page, full));
-    let left = LINES.saturating_sub(lines(&more));
-    let mut out = part(&|page| machine::headline(page, findings));
+    let end = part(below) + &part(&|page| more(page, full));
+    let left = LINES.saturating_sub(lines(&end));
+    let mut out = part(&|page| machine::headline(page, findings)) + &part(above);
     let mut left_out = 0;
     for finding in machine::to_change(findings) {
         let text = part(&|page| machine::finding(page, finding));
@@ -184,13 +217,13 @@ pub fn machine_answer(findings: &[Finding], full: &str, style: &Style, width: us
     if left_out > 0 {
         out.push_str(&part(&|page| page.fact("", COLUMN, &format!("and {left_out} more"))));
     }
-    out + &more
+    out + &end
 }
 
-/// The sentence of the answer of `punctual machine`.
+/// The sentence of the answer of `punctual machine` and `punctual check`.
 #[must_use]
 pub fn machine_headline(findings: &[Finding], style: &Style, width: usize) -> String {
-    part(style, width, &|page| machine::headline(page, findings))
+    part(style, width, &|page| machine::headline(page, &machine::distinct(findings)))
 }
 
 /// The sentence of the answer.

@@ -11,7 +11,7 @@ use crate::style::{Ink, Style};
 /// Width of the column of fact names.
 const NAMES: usize = 10;
 
-/// The output of `punctual check`: named facts about the part called `title`, and all findings, worst first. Empty
+/// The output of `punctual check --full`: named facts about the part called `title`, and all findings, worst first. Empty
 /// facts are left out, and equal findings are printed once.
 ///
 /// For width and text, see [`overview`](super::overview).
