@@ -376,7 +376,7 @@ mod tests {
         judged(
             &short,
             Outcome::Inconclusive,
-            "none late so far, at 95 % fewer than 108,000 stalls an hour (captured frames), but 1 per hour is tolerated: capture \
+            "none late so far, at 95 % fewer than 1,800 stalls a minute (captured frames), but 1 per hour is tolerated: capture \
              for 198m",
         );
         short.series.clear();

@@ -351,7 +351,7 @@ fn wake_up(series: &Series) -> Option<String> {
     let worst = series.spikes.iter().max_by_key(|spike| spike.lateness_ns);
     let culprit = worst.and_then(|spike| spike.culprits.first());
     let culprit = culprit.map_or_else(String::new, |culprit| format!(", mostly because of: {}", culprit.cause.title()));
-    Some(format!("{} waited {} for a CPU after its latest wake-up{culprit}.", series.role, format_ns(max_ns)))
+    Some(format!("{} waited at most {} for a CPU after a wake-up{culprit}.", series.role, format_ns(max_ns)))
 }
 
 /// Time that a thread waited for a CPU after preemptions by others, ns.

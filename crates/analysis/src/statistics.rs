@@ -12,12 +12,18 @@ use crate::{
 use record::{counted, grouped};
 
 const SECOND_NS: f64 = 1e9;
-const HOUR_NS: f64 = 3600.0 * SECOND_NS;
+const MINUTE_NS: f64 = 60.0 * SECOND_NS;
+const HOUR_NS: f64 = 60.0 * MINUTE_NS;
 const DAY_NS: f64 = 24.0 * HOUR_NS;
 const YEAR_NS: f64 = 365.25 * DAY_NS;
 
 /// Time spans for rates of rare events.
 const SPANS: [(&str, f64); 3] = [("an hour", HOUR_NS), ("a day", DAY_NS), ("a year", YEAR_NS)];
+
+/// Shorter time spans for rates of frequent events, the longest first.
+const SHORT_SPANS: [(&str, f64); 2] = [("a minute", MINUTE_NS), ("a second", SECOND_NS)];
+/// Larger counts in a time span are given for the next shorter one.
+const READABLE: f64 = 10_000.0;
 
 /// Counts of stalls. A long stall counts several times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -207,14 +213,21 @@ impl Exposure {
         if over == 0 { format!("{seen}: {bound}{}", self.longer_runs()) } else { format!("{seen}: {bound}") }
     }
 
-    /// The bound in the shortest span with more than one stall: `at 95 % fewer than 1,080 stalls an hour`.
+    /// The bound in the shortest span of an hour, a day and a year with more than one stall, or a shorter one for frequent
+    /// stalls: `at 95 % fewer than 1,080 stalls an hour`.
     #[must_use]
     pub fn bound_per_span(&self) -> String {
         if self.cycles == 0 {
             return "no bound on stalls".to_owned();
         }
         let shortest = SPANS.into_iter().find(|(_, span_ns)| self.stalls_in(*span_ns) > 1.0);
-        let Some((name, span_ns)) = shortest else { return "at 95 % less than one stall a year".to_owned() };
+        let Some(mut span) = shortest else { return "at 95 % less than one stall a year".to_owned() };
+        for shorter in SHORT_SPANS {
+            if self.stalls_in(span.1) > READABLE {
+                span = shorter;
+            }
+        }
+        let (name, span_ns) = span;
         format!("at 95 % fewer than {} stalls {name}", grouped(to_u64(round_up(self.stalls_in(span_ns)))))
     }
 
@@ -304,6 +317,14 @@ mod tests {
     fn stalls(count: u64, each: u64) -> Late {
         let counted = Grouped { total: count, independent: count };
         Late { cycles: count * each, stalls: counted, stalls_at_least: count }
+    }
+
+    #[test]
+    fn a_bound_on_frequent_stalls_is_per_minute_or_second() {
+        let bound = |cycles, over| exposure(cycles, over, 1_000_000).bound_per_span();
+        assert_eq!(bound(2_000, 0), "at 95 % fewer than 5,400 stalls an hour");
+        assert_eq!(bound(1_000, 0), "at 95 % fewer than 180 stalls a minute");
+        assert!(bound(10_000, 3_000).ends_with(" stalls a second"), "{}", bound(10_000, 3_000));
     }
 
     /// Gehrels, Astrophysical Journal 303 (1986), table 1, confidence level 0.95.

@@ -284,6 +284,19 @@ pub(crate) fn percent(part: u64, whole: u64) -> String {
     }
 }
 
+/// A share in a column of shares, which all have one decimal: `94.0 %`, `4.4 %`, `< 0.1 %`; a dash if the whole is 0.
+pub(crate) fn percent_in_column(part: u64, whole: u64) -> String {
+    let percent = part as f64 * 100.0 / whole as f64;
+    match percent {
+        _ if whole == 0 => "-".to_owned(),
+        0.0 => "0.0 %".to_owned(),
+        ..0.1 => "< 0.1 %".to_owned(),
+        // Only the whole is shown as 100 %.
+        99.9..100.0 => "99.9 %".to_owned(),
+        _ => format!("{percent:.1} %"),
+    }
+}
+
 /// The main culprit of a spike with its share: `thread kworker/1:2, with preemption off: 388 us, 94 %`.
 pub(crate) fn main_culprit(spike: &Spike, name: impl Fn(&Cause) -> String) -> Option<String> {
     let Culprit { cause, ns } = spike.culprits.first()?;

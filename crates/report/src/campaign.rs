@@ -15,7 +15,7 @@ pub(crate) fn title(role: &str, measured: Measured) -> String {
         Measured::SendLateness => "Max delta of the talker: largest send lateness".to_owned(),
         Measured::FrameGap => "Max delta of the listener: longest time between two frames".to_owned(),
         Measured::Spacing => "Max spacing in the capture: longest time between two frames".to_owned(),
-        Measured::Completion => "Latest completion of an audio period after its deadline".to_owned(),
+        Measured::Completion => "Largest time from the deadline of an audio period to its completion".to_owned(),
         Measured::Gap => "Longest gap".to_owned(),
         Measured::Lateness if role == TIMER => "Largest lateness".to_owned(),
         Measured::Lateness => format!("Largest lateness of {role}"),
@@ -113,7 +113,7 @@ fn net_table(campaign: &Campaign, measured: Measured) -> Option<NetTable> {
         }
         Measured::Completion => (
             "Audio periods, completion after the deadline",
-            &["scenario", "played", "xruns", "lost", "median", "99.9 %", "latest"],
+            &["scenario", "played", "xruns", "lost", "median", "99.9 %", "worst"],
             |role| vec![role.late.unwrap_or(0), role.lost.unwrap_or(0)],
         ),
     };

@@ -103,7 +103,7 @@ const PERIODS: Words = Words { marks: ("|deadline", "done|"), ..WAKE_UPS };
 /// Figures of a campaign whose role is not one of a series: frames received or captured, and audio periods.
 const SPACING: Words = Words { lateness: "time between two frames", largest: "Longest time", ..INTERVALS };
 const COMPLETION: Words =
-    Words { item: "period", lateness: "completion after the deadline", largest: "Latest completion", ..WAKE_UPS };
+    Words { item: "period", lateness: "completion after the deadline", largest: "Largest completion time", ..WAKE_UPS };
 
 impl Words {
     /// The names of the figures of a campaign's role.

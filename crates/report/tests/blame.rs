@@ -124,7 +124,7 @@ fn ranks_spikes_by_lateness() {
         let page = spike(&record, number, &UNICODE, 80).unwrap();
         let begins = format!("Spike {number} of {kept}: {} late", analysis::format_ns(ns));
         assert!(page.starts_with(&begins), "{begins}\n{page}");
-        assert!(page.contains("100 %  "), "the shares add up: {page}");
+        assert!(page.contains("100.0 %  "), "the shares add up: {page}");
     }
     let mut more = record;
     more.series[0].spikes_total += 1000;

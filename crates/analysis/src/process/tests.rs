@@ -52,7 +52,7 @@ fn explains_a_late_program() {
              start.",
             "The longest cycle of servo took 1.1 ms from the time that it slept until: 700 us waiting for a CPU \
              after a wake-up, 400 us its own work. Main cause: other work on the CPU, most of it stress-ng (pid 5).",
-            "servo waited 700 us for a CPU after its latest wake-up, mostly because of: thread stress-ng, of \
+            "servo waited at most 700 us for a CPU after a wake-up, mostly because of: thread stress-ng, of \
              higher priority.",
             "servo was preempted 51 times and waited 23 ms for a CPU, mostly because of stress-ng (50 times).",
         ]

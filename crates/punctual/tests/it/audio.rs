@@ -326,5 +326,5 @@ fn a_campaign_plays_buffers_under_loads() {
                 [[placement]]\ncpus = \"last\"\npolicy = \"other\"\n";
     std::fs::write(scratch.path().join("small.toml"), file).unwrap();
     let table = scratch.run("run small.toml --full --dir out").stdout();
-    assert!(table.contains("Latest completion of an audio period"), "{table}");
+    assert!(table.contains("Largest time from the deadline of an audio period"), "{table}");
 }

@@ -86,7 +86,7 @@ pub fn keys(record: &Record) -> Vec<Key> {
     let done = all().filter_map(|(series, audio)| Some((series, audio, audio.completion.as_ref()?.max_ns)));
     if let Some((series, audio, max_ns)) = done.max_by_key(|(.., max_ns)| *max_ns) {
         let detail = format!("after the deadline, limit {}, {}", unsigned(audio.limit_ns), when(series));
-        keys.push(Key { label: "latest period done", value: format_ns(max_ns), detail });
+        keys.push(Key { label: "worst completion", value: format_ns(max_ns), detail });
         let sum = |of: fn(&Audio) -> u64| all().map(|(_, audio)| of(audio)).fold(0, u64::saturating_add);
         let detail = format!("of {} periods played", grouped(sum(|audio| audio.played)));
         keys.push(Key { label: "xruns", value: grouped(sum(|audio| audio.xruns)), detail });

@@ -13,7 +13,9 @@ use super::{
     text,
     waterfall::{self, Waterfall},
 };
-use crate::blame::{self, Ranked, Remark, explanation, ledger_total_ns, main_culprit, occurrences, percent, unsigned};
+use crate::blame::{
+    self, Ranked, Remark, explanation, ledger_total_ns, main_culprit, occurrences, percent_in_column, unsigned,
+};
 use crate::remedy;
 use crate::words::{Words, sentence};
 
@@ -134,7 +136,7 @@ fn account(of: &Account, remedy: &str, class: String, total_ns: u64, when: &str)
         count: grouped(of.count),
         worst: format_ns(of.worst_ns),
         total: unsigned(of.total_ns),
-        share: percent(of.total_ns, total_ns),
+        share: percent_in_column(of.total_ns, total_ns),
         bar: bar(of.total_ns as f64 / total_ns.max(1) as f64),
         when: when.to_owned(),
     }

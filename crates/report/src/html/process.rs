@@ -12,7 +12,7 @@ use super::{
     text::with_code,
 };
 use crate::{
-    blame::{percent, unsigned},
+    blame::{percent, percent_in_column, unsigned},
     process::{culprits, ending, monitors, preempters, threads_left},
 };
 
@@ -119,7 +119,7 @@ fn cycles(threads: &Threads) -> Table {
         "wake-ups",
         "p50",
         "p99",
-        "latest",
+        "worst",
         "cycles",
         "run p50",
         "run max",
@@ -138,7 +138,7 @@ fn times(threads: &Threads) -> Table {
         let times = &thread.times;
         let parts = [times.running_ns, times.ready_ns, times.preempted_ns, times.blocked_ns, times.unknown_ns];
         let mut cells = vec![series.role.clone()];
-        cells.extend(parts.iter().map(|&ns| percent(ns, times.total_ns().max(1))));
+        cells.extend(parts.iter().map(|&ns| percent_in_column(ns, times.total_ns().max(1))));
         cells.extend([thread.preemptions, thread.migrations].map(grouped));
         cells
     };

@@ -14,7 +14,7 @@ use super::{
     svg::{self, Axis, Frame, Tick, number},
     text,
 };
-use crate::blame::{Ranked, in_short, percent, unsigned};
+use crate::blame::{Ranked, in_short, percent_in_column, unsigned};
 use crate::timeline::{Part, Unit, drawn_from_ns, parts};
 use crate::words::Words;
 
@@ -60,7 +60,7 @@ pub fn draw(ranked: Ranked, colours: &Colours) -> Waterfall {
     for (n, bar) in bars.iter().enumerate() {
         let top = svg::TOP + n as f64 * ROW + 4.0;
         let before = bar.end_ns <= 0;
-        let share = if before { String::new() } else { percent(bar.end_ns.abs_diff(bar.start_ns), late_ns) };
+        let share = if before { String::new() } else { percent_in_column(bar.end_ns.abs_diff(bar.start_ns), late_ns) };
         let class = bar.cause.map_or_else(|| "h6".to_owned(), |cause| colours.class(cause));
         let (from, to) = (x.at(bar.start_ns as f64), x.at(bar.end_ns as f64).max(x.at(bar.start_ns as f64) + 1.0));
         let heading = match before {
@@ -195,7 +195,11 @@ fn ticks(x: Axis) -> Vec<Tick> {
 
 fn table(bars: &[Bar], unit: Unit, late_ns: u64, words: &Words) -> Table {
     let row = |bar: &Bar| {
-        let share = if bar.end_ns <= 0 { "-".to_owned() } else { percent(bar.end_ns.abs_diff(bar.start_ns), late_ns) };
+        let share = if bar.end_ns <= 0 {
+            "-".to_owned()
+        } else {
+            percent_in_column(bar.end_ns.abs_diff(bar.start_ns), late_ns)
+        };
         let cells = vec![bar.name.clone(), unit.show(bar.start_ns), unit.length(bar.start_ns, bar.end_ns), share];
         Row { swatch: String::new(), cells }
     };
@@ -205,7 +209,7 @@ fn table(bars: &[Bar], unit: Unit, late_ns: u64, words: &Words) -> Table {
     let length = unit.length(0, i64::try_from(sum_ns).unwrap_or(i64::MAX));
     let sum = Row {
         swatch: String::new(),
-        cells: vec![format!("after the {}", words.start), String::new(), length, percent(sum_ns, late_ns)],
+        cells: vec![format!("after the {}", words.start), String::new(), length, percent_in_column(sum_ns, late_ns)],
     };
     Table {
         caption: "Causes on the CPU and their durations".to_owned(),

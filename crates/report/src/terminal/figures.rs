@@ -9,9 +9,9 @@ use analysis::{
 use record::{Capture, CapturedStream, Histogram, Noise, Record, Series, SeriesKind, Stream, grouped};
 
 use super::capture::exact_percentile;
+use super::noise::lost_in_column;
 use super::table::Table;
 use super::{audio, cell, count_cell, interrupt, time};
-use crate::blame::percent;
 use crate::headline::when;
 use crate::style::{Ink, Spans};
 
@@ -77,7 +77,7 @@ fn of_noise(all: &[&Series], rows: usize) -> Table {
     noises.sort_by(|(_, a), (_, b)| share(b).total_cmp(&share(a)));
     let mut table = Table::new(&["", "phase", "lost", "gaps", "longest"]).words(1).named_by(2);
     for (series, noise) in noises {
-        let lost = percent(noise.lost_ns, noise.observed_ns);
+        let lost = lost_in_column(noise);
         let cells = [series.place(), when(series), lost, grouped(series.samples), time(series.max_ns)];
         table.row(cells.map(cell).to_vec());
     }
@@ -89,7 +89,7 @@ fn of_program(all: &[&Series], rows: usize) -> Table {
     let longest_ns = |series: &Series| Some(series.kind.process()?.longest.as_ref()?.response_ns());
     let mut threads = all.to_vec();
     threads.sort_by_key(|series| Reverse(longest_ns(series)));
-    let mut table = Table::new(&["", "wake-ups", "missed", "latest", "longest cycle"]);
+    let mut table = Table::new(&["", "wake-ups", "missed", "worst", "longest cycle"]);
     for series in threads {
         let longest = longest_ns(series).map_or_else(|| "-".to_owned(), format_unsigned_ns);
         let missed = match series.period_ns {

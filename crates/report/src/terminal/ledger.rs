@@ -7,7 +7,7 @@ use super::cell;
 use super::page::{Note, Page};
 use super::table::Table;
 use crate::blame::{
-    self, Ranked, explanation, ledger_total_ns, main_culprit, occurrences, percent, total_spikes, unsigned,
+    self, Ranked, explanation, ledger_total_ns, main_culprit, occurrences, percent_in_column, total_spikes, unsigned,
 };
 use crate::remedy;
 use crate::style::Ink;
@@ -72,7 +72,7 @@ fn accounts(page: &mut Page, blame: &Blame, extent: Extent, words: &Words) {
             (Ink::Title, grouped(account.count)),
             cell(format_ns(account.worst_ns)),
             cell(unsigned(account.total_ns)),
-            cell(percent(account.total_ns, total_ns)),
+            cell(percent_in_column(account.total_ns, total_ns)),
         ]);
     }
     let causes: Vec<String> = shown.iter().map(|account| account.cause.in_full()).collect();

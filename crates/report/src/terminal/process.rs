@@ -11,7 +11,7 @@ use record::{Histogram, ProcessThread, Program, Record, Series, grouped};
 use super::page::Page;
 use super::table::Table;
 use super::{bad_if_any, cell, count_cell, time};
-use crate::blame::{percent, unsigned};
+use crate::blame::{percent, percent_in_column, unsigned};
 use crate::process::{culprits, ending, monitors, preempters, threads_left};
 use crate::style::{Ink, Spans};
 
@@ -82,7 +82,7 @@ fn latencies(threads: &[(&Series, &ProcessThread)]) -> Table {
         "wake-ups",
         "p50",
         "p99",
-        "latest",
+        "worst",
         "run p50",
         "run max",
         "response max",
@@ -138,7 +138,7 @@ fn times(threads: &[(&Series, &ProcessThread)]) -> Table {
     ]);
     for (series, thread) in threads {
         let all_ns = thread.times.total_ns().max(1);
-        let share = |ns| cell(percent(ns, all_ns));
+        let share = |ns| cell(percent_in_column(ns, all_ns));
         let unknown = thread.times.unknown_ns;
         table.row(vec![
             cell(&series.role),
@@ -146,7 +146,7 @@ fn times(threads: &[(&Series, &ProcessThread)]) -> Table {
             share(thread.times.ready_ns),
             share(thread.times.preempted_ns),
             share(thread.times.blocked_ns),
-            (bad_if_any(unknown), percent(unknown, all_ns)),
+            (bad_if_any(unknown), percent_in_column(unknown, all_ns)),
             cell(grouped(thread.preemptions)),
             cell(grouped(thread.migrations)),
             cell(&thread.cpus),

@@ -4,7 +4,7 @@ use analysis::{float::to_usize, format_ns};
 use record::{Evidence, Spike, grouped};
 
 use super::page::Page;
-use crate::blame::{Ranked, evidence_note, percent, unsigned};
+use crate::blame::{Ranked, evidence_note, percent_in_column, unsigned};
 use crate::style::{Ink, Spans};
 use crate::timeline::{Part, Unit, drawn_from_ns, parts, sum_ns};
 use crate::words::{Words, capitalized};
@@ -60,7 +60,7 @@ fn culprits(page: &mut Page, spike: &Spike, words: &Words) {
         page.text(Ink::Plain, "No events were recorded around this spike, so its culprit is unknown.");
     }
     for culprit in &spike.culprits {
-        let share = percent(culprit.ns, spike.lateness_ns.unsigned_abs());
+        let share = percent_in_column(culprit.ns, spike.lateness_ns.unsigned_abs());
         page.after(
             &vec![(Ink::Plain, format!("{:>8}  {share:>7}  ", unsigned(culprit.ns)))],
             Ink::Plain,
@@ -154,7 +154,7 @@ fn waterfall(page: &mut Page, spike: &Spike, parts: &[Part], words: &Words) {
     columns.line(page, heading, vec![(Ink::Quiet, columns.marks(words))], "cause");
     for part in parts {
         let before = part.is_before();
-        let share = if before { String::new() } else { percent(part.length_ns(), late_ns) };
+        let share = if before { String::new() } else { percent_in_column(part.length_ns(), late_ns) };
         let length = columns.unit.length(part.start_ns, part.end_ns);
         let (ink, bar_ink) = match before {
             true => (Ink::Quiet, Ink::Quiet),
@@ -174,7 +174,7 @@ fn waterfall(page: &mut Page, spike: &Spike, parts: &[Part], words: &Words) {
     }
     let sum = sum_ns(parts);
     let length = columns.unit.length(0, i64::try_from(sum).unwrap_or(i64::MAX));
-    let figures = columns.figures("sum", &length, &percent(sum, late_ns));
+    let figures = columns.figures("sum", &length, &percent_in_column(sum, late_ns));
     let sum_of = match words.lateness {
         lateness if sum == late_ns => format!("the {lateness}"),
         lateness => format!("of the {lateness}; the time line does not cover the rest"),
