@@ -101,7 +101,7 @@ struct Page<'a> {
     /// The main culprit; `None` if it does not explain the answer.
     culprit: Option<String>,
     /// The recommended changes: advice, as trusted HTML, and command.
-    to_do: Vec<(String, &'a str)>,
+    to_do: Vec<(String, Cow<'a, str>)>,
     keys: Vec<Key>,
     ladder: Vec<Rung<'a>>,
     more_uses: Vec<Rung<'a>>,
@@ -155,21 +155,24 @@ impl Page<'_> {
 
 /// The recommended changes: advice, as trusted HTML, and command. Without known culprits, they are those of the findings
 /// about the machine, unless the run passed.
-fn to_do<'a>(record: &'a Record, open: &[FindingView<'a>]) -> Vec<(String, &'a str)> {
+fn to_do<'a>(record: &'a Record, open: &[FindingView<'a>]) -> Vec<(String, Cow<'a, str>)> {
     let passed = record.verdict.as_ref().is_some_and(|verdict| verdict.outcome == Outcome::Pass);
     let has_culprits = record.blame.as_ref().is_some_and(|blame| crate::blame::main_causes(blame).next().is_some());
+    let offset = crate::stream::offset_advice(record);
+    let offset = offset.map(|(advice, command)| (text::with_code(&capitalized(&advice)), Cow::Owned(command)));
     if passed || has_culprits {
         let words = Words::of(record);
         let change = |to_do: ToDo<'a>| {
             let (advice, command) = advice_and_command(&to_do.account.remedy);
             let space = if advice.is_empty() { "" } else { " " };
-            (text::with_code(&format!("{}:{space}{advice}", capitalized(&to_do.title(words)))), command)
+            (text::with_code(&format!("{}:{space}{advice}", capitalized(&to_do.title(words)))), Cow::Borrowed(command))
         };
-        return crate::blame::to_do(record).into_iter().take(TO_DO).map(change).collect();
+        let of_culprits = crate::blame::to_do(record).into_iter().map(change);
+        return offset.into_iter().chain(of_culprits).take(TO_DO).collect();
     }
     let finding =
-        |finding: &FindingView<'a>| (text::escape(&capitalized(&finding.of.title)), finding.of.remedy.as_str());
-    open.iter().take(TO_DO).map(finding).collect()
+        |finding: &FindingView<'a>| (text::escape(&capitalized(&finding.of.title)), finding.of.remedy.as_str().into());
+    offset.into_iter().chain(open.iter().map(finding)).take(TO_DO).collect()
 }
 
 /// Renders the report of a run as one HTML document in UTF-8.

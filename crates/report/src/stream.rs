@@ -1,7 +1,9 @@
 //! The ends of a stream as text and rows for terminal and HTML.
 
 use analysis::format_ns;
-use record::{ClockRelation, ClockTie, Histogram, Launch, Listener, Series, Stream, StreamIdentity, Talker, grouped};
+use record::{
+    ClockRelation, ClockTie, Histogram, Launch, Listener, Record, Series, Stream, StreamIdentity, Talker, grouped,
+};
 
 use crate::blame::unsigned;
 
@@ -33,6 +35,8 @@ pub(crate) struct Figure {
     pub bad: bool,
 }
 
+/// The option of the wake-up offset.
+const OFFSET: &str = "--wakeup-offset";
 /// Headings of [`EndSummary::times`].
 pub(crate) const TIMES: [&str; 6] = ["time", "p50", "p99", "p99.9", "p99.99", "max"];
 /// Headings of [`EndSummary::curve`].
@@ -40,6 +44,33 @@ pub(crate) const CURVE: [&str; 4] = ["wake-up offset", "late packets", "share", 
 /// The heading above the curve.
 pub(crate) const CURVE_TITLE: &str =
     "Late packets by wake-up offset, computed from the lateness of this run's wake-ups:";
+
+/// Advice and command for a talker most of whose frames are late because it wakes at its slots: wake-ups are always a
+/// little late. `None` for other runs, and for invalid ones.
+pub(crate) fn offset_advice(record: &Record) -> Option<(String, String)> {
+    let mut talkers = record.series.iter().filter_map(|series| series.kind.talker());
+    let is_late = |talker: &Talker| talker.offset_ns == 0 && talker.launch.is_none() && talker.late > talker.frames / 2;
+    if !record.validity.valid || !talkers.any(is_late) {
+        return None;
+    }
+    let advice = "frames are late because the talker wakes at its slots: let it wake earlier and spin until the slot";
+    let is_measurement = record.command.get(1).is_some_and(|word| ["measure", "pair"].contains(&word.as_str()));
+    if !is_measurement {
+        return Some((format!("{advice}, with `--wakeup-offset auto`"), String::new()));
+    }
+    let mut words: Vec<&str> = Vec::new();
+    let mut is_value = false;
+    for word in record.command.iter().map(String::as_str) {
+        let is_offset = word == OFFSET;
+        let is_both = word.strip_prefix(OFFSET).is_some_and(|rest| rest.starts_with('='));
+        if !(is_offset || is_both || is_value) {
+            words.push(word);
+        }
+        is_value = is_offset;
+    }
+    words.extend([OFFSET, "auto"]);
+    Some((format!("{advice}:"), record::shell::command(&words)))
+}
 
 /// Summarizes a series of the stream probe; `None` for other series.
 pub(crate) fn summarize(series: &Series) -> Option<EndSummary> {

@@ -119,3 +119,29 @@ fn omits_figures_without_frames() {
     assert!(nothing.figures.is_empty() && nothing.remarks == "No frames received; 4 frames of other streams.");
     assert!(summarize(&Series::default()).is_none());
 }
+
+#[test]
+fn advises_a_wakeup_offset_if_most_frames_are_late_without_one() {
+    let record = |late: u64, offset_ns: u64, command: &[&str]| {
+        let talker = Talker { frames: 100, late, offset_ns, ..Talker::default() };
+        let kind = SeriesKind::Stream(Stream::Talker(Box::new(talker)));
+        let mut record = Record { series: vec![Series { kind, ..Series::default() }], ..Record::default() };
+        record.validity.valid = true;
+        record.command = command.iter().map(|&word| word.to_owned()).collect();
+        record
+    };
+    let command = |record: &Record| offset_advice(record).map(|(_, command)| command);
+    let measured = ["punctual", "measure", "stream", "--self", "--wakeup-offset", "0us", "--quiet"];
+    assert_eq!(
+        command(&record(100, 0, &measured)).as_deref(),
+        Some("punctual measure stream --self --quiet --wakeup-offset auto")
+    );
+    let equal_sign = ["punctual", "pair", "a", "stream", "eth0", "--wakeup-offset=0us"];
+    assert_eq!(
+        command(&record(51, 0, &equal_sign)).as_deref(),
+        Some("punctual pair a stream eth0 --wakeup-offset auto")
+    );
+    assert_eq!(command(&record(100, 0, &["punctual", "run", "x"])).as_deref(), Some(""));
+    assert_eq!(command(&record(50, 0, &measured)), None, "half of them");
+    assert_eq!(command(&record(100, 8_000, &measured)), None, "it has an offset");
+}

@@ -11,6 +11,7 @@ use crate::blame::{explains, remarks, shares, to_do};
 use crate::headline::{self, ink_of, shown_uses};
 use crate::remedy::{advice_and_command, is_command};
 use crate::round_trip;
+use crate::stream::offset_advice;
 use crate::style::{Ink, Style};
 use crate::words::{Words, sentence, state_note};
 
@@ -378,19 +379,22 @@ fn why(page: &mut Page, record: &Record, shown: Whys) {
 
 /// Lists at most `count` remedies, each with its cause, and the number of the others.
 fn what_to_do(page: &mut Page, record: &Record, count: usize) {
-    let all = to_do(record);
-    let left_out = all.len().saturating_sub(count);
-    for (number, to_do) in (1..).zip(all.iter().take(count)) {
+    let of_culprits = to_do(record);
+    let of_culprits = of_culprits.iter().map(|to_do| {
         let (advice, command) = advice_and_command(&to_do.account.remedy);
-        let title = to_do.title(Words::of(record));
         let end = if advice.is_empty() { String::new() } else { format!(" {advice}") };
+        (format!("{}:{end}", to_do.title(Words::of(record))), command.to_owned())
+    });
+    let all: Vec<(String, String)> = offset_advice(record).into_iter().chain(of_culprits).collect();
+    let left_out = all.len().saturating_sub(count);
+    for (number, (text, command)) in (1..).zip(all.iter().take(count)) {
         // The number follows the last text; a command must remain as it is.
         let more = match (number == count && left_out > 0, command.is_empty()) {
             (true, true) => format!(" (and {left_out} more)"),
             _ => String::new(),
         };
         let label = if number == 1 { "do" } else { "" };
-        page.fact(label, COLUMN, &format!("{number}  {title}:{end}{more}"));
+        page.fact(label, COLUMN, &format!("{number}  {text}{more}"));
         page.remedy(COLUMN + 7, command);
         if number == count && left_out > 0 && !command.is_empty() {
             page.fact("", COLUMN, &format!("and {left_out} more"));
