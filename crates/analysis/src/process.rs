@@ -68,6 +68,20 @@ pub fn in_short(record: &Record) -> String {
     [missed, inversion, longest, unclear].into_iter().flatten().collect::<Vec<_>>().join(" ")
 }
 
+/// The parts of the longest cycle that [`in_short`] names, the longest first; `None` if that sentence contains them, or is
+/// about something else.
+#[must_use]
+pub fn parts_in_short(record: &Record) -> Option<String> {
+    let threads = worst_first(record);
+    let run = cycle::Run::of(record);
+    let is_open = threads.iter().any(|(series, thread)| cycle::open(series, thread, &run).is_some());
+    if is_open || locks::worst_inversion(&threads).is_some() {
+        return None;
+    }
+    let (_, thread) = threads.first().filter(|(_, thread)| thread.cycles > 0)?;
+    cycle::parts(thread.longest.as_ref()?)
+}
+
 /// A statement as a sentence.
 fn sentence(statement: &str) -> String {
     let mut chars = statement.chars();

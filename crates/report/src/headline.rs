@@ -11,7 +11,7 @@ use crate::{
     blame::{ledger_total_ns, percent, unsigned},
     interrupt, sound_loop,
     style::Ink,
-    words::{Words, sentence},
+    words::{Words, reason_sentence, sentence},
 };
 
 /// The answer: its colour, and one sentence.
@@ -24,7 +24,7 @@ pub(crate) struct Headline {
 pub(crate) fn headline(record: &Record) -> Headline {
     if let Some(verdict) = &record.verdict {
         let (ink, name) = (ink_of(verdict.outcome), verdict.outcome.name());
-        return Headline { ink, text: format!("{name}  {}", sentence(&verdict.reason)) };
+        return Headline { ink, text: format!("{name}  {}", reason_sentence(record, &verdict.reason)) };
     }
     if let Some(advice) = &record.recommendation {
         // Without a sure difference, the recommended pair has no mark.

@@ -189,6 +189,16 @@ pub(crate) fn sentence(text: &str) -> String {
     format!("{}{stop}", capitalized(text))
 }
 
+/// The reason of a verdict as a sentence. The name of a thread at its start keeps its case.
+pub(crate) fn reason_sentence(record: &Record, reason: &str) -> String {
+    let first_word = reason.split(' ').next().unwrap_or_default();
+    if !record.series.iter().any(|series| series.role == first_word) {
+        return sentence(reason);
+    }
+    let stop = if reason.ends_with(['.', '!', '?']) { "" } else { "." };
+    format!("{reason}{stop}")
+}
+
 /// The text with a capital at the start, unless it starts with a name such as `audio-48k-64:` or `i915`.
 pub(crate) fn capitalized(text: &str) -> String {
     let first_word = text.split(' ').next().unwrap_or_default();
@@ -221,6 +231,13 @@ mod tests {
         assert!(note_of(EndedBy::Key, None).starts_with("You ended the run. "), "{}", note_of(EndedBy::Key, None));
         assert!(note(Some("SIGHUP")).starts_with("SIGHUP ended the run. "), "{}", note(Some("SIGHUP")));
         assert!(note(None).starts_with("A signal ended the run. "), "as in records of version 0.2");
+    }
+
+    #[test]
+    fn the_name_of_a_thread_keeps_its_case() {
+        let record = Record { series: vec![Series { role: "servo".into(), ..Series::default() }], ..Record::default() };
+        assert_eq!(reason_sentence(&record, "servo waited 2 ms"), "servo waited 2 ms.");
+        assert_eq!(reason_sentence(&record, "no limit was exceeded"), "No limit was exceeded.");
     }
 
     #[test]

@@ -158,6 +158,12 @@ pub(super) fn too_long_at_end(threads: &[(&Series, &ProcessThread)], limits: Lim
     ))
 }
 
+/// The largest parts of a cycle; `None` if its parts are unknown.
+pub(super) fn parts(cycle: &Cycle) -> Option<String> {
+    let parts: Vec<String> = cycle.parts.iter().filter(|part| part.ns > 0).take(NAMED).map(part).collect();
+    (!parts.is_empty()).then(|| parts.join(", "))
+}
+
 /// The cycle that a thread had not ended at the end of the run, with its main cause; `None` unless it is its longest.
 pub(super) fn open(series: &Series, thread: &ProcessThread, run: &Run<'_>) -> Option<String> {
     let open = thread.open.as_ref()?;

@@ -60,7 +60,9 @@ fn moves_lowers_or_outranks_threads() {
     );
     says(&thread("migration", 0, Why::HigherPriority), &facts(), &["isolcpus=domain,managed_irq,2-3"]);
     let late = Cause { detail: IN_PREVIOUS_CYCLE.to_owned(), ..thread("probe", 19, Why::HigherPriority) };
-    says(&late, &facts(), &["probe had not finished its previous cycle"]);
+    says(&late, &facts(), &["the previous cycle of the measuring thread of punctual was still running"]);
+    let of_program = RemedyFacts { thread_id: Some(7), ..facts() };
+    says(&late, &of_program, &["the previous cycle of probe was still running"]);
     says(&thread("rcuc", 98, Why::HigherPriority), &facts(), &["rcu_nocbs=2-3"]);
     says(&thread("dd", 120, Why::PreemptionOff), &facts(), &["PREEMPT_RT", "preempt=full"]);
     let own = Cause { own: true, ..thread("punctual", 120, Why::PreemptionOff) };

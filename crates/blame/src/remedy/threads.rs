@@ -22,7 +22,10 @@ pub(super) fn thread(cause: &Cause, facts: &RemedyFacts) -> String {
     }
     match name.split('/').next().unwrap_or(name) {
         _ if cause.detail == IN_PREVIOUS_CYCLE => {
-            format!("{name} had not finished its previous cycle: remove what delayed that cycle, or choose a longer period")
+            let whose = if facts.thread_id.is_some() { name } else { "the measuring thread of punctual" };
+            format!(
+                "the previous cycle of {whose} was still running: remove what delayed that cycle, or choose a longer period"
+            )
         }
         _ if cause.own && cause.priority.is_some_and(|priority| priority < 100) => {
             "this is another thread of the measurement: give each thread a CPU of its own, or choose the priorities, with the \

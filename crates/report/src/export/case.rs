@@ -5,7 +5,10 @@ use std::collections::HashMap;
 use analysis::outcome;
 use record::{Obstacle, Outcome, Record, ScenarioEntry, Series, UseVerdict};
 
-use crate::{headline::headline, words::sentence};
+use crate::{
+    headline::headline,
+    words::{reason_sentence, sentence},
+};
 
 /// The id of the test case for the run as a whole.
 pub(super) const RUN: &str = "run";
@@ -53,7 +56,10 @@ pub(super) fn run(record: &Record) -> Case<'_> {
         };
         return case(Some(Outcome::Invalid), text);
     }
-    let text = record.verdict.as_ref().map_or_else(|| headline(record).text, |verdict| sentence(&verdict.reason));
+    let text = record
+        .verdict
+        .as_ref()
+        .map_or_else(|| headline(record).text, |verdict| reason_sentence(record, &verdict.reason));
     match outcome(record) {
         Some(judged) => {
             let (outcome, reason) = supported(record, judged, &text);

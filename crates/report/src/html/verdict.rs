@@ -8,7 +8,7 @@ use record::{Outcome, Record, UseVerdict, counted, grouped};
 use super::{audio, capture, figure::Key, lines, matrix, noise, process, round_trip, stream, svg, text};
 use crate::blame::unsigned;
 use crate::headline;
-use crate::words::{Words, is_noise, is_profile, sentence};
+use crate::words::{Words, is_noise, is_profile, reason_sentence, sentence};
 
 /// The headline of the report.
 pub struct Headline {
@@ -78,7 +78,10 @@ pub fn headline(record: &Record) -> Headline {
     let outcome = if record.validity.valid { judged.map(|v| v.outcome) } else { Some(Outcome::Invalid) };
     // For an invalid run, the full list of reasons follows, each with its remedy.
     let reasons_follow = !record.validity.valid && !record.validity.reasons.is_empty();
-    let reason = judged.filter(|_| !reasons_follow).map(|v| text::with_code(&sentence(&v.reason))).unwrap_or_default();
+    let reason = judged
+        .filter(|_| !reasons_follow)
+        .map(|v| text::with_code(&reason_sentence(record, &v.reason)))
+        .unwrap_or_default();
     let Some(outcome) = outcome else {
         if !record.uses.is_empty() {
             return Headline {

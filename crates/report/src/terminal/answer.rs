@@ -369,10 +369,18 @@ fn why(page: &mut Page, record: &Record, shown: Whys) {
     for parts in longest.iter().filter(|_| explains(record)) {
         page.fact("why", COLUMN, &format!("the longest: {parts}"));
     }
+    for parts in analysis::process::parts_in_short(record).iter().filter(|_| explains(record)) {
+        page.fact("why", COLUMN, &format!("the longest cycle: {parts}"));
+    }
     let shares = shares(record, shown.culprits);
     if !shares.is_empty() {
-        // A round trip also has parts outside of this machine; only late sending is explained.
-        let of = if longest.is_some() { "late sends: " } else { "" };
+        // A round trip also has parts outside of this machine; only late sending is explained. A cycle of a program also
+        // has parts after its wake-up.
+        let of = match record.program {
+            _ if longest.is_some() => "late sends: ",
+            Some(_) => "late wake-ups: ",
+            None => "",
+        };
         page.fact("why", COLUMN, &format!("{of}{}", shares.join("; ")));
     }
 }
