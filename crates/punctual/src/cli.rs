@@ -9,6 +9,7 @@ mod help;
 mod interrupt;
 mod lab;
 mod measure;
+mod names;
 mod nic;
 mod noise;
 mod options;
@@ -59,6 +60,7 @@ pub use self::{
     interrupt::Interrupt,
     lab::Lab,
     measure::*,
+    names::{with_files, with_names},
     nic::Nic,
     noise::Noise,
     pair::{Pair, PairProbe, PairStream, PairUdp},

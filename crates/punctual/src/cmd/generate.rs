@@ -21,8 +21,12 @@ pub fn run(document: &Generate) -> anyhow::Result<u8> {
         }
         Generate::Completions { shell } => {
             let mut script = Vec::new();
-            clap_complete::generate(*shell, &mut cli::definition(), "punctual", &mut script);
-            output::stdout(|out| out.write_all(&script))?;
+            let is_bash = *shell == clap_complete::Shell::Bash;
+            let mut definition = cli::with_names(cli::definition(), is_bash);
+            clap_complete::generate(*shell, &mut definition, "punctual", &mut script);
+            let script = String::from_utf8(script)?;
+            let script = if is_bash { cli::with_files(&script) } else { script };
+            output::stdout(|out| out.write_all(script.as_bytes()))?;
         }
         Generate::Options => output::stdout(|out| out.write_all(cli::options_page().as_bytes()))?,
         Generate::Schema { of } => {
