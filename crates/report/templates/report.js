@@ -196,5 +196,10 @@
   addEventListener("hashchange", unfold);
   unfold();
 
+  // On a phone, the time line of a spike has no names, so its table is open.
+  if (matchMedia("(max-width: 48rem)").matches) {
+    for (const table of document.querySelectorAll(".spike > details")) table.open = true;
+  }
+
   document.documentElement.dataset.ready = "true";
 })();

@@ -11,6 +11,12 @@ if (root.scrollWidth > innerWidth) {
   report(`the page is ${root.scrollWidth} px wide, because of ${wide.length ? nameOf(wide[wide.length - 1]) : "?"}`);
 }
 
+// Time lines of spikes fit the screen of a phone.
+for (const stage of all(".spike[open] .stage")) {
+  const drawn = stage.querySelector("svg").getBoundingClientRect().width;
+  if (drawn > stage.clientWidth + 1) report(`a time line is ${Math.round(drawn)} px wide, in ${stage.clientWidth} px`);
+}
+
 // WCAG 2.2 contrast of each visible text: 4.5, or 3 for large text.
 const pixel = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
 const rgba = (color) => {
