@@ -18,16 +18,17 @@ use crate::words::{Words, sentence, state_note};
 /// Largest number of lines of the answer at 80 columns, without the two lines of the paths of the files.
 const LINES: usize = 18;
 /// The lengths of `why`, from the longest to the shortest.
-const WHYS: [Whys; 4] = [
+const WHYS: [Whys; 5] = [
     Whys { culprits: 3, reasons: usize::MAX },
     Whys { culprits: 1, reasons: 3 },
+    Whys { culprits: 1, reasons: 2 },
     Whys { culprits: 1, reasons: 1 },
     Whys { culprits: 1, reasons: 0 },
 ];
 /// Largest number of remedies.
 const REMEDIES: usize = 3;
-/// The lines of a table of two rows: the blank line above it, the heading and the rows.
-const TABLE_LINES: usize = 4;
+/// The rows that a table has space for, also if other parts are long: both ends of a stream and its capture, or fewer.
+const TABLE_ROWS: [usize; 2] = [3, 2];
 /// Largest number of problems of scenarios.
 const PROBLEMS: usize = 3;
 /// Largest number of facts about a part of the machine.
@@ -55,7 +56,7 @@ pub fn answer(record: &Record, full: &str, style: &Style, width: usize) -> Strin
     let why = WHYS.map(|shown| part(&|page| why(page, record, shown)));
     let to_do: Vec<String> = (1..=REMEDIES).rev().map(|count| part(&|page| what_to_do(page, record, count))).collect();
     // From the longest to the shortest: indices of `caveats` and `why`.
-    let texts = [(0, 0), (1, 0), (1, 1), (1, 2), (2, 2), (2, 3)];
+    let texts = [(0, 0), (1, 0), (1, 1), (1, 2), (1, 3), (2, 3), (2, 4)];
     let all = texts.iter().flat_map(|&(caveat, reasons)| to_do.iter().map(move |to_do| (caveat, reasons, to_do)));
     let choices: Vec<Vec<&String>> = all
         .map(|(caveat, reasons, to_do)| {
@@ -64,11 +65,13 @@ pub fn answer(record: &Record, full: &str, style: &Style, width: usize) -> Strin
         })
         .collect();
     let table = |rows| figures(record, rows);
-    let table_lines = table(2).map_or(0, |of_two| lines(&below(style, width, &of_two)).min(TABLE_LINES));
     let used = |parts: &Vec<&String>| parts.iter().map(|part| lines(part)).sum::<usize>();
     let fits = |parts: &&Vec<&String>, with: usize| used(parts) + with <= left;
-    let with_rows = choices.iter().find(|parts| fits(parts, table_lines));
-    let chosen = with_rows.or_else(|| choices.iter().find(|parts| fits(parts, 0)));
+    let with_rows = |rows: usize| {
+        let of_table = table(rows).map_or(0, |table| lines(&below(style, width, &table)));
+        choices.iter().find(|parts| fits(parts, of_table))
+    };
+    let chosen = TABLE_ROWS.into_iter().find_map(with_rows).or_else(|| choices.iter().find(|parts| fits(parts, 0)));
     // If no choice fits as a whole, the longest one with the most parts that fit.
     let kept = |parts: &&Vec<&String>| fitting_parts(parts, left).iter().filter(|part| !part.is_empty()).count();
     let chosen = chosen.or_else(|| choices.iter().rev().max_by_key(kept));
