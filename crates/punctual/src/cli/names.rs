@@ -82,7 +82,7 @@ pub fn with_files(script: &str) -> String {
 mod tests {
     use super::*;
 
-    fn of<'a>(command: &'a Command, path: &[&str], argument: &str) -> Vec<String> {
+    fn of(command: &Command, path: &[&str], argument: &str) -> Vec<String> {
         let command = path.iter().fold(command, |command, name| command.find_subcommand(name).expect("a command"));
         let argument = command.get_arguments().find(|known| known.get_id() == argument).expect("an argument");
         argument.get_possible_values().iter().map(|value| value.get_name().to_owned()).collect()

@@ -64,7 +64,7 @@ pub struct Sound {
     /// Its length is the latency from input to output.
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(2..=16))]
     pub periods: Option<u32>,
-    /// Read this input of the card, counted from 1.
+    /// Read input N of the card, from 1.
     #[arg(long, value_name = "N", default_value = "1", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=64))]
     pub input: u32,
     /// Run the audio thread on this CPU [default: any].

@@ -123,7 +123,7 @@ fn in_phases(place: &str, of_place: &[&Series], phases: &[String]) -> Spans {
     std::iter::once(cell(place.to_owned())).chain(worst).chain(ends).collect()
 }
 
-/// What a talker sent, a listener received and the run's own observer captured. Times are the lateness of sent and
+/// The frames that a talker sent, a listener received and the run's own observer captured. Times are the lateness of sent and
 /// captured frames, and the gaps between received ones.
 fn of_stream(record: &Record, all: &[&Series], rows: usize) -> Table {
     let mut table = Table::new(&["", "frames", "late", "missing", "p99.9", "worst"]);
@@ -160,7 +160,7 @@ fn of_stream(record: &Record, all: &[&Series], rows: usize) -> Table {
     table.at_most(rows)
 }
 
-/// The analysed stream of a capture, then the other streams, of which only the frames are counted.
+/// The analysed stream of a capture, then the other streams, whose frames are only counted.
 fn of_capture(record: &Record, capture: &Capture, rows: usize) -> Table {
     let mut table = Table::new(&["stream", "frames", "late", "missing", "p99.9", "worst"]);
     table.row(captured(&capture.stream.name, record, capture));
