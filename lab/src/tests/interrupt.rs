@@ -4,7 +4,7 @@ use anyhow::{Context, Result, ensure};
 use record::{CauseKind, Culprit, Interrupts, Record, Series, Why, Zero};
 use sys::sched::Policy;
 
-use super::culprits::delays::{DELAYS, Expected, Measuring, at_irregular_times, hold, judge, spin};
+use super::culprits::delays::{DELAYS, Expected, Measuring, at_irregular_times, hold, judge, judge_most, spin};
 use crate::inside::{expect, punctual, read, recorded, write};
 
 /// Period of the HPET's interrupt: that of the delays' probe.
@@ -59,7 +59,8 @@ pub fn a_thread_delays_the_hpet() -> Result<()> {
             && culprit.cause.name == "intruder"
             && culprit.cause.why == Some(Why::HigherPriority)
     };
-    judge(&measuring.end()?, &delays, &Expected { is: &is, timed: true })
+    // Several expiries of a delay become one interrupt, whose spike belongs to the first: up to 2 % are explained wrongly.
+    judge_most(&measuring.end()?, &delays, &Expected { is: &is, timed: true }, 97)
 }
 
 /// Sets a parameter of the module `lines`.

@@ -166,8 +166,8 @@ fn judge(name: &'static str, command: &'static str, is_right: fn(&Split, i64) ->
             explanations.wrong(format!("{to_irq_ns} ns to the interrupt, {rest_ns} after it: {spike:?}"));
         }
     }
-    splits.judge().context("the kernel's split")?;
-    explanations.judge().context("our explanation")
+    splits.judge(99).context("the kernel's split")?;
+    explanations.judge(99).context("our explanation")
 }
 
 /// The spike of a hold and the lateness caused by it; `None` if the hold hardly affected a deadline.

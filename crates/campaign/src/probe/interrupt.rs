@@ -81,21 +81,21 @@ impl InterruptProbe {
         let settings = |if_silent: &str| Settings { name: name.clone(), if_silent: if_silent.to_owned() };
         match &self.source {
             SourceName::Hpet => {
-                let timer = Timer::open(Path::new(source::HPET)).map_err(source::hpet_error)?;
+                let timer = Timer::open(Path::new(source::HPET)).map_err(|error| source::hpet_error(&error))?;
                 let hz = self.frequency_hz(context.period_ns)?;
-                timer.set_frequency(hz).map_err(source::hpet_error)?;
+                timer.set_frequency(hz).map_err(|error| source::hpet_error(&error))?;
                 Ok(Interrupt::prepare(Hpet::new(timer, hz), settings("see `dmesg | grep -i hpet`"), None))
             }
             SourceName::Pps(number) => {
                 let path = PathBuf::from(format!("/dev/{number}"));
-                let opened = pps::Source::open(&path).map_err(|error| source::pps_error(&path, error))?;
+                let opened = pps::Source::open(&path).map_err(|error| source::pps_error(&path, &error))?;
                 let device = source::pps_device(context.root, number);
                 let silent = "connect its signal, and check it with `ppstest`; choose a longer --duration";
                 Ok(Interrupt::prepare(Pulses::new(opened, device), settings(silent), None))
             }
             SourceName::Gpio(line) => {
                 let (chip, offset) = line.open(context.root)?;
-                let input = chip.watch(offset).map_err(|error| line.error(&chip, offset, error))?;
+                let input = chip.watch(offset).map_err(|error| line.error(&chip, offset, &error))?;
                 let device = line.describe(&chip, offset);
                 let Some(output) = &self.drive else {
                     let silent = "check the signal with `gpiomon`, or let punctual make the edges with --drive LINE";
@@ -104,7 +104,7 @@ impl InterruptProbe {
                 let (output_chip, output_offset) = output.open(context.root)?;
                 let driven = output_chip
                     .drive(output_offset)
-                    .map_err(|error| output.error(&output_chip, output_offset, error))?;
+                    .map_err(|error| output.error(&output_chip, output_offset, &error))?;
                 let driver_settings = DriverSettings {
                     cpu: self.driver_cpu(context.root),
                     policy: Self::driver_policy(context.policy),

@@ -12,7 +12,7 @@ use self::commands::{commands, documents, is_prefix, words};
 use super::harness::Scratch;
 
 /// Commands that are not run, by their first words or by an option, each with the reason.
-const NOT_RUN: [(&str, &str); 31] = [
+const NOT_RUN: [(&str, &str); 32] = [
     ("pair", "needs another machine"),
     ("measure udp", "needs another machine, or root for network namespaces"),
     ("measure stream", "needs an AVB network, or root for network namespaces"),
@@ -36,6 +36,7 @@ const NOT_RUN: [(&str, &str); 31] = [
     ("--matrix", "measures for minutes"),
     ("--find-buffer", "measures for minutes"),
     ("--shield", "moves the work of the machine"),
+    ("measure interrupt --source", "needs this source of interrupts"),
     ("--core", "needs a kernel with the EVL core"),
     ("--device", "needs a sound card"),
     ("--stop-on", "depends on the lateness of this machine"),

@@ -224,8 +224,13 @@ pub struct Expected<'a> {
     pub timed: bool,
 }
 
-/// Checks the record against the delays.
+/// Checks the record against the delays: at least 99 % are explained correctly.
 pub fn judge(record: &Record, delays: &[Delay], expected: &Expected) -> Result<()> {
+    judge_most(record, delays, expected, 99)
+}
+
+/// The same for another percentage.
+pub fn judge_most(record: &Record, delays: &[Delay], expected: &Expected, percent: usize) -> Result<()> {
     // The exit status was checked: only a stopped probe may make the run invalid.
     let mut others = record.validity.reasons.iter().filter(|reason| reason.id != "punctual.stopped");
     ensure!(others.next().is_none(), "not valid: {:?}", record.validity.reasons);
@@ -260,7 +265,7 @@ pub fn judge(record: &Record, delays: &[Delay], expected: &Expected) -> Result<(
         }
     }
     println!("  {} spikes in all", series.spikes_total);
-    tally.judge()
+    tally.judge(percent)
 }
 
 /// Checks that the culprits' times add up to the lateness, within 1 us.

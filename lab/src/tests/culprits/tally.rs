@@ -25,15 +25,15 @@ impl Tally {
         self.wrong.push(description);
     }
 
-    /// Fails if there are too few results, or if less than 99 % are correct.
-    pub fn judge(self) -> Result<()> {
+    /// Fails if there are too few results, or if less than this percentage is correct.
+    pub fn judge(self, percent: usize) -> Result<()> {
         let Self { right, wrong } = self;
         let relevant = right + wrong.len();
         println!("  {right} of {relevant} correct");
         wrong.iter().take(SHOWN).for_each(|example| println!("  {example}"));
         ensure!(relevant >= MIN_RELEVANT, "only {relevant} relevant delays");
         let examples = wrong[..wrong.len().min(SHOWN)].join("\n");
-        ensure!(right * 100 >= relevant * 99, "{right} of {relevant} correct, for example:\n{examples}");
+        ensure!(right * 100 >= relevant * percent, "{right} of {relevant} correct, for example:\n{examples}");
         Ok(())
     }
 }

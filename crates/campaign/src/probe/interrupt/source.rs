@@ -116,7 +116,7 @@ impl GpioLine {
     }
 
     /// The error of a line that the kernel refused.
-    pub(super) fn error(&self, chip: &Chip, offset: u32, error: io::Error) -> SourceError {
+    pub(super) fn error(&self, chip: &Chip, offset: u32, error: &io::Error) -> SourceError {
         let user = chip.line(offset).ok().and_then(|info| info.user);
         let remedy = match (error.kind(), user) {
             (io::ErrorKind::ResourceBusy, Some(user)) => format!("{user} uses it: end that, or choose another line"),
@@ -128,7 +128,7 @@ impl GpioLine {
 }
 
 /// The error of the HPET.
-pub(super) fn hpet_error(error: io::Error) -> SourceError {
+pub(super) fn hpet_error(error: &io::Error) -> SourceError {
     let remedy = match error.kind() {
         io::ErrorKind::NotFound => {
             "this machine has no HPET, or its kernel does not offer it (CONFIG_HPET, not with hpet=disable)"
@@ -143,7 +143,7 @@ pub(super) fn hpet_error(error: io::Error) -> SourceError {
 }
 
 /// The error of a source of pulses.
-pub(super) fn pps_error(path: &Path, error: io::Error) -> SourceError {
+pub(super) fn pps_error(path: &Path, error: &io::Error) -> SourceError {
     let remedy = match error.kind() {
         io::ErrorKind::NotFound => {
             "load its driver, e.g. `sudo modprobe pps-gpio`, or attach a serial line with `ldattach 18 /dev/ttyS0`"
@@ -188,7 +188,7 @@ mod tests {
 
     #[test]
     fn a_missing_device_has_a_remedy() {
-        let error = |kind: io::ErrorKind| hpet_error(kind.into()).to_string();
+        let error = |kind: io::ErrorKind| hpet_error(&kind.into()).to_string();
         assert!(error(io::ErrorKind::NotFound).contains("this machine has no HPET"));
         assert!(error(io::ErrorKind::PermissionDenied).contains("run as root"));
         let missing = GpioLine { chip: "gpiochip4000000".to_owned(), line: "1".to_owned() };
