@@ -14,7 +14,7 @@ use crate::{
         FAR, Obstacles, Shown, duration_needed, excellent, load_options, measure_longer, of_emulation, profile_option,
         shown, thread_options,
     },
-    stalls,
+    stalls::{self, Missing},
     statistics::{Exposure, Late},
     stream,
     summary::max_of,
@@ -240,6 +240,13 @@ fn late_wake_up(profile: &Profile, groups: &[Group], worst: &Series, worst_ns: i
 /// The reason for FAIL if no frame was sent later than the limit, but some are missing.
 fn missing(judged: &[Judged]) -> Option<String> {
     let Judged { series, missing, .. } = judged.iter().filter(|one| one.missing > 0).max_by_key(|one| one.missing)?;
+    if let Some(interrupts) = series.kind.interrupts() {
+        let [missing, all] = [*missing, missing.saturating_add(series.samples)].map(grouped);
+        return Some(format!(
+            "{missing} of {all} interrupts of {} are missing: a missing one counts as later than any limit",
+            interrupts.source
+        ));
+    }
     let talker = series.kind.talker()?;
     let [missing, slots, refused] =
         [*missing, talker.frames.saturating_add(talker.refused), talker.refused].map(grouped);
@@ -323,6 +330,8 @@ fn command_to_measure(record: &Record, profile: &Profile, group: Option<&Group>,
     let kind = first.map(|series| &series.kind);
     let measure = if let Some(audio) = kind.and_then(SeriesKind::audio) {
         audio::command(audio)
+    } else if let Some(interrupts) = kind.and_then(SeriesKind::interrupts) {
+        format!("punctual measure interrupt --source {}", interrupts.source)
     } else if let Some(talker) = kind.and_then(SeriesKind::talker) {
         with_period(&stream::command(talker))
     } else {
@@ -353,14 +362,28 @@ fn judged<'a>(record: &Record, series: &'a Series, profile: &Profile) -> Judged<
         Some(audio) => late.with(stalls::of_xruns(series, audio)),
         None => late,
     };
-    let (missing, of_missing) = match series.kind.talker() {
-        Some(talker) => stream::missing(record, talker, series.period_ns, profile.period_ns),
-        None => (0, Late::default()),
+    let (missing, of_missing) = match (series.kind.talker(), series.kind.interrupts()) {
+        (Some(talker), _) => stream::missing(record, talker, series.period_ns, profile.period_ns),
+        (None, Some(interrupts)) => {
+            let missing = interrupts.lost.saturating_add(interrupts.unanswered);
+            (missing, stalls::of_missing(Missing::anywhere(missing), series.period_ns, profile.period_ns))
+        }
+        (None, None) => (0, Late::default()),
     };
     let refused = series.kind.talker().map_or(0, |talker| talker.refused);
-    let deadlines = counted.total().saturating_add(refused);
+    let deadlines = match series.kind.interrupts() {
+        Some(_) => counted.total().saturating_add(missing).min(periods_of_phase(record, series)),
+        None => counted.total().saturating_add(refused),
+    };
     let exposure = Exposure::of(deadlines, late.with(of_missing), series.period_ns, profile.period_ns);
     Judged { series, exposure: Exposure { any_time: record.scenario.until_decided, ..exposure }, missing }
+}
+
+/// The periods that the phase of a series lasted. Interrupts can come faster than their expected period, but do not cover
+/// more time for that.
+fn periods_of_phase(record: &Record, series: &Series) -> u64 {
+    let duration_ns = record.phase(&series.phase).map_or(0, |phase| phase.duration_ns);
+    (duration_ns / series.period_ns.max(1)).saturating_add(1)
 }
 
 /// The series with the largest bound.

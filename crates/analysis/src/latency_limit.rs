@@ -36,7 +36,7 @@ fn judge(record: &Record, limit_ns: i64) -> (Outcome, String) {
     if let Some(series) = unmeasured {
         return (Outcome::Inconclusive, format!("nothing was measured on {}; {worst}", series.place()));
     }
-    let measured_ns: u64 = record.phases.iter().map(|phase| phase.duration_ns).sum();
+    let measured_ns = record.phases.iter().map(|phase| phase.duration_ns).fold(0, u64::saturating_add);
     let per_hour = POSSIBLE_EVENTS * 3600e9 / measured_ns.max(1) as f64;
     let per_hour = match per_hour {
         ..10.0 => ((per_hour * 10.0).ceil() / 10.0).to_string(),

@@ -52,7 +52,7 @@ pub fn observations(record: &Record) -> Vec<Observation> {
         frames: capture.frames,
         max_gap_ns: capture.max_gap_ns,
         max_deviation_ns: Some(capture.max_deviation_ns),
-        late: Some(capture.late),
+        late: capture.late_known(),
         lost: Some(capture.lost),
     };
     let read = ends().filter_map(Stream::listener).flat_map(|listener| {

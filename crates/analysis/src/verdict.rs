@@ -55,7 +55,7 @@ pub fn verdict(record: &Record, uses: &[UseVerdict]) -> Option<Verdict> {
     };
     // Reversed, so that the first of several equally bad verdicts wins.
     let each = requested.iter().rev().flat_map(of_profile);
-    worst_of(each.map(Some).chain([of_limit]))
+    worst_of(std::iter::once(of_limit).chain(each.map(Some)))
 }
 
 /// The worst of these verdicts; the last of equally bad ones. `None` without any.

@@ -108,7 +108,7 @@ pub fn expand(file: &CampaignFile, cpus: &Cpus, options: &ExpandOptions) -> Resu
     Ok(scenarios)
 }
 
-/// The mistake of a phase in which not one cycle ends.
+/// The mistake of a phase that ends before its first cycle.
 fn shorter_than_a_period(phase: &PhasePlan) -> Option<String> {
     let duration_ns = phase.duration_ns().filter(|&duration_ns| duration_ns < phase.period_ns)?;
     let (duration, period) = (format_unsigned_ns(duration_ns), format_unsigned_ns(phase.period_ns));

@@ -27,13 +27,17 @@ impl RecordWriter {
     /// The record cannot be written.
     pub fn start(path: &Path, record: &Record) -> Result<Self, file::FileError> {
         file::write_atomic(path, &file::to_json(record))?;
-        let written = path.to_owned();
+        let (written, started_at) = (path.to_owned(), record.started_at.clone());
         let (sender, receiver) = sync_channel::<Vec<u8>>(0);
         let writer = std::thread::Builder::new()
             .name("punctual-record".to_owned())
             .stack_size(128 * 1024)
             .spawn(move || {
                 for bytes in receiver {
+                    // Another run uses the same name: this one gets a name of its own at its end.
+                    if file::is_of_another_run(&written, &started_at) {
+                        continue;
+                    }
                     // A full disk may have space again in three seconds; the last write of the run reports errors.
                     let _ = file::write_atomic(&written, &bytes);
                 }

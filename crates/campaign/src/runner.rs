@@ -193,6 +193,7 @@ impl<'a> Runner<'a> {
         }
         let lock = lock(dir)?;
         let mut document = file::read_campaign(&path)?;
+        let stored = document.clone();
         if document.digest != scenarios.digest || document.scenarios.len() != scenarios.list.len() {
             return Err(CampaignError::OtherPlan { path });
         }
@@ -202,9 +203,9 @@ impl<'a> Runner<'a> {
             return Err(CampaignError::OtherMachine { path, theirs: in_words(theirs), ours: in_words(ours) });
         }
         for (index, (entry, scenario)) in document.scenarios.iter_mut().zip(&scenarios.list).enumerate() {
-            let stored = std::mem::replace(entry, self::entry(index, scenario)).result;
+            let result = std::mem::replace(entry, self::entry(index, scenario)).result;
             let path = dir.join(&entry.record);
-            let Some(stored) = stored.filter(|_| path.exists()) else { continue };
+            let Some(result) = result.filter(|_| path.exists()) else { continue };
             if !is_own(&path) {
                 return Err(CampaignError::OfAnotherUser { path });
             }
@@ -214,9 +215,17 @@ impl<'a> Runner<'a> {
                 return Err(CampaignError::OtherRecord { path });
             }
             let culprit = handler.judge(&mut record);
-            entry.set_run(&record, stored.took_ns, culprit);
+            entry.set_run(&record, result.took_ns, culprit);
         }
-        Ok(Self { scenarios, dir: dir.to_owned(), document, _lock: lock })
+        if document.is_complete() {
+            document.state = State::Complete;
+        }
+        let is_changed = document != stored;
+        let mut runner = Self { scenarios, dir: dir.to_owned(), document, _lock: lock };
+        if is_changed {
+            runner.write_document()?;
+        }
+        Ok(runner)
     }
 
     /// Number of scenarios that have run.
@@ -367,7 +376,10 @@ fn is_of(record: &Record, plan: &Plan) -> bool {
         let key = |phase: &Phase| (phase.name.clone(), phase.period_ns, phase.asked_loads.clone());
         planned.into_iter().any(|planned| key(&planned) == key(phase))
     };
-    is_scenario && record.phases.iter().all(is_planned)
+    let phases = record.phases.len();
+    is_scenario
+        && record.phases.iter().all(is_planned)
+        && (record.state != State::Complete || phases == plan.phases.len())
 }
 
 /// Waits; returns early if the user wants to stop.

@@ -86,7 +86,7 @@ pub fn judge_ends(record: &mut Record, root: &Root, timers: &[Timer], probe: &Pr
             }
             Some(End::PacerFailed) => {
                 if let Some([text, remedy]) = probe.pacer_failed {
-                    add(record, "card.failed", text.to_owned(), remedy);
+                    add(record, "pacer.failed", text.to_owned(), remedy);
                 }
             }
             Some(End::LeftCpu) if timer.cpu().is_some_and(|cpu| online_cpus(root).contains(cpu)) => {

@@ -12,7 +12,7 @@ const REGULAR: f64 = 0.6;
 const EQUALLY_REGULAR: f64 = 0.1;
 /// The typical interval is at most this many times the interval; with losses and in groups, it is larger.
 const TYPICAL_MAX: f64 = 1.6;
-/// Number of frames from which the typical interval is taken.
+/// Number of frames for the typical interval.
 const TYPICAL: usize = 16;
 /// Part of intervals that must be multiples of the period in a stream with many losses.
 const MULTIPLES: f64 = 0.9;

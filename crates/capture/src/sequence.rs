@@ -178,7 +178,7 @@ impl Sequence {
         let lost = ahead.cast_signed();
         // Frames were lost if the time for them has passed, and not more.
         if lost > 0 && is_time_of(lost, room) {
-            return Some(self.next + ahead);
+            return Some(self.next.saturating_add(ahead));
         }
         let behind = self.next.wrapping_add(ahead).wrapping_sub(WINDOW);
         // A frame that was missing, or a duplicate, because the slot of the next frame has not come.
@@ -203,7 +203,7 @@ impl Sequence {
         let number = if let Some(lost) = by_time {
             Some(self.next.saturating_add(lost))
         } else if ahead == 0 || is_close && room <= SILENCE_MAX {
-            Some(self.next + ahead)
+            Some(self.next.saturating_add(ahead))
         } else if continued {
             Some(behind)
         } else {
@@ -310,7 +310,7 @@ impl Sequence {
         self.next = number.saturating_add(1);
     }
 
-    /// Makes so many missing frames the newest.
+    /// Appends so many missing frames as the newest ones.
     #[cold]
     fn skip(&mut self, skipped: u64) {
         for missing in self.next..self.next + skipped.min(WINDOW) {

@@ -6,7 +6,7 @@ use crate::period::{Estimate, estimate};
 use crate::schedule::Schedule;
 use crate::sequence::{Number, Placed, Sequence};
 
-/// Number of frames from which the period is estimated.
+/// Number of frames for the estimate of the period.
 const ESTIMATE_OF: usize = 256;
 /// After this many consecutive regular frames off the phase, the phase is reset.
 const OFF_PHASE: u32 = 64;
@@ -252,7 +252,7 @@ impl Phase {
             return None;
         }
         self.off = 0;
-        self.slot += nearest(slots);
+        self.slot = self.slot.saturating_add(nearest(slots));
         self.at = at_ns as f64 - off + off * FOLLOW;
         self.seen = self.seen.wrapping_add(1);
         if self.seen.is_multiple_of(64) {

@@ -1,8 +1,8 @@
 //! The interrupt probe: a thread that waits for interrupts from outside.
 //!
 //! It is the work of a timer's thread, whose deadlines the device sets: each interrupt is a deadline, at the time that
-//! the best clock gave it. Wake-ups, spikes and their causes are therefore counted as for a timer. The probe adds where the
-//! time went, and what was lost.
+//! the best clock gave it. Wake-ups, spikes and their causes are therefore counted as for a timer. The probe adds the
+//! parts of this time, and counts lost interrupts.
 //!
 //! | module | contents |
 //! |---|---|
@@ -25,7 +25,7 @@ use std::{
     sync::{Arc, atomic::Ordering::Relaxed},
 };
 
-use record::{Caveat, Interrupts, Reason, Series, SeriesKind, grouped};
+use record::{Caveat, Interrupts, Reason, Series, SeriesKind, counted, grouped};
 
 pub use self::{
     driver::{Driver, DriverSettings},
@@ -41,7 +41,7 @@ use crate::probe_threads::{ProbeThreads, ThreadInfo, Work};
 pub struct Settings {
     /// The source, as on the command line.
     pub name: String,
-    /// What to try if no interrupt comes.
+    /// Advice if no interrupt comes.
     pub if_silent: String,
 }
 
@@ -70,11 +70,15 @@ impl Interrupt {
 
     fn figures(&self) -> Interrupts {
         let Shared { lost, spurious, unanswered, to_kernel, to_thread, uncertainty, .. } = &*self.shared;
-        let undelivered = self.driver.as_ref().map_or(0, Driver::waiting);
+        let [lost, spurious, unanswered] = [lost, spurious, unanswered].map(|count| count.load(Relaxed));
+        // Edges after the last interrupt. The interrupt of the last edge may be on its way.
+        let accounted = self.shared.seen.load(Relaxed) + lost + unanswered;
+        let edges = self.driver.as_ref().map_or(0, Driver::edges);
+        let after_last = edges.saturating_sub(accounted).saturating_sub(1);
         Interrupts {
-            lost: lost.load(Relaxed),
-            spurious: spurious.load(Relaxed),
-            unanswered: unanswered.load(Relaxed) + undelivered,
+            lost,
+            spurious,
+            unanswered: unanswered + after_last,
             to_kernel: to_kernel.to_record(),
             to_thread: to_thread.to_record(),
             uncertainty_ns: uncertainty.histogram().percentile(50.0).map(i64::unsigned_abs),
@@ -147,9 +151,9 @@ impl ProbeThreads for Interrupt {
         let figures = self.figures();
         let spurious = (figures.spurious > 0).then(|| {
             caveat(format!(
-                "{} interrupts came without an edge of the output line, as from a switch that bounces: they are not \
-                 counted",
-                grouped(figures.spurious)
+                "{} came without an edge of the output line, as from a switch that bounces, and {} not counted",
+                counted(figures.spurious, "interrupt"),
+                if figures.spurious == 1 { "is" } else { "are" }
             ))
         });
         let unanswered = (figures.unanswered > 0)
@@ -159,7 +163,7 @@ impl ProbeThreads for Interrupt {
                 true => "the kernel's buffer was full",
                 false => "several were reported as one",
             };
-            caveat(format!("{} interrupts were lost, because {why}", grouped(figures.lost)))
+            caveat(format!("lost: {}, because {why}", counted(figures.lost, "interrupt")))
         });
         [spurious, unanswered, lost].into_iter().flatten().collect()
     }

@@ -92,7 +92,7 @@ pub trait Work: Send {
     }
 }
 
-/// What sets the deadlines of a measuring thread.
+/// The source of the deadlines of a measuring thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pacer {
     /// The clock: every period.

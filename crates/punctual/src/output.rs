@@ -1,9 +1,8 @@
 //! Functions shared by the commands: run with the live view, judge, write the record, print.
 
 use std::{
-    env,
-    fs::{self, File},
-    io::{self, IsTerminal, Read, Write},
+    env, fs,
+    io::{self, IsTerminal, Write},
     path::{Path, PathBuf},
     sync::{
         LazyLock,
@@ -405,16 +404,8 @@ impl RecordFiles {
 
     /// True if another run has written its record to the file since the name was chosen.
     fn is_taken(&self, path: &Path, record: &Record) -> bool {
-        // `started_at` is one of the first fields.
-        const HEAD_BYTES: u64 = 4096;
         let changed = fs::metadata(path).and_then(|found| found.modified());
-        if !changed.is_ok_and(|changed| changed > self.chosen_at) {
-            return false;
-        }
-        let mut head = Vec::new();
-        let read = File::open(path).and_then(|file| file.take(HEAD_BYTES).read_to_end(&mut head));
-        let (head, own) = (String::from_utf8_lossy(&head), format!("\"started_at\":\"{}\"", record.started_at));
-        read.is_ok() && head.contains("\"started_at\"") && !head.contains(&own)
+        changed.is_ok_and(|changed| changed > self.chosen_at) && file::is_of_another_run(path, &record.started_at)
     }
 
     /// Writes the HTML report to the folder of the record.

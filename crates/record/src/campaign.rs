@@ -130,7 +130,7 @@ impl Campaign {
     /// True if each scenario has run.
     #[must_use]
     pub fn is_complete(&self) -> bool {
-        self.scenarios.iter().all(|scenario| scenario.result.is_some())
+        !self.scenarios.is_empty() && self.scenarios.iter().all(|scenario| scenario.result.is_some())
     }
 
     /// The exit status: 1 after an error, else that of the worst scenario; at least inconclusive if a scenario has not run.
@@ -145,7 +145,7 @@ impl Campaign {
             Outcome::Invalid
         } else if any(Outcome::Fail) {
             Outcome::Fail
-        } else if any(Outcome::Inconclusive) || !self.is_complete() {
+        } else if any(Outcome::Inconclusive) || self.state == State::Interrupted || !self.is_complete() {
             Outcome::Inconclusive
         } else {
             Outcome::Pass
@@ -173,14 +173,17 @@ impl ScenarioEntry {
         self.result = has_result.then(|| ScenarioResult::of(record, took_ns, culprit));
     }
 
-    /// True if the record is that of a run of this scenario, as far as the two show.
+    /// True if policy, CPUs and loads of the record are those of this scenario.
     #[must_use]
     pub fn is_of(&self, record: &Record) -> bool {
-        let asked = || record.phases.iter().flat_map(|phase| &phase.asked_loads);
-        // Without CPUs in the plan, the run chooses them.
+        let mut asked = record.phases.iter().flat_map(|phase| &phase.asked_loads);
+        let had_all =
+            || self.loads.iter().all(|load| record.phases.iter().any(|phase| phase.asked_loads.contains(load)));
+        // Without CPUs in the plan, the run chooses them. A run that ended early may not have had all loads.
         record.scenario.policy == self.policy
             && (self.cpus.is_empty() || record.scenario.cpus.as_ref() == Some(&self.cpus))
-            && asked().all(|load| self.loads.contains(load))
+            && asked.all(|load| self.loads.contains(load))
+            && (record.state != State::Complete || had_all())
     }
 
     /// Marks the result as one that cannot be checked, because its record cannot be read: `why` is one line.
@@ -190,7 +193,7 @@ impl ScenarioEntry {
         if !matches!(result.outcome, Some(Outcome::Fail | Outcome::Invalid)) {
             (result.outcome, result.reason) = (Some(Outcome::Inconclusive), Some(text.clone()));
         }
-        result.problem.get_or_insert(text);
+        (result.roles, result.culprit, result.problem) = (Vec::new(), None, Some(text));
     }
 }
 

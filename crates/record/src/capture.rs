@@ -118,6 +118,20 @@ pub struct Capture {
     pub extra: Extra,
 }
 
+impl Capture {
+    /// Late frames; `None` if the lateness is not known.
+    #[must_use]
+    pub fn late_known(&self) -> Option<u64> {
+        self.lateness_unknown.is_none().then_some(self.late)
+    }
+
+    /// Slots without a frame of the talker; `None` if the lateness is not known.
+    #[must_use]
+    pub fn skipped_known(&self) -> Option<u64> {
+        self.lateness_unknown.is_none().then_some(self.skipped_slots)
+    }
+}
+
 /// A capture that the run itself made: a separate packet socket with kernel timestamps, read by an ordinary thread.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Observer {

@@ -5,7 +5,8 @@ mod target;
 mod whole;
 
 use std::{
-    env, fs, io,
+    env, fs,
+    io::{self, Read},
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
 };
@@ -129,6 +130,20 @@ fn parse_as<T: DeserializeOwned>(bytes: &[u8], schema: &str) -> Result<T, String
 #[derive(serde::Deserialize)]
 struct Head {
     schema: String,
+}
+
+/// True if the file contains the record of a run that started at another time. Only its head is read.
+#[must_use]
+pub fn is_of_another_run(path: &Path, started_at: &str) -> bool {
+    // `started_at` is one of the first fields.
+    const HEAD_BYTES: u64 = 4096;
+    if !fs::metadata(path).is_ok_and(|found| found.is_file()) {
+        return false;
+    }
+    let mut head = Vec::new();
+    let read = fs::File::open(path).and_then(|file| file.take(HEAD_BYTES).read_to_end(&mut head));
+    let (head, own) = (String::from_utf8_lossy(&head), format!("\"started_at\":\"{started_at}\""));
+    read.is_ok() && head.contains("\"started_at\"") && !head.contains(&own)
 }
 
 /// Reads the document of a campaign.

@@ -15,7 +15,7 @@ pub struct Interrupts {
     pub source: String,
     /// The device in words: driver, line.
     pub device: String,
-    /// What gave the time of each interrupt.
+    /// The clock that gave the time of each interrupt.
     pub zero: Zero,
     /// Resolution of that time, ns; absent if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -27,7 +27,8 @@ pub struct Interrupts {
     /// The output line that made the edges, with the wire to the input; absent without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub driven_by: Option<String>,
-    /// Interrupts that were lost: several were reported as one, or the kernel's buffer was full.
+    /// Interrupts that were lost: pulses that were not read in time, or edges for which the kernel's buffer was full. HPET
+    /// interrupts that became one are `missed`.
     pub lost: u64,
     /// Edges of the output line without an interrupt.
     pub unanswered: u64,
@@ -44,7 +45,7 @@ pub struct Interrupts {
     pub extra: Extra,
 }
 
-/// What gave the time of each interrupt, the zero of all its times.
+/// The begin of all times of an interrupt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Zero {
@@ -58,7 +59,7 @@ pub enum Zero {
 }
 
 impl Zero {
-    /// What the times begin at, in words.
+    /// The begin of the times, in words.
     #[must_use]
     pub fn in_words(self) -> &'static str {
         match self {

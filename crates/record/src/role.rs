@@ -153,7 +153,9 @@ impl RoleResult {
             }
             (SeriesKind::Interrupts(interrupts), _) => {
                 self.add_wake_ups(series, times);
-                *self.lost.get_or_insert_default() += interrupts.lost + interrupts.unanswered;
+                let gone = interrupts.lost.saturating_add(interrupts.unanswered);
+                let lost = self.lost.get_or_insert_default();
+                *lost = lost.saturating_add(gone);
             }
             (
                 SeriesKind::WakeUps

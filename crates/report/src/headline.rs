@@ -236,7 +236,8 @@ fn of_capture(capture: &Capture) -> String {
     let Capture { frames, late, lost, skipped_slots, duplicates, .. } = *capture;
     let [frames, late, lost, skipped_slots, duplicates] = [frames, late, lost, skipped_slots, duplicates].map(grouped);
     let (tolerance, stream) = (unsigned(capture.tolerance_ns), &capture.stream.name);
-    let late = capture.lateness_unknown.as_ref().map_or(late, |_| "-".to_owned());
+    let late = capture.late_known().map_or_else(|| "-".to_owned(), |_| late);
+    let skipped_slots = capture.skipped_known().map_or_else(|| "-".to_owned(), |_| skipped_slots);
     let at_most = at_most(capture.worst_late.first().map(|frame| frame.ns));
     let gap = capture.max_gap_ns.map_or_else(String::new, |ns| format!(", largest gap {}", format_ns(ns)));
     format!(

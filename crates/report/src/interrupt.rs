@@ -36,9 +36,10 @@ fn way(zero: Zero) -> &'static str {
 }
 
 /// Counts of interrupts by outcome: name, count, and true if a count above 0 is bad news.
-pub fn outcomes(series: &Series, interrupts: &Interrupts) -> [(&'static str, u64, bool); 4] {
+pub fn outcomes(series: &Series, interrupts: &Interrupts) -> [(&'static str, u64, bool); 5] {
     [
         ("interrupts", series.samples, false),
+        ("missed", series.missed, true),
         ("lost", interrupts.lost, true),
         ("edges without", interrupts.unanswered, true),
         ("spurious", interrupts.spurious, true),
@@ -59,12 +60,12 @@ pub fn remarks(interrupts: &Interrupts) -> String {
     format!("times begin at {}{resolution}{converted}{driven}{handler}", interrupts.zero.in_words())
 }
 
-/// The answer: `Interrupts of hpet: woke at most 85.2 us after them, 2 of 10,000 lost.`
+/// The answer: `The thread woke at most 85.2 us after the interrupt of hpet (10,000 interrupts, 2 lost).`
 pub fn sentence(series: &Series, interrupts: &Interrupts) -> String {
     let Interrupts { source, lost, unanswered, zero, .. } = interrupts;
     let Some(max_ns) = series.max_ns else { return format!("No interrupt came from {source}.") };
-    let gone = lost + unanswered;
-    let all = series.samples + gone;
+    let gone = lost.saturating_add(*unanswered).saturating_add(series.missed);
+    let all = series.samples.saturating_add(gone);
     let after = match zero {
         Zero::Counter | Zero::Edge => "after the interrupt",
         Zero::Handler => "after the kernel's stamp",

@@ -4,8 +4,8 @@
 
 use insta::assert_snapshot;
 use record::{
-    Account, Blame, BlameMode, Campaign, Cause, CauseKind, Caveat, Culprit, Outcome, Record, ScenarioEntry,
-    ScenarioResult, Series, SeriesKind, Spike, UseVerdict, Verdict,
+    Account, Blame, BlameMode, Campaign, Cause, CauseKind, Caveat, Culprit, INTERRUPT, Interrupts, Outcome, Record,
+    ScenarioEntry, ScenarioResult, Series, SeriesKind, Spike, Times, UseVerdict, Verdict, Zero,
     file::{parse, parse_campaign},
 };
 use report::{
@@ -19,6 +19,7 @@ const FULL: &str = "punctual show --full a.punctual.json";
 
 fn record(name: &str) -> Record {
     let text = match name {
+        "interrupt" => return interrupt(),
         "audio" => include_str!("../../record/tests/records-0.1/audio.json"),
         "capture" => include_str!("../../record/tests/records-0.1/capture.json"),
         "machine" | "timer" => include_str!("../../record/tests/records-0.1/timer.json"),
@@ -30,6 +31,37 @@ fn record(name: &str) -> Record {
         other => panic!("no record of {other}"),
     };
     parse(text.as_bytes()).unwrap()
+}
+
+/// A line of a GPIO chip, with the figures of a timer.
+fn interrupt() -> Record {
+    let mut record = record("timer");
+    record.scenario.probe = INTERRUPT.to_owned();
+    (record.uses, record.verdict) = (Vec::new(), None);
+    record.phases.truncate(1);
+    record.series.retain(|series| series.phase == record.phases[0].name);
+    record.series.truncate(1);
+    let series = &mut record.series[0];
+    series.role = INTERRUPT.to_owned();
+    let times = Times {
+        min_ns: series.min_ns.unwrap(),
+        mean_ns: series.mean_ns.unwrap(),
+        max_ns: series.max_ns.unwrap(),
+        histogram: series.raw.clone(),
+    };
+    series.kind = SeriesKind::Interrupts(Box::new(Interrupts {
+        source: "gpio:gpiochip0/17".to_owned(),
+        device: "line 17 (GPIO17) of gpiochip0, pinctrl-bcm2835".to_owned(),
+        zero: Zero::Edge,
+        resolution_ns: Some(1),
+        driven_by: Some("line 27 (GPIO27) of gpiochip0, pinctrl-bcm2835".to_owned()),
+        unanswered: 2,
+        spurious: 3,
+        to_kernel: Some(times.clone()),
+        to_thread: Some(times),
+        ..Interrupts::default()
+    }));
+    record
 }
 
 fn of_campaign() -> Campaign {
@@ -71,7 +103,20 @@ fn check(name: &str) {
 
 #[test]
 fn pages_fit_at_three_widths() {
-    for name in ["audio", "campaign", "capture", "machine", "matrix", "noise", "process", "stream", "timer", "udp"] {
+    const NAMES: [&str; 11] = [
+        "audio",
+        "campaign",
+        "capture",
+        "interrupt",
+        "machine",
+        "matrix",
+        "noise",
+        "process",
+        "stream",
+        "timer",
+        "udp",
+    ];
+    for name in NAMES {
         check(name);
     }
 }
@@ -79,14 +124,14 @@ fn pages_fit_at_three_widths() {
 #[test]
 fn answers_have_at_most_20_lines_with_the_paths_of_the_files() {
     const PATHS: usize = 2;
-    for name in ["audio", "capture", "matrix", "noise", "process", "stream", "timer", "udp"] {
+    for name in ["audio", "capture", "interrupt", "matrix", "noise", "process", "stream", "timer", "udp"] {
         let mut record = record(name);
         // A use, a limit and a long path take as many lines as they can.
         let text =
             "the hypervisor took 100 ms of CPU 0 and 10 ms of CPU 1 during the run, which is a part of the latency";
         record.caveats = vec![Caveat { kind: "virtual".into(), text: text.into() }; 3];
-        // The first line has a sentence for each end of a stream.
-        let series = record.series.first().filter(|_| name != "stream").cloned();
+        // The first line has a sentence for each end of a stream, and a run has one source of interrupts.
+        let series = record.series.first().filter(|_| !["stream", "interrupt"].contains(&name)).cloned();
         record.series.extend((2..9).filter_map(|cpu| Some(Series { cpu: Some(cpu), ..series.clone()? })));
         record.blame = Some(blame());
         if name != "matrix" {

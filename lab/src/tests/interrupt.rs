@@ -119,9 +119,10 @@ pub fn lost_and_spurious_edges_are_counted() -> Result<()> {
     let (series, figures) = interrupts(&record)?;
     let [lost, bounced] = [after[0] - before[0], after[1] - before[1]];
     ensure!(lost > 40 && bounced > 25, "{lost} lost, {bounced} bounced");
-    // Edges go on for up to 0.2 s after the end of the measurement.
+    // The last edge may come after the end of the measurement. The kernel may merge a repetition with its interrupt.
     let few = |counted: u64, all: u64| counted <= all && all - counted <= 3;
-    ensure!(few(figures.unanswered, lost) && few(figures.spurious, bounced), "{lost} {bounced} {figures:?}");
+    let repeated = (1..=bounced).contains(&figures.spurious);
+    ensure!(few(figures.unanswered, lost) && repeated, "{lost} {bounced} {figures:?}");
     ensure!((series.samples + figures.unanswered).abs_diff(400) <= 3, "{} {figures:?}", series.samples);
     ensure!(series.max_ns < Some(5_000_000), "an edge was taken for that of another period: {:?}", series.max_ns);
     Ok(())

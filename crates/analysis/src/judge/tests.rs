@@ -438,6 +438,36 @@ fn a_record_that_contradicts_itself_is_invalid() {
 }
 
 #[test]
+fn missing_interrupts_are_late_cycles() {
+    let judged_with = |lost, unanswered| {
+        let interrupts =
+            record::Interrupts { source: "pps:pps0".into(), lost, unanswered, ..record::Interrupts::default() };
+        let kind = SeriesKind::Interrupts(Box::new(interrupts));
+        judged(vec![Series { kind, ..series("rest", 0, 1_000_000, &[(5_000, ENOUGH)]) }])
+    };
+    assert_eq!(judged_with(0, 0).outcome, Outcome::Pass);
+    let failed = judged_with(600_000, 400_000);
+    assert_eq!(failed.outcome, Outcome::Fail);
+    assert!(
+        failed.reason.starts_with("1,000,000 of 11,800,000 interrupts of pps:pps0 are missing"),
+        "{}",
+        failed.reason
+    );
+}
+
+#[test]
+fn interrupts_that_come_faster_than_expected_cover_no_more_time() {
+    let mut record = record(vec![Series {
+        kind: SeriesKind::Interrupts(Box::default()),
+        ..series("rest", 0, 1_000_000, &[(5_000, ENOUGH)])
+    }]);
+    assert_eq!(judge(&record, control()).outcome, Outcome::Pass);
+    record.phases[0].duration_ns /= 100;
+    record.phases[0].planned_ns = Some(record.phases[0].duration_ns);
+    assert_eq!(judge(&record, control()).outcome, Outcome::Inconclusive);
+}
+
+#[test]
 fn an_empty_record_is_inconclusive() {
     let verdict = judged(vec![]);
     assert_eq!(verdict.outcome, Outcome::Inconclusive);

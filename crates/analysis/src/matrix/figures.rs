@@ -78,7 +78,7 @@ fn threads<'a>(pair: &Pair<'a>) -> [ThreadFigures<'a>; 2] {
             role: &first.role,
             cpu: first.cpu,
             jitter_ns: of_cells().map(|thread| thread.jitter_ns).max().unwrap_or(0),
-            missed: of_cells().map(|thread| thread.missed).sum(),
+            missed: of_cells().map(|thread| thread.missed).fold(0, u64::saturating_add),
         }
     })
 }

@@ -54,8 +54,6 @@ struct Shared {
     stop: AtomicBool,
     /// Rising edges so far.
     edges: AtomicU64,
-    /// Those for which the queue was full.
-    unqueued: AtomicU64,
     /// Error number after which it ended; 0 without one.
     error: AtomicI32,
     at_end: AtEnd,
@@ -80,7 +78,7 @@ impl Driver {
             let sleeper = Sleeper::new(Clock::Monotonic, Wait::Nanosleep);
             if let Some(sleeper) = sleeper.ok().filter(|_| is_ready) {
                 let period_ns = settings.period_ns.cast_signed();
-                let mut making = Making { output, shared: of_thread, edges, period_ns };
+                let mut making = Making { output, shared: of_thread, edges, period_ns, has_begun: false };
                 without_allocation(|| making.run(&sleeper));
                 making.shared.at_end.read();
             }
@@ -90,7 +88,7 @@ impl Driver {
         Ok((Self { settings, shared, grant: granted?, thread: Some(thread) }, taken))
     }
 
-    /// Set to true, it lets the thread begin.
+    /// Set to true, it lets the thread begin; then set to false, it lets the thread end.
     #[must_use]
     pub fn begin(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.shared.begin)
@@ -100,12 +98,6 @@ impl Driver {
     #[must_use]
     pub fn edges(&self) -> u64 {
         self.shared.edges.load(Relaxed)
-    }
-
-    /// Edges that nobody waited for, because the queue was full.
-    #[must_use]
-    pub fn waiting(&self) -> u64 {
-        self.shared.unqueued.load(Relaxed)
     }
 
     /// The error after which it made no more edges.
@@ -148,6 +140,7 @@ struct Making {
     shared: Arc<Shared>,
     edges: rtrb::Producer<i64>,
     period_ns: i64,
+    has_begun: bool,
 }
 
 impl Making {
@@ -157,6 +150,7 @@ impl Making {
                 return;
             }
         }
+        self.has_begun = true;
         let mut deadline_ns = Clock::Monotonic.now_ns() + self.period_ns;
         while self.sleep_until(sleeper, deadline_ns).is_some() {
             if let Err(error) = self.make(sleeper, deadline_ns) {
@@ -169,21 +163,26 @@ impl Making {
         }
     }
 
-    /// Makes a pulse of half a period.
+    /// Sets the line for half a period.
     fn make(&mut self, sleeper: &Sleeper, deadline_ns: i64) -> io::Result<()> {
         // Known before the interrupt can come.
         let is_queued = self.edges.push(Clock::Monotonic.now_ns()).is_ok();
-        add(&self.shared.unqueued, u64::from(!is_queued));
+        if !is_queued {
+            // No interrupt came for so long that the queue is full: one of this edge would have no time.
+            add(&self.shared.edges, 1);
+            return Ok(());
+        }
         self.output.set(true)?;
         add(&self.shared.edges, 1);
-        sleeper.sleep_until(deadline_ns + self.period_ns / 2)?;
+        // Also if the thread shall end.
+        let _ = self.sleep_until(sleeper, deadline_ns + self.period_ns / 2);
         self.output.set(false)
     }
 
     /// Sleeps; `None` if the thread shall end.
     fn sleep_until(&self, sleeper: &Sleeper, deadline_ns: i64) -> Option<()> {
         loop {
-            if self.shared.stop.load(Relaxed) {
+            if self.shared.stop.load(Relaxed) || self.has_begun && !self.shared.begin.load(Relaxed) {
                 return None;
             }
             let until_ns = deadline_ns.min(Clock::Monotonic.now_ns() + CHECK_NS);

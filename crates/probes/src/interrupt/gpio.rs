@@ -4,9 +4,9 @@
 use std::io;
 
 use record::{Interrupts, Zero};
-use sys::interrupt::gpio::Input;
+use sys::interrupt::gpio::{EVENTS_KEPT, Input};
 
-use super::source::{Found, Interrupted, Source, ready};
+use super::source::{Found, Interrupted, Source, is_ready, ready};
 use crate::probe_threads::Pacer;
 
 /// An input line, with the times of the edges that are made for it.
@@ -56,6 +56,13 @@ impl Source for Line {
     }
 
     fn start(&mut self) -> io::Result<Pacer> {
+        // Edges from before the start, of a signal that is active already.
+        for _ in 0..EVENTS_KEPT {
+            if !is_ready(&self.input)? {
+                break;
+            }
+            self.last = self.input.read()?.number;
+        }
         Ok(if self.driven.is_some() { Pacer::Periodic } else { Pacer::Irregular })
     }
 

@@ -5,7 +5,7 @@ use std::io;
 use record::{Interrupts, Zero};
 use sys::interrupt::hpet::Timer;
 
-use super::source::{Found, Interrupted, Reading, Source, between_clocks, is_ready, ready};
+use super::source::{Found, Interrupted, Reading, Source, between_clocks, ready};
 use crate::probe_threads::Pacer;
 
 /// A timer with a periodic interrupt.
@@ -14,8 +14,10 @@ pub struct Hpet {
     timer: Timer,
     /// The period, ticks.
     period: u32,
-    /// The oldest expiry that was not read yet; `None` before the first interrupt.
-    next: Option<u32>,
+    /// The same, ns.
+    period_ns: i64,
+    /// The oldest expiry whose wake-up was not counted, ticks.
+    next: u32,
 }
 
 impl Hpet {
@@ -23,20 +25,18 @@ impl Hpet {
     #[must_use]
     pub fn new(timer: Timer, frequency_hz: u32) -> Self {
         let period = timer.period(frequency_hz);
-        Self { timer, period, next: None }
+        Self { timer, period, period_ns: 1_000_000_000 / i64::from(frequency_hz.max(1)), next: 0 }
     }
 }
 
-/// The oldest unread expiry, and the first one that is still unread afterwards, in ticks. `upcoming` is the comparator.
-/// Several expiries become one interrupt if the kernel does not handle them in time. `has_more` says that one more was
-/// reported after this one.
-fn expiry(next: Option<u32>, upcoming: u32, period: u32, has_more: bool) -> (u32, u32) {
-    let after = if has_more { upcoming.wrapping_sub(period) } else { upcoming };
-    (next.unwrap_or_else(|| after.wrapping_sub(period)), after)
+/// The first expiry after those that a wake-up counts: the one at `expiry`, and one for each whole period that it is late.
+fn after(expiry: u32, period: u32, late_ns: i64, period_ns: i64) -> u32 {
+    let missed = u32::try_from(late_ns / period_ns.max(1)).unwrap_or(0);
+    expiry.wrapping_add(period.wrapping_mul(missed.wrapping_add(1)))
 }
 
-/// The ticks since an expiry; `None` if it is still to come. The kernel can report expiries in two parts, although the
-/// first part already counted for all.
+/// The ticks since an expiry; `None` if it is still to come. The kernel can report expiries again that a wake-up counted
+/// as missed.
 fn since(counter: u32, expiry: u32) -> Option<u32> {
     let ticks = counter.wrapping_sub(expiry);
     (ticks <= u32::MAX / 2).then_some(ticks)
@@ -59,6 +59,7 @@ impl Source for Hpet {
 
     fn start(&mut self) -> io::Result<Pacer> {
         self.timer.start()?;
+        self.next = self.timer.upcoming();
         Ok(Pacer::Periodic)
     }
 
@@ -66,19 +67,16 @@ impl Source for Hpet {
     fn wait(&mut self) -> io::Result<Found> {
         let Some(woke_ns) = ready(&self.timer)? else { return Ok(Found::Nothing) };
         self.timer.count()?;
-        let Reading { value: now, at_ns, error_ns } = between_clocks(|| self.timer.now());
-        let is_behind = self.next.is_some_and(|next| now.upcoming != next.wrapping_add(self.period));
-        let has_more = is_behind && is_ready(&self.timer)?;
-        let (oldest, next) = expiry(self.next, now.upcoming, self.period, has_more);
-        let Some(ago) = since(now.counter, oldest) else { return Ok(Found::Nothing) };
-        self.next = Some(next);
-        let ago_ns = self.timer.ns(ago.into()).cast_signed();
+        let Reading { value: counter, at_ns, error_ns } = between_clocks(|| self.timer.counter());
+        let Some(ago) = since(counter, self.next) else { return Ok(Found::Nothing) };
+        let zero_ns = at_ns - self.timer.ns(ago.into()).cast_signed();
+        self.next = after(self.next, self.period, woke_ns - zero_ns, self.period_ns);
         Ok(Found::Interrupt(Interrupted {
-            zero_ns: at_ns - ago_ns,
+            zero_ns,
             kernel_ns: None,
             woke_ns,
             uncertainty_ns: Some(error_ns),
-            // Those that became one interrupt are deadlines that the thread missed.
+            // Expiries that became one interrupt count as missed deadlines.
             lost: 0,
             unanswered: 0,
         }))
@@ -90,12 +88,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_oldest_unread_expiry_counts() {
-        assert_eq!(expiry(None, 1000, 100, false), (900, 1000));
-        assert_eq!(expiry(Some(1000), 1100, 100, false), (1000, 1100));
-        assert_eq!(expiry(Some(1000), 1200, 100, true), (1000, 1100), "another one came after the reading");
-        assert_eq!(expiry(Some(1000), 1300, 100, false), (1000, 1300), "three became one interrupt");
-        assert_eq!(expiry(Some(u32::MAX - 9), 90, 100, false), (u32::MAX - 9, 90), "the counter starts again");
+    fn a_wake_up_counts_each_expiry_once() {
+        assert_eq!(after(1000, 100, 999, 1000), 1100);
+        assert_eq!(after(1000, 100, 1000, 1000), 1200, "one was missed");
+        assert_eq!(after(1000, 100, -3, 1000), 1100, "an error of the conversion");
+        assert_eq!(after(u32::MAX - 9, 100, 0, 1000), 90, "the counter starts again");
         assert_eq!((since(1010, 1000), since(4, u32::MAX - 5), since(990, 1000)), (Some(10), Some(10), None));
     }
 }

@@ -113,7 +113,7 @@ pub(super) fn ready(device: impl AsFd) -> io::Result<Option<i64>> {
 /// True if a device can be read at once.
 ///
 /// # Errors
-/// Those of [`ready`].
+/// The errors of [`ready`].
 pub(super) fn is_ready(device: impl AsFd) -> io::Result<bool> {
     is_ready_within(device, Duration::ZERO)
 }

@@ -21,7 +21,7 @@ use crate::{
 pub struct Waiting<S> {
     pub source: S,
     pub shared: Arc<Shared>,
-    /// Lets the thread begin that makes the edges; `None` without one.
+    /// Lets the thread begin and end that makes the edges; `None` without one.
     pub begin: Option<Arc<AtomicBool>>,
 }
 
@@ -49,6 +49,15 @@ impl<S: Source> Work for Waiting<S> {
                 self.shared.fail(&error);
                 Err(error)
             }
+        }
+    }
+}
+
+impl<S> Drop for Waiting<S> {
+    /// The thread has ended, and waits for no more edges.
+    fn drop(&mut self) {
+        if let Some(begin) = &self.begin {
+            begin.store(false, Relaxed);
         }
     }
 }

@@ -6,7 +6,10 @@ use std::{
 };
 
 use anyhow::Context;
-use record::{Campaign, State};
+use record::{
+    Campaign, State,
+    file::{self, FileError},
+};
 use report::export::Format;
 
 use crate::{
@@ -15,12 +18,12 @@ use crate::{
 };
 
 pub fn run(options: &Show) -> anyhow::Result<u8> {
-    if record::file::is_campaign(&options.record) {
+    if file::is_campaign(&options.record) {
         return campaign(options);
     }
     let exports = Export::among(&options.exports, &Format::OF_RECORDS)?;
     let others = output::find_references(&options.against)?;
-    let mut record = record::file::read(&options.record)?;
+    let mut record = file::read(&options.record)?;
     output::compare_with(&mut record, &others);
     if options.profiles.is_empty() {
         analysis::rejudge(&mut record);
@@ -39,7 +42,7 @@ pub fn run(options: &Show) -> anyhow::Result<u8> {
     let profiles = options.profiles.iter().flat_map(|profile| ["--profile", profile]);
     let repeated: Vec<&str> = profiles.chain(options.against.iter().flat_map(|other| ["--against", other])).collect();
     if options.output.json {
-        output::stdout(|out| std::io::Write::write_all(out, &record::file::to_json(&record)))?;
+        output::stdout(|out| std::io::Write::write_all(out, &file::to_json(&record)))?;
     } else if exports.is_empty() && (record.cells.is_empty() || record.published.is_some()) {
         output::print_record(
             options.output,
@@ -62,7 +65,7 @@ pub fn run(options: &Show) -> anyhow::Result<u8> {
 /// Prints the table of a campaign, or exports it.
 fn campaign(options: &Show) -> anyhow::Result<u8> {
     let exports = Export::among(&options.exports, &Format::OF_CAMPAIGNS)?;
-    let mut campaign = record::file::read_campaign(&options.record)?;
+    let mut campaign = file::read_campaign(&options.record)?;
     take_results_from_records(&mut campaign, options)?;
     for export in &exports {
         if let Some(bytes) = export.format().campaign(&campaign) {
@@ -73,7 +76,7 @@ fn campaign(options: &Show) -> anyhow::Result<u8> {
     if options.open {
         open(&options.record, &report::html::render_campaign(&campaign))?;
     } else if options.output.json {
-        output::stdout(|out| out.write_all(&record::file::campaign_to_json(&campaign)))?;
+        output::stdout(|out| out.write_all(&file::campaign_to_json(&campaign)))?;
     } else if exports.is_empty() {
         // Comparisons are tables.
         let extent = Extent { full: options.extent.full || !options.against.is_empty() };
@@ -85,7 +88,7 @@ fn campaign(options: &Show) -> anyhow::Result<u8> {
 /// Writes the report next to a record, and opens it in the browser.
 fn open(record: &Path, report: &str) -> anyhow::Result<()> {
     let path = record.with_extension("html");
-    record::file::write_atomic(&path, report.as_bytes())?;
+    file::write_atomic(&path, report.as_bytes())?;
     // Without a browser, it prints each program that it tried.
     let opened =
         Command::new(OPENER).arg(&path).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
@@ -105,24 +108,47 @@ fn take_results_from_records(campaign: &mut Campaign, options: &Show) -> anyhow:
     let others = output::find_references(&options.against)?;
     let dir = options.record.parent().unwrap_or(Path::new(""));
     for (index, entry) in campaign.scenarios.iter_mut().enumerate() {
-        let Some(stored) = &entry.result else { continue };
         // The name is computed, so that a document cannot name the record of another campaign.
         entry.record = record::record_name(index, &entry.name, entry.repeat);
-        match record::file::read(&dir.join(&entry.record)) {
+        let path = dir.join(&entry.record);
+        if entry.result.is_none() && !path.exists() {
+            continue;
+        }
+        // A pipe of this name would never end.
+        let read = file::check_regular(&path).map_err(|source| FileError::Read { path: path.clone(), source });
+        match read.and_then(|()| file::read(&path)) {
             Ok(record) if !entry.is_of(&record) => {
                 entry.set_unreadable(&format!("{} is the record of another scenario", entry.record));
             }
             Ok(mut record) => {
                 output::compare_with(&mut record, &others);
                 analysis::rejudge(&mut record);
-                let (took_ns, culprit) = (stored.took_ns, report::blame::heaviest(&record));
-                entry.set_run(&record, took_ns, culprit);
+                let took_ns = entry.result.as_ref().map_or(0, |result| result.took_ns);
+                entry.set_run(&record, took_ns, report::blame::heaviest(&record));
             }
             Err(error) => entry.set_unreadable(&error.to_string()),
         }
     }
-    if campaign.state == State::Complete && !campaign.is_complete() {
+    if has_more_records(dir, campaign.scenarios.len()) {
+        campaign.state = State::Interrupted;
+        campaign.notes.push("the folder contains records of scenarios that campaign.json does not list".to_owned());
+    } else if campaign.is_complete() {
+        campaign.state = State::Complete;
+    } else if campaign.state == State::Complete {
         campaign.state = State::Interrupted;
     }
     Ok(())
+}
+
+/// True if the folder contains a record with the number of a scenario above `count`.
+fn has_more_records(dir: &Path, count: usize) -> bool {
+    let dir = if dir == Path::new("") { Path::new(".") } else { dir };
+    let names = std::fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.file_name());
+    names.filter_map(|name| name.into_string().ok()).any(|name| {
+        let number = name.strip_suffix(".punctual.json").and_then(|name| name.split('-').next());
+        number
+            .filter(|number| number.len() >= 3)
+            .and_then(|number| number.parse().ok())
+            .is_some_and(|n: usize| n > count)
+    })
 }

@@ -157,6 +157,21 @@ fn an_edited_document_changes_no_result(bench: &Bench, campaign: &Campaign) {
     let problem = shown(3).scenarios[1].result.clone().unwrap().problem.unwrap();
     assert!(problem.contains("is the record of another scenario"), "{problem}");
     fs::write(&record, bytes).unwrap();
+    // Scenarios that were left out, and a result that was.
+    let changes: [fn(&mut Campaign); 2] =
+        [|campaign| campaign.scenarios.clear(), |campaign| drop(campaign.scenarios.pop())];
+    for change in changes {
+        let mut edited = campaign.clone();
+        change(&mut edited);
+        write(&edited);
+        assert_eq!(shown(3).state, State::Interrupted);
+        bench.scratch.run("show out/campaign.json").expect_status(3);
+    }
+    let mut edited = campaign.clone();
+    edited.scenarios[1].result = None;
+    write(&edited);
+    let [found, expected] = [&shown(0), campaign].map(|of| of.scenarios[1].result.clone().unwrap().roles);
+    assert_eq!(found, expected);
     write(campaign);
 }
 

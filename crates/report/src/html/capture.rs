@@ -48,18 +48,19 @@ pub fn keys(record: &Record) -> Vec<Key> {
         Some(Key { label, value: format_ns(frame.ns), detail: format!("frame {}", frame.frame) })
     };
     let late = format!("more than {}, {of_frames}", unsigned(capture.tolerance_ns));
-    let mut keys = vec![Key { label: "late frames", value: self::late(capture), detail: late }];
+    let mut keys = vec![Key { label: "late frames", value: known(capture.late_known()), detail: late }];
     keys.extend(first("largest lateness", &capture.worst_late));
-    keys.push(count("skipped slots", capture.skipped_slots, "for which the talker sent no frame".to_owned()));
+    let detail = "for which the talker sent no frame".to_owned();
+    keys.push(Key { label: "skipped slots", value: known(capture.skipped_known()), detail });
     keys.extend(first("largest gap", &capture.worst_gaps));
     let duplicates = format!("{} duplicates", grouped(capture.duplicates));
     keys.push(count("lost", capture.lost, duplicates));
     keys
 }
 
-/// The number of late frames; `-` if their lateness is not known.
-fn late(capture: &Capture) -> String {
-    capture.lateness_unknown.as_ref().map_or_else(|| grouped(capture.late), |_| "-".to_owned())
+/// A count; `-` if it is not known.
+fn known(count: Option<u64>) -> String {
+    count.map_or_else(|| "-".to_owned(), grouped)
 }
 
 fn figures(capture: &Capture) -> Table {
@@ -80,11 +81,11 @@ fn figures(capture: &Capture) -> Table {
     ];
     let row = vec![
         grouped(capture.frames),
-        late(capture),
+        known(capture.late_known()),
         grouped(capture.lost),
         grouped(capture.duplicates),
         grouped(capture.reordered),
-        grouped(capture.skipped_slots),
+        known(capture.skipped_known()),
         grouped(capture.bursts),
         time(capture.min_gap_ns),
         time(median),

@@ -192,7 +192,7 @@ fn missing(page: &mut Page, capture: &Capture) {
         count_cell(capture.duplicates),
         count_cell(capture.reordered),
         count_cell(capture.too_late),
-        count_cell(capture.skipped_slots),
+        capture.skipped_known().map_or_else(|| cell("-"), count_cell),
     ]);
     page.table(&table);
     if capture.restarts > 0 {
@@ -206,10 +206,12 @@ fn spacing(page: &mut Page, capture: &Capture) {
     let item = |page: &mut Page, count: u64, text: String| {
         page.item(if count > 0 { Ink::Bad } else { Ink::Good }, "", 0, &text);
     };
-    let missed = capture.missed_slots;
-    item(page, missed, format!("{} frames more than a period late", grouped(missed)));
-    let violations = capture.window_violations;
-    item(page, violations, format!("{} frames in a grid interval that already had one", grouped(violations)));
+    if capture.lateness_unknown.is_none() {
+        let missed = capture.missed_slots;
+        item(page, missed, format!("{} frames more than a period late", grouped(missed)));
+        let violations = capture.window_violations;
+        item(page, violations, format!("{} frames in a grid interval that already had one", grouped(violations)));
+    }
     let (bursts, longest) = (capture.bursts, capture.longest_burst);
     let longest = if bursts > 0 { format!(", the longest of {} frames", grouped(longest)) } else { String::new() };
     let text = format!("{} bursts of frames less than a quarter of the period apart{longest}", grouped(bursts));

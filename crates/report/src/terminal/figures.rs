@@ -136,7 +136,7 @@ fn of_stream(record: &Record, all: &[&Series], rows: usize) -> Table {
                 cell(format!("sent{host}{when}: lateness")),
                 cell(grouped(talker.frames)),
                 count_cell(talker.late),
-                count_cell(talker.refused + talker.missed_slots),
+                count_cell(talker.refused.saturating_add(talker.missed_slots)),
                 cell(time(p99_9(&talker.send, talker.max_delta_ns))),
                 cell(time(talker.max_delta_ns)),
             ],
@@ -179,11 +179,16 @@ fn captured(name: &str, record: &Record, capture: &Capture) -> Spans {
     vec![
         cell(name),
         cell(grouped(capture.frames)),
-        count_cell(capture.late),
-        count_cell(capture.lost + capture.skipped_slots),
+        known(capture.late_known()),
+        known(capture.skipped_known().map(|skipped| skipped.saturating_add(capture.lost))),
         cell(time(p99_9_ns)),
         cell(time(max_ns)),
     ]
+}
+
+/// A count that is bad news if above 0; `-` if it is not known.
+fn known(count: Option<u64>) -> (Ink, String) {
+    count.map_or_else(|| cell("-"), count_cell)
 }
 
 fn p99_9(histogram: &Histogram, max_ns: Option<i64>) -> Option<i64> {

@@ -4,7 +4,7 @@ use record::{Interrupts, Series, grouped};
 
 use super::page::Page;
 use super::table::Table;
-use super::{bad_if_any, cell, time};
+use super::{bad_if_any, cell};
 use crate::interrupt::{outcomes, remarks, times, title};
 use crate::round_trip::TIMES;
 use crate::style::{Ink, Spans};
@@ -34,13 +34,10 @@ pub(super) fn brief(all: &[&Series]) -> Table {
     for series in all {
         let Some(interrupts) = series.kind.interrupts() else { continue };
         for (row, (name, [_, _, p50, _, p99_9, max])) in times(series, interrupts).into_iter().enumerate() {
-            let gone = interrupts.lost + interrupts.unanswered;
+            let gone = interrupts.lost.saturating_add(interrupts.unanswered).saturating_add(series.missed);
             let lost = if row == 0 { (bad_if_any(gone), grouped(gone)) } else { cell("") };
             let cells: Spans = vec![cell(name), cell(p50), cell(p99_9), cell(max), lost];
             table.row(cells);
-        }
-        if series.samples == 0 {
-            table.row(vec![cell(series.place()), cell(time(None)), cell(time(None)), cell(time(None)), cell("")]);
         }
     }
     table

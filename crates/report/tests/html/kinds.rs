@@ -2,9 +2,9 @@
 
 use record::{
     AUDIO, Audio, BufferSearch, CAPTURE, Campaign, Capture, CapturedStream, Cycle, CycleCause, CyclePart, Histogram,
-    Listener, MarkedFrame, NOISE, Noise, Phase, ProcessThread, Program, ROUND_TRIP, Record, Release, RoundTrip,
-    ScenarioEntry, ScenarioResult, Series, SeriesKind, State, Stream, StreamIdentity, TIMER, Talker, ThreadTimes,
-    Times,
+    INTERRUPT, Interrupts, Listener, MarkedFrame, NOISE, Noise, Phase, ProcessThread, Program, ROUND_TRIP, Record,
+    Release, RoundTrip, ScenarioEntry, ScenarioResult, Series, SeriesKind, State, Stream, StreamIdentity, TIMER,
+    Talker, ThreadTimes, Times, Zero,
 };
 use report::html::{render, render_campaign};
 
@@ -21,6 +21,7 @@ pub fn all() -> Vec<(&'static str, String)> {
         ("matrix", matrix()),
         ("udp", udp()),
         ("stream", stream()),
+        ("interrupt", interrupt()),
         ("capture", capture()),
         ("audio", audio()),
         ("find-buffer", find_buffer()),
@@ -120,6 +121,23 @@ fn udp() -> Record {
         ..sample::series("load", 1, 70_000.0, 2.0, 15)
     };
     run("udp", vec![loaded("sender", 1, SeriesKind::WakeUps), trips])
+}
+
+fn interrupt() -> Record {
+    let interrupts = Interrupts {
+        source: "gpio:gpiochip0/17".to_owned(),
+        device: "line 17 (GPIO17) of gpiochip0, pinctrl-bcm2835".to_owned(),
+        zero: Zero::Edge,
+        resolution_ns: Some(1),
+        driven_by: Some("line 27 (GPIO27) of gpiochip0, pinctrl-bcm2835".to_owned()),
+        lost: 1,
+        unanswered: 2,
+        spurious: 3,
+        to_kernel: Some(times(&sample::series("load", 1, 4_000.0, 2.0, 15))),
+        to_thread: Some(times(&sample::series("load", 1, 6_000.0, 2.0, 15))),
+        ..Interrupts::default()
+    };
+    run(INTERRUPT, vec![loaded(INTERRUPT, 1, SeriesKind::Interrupts(Box::new(interrupts)))])
 }
 
 fn stream() -> Record {

@@ -29,7 +29,7 @@ pub struct Chip {
     pub lines: u32,
 }
 
-/// What the kernel knows of a line.
+/// The kernel's description of a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LineInfo {
     /// Its name, often that of a pin; empty without one.
@@ -147,7 +147,7 @@ pub struct Output {
 }
 
 impl Output {
-    /// Makes the line active or inactive.
+    /// Sets the line to active or inactive.
     ///
     /// # Errors
     /// ENODEV if the chip is gone.

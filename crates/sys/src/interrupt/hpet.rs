@@ -45,15 +45,6 @@ pub struct Timer {
 // SAFETY: the registers are mapped until the drop, and reading them needs no thread of its own.
 unsafe impl Send for Timer {}
 
-/// A reading of the timer, in ticks modulo 2^32.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Ticks {
-    /// The counter.
-    pub counter: u32,
-    /// The next expiry. The timer adds the period at each one.
-    pub upcoming: u32,
-}
-
 impl Timer {
     /// Takes a free timer of the HPET, `/dev/hpet`, and maps its registers.
     ///
@@ -101,7 +92,7 @@ impl Timer {
     /// Reads the number of interrupts since the last reading; waits for one if there is none.
     ///
     /// # Errors
-    /// EIO if interrupts are off.
+    /// EIO without a frequency.
     #[inline]
     pub fn count(&self) -> io::Result<u64> {
         let mut count = [0; 8];
@@ -109,20 +100,17 @@ impl Timer {
         Ok(u64::from_ne_bytes(count))
     }
 
-    /// Reads the counter and the next expiry.
+    /// Reads the counter, ticks modulo 2^32.
     #[inline]
     #[must_use]
-    pub fn now(&self) -> Ticks {
-        // An expiry between the readings changes the comparator.
-        let mut upcoming = self.read(self.comparator);
-        loop {
-            let counter = self.read(COUNTER);
-            let again = self.read(self.comparator);
-            if again == upcoming {
-                return Ticks { counter, upcoming };
-            }
-            upcoming = again;
-        }
+    pub fn counter(&self) -> u32 {
+        self.read(COUNTER)
+    }
+
+    /// Reads the comparator: the next expiry, ticks modulo 2^32.
+    #[must_use]
+    pub fn upcoming(&self) -> u32 {
+        self.read(self.comparator)
     }
 
     /// The time of so many ticks, ns.

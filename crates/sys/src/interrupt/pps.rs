@@ -5,8 +5,10 @@ use std::{fs::File, io, os::fd::AsFd, path::Path, time::Duration};
 
 use super::request::{Request, exchange};
 
-/// Capture the assert edge. The source can wait for an event. Stamps are seconds and nanoseconds.
+/// Capture the assert edge. Add an offset to its stamps. The source can wait for an event. Stamps are seconds and
+/// nanoseconds.
 const CAPTURE_ASSERT: i32 = 0x1;
+const OFFSET_ASSERT: i32 = 0x10;
 const CAN_WAIT: i32 = 0x100;
 const FORMAT_TIMESPEC: i32 = 0x1000;
 /// The version of the interface.
@@ -17,7 +19,11 @@ const VERSION: i32 = 1;
 pub struct Source {
     file: File,
     /// Number of the last pulse that was read.
-    last: Option<u32>,
+    last: u32,
+    /// The settings before `open` changed them; `None` if it did not.
+    before: Option<Parameters>,
+    /// The kernel adds this to each stamp, as another program asked it to, ns.
+    offset_ns: i64,
 }
 
 /// A pulse.
@@ -45,14 +51,21 @@ impl Source {
         }
         let mut read = GetParameters(Parameters::default());
         exchange(&file, &mut read)?;
-        if read.0.mode & CAPTURE_ASSERT == 0 {
+        let before = (read.0.mode & CAPTURE_ASSERT == 0).then_some(read.0);
+        if before.is_some() {
             let mode = read.0.mode | CAPTURE_ASSERT | FORMAT_TIMESPEC;
             exchange(&file, &mut SetParameters(Parameters { version: VERSION, mode, ..read.0 }))?;
         }
-        Ok(Self { file, last: None })
+        let offset_ns = if read.0.mode & OFFSET_ASSERT == 0 { 0 } else { read.0.assert_offset.total_ns() };
+        let mut source = Self { file, last: 0, before, offset_ns };
+        // Without a timeout, it returns the last pulse at once.
+        let mut data = Data::default();
+        exchange(&source.file, &mut data)?;
+        source.last = data.assert_sequence;
+        Ok(source)
     }
 
-    /// Waits for the next pulse; `None` if none came in this time, of at least a millisecond.
+    /// Waits for the next pulse; `None` if none came in this time, which the kernel rounds down to its ticks.
     ///
     /// # Errors
     /// ENODEV if the source is gone.
@@ -66,15 +79,23 @@ impl Source {
         let mut data = Data { timeout, ..Data::default() };
         match exchange(self.file.as_fd(), &mut data) {
             Ok(()) => {}
-            Err(error) if error.raw_os_error() == Some(libc::ETIMEDOUT) => return Ok(None),
+            // A stop and its end interrupt the wait.
+            Err(error) if matches!(error.raw_os_error(), Some(libc::ETIMEDOUT | libc::EINTR)) => return Ok(None),
             Err(error) => return Err(error),
         }
-        let number = data.assert_sequence;
-        let new = self.last.map_or(1, |last| number.wrapping_sub(last));
-        self.last = Some(number);
-        let stamp_ns = data.assert.seconds.saturating_mul(1_000_000_000).saturating_add(data.assert.ns.into());
+        let new = data.assert_sequence.wrapping_sub(std::mem::replace(&mut self.last, data.assert_sequence));
+        let stamp_ns = data.assert.total_ns().saturating_sub(self.offset_ns);
         // A clear edge ends the wait, too.
         Ok((new > 0).then(|| Pulse { stamp_ns, lost: new - 1 }))
+    }
+}
+
+impl Drop for Source {
+    fn drop(&mut self) {
+        if let Some(before) = self.before {
+            // If the source is gone, so are its settings.
+            let _ = exchange(&self.file, &mut SetParameters(before));
+        }
     }
 }
 
@@ -86,7 +107,13 @@ struct Time {
     flags: u32,
 }
 
-/// A `pps_fdata`: what the kernel knows of the last pulse, and how long to wait for the next one.
+impl Time {
+    fn total_ns(self) -> i64 {
+        self.seconds.saturating_mul(1_000_000_000).saturating_add(self.ns.into())
+    }
+}
+
+/// A `pps_fdata`: the last pulse, and the longest wait for the next one.
 #[repr(C)]
 #[derive(Debug, Default)]
 struct Data {

@@ -15,7 +15,7 @@ pub(super) unsafe trait Request {
     const CODE: u32;
 }
 
-/// Makes a request whose answer is stored in its argument.
+/// Sends a request, and stores the answer in its argument.
 #[inline]
 pub(super) fn exchange<T: Request>(device: impl AsFd, argument: &mut T) -> io::Result<()> {
     // SAFETY: the argument is live and has the layout of this request; the type of the number depends on the C library.
@@ -23,7 +23,7 @@ pub(super) fn exchange<T: Request>(device: impl AsFd, argument: &mut T) -> io::R
     if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Makes a request that takes an integer or nothing, not a pointer.
+/// Sends a request that takes an integer or nothing, not a pointer.
 ///
 /// # Safety
 /// The request must take no pointer.

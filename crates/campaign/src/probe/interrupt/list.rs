@@ -1,4 +1,4 @@
-//! What this machine offers as sources of interrupts.
+//! The sources of interrupts of this machine.
 
 use machine::Root;
 
@@ -11,7 +11,7 @@ pub struct Offer {
     pub sources: Vec<String>,
     /// The kind of source in words.
     pub kind: &'static str,
-    /// What gives the time of an interrupt, or what is missing on this machine.
+    /// The clock that gives the time of an interrupt, or the part that this machine lacks.
     pub about: String,
 }
 

@@ -121,7 +121,8 @@ impl GpioLine {
         let remedy = match (error.kind(), user) {
             (io::ErrorKind::ResourceBusy, Some(user)) => format!("{user} uses it: end that, or choose another line"),
             (io::ErrorKind::ResourceBusy, None) => "something else uses it: choose another line".to_owned(),
-            _ => "it may raise no interrupts: choose a line of another chip".to_owned(),
+            _ => "the kernel needs Linux 5.10 or later; the line may have no interrupt, or no output: choose another"
+                .to_owned(),
         };
         SourceError(format!("cannot use the line {self}: {error}; {remedy}"))
     }
@@ -136,7 +137,10 @@ pub(super) fn hpet_error(error: &io::Error) -> SourceError {
         io::ErrorKind::PermissionDenied => {
             "run as root; the kernel must be started without hpet_mmap=0, or with hpet_mmap=1 if its default is off"
         }
-        io::ErrorKind::ResourceBusy => "another program uses its timers: end that",
+        io::ErrorKind::ResourceBusy => "another program or the kernel uses its timers: choose another source",
+        io::ErrorKind::Unsupported | io::ErrorKind::InvalidData => {
+            "its registers cannot be read: the kernel needs CONFIG_HPET_MMAP and hpet_mmap=1; choose another source"
+        }
         _ => "its timers may have no periodic interrupt: choose another source",
     };
     SourceError(format!("cannot use {HPET}: {error}; {remedy}"))

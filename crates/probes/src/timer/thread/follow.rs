@@ -17,8 +17,18 @@ impl Measuring {
         while self.samples_left > 0 {
             let Some(Ok(wake)) = self.work.as_mut().map(|work| work.wait()) else { return End::PacerFailed };
             let Some(wake) = wake else {
-                if self.writer.shared.is_stopped() || self.clock.now_ns() > self.end_ns {
+                let now_ns = self.clock.now_ns();
+                if self.writer.shared.is_stopped() || now_ns > self.end_ns {
                     break;
+                }
+                // Interrupts that do not count may come in a storm.
+                self.wake_ups += 1;
+                if now_ns >= self.second_end_ns {
+                    match self.end_second(now_ns, backend, heartbeat) {
+                        Ok(0) => {}
+                        Ok(_) => sleep(Duration::from_nanos(PAUSE_NS as u64)),
+                        Err(end) => return end,
+                    }
                 }
                 continue;
             };
@@ -27,7 +37,8 @@ impl Measuring {
             }
             let deadline_ns = wake.deadline_ns.max(self.first_ns);
             let stopped = self.writer.shared.is_stopped();
-            if deadline_ns > self.end_ns || stopped && self.writer.shared.pending.take().is_none() {
+            let is_taken = stopped && is_periodic && self.writer.shared.pending.take().is_none();
+            if deadline_ns > self.end_ns || is_taken {
                 break;
             }
             self.note(deadline_ns, wake.woke_ns);
