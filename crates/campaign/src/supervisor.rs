@@ -23,7 +23,7 @@ use ::loads::Running;
 use machine::{Root, SettingsWatch, clocksource, shield::Watch as ShieldWatch};
 use probes::{guard::Heartbeat, probe_threads::ThreadInfo};
 use record::Reason;
-use sys::clock::Clock;
+use sys::clock::{Around, Clock};
 
 use self::{loads::LoadWatch, quota::QuotaWatch, threads::Supervised};
 
@@ -330,12 +330,8 @@ pub fn ahead_ns(clock: Clock) -> i64 {
     if clock == Clock::Monotonic {
         return 0;
     }
-    let read = |_| {
-        let (before_ns, other_ns, after_ns) = (Clock::Monotonic.now_ns(), clock.now_ns(), Clock::Monotonic.now_ns());
-        (after_ns - before_ns, other_ns - before_ns)
-    };
-    // This thread may be delayed between two clock reads, so the fastest of five readings counts.
-    (0..5).map(read).min().map_or(0, |(_, ahead_ns)| ahead_ns)
+    let Around { value: other_ns, at_ns, .. } = Clock::Monotonic.around(0, || clock.now_ns());
+    other_ns - at_ns
 }
 
 #[cfg(test)]

@@ -50,7 +50,7 @@ pub struct Interrupt {
     settings: Settings,
     /// The constant part of the figures.
     about: Interrupts,
-    /// True if the kernel keeps each interrupt until it is read; false if it only counts them.
+    /// From [`Source::keeps_each`].
     keeps_each: bool,
     work: Option<Box<dyn Work>>,
     shared: Arc<Shared>,
@@ -63,8 +63,7 @@ impl Interrupt {
     pub fn prepare(source: impl Source + 'static, settings: Settings, driver: Option<Driver>) -> Self {
         let about = Interrupts { source: settings.name.clone(), ..source.describe() };
         let (keeps_each, shared) = (source.keeps_each(), Arc::new(Shared::default()));
-        let begin = driver.as_ref().map(Driver::begin);
-        let work = Waiting { source, shared: Arc::clone(&shared), begin };
+        let work = Waiting { source, shared: Arc::clone(&shared), driver: driver.as_ref().map(Driver::switch) };
         Self { settings, about, keeps_each, work: Some(Box::new(work)), shared, driver }
     }
 
@@ -127,7 +126,7 @@ impl ProbeThreads for Interrupt {
         let (seen, spurious) = (self.shared.seen.load(Relaxed), self.shared.spurious.load(Relaxed));
         let silent = (seen == 0).then(|| {
             let edges = match self.driver.as_ref().map(Driver::edges) {
-                Some(edges) => format!(" after {} edges of the output line", grouped(edges)),
+                Some(edges) => format!(" after {} of the output line", counted(edges, "edge")),
                 None => String::new(),
             };
             let others =
@@ -157,7 +156,7 @@ impl ProbeThreads for Interrupt {
             ))
         });
         let unanswered = (figures.unanswered > 0)
-            .then(|| caveat(format!("{} edges of the output line caused no interrupt", grouped(figures.unanswered))));
+            .then(|| caveat(format!("{} of the output line caused no interrupt", counted(figures.unanswered, "edge"))));
         let lost = (figures.lost > 0).then(|| {
             let why = match self.keeps_each {
                 true => "the kernel's buffer was full",

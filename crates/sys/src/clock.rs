@@ -67,6 +67,30 @@ impl Clock {
         now.tv_sec * 1_000_000_000 + now.tv_nsec
     }
 
+    /// Reads something else between two readings of this clock. If that takes `quick_ns` or longer, as after an
+    /// interruption, it is done again, up to five times in all; returns the quickest reading. With 0, it is done five times.
+    #[inline]
+    pub fn around<T>(self, quick_ns: i64, mut read: impl FnMut() -> T) -> Around<T> {
+        let mut once = || {
+            let before_ns = self.now_ns();
+            let value = read();
+            let half_ns = (self.now_ns() - before_ns) / 2;
+            // Negative if the clock was set back meanwhile.
+            Around { value, at_ns: before_ns + half_ns, error_ns: half_ns.abs() }
+        };
+        let mut best = once();
+        for _ in 1..5 {
+            if best.error_ns < quick_ns / 2 {
+                break;
+            }
+            let next = once();
+            if next.error_ns < best.error_ns {
+                best = next;
+            }
+        }
+        best
+    }
+
     // rustix cannot sleep on CLOCK_TAI, so this uses libc.
     fn id(self) -> libc::clockid_t {
         match self {
@@ -76,6 +100,17 @@ impl Clock {
             Self::Boottime => libc::CLOCK_BOOTTIME,
         }
     }
+}
+
+/// A value, and when it was read on a [`Clock`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Around<T> {
+    /// The value.
+    pub value: T,
+    /// The middle between the two readings of the clock, ns.
+    pub at_ns: i64,
+    /// Largest error of that time, ns.
+    pub error_ns: i64,
 }
 
 /// The system call with which a thread waits for its deadline.
@@ -197,6 +232,20 @@ mod tests {
         assert_eq!("timerfd".parse(), Ok(Wait::Timerfd));
         let error = "wall".parse::<Clock>().unwrap_err().to_string();
         assert_eq!(error, "unknown clock `wall`: use monotonic, realtime, tai or boottime");
+    }
+
+    #[test]
+    fn a_value_is_between_two_readings_of_a_clock() {
+        let mut times = 0;
+        let slow = Clock::Monotonic.around(0, || {
+            times += 1;
+            Clock::Monotonic.now_ns()
+        });
+        assert_eq!(times, 5, "no reading is quick enough");
+        assert!((slow.value - slow.at_ns).abs() <= slow.error_ns + 1, "{slow:?}");
+        let mut times = 0;
+        let _ = Clock::Monotonic.around(i64::MAX, || times += 1);
+        assert_eq!(times, 1);
     }
 
     #[test]

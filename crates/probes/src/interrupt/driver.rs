@@ -10,6 +10,7 @@ use std::{
     thread::JoinHandle,
 };
 
+use rustix::io::Errno;
 use sys::{
     alloc_guard::without_allocation,
     clock::{Clock, Sleeper, Wait},
@@ -48,11 +49,29 @@ pub struct Driver {
     thread: Option<JoinHandle<()>>,
 }
 
+/// Lets the thread begin and end.
+#[derive(Debug, Default)]
+pub struct Switch {
+    has_begun: AtomicBool,
+    has_ended: AtomicBool,
+}
+
+impl Switch {
+    /// Lets the thread make edges.
+    pub fn begin(&self) {
+        self.has_begun.store(true, Relaxed);
+    }
+
+    /// Lets the thread end, whether it has begun or not.
+    pub fn end(&self) {
+        self.has_ended.store(true, Relaxed);
+    }
+}
+
 #[derive(Debug, Default)]
 struct Shared {
-    begin: Arc<AtomicBool>,
-    stop: AtomicBool,
-    /// Rising edges so far.
+    switch: Arc<Switch>,
+    /// As [`Driver::edges`].
     edges: AtomicU64,
     /// Error number after which it ended; 0 without one.
     error: AtomicI32,
@@ -60,11 +79,11 @@ struct Shared {
 }
 
 impl Driver {
-    /// Creates the thread, which waits until [`begin`](Self::begin) is set. Returns also the times before each edge, ns on
+    /// Creates the thread, which waits for its [`switch`](Self::switch). Returns also the times before each edge, ns on
     /// CLOCK_MONOTONIC.
     ///
     /// # Errors
-    /// No thread can be created.
+    /// No thread can be created, or its CPU does not exist.
     pub fn create(output: Output, settings: DriverSettings) -> io::Result<(Self, rtrb::Consumer<i64>)> {
         let (edges, taken) = rtrb::RingBuffer::new(QUEUE);
         let shared = Arc::new(Shared::default());
@@ -72,29 +91,32 @@ impl Driver {
         let of_thread = Arc::clone(&shared);
         let run = move || {
             let granted = set_up(settings.cpu, settings.policy, || floor_ns(Clock::Monotonic));
-            let is_ready = granted.is_ok();
+            let ready = granted.and_then(|grant| Ok((grant, Sleeper::new(Clock::Monotonic, Wait::Nanosleep)?)));
             // The other side waits for this message, so sending cannot fail.
-            let _ = grant_sender.send(granted);
-            let sleeper = Sleeper::new(Clock::Monotonic, Wait::Nanosleep);
-            if let Some(sleeper) = sleeper.ok().filter(|_| is_ready) {
-                let period_ns = settings.period_ns.cast_signed();
-                let mut making = Making { output, shared: of_thread, edges, period_ns, has_begun: false };
-                without_allocation(|| making.run(&sleeper));
-                making.shared.at_end.read();
+            let (grant, sleeper) = match ready {
+                Ok(ready) => ready,
+                Err(error) => return drop(grant_sender.send(Err(error))),
+            };
+            let _ = grant_sender.send(Ok(grant));
+            let period_ns = settings.period_ns.cast_signed();
+            let mut making = Making { output, shared: of_thread, edges, period_ns };
+            if let Err(error) = without_allocation(|| making.run(&sleeper)) {
+                making.shared.error.store(error.raw_os_error().unwrap_or(Errno::IO.raw_os_error()), Relaxed);
             }
+            making.shared.at_end.read();
         };
         let thread = std::thread::Builder::new().name("driver".to_owned()).stack_size(STACK_BYTES).spawn(run)?;
         let granted = grant_receiver.recv().unwrap_or_else(|_| Err(io::ErrorKind::Unsupported.into()));
         Ok((Self { settings, shared, grant: granted?, thread: Some(thread) }, taken))
     }
 
-    /// Set to true, it lets the thread begin; then set to false, it lets the thread end.
+    /// The switch of the thread.
     #[must_use]
-    pub fn begin(&self) -> Arc<AtomicBool> {
-        Arc::clone(&self.shared.begin)
+    pub fn switch(&self) -> Arc<Switch> {
+        Arc::clone(&self.shared.switch)
     }
 
-    /// Rising edges so far.
+    /// Rising edges so far, with those that were not made because too many others had no interrupt yet.
     #[must_use]
     pub fn edges(&self) -> u64 {
         self.shared.edges.load(Relaxed)
@@ -120,7 +142,7 @@ impl Driver {
 
     /// Ends the thread.
     pub fn stop(&mut self) {
-        self.shared.stop.store(true, Relaxed);
+        self.shared.switch.end();
         if let Some(thread) = self.thread.take() {
             // Its counters are valid even if it panicked.
             let _ = thread.join();
@@ -140,27 +162,23 @@ struct Making {
     shared: Arc<Shared>,
     edges: rtrb::Producer<i64>,
     period_ns: i64,
-    has_begun: bool,
 }
 
 impl Making {
-    fn run(&mut self, sleeper: &Sleeper) {
-        while !self.shared.begin.load(Relaxed) {
-            if self.sleep_until(sleeper, Clock::Monotonic.now_ns() + CHECK_NS).is_none() {
-                return;
+    fn run(&mut self, sleeper: &Sleeper) -> io::Result<()> {
+        while !self.shared.switch.has_begun.load(Relaxed) {
+            if !self.sleep_until(sleeper, Clock::Monotonic.now_ns() + CHECK_NS)? {
+                return Ok(());
             }
         }
-        self.has_begun = true;
         let mut deadline_ns = Clock::Monotonic.now_ns() + self.period_ns;
-        while self.sleep_until(sleeper, deadline_ns).is_some() {
-            if let Err(error) = self.make(sleeper, deadline_ns) {
-                self.shared.error.store(error.raw_os_error().unwrap_or(-1), Relaxed);
-                return;
-            }
+        while self.sleep_until(sleeper, deadline_ns)? {
+            self.make(sleeper, deadline_ns)?;
             // Deadlines that have passed have no edge.
             let behind_ns = (Clock::Monotonic.now_ns() - deadline_ns).max(0);
             deadline_ns += (behind_ns / self.period_ns + 1) * self.period_ns;
         }
+        Ok(())
     }
 
     /// Sets the line for half a period.
@@ -175,21 +193,19 @@ impl Making {
         self.output.set(true)?;
         add(&self.shared.edges, 1);
         // Also if the thread shall end.
-        let _ = self.sleep_until(sleeper, deadline_ns + self.period_ns / 2);
+        let _ = self.sleep_until(sleeper, deadline_ns + self.period_ns / 2)?;
         self.output.set(false)
     }
 
-    /// Sleeps; `None` if the thread shall end.
-    fn sleep_until(&self, sleeper: &Sleeper, deadline_ns: i64) -> Option<()> {
-        loop {
-            if self.shared.stop.load(Relaxed) || self.has_begun && !self.shared.begin.load(Relaxed) {
-                return None;
-            }
+    /// Sleeps; false if the thread shall end.
+    fn sleep_until(&self, sleeper: &Sleeper, deadline_ns: i64) -> io::Result<bool> {
+        while !self.shared.switch.has_ended.load(Relaxed) {
             let until_ns = deadline_ns.min(Clock::Monotonic.now_ns() + CHECK_NS);
-            sleeper.sleep_until(until_ns).ok()?;
+            sleeper.sleep_until(until_ns)?;
             if until_ns == deadline_ns {
-                return Some(());
+                return Ok(true);
             }
         }
+        Ok(false)
     }
 }

@@ -3,9 +3,13 @@
 use std::io;
 
 use record::{Interrupts, Zero};
-use sys::interrupt::hpet::Timer;
+use rustix::io::Errno;
+use sys::{
+    clock::{Around, Clock},
+    interrupt::hpet::Timer,
+};
 
-use super::source::{Found, Interrupted, Reading, Source, between_clocks, ready};
+use super::source::{Found, Interrupted, QUICK_NS, Source, ready};
 use crate::probe_threads::Pacer;
 
 /// A timer with a periodic interrupt.
@@ -37,9 +41,17 @@ fn after(expiry: u32, period: u32, late_ns: i64, period_ns: i64) -> u32 {
 
 /// The ticks since an expiry; `None` if it is still to come. The kernel can report expiries again that a wake-up counted
 /// as missed.
-fn since(counter: u32, expiry: u32) -> Option<u32> {
+///
+/// # Errors
+/// EOVERFLOW if the thread was late by more than half the range of the counter: that is 21 s at 100 MHz.
+fn since(counter: u32, expiry: u32, period: u32) -> io::Result<Option<u32>> {
     let ticks = counter.wrapping_sub(expiry);
-    (ticks <= u32::MAX / 2).then_some(ticks)
+    if ticks <= u32::MAX / 2 {
+        return Ok(Some(ticks));
+    }
+    // A wake-up counts all expiries before it, so the next one is less than a period away, but for rounding.
+    let away = expiry.wrapping_sub(counter);
+    if away <= period.saturating_mul(2) { Ok(None) } else { Err(Errno::OVERFLOW.into()) }
 }
 
 impl Source for Hpet {
@@ -67,8 +79,8 @@ impl Source for Hpet {
     fn wait(&mut self) -> io::Result<Found> {
         let Some(woke_ns) = ready(&self.timer)? else { return Ok(Found::Nothing) };
         self.timer.count()?;
-        let Reading { value: counter, at_ns, error_ns } = between_clocks(|| self.timer.counter());
-        let Some(ago) = since(counter, self.next) else { return Ok(Found::Nothing) };
+        let Around { value: counter, at_ns, error_ns } = Clock::Monotonic.around(QUICK_NS, || self.timer.counter());
+        let Some(ago) = since(counter, self.next, self.period)? else { return Ok(Found::Nothing) };
         let zero_ns = at_ns - self.timer.ns(ago.into()).cast_signed();
         self.next = after(self.next, self.period, woke_ns - zero_ns, self.period_ns);
         Ok(Found::Interrupt(Interrupted {
@@ -93,6 +105,16 @@ mod tests {
         assert_eq!(after(1000, 100, 1000, 1000), 1200, "one was missed");
         assert_eq!(after(1000, 100, -3, 1000), 1100, "an error of the conversion");
         assert_eq!(after(u32::MAX - 9, 100, 0, 1000), 90, "the counter starts again");
-        assert_eq!((since(1010, 1000), since(4, u32::MAX - 5), since(990, 1000)), (Some(10), Some(10), None));
+    }
+
+    #[test]
+    fn an_expiry_is_past_or_to_come() {
+        let since = |counter, expiry| since(counter, expiry, 100).map_err(|error| error.raw_os_error());
+        assert_eq!(
+            (since(1010, 1000), since(4, u32::MAX - 5), since(990, 1000)),
+            (Ok(Some(10)), Ok(Some(10)), Ok(None))
+        );
+        assert_eq!(since(1 << 31, 1), Ok(Some(u32::MAX / 2)));
+        assert_eq!(since((1 << 31) + 1, 1), Err(Some(Errno::OVERFLOW.raw_os_error())), "no answer is possible");
     }
 }

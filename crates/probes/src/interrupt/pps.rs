@@ -3,9 +3,12 @@
 use std::io;
 
 use record::{Interrupts, Zero};
-use sys::{clock::Clock, interrupt::pps};
+use sys::{
+    clock::{Around, Clock},
+    interrupt::pps,
+};
 
-use super::source::{Found, Interrupted, Reading, Source, WAIT, between_clocks};
+use super::source::{Found, Interrupted, QUICK_NS, Source, WAIT};
 use crate::probe_threads::Pacer;
 
 /// A source, whose pulses the kernel stamps on CLOCK_REALTIME.
@@ -41,7 +44,7 @@ impl Source for Pulses {
         let pulse = self.source.wait(WAIT)?;
         let woke_ns = Clock::Monotonic.now_ns();
         let Some(pulse) = pulse else { return Ok(Found::Nothing) };
-        let Reading { value: real_ns, at_ns, error_ns } = between_clocks(|| Clock::Realtime.now_ns());
+        let Around { value: real_ns, at_ns, error_ns } = Clock::Monotonic.around(QUICK_NS, || Clock::Realtime.now_ns());
         Ok(Found::Interrupt(Interrupted {
             zero_ns: at_ns - (real_ns - pulse.stamp_ns),
             kernel_ns: None,

@@ -5,6 +5,8 @@ use std::{
     sync::atomic::{AtomicI32, AtomicU64, Ordering::Relaxed},
 };
 
+use rustix::io::Errno;
+
 use crate::times::TimeCounters;
 
 /// Counters that only the measuring thread writes.
@@ -28,11 +30,6 @@ pub struct Shared {
 impl Shared {
     /// Keeps the error of a source that is gone.
     pub fn fail(&self, error: &io::Error) {
-        self.error.store(error.raw_os_error().unwrap_or(libc_eio()), Relaxed);
+        self.error.store(error.raw_os_error().unwrap_or(Errno::IO.raw_os_error()), Relaxed);
     }
-}
-
-/// The error number for an error without one.
-fn libc_eio() -> i32 {
-    rustix::io::Errno::IO.raw_os_error()
 }

@@ -11,6 +11,8 @@ use sys::clock::Clock;
 
 use crate::probe_threads::Pacer;
 
+/// Some readings of a slow device, without an interruption, ns: see [`Clock::around`].
+pub(super) const QUICK_NS: i64 = 10_000;
 /// Longest wait of the measuring thread before it checks whether to end.
 pub(super) const WAIT: Duration = Duration::from_millis(50);
 
@@ -20,7 +22,7 @@ pub trait Source: Send {
     /// The constant part of its figures: what it is, and what gives the time of its interrupts.
     fn describe(&self) -> Interrupts;
 
-    /// True if the kernel keeps each interrupt with its time until it is read; false if it only counts them.
+    /// True if the kernel keeps an event for each interrupt until it is read; false if it only counts them.
     fn keeps_each(&self) -> bool;
 
     /// Starts the device. Called once, when the thread starts.
@@ -62,41 +64,6 @@ pub struct Interrupted {
     pub lost: u64,
     /// Edges of the output line before that of this one that caused no interrupt.
     pub unanswered: u64,
-}
-
-/// A reading of another clock.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Reading<T> {
-    pub value: T,
-    /// When it was read, ns on CLOCK_MONOTONIC: the middle between two readings of that clock around it.
-    pub at_ns: i64,
-    /// Largest error of that time, ns.
-    pub error_ns: i64,
-}
-
-/// Reads another clock between two readings of CLOCK_MONOTONIC. If something interrupted that, it is read again.
-#[inline]
-pub(super) fn between_clocks<T>(mut read: impl FnMut() -> T) -> Reading<T> {
-    /// Some readings of a slow device, without an interruption, ns.
-    const QUICK_NS: i64 = 10_000;
-    const ATTEMPTS: u32 = 5;
-    let mut once = || {
-        let before_ns = Clock::Monotonic.now_ns();
-        let value = read();
-        let error_ns = (Clock::Monotonic.now_ns() - before_ns) / 2;
-        Reading { value, at_ns: before_ns + error_ns, error_ns }
-    };
-    let mut best = once();
-    for _ in 1..ATTEMPTS {
-        if best.error_ns <= QUICK_NS / 2 {
-            break;
-        }
-        let next = once();
-        if next.error_ns < best.error_ns {
-            best = next;
-        }
-    }
-    best
 }
 
 /// Waits until a device can be read, and then reads the clock, ns on CLOCK_MONOTONIC; `None` if nothing came in time.

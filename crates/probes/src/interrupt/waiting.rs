@@ -2,13 +2,11 @@
 
 use std::{
     io,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering::Relaxed},
-    },
+    sync::{Arc, atomic::Ordering::Relaxed},
 };
 
 use super::{
+    driver::Switch,
     shared::Shared,
     source::{Found, Interrupted, Source},
 };
@@ -21,8 +19,8 @@ use crate::{
 pub struct Waiting<S> {
     pub source: S,
     pub shared: Arc<Shared>,
-    /// Lets the thread begin and end that makes the edges; `None` without one.
-    pub begin: Option<Arc<AtomicBool>>,
+    /// The switch of the thread that makes the edges; `None` without one.
+    pub driver: Option<Arc<Switch>>,
 }
 
 impl<S: Source> Work for Waiting<S> {
@@ -30,8 +28,8 @@ impl<S: Source> Work for Waiting<S> {
 
     fn start(&mut self) -> io::Result<Pacer> {
         let started = self.source.start();
-        if let Some(begin) = &self.begin {
-            begin.store(true, Relaxed);
+        if let Some(driver) = &self.driver {
+            driver.begin();
         }
         started.inspect_err(|error| self.shared.fail(error))
     }
@@ -56,8 +54,8 @@ impl<S: Source> Work for Waiting<S> {
 impl<S> Drop for Waiting<S> {
     /// The thread has ended, and waits for no more edges.
     fn drop(&mut self) {
-        if let Some(begin) = &self.begin {
-            begin.store(false, Relaxed);
+        if let Some(driver) = &self.driver {
+            driver.end();
         }
     }
 }

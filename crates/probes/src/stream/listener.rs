@@ -15,7 +15,7 @@ use frames::{Parsed, Tci, ethernet::TAG, parse};
 use record::{Granted, Series, SeriesKind, grouped};
 use sys::{
     alloc_guard::without_allocation,
-    clock::{Clock, Sleeper, Wait},
+    clock::{Around, Clock, Sleeper, Wait},
     packet::{Poll, Received},
     sched::Policy,
 };
@@ -359,21 +359,11 @@ impl<R: Receive> Receiving<R> {
     }
 
     /// Converts a timestamp of CLOCK_REALTIME to the listener's clock, ns. Both clocks are read each time, so setting
-    /// the clock during the run does no harm. Of up to five readings, the first one without an interruption is used.
+    /// the clock during the run does no harm.
     #[inline]
     fn on_our_clock(&self, stamp_ns: i64) -> i64 {
-        const QUICK_NS: i64 = 1_000;
-        let mut converted_ns = 0;
-        for _ in 0..5 {
-            let before_ns = self.clock.now_ns();
-            let ago_ns = Clock::Realtime.now_ns() - stamp_ns;
-            let took_ns = self.clock.now_ns() - before_ns;
-            converted_ns = before_ns + took_ns / 2 - ago_ns;
-            if took_ns < QUICK_NS {
-                break;
-            }
-        }
-        converted_ns
+        let Around { value: real_ns, at_ns, .. } = self.clock.around(1_000, || Clock::Realtime.now_ns());
+        at_ns - (real_ns - stamp_ns)
     }
 
     #[cold]

@@ -3,7 +3,7 @@
 //! Both clocks are read around each answer, so that the offset is never older than the answer. A step of the wall clock
 //! invalidates the timestamps of datagrams in flight, and is counted.
 
-use sys::clock::Clock;
+use sys::clock::{Around, Clock};
 
 /// Age after which the offset is renewed even by a disturbed reading, ns.
 const OLD_NS: i64 = 100_000_000;
@@ -33,17 +33,13 @@ impl Realtime {
     /// Reads the offset from `clock`: the most precise of several readings.
     #[must_use]
     pub fn to(clock: Clock) -> Self {
-        let read = |_| {
-            let (before_ns, real_ns, after_ns) = (clock.now_ns(), Clock::Realtime.now_ns(), clock.now_ns());
-            (after_ns - before_ns, before_ns, real_ns)
-        };
-        let (width_ns, before_ns, real_ns) = (0..5).map(read).min().unwrap_or_default();
+        let Around { value: real_ns, at_ns, error_ns } = clock.around(0, || Clock::Realtime.now_ns());
         Self {
             clock,
-            ahead_ns: real_ns - before_ns - width_ns / 2,
-            read_ns: before_ns,
-            narrowest_ns: width_ns.max(1),
-            error_ns: width_ns / 2,
+            ahead_ns: real_ns - at_ns,
+            read_ns: at_ns,
+            narrowest_ns: (2 * error_ns).max(1),
+            error_ns,
             steps: 0,
             invalid_before_ns: i64::MIN,
         }
