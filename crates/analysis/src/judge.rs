@@ -11,8 +11,8 @@ use crate::{
     profile::{Judges, Profile},
     round_trip,
     rules::{
-        FAR, Obstacles, Shown, duration_needed, excellent, load_options, measure_longer, of_emulation, profile_option,
-        shown, thread_options,
+        FAR, Obstacles, Shown, duration_needed, excellent, given_options, load_options, measure_longer, of_emulation,
+        profile_option, shown, thread_options,
     },
     stalls::{self, Missing},
     statistics::{Exposure, Late},
@@ -330,8 +330,10 @@ fn command_to_measure(record: &Record, profile: &Profile, group: Option<&Group>,
     let kind = first.map(|series| &series.kind);
     let measure = if let Some(audio) = kind.and_then(SeriesKind::audio) {
         audio::command(audio)
-    } else if let Some(interrupts) = kind.and_then(SeriesKind::interrupts) {
-        format!("punctual measure interrupt --source {}", interrupts.source)
+    } else if let Some((series, interrupts)) = first.and_then(|first| Some((first, first.kind.interrupts()?))) {
+        let (source, period) = (record::shell::command(&[&interrupts.source]), format_exact(series.period_ns));
+        let threads = given_options(record, &["--drive", "--cpu", "--policy"]);
+        format!("punctual measure interrupt --source {source} --period {period}{threads}")
     } else if let Some(talker) = kind.and_then(SeriesKind::talker) {
         with_period(&stream::command(talker))
     } else {

@@ -179,8 +179,13 @@ pub(crate) fn profile_option(profile: &Profile) -> String {
 
 /// The `--cpus` and `--policy` options of the run's command, each after a space.
 pub(crate) fn thread_options(record: &Record) -> String {
+    given_options(record, &["--cpus", "--policy"])
+}
+
+/// Those of these options that the run's command has, each with its value and after a space.
+pub(crate) fn given_options(record: &Record, names: &[&str]) -> String {
     let mut options = String::new();
-    for option in ["--cpus", "--policy"] {
+    for &option in names {
         if let Some(value) = option_value(&record.command, option) {
             let _ = write!(options, " {}", record::shell::command(&[option, value]));
         }
