@@ -55,7 +55,7 @@ pub use self::{
     },
     audio::Audio,
     capture::Capture,
-    check::{Check, Nic as CheckNic},
+    check::{Check, NIC_PERIOD, Nic as CheckNic},
     common::{Common, RecordOptions, WakeUps},
     interrupt::Interrupt,
     lab::Lab,

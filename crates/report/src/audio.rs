@@ -1,15 +1,14 @@
 //! Audio as text and figures for terminal and HTML.
 
 use analysis::{
-    Summary,
     audio::{MedianTimes, faults, is_undecided, statement, why_no_size},
-    format_ns, rounded_ns,
+    format_ns,
 };
 use record::{Audio, BufferSearch, CLOCK, Culprit, Part, Played, Record, Series, SoundCard, Spike, counted, grouped};
 
 use crate::{
     blame::unsigned,
-    round_trip::{TIMES, of_times},
+    round_trip::{TIMES, of_series, of_times},
     words::{capitalized, sentence},
 };
 
@@ -55,12 +54,9 @@ pub fn outcomes(audio: &Audio) -> [(&'static str, u64, bool); 5] {
 
 /// Completion times of periods and times of their parts, with the figures of [`FIGURES`].
 pub fn times(series: &Series, audio: &Audio) -> Vec<(&'static str, [String; 7])> {
-    let wake = Summary::of(series);
-    let mean_ns = series.mean_ns.map(rounded_ns);
-    let wake = [series.min_ns, mean_ns, wake.p50_ns, wake.p99_ns, wake.p99_9_ns, wake.max_ns];
     let rows = [
         ("done after the deadline", audio.completion.as_ref().map(of_times)),
-        ("  woke late", series.max_ns.map(|_| wake)),
+        ("  woke late", series.max_ns.map(|_| of_series(series))),
         ("  processing", audio.dsp.as_ref().map(of_times)),
     ];
     let row = |(name, figures): (&'static str, Option<[Option<i64>; 6]>)| {

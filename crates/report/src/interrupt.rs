@@ -1,9 +1,12 @@
 //! Interrupts as text and figures for terminal and HTML.
 
-use analysis::{Summary, format_ns, rounded_ns};
+use analysis::format_ns;
 use record::{Interrupts, Series, Zero, grouped};
 
-use crate::{blame::unsigned, round_trip::of_times};
+use crate::{
+    blame::unsigned,
+    round_trip::{of_series, of_times},
+};
 
 /// The source and its device.
 pub fn title(interrupts: &Interrupts) -> String {
@@ -12,19 +15,10 @@ pub fn title(interrupts: &Interrupts) -> String {
 
 /// The way from the interrupt to the wake-up and its parts, each with the figures of [`TIMES`](crate::round_trip::TIMES).
 pub fn times(series: &Series, interrupts: &Interrupts) -> Vec<(&'static str, [String; 6])> {
-    let figures = Summary::of(series);
-    let whole = [
-        series.min_ns,
-        series.mean_ns.map(rounded_ns),
-        figures.p50_ns,
-        figures.p99_ns,
-        figures.p99_9_ns,
-        figures.max_ns,
-    ];
     let text = |ns: Option<i64>| ns.map_or_else(|| "-".to_owned(), format_ns);
     let parts = [("to the kernel", &interrupts.to_kernel), ("kernel to thread", &interrupts.to_thread)];
     let parts = parts.into_iter().filter_map(|(name, times)| Some((name, of_times(times.as_ref()?).map(text))));
-    [(way(interrupts.zero), whole.map(text))].into_iter().chain(parts).collect()
+    [(way(interrupts.zero), of_series(series).map(text))].into_iter().chain(parts).collect()
 }
 
 /// The name of the time that the series contains.
@@ -46,7 +40,7 @@ pub fn outcomes(series: &Series, interrupts: &Interrupts) -> [(&'static str, u64
     ]
 }
 
-/// What gave the time of each interrupt, and how exact it is.
+/// The clock that gave the time of each interrupt, its resolution and its error.
 pub fn remarks(interrupts: &Interrupts) -> String {
     let resolution = interrupts.resolution_ns.map_or_else(String::new, |ns| format!(", resolution {}", unsigned(ns)));
     let converted = interrupts

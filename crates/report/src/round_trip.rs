@@ -35,25 +35,22 @@ pub fn outcomes(series: &Series, round_trip: &RoundTrip) -> [(&'static str, u64,
 
 /// The round trips and their parts, each with the figures of [`TIMES`].
 pub fn times(series: &Series, round_trip: &RoundTrip) -> Vec<(String, [String; 6])> {
-    let figures = Summary::of(series);
-    let whole = [
-        series.min_ns,
-        series.mean_ns.map(rounded_ns),
-        figures.p50_ns,
-        figures.p99_ns,
-        figures.p99_9_ns,
-        figures.max_ns,
-    ];
     let parts = round_trip.parts.named().map(|(name, times)| (format!("  {name}"), times));
     let from_sent = [("from actual send time".to_owned(), round_trip.from_sent.as_ref())];
     let others = parts.into_iter().chain(from_sent).filter_map(|(name, times)| Some((name, of_times(times?))));
     let ways = round_trip.ways.iter().flat_map(|ways| [("out", &ways.out), ("back", &ways.back)]);
     let ways = ways.map(|(way, longer)| (format!("above the minimum, way {way}"), of_way(longer)));
-    let all = [("from scheduled send time".to_owned(), whole)].into_iter().chain(others).chain(ways);
+    let all = [("from scheduled send time".to_owned(), of_series(series))].into_iter().chain(others).chain(ways);
     all.map(|(name, figures)| (name, figures.map(|ns| ns.map_or_else(|| "-".to_owned(), format_ns)))).collect()
 }
 
-/// The figures of [`TIMES`].
+/// The figures of [`TIMES`] of a whole series.
+pub fn of_series(series: &Series) -> [Option<i64>; 6] {
+    let Summary { p50_ns, p99_ns, p99_9_ns, max_ns, .. } = Summary::of(series);
+    [series.min_ns, series.mean_ns.map(rounded_ns), p50_ns, p99_ns, p99_9_ns, max_ns]
+}
+
+/// The figures of [`TIMES`] of a part.
 pub fn of_times(times: &Times) -> [Option<i64>; 6] {
     let total = times.histogram.total() as f64;
     // A percentile that must equal the maximum adds no information.

@@ -249,14 +249,7 @@ impl Definition for AudioProbe {
     }
 
     fn placement(&self) -> PlacementRule {
-        PlacementRule {
-            roles: vec![record::AUDIO.to_owned()],
-            by_thread: Some(1..=1),
-            threads: "1 thread".to_owned(),
-            remedy: "write cpus = \"last\", or cpus = \"each\"",
-            takes_best_cpu: true,
-            measured: usize::MAX,
-        }
+        PlacementRule::one_thread(record::AUDIO)
     }
 
     fn place(&mut self, cpus: Vec<u32>, _machine: &PlacementContext<'_>) -> Vec<u32> {

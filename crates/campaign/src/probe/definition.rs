@@ -159,6 +159,20 @@ pub struct PlacementRule {
     pub measured: usize,
 }
 
+impl PlacementRule {
+    /// The rule of a probe with one thread.
+    pub fn one_thread(role: &str) -> Self {
+        Self {
+            roles: vec![role.to_owned()],
+            by_thread: Some(1..=1),
+            threads: "1 thread".to_owned(),
+            remedy: "write cpus = \"last\", or cpus = \"each\"",
+            takes_best_cpu: true,
+            measured: usize::MAX,
+        }
+    }
+}
+
 /// The CPUs of a machine, and the policy of a placement.
 #[derive(Debug, Clone, Copy)]
 pub struct PlacementContext<'a> {

@@ -32,7 +32,7 @@ use super::{
     timer::POLICY,
 };
 
-/// Frequencies of the HPET, Hz. The kernel refuses others.
+/// Frequencies of the HPET, Hz. A higher one leaves no time for the interrupt and the wake-up.
 const HPET_HZ: RangeInclusive<u64> = 1..=100_000;
 /// Shortest period of edges that this machine makes, ns: each takes two wake-ups and two system calls.
 const DRIVEN_MIN_NS: u64 = 20_000;
@@ -157,14 +157,7 @@ impl Definition for InterruptProbe {
     }
 
     fn placement(&self) -> PlacementRule {
-        PlacementRule {
-            roles: vec![record::INTERRUPT.to_owned()],
-            by_thread: Some(1..=1),
-            threads: "1 thread".to_owned(),
-            remedy: "write cpus = \"last\", or cpus = \"each\"",
-            takes_best_cpu: true,
-            measured: usize::MAX,
-        }
+        PlacementRule::one_thread(record::INTERRUPT)
     }
 
     fn place(&mut self, cpus: Vec<u32>, _machine: &PlacementContext<'_>) -> Vec<u32> {

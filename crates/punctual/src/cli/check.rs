@@ -20,6 +20,9 @@ pub enum Check {
     Nic(Nic),
 }
 
+/// The default of `--period`.
+pub const NIC_PERIOD: &str = "125us";
+
 /// Options of `check nic`.
 #[derive(Debug, Args)]
 pub struct Nic {
@@ -29,7 +32,7 @@ pub struct Nic {
     /// Check for this time between frames.
     ///
     /// One cause may delay a frame by a tenth of it.
-    #[arg(long, value_name = "TIME", value_parser = period, default_value = "125us")]
+    #[arg(long, value_name = "TIME", value_parser = period, default_value = NIC_PERIOD)]
     pub period: u64,
     /// Inspect the machine in this folder [default: this one].
     ///

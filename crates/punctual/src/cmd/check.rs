@@ -4,15 +4,12 @@ use machine::nic::{self, Answers};
 use record::{Finding, FindingState};
 
 use crate::{
-    cli::{Check, CheckNic},
+    cli::{Check, CheckNic, NIC_PERIOD},
     output,
 };
 
 /// Findings about the whole machine that also affect its network interfaces.
 const MACHINE_FINDINGS: [&str; 2] = ["kernel.preempt", "irq.balance"];
-
-/// The default of `--period`.
-const DEFAULT_PERIOD_NS: u64 = 125_000;
 
 pub fn run(check: &Check) -> anyhow::Result<u8> {
     match check {
@@ -53,8 +50,9 @@ fn check_nic(options: &CheckNic) -> anyhow::Result<u8> {
 /// The command that prints everything.
 fn full_command(options: &CheckNic) -> String {
     let root = options.root.as_ref().map(|root| root.to_string_lossy());
-    let period = (options.period != DEFAULT_PERIOD_NS).then(|| analysis::format_exact(options.period));
-    let named = [("--period", period.as_deref()), ("--root", root.as_deref())];
+    let period = analysis::format_exact(options.period);
+    let period = (period != NIC_PERIOD).then_some(&*period);
+    let named = [("--period", period), ("--root", root.as_deref())];
     let named = named.into_iter().filter_map(|(name, value)| Some([name, value?])).flatten();
     let words: Vec<&str> =
         ["punctual", "check", "nic", &options.interface, "--full"].into_iter().chain(named).collect();

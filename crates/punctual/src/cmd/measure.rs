@@ -2,11 +2,11 @@
 
 mod audio;
 mod interrupt;
-pub mod noise;
+mod noise;
 mod process;
 pub mod stream;
 mod threads;
-pub mod timer;
+mod timer;
 pub mod udp;
 
 use std::{path::Path, process::Command};

@@ -50,7 +50,7 @@ pub fn keys(record: &Record) -> Vec<Key> {
     let late = format!("more than {}, {of_frames}", unsigned(capture.tolerance_ns));
     let mut keys = vec![Key { label: "late frames", value: known(capture.late_known()), detail: late }];
     keys.extend(first("largest lateness", &capture.worst_late));
-    let detail = "for which the talker sent no frame".to_owned();
+    let detail = "slots without a frame of the talker".to_owned();
     keys.push(Key { label: "skipped slots", value: known(capture.skipped_known()), detail });
     keys.extend(first("largest gap", &capture.worst_gaps));
     let duplicates = format!("{} duplicates", grouped(capture.duplicates));
@@ -124,7 +124,7 @@ mod tests {
             [
                 key("late frames", "12", "more than 1.25 us, of 31,066 frames"),
                 key("largest lateness", "144 us", "frame 7478"),
-                key("skipped slots", "935", "for which the talker sent no frame"),
+                key("skipped slots", "935", "slots without a frame of the talker"),
                 key("largest gap", "4.36 ms", "frame 7478"),
                 key("lost", "0", "0 duplicates"),
             ]

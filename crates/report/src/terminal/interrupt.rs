@@ -1,4 +1,4 @@
-//! Interrupts: the way to the thread and its parts, and what was lost.
+//! The sections of interrupts: outcomes, and the way to the thread with its parts.
 
 use record::{Interrupts, Series, grouped};
 

@@ -1,9 +1,11 @@
 //! `punctual measure interrupt`.
 
-use anyhow::Context;
 use campaign::{
     Plan, Probe,
-    probe::{Definition, InterruptProbe, choose_cpu, interrupt::offers},
+    probe::{
+        Definition, InterruptProbe, choose_cpu,
+        interrupt::{Offer, offers},
+    },
 };
 use machine::Root;
 use serde_json::json;
@@ -21,12 +23,12 @@ const COLUMN: usize = 27;
 
 pub fn run(options: &Interrupt) -> anyhow::Result<u8> {
     let (common, wake_ups) = (&options.common, &options.wake_ups);
-    if options.list {
-        return list(common.output);
-    }
-    let source = options.source.clone().context("no source: name one with --source")?;
+    let (Some(source), false) = (options.source.clone(), options.list) else { return list(common.output) };
     if wake_ups.wait != Wait::Nanosleep {
-        return Err(Usage("--wait has no effect here: the thread waits for its source".to_owned()).into());
+        return Err(Usage(
+            "--wait has no effect here, because the thread waits for its source: leave it out".to_owned(),
+        )
+        .into());
     }
     let results = Results::prepare(common)?;
     output::find_profiles(&wake_ups.profiles)?;
@@ -53,7 +55,8 @@ fn list(output_options: OutputOptions) -> anyhow::Result<u8> {
     let offers = offers(&Root::system());
     output::stdout(|out| {
         if output_options.json {
-            let offer = |offer: &campaign::probe::interrupt::Offer| json!({ "kind": offer.kind, "sources": offer.sources, "about": offer.about });
+            let offer =
+                |Offer { sources, kind, about }: &Offer| json!({ "kind": kind, "sources": sources, "about": about });
             return writeln!(out, "{}", output::json(&offers.iter().map(offer).collect()));
         }
         offers.iter().try_for_each(|offer| {
