@@ -9,7 +9,7 @@ use crate::{duration::format_ns, float::to_u64};
 /// Events that remain possible at 95 % if none was observed.
 const POSSIBLE_EVENTS: f64 = 3.0;
 
-/// The verdict on the latency that no cycle may reach; `None` without such a limit.
+/// The verdict for the limit that no latency may reach; `None` without such a limit.
 pub fn verdict(record: &Record) -> Option<Verdict> {
     let limit_ns = record.scenario.limit_ns?;
     let (outcome, reason) = judge(record, i64::try_from(limit_ns).unwrap_or(i64::MAX));

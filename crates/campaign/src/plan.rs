@@ -71,7 +71,7 @@ pub struct Plan {
     pub phases: Vec<PhasePlan>,
     /// Names of the profiles that decide the verdict.
     pub profiles: Vec<String>,
-    /// The latency that no wake-up or gap may reach, ns; `None` for no such limit.
+    /// The latency that no wake-up or gap may reach, ns; `None` without such a limit.
     pub limit_ns: Option<u64>,
     /// The run ends as soon as the verdict on these profiles is decided; empty for a run that lasts its length.
     pub until_decided: Vec<Profile>,

@@ -150,7 +150,7 @@ fn steps(capture: &Capture) -> Vec<String> {
             }
             StepKind::ClockSet => format!("the clock of the capture was set back by {by} before frame {frame}"),
             StepKind::Silence => format!(
-                "no frame for {by} before frame {frame}, and none lost by number: the clock of the capture was set, or the \
+                "no frame for {by} before frame {frame}, without a known loss: the clock of the capture was set, or the \
                  talker paused"
             ),
         }

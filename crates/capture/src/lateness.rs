@@ -248,7 +248,7 @@ impl Lateness {
         self.finish(late, step);
     }
 
-    /// Finalizes all frames, assuming that no more frames follow.
+    /// Finalizes all waiting frames, at the end of the stream or of a part of it.
     fn finish(&mut self, late: &mut impl FnMut(Late), step: &mut impl FnMut(Step)) {
         while !self.waiting.is_empty() {
             self.finalize(late, step);

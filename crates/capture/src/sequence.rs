@@ -221,8 +221,8 @@ impl Sequence {
         rest.into_iter().for_each(|held| self.add_eight(held, place));
     }
 
-    /// The number of lost frames before `first` if it fits the time that passed until `first` and until `last`. In a burst
-    /// after a stall, the last of the following frames shows that none was lost.
+    /// The number of lost frames before `first` if it fits the time that passed until `first` and until `last`. After
+    /// a stall, frames come in a burst: the time until the last of them shows whether frames were lost.
     fn lost_by_time(&self, first: Held, last: Held) -> Option<u64> {
         let following = i64::from(last.low.wrapping_sub(first.low));
         let (ahead, room) = (self.ahead(first).cast_signed(), self.room(first));

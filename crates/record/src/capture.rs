@@ -268,7 +268,7 @@ pub enum StepKind {
     Restart,
     /// The timestamps went back: the clock of the capture was set.
     ClockSet,
-    /// No frame for a long time, and none lost by number: the clock of the capture was set, or the talker paused.
+    /// No frame for a long time without a known loss: the clock of the capture was set, or the talker paused.
     Silence,
 }
 

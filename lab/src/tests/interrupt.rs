@@ -128,7 +128,7 @@ pub fn lost_and_spurious_edges_are_counted() -> Result<()> {
     Ok(())
 }
 
-/// A line that nothing drives, one that is in use, and one that does not exist.
+/// Errors for a silent line, a line in use and a missing line.
 pub fn unusable_lines_are_reported() -> Result<()> {
     let silent = punctual("measure interrupt --source gpio:0/in1 --duration 300ms --no-record")?;
     let out = expect(4, &silent)?;

@@ -18,7 +18,7 @@ pub struct PairFigures<'a> {
 pub enum PairRank {
     /// The recommended pair.
     Best,
-    /// A pair whose rounds overlap with those of the recommended one.
+    /// The ranges of its rounds and of the recommended pair's overlap.
     Equal,
     /// Any other pair.
     Other,

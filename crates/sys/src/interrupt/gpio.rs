@@ -97,7 +97,7 @@ impl Chip {
         request.offsets[0] = offset;
         request.consumer[..8].copy_from_slice(b"punctual");
         exchange(&self.file, &mut request)?;
-        // SAFETY: after success the kernel has stored a new descriptor, which nothing else owns.
+        // SAFETY: the request succeeded, so its descriptor is a new one of this process.
         Ok(File::from(unsafe { OwnedFd::from_raw_fd(request.fd) }))
     }
 }

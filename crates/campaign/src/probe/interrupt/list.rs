@@ -15,7 +15,7 @@ pub struct Offer {
     pub about: String,
 }
 
-/// The kinds of sources, the best first: those that know when an interrupt was raised.
+/// The kinds of sources, those with the most complete times first.
 #[must_use]
 pub fn offers(root: &Root) -> Vec<Offer> {
     let exists = |path: &str| root.path(path).exists();
@@ -25,7 +25,7 @@ pub fn offers(root: &Root) -> Vec<Offer> {
         sources: exists(HPET).then(|| "hpet".to_owned()).into_iter().collect(),
         kind: "timer of the HPET",
         about: match exists(HPET) {
-            true => "its counter tells when the interrupt was raised: the whole way is measured".to_owned(),
+            true => "its counter gives the time of the interrupt itself: the whole way is measured".to_owned(),
             false => format!("no {HPET}: only PCs have an HPET, and firmware or hypervisor may hide it"),
         },
     };

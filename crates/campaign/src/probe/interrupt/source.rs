@@ -1,4 +1,4 @@
-//! Names of sources, and what is wrong with one that cannot be used.
+//! Names of sources, and errors of sources that cannot be used.
 
 use std::{
     fmt, io,
