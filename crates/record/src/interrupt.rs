@@ -64,7 +64,7 @@ impl Zero {
     pub fn in_words(self) -> &'static str {
         match self {
             Self::Counter => "the device's counter",
-            Self::Edge => "before the output line was set",
+            Self::Edge => "the clock reading before the output line was set",
             Self::Handler => "the kernel's interrupt handler",
         }
     }
