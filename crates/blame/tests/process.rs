@@ -50,7 +50,8 @@ fn watched(recording: &Recording) -> (ProcessThread, u64) {
     (thread.kind.process().unwrap().clone(), start_ns)
 }
 
-/// Asserts that each cycle has the right response time, within 5 % and 50 us, and the right cause. One of 100 cycles may
+/// Asserts that each cycle has the right response time, within 5 % and 50 us or what the thread computed after its last
+/// reading of the clock, and the right cause. One of 100 cycles may
 /// differ, and one of fewer: this machine stalls.
 fn check(name: &str, recording: &Recording) -> ProcessThread {
     let (thread, start_ns) = watched(recording);
@@ -59,8 +60,9 @@ fn check(name: &str, recording: &Recording) -> ProcessThread {
         thread.worst_cycles.iter().find(|cycle| cycle.at_ns.abs_diff(at_ns) < 100_000)
     };
     let is_right = |truth: &Truth, cycle: &Cycle| {
-        let error_ns = (cycle.response_ns().cast_signed() - truth.response_ns).abs();
-        error_ns <= truth.response_ns / 20 + 50_000
+        let tolerated_ns = truth.response_ns / 20 + 50_000;
+        let right_ns = truth.response_ns - tolerated_ns..=truth.response_ns + truth.after_ns + tolerated_ns;
+        right_ns.contains(&cycle.response_ns().cast_signed())
             && (cycle.main_cause() == Some(truth.cause) || truth.cause == CycleCause::Unknown)
     };
     let truths = &recording.truths;
@@ -145,10 +147,14 @@ mod rights {
     };
 
     use blame::{EventKind, Instance, Settings, Tracefs};
+    use stalls::{Stall, repeat_if_stalled};
     use sys::clock::{Clock, Wait};
 
     use super::*;
     use crate::programs::Program;
+
+    /// Shorter stalls are within the tolerated differences.
+    const STALL: Stall = Stall::Realtime(Duration::from_micros(400));
 
     /// Held while a program runs, because all programs use real-time priorities on the same CPU.
     fn alone() -> MutexGuard<'static, ()> {
@@ -184,60 +190,72 @@ mod rights {
         check(name, recording);
     }
 
+    /// Runs a program, and checks it.
+    fn run(name: &str, program: impl Fn() -> Program) {
+        repeat_if_stalled(STALL, || checked(name, &traced(program())));
+    }
+
     #[test]
     fn locks_are_explained() {
         let _alone = alone();
-        for (name, program) in [
-            ("inversion", programs::inversion(cycles(), 0)),
-            // The thread that computes is woken while `measured` runs, so the holder waits for both.
-            ("inversion_after_preemption", programs::inversion(cycles(), 400_000)),
-            ("inversion_by_another_program", programs::inversion_by_another_program(cycles())),
-            ("chained_inversion", programs::chained_inversion(cycles())),
-            ("inheritance", programs::inheritance(cycles())),
-            ("convoy", programs::convoy(cycles())),
-        ] {
-            let recording = traced(program);
-            let truths = &recording.truths;
-            let waited = truths.iter().filter(|truth| truth.cause != CycleCause::Unknown).count();
-            assert!(waited * 2 >= truths.len(), "{name}: only {waited} cycles waited: {truths:#?}");
-            checked(name, &recording);
-        }
+        let run = |name, program: &dyn Fn() -> Program| {
+            repeat_if_stalled(STALL, || {
+                let recording = traced(program());
+                let truths = &recording.truths;
+                let waited = truths.iter().filter(|truth| truth.cause != CycleCause::Unknown).count();
+                assert!(waited * 2 >= truths.len(), "{name}: only {waited} cycles waited: {truths:#?}");
+                checked(name, &recording);
+            });
+        };
+        run("inversion", &|| programs::inversion(cycles(), 0));
+        // The thread that computes is woken while `measured` runs, so the holder waits for both.
+        run("inversion_after_preemption", &|| programs::inversion(cycles(), 400_000));
+        run("inversion_by_another_program", &|| programs::inversion_by_another_program(cycles()));
+        run("chained_inversion", &|| programs::chained_inversion(cycles()));
+        run("inheritance", &|| programs::inheritance(cycles()));
+        run("convoy", &|| programs::convoy(cycles()));
     }
 
-    /// The recording without the cycles that took much longer than the others: their time is that of the hypervisor, which
-    /// gives pages to the guest or takes its CPUs, so their faults took longer than the faults that were timed before.
+    /// The recording without the cycles that took much longer than the shorter ones: their time is that of the
+    /// hypervisor, which gives pages to the guest or takes its CPUs, so their faults took longer than those that were
+    /// timed before.
     fn without_stalls(mut recording: Recording) -> Recording {
         let mut responses_ns: Vec<i64> = recording.truths.iter().map(|truth| truth.response_ns).collect();
         responses_ns.sort_unstable();
-        let (count, usual_ns) = (responses_ns.len(), responses_ns[responses_ns.len() / 2]);
-        recording.truths.retain(|truth| truth.response_ns <= usual_ns + usual_ns / 2);
+        let (count, usual_ns) = (responses_ns.len(), responses_ns[responses_ns.len() / 4]);
+        recording.truths.retain(|truth| truth.response_ns <= usual_ns + usual_ns / 4);
         assert!(recording.truths.len() * 2 >= count, "usual are {usual_ns} ns: {responses_ns:?}");
-        println!("{} of {count} cycles took at most 1.5 times as long as usual", recording.truths.len());
+        println!("{} of {count} cycles took at most 1.25 times as long as usual", recording.truths.len());
         recording
     }
 
     #[test]
     fn other_waits_are_explained() {
         let _alone = alone();
-        checked("fault_storm", &without_stalls(traced(programs::fault_storm(cycles()))));
+        repeat_if_stalled(STALL, || checked("fault_storm", &without_stalls(traced(programs::fault_storm(cycles())))));
         let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-        checked("disk_wait", &traced(programs::disk_wait(cycles(), folder.path())));
-        checked("sleeps", &traced(programs::sleeps(cycles())));
-        checked("asks", &traced(programs::asks(cycles())));
-        check("asks_often", &traced(programs::asks_often(cycles())));
+        run("disk_wait", || programs::disk_wait(cycles(), folder.path()));
+        run("sleeps", || programs::sleeps(cycles()));
+        run("asks", || programs::asks(cycles()));
+        repeat_if_stalled(STALL, || drop(check("asks_often", &traced(programs::asks_often(cycles())))));
     }
 
     #[test]
     fn own_work_is_explained() {
         let _alone = alone();
-        checked("overruns", &traced(programs::overruns(cycles())));
+        run("overruns", || programs::overruns(cycles()));
         for (name, clock, wait) in [
             ("overruns_on_realtime", Clock::Realtime, Wait::Nanosleep),
             ("overruns_on_tai", Clock::Tai, Wait::Nanosleep),
             ("overruns_of_a_timerfd", Clock::Monotonic, Wait::Timerfd),
         ] {
-            check(name, &traced(programs::overruns_on(clock, wait, cycles())));
+            repeat_if_stalled(STALL, || drop(check(name, &traced(programs::overruns_on(clock, wait, cycles())))));
         }
+        // A canary waits for threads with a deadline policy, too.
+        repeat_if_stalled(Stall::Stolen, deadline_overrun);
+    }
+
+    fn deadline_overrun() {
         let recording = traced(programs::deadline_overrun(cycles()));
         // The kernel refuses to pin such a thread. On a CPU that was offline, Linux 6.18 leaves switches from its idle
         // thread out of the trace.
@@ -284,6 +302,10 @@ mod rights {
             println!("throttled: skipped, because there are no control groups of version 1");
             return;
         };
+        repeat_if_stalled(STALL, || throttled(&group));
+    }
+
+    fn throttled(group: &QuotaGroup) {
         let tasks = fs::OpenOptions::new().write(true).open(group.0.join("tasks")).unwrap();
         let stat = group.0.join("cpu.stat");
         let stopped_ns = move || {

@@ -3,10 +3,6 @@
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
-#[path = "../../punctual/tests/it/stalls.rs"]
-#[expect(dead_code, reason = "not every kind of stall matters here")]
-mod stalls;
-
 use std::time::Duration;
 
 use probes::{
@@ -17,14 +13,13 @@ use probes::{
     udp::{Client, Echo, EchoCounts, EchoSettings, Settings},
 };
 use record::Series;
+use stalls::{Stall, repeat_if_stalled};
 use sys::{
     alloc_guard::AllocGuard,
     clock::{Clock, Wait},
     sched::Policy,
     udp::{DatagramSocket, Stamps},
 };
-
-use stalls::{Stall, repeat_if_stalled};
 
 #[global_allocator]
 static GUARD: AllocGuard = AllocGuard;

@@ -34,7 +34,11 @@ const CPU: u32 = 0;
 pub struct Truth {
     /// Its release, ns on CLOCK_MONOTONIC.
     pub release_ns: i64,
+    /// From the release to its last reading of the clock.
     pub response_ns: i64,
+    /// CPU time from that reading to the first one of the next cycle: a cycle ends when the thread blocks, which a busy
+    /// hypervisor can delay.
+    pub after_ns: i64,
     pub cause: CycleCause,
 }
 
@@ -126,9 +130,17 @@ impl Builder {
             let ahead_ns = clock.now_ns() - now_ns();
             let sleep_until = |at_ns: i64| sleeper.sleep_until(at_ns + ahead_ns).unwrap();
             let mut previous_ns = 0;
-            let cycle = |number: i64| {
+            let mut truths: Vec<Truth> = Vec::new();
+            let mut end_cpu_ns = 0;
+            for number in 0..=cycles {
                 let release_ns = first_ns + number * PERIOD_NS + offset_ns;
                 sleep_until(release_ns);
+                if let Some(last) = truths.last_mut() {
+                    last.after_ns = (thread_cpu_time_ns() - end_cpu_ns).cast_signed();
+                }
+                if number == cycles {
+                    break;
+                }
                 let late_ns = now_ns() - release_ns;
                 let cause = work(number);
                 let end_ns = now_ns();
@@ -140,10 +152,9 @@ impl Builder {
                     _ => CycleCause::Unknown,
                 };
                 previous_ns = end_ns;
-                Truth { release_ns, response_ns, cause }
-            };
-            let truths = (0..cycles).map(cycle).collect();
-            sleep_until(first_ns + cycles * PERIOD_NS + offset_ns);
+                end_cpu_ns = thread_cpu_time_ns();
+                truths.push(Truth { release_ns, response_ns, after_ns: 0, cause });
+            }
             truths
         };
         let measured = self.spawn("measured", policy, body);
@@ -169,13 +180,12 @@ fn sleep_until(at_ns: i64) {
     Sleeper::new(Clock::Monotonic, Wait::Nanosleep).unwrap().sleep_until(at_ns).unwrap();
 }
 
-/// Locks a mutex; returns `cause` if another thread held it. After a stall, all threads are ready at the same time, and
-/// the one with the highest priority gets the mutex without a wait.
+/// Locks a mutex; returns `cause` if that took at least 1 ms. After a stall, all threads are ready at the same time, and
+/// the one with the highest priority gets the mutex at once.
 fn lock(mutex: &Mutex<()>, cause: CycleCause) -> (MutexGuard<'_, ()>, CycleCause) {
-    match mutex.try_lock() {
-        Ok(held) => (held, CycleCause::Unknown),
-        Err(_) => (mutex.lock().unwrap(), cause),
-    }
+    let begun_ns = now_ns();
+    let held = mutex.lock().unwrap();
+    (held, if now_ns() - begun_ns >= MS { cause } else { CycleCause::Unknown })
 }
 
 /// Computes for this CPU time.
@@ -363,7 +373,7 @@ pub fn asks(cycles: i64) -> Program {
     let mut program = Builder::new(cycles);
     let (near, far) = UnixDatagram::pair().unwrap();
     let (mut question, mut answer) = ([0; 8], [0; 8]);
-    program.add("replier", Policy::Fifo(70), -MS, move || {
+    program.add("replier", Policy::Fifo(70), -4 * MS, move || {
         far.recv(&mut question).unwrap();
         compute(4 * MS);
         far.send(&question).unwrap();
@@ -382,7 +392,7 @@ pub fn asks_often(cycles: i64) -> Program {
     let mut program = Builder::new(cycles);
     let (near, far) = UnixDatagram::pair().unwrap();
     let (mut question, mut answer) = ([0; 8], [0; 8]);
-    program.add("replier", Policy::Fifo(70), -MS, move || {
+    program.add("replier", Policy::Fifo(70), -4 * MS, move || {
         for _ in 0..QUESTIONS {
             far.recv(&mut question).unwrap();
             compute(MS / 10);

@@ -21,8 +21,9 @@ pub fn write(name: &str, recording: &Recording) {
     let mut line = |words: String| writeln!(text, "{words}").unwrap();
     recording.tids.iter().for_each(|tid| line(format!("follow {tid}")));
     recording.quota.iter().for_each(|(at_ns, ns)| line(format!("quota {at_ns} {ns}")));
-    for Truth { release_ns, response_ns, cause } in &recording.truths {
-        line(format!("truth {release_ns} {response_ns} {}", serde_json::to_value(cause).unwrap().as_str().unwrap()));
+    for Truth { release_ns, response_ns, after_ns, cause } in &recording.truths {
+        let cause = serde_json::to_value(cause).unwrap();
+        line(format!("truth {release_ns} {response_ns} {after_ns} {}", cause.as_str().unwrap()));
     }
     for event in &recording.events {
         if let Some(kind) = kind_text(&event.kind) {
@@ -42,9 +43,10 @@ pub fn read(name: &str) -> Recording {
             ["fault", ns] => recording.fault_ns = ns.parse().unwrap(),
             ["follow", tid] => recording.tids.push(tid.parse().unwrap()),
             ["quota", at_ns, ns] => recording.quota.push((at_ns.parse().unwrap(), ns.parse().unwrap())),
-            ["truth", release_ns, response_ns, cause] => recording.truths.push(Truth {
+            ["truth", release_ns, response_ns, after_ns, cause] => recording.truths.push(Truth {
                 release_ns: release_ns.parse().unwrap(),
                 response_ns: response_ns.parse().unwrap(),
+                after_ns: after_ns.parse().unwrap(),
                 cause: serde_json::from_value(cause.into()).unwrap(),
             }),
             [at_ns, cpu, pid, ref kind @ ..] => recording.events.push(Event {

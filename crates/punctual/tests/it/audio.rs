@@ -3,11 +3,9 @@
 use std::{process::Stdio, thread::sleep, time::Duration};
 
 use record::{Audio, CauseKind, Part, Record, State};
+use stalls::{Stall, repeat_if_stalled};
 
-use super::{
-    harness::{Scratch, resume, signal, stop, wait_until},
-    stalls::{Stall, repeat_if_stalled},
-};
+use super::harness::{Scratch, resume, signal, stop, wait_until};
 
 const PI: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../machine/tests/machines/raspberry-pi-rt");
 const NANO: &str = "measure audio --quiet --record a --policy other --model builtin:nano";

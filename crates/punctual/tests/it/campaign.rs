@@ -8,11 +8,9 @@ use std::{
 };
 
 use record::{Campaign, State, file};
+use stalls::{Stall, repeat_if_stalled};
 
-use super::{
-    harness::{Run, Scratch, signal, wait_until},
-    stalls::{Stall, repeat_if_stalled},
-};
+use super::harness::{Run, Scratch, signal, wait_until};
 
 /// Two loads on two placements: four scenarios of a second each. Not on the last CPU, which other tests take offline.
 const TABLE: &str = r#"

@@ -7,11 +7,9 @@ use std::{
 };
 
 use record::{EndedBy, Record, State};
+use stalls::{Stall, repeat_if_stalled};
 
-use super::{
-    harness::{Scratch, resume, signal, stop, wait_until},
-    stalls::{Stall, repeat_if_stalled},
-};
+use super::harness::{Scratch, resume, signal, stop, wait_until};
 
 const ENDLESS: &str = "measure timer --quiet --record a --cpus 0 --policy other --period 1ms --endless";
 

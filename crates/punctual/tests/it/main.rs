@@ -32,7 +32,6 @@ mod rights;
 mod serve;
 mod setup;
 mod sound;
-mod stalls;
 mod stream;
 mod threads;
 mod timer;

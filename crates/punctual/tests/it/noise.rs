@@ -3,11 +3,9 @@
 use std::time::Duration;
 
 use record::{Outcome, State};
+use stalls::{Stall, repeat_if_stalled};
 
-use super::{
-    harness::Scratch,
-    stalls::{Stall, repeat_if_stalled},
-};
+use super::harness::Scratch;
 
 #[test]
 fn a_record_matches_its_schema_and_is_shown() {

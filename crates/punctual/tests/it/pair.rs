@@ -10,11 +10,9 @@ use std::{
 };
 
 use record::{ClockTie, EndedBy, Record, State};
+use stalls::{Stall, repeat_if_stalled};
 
-use super::{
-    harness::{PUNCTUAL, Run, Scratch, signal, wait_until},
-    stalls::{Stall, repeat_if_stalled},
-};
+use super::harness::{PUNCTUAL, Run, Scratch, signal, wait_until};
 
 /// A folder with the script `reach`, which takes the place of ssh, and the temporary folder `far` of the far end.
 pub struct Far(Scratch);

@@ -1,11 +1,9 @@
 //! Sound cards: errors, and playing by the clock. Cards are tested in guests (`lab/src/tests/cards.rs`).
 
+use stalls::{Stall, repeat_if_stalled};
 use std::{fs, time::Duration};
 
-use crate::{
-    harness::Scratch,
-    stalls::{Stall, repeat_if_stalled},
-};
+use crate::harness::Scratch;
 
 #[test]
 fn unknown_devices_are_refused_before_anything_plays() {

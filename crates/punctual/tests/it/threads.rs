@@ -3,11 +3,9 @@
 use std::time::Duration;
 
 use record::{Record, State};
+use stalls::{Stall, repeat_if_stalled};
 
-use super::{
-    harness::Scratch,
-    stalls::{Stall, repeat_if_stalled},
-};
+use super::harness::Scratch;
 
 fn measure(scratch: &Scratch, arguments: &str) -> Record {
     scratch.run(&format!("measure threads --quiet --blame=off --record a {arguments}")).expect_status(0);

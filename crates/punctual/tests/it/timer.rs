@@ -3,11 +3,9 @@
 use std::{collections::BTreeSet, fs, process, process::Stdio, time::Duration};
 
 use record::{EndedBy, Outcome, Record, State};
+use stalls::{Stall, repeat_if_stalled};
 
-use super::{
-    harness::{Run, Scratch, skip},
-    stalls::{Stall, repeat_if_stalled},
-};
+use super::harness::{Run, Scratch, skip};
 
 const ORDINARY: &str = "--cpus 0 --policy other --period 1ms";
 

@@ -11,11 +11,9 @@ use std::{
 };
 
 use record::{Histogram, Outcome, Record, RoundTrip, Series};
+use stalls::{Stall, repeat_if_stalled};
 
-use super::{
-    harness::{Scratch, signal, wait_until},
-    stalls::{Stall, repeat_if_stalled},
-};
+use super::harness::{Scratch, signal, wait_until};
 use relay::{Fault, Relay};
 
 const POLICIES: &str = "--policy other --receive-policy other";

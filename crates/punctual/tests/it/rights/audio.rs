@@ -4,12 +4,10 @@
 use std::{process::Stdio, thread, time::Duration};
 
 use record::{CauseKind, Why};
+use stalls::{Stall, repeat_if_stalled};
 use sys::{clock::Clock, sched};
 
-use crate::{
-    harness::{Scratch, alone, last_cpu, signal, wait_until},
-    stalls::{Stall, repeat_if_stalled},
-};
+use crate::harness::{Scratch, alone, last_cpu, signal, wait_until};
 
 const TIMES: usize = 40;
 /// Three periods of 64 frames at 48 kHz, so no period during it can be on time.

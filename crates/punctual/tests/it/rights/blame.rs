@@ -10,11 +10,9 @@ use std::{
 
 use blame::Tracefs;
 use record::{BlameMode, CauseKind, Evidence, Record, State};
+use stalls::{Stall, repeat_if_stalled};
 
-use crate::{
-    harness::{PUNCTUAL, Scratch, alone, last_cpu, resume, signal, stop, wait_until},
-    stalls::{Stall, repeat_if_stalled},
-};
+use crate::harness::{PUNCTUAL, Scratch, alone, last_cpu, resume, signal, stop, wait_until};
 
 /// The trace instances of one process; other runs on this machine have their own.
 fn instances_of(pid: u32) -> Vec<PathBuf> {

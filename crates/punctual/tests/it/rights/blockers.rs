@@ -2,12 +2,10 @@
 
 use std::{process::Stdio, thread, time::Duration};
 
+use stalls::{Stall, repeat_if_stalled};
 use sys::{clock::Clock, sched};
 
-use crate::{
-    harness::{Scratch, alone, last_cpu, signal, wait_until},
-    stalls::{Stall, repeat_if_stalled},
-};
+use crate::harness::{Scratch, alone, last_cpu, signal, wait_until};
 
 const PERIOD_NS: i64 = 200_000;
 /// Lengths of the delays. Shorter ones could not be distinguished from the delays of this machine.

@@ -5,12 +5,10 @@ use std::{fs, time::Duration};
 use capture::Reader;
 use machine::veth::VethPair;
 use record::{CAPTURE, Measured, ObservedAt, Record, file};
+use stalls::{Stall, repeat_if_stalled};
 
 use super::stream::{assert_all_frames_counted, inside, listener, talker};
-use crate::{
-    harness::{Scratch, alone},
-    stalls::{Stall, repeat_if_stalled},
-};
+use crate::harness::{Scratch, alone};
 
 /// The number of frames in the file.
 fn frames_of(scratch: &Scratch, name: &str) -> u64 {

@@ -1,11 +1,9 @@
 //! Comparison with cyclictest.
 
+use stalls::{Stall, repeat_if_stalled};
 use std::{collections::BTreeMap, process::Command, time::Duration};
 
-use crate::{
-    harness::{Scratch, alone, last_cpu},
-    stalls::{Stall, repeat_if_stalled},
-};
+use crate::harness::{Scratch, alone, last_cpu};
 
 /// The median lateness from the histogram of cyclictest, us.
 fn cyclictest_median_us(cpu: u32) -> f64 {

@@ -3,11 +3,9 @@
 use std::{fs, process::Command, thread, time::Duration};
 
 use record::State;
+use stalls::{Stall, repeat_if_stalled};
 
-use crate::{
-    harness::{PUNCTUAL, Scratch, alone, last_cpu, wait_until},
-    stalls::{Stall, repeat_if_stalled},
-};
+use crate::harness::{PUNCTUAL, Scratch, alone, last_cpu, wait_until};
 
 #[test]
 fn the_measuring_loop_makes_no_system_call_but_its_sleep() {

@@ -11,12 +11,10 @@ use std::{
 };
 
 use record::Cell;
+use stalls::{Stall, repeat_if_stalled};
 use sys::{clock::Clock, sched};
 
-use crate::{
-    harness::{Scratch, alone, last_cpu, skip},
-    stalls::{Stall, repeat_if_stalled},
-};
+use crate::harness::{Scratch, alone, last_cpu, skip};
 
 const HELD: Duration = Duration::from_millis(4);
 const BETWEEN: Duration = Duration::from_millis(11);

@@ -3,12 +3,10 @@
 use std::{process::Stdio, thread, time::Duration};
 
 use record::{CauseKind, Evidence, Why};
+use stalls::{Stall, repeat_if_stalled};
 use sys::{clock::Clock, sched};
 
-use crate::{
-    harness::{Scratch, alone, last_cpu, signal, wait_until},
-    stalls::{Stall, repeat_if_stalled},
-};
+use crate::harness::{Scratch, alone, last_cpu, signal, wait_until};
 
 /// How long the CPU is taken.
 const LENGTHS_NS: [i64; 3] = [300_000, 1_000_000, 4_000_000];

@@ -12,11 +12,11 @@ use machine::{
     veth::{VethEnd, VethPair},
 };
 use record::{ClockTie, Record, State};
+use stalls::{Stall, repeat_if_stalled};
 
 use crate::{
     harness::{PUNCTUAL, Run, alone, last_cpu, signal, wait_until},
     pair::Far,
-    stalls::{Stall, repeat_if_stalled},
 };
 
 /// A prefix that runs a command in this namespace, with the `/sys` of the namespace.

@@ -14,16 +14,14 @@ use blame::Tracefs;
 use record::{
     Cycle, CycleCause, EndedBy, Evidence, Outcome, ProcessThread, Record, Release, Rule, Series, State, Verdict,
 };
+use stalls::{Stall, repeat_if_stalled};
 use sys::{
     clock::{Clock, Sleeper, Wait},
     sched::{self, Policy},
     usage::thread_cpu_time_ns,
 };
 
-use crate::{
-    harness::{PUNCTUAL, Scratch, alone, signal, wait_until},
-    stalls::{Stall, repeat_if_stalled},
-};
+use crate::harness::{PUNCTUAL, Scratch, alone, signal, wait_until};
 
 /// The CPU of the watched threads. Other tests take the last CPU offline, and some kernels (6.18) no longer trace the
 /// switches from the idle thread of a CPU that was offline.

@@ -16,16 +16,14 @@ use probes::{
     },
 };
 use record::{ClockTie, Record, Series};
+use stalls::{Stall, repeat_if_stalled};
 use sys::{
     clock::Clock,
     packet::{FrameReceiver, RawSender},
     sched,
 };
 
-use crate::{
-    harness::{PUNCTUAL, Scratch, alone, last_cpu, signal, skip, wait_until},
-    stalls::{Stall, repeat_if_stalled},
-};
+use crate::harness::{PUNCTUAL, Scratch, alone, last_cpu, signal, skip, wait_until};
 
 pub fn talker(record: &Record) -> (&Series, &record::Talker) {
     let found = record.series.iter().find_map(|series| Some((series, series.kind.talker()?)));

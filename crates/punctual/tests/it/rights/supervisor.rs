@@ -10,12 +10,10 @@ use std::{
 };
 
 use record::{Campaign, Record, State};
+use stalls::{Stall, repeat_if_stalled};
 use sys::sched::{self, Policy};
 
-use crate::{
-    harness::{Scratch, alone, last_cpu, signal_process, skip, threads, wait_until},
-    stalls::{Stall, repeat_if_stalled},
-};
+use crate::harness::{Scratch, alone, last_cpu, signal_process, skip, threads, wait_until};
 
 const CLOCKSOURCE: &str = "/sys/devices/system/clocksource/clocksource0";
 

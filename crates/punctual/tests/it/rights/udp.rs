@@ -8,11 +8,9 @@ use std::{
 };
 
 use record::Record;
+use stalls::{Stall, repeat_if_stalled};
 
-use crate::{
-    harness::{PUNCTUAL, Scratch, alone, last_cpu},
-    stalls::{Stall, repeat_if_stalled},
-};
+use crate::harness::{PUNCTUAL, Scratch, alone, last_cpu};
 
 /// A stall that changes the mean of 2 s of round trips by a few per cent, because not all round trips have all parts.
 const UNEVEN: Stall = Stall::Realtime(Duration::from_micros(500));

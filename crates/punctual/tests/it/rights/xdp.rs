@@ -8,6 +8,7 @@ use std::{
 
 use frames::{Payload, ethernet};
 use machine::veth::{VethEnd, VethPair};
+use stalls::{Stall, repeat_if_stalled};
 use sys::{
     link::Links,
     netlink::{Request, Socket},
@@ -16,10 +17,7 @@ use sys::{
 };
 
 use super::stream::{assert_all_frames_counted, inside, listener, stream_from, talker};
-use crate::{
-    harness::{Scratch, alone, signal, wait_until},
-    stalls::{Stall, repeat_if_stalled},
-};
+use crate::harness::{Scratch, alone, signal, wait_until};
 
 #[test]
 fn sent_frames_are_received_or_counted_as_lost() {
