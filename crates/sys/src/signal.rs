@@ -147,8 +147,13 @@ mod tests {
 
     #[test]
     fn the_first_signal_is_named_and_only_a_second_one_of_the_user_counts() {
-        // SAFETY: SIG_IGN runs no code.
-        unsafe { libc::signal(libc::SIGUSR2, libc::SIG_IGN) };
+        let set = |signal, action| {
+            // SAFETY: SIG_IGN and SIG_DFL run no code of this process.
+            assert_ne!(unsafe { libc::signal(signal, action) }, libc::SIG_ERR);
+        };
+        // As if started by a terminal, also below nohup and as a background job of a shell.
+        [libc::SIGHUP, libc::SIGINT].into_iter().for_each(|signal| set(signal, libc::SIG_DFL));
+        set(libc::SIGUSR2, libc::SIG_IGN);
         count_termination().unwrap();
         assert!(is_ignored(libc::SIGUSR2), "as nohup ignores SIGHUP");
         assert_eq!((termination_requests(), ending_signal()), (0, None));
