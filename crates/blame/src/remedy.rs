@@ -40,6 +40,11 @@ pub fn remedy(cause: &Cause, facts: &RemedyFacts) -> String {
         CauseKind::Stopped => "a signal stopped the thread, which no setting prevents: use neither job control nor a \
                                debugger on it"
             .to_owned(),
+        CauseKind::Blocked if cause.detail.starts_with("woken by irq/") => {
+            "the thread of an interrupt held a lock of its driver, which sleeps only on a PREEMPT_RT kernel: this is the \
+             driver's normal cost"
+                .to_owned()
+        }
         CauseKind::Blocked => {
             "the thread waited in a system call of its own: let it only sleep between its deadlines, \
                                and take no lock that a thread of lower priority holds"

@@ -106,6 +106,13 @@ fn says_if_no_setting_helps() {
 }
 
 #[test]
+fn a_wait_for_the_thread_of_an_interrupt_is_not_the_programs_doing() {
+    let woken_by = |waker: &str| Cause { detail: format!("woken by {waker}"), ..Cause::new(CauseKind::Blocked, "") };
+    says(&woken_by("irq/16-hpet2"), &facts(), &["a lock of its driver"]);
+    says(&woken_by("kworker/0:1"), &facts(), &["take no lock"]);
+}
+
+#[test]
 fn every_kind_has_one_sentence() {
     use CauseKind as K;
     let kinds = [
