@@ -15,7 +15,7 @@ use crate::{
     caveats::{self, FileSummary, IncompleteFrames},
     convert::nearest,
     filter::{FrameMatch, Key},
-    fit::Grid,
+    fit::{self, Grid},
     measure::{Measure, Nominal, Reference},
     period::Estimate,
     source::ETHERNET,
@@ -25,6 +25,9 @@ use crate::{
 
 /// Maximum relative difference of two free clocks: 500 ppm, several times that of quartz oscillators.
 const CLOCK_ERROR: f64 = 500e-6;
+
+/// A talker that skips a larger part of its slots has another period.
+const SKIPPED_MOST: f64 = 0.1;
 
 /// Options of the analysis.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -157,10 +160,19 @@ fn reference(
     let class = class_of(stream.pcp);
     let frames = stream.frames;
     let tracked = stream.track.finish().ok_or(CaptureError::TooFew { frames })?;
-    let grid = Grid::fit(tracked.interval_ns, &tracked.earliest, tracked.offsets_ns.clone());
+    let known_ns = options.period_ns.or(class.map(|(ns, _)| ns));
+    let (grid, skips) = fit(&tracked, known_ns);
     let resolution_ns = resolution_ns.max(found_resolution_ns(&tracked));
     let nominal = nominal(options.period_ns, class, &grid, resolution_ns);
-    let lateness_unknown = lateness_unknown(&tracked, &grid, nominal, resolution_ns);
+    let lateness_unknown = match skips {
+        Skips::Unknown => Some(format!(
+            "the frames are {} apart on average, and so unevenly that the talker probably skipped slots: which ones is not \
+             known",
+            format_ns(nearest(grid.group_ns()))
+        )),
+        Skips::Found => coarse_stamps(&tracked, &grid, nominal, resolution_ns),
+        Skips::None => lateness_unknown(&tracked, &grid, nominal, resolution_ns),
+    };
     let guessed = nominal.told_by == PeriodSource::Median;
     let ppm = (grid.group_ns() / nominal.ns as f64 - 1.0) * 1e6;
     let period = CapturedPeriod {
@@ -183,9 +195,38 @@ fn reference(
         clock_ratio: period.clock_ppm.map_or(1.0, |_| nominal.ns as f64 / grid.group_ns()),
         resolution_ns,
         lateness_unknown,
+        skips_many: skips == Skips::Found,
         grid,
     };
     Ok((reference, period))
+}
+
+/// What a grid says about slots that the talker skipped without a gap in its numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Skips {
+    /// Too few to change the grid.
+    None,
+    /// They were left out of the grid.
+    Found,
+    /// There are probably many, which could not be told apart.
+    Unknown,
+}
+
+/// The grid of the stream, whose stated period is `known_ns`, if there is one.
+fn fit(tracked: &Tracked, known_ns: Option<u64>) -> (Grid, Skips) {
+    let fitted = |earliest: &[_]| Grid::fit(tracked.interval_ns, earliest, tracked.offsets_ns.clone());
+    let grid = fitted(&tracked.earliest);
+    let difference = |grid: &Grid| known_ns.map_or(0.0, |ns| (grid.group_ns() / ns as f64 - 1.0).abs());
+    let differs = (CLOCK_ERROR..=SKIPPED_MOST).contains(&difference(&grid));
+    if !tracked.numbered || !differs || !fit::is_uneven(&tracked.earliest, grid.period_ns) {
+        return (grid, Skips::None);
+    }
+    let interval_ns = known_ns.unwrap_or_default() as f64 / grid.frames() as f64;
+    let without = fit::without_skipped_slots(&tracked.earliest, interval_ns, CLOCK_ERROR).map(|kept| fitted(&kept));
+    match without.filter(|grid| difference(grid) <= CLOCK_ERROR) {
+        Some(grid) => (grid, Skips::Found),
+        None => (grid, Skips::Unknown),
+    }
 }
 
 /// The timestamp resolution derived from the intervals, ns; 1 if unknown. If all intervals are multiples of about one
@@ -212,9 +253,8 @@ fn nominal(asked_ns: Option<u64>, class: Option<(u64, PeriodSource)>, grid: &Gri
 /// Why the lateness of the frames cannot be known; `None` if it can.
 fn lateness_unknown(tracked: &Tracked, grid: &Grid, nominal: Nominal, resolution_ns: u64) -> Option<String> {
     let time = |ns: u64| format_ns(ns.cast_signed());
-    let (period, step) = (time(nominal.ns), time(resolution_ns));
+    let period = time(nominal.ns);
     let fitted = time(nearest(grid.group_ns()).cast_unsigned());
-    let frames = tracked.intervals.saturating_add(1);
     let is_same = |ns: f64| (ns / nominal.ns as f64 - 1.0).abs() <= SAME_PERIOD;
     let is_multiple = |ns: f64| is_same(ns / (ns / nominal.ns as f64).round().max(1.0));
     let found = tracked.estimate.as_ref();
@@ -224,13 +264,8 @@ fn lateness_unknown(tracked: &Tracked, grid: &Grid, nominal: Nominal, resolution
     });
     let differs = !is_found || !is_same(grid.group_ns());
     let seen = time(nearest(found.map_or(grid.group_ns(), Estimate::period_ns)).cast_unsigned());
-    if tracked.step_ns == 0 && frames > 1 {
-        Some(format!(
-            "all {} timestamps of the stream are equal: capture with a clock that advances within the period",
-            grouped(frames)
-        ))
-    } else if resolution_ns as f64 >= grid.period_ns / 2.0 {
-        Some(format!("timestamps are multiples of {step}, too coarse for a period of {period}"))
+    if let Some(reason) = coarse_stamps(tracked, grid, nominal, resolution_ns) {
+        Some(reason)
     } else if nominal.told_by == PeriodSource::Asked && differs {
         Some(format!("the stream has a frame every {seen}, but --period is {period}"))
     } else if tracked.estimate.is_none() && nominal.told_by == PeriodSource::Median {
@@ -247,6 +282,26 @@ fn lateness_unknown(tracked: &Tracked, grid: &Grid, nominal: Nominal, resolution
              are not known"
                 .to_owned(),
         )
+    } else {
+        None
+    }
+}
+
+/// Why the timestamps are too coarse to show lateness; `None` if they are not.
+fn coarse_stamps(tracked: &Tracked, grid: &Grid, nominal: Nominal, resolution_ns: u64) -> Option<String> {
+    let time = |ns: u64| format_ns(ns.cast_signed());
+    let frames = tracked.intervals.saturating_add(1);
+    if tracked.step_ns == 0 && frames > 1 {
+        Some(format!(
+            "all {} timestamps of the stream are equal: capture with a clock that advances within the period",
+            grouped(frames)
+        ))
+    } else if resolution_ns as f64 >= grid.period_ns / 2.0 {
+        Some(format!(
+            "timestamps are multiples of {}, too coarse for a period of {}",
+            time(resolution_ns),
+            time(nominal.ns)
+        ))
     } else {
         None
     }

@@ -7,6 +7,10 @@
 //!
 //! A step of whole periods means skipped slots. Any other step starts a new run of the stream, whose slots are measured
 //! from its own earliest frames: the talker changed its phase, or the clock of the capture was set.
+//!
+//! If a talker skips many slots, late frames and skipped slots follow each other so closely that no frame on time is
+//! between them. The grid of the stream, whose period is stated, then tells both: each frame belongs to the last slot
+//! that it is not before.
 
 use std::collections::VecDeque;
 
@@ -78,6 +82,36 @@ pub(crate) struct Lateness {
     last_at_ns: i64,
     /// Slots that the talker skipped.
     pub(crate) skipped: u64,
+    /// Index and slot of the last frame, if the grid has one phase for the whole stream.
+    one_phase: Option<OnePhase>,
+}
+
+/// The last frame of a stream whose slots are those of one grid.
+#[derive(Debug, Clone, Copy, Default)]
+struct OnePhase {
+    last: Option<(i64, i64)>,
+}
+
+impl OnePhase {
+    /// The lateness of the frame with this index, which is `late_ns` after its time in a grid without skipped slots, and
+    /// the number of slots that were skipped just before it. The frame belongs to the last slot that it is not before. A
+    /// negative number takes back slots of frames that were late, because this one is on time.
+    fn place(&mut self, index: i64, late_ns: i64, period_ns: f64, tolerance_ns: i64) -> (i64, i64) {
+        let whole_ns = |slots: i64| nearest(slots as f64 * period_ns);
+        // How far its slot is from that of its index.
+        let moved = nearest((late_ns.saturating_add(tolerance_ns) as f64 / period_ns).floor());
+        let Some((last_index, last_moved)) = self.last else {
+            self.last = Some((index, moved));
+            return (late_ns.saturating_sub(whole_ns(moved)), 0);
+        };
+        if index <= last_index {
+            return (late_ns.saturating_sub(whole_ns(last_moved)), 0);
+        }
+        let is_early = late_ns < whole_ns(last_moved).saturating_sub(nearest(period_ns / 2.0));
+        let moved = if is_early { moved } else { moved.max(last_moved) };
+        self.last = Some((index, moved));
+        (late_ns.saturating_sub(whole_ns(moved)), moved.saturating_sub(last_moved))
+    }
 }
 
 impl Lateness {
@@ -100,7 +134,13 @@ impl Lateness {
             time_stepped_back: false,
             last_at_ns: i64::MIN,
             skipped: 0,
+            one_phase: None,
         }
+    }
+
+    /// Lets all slots belong to one grid: the talker skips many slots, but its phase stays.
+    pub(crate) fn with_one_phase(self) -> Self {
+        Self { one_phase: Some(OnePhase::default()), ..self }
     }
 
     /// Adds a frame of the stream. Frames whose lateness is final, and steps, are given to `late` and `step`.
@@ -109,9 +149,20 @@ impl Lateness {
         let Placed { frame, at_ns, index, restarts } = placed;
         if restarts {
             self.finish(late, step);
+            self.one_phase = None;
             self.start_run(Step { frame, at_ns, ns: 0, kind: StepKind::Restart }, step);
         }
         let late_ns = self.grid.late_ns(index, at_ns);
+        if let Some(phase) = &mut self.one_phase {
+            let (late_ns, skipped) = phase.place(index, late_ns, self.grid.group_ns(), self.step_ns);
+            if at_ns >= self.last_at_ns {
+                self.last_at_ns = at_ns;
+                self.skipped = self.skipped.saturating_add_signed(skipped);
+                return late(Late { frame, at_ns, index, late_ns });
+            }
+            self.one_phase = None;
+            self.start_run(Step { frame, at_ns, ns: late_ns, kind: StepKind::ClockSet }, step);
+        }
         self.push(Late { frame, at_ns, index, late_ns });
         if self.is_early(at_ns, late_ns) {
             self.early += 1;

@@ -41,6 +41,8 @@ pub(crate) struct Reference {
     pub(crate) resolution_ns: u64,
     /// Why the lateness of the frames cannot be known; `None` if it can.
     pub(crate) lateness_unknown: Option<String>,
+    /// True if the talker skips many slots of a grid that has one phase for the whole stream.
+    pub(crate) skips_many: bool,
 }
 
 /// The state of measuring a stream. Times are ns after its first frame.
@@ -95,6 +97,7 @@ impl Measure {
         let tolerance_ns = part_of_period_ns.saturating_add(rounding_ns).min(i64::MAX.unsigned_abs());
         let grid = &reference.grid;
         let schedule = Schedule::new(grid.period_ns, Some(grid.origin_ns));
+        let lateness = Lateness::new(grid.clone(), tolerance_ns.cast_signed());
         Self {
             tolerance_ns: tolerance_ns.cast_signed(),
             first_ns: None,
@@ -103,7 +106,7 @@ impl Measure {
             numbered_by: NumberedBy::Nothing,
             spacing: Spacing::new(nominal_ns, grid.frames()),
             sequence: Sequence::new(schedule),
-            lateness: Lateness::new(grid.clone(), tolerance_ns.cast_signed()),
+            lateness: if reference.skips_many { lateness.with_one_phase() } else { lateness },
             shaper: Shaper::new(
                 reference.idle_slope_bps as f64 * reference.clock_ratio,
                 reference.link_bps,
@@ -159,7 +162,7 @@ impl Measure {
             period_ns: nearest(reference.grid.group_ns()).max(1).cast_unsigned(),
             first_deadline_ns: first_ns.saturating_add(nearest(reference.grid.origin_ns)),
             samples: late.all.total,
-            missed: late.missed_slots.saturating_add(lateness.skipped),
+            missed: lateness.skipped,
             early: late.early,
             min_ns: (late.all.total > 0).then_some(late.all.min_ns),
             mean_ns: late.all.mean_ns(),

@@ -439,3 +439,50 @@ fn jitter_is_measured_in_any_stream() {
         }
     }
 }
+
+/// A talker that skips one slot of 50 with no gap in its numbers, is late before some of them, and has a clock that is
+/// wrong by 40 ppm; the number of skipped slots and of late frames.
+fn skipping(frames: u64, one_of: u64) -> (Vec<Seen>, u64, u64) {
+    let mut talker = Talker::new(1);
+    let (mut slot, mut skipped, mut late) = (0, 0, 0);
+    let mut seen = Vec::new();
+    for seq in 0..frames {
+        let draw = scatter(seq * 31 + 7) as u64 * 201 + scatter(seq * 17 + 3) as u64;
+        if seq > 0 && draw % one_of == 0 {
+            let slots = 1 + draw % 5;
+            slot += slots as i64;
+            skipped += slots;
+        }
+        let lateness_ns = if draw % one_of == 1 { 60_000 } else { 0 };
+        late += u64::from(lateness_ns > 0);
+        let at_ns = slot * PERIOD_NS + lateness_ns + scatter(seq);
+        seen.push(talker.seen(seq, at_ns + at_ns / 25_000));
+        slot += 1;
+    }
+    (seen, skipped, late)
+}
+
+#[test]
+fn many_skipped_slots_bend_no_grid() {
+    let (frames, skipped, late) = skipping(24_000, 50);
+    assert!(skipped > 500 && late > 200, "{skipped} {late}");
+    for period_ns in [Some(125_000), None] {
+        let found = analysed(&frames, true, &options(false, period_ns));
+        let capture = &found.capture;
+        let ppm = capture.period.clock_ppm.unwrap();
+        assert!((ppm - 40.0).abs() < 1.0, "{ppm}");
+        assert_eq!((capture.skipped_slots, capture.late, found.series.missed), (skipped, late, skipped));
+        assert_eq!((losses(capture), capture.steps_total), ([0; 6], 0));
+    }
+}
+
+#[test]
+fn too_many_skipped_slots_are_not_known() {
+    let (frames, skipped, _) = skipping(200_000, 60);
+    assert!(skipped > 2_000, "{skipped}");
+    let found = analysed(&frames, true, &options(false, Some(125_000)));
+    let reason = found.capture.lateness_unknown.clone().unwrap_or_default();
+    assert!(reason.contains("--period is 125 us") || reason.contains("skipped slots"), "{reason}");
+    assert_eq!((found.capture.late, found.capture.skipped_slots), (0, 0));
+    assert_not_failed(&found);
+}
