@@ -1,9 +1,10 @@
 //! The verdict on a captured stream.
 
-use record::{Capture, Outcome, Record, Series, SeriesKind, UseVerdict, grouped};
+use record::{Capture, CapturedPeriod, Outcome, Record, Series, SeriesKind, UseVerdict, grouped};
 
 use crate::{
     duration::{format_ns, format_unsigned_ns},
+    float::to_i64,
     profile::Profile,
     rules::{Obstacles, Shown, duration_needed, excellent, measure_longer, severity, shown},
     stalls::{self, Missing},
@@ -14,13 +15,13 @@ use crate::{
 ///
 /// The first rule that applies decides:
 /// 1. INVALID if the record is invalid or contradicts itself.
-/// 2. INCONCLUSIVE if no frame has a lateness, or the stream's period differs from the use's by more than a tenth.
+/// 2. INCONCLUSIVE if no frame has a lateness, or the stream's period differs from the use's by more than 1000 ppm.
 /// 3. INCONCLUSIVE if timestamps are coarser than the limit, or the clock of the capture was set or may have been set.
 /// 4. FAIL if there were more stalls than the profile tolerates in that time: frames later than the limit, lost frames and
 ///    skipped slots, because a missing frame is later than any limit.
 /// 5. INCONCLUSIVE if frames are missing and the capture itself dropped some.
 /// 6. INCONCLUSIVE if the talker changed its phase or restarted, because lateness and losses at that frame are not known.
-/// 7. INCONCLUSIVE if the run ended early or a load did not run (see [`Record::obstacle`]).
+/// 7. INCONCLUSIVE if the stream ended before the capture, the run ended early or a load did not run (see [`Record::obstacle`]).
 /// 8. INCONCLUSIVE if the capture was too short to show the tolerated rate.
 /// 9. PASS.
 pub(crate) fn judge(record: &Record, capture: &Capture, profile: &Profile) -> UseVerdict {
@@ -75,9 +76,19 @@ pub(crate) fn judge_with_capture(
     UseVerdict { reason, ..worse }
 }
 
-/// True if the stream's period is that of the use, within a tenth.
+/// Largest relative difference of two periods that are the same on two clocks: 500 ppm, several times that of quartz
+/// oscillators, and as much for the fit of a short capture.
+const SAME_PERIOD: f64 = 1e-3;
+
+/// The stream's period on the clock of the capture, ns.
+fn period_ns(capture: &Capture) -> f64 {
+    let CapturedPeriod { fitted_ns, nominal_ns, .. } = capture.period;
+    if fitted_ns > 0.0 { fitted_ns } else { nominal_ns as f64 }
+}
+
+/// True if the stream's period is that of the use, but for the error of two clocks.
 fn has_period_of_use(capture: &Capture, profile: &Profile) -> bool {
-    capture.period.nominal_ns.abs_diff(profile.period_ns) <= profile.period_ns / 10
+    (period_ns(capture) / profile.period_ns as f64 - 1.0).abs() <= SAME_PERIOD
 }
 
 /// Slots without a frame.
@@ -85,9 +96,10 @@ fn absent(capture: &Capture) -> u64 {
     capture.lost.saturating_add(capture.skipped_slots)
 }
 
-/// Frames that are missing, in a known number of runs; each skipped slot can be a run of its own.
+/// Frames that are missing, in a known number of runs. In older records, each skipped slot can be a run of its own.
 fn missing(capture: &Capture, total: u64) -> Missing {
-    Missing { total, runs: capture.losses.saturating_add(capture.skipped_slots) }
+    let skips = if capture.skips == 0 { capture.skipped_slots } else { capture.skips };
+    Missing { total, runs: capture.losses.saturating_add(skips) }
 }
 
 /// The cycles of the use that the capture covered. Frames that the capture itself may have dropped are not counted.
@@ -104,6 +116,7 @@ fn is_suitable(capture: &Capture, series: &Series, profile: &Profile) -> bool {
         && has_period_of_use(capture, profile)
         && i128::from(capture.resolution_ns) <= i128::from(profile.limit_ns)
         && (capture.dropped == 0 || absent(capture) == 0)
+        && capture.ended_before_ns == 0
         && capture.steps_total == 0
 }
 
@@ -134,10 +147,13 @@ fn decide(
         return (Outcome::Inconclusive, "no frame of the stream has a lateness".to_owned());
     };
     if !has_period_of_use(capture, profile) {
-        let (has, needs) = (format_unsigned_ns(capture.period.nominal_ns), format_unsigned_ns(profile.period_ns));
+        let (has_ns, needs_ns) = (period_ns(capture), profile.period_ns);
+        let (has, needs) = (format_ns(to_i64(has_ns)), format_unsigned_ns(needs_ns));
+        let ppm =
+            if has == needs { format!(" ({:+.0} ppm)", (has_ns / needs_ns as f64 - 1.0) * 1e6) } else { String::new() };
         return (
             Outcome::Inconclusive,
-            format!("the stream has a frame every {has}, but the use needs one every {needs}"),
+            format!("the stream has a frame every {has}{ppm}, but the use needs one every {needs}"),
         );
     }
     let limit = format_ns(profile.limit_ns);
@@ -174,6 +190,15 @@ fn decide(
             (
                 Outcome::Inconclusive,
                 format!("the talker changed its phase or restarted{at}: lateness and losses there are not known"),
+            )
+        }
+        Shown::Kept | Shown::Open if capture.ended_before_ns > 0 => {
+            let before = format_unsigned_ns(capture.ended_before_ns);
+            (
+                Outcome::Inconclusive,
+                format!(
+                    "the stream ended {before} before the end of the capture: cut the file there if it was meant to end"
+                ),
             )
         }
         Shown::Kept | Shown::Open if obstacles.no_pass.is_some() => {
@@ -362,6 +387,37 @@ mod tests {
         judged(&record_of(50_000, 50_001, stepped(StepKind::Phase, 0)), Outcome::Fail, late);
         let unknown = |capture: &mut Capture| capture.lateness_unknown = Some("no period".to_owned());
         judged(&record(60_000, unknown), Outcome::Inconclusive, "the lateness of the frames is not known: no period");
+    }
+
+    #[test]
+    fn a_stream_that_ended_or_has_another_period_does_not_pass() {
+        let ended = |capture: &mut Capture| capture.ended_before_ns = 10_000_000_000;
+        let reason = "the stream ended 10 s before the end of the capture: cut the file there if it was meant to end";
+        judged(&record(900, ended), Outcome::Inconclusive, reason);
+        let fitted = |ns: f64| move |capture: &mut Capture| capture.period.fitted_ns = ns;
+        let needs = "but the use needs one every 125 us";
+        judged(
+            &record(900, fitted(137e3)),
+            Outcome::Inconclusive,
+            &format!("the stream has a frame every 137 us, {needs}"),
+        );
+        let same = format!("the stream has a frame every 125 us (+2000 ppm), {needs}");
+        judged(&record(900, fitted(125_250.0)), Outcome::Inconclusive, &same);
+        judged(
+            &record(900, fitted(125_050.0)),
+            Outcome::Pass,
+            "at most 900 ns late, within the limit of 50 us, excellent (under 10 us); at 95 % fewer than 24 stalls a day, \
+             1 per hour is tolerated",
+        );
+    }
+
+    #[test]
+    fn a_pause_is_one_stall() {
+        let paused = |capture: &mut Capture| (capture.skipped_slots, capture.skips) = (640, 1);
+        let record = record(900, paused);
+        let profile = profiles().iter().find(|profile| profile.name == "avb-class-a").unwrap();
+        let verdict = crate::judge(&record, profile);
+        assert!(verdict.statement.contains("in 1 stall:"), "{}", verdict.statement);
     }
 
     #[test]

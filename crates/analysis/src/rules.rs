@@ -177,9 +177,17 @@ pub(crate) fn profile_option(profile: &Profile) -> String {
     format!(" --profile {}", record::shell::command(&[&profile.argument]))
 }
 
-/// The `--cpus` and `--policy` options of the run's command, each after a space.
+/// The options of the run's command that say how its threads and loads were set up, each after a space.
 pub(crate) fn thread_options(record: &Record) -> String {
-    given_options(record, &["--cpus", "--policy"])
+    let mut options = given_options(
+        record,
+        &["--cpus", "--policy", "--clock", "--wait", "--offset", "--core", "--shield", "--load-cpus"],
+    );
+    let mut words = record.command.iter().take_while(|&word| word != "--");
+    if words.any(|word| word == "--hold-cpu-awake") {
+        options.push_str(" --hold-cpu-awake");
+    }
+    options
 }
 
 /// Those of these options that the run's command has, each with its value and after a space.

@@ -121,8 +121,13 @@ impl Exposure {
             let cycles = u128::from(deadlines) * u128::from(measured_ns) / u128::from(period_ns.max(1));
             u64::try_from(cycles).unwrap_or(u64::MAX).max(late.cycles.min(1))
         };
+        // Late cycles within a second are one stall, and a longer stall counts once a second: more do not fit in the time.
+        let seconds = u128::from(deadlines) * u128::from(measured_ns) / 1_000_000_000 + 1;
+        let most = u64::try_from(seconds).unwrap_or(u64::MAX).max(late.stalls_at_least);
+        let Grouped { total, independent } = late.stalls;
+        let stalls = Grouped { total: total.min(most), independent: independent.min(most) };
         // A part of a cycle counts as one, so that the late ones can be one more than all.
-        let late = Late { cycles: late.cycles.min(cycles), ..late };
+        let late = Late { cycles: late.cycles.min(cycles), stalls, ..late };
         Self { cycles, late, period_ns, any_time: false }
     }
 

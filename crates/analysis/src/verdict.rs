@@ -247,7 +247,8 @@ mod tests {
             let mut record = Record { program: Some(record::Program::default()), ..asking(&[], true) };
             record.state = record::State::Complete;
             record.scenario.limits = limits;
-            let mut thread = record::ProcessThread { cycles: 20, ..Default::default() };
+            let mut thread =
+                record::ProcessThread { cycles: 20, release: record::Release::Event, ..Default::default() };
             thread.response.add(7_000_000, 20);
             let times = record::ThreadTimes { running_ns: 7_000_000, ..Default::default() };
             thread.longest = Some(record::Cycle { times, ..Default::default() });

@@ -103,11 +103,12 @@ pub fn analyse<R: Read>(
         streams: list,
         left_out: streams.left_out,
         stream: record,
+        ended_before_ns: caveats::ended_before_ns(silent_ns, period.nominal_ns),
         period,
         dropped: file.interfaces.get(key.interface as usize).map_or(0, |interface| interface.dropped),
         ..Capture::default()
     });
-    let incomplete = IncompleteFrames { truncated, without_stamp, foreign: streams.foreign, silent_ns };
+    let incomplete = IncompleteFrames { truncated, without_stamp, foreign: streams.foreign };
     let caveats = caveats::all(&capture, &file, &incomplete);
     Ok(Analysis { capture, series, caveats })
 }

@@ -1,6 +1,6 @@
 //! Limitations of the results.
 
-use analysis::format_ns;
+use analysis::{format_ns, format_unsigned_ns};
 use record::{Capture, CapturedStep, Caveat, NumberedBy, PeriodSource, StepKind, grouped};
 
 use crate::Interface;
@@ -21,13 +21,17 @@ pub(crate) struct IncompleteFrames {
     pub(crate) truncated: u64,
     pub(crate) without_stamp: u64,
     pub(crate) foreign: u64,
-    /// Time from the stream's last frame to the end of the capture, ns.
-    pub(crate) silent_ns: i64,
 }
 
 /// A stream that ended at least this long before the capture, ns, and this many periods, ended before it.
 const SILENT_NS: i64 = 100_000_000;
 const SILENT_PERIODS: i64 = 10;
+
+/// How long before the end of the capture the stream ended, ns; 0 if it lasted to the end.
+pub(crate) fn ended_before_ns(silent_ns: i64, period_ns: u64) -> u64 {
+    let periods_ns = period_ns.cast_signed().saturating_mul(SILENT_PERIODS);
+    if silent_ns > SILENT_NS.max(periods_ns) { silent_ns.unsigned_abs() } else { 0 }
+}
 
 /// All caveats, the most important first.
 pub(crate) fn all(capture: &Capture, file: &FileSummary, incomplete: &IncompleteFrames) -> Vec<Caveat> {
@@ -49,9 +53,8 @@ pub(crate) fn all(capture: &Capture, file: &FileSummary, incomplete: &Incomplete
             format!("the capture dropped {dropped} frames on this interface, which may explain gaps and losses"),
         );
     }
-    let periods_ns = capture.period.nominal_ns.cast_signed().saturating_mul(SILENT_PERIODS);
-    if incomplete.silent_ns > SILENT_NS.max(periods_ns) {
-        let silent = format_ns(incomplete.silent_ns);
+    if capture.ended_before_ns > 0 {
+        let silent = format_unsigned_ns(capture.ended_before_ns);
         add(
             "ended",
             format!("the stream ended {silent} before the end of the capture: only the time before is judged"),

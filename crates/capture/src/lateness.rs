@@ -82,6 +82,8 @@ pub(crate) struct Lateness {
     last_at_ns: i64,
     /// Slots that the talker skipped.
     pub(crate) skipped: u64,
+    /// How often it skipped some.
+    pub(crate) skips: u64,
     /// Index and slot of the last frame, if the grid has one phase for the whole stream.
     one_phase: Option<OnePhase>,
 }
@@ -134,6 +136,7 @@ impl Lateness {
             time_stepped_back: false,
             last_at_ns: i64::MIN,
             skipped: 0,
+            skips: 0,
             one_phase: None,
         }
     }
@@ -158,6 +161,7 @@ impl Lateness {
             if at_ns >= self.last_at_ns {
                 self.last_at_ns = at_ns;
                 self.skipped = self.skipped.saturating_add_signed(skipped);
+                self.skips += u64::from(skipped > 0);
                 return late(Late { frame, at_ns, index, late_ns });
             }
             self.one_phase = None;
@@ -273,12 +277,14 @@ impl Lateness {
             return;
         };
         let recent_ns = self.recent[0].min(self.recent[1]);
-        let is_sudden = smallest_ns.saturating_sub(recent_ns) > self.step_ns;
+        let jump_ns = smallest_ns.saturating_sub(recent_ns);
+        let is_sudden = jump_ns > self.step_ns;
         let kind = if change_ns >= SET_NS.max(nearest(period_ns * 1.5)) {
             StepKind::Silence
-        } else if slots > 0 && is_whole {
+        } else if slots > 0 && is_whole && jump_ns as f64 >= period_ns / 2.0 {
             self.base_ns = Some(base_ns.saturating_add(whole_ns));
             self.skipped = self.skipped.saturating_add(slots.unsigned_abs());
+            self.skips += 1;
             self.recent = [i64::MAX; 2];
             return;
         } else if is_sudden && self.waiting.len() >= STEP_FRAMES {

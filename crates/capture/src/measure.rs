@@ -149,7 +149,7 @@ impl Measure {
         if self.reference.lateness_unknown.is_some() {
             // Losses and intervals do not need a grid.
             (self.late, self.steps) = (LatenessTally::new(self.tolerance_ns, &self.reference.grid), Steps::default());
-            self.lateness.skipped = 0;
+            (self.lateness.skipped, self.lateness.skips) = (0, 0);
         }
         let Self { reference, spacing, sequence, lateness, shaper, late, steps, .. } = self;
         let counted = spacing.all.total > 0;
@@ -188,6 +188,7 @@ impl Measure {
             late: late.late,
             missed_slots: late.missed_slots,
             skipped_slots: lateness.skipped,
+            skips: lateness.skips,
             worst_late: late.largest.into_vec(),
             numbered_by: self.numbered_by,
             lost: sequence.lost,

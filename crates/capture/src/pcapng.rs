@@ -25,6 +25,9 @@ const IF_NAME: u16 = 2;
 const IF_TSRESOL: u16 = 9;
 const IF_FCSLEN: u16 = 13;
 const IF_TSOFFSET: u16 = 14;
+/// Option of a packet: frames dropped between it and the one before; and "unknown" in the field of an old packet.
+const EPB_DROPCOUNT: u16 = 4;
+const UNKNOWN_DROPS: u16 = u16::MAX;
 const ISB_IFDROP: u16 = 5;
 const ISB_OSDROP: u16 = 7;
 
@@ -118,7 +121,8 @@ impl Section {
         source.add(Interface { name, fcs_bytes, ..interface })
     }
 
-    /// Stores the drop counts from the interface's latest statistics.
+    /// Stores the drop counts of an interface's statistics, which count from the start of the capture. Later statistics may
+    /// lack them.
     fn statistics<R: Read>(&self, source: &mut Source<R>, length: usize) {
         let body = body(source, length);
         let index = self.first_interface + self.order.u32(body, 0) as usize;
@@ -126,22 +130,39 @@ impl Section {
         let drops = counts.filter(|(code, value)| [ISB_IFDROP, ISB_OSDROP].contains(code) && value.len() >= 8);
         let dropped = drops.fold(0, |sum: u64, (_, value)| sum.saturating_add(self.order.u64(value, 0)));
         if let Some(interface) = source.interfaces.get_mut(index) {
-            interface.dropped = dropped;
+            interface.dropped = interface.dropped.max(dropped);
         }
     }
 
     #[inline]
-    fn enhanced<R: Read>(&self, source: &Source<R>, length: usize) -> Result<Span, CaptureError> {
+    fn enhanced<R: Read>(&self, source: &mut Source<R>, length: usize) -> Result<Span, CaptureError> {
         let body = body(source, length);
         let [id, high, low, kept, on_wire] = [0, 4, 8, 12, 16].map(|at| self.order.u32(body, at));
+        let options = body.get(20 + (kept as usize).next_multiple_of(4)..).unwrap_or_default();
+        if !options.is_empty() {
+            let counts = self.options(options).filter(|(code, value)| *code == EPB_DROPCOUNT && value.len() >= 8);
+            let dropped = counts.fold(0, |sum: u64, (_, value)| sum.saturating_add(self.order.u64(value, 0)));
+            self.add_dropped(source, id, dropped);
+        }
         self.span(source, length, id, Some((high, low)), (20, kept as usize, on_wire))
     }
 
-    fn old<R: Read>(&self, source: &Source<R>, length: usize) -> Result<Span, CaptureError> {
+    fn old<R: Read>(&self, source: &mut Source<R>, length: usize) -> Result<Span, CaptureError> {
         let body = body(source, length);
-        let id = u32::from(self.order.u16(body, 0));
+        let [id, drops] = [0, 2].map(|at| self.order.u16(body, at));
         let [high, low, kept, on_wire] = [4, 8, 12, 16].map(|at| self.order.u32(body, at));
-        self.span(source, length, id, Some((high, low)), (20, kept as usize, on_wire))
+        if drops != UNKNOWN_DROPS {
+            self.add_dropped(source, id.into(), drops.into());
+        }
+        self.span(source, length, id.into(), Some((high, low)), (20, kept as usize, on_wire))
+    }
+
+    /// Adds frames that were dropped between two packets of an interface.
+    fn add_dropped<R: Read>(&self, source: &mut Source<R>, id: u32, dropped: u64) {
+        if let Some(interface) = source.interfaces.get_mut(self.first_interface + id as usize) {
+            interface.dropped_between = interface.dropped_between.saturating_add(dropped);
+            interface.dropped = interface.dropped.max(interface.dropped_between);
+        }
     }
 
     fn simple<R: Read>(&self, source: &Source<R>, length: usize) -> Result<Span, CaptureError> {

@@ -18,8 +18,10 @@ pub struct Interface {
     pub link_type: u32,
     /// The timestamp resolution, rounded up, ns.
     pub resolution_ns: u64,
-    /// Frames dropped by the interface or the system, from the capture's last statistics.
+    /// Frames dropped by the interface or the system, from its statistics or its packets.
     pub dropped: u64,
+    /// The sum of the drop counts of its packets.
+    pub(crate) dropped_between: u64,
     /// Length of the FCS at the end of captured frames, bytes.
     pub(crate) fcs_bytes: u32,
     pub(crate) clock: Clock,
@@ -30,7 +32,15 @@ pub(crate) const ETHERNET: u32 = 1;
 
 impl Interface {
     pub(crate) fn new(link_type: u32, clock: Clock) -> Self {
-        Self { name: None, link_type, resolution_ns: clock.resolution_ns, dropped: 0, fcs_bytes: 0, clock }
+        Self {
+            name: None,
+            link_type,
+            resolution_ns: clock.resolution_ns,
+            dropped: 0,
+            dropped_between: 0,
+            fcs_bytes: 0,
+            clock,
+        }
     }
 }
 

@@ -486,3 +486,14 @@ fn too_many_skipped_slots_are_not_known() {
     assert_eq!((found.capture.late, found.capture.skipped_slots), (0, 0));
     assert_not_failed(&found);
 }
+
+#[test]
+fn a_clock_that_is_corrected_regularly_skips_no_slot() {
+    for amplitude_ns in [60_000, 80_000, 90_000, 100_000] {
+        let mut talker = Talker::plain(1);
+        let at_ns = |n: i64| n * PERIOD_NS + n % 800 * amplitude_ns / 800;
+        let frames: Vec<Seen> = (0..20_000).map(|n| talker.seen(n as u64, at_ns(n) + scatter(n as u64) * 8)).collect();
+        let found = avtp(&sorted(frames));
+        assert_eq!((found.capture.skipped_slots, losses(&found.capture)), (0, [0; 6]), "{amplitude_ns}");
+    }
+}

@@ -265,6 +265,27 @@ fn separates_sections_and_interfaces() {
 }
 
 #[test]
+fn drops_are_counted_in_packets_and_kept_after_statistics_without_them() {
+    let frames = Talker::new(1).steady(3_000);
+    let dropped = |between: u64, counted: u64| {
+        let mut file = Pcapng::new(LITTLE);
+        file.interface(1, Some(9), 0);
+        for (n, seen) in frames.iter().enumerate() {
+            match n {
+                1_000..1_010 => &mut file,
+                1_010 if between > 0 => file.packet_after_drops(seen, between),
+                _ => file.packet(seen),
+            };
+        }
+        if counted > 0 {
+            file.statistics(0, counted).empty_statistics(0);
+        }
+        analysed(&file.bytes, &OPTIONS).unwrap().capture.dropped
+    };
+    assert_eq!([dropped(0, 0), dropped(10, 0), dropped(0, 10), dropped(10, 12)], [0, 10, 10, 12]);
+}
+
+#[test]
 fn selects_streams_by_filter() {
     let (mut a, mut b) = (Talker::new(1), Talker::plain(2));
     let (few, many) = (a.steady(3_000), b.steady(5_000));

@@ -62,6 +62,12 @@ pub struct Capture {
     pub missed_slots: u64,
     /// Slots that the talker skipped: the sequence numbers continue after them.
     pub skipped_slots: u64,
+    /// How often the talker skipped one or more slots; 0 in older records, which do not count this.
+    #[serde(default)]
+    pub skips: u64,
+    /// Time from the last frame of the stream to the end of the capture, ns; 0 if it had no end before that.
+    #[serde(default)]
+    pub ended_before_ns: u64,
     /// The latest frames, latest first; at most 20.
     pub worst_late: Vec<MarkedFrame>,
     /// Changes of the stream's time grid, in order; at most 20.

@@ -122,7 +122,8 @@ fn is_unclear(series: &Series, thread: &ProcessThread) -> bool {
         // A cycle more can come at each end.
         thread.cycles > periods + periods / 20 + 2
     });
-    let by_trace = matches!(thread.release, Release::AnyEvent | Release::Alternating | Release::Mixed);
+    let by_trace =
+        matches!(thread.release, Release::AnySleep | Release::AnyEvent | Release::Alternating | Release::Mixed);
     thread.cycles >= CYCLIC && (too_many || by_trace)
 }
 

@@ -62,7 +62,7 @@ fn explains_a_late_program() {
 #[test]
 fn bounds_the_rate_without_missed_deadlines() {
     let mut record = record();
-    let thread = ProcessThread { cycles: 6000, ..ProcessThread::default() };
+    let thread = ProcessThread { cycles: 6000, release: Release::Event, ..ProcessThread::default() };
     record.series[0].kind = SeriesKind::Process(Box::new(thread));
     record.series[0].missed = 0;
     let sentences = conclusion(&record);
@@ -113,6 +113,19 @@ fn judges_by_limits_unless_events_were_lost() {
 }
 
 #[test]
+fn cycles_that_end_at_each_sleep_do_not_support_pass() {
+    let mut record = Record { validity: record::Validity { valid: true, reasons: vec![] }, ..record() };
+    record.series[0].samples = 70;
+    let mut outcome = |release| {
+        let thread = ProcessThread { cycles: 70, release, ..ProcessThread::default() };
+        record.series[0].kind = SeriesKind::Process(Box::new(thread));
+        verdict(&record, Limits { missed: Some(5), ..Limits::default() }).unwrap().outcome
+    };
+    assert_eq!(outcome(Release::AbsoluteSleep), Outcome::Pass);
+    assert_eq!(outcome(Release::AnySleep), Outcome::Inconclusive, "a cycle may contain several sleeps");
+}
+
+#[test]
 fn cycles_with_missing_events_do_not_support_pass() {
     let mut record = Record { validity: record::Validity { valid: true, reasons: vec![] }, ..record() };
     record.series[0].samples = 70;
@@ -122,6 +135,7 @@ fn cycles_with_missing_events_do_not_support_pass() {
             cycles_cut,
             switches_missing: cycles_cut / 20,
             switches_missing_on: "1".to_owned(),
+            release: Release::Event,
             ..ProcessThread::default()
         };
         record.series[0].kind = SeriesKind::Process(Box::new(thread));

@@ -213,6 +213,25 @@ impl Pcapng {
         self.block(6, &body)
     }
 
+    /// Adds an enhanced packet block that says how many frames were dropped before it.
+    pub fn packet_after_drops(&mut self, seen: &Seen, dropped: u64) -> &mut Self {
+        let len = field(seen.bytes.len());
+        let fields = [seen.interface, field(seen.at_ns >> 32), field(seen.at_ns & 0xffff_ffff), len, len];
+        let mut body: Vec<u8> = fields.into_iter().flat_map(|value| self.order.u32(value)).collect();
+        body.extend(&seen.bytes);
+        body.resize(body.len().next_multiple_of(4), 0);
+        body.extend(self.option(4, &self.order.u64(dropped)));
+        body.extend(self.option(0, &[]));
+        self.block(6, &body)
+    }
+
+    /// Adds interface statistics without counts.
+    pub fn empty_statistics(&mut self, interface: u32) -> &mut Self {
+        let mut body = self.order.u32(interface).to_vec();
+        body.extend([0; 8]);
+        self.block(5, &body)
+    }
+
     /// Adds a simple packet block, which has no timestamp.
     pub fn simple(&mut self, bytes: &[u8]) -> &mut Self {
         let body = [&self.order.u32(field(bytes.len())), bytes].concat();

@@ -3,12 +3,13 @@
 use std::{
     fs::File,
     io::{self, Read},
+    os::unix::fs::FileTypeExt,
     path::Path,
     time::{Duration, Instant},
 };
 
 use analysis::format_duration;
-use anyhow::Context;
+use anyhow::{Context, bail};
 use capture::CaptureError;
 use record::visible::{self, Passes};
 
@@ -28,6 +29,10 @@ pub fn run(options: &Capture) -> anyhow::Result<u8> {
         record::file::check_writable(path)?;
     }
     let name = options.file.display().to_string();
+    // It is read twice. Opening a FIFO would wait for a writer.
+    if std::fs::metadata(&options.file).is_ok_and(|file| file.file_type().is_fifo()) {
+        bail!("{name}: a pipe cannot be read twice: write the capture to a file first");
+    }
     let begin = Instant::now();
     let show = !options.output.quiet && visible::stderr(Passes::Text).is_terminal();
     let total = std::fs::metadata(&options.file).map_or(0, |file| file.len()).saturating_mul(2);
