@@ -123,10 +123,7 @@ fn idle_exit(facts: &RemedyFacts) -> String {
 fn throttled(facts: &RemedyFacts) -> String {
     let off = match facts.has_fair_server {
         // Without debugfs, the kernel offers no way.
-        true => {
-            "if the kernel has debugfs, `sudo sh -c 'for file in /sys/kernel/debug/sched/fair_server/cpu*/runtime; do \
-             echo 0 > $file; done'`"
-        }
+        true => "write 0 to each file /sys/kernel/debug/sched/fair_server/cpu*/runtime, if the kernel has them",
         false => "`sudo sysctl -w kernel.sched_rt_runtime_us=-1`",
     };
     format!(

@@ -22,6 +22,43 @@ pub(crate) fn title(role: &str, measured: Measured) -> String {
     }
 }
 
+/// The largest time of the first role with its scenario, and the meaning of that time.
+pub(crate) fn worst(campaign: &Campaign, whole: &CampaignTable) -> (String, String) {
+    let roles = whole.roles();
+    let worst =
+        roles.first().and_then(|&(role, measured)| Some((title(role, measured), *maxima(campaign, role).last()?)));
+    match worst {
+        Some((title, (name, max_ns))) => (format!("At worst {}, in {name}.", format_ns(max_ns)), format!("{title}.")),
+        None => ("Nothing was measured yet.".to_owned(), String::new()),
+    }
+}
+
+/// The scenarios with the largest time of one role, repeats together; the smallest first.
+pub(crate) fn maxima<'a>(campaign: &'a Campaign, role: &str) -> Vec<(&'a str, i64)> {
+    let mut all: Vec<(&str, i64)> = Vec::new();
+    for entry in &campaign.scenarios {
+        let of_role = entry.result.iter().flat_map(|result| &result.roles).find(|of| of.role == role);
+        let Some(max_ns) = of_role.and_then(|of| of.max_ns) else { continue };
+        match all.iter_mut().find(|(name, _)| *name == entry.name) {
+            Some((_, known_ns)) => *known_ns = max_ns.max(*known_ns),
+            None => all.push((&entry.name, max_ns)),
+        }
+    }
+    all.sort_by_key(|(_, max_ns)| *max_ns);
+    all
+}
+
+/// The main culprit of the scenario with the largest time of the first role; empty if unknown.
+pub(crate) fn culprit(campaign: &Campaign, whole: &CampaignTable) -> String {
+    let max_of = |entry: &&ScenarioEntry| {
+        let (role, _) = whole.roles().first().copied()?;
+        entry.result.as_ref()?.roles.iter().find(|of| of.role == role)?.max_ns
+    };
+    let worst = campaign.scenarios.iter().max_by_key(max_of);
+    let culprit = worst.and_then(|worst| Some((&worst.name, worst.result.as_ref()?.culprit.as_ref()?)));
+    culprit.map_or_else(String::new, |(name, culprit)| format!("{culprit} ({name})"))
+}
+
 /// True if a scenario of this column did not meet the limits of its uses.
 pub(crate) fn has_failed(whole: &CampaignTable, column: usize) -> bool {
     let mut of_column = whole.cells.iter().filter_map(|row| row[column].as_ref());

@@ -462,6 +462,7 @@ fn with_text(hostile: &str) -> Record {
     record.machine.kernel = Some(text());
     record.machine.model = Some(text());
     record.scenario.probe = text();
+    record.scenario.profiles = vec![text()];
     record.command = vec![text()];
     record.tool.version = text();
     record.started_at = text();

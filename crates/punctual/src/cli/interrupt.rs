@@ -16,7 +16,7 @@ pub struct Interrupt {
     ///
     /// A timer of the HPET of PCs, rising edges of a GPIO line (number or name, e.g. gpio:0/17), or a source of a pulse per
     /// second. `--list` shows which of them this machine has.
-    #[arg(long, value_name = "SOURCE", required_unless_present = "list")]
+    #[arg(long, value_name = "SOURCE")]
     pub source: Option<SourceName>,
     /// Make the edges on this GPIO line.
     ///

@@ -2,12 +2,12 @@
 
 use std::collections::HashMap;
 
-use analysis::outcome;
+use analysis::{on_short_ladder, outcome};
 use record::{Obstacle, Outcome, Record, ScenarioEntry, Series, UseVerdict};
 
 use crate::{
     headline::headline,
-    words::{reason_sentence, sentence},
+    words::{is_profile, reason_sentence, sentence},
 };
 
 /// The id of the test case for the run as a whole.
@@ -27,14 +27,22 @@ pub(super) struct Case<'a> {
     pub(super) a_use: Option<&'a UseVerdict>,
 }
 
-/// One case for each use. The run as a whole is a case of its own if it has no uses, or an outcome that none of them has.
+/// One case for each requested use. The run as a whole is a case of its own if it has no uses, or an outcome that none of them has.
 pub(super) fn cases(record: &Record) -> Vec<Case<'_>> {
-    let mut cases: Vec<Case> = record.uses.iter().map(|a_use| of_use(record, a_use)).collect();
+    let is_requested =
+        |a_use: &&UseVerdict| record.scenario.profiles.iter().any(|requested| is_profile(requested, &a_use.profile));
+    let mut cases: Vec<Case> = record.uses.iter().filter(is_requested).map(|a_use| of_use(record, a_use)).collect();
     let run = run(record);
     if cases.is_empty() || run.outcome.is_some() && cases.iter().all(|case| case.outcome != run.outcome) {
         cases.push(run);
     }
     cases
+}
+
+/// One case for each use that the answer counts: the requested ones, or those of the short ladder.
+pub(super) fn shown(record: &Record) -> Vec<Case<'_>> {
+    let counted = |a_use: &&UseVerdict| !record.scenario.profiles.is_empty() || on_short_ladder(a_use);
+    record.uses.iter().filter(counted).map(|a_use| of_use(record, a_use)).collect()
 }
 
 fn of_use<'a>(record: &Record, a_use: &'a UseVerdict) -> Case<'a> {

@@ -7,7 +7,7 @@ use std::{cmp::Reverse, fmt::Write};
 use analysis::{Summary, format_duration, format_ns};
 use record::{Campaign, Outcome, Record, ScenarioEntry, Series, grouped, visible::one_line};
 
-use super::case::{self, Case, cases};
+use super::case::{self, Case};
 use crate::{
     blame::{shares, to_do},
     campaign::{named, summarize},
@@ -61,7 +61,7 @@ fn rank(case: &Case) -> u8 {
 
 /// The uses, the worst verdict first.
 fn uses(out: &mut String, record: &Record) {
-    let all = cases(record);
+    let all = case::shown(record);
     let mut uses: Vec<_> = all.iter().filter_map(|case| Some((case, case.a_use?))).collect();
     uses.sort_by_key(|(case, _)| rank(case));
     let rows = uses.iter().map(|(case, a_use)| {

@@ -96,6 +96,7 @@ pub fn campaign_answer(campaign: &Campaign, full: &str, style: &Style, width: us
         part(&|page| campaign::headline(page, campaign)),
         part(&|page| campaign::ran(page, campaign, COLUMN)),
         part(&|page| campaign::failed(page, campaign, COLUMN)),
+        part(&|page| campaign::why(page, campaign, COLUMN)),
         part(&|page| campaign::problems(page, campaign, COLUMN, PROBLEMS)),
     ];
     with_table(fitting(&parts.each_ref(), left), left, style, width, |rows| campaign::worst(campaign, rows)) + &more

@@ -8,7 +8,7 @@ use analysis::{
 };
 use record::{Campaign, Measured, Outcome, ScenarioEntry, State, TIMER, grouped};
 
-use crate::campaign::{counts, has_failed, named, net_tables, references, title};
+use crate::campaign::{counts, culprit, has_failed, named, net_tables, references, title};
 
 use super::page::Page;
 use super::table::Table;
@@ -69,7 +69,8 @@ fn head(page: &mut Page, campaign: &Campaign) {
 pub(super) fn headline(page: &mut Page, campaign: &Campaign) {
     let whole = table(campaign);
     let Some(advice) = recommend(&whole) else {
-        return page.answer(Ink::Title, &format!("Ran {}.", outcomes(campaign)));
+        let (worst, _) = crate::campaign::worst(campaign, &whole);
+        return page.answer(Ink::Title, &format!("{worst} Ran {}.", outcomes(campaign)));
     };
     match advice.column {
         Some(column) if has_failed(&whole, column) => {
@@ -102,6 +103,14 @@ pub(super) fn outcomes(campaign: &Campaign) -> String {
 pub(super) fn ran(page: &mut Page, campaign: &Campaign, column: usize) {
     if recommend(&table(campaign)).is_some() {
         page.fact("ran", column, &outcomes(campaign));
+    }
+}
+
+/// The main culprit of the worst scenario.
+pub(super) fn why(page: &mut Page, campaign: &Campaign, column: usize) {
+    let culprit = culprit(campaign, &table(campaign));
+    if !culprit.is_empty() {
+        page.fact("why", column, &culprit);
     }
 }
 

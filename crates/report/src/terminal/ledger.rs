@@ -88,7 +88,7 @@ fn accounts(page: &mut Page, blame: &Blame, extent: Extent, words: &Words) {
         );
     }
     if !rest.is_empty() {
-        page.text(Ink::Quiet, &format!("{} more: `punctual blame` lists all of the newest record", rest.len()));
+        page.text(Ink::Quiet, &format!("{} more: `punctual blame` with the name of this record lists all", rest.len()));
     }
     if !others.is_empty() && extent != Extent::Brief {
         page.text(Ink::Quiet, &format!("Never the main cause: {}.", blame::one_line(&others)));

@@ -23,7 +23,12 @@ const COLUMN: usize = 27;
 
 pub fn run(options: &Interrupt) -> anyhow::Result<u8> {
     let (common, wake_ups) = (&options.common, &options.wake_ups);
-    let (Some(source), false) = (options.source.clone(), options.list) else { return list(common.output) };
+    if options.list {
+        return list(common.output);
+    }
+    let source = options.source.clone().ok_or_else(|| {
+        Usage("choose a source of interrupts with --source; `punctual measure interrupt --list` shows those of this machine".to_owned())
+    })?;
     if wake_ups.wait != Wait::Nanosleep {
         return Err(Usage(
             "--wait has no effect here, because the thread waits for its source: leave it out".to_owned(),
