@@ -2,12 +2,26 @@
 //!
 //! | module | device |
 //! |---|---|
+//! | [`counter`] | devices of the counter subsystem (`/dev/counterN`) |
+//! | [`evdev`] | input devices (`/dev/input/eventN`) |
 //! | [`gpio`] | lines of GPIO chips (`/dev/gpiochipN`, version 2 of the interface) |
 //! | [`hpet`] | timers of the HPET, a timer chip of PCs whose counter can be read (`/dev/hpet`) |
 //! | [`pps`] | sources of a pulse per second (`/dev/ppsN`) |
+//! | [`ptp`] | inputs of PTP hardware clocks, which stamp their edges (`/dev/ptpN`) |
+//! | `records` | buffers of events |
 //! | `request` | ioctl requests |
 
+pub mod counter;
+pub mod evdev;
 pub mod gpio;
 pub mod hpet;
 pub mod pps;
+pub mod ptp;
+mod records;
 mod request;
+
+/// A name of the kernel, which ends at the first zero.
+fn text(bytes: &[u8]) -> String {
+    let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
+    String::from_utf8_lossy(&bytes[..end]).into_owned()
+}

@@ -7,7 +7,10 @@ use std::{
     path::Path,
 };
 
-use super::request::{Request, exchange};
+use super::{
+    request::{Request, exchange},
+    text,
+};
 
 /// Length of a name, bytes.
 const NAME: usize = 32;
@@ -218,12 +221,6 @@ struct LineValues {
 // SAFETY: GPIO_V2_LINE_SET_VALUES_IOCTL takes a `gpio_v2_line_values`, which has this layout (tested below).
 unsafe impl Request for LineValues {
     const CODE: u32 = 0xc010_b40f;
-}
-
-/// A name of the kernel, which ends at the first zero.
-fn text(bytes: &[u8]) -> String {
-    let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
-    String::from_utf8_lossy(&bytes[..end]).into_owned()
 }
 
 #[cfg(test)]
