@@ -7,15 +7,18 @@
 //! | module | contents |
 //! |---|---|
 //! | [`source`] | the interface of a source |
-//! | `hpet`, `gpio`, `pps` | the sources |
+//! | `hpet`, `gpio`, `pps`, `evdev`, `counter`, `ptp` | the sources |
 //! | `driver` | the thread that makes edges on an output line |
 //! | `shared` | counters shared by the threads and their reader |
 //! | `waiting` | the work of the measuring thread |
 
+mod counter;
 mod driver;
+mod evdev;
 mod gpio;
 mod hpet;
 mod pps;
+mod ptp;
 mod shared;
 pub mod source;
 mod waiting;
@@ -28,10 +31,13 @@ use std::{
 use record::{Caveat, Interrupts, Reason, Series, SeriesKind, counted, grouped};
 
 pub use self::{
+    counter::Counter,
     driver::{Driver, DriverSettings},
+    evdev::Input,
     gpio::Line,
     hpet::Hpet,
     pps::Pulses,
+    ptp::Pin,
 };
 use self::{shared::Shared, source::Source, waiting::Waiting};
 use crate::probe_threads::{ProbeThreads, ThreadInfo, Work};
@@ -164,6 +170,13 @@ impl ProbeThreads for Interrupt {
             };
             caveat(format!("lost: {}, because {why}", counted(figures.lost, "interrupt")))
         });
-        [spurious, unanswered, lost].into_iter().flatten().collect()
+        let overruns = self.shared.overruns.load(Relaxed);
+        let overrun = (overruns > 0).then(|| {
+            caveat(format!(
+                "the kernel's queue of events was full {}: it does not say how many interrupts it lost",
+                counted(overruns, "time")
+            ))
+        });
+        [spurious, unanswered, lost, overrun].into_iter().flatten().collect()
     }
 }

@@ -72,8 +72,15 @@ impl Source for Line {
         let edge = self.input.read()?;
         let lost = u64::from(edge.number.wrapping_sub(self.last).saturating_sub(1));
         self.last = edge.number;
-        let interrupted =
-            Interrupted { zero_ns: edge.stamp_ns, kernel_ns: None, woke_ns, uncertainty_ns: None, lost, unanswered: 0 };
+        let interrupted = Interrupted {
+            zero_ns: edge.stamp_ns,
+            kernel_ns: None,
+            woke_ns,
+            uncertainty_ns: None,
+            lost,
+            overrun: false,
+            unanswered: 0,
+        };
         let Some((edges, _)) = &mut self.driven else { return Ok(Found::Interrupt(interrupted)) };
         Ok(Self::edge_before(edges, edge.stamp_ns).map_or(Found::Spurious, |(zero_ns, unanswered)| {
             // Edges whose interrupts were lost caused one.

@@ -90,6 +90,7 @@ impl Source for Hpet {
             uncertainty_ns: Some(error_ns),
             // Expiries that became one interrupt count as missed deadlines.
             lost: 0,
+            overrun: false,
             unanswered: 0,
         }))
     }

@@ -51,6 +51,7 @@ impl Source for Pulses {
             woke_ns,
             uncertainty_ns: Some(error_ns),
             lost: pulse.lost.into(),
+            overrun: false,
             unanswered: 0,
         }))
     }

@@ -15,6 +15,8 @@ pub struct Shared {
     /// Interrupts that were counted.
     pub seen: AtomicU64,
     pub lost: AtomicU64,
+    /// Times that the kernel's queue was full, and lost an unknown number of interrupts.
+    pub overruns: AtomicU64,
     pub spurious: AtomicU64,
     pub unanswered: AtomicU64,
     /// From the interrupt to the kernel's stamp.

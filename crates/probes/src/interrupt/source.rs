@@ -13,6 +13,8 @@ use crate::probe_threads::Pacer;
 
 /// Some readings of a slow device, without an interruption, ns: see [`Clock::around`].
 pub(super) const QUICK_NS: i64 = 10_000;
+/// Most calls that discard events from before the start.
+pub(super) const OLD_READS: usize = 64;
 /// Longest wait of the measuring thread before it checks whether to end.
 pub(super) const WAIT: Duration = Duration::from_millis(50);
 
@@ -62,6 +64,8 @@ pub struct Interrupted {
     pub uncertainty_ns: Option<i64>,
     /// Interrupts before this one that were lost.
     pub lost: u64,
+    /// True if the kernel's queue was full before this one, so that it lost an unknown number of others.
+    pub overrun: bool,
     /// Edges of the output line before that of this one that caused no interrupt.
     pub unanswered: u64,
 }
@@ -75,6 +79,15 @@ pub(super) fn ready(device: impl AsFd) -> io::Result<Option<i64>> {
     let is_ready = is_ready_within(device, WAIT);
     let now_ns = Clock::Monotonic.now_ns();
     Ok(is_ready?.then_some(now_ns))
+}
+
+/// As [`ready`], but does not wait if events were read before and not yet taken.
+///
+/// # Errors
+/// The errors of [`ready`].
+#[inline]
+pub(super) fn ready_for_next(device: impl AsFd, is_empty: bool) -> io::Result<Option<i64>> {
+    if is_empty { ready(device) } else { Ok(Some(Clock::Monotonic.now_ns())) }
 }
 
 /// True if a device can be read at once.

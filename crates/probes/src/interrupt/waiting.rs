@@ -63,7 +63,7 @@ impl<S> Drop for Waiting<S> {
 impl<S> Waiting<S> {
     #[inline]
     fn count(&self, interrupted: Interrupted) -> Wake {
-        let Interrupted { zero_ns, kernel_ns, woke_ns, uncertainty_ns, lost, unanswered } = interrupted;
+        let Interrupted { zero_ns, kernel_ns, woke_ns, uncertainty_ns, lost, overrun, unanswered } = interrupted;
         let shared = &self.shared;
         if let Some(kernel_ns) = kernel_ns {
             shared.to_kernel.note(kernel_ns - zero_ns);
@@ -73,6 +73,7 @@ impl<S> Waiting<S> {
             shared.uncertainty.note(uncertainty_ns);
         }
         add(&shared.lost, lost);
+        add(&shared.overruns, overrun.into());
         add(&shared.unanswered, unanswered);
         let slot = shared.seen.load(Relaxed);
         add(&shared.seen, 1);
