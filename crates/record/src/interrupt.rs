@@ -11,7 +11,7 @@ pub const INTERRUPT: &str = "interrupt";
 /// The figures of interrupts. The values of the series are the times from each interrupt to the wake-up of the thread.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Interrupts {
-    /// The source, as on the command line: `hpet`, `gpio:gpiochip0/17`, `pps:pps0`.
+    /// The source, as on the command line: `hpet`, `gpio:gpiochip0/17`, `ptp:ptp0/SDP0`, `pps:pps0`, `evdev:event3`.
     pub source: String,
     /// The device in words: driver, line.
     pub device: String,
@@ -28,7 +28,8 @@ pub struct Interrupts {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub driven_by: Option<String>,
     /// Interrupts that were lost: pulses that were not read in time, or edges for which the kernel's buffer was full. HPET
-    /// interrupts that became one are `missed`.
+    /// interrupts that became one are `missed`. An input device counts one each time that the kernel dropped packets, whose
+    /// number it does not say; PTP clocks and counters say nothing, so that only a caveat mentions a full queue.
     pub lost: u64,
     /// Edges of the output line without an interrupt.
     pub unanswered: u64,

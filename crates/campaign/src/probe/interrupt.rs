@@ -1,5 +1,6 @@
 //! Interrupts from outside: the time from an interrupt of a device to the wake-up of a thread.
 
+mod devices;
 mod list;
 mod source;
 
@@ -10,7 +11,7 @@ use std::{
 
 use machine::{CpuList, Root, usable_cpus};
 use probes::{
-    interrupt::{Driver, DriverSettings, Hpet, Interrupt, Line, Pulses, Settings},
+    interrupt::{Counter, Driver, DriverSettings, Hpet, Input, Interrupt, Line, Pin, Pulses, Settings},
     probe_threads::ProbeThreads,
 };
 use sys::{
@@ -20,6 +21,7 @@ use sys::{
 };
 
 pub use self::{
+    devices::{CounterEvent, PtpInput},
     list::{Offer, offers},
     source::{GpioLine, SourceError, SourceName},
 };
@@ -92,6 +94,22 @@ impl InterruptProbe {
                 let device = source::pps_device(context.root, number);
                 let silent = "connect its signal, and check it with `ppstest`; choose a longer --duration";
                 Ok(Interrupt::prepare(Pulses::new(opened, device), settings(silent), None))
+            }
+            SourceName::Evdev(number) => {
+                let (device, name) = devices::open_input(context.root, number)?;
+                let silent = "use the device during the run, and check it with `evtest`";
+                Ok(Interrupt::prepare(Input::new(device, name), settings(silent), None))
+            }
+            SourceName::Counter(event) => {
+                let (device, name) = event.open(context.root)?;
+                let silent = "check the signal, and choose an event and a channel that the driver reports";
+                Ok(Interrupt::prepare(Counter::new(device, name), settings(silent), None))
+            }
+            SourceName::Ptp(input) => {
+                let (stamps, device) = input.open(context.root)?;
+                let silent =
+                    "check the signal; before Linux 6.7, another program that reads stamps, such as ts2phc, takes them";
+                Ok(Interrupt::prepare(Pin::new(stamps, device), settings(silent), None))
             }
             SourceName::Gpio(line) => {
                 let (chip, offset) = line.open(context.root)?;
@@ -187,7 +205,7 @@ impl Definition for InterruptProbe {
             SourceName::Gpio(_) if self.drive.is_some() && self.period_ns() < DRIVEN_MIN_NS => {
                 Err(PlanError::DrivenPeriod(self.period_ns()))
             }
-            SourceName::Gpio(_) | SourceName::Pps(_) => Ok(()),
+            _ => Ok(()),
         }
     }
 

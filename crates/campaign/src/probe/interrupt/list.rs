@@ -2,7 +2,10 @@
 
 use machine::Root;
 
-use super::source::{HPET, pps_device};
+use super::{
+    devices::{counter_device, with_name},
+    source::{HPET, pps_device},
+};
 
 /// A kind of source, and what this machine has of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,7 +18,7 @@ pub struct Offer {
     pub about: String,
 }
 
-/// The kinds of sources, those with the most complete times first.
+/// The kinds of sources, those with the most complete times first, then kinds of devices without a usable time.
 #[must_use]
 pub fn offers(root: &Root) -> Vec<Offer> {
     let exists = |path: &str| root.path(path).exists();
@@ -48,7 +51,85 @@ pub fn offers(root: &Root) -> Vec<Offer> {
             true => "no /dev/pps*: `modprobe pps-gpio`, or `ldattach 18 /dev/ttyS0` for a serial line".to_owned(),
         },
     };
-    vec![hpet, gpio, pps]
+    let mut all = vec![hpet, gpio, ptp_inputs(root), counters(root), pps, input_devices(root)];
+    all.extend(NO_SOURCES.map(|(kind, why)| Offer { sources: Vec::new(), kind, about: format!("no source: {why}") }));
+    all
+}
+
+/// Kinds of devices with interrupts that give them no usable time, and the reason.
+const NO_SOURCES: [(&str, &str); 3] = [
+    (
+        "real-time clock",
+        "Linux makes its periodic interrupts with a timer of the kernel, which `measure timer` measures",
+    ),
+    ("UIO device", "the kernel counts its interrupts, but stamps none"),
+    (
+        "modem line of a serial port",
+        "the kernel stamps none, except DCD as pulses: `ldattach 18 /dev/ttyS0` makes a /dev/ppsN",
+    ),
+];
+
+/// Inputs of PTP clocks.
+fn ptp_inputs(root: &Root) -> Offer {
+    let clocks = names(root, "sys/class/ptp", "ptp");
+    let number = |clock: &str, file: &str| root.number::<u32>(&format!("sys/class/ptp/{clock}/{file}")).unwrap_or(0);
+    let inputs = |clock: &String| {
+        let channels = number(clock, "n_external_timestamps");
+        let mut pins = root.list(&format!("sys/class/ptp/{clock}/pins"));
+        pins.sort_unstable();
+        let all = match channels {
+            0 => Vec::new(),
+            _ if pins.is_empty() => (0..channels).map(|channel| channel.to_string()).collect(),
+            _ => pins,
+        };
+        all.into_iter().map(|input| format!("ptp:{clock}/{input}")).collect::<Vec<_>>()
+    };
+    let sources: Vec<String> = clocks.iter().flat_map(inputs).collect();
+    let described = || {
+        let named = |clock: &String| with_name(root, clock, &format!("sys/class/ptp/{clock}/clock_name"));
+        clocks.iter().map(named).collect::<Vec<_>>().join("; ")
+    };
+    let about = match (clocks.is_empty(), sources.is_empty()) {
+        (true, _) => "no /dev/ptp*: only some network cards have a clock, and few of them have pins".to_owned(),
+        (false, true) => format!("no clock of this machine can stamp signals ({})", described()),
+        (false, false) => format!("the clock stamps the edge itself: the whole way is measured ({})", described()),
+    };
+    Offer { sources, kind: "pin of a PTP clock", about }
+}
+
+/// Devices of the counter subsystem.
+fn counters(root: &Root) -> Offer {
+    let devices = names(root, "dev", "counter");
+    let described = || devices.iter().map(|name| counter_device(root, name)).collect::<Vec<_>>().join("; ");
+    Offer {
+        sources: devices.iter().map(|name| format!("counter:{name}/EVENT")).collect(),
+        kind: "event of a counter",
+        about: match devices.is_empty() {
+            false => format!("from the kernel's stamp ({})", described()),
+            true => {
+                "no /dev/counter*: boards with encoder inputs or capture timers, whose driver and kernel support it \
+                     (CONFIG_COUNTER), have one"
+                    .to_owned()
+            }
+        },
+    }
+}
+
+/// Input devices.
+fn input_devices(root: &Root) -> Offer {
+    let devices = names(root, "dev/input", "event");
+    let described = || {
+        let named = |name: &String| with_name(root, name, &format!("sys/class/input/{name}/device/name"));
+        devices.iter().map(named).collect::<Vec<_>>().join("; ")
+    };
+    Offer {
+        sources: devices.iter().map(|name| format!("evdev:{name}")).collect(),
+        kind: "input device",
+        about: match devices.is_empty() {
+            false => format!("from the kernel's stamp, in steps of 1 us ({})", described()),
+            true => "no /dev/input/event*: `modprobe evdev`, or connect a device".to_owned(),
+        },
+    }
 }
 
 /// Names in a folder of the machine that are a prefix and a number, in the order of numbers.
@@ -70,14 +151,52 @@ mod tests {
         let root = Root::at(folder.path());
         std::fs::create_dir_all(root.path("dev")).unwrap();
         let none = offers(&root);
-        assert!(none.iter().all(|offer| offer.sources.is_empty() && offer.about.starts_with("no /dev/")), "{none:?}");
+        let is_missing = |offer: &Offer| {
+            let why = offer.about.starts_with("no /dev/") || offer.about.starts_with("no source: ");
+            offer.sources.is_empty() && why
+        };
+        assert!(none.iter().all(is_missing), "{none:?}");
         for name in ["hpet", "gpiochip10", "gpiochip9", "pps0", "ppsx", "gpiochip"] {
             std::fs::write(root.path(&format!("dev/{name}")), "").unwrap();
         }
         std::fs::create_dir_all(root.path("sys/class/pps/pps0")).unwrap();
         std::fs::write(root.path("sys/class/pps/pps0/name"), "serial0\n").unwrap();
-        let sources: Vec<Vec<String>> = offers(&root).into_iter().map(|offer| offer.sources).collect();
-        assert_eq!(sources, [vec!["hpet"], vec!["gpio:gpiochip9/LINE", "gpio:gpiochip10/LINE"], vec!["pps:pps0"]]);
-        assert!(offers(&root)[2].about.contains("pps0, serial0"));
+        assert_eq!(sources_of(&root, "HPET"), ["hpet"]);
+        assert_eq!(sources_of(&root, "GPIO"), ["gpio:gpiochip9/LINE", "gpio:gpiochip10/LINE"]);
+        assert_eq!(sources_of(&root, "pulse"), ["pps:pps0"]);
+        assert!(offer(&root, "pulse").about.contains("pps0, serial0"));
+    }
+
+    fn offer(root: &Root, kind: &str) -> Offer {
+        offers(root).into_iter().find(|offer| offer.kind.contains(kind)).unwrap()
+    }
+
+    fn sources_of(root: &Root, kind: &str) -> Vec<String> {
+        offer(root, kind).sources
+    }
+
+    #[test]
+    fn lists_clocks_with_inputs_and_named_devices() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::at(folder.path());
+        let write = |path: &str, text: &str| {
+            let path = root.path(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        write("sys/class/ptp/ptp0/clock_name", "KVM virtual PTP\n");
+        write("sys/class/ptp/ptp0/n_external_timestamps", "0\n");
+        assert_eq!(offer(&root, "PTP").about, "no clock of this machine can stamp signals (ptp0, KVM virtual PTP)");
+        write("sys/class/ptp/ptp1/n_external_timestamps", "2\n");
+        write("sys/class/ptp/ptp2/n_external_timestamps", "2\n");
+        write("sys/class/ptp/ptp2/pins/SDP1", "0 0\n");
+        write("sys/class/ptp/ptp2/pins/SDP0", "0 0\n");
+        assert_eq!(sources_of(&root, "PTP"), ["ptp:ptp1/0", "ptp:ptp1/1", "ptp:ptp2/SDP0", "ptp:ptp2/SDP1"]);
+        write("dev/counter0", "");
+        write("dev/input/event2", "");
+        write("sys/class/input/event2/device/name", "Power Button\n");
+        assert_eq!(sources_of(&root, "counter"), ["counter:counter0/EVENT"]);
+        assert_eq!(sources_of(&root, "input device"), ["evdev:event2"]);
+        assert!(offer(&root, "input device").about.contains("event2, Power Button"));
     }
 }

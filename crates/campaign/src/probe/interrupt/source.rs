@@ -9,6 +9,8 @@ use std::{
 use machine::Root;
 use sys::interrupt::gpio::Chip;
 
+use super::devices::{CounterEvent, PtpInput, numbered, with_name};
+
 /// The device of the HPET.
 pub(super) const HPET: &str = "/dev/hpet";
 
@@ -21,6 +23,12 @@ pub enum SourceName {
     Gpio(GpioLine),
     /// A source of a pulse per second: `pps0`.
     Pps(String),
+    /// An input device: `event3`.
+    Evdev(String),
+    /// Events of a device of the counter subsystem.
+    Counter(CounterEvent),
+    /// An input of a PTP clock.
+    Ptp(PtpInput),
 }
 
 /// A line of a GPIO chip.
@@ -37,21 +45,27 @@ pub struct GpioLine {
 #[error("{0}")]
 pub struct SourceError(String);
 
+impl SourceError {
+    pub(super) fn new(text: String) -> Self {
+        Self(text)
+    }
+}
+
 impl FromStr for SourceName {
     type Err = SourceError;
 
     fn from_str(text: &str) -> Result<Self, SourceError> {
-        let numbered = |name: &str| {
-            let number = name.strip_prefix("pps").unwrap_or(name);
-            number.parse::<u32>().ok().map(|number| Self::Pps(format!("pps{number}")))
-        };
         let found = match text.split_once(':') {
             None if text == "hpet" => Some(Self::Hpet),
             Some(("gpio", line)) => return Ok(Self::Gpio(line.parse()?)),
-            Some(("pps", name)) => numbered(name),
+            Some(("pps", name)) => numbered(name, "pps").map(Self::Pps),
+            Some(("evdev", name)) => numbered(name, "event").map(Self::Evdev),
+            Some(("counter", event)) => return Ok(Self::Counter(event.parse()?)),
+            Some(("ptp", input)) => return Ok(Self::Ptp(input.parse()?)),
             _ => None,
         };
-        let known = "use hpet, gpio:CHIP/LINE or pps:N, e.g. gpio:0/17; `punctual measure interrupt --list` lists them";
+        let known = "use hpet, gpio:CHIP/LINE, ptp:N/PIN, counter:N/EVENT, pps:N or evdev:N, e.g. gpio:0/17; \
+                     `punctual measure interrupt --list` lists them";
         found.ok_or_else(|| SourceError(format!("unknown source `{text}`: {known}")))
     }
 }
@@ -62,6 +76,9 @@ impl fmt::Display for SourceName {
             Self::Hpet => f.write_str("hpet"),
             Self::Gpio(line) => write!(f, "gpio:{line}"),
             Self::Pps(name) => write!(f, "pps:{name}"),
+            Self::Evdev(name) => write!(f, "evdev:{name}"),
+            Self::Counter(event) => write!(f, "counter:{event}"),
+            Self::Ptp(input) => write!(f, "ptp:{input}"),
         }
     }
 }
@@ -160,9 +177,7 @@ pub(super) fn pps_error(path: &Path, error: &io::Error) -> SourceError {
 
 /// The device of a source of pulses in words.
 pub(super) fn pps_device(root: &Root, name: &str) -> String {
-    let of_driver = root.read(&format!("/sys/class/pps/{name}/name")).unwrap_or_default();
-    let of_driver = of_driver.trim();
-    if of_driver.is_empty() { name.to_owned() } else { format!("{name}, {of_driver}") }
+    with_name(root, name, &format!("/sys/class/pps/{name}/name"))
 }
 
 #[cfg(test)]
@@ -177,14 +192,38 @@ mod tests {
             ("gpio:gpiochip2/GPIO5", "gpio:gpiochip2/GPIO5"),
             ("pps:0", "pps:pps0"),
             ("pps:pps1", "pps:pps1"),
+            ("evdev:3", "evdev:event3"),
+            ("counter:0/index", "counter:counter0/index"),
+            ("counter:counter1/capture:2", "counter:counter1/capture:2"),
+            ("ptp:0", "ptp:ptp0"),
+            ("ptp:ptp1/SDP0", "ptp:ptp1/SDP0"),
         ] {
             let source: SourceName = text.parse().unwrap();
             assert_eq!(source.to_string(), name);
             assert_eq!(name.parse(), Ok(source));
         }
-        for wrong in
-            ["", "HPET", "gpio:", "gpio:0", "gpio:../x/1", "gpio:a/1", "gpio:0/", "pps:x", "pps:../null", "rtc"]
-        {
+        for wrong in [
+            "",
+            "HPET",
+            "gpio:",
+            "gpio:0",
+            "gpio:../x/1",
+            "gpio:a/1",
+            "gpio:0/",
+            "pps:x",
+            "pps:../null",
+            "rtc",
+            "evdev:x",
+            "evdev:../null",
+            "counter:0",
+            "counter:0/",
+            "counter:0/idle",
+            "counter:0/index:x",
+            "ptp:",
+            "ptp:x",
+            "ptp:0/",
+            "ptp:0/a/b",
+        ] {
             let error = wrong.parse::<SourceName>().unwrap_err().to_string();
             assert!(error.contains(wrong.split(':').next_back().unwrap_or_default()), "{error}");
         }
