@@ -128,6 +128,7 @@ pub const ALL: &[Boot] = &[
     },
     Boot {
         name: "interrupts",
+        modules: &["evdev"],
         hold: true,
         tests: tests![
             interrupt::the_hpet_counts_each_interrupt,
@@ -137,6 +138,13 @@ pub const ALL: &[Boot] = &[
             interrupt::the_way_of_an_edge_is_split,
             interrupt::lost_and_spurious_edges_are_counted,
             interrupt::unusable_lines_are_reported,
+            interrupt::packets_of_an_input_device_begin_at_their_stamp,
+            interrupt::dropped_packets_are_reported,
+            interrupt::repetitions_of_a_key_are_no_interrupts,
+            interrupt::a_clock_stamps_its_pin_independent_of_the_kernel,
+            interrupt::a_full_queue_of_stamps_is_reported,
+            interrupt::pins_are_put_back,
+            interrupt::unusable_devices_are_reported,
         ],
         ..PLAIN
     },

@@ -23,7 +23,7 @@ pub(super) struct Kit {
 
 const GUEST: &str = "/bin/guest";
 /// The modules of `lab/module` by kernel release, with their names.
-type Modules = BTreeMap<String, [(&'static str, Vec<u8>); 2]>;
+type Modules = BTreeMap<String, [(&'static str, Vec<u8>); 3]>;
 
 /// Downloads and builds the contents of all boots, and passes each one on as soon as it is ready. Failures only affect
 /// the boots concerned.
@@ -138,7 +138,7 @@ fn build_package(arch: Arch) -> Result<Vec<u8>> {
 }
 
 /// Builds `lab/module` for this kernel.
-fn build_modules(kernel: &Kernel) -> Result<[(&'static str, Vec<u8>); 2]> {
+fn build_modules(kernel: &Kernel) -> Result<[(&'static str, Vec<u8>); 3]> {
     let headers = kernel.headers(&mut say)?;
     let out = tempfile::tempdir()?;
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("module/build");
@@ -147,5 +147,5 @@ fn build_modules(kernel: &Kernel) -> Result<[(&'static str, Vec<u8>); 2]> {
         Command::new(&script).arg(&headers).arg(out.path()).output().with_context(|| script.display().to_string())?;
     ensure!(built.status.success(), "cannot build the modules: {}", String::from_utf8_lossy(&built.stderr));
     let read = |name: &str| fs::read(out.path().join(name));
-    Ok([("hold", read("hold.ko")?), ("lines", read("lines.ko")?)])
+    Ok([("hold", read("hold.ko")?), ("lines", read("lines.ko")?), ("events", read("events.ko")?)])
 }

@@ -1,11 +1,14 @@
 //! Interrupts from outside: the way to the thread is measured from the right instant, and what delays it is named.
 
+use std::{fs, io::Read, os::unix::fs::OpenOptionsExt, thread, time::Duration};
+
 use anyhow::{Context, Result, ensure};
 use record::{CauseKind, Culprit, Interrupts, Record, Series, Why, Zero};
+use rustix::fs::OFlags;
 use sys::sched::Policy;
 
 use super::culprits::delays::{DELAYS, Expected, Measuring, at_irregular_times, hold, judge, judge_most, spin};
-use crate::inside::{expect, punctual, read, recorded, write};
+use crate::inside::{expect, punctual, read, recorded, start, wait_until, write};
 
 /// Period of the HPET's interrupt: that of the delays' probe.
 const HPET: &str = "interrupt --source hpet --cpu 0";
@@ -144,5 +147,199 @@ pub fn unusable_lines_are_reported() -> Result<()> {
     ensure!(used.contains("cannot use the line gpiochip0/in0") && used.contains("punctual uses it"), "{used}");
     let no_chip = error("--source gpio:5/1")?;
     ensure!(no_chip.contains("this machine has gpiochip0"), "{no_chip}");
+    Ok(())
+}
+
+/// Parameter file of the module `events`.
+fn of_events(parameter: &str) -> String {
+    format!("/sys/module/events/parameters/{parameter}")
+}
+
+/// Sets parameters of the module `events` during a function.
+fn with_events<T>(parameters: &[(&str, &str)], run: impl FnOnce() -> Result<T>) -> Result<T> {
+    let before: Vec<String> = parameters.iter().map(|(name, _)| read(&of_events(name))).collect::<Result<_>>()?;
+    parameters.iter().try_for_each(|(name, value)| write(&of_events(name), value))?;
+    let result = run();
+    parameters.iter().zip(&before).try_for_each(|((name, _), value)| write(&of_events(name), value))?;
+    result
+}
+
+/// The name of the input device of the module `events`: `event0`.
+fn input_device() -> Result<String> {
+    let mut devices =
+        fs::read_dir("/sys/class/input")?.flatten().filter_map(|entry| entry.file_name().into_string().ok());
+    let is_ours = |name: &String| {
+        name.starts_with("event")
+            && read(&format!("/sys/class/input/{name}/device/name")).is_ok_and(|name| name == "events")
+    };
+    devices.find(is_ours).context("no input device of the module `events`")
+}
+
+/// Measures a source of the module `events`, which reports every 10 ms.
+fn events_of(source: &str, name: &str, more: &str) -> Result<Record> {
+    let arguments = "--cpu 0 --period 10ms --duration 3s --quiet";
+    expect(0, &punctual(&format!("measure interrupt --source {source} {arguments} --record {name} {more}"))?)?;
+    recorded(name)
+}
+
+/// Checks that all times contain a delay of this length, and little more.
+fn contain(series: &Series, delay_ns: i64) -> Result<()> {
+    let (min_ns, mean_ns) = (series.min_ns.unwrap_or_default(), series.mean_ns.unwrap_or_default());
+    ensure!(min_ns >= delay_ns, "{min_ns} ns for a delay of {delay_ns} ns");
+    ensure!(mean_ns < delay_ns as f64 * 1.1, "{mean_ns} ns for a delay of {delay_ns} ns");
+    Ok(())
+}
+
+/// Time from the stamps of the module `events` to its reports, ns.
+const DELAY_NS: i64 = 2_000_000;
+const DELAY: (&str, &str) = ("delay_ns", "2000000");
+
+/// The times of an input device begin at the stamp that its driver took, and each packet is one interrupt.
+pub fn packets_of_an_input_device_begin_at_their_stamp() -> Result<()> {
+    let device = input_device()?;
+    let list = expect(0, &punctual("measure interrupt --list")?)?;
+    ensure!(list.contains(&format!("evdev:{device}")) && list.contains(&format!("{device}, events")), "{list}");
+    let record = with_events(&[DELAY], || events_of(&format!("evdev:{device}"), "evdev", ""))?;
+    ensure!(record.validity.valid, "{:?}", record.validity.reasons);
+    let (series, figures) = interrupts(&record)?;
+    ensure!(figures.zero == Zero::Handler && figures.resolution_ns == Some(1000), "{figures:?}");
+    ensure!(figures.device == format!("{device}, events"), "{figures:?}");
+    ensure!(series.samples.abs_diff(300) <= 3 && figures.lost == 0, "{} interrupts, {figures:?}", series.samples);
+    contain(series, DELAY_NS)
+}
+
+/// A thread that runs too rarely loses packets. The kernel says so, but not how many.
+pub fn dropped_packets_are_reported() -> Result<()> {
+    let source = format!("evdev:{}", input_device()?);
+    // The thread of normal priority reads only after all packets of a burst.
+    let (record, made) = with_events(&[("burst", "100"), ("period_ns", "100000000")], || {
+        let record = events_of(&source, "dropped", "--policy other")?;
+        Ok((record, read(&of_events("made"))?.parse::<u64>()?))
+    })?;
+    let (series, figures) = interrupts(&record)?;
+    ensure!(figures.lost >= 25 && series.samples + figures.lost <= made, "{} of {made}, {figures:?}", series.samples);
+    let is_reported =
+        record.caveats.iter().any(|caveat| caveat.text.contains("does not say how many interrupts it lost"));
+    ensure!(is_reported, "{:?}", record.caveats);
+    Ok(())
+}
+
+/// The kernel does not say that the queue of a PTP clock was full. Stamps that were read in time cause no caveat, even if
+/// each call reads as many as it can.
+pub fn a_full_queue_of_stamps_is_reported() -> Result<()> {
+    let stamps = |burst: &str| {
+        let parameters = [("burst", burst), ("period_ns", "100000000")];
+        with_events(&parameters, || events_of("ptp:0/P0", &format!("stamps-{burst}"), "--policy other"))
+    };
+    let is_reported = |record: &Record| {
+        record.caveats.iter().any(|caveat| caveat.text.contains("does not say how many interrupts it lost"))
+    };
+    let full = stamps("200")?;
+    ensure!(is_reported(&full), "{:?}", full.caveats);
+    let (series, _) = interrupts(&full)?;
+    // The kernel keeps 127 of the 200 stamps of each burst.
+    ensure!((20 * 127..=31 * 127).contains(&series.samples), "{} stamps", series.samples);
+    let complete = stamps("30")?;
+    ensure!(!is_reported(&complete), "{:?}", complete.caveats);
+    let (series, _) = interrupts(&complete)?;
+    ensure!((20 * 30..=31 * 30).contains(&series.samples), "{} stamps", series.samples);
+    Ok(())
+}
+
+/// Length of an event of an input device.
+const EVENT: usize = 24;
+
+/// Repetitions of a held key, which a timer of the kernel makes, are no interrupts.
+pub fn repetitions_of_a_key_are_no_interrupts() -> Result<()> {
+    let device = input_device()?;
+    let (silent, events) = with_events(&[("limit", "1")], || {
+        // The module presses the key once, 10 ms after this.
+        let path = format!("/dev/input/{device}");
+        let mut other =
+            fs::OpenOptions::new().read(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(path)?;
+        wait_until("the key is pressed", || Ok(read(&of_events("made"))? == "1"))?;
+        let mut run = start(&format!("measure interrupt --source evdev:{device} --duration 2s --no-record"))?;
+        let (mut events, mut buffer) = (Vec::new(), [0; EVENT * 64]);
+        while run.try_wait()?.is_none() {
+            // There may be no events.
+            let length = other.read(&mut buffer).unwrap_or(0);
+            events.extend_from_slice(&buffer[..length]);
+            thread::sleep(Duration::from_millis(100));
+        }
+        Ok((run.wait_with_output()?, events))
+    })?;
+    let is_repetition = |event: &[u8]| event[16..18] == 1_u16.to_ne_bytes() && event[20..24] == 2_i32.to_ne_bytes();
+    let repetitions = events.chunks_exact(EVENT).filter(|event| is_repetition(event)).count();
+    ensure!(repetitions > 10, "{repetitions} repetitions in {} bytes: {events:?}", events.len());
+    let out = expect(4, &silent)?;
+    ensure!(out.contains(&format!("o interrupt came from evdev:{device}")), "{out}");
+    Ok(())
+}
+
+/// The times of a PTP clock's pin begin at the clock's stamp, so that they contain a delay of the interrupt, too.
+pub fn a_clock_stamps_its_pin_independent_of_the_kernel() -> Result<()> {
+    let list = expect(0, &punctual("measure interrupt --list")?)?;
+    ensure!(list.contains("ptp:ptp0/P0") && list.contains("ptp0, events"), "{list}");
+    let record = with_events(&[DELAY], || events_of("ptp:0/P0", "ptp", ""))?;
+    ensure!(record.validity.valid, "{:?}", record.validity.reasons);
+    let (series, figures) = interrupts(&record)?;
+    ensure!(figures.zero == Zero::Counter && figures.uncertainty_ns.is_some(), "{figures:?}");
+    ensure!(figures.device == "ptp0, events, pin P0 of channel 0, rising edges", "{figures:?}");
+    ensure!(series.samples.abs_diff(300) <= 3 && figures.lost == 0, "{} interrupts, {figures:?}", series.samples);
+    contain(series, DELAY_NS)?;
+    let undisturbed_ns = series.max_ns.unwrap_or(i64::MAX);
+    let disturbed = with_events(&[DELAY], || {
+        let run = start("measure interrupt --source ptp:0/P0 --cpu 0 --duration 3s --quiet --record ptp-irqs")?;
+        // Sections with interrupts off at other times of the period of 10 ms.
+        for _ in 0..40 {
+            thread::sleep(Duration::from_millis(63));
+            write("/dev/hold", "irqs 8000000")?;
+        }
+        expect(0, &run.wait_with_output()?)?;
+        recorded("ptp-irqs")
+    })?;
+    let (series, _) = interrupts(&disturbed)?;
+    let disturbed_ns = series.max_ns.unwrap_or_default();
+    let (least_ns, most_ns) = (undisturbed_ns + 4_000_000, undisturbed_ns + 9_000_000);
+    ensure!((least_ns..most_ns).contains(&disturbed_ns), "{disturbed_ns} ns, undisturbed {undisturbed_ns} ns");
+    Ok(())
+}
+
+/// A pin gets its function back. A pin with another function is left alone.
+pub fn pins_are_put_back() -> Result<()> {
+    let pin = |name: &str| read(&format!("/sys/class/ptp/ptp0/pins/{name}"));
+    let before = [pin("P0")?, pin("P1")?];
+    ensure!(before == ["0 0", "2 0"], "{before:?}");
+    let record = with_events(&[("all_edges", "Y")], || {
+        let run = start("measure interrupt --source ptp:0/P0 --duration 2s --quiet --record edges")?;
+        wait_until("the pin is an input", || Ok(pin("P0")? == "1 0"))?;
+        expect(0, &run.wait_with_output()?)?;
+        recorded("edges")
+    })?;
+    let (_, figures) = interrupts(&record)?;
+    ensure!(figures.device.ends_with("rising and falling edges"), "{figures:?}");
+    let output = punctual("measure interrupt --source ptp:0/P1 --duration 300ms --no-record")?;
+    expect(1, &output)?;
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    ensure!(error.contains("the pin ptp0/P1 has another function"), "{error}");
+    let after = [pin("P0")?, pin("P1")?];
+    ensure!(after == before, "{after:?} instead of {before:?}");
+    Ok(())
+}
+
+/// Errors for missing devices.
+pub fn unusable_devices_are_reported() -> Result<()> {
+    for (source, remedy) in [
+        ("evdev:77", "punctual measure interrupt --list"),
+        ("ptp:7", "this machine has ptp0"),
+        ("ptp:0/P7", "choose one of ptp0/P0, ptp0/P1"),
+        ("ptp:0", "ptp0 has several pins: choose one of ptp0/P0, ptp0/P1"),
+        ("counter:0/index", "this machine has no /dev/counter*"),
+    ] {
+        let output = punctual(&format!("measure interrupt --source {source} --duration 300ms --no-record"))?;
+        expect(1, &output)?;
+        let error = String::from_utf8_lossy(&output.stderr).into_owned();
+        ensure!(error.contains(remedy), "{source}: {error}");
+    }
     Ok(())
 }
