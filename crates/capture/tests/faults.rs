@@ -448,7 +448,7 @@ fn skipping(frames: u64, one_of: u64) -> (Vec<Seen>, u64, u64) {
     let mut seen = Vec::new();
     for seq in 0..frames {
         let draw = scatter(seq * 31 + 7) as u64 * 201 + scatter(seq * 17 + 3) as u64;
-        if seq > 0 && draw % one_of == 0 {
+        if seq > 0 && draw.is_multiple_of(one_of) {
             let slots = 1 + draw % 5;
             slot += slots as i64;
             skipped += slots;
