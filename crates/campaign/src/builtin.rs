@@ -54,13 +54,14 @@ macro_rules! files {
 }
 
 /// Name and text of each built-in campaign.
-pub const FILES: [(&str, &str); 8] = files!(
+pub const FILES: [(&str, &str); 9] = files!(
     "avb-cyclic"
     "avb-endpoint"
     "cnc-matrix"
     "guitar-amp-buffer"
     "isolated-or-ordinary"
     "shielded-core"
+    "three-latencies"
     "udp-priorities"
     "vim3l-ladder"
 );

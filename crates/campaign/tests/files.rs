@@ -177,6 +177,17 @@ fn built_in_campaigns_match_their_sources() {
     assert_eq!(of(2), "cpu@0-3 cpu@0-3 memory@0-3 memory@0-3 timer:97@0-3", "8 threads each, on every CPU");
     assert!(of(3).starts_with("cpu@0-2 cpu@0-2 cpu@0-1 memory@0-2"), "outside the shield: {}", of(3));
 
+    let three = shipped("three-latencies", &cpus("0-3", ""), &ExpandOptions::default());
+    let probe = |scenario: &Scenario| match scenario.plan.probe {
+        Probe::Timer(_) => "timer",
+        Probe::Udp(_) => "udp",
+        Probe::Interrupt(_) => "interrupt",
+        ref other => panic!("{other:?}"),
+    };
+    let probes: Vec<_> = three.list.iter().map(probe).collect();
+    assert_eq!(probes, [["timer"; 4], ["udp"; 4], ["interrupt"; 4]].concat());
+    assert_eq!(three.list.iter().filter(|scenario| scenario.plan.shield == Some(list("3"))).count(), 6);
+
     let endpoint = shipped("avb-endpoint", &cpus("0-3", ""), &ExpandOptions::default());
     let placements: Vec<&str> = endpoint.list[..4].iter().map(|scenario| &*scenario.placement).collect();
     let own = ["core of its own, offset 0us", "core of its own, offset auto"];
