@@ -303,7 +303,9 @@ fn untraced_cpus(thread: &ProcessThread) -> String {
 
 /// Why the longest cycle exceeds a limit; `None` if it does not. The cycle may not have ended.
 fn too_slow(threads: &[(&Series, &ProcessThread)], limit_ns: u64) -> Option<String> {
-    let cycles = threads.iter().flat_map(|(series, thread)| {
+    // The only cycle of a thread that ended lasts from its last wait to its end, and may contain many real ones.
+    let is_rest = |thread: &ProcessThread| thread.ended && thread.cycles == 1;
+    let cycles = threads.iter().filter(|(_, thread)| !is_rest(thread)).flat_map(|(series, thread)| {
         let ended = thread.worst_cycles.iter().chain(&thread.longest).map(|cycle| (cycle, "took"));
         let open = thread.open.iter().map(|cycle| (cycle, "had not ended after"));
         ended.chain(open).map(|(cycle, took)| (&series.role, took, cycle::certain_ns(thread, cycle)))

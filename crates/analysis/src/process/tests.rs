@@ -113,6 +113,22 @@ fn judges_by_limits_unless_events_were_lost() {
 }
 
 #[test]
+fn the_rest_of_a_thread_that_ended_is_no_long_cycle() {
+    let mut record = Record { validity: record::Validity { valid: true, reasons: vec![] }, ..record() };
+    let mut outcome = |cycles, ended| {
+        let times = ThreadTimes { running_ns: 3_000_000_000, ..ThreadTimes::default() };
+        let longest = Some(Cycle { times, ..Cycle::default() });
+        let thread =
+            ProcessThread { cycles, ended, longest, release: Release::AbsoluteSleep, ..ProcessThread::default() };
+        record.series[0].kind = SeriesKind::Process(Box::new(thread));
+        verdict(&record, Limits { response_ns: Some(200_000_000), ..Limits::default() }).unwrap().outcome
+    };
+    assert_eq!(outcome(1, true), Outcome::Inconclusive, "a thread that polls");
+    assert_eq!(outcome(1, false), Outcome::Fail);
+    assert_eq!(outcome(20, true), Outcome::Fail);
+}
+
+#[test]
 fn cycles_that_end_at_each_sleep_do_not_support_pass() {
     let mut record = Record { validity: record::Validity { valid: true, reasons: vec![] }, ..record() };
     record.series[0].samples = 70;

@@ -13,6 +13,7 @@ use crate::{
     campaign::{named, summarize},
     headline::when,
     remedy::advice_and_command,
+    stream::offset_advice,
     terminal::time,
     words::Words,
     words::state_note,
@@ -111,7 +112,9 @@ fn causes(out: &mut String, record: &Record) {
     let words = Words::of(record);
     let of_causes =
         to_do(record).into_iter().map(|to_do| remedy(&format!("{}:", to_do.title(words)), &to_do.account.remedy));
-    let remedies = reasons.iter().map(|reason| remedy("", &reason.remedy)).chain(of_causes).collect();
+    let offset = offset_advice(record).map(|(advice, command)| format!("{} {}", prose(&advice), code(&command)));
+    let of_reasons = reasons.iter().map(|reason| remedy("", &reason.remedy));
+    let remedies = of_reasons.chain(offset).chain(of_causes).collect();
     list(out, "What to change", NUMBERED, remedies, REMEDIES);
 }
 

@@ -84,11 +84,12 @@ fn of_noise(all: &[&Series], rows: usize) -> Table {
     table.at_most(rows)
 }
 
-/// The threads of a program, that with the longest cycle first.
+/// The threads of a program in the order of the answer: that with most missed deadlines first, then that with the longest
+/// cycle.
 fn of_program(all: &[&Series], rows: usize) -> Table {
     let longest_ns = |series: &Series| Some(series.kind.process()?.longest.as_ref()?.response_ns());
     let mut threads = all.to_vec();
-    threads.sort_by_key(|series| Reverse(longest_ns(series)));
+    threads.sort_by_key(|series| (Reverse(series.missed), Reverse(longest_ns(series))));
     let mut table = Table::new(&["", "wake-ups", "missed", "worst", "longest cycle"]);
     for series in threads {
         let longest = longest_ns(series).map_or_else(|| "-".to_owned(), format_unsigned_ns);
