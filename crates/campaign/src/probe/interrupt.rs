@@ -205,7 +205,11 @@ impl Definition for InterruptProbe {
             SourceName::Gpio(_) if self.drive.is_some() && self.period_ns() < DRIVEN_MIN_NS => {
                 Err(PlanError::DrivenPeriod(self.period_ns()))
             }
-            _ => Ok(()),
+            SourceName::Gpio(_)
+            | SourceName::Pps(_)
+            | SourceName::Evdev(_)
+            | SourceName::Counter(_)
+            | SourceName::Ptp(_) => Ok(()),
         }
     }
 
