@@ -217,7 +217,7 @@ mod rights {
     }
 
     /// The recording without the cycles that took much longer than the shorter ones: their time is that of the
-    /// hypervisor, which gives pages to the guest or takes its CPUs, so their faults took longer than those that were
+    /// hypervisor, which gives pages to the guest or takes its CPUs, so their faults took longer than the faults that were
     /// timed before.
     fn without_stalls(mut recording: Recording) -> Recording {
         let mut responses_ns: Vec<i64> = recording.truths.iter().map(|truth| truth.response_ns).collect();

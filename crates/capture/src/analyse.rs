@@ -202,14 +202,14 @@ fn reference(
     Ok((reference, period))
 }
 
-/// What a grid says about slots that the talker skipped without a gap in its numbers.
+/// The slots that the talker skipped without a gap in its numbers, as the grid shows them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Skips {
     /// Too few to change the grid.
     None,
     /// They were left out of the grid.
     Found,
-    /// There are probably many, which could not be told apart.
+    /// There are probably many, which could not be distinguished.
     Unknown,
 }
 

@@ -27,7 +27,7 @@ pub(crate) struct IncompleteFrames {
 const SILENT_NS: i64 = 100_000_000;
 const SILENT_PERIODS: i64 = 10;
 
-/// How long before the end of the capture the stream ended, ns; 0 if it lasted to the end.
+/// Time from the end of the stream to that of the capture, ns; 0 if the stream lasted to the end.
 pub(crate) fn ended_before_ns(silent_ns: i64, period_ns: u64) -> u64 {
     let periods_ns = period_ns.cast_signed().saturating_mul(SILENT_PERIODS);
     if silent_ns > SILENT_NS.max(periods_ns) { silent_ns.unsigned_abs() } else { 0 }

@@ -73,7 +73,7 @@ impl Grid {
     }
 }
 
-/// The earliest frames without the slots that the talker skipped, each of which moves all later frames by a period. The
+/// The earliest frames without the slots that the talker skipped: a skipped slot moves all later frames by a period. The
 /// period is at most `error` from `known_ns`, the stream's stated one; pairs of neighbouring stretches without a skipped
 /// slot show it. `None` if a stretch is so long that skipped slots look like an error of the clock.
 pub(crate) fn without_skipped_slots(kept: &[(i64, i64)], known_ns: f64, error: f64) -> Option<Vec<(i64, i64)>> {

@@ -8,8 +8,8 @@
 //! A step of whole periods means skipped slots. Any other step starts a new run of the stream, whose slots are measured
 //! from its own earliest frames: the talker changed its phase, or the clock of the capture was set.
 //!
-//! If a talker skips many slots, late frames and skipped slots follow each other so closely that no frame on time is
-//! between them. The grid of the stream, whose period is stated, then tells both: each frame belongs to the last slot
+//! If a talker skips many slots, late frames and skipped slots alternate without a frame on time
+//! between them. The grid of the stream, whose period is stated, then shows both: each frame belongs to the last slot
 //! that it is not before.
 
 use std::collections::VecDeque;
@@ -82,7 +82,7 @@ pub(crate) struct Lateness {
     last_at_ns: i64,
     /// Slots that the talker skipped.
     pub(crate) skipped: u64,
-    /// How often it skipped some.
+    /// Number of times that it skipped some.
     pub(crate) skips: u64,
     /// Index and slot of the last frame, if the grid has one phase for the whole stream.
     one_phase: Option<OnePhase>,
@@ -100,7 +100,7 @@ impl OnePhase {
     /// negative number takes back slots of frames that were late, because this one is on time.
     fn place(&mut self, index: i64, late_ns: i64, period_ns: f64, tolerance_ns: i64) -> (i64, i64) {
         let whole_ns = |slots: i64| nearest(slots as f64 * period_ns);
-        // How far its slot is from that of its index.
+        // Distance of its slot from that of its index.
         let moved = nearest((late_ns.saturating_add(tolerance_ns) as f64 / period_ns).floor());
         let Some((last_index, last_moved)) = self.last else {
             self.last = Some((index, moved));

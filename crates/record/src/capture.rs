@@ -62,7 +62,7 @@ pub struct Capture {
     pub missed_slots: u64,
     /// Slots that the talker skipped: the sequence numbers continue after them.
     pub skipped_slots: u64,
-    /// How often the talker skipped one or more slots; 0 in older records, which do not count this.
+    /// Number of times that the talker skipped one or more slots; 0 in older records.
     #[serde(default)]
     pub skips: u64,
     /// Time from the last frame of the stream to the end of the capture, ns; 0 if it had no end before that.

@@ -19,7 +19,7 @@ const SIZE: usize = 32;
 const READ: usize = 30;
 /// Events that the kernel keeps (`PTP_MAX_TIMESTAMPS`, one less than its ring); the oldest ones give way to further ones.
 const EVENTS_KEPT: usize = 127;
-/// Flags of a request: enable it, and for which edges.
+/// Flags of a request: enable it, and the edges.
 const ENABLE: u32 = 1 << 0;
 const RISING: u32 = 1 << 1;
 const FALLING: u32 = 1 << 2;
@@ -30,7 +30,7 @@ const OFFSET: u32 = 1 << 4;
 #[derive(Debug)]
 pub struct Device {
     file: File,
-    /// Number of its channels, each of which stamps one signal.
+    /// Number of its channels. A channel stamps one signal.
     pub channels: u32,
     /// Number of its pins; without any, each channel has its own input.
     pub pins: u32,
