@@ -1,7 +1,7 @@
 //! The ends of a run, and the record of each.
 
 use std::{
-    process::{Child, Stdio},
+    process::{Child, Command, Stdio},
     thread::sleep,
     time::{Duration, Instant},
 };
@@ -13,9 +13,14 @@ use super::harness::{Scratch, resume, signal, stop, wait_until};
 
 const ENDLESS: &str = "measure timer --quiet --record a --cpus 0 --policy other --period 1ms --endless";
 
-/// Starts a run and waits until its record contains samples.
+/// Starts a run and waits until its record contains samples. It handles signals as if a terminal started it, also if the
+/// tests run below nohup.
 fn start(scratch: &Scratch, arguments: &str) -> Child {
-    let child = scratch.punctual(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let punctual = scratch.punctual(arguments);
+    let mut command = Command::new("env");
+    command.arg("--default-signal=HUP,INT").arg(punctual.get_program()).args(punctual.get_args());
+    command.current_dir(scratch.path()).env("NO_COLOR", "1").stdin(Stdio::null());
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     wait_until("the record contains samples", || {
         record::file::read(&scratch.record_path())
             .is_ok_and(|record| record.series.iter().any(|series| series.samples > 0))

@@ -39,9 +39,7 @@ impl Scratch {
 
     /// A command that runs in this folder; the arguments are split at spaces.
     pub fn punctual(&self, arguments: &str) -> Command {
-        // As if started by a terminal, also if the tests run below nohup.
-        let mut command = Command::new("env");
-        command.args(["--default-signal=HUP,INT", PUNCTUAL]);
+        let mut command = Command::new(PUNCTUAL);
         command.args(arguments.split_whitespace()).current_dir(self.path()).env("NO_COLOR", "1").stdin(Stdio::null());
         command.env("PATH", path_with_sudo());
         command
