@@ -106,7 +106,8 @@ pub fn the_way_of_an_edge_is_split() -> Result<()> {
     );
     ensure!(to_thread.max_ns < i64::from(WIRE_NS) / 2, "{to_thread:?}");
     let (whole, parts) = (series.mean_ns.unwrap_or_default(), to_kernel.mean_ns + to_thread.mean_ns);
-    ensure!((whole - parts).abs() < 2.0, "{whole} ns, but its parts take {parts} ns");
+    // The parts may contain an interrupt more, which came just before the end.
+    ensure!((whole - parts).abs() < whole / 1000.0, "{whole} ns, but its parts take {parts} ns");
     Ok(())
 }
 
