@@ -3,6 +3,7 @@
 use std::io;
 
 use record::{Interrupts, Zero};
+use rustix::io::Errno;
 use sys::{
     clock::{Around, Clock},
     interrupt::ptp::Stamps,
@@ -61,6 +62,9 @@ impl Source for Pin {
         }
         let Some(stamp_ns) = self.stamps.take() else { return Ok(Found::Nothing) };
         let Around { value: now_ns, at_ns, error_ns } = Clock::Monotonic.around(QUICK_NS, || self.stamps.now_ns());
+        if now_ns == 0 {
+            return Err(Errno::NODEV.into());
+        }
         Ok(Found::Interrupt(Interrupted {
             zero_ns: at_ns.saturating_sub(now_ns.saturating_sub(stamp_ns)),
             kernel_ns: None,
