@@ -11,7 +11,7 @@ mod window;
 
 use std::{
     cmp::Reverse,
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fs::File,
     time::{Duration, Instant},
 };
@@ -352,8 +352,9 @@ impl Watch {
         if let Source::Trace(traced) = &self.source {
             blame.lost_events = traced.lost_events();
         }
-        let has_ended = |id: &u32| !self.root.exists(&format!("proc/{id}"));
-        let ended = self.ledger.threads().filter(has_ended).collect();
+        // Many spikes name the same threads.
+        let mut ended: BTreeSet<u32> = self.ledger.threads().collect();
+        ended.retain(|id| !self.root.exists(&format!("proc/{id}")));
         blame.ledger = self.ledger.accounts(&RemedyFacts { ended, ..facts.clone() });
         blame
     }

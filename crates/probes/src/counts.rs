@@ -55,17 +55,15 @@ impl Counts {
     /// Returns the counts so far as a histogram.
     #[must_use]
     pub fn snapshot(&self) -> Histogram {
-        let mut histogram = Histogram::default();
-        for (sign, side) in [(1, &self.late), (-1, &self.early)] {
-            // Nearly all are 0, and this runs once a second.
-            for (index, count) in
-                side.iter().map(|count| count.load(Relaxed)).enumerate().filter(|&(_, count)| count > 0)
-            {
-                histogram.add(sign * layout::highest_in(index).cast_signed(), count);
-            }
-        }
-        histogram
+        let value_ns = |index| layout::highest_in(index).cast_signed();
+        let early = used(&self.early).rev().map(|(index, count)| (-value_ns(index), count));
+        Histogram::from_buckets(early.chain(used(&self.late).map(|(index, count)| (value_ns(index), count))))
     }
+}
+
+/// The buckets with a count, in ascending order: index, count. Nearly all have none, and this runs once a second.
+fn used(side: &[AtomicU64]) -> impl DoubleEndedIterator<Item = (usize, u64)> + '_ {
+    side.iter().map(|count| count.load(Relaxed)).enumerate().filter(|&(_, count)| count > 0)
 }
 
 #[cfg(test)]

@@ -33,11 +33,13 @@ use crate::{
 };
 
 /// Time between two updates of the live view.
-const WATCH_EVERY: Duration = Duration::from_millis(200);
+const DRAW_EVERY: Duration = Duration::from_millis(200);
+/// Time between two lines of progress, where no view can be drawn.
+const LINE_EVERY: Duration = Duration::from_secs(1);
 
 /// Time between two reports of progress; `None` with --quiet.
 pub fn watch_every(output_options: OutputOptions) -> Option<Duration> {
-    (!output_options.quiet).then_some(WATCH_EVERY)
+    (!output_options.quiet).then(|| if report::live::can_draw() { DRAW_EVERY } else { LINE_EVERY })
 }
 
 /// Column of the text of announcements, behind names such as `matrix` and `search`.

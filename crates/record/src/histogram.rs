@@ -65,6 +65,15 @@ impl Histogram {
         }
     }
 
+    /// Builds a histogram from buckets in ascending order, each named by its value farthest from zero. Much faster than
+    /// adding them one by one.
+    #[must_use]
+    pub fn from_buckets(buckets: impl Iterator<Item = (i64, u64)>) -> Self {
+        let counts: BTreeMap<i64, u64> = buckets.filter(|&(_, count)| count > 0).collect();
+        let total = counts.values().sum();
+        Self { counts, total }
+    }
+
     /// Adds the counts of another histogram.
     pub fn merge(&mut self, other: &Self) {
         for (value_ns, count) in other.iter() {
@@ -140,6 +149,18 @@ impl Histogram {
         self.add_with_omitted(lateness_ns, period_ns, 1);
     }
 
+    /// Removes up to `count` values of a bucket.
+    fn take_away(&mut self, bucket_ns: i64, count: u64) {
+        if let Some(counted) = self.counts.get_mut(&bucket_ns) {
+            let taken = count.min(*counted);
+            *counted -= taken;
+            self.total -= taken;
+            if *counted == 0 {
+                self.counts.remove(&bucket_ns);
+            }
+        }
+    }
+
     fn add_with_omitted(&mut self, lateness_ns: i64, period_ns: u64, times: u64) {
         self.add(lateness_ns, times);
         if times == 0 {
@@ -198,16 +219,18 @@ impl Correction {
     /// in the bucket that contains the period omitted no deadline, because all late ones were added.
     #[must_use]
     pub fn of(&self, raw: &Histogram) -> Histogram {
-        let mut corrected = self.expanded.clone();
-        for (lateness_ns, count) in raw.iter() {
+        let mut corrected = raw.clone();
+        self.known.iter().for_each(|(lateness_ns, count)| corrected.take_away(lateness_ns, count));
+        // Also those buckets below the period whose highest value is above it.
+        let period_ns = i64::try_from(self.period_ns).unwrap_or(i64::MAX);
+        for (&lateness_ns, &count) in raw.counts.range(period_ns.max(1)..) {
             let unknown = count.saturating_sub(self.known.counts.get(&lateness_ns).copied().unwrap_or(0));
-            let lowest_ns = layout::lowest_in(layout::index_of(lateness_ns.unsigned_abs()));
-            if lateness_ns > 0 && lowest_ns >= self.period_ns {
+            if layout::lowest_in(layout::index_of(lateness_ns.unsigned_abs())) >= self.period_ns {
+                corrected.take_away(lateness_ns, unknown);
                 corrected.add_with_omitted(lateness_ns, self.period_ns, unknown);
-            } else {
-                corrected.add(lateness_ns, unknown);
             }
         }
+        corrected.merge(&self.expanded);
         corrected
     }
 }

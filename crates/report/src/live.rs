@@ -91,6 +91,12 @@ pub struct Live {
     judged: Option<Instant>,
 }
 
+/// True if standard error is a terminal on which a view can be drawn in place.
+#[must_use]
+pub fn can_draw() -> bool {
+    visible::stderr(Passes::Text).is_terminal() && env::var("TERM").is_ok_and(|term| term != "dumb")
+}
+
 #[derive(Debug)]
 enum Output {
     Off,
@@ -103,10 +109,9 @@ impl Live {
     /// A live view on standard error, with the style from the environment.
     #[must_use]
     pub fn new(mode: LiveMode) -> Self {
-        let able = || visible::stderr(Passes::Text).is_terminal() && env::var("TERM").is_ok_and(|term| term != "dumb");
         let output = match mode {
             LiveMode::Off => Output::Off,
-            LiveMode::Auto if able() => {
+            LiveMode::Auto if can_draw() => {
                 Output::InPlace(Screen::new(visible::stderr(Passes::Drawing)), line::Pace::default())
             }
             LiveMode::Auto | LiveMode::Lines => Output::Lines(line::Pace::default()),

@@ -1,6 +1,5 @@
 //! The live view of playing: load, latency, xruns, levels and the tuner.
 
-use std::env;
 use std::io::{self, Stderr, Write};
 
 use analysis::{float::to_usize, format_duration, format_unsigned_ns};
@@ -8,7 +7,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
-use super::{screen::Screen, terminal_size};
+use super::{can_draw, screen::Screen, terminal_size};
 use crate::style::{ColorChoice, Ink, Style};
 use record::grouped;
 use record::visible::{self, Passes, Visible, one_line};
@@ -78,7 +77,7 @@ impl PlayingView {
     /// A view with the style from options and environment.
     #[must_use]
     pub fn new(color: ColorChoice) -> Self {
-        let is_able = visible::stderr(Passes::Text).is_terminal() && env::var("TERM").is_ok_and(|term| term != "dumb");
+        let is_able = can_draw();
         let screen = is_able.then(|| Screen::new(visible::stderr(Passes::Drawing)));
         Self { style: Style::for_stderr(color), screen, lines: Lines::default() }
     }
