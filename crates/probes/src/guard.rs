@@ -8,7 +8,7 @@ use std::{
     io,
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering::Relaxed},
+        atomic::{AtomicI64, AtomicU64, Ordering::Relaxed},
     },
     thread,
     time::{Duration, Instant},
@@ -39,6 +39,8 @@ const STOPPED: Duration = Duration::from_millis(50);
 #[derive(Debug, Default)]
 pub struct Heartbeat {
     beats: AtomicU64,
+    /// Time of the last one, ns on CLOCK_MONOTONIC.
+    last_ns: AtomicI64,
     stopped_ns: AtomicU64,
 }
 
@@ -72,6 +74,7 @@ impl Heartbeat {
     /// Shows that ordinary threads still run.
     fn beat(&self) {
         self.beats.fetch_add(1, Relaxed);
+        self.last_ns.store(Clock::Monotonic.now_ns(), Relaxed);
     }
 
     /// Time so far for which this process was stopped (SIGSTOP) or frozen (a control group), ns. A time below 50 ms does
@@ -81,12 +84,15 @@ impl Heartbeat {
         self.stopped_ns.load(Relaxed)
     }
 
-    /// Waits until the thread has slept once more, so that [`stopped_ns`](Self::stopped_ns) contains a stop that has
-    /// just ended. Gives up if ordinary threads do not run.
+    /// Waits until a stop of the process that just ended is counted. Returns at once if the next beat is not overdue.
     pub fn wait_for_beat(&self) {
-        let before = self.beats.load(Relaxed);
+        let last_ns = self.last_ns.load(Relaxed);
+        let counted_from_ns = last_ns + i64::try_from((BEAT + STOPPED).as_nanos()).unwrap_or(i64::MAX);
         let began = Instant::now();
-        while self.beats.load(Relaxed) == before && began.elapsed() < 3 * BEAT {
+        while Clock::Monotonic.now_ns() >= counted_from_ns
+            && self.last_ns.load(Relaxed) == last_ns
+            && began.elapsed() < 3 * BEAT
+        {
             thread::sleep(Duration::from_millis(5));
         }
     }
@@ -169,8 +175,22 @@ mod tests {
         let sleeper = Sleeper::new(Clock::Monotonic, Wait::Timerfd).unwrap();
         assert_eq!(stopped_in_sleep(&sleeper, Duration::from_millis(20)), Duration::ZERO);
         let heartbeat = Heartbeat::start().unwrap();
-        heartbeat.wait_for_beat();
+        thread::sleep(BEAT);
         assert_eq!(heartbeat.stopped_ns(), 0);
+    }
+
+    #[test]
+    fn only_an_overdue_beat_is_waited_for() {
+        let heartbeat = Heartbeat::default();
+        let waits = |last_ns| {
+            heartbeat.last_ns.store(last_ns, Relaxed);
+            let began = Instant::now();
+            heartbeat.wait_for_beat();
+            began.elapsed() >= 3 * BEAT
+        };
+        let now_ns = Clock::Monotonic.now_ns();
+        assert!(!waits(now_ns + 10_000_000_000), "not overdue");
+        assert!(waits(now_ns - 151_000_000), "a stop that just ended may not be counted yet");
     }
 
     #[test]
