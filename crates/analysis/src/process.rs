@@ -346,9 +346,13 @@ fn deadlines(series: &Series, thread: &ProcessThread) -> String {
 }
 
 fn overruns(by: Option<Overruns>) -> String {
-    let Some(Overruns { by_work, by_waiting, by_late_timer, by_blocking }) = by else { return String::new() };
+    let Some(Overruns { by_work, by_handlers, by_faults, by_waiting, by_late_timer, by_blocking }) = by else {
+        return String::new();
+    };
     let parts = [
         (by_work, "mostly its own work"),
+        (by_handlers, "mostly its signal handlers"),
+        (by_faults, "mostly its page faults"),
         (by_waiting, "mostly waiting for a CPU"),
         (by_late_timer, "mostly a late timer"),
         (by_blocking, "mostly waiting for something else"),

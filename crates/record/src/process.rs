@@ -563,6 +563,12 @@ pub const CYCLES_KEPT: usize = 100;
 pub struct Overruns {
     /// The thread's own work.
     pub by_work: u64,
+    /// The thread's signal handlers.
+    #[serde(default)]
+    pub by_handlers: u64,
+    /// The thread's page faults.
+    #[serde(default)]
+    pub by_faults: u64,
     /// Waiting for a CPU after a wake-up or preemption.
     pub by_waiting: u64,
     /// The late timer, or the timer slack, of the sleep before the cycle.
@@ -576,7 +582,7 @@ impl Overruns {
     /// Their number.
     #[must_use]
     pub fn total(&self) -> u64 {
-        self.by_work + self.by_waiting + self.by_late_timer + self.by_blocking
+        self.by_work + self.by_handlers + self.by_faults + self.by_waiting + self.by_late_timer + self.by_blocking
     }
 }
 

@@ -92,6 +92,8 @@ pub(super) struct Open {
 enum Largest {
     #[default]
     Work,
+    Handlers,
+    Faults,
     Waiting,
     LateTimer,
     Blocking,
@@ -367,9 +369,9 @@ impl Cycles {
     }
 
     /// Ends the run at `at_ns` on CLOCK_MONOTONIC while the thread still lives; counts the deadlines missed until then.
-    pub fn stop(&mut self, at_ns: u64, period_ns: u64) {
+    pub fn stop(&mut self, at_ns: u64, period_ns: u64, config: &RunConfig) {
         if let Some(open) = self.now.as_ref().filter(|open| !open.is_tentative && !open.is_start) {
-            let cycle = Cycle { times: open.times, before_ns: open.before_ns, ..Cycle::default() };
+            let cycle = open.to_record(config);
             if cycle.response_ns() > period_ns {
                 self.largest(&cycle).count(&mut self.overrun_by);
             }
@@ -381,20 +383,23 @@ impl Cycles {
 
     /// The largest part of a cycle. The wait for the previous cycle counts as the largest part of that one.
     fn largest(&self, cycle: &Cycle) -> Largest {
-        let late_ns = |cause| cycle.parts.iter().filter(|part| part.cause == cause).map(|part| part.ns).sum::<u64>();
-        let previous_ns = |largest| if self.last_largest == largest { late_ns(CycleCause::PreviousCycle) } else { 0 };
+        let part_ns = |cause| cycle.parts.iter().filter(|part| part.cause == cause).map(|part| part.ns).sum::<u64>();
         let times = &cycle.times;
-        let late_timer_ns = late_ns(CycleCause::LateTimer) + late_ns(CycleCause::TimerSlack);
-        let work_ns = times.running_ns + previous_ns(Largest::Work);
-        let waiting_ns = times.waiting_ns() + previous_ns(Largest::Waiting);
-        let late_timer_ns = late_timer_ns + previous_ns(Largest::LateTimer);
-        let blocked_ns = times.blocked_ns + previous_ns(Largest::Blocking);
-        match work_ns.max(waiting_ns).max(late_timer_ns).max(blocked_ns) {
-            largest_ns if work_ns == largest_ns => Largest::Work,
-            largest_ns if waiting_ns == largest_ns => Largest::Waiting,
-            largest_ns if late_timer_ns == largest_ns => Largest::LateTimer,
-            _ => Largest::Blocking,
+        let mut parts = [
+            (Largest::Work, part_ns(CycleCause::OwnWork)),
+            (Largest::Handlers, part_ns(CycleCause::SignalHandler)),
+            (Largest::Faults, part_ns(CycleCause::PageFaults)),
+            (Largest::Waiting, times.waiting_ns()),
+            (Largest::LateTimer, part_ns(CycleCause::LateTimer) + part_ns(CycleCause::TimerSlack)),
+            (Largest::Blocking, times.blocked_ns),
+        ];
+        for (kind, ns) in &mut parts {
+            if *kind == self.last_largest {
+                *ns += part_ns(CycleCause::PreviousCycle);
+            }
         }
+        // The first of equally large ones.
+        parts.into_iter().rev().max_by_key(|&(_, ns)| ns).map_or(Largest::Work, |(kind, _)| kind)
     }
 
     /// Writes the figures into `thread`. Returns the missed deadlines and the largest deviation from the period, ns;
@@ -450,6 +455,8 @@ impl Largest {
     fn count(self, overruns: &mut Overruns) {
         match self {
             Self::Work => overruns.by_work += 1,
+            Self::Handlers => overruns.by_handlers += 1,
+            Self::Faults => overruns.by_faults += 1,
             Self::Waiting => overruns.by_waiting += 1,
             Self::LateTimer => overruns.by_late_timer += 1,
             Self::Blocking => overruns.by_blocking += 1,
@@ -597,18 +604,32 @@ mod tests {
     }
 
     #[test]
+    fn page_faults_and_handlers_are_not_the_own_work() {
+        let mut cycles = Cycles::default();
+        let config = RunConfig::new(0, 0, Selection::default());
+        for (handlers_ns, faults_ns) in [(0, 0), (90, 0), (0, 90), (0, 40)] {
+            cycles.begin(Released::at(1000), Some(100));
+            let open = cycles.now().unwrap();
+            open.times.running_ns = 120;
+            (open.parts.handlers_ns, open.parts.faults_ns) = (handlers_ns, faults_ns);
+            cycles.end(&config, Some(100));
+        }
+        assert_eq!(cycles.overrun_by, Overruns { by_work: 2, by_handlers: 1, by_faults: 1, ..Overruns::default() });
+    }
+
+    #[test]
     fn counts_deadlines_missed_at_the_end() {
         let mut cycles = Cycles::default();
         cycles.begin(Released::at(1000), Some(100));
         cycles.now().unwrap().times.running_ns = 30;
         cycles.end(&RunConfig::new(0, 0, Selection::default()), Some(100));
-        cycles.stop(1100, 100);
+        cycles.stop(1100, 100, &RunConfig::new(0, 0, Selection::default()));
         assert_eq!(cycles.write_to(Some(100), &mut ProcessThread::default()).0, 0, "the next cycle is due now");
-        cycles.stop(1290, 100);
+        cycles.stop(1290, 100, &RunConfig::new(0, 0, Selection::default()));
         assert_eq!(cycles.write_to(Some(100), &mut ProcessThread::default()).0, 2);
         cycles.begin(Released::at(1300), None);
         cycles.now().unwrap().times.preempted_ns = 101;
-        cycles.stop(1401, 100);
+        cycles.stop(1401, 100, &RunConfig::new(0, 0, Selection::default()));
         let mut thread = ProcessThread::default();
         cycles.write_to(Some(100), &mut thread);
         assert_eq!(thread.overrun_by, Some(Overruns { by_waiting: 1, ..Overruns::default() }));

@@ -20,7 +20,7 @@ impl Thread {
         now.cycles.complete_cut(now_ns, false);
         now.cycles.finish(now.period_ns);
         if let Some(period_ns) = now.period_ns.filter(|_| now.state != State::Ended) {
-            now.cycles.stop(now_ns, period_ns);
+            now.cycles.stop(now_ns, period_ns, config);
         }
         let mut thread = ProcessThread {
             tid: now.task.pid,
