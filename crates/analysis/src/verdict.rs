@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use record::{Obstacle, Outcome, Record, UseVerdict, Verdict};
+use record::{Obstacle, Outcome, ProgramLimits, Record, UseVerdict, Verdict};
 
 use crate::{
     audio,
@@ -105,7 +105,8 @@ pub fn rejudge(record: &mut Record) {
         stored if record.program.is_some() => {
             let limits = record.scenario.limits.unwrap_or_default();
             let of_limits = process::verdict(record, limits).map(|verdict| supported(record, verdict));
-            let unchecked = stored.filter(|_| record.scenario.limits.is_none()).and_then(|old| unchecked(record, old));
+            let without_limits = limits == ProgramLimits::default();
+            let unchecked = stored.filter(|_| without_limits).and_then(|old| unchecked(record, old));
             worst_of([unchecked, of_limits, verdict(record, &record.uses)])
         }
         _ => verdict(record, &record.uses),
@@ -266,6 +267,9 @@ mod tests {
         assert_eq!(judged(response(9), Outcome::Fail), Some(Outcome::Pass));
         assert_eq!(judged(None, Outcome::Pass), Some(Outcome::Inconclusive), "an older record");
         assert_eq!(judged(None, Outcome::Fail), Some(Outcome::Fail));
+        let emptied = Some(record::ProgramLimits::default());
+        assert_eq!(judged(emptied, Outcome::Fail), Some(Outcome::Fail));
+        assert_eq!(judged(emptied, Outcome::Pass), Some(Outcome::Inconclusive));
     }
 
     #[test]
