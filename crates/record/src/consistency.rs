@@ -80,7 +80,13 @@ fn of_phase(record: &Record, phase: &Phase) -> Option<String> {
     if let Some(text) = too_few(record, phase) {
         return Some(text);
     }
-    let planned_ns = phase.planned_ns.filter(|_| ends_as_planned(record) && record.is_cut_short(phase))?;
+    let of_phase = record.series.iter().filter(|series| series.phase == *name);
+    let period_ns = of_phase.map(|series| series.period_ns).max().unwrap_or_default();
+    // A run that is shorter than a period measures nothing. It has a reason of its own.
+    let planned_ns = phase.planned_ns.filter(|&planned_ns| planned_ns >= period_ns && ends_as_planned(record))?;
+    if !record.is_cut_short(phase) {
+        return None;
+    }
     Some(format!("the run is complete, but the phase `{name}` lasted {duration_ns} of {planned_ns} ns"))
 }
 

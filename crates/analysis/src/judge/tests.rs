@@ -333,7 +333,17 @@ fn a_cpu_that_measured_nothing_prevents_pass() {
     assert_eq!(judged(all).outcome, Outcome::Fail);
 }
 
-/// Each change makes a record that would pass contradict itself.
+#[test]
+fn a_run_that_is_shorter_than_a_period_does_not_contradict_itself() {
+    let reasons = |planned_ns| {
+        let mut short = record(vec![series("rest", 0, 1_000_000_000, &[])]);
+        (short.phases[0].duration_ns, short.phases[0].planned_ns) = (0, Some(planned_ns));
+        short.invalid_reasons().into_iter().map(|reason| reason.text).collect::<Vec<_>>()
+    };
+    assert_eq!(reasons(500_000_000), Vec::<String>::new());
+    assert_eq!(reasons(5_000_000_000), ["the run is complete, but the phase `rest` lasted 0 of 5000000000 ns"]);
+}
+
 /// A thread of a program with 7 cycles, of which its histogram counts `counted` of 5 ns, and whose longest took `longest_ns`.
 fn of_program(counted: u64, longest_ns: u64) -> SeriesKind {
     let times = record::ThreadTimes { running_ns: longest_ns, ..record::ThreadTimes::default() };
@@ -343,6 +353,7 @@ fn of_program(counted: u64, longest_ns: u64) -> SeriesKind {
     SeriesKind::Process(Box::new(thread))
 }
 
+/// Each change makes a record that would pass contradict itself.
 #[test]
 fn a_record_that_contradicts_itself_is_invalid() {
     type Change = fn(&mut Record);
