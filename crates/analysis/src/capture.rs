@@ -15,7 +15,8 @@ use crate::{
 ///
 /// The first rule that applies decides:
 /// 1. INVALID if the record is invalid or contradicts itself.
-/// 2. INCONCLUSIVE if no frame has a lateness, or the stream's period differs from the use's by more than 1000 ppm.
+/// 2. INCONCLUSIVE if no frame has a lateness, or the stream's period differs from the use's by more than 500 ppm and the error
+///    of its fit.
 /// 3. INCONCLUSIVE if timestamps are coarser than the limit, or the clock of the capture was set or may have been set.
 /// 4. FAIL if there were more stalls than the profile tolerates in that time: frames later than the limit, lost frames and
 ///    skipped slots, because a missing frame is later than any limit.
@@ -76,9 +77,10 @@ pub(crate) fn judge_with_capture(
     UseVerdict { reason, ..worse }
 }
 
-/// Largest relative difference of two periods that are the same on two clocks: 500 ppm, several times that of quartz
-/// oscillators, and as much for the fit of a short capture.
-const SAME_PERIOD: f64 = 1e-3;
+/// Largest difference of two periods that are the same on two clocks, ppm: several times that of quartz oscillators.
+const SAME_PERIOD_PPM: f64 = 500.0;
+/// The largest error of the fit of a short capture that is allowed in addition, ppm.
+const FIT_ERROR_PPM_MAX: f64 = 500.0;
 
 /// The stream's period on the clock of the capture, ns.
 fn period_ns(capture: &Capture) -> f64 {
@@ -86,9 +88,11 @@ fn period_ns(capture: &Capture) -> f64 {
     if fitted_ns > 0.0 { fitted_ns } else { nominal_ns as f64 }
 }
 
-/// True if the stream's period is that of the use, but for the error of two clocks.
+/// True if the stream's period is that of the use, but for the error of two clocks and of the fit.
 fn has_period_of_use(capture: &Capture, profile: &Profile) -> bool {
-    (period_ns(capture) / profile.period_ns as f64 - 1.0).abs() <= SAME_PERIOD
+    let fit_error_ppm = capture.period.clock_error_ppm.unwrap_or(FIT_ERROR_PPM_MAX).clamp(0.0, FIT_ERROR_PPM_MAX);
+    let difference_ppm = (period_ns(capture) / profile.period_ns as f64 - 1.0).abs() * 1e6;
+    difference_ppm <= SAME_PERIOD_PPM + fit_error_ppm
 }
 
 /// Slots without a frame.
@@ -408,6 +412,20 @@ mod tests {
             Outcome::Pass,
             "at most 900 ns late, within the limit of 50 us, excellent (under 10 us); at 95 % fewer than 24 stalls a day, \
              1 per hour is tolerated",
+        );
+        // 800 ppm is an error of the clocks only as far as the fit explains it.
+        let fitted = |error_ppm: f64| {
+            move |capture: &mut Capture| {
+                (capture.period.fitted_ns, capture.period.clock_error_ppm) = (125_100.0, Some(error_ppm));
+            }
+        };
+        let outcome = |error_ppm| {
+            let profile = profiles().iter().find(|profile| profile.name == "avb-class-a").unwrap();
+            crate::judge(&record(900, fitted(error_ppm)), profile).outcome
+        };
+        assert_eq!(
+            [1.0, 290.0, 310.0, 9e9].map(outcome).map(|outcome| outcome == Outcome::Pass),
+            [false, false, true, true]
         );
     }
 
