@@ -32,7 +32,7 @@ pub struct Profile {
     pub limit_ns: i64,
     /// Lateness below which a machine is excellent for the use, ns; above 0 and below the limit.
     pub excellent_ns: Option<i64>,
-    /// How often the use tolerates a stall: cycles later than the limit; at most one a second and one a period. PASS
+    /// How often the use tolerates a stall: cycles later than the limit; at most one in 2 s and in 2 periods. PASS
     /// shows that it is not more often, on each CPU and under each load.
     pub tolerates: Rate,
     /// True if the use belongs to the short ladder that the terminal shows.
@@ -238,10 +238,10 @@ fn check(profile: &Profile) -> Option<(&'static str, &'static str)> {
         (excellent_ns.is_some_and(|ns| ns <= 0), "excellent", "excellent must be above 0"),
         (excellent_ns.is_some_and(|ns| ns >= *limit_ns), "excellent", "excellent must be below limit"),
         (
-            tolerates.in_ns(stall_ns as f64) > 1.0,
+            tolerates.in_ns(2.0 * stall_ns as f64) > 1.0,
             "tolerates",
-            "tolerates must be at most one stall a second and one a period, because late cycles that are closer together \
-             count as one stall",
+            "tolerates must be at most one stall in 2 s and in 2 periods, because late cycles within a second or a \
+             period count as one stall",
         ),
         (blank(&profile.meaning), "meaning", "meaning must explain the limit in one line"),
         (profile.sources.is_empty(), "sources", "sources must contain at least one entry with the source of the limit"),
@@ -292,8 +292,8 @@ where = "own definition"
             ("group =", "judges = \"round-trip\"\ngroup =", 2, "unknown variant `round-trip`"),
             ("\"20us\"", "\"100us\"", 5, "excellent must be below limit"),
             ("1 per hour", "0 per hour", 6, "no run can show a rate of \"0 per hour\""),
-            ("1 per hour", "2 per second", 6, "tolerates must be at most one stall a second and one a period"),
-            ("1 per hour", "61 per minute", 6, "tolerates must be at most one stall a second and one a period"),
+            ("1 per hour", "2 per second", 6, "tolerates must be at most one stall in 2 s and in 2 periods"),
+            ("1 per hour", "31 per minute", 6, "tolerates must be at most one stall in 2 s and in 2 periods"),
             ("1 per hour", "hourly", 6, "is not a rate: write a whole number per second"),
             ("tolerates =", "samples_needed =", 6, "unknown field `samples_needed`"),
             ("meaning =", "meening =", 7, "unknown field `meening`"),

@@ -72,7 +72,7 @@ fn the_profile_determines_verdict_and_exit_status() {
     // Every wake-up is more than 1 ns late, and less than a second.
     let scratch = Scratch::new();
     for (name, limit, tolerates) in
-        [("strict", "1ns", "1 per hour"), ("lenient", "999ms", "1 per second"), ("patient", "999ms", "1 per hour")]
+        [("strict", "1ns", "1 per hour"), ("lenient", "999ms", "30 per minute"), ("patient", "999ms", "1 per hour")]
     {
         let text = format!(
             "title = \"{name}\"\ngroup = \"test\"\nperiod = \"1s\"\nlimit = \"{limit}\"\ntolerates = \"{tolerates}\"\n\
@@ -95,7 +95,7 @@ fn the_profile_determines_verdict_and_exit_status() {
 #[test]
 fn a_run_until_decided_ends_with_its_verdict() {
     let scratch = Scratch::new();
-    for (name, limit, tolerates) in [("late", "1ns", "1 per hour"), ("timely", "999ms", "1 per second")] {
+    for (name, limit, tolerates) in [("late", "1ns", "1 per hour"), ("timely", "999ms", "30 per minute")] {
         let text = format!(
             "title = \"{name}\"\ngroup = \"test\"\nperiod = \"1s\"\nlimit = \"{limit}\"\ntolerates = \"{tolerates}\"\n\
              meaning = \"for this test\"\n[[sources]]\nwhat = \"limit\"\nwhere = \"this test\"\n"

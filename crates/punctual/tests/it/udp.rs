@@ -153,7 +153,7 @@ group = "control"
 judges = "round-trips"
 period = "1s"
 limit = "1s"
-tolerates = "1 per second"
+tolerates = "30 per minute"
 meaning = "answers come"
 sources = [{ what = "limit", where = "this test" }]
 "#;
@@ -168,7 +168,7 @@ fn judge_a_lost_response() {
     let peer = Peer::start(&scratch, "127.0.0.1:0");
     for (loses, status, outcome) in [(false, 0, Outcome::Pass), (true, 2, Outcome::Fail)] {
         // The outage is one stall.
-        let profile = if loses { PROFILE.replace("1 per second", "1 per hour") } else { PROFILE.to_owned() };
+        let profile = if loses { PROFILE.replace("30 per minute", "1 per hour") } else { PROFILE.to_owned() };
         std::fs::write(scratch.path().join("answers.toml"), profile).unwrap();
         // So many that a late sender cannot miss all their slots.
         let relay = Relay::to(peer.address, move |sequence| match sequence {

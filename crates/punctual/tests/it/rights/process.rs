@@ -396,7 +396,7 @@ fn limits_determine_the_exit_status_and_kernel_threads_can_be_watched() {
                       [[sources]]\nwhat = 'limit'\nwhere = 'ours'\n";
         fs::write(scratch.path().join(name), format!("{times}\n{others}")).unwrap();
     };
-    profile("tight.toml", "period = '10ms'\nlimit = '1us'\ntolerates = '1 per second'");
+    profile("tight.toml", "period = '10ms'\nlimit = '1us'\ntolerates = '30 per minute'");
     assert_eq!(run(2, "--profile tight.toml --thread timer/0"), Some(Outcome::Fail));
     profile("rare.toml", "period = '1h'\nlimit = '50m'\ntolerates = '1 per day'");
     assert_eq!(run(3, "--profile rare.toml --thread timer/0"), Some(Outcome::Inconclusive));
