@@ -56,7 +56,7 @@ impl Format {
     /// The formats of a campaign.
     pub const OF_CAMPAIGNS: [Self; 3] = [Self::Html, Self::Markdown, Self::JUnit];
     /// The formats of the findings about a machine.
-    pub const OF_FINDINGS: [Self; 1] = [Self::Sarif];
+    pub const OF_FINDINGS: [Self; 2] = [Self::Html, Self::Sarif];
 
     /// Returns the suffix of its files, without a dot.
     #[must_use]
@@ -119,10 +119,22 @@ impl Format {
             Self::Json | Self::Csv | Self::Hgrm | Self::Hlog | Self::Lava | Self::Prometheus | Self::Sarif => None,
         }
     }
-}
 
-/// Writes the findings about a machine as SARIF.
-#[must_use]
-pub fn findings(machine: &Machine, findings: &[Finding]) -> Vec<u8> {
-    sarif::findings(machine, findings).into_bytes()
+    /// Writes the findings about a machine in this format; `None` if the format is not one of
+    /// [`OF_FINDINGS`](Self::OF_FINDINGS).
+    #[must_use]
+    pub fn findings(self, machine: &Machine, findings: &[Finding]) -> Option<Vec<u8>> {
+        match self {
+            Self::Html => Some(html::render_machine(machine, findings).into_bytes()),
+            Self::Sarif => Some(sarif::findings(machine, findings).into_bytes()),
+            Self::Json
+            | Self::Csv
+            | Self::Hgrm
+            | Self::Hlog
+            | Self::Markdown
+            | Self::JUnit
+            | Self::Lava
+            | Self::Prometheus => None,
+        }
+    }
 }

@@ -13,6 +13,7 @@
 //! | `process` | a watched program, thread by thread |
 //! | `compare` | comparison with other records; published figures |
 //! | `matrix` | the tables of a matrix |
+//! | `machine` | the page of a machine, a separate document |
 //! | `far` | the far end of a measurement between two machines |
 //! | `facts` | other tables: series, loads, machine, settings |
 //! | `noise` | the figures of a record of gaps |
@@ -36,6 +37,7 @@ mod figure;
 mod histogram;
 mod interrupt;
 mod lines;
+mod machine;
 mod matrix;
 mod noise;
 mod percentiles;
@@ -55,6 +57,7 @@ use askama::Template;
 use record::{Outcome, Record, visible::escape};
 
 pub use campaign::render_campaign;
+pub use machine::render_machine;
 
 use crate::blame::ToDo;
 use crate::remedy::advice_and_command;
@@ -170,8 +173,11 @@ fn to_do<'a>(record: &'a Record, open: &[FindingView<'a>]) -> Vec<(String, Cow<'
         let of_culprits = crate::blame::to_do(record).into_iter().map(change);
         return offset.into_iter().chain(of_culprits).take(TO_DO).collect();
     }
-    let finding =
-        |finding: &FindingView<'a>| (text::escape(&capitalized(&finding.of.title)), finding.of.remedy.as_str().into());
+    let finding = |finding: &FindingView<'a>| {
+        let title = text::escape(&capitalized(&finding.of.title));
+        let advice = if finding.advice.is_empty() { title } else { format!("{title}. {}", finding.advice) };
+        (advice, finding.command.into())
+    };
     offset.into_iter().chain(open.iter().map(finding)).take(TO_DO).collect()
 }
 

@@ -13,7 +13,7 @@ mod interrupt;
 mod ledger;
 mod linuxcnc;
 mod list;
-mod machine;
+pub(crate) mod machine;
 pub(crate) mod matrix;
 pub(crate) mod noise;
 mod page;

@@ -172,8 +172,8 @@
     svg.addEventListener("blur", hide);
   }
 
-  for (const block of all(".paste")) {
-    const button = make("button", "", "copy"), code = block.querySelector("code");
+  const copyButton = (code) => {
+    const button = make("button", "copy", "copy");
     button.type = "button";
     button.addEventListener("click", async () => {
       try {
@@ -184,7 +184,12 @@
         button.textContent = "selected";
       }
     });
-    block.append(button);
+    return button;
+  };
+  for (const block of all(".paste")) block.append(copyButton(block.querySelector("code")));
+  // Commands and kernel arguments within a sentence; a single word is not copied.
+  for (const code of all(".change li code, .reasons li code, .advice code")) {
+    if (code.textContent.includes(" ") && !code.closest(".paste")) code.after(" ", copyButton(code));
   }
 
   // A link to a folded section opens it.

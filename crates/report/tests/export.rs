@@ -13,7 +13,7 @@ use record::{
     Machine, Outcome, Phase, Reason, Record, RoleResult, Scenario, ScenarioEntry, ScenarioResult, Series, Spike, State,
     Tool, UseVerdict, Validity, Verdict, visible,
 };
-use report::export::{Format, findings};
+use report::export::Format;
 use roxmltree::{Document, Node};
 use serde_json::Value;
 
@@ -296,7 +296,10 @@ fn markdown_of_each_outcome() {
 fn sarif_of_each_state() {
     assert_snapshot!("sarif", text(Format::Sarif, &invalid()));
     let machine = sample().machine;
-    assert_snapshot!("sarif_machine", String::from_utf8(findings(&machine, &sample_findings())).unwrap());
+    assert_snapshot!(
+        "sarif_machine",
+        String::from_utf8(Format::Sarif.findings(&machine, &sample_findings()).unwrap()).unwrap()
+    );
 }
 
 #[test]
@@ -366,9 +369,10 @@ fn the_suffix_chooses_the_format() {
     let all = ".json, .csv, .hgrm, .hlog, .html, .md, .xml, .lava, .prom or .sarif";
     assert_eq!(refused, format!("cannot export to run.xls: its name must end in {all}"));
     let refused = Format::of(Path::new("run.prom"), &Format::OF_FINDINGS).unwrap_err();
-    assert_eq!(refused, "cannot export to run.prom: its name must end in .sarif");
+    assert_eq!(refused, "cannot export to run.prom: its name must end in .html or .sarif");
     for format in Format::OF_RECORDS {
         assert_eq!(format.campaign(&sample_campaign()).is_some(), Format::OF_CAMPAIGNS.contains(&format));
+        assert_eq!(format.findings(&Machine::default(), &[]).is_some(), Format::OF_FINDINGS.contains(&format));
     }
 }
 

@@ -135,7 +135,7 @@ fn isolated(context: &CheckContext) -> Finding {
             let cpu = context.last_cpu();
             warn(ID, "no CPU is isolated", context.evidence(&path)).because(
                 "The scheduler may run any other thread on the CPU of a real-time thread, which adds kernel work and cold caches.",
-                format!("kernel arguments: isolcpus=managed_irq,domain,{cpu} nohz_full={cpu} rcu_nocbs={cpu}"),
+                format!("kernel arguments: `isolcpus=managed_irq,domain,{cpu} nohz_full={cpu} rcu_nocbs={cpu}`"),
             )
         }
         Some(cpus) => ok(ID, format!("isolated CPUs: {cpus}"), evidence(&path, cpus)),
@@ -164,7 +164,7 @@ fn smt(context: &CheckContext) -> Finding {
                 }
                 Some(_) => warn(ID, "CPUs share a core (SMT)", context.evidence(&siblings)).because(
                     "Threads on the sibling take execution units and cache from the measured CPU at any time.",
-                    "kernel argument: nosmt",
+                    "kernel argument: `nosmt`",
                 ),
                 None => unknown(ID, "state of SMT not readable", without(&active, why)),
             }
@@ -195,6 +195,6 @@ fn mitigations(context: &CheckContext) -> Finding {
     let read = evidence(&format!("{FOLDER}/{name}"), state);
     warn(ID, format!("mitigations that cost time on each kernel entry: {names}"), read).because(
         "Each system call, interrupt or thread switch takes up to a few microseconds longer.",
-        "kernel argument, only where all code on the machine is trusted: mitigations=off",
+        "kernel argument, only where all code on the machine is trusted: `mitigations=off`",
     )
 }

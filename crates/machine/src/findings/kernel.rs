@@ -25,6 +25,10 @@ fn preempt(context: &CheckContext) -> Finding {
         );
     }
     let install = real_time_kernel(context);
+    let or_install = match install.starts_with("sudo ") {
+        true => format!("or install another kernel with `{install}`"),
+        false => format!("or {install}"),
+    };
     let title = format!("kernel without real-time preemption ({model})");
     match model.as_str() {
         "full" | "lazy" | "full or lazy" => warn(ID, title, evidence).because(
@@ -33,12 +37,12 @@ fn preempt(context: &CheckContext) -> Finding {
         ),
         DYNAMIC => warn(ID, "kernel without real-time preemption, its dynamic mode not readable", evidence).because(
             "Even at best (full), interrupt handlers and code under spin locks delay a real-time thread.",
-            format!("see the mode with `sudo cat /sys/kernel/debug/sched/preempt`, boot with preempt=full, or {install}"),
+            format!("see the mode with `sudo cat /sys/kernel/debug/sched/preempt`, boot with `preempt=full`, {or_install}"),
         ),
         _ => fail(ID, title, evidence).because(
             "A system call of any process delays a real-time thread until it ends or reaches a scheduling point.",
             if machine.kernel_build.as_deref().is_some_and(|build| build.contains("PREEMPT_DYNAMIC")) {
-                format!("boot with preempt=full, or {install}")
+                format!("boot with `preempt=full`, {or_install}")
             } else {
                 install
             },

@@ -14,7 +14,9 @@ pub fn run(options: &Machine) -> anyhow::Result<u8> {
     let machine = ::machine::facts(&root);
     let findings = ::machine::findings(&root, &machine);
     for export in &exports {
-        export.write_bytes(&report::export::findings(&machine, &findings))?;
+        if let Some(bytes) = export.format().findings(&machine, &findings) {
+            export.write_bytes(&bytes)?;
+        }
     }
     output::print_exports(options.output, &exports);
     if options.output.json {

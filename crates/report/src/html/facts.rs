@@ -3,13 +3,19 @@
 use analysis::{Summary, float::to_u64, format_duration, format_ns, rounded_ns};
 use record::{Finding, FindingState, LoadProof, Machine, Phase, Record, Scenario, Shielding, grouped};
 
-use super::{figure::Table, lines::Line, noise, text::percent_of};
+use super::{
+    figure::Table,
+    lines::Line,
+    noise,
+    text::{self, percent_of},
+};
 use crate::{
     blame::unsigned,
     clocks, evl,
     headline::when,
+    remedy::advice_and_command,
     shielding,
-    words::{Words, cpus},
+    words::{Words, capitalized, cpus},
 };
 
 /// All figures, one row per series.
@@ -222,6 +228,10 @@ pub struct FindingView<'a> {
     pub class: &'static str,
     /// The state in words.
     pub word: &'static str,
+    /// What to change: trusted HTML; empty if the command says it.
+    pub advice: String,
+    /// The command at the end of the remedy; can be empty.
+    pub command: &'a str,
 }
 
 /// The findings that need action, and the others; both with the worst first.
@@ -236,7 +246,8 @@ pub fn findings(all: &[Finding]) -> (Vec<FindingView<'_>>, Vec<FindingView<'_>>)
                 FindingState::Ok => ("pass", "as recommended"),
                 FindingState::NotApplicable => ("absent", "not applicable"),
             };
-            FindingView { of, class, word }
+            let (advice, command) = advice_and_command(&of.remedy);
+            FindingView { of, class, word, advice: text::with_code(&capitalized(advice)), command }
         })
         .collect();
     let rank = |class: &str| ["fail", "warn", "unknown", "pass", "absent"].iter().position(|c| *c == class);

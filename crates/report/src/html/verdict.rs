@@ -12,7 +12,7 @@ use crate::words::{Words, is_noise, is_profile, reason_sentence, sentence};
 
 /// The headline of the report.
 pub struct Headline {
-    /// `PASS` etc., or `MEASURED` without a requested profile.
+    /// `PASS` etc.; without a requested profile, what the ladder of uses shows, or `MEASURED`.
     pub word: &'static str,
     /// CSS class, which includes a mark.
     pub class: &'static str,
@@ -84,12 +84,9 @@ pub fn headline(record: &Record) -> Headline {
         .unwrap_or_default();
     let Some(outcome) = outcome else {
         if !record.uses.is_empty() {
-            return Headline {
-                word: "MEASURED",
-                class: "measured",
-                sentence: ladder_sentence(&headline::shown_uses(record)),
-                reason,
-            };
+            let shown = headline::shown_uses(record);
+            let (word, class) = of_ladder(&shown);
+            return Headline { word, class, sentence: ladder_sentence(&shown), reason };
         }
         let text = headline::headline(record).text;
         let (sentence, rest) = short_and_rest(&text);
@@ -136,6 +133,17 @@ fn requested_titles(record: &Record, outcome: Outcome) -> String {
     let title = |requested: &String| judged(requested).map_or_else(|| requested.clone(), |u| u.title.clone());
     let titles: Vec<String> = record.scenario.profiles.iter().filter(decides).map(title).collect();
     if titles.is_empty() { "the requested uses".to_owned() } else { titles.join(", ") }
+}
+
+/// The word for the uses on the short ladder, with the CSS class of the terminal's mark.
+fn of_ladder(uses: &[&UseVerdict]) -> (&'static str, &'static str) {
+    let any = |outcome| uses.iter().any(|a_use| a_use.outcome == outcome);
+    match (any(Outcome::Pass), any(Outcome::Inconclusive), any(Outcome::Fail)) {
+        (true, false, false) => ("ALL HOLD", class(Outcome::Pass)),
+        (_, _, false) => ("NOT SHOWN", class(Outcome::Inconclusive)),
+        (false, false, true) => ("NONE HOLDS", class(Outcome::Fail)),
+        (_, _, true) => ("NOT ALL HOLD", class(Outcome::Fail)),
+    }
 }
 
 /// The number of uses on the short ladder that hold. The other uses are below it.
@@ -326,6 +334,21 @@ mod tests {
         );
         record.validity.valid = false;
         assert_eq!(headline(&record).word, "INVALID");
+    }
+
+    #[test]
+    fn without_a_requested_profile_the_ladder_has_the_word() {
+        use Outcome::{Fail, Inconclusive, Pass};
+        let of = |outcomes: &[Outcome]| {
+            let uses = outcomes.iter().map(|&outcome| one(outcome)).collect();
+            let validity = Validity { valid: true, reasons: vec![] };
+            let head = headline(&Record { validity, uses, ..Record::default() });
+            (head.word, head.class)
+        };
+        assert_eq!(of(&[Pass, Pass]), ("ALL HOLD", "pass"));
+        assert_eq!(of(&[Pass, Inconclusive]), ("NOT SHOWN", "inconclusive"));
+        assert_eq!(of(&[Fail, Fail]), ("NONE HOLDS", "fail"));
+        assert_eq!(of(&[Pass, Inconclusive, Fail]), ("NOT ALL HOLD", "fail"));
     }
 
     #[test]

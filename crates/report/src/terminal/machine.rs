@@ -116,7 +116,7 @@ pub(super) fn all_findings(page: &mut Page, findings: &[Finding]) {
 }
 
 /// The findings without those that read as another one: several checks can fail to read one and the same setting.
-pub(super) fn distinct(findings: &[Finding]) -> Vec<Finding> {
+pub(crate) fn distinct(findings: &[Finding]) -> Vec<Finding> {
     let mut all: Vec<Finding> = Vec::new();
     for finding in findings {
         let reads_as = |other: &Finding| *other == Finding { id: other.id.clone(), ..finding.clone() };
@@ -131,11 +131,10 @@ fn of<'a>(findings: &'a [Finding]) -> impl Fn(&FindingState) -> Vec<&'a Finding>
     |state| findings.iter().filter(|finding| finding.state == *state).collect()
 }
 
-/// The answer of `punctual machine` in one sentence: how many settings are good.
-pub(super) fn headline(page: &mut Page, findings: &[Finding]) {
+/// The answer of `punctual machine`: how many settings cause lateness.
+pub(crate) fn sentence(findings: &[Finding]) -> (Ink, String) {
     let count = |state: FindingState| findings.iter().filter(|finding| finding.state == state).count();
-    let (fail, warn) = (count(FindingState::Fail), count(FindingState::Warn));
-    let (good, unknown) = (count(FindingState::Ok), count(FindingState::Unknown));
+    let (fail, warn, good) = (count(FindingState::Fail), count(FindingState::Warn), count(FindingState::Ok));
     let (ink, text) = match (fail, warn) {
         (0, 0) if good == 0 => (Ink::Doubt, "No setting could be read".to_owned()),
         (0, 0) => (Ink::Good, "No setting is known to cause lateness".to_owned()),
@@ -143,7 +142,15 @@ pub(super) fn headline(page: &mut Page, findings: &[Finding]) {
         (fail, 0) => (Ink::Bad, format!("Settings that cause lateness: {fail}")),
         (fail, warn) => (Ink::Bad, format!("Settings that cause lateness: {fail}; that may cause it: {warn}")),
     };
-    page.answer(ink, &format!("{text}. Good: {good}; unknown: {unknown}."));
+    (ink, format!("{text}."))
+}
+
+/// Writes that sentence, and how many settings are good.
+pub(super) fn headline(page: &mut Page, findings: &[Finding]) {
+    let (ink, text) = sentence(findings);
+    let count = |state: FindingState| of(findings)(&state).len();
+    let (good, unknown) = (count(FindingState::Ok), count(FindingState::Unknown));
+    page.answer(ink, &format!("{text} Good: {good}; unknown: {unknown}."));
 }
 
 /// Each finding that is not good, with its remedy, worst first.

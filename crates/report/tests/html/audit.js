@@ -83,12 +83,18 @@ for (const heading of all("h1, h2, h3, h4")) {
   level = next;
 }
 for (const block of all(".paste")) if (!block.querySelector("button")) report(`no copy button: ${nameOf(block)}`);
+for (const code of all(".change li code")) {
+  const command = code.textContent.includes(" ") && !code.closest(".paste");
+  if (command && !code.nextElementSibling?.matches("button")) report(`no copy button: ${nameOf(code)}`);
+}
 
 // The first screen has the answer, a figure, and the next command or change.
 for (const part of [".verdict .word", ".verdict h1"]) if (!document.querySelector(part)?.textContent.trim()) report(`no ${part}`);
 if (!document.querySelector(".verdict .keys dd b")) report("no key figure");
 if (!document.querySelector(".verdict .answers .paste, .verdict .reasons .paste")) report("no next command");
-if (document.querySelector("nav").getBoundingClientRect().top + scrollY > (innerWidth < 600 ? 2 : 1.5) * 844) report("the first screen is too long");
+// A page without a list of its sections has its first section there.
+const after = document.querySelector("nav") ?? document.querySelector("#change");
+if (after.getBoundingClientRect().top + scrollY > (innerWidth < 600 ? 2 : 1.5) * 844) report("the first screen is too long");
 const chart = document.querySelector("svg.chart");
 if (chart && innerWidth < 600) {
   const screens = (chart.getBoundingClientRect().top + scrollY) / 844;

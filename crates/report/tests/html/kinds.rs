@@ -6,7 +6,7 @@ use record::{
     Release, RoundTrip, ScenarioEntry, ScenarioResult, Series, SeriesKind, State, Stream, StreamIdentity, TIMER,
     Talker, ThreadTimes, Times, Zero,
 };
-use report::html::{render, render_campaign};
+use report::html::{render, render_campaign, render_machine};
 
 use crate::{blamed, sample};
 
@@ -25,11 +25,12 @@ pub fn all() -> Vec<(&'static str, String)> {
         ("capture", capture()),
         ("audio", audio()),
         ("find-buffer", find_buffer()),
-        ("machine", machine()),
+        ("without series", without_series()),
     ]
     .iter()
     .map(|(name, record)| (*name, render(record)))
     .chain([("campaign", render_campaign(&campaign()))])
+    .chain([("machine", machine())])
     .collect()
 }
 
@@ -279,11 +280,16 @@ fn process() -> Record {
 }
 
 /// Only the findings about a machine.
-fn machine() -> Record {
+fn without_series() -> Record {
     let mut record = run(TIMER, Vec::new());
     record.phases = Vec::new();
     record.blame = None;
     record
+}
+
+fn machine() -> String {
+    let Record { machine, findings, .. } = sample::typical();
+    render_machine(&machine, &findings)
 }
 
 fn campaign() -> Campaign {

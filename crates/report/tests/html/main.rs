@@ -37,7 +37,7 @@ fn the_report_contains_the_record() {
     let figures: Vec<String> = record.series.iter().filter_map(|s| s.max_ns).map(analysis::format_ns).collect();
     let titles: Vec<&str> = record.uses.iter().map(|a_use| a_use.title.as_str()).collect();
     for text in titles.into_iter().chain(figures.iter().map(String::as_str)).chain([
-        "MEASURED",
+        "HOLD",
         "CPU 1, under load",
         "fifo:90",
         "irq/125-i915",
