@@ -5,7 +5,7 @@ use std::io;
 use record::{Interrupts, Zero};
 use sys::interrupt::counter::Device;
 
-use super::source::{Found, Interrupted, OLD_READS, Source, is_ready, ready_for_next};
+use super::source::{Found, Interrupted, Source, read_old, ready_for_next};
 use crate::probe_threads::Pacer;
 
 /// A device, each of whose events is an interrupt.
@@ -36,12 +36,7 @@ impl Source for Counter {
     }
 
     fn start(&mut self) -> io::Result<Pacer> {
-        for _ in 0..OLD_READS {
-            if !is_ready(&self.device)? {
-                break;
-            }
-            self.device.read()?;
-        }
+        read_old(&mut self.device, Device::read)?;
         while self.device.take().is_some() {}
         Ok(Pacer::Irregular)
     }

@@ -5,7 +5,7 @@ use std::io;
 use record::{Interrupts, Zero};
 use sys::interrupt::evdev::{Device, Event};
 
-use super::source::{Found, Interrupted, OLD_READS, Source, is_ready, ready_for_next};
+use super::source::{Found, Interrupted, Source, read_old, ready_for_next};
 use crate::probe_threads::Pacer;
 
 /// An input device, each of whose packets is an interrupt.
@@ -62,12 +62,7 @@ impl Source for Input {
     }
 
     fn start(&mut self) -> io::Result<Pacer> {
-        for _ in 0..OLD_READS {
-            if !is_ready(&self.device)? {
-                break;
-            }
-            self.device.read()?;
-        }
+        read_old(&mut self.device, Device::read)?;
         while self.device.take().is_some() {}
         Ok(Pacer::Irregular)
     }

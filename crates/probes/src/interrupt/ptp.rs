@@ -9,7 +9,7 @@ use sys::{
     interrupt::ptp::Stamps,
 };
 
-use super::source::{Found, Interrupted, OLD_READS, QUICK_NS, Source, is_ready, ready_for_next};
+use super::source::{Found, Interrupted, QUICK_NS, Source, is_ready, read_old, ready_for_next};
 use crate::probe_threads::Pacer;
 
 /// An input of a clock, each of whose stamps is an interrupt.
@@ -40,12 +40,7 @@ impl Source for Pin {
     }
 
     fn start(&mut self) -> io::Result<Pacer> {
-        for _ in 0..OLD_READS {
-            if !is_ready(&self.stamps)? {
-                break;
-            }
-            self.stamps.read()?;
-        }
+        read_old(&mut self.stamps, Stamps::read)?;
         while self.stamps.take().is_some() {}
         Ok(Pacer::Irregular)
     }

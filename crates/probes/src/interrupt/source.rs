@@ -14,7 +14,7 @@ use crate::probe_threads::Pacer;
 /// Some readings of a slow device, without an interruption, ns: see [`Clock::around`].
 pub(super) const QUICK_NS: i64 = 10_000;
 /// Most calls that discard events from before the start.
-pub(super) const OLD_READS: usize = 64;
+const OLD_READS: usize = 64;
 /// Longest wait of the measuring thread before it checks whether to end.
 pub(super) const WAIT: Duration = Duration::from_millis(50);
 
@@ -96,6 +96,21 @@ pub(super) fn ready_for_next(device: impl AsFd, is_empty: bool) -> io::Result<Op
 /// The errors of [`ready`].
 pub(super) fn is_ready(device: impl AsFd) -> io::Result<bool> {
     is_ready_within(device, Duration::ZERO)
+}
+
+/// Reads the events from before the start, of which the caller discards what it buffered. A device that never becomes
+/// empty is read a limited number of times.
+///
+/// # Errors
+/// The errors of [`ready`] and of `read`.
+pub(super) fn read_old<D: AsFd, T>(device: &mut D, read: impl Fn(&mut D) -> io::Result<T>) -> io::Result<()> {
+    for _ in 0..OLD_READS {
+        if !is_ready(&*device)? {
+            break;
+        }
+        read(device)?;
+    }
+    Ok(())
 }
 
 #[inline]
