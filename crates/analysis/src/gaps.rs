@@ -3,11 +3,11 @@
 use record::{Outcome, Record, Series, UseVerdict};
 
 use crate::{
-    duration::format_ns,
+    duration::{format_exact, format_ns, format_unsigned_ns},
     profile::Profile,
     rules::{
-        Obstacles, Shown, duration_needed, excellent, load_options, measure_longer, of_emulation, profile_option,
-        shown, thread_options, weakest,
+        Obstacles, Shown, duration_needed, excellent, given_options, load_options, measure_longer, of_emulation,
+        profile_option, shown, thread_options, weakest,
     },
     stalls,
     statistics::Exposure,
@@ -26,13 +26,15 @@ pub(crate) fn is_about(record: &Record) -> bool {
 /// 1. INVALID if the record is invalid or contradicts itself; the figures are still filled in.
 /// 2. INCONCLUSIVE if nothing was observed.
 /// 3. FAIL if there were more stalls than the profile tolerates in the observed time: gaps longer than the limit.
-/// 4. INCONCLUSIVE if the run ended early, a load did not run, or the run was too short to show the tolerated rate.
+/// 4. INCONCLUSIVE if gaps longer than the limit may be hidden, the run ended early, a load did not run, or the run was
+///    too short to show the tolerated rate.
 /// 5. PASS.
 pub(crate) fn judge(record: &Record, profile: &Profile) -> UseVerdict {
     let all: Vec<&Series> = record.probe_series().collect();
     let exposures = exposures(record, profile);
     let command = command_to_measure(record, profile, &exposures);
-    let obstacles = Obstacles::of(record, |_| command.clone());
+    let mut obstacles = Obstacles::of(record, |_| command.clone());
+    obstacles.no_pass = obstacles.no_pass.or_else(|| hidden(record, profile));
     let worst = all.iter().copied().max_by_key(|series| max_of(series));
     let (outcome, reason) = decide(record, profile, &exposures, worst, &obstacles, &command);
     let weakest = weakest(&exposures);
@@ -47,6 +49,27 @@ pub(crate) fn judge(record: &Record, profile: &Profile) -> UseVerdict {
             && exposures.iter().all(|exposure| exposure.cycles > 0 && exposure.late.stalls.total == 0),
         ..profile.verdict(outcome, reason)
     }
+}
+
+/// Why gaps longer than the limit may have been missed.
+pub(crate) fn hidden(record: &Record, profile: &Profile) -> Option<String> {
+    let limit = format_ns(profile.limit_ns);
+    let limit_ns = profile.limit_ns.max(0).unsigned_abs();
+    record.probe_series().find_map(|series| {
+        let noise = series.kind.noise()?;
+        if noise.threshold_ns > limit_ns {
+            let threshold = format_unsigned_ns(noise.threshold_ns);
+            return Some(format!("gaps up to {threshold} were not counted, but the limit is {limit}: use --threshold {}", format_exact(limit_ns)));
+        }
+        (noise.latest_start_ns > limit_ns).then(|| {
+            let late = format_unsigned_ns(noise.latest_start_ns);
+            format!(
+                "the thread began to observe up to {late} late ({}), above the limit of {limit}: what delayed it may be a \
+                 gap that was not counted; see it with `punctual measure timer`",
+                place(series)
+            )
+        })
+    })
 }
 
 /// The cycles of the use in the observed time of each series. A gap longer than the limit makes cycles late.
@@ -111,6 +134,7 @@ fn command_to_measure(record: &Record, profile: &Profile, exposures: &[Exposure]
     let loads = record.phases.last().map_or(&[][..], |phase| &phase.asked_loads);
     let (duration, loads) = (duration_needed(profile, weakest(exposures).as_ref()), load_options(loads));
     let (threads, profile) = (thread_options(record), profile_option(profile));
+    let threads = threads + &given_options(record, &["--period", "--runtime"]);
     format!("punctual measure noise{threads} --duration {duration}{profile}{loads}")
 }
 
@@ -158,6 +182,25 @@ mod tests {
         let failed = judged(&record(400_000, HOUR_NS / 60));
         assert_eq!((failed.outcome, failed.over_limit), (Outcome::Fail, 1), "{}", failed.reason);
         assert!(failed.reason.contains("400 us (CPU 3, rest), above the limit of 50"), "{}", failed.reason);
+    }
+
+    #[test]
+    fn gaps_that_may_be_hidden_support_no_pass() {
+        let with = |change: fn(&mut Noise), longest_ns, minutes| {
+            let mut record = record(longest_ns, minutes * HOUR_NS / 60);
+            let SeriesKind::Gaps(noise) = &mut record.series[0].kind else { unreachable!() };
+            change(noise);
+            let profile = profiles().iter().find(|profile| profile.name == "avb-class-a").unwrap();
+            (judged(&record).outcome, judged(&record).reason, crate::so_far(&record, profile))
+        };
+        let (outcome, reason, so_far) = with(|noise| noise.threshold_ns = 50_001, 12_000, 600);
+        assert_eq!((outcome, so_far), (Outcome::Inconclusive, crate::SoFar::Nothing));
+        assert_eq!(reason, "gaps up to 50.0 us were not counted, but the limit is 50 us: use --threshold 50us");
+        let (outcome, reason, _) = with(|noise| noise.latest_start_ns = 50_001, 12_000, 600);
+        assert_eq!(outcome, Outcome::Inconclusive);
+        assert!(reason.starts_with("the thread began to observe up to 50.0 us late (CPU 3, rest), above"), "{reason}");
+        assert_eq!(with(|noise| noise.latest_start_ns = 50_000, 12_000, 600).0, Outcome::Pass);
+        assert_eq!(with(|noise| noise.threshold_ns = 90_000, 400_000, 1).0, Outcome::Fail, "longer gaps count");
     }
 
     #[test]

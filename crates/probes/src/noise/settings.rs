@@ -49,6 +49,8 @@ pub(crate) struct NoiseCounters {
     pub iterations: AtomicU64,
     /// Observed time including gaps, ns.
     pub observed_ns: AtomicU64,
+    /// Longest time from the begin of a period to its first reading, ns.
+    pub latest_start_ns: AtomicU64,
     /// Time in gaps, ns, without the usual time of one reading per gap.
     pub lost_ns: AtomicU64,
     /// Shortest length of a gap, ns.

@@ -41,6 +41,12 @@ pub struct Spinning {
     guard: Guard,
 }
 
+/// The time that a period was observed, ns on CLOCK_MONOTONIC.
+struct Observed {
+    first_ns: i64,
+    end_ns: i64,
+}
+
 impl Spinning {
     pub fn new(
         settings: &Settings,
@@ -86,10 +92,13 @@ impl Spinning {
                 break End::Planned;
             }
             let until_ns = begin_ns.saturating_add_unsigned(self.spin.runtime_ns).min(self.end_ns);
-            let now_ns = match self.spin.counter {
+            let Observed { first_ns, end_ns: now_ns } = match self.spin.counter {
                 Counter::Cycles => self.observe::<Cycles>(until_ns),
                 Counter::Clock => self.observe::<Nanoseconds>(until_ns),
             };
+            let latest_start_ns = &self.writer.shared.noise.latest_start_ns;
+            let late_ns = (first_ns - begin_ns).max(0).cast_unsigned();
+            latest_start_ns.store(latest_start_ns.load(Relaxed).max(late_ns), Relaxed);
             self.periods_left -= 1;
             self.periods += 1;
             if !self.writer.shared.on_pinned_cpu(self.pinned_to, backend.cpu()) {
@@ -109,8 +118,8 @@ impl Spinning {
         end
     }
 
-    /// Observes until `until_ns`; returns the time at which it ended, ns on CLOCK_MONOTONIC.
-    fn observe<T: Ticks>(&mut self, until_ns: i64) -> i64 {
+    /// Observes until `until_ns`.
+    fn observe<T: Ticks>(&mut self, until_ns: i64) -> Observed {
         let scale = self.spin.scale;
         let threshold = scale.ticks(self.threshold_ns);
         let begin = Anchor::closest::<T>();
@@ -145,7 +154,7 @@ impl Spinning {
         add(&noise.iterations, iterations);
         add(&noise.observed_ns, scale.ns(last.wrapping_sub(first).wrapping_sub(noting)));
         add(&noise.unsteady, u64::from(!scale.is_steady(begin, end)));
-        end.ns
+        Observed { first_ns: begin.ns, end_ns: end.ns }
     }
 
     /// Counts a gap between two readings. The time that this takes is not observed.
