@@ -1,7 +1,7 @@
 //! Checks during a run that it is still what was requested.
 //!
-//! An ordinary thread makes the checks, so the measuring threads do not notice them: ten times a second those of
-//! policies, CPUs and clock source, which cost little, and once a second all others. A change between two checks that was
+//! An ordinary thread makes the checks, so the measuring threads do not notice them: five times a second those of
+//! policies, CPUs and clocks, which cost little, and once a second all others. A change between two checks that was
 //! undone can stay unseen. Each measuring thread also reads its own policy and CPUs as its last act.
 //!
 //! | module | checks |
@@ -23,6 +23,10 @@ use ::loads::Running;
 use machine::{Root, SettingsWatch, clocksource, shield::Watch as ShieldWatch};
 use probes::{guard::Heartbeat, probe_threads::ThreadInfo};
 use record::Reason;
+use rustix::{
+    fs::{Mode, OFlags},
+    io::Errno,
+};
 use sys::clock::{Around, Clock};
 
 use self::{loads::LoadWatch, quota::QuotaWatch, threads::Supervised};
@@ -31,10 +35,11 @@ use self::{loads::LoadWatch, quota::QuotaWatch, threads::Supervised};
 const INTERVAL: Duration = Duration::from_millis(200);
 /// Time between two checks of everything.
 const FULL_INTERVAL: Duration = Duration::from_secs(1);
-/// Smallest step of a clock that counts, ns.
-const STEP_NS: i64 = 1_000_000;
-/// Largest rate at which the kernel slews a clock without stepping it, ns per s. Source: adjtimex(2), 500 ppm.
-const SLEW_NS_PER_S: i64 = 500_000;
+/// Smallest step of a clock that counts, ns: far above the error of reading two clocks.
+const STEP_NS: i64 = 100_000;
+/// Largest rate at which the kernel slews a clock without stepping it, one part of this many. Source: adjtimex(2),
+/// 500 ppm.
+const SLEW_PART: i64 = 2_000;
 /// Shortest suspend that counts, ns.
 const SUSPEND_NS: i64 = 10_000_000;
 
@@ -166,15 +171,12 @@ impl Supervisor {
 
     /// Checks threads, clocks, quota, loads, shield and settings.
     pub fn check(&mut self, loads: &[Running]) {
+        self.check_open_files();
         self.check_settings();
         self.next_full = Instant::now() + FULL_INTERVAL;
         let seen = self.seen();
         self.reasons.extend(self.threads.iter_mut().filter_map(|thread| thread.check_frozen(&self.root, &seen)));
         self.reasons.extend(self.loads.check(loads, &self.root, &seen));
-        let now = Moment::now(self.clock);
-        let found = [self.stepped(now), self.suspended(now)];
-        self.reasons.extend(found.into_iter().flatten());
-        self.last = now;
         self.check_quota();
         self.check_stopped();
         self.check_shield(loads);
@@ -198,6 +200,34 @@ impl Supervisor {
         let seen = self.seen();
         self.reasons.extend(self.threads.iter_mut().flat_map(|thread| thread.check(&self.root, &seen)));
         self.check_clocksource();
+        let now = Moment::now(self.clock);
+        let found = [self.stepped(now), self.suspended(now)];
+        self.reasons.extend(found.into_iter().flatten());
+        self.last = now;
+    }
+
+    /// Reports once that files cannot be opened, because a setting that cannot be read looks unchanged.
+    fn check_open_files(&mut self) {
+        const ID: &str = "checks.failed";
+        let is_known = self.reasons.iter().any(|reason| reason.id == ID);
+        if let Err(error @ (Errno::MFILE | Errno::NFILE)) = self.can_open()
+            && !is_known
+        {
+            let text = format!("what changed during the run could not be checked: {error} ({})", self.seen());
+            self.reasons.push(Reason {
+                id: ID.to_owned(),
+                text,
+                remedy: "raise the limit of open files (ulimit -n), and run again".to_owned(),
+            });
+        }
+    }
+
+    /// Opens as many files as a check has open at once.
+    fn can_open(&self) -> Result<(), Errno> {
+        let open =
+            || rustix::fs::open(self.root.path("proc/self/stat"), OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
+        let _files = [open()?, open()?];
+        Ok(())
     }
 
     /// Reports that punctual was stopped: times during the stop say nothing about the machine.
@@ -253,13 +283,13 @@ impl Supervisor {
 
     /// A step of the clock of the deadlines.
     fn stepped(&self, now: Moment) -> Option<Reason> {
-        let elapsed_s = (now.at_ns - self.last.at_ns) / 1_000_000_000 + 1;
+        let slewed_ns = (now.at_ns - self.last.at_ns) / SLEW_PART;
         let step_ns = now.clock_ahead_ns - self.last.clock_ahead_ns;
         // CLOCK_BOOTTIME advances during suspend, which is reported as such.
-        let is_step = self.clock != Clock::Boottime && step_ns.abs() > STEP_NS + elapsed_s * SLEW_NS_PER_S;
+        let is_step = self.clock != Clock::Boottime && step_ns.abs() > STEP_NS + slewed_ns;
         is_step.then(|| Reason {
             id: "clock.stepped".to_owned(),
-            text: format!("the clock {} was set by {:+.3} s ({})", self.clock, step_ns as f64 / 1e9, self.seen()),
+            text: format!("the clock {} was set by {:+.4} s ({})", self.clock, step_ns as f64 / 1e9, self.seen()),
             remedy: match self.clock {
                 // That of a program.
                 Clock::Realtime if self.threads.is_empty() => {
@@ -354,10 +384,11 @@ mod tests {
             supervisor.stepped(Moment { at_ns, clock_ahead_ns, ..supervisor.last }).map(|reason| reason.text)
         };
         assert_eq!(stepped(SECOND_NS, 500_000), None, "500 ppm");
+        assert!(stepped(SECOND_NS / 5, 1_400_000).unwrap().contains("+0.0014 s"), "found before the next second");
         assert_eq!(stepped(60 * SECOND_NS, 30_000_000), None, "500 ppm for a minute");
         let text = stepped(SECOND_NS, 3 * SECOND_NS).unwrap();
-        assert!(text.starts_with("the clock realtime was set by +3.000 s (seen after "), "{text}");
-        assert!(stepped(SECOND_NS, -20_000_000).unwrap().contains("-0.020 s"));
+        assert!(text.starts_with("the clock realtime was set by +3.0000 s (seen after "), "{text}");
+        assert!(stepped(SECOND_NS, -20_000_000).unwrap().contains("-0.0200 s"));
     }
 
     #[test]
@@ -366,7 +397,7 @@ mod tests {
         let last = program.last;
         let moved = Moment { clock_ahead_ns: last.clock_ahead_ns - 30_000_000, ..last };
         let reason = program.stepped(moved).unwrap();
-        assert!(reason.text.starts_with("the clock realtime was set by -0.030 s"), "{}", reason.text);
+        assert!(reason.text.starts_with("the clock realtime was set by -0.0300 s"), "{}", reason.text);
         assert_eq!(reason.remedy, "let the time service only slew the clock during the run");
     }
 

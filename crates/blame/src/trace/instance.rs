@@ -140,19 +140,21 @@ impl Instance {
         &self.events
     }
 
-    /// The setting of the trace that another program has changed; `None` if all are in force. Needs some reads of files.
+    /// The setting of the trace that another program has changed; `None` if all are in force, or cannot be read. Needs
+    /// some reads of files.
     #[must_use]
     pub fn disturbed(&self) -> Option<&'static str> {
         let read = |part| self.folder.files.read(part).unwrap_or_default();
-        let is_on = read("tracing_on").trim() == "1";
-        let enabled = read("set_event");
+        let is_on = self.folder.files.read("tracing_on").ok()?.trim() == "1";
+        let enabled = self.folder.files.read("set_event").ok()?;
+        let cpu_mask = self.folder.files.read("tracing_cpumask").ok()?;
         let is_enabled = |event: &String| enabled.lines().any(|line| line == event);
         // Switches are never filtered here, only by other programs.
         const SWITCH_FILTER: &str = "events/sched/sched_switch/filter";
         let is_filtered = !["none", ""].contains(&read(SWITCH_FILTER).trim());
         match () {
             () if is_on == self.off_since_ns.is_some() => Some("tracing_on"),
-            () if read("tracing_cpumask") != self.cpu_mask => Some("tracing_cpumask"),
+            () if cpu_mask != self.cpu_mask => Some("tracing_cpumask"),
             () if !self.events.iter().all(is_enabled) => Some("set_event"),
             () if is_filtered => Some(SWITCH_FILTER),
             () => None,
