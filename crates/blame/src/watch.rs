@@ -74,6 +74,8 @@ pub struct Watch {
     round_limit: Option<Duration>,
     /// True if the kernel may limit the CPU time of real-time threads.
     realtime_limited: bool,
+    /// The ids of all threads that this process had: the last spikes are explained after their threads have ended.
+    own_threads: BTreeSet<u32>,
 }
 
 #[derive(Debug)]
@@ -137,6 +139,7 @@ impl Watch {
             explain_limit,
             sharers: 1,
             round_limit: None,
+            own_threads: BTreeSet::new(),
             realtime_limited,
         })
     }
@@ -170,6 +173,7 @@ impl Watch {
     /// Restricts page faults and wake-ups in the trace to these threads, unless the trace is kept for other tools. Call
     /// it before the threads begin to measure.
     pub fn filter_by_threads(&mut self, thread_ids: &[u32]) {
+        self.own_threads.extend(thread_ids);
         if let (Source::Trace(traced), false) = (&self.source, self.keep) {
             // Without the filters the rings fill sooner; lost events are reported.
             let _ = traced.instance.filter_by_threads(thread_ids);
@@ -236,7 +240,7 @@ impl Watch {
         if let Source::Trace(traced) = &mut self.source {
             traced.read(thread.cpu);
         }
-        let own_threads = self.own_threads();
+        self.note_own_threads();
         let count = spikes.len();
         let mut worst_first: Vec<&mut Spike> = spikes.iter_mut().collect();
         worst_first.sort_by_key(|spike| Reverse(spike.lateness_ns));
@@ -249,7 +253,7 @@ impl Watch {
                 break;
             }
             let wake_up = wake_up_of(spike, first_deadline_ns, usual_work_ns);
-            self.explain_spike(thread, phase, wake_up, &own_threads, spike);
+            self.explain_spike(thread, phase, wake_up, spike);
             explained += 1;
             last_ns = last_ns.max(wake_up.end_ns());
         }
@@ -260,20 +264,13 @@ impl Watch {
     }
 
     /// Explains one spike, and adds it to the ledger.
-    fn explain_spike(
-        &mut self,
-        thread: &MeasuredThread,
-        phase: &str,
-        wake_up: WakeUp,
-        own_threads: &[u32],
-        spike: &mut Spike,
-    ) {
+    fn explain_spike(&mut self, thread: &MeasuredThread, phase: &str, wake_up: WakeUp, spike: &mut Spike) {
         let mut explanation = self.explain(thread, wake_up);
         self.idle_states.name(thread.cpu, &mut explanation);
         if !self.realtime_limited {
             without_throttling(&mut explanation);
         }
-        mark_own_threads(own_threads, thread.pid, &mut explanation);
+        mark_own_threads(&self.own_threads, thread.pid, &mut explanation);
         let Explanation { culprits, timeline, evidence } = explanation;
         self.ledger.add(Entry {
             cpu: thread.cpu,
@@ -290,9 +287,10 @@ impl Watch {
         (spike.culprits, spike.timeline, spike.evidence) = (culprits, timeline, evidence);
     }
 
-    /// The ids of the threads of this process. A lookup for each cause of each spike would take longer than explaining.
-    fn own_threads(&self) -> Vec<u32> {
-        self.root.list("proc/self/task").iter().filter_map(|id| id.parse().ok()).collect()
+    /// Adds the threads of this process. A lookup for each cause of each spike would take longer than explaining.
+    fn note_own_threads(&mut self) {
+        let ids = self.root.list("proc/self/task");
+        self.own_threads.extend(ids.iter().filter_map(|id| id.parse::<u32>().ok()));
     }
 
     fn explain(&mut self, thread: &MeasuredThread, wake_up: WakeUp) -> Explanation {
@@ -378,7 +376,7 @@ fn causes_of(explanation: &mut Explanation) -> impl Iterator<Item = &mut Cause> 
 }
 
 /// Marks the causes that are other threads of this process.
-fn mark_own_threads(own_threads: &[u32], explained: u32, explanation: &mut Explanation) {
+fn mark_own_threads(own_threads: &BTreeSet<u32>, explained: u32, explanation: &mut Explanation) {
     for cause in causes_of(explanation) {
         let (CauseKind::Thread | CauseKind::LateInterrupt, Some(thread_id)) = (cause.kind, cause.number) else {
             continue;
@@ -450,7 +448,11 @@ mod tests {
     fn own_threads_are_the_other_threads_of_this_process() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(folder.path().join("proc/self/task/42")).unwrap();
-        let watch = Watch::start(BlameMode::Off, &Root::at(folder.path()), &[], false).unwrap();
+        let mut watch = Watch::start(BlameMode::Off, &Root::at(folder.path()), &[], false).unwrap();
+        watch.note_own_threads();
+        // It has ended when its last spikes are explained.
+        std::fs::remove_dir_all(folder.path().join("proc/self/task/42")).unwrap();
+        watch.note_own_threads();
         let thread = |kind, number| {
             let cause = Cause { number: Some(number), ..Cause::new(kind, "punctual") };
             Culprit { cause, ns: 1 }
@@ -460,7 +462,7 @@ mod tests {
             let culprits = vec![thread(kind, 42), thread(CauseKind::LateInterrupt, 42), thread(kind, 43)];
             let mut explanation = Explanation { culprits, ..Explanation::default() };
             explanation.culprits.push(thread(CauseKind::Interrupt, 42));
-            mark_own_threads(&watch.own_threads(), explained, &mut explanation);
+            mark_own_threads(&watch.own_threads, explained, &mut explanation);
             explanation.culprits.iter().map(|culprit| culprit.cause.own).collect::<Vec<_>>()
         };
         assert_eq!(own(7), [true, true, false, false]);
