@@ -45,11 +45,12 @@ pub struct ThreadFigures<'a> {
 pub fn ranked_pairs(record: &Record) -> Vec<PairFigures<'_>> {
     let mut pairs = Pair::all(record);
     pairs.sort_by(|a, b| a.severity().compare(&b.severity()));
-    let advice = record.recommendation.as_ref();
+    // Without a recommendation, no pair is marked. A single pair is neither the best nor the worst.
+    let (advice, several) = (record.recommendation.as_ref(), pairs.len() > 1);
     let rank = |pair: &Pair| {
         let places = pair.cells[0].pair();
         match advice {
-            Some(advice) if advice.pair == places => PairRank::Best,
+            Some(advice) if advice.pair == places && several => PairRank::Best,
             Some(advice) if advice.equal.contains(&places) => PairRank::Equal,
             _ => PairRank::Other,
         }
@@ -58,6 +59,7 @@ pub fn ranked_pairs(record: &Record) -> Vec<PairFigures<'_>> {
         pairs.iter().map(|pair| PairFigures { rank: rank(pair), threads: threads(pair) }).collect();
     if let [_, .., last] = &mut all[..]
         && last.rank == PairRank::Other
+        && advice.is_some()
     {
         last.rank = PairRank::Worst;
     }
@@ -121,7 +123,7 @@ mod tests {
             ranked.iter().map(|pair| (pair.threads.map(|thread| thread.cpu), pair.rank)).collect::<Vec<_>>()
         };
         use PairRank::{Best, Equal, Other, Worst};
-        assert_eq!(ranks(&record), [([0, 1], Other), ([1, 0], Other), ([1, 1], Other), ([0, 0], Worst)]);
+        assert_eq!(ranks(&record), [([0, 1], Other), ([1, 0], Other), ([1, 1], Other), ([0, 0], Other)]);
         record.recommendation = Some(Recommendation {
             pair: places([1, 0]).into(),
             equal: vec![places([1, 1]).into()],
@@ -130,5 +132,7 @@ mod tests {
         assert_eq!(ranks(&record), [([1, 0], Best), ([1, 1], Equal), ([0, 1], Other), ([0, 0], Worst)]);
         let [base, _] = ranked_pairs(&record)[0].threads;
         assert_eq!((base.role, base.jitter_ns, base.missed), ("base", 20, 6));
+        record.cells.retain(|cell| cell.pair() == places([1, 0]));
+        assert_eq!(ranks(&record), [([1, 0], Other)], "the only pair");
     }
 }
