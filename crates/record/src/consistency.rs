@@ -107,8 +107,16 @@ fn of_series(record: &Record, series: &Series) -> Vec<String> {
     let granted = record.validity.valid.then(|| not_as_requested(record, phase, series)).flatten();
     let checks =
         [unknown, granted, wrong_maximum(series), wrong_spikes(series), too_many(phase, series), wrong_figures(series)];
-    let checks = checks.into_iter().chain([wrong_windows(series), too_much_time(phase, series)]);
+    let checks =
+        checks.into_iter().chain([wrong_windows(series), too_much_time(phase, series), unknown_host(record, series)]);
     counts.into_iter().chain(checks).flatten().collect()
+}
+
+/// A series of another machine that the record does not contain. Its clock would not be compared with the run's.
+fn unknown_host(record: &Record, series: &Series) -> Option<String> {
+    let host = series.host.as_ref()?;
+    let is_far = record.far.as_ref().is_some_and(|far| far.host == *host);
+    (!is_far).then(|| format!("it is of {host}, but the record contains no such machine"))
 }
 
 /// True if these are the same series: of one thread, with the same figures.
