@@ -12,7 +12,7 @@ use crate::{
     round_trip,
     rules::{
         FAR, Obstacles, Shown, duration_needed, excellent, given_options, load_options, measure_longer, of_emulation,
-        profile_option, shown, thread_options,
+        profile_option, repeated, shown, thread_options,
     },
     stalls::{self, Missing},
     statistics::{Exposure, Late},
@@ -116,7 +116,8 @@ pub enum SoFar {
 pub fn so_far(record: &Record, profile: &Profile) -> SoFar {
     let sent = stream::as_sent(record);
     let is_coarse = |group: &Group| too_coarse(record, profile, group, &[]).is_some();
-    let coarse = profile.judges == Judges::WakeUps && groups(&sent, profile.period_ns).iter().any(is_coarse);
+    let coarse = profile.judges == Judges::WakeUps && groups(&sent, profile.period_ns).iter().any(is_coarse)
+        || gaps::hidden(record, profile).is_some();
     let exposures = exposures(record, profile);
     match shown(profile, &exposures) {
         Shown::Exceeded => SoFar::TooLate,
@@ -342,6 +343,12 @@ fn command_to_measure(record: &Record, profile: &Profile, group: Option<&Group>,
     };
     let weakest = weakest(judged).map(|one| one.exposure);
     let (duration, loads) = (duration_needed(profile, weakest.as_ref()), group.map_or(&[][..], |group| &group.loads));
+    // Threads with roles have periods, CPUs and policies of their own. The cells of a matrix have a duration of their own.
+    if first.is_some() && record.command.get(2).is_some_and(|probe| probe == "threads") && record.cells.is_empty() {
+        if let Some(command) = repeated(record, profile, &duration, None, loads) {
+            return command;
+        }
+    }
     format!("{measure} --duration {duration}{}{}", profile_option(profile), load_options(loads))
 }
 

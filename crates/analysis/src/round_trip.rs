@@ -7,7 +7,7 @@ use crate::{
     profile::Profile,
     rules::{
         FAR, Obstacles, Shown, duration_needed, excellent, load_options, measure_longer, of_emulation, profile_option,
-        shown, weakest,
+        repeated, shown, weakest,
     },
     stalls::{self, Missing},
     statistics::Exposure,
@@ -174,13 +174,14 @@ fn command_to_measure(
     };
     let phase = like.and_then(|(series, _)| record.phase(&series.phase));
     let loads = phase.map_or(&[][..], |phase| &phase.asked_loads);
-    format!(
-        "punctual measure udp {peer} --period {} --duration {}{}{}",
-        format_exact(profile.period_ns),
-        duration_needed(profile, weakest(exposures).as_ref()),
-        profile_option(profile),
-        load_options(loads)
-    )
+    let duration = duration_needed(profile, weakest(exposures).as_ref());
+    let period = profile.period_ns;
+    // Another kind of run measured no round trips.
+    let own = like.and_then(|_| repeated(record, profile, &duration, Some(period), loads));
+    own.unwrap_or_else(|| {
+        let (period, profile, loads) = (format_exact(period), profile_option(profile), load_options(loads));
+        format!("punctual measure udp {peer} --period {period} --duration {duration}{profile}{loads}")
+    })
 }
 
 #[cfg(test)]

@@ -2,10 +2,10 @@
 
 use std::fmt::Write;
 
-use record::{Emulation, INCONSISTENT, Obstacle, Outcome, Reason, Record, counted, grouped};
+use record::{Emulation, INCONSISTENT, Obstacle, Outcome, Reason, Record, Scenario, counted, grouped};
 
 use crate::{
-    duration::{format_duration, format_ns},
+    duration::{format_duration, format_exact, format_ns},
     float::to_u64,
     profile::Profile,
     statistics::Exposure,
@@ -179,6 +179,9 @@ pub(crate) fn profile_option(profile: &Profile) -> String {
 
 /// The options of the run's command that say how its threads and loads were set up, each after a space.
 pub(crate) fn thread_options(record: &Record) -> String {
+    if record.command.get(1).is_some_and(|verb| verb == "run") {
+        return options_of_scenario(record);
+    }
     let mut options = given_options(
         record,
         &["--cpus", "--policy", "--clock", "--wait", "--offset", "--core", "--shield", "--load-cpus"],
@@ -188,6 +191,60 @@ pub(crate) fn thread_options(record: &Record) -> String {
         options.push_str(" --hold-cpu-awake");
     }
     options
+}
+
+/// The same for a scenario of a campaign, whose command has no such options.
+fn options_of_scenario(record: &Record) -> String {
+    let Scenario { policy, clock, wait, core, hold_cpu_awake, .. } = &record.scenario;
+    let mut cpus: Vec<u32> = record.probe_series().filter_map(|series| series.cpu).collect();
+    cpus.sort_unstable();
+    cpus.dedup();
+    let cpus = cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
+    let mut options = String::new();
+    for (option, value, default) in [
+        ("--cpus", cpus.as_str(), ""),
+        ("--policy", policy, "fifo:90"),
+        ("--clock", clock, "monotonic"),
+        ("--wait", wait, "nanosleep"),
+        ("--core", core.as_deref().unwrap_or_default(), "linux"),
+    ] {
+        // The policies of several roles are no value of the option.
+        if ![default, ""].contains(&value) && !value.contains(" for ") {
+            let _ = write!(options, " {}", record::shell::command(&[option, value]));
+        }
+    }
+    if *hold_cpu_awake {
+        options.push_str(" --hold-cpu-awake");
+    }
+    options
+}
+
+/// The run's own command, repeated for `duration` and for `profile`, with `period_ns` if it is given and under `loads`; `None` if
+/// the command of the run is no measurement of one kind, as for a campaign.
+pub(crate) fn repeated(
+    record: &Record,
+    profile: &Profile,
+    duration: &str,
+    period_ns: Option<u64>,
+    loads: &[String],
+) -> Option<String> {
+    const WITH_VALUE: [&str; 9] =
+        ["--duration", "--samples", "--profile", "--load", "--record", "--export", "--against", "--color", "--limit"];
+    const FLAGS: [&str; 7] = ["--endless", "--until-decided", "--no-record", "--json", "--full", "--quiet", "-q"];
+    let mut words = record.command.iter().skip(1).map(String::as_str);
+    let mut kept = vec!["punctual", words.next().filter(|verb| ["measure", "pair"].contains(verb))?];
+    while let Some(word) = words.next() {
+        let option = word.split_once('=').map_or(word, |(option, _)| option);
+        let is_replaced = WITH_VALUE.contains(&option) || option == "--period" && period_ns.is_some();
+        match word {
+            _ if is_replaced && option == word => drop(words.next()),
+            _ if is_replaced || FLAGS.contains(&word) => {}
+            _ => kept.push(word),
+        }
+    }
+    let period = period_ns.map_or_else(String::new, |period_ns| format!(" --period {}", format_exact(period_ns)));
+    let (command, profile) = (record::shell::command(&kept), profile_option(profile));
+    Some(format!("{command}{period} --duration {duration}{profile}{}", load_options(loads)))
 }
 
 /// Those of these options that the run's command has, each with its value and after a space.

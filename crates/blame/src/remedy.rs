@@ -123,7 +123,10 @@ fn idle_exit(facts: &RemedyFacts) -> String {
 fn throttled(facts: &RemedyFacts) -> String {
     let off = match facts.has_fair_server {
         // Without debugfs, the kernel offers no way.
-        true => "write 0 to each file /sys/kernel/debug/sched/fair_server/cpu*/runtime, if the kernel has them",
+        true => {
+            "write 0 to each file /sys/kernel/debug/sched/fair_server/cpu*/runtime; if there are none, \
+             `sudo sysctl -w kernel.sched_rt_runtime_us=-1`"
+        }
         false => "`sudo sysctl -w kernel.sched_rt_runtime_us=-1`",
     };
     format!(
