@@ -9,6 +9,7 @@ mod help;
 mod interrupt;
 mod lab;
 mod measure;
+mod mistakes;
 mod names;
 mod nic;
 mod noise;
@@ -521,13 +522,11 @@ fn joined(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
 fn print(error: &clap::Error, arguments: &[OsString]) -> i32 {
     if error.use_stderr() {
         let message = message(error, arguments);
-        if synonyms::sentence(error, arguments).is_some() {
-            // Without clap's usage and the names that it thinks similar.
-            say!("error: {message}");
-        } else {
-            // Without clap's colours, because the text contains arguments of outside origin.
-            say_part!(Passes::Text, "{}", error.render());
+        if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+            say_part!(Passes::Text, "{}\n", error.render());
         }
+        // Without clap's colours, usage, and the names that it thinks similar.
+        say!("error: {message}");
         output::print_json_error(&message, USAGE);
         return USAGE.into();
     }
@@ -540,9 +539,9 @@ fn print(error: &clap::Error, arguments: &[OsString]) -> i32 {
     }
 }
 
-/// The mistake in a command line, and what to write instead if that is known.
+/// The mistake in a command line, and what to write instead, in one sentence.
 pub fn message(error: &clap::Error, arguments: &[OsString]) -> String {
-    synonyms::sentence(error, arguments).unwrap_or_else(|| synonyms::first_paragraph(error))
+    mistakes::sentence(error, arguments)
 }
 
 /// The definition.
@@ -627,12 +626,15 @@ mod tests {
             "the following required arguments are missing: <HOST[:PORT]>: name the machine that runs `punctual echo`, or \
              measure on this one with --self"
         );
-        assert_eq!(message("punctual measure timer --nonsense"), "unexpected argument '--nonsense' found");
+        assert_eq!(
+            message("punctual measure timer --nonsense"),
+            "unexpected argument '--nonsense' found: `punctual measure timer --help` lists what it accepts"
+        );
         for (line, expected) in [
             ("mesure", "unrecognized subcommand 'mesure': use `punctual measure`"),
             ("nonsense", "unrecognized subcommand 'nonsense': `punctual --help` lists the commands"),
             ("show a.html", "a.html is a report, which cannot be read: name its record, a *.punctual.json file"),
-            ("measure timer --full --quiet", "the argument '--full' cannot be used with '--quiet': leave one out"),
+            ("measure timer --full --quiet", "--full cannot be used with --quiet: leave one out"),
             (
                 "measure process firefox",
                 "`firefox` is not a process ID: start the program with `punctual measure process -- firefox`, or give \

@@ -72,12 +72,15 @@ pub enum PolicyError {
         "unknown policy `{0}`: use fifo:1-99, rr:1-99, deadline:RUNTIME/DEADLINE/PERIOD (e.g. deadline:200us/1ms/1ms), or other"
     )]
     Unknown(String),
+    /// A real-time policy without a priority.
+    #[error("`{0}` needs a priority of 1 to 99, e.g. {0}:90")]
+    NoPriority(String),
     /// The priority is not 1 to 99.
     #[error("the priority must be 1 to 99, e.g. fifo:90 (got `{0}`)")]
     Priority(String),
     /// The three times of a deadline policy are missing or inconsistent.
     #[error(
-        "`{0}` is not RUNTIME/DEADLINE/PERIOD with 1024 ns <= runtime <= deadline <= period, e.g. deadline:200us/1ms/1ms"
+        "`{0}` is not deadline:RUNTIME/DEADLINE/PERIOD with 1024 ns <= runtime <= deadline <= period, e.g. deadline:200us/1ms/1ms"
     )]
     Deadline(String),
 }
@@ -88,6 +91,7 @@ impl FromStr for Policy {
     fn from_str(text: &str) -> Result<Self, PolicyError> {
         let (name, parameter) = text.split_once(':').unwrap_or((text, ""));
         let priority = || match parameter.parse() {
+            _ if parameter.is_empty() => Err(PolicyError::NoPriority(name.to_owned())),
             Ok(priority @ 1..=99) => Ok(priority),
             _ => Err(PolicyError::Priority(parameter.to_owned())),
         };
@@ -95,7 +99,7 @@ impl FromStr for Policy {
             "other" if parameter.is_empty() => Ok(Self::Other),
             "fifo" => priority().map(Self::Fifo),
             "rr" => priority().map(Self::RoundRobin),
-            "deadline" => deadline(parameter).ok_or_else(|| PolicyError::Deadline(parameter.to_owned())),
+            "deadline" => deadline(parameter).ok_or_else(|| PolicyError::Deadline(text.to_owned())),
             _ => Err(PolicyError::Unknown(text.to_owned())),
         }
     }
@@ -330,11 +334,12 @@ mod tests {
     fn explains_invalid_policies() {
         for (text, expected) in [
             ("fif:3", "unknown policy `fif:3`"),
-            ("fifo", "must be 1 to 99"),
+            ("fifo", "`fifo` needs a priority of 1 to 99, e.g. fifo:90"),
+            ("rr:", "`rr` needs a priority of 1 to 99, e.g. rr:90"),
             ("fifo:0", "(got `0`)"),
             ("rr:100", "(got `100`)"),
-            ("deadline:1ms/1us/1ms", "is not RUNTIME/DEADLINE/PERIOD"),
-            ("deadline:5/6/7", "is not RUNTIME/DEADLINE/PERIOD"),
+            ("deadline:1ms/1us/1ms", "is not deadline:RUNTIME/DEADLINE/PERIOD"),
+            ("deadline:5/6/7", "is not deadline:RUNTIME/DEADLINE/PERIOD"),
             ("deadline:1ns/1ms/1ms", "1024 ns <= runtime"),
         ] {
             let error = text.parse::<Policy>().unwrap_err().to_string();

@@ -106,8 +106,8 @@ const PROGRAMS: [(&[&str], &[&str]); 4] = [
 /// The command whose options are those of cyclictest.
 const TIMER: [&str; 2] = ["measure", "timer"];
 
-/// The mistake of this command line, which was refused, and what to write instead, in one sentence; `None` if nothing is
-/// known about the mistake. `arguments` begin with the name of this program.
+/// The mistake of this command line, which was refused, and what to write instead, in one sentence; `None` if only the
+/// kind of the mistake is known. `arguments` begin with the name of this program.
 pub fn sentence(error: &Error, arguments: &[OsString]) -> Option<String> {
     whole(error, arguments).or_else(|| {
         let instead = instead(error, arguments)?;
@@ -124,7 +124,7 @@ pub fn first_paragraph(error: &Error) -> String {
 }
 
 /// The text of an error; empty if it has none of this kind.
-fn context(error: &Error, kind: ContextKind) -> &str {
+pub fn context(error: &Error, kind: ContextKind) -> &str {
     match error.get(kind) {
         Some(ContextValue::String(text)) => text.as_str(),
         Some(ContextValue::Strings(texts)) => texts.first().map_or("", String::as_str),
@@ -252,7 +252,6 @@ fn instead(error: &Error, arguments: &[OsString]) -> Option<String> {
                 () if are("--matrix", "--duration") => {
                     Some("use --cell-duration TIME, the time of each pair of CPUs".to_owned())
                 }
-                () if are("--full", "--quiet") => Some("leave one out".to_owned()),
                 () => command(word, arguments),
             }
         }
@@ -353,7 +352,7 @@ fn record_of(word: &str) -> Option<String> {
 }
 
 /// The names of the command of this command line without that of this program, and its definition.
-fn path(arguments: &[OsString]) -> (Vec<String>, Command) {
+pub fn path(arguments: &[OsString]) -> (Vec<String>, Command) {
     let (mut path, mut command) = (Vec::new(), super::definition());
     for word in arguments.iter().skip(1).take_while(|word| *word != "--") {
         if let Some(next) = command.find_subcommand(word) {

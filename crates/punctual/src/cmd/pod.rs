@@ -221,6 +221,6 @@ mod tests {
         let Ok(Measure::Timer(timer)) = options("--load cpu --no-record") else { panic!("not accepted") };
         assert_eq!((timer.common.duration, timer.common.record.no_record), (Some(60_000_000_000), true));
         let error = options("--lod cpu").unwrap_err().0;
-        assert_eq!(error, "unexpected argument '--lod' found (in the options behind cyclictest)");
+        assert_eq!(error, "unexpected argument '--lod' found: use --load (in the options behind cyclictest)");
     }
 }

@@ -23,7 +23,7 @@ fn refuses_interfaces_that_cannot_carry_a_stream() {
 #[test]
 fn needs_a_named_interface() {
     refused(64, "", "<SIDE>");
-    refused(64, "talk", "<IF>");
+    refused(64, "talk", "`punctual measure stream talk` needs IF: write e.g. `sudo punctual measure stream talk");
     refused(64, "--self talk eth0", "cannot be used with");
 }
 
@@ -38,12 +38,12 @@ fn refuses_options_of_the_other_end() {
 
 #[test]
 fn refuses_invalid_values() {
-    refused(64, "talk lo --class C", "[possible values: A, B]");
-    refused(64, "talk lo --mode wire", "possible values: send, bypass, tx-ring, txtime, xdp, xdp-zerocopy");
+    refused(64, "talk lo --class C", "--class must be A or B (got C)");
+    refused(64, "talk lo --mode wire", "--mode must be send, bypass, tx-ring, txtime, xdp or xdp-zerocopy (got wire)");
     refused(64, "listen lo --stream-id 12", "16 hexadecimal digits");
     refused(64, "talk lo --policy deadline:200us/1ms/1ms", "the kernel does not pin deadline threads");
     refused(64, "listen lo --receive xdp --busy-poll 50us", "--busy-poll needs --receive socket");
-    refused(64, "listen lo --receive dpdk", "[possible values: socket, xdp, xdp-zerocopy, xdp-generic]");
+    refused(64, "listen lo --receive dpdk", "--receive must be socket, xdp, xdp-zerocopy or xdp-generic (got dpdk)");
     refused(64, "listen lo --queue 1", "--queue needs xdp");
     refused(64, "talk lo --period 0s", "must be 1us to 1h");
 }

@@ -365,7 +365,7 @@ fn invalid_settings_are_refused_before_anything_is_sent() {
         1,
         "127.0.0.1 is an address of this machine, so its packets use no network card",
     );
-    refused("192.0.2.1 --irq-priority 100", 64, "1..=99");
+    refused("192.0.2.1 --irq-priority 100", 64, "--irq-priority must be 1 to 99 (got 100)");
     refused("", 64, "HOST");
     refused("no-such-host.invalid", 1, "cannot resolve the host `no-such-host.invalid`");
     let taken = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
