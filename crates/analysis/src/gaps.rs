@@ -12,6 +12,7 @@ use crate::{
     stalls,
     statistics::Exposure,
     summary::max_of,
+    summary::when,
 };
 
 /// True if the record contains gaps and no wake-ups.
@@ -126,7 +127,7 @@ fn decide(
 }
 
 fn place(series: &Series) -> String {
-    series.cpu.map_or_else(|| series.phase.clone(), |cpu| format!("CPU {cpu}, {}", series.phase))
+    series.cpu.map_or_else(|| when(series), |cpu| format!("CPU {cpu}, {}", when(series)))
 }
 
 /// The command that observes enough for `profile` under the same loads.
@@ -181,7 +182,7 @@ mod tests {
         assert!(passed.reason.contains("wake-ups were not measured"), "{}", passed.reason);
         let failed = judged(&record(400_000, HOUR_NS / 60));
         assert_eq!((failed.outcome, failed.over_limit), (Outcome::Fail, 1), "{}", failed.reason);
-        assert!(failed.reason.contains("400 us (CPU 3, rest), above the limit of 50"), "{}", failed.reason);
+        assert!(failed.reason.contains("400 us (CPU 3, at rest), above the limit of 50"), "{}", failed.reason);
     }
 
     #[test]

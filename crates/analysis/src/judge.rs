@@ -17,7 +17,7 @@ use crate::{
     stalls::{self, Missing},
     statistics::{Exposure, Late},
     stream,
-    summary::max_of,
+    summary::{max_of, phase_in_words, when},
 };
 
 /// Judges whether the machine of `record` holds the limits of `profile`.
@@ -195,7 +195,7 @@ fn published_elsewhere(record: &Record, published: &Published, profile: &Profile
     let wake_ups = published.figures.iter().filter(|figures| WAKE_UP_PROBES.contains(&figures.probe.as_str()));
     let worst = wake_ups.filter_map(|figures| Some((figures.max_ns?, figures))).max_by_key(|(max_ns, _)| *max_ns);
     let largest = worst.map_or_else(String::new, |(max_ns, figures)| {
-        format!(" (largest published lateness {}, {})", format_ns(max_ns), figures.phase)
+        format!(" (largest published lateness {}, {})", format_ns(max_ns), phase_in_words(&figures.phase, 0))
     });
     let command = command_to_measure(record, profile, None, &[]);
     format!("published elsewhere, not measured by punctual{largest}: measure your own machine with `{command}`")
@@ -421,7 +421,7 @@ fn within(series: &Series, profile: &Profile) -> bool {
 }
 
 fn place(series: &Series) -> String {
-    format!("{}, {}", series.place(), series.phase)
+    format!("{}, {}", series.place(), when(series))
 }
 
 #[cfg(test)]

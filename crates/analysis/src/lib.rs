@@ -67,5 +67,5 @@ pub use profile::{Judges, Profile, Source};
 pub use profiles::{find_profile, find_profiles, profiles};
 pub use rate::Rate;
 pub use reference::{find_reference, references};
-pub use summary::{Summary, rounded_ns};
+pub use summary::{Summary, phase_in_words, rounded_ns, when};
 pub use verdict::{conclude, ladder, on_short_ladder, outcome, rejudge, verdict, worst_of};

@@ -11,6 +11,7 @@ use crate::{
     },
     stalls::{self, Missing},
     statistics::Exposure,
+    summary::when,
 };
 
 /// Judges whether round trips hold the limits of `profile`, from the scheduled send time of each datagram.
@@ -39,7 +40,7 @@ pub(crate) fn judge(record: &Record, profile: &Profile) -> UseVerdict {
     };
     UseVerdict {
         worst_ns: worst.and_then(|(series, _)| series.max_ns),
-        worst_where: worst.map(|(series, _)| series.phase.clone()).unwrap_or_default(),
+        worst_where: worst.map(|(series, _)| when(series)).unwrap_or_default(),
         samples: all.iter().map(|(series, _)| series.samples).sum(),
         over_limit: all.iter().map(|(series, _)| over_limit(series)).sum(),
         missed: all.iter().map(|(_, trip)| absent(trip)).fold(0, u64::saturating_add),
@@ -137,7 +138,7 @@ fn fail(profile: &Profile, all: &[(&Series, &RoundTrip)], exposures: &[Exposure]
     match longest.filter(|&(_, max_ns)| max_ns > profile.limit_ns) {
         Some((series, max_ns)) => {
             let (longest, limit) = (format_ns(max_ns), format_ns(profile.limit_ns));
-            format!("a round trip of {longest} ({}), above the limit of {limit}", series.phase)
+            format!("a round trip of {longest} ({}), above the limit of {limit}", when(series))
         }
         None => lost(&exceeding),
     }
@@ -146,7 +147,7 @@ fn fail(profile: &Profile, all: &[(&Series, &RoundTrip)], exposures: &[Exposure]
 /// The reason for FAIL if no round trip was too long, but answers are missing.
 fn lost(all: &[(&Series, &RoundTrip)]) -> String {
     let Some((series, trip)) = all.iter().max_by_key(|(_, trip)| absent(trip)) else { return String::new() };
-    let phase = &series.phase;
+    let phase = when(series);
     let [lost, slots, refused] = [trip.lost, trip.slots, trip.send_failed].map(grouped);
     format!(
         "{lost} of {slots} datagrams lost, {refused} refused by the kernel ({phase}): a missing answer counts as later than any limit"
@@ -236,7 +237,7 @@ mod tests {
              tolerated",
         );
         let long = record(5_000, 1_000_001, |_| ());
-        let verdict = judged(&long, Outcome::Fail, "a round trip of 1.00 ms (load), above the limit of 1 ms");
+        let verdict = judged(&long, Outcome::Fail, "a round trip of 1.00 ms (under load), above the limit of 1 ms");
         assert_eq!((verdict.over_limit, verdict.worst_ns), (1, Some(1_000_001)));
     }
 
@@ -250,7 +251,7 @@ mod tests {
         let verdict = judged(
             &lossy,
             Outcome::Fail,
-            "3 of 5,012 datagrams lost, 2 refused by the kernel (load): a missing answer counts as later than any limit",
+            "3 of 5,012 datagrams lost, 2 refused by the kernel (under load): a missing answer counts as later than any limit",
         );
         assert_eq!(verdict.missed, 5);
     }

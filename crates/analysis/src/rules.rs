@@ -9,6 +9,7 @@ use crate::{
     float::to_u64,
     profile::Profile,
     statistics::Exposure,
+    summary::phase_in_words,
 };
 
 /// A measured period this many times longer than the use's cannot support PASS, because it misses too much between two
@@ -89,6 +90,7 @@ fn ended_early(record: &Record, phase: &str) -> String {
         Some((None, Some(samples), _)) => format!(", before the last of {} samples", grouped(samples)),
         Some((None, None, _)) | None => String::new(),
     };
+    let phase = phase_in_words(phase, planned.map_or(0, |phase| phase.period_ns));
     format!("the run ended early{when} in the phase `{phase}`: run it to its end")
 }
 

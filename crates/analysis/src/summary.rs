@@ -3,7 +3,7 @@
 use record::Series;
 use serde::Serialize;
 
-use crate::float::to_i64;
+use crate::{duration::format_unsigned_ns, float::to_i64};
 
 /// The percentiles of a summary, with their names.
 pub const PERCENTILES: [(&str, f64); 6] =
@@ -82,6 +82,24 @@ impl Summary {
 #[must_use]
 pub fn rounded_ns(mean_ns: f64) -> i64 {
     to_i64(mean_ns.round())
+}
+
+/// The phase of a series in words: `at rest`, `at rest, 125 us`, `under load`; other phases have their own names.
+#[must_use]
+pub fn when(series: &Series) -> String {
+    phase_in_words(&series.phase, series.period_ns)
+}
+
+/// The name of a phase in words, as [`when`]. `period_ns` is the time between two deadlines.
+#[must_use]
+pub fn phase_in_words(name: &str, period_ns: u64) -> String {
+    match name {
+        "rest" => "at rest".to_owned(),
+        "rest-fast" if period_ns == 0 => "at rest, short period".to_owned(),
+        "rest-fast" => format!("at rest, {}", format_unsigned_ns(period_ns)),
+        "load" => "under load".to_owned(),
+        other => other.to_owned(),
+    }
 }
 
 /// The largest lateness of a series: exact if the record contains it, otherwise the value of its highest bucket.

@@ -26,7 +26,7 @@ pub(crate) fn origin(against: &Comparison) -> String {
 
 /// Phase, role and CPUs of figures: `rest, CPUs 0-1`, or `idle, base, on one CPU`.
 pub(crate) fn name(figures: &Figures) -> String {
-    let mut parts = vec![figures.phase.clone()];
+    let mut parts = vec![analysis::phase_in_words(&figures.phase, 0)];
     if !figures.role.is_empty() && figures.role != figures.phase {
         parts.push(figures.role.clone());
     }
@@ -187,8 +187,8 @@ mod tests {
             let (phase, role, cpus) = (phase.to_owned(), role.to_owned(), cpus.to_owned());
             name(&Figures { phase, role, cpus, together, ..Figures::default() })
         };
-        assert_eq!(of("rest", "", "0-1", None), "rest, CPUs 0-1");
+        assert_eq!(of("rest", "", "0-1", None), "at rest, CPUs 0-1");
         assert_eq!(of("idle", "base", "", Some(true)), "idle, base, on one CPU");
-        assert_eq!(of("rest", "", "3", Some(false)), "rest, on separate CPUs, CPU 3");
+        assert_eq!(of("rest", "", "3", Some(false)), "at rest, on separate CPUs, CPU 3");
     }
 }

@@ -1,6 +1,6 @@
 //! The answer of a run in one sentence, for each kind of run.
 
-use analysis::{audio::outcome_without_size, format_duration, format_ns, matrix::why_none, on_short_ladder};
+use analysis::{audio::outcome_without_size, format_duration, format_ns, matrix::why_none, on_short_ladder, when};
 use record::{
     Capture, Listener, Noise, Outcome, Record, RoundTrip, Series, SeriesKind, Stream, Talker, UseVerdict, counted,
     grouped,
@@ -132,16 +132,6 @@ fn worst(record: &Record) -> String {
             format!("Worst {} late, {}, {} {measured}.", format_ns(max_ns), latest.place(), when(latest))
         }
         None => format!("Nothing was measured {measured}."),
-    }
-}
-
-/// The phase of a series in words.
-pub(crate) fn when(series: &Series) -> String {
-    match series.phase.as_str() {
-        "rest" => "at rest".to_owned(),
-        "rest-fast" => format!("at rest, {}", unsigned(series.period_ns)),
-        "load" => "under load".to_owned(),
-        other => other.to_owned(),
     }
 }
 

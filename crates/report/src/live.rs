@@ -65,9 +65,7 @@ pub fn phase_title(record: &Record, index: usize, count: usize) -> String {
         // The name of a cell of a matrix contains the CPUs of its threads.
         Some(phase) if count > 1 && !phase.threads.is_empty() => format!("{}/{count} {}", index + 1, phase.name),
         Some(phase) if !phase.asked_loads.is_empty() => format!("under load ({})", phase.asked_loads.join(", ")),
-        Some(phase) if phase.name == "rest-fast" => {
-            format!("at rest, {}", analysis::format_unsigned_ns(phase.period_ns))
-        }
+        Some(phase) if phase.name == "rest-fast" => analysis::phase_in_words(&phase.name, phase.period_ns),
         _ => "at rest".to_owned(),
     }
 }

@@ -68,7 +68,7 @@ fn passes_with_enough_wake_ups_within_the_limit() {
     assert_eq!(verdict.outcome, Outcome::Pass);
     assert_eq!(
         verdict.reason,
-        "at most 100 us late (CPU 0, load), within the limit of 100 us; at 95 % fewer than 24 stalls a day, 1 per hour is \
+        "at most 100 us late (CPU 0, under load), within the limit of 100 us; at 95 % fewer than 24 stalls a day, 1 per hour is \
          tolerated"
     );
     let figures = (verdict.worst_ns, verdict.samples, verdict.over_limit, verdict.missed);
@@ -88,7 +88,7 @@ fn a_clean_run_that_is_too_short_says_how_far_it_came() {
     assert_eq!((verdict.outcome, verdict.clean_so_far), (Outcome::Inconclusive, true));
     assert_eq!(
         verdict.reason,
-        "none late so far, at 95 % fewer than 360 stalls an hour (CPU 1, load), but 1 per hour is tolerated: \
+        "none late so far, at 95 % fewer than 360 stalls an hour (CPU 1, under load), but 1 per hour is tolerated: \
          run `punctual measure timer --period 1ms --duration 198m --profile control-1khz --load cpu`"
     );
     short.push(series("rest", 0, 1_000_000, &[(5_000, 1_000), (200_000, 1)]));
@@ -115,7 +115,7 @@ fn tolerated_stalls_do_not_fail() {
     assert_eq!((rare.outcome, rare.over_limit), (Outcome::Pass, 2));
     assert_eq!(
         rare.reason,
-        "at most 300 us late (CPU 0, rest), rarely above the limit of 100 us; at 95 % fewer than 16 stalls a day, 1 per \
+        "at most 300 us late (CPU 0, at rest), rarely above the limit of 100 us; at 95 % fewer than 16 stalls a day, 1 per \
          hour is tolerated"
     );
     let stall: Vec<u64> = (0..10).collect();
@@ -144,7 +144,7 @@ fn a_fail_names_no_tolerated_stall() {
     rare.spikes_total = 1;
     let verdict = judged(vec![rare, Series { cpu: Some(1), ..long(10, &often) }]);
     assert_eq!(verdict.outcome, Outcome::Fail);
-    assert_eq!(verdict.reason, "300 us late on CPU 1, rest, above the limit of 100 us");
+    assert_eq!(verdict.reason, "300 us late on CPU 1, at rest, above the limit of 100 us");
 }
 
 /// Looking at every moment finds too many false results with the bound of a fixed length.
@@ -222,11 +222,14 @@ fn one_late_wake_up_fails() {
     all.push(series("load", 1, 1_000_000, &[(5_000, 20_000), (2_740_000, 1)]));
     let verdict = judged(all);
     assert_eq!(verdict.outcome, Outcome::Fail);
-    assert_eq!(verdict.reason, "2.74 ms late on CPU 1, load, above the limit of 100 us; CPU 0,2-3 stayed within it");
-    assert_eq!((verdict.over_limit, verdict.missed, verdict.worst_where.as_str()), (1, 2, "CPU 1, load"));
+    assert_eq!(
+        verdict.reason,
+        "2.74 ms late on CPU 1, under load, above the limit of 100 us; CPU 0,2-3 stayed within it"
+    );
+    assert_eq!((verdict.over_limit, verdict.missed, verdict.worst_where.as_str()), (1, 2, "CPU 1, under load"));
     assert_eq!(
         verdict.statement,
-        "CPU 1, load: 3 of 20,003 cycles later than 100 us, in 1 stall: at 95 % fewer than 854 stalls an hour"
+        "CPU 1, under load: 3 of 20,003 cycles later than 100 us, in 1 stall: at 95 % fewer than 854 stalls an hour"
     );
 }
 
@@ -242,8 +245,8 @@ fn every_cpu_needs_enough_wake_ups() {
         series("load", 1, 1_000_000, &[(5_000, 4_999)]),
     ]);
     assert_eq!(verdict.outcome, Outcome::Inconclusive);
-    assert!(verdict.reason.contains("(CPU 1, load)"), "{}", verdict.reason);
-    assert!(verdict.statement.starts_with("CPU 1, load: none of 4,999 cycles"), "{}", verdict.statement);
+    assert!(verdict.reason.contains("(CPU 1, under load)"), "{}", verdict.reason);
+    assert!(verdict.statement.starts_with("CPU 1, under load: none of 4,999 cycles"), "{}", verdict.statement);
 }
 
 /// 5000 wake-ups every 20 us last 0.1 s, which is 10 cycles of a use with a period of 10 ms.
@@ -268,12 +271,12 @@ fn a_run_that_ended_early_does_not_pass() {
     assert_eq!(
         judge(&record, control()).reason,
         "the record contradicts itself (the run is complete, but the phase `rest` lasted 10800000000000 of 14400000000000 \
-         ns), so it does not show whether 100 us holds; the worst measured was 5 us (CPU 0, rest)"
+         ns), so it does not show whether 100 us holds; the worst measured was 5 us (CPU 0, at rest)"
     );
     for state in [State::Interrupted, State::Partial] {
         record.state = state;
         assert_eq!(outcome(&record), Outcome::Inconclusive, "{state:?}");
-        let reason = "the run ended early, after 3 h of 4 h in the phase `rest`: run it to its end";
+        let reason = "the run ended early, after 3 h of 4 h in the phase `at rest`: run it to its end";
         assert_eq!(judge(&record, control()).reason, reason);
     }
     record.phases[0].planned_ns = None;
@@ -310,7 +313,7 @@ fn frames_that_did_not_leave_or_arrive_fail_a_stream() {
     assert_eq!((refused.outcome, refused.missed), (Outcome::Fail, 100_000));
     assert_eq!(
         refused.reason,
-        "100,000 of 86,500,000 frames are missing, 100,000 of them refused by the kernel (talker on CPU 0, rest): a missing \
+        "100,000 of 86,500,000 frames are missing, 100,000 of them refused by the kernel (talker on CPU 0, at rest): a missing \
          frame counts as later than any limit"
     );
     let mut one_way = talker(|_| ());
@@ -330,7 +333,11 @@ fn a_cpu_that_measured_nothing_prevents_pass() {
     let mut all = vec![series("rest", 0, 1_000_000, &[(5_000, ENOUGH)]), series("rest", 1, 1_000_000, &[])];
     let verdict = judged(all.clone());
     assert_eq!((verdict.outcome, verdict.clean_so_far), (Outcome::Inconclusive, false));
-    assert!(verdict.reason.starts_with("no cycle of the use was measured on CPU 1, rest: run `"), "{}", verdict.reason);
+    assert!(
+        verdict.reason.starts_with("no cycle of the use was measured on CPU 1, at rest: run `"),
+        "{}",
+        verdict.reason
+    );
     all.push(series("rest", 2, 1_000_000, &[(200_000, 900)]));
     assert_eq!(judged(all).outcome, Outcome::Fail);
 }
@@ -522,7 +529,7 @@ fn a_much_shorter_period_passes_with_a_note() {
     assert!(
         verdict.reason.ends_with("measured every 100 us, so CPUs used less deep idle states than with a cycle of 1 ms")
     );
-    assert!(verdict.statement.starts_with("CPU 0, rest: none of 10,800,000 cycles"), "{}", verdict.statement);
+    assert!(verdict.statement.starts_with("CPU 0, at rest: none of 10,800,000 cycles"), "{}", verdict.statement);
 
     let also_slowly = series("load", 0, 1_000_000, &[(5_000, ENOUGH)]);
     let verdict = judged(vec![series("rest", 0, 100_000, &[(5_000, 10 * ENOUGH)]), also_slowly]);
@@ -555,16 +562,16 @@ fn an_invalid_record_has_figures() {
     assert_eq!(
         verdict.reason,
         "the run did not go as requested (policy.refused), so it does not show whether 100 us holds; \
-         the worst measured was 200 us (CPU 0, load)"
+         the worst measured was 200 us (CPU 0, under load)"
     );
     assert_eq!((verdict.worst_ns, verdict.samples, verdict.over_limit), (Some(200_000), 10, 1));
-    assert!(verdict.statement.starts_with("of the threads as they ran: CPU 0, load"), "{}", verdict.statement);
+    assert!(verdict.statement.starts_with("of the threads as they ran: CPU 0, under load"), "{}", verdict.statement);
 }
 
 #[test]
 fn notes_excellent_results() {
     let verdict = judge(&record(vec![series("rest", 0, 125_000, &[(7_323, 8 * ENOUGH)])]), profile("avb-class-a"));
-    let reason = "at most 7.32 us late (CPU 0, rest), within the limit of 50 us, excellent (under 10 us); ";
+    let reason = "at most 7.32 us late (CPU 0, at rest), within the limit of 50 us, excellent (under 10 us); ";
     assert!(verdict.reason.starts_with(reason), "{}", verdict.reason);
 }
 
@@ -623,7 +630,7 @@ fn some_series() -> impl Strategy<Value = Series> {
         .prop_map(|(phase, cpu, period_ns, counts)| series(phase, cpu, period_ns, &counts))
 }
 
-/// The late cycles and all cycles of a statement such as `CPU 0, rest: 3 of 20,003 cycles later than 100 us`.
+/// The late cycles and all cycles of a statement such as `CPU 0, at rest: 3 of 20,003 cycles later than 100 us`.
 fn counts(statement: &str) -> Option<(u64, u64)> {
     let (late, rest) = statement.rsplit_once(": at 95 %").map_or(statement, |(seen, _)| seen).split_once(" of ")?;
     let late = late.rsplit(' ').next()?.parse().ok()?;

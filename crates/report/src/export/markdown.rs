@@ -4,14 +4,13 @@
 
 use std::{cmp::Reverse, fmt::Write};
 
-use analysis::{Summary, format_duration, format_ns};
+use analysis::{Summary, format_duration, format_ns, when};
 use record::{Campaign, Outcome, Record, ScenarioEntry, Series, grouped, visible::one_line};
 
 use super::case::{self, Case};
 use crate::{
     blame::{shares, to_do},
     campaign::{named, summarize},
-    headline::when,
     remedy::advice_and_command,
     stream::offset_advice,
     terminal::time,

@@ -1,13 +1,12 @@
 //! Audio: one section per series, the result of a buffer search, and the key figures.
 
-use analysis::format_ns;
+use analysis::{format_ns, when};
 use record::{Audio, BufferSearch, Record, Series, SoundLoop, counted, grouped};
 
 use super::figure::{Key, Part, Table};
 use crate::{
     audio::{FIGURES, TRIED, fault_lines, found, outcomes, remarks, times, title, tried, worst},
     blame::unsigned,
-    headline::when,
     sound_loop,
     words::sentence,
 };

@@ -101,5 +101,5 @@ pub fn curves(record: &Record) -> Vec<(String, &Histogram)> {
 }
 
 fn label(from: &str, figures: &Figures) -> String {
-    format!("{from}: {}", figures.phase)
+    format!("{from}: {}", analysis::phase_in_words(&figures.phase, 0))
 }

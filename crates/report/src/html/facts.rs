@@ -1,6 +1,6 @@
 //! The tables after the charts: figures of each series, loads, machine, settings and findings.
 
-use analysis::{Summary, float::to_u64, format_duration, format_ns, rounded_ns};
+use analysis::{Summary, float::to_u64, format_duration, format_ns, rounded_ns, when};
 use record::{Finding, FindingState, LoadProof, Machine, Phase, Record, Scenario, Shielding, grouped};
 
 use super::{
@@ -12,7 +12,6 @@ use super::{
 use crate::{
     blame::unsigned,
     clocks, evl,
-    headline::when,
     remedy::advice_and_command,
     shielding,
     words::{Words, capitalized, cpus},

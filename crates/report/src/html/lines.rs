@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use record::{Record, Series};
 
-use crate::headline::when;
+use analysis::when;
 
 /// The number of colours in the style sheet.
 const HUES: usize = 7;

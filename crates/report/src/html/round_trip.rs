@@ -1,10 +1,9 @@
 //! Round trips: key figures, and tables of outcomes and times.
 
-use analysis::format_ns;
+use analysis::{format_ns, when};
 use record::{Record, RoundTrip, Series, grouped};
 
 use super::figure::{Key, Part, Table};
-use crate::headline::when;
 use crate::round_trip::{TIMES, longest, outcomes, remarks, times, title};
 
 fn all(record: &Record) -> impl Iterator<Item = (&Series, &RoundTrip)> {

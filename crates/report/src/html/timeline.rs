@@ -4,12 +4,11 @@ use std::{collections::HashSet, fmt::Write};
 
 use analysis::{
     float::{to_i32, to_usize},
-    format_duration, format_ns,
+    format_duration, format_ns, when,
 };
 use record::visible::escape_json;
 use record::{Maxima, Record, Spike, counted, grouped};
 
-use crate::headline::when;
 use crate::words::Words;
 
 use super::{

@@ -1,6 +1,6 @@
 //! A captured stream: late packets, intervals, losses, and the frames to inspect.
 
-use analysis::{Summary, format_duration, format_ns};
+use analysis::{Summary, format_duration, format_ns, rounded_ns};
 use record::{
     Capture, CapturedKind, CapturedStream, Histogram, MarkedFrame, NumberedBy, PeriodSource, Record, Series,
     SeriesKind, grouped,
@@ -120,7 +120,7 @@ fn period(capture: &Capture) -> String {
         0 | 1 => String::new(),
         frames => format!(" for {frames} frames"),
     };
-    format!("{nominal}{frames} ({source}); {:.3} ns on the capture's clock{ratio}", period.fitted_ns)
+    format!("{nominal}{frames} ({source}); {} on the capture's clock{ratio}", format_ns(rounded_ns(period.fitted_ns)))
 }
 
 /// The two figures that users know best, and their meaning here.

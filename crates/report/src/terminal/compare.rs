@@ -24,8 +24,7 @@ pub(super) fn brief(page: &mut Page, record: &Record, column: usize) {
         let text = match (worst, largest) {
             (Some(pair), Some([_, ours, theirs, ratio])) => {
                 let (group, other) = (name(&pair.ours), &against.name);
-                let comma = if group.contains(", ") { "," } else { "" };
-                format!("{ratio} the largest lateness in {group}{comma} of {other}: {ours} to {theirs}")
+                format!("{ratio} the largest lateness of {other} ({group}): {ours} to {theirs}")
             }
             _ => format!("no figure to compare with {}", against.name),
         };

@@ -5,6 +5,7 @@ use std::cmp::Reverse;
 use analysis::{
     Summary, format_unsigned_ns,
     matrix::{PairRank, ranked_pairs},
+    when,
 };
 use record::{Capture, CapturedStream, Histogram, Noise, Record, Series, SeriesKind, Stream, grouped};
 
@@ -12,7 +13,6 @@ use super::capture::exact_percentile;
 use super::noise::lost_in_column;
 use super::table::Table;
 use super::{audio, cell, count_cell, interrupt, time};
-use crate::headline::when;
 use crate::style::{Ink, Spans};
 
 /// The figures of each thread, or the worst of each thread in each phase: as many threads as there are `rows`, the worst.

@@ -1,6 +1,6 @@
 //! The culprits of spikes: the ledger, and the worst spikes with their culprits.
 
-use analysis::format_ns;
+use analysis::{format_ns, when};
 use record::{Account, Blame, BlameMode, Cause, Record, grouped};
 
 use super::cell;
@@ -123,7 +123,7 @@ pub(super) fn spikes(page: &mut Page, record: &Record, shown: usize) {
         table.row(vec![
             (Ink::Quiet, number.to_string()),
             cell(format_ns(spike.lateness_ns)),
-            cell(format!("{}, {}", series.place(), series.phase)),
+            cell(format!("{}, {}", series.place(), when(series))),
             cell(unsigned(spike.at_ns)),
         ]);
     }

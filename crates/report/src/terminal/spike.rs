@@ -20,7 +20,7 @@ const CAUSE: usize = 26;
 pub(super) fn page(page: &mut Page, ranked: Ranked, stored: usize, counted: u64) {
     let Ranked { number, series, spike } = ranked;
     let (late, place) = (format_ns(spike.lateness_ns), series.place());
-    let (phase, after) = (&series.phase, unsigned(spike.at_ns));
+    let (phase, after) = (analysis::when(series), unsigned(spike.at_ns));
     let words = Words::of_series(series);
     let title = capitalized(words.spike);
     let (stored, counted) = (grouped(stored as u64), grouped(counted));
