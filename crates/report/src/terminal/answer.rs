@@ -15,8 +15,10 @@ use crate::stream::offset_advice;
 use crate::style::{Ink, Style};
 use crate::words::{Words, sentence, state_note};
 
-/// Largest number of lines of the answer at 80 columns, without the two lines of the paths of the files.
+/// Largest number of lines of the answer, without the two lines of the paths of the files.
 const LINES: usize = 18;
+/// The fewest columns with this number of lines; a narrower answer has the lines of one of 80 columns, wrapped.
+const NARROW: usize = 60;
 /// The lengths of `why`, from the longest to the shortest.
 const WHYS: [Whys; 5] = [
     Whys { culprits: 3, reasons: usize::MAX },
@@ -43,7 +45,7 @@ const COLUMN: usize = 7;
 pub fn answer(record: &Record, full: &str, style: &Style, width: usize) -> String {
     let part = |write: &dyn Fn(&mut Page)| part(style, width, write);
     let more = part(&|page| more(page, full));
-    let left = LINES.saturating_sub(lines(&more));
+    let left = lines_at(width).saturating_sub(lines(&more));
     // In the order of importance, except for the caveats, the culprits and the remedies, whose lengths are chosen below.
     let above = [part(&|page| top(page, record)), part(&|page| reasons(page, record))];
     let middle = [
@@ -91,7 +93,7 @@ pub fn answer(record: &Record, full: &str, style: &Style, width: usize) -> Strin
 pub fn campaign_answer(campaign: &Campaign, full: &str, style: &Style, width: usize) -> String {
     let part = |write: &dyn Fn(&mut Page)| part(style, width, write);
     let more = part(&|page| more(page, full));
-    let left = LINES.saturating_sub(lines(&more));
+    let left = lines_at(width).saturating_sub(lines(&more));
     let parts = [
         part(&|page| campaign::headline(page, campaign)),
         part(&|page| campaign::ran(page, campaign, COLUMN)),
@@ -113,6 +115,11 @@ fn part(style: &Style, width: usize, write: &dyn Fn(&mut Page)) -> String {
     let mut page = Page::new(*style, width);
     write(&mut page);
     page.finish()
+}
+
+/// Largest number of lines of the answer at this width.
+fn lines_at(width: usize) -> usize {
+    if width < NARROW { LINES * 80 / width.max(1) } else { LINES }
 }
 
 /// The number of lines of a text.
@@ -207,7 +214,7 @@ fn answer_of_findings(
     let findings = &machine::distinct(findings);
     let part = |write: &dyn Fn(&mut Page)| part(style, width, write);
     let end = part(below) + &part(&|page| more(page, full));
-    let left = LINES.saturating_sub(lines(&end));
+    let left = lines_at(width).saturating_sub(lines(&end));
     let mut out = part(&|page| machine::headline(page, findings)) + &part(above);
     let mut left_out = 0;
     for finding in machine::to_change(findings) {

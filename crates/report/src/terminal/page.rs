@@ -180,8 +180,8 @@ impl Page {
 
     /// A table with a text right of each row, under `heading`, and notes below each row, starting at `column`.
     ///
-    /// If there is not enough space right of the row, the text is written below it. If the row does not fit, the text
-    /// names it and the figures are below.
+    /// If there is not enough space right of the row, the text is written below it. If the row does not fit, or has no
+    /// name of its own, the text names it and the figures are below.
     pub(crate) fn table_with_texts(
         &mut self,
         table: &Table,
@@ -189,7 +189,10 @@ impl Page {
         texts: &[String],
         (column, notes): (usize, &[Vec<Note>]),
     ) {
-        let Some(lines) = table.whole(self.inner_width()) else {
+        // Figures without a name are below the text that names them.
+        let is_named =
+            |lines: &Vec<Spans>| table.has_names() || lines.first().is_none_or(|line| !self.is_narrow_by(line, 2));
+        let Some(lines) = table.whole(self.inner_width()).filter(is_named) else {
             for (n, block) in table.blocks(self.inner_width() - INDENT.len()).into_iter().enumerate() {
                 self.text(Ink::Plain, &texts[n]);
                 for line in block {
@@ -230,7 +233,12 @@ impl Page {
 
     /// True if there is not enough space for a text right of these spans.
     fn is_narrow(&self, spans: &Spans) -> bool {
-        self.width.saturating_sub(INDENT.len() + width_of(spans)) < NARROWEST
+        self.is_narrow_by(spans, 0)
+    }
+
+    /// True if there is not enough space for a text right of these spans and a gap.
+    fn is_narrow_by(&self, spans: &Spans, gap: usize) -> bool {
+        self.width.saturating_sub(INDENT.len() + width_of(spans) + gap) < NARROWEST
     }
 
     fn note(&mut self, column: usize, note: &Note) {

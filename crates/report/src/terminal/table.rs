@@ -51,6 +51,11 @@ impl Table {
         self
     }
 
+    /// True if columns name the rows.
+    pub(crate) fn has_names(&self) -> bool {
+        self.names > 0
+    }
+
     /// The first rows; the last of `rows` is the number of the others if there are more. `rows` is at least 1.
     pub(crate) fn at_most(mut self, rows: usize) -> Self {
         if self.rows.len() > rows {
@@ -122,9 +127,16 @@ impl Table {
     pub(crate) fn blocks(&self, width: usize) -> Vec<Vec<Spans>> {
         let block = |row: &Spans| {
             let (names, figures) = row.split_at(self.names.min(row.len()));
-            let named: Spans = names.iter().filter(|(_, text)| !text.trim().is_empty()).cloned().collect();
+            let names = names.iter().zip(&self.headings).filter(|((_, text), _)| !text.trim().is_empty());
+            // A number alone is no name.
+            let named: Spans = names
+                .map(|((ink, text), heading)| match text.trim().parse::<u64>() {
+                    Ok(_) if !heading.is_empty() => (*ink, format!("{heading} {}", text.trim())),
+                    _ => (*ink, text.clone()),
+                })
+                .collect();
             let name_width: usize = named.iter().map(|(_, text)| display_width(text)).sum();
-            let headings = self.headings[names.len()..].iter();
+            let headings = self.headings[row.len() - figures.len()..].iter();
             let figures = figures.iter().zip(headings).filter(|((_, text), _)| !text.trim().is_empty());
             let figures = figures.map(|((ink, text), heading)| (*ink, format!("{heading} {text}").trim().to_owned()));
             let is_short = named.len() == 1 && name_width <= SHORT_NAME;
@@ -228,7 +240,8 @@ mod tests {
         let mut table = Table::new(&["CPU", "samples", "max"]);
         table.row(plain(&["0", "12", "4.1 us"]));
         table.row(plain(&["every one", "12345678", "11 ms"]));
-        let expected = ["0  samples 12,", "   max 4.1 us", "every one", "  samples", "  12345678,", "  max 11 ms"];
+        let expected =
+            ["CPU 0", "  samples 12,", "  max 4.1 us", "every one", "  samples", "  12345678,", "  max 11 ms"];
         assert_eq!(text(&table.lines(16)), expected);
     }
 
