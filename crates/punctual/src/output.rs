@@ -229,7 +229,7 @@ pub fn print(output_options: OutputOptions, page: impl FnOnce(&Style, usize) -> 
     print_with(style.passes(), |out| out.write_all(text.as_bytes()))
 }
 
-/// Prints a record: the answer, or with --full the page; with --quiet only the first sentence of the answer.
+/// Prints a record: the answer, with --full also the page; with --quiet only the first sentence of the answer.
 /// `repeated` are the options that the command for the page repeats.
 pub fn print_record(
     output_options: OutputOptions,
@@ -240,7 +240,9 @@ pub fn print_record(
     page: impl FnOnce(&Style, usize) -> String,
 ) -> anyhow::Result<()> {
     if extent.full || record.published.is_some() {
-        return print(output_options, page);
+        return print(output_options, |style, width| {
+            report::terminal::opening(record, style, width) + &page(style, width)
+        });
     }
     if output_options.quiet {
         return print(output_options, |style, width| report::terminal::headline(record, style, width));
@@ -323,7 +325,10 @@ pub fn print_campaign(
 ) -> anyhow::Result<()> {
     let full = show_command(path, &[]);
     print(output_options, |style, width| match (extent.full, output_options.quiet) {
-        (true, _) => report::terminal::campaign(campaign, style, width),
+        (true, _) => {
+            report::terminal::campaign_opening(campaign, style, width)
+                + &report::terminal::campaign(campaign, style, width)
+        }
         (false, true) => report::terminal::campaign_headline(campaign, style, width),
         (false, false) => report::terminal::campaign_answer(campaign, &full, style, width),
     })

@@ -36,7 +36,8 @@ use crate::blame::ranked;
 use crate::style::{Ink, Style};
 use crate::words::{is_noise, state_note};
 pub use answer::{
-    answer, campaign_answer, campaign_headline, check_answer, headline, machine_answer, machine_headline,
+    answer, campaign_answer, campaign_headline, campaign_opening, check_answer, headline, machine_answer,
+    machine_headline, opening,
 };
 pub use check::check;
 use ledger::Extent;
@@ -191,6 +192,7 @@ pub fn spike(record: &Record, number: usize, style: &Style, width: usize) -> Opt
 #[must_use]
 pub fn machine(record: &Record, style: &Style, width: usize) -> String {
     let mut page = Page::new(*style, width);
+    machine::headline(&mut page, &machine::distinct(&record.findings));
     machine::facts(&mut page, record);
     machine::more_facts(&mut page, &record.machine);
     machine::all_findings(&mut page, &record.findings);

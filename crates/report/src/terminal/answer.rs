@@ -86,6 +86,40 @@ pub fn answer(record: &Record, full: &str, style: &Style, width: usize) -> Strin
     out + &more
 }
 
+/// The answer of a run as in [`answer`] but in full and without its table, for the top of the page with all figures. It
+/// ends with a blank line. Empty for published figures, which are no run.
+///
+/// For width and text, see [`overview`](super::overview).
+#[must_use]
+pub fn opening(record: &Record, style: &Style, width: usize) -> String {
+    if record.published.is_some() {
+        return String::new();
+    }
+    part(style, width, &|page| {
+        top(page, record);
+        reasons(page, record);
+        uses(page, record);
+        why(page, record, WHYS[0]);
+        what_to_do(page, record, usize::MAX);
+        page.gap();
+    })
+}
+
+/// The answer of a campaign as in [`campaign_answer`] but in full and without its table, for the top of its page.
+///
+/// For width and text, see [`overview`](super::overview).
+#[must_use]
+pub fn campaign_opening(campaign: &Campaign, style: &Style, width: usize) -> String {
+    part(style, width, &|page| {
+        campaign::headline(page, campaign);
+        campaign::ran(page, campaign, COLUMN);
+        campaign::failed(page, campaign, COLUMN);
+        campaign::why(page, campaign, COLUMN);
+        campaign::problems(page, campaign, COLUMN, usize::MAX);
+        page.gap();
+    })
+}
+
 /// The answer of a campaign: its recommendation, problems, and the scenarios with the largest times.
 ///
 /// For width and text, see [`overview`](super::overview). `full` is the command that shows everything.
@@ -184,7 +218,7 @@ pub fn machine_answer(findings: &[Finding], full: &str, style: &Style, width: us
     let status = |page: &mut Page| {
         // Readers expect a status that fails if a setting causes lateness.
         if machine::to_change(findings).next().is_some() {
-            page.fact("status", COLUMN, "0, because findings are no verdict; one with a status that fails: `punctual measure timer --profile NAME`");
+            page.fact("status", COLUMN, "0, because findings are no verdict; one with a status that fails: `punctual measure timer --profile audio-48k-64`");
         }
     };
     answer_of_findings(&|_| (), findings, &status, full, style, width)

@@ -3,7 +3,7 @@
 use record::{Finding, FindingState};
 
 use super::{
-    machine::{all_findings, distinct},
+    machine::{all_findings, distinct, headline},
     page::Page,
 };
 use crate::style::{Ink, Style};
@@ -18,6 +18,7 @@ const NAMES: usize = 10;
 #[must_use]
 pub fn check(title: &str, facts: &[(&str, String)], findings: &[Finding], style: &Style, width: usize) -> String {
     let mut page = Page::new(*style, width);
+    headline(&mut page, &distinct(findings));
     page.heading(title);
     for (name, text) in facts.iter().filter(|(_, text)| !text.is_empty()) {
         page.fact(name, NAMES, text);
