@@ -29,15 +29,22 @@ pub struct Periods {
     pub servo_ns: Option<u64>,
 }
 
-/// The periods that a run permits; `None` unless it measured threads called `base` and `servo` as requested.
+/// The periods that a run permits, or the recommended pair of a matrix under all its loads; `None` unless threads called
+/// `base` and `servo` were measured as requested.
 #[must_use]
 pub fn periods(record: &Record) -> Option<Periods> {
-    if !record.cells.is_empty() || record.scenario.probe != "threads" || record.obstacle().is_some() {
+    if record.scenario.probe != "threads" || record.obstacle().is_some() {
         return None;
     }
     let of_role = |role: &str| {
-        let measured = record.probe_series().filter(|series| series.role == role && series.samples > 1);
-        measured.map(|series| (series.jitter_ns, series.period_ns)).max()
+        if record.cells.is_empty() {
+            let measured = record.probe_series().filter(|series| series.role == role && series.samples > 1);
+            return measured.map(|series| (series.jitter_ns, series.period_ns)).max();
+        }
+        let pair = &record.recommendation.as_ref()?.pair;
+        let cells = record.cells.iter().filter(|cell| cell.pair() == *pair && cell.invalid.is_none());
+        let measured = cells.flat_map(|cell| &cell.threads).filter(|thread| thread.role == role && thread.samples > 1);
+        measured.map(|thread| (thread.jitter_ns, thread.period_ns)).max()
     };
     let ((base_jitter_ns, _), (servo_jitter_ns, servo_period_ns)) = (of_role("base")?, of_role("servo")?);
     let base_ns = || (base_jitter_ns + STEP_TIMING_NS).next_multiple_of(1000).max(BASE_PERIOD_MIN_NS);
@@ -51,7 +58,7 @@ pub fn periods(record: &Record) -> Option<Periods> {
 
 #[cfg(test)]
 mod tests {
-    use record::{Phase, Scenario, Series, State, Validity};
+    use record::{Cell, CellThread, Phase, Recommendation, Scenario, Series, State, Validity};
 
     use super::*;
 
@@ -80,6 +87,29 @@ mod tests {
         assert_eq!(both(17_300, 500_000), Some((Some(33_000), Some(1_000_000))));
         assert_eq!(both(50_000, 500_001), Some((Some(65_000), None)));
         assert_eq!(both(50_001, 0), Some((None, Some(1_000_000))));
+    }
+
+    #[test]
+    fn a_matrix_permits_the_periods_of_its_recommended_pair() {
+        let thread = |role: &str, cpu, period_ns, jitter_ns| CellThread {
+            role: role.into(),
+            cpu,
+            period_ns,
+            jitter_ns,
+            samples: 2,
+            ..CellThread::default()
+        };
+        let cell = |load: &str, servo_cpu, base_jitter_ns| Cell {
+            load: load.into(),
+            threads: vec![thread("base", 0, 25_000, base_jitter_ns), thread("servo", servo_cpu, 1_000_000, 9_000)],
+            ..Cell::default()
+        };
+        let mut matrix = record(1, 1);
+        matrix.cells = vec![cell("noload", 0, 80_000), cell("noload", 1, 10_000), cell("cpu", 1, 20_500)];
+        assert_eq!(periods(&matrix), None, "no pair is recommended");
+        matrix.recommendation = Some(Recommendation { pair: matrix.cells[1].pair(), ..Recommendation::default() });
+        let periods = periods(&matrix).unwrap();
+        assert_eq!((periods.base_jitter_ns, periods.base_ns), (20_500, Some(36_000)));
     }
 
     #[test]

@@ -143,6 +143,7 @@ pub fn matrix(record: &Record, figures: &[MatrixFigure], style: &Style, width: u
     compare::section(&mut page, record);
     verdict::ladder(&mut page, record);
     ending(&mut page, record);
+    linuxcnc::section(&mut page, record);
     page.finish()
 }
 

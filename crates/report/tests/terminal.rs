@@ -393,6 +393,11 @@ fn base_and_servo_end_with_the_periods_for_linuxcnc() {
         text.contains("  # no BASE_PERIOD: max jitter 2 ms is above 50 us") && text.contains("  SERVO_PERIOD"),
         "{text}"
     );
+    record.series[1].jitter_ns = 600_000;
+    let brief = answer(&record, "punctual show --full", &UNICODE, 60);
+    assert!(brief.contains("\n  # no BASE_PERIOD: ") && brief.contains("\n  # no SERVO_PERIOD: "), "{brief}");
+    let mut lines = brief.lines().skip_while(|line| !line.contains("BASE_PERIOD")).take_while(|l| !l.contains("more"));
+    assert!(lines.all(|line| line.starts_with("  # ")), "a comment is continued as one: {brief}");
     record.validity.valid = false;
     assert!(!page(&record).contains("_PERIOD"));
 }

@@ -45,7 +45,8 @@ const COLUMN: usize = 7;
 pub fn answer(record: &Record, full: &str, style: &Style, width: usize) -> String {
     let part = |write: &dyn Fn(&mut Page)| part(style, width, write);
     let more = part(&|page| more(page, full));
-    let left = lines_at(width).saturating_sub(lines(&more));
+    let periods = part(&|page| linuxcnc::brief(page, record));
+    let left = lines_at(width).saturating_sub(lines(&more) + lines(&periods));
     // In the order of importance, except for the caveats, the culprits and the remedies, whose lengths are chosen below.
     let above = [part(&|page| top(page, record)), part(&|page| reasons(page, record))];
     let middle = [
@@ -78,12 +79,7 @@ pub fn answer(record: &Record, full: &str, style: &Style, width: usize) -> Strin
     let kept = |parts: &&Vec<&String>| fitting_parts(parts, left).iter().filter(|part| !part.is_empty()).count();
     let chosen = chosen.or_else(|| choices.iter().rev().max_by_key(kept));
     let above_table = chosen.map_or_else(String::new, |parts| fitting(parts, left));
-    let mut out = with_table(above_table, left, style, width, table);
-    let periods = part(&|page| linuxcnc::brief(page, record));
-    if lines(&out) + lines(&periods) <= left {
-        out.push_str(&periods);
-    }
-    out + &more
+    with_table(above_table, left, style, width, table) + &periods + &more
 }
 
 /// The answer of a run as in [`answer`] but in full and without its table, for the top of the page with all figures. It

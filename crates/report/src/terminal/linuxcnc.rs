@@ -4,20 +4,19 @@ use analysis::linuxcnc::{BASE_JITTER_MAX_NS, SERVO_JITTER_MAX_NS, periods};
 use record::Record;
 
 use super::page::Page;
-use crate::{blame::unsigned, style::Ink};
+use crate::blame::unsigned;
 
 /// The section of the INI file with both periods, below a heading.
 pub(super) fn section(page: &mut Page, record: &Record) {
     let Some([base, servo]) = lines(record) else { return };
     page.heading("Periods for LinuxCNC, section [EMCMOT] of the INI file");
-    page.text(Ink::Plain, &base);
-    page.text(Ink::Plain, &servo);
+    page.of_file(&base);
+    page.of_file(&servo);
 }
 
-/// Both lines without a heading, if the run permits one of the periods.
+/// Both lines without a heading.
 pub(super) fn brief(page: &mut Page, record: &Record) {
-    let Some(lines) = lines(record).filter(|lines| lines.iter().any(|line| !line.starts_with('#'))) else { return };
-    lines.iter().for_each(|line| page.text(Ink::Plain, line));
+    lines(record).iter().flatten().for_each(|line| page.of_file(line));
 }
 
 /// A line for each period. Without a period it is a comment of the INI file with the reason.

@@ -59,6 +59,17 @@ impl Page {
         self.wrapped(ink, INDENT, INDENT, text);
     }
 
+    /// A line to paste into a configuration file; a comment is continued as a comment.
+    pub(crate) fn of_file(&mut self, line: &str) {
+        match line.strip_prefix("# ") {
+            Some(comment) => {
+                let mark = format!("{INDENT}# ");
+                self.wrapped(Ink::Plain, &mark, &mark, comment);
+            }
+            None => self.line(&vec![(Ink::Plain, line.to_owned())]),
+        }
+    }
+
     /// A named fact: `name` padded to `column` columns, then the text.
     pub(crate) fn fact(&mut self, name: &str, column: usize, text: &str) {
         let first = format!("{INDENT}{name:column$}  ");
