@@ -1,6 +1,8 @@
 //! The tables of a matrix, and the sizes of record and report of a very large one.
 
-use record::{AskedThread, LoadProof, Phase, Record, SCHEMA, Series, State, Validity};
+use record::{
+    AskedThread, Cause, CauseKind, Culprit, LoadProof, Phase, Record, SCHEMA, Series, Spike, State, Validity,
+};
 use report::{
     Style, html,
     terminal::{self, MatrixFigure},
@@ -122,12 +124,31 @@ fn sixteen_cpus_fit_size_limits() {
     assert_eq!((record.cells.len(), record.series.len()), (512, 1024));
     for series in &mut record.series {
         (series.raw, series.corrected) = (series.raw.coarse(), series.corrected.coarse());
-        series.spikes =
-            (0..10).map(|n| record::Spike { lateness_ns: 30_000, at_ns: n, ..Default::default() }).collect();
+        series.spikes = (0..10).map(|n| Spike { lateness_ns: 30_000, at_ns: n, ..Default::default() }).collect();
     }
     let (document, page) = (record::file::to_json(&record).len(), html::render(&record).len());
     assert!(document < 8_000_000, "a record of {document} bytes");
     assert!(page < 2_000_000, "a page of {page} bytes");
     let text = terminal::summary(&record, &Style::plain(), 80);
     assert!(text.lines().count() < 400 && text.contains("Recommendation"));
+}
+
+#[test]
+fn the_answer_names_the_cause_and_the_periods_of_the_recommended_pair() {
+    let mut record = small();
+    let pair = record.recommendation.as_ref().unwrap().pair.clone();
+    let cell = record.cells.iter().find(|cell| cell.pair() == pair).unwrap();
+    let phase = cell.phases[0].clone();
+    let text = |record: &Record| terminal::answer(record, "punctual show --full a.json", &Style::plain(), 100);
+    let shown = text(&record);
+    assert!(!shown.contains("kworker"), "{shown}");
+    assert!(shown.contains("\n  BASE_PERIOD = ") && shown.contains("\n  SERVO_PERIOD = 1000000\n"), "{shown}");
+    for (series, ns) in record.series.iter_mut().filter(|series| series.phase == phase).zip([40_000, 30_000]) {
+        let cause = Cause::new(CauseKind::Thread, format!("kworker/{ns}"));
+        series.spikes =
+            vec![Spike { lateness_ns: ns, culprits: vec![Culprit { cause, ns: 36_000 }], ..Spike::default() }];
+    }
+    let text = text(&record);
+    assert!(text.contains("\n  why      base on CPU ") && text.contains("40 us late"), "{text}");
+    assert!(text.contains("thread kworker/40000: 36 us, 90 %"), "{text}");
 }

@@ -6,7 +6,7 @@ use record::{BlameMode, Campaign, Finding, Outcome, Record, UseVerdict};
 use super::figures::figures;
 use super::page::Page;
 use super::table::Table;
-use super::{campaign, compare, linuxcnc, machine, sound_loop};
+use super::{campaign, capture, compare, linuxcnc, machine, matrix, sound_loop};
 use crate::blame::{explains, remarks, shares, to_do};
 use crate::headline::{self, ink_of, shown_uses};
 use crate::remedy::{advice_and_command, is_command};
@@ -390,9 +390,13 @@ struct Whys {
     reasons: usize,
 }
 
-/// The main culprits with their shares of the lateness of all spikes; before them, for a matrix the reasons of the
-/// recommendation, and for round trips the parts of the longest one.
+/// The main culprits with their shares of the lateness of all spikes; before them, for a matrix the cause of its worst
+/// spike and the reasons of the recommendation, for a capture what its gaps were,
+/// and for round trips the parts of the longest one.
 fn why(page: &mut Page, record: &Record, shown: Whys) {
+    for cause in matrix::cause(record).into_iter().chain(capture::causes(record)) {
+        page.fact("why", COLUMN, &cause);
+    }
     let reasons: Vec<&String> =
         record.recommendation.iter().flat_map(|advice| advice.why.iter().chain(&advice.facts)).collect();
     let left_out = reasons.len().saturating_sub(shown.reasons);

@@ -3,7 +3,7 @@
 use analysis::{Summary, format_duration, format_ns, rounded_ns};
 use record::{
     Capture, CapturedKind, CapturedStream, Histogram, MarkedFrame, NumberedBy, PeriodSource, Record, Series,
-    SeriesKind, grouped,
+    SeriesKind, counted, grouped,
 };
 
 use super::page::Page;
@@ -121,6 +121,33 @@ fn period(capture: &Capture) -> String {
         frames => format!(" for {frames} frames"),
     };
     format!("{nominal}{frames} ({source}); {} on the capture's clock{ratio}", format_ns(rounded_ns(period.fitted_ns)))
+}
+
+/// The causes of gaps and late frames that a capture file shows; nothing for other runs.
+pub(super) fn causes(record: &Record) -> Vec<String> {
+    let Some(of) = record.capture.as_ref().filter(|capture| capture.observer.is_none() && record.validity.valid) else {
+        return Vec::new();
+    };
+    let mut causes = Vec::new();
+    let mut add = |count: u64, text: String| {
+        if count > 0 {
+            causes.push(text);
+        }
+    };
+    let largest = of.worst_gaps.first().map_or_else(String::new, |gap| {
+        format!("; the largest gap, {}, ends at frame {}", format_ns(gap.ns), grouped(gap.frame))
+    });
+    let dropped = counted(of.dropped, "frame");
+    add(of.dropped, format!("the capture itself dropped {dropped}, according to the file"));
+    let (lost, losses) = (counted(of.lost, "frame"), counted(of.losses, "place"));
+    add(of.lost, format!("{lost} lost between talker and capture, in {losses}{largest}"));
+    if of.lost == 0 && of.numbered_by != NumberedBy::Nothing {
+        let skipped = of.skipped_known().unwrap_or(0);
+        let slots = counted(skipped, "slot");
+        add(skipped, format!("no frame was lost: the talker left out {slots}{largest}"));
+    }
+    add(of.restarts, format!("the talker restarted: {}", counted(of.restarts, "time")));
+    causes
 }
 
 /// The two figures that users know best, and their meaning here.

@@ -6,6 +6,7 @@ use record::{Cell, CellThread, NOLOAD, Record, grouped};
 
 use super::page::Page;
 use super::table::Table;
+use crate::blame::{in_short, main_culprit};
 use crate::style::Ink;
 use crate::words::sentence;
 
@@ -137,6 +138,26 @@ fn invalid(page: &mut Page, record: &Record) {
     if reasons.len() > REASONS {
         page.remark(&format!("{} more cells are invalid", reasons.len() - REASONS));
     }
+}
+
+/// The main cause of the worst spike of the recommended pair, or of any pair if none is recommended; `None` if no spike
+/// has a known cause.
+pub(super) fn cause(record: &Record) -> Option<String> {
+    if record.cells.is_empty() || !record.validity.valid {
+        return None;
+    }
+    let pair = record.recommendation.as_ref().map(|advice| &advice.pair);
+    let cells = record.cells.iter().filter(|cell| pair.is_none_or(|pair| cell.pair() == *pair));
+    let spikes = cells.flat_map(|cell| {
+        let series = record.series.iter().filter(|series| cell.phases.contains(&series.phase));
+        series.flat_map(move |series| series.spikes.iter().map(move |spike| (cell, series, spike)))
+    });
+    let known = spikes.filter(|(_, _, spike)| !spike.culprits.is_empty());
+    let (cell, series, spike) = known.max_by_key(|(_, _, spike)| spike.lateness_ns)?;
+    let culprit = main_culprit(spike, in_short)?;
+    let load = if cell.load == NOLOAD { "at rest".to_owned() } else { format!("with {}", cell.load) };
+    let late = format_ns(spike.lateness_ns);
+    Some(format!("{}, {late} late {load}: {culprit}", series.place()))
 }
 
 /// The recommended placement with reasons and facts.
