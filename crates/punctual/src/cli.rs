@@ -628,7 +628,7 @@ mod tests {
         );
         assert_eq!(
             message("punctual measure timer --nonsense"),
-            "unexpected argument '--nonsense' found: `punctual measure timer --help` lists what it accepts"
+            "unexpected argument '--nonsense' found: `punctual measure timer --help` lists its options"
         );
         for (line, expected) in [
             ("mesure", "unrecognized subcommand 'mesure': use `punctual measure`"),

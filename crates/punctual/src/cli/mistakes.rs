@@ -104,10 +104,10 @@ fn quoted(words: &[String]) -> String {
     format!("`{}`", shell::command(&all))
 }
 
-/// The page that lists what a command accepts.
+/// The page that lists the options of a command.
 fn accepted(arguments: &[OsString]) -> String {
     let words = path(arguments).0.into_iter().filter(|word| word != "help");
-    format!("{} lists what it accepts", quoted(&words.chain(["--help".to_owned()]).collect::<Vec<_>>()))
+    format!("{} lists its options", quoted(&words.chain(["--help".to_owned()]).collect::<Vec<_>>()))
 }
 
 /// The first example of a command that begins with its words, as the end of a sentence.
@@ -149,7 +149,7 @@ fn value_in_examples(option: &str, command: &Command) -> Option<String> {
     })
 }
 
-/// The sentence of a number that is none, or outside its range.
+/// The sentence of an invalid number, or of one outside its range.
 fn number(error: &Error) -> Option<String> {
     let (refused, value) = (context(error, ContextKind::InvalidArg), context(error, ContextKind::InvalidValue));
     let source = error.source()?;
@@ -196,7 +196,7 @@ fn without_argument(error: &Error, arguments: &[OsString]) -> String {
     format!("{} needs {list}{end}", quoted(&given))
 }
 
-/// The option without which no argument would be missing.
+/// The option that needs the missing arguments.
 fn needing(missing: &[&str], arguments: &[OsString]) -> Option<String> {
     let is_option = |word: &OsString| word.to_string_lossy().starts_with("--");
     (1..arguments.len()).filter(|&at| is_option(&arguments[at])).find_map(|at| {
@@ -246,10 +246,7 @@ mod tests {
                 "measure timer --policy fifo",
                 "invalid value 'fifo' for '--policy <POLICY>': `fifo` needs a priority of 1 to 99, e.g. fifo:90",
             ),
-            (
-                "measure timer --stop-on",
-                "--stop-on needs a value: `punctual measure timer --help` lists what it accepts",
-            ),
+            ("measure timer --stop-on", "--stop-on needs a value: `punctual measure timer --help` lists its options"),
             ("measure timer --color red", "--color must be auto, always or never (got red)"),
             ("measure timer --color", "--color needs a value: auto, always or never"),
             ("generate schema foo", "OF must be run or campaign (got foo)"),
@@ -260,10 +257,7 @@ mod tests {
             ("measure timer --period 1ms --period 2ms", "--period can be given only once: leave the others out"),
             ("measure stream talk lo --self", "SIDE cannot be used with --self: leave one out"),
             ("measure timer --duraton 5s", "unexpected argument '--duraton' found: use --duration"),
-            (
-                "machine --record",
-                "unexpected argument '--record' found: `punctual machine --help` lists what it accepts",
-            ),
+            ("machine --record", "unexpected argument '--record' found: `punctual machine --help` lists its options"),
             (
                 "pair host",
                 "`punctual pair` needs a command, udp or stream: write e.g. `punctual pair root@board-b udp --duration 1m`",
