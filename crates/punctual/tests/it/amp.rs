@@ -416,10 +416,10 @@ fn play_reports_a_muted_model_once_and_in_the_summary() {
 fn negative_numbers_are_rejected_with_the_range() {
     let scratch = Scratch::new();
     for (arguments, range) in [
-        ("render dry.wav wet.wav --bare --model a.nam --rate -5", "1..=768000"),
-        ("bench a.nam --frames -5", "1..=8192"),
-        ("play --device clock --midi x --midi-channel -5", "1..=16"),
-        ("serve --device clock --port -5", "0..=65535"),
+        ("render dry.wav wet.wav --bare --model a.nam --rate -5", "must be 1 to 768000 (got -5)"),
+        ("bench a.nam --frames -5", "must be 1 to 8192 (got -5)"),
+        ("play --device clock --midi x --midi-channel -5", "must be 1 to 16 (got -5)"),
+        ("serve --device clock --port -5", "must be 0 to 65535 (got -5)"),
     ] {
         let run = scratch.run(&format!("amp {arguments}"));
         let said = run.expect_status(64).stderr();

@@ -82,7 +82,7 @@ fn usage_errors_name_the_remedy_and_exit_with_64() {
         ("measure process --period a=1ms --period a=2ms 1", "--period is given twice for the same threads"),
         ("measure timer --duration 2min", "for example 2m"),
         ("measure threads --cell-duration 1s", "--matrix"),
-        ("measure threads --threads 0", "1..=256"),
+        ("measure threads --threads 0", "--threads must be 1 to 256 (got 0)"),
         ("measure timer --clock wall", "use monotonic, realtime, tai or boottime"),
         ("measure timer --wait poll", "use nanosleep or timerfd"),
         ("measure timer --load cash", "cache"),
