@@ -60,7 +60,10 @@ pub(crate) fn hidden(record: &Record, profile: &Profile) -> Option<String> {
         let noise = series.kind.noise()?;
         if noise.threshold_ns > limit_ns {
             let threshold = format_unsigned_ns(noise.threshold_ns);
-            return Some(format!("gaps up to {threshold} were not counted, but the limit is {limit}: use --threshold {}", format_exact(limit_ns)));
+            let use_this = format_exact(limit_ns);
+            return Some(format!(
+                "gaps up to {threshold} were not counted, but the limit is {limit}: use --threshold {use_this}"
+            ));
         }
         (noise.latest_start_ns > limit_ns).then(|| {
             let late = format_unsigned_ns(noise.latest_start_ns);
@@ -199,7 +202,10 @@ mod tests {
         assert_eq!(reason, "gaps up to 50.0 us were not counted, but the limit is 50 us: use --threshold 50us");
         let (outcome, reason, _) = with(|noise| noise.latest_start_ns = 50_001, 12_000, 600);
         assert_eq!(outcome, Outcome::Inconclusive);
-        assert!(reason.starts_with("the thread began to observe up to 50.0 us late (CPU 3, rest), above"), "{reason}");
+        assert!(
+            reason.starts_with("the thread began to observe up to 50.0 us late (CPU 3, at rest), above"),
+            "{reason}"
+        );
         assert_eq!(with(|noise| noise.latest_start_ns = 50_000, 12_000, 600).0, Outcome::Pass);
         assert_eq!(with(|noise| noise.threshold_ns = 90_000, 400_000, 1).0, Outcome::Fail, "longer gaps count");
     }
