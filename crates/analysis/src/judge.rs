@@ -344,10 +344,12 @@ fn command_to_measure(record: &Record, profile: &Profile, group: Option<&Group>,
     let weakest = weakest(judged).map(|one| one.exposure);
     let (duration, loads) = (duration_needed(profile, weakest.as_ref()), group.map_or(&[][..], |group| &group.loads));
     // Threads with roles have periods, CPUs and policies of their own. The cells of a matrix have a duration of their own.
-    if first.is_some() && record.command.get(2).is_some_and(|probe| probe == "threads") && record.cells.is_empty() {
-        if let Some(command) = repeated(record, profile, &duration, None, loads) {
-            return command;
-        }
+    let has_roles = record.command.get(2).is_some_and(|probe| probe == "threads") && record.cells.is_empty();
+    if first.is_some()
+        && has_roles
+        && let Some(command) = repeated(record, profile, &duration, None, loads)
+    {
+        return command;
     }
     format!("{measure} --duration {duration}{}{}", profile_option(profile), load_options(loads))
 }

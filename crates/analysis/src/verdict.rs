@@ -244,7 +244,7 @@ mod tests {
 
     #[test]
     fn the_limits_of_a_program_are_judged_again() {
-        let judged = |limits: Option<record::ProgramLimits>, stored: Outcome| {
+        let judged = |limits: Option<ProgramLimits>, stored: Outcome| {
             let mut record = Record { program: Some(record::Program::default()), ..asking(&[], true) };
             record.state = record::State::Complete;
             record.scenario.limits = limits;
@@ -260,14 +260,12 @@ mod tests {
             rejudge(&mut record);
             record.verdict.map(|verdict| verdict.outcome)
         };
-        let response = |ms: u64| {
-            Some(record::ProgramLimits { response_ns: Some(ms * 1_000_000), ..record::ProgramLimits::default() })
-        };
+        let response = |ms: u64| Some(ProgramLimits { response_ns: Some(ms * 1_000_000), ..ProgramLimits::default() });
         assert_eq!(judged(response(5), Outcome::Pass), Some(Outcome::Fail), "7 ms, but the verdict was edited");
         assert_eq!(judged(response(9), Outcome::Fail), Some(Outcome::Pass));
         assert_eq!(judged(None, Outcome::Pass), Some(Outcome::Inconclusive), "an older record");
         assert_eq!(judged(None, Outcome::Fail), Some(Outcome::Fail));
-        let emptied = Some(record::ProgramLimits::default());
+        let emptied = Some(ProgramLimits::default());
         assert_eq!(judged(emptied, Outcome::Fail), Some(Outcome::Fail));
         assert_eq!(judged(emptied, Outcome::Pass), Some(Outcome::Inconclusive));
     }

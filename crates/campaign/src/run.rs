@@ -102,8 +102,13 @@ fn measured(plan: &Plan, root: &Root, watch: &mut OnProgress) -> Result<Record, 
     let plan = &*shielded::with_defaults(plan, root)?;
     let plan = &*evl::with_defaults(plan, root)?;
     let mut run = Run::start(plan, root, nic_wanted)?;
-    let ended_by = run.measure_phases(watch)?;
-    run.finish(ended_by)
+    match run.measure_phases(watch) {
+        Ok(ended_by) => run.finish(ended_by),
+        Err(error) => {
+            run.remove_empty_record();
+            Err(error)
+        }
+    }
 }
 
 /// A run in progress.
@@ -299,6 +304,15 @@ impl<'a> Run<'a> {
         record.ending_signal = ended_by.filter(|&by| by == EndedBy::Signal).and_then(|_| signal::ending_signal());
         record.written_at = now();
         Ok(record)
+    }
+
+    /// Removes the record of a run that was refused before it measured.
+    fn remove_empty_record(mut self) {
+        let is_empty = self.record.series.is_empty();
+        if let Some(writer) = self.writer.take().filter(|_| is_empty) {
+            writer.finish();
+            discard_files(self.plan);
+        }
     }
 
     /// Completes the culprits in the record, and adds the cost of tracing.

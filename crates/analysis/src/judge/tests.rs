@@ -322,7 +322,7 @@ fn frames_that_did_not_leave_or_arrive_fail_a_stream() {
     let host = Some("board-b".to_owned());
     one_way.series.push(Series { kind, host, phase: "rest".into(), period_ns: 125_000, ..Series::default() });
     assert!(of(&one_way).reason.contains("it is of board-b, but the record contains no such machine"));
-    one_way.far = Some(Box::new(record::Far { host: "board-b".to_owned(), ..record::Far::default() }));
+    one_way.far = Some(Box::new(Far { host: "board-b".to_owned(), ..Far::default() }));
     let lost = of(&one_way);
     assert_eq!((lost.outcome, lost.missed), (Outcome::Inconclusive, 8_000), "1 stall in 3 h, 1 an hour is tolerated");
     assert!(lost.statement.contains("8,000 of 86,400,000 cycles later than 50 us, in 1 stall:"), "{}", lost.statement);
