@@ -75,7 +75,9 @@ fn invalid(reasons: &[Reason]) -> String {
     if let Some(first) = contradictions.first() {
         return format!("the record contradicts itself ({})", first.text);
     }
-    let ids: Vec<_> = others.iter().map(|reason| reason.id.as_str()).collect();
+    let mut ids: Vec<_> = others.iter().map(|reason| reason.id.as_str()).collect();
+    // A reason of several threads or CPUs is named once.
+    ids.dedup();
     let ids = if ids.is_empty() { "no reason given".to_owned() } else { ids.join(", ") };
     format!("the run did not go as requested ({ids})")
 }
