@@ -81,7 +81,9 @@ fn name(argument: &str) -> &str {
     if argument.starts_with('-') {
         argument.split([' ', '=', '[']).next().unwrap_or_default()
     } else {
-        argument.trim_end_matches('.').trim_matches(['<', '>', '[', ']'])
+        let argument = argument.trim_end_matches('.');
+        let inner = |open, close| argument.strip_prefix(open)?.strip_suffix(close);
+        inner('<', '>').or_else(|| inner('[', ']')).unwrap_or(argument)
     }
 }
 
@@ -256,6 +258,8 @@ mod tests {
             ("measure timer --full=yes", "--full takes no value: write --full (got yes)"),
             ("measure timer --period 1ms --period 2ms", "--period can be given only once: leave the others out"),
             ("measure stream talk lo --self", "SIDE cannot be used with --self: leave one out"),
+            ("measure udp b --echo-cpu 1", "HOST[:PORT] cannot be used with --echo-cpu: leave one out"),
+            ("measure threads --duration 1s --rounds 3", "--duration cannot be used with --rounds: leave one out"),
             ("measure timer --duraton 5s", "unexpected argument '--duraton' found: use --duration"),
             ("machine --record", "unexpected argument '--record' found: `punctual machine --help` lists its options"),
             (

@@ -27,7 +27,7 @@ pub struct Stream {
     /// With --self, run the listener on this CPU.
     ///
     /// The default is another one than the talker's.
-    #[arg(long, value_name = "CPU", requires = "own")]
+    #[arg(long, value_name = "CPU", requires = "own", conflicts_with = "side")]
     pub listen_cpu: Option<u32>,
     /// Receive this stream [default: the first to arrive].
     ///

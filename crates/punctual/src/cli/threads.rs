@@ -23,12 +23,12 @@ pub struct Threads {
     #[arg(long, value_name = "N", conflicts_with = "named", group = "spread", value_parser = clap::value_parser!(u32).range(1..=256))]
     pub threads: Option<u32>,
     /// With --threads, use this period.
-    #[arg(long, value_name = "TIME", value_parser = period, requires = "threads", default_value = format_exact(TimerProbe::default().period_ns))]
+    #[arg(long, value_name = "TIME", value_parser = period, requires = "threads", conflicts_with_all = ["named", "matrix"], default_value = format_exact(TimerProbe::default().period_ns))]
     pub period: u64,
     /// fifo:N, rr:N, deadline:R/D/P, other.
     ///
     /// The policy of --threads. The priority N is 1 to 99. The times of deadline:RUNTIME/DEADLINE/PERIOD are durations, e.g. 50us.
-    #[arg(long, requires = "threads", default_value_t = ThreadsProbe::default().policy(None))]
+    #[arg(long, requires = "threads", conflicts_with_all = ["named", "matrix"], default_value_t = ThreadsProbe::default().policy(None))]
     pub policy: Policy,
     /// Use these CPUs [default: all online].
     ///
@@ -46,15 +46,15 @@ pub struct Threads {
     /// Measure each pair for this long [default: 2m / pairs].
     ///
     /// All rounds together; by default the whole matrix takes two minutes.
-    #[arg(long, value_name = "TIME", value_parser = duration, requires = "matrix")]
+    #[arg(long, value_name = "TIME", value_parser = duration, requires = "matrix", conflicts_with_all = ["threads", "duration", "endless", "stop_on", "offset"])]
     pub cell_duration: Option<u64>,
     /// Measure each pair in this many rounds [default: 3].
     ///
     /// Rounds distinguish differences from chance.
-    #[arg(long, value_name = "N", requires = "matrix", value_parser = clap::value_parser!(u32).range(1..=100))]
+    #[arg(long, value_name = "N", requires = "matrix", conflicts_with_all = ["threads", "duration", "endless", "stop_on", "offset"], value_parser = clap::value_parser!(u32).range(1..=100))]
     pub rounds: Option<u32>,
     /// Also show these tables of the matrix: lateness, missed.
-    #[arg(long, value_name = "WHAT", value_delimiter = ',', requires = "matrix")]
+    #[arg(long, value_name = "WHAT", value_delimiter = ',', requires = "matrix", conflicts_with_all = ["threads", "duration", "endless", "stop_on", "offset"])]
     pub show: Vec<super::Tables>,
     /// Measure the cost of the trace, after the run.
     ///

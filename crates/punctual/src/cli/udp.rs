@@ -26,12 +26,12 @@ pub struct Udp {
     #[arg(long = "self", conflicts_with_all = ["nic", "irq_priority"])]
     pub own_peer: bool,
     /// With --self, echo with this policy.
-    #[arg(long, value_name = "POLICY", default_value_t = ECHO_POLICY, requires = "own_peer")]
+    #[arg(long, value_name = "POLICY", default_value_t = ECHO_POLICY, requires = "own_peer", conflicts_with = "peer")]
     pub echo_policy: Policy,
     /// With --self, echo on this CPU.
     ///
     /// The default is the first that neither sends nor receives, or the sending one.
-    #[arg(long, value_name = "CPU", requires = "own_peer")]
+    #[arg(long, value_name = "CPU", requires = "own_peer", conflicts_with = "peer")]
     pub echo_cpu: Option<u32>,
     /// Options shared with `pair udp`.
     #[command(flatten)]
