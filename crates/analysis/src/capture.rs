@@ -15,12 +15,13 @@ use crate::{
 ///
 /// The first rule that applies decides:
 /// 1. INVALID if the record is invalid or contradicts itself.
-/// 2. INCONCLUSIVE if no frame has a lateness, or the stream's period differs from the use's by more than 500 ppm and the error
-///    of its fit.
-/// 3. INCONCLUSIVE if timestamps are coarser than the limit, or the clock of the capture was set or may have been set.
-/// 4. FAIL if there were more stalls than the profile tolerates in that time: frames later than the limit, lost frames and
-///    skipped slots, because a missing frame is later than any limit.
-/// 5. INCONCLUSIVE if frames are missing and the capture itself dropped some.
+/// 2. INCONCLUSIVE if no frame has a lateness, or the stream's period differs from the use's by more than 500 ppm and the
+///    error of its fit.
+/// 3. INCONCLUSIVE if lateness can be wrong by more than the limit (see `error_ns`), or the clock of the capture was set or may have been set.
+/// 4. FAIL if there were more stalls than the profile tolerates in that time: frames later than the limit by more than that
+///    error, lost frames and skipped slots, because a missing frame is later than any limit. Frames that the capture itself
+///    may have dropped are not missing.
+/// 5. INCONCLUSIVE if frames are missing and the capture itself dropped some, or if the error decides.
 /// 6. INCONCLUSIVE if the talker changed its phase or restarted, because lateness and losses at that frame are not known.
 /// 7. INCONCLUSIVE if the stream ended before the capture, the run ended early or a load did not run (see [`Record::obstacle`]).
 /// 8. INCONCLUSIVE if the capture was too short to show the tolerated rate.
@@ -33,14 +34,15 @@ pub(crate) fn judge(record: &Record, capture: &Capture, profile: &Profile) -> Us
         duration_needed(profile, exposure.as_ref())
     );
     let obstacles = Obstacles::of(record, |_| again.clone());
-    let (outcome, reason) = decide(capture, series.zip(exposure), &obstacles, profile);
+    let bounds = series.map(|series| Bounds::of(capture, series, profile));
+    let (outcome, reason) = decide(capture, series.zip(bounds), &obstacles, profile);
     let Some((series, exposure)) = series.zip(exposure) else { return profile.verdict(outcome, reason) };
     let limit_ns = profile.limit_ns;
     let within = series.max_ns.is_none_or(|max_ns| max_ns <= limit_ns);
     let over_limit = if within { 0 } else { series.raw.count_above(limit_ns).max(1) };
     let clean_so_far = outcome == Outcome::Inconclusive
         && obstacles.no_pass.is_none()
-        && exposure.late.stalls.total == 0
+        && bounds.is_some_and(|bounds| bounds.most.late.stalls.total == 0)
         && is_suitable(capture, series, profile);
     UseVerdict {
         worst_ns: series.max_ns,
@@ -106,19 +108,66 @@ fn missing(capture: &Capture, total: u64) -> Missing {
     Missing { total, runs: capture.losses.saturating_add(skips) }
 }
 
+/// The largest error of the lateness of a frame, ns: the resolution of the timestamps, and how far the clocks wandered
+/// from the straight line that the slots are on.
+fn error_ns(capture: &Capture) -> i64 {
+    let resolution_ns = if capture.resolution_ns > 1 { capture.resolution_ns } else { 0 };
+    let wander_ns = to_i64(capture.period.wander_ns.unwrap_or(0.0).ceil());
+    i64::try_from(resolution_ns).unwrap_or(i64::MAX).saturating_add(wander_ns.max(0))
+}
+
+/// What the captured frames show, if each lateness has the largest error.
+#[derive(Debug, Clone, Copy)]
+struct Bounds {
+    /// Without the error.
+    exposure: Exposure,
+    /// The fewest late frames.
+    least: Exposure,
+    /// The most late frames.
+    most: Exposure,
+}
+
+impl Bounds {
+    fn of(capture: &Capture, series: &Series, profile: &Profile) -> Self {
+        let error_ns = error_ns(capture);
+        let with_limit = |limit_ns| exposure(capture, series, &Profile { limit_ns, ..profile.clone() });
+        Self {
+            exposure: exposure(capture, series, profile),
+            least: with_limit(profile.limit_ns.saturating_add(error_ns)),
+            most: with_limit(profile.limit_ns.saturating_sub(error_ns).max(0)),
+        }
+    }
+
+    fn shown(&self, profile: &Profile) -> Shown {
+        let kept = || shown(profile, &[self.most]) == Shown::Kept;
+        match shown(profile, &[self.least]) {
+            Shown::Exceeded => Shown::Exceeded,
+            Shown::Kept if kept() => Shown::Kept,
+            Shown::Kept | Shown::Open => Shown::Open,
+        }
+    }
+
+    /// True if only the error of the lateness keeps the frames from showing something.
+    fn error_decides(&self, profile: &Profile) -> bool {
+        self.shown(profile) == Shown::Open && shown(profile, &[self.exposure]) != Shown::Open
+    }
+}
+
 /// The cycles of the use that the capture covered. Frames that the capture itself may have dropped are not counted.
 fn exposure(capture: &Capture, series: &Series, profile: &Profile) -> Exposure {
-    let absent = if capture.dropped == 0 { absent(capture) } else { 0 };
+    let absent = absent(capture).saturating_sub(capture.dropped);
     let late = stalls::late(series, profile.period_ns, profile.limit_ns);
     let late = late.with(stalls::of_missing(missing(capture, absent), series.period_ns, profile.period_ns));
-    Exposure::of(series.samples.saturating_add(absent), late, series.period_ns, profile.period_ns)
+    // A group of frames is a cycle of the stream.
+    let cycles = series.samples.saturating_add(absent) / capture.frames_per_period.max(1);
+    Exposure::of(cycles, late, series.period_ns, profile.period_ns)
 }
 
 /// True if frames with a lateness were captured, with the period of the use and fine enough timestamps.
 fn is_suitable(capture: &Capture, series: &Series, profile: &Profile) -> bool {
     series.max_ns.is_some()
         && has_period_of_use(capture, profile)
-        && i128::from(capture.resolution_ns) <= i128::from(profile.limit_ns)
+        && error_ns(capture) <= profile.limit_ns
         && (capture.dropped == 0 || absent(capture) == 0)
         && capture.ended_before_ns == 0
         && capture.steps_total == 0
@@ -136,7 +185,7 @@ fn steps(capture: &Capture) -> String {
 
 fn decide(
     capture: &Capture,
-    measured: Option<(&Series, Exposure)>,
+    measured: Option<(&Series, Bounds)>,
     obstacles: &Obstacles,
     profile: &Profile,
 ) -> (Outcome, String) {
@@ -147,7 +196,7 @@ fn decide(
     if let Some(why) = &capture.lateness_unknown {
         return (Outcome::Inconclusive, format!("the lateness of the frames is not known: {why}"));
     }
-    let Some((max_ns, exposure)) = measured.and_then(|(series, exposure)| Some((series.max_ns?, exposure))) else {
+    let Some((max_ns, bounds)) = measured.and_then(|(series, bounds)| Some((series.max_ns?, bounds))) else {
         return (Outcome::Inconclusive, "no frame of the stream has a lateness".to_owned());
     };
     if !has_period_of_use(capture, profile) {
@@ -168,6 +217,14 @@ fn decide(
             format!("timestamps are multiples of {step}, coarser than the limit of {limit}"),
         );
     }
+    let (error_ns, exposure) = (error_ns(capture), bounds.exposure);
+    if error_ns > profile.limit_ns {
+        let error = format_ns(error_ns);
+        return (
+            Outcome::Inconclusive,
+            format!("the clocks wandered, so that lateness can be wrong by {error}, more than the limit of {limit}"),
+        );
+    }
     if capture.clock_steps > 0 {
         let at = steps(capture);
         return (
@@ -179,7 +236,7 @@ fn decide(
         let [absent, lost, skipped] = [absent(capture), capture.lost, capture.skipped_slots].map(grouped);
         format!("{absent} slots without a frame ({lost} lost, {skipped} skipped)")
     };
-    match shown(profile, &[exposure]) {
+    match bounds.shown(profile) {
         Shown::Exceeded if max_ns > profile.limit_ns => {
             let which = capture.worst_late.first().map_or_else(String::new, |late| format!(" (frame {})", late.frame));
             (Outcome::Fail, format!("{} late{which}, above the limit of {limit}", format_ns(max_ns)))
@@ -207,6 +264,11 @@ fn decide(
         }
         Shown::Kept | Shown::Open if obstacles.no_pass.is_some() => {
             (Outcome::Inconclusive, obstacles.no_pass.clone().unwrap_or_default())
+        }
+        Shown::Open if bounds.error_decides(profile) => {
+            let (worst, error) = (format_ns(max_ns), format_ns(error_ns));
+            let text = format!("at most {worst} late, but lateness can be wrong by {error}, and the limit is {limit}");
+            (Outcome::Inconclusive, text)
         }
         Shown::Open => {
             let longer = format!("capture for {}", duration_needed(profile, Some(&exposure)));
@@ -319,6 +381,34 @@ mod tests {
             Outcome::Inconclusive,
             &format!("{lost}, but the capture itself dropped 4 frames"),
         );
+        let lost_more = |capture: &mut Capture| (capture.lost, capture.losses, capture.dropped) = (4_000, 4_000, 1);
+        let outcome = |record: &Record| crate::judge(record, avb()).outcome;
+        assert_eq!(outcome(&record_of(900, 900, lost_more)), Outcome::Fail, "3,999 are missing in any case");
+    }
+
+    fn avb() -> &'static Profile {
+        profiles().iter().find(|profile| profile.name == "avb-class-a").unwrap()
+    }
+
+    #[test]
+    fn a_group_of_frames_is_one_cycle() {
+        let grouped = record_of(ENOUGH, 900, |capture| capture.frames_per_period = 8);
+        let verdict = crate::judge(&grouped, avb());
+        assert_eq!(verdict.outcome, Outcome::Inconclusive);
+        assert!(verdict.statement.contains("none of 10,800,000 cycles"), "{}", verdict.statement);
+    }
+
+    #[test]
+    fn an_error_of_the_lateness_decides_nothing() {
+        let stamps = |capture: &mut Capture| capture.resolution_ns = 20_000;
+        let near = |late| format!("at most {late} late, but lateness can be wrong by 20 us, and the limit is 50 us");
+        judged(&record(45_000, stamps), Outcome::Inconclusive, &near("45 us"));
+        judged(&record_of(50_000, 60_000, stamps), Outcome::Inconclusive, &near("60 us"));
+        judged(&record_of(50_000, 80_000, stamps), Outcome::Fail, "80 us late (frame 77), above the limit of 50 us");
+        assert_eq!(crate::judge(&record(20_000, stamps), avb()).outcome, Outcome::Pass);
+        let wander = |capture: &mut Capture| capture.period.wander_ns = Some(60_000.0);
+        let reason = "the clocks wandered, so that lateness can be wrong by 60 us, more than the limit of 50 us";
+        judged(&record_of(50_000, 80_000, wander), Outcome::Inconclusive, reason);
     }
 
     /// A captured run whose talker sent at most `sent_late_ns` late.
