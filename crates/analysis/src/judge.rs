@@ -1,6 +1,6 @@
 //! The verdict on one use, with its reason: PASS, FAIL, INCONCLUSIVE or INVALID.
 
-use record::{Outcome, Published, Record, Series, SeriesKind, UseVerdict, WAKE_UP_PROBES, grouped, layout};
+use record::{Outcome, Published, Record, Series, SeriesKind, UseVerdict, WAKE_UP_PROBES, counted, grouped, layout};
 
 use crate::{
     audio, cpu_list,
@@ -65,8 +65,10 @@ fn judge_run(record: &Record, profile: &Profile) -> UseVerdict {
     let judged = judged_series(record, &groups, profile);
     let command = |load: &str| command_to_measure(record, profile, with_load(&groups, load), &judged);
     let mut obstacles = Obstacles::of(record, command);
-    obstacles.no_pass =
-        obstacles.no_pass.or_else(|| groups.iter().find_map(|group| too_coarse(record, profile, group, &judged)));
+    obstacles.no_pass = obstacles
+        .no_pass
+        .or_else(|| groups.iter().find_map(|group| too_coarse(record, profile, group, &judged)))
+        .or_else(|| all.iter().find_map(|series| unsure_interrupts(series, profile)));
     let (outcome, reason) = decide(record, profile, &groups, &judged, worst, &obstacles);
     let statement = statement(&judged, profile);
     let is_late = judged.iter().any(|one| one.exposure.late.stalls.total > 0);
@@ -284,6 +286,23 @@ fn too_coarse(record: &Record, profile: &Profile, group: &Group, judged: &[Judge
         return Some(format!("measured every {measured}, too coarse for a use every {needed}: run `{command}`"));
     }
     None
+}
+
+/// The reason why the figures of a source of interrupts cannot support PASS: an unknown number was lost, or their times are
+/// known too roughly.
+fn unsure_interrupts(series: &Series, profile: &Profile) -> Option<String> {
+    /// An error of the times may be at most one part of the limit of this many.
+    const ERROR_PART: u64 = 10;
+    let interrupts = series.kind.interrupts()?;
+    if interrupts.overruns > 0 {
+        let full = counted(interrupts.overruns, "time");
+        return Some(format!("the kernel's queue of events was full {full}: an unknown number of interrupts was lost"));
+    }
+    let error_ns = interrupts.uncertainty_ns.max(interrupts.resolution_ns)?;
+    (error_ns > profile.limit_ns.unsigned_abs() / ERROR_PART).then(|| {
+        let (error, limit) = (format_unsigned_ns(error_ns), format_ns(profile.limit_ns));
+        format!("the time of an interrupt is known to {error}, which is more than a tenth of the limit of {limit}")
+    })
 }
 
 /// The reason if the run showed neither that the stalls are rare enough nor that they are too frequent.

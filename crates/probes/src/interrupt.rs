@@ -84,6 +84,7 @@ impl Interrupt {
             lost,
             spurious,
             unanswered: unanswered + after_last,
+            overruns: self.shared.overruns.load(Relaxed),
             to_kernel: to_kernel.to_record(),
             to_thread: to_thread.to_record(),
             uncertainty_ns: uncertainty.histogram().percentile(50.0).map(i64::unsigned_abs),
@@ -170,7 +171,7 @@ impl ProbeThreads for Interrupt {
             };
             caveat(format!("lost: {}, because {why}", counted(figures.lost, "interrupt")))
         });
-        let overruns = self.shared.overruns.load(Relaxed);
+        let overruns = figures.overruns;
         let overrun = (overruns > 0).then(|| {
             caveat(format!(
                 "the kernel's queue of events was full {}: it does not say how many interrupts it lost",

@@ -29,8 +29,11 @@ pub struct Interrupts {
     pub driven_by: Option<String>,
     /// Interrupts that were lost: pulses that were not read in time, or edges for which the kernel's buffer was full. HPET
     /// interrupts that became one are `missed`. An input device counts one each time that the kernel dropped packets, whose
-    /// number it does not say; PTP clocks and counters say nothing, so that only a caveat mentions a full queue.
+    /// number it does not say. PTP clocks and counters have only `overruns`.
     pub lost: u64,
+    /// Number of times that the kernel's queue of events was full, so that an unknown number of interrupts was lost.
+    #[serde(default)]
+    pub overruns: u64,
     /// Edges of the output line without an interrupt.
     pub unanswered: u64,
     /// Interrupts without an edge of the output line.

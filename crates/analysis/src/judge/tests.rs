@@ -366,7 +366,12 @@ fn of_program(counted: u64, longest_ns: u64) -> SeriesKind {
 #[test]
 fn a_record_that_contradicts_itself_is_invalid() {
     type Change = fn(&mut Record);
-    let changes: [(Change, &str); 21] = [
+    let changes: [(Change, &str); 23] = [
+        (|r| (r.series[0].period_ns, r.phases[0].duration_ns) = (0, 1), "its wake-ups have no period"),
+        (
+            |r| r.series[0].missed = 200_000,
+            "it counts 200,000 missed deadlines, but its late wake-ups missed at most 0",
+        ),
         (
             |r| r.series[0].corrected.add(5_000, 100_000_000_000),
             "its corrected histogram counts 100,010,800,001 deadlines",
@@ -485,6 +490,24 @@ fn interrupts_that_come_faster_than_expected_cover_no_more_time() {
     record.phases[0].duration_ns /= 100;
     record.phases[0].planned_ns = Some(record.phases[0].duration_ns);
     assert_eq!(judge(&record, control()).outcome, Outcome::Inconclusive);
+}
+
+#[test]
+fn interrupts_of_unknown_number_or_time_support_no_pass() {
+    let reason = |change: fn(&mut record::Interrupts)| {
+        let mut interrupts = record::Interrupts::default();
+        change(&mut interrupts);
+        let kind = SeriesKind::Interrupts(Box::new(interrupts));
+        let verdict =
+            judge(&record(vec![Series { kind, ..series("rest", 0, 1_000_000, &[(5_000, ENOUGH)]) }]), control());
+        (verdict.outcome == Outcome::Inconclusive).then_some(verdict.reason)
+    };
+    let full = "the kernel's queue of events was full 2 times: an unknown number of interrupts was lost";
+    assert_eq!(reason(|interrupts| interrupts.overruns = 2).as_deref(), Some(full));
+    let rough = "the time of an interrupt is known to 10.0 us, which is more than a tenth of the limit of 100 us";
+    assert_eq!(reason(|interrupts| interrupts.uncertainty_ns = Some(10_001)).as_deref(), Some(rough));
+    assert_eq!(reason(|interrupts| interrupts.resolution_ns = Some(10_001)).as_deref(), Some(rough));
+    assert_eq!(reason(|interrupts| interrupts.uncertainty_ns = Some(10_000)), None);
 }
 
 #[test]
