@@ -223,8 +223,8 @@ fn options_of_scenario(record: &Record) -> String {
     options
 }
 
-/// The run's own command, repeated for `duration` and for `profile`, with `period_ns` if it is given and under `loads`; `None` if
-/// the command of the run is no measurement of one kind, as for a campaign.
+/// The run's own command, repeated for `duration` and `profile` under `loads`, and with `period_ns` if it is given. `None`
+/// if it is not that of one measurement, as for a campaign.
 pub(crate) fn repeated(
     record: &Record,
     profile: &Profile,
@@ -303,6 +303,32 @@ mod tests {
         let advice = |seconds, stalls| measure_longer(&profile, &seen(seconds, stalls), "CPU 0", "run it");
         assert!(advice(21, 20).ends_with("1 per second is tolerated: run it"), "{}", advice(21, 20));
         assert!(advice(20, 20).ends_with(PROBABLY_NOT_MET), "{}", advice(20, 20));
+    }
+
+    #[test]
+    fn an_advised_command_keeps_the_setup_of_the_run() {
+        let of = |line: &str| {
+            let command = line.split(' ').map(str::to_owned).collect();
+            Record { command, ..Record::default() }
+        };
+        let profile = crate::profiles().iter().find(|profile| profile.name == "udp-control-1ms").unwrap();
+        let again = |line: &str| repeated(&of(line), profile, "7s", Some(1_000_000), &["cpu".to_owned()]);
+        let new = "--period 1ms --duration 7s --profile udp-control-1ms --load cpu";
+        assert_eq!(
+            again("/usr/bin/punctual pair b udp --to 10.0.0.2 --duration=1s --load cache --json --period 2ms"),
+            Some(format!("punctual pair b udp --to 10.0.0.2 {new}"))
+        );
+        assert_eq!(
+            again("punctual measure udp --self --size 1400 --profile a.toml -q"),
+            Some(format!("punctual measure udp --self --size 1400 {new}"))
+        );
+        assert_eq!((again("punctual run c.toml"), again("punctual --json"), again("punctual")), (None, None, None));
+
+        let mut scenario = of("punctual run c.toml");
+        let Scenario { policy, clock, hold_cpu_awake, .. } = &mut scenario.scenario;
+        (*policy, *clock, *hold_cpu_awake) = ("fifo:70".to_owned(), "realtime".to_owned(), true);
+        scenario.series = [3, 1].map(|cpu| record::Series { cpu: Some(cpu), ..record::Series::default() }).into();
+        assert_eq!(thread_options(&scenario), " --cpus 1,3 --policy fifo:70 --clock realtime --hold-cpu-awake");
     }
 
     #[test]
