@@ -201,8 +201,13 @@ fn without_argument(error: &Error, arguments: &[OsString]) -> String {
 /// The option that needs the missing arguments.
 fn needing(missing: &[&str], arguments: &[OsString]) -> Option<String> {
     let is_option = |word: &OsString| word.to_string_lossy().starts_with("--");
+    let (_, command) = path(arguments);
+    let takes_value = |option: &str| {
+        let long = option.strip_prefix("--");
+        let known = command.get_arguments().find(|argument| argument.get_long() == long);
+        known.is_some_and(|argument| argument.get_action().takes_values())
+    };
     (1..arguments.len()).filter(|&at| is_option(&arguments[at])).find_map(|at| {
-        let has_value = arguments.get(at + 1).is_some_and(|next| !next.to_string_lossy().starts_with('-'));
         let without = |count: usize| {
             let rest = arguments.iter().enumerate().filter(|(index, _)| !(at..at + count).contains(index));
             let rest: Vec<&OsString> = rest.map(|(_, word)| word).collect();
@@ -214,10 +219,9 @@ fn needing(missing: &[&str], arguments: &[OsString]) -> Option<String> {
                 |_| true,
             )
         };
-        (without(1) || has_value && without(2)).then(|| {
-            let option = arguments[at].to_string_lossy();
-            option.split('=').next().unwrap_or_default().to_owned()
-        })
+        let option = arguments[at].to_string_lossy();
+        let words = if takes_value(&option) { 2 } else { 1 };
+        without(words).then(|| option.split('=').next().unwrap_or_default().to_owned())
     })
 }
 
@@ -230,6 +234,11 @@ mod tests {
         for (line, expected) in [
             (
                 "measure stream talk",
+                "`punctual measure stream talk` needs IF: write e.g. `sudo punctual measure stream talk eth0 --cpu 3 \
+                 --wakeup-offset 8us`",
+            ),
+            (
+                "measure stream talk --duration 1s",
                 "`punctual measure stream talk` needs IF: write e.g. `sudo punctual measure stream talk eth0 --cpu 3 \
                  --wakeup-offset 8us`",
             ),

@@ -72,7 +72,7 @@ fn the_ledger_of_a_record_is_printed() {
     for text in [
         "Main cause of all 3 spikes above 80 us: i915 interrupt thread",
         "sudo chrt -f -p 40 412",
-        "\n  3     99 us  CPU 1, load",
+        "\n  3     99 us  CPU 1, under load",
     ] {
         assert!(run.stdout().contains(text), "{text}\n{}", run.stdout());
     }

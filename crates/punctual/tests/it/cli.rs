@@ -92,7 +92,7 @@ fn usage_errors_name_the_remedy_and_exit_with_64() {
             "measure timer --export result.xls",
             "must end in .json, .csv, .hgrm, .hlog, .html, .md, .xml, .lava, .prom or .sarif",
         ),
-        ("machine --export findings.xml", "must end in .sarif"),
+        ("machine --export findings.xml", "must end in .html or .sarif"),
         ("latency loop --device hw:0 --export loop.prom", "must end in .json or .html"),
         ("measure timer --cpus 1-", "1-"),
         ("measure timer --samples 5 --endless", "--endless"),

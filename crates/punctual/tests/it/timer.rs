@@ -84,7 +84,7 @@ fn the_profile_determines_verdict_and_exit_status() {
         [("strict", 2, Outcome::Fail), ("lenient", 0, Outcome::Pass), ("patient", 3, Outcome::Inconclusive)]
     {
         let run =
-            scratch.run(&format!("measure timer --full --record a {ORDINARY} --samples 4500 --profile ./{name}.toml"));
+            scratch.run(&format!("measure timer --full --record a {ORDINARY} --samples 7000 --profile ./{name}.toml"));
         assert_eq!(run.0.status.code(), Some(status), "{name}: {}{}", run.stdout(), run.stderr());
         assert_eq!(scratch.record().verdict.unwrap().outcome, outcome);
         assert!(run.stdout().contains(outcome.name()), "{}", run.stdout());

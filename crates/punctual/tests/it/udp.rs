@@ -176,7 +176,7 @@ fn judge_a_lost_response() {
             _ => Fault::None,
         });
         let record =
-            measure(&scratch, status, relay.address, "--samples 2200 --period 2ms --timeout 3s --profile answers.toml");
+            measure(&scratch, status, relay.address, "--samples 3500 --period 2ms --timeout 3s --profile answers.toml");
         assert_eq!(relay.end().lost > 0, loses);
         let judged = &record.uses[0];
         assert_eq!((judged.outcome, judged.worst_ns), (outcome, round_trips(&record).0.max_ns), "{}", judged.reason);
