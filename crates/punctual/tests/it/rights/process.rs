@@ -235,14 +235,30 @@ fn explain_late_wake_ups() {
     assert!(fs::read_to_string(scratch.path().join("a.html")).unwrap().contains("Threads of the program"));
 }
 
-/// The textbook case: `low` holds a mutex, `mid` computes for 8 ms, and `high` waits for the mutex. Returns the response
-/// times of `high` by its own clock, ns.
-fn invert_priorities(rounds: u64) -> Vec<i64> {
-    const PERIOD_NS: i64 = 20_000_000;
+/// A cycle of `high` as it saw it itself.
+struct OwnCycle {
+    /// Its response time, ns.
+    response_ns: i64,
+    /// True if the mutex was taken. A delay of the host can let `high` come first.
+    blocked: bool,
+}
+
+impl OwnCycle {
+    /// True if the wait contains most of the work of `mid`.
+    fn is_inversion(&self) -> bool {
+        self.blocked && self.response_ns > 5_000_000
+    }
+}
+
+const INVERSION_PERIOD_NS: i64 = 20_000_000;
+
+/// The textbook case: `low` holds a mutex, `mid` computes for 8 ms, and `high` waits for the mutex. Returns the cycles of
+/// `high`.
+fn invert_priorities(rounds: u64) -> Vec<OwnCycle> {
     let mutex = Arc::new(Mutex::new(()));
     let first_ns = Clock::Monotonic.now_ns() + 50_000_000;
     let sleep_until = move |round: u64, offset_ns: i64| {
-        let at_ns = first_ns + round.cast_signed() * PERIOD_NS + offset_ns;
+        let at_ns = first_ns + round.cast_signed() * INVERSION_PERIOD_NS + offset_ns;
         Sleeper::new(Clock::Monotonic, Wait::Nanosleep).unwrap().sleep_until(at_ns).unwrap();
         at_ns
     };
@@ -263,12 +279,15 @@ fn invert_priorities(rounds: u64) -> Vec<i64> {
     let (go, high) = on_cpu("high", 80, move || {
         let response = |round| {
             let released_ns = sleep_until(round, 300_000);
-            drop(mutex.lock().unwrap());
-            Clock::Monotonic.now_ns() - released_ns
+            let blocked = mutex.try_lock().is_err();
+            if blocked {
+                drop(mutex.lock().unwrap());
+            }
+            OwnCycle { response_ns: Clock::Monotonic.now_ns() - released_ns, blocked }
         };
-        let responses = (0..rounds).map(response).collect();
+        let cycles = (0..rounds).map(response).collect();
         sleep_until(rounds, 0);
-        responses
+        cycles
     });
     [&low.0, &mid.0, &go].into_iter().for_each(|go| go.send(()).unwrap());
     low.1.join().unwrap();
@@ -289,15 +308,22 @@ fn explain_priority_inversion() {
     let options = "--thread high --thread low --period high=20ms --blame=off";
     let record = watched(&scratch, options, || own = invert_priorities(ROUNDS));
     let (series, thread) = watched_thread(&record, "high");
-    assert_eq!((thread.release, series.missed), (Release::AbsoluteSleep, 0));
+    let too_long = own.iter().filter(|cycle| cycle.response_ns > INVERSION_PERIOD_NS * 3 / 4).count() as u64;
+    assert_eq!(thread.release, Release::AbsoluteSleep);
+    assert!(series.missed <= 2 * too_long, "{} missed, {too_long} too long", series.missed);
     let is_inversion = |cycle: &&Cycle| cycle.main_cause() == Some(CycleCause::PriorityInversion);
-    let found = thread.worst_cycles.iter().filter(is_inversion).count() as u64;
-    assert!(found + 1 >= ROUNDS, "{found}: {:#?}", thread.worst_cycles);
+    let found = thread.worst_cycles.iter().filter(is_inversion).count();
+    let expected = own.iter().filter(|cycle| cycle.is_inversion()).count();
+    assert!(expected as u64 * 2 >= ROUNDS, "the machine delayed {expected} of {ROUNDS} rounds");
+    assert!(found.abs_diff(expected) <= 1, "{found} of {expected}: {:#?}", thread.worst_cycles);
+    let blocked = own.iter().filter(|cycle| cycle.blocked).count() as u64;
     let (lock, count) = (&thread.locks[0].worst, thread.locks[0].count);
     let by = lock.preempter.as_ref().unwrap();
     assert_eq!((lock.holder.as_str(), by.kept.as_str(), by.comm.as_str()), ("low", "low", "mid"));
-    assert!(!lock.inherits_priority && count + 1 >= ROUNDS, "{lock:?}");
-    let (measured, own) = (thread.response.percentile(50.0).unwrap(), own[own.len() / 2]);
+    assert!(!lock.inherits_priority && count.abs_diff(blocked) <= 1, "{count} of {blocked}: {lock:?}");
+    let mut responses: Vec<i64> = own.iter().map(|cycle| cycle.response_ns).collect();
+    responses.sort_unstable();
+    let (measured, own) = (thread.response.percentile(50.0).unwrap(), responses[(responses.len() - 1) / 2]);
     assert!((measured - own).abs() <= own / 20 + 50_000, "{measured} ns, {own} by its own clock");
     let shown = scratch.run("show --full a.punctual.json").stdout().split_whitespace().collect::<Vec<_>>().join(" ");
     for part in ["priority inversion at lock 0x", "mid (pid ", "kept low off the CPU", "PTHREAD_PRIO_INHERIT"] {
