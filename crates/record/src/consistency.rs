@@ -108,27 +108,14 @@ fn of_series(record: &Record, series: &Series) -> Vec<String> {
     let checks =
         [unknown, granted, wrong_maximum(series), wrong_spikes(series), too_many(phase, series), wrong_figures(series)];
     let checks = checks.into_iter().chain([wrong_windows(series), too_much_time(phase, series)]);
-    let checks = checks.chain([unknown_host(record, series), wrong_missed(record, series)]);
+    let checks = checks.chain([unknown_host(record, series), without_period(series)]);
     counts.into_iter().chain(checks).flatten().collect()
 }
 
-/// Wake-ups without a period, or more missed deadlines than its late wake-ups can have missed.
-fn wrong_missed(record: &Record, series: &Series) -> Option<String> {
-    /// Deadlines that are not compared: counts of a run are not read at the same moment.
-    const SLACK: u64 = 10;
-    if series.kind != SeriesKind::WakeUps || series.samples == 0 || !record.validity.valid {
-        return None;
-    }
-    if series.period_ns == 0 {
-        return Some("its wake-ups have no period".to_owned());
-    }
-    let missed_by = |late_ns: i64| late_ns.max(0).unsigned_abs() / series.period_ns;
-    let most = series.raw.iter().map(|(late_ns, count)| missed_by(late_ns).saturating_mul(count));
-    let most = most.fold(0, u64::saturating_add);
-    (series.missed > most.saturating_add(most / SLACK_PART).saturating_add(SLACK)).then(|| {
-        let [missed, most] = [series.missed, most].map(grouped);
-        format!("it counts {missed} missed deadlines, but its late wake-ups missed at most {most}")
-    })
+/// Wake-ups without a period, which no use would be compared with.
+fn without_period(series: &Series) -> Option<String> {
+    let has_none = series.kind == SeriesKind::WakeUps && series.samples > 0 && series.period_ns == 0;
+    has_none.then(|| "its wake-ups have no period".to_owned())
 }
 
 /// A series of another machine that the record does not contain. Its clock would not be compared with the run's.
