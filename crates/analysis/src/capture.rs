@@ -17,32 +17,32 @@ use crate::{
 /// 1. INVALID if the record is invalid or contradicts itself.
 /// 2. INCONCLUSIVE if no frame has a lateness, or the stream's period differs from the use's by more than 500 ppm and the
 ///    error of its fit.
-/// 3. INCONCLUSIVE if lateness can be wrong by more than the limit (see `error_ns`), or the clock of the capture was set or may have been set.
-/// 4. FAIL if there were more stalls than the profile tolerates in that time: frames later than the limit by more than that
-///    error, lost frames and skipped slots, because a missing frame is later than any limit. Frames that the capture itself
+/// 3. INCONCLUSIVE if timestamps are coarser than the limit, or the clock of the capture was set or may have been set.
+/// 4. FAIL if there were more stalls than the profile tolerates in that time: frames later than the limit by more than the
+///    error of their lateness (see `error_ns`), lost frames and skipped slots, because a missing frame is later than any limit. Frames that the capture itself
 ///    may have dropped are not missing.
-/// 5. INCONCLUSIVE if frames are missing and the capture itself dropped some, or if the error decides.
+/// 5. INCONCLUSIVE if frames are missing and the capture itself dropped some, or if that error
+///    decides or is above the limit.
 /// 6. INCONCLUSIVE if the talker changed its phase or restarted, because lateness and losses at that frame are not known.
 /// 7. INCONCLUSIVE if the stream ended before the capture, the run ended early or a load did not run (see [`Record::obstacle`]).
 /// 8. INCONCLUSIVE if the capture was too short to show the tolerated rate.
 /// 9. PASS.
 pub(crate) fn judge(record: &Record, capture: &Capture, profile: &Profile) -> UseVerdict {
     let series = record.series.iter().find(|series| series.kind == SeriesKind::Capture);
-    let exposure = series.map(|series| exposure(capture, series, profile));
+    let bounds = series.map(|series| Bounds::of(capture, series, profile));
     let again = format!(
         "punctual measure stream listen IF --capture FILE --duration {}",
-        duration_needed(profile, exposure.as_ref())
+        duration_needed(profile, bounds.map(|bounds| bounds.exposure).as_ref())
     );
     let obstacles = Obstacles::of(record, |_| again.clone());
-    let bounds = series.map(|series| Bounds::of(capture, series, profile));
     let (outcome, reason) = decide(capture, series.zip(bounds), &obstacles, profile);
-    let Some((series, exposure)) = series.zip(exposure) else { return profile.verdict(outcome, reason) };
+    let Some((series, bounds)) = series.zip(bounds) else { return profile.verdict(outcome, reason) };
     let limit_ns = profile.limit_ns;
     let within = series.max_ns.is_none_or(|max_ns| max_ns <= limit_ns);
     let over_limit = if within { 0 } else { series.raw.count_above(limit_ns).max(1) };
     let clean_so_far = outcome == Outcome::Inconclusive
         && obstacles.no_pass.is_none()
-        && bounds.is_some_and(|bounds| bounds.most.late.stalls.total == 0)
+        && bounds.most.late.stalls.total == 0
         && is_suitable(capture, series, profile);
     UseVerdict {
         worst_ns: series.max_ns,
@@ -50,7 +50,7 @@ pub(crate) fn judge(record: &Record, capture: &Capture, profile: &Profile) -> Us
         samples: series.samples,
         over_limit,
         missed: series.missed,
-        statement: exposure.statement(limit_ns),
+        statement: bounds.exposure.statement(limit_ns),
         clean_so_far,
         ..profile.verdict(outcome, reason)
     }
@@ -116,7 +116,7 @@ fn error_ns(capture: &Capture) -> i64 {
     i64::try_from(resolution_ns).unwrap_or(i64::MAX).saturating_add(wander_ns.max(0))
 }
 
-/// What the captured frames show, if each lateness has the largest error.
+/// The late frames within the largest error of each lateness.
 #[derive(Debug, Clone, Copy)]
 struct Bounds {
     /// Without the error.
@@ -217,14 +217,6 @@ fn decide(
             format!("timestamps are multiples of {step}, coarser than the limit of {limit}"),
         );
     }
-    let (error_ns, exposure) = (error_ns(capture), bounds.exposure);
-    if error_ns > profile.limit_ns {
-        let error = format_ns(error_ns);
-        return (
-            Outcome::Inconclusive,
-            format!("the clocks wandered, so that lateness can be wrong by {error}, more than the limit of {limit}"),
-        );
-    }
     if capture.clock_steps > 0 {
         let at = steps(capture);
         return (
@@ -236,8 +228,9 @@ fn decide(
         let [absent, lost, skipped] = [absent(capture), capture.lost, capture.skipped_slots].map(grouped);
         format!("{absent} slots without a frame ({lost} lost, {skipped} skipped)")
     };
+    let (error_ns, exposure) = (error_ns(capture), bounds.exposure);
     match bounds.shown(profile) {
-        Shown::Exceeded if max_ns > profile.limit_ns => {
+        Shown::Exceeded if max_ns > profile.limit_ns.saturating_add(error_ns) => {
             let which = capture.worst_late.first().map_or_else(String::new, |late| format!(" (frame {})", late.frame));
             (Outcome::Fail, format!("{} late{which}, above the limit of {limit}", format_ns(max_ns)))
         }
@@ -264,6 +257,15 @@ fn decide(
         }
         Shown::Kept | Shown::Open if obstacles.no_pass.is_some() => {
             (Outcome::Inconclusive, obstacles.no_pass.clone().unwrap_or_default())
+        }
+        Shown::Kept | Shown::Open if error_ns > profile.limit_ns => {
+            let error = format_ns(error_ns);
+            (
+                Outcome::Inconclusive,
+                format!(
+                    "the clocks wandered, so that lateness can be wrong by {error}, more than the limit of {limit}"
+                ),
+            )
         }
         Shown::Open if bounds.error_decides(profile) => {
             let (worst, error) = (format_ns(max_ns), format_ns(error_ns));
@@ -409,6 +411,13 @@ mod tests {
         let wander = |capture: &mut Capture| capture.period.wander_ns = Some(60_000.0);
         let reason = "the clocks wandered, so that lateness can be wrong by 60 us, more than the limit of 50 us";
         judged(&record_of(50_000, 80_000, wander), Outcome::Inconclusive, reason);
+        let loses = |capture: &mut Capture| {
+            wander(capture);
+            (capture.lost, capture.losses) = (4_000, 4_000);
+        };
+        let lost =
+            "4,000 slots without a frame (4,000 lost, 0 skipped): a missing frame counts as later than any limit";
+        judged(&record_of(50_000, 80_000, loses), Outcome::Fail, lost);
     }
 
     /// A captured run whose talker sent at most `sent_late_ns` late.
