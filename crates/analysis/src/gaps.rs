@@ -11,8 +11,7 @@ use crate::{
     },
     stalls,
     statistics::Exposure,
-    summary::max_of,
-    summary::when,
+    summary::{max_of, when},
 };
 
 /// True if the record contains gaps and no wake-ups.

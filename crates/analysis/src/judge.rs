@@ -119,7 +119,8 @@ pub fn so_far(record: &Record, profile: &Profile) -> SoFar {
     let sent = stream::as_sent(record);
     let is_coarse = |group: &Group| too_coarse(record, profile, group, &[]).is_some();
     let coarse = profile.judges == Judges::WakeUps && groups(&sent, profile.period_ns).iter().any(is_coarse)
-        || gaps::hidden(record, profile).is_some();
+        || gaps::hidden(record, profile).is_some()
+        || record.probe_series().any(|series| unsure_interrupts(series, profile).is_some());
     let exposures = exposures(record, profile);
     match shown(profile, &exposures) {
         Shown::Exceeded => SoFar::TooLate,

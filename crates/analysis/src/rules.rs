@@ -75,9 +75,13 @@ fn invalid(reasons: &[Reason]) -> String {
     if let Some(first) = contradictions.first() {
         return format!("the record contradicts itself ({})", first.text);
     }
-    let mut ids: Vec<_> = others.iter().map(|reason| reason.id.as_str()).collect();
     // A reason of several threads or CPUs is named once.
-    ids.dedup();
+    let mut ids: Vec<&str> = Vec::new();
+    for reason in others {
+        if !ids.contains(&reason.id.as_str()) {
+            ids.push(&reason.id);
+        }
+    }
     let ids = if ids.is_empty() { "no reason given".to_owned() } else { ids.join(", ") };
     format!("the run did not go as requested ({ids})")
 }
@@ -199,15 +203,20 @@ pub(crate) fn thread_options(record: &Record) -> String {
 
 /// The same for a scenario of a campaign, whose command has no such options.
 fn options_of_scenario(record: &Record) -> String {
-    let Scenario { policy, clock, wait, core, hold_cpu_awake, .. } = &record.scenario;
+    let Scenario { policy, clock, wait, core, offset_ns, hold_cpu_awake, .. } = &record.scenario;
+    let option_of_cpus =
+        if record.probe_series().any(|series| series.kind.interrupts().is_some()) { "--cpu" } else { "--cpus" };
+    let offset = if *offset_ns == 0 { String::new() } else { format_exact(*offset_ns) };
     let mut cpus: Vec<u32> = record.probe_series().filter_map(|series| series.cpu).collect();
     cpus.sort_unstable();
     cpus.dedup();
     let cpus = cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
     let mut options = String::new();
     for (option, value, default) in [
-        ("--cpus", cpus.as_str(), ""),
-        ("--policy", policy, "fifo:90"),
+        (option_of_cpus, cpus.as_str(), ""),
+        // The default policy depends on the probe.
+        ("--policy", policy, ""),
+        ("--offset", &offset, ""),
         ("--clock", clock, "monotonic"),
         ("--wait", wait, "nanosleep"),
         ("--core", core.as_deref().unwrap_or_default(), "linux"),
