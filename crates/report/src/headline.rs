@@ -84,18 +84,23 @@ pub(crate) fn shown_uses(record: &Record) -> Vec<&UseVerdict> {
     if short.is_empty() { record.uses.iter().collect() } else { short }
 }
 
+/// The mark of these uses together.
+pub(crate) fn ink_of_uses(uses: &[&UseVerdict]) -> Ink {
+    let has_failed = |a_use: &&UseVerdict| a_use.outcome == Outcome::Fail;
+    match uses.iter().all(|a_use| a_use.outcome == Outcome::Pass) {
+        true => Ink::Good,
+        false if uses.iter().any(has_failed) => Ink::Bad,
+        false => Ink::Doubt,
+    }
+}
+
 /// `Holds 3 of 12 uses, and 2 more so far. Worst 1.21 ms late, CPU 0, under load (27 s, 325,368 wake-ups).`
 fn of_uses(record: &Record, uses: &[&UseVerdict]) -> Headline {
     let count = |is_it: fn(&UseVerdict) -> bool| uses.iter().filter(|a_use| is_it(a_use)).count();
     let held = count(|a_use| a_use.outcome == Outcome::Pass);
     let so_far = count(|a_use| a_use.outcome != Outcome::Pass && a_use.clean_so_far);
     let failed = count(|a_use| a_use.outcome == Outcome::Fail);
-    let all = uses.len();
-    let ink = match (held == all, failed) {
-        (true, _) => Ink::Good,
-        (false, 0) => Ink::Doubt,
-        (false, _) => Ink::Bad,
-    };
+    let (ink, all) = (ink_of_uses(uses), uses.len());
     let holds = match (held, so_far) {
         (0, 0) if failed == all => format!("Holds none of {all} uses"),
         (0, 0) => format!("Shown for none of {all} uses"),

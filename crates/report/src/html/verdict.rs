@@ -8,6 +8,7 @@ use record::{Outcome, Record, UseVerdict, counted, grouped};
 use super::{audio, capture, figure::Key, lines, matrix, noise, process, round_trip, stream, svg, text};
 use crate::blame::unsigned;
 use crate::headline;
+use crate::style::Ink;
 use crate::words::{Words, is_noise, is_profile, reason_sentence, sentence};
 
 /// The headline of the report.
@@ -137,12 +138,11 @@ fn requested_titles(record: &Record, outcome: Outcome) -> String {
 
 /// The word for the uses on the short ladder, with the CSS class of the terminal's mark.
 fn of_ladder(uses: &[&UseVerdict]) -> (&'static str, &'static str) {
-    let any = |outcome| uses.iter().any(|a_use| a_use.outcome == outcome);
-    match (any(Outcome::Pass), any(Outcome::Inconclusive), any(Outcome::Fail)) {
-        (true, false, false) => ("ALL HOLD", class(Outcome::Pass)),
-        (_, _, false) => ("NOT SHOWN", class(Outcome::Inconclusive)),
-        (false, false, true) => ("NONE HOLDS", class(Outcome::Fail)),
-        (_, _, true) => ("NOT ALL HOLD", class(Outcome::Fail)),
+    match headline::ink_of_uses(uses) {
+        Ink::Good => ("ALL HOLD", class(Outcome::Pass)),
+        Ink::Bad if uses.iter().all(|a_use| a_use.outcome == Outcome::Fail) => ("NONE HOLDS", class(Outcome::Fail)),
+        Ink::Bad => ("NOT ALL HOLD", class(Outcome::Fail)),
+        _ => ("NOT SHOWN", class(Outcome::Inconclusive)),
     }
 }
 
