@@ -122,7 +122,7 @@ fn idle_exit(facts: &RemedyFacts) -> String {
 
 fn throttled(facts: &RemedyFacts) -> String {
     let off = match facts.has_fair_server {
-        // Without debugfs, the kernel offers no way.
+        // The files need debugfs.
         true => {
             "write 0 to each file /sys/kernel/debug/sched/fair_server/cpu*/runtime; if there are none, \
              `sudo sysctl -w kernel.sched_rt_runtime_us=-1`"

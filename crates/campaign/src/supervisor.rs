@@ -31,7 +31,7 @@ use sys::clock::{Around, Clock};
 
 use self::{loads::LoadWatch, quota::QuotaWatch, threads::Supervised};
 
-/// Time between two checks of policies, CPUs and clock source.
+/// Time between two checks of policies, CPUs and clocks.
 const INTERVAL: Duration = Duration::from_millis(200);
 /// Time between two checks of everything.
 const FULL_INTERVAL: Duration = Duration::from_secs(1);

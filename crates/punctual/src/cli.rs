@@ -9,7 +9,7 @@ mod help;
 mod interrupt;
 mod lab;
 mod measure;
-mod mistakes;
+pub mod mistakes;
 mod names;
 mod nic;
 mod noise;
@@ -521,7 +521,7 @@ fn joined(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
 /// Prints help, the version, or an error, and returns the exit status.
 fn print(error: &clap::Error, arguments: &[OsString]) -> i32 {
     if error.use_stderr() {
-        let message = message(error, arguments);
+        let message = mistakes::sentence(error, arguments);
         if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
             say_part!(Passes::Text, "{}\n", error.render());
         }
@@ -537,11 +537,6 @@ fn print(error: &clap::Error, arguments: &[OsString]) -> i32 {
             exit::FAILED.into()
         }
     }
-}
-
-/// The mistake in a command line, and what to write instead, in one sentence.
-pub fn message(error: &clap::Error, arguments: &[OsString]) -> String {
-    mistakes::sentence(error, arguments)
 }
 
 /// The definition.
@@ -614,7 +609,7 @@ mod tests {
     fn a_known_mistake_is_one_sentence() {
         let message = |line: &str| {
             let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
-            message(&definition().try_get_matches_from(&words).unwrap_err(), &words)
+            mistakes::sentence(&definition().try_get_matches_from(&words).unwrap_err(), &words)
         };
         assert_eq!(
             message("punctual measure timer --interval=200"),

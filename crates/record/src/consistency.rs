@@ -112,7 +112,7 @@ fn of_series(record: &Record, series: &Series) -> Vec<String> {
     counts.into_iter().chain(checks).flatten().collect()
 }
 
-/// Wake-ups without a period, which no use would be compared with.
+/// Wake-ups without a period: no use can be compared with them.
 fn without_period(series: &Series) -> Option<String> {
     let has_none = series.kind == SeriesKind::WakeUps && series.samples > 0 && series.period_ns == 0;
     has_none.then(|| "its wake-ups have no period".to_owned())

@@ -144,14 +144,13 @@ impl Instance {
     /// some reads of files.
     #[must_use]
     pub fn disturbed(&self) -> Option<&'static str> {
-        let read = |part| self.folder.files.read(part).unwrap_or_default();
-        let is_on = self.folder.files.read("tracing_on").ok()?.trim() == "1";
-        let enabled = self.folder.files.read("set_event").ok()?;
-        let cpu_mask = self.folder.files.read("tracing_cpumask").ok()?;
+        let read = |part| self.folder.files.read(part).ok();
+        let is_on = read("tracing_on")?.trim() == "1";
+        let (enabled, cpu_mask) = (read("set_event")?, read("tracing_cpumask")?);
         let is_enabled = |event: &String| enabled.lines().any(|line| line == event);
         // Switches are never filtered here, only by other programs.
         const SWITCH_FILTER: &str = "events/sched/sched_switch/filter";
-        let is_filtered = !["none", ""].contains(&read(SWITCH_FILTER).trim());
+        let is_filtered = !["none", ""].contains(&read(SWITCH_FILTER).unwrap_or_default().trim());
         match () {
             () if is_on == self.off_since_ns.is_some() => Some("tracing_on"),
             () if cpu_mask != self.cpu_mask => Some("tracing_cpumask"),

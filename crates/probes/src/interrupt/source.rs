@@ -98,8 +98,8 @@ pub(super) fn is_ready(device: impl AsFd) -> io::Result<bool> {
     is_ready_within(device, Duration::ZERO)
 }
 
-/// Reads the events from before the start, of which the caller discards what it buffered. A device that never becomes
-/// empty is read a limited number of times.
+/// Reads the events from before the start into the buffer of `device`, which the caller empties. A device that never
+/// becomes empty is read a limited number of times.
 ///
 /// # Errors
 /// The errors of [`ready`] and of `read`.

@@ -131,9 +131,11 @@ impl LatencyTest {
         match Cli::try_parse_from(&words) {
             Ok(Cli { command: Some(Command::Measure(measurement)), .. }) => Ok(measurement),
             Ok(_) => unreachable!("the words name a measurement"),
-            Err(error) => {
-                Err(Usage(format!("{} (in the options behind {})", cli::message(&error, &words), self.name())))
-            }
+            Err(error) => Err(Usage(format!(
+                "{} (in the options behind {})",
+                cli::mistakes::sentence(&error, &words),
+                self.name()
+            ))),
         }
     }
 }
