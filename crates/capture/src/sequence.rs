@@ -191,8 +191,9 @@ impl Sequence {
         let rest = std::mem::take(&mut self.held);
         let ahead = self.ahead(first);
         let room = self.room(first);
-        // True if the first frame would have overtaken some of the others.
-        let overtaken = rest.iter().any(|other| self.ahead(*other) < ahead);
+        // True if the first frame would have overtaken some of the others. After a long loss, the numbers of later frames
+        // are smaller because they are modulo 256.
+        let overtaken = rest.iter().any(|other| self.ahead(*other) < ahead && !follows(first, *other));
         // True if the others continue without the first frame, and no later than it.
         let in_time = |other: Held| self.room(other) - self.ahead(other).cast_signed() <= room.max(0);
         let continued = rest.iter().zip(1..).any(|(other, n)| self.ahead(*other) < ahead.min(2 * n) && in_time(*other));
@@ -348,6 +349,11 @@ impl Sequence {
         (0..WINDOW).for_each(|n| self.finalize(self.is_seen(self.next.wrapping_add(n))));
         self.seen = [u64::MAX; WORDS];
     }
+}
+
+/// True if the number of `other` is after that of `first`, by less than half of the window.
+fn follows(first: Held, other: Held) -> bool {
+    u64::from(other.low.wrapping_sub(first.low)) < WINDOW / 2
 }
 
 /// The word and the bit of a number in the window.
