@@ -1,6 +1,6 @@
 //! The verdict on a captured stream.
 
-use record::{Capture, CapturedPeriod, Outcome, Record, Series, SeriesKind, UseVerdict, grouped};
+use record::{Capture, CapturedPeriod, Outcome, Record, Series, SeriesKind, StepKind, UseVerdict, grouped};
 
 use crate::{
     duration::{format_ns, format_unsigned_ns},
@@ -241,10 +241,11 @@ fn decide(
         }
         Shown::Kept | Shown::Open if capture.steps_total > 0 => {
             let at = steps(capture);
-            (
-                Outcome::Inconclusive,
-                format!("the talker changed its phase or restarted{at}: lateness and losses there are not known"),
-            )
+            let what = match capture.steps.first().map(|step| step.kind) {
+                Some(StepKind::Drift) => "the clock of the talker or of the capture changed its rate",
+                _ => "the talker changed its phase or restarted",
+            };
+            (Outcome::Inconclusive, format!("{what}{at}: lateness and losses there are not known"))
         }
         Shown::Kept | Shown::Open if capture.ended_before_ns > 0 => {
             let before = format_unsigned_ns(capture.ended_before_ns);
@@ -486,6 +487,9 @@ mod tests {
         let changed = "the talker changed its phase or restarted at frame 500 and 2 more times: lateness and losses there \
              are not known";
         judged(&record(900, stepped(StepKind::Phase, 0)), Outcome::Inconclusive, changed);
+        let drifted = "the clock of the talker or of the capture changed its rate at frame 500 and 2 more times: lateness \
+             and losses there are not known";
+        judged(&record(900, stepped(StepKind::Drift, 0)), Outcome::Inconclusive, drifted);
         let late = "50.0 us late (frame 77), above the limit of 50 us";
         judged(&record_of(50_000, 50_001, stepped(StepKind::Phase, 0)), Outcome::Fail, late);
         let unknown = |capture: &mut Capture| capture.lateness_unknown = Some("no period".to_owned());

@@ -93,7 +93,7 @@ pub fn analyse<R: Read>(
     let stream = streams.all.swap_remove(index);
     let record = stream.to_record();
     let (key, truncated, without_stamp) = (stream.key, stream.truncated, stream.without_stamp);
-    let silent_ns = file.last_ns.map_or(0, |last_ns| last_ns.saturating_sub(stream.last_ns));
+    let last_ns = stream.last_ns;
     let (reference, period) = reference(stream, &file, options)?;
     let measure = second_pass(opened()?, &options.filter, key, Measure::new(reference))?;
     let (capture, series) = measure.finish(Capture {
@@ -103,7 +103,7 @@ pub fn analyse<R: Read>(
         streams: list,
         left_out: streams.left_out,
         stream: record,
-        ended_before_ns: caveats::ended_before_ns(silent_ns, period.nominal_ns),
+        ended_before_ns: file.ended_before_ns(key.interface, last_ns, period.nominal_ns),
         period,
         dropped: file.interfaces.get(key.interface as usize).map_or(0, |interface| interface.dropped),
         ..Capture::default()
@@ -117,9 +117,13 @@ pub fn analyse<R: Read>(
 fn first_pass<R: Read>(from: R, options: &Options) -> Result<(FileSummary, Streams), CaptureError> {
     let mut reader = Reader::new(from)?;
     let mut streams = Streams::default();
-    let mut last_ns = None;
+    let mut last_ns = Vec::new();
     while let Some(packet) = reader.next()? {
-        last_ns = last_ns.max(packet.at_ns);
+        let interface = packet.interface as usize;
+        if last_ns.len() <= interface {
+            last_ns.resize(interface + 1, None);
+        }
+        last_ns[interface] = last_ns[interface].max(packet.at_ns);
         streams.add(&options.filter, &packet, options.period_ns);
     }
     let file = FileSummary {
@@ -230,11 +234,11 @@ fn fit(tracked: &Tracked, known_ns: Option<u64>) -> (Grid, Skips) {
     }
 }
 
-/// The timestamp resolution derived from the intervals, ns; 1 if unknown. If all intervals are multiples of about one
-/// period, that shows a regular stream, not a coarse clock.
+/// The timestamp resolution derived from the intervals, ns; 1 if unknown. If all intervals are multiples of the period,
+/// that shows a regular stream, not a coarse clock, unless two frames have the same timestamp.
 fn found_resolution_ns(tracked: &Tracked) -> u64 {
-    let steps = tracked.step_ns as f64 / tracked.interval_ns;
-    let is_regular = tracked.estimate.is_some() && (0.5..=1.5).contains(&steps);
+    let is_period = (tracked.step_ns as f64 / tracked.interval_ns - 1.0).abs() <= SAME_PERIOD;
+    let is_regular = tracked.estimate.is_some() && is_period && !tracked.equal_stamps;
     if tracked.intervals < 16 || tracked.step_ns == 0 || is_regular { 1 } else { tracked.step_ns }
 }
 

@@ -1,7 +1,7 @@
 //! Limitations of the results.
 
 use analysis::{format_ns, format_unsigned_ns};
-use record::{Capture, CapturedStep, Caveat, NumberedBy, PeriodSource, StepKind, grouped};
+use record::{Capture, CapturedStep, CapturedStream, Caveat, NumberedBy, PeriodSource, StepKind, grouped};
 
 use crate::Interface;
 use crate::convert::nearest;
@@ -12,8 +12,8 @@ pub(crate) struct FileSummary {
     pub(crate) format: &'static str,
     pub(crate) cut_at: Option<u64>,
     pub(crate) interfaces: Vec<Interface>,
-    /// The latest timestamp, ns; `None` without any.
-    pub(crate) last_ns: Option<i64>,
+    /// The latest timestamp of each interface, ns; `None` without any.
+    pub(crate) last_ns: Vec<Option<i64>>,
 }
 
 /// Counts of frames with incomplete information.
@@ -23,14 +23,28 @@ pub(crate) struct IncompleteFrames {
     pub(crate) foreign: u64,
 }
 
-/// A stream that ended at least this long before the capture, ns, and this many periods, ended before it.
-const SILENT_NS: i64 = 100_000_000;
-const SILENT_PERIODS: i64 = 10;
+/// A stream ended before the capture if its interface had frames for this many more periods.
+const SILENT_PERIODS: i64 = 2;
+/// It also ended if other interfaces had frames for this long, ns, and this many periods. Interfaces deliver their frames
+/// in blocks, and not all at the same time.
+const OTHERS_SILENT_NS: i64 = 100_000_000;
+const OTHERS_SILENT_PERIODS: i64 = 10;
 
-/// Time from the end of the stream to that of the capture, ns; 0 if the stream lasted to the end.
-pub(crate) fn ended_before_ns(silent_ns: i64, period_ns: u64) -> u64 {
-    let periods_ns = period_ns.cast_signed().saturating_mul(SILENT_PERIODS);
-    if silent_ns > SILENT_NS.max(periods_ns) { silent_ns.unsigned_abs() } else { 0 }
+impl FileSummary {
+    /// Time from the end of a stream at `last_ns` to that of the capture, ns; 0 if the stream lasted to the end.
+    pub(crate) fn ended_before_ns(&self, interface: u32, last_ns: i64, period_ns: u64) -> u64 {
+        let periods_ns = |periods| period_ns.cast_signed().saturating_mul(periods);
+        let after_ns = |end_ns: Option<i64>| end_ns.map_or(0, |end_ns| end_ns.saturating_sub(last_ns));
+        let own_ns = after_ns(self.last_ns.get(interface as usize).copied().flatten());
+        let others_ns = after_ns(self.last_ns.iter().copied().flatten().max());
+        if others_ns > OTHERS_SILENT_NS.max(periods_ns(OTHERS_SILENT_PERIODS)) {
+            others_ns.unsigned_abs()
+        } else if own_ns > periods_ns(SILENT_PERIODS) {
+            own_ns.unsigned_abs()
+        } else {
+            0
+        }
+    }
 }
 
 /// All caveats, the most important first.
@@ -58,6 +72,16 @@ pub(crate) fn all(capture: &Capture, file: &FileSummary, incomplete: &Incomplete
         add(
             "ended",
             format!("the stream ended {silent} before the end of the capture: only the time before is judged"),
+        );
+    }
+    let same_name =
+        |stream: &&CapturedStream| stream.name == capture.stream.name && stream.source != capture.stream.source;
+    let others: u64 = capture.streams.iter().filter(same_name).map(|stream| stream.frames).sum();
+    if others > 0 {
+        let (frames, source) = (grouped(others), &capture.stream.source);
+        add(
+            "senders",
+            format!("{frames} frames with this stream id have another sender: only those of {source} are used"),
         );
     }
     resolution(capture, file).into_iter().for_each(|text| add("resolution", text));
@@ -148,6 +172,10 @@ fn steps(capture: &Capture) -> Vec<String> {
         let later = if step.ns < 0 { "earlier" } else { "later" };
         match step.kind {
             StepKind::Phase => format!("the stream is {by} {later} from frame {frame} on: its phase changed"),
+            StepKind::Drift => format!(
+                "the stream moved slowly by {by} from frame {frame} on: the clock of the talker or of the capture changed \
+                 its rate"
+            ),
             StepKind::Restart => {
                 format!("the talker restarted its sequence numbers at frame {frame}: frames lost there are not known")
             }

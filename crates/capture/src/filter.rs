@@ -35,6 +35,7 @@ pub struct Filter {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Key {
     pub(crate) kind: Kind,
+    pub(crate) source: Mac,
     pub(crate) destination: Mac,
     pub(crate) vlan: Option<u16>,
     pub(crate) interface: u32,
@@ -44,8 +45,8 @@ pub(crate) struct Key {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Kind {
     Avtp { stream_id: u64 },
-    Ethertype { ethertype: u16, source: Mac },
-    Udp { port: u16, source: [u8; 4] },
+    Ethertype { ethertype: u16 },
+    Udp { port: u16, source: [u8; 4], source_port: u16 },
 }
 
 /// The result of matching a frame.
@@ -75,8 +76,8 @@ impl Filter {
             && self.destination.is_none_or(|wanted| wanted == parsed.destination);
         match self.kind(packet.data, &parsed).filter(|_| fits) {
             Some(kind) => {
-                let (destination, interface) = (parsed.destination, packet.interface);
-                FrameMatch::Stream(Key { kind, destination, vlan, interface }, parsed)
+                let Parsed { source, destination, .. } = parsed;
+                FrameMatch::Stream(Key { kind, source, destination, vlan, interface: packet.interface }, parsed)
             }
             None => FrameMatch::Other(parsed.ethertype),
         }
@@ -87,7 +88,7 @@ impl Filter {
             return udp_to(port, data, parsed);
         }
         if let Some(ethertype) = self.ethertype {
-            return (parsed.ethertype == ethertype).then_some(Kind::Ethertype { ethertype, source: parsed.source });
+            return (parsed.ethertype == ethertype).then_some(Kind::Ethertype { ethertype });
         }
         let stream_id = parsed.avtp?.stream_id;
         self.stream.is_none_or(|wanted| wanted == stream_id).then_some(Kind::Avtp { stream_id })
@@ -106,8 +107,9 @@ fn udp_to(port: u16, data: &[u8], parsed: &Parsed) -> Option<Kind> {
     }
     let source = packet.get(12..)?.first_chunk().copied()?;
     let datagram = packet.get(usize::from(packet[0] & 15) * 4..)?;
-    let to = u16::from_be_bytes(datagram.get(2..)?.first_chunk().copied()?);
-    (to == port).then_some(Kind::Udp { port, source })
+    let [a, b, c, d] = *datagram.first_chunk()?;
+    let (source_port, to) = (u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]));
+    (to == port).then_some(Kind::Udp { port, source, source_port })
 }
 
 impl fmt::Display for Filter {
@@ -133,15 +135,22 @@ impl Key {
     pub(crate) fn to_record(self) -> CapturedStream {
         let (kind, name) = match self.kind {
             Kind::Avtp { stream_id } => (CapturedKind::Avtp, format_id(stream_id)),
-            Kind::Ethertype { ethertype, source } => {
-                (CapturedKind::Ethertype, format!("{ethertype:#06x} from {}", format_mac(source)))
+            Kind::Ethertype { ethertype } => {
+                (CapturedKind::Ethertype, format!("{ethertype:#06x} from {}", format_mac(self.source)))
             }
-            Kind::Udp { port, source: [a, b, c, d] } => {
-                (CapturedKind::Udp, format!("port {port} from {a}.{b}.{c}.{d}"))
+            Kind::Udp { port, source: [a, b, c, d], source_port } => {
+                (CapturedKind::Udp, format!("port {port} from {a}.{b}.{c}.{d}:{source_port}"))
             }
         };
-        let destination = format_mac(self.destination);
-        CapturedStream { kind, name, destination, vlan: self.vlan, interface: self.interface, ..Default::default() }
+        CapturedStream {
+            kind,
+            name,
+            source: format_mac(self.source),
+            destination: format_mac(self.destination),
+            vlan: self.vlan,
+            interface: self.interface,
+            ..CapturedStream::default()
+        }
     }
 }
 

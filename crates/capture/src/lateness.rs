@@ -6,7 +6,14 @@
 //! its grid.
 //!
 //! A step of whole periods means skipped slots. Any other step starts a new run of the stream, whose slots are measured
-//! from its own earliest frames: the talker changed its phase, or the clock of the capture was set.
+//! from its own earliest frames: the talker changed its phase, or the clock of the capture was set. If the stream moves
+//! slowly, one of the two clocks changed its rate.
+//!
+//! With jitter, the minimum of few frames is larger than that of many. Near the end of the stream, where few frames
+//! follow, a step must therefore be larger than the differences between such minima before it.
+//!
+//! A talker that sends groups of frames can leave out one of them. Then all later frames fit the grid as the next frame of
+//! their group, and not only from a certain frame on.
 //!
 //! If a talker skips many slots, late frames and skipped slots alternate without a frame on time
 //! between them. The grid of the stream, whose period is stated, then shows both: each frame belongs to the last slot
@@ -27,6 +34,13 @@ pub(crate) const AHEAD: usize = 4096;
 const AGREEING: usize = 4;
 /// A step must last for at least this many frames; fewer frames are late or early ones.
 const STEP_FRAMES: usize = 64;
+/// Maximum change of a clock's rate while it is slewed: chrony's default (`maxslewrate` 83333 ppm) is far more, but a
+/// clock that is nearly right is corrected by less than this.
+const SLEW_PPM_MAX: f64 = 1000.0;
+/// A step is one of skipped slots if the rest of whole periods is at most this part of the period. With more jitter, it is
+/// up to the second part.
+const NEARLY_WHOLE: f64 = 0.125;
+const NEARLY_WHOLE_MAX: f64 = 0.25;
 /// A silence from which on the clock of the capture may have been set, ns. ntpd sets the clock from an error of 128 ms on
 /// and otherwise changes its rate (option `tinker step`).
 const SET_NS: i64 = 128_000_000;
@@ -38,7 +52,7 @@ pub(crate) struct Late {
     pub(crate) frame: u64,
     /// When it was captured, ns after the stream's first frame.
     pub(crate) at_ns: i64,
-    /// Its index in the stream.
+    /// Its index in the stream, moved on by the frames that the talker left out of groups.
     pub(crate) index: i64,
     /// Lateness relative to its slot, ns; negative if early.
     pub(crate) late_ns: i64,
@@ -52,6 +66,8 @@ pub(crate) struct Step {
     pub(crate) at_ns: i64,
     /// The change of the lateness, ns.
     pub(crate) ns: i64,
+    /// The lateness after it, against the grid of the whole stream, ns.
+    pub(crate) level_ns: i64,
     pub(crate) kind: StepKind,
 }
 
@@ -66,6 +82,10 @@ pub(crate) struct Lateness {
     last_ns: [i64; AGREEING],
     /// A monotonic queue: position and agreed lateness of frames below all later ones.
     smallest: VecDeque<(u64, i64)>,
+    /// For streams in groups: the same for the lateness of each frame as the next one of its group.
+    smallest_as_next: VecDeque<(u64, i64)>,
+    /// How far the indexes are moved on.
+    left_out: i64,
     taken: u64,
     given: u64,
     /// Lateness of the current run's slots against the grid, ns; `None` before the first frame.
@@ -74,8 +94,7 @@ pub(crate) struct Lateness {
     /// the base until that is known.
     run_frames: usize,
     first_base_ns: i64,
-    /// Smallest lateness among at most two blocks of the last final frames, ns.
-    recent: [i64; 2],
+    recent: Recent,
     /// Consecutive frames before the slots of the run, and whether the time stepped back at the first one.
     early: usize,
     time_stepped_back: bool,
@@ -86,6 +105,59 @@ pub(crate) struct Lateness {
     pub(crate) skips: u64,
     /// Index and slot of the last frame, if the grid has one phase for the whole stream.
     one_phase: Option<OnePhase>,
+}
+
+/// The smallest lateness in blocks of [`STEP_FRAMES`] of the last final frames, ns.
+#[derive(Debug, Clone, Default)]
+struct Recent {
+    /// The whole blocks, the latest last.
+    blocks: VecDeque<i64>,
+    /// The block that is not complete.
+    current_ns: Option<i64>,
+    frames: usize,
+}
+
+impl Recent {
+    const BLOCKS: usize = 16;
+
+    #[inline]
+    fn add(&mut self, late_ns: i64) {
+        self.current_ns = Some(self.current_ns.map_or(late_ns, |smallest_ns| smallest_ns.min(late_ns)));
+        self.frames += 1;
+        if self.frames == STEP_FRAMES {
+            if self.blocks.len() == Self::BLOCKS {
+                self.blocks.pop_front();
+            }
+            self.blocks.extend(self.current_ns.take());
+            self.frames = 0;
+        }
+    }
+
+    /// The smallest lateness of the current block and the one before; `None` if there are no frames.
+    fn smallest_ns(&self) -> Option<i64> {
+        self.blocks.back().copied().into_iter().chain(self.current_ns).min()
+    }
+
+    /// The spread of the blocks without the latest eighth, which may be late, ns.
+    fn spread_ns(&self) -> i64 {
+        let mut sorted: Vec<i64> = self.blocks.iter().copied().collect();
+        sorted.sort_unstable();
+        sorted.truncate(sorted.len() - sorted.len() / 8);
+        sorted.last().zip(sorted.first()).map_or(0, |(last, first)| last.saturating_sub(*first))
+    }
+
+    /// Moves all blocks, because the slots moved by so much, ns.
+    fn shift(&mut self, by_ns: i64) {
+        for block in self.blocks.iter_mut().chain(&mut self.current_ns) {
+            *block = block.saturating_add(by_ns);
+        }
+    }
+
+    /// How far the last block is later than the one before, ns.
+    fn rise_ns(&self) -> i64 {
+        let mut latest = self.blocks.iter().rev();
+        latest.next().zip(latest.next()).map_or(0, |(last, before)| last.saturating_sub(*before))
+    }
 }
 
 /// The last frame of a stream whose slots are those of one grid.
@@ -126,12 +198,14 @@ impl Lateness {
             waiting: VecDeque::with_capacity(AHEAD + 1),
             last_ns: [i64::MIN; AGREEING],
             smallest: VecDeque::new(),
+            smallest_as_next: VecDeque::new(),
+            left_out: 0,
             taken: 0,
             given: 0,
             base_ns: None,
             run_frames: 0,
             first_base_ns: i64::MAX,
-            recent: [i64::MAX; 2],
+            recent: Recent::default(),
             early: 0,
             time_stepped_back: false,
             last_at_ns: i64::MIN,
@@ -153,8 +227,9 @@ impl Lateness {
         if restarts {
             self.finish(late, step);
             self.one_phase = None;
-            self.start_run(Step { frame, at_ns, ns: 0, kind: StepKind::Restart }, step);
+            self.start_run(Step { frame, at_ns, ns: 0, level_ns: 0, kind: StepKind::Restart }, step);
         }
+        let index = index.saturating_add(self.left_out);
         let late_ns = self.grid.late_ns(index, at_ns);
         if let Some(phase) = &mut self.one_phase {
             let (late_ns, skipped) = phase.place(index, late_ns, self.grid.group_ns(), self.step_ns);
@@ -165,7 +240,7 @@ impl Lateness {
                 return late(Late { frame, at_ns, index, late_ns });
             }
             self.one_phase = None;
-            self.start_run(Step { frame, at_ns, ns: late_ns, kind: StepKind::ClockSet }, step);
+            self.start_run(Step { frame, at_ns, ns: late_ns, level_ns: late_ns, kind: StepKind::ClockSet }, step);
         }
         self.push(Late { frame, at_ns, index, late_ns });
         if self.is_early(at_ns, late_ns) {
@@ -205,10 +280,11 @@ impl Lateness {
         let [a, b, c, d] = self.last_ns;
         let agreed_ns = late_ns.max(a.min(b).min(c.min(d)));
         self.last_ns = [b, c, d, late_ns];
-        while self.smallest.back().is_some_and(|&(_, smallest_ns)| smallest_ns >= agreed_ns) {
-            self.smallest.pop_back();
+        push_smallest(&mut self.smallest, self.taken, agreed_ns);
+        if self.grid.frames() > 1 {
+            let as_next_ns = self.grid.late_ns(late.index.saturating_add(1), late.at_ns);
+            push_smallest(&mut self.smallest_as_next, self.taken, as_next_ns);
         }
-        self.smallest.push_back((self.taken, agreed_ns));
         self.taken += 1;
         self.waiting.push_back(late);
     }
@@ -216,20 +292,23 @@ impl Lateness {
     /// Starts a run with the frames that were early for long enough.
     fn step_back(&mut self, late: &mut impl FnMut(Late), step: &mut impl FnMut(Step)) {
         let after = self.waiting.split_off(self.waiting.len().saturating_sub(self.early));
-        let kind = if self.time_stepped_back { StepKind::ClockSet } else { StepKind::Phase };
         let taken = self.taken;
         // The frames before the step are judged without those after it.
-        (self.smallest, self.last_ns) = (VecDeque::new(), [i64::MIN; AGREEING]);
-        let before = std::mem::take(&mut self.waiting);
-        self.taken = self.given;
-        before.into_iter().for_each(|one| self.push(one));
+        self.replace_waiting(|_, one| one);
         self.finish(late, step);
         debug_assert_eq!(self.taken + after.len() as u64, taken);
         let base_ns = self.base_ns.unwrap_or(0);
         let smallest_ns = after.iter().map(|one| one.late_ns).min().unwrap_or(base_ns);
         if let Some(first) = after.front() {
             let (frame, at_ns, ns) = (first.frame, first.at_ns, smallest_ns.saturating_sub(base_ns));
-            self.start_run(Step { frame, at_ns, ns, kind }, step);
+            let kind = if self.time_stepped_back {
+                StepKind::ClockSet
+            } else if is_slow(fall_ns(&after), ns) {
+                StepKind::Drift
+            } else {
+                StepKind::Phase
+            };
+            self.start_run(Step { frame, at_ns, ns, level_ns: smallest_ns, kind }, step);
         }
         after.into_iter().for_each(|one| self.push(one));
         (self.run_frames, self.first_base_ns) = (STEP_FRAMES, smallest_ns);
@@ -238,7 +317,7 @@ impl Lateness {
 
     /// The next frame starts a run.
     fn start_run(&mut self, found: Step, step: &mut impl FnMut(Step)) {
-        (self.base_ns, self.recent, self.early) = (None, [i64::MAX; 2], 0);
+        (self.base_ns, self.recent, self.early) = (None, Recent::default(), 0);
         self.last_ns = [i64::MIN; AGREEING];
         (self.run_frames, self.first_base_ns) = (0, i64::MAX);
         step(found);
@@ -247,20 +326,68 @@ impl Lateness {
     /// Finalizes the next frame, assuming that no more frames follow.
     #[inline]
     fn finalize(&mut self, late: &mut impl FnMut(Late), step: &mut impl FnMut(Step)) {
+        if self.grid.frames() > 1 {
+            self.follow_groups();
+        }
         let Some(one) = self.waiting.pop_front() else { return };
         let Some(&(first, smallest_ns)) = self.smallest.front() else { return };
         if self.base_ns.is_none_or(|base_ns| smallest_ns.saturating_sub(base_ns) > self.step_ns) {
             self.rebase(one, smallest_ns, step);
         }
-        self.recent[0] = self.recent[0].min(one.late_ns);
+        self.recent.add(one.late_ns);
         if first == self.given {
             self.smallest.pop_front();
         }
+        self.smallest_as_next.pop_front_if(|&mut (position, _)| position == self.given);
         self.given += 1;
-        if self.given.is_multiple_of(STEP_FRAMES as u64) {
-            self.recent = [i64::MAX, self.recent[0]];
-        }
         late(Late { late_ns: one.late_ns.saturating_sub(self.base_ns.unwrap_or(0)), ..one });
+    }
+
+    /// Moves the waiting frames on in their groups if the talker left out frames, or if a run starts inside a group.
+    fn follow_groups(&mut self) {
+        let Some(base_ns) = self.base_ns else {
+            let group = self.grid.frames().cast_signed();
+            let moved = (0..group).min_by_key(|&moved| self.spread_ns(moved)).unwrap_or(0);
+            if moved > 0 {
+                self.move_on(moved);
+            }
+            return;
+        };
+        let earliest_ns = base_ns.saturating_sub(self.step_ns);
+        while self.waiting.len() >= STEP_FRAMES
+            && self.smallest_as_next.front().is_some_and(|&(_, smallest_ns)| smallest_ns >= earliest_ns)
+        {
+            self.move_on(1);
+            (self.skipped, self.skips) = (self.skipped + 1, self.skips + 1);
+        }
+    }
+
+    /// The sum of the latenesses of the next frames against their smallest one, ns, if these are so many frames further.
+    fn spread_ns(&self, moved: i64) -> i64 {
+        let late_ns = |one: &Late| self.grid.late_ns(one.index.saturating_add(moved), one.at_ns);
+        let next = || self.waiting.iter().take(STEP_FRAMES).map(late_ns);
+        let smallest_ns = next().min().unwrap_or(0);
+        next().fold(0, |sum_ns: i64, late_ns| sum_ns.saturating_add(late_ns.saturating_sub(smallest_ns)))
+    }
+
+    /// Moves the waiting frames, and all later ones, on by so many frames.
+    fn move_on(&mut self, frames: i64) {
+        self.left_out = self.left_out.saturating_add(frames);
+        self.replace_waiting(|grid, one| {
+            let index = one.index.saturating_add(frames);
+            Late { index, late_ns: grid.late_ns(index, one.at_ns), ..one }
+        });
+    }
+
+    /// Replaces each waiting frame, and what is known about the smallest lateness.
+    fn replace_waiting(&mut self, replace: impl Fn(&Grid, Late) -> Late) {
+        let waiting = std::mem::take(&mut self.waiting);
+        (self.smallest, self.smallest_as_next) = (VecDeque::new(), VecDeque::new());
+        (self.taken, self.last_ns) = (self.given, [i64::MIN; AGREEING]);
+        for one in waiting {
+            let replaced = replace(&self.grid, one);
+            self.push(replaced);
+        }
     }
 
     /// Finds out whether the run starts or the stream steps at this frame, if it and all later ones are at least
@@ -270,30 +397,52 @@ impl Lateness {
         let change_ns = smallest_ns.saturating_sub(self.base_ns.unwrap_or(0));
         let slots = nearest(change_ns as f64 / period_ns);
         let whole_ns = nearest(slots as f64 * period_ns);
-        let is_whole = change_ns.saturating_sub(whole_ns).saturating_abs() <= self.step_ns;
+        let rest_ns = change_ns.saturating_sub(whole_ns).saturating_abs();
         let Some(base_ns) = self.base_ns else {
             // The first frame of a run.
-            self.base_ns = Some(if is_whole { whole_ns } else { change_ns });
+            self.base_ns = Some(if rest_ns <= self.step_ns { whole_ns } else { change_ns });
             return;
         };
-        let recent_ns = self.recent[0].min(self.recent[1]);
-        let jump_ns = smallest_ns.saturating_sub(recent_ns);
-        let is_sudden = jump_ns > self.step_ns;
+        let noise_ns = if self.waiting.len() < AHEAD { self.recent.spread_ns() } else { 0 };
+        let error_ns = self.step_ns.saturating_add(noise_ns);
+        let is_whole =
+            rest_ns as f64 <= (error_ns as f64).clamp(period_ns * NEARLY_WHOLE, period_ns * NEARLY_WHOLE_MAX);
+        let jump_ns = self.recent.smallest_ns().map_or(0, |recent_ns| smallest_ns.saturating_sub(recent_ns));
         let kind = if change_ns >= SET_NS.max(nearest(period_ns * 1.5)) {
             StepKind::Silence
         } else if slots > 0 && is_whole && jump_ns as f64 >= period_ns / 2.0 {
             self.base_ns = Some(base_ns.saturating_add(whole_ns));
             self.skipped = self.skipped.saturating_add(slots.unsigned_abs());
             self.skips += 1;
-            self.recent = [i64::MAX; 2];
+            self.recent.shift(whole_ns);
             return;
-        } else if is_sudden && self.waiting.len() >= STEP_FRAMES {
-            StepKind::Phase
+        } else if jump_ns <= error_ns || !self.lasts(smallest_ns, error_ns) {
+            return;
+        } else if is_slow(self.recent.rise_ns().max(self.rise_ns()), jump_ns) {
+            StepKind::Drift
         } else {
-            return;
+            StepKind::Phase
         };
-        (self.base_ns, self.recent) = (Some(smallest_ns), [i64::MAX; 2]);
-        step(Step { frame: one.frame, at_ns: one.at_ns, ns: change_ns, kind });
+        self.base_ns = Some(smallest_ns);
+        if kind != StepKind::Drift {
+            self.recent = Recent::default();
+        }
+        step(Step { frame: one.frame, at_ns: one.at_ns, ns: change_ns, level_ns: smallest_ns, kind });
+    }
+
+    /// True if the following frames stay at this lateness for [`STEP_FRAMES`], or move away as slowly as a slewed clock.
+    fn lasts(&self, smallest_ns: i64, error_ns: i64) -> bool {
+        let after = self.given + STEP_FRAMES as u64;
+        let slewed_ns = nearest(STEP_FRAMES as f64 * self.grid.period_ns * SLEW_PPM_MAX / 1e6);
+        let most_ns = smallest_ns.saturating_add(error_ns).saturating_add(slewed_ns);
+        let later = self.smallest.get(self.smallest.partition_point(|&(position, _)| position < after));
+        later.is_some_and(|&(_, later_ns)| later_ns <= most_ns)
+    }
+
+    /// How far the second [`STEP_FRAMES`] of the following frames are later than the first, ns.
+    fn rise_ns(&self) -> i64 {
+        let smallest_ns = |skip| self.waiting.iter().skip(skip).take(STEP_FRAMES).map(|late| late.late_ns).min();
+        smallest_ns(0).zip(smallest_ns(STEP_FRAMES)).map_or(0, |(first, second)| second.saturating_sub(first))
     }
 
     /// Ends the stream.
@@ -311,4 +460,26 @@ impl Lateness {
             self.finalize(late, step);
         }
     }
+}
+
+/// True if the stream moved by a large part of a step already within [`STEP_FRAMES`] frames before or after it.
+fn is_slow(moved_ns: i64, step_ns: i64) -> bool {
+    moved_ns >= step_ns.saturating_abs() / 4
+}
+
+/// How far the last quarter of these frames is earlier than the first, ns.
+fn fall_ns(frames: &VecDeque<Late>) -> i64 {
+    let quarter = frames.len() / 4;
+    let smallest_ns = |part: &mut dyn Iterator<Item = &Late>| part.take(quarter).map(|late| late.late_ns).min();
+    let (first, last) = (smallest_ns(&mut frames.iter()), smallest_ns(&mut frames.iter().rev()));
+    first.zip(last).map_or(0, |(first, last)| first.saturating_sub(last))
+}
+
+/// Adds a value to a queue of values that are below all later ones.
+#[inline]
+fn push_smallest(queue: &mut VecDeque<(u64, i64)>, position: u64, value_ns: i64) {
+    while queue.back().is_some_and(|&(_, smallest_ns)| smallest_ns >= value_ns) {
+        queue.pop_back();
+    }
+    queue.push_back((position, value_ns));
 }

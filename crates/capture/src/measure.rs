@@ -21,6 +21,9 @@ use crate::{
 /// The smallest tolerance for late packets, ns.
 const TOLERANCE_MIN_NS: u64 = 1000;
 
+/// A pause from which on drift is another change of the grid, ns.
+const DRIFT_PAUSE_NS: i64 = 1_000_000_000;
+
 /// The nominal period of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Nominal {
@@ -80,12 +83,14 @@ struct LatenessTally {
     half_group_ns: u64,
 }
 
-/// The changes of the grid.
+/// The changes of the grid. Drift that continues is one change.
 #[derive(Default)]
 struct Steps {
     kept: Vec<CapturedStep>,
     total: u64,
     clock: u64,
+    /// If the last change was drift: when it was seen last, and the lateness before it, ns.
+    drift: Option<(i64, i64)>,
 }
 
 impl Measure {
@@ -274,7 +279,18 @@ impl LatenessTally {
 }
 
 impl Steps {
-    fn add(&mut self, Step { frame, at_ns, ns, kind }: Step) {
+    fn add(&mut self, Step { frame, at_ns, ns, level_ns, kind }: Step) {
+        let is_drift = kind == StepKind::Drift;
+        let continued =
+            self.drift.take().filter(|&(last_ns, _)| is_drift && at_ns.saturating_sub(last_ns) <= DRIFT_PAUSE_NS);
+        let from_ns = continued.map_or(level_ns.saturating_sub(ns), |(_, from_ns)| from_ns);
+        self.drift = is_drift.then_some((at_ns, from_ns));
+        if continued.is_some() {
+            if let Some(first) = self.kept.last_mut().filter(|_| self.total <= WORST_KEPT as u64) {
+                first.ns = level_ns.saturating_sub(from_ns);
+            }
+            return;
+        }
         self.total += 1;
         self.clock += u64::from(matches!(kind, StepKind::ClockSet | StepKind::Silence));
         if self.kept.len() < WORST_KEPT {

@@ -3,6 +3,7 @@
 use crate::convert::signed;
 use crate::fit::quantile;
 use crate::sequence::Number;
+use crate::track::SAME_PERIOD;
 
 /// Maximum number of frames per period.
 const GROUP_MAX: usize = 8;
@@ -35,10 +36,11 @@ impl Estimate {
     }
 }
 
-/// Estimates the period from the first frames; `None` if they are not regular.
+/// Estimates the period from the first frames; `None` if they are not regular. `known_ns` is the stated period, if there is
+/// one.
 ///
 /// The distance of frames that are 1, 2, 3 ... apart shows the smallest number of frames after which the stream repeats.
-pub(crate) fn estimate(frames: &[(Number, i64)]) -> Option<Estimate> {
+pub(crate) fn estimate(frames: &[(Number, i64)], known_ns: Option<u64>) -> Option<Estimate> {
     let indexed = indexed(frames);
     let numbered = frames.first().is_some_and(|(number, _)| *number != Number::None);
     let typical = typical_ns(&indexed);
@@ -48,7 +50,8 @@ pub(crate) fn estimate(frames: &[(Number, i64)]) -> Option<Estimate> {
         return if numbered { None } else { with_losses(&indexed) };
     };
     let interval_ns = refined(&indexed, group, interval, numbered);
-    let is_group = is_group(&indexed, group, interval_ns);
+    let is_known = |ns: f64| known_ns.is_some_and(|known_ns| (ns / known_ns as f64 - 1.0).abs() <= SAME_PERIOD);
+    let is_group = !is_known(interval_ns) && (is_known(interval_ns * group as f64) || is_group(&indexed, group));
     let offsets_ns = if is_group { offsets(&indexed, group, interval_ns) } else { Vec::new() };
     Some(Estimate { interval_ns, offsets_ns })
 }
@@ -126,10 +129,11 @@ fn refined(indexed: &[(i64, i64)], group: usize, interval_ns: f64, numbered: boo
     refined_ns
 }
 
-/// True if all frames but one of each group follow the one before by less than a quarter of the mean interval.
-fn is_group(indexed: &[(i64, i64)], group: usize, interval_ns: f64) -> bool {
-    let neighbours = distances(indexed, 1);
-    let close = neighbours.iter().filter(|&&one| one < interval_ns / 4.0).count();
+/// True if all frames but one of each group follow the one before within half of the largest interval.
+fn is_group(indexed: &[(i64, i64)], group: usize) -> bool {
+    let mut neighbours = distances(indexed, 1);
+    let largest_ns = quantile(&mut neighbours, 1.0 - 0.5 / group as f64).unwrap_or(0.0);
+    let close = neighbours.iter().filter(|&&one| one < largest_ns / 2.0).count();
     group > 1 && close as f64 >= neighbours.len() as f64 * REGULAR * (group - 1) as f64 / group as f64 && close > 0
 }
 

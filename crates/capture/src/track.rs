@@ -30,7 +30,9 @@ pub(crate) struct Track {
     /// Greatest common divisor of all intervals, ns; 0 before the first one.
     step_ns: u64,
     intervals: u64,
-    last_ns: Option<i64>,
+    /// The last frame.
+    last: Option<(Number, i64)>,
+    equal_stamps: bool,
 }
 
 /// The result of tracking.
@@ -47,6 +49,8 @@ pub(crate) struct Tracked {
     pub(crate) irregular: bool,
     /// Greatest common divisor of all intervals, ns; 0 if all timestamps are equal.
     pub(crate) step_ns: u64,
+    /// True if frames with different numbers have the same timestamp.
+    pub(crate) equal_stamps: bool,
     /// Number of intervals.
     pub(crate) intervals: u64,
     pub(crate) numbered: bool,
@@ -54,14 +58,24 @@ pub(crate) struct Tracked {
 
 impl Track {
     pub(crate) fn new(asked_ns: Option<u64>, class_ns: Option<u64>) -> Self {
-        Self { asked_ns, class_ns, waiting: Vec::new(), slots: None, step_ns: 0, intervals: 0, last_ns: None }
+        Self {
+            asked_ns,
+            class_ns,
+            waiting: Vec::new(),
+            slots: None,
+            step_ns: 0,
+            intervals: 0,
+            last: None,
+            equal_stamps: false,
+        }
     }
 
     /// Adds a frame with the number that it contains.
     #[inline]
     pub(crate) fn add(&mut self, number: Number, at_ns: i64) {
-        if let Some(last_ns) = self.last_ns.replace(at_ns) {
+        if let Some((last, last_ns)) = self.last.replace((number, at_ns)) {
             self.intervals += 1;
+            self.equal_stamps |= at_ns == last_ns && (number != last || number == Number::None);
             if self.step_ns != 1 {
                 self.step_ns = gcd(self.step_ns, at_ns.abs_diff(last_ns));
             }
@@ -77,7 +91,7 @@ impl Track {
     }
 
     fn begin(&mut self) {
-        let estimate = estimate(&self.waiting);
+        let estimate = estimate(&self.waiting, self.asked_ns.or(self.class_ns));
         let Some((interval_ns, offsets_ns)) = self.interval(estimate.as_ref()) else { return };
         let numbered = self.waiting.first().is_some_and(|(number, _)| *number != Number::None);
         let mut slots = Slots::new(estimate, interval_ns, offsets_ns, numbered);
@@ -120,6 +134,7 @@ impl Track {
             earliest: slots.earliest.kept,
             irregular,
             step_ns: self.step_ns,
+            equal_stamps: self.equal_stamps,
             intervals: self.intervals,
             numbered: slots.numbered,
         })

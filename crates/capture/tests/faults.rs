@@ -166,6 +166,29 @@ fn frames_in_groups_have_one_period_per_group() {
 }
 
 #[test]
+fn a_frame_left_out_of_a_group_is_one_missing_frame() {
+    for group in [2_u64, 3, 7, 8] {
+        for left_out in [6_000, 6_001, 11_900] {
+            let mut talker = Talker::plain(1);
+            let at = |n: u64| (n / group) as i64 * PERIOD_NS + (n % group) as i64 * 5_000 + scatter(n);
+            let sent = (0..12_000).filter(|n| *n != left_out);
+            let found = avtp(&sent.zip(0..).map(|(n, seq)| talker.seen(seq, at(n))).collect::<Vec<_>>());
+            let capture = &found.capture;
+            assert_eq!((capture.late, capture.skipped_slots, capture.steps_total), (0, 1, 0), "{group} {left_out}");
+            assert_eq!((capture.window_violations, losses(capture)), (0, [0; 6]), "{group} {left_out}");
+        }
+        // The talker starts again inside a group.
+        let mut talker = Talker::new(1);
+        let at = |n: u64| (n / group) as i64 * PERIOD_NS + (n % group) as i64 * 5_000 + scatter(n);
+        let mut frames: Vec<_> = (0..6_001).map(|n| talker.seen(n, at(n))).collect();
+        talker.restart();
+        frames.extend((0..5_999).map(|n| talker.seen(n, at(n + 6_001) + 50_000_000)));
+        let found = avtp(&frames);
+        assert_eq!((found.capture.late, found.capture.skipped_slots, found.capture.steps_total), (0, 0, 1), "{group}");
+    }
+}
+
+#[test]
 fn early_frames_do_not_change_the_period() {
     let at = |n: u64| n as i64 * PERIOD_NS - (n % 2) as i64 * 30_000 + scatter(n);
     let mut talker = Talker::plain(1);
@@ -495,5 +518,92 @@ fn a_clock_that_is_corrected_regularly_skips_no_slot() {
         let frames: Vec<Seen> = (0..20_000).map(|n| talker.seen(n as u64, at_ns(n) + scatter(n as u64) * 8)).collect();
         let found = avtp(&sorted(frames));
         assert_eq!((found.capture.skipped_slots, losses(&found.capture)), (0, [0; 6]), "{amplitude_ns}");
+    }
+}
+
+/// A jitter that is rarely near 0: the largest of three parts, 0 to 20 us.
+fn skewed(n: u64) -> i64 {
+    [1, 2, 3].map(|draw| scatter(n * 7 + draw)).into_iter().max().unwrap_or(0) * 100
+}
+
+#[test]
+fn a_missing_frame_beside_jitter_is_no_phase_step() {
+    for missing in [150, 1_000, 5_000, 8_000, 9_800, 9_900, 9_930, 9_990] {
+        for at in
+            [(|n| n as i64 * PERIOD_NS + skewed(n)) as fn(u64) -> i64, |n| n as i64 * PERIOD_NS + scatter(n) * 100]
+        {
+            let sent = || (0..10_000u64).filter(move |n| *n != missing);
+            let mut talker = Talker::plain(1);
+            let skipped: Vec<_> = sent().zip(0..).map(|(slot, n)| talker.seen(n, at(slot))).collect();
+            for found in [avtp(&skipped), udp(&datagrams(sent().map(at)))] {
+                let capture = &found.capture;
+                assert_eq!((capture.skipped_slots, capture.steps_total), (1, 0), "{missing} {:?}", capture.steps);
+                assert!(found.series.max_ns.unwrap() < 25_000, "{missing} {:?}", found.series.max_ns);
+            }
+        }
+    }
+}
+
+#[test]
+fn long_losses_of_eight_bit_numbers_are_no_restart() {
+    for lost in [1, 200, 240, 255, 256, 257, 496, 497, 500, 511, 512, 513, 753, 767, 768, 1_020] {
+        let mut talker = Talker::plain(1);
+        let frames: Vec<_> =
+            talker.steady(10_000).into_iter().zip(0..).filter(|(_, n)| !(5_000..5_000 + lost).contains(n)).collect();
+        let found = avtp(&frames.into_iter().map(|(seen, _)| seen).collect::<Vec<_>>());
+        assert_eq!(losses(&found.capture), [lost, 1, 0, 0, 0, 0], "{lost}");
+        assert_eq!((found.capture.late, found.capture.steps_total), (0, 0), "{lost}");
+    }
+}
+
+#[test]
+fn stamps_of_half_a_period_are_coarse() {
+    for parts in [1, 2, 3, 4] {
+        let step_ns = PERIOD_NS / parts;
+        let mut talker = Talker::plain(1);
+        let at = |n: u64| (n as i64 * PERIOD_NS + 100_000 + scatter(n) * 300) / step_ns * step_ns;
+        let found = avtp(&(0..10_000).map(|n| talker.seen(n, at(n))).collect::<Vec<_>>());
+        assert_eq!(found.capture.resolution_ns, step_ns as u64, "{parts}");
+        assert_ne!(outcome(&found, "avb-class-a").0, Outcome::Pass);
+        assert_not_failed(&found);
+    }
+}
+
+#[test]
+fn senders_of_one_stream_are_apart() {
+    let mut talker = Talker::plain(1);
+    let mut frames = talker.steady(10_000);
+    // The other sender's frames have the numbers that the first one's lack.
+    for seen in &mut frames[5_000..5_010] {
+        seen.bytes[11] ^= 0xff;
+    }
+    let found = avtp(&frames);
+    assert_eq!((losses(&found.capture), found.capture.streams.len()), ([10, 1, 0, 0, 0, 0], 2));
+    let senders = found.caveats.iter().find(|caveat| caveat.kind == "senders").unwrap();
+    assert!(senders.text.contains("10 frames"), "{}", senders.text);
+    let mut frames = datagrams((0..10_000u64).map(|n| n as i64 * 1_000_000 + scatter(n)));
+    for seen in &mut frames[5_000..5_010] {
+        seen.bytes[35] = 1;
+    }
+    assert_eq!(udp(&frames).capture.skipped_slots, 10);
+}
+
+#[test]
+fn a_slewed_clock_is_no_phase_step() {
+    for ppm in [500, -500, 200] {
+        // For 2 s, the clock of the capture runs at another rate.
+        let at = |n: u64| {
+            let slewed = (n as i64 - 8_000).clamp(0, 16_000);
+            n as i64 * PERIOD_NS + slewed * PERIOD_NS / 1_000_000 * ppm + scatter(n)
+        };
+        let mut talker = Talker::plain(1);
+        let found = avtp(&(0..80_000).map(|n| talker.seen(n, at(n))).collect::<Vec<_>>());
+        let kinds: Vec<_> = found.capture.steps.iter().map(|step| step.kind).collect();
+        assert_eq!((kinds, found.capture.steps_total), (vec![StepKind::Drift], 1), "{ppm} {:?}", found.capture.steps);
+        let moved_ns = 16_000 * PERIOD_NS / 1_000_000 * ppm;
+        assert!((found.capture.steps[0].ns - moved_ns).abs() < moved_ns.abs() / 20, "{:?}", found.capture.steps);
+        assert_eq!((found.capture.late_known(), losses(&found.capture)), (None, [0; 6]));
+        assert!(found.series.max_ns.unwrap() < 10_000, "{:?}", found.series.max_ns);
+        assert_not_failed(&found);
     }
 }

@@ -323,14 +323,20 @@ fn selects_streams_by_filter() {
 
 #[test]
 fn a_stream_that_ends_before_the_capture_is_named() {
-    let of = |others: u64| {
+    let of = |others: u64, interface: u32| {
         let mut frames = Talker::new(1).steady(3_000);
-        frames.extend((0..others).map(|n| udp(n, 5_000)));
+        frames.extend((0..others).map(|n| Seen { interface, ..udp(n, 5_000) }));
         frames.sort_by_key(|seen| seen.at_ns);
-        kinds(&of(&frames)).contains(&"ended")
+        let mut file = Pcapng::new(LITTLE);
+        file.interface(1, Some(9), 0).interface(1, Some(9), 0);
+        frames.iter().for_each(|seen| {
+            file.packet(seen);
+        });
+        kinds(&analysed(&file.bytes, &OPTIONS).unwrap()).contains(&"ended")
     };
-    // The stream takes 375 ms.
-    assert_eq!([900, 1_000].map(of), [false, true]);
+    // The stream takes 375 ms, and one of the others each 500 us.
+    assert_eq!([750, 752, 1_000].map(|others| of(others, 0)), [false, true, true]);
+    assert_eq!([750, 900, 1_000].map(|others| of(others, 1)), [false, false, true]);
 }
 
 /// A datagram every 500 us.

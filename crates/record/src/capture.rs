@@ -125,10 +125,31 @@ pub struct Capture {
 }
 
 impl Capture {
-    /// Late frames; `None` if the lateness is not known.
+    /// Late frames; `None` if the lateness is not known, or not exactly because a clock changed its rate.
     #[must_use]
     pub fn late_known(&self) -> Option<u64> {
-        self.lateness_unknown.is_none().then_some(self.late)
+        let drifted = self.steps.iter().any(|step| step.kind == StepKind::Drift);
+        (self.lateness_unknown.is_none() && !drifted).then_some(self.late)
+    }
+
+    /// The name of one of the streams, with what distinguishes it from others of the same name.
+    #[must_use]
+    pub fn name_of(&self, stream: &CapturedStream) -> String {
+        let same: Vec<_> = self.streams.iter().filter(|other| other.name == stream.name && *other != stream).collect();
+        let vlan = stream.vlan.map_or_else(|| "no VLAN".to_owned(), |vlan| format!("VLAN {vlan}"));
+        let differences = [
+            (same.iter().any(|other| other.source != stream.source), format!("from {}", stream.source)),
+            (same.iter().any(|other| other.destination != stream.destination), format!("to {}", stream.destination)),
+            (same.iter().any(|other| other.vlan != stream.vlan), vlan),
+            (same.iter().any(|other| other.interface != stream.interface), format!("interface {}", stream.interface)),
+        ];
+        let differences: Vec<_> =
+            differences.into_iter().filter_map(|(differs, text)| differs.then_some(text)).collect();
+        if differences.is_empty() {
+            stream.name.clone()
+        } else {
+            format!("{}, {}", stream.name, differences.join(", "))
+        }
     }
 
     /// Slots without a frame of the talker; `None` if the lateness is not known.
@@ -163,8 +184,11 @@ pub enum ObservedAt {
 pub struct CapturedStream {
     /// Kind of the stream's identity.
     pub kind: CapturedKind,
-    /// The stream id; or EtherType and source; or port and source.
+    /// The stream id; or EtherType and source; or port, and address and port of the source.
     pub name: String,
+    /// Source address of the frames; empty in records of older versions.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub source: String,
     /// Destination address.
     pub destination: String,
     /// VLAN id; absent for untagged frames.
@@ -270,6 +294,8 @@ pub enum StepKind {
     /// The phase of the stream changed.
     #[default]
     Phase,
+    /// The stream moved slowly against its grid: the clock of the talker or of the capture changed its rate.
+    Drift,
     /// The talker restarted its sequence numbers.
     Restart,
     /// The timestamps went back: the clock of the capture was set.

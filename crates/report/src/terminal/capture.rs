@@ -86,7 +86,7 @@ fn facts(page: &mut Page, capture: &Capture) {
         ),
     );
     let lasted = format_duration(capture.duration_ns);
-    page.fact("stream", 6, &format!("to {}; {} frames in {lasted}", place(&capture.stream), grouped(capture.frames)));
+    page.fact("stream", 6, &format!("{}; {} frames in {lasted}", place(&capture.stream), grouped(capture.frames)));
     page.fact("period", 6, &period(capture));
 }
 
@@ -98,11 +98,12 @@ fn title(stream: &CapturedStream) -> String {
     }
 }
 
-/// The destination of a stream: `91:e0:f0:00:fe:01, VLAN 2, priority 3, interface 0`.
+/// The way of a stream: `from 30:64:3e:54:ee:01 to 91:e0:f0:00:fe:01, VLAN 2, priority 3, interface 0`.
 fn place(stream: &CapturedStream) -> String {
     let vlan = stream.vlan.map_or_else(|| ", no VLAN tag".to_owned(), |vlan| format!(", VLAN {vlan}"));
     let pcp = stream.pcp.map_or_else(String::new, |pcp| format!(", priority {pcp}"));
-    format!("{}{vlan}{pcp}, interface {}", stream.destination, stream.interface)
+    let from = if stream.source.is_empty() { String::new() } else { format!("from {} ", stream.source) };
+    format!("{from}to {}{vlan}{pcp}, interface {}", stream.destination, stream.interface)
 }
 
 fn period(capture: &Capture) -> String {

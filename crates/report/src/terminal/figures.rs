@@ -7,7 +7,7 @@ use analysis::{
     matrix::{PairRank, ranked_pairs},
     when,
 };
-use record::{Capture, CapturedStream, Histogram, Noise, Record, Series, SeriesKind, Stream, grouped};
+use record::{Capture, Histogram, Noise, Record, Series, SeriesKind, Stream, grouped};
 
 use super::capture::exact_percentile;
 use super::noise::lost_in_column;
@@ -164,11 +164,18 @@ fn of_stream(record: &Record, all: &[&Series], rows: usize) -> Table {
 /// The analysed stream of a capture, then the other streams, whose frames are only counted.
 fn of_capture(record: &Record, capture: &Capture, rows: usize) -> Table {
     let mut table = Table::new(&["stream", "frames", "late", "missing", "p99.9", "worst"]);
-    table.row(captured(&capture.stream.name, record, capture));
+    table.row(captured(&capture.name_of(&capture.stream), record, capture));
     let others = capture.streams.iter().filter(|stream| **stream != capture.stream);
-    for CapturedStream { name, frames, .. } in others {
+    for stream in others {
         let unknown = || cell("-");
-        table.row(vec![cell(name), cell(grouped(*frames)), unknown(), unknown(), unknown(), unknown()]);
+        table.row(vec![
+            cell(capture.name_of(stream)),
+            cell(grouped(stream.frames)),
+            unknown(),
+            unknown(),
+            unknown(),
+            unknown(),
+        ]);
     }
     table.at_most(rows)
 }
