@@ -60,7 +60,7 @@ pub use campaign::render_campaign;
 pub use machine::render_machine;
 
 use crate::blame::ToDo;
-use crate::remedy::advice_and_command;
+use crate::remedy::{advice_and_command, with_options};
 use crate::words::{Words, capitalized, state_note};
 use blame::BlameView;
 use compare::{ComparisonView, PublishedView};
@@ -103,6 +103,8 @@ struct Page<'a> {
     answers: Vec<Answer>,
     /// The main culprit; `None` if it does not explain the answer.
     culprit: Option<String>,
+    /// What the gaps of a captured stream were.
+    causes: Vec<String>,
     /// The recommended changes: advice, as trusted HTML, and command.
     to_do: Vec<(String, Cow<'a, str>)>,
     keys: Vec<Key>,
@@ -181,6 +183,13 @@ fn to_do<'a>(record: &'a Record, open: &[FindingView<'a>]) -> Vec<(String, Cow<'
     offset.into_iter().chain(open.iter().map(finding)).take(TO_DO).collect()
 }
 
+/// The command of the next run: that of this one, with the options that the recommended changes name.
+fn next_command(record: &Record) -> String {
+    let to_do = crate::blame::to_do(record);
+    let remedies = to_do.iter().take(TO_DO).map(|to_do| to_do.account.remedy.as_str());
+    record::shell::command(&with_options(&record.command, remedies))
+}
+
 /// Renders the report of a run as one HTML document in UTF-8.
 ///
 /// Accepts every record, including empty and odd ones. The same record always gives the same document.
@@ -202,10 +211,11 @@ pub fn render(record: &Record) -> String {
             preempt: record.machine.preempt.as_deref(),
             started_at: &record.started_at,
         },
-        command: record::shell::command(&record.command),
+        command: next_command(record),
         words: Words::of(record),
         ending: state_note(record),
         answers: verdict::answers(&ladder),
+        causes: crate::terminal::capture::causes(record),
         culprit: Some(record).filter(|record| crate::blame::explains(record)).and_then(crate::blame::headline),
         to_do: to_do(record, &open),
         keys: verdict::keys(record),

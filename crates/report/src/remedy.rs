@@ -40,6 +40,35 @@ pub(crate) fn is_command(remedy: &str) -> bool {
     ["echo", "punctual", "sudo", "taskset", "ulimit"].contains(&program)
 }
 
+/// The command with the options in backticks of these remedies, each once: `--policy fifo:80` of "set `--policy fifo:80`".
+/// Options that the command has are replaced. Options follow its name, before a program that it starts.
+pub(crate) fn with_options<'a>(command: &[String], remedies: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let end = command.iter().position(|word| word == "--").unwrap_or(command.len());
+    let (mut words, program) = (command[..end].to_vec(), &command[end..]);
+    let mut added: Vec<&str> = Vec::new();
+    for option in remedies.flat_map(|remedy| remedy.split('`').skip(1).step_by(2)).filter(|text| is_option(text)) {
+        let name = option.split(' ').next().unwrap_or(option);
+        if added.contains(&name) {
+            continue;
+        }
+        added.push(name);
+        let joined = format!("{name}=");
+        words.retain(|word| !word.starts_with(&joined));
+        if let Some(at) = words.iter().position(|word| word == name) {
+            let has_value = option != name;
+            words.drain(at..(at + 1 + usize::from(has_value)).min(words.len()));
+        }
+        words.extend(option.split(' ').map(str::to_owned));
+    }
+    words.extend_from_slice(program);
+    words
+}
+
+/// True for an option whose value, if it has one, is no placeholder such as `NAME`.
+fn is_option(text: &str) -> bool {
+    text.starts_with("--") && text.split(' ').count() <= 2 && !text.contains(|c: char| c.is_ascii_uppercase())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -59,5 +88,24 @@ mod tests {
         ] {
             assert_eq!(advice_and_command(remedy), parts);
         }
+    }
+
+    #[test]
+    fn the_next_command_has_the_options_of_the_remedies() {
+        let next = |command: &str, remedies: &[&str]| {
+            let words: Vec<String> = command.split(' ').map(str::to_owned).collect();
+            with_options(&words, remedies.iter().copied()).join(" ")
+        };
+        let policy = ["give it a real-time policy: `--policy fifo:80`", "or `--policy fifo:91`"];
+        for (command, expected) in [
+            ("punctual measure noise", "punctual measure noise --policy fifo:80"),
+            ("punctual measure noise --policy other -q", "punctual measure noise -q --policy fifo:80"),
+            ("punctual measure noise --policy=other -q", "punctual measure noise -q --policy fifo:80"),
+            ("punctual measure process -- a --policy b", "punctual measure process --policy fifo:80 -- a --policy b"),
+        ] {
+            assert_eq!(next(command, &policy), expected);
+        }
+        let none = ["use `--load NAME`", "`sudo x --policy fifo:80`", "a lone ` stays"];
+        assert_eq!(next("punctual", &none), "punctual");
     }
 }

@@ -1,13 +1,15 @@
 //! A captured stream, with the ends of a run or alone; key figures of one alone.
 
 use analysis::format_ns;
-use record::{Capture, MarkedFrame, Record, grouped};
+use record::{Capture, CapturedStream, MarkedFrame, Record, grouped};
 
 use super::figure::{Key, Part, Table};
 use crate::{blame::unsigned, observation, terminal::capture::seconds};
 
 /// The number of frames in each table of the worst.
 const FRAMES: usize = 10;
+/// The number of streams in the table of the others.
+const STREAMS: usize = 20;
 
 /// The section about a record's capture; `None` without one.
 pub fn section(record: &Record) -> Option<Part> {
@@ -15,7 +17,7 @@ pub fn section(record: &Record) -> Option<Part> {
     let observer = capture.observer.as_ref();
     let title = match observer {
         Some(_) => format!("Capture of this run: {}", capture.file),
-        None => format!("Stream {} in {}", capture.stream.name, capture.file),
+        None => format!("Stream {} in {}", capture.name_of(&capture.stream), capture.file),
     };
     let mut tables = vec![
         Table::plain(
@@ -29,6 +31,15 @@ pub fn section(record: &Record) -> Option<Part> {
         frames("Largest gaps", "gap", &capture.worst_gaps),
         frames("Latest frames, behind the stream's own time grid", "late", &capture.worst_late),
     ];
+    if capture.streams.len() > 1 {
+        let row = |stream: &CapturedStream| vec![capture.name_of(stream), grouped(stream.frames)];
+        let rows = capture.streams.iter().take(STREAMS).map(row).collect();
+        more.push(Table::plain(
+            "Streams in the file, of which only the first was analysed",
+            &["stream", "frames"],
+            rows,
+        ));
+    }
     tables.retain(|table| !table.rows.is_empty());
     more.retain(|table| !table.rows.is_empty());
     let seen = observer.map(|observer| format!("Seen {}.", observation::place(observer)));

@@ -125,7 +125,7 @@ fn period(capture: &Capture) -> String {
 }
 
 /// The causes of gaps and late frames that a capture file shows; nothing for other runs.
-pub(super) fn causes(record: &Record) -> Vec<String> {
+pub(crate) fn causes(record: &Record) -> Vec<String> {
     let Some(of) = record.capture.as_ref().filter(|capture| capture.observer.is_none() && record.validity.valid) else {
         return Vec::new();
     };
