@@ -103,7 +103,18 @@ pub(crate) fn unknown<'a>(
     names: impl Iterator<Item = &'a str>,
     files: &'static str,
 ) -> LoadError {
-    let nearest = nearest(name, names).map_or_else(String::new, |nearest| format!(", the nearest is {nearest}"));
+    let names: Vec<&str> = names.collect();
+    let beginning: Vec<&str> =
+        names.iter().filter(|known| name.len() >= 3 && known.starts_with(name)).copied().collect();
+    let nearest = match (&beginning[..], nearest(name, names.iter().copied())) {
+        ([first, .., last], _) if beginning.len() <= 3 => {
+            let between = beginning.get(1).filter(|_| beginning.len() == 3);
+            let between = between.map_or_else(String::new, |middle| format!(", {middle}"));
+            format!(", the nearest are {first}{between} and {last}")
+        }
+        (_, Some(nearest)) => format!(", the nearest is {nearest}"),
+        (_, None) => String::new(),
+    };
     LoadError::Unknown { kind, name: name.to_owned(), nearest, files }
 }
 

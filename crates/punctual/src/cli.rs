@@ -45,7 +45,7 @@ use report::ColorChoice;
 
 use crate::{
     exit::{self, USAGE},
-    last::{LAST, campaign_in, newest_result, record_of_report},
+    last::{LAST, campaign_in, newest_result, record_named, record_of_report},
     output,
 };
 
@@ -555,7 +555,9 @@ fn record_path() -> impl TypedValueParser<Value = PathBuf> {
         path if path == Path::new(LAST) => newest_result(),
         path if path.is_dir() => campaign_in(&path),
         path if path.extension().is_some_and(|suffix| suffix == "html") => Err(record_of_report(&path)),
-        path => Ok(path),
+        path if path.exists() => Ok(path),
+        path if path.as_os_str().eq_ignore_ascii_case(LAST) => newest_result(),
+        path => Ok(record_named(&path).unwrap_or(path)),
     })
 }
 
@@ -565,7 +567,7 @@ fn duration_or_zero(text: &str) -> Result<u64, String> {
 
 fn duration(text: &str) -> Result<u64, String> {
     match duration_or_zero_without_unit(text)? {
-        0 => Err("must be longer than 0, e.g. 10s".to_owned()),
+        0 => Err("must be longer than 0, e.g. 10s or 10us".to_owned()),
         duration_ns => Ok(duration_ns),
     }
 }
@@ -599,7 +601,7 @@ mod tests {
     #[test]
     fn examples_of_times_are_accepted() {
         for zero in ["0", "0.0", "0s"] {
-            assert_eq!(duration(zero), Err("must be longer than 0, e.g. 10s".to_owned()), "{zero}");
+            assert_eq!(duration(zero), Err("must be longer than 0, e.g. 10s or 10us".to_owned()), "{zero}");
             assert_eq!(period(zero), Err("must be 1us to 1h, e.g. 1ms".to_owned()), "{zero}");
         }
         assert!(period("200").unwrap_err().ends_with("write for example 200us, 200ms or 200s"));

@@ -41,6 +41,12 @@ pub fn record_of_report(report: &Path) -> String {
     format!("{} is a report, which cannot be read: name its record, {record}", report.display())
 }
 
+/// The record that a run with this `--record` wrote: `foo.punctual.json` for `foo` and `foo.json`.
+pub fn record_named(path: &Path) -> Option<PathBuf> {
+    let record = crate::output::with_extension(path);
+    record.is_file().then_some(record)
+}
+
 fn entries() -> Result<Vec<PathBuf>, String> {
     let folder =
         fs::read_dir(".").map_err(|error| format!("cannot list the current folder ({error}): name a record"))?;

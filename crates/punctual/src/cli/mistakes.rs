@@ -29,7 +29,10 @@ fn general(error: &Error, arguments: &[OsString]) -> String {
     match error.kind() {
         ErrorKind::InvalidValue | ErrorKind::ValueValidation if value.is_empty() => without_value(error, arguments),
         ErrorKind::InvalidValue => {
-            format!("{} must be {} (got {value})", name(refused), choice(&all(error, ContextKind::ValidValue)))
+            let is_option = refused.starts_with('-');
+            let (words, command) = path(arguments);
+            let example = if is_option { String::new() } else { example(&words, &command) };
+            format!("{} must be {} (got {value}){example}", name(refused), choice(&all(error, ContextKind::ValidValue)))
         }
         ErrorKind::ValueValidation => number(error).unwrap_or_else(|| in_one_line(error)),
         ErrorKind::TooManyValues => format!("{0} takes no value: write {0} (got {value})", name(refused)),
@@ -260,7 +263,25 @@ mod tests {
             ("measure timer --stop-on", "--stop-on needs a value: `punctual measure timer --help` lists its options"),
             ("measure timer --color red", "--color must be auto, always or never (got red)"),
             ("measure timer --color", "--color needs a value: auto, always or never"),
-            ("generate schema foo", "OF must be run or campaign (got foo)"),
+            ("generate schema foo", "OF must be run or campaign (got foo): write e.g. `punctual generate schema run`"),
+            (
+                "measure stream eth0",
+                "SIDE must be talk or listen (got eth0): write e.g. `sudo punctual measure stream talk eth0 --cpu 3 --wakeup-offset 8us`",
+            ),
+            ("measure timer 10s", "unexpected argument '10s' found: use --duration 10s"),
+            (
+                "measure threads --base 25us",
+                "unexpected argument '--base' found: use --thread NAME=PERIOD,cpu=CPU, such as --thread base=25us,cpu=2",
+            ),
+            (
+                "measure stream --listen",
+                "unexpected argument '--listen' found: use listen and an interface, such as `punctual measure stream \
+                 listen eth0`",
+            ),
+            (
+                "--profile avb-class-a --load cpu",
+                "unexpected argument '--profile' found: use `punctual measure timer --profile avb-class-a --load cpu`",
+            ),
             ("measure timer --samples x", "--samples must be a whole number (got x)"),
             ("measure timer --samples 99999999999999999999", "--samples is too large (got 99999999999999999999)"),
             ("measure stream talk lo --queue 99999", "--queue must be 0 to 4095 (got 99999)"),

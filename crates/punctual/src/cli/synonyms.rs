@@ -53,7 +53,10 @@ const SYNONYMS: &[Synonym] = &[
     synonym(&["-i", "--interval"], "period", "--period TIME, such as --period 1ms"),
     synonym(&["-a", "--affinity", "--cpu"], "cpus", "--cpus LIST, such as --cpus 0,2-3"),
     synonym(&["-l", "--loops"], "samples", "--samples N"),
-    synonym(&["-D"], "duration", "--duration TIME, such as --duration 1m"),
+    synonym(&["-D", "--time", "--runtime"], "duration", "--duration TIME, such as --duration 1m"),
+    synonym(&["--base", "--servo"], "thread", "--thread NAME=PERIOD,cpu=CPU, such as --thread base=25us,cpu=2"),
+    synonym(&["--listen"], "side", "listen and an interface, such as `punctual measure stream listen eth0`"),
+    synonym(&["--talk"], "side", "talk and an interface, such as `punctual measure stream talk eth0`"),
     synonym(&["-b", "--breaktrace"], "stop-on", "--stop-on TIME, such as --stop-on 200us"),
     needless(&["-m", "--mlockall"], "policy", "memory is always locked"),
     needless(&["-n", "--nanosleep"], "wait", "clock_nanosleep is the default of --wait"),
@@ -229,6 +232,7 @@ fn instead(error: &Error, arguments: &[OsString]) -> Option<String> {
     let word = context(error, ContextKind::InvalidSubcommand);
     match error.kind() {
         ErrorKind::UnknownArgument => joined_value(refused, arguments)
+            .or_else(|| duration(refused, arguments))
             .or_else(|| option(refused.split('=').next().unwrap_or_default(), arguments))
             // The measurement of `pair HOST`.
             .or_else(|| if path(arguments).1.has_subcommands() { command(refused, arguments) } else { None }),
@@ -277,6 +281,14 @@ fn joined_value(refused: &str, arguments: &[OsString]) -> Option<String> {
     is_value.then(|| format!("use {option}={refused}"))
 }
 
+/// What to write instead of `measure timer 10s`.
+fn duration(refused: &str, arguments: &[OsString]) -> Option<String> {
+    analysis::duration::parse_ns(refused).ok()?;
+    let (_, command) = path(arguments);
+    let has_duration = command.get_arguments().any(|argument| argument.get_long() == Some("duration"));
+    has_duration.then(|| format!("use --duration {refused}"))
+}
+
 /// What to use instead of the option with this name.
 fn option(name: &str, arguments: &[OsString]) -> Option<String> {
     let (path, command) = path(arguments);
@@ -295,7 +307,15 @@ fn option(name: &str, arguments: &[OsString]) -> Option<String> {
         return None;
     }
     let timer = super::definition().find_subcommand(TIMER[0])?.find_subcommand(TIMER[1])?.clone();
-    synonyms().find(|known| has(&timer, known.needs)).map(|known| known.instead.advice(&TIMER))
+    let known = synonyms().find(|known| has(&timer, known.needs)).map(|known| known.instead.advice(&TIMER));
+    // `punctual --profile avb-class-a`.
+    known.or_else(|| {
+        let long = name.strip_prefix("--")?;
+        timer.get_arguments().find(|argument| argument.get_long() == Some(long))?;
+        let given = arguments.iter().skip(1 + path.len()).map(|word| word.to_string_lossy().into_owned());
+        let words = ["punctual"].into_iter().chain(TIMER).map(str::to_owned).chain(given);
+        Some(format!("use `{}`", shell::command(&words.collect::<Vec<_>>())))
+    })
 }
 
 /// What to use instead of the command `word`: one of the same name below another command, one like a program of

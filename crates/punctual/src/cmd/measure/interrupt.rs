@@ -55,6 +55,14 @@ pub fn run(options: &Interrupt) -> anyhow::Result<u8> {
     wake_ups.status(&record, &results)
 }
 
+/// The answer of the list: the source with the most complete times, which is the first.
+fn best(offers: &[Offer]) -> String {
+    match offers.iter().find_map(|offer| offer.sources.first()) {
+        Some(source) => format!("The source that shows most: --source {source}"),
+        None => "This machine has no source. What each kind needs:".to_owned(),
+    }
+}
+
 /// Prints what this machine offers.
 fn list(output_options: OutputOptions) -> anyhow::Result<u8> {
     let offers = offers(&Root::system());
@@ -64,6 +72,7 @@ fn list(output_options: OutputOptions) -> anyhow::Result<u8> {
                 |Offer { sources, kind, about }: &Offer| json!({ "kind": kind, "sources": sources, "about": about });
             return writeln!(out, "{}", output::json(&offers.iter().map(offer).collect()));
         }
+        writeln!(out, "{}", best(&offers))?;
         offers.iter().try_for_each(|offer| {
             let name = if offer.sources.is_empty() { "-".to_owned() } else { offer.sources.join(" ") };
             let text = format!("{}: {}", offer.kind, offer.about);
@@ -71,4 +80,21 @@ fn list(output_options: OutputOptions) -> anyhow::Result<u8> {
         })
     })?;
     Ok(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_begins_with_the_best_source() {
+        let offer = |sources: &[&str]| Offer {
+            sources: sources.iter().map(|source| (*source).to_owned()).collect(),
+            kind: "a kind",
+            about: String::new(),
+        };
+        let all = [offer(&[]), offer(&["pps:pps0", "pps:pps1"]), offer(&["evdev:event0"])];
+        assert_eq!(best(&all), "The source that shows most: --source pps:pps0");
+        assert!(best(&all[..1]).starts_with("This machine has no source."));
+    }
 }
