@@ -64,8 +64,17 @@ pub fn in_short(record: &Record) -> String {
         Some(_) => None,
         None => cycle::longest_in_short(series, thread, &run),
     };
+    let waited = if inversion.is_some() { None } else { longer_wait(&threads, thread) };
     let unclear = cycle::unclear(threads.iter()).map(|text| sentence(&text));
-    [missed, inversion, longest, unclear].into_iter().flatten().collect::<Vec<_>>().join(" ")
+    [missed, inversion, waited, longest, unclear].into_iter().flatten().collect::<Vec<_>>().join(" ")
+}
+
+/// The longest wait for a CPU, if it is longer than the longest cycle: it can be outside of a whole cycle.
+fn longer_wait(threads: &[(&Series, &ProcessThread)], of_longest: &ProcessThread) -> Option<String> {
+    let cycle_ns = of_longest.longest.as_ref().map_or(0, record::Cycle::response_ns);
+    let waits = threads.iter().filter_map(|(series, _)| Some((series.max_ns?, series.role.as_str())));
+    let (wait_ns, role) = waits.max().filter(|(wait_ns, _)| i128::from(*wait_ns) > i128::from(cycle_ns))?;
+    Some(format!("Thread {role} waited up to {} for a CPU.", format_ns(wait_ns)))
 }
 
 /// The parts of the longest cycle that [`in_short`] names, the longest first; `None` if that sentence contains them, or is

@@ -42,6 +42,9 @@ pub fn watch_every(output_options: OutputOptions) -> Option<Duration> {
     (!output_options.quiet).then(|| if report::live::can_draw() { DRAW_EVERY } else { LINE_EVERY })
 }
 
+/// The width of a page in one line.
+const ONE_LINE: usize = 10_000;
+
 /// Column of the text of announcements, behind names such as `matrix` and `search`.
 const ANNOUNCED: usize = 8;
 
@@ -222,10 +225,13 @@ fn check_written(written: io::Result<()>) -> anyhow::Result<()> {
     }
 }
 
-/// Prints a page with the colours and width of the terminal.
+/// Prints a page with the colours and width of the terminal. With --quiet, a sentence is one line if it is not printed
+/// to a terminal.
 pub fn print(output_options: OutputOptions, page: impl FnOnce(&Style, usize) -> String) -> anyhow::Result<()> {
     let style = Style::for_stdout(output_options.color.into());
-    let text = for_this_user(page(&style, report::terminal::width()));
+    let is_one_line = output_options.quiet && !visible::stdout(Passes::Text).is_terminal();
+    let width = if is_one_line { ONE_LINE } else { report::terminal::width() };
+    let text = for_this_user(page(&style, width));
     print_with(style.passes(), |out| out.write_all(text.as_bytes()))
 }
 
@@ -249,7 +255,11 @@ pub fn print_record(
     }
     let full = match path {
         Some(path) => show_command(path, repeated),
-        None => "the same command with --full".to_owned(),
+        None if record.capture.as_ref().is_some_and(|capture| capture.observer.is_none()) => {
+            "the same command with --full".to_owned()
+        }
+        // The same command would measure again.
+        None => "not stored: without --no-record, `punctual show --full` shows it".to_owned(),
     };
     print(output_options, |style, width| report::terminal::answer(record, &full, style, width))
 }
@@ -486,7 +496,7 @@ pub fn host_and_time() -> String {
     format!("{}-{now}", if host.is_empty() { "machine" } else { &host })
 }
 
-fn with_extension(path: &Path) -> PathBuf {
+pub fn with_extension(path: &Path) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let stem = name.trim_end_matches(".json").trim_end_matches(".punctual");
     path.with_file_name(format!("{stem}.punctual.json"))

@@ -239,8 +239,8 @@ impl Cause {
         let name = &self.name;
         let thread = if self.own { format!("punctual's own thread {name}") } else { format!("thread {name}") };
         match self.kind {
-            CauseKind::LateInterrupt if self.own => format!("interrupt late, {thread} had the CPU"),
-            CauseKind::LateInterrupt => format!("interrupt late, {name} had the CPU"),
+            CauseKind::LateInterrupt if self.own => format!("interrupt came late, while {thread} ran"),
+            CauseKind::LateInterrupt => format!("interrupt came late, while {name} ran"),
             CauseKind::IdleExit if name.is_empty() => "return from idle".to_owned(),
             CauseKind::IdleExit => format!("return from idle state {name}"),
             CauseKind::TimerSlack => "timer slack of an ordinary thread".to_owned(),

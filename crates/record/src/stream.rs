@@ -5,6 +5,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::{ClockRelation, Extra, Histogram};
 
+/// Name of the phase that finds the wake-up offset of a talker before the run.
+pub const CALIBRATION: &str = "offset";
+
 /// The figures of the stream probe. `raw` of a talker is the lateness of its wake-ups, before it waits for the slot.
 /// `raw` of a listener is the interval between two frames as they were read, minus the period; it is negative for early
 /// frames.

@@ -96,19 +96,24 @@ pub(crate) fn ink_of_uses(uses: &[&UseVerdict]) -> Ink {
 
 /// `Holds 3 of 12 uses, and 2 more so far. Worst 1.21 ms late, CPU 0, under load (27 s, 325,368 wake-ups).`
 fn of_uses(record: &Record, uses: &[&UseVerdict]) -> Headline {
+    Headline { ink: ink_of_uses(uses), text: format!("{}. {}", ladder(uses), of_series(record)) }
+}
+
+/// How many of these uses hold; if none does, how many fail.
+pub(crate) fn ladder(uses: &[&UseVerdict]) -> String {
     let count = |is_it: fn(&UseVerdict) -> bool| uses.iter().filter(|a_use| is_it(a_use)).count();
     let held = count(|a_use| a_use.outcome == Outcome::Pass);
     let so_far = count(|a_use| a_use.outcome != Outcome::Pass && a_use.clean_so_far);
-    let failed = count(|a_use| a_use.outcome == Outcome::Fail);
-    let (ink, all) = (ink_of_uses(uses), uses.len());
-    let holds = match (held, so_far) {
-        (0, 0) if failed == all => format!("Holds none of {all} uses"),
-        (0, 0) => format!("Shown for none of {all} uses"),
-        (0, so_far) => format!("None late so far for {so_far} of {all} uses"),
-        (held, 0) => format!("Holds {held} of {all} uses"),
-        (held, so_far) => format!("Holds {held} of {all} uses, and {so_far} more so far"),
-    };
-    Headline { ink, text: format!("{holds}. {}", of_series(record)) }
+    let (failed, all) = (count(|a_use| a_use.outcome == Outcome::Fail), uses.len());
+    let of_all = counted(all as u64, "use");
+    match (held, failed, so_far) {
+        (0, 0, 0) => format!("Shown for none of {of_all}"),
+        (0, 0, so_far) => format!("None late so far for {so_far} of {of_all}"),
+        (0, failed, _) if failed == all => format!("Holds none of {of_all}"),
+        (0, failed, _) => format!("Fails {failed} of {of_all}, {} not decided", all - failed),
+        (held, _, 0) => format!("Holds {held} of {of_all}"),
+        (held, _, so_far) => format!("Holds {held} of {of_all}, and {so_far} more so far"),
+    }
 }
 
 /// The worst figure of the series.
@@ -239,4 +244,31 @@ fn of_capture(capture: &Capture) -> String {
         "{late} of {frames} frames more than {tolerance} late{at_most}, {lost} lost, {skipped_slots} slots skipped, \
          {duplicates} duplicates{gap} in {stream}."
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_ladder_says_first_what_is_worst_unless_a_use_holds() {
+        use Outcome::{Fail, Inconclusive, Pass};
+        let sentence = |outcomes: &[(Outcome, bool)]| {
+            let of = |&(outcome, clean_so_far)| UseVerdict { outcome, clean_so_far, ..UseVerdict::default() };
+            let uses: Vec<UseVerdict> = outcomes.iter().map(of).collect();
+            ladder(&uses.iter().collect::<Vec<_>>())
+        };
+        let (fail, open, clean, pass) = ((Fail, false), (Inconclusive, false), (Inconclusive, true), (Pass, false));
+        for (outcomes, expected) in [
+            (&[pass, fail, open][..], "Holds 1 of 3 uses"),
+            (&[pass, clean, open], "Holds 1 of 3 uses, and 1 more so far"),
+            (&[pass], "Holds 1 of 1 use"),
+            (&[fail, fail], "Holds none of 2 uses"),
+            (&[fail, fail, clean], "Fails 2 of 3 uses, 1 not decided"),
+            (&[clean, open], "None late so far for 1 of 2 uses"),
+            (&[open], "Shown for none of 1 use"),
+        ] {
+            assert_eq!(sentence(outcomes), expected);
+        }
+    }
 }

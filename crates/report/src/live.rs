@@ -62,6 +62,7 @@ pub fn phase_title(record: &Record, index: usize, count: usize) -> String {
         return format!("process {}", program.pid);
     }
     match record.phases.get(index) {
+        Some(phase) if phase.name == record::CALIBRATION => "finding the wake-up offset".to_owned(),
         // The name of a cell of a matrix contains the CPUs of its threads.
         Some(phase) if count > 1 && !phase.threads.is_empty() => format!("{}/{count} {}", index + 1, phase.name),
         Some(phase) if !phase.asked_loads.is_empty() => format!("under load ({})", phase.asked_loads.join(", ")),

@@ -202,7 +202,8 @@ fn remedies_name_their_causes_that_of_the_worst_spike_first() {
     let lines: Vec<&str> =
         text.lines().filter(|line| line.starts_with("  do ") || line.starts_with("           ")).collect();
     assert!(
-        lines[0].starts_with("  do       1  worst spike, interrupt late, load/cache had the CPU: the hypervisor kvm"),
+        lines[0]
+            .starts_with("  do       1  worst spike, interrupt came late, while load/cache ran: the hypervisor kvm"),
         "{text}"
     );
     assert!(
@@ -213,7 +214,7 @@ fn remedies_name_their_causes_that_of_the_worst_spike_first() {
     // With few lines, the number of the others remains.
     record.caveats = vec![Caveat { kind: "virtual".into(), text: "a caveat ".repeat(60) }];
     let text = answer(&record, FULL, &UNICODE, 80);
-    assert!(text.contains("worst spike, interrupt late"), "{text}");
+    assert!(text.contains("worst spike, interrupt came late"), "{text}");
     assert!(text.contains("(and 2 more)") || text.contains("(and 1 more)"), "{text}");
 }
 
@@ -228,7 +229,7 @@ fn a_narrow_answer_keeps_cause_and_remedy_and_shortens_the_caveats() {
         for label in ["caveat", "why", "do"] {
             assert!(text.contains(&format!("\n  {label}  ")), "no {label} at {width}:\n{text}");
         }
-        assert!(text.contains("more)") || text.contains("caveat   3, on the full page"), "{text}");
+        assert!(text.contains("more)") || text.contains("caveat   3, shown with --full"), "{text}");
         // A narrow answer is wrapped, not shortened.
         assert!(text.lines().count() <= if width < 60 { 36 } else { 18 }, "{text}");
     }

@@ -96,7 +96,7 @@ mod tests {
         assert_eq!(main(0, 0).kind, CauseKind::AllCpus);
         assert_eq!(
             main(0, 0).in_full(),
-            "all CPUs at once: firmware or hypervisor (seen as interrupt late, dd had the CPU)"
+            "all CPUs at once: firmware or hypervisor (seen as interrupt came late, while dd ran)"
         );
         assert_eq!(main(1, 0).detail, "seen as return from idle state dd");
         assert_eq!(record.series[0].spikes[1], alone, "the other CPU was running");

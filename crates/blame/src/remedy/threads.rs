@@ -28,8 +28,8 @@ pub(super) fn thread(cause: &Cause, facts: &RemedyFacts) -> String {
             )
         }
         _ if cause.own && cause.priority.is_some_and(|priority| priority < 100) => {
-            "this is another thread of the measurement: give each thread a CPU of its own, or choose the priorities, with the \
-             options of `punctual measure`"
+            "this is another thread of the measurement: give each thread a CPU of its own, or this one a lower priority, e.g. \
+             with `--thread NAME=PERIOD,cpu=CPU,policy=fifo:N`"
                 .to_owned()
         }
         _ if cause.own && facts.thread_id.is_some() => {
@@ -38,7 +38,8 @@ pub(super) fn thread(cause: &Cause, facts: &RemedyFacts) -> String {
                 .to_owned()
         }
         _ if cause.own => {
-            "this is punctual itself, which collects and stores the samples: leave it a CPU that is not measured, with `--cpus`"
+            "this is punctual itself, which collects and stores the samples: leave it a CPU that is not measured, with the \
+             option of the CPUs to measure (`--cpus`, `--cpu`)"
                 .to_owned()
         }
         "kworker" => {

@@ -2,8 +2,9 @@
 
 use std::borrow::Cow;
 
+use analysis::format_ns;
 use machine::Root;
-use record::{Calibration, Record, State};
+use record::{Calibration, Caveat, Record, State};
 
 use super::{Progress, measured};
 use crate::{
@@ -50,7 +51,10 @@ fn wake_ups(plan: &Plan) -> Plan {
         ..plan.clone()
     };
     plan.phases.truncate(1);
-    plan.phases.iter_mut().for_each(|phase| phase.length = Length::Duration(CALIBRATION_NS));
+    for phase in &mut plan.phases {
+        phase.length = Length::Duration(CALIBRATION_NS);
+        record::CALIBRATION.clone_into(&mut phase.name);
+    }
     plan
 }
 
@@ -60,6 +64,14 @@ pub(super) fn add(record: &mut Record, calibration: Option<&Calibration>) {
         if let Some(talker) = series.kind.talker_mut() {
             talker.calibration = calibration.cloned();
         }
+    }
+    if let Some(calibration) = calibration.filter(|calibration| !calibration.fits) {
+        let text = format!(
+            "the wake-up offset is too short for the latest wake-up before the run ({}), because the period is too short: \
+             frames can be late",
+            format_ns(calibration.max_ns)
+        );
+        record.caveats.push(Caveat { kind: "offset".to_owned(), text });
     }
     analysis::stream::fill(record);
 }

@@ -8,7 +8,7 @@ use super::{
     lines::{self, Line},
 };
 use crate::blame::unsigned;
-use crate::terminal::noise::{common_gaps, lost, lost_in_column};
+use crate::terminal::noise::{common_gaps, lost};
 
 /// The key figures.
 pub fn keys(record: &Record) -> Vec<Key> {
@@ -64,7 +64,7 @@ pub fn summary(lines: &[Line]) -> Table {
         vec![
             series.granted.policy.clone(),
             unsigned(noise.observed_ns),
-            lost_in_column(&noise),
+            lost(&noise),
             grouped(series.samples),
             format!("{a_second:.1}"),
             time(series.mean_ns.map(rounded_ns)),

@@ -87,7 +87,7 @@ pub fn headline(record: &Record) -> Headline {
         if !record.uses.is_empty() {
             let shown = headline::shown_uses(record);
             let (word, class) = of_ladder(&shown);
-            return Headline { word, class, sentence: ladder_sentence(&shown), reason };
+            return Headline { word, class, sentence: format!("{}.", headline::ladder(&shown)), reason };
         }
         let text = headline::headline(record).text;
         let (sentence, rest) = short_and_rest(&text);
@@ -143,18 +143,6 @@ fn of_ladder(uses: &[&UseVerdict]) -> (&'static str, &'static str) {
         Ink::Bad if uses.iter().all(|a_use| a_use.outcome == Outcome::Fail) => ("NONE HOLDS", class(Outcome::Fail)),
         Ink::Bad => ("NOT ALL HOLD", class(Outcome::Fail)),
         _ => ("NOT SHOWN", class(Outcome::Inconclusive)),
-    }
-}
-
-/// The number of uses on the short ladder that hold. The other uses are below it.
-fn ladder_sentence(uses: &[&UseVerdict]) -> String {
-    let of = |outcome| uses.iter().filter(|u| u.outcome == outcome).count() as u64;
-    let clean = uses.iter().filter(|a_use| a_use.clean_so_far).count() as u64;
-    match (uses.len() as u64, of(Outcome::Pass), of(Outcome::Fail)) {
-        (all, 0, no) if no == all => format!("Not on time for any of {}.", counted(all, "use")),
-        (all, 0, _) if clean > 0 => format!("None late so far for {clean} of {}.", counted(all, "use")),
-        (all, 0, _) => format!("Not shown for any of {}.", counted(all, "use")),
-        (all, yes, _) => format!("On time for {yes} of {}.", counted(all, "use")),
     }
 }
 
@@ -375,18 +363,5 @@ mod tests {
         };
         assert_eq!(words(&[Fail, Pass, Fail]), [("yes", "a use".to_owned()), ("no", "a use; a use".to_owned())]);
         assert_eq!(words(&[Fail, Fail]), []);
-    }
-
-    #[test]
-    fn summarizes_the_ladder_without_a_profile() {
-        use Outcome::{Fail, Inconclusive, Pass};
-        let sentence = |outcomes: &[Outcome]| {
-            let uses: Vec<UseVerdict> = outcomes.iter().map(|&outcome| one(outcome)).collect();
-            ladder_sentence(&uses.iter().collect::<Vec<_>>())
-        };
-        assert_eq!(sentence(&[Pass, Fail, Inconclusive]), "On time for 1 of 3 uses.");
-        assert_eq!(sentence(&[Pass]), "On time for 1 of 1 use.");
-        assert_eq!(sentence(&[Fail, Fail]), "Not on time for any of 2 uses.");
-        assert_eq!(sentence(&[Inconclusive]), "Not shown for any of 1 use.");
     }
 }

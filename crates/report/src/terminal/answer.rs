@@ -79,7 +79,10 @@ pub fn answer(record: &Record, full: &str, style: &Style, width: usize) -> Strin
     let kept = |parts: &&Vec<&String>| fitting_parts(parts, left).iter().filter(|part| !part.is_empty()).count();
     let chosen = chosen.or_else(|| choices.iter().rev().max_by_key(kept));
     let above_table = chosen.map_or_else(String::new, |parts| fitting(parts, left));
-    with_table(above_table, left, style, width, table) + &periods + &more
+    let above = with_table(above_table, left, style, width, table);
+    let unjudged = part(&|page| unjudged(page, record));
+    let has_space = lines(&above) + lines(&unjudged) <= left;
+    above + &periods + if has_space { &unjudged } else { "" } + &more
 }
 
 /// The answer of a run as in [`answer`] but in full and without its table, for the top of the page with all figures. It
@@ -194,6 +197,18 @@ fn with_table(
     match fitting.into_iter().find(|shown| lines(shown) <= left) {
         Some(shown) => text + &shown,
         None => text,
+    }
+}
+
+/// Says how a run is judged that shows lateness and no verdict.
+fn unjudged(page: &mut Page, record: &Record) {
+    let has_answer = record.verdict.is_some()
+        || !record.uses.is_empty()
+        || !record.cells.is_empty()
+        || record.buffer.is_some()
+        || record.sound_loop.is_some();
+    if !has_answer && record.validity.valid {
+        page.fact("verdict", COLUMN, "none without --profile NAME (`punctual profiles` lists them)");
     }
 }
 
@@ -325,7 +340,7 @@ fn caveats(page: &mut Page, record: &Record, shown: Caveats) {
         Caveats::First => 1,
         Caveats::Number => {
             if !all.is_empty() {
-                page.fact("caveat", COLUMN, &format!("{}, on the full page", all.len()));
+                page.fact("caveat", COLUMN, &format!("{}, shown with --full", all.len()));
             }
             return;
         }
@@ -406,7 +421,7 @@ fn why(page: &mut Page, record: &Record, shown: Whys) {
         page.fact("why", COLUMN, &sentence(&format!("{}{more}", reason.trim_end_matches('.'))));
     }
     if shown.reasons == 0 && left_out > 0 {
-        page.fact("why", COLUMN, &format!("{left_out}, on the full page"));
+        page.fact("why", COLUMN, &format!("{left_out}, shown with --full"));
     }
     let longest = record.series.iter().filter(|series| series.kind.round_trip().is_some());
     let longest =

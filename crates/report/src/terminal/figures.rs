@@ -10,7 +10,7 @@ use analysis::{
 use record::{Capture, Histogram, Noise, Record, Series, SeriesKind, Stream, grouped};
 
 use super::capture::exact_percentile;
-use super::noise::lost_in_column;
+use super::noise::lost;
 use super::table::Table;
 use super::{audio, cell, count_cell, interrupt, time};
 use crate::style::{Ink, Spans};
@@ -60,11 +60,21 @@ pub(super) fn figures(record: &Record, rows: usize) -> Option<Table> {
         places.iter().flat_map(of_place).for_each(|series| table.row(in_one_phase(series)));
         table
     } else {
-        let ends = ["missed".to_owned(), "samples".to_owned()];
-        let headings: Vec<String> = [vec!["worst".to_owned()], phases.clone(), ends.to_vec()].concat();
+        let of_phase = |phase: &String| all.iter().find(|series| when(series) == *phase);
+        let periods: Vec<u64> = phases.iter().filter_map(of_phase).map(|series| series.period_ns).collect();
+        // The period has a row of its own, because in the heading it looks like a result.
+        let names = phases.iter().map(|phase| phase.split(", ").next().unwrap_or(phase).to_owned());
+        let headings: Vec<String> =
+            std::iter::once("worst".to_owned()).chain(names).chain(["missed".to_owned()]).collect();
         let mut table = Table::new(&headings);
+        if periods.iter().any(|period_ns| *period_ns != periods[0]) {
+            let times = periods.iter().map(|&period_ns| cell(format_unsigned_ns(period_ns)));
+            table.row(std::iter::once(cell("period")).chain(times).chain([cell("")]).collect());
+        }
+        // The row of the periods is none of the threads.
+        let rows = rows + table.len();
         places.iter().for_each(|place| table.row(in_phases(place, &of_place(place), &phases)));
-        table
+        return Some(table.at_most(rows));
     };
     Some(table.at_most(rows))
 }
@@ -77,7 +87,7 @@ fn of_noise(all: &[&Series], rows: usize) -> Table {
     noises.sort_by(|(_, a), (_, b)| share(b).total_cmp(&share(a)));
     let mut table = Table::new(&["", "phase", "lost", "gaps", "longest"]).words(1).named_by(2);
     for (series, noise) in noises {
-        let lost = lost_in_column(noise);
+        let lost = lost(noise);
         let cells = [series.place(), when(series), lost, grouped(series.samples), time(series.max_ns)];
         table.row(cells.map(cell).to_vec());
     }
@@ -117,11 +127,9 @@ fn in_one_phase(series: &Series) -> Spans {
 
 fn in_phases(place: &str, of_place: &[&Series], phases: &[String]) -> Spans {
     let worst = |phase: &String| of_place.iter().filter(|series| when(series) == *phase).filter_map(|s| s.max_ns).max();
-    let sum = |of: fn(&Series) -> u64| of_place.iter().map(|series| of(series)).sum::<u64>();
-    let (missed, samples) = (sum(|series| series.missed), sum(|series| series.samples));
-    let ends = [count_cell(missed), cell(grouped(samples))];
     let worst = phases.iter().map(|phase| cell(time(worst(phase))));
-    std::iter::once(cell(place.to_owned())).chain(worst).chain(ends).collect()
+    let missed = of_place.iter().map(|series| series.missed).sum();
+    std::iter::once(cell(place.to_owned())).chain(worst).chain([count_cell(missed)]).collect()
 }
 
 /// The frames that a talker sent, a listener received and the run's own observer captured. Times are the lateness of sent and

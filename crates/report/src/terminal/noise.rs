@@ -49,7 +49,7 @@ fn row(series: &Series) -> Spans {
     vec![
         cell(name(series)),
         cell(unsigned(noise.observed_ns)),
-        (Ink::Title, lost_in_column(&noise)),
+        (Ink::Title, lost(&noise)),
         cell(grouped(series.samples)),
         cell(if noise.observed_ns > 0 { format!("{per_second:.1}") } else { "-".to_owned() }),
         cell(time(series.mean_ns.map(rounded_ns))),
@@ -61,7 +61,7 @@ fn row(series: &Series) -> Spans {
     ]
 }
 
-/// The lost share with three digits: `0.0123 %`.
+/// The lost share with three digits, or four decimals: `0.0123 %`.
 pub(crate) fn lost(noise: &Noise) -> String {
     match noise.lost_share().map(|share| share * 100.0) {
         None => "-".to_owned(),
@@ -70,11 +70,6 @@ pub(crate) fn lost(noise: &Noise) -> String {
         Some(percent @ 0.0995..) => format!("{percent:.2} %"),
         Some(percent) => format!("{percent:.4} %"),
     }
-}
-
-/// The lost share in a column of shares, which all have four decimals: isolated CPUs lose little.
-pub(crate) fn lost_in_column(noise: &Noise) -> String {
-    noise.lost_share().map_or_else(|| "-".to_owned(), |share| format!("{:.4} %", share * 100.0))
 }
 
 /// The share lost by several series together; `None` for series of other probes.
@@ -120,8 +115,5 @@ mod tests {
         assert_eq!(lost(12_345_600), "1.23 %");
         assert_eq!(lost(123_456_000), "12.3 %");
         assert_eq!(super::lost(&Noise::default()), "-");
-        assert_eq!(lost_in_column(&Noise::default()), "-");
-        let half = Noise { observed_ns: 1_000, lost_ns: 500, ..Noise::default() };
-        assert_eq!(lost_in_column(&half), "50.0000 %");
     }
 }

@@ -56,6 +56,11 @@ impl Table {
         self.names > 0
     }
 
+    /// Number of rows.
+    pub(crate) fn len(&self) -> usize {
+        self.rows.len()
+    }
+
     /// The first rows; the last of `rows` is the number of the others if there are more. `rows` is at least 1.
     pub(crate) fn at_most(mut self, rows: usize) -> Self {
         if self.rows.len() > rows {

@@ -27,7 +27,7 @@ fn an_interrupt_in_a_softirq_in_a_thread() {
             "8 interrupt eth0 (irq 24)",
             "5 the kernel's path to the probe",
             "5 softirq RCU (nice 0, in ksoftirqd/0)",
-            "2 interrupt late, ksoftirqd/0 had the CPU (pid 101, nice 0, in softirq NET_RX)",
+            "2 interrupt came late, while ksoftirqd/0 ran (pid 101, nice 0, in softirq NET_RX)",
             "2 non-maskable interrupt perf_event_nmi_handler",
         ],
     );
@@ -49,7 +49,7 @@ fn infers_contexts_that_began_before_the_first_event() {
             "40 kernel timer ?",
             "20 interrupt irq 24 (irq 24)",
             "5 the kernel's path to the probe",
-            "1 interrupt late, dd had the CPU (pid 101, nice 0)",
+            "1 interrupt came late, while dd ran (pid 101, nice 0)",
         ],
     );
 }
@@ -71,7 +71,7 @@ fn explains_only_what_is_known_after_lost_events() {
         lost_late,
         &[
             "40 unexplained (no trace event in this time)",
-            "11 interrupt late, dd had the CPU (pid 101, nice 0)",
+            "11 interrupt came late, while dd ran (pid 101, nice 0)",
             "10 interrupt nvme0q1 (irq 25)",
             "5 the kernel's path to the probe",
         ],
@@ -110,7 +110,7 @@ fn detects_a_missing_switch() {
         &[
             "100 thread dd, with preemption off (pid 101, nice 0)",
             "2 the kernel's path to the probe",
-            "1 interrupt late, dd had the CPU (pid 101, nice 0)",
+            "1 interrupt came late, while dd ran (pid 101, nice 0)",
         ],
     );
     assert_eq!(explanation.evidence, Evidence::Incomplete, "the probe read the clock, so it had the CPU before");
@@ -139,7 +139,7 @@ fn preempted_between_the_switch_and_the_clock_reading() {
             "8 the kernel's path to the probe",
             "6 thread irq/24-eth0, of higher priority (pid 102, real-time 59)",
             "2 interrupt eth0 (irq 24)",
-            "1 interrupt late, dd had the CPU (pid 101, nice 0)",
+            "1 interrupt came late, while dd ran (pid 101, nice 0)",
         ],
     );
 }
@@ -164,7 +164,7 @@ fn a_suspended_softirq_continues_with_its_thread() {
             "37 softirq TIMER (real-time 1, in ktimers/0)",
             "3 the kernel's path to the probe",
             "2 thread ktimers/0, of higher priority (pid 101, real-time 1)",
-            "1 interrupt late, ktimers/0 had the CPU (pid 101, real-time 1, in softirq TIMER)",
+            "1 interrupt came late, while ktimers/0 ran (pid 101, real-time 1, in softirq TIMER)",
         ],
     );
     assert_eq!(explanation.main().map(|cause| cause.name.as_str()), Some("hog"));
@@ -198,7 +198,7 @@ fn soft_timers_of_preempt_rt() {
         &[
             "1000 thread dd, of the same priority (pid 101, nice 0)",
             "100 thread hog, of higher priority (pid 103, real-time 50)",
-            "40 interrupt late, dd had the CPU (pid 101, nice 0)",
+            "40 interrupt came late, while dd ran (pid 101, nice 0)",
             "20 softirq TIMER (real-time 1, in ktimers/0)",
             "10 the kernel's path to the probe",
             "10 kernel timer posix_cpu_timer",
@@ -225,7 +225,7 @@ fn explains_events_with_the_names_of_arm64() {
         &[
             "30 interrupt Function_call_interrupts",
             "6 the kernel's path to the probe",
-            "1 interrupt late, dd had the CPU (pid 101, nice 0)",
+            "1 interrupt came late, while dd ran (pid 101, nice 0)",
         ],
     );
 }
@@ -249,7 +249,7 @@ fn another_timer_interrupt_is_an_interrupt() {
             "40 kernel timer tick_nohz_handler",
             "10.5 interrupt local_timer",
             "5.5 the kernel's path to the probe",
-            "1 interrupt late, dd had the CPU (pid 101, nice 0)",
+            "1 interrupt came late, while dd ran (pid 101, nice 0)",
         ],
     );
 }
@@ -272,7 +272,7 @@ fn a_timer_that_fires_on_another_cpu() {
          1087.0 switch swapper->probe
          1088.0 stamp",
         &[
-            "80 interrupt late, dd had the CPU (pid 101, nice 0)",
+            "80 interrupt came late, while dd ran (pid 101, nice 0)",
             "7 the kernel's path to the probe",
             "1 interrupt reschedule",
         ],
@@ -321,7 +321,7 @@ fn lateness_of_several_periods() {
             "4 the kernel's path to the probe",
             "4 kernel timer tick_nohz_handler",
             "2 interrupt local_timer",
-            "1 interrupt late, hog had the CPU (pid 101, real-time 50)",
+            "1 interrupt came late, while hog ran (pid 101, real-time 50)",
         ],
     );
     assert_eq!(explanation.main().map(|cause| cause.kind), Some(CauseKind::Thread));
@@ -341,7 +341,7 @@ fn a_stall_of_the_machine_is_a_late_interrupt() {
          9006.0 switch dd->probe
          9007.0 stamp",
         &[
-            "8001 interrupt late, dd had the CPU (pid 101, nice 0)",
+            "8001 interrupt came late, while dd ran (pid 101, nice 0)",
             "4 the kernel's path to the probe",
             "2 interrupt eth0 (irq 24)",
         ],

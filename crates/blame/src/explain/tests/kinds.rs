@@ -32,7 +32,7 @@ fn interrupts_off_in_a_thread() {
          1082.0 vec- local_timer
          1084.0 switch dd->probe
          1085.0 stamp",
-        &["80 interrupt late, dd had the CPU (pid 101, nice 0)", "5 the kernel's path to the probe"],
+        &["80 interrupt came late, while dd ran (pid 101, nice 0)", "5 the kernel's path to the probe"],
     );
 }
 
@@ -50,9 +50,9 @@ fn deep_mode_names_the_function_that_disabled_interrupts() {
          1084.0 switch dd->probe
          1085.0 stamp",
         &[
-            "80 interrupt late, dd had the CPU (pid 101, nice 0, turned off in ata_scsi_queuecmd)",
+            "80 interrupt came late, while dd ran (pid 101, nice 0, turned off in ata_scsi_queuecmd)",
             "4.5 the kernel's path to the probe",
-            "0.5 interrupt late, dd had the CPU (pid 101, nice 0, interrupts were on: hardware, firmware or hypervisor)",
+            "0.5 interrupt came late, while dd ran (pid 101, nice 0, interrupts were on: hardware, firmware or hypervisor)",
         ],
     );
 }
@@ -112,7 +112,7 @@ fn a_device_interrupt_before_the_timer() {
             "56 interrupt eth0 (irq 24, ran 2 times)",
             "20 interrupt nvme0q1 (irq 25)",
             "6 the kernel's path to the probe",
-            "1 interrupt late, dd had the CPU (pid 101, nice 0)",
+            "1 interrupt came late, while dd ran (pid 101, nice 0)",
         ],
     );
 }
@@ -136,7 +136,7 @@ fn a_softirq_storm() {
             "147 softirq NET_RX",
             "10 softirq TIMER",
             "6 the kernel's path to the probe",
-            "1 interrupt late, dd had the CPU (pid 101, nice 0, in softirq NET_RX)",
+            "1 interrupt came late, while dd ran (pid 101, nice 0, in softirq NET_RX)",
         ],
     );
 }
@@ -156,7 +156,7 @@ fn a_non_maskable_interrupt() {
         &[
             "39 non-maskable interrupt perf_event_nmi_handler",
             "5 the kernel's path to the probe",
-            "1 interrupt late, dd had the CPU (pid 101, nice 0)",
+            "1 interrupt came late, while dd ran (pid 101, nice 0)",
         ],
     );
 }
@@ -182,7 +182,7 @@ fn the_callback_of_another_timer() {
             "70 kernel timer tick_nohz_handler",
             "10 kernel timer sched_rt_period_timer",
             "6 the kernel's path to the probe",
-            "1 interrupt late, dd had the CPU (pid 101, nice 0)",
+            "1 interrupt came late, while dd ran (pid 101, nice 0)",
         ],
     );
 }
@@ -205,7 +205,7 @@ fn threads_of_higher_and_same_priority() {
             "100 thread peer, of the same priority (pid 102, real-time 49)",
             "20 thread migration/0, of higher priority (pid 103, real-time 99)",
             "4 the kernel's path to the probe",
-            "1 interrupt late, hog had the CPU (pid 101, real-time 50)",
+            "1 interrupt came late, while hog ran (pid 101, real-time 50)",
         ],
     );
 }
@@ -226,7 +226,7 @@ fn preemption_off_in_a_thread_of_lower_priority() {
              1304.0 stamp"
         )
     };
-    let rest = ["3 the kernel's path to the probe", "1 interrupt late, dd had the CPU (pid 101, nice 0)"];
+    let rest = ["3 the kernel's path to the probe", "1 interrupt came late, while dd ran (pid 101, nice 0)"];
     complete(&scenario(""), &[&format!("{expected})"), rest[0], rest[1]]);
     let deep = scenario("990.0 preemptoff zap_pte_range");
     complete(&deep, &[&format!("{expected}, turned off in zap_pte_range)"), rest[0], rest[1]]);
@@ -246,7 +246,7 @@ fn an_ordinary_probe_among_ordinary_threads() {
         &[
             "3000 thread dd, of the same priority (pid 101, nice 10)",
             "3 the kernel's path to the probe",
-            "1 interrupt late, dd had the CPU (pid 101, nice 10)",
+            "1 interrupt came late, while dd ran (pid 101, nice 10)",
         ],
     );
 }
@@ -322,7 +322,7 @@ fn the_way_of_a_device_has_the_part_that_was_delayed() {
          1515.0 stamp",
         &[
             "300 thread rt, of higher priority (pid 102, real-time 79)",
-            "200 interrupt late, hog had the CPU (pid 101, nice 0)",
+            "200 interrupt came late, while hog ran (pid 101, nice 0)",
             "15 the kernel's path to the probe",
         ],
     );
@@ -364,7 +364,7 @@ fn a_device_whose_handler_wakes_the_probe() {
          1005.0 irq- 24
          1007.0 switch hog->probe
          1010.0 stamp",
-        &["3 interrupt late, hog had the CPU (pid 101, nice 0)", "7 the kernel's path to the probe"],
+        &["3 interrupt came late, while hog ran (pid 101, nice 0)", "7 the kernel's path to the probe"],
     );
 }
 
@@ -447,7 +447,7 @@ fn a_thread_that_becomes_real_time_later_was_not_throttled() {
             "5000 thread other, of the same priority (pid 102, nice 0)",
             "2997 thread hog, of the same priority (pid 101, nice 0)",
             "7 the kernel's path to the probe",
-            "1 interrupt late, hog had the CPU (pid 101, nice 0)",
+            "1 interrupt came late, while hog ran (pid 101, nice 0)",
         ],
     );
     // A thread of lower real-time priority runs, so real-time threads are not throttled.
@@ -464,7 +464,7 @@ fn a_thread_that_becomes_real_time_later_was_not_throttled() {
         &[
             "7990 unexplained (mid ran instead)",
             "14 the kernel's path to the probe",
-            "1 interrupt late, dd had the CPU (pid 101, nice 0)",
+            "1 interrupt came late, while dd ran (pid 101, nice 0)",
         ],
     );
 }

@@ -48,7 +48,7 @@ fn the_time_line_of_a_spike_with_many_events() {
   -74.0  44.0  softirq NET_RX
   -30.0   2.0  thread swapper/0
   -28.0  28.0  thread dd (pid 101, nice 0)
-    0.0  30.0  interrupt late, dd had the CPU (pid 101, nice 0)
+    0.0  30.0  interrupt came late, while dd ran (pid 101, nice 0)
    30.0   3.0  the kernel's path to the probe
    33.0   7.0  thread dd, with preemption off (pid 101, nice 0)
    40.0   6.0  interrupt eth0 (irq 24)
