@@ -33,8 +33,9 @@ use crate::{
 /// 6. PASS.
 ///
 /// A stream's talker is judged by its send times instead of its wake-ups, by its frames that the kernel refused or that
-/// did not arrive, and also by a capture of its frames if there is one. Profiles of round trips, watched programs, gaps of
-/// threads that never sleep, and captured streams have their own rules.
+/// did not arrive, and also by a capture of its frames if there is one. The time of an interrupt has a known error: its
+/// thread was late if it was late whatever the error was, and on time if it was on time whatever the error was. Profiles of
+/// round trips, watched programs, gaps of threads that never sleep, and captured streams have their own rules.
 ///
 /// For each set of loads, the considered series are those of all CPUs with the period nearest to the use's by ratio,
 /// and faster ones. The faster ones count only if they were late.
@@ -216,7 +217,8 @@ fn fail(profile: &Profile, groups: &[Group], judged: &[Judged]) -> String {
     let exceeding: Vec<Judged> =
         judged.iter().copied().filter(|one| one.exposure.exceeds(profile.tolerates, judged.len())).collect();
     let late = exceeding.iter().filter_map(|one| Some((one.series, max_of(one.series)?)));
-    match late.max_by_key(|&(_, max_ns)| max_ns).filter(|&(_, max_ns)| max_ns > profile.limit_ns) {
+    let certain = |&(series, max_ns): &(&Series, i64)| max_ns > profile.limit_ns.saturating_add(stamp_error_ns(series));
+    match late.max_by_key(|&(_, max_ns)| max_ns).filter(certain) {
         Some((worst, worst_ns)) => late_wake_up(profile, groups, worst, worst_ns),
         None => missing(&exceeding).or_else(|| xruns(&exceeding)).unwrap_or_default(),
     }
@@ -299,11 +301,28 @@ fn unsure_interrupts(series: &Series, profile: &Profile) -> Option<String> {
         let full = counted(interrupts.overruns, "time");
         return Some(format!("the kernel's queue of events was full {full}: an unknown number of interrupts was lost"));
     }
-    let error_ns = interrupts.uncertainty_ns.max(interrupts.resolution_ns)?;
+    let Some(error_ns) = interrupts.largest_error_ns() else {
+        return Some("the record does not contain the largest error of the times of the interrupts".to_owned());
+    };
     (error_ns > profile.limit_ns.unsigned_abs() / ERROR_PART).then(|| {
         let (error, limit) = (format_unsigned_ns(error_ns), format_ns(profile.limit_ns));
         format!("the time of an interrupt is known to {error}, which is more than a tenth of the limit of {limit}")
     })
+}
+
+/// Largest error of the lateness of a series, ns: that of the stamps of interrupts; 0 for other series.
+fn stamp_error_ns(series: &Series) -> i64 {
+    let error_ns = series.kind.interrupts().and_then(|interrupts| interrupts.largest_error_ns());
+    error_ns.map_or(0, |error_ns| i64::try_from(error_ns).unwrap_or(i64::MAX))
+}
+
+/// The stalls of wake-ups that can have been later than the limit; at least those that were later whatever the error of the
+/// stamps was.
+fn late_within_error(series: &Series, profile: &Profile) -> Late {
+    let late = |limit_ns: i64| stalls::late(series, profile.period_ns, limit_ns);
+    let error_ns = stamp_error_ns(series);
+    let certain = late(profile.limit_ns.saturating_add(error_ns));
+    Late { stalls_at_least: certain.stalls_at_least, ..late(profile.limit_ns.saturating_sub(error_ns).max(0)) }
 }
 
 /// The reason if the run showed neither that the stalls are rare enough nor that they are too frequent.
@@ -314,7 +333,19 @@ fn open(record: &Record, profile: &Profile, groups: &[Group], judged: &[Judged])
     if exposure.cycles == 0 {
         return format!("no cycle of the use was measured on {}: run `{command}`", place(series));
     }
+    if let Some(doubt) = error_decides(series, profile) {
+        return doubt;
+    }
     measure_longer(profile, &exposure, &place(series), &format!("run `{command}`"))
+}
+
+/// The reason if the error of the stamps decides whether a series was late.
+fn error_decides(series: &Series, profile: &Profile) -> Option<String> {
+    let (worst_ns, error_ns) = (max_of(series)?, stamp_error_ns(series));
+    (error_ns > 0 && worst_ns.abs_diff(profile.limit_ns) <= error_ns.unsigned_abs()).then(|| {
+        let [worst, error, limit] = [worst_ns, error_ns, profile.limit_ns].map(format_ns);
+        format!("at most {worst} late, but the time of an interrupt is known to {error}, and the limit is {limit}")
+    })
 }
 
 fn pass(
@@ -386,7 +417,7 @@ fn judged_series<'a>(record: &Record, groups: &[Group<'a>], profile: &Profile) -
 fn judged<'a>(record: &Record, series: &'a Series, profile: &Profile) -> Judged<'a> {
     // The corrected histogram also counts deadlines missed by a stall.
     let counted = if series.corrected.is_empty() { &series.raw } else { &series.corrected };
-    let late = stalls::late(series, profile.period_ns, profile.limit_ns);
+    let late = late_within_error(series, profile);
     // Both periods are rounded to whole ns.
     let is_its_period = profile.group == "audio" && series.period_ns.abs_diff(profile.period_ns) <= 1;
     let late = match series.kind.audio().filter(|audio| is_its_period && audio.xruns > 0) {

@@ -88,6 +88,7 @@ impl Interrupt {
             to_kernel: to_kernel.to_record(),
             to_thread: to_thread.to_record(),
             uncertainty_ns: uncertainty.histogram().percentile(50.0).map(i64::unsigned_abs),
+            max_uncertainty_ns: u64::try_from(uncertainty.max_ns()).ok(),
             ..self.about.clone()
         }
     }
@@ -179,5 +180,44 @@ impl ProbeThreads for Interrupt {
             ))
         });
         [spurious, unanswered, lost, overrun].into_iter().flatten().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{source::Found, *};
+    use crate::probe_threads::Pacer;
+
+    struct Silent;
+
+    impl Source for Silent {
+        fn describe(&self) -> Interrupts {
+            Interrupts::default()
+        }
+
+        fn keeps_each(&self) -> bool {
+            true
+        }
+
+        fn start(&mut self) -> io::Result<Pacer> {
+            Ok(Pacer::Irregular)
+        }
+
+        fn wait(&mut self) -> io::Result<Found> {
+            Ok(Found::Nothing)
+        }
+    }
+
+    #[test]
+    fn the_record_contains_the_largest_error_of_a_time() {
+        let settings = Settings { name: "hpet".to_owned(), if_silent: String::new() };
+        let interrupt = Interrupt::prepare(Silent, settings, None);
+        let figures = interrupt.figures();
+        assert_eq!((figures.uncertainty_ns, figures.max_uncertainty_ns), (None, None));
+        for error_ns in [300, 301, 45_678] {
+            assert!(interrupt.shared.uncertainty.note(error_ns));
+        }
+        let figures = interrupt.figures();
+        assert_eq!((figures.uncertainty_ns, figures.max_uncertainty_ns), (Some(301), Some(45_678)));
     }
 }

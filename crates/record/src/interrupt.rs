@@ -24,6 +24,9 @@ pub struct Interrupts {
     /// the other clock. Median of all interrupts; absent if no conversion was necessary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uncertainty_ns: Option<u64>,
+    /// The same of the interrupt whose time is known least; a verdict uses it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_uncertainty_ns: Option<u64>,
     /// The output line that made the edges, with the wire to the input; absent without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub driven_by: Option<String>,
@@ -60,6 +63,19 @@ pub enum Zero {
     /// The kernel's interrupt handler, so that the time until it ran is not included.
     #[default]
     Handler,
+}
+
+impl Interrupts {
+    /// Largest error of the time of an interrupt, ns: that of its conversion and its resolution. `None` if clocks were
+    /// converted, but only the median error is known.
+    #[must_use]
+    pub fn largest_error_ns(&self) -> Option<u64> {
+        let conversion_ns = match (self.uncertainty_ns, self.max_uncertainty_ns) {
+            (Some(_), None) => return None,
+            (median_ns, max_ns) => median_ns.max(max_ns).unwrap_or(0),
+        };
+        Some(conversion_ns.saturating_add(self.resolution_ns.unwrap_or(0)))
+    }
 }
 
 impl Zero {

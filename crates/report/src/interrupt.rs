@@ -43,9 +43,10 @@ pub fn outcomes(series: &Series, interrupts: &Interrupts) -> [(&'static str, u64
 /// The clock that gave the time of each interrupt, its resolution and its error.
 pub fn remarks(interrupts: &Interrupts) -> String {
     let resolution = interrupts.resolution_ns.map_or_else(String::new, |ns| format!(", resolution {}", unsigned(ns)));
+    let at_most = interrupts.max_uncertainty_ns.map_or_else(String::new, |ns| format!(", at most {}", unsigned(ns)));
     let converted = interrupts
         .uncertainty_ns
-        .map_or_else(String::new, |ns| format!(", converted to the clock within {} (median)", unsigned(ns)));
+        .map_or_else(String::new, |ns| format!(", converted to the clock within {} (median{at_most})", unsigned(ns)));
     let driven = interrupts.driven_by.as_ref().map_or_else(String::new, |line| format!("; edges made on {line}"));
     let handler = match interrupts.zero {
         Zero::Handler => "; the time until that handler ran is not known",

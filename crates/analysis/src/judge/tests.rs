@@ -490,7 +490,7 @@ fn interrupts_that_come_faster_than_expected_cover_no_more_time() {
 
 #[test]
 fn interrupts_of_unknown_number_or_time_support_no_pass() {
-    let reason = |change: fn(&mut record::Interrupts)| {
+    let reason = |change: &dyn Fn(&mut record::Interrupts)| {
         let mut interrupts = record::Interrupts::default();
         change(&mut interrupts);
         let kind = SeriesKind::Interrupts(Box::new(interrupts));
@@ -499,11 +499,35 @@ fn interrupts_of_unknown_number_or_time_support_no_pass() {
         (verdict.outcome == Outcome::Inconclusive).then_some(verdict.reason)
     };
     let full = "the kernel's queue of events was full 2 times: an unknown number of interrupts was lost";
-    assert_eq!(reason(|interrupts| interrupts.overruns = 2).as_deref(), Some(full));
+    assert_eq!(reason(&|interrupts| interrupts.overruns = 2).as_deref(), Some(full));
     let rough = "the time of an interrupt is known to 10.0 us, which is more than a tenth of the limit of 100 us";
-    assert_eq!(reason(|interrupts| interrupts.uncertainty_ns = Some(10_001)).as_deref(), Some(rough));
-    assert_eq!(reason(|interrupts| interrupts.resolution_ns = Some(10_001)).as_deref(), Some(rough));
-    assert_eq!(reason(|interrupts| interrupts.uncertainty_ns = Some(10_000)), None);
+    let known_to = |median_ns, max_ns| {
+        move |interrupts: &mut record::Interrupts| {
+            (interrupts.uncertainty_ns, interrupts.max_uncertainty_ns) = (median_ns, max_ns);
+        }
+    };
+    assert_eq!(reason(&known_to(Some(300), Some(10_001))).as_deref(), Some(rough), "one of them, not the median");
+    assert_eq!(reason(&|interrupts| interrupts.resolution_ns = Some(10_001)).as_deref(), Some(rough));
+    assert_eq!(reason(&known_to(Some(300), Some(10_000))), None);
+    let absent = "the record does not contain the largest error of the times of the interrupts";
+    assert_eq!(reason(&known_to(Some(300), None)).as_deref(), Some(absent));
+}
+
+/// Interrupts every 1 ms for 3 h, of which `latest` were `latest_ns` late. Their times are known to 5 us.
+fn within_error(latest_ns: i64, latest: u64) -> UseVerdict {
+    let interrupts = record::Interrupts { max_uncertainty_ns: Some(5_000), ..record::Interrupts::default() };
+    let kind = SeriesKind::Interrupts(Box::new(interrupts));
+    judged(vec![Series { kind, ..series("rest", 0, 1_000_000, &[(5_000, ENOUGH), (latest_ns, latest)]) }])
+}
+
+#[test]
+fn an_interrupt_is_late_or_on_time_whatever_the_error_of_its_time_is() {
+    assert_eq!(within_error(94_900, 1_000_000).outcome, Outcome::Pass);
+    let near = within_error(96_000, 1_000_000);
+    let doubt = "at most 96 us late, but the time of an interrupt is known to 5 us, and the limit is 100 us";
+    assert_eq!((near.outcome, near.reason.as_str()), (Outcome::Inconclusive, doubt));
+    assert_eq!(within_error(104_000, 1_000_000).outcome, Outcome::Inconclusive);
+    assert_eq!(within_error(106_000, 1_000_000).outcome, Outcome::Fail);
 }
 
 #[test]
