@@ -1,6 +1,8 @@
 //! The verdict on one use, with its reason: PASS, FAIL, INCONCLUSIVE or INVALID.
 
-use record::{Outcome, Published, Record, Series, SeriesKind, UseVerdict, WAKE_UP_PROBES, counted, grouped, layout};
+use record::{
+    Outcome, Published, Record, Series, SeriesKind, UseVerdict, WAKE_UP_PROBES, Zero, counted, grouped, layout,
+};
 
 use crate::{
     audio, cpu_list,
@@ -369,10 +371,22 @@ fn pass(
     let kept = if worst_ns > profile.limit_ns { "rarely above" } else { "within" };
     let bound = weakest(judged).map_or_else(String::new, |one| one.exposure.bound_per_span());
     let tolerates = profile.tolerates;
-    let emulated = of_emulation(record);
+    let (begin, emulated) = (begin_of_times(groups), of_emulation(record));
     format!(
-        "at most {worst}, {kept} the limit of {limit}{excellent}; {bound}, {tolerates} is tolerated{shallow}{emulated}"
+        "at most {worst}, {kept} the limit of {limit}{excellent}; {bound}, {tolerates} is tolerated{begin}{shallow}{emulated}"
     )
+}
+
+/// The suffix of the reason for PASS if times begin at the kernel's stamp of an interrupt.
+fn begin_of_times(groups: &[Group]) -> &'static str {
+    if !groups.iter().flat_map(Group::considered).any(is_from_handler) {
+        return "";
+    }
+    "; from the kernel's stamp on, the time before it was not measured"
+}
+
+fn is_from_handler(series: &Series) -> bool {
+    series.kind.interrupts().is_some_and(|interrupts| interrupts.zero == Zero::Handler)
 }
 
 /// The command that measures enough for `profile`, under the loads of `group`, after the run with these series.
@@ -458,7 +472,8 @@ fn weakest<'a>(judged: &[Judged<'a>]) -> Option<Judged<'a>> {
 fn statement(judged: &[Judged], profile: &Profile) -> String {
     match weakest(judged) {
         Some(Judged { series, exposure, .. }) => {
-            format!("{}: {}", place(series), exposure.statement(profile.limit_ns))
+            let from = if is_from_handler(series) { ", from the kernel's stamp on" } else { "" };
+            format!("{}{from}: {}", place(series), exposure.statement(profile.limit_ns))
         }
         None => "no cycle was measured, so there is no conclusion".to_owned(),
     }

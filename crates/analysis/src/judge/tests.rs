@@ -531,6 +531,19 @@ fn an_interrupt_is_late_or_on_time_whatever_the_error_of_its_time_is() {
 }
 
 #[test]
+fn a_pass_says_that_the_time_before_the_handler_was_not_measured() {
+    let of = |zero| {
+        let kind = SeriesKind::Interrupts(Box::new(record::Interrupts { zero, ..record::Interrupts::default() }));
+        let verdict = judged(vec![Series { kind, ..series("rest", 0, 1_000_000, &[(5_000, ENOUGH)]) }]);
+        assert_eq!(verdict.outcome, Outcome::Pass, "{}", verdict.reason);
+        let says = verdict.reason.ends_with("; from the kernel's stamp on, the time before it was not measured");
+        (says, verdict.statement.contains("CPU 0, at rest, from the kernel's stamp on: none of "))
+    };
+    assert_eq!(of(Zero::Handler), (true, true));
+    assert_eq!([Zero::Counter, Zero::Edge].map(of), [(false, false); 2]);
+}
+
+#[test]
 fn a_longer_run_of_interrupts_has_the_same_source_and_thread() {
     let interrupts = record::Interrupts { source: "gpio:gpiochip0/my line".into(), ..record::Interrupts::default() };
     let kind = SeriesKind::Interrupts(Box::new(interrupts));
