@@ -11,7 +11,7 @@ use crate::{
     },
     stalls,
     statistics::Exposure,
-    summary::{max_of, when},
+    summary::{max_of, unsure_maximum, when},
 };
 
 /// True if the record contains gaps and no wake-ups.
@@ -34,7 +34,10 @@ pub(crate) fn judge(record: &Record, profile: &Profile) -> UseVerdict {
     let exposures = exposures(record, profile);
     let command = command_to_measure(record, profile, &exposures);
     let mut obstacles = Obstacles::of(record, |_| command.clone());
-    obstacles.no_pass = obstacles.no_pass.or_else(|| hidden(record, profile));
+    obstacles.no_pass = obstacles
+        .no_pass
+        .or_else(|| hidden(record, profile.limit_ns))
+        .or_else(|| all.iter().find_map(|series| unsure_maximum(series)));
     let worst = all.iter().copied().max_by_key(|series| max_of(series));
     let (outcome, reason) = decide(record, profile, &exposures, worst, &obstacles, &command);
     let weakest = weakest(&exposures);
@@ -52,9 +55,9 @@ pub(crate) fn judge(record: &Record, profile: &Profile) -> UseVerdict {
 }
 
 /// Why gaps longer than the limit may have been missed.
-pub(crate) fn hidden(record: &Record, profile: &Profile) -> Option<String> {
-    let limit = format_ns(profile.limit_ns);
-    let limit_ns = profile.limit_ns.max(0).unsigned_abs();
+pub(crate) fn hidden(record: &Record, limit_ns: i64) -> Option<String> {
+    let limit = format_ns(limit_ns);
+    let limit_ns = limit_ns.max(0).unsigned_abs();
     record.probe_series().find_map(|series| {
         let noise = series.kind.noise()?;
         if noise.threshold_ns > limit_ns {
@@ -64,8 +67,12 @@ pub(crate) fn hidden(record: &Record, profile: &Profile) -> Option<String> {
                 "gaps up to {threshold} were not counted, but the limit is {limit}: use --threshold {use_this}"
             ));
         }
-        (noise.latest_start_ns > limit_ns).then(|| {
-            let late = format_unsigned_ns(noise.latest_start_ns);
+        let Some(latest_start_ns) = noise.latest_start_ns else {
+            let place = place(series);
+            return Some(format!("the record does not contain how late the thread began to observe ({place})"));
+        };
+        (latest_start_ns > limit_ns).then(|| {
+            let late = format_unsigned_ns(latest_start_ns);
             format!(
                 "the thread began to observe up to {late} late ({}), above the limit of {limit}: what delayed it may be a \
                  gap that was not counted; see it with `punctual measure timer`",
@@ -155,7 +162,7 @@ mod tests {
         let mut raw = Histogram::default();
         raw.add(5_000, 100);
         raw.add(longest_ns, 1);
-        let noise = Noise { observed_ns, threshold_ns: 1_000, ..Noise::default() };
+        let noise = Noise { observed_ns, threshold_ns: 1_000, latest_start_ns: Some(9_000), ..Noise::default() };
         let series = Series {
             phase: "rest".to_owned(),
             role: record::NOISE.to_owned(),
@@ -199,13 +206,14 @@ mod tests {
         let (outcome, reason, so_far) = with(|noise| noise.threshold_ns = 50_001, 12_000, 600);
         assert_eq!((outcome, so_far), (Outcome::Inconclusive, crate::SoFar::Nothing));
         assert_eq!(reason, "gaps up to 50.0 us were not counted, but the limit is 50 us: use --threshold 50us");
-        let (outcome, reason, _) = with(|noise| noise.latest_start_ns = 50_001, 12_000, 600);
+        let (outcome, reason, _) = with(|noise| noise.latest_start_ns = Some(50_001), 12_000, 600);
         assert_eq!(outcome, Outcome::Inconclusive);
         assert!(
             reason.starts_with("the thread began to observe up to 50.0 us late (CPU 3, at rest), above"),
             "{reason}"
         );
-        assert_eq!(with(|noise| noise.latest_start_ns = 50_000, 12_000, 600).0, Outcome::Pass);
+        assert_eq!(with(|noise| noise.latest_start_ns = Some(50_000), 12_000, 600).0, Outcome::Pass);
+        assert_eq!(with(|noise| noise.latest_start_ns = None, 12_000, 600).0, Outcome::Inconclusive, "version 0.1");
         assert_eq!(with(|noise| noise.threshold_ns = 90_000, 400_000, 1).0, Outcome::Fail, "longer gaps count");
     }
 

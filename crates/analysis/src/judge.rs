@@ -19,7 +19,7 @@ use crate::{
     stalls::{self, Missing},
     statistics::{Exposure, Late},
     stream,
-    summary::{max_of, phase_in_words, when},
+    summary::{max_of, phase_in_words, unsure_maximum, when},
 };
 
 /// Judges whether the machine of `record` holds the limits of `profile`.
@@ -31,13 +31,14 @@ use crate::{
 /// 4. FAIL if a considered series had more stalls than the profile tolerates in its time: cycles later than the limit, or
 ///    xruns of audio periods of the use's length.
 /// 5. INCONCLUSIVE if the run ended early, a load did not run (see [`Record::obstacle`]), the measured period is more than
-///    8 times the use's, or a considered series was too short to show the tolerated rate.
+///    8 times the use's, a considered series has no known maximum, or it was too short to show the tolerated rate.
 /// 6. PASS.
 ///
 /// A stream's talker is judged by its send times instead of its wake-ups, by its frames that the kernel refused or that
 /// did not arrive, and also by a capture of its frames if there is one. The time of an interrupt has a known error: its
-/// thread was late if it was late whatever the error was, and on time if it was on time whatever the error was. Profiles of
-/// round trips, watched programs, gaps of threads that never sleep, and captured streams have their own rules.
+/// thread was late if it was late whatever the error was, and on time if it was on time whatever the error was. Missed
+/// deadlines without a late wake-up can have been late. Profiles of round trips, watched programs, gaps of threads that
+/// never sleep, and captured streams have their own rules.
 ///
 /// For each set of loads, the considered series are those of all CPUs with the period nearest to the use's by ratio,
 /// and faster ones. The faster ones count only if they were late.
@@ -71,7 +72,7 @@ fn judge_run(record: &Record, profile: &Profile) -> UseVerdict {
     obstacles.no_pass = obstacles
         .no_pass
         .or_else(|| groups.iter().find_map(|group| too_coarse(record, profile, group, &judged)))
-        .or_else(|| all.iter().find_map(|series| unsure_interrupts(series, profile)));
+        .or_else(|| all.iter().find_map(|series| unsure(series, profile)));
     let (outcome, reason) = decide(record, profile, &groups, &judged, worst, &obstacles);
     let statement = statement(&judged, profile);
     let is_late = judged.iter().any(|one| one.exposure.late.stalls.total > 0);
@@ -122,8 +123,8 @@ pub fn so_far(record: &Record, profile: &Profile) -> SoFar {
     let sent = stream::as_sent(record);
     let is_coarse = |group: &Group| too_coarse(record, profile, group, &[]).is_some();
     let coarse = profile.judges == Judges::WakeUps && groups(&sent, profile.period_ns).iter().any(is_coarse)
-        || gaps::hidden(record, profile).is_some()
-        || record.probe_series().any(|series| unsure_interrupts(series, profile).is_some());
+        || gaps::hidden(record, profile.limit_ns).is_some()
+        || sent.probe_series().any(|series| unsure(series, profile).is_some());
     let exposures = exposures(record, profile);
     match shown(profile, &exposures) {
         Shown::Exceeded => SoFar::TooLate,
@@ -257,7 +258,8 @@ fn missing(judged: &[Judged]) -> Option<String> {
     }
     let talker = series.kind.talker()?;
     let [missing, slots, refused] =
-        [*missing, talker.frames.saturating_add(talker.refused), talker.refused].map(grouped);
+        [*missing, talker.frames.saturating_add(talker.refused).saturating_add(talker.missed_slots), talker.refused]
+            .map(grouped);
     Some(format!(
         "{missing} of {slots} frames are missing, {refused} of them refused by the kernel ({}): a missing frame counts \
          as later than any limit",
@@ -291,6 +293,11 @@ fn too_coarse(record: &Record, profile: &Profile, group: &Group, judged: &[Judge
         return Some(format!("measured every {measured}, too coarse for a use every {needed}: run `{command}`"));
     }
     None
+}
+
+/// The reason why the figures of a series cannot support PASS, however long it was measured.
+fn unsure(series: &Series, profile: &Profile) -> Option<String> {
+    unsure_maximum(series).or_else(|| unsure_interrupts(series, profile)).or_else(|| audio::hidden_xrun(series))
 }
 
 /// The reason why the figures of a source of interrupts cannot support PASS: an unknown number was lost, or their times are
@@ -335,7 +342,7 @@ fn open(record: &Record, profile: &Profile, groups: &[Group], judged: &[Judged])
     if exposure.cycles == 0 {
         return format!("no cycle of the use was measured on {}: run `{command}`", place(series));
     }
-    if let Some(doubt) = error_decides(series, profile) {
+    if let Some(doubt) = error_decides(series, profile).or_else(|| unexplained_decide(series, profile)) {
         return doubt;
     }
     measure_longer(profile, &exposure, &place(series), &format!("run `{command}`"))
@@ -348,6 +355,25 @@ fn error_decides(series: &Series, profile: &Profile) -> Option<String> {
         let [worst, error, limit] = [worst_ns, error_ns, profile.limit_ns].map(format_ns);
         format!("at most {worst} late, but the time of an interrupt is known to {error}, and the limit is {limit}")
     })
+}
+
+/// The reason if missed deadlines without a late wake-up decide whether a series was late.
+fn unexplained_decide(series: &Series, profile: &Profile) -> Option<String> {
+    (possibly_late(series, profile).cycles > 0).then(|| {
+        let missed = counted(stalls::without_late_wake_up(series), "deadline");
+        format!(
+            "{missed} passed without a late wake-up ({}), so it is not known how late the thread was",
+            place(series)
+        )
+    })
+}
+
+/// The stalls of missed deadlines without a late wake-up. Those of a talker are slots without a frame, which are missing.
+fn possibly_late(series: &Series, profile: &Profile) -> Late {
+    match series.kind.talker() {
+        Some(_) => Late::default(),
+        None => stalls::possibly_late(series, profile.period_ns, profile.limit_ns),
+    }
 }
 
 fn pass(
@@ -432,6 +458,7 @@ fn judged<'a>(record: &Record, series: &'a Series, profile: &Profile) -> Judged<
     // The corrected histogram also counts deadlines missed by a stall.
     let counted = if series.corrected.is_empty() { &series.raw } else { &series.corrected };
     let late = late_within_error(series, profile);
+    let late = late.with(possibly_late(series, profile));
     // Both periods are rounded to whole ns.
     let is_its_period = profile.group == "audio" && series.period_ns.abs_diff(profile.period_ns) <= 1;
     let late = match series.kind.audio().filter(|audio| is_its_period && audio.xruns > 0) {

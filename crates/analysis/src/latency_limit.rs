@@ -2,9 +2,9 @@
 //! reaches the limit, and passes after any time without one. The reason of a PASS states the rate that its time leaves
 //! possible.
 
-use record::{Obstacle, Outcome, Record, Series, Verdict, grouped};
+use record::{Obstacle, Outcome, Record, Series, Verdict, counted, grouped};
 
-use crate::{duration::format_ns, float::to_u64};
+use crate::{duration::format_ns, float::to_u64, gaps, stalls, summary::unsure_maximum};
 
 /// Events that remain possible at 95 % if none was observed.
 const POSSIBLE_EVENTS: f64 = 3.0;
@@ -36,6 +36,9 @@ fn judge(record: &Record, limit_ns: i64) -> (Outcome, String) {
     if let Some(series) = unmeasured {
         return (Outcome::Inconclusive, format!("nothing was measured on {}; {worst}", series.place()));
     }
+    if let Some(why) = incomplete(record, limit_ns) {
+        return (Outcome::Inconclusive, format!("{why}; {worst}"));
+    }
     let measured_ns = record.phases.iter().map(|phase| phase.duration_ns).fold(0, u64::saturating_add);
     let per_hour = POSSIBLE_EVENTS * 3600e9 / measured_ns.max(1) as f64;
     let per_hour = match per_hour {
@@ -43,6 +46,17 @@ fn judge(record: &Record, limit_ns: i64) -> (Outcome, String) {
         _ => grouped(to_u64(per_hour.ceil())),
     };
     (Outcome::Pass, format!("{worst}, below {limit}; at 95 %, fewer than {per_hour} an hour reach it on each CPU"))
+}
+
+/// The reason why the record can lack a latency that reached the limit.
+fn incomplete(record: &Record, limit_ns: i64) -> Option<String> {
+    let without_wake_up = |series: &Series| {
+        let missed = stalls::without_late_wake_up(series);
+        let reaches = missed > 0 && missed.saturating_mul(series.period_ns) >= limit_ns.max(0).unsigned_abs();
+        reaches.then(|| format!("{} passed without a late wake-up on {}", counted(missed, "deadline"), series.place()))
+    };
+    let of_series = |series: &Series| unsure_maximum(series).or_else(|| without_wake_up(series));
+    record.probe_series().find_map(of_series).or_else(|| gaps::hidden(record, limit_ns))
 }
 
 /// The series with the largest latency.
@@ -100,5 +114,26 @@ mod tests {
         let mut empty = measured();
         empty.series.clear();
         assert_eq!(judge(&empty, 18_000).0, Outcome::Inconclusive);
+    }
+
+    #[test]
+    fn a_record_that_can_lack_a_latency_does_not_pass() {
+        let outcome = |change: fn(&mut Series)| {
+            let mut record = measured();
+            change(&mut record.series[0]);
+            judge(&record, 18_000).0
+        };
+        assert_eq!(outcome(|_| ()), Outcome::Pass);
+        assert_eq!(outcome(|series| series.missed = 1), Outcome::Inconclusive, "a deadline passed without a wake-up");
+        let noise = |latest_start_ns| record::Noise { latest_start_ns, observed_ns: 9, ..record::Noise::default() };
+        let gaps = |latest_start_ns| record::SeriesKind::Gaps(Box::new(noise(latest_start_ns)));
+        let mut of_gaps = measured();
+        of_gaps.series[0].kind = gaps(Some(5_000));
+        assert_eq!(judge(&of_gaps, 18_000).0, Outcome::Pass);
+        of_gaps.series[0].max_ns = None;
+        assert_eq!(judge(&of_gaps, 18_000).0, Outcome::Inconclusive, "gaps without the longest");
+        of_gaps.series[0].max_ns = Some(17_000);
+        of_gaps.series[0].kind = gaps(Some(19_000));
+        assert_eq!(judge(&of_gaps, 18_000).0, Outcome::Inconclusive, "a gap can be hidden");
     }
 }

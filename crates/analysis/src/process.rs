@@ -13,7 +13,11 @@ pub use record::ProgramLimits as Limits;
 use record::{Outcome, Overruns, ProcessThread, Program, Record, Series, State, Verdict, counted, grouped};
 pub use rules::broken_rules;
 
-use crate::{format_ns, format_unsigned_ns, verdict::invalid};
+use crate::{
+    format_ns, format_unsigned_ns,
+    summary::{max_of, unsure_maximum},
+    verdict::invalid,
+};
 use rules::times;
 
 /// Conclusions from the figures of a program, one sentence each: missed deadlines, the longest cycle, the latest
@@ -146,7 +150,7 @@ pub fn verdict(record: &Record, limits: Limits) -> Option<Verdict> {
 fn exceeded(threads: &[(&Series, &ProcessThread)], limits: Limits) -> Vec<String> {
     let late = threads.first().and_then(|(series, _)| {
         let limit_ns = i64::try_from(limits.latency_ns?).unwrap_or(i64::MAX);
-        let max_ns = series.max_ns.filter(|&max_ns| max_ns > limit_ns)?;
+        let max_ns = max_of(series).filter(|&max_ns| max_ns > limit_ns)?;
         let (max, limit) = (format_ns(max_ns), format_ns(limit_ns));
         Some(format!("{} waited {max} for a CPU after a wake-up (limit {limit})", series.role))
     });
@@ -234,7 +238,9 @@ fn too_few(threads: &[(&Series, &ProcessThread)], limits: Limits) -> Option<Stri
                 cycle::unclear(limited).or_else(of_threads).or_else(|| cycle::too_long_at_end(threads, limits))
             };
             let of_cycles = if limits.limit_cycles() { of_cycles() } else { None };
-            of_cycles.or_else(|| limits.latency_ns.and_then(|_| threads.iter().find_map(untraced)))
+            let of_wake_ups =
+                |thread: &(&Series, &ProcessThread)| untraced(thread).or_else(|| unsure_maximum(thread.0));
+            of_cycles.or_else(|| limits.latency_ns.and_then(|_| threads.iter().find_map(of_wake_ups)))
         }
     }
 }
@@ -329,7 +335,7 @@ fn too_slow(threads: &[(&Series, &ProcessThread)], limit_ns: u64) -> Option<Stri
 pub fn threads(record: &Record) -> Vec<(&Series, &ProcessThread)> {
     let mut threads: Vec<_> =
         record.series.iter().filter_map(|series| Some((series, series.kind.process()?))).collect();
-    threads.sort_by_key(|(series, _)| Reverse(series.max_ns));
+    threads.sort_by_key(|(series, _)| Reverse(max_of(series)));
     threads
 }
 

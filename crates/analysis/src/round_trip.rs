@@ -11,7 +11,7 @@ use crate::{
     },
     stalls::{self, Missing},
     statistics::Exposure,
-    summary::when,
+    summary::{unsure_maximum, when},
 };
 
 /// Judges whether round trips hold the limits of `profile`, from the scheduled send time of each datagram.
@@ -22,7 +22,7 @@ use crate::{
 /// 3. FAIL if there were more stalls than the profile tolerates in that time: round trips longer than the limit, and
 ///    datagrams that had no answer or were refused by the kernel, because a missing answer is later than any limit. If
 ///    the far end was lost, missing answers do not count. Slots that a late sender missed count through the round trip
-///    that delayed them.
+///    that delayed them; others can have been late.
 /// 4. INCONCLUSIVE if the run ended early, a load did not run, the measured period is more than 8 times the use's, or the
 ///    run was too short to show the tolerated rate.
 /// 5. PASS.
@@ -31,7 +31,10 @@ pub(crate) fn judge(record: &Record, profile: &Profile) -> UseVerdict {
     let exposures = exposures(record, profile);
     let command = command_to_measure(record, profile, all.first().copied(), &exposures);
     let mut obstacles = Obstacles::of(record, |_| command.clone());
-    obstacles.no_pass = obstacles.no_pass.or_else(|| too_coarse(profile, &all, &command));
+    obstacles.no_pass = obstacles
+        .no_pass
+        .or_else(|| too_coarse(profile, &all, &command))
+        .or_else(|| all.iter().find_map(|(series, _)| unsure_maximum(series)));
     let (outcome, reason) = decide(record, profile, &all, &exposures, &obstacles, &command);
     let worst = all.iter().max_by_key(|(series, _)| series.max_ns);
     let over_limit = |series: &Series| match series.max_ns {
@@ -82,6 +85,7 @@ fn missing(round_trip: &RoundTrip) -> Missing {
 fn exposure(series: &Series, missing: Missing, profile: &Profile) -> Exposure {
     let late = stalls::late(series, profile.period_ns, profile.limit_ns);
     let late = late.with(stalls::of_missing(missing, series.period_ns, profile.period_ns));
+    let late = late.with(stalls::possibly_late(series, profile.period_ns, profile.limit_ns));
     Exposure::of(series.samples.saturating_add(missing.total), late, series.period_ns, profile.period_ns)
 }
 

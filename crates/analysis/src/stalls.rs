@@ -3,7 +3,7 @@
 //! One cause often makes many neighbouring cycles late, so late cycles are not independent of each other. Stalls are
 //! taken as independent: late cycles that follow each other within a second belong to one stall.
 
-use record::{Audio, Maxima, Series, Spike, layout};
+use record::{Audio, Histogram, Maxima, Series, Spike, layout};
 
 use crate::{
     statistics::{Grouped, Late},
@@ -108,6 +108,28 @@ fn stalls(late: impl Iterator<Item = LateWakeUp>, period_ns: u64) -> Vec<Stall> 
     stalls
 }
 
+/// The stalls that missed deadlines without a late wake-up can have been, as those in a pause of the guard. None of them is
+/// certain. Several can have been missed in a row.
+pub(crate) fn possibly_late(series: &Series, period_ns: u64, limit_ns: i64) -> Late {
+    let missed = without_late_wake_up(series);
+    if missed.saturating_mul(series.period_ns) <= limit_ns.max(0).unsigned_abs() {
+        return Late::default();
+    }
+    Late { stalls_at_least: 0, ..of_missing(Missing::anywhere(missed), series.period_ns, period_ns) }
+}
+
+/// The missed deadlines of a series without a late wake-up.
+pub(crate) fn without_late_wake_up(series: &Series) -> u64 {
+    unexplained(series.missed, &series.raw, series.period_ns)
+}
+
+/// The missed deadlines that the lateness of the others does not explain. A bucket counts with its highest value.
+pub(crate) fn unexplained(missed: u64, lateness: &Histogram, period_ns: u64) -> u64 {
+    let missed_by = |late_ns: i64| late_ns.max(0).unsigned_abs() / period_ns.max(1);
+    let explained = lateness.iter().map(|(late_ns, count)| missed_by(late_ns).saturating_mul(count));
+    missed.saturating_sub(explained.fold(0, u64::saturating_add))
+}
+
 /// Answers, frames or periods that are missing. The record contains their number, but not their times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Missing {
@@ -178,7 +200,6 @@ fn late_windows(maxima: &Maxima, limit_ns: i64) -> u64 {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use record::Histogram;
 
     use super::*;
 

@@ -105,10 +105,11 @@ fn use_send_times(series: &mut Series, talker: &Talker) {
 }
 
 /// The stalls of frames that did not leave in their slots or did not arrive, and the number of these frames. A missing
-/// frame is later than any limit.
+/// frame is later than any limit. A slot that a late frame passed over counts by the lateness of that frame.
 pub(crate) fn missing(record: &Record, talker: &Talker, measured_ns: u64, period_ns: u64) -> (u64, Late) {
     let held_back = talker.launch.as_ref().map_or(0, |launch| launch.missed);
-    let not_sent = talker.refused.saturating_add(held_back);
+    let without_frame = stalls::unexplained(talker.missed_slots, &talker.send, measured_ns);
+    let not_sent = talker.refused.saturating_add(held_back).saturating_add(without_frame);
     let listeners = record.series.iter().filter_map(|series| series.kind.listener());
     let lost = listeners.map(|listener| lost(talker, listener, measured_ns)).max_by_key(|lost| lost.total);
     let lost = lost.unwrap_or_default();
@@ -180,6 +181,7 @@ mod tests {
 
     #[test]
     fn frames_that_were_refused_or_lost_are_missing() {
+        let of_times = of;
         let of = |talker: Talker, listener: Option<Listener>| {
             let listener = listener
                 .map(|one| Series { kind: SeriesKind::Stream(Stream::Listener(Box::new(one))), ..Series::default() });
@@ -192,6 +194,9 @@ mod tests {
         assert_eq!(of(sent(40_000, 8_182), None), (8_182, 8_182, 2, 8_182));
         let launch = Some(Launch { invalid: 2, missed: 5, ..Launch::default() });
         assert_eq!(of(Talker { launch, ..sent(40_000, 2) }, None), (7, 7, 1, 7));
+        let skipped = |late_ns| Talker { missed_slots: 3, send: of_times(&[late_ns]), ..sent(40_000, 0) };
+        assert_eq!(of(skipped(80_000), None), (3, 3, 1, 3), "slots without a frame");
+        assert_eq!(of(skipped(375_000), None), (0, 0, 0, 0), "the late frame passed over them");
         let arrived = |frames, lost, loss_bursts| Some(Listener { frames, lost, loss_bursts, ..Listener::default() });
         assert_eq!(of(sent(32_000, 0), arrived(24_000, 8_000, 1)), (8_000, 8_000, 1, 1));
         assert_eq!(of(sent(32_000, 0), arrived(31_000, 0, 0)), (0, 0, 0, 0), "on their way");

@@ -1,6 +1,6 @@
 //! The key figures of one series.
 
-use record::Series;
+use record::{Histogram, Series};
 use serde::Serialize;
 
 use crate::{duration::format_unsigned_ns, float::to_i64};
@@ -105,6 +105,18 @@ pub fn phase_in_words(name: &str, period_ns: u64) -> String {
 /// The largest lateness of a series: exact if the record contains it, otherwise the value of its highest bucket.
 pub(crate) fn max_of(series: &Series) -> Option<i64> {
     series.max_ns.or_else(|| series.raw.iter().next_back().map(|(value_ns, _)| value_ns))
+}
+
+/// The reason why a series supports no PASS because its exact maximum is missing, or is in no bucket of its histograms: late
+/// values can be missing in them, too.
+pub(crate) fn unsure_maximum(series: &Series) -> Option<String> {
+    let place = || format!("{}, {}", series.place(), when(series));
+    let Some(max_ns) = series.max_ns else {
+        return (series.samples > 0).then(|| format!("the record does not contain the largest value of {}", place()));
+    };
+    let largest = |histogram: &Histogram| histogram.iter().next_back().map(|(value_ns, _)| value_ns);
+    let lacks_it = [&series.raw, &series.corrected].into_iter().filter_map(largest).any(|value_ns| value_ns < max_ns);
+    lacks_it.then(|| format!("the histogram of {} does not contain its largest value", place()))
 }
 
 fn percentile(series: &Series, percent: f64, max_ns: Option<i64>) -> Option<i64> {

@@ -35,7 +35,6 @@ pub struct Interrupts {
     /// number it does not say. PTP clocks and counters have only `overruns`.
     pub lost: u64,
     /// Number of times that the kernel's queue of events was full, so that an unknown number of interrupts was lost.
-    #[serde(default)]
     pub overruns: u64,
     /// Edges of the output line without an interrupt.
     pub unanswered: u64,
@@ -67,14 +66,13 @@ pub enum Zero {
 
 impl Interrupts {
     /// Largest error of the time of an interrupt, ns: that of its conversion and its resolution. `None` if clocks were
-    /// converted, but only the median error is known.
+    /// converted, but the largest error of that is not known.
     #[must_use]
     pub fn largest_error_ns(&self) -> Option<u64> {
-        let conversion_ns = match (self.uncertainty_ns, self.max_uncertainty_ns) {
-            (Some(_), None) => return None,
-            (median_ns, max_ns) => median_ns.max(max_ns).unwrap_or(0),
-        };
-        Some(conversion_ns.saturating_add(self.resolution_ns.unwrap_or(0)))
+        if self.max_uncertainty_ns < self.uncertainty_ns {
+            return None;
+        }
+        Some(self.max_uncertainty_ns.unwrap_or(0).saturating_add(self.resolution_ns.unwrap_or(0)))
     }
 }
 

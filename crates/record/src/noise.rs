@@ -20,9 +20,9 @@ pub struct Noise {
     /// Observed time including gaps, ns.
     pub observed_ns: u64,
     /// The longest time from the planned begin of a period to the first reading, ns: the delay of its wake-up, which is not
-    /// observed. 0 in older records.
-    #[serde(default)]
-    pub latest_start_ns: u64,
+    /// observed. Absent in records of version 0.1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latest_start_ns: Option<u64>,
     /// Time lost in gaps, ns, without the usual time of one reading per gap.
     pub lost_ns: u64,
     /// Readings of the counter.

@@ -459,6 +459,34 @@ fn a_record_that_contradicts_itself_is_invalid() {
 }
 
 #[test]
+fn missed_deadlines_without_a_late_wake_up_support_no_pass() {
+    let of = |missed, counts: &[(i64, u64)]| {
+        judged(vec![Series { missed, ..series("rest", 0, 1_000_000, &[&[(5_000, ENOUGH)], counts].concat()) }])
+    };
+    let verdict = of(200_000, &[]);
+    let doubt =
+        "200,000 deadlines passed without a late wake-up (CPU 0, at rest), so it is not known how late the thread was";
+    assert_eq!((verdict.outcome, verdict.reason.as_str()), (Outcome::Inconclusive, doubt));
+    assert!(!verdict.clean_so_far);
+    assert_eq!(of(2, &[]).outcome, Outcome::Inconclusive, "more than one stall in 3 hours");
+    assert_eq!(of(200_000, &[(300_000, 40_000)]).outcome, Outcome::Fail, "late wake-ups count in any case");
+    let slow = |missed| {
+        let slow = Series { missed, ..series("rest", 0, 10_000, &[(5_000, 100 * ENOUGH)]) };
+        judged(vec![slow]).outcome
+    };
+    assert_eq!((slow(10), slow(11)), (Outcome::Pass, Outcome::Inconclusive), "11 in a row can be later than 100 us");
+}
+
+#[test]
+fn a_record_without_a_maximum_supports_no_pass() {
+    let verdict = judged(vec![Series { max_ns: None, ..series("rest", 0, 1_000_000, &[(5_000, ENOUGH)]) }]);
+    let doubt = "the record does not contain the largest value of CPU 0, at rest";
+    assert_eq!((verdict.outcome, verdict.reason.as_str()), (Outcome::Inconclusive, doubt));
+    let talker = judge(&talker(|talker| talker.max_delta_ns = None), profile("avb-class-a"));
+    assert_eq!(talker.outcome, Outcome::Inconclusive, "{}", talker.reason);
+}
+
+#[test]
 fn missing_interrupts_are_late_cycles() {
     let judged_with = |lost, unanswered| {
         let interrupts =

@@ -30,7 +30,7 @@ pub(crate) fn to_gaps(
         counter: spin.counter.name().to_owned(),
         threshold_ns: counters.threshold_ns.load(Relaxed),
         observed_ns: counters.observed_ns.load(Relaxed) + overdue_ns,
-        latest_start_ns: counters.latest_start_ns.load(Relaxed),
+        latest_start_ns: Some(counters.latest_start_ns.load(Relaxed)),
         lost_ns: counters.lost_ns.load(Relaxed) + overdue_ns,
         iterations: counters.iterations.load(Relaxed),
         strikes_of_all: None,
