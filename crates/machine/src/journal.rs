@@ -26,7 +26,7 @@ use thiserror::Error;
 pub use self::document::{Document, parse};
 pub(crate) use self::undo::{Masks, Undo};
 use crate::{
-    Root, pid_namespace,
+    Root, own_rights, pid_namespace,
     run_groups::{self, RunGroup},
     system_ops::SystemOps,
     tasks,
@@ -76,6 +76,12 @@ pub enum RestoreError {
          /proc again"
     )]
     OtherProc,
+    /// A journal of a user would be undone with rights that the user does not have.
+    #[error(
+        "the kernel does not let this process give up the capabilities of its file, so settings that a killed run changed \
+         are not restored: run a binary without them, see `getcap`"
+    )]
+    Capabilities,
 }
 
 /// The kind of change in a journal.
@@ -148,8 +154,10 @@ impl Journal {
         let start_ticks = tasks::start_ticks(&Root::system(), "self").unwrap_or_default();
         let name = format!("{process}-{start_ticks}-{}.json", purpose.name());
         let path = folder.join(name);
-        // Entries that this process could not undo earlier are kept.
-        let earlier = document::read(&path).map_or_else(|_| Vec::new(), |document| document.undo);
+        // Entries that this process could not undo earlier are kept. A user may have changed them since, so they are not
+        // undone with more rights than the user's.
+        let earlier = document::read(&path).ok().filter(|_| !own_rights::are_exceeded());
+        let earlier = earlier.map(|document| document.undo).unwrap_or_default();
         let (pid_namespace, boot_id) = (pid_namespace::own(root), boot_id(root));
         let document = Document { process, start_ticks, pid_namespace, boot_id, purpose, undo: earlier };
         Ok(Self { ops, path, document, is_restored: false })
@@ -266,12 +274,13 @@ pub fn folder(root: &Root) -> PathBuf {
     }
 }
 
-/// Undoes the changes of killed runs; returns one entry for each journal, and for each control group without one.
+/// Undoes the changes of killed runs; returns one entry for each journal, and for each control group without one. A user
+/// can write the own journals, so they are undone with the rights of the user, without capabilities of the binary.
 ///
 /// # Errors
 /// If there is a journal and `/proc` cannot show whether its run has ended. Nothing is changed then.
 pub fn restore(root: &Root) -> Result<Vec<Restored>, RestoreError> {
-    restore_with(root)
+    own_rights::with_own_rights(|| restore_with(root)).unwrap_or(Err(RestoreError::Capabilities))
 }
 
 pub(crate) fn restore_with(ops: &dyn SystemOps) -> Result<Vec<Restored>, RestoreError> {

@@ -44,6 +44,7 @@ mod interface_name;
 mod interrupts;
 mod kernel;
 mod netns;
+mod own_rights;
 mod root;
 mod run_groups;
 mod system_ops;

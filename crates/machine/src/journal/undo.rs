@@ -102,7 +102,7 @@ impl Undo {
                     && matches!(members.as_str(), "tasks" | "cgroup.threads")
                     && cgroup::tops(root).iter().any(|top| top == above)
             }
-            // The kernel checks the rest: these name no files.
+            // These name no files. The kernel checks them, because a journal is undone with the rights of its owner.
             Self::Masks(_) | Self::Nic { .. } | Self::Policy { .. } => true,
         }
     }
@@ -253,7 +253,7 @@ fn nic(
         Ok(done) => result.settings += u32::from(done.is_some()),
         // The settings disappeared with the interface.
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        Err(error) => result.failed.push(format!("{name}: {error}")),
+        Err(error) => result.failed.push(refused(&name, &error, &before.to_string())),
     }
 }
 
@@ -269,7 +269,17 @@ fn policy(ops: &dyn SystemOps, (id, name): (u32, &str), before: &str, during: &s
     match restored {
         Ok(()) => result.settings += 1,
         Err(error) if has_ended(&error) => {}
-        Err(error) => result.failed.push(format!("{name}: {error}")),
+        Err(error) => result.failed.push(refused(&format!("thread {id} ({name})"), &error, before)),
+    }
+}
+
+/// A failure of the kernel, with the remedy if it is a refusal that root would not get.
+fn refused(name: &str, error: &io::Error, before: &str) -> String {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied if !rustix::process::geteuid().is_root() => {
+            format!("{name}: {error}: set it back to {before} as root")
+        }
+        _ => format!("{name}: {error}"),
     }
 }
 
@@ -337,7 +347,13 @@ fn affinities(ops: &dyn SystemOps, masks: &Masks, owner: Option<u32>, result: &m
                 // Recorded tasks are counted by the caller.
                 Ok(()) => result.tasks += u32::from(own.is_none()),
                 Err(error) if has_ended(&error) => {}
-                Err(error) => result.failed.push(format!("task {} ({}): {error}", task.id, task.name)),
+                Err(error) => {
+                    result.failed.push(refused(
+                        &format!("task {} ({})", task.id, task.name),
+                        &error,
+                        &before.in_words(),
+                    ));
+                }
             }
         } else if own.is_some() {
             result.changed_since.push(format!("task {} ({}): {}", task.id, task.name, task.cpus.in_words()));
