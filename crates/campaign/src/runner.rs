@@ -1,7 +1,7 @@
 //! Runs a campaign. Each scenario gets its own record, and the campaign's document is updated after each.
 
 use std::{
-    fs,
+    fs::{self, File},
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     time::{Duration, Instant},
@@ -10,7 +10,6 @@ use std::{
 use machine::Root;
 use record::{CAMPAIGN_SCHEMA, Campaign, Phase, Record, ScenarioEntry, State, Tool, file, record_name};
 use rustix::{
-    fd::OwnedFd,
     fs::{FlockOperation, Mode, OFlags, flock, open},
     io::Errno,
 };
@@ -30,6 +29,10 @@ pub const CAMPAIGN_FILE: &str = "campaign.json";
 /// The mode bits of a file or folder that everyone, and that its group, may write to.
 const ALL_WRITE: u32 = 0o002;
 const GROUP_WRITE: u32 = 0o020;
+/// The mode bits that let others open a file.
+const OTHERS: u32 = 0o077;
+/// File name of the lock of a folder, which stays there.
+const LOCK_FILE: &str = ".lock";
 
 /// Time between two checks, during a rest, for a termination request.
 const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(50);
@@ -141,7 +144,7 @@ pub struct Runner<'a> {
     dir: PathBuf,
     document: Campaign,
     /// Open and locked for as long as the campaign runs.
-    _lock: Option<OwnedFd>,
+    _lock: Option<File>,
 }
 
 impl<'a> Runner<'a> {
@@ -205,10 +208,14 @@ impl<'a> Runner<'a> {
         for (index, (entry, scenario)) in document.scenarios.iter_mut().zip(&scenarios.list).enumerate() {
             let result = std::mem::replace(entry, self::entry(index, scenario)).result;
             let path = dir.join(&entry.record);
-            let Some(result) = result.filter(|_| path.exists()) else { continue };
+            if fs::symlink_metadata(&path).is_err() {
+                continue;
+            }
+            // Also before it is written: it would keep the owner of the file.
             if !is_own(&path) {
                 return Err(CampaignError::OfAnotherUser { path });
             }
+            let Some(result) = result else { continue };
             // A record that cannot be read is written again.
             let Ok(mut record) = file::read(&path) else { continue };
             if !is_of(&record, &scenario.plan) {
@@ -405,11 +412,22 @@ fn is_own(path: &Path) -> bool {
 }
 
 /// Locks the folder against other runs of a campaign in it. `None` if its file system has no locks.
-fn lock(dir: &Path) -> Result<Option<OwnedFd>, CampaignError> {
-    let folder = open(dir, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
-    let folder = folder.map_err(|error| CampaignError::Folder { path: dir.to_owned(), source: error.into() })?;
-    match flock(&folder, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(Some(folder)),
+///
+/// The lock is a file that other users cannot open, because everyone who can open a file or folder can also lock it.
+fn lock(dir: &Path) -> Result<Option<File>, CampaignError> {
+    let path = dir.join(LOCK_FILE);
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = match open(&path, flags, Mode::RUSR | Mode::WUSR) {
+        Ok(file) => File::from(file),
+        Err(Errno::LOOP | Errno::ACCESS | Errno::ISDIR) => return Err(CampaignError::OfAnotherUser { path }),
+        Err(error) => return Err(CampaignError::Folder { path: dir.to_owned(), source: error.into() }),
+    };
+    let is_private = |found: &fs::Metadata| found.is_file() && found.mode() & OTHERS == 0;
+    if !file.metadata().is_ok_and(|found| is_private(&found) && file::is_of_this_user(&found)) {
+        return Err(CampaignError::OfAnotherUser { path });
+    }
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(Some(file)),
         Err(Errno::WOULDBLOCK) => Err(CampaignError::InUse { path: dir.to_owned() }),
         Err(_) => Ok(None),
     }
@@ -451,6 +469,24 @@ mod tests {
         }
         fn report(&mut self, _: &Record, _: &Path) {}
         fn done(&mut self, _: &ScenarioEntry, _: &CampaignProgress) {}
+    }
+
+    #[test]
+    fn others_cannot_hold_the_lock_of_a_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        let open_folder = File::open(folder.path()).unwrap();
+        flock(&open_folder, FlockOperation::NonBlockingLockExclusive).unwrap();
+        let held = lock(folder.path()).unwrap().unwrap();
+        assert_eq!(held.metadata().unwrap().mode() & OTHERS, 0, "nobody else can open it");
+        assert!(matches!(lock(folder.path()), Err(CampaignError::InUse { .. })));
+        drop(held);
+        let path = folder.path().join(LOCK_FILE);
+        fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o644)).unwrap();
+        assert!(matches!(lock(folder.path()), Err(CampaignError::OfAnotherUser { .. })));
+        fs::remove_file(&path).unwrap();
+        std::os::unix::fs::symlink("elsewhere", &path).unwrap();
+        assert!(matches!(lock(folder.path()), Err(CampaignError::OfAnotherUser { .. })));
+        assert!(!folder.path().join("elsewhere").exists());
     }
 
     #[test]
