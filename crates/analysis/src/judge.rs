@@ -397,18 +397,23 @@ fn pass(
     let kept = if worst_ns > profile.limit_ns { "rarely above" } else { "within" };
     let bound = weakest(judged).map_or_else(String::new, |one| one.exposure.bound_per_span());
     let tolerates = profile.tolerates;
-    let (begin, emulated) = (begin_of_times(groups), of_emulation(record));
+    let (not_measured, emulated) = (not_measured(record, groups), of_emulation(record));
     format!(
-        "at most {worst}, {kept} the limit of {limit}{excellent}; {bound}, {tolerates} is tolerated{begin}{shallow}{emulated}"
+        "at most {worst}, {kept} the limit of {limit}{excellent}; {bound}, {tolerates} is tolerated{not_measured}{shallow}{emulated}"
     )
 }
 
-/// The suffix of the reason for PASS if times begin at the kernel's stamp of an interrupt.
-fn begin_of_times(groups: &[Group]) -> &'static str {
-    if !groups.iter().flat_map(Group::considered).any(is_from_handler) {
-        return "";
+/// The suffix of the reason for PASS that names the part of the way that was not measured: before the kernel's stamp of an
+/// interrupt, and after a talker handed its frames to the kernel.
+fn not_measured(record: &Record, groups: &[Group]) -> &'static str {
+    let any = |is_it: fn(&Series) -> bool| groups.iter().flat_map(Group::considered).any(is_it);
+    let is_received = || record.series.iter().any(|series| series.kind.listener().is_some());
+    match any(|series| series.kind.talker().is_some()) {
+        _ if any(is_from_handler) => "; from the kernel's stamp on, the time before it was not measured",
+        true if is_received() => "; until a frame was handed to the kernel, its time on the wire was not measured",
+        true => "; until a frame was handed to the kernel, its time on the wire and its arrival were not measured",
+        false => "",
     }
-    "; from the kernel's stamp on, the time before it was not measured"
 }
 
 fn is_from_handler(series: &Series) -> bool {

@@ -572,6 +572,23 @@ fn a_pass_says_that_the_time_before_the_handler_was_not_measured() {
 }
 
 #[test]
+fn a_pass_of_a_talker_says_where_its_times_end() {
+    let reason = |record: &Record| {
+        let verdict = judge(record, profile("avb-class-a"));
+        assert_eq!(verdict.outcome, Outcome::Pass, "{}", verdict.reason);
+        verdict.reason
+    };
+    let mut record = talker(|_| ());
+    let alone = "; until a frame was handed to the kernel, its time on the wire and its arrival were not measured";
+    assert!(reason(&record).ends_with(alone), "{}", reason(&record));
+    let listener = record::Listener { frames: 8 * ENOUGH, ..Default::default() };
+    let kind = SeriesKind::Stream(record::Stream::Listener(Box::new(listener)));
+    record.series.push(Series { kind, phase: "rest".into(), period_ns: 125_000, ..Series::default() });
+    let received = "; until a frame was handed to the kernel, its time on the wire was not measured";
+    assert!(reason(&record).ends_with(received), "{}", reason(&record));
+}
+
+#[test]
 fn a_longer_run_of_interrupts_has_the_same_source_and_thread() {
     let interrupts = record::Interrupts { source: "gpio:gpiochip0/my line".into(), ..record::Interrupts::default() };
     let kind = SeriesKind::Interrupts(Box::new(interrupts));
