@@ -46,7 +46,7 @@ impl PhaseSchedule {
 
 #[cfg(test)]
 mod tests {
-    use record::{Audio, Phase, Series, SeriesKind};
+    use record::{Audio, Phase, Series, SeriesKind, Times};
 
     use super::*;
     use crate::{
@@ -71,7 +71,8 @@ mod tests {
         let (mut schedule, mut held) = (PhaseSchedule::of(&plan), None);
         while let Some(at) = schedule.next(&plan, &record) {
             let name = plan.phases[at].name.clone();
-            let audio = Audio { played: 10, xruns: u64::from(at < first), ..Audio::default() };
+            let completion = Some(Times::default());
+            let audio = Audio { played: 10, xruns: u64::from(at < first), completion, ..Audio::default() };
             record.series.push(Series {
                 phase: name.clone(),
                 kind: SeriesKind::Audio(Box::new(audio)),
