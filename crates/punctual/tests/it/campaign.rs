@@ -104,7 +104,8 @@ fn a_campaign_runs_and_is_shown_again() {
         assert!(refused.contains("it is a campaign: print it with `punctual show`"), "{arguments}: {refused}");
     }
     let headline = bench.scratch.run("show out/campaign.json --quiet").stdout();
-    assert!(answer.starts_with(&headline) && headline.lines().count() <= 4, "{headline}");
+    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words(&answer).starts_with(&words(&headline)) && headline.lines().count() == 1, "{headline}");
     let json: Campaign = serde_json::from_str(&bench.scratch.run("show out/campaign.json --json").stdout()).unwrap();
     assert_eq!(json, campaign);
     an_edited_document_changes_no_result(&bench, &campaign);
