@@ -55,7 +55,7 @@ fn a_comparison_is_stored_in_the_record() {
     assert_eq!((pair.ours.max_ns, pair.ratios.max), (Some(worst_ns), Some(worst_ns as f64 / 8_575.0)));
 
     let answer = scratch.run("show a.punctual.json --against vim3l-evl").stdout();
-    assert!(answer.contains("the largest lateness of vim3l-evl ("), "{answer}");
+    assert!(answer.contains("against  vim3l-evl ("), "{answer}");
     assert!(answer.ends_with("more     punctual show --full a.punctual.json --against vim3l-evl\n"), "{answer}");
 
     // A record compared with itself.
