@@ -1,13 +1,12 @@
 //! The table of a campaign, with probes and loads as rows and placements and settings as columns, and the
 //! recommendation.
 
-mod badness;
 mod recommend;
 
 use record::{Campaign, Measured, Outcome, RoleResult, ScenarioEntry};
 
-pub use badness::Badness;
-use badness::LEAST_PERIODS;
+pub use crate::badness::Badness;
+use crate::badness::{LEAST_PERIODS, beats};
 pub use recommend::{Recommendation, recommend};
 
 /// The table: rows are probe and load, columns are placement and settings.
@@ -19,8 +18,8 @@ pub struct CampaignTable {
     pub columns: Vec<String>,
     /// By row, then column; `None` if the campaign has no such scenario.
     pub cells: Vec<Vec<Option<CampaignCell>>>,
-    /// The best column of each row. `None` if another one is not really different from it: with several repeats, if any
-    /// of their repeats overlap; with one repeat, if they are equal.
+    /// The best column of each row. `None` if another one is not really different from it: if any of their repeats
+    /// overlap, or if there is only one.
     pub best: Vec<Option<usize>>,
     /// The worst column of each row. `None` if it is not really different from the best one, or if it is recommended
     /// because of another row.
@@ -167,12 +166,6 @@ impl CampaignCell {
             *badness = self.roles.iter().map(of_role).fold(Badness::default(), Badness::worse);
         }
     }
-
-    /// True if each of its repeats was better than all of the other cell; with one repeat, if that was better.
-    fn is_better_than(&self, other: &Self) -> bool {
-        let best = other.badness.iter().copied().reduce(Badness::better);
-        self.worst().zip(best).is_some_and(|(worst, best)| worst.compare(&best).is_lt())
-    }
 }
 
 /// The least time of each role in the valid cells of a row.
@@ -257,8 +250,9 @@ fn marks(row: &[Option<CampaignCell>], recommended: Option<usize>) -> (Option<us
     else {
         return (None, None);
     };
-    let is_alone = ran.len() > 1 && ran.iter().all(|other| other.0 == least.0 || least.1.is_better_than(other.1));
-    let is_worst = least.1.is_better_than(most.1) && recommended != Some(most.0);
+    let is_alone =
+        ran.len() > 1 && ran.iter().all(|other| other.0 == least.0 || beats(&least.1.badness, &other.1.badness));
+    let is_worst = beats(&least.1.badness, &most.1.badness) && recommended != Some(most.0);
     (is_alone.then_some(least.0), is_worst.then_some(most.0))
 }
 
@@ -291,12 +285,16 @@ mod tests {
 
     #[test]
     fn shows_loads_as_rows_and_placements_as_columns() {
-        let table = table(&campaign(vec![
-            entry("idle", "isolated", 1, Some(5)),
-            entry("idle", "ordinary", 1, Some(40)),
-            entry("cpu", "isolated", 1, Some(9)),
-            entry("cpu", "ordinary", 1, Some(900)),
-        ]));
+        let repeat = |repeat: u32| {
+            [
+                entry("idle", "isolated", repeat, Some(5)),
+                entry("idle", "ordinary", repeat, Some(40)),
+                entry("cpu", "isolated", repeat, Some(9)),
+                entry("cpu", "ordinary", repeat, Some(900)),
+            ]
+        };
+        let once = table(&campaign(repeat(1).into()));
+        let table = table(&campaign([repeat(1), repeat(2)].concat()));
         assert_eq!((table.rows.join(" "), table.columns.join(" ")), ("idle cpu".into(), "isolated ordinary".into()));
         assert_eq!((&table.best[..], &table.worst[..]), (&[Some(0); 2][..], &[Some(1); 2][..]));
         let advice = recommend(&table).unwrap();
@@ -306,7 +304,12 @@ mod tests {
             "{}",
             advice.text
         );
-        assert!(advice.text.contains("one repeat"), "{}", advice.text);
+        assert_eq!((&once.best[..], &once.worst[..]), (&[None; 2][..], &[None; 2][..]), "by chance");
+        let advice = recommend(&once).unwrap();
+        assert_eq!(advice.column, None);
+        let expected = "Undecided, because each scenario ran only once: `repeats = 3` separates a difference from \
+                        chance. The least bad was isolated (9 us at worst, with cpu); then ordinary (900 us";
+        assert!(advice.text.starts_with(expected), "{}", advice.text);
     }
 
     #[test]
@@ -319,7 +322,7 @@ mod tests {
         ]));
         let advice = recommend(&table).unwrap();
         assert!(
-            advice.text.starts_with("b (4 ms at worst, with idle); then a (3 ms at worst, with idle)"),
+            advice.text.ends_with(" b (4 ms at worst, with idle); then a (3 ms at worst, with idle)."),
             "{}",
             advice.text
         );
@@ -335,7 +338,7 @@ mod tests {
         assert_eq!((&overlapping.best, &overlapping.worst), (&vec![None], &vec![None]), "no real difference");
         let advice = recommend(&overlapping).unwrap();
         assert_eq!(advice.column, None);
-        assert!(advice.text.starts_with("No real difference"), "{}", advice.text);
+        assert_eq!(advice.text, "Undecided between a; b, because their repeats overlap: measure longer.");
         assert_eq!(recommend(&both([31, 35, 40])).unwrap().column, Some(0));
     }
 
@@ -383,7 +386,8 @@ mod tests {
             let result = ScenarioResult { valid: true, roles, ..Default::default() };
             ScenarioEntry { result: Some(result), ..entry("idle", placement, 1, None) }
         };
-        let table = table(&campaign(vec![of("0-1", 6, 200), of("1-0", 8, 20), of("1-1", 15, 90)]));
+        let repeat = || [of("0-1", 6, 200), of("1-0", 8, 20), of("1-1", 15, 90)];
+        let table = table(&campaign([repeat(), repeat()].concat()));
         let advice = recommend(&table).unwrap();
         assert_eq!((advice.column, table.best[0], table.worst[0]), (Some(1), Some(1), Some(0)));
         assert!(
@@ -397,14 +401,17 @@ mod tests {
         #[test]
         fn never_recommends_a_column_that_is_worse_everywhere(values in prop::collection::vec(1i64..1000, 6)) {
             let names = [("l1", "a"), ("l1", "b"), ("l1", "c"), ("l2", "a"), ("l2", "b"), ("l2", "c")];
-            let table = table(&campaign(
-                names.iter().zip(&values).map(|(&(load, place), &us)| entry(load, place, 1, Some(us))).collect(),
-            ));
-            let best = recommend(&table).and_then(|advice| advice.column).unwrap();
-            for other in 0..3 {
-                prop_assert!(values[best] <= values[other] || values[best + 3] <= values[other + 3]);
+            let repeat = |repeat: u32| {
+                let all = names.iter().zip(&values);
+                all.map(move |(&(load, place), &us)| entry(load, place, repeat, Some(us))).collect::<Vec<_>>()
+            };
+            let table = table(&campaign([repeat(1), repeat(2)].concat()));
+            if let Some(best) = recommend(&table).and_then(|advice| advice.column) {
+                for other in 0..3 {
+                    prop_assert!(values[best] <= values[other] || values[best + 3] <= values[other + 3]);
+                }
+                prop_assert!(table.worst.iter().all(|&worst| worst != Some(best)));
             }
-            prop_assert!(table.worst.iter().all(|&worst| worst != Some(best)));
         }
     }
 }

@@ -31,6 +31,7 @@
 #![forbid(unsafe_code)]
 
 pub mod audio;
+mod badness;
 pub mod campaign;
 mod capture;
 mod compare;

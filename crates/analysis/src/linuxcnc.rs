@@ -41,8 +41,8 @@ pub fn periods(record: &Record) -> Option<Periods> {
             let measured = record.probe_series().filter(|series| series.role == role && series.samples > 1);
             return measured.map(|series| (series.jitter_ns, series.period_ns)).max();
         }
-        let pair = &record.recommendation.as_ref()?.pair;
-        let cells = record.cells.iter().filter(|cell| cell.pair() == *pair && cell.invalid.is_none());
+        let pair = record.recommended_pair()?;
+        let cells = record.cells.iter().filter(|cell| cell.pair() == pair && cell.invalid.is_none());
         let measured = cells.flat_map(|cell| &cell.threads).filter(|thread| thread.role == role && thread.samples > 1);
         measured.map(|thread| (thread.jitter_ns, thread.period_ns)).max()
     };

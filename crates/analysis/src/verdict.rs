@@ -67,7 +67,8 @@ pub fn worst_of(verdicts: impl IntoIterator<Item = Option<Verdict>>) -> Option<V
 /// there was no limit to judge by. A search that found no buffer size decides first.
 #[must_use]
 pub fn outcome(record: &Record) -> Option<Outcome> {
-    let without_pair = (!record.cells.is_empty() && record.recommendation.is_none()).then_some(Outcome::Inconclusive);
+    let without_pair =
+        (!record.cells.is_empty() && record.recommended_pair().is_none()).then_some(Outcome::Inconclusive);
     let judged = record.verdict.as_ref().map(|verdict| verdict.outcome);
     audio::outcome_without_size(record).or(judged).or(without_pair)
 }

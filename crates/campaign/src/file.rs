@@ -109,7 +109,7 @@ fn campaign(path: &str, table: &DeTable<'_>, mistakes: &Collector<'_>) -> Option
     if seed.is_some() && order_is_known && !matches!(order, Order::Shuffled { .. }) {
         fields.report("seed", "seed is only for `order = \"shuffled\"`: leave it out");
     }
-    if order == Order::Abba && repeats % 2 == 1 {
+    if !order.allows(repeats) {
         fields.report("order", "abba runs forwards and backwards, so repeats must be even: write e.g. `repeats = 2`");
     }
     fields.finish();

@@ -16,6 +16,12 @@ pub enum Order {
 }
 
 impl Order {
+    /// True if a campaign in this order can have so many repeats: forwards and backwards makes pairs of them.
+    #[must_use]
+    pub fn allows(self, repeats: u32) -> bool {
+        self != Self::Abba || repeats.is_multiple_of(2)
+    }
+
     /// The indices of `count` scenarios in the order in which repeat number `repeat`, from 1, runs them.
     #[must_use]
     pub fn of_repeat(self, repeat: u32, count: usize) -> Vec<usize> {

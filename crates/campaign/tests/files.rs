@@ -129,7 +129,7 @@ fn built_in_campaigns_match_their_sources() {
         assert_eq!(actual, (Some(list("3")), "fifo:98".to_owned(), 1_000_000));
     }
     let matrix = shipped("cnc-matrix", &vim3l, &ExpandOptions::default());
-    assert_eq!((matrix.list.len(), matrix.planned_ns() / 60_000_000_000), (32, 64));
+    assert_eq!((matrix.list.len(), matrix.planned_ns() / 60_000_000_000), (96, 65));
     let pair = &matrix.list[16 + 4 + 2];
     assert_eq!(pair.name, "hogged, base 1, servo 2");
     let threads = &pair.plan.phases[0].threads;

@@ -3,6 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::Record;
+
 /// The requested settings of a measuring thread with its own role and CPU.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct AskedThread {
@@ -81,12 +83,12 @@ pub struct CpuFacts {
     pub interrupts_per_s: Option<f64>,
 }
 
-/// The recommended CPUs for the threads, and how certain that is.
+/// The recommended CPUs for the threads, or the pairs that may be the best.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Recommendation {
-    /// The recommended pair.
+    /// The recommended pair; empty if no pair is shown to be better than all others.
     pub pair: Vec<Placement>,
-    /// Pairs whose rounds overlap with those of the recommended one: no real difference.
+    /// The pairs that may be the best, because their rounds show no real difference; empty if one is recommended.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub equal: Vec<Vec<Placement>>,
     /// True if each round of this pair was better than every round of all other pairs.
@@ -95,7 +97,7 @@ pub struct Recommendation {
     pub text: String,
     /// Reasons, the figures first.
     pub why: Vec<String>,
-    /// Facts about the machine that decided between equal pairs, or explain the figures.
+    /// Facts about the machine that explain the figures.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub facts: Vec<String>,
 }
@@ -107,6 +109,14 @@ pub struct Placement {
     pub role: String,
     /// Its CPU.
     pub cpu: u32,
+}
+
+impl Record {
+    /// The recommended pair of a matrix; `None` if nothing is recommended.
+    #[must_use]
+    pub fn recommended_pair(&self) -> Option<&[Placement]> {
+        self.recommendation.as_ref().map(|advice| advice.pair.as_slice()).filter(|pair| !pair.is_empty())
+    }
 }
 
 impl Cell {

@@ -27,8 +27,7 @@ pub(crate) fn headline(record: &Record) -> Headline {
         return Headline { ink, text: format!("{name}  {}", reason_sentence(record, &verdict.reason)) };
     }
     if let Some(advice) = &record.recommendation {
-        // Without a sure difference, the recommended pair has no mark.
-        let ink = if advice.certain { Ink::Good } else { Ink::Title };
+        let ink = if advice.certain { Ink::Good } else { Ink::Doubt };
         return Headline { ink, text: sentence(&advice.text) };
     }
     if !record.cells.is_empty() {

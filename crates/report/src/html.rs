@@ -54,13 +54,12 @@ mod worst;
 use std::borrow::Cow;
 
 use askama::Template;
-use record::{Outcome, Record, visible::escape};
+use record::{Record, visible::escape};
 
 pub use campaign::render_campaign;
 pub use machine::render_machine;
 
-use crate::blame::ToDo;
-use crate::remedy::{advice_and_command, with_options};
+use crate::remedy::with_options;
 use crate::words::{Words, capitalized, state_note};
 use blame::BlameView;
 use compare::{ComparisonView, PublishedView};
@@ -106,7 +105,7 @@ struct Page<'a> {
     /// What the gaps of a captured stream were.
     causes: Vec<String>,
     /// The recommended changes: advice, as trusted HTML, and command.
-    to_do: Vec<(String, Cow<'a, str>)>,
+    to_do: Vec<(String, String)>,
     keys: Vec<Key>,
     ladder: Vec<Rung<'a>>,
     more_uses: Vec<Rung<'a>>,
@@ -158,29 +157,10 @@ impl Page<'_> {
     }
 }
 
-/// The recommended changes: advice, as trusted HTML, and command. Without known culprits, they are those of the findings
-/// about the machine, unless the run passed.
-fn to_do<'a>(record: &'a Record, open: &[FindingView<'a>]) -> Vec<(String, Cow<'a, str>)> {
-    let passed = record.verdict.as_ref().is_some_and(|verdict| verdict.outcome == Outcome::Pass);
-    let has_culprits = record.blame.as_ref().is_some_and(|blame| crate::blame::main_causes(blame).next().is_some());
-    let offset = crate::stream::offset_advice(record);
-    let offset = offset.map(|(advice, command)| (text::with_code(&capitalized(&advice)), Cow::Owned(command)));
-    if passed || has_culprits {
-        let words = Words::of(record);
-        let change = |to_do: ToDo<'a>| {
-            let (advice, command) = advice_and_command(&to_do.account.remedy);
-            let space = if advice.is_empty() { "" } else { " " };
-            (text::with_code(&format!("{}:{space}{advice}", capitalized(&to_do.title(words)))), Cow::Borrowed(command))
-        };
-        let of_culprits = crate::blame::to_do(record).into_iter().map(change);
-        return offset.into_iter().chain(of_culprits).take(TO_DO).collect();
-    }
-    let finding = |finding: &FindingView<'a>| {
-        let title = text::escape(&capitalized(&finding.of.title));
-        let advice = if finding.advice.is_empty() { title } else { format!("{title}. {}", finding.advice) };
-        (advice, finding.command.into())
-    };
-    offset.into_iter().chain(open.iter().map(finding)).take(TO_DO).collect()
+/// The recommended changes: advice, as trusted HTML, and command.
+fn to_do(record: &Record) -> Vec<(String, String)> {
+    let all = crate::advice::of_run(record).into_iter().take(TO_DO);
+    all.map(|(advice, command)| (text::with_code(&capitalized(&advice)), command)).collect()
 }
 
 /// The command of the next run: that of this one, with the options that the recommended changes name.
@@ -217,7 +197,7 @@ pub fn render(record: &Record) -> String {
         answers: verdict::answers(&ladder),
         causes: crate::terminal::capture::causes(record),
         culprit: Some(record).filter(|record| crate::blame::explains(record)).and_then(crate::blame::headline),
-        to_do: to_do(record, &open),
+        to_do: to_do(record),
         keys: verdict::keys(record),
         ladder,
         matrix: matrix::view(record),

@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+mod advice;
 mod audio;
 pub mod blame;
 pub mod campaign;

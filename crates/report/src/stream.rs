@@ -58,19 +58,7 @@ pub(crate) fn offset_advice(record: &Record) -> Option<(String, String)> {
     if !is_measurement {
         return Some((format!("{advice}, with `--wakeup-offset auto`"), String::new()));
     }
-    // Without the path of the binary of that machine.
-    let mut words = vec!["punctual"];
-    let mut is_value = false;
-    for word in record.command.iter().skip(1).map(String::as_str) {
-        let is_offset = word == OFFSET;
-        let is_both = word.strip_prefix(OFFSET).is_some_and(|rest| rest.starts_with('='));
-        if !(is_offset || is_both || is_value) {
-            words.push(word);
-        }
-        is_value = is_offset;
-    }
-    words.extend([OFFSET, "auto"]);
-    Some((format!("{advice}:"), record::shell::command(&words)))
+    Some((format!("{advice}:"), record::shell::with_options(&record.command, &[(OFFSET, "auto")])))
 }
 
 /// Summarizes a series of the stream probe; `None` for other series.

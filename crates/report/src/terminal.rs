@@ -2,7 +2,7 @@
 
 mod answer;
 mod audio;
-mod campaign;
+pub(crate) mod campaign;
 pub(crate) mod capture;
 mod check;
 mod compare;

@@ -8,8 +8,8 @@ use report::{
     terminal::{self, MatrixFigure},
 };
 
-/// A matrix of `cpus` CPUs in one round. `seen` returns lateness and jitter of a thread, ns, by load, CPUs and thread.
-fn matrix(cpus: u32, seen: impl Fn(usize, [u32; 2], usize) -> (i64, u64)) -> Record {
+/// A matrix of `cpus` CPUs in so many rounds. `seen` returns lateness and jitter of a thread, ns, by load, CPUs and thread.
+fn matrix(cpus: u32, rounds: u32, seen: impl Fn(usize, [u32; 2], usize) -> (i64, u64)) -> Record {
     let roles = [("base", 25_000), ("servo", 1_000_000)];
     let mut record = Record {
         schema: SCHEMA.to_owned(),
@@ -18,11 +18,11 @@ fn matrix(cpus: u32, seen: impl Fn(usize, [u32; 2], usize) -> (i64, u64)) -> Rec
         ..Record::default()
     };
     record.scenario.probe = "threads".to_owned();
-    for (load, name) in [None, Some("cpu:shell")].into_iter().enumerate() {
+    for (round, load, name) in (1..=rounds).flat_map(|round| [(round, 0, None), (round, 1, Some("cpu:shell"))]) {
         for row in 0..cpus {
             for column in 0..cpus {
                 let places = [row, column];
-                let phase = format!("base {row}, servo {column}, {}, round 1", name.map_or("noload", |_| "load"));
+                let phase = format!("base {row}, servo {column}, {}, round {round}", name.map_or("noload", |_| "load"));
                 let asked = |((role, period_ns), cpu): ((&str, u64), u32)| AskedThread {
                     role: role.to_owned(),
                     cpu,
@@ -70,7 +70,7 @@ fn matrix(cpus: u32, seen: impl Fn(usize, [u32; 2], usize) -> (i64, u64)) -> Rec
 /// Two CPUs, the second one otherwise idle; jitter as in the tables of 2012 for isolated and ordinary CPUs.
 fn small() -> Record {
     let jitter = [[[7_500, 7_700], [7_800, 14_800]], [[5_700, 15_000], [5_500, 2_900]]];
-    matrix(2, |load, [row, column], thread| {
+    matrix(2, 2, |load, [row, column], thread| {
         let jitter_ns = jitter[row as usize][column as usize][thread] + 100 * load as u64;
         ((jitter_ns * 2).cast_signed(), jitter_ns)
     })
@@ -104,7 +104,9 @@ fn html_shows_tables_marks_and_scale() {
         "<b>best</b>",
         "<b>worst</b>",
         "heat5",
-        "Put base and servo on CPU 1; each",
+        "Put base and servo on CPU 1.",
+        "</span>RECOMMENDED</p>",
+        "recommended pair, missed",
     ] {
         assert!(page.contains(part), "{part}");
     }
@@ -112,8 +114,25 @@ fn html_shows_tables_marks_and_scale() {
 }
 
 #[test]
+fn an_undecided_matrix_recommends_nothing() {
+    // The pairs differ by less than the rounds do.
+    let mut record = matrix(2, 2, |_, [row, column], _| (10_000 + i64::from(row + 2 * column), 5_000));
+    for series in record.series.iter_mut().filter(|series| series.phase.ends_with("round 2")) {
+        series.max_ns = series.max_ns.map(|max_ns| max_ns + 10_000);
+    }
+    let command = "/usr/bin/punctual measure threads --matrix --cell-duration=400ms --full";
+    record.command = command.split(' ').map(str::to_owned).collect();
+    analysis::matrix::fill(&mut record);
+    assert!(record.recommendation.as_ref().is_some_and(|advice| advice.pair.is_empty() && advice.equal.len() == 4));
+    insta::assert_snapshot!(terminal::answer(&record, "punctual show --full a.json", &Style::plain(), 80));
+    let page = html::render(&record);
+    assert!(page.contains("<title>NOT DECIDED: ") && page.contains("--cell-duration</span> 1600ms "));
+    assert!(!page.contains("recommended pair") && !page.contains("<b>best</b>"));
+}
+
+#[test]
 fn sixteen_cpus_fit_size_limits() {
-    let mut record = matrix(16, |load, [row, column], thread| {
+    let mut record = matrix(16, 1, |load, [row, column], thread| {
         let ns = 20_000
             + 997
                 * (i64::from(row * 31 + column * 17)

@@ -3,29 +3,34 @@
 use record::{Measured, grouped};
 
 use super::{Badness, CampaignCell, CampaignTable, RoleCell};
-use crate::format_ns;
+use crate::{badness::contenders, format_ns};
+
+/// The number of undecided columns that are named; more are counted.
+const NAMED: usize = 8;
 
 /// The recommended column and how certain it is.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Recommendation {
-    /// The column; `None` if the figures do not separate the best two.
+    /// The column; `None` if the figures do not separate it from all others.
     pub column: Option<usize>,
+    /// True if at least two columns could be compared.
+    pub is_compared: bool,
     /// The recommendation in one or two sentences.
     pub text: String,
 }
 
-/// Recommends the column whose worst row is best: least losses, then fewest late packets, then least lateness. `None`
-/// with fewer than two columns. Without two columns that ran as requested in every row, the text states why there is no
-/// recommendation.
+/// Recommends the column whose worst row is best in every repeat: least losses, then fewest late packets, then least
+/// lateness. `None` with fewer than two columns. If no column is shown to be better than all others, or fewer than two ran
+/// as requested in every row, the text states why there is no recommendation.
 #[must_use]
 pub fn recommend(table: &CampaignTable) -> Option<Recommendation> {
     let mut columns: Vec<Column> = (0..table.columns.len()).filter_map(|index| Column::of(table, index)).collect();
-    columns.sort_by(|a, b| a.worst().compare(&b.worst()));
+    columns.sort_by(|a, b| Badness::worst(&a.repeats).compare(&Badness::worst(&b.repeats)));
     if table.columns.len() < 2 {
         return None;
     }
     let [best, next, ..] = &columns[..] else {
-        return Some(Recommendation { column: None, text: why_none(table, &columns) });
+        return Some(Recommendation { column: None, is_compared: false, text: why_none(table, &columns) });
     };
     let describe = |column: &Column| {
         let several = column.roles.len() > 1;
@@ -36,30 +41,35 @@ pub fn recommend(table: &CampaignTable) -> Option<Recommendation> {
         let roles: Vec<String> = column.roles.iter().map(of_role).collect();
         format!("{} ({})", table.columns[column.index], roles.join("; "))
     };
-    let repeats = best.repeats.len().min(next.repeats.len());
-    let apart = best.worst().compare(&next.best()).is_lt();
-    let text = match (repeats, apart) {
-        (_, false) if repeats > 1 => {
-            format!(
-                "No real difference between {} and {}: their {repeats} repeats overlap.",
-                describe(best),
-                describe(next)
-            )
-        }
-        (1, _) => format!(
-            "{}; then {}. There is only one repeat: with `repeats = 3` or more the table can separate a difference \
-             from chance.",
+    let rounds: Vec<&[Badness]> = columns.iter().map(|column| &*column.repeats).collect();
+    let contenders = contenders(&rounds);
+    let text = match (&contenders[..], contenders.iter().map(|&index| rounds[index].len()).min()) {
+        ([_], Some(repeats)) => format!(
+            "{}; then {}. Each of the {repeats} repeats of the first was better than any of the others.",
             describe(best),
             describe(next)
         ),
+        (_, Some(2..)) => format!(
+            "Undecided between {}, because their repeats overlap: measure longer.",
+            listed(contenders.iter().map(|&index| &*table.columns[columns[index].index]).collect())
+        ),
         _ => format!(
-            "{}; then {}. Each of the {repeats} repeats of the first was better than any of the second.",
+            "Undecided, because each scenario ran only once: `repeats = 3` separates a difference from chance. The least \
+             bad was {}; then {}.",
             describe(best),
             describe(next)
         ),
     };
-    let column = (apart || repeats == 1).then_some(best.index);
-    Some(Recommendation { column, text })
+    let column = (contenders.len() == 1).then_some(best.index);
+    Some(Recommendation { column, is_compared: true, text })
+}
+
+/// Names in a sentence, at most [`NAMED`] of them.
+fn listed(names: Vec<&str>) -> String {
+    match names.len().saturating_sub(NAMED) {
+        0 => names.join("; "),
+        more => format!("{}; and {more} more", names[..NAMED].join("; ")),
+    }
 }
 
 /// The reason why there is no recommendation: for each column, the problem of its first cell that has one.
@@ -121,14 +131,6 @@ impl Column {
         }
         (!roles.is_empty()).then(|| Self { index, repeats: (0..repeats).map(of_repeat).collect(), roles })
     }
-
-    fn worst(&self) -> Badness {
-        self.repeats.iter().copied().fold(Badness::default(), Badness::worse)
-    }
-
-    fn best(&self) -> Badness {
-        self.repeats.iter().copied().reduce(Badness::better).unwrap_or_default()
-    }
 }
 
 /// The reasons for a cell's badness: losses first, then late packets, then the largest time.
@@ -137,7 +139,8 @@ fn at_worst(role: &RoleCell) -> String {
     let some = |count: u64, what: &str| (count > 0).then(|| format!("{} {what}", grouped(count)));
     let (lost, late) = (some(role.lost.unwrap_or(0), "lost"), some(role.late.unwrap_or(0), "late packets"));
     let parts = match role.measured {
-        Measured::Lateness | Measured::Gap => return format!("{max} at worst"),
+        Measured::Lateness => [some(role.missed, "missed"), None, Some(format!("{max} at worst"))],
+        Measured::Gap => return format!("{max} at worst"),
         Measured::RoundTrip => [lost, some(role.missed, "not sent"), Some(format!("{max} at worst"))],
         Measured::SendLateness => [some(role.missed, "missed slots"), late, Some(format!("max delta {max}"))],
         Measured::Completion => {

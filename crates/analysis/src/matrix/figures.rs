@@ -18,11 +18,11 @@ pub struct PairFigures<'a> {
 pub enum PairRank {
     /// The recommended pair.
     Best,
-    /// The ranges of its rounds and of the recommended pair's overlap.
+    /// It may be the best: its rounds overlap with those of the other pairs of this rank.
     Equal,
     /// Any other pair.
     Other,
-    /// The pair with the worst round, if it is neither the recommended pair nor equal to it.
+    /// The pair with the worst round, if it has none of these ranks.
     Worst,
 }
 
@@ -39,8 +39,8 @@ pub struct ThreadFigures<'a> {
     pub missed: u64,
 }
 
-/// The pairs that ran as requested under every load: the recommended pair, its equals, then the others, from the best to
-/// the worst.
+/// The pairs that ran as requested under every load: the recommended pair or those that may be it, then the others, from
+/// the best to the worst.
 #[must_use]
 pub fn ranked_pairs(record: &Record) -> Vec<PairFigures<'_>> {
     let mut pairs = Pair::all(record);
@@ -125,11 +125,12 @@ mod tests {
         use PairRank::{Best, Equal, Other, Worst};
         assert_eq!(ranks(&record), [([0, 1], Other), ([1, 0], Other), ([1, 1], Other), ([0, 0], Other)]);
         record.recommendation = Some(Recommendation {
-            pair: places([1, 0]).into(),
-            equal: vec![places([1, 1]).into()],
+            equal: vec![places([1, 1]).into(), places([1, 0]).into()],
             ..Recommendation::default()
         });
-        assert_eq!(ranks(&record), [([1, 0], Best), ([1, 1], Equal), ([0, 1], Other), ([0, 0], Worst)]);
+        assert_eq!(ranks(&record), [([1, 0], Equal), ([1, 1], Equal), ([0, 1], Other), ([0, 0], Worst)]);
+        record.recommendation = Some(Recommendation { pair: places([1, 0]).into(), ..Recommendation::default() });
+        assert_eq!(ranks(&record), [([1, 0], Best), ([0, 1], Other), ([1, 1], Other), ([0, 0], Worst)]);
         let [base, _] = ranked_pairs(&record)[0].threads;
         assert_eq!((base.role, base.jitter_ns, base.missed), ("base", 20, 6));
         record.cells.retain(|cell| cell.pair() == places([1, 0]));

@@ -2,7 +2,8 @@
 
 use record::{Cell, Record};
 
-use super::severity::{self, Scale, Severity};
+use super::severity::Scale;
+use crate::badness::{Badness, beats};
 
 /// A pair of CPUs that ran as requested under every load.
 #[derive(Debug)]
@@ -10,7 +11,7 @@ pub(super) struct Pair<'a> {
     /// One cell per load, in the order of the loads.
     pub cells: Vec<&'a Cell>,
     /// The severity of each round under its worst load; as many as were measured under every load.
-    rounds: Vec<Severity>,
+    rounds: Vec<Badness>,
 }
 
 impl<'a> Pair<'a> {
@@ -34,9 +35,9 @@ impl<'a> Pair<'a> {
 
     /// Computes the severity of the rounds.
     fn rank(&mut self, scale: &Scale) {
-        let of_cells: Vec<Vec<Severity>> = self.cells.iter().map(|cell| scale.rounds(cell)).collect();
+        let of_cells: Vec<Vec<Badness>> = self.cells.iter().map(|cell| scale.rounds(cell)).collect();
         let count = of_cells.iter().map(Vec::len).min().unwrap_or(0);
-        let of_round = |round| of_cells.iter().map(|rounds| rounds[round]).fold(Severity::default(), Severity::worse);
+        let of_round = |round| of_cells.iter().map(|rounds| rounds[round]).fold(Badness::default(), Badness::worse);
         self.rounds = (0..count).map(of_round).collect();
     }
 
@@ -46,8 +47,13 @@ impl<'a> Pair<'a> {
     }
 
     /// The severity of the worst round.
-    pub fn severity(&self) -> Severity {
-        self.rounds.iter().copied().fold(Severity::default(), Severity::worse)
+    pub fn severity(&self) -> Badness {
+        Badness::worst(&self.rounds)
+    }
+
+    /// The severity of each round.
+    pub fn rounds(&self) -> &[Badness] {
+        &self.rounds
     }
 
     /// The number of rounds measured under every load.
@@ -58,15 +64,6 @@ impl<'a> Pair<'a> {
     /// True if each round was better than all rounds of the other pair. False with one round each, because chance could
     /// decide.
     pub fn beats(&self, other: &Self) -> bool {
-        severity::beats(&self.rounds, &other.rounds)
-    }
-
-    /// True if, under every load, both threads were later than in the other pair and missed at least as many deadlines.
-    pub fn is_worse_throughout(&self, other: &Self) -> bool {
-        let threads = |pair: &Self| pair.cells.iter().flat_map(|cell| cell.threads.clone()).collect::<Vec<_>>();
-        threads(self)
-            .iter()
-            .zip(&threads(other))
-            .all(|(ours, theirs)| ours.max_ns > theirs.max_ns && ours.missed_share() >= theirs.missed_share())
+        beats(&self.rounds, &other.rounds)
     }
 }

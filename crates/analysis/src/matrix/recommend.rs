@@ -2,67 +2,104 @@
 
 use record::{Cell, CellThread, NOLOAD, Placement, Recommendation, Record, counted, grouped};
 
-use super::{
-    facts::{self, PairFacts},
-    pairs::Pair,
-};
-use crate::format_ns;
+use super::{facts, pairs::Pair};
+use crate::{badness::contenders, format_ns};
 
-/// The number of pairs that are named; more are counted.
-const NAMED: usize = 4;
+/// The number of undecided pairs that are named; more are counted.
+const NAMED: usize = 8;
 
-/// Recommends a pair that is not worse than another pair throughout, and that no other pair beat in every round.
+/// Recommends the pair each of whose rounds was better than every round of all other pairs.
 ///
-/// Between pairs that their rounds do not separate, the facts about their CPUs decide, then the worst round. `None` if
-/// the run is invalid or ended early, or no pair ran as requested under every load, see [`why_none`].
+/// If there is no such pair, nothing is recommended: `pair` is empty, and `equal` contains the pairs that may be the best.
+/// `None` if the run is invalid or ended early, or if fewer than two of several pairs ran as requested under every load,
+/// see [`why_none`].
 #[must_use]
 pub fn recommend(record: &Record) -> Option<Recommendation> {
     if record.run_obstacle().is_some() {
         return None;
     }
     let pairs = Pair::all(record);
-    let eligible: Vec<&Pair> =
-        pairs.iter().filter(|pair| !pairs.iter().any(|other| pair.is_worse_throughout(other))).collect();
-    let chosen = choose(record, &eligible)?;
-    let others = || pairs.iter().filter(|pair| pair.cpus() != chosen.cpus());
-    let equal: Vec<&Pair> = others().filter(|pair| chosen.round_count() > 1 && !chosen.beats(pair)).collect();
+    if pairs.len() < 2 && measured_pairs(record) > 1 {
+        return None;
+    }
+    let rounds: Vec<_> = pairs.iter().map(Pair::rounds).collect();
+    let contenders: Vec<&Pair> = contenders(&rounds).into_iter().map(|index| &pairs[index]).collect();
+    match contenders[..] {
+        [] => None,
+        [chosen] => Some(decided(record, chosen, &pairs)),
+        _ => Some(undecided(record, &contenders, pairs.len())),
+    }
+}
+
+fn decided(record: &Record, chosen: &Pair, pairs: &[Pair]) -> Recommendation {
     let mut why = vec![figures(chosen)];
     if pairs.len() > 1 {
-        why.push(comparison(chosen, &equal, pairs.len()));
-        why.extend(tie_break(record, chosen, &equal));
-        why.extend(avoid(chosen, &pairs));
-        why.extend(worst(chosen, &pairs));
+        why.push(format!(
+            "each of its {} rounds was better than any round of the {}",
+            chosen.round_count(),
+            counted(pairs.len() as u64 - 1, "other pair")
+        ));
+        why.extend(avoid(chosen, pairs));
+        why.extend(worst(chosen, pairs));
     } else {
-        why.push("it is the only pair that ran as requested under every load".to_owned());
+        why.push("it is the only pair".to_owned());
     }
-    Some(Recommendation {
+    Recommendation {
         pair: chosen.cells[0].pair(),
-        equal: equal.iter().map(|pair| pair.cells[0].pair()).collect(),
-        certain: chosen.round_count() > 1 && equal.is_empty(),
-        text: text(chosen, &equal),
+        equal: Vec::new(),
+        certain: true,
+        text: format!("Put {}.", name(chosen)),
         why,
-        facts: facts::describe(record, chosen.cpus()),
-    })
+        facts: facts::describe(record, Some(chosen.cpus())),
+    }
+}
+
+fn undecided(record: &Record, contenders: &[&Pair], all: usize) -> Recommendation {
+    let names: Vec<String> = contenders.iter().take(NAMED).map(|pair| name(pair)).collect();
+    let left_out = contenders.len().saturating_sub(NAMED);
+    let more = if left_out > 0 { format!("; and {left_out} more") } else { String::new() };
+    let beaten = match all - contenders.len() {
+        0 => String::new(),
+        others => format!("; the first was better in every round than {}", counted(others as u64, "other pair")),
+    };
+    let pairs = counted(contenders.len() as u64, "pair");
+    let (text, reason) = match contenders.iter().map(|pair| pair.round_count()).min() {
+        Some(2..) => (
+            format!("Undecided between {pairs}, because their rounds overlap: measure longer."),
+            "no real difference between",
+        ),
+        _ => (
+            format!("Undecided between {pairs}, because each was measured only once: measure in several rounds."),
+            "a difference may be chance between",
+        ),
+    };
+    Recommendation {
+        equal: contenders.iter().map(|pair| pair.cells[0].pair()).collect(),
+        text,
+        why: vec![format!("{reason} {}{more}{beaten}", names.join("; "))],
+        facts: facts::describe(record, None),
+        ..Recommendation::default()
+    }
 }
 
 /// The reason why there is no recommendation.
 #[must_use]
 pub fn why_none(record: &Record) -> String {
-    match record.run_obstacle() {
-        Some(obstacle) => obstacle.to_string(),
-        None => "no pair ran as requested under every load".to_owned(),
+    if let Some(obstacle) = record.run_obstacle() {
+        return obstacle.to_string();
+    }
+    match Pair::all(record).len() {
+        0 => "no pair ran as requested under every load".to_owned(),
+        ran => format!("only {ran} of {} pairs ran as requested under every load", measured_pairs(record)),
     }
 }
 
-/// The least bad pair, or one that its rounds do not separate from it and whose CPUs suit better.
-fn choose<'a>(record: &Record, eligible: &[&'a Pair<'a>]) -> Option<&'a Pair<'a>> {
-    let least_bad = eligible.iter().copied().min_by(|a, b| a.severity().compare(&b.severity()))?;
-    if least_bad.round_count() < 2 {
-        return Some(least_bad);
-    }
-    let unbeaten = eligible.iter().copied().filter(|pair| !eligible.iter().any(|other| other.beats(pair)));
-    let facts = |pair: &Pair| PairFacts::of(record, pair.cpus());
-    unbeaten.min_by(|a, b| facts(a).cmp(&facts(b)).then(a.severity().compare(&b.severity())))
+/// The number of pairs with a cell, also if it is invalid.
+fn measured_pairs(record: &Record) -> usize {
+    let mut pairs: Vec<Vec<Placement>> = record.cells.iter().map(Cell::pair).collect();
+    pairs.sort_unstable();
+    pairs.dedup();
+    pairs.len()
 }
 
 /// A placement as text: `base on CPU 1 and servo on CPU 2`, `base and servo on CPU 1`.
@@ -78,16 +115,6 @@ fn placement_text(pair: &[Placement]) -> String {
 
 fn name(pair: &Pair) -> String {
     placement_text(&pair.cells[0].pair())
-}
-
-/// The advice in one sentence.
-fn text(chosen: &Pair, equal: &[&Pair]) -> String {
-    let placement = name(chosen);
-    match chosen.round_count() {
-        ..2 => format!("Put {placement}; each pair was measured only once."),
-        _ if equal.is_empty() => format!("Put {placement}."),
-        _ => format!("No pair is better than all others; put {placement}."),
-    }
 }
 
 /// The results of a pair under all loads.
@@ -125,38 +152,6 @@ fn role(pair: &Pair, thread: usize) -> String {
     format!("{role} was at most {late} late ({periods:.2} periods{load}) and {missed}")
 }
 
-fn comparison(chosen: &Pair, equal: &[&Pair], all: usize) -> String {
-    let rounds = chosen.round_count();
-    let beaten = all - 1 - equal.len();
-    if rounds < 2 {
-        return "each pair was measured once, so a difference may be chance: measure again with `--rounds 3`"
-            .to_owned();
-    }
-    if equal.is_empty() {
-        return format!(
-            "each of its {rounds} rounds was better than any round of the {}",
-            counted(beaten as u64, "other pair")
-        );
-    }
-    let names: Vec<String> = equal.iter().take(NAMED).map(|pair| name(pair)).collect();
-    let others = if equal.len() > NAMED { format!(" and {} more", equal.len() - NAMED) } else { String::new() };
-    let beaten_pairs = match beaten {
-        0 => String::new(),
-        _ => format!("; it was better in every round than {}", counted(beaten as u64, "other pair")),
-    };
-    format!("no real difference from {}{others}: their rounds overlap{beaten_pairs}", names.join("; "))
-}
-
-/// The facts that decided between pairs with overlapping rounds.
-fn tie_break(record: &Record, chosen: &Pair, equal: &[&Pair]) -> Option<String> {
-    let ours = PairFacts::of(record, chosen.cpus());
-    let mut reasons: Vec<&str> =
-        equal.iter().filter_map(|pair| ours.better_because(&PairFacts::of(record, pair.cpus()))).collect();
-    reasons.sort_unstable();
-    reasons.dedup();
-    (!reasons.is_empty()).then(|| format!("it is chosen among them because {}", reasons.join(", and ")))
-}
-
 /// The CPUs whose pairs were all worse than the chosen one in every round.
 fn avoid(chosen: &Pair, pairs: &[Pair]) -> Option<String> {
     let mut cpus: Vec<u32> = pairs.iter().flat_map(Pair::cpus).collect();
@@ -172,11 +167,11 @@ fn avoid(chosen: &Pair, pairs: &[Pair]) -> Option<String> {
     Some(format!("each pair with a thread on {cpus} was worse in every round"))
 }
 
-/// The result of the worst pair, unless its rounds overlap with those of the chosen one.
+/// The result of the worst pair.
 fn worst(chosen: &Pair, pairs: &[Pair]) -> Option<String> {
-    let worst = pairs.iter().max_by(|a, b| a.severity().compare(&b.severity()))?;
-    let differs = worst.cpus() != chosen.cpus() && (chosen.round_count() < 2 || chosen.beats(worst));
-    differs.then(|| format!("the worst pair is {}: {}", name(worst), figures(worst)))
+    let others = pairs.iter().filter(|pair| pair.cpus() != chosen.cpus());
+    let worst = others.max_by(|a, b| a.severity().compare(&b.severity()))?;
+    Some(format!("the worst pair is {}: {}", name(worst), figures(worst)))
 }
 
 #[cfg(test)]

@@ -1,30 +1,8 @@
 //! The severity of results: how cells and pairs are ranked, with all roles.
 
-use std::cmp::Ordering;
-
 use record::{Cell, Record};
 
-/// Lateness below this counts as this, in periods: smaller differences do not matter to a thread with this period.
-const LEAST_PERIODS: f64 = 0.01;
-
-/// The severity of a result.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub(super) struct Severity {
-    /// Missed deadlines of a thousand, of the worst role.
-    missed: f64,
-    /// Lateness as a multiple of the least lateness of the same role under the same load, of the worst role.
-    relative: f64,
-}
-
-impl Severity {
-    pub fn compare(&self, other: &Self) -> Ordering {
-        self.missed.total_cmp(&other.missed).then(self.relative.total_cmp(&other.relative))
-    }
-
-    pub fn worse(self, other: Self) -> Self {
-        if other.compare(&self).is_gt() { other } else { self }
-    }
-}
+use crate::badness::{Badness, LEAST_PERIODS};
 
 /// The least lateness of each role under each load: the measure of the others.
 #[derive(Debug, Default)]
@@ -50,33 +28,25 @@ impl<'a> Scale<'a> {
         scale
     }
 
-    /// The severity of each round of a cell.
-    pub fn rounds(&self, cell: &Cell) -> Vec<Severity> {
-        let mut rounds = vec![Severity::default(); cell.rounds.len()];
+    /// The severity of each round of a cell: that of the worse thread.
+    pub fn rounds(&self, cell: &Cell) -> Vec<Badness> {
+        let mut rounds = vec![Badness::default(); cell.rounds.len()];
         for (thread, badness) in by_thread(cell).iter().enumerate() {
             let least = self.least.iter().find(|(load, index, _)| *load == cell.load && *index == thread);
             let least = least.map_or(LEAST_PERIODS, |(.., least)| *least);
             for (round, &badness) in rounds.iter_mut().zip(*badness) {
-                let relative = periods_late(badness) / least;
-                *round = Severity {
-                    missed: round.missed.max((badness - 1.0).max(0.0)),
-                    relative: round.relative.max(relative),
-                };
+                let lost = (badness - 1.0).max(0.0) / 1000.0;
+                let of_thread = Badness { lost, late: 0.0, periods: periods_late(badness) };
+                *round = round.worse(of_thread.relative_to(least));
             }
         }
         rounds
     }
 
     /// The severity of the worst round of a cell.
-    pub fn severity(&self, cell: &Cell) -> Severity {
-        self.rounds(cell).into_iter().fold(Severity::default(), Severity::worse)
+    pub fn severity(&self, cell: &Cell) -> Badness {
+        Badness::worst(&self.rounds(cell))
     }
-}
-
-/// True if each of our rounds was better than all of theirs. False with one round each, because chance could decide.
-pub(super) fn beats(ours: &[Severity], theirs: &[Severity]) -> bool {
-    let worst = ours.iter().copied().fold(Severity::default(), Severity::worse);
-    ours.len() > 1 && theirs.len() > 1 && theirs.iter().all(|bad| bad.compare(&worst).is_gt())
 }
 
 /// The badness of each round by thread. Records of versions up to 0.2 contain only that of the worse thread.

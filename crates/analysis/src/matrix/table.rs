@@ -2,7 +2,8 @@
 
 use record::{Cell, Record};
 
-use super::severity::{Scale, beats};
+use super::severity::Scale;
+use crate::badness::beats;
 
 /// One table: rows by the first thread's CPU, columns by the second's.
 #[derive(Debug, Clone, PartialEq)]
@@ -17,9 +18,8 @@ pub struct MatrixTable<'a> {
     pub columns: Vec<u32>,
     /// By row, then column; `None` if not measured.
     pub cells: Vec<Vec<Option<&'a Cell>>>,
-    /// Row and column of the best valid cell. `None` if another cell is not really different from it: with several
-    /// rounds, if any of their rounds overlap; with one round, if they are equal. `None` also if the run is invalid or
-    /// ended early.
+    /// Row and column of the best valid cell. `None` if another cell is not really different from it: if any of their
+    /// rounds overlap, or if there is only one. `None` also if the run is invalid or ended early.
     pub best: Option<(usize, usize)>,
     /// Row and column of the worst valid cell. `None` if it is not really different from the least bad one, or if its
     /// pair is recommended because of another load.
@@ -76,15 +76,12 @@ fn marks(record: &Record, valid: &[At<'_>]) -> (Option<Place>, Option<Place>) {
     }
     let scale = Scale::of(record);
     let order = |a: &&At, b: &&At| scale.severity(a.1).compare(&scale.severity(b.1));
-    let is_better = |ours: &Cell, theirs: &Cell| match ours.rounds.len().min(theirs.rounds.len()) {
-        ..2 => scale.severity(ours).compare(&scale.severity(theirs)).is_lt(),
-        _ => beats(&scale.rounds(ours), &scale.rounds(theirs)),
-    };
+    let is_better = |ours: &Cell, theirs: &Cell| beats(&scale.rounds(ours), &scale.rounds(theirs));
     let (Some(least), Some(most)) = (valid.iter().min_by(order), valid.iter().max_by(order)) else {
         return (None, None);
     };
     let is_alone = valid.len() > 1 && valid.iter().all(|other| other.0 == least.0 || is_better(least.1, other.1));
-    let is_recommended = |cell: &Cell| record.recommendation.as_ref().is_some_and(|advice| advice.pair == cell.pair());
+    let is_recommended = |cell: &Cell| record.recommended_pair().is_some_and(|pair| pair == cell.pair());
     let is_worst = is_better(least.1, most.1) && !is_recommended(most.1);
     (is_alone.then_some(least.0), is_worst.then_some(most.0))
 }

@@ -47,6 +47,20 @@ pub struct CampaignFile {
     pub scenarios: Vec<Combination>,
 }
 
+impl CampaignFile {
+    /// Replaces the number of runs of each scenario.
+    ///
+    /// # Errors
+    /// A sentence if the order does not allow this number.
+    pub fn set_repeats(&mut self, repeats: u32) -> Result<(), String> {
+        if !self.order.allows(repeats) {
+            return Err(format!("--repeats must be even for the order abba of this campaign (got {repeats})"));
+        }
+        self.repeats = repeats;
+        Ok(())
+    }
+}
+
 /// A probe with its settings in the campaign.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CampaignProbe {

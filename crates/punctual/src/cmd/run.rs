@@ -7,7 +7,7 @@ use anyhow::anyhow;
 use campaign::{CampaignFileError, Cpus, ExpandOptions, Scenarios};
 use machine::Root;
 
-use crate::{cli::Run, output};
+use crate::{cli::Run, exit::Usage, output};
 
 pub fn run(options: &Run) -> anyhow::Result<u8> {
     let root = output::root(options.root.as_ref())?;
@@ -38,10 +38,13 @@ fn plan(options: &Run, scenarios: &Scenarios, root: &Root) -> anyhow::Result<u8>
 
 /// Expands the campaign for the machine at `root`.
 fn scenarios(options: &Run, root: &Root) -> anyhow::Result<Scenarios> {
-    let file = campaign::find_campaign(&options.campaign).map_err(|error| match error {
+    let mut file = campaign::find_campaign(&options.campaign).map_err(|error| match error {
         CampaignFileError::Mistakes(mistakes) => anyhow!("invalid campaign file:\n{mistakes}"),
         other => other.into(),
     })?;
+    if let Some(repeats) = options.repeats {
+        file.set_repeats(repeats).map_err(Usage)?;
+    }
     let request = ExpandOptions {
         duration_ns: options.duration,
         command: output::command_line(),

@@ -1,4 +1,4 @@
-//! Markdown for a comment on a pull request, as GitHub and GitLab show it: the verdict first, at most 40 lines.
+//! Markdown for a comment on a pull request, as GitHub and GitLab show it: the answer first, at most 40 lines.
 //!
 //! Text of outside origin cannot begin a heading, a list or a block, be a link or an image, or mention anybody.
 
@@ -9,12 +9,11 @@ use record::{Campaign, Outcome, Record, ScenarioEntry, Series, grouped, visible:
 
 use super::case::{self, Case};
 use crate::{
-    blame::{shares, to_do},
+    advice,
+    blame::shares,
     campaign::{named, summarize},
     remedy::advice_and_command,
-    stream::offset_advice,
-    terminal::time,
-    words::Words,
+    terminal::{self, time},
     words::state_note,
 };
 
@@ -31,8 +30,8 @@ const NUMBERED: &str = "1.";
 /// Writes a record.
 pub(super) fn record(record: &Record) -> String {
     let run = case::run(record);
-    let verdict = run.outcome.map_or("No verdict.", Outcome::name);
-    let mut out = format!("**{verdict}** {}\n", prose(&run.reason));
+    let verdict = run.outcome.map_or_else(String::new, |outcome| format!("**{}** ", outcome.name()));
+    let mut out = format!("{verdict}{}\n", prose(&run.reason));
     uses(&mut out, record);
     series(&mut out, record);
     causes(&mut out, record);
@@ -103,17 +102,16 @@ fn causes(out: &mut String, record: &Record) {
     }
     let causes = shares(record, CAUSES).iter().map(|cause| prose(cause)).collect();
     list(out, "Causes of lateness", "-", causes, CAUSES);
-    let remedy = |title: &str, remedy: &str| {
-        let (advice, command) = advice_and_command(remedy);
-        let parts = [prose(title), prose(advice), code(command)];
+    let item = |advice: &str, command: &str| {
+        let parts = [prose(advice), code(command)];
         parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ")
     };
-    let words = Words::of(record);
-    let of_causes =
-        to_do(record).into_iter().map(|to_do| remedy(&format!("{}:", to_do.title(words)), &to_do.account.remedy));
-    let offset = offset_advice(record).map(|(advice, command)| format!("{} {}", prose(&advice), code(&command)));
-    let of_reasons = reasons.iter().map(|reason| remedy("", &reason.remedy));
-    let remedies = of_reasons.chain(offset).chain(of_causes).collect();
+    let of_reasons = reasons.iter().map(|reason| {
+        let (advice, command) = advice_and_command(&reason.remedy);
+        item(advice, command)
+    });
+    let of_run = advice::of_run(record);
+    let remedies = of_reasons.chain(of_run.iter().map(|(advice, command)| item(advice, command))).collect();
     list(out, "What to change", NUMBERED, remedies, REMEDIES);
 }
 
@@ -131,9 +129,11 @@ pub(super) fn campaign(campaign: &Campaign) -> String {
     let count = |wanted| outcomes.iter().filter(|(_, outcome, _)| *outcome == wanted).count();
     let states = [Some(Outcome::Invalid), Some(Outcome::Fail), Some(Outcome::Inconclusive), Some(Outcome::Pass), None];
     let counts = states.iter().filter(|state| count(**state) > 0);
-    let counts: Vec<String> = counts.map(|state| format!("{} {}", count(*state), case::name(*state))).collect();
+    let name = |state: Option<Outcome>| state.map_or("not judged", Outcome::name);
+    let counts: Vec<String> = counts.map(|state| format!("{} {}", count(*state), name(*state))).collect();
     let counts = if counts.is_empty() { "no scenarios".to_owned() } else { counts.join(", ") };
-    let mut out = format!("**{counts}** in the campaign {}\n", prose(title));
+    let answer = terminal::campaign::headline(campaign).text;
+    let mut out = format!("{}\n\n**{counts}** in the campaign {}\n", prose(&answer), prose(title));
     let rows = outcomes.iter().map(|(scenario, outcome, reason)| {
         let figures = scenario.result.as_ref().map(|result| summarize(&result.roles)).unwrap_or_default();
         [cell(&named(scenario)), case::name(*outcome).to_owned(), cell(&figures), cell(reason)]

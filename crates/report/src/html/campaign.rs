@@ -367,12 +367,33 @@ mod tests {
         }
     }
 
+    /// Two repeats with the same results.
+    fn repeated(scenarios: Vec<ScenarioEntry>) -> Vec<ScenarioEntry> {
+        let again = scenarios.iter().cloned().map(|entry| ScenarioEntry { repeat: 2, ..entry });
+        scenarios.iter().cloned().chain(again).collect()
+    }
+
+    #[test]
+    fn one_repeat_decides_nothing() {
+        let command = ["/usr/bin/punctual", "run", "c.toml", "--resume"].map(str::to_owned).into();
+        let scenarios = vec![entry("isolated", 5), entry("ordinary", 900)];
+        let campaign = Campaign { scenarios, command, ..Campaign::default() };
+        let text = crate::terminal::campaign_answer(&campaign, "more", &crate::Style::plain(), 80);
+        assert!(text.starts_with("?") && text.contains("Undecided, because each scenario ran only once"), "{text}");
+        assert!(text.contains(" punctual run c.toml --repeats 3\n") && !text.contains("Recommended"), "{text}");
+        let page = render_campaign(&campaign);
+        assert!(page.contains("NOT DECIDED") && !page.contains("<b class=\"tag\">best</b>"), "{page}");
+        let campaign = Campaign { scenarios: repeated(campaign.scenarios.clone()), ..campaign };
+        let text = crate::terminal::campaign_answer(&campaign, "more", &crate::Style::plain(), 80);
+        assert!(text.contains("Recommended: isolated") && !text.contains("--repeats"), "{text}");
+    }
+
     #[test]
     fn marks_best_and_worst_and_links_to_reports() {
         let campaign = Campaign {
             name: "c".to_owned(),
             title: "<isolated> or not".to_owned(),
-            scenarios: vec![entry("isolated", 5), entry("ordinary", 900)],
+            scenarios: repeated(vec![entry("isolated", 5), entry("ordinary", 900)]),
             ..Campaign::default()
         };
         let html = render_campaign(&campaign);
@@ -405,7 +426,7 @@ mod tests {
 
     #[test]
     fn a_recommended_scenario_that_fails_does_not_look_good() {
-        let mut scenarios = vec![entry("isolated", 5), entry("ordinary", 900)];
+        let mut scenarios = repeated(vec![entry("isolated", 5), entry("ordinary", 900)]);
         let page = |scenarios: &[ScenarioEntry]| {
             render_campaign(&Campaign { scenarios: scenarios.to_vec(), ..Campaign::default() })
         };

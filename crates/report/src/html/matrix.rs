@@ -20,6 +20,9 @@ const LATE_PERIODS: [f64; 2] = [0.01, 0.1];
 /// without.
 const MISSED_OF_1000: [f64; 2] = [1.0, 100.0];
 
+/// The number of undecided pairs in the charts.
+const UNDECIDED: usize = 2;
+
 /// The section about a matrix, as the template sees it.
 pub struct MatrixView {
     /// The recommendation; empty if there is none.
@@ -118,19 +121,22 @@ fn table_view(table: &MatrixTable, figure: MatrixFigure) -> TableView {
     }
 }
 
-/// The key figures: those of the recommended pair, under all loads, and the worst pair; empty for other records.
+/// The key figures: those of the recommended pair, if there is one, under all loads, and those of the worst pair; empty
+/// for other records.
 pub fn keys(record: &Record) -> Vec<Key> {
-    let Some(advice) = &record.recommendation else { return Vec::new() };
     let max_of = |cell: &Cell| cell.threads.iter().filter_map(|thread| thread.max_ns).max();
-    let recommended: Vec<&Cell> = record.cells.iter().filter(|cell| cell.pair() == advice.pair).collect();
     let mut keys = Vec::new();
-    let latest = recommended.iter().filter_map(|cell| Some((cell, max_of(cell)?))).max_by_key(|(_, max_ns)| *max_ns);
-    keys.extend(latest.map(|(cell, max_ns)| key("recommended pair, largest lateness", max_ns, cell)));
-    let threads = || recommended.iter().flat_map(|cell| &cell.threads);
-    let missed: u64 = threads().map(|thread| thread.missed).sum();
-    let all: u64 = threads().map(|thread| thread.missed + thread.samples).sum();
-    let detail = format!("of {} deadlines", grouped(all));
-    keys.push(Key { label: "recommended pair, missed", value: grouped(missed), detail });
+    if let Some(pair) = record.recommended_pair() {
+        let recommended: Vec<&Cell> = record.cells.iter().filter(|cell| cell.pair() == pair).collect();
+        let latest =
+            recommended.iter().filter_map(|cell| Some((cell, max_of(cell)?))).max_by_key(|(_, max_ns)| *max_ns);
+        keys.extend(latest.map(|(cell, max_ns)| key("recommended pair, largest lateness", max_ns, cell)));
+        let threads = || recommended.iter().flat_map(|cell| &cell.threads);
+        let missed: u64 = threads().map(|thread| thread.missed).sum();
+        let all: u64 = threads().map(|thread| thread.missed + thread.samples).sum();
+        let detail = format!("of {} deadlines", grouped(all));
+        keys.push(Key { label: "recommended pair, missed", value: grouped(missed), detail });
+    }
     let worst = record.cells.iter().filter_map(|cell| Some((cell, max_of(cell)?))).max_by_key(|(_, max_ns)| *max_ns);
     keys.extend(worst.map(|(cell, max_ns)| key("all pairs, largest lateness", max_ns, cell)));
     keys
@@ -161,8 +167,8 @@ fn colours() -> Vec<(usize, String)> {
     [late(little), late(tenth)].into_iter().chain(rest).enumerate().collect()
 }
 
-/// The record to draw charts of. Of a matrix, only the recommended and the worst pairs, because hundreds of lines would
-/// be unreadable.
+/// The record to draw charts of. Of a matrix, only the recommended and the worst pairs, or the first undecided ones,
+/// because hundreds of lines would be unreadable.
 pub fn shown_in_charts(record: &Record) -> Cow<'_, Record> {
     if record.cells.is_empty() {
         return Cow::Borrowed(record);
@@ -171,7 +177,10 @@ pub fn shown_in_charts(record: &Record) -> Cow<'_, Record> {
         let (y, x) = table.worst?;
         Some(table.cells[y][x]?.pair())
     });
-    let pairs: Vec<_> = record.recommendation.iter().map(|advice| advice.pair.clone()).chain(worst).collect();
+    let undecided = record.recommendation.iter().filter(|advice| advice.pair.is_empty());
+    let undecided = undecided.flat_map(|advice| advice.equal.iter().take(UNDECIDED).cloned());
+    let pairs: Vec<_> =
+        record.recommended_pair().map(<[_]>::to_vec).into_iter().chain(undecided).chain(worst).collect();
     let shown = |phase: &str| {
         let of_phase = |cell: &&Cell| cell.phases.iter().any(|name| name == phase);
         record.cells.iter().find(of_phase).is_some_and(|cell| pairs.contains(&cell.pair()))

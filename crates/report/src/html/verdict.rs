@@ -91,7 +91,12 @@ pub fn headline(record: &Record) -> Headline {
         }
         let text = headline::headline(record).text;
         let (sentence, rest) = short_and_rest(&text);
-        return Headline { word: "MEASURED", class: "measured", sentence, reason: text::with_code(&rest) };
+        let (word, class) = match &record.recommendation {
+            Some(advice) if advice.pair.is_empty() => ("NOT DECIDED", "measured"),
+            Some(advice) if advice.certain => ("RECOMMENDED", "pass"),
+            _ => ("MEASURED", "measured"),
+        };
+        return Headline { word, class, sentence, reason: text::with_code(&rest) };
     };
     let requested = requested_titles(record, outcome);
     let sentence = match outcome {

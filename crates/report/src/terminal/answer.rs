@@ -7,11 +7,11 @@ use super::figures::figures;
 use super::page::Page;
 use super::table::Table;
 use super::{campaign, capture, compare, linuxcnc, machine, matrix, sound_loop};
-use crate::blame::{explains, remarks, shares, to_do};
+use crate::advice;
+use crate::blame::{explains, remarks, shares};
 use crate::headline::{self, ink_of, shown_uses};
-use crate::remedy::{advice_and_command, is_command};
+use crate::remedy::is_command;
 use crate::round_trip;
-use crate::stream::offset_advice;
 use crate::style::{Ink, Style};
 use crate::words::{Words, sentence, state_note};
 
@@ -110,10 +110,11 @@ pub fn opening(record: &Record, style: &Style, width: usize) -> String {
 #[must_use]
 pub fn campaign_opening(campaign: &Campaign, style: &Style, width: usize) -> String {
     part(style, width, &|page| {
-        campaign::headline(page, campaign);
+        campaign_top(page, campaign);
         campaign::ran(page, campaign, COLUMN);
         campaign::failed(page, campaign, COLUMN);
         campaign::why(page, campaign, COLUMN);
+        campaign::what_to_do(page, campaign, COLUMN);
         campaign::problems(page, campaign, COLUMN, usize::MAX);
         page.gap();
     })
@@ -128,10 +129,11 @@ pub fn campaign_answer(campaign: &Campaign, full: &str, style: &Style, width: us
     let more = part(&|page| more(page, full));
     let left = lines_at(width).saturating_sub(lines(&more));
     let parts = [
-        part(&|page| campaign::headline(page, campaign)),
+        part(&|page| campaign_top(page, campaign)),
         part(&|page| campaign::ran(page, campaign, COLUMN)),
         part(&|page| campaign::failed(page, campaign, COLUMN)),
         part(&|page| campaign::why(page, campaign, COLUMN)),
+        part(&|page| campaign::what_to_do(page, campaign, COLUMN)),
         part(&|page| campaign::problems(page, campaign, COLUMN, PROBLEMS)),
     ];
     with_table(fitting(&parts.each_ref(), left), left, style, width, |rows| campaign::worst(campaign, rows)) + &more
@@ -140,7 +142,7 @@ pub fn campaign_answer(campaign: &Campaign, full: &str, style: &Style, width: us
 /// The sentence of the answer of a campaign.
 #[must_use]
 pub fn campaign_headline(campaign: &Campaign, style: &Style, width: usize) -> String {
-    part(style, width, &|page| campaign::headline(page, campaign))
+    part(style, width, &|page| campaign_top(page, campaign))
 }
 
 /// The text of a part.
@@ -287,6 +289,11 @@ pub fn machine_headline(findings: &[Finding], style: &Style, width: usize) -> St
 #[must_use]
 pub fn headline(record: &Record, style: &Style, width: usize) -> String {
     part(style, width, &|page| top(page, record))
+}
+
+fn campaign_top(page: &mut Page, campaign: &Campaign) {
+    let answer = campaign::headline(campaign);
+    page.answer(answer.ink, &answer.text);
 }
 
 fn top(page: &mut Page, record: &Record) {
@@ -447,13 +454,7 @@ fn why(page: &mut Page, record: &Record, shown: Whys) {
 
 /// Lists at most `count` remedies, each with its cause, and the number of the others.
 fn what_to_do(page: &mut Page, record: &Record, count: usize) {
-    let of_culprits = to_do(record);
-    let of_culprits = of_culprits.iter().map(|to_do| {
-        let (advice, command) = advice_and_command(&to_do.account.remedy);
-        let end = if advice.is_empty() { String::new() } else { format!(" {advice}") };
-        (format!("{}:{end}", to_do.title(Words::of(record))), command.to_owned())
-    });
-    let all: Vec<(String, String)> = offset_advice(record).into_iter().chain(of_culprits).collect();
+    let all = advice::of_run(record);
     let left_out = all.len().saturating_sub(count);
     for (number, (text, command)) in (1..).zip(all.iter().take(count)) {
         // The number follows the last text; a command must remain as it is.

@@ -6,13 +6,13 @@ use analysis::{
     campaign::{Badness, CampaignCell, CampaignTable, RoleCell, recommend, table},
     format_duration, format_ns,
 };
-use record::{Campaign, Measured, Outcome, ScenarioEntry, State, TIMER, grouped};
+use record::{Campaign, Measured, Outcome, ScenarioEntry, ScenarioResult, State, TIMER, grouped};
 
 use crate::campaign::{counts, culprit, has_failed, named, net_tables, references, title};
 
 use super::page::Page;
 use super::table::Table;
-use crate::headline::ink_of;
+use crate::headline::{Headline, ink_of};
 use crate::style::{Ink, Spans};
 
 /// Writes the whole page.
@@ -66,25 +66,30 @@ fn head(page: &mut Page, campaign: &Campaign) {
 }
 
 /// The answer of a campaign in one sentence: its recommendation, or how many scenarios have run.
-pub(super) fn headline(page: &mut Page, campaign: &Campaign) {
+pub(crate) fn headline(campaign: &Campaign) -> Headline {
     let whole = table(campaign);
     let Some(advice) = recommend(&whole) else {
         let (worst, _) = crate::campaign::worst(campaign, &whole);
-        return page.answer(Ink::Title, &format!("{worst} Ran {}.", outcomes(campaign)));
+        return Headline { ink: Ink::Title, text: format!("{worst} Ran {}.", outcomes(campaign)) };
     };
     match advice.column {
         Some(column) if has_failed(&whole, column) => {
-            page.answer(Ink::Bad, &format!("Best, but it fails: {}", advice.text));
+            Headline { ink: Ink::Bad, text: format!("Best, but it fails: {}", advice.text) }
         }
-        Some(_) => page.answer(Ink::Good, &format!("Recommended: {}", advice.text)),
-        None => page.answer(Ink::Doubt, &advice.text),
+        Some(_) => Headline { ink: Ink::Good, text: format!("Recommended: {}", advice.text) },
+        None => Headline { ink: Ink::Doubt, text: advice.text },
     }
 }
 
 /// The numbers of scenarios that have run, and of those with each outcome.
 pub(super) fn outcomes(campaign: &Campaign) -> String {
     let results = || campaign.scenarios.iter().filter_map(|entry| entry.result.as_ref());
-    let of = |outcome| results().filter(|result| result.valid && result.outcome == Some(outcome)).count();
+    // As in exports, a run that ended early or lost its load shows no PASS.
+    let shown = |result: &ScenarioResult| match result.outcome {
+        Some(Outcome::Pass) if result.problem.is_some() => Some(Outcome::Inconclusive),
+        outcome => outcome,
+    };
+    let of = |outcome| results().filter(|result| result.valid && shown(result) == Some(outcome)).count();
     let counts = [
         (Outcome::Pass.name(), of(Outcome::Pass)),
         (Outcome::Fail.name(), of(Outcome::Fail)),
@@ -133,6 +138,15 @@ pub(super) fn failed(page: &mut Page, campaign: &Campaign, column: usize) {
         more => format!(" (and {} more)", grouped(more as u64)),
     };
     page.labelled(ink_of(outcome), word, column, &format!("{}{more}", reasons[0].1));
+}
+
+/// The next run, if this one did not decide.
+pub(super) fn what_to_do(page: &mut Page, campaign: &Campaign, column: usize) {
+    let advice = recommend(&table(campaign)).and_then(|advice| crate::advice::of_campaign(campaign, &advice));
+    if let Some((text, command)) = advice {
+        page.fact("do", column, &text);
+        page.remedy(column + 4, &command);
+    }
 }
 
 /// The first problems of scenarios, in their order.

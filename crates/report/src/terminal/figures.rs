@@ -219,9 +219,10 @@ fn of_pairs(record: &Record, rows: usize) -> Option<Table> {
     let figures = [row, column].into_iter().flat_map(|role| [format!("{role} jitter"), format!("{role} missed")]);
     let mut table = Table::new(&headings.chain(figures).collect::<Vec<_>>()).named_by(3);
     // The worst pair is the last one.
-    if rows < pairs.len() {
+    let left_out = if rows < pairs.len() { pairs.len() + 1 - rows } else { 0 };
+    if left_out > 0 {
         let worst = pairs.pop();
-        pairs.truncate(rows - 1);
+        pairs.truncate(rows.saturating_sub(2));
         pairs.extend(worst);
     }
     for pair in pairs {
@@ -235,6 +236,10 @@ fn of_pairs(record: &Record, rows: usize) -> Option<Table> {
         let figures =
             pair.threads.into_iter().flat_map(|of| [cell(format_unsigned_ns(of.jitter_ns)), count_cell(of.missed)]);
         table.row([(ink, word.to_owned())].into_iter().chain(cpus).chain(figures).collect());
+    }
+    if left_out > 0 {
+        let blanks = std::iter::repeat_n(String::new(), 6);
+        table.row(std::iter::once(format!("{left_out} others")).chain(blanks).map(cell).collect());
     }
     Some(table)
 }

@@ -146,8 +146,8 @@ pub(super) fn cause(record: &Record) -> Option<String> {
     if record.cells.is_empty() || !record.validity.valid {
         return None;
     }
-    let pair = record.recommendation.as_ref().map(|advice| &advice.pair);
-    let cells = record.cells.iter().filter(|cell| pair.is_none_or(|pair| cell.pair() == *pair));
+    let pair = record.recommended_pair();
+    let cells = record.cells.iter().filter(|cell| pair.is_none_or(|pair| cell.pair() == pair));
     let spikes = cells.flat_map(|cell| {
         let series = record.series.iter().filter(|series| cell.phases.contains(&series.phase));
         series.flat_map(move |series| series.spikes.iter().map(move |spike| (cell, series, spike)))

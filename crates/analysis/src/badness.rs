@@ -1,16 +1,18 @@
-//! The badness of a run, computed from the figures that suit the measurement.
+//! The badness of a run, computed from the figures that suit the measurement, and the one rule for whether one of several
+//! candidates is the best: the pairs of CPUs of a matrix, and the columns of a campaign.
 
 use std::cmp::Ordering;
 
 use record::{Measured, RoleResult, ScenarioResult};
 
 /// A time below this counts as this, in periods: smaller differences do not matter to a thread with this period.
-pub(super) const LEAST_PERIODS: f64 = 0.01;
+pub(crate) const LEAST_PERIODS: f64 = 0.01;
 
-/// The badness of a run, compared field by field in this order. A missing frame is worse than any late one.
+/// The badness of a run, compared field by field in this order. A missing frame or a missed deadline is worse than any
+/// late one.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Badness {
-    /// Lost datagrams or frames and slots without one, as a share of all, 0 to 1; 0 for threads alone.
+    /// Lost datagrams or frames, slots without one, and missed deadlines, as a share of all, 0 to 1.
     pub lost: f64,
     /// Late packets or xruns, as a share of all, 0 to 1.
     pub late: f64,
@@ -34,8 +36,10 @@ impl Badness {
         let max_ns = role.max_ns.unwrap_or(0) as f64;
         let periods = max_ns / role.period_ns.max(1) as f64;
         match role.measured {
-            // Missed deadlines are already included in the lateness.
-            Measured::Lateness | Measured::Gap => Self { periods, ..Self::default() },
+            Measured::Lateness => {
+                Self { lost: share(role.missed, role.samples + role.missed), periods, ..Self::default() }
+            }
+            Measured::Gap => Self { periods, ..Self::default() },
             Measured::RoundTrip | Measured::SendLateness => {
                 let absent = lost + role.missed;
                 let late = share(role.late.unwrap_or(0), role.samples);
@@ -71,11 +75,26 @@ impl Badness {
         if other.compare(&self).is_gt() { other } else { self }
     }
 
-    /// The better of two.
-    #[must_use]
-    pub fn better(self, other: Self) -> Self {
-        if other.compare(&self).is_lt() { other } else { self }
+    /// The worst of several rounds.
+    pub(crate) fn worst(rounds: &[Self]) -> Self {
+        rounds.iter().copied().fold(Self::default(), Self::worse)
     }
+}
+
+/// True if each of our rounds was better than all of theirs. False with one round each, because chance could decide.
+pub(crate) fn beats(ours: &[Badness], theirs: &[Badness]) -> bool {
+    let worst = Badness::worst(ours);
+    ours.len() > 1 && theirs.len() > 1 && theirs.iter().all(|bad| bad.compare(&worst).is_gt())
+}
+
+/// The candidates that may be the best, as indices of their rounds: the one whose worst round is least bad, then those that
+/// it does not beat, from the least bad to the worst. A single one is the best; several are undecided.
+pub(crate) fn contenders(candidates: &[&[Badness]]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..candidates.len()).collect();
+    order.sort_by(|&a, &b| Badness::worst(candidates[a]).compare(&Badness::worst(candidates[b])));
+    let Some(&least) = order.first() else { return order };
+    order.retain(|&other| other == least || !beats(candidates[least], candidates[other]));
+    order
 }
 
 #[cfg(test)]
@@ -106,10 +125,25 @@ mod tests {
     }
 
     #[test]
-    fn lateness_includes_missed_deadlines() {
-        assert_eq!(
-            Badness::of_role(&role(Measured::Lateness, 99, 5, 5_000)),
-            Badness { periods: 5.0, ..Badness::default() }
-        );
+    fn missed_deadlines_count_before_lateness() {
+        let bad = |missed, max_ns| Badness::of_role(&role(Measured::Lateness, 100 - missed, missed, max_ns));
+        assert_eq!(bad(5, 5_000), Badness { lost: 0.05, periods: 5.0, ..Badness::default() });
+        assert!(bad(2, 2_000).compare(&bad(1, 9_000)).is_gt());
+    }
+
+    #[test]
+    fn one_candidate_is_the_best_only_if_it_beats_all_others() {
+        let rounds = |periods: &[f64]| -> Vec<Badness> {
+            periods.iter().map(|&periods| Badness { periods, ..Badness::default() }).collect()
+        };
+        let of = |all: &[&[f64]]| {
+            let all: Vec<Vec<Badness>> = all.iter().map(|periods| rounds(periods)).collect();
+            contenders(&all.iter().map(Vec::as_slice).collect::<Vec<_>>())
+        };
+        assert_eq!(of(&[&[3.0, 4.0], &[1.0, 2.0], &[5.0, 9.0]]), [1]);
+        // The second worst is beaten, but not the worst, whose best round is good.
+        assert_eq!(of(&[&[1.0, 2.0], &[3.0, 4.0], &[1.5, 9.0]]), [0, 2]);
+        assert_eq!(of(&[&[2.0], &[1.0]]), [1, 0], "one round each");
+        assert!(of(&[]).is_empty());
     }
 }

@@ -1,0 +1,54 @@
+//! What to do after a run, the same in the terminal, on the page and in exports.
+
+use analysis::{campaign::Recommendation, format_exact};
+use record::{Campaign, Record, shell::with_options};
+
+use crate::{blame, remedy::advice_and_command, stream::offset_advice, words::Words};
+
+/// The rounds of a matrix, and the repeats of a campaign, that separate a difference from chance.
+const ROUNDS: &str = "3";
+/// An undecided comparison is measured again for this many times as long.
+const LONGER: u64 = 4;
+
+/// The advice of a run, the most important first: text, and a command or nothing.
+pub(crate) fn of_run(record: &Record) -> Vec<(String, String)> {
+    let words = Words::of(record);
+    let of_culprits = blame::to_do(record).into_iter().map(|to_do| {
+        let (advice, command) = advice_and_command(&to_do.account.remedy);
+        let space = if advice.is_empty() { "" } else { " " };
+        (format!("{}:{space}{advice}", to_do.title(words)), command.to_owned())
+    });
+    offset_advice(record).into_iter().chain(longer_matrix(record)).chain(of_culprits).collect()
+}
+
+/// The next run of a matrix that did not decide between its pairs: in several rounds, or for longer.
+fn longer_matrix(record: &Record) -> Option<(String, String)> {
+    let advice = record.recommendation.as_ref().filter(|advice| advice.pair.is_empty())?;
+    if record.command.get(1).is_none_or(|word| word != "measure") {
+        return None;
+    }
+    let rounds = record.cells.iter().filter(|cell| advice.equal.contains(&cell.pair())).map(|cell| cell.rounds.len());
+    let of_round_ns = record.phases.iter().filter_map(|phase| phase.planned_ns).max()?;
+    let (times, rounds) = match rounds.min()? {
+        ..2 => (3, ROUNDS.to_owned()),
+        rounds => (LONGER * rounds as u64, rounds.to_string()),
+    };
+    let of_cell = format_exact(of_round_ns.saturating_mul(times));
+    let command = with_options(&record.command, &[("--cell-duration", &of_cell), ("--rounds", &rounds)]);
+    Some(("measure longer:".to_owned(), command))
+}
+
+/// The next run of a campaign that did not decide between its columns: with repeats, or for longer.
+pub(crate) fn of_campaign(campaign: &Campaign, advice: &Recommendation) -> Option<(String, String)> {
+    if advice.column.is_some() || !advice.is_compared || campaign.command.get(1).is_none_or(|word| word != "run") {
+        return None;
+    }
+    let command: Vec<String> = campaign.command.iter().filter(|word| *word != "--resume").cloned().collect();
+    let repeats = campaign.scenarios.iter().map(|entry| entry.repeat).max().unwrap_or(1);
+    if repeats < 2 {
+        return Some(("measure several times:".to_owned(), with_options(&command, &[("--repeats", ROUNDS)])));
+    }
+    let longest_ns = campaign.scenarios.iter().map(|entry| entry.planned_ns).max()?;
+    let duration = format_exact(longest_ns.saturating_mul(LONGER));
+    Some(("measure longer:".to_owned(), with_options(&command, &[("--duration", &duration)])))
+}
