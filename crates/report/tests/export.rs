@@ -401,6 +401,45 @@ fn passes(record: &Record) -> Vec<&'static str> {
 }
 
 #[test]
+fn a_run_without_requested_profiles_has_a_case_for_each_use() {
+    let mut record = sample();
+    record.scenario.profiles.clear();
+    record.verdict = None;
+    record.uses[2].profile = "control-1khz".into();
+    let junit = text(Format::JUnit, &record);
+    assert!(junit.contains("tests=\"3\" failures=\"1\" errors=\"0\" skipped=\"1\""), "{junit}");
+    let lava = text(Format::Lava, &record);
+    for part in [
+        "\npunctual-control-1khz fail 141.300 us\n",
+        "\npunctual-load-timer-cpu0-max fail 41.300 us\n",
+        "\nt0-max-latency fail 41.300 us\n",
+    ] {
+        assert!(lava.contains(part), "{part} is missing in {lava}");
+    }
+    let terminal = report::terminal::headline(&record, &report::Style::plain(), 1000);
+    let answer = terminal.trim().trim_start_matches("??").trim();
+    let comment = text(Format::Markdown, &record);
+    let first = comment.lines().next().unwrap();
+    assert!(terminal.contains(first.trim_end_matches('.')) && !first.is_empty(), "{first}\n{answer}");
+}
+
+#[test]
+fn a_time_has_one_result_under_all_its_names() {
+    let mut without_uses = sample();
+    without_uses.uses.clear();
+    without_uses.verdict = None;
+    let result_of = |lava: &str, id: &str| {
+        let line = lava.lines().find(|line| line.starts_with(&format!("{id} "))).unwrap().to_owned();
+        line.split(' ').nth(1).unwrap().to_owned()
+    };
+    for (record, expected) in [(sample(), "fail"), (invalid(), "unknown"), (without_uses, "unknown")] {
+        let lava = text(Format::Lava, &record);
+        assert_eq!(result_of(&lava, "t1-max-latency"), expected);
+        assert_eq!(result_of(&lava, "punctual-load-timer-cpu1-max"), expected);
+    }
+}
+
+#[test]
 fn only_a_pass_looks_passed() {
     assert_eq!(passes(&invalid()), Vec::<&str>::new());
     assert_eq!(passes(&interrupted()), Vec::<&str>::new());

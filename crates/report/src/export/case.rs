@@ -27,10 +27,13 @@ pub(super) struct Case<'a> {
     pub(super) a_use: Option<&'a UseVerdict>,
 }
 
-/// One case for each requested use. The run as a whole is a case of its own if it has no uses, or an outcome that none of them has.
+/// One case for each requested use, or for all judged uses if none was requested. The run as a whole is a case of its own
+/// if it has no uses, or an outcome that none of them has.
 pub(super) fn cases(record: &Record) -> Vec<Case<'_>> {
-    let is_requested =
-        |a_use: &&UseVerdict| record.scenario.profiles.iter().any(|requested| is_profile(requested, &a_use.profile));
+    let profiles = &record.scenario.profiles;
+    let is_requested = |a_use: &&UseVerdict| {
+        profiles.is_empty() || profiles.iter().any(|requested| is_profile(requested, &a_use.profile))
+    };
     let mut cases: Vec<Case> = record.uses.iter().filter(is_requested).map(|a_use| of_use(record, a_use)).collect();
     let run = run(record);
     if cases.is_empty() || run.outcome.is_some() && cases.iter().all(|case| case.outcome != run.outcome) {
@@ -73,7 +76,11 @@ pub(super) fn run(record: &Record) -> Case<'_> {
             let (outcome, reason) = supported(record, judged, &text);
             case(Some(outcome), reason)
         }
-        None => case(None, format!("Not judged, because no profile was requested. {text}")),
+        None if record.uses.is_empty() => {
+            case(None, format!("{text} There is no verdict, because no profile was requested."))
+        }
+        // The answer of the terminal, which counts the uses by verdict.
+        None => case(None, text),
     }
 }
 

@@ -20,8 +20,7 @@ struct TestResult {
 /// Writes a record: the run, its validity, each use, the largest time of each series, and the times of the measuring
 /// threads under the names of cyclictest.
 ///
-/// A series has no limit of its own. Its result is `pass` only if it was measured as requested and no verdict on the run
-/// is other than PASS; otherwise it is `unknown`.
+/// A largest time has the same result under both names. That of a series without such limits is `unknown`.
 pub(super) fn lava(record: &Record) -> String {
     let run = case::run(record);
     let is_valid = if record.obstacle().is_none() { "pass" } else { "fail" };
@@ -35,12 +34,10 @@ pub(super) fn lava(record: &Record) -> String {
         Some(TestResult { id, word: word(case.outcome), measurement: worst_ns.map(us) })
     };
     all.extend(cases(record).iter().filter_map(of_use));
-    let is_measured = record.obstacle().is_none() && matches!(run.outcome, None | Some(Outcome::Pass));
-    let word = if is_measured { "pass" } else { "unknown" };
     for (series, id) in record.series.iter().zip(series_ids(record)) {
         let Some(max_ns) = series.max_ns else { continue };
         let id = format!("punctual-{id}-max");
-        all.push(TestResult { id, word, measurement: Some(us(max_ns)) });
+        all.push(TestResult { id, word: of_largest(record, series, max_ns), measurement: Some(us(max_ns)) });
     }
     all.extend(as_cyclictest(record));
     let mut out = String::new();
@@ -59,35 +56,40 @@ pub(super) fn lava(record: &Record) -> String {
 /// The times of the measuring threads, under the names that the test-definitions of Linaro and `KernelCI` give those of
 /// cyclictest: `t0-max-latency` is that of the first thread.
 ///
-/// As there, a time passes because it was measured, and the largest one unless it is above a limit: of a use with the
-/// verdict FAIL (`fail`) or INCONCLUSIVE (`skip`). Unlike there, no time of a run with a problem passes.
+/// As there, the smallest and the mean time pass because they were measured. Unlike there, no time of a run with a problem
+/// passes.
 fn as_cyclictest(record: &Record) -> Vec<TestResult> {
-    let limit_ns = |outcome: Outcome| {
-        let limits = record.uses.iter().filter(|a_use| a_use.outcome == outcome).map(|a_use| a_use.limit_ns);
-        limits.min().unwrap_or(i64::MAX)
-    };
-    let (failed_ns, open_ns) = (limit_ns(Outcome::Fail), limit_ns(Outcome::Inconclusive));
-    let has_problem = record.obstacle().is_some();
-    let of_largest = |max_ns: i64| match max_ns {
-        _ if has_problem => "unknown",
-        _ if max_ns > failed_ns => "fail",
-        _ if max_ns > open_ns => "skip",
-        _ => "pass",
-    };
-    let measured = if has_problem { "unknown" } else { "pass" };
+    let measured = if record.obstacle().is_some() { "unknown" } else { "pass" };
     let of_thread = |(thread, series): (usize, &Series)| {
         let times = [
             ("min", series.min_ns.map(|ns| (measured, us(ns)))),
             ("avg", series.mean_ns.map(|ns| (measured, ns / 1e3))),
-            ("max", series.max_ns.map(|ns| (of_largest(ns), us(ns)))),
+            ("max", series.max_ns.map(|ns| (of_largest(record, series, ns), us(ns)))),
         ];
         times.into_iter().filter_map(move |(name, time)| {
             let (word, us) = time?;
             Some(TestResult { id: format!("t{thread}-{name}-latency"), word, measurement: Some(us) })
         })
     };
-    let threads = record.series.iter().filter(|series| matches!(series.kind, SeriesKind::WakeUps));
+    let threads = record.series.iter().filter(|series| is_judged(series));
     threads.enumerate().flat_map(of_thread).collect()
+}
+
+/// True for a series of wake-ups: the limits of the uses apply to its times.
+fn is_judged(series: &Series) -> bool {
+    matches!(series.kind, SeriesKind::WakeUps)
+}
+
+/// The result of the largest time of a series: `fail` above the limit of a use with the verdict FAIL, `skip` above that of
+/// one with INCONCLUSIVE. `unknown` if it was not judged, or if the run has a problem.
+fn of_largest(record: &Record, series: &Series, max_ns: i64) -> &'static str {
+    let is_above = |outcome| record.uses.iter().any(|a_use| a_use.outcome == outcome && max_ns > a_use.limit_ns);
+    match max_ns {
+        _ if record.obstacle().is_some() || record.uses.is_empty() || !is_judged(series) => "unknown",
+        _ if is_above(Outcome::Fail) => "fail",
+        _ if is_above(Outcome::Inconclusive) => "skip",
+        _ => "pass",
+    }
 }
 
 /// The result of an outcome. INCONCLUSIVE and nothing judged are `skip`.
