@@ -33,9 +33,15 @@ fn longer_matrix(record: &Record) -> Option<(String, String)> {
         ..2 => (3, ROUNDS.to_owned()),
         rounds => (LONGER * rounds as u64, rounds.to_string()),
     };
-    let of_cell = format_exact(of_round_ns.saturating_mul(times));
+    let of_cell = format_exact(rounded(of_round_ns.saturating_mul(times)));
     let command = with_options(&record.command, &[("--cell-duration", &of_cell), ("--rounds", &rounds)]);
     Some(("measure longer:".to_owned(), command))
+}
+
+/// A duration to type: in whole seconds, or below ten seconds in tenths.
+fn rounded(ns: u64) -> u64 {
+    let step_ns = if ns < 10_000_000_000 { 100_000_000 } else { 1_000_000_000 };
+    ns.next_multiple_of(step_ns)
 }
 
 /// The next run of a campaign that did not decide between its columns: with repeats, or for longer.
@@ -49,6 +55,6 @@ pub(crate) fn of_campaign(campaign: &Campaign, advice: &Recommendation) -> Optio
         return Some(("measure several times:".to_owned(), with_options(&command, &[("--repeats", ROUNDS)])));
     }
     let longest_ns = campaign.scenarios.iter().map(|entry| entry.planned_ns).max()?;
-    let duration = format_exact(longest_ns.saturating_mul(LONGER));
+    let duration = format_exact(rounded(longest_ns.saturating_mul(LONGER)));
     Some(("measure longer:".to_owned(), with_options(&command, &[("--duration", &duration)])))
 }

@@ -120,7 +120,7 @@ fn an_undecided_matrix_recommends_nothing() {
     for series in record.series.iter_mut().filter(|series| series.phase.ends_with("round 2")) {
         series.max_ns = series.max_ns.map(|max_ns| max_ns + 10_000);
     }
-    let command = "/usr/bin/punctual measure threads --matrix --cell-duration=400ms --full";
+    let command = "/usr/bin/punctual measure threads --matrix --cell-duration=399ms --full";
     record.command = command.split(' ').map(str::to_owned).collect();
     analysis::matrix::fill(&mut record);
     assert!(record.recommendation.as_ref().is_some_and(|advice| advice.pair.is_empty() && advice.equal.len() == 4));

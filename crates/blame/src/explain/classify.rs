@@ -213,8 +213,10 @@ impl Classifier<'_> {
         }
         let thread = cpu_state.thread;
         let is_idle = thread.pid == 0;
-        // The measuring thread itself may still be busy with its previous cycle.
-        let why = if thread.pid == self.analysis.measured.pid { None } else { why(thread, own_priority) };
+        if thread.pid == self.analysis.measured.pid {
+            return self.previous_cycle(cpu_state);
+        }
+        let why = why(thread, own_priority);
         if !is_idle && why != Some(Why::PreemptionOff) {
             return Cause { why, ..self.causes.thread(CauseKind::Thread, thread) };
         }

@@ -117,6 +117,24 @@ fn detects_a_missing_switch() {
 }
 
 #[test]
+fn a_previous_cycle_without_its_switches() {
+    // The thread is woken, although it had the CPU at the last event: its switch to sleep is missing.
+    culprits(
+        "runs probe
+         1000.0 deadline
+         1001.0 vec+ local_timer
+         1002.0 waking probe(50)
+         1003.0 vec- local_timer
+         1103.0 stamp",
+        &[
+            "100 unexplained (no trace event on the way to the thread)",
+            "2 the kernel's path to the probe",
+            "1 thread probe (pid 10, real-time 49, the thread itself, still in its previous cycle)",
+        ],
+    );
+}
+
+#[test]
 fn preempted_between_the_switch_and_the_clock_reading() {
     complete(
         "runs dd
