@@ -12,7 +12,14 @@ mod threads;
 
 use record::{Cause, CauseKind, Why};
 
+use machine::FAIR_SERVERS_OFF;
+
 use crate::explain::TURNED_OFF_IN;
+
+/// Turns off the limit of real-time threads of kernels before Linux 6.12, which have no fair server.
+const REALTIME_LIMIT_OFF: &str = "sudo sysctl -w kernel.sched_rt_runtime_us=-1";
+/// What happens without a limit of real-time threads.
+const STARVES: &str = "without which a real-time thread that never sleeps starves its CPU";
 
 pub use facts::RemedyFacts;
 
@@ -121,16 +128,10 @@ fn idle_exit(facts: &RemedyFacts) -> String {
 }
 
 fn throttled(facts: &RemedyFacts) -> String {
-    let off = match facts.has_fair_server {
-        // The files need debugfs.
-        true => {
-            "write 0 to each file /sys/kernel/debug/sched/fair_server/cpu*/runtime; if there are none, \
-             `sudo sysctl -w kernel.sched_rt_runtime_us=-1`"
-        }
-        false => "`sudo sysctl -w kernel.sched_rt_runtime_us=-1`",
-    };
+    let off = if facts.has_fair_server { FAIR_SERVERS_OFF } else { REALTIME_LIMIT_OFF };
     format!(
-        "real-time threads used up the time that the kernel allows them in each second: find the one that did, then {off}"
+        "real-time threads used up the time that the kernel allows them in each second: find the one that did, or turn off the \
+         limit, {STARVES}: `{off}`"
     )
 }
 

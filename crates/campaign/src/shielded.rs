@@ -47,7 +47,8 @@ pub fn judge_interrupts(record: &mut Record, shield: Option<&Shield>) {
     let (cpus, list) = (shield.cpus(), shield.cpus().in_words());
     let text = format!("{list} could not be shielded from {}", words.join(", "));
     let remedy = format!(
-        "boot with `isolcpus=managed_irq,domain,{cpus}`, which moves such interrupts, or shield CPUs without them"
+        "boot with `{}`, which moves such interrupts, or shield CPUs without them",
+        machine::isolation_arguments(cpus)
     );
     validity::add(record, "shield.struck", text, &remedy);
 }

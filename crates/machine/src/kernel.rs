@@ -1,6 +1,6 @@
 //! The kernel: its build configuration and its preemption model.
 
-use std::io::Read;
+use std::{fmt::Display, io::Read};
 
 use crate::Root;
 
@@ -144,6 +144,17 @@ pub fn limits_realtime_threads(root: &Root) -> bool {
     let period: Option<i64> = root.number("proc/sys/kernel/sched_rt_period_us");
     runtime.is_none_or(|runtime| runtime >= 0 && period.is_none_or(|period| runtime < period))
 }
+
+/// Kernel arguments that keep other threads, managed interrupts, the tick and callbacks of RCU off these CPUs. Source: the
+/// kernel's `Documentation/admin-guide/kernel-parameters.txt`.
+#[must_use]
+pub fn isolation_arguments(cpus: impl Display) -> String {
+    format!("isolcpus=managed_irq,domain,{cpus} nohz_full={cpus} rcu_nocbs={cpus}")
+}
+
+/// The command that turns off the fair servers of all CPUs. Their files are in debugfs, which is not always mounted.
+pub const FAIR_SERVERS_OFF: &str = "sudo sh -c 'mountpoint -q /sys/kernel/debug || mount -t debugfs none /sys/kernel/debug; \
+                                    for file in /sys/kernel/debug/sched/fair_server/cpu*/runtime; do echo 0 > $file; done'";
 
 /// True if a kernel of this release limits real-time threads by a fair server instead of by `sched_rt_runtime_us`.
 #[must_use]

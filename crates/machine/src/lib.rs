@@ -64,7 +64,7 @@ pub use hold::{
 };
 pub use interrupts::Interrupts;
 pub use journal::{JournalError, RestoreError, Restored};
-pub use kernel::{has_fair_server, limits_realtime_threads};
+pub use kernel::{FAIR_SERVERS_OFF, has_fair_server, isolation_arguments, limits_realtime_threads};
 pub use root::{Root, Unreadable};
 pub use shield::{Shield, ShieldError};
 

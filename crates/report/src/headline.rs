@@ -154,7 +154,17 @@ fn of_noise(record: &Record) -> String {
         return format!("No gap was long enough to count in {}.", format_duration(observed_ns));
     };
     let own = own_share(record).map_or_else(String::new, |own| format!(" ({own} of it by punctual itself)"));
-    format!("{share} of the CPU time was taken away{own}. Longest gap {} on {}.", format_ns(max_ns), series.place())
+    let from = match record.scenario.policy.as_str() {
+        ordinary @ ("other" | "batch" | "idle") => {
+            format!(" from an ordinary thread (policy {ordinary}), which shares its CPU with all others")
+        }
+        _ => String::new(),
+    };
+    format!(
+        "{share} of the CPU time was taken away{from}{own}. Longest gap {} on {}.",
+        format_ns(max_ns),
+        series.place()
+    )
 }
 
 /// The share of punctual's own threads in the explained gaps; `None` if it is nothing.

@@ -2,8 +2,8 @@
 
 use std::{collections::BTreeSet, fmt::Display};
 
-use machine::{CpuList, has_fair_server};
-use record::{Blame, BlameMode, MeasuredBy, Record};
+use machine::{CpuList, has_fair_server, isolation_arguments};
+use record::{Blame, BlameMode, MeasuredBy, Record, shell::with_options};
 
 /// Up to this number, the files of single CPUs are named.
 const MAX_FILES: usize = 4;
@@ -39,6 +39,8 @@ pub struct RemedyFacts {
     pub loads: BTreeSet<String>,
     /// Threads that have ended, so that no command can name them.
     pub ended: BTreeSet<u32>,
+    /// The run's own command if it has the option `--policy`; otherwise empty.
+    pub policy_command: Vec<String>,
     /// The command that starts this tool, quoted for a shell; `None` if the run's own command has the option
     /// `--hold-cpu-awake`.
     pub bare_command: Option<String>,
@@ -86,13 +88,9 @@ impl RemedyFacts {
             has_idle_states: record.machine.idle_states.as_deref().is_some_and(|states| states.contains(", ")),
             loads: record.phases.iter().flat_map(|phase| &phase.asked_loads).map(|spec| kind_of_load(spec)).collect(),
             ended: BTreeSet::new(),
+            policy_command: policy_command(record),
             bare_command: bare_command(record),
         }
-    }
-
-    /// The measured CPUs as a list in the kernel's form; `all` if the program is not bound to CPUs.
-    pub(super) fn measured_list(&self) -> String {
-        if self.measured.is_empty() { "all".to_owned() } else { list(&self.measured) }
     }
 
     /// The place of work that may disturb no deadline: `CPUs 0-1`.
@@ -113,21 +111,21 @@ impl RemedyFacts {
         }
     }
 
-    /// A kernel argument for the measured CPUs, each `{}` in it.
+    /// The kernel arguments that isolate the measured CPUs.
     ///
     /// The kernel refuses to free all CPUs of other work: of those that are all measured, the first remains.
-    pub(super) fn kernel_argument(&self, argument: &str) -> String {
+    pub(super) fn isolated(&self) -> String {
         let free_of_work = |cpu: &u32| !self.others().is_empty() || self.online.first() != Some(cpu);
         let cpus: Vec<u32> = self.measured.iter().copied().filter(free_of_work).collect();
         if cpus.is_empty() {
             return "bind the thread that must be on time to one of several CPUs, and measure only this CPU".to_owned();
         }
-        let argument = argument.replace("{}", &list(&cpus));
+        let arguments = isolation_arguments(list(&cpus));
         match self.online.first() {
             Some(first) if cpus.len() < self.measured.len() => {
-                format!("kernel argument `{argument}`, which leaves CPU {first} for other work")
+                format!("kernel arguments `{arguments}`, which leave CPU {first} for other work")
             }
-            _ => format!("kernel argument `{argument}`"),
+            _ => format!("kernel arguments `{arguments}`"),
         }
     }
 
@@ -188,7 +186,10 @@ impl RemedyFacts {
             Some(tid) => format!("`sudo chrt -f -p {priority} {tid}`"),
             None => match &self.bare_command {
                 Some(command) => format!("`{command} measure timer --policy fifo:{priority}`"),
-                None => format!("`--policy fifo:{priority}`"),
+                None if !self.policy_command.is_empty() => {
+                    format!("`{}`", with_options(&self.policy_command, &[("--policy", &format!("fifo:{priority}"))]))
+                }
+                None => format!("policy fifo:{priority} in its `--thread`"),
             },
         }
     }
@@ -209,6 +210,16 @@ fn bare_command(record: &Record) -> Option<String> {
         [_, "measure", ..] | [_, "pair", "udp" | "stream", ..] => None,
         [tool, ..] => Some(record::shell::command(&[*tool])),
         [] => Some("punctual".to_owned()),
+    }
+}
+
+/// The run's own command, unless it has no option `--policy`, as that of single threads.
+fn policy_command(record: &Record) -> Vec<String> {
+    let words: Vec<&str> = record.command.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        [_, "measure", "threads", options @ ..] if !options.contains(&"--threads") => Vec::new(),
+        [_, "measure" | "pair", ..] => record.command.clone(),
+        _ => Vec::new(),
     }
 }
 

@@ -1,14 +1,10 @@
 //! Remedies for interrupts, softirqs and timers.
 
-use super::facts::RemedyFacts;
+use super::{REALTIME_LIMIT_OFF, STARVES, facts::RemedyFacts};
 
 /// Drivers of graphics cards, which have interrupts for every frame.
 const GRAPHICS: [&str; 7] = ["i915", "xe", "amdgpu", "radeon", "nvidia", "nouveau", "vc4"];
 
-/// Kernel argument that keeps other work off CPUs. Source: the kernel's `Documentation/admin-guide/kernel-parameters.txt`.
-pub(super) const ISOLATED: &str = "isolcpus=domain,managed_irq,{}";
-/// Kernel arguments that also stop the tick there. Source: as before.
-const ISOLATED_WITHOUT_TICK: &str = "isolcpus=domain,managed_irq,{} nohz_full={}";
 /// Where interrupts are moved, if their numbers are unknown.
 const AFFINITY: &str = "in smp_affinity_list below /proc/irq (numbers in /proc/interrupts)";
 
@@ -25,10 +21,7 @@ pub(super) fn interrupt(name: &str, number: Option<u32>, facts: &RemedyFacts) ->
         ("local_timer" | "arch_timer", _) => timer("tick", facts),
         (_, Some(number)) => device(name, number, facts),
         ("reschedule", _) => {
-            format!(
-                "other CPUs wake threads on this CPU, so keep other work off it: {}",
-                facts.kernel_argument(ISOLATED)
-            )
+            format!("other CPUs wake threads on this CPU, so keep other work off it: {}", facts.isolated())
         }
         ("thermal_apic" | "threshold_apic" | "deferred_error_apic" | "error_apic", _) => {
             "the CPU reports heat or a hardware error: see `sudo dmesg`, and cool it or set a lower frequency"
@@ -37,7 +30,7 @@ pub(super) fn interrupt(name: &str, number: Option<u32>, facts: &RemedyFacts) ->
         _ => format!(
             "other CPUs send work to this one, such as TLB flushes, so keep the threads of one process off \
              this CPU when it shares memory with others: {}",
-            facts.kernel_argument(ISOLATED_WITHOUT_TICK)
+            facts.isolated()
         ),
     }
 }
@@ -66,12 +59,9 @@ pub(super) fn softirq(name: &str, facts: &RemedyFacts) -> String {
         }
         "TIMER" | "HRTIMER" => timer("tick", facts),
         "SCHED" => {
-            format!("keep the scheduler from balancing load on this CPU: {}", facts.kernel_argument(ISOLATED))
+            format!("keep the scheduler from balancing load on this CPU: {}", facts.isolated())
         }
-        "RCU" => format!(
-            "move the callbacks of RCU to threads on other CPUs: kernel argument `rcu_nocbs={}`",
-            facts.measured_list()
-        ),
+        "RCU" => format!("move the callbacks of RCU to threads on other CPUs: {}", facts.isolated()),
         _ => format!(
             "find the device whose counts in /proc/interrupts rise with those in /proc/softirqs, and move its interrupt to \
              {elsewhere}, {AFFINITY}"
@@ -82,18 +72,14 @@ pub(super) fn softirq(name: &str, facts: &RemedyFacts) -> String {
 /// Remedy for a timer callback, by the name of its function.
 pub(super) fn timer(function: &str, facts: &RemedyFacts) -> String {
     match function {
-        _ if function.starts_with("tick") => format!(
-            "stop the tick on this CPU and keep other work off it: {}",
-            facts.kernel_argument(ISOLATED_WITHOUT_TICK)
-        ),
+        _ if function.starts_with("tick") => {
+            format!("stop the tick on this CPU and keep other work off it: {}", facts.isolated())
+        }
         "watchdog_timer_fn" => "turn off the lockup watchdog: `sudo sysctl -w kernel.watchdog=0`".to_owned(),
         "sched_rt_period_timer" => {
-            "turn off real-time throttling: `sudo sysctl -w kernel.sched_rt_runtime_us=-1`".to_owned()
+            format!("turn off real-time throttling, {STARVES}: `{REALTIME_LIMIT_OFF}`")
         }
         "hrtimer_wakeup" => format!("this timer wakes other threads on this CPU: move them to {}", facts.elsewhere()),
-        _ => format!(
-            "keep the work that starts this timer off this CPU: {}",
-            facts.kernel_argument(ISOLATED_WITHOUT_TICK)
-        ),
+        _ => format!("keep the work that starts this timer off this CPU: {}", facts.isolated()),
     }
 }

@@ -15,6 +15,7 @@ fn facts() -> RemedyFacts {
         online: vec![0, 1, 2, 3],
         has_governor: true,
         has_idle_states: true,
+        policy_command: ["/usr/bin/punctual", "measure", "noise", "--duration=2s"].map(str::to_owned).into(),
         ..RemedyFacts::default()
     }
 }
@@ -49,22 +50,40 @@ fn moves_lowers_or_outranks_threads() {
     says(
         &thread("hog", 9, Why::HigherPriority),
         &facts(),
-        &["`--policy fifo:91`", "`sudo chrt -f -p 79 412`", "`sudo taskset -pc 0-1 412`"],
+        &[
+            "`punctual measure noise --duration=2s --policy fifo:91`",
+            "`sudo chrt -f -p 79 412`",
+            "`sudo taskset -pc 0-1 412`",
+        ],
     );
-    says(&thread("peer", 19, Why::SamePriority), &facts(), &["`--policy fifo:81`"]);
+    says(
+        &thread("peer", 19, Why::SamePriority),
+        &facts(),
+        &["`punctual measure noise --duration=2s --policy fifo:81`"],
+    );
+    let threads = RemedyFacts { policy_command: Vec::new(), ..facts() };
+    says(&thread("hog", 9, Why::HigherPriority), &threads, &["above hog, policy fifo:91 in its `--thread`"]);
     says(&thread("dl", -1, Why::HigherPriority), &facts(), &["deadline"]);
     says(
         &thread("kworker", 120, Why::PreemptionOff),
         &facts(),
         &["`echo 3 | sudo tee /sys/devices/virtual/workqueue/cpumask`"],
     );
-    says(&thread("migration", 0, Why::HigherPriority), &facts(), &["isolcpus=domain,managed_irq,2-3"]);
+    says(
+        &thread("migration", 0, Why::HigherPriority),
+        &facts(),
+        &["`isolcpus=managed_irq,domain,2-3 nohz_full=2-3 rcu_nocbs=2-3`"],
+    );
     let late = Cause { detail: IN_PREVIOUS_CYCLE.to_owned(), ..thread("probe", 19, Why::HigherPriority) };
     says(&late, &facts(), &["the previous cycle of the measuring thread of punctual was still running"]);
     let of_program = RemedyFacts { thread_id: Some(7), ..facts() };
     says(&late, &of_program, &["the previous cycle of probe was still running"]);
     says(&thread("rcuc", 98, Why::HigherPriority), &facts(), &["rcu_nocbs=2-3"]);
-    says(&thread("dd", 120, Why::PreemptionOff), &facts(), &["PREEMPT_RT", "preempt=full"]);
+    says(
+        &thread("dd", 120, Why::PreemptionOff),
+        &facts(),
+        &["use a PREEMPT_RT kernel", "`preempt=full` makes it less late, but not real-time"],
+    );
     let own = Cause { own: true, ..thread("punctual", 120, Why::PreemptionOff) };
     let advice = remedy(&own, &facts());
     assert!(advice.contains("this is punctual itself") && !advice.contains("taskset"), "{advice}");
@@ -84,7 +103,11 @@ fn moves_lowers_or_outranks_threads() {
     let realtime = RemedyFacts { realtime_kernel: true, ..facts() };
     says(&thread("dd", 120, Why::PreemptionOff), &realtime, &["--blame=deep"]);
     let ordinary = RemedyFacts { priority: None, ..facts() };
-    says(&thread("dd", 120, Why::SamePriority), &ordinary, &["`--policy fifo:80`", "`sudo taskset -pc 0-1 412`"]);
+    says(
+        &thread("dd", 120, Why::SamePriority),
+        &ordinary,
+        &["`punctual measure noise --duration=2s --policy fifo:80`", "`sudo taskset -pc 0-1 412`"],
+    );
 }
 
 #[test]
@@ -156,7 +179,11 @@ fn every_kind_has_one_sentence() {
 fn names_the_limit_of_the_kernel() {
     let throttled = Cause::new(CauseKind::Throttled, "");
     says(&throttled, &facts(), &["`sudo sysctl -w kernel.sched_rt_runtime_us=-1`"]);
-    says(&throttled, &RemedyFacts { has_fair_server: true, ..facts() }, &["/sched/fair_server/cpu*/runtime"]);
+    says(
+        &throttled,
+        &RemedyFacts { has_fair_server: true, ..facts() },
+        &["mount -t debugfs", "/sched/fair_server/cpu*/runtime", "starves its CPU"],
+    );
 }
 
 #[test]
@@ -189,6 +216,7 @@ fn takes_the_facts_from_the_record() {
         has_governor: false,
         has_idle_states: true,
         ended: BTreeSet::new(),
+        policy_command: Vec::new(),
         bare_command: Some("'/opt/my tools/punctual'".to_owned()),
     };
     assert_eq!(facts, expected);
@@ -247,7 +275,11 @@ fn raises_a_thread_of_a_program_by_its_id() {
 fn one_cpu_always_remains_for_other_work() {
     let all = RemedyFacts { measured: vec![0, 1, 2, 3], ..facts() };
     let tick = Cause::new(CauseKind::Interrupt, "local_timer");
-    says(&tick, &all, &["`isolcpus=domain,managed_irq,1-3 nohz_full=1-3`, which leaves CPU 0 for other work"]);
+    says(
+        &tick,
+        &all,
+        &["isolcpus=managed_irq,domain,1-3 nohz_full=1-3 rcu_nocbs=1-3`, which leave CPU 0 for other work"],
+    );
     let single = RemedyFacts { measured: vec![0], online: vec![0], ..facts() };
     says(&tick, &single, &["bind the thread that must be on time to one of several CPUs"]);
 }
@@ -399,19 +431,17 @@ fn check_command(command: &str, facts: &RemedyFacts) -> Result<(), String> {
             let settings = ["kernel.nmi_watchdog=0", "kernel.watchdog=0", "kernel.sched_rt_runtime_us=-1"];
             settings.contains(setting).then_some(()).ok_or_else(|| "unknown setting".to_owned())
         }
-        ["sudo", "sh", "-c", ..] if command.ends_with("/fair_server/cpu*/runtime; do echo 0 > $file; done'") => Ok(()),
+        ["sudo", "sh", "-c", ..] if command == FAIR_SERVERS_OFF => Ok(()),
         ["sudo", "hwlatdetect", "--duration=60"] | ["sudo", "dmesg"] => Ok(()),
         arguments => arguments.iter().try_for_each(|argument| {
             let (name, value) = argument.split_once('=').unwrap_or((argument, ""));
             match name {
-                "isolcpus" | "nohz_full" => {
-                    let cpus = value.strip_prefix("domain,managed_irq,").unwrap_or(value);
+                "isolcpus" | "nohz_full" | "rcu_nocbs" => {
+                    let cpus = value.strip_prefix("managed_irq,domain,").unwrap_or(value);
                     let all = online(cpus)? == facts.online.len();
                     if all { Err("no CPU remains for other work".to_owned()) } else { Ok(()) }
                 }
-                "rcu_nocbs" if value == "all" => Ok(()),
-                "rcu_nocbs" => online(value).map(|_| ()),
-                "idle" | "nohlt" | "preempt" | "rcu_nocb_poll" => Ok(()),
+                "idle" | "nohlt" | "preempt" => Ok(()),
                 _ => Err("unknown command".to_owned()),
             }
         }),

@@ -8,6 +8,9 @@ use crate::{
     explain::{IN_PREVIOUS_CYCLE, TURNED_OFF_IN},
 };
 
+/// The effect of a preemptible kernel that is not PREEMPT_RT.
+const LESS_LATE: &str = "kernel argument `preempt=full` makes it less late, but not real-time";
+
 /// Remedy for a thread that had the CPU.
 pub(super) fn thread(cause: &Cause, facts: &RemedyFacts) -> String {
     let name = cause.name.as_str();
@@ -43,7 +46,7 @@ pub(super) fn thread(cause: &Cause, facts: &RemedyFacts) -> String {
                 .to_owned()
         }
         "kworker" => {
-            let bound = facts.kernel_argument(handlers::ISOLATED);
+            let bound = facts.isolated();
             match facts.others_mask() {
                 Some(mask) => format!(
                     "keep work queues off this CPU: `echo {mask} | sudo tee /sys/devices/virtual/workqueue/cpumask`, and for \
@@ -56,10 +59,7 @@ pub(super) fn thread(cause: &Cause, facts: &RemedyFacts) -> String {
             format!("deferred softirqs ran, mostly of the network: {}", handlers::softirq("NET_RX", facts))
         }
         "rcuc" | "rcub" | "rcu_preempt" | "rcu_sched" | "rcuop" | "rcuog" | "rcuos" => {
-            format!(
-                "move the callbacks of RCU to other CPUs: kernel argument `rcu_nocbs={} rcu_nocb_poll`",
-                facts.measured_list()
-            )
+            format!("move the callbacks of RCU to other CPUs: {}", facts.isolated())
         }
         "timerlat" => {
             "this thread is the kernel's own measurement and outranks every probe: measure without `--timerlat`"
@@ -68,7 +68,7 @@ pub(super) fn thread(cause: &Cause, facts: &RemedyFacts) -> String {
         "migration" | "stopper" | "cpuhp" => format!(
             "the kernel stops a CPU to move threads or to change its own code: load no modules, start no tracing and change \
              no affinities during the run; also {}",
-            facts.kernel_argument(handlers::ISOLATED)
+            facts.isolated()
         ),
         _ => match cause.why {
             Some(Why::PreemptionOff) => preemption_off(cause, facts),
@@ -82,10 +82,7 @@ pub(super) fn thread(cause: &Cause, facts: &RemedyFacts) -> String {
 fn load(cause: &Cause, facts: &RemedyFacts) -> String {
     let load = "this is a load of the measurement, as requested";
     if cause.why == Some(Why::PreemptionOff) && !facts.realtime_kernel {
-        return format!(
-            "{load}, in a kernel that is not fully preemptible: use a PREEMPT_RT kernel, or at least kernel argument \
-             `preempt=full`"
-        );
+        return format!("{load}, in a kernel without real-time preemption: use a PREEMPT_RT kernel; {LESS_LATE}");
     }
     format!("{load}: compare with a run without it")
 }
@@ -110,10 +107,7 @@ fn interrupt_of(device: &str, number: u32, cause: &Cause, facts: &RemedyFacts) -
 fn preemption_off(cause: &Cause, facts: &RemedyFacts) -> String {
     let moved = facts.moved(&cause.name, cause.number);
     if !facts.realtime_kernel {
-        return format!(
-            "this kernel is not fully preemptible: use a PREEMPT_RT kernel, or at least kernel argument `preempt=full`, or \
-             {moved}"
-        );
+        return format!("this kernel has no real-time preemption: use a PREEMPT_RT kernel, or {moved}; {LESS_LATE}");
     }
     if let Some(place) = cause.detail.strip_prefix(TURNED_OFF_IN) {
         return format!("preemption was disabled in {place}: {moved}, and report it to the maintainers of that code");
@@ -124,9 +118,9 @@ fn preemption_off(cause: &Cause, facts: &RemedyFacts) -> String {
 fn same_priority(cause: &Cause, facts: &RemedyFacts) -> String {
     let Some(ours) = facts.priority.filter(|&ours| ours >= 0) else {
         return format!(
-            "ordinary threads share the CPU: give the one that must be on time a real-time priority, {}, or {}",
-            facts.raise_to(80),
-            facts.moved(&cause.name, cause.number)
+            "ordinary threads share the CPU: {}, or give the one that must be on time a real-time priority: {}",
+            facts.moved(&cause.name, cause.number),
+            facts.raise_to(80)
         );
     };
     let (name, moved) = (&cause.name, facts.moved("it", cause.number));
@@ -152,7 +146,7 @@ fn higher_priority(cause: &Cause, facts: &RemedyFacts) -> String {
         return match priority {
             0 => moved,
             _ => format!(
-                "give the thread that must be on time a real-time priority, {}, or {moved}",
+                "{moved}, or give the thread that must be on time a real-time priority: {}",
                 facts.raise_to((100 - priority).max(80))
             ),
         };

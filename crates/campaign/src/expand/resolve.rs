@@ -228,7 +228,8 @@ impl Cpus {
             CpuWord::Isolated => {
                 let last = usable.last().unwrap_or(0);
                 let text = format!(
-                    "the kernel isolates no CPU here: boot with `isolcpus={last}`, or write `isolated or last`"
+                    "the kernel isolates no CPU here: boot with `{}`, or write `isolated or last`",
+                    machine::isolation_arguments(last)
                 );
                 return Some(usable.intersection(isolated)).filter(|found| !found.is_empty()).ok_or(text);
             }

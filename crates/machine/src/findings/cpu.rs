@@ -4,6 +4,7 @@ use record::Finding;
 
 use super::{Check, CheckContext, Explain, evidence, not_applicable, ok, unknown, warn, without};
 use crate::facts::idle_states_of;
+use crate::kernel::isolation_arguments;
 use crate::{CpuList, Unreadable};
 
 const CPU: &str = "sys/devices/system/cpu";
@@ -135,7 +136,7 @@ fn isolated(context: &CheckContext) -> Finding {
             let cpu = context.last_cpu();
             warn(ID, "no CPU is isolated", context.evidence(&path)).because(
                 "The scheduler may run any other thread on the CPU of a real-time thread, which adds kernel work and cold caches.",
-                format!("kernel arguments: `isolcpus=managed_irq,domain,{cpu} nohz_full={cpu} rcu_nocbs={cpu}`"),
+                format!("kernel arguments: `{}`", isolation_arguments(cpu)),
             )
         }
         Some(cpus) => ok(ID, format!("isolated CPUs: {cpus}"), evidence(&path, cpus)),

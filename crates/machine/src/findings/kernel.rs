@@ -3,7 +3,7 @@
 use record::{Finding, Machine};
 
 use super::{Check, CheckContext, Explain, evidence, fail, not_applicable, ok, unknown, warn, without};
-use crate::kernel::{DYNAMIC, Preempt, has_fair_server, preempt as preempt_model};
+use crate::kernel::{DYNAMIC, FAIR_SERVERS_OFF, Preempt, has_fair_server, preempt as preempt_model};
 
 pub(super) const CHECKS: &[Check] = &[preempt, rt_throttling, timer_migration, clock_source];
 
@@ -25,10 +25,6 @@ fn preempt(context: &CheckContext) -> Finding {
         );
     }
     let install = real_time_kernel(context);
-    let or_install = match install.starts_with("sudo ") {
-        true => format!("or install another kernel with `{install}`"),
-        false => format!("or {install}"),
-    };
     let title = format!("kernel without real-time preemption ({model})");
     match model.as_str() {
         "full" | "lazy" | "full or lazy" => warn(ID, title, evidence).because(
@@ -36,16 +32,16 @@ fn preempt(context: &CheckContext) -> Finding {
             install,
         ),
         DYNAMIC => warn(ID, "kernel without real-time preemption, its dynamic mode not readable", evidence).because(
-            "Even at best (full), interrupt handlers and code under spin locks delay a real-time thread.",
-            format!("see the mode with `sudo cat /sys/kernel/debug/sched/preempt`, boot with `preempt=full`, {or_install}"),
+            "Even with the boot argument preempt=full, which shortens delays, interrupt handlers and code under spin locks delay a real-time thread.",
+            install,
         ),
         _ => fail(ID, title, evidence).because(
-            "A system call of any process delays a real-time thread until it ends or reaches a scheduling point.",
             if machine.kernel_build.as_deref().is_some_and(|build| build.contains("PREEMPT_DYNAMIC")) {
-                format!("boot with `preempt=full`, {or_install}")
+                "A system call of any process delays a real-time thread until it ends or reaches a scheduling point. The boot argument preempt=full shortens these delays, but does not make the kernel real-time."
             } else {
-                install
+                "A system call of any process delays a real-time thread until it ends or reaches a scheduling point."
             },
+            install,
         ),
     }
 }
@@ -111,8 +107,8 @@ fn fair_server(context: &CheckContext, id: &str) -> Finding {
         (Ok(runtime_ns), Some(period_ns)) => {
             let (given_ms, period_ms) = (runtime_ns / NS_PER_MS, period_ns / NS_PER_MS);
             warn(id, format!("busy real-time threads give ordinary ones {given_ms} ms of every {period_ms} ms"), read).because(
-                "A real-time thread that never sleeps loses this time to waiting ordinary threads; one that sleeps between its deadlines does not.",
-                "sudo sh -c 'for file in /sys/kernel/debug/sched/fair_server/cpu*/runtime; do echo 0 > $file; done'",
+                "A real-time thread that never sleeps loses this time to waiting ordinary threads; one that sleeps between its deadlines does not. Without the server, one that never sleeps starves its CPU.",
+                FAIR_SERVERS_OFF,
             )
         }
         _ => unknown(id, "fair server not understood", read),

@@ -37,7 +37,9 @@ fn a_file_is_valid_on_one_machine_and_invalid_on_another() {
     let cloud = PI.replace("raspberry-pi-rt", "cloud-vm");
     let run = scratch.run(&format!("validate a.toml --root {cloud}"));
     run.expect_status(1);
-    assert!(run.stdout().contains("a.toml:3:8: the kernel isolates no CPU here: boot with `isolcpus=1`"));
+    assert!(run.stdout().contains(
+        "a.toml:3:8: the kernel isolates no CPU here: boot with `isolcpus=managed_irq,domain,1 nohz_full=1 rcu_nocbs=1`"
+    ));
 }
 
 #[test]
