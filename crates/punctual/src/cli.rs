@@ -181,7 +181,8 @@ pub enum Command {
     Blame(BlameRecord),
     /// Show the hardware, kernel and settings of this machine, and what to change.
     ///
-    /// Exit status: 0, because findings are no verdict.
+    /// Exit status: 0, because it lists findings and judges nothing; `punctual check nic` judges an interface, with status 2
+    /// for the same finding.
     ///
     /// Examples:
     ///   punctual machine

@@ -58,3 +58,19 @@ pub(crate) fn of_campaign(campaign: &Campaign, advice: &Recommendation) -> Optio
     let duration = format_exact(rounded(longest_ns.saturating_mul(LONGER)));
     Some(("measure longer:".to_owned(), with_options(&command, &[("--duration", &duration)])))
 }
+
+#[cfg(test)]
+mod tests {
+    use record::{Finding, FindingState};
+
+    use super::*;
+
+    #[test]
+    fn findings_are_no_advice_without_a_late_wake_up() {
+        let finding = Finding { state: FindingState::Warn, remedy: "mitigations=off".to_owned(), ..Finding::default() };
+        let record = Record { findings: vec![finding], ..Record::default() };
+        assert_eq!(of_run(&record), []);
+        let page = crate::html::render(&record);
+        assert!(!page.contains("what to change") && page.contains("mitigations=off"), "only among the findings");
+    }
+}

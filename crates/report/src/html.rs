@@ -204,8 +204,8 @@ pub fn render(record: &Record) -> String {
         more_uses,
         summary: facts::summary(&lines),
         charts: [
-            histogram::figure("histogram", &lines, Words::of(record)),
-            percentiles::figure("percentiles", &lines, Words::of(record), &limits, &compare::curves(record)),
+            histogram::figure("histogram", &lines, Words::of_charts(record)),
+            percentiles::figure("percentiles", &lines, Words::of_charts(record), &limits, &compare::curves(record)),
             timeline::maxima(&shown, &lines),
         ],
         program: process::section(record),

@@ -99,6 +99,8 @@ const FRAMES: Words = Words {
 
 /// Wake-ups whose spikes are audio periods.
 const PERIODS: Words = Words { marks: ("|deadline", "done|"), ..WAKE_UPS };
+/// The wake-ups of audio periods in charts. The headline has the time until a period is done, which is longer.
+const PERIODS_IN_CHARTS: Words = Words { lateness: "wake-up lateness", largest: "Largest wake-up lateness", ..PERIODS };
 
 /// Figures of a campaign whose role is not one of a series: frames received or captured, and audio periods.
 const SPACING: Words = Words { lateness: "time between two frames", largest: "Longest time", ..INTERVALS };
@@ -116,6 +118,12 @@ impl Words {
             Measured::Lateness => &WAKE_UPS,
             Measured::Gap => &GAPS,
         }
+    }
+
+    /// The names of the times in the charts of all values of a record.
+    pub(crate) fn of_charts(record: &Record) -> &'static Self {
+        let is_audio = record.series.iter().any(|series| series.kind.audio().is_some());
+        if is_audio { &PERIODS_IN_CHARTS } else { Self::of(record) }
     }
 
     /// The names of a series' figures.

@@ -11,7 +11,8 @@ use super::{Extent, OutputOptions, period};
 pub enum Check {
     /// List the settings of a network interface that can delay frames, and what to change; changes nothing.
     ///
-    /// Exit status: 0 no check failed, 2 a check failed, 1 no such interface.
+    /// Exit status: 0 no check failed, 2 a check failed, 1 no such interface. `punctual machine` lists such findings without
+    /// judging them, with status 0.
     ///
     /// Examples:
     ///   punctual check nic eth0

@@ -232,7 +232,7 @@ fn table(lines: &[Line], item: &str, lateness: &str) -> Table {
 mod tests {
     use super::*;
     use crate::html::lines::lines;
-    use record::{Record, Series};
+    use record::{Record, Series, SeriesKind};
 
     fn record(values: &[(i64, u64)]) -> Record {
         let mut series = Series { phase: "rest".into(), cpu: Some(0), ..Series::default() };
@@ -279,5 +279,13 @@ mod tests {
     fn draws_nothing_without_data() {
         assert!(figure("histogram", &lines(&record(&[])), Words::of(&record(&[]))).svg.is_empty());
         assert!(figure("histogram", &[], Words::of(&record(&[]))).svg.is_empty());
+    }
+
+    #[test]
+    fn charts_of_audio_runs_name_their_times() {
+        let mut series = Series { kind: SeriesKind::Audio(Box::default()), samples: 1, ..Series::default() };
+        series.raw.record(100_000);
+        let page = crate::html::render(&Record { series: vec![series], ..Record::default() });
+        assert!(page.contains("<h3>Histogram of wake-up lateness</h3>") && !page.contains("Histogram of lateness"));
     }
 }

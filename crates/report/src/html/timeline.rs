@@ -30,7 +30,7 @@ pub fn maxima(record: &Record, lines: &[Line]) -> Figure {
     let together = longest.div_ceil(columns).max(1);
     let window_ns = lines.iter().map(|l| l.series.maxima.window_ns).max().unwrap_or(0);
     let step_ns = window_ns.saturating_mul(together as u64);
-    let words = Words::of(record);
+    let words = Words::of_charts(record);
     let lead = format!(
         "Each step is the {} within {} (raw). A level that rises with the load is caused by the load; single \
                  peaks at regular intervals suggest something periodic in the machine.",
