@@ -5,8 +5,8 @@ pub fn command<S: AsRef<str>>(words: &[S]) -> String {
     words.iter().map(|word| quoted(word.as_ref())).collect::<Vec<_>>().join(" ")
 }
 
-/// The command of a run, with `options` and their values instead of those that it has, before a `--`. It starts with
-/// `punctual`, without the path of the binary.
+/// The command of a run, with `options` and their values instead of those that it has, before a `--`. An option without a
+/// value is left out. The command starts with `punctual`, without the path of the binary.
 pub fn with_options(words: &[String], options: &[(&str, &str)]) -> String {
     let is_option = |word: &str| options.iter().any(|(option, _)| *option == word);
     let is_both =
@@ -21,7 +21,7 @@ pub fn with_options(words: &[String], options: &[(&str, &str)]) -> String {
             _ => kept.push(word),
         }
     }
-    kept.extend(options.iter().flat_map(|&(option, value)| [option, value]));
+    kept.extend(options.iter().filter(|(_, value)| !value.is_empty()).flat_map(|&(option, value)| [option, value]));
     kept.extend(words[end..].iter().map(String::as_str));
     command(&kept)
 }
@@ -56,5 +56,6 @@ mod tests {
             with_options(&words, &[("--duration", "9s"), ("--period", "2ms")]),
             "punctual measure process --duration 9s --period 2ms -- ./a --duration 3s"
         );
+        assert_eq!(with_options(&words[..4], &[("--period", "")]), "punctual measure process");
     }
 }

@@ -7,6 +7,8 @@ use crate::{blame, remedy::advice_and_command, stream::offset_advice, words::Wor
 
 /// The rounds of a matrix, and the repeats of a campaign, that separate a difference from chance.
 const ROUNDS: &str = "3";
+/// Leaves out the folder of a campaign: another plan needs another one.
+const NEW_FOLDER: (&str, &str) = ("--dir", "");
 /// An undecided comparison is measured again for this many times as long.
 const LONGER: u64 = 4;
 
@@ -52,11 +54,14 @@ pub(crate) fn of_campaign(campaign: &Campaign, advice: &Recommendation) -> Optio
     let command: Vec<String> = campaign.command.iter().filter(|word| *word != "--resume").cloned().collect();
     let repeats = campaign.scenarios.iter().map(|entry| entry.repeat).max().unwrap_or(1);
     if repeats < 2 {
-        return Some(("measure several times:".to_owned(), with_options(&command, &[("--repeats", ROUNDS)])));
+        return Some((
+            "measure several times:".to_owned(),
+            with_options(&command, &[("--repeats", ROUNDS), NEW_FOLDER]),
+        ));
     }
     let longest_ns = campaign.scenarios.iter().map(|entry| entry.planned_ns).max()?;
     let duration = format_exact(rounded(longest_ns.saturating_mul(LONGER)));
-    Some(("measure longer:".to_owned(), with_options(&command, &[("--duration", &duration)])))
+    Some(("measure longer:".to_owned(), with_options(&command, &[("--duration", &duration), NEW_FOLDER])))
 }
 
 #[cfg(test)]

@@ -51,7 +51,7 @@ pub fn recommend(table: &CampaignTable) -> Option<Recommendation> {
         ),
         (_, Some(2..)) => format!(
             "Undecided between {}, because their repeats overlap: measure longer.",
-            listed(contenders.iter().map(|&index| &*table.columns[columns[index].index]).collect())
+            listed(&contenders.iter().map(|&index| &*table.columns[columns[index].index]).collect::<Vec<_>>())
         ),
         _ => format!(
             "Undecided, because each scenario ran only once: `repeats = 3` separates a difference from chance. The least \
@@ -65,7 +65,7 @@ pub fn recommend(table: &CampaignTable) -> Option<Recommendation> {
 }
 
 /// Names in a sentence, at most [`NAMED`] of them.
-fn listed(names: Vec<&str>) -> String {
+fn listed(names: &[&str]) -> String {
     match names.len().saturating_sub(NAMED) {
         0 => names.join("; "),
         more => format!("{}; and {more} more", names[..NAMED].join("; ")),

@@ -27,14 +27,19 @@ pub(super) struct Case<'a> {
     pub(super) a_use: Option<&'a UseVerdict>,
 }
 
-/// One case for each requested use, or for all judged uses if none was requested. The run as a whole is a case of its own
-/// if it has no uses, or an outcome that none of them has.
-pub(super) fn cases(record: &Record) -> Vec<Case<'_>> {
+/// The requested uses, or those that the answer counts if none was requested.
+pub(super) fn uses(record: &Record) -> impl Iterator<Item = &UseVerdict> {
     let profiles = &record.scenario.profiles;
-    let is_requested = |a_use: &&UseVerdict| {
-        profiles.is_empty() || profiles.iter().any(|requested| is_profile(requested, &a_use.profile))
-    };
-    let mut cases: Vec<Case> = record.uses.iter().filter(is_requested).map(|a_use| of_use(record, a_use)).collect();
+    record.uses.iter().filter(|a_use| match profiles.is_empty() {
+        true => on_short_ladder(a_use),
+        false => profiles.iter().any(|requested| is_profile(requested, &a_use.profile)),
+    })
+}
+
+/// One case for each of these uses. The run as a whole is a case of its own if it has no uses, or an outcome that none of
+/// them has.
+pub(super) fn cases(record: &Record) -> Vec<Case<'_>> {
+    let mut cases: Vec<Case> = uses(record).map(|a_use| of_use(record, a_use)).collect();
     let run = run(record);
     if cases.is_empty() || run.outcome.is_some() && cases.iter().all(|case| case.outcome != run.outcome) {
         cases.push(run);

@@ -83,9 +83,9 @@ fn is_judged(series: &Series) -> bool {
 /// The result of the largest time of a series: `fail` above the limit of a use with the verdict FAIL, `skip` above that of
 /// one with INCONCLUSIVE. `unknown` if it was not judged, or if the run has a problem.
 fn of_largest(record: &Record, series: &Series, max_ns: i64) -> &'static str {
-    let is_above = |outcome| record.uses.iter().any(|a_use| a_use.outcome == outcome && max_ns > a_use.limit_ns);
+    let is_above = |outcome| case::uses(record).any(|a_use| a_use.outcome == outcome && max_ns > a_use.limit_ns);
     match max_ns {
-        _ if record.obstacle().is_some() || record.uses.is_empty() || !is_judged(series) => "unknown",
+        _ if record.obstacle().is_some() || case::uses(record).next().is_none() || !is_judged(series) => "unknown",
         _ if is_above(Outcome::Fail) => "fail",
         _ if is_above(Outcome::Inconclusive) => "skip",
         _ => "pass",
