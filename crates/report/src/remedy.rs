@@ -46,7 +46,8 @@ pub(crate) fn with_options<'a>(command: &[String], remedies: impl Iterator<Item 
     let end = command.iter().position(|word| word == "--").unwrap_or(command.len());
     let (mut words, program) = (command[..end].to_vec(), &command[end..]);
     let mut added: Vec<&str> = Vec::new();
-    for option in remedies.flat_map(|remedy| remedy.split('`').skip(1).step_by(2)).filter(|text| is_option(text)) {
+    let quoted = remedies.flat_map(|remedy| remedy.split('`').skip(1).step_by(2));
+    for option in quoted.map(last_option).filter(|text| is_option(text)) {
         let name = option.split(' ').next().unwrap_or(option);
         if added.contains(&name) {
             continue;
@@ -62,6 +63,11 @@ pub(crate) fn with_options<'a>(command: &[String], remedies: impl Iterator<Item 
     }
     words.extend_from_slice(program);
     words
+}
+
+/// The last option of a whole command of punctual; any other text as it is.
+fn last_option(text: &str) -> &str {
+    text.rfind(" --").filter(|_| text.starts_with("punctual ")).map_or(text, |at| &text[at + 1..])
 }
 
 /// True for an option whose value, if it has one, is no placeholder such as `NAME`.
@@ -96,7 +102,7 @@ mod tests {
             let words: Vec<String> = command.split(' ').map(str::to_owned).collect();
             with_options(&words, remedies.iter().copied()).join(" ")
         };
-        let policy = ["give it a real-time policy: `--policy fifo:80`", "or `--policy fifo:91`"];
+        let policy = ["give it a real-time policy: `punctual measure noise --policy fifo:80`", "or `--policy fifo:91`"];
         for (command, expected) in [
             ("punctual measure noise", "punctual measure noise --policy fifo:80"),
             ("punctual measure noise --policy other -q", "punctual measure noise -q --policy fifo:80"),
