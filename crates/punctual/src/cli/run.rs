@@ -23,7 +23,7 @@ pub struct Run {
     /// Measure scenarios this long [default: of the campaign].
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub duration: Option<u64>,
-    /// Run each scenario this many times [default: of the campaign].
+    /// Run each scenario N times [default: of the campaign].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub repeats: Option<u32>,
     /// Compare with a reference or another record; repeatable.

@@ -368,7 +368,7 @@ mod tests {
     }
 
     /// Two repeats with the same results.
-    fn repeated(scenarios: Vec<ScenarioEntry>) -> Vec<ScenarioEntry> {
+    fn repeated(scenarios: &[ScenarioEntry]) -> Vec<ScenarioEntry> {
         let again = scenarios.iter().cloned().map(|entry| ScenarioEntry { repeat: 2, ..entry });
         scenarios.iter().cloned().chain(again).collect()
     }
@@ -383,7 +383,7 @@ mod tests {
         assert!(text.contains(" punctual run c.toml --repeats 3\n") && !text.contains("Recommended"), "{text}");
         let page = render_campaign(&campaign);
         assert!(page.contains("NOT DECIDED") && !page.contains("<b class=\"tag\">best</b>"), "{page}");
-        let campaign = Campaign { scenarios: repeated(campaign.scenarios.clone()), ..campaign };
+        let campaign = Campaign { scenarios: repeated(&campaign.scenarios), ..campaign };
         let text = crate::terminal::campaign_answer(&campaign, "more", &crate::Style::plain(), 80);
         assert!(text.contains("Recommended: isolated") && !text.contains("--repeats"), "{text}");
     }
@@ -393,7 +393,7 @@ mod tests {
         let campaign = Campaign {
             name: "c".to_owned(),
             title: "<isolated> or not".to_owned(),
-            scenarios: repeated(vec![entry("isolated", 5), entry("ordinary", 900)]),
+            scenarios: repeated(&[entry("isolated", 5), entry("ordinary", 900)]),
             ..Campaign::default()
         };
         let html = render_campaign(&campaign);
@@ -426,7 +426,7 @@ mod tests {
 
     #[test]
     fn a_recommended_scenario_that_fails_does_not_look_good() {
-        let mut scenarios = repeated(vec![entry("isolated", 5), entry("ordinary", 900)]);
+        let mut scenarios = repeated(&[entry("isolated", 5), entry("ordinary", 900)]);
         let page = |scenarios: &[ScenarioEntry]| {
             render_campaign(&Campaign { scenarios: scenarios.to_vec(), ..Campaign::default() })
         };
