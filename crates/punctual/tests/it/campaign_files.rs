@@ -58,7 +58,7 @@ fn a_dry_run_prints_the_plan_and_writes_no_file() {
     let json = scratch.run(&format!("run cnc-matrix --dry-run --json --duration 3s --root {PI}")).stdout();
     let plan: Value = serde_json::from_str(&json).unwrap();
     let scenarios = plan["scenarios"].as_array().unwrap();
-    assert_eq!(scenarios.len(), 32);
+    assert_eq!(scenarios.len(), 96);
     assert!(
         scenarios.iter().all(|scenario| scenario["planned_ns"] == 3_000_000_000_u64 && scenario["result"].is_null())
     );
