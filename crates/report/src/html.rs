@@ -59,7 +59,7 @@ use record::{Record, visible::escape};
 pub use campaign::render_campaign;
 pub use machine::render_machine;
 
-use crate::remedy::with_options;
+use crate::remedy::with_advice;
 use crate::words::{Words, capitalized, state_note};
 use blame::BlameView;
 use compare::{ComparisonView, PublishedView};
@@ -167,7 +167,7 @@ fn to_do(record: &Record) -> Vec<(String, String)> {
 fn next_command(record: &Record) -> String {
     let to_do = crate::blame::to_do(record);
     let remedies = to_do.iter().take(TO_DO).map(|to_do| to_do.account.remedy.as_str());
-    record::shell::command(&with_options(&record.command, remedies))
+    with_advice(&record.command, remedies)
 }
 
 /// Renders the report of a run as one HTML document in UTF-8.

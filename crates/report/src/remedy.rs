@@ -40,29 +40,22 @@ pub(crate) fn is_command(remedy: &str) -> bool {
     ["echo", "punctual", "sudo", "taskset", "ulimit"].contains(&program)
 }
 
-/// The command with the options in backticks of these remedies, each once: `--policy fifo:80` of "set `--policy fifo:80`".
-/// Options that the command has are replaced. Options follow its name, before a program that it starts.
-pub(crate) fn with_options<'a>(command: &[String], remedies: impl Iterator<Item = &'a str>) -> Vec<String> {
-    let end = command.iter().position(|word| word == "--").unwrap_or(command.len());
-    let (mut words, program) = (command[..end].to_vec(), &command[end..]);
-    let mut added: Vec<&str> = Vec::new();
+/// The command with the options in backticks of these remedies, each once, instead of those that it has: `--policy fifo:80`
+/// of "set `--policy fifo:80`".
+pub(crate) fn with_advice<'a>(command: &[String], remedies: impl Iterator<Item = &'a str>) -> String {
+    let mut advised: Vec<(&str, &str)> = Vec::new();
     let quoted = remedies.flat_map(|remedy| remedy.split('`').skip(1).step_by(2));
     for option in quoted.map(last_option).filter(|text| is_option(text)) {
-        let name = option.split(' ').next().unwrap_or(option);
-        if added.contains(&name) {
-            continue;
+        let (name, value) = option.split_once(' ').unwrap_or((option, ""));
+        if advised.iter().all(|(known, _)| *known != name) {
+            advised.push((name, value));
         }
-        added.push(name);
-        let joined = format!("{name}=");
-        words.retain(|word| !word.starts_with(&joined));
-        if let Some(at) = words.iter().position(|word| word == name) {
-            let has_value = option != name;
-            words.drain(at..(at + 1 + usize::from(has_value)).min(words.len()));
-        }
-        words.extend(option.split(' ').map(str::to_owned));
     }
-    words.extend_from_slice(program);
-    words
+    let (flags, options): (Vec<_>, Vec<_>) = advised.into_iter().partition(|(_, value)| value.is_empty());
+    let end = command.iter().position(|word| word == "--").unwrap_or(command.len());
+    let missing = flags.iter().map(|(flag, _)| (*flag).to_owned()).filter(|flag| !command[..end].contains(flag));
+    let words: Vec<String> = command[..end].iter().cloned().chain(missing).chain(command[end..].to_vec()).collect();
+    record::shell::with_options(&words, &options)
 }
 
 /// The last option of a whole command of punctual; any other text as it is.
@@ -100,7 +93,7 @@ mod tests {
     fn the_next_command_has_the_options_of_the_remedies() {
         let next = |command: &str, remedies: &[&str]| {
             let words: Vec<String> = command.split(' ').map(str::to_owned).collect();
-            with_options(&words, remedies.iter().copied()).join(" ")
+            with_advice(&words, remedies.iter().copied())
         };
         let policy = ["give it a real-time policy: `punctual measure noise --policy fifo:80`", "or `--policy fifo:91`"];
         for (command, expected) in [
