@@ -1,5 +1,7 @@
 //! The time at which each frame of a stream is due, while the stream is read.
 
+use crate::convert::signed;
+
 /// A new level of lateness is adopted after this many frames at that level.
 const BLOCK: u32 = 64;
 /// Limit of a number of slots, so that sums of few numbers do not overflow.
@@ -9,9 +11,13 @@ const SLOTS_MAX: f64 = 1e15;
 #[derive(Debug, Clone)]
 pub(crate) struct Schedule {
     pub(crate) period_ns: f64,
+    /// Frames of a group are up to this many slots before those of a regular stream.
+    pub(crate) uneven: i64,
     /// Any slot of the grid, if it is known, ns.
     origin_ns: Option<f64>,
     base_ns: Option<f64>,
+    /// The base that follows from the newest frame, ns.
+    newest_base_ns: f64,
     /// The index of the newest frame.
     newest: i64,
     /// Number of frames in the block, and the smallest and largest base that follows from each.
@@ -21,10 +27,20 @@ pub(crate) struct Schedule {
 }
 
 impl Schedule {
-    /// A schedule that starts at the first frame, or at the slot nearest to it if the grid is known.
-    pub(crate) fn new(period_ns: f64, origin_ns: Option<f64>) -> Self {
-        let (smallest_ns, largest_ns) = (f64::INFINITY, f64::NEG_INFINITY);
-        Self { period_ns, origin_ns, base_ns: None, newest: 0, frames: 0, smallest_ns, largest_ns }
+    /// A schedule that starts at the first frame, or at the slot nearest to it if the grid is known. The stream sends
+    /// frames in groups of `group`.
+    pub(crate) fn new(period_ns: f64, origin_ns: Option<f64>, group: usize) -> Self {
+        Self {
+            period_ns,
+            uneven: signed(group) - 1,
+            origin_ns,
+            base_ns: None,
+            newest_base_ns: 0.0,
+            newest: 0,
+            frames: 0,
+            smallest_ns: f64::INFINITY,
+            largest_ns: f64::NEG_INFINITY,
+        }
     }
 
     /// Starts again with the next frame.
@@ -37,6 +53,7 @@ impl Schedule {
     pub(crate) fn add(&mut self, index: i64, at_ns: i64) {
         self.newest = index;
         let base_ns = at_ns as f64 - index as f64 * self.period_ns;
+        self.newest_base_ns = base_ns;
         if self.base_ns.is_none() {
             self.base_ns = Some(base_ns - self.origin_ns.map_or(0.0, |origin_ns| self.phase(at_ns, origin_ns)));
             (self.frames, self.smallest_ns, self.largest_ns) = (0, base_ns, base_ns);
@@ -52,7 +69,9 @@ impl Schedule {
     /// Replaces the period. The newest frames keep their slots.
     pub(crate) fn set_period(&mut self, period_ns: f64) {
         let index = self.newest as f64;
-        self.base_ns = self.base_ns.map(|base_ns| base_ns + index * (self.period_ns - period_ns));
+        let moved_ns = index * (self.period_ns - period_ns);
+        self.base_ns = self.base_ns.map(|base_ns| base_ns + moved_ns);
+        self.newest_base_ns += moved_ns;
         self.period_ns = period_ns;
         (self.frames, self.smallest_ns, self.largest_ns) = (0, f64::INFINITY, f64::NEG_INFINITY);
     }
@@ -75,15 +94,21 @@ impl Schedule {
 
     /// Whole slots that a frame at `at_ns` is behind its own, if it has this index.
     #[inline]
-    #[expect(clippy::cast_possible_truncation, reason = "limited to SLOTS_MAX")]
     pub(crate) fn slots_late(&self, index: i64, at_ns: i64) -> i64 {
-        (self.late_ns(index, at_ns) / self.period_ns).round().clamp(-SLOTS_MAX, SLOTS_MAX) as i64
+        self.slots(self.late_ns(index, at_ns))
     }
 
-    /// True if a frame at `at_ns` is less than so many slots behind its own, if it has this index.
+    /// The same if the frame's slot follows from the newest frame. After a pause, in a stall and in the burst after it,
+    /// frames continue from the newest one and not from the earliest ones.
     #[inline]
-    pub(crate) fn is_within(&self, index: i64, at_ns: i64, slots: f64) -> bool {
-        self.late_ns(index, at_ns) < slots * self.period_ns
+    pub(crate) fn slots_after_newest(&self, index: i64, at_ns: i64) -> i64 {
+        self.slots(at_ns as f64 - self.newest_base_ns - index as f64 * self.period_ns)
+    }
+
+    #[inline]
+    #[expect(clippy::cast_possible_truncation, reason = "limited to SLOTS_MAX")]
+    fn slots(&self, late_ns: f64) -> i64 {
+        (late_ns / self.period_ns).round().clamp(-SLOTS_MAX, SLOTS_MAX) as i64
     }
 
     /// True if a frame at `at_ns` is more than half a period before its slot, if it has this index.

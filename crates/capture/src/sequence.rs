@@ -21,7 +21,7 @@ const FOLLOWING_MAX: i64 = 32;
 /// An 8-bit number up to this far ahead may belong to a frame that overtook others.
 const OVERTAKES: u64 = 32;
 /// Up to this many slots of silence, a continued 8-bit number means that no frame was lost.
-const SILENCE: f64 = 128.0;
+const SILENCE: i64 = 128;
 /// The possible relative error of elapsed slots before the period is fitted is 1 / 2000: 500 ppm.
 const SLOTS_PER_ERROR: i64 = 2000;
 /// After this many slots, the error of the elapsed slots is a large part of 256, so that 8-bit numbers show nothing.
@@ -171,18 +171,20 @@ impl Sequence {
     #[inline]
     fn evident(&self, held: Held) -> Option<u64> {
         let ahead = self.ahead(held);
-        if ahead == 0 && self.schedule.is_within(self.index(self.next), held.at_ns, SILENCE) {
+        let after_newest = self.room_after_newest(held);
+        if ahead == 0 && after_newest < SILENCE {
             return Some(self.next);
         }
-        let room = self.room(held);
-        let lost = ahead.cast_signed();
         // Frames were lost if the time for them has passed, and not more.
-        if lost > 0 && is_time_of(lost, room) {
-            return Some(self.next.saturating_add(ahead));
+        let lost = self.lost_in(ahead, after_newest).or_else(|| self.lost_in(ahead, self.room(held)));
+        if let Some(lost) = lost {
+            return Some(self.next.saturating_add(lost));
         }
-        let behind = self.next.wrapping_add(ahead).wrapping_sub(WINDOW);
         // A frame that was missing, or a duplicate, because the slot of the next frame has not come.
-        (ahead > 0 && (!self.is_seen(behind) || ahead >= WINDOW / 2 && room < 0)).then_some(behind)
+        let behind = self.behind(ahead);
+        let is_missing = ahead > 0 && !self.is_seen(behind) && after_newest <= 0;
+        let is_duplicate = ahead >= WINDOW / 2 && after_newest < -self.schedule.uneven;
+        (is_missing || is_duplicate).then_some(behind)
     }
 
     /// Decides about the first held frame with the frames after it.
@@ -195,10 +197,11 @@ impl Sequence {
         // are smaller because they are modulo 256.
         let overtaken = rest.iter().any(|other| self.ahead(*other) < ahead && !follows(first, *other));
         // True if the others continue without the first frame, and no later than it.
-        let in_time = |other: Held| self.room(other) - self.ahead(other).cast_signed() <= room.max(0);
+        let latest = self.room_after_newest(first).max(0) + self.schedule.uneven;
+        let in_time = |other: Held| self.room_after_newest(other) - self.ahead(other).cast_signed() <= latest;
         let continued = rest.iter().zip(1..).any(|(other, n)| self.ahead(*other) < ahead.min(2 * n) && in_time(*other));
-        let behind = self.next.wrapping_add(ahead).wrapping_sub(WINDOW);
-        let by_time = self.lost_by_time(first, rest.last().copied().unwrap_or(first)).filter(|_| !overtaken);
+        let last = rest.last().copied().unwrap_or(first);
+        let by_time = self.lost_by_time(first, last).filter(|_| !overtaken);
         let lost = ahead.cast_signed();
         let is_close = ahead <= OVERTAKES && (lost <= room || lost == room + 1 && overtaken);
         let number = if let Some(lost) = by_time {
@@ -206,7 +209,7 @@ impl Sequence {
         } else if ahead == 0 || is_close && room <= SILENCE_MAX {
             Some(self.next.saturating_add(ahead))
         } else if continued {
-            Some(behind)
+            Some(self.behind(ahead))
         } else {
             None
         };
@@ -226,13 +229,33 @@ impl Sequence {
     /// a stall, frames come in a burst: the time until the last of them shows whether frames were lost.
     fn lost_by_time(&self, first: Held, last: Held) -> Option<u64> {
         let following = i64::from(last.low.wrapping_sub(first.low));
-        let (ahead, room) = (self.ahead(first).cast_signed(), self.room(first));
-        let room_of_last = self.room(last) - following;
-        let rounds = (room - ahead + 128).div_euclid(256).max(0);
-        let lost = ahead + 256 * rounds;
-        let fits = following <= FOLLOWING_MAX && lost > 0 && room <= SILENCE_MAX;
-        let is_time_of = |room| is_time_of(lost, room);
-        (fits && is_time_of(room) && is_time_of(room_of_last)).then_some(lost.unsigned_abs())
+        let fits = |room: fn(&Self, Held) -> i64| {
+            let lost = self.lost_in(self.ahead(first), room(self, first))?;
+            self.is_time_of(lost.cast_signed(), room(self, last) - following).then_some(lost)
+        };
+        (following <= FOLLOWING_MAX).then(|| fits(Self::room_after_newest).or_else(|| fits(Self::room))).flatten()
+    }
+
+    /// The number of lost frames for which the time has passed, and not much more, if the next frame is this far ahead and
+    /// came `room` slots late. Numbers are modulo 256.
+    #[inline]
+    fn lost_in(&self, ahead: u64, room: i64) -> Option<u64> {
+        let ahead = ahead.cast_signed();
+        let lost = ahead + 256 * (room - ahead + 128).div_euclid(256).max(0);
+        (lost > 0 && room <= SILENCE_MAX && self.is_time_of(lost, room)).then_some(lost.unsigned_abs())
+    }
+
+    /// True if the time for so many lost frames has passed, and not much more, when the next frame came `room` slots late.
+    #[inline]
+    fn is_time_of(&self, lost: i64, room: i64) -> bool {
+        let error = room / SLOTS_PER_ERROR + self.schedule.uneven;
+        (lost - error..=lost + 1 + error).contains(&room)
+    }
+
+    /// The number of a frame that is this far ahead modulo 256, if it is behind the newest one.
+    #[inline]
+    fn behind(&self, ahead: u64) -> u64 {
+        self.next.wrapping_add(ahead).wrapping_sub(WINDOW)
     }
 
     /// The distance of an 8-bit number from the expected one, 0 to 255.
@@ -246,6 +269,12 @@ impl Sequence {
     #[inline]
     fn room(&self, held: Held) -> i64 {
         self.schedule.slots_late(self.index(self.next), held.at_ns)
+    }
+
+    /// The number of slots that passed between the newest frame and this one.
+    #[inline]
+    fn room_after_newest(&self, held: Held) -> i64 {
+        self.schedule.slots_after_newest(self.index(self.next), held.at_ns)
     }
 
     #[inline]
@@ -363,13 +392,6 @@ fn position(number: u64) -> (usize, u64) {
     (usize::from(low) / 64, number % 64)
 }
 
-/// True if the time for so many lost frames has passed, and not much more, when the next frame came `room` slots late.
-#[inline]
-fn is_time_of(lost: i64, room: i64) -> bool {
-    let error = room / SLOTS_PER_ERROR;
-    (lost - error..=lost + 1 + error).contains(&room)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -379,7 +401,7 @@ mod tests {
     const PERIOD_NS: i64 = 1_000;
 
     fn sequence() -> Sequence {
-        Sequence::new(Schedule::new(PERIOD_NS as f64, None))
+        Sequence::new(Schedule::new(PERIOD_NS as f64, None, 1))
     }
 
     /// Frames in the order of arrival, each with its time. Given for each frame: lost, late by so many slots, duplicated.
@@ -444,7 +466,7 @@ mod tests {
             numbers in prop::collection::vec((any::<u64>(), 0..3u8, any::<i64>()), 0..300),
             period_ns in 1.0..1e12,
         ) {
-            let mut sequence = Sequence::new(Schedule::new(period_ns, Some(1.0)));
+            let mut sequence = Sequence::new(Schedule::new(period_ns, Some(1.0), 1));
             let mut placed = 0;
             for &(n, kind, at_ns) in &numbers {
                 let number = match kind {

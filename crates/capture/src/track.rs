@@ -157,12 +157,13 @@ struct Slots {
 
 impl Slots {
     fn new(estimate: Option<Estimate>, interval_ns: f64, offsets_ns: Vec<f64>, numbered: bool) -> Self {
+        let schedule = Schedule::new(interval_ns, None, offsets_ns.len().max(1));
         Self {
             estimate,
             interval_ns,
             offsets_ns,
             numbered,
-            sequence: Sequence::new(Schedule::new(interval_ns, None)),
+            sequence: Sequence::new(schedule),
             phase: Phase::new(interval_ns),
             frames: 0,
             regular: 0,

@@ -607,3 +607,63 @@ fn a_slewed_clock_is_no_phase_step() {
         assert_not_failed(&found);
     }
 }
+
+/// The frames of a talker with 8-bit numbers that are not lost, at these times.
+fn without(count: u64, at: impl Fn(u64) -> i64, is_lost: impl Fn(u64) -> bool) -> Vec<Seen> {
+    let mut talker = Talker::plain(1);
+    sorted((0..count).filter(|n| !is_lost(*n)).map(|n| talker.seen(n, at(n))).collect())
+}
+
+/// A frame every 125 us with a jitter of 0 to 200 ns.
+fn regular(n: u64) -> i64 {
+    n as i64 * PERIOD_NS + scatter(n)
+}
+
+/// Groups of frames 5 us apart, every 125 us.
+fn grouped(group: u64) -> impl Fn(u64) -> i64 {
+    move |n| (n / group) as i64 * PERIOD_NS + (n % group) as i64 * 5_000 + scatter(n)
+}
+
+#[test]
+fn a_second_long_loss_is_no_reordering() {
+    for (second, lost) in [(1_100, 450), (1_067, 715), (1_072, 256), (1_300, 300), (1_072, 1_045)] {
+        let is_lost = |n: u64| (1_000..1_064).contains(&n) || (second..second + lost).contains(&n);
+        let found = avtp(&without(10_000, regular, is_lost));
+        assert_eq!(losses(&found.capture), [64 + lost, 2, 0, 0, 0, 0], "{second} {lost}");
+        assert_eq!((found.capture.late, found.capture.steps_total), (0, 0), "{second} {lost}");
+    }
+}
+
+#[test]
+fn lost_groups_are_neither_late_nor_a_restart() {
+    for group in [2, 3, 4, 8] {
+        for lost_groups in [8, 9, 17, 32, 64, 100, 300] {
+            let lost = 4_000 * group..(4_000 + lost_groups) * group;
+            let found = avtp(&without(8_000 * group, grouped(group), |n| lost.contains(&n)));
+            assert_eq!(losses(&found.capture), [lost_groups * group, 1, 0, 0, 0, 0], "{group} {lost_groups}");
+            assert_eq!((found.capture.late, found.capture.steps_total), (0, 0), "{group} {lost_groups}");
+        }
+    }
+}
+
+#[test]
+fn a_fault_soon_after_a_skip_is_found() {
+    for (skipped, is_pause) in [(1, false), (3, false), (1_600, true)] {
+        let at = |n: u64| regular(n) + if n >= 5_000 { skipped * PERIOD_NS } else { 0 };
+        let expected = if is_pause { (0, 1) } else { (skipped as u64, 0) };
+        for later in [1, 18, 63, 70, 127] {
+            let mut talker = Talker::plain(1);
+            let mut frames = without(10_000, at, |_| false);
+            frames.push(talker.seen(5_000 + later, at(5_000 + later) + 1_000));
+            let twice = avtp(&sorted(frames));
+            assert_eq!(losses(&twice.capture), [0, 0, 1, 0, 0, 0], "{skipped} {later}");
+            let lost = 5_000 + later..5_064 + later;
+            let with_loss = avtp(&without(10_000, at, |n| lost.contains(&n)));
+            assert_eq!(losses(&with_loss.capture), [64, 1, 0, 0, 0, 0], "{skipped} {later}");
+            for found in [twice, with_loss] {
+                assert_eq!((found.capture.skipped_slots, found.capture.steps_total), expected, "{skipped} {later}");
+                assert_eq!(found.capture.late, 0, "{skipped} {later}");
+            }
+        }
+    }
+}
