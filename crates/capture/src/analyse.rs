@@ -166,8 +166,8 @@ fn reference(
     let frames = stream.frames;
     let tracked = stream.track.finish().ok_or(CaptureError::TooFew { frames })?;
     let known_ns = options.period_ns.or(class.map(|(ns, _)| ns));
-    let (grid, skips) = fit(&tracked, known_ns);
     let resolution_ns = resolution_ns.max(found_resolution_ns(&tracked));
+    let (grid, skips) = fit(&tracked, known_ns, resolution_ns);
     let nominal = nominal(options.period_ns, class, &grid, resolution_ns);
     let lateness_unknown = match skips {
         Skips::Unknown => Some(format!(
@@ -218,8 +218,8 @@ enum Skips {
 }
 
 /// The grid of the stream, whose stated period is `known_ns`, if there is one.
-fn fit(tracked: &Tracked, known_ns: Option<u64>) -> (Grid, Skips) {
-    let fitted = |earliest: &[_]| Grid::fit(tracked.interval_ns, earliest, tracked.offsets_ns.clone());
+fn fit(tracked: &Tracked, known_ns: Option<u64>, resolution_ns: u64) -> (Grid, Skips) {
+    let fitted = |earliest: &[_]| Grid::fit(tracked.interval_ns, earliest, tracked.offsets_ns.clone(), resolution_ns);
     let grid = fitted(&tracked.earliest);
     let difference = |grid: &Grid| known_ns.map_or(0.0, |ns| (grid.group_ns() / ns as f64 - 1.0).abs());
     let differs = (CLOCK_ERROR..=SKIPPED_MOST).contains(&difference(&grid));
@@ -234,12 +234,10 @@ fn fit(tracked: &Tracked, known_ns: Option<u64>) -> (Grid, Skips) {
     }
 }
 
-/// The timestamp resolution derived from the intervals, ns; 1 if unknown. If all intervals are multiples of the period,
-/// that shows a regular stream, not a coarse clock, unless two frames have the same timestamp.
+/// The timestamp resolution derived from the intervals, ns; 1 if unknown. If all intervals are multiples of the period, the
+/// stamps do not show whether the stream is regular or the clock is coarse, so that is the resolution, too.
 fn found_resolution_ns(tracked: &Tracked) -> u64 {
-    let is_period = (tracked.step_ns as f64 / tracked.interval_ns - 1.0).abs() <= SAME_PERIOD;
-    let is_regular = tracked.estimate.is_some() && is_period && !tracked.equal_stamps;
-    if tracked.intervals < 16 || tracked.step_ns == 0 || is_regular { 1 } else { tracked.step_ns }
+    if tracked.intervals < 16 || tracked.step_ns == 0 { 1 } else { tracked.step_ns }
 }
 
 /// The nominal period: the given one, that of the class if the stream has it, or the fitted one.

@@ -34,25 +34,57 @@ impl Estimate {
     pub(crate) fn period_ns(&self) -> f64 {
         self.interval_ns * self.offsets_ns.len().max(1) as f64
     }
+
+    /// True if this is the period, or the time between frames.
+    fn is_of(&self, known_ns: u64) -> bool {
+        is_same(self.interval_ns, known_ns) || is_same(self.period_ns(), known_ns)
+    }
 }
 
-/// Estimates the period from the first frames; `None` if they are not regular. `known_ns` is the stated period, if there is
-/// one.
-///
-/// The distance of frames that are 1, 2, 3 ... apart shows the smallest number of frames after which the stream repeats.
+/// The estimate from the first frames; `None` if they are not regular. `known_ns` is the stated period, if there is one.
 pub(crate) fn estimate(frames: &[(Number, i64)], known_ns: Option<u64>) -> Option<Estimate> {
     let indexed = indexed(frames);
-    let numbered = frames.first().is_some_and(|(number, _)| *number != Number::None);
-    let typical = typical_ns(&indexed);
-    let candidates = || (1..=GROUP_MAX).filter_map(|group| Some((group, regularity(&indexed, group, typical)?)));
+    let found = estimate_of(&indexed, frames.first().is_some_and(|(number, _)| *number != Number::None), known_ns);
+    // After a stall, most frames can be in the burst. All of them together show the period.
+    let known = known_ns.filter(|&ns| mean_ns(&indexed).is_some_and(|mean_ns| is_same(mean_ns, ns)));
+    match known {
+        Some(ns) if !found.as_ref().is_some_and(|found| found.is_of(ns)) => {
+            Some(Estimate { interval_ns: ns as f64, offsets_ns: Vec::new() })
+        }
+        _ => found,
+    }
+}
+
+/// True if the frames do not show their period well: they are not regular, not with the stated period, or their mean
+/// interval is another one, for example because most of them are in the burst after a stall.
+pub(crate) fn is_doubtful(found: Option<&Estimate>, frames: &[(Number, i64)], known_ns: Option<u64>) -> bool {
+    let Some(found) = found else { return true };
+    let is_mean = mean_ns(&indexed(frames)).is_some_and(|mean_ns| mean_ns < found.interval_ns * TYPICAL_MAX);
+    !is_mean || known_ns.is_some_and(|ns| !found.is_of(ns))
+}
+
+/// The mean interval of the frames, ns; `None` with fewer than two.
+fn mean_ns(indexed: &[(i64, i64)]) -> Option<f64> {
+    let (first, last) = (indexed.first()?, indexed.last()?);
+    (last.0 > first.0).then(|| last.1.saturating_sub(first.1) as f64 / (last.0 - first.0) as f64)
+}
+
+fn is_same(ns: f64, known_ns: u64) -> bool {
+    (ns / known_ns as f64 - 1.0).abs() <= SAME_PERIOD
+}
+
+/// The distance of frames that are 1, 2, 3 ... apart shows the smallest number of frames after which the stream repeats.
+fn estimate_of(indexed: &[(i64, i64)], numbered: bool, known_ns: Option<u64>) -> Option<Estimate> {
+    let typical = typical_ns(indexed);
+    let candidates = || (1..=GROUP_MAX).filter_map(|group| Some((group, regularity(indexed, group, typical)?)));
     let most = candidates().map(|(_, (_, regular))| regular).fold(REGULAR, f64::max);
     let Some((group, (interval, _))) = candidates().find(|(_, (_, regular))| *regular >= most - EQUALLY_REGULAR) else {
-        return if numbered { None } else { with_losses(&indexed) };
+        return if numbered { None } else { with_losses(indexed) };
     };
-    let interval_ns = refined(&indexed, group, interval, numbered);
-    let is_known = |ns: f64| known_ns.is_some_and(|known_ns| (ns / known_ns as f64 - 1.0).abs() <= SAME_PERIOD);
-    let is_group = !is_known(interval_ns) && (is_known(interval_ns * group as f64) || is_group(&indexed, group));
-    let offsets_ns = if is_group { offsets(&indexed, group, interval_ns) } else { Vec::new() };
+    let interval_ns = refined(indexed, group, interval, numbered);
+    let is_known = |ns: f64| known_ns.is_some_and(|known_ns| is_same(ns, known_ns));
+    let is_group = !is_known(interval_ns) && (is_known(interval_ns * group as f64) || is_group(indexed, group));
+    let offsets_ns = if is_group { offsets(indexed, group, interval_ns) } else { Vec::new() };
     Some(Estimate { interval_ns, offsets_ns })
 }
 
@@ -118,9 +150,10 @@ fn refined(indexed: &[(i64, i64)], group: usize, interval_ns: f64, numbered: boo
         let mean = |pair: &[(i64, i64)]| {
             let (first, last) = (pair.first()?, pair.last()?);
             let time = last.1.saturating_sub(first.1) as f64;
-            // Without numbers, frames may be missing.
+            // Without numbers, frames may be missing. After a loss, frames are not whole groups apart.
             let frames = if numbered { (last.0 - first.0) as f64 } else { (time / refined_ns).round() };
-            (frames >= 1.0).then(|| time / frames)
+            let is_whole = !numbered || (last.0 - first.0) % signed(group) == 0;
+            (frames >= 1.0 && is_whole).then(|| time / frames)
         };
         let mut means: Vec<_> = indexed.windows(apart + 1).filter_map(mean).collect();
         refined_ns = quantile(&mut means, 0.5).filter(|&ns| ns > 0.0).unwrap_or(refined_ns);

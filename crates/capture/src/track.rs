@@ -2,12 +2,13 @@
 
 use crate::convert::nearest;
 use crate::fit::{offset_ns, quantile};
-use crate::period::{Estimate, estimate};
+use crate::period::{Estimate, estimate, is_doubtful};
 use crate::schedule::Schedule;
 use crate::sequence::{Number, Placed, Sequence};
 
-/// Number of frames for the estimate of the period.
+/// Number of frames for the estimate of the period, and of those for a better one if these do not show it well.
 const ESTIMATE_OF: usize = 256;
+const ESTIMATE_OF_MAX: usize = 1024;
 /// After this many consecutive regular frames off the phase, the phase is reset.
 const OFF_PHASE: u32 = 64;
 /// The fraction of a frame's phase error by which the phase follows it.
@@ -30,9 +31,8 @@ pub(crate) struct Track {
     /// Greatest common divisor of all intervals, ns; 0 before the first one.
     step_ns: u64,
     intervals: u64,
-    /// The last frame.
-    last: Option<(Number, i64)>,
-    equal_stamps: bool,
+    /// The time of the last frame.
+    last_ns: Option<i64>,
 }
 
 /// The result of tracking.
@@ -49,8 +49,6 @@ pub(crate) struct Tracked {
     pub(crate) irregular: bool,
     /// Greatest common divisor of all intervals, ns; 0 if all timestamps are equal.
     pub(crate) step_ns: u64,
-    /// True if frames with different numbers have the same timestamp.
-    pub(crate) equal_stamps: bool,
     /// Number of intervals.
     pub(crate) intervals: u64,
     pub(crate) numbered: bool,
@@ -58,24 +56,14 @@ pub(crate) struct Tracked {
 
 impl Track {
     pub(crate) fn new(asked_ns: Option<u64>, class_ns: Option<u64>) -> Self {
-        Self {
-            asked_ns,
-            class_ns,
-            waiting: Vec::new(),
-            slots: None,
-            step_ns: 0,
-            intervals: 0,
-            last: None,
-            equal_stamps: false,
-        }
+        Self { asked_ns, class_ns, waiting: Vec::new(), slots: None, step_ns: 0, intervals: 0, last_ns: None }
     }
 
     /// Adds a frame with the number that it contains.
     #[inline]
     pub(crate) fn add(&mut self, number: Number, at_ns: i64) {
-        if let Some((last, last_ns)) = self.last.replace((number, at_ns)) {
+        if let Some(last_ns) = self.last_ns.replace(at_ns) {
             self.intervals += 1;
-            self.equal_stamps |= at_ns == last_ns && (number != last || number == Number::None);
             if self.step_ns != 1 {
                 self.step_ns = gcd(self.step_ns, at_ns.abs_diff(last_ns));
             }
@@ -85,13 +73,18 @@ impl Track {
             return;
         }
         self.waiting.push((number, at_ns));
-        if self.waiting.len() == ESTIMATE_OF {
-            self.begin();
+        if self.waiting.len() == ESTIMATE_OF || self.waiting.len() == ESTIMATE_OF_MAX {
+            self.begin(self.waiting.len() == ESTIMATE_OF_MAX);
         }
     }
 
-    fn begin(&mut self) {
-        let estimate = estimate(&self.waiting, self.asked_ns.or(self.class_ns));
+    /// Estimates the period and starts to assign frames to slots; if more frames can follow, only if the period is certain.
+    fn begin(&mut self, is_last: bool) {
+        let known_ns = self.asked_ns.or(self.class_ns);
+        let estimate = estimate(&self.waiting, known_ns);
+        if !is_last && is_doubtful(estimate.as_ref(), &self.waiting, known_ns) {
+            return;
+        }
         let Some((interval_ns, offsets_ns)) = self.interval(estimate.as_ref()) else { return };
         let numbered = self.waiting.first().is_some_and(|(number, _)| *number != Number::None);
         let mut slots = Slots::new(estimate, interval_ns, offsets_ns, numbered);
@@ -122,7 +115,7 @@ impl Track {
     /// The result; `None` if there were too few frames.
     pub(crate) fn finish(mut self) -> Option<Tracked> {
         if self.slots.is_none() {
-            self.begin();
+            self.begin(true);
         }
         let mut slots = self.slots?;
         slots.finish();
@@ -134,7 +127,6 @@ impl Track {
             earliest: slots.earliest.kept,
             irregular,
             step_ns: self.step_ns,
-            equal_stamps: self.equal_stamps,
             intervals: self.intervals,
             numbered: slots.numbered,
         })

@@ -667,3 +667,84 @@ fn a_fault_soon_after_a_skip_is_found() {
         }
     }
 }
+
+#[test]
+fn random_losses_in_groups_are_not_late() {
+    for group in [2, 3, 4, 8] {
+        let last_of_group = |n: u64| n % group == group - 1 && is_lost(n, 10);
+        let any = |percent| move |n: u64| n > 0 && is_lost(n, percent);
+        let at = grouped(group);
+        for frames in [
+            without(8_000 * group, &at, last_of_group),
+            without(8_000 * group, &at, any(2)),
+            without(8_000 * group, &at, any(10)),
+        ] {
+            let found = avtp(&frames);
+            let capture = &found.capture;
+            assert!(8_000 * group - capture.lost - capture.frames < 5, "{group} {}", capture.lost);
+            let wrong = [capture.duplicates, capture.reordered, capture.restarts, capture.late, capture.steps_total];
+            assert_eq!((wrong, capture.frames_per_period), ([0; 5], group));
+            assert!(found.series.max_ns.unwrap() < 400, "{group} {:?}", found.series.max_ns);
+        }
+    }
+}
+
+/// The time of a frame in a stall that starts at `from`, takes `slots`, and is followed by a burst.
+fn stalled(n: u64, period_ns: i64, from: u64, slots: u64) -> i64 {
+    let on_time = n as i64 * period_ns + scatter(n);
+    let burst = (from + slots) as i64 * period_ns + 1_500 * (n as i64 - from as i64);
+    if n < from { on_time } else { on_time.max(burst) }
+}
+
+#[test]
+fn a_stall_at_the_beginning_does_not_change_the_period() {
+    for (count, from, slots) in [(300, 40, 200), (20_000, 20, 200), (250, 60, 130), (1_000, 5, 100), (20_000, 100, 150)]
+    {
+        let found = avtp(&without(count, |n| stalled(n, PERIOD_NS, from, slots), |_| false));
+        let capture = &found.capture;
+        assert_eq!((capture.period.nominal_ns, losses(capture), capture.steps_total), (125_000, [0; 6], 0), "{count}");
+        assert!(capture.late.abs_diff(slots) < 6, "{count} {}", capture.late);
+        let max_ns = found.series.max_ns.unwrap() - slots as i64 * PERIOD_NS;
+        assert!(max_ns.abs() < 1_000, "{count} {max_ns}");
+        assert_eq!(outcome(&found, "avb-class-a").0, Outcome::Fail);
+        if count > 5_000 {
+            let frames = datagrams((0..count).map(|n| stalled(n, 500_000, from, slots)));
+            for period_ns in [Some(500_000), None] {
+                let found = analysed(&frames, true, &options(true, period_ns));
+                let capture = &found.capture;
+                assert_eq!((capture.period.nominal_ns, &capture.lateness_unknown), (500_000, &None), "{from}");
+                assert!(capture.late.abs_diff(slots) < 6, "{from} {}", capture.late);
+            }
+        }
+    }
+}
+
+#[test]
+fn coarse_stamps_of_a_drifting_clock_are_no_lateness() {
+    // A clock that is wrong by 20 ppm, and stamps that are multiples of `step_ns`.
+    let at = |n: u64, period_ns: i64, step_ns: i64| {
+        (n as i64 * period_ns + n as i64 * period_ns / 50_000 + scatter(n)) / step_ns * step_ns
+    };
+    for step_ns in [1_000, 5_000, 10_000, 25_000] {
+        let found = avtp(&without(80_000, |n| at(n, PERIOD_NS, step_ns), |_| false));
+        let capture = &found.capture;
+        assert_eq!((capture.late, capture.steps_total), (0, 0), "{step_ns} {:?}", capture.steps);
+        let ppm = capture.period.clock_ppm.unwrap();
+        assert!((ppm - 20.0).abs() <= capture.period.clock_error_ppm.unwrap(), "{step_ns} {ppm}");
+        assert_not_failed(&found);
+    }
+    let found =
+        analysed(&datagrams((0..60_000).map(|n| at(n, 1_000_000, 100_000))), true, &options(true, Some(1_000_000)));
+    assert_eq!(found.capture.steps_total, 0, "{:?}", found.capture.steps);
+    assert_eq!(outcome(&found, "ethercat-1ms").0, Outcome::Inconclusive);
+}
+
+#[test]
+fn stamps_of_exactly_the_period_show_no_lateness() {
+    let at = |n: u64| (n as i64 * PERIOD_NS + 10_000 + if n % 100 == 50 { 60_000 } else { 0 }) / PERIOD_NS * PERIOD_NS;
+    let found = avtp(&without(20_000, at, |_| false));
+    let why = found.capture.lateness_unknown.as_ref().unwrap();
+    assert!(why.contains("multiples of 125 us, too coarse"), "{why}");
+    assert_eq!((found.capture.late, found.series.samples, found.capture.resolution_ns), (0, 0, 125_000));
+    assert_not_failed(&found);
+}
