@@ -109,11 +109,13 @@ fn missing(capture: &Capture, total: u64) -> Missing {
 }
 
 /// The largest error of the lateness of a frame, ns: the resolution of the timestamps, and how far the clocks wandered
-/// from the straight line that the slots are on.
+/// from the straight line that the slots are on, or moved slowly to another one.
 fn error_ns(capture: &Capture) -> i64 {
     let resolution_ns = if capture.resolution_ns > 1 { capture.resolution_ns } else { 0 };
     let wander_ns = to_i64(capture.period.wander_ns.unwrap_or(0.0).ceil());
-    i64::try_from(resolution_ns).unwrap_or(i64::MAX).saturating_add(wander_ns.max(0))
+    let drifts = capture.steps.iter().filter(|step| step.kind == StepKind::Drift);
+    let moved_ns = drifts.map(|step| step.ns.saturating_abs()).max().unwrap_or(0);
+    i64::try_from(resolution_ns).unwrap_or(i64::MAX).saturating_add(wander_ns.max(moved_ns).max(0))
 }
 
 /// The late frames within the largest error of each lateness.

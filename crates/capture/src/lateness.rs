@@ -10,7 +10,10 @@
 //! slowly, one of the two clocks changed its rate.
 //!
 //! With jitter, the minimum of few frames is larger than that of many. Near the end of the stream, where few frames
-//! follow, a step must therefore be larger than the differences between such minima before it.
+//! follow, a step must therefore be larger than the largest of the minima of as many frames before it.
+//!
+//! A step to an earlier phase is found when its frames arrive: relative to the slots, or to a steady level of the frames
+//! before it, which can be later than the slots if the stream moved to that level less than [`AHEAD`] frames ago.
 //!
 //! A talker that sends groups of frames can leave out one of them. Then all later frames fit the grid as the next frame of
 //! their group, and not only from a certain frame on.
@@ -34,6 +37,11 @@ pub(crate) const AHEAD: usize = 4096;
 const AGREEING: usize = 4;
 /// A step must last for at least this many frames; fewer frames are late or early ones.
 const STEP_FRAMES: usize = 64;
+/// A step to an earlier phase ends if none of so many consecutive frames is early: some of its frames can be late.
+const NOT_EARLY_MAX: usize = 8;
+/// A step is sudden if at least this part of it is between the [`STEP_FRAMES`] before and after it. Otherwise, the stream
+/// moved slowly.
+const SUDDEN: f64 = 0.75;
 /// Maximum change of a clock's rate while it is slewed: chrony's default (`maxslewrate` 83333 ppm) is far more, but a
 /// clock that is nearly right is corrected by less than this.
 const SLEW_PPM_MAX: f64 = 1000.0;
@@ -94,9 +102,20 @@ pub(crate) struct Lateness {
     /// the base until that is known.
     run_frames: usize,
     first_base_ns: i64,
-    recent: Recent,
-    /// Consecutive frames before the slots of the run, and whether the time stepped back at the first one.
+    /// The last final frames.
+    recent: Recent<STEP_FRAMES>,
+    /// The last frames that arrived, without those that may be after a step to an earlier phase.
+    arrived: Recent<{ STEP_FRAMES / 2 }>,
+    /// Of the final lateness: what the minimum of few frames can be without a step.
+    minima: LargestMinima,
+    /// Number of the last final frames that were late by more than half a period.
+    late_for: usize,
+    /// Index of the last final frame.
+    last_index: i64,
+    /// Number of frames from the first early one on, of those after the last early one, and whether the time stepped back
+    /// at the first one.
     early: usize,
+    not_early: usize,
     time_stepped_back: bool,
     last_at_ns: i64,
     /// Slots that the talker skipped.
@@ -107,43 +126,50 @@ pub(crate) struct Lateness {
     one_phase: Option<OnePhase>,
 }
 
-/// The smallest lateness in blocks of [`STEP_FRAMES`] of the last final frames, ns.
+/// The smallest lateness in blocks of `LENGTH` of the last frames, ns.
 #[derive(Debug, Clone, Default)]
-struct Recent {
+struct Recent<const LENGTH: usize> {
     /// The whole blocks, the latest last.
     blocks: VecDeque<i64>,
     /// The block that is not complete.
     current_ns: Option<i64>,
     frames: usize,
+    /// A frame before this is earlier by a step than the level of the last blocks, ns.
+    earliest_ns: Option<i64>,
 }
 
-impl Recent {
+impl<const LENGTH: usize> Recent<LENGTH> {
     const BLOCKS: usize = 16;
+    /// So many blocks whose minima are near each other are a level.
+    const LEVEL_BLOCKS: usize = 2;
 
     #[inline]
-    fn add(&mut self, late_ns: i64) {
+    fn add(&mut self, late_ns: i64, step_ns: i64) {
         self.current_ns = Some(self.current_ns.map_or(late_ns, |smallest_ns| smallest_ns.min(late_ns)));
         self.frames += 1;
-        if self.frames == STEP_FRAMES {
-            if self.blocks.len() == Self::BLOCKS {
-                self.blocks.pop_front();
-            }
-            self.blocks.extend(self.current_ns.take());
-            self.frames = 0;
+        if self.frames == LENGTH {
+            self.end_block(step_ns);
         }
+    }
+
+    fn end_block(&mut self, step_ns: i64) {
+        if self.blocks.len() == Self::BLOCKS {
+            self.blocks.pop_front();
+        }
+        self.blocks.extend(self.current_ns.take());
+        self.frames = 0;
+        let last_ns = self.blocks.back().copied().unwrap_or(0);
+        let level =
+            || self.blocks.iter().rev().take_while(|block_ns| last_ns.abs_diff(**block_ns) <= step_ns.unsigned_abs());
+        let smallest_ns = level().copied().min().unwrap_or(last_ns);
+        let spread_ns = level().copied().max().unwrap_or(last_ns).saturating_sub(smallest_ns);
+        self.earliest_ns = (level().count() >= Self::LEVEL_BLOCKS)
+            .then(|| smallest_ns.saturating_sub(step_ns.max(spread_ns.saturating_mul(2))));
     }
 
     /// The smallest lateness of the current block and the one before; `None` if there are no frames.
     fn smallest_ns(&self) -> Option<i64> {
         self.blocks.back().copied().into_iter().chain(self.current_ns).min()
-    }
-
-    /// The spread of the blocks without the latest eighth, which may be late, ns.
-    fn spread_ns(&self) -> i64 {
-        let mut sorted: Vec<i64> = self.blocks.iter().copied().collect();
-        sorted.sort_unstable();
-        sorted.truncate(sorted.len() - sorted.len() / 8);
-        sorted.last().zip(sorted.first()).map_or(0, |(last, first)| last.saturating_sub(*first))
     }
 
     /// Moves all blocks, because the slots moved by so much, ns.
@@ -157,6 +183,57 @@ impl Recent {
     fn rise_ns(&self) -> i64 {
         let mut latest = self.blocks.iter().rev();
         latest.next().zip(latest.next()).map_or(0, |(last, before)| last.saturating_sub(*before))
+    }
+}
+
+/// The largest of the minima of the agreed lateness, in blocks of 8, 16, 32 ... 2048 frames, ns.
+#[derive(Debug, Clone)]
+struct LargestMinima {
+    /// The previous frames.
+    last_ns: [i64; AGREEING],
+    /// Smallest lateness of the current 8 frames, and their number.
+    current_ns: i64,
+    frames: usize,
+    /// For each length, the minimum of the first half of the current block, if there is one, and the largest minimum.
+    blocks: [(Option<i64>, i64); Self::LENGTHS],
+}
+
+impl LargestMinima {
+    const SHORTEST: usize = 8;
+    const LENGTHS: usize = 9;
+
+    fn new() -> Self {
+        Self { last_ns: [0; AGREEING], current_ns: i64::MAX, frames: 0, blocks: [(None, 0); Self::LENGTHS] }
+    }
+
+    #[inline]
+    fn add(&mut self, late_ns: i64) {
+        self.current_ns = self.current_ns.min(agreed_ns(&mut self.last_ns, late_ns));
+        self.frames += 1;
+        if self.frames == Self::SHORTEST {
+            self.end_block();
+        }
+    }
+
+    fn end_block(&mut self) {
+        let mut minimum_ns = self.current_ns;
+        (self.current_ns, self.frames) = (i64::MAX, 0);
+        for (half, largest_ns) in &mut self.blocks {
+            *largest_ns = minimum_ns.max(*largest_ns);
+            match half.take() {
+                Some(other_ns) => minimum_ns = minimum_ns.min(other_ns),
+                None => {
+                    *half = Some(minimum_ns);
+                    break;
+                }
+            }
+        }
+    }
+
+    /// The largest minimum of so many frames or a little fewer; not known for fewer than 8.
+    fn of(&self, frames: usize) -> i64 {
+        let length = (frames / Self::SHORTEST).checked_ilog2().map(|length| (length as usize).min(Self::LENGTHS - 1));
+        length.map_or(i64::MAX, |length| self.blocks[length].1)
     }
 }
 
@@ -206,7 +283,12 @@ impl Lateness {
             run_frames: 0,
             first_base_ns: i64::MAX,
             recent: Recent::default(),
+            arrived: Recent::default(),
+            minima: LargestMinima::new(),
+            late_for: 0,
+            last_index: i64::MIN,
             early: 0,
+            not_early: 0,
             time_stepped_back: false,
             last_at_ns: i64::MIN,
             skipped: 0,
@@ -243,14 +325,18 @@ impl Lateness {
             self.start_run(Step { frame, at_ns, ns: late_ns, level_ns: late_ns, kind: StepKind::ClockSet }, step);
         }
         self.push(Late { frame, at_ns, index, late_ns });
-        if self.is_early(at_ns, late_ns) {
+        let is_early = self.is_early(at_ns, late_ns);
+        self.time_stepped_back |= is_early && at_ns < self.last_at_ns;
+        self.not_early = if is_early { 0 } else { self.not_early + 1 };
+        if is_early || self.early > 0 {
             self.early += 1;
-            self.time_stepped_back |= at_ns < self.last_at_ns;
             if self.early == STEP_FRAMES {
                 self.step_back(late, step);
+            } else if self.not_early == NOT_EARLY_MAX {
+                (self.early, self.time_stepped_back) = (0, false);
             }
         } else {
-            (self.early, self.time_stepped_back) = (0, false);
+            self.arrived.add(late_ns, self.step_ns);
         }
         self.last_at_ns = at_ns;
         if self.waiting.len() > AHEAD {
@@ -258,12 +344,12 @@ impl Lateness {
         }
     }
 
-    /// True if the frame is before its slot by a step.
+    /// True if the frame is earlier by a step than its slot, or than a steady level of the frames before it.
     #[inline]
     fn is_early(&mut self, at_ns: i64, late_ns: i64) -> bool {
         let early = late_ns < self.base_ns.unwrap_or(self.first_base_ns).saturating_sub(self.step_ns);
         if self.run_frames >= STEP_FRAMES {
-            return early;
+            return early || self.arrived.earliest_ns.is_some_and(|earliest_ns| late_ns < earliest_ns);
         }
         // The first frames may be late, so an earlier one is a step only if the time went back.
         if early && self.run_frames > 0 && (self.early > 0 || at_ns < self.last_at_ns) {
@@ -277,10 +363,7 @@ impl Lateness {
     #[inline]
     fn push(&mut self, late: Late) {
         let late_ns = late.late_ns;
-        let [a, b, c, d] = self.last_ns;
-        let agreed_ns = late_ns.max(a.min(b).min(c.min(d)));
-        self.last_ns = [b, c, d, late_ns];
-        push_smallest(&mut self.smallest, self.taken, agreed_ns);
+        push_smallest(&mut self.smallest, self.taken, agreed_ns(&mut self.last_ns, late_ns));
         if self.grid.frames() > 1 {
             let as_next_ns = self.grid.late_ns(late.index.saturating_add(1), late.at_ns);
             push_smallest(&mut self.smallest_as_next, self.taken, as_next_ns);
@@ -289,35 +372,60 @@ impl Lateness {
         self.waiting.push_back(late);
     }
 
-    /// Starts a run with the frames that were early for long enough.
+    /// Starts a run with the frames that were early for long enough, unless these return to the slots of the run: then
+    /// the frames before them were late.
     fn step_back(&mut self, late: &mut impl FnMut(Late), step: &mut impl FnMut(Step)) {
-        let after = self.waiting.split_off(self.waiting.len().saturating_sub(self.early));
+        let before = self.waiting.len().saturating_sub(self.early);
+        let early_ns = || self.waiting.iter().skip(before).map(|late| late.late_ns);
+        let smallest_ns = early_ns().min().unwrap_or(0);
+        let slots_ns = self.base_ns.or_else(|| self.waiting.iter().take(before).map(|late| late.late_ns).min());
+        let level_ns = self.arrived.smallest_ns().unwrap_or(smallest_ns);
+        if let Some(slots_ns) = slots_ns.filter(|_| !self.time_stepped_back) {
+            let off_ns = smallest_ns.saturating_sub(slots_ns);
+            let margin_ns = self.step_ns.max(level_ns.saturating_sub(slots_ns) / 4);
+            let returns = (-self.step_ns..=margin_ns).contains(&off_ns);
+            if returns || self.base_ns.is_none() && self.starts_late(slots_ns, before) {
+                (self.arrived, self.early) = (Recent::default(), 0);
+                self.first_base_ns = self.first_base_ns.min(smallest_ns);
+                return;
+            }
+        }
+        let after = self.waiting.split_off(before);
         let taken = self.taken;
         // The frames before the step are judged without those after it.
         self.replace_waiting(|_, one| one);
         self.finish(late, step);
         debug_assert_eq!(self.taken + after.len() as u64, taken);
-        let base_ns = self.base_ns.unwrap_or(0);
-        let smallest_ns = after.iter().map(|one| one.late_ns).min().unwrap_or(base_ns);
+        let ns = smallest_ns.saturating_sub(self.base_ns.unwrap_or(0));
         if let Some(first) = after.front() {
-            let (frame, at_ns, ns) = (first.frame, first.at_ns, smallest_ns.saturating_sub(base_ns));
             let kind = if self.time_stepped_back {
                 StepKind::ClockSet
-            } else if is_slow(fall_ns(&after), ns) {
+            } else if is_slow(level_ns.saturating_sub(smallest_ns), fall_ns(&after), ns.saturating_abs()) {
                 StepKind::Drift
             } else {
                 StepKind::Phase
             };
-            self.start_run(Step { frame, at_ns, ns, level_ns: smallest_ns, kind }, step);
+            self.start_run(Step { frame: first.frame, at_ns: first.at_ns, ns, level_ns: smallest_ns, kind }, step);
         }
-        after.into_iter().for_each(|one| self.push(one));
+        for one in after {
+            self.arrived.add(one.late_ns, self.step_ns);
+            self.push(one);
+        }
         (self.run_frames, self.first_base_ns) = (STEP_FRAMES, smallest_ns);
         (self.early, self.time_stepped_back) = (0, false);
     }
 
+    /// True if fewer than [`STEP_FRAMES`] of the first `before` waiting frames are near these slots: the run starts in a
+    /// stall, and shows its slots only after it.
+    fn starts_late(&self, slots_ns: i64, before: usize) -> bool {
+        let most_ns = slots_ns.saturating_add(nearest(self.grid.group_ns() / 2.0));
+        self.waiting.iter().take(before).filter(|late| late.late_ns < most_ns).take(STEP_FRAMES).count() < STEP_FRAMES
+    }
+
     /// The next frame starts a run.
     fn start_run(&mut self, found: Step, step: &mut impl FnMut(Step)) {
-        (self.base_ns, self.recent, self.early) = (None, Recent::default(), 0);
+        (self.base_ns, self.early) = (None, 0);
+        (self.recent, self.arrived) = (Recent::default(), Recent::default());
         self.last_ns = [i64::MIN; AGREEING];
         (self.run_frames, self.first_base_ns) = (0, i64::MAX);
         step(found);
@@ -334,13 +442,17 @@ impl Lateness {
         if self.base_ns.is_none_or(|base_ns| smallest_ns.saturating_sub(base_ns) > self.step_ns) {
             self.rebase(one, smallest_ns, step);
         }
-        self.recent.add(one.late_ns);
+        self.recent.add(one.late_ns, self.step_ns);
         if first == self.given {
             self.smallest.pop_front();
         }
         self.smallest_as_next.pop_front_if(|&mut (position, _)| position == self.given);
         self.given += 1;
-        late(Late { late_ns: one.late_ns.saturating_sub(self.base_ns.unwrap_or(0)), ..one });
+        let late_ns = one.late_ns.saturating_sub(self.base_ns.unwrap_or(0));
+        self.minima.add(late_ns);
+        self.last_index = one.index;
+        self.late_for = if late_ns as f64 >= self.grid.group_ns() / 2.0 { self.late_for + 1 } else { 0 };
+        late(Late { late_ns, ..one });
     }
 
     /// Moves the waiting frames on in their groups if the talker left out frames, or if a run starts inside a group.
@@ -403,22 +515,28 @@ impl Lateness {
             self.base_ns = Some(if rest_ns <= self.step_ns { whole_ns } else { change_ns });
             return;
         };
-        let noise_ns = if self.waiting.len() < AHEAD { self.recent.spread_ns() } else { 0 };
-        let error_ns = self.step_ns.saturating_add(noise_ns);
+        let error_ns = self.step_ns.saturating_add(self.minima.of(self.frames_at(smallest_ns)));
         let is_whole =
             rest_ns as f64 <= (error_ns as f64).clamp(period_ns * NEARLY_WHOLE, period_ns * NEARLY_WHOLE_MAX);
-        let jump_ns = self.recent.smallest_ns().map_or(0, |recent_ns| smallest_ns.saturating_sub(recent_ns));
-        let kind = if change_ns >= SET_NS.max(nearest(period_ns * 1.5)) {
+        let before_ns = self.recent.smallest_ns().unwrap_or(base_ns);
+        let is_skip = slots > 0
+            && is_whole
+            && one.index > self.last_index
+            && smallest_ns.saturating_sub(before_ns) as f64 >= period_ns / 2.0;
+        let is_silence = change_ns >= SET_NS.max(nearest(period_ns * 1.5));
+        let kind = if !self.is_settled(one, smallest_ns) {
+            return;
+        } else if is_silence {
             StepKind::Silence
-        } else if slots > 0 && is_whole && jump_ns as f64 >= period_ns / 2.0 {
+        } else if is_skip {
             self.base_ns = Some(base_ns.saturating_add(whole_ns));
             self.skipped = self.skipped.saturating_add(slots.unsigned_abs());
             self.skips += 1;
             self.recent.shift(whole_ns);
             return;
-        } else if jump_ns <= error_ns || !self.lasts(smallest_ns, error_ns) {
+        } else if change_ns <= error_ns || !self.lasts(smallest_ns, error_ns) {
             return;
-        } else if is_slow(self.recent.rise_ns().max(self.rise_ns()), jump_ns) {
+        } else if is_slow(self.jump_ns(before_ns), self.recent.rise_ns().max(self.rise_ns()), change_ns) {
             StepKind::Drift
         } else {
             StepKind::Phase
@@ -428,6 +546,32 @@ impl Lateness {
             self.recent = Recent::default();
         }
         step(Step { frame: one.frame, at_ns: one.at_ns, ns: change_ns, level_ns: smallest_ns, kind });
+    }
+
+    /// The number of the next frames until all later ones are later than this by a step.
+    fn frames_at(&self, smallest_ns: i64) -> usize {
+        let later = self.smallest.partition_point(|&(_, late_ns)| late_ns <= smallest_ns.saturating_add(self.step_ns));
+        let position = self.smallest.get(later.saturating_sub(1)).map_or(0, |&(position, _)| position);
+        usize::try_from(position.saturating_sub(self.given)).unwrap_or(usize::MAX)
+    }
+
+    /// True if more frames follow the first one at this lateness than were later before it. In a burst at the end of the
+    /// stream, most frames are later than the last one.
+    fn is_settled(&self, one: Late, smallest_ns: i64) -> bool {
+        if self.waiting.len() >= AHEAD {
+            return true;
+        }
+        let most_ns = smallest_ns.saturating_add(nearest(self.grid.group_ns() / 2.0));
+        let next = || std::iter::once(&one).chain(&self.waiting);
+        let later = next().take_while(|late| late.late_ns >= most_ns).count();
+        let all = self.late_for + later;
+        all == 0 || next().count() - later > all.min(STEP_FRAMES)
+    }
+
+    /// How far the next [`STEP_FRAMES`] are later than the ones before, ns.
+    fn jump_ns(&self, before_ns: i64) -> i64 {
+        let next_ns = self.waiting.iter().take(STEP_FRAMES).map(|late| late.late_ns).min();
+        next_ns.map_or(0, |next_ns| next_ns.saturating_sub(before_ns))
     }
 
     /// True if the following frames stay at this lateness for [`STEP_FRAMES`], or move away as slowly as a slewed clock.
@@ -462,17 +606,26 @@ impl Lateness {
     }
 }
 
-/// True if the stream moved by a large part of a step already within [`STEP_FRAMES`] frames before or after it.
-fn is_slow(moved_ns: i64, step_ns: i64) -> bool {
-    moved_ns >= step_ns.saturating_abs() / 4
+/// True if a step of `step_ns` was slow: only `jump_ns` of it were between the [`STEP_FRAMES`] before and after it, or the
+/// stream moved on by a large part of it within the next frames.
+fn is_slow(jump_ns: i64, moved_ns: i64, step_ns: i64) -> bool {
+    (jump_ns as f64) < step_ns as f64 * SUDDEN || moved_ns >= step_ns / 4
 }
 
-/// How far the last quarter of these frames is earlier than the first, ns.
+/// How far the second half of these frames is earlier than the first, ns.
 fn fall_ns(frames: &VecDeque<Late>) -> i64 {
-    let quarter = frames.len() / 4;
-    let smallest_ns = |part: &mut dyn Iterator<Item = &Late>| part.take(quarter).map(|late| late.late_ns).min();
+    let half = frames.len() / 2;
+    let smallest_ns = |part: &mut dyn Iterator<Item = &Late>| part.take(half).map(|late| late.late_ns).min();
     let (first, last) = (smallest_ns(&mut frames.iter()), smallest_ns(&mut frames.iter().rev()));
     first.zip(last).map_or(0, |(first, last)| first.saturating_sub(last))
+}
+
+/// The lateness of a frame, or the smallest one of the frames before it if that is larger, ns.
+#[inline]
+fn agreed_ns(last_ns: &mut [i64; AGREEING], late_ns: i64) -> i64 {
+    let [a, b, c, d] = *last_ns;
+    *last_ns = [b, c, d, late_ns];
+    late_ns.max(a.min(b).min(c.min(d)))
 }
 
 /// Adds a value to a queue of values that are below all later ones.

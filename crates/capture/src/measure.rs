@@ -287,7 +287,9 @@ impl Steps {
         self.drift = is_drift.then_some((at_ns, from_ns));
         if continued.is_some() {
             if let Some(first) = self.kept.last_mut().filter(|_| self.total <= WORST_KEPT as u64) {
-                first.ns = level_ns.saturating_sub(from_ns);
+                // The stream can move back.
+                let moved_ns = level_ns.saturating_sub(from_ns);
+                first.ns = if moved_ns.abs() > first.ns.abs() { moved_ns } else { first.ns };
             }
             return;
         }

@@ -1,6 +1,6 @@
 //! Estimates the period of a stream from its first frames.
 
-use crate::convert::signed;
+use crate::convert::{nearest, signed};
 use crate::fit::quantile;
 use crate::sequence::Number;
 use crate::track::SAME_PERIOD;
@@ -43,7 +43,7 @@ impl Estimate {
 
 /// The estimate from the first frames; `None` if they are not regular. `known_ns` is the stated period, if there is one.
 pub(crate) fn estimate(frames: &[(Number, i64)], known_ns: Option<u64>) -> Option<Estimate> {
-    let indexed = indexed(frames);
+    let indexed = indexed(frames, known_ns);
     let found = estimate_of(&indexed, frames.first().is_some_and(|(number, _)| *number != Number::None), known_ns);
     // After a stall, most frames can be in the burst. All of them together show the period.
     let known = known_ns.filter(|&ns| mean_ns(&indexed).is_some_and(|mean_ns| is_same(mean_ns, ns)));
@@ -59,7 +59,7 @@ pub(crate) fn estimate(frames: &[(Number, i64)], known_ns: Option<u64>) -> Optio
 /// interval is another one, for example because most of them are in the burst after a stall.
 pub(crate) fn is_doubtful(found: Option<&Estimate>, frames: &[(Number, i64)], known_ns: Option<u64>) -> bool {
     let Some(found) = found else { return true };
-    let is_mean = mean_ns(&indexed(frames)).is_some_and(|mean_ns| mean_ns < found.interval_ns * TYPICAL_MAX);
+    let is_mean = mean_ns(&indexed(frames, known_ns)).is_some_and(|mean_ns| mean_ns < found.interval_ns * TYPICAL_MAX);
     !is_mean || known_ns.is_some_and(|ns| !found.is_of(ns))
 }
 
@@ -100,17 +100,31 @@ fn regularity(indexed: &[(i64, i64)], group: usize, typical_ns: Option<f64>) -> 
     (regular >= REGULAR && is_typical).then_some((interval, regular))
 }
 
-/// Index and time of the frames. Frames whose number does not follow are omitted.
-fn indexed(frames: &[(Number, i64)]) -> Vec<(i64, i64)> {
+/// Index and time of the frames. Frames whose number does not follow are omitted. 8-bit numbers do not show losses of 256
+/// frames, and after one of more than 128 a frame looks like an earlier one, unless as many periods passed.
+fn indexed(frames: &[(Number, i64)], known_ns: Option<u64>) -> Vec<(i64, i64)> {
+    let next_ns = |pair: &[(Number, i64)]| match (pair[0].0, pair[1].0) {
+        (Number::Eight(before), Number::Eight(low)) if low.wrapping_sub(before) == 1 => {
+            Some(pair[1].1.saturating_sub(pair[0].1) as f64)
+        }
+        _ => None,
+    };
+    let interval_ns = || quantile(&mut frames.windows(2).filter_map(next_ns).collect::<Vec<_>>(), 0.5);
+    let interval_ns = known_ns.map(|ns| ns as f64).or_else(interval_ns).filter(|&ns| ns > 0.0);
     let mut indexed: Vec<(i64, i64)> = Vec::with_capacity(frames.len());
     let mut last = None;
     for &(number, at_ns) in frames {
         let step = match (last, number) {
             (None, _) => Some(0),
-            (Some(Number::Eight(before)), Number::Eight(low)) => {
-                Some(i64::from(low.wrapping_sub(before))).filter(|step| (1..128).contains(step))
+            (Some((Number::Eight(before), before_ns)), Number::Eight(low)) => {
+                let ahead = i64::from(low.wrapping_sub(before));
+                let passed = interval_ns.map(|ns| at_ns.saturating_sub(before_ns) as f64 / ns);
+                let lost =
+                    passed.map(|passed| (passed, ahead as f64 + 256.0 * ((passed - ahead as f64) / 256.0).round()));
+                let fits = lost.filter(|&(passed, step)| step >= 1.0 && (passed - step).abs() <= 1.0 + passed / 2000.0);
+                fits.map(|(_, step)| nearest(step)).or_else(|| Some(ahead).filter(|ahead| (1..128).contains(ahead)))
             }
-            (Some(Number::Whole { run, seq: before }), Number::Whole { run: same, seq }) if run == same => seq
+            (Some((Number::Whole { run, seq: before }, _)), Number::Whole { run: same, seq }) if run == same => seq
                 .checked_sub(before)
                 .and_then(|step| i64::try_from(step).ok())
                 .filter(|step| (1..1 << 32).contains(step)),
@@ -118,7 +132,7 @@ fn indexed(frames: &[(Number, i64)]) -> Vec<(i64, i64)> {
         };
         if let Some(step) = step {
             indexed.push((indexed.last().map_or(0, |(index, _)| index + step), at_ns));
-            last = Some(number);
+            last = Some((number, at_ns));
         }
     }
     indexed
@@ -153,7 +167,9 @@ fn refined(indexed: &[(i64, i64)], group: usize, interval_ns: f64, numbered: boo
             // Without numbers, frames may be missing. After a loss, frames are not whole groups apart.
             let frames = if numbered { (last.0 - first.0) as f64 } else { (time / refined_ns).round() };
             let is_whole = !numbered || (last.0 - first.0) % signed(group) == 0;
-            (frames >= 1.0 && is_whole).then(|| time / frames)
+            // A pause or a skipped slot between them does not count.
+            let is_near = (time - frames * refined_ns).abs() <= refined_ns * group as f64 / 2.0;
+            (frames >= 1.0 && is_whole && is_near).then(|| time / frames)
         };
         let mut means: Vec<_> = indexed.windows(apart + 1).filter_map(mean).collect();
         refined_ns = quantile(&mut means, 0.5).filter(|&ns| ns > 0.0).unwrap_or(refined_ns);

@@ -748,3 +748,98 @@ fn stamps_of_exactly_the_period_show_no_lateness() {
     assert_eq!((found.capture.late, found.series.samples, found.capture.resolution_ns), (0, 0, 125_000));
     assert_not_failed(&found);
 }
+
+/// A jitter of 0 to this many ns.
+fn jitter(n: u64, most_ns: i64) -> i64 {
+    (scatter(n * 3 + 1) * 201 + scatter(n * 3 + 2)) * most_ns / (201 * 201)
+}
+
+#[test]
+fn a_clock_that_changes_its_rate_for_a_while_is_no_lateness() {
+    const SECOND: i64 = 8_000;
+    /// The number of slots since a change of the rate `from` the first slot on, up to slot `to`.
+    fn since(n: i64, from: i64, to: i64) -> i64 {
+        n.clamp(from, to) - from
+    }
+    for ppm in [20, 40, -40] {
+        // For the last tenth or the first tenth of 20 s, or for 2 s in each direction.
+        for slots in [
+            (|n| since(n, 18 * SECOND, 20 * SECOND)) as fn(i64) -> i64,
+            |n| -since(n, 0, 2 * SECOND),
+            |n| since(n, 9 * SECOND, 11 * SECOND) - since(n, 11 * SECOND, 13 * SECOND),
+        ] {
+            let at = |n: u64| regular(n) + slots(n as i64) * PERIOD_NS * ppm / 1_000_000;
+            let found = avtp(&without(160_000, at, |_| false));
+            let capture = &found.capture;
+            assert!(capture.steps.iter().all(|step| step.kind == StepKind::Drift), "{ppm} {:?}", capture.steps);
+            assert_eq!((capture.late_known(), losses(capture)), (None, [0; 6]), "{ppm}");
+            let (max_ns, moved_ns) = (found.series.max_ns.unwrap(), capture.steps[0].ns.abs());
+            assert!(max_ns < 25_000 && (20_000..90_000).contains(&moved_ns), "{ppm} {max_ns} {moved_ns}");
+            assert_not_failed(&found);
+        }
+    }
+}
+
+#[test]
+fn a_step_to_an_earlier_phase_is_found_despite_late_frames() {
+    for step_ns in [-45_000, -12_500] {
+        for late in [&[2_030][..], &[2_003, 2_031, 2_032, 2_033, 2_060]] {
+            let at = |n: u64| {
+                let step_ns = if n >= 2_000 { step_ns } else { 0 };
+                n as i64 * PERIOD_NS + jitter(n, 10_000) + step_ns + if late.contains(&n) { 44_000 } else { 0 }
+            };
+            let found = avtp(&without(10_000, at, |_| false));
+            let [step] = &found.capture.steps[..] else { panic!("{step_ns}: {:?}", found.capture.steps) };
+            assert!(step.frame.abs_diff(2_001) < 8 && step.kind == StepKind::Phase, "{step:?}");
+            let max_ns = found.series.max_ns.unwrap();
+            assert!((44_000..56_000).contains(&max_ns), "{step_ns} {max_ns}");
+        }
+    }
+}
+
+#[test]
+fn a_step_back_soon_after_a_step_is_found() {
+    // Steps at frames 8000 and `second`.
+    for (first_ns, second_ns) in [(100_000, -65_000), (PERIOD_NS, -30_000), (1_000_000_000, -50_000)] {
+        for second in [8_200, 8_500, 10_000, 12_500] {
+            let at = |n: u64| {
+                let steps = [(8_000, first_ns), (second, second_ns)].into_iter().filter(|step| n >= step.0);
+                regular(n) + steps.map(|step| step.1).sum::<i64>()
+            };
+            let found = avtp(&without(30_000, at, |_| false));
+            let capture = &found.capture;
+            let is_skip = first_ns == PERIOD_NS;
+            assert_eq!((capture.late, capture.skipped_slots), (0, u64::from(is_skip)), "{first_ns} {second}");
+            assert_eq!(capture.steps_total, 2 - u64::from(is_skip), "{first_ns} {second}");
+            let last = capture.steps.last().unwrap();
+            assert_eq!((last.frame, last.kind), (second + 1, StepKind::Phase), "{first_ns} {second}");
+            assert!((last.ns - second_ns).abs() < 500, "{last:?}");
+        }
+    }
+}
+
+#[test]
+fn jitter_is_no_step_at_the_end() {
+    for seed in 0..20 {
+        let at = |n: u64| n as i64 * PERIOD_NS + n as i64 * PERIOD_NS / 50_000 + jitter(n + seed * 1_000_003, 31_250);
+        let found = avtp(&without(20_000, at, |_| false));
+        assert_eq!((found.capture.steps_total, found.capture.skipped_slots), (0, 0), "{:?}", found.capture.steps);
+        // A small step of the phase is sudden.
+        let with_step =
+            |n: u64| n as i64 * PERIOD_NS + jitter(n + seed * 1_000_003, 25_000) + if n >= 12_000 { 12_500 } else { 0 };
+        let found = avtp(&without(20_000, with_step, |_| false));
+        let [step] = &found.capture.steps[..] else { panic!("{seed}: {:?}", found.capture.steps) };
+        assert!(step.frame.abs_diff(12_001) < 20 && step.kind == StepKind::Phase, "{seed} {step:?}");
+    }
+}
+
+#[test]
+fn a_stall_that_lasts_to_the_end_skips_no_slot() {
+    for (from, slots) in [(9_900, 200), (9_980, 50), (9_997, 4), (9_000, 2_000)] {
+        let found = avtp(&without(10_000, |n| stalled(n, PERIOD_NS, from, slots), |_| false));
+        let capture = &found.capture;
+        assert_eq!((capture.skipped_slots, capture.steps_total, losses(capture)), (0, 0, [0; 6]), "{from}");
+        assert_eq!(capture.late, 10_000 - from, "{from}");
+        assert!((found.series.max_ns.unwrap() - slots as i64 * PERIOD_NS).abs() < 500, "{from}");
+    }
+}
