@@ -7,6 +7,13 @@ pub(crate) fn nearest(value: f64) -> i64 {
     value.round() as i64
 }
 
+/// The largest integer that is not larger, within the range of the type.
+#[inline]
+#[expect(clippy::cast_possible_truncation, reason = "the cast saturates")]
+pub(crate) fn floor(value: f64) -> i64 {
+    value.floor() as i64
+}
+
 /// A length with a sign, within the range of the type.
 #[inline]
 pub(crate) fn signed(length: usize) -> i64 {

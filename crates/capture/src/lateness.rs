@@ -272,7 +272,7 @@ impl Lateness {
         Self {
             grid,
             step_ns,
-            waiting: VecDeque::with_capacity(AHEAD + 1),
+            waiting: VecDeque::with_capacity(AHEAD + STEP_FRAMES),
             last_ns: [i64::MIN; AGREEING],
             smallest: VecDeque::new(),
             smallest_as_next: VecDeque::new(),
@@ -339,7 +339,8 @@ impl Lateness {
             self.arrived.add(late_ns, self.step_ns);
         }
         self.last_at_ns = at_ns;
-        if self.waiting.len() > AHEAD {
+        // Frames that may be after a step say nothing about those before it.
+        while self.waiting.len() > AHEAD && self.early == 0 {
             self.finalize(late, step);
         }
     }
@@ -511,8 +512,8 @@ impl Lateness {
         let whole_ns = nearest(slots as f64 * period_ns);
         let rest_ns = change_ns.saturating_sub(whole_ns).saturating_abs();
         let Some(base_ns) = self.base_ns else {
-            // The first frame of a run.
-            self.base_ns = Some(if rest_ns <= self.step_ns { whole_ns } else { change_ns });
+            // The first frame of a run, whose slots are those of the grid or its own.
+            self.base_ns = Some(if change_ns.saturating_abs() <= self.step_ns / 2 { 0 } else { change_ns });
             return;
         };
         let error_ns = self.step_ns.saturating_add(self.minima.of(self.frames_at(smallest_ns)));

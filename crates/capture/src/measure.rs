@@ -101,7 +101,8 @@ impl Measure {
         let rounding_ns = if reference.resolution_ns > 1 { reference.resolution_ns } else { 0 };
         let tolerance_ns = part_of_period_ns.saturating_add(rounding_ns).min(i64::MAX.unsigned_abs());
         let grid = &reference.grid;
-        let schedule = Schedule::new(grid.period_ns, Some(grid.origin_ns), grid.offsets_ns.len().max(1));
+        let schedule = Schedule::new(grid.period_ns, Some(grid.origin_ns), grid.offsets_ns.len().max(1))
+            .with_period_error(if grid.wander_ns.is_some() { 2.0 * grid.slope_error } else { 1.0 });
         let lateness = Lateness::new(grid.clone(), tolerance_ns.cast_signed());
         Self {
             tolerance_ns: tolerance_ns.cast_signed(),

@@ -4,6 +4,10 @@ use crate::convert::signed;
 
 /// A new level of lateness is adopted after this many frames at that level.
 const BLOCK: u32 = 64;
+/// The possible relative error of the period before it is fitted.
+const PERIOD_ERROR: f64 = 500e-6;
+/// The smallest error of a fitted period: clocks are not exactly constant.
+const PERIOD_ERROR_MIN: f64 = 5e-6;
 /// Limit of a number of slots, so that sums of few numbers do not overflow.
 const SLOTS_MAX: f64 = 1e15;
 
@@ -11,6 +15,8 @@ const SLOTS_MAX: f64 = 1e15;
 #[derive(Debug, Clone)]
 pub(crate) struct Schedule {
     pub(crate) period_ns: f64,
+    /// The possible relative error of the period.
+    pub(crate) period_error: f64,
     /// Frames of a group are up to this many slots before those of a regular stream.
     pub(crate) uneven: i64,
     /// Any slot of the grid, if it is known, ns.
@@ -28,10 +34,11 @@ pub(crate) struct Schedule {
 
 impl Schedule {
     /// A schedule that starts at the first frame, or at the slot nearest to it if the grid is known. The stream sends
-    /// frames in groups of `group`.
+    /// frames in groups of `group`. The period is not fitted yet.
     pub(crate) fn new(period_ns: f64, origin_ns: Option<f64>, group: usize) -> Self {
         Self {
             period_ns,
+            period_error: PERIOD_ERROR,
             uneven: signed(group) - 1,
             origin_ns,
             base_ns: None,
@@ -41,6 +48,11 @@ impl Schedule {
             smallest_ns: f64::INFINITY,
             largest_ns: f64::NEG_INFINITY,
         }
+    }
+
+    /// The schedule with a period that was fitted, except for this relative error.
+    pub(crate) fn with_period_error(self, error: f64) -> Self {
+        Self { period_error: error.clamp(PERIOD_ERROR_MIN, PERIOD_ERROR), ..self }
     }
 
     /// Starts again with the next frame.

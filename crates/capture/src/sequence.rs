@@ -6,6 +6,7 @@
 
 use frames::Parsed;
 
+use crate::convert::floor;
 use crate::schedule::Schedule;
 
 /// Frames this far behind the newest one can still be classified. Each 8-bit number occurs once within it.
@@ -22,8 +23,6 @@ const FOLLOWING_MAX: i64 = 32;
 const OVERTAKES: u64 = 32;
 /// Up to this many slots of silence, a continued 8-bit number means that no frame was lost.
 const SILENCE: i64 = 128;
-/// The possible relative error of elapsed slots before the period is fitted is 1 / 2000: 500 ppm.
-const SLOTS_PER_ERROR: i64 = 2000;
 /// After this many slots, the error of the elapsed slots is a large part of 256, so that 8-bit numbers show nothing.
 const SILENCE_MAX: i64 = 16_000;
 
@@ -248,7 +247,7 @@ impl Sequence {
     /// True if the time for so many lost frames has passed, and not much more, when the next frame came `room` slots late.
     #[inline]
     fn is_time_of(&self, lost: i64, room: i64) -> bool {
-        let error = room / SLOTS_PER_ERROR + self.schedule.uneven;
+        let error = floor(room as f64 * self.schedule.period_error) + self.schedule.uneven;
         (lost - error..=lost + 1 + error).contains(&room)
     }
 

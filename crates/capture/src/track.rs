@@ -1,6 +1,6 @@
 //! Tracks the phase of a stream and keeps its earliest frames, to which the grid is fitted. Uses bounded memory.
 
-use crate::convert::nearest;
+use crate::convert::{nearest, signed};
 use crate::fit::{offset_ns, quantile};
 use crate::period::{Estimate, estimate, is_doubtful};
 use crate::schedule::Schedule;
@@ -123,7 +123,7 @@ impl Track {
         Some(Tracked {
             estimate: slots.estimate,
             interval_ns: slots.interval_ns,
-            offsets_ns: slots.offsets_ns,
+            offsets_ns: slots.groups.offsets_ns(&slots.offsets_ns),
             earliest: slots.earliest.kept,
             irregular,
             step_ns: self.step_ns,
@@ -145,11 +145,13 @@ struct Slots {
     /// Frames without numbers that came one period after the previous frame.
     regular: u64,
     earliest: Earliest,
+    groups: Groups,
 }
 
 impl Slots {
     fn new(estimate: Option<Estimate>, interval_ns: f64, offsets_ns: Vec<f64>, numbered: bool) -> Self {
         let schedule = Schedule::new(interval_ns, None, offsets_ns.len().max(1));
+        let groups = Groups { first: None, sums: vec![(0.0, 0); offsets_ns.len()] };
         Self {
             estimate,
             interval_ns,
@@ -160,16 +162,18 @@ impl Slots {
             frames: 0,
             regular: 0,
             earliest: Earliest { shift: 0, kept: Vec::new() },
+            groups,
         }
     }
 
     #[inline]
     fn add(&mut self, number: Number, at_ns: i64) {
         self.frames += 1;
-        let Self { sequence, earliest, interval_ns, offsets_ns, .. } = self;
+        let Self { sequence, earliest, interval_ns, offsets_ns, groups, .. } = self;
         let mut shortened = false;
         if self.numbered {
             sequence.add(0, at_ns, number, &mut |placed| {
+                groups.add(offsets_ns, placed, *interval_ns);
                 let at_ns = without_offset(offsets_ns, placed);
                 shortened |= earliest.add(placed.index, at_ns, *interval_ns);
             });
@@ -204,6 +208,45 @@ impl Slots {
             let at_ns = without_offset(offsets_ns, placed);
             earliest.add(placed.index, at_ns, *interval_ns);
         });
+    }
+}
+
+/// The offsets of the frames of all groups from those of the estimate, against the first frame of their group.
+struct Groups {
+    /// Index of the last group, and its time according to its first frame, ns.
+    first: Option<(i64, i64)>,
+    /// Sum and number of the differences at each position, ns.
+    sums: Vec<(f64, u64)>,
+}
+
+impl Groups {
+    #[inline]
+    fn add(&mut self, offsets_ns: &[f64], placed: Placed, interval_ns: f64) {
+        if self.sums.is_empty() {
+            return;
+        }
+        let length = signed(self.sums.len());
+        let (group, position) = (placed.index.div_euclid(length), placed.index.rem_euclid(length));
+        let at_ns = without_offset(offsets_ns, placed);
+        if position == 0 {
+            self.first = Some((group, at_ns));
+        } else if let Some((_, first_ns)) = self.first.filter(|first| first.0 == group) {
+            let more_ns = at_ns.saturating_sub(first_ns) as f64 - position as f64 * interval_ns;
+            let sum = usize::try_from(position).ok().and_then(|position| self.sums.get_mut(position));
+            // A late frame does not count.
+            if let Some((sum_ns, count)) = sum.filter(|_| more_ns.abs() < interval_ns / 4.0) {
+                (*sum_ns, *count) = (*sum_ns + more_ns, *count + 1);
+            }
+        }
+    }
+
+    /// The offsets, the earliest of which is 0.
+    fn offsets_ns(&self, estimated_ns: &[f64]) -> Vec<f64> {
+        let mean_ns = |&(sum_ns, count): &(f64, u64)| if count == 0 { 0.0 } else { sum_ns / count as f64 };
+        let mut offsets_ns: Vec<f64> = estimated_ns.to_vec();
+        offsets_ns.iter_mut().zip(&self.sums).for_each(|(offset_ns, sum)| *offset_ns += mean_ns(sum));
+        let earliest_ns = offsets_ns.iter().copied().fold(f64::INFINITY, f64::min);
+        offsets_ns.iter().map(|offset_ns| offset_ns - earliest_ns).collect()
     }
 }
 
