@@ -64,6 +64,8 @@ pub(crate) struct Late {
     pub(crate) index: i64,
     /// Lateness relative to its slot, ns; negative if early.
     pub(crate) late_ns: i64,
+    /// The same, or the smallest lateness of the frames just before it if that is larger, ns.
+    agreed_ns: i64,
 }
 
 /// A change of the grid.
@@ -84,6 +86,7 @@ pub(crate) struct Lateness {
     grid: Grid,
     /// The smallest change that is a step and not lateness, ns.
     step_ns: i64,
+    half_period_ns: i64,
     /// These frames, with their lateness against the first run's grid.
     waiting: VecDeque<Late>,
     /// Lateness of the previous frames.
@@ -145,7 +148,9 @@ impl<const LENGTH: usize> Recent<LENGTH> {
 
     #[inline]
     fn add(&mut self, late_ns: i64, step_ns: i64) {
-        self.current_ns = Some(self.current_ns.map_or(late_ns, |smallest_ns| smallest_ns.min(late_ns)));
+        if self.current_ns.is_none_or(|smallest_ns| late_ns < smallest_ns) {
+            self.current_ns = Some(late_ns);
+        }
         self.frames += 1;
         if self.frames == LENGTH {
             self.end_block(step_ns);
@@ -189,8 +194,6 @@ impl<const LENGTH: usize> Recent<LENGTH> {
 /// The largest of the minima of the agreed lateness, in blocks of 8, 16, 32 ... 2048 frames, ns.
 #[derive(Debug, Clone)]
 struct LargestMinima {
-    /// The previous frames.
-    last_ns: [i64; AGREEING],
     /// Smallest lateness of the current 8 frames, and their number.
     current_ns: i64,
     frames: usize,
@@ -203,12 +206,14 @@ impl LargestMinima {
     const LENGTHS: usize = 9;
 
     fn new() -> Self {
-        Self { last_ns: [0; AGREEING], current_ns: i64::MAX, frames: 0, blocks: [(None, 0); Self::LENGTHS] }
+        Self { current_ns: i64::MAX, frames: 0, blocks: [(None, 0); Self::LENGTHS] }
     }
 
     #[inline]
-    fn add(&mut self, late_ns: i64) {
-        self.current_ns = self.current_ns.min(agreed_ns(&mut self.last_ns, late_ns));
+    fn add(&mut self, agreed_ns: i64) {
+        if agreed_ns < self.current_ns {
+            self.current_ns = agreed_ns;
+        }
         self.frames += 1;
         if self.frames == Self::SHORTEST {
             self.end_block();
@@ -270,6 +275,7 @@ impl Lateness {
         // The earliest frames may be apart by their scatter on both sides of the grid.
         let step_ns = tolerance_ns.saturating_add(nearest(2.0 * grid.scatter_ns));
         Self {
+            half_period_ns: nearest(grid.group_ns() / 2.0),
             grid,
             step_ns,
             waiting: VecDeque::with_capacity(AHEAD + STEP_FRAMES),
@@ -319,12 +325,12 @@ impl Lateness {
                 self.last_at_ns = at_ns;
                 self.skipped = self.skipped.saturating_add_signed(skipped);
                 self.skips += u64::from(skipped > 0);
-                return late(Late { frame, at_ns, index, late_ns });
+                return late(Late { frame, at_ns, index, late_ns, agreed_ns: late_ns });
             }
             self.one_phase = None;
             self.start_run(Step { frame, at_ns, ns: late_ns, level_ns: late_ns, kind: StepKind::ClockSet }, step);
         }
-        self.push(Late { frame, at_ns, index, late_ns });
+        self.push(Late { frame, at_ns, index, late_ns, agreed_ns: late_ns });
         let is_early = self.is_early(at_ns, late_ns);
         self.time_stepped_back |= is_early && at_ns < self.last_at_ns;
         self.not_early = if is_early { 0 } else { self.not_early + 1 };
@@ -364,13 +370,16 @@ impl Lateness {
     #[inline]
     fn push(&mut self, late: Late) {
         let late_ns = late.late_ns;
-        push_smallest(&mut self.smallest, self.taken, agreed_ns(&mut self.last_ns, late_ns));
+        let [a, b, c, d] = self.last_ns;
+        let agreed_ns = late_ns.max(a.min(b).min(c.min(d)));
+        self.last_ns = [b, c, d, late_ns];
+        push_smallest(&mut self.smallest, self.taken, agreed_ns);
         if self.grid.frames() > 1 {
             let as_next_ns = self.grid.late_ns(late.index.saturating_add(1), late.at_ns);
             push_smallest(&mut self.smallest_as_next, self.taken, as_next_ns);
         }
         self.taken += 1;
-        self.waiting.push_back(late);
+        self.waiting.push_back(Late { agreed_ns, ..late });
     }
 
     /// Starts a run with the frames that were early for long enough, unless these return to the slots of the run: then
@@ -419,7 +428,7 @@ impl Lateness {
     /// True if fewer than [`STEP_FRAMES`] of the first `before` waiting frames are near these slots: the run starts in a
     /// stall, and shows its slots only after it.
     fn starts_late(&self, slots_ns: i64, before: usize) -> bool {
-        let most_ns = slots_ns.saturating_add(nearest(self.grid.group_ns() / 2.0));
+        let most_ns = slots_ns.saturating_add(self.half_period_ns);
         self.waiting.iter().take(before).filter(|late| late.late_ns < most_ns).take(STEP_FRAMES).count() < STEP_FRAMES
     }
 
@@ -449,10 +458,11 @@ impl Lateness {
         }
         self.smallest_as_next.pop_front_if(|&mut (position, _)| position == self.given);
         self.given += 1;
-        let late_ns = one.late_ns.saturating_sub(self.base_ns.unwrap_or(0));
-        self.minima.add(late_ns);
+        let base_ns = self.base_ns.unwrap_or(0);
+        let late_ns = one.late_ns.saturating_sub(base_ns);
+        self.minima.add(one.agreed_ns.saturating_sub(base_ns));
         self.last_index = one.index;
-        self.late_for = if late_ns as f64 >= self.grid.group_ns() / 2.0 { self.late_for + 1 } else { 0 };
+        self.late_for = if late_ns >= self.half_period_ns { self.late_for + 1 } else { 0 };
         late(Late { late_ns, ..one });
     }
 
@@ -562,7 +572,7 @@ impl Lateness {
         if self.waiting.len() >= AHEAD {
             return true;
         }
-        let most_ns = smallest_ns.saturating_add(nearest(self.grid.group_ns() / 2.0));
+        let most_ns = smallest_ns.saturating_add(self.half_period_ns);
         let next = || std::iter::once(&one).chain(&self.waiting);
         let later = next().take_while(|late| late.late_ns >= most_ns).count();
         let all = self.late_for + later;
@@ -619,14 +629,6 @@ fn fall_ns(frames: &VecDeque<Late>) -> i64 {
     let smallest_ns = |part: &mut dyn Iterator<Item = &Late>| part.take(half).map(|late| late.late_ns).min();
     let (first, last) = (smallest_ns(&mut frames.iter()), smallest_ns(&mut frames.iter().rev()));
     first.zip(last).map_or(0, |(first, last)| first.saturating_sub(last))
-}
-
-/// The lateness of a frame, or the smallest one of the frames before it if that is larger, ns.
-#[inline]
-fn agreed_ns(last_ns: &mut [i64; AGREEING], late_ns: i64) -> i64 {
-    let [a, b, c, d] = *last_ns;
-    *last_ns = [b, c, d, late_ns];
-    late_ns.max(a.min(b).min(c.min(d)))
 }
 
 /// Adds a value to a queue of values that are below all later ones.

@@ -114,7 +114,18 @@ impl Schedule {
     /// frames continue from the newest one and not from the earliest ones.
     #[inline]
     pub(crate) fn slots_after_newest(&self, index: i64, at_ns: i64) -> i64 {
-        self.slots(at_ns as f64 - self.newest_base_ns - index as f64 * self.period_ns)
+        self.slots(self.late_after_newest_ns(index, at_ns))
+    }
+
+    /// True if a frame at `at_ns` is less than so many slots behind its own, which follows from the newest frame.
+    #[inline]
+    pub(crate) fn follows_within(&self, index: i64, at_ns: i64, slots: f64) -> bool {
+        self.late_after_newest_ns(index, at_ns) < slots * self.period_ns
+    }
+
+    #[inline]
+    fn late_after_newest_ns(&self, index: i64, at_ns: i64) -> f64 {
+        at_ns as f64 - self.newest_base_ns - index as f64 * self.period_ns
     }
 
     #[inline]

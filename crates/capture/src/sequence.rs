@@ -22,7 +22,7 @@ const FOLLOWING_MAX: i64 = 32;
 /// An 8-bit number up to this far ahead may belong to a frame that overtook others.
 const OVERTAKES: u64 = 32;
 /// Up to this many slots of silence, a continued 8-bit number means that no frame was lost.
-const SILENCE: i64 = 128;
+const SILENCE: f64 = 128.0;
 /// After this many slots, the error of the elapsed slots is a large part of 256, so that 8-bit numbers show nothing.
 const SILENCE_MAX: i64 = 16_000;
 
@@ -170,10 +170,10 @@ impl Sequence {
     #[inline]
     fn evident(&self, held: Held) -> Option<u64> {
         let ahead = self.ahead(held);
-        let after_newest = self.room_after_newest(held);
-        if ahead == 0 && after_newest < SILENCE {
+        if ahead == 0 && self.schedule.follows_within(self.index(self.next), held.at_ns, SILENCE) {
             return Some(self.next);
         }
+        let after_newest = self.room_after_newest(held);
         // Frames were lost if the time for them has passed, and not more.
         let lost = self.lost_in(ahead, after_newest).or_else(|| self.lost_in(ahead, self.room(held)));
         if let Some(lost) = lost {
