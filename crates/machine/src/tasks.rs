@@ -29,12 +29,13 @@ pub(crate) struct Task {
 
 /// All tasks except zombies.
 pub(crate) fn all(root: &Root) -> Vec<Task> {
-    ids(root).filter_map(|(process, id)| task(root, process, id)).collect()
+    let offset_ticks = boot_offset_ticks(root);
+    ids(root).filter_map(|(process, id)| task(root, process, id, offset_ticks)).collect()
 }
 
-fn task(root: &Root, process: u32, id: u32) -> Option<Task> {
+fn task(root: &Root, process: u32, id: u32, offset_ticks: i64) -> Option<Task> {
     let folder = format!("proc/{process}/task/{id}");
-    let stat = Stat::parse(&root.read(&format!("{folder}/stat"))?)?;
+    let stat = Stat::read(root, &folder, offset_ticks)?;
     let status = root.read(&format!("{folder}/status"))?;
     let cpus = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?.parse().ok()?;
     (!matches!(stat.state, 'Z' | 'X')).then_some(Task {
@@ -68,9 +69,10 @@ pub(crate) struct OnCpu {
 
 /// The threads whose last CPU is one of `cpus`, except those of the kernel and zombies.
 pub(crate) fn on_cpus(root: &Root, cpus: &CpuList) -> Vec<OnCpu> {
+    let offset_ticks = boot_offset_ticks(root);
     let found = |(process, id): (u32, u32)| {
         let folder = format!("proc/{process}/task/{id}");
-        let stat = Stat::parse(&root.read(&format!("{folder}/stat"))?)?;
+        let stat = Stat::read(root, &folder, offset_ticks)?;
         let cpu = stat.cpu.filter(|&cpu| cpus.contains(cpu))?;
         if stat.flags & KERNEL_THREAD != 0 || matches!(stat.state, 'Z' | 'X') {
             return None;
@@ -97,9 +99,9 @@ pub(crate) fn processes(root: &Root) -> Vec<(u32, String)> {
     root.list("proc").iter().filter_map(|file| name(file.parse().ok()?)).collect()
 }
 
-/// Start time of a process, clock ticks after boot; `None` if it does not exist. `process` may be `self`.
+/// Start time of a process, clock ticks after boot, the same in each time namespace; `None` if it does not exist. `process` may be `self`.
 pub(crate) fn start_ticks(root: &Root, process: &str) -> Option<u64> {
-    let stat = Stat::parse(&root.read(&format!("proc/{process}/stat"))?)?;
+    let stat = Stat::read(root, &format!("proc/{process}"), boot_offset_ticks(root))?;
     (!matches!(stat.state, 'Z' | 'X')).then_some(stat.start_ticks)
 }
 
@@ -115,7 +117,25 @@ struct Stat {
     cpu: Option<u32>,
 }
 
+/// How many clock ticks (`USER_HZ`: 100 a second) the boot time in this process's time namespace is ahead.
+fn boot_offset_ticks(root: &Root) -> i64 {
+    const NS_PER_TICK: i64 = 10_000_000;
+    let offset = |text: String| {
+        let line = text.lines().find_map(|line| line.strip_prefix("boottime"))?.to_owned();
+        let mut parts = line.split_whitespace().map(|part| part.parse::<i64>().ok());
+        Some(parts.next()??.saturating_mul(100).saturating_add(parts.next()?? / NS_PER_TICK))
+    };
+    root.read("proc/self/timens_offsets").and_then(offset).unwrap_or(0)
+}
+
 impl Stat {
+    /// The fields of this process or thread. The kernel adds the offset of the reader's time namespace to the start time.
+    fn read(root: &Root, folder: &str, offset_ticks: i64) -> Option<Self> {
+        let stat = Self::parse(&root.read(&format!("{folder}/stat"))?)?;
+        let start_ticks = stat.start_ticks.saturating_add_signed(offset_ticks.saturating_neg());
+        Some(Self { start_ticks, ..stat })
+    }
+
     fn parse(text: &str) -> Option<Self> {
         // A name may contain blanks and brackets.
         let (head, tail) = text.rsplit_once(')')?;
@@ -143,6 +163,24 @@ mod tests {
         assert_eq!((stat.name.as_str(), stat.state, stat.parent, stat.start_ticks), ("a) S 1 (b)", 'R', 2, 4711));
         assert_eq!((stat.flags & KERNEL_THREAD != 0, stat.flags & FIXED_AFFINITY != 0), (true, true));
         assert!(Stat::parse("17 (a) S 1").is_none());
+    }
+
+    #[test]
+    fn a_start_time_is_the_same_in_each_time_namespace() {
+        let folder = std::env::temp_dir().join(format!("punctual-timens-{}", std::process::id()));
+        let proc = |offset: &str, started: u64| {
+            let process = folder.join("proc/17");
+            std::fs::create_dir_all(&process).unwrap();
+            std::fs::create_dir_all(folder.join("proc/self")).unwrap();
+            let line = format!("17 (a) R 2 17 17 0 -1 0 0 0 0 0 0 3 0 0 20 0 1 0 {started} 0 0");
+            std::fs::write(process.join("stat"), line).unwrap();
+            std::fs::write(folder.join("proc/self/timens_offsets"), offset).unwrap();
+            start_ticks(&Root::at(&folder), "17")
+        };
+        assert_eq!(proc("monotonic           0         0\nboottime            0         0\n", 4_711), Some(4_711));
+        assert_eq!(proc("monotonic      0  0\nboottime  100000  20000000\n", 10_004_713), Some(4_711));
+        assert_eq!(proc("boottime  -10  0\n", 3_711), Some(4_711));
+        std::fs::remove_dir_all(&folder).unwrap();
     }
 
     #[test]
