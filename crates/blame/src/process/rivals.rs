@@ -31,14 +31,9 @@ impl Rivals {
         }
     }
 
-    /// Ends the wait on `cpu`, which `from` had before. Returns the threads with their times, ns. On another CPU than
-    /// expected, only the last one is known.
-    pub fn take(&mut self, cpu: u32, from: Task) -> Vec<(Task, u64)> {
-        let taken = mem::take(self);
-        if taken.cpu.is_none_or(|expected| expected == cpu) || taken.so_far.len() < 2 {
-            return taken.so_far;
-        }
-        vec![(from, taken.so_far.iter().map(|(_, ns)| ns).sum())]
+    /// Ends the wait. Returns the threads with their times, ns, also if the thread got another CPU than it waited for.
+    pub fn take(&mut self) -> Vec<(Task, u64)> {
+        mem::take(self).so_far
     }
 }
 
@@ -48,14 +43,11 @@ mod tests {
     use crate::Comm;
 
     #[test]
-    fn on_another_cpu_only_the_last_thread_is_known() {
+    fn each_thread_has_its_own_time() {
         let task = |pid| Task { pid, priority: 120, comm: Comm::new("x") };
-        let rivals = || {
-            let mut rivals = Rivals::of(Some(1), None, 120);
-            [(1, 10), (2, 20), (1, 30)].into_iter().for_each(|(pid, ns)| rivals.add(task(pid), ns));
-            rivals
-        };
-        assert_eq!(rivals().take(1, task(2)), [(task(1), 40), (task(2), 20)]);
-        assert_eq!(rivals().take(0, task(3)), [(task(3), 60)]);
+        let mut rivals = Rivals::of(Some(1), None, 120);
+        [(1, 10), (2, 20), (1, 30)].into_iter().for_each(|(pid, ns)| rivals.add(task(pid), ns));
+        assert_eq!(rivals.take(), [(task(1), 40), (task(2), 20)]);
+        assert_eq!(rivals.take(), []);
     }
 }

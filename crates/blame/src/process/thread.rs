@@ -283,11 +283,11 @@ impl Thread {
                 self.loses_time_to(from, at_ns);
                 self.judge_stall(since_ns, at_ns, config);
                 self.wake_ups.note(since_ns, at_ns.saturating_sub(since_ns), cpu, config);
-                for (rival, ns) in self.rivals.take(cpu, from) {
+                for (rival, ns) in self.rivals.take() {
                     self.add_part(CycleCause::WakeUp, ns, Some(rival), "");
                 }
             }
-            State::Preempted { since_ns } => self.resumed(at_ns, (cpu, from), since_ns, config),
+            State::Preempted { since_ns } => self.resumed(at_ns, from, since_ns, config),
             // In a `sched_yield`, only one until the next period is a wait.
             State::Blocked if self.in_kernel.is_yield() => {
                 // The kernel does not trace the start of that period.
@@ -303,13 +303,13 @@ impl Thread {
         self.is_switch_missing = false;
     }
 
-    /// Handles the end of a preemption on `cpu`, which `from` had before.
-    fn resumed(&mut self, at_ns: u64, (cpu, from): (u32, Task), since_ns: u64, config: &RunConfig) {
+    /// Handles the end of a preemption; `from` had the CPU before.
+    fn resumed(&mut self, at_ns: u64, from: Task, since_ns: u64, config: &RunConfig) {
         self.loses_time_to(from, at_ns);
         self.judge_stall(since_ns, at_ns, config);
         let (mut begun_ns, priority) = (since_ns, self.rivals.priority);
         let mut is_preemption = None;
-        for (rival, ns) in self.rivals.take(cpu, from) {
+        for (rival, ns) in self.rivals.take() {
             let cause = config.quota.cause(priority, rival, begun_ns, begun_ns + ns);
             let by_rival = matches!(cause, CycleCause::Preemption | CycleCause::Withheld);
             if is_preemption.is_none() && by_rival {
