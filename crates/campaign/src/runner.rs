@@ -195,6 +195,7 @@ impl<'a> Runner<'a> {
             return Err(CampaignError::OfAnotherUser { path: foreign.to_owned() });
         }
         let lock = lock(dir)?;
+        file::check_regular(&path).map_err(|source| CampaignError::Folder { path: path.clone(), source })?;
         let mut document = file::read_campaign(&path)?;
         let stored = document.clone();
         if document.digest != scenarios.digest || document.scenarios.len() != scenarios.list.len() {
@@ -216,8 +217,9 @@ impl<'a> Runner<'a> {
                 return Err(CampaignError::OfAnotherUser { path });
             }
             let Some(result) = result else { continue };
-            // A record that cannot be read is written again.
-            let Ok(mut record) = file::read(&path) else { continue };
+            // A record that cannot be read is written again. A pipe would be waited for.
+            let record = file::check_regular(&path).ok().and_then(|()| file::read(&path).ok());
+            let Some(mut record) = record else { continue };
             if !is_of(&record, &scenario.plan) {
                 return Err(CampaignError::OtherRecord { path });
             }

@@ -40,6 +40,12 @@ fn merge_results(record: &mut Record, far: &mut Far, results: Results) {
     if from_far.state == State::Interrupted {
         record.state = State::Interrupted;
     }
+    if !from_far.validity.valid && from_far.validity.reasons.is_empty() {
+        record.validity.valid = false;
+        let text = format!("on {host}: the run is invalid, and no reason was given");
+        let remedy = "start the same version of punctual on both machines".to_owned();
+        add(record, Reason { id: "far.invalid".to_owned(), text, remedy });
+    }
     for reason in from_far.validity.reasons {
         add(record, messages::reason(&host, reason));
     }
@@ -146,7 +152,18 @@ mod tests {
             kind: SeriesKind::Stream(Stream::Listener(Box::new(listener))),
             ..Series::default()
         };
-        Results { record: Record { series: vec![series], ..Record::default() }, ..Results::default() }
+        let validity = Validity { valid: true, ..Validity::default() };
+        Results { record: Record { series: vec![series], validity, ..Record::default() }, ..Results::default() }
+    }
+
+    #[test]
+    fn a_run_that_is_invalid_at_the_far_end_is_invalid() {
+        let mut record = near(talker(100));
+        let mut results = listened(98);
+        results.record.validity.valid = false;
+        merge(&mut record, board_b(ClockRelation::same_host()), Ok(results));
+        assert!(!record.validity.valid);
+        assert_eq!(record.validity.reasons[0].text, "on board-b: the run is invalid, and no reason was given");
     }
 
     #[test]
@@ -220,7 +237,7 @@ mod tests {
             let mut record = near(Series::default());
             add(&mut record, Reason { id: "udp.silent".to_owned(), ..Reason::default() });
             let answered = Answered { address: "192.0.2.2:7125".to_owned(), answered, ..Answered::default() };
-            let results = Results { answered: Some(answered), ..Results::default() };
+            let results = Results { answered: Some(answered), ..listened(0) };
             merge(&mut record, board_b(ClockRelation::default()), Ok(results));
             let reason = &record.validity.reasons[0];
             assert!(reason.text.contains(cause) && reason.text.contains("192.0.2.2:7125"), "{}", reason.text);
