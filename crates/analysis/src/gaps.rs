@@ -6,7 +6,7 @@ use crate::{
     duration::{format_exact, format_ns, format_unsigned_ns},
     profile::Profile,
     rules::{
-        Obstacles, Shown, duration_needed, excellent, given_options, load_options, measure_longer, of_emulation,
+        Obstacles, Shown, duration_observed, excellent, given_options, load_options, measure_longer, of_emulation,
         profile_option, shown, thread_options, weakest,
     },
     stalls,
@@ -142,10 +142,21 @@ fn place(series: &Series) -> String {
 /// The command that observes enough for `profile` under the same loads.
 fn command_to_measure(record: &Record, profile: &Profile, exposures: &[Exposure]) -> String {
     let loads = record.phases.last().map_or(&[][..], |phase| &phase.asked_loads);
-    let (duration, loads) = (duration_needed(profile, weakest(exposures).as_ref()), load_options(loads));
+    let duration = duration_observed(profile, weakest(exposures).as_ref(), observed_share(record));
+    let loads = load_options(loads);
     let (threads, profile) = (thread_options(record), profile_option(profile));
     let threads = threads + &given_options(record, &["--period", "--runtime"]);
     format!("punctual measure noise{threads} --duration {duration}{profile}{loads}")
+}
+
+/// The smallest share of a period that a thread observes: its `--runtime`. Above 0 and at most 1.
+fn observed_share(record: &Record) -> f64 {
+    let share = |series: &Series| {
+        let noise = series.kind.noise()?;
+        let share = noise.runtime_ns as f64 / series.period_ns as f64;
+        (share > 0.0 && share < 1.0).then_some(share)
+    };
+    record.series.iter().filter_map(share).fold(1.0, f64::min)
 }
 
 #[cfg(test)]
@@ -222,6 +233,20 @@ mod tests {
         let open = judged(&record(12_000, HOUR_NS / 60));
         assert_eq!(open.outcome, Outcome::Inconclusive, "{}", open.reason);
         assert!(open.clean_so_far && open.reason.contains("punctual measure noise --duration"), "{}", open.reason);
+        // A thread that observes a tenth of its time needs ten times as long.
+        let mut sleeps = record(5_000, 1_000_000_000);
+        let duration = |record: &Record| {
+            let reason = judged(record).reason;
+            let duration =
+                reason.split("--duration ").nth(1).and_then(|rest| rest.split(' ').next()).unwrap_or_default();
+            crate::duration::parse_ns(duration).unwrap()
+        };
+        let whole_ns = duration(&sleeps);
+        let period_ns = sleeps.series[0].period_ns;
+        if let SeriesKind::Gaps(noise) = &mut sleeps.series[0].kind {
+            noise.runtime_ns = period_ns / 10;
+        }
+        assert!((9 * whole_ns..=11 * whole_ns).contains(&duration(&sleeps)), "{whole_ns}");
         let nothing = judged(&record(12_000, 0));
         assert!(nothing.reason.contains("no cycle of the use was observed"), "{}", nothing.reason);
     }

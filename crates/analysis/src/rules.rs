@@ -168,10 +168,16 @@ pub(crate) const PROBABLY_NOT_MET: &str =
 /// The `--duration` of a run that shows the tolerated rate if it has as many stalls as `exposure`, a run that was made:
 /// a tenth more than needed, because of missed deadlines, and not shorter than that run.
 pub(crate) fn duration_needed(profile: &Profile, exposure: Option<&Exposure>) -> String {
+    duration_observed(profile, exposure, 1.0)
+}
+
+/// The same for a run that observes only this share of its time, above 0 and at most 1.
+pub(crate) fn duration_observed(profile: &Profile, exposure: Option<&Exposure>, share: f64) -> String {
     let (stalls, made_ns) =
         exposure.map_or((3.0, 0), |exposure| (exposure.stalls_upper(), to_u64(exposure.time_ns().ceil())));
     let needed_ns = profile.tolerates.time_ns(stalls * 1.1);
-    let seconds = needed_ns.max(made_ns).max(profile.period_ns).div_ceil(1_000_000_000);
+    let run_ns = to_u64((needed_ns.max(made_ns).max(profile.period_ns) as f64 / share).ceil());
+    let seconds = run_ns.div_ceil(1_000_000_000);
     match seconds {
         ..600 => format!("{seconds}s"),
         600..36_000 => format!("{}m", seconds.div_ceil(60)),

@@ -50,7 +50,7 @@ fn contradictions(record: &Record) -> Vec<String> {
     if record.published.is_some() {
         return Vec::new();
     }
-    let mut found: Vec<String> = of_validity(record).into_iter().collect();
+    let mut found: Vec<String> = of_validity(record).into_iter().chain(of_uses(record)).collect();
     found.extend(record.phases.iter().filter_map(|phase| of_phase(record, phase)));
     for (index, series) in record.series.iter().enumerate() {
         let place = || format!("{}, {}", series.place(), series.phase);
@@ -65,6 +65,19 @@ fn contradictions(record: &Record) -> Vec<String> {
 fn of_validity(record: &Record) -> Option<String> {
     let reason = record.validity.reasons.iter().find(|reason| reason.id != INCONSISTENT)?;
     record.validity.valid.then(|| format!("it is marked as valid, but contains a reason why it is not: {}", reason.id))
+}
+
+/// The largest lateness of a judged use that no thread of the record has: the record lacks the thread.
+fn of_uses(record: &Record) -> Option<String> {
+    let has_time =
+        |series: &Series| matches!(series.kind, SeriesKind::WakeUps | SeriesKind::Gaps(_) | SeriesKind::RoundTrips(_));
+    if record.state != State::Complete || !record.series.iter().all(has_time) {
+        return None;
+    }
+    let largest_ns = record.series.iter().filter_map(|series| series.max_ns).max()?;
+    let missing = record.uses.iter().find(|a_use| a_use.worst_ns.is_some_and(|worst_ns| worst_ns > largest_ns))?;
+    let worst_ns = missing.worst_ns?;
+    Some(format!("the verdict on {} is about a lateness of {worst_ns} ns, which no thread has", missing.profile))
 }
 
 /// The contradictions of a finished phase.

@@ -366,7 +366,18 @@ fn of_program(counted: u64, longest_ns: u64) -> SeriesKind {
 #[test]
 fn a_record_that_contradicts_itself_is_invalid() {
     type Change = fn(&mut Record);
-    let changes: [(Change, &str); 22] = [
+    let changes: [(Change, &str); 23] = [
+        (
+            // The thread that was late was taken out.
+            |r| {
+                r.uses = vec![record::UseVerdict {
+                    profile: "a-use".into(),
+                    worst_ns: Some(500_000_000),
+                    ..record::UseVerdict::default()
+                }];
+            },
+            "the verdict on a-use is about a lateness of 500000000 ns, which no thread has",
+        ),
         (|r| (r.series[0].period_ns, r.phases[0].duration_ns) = (0, 1), "its wake-ups have no period"),
         (
             |r| r.series[0].corrected.add(5_000, 100_000_000_000),

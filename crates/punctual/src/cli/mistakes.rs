@@ -210,22 +210,22 @@ fn needing(missing: &[&str], arguments: &[OsString]) -> Option<String> {
         let known = command.get_arguments().find(|argument| argument.get_long() == long);
         known.is_some_and(|argument| argument.get_action().takes_values())
     };
-    (1..arguments.len()).filter(|&at| is_option(&arguments[at])).find_map(|at| {
-        let without = |count: usize| {
-            let rest = arguments.iter().enumerate().filter(|(index, _)| !(at..at + count).contains(index));
-            let rest: Vec<&OsString> = rest.map(|(_, word)| word).collect();
-            super::definition().try_get_matches_from(rest).map_or_else(
-                |error| {
-                    error.kind() == ErrorKind::MissingRequiredArgument
-                        && all(&error, ContextKind::InvalidArg) != missing
-                },
-                |_| true,
-            )
-        };
+    // The error without this option.
+    let without = |at: usize| {
         let option = arguments[at].to_string_lossy();
-        let words = if takes_value(&option) { 2 } else { 1 };
-        without(words).then(|| option.split('=').next().unwrap_or_default().to_owned())
-    })
+        let count = if takes_value(&option) { 2 } else { 1 };
+        let rest = arguments.iter().enumerate().filter(|(index, _)| !(at..at + count).contains(index));
+        let rest: Vec<&OsString> = rest.map(|(_, word)| word).collect();
+        super::definition().try_get_matches_from(rest).err()
+    };
+    let is_other = |error: &Error| {
+        error.kind() == ErrorKind::MissingRequiredArgument && all(error, ContextKind::InvalidArg) != missing
+    };
+    let options = || (1..arguments.len()).filter(|&at| is_option(&arguments[at]));
+    // Without another option, more may be missing.
+    let needing = options().find(|&at| without(at).is_none());
+    let needing = needing.or_else(|| options().find(|&at| without(at).is_some_and(|error| is_other(&error))))?;
+    arguments[needing].to_string_lossy().split('=').next().map(str::to_owned)
 }
 
 #[cfg(test)]
@@ -267,6 +267,10 @@ mod tests {
             (
                 "measure stream eth0",
                 "SIDE must be talk or listen (got eth0): write e.g. `sudo punctual measure stream talk eth0 --cpu 3 --wakeup-offset 8us`",
+            ),
+            (
+                "measure timer --duration 2s --until-decided",
+                "--until-decided needs --profile: add it, or leave --until-decided out",
             ),
             ("measure timer 10s", "unexpected argument '10s' found: use --duration 10s"),
             (
