@@ -126,7 +126,7 @@ pub(crate) fn hidden_xrun(series: &Series) -> Option<String> {
     let Some(completion) = &audio.completion else {
         return Some("the record does not contain when the periods were completed".to_owned());
     };
-    (audio.pacer == CLOCK && completion.max_ns.max(0).unsigned_abs() >= audio.limit_ns).then(|| {
+    (audio.pacer == CLOCK && to_limit(completion.max_ns) >= audio.limit_ns).then(|| {
         let (worst, limit) = (format_ns(completion.max_ns), format_unsigned_ns(audio.limit_ns));
         format!("a period was done {worst} after its deadline (an xrun from {limit}), but the record contains no xrun")
     })
@@ -170,18 +170,41 @@ pub fn why_no_size(record: &Record) -> Option<Obstacle> {
     record.run_obstacle().filter(|obstacle| !matches!(obstacle, Obstacle::EndedEarly { .. }))
 }
 
-/// The outcome of a search that found no size; it decides before all limits. `None` if a size held, or if the record has no
-/// valid search.
+/// The outcome of a search that found no size, or one that another size contradicts; it decides before all limits. `None`
+/// if a size held, or if the record has no valid search.
 #[must_use]
-pub fn outcome_without_size(record: &Record) -> Option<Outcome> {
+pub fn outcome_of_search(record: &Record) -> Option<Outcome> {
     let search = record.buffer.as_ref()?;
     match why_no_size(record) {
         Some(Obstacle::Invalid(_)) => None,
         Some(_) => Some(Outcome::Inconclusive),
-        None if search.held.is_some() => None,
+        None if search.held.is_some() => contradicted(record, search).map(|_| Outcome::Inconclusive),
         None if is_undecided(record, search) => Some(Outcome::Inconclusive),
         None => Some(Outcome::Fail),
     }
+}
+
+/// Why the size that held probably holds only by chance: during the time of a larger size, which is less demanding, a period
+/// was later than the one that held allows. `None` if there was none.
+#[must_use]
+pub fn contradicted(record: &Record, search: &BufferSearch) -> Option<String> {
+    let tried = || record.series.iter().filter_map(|series| series.kind.audio());
+    let held = tried().find(|audio| Some(audio.frames) == search.held)?;
+    let larger = tried().filter(|audio| audio.frames > held.frames);
+    let latest = larger.filter_map(|audio| Some((audio.completion.as_ref()?.max_ns, audio.frames)));
+    let (late_ns, frames) = latest.max().filter(|(late_ns, _)| to_limit(*late_ns) >= held.limit_ns)?;
+    let (late, limit) = (format_ns(late_ns), format_unsigned_ns(held.limit_ns));
+    Some(format!(
+        "the same run had a delay of {late} with {} frames, and {} frames allow less than {limit}: measure longer, with \
+         --duration",
+        grouped(frames.into()),
+        grouped(held.frames.into())
+    ))
+}
+
+/// A lateness as the time that a limit is compared with; 0 if it is early.
+fn to_limit(late_ns: i64) -> u64 {
+    late_ns.max(0).unsigned_abs()
 }
 
 /// The rate of xruns that the periods allow to conclude: that of their stalls, because an xrun often follows another.
@@ -272,6 +295,28 @@ mod tests {
         let found: Vec<_> = faults(&series).into_iter().map(|f| (f.part, f.culprit, f.count)).collect();
         let expected = [(Part::Wake, "interrupt eth0".to_owned(), 2), (Part::Dsp, "thread hog".to_owned(), 1)].to_vec();
         assert_eq!(found, expected, "periods in time are no xruns");
+    }
+
+    #[test]
+    fn a_larger_size_can_contradict_the_one_that_held() {
+        let tried = |frames: u32, limit_ns: u64, max_ns: i64| {
+            let completion = Some(Times { max_ns, ..Times::default() });
+            let audio = Audio { frames, limit_ns, completion, played: 9, ..Audio::default() };
+            Series { phase: frames.to_string(), kind: SeriesKind::Audio(Box::new(audio)), ..Series::default() }
+        };
+        let why = |late_ns: i64| {
+            let series = vec![tried(32, 667_000, 5_000_000), tried(64, 1_333_000, 9), tried(128, 2_667_000, late_ns)];
+            let record = Record { series, ..Record::default() };
+            contradicted(&record, &BufferSearch { held: Some(64), ..BufferSearch::default() })
+        };
+        assert_eq!(why(1_332_999), None, "a smaller size is later by itself");
+        let reason = why(1_490_000).unwrap();
+        assert!(
+            reason.starts_with(
+                "the same run had a delay of 1.49 ms with 128 frames, and 64 frames allow less than 1.33 ms"
+            ),
+            "{reason}"
+        );
     }
 
     #[test]

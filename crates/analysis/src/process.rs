@@ -64,11 +64,13 @@ pub fn in_short(record: &Record) -> String {
     };
     let missed = (series.missed > 0).then(|| deadlines(series, thread));
     let inversion = locks::worst_inversion(&threads);
-    let longest = match &inversion {
-        Some(_) => None,
-        None => cycle::longest_in_short(series, thread, &run),
-    };
     let waited = if inversion.is_some() { None } else { longer_wait(&threads, thread) };
+    let longest = match (&inversion, &waited) {
+        (Some(_), _) => None,
+        // The main cause is that of the wait, which the spikes show.
+        (None, Some(_)) => cycle::longest_alone(series, thread),
+        (None, None) => cycle::longest_in_short(series, thread, &run),
+    };
     let unclear = cycle::unclear(threads.iter()).map(|text| sentence(&text));
     [missed, inversion, waited, longest, unclear].into_iter().flatten().collect::<Vec<_>>().join(" ")
 }

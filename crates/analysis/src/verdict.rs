@@ -70,7 +70,7 @@ pub fn outcome(record: &Record) -> Option<Outcome> {
     let without_pair =
         (!record.cells.is_empty() && record.recommended_pair().is_none()).then_some(Outcome::Inconclusive);
     let judged = record.verdict.as_ref().map(|verdict| verdict.outcome);
-    audio::outcome_without_size(record).or(judged).or(without_pair)
+    audio::outcome_of_search(record).or(judged).or(without_pair)
 }
 
 /// INVALID with the first reason, for an invalid record that was not published elsewhere.

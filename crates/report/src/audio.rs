@@ -1,7 +1,7 @@
 //! Audio as text and figures for terminal and HTML.
 
 use analysis::{
-    audio::{MedianTimes, faults, is_undecided, statement, why_no_size},
+    audio::{MedianTimes, contradicted, faults, is_undecided, statement, why_no_size},
     format_ns,
 };
 use record::{Audio, BufferSearch, CLOCK, Culprit, Part, Played, Record, Series, SoundCard, Spike, counted, grouped};
@@ -118,7 +118,11 @@ pub fn found(record: &Record, search: &BufferSearch) -> Vec<String> {
     all.push(held.map_or_else(
         || none.to_owned(),
         |(frames, series)| {
-            format!("Smallest buffer that held: {} frames. {}.", grouped(frames.into()), capitalized(&summary(series)))
+            let held = format!("Smallest buffer that held: {} frames.", grouped(frames.into()));
+            match contradicted(record, search) {
+                Some(why) => format!("{held} This can be chance: {why}."),
+                None => format!("{held} {}.", capitalized(&summary(series))),
+            }
         },
     ));
     if let Some((frames, series)) = search.failed.and_then(|frames| Some((frames, of(frames)?))) {

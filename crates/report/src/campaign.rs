@@ -24,13 +24,21 @@ pub(crate) fn title(role: &str, measured: Measured) -> String {
 
 /// The largest time of the first role with its scenario, and the meaning of that time.
 pub(crate) fn worst(campaign: &Campaign, whole: &CampaignTable) -> (String, String) {
-    let roles = whole.roles();
-    let worst =
-        roles.first().and_then(|&(role, measured)| Some((title(role, measured), *maxima(campaign, role).last()?)));
+    let worst = worst_role(campaign, whole);
+    let worst = worst.and_then(|(role, measured)| Some((title(role, measured), *maxima(campaign, role).last()?)));
     match worst {
         Some((title, (name, max_ns))) => (format!("At worst {}, in {name}.", format_ns(max_ns)), format!("{title}.")),
         None => ("Nothing was measured yet.".to_owned(), String::new()),
     }
+}
+
+/// The role with the largest time, among those that measure the same as the first one; `None` if nothing was measured.
+pub(crate) fn worst_role<'a>(campaign: &Campaign, whole: &'a CampaignTable) -> Option<(&'a str, Measured)> {
+    let roles = whole.roles();
+    let first = roles.first()?.1;
+    let largest = |&(role, _): &(&str, Measured)| maxima(campaign, role).last().map(|(_, max_ns)| *max_ns);
+    // The first one of equal ones.
+    roles.into_iter().filter(|(_, measured)| *measured == first).rev().max_by_key(largest)
 }
 
 /// The scenarios with the largest time of one role, repeats together; the smallest first.
@@ -50,8 +58,9 @@ pub(crate) fn maxima<'a>(campaign: &'a Campaign, role: &str) -> Vec<(&'a str, i6
 
 /// The main culprit of the scenario with the largest time of the first role; empty if unknown.
 pub(crate) fn culprit(campaign: &Campaign, whole: &CampaignTable) -> String {
+    let role = worst_role(campaign, whole).map(|(role, _)| role);
     let max_of = |entry: &&ScenarioEntry| {
-        let (role, _) = whole.roles().first().copied()?;
+        let role = role?;
         entry.result.as_ref()?.roles.iter().find(|of| of.role == role)?.max_ns
     };
     let worst = campaign.scenarios.iter().max_by_key(max_of);

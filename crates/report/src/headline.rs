@@ -1,6 +1,6 @@
 //! The answer of a run in one sentence, for each kind of run.
 
-use analysis::{audio::outcome_without_size, format_duration, format_ns, matrix::why_none, on_short_ladder, when};
+use analysis::{audio::outcome_of_search, format_duration, format_ns, matrix::why_none, on_short_ladder, when};
 use record::{
     Capture, Listener, Noise, Outcome, Record, RoundTrip, Series, SeriesKind, Stream, Talker, UseVerdict, counted,
     grouped,
@@ -35,7 +35,7 @@ pub(crate) fn headline(record: &Record) -> Headline {
         return Headline { ink: Ink::Doubt, text };
     }
     if let Some(search) = &record.buffer {
-        let ink = outcome_without_size(record).map_or(Ink::Good, ink_of);
+        let ink = outcome_of_search(record).map_or(Ink::Good, ink_of);
         let on_clock =
             record.series.iter().filter_map(|series| series.kind.audio()).all(|audio| audio.pacer == "clock");
         let clock = if on_clock { " The clock set the pace, no sound card." } else { "" };

@@ -370,11 +370,8 @@ fn a_record_that_contradicts_itself_is_invalid() {
         (
             // The thread that was late was taken out.
             |r| {
-                r.uses = vec![record::UseVerdict {
-                    profile: "a-use".into(),
-                    worst_ns: Some(500_000_000),
-                    ..record::UseVerdict::default()
-                }];
+                r.uses =
+                    vec![UseVerdict { profile: "a-use".into(), worst_ns: Some(500_000_000), ..UseVerdict::default() }];
             },
             "the verdict on a-use is about a lateness of 500000000 ns, which no thread has",
         ),

@@ -59,12 +59,17 @@ pub(super) fn longest(series: &Series, thread: &ProcessThread, run: &Run<'_>) ->
 
 /// The same without the parts of the cycle.
 pub(super) fn longest_in_short(series: &Series, thread: &ProcessThread, run: &Run<'_>) -> Option<String> {
-    let cycle = thread.longest.as_ref()?;
-    let longest = format!("The longest cycle of {} took {}", series.role, format_unsigned_ns(cycle.response_ns()));
+    let (cycle, longest) = (thread.longest.as_ref()?, longest_alone(series, thread)?);
     Some(match cycle.parts.is_empty() {
-        true => format!("{longest}."),
-        false => format!("{longest}. Main cause: {}.", main_cause(cycle, run)),
+        true => longest,
+        false => format!("{longest} Main cause: {}.", main_cause(cycle, run)),
     })
+}
+
+/// The longest cycle alone.
+pub(super) fn longest_alone(series: &Series, thread: &ProcessThread) -> Option<String> {
+    let cycle = thread.longest.as_ref()?;
+    Some(format!("The longest cycle of {} took {}.", series.role, format_unsigned_ns(cycle.response_ns())))
 }
 
 /// Says which threads have cycles without a known start, with the remedy; `None` without such threads.

@@ -18,7 +18,7 @@ use super::{
     verdict::{Headline, short_and_rest},
 };
 use crate::blame::unsigned;
-use crate::campaign::{Reference, counts, culprit, maxima, named, references, time, title, worst};
+use crate::campaign::{Reference, counts, culprit, maxima, named, references, time, title, worst, worst_role};
 use crate::words::Words;
 
 #[derive(Template)]
@@ -171,7 +171,7 @@ fn keys(campaign: &Campaign, whole: &CampaignTable) -> Vec<Key> {
     let planned = format!("of {} planned", format_duration(campaign.planned_ns));
     let key = |label, value: String, detail| Key { label, value, detail };
     let mut keys = Vec::new();
-    if let Some((role, _)) = whole.roles().first() {
+    if let Some((role, _)) = worst_role(campaign, whole) {
         let all = maxima(campaign, role);
         let of_role = |name: &str| if whole.roles().len() > 1 { format!("{role}, {name}") } else { name.to_owned() };
         keys.extend(all.last().map(|(name, max_ns)| key("worst scenario", format_ns(*max_ns), of_role(name))));

@@ -89,11 +89,14 @@ pub fn headline(record: &Record) -> Headline {
             let (word, class) = of_ladder(&shown);
             return Headline { word, class, sentence: format!("{}.", headline::ladder(&shown)), reason };
         }
-        let text = headline::headline(record).text;
-        let (sentence, rest) = short_and_rest(&text);
-        let (word, class) = match &record.recommendation {
-            Some(advice) if advice.pair.is_empty() => ("NOT DECIDED", "measured"),
-            Some(advice) if advice.certain => ("RECOMMENDED", "pass"),
+        let answer = headline::headline(record);
+        let (sentence, rest) = short_and_rest(&answer.text);
+        let (word, class) = match (&record.recommendation, &record.buffer, answer.ink) {
+            (Some(advice), ..) if advice.pair.is_empty() => ("NOT DECIDED", "measured"),
+            (Some(advice), ..) if advice.certain => ("RECOMMENDED", "pass"),
+            (None, Some(_), Ink::Good) => ("HELD", "pass"),
+            (None, Some(_), Ink::Bad) => ("NONE HELD", "fail"),
+            (None, Some(_), _) => ("NOT DECIDED", "measured"),
             _ => ("MEASURED", "measured"),
         };
         return Headline { word, class, sentence, reason: text::with_code(&rest) };

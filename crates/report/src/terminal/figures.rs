@@ -95,11 +95,12 @@ fn of_noise(all: &[&Series], rows: usize) -> Table {
 }
 
 /// The threads of a program in the order of the answer: that with most missed deadlines first, then that with the longest
-/// cycle.
+/// cycle or wait for a CPU.
 fn of_program(all: &[&Series], rows: usize) -> Table {
     let longest_ns = |series: &Series| Some(series.kind.process()?.longest.as_ref()?.response_ns());
     let mut threads = all.to_vec();
-    threads.sort_by_key(|series| (Reverse(series.missed), Reverse(longest_ns(series))));
+    let longest = |series: &Series| longest_ns(series).max(series.max_ns.map(|ns| ns.max(0).unsigned_abs()));
+    threads.sort_by_key(|series| (Reverse(series.missed), Reverse(longest(series))));
     let mut table = Table::new(&["", "wake-ups", "missed", "worst", "longest cycle"]);
     for series in threads {
         let longest = longest_ns(series).map_or_else(|| "-".to_owned(), format_unsigned_ns);

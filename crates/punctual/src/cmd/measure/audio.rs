@@ -51,7 +51,7 @@ pub fn run(options: &Audio) -> anyhow::Result<u8> {
     output::judge(&mut record, &wake_ups.profiles)?;
     output::compare_with(&mut record, &others);
     results.deliver(&record, |style, width| report::terminal::summary(&record, style, width))?;
-    match analysis::audio::outcome_without_size(&record) {
+    match analysis::audio::outcome_of_search(&record) {
         Some(outcome) => Ok(outcome.exit_status()),
         None => wake_ups.status(&record, &results),
     }
