@@ -163,8 +163,12 @@ fn to_do(record: &Record) -> Vec<(String, String)> {
     all.map(|(advice, command)| (text::with_code(&capitalized(&advice)), command)).collect()
 }
 
-/// The command of the next run: that of this one, with the options that the recommended changes name.
-fn next_command(record: &Record) -> String {
+/// The command of the next run: that of this one, with the options that the recommended changes name. Empty if one of the
+/// changes is a whole command that measures.
+fn next_command(record: &Record, changes: &[(String, String)]) -> String {
+    if changes.iter().any(|(_, command)| command.starts_with("punctual ")) {
+        return String::new();
+    }
     let to_do = crate::blame::to_do(record);
     let remedies = to_do.iter().take(TO_DO).map(|to_do| to_do.account.remedy.as_str());
     with_advice(&record.command, remedies)
@@ -182,6 +186,7 @@ pub fn render(record: &Record) -> String {
     let limits: Vec<_> = ladder.iter().map(|rung| rung.of).collect();
     let (open, others) = facts::findings(&record.findings);
     let host = record.machine.hostname.as_deref().unwrap_or("unnamed host");
+    let changes = to_do(record);
     let page = Page {
         record,
         title: format!("{}: {host}, {}", headline.word, record.started_at),
@@ -191,13 +196,13 @@ pub fn render(record: &Record) -> String {
             preempt: record.machine.preempt.as_deref(),
             started_at: &record.started_at,
         },
-        command: next_command(record),
+        command: next_command(record, &changes),
         words: Words::of(record),
         ending: state_note(record),
         answers: verdict::answers(&ladder),
         causes: crate::terminal::capture::causes(record),
         culprit: Some(record).filter(|record| crate::blame::explains(record)).and_then(crate::blame::headline),
-        to_do: to_do(record),
+        to_do: changes,
         keys: verdict::keys(record),
         ladder,
         matrix: matrix::view(record),
