@@ -46,7 +46,9 @@ pub fn answer(record: &Record, full: &str, style: &Style, width: usize) -> Strin
     let part = |write: &dyn Fn(&mut Page)| part(style, width, write);
     let more = part(&|page| more(page, full));
     let periods = part(&|page| linuxcnc::brief(page, record));
-    let left = lines_at(width).saturating_sub(lines(&more) + lines(&periods));
+    // The path of the run's own capture is a third one.
+    let path_of_capture = usize::from(record.capture.as_ref().is_some_and(|capture| capture.observer.is_some()));
+    let left = lines_at(width).saturating_sub(lines(&more) + lines(&periods) + path_of_capture);
     // In the order of importance, except for the caveats, the culprits and the remedies, whose lengths are chosen below.
     let above = [part(&|page| top(page, record)), part(&|page| reasons(page, record))];
     let middle = [
