@@ -6,7 +6,7 @@ use record::{
 
 use crate::{
     audio, cpu_list,
-    duration::{format_exact, format_ns, format_unsigned_ns},
+    duration::{format_exact, format_ns, format_unsigned_ns, parse_ns},
     gaps,
     groups::{Group, groups},
     process,
@@ -439,8 +439,15 @@ fn command_to_measure(record: &Record, profile: &Profile, group: Option<&Group>,
     };
     let weakest = weakest(judged).map(|one| one.exposure);
     let (duration, loads) = (duration_needed(profile, weakest.as_ref()), group.map_or(&[][..], |group| &group.loads));
-    // Threads with roles have periods, CPUs and policies of their own. The cells of a matrix have a duration of their own.
-    let has_roles = record.command.get(2).is_some_and(|probe| probe == "threads") && record.cells.is_empty();
+    if let Some(rounds) = record.cells.iter().map(|cell| cell.rounds.len() as u64).max() {
+        // Each round of a pair has its share of the duration.
+        let of_round_ns = parse_ns(&duration).unwrap_or(profile.period_ns);
+        let of_cell = format_exact(of_round_ns.saturating_mul(rounds.max(1)));
+        let options = [("--cell-duration", &*of_cell), ("--profile", &*profile.argument)];
+        return record::shell::with_options(&record.command, &options);
+    }
+    // Threads with roles have periods, CPUs and policies of their own.
+    let has_roles = record.command.get(2).is_some_and(|probe| probe == "threads");
     if first.is_some()
         && has_roles
         && let Some(command) = repeated(record, profile, &duration, None, loads)

@@ -41,7 +41,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use record::{Caveat, Reason, Series, grouped};
+use record::{Caveat, Reason, Series, counted, grouped};
 use sys::udp::DatagramSocket;
 
 use crate::{
@@ -230,6 +230,17 @@ impl ProbeThreads for Client {
         let refused = self.shared.receiving.refused.load(Relaxed) > 0;
         let failed = self.shared.sending.sent.load(Relaxed) == 0;
         let error = self.shared.sending.error.load(Relaxed);
+        let foreign = self.shared.receiving.foreign.load(Relaxed);
+        if foreign > 0 {
+            let text = format!(
+                "no answer from {peer}, but {} that answer nothing of this run: another program has that port, or another \
+                 version of punctual",
+                counted(foreign, "datagram")
+            );
+            let remedy =
+                format!("start `punctual echo` of this version on {} with another port, and name it", peer.ip());
+            return vec![Reason { id: "udp.foreign".to_owned(), text, remedy }];
+        }
         let why = match (failed, refused) {
             (true, _) if error != 0 => format!(": {}", io::Error::from_raw_os_error(error)),
             (_, true) => ": no program listens on that port".to_owned(),

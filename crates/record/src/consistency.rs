@@ -311,6 +311,8 @@ fn wrong_figures(series: &Series) -> Option<String> {
                 format!("it counts {counted} answered, lost and refused datagrams of {slots}")
             })
         }
+        SeriesKind::Gaps(noise) => (noise.lost_ns > noise.observed_ns)
+            .then(|| format!("it lost {} ns of {} observed ns", grouped(noise.lost_ns), grouped(noise.observed_ns))),
         SeriesKind::Stream(Stream::Talker(talker)) => {
             let (frames, counted) = (talker.frames, talker.send.total());
             let least_ns =
@@ -327,7 +329,6 @@ fn wrong_figures(series: &Series) -> Option<String> {
         }
         SeriesKind::Process(thread) => wrong_cycles(thread),
         SeriesKind::WakeUps
-        | SeriesKind::Gaps(_)
         | SeriesKind::Interrupts(_)
         | SeriesKind::Stream(Stream::Listener(_))
         | SeriesKind::Capture
