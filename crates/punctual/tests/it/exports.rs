@@ -34,8 +34,8 @@ fn a_run_and_its_record_export_the_same() {
     }
     for (suffix, part) in [
         ("hlog", "\nTag=rest-timer-cpu0,"),
-        ("md", "**No verdict.** Not judged, because no profile was requested."),
-        ("xml", "<skipped message=\"Not judged, because no profile was requested."),
+        ("md", "There is no verdict, because no profile was requested."),
+        ("xml", "There is no verdict, because no profile was requested.\"/>"),
         ("lava", "<LAVA_SIGNAL_TESTCASE TEST_CASE_ID=punctual-run RESULT=skip>\n"),
         ("prom", "verdict=\"NONE\"} 1\n"),
         ("sarif", "\"verdict\": \"NONE\""),
