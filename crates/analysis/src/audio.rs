@@ -9,6 +9,7 @@ use record::{
 use crate::{
     duration::{format_ns, format_unsigned_ns},
     float::to_u64,
+    profile::Profile,
     stalls,
 };
 
@@ -103,6 +104,15 @@ pub(crate) fn command(audio: &Audio) -> String {
     words.extend(input.iter().flat_map(|input| ["--input", input]));
     let words = record::shell::command(&words);
     format!("punctual measure audio --rate {rate_hz} --frames {frames} --periods {periods} {words}")
+}
+
+/// The same audio with the buffer of a use: a search may not have played it.
+pub(crate) fn with_period_of(audio: &Audio, profile: &Profile) -> Audio {
+    let frames = to_u64((profile.period_ns as f64 * f64::from(audio.rate_hz) / 1e9).round());
+    match u32::try_from(frames) {
+        Ok(frames @ 1..) if profile.group == "audio" => Audio { frames, ..audio.clone() },
+        _ => audio.clone(),
+    }
 }
 
 /// True if a phase ran to its end with its loads, and without an xrun.
@@ -295,6 +305,16 @@ mod tests {
         let found: Vec<_> = faults(&series).into_iter().map(|f| (f.part, f.culprit, f.count)).collect();
         let expected = [(Part::Wake, "interrupt eth0".to_owned(), 2), (Part::Dsp, "thread hog".to_owned(), 1)].to_vec();
         assert_eq!(found, expected, "periods in time are no xruns");
+    }
+
+    #[test]
+    fn the_advised_run_has_the_buffer_of_the_use() {
+        let audio = Audio { rate_hz: 48_000, frames: 128, ..Audio::default() };
+        let frames = |name: &str| {
+            let profile = crate::profiles().iter().find(|profile| profile.name == name).unwrap();
+            with_period_of(&audio, profile).frames
+        };
+        assert_eq!([frames("audio-48k-64"), frames("avb-class-a")], [64, 128]);
     }
 
     #[test]

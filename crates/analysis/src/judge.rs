@@ -426,7 +426,7 @@ fn command_to_measure(record: &Record, profile: &Profile, group: Option<&Group>,
     let with_period = |probe: &str| format!("{probe} --period {}", format_exact(profile.period_ns));
     let kind = first.map(|series| &series.kind);
     let measure = if let Some(audio) = kind.and_then(SeriesKind::audio) {
-        audio::command(audio)
+        audio::command(&audio::with_period_of(audio, profile))
     } else if let Some((series, interrupts)) = first.and_then(|first| Some((first, first.kind.interrupts()?))) {
         let (source, period) = (record::shell::command(&[&interrupts.source]), format_exact(series.period_ns));
         let options = given_options(record, &["--drive", "--cpu"]) + &thread_options(record);

@@ -8,6 +8,7 @@ use super::page::Page;
 use super::table::Table;
 use super::{campaign, capture, compare, linuxcnc, machine, matrix, sound_loop};
 use crate::advice;
+use crate::audio;
 use crate::blame::{explains, remarks, shares};
 use crate::headline::{self, ink_of, shown_uses};
 use crate::remedy::is_command;
@@ -52,6 +53,7 @@ pub fn answer(record: &Record, full: &str, style: &Style, width: usize) -> Strin
     // In the order of importance, except for the caveats, the culprits and the remedies, whose lengths are chosen below.
     let above = [part(&|page| top(page, record)), part(&|page| reasons(page, record))];
     let middle = [
+        part(&|page| buffer(page, record)),
         part(&|page| uses(page, record)),
         part(&|page| record.sound_loop.iter().for_each(|results| sound_loop::brief(page, results))),
         part(&|page| compare::brief(page, record, COLUMN)),
@@ -361,6 +363,13 @@ fn caveats(page: &mut Page, record: &Record, shown: Caveats) {
         };
         page.fact("caveat", COLUMN, &text);
         page.remedy(COLUMN + 4, command);
+    }
+}
+
+/// The result of a search for a buffer, if the verdict on a use is the answer.
+fn buffer(page: &mut Page, record: &Record) {
+    if let Some(search) = record.buffer.as_ref().filter(|_| record.verdict.is_some()) {
+        audio::found(record, search).first().iter().for_each(|found| page.fact("buffer", COLUMN, found));
     }
 }
 
