@@ -67,6 +67,7 @@ pub use journal::{JournalError, RestoreError, Restored};
 pub use kernel::{FAIR_SERVERS_OFF, has_fair_server, isolation_arguments, limits_realtime_threads};
 pub use root::{Root, Unreadable};
 pub use shield::{Shield, ShieldError};
+pub use tasks::start_ticks;
 
 /// Placeholder for the path of the punctual binary in remedies; the command replaces it if it knows the path.
 pub const PUNCTUAL: &str = "\"$(command -v punctual)\"";

@@ -101,7 +101,8 @@ pub(crate) fn processes(root: &Root) -> Vec<(u32, String)> {
 
 /// Start time of a process, clock ticks after boot, the same in each time namespace; `None` if it does not exist. `process`
 /// may be `self`.
-pub(crate) fn start_ticks(root: &Root, process: &str) -> Option<u64> {
+#[must_use]
+pub fn start_ticks(root: &Root, process: &str) -> Option<u64> {
     let stat = Stat::read(root, &format!("proc/{process}"), boot_offset_ticks(root))?;
     (!matches!(stat.state, 'Z' | 'X')).then_some(stat.start_ticks)
 }
