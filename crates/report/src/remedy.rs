@@ -40,12 +40,17 @@ pub(crate) fn is_command(remedy: &str) -> bool {
     ["echo", "punctual", "sudo", "taskset", "ulimit"].contains(&program)
 }
 
-/// The command with the options in backticks of these remedies, each once, instead of those that it has: `--policy fifo:80`
-/// of "set `--policy fifo:80`".
+/// The command with the options in backticks of these remedies, each once: `--policy fifo:80` of "set `--policy fifo:80`".
+/// They replace its own. Only measurements have such options.
 pub(crate) fn with_advice<'a>(command: &[String], remedies: impl Iterator<Item = &'a str>) -> String {
+    let [_, verb, probe, ..] = command else { return record::shell::command(command) };
+    if !["measure", "pair"].contains(&verb.as_str()) {
+        return record::shell::command(command);
+    }
+    let same = format!("punctual {verb} {probe} ");
     let mut advised: Vec<(&str, &str)> = Vec::new();
     let quoted = remedies.flat_map(|remedy| remedy.split('`').skip(1).step_by(2));
-    for option in quoted.map(last_option).filter(|text| is_option(text)) {
+    for option in quoted.map(|text| last_option(text, &same)).filter(|text| is_option(text)) {
         let (name, value) = option.split_once(' ').unwrap_or((option, ""));
         if advised.iter().all(|(known, _)| *known != name) {
             advised.push((name, value));
@@ -58,9 +63,10 @@ pub(crate) fn with_advice<'a>(command: &[String], remedies: impl Iterator<Item =
     record::shell::with_options(&words, &options)
 }
 
-/// The last option of a whole command of punctual; any other text as it is.
-fn last_option(text: &str) -> &str {
-    text.rfind(" --").filter(|_| text.starts_with("punctual ")).map_or(text, |at| &text[at + 1..])
+/// The last option of a whole command that begins with `same`; any other text as it is. Other measurements have other
+/// options.
+fn last_option<'a>(text: &'a str, same: &str) -> &'a str {
+    text.rfind(" --").filter(|_| text.starts_with(same)).map_or(text, |at| &text[at + 1..])
 }
 
 /// True for an option whose value, if it has one, is no placeholder such as `NAME`.
@@ -96,11 +102,14 @@ mod tests {
             with_advice(&words, remedies.iter().copied())
         };
         let policy = ["give it a real-time policy: `punctual measure noise --policy fifo:80`", "or `--policy fifo:91`"];
+        let other = ["measure its effect with `punctual measure timer --hold-cpu-awake`"];
+        assert_eq!(next("punctual", &other), "punctual", "the bare command has no such option");
+        assert_eq!(next("punctual measure udp --self", &other), "punctual measure udp --self");
         for (command, expected) in [
             ("punctual measure noise", "punctual measure noise --policy fifo:80"),
             ("punctual measure noise --policy other -q", "punctual measure noise -q --policy fifo:80"),
             ("punctual measure noise --policy=other -q", "punctual measure noise -q --policy fifo:80"),
-            ("punctual measure process -- a --policy b", "punctual measure process --policy fifo:80 -- a --policy b"),
+            ("punctual measure process -- a --policy b", "punctual measure process --policy fifo:91 -- a --policy b"),
         ] {
             assert_eq!(next(command, &policy), expected);
         }
