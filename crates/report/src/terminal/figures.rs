@@ -175,16 +175,11 @@ fn of_capture(record: &Record, capture: &Capture, rows: usize) -> Table {
     let mut table = Table::new(&["stream", "frames", "late", "missing", "p99.9", "worst"]);
     table.row(captured(&capture.name_of(&capture.stream), record, capture));
     let others = capture.streams.iter().filter(|stream| **stream != capture.stream);
-    for stream in others {
+    for (number, stream) in (1..).zip(others) {
         let unknown = || cell("-");
-        table.row(vec![
-            cell(capture.name_of(stream)),
-            cell(grouped(stream.frames)),
-            unknown(),
-            unknown(),
-            unknown(),
-            unknown(),
-        ]);
+        // A name is compared with all others; the rows that do not fit are only counted.
+        let name = if number < rows { capture.name_of(stream) } else { String::new() };
+        table.row(vec![cell(name), cell(grouped(stream.frames)), unknown(), unknown(), unknown(), unknown()]);
     }
     table.at_most(rows)
 }
