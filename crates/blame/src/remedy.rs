@@ -18,7 +18,7 @@ use crate::explain::TURNED_OFF_IN;
 
 /// Turns off the limit of real-time threads of kernels before Linux 6.12, which have no fair server.
 const REALTIME_LIMIT_OFF: &str = "sudo sysctl -w kernel.sched_rt_runtime_us=-1";
-/// What happens without a limit of real-time threads.
+/// The risk without a limit of real-time threads, as the end of a sentence.
 const STARVES: &str = "without which a real-time thread that never sleeps starves its CPU";
 
 pub use facts::RemedyFacts;

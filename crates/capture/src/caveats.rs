@@ -81,7 +81,9 @@ pub(crate) fn all(capture: &Capture, file: &FileSummary, incomplete: &Incomplete
         let (frames, source) = (grouped(others), &capture.stream.source);
         add(
             "senders",
-            format!("{frames} frames with this stream id have another sender: only those of {source} are used"),
+            format!(
+                "{frames} frames of streams of this name have another source address: only those of {source} are used"
+            ),
         );
     }
     resolution(capture, file).into_iter().for_each(|text| add("resolution", text));

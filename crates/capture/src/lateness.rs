@@ -42,8 +42,8 @@ const NOT_EARLY_MAX: usize = 8;
 /// A step is sudden if at least this part of it is between the [`STEP_FRAMES`] before and after it. Otherwise, the stream
 /// moved slowly.
 const SUDDEN: f64 = 0.75;
-/// Maximum change of a clock's rate while it is slewed: chrony's default (`maxslewrate` 83333 ppm) is far more, but a
-/// clock that is nearly right is corrected by less than this.
+/// Maximum change of a clock's rate while it is slewed: twice the 500 ppm of ntpd. With chrony it can be far more
+/// (`maxslewrate`); such a change is lateness here.
 const SLEW_PPM_MAX: f64 = 1000.0;
 /// A step is one of skipped slots if the rest of whole periods is at most this part of the period. With more jitter, it is
 /// up to the second part.
@@ -95,7 +95,7 @@ pub(crate) struct Lateness {
     smallest: VecDeque<(u64, i64)>,
     /// For streams in groups: the same for the lateness of each frame as the next one of its group.
     smallest_as_next: VecDeque<(u64, i64)>,
-    /// How far the indexes are moved on.
+    /// Frames that the talker left out of groups: indexes are moved on by so many.
     left_out: i64,
     taken: u64,
     given: u64,

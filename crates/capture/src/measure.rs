@@ -21,7 +21,7 @@ use crate::{
 /// The smallest tolerance for late packets, ns.
 const TOLERANCE_MIN_NS: u64 = 1000;
 
-/// A pause from which on drift is another change of the grid, ns.
+/// Drift after a pause of at least this long is another change of the grid, ns.
 const DRIFT_PAUSE_NS: i64 = 1_000_000_000;
 
 /// The nominal period of a stream.

@@ -113,7 +113,7 @@ fn sent() -> impl Strategy<Value = Sent> {
     )
 }
 
-/// What must be found.
+/// The counts that must be found.
 #[derive(Debug, Default, PartialEq)]
 struct Expected {
     lost: u64,

@@ -233,8 +233,8 @@ impl ProbeThreads for Client {
         let foreign = self.shared.receiving.foreign.load(Relaxed);
         if foreign > 0 {
             let text = format!(
-                "no answer from {peer}, but {} that answer nothing of this run: another program has that port, or another \
-                 version of punctual",
+                "no answer from {peer}, but {} that answer nothing of this run: probably another program has that port, or \
+                 another version of punctual",
                 counted(foreign, "datagram")
             );
             let remedy =

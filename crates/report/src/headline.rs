@@ -98,7 +98,7 @@ fn of_uses(record: &Record, uses: &[&UseVerdict]) -> Headline {
     Headline { ink: ink_of_uses(uses), text: format!("{}. {}", ladder(uses), of_series(record)) }
 }
 
-/// How many of these uses hold; if none does, how many fail.
+/// The number of these uses that hold; if there are none, the number that fail.
 pub(crate) fn ladder(uses: &[&UseVerdict]) -> String {
     let count = |is_it: fn(&UseVerdict) -> bool| uses.iter().filter(|a_use| is_it(a_use)).count();
     let held = count(|a_use| a_use.outcome == Outcome::Pass);

@@ -102,7 +102,7 @@ struct Page<'a> {
     answers: Vec<Answer>,
     /// The main culprit; `None` if it does not explain the answer.
     culprit: Option<String>,
-    /// What the gaps of a captured stream were.
+    /// The causes of the gaps of a captured stream.
     causes: Vec<String>,
     /// The recommended changes: advice, as trusted HTML, and command.
     to_do: Vec<(String, String)>,

@@ -281,7 +281,7 @@ fn joined_value(refused: &str, arguments: &[OsString]) -> Option<String> {
     is_value.then(|| format!("use {option}={refused}"))
 }
 
-/// What to write instead of `measure timer 10s`.
+/// The option for a duration without one, as in `measure timer 10s`.
 fn duration(refused: &str, arguments: &[OsString]) -> Option<String> {
     analysis::duration::parse_ns(refused).ok()?;
     let (_, command) = path(arguments);
