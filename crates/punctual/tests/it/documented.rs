@@ -91,8 +91,12 @@ fn shortened(words: &[String]) -> Vec<String> {
     all
 }
 
-/// Creates the files that the arguments name: records, profiles and campaigns.
+/// Creates the files that the arguments name: records, profiles and campaigns. `LAST` is a copy of the first record, which
+/// has spikes; the newest of the other commands may have none.
 fn prepare(scratch: &Scratch, words: &[String]) {
+    if words.iter().any(|word| word == "LAST") {
+        fs::write(scratch.path().join("last.punctual.json"), fs::read(scratch.record_path()).unwrap()).unwrap();
+    }
     for word in words {
         let path = scratch.path().join(word);
         if word.ends_with(".punctual.json") && !path.exists() {
