@@ -35,7 +35,7 @@ use record::{Reason, Record, grouped};
 use crate::blame::ranked;
 use crate::style::{Ink, Style};
 use crate::words::{is_noise, state_note};
-pub use answer::{
+pub use answer::{blame_answer, blame_headline,
     answer, campaign_answer, campaign_headline, campaign_opening, check_answer, headline, machine_answer,
     machine_headline, opening,
 };
@@ -147,7 +147,7 @@ pub fn matrix(record: &Record, figures: &[MatrixFigure], style: &Style, width: u
     page.finish()
 }
 
-/// The output of `punctual blame RECORD`: the whole ledger, and the worst spikes with their ranks for [`spike()`].
+/// The output of `punctual blame --full RECORD`: the whole ledger, and the worst spikes with their ranks for [`spike()`].
 ///
 /// For width and text, see [`overview`].
 #[must_use]
@@ -156,21 +156,6 @@ pub fn blame(record: &Record, style: &Style, width: usize) -> String {
     ledger::ledger(&mut page, record, Extent::Full);
     ledger::spikes(&mut page, record, 20);
     ledger::evidence(&mut page, record);
-    page.finish()
-}
-
-/// The output of `punctual blame RECORD --quiet`: the main cause in one sentence.
-///
-/// For width and text, see [`overview`].
-#[must_use]
-pub fn blame_headline(record: &Record, style: &Style, width: usize) -> String {
-    let mut page = Page::new(*style, width);
-    let none = match record.spikes_total() {
-        0 => "No spikes.",
-        _ => "No causes of the spikes were found.",
-    };
-    let text = crate::blame::headline(record).map_or_else(|| none.to_owned(), |headline| format!("{headline}."));
-    page.answer(Ink::Title, &text);
     page.finish()
 }
 

@@ -9,7 +9,7 @@ use record::{
     SeriesKind, Spike, State, Stretch, Validity, Why,
 };
 use report::Style;
-use report::terminal::{answer, blame, overview, spike, summary};
+use report::terminal::{answer, blame, blame_answer, overview, spike, summary};
 
 const UNICODE: Style = Style { color: false, unicode: true };
 
@@ -83,6 +83,18 @@ fn the_ledger_names_culprits() {
     assert_snapshot!("blame_60", blame(&blamed(), &UNICODE, 60));
     assert_snapshot!("blame_ascii_80", blame(&blamed(), &Style::plain(), 80));
     assert_snapshot!("blame_overview_80", overview(&blamed(), &UNICODE, 80));
+}
+
+#[test]
+fn the_answer_has_at_most_20_lines() {
+    let answer = |width| blame_answer(&blamed(), "a b.punctual.json", &UNICODE, width);
+    for width in 60..200 {
+        let text = answer(width);
+        assert!(text.lines().count() <= 20 && text.contains(" do ") && text.contains("--around 1"), "{width}:\n{text}");
+    }
+    for width in [40, 80, 120] {
+        assert_snapshot!(format!("blame_answer_{width}"), answer(width));
+    }
 }
 
 #[test]
@@ -242,7 +254,8 @@ fn no_line_is_wider_than_the_page() {
     let record = blamed();
     for width in [40, 60, 72, 80, 97, 160] {
         let spikes = (1..=20).filter_map(|number| spike(&record, number, &UNICODE, width));
-        for text in spikes.chain([blame(&record, &UNICODE, width), blame(&record, &Style::plain(), width)]) {
+        let answer = blame_answer(&record, "a.punctual.json", &UNICODE, width);
+        for text in spikes.chain([answer, blame(&record, &UNICODE, width), blame(&record, &Style::plain(), width)]) {
             for line in text.lines() {
                 let unbreakable = line.trim().trim_end_matches(" \\").split(' ').count() == 1;
                 assert!(line.chars().count() <= width || unbreakable, "wider than {width}: {line:?}");

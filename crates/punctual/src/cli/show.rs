@@ -96,6 +96,9 @@ pub struct BlameRecord {
     /// Output on the terminal.
     #[command(flatten)]
     pub output: OutputOptions,
+    /// The extent of the printed result.
+    #[command(flatten)]
+    pub extent: Extent,
 }
 
 /// Options of `machine`.

@@ -45,8 +45,9 @@ pub fn run(options: &BlameRecord) -> anyhow::Result<u8> {
     } else if options.export.is_none() || options.around.is_some() {
         output::print(options.output, |style, width| match options.around {
             Some(number) => terminal::spike(&record, number, style, width).unwrap_or_default(),
+            None if options.extent.full => terminal::blame(&record, style, width),
             None if options.output.quiet => terminal::blame_headline(&record, style, width),
-            None => terminal::blame(&record, style, width),
+            None => terminal::blame_answer(&record, &options.record.to_string_lossy(), style, width),
         })?;
     }
     Ok(0)

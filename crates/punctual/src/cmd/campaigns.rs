@@ -20,9 +20,10 @@ pub fn run(options: &Campaigns) -> anyhow::Result<u8> {
             return writeln!(out, "{}", output::json(&files.iter().map(to_json).collect()));
         }
         files.iter().try_for_each(|file| {
-            let text = format!("{} (source: {})", file.title, file.source);
-            write!(out, "{}", report::terminal::entry(&file.name, 23, &text, report::terminal::width()))
-        })
+            write!(out, "{}", report::terminal::entry(&file.name, 23, &file.title, report::terminal::width()))
+        })?;
+        let end = "`punctual campaigns NAME` prints the plan of one, with its source.";
+        write!(out, "\n{}", report::terminal::entry("", 0, end, report::terminal::width()))
     })?;
     Ok(0)
 }

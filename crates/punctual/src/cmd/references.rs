@@ -21,10 +21,10 @@ fn list(options: &References) -> anyhow::Result<u8> {
             return writeln!(out, "{}", output::json(&serde_json::json!(all)));
         }
         for published in all.iter().filter_map(|record| record.published.as_ref()) {
-            let text = format!("{}; from {}", published.on, published.source());
-            write!(out, "{}", report::terminal::entry(&published.name, 17, &text, report::terminal::width()))?;
+            write!(out, "{}", report::terminal::entry(&published.name, 17, &published.on, report::terminal::width()))?;
         }
-        Ok(())
+        let end = "`punctual references NAME` shows the figures of one, with their source.";
+        write!(out, "\n{}", report::terminal::entry("", 0, end, report::terminal::width()))
     })?;
     Ok(0)
 }

@@ -73,10 +73,13 @@ fn the_ledger_of_a_record_is_printed() {
         "Main cause of all 3 spikes above 80 us: i915 interrupt thread",
         "sudo chrt -f -p 40 412",
         "\n  3     99 us  CPU 1, under load",
+        "punctual blame --full a.punctual.json",
     ] {
         assert!(run.stdout().contains(text), "{text}\n{}", run.stdout());
     }
     assert_eq!(run.stderr(), "");
+    let full = stored(&record()).run("blame --full a.punctual.json");
+    assert!(full.expect_status(0).stdout().starts_with("Culprits of the spikes\n"), "{}", full.stdout());
 }
 
 #[test]
@@ -88,7 +91,7 @@ fn quiet_prints_the_main_cause_only() {
     assert_eq!(printed(&record), "No causes of the spikes were found.\n");
     record.series[0].spikes.clear();
     record.series[0].spikes_total = 0;
-    assert_eq!(printed(&record), "No spikes.\n");
+    assert_eq!(printed(&record), "No wake-up was later than 80 us.\n");
 }
 
 #[test]

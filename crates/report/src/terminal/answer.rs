@@ -1,15 +1,15 @@
 //! The result of a run in at most 20 lines, the answer first.
 
 use analysis::format_ns;
-use record::{BlameMode, Campaign, Finding, Outcome, Record, UseVerdict};
+use record::{BlameMode, Campaign, Finding, Outcome, Record, UseVerdict, shell};
 
 use super::figures::figures;
 use super::page::Page;
 use super::table::Table;
-use super::{campaign, capture, compare, linuxcnc, machine, matrix, sound_loop};
+use super::{campaign, capture, compare, ledger, linuxcnc, machine, matrix, sound_loop};
 use crate::advice;
 use crate::audio;
-use crate::blame::{explains, remarks, shares};
+use crate::blame::{self, explains, ranked, remarks, shares};
 use crate::headline::{self, ink_of, shown_uses};
 use crate::remedy::is_command;
 use crate::round_trip;
@@ -147,6 +147,66 @@ pub fn campaign_answer(campaign: &Campaign, full: &str, style: &Style, width: us
 #[must_use]
 pub fn campaign_headline(campaign: &Campaign, style: &Style, width: usize) -> String {
     part(style, width, &|page| campaign_top(page, campaign))
+}
+
+/// The lengths of the parts of the answer of `punctual blame`, from the longest to the shortest.
+const BLAMES: [Blames; 8] = [
+    Blames { remedies: 3, causes: 5, spikes: 3 },
+    Blames { remedies: 2, causes: 4, spikes: 3 },
+    Blames { remedies: 1, causes: 4, spikes: 2 },
+    Blames { remedies: 1, causes: 3, spikes: 1 },
+    Blames { remedies: 1, causes: 4, spikes: 0 },
+    Blames { remedies: 1, causes: 3, spikes: 0 },
+    Blames { remedies: 1, causes: 2, spikes: 0 },
+    Blames { remedies: 1, causes: 1, spikes: 0 },
+];
+
+/// The lengths of the parts of the answer of `punctual blame`.
+struct Blames {
+    remedies: usize,
+    causes: usize,
+    spikes: usize,
+}
+
+/// The answer of `punctual blame`: the main cause, what to do, the first causes and the worst spikes.
+///
+/// For width and text, see [`overview`](super::overview). `name` is the record in the commands that show more.
+#[must_use]
+pub fn blame_answer(record: &Record, name: &str, style: &Style, width: usize) -> String {
+    let part = |write: &dyn Fn(&mut Page)| part(style, width, write);
+    let command = |options: &[&str]| shell::command(&[&["punctual", "blame"], options, &[name]].concat());
+    let has_spikes = !ranked(record).is_empty();
+    let end = part(&|page| {
+        page.command("more", COLUMN, &command(&["--full"]));
+        if has_spikes {
+            page.command("", COLUMN, &command(&["--around", "1"]));
+        }
+    });
+    let above = blame_headline(record, style, width) + &part(&|page| caveats(page, record, Caveats::First));
+    let of = |lengths: &Blames| {
+        part(&|page| {
+            what_to_do(page, record, lengths.remedies);
+            ledger::in_short(page, record, lengths.causes);
+            ledger::spikes(page, record, lengths.spikes);
+        })
+    };
+    let left = lines_at(width).saturating_sub(lines(&above) + lines(&end));
+    // The shortest is not left out: it has what a reader needs first.
+    let all: Vec<String> = BLAMES.iter().map(of).collect();
+    let fitting = all.iter().find(|text| lines(text) <= left).or(all.last());
+    above + fitting.map_or("", String::as_str) + &end
+}
+
+/// The sentence of the answer of `punctual blame`: the main cause.
+#[must_use]
+pub fn blame_headline(record: &Record, style: &Style, width: usize) -> String {
+    let Words { item, later, spike, .. } = Words::of(record);
+    let none = || match record.spikes_total() {
+        0 => format!("No {item} was {later} than {}", format_ns(record.scenario.threshold_ns)),
+        _ => format!("No causes of the {spike}s were found"),
+    };
+    let text = blame::headline(record).unwrap_or_else(none);
+    part(style, width, &|page| page.answer(Ink::Title, &format!("{text}.")))
 }
 
 /// The text of a part.

@@ -66,15 +66,7 @@ fn accounts(page: &mut Page, blame: &Blame, extent: Extent, words: &Words) {
     let main_causes: Vec<&Account> = blame::main_causes(blame).collect();
     let others: Vec<&Account> = blame.ledger.iter().filter(|account| account.count == 0).collect();
     let (shown, rest) = main_causes.split_at(main_causes.len().min(extent.accounts()));
-    let mut table = Table::new(&[&format!("{}s", words.spike), "worst", "total", "share"]).figures();
-    for account in shown {
-        table.row(vec![
-            (Ink::Title, grouped(account.count)),
-            cell(format_ns(account.worst_ns)),
-            cell(unsigned(account.total_ns)),
-            cell(percent_in_column(account.total_ns, total_ns)),
-        ]);
-    }
+    let table = table_of(shown, total_ns, words);
     let causes: Vec<String> = shown.iter().map(|account| account.cause.in_full()).collect();
     let remedies = remedy::of_accounts(shown);
     let notes: Vec<Vec<Note>> =
@@ -88,10 +80,39 @@ fn accounts(page: &mut Page, blame: &Blame, extent: Extent, words: &Words) {
         );
     }
     if !rest.is_empty() {
-        page.text(Ink::Quiet, &format!("{} more: `punctual blame` with the name of this record lists all", rest.len()));
+        page.text(Ink::Quiet, &format!("{} more: `punctual blame --full` with the name of this record lists all", rest.len()));
     }
     if !others.is_empty() && extent != Extent::Brief {
         page.text(Ink::Quiet, &format!("Never the main cause: {}.", blame::one_line(&others)));
+    }
+}
+
+/// A row of figures for each account, without its name.
+fn table_of(accounts: &[&Account], total_ns: u64, words: &Words) -> Table {
+    let mut table = Table::new(&[&format!("{}s", words.spike), "worst", "total", "share"]).figures();
+    for account in accounts {
+        table.row(vec![
+            (Ink::Title, grouped(account.count)),
+            cell(format_ns(account.worst_ns)),
+            cell(unsigned(account.total_ns)),
+            cell(percent_in_column(account.total_ns, total_ns)),
+        ]);
+    }
+    table
+}
+
+/// The first `count` causes in short, and the number of the others.
+pub(super) fn in_short(page: &mut Page, record: &Record, count: usize) {
+    let Some(blame) = &record.blame else { return };
+    let mut causes: Vec<&Account> = blame::main_causes(blame).collect();
+    let left_out = causes.len().saturating_sub(count);
+    causes.truncate(count);
+    let names: Vec<String> = causes.iter().map(|account| blame::in_short(&account.cause)).collect();
+    page.gap();
+    let table = table_of(&causes, ledger_total_ns(blame), Words::of(record));
+    page.table_with_texts(&table, "main cause", &names, (0, &[]));
+    if left_out > 0 {
+        page.text(Ink::Quiet, &format!("and {left_out} more"));
     }
 }
 
@@ -108,10 +129,10 @@ fn notes(account: &Account, remedy: &str, extent: Extent) -> Vec<Note> {
 /// The worst `shown` spikes with their ranks and main culprits.
 pub(super) fn spikes(page: &mut Page, record: &Record, shown: usize) {
     let mut worst = blame::ranked(record);
+    worst.truncate(shown);
     if worst.is_empty() {
         return;
     }
-    worst.truncate(shown);
     let above = format!("above {}", format_ns(record.scenario.threshold_ns));
     let Words { spike, lateness, .. } = Words::of(record);
     page.heading(&match total_spikes(record) {
