@@ -1,6 +1,6 @@
 //! The verdict on a thread that never sleeps: a gap is time in which something else used its CPU.
 
-use record::{Outcome, Record, Series, UseVerdict};
+use record::{Outcome, Record, Series, UseVerdict, shell::with_options};
 
 use crate::{
     duration::{format_exact, format_ns, format_unsigned_ns},
@@ -62,10 +62,8 @@ pub(crate) fn hidden(record: &Record, limit_ns: i64) -> Option<String> {
         let noise = series.kind.noise()?;
         if noise.threshold_ns > limit_ns {
             let threshold = format_unsigned_ns(noise.threshold_ns);
-            let use_this = format_exact(limit_ns);
-            return Some(format!(
-                "gaps up to {threshold} were not counted, but the limit is {limit}: use --threshold {use_this}"
-            ));
+            let again = with_options(&record.command, &[("--threshold", &format_exact(limit_ns))]);
+            return Some(format!("gaps up to {threshold} were not counted, but the limit is {limit}: run `{again}`"));
         }
         let Some(latest_start_ns) = noise.latest_start_ns else {
             let place = place(series);
@@ -209,6 +207,7 @@ mod tests {
     fn gaps_that_may_be_hidden_support_no_pass() {
         let with = |change: fn(&mut Noise), longest_ns, minutes| {
             let mut record = record(longest_ns, minutes * HOUR_NS / 60);
+            record.command = ["punctual", "measure", "noise", "--threshold", "60us"].map(str::to_owned).to_vec();
             let SeriesKind::Gaps(noise) = &mut record.series[0].kind else { unreachable!() };
             change(noise);
             let profile = profiles().iter().find(|profile| profile.name == "avb-class-a").unwrap();
@@ -216,7 +215,10 @@ mod tests {
         };
         let (outcome, reason, so_far) = with(|noise| noise.threshold_ns = 50_001, 12_000, 600);
         assert_eq!((outcome, so_far), (Outcome::Inconclusive, crate::SoFar::Nothing));
-        assert_eq!(reason, "gaps up to 50.0 us were not counted, but the limit is 50 us: use --threshold 50us");
+        assert_eq!(
+            reason,
+            "gaps up to 50.0 us were not counted, but the limit is 50 us: run `punctual measure noise --threshold 50us`"
+        );
         let (outcome, reason, _) = with(|noise| noise.latest_start_ns = Some(50_001), 12_000, 600);
         assert_eq!(outcome, Outcome::Inconclusive);
         assert!(

@@ -304,6 +304,12 @@ pub struct Quick {
     /// Measure these CPUs, e.g. 0,2-3 [default: all online].
     #[arg(long, value_name = "LIST")]
     pub cpus: Option<CpuList>,
+    /// Judge by this profile instead of all; repeatable.
+    ///
+    /// A name (`punctual profiles` lists them) or a TOML file. Without the option, the answer says which of the uses for
+    /// every machine it holds.
+    #[arg(long = "profile", value_name = "NAME|FILE")]
+    pub profiles: Vec<String>,
     /// Causes by trace, deep, counters, off [default: auto].
     ///
     /// --blame without a value means trace.
@@ -312,6 +318,11 @@ pub struct Quick {
     /// The record and the report.
     #[command(flatten)]
     pub record: RecordOptions,
+    /// Also write FILE; its suffix is the format; repeatable.
+    ///
+    /// json, csv, hgrm, hlog, html, md, xml (JUnit), lava, prom or sarif; `-` prints JSON on standard output.
+    #[arg(long = "export", value_name = "FILE")]
+    pub exports: Vec<PathBuf>,
     /// Output on the terminal.
     #[command(flatten)]
     pub output: OutputOptions,

@@ -35,9 +35,9 @@ use record::{Reason, Record, grouped};
 use crate::blame::ranked;
 use crate::style::{Ink, Style};
 use crate::words::{is_noise, state_note};
-pub use answer::{blame_answer, blame_headline,
-    answer, campaign_answer, campaign_headline, campaign_opening, check_answer, headline, machine_answer,
-    machine_headline, opening,
+pub use answer::{
+    answer, blame_answer, blame_headline, campaign_answer, campaign_headline, campaign_opening, check_answer, headline,
+    machine_answer, machine_headline, opening,
 };
 pub use check::check;
 use ledger::Extent;

@@ -16,20 +16,27 @@ const PHASES: [(&str, u64, u64, bool); 3] =
     [("rest", 1_000_000, 26, false), ("rest-fast", 125_000, 22, false), ("load", 125_000, 52, true)];
 
 pub fn run(options: &Quick) -> anyhow::Result<u8> {
-    let files = options.record.files()?;
+    let files = options.record.files()?.with_exports(&options.exports)?;
+    let requested = output::find_profiles(&options.profiles)?;
     let plan = Plan {
         command: output::command_line(),
         cpus: options.cpus.clone(),
         blame: options.blame.into(),
         record_path: files.record.clone(),
         executable: output::executable()?,
+        profiles: options.profiles.clone(),
         watch_every: output::watch_every(options.output),
         ..Plan::new(Probe::Timer(TimerProbe::default()), phases(options.duration)?)
     };
     let ladder = analysis::profiles().iter().filter(|profile| profile.ladder && profile.judges == Judges::WakeUps);
-    let mut record = output::measure_for(&plan, options.output, ladder.cloned().collect())?;
-    record.uses = analysis::ladder(&record);
-    record.verdict = analysis::verdict(&record, &[]);
+    let uses = if requested.is_empty() { ladder.cloned().collect() } else { requested };
+    let mut record = output::measure_for(&plan, options.output, uses)?;
+    if options.profiles.is_empty() {
+        record.uses = analysis::ladder(&record);
+        record.verdict = analysis::verdict(&record, &[]);
+    } else {
+        output::judge(&mut record, &options.profiles)?;
+    }
     output::deliver(options.output, options.extent, &record, &files, |style, width| {
         report::terminal::overview(&record, style, width)
     })?;

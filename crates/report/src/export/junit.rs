@@ -11,6 +11,7 @@ use record::{Campaign, Outcome, Record, ScenarioEntry, visible::one_line};
 use super::case::{self, Case, cases};
 use crate::{
     campaign::{named, summarize},
+    caveats,
     terminal::time,
     words::sentence,
 };
@@ -70,7 +71,7 @@ pub(super) fn record(record: &Record) -> String {
         duration_ns: case::duration_ns(record),
         properties: properties(record),
         cases: cases(record).iter().map(|case| of_case(record, case)).collect(),
-        remarks: record.caveats.iter().map(|caveat| format!("{}: {}", caveat.kind, caveat.text)).collect(),
+        remarks: caveats::of_run(record).iter().map(|doubt| format!("{}: {}", doubt.kind, doubt.in_full())).collect(),
     };
     document(&suite)
 }

@@ -12,6 +12,7 @@ use crate::{
     advice,
     blame::shares,
     campaign::{named, summarize},
+    caveats,
     remedy::advice_and_command,
     terminal::{self, time},
     words::state_note,
@@ -36,8 +37,9 @@ pub(super) fn record(record: &Record) -> String {
     series(&mut out, record);
     causes(&mut out, record);
     let note = state_note(record);
-    let caveats = [&*note].into_iter().chain(record.caveats.iter().map(|caveat| caveat.text.as_str()));
-    list(&mut out, "Caveats of these figures", "-", caveats.map(prose).collect(), CAVEATS);
+    let doubts = caveats::of_run(record);
+    let caveats = [prose(&note)].into_iter().chain(doubts.iter().map(|doubt| prose(&doubt.in_full()))).collect();
+    list(&mut out, "Caveats of these figures", "-", caveats, CAVEATS);
     let machine = &record.machine;
     let facts = [&machine.hostname, &machine.model, &machine.cpu_model, &machine.kernel];
     let mut facts: Vec<String> = facts.into_iter().flatten().map(|fact| prose(fact)).collect();

@@ -10,6 +10,7 @@ use analysis::Summary;
 use record::{Measured, Outcome, Record, Series, SeriesKind, State, Stream, visible::one_line};
 
 use super::case::{self, cases};
+use crate::caveats;
 
 /// The states of a verdict.
 const VERDICTS: [Option<Outcome>; 5] =
@@ -63,7 +64,7 @@ fn of_run(metrics: &mut Metrics, record: &Record) {
     metrics.gauge("punctual_valid", "", "1 if the run was as requested; if 0, ignore its other figures.", flag(valid));
     let complete = record.state == State::Complete;
     metrics.gauge("punctual_complete", "", "1 if the run ended as planned.", flag(complete));
-    let caveats = vec![(labels(), record.caveats.len().to_string())];
+    let caveats = vec![(labels(), caveats::of_run(record).len().to_string())];
     metrics.gauge("punctual_caveats", "", "Number of limitations of the figures; the record names them.", caveats);
     let states =
         VERDICTS.iter().map(|state| (with("verdict", case::name(*state)), u8::from(*state == run.outcome).to_string()));

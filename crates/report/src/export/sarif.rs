@@ -7,6 +7,7 @@ use record::{Finding, FindingState, Machine, Outcome, Record, State, visible};
 use serde_json::{Value, json};
 
 use super::case;
+use crate::caveats;
 
 /// Writes the findings and the validity of a record.
 pub(super) fn record(record: &Record) -> String {
@@ -16,7 +17,8 @@ pub(super) fn record(record: &Record) -> String {
         let remedy = if reason.remedy.is_empty() { String::new() } else { format!("\n{}", reason.remedy) };
         notification("error", &reason.id, format!("{}{remedy}", reason.text))
     });
-    let caveats = record.caveats.iter().map(|caveat| notification("warning", &caveat.kind, caveat.text.clone()));
+    let caveats =
+        caveats::of_run(record).into_iter().map(|doubt| notification("warning", &doubt.kind, doubt.in_full()));
     let is_successful = record.state == State::Complete && run.outcome != Some(Outcome::Invalid);
     let mut invocation = json!({
         "executionSuccessful": is_successful,

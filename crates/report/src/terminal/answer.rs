@@ -1,7 +1,7 @@
 //! The result of a run in at most 20 lines, the answer first.
 
 use analysis::format_ns;
-use record::{BlameMode, Campaign, Finding, Outcome, Record, UseVerdict, shell};
+use record::{Campaign, Finding, Outcome, Record, UseVerdict, shell};
 
 use super::figures::figures;
 use super::page::Page;
@@ -9,7 +9,8 @@ use super::table::Table;
 use super::{campaign, capture, compare, ledger, linuxcnc, machine, matrix, sound_loop};
 use crate::advice;
 use crate::audio;
-use crate::blame::{self, explains, ranked, remarks, shares};
+use crate::blame::{self, explains, ranked, shares};
+use crate::caveats;
 use crate::headline::{self, ink_of, shown_uses};
 use crate::remedy::is_command;
 use crate::round_trip;
@@ -397,17 +398,9 @@ fn caveats(page: &mut Page, record: &Record, shown: Caveats) {
     if !note.is_empty() {
         page.labelled(Ink::Doubt, "note", COLUMN, &note);
     }
-    let blame = record.blame.as_ref().filter(|blame| blame.mode != BlameMode::Off && explains(record));
-    let remarks = blame.map_or_else(Vec::new, |blame| remarks(blame, Words::of(record)));
-    let doubts: Vec<(&str, &str)> = remarks
-        .iter()
-        .filter(|remark| remark.doubt)
-        .map(|remark| (remark.text.as_str(), remark.command.as_str()))
-        .collect();
-    let caveats = record.caveats.iter().map(|caveat| (caveat.text.as_str(), ""));
-    let all: Vec<(&str, &str)> = doubts.iter().copied().chain(caveats).collect();
+    let all = caveats::of_run(record);
     let count = match shown {
-        Caveats::All => doubts.len() + 1,
+        Caveats::All => caveats::of_culprits(record).len() + 1,
         Caveats::First => 1,
         Caveats::Number => {
             if !all.is_empty() {
@@ -416,10 +409,10 @@ fn caveats(page: &mut Page, record: &Record, shown: Caveats) {
             return;
         }
     };
-    for (number, (text, command)) in (1..).zip(all.iter().take(count)) {
+    for (number, caveats::Doubt { text, command, .. }) in (1..).zip(all.iter().take(count)) {
         let text = match all.len().saturating_sub(count) {
             more @ 1.. if number == count => format!("{} (and {more} more)", text.trim_end_matches('.')),
-            _ => (*text).to_owned(),
+            _ => text.clone(),
         };
         page.fact("caveat", COLUMN, &text);
         page.remedy(COLUMN + 4, command);

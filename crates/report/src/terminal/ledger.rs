@@ -80,7 +80,10 @@ fn accounts(page: &mut Page, blame: &Blame, extent: Extent, words: &Words) {
         );
     }
     if !rest.is_empty() {
-        page.text(Ink::Quiet, &format!("{} more: `punctual blame --full` with the name of this record lists all", rest.len()));
+        page.text(
+            Ink::Quiet,
+            &format!("{} more: `punctual blame --full` with the name of this record lists all", rest.len()),
+        );
     }
     if !others.is_empty() && extent != Extent::Brief {
         page.text(Ink::Quiet, &format!("Never the main cause: {}.", blame::one_line(&others)));
