@@ -232,28 +232,35 @@ pub struct Answer {
     pub class: &'static str,
     /// `yes`, `no`, etc.
     pub word: &'static str,
-    /// The titles of the uses.
+    /// The titles of the uses; of many that do not hold, the least demanding.
     pub uses: String,
 }
 
 /// The uses shown in full, grouped by answer; empty if all have the same answer, which is then in the headline.
 pub fn answers(ladder: &[Rung]) -> Vec<Answer> {
-    let mut answers: Vec<Answer> = Vec::new();
+    let mut groups: Vec<(&Rung, Vec<&str>)> = Vec::new();
     for rung in ladder {
-        match answers.iter_mut().find(|answer| answer.class == rung.class) {
-            Some(answer) => {
-                answer.uses.push_str("; ");
-                answer.uses.push_str(short(&rung.of.title));
-            }
-            None => {
-                let uses = short(&rung.of.title).to_owned();
-                answers.push(Answer { class: rung.class, word: rung.answer, uses });
-            }
+        let title = short(&rung.of.title);
+        match groups.iter_mut().find(|(first, _)| first.class == rung.class) {
+            Some((_, titles)) => titles.push(title),
+            None => groups.push((rung, vec![title])),
         }
     }
-    if answers.len() == 1 {
+    if groups.len() == 1 {
         return Vec::new();
     }
+    let answer = |(first, titles): (&Rung, Vec<&str>)| Answer {
+        class: first.class,
+        word: first.answer,
+        uses: match titles[..] {
+            // The ladder below lists them, with their limits. On a phone, the main culprit follows on the first screen.
+            [least, _, _, ..] if first.of.outcome == Outcome::Fail => {
+                format!("{least} and {} more demanding uses", titles.len() - 1)
+            }
+            _ => titles.join("; "),
+        },
+    };
+    let mut answers: Vec<Answer> = groups.into_iter().map(answer).collect();
     answers.sort_by_key(|answer| ["pass", "inconclusive", "fail"].iter().position(|class| *class == answer.class));
     answers
 }
