@@ -7,7 +7,7 @@ use record::{Campaign, Measured, Outcome, RoleResult, ScenarioEntry};
 
 pub use crate::badness::Badness;
 use crate::badness::{LEAST_PERIODS, beats};
-pub use recommend::{Recommendation, recommend};
+pub use recommend::{Recommendation, exit_status, recommend};
 
 /// The table: rows are probe and load, columns are placement and settings.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -326,6 +326,22 @@ mod tests {
             "{}",
             advice.text
         );
+    }
+
+    #[test]
+    fn an_undecided_comparison_is_inconclusive_unless_profiles_judged() {
+        let mut of = campaign([1, 2].map(|repeat| entry("idle", "a", repeat, Some(10))).to_vec());
+        assert_eq!(exit_status(&of), 0, "nothing to compare");
+        of.scenarios.extend([1, 2].map(|repeat| entry("idle", "b", repeat, Some(99))));
+        assert_eq!(exit_status(&of), 0, "decided");
+        for (entry, max_us) in of.scenarios.iter_mut().zip([10, 99, 10, 99]) {
+            entry.result.as_mut().unwrap().roles[0].max_ns = Some(max_us * 1000);
+        }
+        assert_eq!(exit_status(&of), 3, "overlapping repeats");
+        for entry in &mut of.scenarios {
+            entry.result.as_mut().unwrap().outcome = Some(Outcome::Pass);
+        }
+        assert_eq!(exit_status(&of), 0, "judged");
     }
 
     #[test]

@@ -333,14 +333,14 @@ pub fn print_campaign(
     campaign: &Campaign,
     path: &Path,
 ) -> anyhow::Result<()> {
-    let full = show_command(path, &[]);
+    let document = path.to_string_lossy();
     print(output_options, |style, width| match (extent.full, output_options.quiet) {
         (true, _) => {
-            report::terminal::campaign_opening(campaign, style, width)
+            report::terminal::campaign_opening(campaign, &document, style, width)
                 + &report::terminal::campaign(campaign, style, width)
         }
         (false, true) => report::terminal::campaign_headline(campaign, style, width),
-        (false, false) => report::terminal::campaign_answer(campaign, &full, style, width),
+        (false, false) => report::terminal::campaign_answer(campaign, &document, style, width),
     })
 }
 

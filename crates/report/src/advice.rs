@@ -1,9 +1,17 @@
 //! What to do after a run, the same in the terminal, on the page and in exports.
 
-use analysis::{campaign::Recommendation, format_exact};
-use record::{Campaign, Record, shell::with_options};
+use std::path::Path;
 
-use crate::{blame, remedy::advice_and_command, stream::offset_advice, words::Words};
+use analysis::{
+    campaign::{CampaignTable, Recommendation},
+    format_exact,
+};
+use record::{
+    Campaign, Record,
+    shell::{self, with_options},
+};
+
+use crate::{blame, campaign::worst_scenario, remedy::advice_and_command, stream::offset_advice, words::Words};
 
 /// The rounds of a matrix, and the repeats of a campaign, that separate a difference from chance.
 const ROUNDS: &str = "3";
@@ -62,6 +70,19 @@ pub(crate) fn of_campaign(campaign: &Campaign, advice: &Recommendation) -> Optio
     let longest_ns = campaign.scenarios.iter().map(|entry| entry.planned_ns).max()?;
     let duration = format_exact(rounded(longest_ns.saturating_mul(LONGER)));
     Some(("measure longer:".to_owned(), with_options(&command, &[("--duration", &duration), NEW_FOLDER])))
+}
+
+/// How to see the causes of the worst scenario, if they were found. `document` is the path of the campaign.
+pub(crate) fn of_worst_scenario(
+    campaign: &Campaign,
+    whole: &CampaignTable,
+    document: &str,
+) -> Option<(String, String)> {
+    let worst = worst_scenario(campaign, whole)?;
+    worst.result.as_ref()?.culprit.as_ref()?;
+    let record = Path::new(document).with_file_name(&worst.record);
+    let command = shell::command(&["punctual", "blame", &record.to_string_lossy()]);
+    Some((format!("see the causes in {}, and what to change:", worst.name), command))
 }
 
 #[cfg(test)]

@@ -58,12 +58,7 @@ pub(crate) fn maxima<'a>(campaign: &'a Campaign, role: &str) -> Vec<(&'a str, i6
 
 /// The main culprit of the scenario with the largest time of the first role; empty if unknown.
 pub(crate) fn culprit(campaign: &Campaign, whole: &CampaignTable) -> String {
-    let role = worst_role(campaign, whole).map(|(role, _)| role);
-    let max_of = |entry: &&ScenarioEntry| {
-        let role = role?;
-        entry.result.as_ref()?.roles.iter().find(|of| of.role == role)?.max_ns
-    };
-    let worst = campaign.scenarios.iter().max_by_key(max_of);
+    let worst = worst_scenario(campaign, whole);
     let culprit = worst.and_then(|worst| Some((&worst.name, worst.result.as_ref()?.culprit.as_ref()?)));
     culprit.map_or_else(String::new, |(name, culprit)| format!("{culprit} ({name})"))
 }
@@ -196,9 +191,26 @@ pub(crate) struct ReferenceRow {
     pub scenario: String,
     pub yours: String,
     pub theirs: String,
-    pub ratio: String,
+    /// Ours divided by theirs; `None` if one of them is unknown.
+    pub ratio: Option<f64>,
     /// The part of the reference.
     pub phase: String,
+}
+
+impl ReferenceRow {
+    /// The ratio: `1.5x`, or `-`.
+    pub(crate) fn times(&self) -> String {
+        self.ratio.map_or_else(|| "-".to_owned(), times)
+    }
+}
+
+/// The scenario with the largest time of the first role; `None` if nothing was measured.
+pub(crate) fn worst_scenario<'a>(campaign: &'a Campaign, whole: &CampaignTable) -> Option<&'a ScenarioEntry> {
+    let (role, _) = worst_role(campaign, whole)?;
+    let max_of = |entry: &&ScenarioEntry| {
+        entry.result.as_ref()?.roles.iter().find(|of| of.role == role).and_then(|of| of.max_ns)
+    };
+    campaign.scenarios.iter().max_by_key(max_of)
 }
 
 /// The comparisons of a campaign, as far as it has run.
@@ -221,7 +233,7 @@ pub(crate) fn references(campaign: &Campaign) -> Vec<Reference> {
                     scenario: named_with(entry, &of_role),
                     yours: time(role.max_ns),
                     theirs: theirs(comparison),
-                    ratio: comparison.ratio.map_or_else(|| "-".to_owned(), times),
+                    ratio: comparison.ratio,
                     phase: comparison.phase.clone(),
                 });
             }

@@ -4,8 +4,8 @@
 
 use insta::assert_snapshot;
 use record::{
-    Account, Blame, BlameMode, Campaign, Cause, CauseKind, Caveat, Culprit, INTERRUPT, Interrupts, Outcome, Record,
-    ScenarioEntry, ScenarioResult, Series, SeriesKind, Spike, Times, UseVerdict, Verdict, Zero,
+    Account, Blame, BlameMode, Campaign, Cause, CauseKind, Caveat, Compared, Culprit, INTERRUPT, Interrupts, Outcome,
+    Record, RoleResult, ScenarioEntry, ScenarioResult, Series, SeriesKind, Spike, Times, UseVerdict, Verdict, Zero,
     file::{parse, parse_campaign},
 };
 use report::{
@@ -73,7 +73,7 @@ fn shown(name: &str, width: usize) -> String {
     let (answer, page) = match name {
         "campaign" => {
             let of = of_campaign();
-            (campaign_answer(&of, FULL, &UNICODE, width), campaign(&of, &UNICODE, width))
+            (campaign_answer(&of, "a/campaign.json", &UNICODE, width), campaign(&of, &UNICODE, width))
         }
         "machine" => (String::new(), machine(&record(name), &UNICODE, width)),
         "matrix" => {
@@ -152,7 +152,7 @@ fn answers_have_at_most_20_lines_with_the_paths_of_the_files() {
             assert!(text.contains(heading), "no table of {name} at {width}:\n{text}");
         }
     }
-    let text = campaign_answer(&of_campaign(), FULL, &UNICODE, 80);
+    let text = campaign_answer(&of_campaign(), "a/campaign.json", &UNICODE, 80);
     assert!(text.lines().count() + PATHS <= 20, "{text}");
 }
 
@@ -273,12 +273,38 @@ fn a_campaign_names_its_first_failed_scenario() {
         scenarios: vec![of("idle", Outcome::Inconclusive, "too few samples"), fail("load"), fail("net")],
         ..Campaign::default()
     };
-    let text = campaign_answer(&campaign, FULL, &UNICODE, 80);
+    let text = campaign_answer(&campaign, "a/campaign.json", &UNICODE, 80);
     assert_eq!(text.matches("of 3 scenarios").count(), 1, "{text}");
     assert!(text.contains("\n  fail     load: 2 ms late, above the limit (and 1 more)\n"), "{text}");
     campaign.scenarios.truncate(1);
-    let text = campaign_answer(&campaign, FULL, &UNICODE, 80);
+    let text = campaign_answer(&campaign, "a/campaign.json", &UNICODE, 80);
     assert!(text.contains("\n  unsure   idle: too few samples\n"), "{text}");
+}
+
+#[test]
+fn a_campaign_without_choices_names_its_reference_and_the_causes() {
+    let beside =
+        |ratio| Compared { name: "theirs".into(), max_ns: Some(1_000), ratio: Some(ratio), ..Compared::default() };
+    let of = |name: &str, ratio: f64, max_ns| ScenarioEntry {
+        name: name.into(),
+        record: format!("{name}.punctual.json"),
+        result: Some(ScenarioResult {
+            valid: true,
+            culprit: Some("softirq BLOCK".into()),
+            roles: vec![RoleResult {
+                role: "timer".into(),
+                max_ns: Some(max_ns),
+                beside: vec![beside(ratio)],
+                ..RoleResult::default()
+            }],
+            ..ScenarioResult::default()
+        }),
+        ..ScenarioEntry::default()
+    };
+    let campaign = Campaign { scenarios: vec![of("idle", 5.0, 5_000), of("load", 9.0, 9_000)], ..Campaign::default() };
+    let text = campaign_answer(&campaign, "a b/campaign.json", &UNICODE, 80);
+    assert!(text.contains("\n  against  theirs (load): 1 us, here 9 us (9.00x)\n"), "{text}");
+    assert!(text.contains("\n           punctual blame 'a b/load.punctual.json'\n"), "{text}");
 }
 
 #[test]

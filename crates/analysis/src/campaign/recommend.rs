@@ -1,6 +1,6 @@
 //! Recommends a column of a campaign's table.
 
-use record::{Measured, grouped};
+use record::{Campaign, Measured, Outcome, grouped};
 
 use super::{Badness, CampaignCell, CampaignTable, RoleCell};
 use crate::{badness::contenders, format_ns};
@@ -17,6 +17,17 @@ pub struct Recommendation {
     pub is_compared: bool,
     /// The recommendation in one or two sentences.
     pub text: String,
+}
+
+/// The exit status of a campaign: that of its scenarios; 3 if it compared columns, judged no use and did not decide.
+#[must_use]
+pub fn exit_status(campaign: &Campaign) -> u8 {
+    let is_judged = campaign.scenarios.iter().filter_map(|entry| entry.result.as_ref()).any(|of| of.outcome.is_some());
+    let is_undecided = recommend(&super::table(campaign)).is_some_and(|advice| advice.column.is_none());
+    match campaign.exit_status() {
+        0 if is_undecided && !is_judged => Outcome::Inconclusive.exit_status(),
+        status => status,
+    }
 }
 
 /// Recommends the column whose worst row is best in every repeat: least losses, then fewest late packets, then least

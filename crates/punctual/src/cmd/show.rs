@@ -82,7 +82,7 @@ fn campaign(options: &Show) -> anyhow::Result<u8> {
         let extent = Extent { full: options.extent.full || !options.against.is_empty() };
         output::print_campaign(options.output, extent, &campaign, &options.record)?;
     }
-    Ok(campaign.exit_status())
+    Ok(analysis::campaign::exit_status(&campaign))
 }
 
 /// Writes the report next to a record, and opens it in the browser.

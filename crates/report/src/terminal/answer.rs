@@ -111,15 +111,16 @@ pub fn opening(record: &Record, style: &Style, width: usize) -> String {
 
 /// The answer of a campaign as in [`campaign_answer`] but in full and without its table, for the top of its page.
 ///
-/// For width and text, see [`overview`](super::overview).
+/// For width and text, see [`overview`](super::overview). `document` is as there.
 #[must_use]
-pub fn campaign_opening(campaign: &Campaign, style: &Style, width: usize) -> String {
+pub fn campaign_opening(campaign: &Campaign, document: &str, style: &Style, width: usize) -> String {
     part(style, width, &|page| {
         campaign_top(page, campaign);
         campaign::ran(page, campaign, COLUMN);
         campaign::failed(page, campaign, COLUMN);
+        campaign::against(page, campaign, COLUMN);
         campaign::why(page, campaign, COLUMN);
-        campaign::what_to_do(page, campaign, COLUMN);
+        campaign::what_to_do(page, campaign, document, COLUMN);
         campaign::problems(page, campaign, COLUMN, usize::MAX);
         page.gap();
     })
@@ -127,18 +128,20 @@ pub fn campaign_opening(campaign: &Campaign, style: &Style, width: usize) -> Str
 
 /// The answer of a campaign: its recommendation, problems, and the scenarios with the largest times.
 ///
-/// For width and text, see [`overview`](super::overview). `full` is the command that shows everything.
+/// For width and text, see [`overview`](super::overview). `document` is the path of the campaign, for commands.
 #[must_use]
-pub fn campaign_answer(campaign: &Campaign, full: &str, style: &Style, width: usize) -> String {
+pub fn campaign_answer(campaign: &Campaign, document: &str, style: &Style, width: usize) -> String {
     let part = |write: &dyn Fn(&mut Page)| part(style, width, write);
-    let more = part(&|page| more(page, full));
+    let full = shell::command(&["punctual", "show", "--full", document]);
+    let more = part(&|page| more(page, &full));
     let left = lines_at(width).saturating_sub(lines(&more));
     let parts = [
         part(&|page| campaign_top(page, campaign)),
         part(&|page| campaign::ran(page, campaign, COLUMN)),
         part(&|page| campaign::failed(page, campaign, COLUMN)),
+        part(&|page| campaign::against(page, campaign, COLUMN)),
         part(&|page| campaign::why(page, campaign, COLUMN)),
-        part(&|page| campaign::what_to_do(page, campaign, COLUMN)),
+        part(&|page| campaign::what_to_do(page, campaign, document, COLUMN)),
         part(&|page| campaign::problems(page, campaign, COLUMN, PROBLEMS)),
     ];
     with_table(fitting(&parts.each_ref(), left), left, style, width, |rows| campaign::worst(campaign, rows)) + &more

@@ -8,7 +8,7 @@ use analysis::{
 };
 use record::{Campaign, Measured, Outcome, ScenarioEntry, ScenarioResult, State, TIMER, grouped};
 
-use crate::campaign::{counts, culprit, has_failed, named, net_tables, references, title};
+use crate::campaign::{ReferenceRow, counts, culprit, has_failed, named, net_tables, references, title};
 
 use super::page::Page;
 use super::table::Table;
@@ -140,9 +140,26 @@ pub(super) fn failed(page: &mut Page, campaign: &Campaign, column: usize) {
     page.labelled(ink_of(outcome), word, column, &format!("{}{more}", reasons[0].1));
 }
 
-/// The next run, if this one did not decide.
-pub(super) fn what_to_do(page: &mut Page, campaign: &Campaign, column: usize) {
-    let advice = recommend(&table(campaign)).and_then(|advice| crate::advice::of_campaign(campaign, &advice));
+/// Each reference against the scenario with the largest ratio, in one line.
+pub(super) fn against(page: &mut Page, campaign: &Campaign, column: usize) {
+    for reference in references(campaign) {
+        let largest = reference.rows.iter().max_by(|a, b| a.ratio.unwrap_or(0.0).total_cmp(&b.ratio.unwrap_or(0.0)));
+        if let Some(row) = largest {
+            let ReferenceRow { scenario, yours, theirs, .. } = row;
+            let text = format!("{} ({scenario}): {theirs}, here {yours} ({})", reference.name, row.times());
+            page.fact("against", column, &text);
+        }
+    }
+}
+
+/// The next run if this one did not decide. If it had nothing to decide, the causes of its worst scenario.
+/// `document` is the path of the campaign.
+pub(super) fn what_to_do(page: &mut Page, campaign: &Campaign, document: &str, column: usize) {
+    let whole = table(campaign);
+    let advice = match recommend(&whole) {
+        Some(advice) => crate::advice::of_campaign(campaign, &advice),
+        None => crate::advice::of_worst_scenario(campaign, &whole, document),
+    };
     if let Some((text, command)) = advice {
         page.fact("do", column, &text);
         page.remedy(column + 4, &command);
@@ -236,7 +253,8 @@ fn comparisons(page: &mut Page, campaign: &Campaign) {
         page.heading(&format!("Compared with {}", reference.name));
         let mut table = Table::new(&["scenario", "yours", "theirs", "ratio", "their case"]).words(4);
         for row in reference.rows {
-            let theirs = [row.yours, row.theirs, row.ratio, row.phase];
+            let theirs = [row.times(), row.phase];
+            let theirs = [row.yours, row.theirs].into_iter().chain(theirs);
             table.row([row.scenario].into_iter().chain(theirs).map(|text| (Ink::Plain, text)).collect());
         }
         page.table(&table);

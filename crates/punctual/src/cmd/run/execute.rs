@@ -49,7 +49,7 @@ pub fn execute(
         say!("report  {}", report.display());
     }
     output::first_error([ended.map_err(Into::into), written.map_err(Into::into), printed])?;
-    Ok(campaign.exit_status())
+    Ok(analysis::campaign::exit_status(&campaign))
 }
 
 fn new_run<'a>(scenarios: &'a Scenarios, dir: Option<&Path>, root: &Root) -> anyhow::Result<(PathBuf, Runner<'a>)> {
