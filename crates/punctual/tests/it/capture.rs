@@ -132,7 +132,10 @@ fn refuses_unreadable_files_and_unknown_streams() {
     refused(&whole, "--profile avb-klass-a", 64, "avb-class-a");
     let missing = Scratch::new().run("capture nothing.pcap");
     let errors = missing.expect_status(1).stderr();
-    assert_eq!(errors, "error: nothing.pcap: cannot open the file: No such file or directory (os error 2)\n");
+    assert_eq!(
+        errors,
+        "error: nothing.pcap: cannot open the file: No such file or directory (os error 2); check its name and folder\n"
+    );
     let (_, cut) = run(&whole[..whole.len() - 3], "");
     assert!(cut.expect_status(0).stdout().contains("the file ends inside a frame"), "{}", cut.stdout());
 }

@@ -465,7 +465,11 @@ fn uses(page: &mut Page, record: &Record) {
             1 => " and 1 more demanding use".to_owned(),
             more => format!(" and {more} more demanding uses"),
         };
-        let text = format!("{} (limit {}){more}", first.title, format_ns(first.limit_ns));
+        let limit = format!("limit {}", format_ns(first.limit_ns));
+        let text = match first.title.strip_suffix(')') {
+            Some(title) => format!("{title}; {limit}){more}"),
+            None => format!("{} ({limit}){more}", first.title),
+        };
         page.labelled(Ink::Bad, "no", COLUMN, &text);
     }
 }
