@@ -284,7 +284,7 @@ mod tests {
             ),
             (
                 "--profile avb-class-a --load cpu",
-                "unexpected argument '--profile' found: use `punctual measure timer --profile avb-class-a --load cpu`",
+                "unexpected argument '--load' found: use `punctual measure timer --profile avb-class-a --load cpu`",
             ),
             ("measure timer --samples x", "--samples must be a whole number (got x)"),
             ("measure timer --samples 99999999999999999999", "--samples is too large (got 99999999999999999999)"),

@@ -186,7 +186,11 @@ pub fn blame_answer(record: &Record, name: &str, style: &Style, width: usize) ->
             page.command("", COLUMN, &command(&["--around", "1"]));
         }
     });
-    let above = blame_headline(record, style, width) + &part(&|page| caveats(page, record, Caveats::First));
+    let doubts = part(&|page| {
+        reasons(page, record);
+        caveats(page, record, Caveats::First);
+    });
+    let above = blame_headline(record, style, width) + &doubts;
     let of = |lengths: &Blames| {
         part(&|page| {
             what_to_do(page, record, lengths.remedies);
