@@ -25,6 +25,8 @@ pub const IEC_61883: u8 = 0x00;
 pub const AAF: u8 = 0x02;
 /// Subtype of the clock reference format. It has no presentation time and no data length at the usual offsets.
 pub const CRF: u8 = 0x04;
+/// Subtype of the raw video format, the last of the stream formats: IEC 61883, MMA, AAF, CVF, CRF, TSCF, SVF, RVF.
+const RVF: u8 = 0x07;
 /// Subtype of vendor-specific streams.
 const VENDOR: u8 = 0x6f;
 
@@ -92,7 +94,7 @@ impl Avtp {
     #[must_use]
     pub fn read(from: &[u8]) -> Option<Self> {
         let [subtype, flags, sequence, more]: [u8; 4] = bytes(from, 0)?;
-        if subtype > 0x05 && subtype != VENDOR {
+        if subtype > RVF && subtype != VENDOR {
             return None;
         }
         let stream_id = u64::from_be_bytes(bytes(from, 4)?);

@@ -1,5 +1,6 @@
 //! Encodes and decodes frames of AVB streams: Ethernet with a VLAN tag, AVTP (IEEE 1722) with AAF or IEC 61883-6 audio,
-//! and our probe's payload in place of the samples. This crate does no I/O.
+//! and our probe's payload in place of the samples. Also recognises other protocols with cyclic frames. This crate does
+//! no I/O.
 //!
 //! | module | contents |
 //! |---|---|
@@ -8,6 +9,7 @@
 //! | [`payload`] | the probe data that our talker sends in each frame |
 //! | [`class`] | stream reservation classes A and B |
 //! | [`template`] | a frame that is encoded once and then patched in place |
+//! | [`protocol`] | other protocols, and the numbers of their frames |
 //! | [`mod@parse`] | the decoder |
 //!
 //! Layouts follow IEEE Std 1722 as implemented in libavtp (Avnu). All numbers are big-endian.
@@ -17,13 +19,15 @@ pub mod class;
 pub mod ethernet;
 pub mod parse;
 pub mod payload;
+pub mod protocol;
 pub mod template;
 
 pub use avtp::{Avtp, Format, nearest_ns, stream_id};
 pub use class::Class;
 pub use ethernet::{Mac, Tci, wire_bytes};
-pub use parse::{Parsed, parse};
+pub use parse::{Datagram, Link, Parsed, Way, parse, parse_captured};
 pub use payload::Payload;
+pub use protocol::{Count, Protocol, Range};
 pub use template::{Frame, Stream};
 
 /// The `N` bytes at offset `at`; `None` if they are not all present.

@@ -101,7 +101,7 @@ proptest! {
         frame.patch(&Payload { seq: u64::MAX, run: u32::MAX, ..Payload::default() }, 1);
         frame.patch(&payload, transit_ns);
         frame.patch_sent(payload.sent_ns);
-        let Parsed { destination, source, vlan, ethertype, avtp, probe } = parse(frame.bytes()).expect("a frame");
+        let Parsed { destination, source, vlan, ethertype, avtp, probe, .. } = parse(frame.bytes()).expect("a frame");
         prop_assert_eq!((destination, source, vlan, ethertype), (DESTINATION, SOURCE, Some(class.tci()), AVTP));
         let avtp = avtp.expect("an AVTP stream packet");
         prop_assert_eq!((avtp.subtype, avtp.version, avtp.stream_valid), (format.subtype(), 0, true));

@@ -1,0 +1,353 @@
+//! What a frame is: the protocol above Ethernet and UDP, and the number that it counts its frames with.
+//!
+//! | protocol | recognised by | number | layout |
+//! |---|---|---|---|
+//! | AVTP | EtherType 0x22f0 | see [`crate::avtp`] | IEEE Std 1722 |
+//! | PTP | EtherType 0x88f7, UDP ports 319 and 320 | sequenceId, for each message type | IEEE Std 1588, 13.3 |
+//! | PROFINET | EtherType 0x8892 | cycle counter in the last four bytes, in steps of 31.25 us | IEC 61158-6-10 |
+//! | EtherCAT | EtherType 0x88a4 | index of the first datagram, if the master counts with it | ETG.1000.4 |
+//! | sampled values | EtherType 0x88ba | smpCnt of the first ASDU; starts again each second | IEC 61850-9-2 |
+//! | GOOSE | EtherType 0x88b8 | none, because it is sent on events | IEC 61850-8-1 |
+//! | OPC UA `PubSub` | EtherType 0xb62c, UDP port 4840 | sequence number of the group header | OPC UA part 14, 7.2.4 |
+//! | RTP | UDP, a valid header | sequence number | RFC 3550, 5.1 |
+//!
+//! A number is a candidate: the header may look like one by chance, and a sender may not count. Readers must check that
+//! it counts.
+
+use crate::bytes;
+
+/// EtherType of IPv4.
+pub const IPV4: u16 = 0x0800;
+/// EtherType of IPv6.
+pub const IPV6: u16 = 0x86dd;
+/// EtherType of PTP.
+const PTP: u16 = 0x88f7;
+/// EtherType of PROFINET real-time frames.
+const PROFINET: u16 = 0x8892;
+/// EtherType of EtherCAT.
+const ETHERCAT: u16 = 0x88a4;
+/// EtherType of IEC 61850 GOOSE.
+const GOOSE: u16 = 0x88b8;
+/// EtherType of IEC 61850 sampled values.
+const SAMPLED_VALUES: u16 = 0x88ba;
+/// EtherType of OPC UA `PubSub`.
+const UADP: u16 = 0xb62c;
+/// UDP port of OPC UA.
+const UADP_PORT: u16 = 4840;
+/// UDP ports of PTP: event and general messages.
+const PTP_PORTS: [u16; 2] = [319, 320];
+
+/// The protocol of a frame, with the part of its header that separates one stream from another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
+pub enum Protocol {
+    /// None of the others.
+    #[default]
+    Unknown,
+    /// Precision time protocol.
+    Ptp {
+        /// The message type: 0 is Sync, 8 is Follow_Up.
+        message: u8,
+        /// The domain.
+        domain: u8,
+    },
+    /// PROFINET real-time data.
+    Profinet {
+        /// The frame id.
+        frame_id: u16,
+    },
+    /// EtherCAT.
+    EtherCat {
+        /// True if the frame has passed a slave, which sets a bit of the source address.
+        returned: bool,
+    },
+    /// IEC 61850 sampled values.
+    SampledValues {
+        /// The application id.
+        appid: u16,
+    },
+    /// IEC 61850 GOOSE.
+    Goose {
+        /// The application id.
+        appid: u16,
+    },
+    /// OPC UA `PubSub` in the UADP encoding.
+    Uadp,
+    /// RTP. Other payloads can look like it, so it does not separate streams.
+    Rtp,
+}
+
+/// The values that a number runs through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Range {
+    /// All values of this number of bits.
+    Bits(u32),
+    /// From 0 to a value that the sender chooses, in one second.
+    Second,
+}
+
+/// A candidate for the number of a frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Count {
+    /// The value.
+    pub value: u32,
+    /// The values that it runs through.
+    pub range: Range,
+}
+
+impl Count {
+    fn bits(value: impl Into<u32>, bits: u32) -> Self {
+        Self { value: value.into(), range: Range::Bits(bits) }
+    }
+}
+
+impl Protocol {
+    /// The name of a PTP message type, as in IEEE Std 1588, table 36.
+    #[must_use]
+    pub fn ptp_message(message: u8) -> Option<&'static str> {
+        Some(match message {
+            0x0 => "Sync",
+            0x1 => "Delay_Req",
+            0x2 => "Pdelay_Req",
+            0x3 => "Pdelay_Resp",
+            0x8 => "Follow_Up",
+            0x9 => "Delay_Resp",
+            0xa => "Pdelay_Resp_Follow_Up",
+            0xb => "Announce",
+            0xc => "Signaling",
+            0xd => "Management",
+            _ => return None,
+        })
+    }
+}
+
+/// The protocol of a frame with this EtherType, and its number. `packet` follows the EtherType; `is_whole` is true if
+/// the capture contains all of it. `source` is the first byte of the source address.
+pub(crate) fn of_ethertype(ethertype: u16, packet: &[u8], is_whole: bool, source: u8) -> (Protocol, Option<Count>) {
+    match ethertype {
+        PTP => ptp(packet),
+        PROFINET => profinet(packet, is_whole),
+        ETHERCAT => ethercat(packet, source),
+        SAMPLED_VALUES => sampled_values(packet),
+        GOOSE => (application(packet, |appid| Protocol::Goose { appid }), None),
+        UADP => uadp(packet),
+        _ => (Protocol::Unknown, None),
+    }
+}
+
+/// The protocol of a datagram to this port, and its number.
+pub(crate) fn of_datagram(port: u16, payload: &[u8]) -> (Protocol, Option<Count>) {
+    let found = match port {
+        _ if PTP_PORTS.contains(&port) => ptp(payload),
+        UADP_PORT => uadp(payload),
+        _ => (Protocol::Unknown, None),
+    };
+    if found.0 == Protocol::Unknown { rtp(payload) } else { found }
+}
+
+fn ptp(from: &[u8]) -> (Protocol, Option<Count>) {
+    let read = || {
+        let [first, version, _, _, domain] = bytes(from, 0)?;
+        let message = first & 0xf;
+        Protocol::ptp_message(message).filter(|_| version & 0xf == 2)?;
+        let sequence = u16::from_be_bytes(bytes(from, 30)?);
+        Some((Protocol::Ptp { message, domain }, Some(Count::bits(sequence, 16))))
+    };
+    read().unwrap_or_default()
+}
+
+/// Cyclic frames end with the cycle counter, the data status and the transfer status.
+fn profinet(from: &[u8], is_whole: bool) -> (Protocol, Option<Count>) {
+    let Some(frame_id) = bytes(from, 0).map(u16::from_be_bytes) else { return (Protocol::Unknown, None) };
+    let is_cyclic = matches!(frame_id, 0x0100..=0x0fff | 0x8000..=0xfbff);
+    let status = from.len().checked_sub(4).filter(|&at| is_cyclic && is_whole && at >= 2);
+    let cycle = status.and_then(|at| bytes(from, at)).map(|[high, low]| u16::from_be_bytes([high, low]));
+    (Protocol::Profinet { frame_id }, cycle.map(|cycle| Count::bits(cycle, 16)))
+}
+
+/// The header of two bytes has the length and the type, 1 for datagrams; the first datagram begins with command and index.
+fn ethercat(from: &[u8], source: u8) -> (Protocol, Option<Count>) {
+    let read = || {
+        let [_, high, _, index] = bytes(from, 0)?;
+        (high >> 4 == 1).then_some(index)
+    };
+    match read() {
+        Some(index) => (Protocol::EtherCat { returned: source & 2 != 0 }, Some(Count::bits(index, 8))),
+        None => (Protocol::Unknown, None),
+    }
+}
+
+fn application(from: &[u8], protocol: impl FnOnce(u16) -> Protocol) -> Protocol {
+    bytes(from, 0).map_or(Protocol::Unknown, |appid| protocol(u16::from_be_bytes(appid)))
+}
+
+/// After application id, length and 4 reserved bytes: savPdu (0x60), which contains the sequence of ASDUs (0xa2), of
+/// which the first (0x30) contains smpCnt (0x82).
+fn sampled_values(from: &[u8]) -> (Protocol, Option<Count>) {
+    let count = || {
+        let pdu = element(from.get(8..)?, 0x60)?;
+        let first = element(element(pdu, 0xa2)?, 0x30)?;
+        let value = element(first, 0x82)?;
+        Some(Count { value: u16::from_be_bytes(bytes(value, 0)?).into(), range: Range::Second })
+    };
+    (application(from, |appid| Protocol::SampledValues { appid }), count())
+}
+
+/// The contents of the first element with this tag in BER. The last element can be truncated.
+fn element(mut from: &[u8], wanted: u8) -> Option<&[u8]> {
+    loop {
+        let [tag, length] = bytes(from, 0)?;
+        let (length, header) = match length {
+            ..=0x7f => (usize::from(length), 2),
+            0x81 => (usize::from(*from.get(2)?), 3),
+            0x82 => (usize::from(u16::from_be_bytes(bytes(from, 2)?)), 4),
+            _ => return None,
+        };
+        let rest = from.get(header..)?;
+        if tag == wanted {
+            return Some(&rest[..length.min(rest.len())]);
+        }
+        from = rest.get(length..)?;
+    }
+}
+
+/// The header has flags that say which fields follow. Numbers are little-endian.
+fn uadp(from: &[u8]) -> (Protocol, Option<Count>) {
+    let Some(&flags) = from.first().filter(|&&flags| flags & 0xf == 1) else { return (Protocol::Unknown, None) };
+    let count = || {
+        let mut at = 1;
+        let mut next = |length: usize| {
+            at += length;
+            at - length
+        };
+        let more = if flags & 0x80 == 0 { 0 } else { *from.get(next(1))? };
+        if more & 0x80 != 0 {
+            next(1);
+        }
+        if flags & 0x10 != 0 {
+            match more & 7 {
+                0 => drop(next(1)),
+                1 => drop(next(2)),
+                2 => drop(next(4)),
+                3 => drop(next(8)),
+                _ => return None,
+            }
+        }
+        if more & 8 != 0 {
+            next(16);
+        }
+        let group = if flags & 0x20 == 0 { return None } else { *from.get(next(1))? };
+        for (bit, length) in [(1, 2), (2, 4), (4, 2)] {
+            if group & bit != 0 {
+                next(length);
+            }
+        }
+        let sequence = if group & 8 == 0 { return None } else { u16::from_le_bytes(bytes(from, next(2))?) };
+        Some(Count::bits(sequence, 16))
+    };
+    (Protocol::Uadp, count())
+}
+
+/// Version 2, a payload type that is not one of RTCP, and a length that contains the sources and the extension.
+fn rtp(from: &[u8]) -> (Protocol, Option<Count>) {
+    let read = || {
+        let [first, second, high, low] = bytes(from, 0)?;
+        let is_media = matches!(second & 0x7f, 0..=34 | 96..=127);
+        let mut length = 12 + 4 * usize::from(first & 0xf);
+        if first & 0x10 != 0 {
+            length += 4 + 4 * usize::from(u16::from_be_bytes(bytes(from, length + 2)?));
+        }
+        (first >> 6 == 2 && is_media && from.len() >= length).then(|| u16::from_be_bytes([high, low]))
+    };
+    read().map_or((Protocol::Unknown, None), |sequence| (Protocol::Rtp, Some(Count::bits(sequence, 16))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn reads_the_sequence_of_ptp_messages() {
+        let mut sync = [0; 44];
+        (sync[0], sync[1], sync[4]) = (0x10, 0x12, 24);
+        sync[30..32].copy_from_slice(&[0x12, 0x34]);
+        let (protocol, count) = of_ethertype(PTP, &sync, true, 0);
+        assert_eq!(protocol, Protocol::Ptp { message: 0, domain: 24 });
+        assert_eq!(count, Some(Count { value: 0x1234, range: Range::Bits(16) }));
+        assert_eq!(of_datagram(319, &sync), (protocol, count));
+        sync[1] = 1;
+        assert_eq!(of_ethertype(PTP, &sync, true, 0), (Protocol::Unknown, None), "PTP version 1 has another header");
+    }
+
+    #[test]
+    fn reads_the_cycle_counter_of_cyclic_profinet_frames() {
+        let mut frame = [0; 46];
+        frame[..2].copy_from_slice(&[0x80, 0x01]);
+        frame[42..].copy_from_slice(&[0x01, 0x40, 0x35, 0x00]);
+        let of = |frame: &[u8], is_whole| of_ethertype(PROFINET, frame, is_whole, 0);
+        let expected = Protocol::Profinet { frame_id: 0x8001 };
+        assert_eq!(of(&frame, true), (expected, Some(Count { value: 0x140, range: Range::Bits(16) })));
+        assert_eq!(of(&frame, false), (expected, None), "truncated");
+        frame[..2].copy_from_slice(&[0xfe, 0xff]);
+        assert_eq!(of(&frame, true).1, None, "DCP is not cyclic");
+    }
+
+    #[test]
+    fn reads_the_index_and_direction_of_ethercat() {
+        let frame = [0x0d, 0x10, 0x0c, 0x42, 0, 0];
+        let count = Some(Count { value: 0x42, range: Range::Bits(8) });
+        assert_eq!(of_ethertype(ETHERCAT, &frame, true, 0x00), (Protocol::EtherCat { returned: false }, count));
+        assert_eq!(of_ethertype(ETHERCAT, &frame, true, 0x02), (Protocol::EtherCat { returned: true }, count));
+        assert_eq!(of_ethertype(ETHERCAT, &[0x0d, 0x40, 0, 0], true, 0).0, Protocol::Unknown, "network variables");
+    }
+
+    #[test]
+    fn reads_the_sample_count_of_sampled_values() {
+        let asdu = [&[0x80, 3][..], b"MU1", &[0x82, 2, 0x0f, 0x9f, 0x83, 4, 0, 0, 0, 1]].concat();
+        let asdus = [&[0x30, asdu.len() as u8][..], &asdu].concat();
+        let pdu = [&[0x80, 1, 1, 0xa2, 0x81, asdus.len() as u8][..], &asdus].concat();
+        let frame = [&[0x40, 0, 0, 99, 0, 0, 0, 0, 0x60, pdu.len() as u8][..], &pdu].concat();
+        let (protocol, count) = of_ethertype(SAMPLED_VALUES, &frame, true, 0);
+        assert_eq!(protocol, Protocol::SampledValues { appid: 0x4000 });
+        assert_eq!(count, Some(Count { value: 3999, range: Range::Second }));
+    }
+
+    #[test]
+    fn reads_the_sequence_of_pubsub_behind_optional_fields() {
+        // Publisher id of 16 bits; group header with writer group, version and sequence.
+        let frame = [0x80 | 0x30 | 1, 1, 0xdd, 0xcc, 0b1011, 7, 0, 1, 2, 3, 4, 0x34, 0x12, 0xff];
+        assert_eq!(of_ethertype(UADP, &frame, true, 0), (Protocol::Uadp, Some(Count::bits(0x1234u16, 16))));
+        assert_eq!(of_datagram(4840, &frame).1, Some(Count::bits(0x1234u16, 16)));
+        assert_eq!(of_ethertype(UADP, &[0x01, 0, 0], true, 0), (Protocol::Uadp, None), "no group header");
+    }
+
+    #[test]
+    fn reads_the_sequence_of_rtp_but_not_of_rtcp() {
+        let mut packet = [0; 60];
+        (packet[0], packet[1], packet[2], packet[3]) = (0x80, 98, 0xab, 0xcd);
+        assert_eq!(of_datagram(5004, &packet), (Protocol::Rtp, Some(Count::bits(0xabcdu16, 16))));
+        packet[1] = 200;
+        assert_eq!(of_datagram(5005, &packet), (Protocol::Unknown, None));
+        (packet[0], packet[1]) = (0x90, 98);
+        packet[14..16].copy_from_slice(&[0xff, 0xff]);
+        assert_eq!(of_datagram(5004, &packet).0, Protocol::Unknown, "the extension is longer than the datagram");
+    }
+
+    proptest! {
+        #[test]
+        fn arbitrary_bytes_do_not_panic(packet in prop::collection::vec(any::<u8>(), 0..100), port in any::<u16>()) {
+            for ethertype in [PTP, PROFINET, ETHERCAT, GOOSE, SAMPLED_VALUES, UADP, 0x1234] {
+                of_ethertype(ethertype, &packet, true, 0);
+            }
+            for port in [port, 319, 320, UADP_PORT] {
+                of_datagram(port, &packet);
+            }
+        }
+
+        #[test]
+        fn arbitrary_elements_do_not_panic(inner in prop::collection::vec(any::<u8>(), 0..80)) {
+            let frame = [&[0; 8][..], &[0x60, 0x82, 0, 80, 0xa2, 70, 0x30, 60], &inner].concat();
+            sampled_values(&frame);
+        }
+    }
+}
