@@ -7,7 +7,7 @@ use std::{
 };
 
 use analysis::format_ns;
-use frames::wire_bytes;
+use frames::{Link, wire_bytes};
 use record::{Capture, CapturedPeriod, Caveat, PeriodSource, Series, grouped};
 
 use crate::{
@@ -18,7 +18,6 @@ use crate::{
     fit::{self, Grid},
     measure::{Measure, Nominal, Reference},
     period::Estimate,
-    source::ETHERNET,
     streams::{Stream, Streams, class_of},
     track::{SAME_PERIOD, Tracked},
 };
@@ -141,7 +140,7 @@ fn select(file: &FileSummary, streams: &Streams, options: &Options) -> Result<us
     if file.frames == 0 {
         return Err(CaptureError::Empty);
     }
-    let other = file.interfaces.iter().find(|interface| interface.link_type != ETHERNET);
+    let other = file.interfaces.iter().find(|interface| Link::of(interface.link_type).is_none());
     if let (Some(other), true) = (other, streams.foreign == file.frames) {
         return Err(CaptureError::LinkType { found: other.link_type });
     }
@@ -200,6 +199,7 @@ fn reference(
         clock_ratio: period.clock_ppm.map_or(1.0, |_| nominal.ns as f64 / grid.group_ns()),
         resolution_ns,
         lateness_unknown,
+        counter: tracked.counter,
         skips_many: skips == Skips::Found,
         grid,
     };

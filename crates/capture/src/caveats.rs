@@ -145,7 +145,7 @@ pub(crate) fn all(capture: &Capture, file: &FileSummary, incomplete: &Incomplete
                 "sequence numbers are modulo 256: longer losses are derived from the time between frames".into(),
             );
         }
-        NumberedBy::Avtp | NumberedBy::Talker => {}
+        NumberedBy::Avtp | NumberedBy::Talker | NumberedBy::Protocol | NumberedBy::RedundancyTag => {}
     }
     if capture.period.told_by == PeriodSource::Median {
         add("period", "the period is estimated from the frames: give --period to get a clock ratio".into());

@@ -36,8 +36,11 @@ pub enum CaptureError {
         /// The inconsistency.
         what: String,
     },
-    /// The frames are not Ethernet.
-    #[error("link type {found} is not Ethernet (1), the only supported one: capture on the Ethernet interface itself")]
+    /// The link type is not supported.
+    #[error(
+        "link type {found} is neither Ethernet (1) nor a Linux cooked capture (113, 276): capture on the Ethernet \
+         interface itself"
+    )]
     LinkType {
         /// The link type in the file.
         found: u32,

@@ -1,25 +1,20 @@
 //! Selects frames and assigns them to streams.
 
-use std::fmt;
+use std::{fmt, net::SocketAddr};
 
-use frames::{Mac, Parsed};
+use frames::{Datagram, Link, Mac, Parsed, Protocol, Way};
 use record::{CapturedKind, CapturedStream};
 
-use crate::{Packet, source::ETHERNET};
+use crate::Packet;
 
-/// The EtherType of IPv4.
-const IPV4: u16 = 0x0800;
-/// The IP protocol number of UDP.
-const UDP: u8 = 17;
-
-/// Selects frames; all given conditions must hold. Without an EtherType or a UDP port, only AVTP streams are selected.
+/// Selects frames; all given conditions must hold. Without any, all frames are selected.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Filter {
     /// Index of the capture interface, from 0.
     pub interface: Option<u32>,
     /// AVTP stream id.
     pub stream: Option<u64>,
-    /// VLAN id, 0 to 4095.
+    /// VLAN id, 0 to 4095; of several tags, the innermost or the outermost.
     pub vlan: Option<u16>,
     /// Source address.
     pub source: Option<Mac>,
@@ -27,7 +22,7 @@ pub struct Filter {
     pub destination: Option<Mac>,
     /// EtherType. Selects all frames of this type.
     pub ethertype: Option<u16>,
-    /// Destination port of UDP over IPv4.
+    /// Destination port of UDP.
     pub udp: Option<u16>,
 }
 
@@ -37,6 +32,8 @@ pub(crate) struct Key {
     pub(crate) kind: Kind,
     pub(crate) source: Mac,
     pub(crate) destination: Mac,
+    pub(crate) way: Option<Way>,
+    pub(crate) outer_vlan: Option<u16>,
     pub(crate) vlan: Option<u16>,
     pub(crate) interface: u32,
 }
@@ -44,9 +41,9 @@ pub(crate) struct Key {
 /// The part of the key that depends on the protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Kind {
-    Avtp { stream_id: u64 },
-    Ethertype { ethertype: u16 },
-    Udp { port: u16, source: [u8; 4], source_port: u16 },
+    Avtp { stream_id: u64, subtype: u8 },
+    Ethertype { ethertype: u16, protocol: Protocol },
+    Udp { datagram: Datagram, protocol: Protocol },
 }
 
 /// The result of matching a frame.
@@ -55,9 +52,9 @@ pub(crate) enum FrameMatch {
     Stream(Key, Parsed),
     /// The frame belongs to no selected stream; its EtherType.
     Other(u16),
-    /// The frame is too short for an Ethernet header.
+    /// The frame is too short for its header.
     Short,
-    /// The frame is not Ethernet.
+    /// The frame has another link type.
     Foreign,
 }
 
@@ -65,51 +62,43 @@ impl Filter {
     /// Matches a frame and determines its stream.
     #[inline]
     pub(crate) fn classify(&self, packet: &Packet) -> FrameMatch {
-        if packet.link_type != ETHERNET {
-            return FrameMatch::Foreign;
-        }
-        let Some(parsed) = frames::parse(packet.data) else { return FrameMatch::Short };
-        let vlan = parsed.vlan.map(|tci| tci.vid);
+        let Some(link) = Link::of(packet.link_type) else { return FrameMatch::Foreign };
+        let is_whole = packet.data.len() >= packet.length as usize;
+        let Some(parsed) = frames::parse_captured(link, packet.data, is_whole) else { return FrameMatch::Short };
+        let [vlan, outer_vlan] = [parsed.vlan, parsed.outer].map(|tci| tci.map(|tci| tci.vid));
         let fits = self.interface.is_none_or(|wanted| wanted == packet.interface)
-            && self.vlan.is_none_or(|wanted| vlan == Some(wanted))
+            && self.vlan.is_none_or(|wanted| [vlan, outer_vlan].contains(&Some(wanted)))
             && self.source.is_none_or(|wanted| wanted == parsed.source)
             && self.destination.is_none_or(|wanted| wanted == parsed.destination);
-        match self.kind(packet.data, &parsed).filter(|_| fits) {
+        match self.kind(&parsed).filter(|_| fits) {
             Some(kind) => {
-                let Parsed { source, destination, .. } = parsed;
-                FrameMatch::Stream(Key { kind, source, destination, vlan, interface: packet.interface }, parsed)
+                let Parsed { source, destination, way, .. } = parsed;
+                let interface = packet.interface;
+                FrameMatch::Stream(Key { kind, source, destination, way, outer_vlan, vlan, interface }, parsed)
             }
             None => FrameMatch::Other(parsed.ethertype),
         }
     }
 
-    fn kind(&self, data: &[u8], parsed: &Parsed) -> Option<Kind> {
+    fn kind(&self, parsed: &Parsed) -> Option<Kind> {
+        // Other payloads can look like RTP, so it does not separate streams.
+        let protocol = if parsed.protocol == Protocol::Rtp { Protocol::Unknown } else { parsed.protocol };
+        let ethertype = parsed.ethertype;
+        let kind = match (parsed.avtp, parsed.datagram) {
+            (Some(avtp), _) => Kind::Avtp { stream_id: avtp.stream_id, subtype: avtp.subtype },
+            (None, Some(datagram)) => Kind::Udp { datagram, protocol },
+            (None, None) => Kind::Ethertype { ethertype, protocol },
+        };
         if let Some(port) = self.udp {
-            return udp_to(port, data, parsed);
+            return matches!(kind, Kind::Udp { datagram, .. } if datagram.port == port).then_some(kind);
         }
-        if let Some(ethertype) = self.ethertype {
-            return (parsed.ethertype == ethertype).then_some(Kind::Ethertype { ethertype });
+        if let Some(wanted) = self.ethertype {
+            let protocol = if parsed.datagram.is_some() { Protocol::Unknown } else { protocol };
+            return (ethertype == wanted).then_some(Kind::Ethertype { ethertype, protocol });
         }
-        let stream_id = parsed.avtp?.stream_id;
-        self.stream.is_none_or(|wanted| wanted == stream_id).then_some(Kind::Avtp { stream_id })
+        let is_stream = |wanted| matches!(kind, Kind::Avtp { stream_id, .. } if stream_id == wanted);
+        self.stream.is_none_or(is_stream).then_some(kind)
     }
-}
-
-/// Matches UDP over IPv4 to `port`. Of a fragmented datagram only the first fragment matches.
-fn udp_to(port: u16, data: &[u8], parsed: &Parsed) -> Option<Kind> {
-    if parsed.ethertype != IPV4 {
-        return None;
-    }
-    let packet = data.get(if parsed.vlan.is_some() { 18 } else { 14 }..)?;
-    let fragment = u16::from_be_bytes(packet.get(6..)?.first_chunk().copied()?) & 0x1fff;
-    if packet[0] >> 4 != 4 || *packet.get(9)? != UDP || fragment != 0 {
-        return None;
-    }
-    let source = packet.get(12..)?.first_chunk().copied()?;
-    let datagram = packet.get(usize::from(packet[0] & 15) * 4..)?;
-    let [a, b, c, d] = *datagram.first_chunk()?;
-    let (source_port, to) = (u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]));
-    (to == port).then_some(Kind::Udp { port, source, source_port })
 }
 
 impl fmt::Display for Filter {
@@ -118,7 +107,7 @@ impl fmt::Display for Filter {
             (Some(port), ..) => write!(f, "UDP port {port}")?,
             (_, Some(ethertype), _) => write!(f, "EtherType {ethertype:#06x}")?,
             (.., Some(stream_id)) => write!(f, "stream {}", format_id(stream_id))?,
-            _ => write!(f, "AVTP (EtherType 0x22f0)")?,
+            _ => write!(f, "a frame")?,
         }
         let mac = |f: &mut fmt::Formatter, name, mac: Option<Mac>| {
             mac.map_or(Ok(()), |mac| write!(f, " {name} {}", format_mac(mac)))
@@ -134,23 +123,65 @@ impl Key {
     /// The stream for the record, without its figures.
     pub(crate) fn to_record(self) -> CapturedStream {
         let (kind, name) = match self.kind {
-            Kind::Avtp { stream_id } => (CapturedKind::Avtp, format_id(stream_id)),
-            Kind::Ethertype { ethertype } => {
+            Kind::Avtp { stream_id, .. } => (CapturedKind::Avtp, format_id(stream_id)),
+            Kind::Ethertype { ethertype, .. } => {
                 (CapturedKind::Ethertype, format!("{ethertype:#06x} from {}", format_mac(self.source)))
             }
-            Kind::Udp { port, source: [a, b, c, d], source_port } => {
-                (CapturedKind::Udp, format!("port {port} from {a}.{b}.{c}.{d}:{source_port}"))
+            Kind::Udp { datagram: Datagram { source, source_port, port }, .. } => {
+                let source = SocketAddr::new(source, source_port);
+                (CapturedKind::Udp, format!("port {port} from {source}"))
             }
         };
         CapturedStream {
             kind,
             name,
+            protocol: self.kind.protocol(),
             source: format_mac(self.source),
-            destination: format_mac(self.destination),
+            // A cooked capture has no destination.
+            destination: if self.way.is_some() { String::new() } else { format_mac(self.destination) },
             vlan: self.vlan,
+            outer_vlan: self.outer_vlan,
             interface: self.interface,
             ..CapturedStream::default()
         }
+    }
+}
+
+impl Kind {
+    /// The protocol in words; empty if unknown.
+    fn protocol(self) -> String {
+        let protocol = match self {
+            Self::Avtp { subtype, .. } => return avtp(subtype).to_owned(),
+            Self::Ethertype { protocol, .. } | Self::Udp { protocol, .. } => protocol,
+        };
+        match protocol {
+            Protocol::Unknown => String::new(),
+            Protocol::Ptp { message, domain } => {
+                format!("PTP {}, domain {domain}", Protocol::ptp_message(message).unwrap_or("message"))
+            }
+            Protocol::Profinet { frame_id } => format!("PROFINET {frame_id:#06x}"),
+            Protocol::EtherCat { returned: false } => "EtherCAT".to_owned(),
+            Protocol::EtherCat { returned: true } => "EtherCAT, returned by a slave".to_owned(),
+            Protocol::SampledValues { appid } => format!("sampled values {appid:#06x}"),
+            Protocol::Goose { appid } => format!("GOOSE {appid:#06x}"),
+            Protocol::Uadp => "OPC UA PubSub".to_owned(),
+            Protocol::Rtp => "RTP".to_owned(),
+        }
+    }
+}
+
+/// The stream formats of IEEE Std 1722, table 6.
+fn avtp(subtype: u8) -> &'static str {
+    match subtype {
+        0x00 => "AVTP IEC 61883",
+        0x01 => "AVTP MMA",
+        0x02 => "AVTP AAF",
+        0x03 => "AVTP CVF",
+        0x04 => "AVTP CRF",
+        0x05 => "AVTP TSCF",
+        0x06 => "AVTP SVF",
+        0x07 => "AVTP RVF",
+        _ => "AVTP",
     }
 }
 

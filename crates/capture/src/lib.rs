@@ -20,6 +20,8 @@ pub mod analyse;
 mod caveats;
 mod clock;
 mod convert;
+mod copies;
+mod counter;
 mod error;
 pub mod filter;
 mod fit;

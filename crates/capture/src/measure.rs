@@ -9,6 +9,8 @@ use record::{
 use crate::convert::nearest;
 use crate::{
     Packet,
+    copies::Copies,
+    counter::Counter,
     fit::Grid,
     lateness::{Late, Lateness, Step},
     schedule::Schedule,
@@ -16,6 +18,7 @@ use crate::{
     shaper::Shaper,
     spacing::{Largest, Spacing},
     tally::Tally,
+    track::extended,
 };
 
 /// The smallest tolerance for late packets, ns.
@@ -44,6 +47,8 @@ pub(crate) struct Reference {
     pub(crate) resolution_ns: u64,
     /// Why the lateness of the frames cannot be known; `None` if it can.
     pub(crate) lateness_unknown: Option<String>,
+    /// Extends the numbers of the frames, if the protocol has some that count.
+    pub(crate) counter: Option<Counter>,
     /// True if the talker skips many slots of a grid that has one phase for the whole stream.
     pub(crate) skips_many: bool,
 }
@@ -56,6 +61,7 @@ pub(crate) struct Measure {
     last_ns: i64,
     frames: u64,
     numbered_by: NumberedBy,
+    copies: Copies,
     spacing: Spacing,
     sequence: Sequence,
     lateness: Lateness,
@@ -110,6 +116,7 @@ impl Measure {
             last_ns: 0,
             frames: 0,
             numbered_by: NumberedBy::Nothing,
+            copies: Copies::default(),
             spacing: Spacing::new(nominal_ns, grid.frames()),
             sequence: Sequence::new(schedule),
             lateness: if reference.skips_many { lateness.with_one_phase() } else { lateness },
@@ -127,17 +134,25 @@ impl Measure {
     /// Adds a frame of the stream. Frames without a timestamp are ignored.
     #[inline]
     pub(crate) fn add(&mut self, packet: &Packet, parsed: &Parsed) {
+        if parsed.redundant.is_some_and(|number| self.copies.is_copy(number)) {
+            return;
+        }
         let Some(stamp_ns) = packet.at_ns else { return };
         let at_ns = stamp_ns.saturating_sub(*self.first_ns.get_or_insert(stamp_ns));
         self.last_ns = at_ns;
         self.frames += 1;
         self.spacing.add(packet.number, at_ns);
         self.shaper.add(at_ns, wire_bytes(packet.length as usize) as u64);
-        let number = Number::of(parsed);
-        self.numbered_by = match number {
-            Number::Whole { .. } => NumberedBy::Talker,
-            Number::Eight(_) if self.numbered_by == NumberedBy::Nothing => NumberedBy::Avtp,
-            Number::Eight(_) | Number::None => self.numbered_by,
+        let candidate = Number::of(parsed);
+        let number = extended(&mut self.reference.counter, candidate, at_ns);
+        self.numbered_by = match (candidate, number) {
+            (Number::Whole { .. }, _) => NumberedBy::Talker,
+            (Number::Candidate(_), Number::Whole { .. } | Number::Eight(_)) if parsed.redundant.is_some() => {
+                NumberedBy::RedundancyTag
+            }
+            (Number::Candidate(_), Number::Whole { .. } | Number::Eight(_)) => NumberedBy::Protocol,
+            (Number::Eight(_), _) if self.numbered_by == NumberedBy::Nothing => NumberedBy::Avtp,
+            _ => self.numbered_by,
         };
         let Self { sequence, lateness, late, steps, .. } = self;
         sequence.add(packet.number, at_ns, number, &mut |placed| {

@@ -2,9 +2,11 @@
 
 use std::io::Read;
 
+use frames::Link;
+
 use crate::{
     CaptureError, pcap, pcapng,
-    source::{ETHERNET, Interface, Source, Span},
+    source::{Interface, Source, Span},
 };
 
 /// One frame of a capture.
@@ -14,7 +16,7 @@ pub struct Packet<'a> {
     pub number: u64,
     /// The capture interface: an index into [`Reader::interfaces`].
     pub interface: u32,
-    /// The link type of the interface; 1 is Ethernet.
+    /// The link type of the interface: 1 is Ethernet, 113 and 276 are Linux cooked captures.
     pub link_type: u32,
     /// The timestamp, ns since 1970 on the capture's clock; `None` if there is none.
     pub at_ns: Option<i64>,
@@ -40,7 +42,7 @@ impl<R: Read> Reader<R> {
     /// Reads the start of the file.
     ///
     /// # Errors
-    /// If the file is not a capture, or its link type is not Ethernet.
+    /// If the file is not a capture, or its link type is not supported.
     pub fn new(from: R) -> Result<Self, CaptureError> {
         let mut reader =
             Self { source: Source::new(from), format: Format::Pcapng(pcapng::Section::default()), frames: 0 };
@@ -68,7 +70,7 @@ impl<R: Read> Reader<R> {
         }
         reader.source.window.pass(pcap::HEADER);
         let interface = header.interface();
-        if interface.link_type != ETHERNET {
+        if Link::of(interface.link_type).is_none() {
             return Err(CaptureError::LinkType { found: interface.link_type });
         }
         reader.source.add(interface)?;

@@ -4,7 +4,7 @@
 //! from the number. With 8-bit numbers, several indexes are possible, so the time that has passed and, for unexpected
 //! numbers, the following frames decide. Without numbers, frames are counted.
 
-use frames::Parsed;
+use frames::{Count, Parsed, Range};
 
 use crate::convert::floor;
 use crate::schedule::Schedule;
@@ -33,18 +33,22 @@ pub(crate) enum Number {
     None,
     /// AVTP's number, modulo 256.
     Eight(u8),
-    /// The number of our own talker, with its run.
+    /// The number of our own talker, with its run; or that of a protocol, extended by its [`Counter`](crate::counter).
     Whole { run: u32, seq: u64 },
+    /// A number of a protocol that is to be extended.
+    Candidate(Count),
 }
 
 impl Number {
-    /// The number of a frame. The number of our own talker shows more than that of AVTP.
+    /// The number of a frame. The number of our own talker shows more than that of the redundancy tag, and that more than
+    /// the one of AVTP.
     #[inline]
     pub(crate) fn of(parsed: &Parsed) -> Self {
-        match (parsed.probe, parsed.avtp) {
-            (Some(probe), _) => Self::Whole { run: probe.run, seq: probe.seq },
-            (None, Some(avtp)) => Self::Eight(avtp.sequence),
-            (None, None) => Self::None,
+        match (parsed.probe, parsed.redundant, parsed.avtp) {
+            (Some(probe), ..) => Self::Whole { run: probe.run, seq: probe.seq },
+            (None, Some(tag), _) => Self::Candidate(Count { value: tag.into(), range: Range::Bits(16) }),
+            (None, None, Some(avtp)) => Self::Eight(avtp.sequence),
+            (None, None, None) => parsed.count.map_or(Self::None, Self::Candidate),
         }
     }
 }
@@ -133,7 +137,8 @@ impl Sequence {
                 self.run = Some(run);
                 self.assign(frame, at_ns, seq, restarts, place);
             }
-            Number::None => {
+            // A candidate that was not extended does not count.
+            Number::None | Number::Candidate(_) => {
                 // A frame is not sent before its slot, so it is a second frame of the slot before. If the time steps
                 // back, the clock was set.
                 let early = self.begun && self.schedule.is_early(self.index(self.next), at_ns);

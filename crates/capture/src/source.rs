@@ -14,7 +14,7 @@ const INTERFACES_MAX: usize = 1 << 16;
 pub struct Interface {
     /// Its name, if the file has one.
     pub name: Option<String>,
-    /// The link type; 1 is Ethernet.
+    /// The link type: 1 is Ethernet, 113 and 276 are Linux cooked captures.
     pub link_type: u32,
     /// The timestamp resolution, rounded up, ns.
     pub resolution_ns: u64,
@@ -26,9 +26,6 @@ pub struct Interface {
     pub(crate) fcs_bytes: u32,
     pub(crate) clock: Clock,
 }
-
-/// The link type of Ethernet.
-pub(crate) const ETHERNET: u32 = 1;
 
 impl Interface {
     pub(crate) fn new(link_type: u32, clock: Clock) -> Self {

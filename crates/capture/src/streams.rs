@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use frames::{Class, Parsed};
+use frames::{Class, Parsed, Protocol};
 use record::{CapturedStream, PeriodSource, grouped};
 
 use crate::{
     Packet,
-    filter::{Filter, FrameMatch, Key},
+    copies::Copies,
+    filter::{Filter, FrameMatch, Key, Kind},
     sequence::Number,
     track::Track,
 };
@@ -16,6 +17,8 @@ use crate::{
 pub const STREAMS_MAX: usize = 4096;
 /// Maximum number of EtherTypes counted separately among other frames.
 const OTHERS_MAX: usize = 32;
+/// A stream with fewer frames is not preferred because of its protocol: Announce messages of PTP, for example.
+const FRAMES_FEW: u64 = 64;
 /// Up to this many streams are searched linearly; more are looked up by hash.
 const LINEAR_SEARCH_MAX: usize = 8;
 
@@ -29,9 +32,9 @@ pub(crate) struct Streams {
     pub(crate) left_out: u64,
     others: BTreeMap<u16, u64>,
     others_left_out: u64,
-    /// Frames too short for an Ethernet header.
+    /// Frames too short for their header.
     short: u64,
-    /// Frames that are not Ethernet.
+    /// Frames of other link types.
     pub(crate) foreign: u64,
 }
 
@@ -50,6 +53,10 @@ pub(crate) struct Stream {
     pub(crate) truncated: u64,
     /// Frames without a timestamp.
     pub(crate) without_stamp: u64,
+    copies: Copies,
+    /// Frames that look like RTP, and those of them whose number follows that of the one before.
+    rtp: (u64, u64),
+    rtp_next: u16,
     pub(crate) track: Track,
 }
 
@@ -97,9 +104,15 @@ impl Streams {
         }
     }
 
-    /// The index of the stream with the most frames; the first one if equal.
+    /// The index of the stream with the most frames, the first one if equal. AVTP streams come before others, and other
+    /// frames with numbers before those without.
     pub(crate) fn busiest(&self) -> Option<usize> {
-        (0..self.all.len()).max_by_key(|&index| (self.all[index].frames, std::cmp::Reverse(index)))
+        let rank = |stream: &Stream| match stream.key.kind {
+            Kind::Avtp { .. } => 2,
+            Kind::Udp { .. } | Kind::Ethertype { .. } => u8::from(stream.is_numbered()),
+        };
+        let key = |&index: &usize| (rank(&self.all[index]), self.all[index].frames, std::cmp::Reverse(index));
+        (0..self.all.len()).max_by_key(key)
     }
 
     /// A text about the frames that belong to no stream, e.g. `120 of EtherType 0x0800`.
@@ -147,13 +160,24 @@ impl Stream {
             longest: 0,
             truncated: 0,
             without_stamp: 0,
+            copies: Copies::default(),
+            rtp: (0, 0),
+            rtp_next: 0,
             track: Track::new(period_ns, class_of(pcp).map(|(ns, _)| ns)),
         }
     }
 
     #[inline]
     fn add(&mut self, packet: &Packet, parsed: &Parsed) {
+        if parsed.redundant.is_some_and(|number| self.copies.is_copy(number)) {
+            return;
+        }
         self.frames += 1;
+        if let (Protocol::Rtp, Some(count)) = (parsed.protocol, parsed.count) {
+            let number = count.value as u16;
+            self.rtp = (self.rtp.0 + 1, self.rtp.1 + u64::from(number == self.rtp_next));
+            self.rtp_next = number.wrapping_add(1);
+        }
         self.bytes += u64::from(packet.length);
         self.longest = self.longest.max(packet.length);
         self.truncated += u64::from(packet.data.len() < packet.length as usize);
@@ -166,10 +190,37 @@ impl Stream {
         self.track.add(Number::of(parsed), at_ns.saturating_sub(first_ns));
     }
 
+    /// True if the protocol has numbers, and the stream more than a few frames.
+    fn is_numbered(&self) -> bool {
+        let is_known = match self.key.kind {
+            Kind::Avtp { .. } => true,
+            Kind::Ethertype { protocol, .. } | Kind::Udp { protocol, .. } => {
+                !matches!(protocol, Protocol::Unknown | Protocol::Goose { .. }) || self.is_rtp()
+            }
+        };
+        is_known && self.frames >= FRAMES_FEW
+    }
+
+    /// True if all frames look like RTP, and most of them count. Other payloads look like it by chance.
+    fn is_rtp(&self) -> bool {
+        self.rtp.0 == self.frames && 2 * self.rtp.1 >= self.frames
+    }
+
     /// The stream for the record.
     pub(crate) fn to_record(&self) -> CapturedStream {
         let duration_ns =
             self.first_ns.map_or(0, |first_ns| self.last_ns.saturating_sub(first_ns)).max(0).cast_unsigned();
-        CapturedStream { pcp: self.pcp, frames: self.frames, bytes: self.bytes, duration_ns, ..self.key.to_record() }
+        let mut stream = self.key.to_record();
+        if self.is_rtp() {
+            "RTP".clone_into(&mut stream.protocol);
+        }
+        CapturedStream {
+            pcp: self.pcp,
+            frames: self.frames,
+            bytes: self.bytes,
+            duration_ns,
+            copies: self.copies.count,
+            ..stream
+        }
     }
 }

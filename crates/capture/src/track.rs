@@ -1,6 +1,7 @@
 //! Tracks the phase of a stream and keeps its earliest frames, to which the grid is fitted. Uses bounded memory.
 
 use crate::convert::{nearest, signed};
+use crate::counter::Counter;
 use crate::fit::{offset_ns, quantile};
 use crate::period::{Estimate, estimate, is_doubtful};
 use crate::schedule::Schedule;
@@ -27,6 +28,10 @@ pub(crate) struct Track {
     class_ns: Option<u64>,
     /// The first frames, until the period is estimated.
     waiting: Vec<(Number, i64)>,
+    /// Extends the numbers, if the protocol has some that count.
+    counter: Option<Counter>,
+    /// The counter as it was before the first frame.
+    learned: Option<Counter>,
     slots: Option<Slots>,
     /// Greatest common divisor of all intervals, ns; 0 before the first one.
     step_ns: u64,
@@ -52,11 +57,23 @@ pub(crate) struct Tracked {
     /// Number of intervals.
     pub(crate) intervals: u64,
     pub(crate) numbered: bool,
+    /// As it was before the first frame.
+    pub(crate) counter: Option<Counter>,
 }
 
 impl Track {
     pub(crate) fn new(asked_ns: Option<u64>, class_ns: Option<u64>) -> Self {
-        Self { asked_ns, class_ns, waiting: Vec::new(), slots: None, step_ns: 0, intervals: 0, last_ns: None }
+        Self {
+            asked_ns,
+            class_ns,
+            waiting: Vec::new(),
+            counter: None,
+            learned: None,
+            slots: None,
+            step_ns: 0,
+            intervals: 0,
+            last_ns: None,
+        }
     }
 
     /// Adds a frame with the number that it contains.
@@ -69,7 +86,7 @@ impl Track {
             }
         }
         if let Some(slots) = &mut self.slots {
-            slots.add(number, at_ns);
+            slots.add(extended(&mut self.counter, number, at_ns), at_ns);
             return;
         }
         self.waiting.push((number, at_ns));
@@ -81,16 +98,20 @@ impl Track {
     /// Estimates the period and starts to assign frames to slots; if more frames can follow, only if the period is certain.
     fn begin(&mut self, is_last: bool) {
         let known_ns = self.asked_ns.or(self.class_ns);
-        let estimate = estimate(&self.waiting, known_ns);
-        if !is_last && is_doubtful(estimate.as_ref(), &self.waiting, known_ns) {
+        let learned = Counter::learn(&self.waiting);
+        let mut counter = learned.clone();
+        let of = |&(number, at_ns): &(Number, i64)| (extended(&mut counter, number, at_ns), at_ns);
+        let frames: Vec<(Number, i64)> = self.waiting.iter().map(of).collect();
+        let estimate = estimate(&frames, known_ns);
+        if !is_last && is_doubtful(estimate.as_ref(), &frames, known_ns) {
             return;
         }
         let Some((interval_ns, offsets_ns)) = self.interval(estimate.as_ref()) else { return };
-        let numbered = self.waiting.first().is_some_and(|(number, _)| *number != Number::None);
+        let numbered = frames.first().is_some_and(|(number, _)| *number != Number::None);
         let mut slots = Slots::new(estimate, interval_ns, offsets_ns, numbered);
-        self.waiting.drain(..).for_each(|(number, at_ns)| slots.add(number, at_ns));
+        frames.into_iter().for_each(|(number, at_ns)| slots.add(number, at_ns));
         self.waiting = Vec::new();
-        self.slots = Some(slots);
+        (self.counter, self.learned, self.slots) = (counter, learned, Some(slots));
     }
 
     /// The interval between frames with the offsets of a group's frames: from the data, unless the given period differs or
@@ -129,7 +150,18 @@ impl Track {
             step_ns: self.step_ns,
             intervals: self.intervals,
             numbered: slots.numbered,
+            counter: self.learned,
         })
+    }
+}
+
+/// The number that a frame counts with; none without a counter for the numbers of its protocol.
+#[inline]
+pub(crate) fn extended(counter: &mut Option<Counter>, number: Number, at_ns: i64) -> Number {
+    match (counter, number) {
+        (Some(counter), Number::Candidate(_)) => counter.extend(number, at_ns),
+        (None, Number::Candidate(_)) => Number::None,
+        _ => number,
     }
 }
 

@@ -132,6 +132,12 @@ impl Capture {
         (self.lateness_unknown.is_none() && !drifted).then_some(self.late)
     }
 
+    /// A count that needs sequence numbers, such as that of lost frames; `None` if the frames have none.
+    #[must_use]
+    pub fn by_number(&self, count: u64) -> Option<u64> {
+        (self.numbered_by != NumberedBy::Nothing).then_some(count)
+    }
+
     /// The name of one of the streams, with what distinguishes it from others of the same name.
     #[must_use]
     pub fn name_of(&self, stream: &CapturedStream) -> String {
@@ -186,14 +192,20 @@ pub struct CapturedStream {
     pub kind: CapturedKind,
     /// The stream id; or EtherType and source; or port, and address and port of the source.
     pub name: String,
+    /// The protocol above Ethernet or UDP: `RTP`, `PTP Sync, domain 0`; empty if it is not known.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub protocol: String,
     /// Source address of the frames; empty in records of older versions.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub source: String,
-    /// Destination address.
+    /// Destination address; empty in a cooked capture, which has none.
     pub destination: String,
-    /// VLAN id; absent for untagged frames.
+    /// VLAN id, of several tags the innermost; absent for untagged frames.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vlan: Option<u16>,
+    /// VLAN id of the outermost of several tags.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outer_vlan: Option<u16>,
     /// Priority code point of the first frame; absent for untagged frames.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pcp: Option<u8>,
@@ -205,6 +217,13 @@ pub struct CapturedStream {
     pub bytes: u64,
     /// Time from its first frame to its last, ns.
     pub duration_ns: u64,
+    /// Copies of frames that arrived before, by their redundancy tags (IEEE Std 802.1CB). They are not among `frames`.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub copies: u64,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// The fields that identify a stream in a capture.
@@ -272,6 +291,10 @@ pub enum NumberedBy {
     Avtp,
     /// The 64-bit number of punctual's own talker.
     Talker,
+    /// The number of the stream's protocol ([`CapturedStream::protocol`]), such as RTP's sequence number.
+    Protocol,
+    /// The number in the redundancy tag of IEEE Std 802.1CB, of 16 bits.
+    RedundancyTag,
 }
 
 /// A change of a captured stream's time grid. The lateness of later frames is measured against the new grid.

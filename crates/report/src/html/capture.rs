@@ -53,7 +53,6 @@ pub fn section(record: &Record) -> Option<Part> {
 pub fn keys(record: &Record) -> Vec<Key> {
     let Some(capture) = record.capture.as_ref().filter(|capture| capture.observer.is_none()) else { return Vec::new() };
     let of_frames = format!("of {} frames", grouped(capture.frames));
-    let count = |label, count: u64, detail: String| Key { label, value: grouped(count), detail };
     let first = |label, frames: &[MarkedFrame]| {
         let frame = frames.first()?;
         Some(Key { label, value: format_ns(frame.ns), detail: format!("frame {}", frame.frame) })
@@ -64,8 +63,11 @@ pub fn keys(record: &Record) -> Vec<Key> {
     let detail = "slots without a frame of the talker".to_owned();
     keys.push(Key { label: "skipped slots", value: known(capture.skipped_known()), detail });
     keys.extend(first("largest gap", &capture.worst_gaps));
-    let duplicates = format!("{} duplicates", grouped(capture.duplicates));
-    keys.push(count("lost", capture.lost, duplicates));
+    let detail = match capture.by_number(capture.duplicates) {
+        Some(duplicates) => format!("{} duplicates", grouped(duplicates)),
+        None => "the frames have no numbers".to_owned(),
+    };
+    keys.push(Key { label: "lost", value: known(capture.by_number(capture.lost)), detail });
     keys
 }
 
@@ -93,9 +95,9 @@ fn figures(capture: &Capture) -> Table {
     let row = vec![
         grouped(capture.frames),
         known(capture.late_known()),
-        grouped(capture.lost),
-        grouped(capture.duplicates),
-        grouped(capture.reordered),
+        known(capture.by_number(capture.lost)),
+        known(capture.by_number(capture.duplicates)),
+        known(capture.by_number(capture.reordered)),
         known(capture.skipped_known()),
         grouped(capture.bursts),
         time(capture.min_gap_ns),

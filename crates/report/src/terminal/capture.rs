@@ -91,19 +91,23 @@ fn facts(page: &mut Page, capture: &Capture) {
 }
 
 fn title(stream: &CapturedStream) -> String {
-    match stream.kind {
+    let name = match stream.kind {
         CapturedKind::Avtp => format!("Stream {}", stream.name),
         CapturedKind::Ethertype => format!("EtherType {}", stream.name),
         CapturedKind::Udp => format!("UDP {}", stream.name),
-    }
+    };
+    if stream.protocol.is_empty() { name } else { format!("{name}, {}", stream.protocol) }
 }
 
 /// The way of a stream: `from 30:64:3e:54:ee:01 to 91:e0:f0:00:fe:01, VLAN 2, priority 3, interface 0`.
 fn place(stream: &CapturedStream) -> String {
-    let vlan = stream.vlan.map_or_else(|| ", no VLAN tag".to_owned(), |vlan| format!(", VLAN {vlan}"));
+    let outer = stream.outer_vlan.map_or_else(String::new, |vlan| format!(" in VLAN {vlan}"));
+    let vlan = stream.vlan.map_or_else(|| ", no VLAN tag".to_owned(), |vlan| format!(", VLAN {vlan}{outer}"));
     let pcp = stream.pcp.map_or_else(String::new, |pcp| format!(", priority {pcp}"));
-    let from = if stream.source.is_empty() { String::new() } else { format!("from {} ", stream.source) };
-    format!("{from}to {}{vlan}{pcp}, interface {}", stream.destination, stream.interface)
+    let way = |word: &str, address: &str| if address.is_empty() { String::new() } else { format!("{word} {address} ") };
+    let (from, to) = (way("from", &stream.source), way("to", &stream.destination));
+    let way = format!("{from}{to}");
+    format!("{}{vlan}{pcp}, interface {}", way.trim_end(), stream.interface)
 }
 
 fn period(capture: &Capture) -> String {
@@ -207,22 +211,37 @@ fn missing(page: &mut Page, capture: &Capture) {
     page.heading("Losses");
     let headings = ["", "lost", "losses", "longest", "duplicates", "reordered", "too late", "skipped slots"];
     let mut table = Table::new(&headings);
+    let protocol = &capture.stream.protocol;
     let numbered = match capture.numbered_by {
-        NumberedBy::Nothing => "frames have no number",
-        NumberedBy::Avtp => "by AVTP's sequence number (8 bits)",
-        NumberedBy::Talker => "by our talker's sequence number (64 bits)",
+        NumberedBy::Nothing => "frames have no number".to_owned(),
+        NumberedBy::Avtp => "by AVTP's sequence number (8 bits)".to_owned(),
+        NumberedBy::Talker => "by our talker's sequence number (64 bits)".to_owned(),
+        NumberedBy::Protocol => {
+            format!("by the number of {}", protocol.split([' ', ',']).next().unwrap_or("the protocol"))
+        }
+        NumberedBy::RedundancyTag => "by the redundancy tag (16 bits)".to_owned(),
     };
+    let known = |count| capture.by_number(count).map_or_else(|| cell("-"), count_cell);
     table.row(vec![
         cell(numbered),
-        count_cell(capture.lost),
-        count_cell(capture.losses),
-        count_cell(capture.longest_loss),
-        count_cell(capture.duplicates),
-        count_cell(capture.reordered),
-        count_cell(capture.too_late),
+        known(capture.lost),
+        known(capture.losses),
+        known(capture.longest_loss),
+        known(capture.duplicates),
+        known(capture.reordered),
+        known(capture.too_late),
         capture.skipped_known().map_or_else(|| cell("-"), count_cell),
     ]);
     page.table(&table);
+    if capture.stream.copies > 0 {
+        let copies = match capture.stream.copies {
+            1 => "1 copy".to_owned(),
+            copies => format!("{} copies", grouped(copies)),
+        };
+        page.remark(&format!(
+            "{copies} of other frames arrived, as intended with redundancy tags: none is counted above"
+        ));
+    }
     if capture.restarts > 0 {
         page.remark(&format!("the talker restarted {} times", grouped(capture.restarts)));
     }
@@ -301,12 +320,14 @@ fn streams(page: &mut Page, capture: &Capture) {
         return;
     }
     page.heading("Streams in the file");
-    let mut table = Table::new(&["stream", "to", "VLAN", "interface", "frames", "per second", "bytes"]).words(1);
+    let table = Table::new(&["stream", "protocol", "to", "VLAN", "interface", "frames", "per second", "bytes"]);
+    let mut table = table.words(1).words(2);
     for stream in capture.streams.iter().take(STREAMS) {
         let per_second = stream.frames.saturating_sub(1) as f64 * 1e9 / stream.duration_ns.max(1) as f64;
         table.row(vec![
             cell(&stream.name),
-            cell(&stream.destination),
+            cell(if stream.protocol.is_empty() { "-" } else { &stream.protocol }),
+            cell(if stream.destination.is_empty() { "-" } else { &stream.destination }),
             cell(stream.vlan.map_or_else(|| "-".to_owned(), |vlan| vlan.to_string())),
             cell(stream.interface.to_string()),
             cell(grouped(stream.frames)),
@@ -318,7 +339,10 @@ fn streams(page: &mut Page, capture: &Capture) {
     if let Some(more) = capture.streams.len().checked_sub(STREAMS).filter(|more| *more > 0) {
         page.text(Ink::Quiet, &format!("{more} more streams: --json lists all"));
     }
-    page.text(Ink::Quiet, "select another one with --stream-id, --vlan, --source, --destination or --interface");
+    page.text(
+        Ink::Quiet,
+        "select another one with --stream-id, --udp, --ethertype, --vlan, --source, --destination or --interface",
+    );
 }
 
 /// The conclusions about requested uses; the verdict follows at the end.

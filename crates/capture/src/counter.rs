@@ -1,0 +1,292 @@
+//! Extends the numbers of protocols to 64 bits. They have different widths and steps, and some start again each second.
+
+use frames::Range;
+
+use crate::convert::nearest;
+use crate::fit::quantile;
+use crate::sequence::Number;
+
+/// The first extended number, so that earlier ones do not underflow.
+const FIRST: u64 = 1 << 32;
+/// Part of consecutive frames whose numbers must differ by the same step.
+const COUNTS: f64 = 0.5;
+/// A frame at most this far behind the newest one is an earlier frame, as in [`crate::sequence`].
+const BEHIND_MAX: u64 = 256;
+/// The number of lost frames may differ from the slots that passed by this many, or by a quarter.
+const SLOTS_APART: f64 = 32.0;
+/// The phase of the earliest frame follows a slower clock by this part of the interval for each frame.
+const CREEP: f64 = 1e-3;
+/// Samples a second of IEC 61850-9-2 LE (80 and 256 a cycle of 50 and 60 Hz) and IEC 61869-9: smpCnt starts again there.
+const SAMPLES_A_SECOND: [u32; 7] = [4000, 4800, 5760, 12_800, 14_400, 15_360, 96_000];
+
+/// Counts the frames of a stream by the numbers of its protocol.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Counter {
+    /// The number of values, after which they start again; `None` if not known yet.
+    values: Option<u64>,
+    /// The difference between the numbers of two frames.
+    step: u64,
+    /// Mean time between two frames, ns.
+    interval_ns: f64,
+    newest: Option<Newest>,
+    run: u32,
+}
+
+/// The newest frame.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Newest {
+    value: u64,
+    seq: u64,
+    at_ns: i64,
+    /// The earliest time of number [`FIRST`], according to each frame of the run, ns.
+    base_ns: f64,
+}
+
+/// True if the number is the next of 8 bits, which [`crate::sequence`] follows itself.
+fn is_eight(range: Range, step: u64) -> bool {
+    range == Range::Bits(8) && step == 1
+}
+
+impl Counter {
+    /// The counter of a stream with these first frames; `None` if their numbers do not count.
+    pub(crate) fn learn(frames: &[(Number, i64)]) -> Option<Self> {
+        let count = |number: Number| match number {
+            Number::Candidate(count) => Some(count),
+            _ => None,
+        };
+        let range = count(frames.first()?.0)?.range;
+        let values = match range {
+            Range::Bits(bits) => Some(1u64 << bits.min(32)),
+            Range::Second => None,
+        };
+        // Steps backwards, where the values start again, are no candidates without a known number of values.
+        let step = |pair: &[(Number, i64)]| {
+            let (before, next) = (u64::from(count(pair[0].0)?.value), u64::from(count(pair[1].0)?.value));
+            match values {
+                Some(values) => Some(next.wrapping_sub(before) & (values - 1)),
+                None => next.checked_sub(before),
+            }
+        };
+        let steps: Vec<(u64, i64)> =
+            frames.windows(2).filter_map(|pair| Some((step(pair)?, pair[1].1.saturating_sub(pair[0].1)))).collect();
+        let mut sorted: Vec<u64> = steps.iter().map(|(step, _)| *step).filter(|step| *step > 0).collect();
+        sorted.sort_unstable();
+        let runs = sorted.chunk_by(|a, b| a == b);
+        let most = runs.max_by_key(|run| run.len())?;
+        let (&step, found) = (most.first()?, most.len());
+        let is_forward = values.is_none_or(|values| step < values / 2);
+        if !is_forward || (found as f64) < COUNTS * (frames.len() - 1) as f64 {
+            return None;
+        }
+        let mut intervals: Vec<f64> = steps.iter().filter(|(one, _)| *one == step).map(|(_, ns)| *ns as f64).collect();
+        let interval_ns = quantile(&mut intervals, 0.5)?.max(1.0);
+        Some(Self { values, step, interval_ns, newest: None, run: 0 })
+    }
+
+    /// The number of a frame. Frames of one run have consecutive numbers; a number that fits neither the newest one nor
+    /// the time begins another run.
+    #[inline]
+    pub(crate) fn extend(&mut self, number: Number, at_ns: i64) -> Number {
+        let Number::Candidate(count) = number else { return number };
+        if is_eight(count.range, self.step) {
+            return Number::Eight(count.value as u8);
+        }
+        let value = u64::from(count.value);
+        let Some(newest) = self.newest else { return self.begin(value, at_ns) };
+        let seq = match self.ahead(newest, value, at_ns) {
+            Some(ahead) => newest.seq.saturating_add_signed(ahead),
+            None => {
+                self.run += 1;
+                return self.begin(value, at_ns);
+            }
+        };
+        if seq > newest.seq {
+            let phase_ns = self.phase_ns(seq, at_ns);
+            let crept_ns = newest.base_ns + CREEP * self.interval_ns * (seq - newest.seq) as f64;
+            self.newest = Some(Newest { value, seq, at_ns, base_ns: phase_ns.min(crept_ns) });
+        }
+        Number::Whole { run: self.run, seq }
+    }
+
+    fn begin(&mut self, value: u64, at_ns: i64) -> Number {
+        let base_ns = self.phase_ns(FIRST, at_ns);
+        self.newest = Some(Newest { value, seq: FIRST, at_ns, base_ns });
+        Number::Whole { run: self.run, seq: FIRST }
+    }
+
+    fn phase_ns(&self, seq: u64, at_ns: i64) -> f64 {
+        at_ns as f64 - (seq - FIRST) as f64 * self.interval_ns
+    }
+
+    /// The number of frames from the newest one to this one; `None` if the talker started its numbers again.
+    #[inline]
+    fn ahead(&mut self, newest: Newest, value: u64, at_ns: i64) -> Option<i64> {
+        if value == newest.value + self.step {
+            return Some(1);
+        }
+        let Some(values) = self.values else { return self.ahead_of_second(newest, value, at_ns) };
+        let forward = value.wrapping_sub(newest.value) & (values - 1);
+        let backward = newest.value.wrapping_sub(value) & (values - 1);
+        self.fitting(newest, forward, backward, values, at_ns)
+    }
+
+    /// As [`Self::ahead`], if the number of values is that of the samples in a second.
+    fn ahead_of_second(&mut self, newest: Newest, value: u64, at_ns: i64) -> Option<i64> {
+        if value >= newest.value {
+            return self.fitting(newest, value - newest.value, u64::MAX, u64::MAX, at_ns);
+        }
+        let last = newest.value + self.step;
+        let rates = [last].into_iter().filter(|_| value == 0).chain(SAMPLES_A_SECOND.map(u64::from));
+        let fits = |rate: u64| {
+            let ahead = self.frames_in((rate + value).checked_sub(newest.value)?)?;
+            let fits = self.off_time(newest, ahead, at_ns).any(|slots| slots.abs() <= tolerance(ahead));
+            fits.then_some((rate, ahead))
+        };
+        if let Some((rate, ahead)) = rates.filter(|&rate| rate >= last).find_map(fits) {
+            // The rates are multiples of the step, but no powers of two.
+            self.values = rate.is_power_of_two().then_some(rate);
+            return Some(ahead.cast_signed());
+        }
+        let behind = self.frames_in(newest.value - value)?;
+        (behind <= BEHIND_MAX).then(|| -behind.cast_signed())
+    }
+
+    /// Frames forward, if the time fits, or backward to an earlier frame.
+    fn fitting(&self, newest: Newest, forward: u64, backward: u64, values: u64, at_ns: i64) -> Option<i64> {
+        let behind = self.frames_in(backward).filter(|&behind| behind <= BEHIND_MAX);
+        let ahead = self.frames_in(forward).map(|ahead| {
+            // After a silence in which the numbers started again several times.
+            let around = values.checked_div(self.step).unwrap_or(u64::MAX);
+            let more = (self.slots_since(newest, at_ns) - ahead as f64) / around as f64;
+            ahead.saturating_add(nearest(more).max(0).cast_unsigned().saturating_mul(around))
+        });
+        match (ahead, behind) {
+            (Some(0), _) => Some(0),
+            // The frame can be late, too.
+            (Some(ahead), _) if self.off_time(newest, ahead, at_ns).any(|slots| slots >= -tolerance(ahead)) => {
+                Some(ahead.cast_signed())
+            }
+            (_, Some(behind)) => Some(-behind.cast_signed()),
+            _ => None,
+        }
+    }
+
+    fn frames_in(&self, difference: u64) -> Option<u64> {
+        difference.is_multiple_of(self.step).then(|| difference / self.step)
+    }
+
+    /// The slots that passed since the slot of the newest frame.
+    fn slots_since(&self, newest: Newest, at_ns: i64) -> f64 {
+        (at_ns as f64 - newest.base_ns) / self.interval_ns - (newest.seq - FIRST) as f64
+    }
+
+    /// The slots by which more time has passed than that of so many frames: since the newest one, and since its slot, which
+    /// it can have missed.
+    fn off_time(&self, newest: Newest, ahead: u64, at_ns: i64) -> impl Iterator<Item = f64> {
+        let since_newest = at_ns.saturating_sub(newest.at_ns) as f64 / self.interval_ns;
+        [since_newest, self.slots_since(newest, at_ns)].into_iter().map(move |slots| slots - ahead as f64)
+    }
+}
+
+/// The slots by which the time of so many frames can be wrong.
+fn tolerance(ahead: u64) -> f64 {
+    (ahead as f64 / 4.0).max(SLOTS_APART)
+}
+
+#[cfg(test)]
+mod tests {
+    use frames::Count;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const INTERVAL_NS: i64 = 1_000_000;
+
+    fn of(value: u64, range: Range) -> Number {
+        Number::Candidate(Count { value: u32::try_from(value).unwrap(), range })
+    }
+
+    /// The frames with these indexes, on time, of a talker whose numbers are below `values`.
+    fn frames(indexes: &[u64], step: u64, first: u64, values: u64, range: Range) -> Vec<(Number, i64)> {
+        let frame = |&n: &u64| (of((first + n * step) % values, range), n.cast_signed() * INTERVAL_NS);
+        indexes.iter().map(frame).collect()
+    }
+
+    /// The extended numbers relative to the first, with their runs.
+    fn extended(frames: &[(Number, i64)]) -> Vec<(u32, i64)> {
+        let mut counter = Counter::learn(&frames[..frames.len().min(256)]).expect("numbers that count");
+        let extend = |&(number, at_ns): &(Number, i64)| match counter.extend(number, at_ns) {
+            Number::Whole { run, seq } => (run, seq.cast_signed() - FIRST.cast_signed()),
+            other => panic!("{other:?}"),
+        };
+        frames.iter().map(extend).collect()
+    }
+
+    #[test]
+    fn numbers_that_do_not_count_are_none() {
+        let constant: Vec<_> = (0..99).map(|n| (of(7, Range::Bits(16)), n * INTERVAL_NS)).collect();
+        assert_eq!(Counter::learn(&constant), None);
+        let random: Vec<_> = (0..99).map(|n| (of(n * n * 7919 % 65_536, Range::Bits(16)), 0)).collect();
+        assert_eq!(Counter::learn(&random), None);
+        assert_eq!(Counter::learn(&[(Number::None, 0), (Number::None, 1)]), None);
+        let backward: Vec<_> = (0..99).map(|n| (of(500 - n, Range::Bits(16)), 0)).collect();
+        assert_eq!(Counter::learn(&backward), None);
+    }
+
+    #[test]
+    fn a_restart_begins_another_run() {
+        let mut all = frames(&(0..300).collect::<Vec<_>>(), 1, 40_000, 65_536, Range::Bits(16));
+        let again = frames(&(0..10).collect::<Vec<_>>(), 1, 0, 65_536, Range::Bits(16));
+        all.extend(again.into_iter().map(|(number, at_ns)| (number, at_ns + 301 * INTERVAL_NS)));
+        let runs: Vec<u32> = extended(&all).iter().map(|(run, _)| *run).collect();
+        assert_eq!((runs[299], runs[300], runs[309]), (0, 1, 1));
+    }
+
+    #[test]
+    fn the_samples_of_a_second_are_found_with_a_loss_at_its_end() {
+        for rate in SAMPLES_A_SECOND.map(u64::from) {
+            let lost = rate - 10..rate + 7;
+            let indexes: Vec<u64> = (0..3 * rate).filter(|n| !lost.contains(n)).collect();
+            let found = extended(&frames(&indexes, 1, 0, rate, Range::Second));
+            let expected: Vec<_> = indexes.iter().map(|n| (0, n.cast_signed())).collect();
+            assert_eq!(found, expected, "{rate}");
+        }
+    }
+
+    #[test]
+    fn a_silence_longer_than_all_values_is_counted_by_time() {
+        let indexes: Vec<u64> = (0..300).chain(150_000..150_300).collect();
+        let found = extended(&frames(&indexes, 1, 65_000, 65_536, Range::Bits(16)));
+        assert!(found.iter().zip(&indexes).all(|(found, n)| *found == (0, n.cast_signed())));
+    }
+
+    proptest! {
+        #[test]
+        fn lost_reordered_and_repeated_frames_keep_their_numbers(
+            step in prop::sample::select(vec![1u64, 8, 32, 64, 4096]),
+            first in 0u64..65_536,
+            lost in prop::collection::btree_set(100u64..3000, 0..200),
+            swapped in prop::collection::vec(300usize..2500, 0..20),
+            late_ns in 0i64..200 * INTERVAL_NS,
+            stall in 400usize..2000,
+        ) {
+            let mut indexes: Vec<u64> = (0..3000).filter(|n| !lost.contains(n)).collect();
+            for at in swapped {
+                indexes.swap(at, at + 1);
+            }
+            indexes.insert(1500, indexes[1490]);
+            let mut all = frames(&indexes, step, first, 65_536, Range::Bits(16));
+            // Frames cannot pass each other: times rise. A stall and its burst.
+            let end_ns = all[stall].1 + late_ns;
+            for (n, frame) in all.iter_mut().enumerate().skip(stall) {
+                frame.1 = frame.1.max(end_ns + n.cast_signed() as i64 * 10);
+            }
+            // With few values, an early number looks like one a whole turn later.
+            prop_assume!(65_536 / step > 600);
+            let found = extended(&all);
+            for (found, n) in found.iter().zip(&indexes) {
+                prop_assert_eq!(*found, (0, n.cast_signed()));
+            }
+        }
+    }
+}
