@@ -17,6 +17,8 @@ use crate::{blame, campaign::worst_scenario, remedy::advice_and_command, stream:
 const ROUNDS: &str = "3";
 /// Leaves out the folder of a campaign: another plan needs another one.
 const NEW_FOLDER: (&str, &str) = ("--dir", "");
+/// A cause has at least so many characters: it can contain a colon, such as `all CPUs at once: firmware or hypervisor`.
+const CAUSE: usize = 32;
 /// An undecided comparison is measured again for this many times as long.
 const LONGER: u64 = 4;
 
@@ -29,6 +31,12 @@ pub(crate) fn of_run(record: &Record) -> Vec<(String, String)> {
         (format!("{}:{space}{advice}", to_do.title(words)), command.to_owned())
     });
     offset_advice(record).into_iter().chain(longer_matrix(record)).chain(of_culprits).collect()
+}
+
+/// The text of an advice before its command without the explanation between cause and command.
+pub(crate) fn in_brief(text: &str) -> &str {
+    let ends = text.match_indices(": ").map(|(at, _)| at + 1);
+    ends.into_iter().find(|&end| end >= CAUSE).map_or(text, |end| &text[..end])
 }
 
 /// The next run of a matrix that did not decide between its pairs: in several rounds, or for longer.
@@ -90,6 +98,17 @@ mod tests {
     use record::{Finding, FindingState};
 
     use super::*;
+
+    #[test]
+    fn a_brief_advice_has_the_cause_and_no_explanation() {
+        let long = "worst spike, thread rustc, of the same priority: ordinary threads share the CPU: give it another:";
+        assert_eq!(in_brief(long), "worst spike, thread rustc, of the same priority:");
+        assert_eq!(
+            in_brief("all CPUs at once: firmware or hypervisor: set"),
+            "all CPUs at once: firmware or hypervisor:"
+        );
+        assert_eq!(in_brief("measure longer:"), "measure longer:");
+    }
 
     #[test]
     fn findings_are_no_advice_without_a_late_wake_up() {

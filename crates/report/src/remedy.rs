@@ -2,6 +2,9 @@
 
 use record::Account;
 
+/// The options without a value that remedies name. The name of another option alone is no advice.
+const FLAGS: [&str; 1] = ["--hold-cpu-awake"];
+
 /// Splits a remedy into advice and the command at its end; either can be empty.
 ///
 /// A command is the text between backticks at the end, after a colon or "with", or the whole remedy if it starts with a
@@ -69,9 +72,10 @@ fn last_option<'a>(text: &'a str, same: &str) -> &'a str {
     text.rfind(" --").filter(|_| text.starts_with(same)).map_or(text, |at| &text[at + 1..])
 }
 
-/// True for an option whose value, if it has one, is no placeholder such as `NAME`.
+/// True for an option that is complete: a flag, or an option with a value that is no placeholder such as `NAME`.
 fn is_option(text: &str) -> bool {
-    text.starts_with("--") && text.split(' ').count() <= 2 && !text.contains(|c: char| c.is_ascii_uppercase())
+    let is_complete = FLAGS.contains(&text) || text.split(' ').count() == 2;
+    text.starts_with("--") && is_complete && !text.contains(|c: char| c.is_ascii_uppercase())
 }
 
 #[cfg(test)]
@@ -113,7 +117,10 @@ mod tests {
         ] {
             assert_eq!(next(command, &policy), expected);
         }
-        let none = ["use `--load NAME`", "`sudo x --policy fifo:80`", "a lone ` stays"];
-        assert_eq!(next("punctual", &none), "punctual");
+        let none =
+            ["use `--load NAME`", "`sudo x --policy fifo:80`", "a lone ` stays", "see `policy=` of its `--thread`"];
+        for command in ["punctual", "punctual measure threads"] {
+            assert_eq!(next(command, &none), command);
+        }
     }
 }

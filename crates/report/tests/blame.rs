@@ -88,7 +88,7 @@ fn the_ledger_names_culprits() {
 #[test]
 fn the_answer_has_at_most_20_lines() {
     let answer = |width| blame_answer(&blamed(), "a b.punctual.json", &UNICODE, width);
-    for width in 60..200 {
+    for width in 80..200 {
         let text = answer(width);
         assert!(text.lines().count() <= 20 && text.contains(" do ") && text.contains("--around 1"), "{width}:\n{text}");
     }

@@ -60,7 +60,10 @@ pub fn keys(record: &Record) -> Vec<Key> {
     let late = format!("more than {}, {of_frames}", unsigned(capture.tolerance_ns));
     let mut keys = vec![Key { label: "late frames", value: known(capture.late_known()), detail: late }];
     keys.extend(first("largest lateness", &capture.worst_late));
-    let detail = "slots without a frame of the talker".to_owned();
+    let detail = match capture.by_number(0) {
+        Some(_) => "slots without a frame of the talker".to_owned(),
+        None => "slots without a frame, lost or not sent".to_owned(),
+    };
     keys.push(Key { label: "skipped slots", value: known(capture.skipped_known()), detail });
     keys.extend(first("largest gap", &capture.worst_gaps));
     let detail = match capture.by_number(capture.duplicates) {
@@ -115,6 +118,8 @@ fn frames(caption: &str, what: &str, frames: &[MarkedFrame]) -> Table {
 
 #[cfg(test)]
 mod tests {
+    use record::NumberedBy;
+
     use super::*;
 
     #[test]
@@ -124,6 +129,7 @@ mod tests {
             frames: 31_066,
             late: 12,
             skipped_slots: 935,
+            numbered_by: NumberedBy::Avtp,
             worst_late: frame(144_000),
             worst_gaps: frame(4_360_000),
             tolerance_ns: 1_250,

@@ -20,7 +20,7 @@ use crate::words::{Words, sentence, state_note};
 /// Largest number of lines of the answer, without the two lines of the paths of the files.
 const LINES: usize = 18;
 /// The fewest columns with this number of lines; a narrower answer has the lines of one of 80 columns, wrapped.
-const NARROW: usize = 60;
+const NARROW: usize = 80;
 /// The lengths of `why`, from the longest to the shortest.
 const WHYS: [Whys; 5] = [
     Whys { culprits: 3, reasons: usize::MAX },
@@ -62,12 +62,19 @@ pub fn answer(record: &Record, full: &str, style: &Style, width: usize) -> Strin
     let caveats =
         [Caveats::All, Caveats::First, Caveats::Number].map(|shown| part(&|page| caveats(page, record, shown)));
     let why = WHYS.map(|shown| part(&|page| why(page, record, shown)));
-    let to_do: Vec<String> = (1..=REMEDIES).rev().map(|count| part(&|page| what_to_do(page, record, count))).collect();
+    let to_do = |length: ToDo| part(&|page| what_to_do(page, record, length));
+    let whole: Vec<String> = (1..=REMEDIES).rev().map(|count| to_do(ToDo::Whole(count))).collect();
+    let brief = vec![to_do(ToDo::Brief)];
     // From the longest to the shortest: indices of `caveats` and `why`.
     let texts = [(0, 0), (1, 0), (1, 1), (1, 2), (1, 3), (2, 3), (2, 4)];
-    let all = texts.iter().flat_map(|&(caveat, reasons)| to_do.iter().map(move |to_do| (caveat, reasons, to_do)));
+    let with = |to_do: &'_ [String]| -> Vec<(usize, usize, String)> {
+        let of = |&(caveat, reasons): &(usize, usize)| to_do.iter().map(move |to_do| (caveat, reasons, to_do.clone()));
+        texts.iter().flat_map(of).collect()
+    };
+    let all = [with(&whole), with(&brief)].concat();
     let choices: Vec<Vec<&String>> = all
-        .map(|(caveat, reasons, to_do)| {
+        .iter()
+        .map(|&(caveat, reasons, ref to_do)| {
             let of_choice = [&why[reasons], to_do];
             above.iter().chain([&caveats[caveat]]).chain(&middle).chain(of_choice).collect()
         })
@@ -104,7 +111,7 @@ pub fn opening(record: &Record, style: &Style, width: usize) -> String {
         reasons(page, record);
         uses(page, record);
         why(page, record, WHYS[0]);
-        what_to_do(page, record, usize::MAX);
+        what_to_do(page, record, ToDo::Whole(usize::MAX));
         page.gap();
     })
 }
@@ -193,7 +200,7 @@ pub fn blame_answer(record: &Record, name: &str, style: &Style, width: usize) ->
     let above = blame_headline(record, style, width) + &doubts;
     let of = |lengths: &Blames| {
         part(&|page| {
-            what_to_do(page, record, lengths.remedies);
+            what_to_do(page, record, ToDo::Whole(lengths.remedies));
             ledger::in_short(page, record, lengths.causes);
             ledger::spikes(page, record, lengths.spikes);
         })
@@ -527,9 +534,22 @@ fn why(page: &mut Page, record: &Record, shown: Whys) {
     }
 }
 
-/// Lists at most `count` remedies, each with its cause, and the number of the others.
-fn what_to_do(page: &mut Page, record: &Record, count: usize) {
+/// The length of `do`.
+#[derive(Clone, Copy)]
+enum ToDo {
+    /// So many remedies.
+    Whole(usize),
+    /// One remedy, of which a command is not explained.
+    Brief,
+}
+
+/// Lists remedies, each with its cause, and the number of the others.
+fn what_to_do(page: &mut Page, record: &Record, length: ToDo) {
     let all = advice::of_run(record);
+    let count = match length {
+        ToDo::Whole(count) => count,
+        ToDo::Brief => 1,
+    };
     let left_out = all.len().saturating_sub(count);
     for (number, (text, command)) in (1..).zip(all.iter().take(count)) {
         // The number follows the last text; a command must remain as it is.
@@ -538,6 +558,10 @@ fn what_to_do(page: &mut Page, record: &Record, count: usize) {
             _ => String::new(),
         };
         let label = if number == 1 { "do" } else { "" };
+        let text = match length {
+            ToDo::Brief if !command.is_empty() => advice::in_brief(text),
+            _ => text,
+        };
         page.fact(label, COLUMN, &format!("{number}  {text}{more}"));
         page.remedy(COLUMN + 7, command);
         if number == count && left_out > 0 && !command.is_empty() {
