@@ -128,6 +128,13 @@ fn idle_exit(facts: &RemedyFacts) -> String {
 }
 
 fn throttled(facts: &RemedyFacts) -> String {
+    if let Some(period_ns) = facts.polls_each_ns {
+        let half_us = period_ns / 2_000;
+        return format!(
+            "this is the limit for punctual's own polling thread: with a real-time policy, let it poll for a smaller part of \
+             its period, `--runtime {half_us}us`"
+        );
+    }
     let off = if facts.has_fair_server { FAIR_SERVERS_OFF } else { REALTIME_LIMIT_OFF };
     format!(
         "real-time threads used up the time that the kernel allows them in each second: find the one that did, or turn off the \

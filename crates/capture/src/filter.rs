@@ -107,7 +107,7 @@ impl fmt::Display for Filter {
             (Some(port), ..) => write!(f, "UDP port {port}")?,
             (_, Some(ethertype), _) => write!(f, "EtherType {ethertype:#06x}")?,
             (.., Some(stream_id)) => write!(f, "stream {}", format_id(stream_id))?,
-            _ => write!(f, "a frame")?,
+            _ => write!(f, "frames")?,
         }
         let mac = |f: &mut fmt::Formatter, name, mac: Option<Mac>| {
             mac.map_or(Ok(()), |mac| write!(f, " {name} {}", format_mac(mac)))

@@ -319,7 +319,7 @@ fn selects_streams_by_filter() {
     let error = select(Filter { vlan: Some(9), ..Filter::default() }).unwrap_err().to_string();
     assert_eq!(
         error,
-        "no stream found for a frame on VLAN 9; other frames: 8,000 of EtherType 0x22f0, 500 of EtherType 0x0800"
+        "no stream found for frames on VLAN 9; other frames: 8,000 of EtherType 0x22f0, 500 of EtherType 0x0800"
     );
 }
 

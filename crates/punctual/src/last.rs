@@ -14,7 +14,11 @@ pub const LAST: &str = "LAST";
 
 /// The newest record in the current folder that this user, root, or the caller of sudo wrote.
 pub fn newest_record() -> Result<PathBuf, String> {
-    newest(entries()?.iter().filter(|path| is_record(path)).cloned()).ok_or_else(none)
+    let record = newest(entries()?.iter().filter(|path| is_record(path)).cloned());
+    record.ok_or_else(|| match newest_result() {
+        Ok(campaign) => format!("{} is a campaign: name the record of one of its scenarios", campaign.display()),
+        Err(none) => none,
+    })
 }
 
 /// The same among records and campaigns. A campaign is in the current folder or in one that is in it.

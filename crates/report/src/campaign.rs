@@ -1,7 +1,7 @@
 //! Campaigns as text for terminal and HTML.
 
 use analysis::{
-    campaign::{CampaignTable, RoleCell},
+    campaign::{CampaignTable, RoleCell, table},
     format_ns,
 };
 use record::{Campaign, Compared, Measured, Outcome, RoleResult, ScenarioEntry, TIMER, grouped};
@@ -211,6 +211,12 @@ pub(crate) fn worst_scenario<'a>(campaign: &'a Campaign, whole: &CampaignTable) 
         entry.result.as_ref()?.roles.iter().find(|of| of.role == role).and_then(|of| of.max_ns)
     };
     campaign.scenarios.iter().max_by_key(max_of)
+}
+
+/// The file name of the record with the largest time of the first role; `None` if nothing was measured.
+#[must_use]
+pub fn worst_record(campaign: &Campaign) -> Option<&str> {
+    worst_scenario(campaign, &table(campaign)).map(|entry| entry.record.as_str())
 }
 
 /// The comparisons of a campaign, as far as it has run.

@@ -31,6 +31,8 @@ pub struct RemedyFacts {
     pub deep: bool,
     /// Shortest time between two deadlines, ns; 0 if unknown.
     pub period_ns: u64,
+    /// If our own thread polls instead of sleeping: its period, ns.
+    pub polls_each_ns: Option<u64>,
     /// True if a governor sets the frequency of the CPUs.
     pub has_governor: bool,
     /// True if the CPUs have more than one idle state.
@@ -84,6 +86,12 @@ impl RemedyFacts {
                 false => 0,
                 true => record.phases.iter().map(|phase| phase.period_ns).min().unwrap_or(0),
             },
+            polls_each_ns: record
+                .series
+                .iter()
+                .find(|series| series.kind.noise().is_some())
+                .map(|series| series.period_ns)
+                .filter(|_| lowest_priority(record).is_some()),
             has_governor: record.machine.governor.is_some(),
             has_idle_states: record.machine.idle_states.as_deref().is_some_and(|states| states.contains(", ")),
             loads: record.phases.iter().flat_map(|phase| &phase.asked_loads).map(|spec| kind_of_load(spec)).collect(),

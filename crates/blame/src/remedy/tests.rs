@@ -184,6 +184,8 @@ fn names_the_limit_of_the_kernel() {
         &RemedyFacts { has_fair_server: true, ..facts() },
         &["mount -t debugfs", "/sched/fair_server/cpu*/runtime", "starves its CPU"],
     );
+    let polling = RemedyFacts { polls_each_ns: Some(100_000_000), ..facts() };
+    says(&throttled, &polling, &["punctual's own polling thread", "`--runtime 50000us`"]);
 }
 
 #[test]
@@ -213,6 +215,7 @@ fn takes_the_facts_from_the_record() {
         hold_cpu_awake: false,
         deep: true,
         period_ns: 1_000_000,
+        polls_each_ns: None,
         has_governor: false,
         has_idle_states: true,
         ended: BTreeSet::new(),

@@ -80,9 +80,9 @@ impl Tables {
 /// Options of `blame`.
 #[derive(Debug, Args)]
 pub struct BlameRecord {
-    /// Record (*.punctual.json), or LAST.
+    /// Record, folder of a campaign, or LAST.
     ///
-    /// LAST is the newest one of this folder.
+    /// LAST is the newest one of this folder. Of a campaign, the worst scenario is shown.
     #[arg(default_value = "LAST", value_parser = record_path())]
     pub record: PathBuf,
     /// Show the time line of this spike; 1 is the worst.

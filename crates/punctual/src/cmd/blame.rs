@@ -1,6 +1,6 @@
 //! `punctual blame`: the causes of the spikes of a run, from its record.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::bail;
 use record::{BlameMode, Record};
@@ -17,11 +17,12 @@ pub fn run(options: &BlameRecord) -> anyhow::Result<u8> {
     {
         return Err(Usage(format!("cannot export the trace to {}: its name must end in .json", path.display())).into());
     }
-    let record = record::file::read(&options.record)?;
-    check_blame_was_on(&record, &options.record)?;
+    let path = &record_of(&options.record)?;
+    let record = record::file::read(path)?;
+    check_blame_was_on(&record, path)?;
     let spikes = ranked(&record);
     if let Some(number) = options.around.filter(|number| !(1..=spikes.len()).contains(number)) {
-        let path = options.record.display();
+        let path = path.display();
         return Err(Usage(match spikes.len() {
             0 => format!("{path} contains no spikes: leave out --around {number}"),
             1 => format!("{path} contains no spike {number}: choose 1, the only one"),
@@ -47,10 +48,24 @@ pub fn run(options: &BlameRecord) -> anyhow::Result<u8> {
             Some(number) => terminal::spike(&record, number, style, width).unwrap_or_default(),
             None if options.extent.full => terminal::blame(&record, style, width),
             None if options.output.quiet => terminal::blame_headline(&record, style, width),
-            None => terminal::blame_answer(&record, &options.record.to_string_lossy(), style, width),
+            None => terminal::blame_answer(&record, &path.to_string_lossy(), style, width),
         })?;
     }
     Ok(0)
+}
+
+/// The record; of a campaign that of its worst scenario.
+fn record_of(path: &Path) -> anyhow::Result<PathBuf> {
+    if !record::file::is_campaign(path) {
+        return Ok(path.to_owned());
+    }
+    let campaign = record::file::read_campaign(path)?;
+    let Some(worst) = report::campaign::worst_record(&campaign) else {
+        bail!("{} has no scenario with a result: finish it with the same command and --resume", path.display());
+    };
+    let worst = path.with_file_name(worst);
+    say!("record  {}: the worst scenario of the campaign", worst.display());
+    Ok(worst)
 }
 
 /// An error if the run did not search for causes of spikes.

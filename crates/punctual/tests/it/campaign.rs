@@ -100,9 +100,15 @@ fn a_campaign_runs_and_is_shown_again() {
     for arguments in ["show out", "show LAST", "show"] {
         assert_eq!(bench.scratch.run(arguments).stdout(), answer, "{arguments}");
     }
-    for arguments in ["blame out", "blame out/campaign.json", "measure timer --against out/campaign.json"] {
-        let refused = bench.scratch.run(arguments).stderr();
-        assert!(refused.contains("it is a campaign: print it with `punctual show`"), "{arguments}: {refused}");
+    let refused = bench.scratch.run("measure timer --against out/campaign.json").stderr();
+    assert!(refused.contains("it is a campaign: print it with `punctual show`"), "{refused}");
+    let refused = bench.scratch.run("measure timer --against LAST").stderr();
+    assert!(refused.contains("out/campaign.json is a campaign: name the record of one of its scenarios"), "{refused}");
+    let max_ns = |entry: &record::ScenarioEntry| entry.result.as_ref().unwrap().roles[0].max_ns;
+    let worst = campaign.scenarios.iter().max_by_key(|entry| max_ns(entry)).unwrap();
+    for arguments in ["blame out", "blame", "blame out/campaign.json"] {
+        let named = bench.scratch.run(arguments).stderr();
+        assert!(named.contains(&format!("out/{}: the worst scenario", worst.record)), "{arguments}: {named}");
     }
     let headline = bench.scratch.run("show out/campaign.json --quiet").stdout();
     let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
