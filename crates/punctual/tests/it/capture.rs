@@ -115,12 +115,7 @@ fn refuses_unreadable_files_and_unknown_streams() {
     refused(b"", "", 1, "no frames in the file");
     refused(&pcap(LITTLE, true, 1, &[]), "", 1, "no frames in the file");
     refused(&pcap(LITTLE, true, 101, frames), "", 1, "link type 101 is neither Ethernet (1)");
-    refused(
-        &whole,
-        "--vlan 7",
-        1,
-        "no stream found for frames on VLAN 7; other frames: 100 of EtherType 0x22f0",
-    );
+    refused(&whole, "--vlan 7", 1, "no stream found for frames on VLAN 7; other frames: 100 of EtherType 0x22f0");
     refused(&whole, "--udp 9", 1, "no stream found for UDP port 9");
     refused(&whole, "--record /nonexistent/folder/a", 1, "cannot write /nonexistent/folder/a.punctual.json");
     refused(&whole, "--stream-id 12", 64, "must be 16 hexadecimal digits");

@@ -1,5 +1,7 @@
 //! `punctual measure process`.
 
+use std::{ffi::OsString, path::Path};
+
 use analysis::process::Limits;
 use campaign::{ProcessPlan, Target};
 
@@ -45,12 +47,25 @@ pub fn run(options: &Process) -> anyhow::Result<u8> {
         executable: output::executable()?,
         watch_every: output::watch_every(common.output),
     };
+    if let (Target::Command(words), false) = (&plan.target, common.output.quiet) {
+        say_start(words, plan.duration_ns);
+    }
     let mut record = output::watch_process(&plan, common.output)?;
     output::judge(&mut record, &options.profiles)?;
     let of_limits = analysis::process::verdict(&record, plan.limits);
     record.verdict = analysis::worst_of([of_limits, record.verdict.take()]);
     results.deliver(&record, |style, width| report::terminal::summary(&record, style, width))?;
     Ok(output::status(&record))
+}
+
+/// A command has the terminal, so there is no live view: says how long nothing else is shown.
+fn say_start(words: &[OsString], duration_ns: Option<u64>) {
+    let command = words.first().and_then(|word| Path::new(word).file_name()).unwrap_or_default().display();
+    let until = match duration_ns {
+        Some(ns) => format!("for {}, or until it ends", analysis::format_exact(ns)),
+        None => "until it ends".to_owned(),
+    };
+    say!("measuring {command} {until}; Ctrl-C ends both; what follows is its output");
 }
 
 /// An error for two periods of the same threads.
