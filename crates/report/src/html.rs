@@ -102,7 +102,7 @@ struct Page<'a> {
     answers: Vec<Answer>,
     /// The main culprit; `None` if it does not explain the answer.
     culprit: Option<String>,
-    /// The causes of the gaps of a captured stream.
+    /// The causes of the gaps of a captured stream, or the cause of the worst spike of a matrix.
     causes: Vec<String>,
     /// The recommended changes: advice, as trusted HTML, and command.
     to_do: Vec<(String, String)>,
@@ -200,7 +200,10 @@ pub fn render(record: &Record) -> String {
         words: Words::of(record),
         ending: state_note(record),
         answers: verdict::answers(&ladder),
-        causes: crate::terminal::capture::causes(record),
+        causes: crate::terminal::capture::causes(record)
+            .into_iter()
+            .chain(crate::terminal::matrix::cause(record))
+            .collect(),
         culprit: Some(record).filter(|record| crate::blame::explains(record)).and_then(crate::blame::headline),
         to_do: changes,
         keys: verdict::keys(record),

@@ -142,7 +142,7 @@ fn invalid(page: &mut Page, record: &Record) {
 
 /// The main cause of the worst spike of the recommended pair, or of any pair if none is recommended; `None` if no spike
 /// has a known cause.
-pub(super) fn cause(record: &Record) -> Option<String> {
+pub(crate) fn cause(record: &Record) -> Option<String> {
     if record.cells.is_empty() || !record.validity.valid {
         return None;
     }
