@@ -71,7 +71,7 @@ pub use self::{
     rig::{ModelChoice, Rig},
     run::{Campaigns, Run, Validate},
     setup::Setup,
-    show::{BlameRecord, Machine, Profiles, References, Show, Tables},
+    show::{BlameRecord, Loads, Machine, Profiles, References, Show, Tables},
     sound::{Latency, LatencyLoop, Sound},
     stream::{Receive as StreamReceive, Side as StreamSide, Stream, StreamOptions},
     threads::Threads,
@@ -230,10 +230,10 @@ pub enum Command {
     /// List the loads and their options.
     ///
     /// Examples:
-    ///   punctual loads
+    ///   punctual loads net
     ///   punctual measure timer --duration 10s --load cpu --load switch
     #[command(verbatim_doc_comment)]
-    Loads,
+    Loads(Loads),
     /// Give ordinary users the rights for a real-time verdict.
     ///
     /// Shows the change, asks, and makes it only after yes: a file in /etc/security/limits.d, or the capabilities of

@@ -118,6 +118,16 @@ pub struct Machine {
     pub extent: Extent,
 }
 
+/// Options of `loads`.
+#[derive(Debug, Args)]
+pub struct Loads {
+    /// Show this one [default: list all].
+    pub name: Option<String>,
+    /// Print JSON instead of text.
+    #[arg(long)]
+    pub json: bool,
+}
+
 /// Options of `profiles`.
 #[derive(Debug, Args)]
 pub struct Profiles {

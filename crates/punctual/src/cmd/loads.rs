@@ -1,12 +1,29 @@
 //! `punctual loads`, and the hidden command that runs a load in a child process.
 
+use loads::{Kind, LoadSpec};
 use report::terminal::{entry, width};
+use serde_json::{Value, json};
 
-use crate::{cli::Load, output};
+use crate::{
+    cli::{Load, Loads},
+    exit::Usage,
+    output,
+};
 
-pub fn list() -> anyhow::Result<u8> {
+pub fn list(options: &Loads) -> anyhow::Result<u8> {
+    let is_wanted = |kind: &&Kind| options.name.as_ref().is_none_or(|name| kind.name == name);
+    let kinds: Vec<&Kind> = loads::KINDS.iter().filter(is_wanted).collect();
+    if let (Some(name), []) = (&options.name, &kinds[..]) {
+        // The error names the loads.
+        name.parse::<LoadSpec>().map_err(|error| Usage(error.to_string()))?;
+    }
     output::stdout(|out| {
-        for kind in loads::KINDS {
+        if options.json {
+            let all = || kinds.iter().map(|kind| to_json(kind)).collect();
+            let document = options.name.as_ref().and(kinds.first()).map_or_else(all, |kind| to_json(kind));
+            return writeln!(out, "{}", output::json(&document));
+        }
+        for kind in kinds {
             write!(out, "{}", entry(kind.name, 11, kind.description, width()))?;
             for (option, meaning) in kind.options {
                 write!(out, "{}", entry(&format!("  {option}"), 34, meaning, width()))?;
@@ -16,6 +33,12 @@ pub fn list() -> anyhow::Result<u8> {
         write!(out, "\n{}", entry("", 0, end, width()))
     })?;
     Ok(0)
+}
+
+fn to_json(kind: &Kind) -> Value {
+    let options: Vec<Value> =
+        kind.options.iter().map(|(option, meaning)| json!({ "option": option, "meaning": meaning })).collect();
+    json!({ "name": kind.name, "description": kind.description, "options": options })
 }
 
 pub fn work(options: &Load) -> anyhow::Result<u8> {

@@ -52,7 +52,7 @@ pub fn run(cli: Cli) -> anyhow::Result<u8> {
         Some(Command::Check(what)) => check::run(&what),
         Some(Command::Profiles(options)) => profiles::run(&options),
         Some(Command::References(options)) => references::run(&options),
-        Some(Command::Loads) => loads::list(),
+        Some(Command::Loads(options)) => loads::list(&options),
         Some(Command::Setup(options)) => setup::run(&options),
         Some(Command::Restore(options)) => restore::run(&options),
         Some(Command::Lab(options)) => lab::run(&options),

@@ -57,7 +57,7 @@ pub fn before(command: Option<&Command>) {
             | Command::Check(_)
             | Command::Profiles(_)
             | Command::References(_)
-            | Command::Loads
+            | Command::Loads(_)
             | Command::Setup(_)
             | Command::Restore(_)
             | Command::Lab(_)
