@@ -11,7 +11,9 @@ use crate::{
 };
 
 pub fn list(options: &Loads) -> anyhow::Result<u8> {
-    let is_wanted = |kind: &&Kind| options.name.as_ref().is_none_or(|name| kind.name == name);
+    // As on the command line, the name can have options.
+    let name_of = |spec: &str| spec.split([':', '@']).next().unwrap_or_default().to_owned();
+    let is_wanted = |kind: &&Kind| options.name.as_ref().is_none_or(|name| kind.name == name_of(name));
     let kinds: Vec<&Kind> = loads::KINDS.iter().filter(is_wanted).collect();
     if let (Some(name), []) = (&options.name, &kinds[..]) {
         // The error names the loads.
