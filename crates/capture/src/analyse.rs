@@ -193,8 +193,12 @@ fn reference(
     let reserved_bps = bits_per_period * 1_000_000_000 / u128::from(nominal.ns);
     let reference = Reference {
         nominal,
-        idle_slope_bps: options.idle_slope_bps.unwrap_or(u64::try_from(reserved_bps).unwrap_or(u64::MAX)),
+        // A period estimated from the frames says nothing about what was reserved for them.
+        idle_slope_bps: options
+            .idle_slope_bps
+            .or_else(|| (!guessed).then(|| u64::try_from(reserved_bps).unwrap_or(u64::MAX))),
         idle_slope_asked: options.idle_slope_bps.is_some(),
+        is_class_b: class.is_some_and(|(_, told_by)| told_by == PeriodSource::ClassB),
         link_bps: options.link_bps,
         clock_ratio: period.clock_ppm.map_or(1.0, |_| nominal.ns as f64 / grid.group_ns()),
         resolution_ns,

@@ -38,8 +38,11 @@ pub(crate) struct Nominal {
 pub(crate) struct Reference {
     pub(crate) nominal: Nominal,
     pub(crate) grid: Grid,
-    pub(crate) idle_slope_bps: u64,
+    /// The bandwidth that the stream reserves, bit/s; `None` if it is not known.
+    pub(crate) idle_slope_bps: Option<u64>,
     pub(crate) idle_slope_asked: bool,
+    /// True for a stream of class B, which waits for class A.
+    pub(crate) is_class_b: bool,
     pub(crate) link_bps: u64,
     /// The rate of the talker's clock relative to the capture's. The shaper runs on the talker's clock.
     pub(crate) clock_ratio: f64,
@@ -65,7 +68,7 @@ pub(crate) struct Measure {
     spacing: Spacing,
     sequence: Sequence,
     lateness: Lateness,
-    shaper: Shaper,
+    shaper: Option<Shaper>,
     late: LatenessTally,
     steps: Steps,
 }
@@ -120,11 +123,10 @@ impl Measure {
             spacing: Spacing::new(nominal_ns, grid.frames()),
             sequence: Sequence::new(schedule),
             lateness: if reference.skips_many { lateness.with_one_phase() } else { lateness },
-            shaper: Shaper::new(
-                reference.idle_slope_bps as f64 * reference.clock_ratio,
-                reference.link_bps,
-                tolerance_ns,
-            ),
+            shaper: reference.idle_slope_bps.map(|bps| {
+                let idle_slope = bps as f64 * reference.clock_ratio;
+                Shaper::new(idle_slope, reference.link_bps, tolerance_ns, reference.is_class_b)
+            }),
             late: LatenessTally::new(tolerance_ns.cast_signed(), grid),
             steps: Steps::default(),
             reference,
@@ -142,7 +144,9 @@ impl Measure {
         self.last_ns = at_ns;
         self.frames += 1;
         self.spacing.add(packet.number, at_ns);
-        self.shaper.add(at_ns, wire_bytes(packet.length as usize) as u64);
+        if let Some(shaper) = &mut self.shaper {
+            shaper.add(at_ns, wire_bytes(packet.length as usize) as u64);
+        }
         let candidate = Number::of(parsed);
         let number = extended(&mut self.reference.counter, candidate, at_ns);
         self.numbered_by = match (candidate, number) {
@@ -231,8 +235,8 @@ impl Measure {
                 .window_violations
                 .saturating_add(sequence.duplicates)
                 .saturating_add(sequence.surplus),
-            shaper: Some(CapturedShaper {
-                idle_slope_bps: reference.idle_slope_bps,
+            shaper: shaper.zip(reference.idle_slope_bps).map(|(shaper, idle_slope_bps)| CapturedShaper {
+                idle_slope_bps,
                 asked: reference.idle_slope_asked,
                 link_bps: reference.link_bps,
                 violations: shaper.violations,

@@ -110,7 +110,8 @@ pub struct Capture {
     pub longest_burst: u64,
     /// Frames in a slot that already had one.
     pub window_violations: u64,
-    /// Result of a credit-based shaper that is simulated on the stream; absent if none was simulated.
+    /// Result of a credit-based shaper that is simulated on the stream; absent if the period was estimated and no idle
+    /// slope was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shaper: Option<CapturedShaper>,
     /// Resolution of the timestamps, ns: the one that the file states or the one that was found, whichever is coarser.
