@@ -87,10 +87,10 @@ pub fn analyse<R: Read>(
     let mut opened = || open().map_err(|reason| CaptureError::Open { reason });
     let (file, mut streams) = first_pass(opened()?, options)?;
     let index = select(&file, &streams, options)?;
-    let mut list: Vec<_> = streams.all.iter().map(Stream::to_record).collect();
+    let mut list = streams.to_records();
+    let record = list[index].clone();
     list.sort_by_key(|stream| Reverse(stream.frames));
     let stream = streams.all.swap_remove(index);
-    let record = stream.to_record();
     let (key, truncated, without_stamp) = (stream.key, stream.truncated, stream.without_stamp);
     let last_ns = stream.last_ns;
     let (reference, period) = reference(stream, &file, options)?;

@@ -160,8 +160,7 @@ impl Kind {
                 format!("PTP {}, domain {domain}", Protocol::ptp_message(message).unwrap_or("message"))
             }
             Protocol::Profinet { frame_id } => format!("PROFINET {frame_id:#06x}"),
-            Protocol::EtherCat { returned: false } => "EtherCAT".to_owned(),
-            Protocol::EtherCat { returned: true } => "EtherCAT, returned by a slave".to_owned(),
+            Protocol::EtherCat => "EtherCAT".to_owned(),
             Protocol::SampledValues { appid } => format!("sampled values {appid:#06x}"),
             Protocol::Goose { appid } => format!("GOOSE {appid:#06x}"),
             Protocol::Uadp => "OPC UA PubSub".to_owned(),

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use frames::{Class, Parsed, Protocol};
+use frames::{Class, Mac, Parsed, Protocol};
 use record::{CapturedStream, PeriodSource, grouped};
 
 use crate::{
@@ -113,6 +113,25 @@ impl Streams {
         };
         let key = |&index: &usize| (rank(&self.all[index]), self.all[index].frames, std::cmp::Reverse(index));
         (0..self.all.len()).max_by_key(key)
+    }
+
+    /// The streams for the record, in their order in the file.
+    pub(crate) fn to_records(&self) -> Vec<CapturedStream> {
+        let ethercat =
+            |stream: &&Stream| matches!(stream.key.kind, Kind::Ethertype { protocol: Protocol::EtherCat, .. });
+        let sources: Vec<Mac> = self.all.iter().filter(ethercat).map(|stream| stream.key.source).collect();
+        // The first slave sets this bit of the source address.
+        let is_returned = |[first, rest @ ..]: Mac| {
+            first & 2 != 0 && sources.iter().any(|[sent, of_sent @ ..]| *sent == first & !2 && *of_sent == rest)
+        };
+        let of = |stream: &Stream| {
+            let mut record = stream.to_record();
+            if ethercat(&stream) && is_returned(stream.key.source) {
+                record.protocol.push_str(", returned by a slave");
+            }
+            record
+        };
+        self.all.iter().map(of).collect()
     }
 
     /// A text about the frames that belong to no stream, e.g. `120 of EtherType 0x0800`.

@@ -96,7 +96,7 @@ fn protocols() -> Vec<(&'static str, CapturedKind, fn(u64) -> Vec<u8>)> {
         ("PTP Sync, domain 0", CapturedKind::Ethertype, |n| ethernet(0x88f7, &ptp(0, n))),
         ("PTP Sync, domain 0", CapturedKind::Udp, |n| ethernet(0x0800, &ipv4(319, &ptp(0, n)))),
         ("PROFINET 0x8001", CapturedKind::Ethertype, |n| ethernet(0x8892, &profinet(n))),
-        ("EtherCAT, returned by a slave", CapturedKind::Ethertype, |n| ethernet(0x88a4, &ethercat(n))),
+        ("EtherCAT", CapturedKind::Ethertype, |n| ethernet(0x88a4, &ethercat(n))),
         ("sampled values 0x4000", CapturedKind::Ethertype, |n| ethernet(0x88ba, &sampled_values(n))),
         ("OPC UA PubSub", CapturedKind::Ethertype, |n| ethernet(0xb62c, &uadp(n))),
         ("OPC UA PubSub", CapturedKind::Udp, |n| ethernet(0x0800, &ipv4(4840, &uadp(n)))),
@@ -155,6 +155,23 @@ fn messages_of_ptp_are_streams_of_their_own() {
     let names: Vec<&str> = capture.streams.iter().map(|stream| stream.protocol.as_str()).collect();
     assert_eq!(names, ["PTP Sync, domain 0", "PTP Follow_Up, domain 0"]);
     assert_eq!((capture.frames, capture.lost, capture.late), (2000, 0, 0));
+}
+
+#[test]
+fn frames_that_a_slave_returned_are_a_stream_of_their_own() {
+    let of = |n: u64, first: u8| {
+        let mut frame = ethernet(0x88a4, &ethercat(n));
+        frame[6] = first;
+        frame
+    };
+    let both = (0..2000).flat_map(|n| {
+        let returned = Seen { at_ns: BEGIN_NS + n * PERIOD_NS + 30_000, ..seen(n, of(n, 0x02)) };
+        [seen(n, of(n, 0x00)), returned]
+    });
+    let Analysis { capture, .. } = analysed(1, &both.collect::<Vec<_>>(), &OPTIONS);
+    let names: Vec<&str> = capture.streams.iter().map(|stream| stream.protocol.as_str()).collect();
+    assert_eq!(names, ["EtherCAT", "EtherCAT, returned by a slave"]);
+    assert_eq!((capture.lost, capture.duplicates, capture.late), (0, 0, 0));
 }
 
 #[test]

@@ -155,7 +155,7 @@ pub fn parse_captured(link: Link, frame: &[u8], is_whole: bool) -> Option<Parsed
                 datagram = Some(found);
             }
         }
-        _ => (protocol, count) = of_ethertype(ethertype, packet, is_whole, source[0]),
+        _ => (protocol, count) = of_ethertype(ethertype, packet, is_whole),
     }
     Some(Parsed { destination, source, way, vlan, outer, redundant, ethertype, avtp, probe, datagram, protocol, count })
 }

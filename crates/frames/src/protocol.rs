@@ -56,10 +56,7 @@ pub enum Protocol {
         frame_id: u16,
     },
     /// EtherCAT.
-    EtherCat {
-        /// True if the frame has passed a slave, which sets a bit of the source address.
-        returned: bool,
-    },
+    EtherCat,
     /// IEC 61850 sampled values.
     SampledValues {
         /// The application id.
@@ -121,12 +118,12 @@ impl Protocol {
 }
 
 /// The protocol of a frame with this EtherType, and its number. `packet` follows the EtherType; `is_whole` is true if
-/// the capture contains all of it. `source` is the first byte of the source address.
-pub(crate) fn of_ethertype(ethertype: u16, packet: &[u8], is_whole: bool, source: u8) -> (Protocol, Option<Count>) {
+/// the capture contains all of it.
+pub(crate) fn of_ethertype(ethertype: u16, packet: &[u8], is_whole: bool) -> (Protocol, Option<Count>) {
     match ethertype {
         PTP => ptp(packet),
         PROFINET => profinet(packet, is_whole),
-        ETHERCAT => ethercat(packet, source),
+        ETHERCAT => ethercat(packet),
         SAMPLED_VALUES => sampled_values(packet),
         GOOSE => (application(packet, |appid| Protocol::Goose { appid }), None),
         UADP => uadp(packet),
@@ -165,13 +162,13 @@ fn profinet(from: &[u8], is_whole: bool) -> (Protocol, Option<Count>) {
 }
 
 /// The header of two bytes has the length and the type, 1 for datagrams; the first datagram begins with command and index.
-fn ethercat(from: &[u8], source: u8) -> (Protocol, Option<Count>) {
+fn ethercat(from: &[u8]) -> (Protocol, Option<Count>) {
     let read = || {
         let [_, high, _, index] = bytes(from, 0)?;
         (high >> 4 == 1).then_some(index)
     };
     match read() {
-        Some(index) => (Protocol::EtherCat { returned: source & 2 != 0 }, Some(Count::bits(index, 8))),
+        Some(index) => (Protocol::EtherCat, Some(Count::bits(index, 8))),
         None => (Protocol::Unknown, None),
     }
 }
@@ -271,12 +268,12 @@ mod tests {
         let mut sync = [0; 44];
         (sync[0], sync[1], sync[4]) = (0x10, 0x12, 24);
         sync[30..32].copy_from_slice(&[0x12, 0x34]);
-        let (protocol, count) = of_ethertype(PTP, &sync, true, 0);
+        let (protocol, count) = of_ethertype(PTP, &sync, true);
         assert_eq!(protocol, Protocol::Ptp { message: 0, domain: 24 });
         assert_eq!(count, Some(Count { value: 0x1234, range: Range::Bits(16) }));
         assert_eq!(of_datagram(319, &sync), (protocol, count));
         sync[1] = 1;
-        assert_eq!(of_ethertype(PTP, &sync, true, 0), (Protocol::Unknown, None), "PTP version 1 has another header");
+        assert_eq!(of_ethertype(PTP, &sync, true), (Protocol::Unknown, None), "PTP version 1 has another header");
     }
 
     #[test]
@@ -284,7 +281,7 @@ mod tests {
         let mut frame = [0; 46];
         frame[..2].copy_from_slice(&[0x80, 0x01]);
         frame[42..].copy_from_slice(&[0x01, 0x40, 0x35, 0x00]);
-        let of = |frame: &[u8], is_whole| of_ethertype(PROFINET, frame, is_whole, 0);
+        let of = |frame: &[u8], is_whole| of_ethertype(PROFINET, frame, is_whole);
         let expected = Protocol::Profinet { frame_id: 0x8001 };
         assert_eq!(of(&frame, true), (expected, Some(Count { value: 0x140, range: Range::Bits(16) })));
         assert_eq!(of(&frame, false), (expected, None), "truncated");
@@ -293,12 +290,11 @@ mod tests {
     }
 
     #[test]
-    fn reads_the_index_and_direction_of_ethercat() {
+    fn reads_the_index_of_ethercat() {
         let frame = [0x0d, 0x10, 0x0c, 0x42, 0, 0];
         let count = Some(Count { value: 0x42, range: Range::Bits(8) });
-        assert_eq!(of_ethertype(ETHERCAT, &frame, true, 0x00), (Protocol::EtherCat { returned: false }, count));
-        assert_eq!(of_ethertype(ETHERCAT, &frame, true, 0x02), (Protocol::EtherCat { returned: true }, count));
-        assert_eq!(of_ethertype(ETHERCAT, &[0x0d, 0x40, 0, 0], true, 0).0, Protocol::Unknown, "network variables");
+        assert_eq!(of_ethertype(ETHERCAT, &frame, true), (Protocol::EtherCat, count));
+        assert_eq!(of_ethertype(ETHERCAT, &[0x0d, 0x40, 0, 0], true).0, Protocol::Unknown, "network variables");
     }
 
     #[test]
@@ -307,7 +303,7 @@ mod tests {
         let asdus = [&[0x30, asdu.len() as u8][..], &asdu].concat();
         let pdu = [&[0x80, 1, 1, 0xa2, 0x81, asdus.len() as u8][..], &asdus].concat();
         let frame = [&[0x40, 0, 0, 99, 0, 0, 0, 0, 0x60, pdu.len() as u8][..], &pdu].concat();
-        let (protocol, count) = of_ethertype(SAMPLED_VALUES, &frame, true, 0);
+        let (protocol, count) = of_ethertype(SAMPLED_VALUES, &frame, true);
         assert_eq!(protocol, Protocol::SampledValues { appid: 0x4000 });
         assert_eq!(count, Some(Count { value: 3999, range: Range::Second }));
     }
@@ -316,9 +312,9 @@ mod tests {
     fn reads_the_sequence_of_pubsub_behind_optional_fields() {
         // Publisher id of 16 bits; group header with writer group, version and sequence.
         let frame = [0x80 | 0x30 | 1, 1, 0xdd, 0xcc, 0b1011, 7, 0, 1, 2, 3, 4, 0x34, 0x12, 0xff];
-        assert_eq!(of_ethertype(UADP, &frame, true, 0), (Protocol::Uadp, Some(Count::bits(0x1234u16, 16))));
+        assert_eq!(of_ethertype(UADP, &frame, true), (Protocol::Uadp, Some(Count::bits(0x1234u16, 16))));
         assert_eq!(of_datagram(4840, &frame).1, Some(Count::bits(0x1234u16, 16)));
-        assert_eq!(of_ethertype(UADP, &[0x01, 0, 0], true, 0), (Protocol::Uadp, None), "no group header");
+        assert_eq!(of_ethertype(UADP, &[0x01, 0, 0], true), (Protocol::Uadp, None), "no group header");
     }
 
     #[test]
@@ -337,7 +333,7 @@ mod tests {
         #[test]
         fn arbitrary_bytes_do_not_panic(packet in prop::collection::vec(any::<u8>(), 0..100), port in any::<u16>()) {
             for ethertype in [PTP, PROFINET, ETHERCAT, GOOSE, SAMPLED_VALUES, UADP, 0x1234] {
-                of_ethertype(ethertype, &packet, true, 0);
+                of_ethertype(ethertype, &packet, true);
             }
             for port in [port, 319, 320, UADP_PORT] {
                 of_datagram(port, &packet);
