@@ -14,7 +14,7 @@ pub(crate) const LEAST_PERIODS: f64 = 0.01;
 pub struct Badness {
     /// Lost datagrams or frames, slots without one, and missed deadlines, as a share of all, 0 to 1.
     pub lost: f64,
-    /// Late packets or xruns, as a share of all, 0 to 1.
+    /// Late frames or xruns, as a share of all, 0 to 1.
     pub late: f64,
     /// The largest time as a multiple of the period, or in ns without a period. For a listener or a capture, the excess
     /// of a gap over the period.

@@ -66,7 +66,7 @@ pub struct RoleCell {
     pub missed: u64,
     /// Lost datagrams or frames in all repeats; like `late`, `None` for threads alone.
     pub lost: Option<u64>,
-    /// Late packets in all repeats.
+    /// Late frames in all repeats.
     pub late: Option<u64>,
     /// Largest jitter of all repeats, ns.
     pub jitter_ns: u64,

@@ -13,7 +13,7 @@ pub struct Observation {
     pub max_gap_ns: Option<i64>,
     /// Largest |interval - period|, ns.
     pub max_deviation_ns: Option<u64>,
-    /// Late packets: after their slots (talker), or behind the stream's own time grid (capture).
+    /// Late frames: after their slots (talker), or behind the stream's own time grid (capture).
     pub late: Option<u64>,
     /// Lost frames.
     pub lost: Option<u64>,

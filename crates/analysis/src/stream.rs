@@ -18,7 +18,7 @@ const CURVE_PERCENT: u64 = 95;
 /// The largest calibrated offset, per cent of the period; sending takes time too.
 const MAX_PERCENT: u64 = 80;
 
-/// Late packets by wake-up offset, from the wake-ups of one run: `(offset ns, late packets)`.
+/// Late frames by wake-up offset, from the wake-ups of one run: `(offset ns, late frames)`.
 ///
 /// A wake-up with lateness `L` causes a late packet for every offset below `L - tolerance`. Each count is therefore the
 /// tail of the histogram `raw` of wake-ups, without trying each offset. `also_ns` is a further offset to include.

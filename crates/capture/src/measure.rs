@@ -80,6 +80,7 @@ struct LatenessTally {
     spikes: Worst,
     maxima: Maxima,
     late: u64,
+    late_packets: u64,
     missed_slots: u64,
     early: u64,
     max: (i64, u64),
@@ -211,6 +212,7 @@ impl Measure {
             worst_gaps: spacing.worst.into_vec(),
             tolerance_ns: self.tolerance_ns.cast_unsigned(),
             late: late.late,
+            late_packets: Some(late.late_packets),
             missed_slots: late.missed_slots,
             skipped_slots: lateness.skipped,
             skips: lateness.skips,
@@ -261,6 +263,7 @@ impl LatenessTally {
             spikes: Worst::default(),
             maxima: Maxima::default(),
             late: 0,
+            late_packets: 0,
             missed_slots: 0,
             early: 0,
             max: (i64::MIN, 0),
@@ -284,6 +287,7 @@ impl LatenessTally {
         }
         if late_ns > self.tolerance_ns {
             self.late += 1;
+            self.late_packets += u64::from(late_ns.unsigned_abs() > self.half_group_ns);
             self.missed_slots += u64::from(late_ns as f64 >= self.group_ns);
             self.largest.add(frame, at_ns, late_ns);
             self.spikes.add(Spike { lateness_ns: late_ns, at_ns: at, ..Spike::default() });

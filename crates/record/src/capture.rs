@@ -56,8 +56,11 @@ pub struct Capture {
     /// Tolerance for late packets, ns: 1 % of the period, at least 1 us, and the resolution of the timestamps if that is
     /// coarser than 1 ns.
     pub tolerance_ns: u64,
-    /// Late packets: frames later than their slot by more than the tolerance.
+    /// Late frames: later than their slot by more than the tolerance.
     pub late: u64,
+    /// Late packets: frames later than their slot by more than half a period; absent in older records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub late_packets: Option<u64>,
     /// Frames later than their slot by more than a period.
     pub missed_slots: u64,
     /// Slots that the talker skipped: the sequence numbers continue after them.

@@ -29,7 +29,7 @@ pub struct RoleResult {
     /// Datagrams without an answer in time, lost frames, or lost periods of audio; absent for other probes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost: Option<u64>,
-    /// Late packets of a talker or a capture, or xruns of audio; absent for other probes.
+    /// Late frames of a talker or a capture, or xruns of audio; absent for other probes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub late: Option<u64>,
     /// Median, ns, from the corrected histogram if there is one; absent without samples.

@@ -65,12 +65,15 @@ pub struct Talker {
     /// Wake-up offset, ns: how long before its slot the talker wakes, in order to spin until the slot or to send with a
     /// launch time.
     pub offset_ns: u64,
-    /// A frame sent later than its slot by more than this is a late packet, ns: 1 % of the period, at least 1 us.
+    /// A frame sent later than its slot by more than this is late, ns: 1 % of the period, at least 1 us.
     pub tolerance_ns: u64,
     /// Frames sent.
     pub frames: u64,
-    /// Late packets: frames sent later than their slot by more than the tolerance.
+    /// Late frames: sent later than their slot by more than the tolerance.
     pub late: u64,
+    /// Late packets: frames sent later than their slot by more than half a period; absent in older records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub late_packets: Option<u64>,
     /// Slots without a frame, because the talker did not run in time.
     pub missed_slots: u64,
     /// Frames that the kernel refused because its queue was full.
@@ -90,7 +93,7 @@ pub struct Talker {
     /// Dropped frames with launch times; absent without launch times.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub launch: Option<Launch>,
-    /// Late packets to expect with other wake-up offsets, computed from the same wake-ups: pairs of offset in ns and
+    /// Late frames to expect with other wake-up offsets, computed from the same wake-ups: pairs of offset in ns and
     /// count.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub curve: Vec<(u64, u64)>,
@@ -175,6 +178,9 @@ pub struct Listener {
     pub max_kernel_gap_ns: Option<u64>,
     /// Number of intervals longer than two periods, as frames were read.
     pub gaps: u64,
+    /// Late packets: intervals longer than one and a half periods, as frames were read; absent in older records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub late_packets: Option<u64>,
     /// Frames less than half a period after the frame before, by kernel timestamps if there are any, otherwise as they
     /// were read.
     pub window_violations: u64,

@@ -22,7 +22,7 @@ pub(crate) struct EndSummary {
     pub remarks: String,
     /// The calibration of the wake-up offset; empty if the offset was given.
     pub calibration: String,
-    /// Late packets by wake-up offset: offset, count, share and spin time; true for the offset of the run.
+    /// Late frames by wake-up offset: offset, count, share and spin time; true for the offset of the run.
     pub curve: Vec<([String; 4], bool)>,
 }
 
@@ -40,10 +40,10 @@ const OFFSET: &str = "--wakeup-offset";
 /// Headings of [`EndSummary::times`].
 pub(crate) const TIMES: [&str; 6] = ["time", "p50", "p99", "p99.9", "p99.99", "max"];
 /// Headings of [`EndSummary::curve`].
-pub(crate) const CURVE: [&str; 4] = ["wake-up offset", "late packets", "share", "spin time"];
+pub(crate) const CURVE: [&str; 4] = ["wake-up offset", "late frames", "share", "spin time"];
 /// The heading above the curve.
 pub(crate) const CURVE_TITLE: &str =
-    "Late packets by wake-up offset, computed from the lateness of this run's wake-ups:";
+    "Late frames by wake-up offset, computed from the lateness of this run's wake-ups:";
 
 /// Advice and command for a talker most of whose frames are late because it wakes at its slots: wake-ups are always a
 /// little late. `None` for other runs, and for invalid ones.
@@ -83,12 +83,13 @@ fn of_talker(series: &Series, talker: &Talker) -> EndSummary {
     let exactly = talker.max_delta_ns.map_or_else(|| "-".to_owned(), format_ns);
     EndSummary {
         title: format!("Talker on {}: {}", talker.identity.interface, in_words(&talker.identity, series.period_ns)),
-        first: vec![("Late packets", grouped(talker.late)), ("Max delta", exactly)],
+        first: vec![("Late packets", late_packets(talker.late_packets)), ("Max delta", exactly)],
         figures: of_frames(talker),
         times: vec![times("sent after the slot began", &talker.send, talker.max_delta_ns)],
         remarks: format!(
-            "woke {how}; late: sent more than {} after its slot; missed slots: slots without a frame; too close: sent \
+            "woke {how}; Late packets: sent more than {}, half a period, after their slots; late: more than {}; missed slots: slots without a frame; too close: sent \
                          less than half a period after the frame before; mode {}{}",
+            unsigned(series.period_ns / 2),
             unsigned(talker.tolerance_ns),
             talker.mode,
             kernel_handling(talker)
@@ -96,6 +97,11 @@ fn of_talker(series: &Series, talker: &Talker) -> EndSummary {
         calibration: calibration(talker),
         curve: curve(series, talker),
     }
+}
+
+/// The number of late packets; `-` in records of older versions.
+fn late_packets(count: Option<u64>) -> String {
+    count.map_or_else(|| "-".to_owned(), grouped)
 }
 
 fn of_frames(talker: &Talker) -> Vec<Figure> {
@@ -196,7 +202,10 @@ fn of_listener(series: &Series, listener: &Listener) -> EndSummary {
             of_host(series),
             in_words(identity, series.period_ns)
         ),
-        first: vec![("Max delta", listener.max_gap_ns.map_or_else(|| "-".to_owned(), unsigned))],
+        first: vec![
+            ("Late packets", late_packets(listener.late_packets)),
+            ("Max delta", listener.max_gap_ns.map_or_else(|| "-".to_owned(), unsigned)),
+        ],
         figures: vec![
             count("frames", listener.frames),
             bad("lost", listener.lost),

@@ -231,7 +231,7 @@ fn a_narrow_answer_keeps_cause_and_remedy_and_shortens_the_caveats() {
         }
         assert!(text.contains("more)") || text.contains("caveat   3, shown with --full"), "{text}");
         // A narrow answer is wrapped, not shortened.
-        assert!(text.lines().count() <= if width < 60 { 36 } else { 18 }, "{text}");
+        assert!(text.lines().count() <= 18 * 80 / width, "{text}");
     }
     let text = answer(&record, "the same command with --full", &UNICODE, 32);
     assert!(text.ends_with("  more     the same command with\n           --full\n"), "a text is not continued: {text}");

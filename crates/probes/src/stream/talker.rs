@@ -46,7 +46,7 @@ pub struct TalkerSettings {
 }
 
 impl TalkerSettings {
-    /// A frame sent later than its slot by more than this is a late packet, ns: 1 % of the period, at least 1 us.
+    /// A frame sent later than its slot by more than this is late, ns: 1 % of the period, at least 1 us.
     #[must_use]
     pub fn tolerance_ns(&self) -> u64 {
         (self.period_ns / 100).max(1_000)
@@ -60,6 +60,7 @@ struct Shared {
     outside: AtomicU64,
     frames: AtomicU64,
     late: AtomicU64,
+    late_packets: AtomicU64,
     missed_slots: AtomicU64,
     refused: AtomicU64,
     refusal: AtomicI32,
@@ -173,6 +174,7 @@ impl Talker {
             tolerance_ns: settings.tolerance_ns(),
             frames,
             late: shared.late.load(Relaxed),
+            late_packets: Some(shared.late_packets.load(Relaxed)),
             missed_slots: shared.missed_slots.load(Relaxed) + self.overdue_slots,
             refused: shared.refused.load(Relaxed),
             max_delta_ns: seen.map(|()| shared.max_delta_ns.load(Relaxed)),
@@ -257,6 +259,7 @@ impl<T> Talk<T> {
         add(&shared.frames, 1);
         add(&shared.outside, u64::from(!shared.send.count(delta_ns)));
         add(&shared.late, u64::from(delta_ns > self.tolerance_ns));
+        add(&shared.late_packets, u64::from(delta_ns > self.period_ns / 2));
         if delta_ns > shared.max_delta_ns.load(Relaxed) {
             shared.max_delta_ns.store(delta_ns, Relaxed);
             shared.max_delta_at_ns.store(slot * self.period_ns.cast_unsigned(), Relaxed);

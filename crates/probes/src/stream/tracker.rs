@@ -114,6 +114,7 @@ impl Tracker {
         let at_ns = (now.read_ns - first_ns).max(0).cast_unsigned();
         listener.interval.record(interval_ns);
         listener.gaps += u64::from(interval_ns > 2 * period_ns);
+        *listener.late_packets.get_or_insert(0) += u64::from(2 * interval_ns > 3 * period_ns);
         if Some(interval_ns.max(0).cast_unsigned()) > listener.max_gap_ns {
             listener.max_gap_ns = Some(interval_ns.max(0).cast_unsigned());
             listener.max_gap_at_ns = Some(at_ns);

@@ -17,7 +17,8 @@ fn of_frames_received(listener: Listener) -> EndSummary {
 fn summarizes_a_talker() {
     let talker = Talker {
         frames: 8000,
-        late: 3,
+        late: 40,
+        late_packets: Some(3),
         offset_ns: 8_000,
         max_delta_ns: Some(35_454),
         mode: "send".to_owned(),
@@ -27,6 +28,8 @@ fn summarizes_a_talker() {
     let plain = of(Stream::Talker(Box::new(talker.clone())));
     assert_eq!(plain.first, [("Late packets", "3".to_owned()), ("Max delta", "35.5 us".to_owned())]);
     assert!(plain.remarks.starts_with("woke 8 us before each slot, then spun until the slot"), "{}", plain.remarks);
+    let late = plain.figures.iter().find(|figure| figure.name == "late").unwrap();
+    assert_eq!(late.text, "40");
     assert!(plain.calibration.is_empty());
     let point = |cells: [&str; 4]| cells.map(str::to_owned);
     assert_eq!(

@@ -159,9 +159,10 @@ pub(crate) fn causes(record: &Record) -> Vec<String> {
 fn late_packets(page: &mut Page, capture: &Capture, lateness: Option<&Series>) {
     page.heading("Lateness");
     let max_ns = lateness.and_then(|series| series.max_ns);
-    let (late, ink) = match &capture.lateness_unknown {
-        Some(_) => ("-".to_owned(), Ink::Plain),
-        None => (grouped(capture.late), if capture.late > 0 { Ink::Bad } else { Ink::Good }),
+    let known = capture.late_packets.filter(|_| capture.lateness_unknown.is_none());
+    let (late, ink) = match known {
+        None => ("-".to_owned(), Ink::Plain),
+        Some(late) => (grouped(late), if late > 0 { Ink::Bad } else { Ink::Good }),
     };
     page.line(&vec![(ink, format!("Late packets = {late}"))]);
     let max = max_ns.map_or_else(|| "-".to_owned(), format_ns);
@@ -169,8 +170,11 @@ fn late_packets(page: &mut Page, capture: &Capture, lateness: Option<&Series>) {
     page.text(
         Ink::Quiet,
         &format!(
-            "late: more than {} behind its slot on the stream's own time grid; the largest |interval - period| is {}",
+            "Late packets: more than {}, half a period, behind their slots on the stream's own time grid; more than {} \
+             behind: {}; the largest |interval - period| is {}",
+            unsigned(capture.period.nominal_ns / 2),
             unsigned(capture.tolerance_ns),
+            capture.late_known().map_or_else(|| "-".to_owned(), grouped),
             unsigned(capture.max_deviation_ns)
         ),
     );

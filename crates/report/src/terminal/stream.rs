@@ -1,4 +1,4 @@
-//! Streams: figures of talker and listener, and late packets by wake-up offset.
+//! Streams: figures of talker and listener, and late frames by wake-up offset.
 
 use record::Series;
 
@@ -38,7 +38,7 @@ fn figures(page: &mut Page, end: &EndSummary) {
     }
 }
 
-/// Late packets by wake-up offset, and how the offset was found.
+/// Late frames by wake-up offset, and how the offset was found.
 fn curve(page: &mut Page, end: &EndSummary) {
     if !end.calibration.is_empty() {
         page.gap();
