@@ -14,7 +14,7 @@ use crate::{
     CaptureError, Filter, Interface, Reader,
     caveats::{self, FileSummary, IncompleteFrames},
     convert::nearest,
-    filter::{FrameMatch, Key},
+    filter::Key,
     fit::{self, Grid},
     measure::{Measure, Nominal, Reference},
     period::Estimate,
@@ -319,7 +319,7 @@ fn second_pass<R: Read>(from: R, filter: &Filter, key: Key, mut measure: Measure
     let mut reader = Reader::new(from)?;
     while let Some(packet) = reader.next()? {
         match filter.classify(&packet) {
-            FrameMatch::Stream(found, parsed) if found == key => measure.add(&packet, &parsed),
+            Ok((found, parsed)) if found == key => measure.add(&packet, &parsed),
             _ => {}
         }
     }

@@ -89,7 +89,8 @@ impl Counter {
     pub(crate) fn extend(&mut self, number: Number, at_ns: i64) -> Number {
         let Number::Candidate(count) = number else { return number };
         if is_eight(count.range, self.step) {
-            return Number::Eight(count.value as u8);
+            let [low, ..] = count.value.to_le_bytes();
+            return Number::Eight(low);
         }
         let value = u64::from(count.value);
         let Some(newest) = self.newest else { return self.begin(value, at_ns) };

@@ -46,10 +46,8 @@ pub(crate) enum Kind {
     Udp { datagram: Datagram, protocol: Protocol },
 }
 
-/// The result of matching a frame.
-pub(crate) enum FrameMatch {
-    /// The frame belongs to this stream.
-    Stream(Key, Parsed),
+/// Why a frame belongs to no stream.
+pub(crate) enum Unmatched {
     /// The frame belongs to no selected stream; its EtherType.
     Other(u16),
     /// The frame is too short for its header.
@@ -61,23 +59,18 @@ pub(crate) enum FrameMatch {
 impl Filter {
     /// Matches a frame and determines its stream.
     #[inline]
-    pub(crate) fn classify(&self, packet: &Packet) -> FrameMatch {
-        let Some(link) = Link::of(packet.link_type) else { return FrameMatch::Foreign };
+    pub(crate) fn classify(&self, packet: &Packet) -> Result<(Key, Parsed), Unmatched> {
+        let link = Link::of(packet.link_type).ok_or(Unmatched::Foreign)?;
         let is_whole = packet.data.len() >= packet.length as usize;
-        let Some(parsed) = frames::parse_captured(link, packet.data, is_whole) else { return FrameMatch::Short };
+        let parsed = frames::parse_captured(link, packet.data, is_whole).ok_or(Unmatched::Short)?;
         let [vlan, outer_vlan] = [parsed.vlan, parsed.outer].map(|tci| tci.map(|tci| tci.vid));
         let fits = self.interface.is_none_or(|wanted| wanted == packet.interface)
             && self.vlan.is_none_or(|wanted| [vlan, outer_vlan].contains(&Some(wanted)))
             && self.source.is_none_or(|wanted| wanted == parsed.source)
             && self.destination.is_none_or(|wanted| wanted == parsed.destination);
-        match self.kind(&parsed).filter(|_| fits) {
-            Some(kind) => {
-                let Parsed { source, destination, way, .. } = parsed;
-                let interface = packet.interface;
-                FrameMatch::Stream(Key { kind, source, destination, way, outer_vlan, vlan, interface }, parsed)
-            }
-            None => FrameMatch::Other(parsed.ethertype),
-        }
+        let kind = self.kind(&parsed).filter(|_| fits).ok_or(Unmatched::Other(parsed.ethertype))?;
+        let Parsed { source, destination, way, .. } = parsed;
+        Ok((Key { kind, source, destination, way, outer_vlan, vlan, interface: packet.interface }, parsed))
     }
 
     fn kind(&self, parsed: &Parsed) -> Option<Kind> {

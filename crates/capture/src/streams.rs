@@ -8,7 +8,7 @@ use record::{CapturedStream, PeriodSource, grouped};
 use crate::{
     Packet,
     copies::Copies,
-    filter::{Filter, FrameMatch, Key, Kind},
+    filter::{Filter, Key, Kind, Unmatched},
     sequence::Number,
     track::Track,
 };
@@ -56,7 +56,7 @@ pub(crate) struct Stream {
     copies: Copies,
     /// Frames that look like RTP, and those of them whose number follows that of the one before.
     rtp: (u64, u64),
-    rtp_next: u16,
+    rtp_next: u32,
     pub(crate) track: Track,
 }
 
@@ -65,13 +65,13 @@ impl Streams {
     #[inline]
     pub(crate) fn add(&mut self, filter: &Filter, packet: &Packet, period_ns: Option<u64>) {
         match filter.classify(packet) {
-            FrameMatch::Stream(key, parsed) => match self.find(key, &parsed, period_ns) {
+            Ok((key, parsed)) => match self.find(key, &parsed, period_ns) {
                 Some(index) => self.all[index].add(packet, &parsed),
                 None => self.left_out += 1,
             },
-            FrameMatch::Other(ethertype) => self.other(ethertype),
-            FrameMatch::Short => self.short += 1,
-            FrameMatch::Foreign => self.foreign += 1,
+            Err(Unmatched::Other(ethertype)) => self.other(ethertype),
+            Err(Unmatched::Short) => self.short += 1,
+            Err(Unmatched::Foreign) => self.foreign += 1,
         }
     }
 
@@ -193,9 +193,8 @@ impl Stream {
         }
         self.frames += 1;
         if let (Protocol::Rtp, Some(count)) = (parsed.protocol, parsed.count) {
-            let number = count.value as u16;
-            self.rtp = (self.rtp.0 + 1, self.rtp.1 + u64::from(number == self.rtp_next));
-            self.rtp_next = number.wrapping_add(1);
+            self.rtp = (self.rtp.0 + 1, self.rtp.1 + u64::from(count.value == self.rtp_next));
+            self.rtp_next = (count.value + 1) & 0xffff;
         }
         self.bytes += u64::from(packet.length);
         self.longest = self.longest.max(packet.length);

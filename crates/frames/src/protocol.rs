@@ -299,10 +299,11 @@ mod tests {
 
     #[test]
     fn reads_the_sample_count_of_sampled_values() {
+        let length = |bytes: &[u8]| u8::try_from(bytes.len()).unwrap();
         let asdu = [&[0x80, 3][..], b"MU1", &[0x82, 2, 0x0f, 0x9f, 0x83, 4, 0, 0, 0, 1]].concat();
-        let asdus = [&[0x30, asdu.len() as u8][..], &asdu].concat();
-        let pdu = [&[0x80, 1, 1, 0xa2, 0x81, asdus.len() as u8][..], &asdus].concat();
-        let frame = [&[0x40, 0, 0, 99, 0, 0, 0, 0, 0x60, pdu.len() as u8][..], &pdu].concat();
+        let asdus = [&[0x30, length(&asdu)][..], &asdu].concat();
+        let pdu = [&[0x80, 1, 1, 0xa2, 0x81, length(&asdus)][..], &asdus].concat();
+        let frame = [&[0x40, 0, 0, 99, 0, 0, 0, 0, 0x60, length(&pdu)][..], &pdu].concat();
         let (protocol, count) = of_ethertype(SAMPLED_VALUES, &frame, true);
         assert_eq!(protocol, Protocol::SampledValues { appid: 0x4000 });
         assert_eq!(count, Some(Count { value: 3999, range: Range::Second }));

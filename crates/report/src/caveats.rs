@@ -55,11 +55,7 @@ mod tests {
         let record = Record {
             validity: Validity { valid: true, ..Validity::default() },
             blame: Some(Blame { mode: BlameMode::Trace, spikes: 9, incomplete: 2, ..Blame::default() }),
-            caveats: vec![Caveat {
-                kind: "steal".to_owned(),
-                text: "the host took time".to_owned(),
-                ..Caveat::default()
-            }],
+            caveats: vec![Caveat { kind: "steal".to_owned(), text: "the host took time".to_owned() }],
             ..Record::default()
         };
         let texts: Vec<String> =
