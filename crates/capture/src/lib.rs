@@ -8,6 +8,7 @@
 //! | `streams`, `track`, `period` | first pass: all streams with their period and earliest frames |
 //! | `fit` | fits a grid of slots to the stream, on the capture's clock |
 //! | `sequence`, `schedule` | both passes: the index of each frame in the stream |
+//! | `counter`, `copies` | both passes: numbers of other protocols than AVTP, and copies of redundant streams |
 //! | `measure` | second pass: `spacing`, `lateness` and `shaper` of one stream |
 //! | [`analyse`](mod@analyse) | both passes |
 //! | `caveats` | limitations of the results |
