@@ -39,6 +39,8 @@ pub struct Boot {
     pub modules: &'static [&'static str],
     /// True if `lab/module` is built and loaded.
     pub hold: bool,
+    /// True if the counter subsystem, which Debian's kernels lack, is built from their sources and loaded, too.
+    pub counter: bool,
     /// Programs of this machine to add, with their Debian packages.
     pub programs: &'static [(&'static str, &'static str)],
     /// Programs from another Debian, with their packages.
@@ -78,6 +80,7 @@ const PLAIN: Boot = Boot {
     peer: None,
     modules: &[],
     hold: false,
+    counter: false,
     programs: &[],
     fetched: &[],
     package: false,
@@ -145,6 +148,18 @@ pub const ALL: &[Boot] = &[
             interrupt::a_full_queue_of_stamps_is_reported,
             interrupt::pins_are_put_back,
             interrupt::unusable_devices_are_reported,
+        ],
+        ..PLAIN
+    },
+    Boot {
+        name: "counters",
+        hold: true,
+        counter: true,
+        tests: tests![
+            interrupt::counters::a_capture_register_shows_the_whole_way,
+            interrupt::counters::interrupts_off_delay_a_capture,
+            interrupt::counters::events_without_a_register_begin_at_their_stamp,
+            interrupt::counters::unusable_counts_are_reported,
         ],
         ..PLAIN
     },
@@ -336,6 +351,7 @@ mod tests {
             assert!(ALL[index + 1..].iter().all(|other| other.name != boot.name), "{}", boot.name);
             assert!(boot.cpus == 1 || boot.time != Time::Virtual, "{}", boot.name);
             assert!(!boot.tests.is_empty(), "{}", boot.name);
+            assert!(boot.hold || !boot.counter, "{}", boot.name);
             assert!(boot.peer.is_none_or(|other| other.cards == boot.cards), "{}", boot.name);
         }
     }

@@ -194,6 +194,30 @@ impl Kernel {
         }
         Ok(folder)
     }
+
+    /// A directory with a folder of the kernel's sources, such as `drivers/counter`, downloaded if necessary. Returns that
+    /// folder.
+    ///
+    /// # Errors
+    /// The errors of [`Flavour::fetch`]. A kernel whose name has no version has no such package.
+    pub fn sources(&self, path: &str, say: &mut dyn FnMut(&str)) -> Result<PathBuf, GuestError> {
+        let _lock = lock()?;
+        let folder = cache().join(format!("{}-{}-{}", self.flavour.name, path.replace('/', "-"), self.release));
+        if !folder.exists() {
+            let apt = Apt::new(self.flavour.arch, None, say)?;
+            let version = self.flavour.name.split('-').next().unwrap_or_default();
+            let name = format!("linux-source-{version}");
+            create_complete(&folder, |new| {
+                apt.unpack(&name, new, say)?;
+                let mut unpack = Command::new("tar");
+                unpack.arg("-C").arg(new).arg("-xf").arg(new.join(format!("usr/src/{name}.tar.xz")));
+                unpack.args(["--strip-components=1", &format!("{name}/{path}")]);
+                run(unpack)?;
+                fs::remove_dir_all(new.join("usr")).writing(new)
+            })?;
+        }
+        Ok(folder.join(path))
+    }
 }
 
 fn packed_image(folder: &Path, release: &str) -> PathBuf {

@@ -8,10 +8,12 @@
 //! |---|---|
 //! | [`source`] | the interface of a source |
 //! | `hpet`, `gpio`, `pps`, `evdev`, `counter`, `ptp` | the sources |
+//! | `capture` | a count that a clock drives, for capture registers |
 //! | `driver` | the thread that makes edges on an output line |
 //! | `shared` | counters shared by the threads and their reader |
 //! | `waiting` | the work of the measuring thread |
 
+mod capture;
 mod counter;
 mod driver;
 mod evdev;
@@ -31,6 +33,7 @@ use std::{
 use record::{Caveat, Interrupts, Reason, Series, SeriesKind, counted, grouped};
 
 pub use self::{
+    capture::{CountError, RunningCount},
     counter::Counter,
     driver::{Driver, DriverSettings},
     evdev::Input,
@@ -80,6 +83,9 @@ impl Interrupt {
         let accounted = self.shared.seen.load(Relaxed) + lost + unanswered;
         let edges = self.driver.as_ref().map_or(0, Driver::edges);
         let after_last = edges.saturating_sub(accounted).saturating_sub(1);
+        let max_uncertainty_ns = u64::try_from(uncertainty.max_ns()).ok();
+        // The histogram gives the upper end of a class, which can be above the largest value.
+        let median_ns = uncertainty.histogram().percentile(50.0).map(i64::unsigned_abs);
         Interrupts {
             lost,
             spurious,
@@ -87,8 +93,8 @@ impl Interrupt {
             overruns: self.shared.overruns.load(Relaxed),
             to_kernel: to_kernel.to_record(),
             to_thread: to_thread.to_record(),
-            uncertainty_ns: uncertainty.histogram().percentile(50.0).map(i64::unsigned_abs),
-            max_uncertainty_ns: u64::try_from(uncertainty.max_ns()).ok(),
+            uncertainty_ns: median_ns.map(|ns| ns.min(max_uncertainty_ns.unwrap_or(ns))),
+            max_uncertainty_ns,
             ..self.about.clone()
         }
     }
@@ -219,5 +225,9 @@ mod tests {
         }
         let figures = interrupt.figures();
         assert_eq!((figures.uncertainty_ns, figures.max_uncertainty_ns), (Some(301), Some(45_678)));
+        for _ in 0..10 {
+            assert!(interrupt.shared.uncertainty.note(45_678));
+        }
+        assert_eq!(interrupt.figures().uncertainty_ns, Some(45_678), "not the end of its class");
     }
 }

@@ -1,6 +1,6 @@
 //! Builds the contents of guests: kernels, static programs and the module.
 
-use std::{collections::BTreeMap, fs, path::Path, process::Command};
+use std::{collections::BTreeMap, fs, io, path::Path, process::Command};
 
 use anyhow::{Context, Result, ensure};
 use guest::{Arch, GuestError, Initramfs, debian::Kernel, initramfs::find_program};
@@ -23,7 +23,7 @@ pub(super) struct Kit {
 
 const GUEST: &str = "/bin/guest";
 /// The modules of `lab/module` by kernel release, with their names.
-type Modules = BTreeMap<String, [(&'static str, Vec<u8>); 3]>;
+type Modules = BTreeMap<(String, bool), Vec<(&'static str, Vec<u8>)>>;
 
 /// Downloads and builds the contents of all boots, and passes each one on as soon as it is ready. Failures only affect
 /// the boots concerned.
@@ -101,9 +101,10 @@ fn initramfs(boot: &Boot, tests: &[&str], kernel: &Kernel, modules: &mut Modules
         initramfs.file(PACKAGE, build_package(arch)?);
     }
     if boot.hold {
-        let built = match modules.get(&kernel.release) {
+        let key = (kernel.release.clone(), boot.counter);
+        let built = match modules.get(&key) {
             Some(built) => built.clone(),
-            None => modules.entry(kernel.release.clone()).or_insert(build_modules(kernel)?).clone(),
+            None => modules.entry(key).or_insert(build_modules(kernel, boot.counter)?).clone(),
         };
         for (name, bytes) in built {
             initramfs.module(name, bytes);
@@ -137,15 +138,21 @@ fn build_package(arch: Arch) -> Result<Vec<u8>> {
     Ok(fs::read(package.context("tools/package made no package")?)?)
 }
 
-/// Builds `lab/module` for this kernel.
-fn build_modules(kernel: &Kernel) -> Result<[(&'static str, Vec<u8>); 3]> {
+/// Builds `lab/module` for this kernel, in the order of loading; with `counter`, also the kernel's counter subsystem.
+fn build_modules(kernel: &Kernel, counter: bool) -> Result<Vec<(&'static str, Vec<u8>)>> {
     let headers = kernel.headers(&mut say)?;
+    let sources = counter.then(|| kernel.sources("drivers/counter", &mut say)).transpose()?;
     let out = tempfile::tempdir()?;
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("module/build");
     say(&format!("building the modules for {}", kernel.release));
-    let built =
-        Command::new(&script).arg(&headers).arg(out.path()).output().with_context(|| script.display().to_string())?;
+    let built = Command::new(&script)
+        .arg(&headers)
+        .arg(out.path())
+        .args(&sources)
+        .output()
+        .with_context(|| script.display().to_string())?;
     ensure!(built.status.success(), "cannot build the modules: {}", String::from_utf8_lossy(&built.stderr));
-    let read = |name: &str| fs::read(out.path().join(name));
-    Ok([("hold", read("hold.ko")?), ("lines", read("lines.ko")?), ("events", read("events.ko")?)])
+    let of_counter: &[&str] = if counter { &["counter", "counts"] } else { &[] };
+    let names = ["hold", "lines", "events"].into_iter().chain(of_counter.iter().copied());
+    Ok(names.map(|name| Ok((name, fs::read(out.path().join(format!("{name}.ko")))?))).collect::<io::Result<_>>()?)
 }

@@ -1,5 +1,7 @@
 //! Interrupts from outside: the way to the thread is measured from the right instant, and what delays it is named.
 
+pub mod counters;
+
 use std::{fs, io::Read, os::unix::fs::OpenOptionsExt, thread, time::Duration};
 
 use anyhow::{Context, Result, ensure};

@@ -101,9 +101,9 @@ impl InterruptProbe {
                 Ok(Interrupt::prepare(Input::new(device, name), settings(silent), None))
             }
             SourceName::Counter(event) => {
-                let (device, name) = event.open(context.root)?;
+                let (device, name, count) = event.open(context.root)?;
                 let silent = "check the signal, and choose an event and a channel that the driver reports";
-                Ok(Interrupt::prepare(Counter::new(device, name), settings(silent), None))
+                Ok(Interrupt::prepare(Counter::new(device, name, count), settings(silent), None))
             }
             SourceName::Ptp(input) => {
                 let (stamps, device) = input.open(context.root)?;

@@ -23,6 +23,9 @@ pub const EVENTS_KEPT: usize = 64;
 const READ: usize = EVENTS_KEPT + 1;
 /// The request that starts the events that were requested before.
 const START: u32 = 0x3e01;
+/// Type and scope of a component that is an extension of a count.
+const EXTENSION: u8 = 5;
+const OF_COUNT: u8 = 2;
 
 /// A kind of event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,6 +73,26 @@ impl EventKind {
     }
 }
 
+/// An extension of a count, such as a capture register, whose value comes with each event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Extension {
+    /// Number of the count.
+    pub count: u8,
+    /// Number of the extension: its `component_id` in sysfs.
+    pub id: u8,
+}
+
+/// An event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Event {
+    /// The kernel's stamp, ns on CLOCK_MONOTONIC.
+    pub stamp_ns: i64,
+    /// The value of the extension; 0 without one.
+    pub value: u64,
+    /// The error number of the driver if it could not read that value; otherwise 0.
+    pub error: u8,
+}
+
 /// A device that reports one kind of event. Its descriptor is ready to be read when one has come.
 #[derive(Debug)]
 pub struct Device {
@@ -79,15 +102,22 @@ pub struct Device {
 }
 
 impl Device {
-    /// Opens a device, `/dev/counterN`, and lets it report the events of this kind and channel. Only one program can use
-    /// the events of a device. `events_kept` is the length of the kernel's queue (its `events_queue_size` in sysfs).
+    /// Opens a device, `/dev/counterN`, and lets it report the events of this kind and channel, each with the value of
+    /// `extension`. Only one program can use the events of a device. `events_kept` is the length of the kernel's queue (its
+    /// `events_queue_size` in sysfs).
     ///
     /// # Errors
-    /// The error of the kernel: ENOENT, EACCES, ENOTTY or EINVAL from a device without such events.
-    pub fn open(path: &Path, kind: EventKind, channel: u8, events_kept: usize) -> io::Result<Self> {
+    /// The error of the kernel: ENOENT, EACCES, ENOTTY or EINVAL from a device without such events or extension.
+    pub fn open(
+        path: &Path,
+        kind: EventKind,
+        channel: u8,
+        extension: Option<Extension>,
+        events_kept: usize,
+    ) -> io::Result<Self> {
         let file = File::open(path)?;
-        // Without a component, whose value nothing needs.
-        exchange(&file, &mut Watch { component: [0; 4], kind: kind as u8, channel })?;
+        let component = extension.map_or([0; 4], |Extension { count, id }| [EXTENSION, OF_COUNT, count, id]);
+        exchange(&file, &mut Watch { component, kind: kind as u8, channel })?;
         // SAFETY: this request takes nothing.
         unsafe { command(&file, START, 0) }?;
         Ok(Self { file, records: Records::new(), events_kept })
@@ -122,10 +152,10 @@ impl Device {
         }
     }
 
-    /// Takes the stamp of the oldest event that was read, ns on CLOCK_MONOTONIC.
+    /// Takes the oldest event that was read.
     #[inline]
-    pub fn take(&mut self) -> Option<i64> {
-        self.records.take().map(|record| i64::from_ne_bytes(bytes(record, 0)))
+    pub fn take(&mut self) -> Option<Event> {
+        self.records.take().map(parse)
     }
 }
 
@@ -133,6 +163,13 @@ impl AsFd for Device {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
     }
+}
+
+/// Parses a `counter_event`.
+#[inline]
+fn parse(record: &[u8; SIZE]) -> Event {
+    let [error] = bytes(record, 22);
+    Event { stamp_ns: i64::from_ne_bytes(bytes(record, 0)), value: u64::from_ne_bytes(bytes(record, 8)), error }
 }
 
 /// A `counter_watch`.
@@ -161,8 +198,19 @@ mod tests {
     }
 
     #[test]
+    fn parses_events() {
+        let mut record = [0; SIZE];
+        record[..8].copy_from_slice(&12_345_i64.to_ne_bytes());
+        record[8..16].copy_from_slice(&(u64::MAX - 1).to_ne_bytes());
+        // The component, the event and the channel.
+        record[16..22].copy_from_slice(&[EXTENSION, OF_COUNT, 0, 4, 6, 1]);
+        record[22] = 5;
+        assert_eq!(parse(&record), Event { stamp_ns: 12_345, value: u64::MAX - 1, error: 5 });
+    }
+
+    #[test]
     fn another_file_is_no_counter() {
-        let error = Device::open(Path::new("/dev/null"), EventKind::Index, 0, EVENTS_KEPT).unwrap_err();
+        let error = Device::open(Path::new("/dev/null"), EventKind::Index, 0, None, EVENTS_KEPT).unwrap_err();
         assert_eq!(error.raw_os_error(), Some(libc::ENOTTY));
     }
 }

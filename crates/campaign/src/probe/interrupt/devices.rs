@@ -2,9 +2,11 @@
 
 use std::{fmt, io, path::PathBuf, str::FromStr};
 
+use analysis::format_ns;
 use machine::Root;
+use probes::interrupt::RunningCount;
 use sys::interrupt::{
-    counter::{self, EventKind},
+    counter::{self, EventKind, Extension},
     evdev,
     ptp::{Device, Function, Pin, Stamps},
 };
@@ -103,12 +105,21 @@ pub(super) fn open_input(root: &Root, name: &str) -> Result<(evdev::Device, Stri
 }
 
 impl CounterEvent {
-    /// Opens the device, and requests its events.
-    pub(super) fn open(&self, root: &Root) -> Result<(counter::Device, String), SourceError> {
+    /// Opens the device, and requests its events, those of a capture register with the captured count. Returns the
+    /// device, its name in words, and that count.
+    pub(super) fn open(&self, root: &Root) -> Result<(counter::Device, String, Option<RunningCount>), SourceError> {
         let path = PathBuf::from("/dev").join(&self.device);
+        let register = self.register(root)?;
         let kept = root.number(&format!("/sys/bus/counter/devices/{}/events_queue_size", self.device));
         let kept = kept.unwrap_or(counter::EVENTS_KEPT);
-        let device = counter::Device::open(&path, self.kind, self.channel, kept).map_err(|error| {
+        let device = counter::Device::open(
+            &path,
+            self.kind,
+            self.channel,
+            register.as_ref().map(|register| register.extension),
+            kept,
+        )
+        .map_err(|error| {
             let remedy = match error.kind() {
                 io::ErrorKind::NotFound => this_machine_has(root, "dev", "counter"),
                 io::ErrorKind::PermissionDenied => "run as root".to_owned(),
@@ -120,7 +131,75 @@ impl CounterEvent {
             SourceError::new(format!("cannot use {self}: {error}; {remedy}"))
         })?;
         let name = counter_device(root, &self.device);
-        Ok((device, format!("{name}, event {} of channel {}", self.kind.name(), self.channel)))
+        let name = format!("{name}, event {} of channel {}", self.kind.name(), self.channel);
+        let Some(register) = register else { return Ok((device, name, None)) };
+        let count = register.count(root)?;
+        let (mhz, range) = (count.frequency_hz() / 1e6, format_ns(count.range_ns().cast_signed()));
+        let of_count = format!("{} at {mhz:.3} MHz (measured), which starts again after {range}", register.name);
+        Ok((device, format!("{name}, {of_count}"), Some(count)))
+    }
+
+    /// The capture register of this event; `None` if it has none. Drivers number registers like the channels.
+    fn register(&self, root: &Root) -> Result<Option<Register>, SourceError> {
+        if self.kind != EventKind::Capture {
+            return Ok(None);
+        }
+        let folder = format!("sys/bus/counter/devices/{}", self.device);
+        let of_count = |count: u8| {
+            let numbered = format!("capture{}", self.channel);
+            let names = [Some(numbered.as_str()), (self.channel == 0).then_some("capture")];
+            names.into_iter().flatten().find_map(|name| {
+                let file = format!("{folder}/count{count}/{name}");
+                let id = root.number(&format!("{file}_component_id"))?;
+                root.exists(&file).then(|| Register {
+                    extension: Extension { count, id },
+                    name: format!("{name} of count{count}"),
+                    folder: format!("{folder}/count{count}"),
+                })
+            })
+        };
+        let counts = root.list(&folder).into_iter().filter_map(|name| name.strip_prefix("count")?.parse().ok());
+        let mut registers: Vec<Register> = counts.filter_map(of_count).collect();
+        match registers.len() {
+            0 | 1 => Ok(registers.pop()),
+            _ => {
+                registers.sort_by_key(|register| register.extension.count);
+                let names: Vec<&str> = registers.iter().map(|register| register.name.as_str()).collect();
+                Err(SourceError::new(format!(
+                    "cannot use {self}: {} has several capture registers of this channel ({}), and it is not known which \
+                     of them belongs to the event: choose another channel",
+                    self.device,
+                    names.join(", ")
+                )))
+            }
+        }
+    }
+}
+
+/// A capture register of a count.
+struct Register {
+    extension: Extension,
+    /// Its name in words: `capture0 of count0`.
+    name: String,
+    /// The folder of its count.
+    folder: String,
+}
+
+impl Register {
+    /// The count that is captured, with its measured rate.
+    fn count(&self, root: &Root) -> Result<RunningCount, SourceError> {
+        let failed = |why: String| {
+            SourceError::new(format!(
+                "the time of a capture is unknown: /{}/{why}; the event `change-of-state`, `index` or `overflow` has the \
+                 kernel's stamp",
+                self.folder
+            ))
+        };
+        let ceiling = root.number(&format!("{}/ceiling", self.folder)).ok_or_else(|| {
+            failed("ceiling is missing, so it is not known after which count the count starts again".to_owned())
+        })?;
+        let path = root.path(&format!("{}/count", self.folder));
+        RunningCount::open(&path, ceiling).map_err(|error| failed(format!("count: {error}")))
     }
 }
 

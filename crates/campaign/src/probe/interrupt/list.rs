@@ -105,7 +105,10 @@ fn counters(root: &Root) -> Offer {
         sources: devices.iter().map(|name| format!("counter:{name}/EVENT")).collect(),
         kind: "event of a counter",
         about: match devices.is_empty() {
-            false => format!("from the kernel's stamp ({})", described()),
+            false => format!(
+                "a capture register shows the whole way; other events count from the kernel's stamp ({})",
+                described()
+            ),
             true => {
                 "no /dev/counter*: boards with encoder inputs or capture timers, whose driver and kernel support it \
                      (CONFIG_COUNTER), have one"
