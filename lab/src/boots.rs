@@ -39,8 +39,8 @@ pub struct Boot {
     pub modules: &'static [&'static str],
     /// True if `lab/module` is built and loaded.
     pub hold: bool,
-    /// True if the counter subsystem, which Debian's kernels lack, is built from their sources and loaded, too.
-    pub counter: bool,
+    /// Further modules to build and load. `counter` is the kernel's counter subsystem, which Debian's kernels lack.
+    pub built: &'static [&'static str],
     /// Programs of this machine to add, with their Debian packages.
     pub programs: &'static [(&'static str, &'static str)],
     /// Programs from another Debian, with their packages.
@@ -80,7 +80,7 @@ const PLAIN: Boot = Boot {
     peer: None,
     modules: &[],
     hold: false,
-    counter: false,
+    built: &[],
     programs: &[],
     fetched: &[],
     package: false,
@@ -152,9 +152,22 @@ pub const ALL: &[Boot] = &[
         ..PLAIN
     },
     Boot {
+        name: "samples",
+        modules: &["industrialio-triggered-buffer", "iio-trig-sysfs"],
+        hold: true,
+        built: &["samples"],
+        tests: tests![
+            interrupt::samples::begin_at_their_stamp,
+            interrupt::samples::a_full_buffer_is_reported,
+            interrupt::samples::settings_are_put_back,
+            interrupt::samples::unusable_devices_are_reported,
+        ],
+        ..PLAIN
+    },
+    Boot {
         name: "counters",
         hold: true,
-        counter: true,
+        built: &["counter", "counts"],
         tests: tests![
             interrupt::counters::a_capture_register_shows_the_whole_way,
             interrupt::counters::interrupts_off_delay_a_capture,
@@ -351,7 +364,7 @@ mod tests {
             assert!(ALL[index + 1..].iter().all(|other| other.name != boot.name), "{}", boot.name);
             assert!(boot.cpus == 1 || boot.time != Time::Virtual, "{}", boot.name);
             assert!(!boot.tests.is_empty(), "{}", boot.name);
-            assert!(boot.hold || !boot.counter, "{}", boot.name);
+            assert!(boot.hold || boot.built.is_empty(), "{}", boot.name);
             assert!(boot.peer.is_none_or(|other| other.cards == boot.cards), "{}", boot.name);
         }
     }

@@ -3,7 +3,7 @@
 //! Each guard writes its change to the journal before it makes it, so `punctual restore` can undo it after a crash.
 
 use blame::Timerlat;
-use machine::{AwakeHold, IrqPriorityHold, MonitorHold, NicHold, SettingsWatch, Shield};
+use machine::{AwakeHold, IrqPriorityHold, MonitorHold, NicHold, SamplesHold, SettingsWatch, Shield};
 use record::Record;
 
 use crate::shielded;
@@ -14,6 +14,8 @@ use crate::shielded;
 pub struct Changes {
     /// Priority of the threads that serve a network interface.
     pub irq_priority: Option<IrqPriorityHold>,
+    /// Settings of an industrial I/O device.
+    pub samples: Option<SamplesHold>,
     /// Settings of a network interface.
     pub nic: Option<NicHold>,
     /// CPUs that are kept out of their idle states.
@@ -36,13 +38,15 @@ impl Changes {
     pub fn watches(&self) -> Vec<SettingsWatch> {
         let of_interface =
             [self.irq_priority.as_ref().map(IrqPriorityHold::watch), self.nic.as_ref().map(NicHold::watch)];
-        of_interface.into_iter().chain([self.awake.as_ref().and_then(AwakeHold::watch)]).flatten().collect()
+        let others = [self.samples.as_ref().map(SamplesHold::watch), self.awake.as_ref().and_then(AwakeHold::watch)];
+        of_interface.into_iter().chain(others).flatten().collect()
     }
 
     /// Undoes all changes. Adds the settings that were applied, and all failures to undo, to the record.
     pub fn undo(self, record: &mut Record) {
-        let Self { irq_priority, nic, awake, timerlat, shield, monitors } = self;
+        let Self { irq_priority, samples, nic, awake, timerlat, shield, monitors } = self;
         record.settings.extend(irq_priority.into_iter().flat_map(IrqPriorityHold::release));
+        record.settings.extend(samples.into_iter().flat_map(SamplesHold::release));
         record.settings.extend(nic.into_iter().flat_map(NicHold::release));
         record.settings.extend(awake.into_iter().flat_map(AwakeHold::release));
         drop(timerlat);

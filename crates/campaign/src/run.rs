@@ -152,6 +152,9 @@ impl<'a> Run<'a> {
             return Err(RunError::NoTrace(trace.why_not_traced().to_owned()));
         }
         let stop_on = plan.stop_on.as_ref().map(|stop_on| freezer(stop_on, &trace)).transpose()?;
+        if let Probe::Interrupt(interrupt) = &plan.probe {
+            changes.samples = interrupt.hold(root)?;
+        }
         if plan.timerlat {
             changes.timerlat = Some(start_timerlat(&mut record, root, &cpus)?);
         }

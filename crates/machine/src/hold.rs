@@ -8,6 +8,7 @@ mod awake;
 mod irq_priority;
 mod monitors;
 mod nic;
+mod samples;
 mod watch;
 
 pub use self::{
@@ -15,5 +16,6 @@ pub use self::{
     irq_priority::{IrqPriorityError, IrqPriorityHold},
     monitors::MonitorHold,
     nic::{NicHold, NicHoldError},
+    samples::{SamplesError, SamplesHold},
     watch::SettingsWatch,
 };

@@ -96,6 +96,8 @@ pub enum Purpose {
     Nic,
     /// Priorities of the threads that serve an interface.
     IrqPriority,
+    /// The buffer of an industrial I/O device.
+    Samples,
     /// The kernel's runtime verification monitors.
     Monitors,
     /// The kernel's trace. It needs no journal: its folder names the process.
@@ -248,6 +250,7 @@ impl Purpose {
             Self::Awake => "awake",
             Self::Nic => "nic",
             Self::IrqPriority => "irq-priority",
+            Self::Samples => "samples",
             Self::Monitors => "monitors",
             Self::Trace => "trace",
         }
@@ -255,7 +258,7 @@ impl Purpose {
 
     /// The purpose in the name of a journal.
     fn of_file(name: &str) -> Option<Self> {
-        let all = [Self::Shield, Self::Awake, Self::Nic, Self::IrqPriority, Self::Monitors, Self::Trace];
+        let all = [Self::Shield, Self::Awake, Self::Nic, Self::IrqPriority, Self::Samples, Self::Monitors, Self::Trace];
         all.into_iter().find(|purpose| name.ends_with(&format!("-{}.json", purpose.name())))
     }
 }

@@ -40,6 +40,7 @@ mod cpus;
 mod evl;
 mod facts;
 mod findings;
+pub mod iio;
 mod interface_name;
 mod interrupts;
 mod kernel;
@@ -60,7 +61,8 @@ pub use evl::evl_cpus;
 pub use facts::{facts, isolated_cpus};
 pub use findings::findings;
 pub use hold::{
-    AwakeHold, HoldError, IrqPriorityError, IrqPriorityHold, MonitorHold, NicHold, NicHoldError, SettingsWatch,
+    AwakeHold, HoldError, IrqPriorityError, IrqPriorityHold, MonitorHold, NicHold, NicHoldError, SamplesError,
+    SamplesHold, SettingsWatch,
 };
 pub use interrupts::Interrupts;
 pub use journal::{JournalError, RestoreError, Restored};

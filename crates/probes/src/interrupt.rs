@@ -7,7 +7,7 @@
 //! | module | contents |
 //! |---|---|
 //! | [`source`] | the interface of a source |
-//! | `hpet`, `gpio`, `pps`, `evdev`, `counter`, `ptp` | the sources |
+//! | `hpet`, `gpio`, `pps`, `evdev`, `counter`, `ptp`, `samples` | the sources |
 //! | `capture` | a count that a clock drives, for capture registers |
 //! | `driver` | the thread that makes edges on an output line |
 //! | `shared` | counters shared by the threads and their reader |
@@ -21,14 +21,12 @@ mod gpio;
 mod hpet;
 mod pps;
 mod ptp;
+mod samples;
 mod shared;
 pub mod source;
 mod waiting;
 
-use std::{
-    io,
-    sync::{Arc, atomic::Ordering::Relaxed},
-};
+use std::sync::{Arc, atomic::Ordering::Relaxed};
 
 use record::{Caveat, Interrupts, Reason, Series, SeriesKind, counted, grouped};
 
@@ -41,6 +39,7 @@ pub use self::{
     hpet::Hpet,
     pps::Pulses,
     ptp::Pin,
+    samples::Samples,
 };
 use self::{shared::Shared, source::Source, waiting::Waiting};
 use crate::probe_threads::{ProbeThreads, ThreadInfo, Work};
@@ -129,7 +128,7 @@ impl ProbeThreads for Interrupt {
 
     fn gone(&self) -> Option<String> {
         let error = self.shared.error.load(Relaxed);
-        (error != 0).then(|| format!("{} failed: {}", self.settings.name, io::Error::from_raw_os_error(error)))
+        (error != 0).then(|| format!("{} failed: {}", self.settings.name, shared::in_words(error)))
     }
 
     fn series(&self, _phase: &str) -> Vec<Series> {
@@ -191,6 +190,8 @@ impl ProbeThreads for Interrupt {
 
 #[cfg(test)]
 mod tests {
+    use std::io;
+
     use super::{source::Found, *};
     use crate::probe_threads::Pacer;
 

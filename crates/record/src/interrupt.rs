@@ -11,7 +11,8 @@ pub const INTERRUPT: &str = "interrupt";
 /// The figures of interrupts. The values of the series are the times from each interrupt to the wake-up of the thread.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Interrupts {
-    /// The source, as on the command line: `hpet`, `gpio:gpiochip0/17`, `ptp:ptp0/SDP0`, `pps:pps0`, `evdev:event3`.
+    /// The source, as on the command line: `hpet`, `gpio:gpiochip0/17`, `ptp:ptp0/SDP0`, `counter:counter0/capture`,
+    /// `iio:device0/TRIGGER`, `pps:pps0`, `evdev:event3`.
     pub source: String,
     /// The device in words: driver, line.
     pub device: String,
@@ -32,7 +33,7 @@ pub struct Interrupts {
     pub driven_by: Option<String>,
     /// Interrupts that were lost: pulses that were not read in time, or edges for which the kernel's buffer was full. HPET
     /// interrupts that became one are `missed`. An input device counts one each time that the kernel dropped packets, whose
-    /// number it does not say. PTP clocks and counters have only `overruns`.
+    /// number it does not say. PTP clocks, counters and industrial I/O have only `overruns`.
     pub lost: u64,
     /// Number of times that the kernel's queue of events was full, so that an unknown number of interrupts was lost.
     pub overruns: u64,

@@ -23,7 +23,7 @@ pub(super) struct Kit {
 
 const GUEST: &str = "/bin/guest";
 /// The modules of `lab/module` by kernel release, with their names.
-type Modules = BTreeMap<(String, bool), Vec<(&'static str, Vec<u8>)>>;
+type Modules = BTreeMap<(String, &'static [&'static str]), Vec<(&'static str, Vec<u8>)>>;
 
 /// Downloads and builds the contents of all boots, and passes each one on as soon as it is ready. Failures only affect
 /// the boots concerned.
@@ -101,10 +101,10 @@ fn initramfs(boot: &Boot, tests: &[&str], kernel: &Kernel, modules: &mut Modules
         initramfs.file(PACKAGE, build_package(arch)?);
     }
     if boot.hold {
-        let key = (kernel.release.clone(), boot.counter);
+        let key = (kernel.release.clone(), boot.built);
         let built = match modules.get(&key) {
             Some(built) => built.clone(),
-            None => modules.entry(key).or_insert(build_modules(kernel, boot.counter)?).clone(),
+            None => modules.entry(key).or_insert(build_modules(kernel, boot.built)?).clone(),
         };
         for (name, bytes) in built {
             initramfs.module(name, bytes);
@@ -138,10 +138,11 @@ fn build_package(arch: Arch) -> Result<Vec<u8>> {
     Ok(fs::read(package.context("tools/package made no package")?)?)
 }
 
-/// Builds `lab/module` for this kernel, in the order of loading; with `counter`, also the kernel's counter subsystem.
-fn build_modules(kernel: &Kernel, counter: bool) -> Result<Vec<(&'static str, Vec<u8>)>> {
+/// Builds the modules of `lab/module` for this kernel, those that each guest with them has and `more`, in the order of
+/// loading.
+fn build_modules(kernel: &Kernel, more: &[&'static str]) -> Result<Vec<(&'static str, Vec<u8>)>> {
     let headers = kernel.headers(&mut say)?;
-    let sources = counter.then(|| kernel.sources("drivers/counter", &mut say)).transpose()?;
+    let sources = more.contains(&"counter").then(|| kernel.sources("drivers/counter", &mut say)).transpose()?;
     let out = tempfile::tempdir()?;
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("module/build");
     say(&format!("building the modules for {}", kernel.release));
@@ -152,7 +153,6 @@ fn build_modules(kernel: &Kernel, counter: bool) -> Result<Vec<(&'static str, Ve
         .output()
         .with_context(|| script.display().to_string())?;
     ensure!(built.status.success(), "cannot build the modules: {}", String::from_utf8_lossy(&built.stderr));
-    let of_counter: &[&str] = if counter { &["counter", "counts"] } else { &[] };
-    let names = ["hold", "lines", "events"].into_iter().chain(of_counter.iter().copied());
+    let names = ["hold", "lines", "events"].into_iter().chain(more.iter().copied());
     Ok(names.map(|name| Ok((name, fs::read(out.path().join(format!("{name}.ko")))?))).collect::<io::Result<_>>()?)
 }

@@ -9,9 +9,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use machine::{CpuList, Root, usable_cpus};
+use machine::{CpuList, Root, SamplesHold, usable_cpus};
 use probes::{
-    interrupt::{Counter, Driver, DriverSettings, Hpet, Input, Interrupt, Line, Pin, Pulses, Settings},
+    interrupt::{Counter, Driver, DriverSettings, Hpet, Input, Interrupt, Line, Pin, Pulses, Samples, Settings},
     probe_threads::ProbeThreads,
 };
 use sys::{
@@ -21,7 +21,7 @@ use sys::{
 };
 
 pub use self::{
-    devices::{CounterEvent, PtpInput},
+    devices::{CounterEvent, IioDevice, PtpInput},
     list::{Offer, offers},
     source::{GpioLine, SourceError, SourceName},
 };
@@ -111,6 +111,12 @@ impl InterruptProbe {
                     "check the signal; before Linux 6.7, another program that reads stamps, such as ts2phc, takes them";
                 Ok(Interrupt::prepare(Pin::new(stamps, device), settings(silent), None))
             }
+            SourceName::Iio(device) => {
+                let (device, name) = device.open(context.root)?;
+                let silent = "check its trigger, which must fire during the run; a hrtimer trigger needs a \
+                              sampling_frequency";
+                Ok(Interrupt::prepare(Samples::new(device, name), settings(silent), None))
+            }
             SourceName::Gpio(line) => {
                 let (chip, offset) = line.open(context.root)?;
                 let input = chip.watch(offset).map_err(|error| line.error(&chip, offset, &error))?;
@@ -134,6 +140,17 @@ impl InterruptProbe {
                 let silent = format!("connect the lines {output} and {name} with a wire");
                 Ok(Interrupt::prepare(line, settings(&silent), Some(driver)))
             }
+        }
+    }
+
+    /// Makes the settings that the source needs for the whole run; `None` if it needs none.
+    ///
+    /// # Errors
+    /// The source is in use, or cannot be set.
+    pub(crate) fn hold(&self, root: &Root) -> Result<Option<SamplesHold>, PrepareError> {
+        match &self.source {
+            SourceName::Iio(device) => Ok(Some(device.hold(root)?)),
+            _ => Ok(None),
         }
     }
 
@@ -209,7 +226,8 @@ impl Definition for InterruptProbe {
             | SourceName::Pps(_)
             | SourceName::Evdev(_)
             | SourceName::Counter(_)
-            | SourceName::Ptp(_) => Ok(()),
+            | SourceName::Ptp(_)
+            | SourceName::Iio(_) => Ok(()),
         }
     }
 

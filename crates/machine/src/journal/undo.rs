@@ -137,7 +137,21 @@ fn is_changed_file(root: &Root, path: &str) -> bool {
         ["sys", "kernel", "tracing", "rv", "monitors", ref names @ .., "enable"] => {
             names.len() <= 2 && names.last().is_some_and(|name| Monitor::of_name(name).is_some())
         }
+        ["sys", "bus", "iio", "devices", device, ref file @ ..] => {
+            device.strip_prefix("iio:device").is_some_and(number) && is_setting_of_samples(file)
+        }
         [.., "cpuset.cpus"] => cgroup::tops(root).iter().any(|top| path.starts_with(&format!("{top}/"))),
+        _ => false,
+    }
+}
+
+/// True for the files of an industrial I/O device that a run changes.
+fn is_setting_of_samples(file: &[&str]) -> bool {
+    match file {
+        ["trigger", "current_trigger"]
+        | ["current_timestamp_clock"]
+        | ["buffer", "length" | "watermark" | "enable"] => true,
+        ["scan_elements", element] => element.starts_with("in_") && element.ends_with("_en"),
         _ => false,
     }
 }
@@ -201,7 +215,8 @@ fn file(ops: &dyn SystemOps, path: &str, before: &str, during: &str, result: &mu
     if now != during {
         return result.changed_since.push(format!("/{path}: {now}"));
     }
-    match ops.write(path, before) {
+    // A write of no bytes would not reach the driver.
+    match ops.write(path, if before.is_empty() { "\n" } else { before }) {
         Ok(()) if path.ends_with("/smp_affinity_list") => result.interrupts += 1,
         Ok(()) => result.settings += 1,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}

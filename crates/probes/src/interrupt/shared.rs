@@ -9,6 +9,24 @@ use rustix::io::Errno;
 
 use crate::times::TimeCounters;
 
+/// The error of a source whose stamps are not on CLOCK_MONOTONIC.
+pub const OTHER_CLOCK: Errno = Errno::RANGE;
+
+/// An error after which a source is gone, in words.
+pub fn in_words(error: i32) -> String {
+    match Errno::from_raw_os_error(error) {
+        OTHER_CLOCK => {
+            "a stamp is later than its reading, so that its clock is not CLOCK_MONOTONIC: its driver ignores \
+                        the setting of the clock"
+                .to_owned()
+        }
+        Errno::OVERFLOW => "the time of an interrupt is ambiguous, because it came more than half of the range of its \
+                            counter before the reading"
+            .to_owned(),
+        _ => io::Error::from_raw_os_error(error).to_string(),
+    }
+}
+
 /// Counters that only the measuring thread writes.
 #[derive(Debug, Default)]
 pub struct Shared {

@@ -15,8 +15,8 @@ pub struct Interrupt {
     /// Wait for interrupts of this source.
     ///
     /// A timer of the HPET of PCs (hpet), rising edges of a GPIO line (gpio:CHIP/LINE) or at a pin of a PTP clock
-    /// (ptp:N/PIN), an event of a counter (counter:N/EVENT), a source of a pulse per second (pps:N), or an input device
-    /// (evdev:N). `--list` shows which of them this machine has.
+    /// (ptp:N/PIN), an event of a counter (counter:N/EVENT), a sample of an industrial I/O device (iio:N/TRIGGER), a source
+    /// of a pulse per second (pps:N), or an input device (evdev:N). `--list` shows which of them this machine has.
     #[arg(long, value_name = "SOURCE")]
     pub source: Option<SourceName>,
     /// Make the edges on this GPIO line.

@@ -3,11 +3,11 @@
 use std::{fmt, io, path::PathBuf, str::FromStr};
 
 use analysis::format_ns;
-use machine::Root;
+use machine::{Root, SamplesHold};
 use probes::interrupt::RunningCount;
 use sys::interrupt::{
     counter::{self, EventKind, Extension},
-    evdev,
+    evdev, iio,
     ptp::{Device, Function, Pin, Stamps},
 };
 
@@ -31,6 +31,75 @@ pub struct PtpInput {
     pub clock: String,
     /// Number or name of its pin, or the number of its channel if it has no pins; `None` for the only one in use.
     pub input: Option<String>,
+}
+
+/// An industrial I/O device with a buffer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IioDevice {
+    /// The device: `device0`.
+    pub device: String,
+    /// The trigger of its samples; `None` for the one that it has.
+    pub trigger: Option<String>,
+}
+
+impl FromStr for IioDevice {
+    type Err = SourceError;
+
+    fn from_str(text: &str) -> Result<Self, SourceError> {
+        let (device, trigger) = text.split_once('/').map_or((text, None), |(device, name)| (device, Some(name)));
+        let is_name = |name: &str| !name.is_empty() && name.chars().all(|c| !c.is_control());
+        numbered(device, "device")
+            .filter(|_| trigger.is_none_or(is_name))
+            .map(|device| Self { device, trigger: trigger.map(str::to_owned) })
+            .ok_or_else(|| {
+                SourceError::new(format!(
+                    "`{text}` is no industrial I/O device: write iio:N or iio:N/TRIGGER, e.g. iio:0/my-trigger"
+                ))
+            })
+    }
+}
+
+impl fmt::Display for IioDevice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.device)?;
+        self.trigger.iter().try_for_each(|trigger| write!(f, "/{trigger}"))
+    }
+}
+
+impl IioDevice {
+    /// Its name in the kernel: `iio:device0`.
+    fn kernel_name(&self) -> String {
+        format!("iio:{}", self.device)
+    }
+
+    /// Lets the device take stamped samples.
+    pub(crate) fn hold(&self, root: &Root) -> Result<SamplesHold, SourceError> {
+        SamplesHold::take(root, &self.kernel_name(), self.trigger.as_deref())
+            .map_err(|error| SourceError::new(error.to_string()))
+    }
+
+    /// Opens the device, whose buffer takes samples.
+    pub(super) fn open(&self, root: &Root) -> Result<(iio::Device, String), SourceError> {
+        let name = self.kernel_name();
+        let folder = format!("/sys/bus/iio/devices/{name}");
+        let path = PathBuf::from("/dev").join(&name);
+        let (bytes, stamp_at) = machine::iio::layout(root, &name).ok_or_else(|| {
+            SourceError::new(format!("the samples of {name} have an unknown form: see {folder}/scan_elements"))
+        })?;
+        let kept = root.number(&format!("{folder}/buffer/length")).unwrap_or(1);
+        let device = iio::Device::open(&path, iio::Layout { bytes, stamp_at }, kept).map_err(|error| {
+            let remedy = match error.kind() {
+                io::ErrorKind::PermissionDenied => "run as root",
+                io::ErrorKind::ResourceBusy => "end the program that uses it, such as iiod",
+                _ => "see `dmesg`",
+            };
+            SourceError::new(format!("cannot use {}: {error}; {remedy}", path.display()))
+        })?;
+        let named = with_name(root, &name, &format!("{folder}/name"));
+        let trigger = root.read(&format!("{folder}/trigger/current_trigger")).filter(|trigger| !trigger.is_empty());
+        let trigger = trigger.map_or_else(|| "no trigger".to_owned(), |trigger| format!("trigger {trigger}"));
+        Ok((device, format!("{named}, {trigger}")))
+    }
 }
 
 impl FromStr for CounterEvent {

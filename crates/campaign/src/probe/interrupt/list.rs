@@ -51,7 +51,7 @@ pub fn offers(root: &Root) -> Vec<Offer> {
             true => "no /dev/pps*: `modprobe pps-gpio`, or `ldattach 18 /dev/ttyS0` for a serial line".to_owned(),
         },
     };
-    let mut all = vec![hpet, gpio, ptp_inputs(root), counters(root), pps, input_devices(root)];
+    let mut all = vec![hpet, gpio, ptp_inputs(root), counters(root), samples(root), pps, input_devices(root)];
     all.extend(NO_SOURCES.map(|(kind, why)| Offer { sources: Vec::new(), kind, about: format!("no source: {why}") }));
     all
 }
@@ -114,6 +114,20 @@ fn counters(root: &Root) -> Offer {
                      (CONFIG_COUNTER), have one"
                     .to_owned()
             }
+        },
+    }
+}
+
+/// Industrial I/O devices.
+fn samples(root: &Root) -> Offer {
+    let devices = machine::iio::devices(root);
+    let described = || devices.iter().map(|(name, of_driver)| format!("{name}, {of_driver}")).collect::<Vec<_>>();
+    Offer {
+        sources: devices.iter().map(|(name, _)| name.clone()).collect(),
+        kind: "sample of industrial I/O",
+        about: match devices.is_empty() {
+            false => format!("from the kernel's stamp ({})", described().join("; ")),
+            true => "no /dev/iio:device* with a buffer and time stamps: converters and sensors have one".to_owned(),
         },
     }
 }
@@ -201,5 +215,10 @@ mod tests {
         assert_eq!(sources_of(&root, "counter"), ["counter:counter0/EVENT"]);
         assert_eq!(sources_of(&root, "input device"), ["evdev:event2"]);
         assert!(offer(&root, "input device").about.contains("event2, Power Button"));
+        write("sys/bus/iio/devices/iio:device0/name", "converter\n");
+        assert!(sources_of(&root, "industrial").is_empty(), "it has no buffer");
+        write("sys/bus/iio/devices/iio:device0/scan_elements/in_timestamp_en", "0\n");
+        assert_eq!(sources_of(&root, "industrial"), ["iio:device0"]);
+        assert!(offer(&root, "industrial").about.contains("iio:device0, converter"));
     }
 }

@@ -9,7 +9,7 @@ use std::{
 use machine::Root;
 use sys::interrupt::gpio::Chip;
 
-use super::devices::{CounterEvent, PtpInput, numbered, with_name};
+use super::devices::{CounterEvent, IioDevice, PtpInput, numbered, with_name};
 
 /// The device of the HPET.
 pub(super) const HPET: &str = "/dev/hpet";
@@ -29,6 +29,8 @@ pub enum SourceName {
     Counter(CounterEvent),
     /// An input of a PTP clock.
     Ptp(PtpInput),
+    /// Samples of an industrial I/O device.
+    Iio(IioDevice),
 }
 
 /// A line of a GPIO chip.
@@ -62,9 +64,10 @@ impl FromStr for SourceName {
             Some(("evdev", name)) => numbered(name, "event").map(Self::Evdev),
             Some(("counter", event)) => return Ok(Self::Counter(event.parse()?)),
             Some(("ptp", input)) => return Ok(Self::Ptp(input.parse()?)),
+            Some(("iio", device)) => return Ok(Self::Iio(device.parse()?)),
             _ => None,
         };
-        let known = "use hpet, gpio:CHIP/LINE, ptp:N/PIN, counter:N/EVENT, pps:N or evdev:N, e.g. gpio:0/17; \
+        let known = "use hpet, gpio:CHIP/LINE, ptp:N/PIN, counter:N/EVENT, iio:N, pps:N or evdev:N, e.g. gpio:0/17; \
                      `punctual measure interrupt --list` lists them";
         found.ok_or_else(|| SourceError(format!("unknown source `{text}`: {known}")))
     }
@@ -79,6 +82,7 @@ impl fmt::Display for SourceName {
             Self::Evdev(name) => write!(f, "evdev:{name}"),
             Self::Counter(event) => write!(f, "counter:{event}"),
             Self::Ptp(input) => write!(f, "ptp:{input}"),
+            Self::Iio(device) => write!(f, "iio:{device}"),
         }
     }
 }
@@ -197,6 +201,8 @@ mod tests {
             ("counter:counter1/capture:2", "counter:counter1/capture:2"),
             ("ptp:0", "ptp:ptp0"),
             ("ptp:ptp1/SDP0", "ptp:ptp1/SDP0"),
+            ("iio:0", "iio:device0"),
+            ("iio:device1/my-trigger", "iio:device1/my-trigger"),
         ] {
             let source: SourceName = text.parse().unwrap();
             assert_eq!(source.to_string(), name);
@@ -223,6 +229,10 @@ mod tests {
             "ptp:x",
             "ptp:0/",
             "ptp:0/a/b",
+            "iio:",
+            "iio:x",
+            "iio:0/",
+            "iio:0/a b/c\n",
         ] {
             let error = wrong.parse::<SourceName>().unwrap_err().to_string();
             assert!(error.contains(wrong.split(':').next_back().unwrap_or_default()), "{error}");
