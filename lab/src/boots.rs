@@ -148,6 +148,9 @@ pub const ALL: &[Boot] = &[
             interrupt::a_full_queue_of_stamps_is_reported,
             interrupt::pins_are_put_back,
             interrupt::unusable_devices_are_reported,
+            interrupt::irqs::a_priority_lets_a_thread_preempt_others,
+            interrupt::irqs::a_device_shares_the_interrupt_of_its_controller,
+            interrupt::irqs::unknown_interrupts_are_reported,
         ],
         ..PLAIN
     },
@@ -290,7 +293,7 @@ pub const ALL: &[Boot] = &[
         name: "shield",
         cpus: 2,
         time: Time::Real,
-        tests: tests![shield::by_partition, shield::after_a_kill],
+        tests: tests![shield::by_partition, shield::after_a_kill, interrupt::irqs::an_interrupt_moves_to_another_cpu],
         ..PLAIN
     },
     Boot {

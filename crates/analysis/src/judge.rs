@@ -429,7 +429,8 @@ fn command_to_measure(record: &Record, profile: &Profile, group: Option<&Group>,
         audio::command(&audio::with_period_of(audio, profile))
     } else if let Some((series, interrupts)) = first.and_then(|first| Some((first, first.kind.interrupts()?))) {
         let (source, period) = (record::shell::command(&[&interrupts.source]), format_exact(series.period_ns));
-        let options = given_options(record, &["--drive", "--cpu"]) + &thread_options(record);
+        let options =
+            given_options(record, &["--drive", "--irq-priority", "--irq-cpu", "--cpu"]) + &thread_options(record);
         format!("punctual measure interrupt --source {source} --period {period}{options}")
     } else if let Some(talker) = kind.and_then(SeriesKind::talker) {
         with_period(&stream::command(talker))

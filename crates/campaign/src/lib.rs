@@ -52,6 +52,7 @@ mod run;
 pub mod runner;
 pub mod scenario;
 mod shielded;
+mod source_irq;
 mod supervisor;
 pub mod validator;
 mod validity;

@@ -32,6 +32,10 @@ pub(crate) struct Wanted {
 /// There is no interface or no route to the peer, or the network card has no hardware timestamps.
 pub(crate) fn wanted(plan: &Plan, root: &Root) -> Result<Option<Wanted>, RunError> {
     let mut nic = plan.nic.clone();
+    if matches!(plan.probe, Probe::Interrupt(_)) {
+        // The priority is that of the source's interrupts.
+        nic.irq_priority = None;
+    }
     let stamps = matches!(&plan.probe, Probe::Udp(udp) if udp.stamps == Stamps::Card);
     if nic.is_empty() && !stamps {
         return Ok(None);

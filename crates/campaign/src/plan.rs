@@ -135,7 +135,8 @@ impl Plan {
 pub struct NicPlan {
     /// Driver settings, e.g. interrupt coalescing.
     pub values: NicSettings,
-    /// Priority of the threads that serve it, 1 to 99 under SCHED_FIFO; `None` leaves them as they are.
+    /// Priority of the threads that serve it, 1 to 99 under SCHED_FIFO; `None` leaves them as they are. For the interrupt
+    /// probe, it is that of the interrupt threads of its source.
     pub irq_priority: Option<u8>,
 }
 

@@ -29,7 +29,7 @@ use std::{
 };
 
 use blame::{RemedyFacts, Watch};
-use machine::{Conditions, CpuList, Root, clocks::ClockWatch, conditions, usable_cpus};
+use machine::{Conditions, CpuList, Handlers, Root, SourceIrqHold, clocks::ClockWatch, conditions, usable_cpus};
 use probes::timer::{self, TimerError};
 use record::{BlameMode, BufferSearch, Caveat, EndedBy, Record, State, file};
 use sys::{counter::Counter, memory, signal};
@@ -60,7 +60,7 @@ use crate::{
     probe::{Probe, stream::observe},
     record_budget::RecordBudget,
     record_writer::RecordWriter,
-    shielded, validity,
+    shielded, source_irq, validity,
 };
 
 /// Kind of the caveat that the trace of `--stop-on` could not be written.
@@ -128,6 +128,8 @@ struct Run<'a> {
     clocks: Option<ClockWatch>,
     /// The state of the machine after all changes were made.
     before: Conditions,
+    /// The handlers of interrupts before the source of an interrupt probe was opened.
+    handlers: Handlers,
     began: Instant,
     /// Planned duration of the finished phases, ns.
     planned_before_ns: u64,
@@ -152,6 +154,7 @@ impl<'a> Run<'a> {
             return Err(RunError::NoTrace(trace.why_not_traced().to_owned()));
         }
         let stop_on = plan.stop_on.as_ref().map(|stop_on| freezer(stop_on, &trace)).transpose()?;
+        let handlers = Handlers::read(root);
         if let Probe::Interrupt(interrupt) = &plan.probe {
             changes.samples = interrupt.hold(root)?;
         }
@@ -172,6 +175,7 @@ impl<'a> Run<'a> {
         }
         Ok(Self {
             before: Conditions::read(root, &cpus),
+            handlers,
             clocks: watch_clocks(&record, plan, root),
             began: Instant::now(),
             planned_before_ns: 0,
@@ -206,7 +210,7 @@ impl<'a> Run<'a> {
     /// Measures one phase and adds it to the record.
     fn measure_phase(&mut self, phase: &PhasePlan, watch: &mut OnProgress) -> Result<Ended, RunError> {
         let (plan, budget, began, planned_before_ns) = (self.plan, self.budget, self.began, self.planned_before_ns);
-        let Self { record, writer, trace, changes, on_spike, .. } = self;
+        let Self { record, writer, trace, changes, on_spike, handlers, .. } = self;
         let (how_awake, settings) = (changes.how_awake(), changes.watches());
         let context = RunContext {
             cpus: &self.cpus,
@@ -219,6 +223,8 @@ impl<'a> Run<'a> {
         };
         let index = record.phases.len();
         let mut phase_run = PhaseRun::prepare(plan, phase, &context, changes.timerlat.as_mut(), on_spike.as_mut())?;
+        let of_source = source_irq::hold(record, plan, self.root, handlers);
+        phase_run.supervisor.watch_settings(of_source.iter().map(SourceIrqHold::watch));
         trace.filter_by_threads(&phase_run.thread_ids());
         // The threads do not allocate from here on, so locking the current memory locks everything that they use.
         let memory_locked = memory::lock_current_memory().is_ok() && validity::memory_is_locked(self.root);
@@ -270,6 +276,8 @@ impl<'a> Run<'a> {
                 }
             }
         }
+        // Before the source is closed, which ends its interrupts.
+        source_irq::release(record, of_source);
         phase_run.finish(&mut record.phases[index]);
         record.caveats.extend(phase_run.gone.take().map(|text| Caveat { kind: record::GONE.to_owned(), text }));
         validity::judge_loads(record, &record.phases[index].loads.clone());

@@ -141,6 +141,11 @@ impl Supervisor {
         Self { settings, ..self }
     }
 
+    /// Adds watches of settings that were changed for this phase.
+    pub fn watch_settings(&mut self, settings: impl IntoIterator<Item = SettingsWatch>) {
+        self.settings.extend(settings);
+    }
+
     /// Adds the thread that notices that punctual was stopped.
     #[must_use]
     pub fn with_heartbeat(self, heartbeat: Arc<Heartbeat>) -> Self {

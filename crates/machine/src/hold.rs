@@ -9,6 +9,7 @@ mod irq_priority;
 mod monitors;
 mod nic;
 mod samples;
+mod source_irq;
 mod watch;
 
 pub use self::{
@@ -17,5 +18,6 @@ pub use self::{
     monitors::MonitorHold,
     nic::{NicHold, NicHoldError},
     samples::{SamplesError, SamplesHold},
+    source_irq::{IrqSettings, SourceIrqError, SourceIrqHold},
     watch::SettingsWatch,
 };

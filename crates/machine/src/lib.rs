@@ -37,6 +37,7 @@ pub mod veth;
 mod cgroup;
 mod cpu_facts;
 mod cpus;
+mod device_irqs;
 mod evl;
 mod facts;
 mod findings;
@@ -57,12 +58,13 @@ pub use conditions::{Change, Conditions, clocksource, idle_ms};
 pub use cpu_facts::cpu_facts;
 pub use cpulist::CpuList;
 pub use cpus::{CpuError, online_cpus, usable_cpus};
+pub use device_irqs::Handlers;
 pub use evl::evl_cpus;
 pub use facts::{facts, isolated_cpus};
 pub use findings::findings;
 pub use hold::{
-    AwakeHold, HoldError, IrqPriorityError, IrqPriorityHold, MonitorHold, NicHold, NicHoldError, SamplesError,
-    SamplesHold, SettingsWatch,
+    AwakeHold, HoldError, IrqPriorityError, IrqPriorityHold, IrqSettings, MonitorHold, NicHold, NicHoldError,
+    SamplesError, SamplesHold, SettingsWatch, SourceIrqError, SourceIrqHold,
 };
 pub use interrupts::Interrupts;
 pub use journal::{JournalError, RestoreError, Restored};

@@ -36,6 +36,7 @@ use serde::Serialize;
 use sys::link::Link;
 use thiserror::Error;
 
+pub(crate) use self::interrupts::sees_all_tasks;
 pub use self::{
     answers::{Answers, Reading},
     counts::Counts,
@@ -170,7 +171,7 @@ impl Nic {
             qdiscs: qdisc::all(answers, &link),
             xdp: netdev::xdp(answers, &link),
             interrupts: interrupts::all(&folder, &napis),
-            sees_all_tasks: interrupts::sees_all_tasks(root),
+            sees_all_tasks: sees_all_tasks(root),
             power: power::power(&folder, &link.name),
             clocks: clocks::read(root),
             napi_threads: interrupts::of_napis(root, &napis),
@@ -217,7 +218,7 @@ pub(crate) fn serving_threads(root: &Root, interface: &str) -> Result<ServingThr
     let napis = netdev::napis(&mut answers, &link);
     Ok(match interrupts::serving(&Folder::of(root, &link), &napis, interface) {
         Some(threads) if !threads.is_empty() => ServingThreads::Threads(threads),
-        _ if !interrupts::sees_all_tasks(root) => ServingThreads::Hidden,
+        _ if !sees_all_tasks(root) => ServingThreads::Hidden,
         Some(_) => ServingThreads::NotThreaded,
         None => ServingThreads::NoInterrupt,
     })

@@ -130,7 +130,7 @@ pub struct Setting {
     pub before: String,
     /// Value during the run.
     pub during: String,
-    /// Value after the run; absent until it was read back.
+    /// Value after the run; absent until it was read back, or if it ended with the run, like an interrupt's thread.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<String>,
 }

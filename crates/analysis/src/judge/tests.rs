@@ -601,10 +601,10 @@ fn a_longer_run_of_interrupts_has_the_same_source_and_thread() {
     let interrupts = record::Interrupts { source: "gpio:gpiochip0/my line".into(), ..record::Interrupts::default() };
     let kind = SeriesKind::Interrupts(Box::new(interrupts));
     let mut record = record(vec![Series { kind, ..series("rest", 0, 1_000_000, &[(5_000, 1000)]) }]);
-    let command = "punctual measure interrupt --source X --drive 0/27 --cpu=1 --policy fifo:50";
+    let command = "punctual measure interrupt --source X --drive 0/27 --irq-cpu 2 --cpu=1 --policy fifo:50";
     record.command = command.split(' ').map(str::to_owned).collect();
     let reason = judge(&record, control()).reason;
-    let again = "punctual measure interrupt --source 'gpio:gpiochip0/my line' --period 1ms --drive 0/27 --cpu 1 --policy \
+    let again = "punctual measure interrupt --source 'gpio:gpiochip0/my line' --period 1ms --drive 0/27 --irq-cpu 2 --cpu 1 --policy \
                  fifo:50 --duration";
     assert!(reason.contains(again), "{reason}");
 }

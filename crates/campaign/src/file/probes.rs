@@ -143,7 +143,7 @@ const KINDS: [Kind; 7] = [
     },
     Kind {
         word: "interrupt",
-        keys: &["source", "drive", "period", "samples"],
+        keys: &["source", "drive", "irq_cpu", "period", "samples"],
         read: |fields| {
             if !fields.has("source") {
                 fields.report("kind", "an interrupt needs a source: write e.g. source = \"hpet\"".to_owned());
@@ -154,6 +154,7 @@ const KINDS: [Kind; 7] = [
                 drive: fields.parsed("drive", str::parse),
                 period_ns: fields.parsed("period", period),
                 cpu: None,
+                irq_cpu: fields.integer("irq_cpu", 0..=65_535).and_then(|cpu| u32::try_from(cpu).ok()),
             };
             Read::of(Probe::Interrupt(Box::new(probe)))
         },

@@ -1,6 +1,7 @@
 //! Interrupts from outside: the time from an interrupt of a device to the wake-up of a thread.
 
 mod devices;
+mod irq;
 mod list;
 mod source;
 
@@ -9,7 +10,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use machine::{CpuList, Root, SamplesHold, usable_cpus};
+use machine::{CpuList, Handlers, IrqSettings, Root, SamplesHold, SourceIrqError, SourceIrqHold, usable_cpus};
 use probes::{
     interrupt::{Counter, Driver, DriverSettings, Hpet, Input, Interrupt, Line, Pin, Pulses, Samples, Settings},
     probe_threads::ProbeThreads,
@@ -53,11 +54,13 @@ pub struct InterruptProbe {
     pub period_ns: Option<u64>,
     /// CPU of the thread that waits; `None` before it is placed.
     pub cpu: Option<u32>,
+    /// CPU of the interrupts of the source; `None` leaves them where they are.
+    pub irq_cpu: Option<u32>,
 }
 
 impl Default for InterruptProbe {
     fn default() -> Self {
-        Self { source: SourceName::Hpet, drive: None, period_ns: None, cpu: None }
+        Self { source: SourceName::Hpet, drive: None, period_ns: None, cpu: None, irq_cpu: None }
     }
 }
 
@@ -86,6 +89,8 @@ impl InterruptProbe {
                 let timer = Timer::open(Path::new(source::HPET)).map_err(|error| source::hpet_error(&error))?;
                 let hz = self.frequency_hz(context.period_ns)?;
                 timer.set_frequency(hz).map_err(|error| source::hpet_error(&error))?;
+                // Its interrupt exists from then on, and can be set before the measurement.
+                timer.start().map_err(|error| source::hpet_error(&error))?;
                 Ok(Interrupt::prepare(Hpet::new(timer, hz), settings("see `dmesg | grep -i hpet`"), None))
             }
             SourceName::Pps(number) => {
@@ -152,6 +157,20 @@ impl InterruptProbe {
             SourceName::Iio(device) => Ok(Some(device.hold(root)?)),
             _ => Ok(None),
         }
+    }
+
+    /// Changes the settings of the interrupts of the source, which is open; `before` was read before it was opened.
+    ///
+    /// # Errors
+    /// The interrupts are not known, or the kernel refuses the change.
+    pub(crate) fn set_interrupts(
+        &self,
+        root: &Root,
+        before: &Handlers,
+        settings: IrqSettings,
+    ) -> Result<SourceIrqHold, SourceIrqError> {
+        let interrupts = self.source.interrupts(root, before);
+        SourceIrqHold::take(root, &self.source.to_string(), &interrupts, settings)
     }
 
     fn frequency_hz(&self, period_ns: u64) -> Result<u32, PlanError> {
@@ -254,7 +273,7 @@ mod tests {
             source: source.parse().unwrap(),
             drive: "0/1".parse().ok(),
             period_ns: Some(period_ns),
-            cpu: None,
+            ..InterruptProbe::default()
         };
         assert_eq!(driven("gpio:0/2", 20_000).check(), Ok(()));
         assert_eq!(driven("gpio:0/2", 10_000).check(), Err(PlanError::DrivenPeriod(10_000)));

@@ -152,7 +152,7 @@ fn is_named(name: &str, interface: &str) -> bool {
 
 /// True if all tasks of the machine are visible. Kernel threads are not if /proc hides the tasks of others, or in a
 /// container.
-pub(super) fn sees_all_tasks(root: &Root) -> bool {
+pub(crate) fn sees_all_tasks(root: &Root) -> bool {
     root.read("proc/2/comm").as_deref() == Some("kthreadd")
 }
 

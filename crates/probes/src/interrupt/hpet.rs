@@ -9,8 +9,11 @@ use sys::{
     interrupt::hpet::Timer,
 };
 
-use super::source::{Found, Interrupted, QUICK_NS, Source, ready};
+use super::source::{Found, Interrupted, QUICK_NS, Source, is_ready, ready};
 use crate::probe_threads::Pacer;
+
+/// Most attempts to begin between two expiries.
+const START_TRIES: usize = 64;
 
 /// A timer with a periodic interrupt.
 #[derive(Debug)]
@@ -25,7 +28,7 @@ pub struct Hpet {
 }
 
 impl Hpet {
-    /// A timer that was set to this frequency, and has not started.
+    /// A timer that was set to this frequency, and has started.
     #[must_use]
     pub fn new(timer: Timer, frequency_hz: u32) -> Self {
         let period = timer.period(frequency_hz);
@@ -70,8 +73,14 @@ impl Source for Hpet {
     }
 
     fn start(&mut self) -> io::Result<Pacer> {
-        self.timer.start()?;
-        self.next = self.timer.upcoming();
+        // Expiries from before the start. The next one is still to come if none was pending after it was read.
+        for _ in 0..START_TRIES {
+            self.next = self.timer.upcoming();
+            if !is_ready(&self.timer)? {
+                break;
+            }
+            self.timer.count()?;
+        }
         Ok(Pacer::Periodic)
     }
 

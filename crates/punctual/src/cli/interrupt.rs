@@ -30,6 +30,16 @@ pub struct Interrupt {
     /// The HPET and --drive use it. For other sources, it is the period of the use that a profile judges.
     #[arg(long, value_name = "TIME", value_parser = period)]
     pub period: Option<u64>,
+    /// Run its interrupt threads at priority N, 1 to 99.
+    ///
+    /// The threads irq/N-* of the interrupts of --source, under SCHED_FIFO. They are put back afterwards.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=99))]
+    pub irq_priority: Option<u8>,
+    /// Move its interrupts to this CPU.
+    ///
+    /// The interrupts of --source, with their threads. They are put back afterwards.
+    #[arg(long, value_name = "CPU")]
+    pub irq_cpu: Option<u32>,
     /// List what this machine offers.
     #[arg(long)]
     pub list: bool,

@@ -1,7 +1,7 @@
 //! `punctual measure interrupt`.
 
 use campaign::{
-    Plan, Probe,
+    NicPlan, Plan, Probe,
     probe::{
         Definition, InterruptProbe, choose_cpu,
         interrupt::{Offer, offers},
@@ -39,13 +39,20 @@ pub fn run(options: &Interrupt) -> anyhow::Result<u8> {
     output::find_profiles(&wake_ups.profiles)?;
     let others = output::find_references(&wake_ups.against)?;
     let cpu = choose_cpu(&Root::system(), options.cpu, options.placement.shield.as_ref(), wake_ups.core)?;
-    let probe = InterruptProbe { source, drive: options.drive.clone(), period_ns: options.period, cpu: Some(cpu) };
+    let probe = InterruptProbe {
+        source,
+        drive: options.drive.clone(),
+        period_ns: options.period,
+        cpu: Some(cpu),
+        irq_cpu: options.irq_cpu,
+    };
     let threads = probe.threads(options.policy);
     let phase = super::phase(common, probe.period_ns(), super::length(common), threads);
     let plan = Plan {
         cpus: Some([cpu].into_iter().collect()),
         shield: options.placement.shield.clone(),
         policy: options.policy,
+        nic: NicPlan { irq_priority: options.irq_priority, ..NicPlan::default() },
         ..wake_ups.apply(super::plan(common, &results.files, Probe::Interrupt(Box::new(probe)), vec![phase])?)?
     };
     let mut record = output::measure(&plan, common.output)?;
