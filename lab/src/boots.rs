@@ -168,6 +168,17 @@ pub const ALL: &[Boot] = &[
         ..PLAIN
     },
     Boot {
+        name: "parport",
+        devices: &["-chardev", "null,id=printer", "-device", "isa-parallel,chardev=printer"],
+        modules: &["parport_pc", "ppdev"],
+        tests: tests![
+            interrupt::parport::each_edge_has_its_interrupt,
+            interrupt::parport::a_thread_delays_the_interrupt,
+            interrupt::parport::a_port_in_use_is_reported,
+        ],
+        ..PLAIN
+    },
+    Boot {
         name: "counters",
         hold: true,
         built: &["counter", "counts"],

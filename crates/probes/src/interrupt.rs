@@ -7,7 +7,7 @@
 //! | module | contents |
 //! |---|---|
 //! | [`source`] | the interface of a source |
-//! | `hpet`, `gpio`, `pps`, `evdev`, `counter`, `ptp`, `samples` | the sources |
+//! | `hpet`, `gpio`, `parport`, `pps`, `evdev`, `counter`, `ptp`, `samples` | the sources |
 //! | `capture` | a count that a clock drives, for capture registers |
 //! | `driver` | the thread that makes edges on an output line |
 //! | `shared` | counters shared by the threads and their reader |
@@ -19,6 +19,7 @@ mod driver;
 mod evdev;
 mod gpio;
 mod hpet;
+mod parport;
 mod pps;
 mod ptp;
 mod samples;
@@ -33,10 +34,11 @@ use record::{Caveat, Interrupts, Reason, Series, SeriesKind, counted, grouped};
 pub use self::{
     capture::{CountError, RunningCount},
     counter::Counter,
-    driver::{Driver, DriverSettings},
+    driver::{Drive, Driver, DriverSettings, Edges},
     evdev::Input,
     gpio::Line,
     hpet::Hpet,
+    parport::{Ack, Strobe},
     pps::Pulses,
     ptp::Pin,
     samples::Samples,

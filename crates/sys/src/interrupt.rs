@@ -7,6 +7,7 @@
 //! | [`gpio`] | lines of GPIO chips (`/dev/gpiochipN`, version 2 of the interface) |
 //! | [`hpet`] | timers of the HPET, a timer chip of PCs whose counter can be read (`/dev/hpet`) |
 //! | [`iio`] | buffers of industrial I/O devices (`/dev/iio:deviceN`) |
+//! | [`parport`] | parallel ports (`/dev/parportN`) |
 //! | [`pps`] | sources of a pulse per second (`/dev/ppsN`) |
 //! | [`ptp`] | inputs of PTP hardware clocks, which stamp their edges (`/dev/ptpN`) |
 //! | `records` | buffers of events |
@@ -17,6 +18,7 @@ pub mod evdev;
 pub mod gpio;
 pub mod hpet;
 pub mod iio;
+pub mod parport;
 pub mod pps;
 pub mod ptp;
 mod records;

@@ -2,6 +2,7 @@
 
 pub mod counters;
 pub mod irqs;
+pub mod parport;
 pub mod samples;
 
 use std::{fs, io::Read, os::unix::fs::OpenOptionsExt, thread, time::Duration};

@@ -8,11 +8,15 @@ mod source;
 use std::{
     ops::RangeInclusive,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use machine::{CpuList, Handlers, IrqSettings, Root, SamplesHold, SourceIrqError, SourceIrqHold, usable_cpus};
 use probes::{
-    interrupt::{Counter, Driver, DriverSettings, Hpet, Input, Interrupt, Line, Pin, Pulses, Samples, Settings},
+    interrupt::{
+        Ack, Counter, Drive, Driver, DriverSettings, Edges, Hpet, Input, Interrupt, Line, Pin, Pulses, Samples,
+        Settings, Strobe,
+    },
     probe_threads::ProbeThreads,
 };
 use sys::{
@@ -122,6 +126,13 @@ impl InterruptProbe {
                               sampling_frequency";
                 Ok(Interrupt::prepare(Samples::new(device, name), settings(silent), None))
             }
+            SourceName::Parport(name) => {
+                let port = Arc::new(source::open_parport(context.root, name)?);
+                let (driver, edges) = self.driver(context, Strobe(Arc::clone(&port)))?;
+                let device = format!("ACK (pin 10) of {name}");
+                let silent = "connect pin 1 (STROBE) and pin 10 (ACK) of the port with a wire";
+                Ok(Interrupt::prepare(Ack::new(port, device, edges), settings(silent), Some(driver)))
+            }
             SourceName::Gpio(line) => {
                 let (chip, offset) = line.open(context.root)?;
                 let input = chip.watch(offset).map_err(|error| line.error(&chip, offset, &error))?;
@@ -134,18 +145,23 @@ impl InterruptProbe {
                 let driven = output_chip
                     .drive(output_offset)
                     .map_err(|error| output.error(&output_chip, output_offset, &error))?;
-                let driver_settings = DriverSettings {
-                    cpu: self.driver_cpu(context.root),
-                    policy: Self::driver_policy(context.policy),
-                    period_ns: context.period_ns,
-                };
-                let create = || Driver::create(driven, driver_settings);
-                let (driver, edges) = with_shield(context.shield, driver_settings.cpu, create)??;
+                let (driver, edges) = self.driver(context, driven)?;
                 let line = Line::new(input, device, Some((edges, output.describe(&output_chip, output_offset))));
                 let silent = format!("connect the lines {output} and {name} with a wire");
                 Ok(Interrupt::prepare(line, settings(&silent), Some(driver)))
             }
         }
+    }
+
+    /// Creates the thread that makes edges on an output. Returns also the times before each edge.
+    fn driver(&self, context: &PhaseContext<'_>, output: impl Drive) -> Result<(Driver, Edges), PrepareError> {
+        let settings = DriverSettings {
+            cpu: self.driver_cpu(context.root),
+            policy: Self::driver_policy(context.policy),
+            period_ns: context.period_ns,
+        };
+        let create = || Driver::create(output, settings);
+        Ok(with_shield(context.shield, settings.cpu, create)??)
     }
 
     /// Makes the settings that the source needs for the whole run; `None` if it needs none.
@@ -236,9 +252,10 @@ impl Definition for InterruptProbe {
         if self.drive.is_some() && !matches!(self.source, SourceName::Gpio(_)) {
             return Err(PlanError::DriveWithoutLine);
         }
+        let is_driven = self.drive.is_some() || matches!(self.source, SourceName::Parport(_));
         match self.source {
             SourceName::Hpet => self.frequency_hz(self.period_ns()).map(drop),
-            SourceName::Gpio(_) if self.drive.is_some() && self.period_ns() < DRIVEN_MIN_NS => {
+            SourceName::Gpio(_) | SourceName::Parport(_) if is_driven && self.period_ns() < DRIVEN_MIN_NS => {
                 Err(PlanError::DrivenPeriod(self.period_ns()))
             }
             SourceName::Gpio(_)
@@ -246,7 +263,8 @@ impl Definition for InterruptProbe {
             | SourceName::Evdev(_)
             | SourceName::Counter(_)
             | SourceName::Ptp(_)
-            | SourceName::Iio(_) => Ok(()),
+            | SourceName::Iio(_)
+            | SourceName::Parport(_) => Ok(()),
         }
     }
 
@@ -277,6 +295,10 @@ mod tests {
         };
         assert_eq!(driven("gpio:0/2", 20_000).check(), Ok(()));
         assert_eq!(driven("gpio:0/2", 10_000).check(), Err(PlanError::DrivenPeriod(10_000)));
+        assert_eq!(
+            InterruptProbe { drive: None, ..driven("parport:0", 10_000) }.check(),
+            Err(PlanError::DrivenPeriod(10_000))
+        );
         assert_eq!(driven("hpet", 1_000_000).check(), Err(PlanError::DriveWithoutLine));
         let pulse = InterruptProbe { source: "pps:pps0".parse().unwrap(), ..InterruptProbe::default() };
         assert_eq!(pulse.period_ns(), 1_000_000_000);

@@ -24,10 +24,29 @@ use crate::{
     timer::shared::add,
 };
 
+/// The times before edges, ns on CLOCK_MONOTONIC, until their interrupts came.
+pub type Edges = rtrb::Consumer<i64>;
+
 /// Edges that may wait for their interrupts.
 const QUEUE: usize = 4096;
 /// Longest sleep before the thread checks whether to begin or end, ns.
 const CHECK_NS: i64 = 10_000_000;
+
+/// An output.
+pub trait Drive: Send + 'static {
+    /// Makes it active or inactive. A change to active is an edge that causes an interrupt.
+    ///
+    /// # Errors
+    /// The error of the kernel, such as ENODEV if the device is gone.
+    fn set(&mut self, is_active: bool) -> io::Result<()>;
+}
+
+impl Drive for Output {
+    #[inline]
+    fn set(&mut self, is_active: bool) -> io::Result<()> {
+        Self::set(self, is_active)
+    }
+}
 
 /// The settings of the thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,7 +103,7 @@ impl Driver {
     ///
     /// # Errors
     /// No thread can be created, or its CPU does not exist.
-    pub fn create(output: Output, settings: DriverSettings) -> io::Result<(Self, rtrb::Consumer<i64>)> {
+    pub fn create(output: impl Drive, settings: DriverSettings) -> io::Result<(Self, Edges)> {
         let (edges, taken) = rtrb::RingBuffer::new(QUEUE);
         let shared = Arc::new(Shared::default());
         let (grant_sender, grant_receiver) = mpsc::channel();
@@ -157,14 +176,14 @@ impl Drop for Driver {
 }
 
 /// The state of the loop. It does not allocate, lock, print or call anything unnecessary.
-struct Making {
-    output: Output,
+struct Making<D> {
+    output: D,
     shared: Arc<Shared>,
     edges: rtrb::Producer<i64>,
     period_ns: i64,
 }
 
-impl Making {
+impl<D: Drive> Making<D> {
     fn run(&mut self, sleeper: &Sleeper) -> io::Result<()> {
         while !self.shared.switch.has_begun.load(Relaxed) {
             if !self.sleep_until(sleeper, Clock::Monotonic.now_ns() + CHECK_NS)? {

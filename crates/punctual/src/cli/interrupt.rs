@@ -14,9 +14,10 @@ use super::{Common, Placement, WakeUps, period};
 pub struct Interrupt {
     /// Wait for interrupts of this source.
     ///
-    /// A timer of the HPET of PCs (hpet), rising edges of a GPIO line (gpio:CHIP/LINE) or at a pin of a PTP clock
-    /// (ptp:N/PIN), an event of a counter (counter:N/EVENT), a sample of an industrial I/O device (iio:N/TRIGGER), a source
-    /// of a pulse per second (pps:N), or an input device (evdev:N). `--list` shows which of them this machine has.
+    /// A timer of the HPET of PCs (hpet), rising edges of a GPIO line (gpio:CHIP/LINE), at ACK of a parallel port
+    /// (parport:N) or at a pin of a PTP clock (ptp:N/PIN), an event of a counter (counter:N/EVENT), a sample of an
+    /// industrial I/O device (iio:N/TRIGGER), a source of a pulse per second (pps:N), or an input device (evdev:N).
+    /// `--list` shows which of them this machine has.
     #[arg(long, value_name = "SOURCE")]
     pub source: Option<SourceName>,
     /// Make the edges on this GPIO line.
@@ -27,7 +28,7 @@ pub struct Interrupt {
     pub drive: Option<GpioLine>,
     /// Expect this period [default: 1ms; pps 1s].
     ///
-    /// The HPET and --drive use it. For other sources, it is the period of the use that a profile judges.
+    /// The HPET, parallel ports and --drive use it. For other sources, it is the period of the use that a profile judges.
     #[arg(long, value_name = "TIME", value_parser = period)]
     pub period: Option<u64>,
     /// Run its interrupt threads at priority N, 1 to 99.

@@ -59,8 +59,8 @@ pub enum Measure {
     Stream(Box<Stream>),
     /// Measure the time from an interrupt of a device to the wake-up of a thread.
     ///
-    /// The device is a timer chip whose counter shows when it raised the interrupt, a GPIO line, a pin of a network
-    /// card's clock, a counter, a converter, a pulse per second or an input device.
+    /// The device is a timer chip whose counter shows when it raised the interrupt, a GPIO line, a parallel port, a pin
+    /// of a network card's clock, a counter, a converter, a pulse per second or an input device.
     ///
     /// Examples:
     ///   sudo punctual measure interrupt --source hpet --duration 1m

@@ -13,6 +13,7 @@ impl SourceName {
         match self {
             // The kernel requests the interrupts of these when they are opened.
             Self::Hpet => now.since(before, |handler| handler.starts_with("hpet")),
+            Self::Parport(name) => now.since(&Handlers::default(), |handler| handler == name),
             Self::Gpio(_) => now.since(before, |handler| handler == CONSUMER),
             Self::Iio(_) => now.since(before, |handler| handler.contains("_consumer")),
             Self::Pps(name) => {
@@ -50,6 +51,7 @@ mod tests {
         make("proc/irq/0/hpet-clock");
         make("proc/irq/7/pps@12.-1");
         let before = Handlers::read(&root);
+        make("proc/irq/5/parport0");
         make("proc/irq/20/hpet0");
         make("proc/irq/21/punctual");
         make("proc/irq/22/converter_consumer0");
@@ -63,6 +65,7 @@ mod tests {
         std::os::unix::fs::symlink(root.path("sys/devices/pnp0/00:04/tty/ttyS0"), root.path("sys/class/tty/ttyS0"))
             .unwrap();
         let of = |source: &str| source.parse::<SourceName>().unwrap().interrupts(&root, &before);
+        assert_eq!(of("parport:0"), [5]);
         assert_eq!([of("hpet"), of("gpio:0/1"), of("iio:0"), of("pps:0"), of("pps:1")], [[20], [21], [22], [7], [4]]);
         assert!(["evdev:3", "counter:0/index", "ptp:0/1"].into_iter().all(|source| of(source).is_empty()));
     }

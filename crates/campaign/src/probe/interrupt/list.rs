@@ -24,6 +24,7 @@ pub fn offers(root: &Root) -> Vec<Offer> {
     let exists = |path: &str| root.path(path).exists();
     let chips = names(root, "dev", "gpiochip");
     let pulses = names(root, "dev", "pps");
+    let ports = names(root, "dev", "parport");
     let hpet = Offer {
         sources: exists(HPET).then(|| "hpet".to_owned()).into_iter().collect(),
         kind: "timer of the HPET",
@@ -40,6 +41,14 @@ pub fn offers(root: &Root) -> Vec<Offer> {
             true => "no /dev/gpiochip*: boards have one; a USB adapter with GPIO lines also works".to_owned(),
         },
     };
+    let parport = Offer {
+        sources: ports.iter().map(|port| format!("parport:{port}")).collect(),
+        kind: "parallel port",
+        about: match ports.is_empty() {
+            false => "with a wire from pin 1 to pin 10, the time of the edge is known".to_owned(),
+            true => "no /dev/parport*: only PCs have one, with the modules parport_pc and ppdev".to_owned(),
+        },
+    };
     let pps = Offer {
         sources: pulses.iter().map(|name| format!("pps:{name}")).collect(),
         kind: "pulse per second",
@@ -51,7 +60,7 @@ pub fn offers(root: &Root) -> Vec<Offer> {
             true => "no /dev/pps*: `modprobe pps-gpio`, or `ldattach 18 /dev/ttyS0` for a serial line".to_owned(),
         },
     };
-    let mut all = vec![hpet, gpio, ptp_inputs(root), counters(root), samples(root), pps, input_devices(root)];
+    let mut all = vec![hpet, gpio, parport, ptp_inputs(root), counters(root), samples(root), pps, input_devices(root)];
     all.extend(NO_SOURCES.map(|(kind, why)| Offer { sources: Vec::new(), kind, about: format!("no source: {why}") }));
     all
 }

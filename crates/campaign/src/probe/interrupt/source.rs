@@ -7,7 +7,7 @@ use std::{
 };
 
 use machine::Root;
-use sys::interrupt::gpio::Chip;
+use sys::interrupt::{gpio::Chip, parport::Port};
 
 use super::devices::{CounterEvent, IioDevice, PtpInput, numbered, with_name};
 
@@ -31,6 +31,8 @@ pub enum SourceName {
     Ptp(PtpInput),
     /// Samples of an industrial I/O device.
     Iio(IioDevice),
+    /// A parallel port: `parport0`.
+    Parport(String),
 }
 
 /// A line of a GPIO chip.
@@ -61,13 +63,14 @@ impl FromStr for SourceName {
             None if text == "hpet" => Some(Self::Hpet),
             Some(("gpio", line)) => return Ok(Self::Gpio(line.parse()?)),
             Some(("pps", name)) => numbered(name, "pps").map(Self::Pps),
+            Some(("parport", name)) => numbered(name, "parport").map(Self::Parport),
             Some(("evdev", name)) => numbered(name, "event").map(Self::Evdev),
             Some(("counter", event)) => return Ok(Self::Counter(event.parse()?)),
             Some(("ptp", input)) => return Ok(Self::Ptp(input.parse()?)),
             Some(("iio", device)) => return Ok(Self::Iio(device.parse()?)),
             _ => None,
         };
-        let known = "use hpet, gpio:CHIP/LINE, ptp:N/PIN, counter:N/EVENT, iio:N, pps:N or evdev:N, e.g. gpio:0/17; \
+        let known = "use hpet, gpio:CHIP/LINE, parport:N, ptp:N/PIN, counter:N/EVENT, iio:N, pps:N or evdev:N, e.g. gpio:0/17; \
                      `punctual measure interrupt --list` lists them";
         found.ok_or_else(|| SourceError(format!("unknown source `{text}`: {known}")))
     }
@@ -79,6 +82,7 @@ impl fmt::Display for SourceName {
             Self::Hpet => f.write_str("hpet"),
             Self::Gpio(line) => write!(f, "gpio:{line}"),
             Self::Pps(name) => write!(f, "pps:{name}"),
+            Self::Parport(name) => write!(f, "parport:{name}"),
             Self::Evdev(name) => write!(f, "evdev:{name}"),
             Self::Counter(event) => write!(f, "counter:{event}"),
             Self::Ptp(input) => write!(f, "ptp:{input}"),
@@ -149,6 +153,25 @@ impl GpioLine {
     }
 }
 
+/// Takes a parallel port: `parport0`.
+pub(super) fn open_parport(root: &Root, name: &str) -> Result<Port, SourceError> {
+    let path = PathBuf::from("/dev").join(name);
+    let port = Port::open(&path).map_err(|error| {
+        let remedy = match error.kind() {
+            io::ErrorKind::NotFound => "see `punctual measure interrupt --list`; it needs the module ppdev",
+            io::ErrorKind::PermissionDenied => "run as root, or join the group `lp`",
+            _ => "another driver uses it: unload that, such as lp or pps_parport",
+        };
+        SourceError(format!("cannot use {}: {error}; {remedy}", path.display()))
+    })?;
+    match root.number::<i32>(&format!("proc/sys/dev/parport/{name}/irq")) {
+        Some(number) if number < 0 => Err(SourceError(format!(
+            "{name} has no interrupt: enable it in the firmware, or load parport_pc with io=0x378 irq=7"
+        ))),
+        _ => Ok(port),
+    }
+}
+
 /// The error of the HPET.
 pub(super) fn hpet_error(error: &io::Error) -> SourceError {
     let remedy = match error.kind() {
@@ -202,6 +225,7 @@ mod tests {
             ("ptp:0", "ptp:ptp0"),
             ("ptp:ptp1/SDP0", "ptp:ptp1/SDP0"),
             ("iio:0", "iio:device0"),
+            ("parport:0", "parport:parport0"),
             ("iio:device1/my-trigger", "iio:device1/my-trigger"),
         ] {
             let source: SourceName = text.parse().unwrap();
