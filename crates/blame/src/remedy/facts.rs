@@ -202,6 +202,17 @@ impl RemedyFacts {
         }
     }
 
+    /// The command that gives the interrupt thread of the source a higher priority than a thread with `priority`, as the
+    /// kernel counts. `None` unless the measured thread already has one: then that thread delayed the interrupt's.
+    pub(super) fn raise_interrupt(&self, priority: i32) -> Option<String> {
+        let waits_for_source = self.policy_command.get(2).is_some_and(|probe| probe == record::INTERRUPT);
+        let is_lower = (1..100).contains(&priority) && self.priority.is_some_and(|ours| ours < priority);
+        (waits_for_source && is_lower).then(|| {
+            let option = [("--irq-priority", &*(100 - priority).to_string())];
+            format!("`{}`", with_options(&self.policy_command, &option))
+        })
+    }
+
     /// Moves a thread to the other CPUs.
     pub(super) fn moved(&self, name: &str, pid: Option<u32>) -> String {
         match (self.others().as_slice(), pid.filter(|pid| !self.ended.contains(pid))) {

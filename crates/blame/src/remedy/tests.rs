@@ -275,6 +275,26 @@ fn raises_a_thread_of_a_program_by_its_id() {
 }
 
 #[test]
+fn raises_the_interrupt_thread_of_a_source_above_a_thread_of_lower_priority_than_the_probe() {
+    let words = ["punctual", "measure", "interrupt", "--source", "hpet", "--policy=fifo:80"];
+    let series = vec![Series {
+        granted: record::Granted { policy: "fifo:80".to_owned(), ..record::Granted::default() },
+        ..Series::default()
+    }];
+    let command = words.map(str::to_owned).to_vec();
+    let facts = RemedyFacts::of(&Record { command, series, ..Record::default() });
+    let hog = thread("hog", 39, Why::HigherPriority);
+    let advice = remedy(&hog, &facts);
+    let command = "raise the interrupt's thread above hog, `punctual measure interrupt --source hpet --policy=fifo:80 \
+                   --irq-priority 61`";
+    assert!(advice.starts_with(command) && !advice.contains("lower hog"), "{advice}");
+    let other = remedy(&thread("irq/7-eth0", 49, Why::SamePriority), &facts);
+    assert!(other.contains("--irq-priority 51`") && !other.contains("lower priority"), "{other}");
+    let above = remedy(&thread("hog", 9, Why::HigherPriority), &facts);
+    assert!(above.starts_with("raise the measured thread above hog") && above.contains("fifo:91"), "{above}");
+}
+
+#[test]
 fn one_cpu_always_remains_for_other_work() {
     let all = RemedyFacts { measured: vec![0, 1, 2, 3], ..facts() };
     let tick = Cause::new(CauseKind::Interrupt, "local_timer");

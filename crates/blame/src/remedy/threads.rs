@@ -96,6 +96,9 @@ fn interrupt_thread(name: &str) -> Option<(u32, &str)> {
 
 fn interrupt_of(device: &str, number: u32, cause: &Cause, facts: &RemedyFacts) -> String {
     let moved = handlers::device(device, number, facts);
+    if let Some(command) = cause.priority.and_then(|priority| facts.raise_interrupt(priority)) {
+        return format!("{moved}; or raise the interrupt's thread above it, {command}");
+    }
     match (cause.why, lower_than(facts), cause.number) {
         (Some(Why::HigherPriority | Why::SamePriority), Some(lower), Some(pid)) if !facts.ended.contains(&pid) => {
             format!("{moved}; or give it a lower priority: `sudo chrt -f -p {lower} {pid}`")
@@ -150,6 +153,10 @@ fn higher_priority(cause: &Cause, facts: &RemedyFacts) -> String {
                 facts.raise_to((100 - priority).max(80))
             ),
         };
+    }
+    if let Some(command) = facts.raise_interrupt(priority) {
+        let moved = facts.moved("it", cause.number);
+        return format!("raise the interrupt's thread above {name}, {command}; or {moved}");
     }
     let above =
         (priority > 0).then(|| format!("raise the measured thread above {name}, {}", facts.raise_to(100 - priority)));

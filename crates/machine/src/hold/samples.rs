@@ -93,12 +93,13 @@ impl SamplesHold {
     /// # Errors
     /// [`SamplesError`]; nothing stays changed then.
     pub fn take(root: &Root, device: &str, trigger: Option<&str>) -> Result<Self, SamplesError> {
-        Self::take_with(Rc::new(root.clone()), device, trigger)
+        let ops: Rc<dyn SystemOps> = Rc::new(root.clone());
+        Self::take_with(&ops, device, trigger)
     }
 
-    fn take_with(ops: Rc<dyn SystemOps>, device: &str, trigger: Option<&str>) -> Result<Self, SamplesError> {
+    fn take_with(ops: &Rc<dyn SystemOps>, device: &str, trigger: Option<&str>) -> Result<Self, SamplesError> {
         let settings = planned(ops.root(), device, trigger)?;
-        let mut journal = Journal::begin(Rc::clone(&ops), Purpose::Samples)?;
+        let mut journal = Journal::begin(Rc::clone(ops), Purpose::Samples)?;
         journal.record(settings.iter().map(|held| Undo::File {
             path: held.path.clone(),
             before: held.before.clone(),

@@ -104,11 +104,12 @@ impl SourceIrqHold {
     /// # Errors
     /// [`SourceIrqError`]; nothing stays changed then.
     pub fn take(root: &Root, source: &str, interrupts: &[u32], settings: IrqSettings) -> Result<Self, SourceIrqError> {
-        Self::take_with(Rc::new(root.clone()), source, interrupts, settings)
+        let ops: Rc<dyn SystemOps> = Rc::new(root.clone());
+        Self::take_with(&ops, source, interrupts, settings)
     }
 
     fn take_with(
-        ops: Rc<dyn SystemOps>,
+        ops: &Rc<dyn SystemOps>,
         source: &str,
         interrupts: &[u32],
         settings: IrqSettings,
@@ -122,7 +123,7 @@ impl SourceIrqHold {
             Some(_) => affinities(ops.root(), interrupts),
             None => Vec::new(),
         };
-        let mut journal = Journal::begin(Rc::clone(&ops), Purpose::IrqPriority)?;
+        let mut journal = Journal::begin(Rc::clone(ops), Purpose::IrqPriority)?;
         let undo_policy = |thread: &Thread| {
             Some(Undo::Policy {
                 thread: thread.id,
@@ -142,10 +143,10 @@ impl SourceIrqHold {
         // Dropped after an error, which undoes the changes.
         let hold = Self { journal, source: source.to_owned(), threads, during, files, cpu: settings.cpu };
         if let Some(cpu) = settings.cpu {
-            hold.move_to(&*ops, cpu)?;
+            hold.move_to(&**ops, cpu)?;
         }
         if let Some(policy) = policy {
-            hold.run_as(&*ops, policy)?;
+            hold.run_as(&**ops, policy)?;
         }
         Ok(hold)
     }
@@ -310,7 +311,8 @@ mod tests {
         priority: Option<u8>,
         cpu: Option<u32>,
     ) -> Result<SourceIrqHold, SourceIrqError> {
-        SourceIrqHold::take_with(Rc::<Fake>::clone(fake), "hpet", interrupts, IrqSettings { priority, cpu })
+        let ops: Rc<dyn SystemOps> = Rc::<Fake>::clone(fake);
+        SourceIrqHold::take_with(&ops, "hpet", interrupts, IrqSettings { priority, cpu })
     }
 
     const INITIAL: [&str; 3] = ["0-3", "0-1", "fifo:50"];

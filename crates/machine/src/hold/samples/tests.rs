@@ -81,7 +81,12 @@ impl SystemOps for Fake {
 const INITIAL: [&str; 7] = ["", "realtime", "0", "0", "2", "2", "0"];
 
 fn take(fake: &Rc<Fake>, trigger: Option<&str>) -> Result<SamplesHold, SamplesError> {
-    SamplesHold::take_with(Rc::<Fake>::clone(fake), "iio:device0", trigger)
+    take_device(fake, "iio:device0", trigger)
+}
+
+fn take_device(fake: &Rc<Fake>, device: &str, trigger: Option<&str>) -> Result<SamplesHold, SamplesError> {
+    let ops: Rc<dyn SystemOps> = Rc::<Fake>::clone(fake);
+    SamplesHold::take_with(&ops, device, trigger)
 }
 
 #[test]
@@ -130,7 +135,7 @@ fn unusable_devices_are_left_alone() {
     assert!(error(Some("timer")).contains("iio:device0 is in use (its buffer is enabled)"));
     std::fs::remove_file(fake.root.path(&format!("{AT}/scan_elements/in_timestamp_en"))).unwrap();
     assert!(error(Some("timer")).contains("has no buffer whose samples have a time stamp"));
-    let absent = SamplesHold::take_with(Rc::<Fake>::clone(&fake), "iio:device7", None).unwrap_err().to_string();
+    let absent = take_device(&fake, "iio:device7", None).unwrap_err().to_string();
     assert_eq!(absent, "no iio:device7: this machine has no device with a buffer");
     assert!(journal::restore_with(&*fake).unwrap().is_empty());
 }
