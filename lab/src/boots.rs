@@ -141,6 +141,7 @@ pub const ALL: &[Boot] = &[
             interrupt::the_way_of_an_edge_is_split,
             interrupt::lost_and_spurious_edges_are_counted,
             interrupt::unusable_lines_are_reported,
+            interrupt::an_outside_judge_measures_the_whole_way,
             interrupt::packets_of_an_input_device_begin_at_their_stamp,
             interrupt::dropped_packets_are_reported,
             interrupt::repetitions_of_a_key_are_no_interrupts,

@@ -40,7 +40,7 @@ impl Badness {
                 Self { lost: share(role.missed, role.samples + role.missed), periods, ..Self::default() }
             }
             Measured::Gap => Self { periods, ..Self::default() },
-            Measured::RoundTrip | Measured::SendLateness => {
+            Measured::RoundTrip | Measured::SendLateness | Measured::Response => {
                 let absent = lost + role.missed;
                 let late = share(role.late.unwrap_or(0), role.samples);
                 Self { lost: share(absent, role.samples + absent), late, periods }

@@ -32,9 +32,7 @@ impl<'a> Group<'a> {
 /// as the use does.
 pub(crate) fn groups(record: &Record, period_ns: u64) -> Vec<Group<'_>> {
     let mut groups: Vec<Group> = Vec::new();
-    for series in
-        record.probe_series().filter(|series| series.period_ns > 0 && series.kind.properties().judged_as_wake_ups)
-    {
+    for series in record.probe_series().filter(|series| series.period_ns > 0 && is_judged(record, series)) {
         let phase = record.phase(&series.phase);
         let loads = loads_of(record, series);
         let found = groups.iter().position(|group| group.loads == loads);
@@ -60,9 +58,17 @@ pub(crate) fn groups(record: &Record, period_ns: u64) -> Vec<Group<'_>> {
     groups
 }
 
+/// True if a limit applies to `series`. The way from the kernel's stamp to the thread is a part of the way from the question
+/// of an outside judge to the answer, so the judge's times replace it.
+fn is_judged(record: &Record, series: &Series) -> bool {
+    let has_judge =
+        || record.series.iter().any(|other| other.phase == series.phase && other.kind.responses().is_some());
+    series.kind.properties().judged_as_wake_ups && (series.kind.interrupts().is_none() || !has_judge())
+}
+
 /// True if `series` has the group's loads and is faster than both the group's period and the use.
 fn counts_against(record: &Record, group: &Group, series: &Series, period_ns: u64) -> bool {
-    series.kind.properties().judged_as_wake_ups
+    is_judged(record, series)
         && (1..group.period_ns.min(period_ns)).contains(&series.period_ns)
         && loads_of(record, series) == group.loads
 }

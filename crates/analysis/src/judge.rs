@@ -22,6 +22,9 @@ use crate::{
     summary::{max_of, phase_in_words, unsure_maximum, when},
 };
 
+/// An error of the times may be at most one part of the limit of this many.
+const ERROR_PART: u64 = 10;
+
 /// Judges whether the machine of `record` holds the limits of `profile`.
 ///
 /// The first rule that applies decides:
@@ -36,7 +39,8 @@ use crate::{
 ///
 /// A stream's talker is judged by its send times instead of its wake-ups, by its frames that the kernel refused or that
 /// did not arrive, and also by a capture of its frames if there is one. The time of an interrupt has a known error: its
-/// thread was late if it was late whatever the error was, and on time if it was on time whatever the error was. Missed
+/// thread was late if it was late whatever the error was, and on time if it was on time whatever the error was. A question
+/// of an outside judge without an answer is late, and an unknown result can have been. Missed
 /// deadlines without a late wake-up can have been late. Profiles of round trips, watched programs, gaps of threads that
 /// never sleep, and captured streams have their own rules.
 ///
@@ -72,7 +76,8 @@ fn judge_run(record: &Record, profile: &Profile) -> UseVerdict {
     obstacles.no_pass = obstacles
         .no_pass
         .or_else(|| groups.iter().find_map(|group| too_coarse(record, profile, group, &judged)))
-        .or_else(|| all.iter().find_map(|series| unsure(series, profile)));
+        .or_else(|| all.iter().find_map(|series| unsure(series, profile)))
+        .or_else(|| all.iter().find_map(|series| without_totals(series)));
     let (outcome, reason) = decide(record, profile, &groups, &judged, worst, &obstacles);
     let statement = statement(&judged, profile);
     let is_late = judged.iter().any(|one| one.exposure.late.stalls.total > 0);
@@ -256,6 +261,13 @@ fn missing(judged: &[Judged]) -> Option<String> {
             interrupts.source
         ));
     }
+    if let Some(responses) = series.kind.responses() {
+        let [missing, all] = [*missing, responses.questions].map(grouped);
+        return Some(format!(
+            "{missing} of {all} questions of the judge {} had no answer: a missing one counts as later than any limit",
+            responses.judge
+        ));
+    }
     let talker = series.kind.talker()?;
     let [missing, slots, refused] =
         [*missing, talker.frames.saturating_add(talker.refused).saturating_add(talker.missed_slots), talker.refused]
@@ -297,14 +309,30 @@ fn too_coarse(record: &Record, profile: &Profile, group: &Group, judged: &[Judge
 
 /// The reason why the figures of a series cannot support PASS, however long it was measured.
 fn unsure(series: &Series, profile: &Profile) -> Option<String> {
-    unsure_maximum(series).or_else(|| unsure_interrupts(series, profile)).or_else(|| audio::hidden_xrun(series))
+    unsure_maximum(series)
+        .or_else(|| unsure_interrupts(series, profile))
+        .or_else(|| rough_responses(series, profile))
+        .or_else(|| audio::hidden_xrun(series))
+}
+
+/// The reason why the times of an outside judge cannot support PASS: their steps are too large for the limit.
+fn rough_responses(series: &Series, profile: &Profile) -> Option<String> {
+    let responses = series.kind.responses()?;
+    (responses.resolution_ns > profile.limit_ns.unsigned_abs() / ERROR_PART).then(|| {
+        let (step, limit) = (format_unsigned_ns(responses.resolution_ns), format_ns(profile.limit_ns));
+        format!("the judge {} measures in steps of {step}, more than a tenth of the limit of {limit}", responses.judge)
+    })
+}
+
+/// The reason if an outside judge did not report its totals, so that questions without an answer may not be counted.
+fn without_totals(series: &Series) -> Option<String> {
+    let responses = series.kind.responses().filter(|responses| !responses.complete)?;
+    Some(format!("the judge {} did not report its totals: answers may be missing", responses.judge))
 }
 
 /// The reason why the figures of a source of interrupts cannot support PASS: an unknown number was lost, or their times are
 /// known too roughly.
 fn unsure_interrupts(series: &Series, profile: &Profile) -> Option<String> {
-    /// An error of the times may be at most one part of the limit of this many.
-    const ERROR_PART: u64 = 10;
     let interrupts = series.kind.interrupts()?;
     if interrupts.overruns > 0 {
         let full = counted(interrupts.overruns, "time");
@@ -319,9 +347,11 @@ fn unsure_interrupts(series: &Series, profile: &Profile) -> Option<String> {
     })
 }
 
-/// Largest error of the lateness of a series, ns: that of the stamps of interrupts; 0 for other series.
+/// Largest error of the lateness of a series, ns: that of the stamps of interrupts, or the steps of an outside judge; 0 for
+/// other series.
 fn stamp_error_ns(series: &Series) -> i64 {
-    let error_ns = series.kind.interrupts().and_then(|interrupts| interrupts.largest_error_ns());
+    let of_interrupts = series.kind.interrupts().and_then(|interrupts| interrupts.largest_error_ns());
+    let error_ns = of_interrupts.or_else(|| series.kind.responses().map(|responses| responses.resolution_ns));
     error_ns.map_or(0, |error_ns| i64::try_from(error_ns).unwrap_or(i64::MAX))
 }
 
@@ -342,7 +372,8 @@ fn open(record: &Record, profile: &Profile, groups: &[Group], judged: &[Judged])
     if exposure.cycles == 0 {
         return format!("no cycle of the use was measured on {}: run `{command}`", place(series));
     }
-    if let Some(doubt) = error_decides(series, profile).or_else(|| unexplained_decide(series, profile)) {
+    let doubt = unknown_decide(series).or_else(|| error_decides(series, profile));
+    if let Some(doubt) = doubt.or_else(|| unexplained_decide(series, profile)) {
         return doubt;
     }
     measure_longer(profile, &exposure, &place(series), &format!("run `{command}`"))
@@ -353,8 +384,16 @@ fn error_decides(series: &Series, profile: &Profile) -> Option<String> {
     let (worst_ns, error_ns) = (max_of(series)?, stamp_error_ns(series));
     (error_ns > 0 && worst_ns.abs_diff(profile.limit_ns) <= error_ns.unsigned_abs()).then(|| {
         let [worst, error, limit] = [worst_ns, error_ns, profile.limit_ns].map(format_ns);
-        format!("at most {worst} late, but the time of an interrupt is known to {error}, and the limit is {limit}")
+        let what = if series.kind.responses().is_some() { "a response" } else { "an interrupt" };
+        format!("at most {worst} late, but the time of {what} is known to {error}, and the limit is {limit}")
     })
+}
+
+/// The reason if results of an outside judge that are unknown decide whether answers were late.
+fn unknown_decide(series: &Series) -> Option<String> {
+    let responses = series.kind.responses().filter(|responses| responses.unknown() > 0)?;
+    let questions = counted(responses.unknown(), "question");
+    Some(format!("the results of {questions} of the judge {} are unknown: they can have been late", responses.judge))
 }
 
 /// The reason if missed deadlines without a late wake-up decide whether a series was late.
@@ -370,9 +409,13 @@ fn unexplained_decide(series: &Series, profile: &Profile) -> Option<String> {
 
 /// The stalls of missed deadlines without a late wake-up. Those of a talker are slots without a frame, which are missing.
 fn possibly_late(series: &Series, profile: &Profile) -> Late {
-    match series.kind.talker() {
-        Some(_) => Late::default(),
-        None => stalls::possibly_late(series, profile.period_ns, profile.limit_ns),
+    match (series.kind.talker(), series.kind.responses()) {
+        (Some(_), _) => Late::default(),
+        (None, Some(responses)) => {
+            let unknown = Missing::anywhere(responses.unknown());
+            Late { stalls_at_least: 0, ..stalls::of_missing(unknown, series.period_ns, profile.period_ns) }
+        }
+        (None, None) => stalls::possibly_late(series, profile.period_ns, profile.limit_ns),
     }
 }
 
@@ -398,9 +441,19 @@ fn pass(
     let bound = weakest(judged).map_or_else(String::new, |one| one.exposure.bound_per_span());
     let tolerates = profile.tolerates;
     let (not_measured, emulated) = (not_measured(record, groups), of_emulation(record));
+    let measured_by = measured_by(groups);
     format!(
-        "at most {worst}, {kept} the limit of {limit}{excellent}; {bound}, {tolerates} is tolerated{not_measured}{shallow}{emulated}"
+        "at most {worst}, {kept} the limit of {limit}{excellent}; {bound}, {tolerates} is tolerated{measured_by}{not_measured}{shallow}{emulated}"
     )
+}
+
+/// The suffix of the reason for PASS that names the outside judge and the measured way.
+fn measured_by(groups: &[Group]) -> String {
+    let judge = groups.iter().flat_map(Group::considered).find_map(|series| series.kind.responses());
+    judge.map_or_else(String::new, |responses| {
+        let (protocol, judge) = (responses.protocol.in_words(), &responses.judge);
+        format!("; from the question to the answer at the pins of the {protocol} {judge}, by its clock")
+    })
 }
 
 /// The suffix of the reason for PASS that names the part of the way that was not measured: before the kernel's stamp of an
@@ -432,6 +485,13 @@ fn command_to_measure(record: &Record, profile: &Profile, group: Option<&Group>,
         let options =
             given_options(record, &["--drive", "--irq-priority", "--irq-cpu", "--cpu"]) + &thread_options(record);
         format!("punctual measure interrupt --source {source} --period {period}{options}")
+    } else if let Some((first, responses)) = first.and_then(|first| Some((first, first.kind.responses()?))) {
+        let period = format_exact(first.period_ns);
+        // A campaign has no such options.
+        let given = given_options(record, &["--source", "--answer", "--cpu"]) + &thread_options(record);
+        let lines = if given.contains("--answer") { "" } else { " --source gpio:CHIP/LINE --answer CHIP/LINE" };
+        let judge = record::shell::command(&[&responses.judge]);
+        format!("punctual measure interrupt --judge {judge}{lines} --period {period}{given}")
     } else if let Some(talker) = kind.and_then(SeriesKind::talker) {
         with_period(&stream::command(talker))
     } else {
@@ -478,18 +538,22 @@ fn judged<'a>(record: &Record, series: &'a Series, profile: &Profile) -> Judged<
         Some(audio) => late.with(stalls::of_xruns(series, audio)),
         None => late,
     };
-    let (missing, of_missing) = match (series.kind.talker(), series.kind.interrupts()) {
-        (Some(talker), _) => stream::missing(record, talker, series.period_ns, profile.period_ns),
-        (None, Some(interrupts)) => {
-            let missing = interrupts.lost.saturating_add(interrupts.unanswered);
-            (missing, stalls::of_missing(Missing::anywhere(missing), series.period_ns, profile.period_ns))
-        }
-        (None, None) => (0, Late::default()),
+    let anywhere =
+        |missing| (missing, stalls::of_missing(Missing::anywhere(missing), series.period_ns, profile.period_ns));
+    let (missing, of_missing) = match (series.kind.talker(), series.kind.interrupts(), series.kind.responses()) {
+        (Some(talker), ..) => stream::missing(record, talker, series.period_ns, profile.period_ns),
+        (None, Some(interrupts), _) => anywhere(interrupts.lost.saturating_add(interrupts.unanswered)),
+        (None, None, Some(responses)) => anywhere(responses.missed),
+        (None, None, None) => (0, Late::default()),
     };
     let refused = series.kind.talker().map_or(0, |talker| talker.refused);
-    let deadlines = match series.kind.interrupts() {
-        Some(_) => counted.total().saturating_add(missing).min(periods_of_phase(record, series)),
-        None => counted.total().saturating_add(refused),
+    let deadlines = match (series.kind.interrupts(), series.kind.responses()) {
+        (Some(_), _) => counted.total().saturating_add(missing).min(periods_of_phase(record, series)),
+        (None, Some(responses)) => {
+            let all = counted.total().saturating_add(missing).saturating_add(responses.unknown());
+            all.min(periods_of_phase(record, series))
+        }
+        (None, None) => counted.total().saturating_add(refused),
     };
     let exposure = Exposure::of(deadlines, late.with(of_missing), series.period_ns, profile.period_ns);
     Judged { series, exposure: Exposure { any_time: record.scenario.until_decided, ..exposure }, missing }

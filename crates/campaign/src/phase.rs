@@ -228,6 +228,11 @@ impl<'a> PhaseRun<'a> {
         if let Some(probe_threads) = &mut self.probe_threads {
             probe_threads.finish();
         }
+        // A thread that answers an outside judge ends only after it.
+        let until = Instant::now() + PATIENCE;
+        for timer in &mut self.timers {
+            timer.wait_for_end(until.saturating_duration_since(Instant::now()));
+        }
     }
 
     /// The reason why the phase has ended; `None` if it goes on. A phase without timers ends with `time_is_up`.

@@ -178,6 +178,7 @@ fn why_sparse(series: &Series) -> Option<(String, String)> {
         | SeriesKind::Audio(_)
         | SeriesKind::Process(_)
         | SeriesKind::Interrupts(_)
+        | SeriesKind::Responses(_)
         | SeriesKind::Capture
         | SeriesKind::TimerlatIrq
         | SeriesKind::TimerlatThread => None,
@@ -209,6 +210,7 @@ fn why_empty(series: &Series) -> Option<(String, String)> {
         SeriesKind::RoundTrips(_)
         | SeriesKind::Audio(_)
         | SeriesKind::Interrupts(_)
+        | SeriesKind::Responses(_)
         | SeriesKind::Capture
         | SeriesKind::TimerlatIrq
         | SeriesKind::TimerlatThread => None,

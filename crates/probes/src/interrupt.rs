@@ -8,11 +8,13 @@
 //! |---|---|
 //! | [`source`] | the interface of a source |
 //! | `hpet`, `gpio`, `parport`, `pps`, `evdev`, `counter`, `ptp`, `samples` | the sources |
+//! | `answer` | a line whose edges are the questions of an outside judge, and are answered |
 //! | `capture` | a count that a clock drives, for capture registers |
 //! | `driver` | the thread that makes edges on an output line |
 //! | `shared` | counters shared by the threads and their reader |
 //! | `waiting` | the work of the measuring thread |
 
+mod answer;
 mod capture;
 mod counter;
 mod driver;
@@ -29,9 +31,11 @@ mod waiting;
 
 use std::sync::{Arc, atomic::Ordering::Relaxed};
 
+use judge::Session;
 use record::{Caveat, Interrupts, Reason, Series, SeriesKind, counted, grouped};
 
 pub use self::{
+    answer::{AnswerLine, AnsweredLine, QuestionLine},
     capture::{CountError, RunningCount},
     counter::Counter,
     driver::{Drive, Driver, DriverSettings, Edges},
@@ -65,6 +69,7 @@ pub struct Interrupt {
     work: Option<Box<dyn Work>>,
     shared: Arc<Shared>,
     driver: Option<Driver>,
+    judge: Option<Session>,
 }
 
 impl Interrupt {
@@ -73,8 +78,25 @@ impl Interrupt {
     pub fn prepare(source: impl Source + 'static, settings: Settings, driver: Option<Driver>) -> Self {
         let about = Interrupts { source: settings.name.clone(), ..source.describe() };
         let (keeps_each, shared) = (source.keeps_each(), Arc::new(Shared::default()));
-        let work = Waiting { source, shared: Arc::clone(&shared), driver: driver.as_ref().map(Driver::switch) };
-        Self { settings, about, keeps_each, work: Some(Box::new(work)), shared, driver }
+        let driver_switch = driver.as_ref().map(Driver::switch);
+        let work =
+            Waiting { source, shared: Arc::clone(&shared), driver: driver_switch, judge: None, has_started: false };
+        Self { settings, about, keeps_each, work: Some(Box::new(work)), shared, driver, judge: None }
+    }
+
+    /// Prepares a probe that answers the questions of an outside judge, which has not begun.
+    #[must_use]
+    pub fn with_judge<Q, A>(source: AnsweredLine<Q, A>, settings: Settings, judge: Session) -> Self
+    where
+        Q: QuestionLine + 'static,
+        A: AnswerLine + 'static,
+    {
+        let about = Interrupts { source: settings.name.clone(), ..source.describe() };
+        let shared = Arc::new(Shared::default());
+        let switch = Some(judge.switch());
+        let work = Waiting { source, shared: Arc::clone(&shared), driver: None, judge: switch, has_started: false };
+        let work: Option<Box<dyn Work>> = Some(Box::new(work));
+        Self { settings, about, keeps_each: true, work, shared, driver: None, judge: Some(judge) }
     }
 
     fn figures(&self) -> Interrupts {
@@ -126,15 +148,23 @@ impl ProbeThreads for Interrupt {
         if let Some(driver) = &mut self.driver {
             driver.stop();
         }
+        if let Some(judge) = &mut self.judge {
+            judge.finish();
+        }
     }
 
     fn gone(&self) -> Option<String> {
+        // The thread then ended for that reason.
+        let lost = self.judge.as_ref().and_then(Session::lost);
+        if lost.is_some() {
+            return lost;
+        }
         let error = self.shared.error.load(Relaxed);
         (error != 0).then(|| format!("{} failed: {}", self.settings.name, shared::in_words(error)))
     }
 
-    fn series(&self, _phase: &str) -> Vec<Series> {
-        Vec::new()
+    fn series(&self, phase: &str) -> Vec<Series> {
+        self.judge.iter().map(|judge| judge.series(phase)).collect()
     }
 
     fn reasons(&self) -> Vec<Reason> {
@@ -157,7 +187,8 @@ impl ProbeThreads for Interrupt {
             text: format!("the output line could not be set: {error}"),
             remedy: "see `dmesg`".to_owned(),
         });
-        silent.into_iter().chain(failed).collect()
+        let of_judge = self.judge.iter().flat_map(Session::reasons);
+        silent.into_iter().chain(failed).chain(of_judge).collect()
     }
 
     fn caveats(&self) -> Vec<Caveat> {
@@ -186,7 +217,8 @@ impl ProbeThreads for Interrupt {
                 counted(overruns, "time")
             ))
         });
-        [spurious, unanswered, lost, overrun].into_iter().flatten().collect()
+        let of_judge = self.judge.iter().flat_map(Session::caveats);
+        [spurious, unanswered, lost, overrun].into_iter().flatten().chain(of_judge).collect()
     }
 }
 

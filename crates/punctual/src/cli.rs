@@ -7,6 +7,7 @@ mod check;
 mod common;
 mod help;
 mod interrupt;
+mod judge;
 mod lab;
 mod measure;
 pub mod mistakes;
@@ -59,6 +60,7 @@ pub use self::{
     check::{Check, NIC_PERIOD, Nic as CheckNic},
     common::{Common, RecordOptions, WakeUps},
     interrupt::Interrupt,
+    judge::{Judge, JudgeServe},
     lab::Lab,
     measure::*,
     names::{with_files, with_names},
@@ -205,6 +207,14 @@ pub enum Command {
     #[command(verbatim_doc_comment)]
     #[command(subcommand)]
     Latency(Latency),
+    /// Use an outside judge, a board that measures the response times of a machine.
+    ///
+    /// Examples:
+    ///   punctual judge serve /dev/ttyACM0
+    ///   punctual judge serve /dev/ttyUSB0,115200 --bind 192.0.2.1
+    #[command(verbatim_doc_comment)]
+    #[command(subcommand)]
+    Judge(Judge),
     /// Check one part of this machine in detail.
     ///
     /// Examples:

@@ -4,8 +4,8 @@
 //! are not compared if they would make a result look worse.
 
 use crate::{
-    Histogram, MeasuredBy, Phase, ProcessThread, Reason, Record, SERIES_ENDS, Series, SeriesKind, State, Stream,
-    grouped, layout,
+    Histogram, MeasuredBy, Phase, ProcessThread, Reason, Record, Responses, SERIES_ENDS, Series, SeriesKind, State,
+    Stream, grouped, layout,
 };
 
 /// Identifier of the reason for a record that contradicts itself.
@@ -300,6 +300,16 @@ fn wrong_cycles(thread: &ProcessThread) -> Option<String> {
         .then(|| format!("its longest cycle took {longest_ns} ns, but it counts one of {least_ns} ns"))
 }
 
+/// Contradictions in the counts of a judge: times that it reported for no answer.
+fn wrong_responses(responses: &Responses) -> Option<String> {
+    let timed = responses.exact.iter().fold(0u64, |sum, (_, count)| sum.saturating_add(*count));
+    let (answered, late) = (responses.answered, responses.late);
+    (timed > answered || late > answered).then(|| {
+        let [timed, late, answered] = [timed, late, answered].map(grouped);
+        format!("its judge counts {timed} times and {late} late answers, but {answered} answers")
+    })
+}
+
 /// Contradictions in the figures of one kind of series.
 fn wrong_figures(series: &Series) -> Option<String> {
     match &series.kind {
@@ -328,6 +338,7 @@ fn wrong_figures(series: &Series) -> Option<String> {
             (xruns > played).then(|| format!("it counts {} xruns in {} periods", grouped(xruns), grouped(played)))
         }
         SeriesKind::Process(thread) => wrong_cycles(thread),
+        SeriesKind::Responses(responses) => wrong_responses(responses),
         SeriesKind::WakeUps
         | SeriesKind::Interrupts(_)
         | SeriesKind::Stream(Stream::Listener(_))

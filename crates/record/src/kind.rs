@@ -12,8 +12,8 @@ use serde::{
 use serde_json::Value;
 
 use crate::{
-    Audio, CAPTURE, Extra, INTERRUPT, Interrupts, Listener, Measured, NOISE, Noise, ProcessThread, RoundTrip, Stream,
-    TIMER, TIMERLAT_IRQ, TIMERLAT_THREAD, Talker,
+    Audio, CAPTURE, Extra, INTERRUPT, Interrupts, Listener, Measured, NOISE, Noise, ProcessThread, RESPONSE, Responses,
+    RoundTrip, Stream, TIMER, TIMERLAT_IRQ, TIMERLAT_THREAD, Talker,
 };
 
 /// The kind of a series, with the figures that only this kind has.
@@ -34,6 +34,8 @@ pub enum SeriesKind {
     Process(Box<ProcessThread>),
     /// Times from an interrupt to the wake-up of the thread that waited for it.
     Interrupts(Box<Interrupts>),
+    /// Times from the questions of an outside judge to the answers of this machine, by the judge's clock.
+    Responses(Box<Responses>),
     /// Lateness of the frames in a capture; the other figures are in [`Record::capture`](crate::Record::capture).
     Capture,
     /// Lateness of the timer interrupt of the kernel's timerlat tracer. Its spikes are counted in the thread's series.
@@ -54,13 +56,14 @@ pub(crate) enum KindName {
     Audio,
     Process,
     Interrupts,
+    Responses,
     Capture,
     TimerlatIrq,
     TimerlatThread,
 }
 
 /// The keys under which the figures of one kind are stored in a series.
-const KEYS: [&str; 6] = ["noise", "round_trip", "stream", "audio", "process", "interrupts"];
+const KEYS: [&str; 7] = ["noise", "round_trip", "stream", "audio", "process", "interrupts", "responses"];
 
 /// What the rest of the program needs to know of a kind of series.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -93,6 +96,8 @@ pub enum MeasuredBy {
     Observer,
     /// The kernel's timerlat tracer.
     Kernel,
+    /// An outside judge with a clock of its own.
+    Judge,
 }
 
 impl SeriesKind {
@@ -108,6 +113,7 @@ impl SeriesKind {
             KindName::Audio => "audio",
             KindName::Process => "process",
             KindName::Interrupts => "interrupts",
+            KindName::Responses => "responses",
             KindName::Capture => "capture",
             KindName::TimerlatIrq => "timerlat_irq",
             KindName::TimerlatThread => "timerlat_thread",
@@ -124,6 +130,7 @@ impl SeriesKind {
             Self::Audio(_) => KindName::Audio,
             Self::Process(_) => KindName::Process,
             Self::Interrupts(_) => KindName::Interrupts,
+            Self::Responses(_) => KindName::Responses,
             Self::Capture => KindName::Capture,
             Self::TimerlatIrq => KindName::TimerlatIrq,
             Self::TimerlatThread => KindName::TimerlatThread,
@@ -214,6 +221,17 @@ impl SeriesKind {
                 has_deadlines: false,
                 is_corrected: true,
             },
+            Self::Responses(_) => KindProperties {
+                measured: Measured::Response,
+                by: MeasuredBy::Judge,
+                default_role: RESPONSE,
+                // The thread that answers has the spikes, with their causes.
+                counts_spikes: false,
+                judged_as_wake_ups: true,
+                spikes_are_values: true,
+                has_deadlines: false,
+                is_corrected: true,
+            },
             Self::Capture => KindProperties {
                 measured: Measured::Spacing,
                 by: MeasuredBy::Observer,
@@ -267,6 +285,7 @@ impl SeriesKind {
             KindName::Audio => Self::Audio(figures(keys, &name, "audio")?),
             KindName::Process => Self::Process(figures(keys, &name, "process")?),
             KindName::Interrupts => Self::Interrupts(figures(keys, &name, "interrupts")?),
+            KindName::Responses => Self::Responses(figures(keys, &name, "responses")?),
             KindName::Capture => Self::Capture,
             KindName::TimerlatIrq => Self::TimerlatIrq,
             KindName::TimerlatThread => Self::TimerlatThread,
@@ -314,6 +333,7 @@ impl Serialize for SeriesKind {
             Self::Audio(audio) => map.serialize_entry("audio", audio)?,
             Self::Process(process) => map.serialize_entry("process", process)?,
             Self::Interrupts(interrupts) => map.serialize_entry("interrupts", interrupts)?,
+            Self::Responses(responses) => map.serialize_entry("responses", responses)?,
         }
         map.end()
     }
@@ -344,6 +364,9 @@ pub(crate) struct KindKeys {
     /// Figures of interrupts from outside; present in series of the kind `interrupts`.
     #[serde(default)]
     interrupts: Option<Interrupts>,
+    /// Figures of an outside judge; present in series of the kind `responses`.
+    #[serde(default)]
+    responses: Option<Responses>,
 }
 
 /// Access to the figures of one kind; `None` for series of other kinds.
@@ -394,6 +417,12 @@ impl SeriesKind {
     #[must_use]
     pub fn interrupts(&self) -> Option<&Interrupts> {
         if let Self::Interrupts(interrupts) = self { Some(interrupts) } else { None }
+    }
+
+    /// Figures of an outside judge.
+    #[must_use]
+    pub fn responses(&self) -> Option<&Responses> {
+        if let Self::Responses(responses) = self { Some(responses) } else { None }
     }
 
     /// Mutable figures of the listener of a stream.
@@ -468,6 +497,7 @@ mod tests {
             ("audio", SeriesKind::Audio(Box::default())),
             ("process", SeriesKind::Process(Box::default())),
             ("interrupts", SeriesKind::Interrupts(Box::default())),
+            ("responses", SeriesKind::Responses(Box::default())),
         ] {
             assert_eq!(of_key(key, &kind), kind);
         }

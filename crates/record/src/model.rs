@@ -258,7 +258,7 @@ impl Record {
     /// Returns the series of the probe, without those of the kernel's timerlat tracer and of a capture during the run.
     pub fn probe_series(&self) -> impl Iterator<Item = &Series> {
         self.series.iter().filter(|series| match series.kind.properties().by {
-            MeasuredBy::Probe => true,
+            MeasuredBy::Probe | MeasuredBy::Judge => true,
             MeasuredBy::Observer => self.scenario.probe == CAPTURE,
             MeasuredBy::Kernel => false,
         })

@@ -69,6 +69,8 @@ pub enum Measured {
     /// Lateness of a thread's wake-ups.
     #[default]
     Lateness,
+    /// From the question of an outside judge to the answer of the machine.
+    Response,
     /// Length of a gap: time without a CPU, of a thread that never sleeps.
     Gap,
 }
@@ -137,6 +139,7 @@ impl RoleResult {
             | SeriesKind::Audio(_)
             | SeriesKind::Process(_)
             | SeriesKind::Interrupts(_)
+            | SeriesKind::Responses(_)
             | SeriesKind::Capture
             | SeriesKind::TimerlatIrq
             | SeriesKind::TimerlatThread => series.jitter_ns,
@@ -156,6 +159,11 @@ impl RoleResult {
                 let gone = interrupts.lost.saturating_add(interrupts.unanswered);
                 let lost = self.lost.get_or_insert_default();
                 *lost = lost.saturating_add(gone);
+            }
+            (SeriesKind::Responses(responses), _) => {
+                self.add_wake_ups(series, times);
+                let lost = self.lost.get_or_insert_default();
+                *lost = lost.saturating_add(responses.missed).saturating_add(responses.unknown());
             }
             (
                 SeriesKind::WakeUps

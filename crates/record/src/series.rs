@@ -21,7 +21,7 @@ pub struct Series {
     /// Name of the phase.
     pub phase: String,
     /// Role of the thread: `timer`, `noise`, or the name that it was given, e.g. `base` and `servo`;
-    /// `audio`, `round-trip` or `capture`; for the kernel's own threads `timerlat/irq` and `timerlat/thread`.
+    /// `audio`, `round-trip`, `response` or `capture`; for the kernel's own threads `timerlat/irq` and `timerlat/thread`.
     pub role: String,
     /// The kind of the values.
     #[serde(flatten, skip_deserializing)]
@@ -189,6 +189,7 @@ impl Series {
         match self.kind.properties().by {
             MeasuredBy::Kernel => format!("{place} {role}"),
             MeasuredBy::Observer => CAPTURE.to_owned(),
+            MeasuredBy::Judge => format!("{place} as the outside judge saw it"),
             MeasuredBy::Probe if self.has_own_role() && self.cpu.is_some() => format!("{role} on {place}"),
             MeasuredBy::Probe if self.has_own_role() => format!("{role}, {place}"),
             MeasuredBy::Probe => place,

@@ -16,6 +16,7 @@ pub(crate) fn title(role: &str, measured: Measured) -> String {
         Measured::FrameGap => "Max delta of the listener: longest time between two frames".to_owned(),
         Measured::Spacing => "Max spacing in the capture: longest time between two frames".to_owned(),
         Measured::Completion => "Largest time from the deadline of an audio period to its completion".to_owned(),
+        Measured::Response => "Longest time from the question of the outside judge to the answer".to_owned(),
         Measured::Gap => "Longest gap".to_owned(),
         Measured::Lateness if role == TIMER => "Largest lateness".to_owned(),
         Measured::Lateness => format!("Largest lateness of {role}"),
@@ -79,9 +80,12 @@ fn in_words(measured: Measured, [lost, missed, late]: [u64; 3]) -> Vec<String> {
     let (missed_word, late_word) = match measured {
         Measured::RoundTrip => ("not sent", "late"),
         Measured::Completion => ("missed", "xruns"),
-        Measured::Lateness | Measured::Gap | Measured::SendLateness | Measured::FrameGap | Measured::Spacing => {
-            ("missed", "late")
-        }
+        Measured::Lateness
+        | Measured::Gap
+        | Measured::Response
+        | Measured::SendLateness
+        | Measured::FrameGap
+        | Measured::Spacing => ("missed", "late"),
     };
     let all = [(lost, "lost"), (missed, missed_word), (late, late_word)];
     all.into_iter().filter(|(count, _)| *count > 0).map(|(count, word)| format!("{} {word}", grouped(count))).collect()
@@ -118,6 +122,7 @@ pub(crate) fn net_tables(campaign: &Campaign) -> Vec<NetTable> {
         Measured::FrameGap,
         Measured::Spacing,
         Measured::Completion,
+        Measured::Response,
     ]
     .into_iter()
     .filter_map(|measured| net_table(campaign, measured))
@@ -136,6 +141,11 @@ fn net_table(campaign: &Campaign, measured: Measured) -> Option<NetTable> {
             "Round trips, from the scheduled send time",
             &["scenario", "answered", "lost", "not sent", "median", "99.9 %", "longest"],
             |role| vec![role.lost.unwrap_or(0), role.missed],
+        ),
+        Measured::Response => (
+            "Responses, by the clock of the outside judge",
+            &["scenario", "answered", "no answer", "median", "99.9 %", "longest"],
+            |role| vec![role.lost.unwrap_or(0)],
         ),
         Measured::SendLateness => {
             ("Frames sent", &["scenario", "frames", "late", "missed", "median", "99.9 %", "max delta"], |role| {

@@ -9,7 +9,7 @@ use record::{
 use crate::{
     audio,
     blame::{ledger_total_ns, percent, unsigned},
-    interrupt, sound_loop,
+    interrupt, response, sound_loop,
     style::Ink,
     words::{Words, reason_sentence, sentence},
 };
@@ -117,7 +117,10 @@ pub(crate) fn ladder(uses: &[&UseVerdict]) -> String {
 
 /// The worst figure of the series.
 fn of_series(record: &Record) -> String {
-    let own: Vec<String> = record.series.iter().filter_map(of_own_kind).collect();
+    // The outside judge measures the whole way. The way to the thread is a part of it.
+    let (whole, parts): (Vec<&Series>, Vec<&Series>) =
+        record.series.iter().partition(|series| series.kind.responses().is_some());
+    let own: Vec<String> = whole.into_iter().chain(parts).filter_map(of_own_kind).collect();
     match record.series.first().map(|series| &series.kind) {
         None => "Nothing was measured.".to_owned(),
         Some(SeriesKind::Gaps(_)) => of_noise(record),
@@ -180,6 +183,7 @@ fn of_own_kind(series: &Series) -> Option<String> {
         SeriesKind::RoundTrips(trip) => Some(of_round_trip(series, trip)),
         SeriesKind::Stream(stream) => of_end(stream),
         SeriesKind::Interrupts(interrupts) => Some(interrupt::sentence(series, interrupts)),
+        SeriesKind::Responses(responses) => Some(response::sentence(series, responses)),
         SeriesKind::WakeUps
         | SeriesKind::Process(_)
         | SeriesKind::Gaps(_)

@@ -42,6 +42,7 @@ mod matrix;
 mod noise;
 mod percentiles;
 mod process;
+mod response;
 mod round_trip;
 mod stream;
 mod svg;
@@ -134,6 +135,7 @@ struct Page<'a> {
 fn parts(record: &Record) -> Vec<Part> {
     let mut parts = audio::sections(record);
     parts.extend(round_trip::sections(record));
+    parts.extend(response::sections(record));
     parts.extend(interrupt::sections(record));
     parts.extend(stream::sections(record));
     parts.extend(capture::section(record));

@@ -19,6 +19,7 @@ pub mod live;
 mod observation;
 mod process;
 mod remedy;
+mod response;
 mod round_trip;
 mod shielding;
 mod sound_loop;

@@ -20,6 +20,7 @@ mod page;
 mod plan;
 mod process;
 mod published;
+mod response;
 mod round_trip;
 pub(crate) mod series;
 mod sound_loop;

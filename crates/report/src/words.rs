@@ -73,6 +73,18 @@ const INTERRUPTS: Words = Words {
     ..WAKE_UPS
 };
 
+const RESPONSES: Words = Words {
+    item: "answer",
+    lateness: "time from the question to the answer",
+    largest: "Longest response",
+    spike: "late answer",
+    start: "question",
+    end: "answer",
+    marks: ("|question", "answered|"),
+    is_periodic: false,
+    ..WAKE_UPS
+};
+
 const INTERVALS: Words = Words {
     item: "frame",
     lateness: "interval minus period",
@@ -116,6 +128,7 @@ impl Words {
             Measured::FrameGap | Measured::Spacing => &SPACING,
             Measured::Completion => &COMPLETION,
             Measured::Lateness => &WAKE_UPS,
+            Measured::Response => &RESPONSES,
             Measured::Gap => &GAPS,
         }
     }
@@ -134,6 +147,7 @@ impl Words {
             SeriesKind::Capture => &FRAMES,
             SeriesKind::RoundTrips(_) => &ROUND_TRIPS,
             SeriesKind::Interrupts(_) => &INTERRUPTS,
+            SeriesKind::Responses(_) => &RESPONSES,
             SeriesKind::Stream(Stream::Listener(_)) => &INTERVALS,
             SeriesKind::WakeUps
             | SeriesKind::Stream(Stream::Talker(_))

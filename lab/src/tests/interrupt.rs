@@ -5,12 +5,21 @@ pub mod irqs;
 pub mod parport;
 pub mod samples;
 
-use std::{fs, io::Read, os::unix::fs::OpenOptionsExt, thread, time::Duration};
+use std::{fs, io::Read, os::unix::fs::OpenOptionsExt, path::Path, thread, time::Duration};
 
 use anyhow::{Context, Result, ensure};
+use judge::simulated::{Outcome, SimulatedBoard};
 use record::{CauseKind, Culprit, Interrupts, Record, Series, Why, Zero};
-use rustix::fs::OFlags;
-use sys::sched::Policy;
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    fs::OFlags,
+    mount::{MountFlags, mount},
+};
+use sys::{
+    clock::Clock,
+    interrupt::gpio::{Active, Chip},
+    sched::Policy,
+};
 
 use super::culprits::delays::{DELAYS, Expected, Measuring, at_irregular_times, hold, judge, judge_most, spin};
 use crate::inside::{expect, punctual, read, recorded, start, wait_until, write};
@@ -153,6 +162,53 @@ pub fn unusable_lines_are_reported() -> Result<()> {
     ensure!(used.contains("cannot use the line gpiochip0/in0") && used.contains("punctual uses it"), "{used}");
     let no_chip = error("--source gpio:5/1")?;
     ensure!(no_chip.contains("this machine has gpiochip0"), "{no_chip}");
+    Ok(())
+}
+
+/// A judge of software asks on one wire, and is answered on the other one. Both take a known time.
+pub fn an_outside_judge_measures_the_whole_way() -> Result<()> {
+    const WIRE_NS: u32 = 2_000_000;
+    let chip = Chip::open(Path::new("/dev/gpiochip0"))?;
+    let (question, mut answer) = (chip.drive(0, Active::High)?, chip.watch(3, Active::High)?);
+    let mut ask = move |number: u32| -> Result<Outcome> {
+        if number.is_multiple_of(7) {
+            return Ok(Outcome::Miss);
+        }
+        let asked_ns = Clock::Monotonic.now_ns();
+        question.set(true)?;
+        let timeout = Timespec { tv_sec: 1, tv_nsec: 0 };
+        let is_answered = poll(&mut [PollFd::new(&answer, PollFlags::IN)], Some(&timeout))? > 0;
+        question.set(false)?;
+        if !is_answered {
+            return Ok(Outcome::Miss);
+        }
+        let after_ns = answer.read()?.stamp_ns - asked_ns;
+        Ok(Outcome::Answer(u32::try_from(after_ns / 8)?))
+    };
+    fs::create_dir_all("/dev/pts")?;
+    // It may be mounted.
+    let _ = mount("devpts", "/dev/pts", "devpts", MountFlags::empty(), None);
+    set("delay_ns", WIRE_NS)?;
+    let board = SimulatedBoard::start(move |number| ask(number).unwrap_or(Outcome::Unplug))?;
+    let arguments = "measure interrupt --source gpio:0/in0 --answer 0/out1 --cpu 0 --period 10ms --duration 4s --quiet";
+    let run = punctual(&format!("{arguments} --judge {} --record judged", board.path()))?;
+    set("delay_ns", 20_000)?;
+    let printed = expect(0, &run)?;
+    let record = recorded("judged")?;
+    ensure!(record.validity.valid, "{:?}", record.validity.reasons);
+    ensure!(printed.contains("after a question of the outside judge /dev/pts/"), "{printed}");
+    let [thread, of_judge] = &record.series[..] else { anyhow::bail!("{} series", record.series.len()) };
+    let responses = of_judge.kind.responses().context("no responses")?;
+    ensure!(responses.complete && responses.answered > 100, "{responses:?}");
+    let missed = responses.questions / 7;
+    ensure!(responses.missed == missed && responses.unknown() + responses.spurious == 0, "{responses:?}");
+    let fastest_ns = of_judge.min_ns.context("no answer")?;
+    ensure!(fastest_ns >= 2 * i64::from(WIRE_NS), "{fastest_ns} ns, but both wires take longer");
+    // The rest is the way from interrupt to thread, and the answer.
+    ensure!(of_judge.mean_ns.is_some_and(|ns| ns < 2.2 * f64::from(WIRE_NS)), "{:?}", of_judge.mean_ns);
+    ensure!(thread.samples.abs_diff(responses.answered) <= 1, "{} {responses:?}", thread.samples);
+    let figures = thread.kind.interrupts().context("no interrupts")?;
+    ensure!(figures.lost == 0 && figures.zero == Zero::Handler, "{figures:?}");
     Ok(())
 }
 

@@ -152,6 +152,9 @@ fn at_worst(role: &RoleCell) -> String {
     let parts = match role.measured {
         Measured::Lateness => [some(role.missed, "missed"), None, Some(format!("{max} at worst"))],
         Measured::Gap => return format!("{max} at worst"),
+        Measured::Response => {
+            [some(role.lost.unwrap_or(0), "without an answer"), None, Some(format!("{max} at worst"))]
+        }
         Measured::RoundTrip => [lost, some(role.missed, "not sent"), Some(format!("{max} at worst"))],
         Measured::SendLateness => [some(role.missed, "missed slots"), late, Some(format!("max delta {max}"))],
         Measured::Completion => {

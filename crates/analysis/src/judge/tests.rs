@@ -859,3 +859,66 @@ proptest! {
         prop_assert_eq!(judged(late).outcome, Outcome::Fail);
     }
 }
+
+/// Responses to an outside judge every 1 ms for 3 h, and the way to the thread that answered.
+fn with_judge(change: impl Fn(&mut record::Responses)) -> UseVerdict {
+    let mut responses = record::Responses {
+        judge: "/dev/ttyACM0".into(),
+        resolution_ns: 8,
+        questions: ENOUGH,
+        answered: ENOUGH,
+        complete: true,
+        ..record::Responses::default()
+    };
+    change(&mut responses);
+    let of_judge = Series {
+        kind: SeriesKind::Responses(Box::new(responses)),
+        ..series("rest", 0, 1_000_000, &[(40_000, ENOUGH)])
+    };
+    // Its part of the way is later than the limit, as only a run of another time can be.
+    let of_thread =
+        Series { kind: SeriesKind::Interrupts(Box::default()), ..series("rest", 0, 1_000_000, &[(5_000_000, ENOUGH)]) };
+    judged(vec![of_thread, of_judge])
+}
+
+#[test]
+fn an_outside_judge_decides_about_the_whole_way() {
+    let passed = with_judge(|_| {});
+    assert_eq!(passed.outcome, Outcome::Pass, "{}", passed.reason);
+    let by = "from the question to the answer at the pins of the judge of punctual /dev/ttyACM0, by its clock";
+    assert!(passed.reason.contains(by) && !passed.reason.contains("kernel's stamp"), "{}", passed.reason);
+    assert!(passed.reason.contains("CPU 0 as the outside judge saw it"), "{}", passed.reason);
+}
+
+#[test]
+fn a_question_without_an_answer_is_late() {
+    let failed = with_judge(|responses| responses.missed = 1_000_000);
+    assert_eq!(failed.outcome, Outcome::Fail);
+    let expected = "1,000,000 of 10,800,000 questions of the judge /dev/ttyACM0 had no answer: a missing one counts as later \
+                    than any limit";
+    assert_eq!(failed.reason, expected);
+}
+
+#[test]
+fn unknown_results_of_a_judge_support_no_pass_above_the_tolerance() {
+    let one = with_judge(|responses| responses.possibly_missed = 1);
+    assert_eq!(one.outcome, Outcome::Inconclusive, "3 h without a stall are needed");
+    assert!(one.reason.starts_with("the results of 1 question of the judge"), "{}", one.reason);
+    for (possibly_missed, without_time) in [(1_000_000, 0), (0, 1_000_000)] {
+        let unknown = with_judge(|responses| {
+            (responses.possibly_missed, responses.without_time) = (possibly_missed, without_time);
+        });
+        assert_eq!(unknown.outcome, Outcome::Inconclusive, "{}", unknown.reason);
+        assert!(
+            unknown.reason.contains("1,000,000 questions of the judge /dev/ttyACM0 are unknown"),
+            "{}",
+            unknown.reason
+        );
+    }
+    let rough = with_judge(|responses| responses.resolution_ns = 10_001);
+    assert_eq!(rough.outcome, Outcome::Inconclusive);
+    assert!(rough.reason.contains("measures in steps of 10.0 us"), "{}", rough.reason);
+    let lost = with_judge(|responses| responses.complete = false);
+    assert_eq!(lost.outcome, Outcome::Inconclusive);
+    assert!(lost.reason.contains("did not report its totals"), "{}", lost.reason);
+}

@@ -24,7 +24,7 @@ use super::{
 use crate::{
     plan::Length,
     probe::{
-        InterruptProbe, NoiseProbe, PERIOD_MAX_NS, PERIOD_MIN_NS, Probe, ThreadsProbe, TimerProbe,
+        InterruptProbe, NoiseProbe, PERIOD_MAX_NS, PERIOD_MIN_NS, Probe, ThreadsProbe, TimerProbe, interrupt::Judged,
         stream::WakeupOffset, threads::ThreadAsk,
     },
 };
@@ -143,15 +143,22 @@ const KINDS: [Kind; 7] = [
     },
     Kind {
         word: "interrupt",
-        keys: &["source", "drive", "irq_cpu", "period", "samples"],
+        keys: &["source", "drive", "irq_cpu", "answer", "judge", "period", "samples"],
         read: |fields| {
             if !fields.has("source") {
                 fields.report("kind", "an interrupt needs a source: write e.g. source = \"hpet\"".to_owned());
             }
             let default = InterruptProbe::default();
+            let answer = fields.parsed("answer", str::parse);
+            let judge = fields.parsed("judge", str::parse);
+            if fields.has("answer") != fields.has("judge") {
+                let given = if fields.has("answer") { "answer" } else { "judge" };
+                fields.report(given, "answer and judge belong together: write both, or neither".to_owned());
+            }
             let probe = InterruptProbe {
                 source: fields.parsed("source", str::parse).unwrap_or(default.source),
                 drive: fields.parsed("drive", str::parse),
+                judged: answer.zip(judge).map(|(answer, judge)| Judged { answer, judge }),
                 period_ns: fields.parsed("period", period),
                 cpu: None,
                 irq_cpu: fields.integer("irq_cpu", 0..=65_535).and_then(|cpu| u32::try_from(cpu).ok()),

@@ -116,6 +116,17 @@ pub enum PlanError {
     /// Only a line can be driven by another line.
     #[error("--drive makes edges for a GPIO line: use --source gpio:CHIP/LINE, or leave out --drive")]
     DriveWithoutLine,
+    /// Only a line that nothing else drives can receive the questions of a judge.
+    #[error("a judge asks on a GPIO line: use --source gpio:CHIP/LINE, and leave out --drive")]
+    JudgeWithoutLine,
+    /// The judge has no such period.
+    #[error("the judge asks every {periods}: choose such a period (got {})", format_unsigned_ns(*.period_ns))]
+    JudgePeriod {
+        /// The requested period, ns.
+        period_ns: u64,
+        /// The periods that it has, in words.
+        periods: &'static str,
+    },
     /// Interrupts are stamped on the monotonic clock.
     #[error("interrupts have times of the monotonic clock: leave out the clock, or choose monotonic")]
     InterruptClock,
@@ -151,7 +162,9 @@ impl PlanError {
     pub fn key(&self) -> Option<&'static str> {
         match self {
             Self::Period(_) | Self::Rate { .. } | Self::HpetPeriod(_) | Self::DrivenPeriod(_) => Some("period"),
+            Self::JudgePeriod { .. } => Some("period"),
             Self::DriveWithoutLine => Some("drive"),
+            Self::JudgeWithoutLine => Some("judge"),
             Self::Runtime | Self::NoRest => Some("runtime"),
             Self::SameName(_) | Self::TooManyThreads(_) => Some("threads"),
             Self::Timeout(_) => Some("timeout"),

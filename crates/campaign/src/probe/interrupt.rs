@@ -11,17 +11,18 @@ use std::{
     sync::Arc,
 };
 
+use judge::{JudgeAddress, Lines, Session, SessionSettings, settings::Level};
 use machine::{CpuList, Handlers, IrqSettings, Root, SamplesHold, SourceIrqError, SourceIrqHold, usable_cpus};
 use probes::{
     interrupt::{
-        Ack, Counter, Drive, Driver, DriverSettings, Edges, Hpet, Input, Interrupt, Line, Pin, Pulses, Samples,
-        Settings, Strobe,
+        Ack, AnsweredLine, Counter, Drive, Driver, DriverSettings, Edges, Hpet, Input, Interrupt, Line, Pin, Pulses,
+        Samples, Settings, Strobe,
     },
     probe_threads::ProbeThreads,
 };
 use sys::{
     clock::Clock,
-    interrupt::{hpet::Timer, pps},
+    interrupt::{gpio::Active, hpet::Timer, pps},
     sched::Policy,
 };
 
@@ -53,6 +54,8 @@ pub struct InterruptProbe {
     pub source: SourceName,
     /// The output line, wired to the source, on which this machine makes the edges; `None` if something else does.
     pub drive: Option<GpioLine>,
+    /// The output line on which the thread answers, and the judge that asks on the input line and measures the answers.
+    pub judged: Option<Judged>,
     /// Time between two interrupts, ns; `None` for a second with PPS, and a millisecond otherwise. The period of an input
     /// line that something else drives is only that of a use.
     pub period_ns: Option<u64>,
@@ -62,9 +65,18 @@ pub struct InterruptProbe {
     pub irq_cpu: Option<u32>,
 }
 
+/// An outside judge, and the output line that answers its questions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Judged {
+    /// The output line.
+    pub answer: GpioLine,
+    /// The judge.
+    pub judge: JudgeAddress,
+}
+
 impl Default for InterruptProbe {
     fn default() -> Self {
-        Self { source: SourceName::Hpet, drive: None, period_ns: None, cpu: None, irq_cpu: None }
+        Self { source: SourceName::Hpet, drive: None, judged: None, period_ns: None, cpu: None, irq_cpu: None }
     }
 }
 
@@ -134,8 +146,11 @@ impl InterruptProbe {
                 Ok(Interrupt::prepare(Ack::new(port, device, edges), settings(silent), Some(driver)))
             }
             SourceName::Gpio(line) => {
+                if let Some(judged) = &self.judged {
+                    return self.open_judged(line, judged, context);
+                }
                 let (chip, offset) = line.open(context.root)?;
-                let input = chip.watch(offset).map_err(|error| line.error(&chip, offset, &error))?;
+                let input = chip.watch(offset, Active::High).map_err(|error| line.error(&chip, offset, &error))?;
                 let device = line.describe(&chip, offset);
                 let Some(output) = &self.drive else {
                     let silent = "check the signal with `gpiomon`, or let punctual make the edges with --drive LINE";
@@ -143,7 +158,7 @@ impl InterruptProbe {
                 };
                 let (output_chip, output_offset) = output.open(context.root)?;
                 let driven = output_chip
-                    .drive(output_offset)
+                    .drive(output_offset, Active::High)
                     .map_err(|error| output.error(&output_chip, output_offset, &error))?;
                 let (driver, edges) = self.driver(context, driven)?;
                 let line = Line::new(input, device, Some((edges, output.describe(&output_chip, output_offset))));
@@ -189,6 +204,35 @@ impl InterruptProbe {
         SourceIrqHold::take(root, &self.source.to_string(), &interrupts, settings)
     }
 
+    /// Opens the lines, then the judge: it asks with the idle level of the input that the line expects.
+    fn open_judged(
+        &self,
+        line: &GpioLine,
+        judged: &Judged,
+        context: &PhaseContext<'_>,
+    ) -> Result<Interrupt, PrepareError> {
+        let Judged { answer, judge } = judged;
+        let active = match judge.level() {
+            Level::High => Active::High,
+            Level::Low => Active::Low,
+        };
+        let (chip, offset) = line.open(context.root)?;
+        let question = chip.watch(offset, active).map_err(|error| line.error(&chip, offset, &error))?;
+        let (answer_chip, answer_offset) = answer.open(context.root)?;
+        let output = answer_chip
+            .drive(answer_offset, active)
+            .map_err(|error| answer.error(&answer_chip, answer_offset, &error))?;
+        let device = line.describe(&chip, offset);
+        let lines = Lines { question: device.clone(), answer: answer.describe(&answer_chip, answer_offset) };
+        let settings = SessionSettings { address: judge.clone(), period_ns: context.period_ns, cpu: self.cpu, lines };
+        let session = Session::open(settings)?;
+        let if_silent =
+            format!("connect the question pin of the judge {judge} with the line {line}, and the grounds of both");
+        let settings = Settings { name: self.source.to_string(), if_silent };
+        let source = AnsweredLine::new(question, output, device, session.switch());
+        Ok(Interrupt::with_judge(source, settings, session))
+    }
+
     fn frequency_hz(&self, period_ns: u64) -> Result<u32, PlanError> {
         let hz = 1_000_000_000 / period_ns.max(1);
         let fits = HPET_HZ.contains(&hz) && hz * period_ns == 1_000_000_000;
@@ -208,7 +252,13 @@ impl Definition for InterruptProbe {
                 "use a longer --period, or a source with fewer interrupts",
             ],
             awaits_device: true,
-            pacer_failed: Some(["the source of the interrupts failed, or is gone", "see `dmesg`"]),
+            pacer_failed: Some(match self.judged {
+                None => ["the source of the interrupts failed, or is gone", "see `dmesg`"],
+                Some(_) => [
+                    "the judge or a GPIO line failed, or is gone",
+                    "check the connection with the judge, and see `dmesg`",
+                ],
+            }),
             evl: Err(PlanError::EvlProbe),
         }
     }
@@ -253,6 +303,15 @@ impl Definition for InterruptProbe {
             return Err(PlanError::DriveWithoutLine);
         }
         let is_driven = self.drive.is_some() || matches!(self.source, SourceName::Parport(_));
+        if let Some(judged) = &self.judged {
+            let is_line = matches!(self.source, SourceName::Gpio(_));
+            if !is_line || self.drive.is_some() {
+                return Err(PlanError::JudgeWithoutLine);
+            }
+            if !judged.judge.has_period(self.period_ns()) {
+                return Err(PlanError::JudgePeriod { period_ns: self.period_ns(), periods: judged.judge.periods() });
+            }
+        }
         match self.source {
             SourceName::Hpet => self.frequency_hz(self.period_ns()).map(drop),
             SourceName::Gpio(_) | SourceName::Parport(_) if is_driven && self.period_ns() < DRIVEN_MIN_NS => {
@@ -300,6 +359,21 @@ mod tests {
             Err(PlanError::DrivenPeriod(10_000))
         );
         assert_eq!(driven("hpet", 1_000_000).check(), Err(PlanError::DriveWithoutLine));
+        let judged = |source: &str, judge: &str, period_ns| {
+            let judged = Judged { answer: "0/1".parse().unwrap(), judge: judge.parse().unwrap() };
+            let source = source.parse().unwrap();
+            InterruptProbe { source, judged: Some(judged), period_ns: Some(period_ns), ..InterruptProbe::default() }
+                .check()
+        };
+        assert_eq!(judged("gpio:0/2", "/dev/ttyACM0", 1_000_000), Ok(()));
+        assert_eq!(judged("gpio:0/2", "board", 1_000_000), Ok(()));
+        assert_eq!(judged("hpet", "board", 1_000_000), Err(PlanError::JudgeWithoutLine));
+        let error = |judge, period_ns| judged("gpio:0/2", judge, period_ns).unwrap_err().to_string();
+        assert_eq!(
+            error("/dev/ttyACM0", 40_000),
+            "the judge asks every 50us to 10s, a multiple of 8 ns: choose such a period (got 40 us)"
+        );
+        assert!(error("board", 2_000_000_000).contains("1us to 1s"));
         let pulse = InterruptProbe { source: "pps:pps0".parse().unwrap(), ..InterruptProbe::default() };
         assert_eq!(pulse.period_ns(), 1_000_000_000);
     }

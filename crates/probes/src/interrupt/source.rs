@@ -38,6 +38,9 @@ pub trait Source: Send {
     /// # Errors
     /// The error of the kernel, if the source is gone.
     fn wait(&mut self) -> io::Result<Found>;
+
+    /// Called once on the measuring thread after the last wait, if the source has started.
+    fn finish(&mut self) {}
 }
 
 /// The result of a wait.

@@ -16,11 +16,14 @@ use crate::{
 };
 
 /// Waits for the interrupts of a source.
-pub struct Waiting<S> {
+pub struct Waiting<S: Source> {
     pub source: S,
     pub shared: Arc<Shared>,
     /// The switch of the thread that makes the edges; `None` without one.
     pub driver: Option<Arc<Switch>>,
+    /// The switch of the outside judge; `None` without one.
+    pub judge: Option<Arc<judge::Switch>>,
+    pub has_started: bool,
 }
 
 impl<S: Source> Work for Waiting<S> {
@@ -30,6 +33,10 @@ impl<S: Source> Work for Waiting<S> {
         let started = self.source.start();
         if let Some(driver) = &self.driver {
             driver.begin();
+        }
+        self.has_started = started.is_ok();
+        if let Some(judge) = self.judge.as_ref().filter(|_| self.has_started) {
+            judge.begin();
         }
         started.inspect_err(|error| self.shared.fail(error))
     }
@@ -51,16 +58,19 @@ impl<S: Source> Work for Waiting<S> {
     }
 }
 
-impl<S> Drop for Waiting<S> {
-    /// The thread has ended, and waits for no more edges.
+impl<S: Source> Drop for Waiting<S> {
+    /// The measurement has ended.
     fn drop(&mut self) {
         if let Some(driver) = &self.driver {
             driver.end();
         }
+        if self.has_started {
+            self.source.finish();
+        }
     }
 }
 
-impl<S> Waiting<S> {
+impl<S: Source> Waiting<S> {
     #[inline]
     fn count(&self, interrupted: Interrupted) -> Wake {
         let Interrupted { zero_ns, kernel_ns, woke_ns, uncertainty_ns, lost, overrun, unanswered } = interrupted;

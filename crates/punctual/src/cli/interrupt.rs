@@ -1,5 +1,6 @@
 //! Options of `measure interrupt`.
 
+use ::judge::JudgeAddress;
 use campaign::probe::{
     Definition, InterruptProbe,
     interrupt::{GpioLine, SourceName},
@@ -26,9 +27,22 @@ pub struct Interrupt {
     /// kernel is measured, too. Without it, times begin at the kernel's stamp.
     #[arg(long, value_name = "CHIP/LINE")]
     pub drive: Option<GpioLine>,
+    /// Answer each edge on this GPIO line, for --judge.
+    ///
+    /// The thread sets this output line active as soon as it wakes, and inactive again at once.
+    #[arg(long, value_name = "CHIP/LINE", requires = "judge", conflicts_with = "drive")]
+    pub answer: Option<GpioLine>,
+    /// Let this outside judge ask, and measure the answers.
+    ///
+    /// A serial line with the judge of punctual (/dev/ttyACM0, or /dev/ttyUSB0,115200 for another speed than 1 Mbit/s), or
+    /// the name or address of a board that runs latmon (HOST or HOST:PORT). The judge makes the edges of the line of
+    /// --source, and measures the time until the edge of the line of --answer with its own clock.
+    #[arg(long, value_name = "WHERE", requires = "answer")]
+    pub judge: Option<JudgeAddress>,
     /// Expect this period [default: 1ms; pps 1s].
     ///
-    /// The HPET, parallel ports and --drive use it. For other sources, it is the period of the use that a profile judges.
+    /// The HPET, parallel ports, --drive and --judge use it. For other sources, it is the period of the use that a profile
+    /// judges.
     #[arg(long, value_name = "TIME", value_parser = period)]
     pub period: Option<u64>,
     /// Run its interrupt threads at priority N, 1 to 99.

@@ -7,6 +7,7 @@ mod capture;
 mod check;
 mod echo;
 mod generate;
+mod judge;
 mod lab;
 mod latency;
 mod loads;
@@ -49,6 +50,7 @@ pub fn run(cli: Cli) -> anyhow::Result<u8> {
         Some(Command::Machine(options)) => machine::run(&options),
         Some(Command::Amp(what)) => amp::run(&what),
         Some(Command::Latency(what)) => latency::run(&what),
+        Some(Command::Judge(what)) => judge::run(&what),
         Some(Command::Check(what)) => check::run(&what),
         Some(Command::Profiles(options)) => profiles::run(&options),
         Some(Command::References(options)) => references::run(&options),

@@ -54,6 +54,7 @@ pub fn before(command: Option<&Command>) {
             | Command::Blame(_)
             | Command::Machine(_)
             | Command::Amp(_)
+            | Command::Judge(_)
             | Command::Check(_)
             | Command::Profiles(_)
             | Command::References(_)

@@ -21,6 +21,7 @@ mod exports;
 mod harness;
 mod hostile;
 mod jack;
+mod judge;
 mod lab;
 mod live;
 mod noise;

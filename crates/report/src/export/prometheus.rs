@@ -138,6 +138,7 @@ fn of_series(metrics: &mut Metrics, record: &Record) {
         SeriesKind::RoundTrips(trip) => Some(trip.lost.saturating_add(trip.send_failed)),
         SeriesKind::Stream(Stream::Listener(listener)) => Some(listener.lost),
         SeriesKind::Interrupts(interrupts) => Some(interrupts.lost.saturating_add(interrupts.unanswered)),
+        SeriesKind::Responses(responses) => Some(responses.missed.saturating_add(responses.unknown())),
         SeriesKind::WakeUps
         | SeriesKind::Gaps(_)
         | SeriesKind::Stream(Stream::Talker(_))
@@ -149,7 +150,7 @@ fn of_series(metrics: &mut Metrics, record: &Record) {
     });
     metrics.counter(
         "punctual_lost_total",
-        "Datagrams without an answer, or lost frames or interrupts, of the run.",
+        "Datagrams or questions without an answer, or lost frames or interrupts, of the run.",
         lost,
     );
     let xruns = counts(|series| series.kind.audio().map(|audio| audio.xruns));
@@ -159,10 +160,11 @@ fn of_series(metrics: &mut Metrics, record: &Record) {
 }
 
 /// The meanings of the times of a series, with the names of their metrics and their titles in help texts.
-const TIMES: [(Measured, &str, &str); 4] = [
+const TIMES: [(Measured, &str, &str); 5] = [
     (Measured::Lateness, "lateness", "lateness"),
     (Measured::Gap, "gap", "gap of CPU time"),
     (Measured::RoundTrip, "round_trip", "round trip"),
+    (Measured::Response, "response", "time from the question of an outside judge to the answer"),
     (Measured::FrameGap, "frame_delay", "delay of a frame against the one before"),
 ];
 
@@ -171,6 +173,7 @@ fn meaning_of(series: &Series) -> Measured {
     match &series.kind {
         SeriesKind::Gaps(_) => Measured::Gap,
         SeriesKind::RoundTrips(_) => Measured::RoundTrip,
+        SeriesKind::Responses(_) => Measured::Response,
         SeriesKind::Stream(Stream::Listener(_)) => Measured::FrameGap,
         SeriesKind::WakeUps
         | SeriesKind::Stream(Stream::Talker(_))

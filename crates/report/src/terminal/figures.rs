@@ -33,7 +33,7 @@ pub(super) fn figures(record: &Record, rows: usize) -> Option<Table> {
     match &all[0].kind {
         SeriesKind::Gaps(_) => return Some(of_noise(&all, rows)),
         SeriesKind::Process(_) => return Some(of_program(&all, rows)),
-        SeriesKind::Interrupts(_) => return Some(interrupt::brief(&all).at_most(rows)),
+        SeriesKind::Interrupts(_) | SeriesKind::Responses(_) => return Some(interrupt::brief(&all).at_most(rows)),
         SeriesKind::Audio(_) => return Some(audio::tried(record, rows)),
         SeriesKind::Stream(_) => return Some(of_stream(record, &all, rows)),
         SeriesKind::Capture

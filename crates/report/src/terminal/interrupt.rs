@@ -28,9 +28,16 @@ pub(super) fn section(page: &mut Page, series: &Series, interrupts: &Interrupts)
     page.text(Ink::Quiet, &remarks(interrupts));
 }
 
-/// The way of each series to its thread, with its parts.
+/// The way from the question of a judge to the answer, and the way of each series to its thread, with its parts.
 pub(super) fn brief(all: &[&Series]) -> Table {
     let mut table = Table::new(&["", "p50", "p99.9", "worst", "lost"]);
+    for series in all {
+        let Some(responses) = series.kind.responses() else { continue };
+        let [_, _, p50, _, p99_9, max] = crate::response::times(series);
+        let gone = responses.missed.saturating_add(responses.unknown());
+        let lost = (bad_if_any(gone), grouped(gone));
+        table.row(vec![cell("question to answer"), cell(p50), cell(p99_9), cell(max), lost]);
+    }
     for series in all {
         let Some(interrupts) = series.kind.interrupts() else { continue };
         for (row, (name, [_, _, p50, _, p99_9, max])) in times(series, interrupts).into_iter().enumerate() {

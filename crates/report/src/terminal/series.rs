@@ -6,7 +6,7 @@ use record::{LoadProof, Phase, Record, Series, SeriesKind, Stream, grouped};
 use super::histogram::{Bars, Scale, short_count};
 use super::page::Page;
 use super::table::Table;
-use super::{audio, cell, count_cell, interrupt, round_trip, stream, time};
+use super::{audio, cell, count_cell, interrupt, response, round_trip, stream, time};
 use crate::blame::unsigned;
 use crate::evl;
 use crate::style::{Ink, Spans};
@@ -188,6 +188,7 @@ pub(super) fn full(page: &mut Page, record: &Record, phase: &Phase) {
             SeriesKind::Audio(audio) => audio::section(page, series, audio),
             SeriesKind::Stream(_) => stream::section(page, series),
             SeriesKind::Interrupts(interrupts) => interrupt::section(page, series, interrupts),
+            SeriesKind::Responses(responses) => response::section(page, series, responses),
             // Gaps, programs and captures have pages of their own.
             SeriesKind::WakeUps
             | SeriesKind::Gaps(_)
@@ -210,7 +211,10 @@ fn is_in_table(kind: &SeriesKind) -> bool {
         | SeriesKind::Interrupts(_)
         | SeriesKind::TimerlatIrq
         | SeriesKind::TimerlatThread => true,
-        SeriesKind::RoundTrips(_) | SeriesKind::Stream(Stream::Listener(_)) | SeriesKind::Capture => false,
+        SeriesKind::RoundTrips(_)
+        | SeriesKind::Responses(_)
+        | SeriesKind::Stream(Stream::Listener(_))
+        | SeriesKind::Capture => false,
     }
 }
 

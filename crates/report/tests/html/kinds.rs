@@ -2,9 +2,9 @@
 
 use record::{
     AUDIO, Audio, BufferSearch, CAPTURE, Campaign, Capture, CapturedStream, Cycle, CycleCause, CyclePart, Histogram,
-    INTERRUPT, Interrupts, Listener, MarkedFrame, NOISE, Noise, Phase, ProcessThread, Program, ROUND_TRIP, Record,
-    Release, RoundTrip, ScenarioEntry, ScenarioResult, Series, SeriesKind, State, Stream, StreamIdentity, TIMER,
-    Talker, ThreadTimes, Times, Zero,
+    INTERRUPT, Interrupts, Listener, MarkedFrame, NOISE, Noise, Phase, ProcessThread, Program, RESPONSE, ROUND_TRIP,
+    Record, Release, Responses, RoundTrip, ScenarioEntry, ScenarioResult, Series, SeriesKind, State, Stream,
+    StreamIdentity, TIMER, Talker, ThreadTimes, Times, Zero,
 };
 use report::html::{render, render_campaign, render_machine};
 
@@ -22,6 +22,7 @@ pub fn all() -> Vec<(&'static str, String)> {
         ("udp", udp()),
         ("stream", stream()),
         ("interrupt", interrupt()),
+        ("outside judge", judged()),
         ("capture", capture()),
         ("audio", audio()),
         ("find-buffer", find_buffer()),
@@ -139,6 +140,31 @@ fn interrupt() -> Record {
         ..Interrupts::default()
     };
     run(INTERRUPT, vec![loaded(INTERRUPT, 1, SeriesKind::Interrupts(Box::new(interrupts)))])
+}
+
+/// An interrupt whose thread answers an outside judge.
+fn judged() -> Record {
+    let responses = Responses {
+        judge: "/dev/ttyACM0".to_owned(),
+        question_line: "line 17 (GPIO17) of gpiochip0, pinctrl-bcm2835".to_owned(),
+        answer_line: "line 27 (GPIO27) of gpiochip0, pinctrl-bcm2835".to_owned(),
+        resolution_ns: 8,
+        random_ns: 125_000,
+        questions: 10_000,
+        answered: 9_998,
+        missed: 2,
+        spurious: 1,
+        complete: true,
+        ..Responses::default()
+    };
+    let of_judge = Series {
+        kind: SeriesKind::Responses(Box::new(responses)),
+        role: RESPONSE.to_owned(),
+        ..sample::series("load", 1, 20_000.0, 2.0, 15)
+    };
+    let mut record = interrupt();
+    record.series.push(of_judge);
+    record
 }
 
 fn stream() -> Record {

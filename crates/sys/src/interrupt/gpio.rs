@@ -16,11 +16,21 @@ use super::{
 const NAME: usize = 32;
 /// Flags of a line.
 const USED: u64 = 1 << 0;
+const ACTIVE_LOW: u64 = 1 << 1;
 const INPUT: u64 = 1 << 2;
 const OUTPUT: u64 = 1 << 3;
 const RISING: u64 = 1 << 4;
 /// Events that the kernel keeps for a line until they are read; more are lost. The kernel's default is 16.
 pub const EVENTS_KEPT: u32 = 1024;
+
+/// The active level of a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Active {
+    /// High: a rising edge makes the line active.
+    High,
+    /// Low: a falling edge makes it active.
+    Low,
+}
 
 /// A GPIO chip.
 #[derive(Debug)]
@@ -71,20 +81,20 @@ impl Chip {
         Ok(LineInfo { name: text(&info.name), user: (info.flags & USED != 0).then(|| text(&info.consumer)) })
     }
 
-    /// Takes a line as an input whose rising edges are events.
+    /// Takes a line as an input. The edges that make it active are events.
     ///
     /// # Errors
     /// EBUSY if the line is in use, EINVAL if there is no such line, ENXIO if it cannot raise interrupts.
-    pub fn watch(&self, offset: u32) -> io::Result<Input> {
-        self.take(offset, INPUT | RISING).map(|file| Input { file })
+    pub fn watch(&self, offset: u32, active: Active) -> io::Result<Input> {
+        self.take(offset, INPUT | RISING | active.flag()).map(|file| Input { file })
     }
 
     /// Takes a line as an output, which is inactive at first.
     ///
     /// # Errors
     /// EBUSY if the line is in use, EINVAL if there is no such line.
-    pub fn drive(&self, offset: u32) -> io::Result<Output> {
-        self.take(offset, OUTPUT).map(|file| Output { file })
+    pub fn drive(&self, offset: u32, active: Active) -> io::Result<Output> {
+        self.take(offset, OUTPUT | active.flag()).map(|file| Output { file })
     }
 
     fn take(&self, offset: u32, flags: u64) -> io::Result<File> {
@@ -105,13 +115,23 @@ impl Chip {
     }
 }
 
+impl Active {
+    /// The flag of the kernel, which then calls a falling edge a rising one.
+    fn flag(self) -> u64 {
+        match self {
+            Self::High => 0,
+            Self::Low => ACTIVE_LOW,
+        }
+    }
+}
+
 /// An input line. Its descriptor is ready to be read when an edge has come.
 #[derive(Debug)]
 pub struct Input {
     file: File,
 }
 
-/// A rising edge.
+/// An edge that made an input active.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Edge {
     /// When the kernel's interrupt handler noticed it, ns on CLOCK_MONOTONIC.

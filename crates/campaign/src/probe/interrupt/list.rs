@@ -37,7 +37,9 @@ pub fn offers(root: &Root) -> Vec<Offer> {
         sources: chips.iter().map(|chip| format!("gpio:{chip}/LINE")).collect(),
         kind: "line of a GPIO chip",
         about: match chips.is_empty() {
-            false => "with --drive and a wire, the time of the edge is known; else from the kernel's stamp".to_owned(),
+            false => "with --drive and a wire, the time of the edge is known; else from the kernel's stamp; with \
+                      --answer and --judge, a board measures until the answer"
+                .to_owned(),
             true => "no /dev/gpiochip*: boards have one; a USB adapter with GPIO lines also works".to_owned(),
         },
     };

@@ -1,0 +1,152 @@
+//! A line whose edges are the questions of an outside judge. The thread answers each at once on an output line.
+
+use std::{io, os::fd::AsFd, sync::Arc};
+
+use record::{Interrupts, Zero};
+use sys::{
+    clock::Clock,
+    interrupt::gpio::{EVENTS_KEPT, Edge, Input, Output},
+};
+
+use super::source::{Found, Interrupted, Source, is_ready, ready};
+use crate::probe_threads::Pacer;
+
+/// Longest time that questions are answered after the end of the measurement, ns. The judge ends before: after its longest
+/// period, or when its histogram is sent.
+const AFTER_END_NS: i64 = 20_000_000_000;
+
+/// The line of the questions: an input whose descriptor is ready when an edge has come.
+pub trait QuestionLine: AsFd + Send {
+    /// Reads the oldest edge.
+    ///
+    /// # Errors
+    /// The error of the kernel, if the line is gone.
+    fn read(&mut self) -> io::Result<Edge>;
+}
+
+/// The line of the answers.
+pub trait AnswerLine: Send {
+    /// Sets the line to active or inactive.
+    ///
+    /// # Errors
+    /// The error of the kernel, if the line is gone.
+    fn set(&self, active: bool) -> io::Result<()>;
+}
+
+impl QuestionLine for Input {
+    #[inline]
+    fn read(&mut self) -> io::Result<Edge> {
+        Self::read(self)
+    }
+}
+
+impl AnswerLine for Output {
+    #[inline]
+    fn set(&self, active: bool) -> io::Result<()> {
+        Self::set(self, active)
+    }
+}
+
+/// A line of questions that is answered.
+pub struct AnsweredLine<Q, A> {
+    question: Q,
+    answer: A,
+    /// The line of the questions in words.
+    device: String,
+    judge: Arc<judge::Switch>,
+    /// Number of the last edge.
+    last: u32,
+    /// When the last answer began, ns on CLOCK_MONOTONIC.
+    answered_ns: i64,
+    /// True if another edge had come when the last answer had been given: it may be older than that answer.
+    has_more: bool,
+}
+
+impl<Q: QuestionLine, A: AnswerLine> AnsweredLine<Q, A> {
+    /// Answers the edges of `question` on `answer`, which is inactive. `judge` asks them.
+    #[must_use]
+    pub fn new(question: Q, answer: A, device: String, judge: Arc<judge::Switch>) -> Self {
+        Self { question, answer, device, judge, last: 0, answered_ns: 0, has_more: false }
+    }
+
+    /// Waits for a question, and answers it. Of several edges that wait, one answer is the answer of all.
+    #[inline]
+    fn answer_next(&mut self) -> io::Result<Option<(Edge, i64)>> {
+        if std::mem::take(&mut self.has_more) {
+            let (woke_ns, edge) = (Clock::Monotonic.now_ns(), self.question.read()?);
+            if edge.stamp_ns > self.answered_ns {
+                self.give_answer(woke_ns)?;
+            }
+            self.has_more = is_ready(&self.question)?;
+            return Ok(Some((edge, woke_ns)));
+        }
+        let Some(woke_ns) = ready(&self.question)? else { return Ok(None) };
+        // The answer comes first: everything else takes time that the judge would measure.
+        self.give_answer(woke_ns)?;
+        let edge = self.question.read()?;
+        self.has_more = is_ready(&self.question)?;
+        Ok(Some((edge, woke_ns)))
+    }
+
+    /// Makes a short pulse, so that the line is inactive before the next question, and each answer has both edges.
+    #[inline]
+    fn give_answer(&mut self, woke_ns: i64) -> io::Result<()> {
+        self.answered_ns = woke_ns;
+        self.answer.set(true)?;
+        self.answer.set(false)
+    }
+}
+
+impl<Q: QuestionLine, A: AnswerLine> Source for AnsweredLine<Q, A> {
+    fn describe(&self) -> Interrupts {
+        Interrupts { device: self.device.clone(), zero: Zero::Handler, resolution_ns: Some(1), ..Interrupts::default() }
+    }
+
+    fn keeps_each(&self) -> bool {
+        true
+    }
+
+    fn start(&mut self) -> io::Result<Pacer> {
+        // Edges from before the start, such as of the idle level of the judge.
+        for _ in 0..EVENTS_KEPT {
+            if !is_ready(&self.question)? {
+                break;
+            }
+            self.last = self.question.read()?.number;
+        }
+        Ok(Pacer::Irregular)
+    }
+
+    #[inline]
+    fn wait(&mut self) -> io::Result<Found> {
+        let Some((edge, woke_ns)) = self.answer_next()? else {
+            // The judge ends only before the thread if it is gone.
+            return if self.judge.is_over() { Err(io::ErrorKind::NotConnected.into()) } else { Ok(Found::Nothing) };
+        };
+        let lost = u64::from(edge.number.wrapping_sub(self.last).saturating_sub(1));
+        self.last = edge.number;
+        Ok(Found::Interrupt(Interrupted {
+            zero_ns: edge.stamp_ns,
+            kernel_ns: None,
+            woke_ns,
+            uncertainty_ns: None,
+            lost,
+            overrun: false,
+            unanswered: 0,
+        }))
+    }
+
+    fn finish(&mut self) {
+        self.judge.end();
+        let until_ns = Clock::Monotonic.now_ns() + AFTER_END_NS;
+        while !self.judge.is_over() && Clock::Monotonic.now_ns() < until_ns {
+            if self.answer_next().is_err() {
+                // The judge counts the rest as missing.
+                return;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
