@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use machine::{Root, evl_cpus, usable_cpus};
 use probes::timer::Core;
-use record::{Record, grouped};
+use record::{Caveat, Record, grouped};
 use sys::evl::{self, EvlError};
 
 use crate::{error::RunError, phase::PhaseRun, plan::Plan, validity};
@@ -30,6 +30,19 @@ pub fn with_defaults<'a>(plan: &'a Plan, root: &Root) -> Result<Cow<'a, Plan>, R
     }
 }
 
+/// Kind of the caveat that out-of-band wake-ups were early.
+const EARLY: &str = "evl.early";
+
+/// The caveat of a kernel with the Cobalt core, whose threads are not measured; `None` without it.
+pub fn cobalt_caveat(record: &Record) -> Option<Caveat> {
+    let version = record.machine.cobalt.as_ref()?;
+    let text = format!(
+        "this kernel has the Cobalt core of Xenomai 3 ({version}), which was not measured: the threads of this run were \
+         in-band, where Cobalt threads can delay them"
+    );
+    Some(Caveat { kind: "xenomai.cobalt".to_owned(), text })
+}
+
 /// Makes the record invalid for each thread that fell back to Linux.
 pub fn judge(record: &mut Record, run: &PhaseRun) {
     for timer in run.timers.iter().filter(|timer| timer.in_band() > 0) {
@@ -45,5 +58,14 @@ pub fn judge(record: &mut Record, run: &PhaseRun) {
         let remedy = "keep signals and debuggers away from the run (strace, gdb, Ctrl-Z); `sudo dmesg | grep -i evl` \
             may show the cause";
         validity::add(record, "evl.in_band", text, remedy);
+    }
+    let early: u64 = record.series.iter().filter(|series| series.evl.is_some()).map(|series| series.early).sum();
+    if early > 0 && !record.caveats.iter().any(|caveat| caveat.kind == EARLY) {
+        let gravity = record.machine.evl_gravity.as_deref().unwrap_or("unknown");
+        let text = format!(
+            "threads of the EVL core woke before their deadline: the gravity ({gravity}) is too large; `punctual evl \
+             gravity` calibrates it"
+        );
+        record.caveats.push(Caveat { kind: EARLY.to_owned(), text });
     }
 }

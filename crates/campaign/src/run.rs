@@ -146,6 +146,7 @@ impl<'a> Run<'a> {
         let series = plan.phases.iter().map(|phase| phase::thread_count(plan, phase, &cpus)).sum();
         let budget = RecordBudget::of(series);
         record.caveats.extend(budget.caveats());
+        record.caveats.extend(evl::cobalt_caveat(&record));
         let mut changes =
             Changes { shield: shielded::take(&mut record, plan.shield.as_ref(), root)?, ..Changes::default() };
         let keeps_trace = plan.stop_on.is_some() || plan.on_spike.needs_trace();

@@ -24,6 +24,7 @@ pub fn facts(root: &Root) -> Machine {
         model: virt::firmware(root).or_else(|| root.read("proc/device-tree/model")),
         os: os(root),
         preempt: kernel::preempt(root, kernel_build.as_deref(), cmdline.as_deref()).map(|preempt| preempt.model),
+        cobalt: evl::cobalt(root, kernel.as_deref()),
         config_digest: kernel::Config::read(root, kernel.as_deref()).map(|config| config.digest()),
         kernel,
         kernel_build,

@@ -33,6 +33,21 @@ impl Config {
         })
     }
 
+    /// The value of `CONFIG_<option>`: `y`, `m`, a number or a quoted text; `None` if it is not set.
+    pub(crate) fn value(&self, option: &str) -> Option<&str> {
+        let lines = self.text.lines();
+        lines.filter_map(|line| line.strip_prefix("CONFIG_")?.strip_prefix(option)?.strip_prefix('=')).next()
+    }
+
+    /// The path, and the lines of these options.
+    pub(crate) fn evidence(&self, options: &[&str]) -> String {
+        let line = |option: &&str| match self.value(option) {
+            Some(value) => format!("CONFIG_{option}={value}"),
+            None => format!("CONFIG_{option} is not set"),
+        };
+        format!("/{} = {}", self.path, options.iter().map(line).collect::<Vec<_>>().join(", "))
+    }
+
     /// FNV-1a digest of the text, 16 hexadecimal digits.
     pub(crate) fn digest(&self) -> String {
         let digest = self

@@ -59,7 +59,7 @@ pub use cpu_facts::cpu_facts;
 pub use cpulist::CpuList;
 pub use cpus::{CpuError, online_cpus, usable_cpus};
 pub use device_irqs::Handlers;
-pub use evl::evl_cpus;
+pub use evl::{Gravity, InvalidGravity, evl_cpus};
 pub use facts::{facts, isolated_cpus};
 pub use findings::findings;
 pub use hold::{

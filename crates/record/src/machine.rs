@@ -75,6 +75,9 @@ pub struct Machine {
     pub evl: Option<EvlCore>,
     /// Gravity values of the EVL core's clock; absent without one.
     pub evl_gravity: Option<String>,
+    /// Version of the Cobalt core (Xenomai 3), whose threads punctual does not measure; absent without one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cobalt: Option<String>,
     /// CPU time that real-time threads may use, `runtime/period` in us; `-1/…` for no limit.
     pub rt_throttling: Option<String>,
     /// The machine's clocks and their sources; absent if they were not examined.

@@ -1,4 +1,4 @@
-//! The EVL core and its threads as text.
+//! Real-time cores next to Linux, and their threads, as text.
 
 use record::{EvlCore, Series, grouped};
 
@@ -10,6 +10,11 @@ pub fn core(core: &EvlCore) -> String {
     let cpus = core.cpus.as_ref().map(|list| format!("on {}", cpus(list)));
     let state = core.state.clone().filter(|state| state != "running");
     [abi, cpus, state].into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+/// The Cobalt core of Xenomai 3 with its version.
+pub fn cobalt(version: &str) -> String {
+    format!("Xenomai 3 ({version}), measured in-band only")
 }
 
 /// The suffix of a thread's grant for threads of the EVL core, starting with a comma; empty for other threads.

@@ -1,6 +1,7 @@
 //! Settings of the machine that may cause latency, each with the reason and a remedy. Each finding has one function.
 
 mod cpu;
+mod evl;
 mod host;
 mod kernel;
 mod memory;
@@ -14,7 +15,7 @@ use crate::{CpuList, Root, Unreadable, cpus};
 type Check = fn(&CheckContext) -> Finding;
 
 /// The checks of all modules. To add a finding, write its function and add it to `CHECKS` of its module.
-const GROUPS: [&[Check]; 5] = [kernel::CHECKS, cpu::CHECKS, host::CHECKS, memory::CHECKS, rights::CHECKS];
+const GROUPS: [&[Check]; 6] = [kernel::CHECKS, cpu::CHECKS, host::CHECKS, memory::CHECKS, rights::CHECKS, evl::CHECKS];
 
 /// Checks everything that is known to cause latency. Returns all findings, always in this order.
 ///

@@ -119,6 +119,7 @@ pub fn machine(machine: &Machine) -> Vec<Fact> {
     let memory = machine.memory_bytes.map(|bytes| format!("{:.1} GiB", bytes as f64 / (1u64 << 30) as f64));
     let clocks = machine.clocks.as_ref().map(clocks::in_words);
     let core = machine.evl.as_ref().map(evl::core);
+    let cobalt = machine.cobalt.as_deref().map(evl::cobalt);
     let known = [
         ("host", &machine.hostname),
         ("model", &machine.model),
@@ -144,6 +145,7 @@ pub fn machine(machine: &Machine) -> Vec<Fact> {
         ("real-time share (us)", &machine.rt_throttling),
         ("EVL core", &core),
         ("EVL gravity", &machine.evl_gravity),
+        ("Cobalt core", &cobalt),
         ("hypervisor", &machine.hypervisor),
         ("container", &machine.container),
         ("boot id", &machine.boot_id),

@@ -61,6 +61,7 @@ pub(super) fn more_facts(page: &mut Page, machine: &Machine) {
         ("rt time", join([&machine.rt_throttling])),
         ("EVL", machine.evl.as_ref().map_or_else(String::new, evl::core)),
         ("gravity", join([&machine.evl_gravity])),
+        ("Cobalt", machine.cobalt.as_deref().map_or_else(String::new, evl::cobalt)),
         ("build", join([&machine.kernel_build])),
         ("kconfig", join([&machine.config_digest])),
         ("command", join([&machine.cmdline])),
