@@ -360,6 +360,7 @@ pub const ALL: &[Boot] = &[
         append: "tsc=reliable clocksource=tsc nohpet",
         tests: tests![
             evl::wake_ups_are_out_of_band,
+            evl::both_cores_are_compared,
             evl::audio_plays_out_of_band,
             evl::reports_threads_that_fall_back,
             evl::rejects_unsupported_configurations,

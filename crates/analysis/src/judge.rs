@@ -5,7 +5,7 @@ use record::{
 };
 
 use crate::{
-    audio, cpu_list,
+    audio, cores, cpu_list,
     duration::{format_exact, format_ns, format_unsigned_ns, parse_ns},
     gaps,
     groups::{Group, groups},
@@ -44,10 +44,15 @@ const ERROR_PART: u64 = 10;
 /// deadlines without a late wake-up can have been late. Profiles of round trips, watched programs, gaps of threads that
 /// never sleep, and captured streams have their own rules.
 ///
+/// In a run with both cores, each core is judged by itself, and the worse verdict is that of the run.
+///
 /// For each set of loads, the considered series are those of all CPUs with the period nearest to the use's by ratio,
 /// and faster ones. The faster ones count only if they were late.
 #[must_use]
 pub fn judge(record: &Record, profile: &Profile) -> UseVerdict {
+    if let Some(of_cores) = cores::judge(record, |of_core| judge(of_core, profile)) {
+        return of_cores;
+    }
     if profile.judges == Judges::RoundTrips {
         return round_trip::judge(record, profile);
     }

@@ -17,6 +17,7 @@
 //! | [`campaign`] | the table of a campaign, and its recommendation |
 //! | [`matrix`] | the tables of a matrix, and the recommended pair of CPUs |
 //! | [`mod@reference`] | figures published elsewhere |
+//! | [`cores`] | the results of each core, in-band and out-of-band |
 //! | [`compare()`] | comparison of a run with another record |
 //! | [`judge()`] | the verdict on one use |
 //! | [`verdict()`] | the verdicts on all uses, and the one on a run |
@@ -35,6 +36,7 @@ mod badness;
 pub mod campaign;
 mod capture;
 mod compare;
+pub mod cores;
 mod cpu_list;
 mod data_file;
 pub mod duration;

@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 
 use machine::{Root, evl_cpus, usable_cpus};
-use probes::timer::Core;
 use record::{Caveat, Record, grouped};
 use sys::evl::{self, EvlError};
 
@@ -12,7 +11,7 @@ use crate::{error::RunError, phase::PhaseRun, plan::Plan, validity};
 /// Returns the plan with the defaults of the EVL core: its CPUs are measured unless the plan names others. Fails before
 /// anything is started if the core is not available.
 pub fn with_defaults<'a>(plan: &'a Plan, root: &Root) -> Result<Cow<'a, Plan>, RunError> {
-    if plan.core != Core::Evl {
+    if !plan.core.use_evl() {
         return Ok(Cow::Borrowed(plan));
     }
     evl::level()?;

@@ -19,6 +19,7 @@
 //! | `record_writer` | writes the record to disk during the run |
 //! | [`error`] | errors of a run |
 //! | [`process`] | a program of the user, watched thread by thread |
+//! | `cores` | the cores that schedule the measuring threads |
 //! | `answer` | the answering end of round trips |
 //! | [`matrix`] | two threads on each pair of CPUs |
 //! | [`mod@file`] | reads a campaign file, and reports all its mistakes |
@@ -32,6 +33,7 @@
 mod answer;
 pub mod builtin;
 mod changes;
+mod cores;
 mod cost;
 pub mod error;
 mod evl;
@@ -59,6 +61,7 @@ mod validity;
 
 pub use answer::{AnswerPlan, Answering};
 pub use builtin::{CampaignFileError, find_campaign};
+pub use cores::{Cores, UnknownCore};
 pub use error::RunError;
 pub use expand::{Cpus, ExpandOptions, expand};
 pub use file::{CampaignFile, FileMistakes};

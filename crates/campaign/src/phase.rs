@@ -9,7 +9,7 @@ use probes::{
     guard::Heartbeat,
     noise::Spin,
     probe_threads::{ProbeThreads, ThreadInfo},
-    timer::{End, Settings, StopOn, Timer, TimerError},
+    timer::{Core, End, Settings, StopOn, Timer, TimerError},
 };
 use record::{EndedBy, Phase, Series};
 use sys::{
@@ -189,7 +189,7 @@ impl<'a> PhaseRun<'a> {
             timerlat.begin(plan.threshold_at(phase.period_ns));
         }
         for (index, timer) in self.timers.iter_mut().enumerate() {
-            timer.start(first_ns.saturating_add_unsigned(index as u64 * plan.offset_ns), end_ns);
+            timer.start(first_ns.saturating_add_unsigned(shift_ns(plan, phase, index)), end_ns);
         }
         let mut decided = false;
         loop {
@@ -344,14 +344,18 @@ fn thread_cpus(plan: &Plan, cpus: &CpuList) -> Vec<Option<u32>> {
     cpus.iter().map(Some).collect()
 }
 
-/// True if the threads of a phase are equal, one on each CPU, and not named one by one.
+/// True if the threads of a phase are equal, one of each core on each CPU, and not named one by one.
 fn is_one_on_each_cpu(plan: &Plan, phase: &PhasePlan) -> bool {
     phase.threads.is_empty() && plan.probe.definition().placement().roles.is_empty()
 }
 
 /// Number of measuring threads of a phase, without those that the probe itself creates.
 pub fn thread_count(plan: &Plan, phase: &PhasePlan, cpus: &CpuList) -> usize {
-    if is_one_on_each_cpu(plan, phase) { thread_cpus(plan, cpus).len() } else { phase.threads.len() }
+    if is_one_on_each_cpu(plan, phase) {
+        thread_cpus(plan, cpus).len() * plan.core.threads().len()
+    } else {
+        phase.threads.len()
+    }
 }
 
 /// The settings of each measuring thread of a phase.
@@ -365,14 +369,14 @@ pub fn threads(
     let probe = plan.probe.definition();
     let properties = probe.properties();
     let is_one_on_each_cpu = is_one_on_each_cpu(plan, phase);
-    let settings = |role: &str, cpu, policy, period_ns| Settings {
+    let settings = |role: &str, core, cpu, policy, period_ns| Settings {
         role: role.to_owned(),
-        has_own_role: !is_one_on_each_cpu,
+        has_own_role: role != properties.name || !is_one_on_each_cpu,
         cpu,
         policy,
         clock: plan.clock,
         wait: plan.wait,
-        core: plan.core,
+        core,
         period_ns,
         fraction: probe.timing(period_ns).fraction,
         samples: match phase.length {
@@ -386,10 +390,26 @@ pub fn threads(
         spin: None,
     };
     if is_one_on_each_cpu {
-        let equal = |cpu| settings(properties.name, cpu, plan.policy, phase.period_ns);
-        return thread_cpus(plan, cpus).into_iter().map(equal).collect();
+        let on_cpu = |cpu| {
+            let equal =
+                move |&(core, role): &(Core, Option<&'static str>)| (core, role.unwrap_or(properties.name), cpu);
+            plan.core.threads().iter().map(equal)
+        };
+        let equal = |(core, role, cpu)| settings(role, core, cpu, plan.policy, phase.period_ns);
+        return thread_cpus(plan, cpus).into_iter().flat_map(on_cpu).map(equal).collect();
     }
-    phase.threads.iter().map(|t| settings(&t.role, Some(t.cpu), t.policy, t.period_ns)).collect()
+    let core = plan.core.of_named_threads();
+    phase.threads.iter().map(|t| settings(&t.role, core, Some(t.cpu), t.policy, t.period_ns)).collect()
+}
+
+/// Time by which the grid of a thread is later than that of the first one, ns.
+///
+/// The threads of two cores on a CPU share the period: one has its deadlines in the middle between those of the other.
+/// At the same deadline, the out-of-band thread would delay the in-band one by its own work.
+fn shift_ns(plan: &Plan, phase: &PhasePlan, index: usize) -> u64 {
+    let on_each_cpu = plan.core.threads().len();
+    let (cpu, core) = ((index / on_each_cpu) as u64, (index % on_each_cpu) as u64);
+    cpu * plan.offset_ns + core * phase.period_ns / on_each_cpu as u64
 }
 
 /// The thread as the trace knows it; `None` for an unpinned thread, whose spikes are not explained.
@@ -412,4 +432,39 @@ fn measured_thread(plan: &Plan, timer: &Timer, has_quota: bool) -> Option<Measur
         slack_ns,
         has_quota,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        Cores,
+        plan::tests::{phase, plan},
+    };
+
+    #[test]
+    fn both_cores_have_a_thread_on_each_cpu_half_a_period_apart() {
+        let of = |core| {
+            let run = Plan { core, offset_ns: 10, ..plan(vec![phase(1_000, Length::UntilStopped)]) };
+            let (phase, cpus) = (&run.phases[0], CpuList::from_iter([1, 3]));
+            let all = threads(&run, phase, &cpus, None, 1);
+            assert_eq!(thread_count(&run, phase, &cpus), all.len());
+            let described = all.into_iter().enumerate().map(|(index, settings)| {
+                (settings.role, settings.core, settings.cpu, settings.has_own_role, shift_ns(&run, phase, index))
+            });
+            described.collect::<Vec<_>>()
+        };
+        let thread = |role: &str, core, cpu, own, shift_ns| (role.to_owned(), core, Some(cpu), own, shift_ns);
+        assert_eq!(
+            of(Cores::Both),
+            [
+                thread("in-band", Core::Linux, 1, true, 0),
+                thread("out-of-band", Core::Evl, 1, true, 500),
+                thread("in-band", Core::Linux, 3, true, 10),
+                thread("out-of-band", Core::Evl, 3, true, 510),
+            ]
+        );
+        let evl = [thread("timer", Core::Evl, 1, false, 0), thread("timer", Core::Evl, 3, false, 10)];
+        assert_eq!(of(Cores::Evl), evl);
+    }
 }

@@ -14,9 +14,9 @@ mod scenario;
 
 use std::{path::PathBuf, time::Duration};
 
+use crate::Cores;
 use analysis::Profile;
 use machine::{CpuList, nic::NicSettings};
-use probes::timer::Core;
 use sys::{
     clock::{Clock, Wait},
     sched::Policy,
@@ -43,7 +43,7 @@ pub struct Plan {
     /// Method by which the threads wait for their deadlines.
     pub wait: Wait,
     /// The core that schedules them.
-    pub core: Core,
+    pub core: Cores,
     /// Shift between the grids of neighbouring CPUs, ns.
     pub offset_ns: u64,
     /// Lateness above which a wake-up is a spike, ns; `None` for 100 us, or for a shorter period that period. For the
@@ -96,7 +96,7 @@ impl Plan {
             probe,
             clock: Clock::Monotonic,
             wait: Wait::Nanosleep,
-            core: Core::Linux,
+            core: Cores::Linux,
             offset_ns: 0,
             threshold_ns: None,
             shield: None,

@@ -33,7 +33,7 @@ use crate::{
 };
 pub use grid::{Fraction, Grid};
 use reader::Reader;
-pub use settings::{Core, End, Settings, StopOn, TimerError, UnknownCore};
+pub use settings::{Core, End, Settings, StopOn, TimerError};
 use shared::Shared;
 
 /// A timer probe on one CPU, with its measuring thread.
@@ -161,10 +161,12 @@ impl Timer {
         }
     }
 
-    /// The thread with its requested policy; a thread with its own role is named without its CPU.
+    /// The thread with its requested policy; a thread with its own role is named without its CPU, unless there is one such
+    /// thread on each CPU.
     #[must_use]
     pub fn thread_info(&self) -> ThreadInfo<'_> {
-        let place = if self.settings.has_own_role { self.settings.role.clone() } else { self.place() };
+        let on_each_cpu = [record::IN_BAND, record::OUT_OF_BAND].contains(&self.settings.role.as_str());
+        let place = if self.settings.has_own_role && !on_each_cpu { self.settings.role.clone() } else { self.place() };
         ThreadInfo { place, policy: self.settings.policy, grant: &self.grant, at_end: self.shared.at_end.get() }
     }
 

@@ -5,6 +5,13 @@ use serde::{Deserialize, Serialize};
 
 /// Value of [`Scenario::core`](crate::Scenario) for a run whose measuring threads the EVL core scheduled.
 pub const EVL: &str = "evl";
+/// Value of [`Scenario::core`](crate::Scenario) for a run in which Linux and the EVL core scheduled one thread each on
+/// every measured CPU.
+pub const BOTH_CORES: &str = "both";
+/// Role of the threads of Linux in a run with both cores.
+pub const IN_BAND: &str = "in-band";
+/// Role of the threads of the EVL core in a run with both cores.
+pub const OUT_OF_BAND: &str = "out-of-band";
 
 /// Facts about the EVL core of a machine.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]

@@ -158,7 +158,8 @@ pub struct Scenario {
     pub clock: String,
     /// Method of waiting for deadlines: `nanosleep` or `timerfd`; `evl` for threads of the EVL core.
     pub wait: String,
-    /// Scheduler of the measuring threads other than Linux: `evl`; absent for Linux.
+    /// Scheduler of the measuring threads other than Linux: `evl`; `both` for one thread of each on every CPU, with the
+    /// roles `in-band` and `out-of-band`; absent for Linux.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub core: Option<String>,
     /// Phase shift between the deadlines of neighbouring CPUs, ns.

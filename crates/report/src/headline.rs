@@ -1,6 +1,6 @@
 //! The answer of a run in one sentence, for each kind of run.
 
-use analysis::{audio::outcome_of_search, format_duration, format_ns, matrix::why_none, on_short_ladder, when};
+use analysis::{audio::outcome_of_search, cores, format_duration, format_ns, matrix::why_none, on_short_ladder, when};
 use record::{
     Capture, Listener, Noise, Outcome, Record, RoundTrip, Series, SeriesKind, Stream, Talker, UseVerdict, counted,
     grouped,
@@ -139,6 +139,9 @@ fn worst(record: &Record) -> String {
     };
     let Words { item, .. } = Words::of(record);
     let measured = format!("({lasted}, {})", counted(samples, item));
+    if let Some(comparison) = cores::comparison(record) {
+        return format!("{} {measured}.", comparison.trim_end_matches('.'));
+    }
     match latest.max_ns {
         Some(max_ns) => {
             format!("Worst {} late, {}, {} {measured}.", format_ns(max_ns), latest.place(), when(latest))

@@ -108,6 +108,7 @@ pub fn summary(record: &Record, style: &Style, width: usize) -> String {
     if record.phases.is_empty() {
         page.heading("Nothing was measured");
     }
+    cores(&mut page, record);
     capture::section(&mut page, record);
     ledger::ledger(&mut page, record, Extent::Short);
     ledger::spikes(&mut page, record, 10);
@@ -117,6 +118,15 @@ pub fn summary(record: &Record, style: &Style, width: usize) -> String {
     ending(&mut page, record);
     linuxcnc::section(&mut page, record);
     page.finish()
+}
+
+/// The comparison of a run with both cores; nothing for other runs.
+fn cores(page: &mut Page, record: &Record) {
+    if let Some(comparison) = analysis::cores::comparison(record) {
+        page.heading("In-band and out-of-band");
+        page.text(Ink::Plain, &comparison);
+        page.table(&figures::of_cores(record));
+    }
 }
 
 /// The output of `punctual measure process`, and of `punctual show` for its record.

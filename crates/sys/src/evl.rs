@@ -38,7 +38,7 @@ pub enum EvlError {
     /// The kernel has no EVL core.
     #[error(
         "this kernel has no EVL core (there is no {CONTROL}): boot one built with CONFIG_EVL, see https://v4.xenomai.org, \
-         or leave out --core evl"
+         or leave out --core"
     )]
     Absent,
     /// The user has no permission to use the core.

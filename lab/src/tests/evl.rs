@@ -3,7 +3,7 @@
 use std::{fs, thread, time::Duration};
 
 use anyhow::{Context, Result, bail, ensure};
-use record::{EVL, Record, Series};
+use record::{BOTH_CORES, EVL, IN_BAND, OUT_OF_BAND, Record, Series};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::inside::{expect, punctual, recorded, start, wait_until};
@@ -27,6 +27,27 @@ pub fn wake_ups_are_out_of_band() -> Result<()> {
     let core = machine.evl.as_ref().context("the machine has an EVL core")?;
     ensure!(core.state.as_deref() == Some("running") && core.cpus == machine.cpus_online, "{core:?}");
     ensure!(machine.evl_gravity.as_ref().is_some_and(|gravity| gravity.ends_with('u')), "{:?}", machine.evl_gravity);
+    Ok(())
+}
+
+/// Both cores measure in one run: one series each, on the same period, and the out-of-band thread never falls back.
+pub fn both_cores_are_compared() -> Result<()> {
+    let clock = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+    wait_until("the clock source is tsc", || Ok(fs::read_to_string(clock)?.trim() == "tsc"))?;
+    expect(0, &punctual("measure timer --core both --quiet --record both --samples 1000 --load cpu")?)?;
+    let record = recorded("both")?;
+    ensure!(record.scenario.core.as_deref() == Some(BOTH_CORES), "{:?}", record.scenario);
+    ensure!(record.validity.valid, "{:?}", record.validity.reasons);
+    for series in &record.series {
+        let lateness = (series.min_ns, series.mean_ns, series.max_ns);
+        println!("{}: {} wake-ups, lateness {lateness:?}", series.place(), series.samples);
+    }
+    let [in_band, out_of_band] = record.series.as_slice() else { bail!("{} series", record.series.len()) };
+    ensure!((in_band.role.as_str(), out_of_band.role.as_str()) == (IN_BAND, OUT_OF_BAND), "roles");
+    ensure!(in_band.evl.is_none() && out_of_band.evl.as_ref().is_some_and(|evl| evl.in_band == 0), "cores");
+    let apart_ns = out_of_band.first_deadline_ns - in_band.first_deadline_ns;
+    ensure!(apart_ns.rem_euclid(1_000_000) == 500_000, "the grids are {apart_ns} ns apart");
+    ensure!(in_band.samples + in_band.missed >= 1000 && out_of_band.samples + out_of_band.missed >= 1000, "samples");
     Ok(())
 }
 

@@ -1,7 +1,7 @@
 //! The content of a campaign file.
 
+use crate::Cores;
 use loads::LoadSpec;
-use probes::timer::Core;
 use sys::{
     clock::{Clock, Wait},
     sched::Policy,
@@ -77,7 +77,7 @@ pub struct CampaignProbe {
     /// Method by which the threads wait for their deadlines.
     pub wait: Wait,
     /// The core that schedules the threads.
-    pub core: Core,
+    pub core: Cores,
     /// Shift between the grids of neighbouring CPUs, ns.
     pub offset_ns: u64,
     /// Lateness above which a wake-up is a spike, ns; `None` for the default of the probe.

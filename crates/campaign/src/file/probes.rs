@@ -4,8 +4,9 @@
 
 use std::collections::BTreeSet;
 
+use crate::Cores;
 use blame::BlameMode;
-use probes::{stream::transmit::TransmitMode, timer::Core};
+use probes::stream::transmit::TransmitMode;
 use sys::{
     clock::{Clock, Wait},
     sched::Policy,
@@ -201,7 +202,7 @@ fn default_probe(position: Position) -> CampaignProbe {
         length: Length::default(),
         clock: Clock::Monotonic,
         wait: Wait::Nanosleep,
-        core: Core::Linux,
+        core: Cores::Linux,
         offset_ns: 0,
         threshold_ns: None,
         blame: BlameMode::Auto,
@@ -241,7 +242,7 @@ fn probe(mut fields: Fields<'_>) -> CampaignProbe {
         wait = fields.parsed("wait", str::parse::<Wait>);
     }
     if own("core") {
-        core = fields.parsed("core", str::parse::<Core>);
+        core = fields.parsed("core", str::parse::<Cores>);
     }
     if own("offset") {
         offset_ns = fields.parsed("offset", |text| duration_in(text, 0, PERIOD_MAX_NS, "at most 1h, e.g. 50us"));

@@ -1,13 +1,13 @@
 //! Checks of a whole plan.
 
-use probes::timer::Core;
+use crate::Cores;
 use sys::{
     clock::{Clock, Wait},
     sched::Policy,
 };
 
 use super::{Plan, phase::Length};
-use crate::probe::{PERIOD_MAX_NS, PERIOD_MIN_NS, PlanError, RunShape};
+use crate::probe::{PERIOD_MAX_NS, PERIOD_MIN_NS, PlanError, Probe, RunShape};
 
 impl Plan {
     /// Checks ranges and combinations of options.
@@ -19,7 +19,7 @@ impl Plan {
         probe.check()?;
         let periods_ns: Vec<u64> = self.phases.iter().map(|phase| phase.period_ns).collect();
         probe.check_run(&RunShape { policy: self.policy, clock: self.clock, periods_ns: &periods_ns })?;
-        if self.core == Core::Evl {
+        if self.core.use_evl() {
             self.check_evl()?;
         }
         if !self.until_decided.is_empty() && self.phases.len() > 1 {
@@ -40,6 +40,9 @@ impl Plan {
 
     fn check_evl(&self) -> Result<(), PlanError> {
         self.probe.definition().properties().evl?;
+        if self.core == Cores::Both && !matches!(self.probe, Probe::Timer(_)) {
+            return Err(PlanError::BothCores);
+        }
         if self.clock != Clock::Monotonic || self.wait != Wait::Nanosleep || self.timerlat {
             return Err(PlanError::EvlWait);
         }
@@ -57,7 +60,7 @@ mod tests {
             PhasePlan,
             tests::{phase, plan},
         },
-        probe::{NoiseProbe, PERIOD_MAX_NS, Probe, ThreadPlan},
+        probe::{NoiseProbe, PERIOD_MAX_NS, Probe, ThreadPlan, ThreadsProbe},
     };
 
     #[test]
@@ -85,10 +88,20 @@ mod tests {
     #[test]
     fn refuses_what_the_evl_core_cannot_do() {
         let plan =
-            Plan { core: Core::Evl, policy: Policy::Fifo(90), ..plan(vec![phase(1_000_000, Length::Samples(1))]) };
+            Plan { core: Cores::Evl, policy: Policy::Fifo(90), ..plan(vec![phase(1_000_000, Length::Samples(1))]) };
         assert_eq!(plan.check(), Ok(()));
         assert_eq!(plan.scenario().core.as_deref(), Some("evl"));
         let check = |plan: Plan| plan.check();
+        let both = Plan { core: Cores::Both, ..plan.clone() };
+        assert_eq!(check(both.clone()), Ok(()));
+        let scenario = both.scenario();
+        assert_eq!(
+            (scenario.core.as_deref(), scenario.wait.as_str()),
+            (Some("both"), "nanosleep in-band, evl out-of-band")
+        );
+        let named = Probe::Threads(ThreadsProbe::default());
+        assert_eq!(check(Plan { probe: named, ..both.clone() }), Err(PlanError::BothCores));
+        assert_eq!(check(Plan { clock: Clock::Tai, ..both }), Err(PlanError::EvlWait));
         assert_eq!(check(Plan { policy: Policy::Other, ..plan.clone() }), Err(PlanError::EvlPolicy));
         assert_eq!(check(Plan { clock: Clock::Tai, ..plan.clone() }), Err(PlanError::EvlWait));
         assert_eq!(check(Plan { wait: Wait::Timerfd, ..plan.clone() }), Err(PlanError::EvlWait));

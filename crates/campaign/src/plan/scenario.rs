@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use probes::timer::Core;
+use crate::Cores;
 use record::{AskedThread, Phase, Scenario};
 
 use super::{
@@ -36,8 +36,12 @@ impl Plan {
             cpus: self.cpus.as_ref().map(ToString::to_string),
             policy: self.policy_in_words(),
             clock: self.clock.to_string(),
-            wait: if self.core == Core::Linux { self.wait.to_string() } else { self.core.to_string() },
-            core: (self.core != Core::Linux).then(|| self.core.to_string()),
+            wait: match self.core {
+                Cores::Linux => self.wait.to_string(),
+                Cores::Evl => self.core.to_string(),
+                Cores::Both => format!("{} in-band, evl out-of-band", self.wait),
+            },
+            core: (self.core != Cores::Linux).then(|| self.core.to_string()),
             offset_ns: self.offset_ns,
             threshold_ns: self.phases.first().map_or(0, |phase| self.threshold_at(phase.period_ns)),
             hold_cpu_awake: self.hold_cpu_awake,

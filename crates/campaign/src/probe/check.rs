@@ -136,6 +136,9 @@ pub enum PlanError {
     /// The probe makes Linux system calls, which threads of the EVL core must not make.
     #[error("threads of the EVL core cannot send or spin: use --core evl with `measure timer`, `threads` or `audio`")]
     EvlProbe,
+    /// Only the timer probe has one equal thread on each CPU.
+    #[error("only `measure timer` measures with both cores: choose --core linux or --core evl")]
+    BothCores,
     /// Sound cards have only Linux drivers.
     #[error(
         "threads of the EVL core cannot wait for a sound card, which has a Linux driver: leave out --core evl, or \
@@ -179,6 +182,7 @@ impl PlanError {
             | Self::NoInterface
             | Self::StreamDeadline
             | Self::EvlProbe
+            | Self::BothCores
             | Self::EvlCard
             | Self::EvlWait
             | Self::EvlPolicy

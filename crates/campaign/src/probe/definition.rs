@@ -8,13 +8,11 @@ use std::{
 };
 
 use machine::{CpuError, CpuList, Root, Shield, ShieldError, evl_cpus, isolated_cpus, usable_cpus};
-use probes::{
-    probe_threads::ProbeThreads,
-    timer::{Core, Fraction},
-};
+use probes::{probe_threads::ProbeThreads, timer::Fraction};
 use sys::{clock::Clock, sched::Policy};
 
 use super::check::PlanError;
+use crate::Cores;
 
 /// Shortest period, ns: one microsecond. No thread sleeps and wakes up faster.
 pub const PERIOD_MIN_NS: u64 = 1_000;
@@ -232,11 +230,11 @@ pub fn with_shield<T>(shield: Option<&Shield>, cpu: Option<u32>, make: impl FnOn
 ///
 /// # Errors
 /// The CPU or the shield cannot be used, or the EVL core has no CPU among them.
-pub fn choose_cpu(root: &Root, named: Option<u32>, shield: Option<&CpuList>, core: Core) -> Result<u32, CpuError> {
+pub fn choose_cpu(root: &Root, named: Option<u32>, shield: Option<&CpuList>, core: Cores) -> Result<u32, CpuError> {
     let requested = named.map(|cpu| CpuList::from_iter([cpu]));
     let usable = usable_cpus(root, requested.as_ref().or(shield))?;
     // A later check reports a named CPU outside the EVL core.
-    let of_core = evl_cpus(root).filter(|_| core == Core::Evl && named.is_none());
+    let of_core = evl_cpus(root).filter(|_| core.use_evl() && named.is_none());
     let offered = of_core.as_ref().map_or_else(|| usable.clone(), |of_core| usable.intersection(of_core));
     best_cpu(&offered, &quiet_cpus(root, shield)).ok_or(CpuError::Empty { online: of_core.unwrap_or(usable) })
 }

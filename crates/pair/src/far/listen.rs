@@ -3,12 +3,12 @@
 use std::{path::PathBuf, time::Duration};
 
 use campaign::{
-    Length, PhasePlan, Plan, Probe, SELF_EXE,
+    Cores, Length, PhasePlan, Plan, Probe, SELF_EXE,
     probe::{StreamProbe, choose_cpu, stream::StreamEnds},
 };
 use frames::Class;
 use machine::{CpuList, Root};
-use probes::{ReceiveWait, stream::remote::RemoteTalker, timer::Core};
+use probes::{ReceiveWait, stream::remote::RemoteTalker};
 use record::{FarAsked, Record};
 
 use super::common::{self, Failure, TICK};
@@ -39,7 +39,7 @@ pub fn listen(channel: &Channel<ToFar>, ask: &ListenTask, asked: &FarAsked) -> R
 fn plan(ask: &ListenTask, asked: &FarAsked, root: &Root, talker: RemoteTalker) -> Result<Plan, Failure> {
     let list = |text: &Option<String>| text.as_deref().map(str::parse::<CpuList>).transpose();
     let shield = list(&asked.shield)?;
-    let cpu = choose_cpu(root, asked.cpu, shield.as_ref(), Core::Linux)?;
+    let cpu = choose_cpu(root, asked.cpu, shield.as_ref(), Cores::Linux)?;
     let stream = StreamProbe {
         ends: StreamEnds::Listen(ask.interface.clone()),
         class: if ask.class_b { Class::B } else { Class::A },

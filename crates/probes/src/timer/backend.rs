@@ -85,17 +85,3 @@ impl ThreadBackend {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn cores_parse_as_displayed() {
-        for core in [Core::Linux, Core::Evl] {
-            assert_eq!(core.to_string().parse(), Ok(core));
-        }
-        let error = "xenomai".parse::<Core>().unwrap_err().to_string();
-        assert_eq!(error, "unknown core `xenomai`: use linux or evl");
-    }
-}

@@ -1,6 +1,6 @@
 //! The settings of a measuring thread, and how it may end.
 
-use std::{fmt, fs::File, io, str::FromStr, sync::Arc};
+use std::{fs::File, io, sync::Arc};
 
 use sys::{
     clock::{Clock, Wait},
@@ -54,39 +54,12 @@ pub struct StopOn {
 }
 
 /// The scheduler of a measuring thread.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Core {
     /// Linux.
-    #[default]
     Linux,
     /// The EVL core (Xenomai 4), out-of-band: Linux cannot delay the thread.
     Evl,
-}
-
-/// A text that is not a [`Core`].
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("unknown core `{0}`: use linux or evl")]
-pub struct UnknownCore(String);
-
-impl FromStr for Core {
-    type Err = UnknownCore;
-
-    fn from_str(text: &str) -> Result<Self, UnknownCore> {
-        match text {
-            "linux" => Ok(Self::Linux),
-            "evl" => Ok(Self::Evl),
-            _ => Err(UnknownCore(text.to_owned())),
-        }
-    }
-}
-
-impl fmt::Display for Core {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Linux => "linux",
-            Self::Evl => "evl",
-        })
-    }
 }
 
 /// An error in creating a measuring thread.

@@ -1,12 +1,11 @@
 //! Options that measurements share: [`Common`] for all of them, [`WakeUps`] for those with deadlines.
 
-use campaign::Action;
+use campaign::{Action, Cores};
 use std::path::PathBuf;
 
 use clap::Args;
 use loads::LoadSpec;
 use machine::CpuList;
-use probes::timer::Core;
 use sys::clock::{Clock, Wait};
 
 use super::{Blame, Extent, OutputOptions, duration};
@@ -144,9 +143,10 @@ pub struct WakeUps {
     /// The way in which threads wait for their deadlines.
     #[arg(long, default_value = "nanosleep")]
     pub wait: Wait,
-    /// Schedule by linux or evl (Xenomai 4).
+    /// Schedule by linux, evl (Xenomai 4) or both.
     ///
-    /// evl needs a kernel with the EVL core.
+    /// evl and both need a kernel with the EVL core. both runs one thread of each on every measured CPU, half a period
+    /// apart, and compares them; only for `measure timer`.
     #[arg(long, default_value = "linux")]
-    pub core: Core,
+    pub core: Cores,
 }

@@ -206,13 +206,15 @@ fn an_evl_run_is_refused_without_the_evl_core() {
     if std::path::Path::new("/dev/evl/control").exists() {
         return skip("this kernel has the EVL core, which `make lab` tests");
     }
-    for probe in ["timer", "audio"] {
+    for probe in ["timer --core evl", "timer --core both", "audio --core evl"] {
         let scratch = Scratch::new();
-        let run = scratch.run(&format!("measure {probe} --core evl --quiet --record a --duration 50ms"));
+        let run = scratch.run(&format!("measure {probe} --quiet --record a --duration 50ms"));
         let errors = run.expect_status(1).stderr();
-        assert!(errors.contains("no EVL core") && errors.contains("leave out --core evl"), "{errors}");
+        assert!(errors.contains("no EVL core") && errors.contains("leave out --core"), "{errors}");
         assert!(!scratch.record_path().exists());
     }
+    let threads = Scratch::new().run("measure threads --core both --no-record --duration 50ms");
+    assert!(threads.expect_status(64).stderr().contains("only `measure timer` measures with both cores"));
     let ordinary = Scratch::new().run(&format!("measure timer {ORDINARY} --core evl --no-record"));
     assert!(ordinary.expect_status(64).stderr().contains("fifo:1 to fifo:99"));
 }

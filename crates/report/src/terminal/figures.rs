@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use analysis::{
-    Summary, format_unsigned_ns,
+    Summary, cores, format_unsigned_ns,
     matrix::{PairRank, ranked_pairs},
     when,
 };
@@ -42,6 +42,9 @@ pub(super) fn figures(record: &Record, rows: usize) -> Option<Table> {
         | SeriesKind::TimerlatIrq
         | SeriesKind::TimerlatThread => {}
     }
+    if cores::are_both(record) {
+        return Some(of_cores(record).at_most(rows));
+    }
     let mut phases: Vec<String> = all.iter().map(|series| when(series)).collect();
     phases.dedup();
     let mut places: Vec<String> = Vec::new();
@@ -56,7 +59,7 @@ pub(super) fn figures(record: &Record, rows: usize) -> Option<Table> {
         places.sort_by_key(|place| Reverse(worst(place)));
     }
     let table = if let [_] = phases[..] {
-        let mut table = Table::new(&["", "samples", "missed", "p50", "p99.9", "worst"]);
+        let mut table = Table::new(&FIGURES);
         places.iter().flat_map(of_place).for_each(|series| table.row(in_one_phase(series)));
         table
     } else {
@@ -114,10 +117,25 @@ fn of_program(all: &[&Series], rows: usize) -> Table {
     table.at_most(rows)
 }
 
+/// One row for each core: the figures of two cores are never added.
+pub(super) fn of_cores(record: &Record) -> Table {
+    let mut table = Table::new(&FIGURES);
+    for core in cores::figures(record) {
+        table.row(row(core.role.to_owned(), &core.figures));
+    }
+    table
+}
+
 fn in_one_phase(series: &Series) -> Spans {
-    let figures = Summary::of(series);
+    row(series.place(), &Summary::of(series))
+}
+
+/// The columns of [`row`].
+const FIGURES: [&str; 6] = ["", "samples", "missed", "p50", "p99.9", "worst"];
+
+fn row(name: String, figures: &Summary) -> Spans {
     vec![
-        cell(series.place()),
+        cell(name),
         cell(grouped(figures.samples)),
         count_cell(figures.missed),
         cell(time(figures.p50_ns)),

@@ -1,14 +1,14 @@
 //! `punctual measure stream`.
 
 use campaign::{
-    Length, Plan, PlanError, Probe,
+    Cores, Length, Plan, PlanError, Probe,
     probe::{
         Definition, PlacementContext, StreamProbe, choose_cpu, quiet_cpus,
         stream::{CaptureTo, StreamEnds, WakeupOffset},
     },
 };
 use machine::{CpuList, Root, usable_cpus};
-use probes::{stream::transmit::TransmitMode, timer::Core};
+use probes::stream::transmit::TransmitMode;
 use record::Record;
 use sys::{clock::Clock, sched::Policy};
 
@@ -120,7 +120,7 @@ fn place(options: &StreamOptions, stream: &mut StreamProbe) -> anyhow::Result<Ve
     let shield = options.placement.shield.as_ref();
     let one = |cpu: u32| CpuList::from_iter([cpu]);
     let isolated = quiet_cpus(&root, shield);
-    let first = choose_cpu(&root, options.cpu, shield, Core::Linux)?;
+    let first = choose_cpu(&root, options.cpu, shield, Cores::Linux)?;
     let usable = usable_cpus(&root, stream.listen_cpu.map(one).as_ref())?;
     let named = [first].into_iter().chain(stream.listen_cpu).collect();
     Ok(stream.place(named, &PlacementContext { usable: &usable, isolated: &isolated, policy: Some(options.policy) }))

@@ -1,14 +1,13 @@
 //! `punctual measure udp`.
 
 use campaign::{
-    Length, Plan, Probe,
+    Cores, Length, Plan, Probe,
     probe::{
         Definition, PlacementContext, UdpProbe, choose_cpu, quiet_cpus,
         udp::{Address, AddressError},
     },
 };
 use machine::{Root, usable_cpus};
-use probes::timer::Core;
 use record::Record;
 
 use super::Results;
@@ -63,7 +62,7 @@ impl<'a> Ready<'a> {
         let usable = usable_cpus(&root, None)?;
         let shield = options.placement.shield.as_ref();
         let isolated = quiet_cpus(&root, shield);
-        let send = choose_cpu(&root, options.cpu, shield, Core::Linux)?;
+        let send = choose_cpu(&root, options.cpu, shield, Cores::Linux)?;
         let receive = options.receive_cpu.unwrap_or(send);
         let mut probe = self.probe.clone();
         let named = [send, receive].into_iter().chain(probe.echo_cpu).collect();
