@@ -361,6 +361,7 @@ pub const ALL: &[Boot] = &[
         tests: tests![
             evl::wake_ups_are_out_of_band,
             evl::both_cores_are_compared,
+            evl::gravity_is_calibrated_and_restored,
             evl::audio_plays_out_of_band,
             evl::reports_threads_that_fall_back,
             evl::rejects_unsupported_configurations,

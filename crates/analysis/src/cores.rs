@@ -46,7 +46,8 @@ pub fn comparison(record: &Record) -> Option<String> {
     let all = figures(record);
     let [in_band, out_of_band] = &all[..] else { return None };
     let (ours, theirs) = (in_band.figures.max_ns?, out_of_band.figures.max_ns?);
-    let ratio = |more: i64, less: i64| (less > 0 && more > less).then(|| more as f64 / less as f64);
+    // Below 1.05 the ratio would be shown as 1.0.
+    let ratio = |more: i64, less: i64| Some(more as f64 / less as f64).filter(|ratio| less > 0 && *ratio >= 1.05);
     let times = match (ratio(ours, theirs), ratio(theirs, ours)) {
         (Some(times), _) => format!(", {times:.1} times less"),
         (None, Some(times)) => format!(", {times:.1} times more"),

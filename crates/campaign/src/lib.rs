@@ -19,6 +19,7 @@
 //! | `record_writer` | writes the record to disk during the run |
 //! | [`error`] | errors of a run |
 //! | [`process`] | a program of the user, watched thread by thread |
+//! | [`gravity`] | calibrates the gravity of the EVL core |
 //! | `cores` | the cores that schedule the measuring threads |
 //! | `answer` | the answering end of round trips |
 //! | [`matrix`] | two threads on each pair of CPUs |
@@ -39,6 +40,7 @@ pub mod error;
 mod evl;
 pub mod expand;
 pub mod file;
+pub mod gravity;
 pub mod leftovers;
 pub mod matrix;
 mod nic;

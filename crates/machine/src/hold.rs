@@ -5,6 +5,7 @@
 //! undoes them. [`Shield`](crate::Shield) works in this way, too.
 
 mod awake;
+mod gravity;
 mod irq_priority;
 mod monitors;
 mod nic;
@@ -14,6 +15,7 @@ mod watch;
 
 pub use self::{
     awake::{AwakeHold, HoldError},
+    gravity::{GravityError, GravityHold, keep_gravity},
     irq_priority::{IrqPriorityError, IrqPriorityHold},
     monitors::MonitorHold,
     nic::{NicHold, NicHoldError},

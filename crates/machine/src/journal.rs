@@ -100,6 +100,10 @@ pub enum Purpose {
     Samples,
     /// The kernel's runtime verification monitors.
     Monitors,
+    /// The gravity of the EVL core's clock while it is calibrated.
+    Gravity,
+    /// The gravity of the EVL core's clock that the user requested. It remains until the user restores it.
+    KeptGravity,
     /// The kernel's trace. It needs no journal: its folder names the process.
     Trace,
 }
@@ -119,9 +123,11 @@ impl Restored {
     /// A sentence about the restored settings and about those that were not restored.
     #[must_use]
     pub fn in_words(&self) -> String {
-        let Self { process, put_back, .. } = self;
-        let mut text =
-            format!("process {process} was killed and its changes remained: restored {}", put_back.in_words());
+        let Self { process, purpose, put_back } = self;
+        let mut text = match purpose.is_kept() {
+            true => format!("changes of `punctual evl gravity --set`: restored {}", put_back.in_words()),
+            false => format!("process {process} was killed and its changes remained: restored {}", put_back.in_words()),
+        };
         if !put_back.changed_since.is_empty() {
             text += &format!("; kept what others have changed since: {}", put_back.changed_since.join(", "));
         }
@@ -209,6 +215,22 @@ impl Journal {
         result
     }
 
+    /// Leaves the changes and the journal, for the user to restore.
+    pub(crate) fn keep(mut self) {
+        self.is_restored = true;
+    }
+
+    /// Other journals of this boot with the same purpose: each path with its entries.
+    pub(crate) fn others(&self) -> Vec<(PathBuf, Vec<Undo>)> {
+        let root = self.ops.root();
+        let all = document::all(&folder(root)).into_iter();
+        all.filter_map(|(path, document)| Some((path, document.ok()?)))
+            .filter(|(path, document)| *path != self.path && document.purpose == self.document.purpose)
+            .filter(|(_, document)| document.is_of_this_boot(root))
+            .map(|(path, document)| (path, document.undo))
+            .collect()
+    }
+
     fn write(&self) -> Result<(), JournalError> {
         let failed = |source| JournalError { path: self.path.clone(), source };
         let json = serde_json::to_vec(&self.document).map_err(|error| failed(error.into()))?;
@@ -252,13 +274,31 @@ impl Purpose {
             Self::IrqPriority => "irq-priority",
             Self::Samples => "samples",
             Self::Monitors => "monitors",
+            Self::Gravity => "gravity",
+            Self::KeptGravity => "kept-gravity",
             Self::Trace => "trace",
         }
     }
 
+    /// True for changes that outlive their process because the user requested them.
+    fn is_kept(self) -> bool {
+        self == Self::KeptGravity
+    }
+
     /// The purpose in the name of a journal.
     fn of_file(name: &str) -> Option<Self> {
-        let all = [Self::Shield, Self::Awake, Self::Nic, Self::IrqPriority, Self::Samples, Self::Monitors, Self::Trace];
+        // The name of one can end with that of another, which follows it.
+        let all = [
+            Self::Shield,
+            Self::Awake,
+            Self::Nic,
+            Self::IrqPriority,
+            Self::Samples,
+            Self::Monitors,
+            Self::KeptGravity,
+            Self::Gravity,
+            Self::Trace,
+        ];
         all.into_iter().find(|purpose| name.ends_with(&format!("-{}.json", purpose.name())))
     }
 }
@@ -286,7 +326,23 @@ pub fn restore(root: &Root) -> Result<Vec<Restored>, RestoreError> {
     own_rights::with_own_rights(|| restore_with(root)).unwrap_or(Err(RestoreError::Capabilities))
 }
 
+/// Like [`restore`], and also undoes the changes that remain until the user restores them.
+///
+/// # Errors
+/// As for [`restore`].
+pub fn restore_all(root: &Root) -> Result<Vec<Restored>, RestoreError> {
+    own_rights::with_own_rights(|| restore_each(root, |_| true)).unwrap_or(Err(RestoreError::Capabilities))
+}
+
 pub(crate) fn restore_with(ops: &dyn SystemOps) -> Result<Vec<Restored>, RestoreError> {
+    restore_each(ops, |purpose| !purpose.is_kept())
+}
+
+/// Undoes the changes with these purposes.
+pub(crate) fn restore_each(
+    ops: &dyn SystemOps,
+    is_undone: impl Fn(Purpose) -> bool,
+) -> Result<Vec<Restored>, RestoreError> {
     let root = ops.root();
     let journals = document::all(&folder(root));
     check_proc(root, &journals)?;
@@ -302,7 +358,7 @@ pub(crate) fn restore_with(ops: &dyn SystemOps) -> Result<Vec<Restored>, Restore
         if !document.is_of_this_boot(root) {
             // The machine was rebooted since, which undid the changes.
             let _ = fs::remove_file(path);
-        } else if !document.may_run(root) {
+        } else if is_undone(document.purpose) && !document.may_run(root) {
             let result = undo::restore(ops, &document.undo, None);
             if result.failed.is_empty() {
                 let _ = fs::remove_file(path);

@@ -63,8 +63,8 @@ pub use evl::{Gravity, InvalidGravity, evl_cpus};
 pub use facts::{facts, isolated_cpus};
 pub use findings::findings;
 pub use hold::{
-    AwakeHold, HoldError, IrqPriorityError, IrqPriorityHold, IrqSettings, MonitorHold, NicHold, NicHoldError,
-    SamplesError, SamplesHold, SettingsWatch, SourceIrqError, SourceIrqHold,
+    AwakeHold, GravityError, GravityHold, HoldError, IrqPriorityError, IrqPriorityHold, IrqSettings, MonitorHold,
+    NicHold, NicHoldError, SamplesError, SamplesHold, SettingsWatch, SourceIrqError, SourceIrqHold, keep_gravity,
 };
 pub use interrupts::Interrupts;
 pub use journal::{JournalError, RestoreError, Restored};

@@ -5,6 +5,7 @@ mod audio;
 mod capture;
 mod check;
 mod common;
+mod evl;
 mod help;
 mod interrupt;
 mod judge;
@@ -59,6 +60,7 @@ pub use self::{
     capture::Capture,
     check::{Check, NIC_PERIOD, Nic as CheckNic},
     common::{Common, RecordOptions, WakeUps},
+    evl::{Evl, EvlContext, EvlGravity},
     interrupt::Interrupt,
     judge::{Judge, JudgeServe},
     lab::Lab,
@@ -223,6 +225,14 @@ pub enum Command {
     #[command(verbatim_doc_comment)]
     #[command(subcommand)]
     Check(Check),
+    /// Calibrate the EVL core (Xenomai 4).
+    ///
+    /// Examples:
+    ///   sudo punctual evl gravity
+    ///   sudo punctual evl gravity --set
+    #[command(verbatim_doc_comment)]
+    #[command(subcommand)]
+    Evl(Evl),
     /// List the profiles: uses with their limits and the source of each limit.
     ///
     /// Examples:
@@ -257,7 +267,7 @@ pub enum Command {
     /// Restore settings that a killed run left changed.
     ///
     /// They are those of CPUs, interrupts, network interfaces and others. Each measurement also does this when it
-    /// starts.
+    /// starts. Only this command restores the gravity that `punctual evl gravity --set` changed.
     ///
     /// Examples:
     ///   punctual restore

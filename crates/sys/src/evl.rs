@@ -22,13 +22,15 @@ use std::{
 use rustix::mm::{MlockAllFlags, mlockall};
 use thiserror::Error;
 
-use abi::{CloneRequest, CoreInfo, Form, SchedAttrs, ThreadState, Timespec};
+use abi::{CloneRequest, CoreInfo, Form, LatmusResult, LatmusSetup, SchedAttrs, ThreadState, Timespec};
 
 /// The supported ABI levels of the core.
 pub const LEVELS: RangeInclusive<u32> = abi::LEVELS;
 
 const CONTROL: &str = "/dev/evl/control";
 const THREADS: &str = "/dev/evl/thread/clone";
+/// The driver that calibrates the gravity in the kernel (`CONFIG_EVL_LATMUS`).
+const LATMUS: &str = "/dev/latmus";
 /// The core's view of CLOCK_MONOTONIC; it shows the same time.
 const CLOCK: &str = "/dev/evl/clock/monotonic";
 
@@ -183,8 +185,8 @@ impl Thread {
         let (number, before) = self.form.ioctl();
         let (file, request) = (libc::c_long::from(file.as_raw_fd()), libc::c_long::from(request));
         let argument = std::ptr::from_mut(argument);
-        // SAFETY: each request of `abi` accesses one value of its argument type, which is live and writable; unknown
-        // calls only fail.
+        // SAFETY: each request of `abi` accesses one value of its argument type, which is live and writable, and
+        // `LATMUS_RUN` also the one that its argument names; unknown calls only fail.
         let answer = unsafe {
             match *before {
                 [] => libc::syscall(number, file, request, argument),
@@ -193,6 +195,55 @@ impl Thread {
             }
         };
         if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    }
+}
+
+/// What the kernel can calibrate without a thread in user space.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KernelContext {
+    /// An interrupt handler.
+    Irq,
+    /// A kernel thread of the core.
+    Thread,
+}
+
+/// The core's driver that calibrates the gravity, as `latmus -t` of libevl does.
+#[derive(Debug)]
+pub struct Latmus(OwnedFd);
+
+impl Latmus {
+    /// Opens the driver.
+    ///
+    /// # Errors
+    /// The error of the kernel; not found without the driver.
+    pub fn open() -> io::Result<Self> {
+        Ok(Self(File::options().read(true).write(true).open(LATMUS)?.into()))
+    }
+
+    /// Calibrates the gravity for one context, sets it, and returns it in ns. Takes up to 30 s. On an error, the kernel
+    /// keeps the old one. `thread` only waits; the CPU must be one of the core.
+    ///
+    /// # Errors
+    /// The error of the driver, e.g. `EAGAIN` if a timer fired early without gravity.
+    pub fn tune(
+        &self,
+        thread: &Thread,
+        context: KernelContext,
+        cpu: u32,
+        priority: u8,
+        period_ns: u64,
+    ) -> io::Result<u32> {
+        let context = match context {
+            KernelContext::Irq => 0,
+            KernelContext::Thread => 1,
+        };
+        let setup = LatmusSetup { context, period_ns, priority: priority.into(), cpu, verbosity: 2, unused: 0 };
+        in_band(self.0.as_fd(), abi::LATMUS_TUNE, &mut { setup })?;
+        let mut gravity_ns = 0_u32;
+        let data_ptr = std::ptr::from_mut(&mut gravity_ns).expose_provenance() as u64;
+        let mut result = LatmusResult { data_ptr, len: 4 };
+        thread.call(self.0.as_fd(), abi::LATMUS_RUN, &mut result)?;
+        Ok(gravity_ns)
     }
 }
 

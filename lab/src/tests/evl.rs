@@ -51,6 +51,39 @@ pub fn both_cores_are_compared() -> Result<()> {
     Ok(())
 }
 
+/// The calibrated gravity makes no wake-up early, is set only on request, and `restore` undoes it.
+pub fn gravity_is_calibrated_and_restored() -> Result<()> {
+    const FILE: &str = "/sys/devices/virtual/clock/monotonic/gravity";
+    let now = || -> Result<String> { Ok(fs::read_to_string(FILE)?.trim().to_owned()) };
+    let before = now()?;
+    let json = |options: &str| -> Result<serde_json::Value> {
+        let output = punctual(&format!("evl gravity --json {options}"))?;
+        println!("{}", String::from_utf8_lossy(&output.stdout));
+        ensure!(
+            matches!(output.status.code(), Some(0 | 2)),
+            "{}: {}",
+            output.status,
+            String::from_utf8_lossy(&output.stderr)
+        );
+        Ok(serde_json::from_slice(&output.stdout)?)
+    };
+    let of_user = json("--context user")?;
+    let curve = of_user["contexts"][0]["curve"].as_array().context("a curve")?;
+    let least = |step: &serde_json::Value| step["min_ns"].as_i64();
+    ensure!(curve.len() > 1 && least(&curve[0]) > curve.last().and_then(least), "{curve:?}");
+    ensure!(now()? == before, "the gravity is {} instead of {before}", now()?);
+    let all = json("--set")?;
+    ensure!(all["is_set"] == true && all["found"] == now()?, "{}: {all}", now()?);
+    expect(0, &punctual("measure timer --core evl --quiet --record calibrated --samples 2000")?)?;
+    let record = recorded("calibrated")?;
+    ensure!(out_of_band(&record)?.early == 0, "{} wake-ups were early", record.series[0].early);
+    // A measurement keeps the gravity, and restore undoes it.
+    ensure!(all["found"] == now()?, "{}", now()?);
+    expect(0, &punctual("restore")?)?;
+    ensure!(now()? == before, "the gravity is {} instead of {before}", now()?);
+    Ok(())
+}
+
 /// The amplifier runs out-of-band.
 pub fn audio_plays_out_of_band() -> Result<()> {
     let arguments = "measure audio --core evl --quiet --record audio --model builtin:nano --frames 256 --duration 3s";

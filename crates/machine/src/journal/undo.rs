@@ -130,6 +130,7 @@ fn is_changed_file(root: &Root, path: &str) -> bool {
     match parts[..] {
         _ if parts.iter().any(|part| matches!(*part, "" | "." | "..")) => false,
         ["proc", "irq", "default_smp_affinity"] | ["sys", "devices", "virtual", "workqueue", "cpumask"] => true,
+        ["sys", "devices", "virtual", "clock", "monotonic", "gravity"] => true,
         ["proc", "irq", irq, "smp_affinity_list"] => number(irq),
         ["sys", "devices", "system", "cpu", cpu, "power", "pm_qos_resume_latency_us"] => {
             cpu.strip_prefix("cpu").is_some_and(number)

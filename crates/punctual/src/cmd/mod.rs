@@ -6,6 +6,7 @@ mod campaigns;
 mod capture;
 mod check;
 mod echo;
+mod evl;
 mod generate;
 mod judge;
 mod lab;
@@ -52,6 +53,7 @@ pub fn run(cli: Cli) -> anyhow::Result<u8> {
         Some(Command::Latency(what)) => latency::run(&what),
         Some(Command::Judge(what)) => judge::run(&what),
         Some(Command::Check(what)) => check::run(&what),
+        Some(Command::Evl(what)) => evl::run(&what),
         Some(Command::Profiles(options)) => profiles::run(&options),
         Some(Command::References(options)) => references::run(&options),
         Some(Command::Loads(options)) => loads::list(&options),

@@ -1,4 +1,5 @@
-//! `punctual restore`: restores settings that a killed run left changed. Each measurement does this at its start.
+//! `punctual restore`: restores settings that a killed run left changed, which each measurement does at its start, and
+//! the gravity that `punctual evl gravity --set` changed.
 
 use campaign::leftovers;
 use machine::{Root, journal};
@@ -9,7 +10,7 @@ use crate::{
 };
 
 pub fn run(options: &Restore) -> anyhow::Result<u8> {
-    let restored = leftovers::restore(&Root::system())?;
+    let restored = leftovers::restore_all(&Root::system())?;
     let left_alone = journal::left_alone(&Root::system());
     output::stdout(|out| {
         if options.json {
@@ -44,6 +45,7 @@ pub fn before(command: Option<&Command>) {
             | Command::Pair(_)
             | Command::Pod(_)
             | Command::Run(_)
+            | Command::Evl(_)
             | Command::Latency(_),
         ) => {}
         Some(

@@ -12,7 +12,7 @@ use self::commands::{commands, documents, is_prefix, words};
 use super::harness::Scratch;
 
 /// Commands that are not run, by their first words or by an option, each with the reason.
-const NOT_RUN: [(&str, &str); 32] = [
+const NOT_RUN: [(&str, &str); 33] = [
     ("pair", "needs another machine"),
     ("measure udp", "needs another machine, or root for network namespaces"),
     ("measure stream", "needs an AVB network, or root for network namespaces"),
@@ -26,6 +26,7 @@ const NOT_RUN: [(&str, &str); 32] = [
     ("amp info", "needs files of the user"),
     ("amp bench", "needs files of the user"),
     ("capture", "needs a capture of the user"),
+    ("evl gravity", "needs a kernel with the EVL core"),
     ("setup", "changes the rights of users"),
     ("restore", "changes settings of the machine"),
     ("run", "measures for minutes"),

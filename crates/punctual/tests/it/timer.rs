@@ -219,6 +219,20 @@ fn an_evl_run_is_refused_without_the_evl_core() {
     assert!(ordinary.expect_status(64).stderr().contains("fifo:1 to fifo:99"));
 }
 
+#[test]
+fn a_gravity_is_not_calibrated_without_the_evl_core() {
+    if std::path::Path::new("/dev/evl/control").exists() {
+        return skip("this kernel has the EVL core, which `make lab` tests");
+    }
+    let scratch = Scratch::new();
+    let refused = |arguments: &str, status| scratch.run(arguments).expect_status(status).stderr();
+    assert!(refused("evl gravity --set", 1).contains("this kernel has no EVL core"));
+    assert!(refused("evl gravity --period 20ms", 1).contains("--period must be 10us to 10ms (got 20000000 ns)"));
+    assert!(refused("evl gravity --context sirq", 64).contains("irq, kernel, user"));
+    let json = scratch.run("evl gravity --json").expect_status(1).stdout();
+    assert!(json.contains("\"exit_status\": 1"), "{json}");
+}
+
 /// A run with this action at spikes; every wake-up is one.
 fn acting(scratch: &Scratch, action: &str, options: &str) -> (Record, Run) {
     let mut command = scratch.punctual(&format!(

@@ -109,6 +109,28 @@ pub struct Timespec {
     pub tv_nsec: i64,
 }
 
+/// `struct latmus_setup` of the driver `/dev/latmus`.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+pub struct LatmusSetup {
+    /// 0: interrupt, 1: kernel thread.
+    pub context: u32,
+    pub period_ns: u64,
+    pub priority: i32,
+    pub cpu: u32,
+    /// From 2 on, the driver writes the steps of a calibration to the kernel log.
+    pub verbosity: u32,
+    pub unused: u32,
+}
+
+/// `struct latmus_result`: the memory for the results of a run.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+pub struct LatmusResult {
+    pub data_ptr: u64,
+    pub len: u32,
+}
+
 const NONE: u32 = 0;
 const WRITE: u32 = 1;
 const READ: u32 = 2;
@@ -124,6 +146,8 @@ pub const SLEEP: u32 = request(WRITE, b'c', 0, size::<Timespec>());
 pub const SET_SCHEDPARAM: u32 = request(WRITE, b'T', 1, size::<SchedAttrs>());
 pub const GET_STATE: u32 = request(READ, b'T', 4, size::<ThreadState>());
 pub const DETACH_SELF: u32 = request(NONE, b'T', 7, 0);
+pub const LATMUS_TUNE: u32 = request(READ | WRITE, b'L', 0, size::<LatmusSetup>());
+pub const LATMUS_RUN: u32 = request(READ, b'L', 2, size::<LatmusResult>());
 
 #[cfg(test)]
 mod tests {
@@ -135,6 +159,11 @@ mod tests {
         assert_eq!(
             [GET_COREINFO, CLONE, SLEEP, SET_SCHEDPARAM, GET_STATE, DETACH_SELF],
             [0x8018_4300, 0xc028_6600, 0x4010_6300, 0x4018_5401, 0x8038_5404, 0x5407]
+        );
+        assert_eq!([LATMUS_TUNE, LATMUS_RUN], [0xc020_4c00, 0x8010_4c02]);
+        assert_eq!(
+            [std::mem::offset_of!(LatmusSetup, priority), std::mem::offset_of!(LatmusSetup, verbosity)],
+            [16, 24]
         );
         assert_eq!(std::mem::offset_of!(CoreInfo, shm_size), 16);
         assert_eq!(std::mem::offset_of!(CloneRequest, efd), 32);
