@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use analysis::{
     campaign::{CampaignCell, CampaignTable, recommend, table},
     float::to_i32,
-    format_duration, format_ns,
+    format_duration, format_ns, phase_in_words,
 };
 use askama::Template;
 use record::visible;
-use record::{Campaign, Measured, Outcome, RoleResult, ScenarioEntry, Series, State, counted, grouped};
+use record::{Campaign, Histogram, Measured, Outcome, RoleResult, ScenarioEntry, Series, State, counted, grouped};
 
 use super::{
     Origin,
@@ -199,7 +199,8 @@ fn curves(campaign: &Campaign, whole: &CampaignTable) -> (Vec<CurveKey>, Vec<Fig
             key.insert(line.index, CurveKey { index: line.index, swatch: line.swatch(), name: line.name.clone() });
         }
         let words = Words::of_measured(*measured);
-        let mut shares = percentiles::figure(&format!("percentiles-{number}"), &lines, words, &[], &[]);
+        let published = published(campaign, role);
+        let mut shares = percentiles::figure(&format!("percentiles-{number}"), &lines, words, &[], &published);
         let mut counts = histogram::figure(&format!("histogram-{number}"), &lines, words);
         if roles.len() > 1 {
             shares.title = format!("{}, {role}", shares.title);
@@ -210,6 +211,22 @@ fn curves(campaign: &Campaign, whole: &CampaignTable) -> (Vec<CurveKey>, Vec<Fig
         charts.extend([shares, counts]);
     }
     (key.into_values().collect(), charts)
+}
+
+/// The histograms of references that one role is compared with, each with its name.
+fn published<'a>(campaign: &'a Campaign, role: &str) -> Vec<(String, &'a Histogram)> {
+    let results = campaign.scenarios.iter().filter_map(|entry| entry.result.as_ref());
+    let compared = results.flat_map(|result| &result.roles).filter(|of| of.role == role).flat_map(|of| &of.beside);
+    let mut all: Vec<(String, &Histogram)> = Vec::new();
+    for of in compared {
+        let name = format!("{}: {}", of.name, phase_in_words(&of.phase, 0));
+        if let Some(histogram) = of.histogram.as_ref().filter(|histogram| !histogram.is_empty())
+            && all.iter().all(|(known, _)| *known != name)
+        {
+            all.push((name, histogram));
+        }
+    }
+    all
 }
 
 /// The times of one role: index, name and times of each scenario that has some, repeats together.
@@ -386,6 +403,30 @@ mod tests {
         let campaign = Campaign { scenarios: repeated(&campaign.scenarios), ..campaign };
         let text = crate::terminal::campaign_answer(&campaign, "more", &crate::Style::plain(), 80);
         assert!(text.contains("Recommended: isolated") && !text.contains("--repeats"), "{text}");
+    }
+
+    /// The reference of the ladder has a histogram for each of its four loads.
+    #[test]
+    fn draws_the_published_histograms_among_the_curves() {
+        let reference = analysis::find_reference("vim3l-evl").unwrap();
+        let mut scenarios = Vec::new();
+        for figures in &reference.published.as_ref().unwrap().figures {
+            let mut entry = entry(&figures.phase, 50);
+            let role = &mut entry.result.as_mut().unwrap().roles[0];
+            role.times.record(50_000);
+            let (name, histogram) = ("vim3l-evl".to_owned(), figures.histogram.clone());
+            role.beside =
+                vec![record::Compared { name, phase: figures.phase.clone(), histogram, ..Default::default() }];
+            scenarios.push(entry);
+        }
+        let page = render_campaign(&Campaign { scenarios: repeated(&scenarios), ..Campaign::default() });
+        assert_eq!(page.matches("class=\"line other\"").count(), 4, "each published histogram once");
+        for phase in ["idle", "switch-200us", "switch-10us-cache", "switch-10us-cache-ping"] {
+            assert!(page.contains(&format!("data-n=\"vim3l-evl: {phase}\"")), "{phase}");
+        }
+        assert!(page.contains("Grey curves are other machines with known histograms."));
+        let alone = vec![entry("isolated", 5)];
+        assert!(!render_campaign(&Campaign { scenarios: alone, ..Campaign::default() }).contains("line other"));
     }
 
     #[test]
