@@ -198,7 +198,7 @@ impl Thread {
     }
 }
 
-/// What the kernel can calibrate without a thread in user space.
+/// A context of the kernel that has a gravity of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KernelContext {
     /// An interrupt handler.

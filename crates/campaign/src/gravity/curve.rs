@@ -58,7 +58,7 @@ pub(super) trait Bench {
     fn measure(&mut self, wake_ups: u64) -> Result<Step, CalibrationError>;
 }
 
-/// Finds the largest gravity, in whole steps, with which not even the fastest wake-up is early. Returns it with the curve.
+/// Finds the largest gravity, in whole steps, that does not make the fastest wake-up early. Returns it with the curve.
 pub(super) fn calibrate_user(bench: &mut impl Bench) -> Result<(u64, Vec<Step>), CalibrationError> {
     bench.set(0)?;
     let mut without_gravity = Vec::new();

@@ -32,7 +32,7 @@ const DEBUG_OPTIONS: [(&str, &str); 11] = [
     ("EVL_DEBUG_NET", "EVL_DEBUG_NET"),
     ("EVL_DEBUG_WOLI", "EVL_DEBUG_WOLI"),
 ];
-/// Non-zero if the kernel may move locked pages, by which their next access faults and moves a thread in-band.
+/// Non-zero if the kernel may move locked pages. Their next access then faults and moves a thread in-band.
 const LOCKED_PAGES: &str = "COMPACT_UNEVICTABLE_DEFAULT";
 /// Debug options that check each lock or memory access, which takes hundreds of microseconds.
 const SLOWEST: [&str; 3] = ["DEBUG_HARD_LOCKS", "LOCKDEP", "KASAN"];

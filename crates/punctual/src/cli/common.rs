@@ -143,10 +143,10 @@ pub struct WakeUps {
     /// The way in which threads wait for their deadlines.
     #[arg(long, default_value = "nanosleep")]
     pub wait: Wait,
-    /// Schedule by linux, evl (Xenomai 4) or both.
+    /// Schedule by linux, evl or both.
     ///
-    /// evl and both need a kernel with the EVL core. both runs one thread of each on every measured CPU, half a period
-    /// apart, and compares them; only for `measure timer`.
+    /// evl and both need a kernel with the EVL core (Xenomai 4). both runs one thread of each on every measured CPU,
+    /// half a period apart, and compares them; only for `measure timer`.
     #[arg(long, default_value = "linux")]
     pub core: Cores,
 }

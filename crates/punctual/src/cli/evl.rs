@@ -4,12 +4,12 @@ use clap::{Args, Subcommand, ValueEnum};
 
 use super::{OutputOptions, period};
 
-/// What is calibrated.
+/// The calibrations.
 #[derive(Debug, Subcommand)]
 pub enum Evl {
-    /// Find how much earlier the core should set its timers, so that threads wake in time but not early.
+    /// Find a gravity that wakes threads in time but not early.
     ///
-    /// Measures the lateness of user threads with one gravity after the other, and lets the driver /dev/latmus calibrate
+    /// The gravity is how much earlier than requested the core sets its timers. Measures the lateness of user threads with one gravity after the other, and lets the driver /dev/latmus calibrate
     /// interrupt handlers and kernel threads. During that time (up to a minute), the gravity of the whole machine changes.
     /// At the end it is as before, unless --set is given. Exit status: 0 calibrated, 2 the gravity in force makes wake-ups
     /// early and was not changed, 1 error.

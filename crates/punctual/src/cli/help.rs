@@ -197,7 +197,9 @@ fn flow(text: &StyledStr) -> String {
 /// The heading of an option; `None` for an argument without a name.
 pub fn group(arg: &Arg) -> Option<&'static str> {
     let long = arg.get_long()?;
-    let of_group = GROUPS.iter().find(|(_, names)| names.contains(&long));
+    // `amp` sets parameters of a model, but `evl gravity --set` is a flag.
+    let is_other_set = long == "set" && !arg.get_action().takes_values();
+    let of_group = GROUPS.iter().find(|(_, names)| names.contains(&long) && !is_other_set);
     Some(of_group.map_or(OWN, |(heading, _)| heading))
 }
 

@@ -107,11 +107,12 @@ mod tests {
     use super::*;
 
     /// Options whose values differ between commands, with the reason.
-    const DIFFERENT: [(&str, &str); 6] = [
+    const DIFFERENT: [(&str, &str); 7] = [
         ("bind", "`amp serve` has --port for the port"),
         ("cab", "`measure audio` also has built-in ones"),
         ("model", "`measure audio` also has built-in ones"),
         ("period", "`measure process` has a period for each thread"),
+        ("set", "`evl gravity` sets its result, `amp` a parameter of a model"),
         ("source", "`measure interrupt` waits for a device, `capture` selects frames by their sender"),
         ("thread", "`measure threads` creates threads, `measure process` selects them"),
     ];

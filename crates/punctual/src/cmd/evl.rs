@@ -9,7 +9,7 @@ use machine::Root;
 use record::grouped;
 
 use crate::{
-    cli::{Evl, EvlGravity},
+    cli::{Evl, EvlContext, EvlGravity},
     output,
 };
 
@@ -32,7 +32,8 @@ pub fn run(what: &Evl) -> anyhow::Result<u8> {
 }
 
 fn plan(options: &EvlGravity) -> GravityPlan {
-    let requested = |context: &Context| options.contexts.iter().any(|&wanted| Context::from(wanted) == *context);
+    let requested =
+        |context: &Context| options.contexts.iter().any(|wanted: &EvlContext| Context::from(*wanted) == *context);
     let contexts = Context::ALL.into_iter().filter(|context| options.contexts.is_empty() || requested(context));
     GravityPlan { contexts: contexts.collect(), cpu: options.cpu, period_ns: options.period, set: options.set }
 }
@@ -194,7 +195,6 @@ mod tests {
             period: 1_000_000,
             output: crate::cli::OutputOptions { json: false, quiet: false, color: crate::cli::Color::Auto },
         };
-        use crate::cli::EvlContext;
         assert_eq!(plan(&options(Vec::new())).contexts, Context::ALL);
         assert_eq!(plan(&options(vec![EvlContext::User, EvlContext::Irq])).contexts, [Context::Irq, Context::User]);
     }
