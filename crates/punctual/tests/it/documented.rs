@@ -12,7 +12,7 @@ use self::commands::{commands, documents, is_prefix, words};
 use super::harness::Scratch;
 
 /// Commands that are not run, by their first words or by an option, each with the reason.
-const NOT_RUN: [(&str, &str); 33] = [
+const NOT_RUN: [(&str, &str); 34] = [
     ("pair", "needs another machine"),
     ("measure udp", "needs another machine, or root for network namespaces"),
     ("measure stream", "needs an AVB network, or root for network namespaces"),
@@ -38,6 +38,7 @@ const NOT_RUN: [(&str, &str); 33] = [
     ("--find-buffer", "measures for minutes"),
     ("--shield", "moves the work of the machine"),
     ("measure interrupt --source", "needs this source of interrupts"),
+    ("judge serve", "needs a judge on a serial line"),
     ("--core", "needs a kernel with the EVL core"),
     ("--device", "needs a sound card"),
     ("--stop-on", "depends on the lateness of this machine"),
