@@ -137,7 +137,7 @@ fn judge(wake_ups: &[WakeUp]) -> Result<()> {
             Some(touched_ns) if !is_fault || spike.evidence != Evidence::Trace => {
                 tally.wrong(format!("{touched_ns} ns of {:?} {:?}", spike.evidence, spike.culprits));
             }
-            &Some(touched_ns) if !is_right_time(first.ns, touched_ns) => {
+            &Some(touched_ns) if !is_right_time(first.ns, touched_ns..=touched_ns) => {
                 tally.wrong(format!("{} ns instead of {touched_ns}: {:?}", first.ns, spike.culprits));
             }
             Some(_) => tally.right(),

@@ -146,7 +146,7 @@ fn judge_flood(flood: &[Delay], first_deadline_ns: i64, spikes: &[Spike], tally:
     adds_up(spike)?;
     let culprit = spike.culprits.first().context("a spike without culprits")?;
     let is = culprit.cause.kind == CauseKind::Interrupt && culprit.cause.name == "hold-source";
-    if is && spike.evidence == Evidence::Trace && is_right_time(culprit.ns, true_ns) {
+    if is && spike.evidence == Evidence::Trace && is_right_time(culprit.ns, true_ns..=true_ns) {
         tally.right();
     } else {
         tally.wrong(format!("{true_ns} ns in {handlers} handlers: {:?} {:?}", spike.evidence, spike.culprits));

@@ -1,5 +1,7 @@
 //! Counts correct and wrong explanations.
 
+use std::ops::RangeInclusive;
+
 use anyhow::{Result, ensure};
 
 /// Minimum number of relevant delays per test.
@@ -38,7 +40,9 @@ impl Tally {
     }
 }
 
-/// True if a measured time is correct within 5 % plus 2 us.
-pub fn is_right_time(measured_ns: u64, true_ns: i64) -> bool {
-    (measured_ns.cast_signed() - true_ns).abs() <= true_ns / 20 + 2_000
+/// True if a measured time is within 5 % plus 2 us of the true one, which is known as a range.
+pub fn is_right_time(measured_ns: u64, true_ns: RangeInclusive<i64>) -> bool {
+    let (least_ns, most_ns) = (*true_ns.start(), *true_ns.end());
+    let error_ns = least_ns / 20 + 2_000;
+    (least_ns - error_ns..=most_ns + error_ns).contains(&measured_ns.cast_signed())
 }
