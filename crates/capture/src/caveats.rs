@@ -1,7 +1,7 @@
 //! Limitations of the results.
 
 use analysis::{format_ns, format_unsigned_ns};
-use record::{Capture, CapturedStep, CapturedStream, Caveat, NumberedBy, PeriodSource, StepKind, grouped};
+use record::{Capture, CapturedStep, CapturedStream, Caveat, NumberedBy, PeriodSource, StepKind, counted, grouped};
 
 use crate::Interface;
 use crate::convert::nearest;
@@ -107,6 +107,10 @@ pub(crate) fn all(capture: &Capture, file: &FileSummary, incomplete: &Incomplete
         let frames = grouped(incomplete.truncated);
         add("snapped", format!("{frames} frames of the stream are truncated (capture with -s 0)"));
     }
+    if capture.unnumbered > 0 {
+        let frames = counted(capture.unnumbered, "frame");
+        add("unnumbered", format!("without a number, such as RTCP between RTP, and so without a slot: {frames}"));
+    }
     let (wander_ns, tolerance_ns) = (capture.period.wander_ns.unwrap_or(0.0), capture.tolerance_ns as f64);
     if wander_ns > tolerance_ns {
         let wander = format_ns(nearest(wander_ns));
@@ -152,7 +156,7 @@ pub(crate) fn all(capture: &Capture, file: &FileSummary, incomplete: &Incomplete
     }
     if incomplete.foreign > 0 {
         let frames = grouped(incomplete.foreign);
-        add("mixed", format!("{frames} frames of interfaces that are not Ethernet are ignored"));
+        add("mixed", format!("{frames} frames of interfaces of another link type are ignored"));
     }
     if capture.left_out > 0 {
         add(

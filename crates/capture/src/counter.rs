@@ -1,6 +1,6 @@
 //! Extends the numbers of protocols to 64 bits. They have different widths and steps, and some start again each second.
 
-use frames::Range;
+use frames::{Count, Range};
 
 use crate::convert::nearest;
 use crate::fit::quantile;
@@ -12,7 +12,7 @@ const FIRST: u64 = 1 << 32;
 const COUNTS: f64 = 0.5;
 /// A frame at most this far behind the newest one is an earlier frame, as in [`crate::sequence`].
 const BEHIND_MAX: u64 = 256;
-/// The number of lost frames may differ from the slots that passed by this many, or by a quarter.
+/// The number of frames may differ from the slots that passed by this many, or by a quarter.
 const SLOTS_APART: f64 = 32.0;
 /// The phase of the earliest frame follows a slower clock by this part of the interval for each frame.
 const CREEP: f64 = 1e-3;
@@ -50,18 +50,21 @@ fn is_eight(range: Range, step: u64) -> bool {
 impl Counter {
     /// The counter of a stream with these first frames; `None` if their numbers do not count.
     pub(crate) fn learn(frames: &[(Number, i64)]) -> Option<Self> {
-        let count = |number: Number| match number {
-            Number::Candidate(count) => Some(count),
+        let candidate = |&(number, at_ns): &(Number, i64)| match number {
+            Number::Candidate(count) => Some((count, at_ns)),
             _ => None,
         };
-        let range = count(frames.first()?.0)?.range;
+        // Other frames can be between them.
+        let all = frames.len();
+        let frames: Vec<(Count, i64)> = frames.iter().filter_map(candidate).collect();
+        let range = frames.first()?.0.range;
         let values = match range {
             Range::Bits(bits) => Some(1u64 << bits.min(32)),
             Range::Second => None,
         };
         // Steps backwards, where the values start again, are no candidates without a known number of values.
-        let step = |pair: &[(Number, i64)]| {
-            let (before, next) = (u64::from(count(pair[0].0)?.value), u64::from(count(pair[1].0)?.value));
+        let step = |pair: &[(Count, i64)]| {
+            let [before, next] = [pair[0], pair[1]].map(|(count, _)| u64::from(count.value));
             match values {
                 Some(values) => Some(next.wrapping_sub(before) & (values - 1)),
                 None => next.checked_sub(before),
@@ -75,7 +78,7 @@ impl Counter {
         let most = runs.max_by_key(|run| run.len())?;
         let (&step, found) = (most.first()?, most.len());
         let is_forward = values.is_none_or(|values| step < values / 2);
-        if !is_forward || (found as f64) < COUNTS * (frames.len() - 1) as f64 {
+        if !is_forward || (found as f64) < COUNTS * (all - 1) as f64 {
             return None;
         }
         let mut intervals: Vec<f64> = steps.iter().filter(|(one, _)| *one == step).map(|(_, ns)| *ns as f64).collect();
@@ -86,8 +89,7 @@ impl Counter {
     /// The number of a frame. Frames of one run have consecutive numbers; a number that fits neither the newest one nor
     /// the time begins another run.
     #[inline]
-    pub(crate) fn extend(&mut self, number: Number, at_ns: i64) -> Number {
-        let Number::Candidate(count) = number else { return number };
+    pub(crate) fn extend(&mut self, count: Count, at_ns: i64) -> Number {
         if is_eight(count.range, self.step) {
             let [low, ..] = count.value.to_le_bytes();
             return Number::Eight(low);
@@ -122,42 +124,42 @@ impl Counter {
     /// The number of frames from the newest one to this one; `None` if the talker started its numbers again.
     #[inline]
     fn ahead(&mut self, newest: Newest, value: u64, at_ns: i64) -> Option<i64> {
-        if value == newest.value + self.step {
+        let is_soon = at_ns.saturating_sub(newest.at_ns) as f64 <= SLOTS_APART * self.interval_ns;
+        if value == newest.value + self.step && is_soon {
             return Some(1);
         }
-        let Some(values) = self.values else { return self.ahead_of_second(newest, value, at_ns) };
-        let forward = value.wrapping_sub(newest.value) & (values - 1);
-        let backward = newest.value.wrapping_sub(value) & (values - 1);
-        self.fitting(newest, forward, backward, values, at_ns)
+        // A number of values that was learned from a restart is wrong.
+        let values = self.values.filter(|&values| value.max(newest.value) < values);
+        self.values = values.or_else(|| self.learn_values(newest, value, at_ns));
+        match self.values {
+            Some(values) => {
+                let forward = (value + values - newest.value) % values;
+                let around = values / self.step;
+                self.fitting(newest, forward, (values - forward) % values, around, at_ns)
+            }
+            None => {
+                let (forward, backward) = (value.checked_sub(newest.value), newest.value.checked_sub(value));
+                self.fitting(newest, forward.unwrap_or(u64::MAX), backward.unwrap_or(u64::MAX), u64::MAX, at_ns)
+            }
+        }
     }
 
-    /// As [`Self::ahead`], if the number of values is that of the samples in a second.
-    fn ahead_of_second(&mut self, newest: Newest, value: u64, at_ns: i64) -> Option<i64> {
-        if value >= newest.value {
-            return self.fitting(newest, value - newest.value, u64::MAX, u64::MAX, at_ns);
-        }
+    /// The number of values, if this one is the first after they started again.
+    fn learn_values(&self, newest: Newest, value: u64, at_ns: i64) -> Option<u64> {
         let last = newest.value + self.step;
         let rates = [last].into_iter().filter(|_| value == 0).chain(SAMPLES_A_SECOND.map(u64::from));
-        let fits = |rate: u64| {
-            let ahead = self.frames_in((rate + value).checked_sub(newest.value)?)?;
-            let fits = self.off_time(newest, ahead, at_ns).any(|slots| slots.abs() <= tolerance(ahead));
-            fits.then_some((rate, ahead))
+        let fits = |rate: &u64| {
+            let ahead = (rate + value).checked_sub(newest.value).and_then(|difference| self.frames_in(difference));
+            ahead.is_some_and(|ahead| self.off_time(newest, ahead, at_ns).any(|slots| slots.abs() <= tolerance(ahead)))
         };
-        if let Some((rate, ahead)) = rates.filter(|&rate| rate >= last).find_map(fits) {
-            // The rates are multiples of the step, but no powers of two.
-            self.values = rate.is_power_of_two().then_some(rate);
-            return Some(ahead.cast_signed());
-        }
-        let behind = self.frames_in(newest.value - value)?;
-        (behind <= BEHIND_MAX).then(|| -behind.cast_signed())
+        rates.filter(|&rate| value < newest.value && rate >= last).find(fits)
     }
 
-    /// Frames forward, if the time fits, or backward to an earlier frame.
-    fn fitting(&self, newest: Newest, forward: u64, backward: u64, values: u64, at_ns: i64) -> Option<i64> {
+    /// Frames forward, if the time fits, or backward to an earlier frame. After `around` frames, the numbers start again.
+    fn fitting(&self, newest: Newest, forward: u64, backward: u64, around: u64, at_ns: i64) -> Option<i64> {
         let behind = self.frames_in(backward).filter(|&behind| behind <= BEHIND_MAX);
         let ahead = self.frames_in(forward).map(|ahead| {
-            // After a silence in which the numbers started again several times.
-            let around = values.checked_div(self.step).unwrap_or(u64::MAX);
+            // In a long silence, the numbers can have started again several times.
             let more = (self.slots_since(newest, at_ns) - ahead as f64) / around as f64;
             ahead.saturating_add(nearest(more).max(0).cast_unsigned().saturating_mul(around))
         });
@@ -173,7 +175,7 @@ impl Counter {
     }
 
     fn frames_in(&self, difference: u64) -> Option<u64> {
-        difference.is_multiple_of(self.step).then(|| difference / self.step)
+        (difference < u64::MAX && difference.is_multiple_of(self.step)).then(|| difference / self.step)
     }
 
     /// The slots that passed since the slot of the newest frame.
@@ -196,7 +198,6 @@ fn tolerance(ahead: u64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use frames::Count;
     use proptest::prelude::*;
 
     use super::*;
@@ -216,9 +217,12 @@ mod tests {
     /// The extended numbers relative to the first, with their runs.
     fn extended(frames: &[(Number, i64)]) -> Vec<(u32, i64)> {
         let mut counter = Counter::learn(&frames[..frames.len().min(256)]).expect("numbers that count");
-        let extend = |&(number, at_ns): &(Number, i64)| match counter.extend(number, at_ns) {
-            Number::Whole { run, seq } => (run, seq.cast_signed() - FIRST.cast_signed()),
-            other => panic!("{other:?}"),
+        let extend = |&(number, at_ns): &(Number, i64)| {
+            let Number::Candidate(count) = number else { panic!("{number:?}") };
+            match counter.extend(count, at_ns) {
+                Number::Whole { run, seq } => (run, seq.cast_signed() - FIRST.cast_signed()),
+                other => panic!("{other:?}"),
+            }
         };
         frames.iter().map(extend).collect()
     }
@@ -252,6 +256,25 @@ mod tests {
             let expected: Vec<_> = indexes.iter().map(|n| (0, n.cast_signed())).collect();
             assert_eq!(found, expected, "{rate}");
         }
+    }
+
+    #[test]
+    fn a_loss_of_whole_seconds_is_counted_by_time() {
+        for gap in [8000, 8001, 11_999, 6000] {
+            let indexes: Vec<u64> = (0..5000).chain(5000 + gap..6000 + gap).collect();
+            let found = extended(&frames(&indexes, 1, 0, 4000, Range::Second));
+            assert!(found.iter().zip(&indexes).all(|(found, n)| *found == (0, n.cast_signed())), "{gap}");
+        }
+    }
+
+    #[test]
+    fn a_restart_that_looks_like_the_end_of_a_second_is_forgotten() {
+        // The talker started its numbers again at 1023.
+        let mut all = frames(&(0..1024).collect::<Vec<_>>(), 1, 0, 4000, Range::Second);
+        let again = frames(&(0..9000).collect::<Vec<_>>(), 1, 0, 4000, Range::Second);
+        all.extend(again.into_iter().map(|(number, at_ns)| (number, at_ns + 1024 * INTERVAL_NS)));
+        let expected: Vec<(u32, i64)> = (0..all.len()).map(|n| (0, n.cast_signed() as i64)).collect();
+        assert_eq!(extended(&all), expected);
     }
 
     #[test]

@@ -35,8 +35,10 @@ pub(crate) enum Number {
     Eight(u8),
     /// The number of our own talker, with its run; or that of a protocol, extended by its [`Counter`](crate::counter).
     Whole { run: u32, seq: u64 },
-    /// A number of a protocol that is to be extended.
+    /// A number of a protocol before its extension.
     Candidate(Count),
+    /// The frame has no number, but others of its stream do, such as RTCP between RTP: it has no slot.
+    Aside,
 }
 
 impl Number {
@@ -98,6 +100,8 @@ pub(crate) struct Sequence {
     pub(crate) restarts: u64,
     /// Frames without a number that had no slot of their own.
     pub(crate) surplus: u64,
+    /// Frames without a number in a stream that has some.
+    pub(crate) aside: u64,
 }
 
 impl Sequence {
@@ -120,6 +124,7 @@ impl Sequence {
             too_late: 0,
             restarts: 0,
             surplus: 0,
+            aside: 0,
         }
     }
 
@@ -137,6 +142,7 @@ impl Sequence {
                 self.run = Some(run);
                 self.assign(frame, at_ns, seq, restarts, place);
             }
+            Number::Aside => self.aside += 1,
             // A candidate that was not extended does not count.
             Number::None | Number::Candidate(_) => {
                 // A frame is not sent before its slot, so it is a second frame of the slot before. If the time steps

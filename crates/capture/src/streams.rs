@@ -54,8 +54,9 @@ pub(crate) struct Stream {
     /// Frames without a timestamp.
     pub(crate) without_stamp: u64,
     copies: Copies,
-    /// Frames that look like RTP, and those of them whose number follows that of the one before.
-    rtp: (u64, u64),
+    /// Frames that look like RTP and follow the one before.
+    rtp: u64,
+    /// The number after that of the last frame that looks like RTP.
     rtp_next: u32,
     pub(crate) track: Track,
 }
@@ -107,11 +108,7 @@ impl Streams {
     /// The index of the stream with the most frames, the first one if equal. AVTP streams come before others, and other
     /// frames with numbers before those without.
     pub(crate) fn busiest(&self) -> Option<usize> {
-        let rank = |stream: &Stream| match stream.key.kind {
-            Kind::Avtp { .. } => 2,
-            Kind::Udp { .. } | Kind::Ethertype { .. } => u8::from(stream.is_numbered()),
-        };
-        let key = |&index: &usize| (rank(&self.all[index]), self.all[index].frames, std::cmp::Reverse(index));
+        let key = |&index: &usize| (self.all[index].rank(), self.all[index].frames, std::cmp::Reverse(index));
         (0..self.all.len()).max_by_key(key)
     }
 
@@ -151,7 +148,7 @@ impl Streams {
             words.push(format!("{} too short for a header", grouped(self.short)));
         }
         if self.foreign > 0 {
-            words.push(format!("{} not Ethernet", grouped(self.foreign)));
+            words.push(format!("{} of other link types", grouped(self.foreign)));
         }
         words.join(", ")
     }
@@ -180,7 +177,7 @@ impl Stream {
             truncated: 0,
             without_stamp: 0,
             copies: Copies::default(),
-            rtp: (0, 0),
+            rtp: 0,
             rtp_next: 0,
             track: Track::new(period_ns, class_of(pcp).map(|(ns, _)| ns)),
         }
@@ -193,7 +190,7 @@ impl Stream {
         }
         self.frames += 1;
         if let (Protocol::Rtp, Some(count)) = (parsed.protocol, parsed.count) {
-            self.rtp = (self.rtp.0 + 1, self.rtp.1 + u64::from(count.value == self.rtp_next));
+            self.rtp += u64::from(count.value == self.rtp_next);
             self.rtp_next = (count.value + 1) & 0xffff;
         }
         self.bytes += u64::from(packet.length);
@@ -208,20 +205,20 @@ impl Stream {
         self.track.add(Number::of(parsed), at_ns.saturating_sub(first_ns));
     }
 
-    /// True if the protocol has numbers, and the stream more than a few frames.
-    fn is_numbered(&self) -> bool {
-        let is_known = match self.key.kind {
-            Kind::Avtp { .. } => true,
+    /// Orders streams by their kind, the most interesting last. A few frames are of no interest.
+    fn rank(&self) -> u8 {
+        match self.key.kind {
+            _ if self.frames < FRAMES_FEW => 0,
+            Kind::Avtp { .. } => 2,
             Kind::Ethertype { protocol, .. } | Kind::Udp { protocol, .. } => {
-                !matches!(protocol, Protocol::Unknown | Protocol::Goose { .. }) || self.is_rtp()
+                u8::from(!matches!(protocol, Protocol::Unknown | Protocol::Goose { .. }) || self.is_rtp())
             }
-        };
-        is_known && self.frames >= FRAMES_FEW
+        }
     }
 
-    /// True if all frames look like RTP, and most of them count. Other payloads look like it by chance.
+    /// True if most frames look like RTP and count. Other payloads look like it by chance; RTCP can be between them.
     fn is_rtp(&self) -> bool {
-        self.rtp.0 == self.frames && 2 * self.rtp.1 >= self.frames
+        2 * self.rtp >= self.frames
     }
 
     /// The stream for the record.

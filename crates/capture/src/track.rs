@@ -102,12 +102,13 @@ impl Track {
         let mut counter = learned.clone();
         let of = |&(number, at_ns): &(Number, i64)| (extended(&mut counter, number, at_ns), at_ns);
         let frames: Vec<(Number, i64)> = self.waiting.iter().map(of).collect();
-        let estimate = estimate(&frames, known_ns);
-        if !is_last && is_doubtful(estimate.as_ref(), &frames, known_ns) {
+        let placed: Vec<_> = frames.iter().copied().filter(|(number, _)| *number != Number::Aside).collect();
+        let estimate = estimate(&placed, known_ns);
+        if !is_last && is_doubtful(estimate.as_ref(), &placed, known_ns) {
             return;
         }
         let Some((interval_ns, offsets_ns)) = self.interval(estimate.as_ref()) else { return };
-        let numbered = frames.first().is_some_and(|(number, _)| *number != Number::None);
+        let numbered = placed.first().is_some_and(|(number, _)| *number != Number::None);
         let mut slots = Slots::new(estimate, interval_ns, offsets_ns, numbered);
         frames.into_iter().for_each(|(number, at_ns)| slots.add(number, at_ns));
         self.waiting = Vec::new();
@@ -159,7 +160,8 @@ impl Track {
 #[inline]
 pub(crate) fn extended(counter: &mut Option<Counter>, number: Number, at_ns: i64) -> Number {
     match (counter, number) {
-        (Some(counter), Number::Candidate(_)) => counter.extend(number, at_ns),
+        (Some(counter), Number::Candidate(count)) => counter.extend(count, at_ns),
+        (Some(_), Number::None) => Number::Aside,
         (None, Number::Candidate(_)) => Number::None,
         _ => number,
     }

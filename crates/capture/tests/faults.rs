@@ -13,7 +13,7 @@ mod support;
 use analysis::profiles;
 use capture::{Analysis, Filter, Options, analyse, to_record};
 use record::{Capture, Outcome, StepKind};
-use support::{LITTLE, Seen, Talker, datagram, pcap, scatter};
+use support::{LITTLE, OPTIONS, Seen, Talker, datagram, pcap, scatter};
 
 const PERIOD_NS: i64 = 125_000;
 
@@ -28,7 +28,7 @@ fn analysed(frames: &[Seen], nanoseconds: bool, options: &Options) -> Analysis {
 
 fn options(udp: bool, period_ns: Option<u64>) -> Options {
     let filter = Filter { udp: udp.then_some(7_000), ..Filter::default() };
-    Options { filter, period_ns, idle_slope_bps: None, link_bps: 1_000_000_000 }
+    Options { filter, period_ns, ..OPTIONS }
 }
 
 fn avtp(frames: &[Seen]) -> Analysis {

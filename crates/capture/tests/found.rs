@@ -6,22 +6,7 @@ mod support;
 
 use capture::{Analysis, CaptureError, Filter, Options, analyse};
 use record::{Capture, NumberedBy, PeriodSource};
-use support::{BIG, ByteOrder, LITTLE, Pcapng, Seen, Talker, pcap, scatter};
-
-const OPTIONS: Options = Options {
-    filter: Filter {
-        interface: None,
-        stream: None,
-        vlan: None,
-        source: None,
-        destination: None,
-        ethertype: None,
-        udp: None,
-    },
-    period_ns: None,
-    idle_slope_bps: None,
-    link_bps: 1_000_000_000,
-};
+use support::{BIG, ByteOrder, LITTLE, OPTIONS, Pcapng, Seen, Talker, pcap, scatter};
 
 fn analysed(file: &[u8], options: &Options) -> Result<Analysis, CaptureError> {
     analyse(|| Ok(file), "test", options)

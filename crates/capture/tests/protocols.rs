@@ -7,24 +7,9 @@ mod support;
 
 use capture::{Analysis, Filter, Options, analyse};
 use record::{CapturedKind, NumberedBy};
-use support::{BEGIN_NS, LITTLE, Seen, pcap, scatter};
+use support::{BEGIN_NS, LITTLE, OPTIONS, Seen, pcap, scatter};
 
 const PERIOD_NS: u64 = 1_000_000;
-const OPTIONS: Options = Options {
-    filter: Filter {
-        interface: None,
-        stream: None,
-        vlan: None,
-        source: None,
-        destination: None,
-        ethertype: None,
-        udp: None,
-    },
-    period_ns: None,
-    idle_slope_bps: None,
-    link_bps: 1_000_000_000,
-};
-
 fn analysed(link_type: u32, frames: &[Seen], options: &Options) -> Analysis {
     let file = pcap(LITTLE, true, link_type, frames);
     analyse(|| Ok(&file[..]), "test", options).unwrap()
@@ -146,6 +131,29 @@ fn frames_that_only_look_like_rtp_have_no_numbers() {
     let Analysis { capture, .. } = analysed(1, &frames, &OPTIONS);
     assert_eq!((capture.numbered_by, capture.stream.protocol.as_str()), (NumberedBy::Nothing, ""));
     assert_eq!((capture.late, capture.skipped_slots, capture.surplus), (0, 0, 0));
+}
+
+#[test]
+fn rtcp_between_rtp_has_no_slot() {
+    let mut frames: Vec<Seen> = (0..3000).map(|n| seen(n, ethernet(0x0800, &ipv4(5004, &rtp(n))))).collect();
+    for n in (0..3000).step_by(100) {
+        let report = ethernet(0x0800, &ipv4(5004, &[&[0x80, 200, 0, 6][..], &[0; 24]].concat()));
+        frames.push(Seen { at_ns: BEGIN_NS + n * PERIOD_NS + 300_000, ..seen(n, report) });
+    }
+    frames.sort_by_key(|seen| seen.at_ns);
+    let Analysis { capture, caveats, .. } = analysed(1, &frames, &OPTIONS);
+    assert_eq!((capture.stream.protocol.as_str(), capture.numbered_by), ("RTP", NumberedBy::Protocol));
+    assert_eq!((capture.frames, capture.unnumbered), (3030, 30));
+    assert_eq!((capture.lost, capture.duplicates, capture.late, capture.surplus), (0, 0, 0, 0));
+    assert!(caveats.iter().any(|caveat| caveat.text.ends_with(": 30 frames")), "{caveats:?}");
+}
+
+#[test]
+fn a_few_frames_of_avtp_do_not_hide_a_stream() {
+    let mut frames: Vec<Seen> = (0..3000).map(|n| seen(n, ethernet(0x0800, &ipv4(5004, &rtp(n))))).collect();
+    frames.insert(7, seen(7, ethernet(0x22f0, &[&[0x02, 0x80, 1, 0][..], &[0; 40]].concat())));
+    let Analysis { capture, .. } = analysed(1, &frames, &OPTIONS);
+    assert_eq!((capture.stream.protocol.as_str(), capture.streams.len()), ("RTP", 2));
 }
 
 #[test]

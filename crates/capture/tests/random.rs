@@ -16,7 +16,7 @@ use analysis::profiles;
 use capture::{Analysis, Filter, Options, analyse, to_record};
 use proptest::prelude::*;
 use record::{Outcome, StepKind};
-use support::{LITTLE, Seen, Talker, datagram, pcap, scatter};
+use support::{LITTLE, OPTIONS, Seen, Talker, datagram, pcap, scatter};
 
 const PERIOD_NS: i64 = 125_000;
 /// Frames from one fault to the next, and from the last one to the end.
@@ -218,8 +218,7 @@ fn found(sent: &Sent, frames: &[Seen]) -> Analysis {
     let options = Options {
         filter: Filter { udp: udp.then_some(7_000), ..Filter::default() },
         period_ns: udp.then_some(PERIOD_NS as u64),
-        idle_slope_bps: None,
-        link_bps: 1_000_000_000,
+        ..OPTIONS
     };
     let file = pcap(LITTLE, true, 1, frames);
     analyse(|| Ok(&file[..]), "test", &options).unwrap()

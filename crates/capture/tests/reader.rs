@@ -6,9 +6,9 @@ mod support;
 
 use std::io::Read;
 
-use capture::{CaptureError, Filter, Options, Reader, Writer, analyse};
+use capture::{CaptureError, Reader, Writer, analyse};
 use proptest::prelude::*;
-use support::{BIG, LITTLE, Pcapng, Seen, pcap};
+use support::{BIG, LITTLE, OPTIONS, Pcapng, Seen, pcap};
 
 type Packets = Vec<(u32, Option<i64>, Vec<u8>)>;
 
@@ -121,8 +121,7 @@ proptest! {
             let at = at % file.len();
             file[at] = byte;
         }
-        let options = Options { filter: Filter::default(), period_ns: None, idle_slope_bps: None, link_bps: 1_000_000_000 };
-        if let Ok(found) = analyse(|| Ok(file.as_slice()), "test", &options) {
+        if let Ok(found) = analyse(|| Ok(file.as_slice()), "test", &OPTIONS) {
             prop_assert_eq!(found.series.raw.total(), found.series.samples);
             prop_assert!(found.capture.frames >= found.series.samples);
         }

@@ -105,6 +105,9 @@ pub struct Capture {
     /// Frames without a sequence number that came in addition to those of the schedule, such as duplicates.
     #[serde(default)]
     pub surplus: u64,
+    /// Frames without a number in a stream whose other frames have one, such as RTCP between RTP: they have no slot.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unnumbered: u64,
     /// Restarts of the talker.
     pub restarts: u64,
     /// Bursts: runs of frames that are less than a quarter of the period apart.
@@ -148,6 +151,7 @@ impl Capture {
         let same: Vec<_> = self.streams.iter().filter(|other| other.name == stream.name && *other != stream).collect();
         let vlan = stream.vlan.map_or_else(|| "no VLAN".to_owned(), |vlan| format!("VLAN {vlan}"));
         let differences = [
+            (same.iter().any(|other| other.protocol != stream.protocol), stream.protocol.clone()),
             (same.iter().any(|other| other.source != stream.source), format!("from {}", stream.source)),
             (same.iter().any(|other| other.destination != stream.destination), format!("to {}", stream.destination)),
             (same.iter().any(|other| other.vlan != stream.vlan), vlan),

@@ -251,7 +251,7 @@ fn of_audio(record: &Record) -> String {
 fn of_capture(capture: &Capture) -> String {
     let Capture { frames, late, lost, skipped_slots, duplicates, .. } = *capture;
     let [frames, late, skipped_slots] = [frames, late, skipped_slots].map(grouped);
-    let (tolerance, stream) = (unsigned(capture.tolerance_ns), &capture.stream.name);
+    let (tolerance, stream) = (unsigned(capture.tolerance_ns), capture.name_of(&capture.stream));
     let late = capture.late_known().map_or_else(|| "-".to_owned(), |_| late);
     let skipped_slots = capture.skipped_known().map_or_else(|| "-".to_owned(), |_| skipped_slots);
     let at_most = at_most(capture.worst_late.first().map(|frame| frame.ns));

@@ -4,7 +4,24 @@
 
 use std::fmt::Display;
 
+use capture::{Filter, Options};
 use frames::{Class, Format, Payload, Stream};
+
+/// The options without a selection.
+pub const OPTIONS: Options = Options {
+    filter: Filter {
+        interface: None,
+        stream: None,
+        vlan: None,
+        source: None,
+        destination: None,
+        ethertype: None,
+        udp: None,
+    },
+    period_ns: None,
+    idle_slope_bps: None,
+    link_bps: 1_000_000_000,
+};
 
 /// A captured frame: timestamp in ns since 1970, and bytes.
 #[derive(Debug, Clone)]

@@ -220,9 +220,8 @@ fn missing(page: &mut Page, capture: &Capture) {
         NumberedBy::Nothing => "frames have no number".to_owned(),
         NumberedBy::Avtp => "by AVTP's sequence number (8 bits)".to_owned(),
         NumberedBy::Talker => "by our talker's sequence number (64 bits)".to_owned(),
-        NumberedBy::Protocol => {
-            format!("by the number of {}", protocol.split([' ', ',']).next().unwrap_or("the protocol"))
-        }
+        NumberedBy::Protocol if protocol.is_empty() => "by the number of its protocol".to_owned(),
+        NumberedBy::Protocol => format!("by the number of {protocol}"),
         NumberedBy::RedundancyTag => "by the redundancy tag (16 bits)".to_owned(),
     };
     let known = |count| capture.by_number(count).map_or_else(|| cell("-"), count_cell);
