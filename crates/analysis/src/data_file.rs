@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use record::file::{FileError, SETTINGS_BYTES_MAX, read_text};
+use record::file::{FileError, SETTINGS_BYTES_MAX, read_text, remedy_of_reading};
 use serde::de::DeserializeOwned;
 
 /// Why a profile or a reference could not be loaded.
@@ -34,7 +34,7 @@ pub enum LoadError {
         second: String,
     },
     /// The file could not be read.
-    #[error("cannot read the {kind} {}: {source}", path.display())]
+    #[error("cannot read the {kind} {}: {source}{}", path.display(), remedy_of_reading(source))]
     Read {
         /// `profile` or `reference`.
         kind: &'static str,

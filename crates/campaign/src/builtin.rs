@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use record::file::{SETTINGS_BYTES_MAX, read_text};
+use record::file::{SETTINGS_BYTES_MAX, read_text, remedy_of_reading};
 
 use crate::file::{CampaignFile, FileMistakes, mistake::nearest, parse};
 
@@ -21,7 +21,7 @@ pub enum CampaignFileError {
         nearest: String,
     },
     /// The file could not be read.
-    #[error("cannot read the campaign {}: {source}", path.display())]
+    #[error("cannot read the campaign {}: {source}{}", path.display(), remedy_of_reading(source))]
     Read {
         /// The file.
         path: PathBuf,

@@ -49,7 +49,7 @@ pub enum Context {
 }
 
 impl Context {
-    /// All contexts in the order in which they are calibrated.
+    /// All contexts in the order of calibration.
     pub const ALL: [Self; 3] = [Self::Irq, Self::Kernel, Self::User];
 
     /// Its name: `irq`, `kernel`, `user`.

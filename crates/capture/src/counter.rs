@@ -191,7 +191,7 @@ impl Counter {
     }
 }
 
-/// The slots by which the time of so many frames can be wrong.
+/// Largest error in counting so many frames by time, slots.
 fn tolerance(ahead: u64) -> f64 {
     (ahead as f64 / 4.0).max(SLOTS_APART)
 }

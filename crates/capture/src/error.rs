@@ -2,11 +2,13 @@
 
 use std::io;
 
+use record::file::remedy_of_reading;
+
 /// Why a capture could not be read or analysed.
 #[derive(Debug, thiserror::Error)]
 pub enum CaptureError {
     /// The file cannot be opened.
-    #[error("cannot open the file: {reason}")]
+    #[error("cannot open the file: {reason}{}", remedy_of_reading(reason))]
     Open {
         /// The system error.
         reason: io::Error,

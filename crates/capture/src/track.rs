@@ -274,7 +274,7 @@ impl Groups {
         }
     }
 
-    /// The offsets, the earliest of which is 0.
+    /// The offsets, from the earliest one on.
     fn offsets_ns(&self, estimated_ns: &[f64]) -> Vec<f64> {
         let mean_ns = |&(sum_ns, count): &(f64, u64)| if count == 0 { 0.0 } else { sum_ns / count as f64 };
         let mut offsets_ns: Vec<f64> = estimated_ns.to_vec();

@@ -1,7 +1,7 @@
 //! Streams of each protocol with known losses, duplicates, restarts and copies are counted exactly.
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
-#![allow(clippy::cast_possible_truncation, reason = "numbers of protocols are the low bits of those of frames")]
+#![allow(clippy::cast_possible_truncation, reason = "a protocol has the low bits of the frame number")]
 
 mod support;
 

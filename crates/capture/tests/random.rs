@@ -64,7 +64,7 @@ struct Sent {
     faults: Vec<Fault>,
 }
 
-/// A pause that no loss of whole multiples of 256 frames explains.
+/// A pause; losses of multiples of 256 frames do not explain it.
 fn pause((rounds, slots, more_ns): (i64, i64, i64)) -> Fault {
     Fault::Pause((256 * rounds + slots) * PERIOD_NS + more_ns)
 }

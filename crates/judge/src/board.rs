@@ -59,7 +59,7 @@ impl Board {
         Ok(board)
     }
 
-    /// Makes these settings, and compares those of the judge with them.
+    /// Makes these settings, and compares the judge's reply with them.
     ///
     /// # Errors
     /// The judge refuses one, or is gone.

@@ -11,6 +11,7 @@ mod monitors;
 mod nic;
 mod samples;
 mod source_irq;
+mod thread_policies;
 mod watch;
 
 pub use self::{
@@ -21,5 +22,6 @@ pub use self::{
     nic::{NicHold, NicHoldError},
     samples::{SamplesError, SamplesHold},
     source_irq::{IrqSettings, SourceIrqError, SourceIrqHold},
+    thread_policies::ThreadPolicyError,
     watch::SettingsWatch,
 };

@@ -40,14 +40,11 @@ pub fn code(outcome: anyhow::Result<u8>) -> ExitCode {
 
 /// The error and its causes. A cause that the message already contains is not repeated.
 pub fn message(error: &anyhow::Error) -> String {
-    let text = error.chain().map(ToString::to_string).fold(String::new(), |text, cause| match text.as_str() {
+    error.chain().map(ToString::to_string).fold(String::new(), |text, cause| match text.as_str() {
         "" => cause,
         text if text.contains(&cause) => text.to_owned(),
         text => format!("{text}: {cause}"),
-    });
-    // Not all libraries say what to do.
-    let is_missing = text.ends_with("No such file or directory (os error 2)");
-    if is_missing { format!("{text}; check its name and folder") } else { text }
+    })
 }
 
 fn status_of(error: &anyhow::Error) -> u8 {

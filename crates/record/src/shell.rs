@@ -5,8 +5,8 @@ pub fn command<S: AsRef<str>>(words: &[S]) -> String {
     words.iter().map(|word| quoted(word.as_ref())).collect::<Vec<_>>().join(" ")
 }
 
-/// The command of a run, with `options` and their values instead of those that it has, before a `--`. An option without a
-/// value is left out. The command starts with `punctual`, without the path of the binary.
+/// The command of a run with `options`, which replace its own and come before a `--`. An option with an empty value is
+/// removed. The command starts with `punctual`, without the path of the binary.
 pub fn with_options(words: &[String], options: &[(&str, &str)]) -> String {
     let is_option = |word: &str| options.iter().any(|(option, _)| *option == word);
     let is_both =

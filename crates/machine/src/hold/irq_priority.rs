@@ -1,18 +1,17 @@
 //! Changes the priority of the threads that serve an interface for a run, and undoes it afterwards, also after a crash.
 
-use std::{io, rc::Rc};
+use std::rc::Rc;
 
 use record::Setting;
-use sys::sched::{Policy, PolicyError};
+use sys::sched::Policy;
 use thiserror::Error;
 
-use super::SettingsWatch;
+use super::{SettingsWatch, ThreadPolicyError, thread_policies::ThreadPolicies};
 use crate::{
     Root,
-    journal::{Journal, JournalError, Purpose, Undo},
+    journal::{Journal, JournalError, Purpose},
     nic::{self, NicError, ServingThreads, Thread},
     system_ops::SystemOps,
-    tasks,
 };
 
 /// Error: the priority of threads could not be changed.
@@ -32,31 +31,12 @@ pub enum IrqPriorityError {
     /// Kernel threads are not visible.
     #[error("kernel threads are not visible: run as root and outside of a container")]
     Hidden,
-    /// A thread has a policy that could not be restored.
-    #[error("{thread} is scheduled as `{policy}`, which could not be restored ({source}): sudo chrt -f -p 50 {id}")]
-    UnknownPolicy {
-        /// Name of the thread.
-        thread: String,
-        /// Thread id.
-        id: u32,
-        /// Its policy.
-        policy: String,
-        /// The reason.
-        source: PolicyError,
-    },
+    /// A policy could not be changed.
+    #[error(transparent)]
+    Policy(#[from] ThreadPolicyError),
     /// The journal could not be written.
     #[error(transparent)]
     Journal(#[from] JournalError),
-    /// The kernel refused the change.
-    #[error("cannot run {thread} as {during} ({source}): run as root")]
-    Refused {
-        /// Name of the thread.
-        thread: String,
-        /// The requested policy.
-        during: String,
-        /// The kernel's error.
-        source: io::Error,
-    },
 }
 
 /// Threads with a changed priority, until released or dropped; after SIGKILL the journal restores their policies.
@@ -64,9 +44,7 @@ pub enum IrqPriorityError {
 pub struct IrqPriorityHold {
     journal: Journal,
     interface: String,
-    /// The threads as they were before.
-    threads: Vec<Thread>,
-    during: String,
+    threads: ThreadPolicies,
 }
 
 impl IrqPriorityHold {
@@ -80,32 +58,13 @@ impl IrqPriorityHold {
     }
 
     fn take_with(ops: Rc<dyn SystemOps>, interface: &str, policy: Policy) -> Result<Self, IrqPriorityError> {
-        let threads = serving(ops.root(), interface)?;
-        for thread in &threads {
-            let (name, policy) = (thread.name.clone(), thread.scheduled());
-            let unknown_policy =
-                |source| IrqPriorityError::UnknownPolicy { thread: name, id: thread.id, policy, source };
-            thread.scheduled().parse::<Policy>().map_err(unknown_policy)?;
-        }
-        let during = policy.to_string();
+        let threads = ThreadPolicies::of(serving(ops.root(), interface)?, policy)?;
         let mut journal = Journal::begin(ops, Purpose::IrqPriority)?;
         let ops = journal.ops();
-        let undo = |thread: &Thread| {
-            Some(Undo::Policy {
-                thread: thread.id,
-                start_ticks: tasks::start_ticks(ops.root(), &thread.id.to_string())?,
-                name: thread.name.clone(),
-                before: thread.scheduled(),
-                during: during.clone(),
-            })
-        };
-        journal.record(threads.iter().filter_map(undo))?;
-        let hold = Self { journal, interface: interface.to_owned(), threads, during };
-        for Thread { id, name, .. } in hold.threads.iter().filter(|thread| thread.scheduled() != hold.during) {
-            let refused =
-                |source| IrqPriorityError::Refused { thread: name.clone(), during: hold.during.clone(), source };
-            ops.set_policy(*id, policy).map_err(refused)?;
-        }
+        journal.record(threads.undo(ops.root()))?;
+        // Dropped after an error, which undoes the changes.
+        let hold = Self { journal, interface: interface.to_owned(), threads };
+        hold.threads.apply(&*ops)?;
         Ok(hold)
     }
 
@@ -119,13 +78,7 @@ impl IrqPriorityHold {
     #[must_use]
     pub fn release(mut self) -> Vec<Setting> {
         self.journal.restore();
-        let setting = |thread: &Thread| Setting {
-            name: format!("{} {}", self.interface, thread.name),
-            before: thread.scheduled(),
-            during: self.during.clone(),
-            after: Thread::of(self.journal.ops().root(), thread.id).map(|thread| thread.scheduled()),
-        };
-        self.threads.iter().map(setting).collect()
+        self.threads.settings(self.journal.ops().root(), &self.interface)
     }
 }
 

@@ -10,6 +10,7 @@ use super::SettingsWatch;
 use crate::{
     Root, iio,
     journal::{Journal, JournalError, Purpose, Undo},
+    root::Unreadable,
     system_ops::SystemOps,
 };
 
@@ -63,7 +64,7 @@ pub enum SamplesError {
         value: String,
         /// The kernel's error.
         source: io::Error,
-        /// What to do.
+        /// Advice.
         remedy: &'static str,
     },
     /// The journal could not be written.
@@ -177,10 +178,17 @@ fn planned(root: &Root, device: &str, trigger: Option<&str>) -> Result<Vec<Held>
     ];
     let change = |(file, during): (String, String)| {
         let path = format!("{folder}/{file}");
-        let before = root.read(&path)?;
-        (before != during).then_some(Held { path, before, during })
+        match root.try_read(&path) {
+            Ok(before) => Ok((before != during).then_some(Held { path, before, during })),
+            // Kernels before 4.2, which report each sample.
+            Err(Unreadable::Absent) if path.ends_with("/watermark") => Ok(None),
+            Err(error) => {
+                let held = Held { path, before: String::new(), during };
+                Err(refused(root, device, &held, io::Error::other(error)))
+            }
+        }
     };
-    Ok(wanted.into_iter().flatten().filter_map(change).collect())
+    wanted.into_iter().flatten().filter_map(|setting| change(setting).transpose()).collect()
 }
 
 fn known_triggers(root: &Root) -> String {

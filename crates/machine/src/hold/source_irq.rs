@@ -4,16 +4,15 @@
 use std::{io, rc::Rc};
 
 use record::Setting;
-use sys::sched::{Policy, PolicyError};
+use sys::sched::Policy;
 use thiserror::Error;
 
-use super::SettingsWatch;
+use super::{SettingsWatch, ThreadPolicyError, thread_policies::ThreadPolicies};
 use crate::{
     Root, device_irqs,
     journal::{Journal, JournalError, Purpose, Undo},
     nic::{Thread, sees_all_tasks},
     system_ops::SystemOps,
-    tasks,
 };
 
 /// The requested settings of the interrupts of a source.
@@ -47,31 +46,12 @@ pub enum SourceIrqError {
     /// Kernel threads are not visible.
     #[error("kernel threads are not visible: run as root and outside of a container")]
     Hidden,
-    /// A thread has a policy that could not be restored.
-    #[error("{thread} is scheduled as `{policy}`, which could not be restored ({source}): sudo chrt -f -p 50 {id}")]
-    UnknownPolicy {
-        /// Name of the thread.
-        thread: String,
-        /// Thread id.
-        id: u32,
-        /// Its policy.
-        policy: String,
-        /// The reason.
-        source: PolicyError,
-    },
+    /// A policy could not be changed.
+    #[error(transparent)]
+    Policy(#[from] ThreadPolicyError),
     /// The journal could not be written.
     #[error(transparent)]
     Journal(#[from] JournalError),
-    /// The kernel refused another policy.
-    #[error("cannot run {thread} as {during} ({source}): run as root")]
-    Policy {
-        /// Name of the thread.
-        thread: String,
-        /// The requested policy.
-        during: String,
-        /// The kernel's error.
-        source: io::Error,
-    },
     /// The kernel refused another CPU.
     #[error("cannot move interrupt {number} to CPU {cpu} ({source}): {remedy}")]
     Cpu {
@@ -81,7 +61,7 @@ pub enum SourceIrqError {
         cpu: u32,
         /// The kernel's error.
         source: io::Error,
-        /// What to do.
+        /// Advice.
         remedy: &'static str,
     },
 }
@@ -91,8 +71,7 @@ pub enum SourceIrqError {
 pub struct SourceIrqHold {
     journal: Journal,
     source: String,
-    threads: Vec<Thread>,
-    during: Option<String>,
+    threads: Option<ThreadPolicies>,
     /// Files with the CPUs of the interrupts, and their contents before.
     files: Vec<(String, String)>,
     cpu: Option<u32>,
@@ -117,63 +96,35 @@ impl SourceIrqHold {
         if interrupts.is_empty() {
             return Err(SourceIrqError::Unknown(source.to_owned()));
         }
-        let policy = settings.priority.map(Policy::Fifo);
-        let threads = if policy.is_some() { served_by(ops.root(), source, interrupts)? } else { Vec::new() };
+        let root = ops.root();
+        let policies = |priority| -> Result<ThreadPolicies, SourceIrqError> {
+            Ok(ThreadPolicies::of(served_by(root, source, interrupts)?, Policy::Fifo(priority))?)
+        };
+        let threads = settings.priority.map(policies).transpose()?;
         let files = match settings.cpu {
-            Some(_) => affinities(ops.root(), interrupts),
+            Some(cpu) => affinities(root, interrupts, cpu)?,
             None => Vec::new(),
         };
         let mut journal = Journal::begin(Rc::clone(ops), Purpose::IrqPriority)?;
-        let undo_policy = |thread: &Thread| {
-            Some(Undo::Policy {
-                thread: thread.id,
-                start_ticks: tasks::start_ticks(ops.root(), &thread.id.to_string())?,
-                name: thread.name.clone(),
-                before: thread.scheduled(),
-                during: policy?.to_string(),
-            })
-        };
         let undo_file = |(path, before): &(String, String)| {
             Some(Undo::File { path: path.clone(), before: before.clone(), during: settings.cpu?.to_string() })
         };
-        let undo: Vec<Undo> =
-            files.iter().filter_map(undo_file).chain(threads.iter().filter_map(undo_policy)).collect();
-        journal.record(undo)?;
-        let during = policy.map(|policy| policy.to_string());
+        let of_threads = threads.iter().flat_map(|threads| threads.undo(root));
+        journal.record(files.iter().filter_map(undo_file).chain(of_threads).collect::<Vec<_>>())?;
         // Dropped after an error, which undoes the changes.
-        let hold = Self { journal, source: source.to_owned(), threads, during, files, cpu: settings.cpu };
+        let hold = Self { journal, source: source.to_owned(), threads, files, cpu: settings.cpu };
         if let Some(cpu) = settings.cpu {
             hold.move_to(&**ops, cpu)?;
         }
-        if let Some(policy) = policy {
-            hold.run_as(&**ops, policy)?;
+        if let Some(threads) = &hold.threads {
+            threads.apply(&**ops)?;
         }
         Ok(hold)
     }
 
     fn move_to(&self, ops: &dyn SystemOps, cpu: u32) -> Result<(), SourceIrqError> {
         for (path, _) in self.files.iter().filter(|(_, before)| *before != cpu.to_string()) {
-            ops.write(path, &cpu.to_string()).map_err(|source| {
-                let number = path.split('/').nth(2).and_then(|number| number.parse().ok()).unwrap_or_default();
-                let remedy = match source.kind() {
-                    io::ErrorKind::PermissionDenied => "run as root",
-                    io::ErrorKind::InvalidInput => "choose a CPU that is online",
-                    _ => "its controller or driver allows no other CPU; leave out --irq-cpu",
-                };
-                SourceIrqError::Cpu { number, cpu, source, remedy }
-            })?;
-        }
-        Ok(())
-    }
-
-    fn run_as(&self, ops: &dyn SystemOps, policy: Policy) -> Result<(), SourceIrqError> {
-        let during = policy.to_string();
-        for Thread { id, name, .. } in self.threads.iter().filter(|thread| thread.scheduled() != during) {
-            ops.set_policy(*id, policy).map_err(|source| SourceIrqError::Policy {
-                thread: name.clone(),
-                during: during.clone(),
-                source,
-            })?;
+            ops.write(path, &cpu.to_string()).map_err(|source| refused(path, cpu, source))?;
         }
         Ok(())
     }
@@ -190,14 +141,6 @@ impl SourceIrqHold {
         self.journal.restore();
         let ops = self.journal.ops();
         let root = ops.root();
-        let of_thread = |thread: &Thread| {
-            Some(Setting {
-                name: format!("{} {}", self.source, thread.name),
-                before: thread.scheduled(),
-                during: self.during.clone()?,
-                after: Thread::of(root, thread.id).map(|thread| thread.scheduled()),
-            })
-        };
         let of_file = |(path, before): &(String, String)| {
             Some(Setting {
                 name: format!("{} /{path}", self.source),
@@ -206,34 +149,42 @@ impl SourceIrqHold {
                 after: root.read(path),
             })
         };
-        self.files.iter().filter_map(of_file).chain(self.threads.iter().filter_map(of_thread)).collect()
+        let of_threads = self.threads.iter().flat_map(|threads| threads.settings(root, &self.source));
+        self.files.iter().filter_map(of_file).chain(of_threads).collect()
     }
 }
 
-/// The threads of these interrupts, whose policies can be restored; at least one.
+/// The threads of these interrupts; at least one.
 fn served_by(root: &Root, source: &str, interrupts: &[u32]) -> Result<Vec<Thread>, SourceIrqError> {
     let threads = device_irqs::threads(root, interrupts);
-    if threads.is_empty() {
-        return Err(match sees_all_tasks(root) {
-            true => SourceIrqError::NotThreaded(source.to_owned()),
-            false => SourceIrqError::Hidden,
-        });
+    match (threads.is_empty(), sees_all_tasks(root)) {
+        (false, _) => Ok(threads),
+        (true, true) => Err(SourceIrqError::NotThreaded(source.to_owned())),
+        (true, false) => Err(SourceIrqError::Hidden),
     }
-    for thread in &threads {
-        let (name, policy) = (thread.name.clone(), thread.scheduled());
-        let unknown = |source| SourceIrqError::UnknownPolicy { thread: name, id: thread.id, policy, source };
-        thread.scheduled().parse::<Policy>().map_err(unknown)?;
-    }
-    Ok(threads)
 }
 
 /// The files with the CPUs of these interrupts, and their contents.
-fn affinities(root: &Root, interrupts: &[u32]) -> Vec<(String, String)> {
+fn affinities(root: &Root, interrupts: &[u32], cpu: u32) -> Result<Vec<(String, String)>, SourceIrqError> {
     let file = |number: &u32| {
         let path = format!("proc/irq/{number}/smp_affinity_list");
-        Some((path.clone(), root.read(&path)?))
+        match root.try_read(&path) {
+            Ok(before) => Ok((path, before)),
+            Err(error) => Err(refused(&path, cpu, io::Error::other(error))),
+        }
     };
-    interrupts.iter().filter_map(file).collect()
+    interrupts.iter().map(file).collect()
+}
+
+/// The error for the file of an interrupt that cannot be moved.
+fn refused(path: &str, cpu: u32, source: io::Error) -> SourceIrqError {
+    let number = path.split('/').nth(2).and_then(|number| number.parse().ok()).unwrap_or_default();
+    let remedy = match source.kind() {
+        io::ErrorKind::PermissionDenied => "run as root",
+        io::ErrorKind::InvalidInput => "choose a CPU that is online",
+        _ => "its controller or driver allows no other CPU; leave out --irq-cpu",
+    };
+    SourceIrqError::Cpu { number, cpu, source, remedy }
 }
 
 #[cfg(test)]
@@ -353,6 +304,9 @@ mod tests {
         assert!(not_threaded.contains("handles the interrupt of hpet without a thread"), "{not_threaded}");
         let unknown = take(&fake, &[], None, Some(0)).unwrap_err().to_string();
         assert!(unknown.starts_with("the interrupt of hpet is not known"), "{unknown}");
+        let unreadable = take(&fake, &[8, 77], None, Some(2)).unwrap_err().to_string();
+        assert!(unreadable.starts_with("cannot move interrupt 77 to CPU 2 (it does not exist)"), "{unreadable}");
+        assert_eq!(fake.state(), INITIAL);
         fs::remove_file(fake.root.path("proc/2/comm")).unwrap();
         assert!(matches!(take(&fake, &[9], Some(85), None), Err(SourceIrqError::Hidden)));
         assert!(journal::restore_with(&*fake).unwrap().is_empty());

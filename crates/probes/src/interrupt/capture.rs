@@ -108,7 +108,7 @@ impl RunningCount {
     }
 }
 
-/// Ticks in which a count starts again.
+/// Ticks from one start of a count at 0 to the next.
 fn range(ceiling: u64) -> f64 {
     ceiling as f64 + 1.0
 }

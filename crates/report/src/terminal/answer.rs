@@ -62,21 +62,21 @@ pub fn answer(record: &Record, full: &str, style: &Style, width: usize) -> Strin
     let caveats =
         [Caveats::All, Caveats::First, Caveats::Number].map(|shown| part(&|page| caveats(page, record, shown)));
     let why = WHYS.map(|shown| part(&|page| why(page, record, shown)));
-    let to_do = |length: ToDo| part(&|page| what_to_do(page, record, length));
-    let whole: Vec<String> = (1..=REMEDIES).rev().map(|count| to_do(ToDo::Whole(count))).collect();
-    let brief = vec![to_do(ToDo::Brief)];
-    // From the longest to the shortest: indices of `caveats` and `why`.
+    let to_do: Vec<String> = (1..=REMEDIES)
+        .rev()
+        .map(ToDo::Whole)
+        .chain([ToDo::Brief])
+        .map(|length| part(&|page| what_to_do(page, record, length)))
+        .collect();
+    // From the longest to the shortest: indices of `caveats` and `why`, each with the whole remedies, then each with the
+    // brief one.
     let texts = [(0, 0), (1, 0), (1, 1), (1, 2), (1, 3), (2, 3), (2, 4)];
-    let with = |to_do: &'_ [String]| -> Vec<(usize, usize, String)> {
-        let of = |&(caveat, reasons): &(usize, usize)| to_do.iter().map(move |to_do| (caveat, reasons, to_do.clone()));
-        texts.iter().flat_map(of).collect()
-    };
-    let all = [with(&whole), with(&brief)].concat();
-    let choices: Vec<Vec<&String>> = all
-        .iter()
-        .map(|&(caveat, reasons, ref to_do)| {
-            let of_choice = [&why[reasons], to_do];
-            above.iter().chain([&caveats[caveat]]).chain(&middle).chain(of_choice).collect()
+    let (whole, brief) = to_do.split_at(REMEDIES);
+    let choices: Vec<Vec<&String>> = [whole, brief]
+        .into_iter()
+        .flat_map(|remedies| texts.into_iter().flat_map(|text| remedies.iter().map(move |to_do| (text, to_do))))
+        .map(|((caveat, reasons), to_do)| {
+            above.iter().chain([&caveats[caveat]]).chain(&middle).chain([&why[reasons], to_do]).collect()
         })
         .collect();
     let table = |rows| figures(record, rows);
@@ -539,7 +539,7 @@ fn why(page: &mut Page, record: &Record, shown: Whys) {
 enum ToDo {
     /// So many remedies.
     Whole(usize),
-    /// One remedy, of which a command is not explained.
+    /// One remedy; if it has a command, without the explanation.
     Brief,
 }
 

@@ -41,7 +41,7 @@ fn settings() -> Result<Vec<String>> {
     files.into_iter().map(|file| read(&format!("{DEVICE}/{file}"))).collect()
 }
 
-/// Time by which stamps are set back.
+/// The test module sets its stamps back by this time.
 const DELAY_NS: i64 = 2_000_000;
 
 /// The times of samples begin at their stamp, and each sample is one interrupt.

@@ -1,4 +1,4 @@
-use std::{cell::RefCell, fs, path::Path, process::Command, rc::Rc};
+use std::{cell::RefCell, fs, io, path::Path, process::Command};
 
 use super::*;
 use crate::journal;
@@ -134,7 +134,10 @@ fn refused_change_leaves_nothing_changed() {
     let fake = Fake::new(None);
     fake.schedule(302, 5, 0);
     let unknown_policy = take(&fake).unwrap_err();
-    assert!(matches!(unknown_policy, IrqPriorityError::UnknownPolicy { id: 302, .. }), "{unknown_policy}");
+    assert!(
+        matches!(unknown_policy, IrqPriorityError::Policy(ThreadPolicyError::Unknown { id: 302, .. })),
+        "{unknown_policy}"
+    );
     assert!(fake.log.borrow().is_empty());
 }
 
