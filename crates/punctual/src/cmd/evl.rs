@@ -28,7 +28,7 @@ pub fn run(what: &Evl) -> anyhow::Result<u8> {
         (false, true) => writeln!(out, "{}", headline(&result)),
         (false, false) => write!(out, "{}", text(&result)),
     })?;
-    Ok(if result.is_early_now() && !result.is_set { EARLY } else { 0 })
+    Ok(if result.is_early_now() && !(result.is_set && result.before != result.found) { EARLY } else { 0 })
 }
 
 fn plan(options: &EvlGravity) -> GravityPlan {
@@ -42,6 +42,10 @@ fn plan(options: &EvlGravity) -> GravityPlan {
 fn headline(result: &Calibration) -> String {
     let Calibration { before, found, .. } = result;
     match (result.is_set, before == found) {
+        (_, true) if result.is_early_now() => format!(
+            "The gravity {before} is at its limit: {}, and none when it was verified. Run again on an idle machine.",
+            result.now.as_ref().map_or_else(String::new, early)
+        ),
         (true, false) => format!("Gravity set to {found} (before: {before})."),
         (true, true) => format!("The gravity {found} fits and was kept."),
         (false, true) => format!("The gravity {before} fits."),
@@ -181,6 +185,12 @@ mod tests {
         assert!(shown.contains("      19 us     400 ns       1 us       9 us        0  fits\n"), "{shown}");
         assert!(shown.contains("    19.5 us    -100 ns     500 ns       9 us        1\n"), "{shown}");
         assert!(shown.ends_with("  not changed; set it: sudo punctual evl gravity --set\n"), "{shown}");
+        let same = Calibration { found: result.before.clone(), ..result.clone() };
+        assert!(
+            headline(&same).starts_with("The gravity 0i 3000k 3000u is at its limit: 41 of"),
+            "{}",
+            headline(&same)
+        );
         result.is_set = true;
         assert!(text(&result).starts_with("Gravity set to 0i 1000k 19000u (before: 0i 3000k 3000u).\n"));
         assert!(text(&result).lines().count() <= 20);
