@@ -145,13 +145,15 @@ impl Capture {
         (self.numbered_by != NumberedBy::Nothing).then_some(count)
     }
 
-    /// The name of one of the streams, with what distinguishes it from others of the same name.
+    /// The name of one of the streams, with its protocol and what distinguishes it from others of the same name. The name of
+    /// an AVTP stream is enough.
     #[must_use]
     pub fn name_of(&self, stream: &CapturedStream) -> String {
         let same: Vec<_> = self.streams.iter().filter(|other| other.name == stream.name && *other != stream).collect();
         let vlan = stream.vlan.map_or_else(|| "no VLAN".to_owned(), |vlan| format!("VLAN {vlan}"));
+        let has_protocol = stream.kind != CapturedKind::Avtp && !stream.protocol.is_empty();
         let differences = [
-            (same.iter().any(|other| other.protocol != stream.protocol), stream.protocol.clone()),
+            (has_protocol || same.iter().any(|other| other.protocol != stream.protocol), stream.protocol.clone()),
             (same.iter().any(|other| other.source != stream.source), format!("from {}", stream.source)),
             (same.iter().any(|other| other.destination != stream.destination), format!("to {}", stream.destination)),
             (same.iter().any(|other| other.vlan != stream.vlan), vlan),

@@ -258,8 +258,8 @@ fn of_capture(capture: &Capture) -> String {
     let gap = capture.max_gap_ns.map_or_else(String::new, |ns| format!(", largest gap {}", format_ns(ns)));
     let missing = match capture.by_number(lost) {
         Some(lost) => {
-            let (lost, duplicates) = (grouped(lost), grouped(duplicates));
-            format!("{lost} lost, {skipped_slots} slots skipped, {duplicates} duplicates")
+            let (lost, duplicates) = (grouped(lost), counted(duplicates, "duplicate"));
+            format!("{lost} lost, {skipped_slots} slots skipped, {duplicates}")
         }
         None => format!("{skipped_slots} slots without a frame (lost or not sent: the frames have no numbers)"),
     };

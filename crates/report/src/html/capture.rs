@@ -1,7 +1,7 @@
 //! A captured stream, with the ends of a run or alone; key figures of one alone.
 
 use analysis::format_ns;
-use record::{Capture, CapturedStream, MarkedFrame, Record, grouped};
+use record::{Capture, CapturedStream, MarkedFrame, Record, counted, grouped};
 
 use super::figure::{Key, Part, Table};
 use crate::{blame::unsigned, observation, terminal::capture::seconds};
@@ -67,7 +67,7 @@ pub fn keys(record: &Record) -> Vec<Key> {
     keys.push(Key { label: "skipped slots", value: known(capture.skipped_known()), detail });
     keys.extend(first("largest gap", &capture.worst_gaps));
     let detail = match capture.by_number(capture.duplicates) {
-        Some(duplicates) => format!("{} duplicates", grouped(duplicates)),
+        Some(duplicates) => counted(duplicates, "duplicate"),
         None => "the frames have no numbers".to_owned(),
     };
     keys.push(Key { label: "lost", value: known(capture.by_number(capture.lost)), detail });
