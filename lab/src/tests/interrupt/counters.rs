@@ -33,7 +33,7 @@ const ERROR_NS: i64 = 100_000;
 pub fn a_capture_register_shows_the_whole_way() -> Result<()> {
     let list = expect(0, &punctual("measure interrupt --list")?)?;
     ensure!(list.contains("counter:counter0/EVENT") && list.contains("counter0, counts"), "{list}");
-    for (ceiling, range) in [("999999", "100 ms"), ("49999", "5.00 ms"), ("18446744073709551615", "")] {
+    for (ceiling, range) in [("999999", "after 100"), ("49999", "after 5"), ("18446744073709551615", "")] {
         let name = format!("capture-{ceiling}");
         let parameters = [("delay_ns", "2000000"), ("ceiling", ceiling)];
         let record = with_counts(&parameters, || measured("capture:1", &name))?;
