@@ -150,7 +150,7 @@ fn throttles(root: &Root, cpu: u32) -> Option<u64> {
 }
 
 /// Cooling devices that limit a frequency now: `cpufreq-cpu0`, on older kernels `thermal-cpufreq-0`.
-fn cooling(root: &Root) -> BTreeMap<String, u64> {
+pub(crate) fn cooling(root: &Root) -> BTreeMap<String, u64> {
     const FOLDER: &str = "sys/class/thermal";
     let devices = root.list(FOLDER).into_iter().filter(|name| name.starts_with("cooling_device"));
     devices

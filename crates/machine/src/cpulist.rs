@@ -92,6 +92,17 @@ impl CpuList {
         Self(&self.0 - &other.0)
     }
 
+    /// The CPUs of a mask as the kernel writes it: hexadecimal, in groups of eight digits; `None` if it is none.
+    #[must_use]
+    pub fn from_mask(mask: &str) -> Option<Self> {
+        let mut cpus = Self::new();
+        for (digit, lowest) in mask.chars().rev().filter(|&c| c != ',').zip((0..).step_by(4)) {
+            let value = digit.to_digit(16)?;
+            cpus.0.extend((0..4).filter(|bit| value >> bit & 1 == 1).map(|bit| lowest + bit));
+        }
+        Some(cpus)
+    }
+
     /// The set for messages: `CPU 3`, `CPUs 0-2`, `no CPU`.
     #[must_use]
     pub fn in_words(&self) -> String {

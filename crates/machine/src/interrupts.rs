@@ -47,6 +47,41 @@ pub(crate) fn counts_on(root: &Root, on: &CpuList) -> BTreeMap<u32, u64> {
     numbered(&text).map(|(number, rest)| (number, count(rest))).collect()
 }
 
+/// An interrupt of a device.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct DeviceInterrupt {
+    pub number: u32,
+    /// Times that it has occurred since boot, on all CPUs.
+    pub count: u64,
+    /// The names of its handlers: `xhci_hcd:usb1, snd_hda_intel`; empty if none is installed.
+    pub handlers: String,
+}
+
+/// All numbered interrupts, also timers; `None` if they cannot be read.
+pub(crate) fn devices(root: &Root) -> Option<Vec<DeviceInterrupt>> {
+    let text = root.read("proc/interrupts")?;
+    let columns = cpus(&text).len();
+    let device = |(number, rest): (u32, &str)| {
+        let words: Vec<&str> = rest.split_whitespace().collect();
+        let count = words.iter().take(columns).filter_map(|count| count.parse::<u64>().ok()).sum();
+        DeviceInterrupt { number, count, handlers: handlers(words.get(columns..).unwrap_or_default()) }
+    };
+    Some(numbered(&text).map(device).collect())
+}
+
+/// The handlers at the end of a line: after the words of the interrupt controller, the last of which has its kind of
+/// trigger (`2-edge`, `fasteoi`, `Level`).
+fn handlers(words: &[&str]) -> String {
+    let ends_chip = |word: &&str| {
+        let word = word.to_ascii_lowercase();
+        ["edge", "level", "fasteoi", "fasteoi_nmi", "None"]
+            .iter()
+            .any(|kind| word.ends_with(&kind.to_ascii_lowercase()))
+    };
+    let start = words.iter().position(ends_chip).map_or(words.len(), |at| at + 1);
+    words[start..].join(" ")
+}
+
 /// The CPUs of the columns, from the heading.
 fn cpus(text: &str) -> Vec<u32> {
     let heading = text.lines().next().unwrap_or_default();

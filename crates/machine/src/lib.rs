@@ -61,7 +61,7 @@ pub use cpus::{CpuError, online_cpus, usable_cpus};
 pub use device_irqs::Handlers;
 pub use evl::{Gravity, InvalidGravity, evl_cpus};
 pub use facts::{facts, isolated_cpus};
-pub use findings::findings;
+pub use findings::{Check, checks, findings};
 pub use hold::{
     AwakeHold, GravityError, GravityHold, HoldError, IrqPriorityError, IrqPriorityHold, IrqSettings, MonitorHold,
     NicHold, NicHoldError, SamplesError, SamplesHold, SettingsWatch, SourceIrqError, SourceIrqHold, keep_gravity,

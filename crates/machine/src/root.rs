@@ -1,8 +1,10 @@
 //! The root folder of a machine: `/`, or the folder of a recorded machine.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use record::file;
 
@@ -11,8 +13,12 @@ use record::file;
 const RECORDED_BYTES_MAX: u64 = 8 << 20;
 
 /// The root folder of a machine. Paths below it are written without a leading slash: `proc/version`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Root(PathBuf);
+#[derive(Debug, Clone)]
+pub struct Root {
+    folder: PathBuf,
+    /// The results of all reads, if each file is read once only.
+    kept: Option<Arc<Mutex<BTreeMap<String, Result<Vec<u8>, Unreadable>>>>>,
+}
 
 /// The reason why a file could not be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -32,24 +38,37 @@ impl Root {
     /// The machine that this process runs on: `/`.
     #[must_use]
     pub fn system() -> Self {
-        Self(PathBuf::from("/"))
+        Self::at("/")
     }
 
     /// The machine recorded in a folder.
     pub fn at(folder: impl Into<PathBuf>) -> Self {
-        Self(folder.into())
+        Self { folder: folder.into(), kept: None }
+    }
+
+    /// The same machine at one moment: each file is read once, and later reads return the same result.
+    #[must_use]
+    pub fn at_once(&self) -> Self {
+        Self { folder: self.folder.clone(), kept: Some(Arc::default()) }
+    }
+
+    /// The files that were read, with their contents or the reason why not; empty without [`at_once`](Self::at_once).
+    #[must_use]
+    pub fn files_read(&self) -> BTreeMap<String, Result<Vec<u8>, Unreadable>> {
+        let kept = self.kept.as_ref().map(|kept| kept.lock().unwrap_or_else(PoisonError::into_inner));
+        kept.map(|kept| kept.clone()).unwrap_or_default()
     }
 
     /// True for the machine that the process runs on.
     #[must_use]
     pub fn is_system(&self) -> bool {
-        self.0 == Path::new("/")
+        self.folder == Path::new("/")
     }
 
     /// The path in the file system. A leading slash in `path` is ignored.
     #[must_use]
     pub fn path(&self, path: &str) -> PathBuf {
-        self.0.join(path.trim_start_matches('/'))
+        self.folder.join(path.trim_start_matches('/'))
     }
 
     /// The text of a file without white space and NULs at both ends; `None` if it cannot be read.
@@ -72,6 +91,13 @@ impl Root {
     /// # Errors
     /// The errors of [`try_read`](Self::try_read).
     pub fn read_bytes(&self, path: &str) -> Result<Vec<u8>, Unreadable> {
+        let path = path.trim_start_matches('/');
+        let Some(kept) = &self.kept else { return self.read_now(path) };
+        let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.entry(path.to_owned()).or_insert_with(|| self.read_now(path)).clone()
+    }
+
+    fn read_now(&self, path: &str) -> Result<Vec<u8>, Unreadable> {
         let read = match self.is_system() {
             true => read_at_once(&self.path(path)),
             false => self.inside(path).and_then(|path| file::read_regular(&path, RECORDED_BYTES_MAX)),
@@ -81,7 +107,7 @@ impl Root {
 
     /// The path without links, unless a link leads out of the folder: a recorded machine may come from somebody else.
     fn inside(&self, path: &str) -> io::Result<PathBuf> {
-        let (real, root) = (fs::canonicalize(self.path(path))?, fs::canonicalize(&self.0)?);
+        let (real, root) = (fs::canonicalize(self.path(path))?, fs::canonicalize(&self.folder)?);
         if real.starts_with(root) { Ok(real) } else { Err(io::ErrorKind::NotFound.into()) }
     }
 
@@ -101,6 +127,12 @@ impl Root {
     #[must_use]
     pub fn exists(&self, path: &str) -> bool {
         if self.is_system() { self.path(path).exists() } else { self.inside(path).is_ok() }
+    }
+
+    /// True if this process may write to the file; `None` for a recorded machine, whose rights are not known.
+    #[must_use]
+    pub fn may_write(&self, path: &str) -> Option<bool> {
+        self.is_system().then(|| rustix::fs::access(self.path(path), rustix::fs::Access::WRITE_OK).is_ok())
     }
 
     /// The names in a folder, sorted; empty if it cannot be read.

@@ -85,6 +85,86 @@ pub(crate) fn on_cpus(root: &Root, cpus: &CpuList) -> Vec<OnCpu> {
     ids(root).filter_map(found).collect()
 }
 
+/// The policies of `sched.h` for real-time threads.
+const FIFO: u32 = 1;
+const ROUND_ROBIN: u32 = 2;
+const DEADLINE: u32 = 6;
+
+/// A thread and its CPU time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Scheduled {
+    pub id: u32,
+    pub process: u32,
+    /// The parent of its process.
+    pub parent: u32,
+    pub name: String,
+    /// True for a kernel thread.
+    pub is_kernels: bool,
+    /// Policy and priority if it is real-time.
+    pub realtime: Option<Realtime>,
+    /// Start time, clock ticks after boot.
+    pub start_ticks: u64,
+    /// CPU time since its start, clock ticks.
+    pub ran_ticks: u64,
+}
+
+/// A real-time policy with its priority, in the syntax of `--policy`: `fifo:50`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Realtime {
+    /// SCHED_FIFO or SCHED_RR, priority 1 to 99.
+    Priority { round_robin: bool, priority: u32 },
+    /// SCHED_DEADLINE, above all priorities.
+    Deadline,
+}
+
+impl Realtime {
+    /// The priority; `None` for a deadline, which is above all of them.
+    pub(crate) fn priority(self) -> Option<u32> {
+        match self {
+            Self::Priority { priority, .. } => Some(priority),
+            Self::Deadline => None,
+        }
+    }
+}
+
+impl std::fmt::Display for Realtime {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Priority { round_robin: false, priority } => write!(f, "fifo:{priority}"),
+            Self::Priority { round_robin: true, priority } => write!(f, "rr:{priority}"),
+            Self::Deadline => f.write_str("deadline"),
+        }
+    }
+}
+
+/// All threads except zombies, each with its policy and CPU time; one read for each.
+pub(crate) fn scheduled(root: &Root) -> Vec<Scheduled> {
+    let offset_ticks = boot_offset_ticks(root);
+    let found = |(process, id): (u32, u32)| {
+        let stat = Stat::read(root, &format!("proc/{process}/task/{id}"), offset_ticks)?;
+        let realtime = match (stat.policy?, stat.priority?) {
+            (policy @ (FIFO | ROUND_ROBIN), priority) => {
+                Some(Realtime::Priority { round_robin: policy == ROUND_ROBIN, priority })
+            }
+            (DEADLINE, _) => Some(Realtime::Deadline),
+            _ => None,
+        };
+        let Stat { name, parent, start_ticks, ran_ticks, flags, .. } = stat;
+        let is_kernels = flags & KERNEL_THREAD != 0;
+        (!matches!(stat.state, 'Z' | 'X')).then_some(Scheduled {
+            id,
+            process,
+            parent,
+            name,
+            is_kernels,
+            realtime,
+            start_ticks,
+            ran_ticks,
+        })
+    };
+    ids(root).filter_map(found).collect()
+}
+
 /// The process and thread ids of all threads.
 fn ids(root: &Root) -> impl Iterator<Item = (u32, u32)> {
     let numbers =
@@ -115,8 +195,13 @@ struct Stat {
     group: u32,
     flags: u64,
     start_ticks: u64,
+    /// User and system time, clock ticks.
+    ran_ticks: u64,
     /// The last CPU.
     cpu: Option<u32>,
+    /// Real-time priority, 0 for other policies.
+    priority: Option<u32>,
+    policy: Option<u32>,
 }
 
 /// How many clock ticks (`USER_HZ`: 100 a second) the boot time in this process's time namespace is ahead.
@@ -148,8 +233,11 @@ impl Stat {
             parent: fields.get(1)?.parse().ok()?,
             group: fields.get(2)?.parse().ok()?,
             flags: fields.get(6)?.parse().ok()?,
+            ran_ticks: fields.get(11)?.parse::<u64>().ok()?.saturating_add(fields.get(12)?.parse().ok()?),
             start_ticks: fields.get(19)?.parse().ok()?,
             cpu: fields.get(36).and_then(|cpu| cpu.parse().ok()),
+            priority: fields.get(37).and_then(|priority| priority.parse().ok()),
+            policy: fields.get(38).and_then(|policy| policy.parse().ok()),
         })
     }
 }

@@ -105,6 +105,21 @@ pub struct Finding {
     /// A command to paste, or a kernel argument to set; empty if nothing is wrong.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub remedy: String,
+    /// How long the effect of the remedy lasts; absent if nothing is wrong, or if it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lasts: Option<Lasts>,
+}
+
+/// How long the effect of a remedy lasts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Lasts {
+    /// Until the process that it changes ends.
+    UntilExit,
+    /// Until the next boot.
+    UntilBoot,
+    /// Until somebody undoes it.
+    Permanent,
 }
 
 /// State of a finding.

@@ -2,9 +2,8 @@
 
 use record::Finding;
 
-use super::{Check, CheckContext, Explain, evidence, not_applicable, ok, unknown, warn, without};
+use super::{Check, CheckContext, Explain, evidence, fail, not_applicable, ok, unknown, warn, without};
 use crate::facts::idle_states_of;
-use crate::kernel::isolation_arguments;
 use crate::{CpuList, Unreadable};
 
 const CPU: &str = "sys/devices/system/cpu";
@@ -12,7 +11,68 @@ const CPU: &str = "sys/devices/system/cpu";
 /// Exit latency above which an idle state is worth a warning, us.
 const IDLE_EXIT_LIMIT_US: u64 = 10;
 
-pub(super) const CHECKS: &[Check] = &[governor, idle_states, latency_request, isolated, smt, mitigations];
+pub(super) const CHECKS: &[Check] = &[
+    Check {
+        id: "cpu.governor",
+        subject: "a constant CPU frequency",
+        source: "Linux, Documentation/admin-guide/pm/cpufreq.rst",
+        run: governor,
+    },
+    Check {
+        id: "cpu.frequency_limit",
+        subject: "a frequency limit below what the CPU can do",
+        source: "Linux, Documentation/admin-guide/pm/cpufreq.rst",
+        run: frequency_limit,
+    },
+    Check {
+        id: "cpu.turbo",
+        subject: "frequencies above the nominal one, which depend on heat and on other cores",
+        source: "Linux, Documentation/admin-guide/pm/cpufreq.rst",
+        run: turbo,
+    },
+    Check {
+        id: "cpu.energy_preference",
+        subject: "preference of the processor between speed and energy (EPP)",
+        source: "Linux, Documentation/admin-guide/pm/intel_pstate.rst",
+        run: energy_preference,
+    },
+    Check {
+        id: "cpu.throttled",
+        subject: "CPUs that were slowed down because of heat",
+        source: "Linux, Documentation/ABI/testing/sysfs-devices-system-cpu",
+        run: throttled,
+    },
+    Check {
+        id: "cpu.idle_states",
+        subject: "exit latency of the deepest idle state",
+        source: "Linux, Documentation/admin-guide/pm/cpuidle.rst",
+        run: idle_states,
+    },
+    Check {
+        id: "cpu.latency_request",
+        subject: "CPUs that a standing limit keeps out of idle states",
+        source: "Linux, Documentation/power/pm_qos_interface.rst",
+        run: latency_request,
+    },
+    Check {
+        id: "cpu.smt",
+        subject: "CPUs that share a core",
+        source: "Linux, Documentation/admin-guide/cputopology.rst",
+        run: smt,
+    },
+    Check {
+        id: "cpu.mitigations",
+        subject: "costly mitigations of CPU vulnerabilities",
+        source: "Linux, Documentation/admin-guide/hw-vuln",
+        run: mitigations,
+    },
+    Check {
+        id: "cpu.resctrl",
+        subject: "a share of cache and memory bandwidth for real-time work",
+        source: "Linux, Documentation/filesystems/resctrl.rst",
+        run: resctrl,
+    },
+];
 
 fn governor(context: &CheckContext) -> Finding {
     const ID: &str = "cpu.governor";
@@ -56,6 +116,7 @@ fn governor(context: &CheckContext) -> Finding {
         "After a pause the CPU runs slowly for some time, and each change of the frequency stops it briefly.",
         "echo performance | sudo tee /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor",
     )
+    .until_boot()
 }
 
 fn idle_states(context: &CheckContext) -> Finding {
@@ -91,11 +152,13 @@ fn idle_states(context: &CheckContext) -> Finding {
     if state.exit_us <= IDLE_EXIT_LIMIT_US {
         return ok(ID, title, read);
     }
-    warn(ID, title, read).because(
-        "A sleeping CPU must wake before it can handle its timer, which adds to the latency.",
-        "punctual measure timer --hold-cpu-awake, or until the next boot: \
+    warn(ID, title, read)
+        .because(
+            "A sleeping CPU must wake before it can handle its timer, which adds to the latency.",
+            "punctual measure timer --hold-cpu-awake, or until the next boot: \
          echo 1 | sudo tee /sys/devices/system/cpu/cpu*/cpuidle/state[1-9]/disable",
-    )
+        )
+        .until_boot()
 }
 
 /// A latency limit for single CPUs, perhaps left by a tool that was killed.
@@ -118,29 +181,12 @@ fn latency_request(context: &CheckContext) -> Finding {
     }
     let held: CpuList = read.iter().filter(|(_, value)| value != "0").map(|(cpu, _)| *cpu).collect();
     let files = held.iter().map(|cpu| format!("/{}", file(cpu))).collect::<Vec<_>>().join(" ");
-    warn(ID, format!("{} kept out of idle states by a latency limit", held.in_words()), read_first).because(
-        "Results are better than without this limit, which disappears at the next boot.",
-        format!("echo 0 | sudo tee {files}"),
-    )
-}
-
-fn isolated(context: &CheckContext) -> Finding {
-    const ID: &str = "cpu.isolated";
-    let path = format!("{CPU}/isolated");
-    match context.machine.cpus_isolated.as_deref() {
-        None => unknown(ID, "isolated CPUs not readable", context.evidence(&path)),
-        Some("") if context.online.len() == 1 => {
-            not_applicable(ID, "one CPU alone cannot be isolated", context.evidence(&path))
-        }
-        Some("") => {
-            let cpu = context.last_cpu();
-            warn(ID, "no CPU is isolated", context.evidence(&path)).because(
-                "The scheduler may run any other thread on the CPU of a real-time thread, which adds kernel work and cold caches.",
-                format!("kernel arguments: `{}`", isolation_arguments(cpu)),
-            )
-        }
-        Some(cpus) => ok(ID, format!("isolated CPUs: {cpus}"), evidence(&path, cpus)),
-    }
+    warn(ID, format!("{} kept out of idle states by a latency limit", held.in_words()), read_first)
+        .because(
+            "Results are better than without this limit, which disappears at the next boot.",
+            format!("echo 0 | sudo tee {files}"),
+        )
+        .until_boot()
 }
 
 fn smt(context: &CheckContext) -> Finding {
@@ -151,10 +197,12 @@ fn smt(context: &CheckContext) -> Finding {
             unknown(ID, "sharing of the host's cores not visible from this guest", evidence(&active, &value))
         }
         Ok(value) if value == "0" => ok(ID, "no two CPUs share a core", evidence(&active, &value)),
-        Ok(value) if value == "1" => warn(ID, "two CPUs share each core (SMT)", evidence(&active, &value)).because(
-            "Threads on the sibling take execution units and cache from the measured CPU at any time.",
-            "echo off | sudo tee /sys/devices/system/cpu/smt/control",
-        ),
+        Ok(value) if value == "1" => warn(ID, "two CPUs share each core (SMT)", evidence(&active, &value))
+            .because(
+                "Threads on the sibling take execution units and cache from the measured CPU at any time.",
+                "echo off | sudo tee /sys/devices/system/cpu/smt/control",
+            )
+            .until_boot(),
         Ok(value) => unknown(ID, "state of SMT not understood", evidence(&active, &value)),
         // Kernels for CPUs without SMT lack the file, and so do kernels before 4.19: the topology decides.
         Err(why) => {
@@ -163,10 +211,12 @@ fn smt(context: &CheckContext) -> Finding {
                 Some(list) if list.len() == 1 => {
                     not_applicable(ID, "these CPUs have no SMT", context.evidence(&siblings))
                 }
-                Some(_) => warn(ID, "CPUs share a core (SMT)", context.evidence(&siblings)).because(
-                    "Threads on the sibling take execution units and cache from the measured CPU at any time.",
-                    "kernel argument: `nosmt`",
-                ),
+                Some(_) => warn(ID, "CPUs share a core (SMT)", context.evidence(&siblings))
+                    .because(
+                        "Threads on the sibling take execution units and cache from the measured CPU at any time.",
+                        "kernel argument: `nosmt`",
+                    )
+                    .permanent(),
                 None => unknown(ID, "state of SMT not readable", without(&active, why)),
             }
         }
@@ -194,8 +244,176 @@ fn mitigations(context: &CheckContext) -> Finding {
     };
     let names = found.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ");
     let read = evidence(&format!("{FOLDER}/{name}"), state);
-    warn(ID, format!("mitigations that cost time on each kernel entry: {names}"), read).because(
-        "Each system call, interrupt or thread switch takes up to a few microseconds longer.",
-        "kernel argument, only where all code on the machine is trusted: `mitigations=off`",
+    warn(ID, format!("mitigations that cost time on each kernel entry: {names}"), read)
+        .because(
+            "Each system call, interrupt or thread switch takes up to a few microseconds longer.",
+            "kernel argument, only where all code on the machine is trusted: `mitigations=off`",
+        )
+        .permanent()
+}
+
+/// A maximum below what the CPU can do, perhaps left by a tool or by the firmware.
+fn frequency_limit(context: &CheckContext) -> Finding {
+    const ID: &str = "cpu.frequency_limit";
+    let file = |cpu: u32, name: &str| format!("{CPU}/cpu{cpu}/cpufreq/{name}");
+    let number = |cpu: u32, name: &str| context.root.number::<u64>(&file(cpu, name));
+    let known: Vec<(u32, u64, u64)> = context
+        .online
+        .iter()
+        .filter_map(|cpu| Some((cpu, number(cpu, "scaling_max_freq")?, number(cpu, "cpuinfo_max_freq")?)))
+        .collect();
+    let Some(&(first, max, able)) = known.iter().find(|(_, max, able)| max < able).or(known.first()) else {
+        let path = file(context.online.first().unwrap_or(0), "cpuinfo_max_freq");
+        return match context.root.try_read(&path) {
+            Err(Unreadable::Absent) if !context.online.is_empty() => {
+                not_applicable(ID, "this kernel does not set the CPU frequency", without(&path, Unreadable::Absent))
+            }
+            _ => unknown(ID, "frequency limit not readable", context.evidence(&path)),
+        };
+    };
+    let mhz = |khz: u64| khz / 1000;
+    let (path, best) = (file(first, "scaling_max_freq"), file(first, "cpuinfo_max_freq"));
+    let read = format!("{}, {}", evidence(&path, &max.to_string()), evidence(&best, &able.to_string()));
+    if max >= able {
+        return ok(ID, format!("no CPU is limited below its highest frequency ({} MHz)", mhz(able)), read);
+    }
+    warn(ID, format!("CPU {first} is limited to {} of {} MHz", mhz(max), mhz(able)), read)
+        .because(
+            "Everything on the CPU takes longer. A limit can be meant: a board stays cooler, and its frequency constant.",
+            format!("echo {able} | sudo tee /{path}"),
+        )
+        .until_boot()
+}
+
+fn turbo(context: &CheckContext) -> Finding {
+    const ID: &str = "cpu.turbo";
+    // Each with the value that switches turbo off.
+    const FILES: [(&str, &str); 2] =
+        [("sys/devices/system/cpu/intel_pstate/no_turbo", "1"), ("sys/devices/system/cpu/cpufreq/boost", "0")];
+    let Some((path, off, value)) =
+        FILES.into_iter().find_map(|(path, off)| Some((path, off, context.root.read(path)?)))
+    else {
+        let path = FILES[1].0;
+        return match context.root.try_read(path) {
+            Err(Unreadable::Absent) if !context.online.is_empty() => {
+                not_applicable(ID, "no frequencies above the nominal one", without(path, Unreadable::Absent))
+            }
+            _ => unknown(ID, "turbo frequencies not readable", context.evidence(path)),
+        };
+    };
+    let read = evidence(path, &value);
+    match value.as_str() {
+        value if value == off => ok(ID, "no turbo frequencies", read),
+        "0" | "1" => warn(ID, "turbo frequencies are on", read)
+            .because(
+                "The frequency then depends on heat and on the work of other cores: a thread takes longer as soon as they are busy.",
+                format!("echo {off} | sudo tee /{path}"),
+            )
+            .until_boot(),
+        _ => unknown(ID, "turbo frequencies not understood", read),
+    }
+}
+
+fn energy_preference(context: &CheckContext) -> Finding {
+    const ID: &str = "cpu.energy_preference";
+    let file = |cpu: u32| format!("{CPU}/cpu{cpu}/cpufreq/energy_performance_preference");
+    let read: Vec<(u32, String)> =
+        context.online.iter().filter_map(|cpu| Some((cpu, context.root.read(&file(cpu))?))).collect();
+    // `0` is the number of `performance`.
+    let saves = |value: &str| !matches!(value, "performance" | "0");
+    let Some((cpu, value)) = read.iter().find(|(_, value)| saves(value)).or(read.first()) else {
+        let path = file(context.online.first().unwrap_or(0));
+        return match context.root.try_read(&path) {
+            Err(Unreadable::Absent) if !context.online.is_empty() => {
+                not_applicable(ID, "the processor takes no preference", without(&path, Unreadable::Absent))
+            }
+            _ => unknown(ID, "energy preference not readable", context.evidence(&path)),
+        };
+    };
+    let seen = evidence(&file(*cpu), value);
+    if !saves(value) {
+        return ok(ID, "the processor prefers speed", seen);
+    }
+    warn(ID, format!("the processor saves energy ({value})"), seen)
+        .because(
+            "It raises its frequency late and lowers it early, whatever the governor is called.",
+            format!("echo performance | sudo tee /{CPU}/cpu*/cpufreq/energy_performance_preference"),
+        )
+        .until_boot()
+}
+
+/// The kernel of x86 counts how often heat slowed a CPU; a cooling device of ARM has a step above 0.
+fn throttled(context: &CheckContext) -> Finding {
+    const ID: &str = "cpu.throttled";
+    let file = |cpu: u32| format!("{CPU}/cpu{cpu}/thermal_throttle/core_throttle_count");
+    let counts: Vec<(u32, u64)> =
+        context.online.iter().filter_map(|cpu| Some((cpu, context.root.number(&file(cpu))?))).collect();
+    let cooled = crate::conditions::cooling(context.root);
+    if let Some((device, step)) = cooled.iter().next() {
+        let read = format!("/sys/class/thermal/*/cur_state = {step} ({device})");
+        return fail(ID, format!("a frequency is limited because of heat now ({device})"), read).because(HEAT, COOL);
+    }
+    let Some(&(cpu, count)) = counts.iter().max_by_key(|(_, count)| count) else {
+        let path = file(context.online.first().unwrap_or(0));
+        return match context.root.try_read(&path) {
+            Err(Unreadable::Absent) if context.root.exists("sys/class/thermal") => {
+                ok(ID, "no frequency is limited because of heat now", "/sys/class/thermal/*/cur_state: all 0")
+            }
+            Err(Unreadable::Absent) if !context.online.is_empty() => {
+                not_applicable(ID, "the kernel does not see the heat of this CPU", without(&path, Unreadable::Absent))
+            }
+            _ => unknown(ID, "throttling because of heat not readable", context.evidence(&path)),
+        };
+    };
+    let read = evidence(&file(cpu), &count.to_string());
+    if count == 0 {
+        return ok(ID, "no CPU was slowed down because of heat since boot", read);
+    }
+    warn(ID, format!("CPU {cpu} was slowed down because of heat {count} times since boot"), read).because(HEAT, COOL)
+}
+
+const HEAT: &str = "A CPU that is too hot runs at a lower frequency, for milliseconds to minutes.";
+const COOL: &str = "clean or improve the cooling, or limit the frequency to one that it can keep";
+
+fn resctrl(context: &CheckContext) -> Finding {
+    const ID: &str = "cpu.resctrl";
+    const MOUNT: &str = "sys/fs/resctrl";
+    let Some(cpuinfo) = context.root.read("proc/cpuinfo") else {
+        return unknown(ID, "features of the CPU not readable", context.evidence("proc/cpuinfo"));
+    };
+    let flags = cpuinfo.lines().find(|line| line.starts_with("flags")).unwrap_or_default();
+    let found: Vec<&str> =
+        flags.split_whitespace().filter(|flag| ["cat_l3", "cat_l2", "cdp_l3", "mba"].contains(flag)).collect();
+    if found.is_empty() {
+        return not_applicable(
+            ID,
+            "the CPU cannot reserve cache or memory bandwidth",
+            "/proc/cpuinfo = flags without cat_l3, cat_l2, mba",
+        );
+    }
+    let read = format!("/proc/cpuinfo = flags: ... {} ...", found.join(" "));
+    if !context.root.exists(MOUNT) {
+        return unknown(
+            ID,
+            "the CPU can reserve cache, the kernel cannot (CONFIG_X86_CPU_RESCTRL)",
+            format!("{read}, /{MOUNT} does not exist"),
+        );
+    }
+    if !context.root.exists(&format!("{MOUNT}/schemata")) {
+        return ok(
+            ID,
+            "the CPU can reserve cache; not in use (resctrl not mounted)",
+            format!("{read}, /{MOUNT}/schemata does not exist"),
+        );
+    }
+    let special = ["info", "mon_groups", "mon_data"];
+    let folders = context.root.list(MOUNT);
+    let groups = folders
+        .iter()
+        .filter(|name| context.root.exists(&format!("{MOUNT}/{name}/schemata")) && !special.contains(&name.as_str()));
+    ok(
+        ID,
+        format!("cache is divided into {} groups", groups.count() + 1),
+        context.evidence(&format!("{MOUNT}/schemata")),
     )
 }

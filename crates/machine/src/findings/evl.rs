@@ -5,10 +5,48 @@
 
 use record::Finding;
 
+use super::kernel::no_config;
 use super::{Check, CheckContext, Explain, evidence, fail, not_applicable, ok, unknown, warn};
-use crate::{CpuList, evl::Gravity, kernel::Config};
+use crate::{CpuList, evl::Gravity};
 
-pub(super) const CHECKS: &[Check] = &[core, cpus, gravity, debug_options, kernel_options, cobalt];
+pub(super) const CHECKS: &[Check] = &[
+    Check {
+        id: "evl.core",
+        subject: "a running [EVL core](evl.md) (Xenomai 4)",
+        source: "https://v4.xenomai.org/core/caveat/",
+        run: core,
+    },
+    Check {
+        id: "evl.cpus",
+        subject: "isolated CPUs of the EVL core (`evl.oob_cpus`, `isolcpus`)",
+        source: "https://v4.xenomai.org/core/caveat/",
+        run: cpus,
+    },
+    Check {
+        id: "evl.gravity",
+        subject: "a calibrated gravity that is not implausibly large",
+        source: "https://v4.xenomai.org/core/benchmarks/",
+        run: gravity,
+    },
+    Check {
+        id: "evl.debug_options",
+        subject: "debug options of the kernel that delay out-of-band threads",
+        source: "https://v4.xenomai.org/core/caveat/",
+        run: debug_options,
+    },
+    Check {
+        id: "evl.kernel_options",
+        subject: "other kernel options that `evl check` of libevl reports, and `EVL_RUNSTATS`",
+        source: "https://v4.xenomai.org/core/caveat/",
+        run: kernel_options,
+    },
+    Check {
+        id: "xenomai.cobalt",
+        subject: "a Cobalt core (Xenomai 3), whose threads are not measured",
+        source: "punctual",
+        run: cobalt,
+    },
+];
 
 const ABI: &str = "sys/devices/virtual/evl/control/abi";
 const STATE: &str = "sys/devices/virtual/evl/control/state";
@@ -53,7 +91,7 @@ fn without_core(context: &CheckContext, id: &str) -> Option<Finding> {
 fn core(context: &CheckContext) -> Finding {
     const ID: &str = "evl.core";
     if let Some(absent) = without_core(context, ID) {
-        return match config(context).filter(|config| config.has("EVL")) {
+        return match context.config().filter(|config| config.has("EVL")) {
             Some(config) => fail(ID, "the kernel has an EVL core that is not available", config.evidence(&["EVL"]))
                 .because(
                     "The core is disabled, for example by the boot argument evl.state=disabled, or it failed at boot.",
@@ -68,10 +106,12 @@ fn core(context: &CheckContext) -> Finding {
             let abi = core.abi.map_or_else(String::new, |abi| format!(", ABI {abi}"));
             ok(ID, format!("EVL core running{abi}"), context.evidence(STATE))
         }
-        Some(state) => fail(ID, format!("EVL core {state}"), context.evidence(STATE)).because(
-            "No thread can be attached to the core, so every thread is scheduled by Linux.",
-            format!("echo start | sudo tee /{STATE}"),
-        ),
+        Some(state) => fail(ID, format!("EVL core {state}"), context.evidence(STATE))
+            .because(
+                "No thread can be attached to the core, so every thread is scheduled by Linux.",
+                format!("echo start | sudo tee /{STATE}"),
+            )
+            .until_boot(),
         None => unknown(ID, "state of the EVL core not readable", context.evidence(STATE)),
     }
 }
@@ -82,7 +122,7 @@ fn cpus(context: &CheckContext) -> Finding {
     if let Some(absent) = without_core(context, ID) {
         return absent;
     }
-    let requested = boot_argument(context, "evl.oob_cpus=").and_then(|cpus| cpus.parse::<CpuList>().ok());
+    let requested = context.boot_argument("evl.oob_cpus").and_then(|cpus| cpus.parse::<CpuList>().ok());
     let reported = context.root.read(CPUS).and_then(|cpus| cpus.parse::<CpuList>().ok());
     let (Some(own), Some(isolated)) = (
         reported.clone().or_else(|| requested.clone()),
@@ -100,10 +140,12 @@ fn cpus(context: &CheckContext) -> Finding {
         && !missing.is_empty()
     {
         let title = format!("the EVL core does not use {}, requested by evl.oob_cpus={requested}", missing.in_words());
-        return warn(ID, title, read).because(
-            "The core takes only CPUs that are present at boot; threads cannot be attached to it on the others.",
-            format!("kernel argument: `evl.oob_cpus={}`", requested.intersection(reported)),
-        );
+        return warn(ID, title, read)
+            .because(
+                "The core takes only CPUs that are present at boot; threads cannot be attached to it on the others.",
+                format!("kernel argument: `evl.oob_cpus={}`", requested.intersection(reported)),
+            )
+            .permanent();
     }
     let shared = own.difference(&isolated);
     if context.online.len() == 1 {
@@ -116,7 +158,7 @@ fn cpus(context: &CheckContext) -> Finding {
     warn(ID, format!("{} of the EVL core not isolated", shared.in_words()), read).because(
         "Linux threads on these CPUs evict the cached data of out-of-band threads, which costs them microseconds at each wake-up.",
         format!("kernel arguments: `isolcpus={cpus} evl.oob_cpus={cpus}`"),
-    )
+    ).permanent()
 }
 
 fn gravity(context: &CheckContext) -> Finding {
@@ -134,20 +176,20 @@ fn gravity(context: &CheckContext) -> Finding {
         return warn(ID, format!("gravity {gravity} is unusually large"), read).because(
             "If the gravity is larger than the time the core needs to reach a thread, threads wake before their deadline.",
             CALIBRATE,
-        );
+        ).until_boot();
     }
     if irq_ns > kernel_ns || kernel_ns > user_ns {
         return warn(ID, format!("gravity {gravity} is implausible"), read).because(
             "An interrupt handler is reached before a kernel thread, and that before a user thread: one of the values makes wake-ups early or late.",
             CALIBRATE,
-        );
+        ).until_boot();
     }
     // The core's default has one value for threads and none for interrupts.
     if irq_ns == 0 && kernel_ns == user_ns {
         return warn(ID, format!("gravity not calibrated (default {gravity})"), read).because(
             "The default is a guess for the whole architecture, so wake-ups may be some microseconds late or early.",
             CALIBRATE,
-        );
+        ).until_boot();
     }
     ok(ID, format!("gravity {gravity}"), read)
 }
@@ -157,7 +199,7 @@ fn debug_options(context: &CheckContext) -> Finding {
     if let Some(absent) = without_core(context, ID) {
         return absent;
     }
-    let Some(config) = config(context) else { return no_config(context, ID) };
+    let Some(config) = context.config() else { return no_config(context, ID) };
     let set: Vec<(&str, &str)> = DEBUG_OPTIONS.into_iter().filter(|(option, _)| config.has(option)).collect();
     let names: Vec<&str> = set.iter().map(|(option, _)| *option).collect();
     if names.is_empty() {
@@ -172,7 +214,7 @@ fn debug_options(context: &CheckContext) -> Finding {
     } else {
         "Their checks run in the paths of the core that wake a thread."
     };
-    finding.because(why, rebuild(&[], &disable, &[]))
+    finding.because(why, rebuild(&[], &disable, &[])).permanent()
 }
 
 /// The other options of the list of `evl check`, unless a setting of the running system replaces them.
@@ -181,7 +223,7 @@ fn kernel_options(context: &CheckContext) -> Finding {
     if let Some(absent) = without_core(context, ID) {
         return absent;
     }
-    let Some(config) = config(context) else { return no_config(context, ID) };
+    let Some(config) = context.config() else { return no_config(context, ID) };
     let root = context.root;
     let is_set = |path: &str, value: &str| root.read(path).is_some_and(|text| text == value);
     let no_pages = || {
@@ -190,8 +232,8 @@ fn kernel_options(context: &CheckContext) -> Finding {
     };
     let no_firmware_calls = || {
         !root.exists("sys/firmware/efi")
-            || boot_argument(context, "noefi").is_some()
-            || boot_argument(context, "efi=").is_some_and(|efi| efi.split(',').any(|word| word == "noruntime"))
+            || context.boot_argument("noefi").is_some()
+            || context.boot_argument("efi").is_some_and(|efi| efi.split(',').any(|word| word == "noruntime"))
     };
     let governed = config.has("CPU_FREQ") && context.machine.governor.as_deref() != Some("performance");
     let mut enable = Vec::new();
@@ -231,7 +273,7 @@ fn kernel_options(context: &CheckContext) -> Finding {
          code to their wake-ups. Without FTRACE, punctual cannot name the cause of a spike; without EVL_RUNSTATS, it \
          cannot measure out-of-band.",
         rebuild(&enable, &disable, zero),
-    )
+    ).permanent()
 }
 
 /// Threads of the older core are invisible to punctual, whose threads Linux schedules on such a kernel.
@@ -259,18 +301,4 @@ fn rebuild(enable: &[&str], disable: &[&str], zero: &[&str]) -> String {
     let zero = zero.iter().map(|option| format!(" --set-val {option} 0"));
     let changes: String = enable.chain(disable).chain(zero).collect();
     format!("build the kernel after: scripts/config{changes} && make olddefconfig")
-}
-
-fn no_config(context: &CheckContext, id: &str) -> Finding {
-    unknown(id, "configuration of the kernel not readable", context.evidence("proc/config.gz"))
-}
-
-fn config(context: &CheckContext) -> Option<Config> {
-    Config::read(context.root, context.machine.kernel.as_deref())
-}
-
-/// The rest of the last word of the kernel command line that begins with `prefix`.
-fn boot_argument<'a>(context: &'a CheckContext, prefix: &str) -> Option<&'a str> {
-    let words = context.machine.cmdline.as_deref()?.split_whitespace();
-    words.filter_map(|word| word.strip_prefix(prefix)).next_back()
 }

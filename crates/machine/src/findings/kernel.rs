@@ -5,7 +5,56 @@ use record::{Finding, Machine};
 use super::{Check, CheckContext, Explain, evidence, fail, not_applicable, ok, unknown, warn, without};
 use crate::kernel::{DYNAMIC, FAIR_SERVERS_OFF, Preempt, has_fair_server, preempt as preempt_model};
 
-pub(super) const CHECKS: &[Check] = &[preempt, rt_throttling, timer_migration, clock_source];
+pub(super) const CHECKS: &[Check] = &[
+    Check {
+        id: "kernel.preempt",
+        subject: "real-time preemption of the kernel",
+        source: "Linux, Documentation/core-api/real-time/theory.rst",
+        run: preempt,
+    },
+    Check {
+        id: "kernel.timers",
+        subject: "timers with the resolution of the clock (high-resolution timers)",
+        source: "Linux, Documentation/timers/highres.rst",
+        run: timer_resolution,
+    },
+    Check {
+        id: "kernel.tick",
+        subject: "frequency of the tick (HZ)",
+        source: "Linux, Documentation/timers/no_hz.rst",
+        run: tick,
+    },
+    Check {
+        id: "kernel.debug_options",
+        subject: "debug options of the kernel that cost time in each lock or memory access",
+        source: "Linux, Documentation/dev-tools",
+        run: debug_options,
+    },
+    Check {
+        id: "kernel.watchdog",
+        subject: "watchdogs that interrupt each CPU",
+        source: "Linux, Documentation/admin-guide/lockup-watchdogs.rst",
+        run: watchdogs,
+    },
+    Check {
+        id: "rt.throttling",
+        subject: "time that real-time threads lose in each period",
+        source: "Linux, Documentation/scheduler/sched-rt-group.rst",
+        run: rt_throttling,
+    },
+    Check {
+        id: "kernel.timer_migration",
+        subject: "timers of CPUs without a tick (`nohz_full`) that may run on other CPUs",
+        source: "Linux, Documentation/admin-guide/sysctl/kernel.rst",
+        run: timer_migration,
+    },
+    Check {
+        id: "clock.source",
+        subject: "a clock that is quick to read",
+        source: "Linux, Documentation/timers/timekeeping.rst",
+        run: clock_source,
+    },
+];
 
 fn preempt(context: &CheckContext) -> Finding {
     const ID: &str = "kernel.preempt";
@@ -30,11 +79,11 @@ fn preempt(context: &CheckContext) -> Finding {
         "full" | "lazy" | "full or lazy" => warn(ID, title, evidence).because(
             "Interrupt handlers and code under spin locks still delay a real-time thread, by hundreds of microseconds and more.",
             install,
-        ),
+        ).permanent(),
         DYNAMIC => warn(ID, "kernel without real-time preemption, its dynamic mode not readable", evidence).because(
             "Even with the boot argument preempt=full, which shortens delays, interrupt handlers and code under spin locks delay a real-time thread.",
             install,
-        ),
+        ).permanent(),
         _ => fail(ID, title, evidence).because(
             if machine.kernel_build.as_deref().is_some_and(|build| build.contains("PREEMPT_DYNAMIC")) {
                 "A system call of any process delays a real-time thread until it ends or reaches a scheduling point. The boot argument preempt=full shortens these delays, but does not make the kernel real-time."
@@ -42,7 +91,7 @@ fn preempt(context: &CheckContext) -> Finding {
                 "A system call of any process delays a real-time thread until it ends or reaches a scheduling point."
             },
             install,
-        ),
+        ).permanent(),
     }
 }
 
@@ -83,7 +132,7 @@ fn rt_throttling(context: &CheckContext) -> Finding {
             warn(ID, title, format!("{read}, {}", context.evidence(PERIOD))).because(
                 "Real-time threads that use more than their share of a CPU wait until the end of the period, even past a deadline.",
                 "echo -1 | sudo tee /proc/sys/kernel/sched_rt_runtime_us",
-            )
+            ).until_boot()
         }
         _ => unknown(ID, "limit of real-time threads not understood", read),
     }
@@ -109,7 +158,7 @@ fn fair_server(context: &CheckContext, id: &str) -> Finding {
             warn(id, format!("busy real-time threads give ordinary ones {given_ms} ms of every {period_ms} ms"), read).because(
                 "A real-time thread that never sleeps loses this time to waiting ordinary threads; one that sleeps between its deadlines does not. Without the server, one that never sleeps starves its CPU.",
                 FAIR_SERVERS_OFF,
-            )
+            ).until_boot()
         }
         _ => unknown(id, "fair server not understood", read),
     }
@@ -128,7 +177,7 @@ fn timer_migration(context: &CheckContext) -> Finding {
         Ok(value) => warn(ID, format!("timers of CPUs {tickless} may run on other CPUs"), evidence(PATH, &value)).because(
             "The kernel may move timers of a nohz_full CPU to a housekeeping CPU, whose delays then add to those of the thread.",
             "echo 0 | sudo tee /proc/sys/kernel/timer_migration",
-        ),
+        ).until_boot(),
         Err(crate::Unreadable::Absent) if context.root.exists("proc/sys/kernel") => {
             not_applicable(ID, "this kernel does not migrate timers", context.evidence(PATH))
         }
@@ -154,14 +203,125 @@ fn clock_source(context: &CheckContext) -> Finding {
         };
     match clock.as_str() {
         "jiffies" | "refined-jiffies" => fail(ID, format!("clock counts ticks ({clock})"), read)
-            .because("Timestamps have the resolution of a tick, 1 to 10 ms: smaller latencies cannot be measured.", remedy),
+            .because("Timestamps have the resolution of a tick, 1 to 10 ms: smaller latencies cannot be measured.", remedy).until_boot(),
         "hpet" | "acpi_pm" | "pit" => warn(ID, format!("slow clock ({clock})"), read).because(
             "Each reading of the clock is a system call and an access to a slow device, which costs microseconds in every cycle.",
             remedy,
-        ),
+        ).until_boot(),
         // Read in user space, from a counter of the CPU or a page of the hypervisor.
         "tsc" | "kvm-clock" | "hyperv_clocksource_tsc_page" | "xen" | "arch_sys_counter" | "riscv_clocksource"
         | "timebase" | "tod" => ok(ID, format!("clock {clock}"), read),
         other => unknown(ID, format!("clock {other} is not known to punctual, so it may be slow"), read),
     }
+}
+
+/// Without high-resolution timers a thread wakes at the next tick.
+fn timer_resolution(context: &CheckContext) -> Finding {
+    const ID: &str = "kernel.timers";
+    const WHY: &str = "A thread wakes at the next tick, up to 10 ms late.";
+    if let Some(value) = context.boot_argument("highres").filter(|value| ["off", "0", "n"].contains(value)) {
+        return fail(ID, "high-resolution timers are switched off", format!("/proc/cmdline = highres={value}"))
+            .because(WHY, "remove the kernel argument: `highres=off`")
+            .permanent();
+    }
+    let Some(config) = context.config() else { return no_config(context, ID) };
+    let read = config.evidence(&["HIGH_RES_TIMERS"]);
+    if config.has("HIGH_RES_TIMERS") {
+        return ok(ID, "high-resolution timers", read);
+    }
+    fail(ID, "no high-resolution timers", read)
+        .because(WHY, "install a kernel built with CONFIG_HIGH_RES_TIMERS=y")
+        .permanent()
+}
+
+/// With high-resolution timers the tick does not limit how exact a wake-up is.
+fn tick(context: &CheckContext) -> Finding {
+    const ID: &str = "kernel.tick";
+    let Some(config) = context.config() else { return no_config(context, ID) };
+    let read = config.evidence(&["HZ", "HIGH_RES_TIMERS"]);
+    match config.value("HZ") {
+        Some(hz) if config.has("HIGH_RES_TIMERS") => {
+            ok(ID, format!("{hz} ticks a second, which do not limit the timers"), read)
+        }
+        Some(hz) => warn(ID, format!("timers with the resolution of {hz} ticks a second"), read)
+            .because("A thread wakes at the next tick.", "install a kernel built with CONFIG_HIGH_RES_TIMERS=y")
+            .permanent(),
+        None => unknown(ID, "frequency of the tick not known", read),
+    }
+}
+
+/// Options that check each lock, memory access or list, and are meant for developers of the kernel.
+const DEBUG_OPTIONS: [&str; 9] = [
+    "PROVE_LOCKING",
+    "LOCKDEP",
+    "LOCK_STAT",
+    "DEBUG_LOCK_ALLOC",
+    "KASAN",
+    "KCSAN",
+    "DEBUG_PREEMPT",
+    "DEBUG_ATOMIC_SLEEP",
+    "DEBUG_OBJECTS",
+];
+/// Those that multiply the time of each lock or memory access.
+const SLOWEST: [&str; 4] = ["PROVE_LOCKING", "LOCKDEP", "KASAN", "KCSAN"];
+
+fn debug_options(context: &CheckContext) -> Finding {
+    const ID: &str = "kernel.debug_options";
+    if context.machine.evl.is_some() {
+        return not_applicable(
+            ID,
+            "evl.debug_options checks them",
+            context.evidence("sys/devices/virtual/evl/control/abi"),
+        );
+    }
+    let Some(config) = context.config() else { return no_config(context, ID) };
+    let set: Vec<&str> = DEBUG_OPTIONS.into_iter().filter(|option| config.has(option)).collect();
+    if set.is_empty() {
+        return ok(ID, "no debug options that cost time", config.evidence(&["LOCKDEP", "KASAN"]));
+    }
+    let slow = set.iter().any(|option| SLOWEST.contains(option));
+    let options: String = set.iter().map(|option| format!(" --disable {option}")).collect();
+    let title = format!("debug options of the kernel: {}", set.join(", "));
+    let finding = if slow { fail(ID, title, config.evidence(&set)) } else { warn(ID, title, config.evidence(&set)) };
+    finding
+        .because(
+            if slow {
+                "They check each lock or memory access, with interrupts off for up to hundreds of microseconds."
+            } else {
+                "They check some operations each time, which takes a few microseconds."
+            },
+            format!("build the kernel after: scripts/config{options} && make olddefconfig"),
+        )
+        .permanent()
+}
+
+fn watchdogs(context: &CheckContext) -> Finding {
+    const ID: &str = "kernel.watchdog";
+    const HARD: &str = "proc/sys/kernel/nmi_watchdog";
+    const SOFT: &str = "proc/sys/kernel/soft_watchdog";
+    let read: Vec<(&str, String)> =
+        [HARD, SOFT].into_iter().filter_map(|path| Some((path, context.root.read(path)?))).collect();
+    let on: Vec<&(&str, String)> = read.iter().filter(|(_, value)| value != "0").collect();
+    match (read.first(), on.first()) {
+        (None, _) if context.root.exists("proc/sys/kernel") => {
+            not_applicable(ID, "this kernel has no watchdogs", context.evidence(HARD))
+        }
+        (None, _) => unknown(ID, "watchdogs not readable", context.evidence(HARD)),
+        (Some((path, value)), None) => ok(ID, "no watchdog interrupts the CPUs", evidence(path, value)),
+        (_, Some((path, value))) => {
+            let files: Vec<String> = on.iter().map(|(path, _)| format!("/{path}")).collect();
+            let names = on.iter().map(|(path, _)| if *path == HARD { "hard (NMI)" } else { "soft" });
+            let names = names.collect::<Vec<_>>().join(" and ");
+            warn(ID, format!("watchdogs interrupt each CPU: {names}"), evidence(path, value))
+                .because(
+                    "A timer every 4 s, a thread above all real-time priorities, and for NMI an interrupt every 10 s that nothing can mask. Without them, a CPU that hangs is not reported.",
+                    format!("echo 0 | sudo tee {}", files.join(" ")),
+                )
+                .until_boot()
+        }
+    }
+}
+
+pub(super) fn no_config(context: &CheckContext, id: &str) -> Finding {
+    unknown(id, "configuration of the kernel not readable", context.evidence("proc/config.gz"))
 }

@@ -5,7 +5,27 @@ use record::Finding;
 use super::{Check, CheckContext, Explain, evidence, not_applicable, ok, unknown, warn, without};
 use crate::Unreadable;
 
-pub(super) const CHECKS: &[Check] = &[swap, thp];
+pub(super) const CHECKS: &[Check] = &[
+    Check { id: "memory.swap", subject: "swap", source: "Linux, Documentation/admin-guide/sysctl/vm.rst", run: swap },
+    Check {
+        id: "memory.thp",
+        subject: "transparent huge pages for every process",
+        source: "Linux, Documentation/admin-guide/mm/transhuge.rst",
+        run: thp,
+    },
+    Check {
+        id: "memory.ksm",
+        subject: "merging of equal pages (KSM)",
+        source: "Linux, Documentation/admin-guide/mm/ksm.rst",
+        run: ksm,
+    },
+    Check {
+        id: "memory.numa_balancing",
+        subject: "pages that move between memory nodes",
+        source: "Linux, Documentation/admin-guide/sysctl/kernel.rst",
+        run: numa_balancing,
+    },
+];
 
 fn swap(context: &CheckContext) -> Finding {
     const ID: &str = "memory.swap";
@@ -21,10 +41,12 @@ fn swap(context: &CheckContext) -> Finding {
     if areas.is_empty() {
         return ok(ID, "no swap", format!("/{PATH}: no entry"));
     }
-    warn(ID, "swap is on", evidence(PATH, &areas.join(", "))).because(
-        "A thread whose memory was swapped out waits milliseconds for the disk; only locked memory is safe.",
-        "sudo swapoff -a",
-    )
+    warn(ID, "swap is on", evidence(PATH, &areas.join(", ")))
+        .because(
+            "A thread whose memory was swapped out waits milliseconds for the disk; only locked memory is safe.",
+            "sudo swapoff -a",
+        )
+        .until_boot()
 }
 
 fn thp(context: &CheckContext) -> Finding {
@@ -32,10 +54,12 @@ fn thp(context: &CheckContext) -> Finding {
     const PATH: &str = "sys/kernel/mm/transparent_hugepage/enabled";
     match context.root.try_read(PATH) {
         Ok(modes) if modes.contains("[always]") => {
-            warn(ID, "transparent huge pages for every process", evidence(PATH, &modes)).because(
-                "The kernel moves memory to join it into huge pages, and threads that access it meanwhile wait.",
-                "echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled",
-            )
+            warn(ID, "transparent huge pages for every process", evidence(PATH, &modes))
+                .because(
+                    "The kernel moves memory to join it into huge pages, and threads that access it meanwhile wait.",
+                    "echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled",
+                )
+                .until_boot()
         }
         Ok(modes) if modes.contains("[madvise]") || modes.contains("[never]") => {
             ok(ID, "huge pages only on request", evidence(PATH, &modes))
@@ -45,5 +69,42 @@ fn thp(context: &CheckContext) -> Finding {
             not_applicable(ID, "this kernel has no transparent huge pages", without(PATH, Unreadable::Absent))
         }
         Err(why) => unknown(ID, "huge pages not readable", without(PATH, why)),
+    }
+}
+
+fn ksm(context: &CheckContext) -> Finding {
+    const ID: &str = "memory.ksm";
+    const PATH: &str = "sys/kernel/mm/ksm/run";
+    match context.root.try_read(PATH) {
+        Ok(run) if run == "1" => warn(ID, "equal pages are merged (KSM)", evidence(PATH, &run))
+            .because(
+                "A thread that writes to a merged page waits for a copy, and the thread ksmd takes CPU time.",
+                format!("echo 2 | sudo tee /{PATH}"),
+            )
+            .until_boot(),
+        Ok(run) if run == "0" || run == "2" => ok(ID, "equal pages are not merged", evidence(PATH, &run)),
+        Ok(run) => unknown(ID, "merging of pages not understood", evidence(PATH, &run)),
+        Err(Unreadable::Absent) if context.root.exists("sys/kernel") => {
+            not_applicable(ID, "this kernel does not merge pages", without(PATH, Unreadable::Absent))
+        }
+        Err(why) => unknown(ID, "merging of pages not readable", without(PATH, why)),
+    }
+}
+
+fn numa_balancing(context: &CheckContext) -> Finding {
+    const ID: &str = "memory.numa_balancing";
+    const PATH: &str = "proc/sys/kernel/numa_balancing";
+    match context.root.try_read(PATH) {
+        Ok(value) if value == "0" => ok(ID, "pages stay on their memory node", evidence(PATH, &value)),
+        Ok(value) => warn(ID, "pages move between memory nodes", evidence(PATH, &value))
+            .because(
+                "The kernel unmaps pages to see who uses them: each next access is a page fault, also of locked memory.",
+                format!("echo 0 | sudo tee /{PATH}"),
+            )
+            .until_boot(),
+        Err(Unreadable::Absent) if context.root.exists("proc/sys/kernel") => {
+            not_applicable(ID, "this kernel does not balance memory nodes", without(PATH, Unreadable::Absent))
+        }
+        Err(why) => unknown(ID, "balancing of memory nodes not readable", without(PATH, why)),
     }
 }

@@ -1,30 +1,71 @@
 //! Settings of the machine that may cause latency, each with the reason and a remedy. Each finding has one function.
 
+mod board;
 mod cpu;
 mod evl;
 mod host;
+mod irq;
+mod isolation;
 mod kernel;
 mod memory;
+mod power;
 mod rights;
+mod sound;
+mod tasks;
 
-use record::{Finding, FindingState, Machine};
+use std::cell::OnceCell;
 
-use crate::{CpuList, Root, Unreadable, cpus};
+use record::{Finding, FindingState, Lasts, Machine};
 
-/// The check of one finding.
-type Check = fn(&CheckContext) -> Finding;
+use crate::{
+    CpuList, Root, Unreadable, cpus, facts,
+    interrupts::{self, DeviceInterrupt},
+    kernel::Config,
+    tasks::{self as threads, Scheduled},
+};
+
+/// The check of one setting.
+#[derive(Debug, Clone, Copy)]
+pub struct Check {
+    /// Stable identifier of its finding: `kernel.preempt`.
+    pub id: &'static str,
+    /// What is checked, in a few words.
+    pub subject: &'static str,
+    /// The document that says why it matters; `punctual` if the limit is our own.
+    pub source: &'static str,
+    run: fn(&CheckContext) -> Finding,
+}
 
 /// The checks of all modules. To add a finding, write its function and add it to `CHECKS` of its module.
-const GROUPS: [&[Check]; 6] = [kernel::CHECKS, cpu::CHECKS, host::CHECKS, memory::CHECKS, rights::CHECKS, evl::CHECKS];
+const GROUPS: [&[Check]; 12] = [
+    kernel::CHECKS,
+    isolation::CHECKS,
+    cpu::CHECKS,
+    irq::CHECKS,
+    tasks::CHECKS,
+    power::CHECKS,
+    memory::CHECKS,
+    host::CHECKS,
+    board::CHECKS,
+    sound::CHECKS,
+    rights::CHECKS,
+    evl::CHECKS,
+];
+
+/// All checks, in the order of their findings.
+pub fn checks() -> impl Iterator<Item = &'static Check> {
+    GROUPS.into_iter().flatten()
+}
 
 /// Checks everything that is known to cause latency. Returns all findings, always in this order.
 ///
 /// A value that cannot be read is [`Unknown`](FindingState::Unknown), and a feature that the machine lacks is
-/// [`NotApplicable`](FindingState::NotApplicable); neither is ever reported as [`Ok`](FindingState::Ok).
+/// [`NotApplicable`](FindingState::NotApplicable); neither is ever reported as [`Ok`](FindingState::Ok). With
+/// [`Root::at_once`], no file is read twice.
 #[must_use]
 pub fn findings(root: &Root, machine: &Machine) -> Vec<Finding> {
-    let context = CheckContext { root, machine, online: cpus::online_cpus(root) };
-    let mut findings: Vec<Finding> = GROUPS.into_iter().flatten().map(|check| check(&context)).collect();
+    let context = CheckContext::new(root, machine);
+    let mut findings: Vec<Finding> = checks().map(|check| (check.run)(&context)).collect();
     if context.in_container() {
         // The rights of a container are set where it is started; everything else is set on the host.
         let of_host = |finding: &&mut Finding| !finding.remedy.is_empty() && !finding.id.starts_with("rights.");
@@ -38,9 +79,65 @@ struct CheckContext<'a> {
     root: &'a Root,
     machine: &'a Machine,
     online: CpuList,
+    isolated: CpuList,
+    config: OnceCell<Option<Config>>,
+    threads: OnceCell<Vec<Scheduled>>,
+    interrupts: OnceCell<Option<Vec<DeviceInterrupt>>>,
 }
 
-impl CheckContext<'_> {
+impl<'a> CheckContext<'a> {
+    fn new(root: &'a Root, machine: &'a Machine) -> Self {
+        let (config, threads, interrupts) = Default::default();
+        let (online, isolated) = (cpus::online_cpus(root), facts::isolated_cpus(root));
+        Self { root, machine, online, isolated, config, threads, interrupts }
+    }
+
+    /// The configuration of the kernel; `None` if it cannot be read.
+    fn config(&self) -> Option<&Config> {
+        self.config.get_or_init(|| Config::read(self.root, self.machine.kernel.as_deref())).as_ref()
+    }
+
+    /// All threads; `None` if this process does not see those of the kernel, as in a container.
+    fn threads(&self) -> Option<&[Scheduled]> {
+        let sees_kernel = self.root.read("proc/2/comm").as_deref() == Some("kthreadd");
+        sees_kernel.then(|| self.threads.get_or_init(|| threads::scheduled(self.root)).as_slice())
+    }
+
+    /// The interrupts of devices; `None` if they cannot be read.
+    fn interrupts(&self) -> Option<&[DeviceInterrupt]> {
+        self.interrupts.get_or_init(|| interrupts::devices(self.root)).as_deref()
+    }
+
+    /// The finding if the threads of the kernel cannot be seen.
+    fn unseen_threads(&self, id: &str) -> Finding {
+        unknown(id, "not all threads of this machine are visible", self.evidence("proc/2/comm"))
+    }
+
+    /// Time since boot, s; `None` if it cannot be read.
+    fn uptime_s(&self) -> Option<f64> {
+        self.root.read("proc/uptime")?.split(' ').next()?.parse().ok()
+    }
+
+    /// The online CPUs that ordinary work may use: all but the isolated ones, and all but the last one if none is.
+    fn housekeeping(&self) -> CpuList {
+        let others = match self.isolated.is_empty() {
+            true => self.online.difference(&CpuList::from_iter([self.last_cpu()])),
+            false => self.online.difference(&self.isolated),
+        };
+        if others.is_empty() { self.online.clone() } else { others }
+    }
+
+    /// The last value of an argument of the kernel's command line: `threadirqs`, `isolcpus=...`.
+    fn boot_argument(&self, name: &str) -> Option<&str> {
+        let words = self.machine.cmdline.as_deref()?.split_whitespace();
+        let value = |word: &'a str| {
+            word.strip_prefix(name).and_then(|rest| match rest {
+                "" => Some(""),
+                rest => rest.strip_prefix('='),
+            })
+        };
+        words.filter_map(value).next_back()
+    }
     /// `path = value`, or the reason why it cannot be read.
     fn evidence(&self, path: &str) -> String {
         match self.root.try_read(path) {
@@ -84,7 +181,7 @@ fn without(path: &str, why: Unreadable) -> String {
 /// A finding without reason and remedy.
 fn without_advice(id: &str, state: FindingState, title: impl Into<String>, evidence: impl Into<String>) -> Finding {
     let (why, remedy) = (String::new(), String::new());
-    Finding { id: id.to_owned(), state, title: title.into(), evidence: evidence.into(), why, remedy }
+    Finding { id: id.to_owned(), state, title: title.into(), evidence: evidence.into(), why, remedy, lasts: None }
 }
 
 pub(crate) fn ok(id: &str, title: impl Into<String>, evidence: impl Into<String>) -> Finding {
@@ -107,15 +204,33 @@ pub(crate) fn fail(id: &str, title: impl Into<String>, evidence: impl Into<Strin
     without_advice(id, FindingState::Fail, title, evidence)
 }
 
-/// Adds the reason and the remedy.
+/// Adds the reason and the remedy, and how long it lasts.
 pub(crate) trait Explain {
     fn because(self, why: impl Into<String>, remedy: impl Into<String>) -> Self;
+    fn until_exit(self) -> Self;
+    fn until_boot(self) -> Self;
+    fn permanent(self) -> Self;
 }
 
 impl Explain for Finding {
     fn because(mut self, why: impl Into<String>, remedy: impl Into<String>) -> Self {
         self.why = why.into();
         self.remedy = remedy.into();
+        self
+    }
+
+    fn until_exit(mut self) -> Self {
+        self.lasts = Some(Lasts::UntilExit);
+        self
+    }
+
+    fn until_boot(mut self) -> Self {
+        self.lasts = Some(Lasts::UntilBoot);
+        self
+    }
+
+    fn permanent(mut self) -> Self {
+        self.lasts = Some(Lasts::Permanent);
         self
     }
 }

@@ -16,7 +16,21 @@ const GROUPS: &str = "proc/self/cgroup";
 /// Memory that a run with a hundred threads locks, whose whole stacks count, bytes.
 const MEMLOCK_BYTES_NEEDED: u64 = 256 << 20;
 
-pub(super) const CHECKS: &[Check] = &[realtime, rt_budget, memlock];
+pub(super) const CHECKS: &[Check] = &[
+    Check {
+        id: "rights.realtime",
+        subject: "real-time priority ([rights](rights.md))",
+        source: "getrlimit(2), RLIMIT_RTPRIO",
+        run: realtime,
+    },
+    Check {
+        id: "rights.rt_budget",
+        subject: "real-time time of the control group",
+        source: "Linux, Documentation/scheduler/sched-rt-group.rst",
+        run: rt_budget,
+    },
+    Check { id: "rights.memlock", subject: "locked memory", source: "mlock(2)", run: memlock },
+];
 
 fn realtime(context: &CheckContext) -> Finding {
     const ID: &str = "rights.realtime";
@@ -27,7 +41,7 @@ fn realtime(context: &CheckContext) -> Finding {
         (Some(false), Some("0")) => fail(ID, "may not use real-time priorities", granted.evidence).because(
             "Without one, the measuring thread is scheduled like all others: the results say nothing about real-time threads.",
             if context.in_container() { "start the container with --cap-add=SYS_NICE --ulimit rtprio=99" } else { RIGHTS },
-        ),
+        ).permanent(),
         (_, Some(limit)) if limit != "0" => {
             ok(ID, format!("may use real-time priorities up to {limit} (RLIMIT_RTPRIO)"), granted.evidence)
         }
@@ -52,6 +66,7 @@ fn rt_budget(context: &CheckContext) -> Finding {
                     "The kernel refuses real-time priorities for every process in this group, even for root.",
                     format!("echo 950000 | sudo tee /{path}"),
                 )
+                .until_boot()
         }
         Ok(value) => ok(ID, format!("control group {} may run real-time threads", group.name), evidence(&path, &value)),
         Err(crate::Unreadable::Absent) => {
@@ -75,14 +90,16 @@ fn memlock(context: &CheckContext) -> Finding {
             if bytes >= MEMLOCK_BYTES_NEEDED {
                 return ok(ID, title, granted.evidence);
             }
-            warn(ID, format!("{title} only"), granted.evidence).because(
-                "Memory that cannot be locked may be paged out, and the next access takes up to milliseconds.",
-                if context.in_container() {
-                    "start the container with --cap-add=IPC_LOCK --ulimit memlock=-1"
-                } else {
-                    RIGHTS
-                },
-            )
+            warn(ID, format!("{title} only"), granted.evidence)
+                .because(
+                    "Memory that cannot be locked may be paged out, and the next access takes up to milliseconds.",
+                    if context.in_container() {
+                        "start the container with --cap-add=IPC_LOCK --ulimit memlock=-1"
+                    } else {
+                        RIGHTS
+                    },
+                )
+                .permanent()
         }
         _ => unknown(ID, "right to lock memory not readable", granted.evidence),
     }

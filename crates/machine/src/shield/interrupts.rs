@@ -113,16 +113,10 @@ fn add(left: &mut Vec<Left>, error: &io::Error, name: String) {
 /// Removes CPUs from a mask as the kernel writes it (hexadecimal, in groups of eight digits), keeping its length. Uses
 /// `others` if no CPU would remain. Returns `None` if the text is not a mask.
 fn without(mask: &str, shielded: &CpuList, others: &CpuList) -> Option<String> {
-    // The lowest CPU of each digit, from the right.
-    let lowest_cpus = (0_u32..).step_by(4);
-    let mut cpus = CpuList::new();
-    for (digit, lowest) in mask.chars().rev().filter(|&c| c != ',').zip(lowest_cpus.clone()) {
-        let value = digit.to_digit(16)?;
-        cpus = cpus.union(&(0..4).filter(|bit| value >> bit & 1 == 1).map(|bit| lowest + bit).collect());
-    }
-    let rest = cpus.difference(shielded);
+    let rest = CpuList::from_mask(mask)?.difference(shielded);
     let rest = if rest.intersection(others).is_empty() { others } else { &rest };
-    let mut lowest_cpus = lowest_cpus;
+    // The lowest CPU of each digit, from the right.
+    let mut lowest_cpus = (0_u32..).step_by(4);
     let mut digit = || {
         let lowest = lowest_cpus.next()?;
         let value = (0..4).filter(|bit| rest.contains(lowest + bit)).fold(0, |sum, bit| sum | 1 << bit);

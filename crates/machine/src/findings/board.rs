@@ -1,0 +1,144 @@
+//! Small boards: their power supply, and activity that they do for nobody.
+
+use record::Finding;
+
+use super::{Check, CheckContext, Explain, evidence, fail, not_applicable, ok, unknown, warn, without};
+use crate::Unreadable;
+
+pub(super) const CHECKS: &[Check] = &[
+    Check {
+        id: "board.throttled",
+        subject: "under-voltage and heat of a Raspberry Pi",
+        source: "https://www.raspberrypi.com/documentation/computers/os.html, get_throttled",
+        run: throttled,
+    },
+    Check {
+        id: "board.leds",
+        subject: "LEDs that blink with disks and CPUs",
+        source: "Linux, Documentation/leds/leds-class.rst",
+        run: leds,
+    },
+    Check {
+        id: "board.radio",
+        subject: "wireless devices that are switched on",
+        source: "Linux, Documentation/driver-api/rfkill.rst",
+        run: radio,
+    },
+];
+
+/// The finding that this is not a small board, which has a device tree.
+fn no_board(context: &CheckContext, id: &str) -> Option<Finding> {
+    const MODEL: &str = "proc/device-tree/model";
+    match context.root.try_read(MODEL) {
+        Ok(_) => None,
+        Err(Unreadable::Absent) if context.root.exists("proc/sys/kernel") => {
+            Some(not_applicable(id, "not a board with a device tree", without(MODEL, Unreadable::Absent)))
+        }
+        Err(why) => Some(unknown(id, "kind of machine not readable", without(MODEL, why))),
+    }
+}
+
+/// Bits of the firmware's answer: now, and since boot 16 bits higher.
+const THROTTLED: [(u32, &str); 4] =
+    [(0, "under-voltage"), (1, "frequency capped"), (2, "throttled"), (3, "soft temperature limit")];
+
+fn throttled(context: &CheckContext) -> Finding {
+    const ID: &str = "board.throttled";
+    const PATH: &str = "sys/devices/platform/soc/soc:firmware/get_throttled";
+    if let Some(finding) = no_board(context, ID) {
+        return finding;
+    }
+    let is_pi = context.machine.model.as_deref().is_some_and(|model| model.contains("Raspberry Pi"));
+    let value = match context.root.try_read(PATH) {
+        Ok(value) => value,
+        Err(Unreadable::Absent) if !is_pi => {
+            return not_applicable(ID, "not a Raspberry Pi", without(PATH, Unreadable::Absent));
+        }
+        Err(why) => {
+            return unknown(
+                ID,
+                "state of the power supply not readable; `vcgencmd get_throttled` shows it",
+                without(PATH, why),
+            );
+        }
+    };
+    let read = evidence(PATH, &value);
+    let Ok(bits) = u32::from_str_radix(value.trim_start_matches("0x"), 16) else {
+        return unknown(ID, "state of the power supply not understood", read);
+    };
+    let named = |shift: u32| {
+        let set = THROTTLED.iter().filter(|(bit, _)| bits >> (bit + shift) & 1 == 1);
+        set.map(|(_, name)| *name).collect::<Vec<_>>().join(", ")
+    };
+    const WHY: &str = "The firmware lowers the frequency of all CPUs while the supply is weak or the chip is hot, for seconds at a time.";
+    const REMEDY: &str = "use the power supply that is made for the board, and a heat sink or fan";
+    match (named(0), named(16)) {
+        (now, _) if !now.is_empty() => fail(ID, format!("now: {now}"), read).because(WHY, REMEDY),
+        (_, past) if !past.is_empty() => warn(ID, format!("since boot: {past}"), read).because(WHY, REMEDY),
+        _ => ok(ID, "neither under-voltage nor heat since boot", read),
+    }
+}
+
+fn leds(context: &CheckContext) -> Finding {
+    const ID: &str = "board.leds";
+    const FOLDER: &str = "sys/class/leds";
+    if let Some(finding) = no_board(context, ID) {
+        return finding;
+    }
+    // The trigger in force is in brackets. Those of CPUs and disks act in the idle loop and in interrupts.
+    let active = |name: String| {
+        let path = format!("{FOLDER}/{name}/trigger");
+        let triggers = context.root.read(&path)?;
+        let trigger =
+            triggers.split_whitespace().find_map(|word| word.strip_prefix('[')?.strip_suffix(']'))?.to_owned();
+        Some((path, trigger))
+    };
+    let leds: Vec<(String, String)> = context.root.list(FOLDER).into_iter().filter_map(active).collect();
+    let busy = ["cpu", "mmc", "disk", "heartbeat", "activity", "panic", "netdev"];
+    let blinks = |trigger: &str| trigger != "panic" && busy.iter().any(|word| trigger.starts_with(word));
+    let blinking: Vec<&(String, String)> = leds.iter().filter(|(_, trigger)| blinks(trigger)).collect();
+    match (leds.first(), blinking.first()) {
+        (None, _) => not_applicable(ID, "no LED that the kernel controls", format!("/{FOLDER}: none")),
+        (Some((path, trigger)), None) => {
+            ok(ID, "no LED blinks with CPUs, disks or network", evidence(path, &format!("[{trigger}]")))
+        }
+        (_, Some((path, trigger))) => {
+            let files: Vec<String> = blinking.iter().map(|(path, _)| format!("/{path}")).collect();
+            warn(ID, format!("an LED blinks ({trigger})"), evidence(path, &format!("[{trigger}]")))
+                .because(
+                    "Each blink is work for the kernel, on some boards over a slow bus.",
+                    format!("echo none | sudo tee {}", files.join(" ")),
+                )
+                .until_boot()
+        }
+    }
+}
+
+fn radio(context: &CheckContext) -> Finding {
+    const ID: &str = "board.radio";
+    const FOLDER: &str = "sys/class/rfkill";
+    if let Some(finding) = no_board(context, ID) {
+        return finding;
+    }
+    let device = |name: String| {
+        let read = |file: &str| context.root.read(&format!("{FOLDER}/{name}/{file}"));
+        Some((format!("{FOLDER}/{name}"), read("type")?, read("soft")?))
+    };
+    let devices: Vec<(String, String, String)> = context.root.list(FOLDER).into_iter().filter_map(device).collect();
+    let on: Vec<_> = devices.iter().filter(|(_, _, soft)| soft == "0").collect();
+    match (devices.first(), on.first()) {
+        (None, _) => not_applicable(ID, "no wireless device", format!("/{FOLDER}: none")),
+        (Some((path, kind, soft)), None) => {
+            ok(ID, format!("wireless devices are off ({kind})"), evidence(&format!("{path}/soft"), soft))
+        }
+        (_, Some((path, _, soft))) => {
+            let kinds: Vec<&str> = on.iter().map(|(_, kind, _)| kind.as_str()).collect();
+            warn(ID, format!("wireless devices are on: {}", kinds.join(", ")), evidence(&format!("{path}/soft"), soft))
+                .because(
+                    "Their drivers scan and receive at any time, and those of some boards take a large share of a CPU.",
+                    format!("sudo rfkill block {}", kinds.join(" ")),
+                )
+                .permanent()
+        }
+    }
+}

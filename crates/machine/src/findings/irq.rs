@@ -1,0 +1,206 @@
+//! Interrupts of devices: their CPUs, their threads, their number.
+
+use record::Finding;
+
+use super::{
+    Check, CheckContext, Explain, evidence, isolation::none_isolated, not_applicable, ok, unknown, warn, without,
+};
+use crate::{CpuList, Unreadable, interrupts::DeviceInterrupt, tasks::Scheduled};
+
+/// Interrupts a second from one device above which a board is busy with them. A Raspberry Pi with a sound card on USB has
+/// about 300; one with a faulty driver had 5000.
+const STORM_PER_SECOND: f64 = 2000.0;
+
+pub(super) const CHECKS: &[Check] = &[
+    Check {
+        id: "irq.balance",
+        subject: "a running irqbalance, which moves interrupts to quiet CPUs",
+        source: "irqbalance(1)",
+        run: irq_balance,
+    },
+    Check {
+        id: "irq.affinity",
+        subject: "interrupts of devices on isolated CPUs",
+        source: "Linux, Documentation/core-api/irq/irq-affinity.rst",
+        run: affinity,
+    },
+    Check {
+        id: "irq.default_affinity",
+        subject: "interrupts of future devices on isolated CPUs",
+        source: "Linux, Documentation/core-api/irq/irq-affinity.rst",
+        run: default_affinity,
+    },
+    Check {
+        id: "irq.storm",
+        subject: "a device with very many interrupts since boot",
+        source: "punctual; a Raspberry Pi had 5000 a second in place of 300 because of a faulty driver",
+        run: storm,
+    },
+    Check {
+        id: "irq.threads",
+        subject: "real-time threads of programs that wait for interrupt threads (priority 50)",
+        source: "Linux, Documentation/core-api/real-time/theory.rst; kernel/irq/manage.c, sched_set_fifo",
+        run: threads,
+    },
+];
+
+fn irq_balance(context: &CheckContext) -> Finding {
+    const ID: &str = "irq.balance";
+    let runs = context.root.list("proc").into_iter().find(|pid| {
+        pid.bytes().all(|byte| byte.is_ascii_digit())
+            && context.root.read(&format!("proc/{pid}/comm")).as_deref() == Some("irqbalance")
+    });
+    match runs {
+        Some(pid) => warn(ID, "irqbalance runs", evidence(&format!("proc/{pid}/comm"), "irqbalance"))
+            .because(
+                "It moves interrupts between CPUs during a run, even to CPUs that should have none.",
+                "sudo systemctl disable --now irqbalance",
+            )
+            .permanent(),
+        // In a container, or if /proc hides the processes of others, a missing process proves nothing.
+        None if context.in_container() => {
+            unknown(ID, "the host's processes are not visible from this container", context.evidence("proc/1/comm"))
+        }
+        None if context.root.exists("proc/1/comm") => ok(ID, "irqbalance does not run", "/proc/*/comm: no irqbalance"),
+        None => unknown(ID, "the processes of other users are not visible", context.evidence("proc/1/comm")),
+    }
+}
+
+fn interrupts_unread(context: &CheckContext, id: &str) -> Finding {
+    unknown(id, "interrupts not readable", context.evidence("proc/interrupts"))
+}
+
+fn affinity(context: &CheckContext) -> Finding {
+    const ID: &str = "irq.affinity";
+    let isolated = &context.isolated;
+    if let Some(finding) = none_isolated(context, ID) {
+        return finding;
+    }
+    let Some(devices) = context.interrupts() else { return interrupts_unread(context, ID) };
+    // The effective CPUs say where the interrupt arrives now; older kernels have the allowed ones only.
+    let cpus = |irq: &DeviceInterrupt| -> Option<(String, CpuList)> {
+        ["effective_affinity_list", "smp_affinity_list"].into_iter().find_map(|file| {
+            let path = format!("proc/irq/{}/{file}", irq.number);
+            let cpus = context.root.read(&path)?.parse().ok()?;
+            Some((path, cpus))
+        })
+    };
+    let placed: Vec<_> =
+        devices.iter().filter(|irq| !irq.handlers.is_empty()).filter_map(|irq| Some((irq, cpus(irq)?))).collect();
+    let Some((_, (first_path, first_cpus))) = placed.first() else {
+        return unknown(ID, "CPUs of the interrupts not readable", "/proc/irq/*/smp_affinity_list: none readable");
+    };
+    let on_isolated: Vec<_> = placed.iter().filter(|(_, (_, cpus))| !cpus.intersection(isolated).is_empty()).collect();
+    let Some((irq, (path, cpus))) = on_isolated.first() else {
+        let title = format!("no interrupt of a device arrives at {}", isolated.in_words());
+        return ok(
+            ID,
+            title,
+            format!("{} of {} interrupts", evidence(first_path, &first_cpus.to_string()), placed.len()),
+        );
+    };
+    let others = match on_isolated.len() - 1 {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let title = format!("interrupt {} ({}){others} can arrive at {}", irq.number, irq.handlers, isolated.in_words());
+    let files: Vec<String> =
+        on_isolated.iter().map(|(irq, _)| format!("/proc/irq/{}/smp_affinity_list", irq.number)).collect();
+    warn(ID, title, evidence(path, &cpus.to_string()))
+        .because(
+            "An interrupt stops the thread on its CPU, and its softirq and thread run there as well. A managed interrupt (NVMe, virtio) refuses the change: isolcpus=managed_irq keeps it away.",
+            format!("echo {} | sudo tee {}", context.housekeeping(), files.join(" ")),
+        )
+        .until_boot()
+}
+
+fn default_affinity(context: &CheckContext) -> Finding {
+    const ID: &str = "irq.default_affinity";
+    const PATH: &str = "proc/irq/default_smp_affinity";
+    if let Some(finding) = none_isolated(context, ID) {
+        return finding;
+    }
+    let mask = match context.root.try_read(PATH) {
+        Ok(mask) => mask,
+        Err(Unreadable::Absent) if context.root.exists("proc/irq") => {
+            return not_applicable(ID, "interrupts have no default CPUs", without(PATH, Unreadable::Absent));
+        }
+        Err(why) => return unknown(ID, "default CPUs of interrupts not readable", without(PATH, why)),
+    };
+    let read = evidence(PATH, &mask);
+    let Some(cpus) = CpuList::from_mask(&mask) else {
+        return unknown(ID, "default CPUs of interrupts not understood", read);
+    };
+    let shared = cpus.intersection(&context.isolated);
+    if shared.is_empty() {
+        return ok(ID, "interrupts of new devices stay off isolated CPUs", read);
+    }
+    warn(ID, format!("interrupts of new devices may arrive at {}", shared.in_words()), read)
+        .because(
+            "A device that is plugged in or restarted later gets these CPUs.",
+            format!("kernel argument: `irqaffinity={}`", context.housekeeping()),
+        )
+        .permanent()
+}
+
+fn storm(context: &CheckContext) -> Finding {
+    const ID: &str = "irq.storm";
+    let Some(devices) = context.interrupts() else { return interrupts_unread(context, ID) };
+    let Some(uptime_s) = context.uptime_s().filter(|&seconds| seconds > 0.0) else {
+        return unknown(ID, "time since boot not readable", context.evidence("proc/uptime"));
+    };
+    // The timers of some boards are numbered, too.
+    let is_device = |irq: &&DeviceInterrupt| !irq.handlers.is_empty() && !irq.handlers.ends_with("timer");
+    let Some(busiest) = devices.iter().filter(is_device).max_by_key(|irq| irq.count) else {
+        return not_applicable(ID, "no device has an interrupt", "/proc/interrupts: no numbered line with a handler");
+    };
+    let rate = busiest.count as f64 / uptime_s;
+    let read =
+        format!("/proc/interrupts = {}: {} in {uptime_s:.0} s, {}", busiest.number, busiest.count, busiest.handlers);
+    if rate < STORM_PER_SECOND {
+        return ok(ID, format!("at most {rate:.1} interrupts a second from a device, on average since boot"), read);
+    }
+    warn(ID, format!("{rate:.1} interrupts a second from {}, on average since boot", busiest.handlers), read).because(
+        "Each interrupt takes some microseconds from the thread on its CPU. A faulty driver, cable or hub causes more than the device needs.",
+        format!("see which device and driver it is: cat /proc/irq/{}/spurious /proc/irq/{}/smp_affinity_list; ls /proc/irq/{}", busiest.number, busiest.number, busiest.number),
+    )
+}
+
+/// Threads of programs at or below the priority of interrupt threads wait for them.
+fn threads(context: &CheckContext) -> Finding {
+    const ID: &str = "irq.threads";
+    let Some(threads) = context.threads() else { return context.unseen_threads(ID) };
+    let priority = |thread: &&Scheduled| thread.realtime.and_then(|realtime| realtime.priority());
+    let handlers = threads.iter().filter(|thread| thread.is_kernels && thread.name.starts_with("irq/"));
+    let Some(highest) = handlers.max_by_key(priority) else {
+        return not_applicable(ID, "interrupts are handled without threads", "/proc/*/comm: no irq/N");
+    };
+    let Some(limit) = priority(&highest) else {
+        return unknown(ID, "priority of interrupt threads not readable", format!("/proc/{}/stat", highest.id));
+    };
+    let read = |thread: &Scheduled| {
+        let policy = thread.realtime.map(|realtime| realtime.to_string()).unwrap_or_default();
+        evidence(&format!("proc/{}/task/{}/stat", thread.process, thread.id), &format!("{}, {policy}", thread.name))
+    };
+    let below = threads.iter().filter(|thread| !thread.is_kernels);
+    let below: Vec<&Scheduled> = below.filter(|thread| priority(thread).is_some_and(|own| own <= limit)).collect();
+    let Some(first) = below.first() else {
+        return ok(
+            ID,
+            format!("interrupt threads run at most at priority {limit}; no real-time thread of a program is below"),
+            read(highest),
+        );
+    };
+    let names = match below.len() - 1 {
+        0 => first.name.clone(),
+        1 => format!("{} and another thread", first.name),
+        more => format!("{} and {more} more threads", first.name),
+    };
+    let title = format!("{names} at or below the priority of interrupt threads ({limit})");
+    warn(ID, title, format!("{}, {}", read(first), read(highest)))
+        .because(
+            "Each interrupt of any device delays these threads. Only the interrupt that a thread waits for should be above it.",
+            format!("sudo chrt --fifo --pid {} {}", (limit + 20).min(98), first.id),
+        )
+        .until_exit()
+}

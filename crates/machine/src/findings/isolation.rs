@@ -1,0 +1,271 @@
+//! Isolated CPUs, and the kernel's work that they should not have.
+
+use record::Finding;
+
+use super::{Check, CheckContext, Explain, evidence, not_applicable, ok, unknown, warn, without};
+use crate::{CpuList, Unreadable, kernel::isolation_arguments};
+
+const CPU: &str = "sys/devices/system/cpu";
+const CMDLINE: &str = "proc/cmdline";
+
+pub(super) const CHECKS: &[Check] = &[
+    Check {
+        id: "cpu.isolated",
+        subject: "isolated CPUs",
+        source: "Linux, Documentation/admin-guide/kernel-parameters.txt, isolcpus",
+        run: isolated,
+    },
+    Check {
+        id: "cpu.isolation_effect",
+        subject: "isolation that was requested at boot and is not in effect",
+        source: "Linux, Documentation/admin-guide/kernel-parameters.txt, isolcpus, nohz_full",
+        run: isolation_effect,
+    },
+    Check {
+        id: "cpu.tick",
+        subject: "isolated CPUs with a tick (`nohz_full`)",
+        source: "Linux, Documentation/timers/no_hz.rst",
+        run: tick,
+    },
+    Check {
+        id: "cpu.rcu_callbacks",
+        subject: "isolated CPUs that run callbacks of RCU (`rcu_nocbs`)",
+        source: "Linux, Documentation/admin-guide/kernel-per-CPU-kthreads.rst",
+        run: rcu_callbacks,
+    },
+    Check {
+        id: "cpu.workqueues",
+        subject: "isolated CPUs that run unbound work of the kernel",
+        source: "Linux, Documentation/core-api/workqueue.rst",
+        run: workqueues,
+    },
+    Check {
+        id: "cpu.statistics",
+        subject: "isolated CPUs that update memory statistics each second",
+        source: "Linux, Documentation/admin-guide/sysctl/vm.rst, stat_interval",
+        run: statistics,
+    },
+];
+
+fn isolated(context: &CheckContext) -> Finding {
+    const ID: &str = "cpu.isolated";
+    let path = format!("{CPU}/isolated");
+    match context.machine.cpus_isolated.as_deref() {
+        None => unknown(ID, "isolated CPUs not readable", context.evidence(&path)),
+        Some("") if context.online.len() == 1 => {
+            not_applicable(ID, "one CPU alone cannot be isolated", context.evidence(&path))
+        }
+        Some("") => {
+            let cpu = context.last_cpu();
+            warn(ID, "no CPU is isolated", context.evidence(&path)).because(
+                "The scheduler may run any other thread on the CPU of a real-time thread, which adds kernel work and cold caches.",
+                format!("kernel arguments: `{}`", isolation_arguments(cpu)),
+            ).permanent()
+        }
+        Some(cpus) => ok(ID, format!("isolated CPUs: {cpus}"), evidence(&path, cpus)),
+    }
+}
+
+/// A boot argument with CPUs can be ignored: the kernel lacks the option, or the CPUs do not exist.
+fn isolation_effect(context: &CheckContext) -> Finding {
+    const ID: &str = "cpu.isolation_effect";
+    if context.machine.cmdline.is_none() {
+        return unknown(ID, "arguments of the kernel not readable", context.evidence(CMDLINE));
+    }
+    let asked = [("isolcpus", "isolated"), ("nohz_full", "nohz_full")]
+        .into_iter()
+        .filter_map(|(argument, file)| Some((argument, file, cpus_of(context.boot_argument(argument)?)?)));
+    let asked: Vec<(&str, &str, CpuList)> = asked.collect();
+    if asked.is_empty() {
+        return not_applicable(ID, "no CPU is isolated at boot", "/proc/cmdline: no isolcpus, no nohz_full");
+    }
+    for (argument, file, cpus) in &asked {
+        let path = format!("{CPU}/{file}");
+        let read = format!("/{CMDLINE} = {argument}={cpus}, {}", context.evidence(&path));
+        let in_effect = match context.root.try_read(&path) {
+            Ok(text) => text.parse::<CpuList>().unwrap_or_default(),
+            Err(Unreadable::Absent) => CpuList::new(),
+            Err(why) => return unknown(ID, format!("effect of {argument} not readable"), without(&path, why)),
+        };
+        let missing = cpus.difference(&in_effect);
+        if !missing.is_empty() {
+            return warn(ID, format!("{argument}={cpus} has no effect on {}", missing.in_words()), read).because(
+                "The kernel ignores the argument if it lacks the feature (CONFIG_CPU_ISOLATION, CONFIG_NO_HZ_FULL) or the CPU, or if it cannot leave a CPU for other work.",
+                "find the reason: sudo dmesg | grep -i -e isolcpus -e nohz -e housekeeping",
+            );
+        }
+    }
+    let words = asked.iter().map(|(argument, _, cpus)| format!("{argument}={cpus}")).collect::<Vec<_>>();
+    ok(ID, "the isolation requested at boot is in effect", format!("/{CMDLINE} = {}", words.join(" ")))
+}
+
+/// The CPUs of a boot argument with optional flags before them: `managed_irq,domain,2-3`.
+fn cpus_of(value: &str) -> Option<CpuList> {
+    let words = value.split(',').filter(|word| word.starts_with(|c: char| c.is_ascii_digit()));
+    let cpus: CpuList = words.collect::<Vec<_>>().join(",").parse().ok()?;
+    (!cpus.is_empty()).then_some(cpus)
+}
+
+/// The finding if no CPU is isolated, so that nothing has to be kept off.
+pub(super) fn none_isolated(context: &CheckContext, id: &str) -> Option<Finding> {
+    let path = format!("{CPU}/isolated");
+    match context.machine.cpus_isolated.as_deref() {
+        None => Some(unknown(id, "isolated CPUs not readable", context.evidence(&path))),
+        Some("") => Some(not_applicable(id, "no CPU is isolated", context.evidence(&path))),
+        Some(_) => None,
+    }
+}
+
+fn tick(context: &CheckContext) -> Finding {
+    const ID: &str = "cpu.tick";
+    if let Some(finding) = none_isolated(context, ID) {
+        return finding;
+    }
+    let path = format!("{CPU}/nohz_full");
+    let read = context.evidence(&path);
+    let tickless = match context.root.try_read(&path) {
+        // Kernels before 6.6 write `(null)` if there is none.
+        Ok(text) => text.parse::<CpuList>().unwrap_or_default(),
+        Err(Unreadable::Absent) if !context.online.is_empty() => {
+            return not_applicable(ID, "this kernel cannot stop the tick (CONFIG_NO_HZ_FULL)", read);
+        }
+        Err(_) => return unknown(ID, "CPUs without a tick not readable", read),
+    };
+    let ticking = context.isolated.difference(&tickless);
+    if ticking.is_empty() {
+        return ok(ID, format!("no tick on {} while one thread runs", context.isolated.in_words()), read);
+    }
+    warn(ID, format!("the tick interrupts a running thread on {}", ticking.in_words()), read)
+        .because(
+            "The tick takes some microseconds, 100 to 1000 times a second. It matters to a thread that computes or polls; one that sleeps between its deadlines loses little.",
+            format!("kernel arguments: `{}`", isolation_arguments(&context.isolated)),
+        )
+        .permanent()
+}
+
+fn rcu_callbacks(context: &CheckContext) -> Finding {
+    const ID: &str = "cpu.rcu_callbacks";
+    if let Some(finding) = none_isolated(context, ID) {
+        return finding;
+    }
+    if context.machine.cmdline.is_none() {
+        return unknown(ID, "arguments of the kernel not readable", context.evidence(CMDLINE));
+    }
+    // CPUs of nohz_full are included automatically; `rcu_nocbs` alone, or `all`, means all CPUs.
+    let of = |argument: &str| match context.boot_argument(argument) {
+        None => CpuList::new(),
+        Some("" | "all") => context.online.clone(),
+        Some(value) => cpus_of(value).unwrap_or_default(),
+    };
+    let offloaded = of("rcu_nocbs").union(&of("nohz_full"));
+    let own = context.isolated.difference(&offloaded);
+    let words =
+        ["rcu_nocbs", "nohz_full"].iter().filter_map(|name| Some(format!("{name}={}", context.boot_argument(name)?)));
+    let words = words.collect::<Vec<_>>().join(" ");
+    let read = format!("/{CMDLINE} = {}", if words.is_empty() { "no rcu_nocbs, no nohz_full" } else { &words });
+    if own.is_empty() {
+        return ok(ID, format!("callbacks of RCU run in threads for {}", context.isolated.in_words()), read);
+    }
+    warn(ID, format!("callbacks of RCU run on {}", own.in_words()), read)
+        .because(
+            "The kernel frees memory and objects in softirqs on the CPU that released them, up to hundreds of microseconds at once.",
+            format!("kernel arguments: `{}`", isolation_arguments(&context.isolated)),
+        )
+        .permanent()
+}
+
+fn workqueues(context: &CheckContext) -> Finding {
+    const ID: &str = "cpu.workqueues";
+    const PATH: &str = "sys/devices/virtual/workqueue/cpumask";
+    if let Some(finding) = none_isolated(context, ID) {
+        return finding;
+    }
+    let mask = match context.root.try_read(PATH) {
+        Ok(mask) => mask,
+        Err(Unreadable::Absent) if context.root.exists("sys/devices/virtual") => {
+            return not_applicable(
+                ID,
+                "this kernel does not place its unbound work",
+                without(PATH, Unreadable::Absent),
+            );
+        }
+        Err(why) => return unknown(ID, "CPUs of the kernel's unbound work not readable", without(PATH, why)),
+    };
+    let read = evidence(PATH, &mask);
+    let Some(cpus) = CpuList::from_mask(&mask) else {
+        return unknown(ID, "CPUs of the kernel's unbound work not understood", read);
+    };
+    let shared = cpus.intersection(&context.isolated);
+    if shared.is_empty() {
+        return ok(ID, "the kernel's unbound work does not run on isolated CPUs", read);
+    }
+    warn(ID, format!("the kernel's unbound work may run on {}", shared.in_words()), read)
+        .because(
+            "Workers of the kernel (kworker/u) run on these CPUs, for disks, networks and graphics.",
+            format!("echo {} | sudo tee /{PATH}", mask_of(&context.housekeeping(), &mask)),
+        )
+        .until_boot()
+}
+
+/// A mask of these CPUs, in groups of eight digits, as long as another one.
+fn mask_of(cpus: &CpuList, like: &str) -> String {
+    let digits = like.chars().filter(|&c| c != ',').count();
+    let digit = |at: usize| {
+        let value = (0..4).filter(|bit| cpus.contains(at as u32 * 4 + bit)).fold(0, |sum, bit| sum | 1 << bit);
+        char::from_digit(value, 16).unwrap_or('0')
+    };
+    let mut text = String::new();
+    for at in (0..digits).rev() {
+        text.push(digit(at));
+        if at > 0 && at % 8 == 0 {
+            text.push(',');
+        }
+    }
+    text
+}
+
+fn statistics(context: &CheckContext) -> Finding {
+    const ID: &str = "cpu.statistics";
+    const PATH: &str = "proc/sys/vm/stat_interval";
+    /// tuned's realtime profiles set 10 s.
+    const GOOD_S: u64 = 10;
+    if let Some(finding) = none_isolated(context, ID) {
+        return finding;
+    }
+    let read = context.evidence(PATH);
+    match context.root.number::<u64>(PATH) {
+        Some(seconds) if seconds >= GOOD_S => ok(ID, format!("memory statistics are updated every {seconds} s"), read),
+        Some(seconds) => warn(ID, format!("each CPU updates memory statistics every {seconds} s"), read)
+            .because(
+                "The kernel wakes a worker (kworker, vmstat_update) on each CPU that used memory.",
+                format!("echo {GOOD_S} | sudo tee /{PATH}"),
+            )
+            .until_boot(),
+        None => unknown(ID, "interval of memory statistics not readable", read),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cpus_of_boot_arguments_follow_flags() {
+        let list = |text: &str| Some(text.parse::<CpuList>().unwrap());
+        assert_eq!(cpus_of("managed_irq,domain,2-3"), list("2-3"));
+        assert_eq!(cpus_of("1,3"), list("1,3"));
+        assert_eq!([cpus_of("domain"), cpus_of(""), cpus_of("2-")], [None, None, None]);
+    }
+
+    #[test]
+    fn masks_are_as_long_as_the_kernels() {
+        let mask = |cpus: &str, like| mask_of(&cpus.parse().unwrap(), like);
+        assert_eq!(mask("0-1", "f"), "3");
+        assert_eq!(mask("0,32", "1,ffffffff"), "1,00000001");
+        assert_eq!(mask("4", "00ff"), "0010");
+        for cpus in ["0", "0-3", "5,31"] {
+            let like = "ffffffff";
+            assert_eq!(CpuList::from_mask(&mask(cpus, like)), Some(cpus.parse().unwrap()));
+        }
+    }
+}

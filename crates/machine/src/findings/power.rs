@@ -1,0 +1,149 @@
+//! Devices that sleep to save power, and must wake up before they work.
+
+use record::Finding;
+
+use super::{Check, CheckContext, Explain, evidence, not_applicable, ok, unknown, warn, without};
+use crate::Unreadable;
+
+const PCI: &str = "sys/bus/pci/devices";
+const USB: &str = "sys/bus/usb/devices";
+
+pub(super) const CHECKS: &[Check] = &[
+    Check {
+        id: "power.pci",
+        subject: "graphics, sound, network and USB controllers that are suspended while idle",
+        source: "Linux, Documentation/power/pci.rst; 1035 us from i915: https://github.com/redhat-performance/tuned/issues/719",
+        run: pci,
+    },
+    Check {
+        id: "power.usb",
+        subject: "USB devices that are suspended while idle",
+        source: "Linux, Documentation/driver-api/usb/power-management.rst",
+        run: usb,
+    },
+    Check {
+        id: "power.aspm",
+        subject: "PCI Express links that sleep between transfers (ASPM)",
+        source: "Linux, Documentation/admin-guide/kernel-parameters.txt, pcie_aspm.policy",
+        run: aspm,
+    },
+];
+
+/// The kinds of PCI devices whose wake-up may delay a real-time thread, by their class code, and what they are called.
+const PCI_KINDS: [(&str, &str); 4] =
+    [("0x02", "network card"), ("0x03", "graphics"), ("0x04", "sound card"), ("0x0c03", "USB controller")];
+
+/// A device with its file `power/control`: `auto` allows it to be suspended, `on` does not.
+struct Device {
+    path: String,
+    name: String,
+    control: String,
+}
+
+/// Devices that may be suspended, or the finding that there is none.
+fn suspending(id: &str, context: &CheckContext, devices: &[Device], what: &str, folder: &str) -> Finding {
+    let Some(first) = devices.first() else {
+        return match context.root.exists(folder) || context.root.exists("sys/bus") {
+            true => not_applicable(id, format!("no {what}"), format!("/{folder}: none with power/control")),
+            false => unknown(id, format!("{what} not readable"), context.evidence(folder)),
+        };
+    };
+    let sleeping: Vec<&Device> = devices.iter().filter(|device| device.control == "auto").collect();
+    let Some(device) = sleeping.first() else {
+        return ok(id, format!("no {what} is suspended while idle"), evidence(&first.path, &first.control));
+    };
+    let names: Vec<&str> = sleeping.iter().map(|device| device.name.as_str()).collect();
+    let title = match names.as_slice() {
+        [one] => format!("suspended while idle: {one}"),
+        [first, second] => format!("suspended while idle: {first}, {second}"),
+        [first, .., _] => format!("suspended while idle: {first} and {} more", names.len() - 1),
+        [] => String::new(),
+    };
+    let files: Vec<String> = sleeping.iter().map(|device| format!("/{}", device.path)).collect();
+    warn(id, title, evidence(&device.path, &device.control))
+        .because(
+            "A suspended device takes up to milliseconds to resume, and its driver may keep a CPU busy meanwhile.",
+            format!("echo on | sudo tee {}", files.join(" ")),
+        )
+        .until_boot()
+}
+
+fn pci(context: &CheckContext) -> Finding {
+    let device = |name: String| {
+        let class = context.root.read(&format!("{PCI}/{name}/class"))?;
+        let (_, kind) = PCI_KINDS.iter().find(|(code, _)| class.starts_with(code))?;
+        let path = format!("{PCI}/{name}/power/control");
+        let control = context.root.read(&path)?;
+        Some(Device { path, name: format!("{kind} {name}"), control })
+    };
+    let devices: Vec<Device> = context.root.list(PCI).into_iter().filter_map(device).collect();
+    suspending("power.pci", context, &devices, "graphics, sound, network or USB controller", PCI)
+}
+
+fn usb(context: &CheckContext) -> Finding {
+    /// `bDeviceClass` of a hub.
+    const HUB: &str = "09";
+    let device = |name: String| {
+        // Interfaces have a colon in their name, root hubs begin with `usb`.
+        if name.contains(':') || name.starts_with("usb") {
+            return None;
+        }
+        let read = |file: &str| context.root.read(&format!("{USB}/{name}/{file}"));
+        if read("bDeviceClass")? == HUB {
+            return None;
+        }
+        let path = format!("{USB}/{name}/power/control");
+        let control = context.root.read(&path)?;
+        let name = read("product").filter(|product| !product.is_empty()).unwrap_or(name);
+        Some(Device { path, name, control })
+    };
+    let devices: Vec<Device> = context.root.list(USB).into_iter().filter_map(device).collect();
+    suspending("power.usb", context, &devices, "USB device", USB)
+}
+
+fn aspm(context: &CheckContext) -> Finding {
+    const ID: &str = "power.aspm";
+    const POLICY: &str = "sys/module/pcie_aspm/parameters/policy";
+    const WHY: &str = "A sleeping link takes some microseconds to wake, at each access to its device.";
+    let links = || {
+        let devices = context.root.list(PCI).into_iter();
+        let states =
+            devices.flat_map(|device| ["l1_aspm", "l0s_aspm"].map(|file| format!("{PCI}/{device}/link/{file}")));
+        states.filter_map(|path| Some((context.root.read(&path)?, path)))
+    };
+    let policy = match context.root.try_read(POLICY) {
+        Ok(policy) => policy,
+        Err(Unreadable::Absent) if context.root.exists("sys/module") => {
+            return not_applicable(ID, "no PCI Express links that can sleep", without(POLICY, Unreadable::Absent));
+        }
+        Err(why) => return unknown(ID, "power saving of PCI Express links not readable", without(POLICY, why)),
+    };
+    let read = evidence(POLICY, &policy);
+    let remedy = format!("echo performance | sudo tee /{POLICY}");
+    let chosen =
+        policy.split_whitespace().find_map(|word| word.strip_prefix('[')?.strip_suffix(']')).unwrap_or_default();
+    match chosen {
+        "performance" => ok(ID, "PCI Express links do not sleep", read),
+        "powersave" | "powersupersave" => {
+            warn(ID, format!("PCI Express links sleep between transfers ({chosen})"), read)
+                .because(WHY, remedy)
+                .until_boot()
+        }
+        "default" => {
+            let links: Vec<(String, String)> = links().collect();
+            let asleep = links.iter().find(|(state, _)| state == "1");
+            match asleep {
+                Some((state, path)) => {
+                    warn(ID, "PCI Express links sleep between transfers, as the firmware chose", evidence(path, state))
+                        .because(WHY, remedy)
+                        .until_boot()
+                }
+                None if links.is_empty() => {
+                    unknown(ID, "the firmware chose the power saving of PCI Express links", read)
+                }
+                None => ok(ID, "PCI Express links do not sleep, as the firmware chose", read),
+            }
+        }
+        _ => unknown(ID, "power saving of PCI Express links not understood", read),
+    }
+}
