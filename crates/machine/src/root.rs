@@ -17,8 +17,11 @@ const RECORDED_BYTES_MAX: u64 = 8 << 20;
 pub struct Root {
     folder: PathBuf,
     /// The results of all reads, if each file is read once only.
-    kept: Option<Arc<Mutex<BTreeMap<String, Result<Vec<u8>, Unreadable>>>>>,
+    kept: Option<Arc<Mutex<Files>>>,
 }
+
+/// Files by their paths, each with its contents, or the reason why it could not be read.
+pub type Files = BTreeMap<String, Result<Vec<u8>, Unreadable>>;
 
 /// The reason why a file could not be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -54,7 +57,7 @@ impl Root {
 
     /// The files that were read, with their contents or the reason why not; empty without [`at_once`](Self::at_once).
     #[must_use]
-    pub fn files_read(&self) -> BTreeMap<String, Result<Vec<u8>, Unreadable>> {
+    pub fn files_read(&self) -> Files {
         let kept = self.kept.as_ref().map(|kept| kept.lock().unwrap_or_else(PoisonError::into_inner));
         kept.map(|kept| kept.clone()).unwrap_or_default()
     }

@@ -58,7 +58,7 @@ fn facts_and_findings_of_each_recorded_machine() {
         let root = machine(name);
         let facts = facts(&root);
         golden::check(&folder().join(format!("{name}.json")), &facts);
-        found.insert(name, findings(&root, &facts));
+        found.insert(name, findings(&root, &facts, None));
     }
     golden::check_findings(&folder().join("findings"), &found);
 }
@@ -68,7 +68,7 @@ fn facts_and_findings_of_each_recorded_machine() {
 fn every_remedy_can_be_executed_as_printed() {
     for name in NAMES {
         let root = machine(name);
-        for Finding { id, remedy, .. } in findings(&root, &facts(&root)) {
+        for Finding { id, remedy, .. } in findings(&root, &facts(&root), None) {
             let is_capital = |word: &&str| word.len() > 2 && word.chars().all(|c| c.is_ascii_uppercase() || c == '_');
             // A path is no word to replace.
             let words: Vec<&str> = remedy.split(' ').filter(|word| !word.starts_with('/')).collect();
@@ -95,7 +95,7 @@ fn every_finding_explains_itself() {
     let mut roots: Vec<Root> = NAMES.map(machine).into();
     roots.push(Root::system());
     for root in &roots {
-        let found = findings(root, &facts(root));
+        let found = findings(root, &facts(root), None);
         let mut ids: Vec<&str> = found.iter().map(|finding| finding.id.as_str()).collect();
         for Finding { id, state, title, evidence, why, remedy, lasts } in &found {
             let changes = ["| sudo tee ", "kernel argument", "scripts/config"].iter().any(|word| remedy.contains(word));
@@ -117,7 +117,7 @@ fn an_empty_folder_is_unknown_and_never_ok() {
     let root = Root::at(folder.path());
     let facts = facts(&root);
     assert_eq!(facts, record::Machine::default());
-    for finding in findings(&root, &facts) {
+    for finding in findings(&root, &facts, None) {
         assert_eq!(finding.state, FindingState::Unknown, "{}", finding.id);
     }
     assert!(matches!(usable_cpus(&root, None), Err(CpuError::Unreadable { .. })));
@@ -145,7 +145,7 @@ fn survives_invalid_contents_of_every_file() {
             fill(&folder().join(name), copy.path(), nonsense.as_bytes());
             let root = Root::at(copy.path());
             let facts = facts(&root);
-            assert!(!findings(&root, &facts).is_empty());
+            assert!(!findings(&root, &facts, None).is_empty());
             let _ = (usable_cpus(&root, None), usable_cpus(&root, Some(&list("0-9"))), largest_cache_bytes(&root));
             let conditions = Conditions::read(&root, &list("0-3"));
             let _ = machine::conditions::changes(&conditions, &conditions);
@@ -211,4 +211,90 @@ fn facts_of_this_machine_agree_with_uname_and_getconf() {
     let usable = usable_cpus(&Root::system(), None).unwrap();
     assert!(!usable.is_empty() && usable.difference(&online).is_empty());
     assert_eq!(usable_cpus(&Root::system(), Some(&usable)), Ok(usable));
+}
+
+/// Every finding has a check with its subject and source, in the same order, and a row in the documentation.
+#[test]
+fn every_finding_is_documented() {
+    let root = machine("cloud-vm");
+    let found = findings(&root, &facts(&root), None);
+    let ids: Vec<&str> = machine::checks().map(|check| check.id).collect();
+    assert_eq!(ids, found.iter().map(|finding| finding.id.as_str()).collect::<Vec<_>>());
+    let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/machine.md")).unwrap();
+    for check in machine::checks() {
+        let row = format!("| `{}` | {} |", check.id, check.subject);
+        assert!(text.contains(&row), "docs/machine.md has no row {row}");
+        assert!(!check.source.is_empty());
+    }
+}
+
+/// A server with two processors, 256 CPUs and 2000 interrupts, four of which can arrive at its isolated CPUs.
+fn large_server(folder: &Path) -> Root {
+    let write = |path: String, text: &str| {
+        let path = folder.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    };
+    let cpu = |path: &str, text: &str| write(format!("sys/devices/system/cpu/{path}"), text);
+    for (path, cpus) in [("online", "0-255"), ("present", "0-255"), ("isolated", "250-255"), ("nohz_full", "250-255")] {
+        cpu(path, cpus);
+    }
+    for number in 0..256 {
+        for (file, text) in [
+            ("cpufreq/scaling_governor", "performance"),
+            ("cpufreq/scaling_max_freq", "3000000"),
+            ("cpufreq/cpuinfo_max_freq", "3000000"),
+            ("cpufreq/energy_performance_preference", "performance"),
+            ("thermal_throttle/core_throttle_count", "0"),
+            ("power/pm_qos_resume_latency_us", "0"),
+        ] {
+            cpu(&format!("cpu{number}/{file}"), text);
+        }
+        for (state, (name, us)) in [("POLL", "0"), ("C1", "2"), ("C6", "190")].into_iter().enumerate() {
+            for (file, text) in [("name", name), ("latency", us), ("disable", "0")] {
+                cpu(&format!("cpu{number}/cpuidle/state{state}/{file}"), text);
+            }
+        }
+    }
+    let mut interrupts: String = (0..256).map(|cpu| format!(" CPU{cpu}")).collect();
+    let counts = " 1".repeat(256);
+    for number in 0..2000 {
+        interrupts += &format!("\n{number}:{counts} PCI-MSIX-0000:01:00.0 {number}-edge nvme0q{number}");
+        let arrives = if number % 500 == 0 { "251" } else { "3" };
+        write(format!("proc/irq/{number}/effective_affinity_list"), arrives);
+    }
+    write("proc/interrupts".to_owned(), &interrupts);
+    write("proc/uptime".to_owned(), "100000.00 1.00");
+    write("proc/sys/kernel/osrelease".to_owned(), "6.12.0");
+    Root::at(folder)
+}
+
+#[test]
+fn a_large_server_is_checked_with_few_reads() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = large_server(folder.path()).at_once();
+    let found = findings(&root, &facts(&root), None);
+    let of = |id: &str| found.iter().find(|finding| finding.id == id).unwrap();
+    assert_eq!(of("cpu.idle_states").title, "deepest idle state C6 takes 190 us to leave");
+    assert_eq!(of("irq.affinity").title, "interrupt 0 (nvme0q0) and 3 more can arrive at CPUs 250-255");
+    assert!(of("irq.affinity").remedy.starts_with("echo 0-249 | sudo tee /proc/irq/0/smp_affinity_list "));
+    // 15 files for each CPU, and one past its last idle state; one for each interrupt.
+    let read = root.files_read().len();
+    assert!(read < 256 * 20 + 2000 + 300, "{read} files");
+}
+
+/// A file that changes meanwhile is not read a second time.
+#[test]
+fn no_file_is_read_twice() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = Root::at(folder.path()).at_once();
+    let path = folder.path().join("value");
+    fs::write(&path, "1").unwrap();
+    assert_eq!(root.read("value").as_deref(), Some("1"));
+    fs::write(&path, "2").unwrap();
+    assert_eq!(
+        (root.read("/value").as_deref(), Root::at(folder.path()).read("value").as_deref()),
+        (Some("1"), Some("2"))
+    );
+    assert_eq!((root.read("other"), root.files_read().len()), (None, 2));
 }

@@ -62,7 +62,7 @@ fn every_finding_explains_itself() {
     for (name, _) in NAMES {
         let found = found(name, PERIOD_NS);
         let mut ids: Vec<&str> = found.iter().map(|finding| finding.id.as_str()).collect();
-        for Finding { id, state, title, evidence, why, remedy } in &found {
+        for Finding { id, state, title, evidence, why, remedy, .. } in &found {
             assert!(!title.is_empty() && evidence.len() > 3 && !evidence.contains('\n'), "{id}: {evidence}");
             let alarming = matches!(state, FindingState::Warn | FindingState::Fail);
             assert_eq!((why.is_empty(), remedy.is_empty()), (!alarming, !alarming), "{id} of {name}");

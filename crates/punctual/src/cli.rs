@@ -58,7 +58,7 @@ pub use self::{
     },
     audio::Audio,
     capture::Capture,
-    check::{Check, NIC_PERIOD, Nic as CheckNic},
+    check::{Check, CheckMachine, CheckPart, FailOn, NIC_PERIOD, Nic as CheckNic},
     common::{Common, RecordOptions, WakeUps},
     evl::{Evl, EvlContext, EvlGravity},
     interrupt::Interrupt,
@@ -183,10 +183,9 @@ pub enum Command {
     ///   punctual blame RUN.punctual.json --export trace.json
     #[command(verbatim_doc_comment)]
     Blame(BlameRecord),
-    /// Show the hardware, kernel and settings of this machine, and what to change.
+    /// Show the hardware, kernel and configuration of this machine.
     ///
-    /// Exit status: 0, because it lists findings and judges nothing; `punctual check nic` judges an interface, with status 2
-    /// for the same finding.
+    /// `punctual check` says which settings cause lateness.
     ///
     /// Examples:
     ///   punctual machine
@@ -217,13 +216,14 @@ pub enum Command {
     #[command(verbatim_doc_comment)]
     #[command(subcommand)]
     Judge(Judge),
-    /// Check one part of this machine in detail.
+    /// Check this machine: settings that cause lateness, and what to change; changes nothing.
+    ///
+    /// Exit status: 0 no finding as bad as --fail-on, 2 one is.
     ///
     /// Examples:
-    ///   punctual check nic eth0
-    ///   punctual check nic eth0 --period 250us --json
+    ///   punctual check --for audio-48k-64
+    ///   punctual check --explain cpu.governor
     #[command(verbatim_doc_comment)]
-    #[command(subcommand)]
     Check(Check),
     /// Calibrate the EVL core (Xenomai 4).
     ///
@@ -260,7 +260,7 @@ pub enum Command {
     /// this binary.
     ///
     /// Examples:
-    ///   sudo punctual setup --for alice
+    ///   sudo punctual setup --account alice
     ///   sudo punctual setup --undo --yes
     #[command(verbatim_doc_comment)]
     Setup(Setup),

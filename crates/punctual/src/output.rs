@@ -58,6 +58,12 @@ pub fn executable() -> anyhow::Result<PathBuf> {
     env::current_exe().context("cannot read /proc/self/exe; mount /proc")
 }
 
+/// A command with those of its named arguments that have a value, quoted for a shell.
+pub fn command_of(words: &[&str], named: &[(&str, Option<&str>)]) -> String {
+    let named = named.iter().filter_map(|(name, value)| Some([*name, (*value)?])).flatten();
+    record::shell::command(&words.iter().copied().chain(named).collect::<Vec<_>>())
+}
+
 /// The machine recorded in a folder, or without one this machine.
 pub fn root(folder: Option<&PathBuf>) -> anyhow::Result<Root> {
     let Some(folder) = folder else { return Ok(Root::system()) };

@@ -88,6 +88,9 @@ pub struct Machine {
     pub extra: Extra,
 }
 
+/// The id of the finding that a measurement of this machine supports, or does not, a use of it.
+pub const USE_MEASURED: &str = "use.measured";
+
 /// A finding about the machine.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Finding {

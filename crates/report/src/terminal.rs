@@ -31,14 +31,14 @@ mod verdict;
 
 use analysis::format_ns;
 use record::visible::{self, Passes};
-use record::{Reason, Record, grouped};
+use record::{Finding, Reason, Record, grouped};
 
 use crate::blame::ranked;
 use crate::style::{Ink, Style};
 use crate::words::{is_noise, state_note};
 pub use answer::{
-    answer, blame_answer, blame_headline, campaign_answer, campaign_headline, campaign_opening, check_answer, headline,
-    machine_answer, machine_headline, opening,
+    CheckCommands, answer, blame_answer, blame_headline, campaign_answer, campaign_headline, campaign_opening,
+    check_answer, findings_answer, headline, machine_headline, opening,
 };
 pub use check::check;
 use ledger::Extent;
@@ -183,16 +183,43 @@ pub fn spike(record: &Record, number: usize, style: &Style, width: usize) -> Opt
     Some(page.finish())
 }
 
-/// The output of `punctual machine`: facts about the machine, and all findings with their remedies.
+/// The output of `punctual machine`: facts about the machine. `check` is the command that judges its settings, and
+/// `full` the one that shows all facts, unless this does.
 ///
 /// For width and text, see [`overview`].
 #[must_use]
-pub fn machine(record: &Record, style: &Style, width: usize) -> String {
+pub fn machine(record: &Record, check: &str, full: Option<&str>, style: &Style, width: usize) -> String {
     let mut page = Page::new(*style, width);
-    machine::headline(&mut page, &machine::distinct(&record.findings));
     machine::facts(&mut page, record);
-    machine::more_facts(&mut page, &record.machine);
-    machine::all_findings(&mut page, &record.findings);
+    if full.is_none() {
+        machine::more_facts(&mut page, &record.machine);
+    }
+    for (name, command) in [("check", Some(check)), ("more", full)] {
+        if let Some(command) = command {
+            page.command(name, machine::NAMES, command);
+        }
+    }
+    page.finish()
+}
+
+/// The output of `punctual check --full`: all findings with their evidence and remedies.
+///
+/// For width and text, see [`overview`].
+#[must_use]
+pub fn findings(findings: &[Finding], style: &Style, width: usize) -> String {
+    let mut page = Page::new(*style, width);
+    machine::headline(&mut page, findings);
+    machine::all_findings(&mut page, findings);
+    page.finish()
+}
+
+/// The output of `punctual check --explain ID`.
+///
+/// For width and text, see [`overview`].
+#[must_use]
+pub fn finding_explained(finding: &Finding, subject: &str, source: &str, style: &Style, width: usize) -> String {
+    let mut page = Page::new(*style, width);
+    machine::explained(&mut page, finding, subject, source);
     page.finish()
 }
 

@@ -141,6 +141,7 @@ fn sample_findings() -> Vec<Finding> {
         evidence: evidence.into(),
         why: why.into(),
         remedy: remedy.into(),
+        lasts: None,
     };
     vec![
         finding("kernel.preempt", FindingState::Ok, "kernel with PREEMPT_RT", "/proc/version = PREEMPT_RT", "", ""),

@@ -6,7 +6,7 @@ use record::{
     Reason, Record, Scenario, Series, Spike, State, Tool, UseVerdict, Validity, Verdict,
 };
 use report::Style;
-use report::terminal::{answer, machine, overview, summary};
+use report::terminal::{answer, findings, machine, overview, summary};
 
 const UNICODE: Style = Style { color: false, unicode: true };
 
@@ -293,7 +293,10 @@ fn shows_all_facts_about_a_machine() {
             .into();
     record.machine.memory_bytes = Some(4 << 30);
     record.machine.mitigations = vec!["spectre_v2: Retpolines".into(), "mds: Clear CPU buffers".into()];
-    assert_snapshot!("vm_machine_80", machine(&record, &UNICODE, 80));
+    assert_snapshot!(
+        "vm_machine_80",
+        machine(&record, "punctual check", None, &UNICODE, 80) + &findings(&record.findings, &UNICODE, 80)
+    );
 }
 
 #[test]

@@ -10,7 +10,10 @@ use record::{
 };
 use report::{
     Style,
-    terminal::{MatrixFigure, answer, campaign, campaign_answer, machine, matrix, summary},
+    terminal::{
+        CheckCommands, MatrixFigure, answer, campaign, campaign_answer, findings, findings_answer, machine, matrix,
+        summary,
+    },
 };
 
 const UNICODE: Style = Style { color: false, unicode: true };
@@ -75,7 +78,18 @@ fn shown(name: &str, width: usize) -> String {
             let of = of_campaign();
             (campaign_answer(&of, "a/campaign.json", &UNICODE, width), campaign(&of, &UNICODE, width))
         }
-        "machine" => (String::new(), machine(&record(name), &UNICODE, width)),
+        "machine" => {
+            let record = record(name);
+            let commands = CheckCommands {
+                explain: "punctual check --explain".to_owned(),
+                full: "punctual check --full".to_owned(),
+            };
+            let facts = machine(&record, "punctual check", None, &UNICODE, width);
+            (
+                findings_answer(&record.findings, &commands, &UNICODE, width),
+                facts + &findings(&record.findings, &UNICODE, width),
+            )
+        }
         "matrix" => {
             let figures = [MatrixFigure::Jitter, MatrixFigure::Lateness, MatrixFigure::Missed];
             let record = record(name);

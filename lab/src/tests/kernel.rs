@@ -5,9 +5,9 @@ use serde_json::Value;
 
 use crate::inside::{expect, punctual};
 
-/// The output of `punctual machine --json`.
+/// The output of `punctual check --json`.
 pub(super) fn machine() -> Result<Value> {
-    let output = expect(0, &punctual("machine --json")?)?;
+    let output = expect(0, &punctual("check --fail-on never --json")?)?;
     serde_json::from_str(&output).context("the output is not JSON")
 }
 

@@ -13,8 +13,9 @@ pub const SELF_EXE: &str = "/proc/self/exe";
 /// The record before the first measurement: the plan, the command that repeats the run, and the state of the machine.
 #[must_use]
 pub fn begin(command: &[String], executable: &Path, scenario: Scenario, root: &Root) -> Record {
-    let machine = machine::facts(root);
-    let mut findings = machine::findings(root, &machine);
+    let root = root.at_once();
+    let machine = machine::facts(&root);
+    let mut findings = machine::findings(&root, &machine, None);
     let name = if executable == Path::new(SELF_EXE) { "punctual".into() } else { executable.to_string_lossy() };
     let this_binary = record::shell::command(&[name]);
     for finding in &mut findings {

@@ -8,8 +8,8 @@ use crate::{CpuList, Unreadable};
 
 const CPU: &str = "sys/devices/system/cpu";
 
-/// Exit latency above which an idle state is worth a warning, us.
-const IDLE_EXIT_LIMIT_US: u64 = 10;
+/// Exit latency above which an idle state is worth a warning if the use is not known, ns.
+const IDLE_EXIT_LIMIT_NS: u64 = 10_000;
 
 pub(super) const CHECKS: &[Check] = &[
     Check {
@@ -149,7 +149,8 @@ fn idle_states(context: &CheckContext) -> Finding {
     };
     let read = evidence(&format!("{CPU}/cpu{cpu}/cpuidle/state{number}/latency"), &state.exit_us.to_string());
     let title = format!("deepest idle state {} takes {} us to leave", state.name, state.exit_us);
-    if state.exit_us <= IDLE_EXIT_LIMIT_US {
+    let limit_ns = context.limit_ns.map_or(IDLE_EXIT_LIMIT_NS, |limit_ns| limit_ns / 10);
+    if state.exit_us.saturating_mul(1000) <= limit_ns {
         return ok(ID, title, read);
     }
     warn(ID, title, read)

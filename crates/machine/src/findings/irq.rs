@@ -155,12 +155,13 @@ fn storm(context: &CheckContext) -> Finding {
         return not_applicable(ID, "no device has an interrupt", "/proc/interrupts: no numbered line with a handler");
     };
     let rate = busiest.count as f64 / uptime_s;
+    let in_words = if rate < 10.0 { format!("{rate:.1}") } else { format!("{rate:.0}") };
     let read =
         format!("/proc/interrupts = {}: {} in {uptime_s:.0} s, {}", busiest.number, busiest.count, busiest.handlers);
     if rate < STORM_PER_SECOND {
-        return ok(ID, format!("at most {rate:.1} interrupts a second from a device, on average since boot"), read);
+        return ok(ID, format!("at most {in_words} interrupts a second from a device, on average since boot"), read);
     }
-    warn(ID, format!("{rate:.1} interrupts a second from {}, on average since boot", busiest.handlers), read).because(
+    warn(ID, format!("{in_words} interrupts a second from {}, on average since boot", busiest.handlers), read).because(
         "Each interrupt takes some microseconds from the thread on its CPU. A faulty driver, cable or hub causes more than the device needs.",
         format!("see which device and driver it is: cat /proc/irq/{}/spurious /proc/irq/{}/smp_affinity_list; ls /proc/irq/{}", busiest.number, busiest.number, busiest.number),
     )

@@ -209,14 +209,11 @@ fn workqueues(context: &CheckContext) -> Finding {
 
 /// A mask of these CPUs, in groups of eight digits, as long as another one.
 fn mask_of(cpus: &CpuList, like: &str) -> String {
-    let digits = like.chars().filter(|&c| c != ',').count();
-    let digit = |at: usize| {
-        let value = (0..4).filter(|bit| cpus.contains(at as u32 * 4 + bit)).fold(0, |sum, bit| sum | 1 << bit);
-        char::from_digit(value, 16).unwrap_or('0')
-    };
+    let digits = u32::try_from(like.chars().filter(|&c| c != ',').count()).unwrap_or(0);
     let mut text = String::new();
     for at in (0..digits).rev() {
-        text.push(digit(at));
+        let value = (0..4).filter(|bit| cpus.contains(at * 4 + bit)).fold(0, |sum, bit| sum | 1 << bit);
+        text.push(char::from_digit(value, 16).unwrap_or('0'));
         if at > 0 && at % 8 == 0 {
             text.push(',');
         }

@@ -62,9 +62,12 @@ pub fn checks() -> impl Iterator<Item = &'static Check> {
 /// A value that cannot be read is [`Unknown`](FindingState::Unknown), and a feature that the machine lacks is
 /// [`NotApplicable`](FindingState::NotApplicable); neither is ever reported as [`Ok`](FindingState::Ok). With
 /// [`Root::at_once`], no file is read twice.
+///
+/// `limit_ns` is the largest lateness that the use of the machine tolerates, if it is known: a single cause may use a
+/// tenth of it.
 #[must_use]
-pub fn findings(root: &Root, machine: &Machine) -> Vec<Finding> {
-    let context = CheckContext::new(root, machine);
+pub fn findings(root: &Root, machine: &Machine, limit_ns: Option<u64>) -> Vec<Finding> {
+    let context = CheckContext::new(root, machine, limit_ns);
     let mut findings: Vec<Finding> = checks().map(|check| (check.run)(&context)).collect();
     if context.in_container() {
         // The rights of a container are set where it is started; everything else is set on the host.
@@ -80,16 +83,17 @@ struct CheckContext<'a> {
     machine: &'a Machine,
     online: CpuList,
     isolated: CpuList,
+    limit_ns: Option<u64>,
     config: OnceCell<Option<Config>>,
     threads: OnceCell<Vec<Scheduled>>,
     interrupts: OnceCell<Option<Vec<DeviceInterrupt>>>,
 }
 
 impl<'a> CheckContext<'a> {
-    fn new(root: &'a Root, machine: &'a Machine) -> Self {
+    fn new(root: &'a Root, machine: &'a Machine, limit_ns: Option<u64>) -> Self {
         let (config, threads, interrupts) = Default::default();
         let (online, isolated) = (cpus::online_cpus(root), facts::isolated_cpus(root));
-        Self { root, machine, online, isolated, config, threads, interrupts }
+        Self { root, machine, online, isolated, limit_ns, config, threads, interrupts }
     }
 
     /// The configuration of the kernel; `None` if it cannot be read.

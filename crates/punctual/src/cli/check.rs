@@ -2,17 +2,72 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 
 use super::{Extent, OutputOptions, period};
 
-/// The checks.
+/// Options of `check`.
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct Check {
+    /// A part of the machine in more detail.
+    #[command(subcommand)]
+    pub part: Option<CheckPart>,
+    /// Options of the check of the machine.
+    #[command(flatten)]
+    pub machine: CheckMachine,
+}
+
+/// Options of the check of the machine.
+#[derive(Debug, Args)]
+pub struct CheckMachine {
+    /// Check for the use of this profile.
+    ///
+    /// Uses its limit, and says if this machine and kernel held it in the newest record here. A name (`punctual profiles`
+    /// lists them) or a TOML file.
+    #[arg(long = "for", value_name = "NAME|FILE")]
+    pub profile: Option<String>,
+    /// Explain one finding.
+    ///
+    /// With reason, evidence, commands, how long they last, and source.
+    #[arg(long, value_name = "ID", conflicts_with_all = ["full", "quiet", "exports"])]
+    pub explain: Option<String>,
+    /// Status 2 at: warn, fail or never.
+    ///
+    /// The exit status is 2 if a finding is this bad. `warn` includes `fail`. A setting that cannot be read is neither.
+    #[arg(long, value_name = "STATE", default_value = "fail")]
+    pub fail_on: FailOn,
+    /// Check the machine in this folder [default: this one].
+    #[arg(long, value_name = "DIR")]
+    pub root: Option<PathBuf>,
+    /// Also write FILE: .html or .sarif; repeatable.
+    #[arg(long = "export", value_name = "FILE")]
+    pub exports: Vec<PathBuf>,
+    /// Output on the terminal.
+    #[command(flatten)]
+    pub output: OutputOptions,
+    /// The extent of the printed result.
+    #[command(flatten)]
+    pub extent: Extent,
+}
+
+/// The state of a finding that makes the exit status 2.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum FailOn {
+    /// A setting that causes lateness, or may cause it.
+    Warn,
+    /// A setting that causes lateness.
+    Fail,
+    /// None: the status is 0.
+    Never,
+}
+
+/// The parts of the machine with a check of their own.
 #[derive(Debug, Subcommand)]
-pub enum Check {
+pub enum CheckPart {
     /// List the settings of a network interface that can delay frames, and what to change; changes nothing.
     ///
-    /// Exit status: 0 no check failed, 2 a check failed, 1 no such interface. `punctual machine` lists such findings without
-    /// judging them, with status 0.
+    /// Exit status: 0 no check failed, 2 a check failed, 1 no such interface.
     ///
     /// Examples:
     ///   punctual check nic eth0

@@ -300,7 +300,7 @@ mod tests {
                 "pair host",
                 "`punctual pair` needs a command, udp or stream: write e.g. `punctual pair root@board-b udp --duration 1m`",
             ),
-            ("check", "`punctual check` needs a command, nic: write e.g. `punctual check nic eth0`"),
+            ("check memory", "unrecognized subcommand 'memory': `punctual check --help` lists the commands"),
         ] {
             let words: Vec<OsString> = format!("punctual {line}").split(' ').map(OsString::from).collect();
             let error = super::super::definition().try_get_matches_from(&words).unwrap_err();

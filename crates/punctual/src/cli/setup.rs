@@ -11,7 +11,7 @@ pub struct Setup {
     /// For this user [default: user of sudo, or group audio].
     ///
     /// Several accounts can have them: each call adds one.
-    #[arg(long = "for", value_name = "USER|@GROUP", conflicts_with_all = ["capabilities", "undo"])]
+    #[arg(long, value_name = "USER|@GROUP", conflicts_with_all = ["capabilities", "undo"])]
     pub account: Option<Account>,
     /// Give the rights to this binary, for all users.
     ///

@@ -107,9 +107,6 @@ pub struct Machine {
     /// Inspect the machine in this folder [default: this one].
     #[arg(long, value_name = "DIR")]
     pub root: Option<PathBuf>,
-    /// Also write FILE: .html or .sarif; repeatable.
-    #[arg(long = "export", value_name = "FILE")]
-    pub exports: Vec<PathBuf>,
     /// Output on the terminal.
     #[command(flatten)]
     pub output: OutputOptions,

@@ -50,6 +50,7 @@ const fn needless(names: &'static [&'static str], needs: &'static str, reason: &
 
 const SYNONYMS: &[Synonym] = &[
     synonym(&["-p", "--prio", "--priority"], "policy", "--policy fifo:N"),
+    synonym(&["--for"], "account", "--account USER, such as --account alice"),
     synonym(&["-i", "--interval"], "period", "--period TIME, such as --period 1ms"),
     synonym(&["-a", "--affinity", "--cpu"], "cpus", "--cpus LIST, such as --cpus 0,2-3"),
     synonym(&["-l", "--loops"], "samples", "--samples N"),

@@ -68,9 +68,9 @@ fn limits(options: &Setup) -> anyhow::Result<Option<Change>> {
     let then = match account.to_string().strip_prefix('@') {
         Some(group) => format!(
             "written. It applies to the users of the group {group} after their next login; `sudo usermod -aG {group} USER` \
-             adds one. `punctual machine` checks it."
+             adds one. `punctual check` checks it."
         ),
-        None => format!("written. It applies after the next login of {account}. `punctual machine` checks it."),
+        None => format!("written. It applies after the next login of {account}. `punctual check` checks it."),
     };
     Ok(Some(Change { shown, then, make: Box::new(move || limits.write(&text)) }))
 }

@@ -1,10 +1,15 @@
-//! `punctual check nic`: refusals, the findings of recorded interfaces, and the interfaces of this machine.
+//! `punctual check`: refusals, the findings of recorded machines and interfaces, and those of this machine.
 
 use std::{fs, path::Path};
 
 use serde_json::Value;
 
 use crate::harness::{Run, Scratch, skip};
+
+fn recorded_machine(name: &str) -> String {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../machine/tests/machines").join(name);
+    folder.to_str().unwrap().to_owned()
+}
 
 fn recorded(name: &str) -> String {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../machine/tests/nics").join(name);
@@ -70,7 +75,7 @@ fn the_page_shows_facts_then_findings() {
         "link        1000 Mbit/s, full duplex, MTU 1500",
         "clock       /dev/ptp0 (igc)",
         "Findings",
-        "a received frame waits up to 20 us for its interrupt (limit 12.5 us)",
+        "nic.coalesce.rx_usecs: a received frame waits up to 20 us for its interrupt",
         "sudo ethtool -C eth0 rx-usecs 0",
         "the link sleeps between frames (EEE)",
         "sudo ethtool --set-eee eth0 eee off",
@@ -141,4 +146,88 @@ fn a_fact_that_cannot_be_read_is_not_ok() {
             }
         }
     }
+}
+
+/// Status 2 from `--fail-on` on; the answer has a line for each finding, the worst first, and the way to its explanation.
+#[test]
+fn a_machine_has_its_known_findings_and_exit_status() {
+    let root = recorded_machine("raspberry-pi-audio");
+    let scratch = Scratch::new();
+    let run = |options: &str| scratch.run(&format!("check --root {root} {options}"));
+    let answer = run("--color never");
+    let lines: Vec<String> = answer.expect_status(2).stdout().lines().map(str::to_owned).collect();
+    assert!(lines.len() <= 20 && lines[0].contains("Settings that cause lateness: 1;"), "{lines:#?}");
+    assert!(lines[1].contains("fail  board.throttled") && lines[2].contains("warn  "), "{lines:#?}");
+    assert!(answer.stdout().contains("  explain  punctual check --root"), "{}", answer.stdout());
+
+    let document = json(run("--json").expect_status(2));
+    assert_eq!(ids(&document, "fail"), ["board.throttled"]);
+    for id in ["irq.storm", "irq.threads", "tasks.busy_kernel", "board.leds", "cpu.workqueues", "power.aspm"] {
+        assert!(ids(&document, "warn").contains(&id.to_owned()), "{id}");
+    }
+    let findings = document["findings"].as_array().unwrap();
+    assert!(findings.iter().all(|finding| finding["source"].is_string() && finding["subject"].is_string()));
+
+    run("--fail-on never").expect_status(0);
+    let quiet = recorded_machine("atom-controller");
+    for (fail_on, status) in [("warn", 2), ("fail", 2), ("never", 0)] {
+        scratch.run(&format!("check --root {quiet} --fail-on {fail_on}")).expect_status(status);
+    }
+    let board = recorded_machine("khadas-vim3l-evl");
+    scratch.run(&format!("check --root {board} --fail-on fail")).expect_status(0);
+    scratch.run(&format!("check --root {board} --fail-on warn")).expect_status(2);
+}
+
+#[test]
+fn a_finding_is_explained() {
+    let root = recorded_machine("raspberry-pi-audio");
+    let explained = |id: &str, status: i32| {
+        let run = Scratch::new().run(&format!("check --root {root} --explain {id} --color never"));
+        run.expect_status(status);
+        run.stdout()
+    };
+    let storm = explained("irq.storm", 0);
+    for part in ["warn  irq.storm: 5000 interrupts a second from xhci_hcd", "why  ", "do  ", "source  "] {
+        assert!(storm.contains(part), "{part}: {storm}");
+    }
+    assert!(explained("cpu.workqueues", 0).contains("lasts     until the next boot"));
+    assert!(explained("board.throttled", 2).contains("get_throttled"));
+    let good = explained("kernel.preempt", 0);
+    assert!(good.contains("ok  kernel.preempt") || good.contains("ok    kernel.preempt"), "{good}");
+}
+
+/// The newest record of this machine and kernel decides if the use of `--for` is held, and then no real-time kernel is
+/// needed.
+#[test]
+fn a_measurement_is_evidence_that_no_real_time_kernel_is_needed() {
+    let scratch = Scratch::new();
+    let measured = |scratch: &Scratch| {
+        let document = json(&scratch.run("check --for own.toml --fail-on never --json"));
+        let of = |id: &str| {
+            let findings = document["findings"].as_array().unwrap();
+            findings.iter().find(|finding| finding["id"] == id).unwrap().clone()
+        };
+        (of("use.measured"), of("kernel.preempt"))
+    };
+    // A limit that any machine holds, and a rate that 8 s show.
+    let profile = |limit: &str| {
+        let text = format!(
+            "title = \"own\"\ngroup = \"control\"\nperiod = \"500ms\"\nlimit = \"{limit}\"\ntolerates = \"30 per minute\"\n\
+             meaning = \"m\"\n[[sources]]\nwhat = \"w\"\nwhere = \"x\"\n"
+        );
+        fs::write(scratch.path().join("own.toml"), text).unwrap();
+    };
+    profile("490ms");
+    let (before, _) = measured(&scratch);
+    assert_eq!(before["state"], "unknown", "{before}");
+    assert!(before["remedy"].as_str().unwrap().contains("measure timer"), "{before}");
+    scratch.run("measure timer --cpus 0 --period 1ms --duration 8s --policy other --record r").expect_status(0);
+    let (held, preempt) = measured(&scratch);
+    assert_eq!((&held["state"], &preempt["state"]), (&"ok".into(), &"ok".into()), "{held} {preempt}");
+    let title = preempt["title"].as_str().unwrap();
+    assert!(title.contains("no real-time kernel needed") || title.contains("PREEMPT_RT"), "{title}");
+    profile("100ns");
+    let (failed, _) = measured(&scratch);
+    assert_eq!(failed["state"], "fail", "{failed}");
+    assert!(failed["remedy"].as_str().unwrap().starts_with("punctual blame r"), "{failed}");
 }

@@ -92,7 +92,10 @@ fn usage_errors_name_the_remedy_and_exit_with_64() {
             "measure timer --export result.xls",
             "must end in .json, .csv, .hgrm, .hlog, .html, .md, .xml, .lava, .prom or .sarif",
         ),
-        ("machine --export findings.xml", "must end in .html or .sarif"),
+        ("check --export findings.xml", "must end in .html or .sarif"),
+        ("check --explain cpu.govenor", "there is no finding cpu.govenor: did you mean cpu.governor?"),
+        ("check --fail-on bad", "--fail-on must be warn, fail or never (got bad)"),
+        ("check --for audio-48k-46", "the nearest is audio-48k-16"),
         ("latency loop --device hw:0 --export loop.prom", "must end in .json or .html"),
         ("measure timer --cpus 1-", "1-"),
         ("measure timer --samples 5 --endless", "--endless"),
@@ -108,7 +111,7 @@ fn errors_of_the_machine_exit_with_1() {
     refused(1, "measure timer --cpus 4000", "CPU 4000");
     refused(1, "measure timer --load cpu --load-cpus 4000", "CPU 4000");
     refused(1, "measure timer --record /nonexistent/folder/a", "cannot write /nonexistent/folder/a.punctual.json");
-    refused(1, "machine --root /nonexistent", "no machine is recorded in /nonexistent");
+    refused(1, "check --root /nonexistent", "no machine is recorded in /nonexistent");
     refused(1, "machine --root /dev/null --json", "no machine is recorded in /dev/null");
     refused(
         1,
@@ -164,7 +167,8 @@ fn lists_and_generators_print() {
         ("profiles avb-class-a", "source"),
         ("loads", "switch"),
         ("machine", "kernel"),
-        ("machine --json", "\"findings\""),
+        ("machine --json", "\"kernel\""),
+        ("check --fail-on never --json", "\"findings\""),
         ("generate schema", "punctual.run/1"),
         ("generate completions bash", "_punctual"),
     ] {

@@ -69,11 +69,11 @@ fn an_invalid_run_is_exported_as_invalid() {
 #[test]
 fn findings_are_exported_for_code_scanners() {
     let scratch = Scratch::new();
-    let run = scratch.run("machine --export m.sarif");
+    let run = scratch.run("check --fail-on never --export m.sarif");
     assert_eq!(run.expect_status(0).stdout(), "");
     let sarif: Value = serde_json::from_slice(&fs::read(scratch.path().join("m.sarif")).unwrap()).unwrap();
     let run = &sarif["runs"][0];
-    let json: Value = serde_json::from_str(&scratch.run("machine --json").stdout()).unwrap();
+    let json: Value = serde_json::from_str(&scratch.run("check --json").stdout()).unwrap();
     let ids = |list: &Value, key: &str| list.as_array().unwrap().iter().map(|one| one[key].clone()).collect::<Vec<_>>();
     assert_eq!(ids(&run["results"], "ruleId"), ids(&json["findings"], "id"));
     assert!(!run["tool"]["driver"]["rules"].as_array().unwrap().is_empty());

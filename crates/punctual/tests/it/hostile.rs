@@ -74,6 +74,7 @@ fn pipes_that_a_file_names_are_not_waited_for() {
     make_pipe(&at("machine/proc/version"));
     std::os::unix::fs::symlink("/dev/zero", at("machine/proc/cmdline")).unwrap();
     limited(&scratch, "-v 1000000", "machine --root machine").expect_status(0);
+    limited(&scratch, "-v 1000000", "check --root machine").expect_status(0);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The result of a run in at most 20 lines, the answer first.
 
 use analysis::format_ns;
-use record::{Campaign, Finding, Outcome, Record, UseVerdict, shell};
+use record::{Campaign, Finding, Outcome, Record, USE_MEASURED, UseVerdict, shell};
 
 use super::figures::figures;
 use super::page::Page;
@@ -302,21 +302,37 @@ fn more(page: &mut Page, full: &str) {
     }
 }
 
-/// The answer of `punctual machine`: what to change, the worst first, as far as it fits.
-///
-/// For width and text, see [`overview`](super::overview). `full` is the command that shows everything.
-#[must_use]
-pub fn machine_answer(findings: &[Finding], full: &str, style: &Style, width: usize) -> String {
-    let status = |page: &mut Page| {
-        // Readers expect a status that fails if a setting causes lateness.
-        if machine::to_change(findings).next().is_some() {
-            page.fact("status", COLUMN, "0, because findings are no verdict; one with a status that fails: `punctual measure timer --profile audio-48k-64`");
-        }
-    };
-    answer_of_findings(&|_| (), findings, &status, full, style, width)
+/// The commands below the findings about a machine.
+#[derive(Debug, Clone)]
+pub struct CheckCommands {
+    /// The command that explains a finding, without its id.
+    pub explain: String,
+    /// The command that shows everything.
+    pub full: String,
 }
 
-/// The answer of `punctual check`: what to change, the worst first, as far as it fits, after the first `facts`.
+/// The answer of `punctual check`: a line for each finding that is not good, the worst first, as far as they fit.
+///
+/// For width and text, see [`overview`](super::overview).
+#[must_use]
+pub fn findings_answer(findings: &[Finding], commands: &CheckCommands, style: &Style, width: usize) -> String {
+    let explain = |page: &mut Page| {
+        if let Some(worst) = machine::to_change(findings).next() {
+            page.command("explain", COLUMN, &format!("{} {}", commands.explain, worst.id));
+        }
+    };
+    let ids = machine::to_change(findings).map(|finding| finding.id.len()).max().unwrap_or_default();
+    let line = |page: &mut Page, finding: &Finding| machine::line(page, finding, ids);
+    let measured = |page: &mut Page| {
+        if let Some(finding) = findings.iter().find(|finding| finding.id == USE_MEASURED) {
+            machine::finding(page, finding);
+        }
+    };
+    let others: Vec<Finding> = findings.iter().filter(|finding| finding.id != USE_MEASURED).cloned().collect();
+    answer_of_findings(&measured, &others, &line, &explain, &commands.full, style, width)
+}
+
+/// The answer of `punctual check nic`: what to change, the worst first, as far as it fits, after the first `facts`.
 ///
 /// For width and text, see [`overview`](super::overview). `full` is the command that shows everything.
 #[must_use]
@@ -325,13 +341,14 @@ pub fn check_answer(facts: &[(&str, String)], findings: &[Finding], full: &str, 
         let known = facts.iter().filter(|(_, text)| !text.is_empty());
         known.take(FACTS).for_each(|(name, text)| page.fact(name, COLUMN, text));
     };
-    answer_of_findings(&shown, findings, &|_| (), full, style, width)
+    answer_of_findings(&shown, findings, &machine::finding, &|_| (), full, style, width)
 }
 
-/// The answer about findings, between two other parts.
+/// The answer about findings, each as `one` writes it, between two other parts.
 fn answer_of_findings(
     above: &dyn Fn(&mut Page),
     findings: &[Finding],
+    one: &dyn Fn(&mut Page, &Finding),
     below: &dyn Fn(&mut Page),
     full: &str,
     style: &Style,
@@ -344,7 +361,7 @@ fn answer_of_findings(
     let mut out = part(&|page| machine::headline(page, findings)) + &part(above);
     let mut left_out = 0;
     for finding in machine::to_change(findings) {
-        let text = part(&|page| machine::finding(page, finding));
+        let text = part(&|page| one(page, finding));
         // Keeps a line for the number of the others.
         if left_out == 0 && lines(&out) + lines(&text) < left {
             out.push_str(&text);
@@ -358,7 +375,7 @@ fn answer_of_findings(
     out + &end
 }
 
-/// The sentence of the answer of `punctual machine` and `punctual check`.
+/// The sentence of the answer of `punctual check`.
 #[must_use]
 pub fn machine_headline(findings: &[Finding], style: &Style, width: usize) -> String {
     part(style, width, &|page| machine::headline(page, &machine::distinct(findings)))

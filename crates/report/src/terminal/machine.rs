@@ -1,15 +1,20 @@
 //! Facts about the machine in a few lines, and findings.
 
-use record::{Finding, FindingState, Machine, Record};
+use record::{Finding, FindingState, Lasts, Machine, Record};
 
 use super::page::Page;
+use crate::remedy::is_command;
 use crate::style::Ink;
 use crate::{clocks, evl, shielding, words::cpus};
 
-/// The number of findings shown; `punctual machine` shows the rest.
+/// The number of findings shown; `punctual check` shows the rest.
 const FINDINGS_SHOWN: usize = 5;
+/// Width of the column of states if there are only bad ones.
+const STATES: usize = 4;
+/// Width of a title that is readable beside an id.
+const TITLES_MIN: usize = 40;
 /// Width of the column of fact names.
-const NAMES: usize = 7;
+pub(super) const NAMES: usize = 7;
 
 /// The facts that are most important for lateness.
 pub(super) fn facts(page: &mut Page, record: &Record) {
@@ -94,7 +99,7 @@ fn list_worst(page: &mut Page, worst: &[&Finding]) {
         page.remedy(column, &finding.remedy);
     }
     if worst.len() > FINDINGS_SHOWN {
-        page.text(Ink::Quiet, &format!("{} more: `punctual machine` lists all", worst.len() - FINDINGS_SHOWN));
+        page.text(Ink::Quiet, &format!("{} more: `punctual check` lists all", worst.len() - FINDINGS_SHOWN));
     }
 }
 
@@ -109,10 +114,13 @@ pub(super) fn all_findings(page: &mut Page, findings: &[Finding]) {
     page.heading("Findings");
     let findings = distinct(findings);
     for finding in [Fail, Warn, Unknown, Ok, NotApplicable].iter().flat_map(of(&findings)) {
-        let column = title(page, finding, 7);
+        let column = item(page, finding, 7, &format!("{}: {}", finding.id, finding.title));
         page.below(column, Ink::Quiet, &finding.evidence);
         page.below(column, Ink::Plain, &finding.why);
         page.remedy(column, &finding.remedy);
+        if let Some(lasts) = finding.lasts {
+            page.below(column, Ink::Quiet, &format!("lasts {}", lasts_in_words(lasts)));
+        }
     }
 }
 
@@ -132,7 +140,7 @@ fn of<'a>(findings: &'a [Finding]) -> impl Fn(&FindingState) -> Vec<&'a Finding>
     |state| findings.iter().filter(|finding| finding.state == *state).collect()
 }
 
-/// The answer of `punctual machine`: how many settings cause lateness.
+/// The answer of `punctual check`: how many settings cause lateness.
 pub(crate) fn sentence(findings: &[Finding]) -> (Ink, String) {
     let count = |state: FindingState| findings.iter().filter(|finding| finding.state == state).count();
     let (fail, warn, good) = (count(FindingState::Fail), count(FindingState::Warn), count(FindingState::Ok));
@@ -159,6 +167,44 @@ pub(super) fn to_change(findings: &[Finding]) -> impl Iterator<Item = &Finding> 
     [FindingState::Fail, FindingState::Warn].into_iter().flat_map(move |state| of(findings)(&state))
 }
 
+/// A finding in one line: its state, its id in a column of `ids`, its title.
+pub(super) fn line(page: &mut Page, finding: &Finding, ids: usize) {
+    let wide = page.inner_width() >= TITLES_MIN + ids + STATES;
+    let text = if wide {
+        format!("{:ids$}  {}", finding.id, finding.title)
+    } else {
+        format!("{}: {}", finding.id, finding.title)
+    };
+    item(page, finding, STATES, &text);
+}
+
+/// Everything about one finding.
+pub(super) fn explained(page: &mut Page, finding: &Finding, subject: &str, source: &str) {
+    item(page, finding, STATES, &format!("{}: {}", finding.id, finding.title));
+    page.fact("checked", NAMES + 1, subject);
+    page.fact("found", NAMES + 1, &finding.evidence);
+    if !finding.why.is_empty() {
+        page.fact("why", NAMES + 1, &finding.why);
+    }
+    for (n, remedy) in finding.remedy.lines().enumerate() {
+        let name = if n == 0 { "do" } else { "" };
+        if is_command(remedy) { page.command(name, NAMES + 1, remedy) } else { page.fact(name, NAMES + 1, remedy) }
+    }
+    if let Some(lasts) = finding.lasts {
+        page.fact("lasts", NAMES + 1, lasts_in_words(lasts));
+    }
+    page.fact("source", NAMES + 1, source);
+}
+
+/// How long a remedy lasts.
+pub(crate) fn lasts_in_words(lasts: Lasts) -> &'static str {
+    match lasts {
+        Lasts::UntilExit => "until the process ends",
+        Lasts::UntilBoot => "until the next boot",
+        Lasts::Permanent => "until you undo it",
+    }
+}
+
 /// A finding with its remedy.
 pub(super) fn finding(page: &mut Page, finding: &Finding) {
     let column = title(page, finding, NAMES);
@@ -167,6 +213,11 @@ pub(super) fn finding(page: &mut Page, finding: &Finding) {
 
 /// Writes the state of a finding, `states` columns wide, and its title. Returns the column where the title starts.
 fn title(page: &mut Page, finding: &Finding, states: usize) -> usize {
+    item(page, finding, states, &finding.title)
+}
+
+/// Writes the state of a finding, `states` columns wide, and a text. Returns the column where the text starts.
+fn item(page: &mut Page, finding: &Finding, states: usize, text: &str) -> usize {
     let (ink, word) = match finding.state {
         FindingState::Ok => (Ink::Good, "ok"),
         FindingState::Warn => (Ink::Alarm, "warn"),
@@ -174,7 +225,7 @@ fn title(page: &mut Page, finding: &Finding, states: usize) -> usize {
         FindingState::Unknown => (Ink::Doubt, "unknown"),
         FindingState::NotApplicable => (Ink::Quiet, "none"),
     };
-    page.item(ink, word, states, &finding.title)
+    page.item(ink, word, states, text)
 }
 
 fn join<const N: usize>(parts: [&Option<String>; N]) -> String {

@@ -245,6 +245,7 @@ fn findings() -> Vec<Finding> {
         evidence: evidence.into(),
         why: why.into(),
         remedy: remedy.into(),
+        lasts: None,
     };
     vec![
         finding(
