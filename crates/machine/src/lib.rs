@@ -15,6 +15,7 @@
 //! | [`topology`] | caches and cores |
 //! | [`clocks`] | the time sources of the clocks, and their offsets |
 //! | [`nic`] | the settings of a network interface, and their findings |
+//! | [`snapshot`] | a copy of what the checks read, without what identifies the machine |
 //! | [`sound`] | sound cards: names, devices, users |
 //! | [`veth`] | two network namespaces joined by a veth pair, to measure within one machine |
 //! | [`pid_namespace`] | the namespace of process ids, outside which an id means nothing |
@@ -30,6 +31,7 @@ pub mod nic;
 pub mod pid_namespace;
 pub mod setup;
 pub mod shield;
+pub mod snapshot;
 pub mod sound;
 pub mod topology;
 pub mod veth;
@@ -69,7 +71,7 @@ pub use hold::{
 pub use interrupts::Interrupts;
 pub use journal::{JournalError, RestoreError, Restored};
 pub use kernel::{FAIR_SERVERS_OFF, has_fair_server, isolation_arguments, limits_realtime_threads};
-pub use root::{Root, Unreadable};
+pub use root::{Root, Seen, Unreadable};
 pub use shield::{Shield, ShieldError};
 pub use tasks::start_ticks;
 

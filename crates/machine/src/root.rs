@@ -1,10 +1,10 @@
 //! The root folder of a machine: `/`, or the folder of a recorded machine.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use record::file;
 
@@ -16,12 +16,22 @@ const RECORDED_BYTES_MAX: u64 = 8 << 20;
 #[derive(Debug, Clone)]
 pub struct Root {
     folder: PathBuf,
-    /// The results of all reads, if each file is read once only.
-    kept: Option<Arc<Mutex<Files>>>,
+    /// Everything that was read, if each file is read once only.
+    kept: Option<Arc<Mutex<Seen>>>,
 }
 
-/// Files by their paths, each with its contents, or the reason why it could not be read.
-pub type Files = BTreeMap<String, Result<Vec<u8>, Unreadable>>;
+/// What was read of a machine, by path.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Seen {
+    /// Files with their contents, or the reason why they could not be read.
+    pub files: BTreeMap<String, Result<Vec<u8>, Unreadable>>,
+    /// Folders with the names in them.
+    pub folders: BTreeMap<String, Vec<String>>,
+    /// Symbolic links with their targets.
+    pub links: BTreeMap<String, String>,
+    /// Files and folders that were found to exist.
+    pub existing: BTreeSet<String>,
+}
 
 /// The reason why a file could not be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -55,11 +65,14 @@ impl Root {
         Self { folder: self.folder.clone(), kept: Some(Arc::default()) }
     }
 
-    /// The files that were read, with their contents or the reason why not; empty without [`at_once`](Self::at_once).
+    /// Everything that was read so far; nothing without [`at_once`](Self::at_once).
     #[must_use]
-    pub fn files_read(&self) -> Files {
-        let kept = self.kept.as_ref().map(|kept| kept.lock().unwrap_or_else(PoisonError::into_inner));
-        kept.map(|kept| kept.clone()).unwrap_or_default()
+    pub fn seen(&self) -> Seen {
+        self.kept().map(|kept| kept.clone()).unwrap_or_default()
+    }
+
+    fn kept(&self) -> Option<MutexGuard<'_, Seen>> {
+        Some(self.kept.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// True for the machine that the process runs on.
@@ -95,9 +108,14 @@ impl Root {
     /// The errors of [`try_read`](Self::try_read).
     pub fn read_bytes(&self, path: &str) -> Result<Vec<u8>, Unreadable> {
         let path = path.trim_start_matches('/');
-        let Some(kept) = &self.kept else { return self.read_now(path) };
-        let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.entry(path.to_owned()).or_insert_with(|| self.read_now(path)).clone()
+        let Some(mut kept) = self.kept() else { return self.read_now(path) };
+        let read = kept.files.entry(path.to_owned()).or_insert_with(|| {
+            let mut read = self.read_now(path);
+            // Buffers are larger than most files.
+            read.iter_mut().for_each(Vec::shrink_to_fit);
+            read
+        });
+        read.clone()
     }
 
     fn read_now(&self, path: &str) -> Result<Vec<u8>, Unreadable> {
@@ -123,13 +141,21 @@ impl Root {
     /// The stored target of a symbolic link.
     #[must_use]
     pub fn link(&self, path: &str) -> Option<String> {
-        Some(fs::read_link(self.path(path)).ok()?.to_string_lossy().into_owned())
+        let target = fs::read_link(self.path(path)).ok()?.to_string_lossy().into_owned();
+        if let Some(mut kept) = self.kept() {
+            kept.links.insert(path.trim_start_matches('/').to_owned(), target.clone());
+        }
+        Some(target)
     }
 
     /// True if the file or folder exists, as far as this process can see.
     #[must_use]
     pub fn exists(&self, path: &str) -> bool {
-        if self.is_system() { self.path(path).exists() } else { self.inside(path).is_ok() }
+        let exists = if self.is_system() { self.path(path).exists() } else { self.inside(path).is_ok() };
+        if let Some(mut kept) = self.kept().filter(|_| exists) {
+            kept.existing.insert(path.trim_start_matches('/').to_owned());
+        }
+        exists
     }
 
     /// True if this process may write to the file; `None` for a recorded machine, whose rights are not known.
@@ -146,6 +172,9 @@ impl Root {
         let mut names: Vec<String> =
             entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
         names.sort();
+        if let Some(mut kept) = self.kept() {
+            kept.folders.insert(path.trim_start_matches('/').to_owned(), names.clone());
+        }
         names
     }
 }

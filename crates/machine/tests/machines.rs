@@ -279,7 +279,7 @@ fn a_large_server_is_checked_with_few_reads() {
     assert_eq!(of("irq.affinity").title, "interrupt 0 (nvme0q0) and 3 more can arrive at CPUs 250-255");
     assert!(of("irq.affinity").remedy.starts_with("echo 0-249 | sudo tee /proc/irq/0/smp_affinity_list "));
     // 15 files for each CPU, and one past its last idle state; one for each interrupt.
-    let read = root.files_read().len();
+    let read = root.seen().files.len();
     assert!(read < 256 * 20 + 2000 + 300, "{read} files");
 }
 
@@ -296,5 +296,5 @@ fn no_file_is_read_twice() {
         (root.read("/value").as_deref(), Root::at(folder.path()).read("value").as_deref()),
         (Some("1"), Some("2"))
     );
-    assert_eq!((root.read("other"), root.files_read().len()), (None, 2));
+    assert_eq!((root.read("other"), root.seen().files.len()), (None, 2));
 }

@@ -75,7 +75,7 @@ pub use self::{
     rig::{ModelChoice, Rig},
     run::{Campaigns, Run, Validate},
     setup::Setup,
-    show::{BlameRecord, Loads, Machine, Profiles, References, Show, Tables},
+    show::{BlameRecord, Loads, Machine, Profiles, References, Show, Snapshot, Tables},
     sound::{Latency, LatencyLoop, Sound},
     stream::{Receive as StreamReceive, Side as StreamSide, Stream, StreamOptions},
     threads::Threads,
@@ -155,7 +155,7 @@ pub enum Command {
     ///   punctual run vim3l-ladder --duration 5s --dir records
     #[command(verbatim_doc_comment)]
     Run(Run),
-    /// Check campaign files: list every mistake with line, column and the nearest valid word.
+    /// Check campaign files, with line and column of every mistake.
     ///
     /// Examples:
     ///   punctual validate cnc-matrix
@@ -192,6 +192,15 @@ pub enum Command {
     ///   punctual machine --full --json
     #[command(verbatim_doc_comment)]
     Machine(Machine),
+    /// Copy what `check` reads, to send it to somebody.
+    ///
+    /// The archive contains no host or user names, hardware addresses, serial numbers and UUIDs.
+    ///
+    /// Examples:
+    ///   punctual snapshot
+    ///   sudo punctual snapshot board.tar.gz
+    #[command(verbatim_doc_comment)]
+    Snapshot(Snapshot),
     /// Play models of guitar amplifiers: NAM, GuitarML, AIDA-X.
     ///
     /// Examples:
@@ -208,7 +217,7 @@ pub enum Command {
     #[command(verbatim_doc_comment)]
     #[command(subcommand)]
     Latency(Latency),
-    /// Use an outside judge, a board that measures the response times of a machine.
+    /// Use an outside judge, a board that measures response times.
     ///
     /// Examples:
     ///   punctual judge serve /dev/ttyACM0
@@ -216,9 +225,9 @@ pub enum Command {
     #[command(verbatim_doc_comment)]
     #[command(subcommand)]
     Judge(Judge),
-    /// Check this machine: settings that cause lateness, and what to change; changes nothing.
+    /// List the settings that cause lateness, and what to change.
     ///
-    /// Exit status: 0 no finding as bad as --fail-on, 2 one is.
+    /// It changes nothing. Exit status: 0 no finding as bad as --fail-on, 2 one is.
     ///
     /// Examples:
     ///   punctual check --for audio-48k-64

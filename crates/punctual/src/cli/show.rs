@@ -115,6 +115,17 @@ pub struct Machine {
     pub extent: Extent,
 }
 
+/// Options of `snapshot`.
+#[derive(Debug, Args)]
+pub struct Snapshot {
+    /// Write this archive.
+    #[arg(value_name = "FILE.tar.gz", default_value = "machine.tar.gz")]
+    pub file: PathBuf,
+    /// Copy the machine in this folder [default: this one].
+    #[arg(long, value_name = "DIR")]
+    pub root: Option<PathBuf>,
+}
+
 /// Options of `loads`.
 #[derive(Debug, Args)]
 pub struct Loads {

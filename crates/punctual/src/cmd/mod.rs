@@ -23,6 +23,7 @@ mod restore;
 mod run;
 mod setup;
 mod show;
+mod snapshot;
 mod sound;
 mod validate;
 
@@ -49,6 +50,7 @@ pub fn run(cli: Cli) -> anyhow::Result<u8> {
         Some(Command::Show(options)) => show::run(&options),
         Some(Command::Blame(options)) => blame::run(&options),
         Some(Command::Machine(options)) => machine::run(&options),
+        Some(Command::Snapshot(options)) => snapshot::run(&options),
         Some(Command::Amp(what)) => amp::run(&what),
         Some(Command::Latency(what)) => latency::run(&what),
         Some(Command::Judge(what)) => judge::run(&what),

@@ -55,6 +55,7 @@ pub fn before(command: Option<&Command>) {
             | Command::Show(_)
             | Command::Blame(_)
             | Command::Machine(_)
+            | Command::Snapshot(_)
             | Command::Amp(_)
             | Command::Judge(_)
             | Command::Check(_)

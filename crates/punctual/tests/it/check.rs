@@ -1,6 +1,6 @@
 //! `punctual check`: refusals, the findings of recorded machines and interfaces, and those of this machine.
 
-use std::{fs, path::Path};
+use std::{fs, path::Path, process::Command};
 
 use serde_json::Value;
 
@@ -173,7 +173,7 @@ fn a_machine_has_its_known_findings_and_exit_status() {
     for (fail_on, status) in [("warn", 2), ("fail", 2), ("never", 0)] {
         scratch.run(&format!("check --root {quiet} --fail-on {fail_on}")).expect_status(status);
     }
-    let board = recorded_machine("khadas-vim3l-evl");
+    let board = recorded_machine("ryzen-desktop");
     scratch.run(&format!("check --root {board} --fail-on fail")).expect_status(0);
     scratch.run(&format!("check --root {board} --fail-on warn")).expect_status(2);
 }
@@ -194,6 +194,30 @@ fn a_finding_is_explained() {
     assert!(explained("board.throttled", 2).contains("get_throttled"));
     let good = explained("kernel.preempt", 0);
     assert!(good.contains("ok  kernel.preempt") || good.contains("ok    kernel.preempt"), "{good}");
+}
+
+/// A copy of a machine has the same findings, and nothing of its name.
+#[test]
+fn a_snapshot_has_the_findings_of_its_machine() {
+    let scratch = Scratch::new();
+    let states = |root: &str| {
+        let document = json(&scratch.run(&format!("check --root {root} --fail-on never --json")));
+        let findings = document["findings"].as_array().unwrap().clone();
+        findings.into_iter().map(|finding| (finding["id"].clone(), finding["title"].clone())).collect::<Vec<_>>()
+    };
+    for name in ["raspberry-pi-audio", "ryzen-desktop", "container-cpuset", "industrial-pc-evl"] {
+        let root = recorded_machine(name);
+        let archive = format!("{name}.tar.gz");
+        scratch.run(&format!("snapshot {archive} --root {root}")).expect_status(0);
+        fs::create_dir(scratch.path().join(name)).unwrap();
+        let unpack = Command::new("tar").args(["xzf", &archive, "-C", name]).current_dir(scratch.path()).status();
+        assert!(unpack.unwrap().success());
+        assert_eq!(states(name), states(&root), "{name}");
+        let host = fs::read_to_string(scratch.path().join(name).join("proc/sys/kernel/hostname")).unwrap();
+        assert_eq!(host.trim_end(), "host");
+    }
+    scratch.run("snapshot machine.zip").expect_status(64);
+    scratch.run("snapshot own.tar.gz").expect_status(0);
 }
 
 /// The newest record of this machine and kernel decides if the use of `--for` is held, and then no real-time kernel is

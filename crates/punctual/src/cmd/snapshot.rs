@@ -1,0 +1,62 @@
+//! `punctual snapshot`: what the checks read of the machine, as an archive for `check --root`.
+
+use std::env;
+
+use flate2::{Compression, write::GzEncoder};
+use machine::snapshot;
+use record::{file, shell};
+use tar::{Builder, EntryType, Header};
+
+use crate::{
+    cli::Snapshot,
+    exit::Usage,
+    output::{self, stdout},
+};
+
+/// The variables with the name of the user.
+const USERS: [&str; 3] = ["USER", "LOGNAME", "SUDO_USER"];
+
+pub fn run(options: &Snapshot) -> anyhow::Result<u8> {
+    let name = options.file.to_string_lossy();
+    if !name.ends_with(".tar.gz") {
+        return Err(Usage(format!("the archive {name} must end in .tar.gz")).into());
+    }
+    let root = output::root(options.root.as_ref())?;
+    let users: Vec<String> =
+        USERS.iter().filter_map(|name| env::var(name).ok()).filter(|user| user != "root").collect();
+    let snapshot = snapshot::Snapshot::of(&root, &users);
+    file::write_atomic(&options.file, &archive(&snapshot)?)?;
+    let unpacked = name.strip_suffix(".tar.gz").unwrap_or(&name);
+    stdout(|out| {
+        let count = snapshot.files.len();
+        writeln!(
+            out,
+            "wrote {name} with {count} files; thread names and kernel arguments remain: read it before you publish it"
+        )?;
+        let [folder, archive] = [unpacked, &name].map(|word| shell::command(&[word]));
+        writeln!(out, "read it   mkdir {folder} && tar xzf {archive} -C {folder} && punctual check --root {folder}")
+    })?;
+    Ok(0)
+}
+
+/// The compressed archive. Its entries have no owner and no time.
+fn archive(snapshot: &snapshot::Snapshot) -> std::io::Result<Vec<u8>> {
+    let mut archive = Builder::new(GzEncoder::new(Vec::new(), Compression::default()));
+    let header = |kind: EntryType, bytes: u64, mode: u32| {
+        let mut header = Header::new_gnu();
+        header.set_entry_type(kind);
+        header.set_size(bytes);
+        header.set_mode(mode);
+        header
+    };
+    for folder in &snapshot.folders {
+        archive.append_data(&mut header(EntryType::Directory, 0, 0o755), folder, &[][..])?;
+    }
+    for (path, bytes) in &snapshot.files {
+        archive.append_data(&mut header(EntryType::Regular, bytes.len() as u64, 0o644), path, &**bytes)?;
+    }
+    for (path, target) in &snapshot.links {
+        archive.append_link(&mut header(EntryType::Symlink, 0, 0o777), path, target)?;
+    }
+    archive.into_inner()?.finish()
+}
