@@ -32,11 +32,22 @@ pub enum PairError {
         /// The reason, with the exit status of ssh if it has ended.
         status: String,
     },
+    /// The copied program needs shared libraries, and did not start on the other machine.
+    #[error(
+        "the copied punctual needs shared libraries, and did not start on {host} ({status}): build one that needs none \
+         with `make dist`, and add --far-binary dist/punctual-{arch}; if /tmp is mounted noexec, set TMPDIR there"
+    )]
+    NeedsLibraries {
+        /// The other machine.
+        host: String,
+        /// Its architecture as printed by `uname -m`.
+        arch: String,
+        /// The reason, with the exit status of ssh if it has ended.
+        status: String,
+    },
     /// There is no suitable program for the other machine.
     #[error(
-        "no static punctual for {arch}, which {host} is: give one with --far-binary dist/punctual-{arch} (`make dist` \
-         builds it), or install punctual {} on {host}",
-        env!("CARGO_PKG_VERSION")
+        "no punctual for {arch}, which {host} is: {}install punctual {} on {host}", build(arch), env!("CARGO_PKG_VERSION")
     )]
     NoBinary {
         /// The other machine.
@@ -93,4 +104,14 @@ pub enum PairError {
     /// A process or thread cannot be started.
     #[error("cannot start a process: {0}; close other programs")]
     Spawn(io::Error),
+}
+
+/// How to build a program for an architecture, if `make dist` can.
+fn build(arch: &str) -> String {
+    match arch {
+        "x86_64" | "aarch64" => {
+            format!("build it with `make dist`, and add --far-binary dist/punctual-{arch}; or ")
+        }
+        _ => String::new(),
+    }
 }

@@ -76,7 +76,12 @@ impl Near {
             asked: FarAsked::default(),
             measuring,
         };
-        let hello = near.greet()?;
+        let hello = near.greet().map_err(|error| match error {
+            PairError::NotStarted { host, status } if reached.needs_libraries => {
+                PairError::NeedsLibraries { host, arch: reached.arch, status }
+            }
+            error => error,
+        })?;
         near.machine = hello.machine;
         near.restored = hello.restored.iter().map(|text| one_line(text)).collect();
         near.clock = near.compare_clocks()?;

@@ -56,6 +56,10 @@ pub struct Reached {
     pub output: BufReader<ChildStdout>,
     /// The far machine's address of the ssh connection.
     pub address: Option<String>,
+    /// Its architecture as printed by `uname -m`.
+    pub arch: String,
+    /// True if the program is a copy that starts only where its shared libraries are.
+    pub needs_libraries: bool,
 }
 
 /// Prefix of the script's report. Shell profiles may print other lines before it.
@@ -117,6 +121,7 @@ impl Reach {
             Some(_) => Choice::Installed,
             None => choose(&self.executable, self.far_binary.as_deref(), &far)?,
         };
+        let mut needs_libraries = false;
         // Write errors are ignored: a lost shell is detected when the program sends no greeting.
         let _ = match choice {
             Choice::Installed => {
@@ -124,11 +129,12 @@ impl Reach {
                 writeln!(input, "run {sudo} {command} {FAR_COMMAND}")
             }
             Choice::Copy(program) => {
-                on_copy(program.len());
-                writeln!(input, "copy {} {sudo}", program.len()).and_then(|()| input.write_all(&program))
+                on_copy(program.bytes.len());
+                needs_libraries = program.needs_libraries;
+                writeln!(input, "copy {} {sudo}", program.bytes.len()).and_then(|()| input.write_all(&program.bytes))
             }
         };
-        Ok(Reached { child, input, output, address })
+        Ok(Reached { child, input, output, address, arch: far.arch, needs_libraries })
     }
 
     /// The ssh command, run by a shell so that its options are split as the user expects.

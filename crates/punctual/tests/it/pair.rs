@@ -229,7 +229,7 @@ fn a_far_end_that_cannot_start_is_reported_with_the_remedy() {
     );
     let errors = refused(&arm, "");
     assert!(
-        errors.contains("no static punctual for aarch64, which board-b is") && errors.contains("dist/punctual-aarch64"),
+        errors.contains("no punctual for aarch64, which board-b is") && errors.contains("dist/punctual-aarch64"),
         "{errors}"
     );
     let errors = refused(&arm, COPY);
@@ -239,6 +239,30 @@ fn a_far_end_that_cannot_start_is_reported_with_the_remedy() {
         errors.contains("punctual did not start on board-b (the connection ended, with exit status 127)"),
         "{errors}"
     );
+}
+
+/// The build of the tests has shared libraries, which a far end of the same system has, too.
+#[test]
+fn a_binary_with_shared_libraries_is_copied_where_it_runs() {
+    let far = Far::here();
+    let run = Run(far
+        .pair(&format!("--far-policy other {UDP} --samples 20"))
+        .env("PATH", "/usr/bin:/bin:/usr/sbin:/sbin")
+        .output()
+        .unwrap());
+    run.expect_status(0);
+    assert!(run.stderr().contains("copying punctual to board-b"), "{}", run.stderr());
+    assert_eq!(far.record().far.unwrap().lost, None);
+    // The name of a loader that no machine has.
+    let mut bytes = fs::read(PUNCTUAL).unwrap();
+    let loader = bytes.windows(9).position(|window| window == b"/ld-linux").expect("the build of the tests is dynamic");
+    bytes[loader..loader + 9].copy_from_slice(b"/no-linux");
+    let other = Far::here();
+    let foreign = other.path().join("foreign");
+    fs::write(&foreign, bytes).unwrap();
+    let errors = refused(&other, &format!("--far-binary {}", foreign.display()));
+    assert!(errors.contains("needs shared libraries, and did not start on board-b"), "{errors}");
+    assert!(errors.contains("`make dist`, and add --far-binary dist/punctual-"), "{errors}");
 }
 
 #[test]
