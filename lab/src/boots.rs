@@ -133,6 +133,7 @@ pub const ALL: &[Boot] = &[
         name: "interrupts",
         modules: &["evdev"],
         hold: true,
+        programs: &[("sh", "dash")],
         tests: tests![
             interrupt::the_hpet_counts_each_interrupt,
             interrupt::interrupts_off_delay_the_hpet,
@@ -142,6 +143,9 @@ pub const ALL: &[Boot] = &[
             interrupt::lost_and_spurious_edges_are_counted,
             interrupt::unusable_lines_are_reported,
             interrupt::an_outside_judge_measures_the_whole_way,
+            interrupt::pair::the_far_machine_measures,
+            interrupt::pair::a_judge_here_asks_the_far_machine,
+            interrupt::pair::ctrl_c_keeps_the_results,
             interrupt::packets_of_an_input_device_begin_at_their_stamp,
             interrupt::dropped_packets_are_reported,
             interrupt::repetitions_of_a_key_are_no_interrupts,

@@ -13,6 +13,7 @@
 //! | [`latmon_server`] | a server for latmus, which asks the judge of punctual |
 //! | [`tally`] | the results of a run, counted |
 //! | [`session`] | the thread that reads a judge during a measurement |
+//! | [`remote`] | a judge at another machine |
 //! | [`serial`] | serial lines |
 //! | [`simulated`] | a judge of software at a pseudo terminal, for tests |
 //!
@@ -27,6 +28,7 @@ pub mod frame;
 pub mod latmon;
 pub mod latmon_client;
 pub mod latmon_server;
+pub mod remote;
 pub mod serial;
 pub mod session;
 pub mod settings;
@@ -36,5 +38,6 @@ pub mod tally;
 pub use self::{
     address::{AddressError, JudgeAddress},
     error::JudgeError,
+    remote::RemoteJudge,
     session::{Lines, Session, SessionSettings, Switch},
 };

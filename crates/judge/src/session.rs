@@ -58,7 +58,7 @@ pub struct Lines {
 pub struct Switch {
     has_begun: AtomicBool,
     shall_end: AtomicBool,
-    is_over: AtomicBool,
+    pub(crate) is_over: AtomicBool,
 }
 
 impl Switch {
@@ -78,13 +78,21 @@ impl Switch {
         self.is_over.load(Relaxed)
     }
 
-    fn shall_end(&self) -> bool {
+    /// True once the judge may ask.
+    #[must_use]
+    pub fn has_begun(&self) -> bool {
+        self.has_begun.load(Relaxed)
+    }
+
+    /// True once the judge must end.
+    #[must_use]
+    pub fn shall_end(&self) -> bool {
         self.shall_end.load(Relaxed)
     }
 
     /// Waits for the begin; false if the session shall end before.
     fn wait_for_begin(&self) -> bool {
-        while !self.has_begun.load(Relaxed) {
+        while !self.has_begun() {
             if self.shall_end() {
                 return false;
             }

@@ -3,6 +3,7 @@
 mod answer;
 mod cleanup_helper;
 mod common;
+mod interrupt;
 mod listen;
 
 use std::{
@@ -53,7 +54,7 @@ pub fn serve(folder: Option<&Path>) -> io::Result<()> {
         Ok(all) => all.iter().map(Restored::in_words).collect(),
         Err(error) => vec![error.to_string()],
     };
-    let channel = Channel::open::<ToNear>(BufReader::new(io::stdin()), visible::unfiltered_stdout(), stop_soon)?;
+    let mut channel = Channel::open::<ToNear>(BufReader::new(io::stdin()), visible::unfiltered_stdout(), stop_soon)?;
     let (version, machine) = (env!("CARGO_PKG_VERSION").to_owned(), machine::facts(&Root::system()));
     channel.send(&ToNear::Hello(Box::new(Hello { protocol: PROTOCOL, version, machine, restored })));
     while let Ok(message) = channel.receive(TICK) {
@@ -64,12 +65,13 @@ pub fn serve(folder: Option<&Path>) -> io::Result<()> {
                     (Err(error), _) => Err(error.into()),
                     (Ok(_helper), Task::Echo(ask)) => answer::answer(&channel, &ask, &asked),
                     (Ok(_helper), Task::Listen(ask)) => listen::listen(&channel, &ask, &asked),
+                    (Ok(_helper), Task::Interrupt(task)) => interrupt::interrupt(&mut channel, &task, &asked),
                 };
                 let message = results
                     .map_or_else(|why| ToNear::Failed(why.to_string()), |results| ToNear::Results(Box::new(results)));
                 channel.send(&message);
             }
-            Some(ToFar::End { .. } | ToFar::Alive) => {}
+            Some(ToFar::End { .. } | ToFar::JudgeIsOver | ToFar::Alive) => {}
             None if signal::termination_requests() > 0 => break,
             None => {}
         }

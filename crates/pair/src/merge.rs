@@ -1,6 +1,7 @@
 //! Merges the results of the far end into the record of the near end.
 
-use record::{Caveat, ClockRelation, ClockTie, Far, Reason, Record, State, Stream, grouped};
+use judge::Session;
+use record::{Caveat, ClockRelation, ClockTie, Far, Reason, Record, Series, State, Stream, grouped};
 
 use crate::{messages, protocol::Results};
 
@@ -22,6 +23,31 @@ pub fn merge(record: &mut Record, mut far: Far, results: Result<Results, String>
         }
     }
     record.far = Some(Box::new(far));
+}
+
+/// The record of interrupts that only the machine `host` measured, with the results of an outside judge at this machine.
+#[must_use]
+pub fn merge_interrupts(mut record: Record, host: &str, judge: Option<Session>) -> Record {
+    let reasons = std::mem::take(&mut record.validity.reasons);
+    record.validity.reasons = reasons.into_iter().map(|reason| messages::reason(host, reason)).collect();
+    for caveat in &mut record.caveats {
+        caveat.text = messages::translate(&caveat.text);
+    }
+    let text = format!("measured at {host}: machine, findings and settings in this record are of that machine");
+    record.caveats.insert(0, Caveat { kind: "far".to_owned(), text });
+    let Some(judge) = judge else { return record };
+    let phase = record.phases.first().map(|phase| phase.name.clone()).unwrap_or_default();
+    let cpu = record.series.first().and_then(|series| series.cpu);
+    record.series.push(Series { cpu, ..judge.series(&phase) });
+    for reason in judge.reasons() {
+        add(&mut record, reason);
+    }
+    record.caveats.extend(judge.caveats());
+    if let Some(why) = judge.lost() {
+        record.state = State::Interrupted;
+        record.caveats.push(Caveat { kind: "judge".to_owned(), text: format!("the judge was lost: {why}") });
+    }
+    record
 }
 
 /// Adds the results of the far end.

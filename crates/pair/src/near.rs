@@ -11,6 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use judge::Session;
 use machine::Root;
 use record::{ClockRelation, ClockTie, Far, FarAsked, Machine, Reason, Record, visible::one_line};
 use sys::{clock::Clock, signal};
@@ -18,7 +19,7 @@ use sys::{clock::Clock, signal};
 use crate::{
     PairError, Reach,
     channel::Channel,
-    merge::merge,
+    merge::{merge, merge_interrupts},
     messages,
     protocol::{Hello, PROTOCOL, Results, Task, ToFar, ToNear},
     reach::describe_status,
@@ -157,6 +158,47 @@ impl Near {
         lost
     }
 
+    /// Waits until the far end has measured interrupts, and returns its record. `judge` begins now and ends when the far
+    /// end says so; its results are added to the record. Ctrl-C ends the run early.
+    ///
+    /// # Errors
+    /// The far end failed or was lost, or the user did not wait for its results.
+    pub fn interrupts(mut self, mut judge: Option<Session>) -> Result<Record, PairError> {
+        self.measuring.store(false, SeqCst);
+        if let Some(judge) = &judge {
+            judge.switch().begin();
+        }
+        let (mut is_over, mut has_ended) = (false, false);
+        let record = loop {
+            if judge.as_ref().is_some_and(|judge| judge.switch().is_over()) && !is_over {
+                self.channel.send(&ToFar::JudgeIsOver);
+                is_over = true;
+            }
+            match signal::termination_requests() {
+                0 => {}
+                1 if has_ended => {}
+                1 => {
+                    self.channel.send(&ToFar::End { sent: None });
+                    has_ended = true;
+                }
+                _ => {
+                    let why = "the user interrupted the wait for its results".to_owned();
+                    return Err(PairError::Lost { host: self.name.clone(), why });
+                }
+            }
+            match self.channel.receive(TICK) {
+                Ok(Some(ToNear::Results(results))) => break results.record,
+                Ok(Some(ToNear::Failed(error))) => {
+                    return Err(PairError::Far { host: self.name.clone(), error: messages::translate(&error) });
+                }
+                Ok(Some(ToNear::JudgeShallEnd)) => judge.iter_mut().for_each(Session::finish),
+                Ok(_) => {}
+                Err(why) => return Err(PairError::Lost { host: self.name.clone(), why: self.with_ssh_status(why) }),
+            }
+        };
+        Ok(merge_interrupts(record, &self.name, judge))
+    }
+
     /// Waits for the results of the far end; the error is the reason why they are missing.
     fn results(&mut self) -> Result<Results, String> {
         let began = Instant::now();
@@ -224,6 +266,7 @@ impl Near {
             ToNear::Hello(_) => "a greeting",
             ToNear::Clock(_) => "a clock reading",
             ToNear::Ready { .. } => "readiness",
+            ToNear::JudgeShallEnd => "the end of the judge",
             ToNear::Failed(_) => "an error",
             ToNear::Results(_) => "results",
             ToNear::Alive => "a keep-alive",

@@ -12,7 +12,7 @@ use record::{Answered, ClockTie, Clocks, FarAsked, Machine, Reason, Record, boun
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 /// Version of the protocol. Both ends must use the same one.
-pub const PROTOCOL: u32 = 2;
+pub const PROTOCOL: u32 = 3;
 /// The memory that reading a message may take in addition to four times its size, bytes.
 const PARSE_BYTES: usize = 8 << 20;
 
@@ -29,11 +29,13 @@ pub enum ToFar {
         /// The settings and loads of the far machine.
         asked: Box<FarAsked>,
     },
-    /// The run of the near end is over.
+    /// The run of the near end is over, or shall end.
     End {
         /// Frames sent by its talker.
         sent: Option<u64>,
     },
+    /// The outside judge at the near end asks no more questions.
+    JudgeIsOver,
     /// Keep-alive.
     Alive,
 }
@@ -53,6 +55,9 @@ pub enum ToNear {
         /// The settings that were refused.
         refused: Vec<Reason>,
     },
+    /// The measurement of interrupts is over, so that the outside judge at the near end must end. Its questions are
+    /// answered until it has.
+    JudgeShallEnd,
     /// The request failed for this reason.
     Failed(String),
     /// The results.
@@ -85,6 +90,8 @@ pub enum Task {
     Echo(EchoTask),
     /// Listen to a stream.
     Listen(ListenTask),
+    /// Measure interrupts.
+    Interrupt(Box<InterruptTask>),
 }
 
 /// Parameters for answering datagrams.
@@ -129,6 +136,34 @@ pub struct ListenTask {
     pub clock: String,
     /// The relation of that clock to the talker's.
     pub tie: ClockTie,
+}
+
+/// Parameters for measuring interrupts. The words are those of the command line.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InterruptTask {
+    /// The source.
+    pub source: String,
+    /// The output line on which the far end makes the edges.
+    pub drive: Option<String>,
+    /// The line on which the far end answers an outside judge at the near end; `None` without a judge.
+    pub answer: Option<AnswerTask>,
+    /// Time between two interrupts, ns; `None` for the default of the source.
+    pub period_ns: Option<u64>,
+    /// Length of the run, ns.
+    pub duration_ns: u64,
+    /// Lateness above which a wake-up is a spike, ns; `None` for the default.
+    pub threshold_ns: Option<u64>,
+    /// CPU of the interrupts of the source; `None` leaves them where they are.
+    pub irq_cpu: Option<u32>,
+}
+
+/// Parameters for answering an outside judge at the near end.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AnswerTask {
+    /// The output line.
+    pub line: String,
+    /// True if questions and answers are falling edges.
+    pub is_falling: bool,
 }
 
 /// The results of the far end.

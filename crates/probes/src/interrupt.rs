@@ -84,19 +84,20 @@ impl Interrupt {
         Self { settings, about, keeps_each, work: Some(Box::new(work)), shared, driver, judge: None }
     }
 
-    /// Prepares a probe that answers the questions of an outside judge, which has not begun.
+    /// Prepares a probe that answers the questions of an outside judge, which has not begun. `session` reads its results;
+    /// `None` if another machine does.
     #[must_use]
-    pub fn with_judge<Q, A>(source: AnsweredLine<Q, A>, settings: Settings, judge: Session) -> Self
+    pub fn with_judge<Q, A>(source: AnsweredLine<Q, A>, settings: Settings, session: Option<Session>) -> Self
     where
         Q: QuestionLine + 'static,
         A: AnswerLine + 'static,
     {
         let about = Interrupts { source: settings.name.clone(), ..source.describe() };
         let shared = Arc::new(Shared::default());
-        let switch = Some(judge.switch());
+        let switch = Some(source.switch());
         let work = Waiting { source, shared: Arc::clone(&shared), driver: None, judge: switch, has_started: false };
         let work: Option<Box<dyn Work>> = Some(Box::new(work));
-        Self { settings, about, keeps_each: true, work, shared, driver: None, judge: Some(judge) }
+        Self { settings, about, keeps_each: true, work, shared, driver: None, judge: session }
     }
 
     fn figures(&self) -> Interrupts {

@@ -68,7 +68,7 @@ pub use self::{
     names::{with_files, with_names},
     nic::Nic,
     noise::Noise,
-    pair::{Pair, PairProbe, PairStream, PairUdp},
+    pair::{Pair, PairInterrupt, PairProbe, PairStream, PairUdp},
     placement::{Placement, Restore},
     pod::{LatencyTest, Pod},
     process::{PeriodOf, Process},
@@ -135,6 +135,7 @@ pub enum Command {
     /// Examples:
     ///   punctual pair root@board-b udp --duration 1m
     ///   punctual pair root@board-b stream eth0 --far-interface end0
+    ///   punctual pair root@board-b interrupt --source gpio:0/17 --drive 0/27
     #[command(verbatim_doc_comment)]
     Pair(Box<Pair>),
     /// Analyse the timing of a stream in a capture file (pcap, pcapng).

@@ -25,8 +25,10 @@ use super::{
 use crate::{
     plan::Length,
     probe::{
-        InterruptProbe, NoiseProbe, PERIOD_MAX_NS, PERIOD_MIN_NS, Probe, ThreadsProbe, TimerProbe, interrupt::Judged,
-        stream::WakeupOffset, threads::ThreadAsk,
+        InterruptProbe, NoiseProbe, PERIOD_MAX_NS, PERIOD_MIN_NS, Probe, ThreadsProbe, TimerProbe,
+        interrupt::{Judge, Judged},
+        stream::WakeupOffset,
+        threads::ThreadAsk,
     },
 };
 
@@ -159,7 +161,7 @@ const KINDS: [Kind; 7] = [
             let probe = InterruptProbe {
                 source: fields.parsed("source", str::parse).unwrap_or(default.source),
                 drive: fields.parsed("drive", str::parse),
-                judged: answer.zip(judge).map(|(answer, judge)| Judged { answer, judge }),
+                judged: answer.zip(judge).map(|(answer, judge)| Judged { answer, judge: Judge::Here(judge) }),
                 period_ns: fields.parsed("period", period),
                 cpu: None,
                 irq_cpu: fields.integer("irq_cpu", 0..=65_535).and_then(|cpu| u32::try_from(cpu).ok()),

@@ -11,7 +11,7 @@ use std::{
     sync::Arc,
 };
 
-use judge::{JudgeAddress, Lines, Session, SessionSettings, settings::Level};
+use judge::{JudgeAddress, Lines, RemoteJudge, Session, SessionSettings, settings::Level};
 use machine::{CpuList, Handlers, IrqSettings, Root, SamplesHold, SourceIrqError, SourceIrqHold, usable_cpus};
 use probes::{
     interrupt::{
@@ -71,7 +71,26 @@ pub struct Judged {
     /// The output line.
     pub answer: GpioLine,
     /// The judge.
-    pub judge: JudgeAddress,
+    pub judge: Judge,
+}
+
+/// An outside judge, at this machine or at another one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Judge {
+    /// This machine reads its results.
+    Here(JudgeAddress),
+    /// The other end of a measurement reads its results.
+    Elsewhere(RemoteJudge),
+}
+
+impl Judge {
+    /// The active level of both lines.
+    fn level(&self) -> Level {
+        match self {
+            Self::Here(address) => address.level(),
+            Self::Elsewhere(judge) => judge.level(),
+        }
+    }
 }
 
 impl Default for InterruptProbe {
@@ -223,14 +242,18 @@ impl InterruptProbe {
             .drive(answer_offset, active)
             .map_err(|error| answer.error(&answer_chip, answer_offset, &error))?;
         let device = line.describe(&chip, offset);
-        let lines = Lines { question: device.clone(), answer: answer.describe(&answer_chip, answer_offset) };
-        let settings = SessionSettings { address: judge.clone(), period_ns: context.period_ns, cpu: self.cpu, lines };
-        let session = Session::open(settings)?;
-        let if_silent =
-            format!("connect the question pin of the judge {judge} with the line {line}, and the grounds of both");
+        let if_silent = format!("connect the question pin of the judge with the line {line}, and the grounds of both");
         let settings = Settings { name: self.source.to_string(), if_silent };
-        let source = AnsweredLine::new(question, output, device, session.switch());
-        Ok(Interrupt::with_judge(source, settings, session))
+        let (switch, session) = match judge {
+            Judge::Here(address) => {
+                let lines = Lines { question: device.clone(), answer: answer.describe(&answer_chip, answer_offset) };
+                let (address, period_ns) = (address.clone(), context.period_ns);
+                let session = Session::open(SessionSettings { address, period_ns, cpu: self.cpu, lines })?;
+                (session.switch(), Some(session))
+            }
+            Judge::Elsewhere(judge) => (judge.switch(), None),
+        };
+        Ok(Interrupt::with_judge(AnsweredLine::new(question, output, device, switch), settings, session))
     }
 
     fn frequency_hz(&self, period_ns: u64) -> Result<u32, PlanError> {
@@ -308,8 +331,10 @@ impl Definition for InterruptProbe {
             if !is_line || self.drive.is_some() {
                 return Err(PlanError::JudgeWithoutLine);
             }
-            if !judged.judge.has_period(self.period_ns()) {
-                return Err(PlanError::JudgePeriod { period_ns: self.period_ns(), periods: judged.judge.periods() });
+            if let Judge::Here(address) = &judged.judge
+                && !address.has_period(self.period_ns())
+            {
+                return Err(PlanError::JudgePeriod { period_ns: self.period_ns(), periods: address.periods() });
             }
         }
         match self.source {
@@ -360,7 +385,7 @@ mod tests {
         );
         assert_eq!(driven("hpet", 1_000_000).check(), Err(PlanError::DriveWithoutLine));
         let judged = |source: &str, judge: &str, period_ns| {
-            let judged = Judged { answer: "0/1".parse().unwrap(), judge: judge.parse().unwrap() };
+            let judged = Judged { answer: "0/1".parse().unwrap(), judge: Judge::Here(judge.parse().unwrap()) };
             let source = source.parse().unwrap();
             InterruptProbe { source, judged: Some(judged), period_ns: Some(period_ns), ..InterruptProbe::default() }
                 .check()

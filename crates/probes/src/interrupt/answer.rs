@@ -69,6 +69,11 @@ impl<Q: QuestionLine, A: AnswerLine> AnsweredLine<Q, A> {
         Self { question, answer, device, judge, last: 0, answered_ns: 0, has_more: false }
     }
 
+    /// The switch of the judge.
+    pub(super) fn switch(&self) -> Arc<judge::Switch> {
+        Arc::clone(&self.judge)
+    }
+
     /// Waits for a question, and answers it. Of several edges that wait, one answer is the answer of all.
     #[inline]
     fn answer_next(&mut self) -> io::Result<Option<(Edge, i64)>> {

@@ -95,6 +95,7 @@ const GROUPS: [(&str, &[&str]); 9] = [
             "far-hold-cpu-awake",
             "far-nic",
             "far-irq-priority",
+            "far-irq-cpu",
         ],
     ),
     ("Output", &["record", "no-record", "export", "json", "full", "quiet", "color", "version"]),

@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
+use ::judge::JudgeAddress;
 use campaign::probe::{
+    interrupt::{GpioLine, SourceName},
     stream::{ListenXdp, QUEUE_MAX},
     udp::Address,
 };
@@ -12,7 +14,7 @@ use machine::{CpuList, nic::NicSettings};
 use record::FarAsked;
 use sys::sched::Policy;
 
-use super::{StreamOptions, StreamReceive, UdpOptions};
+use super::{Extent, OutputOptions, RecordOptions, StreamOptions, StreamReceive, UdpOptions, duration, period};
 use crate::exit::Usage;
 
 /// Options of `pair`.
@@ -51,12 +53,13 @@ pub struct Pair {
 pub struct FarOptions {
     /// Use this far CPU [default: last of --far-shield].
     ///
-    /// Without --far-shield, a listener runs on the last isolated CPU, or the last, and an echo thread on any.
+    /// Without --far-shield, a listener or a thread that waits for interrupts runs on the last isolated CPU, or the last,
+    /// and an echo thread on any.
     #[arg(long, value_name = "CPU", global = true)]
     pub far_cpu: Option<u32>,
     /// Run the far thread with policy fifo:N, rr:N or other.
     ///
-    /// The default is fifo:90 for stream and fifo:97 for udp.
+    /// The default is fifo:90 for stream and interrupt, and fifo:97 for udp.
     #[arg(long, value_name = "POLICY", global = true)]
     pub far_policy: Option<Policy>,
     /// Run this load there, like --load; repeatable.
@@ -77,6 +80,8 @@ pub struct FarOptions {
     #[arg(long, value_name = "WHAT=VALUE,...", global = true)]
     pub far_nic: Option<NicSettings>,
     /// Run far interrupts at priority N, 1 to 99.
+    ///
+    /// Those of the far interface, or of --source.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=99), global = true)]
     pub far_irq_priority: Option<u8>,
 }
@@ -125,6 +130,16 @@ pub enum PairProbe {
     ///   punctual pair root@board-b stream eth0 --far-interface end0 --far-shield 3
     #[command(verbatim_doc_comment)]
     Stream(Box<PairStream>),
+    /// Measure interrupts of the other machine; see `measure interrupt` for details.
+    ///
+    /// The other machine measures; the record is written here. An outside judge (--judge) is connected to this
+    /// machine, so that its serial line is no work for the measured one.
+    ///
+    /// Examples:
+    ///   punctual pair root@board-b interrupt --source gpio:0/17 --drive 0/27
+    ///   punctual pair root@board-b interrupt --source gpio:0/17 --answer 0/27 --judge /dev/ttyACM0
+    #[command(verbatim_doc_comment)]
+    Interrupt(Box<PairInterrupt>),
 }
 
 /// Options of `pair udp`.
@@ -158,6 +173,65 @@ pub struct PairStream {
     /// Options shared with `measure stream`.
     #[command(flatten)]
     pub shared: StreamOptions,
+}
+
+/// Options of `pair interrupt`.
+#[derive(Debug, Args)]
+pub struct PairInterrupt {
+    /// Wait for interrupts of this source of the other machine.
+    ///
+    /// With the words of `measure interrupt`; `punctual measure interrupt --list` there shows which it has.
+    #[arg(long, value_name = "SOURCE")]
+    pub source: SourceName,
+    /// Make the edges on this GPIO line of the other machine.
+    #[arg(long, value_name = "CHIP/LINE")]
+    pub drive: Option<GpioLine>,
+    /// Answer on this GPIO line of the other machine, for --judge.
+    #[arg(long, value_name = "CHIP/LINE", requires = "judge", conflicts_with = "drive")]
+    pub answer: Option<GpioLine>,
+    /// Let this outside judge ask, which this machine reads.
+    ///
+    /// A serial line of this machine (/dev/ttyACM0), or the name or address of a board that runs latmon.
+    #[arg(long, value_name = "WHERE", requires = "answer")]
+    pub judge: Option<JudgeAddress>,
+    /// Expect this period [default: 1ms; pps 1s].
+    #[arg(long, value_name = "TIME", value_parser = period)]
+    pub period: Option<u64>,
+    /// Measure for this long.
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "10s")]
+    pub duration: u64,
+    /// A spike is later than this [default: 100us or period].
+    ///
+    /// A wake-up that is later counts as a spike. The default is the shorter of the two.
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub threshold: Option<u64>,
+    /// Move its interrupts to this far CPU.
+    #[arg(long, value_name = "CPU")]
+    pub far_irq_cpu: Option<u32>,
+    /// Judge by the limits of this profile; repeatable.
+    ///
+    /// A name (`punctual profiles` lists them) or a TOML file.
+    #[arg(long = "profile", value_name = "NAME|FILE")]
+    pub profiles: Vec<String>,
+    /// Compare with a reference, record or LAST; repeatable.
+    ///
+    /// `punctual references` lists the published figures.
+    #[arg(long, value_name = "NAME|FILE")]
+    pub against: Vec<String>,
+    /// The record.
+    #[command(flatten)]
+    pub record: RecordOptions,
+    /// Also write FILE; its suffix is the format; repeatable.
+    ///
+    /// json, csv, hgrm, hlog, html, md, xml (JUnit), lava, prom or sarif; `-` prints JSON on standard output.
+    #[arg(long = "export", value_name = "FILE")]
+    pub exports: Vec<PathBuf>,
+    /// Output on the terminal.
+    #[command(flatten)]
+    pub output: OutputOptions,
+    /// The extent of the printed result.
+    #[command(flatten)]
+    pub extent: Extent,
 }
 
 impl PairStream {

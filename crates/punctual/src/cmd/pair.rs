@@ -2,12 +2,14 @@
 
 use std::net::SocketAddr;
 
-use ::pair::{EchoTask, ListenTask, Near, Reach, Task};
+use ::judge::{Lines, Session, SessionSettings, settings::Level};
+use ::pair::{AnswerTask, EchoTask, InterruptTask, ListenTask, Near, Reach, Task};
 use anyhow::{Context, bail};
 use campaign::{
     Plan, Probe,
     probe::{
-        Definition, StreamProbe, UdpProbe,
+        Definition, InterruptProbe, StreamProbe, UdpProbe,
+        interrupt::{Judge, Judged},
         stream::StreamEnds,
         udp::{Address, ECHO_POLICY, UDP_PORT},
     },
@@ -18,7 +20,7 @@ use sys::sched::Policy;
 
 use super::measure::{stream, udp};
 use crate::{
-    cli::{Far, OutputOptions, Pair, PairProbe, PairStream, PairUdp},
+    cli::{Far, OutputOptions, Pair, PairInterrupt, PairProbe, PairStream, PairUdp},
     exit::Usage,
     output,
 };
@@ -28,6 +30,7 @@ pub fn run(options: &Pair) -> anyhow::Result<u8> {
     match &options.probe {
         PairProbe::Udp(udp) => measure_udp(options, udp),
         PairProbe::Stream(stream) => measure_stream(options, stream),
+        PairProbe::Interrupt(interrupt) => measure_interrupts(options, interrupt),
     }
 }
 
@@ -121,6 +124,68 @@ fn check(options: &Pair, stream: &PairStream) -> Result<(), Usage> {
     Ok(())
 }
 
+/// Lets the other machine measure its interrupts, and delivers its record.
+fn measure_interrupts(options: &Pair, interrupt: &PairInterrupt) -> anyhow::Result<u8> {
+    if let Some(nic) = &options.far.far_nic {
+        return Err(Usage(format!("--far-nic {nic} has no effect on interrupts: leave it out")).into());
+    }
+    let probe = interrupt_probe(interrupt);
+    probe.check().map_err(|error| Usage(error.to_string()))?;
+    let files = interrupt.record.files()?.with_exports(&interrupt.exports)?;
+    output::find_profiles(&interrupt.profiles)?;
+    let others = output::find_references(&interrupt.against)?;
+    let policy = options.far.far_policy.unwrap_or(probe.policy(None));
+    sys::signal::count_termination().context("cannot watch for Ctrl-C")?;
+    let judge = judge_here(reach(options)?.name(), interrupt, probe.period_ns())?;
+    let mut near = connect(options, interrupt.output)?;
+    let task = InterruptTask {
+        source: interrupt.source.to_string(),
+        drive: interrupt.drive.as_ref().map(ToString::to_string),
+        answer: interrupt
+            .answer
+            .as_ref()
+            .zip(interrupt.judge.as_ref())
+            .map(|(line, judge)| AnswerTask { line: line.to_string(), is_falling: judge.level() == Level::Low }),
+        period_ns: interrupt.period,
+        duration_ns: interrupt.duration,
+        threshold_ns: interrupt.threshold,
+        irq_cpu: interrupt.far_irq_cpu,
+    };
+    start(&mut near, Task::Interrupt(Box::new(task)), options.far.request(policy), interrupt.output)?;
+    if !interrupt.output.quiet {
+        say!("measuring at {} for {}", near.name(), analysis::format_duration(interrupt.duration));
+    }
+    let mut record = near.interrupts(judge)?;
+    record.command = output::command_line();
+    record.scenario.profiles.clone_from(&interrupt.profiles);
+    output::judge(&mut record, &interrupt.profiles)?;
+    output::compare_with(&mut record, &others);
+    output::deliver(interrupt.output, interrupt.extent, &record, &files, |style, width| {
+        report::terminal::summary(&record, style, width)
+    })?;
+    Ok(output::status(&record))
+}
+
+/// The probe of the far end, for the checks that need no machine.
+fn interrupt_probe(interrupt: &PairInterrupt) -> InterruptProbe {
+    let judged = interrupt.answer.clone().zip(interrupt.judge.clone());
+    InterruptProbe {
+        source: interrupt.source.clone(),
+        drive: interrupt.drive.clone(),
+        judged: judged.map(|(answer, judge)| Judged { answer, judge: Judge::Here(judge) }),
+        period_ns: interrupt.period,
+        ..InterruptProbe::default()
+    }
+}
+
+/// Opens the outside judge at this machine, whose lines are those of the machine `host`.
+fn judge_here(host: &str, interrupt: &PairInterrupt, period_ns: u64) -> anyhow::Result<Option<Session>> {
+    let (Some(answer), Some(address)) = (&interrupt.answer, &interrupt.judge) else { return Ok(None) };
+    let of_host = |what: String| format!("{what} of {host}");
+    let lines = Lines { question: of_host(interrupt.source.to_string()), answer: of_host(answer.to_string()) };
+    Ok(Some(Session::open(SessionSettings { address: address.clone(), period_ns, cpu: None, lines })?))
+}
+
 /// Starts the task of the far end, and prints its refused settings. Returns the address of an echo task.
 fn start(
     near: &mut Near,
@@ -135,16 +200,21 @@ fn start(
     Ok(address)
 }
 
-/// Connects to the far end, and copies punctual if needed.
-fn connect(options: &Pair, output_options: OutputOptions) -> anyhow::Result<Near> {
-    let reach = Reach {
+/// How to reach the far machine.
+fn reach(options: &Pair) -> anyhow::Result<Reach> {
+    Ok(Reach {
         host: options.host.clone(),
         ssh: options.ssh.clone(),
         far_binary: options.far_binary.clone(),
         far_command: options.far_command.clone(),
         sudo: options.far_sudo,
         executable: output::executable()?,
-    };
+    })
+}
+
+/// Connects to the far end, and copies punctual if needed.
+fn connect(options: &Pair, output_options: OutputOptions) -> anyhow::Result<Near> {
+    let reach = reach(options)?;
     let on_copy = |bytes: usize| {
         if !output_options.quiet {
             say!("copying punctual to {} ({:.1} MB)", reach.name(), bytes as f64 / 1e6);

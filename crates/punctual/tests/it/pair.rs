@@ -265,6 +265,29 @@ fn a_binary_with_shared_libraries_is_copied_where_it_runs() {
     assert!(errors.contains("`make dist`, and add --far-binary dist/punctual-"), "{errors}");
 }
 
+/// Mistakes of `pair interrupt`, here and at the far end. Interrupts of a far machine are measured in the lab.
+#[test]
+fn interrupts_that_cannot_be_measured_are_refused() {
+    let far = Far::here();
+    for (status, arguments, expected) in [
+        (64, "", "--source"),
+        (64, "--source hpet --period 3ms", "choose a period such as 1ms"),
+        (64, "--source hpet --far-nic eee=off", "--far-nic eee=off has no effect on interrupts"),
+        (64, "--source gpio:0/1 --answer 0/2", "--answer needs --judge"),
+        (64, "--source gpio:0/1 --answer 0/2 --judge /dev/ttyNONE --period 10us", "the judge asks every 50us to 10s"),
+        (1, "--source gpio:0/1 --answer 0/2 --judge /dev/ttyNONE", "cannot open the judge at /dev/ttyNONE"),
+        (1, "--source pps:pps77", "board-b: cannot use /dev/pps77"),
+        (1, "--source iio:77", "board-b: no iio:device77"),
+        (1, "--source pps:pps77 --far-cpu 4095", "board-b: CPU 4095 is not on this machine"),
+    ] {
+        let run = far.run(&format!("{COPY} interrupt {arguments} --record a --quiet"));
+        let errors = run.expect_status(status).stderr();
+        assert!(errors.contains(expected) && errors.lines().count() == 1, "{arguments}: {errors}");
+        assert!(!far.path().join("a.punctual.json").exists());
+    }
+    far.assert_nothing_is_left();
+}
+
 #[test]
 fn the_far_end_refuses_an_address_that_it_does_not_have() {
     let far = Far::here();

@@ -4,7 +4,7 @@ use campaign::{
     NicPlan, Plan, Probe,
     probe::{
         Definition, InterruptProbe, choose_cpu,
-        interrupt::{Judged, Offer, offers},
+        interrupt::{Judge, Judged, Offer, offers},
     },
 };
 use machine::Root;
@@ -39,7 +39,11 @@ pub fn run(options: &Interrupt) -> anyhow::Result<u8> {
     output::find_profiles(&wake_ups.profiles)?;
     let others = output::find_references(&wake_ups.against)?;
     let cpu = choose_cpu(&Root::system(), options.cpu, options.placement.shield.as_ref(), wake_ups.core)?;
-    let judged = options.answer.clone().zip(options.judge.clone()).map(|(answer, judge)| Judged { answer, judge });
+    let judged = options
+        .answer
+        .clone()
+        .zip(options.judge.clone())
+        .map(|(answer, judge)| Judged { answer, judge: Judge::Here(judge) });
     let probe = InterruptProbe {
         source,
         drive: options.drive.clone(),
