@@ -66,6 +66,8 @@ dist:
 	@$(CARGO) build --profile dist $(addprefix --target ,$(TARGETS))
 	@for target in $(TARGETS); do cp target/$$target/dist/punctual dist/punctual-$${target%%-*} || exit 1; done
 	@tools/check-dist
+	@$(MAKE) --no-print-directory -s -C judge
+	@cp judge/firmware/build/judge.uf2 dist/punctual-judge.uf2
 	@rm -f dist/*.deb dist/*.rpm dist/*.tar.gz
 	@tools/package dist x86_64=dist/punctual-x86_64 aarch64=dist/punctual-aarch64
 	@tools/check-packages dist
@@ -82,5 +84,5 @@ help:
 	@echo 'make lab       test real-time kernels in small guests; LAB="--only exact" for some, LAB=--help for more'
 	@echo 'make bench     compare punctual with cyclictest: a table of ratios; BENCH="--only udp,stream" for some'
 	@echo 'make bench-amp compare the amplifier with its peers: ratios, checked against targets; BENCH=--quick for less'
-	@echo 'make dist      static binaries for x86-64 and aarch64, and their packages (.deb, .rpm, .tar.gz) in dist/'
+	@echo 'make dist      static binaries for x86-64 and aarch64, their packages, and the firmware of the judge, in dist/'
 	@echo 'make fuzz      run every fuzz target for SECONDS_EACH seconds (default 20)'
