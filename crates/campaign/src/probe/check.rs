@@ -136,6 +136,12 @@ pub enum PlanError {
     /// The probe makes Linux system calls, which threads of the EVL core must not make.
     #[error("threads of the EVL core cannot send or spin: use --core evl with `measure timer`, `threads` or `audio`")]
     EvlProbe,
+    /// Interrupts reach the probe through drivers of Linux.
+    #[error(
+        "interrupts reach this probe through drivers of Linux: leave out the core; a judge measures an EVL thread from outside \
+         (`punctual judge serve`)"
+    )]
+    EvlInterrupts,
     /// Only the timer probe has one equal thread on each CPU.
     #[error("only `measure timer` measures with both cores: choose --core linux or --core evl")]
     BothCores,
@@ -182,6 +188,7 @@ impl PlanError {
             | Self::NoInterface
             | Self::StreamDeadline
             | Self::EvlProbe
+            | Self::EvlInterrupts
             | Self::BothCores
             | Self::EvlCard
             | Self::EvlWait

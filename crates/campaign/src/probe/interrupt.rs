@@ -282,7 +282,7 @@ impl Definition for InterruptProbe {
                     "check the connection with the judge, and see `dmesg`",
                 ],
             }),
-            evl: Err(PlanError::EvlProbe),
+            evl: Err(PlanError::EvlInterrupts),
         }
     }
 
