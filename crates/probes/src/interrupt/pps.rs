@@ -36,6 +36,7 @@ impl Source for Pulses {
     }
 
     fn start(&mut self) -> io::Result<Pacer> {
+        self.source.skip_old()?;
         Ok(Pacer::Irregular)
     }
 

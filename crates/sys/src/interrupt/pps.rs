@@ -58,11 +58,20 @@ impl Source {
         }
         let offset_ns = if read.0.mode & OFFSET_ASSERT == 0 { 0 } else { read.0.assert_offset.total_ns() };
         let mut source = Self { file, last: 0, before, offset_ns };
+        source.skip_old()?;
+        Ok(source)
+    }
+
+    /// Skips the pulses until now: they are neither returned nor counted as lost.
+    ///
+    /// # Errors
+    /// ENODEV if the source is gone.
+    pub fn skip_old(&mut self) -> io::Result<()> {
         // Without a timeout, it returns the last pulse at once.
         let mut data = Data::default();
-        exchange(&source.file, &mut data)?;
-        source.last = data.assert_sequence;
-        Ok(source)
+        exchange(&self.file, &mut data)?;
+        self.last = data.assert_sequence;
+        Ok(())
     }
 
     /// Waits for the next pulse; `None` if none came in this time, which the kernel rounds down to its ticks.

@@ -19,7 +19,13 @@ impl SourceName {
             Self::Pps(name) => {
                 let folder = format!("sys/class/pps/{name}");
                 let named = root.read(&format!("{folder}/name")).unwrap_or_default();
-                let of_name = now.since(&Handlers::default(), |handler| handler == named);
+                // Its handler has the name of the port. With several ports, it is not known which is meant.
+                let is_port = |handler: &str| named == "pps_parport" && handler.starts_with("parport");
+                let of_port = now.since(&Handlers::default(), is_port);
+                let of_name = match of_port[..] {
+                    [port] => vec![port],
+                    _ => now.since(&Handlers::default(), |handler| handler == named),
+                };
                 // The terminal of a serial line: `/dev/ttyS0`.
                 let terminal = root.read(&format!("{folder}/path")).unwrap_or_default();
                 let terminal = terminal.strip_prefix("/dev/").filter(|name| !name.contains('/')).map(str::to_owned);
@@ -59,14 +65,18 @@ mod tests {
         std::fs::write(root.path("sys/class/pps/pps0/name"), "pps@12.-1\n").unwrap();
         make("sys/class/pps/pps1");
         std::fs::write(root.path("sys/class/pps/pps1/path"), "/dev/ttyS0\n").unwrap();
+        make("sys/class/pps/pps2");
+        std::fs::write(root.path("sys/class/pps/pps2/name"), "pps_parport\n").unwrap();
         make("sys/devices/pnp0/00:04/tty/ttyS0");
         std::fs::write(root.path("sys/devices/pnp0/00:04/tty/ttyS0/irq"), "4\n").unwrap();
         make("sys/class/tty");
         std::os::unix::fs::symlink(root.path("sys/devices/pnp0/00:04/tty/ttyS0"), root.path("sys/class/tty/ttyS0"))
             .unwrap();
         let of = |source: &str| source.parse::<SourceName>().unwrap().interrupts(&root, &before);
-        assert_eq!(of("parport:0"), [5]);
+        assert_eq!([of("parport:0"), of("pps:2")], [[5], [5]]);
         assert_eq!([of("hpet"), of("gpio:0/1"), of("iio:0"), of("pps:0"), of("pps:1")], [[20], [21], [22], [7], [4]]);
+        make("proc/irq/6/parport1");
+        assert!(of("pps:2").is_empty(), "one of two ports");
         assert!(["evdev:3", "counter:0/index", "ptp:0/1"].into_iter().all(|source| of(source).is_empty()));
     }
 }
