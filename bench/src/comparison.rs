@@ -9,7 +9,7 @@ use crate::{
     blame, capture, commands,
     costs::Costs,
     cyclictest::{self, Buckets},
-    instructions, ledger, oslat, planning,
+    instructions, interrupts, ledger, oslat, planning,
     punctual::Punctual,
     reading,
     rounds::{Pair, alternate},
@@ -111,7 +111,7 @@ struct Part {
 
 /// In this order. `reading` is last: the memory that this program then allocates would count for programs that it
 /// starts later.
-const PARTS: [Part; 13] = [
+const PARTS: [Part; 14] = [
     Part {
         name: "lateness",
         seconds: |effort| effort.lateness.0 as u64 * effort.lateness.1 * 22 / 10_000,
@@ -168,6 +168,18 @@ const PARTS: [Part; 13] = [
         measure: |punctual, scenario, effort| Ok(stream::measure(punctual, scenario, effort.streams)?.into()),
     },
     Part {
+        name: "interrupts",
+        seconds: |_| interrupts::seconds(),
+        measure: |_, _, _| match interrupts::measure() {
+            Ok(rows) => Ok(rows),
+            // An error here must not discard the rows measured so far.
+            Err(error) => {
+                eprintln!("interrupts were not measured: {error:#}");
+                Ok(Vec::new())
+            }
+        },
+    },
+    Part {
         name: "program",
         seconds: |effort| (effort.starts / 12 + effort.memory * 11 / 10) as u64,
         measure: |punctual, _, effort| {
@@ -211,7 +223,7 @@ const PARTS: [Part; 13] = [
 ];
 
 /// The names of the parts, for `--only`.
-pub fn parts() -> [&'static str; 13] {
+pub fn parts() -> [&'static str; 14] {
     PARTS.each_ref().map(|part| part.name)
 }
 

@@ -11,6 +11,7 @@
 //! | `capture` | speed of analysing a capture, compared with tshark |
 //! | `udp`, `sockperf` | round trips of datagrams, compared with a minimal loop and with sockperf |
 //! | `stream` | transit times of frames with AF_XDP and with sockets, and how soon after its slot a frame is sent |
+//! | `interrupts` | CPU time of an interrupt, compared with gpiomon and ppstest |
 //! | `commands` | CPU time of whole commands |
 //! | `costs` | CPU time of a cycle |
 //! | `scenario` | settings of a run, the same for both programs |
@@ -31,6 +32,7 @@ mod comparison;
 mod costs;
 mod cyclictest;
 mod instructions;
+mod interrupts;
 mod ledger;
 mod oslat;
 mod planning;

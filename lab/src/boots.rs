@@ -139,6 +139,7 @@ pub const ALL: &[Boot] = &[
             interrupt::interrupts_off_delay_the_hpet,
             interrupt::a_handler_delays_the_hpet,
             interrupt::a_thread_delays_the_hpet,
+            interrupt::a_storm_is_counted_and_bounded,
             interrupt::the_way_of_an_edge_is_split,
             interrupt::lost_and_spurious_edges_are_counted,
             interrupt::unusable_lines_are_reported,
@@ -180,6 +181,25 @@ pub const ALL: &[Boot] = &[
             interrupt::parport::each_edge_has_its_interrupt,
             interrupt::parport::a_thread_delays_the_interrupt,
             interrupt::parport::a_port_in_use_is_reported,
+        ],
+        ..PLAIN
+    },
+    Boot {
+        name: "edges",
+        hold: true,
+        fetched: &[("gpiomon", debian::GPIOD)],
+        tests: tests![interrupt::costs::of_edges],
+        ..PLAIN
+    },
+    Boot {
+        name: "pulses",
+        devices: &["-chardev", "null,id=printer", "-device", "isa-parallel,chardev=printer"],
+        modules: &["parport_pc", "pps_parport"],
+        fetched: &[("ppstest", debian::PPS_TOOLS)],
+        tests: tests![
+            interrupt::pulses::begin_at_the_stamp_of_their_handler,
+            interrupt::pulses::a_thread_delays_the_program,
+            interrupt::costs::of_pulses,
         ],
         ..PLAIN
     },

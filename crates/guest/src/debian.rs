@@ -25,7 +25,7 @@ use apt::{Apt, run};
 use cache::{create_complete, lock};
 
 pub use cache::cache;
-pub use programs::{DPKG, Package, RTLA};
+pub use programs::{DPKG, GPIOD, PPS_TOOLS, Package, RTLA};
 
 /// A kernel that is available under a fixed name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,9 +1,11 @@
 //! Interrupts from outside: the way to the thread is measured from the right instant, and what delays it is named.
 
+pub mod costs;
 pub mod counters;
 pub mod irqs;
 pub mod pair;
 pub mod parport;
+pub mod pulses;
 pub mod samples;
 
 use std::{fs, io::Read, os::unix::fs::OpenOptionsExt, path::Path, thread, time::Duration};
@@ -79,6 +81,30 @@ pub fn a_thread_delays_the_hpet() -> Result<()> {
     };
     // Several expiries of a delay become one interrupt, whose spike belongs to the first: up to 2 % are explained wrongly.
     judge_most(&measuring.end()?, &delays, &Expected { is: &is, timed: true }, 97)
+}
+
+/// More interrupts than the CPU can serve become fewer, which is counted. Others still run.
+pub fn a_storm_is_counted_and_bounded() -> Result<()> {
+    let run = start("measure interrupt --source hpet --cpu 0 --period 10us --duration 2s --quiet --record storm")?;
+    let others = thread::spawn(|| {
+        let end_ns = Clock::Monotonic.now_ns() + 2_000_000_000;
+        let mut turns = 0;
+        while Clock::Monotonic.now_ns() < end_ns {
+            thread::sleep(Duration::from_millis(10));
+            turns += 1;
+        }
+        turns
+    });
+    let output = run.wait_with_output()?;
+    let turns: u32 = others.join().ok().context("the other thread panicked")?;
+    let record = recorded("storm")?;
+    let (series, figures) = interrupts(&record)?;
+    ensure!(turns > 10, "an ordinary thread ran {turns} times in 2 s");
+    let (served, missed) = (series.samples, series.missed);
+    // 100,000 a second, for 2 s or until the guard ends the run.
+    ensure!(missed > served && served + missed < 210_000, "{served} served, {missed} missed, {figures:?}");
+    ensure!(output.status.success() || !record.validity.reasons.is_empty(), "{:?}", output.status);
+    Ok(())
 }
 
 /// Sets a parameter of the module `lines`.

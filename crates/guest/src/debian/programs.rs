@@ -25,6 +25,12 @@ pub struct Package {
 /// stopped.
 pub const RTLA: Package = Package { name: "rtla", with: &[], suite: "trixie", arch: Arch::X86_64 };
 
+/// Programs for GPIO lines, of libgpiod 2.
+pub const GPIOD: Package = Package { name: "gpiod", with: &[], suite: "trixie", arch: Arch::X86_64 };
+
+/// Programs for sources of a pulse per second.
+pub const PPS_TOOLS: Package = Package { name: "pps-tools", with: &[], suite: "trixie", arch: Arch::X86_64 };
+
 /// The package manager of the current Debian, with the essential programs that it calls.
 pub const DPKG: Package = Package {
     name: "dpkg",
