@@ -14,8 +14,9 @@ use crate::{
     CaptureError, Filter, Interface, Reader,
     caveats::{self, FileSummary, IncompleteFrames},
     convert::nearest,
-    filter::Key,
+    filter::{Classified, Key},
     fit::{self, Grid},
+    heads::Heads,
     measure::{Measure, Nominal, Reference},
     period::Estimate,
     streams::{Stream, Streams, class_of},
@@ -317,10 +318,18 @@ fn coarse_stamps(tracked: &Tracked, grid: &Grid, nominal: Nominal, resolution_ns
 /// The second pass.
 fn second_pass<R: Read>(from: R, filter: &Filter, key: Key, mut measure: Measure) -> Result<Measure, CaptureError> {
     let mut reader = Reader::new(from)?;
+    let mut heads = Heads::default();
     while let Some(packet) = reader.next()? {
-        match filter.classify(&packet) {
-            Ok((found, parsed)) if found == key => measure.add(&packet, &parsed),
-            _ => {}
+        match heads.find(&packet) {
+            Some((true, content)) => measure.add(&packet, &content),
+            Some((false, _)) => {}
+            None => {
+                let Ok(Classified { key: found, head, content }) = filter.classify(&packet) else { continue };
+                heads.learn(&packet, &head, &content, found == key);
+                if found == key {
+                    measure.add(&packet, &content);
+                }
+            }
         }
     }
     Ok(measure)

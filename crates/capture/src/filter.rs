@@ -2,7 +2,7 @@
 
 use std::{fmt, net::SocketAddr};
 
-use frames::{Datagram, Link, Mac, Parsed, Protocol, Way};
+use frames::{Content, Datagram, Head, Link, Mac, Protocol, Way};
 use record::{CapturedKind, CapturedStream};
 
 use crate::Packet;
@@ -46,6 +46,13 @@ pub(crate) enum Kind {
     Udp { datagram: Datagram, protocol: Protocol },
 }
 
+/// A selected frame.
+pub(crate) struct Classified {
+    pub(crate) key: Key,
+    pub(crate) head: Head,
+    pub(crate) content: Content,
+}
+
 /// Why a frame belongs to no stream.
 pub(crate) enum Unmatched {
     /// The frame belongs to no selected stream; its EtherType.
@@ -56,28 +63,34 @@ pub(crate) enum Unmatched {
     Foreign,
 }
 
+/// True if the capture contains the whole frame.
+#[inline]
+pub(crate) fn is_whole(packet: &Packet) -> bool {
+    packet.data.len() >= packet.length as usize
+}
+
 impl Filter {
     /// Matches a frame and determines its stream.
-    #[inline]
-    pub(crate) fn classify(&self, packet: &Packet) -> Result<(Key, Parsed), Unmatched> {
+    pub(crate) fn classify(&self, packet: &Packet) -> Result<Classified, Unmatched> {
         let link = Link::of(packet.link_type).ok_or(Unmatched::Foreign)?;
-        let is_whole = packet.data.len() >= packet.length as usize;
-        let parsed = frames::parse_captured(link, packet.data, is_whole).ok_or(Unmatched::Short)?;
-        let [vlan, outer_vlan] = [parsed.vlan, parsed.outer].map(|tci| tci.map(|tci| tci.vid));
+        let head = Head::read(link, packet.data).ok_or(Unmatched::Short)?;
+        let content = Content::read(&head, packet.data, is_whole(packet));
+        let [vlan, outer_vlan] = [head.vlan, head.outer].map(|tci| tci.map(|tci| tci.vid));
         let fits = self.interface.is_none_or(|wanted| wanted == packet.interface)
             && self.vlan.is_none_or(|wanted| [vlan, outer_vlan].contains(&Some(wanted)))
-            && self.source.is_none_or(|wanted| wanted == parsed.source)
-            && self.destination.is_none_or(|wanted| wanted == parsed.destination);
-        let kind = self.kind(&parsed).filter(|_| fits).ok_or(Unmatched::Other(parsed.ethertype))?;
-        let Parsed { source, destination, way, .. } = parsed;
-        Ok((Key { kind, source, destination, way, outer_vlan, vlan, interface: packet.interface }, parsed))
+            && self.source.is_none_or(|wanted| wanted == head.source)
+            && self.destination.is_none_or(|wanted| wanted == head.destination);
+        let kind = self.kind(&head, &content).filter(|_| fits).ok_or(Unmatched::Other(head.ethertype))?;
+        let Head { source, destination, way, .. } = head;
+        let key = Key { kind, source, destination, way, outer_vlan, vlan, interface: packet.interface };
+        Ok(Classified { key, head, content })
     }
 
-    fn kind(&self, parsed: &Parsed) -> Option<Kind> {
+    fn kind(&self, head: &Head, content: &Content) -> Option<Kind> {
         // Other payloads can look like RTP, so it does not separate streams.
-        let protocol = if parsed.protocol == Protocol::Rtp { Protocol::Unknown } else { parsed.protocol };
-        let ethertype = parsed.ethertype;
-        let kind = match (parsed.avtp, parsed.datagram) {
+        let protocol = if content.protocol == Protocol::Rtp { Protocol::Unknown } else { content.protocol };
+        let ethertype = head.ethertype;
+        let kind = match (content.avtp, head.datagram) {
             (Some(avtp), _) => Kind::Avtp { stream_id: avtp.stream_id, subtype: avtp.subtype },
             (None, Some(datagram)) => Kind::Udp { datagram, protocol },
             (None, None) => Kind::Ethertype { ethertype, protocol },
@@ -86,7 +99,7 @@ impl Filter {
             return matches!(kind, Kind::Udp { datagram, .. } if datagram.port == port).then_some(kind);
         }
         if let Some(wanted) = self.ethertype {
-            let protocol = if parsed.datagram.is_some() { Protocol::Unknown } else { protocol };
+            let protocol = if head.datagram.is_some() { Protocol::Unknown } else { protocol };
             return (ethertype == wanted).then_some(Kind::Ethertype { ethertype, protocol });
         }
         let is_stream = |wanted| matches!(kind, Kind::Avtp { stream_id, .. } if stream_id == wanted);

@@ -64,6 +64,7 @@ impl Grid {
     }
 
     /// Frames per period.
+    #[inline]
     pub(crate) fn frames(&self) -> u64 {
         self.offsets_ns.len().max(1) as u64
     }

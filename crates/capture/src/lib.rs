@@ -5,6 +5,7 @@
 //! |---|---|
 //! | [`reader`] | reads a file frame by frame; based on `source`, `window`, `pcap`, `pcapng` and `clock` |
 //! | [`filter`] | selects frames and assigns them to streams |
+//! | `heads` | recognises frames of streams that were seen before |
 //! | `streams`, `track`, `period` | first pass: all streams with their period and earliest frames |
 //! | `fit` | fits a grid of slots to the stream, on the capture's clock |
 //! | `sequence`, `schedule` | both passes: the index of each frame in the stream |
@@ -26,6 +27,7 @@ mod counter;
 mod error;
 pub mod filter;
 mod fit;
+mod heads;
 mod lateness;
 mod measure;
 mod pcap;

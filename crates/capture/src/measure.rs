@@ -1,6 +1,6 @@
 //! The second pass through a file: all figures of the selected stream.
 
-use frames::{Parsed, wire_bytes};
+use frames::{Content, wire_bytes};
 use record::{
     CAPTURE, Capture, CapturedShaper, CapturedStep, Maxima, NumberedBy, PeriodSource, Series, SeriesKind, Spike,
     StepKind, WORST_KEPT, Worst,
@@ -136,8 +136,8 @@ impl Measure {
 
     /// Adds a frame of the stream. Frames without a timestamp are ignored.
     #[inline]
-    pub(crate) fn add(&mut self, packet: &Packet, parsed: &Parsed) {
-        if parsed.redundant.is_some_and(|number| self.copies.is_copy(number)) {
+    pub(crate) fn add(&mut self, packet: &Packet, content: &Content) {
+        if content.redundant.is_some_and(|number| self.copies.is_copy(number)) {
             return;
         }
         let Some(stamp_ns) = packet.at_ns else { return };
@@ -148,11 +148,11 @@ impl Measure {
         if let Some(shaper) = &mut self.shaper {
             shaper.add(at_ns, wire_bytes(packet.length as usize) as u64);
         }
-        let candidate = Number::of(parsed);
+        let candidate = Number::of(content);
         let number = extended(&mut self.reference.counter, candidate, at_ns);
         self.numbered_by = match (candidate, number) {
             (Number::Whole { .. }, _) => NumberedBy::Talker,
-            (Number::Candidate(_), Number::Whole { .. } | Number::Eight(_)) if parsed.redundant.is_some() => {
+            (Number::Candidate(_), Number::Whole { .. } | Number::Eight(_)) if content.redundant.is_some() => {
                 NumberedBy::RedundancyTag
             }
             (Number::Candidate(_), Number::Whole { .. } | Number::Eight(_)) => NumberedBy::Protocol,

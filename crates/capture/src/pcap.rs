@@ -44,12 +44,12 @@ impl Header {
         Interface { fcs_bytes: self.fcs_bytes, ..Interface::new(self.link_type, clock) }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn next<R: Read>(self, source: &mut Source<R>) -> Result<Option<Span>, CaptureError> {
         if !source.has(RECORD)? {
             return source.ended();
         }
-        let head = source.window.bytes();
+        let Some(head) = source.window.bytes().first_chunk::<RECORD>() else { return source.ended() };
         let [seconds, fraction, kept, length] = [0, 4, 8, 12].map(|at| self.order.u32(head, at));
         let kept = kept as usize;
         if kept > RECORD_MAX {

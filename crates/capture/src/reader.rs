@@ -82,20 +82,15 @@ impl<R: Read> Reader<R> {
     ///
     /// # Errors
     /// If the file cannot be read or is inconsistent.
-    #[inline]
+    #[inline(always)]
     #[allow(
         clippy::should_implement_trait,
         reason = "the frame borrows from the reader, which Iterator cannot express"
     )]
     pub fn next(&mut self) -> Result<Option<Packet<'_>>, CaptureError> {
-        let span = match self.format {
+        let span = match &mut self.format {
             Format::Pcap(header) => header.next(&mut self.source)?,
-            Format::Pcapng(ref mut section) => {
-                let mut section = std::mem::take(section);
-                let span = section.next(&mut self.source);
-                self.format = Format::Pcapng(section);
-                span?
-            }
+            Format::Pcapng(section) => section.next(&mut self.source)?,
         };
         let Some(span) = span else { return Ok(None) };
         self.frames += 1;

@@ -1,6 +1,6 @@
 //! The time at which each frame of a stream is due, while the stream is read.
 
-use crate::convert::signed;
+use crate::convert::{nearest, signed};
 
 /// A new level of lateness is adopted after this many frames at that level.
 const BLOCK: u32 = 64;
@@ -129,9 +129,8 @@ impl Schedule {
     }
 
     #[inline]
-    #[expect(clippy::cast_possible_truncation, reason = "limited to SLOTS_MAX")]
     fn slots(&self, late_ns: f64) -> i64 {
-        (late_ns / self.period_ns).round().clamp(-SLOTS_MAX, SLOTS_MAX) as i64
+        nearest((late_ns / self.period_ns).clamp(-SLOTS_MAX, SLOTS_MAX))
     }
 
     /// True if a frame at `at_ns` is more than half a period before its slot, if it has this index.

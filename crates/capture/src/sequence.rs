@@ -4,7 +4,7 @@
 //! from the number. With 8-bit numbers, several indexes are possible, so the time that has passed and, for unexpected
 //! numbers, the following frames decide. Without numbers, frames are counted.
 
-use frames::{Count, Parsed, Range};
+use frames::{Content, Count, Range};
 
 use crate::convert::floor;
 use crate::schedule::Schedule;
@@ -45,12 +45,12 @@ impl Number {
     /// The number of a frame. The number of our own talker shows more than that of the redundancy tag, and that more than
     /// the one of AVTP.
     #[inline]
-    pub(crate) fn of(parsed: &Parsed) -> Self {
-        match (parsed.probe, parsed.redundant, parsed.avtp) {
+    pub(crate) fn of(content: &Content) -> Self {
+        match (content.probe, content.redundant, content.avtp) {
             (Some(probe), ..) => Self::Whole { run: probe.run, seq: probe.seq },
             (None, Some(tag), _) => Self::Candidate(Count { value: tag.into(), range: Range::Bits(16) }),
             (None, None, Some(avtp)) => Self::Eight(avtp.sequence),
-            (None, None, None) => parsed.count.map_or(Self::None, Self::Candidate),
+            (None, None, None) => content.count.map_or(Self::None, Self::Candidate),
         }
     }
 }

@@ -14,6 +14,8 @@ const RESERVED_MOST: f64 = 0.75;
 pub(crate) struct Shaper {
     idle_slope: f64,
     link: f64,
+    /// The time of a bit on the link, s.
+    bit_s: f64,
     max_credit: f64,
     /// Negative credit that is tolerated because of the timestamp resolution.
     slack: f64,
@@ -35,7 +37,17 @@ impl Shaper {
         let blocked_s =
             if after_class_a { frame_bits / (link - class_a) + frame_bits / link } else { frame_bits / link };
         let max_credit = idle_slope * blocked_s;
-        Self { idle_slope, link, max_credit, slack, credit: 0.0, free_ns: i64::MIN, violations: 0, lowest: 0.0 }
+        Self {
+            idle_slope,
+            link,
+            bit_s: link.recip(),
+            max_credit,
+            slack,
+            credit: 0.0,
+            free_ns: i64::MIN,
+            violations: 0,
+            lowest: 0.0,
+        }
     }
 
     /// Adds a frame of `wire_bytes` that starts at `at_ns`.
@@ -49,7 +61,7 @@ impl Shaper {
             self.credit = 0.0;
         }
         let bits = wire_bytes as f64 * 8.0;
-        let duration_s = bits / self.link;
+        let duration_s = bits * self.bit_s;
         self.credit -= (self.link - self.idle_slope) * duration_s;
         #[expect(clippy::cast_possible_truncation, reason = "rounded down; the cast saturates")]
         let duration_ns = (duration_s * 1e9) as i64;

@@ -105,7 +105,7 @@ impl ByteOrder {
     }
 
     /// The 32-bit number at `at`; 0 past the end.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn u32(self, from: &[u8], at: usize) -> u32 {
         let bytes = from.get(at..).and_then(<[u8]>::first_chunk).copied().unwrap_or_default();
         if self.big { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) }

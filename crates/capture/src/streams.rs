@@ -2,13 +2,14 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use frames::{Class, Mac, Parsed, Protocol};
+use frames::{Class, Content, Head, Mac, Protocol};
 use record::{CapturedStream, PeriodSource, grouped};
 
 use crate::{
     Packet,
     copies::Copies,
-    filter::{Filter, Key, Kind, Unmatched},
+    filter::{Classified, Filter, Key, Kind, Unmatched, is_whole},
+    heads::Heads,
     sequence::Number,
     track::Track,
 };
@@ -27,7 +28,8 @@ const LINEAR_SEARCH_MAX: usize = 8;
 pub(crate) struct Streams {
     pub(crate) all: Vec<Stream>,
     index: HashMap<Key, usize>,
-    last: usize,
+    /// Known heads with the index of their stream.
+    heads: Heads<usize>,
     /// Frames of streams beyond [`STREAMS_MAX`].
     pub(crate) left_out: u64,
     others: BTreeMap<u16, u64>,
@@ -65,9 +67,20 @@ impl Streams {
     /// Adds a frame.
     #[inline]
     pub(crate) fn add(&mut self, filter: &Filter, packet: &Packet, period_ns: Option<u64>) {
+        match self.heads.find(packet) {
+            Some((index, content)) => self.all[index].add(packet, &content),
+            None => self.add_by_key(filter, packet, period_ns),
+        }
+    }
+
+    /// Adds a frame whose head is not known.
+    fn add_by_key(&mut self, filter: &Filter, packet: &Packet, period_ns: Option<u64>) {
         match filter.classify(packet) {
-            Ok((key, parsed)) => match self.find(key, &parsed, period_ns) {
-                Some(index) => self.all[index].add(packet, &parsed),
+            Ok(Classified { key, head, content }) => match self.find(key, &head, period_ns) {
+                Some(index) => {
+                    self.heads.learn(packet, &head, &content, index);
+                    self.all[index].add(packet, &content);
+                }
                 None => self.left_out += 1,
             },
             Err(Unmatched::Other(ethertype)) => self.other(ethertype),
@@ -76,25 +89,19 @@ impl Streams {
         }
     }
 
-    #[inline]
-    fn find(&mut self, key: Key, parsed: &Parsed, period_ns: Option<u64>) -> Option<usize> {
-        if self.all.get(self.last).is_some_and(|stream| stream.key == key) {
-            return Some(self.last);
-        }
+    fn find(&mut self, key: Key, head: &Head, period_ns: Option<u64>) -> Option<usize> {
         let known = if self.all.len() <= LINEAR_SEARCH_MAX {
             self.all.iter().position(|stream| stream.key == key)
         } else {
             self.index.get(&key).copied()
         };
-        let index = known.or_else(|| {
+        known.or_else(|| {
             (self.all.len() < STREAMS_MAX).then(|| {
                 self.index.insert(key, self.all.len());
-                self.all.push(Stream::new(key, parsed, period_ns));
+                self.all.push(Stream::new(key, head, period_ns));
                 self.all.len() - 1
             })
-        })?;
-        self.last = index;
-        Some(index)
+        })
     }
 
     fn other(&mut self, ethertype: u16) {
@@ -164,8 +171,8 @@ pub(crate) fn class_of(pcp: Option<u8>) -> Option<(u64, PeriodSource)> {
 }
 
 impl Stream {
-    fn new(key: Key, parsed: &Parsed, period_ns: Option<u64>) -> Self {
-        let pcp = parsed.vlan.map(|tci| tci.pcp);
+    fn new(key: Key, head: &Head, period_ns: Option<u64>) -> Self {
+        let pcp = head.vlan.map(|tci| tci.pcp);
         Self {
             key,
             frames: 0,
@@ -184,25 +191,25 @@ impl Stream {
     }
 
     #[inline]
-    fn add(&mut self, packet: &Packet, parsed: &Parsed) {
-        if parsed.redundant.is_some_and(|number| self.copies.is_copy(number)) {
+    fn add(&mut self, packet: &Packet, content: &Content) {
+        if content.redundant.is_some_and(|number| self.copies.is_copy(number)) {
             return;
         }
         self.frames += 1;
-        if let (Protocol::Rtp, Some(count)) = (parsed.protocol, parsed.count) {
+        if let (Protocol::Rtp, Some(count)) = (content.protocol, content.count) {
             self.rtp += u64::from(count.value == self.rtp_next);
             self.rtp_next = (count.value + 1) & 0xffff;
         }
         self.bytes += u64::from(packet.length);
         self.longest = self.longest.max(packet.length);
-        self.truncated += u64::from(packet.data.len() < packet.length as usize);
+        self.truncated += u64::from(!is_whole(packet));
         let Some(at_ns) = packet.at_ns else {
             self.without_stamp += 1;
             return;
         };
         let first_ns = *self.first_ns.get_or_insert(at_ns);
         self.last_ns = at_ns;
-        self.track.add(Number::of(parsed), at_ns.saturating_sub(first_ns));
+        self.track.add(Number::of(content), at_ns.saturating_sub(first_ns));
     }
 
     /// Orders streams by their kind, the most interesting last. A few frames are of no interest.

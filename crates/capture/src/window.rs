@@ -2,8 +2,9 @@
 
 use std::io::{self, Read};
 
-/// Buffer size: large enough for few system calls, small enough for the L2 cache.
-const SIZE: usize = 256 << 10;
+/// Buffer size: large enough for few system calls, small enough for the L2 cache. The kernel copies into a larger one more
+/// slowly.
+const SIZE: usize = 64 << 10;
 
 /// A window over the data of `R`.
 pub(crate) struct Window<R> {

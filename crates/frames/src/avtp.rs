@@ -52,6 +52,7 @@ impl Format {
 
     /// Offset of the samples from the start of the AVTP header.
     #[must_use]
+    #[inline]
     pub fn samples_at(self) -> usize {
         match self {
             Self::Aaf => HEADER,
@@ -61,8 +62,13 @@ impl Format {
 
     /// The format with this subtype, if supported.
     #[must_use]
+    #[inline]
     pub fn of(subtype: u8) -> Option<Self> {
-        [Self::Aaf, Self::Iec61883].into_iter().find(|format| format.subtype() == subtype)
+        match subtype {
+            AAF => Some(Self::Aaf),
+            IEC_61883 => Some(Self::Iec61883),
+            _ => None,
+        }
     }
 }
 
@@ -92,7 +98,10 @@ pub struct Avtp {
 impl Avtp {
     /// Decodes the data after AVTP's EtherType. `None` if it is too short or a control packet.
     #[must_use]
+    #[inline(always)]
     pub fn read(from: &[u8]) -> Option<Self> {
+        // To the end of the data length.
+        let from: &[u8; HEADER - 2] = from.first_chunk()?;
         let [subtype, flags, sequence, more]: [u8; 4] = bytes(from, 0)?;
         if subtype > RVF && subtype != VENDOR {
             return None;

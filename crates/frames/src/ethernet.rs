@@ -44,6 +44,7 @@ impl Tci {
 /// The bytes that a frame of `length` bytes (without FCS) occupies on the wire: at least 60, plus FCS (4), preamble (8)
 /// and inter-frame gap (12).
 #[must_use]
+#[inline]
 pub fn wire_bytes(length: usize) -> usize {
     length.max(60) + 4 + 8 + 12
 }

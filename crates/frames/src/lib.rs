@@ -10,6 +10,7 @@
 //! | [`class`] | stream reservation classes A and B |
 //! | [`template`] | a frame that is encoded once and then patched in place |
 //! | [`protocol`] | other protocols, and the numbers of their frames |
+//! | [`head`] | addresses, tags, and the bytes by which the frames of a stream are recognised |
 //! | [`mod@parse`] | the decoder |
 //!
 //! Layouts follow IEEE Std 1722 as implemented in libavtp (Avnu). All numbers are big-endian.
@@ -17,6 +18,7 @@
 pub mod avtp;
 pub mod class;
 pub mod ethernet;
+pub mod head;
 pub mod parse;
 pub mod payload;
 pub mod protocol;
@@ -25,12 +27,14 @@ pub mod template;
 pub use avtp::{Avtp, Format, nearest_ns, stream_id};
 pub use class::Class;
 pub use ethernet::{Mac, Tci, wire_bytes};
-pub use parse::{Datagram, Link, Parsed, Way, parse, parse_captured};
+pub use head::{Datagram, Head, Link, Pattern, Way};
+pub use parse::{Content, Parsed, parse};
 pub use payload::Payload;
 pub use protocol::{Count, Protocol, Range};
 pub use template::{Frame, Stream};
 
 /// The `N` bytes at offset `at`; `None` if they are not all present.
+#[inline(always)]
 fn bytes<const N: usize>(from: &[u8], at: usize) -> Option<[u8; N]> {
     from.get(at..)?.first_chunk().copied()
 }

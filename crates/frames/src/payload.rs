@@ -55,7 +55,9 @@ impl Payload {
 
     /// Decodes a payload; `None` if the data is something else.
     #[must_use]
+    #[inline(always)]
     pub fn read(from: &[u8]) -> Option<Self> {
+        let from: &[u8; LENGTH] = from.first_chunk()?;
         if bytes(from, 0)? != MAGIC || bytes(from, 4)? != [VERSION, 0, 0, 0] {
             return None;
         }
