@@ -1,6 +1,6 @@
 //! The verdict on a captured stream.
 
-use record::{Capture, CapturedPeriod, Outcome, Record, Series, SeriesKind, StepKind, UseVerdict, grouped};
+use record::{Capture, CapturedPeriod, Outcome, Record, Series, SeriesKind, StepKind, UseVerdict, counted, grouped};
 
 use crate::{
     duration::{format_ns, format_unsigned_ns},
@@ -18,15 +18,17 @@ use crate::{
 /// 2. INCONCLUSIVE if no frame has a lateness, or the stream's period differs from the use's by more than 500 ppm and the
 ///    error of its fit.
 /// 3. INCONCLUSIVE if timestamps are coarser than the limit, or the clock of the capture was set or may have been set.
-/// 4. FAIL if there were more stalls than the profile tolerates in that time: frames later than the limit by more than the
+/// 4. FAIL if a frame came after its presentation time, or its presentation time was further ahead than the profile allows,
+///    by more than the resolution of the stamps. Only if the clock of the capture is known.
+/// 5. FAIL if there were more stalls than the profile tolerates in that time: frames later than the limit by more than the
 ///    error of their lateness (see `error_ns`), lost frames and skipped slots, because a missing frame is later than any limit. Frames that the capture itself
 ///    may have dropped are not missing.
-/// 5. INCONCLUSIVE if frames are missing and the capture itself dropped some, or if that error
+/// 6. INCONCLUSIVE if frames are missing and the capture itself dropped some, or if that error
 ///    decides or is above the limit.
-/// 6. INCONCLUSIVE if the talker changed its phase or restarted, because lateness and losses at that frame are not known.
-/// 7. INCONCLUSIVE if the stream ended before the capture, the run ended early or a load did not run (see [`Record::obstacle`]).
-/// 8. INCONCLUSIVE if the capture was too short to show the tolerated rate.
-/// 9. PASS.
+/// 7. INCONCLUSIVE if the talker changed its phase or restarted, because lateness and losses at that frame are not known.
+/// 8. INCONCLUSIVE if the stream ended before the capture, the run ended early or a load did not run (see [`Record::obstacle`]).
+/// 9. INCONCLUSIVE if the capture was too short to show the tolerated rate.
+/// 10. PASS.
 pub(crate) fn judge(record: &Record, capture: &Capture, profile: &Profile) -> UseVerdict {
     let series = record.series.iter().find(|series| series.kind == SeriesKind::Capture);
     let bounds = series.map(|series| Bounds::of(capture, series, profile));
@@ -185,6 +187,24 @@ fn steps(capture: &Capture) -> String {
     format!("{first}{more}")
 }
 
+/// Why the presentation times are outside the profile's limits; `None` if they are not, or not known.
+fn presentation(capture: &Capture, profile: &Profile) -> Option<String> {
+    let most_ns = profile.presentation_ns?;
+    let margin = capture.presentation.as_ref()?.margin.as_ref()?;
+    let error_ns = i64::try_from(capture.resolution_ns).unwrap_or(i64::MAX);
+    if margin.min_ns < error_ns.saturating_neg() {
+        let which = margin.worst.first().map_or_else(String::new, |worst| format!(" (frame {})", worst.frame));
+        let late = format_ns(margin.min_ns.saturating_neg());
+        return Some(format!(
+            "{} after its presentation time, the latest by {late}{which}",
+            counted(margin.late, "frame")
+        ));
+    }
+    let (ahead, most) = (format_ns(margin.max_ns), format_ns(most_ns));
+    (margin.max_ns > most_ns.saturating_add(error_ns))
+        .then(|| format!("a presentation time {ahead} after the capture of its frame, above the limit of {most}"))
+}
+
 fn decide(
     capture: &Capture,
     measured: Option<(&Series, Bounds)>,
@@ -225,6 +245,9 @@ fn decide(
             Outcome::Inconclusive,
             format!("the time grid of the stream changed{at}: the clock of the capture was set, or the talker paused"),
         );
+    }
+    if let Some(reason) = presentation(capture, profile) {
+        return (Outcome::Fail, reason);
     }
     let slots = || {
         let [absent, lost, skipped] = [absent(capture), capture.lost, capture.skipped_slots].map(grouped);
@@ -560,5 +583,34 @@ mod tests {
         );
         short.series.clear();
         judged(&short, Outcome::Inconclusive, "no frame of the stream has a lateness");
+    }
+}
+
+#[cfg(test)]
+mod presentation_tests {
+    use record::{CapturedPresentation, PresentationMargin};
+
+    use super::*;
+    use crate::find_profile;
+
+    fn reason(min_ns: i64, max_ns: i64, profile: &str) -> Option<String> {
+        let margin =
+            PresentationMargin { min_ns, max_ns, late: u64::from(min_ns < 0), ..PresentationMargin::default() };
+        let found = CapturedPresentation { margin: Some(margin), ..CapturedPresentation::default() };
+        let capture = Capture { presentation: Some(found), resolution_ns: 1, ..Capture::default() };
+        presentation(&capture, &find_profile(profile).unwrap())
+    }
+
+    #[test]
+    fn milan_limits_presentation_times_on_both_sides() {
+        assert_eq!(reason(1_500_000, 2_000_001, "milan"), None);
+        assert_eq!(reason(-1, 2_000_000, "milan"), None, "within the resolution of the stamps");
+        let late = reason(-50_000, 2_000_000, "milan").unwrap();
+        assert_eq!(late, "1 frame after its presentation time, the latest by 50 us");
+        let ahead = reason(1_500_000, 2_500_000, "milan").unwrap();
+        assert!(ahead.contains("2.5 ms") && ahead.ends_with("above the limit of 2 ms"), "{ahead}");
+        assert_eq!(reason(-50_000, 9_000_000, "udp-control-1ms"), None, "the use has no presentation times");
+        let unknown = Capture { presentation: Some(CapturedPresentation::default()), ..Capture::default() };
+        assert_eq!(presentation(&unknown, &find_profile("milan").unwrap()), None);
     }
 }

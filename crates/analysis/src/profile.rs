@@ -32,6 +32,9 @@ pub struct Profile {
     pub limit_ns: i64,
     /// Lateness below which a machine is excellent for the use, ns; above 0 and below the limit.
     pub excellent_ns: Option<i64>,
+    /// How far in the future a presentation time may be when its frame is captured, ns; `None` if the use has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub presentation_ns: Option<i64>,
     /// How often the use tolerates a stall: cycles later than the limit; at most one in 2 s and in 2 periods. PASS
     /// shows that it is not more often, on each CPU and under each load.
     pub tolerates: Rate,
@@ -91,6 +94,7 @@ struct ProfileFile {
     period: Period,
     limit: Bound,
     excellent: Option<Bound>,
+    presentation: Option<Presentation>,
     tolerates: Tolerated,
     #[serde(default)]
     ladder: bool,
@@ -116,6 +120,19 @@ impl TryFrom<String> for Period {
             (1..=1_000_000, 1..) => Ok(Self((frames * 1_000_000_000 + rate / 2) / rate)),
             _ => Err(format!("{text:?} is not a number of frames: write for example \"64 frames at 48000 Hz\"")),
         }
+    }
+}
+
+/// A duration.
+#[derive(Deserialize)]
+#[serde(try_from = "String")]
+struct Presentation(u64);
+
+impl TryFrom<String> for Presentation {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        parse_ns(&text).map(Self).map_err(|error| error.to_string())
     }
 }
 
@@ -181,6 +198,7 @@ pub fn parse(name: &str, text: &str) -> Result<Profile, Mistake> {
         period_ns,
         limit_ns,
         excellent_ns,
+        presentation_ns: file.presentation.map(|duration| duration.0.cast_signed()),
         tolerates: file.tolerates.0,
         ladder: file.ladder,
         meaning: file.meaning,
@@ -237,6 +255,7 @@ fn check(profile: &Profile) -> Option<(&'static str, &'static str)> {
         ),
         (excellent_ns.is_some_and(|ns| ns <= 0), "excellent", "excellent must be above 0"),
         (excellent_ns.is_some_and(|ns| ns >= *limit_ns), "excellent", "excellent must be below limit"),
+        (profile.presentation_ns.is_some_and(|ns| ns <= 0), "presentation", "presentation must be above 0"),
         (
             tolerates.in_ns(2.0 * stall_ns as f64) > 1.0,
             "tolerates",
@@ -291,6 +310,7 @@ where = "own definition"
             ("\"10%\"", "\"1001us\"\njudges = \"round-trips\"", 4, "limit must be at most the period"),
             ("group =", "judges = \"round-trip\"\ngroup =", 2, "unknown variant `round-trip`"),
             ("\"20us\"", "\"100us\"", 5, "excellent must be below limit"),
+            ("tolerates =", "presentation = \"0s\"\ntolerates =", 6, "presentation must be above 0"),
             ("1 per hour", "0 per hour", 6, "no run can show a rate of \"0 per hour\""),
             ("1 per hour", "2 per second", 6, "tolerates must be at most one stall in 2 s and in 2 periods"),
             ("1 per hour", "31 per minute", 6, "tolerates must be at most one stall in 2 s and in 2 periods"),

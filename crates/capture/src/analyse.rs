@@ -8,7 +8,7 @@ use std::{
 
 use analysis::format_ns;
 use frames::{Link, wire_bytes};
-use record::{Capture, CapturedPeriod, Caveat, PeriodSource, Series, grouped};
+use record::{Capture, CaptureClock, CapturedPeriod, Caveat, PeriodSource, Series, grouped};
 
 use crate::{
     CaptureError, Filter, Interface, Reader,
@@ -40,6 +40,8 @@ pub struct Options {
     pub idle_slope_bps: Option<u64>,
     /// Speed of the link, bit/s.
     pub link_bps: u64,
+    /// The clock of the capture, if it is tied to gPTP; it is that of presentation times.
+    pub clock: Option<CaptureClock>,
 }
 
 /// The results of an analysis.
@@ -201,6 +203,7 @@ fn reference(
         idle_slope_asked: options.idle_slope_bps.is_some(),
         is_class_b: class.is_some_and(|(_, told_by)| told_by == PeriodSource::ClassB),
         link_bps: options.link_bps,
+        clock: options.clock,
         clock_ratio: period.clock_ppm.map_or(1.0, |_| nominal.ns as f64 / grid.group_ns()),
         resolution_ns,
         lateness_unknown,

@@ -10,7 +10,7 @@
 //! | `fit` | fits a grid of slots to the stream, on the capture's clock |
 //! | `sequence`, `schedule` | both passes: the index of each frame in the stream |
 //! | `counter`, `copies` | both passes: numbers of other protocols than AVTP, and copies of redundant streams |
-//! | `measure` | second pass: `spacing`, `lateness` and `shaper` of one stream |
+//! | `measure` | second pass: `spacing`, `lateness`, `shaper` and `presentation` of one stream |
 //! | [`analyse`](mod@analyse) | both passes |
 //! | `caveats` | limitations of the results |
 //! | [`to_record`](mod@to_record) | the run record |
@@ -33,6 +33,7 @@ mod measure;
 mod pcap;
 mod pcapng;
 mod period;
+mod presentation;
 pub mod reader;
 mod schedule;
 mod sequence;

@@ -2,8 +2,8 @@
 
 use frames::{Content, wire_bytes};
 use record::{
-    CAPTURE, Capture, CapturedShaper, CapturedStep, Maxima, NumberedBy, PeriodSource, Series, SeriesKind, Spike,
-    StepKind, WORST_KEPT, Worst,
+    CAPTURE, Capture, CaptureClock, CapturedShaper, CapturedStep, Maxima, NumberedBy, PeriodSource, Series, SeriesKind,
+    Spike, StepKind, WORST_KEPT, Worst,
 };
 
 use crate::convert::nearest;
@@ -13,6 +13,7 @@ use crate::{
     counter::Counter,
     fit::Grid,
     lateness::{Late, Lateness, Step},
+    presentation::Presentation,
     schedule::Schedule,
     sequence::{Number, Sequence},
     shaper::Shaper,
@@ -52,6 +53,8 @@ pub(crate) struct Reference {
     pub(crate) lateness_unknown: Option<String>,
     /// Extends the numbers of the frames, if the protocol has some that count.
     pub(crate) counter: Option<Counter>,
+    /// The clock of the capture, if it is tied to that of the talker.
+    pub(crate) clock: Option<CaptureClock>,
     /// True if the talker skips many slots of a grid that has one phase for the whole stream.
     pub(crate) skips_many: bool,
 }
@@ -69,6 +72,7 @@ pub(crate) struct Measure {
     sequence: Sequence,
     lateness: Lateness,
     shaper: Option<Shaper>,
+    presentation: Presentation,
     late: LatenessTally,
     steps: Steps,
 }
@@ -128,6 +132,11 @@ impl Measure {
                 let idle_slope = bps as f64 * reference.clock_ratio;
                 Shaper::new(idle_slope, reference.link_bps, tolerance_ns, reference.is_class_b)
             }),
+            presentation: Presentation::new(
+                reference.clock,
+                grid.period_ns,
+                (reference.nominal.told_by != PeriodSource::Median).then(|| nominal_ns as f64 / grid.frames() as f64),
+            ),
             late: LatenessTally::new(tolerance_ns.cast_signed(), grid),
             steps: Steps::default(),
             reference,
@@ -148,6 +157,7 @@ impl Measure {
         if let Some(shaper) = &mut self.shaper {
             shaper.add(at_ns, wire_bytes(packet.length as usize) as u64);
         }
+        self.presentation.add(packet.number, at_ns, stamp_ns, content);
         let candidate = Number::of(content);
         let number = extended(&mut self.reference.counter, candidate, at_ns);
         self.numbered_by = match (candidate, number) {
@@ -172,12 +182,13 @@ impl Measure {
             lateness.add(placed, &mut |one| late.add(one), &mut |step| steps.add(step));
         });
         lateness.end(&mut |one| late.add(one), &mut |step| steps.add(step));
+        let clock_was_set = self.steps.clock > 0 || self.spacing.out_of_order > 0;
         if self.reference.lateness_unknown.is_some() {
             // Losses and intervals do not need a grid.
             (self.late, self.steps) = (LatenessTally::new(self.tolerance_ns, &self.reference.grid), Steps::default());
             (self.lateness.skipped, self.lateness.skips) = (0, 0);
         }
-        let Self { reference, spacing, sequence, lateness, shaper, late, steps, .. } = self;
+        let Self { reference, spacing, sequence, lateness, shaper, presentation, late, steps, .. } = self;
         let counted = spacing.all.total > 0;
         let resolution_ns = reference.resolution_ns;
         let first_ns = self.first_ns.unwrap_or(0);
@@ -245,6 +256,7 @@ impl Measure {
                 violations: shaper.violations,
                 lowest_bits: shaper.lowest,
             }),
+            presentation: presentation.finish(clock_was_set),
             resolution_ns,
             out_of_order: spacing.out_of_order,
             spacing: spacing.all.into_histogram(),

@@ -19,6 +19,10 @@ impl Largest {
         self.0.truncate(WORST_KEPT);
     }
 
+    pub(crate) fn as_slice(&self) -> &[MarkedFrame] {
+        &self.0
+    }
+
     pub(crate) fn into_vec(self) -> Vec<MarkedFrame> {
         self.0
     }

@@ -195,7 +195,7 @@ impl Slots {
             phase: Phase::new(interval_ns),
             frames: 0,
             regular: 0,
-            earliest: Earliest { shift: 0, kept: Vec::new() },
+            earliest: Earliest::default(),
             groups,
         }
     }
@@ -356,17 +356,18 @@ impl Phase {
 }
 
 /// The earliest frame, relative to its own slot, in each stretch of the stream.
-struct Earliest {
+#[derive(Default)]
+pub(crate) struct Earliest {
     /// Slots per stretch, as a power of two; increased if there would be too many stretches.
     shift: u32,
     /// Slot and time, in order.
-    kept: Vec<(i64, i64)>,
+    pub(crate) kept: Vec<(i64, i64)>,
 }
 
 impl Earliest {
     /// Adds a frame. Returns true if stretches were merged.
     #[inline]
-    fn add(&mut self, slot: i64, at_ns: i64, period: f64) -> bool {
+    pub(crate) fn add(&mut self, slot: i64, at_ns: i64, period: f64) -> bool {
         let stretch = slot >> self.shift;
         match self.kept.last_mut() {
             Some(last) if last.0 >> self.shift >= stretch => earlier(last, (slot, at_ns), period),

@@ -11,6 +11,17 @@
 //! | 16-19 | depends on the format |
 //! | 20-21 | length of the data after byte 23 |
 //! | 22-23 | depends on the format |
+//!
+//! The clock reference format (CRF, clause 10) differs from byte 1 on:
+//!
+//! | byte | field |
+//! |---|---|
+//! | 1 | as above, but bit 1 is frame sync and bit 0 timestamp uncertain |
+//! | 3 | type: 0 user, 1 audio samples, 2 video frames, 3 video lines, 4 machine cycles |
+//! | 12-15 | pull (3 bits) and base frequency, Hz (29 bits) |
+//! | 16-17 | length of the timestamps, bytes |
+//! | 18-19 | events from one timestamp to the next |
+//! | 20- | timestamps, 64 bits each, ns of gPTP |
 
 use crate::{Mac, bytes};
 
@@ -89,7 +100,7 @@ pub struct Avtp {
     pub timestamp: Option<u32>,
     /// The media clock restart bit. It toggles each time the talker's media clock restarts.
     pub media_restart: bool,
-    /// True if the talker's clock was not synchronised.
+    /// True if the talker's clock was not synchronised; in CRF, bit 0 of byte 1.
     pub timestamp_uncertain: bool,
     /// Length of the data after the header, bytes; 0 if this subtype has no such field.
     pub data_length: u16,
@@ -118,9 +129,64 @@ impl Avtp {
             sequence,
             timestamp: (usual && flags & 1 != 0).then_some(timestamp),
             media_restart: flags & 8 != 0,
-            timestamp_uncertain: usual && more & 1 != 0,
+            timestamp_uncertain: if usual { more & 1 != 0 } else { flags & 1 != 0 },
             data_length: if usual { data_length } else { 0 },
         })
+    }
+}
+
+/// The header of the clock reference format, after the fields that all formats have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Crf {
+    /// Frame sync: the first timestamp is that of the start of a frame.
+    pub frame_sync: bool,
+    /// The type of the events.
+    pub kind: u8,
+    /// The multiplier of the base frequency, see [`Crf::frequency_hz`].
+    pub pull: u8,
+    /// The base frequency, Hz.
+    pub base_hz: u32,
+    /// Events from one timestamp to the next.
+    pub interval: u16,
+    /// The number of timestamps, not limited to those that the capture contains.
+    pub timestamps: u16,
+    /// The first timestamp, ns of gPTP; `None` if there is none.
+    pub first_ns: Option<u64>,
+}
+
+impl Crf {
+    /// Decodes the data after AVTP's EtherType. `None` if it is too short or of another format.
+    #[must_use]
+    pub fn read(from: &[u8]) -> Option<Self> {
+        let [subtype, flags, _, kind] = bytes(from, 0)?;
+        let frequency = u32::from_be_bytes(bytes(from, 12)?);
+        let [length, interval] = [16, 18].map(|at| bytes(from, at).map(u16::from_be_bytes));
+        let timestamps = length? / 8;
+        (subtype == CRF).then_some(Self {
+            frame_sync: flags & 2 != 0,
+            kind,
+            pull: (frequency >> 29) as u8,
+            base_hz: frequency & 0x1fff_ffff,
+            interval: interval?,
+            timestamps,
+            first_ns: bytes(from, 20).filter(|_| timestamps > 0).map(u64::from_be_bytes),
+        })
+    }
+
+    /// The nominal frequency of the events, Hz: the base frequency times 1, 1/1.001, 1.001, 24/25, 25/24 or 1/8 for pull
+    /// 0 to 5 (IEEE Std 1722-2016, table 28). `None` if it is 0 or the pull is reserved.
+    #[must_use]
+    pub fn frequency_hz(self) -> Option<f64> {
+        let factor = match self.pull {
+            0 => 1.0,
+            1 => 1.0 / 1.001,
+            2 => 1.001,
+            3 => 24.0 / 25.0,
+            4 => 25.0 / 24.0,
+            5 => 1.0 / 8.0,
+            _ => return None,
+        };
+        Some(f64::from(self.base_hz) * factor).filter(|&hz| hz > 0.0)
     }
 }
 
@@ -170,7 +236,25 @@ mod tests {
         let mut packet = [0xff; 64];
         packet[0] = CRF;
         let read = Avtp::read(&packet).unwrap();
-        assert_eq!((read.timestamp, read.data_length, read.timestamp_uncertain), (None, 0, false));
+        assert_eq!((read.timestamp, read.data_length, read.timestamp_uncertain), (None, 0, true));
+    }
+
+    #[test]
+    fn reads_the_clock_reference_of_milan() {
+        // 48 kHz audio samples, a timestamp for each 96 of them, one in each packet.
+        let mut packet = [0; 28];
+        packet[..4].copy_from_slice(&[CRF, 0x80, 7, 1]);
+        packet[12..20].copy_from_slice(&[0, 0, 0xbb, 0x80, 0, 8, 0, 96]);
+        packet[20..].copy_from_slice(&1_790_000_000_123_456_789u64.to_be_bytes());
+        let crf = Crf::read(&packet).unwrap();
+        assert_eq!((crf.kind, crf.pull, crf.base_hz, crf.interval, crf.timestamps), (1, 0, 48_000, 96, 1));
+        assert_eq!((crf.first_ns, crf.frequency_hz()), (Some(1_790_000_000_123_456_789), Some(48_000.0)));
+        packet[12] = 1 << 5;
+        let pulled = Crf::read(&packet).unwrap();
+        assert_eq!((pulled.pull, pulled.frequency_hz()), (1, Some(48_000.0 / 1.001)));
+        assert_eq!(Crf::read(&packet[..24]).unwrap().first_ns, None, "truncated");
+        packet[12] = 7 << 5;
+        assert_eq!(Crf::read(&packet).unwrap().frequency_hz(), None, "reserved");
     }
 
     proptest! {

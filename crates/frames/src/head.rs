@@ -164,6 +164,13 @@ impl Head {
         })
     }
 
+    /// The content of a frame with this head: the payload of a UDP datagram, or else all after the EtherType.
+    #[must_use]
+    #[inline]
+    pub fn content<'a>(&self, frame: &'a [u8]) -> &'a [u8] {
+        frame.get(self.content_at..).unwrap_or_default()
+    }
+
     /// The sequence number of the redundancy tag. Copies of a frame have the same.
     #[must_use]
     #[inline(always)]

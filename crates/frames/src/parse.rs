@@ -1,7 +1,8 @@
 //! Decodes frames.
 
 use crate::{
-    Avtp, Count, Format, Head, Link, Mac, Payload, Protocol, Tci,
+    Avtp, Count, Crf, Format, Head, Link, Mac, Payload, Protocol, Tci,
+    avtp::CRF,
     ethernet::AVTP,
     protocol::{of_datagram, of_ethertype},
 };
@@ -30,6 +31,8 @@ pub struct Content {
     pub redundant: Option<u16>,
     /// The AVTP header, if this is an AVTP stream packet.
     pub avtp: Option<Avtp>,
+    /// The rest of its header, if it is a clock reference.
+    pub crf: Option<Crf>,
     /// The probe's payload, if our talker sent the frame.
     pub probe: Option<Payload>,
     /// The protocol, except for AVTP.
@@ -54,18 +57,20 @@ impl Content {
     #[inline(always)]
     pub fn read(head: &Head, frame: &[u8], is_whole: bool) -> Self {
         let redundant = head.redundant(frame);
-        let content = frame.get(head.content_at..).unwrap_or_default();
+        let content = head.content(frame);
         if head.ethertype == AVTP {
             let avtp = Avtp::read(content);
             let samples_at = avtp.and_then(|avtp| Format::of(avtp.subtype)).map(Format::samples_at);
             let probe = samples_at.and_then(|at| Payload::read(content.get(at..)?));
-            return Self { redundant, avtp, probe, protocol: Protocol::Unknown, count: None };
+            let is_crf = avtp.is_some_and(|avtp| avtp.subtype == CRF);
+            let crf = if is_crf { Crf::read(content) } else { None };
+            return Self { redundant, avtp, crf, probe, protocol: Protocol::Unknown, count: None };
         }
         let (protocol, count) = match head.datagram {
             Some(datagram) => of_datagram(datagram.port, content),
             None => of_ethertype(head.ethertype, content, is_whole),
         };
-        Self { redundant, avtp: None, probe: None, protocol, count }
+        Self { redundant, avtp: None, crf: None, probe: None, protocol, count }
     }
 }
 

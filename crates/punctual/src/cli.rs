@@ -57,7 +57,7 @@ pub use self::{
         Serve as AmpServe,
     },
     audio::Audio,
-    capture::Capture,
+    capture::{Capture, TiedClock},
     check::{Check, CheckMachine, CheckPart, FailOn, NIC_PERIOD, Nic as CheckNic},
     common::{Common, RecordOptions, WakeUps},
     evl::{Evl, EvlContext, EvlGravity},

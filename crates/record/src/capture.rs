@@ -120,6 +120,9 @@ pub struct Capture {
     /// slope was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shaper: Option<CapturedShaper>,
+    /// The presentation times of an AVTP stream; absent if no frame has one, and in older records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub presentation: Option<CapturedPresentation>,
     /// Resolution of the timestamps, ns: the one that the file states or the one that was found, whichever is coarser.
     pub resolution_ns: u64,
     /// Frames with an earlier timestamp than the frame before.
@@ -346,6 +349,104 @@ pub struct MarkedFrame {
     pub at_ns: i64,
     /// The interval before it, or its lateness, ns.
     pub ns: i64,
+}
+
+/// The presentation times in the frames of an AVTP stream, or the timestamps of a clock reference.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct CapturedPresentation {
+    /// Frames with a valid timestamp.
+    pub valid: u64,
+    /// Frames without one.
+    pub not_valid: u64,
+    /// Frames whose timestamp is uncertain (tu), because the talker's clock was not synchronised.
+    pub uncertain: u64,
+    /// Changes of the media clock restart bit (mr).
+    pub restarts: u64,
+    /// Timestamps that are not where those before let expect them; absent if the timestamps do not advance regularly.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jumps: Option<u64>,
+    /// The first changes of the media clock, in order; at most 20.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<CapturedMediaChange>,
+    /// Rate of the timestamps against the clock of the capture, ppm; positive if the margin grows. Absent if unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drift_ppm: Option<f64>,
+    /// Frequency of the media clock by its own timestamps against its nominal frequency, ppm; absent if the period is a
+    /// guess, or the timestamps do not advance regularly.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub frequency_ppm: Option<f64>,
+    /// Largest less smallest margin, ns, by the times between frames alone; needs no common clock.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub variation_ns: Option<u64>,
+    /// The clock of the capture as given; absent if its relation to the talker's clock is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock: Option<CaptureClock>,
+    /// The time from the capture of each frame to its presentation time, ns; negative if it came too late. Absent without
+    /// `clock`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub margin: Option<PresentationMargin>,
+    /// The clock reference, if this is a stream of one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reference: Option<ClockReference>,
+}
+
+/// The time from the capture of a frame to its presentation time, ns.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct PresentationMargin {
+    /// The smallest.
+    pub min_ns: i64,
+    /// The mean.
+    pub mean_ns: f64,
+    /// The largest.
+    pub max_ns: i64,
+    /// Frames that were captured after their presentation time.
+    pub late: u64,
+    /// The latest of them, latest first, with the margin as `ns`; at most 20.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub worst: Vec<MarkedFrame>,
+}
+
+/// A change of the media clock.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct CapturedMediaChange {
+    /// The number of the first frame after the change, from 1, as Wireshark counts.
+    pub frame: u64,
+    /// Its timestamp, ns after the stream's first frame.
+    pub at_ns: i64,
+    /// How much later its presentation time is than expected, ns; 0 if it is as expected, absent if unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jump_ns: Option<i64>,
+    /// True if the media clock restart bit changed: the talker announced the change.
+    pub restarted: bool,
+}
+
+/// The header of a clock reference stream (CRF), IEEE Std 1722-2016, clause 10.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct ClockReference {
+    /// The type of its events: 0 user, 1 audio samples, 2 video frames, 3 video lines, 4 machine cycles.
+    pub kind: u8,
+    /// The multiplier of the base frequency: 0 to 5 for 1, 1/1.001, 1.001, 24/25, 25/24 and 1/8.
+    pub pull: u8,
+    /// The base frequency, Hz.
+    pub base_hz: u32,
+    /// Events from one timestamp to the next.
+    pub interval: u16,
+    /// Timestamps in each frame.
+    pub timestamps: u16,
+    /// Frames with the frame sync bit (fs).
+    pub frame_sync: u64,
+    /// Frames whose header differs from that of the first one.
+    pub changed: u64,
+}
+
+/// The clock of the timestamps of a capture.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum CaptureClock {
+    /// That of gPTP, which is TAI.
+    Gptp,
+    /// UTC of a clock that follows gPTP: 37 s behind TAI since 2017.
+    Utc,
 }
 
 /// A credit-based shaper (IEEE 802.1Qav) simulated on a captured stream.

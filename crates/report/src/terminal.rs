@@ -18,6 +18,7 @@ pub(crate) mod matrix;
 pub(crate) mod noise;
 mod page;
 mod plan;
+mod presentation;
 mod process;
 mod published;
 mod response;

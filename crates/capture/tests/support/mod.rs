@@ -21,6 +21,7 @@ pub const OPTIONS: Options = Options {
     period_ns: None,
     idle_slope_bps: None,
     link_bps: 1_000_000_000,
+    clock: None,
 };
 
 /// A captured frame: timestamp in ns since 1970, and bytes.

@@ -48,6 +48,12 @@ pub struct Capture {
     /// Use this link speed.
     #[arg(long, value_name = "RATE", default_value = "1Gbit")]
     pub link_speed: Rate,
+    /// Use this clock of the timestamps for presentation times.
+    ///
+    /// gptp: the clock of the network (TAI), such as that of a network card that ptp4l adjusts. utc: a system clock that
+    /// follows it, 37 s behind. Without it, only the variation of the presentation times is known.
+    #[arg(long, value_name = "CLOCK")]
+    pub clock: Option<TiedClock>,
     /// Judge by the limits of this profile; repeatable.
     ///
     /// A name (`punctual profiles` lists them) or a TOML file.
@@ -69,6 +75,15 @@ pub struct Capture {
     /// The extent of the printed result.
     #[command(flatten)]
     pub extent: Extent,
+}
+
+/// A clock of a capture that is tied to that of the network.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum TiedClock {
+    /// That of gPTP, which is TAI.
+    Gptp,
+    /// UTC of a clock that follows gPTP.
+    Utc,
 }
 
 /// A MAC address.

@@ -11,10 +11,13 @@ use std::{
 use analysis::format_duration;
 use anyhow::{Context, bail};
 use capture::CaptureError;
-use record::visible::{self, Passes};
+use record::{
+    CaptureClock,
+    visible::{self, Passes},
+};
 
 use crate::{
-    cli::Capture,
+    cli::{Capture, TiedClock},
     output::{self, RecordFiles},
 };
 
@@ -78,6 +81,10 @@ fn analysis_options(options: &Capture, interface: Option<u32>) -> capture::Optio
         period_ns: options.period,
         idle_slope_bps: options.idle_slope.map(|rate| rate.0),
         link_bps: options.link_speed.0,
+        clock: options.clock.map(|clock| match clock {
+            TiedClock::Gptp => CaptureClock::Gptp,
+            TiedClock::Utc => CaptureClock::Utc,
+        }),
     }
 }
 

@@ -9,7 +9,7 @@ use record::{
 use super::page::Page;
 use super::table::Table;
 use super::verdict::answer;
-use super::{cell, count_cell, series, time};
+use super::{cell, count_cell, presentation, series, time};
 use crate::{
     blame::unsigned,
     observation,
@@ -33,6 +33,7 @@ pub(super) fn page(page: &mut Page, record: &Record, capture: &Capture) {
         series::histograms(page, record, &[lateness]);
     }
     missing(page, capture);
+    presentation::section(page, capture.presentation.as_ref());
     spacing(page, capture);
     frames(page, "Largest gaps", "gap", &capture.worst_gaps, FRAMES);
     frames(page, "Latest frames", "late", &capture.worst_late, FRAMES);
@@ -57,6 +58,7 @@ pub(super) fn section(page: &mut Page, record: &Record) {
     let lateness = record.series.iter().find(|series| series.kind == SeriesKind::Capture);
     late_packets(page, capture, lateness);
     missing(page, capture);
+    presentation::section(page, capture.presentation.as_ref());
     spacing(page, capture);
     frames(page, "Largest gaps", "gap", &capture.worst_gaps, FRAMES_OF_OWN_RUN);
     frames(page, "Latest frames", "late", &capture.worst_late, FRAMES_OF_OWN_RUN);

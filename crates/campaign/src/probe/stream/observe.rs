@@ -100,6 +100,8 @@ pub(crate) fn add_capture(record: &mut Record, stream: &StreamProbe, record_path
         period_ns: record.phases.first().map(|phase| phase.period_ns),
         idle_slope_bps: None,
         link_bps: stream.interface().and_then(|name| link_bps(root, name)).unwrap_or(LINK_BPS),
+        // The presentation times are those of the talker's clock, and the stamps those of the system clock.
+        clock: None,
     };
     match capture::analyse(|| File::open(&path), &path.to_string_lossy(), &options) {
         Ok(analysis) => add(record, stream.observed_at(), analysis),

@@ -1,0 +1,178 @@
+//! Presentation times and clock references with known truth.
+
+mod support;
+
+use capture::analyse;
+use frames::{Class, avtp::CRF};
+use record::{CaptureClock, CapturedPresentation};
+use support::{BEGIN_NS, LITTLE, OPTIONS, Seen, pcap, scatter, stream};
+
+/// Offset of the AVTP header behind addresses and one VLAN tag.
+const AVTP_AT: usize = 18;
+/// A time of gPTP shortly before its low 32 bits wrap.
+const NEAR_WRAP_NS: u64 = (BEGIN_NS >> 32 << 32) + (1 << 32) - 300_000_000;
+
+/// A frame of a class A stream whose presentation time is `due_ns`, captured at `at_ns`.
+fn frame(seq: u64, at_ns: u64, due_ns: u64) -> Seen {
+    let stream = frames::Stream { tci: Class::A.tci(), ..stream(1) };
+    let mut frame = stream.frame();
+    frame.patch(&frames::Payload { seq, ..frames::Payload::default() }, 0);
+    let mut bytes = frame.bytes().to_vec();
+    bytes[AVTP_AT + 24..AVTP_AT + 28].fill(0);
+    bytes[AVTP_AT + 1] |= 1;
+    bytes[AVTP_AT + 12..AVTP_AT + 16].copy_from_slice(&due_ns.to_be_bytes()[4..]);
+    Seen { at_ns, interface: 0, bytes }
+}
+
+/// `count` frames every 125 us, presented 2 ms after their slots. Captured up to 200 ns late.
+fn steady(count: u64, begin_ns: u64) -> Vec<Seen> {
+    let slot_ns = |seq: u64| begin_ns + seq * 125_000;
+    (0..count).map(|seq| frame(seq, slot_ns(seq) + scatter(seq).unsigned_abs(), slot_ns(seq) + 2_000_000)).collect()
+}
+
+fn set_due(seen: &mut Seen, due_ns: u64) {
+    seen.bytes[AVTP_AT + 12..AVTP_AT + 16].copy_from_slice(&due_ns.to_be_bytes()[4..]);
+}
+
+fn presentation_of(file: &[u8], clock: Option<CaptureClock>) -> CapturedPresentation {
+    let options = capture::Options { clock, ..OPTIONS };
+    let found = analyse(|| Ok(file), "made", &options).expect("an analysis");
+    found.capture.presentation.expect("presentation times")
+}
+
+fn presentation(frames: &[Seen], clock: Option<CaptureClock>) -> CapturedPresentation {
+    presentation_of(&pcap(LITTLE, true, 1, frames), clock)
+}
+
+fn near(found: Option<f64>, expected: f64, error: f64) {
+    let found = found.expect("a rate");
+    assert!((found - expected).abs() < error, "{found} instead of {expected}");
+}
+
+#[test]
+fn the_margin_is_exact_across_a_wrap_of_32_bits() {
+    let found = presentation(&steady(6000, NEAR_WRAP_NS), Some(CaptureClock::Gptp));
+    let margin = found.margin.clone().unwrap();
+    let latest = (0..6000).map(scatter).max().unwrap();
+    assert_eq!((margin.min_ns, margin.max_ns, margin.late), (2_000_000 - latest, 2_000_000, 0));
+    assert_eq!((found.valid, found.not_valid, found.uncertain, found.restarts), (6000, 0, 0, 0));
+    assert_eq!((found.jumps, found.variation_ns), (Some(0), Some(latest.unsigned_abs())));
+    near(found.drift_ppm, 0.0, 0.1);
+    near(found.frequency_ppm, 0.0, 0.001);
+}
+
+#[test]
+fn a_capture_in_utc_is_37_s_behind() {
+    let tai = steady(1000, BEGIN_NS + 37_000_000_000);
+    let utc: Vec<_> = tai.into_iter().map(|seen| Seen { at_ns: seen.at_ns - 37_000_000_000, ..seen }).collect();
+    let margin = presentation(&utc, Some(CaptureClock::Utc)).margin.unwrap();
+    assert_eq!((margin.max_ns, margin.late), (2_000_000, 0));
+    assert_ne!(presentation(&utc, Some(CaptureClock::Gptp)).margin.unwrap().max_ns, 2_000_000);
+}
+
+#[test]
+fn without_a_common_clock_only_the_variation_is_known() {
+    let found = presentation(&steady(1000, BEGIN_NS), None);
+    assert_eq!((found.margin, found.clock), (None, None));
+    assert!(found.variation_ns.is_some_and(|ns| (150..=200).contains(&ns)), "{:?}", found.variation_ns);
+}
+
+#[test]
+fn late_frames_have_a_negative_margin() {
+    let mut frames = steady(3000, BEGIN_NS);
+    for n in [1000, 1001] {
+        frames[n].at_ns += 2_050_000;
+    }
+    frames.sort_by_key(|seen| seen.at_ns);
+    let margin = presentation(&frames, Some(CaptureClock::Gptp)).margin.unwrap();
+    assert_eq!((margin.late, margin.worst.len()), (2, 2));
+    assert!((-50_200..=-50_000).contains(&margin.min_ns), "{}", margin.min_ns);
+    assert_eq!(margin.worst[0].ns, margin.min_ns);
+}
+
+#[test]
+fn the_drift_of_the_media_clock_is_found() {
+    let mut frames = steady(80_000, BEGIN_NS);
+    for (seq, seen) in (0..).zip(&mut frames) {
+        // Timestamps advance by 10 ppm more: the media clock is slower by as much.
+        set_due(seen, BEGIN_NS + 2_000_000 + seq * 125_000 + seq * 125 / 100);
+    }
+    let found = presentation(&frames, Some(CaptureClock::Gptp));
+    near(found.drift_ppm, 10.0, 0.05);
+    near(found.frequency_ppm, -10.0, 0.01);
+    assert_eq!(found.jumps, Some(0));
+    // The same in microseconds.
+    let coarse = presentation_of(&pcap(LITTLE, false, 1, &frames), None);
+    near(coarse.drift_ppm, 10.0, 0.3);
+    near(coarse.frequency_ppm, -10.0, 0.01);
+    assert_eq!(coarse.jumps, Some(0));
+}
+
+#[test]
+fn jumps_and_restarts_of_the_media_clock_have_frame_numbers() {
+    let mut frames = steady(5000, BEGIN_NS);
+    for (n, seen) in (0..).zip(&mut frames) {
+        let due_ns = BEGIN_NS + 2_000_000 + n * 125_000;
+        let jumped_ns = if n >= 2000 { 20_833 } else { 0 };
+        set_due(seen, due_ns + jumped_ns - if n >= 3000 { 500_000 } else { 0 });
+        if n >= 3000 {
+            seen.bytes[AVTP_AT + 1] |= 8;
+        }
+        if (4000..4010).contains(&n) {
+            seen.bytes[AVTP_AT + 3] |= 1;
+        }
+        if (4100..4105).contains(&n) {
+            seen.bytes[AVTP_AT + 1] &= !1;
+        }
+    }
+    // Lost frames are no jump.
+    frames.drain(1000..1300);
+    let found = presentation(&frames, None);
+    assert_eq!((found.valid, found.not_valid, found.uncertain, found.restarts), (4695, 5, 10, 1));
+    assert_eq!(found.jumps, Some(2));
+    let seen: Vec<_> = found.changes.iter().map(|change| (change.frame, change.jump_ns, change.restarted)).collect();
+    let [first, second] = [0, 1].map(|n| seen[n].1.unwrap());
+    assert_eq!((seen.len(), seen[0].0, seen[0].2, seen[1].0, seen[1].2), (2, 1701, false, 2701, true));
+    assert!((first - 20_833).abs() <= 5 && (second + 500_000).abs() <= 5, "{first} {second}");
+    near(found.frequency_ppm, 0.0, 0.001);
+}
+
+/// A frame of a clock reference of Milan: one timestamp for 96 samples of 48 kHz, every 2 ms.
+fn reference(seq: u64, at_ns: u64, time_ns: u64, flags: u8) -> Seen {
+    let stream = stream(1);
+    let mut bytes = [&stream.destination[..], &stream.source, &[0x81, 0, 0x60, 2, 0x22, 0xf0]].concat();
+    bytes.extend([CRF, 0x80 | flags, seq.to_le_bytes()[0], 1]);
+    bytes.extend(stream.stream_id.to_be_bytes());
+    bytes.extend([0, 0, 0xbb, 0x80, 0, 8, 0, 96]);
+    bytes.extend(time_ns.to_be_bytes());
+    bytes.resize(64, 0);
+    Seen { at_ns, interface: 0, bytes }
+}
+
+#[test]
+fn a_clock_reference_shows_its_frequency_and_losses() {
+    let frame = |seq: u64| {
+        let at_ns = BEGIN_NS + seq * 2_000_000 + scatter(seq).unsigned_abs();
+        // The clock is 3 ppm fast: its timestamps advance by 6 ns less.
+        let time_ns = BEGIN_NS + 2_000_000 + seq * (2_000_000 - 6);
+        reference(seq, at_ns, time_ns, u8::from(seq < 10) | if seq >= 15_000 { 8 } else { 0 } | 2)
+    };
+    let mut frames: Vec<_> = (0..20_000).map(frame).collect();
+    frames.drain(5000..5003);
+    let file = pcap(LITTLE, true, 1, &frames);
+    let options = capture::Options { clock: Some(CaptureClock::Gptp), ..OPTIONS };
+    let found = analyse(|| Ok(&file[..]), "made", &options).expect("an analysis").capture;
+    assert_eq!((found.stream.protocol.as_str(), found.frames, found.lost, found.losses), ("AVTP CRF", 19_997, 3, 1));
+    let crf = found.presentation.unwrap();
+    near(crf.frequency_ppm, 3.0, 0.001);
+    near(crf.drift_ppm, -3.0, 0.01);
+    assert_eq!((crf.valid, crf.uncertain, crf.restarts, crf.jumps), (19_997, 10, 1, Some(0)));
+    let change = &crf.changes[0];
+    assert_eq!((crf.changes.len(), change.frame, change.jump_ns, change.restarted), (1, 14_998, Some(0), true));
+    let header = crf.reference.unwrap();
+    assert_eq!((header.kind, header.pull, header.base_hz, header.interval, header.timestamps), (1, 0, 48_000, 96, 1));
+    assert_eq!((header.frame_sync, header.changed), (19_997, 0));
+    let margin = crf.margin.unwrap();
+    // The margin shrinks by 6 ns with each frame.
+    assert!((1_999_700..=2_000_000).contains(&margin.max_ns) && margin.late == 0, "{margin:?}");
+}
