@@ -88,7 +88,7 @@ pub fn analyse<R: Read>(
     options: &Options,
 ) -> Result<Analysis, CaptureError> {
     let mut opened = || open().map_err(|reason| CaptureError::Open { reason });
-    let (file, mut streams) = first_pass(opened()?, options)?;
+    let (file, mut streams) = first_pass(&mut opened()?, options)?;
     let index = select(&file, &streams, options)?;
     let mut list = streams.to_records();
     let record = list[index].clone();
@@ -97,7 +97,7 @@ pub fn analyse<R: Read>(
     let (key, truncated, without_stamp) = (stream.key, stream.truncated, stream.without_stamp);
     let last_ns = stream.last_ns;
     let (reference, period) = reference(stream, &file, options)?;
-    let measure = second_pass(opened()?, &options.filter, key, Measure::new(reference))?;
+    let measure = second_pass(&mut opened()?, &options.filter, key, Measure::new(reference))?;
     let (capture, series) = measure.finish(Capture {
         file: name.to_owned(),
         format: file.format.to_owned(),
@@ -115,8 +115,8 @@ pub fn analyse<R: Read>(
     Ok(Analysis { capture, series, caveats })
 }
 
-/// The first pass.
-fn first_pass<R: Read>(from: R, options: &Options) -> Result<(FileSummary, Streams), CaptureError> {
+/// The first pass. It is not generic, so that it is compiled in this crate, which is optimised more than those that call it.
+fn first_pass(from: &mut dyn Read, options: &Options) -> Result<(FileSummary, Streams), CaptureError> {
     let mut reader = Reader::new(from)?;
     let mut streams = Streams::default();
     let mut last_ns = Vec::new();
@@ -318,8 +318,8 @@ fn coarse_stamps(tracked: &Tracked, grid: &Grid, nominal: Nominal, resolution_ns
     }
 }
 
-/// The second pass.
-fn second_pass<R: Read>(from: R, filter: &Filter, key: Key, mut measure: Measure) -> Result<Measure, CaptureError> {
+/// The second pass, which is not generic for the same reason.
+fn second_pass(from: &mut dyn Read, filter: &Filter, key: Key, mut measure: Measure) -> Result<Measure, CaptureError> {
     let mut reader = Reader::new(from)?;
     let mut heads = Heads::default();
     while let Some(packet) = reader.next()? {

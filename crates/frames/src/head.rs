@@ -407,7 +407,7 @@ mod tests {
             for length in [frame.len(), frame.len() / 2, 20] {
                 let frame = &frame[..length.min(frame.len())];
                 if let Some(head) = Head::read(link, frame) {
-                    Content::read(&head, frame, false);
+                    let _ = Content::read(&head, frame, false);
                     if let Some(pattern) = head.pattern(frame) {
                         prop_assert!(pattern.matches(frame));
                     }
@@ -423,7 +423,7 @@ mod tests {
         ) {
             let Some(head) = Head::read(link, &frame) else { return Ok(()) };
             let Some(pattern) = head.pattern(&frame) else { return Ok(()) };
-            let mut other = frame.clone();
+            let mut other = frame;
             for (at, byte) in changes {
                 other.get_mut(at).into_iter().for_each(|old| *old = byte);
             }
