@@ -19,7 +19,7 @@ use std::{
 
 use machine::{
     Root,
-    nic::{Answers, Nic, NicError, findings},
+    nic::{Answers, Nic, NicError, Reading, findings},
 };
 use record::{Ahead, Finding, FindingState, Ptp, PtpPort};
 use sys::netlink::{Answer, Request};
@@ -120,6 +120,27 @@ fn limits_grow_with_the_period() {
     assert_eq!((at(199_999), at(200_000)), (FindingState::Fail, FindingState::Ok), "20 us is a tenth of 200 us");
     let ring = |period_ns| state(&found("i225", period_ns), "nic.rings.rx");
     assert_eq!((ring(195_000), ring(196_000)), (FindingState::Warn, FindingState::Ok), "256 frames in 50 ms");
+}
+
+/// An interrupt comes after a time or a number of frames, whichever is first.
+#[test]
+fn coalescing_is_judged_by_time_and_frames_together() {
+    use FindingState::{Fail, NotApplicable, Ok, Warn};
+    let judged = |usecs: Option<u32>, frames: Option<u32>| {
+        let mut nic = read(&Root::at(folder("i225")), "eth0").unwrap();
+        let Reading::Known(values) = &mut nic.coalescing else { panic!("{:?}", nic.coalescing) };
+        (values.rx_usecs, values.rx_frames) = (usecs, frames);
+        (values.tx_usecs, values.tx_frames) = (usecs, frames);
+        let found = findings(&nic, PERIOD_NS);
+        ["rx_usecs", "rx_frames", "tx_usecs", "tx_frames"].map(|id| state(&found, &format!("nic.coalesce.{id}")))
+    };
+    assert_eq!(judged(Some(20), Some(1)), [Ok; 4], "each frame has its interrupt");
+    assert_eq!(judged(Some(20), Some(0)), [Fail, Ok, Warn, Ok], "after 20 us");
+    assert_eq!(judged(Some(20), Some(64)), [Fail, Warn, Warn, Warn], "after 20 us or 64 frames");
+    assert_eq!(judged(Some(12), Some(64)), [Ok; 4], "12 us is less than a tenth of the period");
+    assert_eq!(judged(Some(0), Some(64)), [Ok, Fail, Ok, Warn], "after 64 frames, however long that takes");
+    assert_eq!(judged(None, Some(64)), [NotApplicable, Fail, NotApplicable, Warn]);
+    assert_eq!(judged(Some(0), None), [Ok, NotApplicable, Ok, NotApplicable]);
 }
 
 /// With only the answer about the link, everything else is unknown and never `ok`.

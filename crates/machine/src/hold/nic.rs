@@ -335,6 +335,7 @@ mod tests {
         let fake = Fake::new();
         let refused = |settings| take(&fake, settings).unwrap_err().to_string();
         assert_eq!(refused("eee=off,gro=off"), "the driver of eth0 cannot change gro: leave it out");
+        assert_eq!(refused("eee=off,tx-frames=1"), "the driver of eth0 cannot change tx-frames: leave it out");
         let message = refused("eee=off,coalesce=1");
         assert!(message.starts_with("cannot set rx-usecs of eth0 to 1 (the driver set 3 instead)"), "{message}");
         assert_eq!(fake.values(), INITIAL);

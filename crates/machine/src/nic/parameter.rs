@@ -26,6 +26,12 @@ const EEE_SET: u8 = 24;
 pub enum Parameter {
     /// Delay of receive interrupts, us.
     RxUsecs,
+    /// Number of received frames in one interrupt.
+    RxFrames,
+    /// Delay of send interrupts, us.
+    TxUsecs,
+    /// Number of sent frames in one interrupt.
+    TxFrames,
     /// Adaptive coalescing: the driver changes the delay dynamically.
     AdaptiveRx,
     /// Energy-efficient Ethernet.
@@ -88,6 +94,9 @@ impl Parameter {
     pub fn name(self) -> &'static str {
         match self {
             Self::RxUsecs => "rx-usecs",
+            Self::RxFrames => "rx-frames",
+            Self::TxUsecs => "tx-usecs",
+            Self::TxFrames => "tx-frames",
             Self::AdaptiveRx => "adaptive-rx",
             Self::Eee => "eee",
             Self::PauseAutoneg => "pause autoneg",
@@ -104,7 +113,23 @@ impl Parameter {
 
     /// True if its value is a number.
     pub(super) fn is_number(self) -> bool {
-        matches!(self, Self::RxUsecs | Self::RxRing | Self::RxFilter | Self::TxType)
+        match self {
+            Self::RxUsecs
+            | Self::RxFrames
+            | Self::TxUsecs
+            | Self::TxFrames
+            | Self::RxRing
+            | Self::RxFilter
+            | Self::TxType => true,
+            Self::AdaptiveRx
+            | Self::Eee
+            | Self::PauseAutoneg
+            | Self::PauseRx
+            | Self::PauseTx
+            | Self::Gro
+            | Self::Lro
+            | Self::Tso => false,
+        }
     }
 
     /// The kernel's name of an offload; `None` for other parameters.
@@ -114,6 +139,9 @@ impl Parameter {
             Self::Lro => Some("rx-lro"),
             Self::Tso => Some("tx-tcp-segmentation"),
             Self::RxUsecs
+            | Self::RxFrames
+            | Self::TxUsecs
+            | Self::TxFrames
             | Self::AdaptiveRx
             | Self::Eee
             | Self::PauseAutoneg
@@ -137,11 +165,13 @@ impl Parameter {
         let switch = |value: Option<bool>| value.map(Value::Switch);
         let number = |value: Option<u32>| value.map(Value::Number);
         let answers = &mut answers;
+        let coalescing = |answers: &mut Answers| supported(ethtool::coalescing(answers, &link));
         let value = match self {
-            Self::RxUsecs => supported(ethtool::coalescing(answers, &link))?.and_then(|values| number(values.rx_usecs)),
-            Self::AdaptiveRx => {
-                supported(ethtool::coalescing(answers, &link))?.and_then(|values| switch(values.adaptive_rx))
-            }
+            Self::RxUsecs => coalescing(answers)?.and_then(|values| number(values.rx_usecs)),
+            Self::RxFrames => coalescing(answers)?.and_then(|values| number(values.rx_frames)),
+            Self::TxUsecs => coalescing(answers)?.and_then(|values| number(values.tx_usecs)),
+            Self::TxFrames => coalescing(answers)?.and_then(|values| number(values.tx_frames)),
+            Self::AdaptiveRx => coalescing(answers)?.and_then(|values| switch(values.adaptive_rx)),
             Self::Eee => supported(ethtool::eee(answers, &link))?.and_then(|eee| switch(eee.is_enabled)),
             Self::PauseAutoneg => {
                 supported(ethtool::pause(answers, &link))?.and_then(|pause| switch(pause.autonegotiated))
@@ -191,6 +221,9 @@ impl Parameter {
         };
         match self {
             Self::RxUsecs => Some(with_value(COALESCE_SET, 2)),
+            Self::RxFrames => Some(with_value(COALESCE_SET, 3)),
+            Self::TxUsecs => Some(with_value(COALESCE_SET, 6)),
+            Self::TxFrames => Some(with_value(COALESCE_SET, 7)),
             Self::AdaptiveRx => Some(with_value(COALESCE_SET, 11)),
             Self::Eee => Some(with_value(EEE_SET, 5)),
             Self::PauseAutoneg => Some(with_value(PAUSE_SET, 2)),

@@ -12,8 +12,11 @@ use super::{Parameter, parameter::Value};
 pub struct NicSettings(Vec<(Parameter, Value)>);
 
 /// The words of `--nic` and the settings of each.
-const WORDS: [(&str, &[Parameter]); 8] = [
+const WORDS: [(&str, &[Parameter]); 11] = [
     ("coalesce", &[Parameter::RxUsecs]),
+    ("rx-frames", &[Parameter::RxFrames]),
+    ("tx-usecs", &[Parameter::TxUsecs]),
+    ("tx-frames", &[Parameter::TxFrames]),
     ("adaptive", &[Parameter::AdaptiveRx]),
     ("eee", &[Parameter::Eee]),
     // Otherwise the result of autonegotiation would stay in force.
@@ -23,6 +26,9 @@ const WORDS: [(&str, &[Parameter]); 8] = [
     ("lro", &[Parameter::Lro]),
     ("tso", &[Parameter::Tso]),
 ];
+
+/// The name of `coalesce` in ethtool, which is accepted, too.
+const RX_USECS: &str = "rx-usecs";
 
 impl NicSettings {
     /// Hardware timestamps for every received frame, and for sent frames that request one.
@@ -57,7 +63,8 @@ impl FromStr for NicSettings {
         for part in text.split(',') {
             let (word, value) =
                 part.split_once('=').ok_or_else(|| format!("{part:?} has no value: write e.g. coalesce=0,eee=off"))?;
-            let Some((_, parameters)) = WORDS.iter().find(|(name, _)| *name == word) else {
+            let known = if word == RX_USECS { "coalesce" } else { word };
+            let Some((_, parameters)) = WORDS.iter().find(|(name, _)| *name == known) else {
                 let words = WORDS.map(|(name, _)| name).join(", ");
                 return Err(format!("{word:?} cannot be set: it must be one of {words}"));
             };
@@ -97,15 +104,20 @@ mod tests {
         let parse = |text: &str| text.parse::<NicSettings>();
         let written = "coalesce=0,pause=off,rx-ring=512";
         assert_eq!(parse(written).unwrap().to_string(), written);
+        let interrupts = "coalesce=0,rx-frames=1,tx-usecs=0,tx-frames=1";
+        assert_eq!(parse(interrupts).unwrap().to_string(), interrupts);
+        assert_eq!(parse("rx-usecs=7").unwrap(), parse("coalesce=7").unwrap());
         assert_eq!(parse("pause=off").unwrap().0.len(), 3, "autonegotiation and both directions");
         for (wrong, words) in [
             ("", "has no value"),
             ("eee", "has no value"),
-            ("speed=1", "must be one of coalesce, adaptive, eee"),
+            ("speed=1", "must be one of coalesce, rx-frames, tx-usecs, tx-frames, adaptive, eee"),
             ("eee=1", "eee takes on or off, not 1"),
             ("coalesce=off", "coalesce takes a number, not off"),
             ("coalesce=-1", "neither a number"),
             ("gro=on,gro=off", "gro is given twice"),
+            ("coalesce=0,rx-usecs=0", "rx-usecs is given twice"),
+            ("tx-frames=off", "tx-frames takes a number, not off"),
         ] {
             assert!(parse(wrong).unwrap_err().contains(words), "{wrong}: {:?}", parse(wrong));
         }

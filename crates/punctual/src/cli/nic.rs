@@ -9,8 +9,8 @@ use machine::nic::NicSettings;
 pub struct Nic {
     /// Change interface settings, e.g. coalesce=0,eee=off.
     ///
-    /// The settings are coalesce (us), rx-ring (frames), and, on or off, adaptive, eee, pause, gro, lro and tso. They
-    /// are restored afterwards. `punctual check nic` recommends them.
+    /// The settings are coalesce (or rx-usecs) and tx-usecs (us), rx-frames, tx-frames and rx-ring (frames), and, on or
+    /// off, adaptive, eee, pause, gro, lro and tso. They are restored afterwards. `punctual check nic` recommends them.
     #[arg(long, value_name = "WHAT=VALUE,...")]
     pub nic: Option<NicSettings>,
     /// Run its interrupt threads at priority N, 1 to 99.

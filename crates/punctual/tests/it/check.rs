@@ -75,11 +75,11 @@ fn the_page_shows_facts_then_findings() {
         "link        1000 Mbit/s, full duplex, MTU 1500",
         "clock       /dev/ptp0 (igc)",
         "Findings",
-        "nic.coalesce.rx_usecs: a received frame waits up to 20 us for its interrupt",
+        "nic.coalesce.rx_usecs: the interrupt of a received frame waits up to 20 us",
         "sudo ethtool -C eth0 rx-usecs 0",
         "the link sleeps between frames (EEE)",
         "sudo ethtool --set-eee eth0 eee off",
-        "2 fail, 16 warn, 1 unknown of 39 findings",
+        "2 fail, 16 warn, 1 unknown of 41 findings",
     ];
     for words in expected {
         let at = rest.find(words).unwrap_or_else(|| panic!("no {words:?} in\n{rest}\nof\n{page}"));

@@ -5,7 +5,7 @@ use record::Finding;
 use super::{Check, CheckContext, judged, micros, on_off};
 use crate::{
     findings::{Explain, fail, not_applicable, ok, unknown, warn},
-    nic::Power,
+    nic::{Coalescing, Power},
 };
 
 const COALESCE: &str = "ethtool -c";
@@ -13,55 +13,147 @@ const SET_COALESCE: &str = "ethtool -C";
 const EEE: &str = "ethtool --show-eee";
 const PAUSE: &str = "ethtool -a";
 
-pub(super) const CHECKS: &[Check] = &[rx_usecs, tx_usecs, adaptive, eee, pause, runtime_power, link_power];
+pub(super) const CHECKS: &[Check] =
+    &[rx_usecs, rx_frames, tx_usecs, tx_frames, adaptive, eee, pause, runtime_power, link_power];
+
+/// A rule by which an interrupt waits for more frames: it comes after `usecs`, or after `frames`, whichever is first. 0 turns
+/// a limit off. Source: the comment of `struct ethtool_coalesce` in the kernel's `ethtool.h`.
+struct Rule {
+    usecs: Option<u32>,
+    frames: Option<u32>,
+}
+
+impl Rule {
+    /// The longest time that an interrupt waits, ns; `None` if it waits for further frames without a limit.
+    fn longest_ns(&self) -> Option<u64> {
+        match (self.usecs, self.frames) {
+            (_, Some(1)) => Some(0),
+            (None | Some(0), Some(frames)) if frames > 1 => None,
+            (usecs, _) => Some(u64::from(usecs.unwrap_or(0)) * 1000),
+        }
+    }
+}
+
+/// The texts about one direction.
+struct Direction {
+    usecs_id: &'static str,
+    frames_id: &'static str,
+    /// The first word of the names in ethtool.
+    prefix: &'static str,
+    /// The frames: `received` or `sent`.
+    frames: &'static str,
+    why: &'static str,
+    /// The finding of a delay that is too long.
+    alarm: fn(&'static str, String, String) -> Finding,
+}
+
+const RX: Direction = Direction {
+    usecs_id: "nic.coalesce.rx_usecs",
+    frames_id: "nic.coalesce.rx_frames",
+    prefix: "rx",
+    frames: "received",
+    why: "The NIC waits for more frames before it interrupts, which adds to the latency of every received frame.",
+    alarm: |id, title, read| fail(id, title, read),
+};
+
+const TX: Direction = Direction {
+    usecs_id: "nic.coalesce.tx_usecs",
+    frames_id: "nic.coalesce.tx_frames",
+    prefix: "tx",
+    frames: "sent",
+    why: "Timestamps of sent frames and free ring entries are late by this time; the frames are not.",
+    alarm: |id, title, read| warn(id, title, read),
+};
+
+impl Direction {
+    /// Judges the longest wait for an interrupt.
+    fn usecs(&self, context: &CheckContext, rule: impl Fn(&Coalescing) -> Rule) -> Finding {
+        judged(|| {
+            let id = self.usecs_id;
+            let rule = rule(context.known(id, "interrupt coalescing", &context.nic.coalescing, COALESCE)?);
+            let name = format!("{}-usecs", self.prefix);
+            let Some(usecs) = rule.usecs else {
+                let title = format!("no setting for the delay of interrupts of {} frames", self.frames);
+                return Ok(not_applicable(id, title, context.evidence(COALESCE, &format!("{name} n/a"))));
+            };
+            let frames = rule.frames.map_or_else(String::new, |frames| format!(", {}-frames = {frames}", self.prefix));
+            let read = context.evidence(COALESCE, &format!("{name} = {usecs}{frames}"));
+            let title = match rule.longest_ns() {
+                Some(1..) => {
+                    format!(
+                        "the interrupt of a {} frame waits up to {usecs} us (limit {})",
+                        self.frames,
+                        limit(context)
+                    )
+                }
+                Some(0) => format!("a {} frame raises its interrupt at once", self.frames),
+                // The number of frames is another finding.
+                None => return Ok(ok(id, format!("no delay of interrupts of {} frames by time", self.frames), read)),
+            };
+            if u64::from(usecs) * 1000 <= context.tenth_ns() || rule.longest_ns() == Some(0) {
+                return Ok(ok(id, title, read));
+            }
+            let remedy = context.remedy(SET_COALESCE, &format!("{name} 0"));
+            Ok((self.alarm)(id, title, read).because(self.why, remedy))
+        })
+    }
+
+    /// Judges the number of frames that an interrupt waits for.
+    fn frames(&self, context: &CheckContext, rule: impl Fn(&Coalescing) -> Rule) -> Finding {
+        judged(|| {
+            let id = self.frames_id;
+            let rule = rule(context.known(id, "interrupt coalescing", &context.nic.coalescing, COALESCE)?);
+            let name = format!("{}-frames", self.prefix);
+            let Some(frames) = rule.frames else {
+                let title = format!("no setting for the number of {} frames in one interrupt", self.frames);
+                return Ok(not_applicable(id, title, context.evidence(COALESCE, &format!("{name} n/a"))));
+            };
+            let usecs = rule.usecs.map_or_else(String::new, |usecs| format!(", {}-usecs = {usecs}", self.prefix));
+            let read = context.evidence(COALESCE, &format!("{name} = {frames}{usecs}"));
+            let longest_ns = rule.longest_ns();
+            let title = match (frames, longest_ns) {
+                (0, _) => format!("the number of {} frames does not delay interrupts", self.frames),
+                (1, _) => format!("each {} frame raises its own interrupt", self.frames),
+                (_, Some(_)) => format!("an interrupt waits for {frames} {} frames, or for its delay", self.frames),
+                (_, None) => format!("an interrupt waits for {frames} {} frames, without a time limit", self.frames),
+            };
+            if frames < 2 || longest_ns.is_some_and(|ns| ns <= context.tenth_ns()) {
+                return Ok(ok(id, title, read));
+            }
+            let remedy = context.remedy(SET_COALESCE, &format!("{name} 1"));
+            // With a time limit, the delay is another finding.
+            let finding = if longest_ns.is_some() { warn(id, title, read) } else { (self.alarm)(id, title, read) };
+            Ok(finding.because(self.why, remedy))
+        })
+    }
+}
+
+fn limit(context: &CheckContext) -> String {
+    micros(context.tenth_ns())
+}
+
+fn of_rx(values: &Coalescing) -> Rule {
+    Rule { usecs: values.rx_usecs, frames: values.rx_frames }
+}
+
+fn of_tx(values: &Coalescing) -> Rule {
+    Rule { usecs: values.tx_usecs, frames: values.tx_frames }
+}
 
 fn rx_usecs(context: &CheckContext) -> Finding {
-    const ID: &str = "nic.coalesce.rx_usecs";
-    judged(|| {
-        let values = context.known(ID, "interrupt coalescing", &context.nic.coalescing, COALESCE)?;
-        let Some(usecs) = values.rx_usecs else {
-            return Ok(not_applicable(
-                ID,
-                "no delay of receive interrupts",
-                context.evidence(COALESCE, "rx-usecs n/a"),
-            ));
-        };
-        let read = context.evidence(COALESCE, &format!("rx-usecs = {usecs}"));
-        let limit = micros(context.tenth_ns());
-        let title = match usecs {
-            0 => "a received frame raises its interrupt at once".to_owned(),
-            _ => format!("a received frame waits up to {usecs} us for its interrupt (limit {limit})"),
-        };
-        if u64::from(usecs) * 1000 <= context.tenth_ns() {
-            return Ok(ok(ID, title, read));
-        }
-        Ok(fail(ID, title, read).because(
-            "The NIC waits for more frames before it interrupts, which adds to the latency of every received frame.",
-            context.remedy(SET_COALESCE, "rx-usecs 0"),
-        ))
-    })
+    RX.usecs(context, of_rx)
+}
+
+fn rx_frames(context: &CheckContext) -> Finding {
+    RX.frames(context, of_rx)
 }
 
 fn tx_usecs(context: &CheckContext) -> Finding {
-    const ID: &str = "nic.coalesce.tx_usecs";
-    judged(|| {
-        let values = context.known(ID, "interrupt coalescing", &context.nic.coalescing, COALESCE)?;
-        let Some(usecs) = values.tx_usecs else {
-            return Ok(not_applicable(ID, "no delay of send interrupts", context.evidence(COALESCE, "tx-usecs n/a")));
-        };
-        let read = context.evidence(COALESCE, &format!("tx-usecs = {usecs}"));
-        let title = match usecs {
-            0 => "a sent frame raises its interrupt at once".to_owned(),
-            _ => format!("the interrupt of a sent frame waits up to {usecs} us (limit {})", micros(context.tenth_ns())),
-        };
-        if u64::from(usecs) * 1000 <= context.tenth_ns() {
-            return Ok(ok(ID, title, read));
-        }
-        Ok(warn(ID, title, read).because(
-            "Timestamps of sent frames and free ring entries are late by this time; the frames are not.",
-            context.remedy(SET_COALESCE, "tx-usecs 0"),
-        ))
-    })
+    TX.usecs(context, of_tx)
+}
+
+fn tx_frames(context: &CheckContext) -> Finding {
+    TX.frames(context, of_tx)
 }
 
 fn adaptive(context: &CheckContext) -> Finding {
