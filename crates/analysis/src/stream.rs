@@ -17,16 +17,20 @@ const OFFSETS_US: [u64; 21] =
 const CURVE_PERCENT: u64 = 95;
 /// The largest calibrated offset, per cent of the period; sending takes time too.
 const MAX_PERCENT: u64 = 80;
+/// The knee of the curve makes at most one part in this many more frames late than the longest calibrated offset.
+const KNEE_PART: u64 = 10;
+/// The knee may always make one in this many of all frames late: 10 in a million.
+const KNEE_TOTAL: u64 = 100_000;
 
 /// Late frames by wake-up offset, from the wake-ups of one run: `(offset ns, late frames)`.
 ///
 /// A wake-up with lateness `L` causes a late packet for every offset below `L - tolerance`. Each count is therefore the
-/// tail of the histogram `raw` of wake-ups, without trying each offset. `also_ns` is a further offset to include.
+/// tail of the histogram `raw` of wake-ups, without trying each offset. `also_ns` are further offsets to include.
 #[must_use]
-pub fn curve(raw: &Histogram, period_ns: u64, tolerance_ns: u64, also_ns: u64) -> Vec<(u64, u64)> {
+pub fn curve(raw: &Histogram, period_ns: u64, tolerance_ns: u64, also_ns: &[u64]) -> Vec<(u64, u64)> {
     let most_ns = percent_of(period_ns, CURVE_PERCENT);
     let usual = OFFSETS_US.into_iter().map(|us| us * 1000).filter(|&offset_ns| offset_ns <= most_ns);
-    let mut offsets: Vec<u64> = usual.chain([also_ns, most_ns]).collect();
+    let mut offsets: Vec<u64> = usual.chain(also_ns.iter().copied()).chain([most_ns]).collect();
     offsets.sort_unstable();
     offsets.dedup();
     let late = |offset_ns: u64| raw.count_above(offset_ns.saturating_add(tolerance_ns).try_into().unwrap_or(i64::MAX));
@@ -37,29 +41,58 @@ fn percent_of(period_ns: u64, percent: u64) -> u64 {
     u64::try_from(u128::from(period_ns) * u128::from(percent) / 100).unwrap_or(u64::MAX)
 }
 
-/// The wake-up offset for a talker on a machine with these wake-ups: the shortest one that makes as few packets late as
-/// the longest allowed one, with a margin of a tenth plus 1 us.
+/// The knee of the curve, ns, in whole us: the shortest offset that makes at most a tenth more frames late than the
+/// longest calibrated one, or 10 in a million more, whichever is more. Longer spinning buys less than that. The definition
+/// is punctual's own.
 #[must_use]
-pub fn calibrate(wake_ups: &Series) -> Calibration {
+pub fn knee_ns(raw: &Histogram, period_ns: u64, tolerance_ns: u64) -> u64 {
+    let late = |offset_ns: u64| raw.count_above(offset_ns.saturating_add(tolerance_ns).try_into().unwrap_or(i64::MAX));
+    let most_us = percent_of(period_ns, MAX_PERCENT) / 1_000;
+    let fewest = late(most_us * 1_000);
+    let allowed = fewest.saturating_add((fewest / KNEE_PART).max(raw.total() / KNEE_TOTAL));
+    // Longer offsets never make more frames late.
+    let (mut enough_us, mut too_short_us) = (most_us, None);
+    while let Some(middle_us) = between(too_short_us, enough_us) {
+        if late(middle_us * 1_000) <= allowed { enough_us = middle_us } else { too_short_us = Some(middle_us) }
+    }
+    enough_us * 1_000
+}
+
+/// The middle of the values that are above `below` and below `above`; `None` if there are none.
+fn between(below: Option<u64>, above: u64) -> Option<u64> {
+    let least = below.map_or(0, |below| below + 1);
+    (least < above).then(|| least + (above - least) / 2)
+}
+
+/// The wake-up offset for a talker on a machine with these wake-ups: the shortest one that makes as few packets late as
+/// the longest allowed one, and the knee of the curve, both with a margin of a tenth plus 1 us.
+#[must_use]
+pub fn calibrate(wake_ups: &Series, tolerance_ns: u64) -> Calibration {
     let most_ns = percent_of(wake_ups.period_ns, MAX_PERCENT);
     let within =
         wake_ups.raw.iter().map(|(late_ns, _)| late_ns.max(0).unsigned_abs()).filter(|&late_ns| late_ns <= most_ns);
     let covered_ns = within.max().unwrap_or_default();
     let max_ns = wake_ups.max_ns.unwrap_or_default();
+    let with_margin = |offset_ns: u64| (offset_ns + offset_ns / 10 + 1_000).min(most_ns);
     Calibration {
         samples: wake_ups.samples,
         p99_999_ns: wake_ups.raw.percentile(99.999).unwrap_or_default().min(max_ns),
         max_ns,
-        wanted_ns: (covered_ns + covered_ns / 10 + 1_000).min(most_ns),
+        wanted_ns: with_margin(covered_ns),
+        knee_ns: Some(with_margin(knee_ns(&wake_ups.raw, wake_ups.period_ns, tolerance_ns))),
+        is_knee: false,
         fits: max_ns.max(0).unsigned_abs() <= most_ns,
     }
 }
 
-/// Computes the curve of each talker.
+/// Computes the curve of each talker, and its knee.
 pub fn fill(record: &mut Record) {
     for series in &mut record.series {
         if let Some(talker) = series.kind.talker_mut() {
-            talker.curve = curve(&series.raw, series.period_ns, talker.tolerance_ns, talker.offset_ns);
+            let spins = talker.launch.is_none() && series.samples > 0;
+            talker.knee_ns = spins.then(|| knee_ns(&series.raw, series.period_ns, talker.tolerance_ns));
+            let also_ns: Vec<u64> = [talker.offset_ns].into_iter().chain(talker.knee_ns).collect();
+            talker.curve = curve(&series.raw, series.period_ns, talker.tolerance_ns, &also_ns);
         }
     }
 }
@@ -149,13 +182,40 @@ mod tests {
 
     #[test]
     fn calibrates_the_offset_within_the_period() {
-        let quiet = calibrate(&wake_ups(&[4_000, 5_000, 20_000]));
+        let quiet = calibrate(&wake_ups(&[4_000, 5_000, 20_000]), 1_250);
         assert!((23_000..23_100).contains(&quiet.wanted_ns) && quiet.fits, "{quiet:?}");
         // No offset covers a stall of 5 ms, so the offset that covers the other wake-ups is enough.
-        let stalled = calibrate(&wake_ups(&[4_000, 5_000, 20_000, 5_000_000]));
+        let stalled = calibrate(&wake_ups(&[4_000, 5_000, 20_000, 5_000_000]), 1_250);
         assert_eq!((stalled.wanted_ns, stalled.fits, stalled.max_ns), (quiet.wanted_ns, false, 5_000_000));
-        assert_eq!(calibrate(&wake_ups(&[99_000])).wanted_ns, 100_000, "the rest of the period is for sleep");
-        assert_eq!(calibrate(&wake_ups(&[])).wanted_ns, 1_000);
+        assert_eq!(calibrate(&wake_ups(&[99_000]), 1_250).wanted_ns, 100_000, "the rest of the period is for sleep");
+        assert_eq!(calibrate(&wake_ups(&[]), 1_250).wanted_ns, 1_000);
+    }
+
+    #[test]
+    fn the_knee_is_the_shortest_offset_with_nearly_as_few_late_frames() {
+        // 999 950 punctual wake-ups, 10 that 11 us of spinning cover, 10 that only 80 us cover, and 30 that nothing covers.
+        let mut raw = Histogram::default();
+        for (late_ns, count) in [(3_000, 999_950), (12_000, 10), (80_000, 10), (900_000, 30)] {
+            raw.add(late_ns, count);
+        }
+        let late = |offset_ns: u64| raw.count_above((offset_ns + 1_250).cast_signed());
+        let knee_ns = knee_ns(&raw, 125_000, 1_250);
+        assert_eq!((knee_ns % 1_000, late(knee_ns), late(knee_ns - 1_000)), (0, 40, 50), "{knee_ns}");
+        let found = calibrate(&Series { raw: raw.clone(), ..wake_ups(&[900_000]) }, 1_250);
+        assert!(found.knee_ns.is_some_and(|ns| ns > knee_ns && ns < found.wanted_ns / 4), "{found:?}");
+    }
+
+    #[test]
+    fn without_a_bend_the_knee_is_the_longest_useful_offset() {
+        assert_eq!(knee_ns(&of(&[]), 125_000, 1_250), 0);
+        assert_eq!(knee_ns(&of(&[500]), 125_000, 1_250), 0, "within the tolerance");
+        let rising: Vec<i64> = (0..100).map(|us| us * 1_000).collect();
+        assert!(
+            (94_000..=100_000).contains(&knee_ns(&of(&rising), 125_000, 1_250)),
+            "each us makes one frame less late"
+        );
+        assert_eq!(knee_ns(&of(&[i64::MAX]), 125_000, 1_250), 0, "nothing helps");
+        assert_eq!(knee_ns(&of(&[5]), 1, 1_000), 0, "a period too short for whole us");
     }
 
     #[test]
@@ -222,7 +282,7 @@ mod tests {
         fn the_curve_matches_a_direct_count(
             late_ns in prop::collection::vec(0..2_000i64, 0..200), tolerance_ns in 0..100u64, also_ns in 0..1_900u64
         ) {
-            let curve = curve(&of(&late_ns), 2_000, tolerance_ns, also_ns);
+            let curve = curve(&of(&late_ns), 2_000, tolerance_ns, &[also_ns]);
             prop_assert_eq!(curve.first().map(|point| point.0), Some(0));
             prop_assert!(curve.contains(&(also_ns, late_ns.iter().filter(|&&ns| ns.cast_unsigned() > also_ns + tolerance_ns).count() as u64)));
             for &(offset_ns, late) in &curve {

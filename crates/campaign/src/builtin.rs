@@ -54,9 +54,10 @@ macro_rules! files {
 }
 
 /// Name and text of each built-in campaign.
-pub const FILES: [(&str, &str); 9] = files!(
+pub const FILES: [(&str, &str); 10] = files!(
     "avb-cyclic"
     "avb-endpoint"
+    "avb-nic"
     "cnc-matrix"
     "guitar-amp-buffer"
     "isolated-or-ordinary"

@@ -87,8 +87,11 @@ pub fn run(plan: &Plan, root: &Root, watch: &mut OnProgress) -> Result<Record, R
         // The interface is checked before anything is sent or changed.
         plan.phases.iter().try_for_each(|phase| stream.check_interface(root, phase.period_ns))?;
     }
+    let began = Instant::now();
     let (plan, calibration) = calibrate::calibrated(plan, root, watch)?;
-    let mut record = measured(&plan, root, watch)?;
+    let before_ns = calibration.as_ref().map_or(0, |_| phase::elapsed_ns(began));
+    let mut watch = |record: &Record, progress: &Progress| watch(record, &progress.clone().after(before_ns));
+    let mut record = measured(&plan, root, &mut watch)?;
     calibrate::add(&mut record, calibration.as_ref());
     if let Probe::Stream(stream) = &plan.probe {
         observe::add_capture(&mut record, stream, plan.record_path.as_deref(), root);

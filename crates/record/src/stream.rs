@@ -97,6 +97,10 @@ pub struct Talker {
     /// count.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub curve: Vec<(u64, u64)>,
+    /// Knee of `curve`, ns: the shortest wake-up offset that makes at most a tenth more frames late than 80 % of the
+    /// period, or 10 in a million more. Absent if the talker does not spin, and in older records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub knee_ns: Option<u64>,
     /// Calibration of the wake-up offset; absent if the offset was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calibration: Option<Calibration>,
@@ -129,7 +133,13 @@ pub struct Calibration {
     pub max_ns: i64,
     /// The offset that covers all of them with a margin, ns.
     pub wanted_ns: u64,
-    /// True if the period is long enough for that offset.
+    /// The knee of the curve of these wake-ups with the same margin, ns; absent in older records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub knee_ns: Option<u64>,
+    /// True if the run uses the knee instead of `wanted_ns`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_knee: bool,
+    /// True if the period is long enough for `wanted_ns` of all wake-ups.
     pub fits: bool,
 }
 

@@ -11,7 +11,13 @@ use record::{
     shell::{self, with_options},
 };
 
-use crate::{blame, campaign::worst_scenario, remedy::advice_and_command, stream::offset_advice, words::Words};
+use crate::{
+    blame,
+    campaign::worst_scenario,
+    remedy::advice_and_command,
+    stream::{knee_advice, offset_advice},
+    words::Words,
+};
 
 /// The rounds of a matrix, and the repeats of a campaign, that separate a difference from chance.
 const ROUNDS: &str = "3";
@@ -30,7 +36,8 @@ pub(crate) fn of_run(record: &Record) -> Vec<(String, String)> {
         let space = if advice.is_empty() { "" } else { " " };
         (format!("{}:{space}{advice}", to_do.title(words)), command.to_owned())
     });
-    offset_advice(record).into_iter().chain(longer_matrix(record)).chain(of_culprits).collect()
+    let of_talker = offset_advice(record).or_else(|| knee_advice(record));
+    of_talker.into_iter().chain(longer_matrix(record)).chain(of_culprits).collect()
 }
 
 /// The text of an advice before its command without the explanation between cause and command.

@@ -1,6 +1,6 @@
 //! The ends of a stream as text and rows for terminal and HTML.
 
-use analysis::format_ns;
+use analysis::{format_exact, format_ns};
 use record::{
     ClockRelation, ClockTie, Histogram, Launch, Listener, Record, Series, Stream, StreamIdentity, Talker, grouped,
 };
@@ -35,6 +35,8 @@ pub(crate) struct Figure {
     pub bad: bool,
 }
 
+/// The knee is offered if it saves at least this part of the period, per cent of a CPU.
+const KNEE_SAVES_PERCENT: u64 = 10;
 /// The option of the wake-up offset.
 const OFFSET: &str = "--wakeup-offset";
 /// Headings of [`EndSummary::times`].
@@ -54,11 +56,48 @@ pub(crate) fn offset_advice(record: &Record) -> Option<(String, String)> {
         return None;
     }
     let advice = "frames are late because the talker wakes at its slots: let it wake earlier and spin until the slot";
-    let is_measurement = record.command.get(1).is_some_and(|word| ["measure", "pair"].contains(&word.as_str()));
-    if !is_measurement {
-        return Some((format!("{advice}, with `--wakeup-offset auto`"), String::new()));
+    Some(with_offset(record, advice, "auto"))
+}
+
+/// Advice and command for a talker that spins much longer than the knee of its curve, for few late frames less. `None`
+/// for other runs, and for invalid ones.
+pub(crate) fn knee_advice(record: &Record) -> Option<(String, String)> {
+    let mut talkers = record.series.iter().filter_map(|series| Some((series, series.kind.talker()?)));
+    let (text, knee_ns) = talkers.find_map(|(series, talker)| knee_in_words(series, talker))?;
+    if !record.validity.valid {
+        return None;
     }
-    Some((format!("{advice}:"), record::shell::with_options(&record.command, &[(OFFSET, "auto")])))
+    Some(with_offset(record, &text, &format_exact(knee_ns)))
+}
+
+/// What the offset of the talker costs and gains compared to the knee, and the knee in ns; `None` if it costs little.
+fn knee_in_words(series: &Series, talker: &Talker) -> Option<(String, u64)> {
+    let knee_ns = talker.knee_ns?;
+    if talker.offset_ns.saturating_sub(knee_ns) < percent_of(series.period_ns, KNEE_SAVES_PERCENT) {
+        return None;
+    }
+    let late = |offset_ns: u64| talker.curve.iter().find(|point| point.0 == offset_ns).map(|point| point.1);
+    let per_million = |late: u64| (late as f64 * 1e6 / series.samples.max(1) as f64).round() as u64;
+    let (ours, knees) = (per_million(late(talker.offset_ns)?), per_million(late(knee_ns)?));
+    let cost = |offset_ns: u64| format!("{:.0} %", offset_ns as f64 * 100.0 / series.period_ns.max(1) as f64);
+    let late = match knees > ours {
+        true => format!("{} instead of {} late frames in a million", grouped(knees), grouped(ours)),
+        false => "as few late frames".to_owned(),
+    };
+    let (spent, saved) = (cost(talker.offset_ns), cost(knee_ns));
+    Some((
+        format!("spinning takes up to {spent} of the CPU; {} takes {saved}, with {late}", unsigned(knee_ns)),
+        knee_ns,
+    ))
+}
+
+/// The advice to measure with another wake-up offset, with its command if the record is of one measurement.
+fn with_offset(record: &Record, advice: &str, offset: &str) -> (String, String) {
+    let is_measurement = record.command.get(1).is_some_and(|word| ["measure", "pair"].contains(&word.as_str()));
+    match is_measurement {
+        true => (format!("{advice}:"), record::shell::with_options(&record.command, &[(OFFSET, offset)])),
+        false => (format!("{advice}, with a wake-up offset of {offset}"), String::new()),
+    }
 }
 
 /// Summarizes a series of the stream probe; `None` for other series.
@@ -147,9 +186,10 @@ fn kernel_handling(talker: &Talker) -> String {
 
 fn calibration(talker: &Talker) -> String {
     let Some(calibration) = &talker.calibration else { return String::new() };
-    let covered = match calibration.fits {
-        true => "which covers all of them",
-        false => "because the period is too short for one that covers all of them",
+    let covered = match (calibration.is_knee, calibration.fits) {
+        (true, _) => format!("at the knee of their curve; auto would choose {}", unsigned(calibration.wanted_ns)),
+        (false, true) => "which covers all of them".to_owned(),
+        (false, false) => "because the period is too short for one that covers all of them".to_owned(),
     };
     format!(
         "Wake-up offset {} from {} wake-ups before the run, at most {} late, {covered}.",
@@ -157,6 +197,10 @@ fn calibration(talker: &Talker) -> String {
         grouped(calibration.samples),
         format_ns(calibration.max_ns)
     )
+}
+
+fn percent_of(period_ns: u64, percent: u64) -> u64 {
+    period_ns / 100 * percent
 }
 
 fn curve(series: &Series, talker: &Talker) -> Vec<([String; 4], bool)> {

@@ -73,7 +73,7 @@ fn rx_usecs(interface: &str) -> Result<u32> {
 /// Starts a talker on an interface, which runs until it is interrupted.
 fn talk(interface: &str, record: &str, options: &str) -> Result<Child> {
     start(&format!(
-        "measure stream talk {interface} --quiet --record {record} --period 1ms --endless --blame=off {options}"
+        "measure stream talk {interface} --quiet --record {record} --period 1ms --endless --wakeup-offset 0us --blame=off {options}"
     ))
 }
 

@@ -76,14 +76,15 @@ fn receive(text: &str) -> Result<Option<ListenXdp>, String> {
     }
 }
 
-/// Reads one wake-up offset or a list of them; the default is 0.
+/// Reads one wake-up offset or a list of them; the default is that of the command.
 fn offsets(fields: &mut Fields<'_>) -> Vec<WakeupOffset> {
     let offset = |text: &str| match text {
         "auto" => Ok(WakeupOffset::Auto),
+        "knee" => Ok(WakeupOffset::Knee),
         word if word.starts_with(|c: char| c.is_ascii_alphabetic()) => {
-            Err(format!("{word:?} is not a time{}: write e.g. 8us, or auto", nearest(word, &["auto"])))
+            Err(format!("{word:?} is not a time{}: write e.g. 8us, or auto or knee", nearest(word, &["auto", "knee"])))
         }
-        text => duration_in(text, 0, PERIOD_MAX_NS, "at most 1h, e.g. 8us, or auto").map(WakeupOffset::Given),
+        text => duration_in(text, 0, PERIOD_MAX_NS, "at most 1h, e.g. 8us, or auto or knee").map(WakeupOffset::Given),
     };
     let read = fields.texts("wakeup_offset", offset);
     let mut seen = HashSet::new();

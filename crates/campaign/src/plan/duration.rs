@@ -1,19 +1,29 @@
 //! The planned duration of a run.
 
 use super::{Plan, phase::PhasePlan};
-use crate::probe::{Probe, stream::offset::CALIBRATION_NS};
+use crate::probe::{Probe, stream::offset::calibration_ns};
 
 impl Plan {
     /// Duration of all phases together, ns, with the calibration of a wake-up offset; `None` if a phase has no
     /// duration.
     #[must_use]
     pub fn total_ns(&self) -> Option<u64> {
+        Some(self.phases_ns()?.saturating_add(self.calibration_ns().unwrap_or_default()))
+    }
+
+    /// Duration of all phases together, ns, without calibration; `None` if a phase has no duration.
+    fn phases_ns(&self) -> Option<u64> {
         if self.searches() {
             let longest_ns = self.phases.iter().map(PhasePlan::duration_ns).max()??;
             return Some(longest_ns.saturating_mul(self.steps() as u64));
         }
-        let phases_ns: u64 = self.phases.iter().map(PhasePlan::duration_ns).sum::<Option<u64>>()?;
-        Some(phases_ns.saturating_add(if self.calibrates() { CALIBRATION_NS } else { 0 }))
+        self.phases.iter().map(PhasePlan::duration_ns).sum()
+    }
+
+    /// Duration of the calibration of the wake-up offset before the run, ns; `None` without calibration.
+    #[must_use]
+    pub fn calibration_ns(&self) -> Option<u64> {
+        self.calibrates().then(|| calibration_ns(self.phases_ns()))
     }
 
     /// Largest number of phases that are measured. A search halves its candidates in each step.

@@ -80,6 +80,9 @@ pub enum PlanError {
         /// The part of the period that the talker must sleep, per cent.
         percent: u64,
     },
+    /// The knee weighs the CPU time of spinning, and with launch times nothing spins.
+    #[error("knee saves the CPU time of spinning, but with mode txtime the talker does not spin: use auto")]
+    KneeOfLaunchTimes,
     /// The kernel does not pin deadline threads.
     #[error(
         "both ends of a stream are pinned to CPUs, but the kernel does not pin deadline threads: choose the policy \
@@ -180,7 +183,7 @@ impl PlanError {
             Self::Fragments { .. } => Some("size"),
             Self::SpinningReceiver => Some("spin"),
             Self::CardOfOwnPeer => Some("stamps"),
-            Self::WakeupOffset { .. } => Some("wakeup_offset"),
+            Self::WakeupOffset { .. } | Self::KneeOfLaunchTimes => Some("wakeup_offset"),
             Self::CaptureHidden | Self::CaptureOfPhases => Some("capture"),
             Self::CardClock | Self::LaunchClock | Self::InterruptClock => Some("clock"),
             Self::Audio(_) => Some("frames"),

@@ -31,6 +31,7 @@ use probes::{
 };
 use sys::{clock::Clock, sched::Policy};
 
+use endpoints::ETF_DELTA_NS;
 pub use error::StreamError;
 use interface::Interface;
 pub use observe::CaptureTo;
@@ -131,7 +132,23 @@ impl StreamProbe {
     /// True if the wake-up offset is calibrated before the first frame.
     #[must_use]
     pub fn calibrates(&self) -> bool {
-        self.talks() && self.offset == WakeupOffset::Auto
+        match self.offset {
+            WakeupOffset::Given(_) => false,
+            WakeupOffset::Auto | WakeupOffset::Knee => self.talks(),
+        }
+    }
+
+    /// Time before its slot at which a frame must be handed over, ns: the delta of the ETF queueing discipline; 0 without
+    /// launch times.
+    ///
+    /// # Errors
+    /// [`StreamError`], if the interface has no launch times.
+    pub(crate) fn handover_ns(&self, root: &Root) -> Result<u64, StreamError> {
+        match self.interface().filter(|_| self.has_launch_times()) {
+            Some(interface) => Ok(Launching::of(root, interface, self.class.tci().pcp)?.delta_ns),
+            None if self.has_launch_times() => Ok(u64::from(ETF_DELTA_NS)),
+            None => Ok(0),
+        }
     }
 
     /// Checks the named interface. This must succeed before frames are sent on it.
@@ -256,6 +273,9 @@ impl Definition for StreamProbe {
         }
         if self.has_launch_times() && run.clock != Clock::Tai {
             return Err(PlanError::LaunchClock);
+        }
+        if self.has_launch_times() && self.offset == WakeupOffset::Knee {
+            return Err(PlanError::KneeOfLaunchTimes);
         }
         if self.capture.is_some() && run.periods_ns.len() > 1 {
             return Err(PlanError::CaptureOfPhases);

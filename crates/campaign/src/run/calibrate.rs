@@ -4,42 +4,49 @@ use std::borrow::Cow;
 
 use analysis::format_ns;
 use machine::Root;
-use record::{Calibration, Caveat, Record, State};
+use probes::stream::talker;
+use record::{Calibration, Caveat, Record, Series, State};
 
 use super::{Progress, measured};
 use crate::{
     error::RunError,
     on_spike::OnSpike,
-    plan::{Length, Plan},
+    plan::{Length, NicPlan, Plan},
     probe::{
         Probe, TimerProbe,
-        stream::{WakeupOffset, offset::CALIBRATION_NS},
+        stream::{StreamError, StreamProbe, WakeupOffset},
     },
 };
 
 /// Returns the plan with the calibrated offset, and the calibration. It measures the wake-ups of the talker with the
-/// loads of the first phase, but without frames.
+/// loads of the first phase, but without frames. `watch` gets the progress of the calibration and the run together.
 pub(super) fn calibrated<'a>(
     plan: &'a Plan,
     root: &Root,
     watch: &mut dyn FnMut(&Record, &Progress),
 ) -> Result<(Cow<'a, Plan>, Option<Calibration>), RunError> {
-    if !plan.calibrates() {
+    let (Probe::Stream(stream), Some(calibration_ns)) = (&plan.probe, plan.calibration_ns()) else {
         return Ok((Cow::Borrowed(plan), None));
-    }
-    let mut plan = plan.clone();
-    let record = measured(&wake_ups(&plan), root, watch)?;
-    let calibration =
-        record.series.first().filter(|_| record.state == State::Complete).map(analysis::stream::calibrate);
-    let calibration = calibration.ok_or(RunError::NotCalibrated)?;
-    if let Probe::Stream(stream) = &mut plan.probe {
-        stream.offset = WakeupOffset::Given(calibration.wanted_ns);
-    }
-    Ok((Cow::Owned(plan), Some(calibration)))
+    };
+    let run_ns = plan.total_ns().map(|total_ns| total_ns.saturating_sub(calibration_ns));
+    let mut watch = |record: &Record, progress: &Progress| watch(record, &progress.clone().before(run_ns));
+    let record = measured(&wake_ups(plan, calibration_ns), root, &mut watch)?;
+    let wake_ups = record.series.first().filter(|_| record.state == State::Complete);
+    let (offset_ns, calibration) = calibrate(stream, wake_ups.ok_or(RunError::NotCalibrated)?, root)?;
+    let probe = StreamProbe { offset: WakeupOffset::Given(offset_ns), ..(**stream).clone() };
+    Ok((Cow::Owned(Plan { probe: Probe::Stream(Box::new(probe)), ..plan.clone() }), Some(calibration)))
+}
+
+/// Chooses the offset of a talker with these wake-ups. Returns it in ns, with the calibration.
+fn calibrate(stream: &StreamProbe, wake_ups: &Series, root: &Root) -> Result<(u64, Calibration), StreamError> {
+    let period_ns = wake_ups.period_ns;
+    let found = analysis::stream::calibrate(wake_ups, talker::tolerance_ns(period_ns));
+    let offset_ns = stream.offset.calibrated_ns(&found, stream.handover_ns(root)?, period_ns);
+    Ok((offset_ns, Calibration { is_knee: stream.offset == WakeupOffset::Knee, ..found }))
 }
 
 /// The plan of a run that measures only the wake-ups of the talker.
-fn wake_ups(plan: &Plan) -> Plan {
+fn wake_ups(plan: &Plan, calibration_ns: u64) -> Plan {
     let mut plan = Plan {
         probe: Probe::Timer(TimerProbe::default()),
         blame: blame::BlameMode::Off,
@@ -47,12 +54,16 @@ fn wake_ups(plan: &Plan) -> Plan {
         on_spike: OnSpike::default(),
         timerlat: false,
         profiles: Vec::new(),
+        limit_ns: None,
+        until_decided: Vec::new(),
+        // Settings of the interface restart the link of many cards, once for each time that they change.
+        nic: NicPlan::default(),
         record_path: None,
         ..plan.clone()
     };
     plan.phases.truncate(1);
     for phase in &mut plan.phases {
-        phase.length = Length::Duration(CALIBRATION_NS);
+        phase.length = Length::Duration(calibration_ns);
         record::CALIBRATION.clone_into(&mut phase.name);
     }
     plan

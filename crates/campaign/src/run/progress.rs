@@ -28,6 +28,18 @@ impl Progress {
         Self { phase_index, phase_count, elapsed_ns, total_ns, decides: false }
     }
 
+    /// The progress of a part that another part of `rest_ns` follows; `None` for a rest of unknown duration.
+    pub(super) fn before(self, rest_ns: Option<u64>) -> Self {
+        let total_ns = self.total_ns.zip(rest_ns).map(|(total_ns, rest_ns)| total_ns.saturating_add(rest_ns));
+        Self { total_ns, ..self }
+    }
+
+    /// The progress of a part that another part of `before_ns` preceded.
+    pub(super) fn after(self, before_ns: u64) -> Self {
+        let total_ns = self.total_ns.map(|total_ns| total_ns.saturating_add(before_ns));
+        Self { elapsed_ns: self.elapsed_ns.saturating_add(before_ns), total_ns, ..self }
+    }
+
     /// The progress of a run that ends itself, probably after `left_ns`. `None` changes nothing.
     pub(super) fn until_decided(self, left_ns: Option<u64>) -> Self {
         let Some(left_ns) = left_ns else { return self };

@@ -46,11 +46,17 @@ pub struct TalkerSettings {
 }
 
 impl TalkerSettings {
-    /// A frame sent later than its slot by more than this is late, ns: 1 % of the period, at least 1 us.
+    /// [`tolerance_ns`] of this talker.
     #[must_use]
     pub fn tolerance_ns(&self) -> u64 {
-        (self.period_ns / 100).max(1_000)
+        tolerance_ns(self.period_ns)
     }
+}
+
+/// A frame sent later than its slot by more than this is late, ns: 1 % of the period, at least 1 us.
+#[must_use]
+pub fn tolerance_ns(period_ns: u64) -> u64 {
+    (period_ns / 100).max(1_000)
 }
 
 /// Counters that only the measuring thread writes.

@@ -68,10 +68,12 @@ pub struct StreamOptions {
     /// Both are 48 kHz, stereo; aaf has 32-bit integers.
     #[arg(long, default_value = "aaf")]
     pub format: Format,
-    /// Wake up this long before a slot [default: 0us].
+    /// Wake up this long before a slot [default: auto].
     ///
-    /// The thread then spins until the slot. auto measures the offset in 5 s. An option of the talker.
-    #[arg(long, value_name = "TIME|auto")]
+    /// The thread then spins until the slot. auto measures wake-ups first, for a quarter of the run, at most 5 s. knee
+    /// does the same, but accepts a few late frames if that saves much CPU time. 0us wakes at the slot. An option of the
+    /// talker.
+    #[arg(long, value_name = "TIME|auto|knee")]
     pub wakeup_offset: Option<WakeupOffset>,
     /// Send by bypass, tx-ring, txtime, xdp, xdp-zerocopy [default: send].
     ///

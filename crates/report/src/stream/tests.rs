@@ -148,3 +148,26 @@ fn advises_a_wakeup_offset_if_most_frames_are_late_without_one() {
     assert_eq!(command(&record(50, 0, &measured)), None, "half of them");
     assert_eq!(command(&record(100, 8_000, &measured)), None, "it has an offset");
 }
+
+#[test]
+fn offers_the_knee_if_it_saves_a_tenth_of_a_cpu() {
+    let record = |offset_ns: u64, late: u64, knees: u64| {
+        let curve = vec![(12_000, knees), (offset_ns, late)];
+        let talker = Talker { frames: 1_000_000, offset_ns, knee_ns: Some(12_000), curve, ..Talker::default() };
+        let kind = SeriesKind::Stream(Stream::Talker(Box::new(talker)));
+        let series = Series { kind, period_ns: 125_000, samples: 1_000_000, ..Series::default() };
+        let mut record = Record { series: vec![series], ..Record::default() };
+        record.validity.valid = true;
+        record.command = ["punctual", "measure", "stream", "--self"].map(str::to_owned).to_vec();
+        record
+    };
+    let (text, command) = knee_advice(&record(100_000, 40, 44)).expect("80 % for four frames");
+    assert_eq!(
+        text,
+        "spinning takes up to 80 % of the CPU; 12 us takes 10 %, with 44 instead of 40 late frames in a million:"
+    );
+    assert_eq!(command, "punctual measure stream --self --wakeup-offset 12us");
+    assert!(knee_advice(&record(100_000, 40, 40)).is_some_and(|(text, _)| text.contains("10 %, with as few late")));
+    assert_eq!(knee_advice(&record(24_000, 40, 44)), None, "it would save less than a tenth");
+    assert_eq!(knee_advice(&record(8_000, 50, 44)), None, "the offset is shorter");
+}

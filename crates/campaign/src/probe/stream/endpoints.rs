@@ -18,7 +18,7 @@ use super::{
 };
 
 /// The ETF queueing discipline of the veth pair sends a frame this long before its slot, ns.
-const ETF_DELTA_NS: u32 = 50_000;
+pub(super) const ETF_DELTA_NS: u32 = 50_000;
 
 /// The endpoints of a stream on this machine.
 pub enum Endpoints {

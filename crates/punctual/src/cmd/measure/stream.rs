@@ -4,7 +4,7 @@ use campaign::{
     Cores, Length, Plan, PlanError, Probe,
     probe::{
         Definition, PlacementContext, StreamProbe, choose_cpu, quiet_cpus,
-        stream::{CaptureTo, StreamEnds, WakeupOffset},
+        stream::{CaptureTo, StreamEnds},
     },
 };
 use machine::{CpuList, Root, usable_cpus};
@@ -67,8 +67,9 @@ impl<'a> Ready<'a> {
         let others = output::find_references(&wake_ups.against)?;
         output::find_profiles(&wake_ups.profiles)?;
         let plan = plan(options, stream, &results)?;
-        if options.wakeup_offset == Some(WakeupOffset::Auto) && !common.output.quiet {
-            say!("offset  measuring 5 s of wake-ups to find the offset that this machine needs");
+        if let Some(calibration_ns) = plan.calibration_ns().filter(|_| !common.output.quiet) {
+            let length = analysis::format_unsigned_ns(calibration_ns);
+            say!("offset  measuring {length} of wake-ups first, to choose a wake-up offset for this machine");
         }
         Ok(Self { options, results, others, plan })
     }

@@ -77,7 +77,7 @@ fn each_wakeup_offset_is_a_column_and_auto_is_calibrated_first() {
     let placements: Vec<&str> = campaign.scenarios.iter().map(|entry| entry.placement.as_str()).collect();
     assert_eq!(placements, ["offset 0us", "offset auto"]);
     let planned_ns: Vec<u64> = campaign.scenarios.iter().map(|entry| entry.planned_ns).collect();
-    assert_eq!(planned_ns, [500_000_000, 5_500_000_000], "5 s of calibration first");
+    assert_eq!(planned_ns, [500_000_000, 750_000_000], "250 ms of calibration first");
     for (entry, roles) in campaign.scenarios.iter().zip(roles(&campaign)) {
         let record = file::read(&scratch.path().join("out").join(&entry.record)).unwrap();
         let talker = record.series.iter().find_map(|series| series.kind.stream()?.talker()).unwrap();
