@@ -551,7 +551,7 @@ fn judged<'a>(record: &Record, series: &'a Series, profile: &Profile) -> Judged<
         (None, None, Some(responses)) => anywhere(responses.missed),
         (None, None, None) => (0, Late::default()),
     };
-    let refused = series.kind.talker().map_or(0, |talker| talker.refused);
+    let refused = series.kind.talker().map_or(0, record::Talker::most_refused);
     let deadlines = match (series.kind.interrupts(), series.kind.responses()) {
         (Some(_), _) => counted.total().saturating_add(missing).min(periods_of_phase(record, series)),
         (None, Some(responses)) => {

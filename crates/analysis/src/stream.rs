@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use record::{Calibration, Correction, Histogram, Listener, Record, Series, Talker};
+use record::{Calibration, Correction, Histogram, Listener, ReceivedStream, Record, Series, Talker};
 
 use crate::{
     duration::format_exact,
@@ -65,10 +65,11 @@ fn between(below: Option<u64>, above: u64) -> Option<u64> {
 }
 
 /// The wake-up offset for a talker on a machine with these wake-ups: the shortest one that makes as few packets late as
-/// the longest allowed one, and the knee of the curve, both with a margin of a tenth plus 1 us.
+/// the longest allowed one, and the knee of the curve, both with a margin of a tenth plus 1 us. `reserved_ns` of each
+/// period are for sending.
 #[must_use]
-pub fn calibrate(wake_ups: &Series, tolerance_ns: u64) -> Calibration {
-    let most_ns = percent_of(wake_ups.period_ns, MAX_PERCENT);
+pub fn calibrate(wake_ups: &Series, tolerance_ns: u64, reserved_ns: u64) -> Calibration {
+    let most_ns = percent_of(wake_ups.period_ns, MAX_PERCENT).saturating_sub(reserved_ns);
     let within =
         wake_ups.raw.iter().map(|(late_ns, _)| late_ns.max(0).unsigned_abs()).filter(|&late_ns| late_ns <= most_ns);
     let covered_ns = within.max().unwrap_or_default();
@@ -142,7 +143,8 @@ fn use_send_times(series: &mut Series, talker: &Talker) {
 pub(crate) fn missing(record: &Record, talker: &Talker, measured_ns: u64, period_ns: u64) -> (u64, Late) {
     let held_back = talker.launch.as_ref().map_or(0, |launch| launch.missed);
     let without_frame = stalls::unexplained(talker.missed_slots, &talker.send, measured_ns);
-    let not_sent = talker.refused.saturating_add(held_back).saturating_add(without_frame);
+    // A listener needs the frames of each stream, so the worst stream is judged.
+    let not_sent = talker.most_refused().saturating_add(held_back).saturating_add(without_frame);
     let listeners = record.series.iter().filter_map(|series| series.kind.listener());
     let lost = listeners.map(|listener| lost(talker, listener, measured_ns)).max_by_key(|lost| lost.total);
     let lost = lost.unwrap_or_default();
@@ -154,11 +156,23 @@ pub(crate) fn missing(record: &Record, talker: &Talker, measured_ns: u64, period
 /// Frames that were sent and did not arrive. A listener finds lost frames by the numbers of later ones; those of the
 /// last second can still be on their way.
 fn lost(talker: &Talker, listener: &Listener, period_ns: u64) -> Missing {
-    let by_number = listener.lost.saturating_sub(listener.not_told);
-    let arrived = listener.frames.saturating_sub(listener.duplicates).saturating_add(listener.not_told);
+    let &Listener { lost, loss_bursts, frames, duplicates, .. } = listener;
+    let followed = ReceivedStream { lost, loss_bursts, frames, duplicates, ..ReceivedStream::default() };
+    let of_followed = lost_of(talker.frames_of(&listener.identity.stream_id), &followed, listener.not_told, period_ns);
+    let of_each = listener.streams.iter().map(|stream| {
+        let sent = talker.frames_of(&stream.stream_id);
+        lost_of(sent, stream, listener.not_told, period_ns)
+    });
+    of_each.chain([of_followed]).max_by_key(|lost| lost.total).unwrap_or_default()
+}
+
+/// Lost frames of one stream. `not_told` frames were read, but not counted.
+fn lost_of(sent: u64, stream: &ReceivedStream, not_told: u64, period_ns: u64) -> Missing {
+    let by_number = stream.lost.saturating_sub(not_told);
+    let arrived = stream.frames.saturating_sub(stream.duplicates).saturating_add(not_told);
     let in_flight = 1_000_000_000 / period_ns.max(1);
-    let at_end = talker.frames.saturating_sub(arrived).saturating_sub(listener.lost).saturating_sub(in_flight);
-    let runs = listener.loss_bursts.saturating_add(u64::from(at_end > 0));
+    let at_end = sent.saturating_sub(arrived).saturating_sub(stream.lost).saturating_sub(in_flight);
+    let runs = stream.loss_bursts.saturating_add(u64::from(at_end > 0));
     Missing { total: by_number.saturating_add(at_end), runs }
 }
 
@@ -182,13 +196,14 @@ mod tests {
 
     #[test]
     fn calibrates_the_offset_within_the_period() {
-        let quiet = calibrate(&wake_ups(&[4_000, 5_000, 20_000]), 1_250);
+        let quiet = calibrate(&wake_ups(&[4_000, 5_000, 20_000]), 1_250, 0);
         assert!((23_000..23_100).contains(&quiet.wanted_ns) && quiet.fits, "{quiet:?}");
         // No offset covers a stall of 5 ms, so the offset that covers the other wake-ups is enough.
-        let stalled = calibrate(&wake_ups(&[4_000, 5_000, 20_000, 5_000_000]), 1_250);
+        let stalled = calibrate(&wake_ups(&[4_000, 5_000, 20_000, 5_000_000]), 1_250, 0);
         assert_eq!((stalled.wanted_ns, stalled.fits, stalled.max_ns), (quiet.wanted_ns, false, 5_000_000));
-        assert_eq!(calibrate(&wake_ups(&[99_000]), 1_250).wanted_ns, 100_000, "the rest of the period is for sleep");
-        assert_eq!(calibrate(&wake_ups(&[]), 1_250).wanted_ns, 1_000);
+        assert_eq!(calibrate(&wake_ups(&[99_000]), 1_250, 0).wanted_ns, 100_000, "the rest of the period is for sleep");
+        assert_eq!(calibrate(&wake_ups(&[78_000]), 1_250, 21_000).wanted_ns, 79_000, "time for 8 streams");
+        assert_eq!(calibrate(&wake_ups(&[]), 1_250, 0).wanted_ns, 1_000);
     }
 
     #[test]
@@ -201,7 +216,7 @@ mod tests {
         let late = |offset_ns: u64| raw.count_above((offset_ns + 1_250).cast_signed());
         let knee_ns = knee_ns(&raw, 125_000, 1_250);
         assert_eq!((knee_ns % 1_000, late(knee_ns), late(knee_ns - 1_000)), (0, 40, 50), "{knee_ns}");
-        let found = calibrate(&Series { raw: raw.clone(), ..wake_ups(&[900_000]) }, 1_250);
+        let found = calibrate(&Series { raw: raw.clone(), ..wake_ups(&[900_000]) }, 1_250, 0);
         assert!(found.knee_ns.is_some_and(|ns| ns > knee_ns && ns < found.wanted_ns / 4), "{found:?}");
     }
 
@@ -261,6 +276,19 @@ mod tests {
         assert_eq!(of(sent(32_000, 0), arrived(24_000, 8_000, 1)), (8_000, 8_000, 1, 1));
         assert_eq!(of(sent(32_000, 0), arrived(31_000, 0, 0)), (0, 0, 0, 0), "on their way");
         assert_eq!(of(sent(32_000, 0), arrived(8_000, 0, 0)), (16_000, 16_000, 2, 2), "no frame arrived at the end");
+        let stream = |stream_id: &str, lost| ReceivedStream {
+            stream_id: stream_id.to_owned(),
+            frames: 32_000 - lost,
+            lost,
+            loss_bursts: 1,
+            ..ReceivedStream::default()
+        };
+        let several =
+            Some(Listener { streams: vec![stream("1", 0), stream("2", 70)], ..arrived(32_000, 0, 0).unwrap() });
+        assert_eq!(of(sent(32_000, 0), several), (70, 70, 1, 1), "those of the worst stream");
+        let one = |refused| record::SentStream { refused, frames: 40_000, ..record::SentStream::default() };
+        let refusing = Talker { streams: vec![one(0), one(50)], ..sent(40_000, 0) };
+        assert_eq!(of(refusing, None).0, 50, "those of the worst stream");
         let unread = Some(Listener { not_told: 9, ..arrived(31_990, 9, 1).unwrap() });
         assert_eq!(of(sent(32_000, 0), unread), (0, 0, 0, 0));
     }

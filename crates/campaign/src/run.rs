@@ -57,7 +57,10 @@ use crate::{
     on_spike::Actor,
     phase::{self, Ended, PhaseRun, RunContext},
     plan::{PhasePlan, Plan, StopOn},
-    probe::{Probe, stream::observe},
+    probe::{
+        Probe,
+        stream::{observe, sync},
+    },
     record_budget::RecordBudget,
     record_writer::RecordWriter,
     shielded, source_irq, validity,
@@ -86,6 +89,7 @@ pub fn run(plan: &Plan, root: &Root, watch: &mut OnProgress) -> Result<Record, R
     if let Probe::Stream(stream) = &plan.probe {
         // The interface is checked before anything is sent or changed.
         plan.phases.iter().try_for_each(|phase| stream.check_interface(root, phase.period_ns))?;
+        stream.require_sync_ns.map_or(Ok(()), |limit_ns| sync::wait(root, limit_ns))?;
     }
     let began = Instant::now();
     let (plan, calibration) = calibrate::calibrated(plan, root, watch)?;

@@ -132,6 +132,12 @@ impl Frame {
         self.bytes[at..at + 8].copy_from_slice(&sent_ns.to_be_bytes());
     }
 
+    /// Sets or clears the bit `tu`: the presentation time is uncertain, because the talker's clock is not synchronised.
+    #[inline]
+    pub fn patch_uncertain(&mut self, is_uncertain: bool) {
+        self.bytes[PACKET + 3] = u8::from(is_uncertain);
+    }
+
     fn payload_at(&self) -> usize {
         PACKET + self.format.samples_at()
     }

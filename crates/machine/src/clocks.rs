@@ -2,6 +2,7 @@
 
 pub mod management;
 mod ptp4l;
+pub mod sync;
 mod watch;
 
 use std::io;

@@ -46,6 +46,7 @@ pub struct Stream {
     talk: Option<Talk<Box<dyn Transmit>>>,
     listener: Option<Listener>,
     observer: Option<Observer>,
+    monitor: Option<Box<dyn Monitor>>,
     _network: Box<dyn Any>,
 }
 
@@ -59,7 +60,7 @@ impl Stream {
         network: impl Any,
     ) -> Self {
         let (talker, talk) = talker.unzip();
-        Self { talker, talk, listener, observer: None, _network: Box::new(network) }
+        Self { talker, talk, listener, observer: None, monitor: None, _network: Box::new(network) }
     }
 
     /// Adds an observer that captures the stream.
@@ -67,6 +68,21 @@ impl Stream {
     pub fn with_observer(self, observer: Option<Observer>) -> Self {
         Self { observer, ..self }
     }
+
+    /// Adds a monitor of a condition of the stream.
+    #[must_use]
+    pub fn with_monitor(self, monitor: Option<Box<dyn Monitor>>) -> Self {
+        Self { monitor, ..self }
+    }
+}
+
+/// A monitor of a condition that the stream needs, such as a synchronised clock.
+pub trait Monitor: std::fmt::Debug {
+    /// Ends the monitor. Called once, at the end of the stream.
+    fn finish(&mut self);
+
+    /// Returns a caveat if the condition did not hold all the time.
+    fn caveat(&self) -> Option<Caveat>;
 }
 
 impl ProbeThreads for Stream {
@@ -93,12 +109,15 @@ impl ProbeThreads for Stream {
     }
 
     fn finish(&mut self) {
-        let sent = self.talker.as_ref().map(Talker::frames);
+        let sent = self.talker.as_ref().map(Talker::frames_of_each).unwrap_or_default();
         if let Some(listener) = &mut self.listener {
-            listener.finish(sent);
+            listener.finish(&sent);
         }
         if let Some(observer) = &mut self.observer {
             observer.finish();
+        }
+        if let Some(monitor) = &mut self.monitor {
+            monitor.finish();
         }
     }
 
@@ -128,6 +147,7 @@ impl ProbeThreads for Stream {
     }
 
     fn caveats(&self) -> Vec<Caveat> {
-        self.observer.iter().filter_map(Observer::caveat).collect()
+        let of_monitor = self.monitor.iter().filter_map(|monitor| monitor.caveat());
+        self.observer.iter().filter_map(Observer::caveat).chain(of_monitor).collect()
     }
 }

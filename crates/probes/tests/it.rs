@@ -217,14 +217,14 @@ fn no_loop_of_a_stream_allocates_and_every_frame_arrives() {
     let wire = Wire(Arc::new(Mutex::new(VecDeque::with_capacity(10_000))));
     let source = [2, 0, 0, 0, 0, 1];
     let talker_settings = TalkerSettings {
-        stream: frames::Stream {
+        streams: vec![frames::Stream {
             source,
             destination: frames::ethernet::multicast_of(source, 0),
             tci: frames::Class::A.tci(),
             stream_id: frames::stream_id(source, 0),
             format: frames::Format::Aaf,
             samples: 6,
-        },
+        }],
         run: 1,
         interface: "wire".to_owned(),
         mode: TransmitMode::Send,
@@ -267,7 +267,7 @@ fn no_loop_of_a_stream_allocates_and_every_frame_arrives() {
         std::thread::sleep(Duration::from_millis(5));
         listener.collect();
     }
-    listener.finish(Some(talker.frames()));
+    listener.finish(&talker.frames_of_each());
     let (sent, heard) = (talker.to_record(), listener.series("test"));
     let heard = heard.kind.listener().expect("a listener's series");
     // A wake-up in a slot that already has its frame sends none.

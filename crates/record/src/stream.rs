@@ -93,6 +93,14 @@ pub struct Talker {
     /// Dropped frames with launch times; absent without launch times.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub launch: Option<Launch>,
+    /// Frames whose presentation time was marked as uncertain (`tu`), because the clock was not synchronised; absent
+    /// unless synchronisation was required.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uncertain: Option<u64>,
+    /// Counts of each stream, in the order in which their frames of a slot are sent; empty for a talker of one stream. The
+    /// other figures are those of the first: the frames of a slot are handed over together.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub streams: Vec<SentStream>,
     /// Late frames to expect with other wake-up offsets, computed from the same wake-ups: pairs of offset in ns and
     /// count.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -107,6 +115,71 @@ pub struct Talker {
     /// Fields that a newer version wrote.
     #[serde(flatten)]
     pub extra: Extra,
+}
+
+/// The counts of one of several streams of a talker.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct SentStream {
+    /// Stream id, 16 hexadecimal digits.
+    pub stream_id: String,
+    /// Destination MAC address.
+    pub destination: String,
+    /// Frames sent.
+    pub frames: u64,
+    /// Frames that the kernel refused.
+    pub refused: u64,
+}
+
+/// The counts of one of several streams that arrived from one talker.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct ReceivedStream {
+    /// Stream id, 16 hexadecimal digits.
+    pub stream_id: String,
+    /// Destination MAC address; empty if no frame arrived.
+    pub destination: String,
+    /// Frames received, including duplicates.
+    pub frames: u64,
+    /// Lost frames according to their numbers.
+    pub lost: u64,
+    /// Runs of consecutive lost frames.
+    pub loss_bursts: u64,
+    /// Frames that were received again.
+    pub duplicates: u64,
+    /// Frames that arrived after a frame that was sent later.
+    pub reordered: u64,
+    /// Longest interval between two frames as they were read, ns; absent with fewer than two frames.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_gap_ns: Option<u64>,
+}
+
+impl Talker {
+    /// Refused frames of the stream that had the most.
+    #[must_use]
+    pub fn most_refused(&self) -> u64 {
+        self.streams.iter().map(|stream| stream.refused).max().unwrap_or(self.refused)
+    }
+
+    /// Number of streams.
+    #[must_use]
+    pub fn stream_count(&self) -> usize {
+        self.streams.len().max(1)
+    }
+
+    /// Frames sent of the stream `stream_id`; for a talker of one stream, of that one.
+    #[must_use]
+    pub fn frames_of(&self, stream_id: &str) -> u64 {
+        self.streams.iter().find(|stream| stream.stream_id == stream_id).map_or(self.frames, |stream| stream.frames)
+    }
+}
+
+impl Listener {
+    /// The streams of the talker, the worst first: most lost frames, then the longest gap. Empty if there is only one.
+    #[must_use]
+    pub fn worst_first(&self) -> Vec<&ReceivedStream> {
+        let mut streams: Vec<&ReceivedStream> = self.streams.iter().collect();
+        streams.sort_by_key(|stream| std::cmp::Reverse((stream.lost, stream.max_gap_ns)));
+        streams
+    }
 }
 
 /// Launch times: the queueing discipline ETF holds frames until their slots.
@@ -196,7 +269,11 @@ pub struct Listener {
     pub window_violations: u64,
     /// Frames with another VLAN tag than the first frame, or without one.
     pub wrong_tag: u64,
-    /// Frames of other streams, which were not analysed.
+    /// Counts of each stream of the same talker, the followed one first; empty if there was only one. The other figures
+    /// are those of the followed one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub streams: Vec<ReceivedStream>,
+    /// Frames of other talkers' streams, which were not analysed.
     pub other_streams: u64,
     /// Frames that were read but not analysed, because this program did not keep up.
     pub not_told: u64,

@@ -2,14 +2,15 @@
 
 use analysis::{audio::outcome_of_search, cores, format_duration, format_ns, matrix::why_none, on_short_ladder, when};
 use record::{
-    Capture, Listener, Noise, Outcome, Record, RoundTrip, Series, SeriesKind, Stream, Talker, UseVerdict, counted,
-    grouped,
+    Capture, Listener, Noise, Outcome, ReceivedStream, Record, RoundTrip, Series, SeriesKind, Stream, Talker,
+    UseVerdict, counted, grouped,
 };
 
 use crate::{
     audio,
     blame::{ledger_total_ns, percent, unsigned},
     interrupt, response, sound_loop,
+    stream::stream_name,
     style::Ink,
     words::{Words, reason_sentence, sentence},
 };
@@ -225,9 +226,21 @@ fn of_end(stream: &Stream) -> Option<String> {
             let Listener { frames, lost, duplicates, max_gap_ns, .. } = &**listener;
             let sent = frames.saturating_sub(*duplicates).saturating_add(*lost);
             let gap = max_gap_ns.map_or_else(String::new, |ns| format!(", largest gap {}", unsigned(ns)));
-            Some(format!("Listener: {} of {} frames lost{gap}.", grouped(*lost), grouped(sent)))
+            let of_worst =
+                listener.worst_first().first().map_or_else(String::new, |worst| worst_stream(listener, worst));
+            Some(format!("Listener: {} of {} frames lost{gap}{of_worst}.", grouped(*lost), grouped(sent)))
         }
     }
+}
+
+/// The losses of the worst of several streams.
+fn worst_stream(listener: &Listener, worst: &ReceivedStream) -> String {
+    if worst.lost == 0 {
+        let others = listener.streams.len() - 1;
+        return format!("; none lost of the {others} other stream{}", if others == 1 { "" } else { "s" });
+    }
+    let name = stream_name(&worst.stream_id);
+    format!("; worst of {} streams: {name}, {} lost", listener.streams.len(), grouped(worst.lost))
 }
 
 /// The largest time in brackets; empty if it is unknown or not late.

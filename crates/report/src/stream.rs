@@ -2,7 +2,8 @@
 
 use analysis::{format_exact, format_ns};
 use record::{
-    ClockRelation, ClockTie, Histogram, Launch, Listener, Record, Series, Stream, StreamIdentity, Talker, grouped,
+    ClockRelation, ClockTie, Histogram, Launch, Listener, ReceivedStream, Record, Series, Stream, StreamIdentity,
+    Talker, grouped,
 };
 
 use crate::blame::unsigned;
@@ -16,6 +17,8 @@ pub(crate) struct EndSummary {
     pub first: Vec<(&'static str, String)>,
     /// The other figures.
     pub figures: Vec<Figure>,
+    /// The streams that a listener got from one talker, the worst first: see [`STREAMS`]. The last row can be for several.
+    pub streams: Vec<[String; 5]>,
     /// Times: name, four percentiles and the largest.
     pub times: Vec<[String; 6]>,
     /// The explanation below the figures.
@@ -39,6 +42,10 @@ pub(crate) struct Figure {
 const KNEE_SAVES_PERCENT: u64 = 10;
 /// The option of the wake-up offset.
 const OFFSET: &str = "--wakeup-offset";
+/// Most streams with a row of their own.
+const STREAM_ROWS: usize = 8;
+/// Headings of [`EndSummary::streams`].
+pub(crate) const STREAMS: [&str; 5] = ["stream", "frames", "lost", "duplicates", "longest gap"];
 /// Headings of [`EndSummary::times`].
 pub(crate) const TIMES: [&str; 6] = ["time", "p50", "p99", "p99.9", "p99.99", "max"];
 /// Headings of [`EndSummary::curve`].
@@ -77,7 +84,8 @@ fn knee_in_words(series: &Series, talker: &Talker) -> Option<(String, u64)> {
         return None;
     }
     let late = |offset_ns: u64| talker.curve.iter().find(|point| point.0 == offset_ns).map(|point| point.1);
-    let per_million = |late: u64| (late as f64 * 1e6 / series.samples.max(1) as f64).round() as u64;
+    let of = u128::from(series.samples.max(1));
+    let per_million = |late: u64| u64::try_from((u128::from(late) * 1_000_000 + of / 2) / of).unwrap_or(u64::MAX);
     let (ours, knees) = (per_million(late(talker.offset_ns)?), per_million(late(knee_ns)?));
     let cost = |offset_ns: u64| format!("{:.0} %", offset_ns as f64 * 100.0 / series.period_ns.max(1) as f64);
     let late = match knees > ours {
@@ -119,14 +127,19 @@ fn of_talker(series: &Series, talker: &Talker) -> EndSummary {
         (offset_ns, None) => format!("{} before each slot, then spun until the slot", unsigned(offset_ns)),
         (offset_ns, Some(_)) => format!("{} before each slot, and handed over its frame at once", unsigned(offset_ns)),
     };
+    let of_several = match talker.stream_count() {
+        1 => String::new(),
+        count => format!("{count} streams with one frame each in every slot; the figures are those of the first; "),
+    };
     let exactly = talker.max_delta_ns.map_or_else(|| "-".to_owned(), format_ns);
     EndSummary {
         title: format!("Talker on {}: {}", talker.identity.interface, in_words(&talker.identity, series.period_ns)),
         first: vec![("Late packets", late_packets(talker.late_packets)), ("Max delta", exactly)],
         figures: of_frames(talker),
+        streams: Vec::new(),
         times: vec![times("sent after the slot began", &talker.send, talker.max_delta_ns)],
         remarks: format!(
-            "woke {how}; Late packets: sent more than {}, half a period, after their slots; late: more than {}; missed slots: slots without a frame; too close: sent \
+            "{of_several}woke {how}; Late packets: sent more than {}, half a period, after their slots; late: more than {}; missed slots: slots without a frame; too close: sent \
                          less than half a period after the frame before; mode {}{}",
             unsigned(series.period_ns / 2),
             unsigned(talker.tolerance_ns),
@@ -152,6 +165,9 @@ fn of_frames(talker: &Talker) -> Vec<Figure> {
         bad("missed slots", talker.missed_slots),
         bad("refused", talker.refused),
     ];
+    if talker.stream_count() > 1 {
+        figures.push(bad("refused, worst stream", talker.most_refused()));
+    }
     figures.extend(of_launch);
     figures.extend([
         bad("too close", talker.window_violations),
@@ -261,10 +277,28 @@ fn of_listener(series: &Series, listener: &Listener) -> EndSummary {
             bad("wrong tag", listener.wrong_tag),
             count("other streams", listener.other_streams),
         ],
+        streams: received_streams(listener),
         times: rows,
         remarks: format!("{}. 1722.1: {}", how_to_read(listener), counters(listener)),
         ..EndSummary::default()
     }
+}
+
+/// The rows of the streams of one talker.
+fn received_streams(listener: &Listener) -> Vec<[String; 5]> {
+    let worst_first = listener.worst_first();
+    let (shown, others) = worst_first.split_at(worst_first.len().min(STREAM_ROWS));
+    let row = |name: String, streams: &[&ReceivedStream]| {
+        let sum = |of: fn(&ReceivedStream) -> u64| grouped(streams.iter().map(|stream| of(stream)).sum());
+        let longest_ns = streams.iter().filter_map(|stream| stream.max_gap_ns).max();
+        let gap = longest_ns.map_or_else(|| "-".to_owned(), unsigned);
+        [name, sum(|stream| stream.frames), sum(|stream| stream.lost), sum(|stream| stream.duplicates), gap]
+    };
+    let mut rows: Vec<_> = shown.iter().map(|stream| row(stream_name(&stream.stream_id), &[*stream])).collect();
+    if !others.is_empty() {
+        rows.push(row(format!("{} others", others.len()), others));
+    }
+    rows
 }
 
 /// True unless frames were received by AF_XDP, which has no timestamps.
@@ -367,7 +401,7 @@ fn in_words(identity: &StreamIdentity, period_ns: u64) -> String {
 
 /// A stream ID as a capture shows it: address and number of the talker, `02:00:00:00:00:01:0000`. In records it is 16
 /// hexadecimal digits.
-fn stream_name(id: &str) -> String {
+pub(crate) fn stream_name(id: &str) -> String {
     match id.split_at_checked(12) {
         Some((address, number)) if id.len() == 16 && id.is_ascii() => {
             let bytes: Vec<&str> = (0..6).map(|byte| &address[2 * byte..2 * byte + 2]).collect();

@@ -4,6 +4,7 @@
 //! from shared memory, and [`TimedSender`] sends them with launch times. [`FrameReceiver`] receives frames of one
 //! EtherType.
 
+mod batch;
 mod raw;
 mod receive;
 mod ring;
@@ -19,6 +20,7 @@ use rustix::net::SocketType;
 
 use socket::{ADDRESS_LENGTH, bind_to, packet_socket};
 
+pub use batch::BATCH;
 pub use raw::RawSender;
 pub use receive::{FrameDrops, FrameReceiver, Poll, Received};
 pub(crate) use receive::{WAIT, enable_promiscuous};

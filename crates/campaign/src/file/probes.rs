@@ -131,6 +131,7 @@ const KINDS: [Kind; 7] = [
             "wakeup_offset",
             "mode",
             "unique_id",
+            "streams",
             "stream_id",
             "receive",
             "queue",

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::probe::{
     PERIOD_MAX_NS, StreamProbe,
-    stream::{CaptureTo, ListenXdp, QUEUE_MAX, StreamEnds, WakeupOffset, parse_stream_id},
+    stream::{CaptureTo, ListenXdp, QUEUE_MAX, STREAMS_MAX, StreamEnds, WakeupOffset, parse_stream_id},
 };
 
 const FORMATS: [(&str, Format); 2] = [("aaf", Format::Aaf), ("61883-6", Format::Iec61883)];
@@ -44,6 +44,7 @@ pub(super) fn stream(
     let (talk, listen) = (fields.parsed("talk", interface), fields.parsed("listen", interface));
     let default = StreamProbe::default();
     let unique_id = fields.integer("unique_id", 0..=u64::from(u16::MAX)).and_then(|id| u16::try_from(id).ok());
+    let streams = fields.integer("streams", 1..=u64::from(STREAMS_MAX)).and_then(|streams| u16::try_from(streams).ok());
     let queue = fields.integer("queue", 0..=u64::from(QUEUE_MAX)).and_then(|queue| u32::try_from(queue).ok());
     let stream = StreamProbe {
         ends: match (talk, listen) {
@@ -56,6 +57,7 @@ pub(super) fn stream(
         format: fields.parsed("format", |text| one_of(text, &FORMATS)).unwrap_or(default.format),
         mode: fields.parsed("mode", |text| one_of(text, &MODES)).unwrap_or(default.mode),
         unique_id: unique_id.unwrap_or(default.unique_id),
+        further_streams: streams.map_or(0, |streams| streams - 1),
         stream_id: fields.parsed("stream_id", parse_stream_id),
         xdp: fields.parsed("receive", receive).flatten(),
         wait,
@@ -110,7 +112,7 @@ pub(super) fn check(fields: &mut Fields<'_>, stream: &StreamProbe) {
     let (useless, other): (&[&str], &str) = match stream.ends {
         StreamEnds::Both => (&[], ""),
         StreamEnds::Talk(_) => (&["receive", "spin", "busy_poll", "stream_id"], "listener"),
-        StreamEnds::Listen(_) => (&["wakeup_offset", "mode", "unique_id"], "talker"),
+        StreamEnds::Listen(_) => (&["wakeup_offset", "mode", "unique_id", "streams"], "talker"),
     };
     for key in useless.iter().filter(|key| fields.has(key)) {
         fields.report(key, format!("{key} is for the {other} of a stream, which is on another machine: leave it out"));

@@ -80,6 +80,9 @@ pub enum PlanError {
         /// The part of the period that the talker must sleep, per cent.
         percent: u64,
     },
+    /// PTP time is on CLOCK_TAI.
+    #[error("PTP time is on CLOCK_TAI, so the slots must be, too: leave out the clock, or choose tai")]
+    SyncClock,
     /// The knee weighs the CPU time of spinning, and with launch times nothing spins.
     #[error("knee saves the CPU time of spinning, but with mode txtime the talker does not spin: use auto")]
     KneeOfLaunchTimes,
@@ -89,6 +92,16 @@ pub enum PlanError {
          fifo:90"
     )]
     StreamDeadline,
+    /// The last stream would have no unique id.
+    #[error(
+        "{streams} streams from unique id {first} on exceed the largest unique id, 65535: begin with a smaller one"
+    )]
+    UniqueIds {
+        /// The unique id of the first stream.
+        first: u16,
+        /// Number of streams.
+        streams: u32,
+    },
     /// The observer would see no frame.
     #[error(
         "a capture on this machine would see no frame: --receive xdp takes frames before the capture, and with bypass \
@@ -184,8 +197,9 @@ impl PlanError {
             Self::SpinningReceiver => Some("spin"),
             Self::CardOfOwnPeer => Some("stamps"),
             Self::WakeupOffset { .. } | Self::KneeOfLaunchTimes => Some("wakeup_offset"),
+            Self::UniqueIds { .. } => Some("unique_id"),
             Self::CaptureHidden | Self::CaptureOfPhases => Some("capture"),
-            Self::CardClock | Self::LaunchClock | Self::InterruptClock => Some("clock"),
+            Self::CardClock | Self::LaunchClock | Self::SyncClock | Self::InterruptClock => Some("clock"),
             Self::Audio(_) => Some("frames"),
             Self::NoiseDeadline
             | Self::NoInterface

@@ -8,6 +8,7 @@
 //! | `sender`, `receiver` | the sockets of talkers and listeners |
 //! | [`offset`] | the wake-up offset |
 //! | `observe` | captures the stream, and analyses the capture |
+//! | `sync` | the synchronisation over PTP that a stream requires |
 //! | `error`, `xdp` | errors, each with its remedy |
 
 mod endpoints;
@@ -18,6 +19,7 @@ pub mod offset;
 mod prepare;
 mod receiver;
 mod sender;
+pub(crate) mod sync;
 mod xdp;
 
 use std::path::{Path, PathBuf};
@@ -36,6 +38,7 @@ pub use error::StreamError;
 use interface::Interface;
 pub use observe::CaptureTo;
 pub use offset::WakeupOffset;
+pub use sync::SYNC_TIMEOUT;
 pub use xdp::{ListenXdp, XdpRefusal};
 
 use super::{
@@ -47,6 +50,11 @@ use super::{
     timer::{GUARD_REMEDIES, POLICY},
 };
 
+/// Most streams of a talker: as many frames as one system call sends.
+#[expect(clippy::cast_possible_truncation, reason = "far below 65536")]
+pub const STREAMS_MAX: u16 = sys::packet::BATCH as u16;
+/// Time that the kernel takes to send one more frame in a slot, ns: 1 to 3 us on the machines of this project.
+const SENDING_NS: u64 = 3_000;
 /// Highest number of a queue.
 pub const QUEUE_MAX: u32 = 4095;
 /// Longest wake-up offset of a spinning real-time talker, per cent of the period. It must sleep for the rest.
@@ -68,8 +76,12 @@ pub struct StreamProbe {
     pub offset: WakeupOffset,
     /// Talker: how frames are sent.
     pub mode: TransmitMode,
-    /// Talker: number of its stream among those of the same address.
+    /// Talker: number of its stream among those of the same address; of the first stream, if it has several.
     pub unique_id: u16,
+    /// Talker: number of streams after the first, below [`STREAMS_MAX`]. They have the next unique ids.
+    pub further_streams: u16,
+    /// Largest offset of the clock from PTP time, ns: the run waits until it is reached; `None` if PTP is not required.
+    pub require_sync_ns: Option<u64>,
     /// Listener: id of the stream to receive; `None` for the first stream found.
     pub stream_id: Option<u64>,
     /// Listener: method by which it waits for frames.
@@ -164,7 +176,7 @@ impl StreamProbe {
         if self.has_launch_times() {
             Launching::of(root, interface, self.class.tci().pcp)?;
         }
-        found.carries(self.class.frame_bytes(self.format), period_ns)
+        found.carries(self.class.frame_bytes(self.format), self.unique_ids().count() as u64, period_ns)
     }
 
     /// The stream id; `None` without a talker on an interface.
@@ -174,6 +186,16 @@ impl StreamProbe {
     pub fn stream_id(&self, root: &Root) -> Result<Option<u64>, StreamError> {
         let Some(interface) = self.interface().filter(|_| self.talks()) else { return Ok(None) };
         Ok(Some(frames::stream_id(Interface::read(root, interface)?.mac, self.unique_id)))
+    }
+
+    /// The unique ids of the talker's streams.
+    fn unique_ids(&self) -> impl Iterator<Item = u16> + use<> {
+        (self.unique_id..=u16::MAX).take(1 + usize::from(self.further_streams))
+    }
+
+    /// Time that the kernel may take for the frames of a slot after the first, ns.
+    pub(crate) fn sending_ns(&self) -> u64 {
+        u64::from(self.further_streams) * SENDING_NS
     }
 
     /// True if frames have launch times.
@@ -264,7 +286,13 @@ impl Definition for StreamProbe {
     }
 
     fn check(&self) -> Result<(), PlanError> {
-        if self.capture.is_some() && self.is_hidden() { Err(PlanError::CaptureHidden) } else { Ok(()) }
+        if self.capture.is_some() && self.is_hidden() {
+            return Err(PlanError::CaptureHidden);
+        }
+        if self.unique_id.checked_add(self.further_streams).is_none() {
+            return Err(PlanError::UniqueIds { first: self.unique_id, streams: u32::from(self.further_streams) + 1 });
+        }
+        Ok(())
     }
 
     fn check_run(&self, run: &RunShape<'_>) -> Result<(), PlanError> {
@@ -273,6 +301,9 @@ impl Definition for StreamProbe {
         }
         if self.has_launch_times() && run.clock != Clock::Tai {
             return Err(PlanError::LaunchClock);
+        }
+        if self.require_sync_ns.is_some() && run.clock != Clock::Tai {
+            return Err(PlanError::SyncClock);
         }
         if self.has_launch_times() && self.offset == WakeupOffset::Knee {
             return Err(PlanError::KneeOfLaunchTimes);

@@ -40,7 +40,7 @@ pub(super) fn calibrated<'a>(
 /// Chooses the offset of a talker with these wake-ups. Returns it in ns, with the calibration.
 fn calibrate(stream: &StreamProbe, wake_ups: &Series, root: &Root) -> Result<(u64, Calibration), StreamError> {
     let period_ns = wake_ups.period_ns;
-    let found = analysis::stream::calibrate(wake_ups, talker::tolerance_ns(period_ns));
+    let found = analysis::stream::calibrate(wake_ups, talker::tolerance_ns(period_ns), stream.sending_ns());
     let offset_ns = stream.offset.calibrated_ns(&found, stream.handover_ns(root)?, period_ns);
     Ok((offset_ns, Calibration { is_knee: stream.offset == WakeupOffset::Knee, ..found }))
 }

@@ -14,6 +14,11 @@ impl Transmit for Arc<TimedSender> {
     fn send(&mut self, frame: &[u8], slot_ns: i64) -> io::Result<()> {
         TimedSender::send(self, frame, slot_ns)
     }
+
+    #[inline]
+    fn send_all(&mut self, frames: &[&[u8]], launches_ns: &[i64]) -> io::Result<usize> {
+        TimedSender::send_all(self, frames, launches_ns)
+    }
 }
 
 /// Counts the frames that the queueing discipline reports as dropped.

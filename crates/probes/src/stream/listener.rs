@@ -202,12 +202,16 @@ impl Listener {
         self.shared.errors.load(Relaxed) >= MAX_ERRORS
     }
 
-    /// Lets the thread read the remaining frames and end. `sent` is the number of frames that a talker on this machine
-    /// sent.
-    pub fn finish(&mut self, sent: Option<u64>) {
-        let sent = sent.or_else(|| self.settings.talker.as_ref()?.sent());
+    /// Lets the thread read the remaining frames and end. `sent` contains the id of each stream of a talker on this
+    /// machine, and the number of frames that it sent; it is empty for a talker elsewhere.
+    pub fn finish(&mut self, sent: &[(u64, u64)]) {
+        let sent_elsewhere = self.settings.talker.as_ref().and_then(RemoteTalker::sent);
+        let of_all: u64 = sent.iter().map(|(_, frames)| frames).sum();
         let began = Instant::now();
-        while sent.is_some_and(|sent| self.tracker.frames() < sent) && began.elapsed() < END_TIMEOUT / 5 {
+        let is_missing = |tracker: &Tracker| {
+            tracker.frames_of_all() < of_all || sent_elsewhere.is_some_and(|sent| tracker.frames() < sent)
+        };
+        while is_missing(&self.tracker) && began.elapsed() < END_TIMEOUT / 5 {
             std::thread::sleep(Duration::from_millis(1));
             self.collect();
         }
@@ -218,7 +222,8 @@ impl Listener {
         }
         self.collect();
         self.tracker.end();
-        if let Some(sent) = sent {
+        self.tracker.end_each_at(sent);
+        if let Some(sent) = sent_elsewhere {
             self.tracker.end_at(sent);
         }
     }

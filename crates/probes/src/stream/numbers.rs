@@ -40,6 +40,11 @@ impl Default for Numbers {
 }
 
 impl Numbers {
+    /// Numbers of a stream that is received from its first frame if `whole`.
+    pub fn of(whole: bool) -> Self {
+        if whole { Self::from_zero() } else { Self::default() }
+    }
+
     /// Expects numbers from 0, so that frames missing before the first one count as lost.
     pub fn from_zero() -> Self {
         Self { next: Some(0), ..Self::default() }

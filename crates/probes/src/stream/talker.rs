@@ -1,16 +1,20 @@
 //! The talker: at each deadline, spin until the slot starts, then send its frame.
+//!
+//! A talker of several streams sends one frame of each in every slot, all with one system call if the mode has one. Their
+//! lateness is the same; the figures are those of the first stream, and each of the others has its own counts.
 
 use record::grouped;
 use std::{
     io,
+    ops::Range,
     sync::{
         Arc,
-        atomic::{AtomicI32, AtomicI64, AtomicU64, Ordering::Relaxed},
+        atomic::{AtomicBool, AtomicI32, AtomicI64, AtomicU64, Ordering::Relaxed},
     },
 };
 
 use frames::{Frame, Payload, Stream};
-use sys::clock::Clock;
+use sys::{clock::Clock, packet::BATCH};
 
 use super::{
     identity,
@@ -25,8 +29,8 @@ use crate::{
 /// The settings of a talker. Its deadlines are `offset_ns` before its slots.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TalkerSettings {
-    /// The stream.
-    pub stream: Stream,
+    /// The streams, at least one and at most [`BATCH`].
+    pub streams: Vec<Stream>,
     /// Number that identifies the run.
     pub run: u32,
     /// Network interface that sends the frames.
@@ -46,6 +50,13 @@ pub struct TalkerSettings {
 }
 
 impl TalkerSettings {
+    /// Time between the launch times of two frames of a slot, ns: with launch times, the frames are spread evenly over the
+    /// period.
+    fn spacing_ns(&self) -> i64 {
+        let streams = i64::try_from(self.streams.len()).unwrap_or(1).max(1);
+        if self.mode.keeps_slots() { self.period_ns.cast_signed() / streams } else { 0 }
+    }
+
     /// [`tolerance_ns`] of this talker.
     #[must_use]
     pub fn tolerance_ns(&self) -> u64 {
@@ -77,6 +88,16 @@ struct Shared {
     max_delta_at_ns: AtomicU64,
     max_interval_error_ns: AtomicU64,
     window_violations: AtomicU64,
+    uncertain: AtomicU64,
+    /// The streams after the first.
+    others: Box<[OtherStream]>,
+}
+
+/// Counters of a stream after the first.
+#[derive(Debug, Default)]
+struct OtherStream {
+    frames: AtomicU64,
+    refused: AtomicU64,
 }
 
 /// If the kernel refused all frames of at least this time and number of slots before the end, the interface is gone.
@@ -87,13 +108,18 @@ const GONE_SLOTS: u64 = 3;
 #[derive(Debug)]
 pub struct Talk<T> {
     sender: T,
-    frame: Frame,
+    /// One frame for each stream.
+    frames: Box<[Frame]>,
+    /// Time between the launch times of two frames of a slot, ns.
+    spacing_ns: i64,
     run: u32,
     period_ns: i64,
     offset_ns: i64,
     transit_ns: u64,
     tolerance_ns: i64,
     clock: Clock,
+    /// True while the clock is not synchronised; `None` if that is not watched.
+    is_uncertain: Option<Arc<AtomicBool>>,
     /// True if the thread waits for the slot before it sends.
     waits: bool,
     shared: Arc<Shared>,
@@ -109,6 +135,8 @@ pub struct Talker {
     zero_copy: Option<bool>,
     shared: Arc<Shared>,
     reports: Option<Box<dyn TransmitReports>>,
+    /// True if the record contains the number of uncertain presentation times.
+    watches_sync: bool,
     /// Slots that had passed without a frame when the thread was stopped.
     pub(super) overdue_slots: u64,
 }
@@ -118,28 +146,39 @@ impl Talker {
     #[must_use]
     pub fn new<T: Transmit>(settings: &TalkerSettings, sender: T) -> (Self, Talk<T>) {
         let zero_copy = sender.is_zero_copy();
-        let shared = Arc::new(Shared { max_delta_ns: AtomicI64::new(i64::MIN), ..Shared::default() });
+        debug_assert!((1..=BATCH).contains(&settings.streams.len()), "{} streams", settings.streams.len());
+        let others = settings.streams.iter().skip(1).map(|_| OtherStream::default()).collect();
+        let shared = Arc::new(Shared { max_delta_ns: AtomicI64::new(i64::MIN), others, ..Shared::default() });
         let talk = Talk {
             sender,
-            frame: settings.stream.frame(),
+            frames: settings.streams.iter().map(Stream::frame).collect(),
+            spacing_ns: settings.spacing_ns(),
             run: settings.run,
             period_ns: settings.period_ns.cast_signed(),
             offset_ns: settings.offset_ns.cast_signed(),
             transit_ns: settings.transit_ns,
             tolerance_ns: settings.tolerance_ns().cast_signed(),
             clock: settings.clock,
+            is_uncertain: None,
             waits: !settings.mode.keeps_slots(),
             shared: shared.clone(),
             slots_over: -1,
             left_ns: None,
         };
-        (Self { settings: settings.clone(), zero_copy, shared, reports: None, overdue_slots: 0 }, talk)
+        let watches_sync = false;
+        (Self { settings: settings.clone(), zero_copy, shared, reports: None, watches_sync, overdue_slots: 0 }, talk)
     }
 
     /// Adds a source of reports about sent frames.
     #[must_use]
     pub fn with_reports(self, reports: Option<Box<dyn TransmitReports>>) -> Self {
         Self { reports, ..self }
+    }
+
+    /// Marks the presentation times of `talk` as uncertain (`tu`) while the flag is true.
+    #[must_use]
+    pub fn with_uncertain<T>(self, talk: Talk<T>, flag: Arc<AtomicBool>) -> (Self, Talk<T>) {
+        (Self { watches_sync: true, ..self }, Talk { is_uncertain: Some(flag), ..talk })
     }
 
     /// Reads the reports about sent frames.
@@ -149,17 +188,43 @@ impl Talker {
         }
     }
 
-    /// Frames sent so far.
+    /// Frames of the first stream sent so far.
     #[must_use]
     pub fn frames(&self) -> u64 {
         self.shared.frames.load(Relaxed)
+    }
+
+    /// The id of each stream, and its frames sent so far.
+    #[must_use]
+    pub fn frames_of_each(&self) -> Vec<(u64, u64)> {
+        let counts = self.counts_of_each().into_iter().map(|(frames, _)| frames);
+        self.settings.streams.iter().map(|stream| stream.stream_id).zip(counts).collect()
+    }
+
+    /// Frames sent and refused so far, of each stream.
+    fn counts_of_each(&self) -> Vec<(u64, u64)> {
+        let first = (self.shared.frames.load(Relaxed), self.shared.refused.load(Relaxed));
+        let others = self.shared.others.iter().map(|other| (other.frames.load(Relaxed), other.refused.load(Relaxed)));
+        [first].into_iter().chain(others).collect()
+    }
+
+    /// The counts of each stream, for the record; empty for one stream.
+    fn streams(&self) -> Vec<record::SentStream> {
+        let streams = self.settings.streams.iter().zip(self.counts_of_each());
+        let sent = streams.map(|(stream, (frames, refused))| record::SentStream {
+            stream_id: identity::stream_id(stream.stream_id),
+            destination: identity::mac(stream.destination),
+            frames,
+            refused,
+        });
+        if self.settings.streams.len() > 1 { sent.collect() } else { Vec::new() }
     }
 
     /// The figures so far.
     #[must_use]
     pub fn to_record(&self) -> record::Talker {
         let (settings, shared) = (&self.settings, &*self.shared);
-        let Stream { source, destination, stream_id, format, tci, samples } = settings.stream;
+        let Stream { source, destination, stream_id, format, tci, samples } = settings.streams[0];
         let frames = shared.frames.load(Relaxed);
         let seen = (frames > 0).then_some(());
         let mut talker = record::Talker {
@@ -188,6 +253,8 @@ impl Talker {
             max_interval_error_ns: shared.max_interval_error_ns.load(Relaxed),
             window_violations: shared.window_violations.load(Relaxed),
             send: shared.send.snapshot(),
+            streams: self.streams(),
+            uncertain: self.watches_sync.then(|| shared.uncertain.load(Relaxed)),
             ..record::Talker::default()
         };
         if let Some(reports) = &self.reports {
@@ -216,7 +283,7 @@ impl Talker {
     #[must_use]
     pub fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
-        let refused = self.shared.refused.load(Relaxed);
+        let refused: u64 = self.counts_of_each().iter().map(|(_, refused)| refused).sum();
         if refused > 0 {
             let why = io::Error::from_raw_os_error(self.shared.refusal.load(Relaxed));
             notes.push(format!("the kernel refused {} frames, the last one with: {why}", grouped(refused)));
@@ -233,8 +300,17 @@ impl<T: Transmit> Work for Talk<T> {
     fn at(&mut self, wake: Wake) {
         let slot_ns = wake.deadline_ns + self.offset_ns;
         let seq = self.shared.frames.load(Relaxed);
-        let payload = Payload { run: self.run, seq, scheduled_ns: slot_ns, woke_ns: wake.woke_ns, sent_ns: 0 };
-        self.frame.patch(&payload, self.transit_ns);
+        let is_uncertain = self.is_uncertain.as_ref().is_some_and(|flag| flag.load(Relaxed));
+        let (mut launches_ns, mut launch_ns) = ([slot_ns; BATCH], slot_ns);
+        for (stream, frame) in self.frames.iter_mut().enumerate() {
+            launches_ns[stream] = launch_ns;
+            launch_ns += self.spacing_ns;
+            let seq = stream.checked_sub(1).map_or(seq, |other| self.shared.others[other].frames.load(Relaxed));
+            let scheduled_ns = launches_ns[stream];
+            let payload = Payload { run: self.run, seq, scheduled_ns, woke_ns: wake.woke_ns, sent_ns: 0 };
+            frame.patch(&payload, self.transit_ns);
+            frame.patch_uncertain(is_uncertain);
+        }
         let mut now_ns = self.clock.now_ns();
         while self.waits && now_ns < slot_ns {
             now_ns = self.clock.now_ns();
@@ -247,14 +323,61 @@ impl<T: Transmit> Work for Talk<T> {
         if slot <= self.slots_over {
             return;
         }
-        self.frame.patch_sent(leaves_ns);
-        let sent = self.sender.send(self.frame.bytes(), slot_ns);
+        for (frame, launch_ns) in self.frames.iter_mut().zip(launches_ns) {
+            frame.patch_sent(now_ns.max(launch_ns));
+        }
+        let sent = match &*self.frames {
+            [frame] => self.sender.send(frame.bytes(), slot_ns),
+            _ => self.send_all(&launches_ns),
+        };
         add(&self.shared.missed_slots, (slot - self.slots_over - 1).cast_unsigned());
         self.slots_over = slot;
         match sent {
-            Ok(()) => self.note(leaves_ns, now_ns - slot_ns, wake.slot),
+            Ok(()) => {
+                add(&self.shared.uncertain, u64::from(is_uncertain));
+                self.note(leaves_ns, now_ns - slot_ns, wake.slot);
+            }
             Err(error) => self.note_refusal(&error),
         }
+    }
+}
+
+impl<T: Transmit> Talk<T> {
+    /// Sends the frames of all streams, and counts those after the first. Returns the result of the first.
+    fn send_all(&mut self, launches_ns: &[i64]) -> io::Result<()> {
+        let mut frames: [&[u8]; BATCH] = [&[]; BATCH];
+        for (bytes, frame) in frames.iter_mut().zip(&*self.frames) {
+            *bytes = frame.bytes();
+        }
+        let count = self.frames.len();
+        let (mut next, mut of_first) = (0, Ok(()));
+        while next < count {
+            // A refused frame does not hold back those after it.
+            let (sent, refused) = match self.sender.send_all(&frames[next..count], &launches_ns[next..count]) {
+                Ok(sent) => (sent.min(count - next), None),
+                Err(error) => (0, Some(error)),
+            };
+            self.shared.others(next..next + sent).for_each(|other| add(&other.frames, 1));
+            next += sent;
+            if sent == 0 {
+                self.shared.others(next..next + 1).for_each(|other| add(&other.refused, 1));
+                let error = refused.unwrap_or_else(|| io::ErrorKind::WouldBlock.into());
+                if next == 0 {
+                    of_first = Err(error);
+                } else {
+                    self.shared.refusal.store(error.raw_os_error().unwrap_or_default(), Relaxed);
+                }
+                next += 1;
+            }
+        }
+        of_first
+    }
+}
+
+impl Shared {
+    /// The counters of the streams with these indices; the first stream has others.
+    fn others(&self, streams: Range<usize>) -> impl Iterator<Item = &OtherStream> {
+        streams.filter_map(|stream| self.others.get(stream.checked_sub(1)?))
     }
 }
 

@@ -1,7 +1,7 @@
 //! Counting of received frames in order of arrival, without a socket.
 
 use frames::{Avtp, Format, Mac, Payload, Tci, nearest_ns};
-use record::{ClockRelation, ClockTie, DelayVariation, Histogram, Maxima, OneWay, StreamIdentity};
+use record::{ClockRelation, ClockTie, DelayVariation, Histogram, Maxima, OneWay, ReceivedStream, StreamIdentity};
 
 use super::{identity, numbers::Numbers, receive::Dropped};
 use crate::variation::{Variation, WINDOW_NS};
@@ -61,6 +61,71 @@ pub struct Tracker {
     pub maxima: Maxima,
     /// Restarts of the talker.
     pub restarts: u64,
+    /// The other streams of the same talker, in order of arrival.
+    siblings: Vec<Sibling>,
+}
+
+/// Most streams of one talker that are counted; further ones count as other streams.
+const SIBLINGS_MAX: usize = 255;
+
+/// The counts of a stream of the same talker as the followed one.
+#[derive(Debug, Clone)]
+struct Sibling {
+    stream_id: u64,
+    last: Option<Arrival>,
+    frames: u64,
+    numbers: Numbers,
+    max_gap_ns: Option<u64>,
+}
+
+impl Sibling {
+    fn new(stream_id: u64, whole: bool) -> Self {
+        Self { stream_id, last: None, frames: 0, numbers: Numbers::of(whole), max_gap_ns: None }
+    }
+
+    fn add(&mut self, now: &Arrival) {
+        self.frames += 1;
+        let last = self.last.replace(*now);
+        if let Some(last) = &last {
+            let gap_ns = (now.read_ns - last.read_ns).max(0).cast_unsigned();
+            self.max_gap_ns = self.max_gap_ns.max(Some(gap_ns));
+        }
+        match now.probe {
+            Some(probe) => {
+                if is_restart(last.as_ref(), &probe) {
+                    self.numbers.restart();
+                }
+                self.numbers.add(probe.seq);
+            }
+            None => self.numbers.add_short(now.avtp.sequence),
+        }
+    }
+
+    fn to_record(&self) -> ReceivedStream {
+        ReceivedStream {
+            stream_id: identity::stream_id(self.stream_id),
+            destination: self.last.map(|last| identity::mac(last.destination)).unwrap_or_default(),
+            frames: self.frames,
+            max_gap_ns: self.max_gap_ns,
+            ..counts_of(&self.numbers)
+        }
+    }
+}
+
+/// The counts by the numbers of frames.
+fn counts_of(numbers: &Numbers) -> ReceivedStream {
+    let &Numbers { lost, loss_bursts, duplicates, reordered, .. } = numbers;
+    ReceivedStream { lost, loss_bursts, duplicates, reordered, ..ReceivedStream::default() }
+}
+
+/// True if the frame is of another run of the talker than the one before.
+fn is_restart(last: Option<&Arrival>, now: &Payload) -> bool {
+    last.and_then(|last| last.probe).is_some_and(|before| before.run != now.run)
+}
+
+/// The part of a stream id that is the address of its talker.
+fn talker_of(stream_id: u64) -> u64 {
+    stream_id >> 16
 }
 
 impl Tracker {
@@ -70,7 +135,7 @@ impl Tracker {
             expected,
             first: None,
             last: None,
-            numbers: if expected.whole { Numbers::from_zero() } else { Numbers::default() },
+            numbers: Numbers::of(expected.whole),
             listener: record::Listener::default(),
             one_way: OneWay::default(),
             way: Variation::default(),
@@ -80,14 +145,22 @@ impl Tracker {
             raw: Histogram::default(),
             maxima: Maxima::default(),
             restarts: 0,
+            siblings: Vec::new(),
         }
     }
 
     /// Adds a frame.
     pub fn add(&mut self, arrival: &Arrival) {
         let wanted = self.first.map(|first| first.avtp.stream_id).or(self.expected.stream_id);
-        if wanted.is_some_and(|id| id != arrival.avtp.stream_id) || !arrival.avtp.stream_valid {
+        if !arrival.avtp.stream_valid || wanted.is_some_and(|id| talker_of(id) != talker_of(arrival.avtp.stream_id)) {
             self.listener.other_streams += 1;
+            return;
+        }
+        if wanted.is_some_and(|id| id != arrival.avtp.stream_id) {
+            match self.sibling(arrival.avtp.stream_id) {
+                Some(sibling) => sibling.add(arrival),
+                None => self.listener.other_streams += 1,
+            }
             return;
         }
         let first = *self.first.get_or_insert(*arrival);
@@ -105,6 +178,16 @@ impl Tracker {
             self.whole.add(probe.sent_ns, arrival.read_ns);
             arrival.stamp_ns.iter().for_each(|&stamp_ns| self.way.add(probe.sent_ns, stamp_ns));
         }
+    }
+
+    /// The counts of another stream of the same talker; `None` if there are too many.
+    fn sibling(&mut self, stream_id: u64) -> Option<&mut Sibling> {
+        let known = self.siblings.iter().position(|sibling| sibling.stream_id == stream_id);
+        let index = known.unwrap_or(self.siblings.len());
+        if index == self.siblings.len() && index < SIBLINGS_MAX {
+            self.siblings.push(Sibling::new(stream_id, self.expected.whole));
+        }
+        self.siblings.get_mut(index)
     }
 
     fn count_interval(&mut self, last: &Arrival, now: &Arrival, first_ns: i64) {
@@ -133,7 +216,7 @@ impl Tracker {
     fn count_number(&mut self, last: Option<&Arrival>, now: &Arrival) {
         match now.probe {
             Some(probe) => {
-                if last.and_then(|last| last.probe).is_some_and(|before| before.run != probe.run) {
+                if is_restart(last, &probe) {
                     self.numbers.restart();
                     self.end();
                     self.restarts += 1;
@@ -187,6 +270,29 @@ impl Tracker {
         self.numbers.end_at(sent);
     }
 
+    /// Ends all streams of a talker that sent these numbers of frames: id and frames of each. The followed stream is the
+    /// one that was found, or the first of the talker.
+    pub fn end_each_at(&mut self, sent: &[(u64, u64)]) {
+        let followed = self.first.map(|first| first.avtp.stream_id).or(self.expected.stream_id);
+        for (index, &(stream_id, frames)) in sent.iter().enumerate() {
+            match followed {
+                Some(followed) if followed != stream_id => {
+                    if let Some(sibling) = self.sibling(stream_id) {
+                        sibling.numbers.end_at(frames);
+                    }
+                }
+                Some(_) => self.end_at(frames),
+                None if index == 0 => self.end_at(frames),
+                None => {}
+            }
+        }
+    }
+
+    /// Frames of all streams of the talker so far.
+    pub fn frames_of_all(&self) -> u64 {
+        self.listener.frames + self.siblings.iter().map(|sibling| sibling.frames).sum::<u64>()
+    }
+
     /// When the first frame was read, ns.
     pub fn first_ns(&self) -> Option<i64> {
         self.first.map(|first| first.read_ns)
@@ -217,11 +323,13 @@ impl Tracker {
             duplicates,
             reordered,
             strays,
+            streams: self.streams(),
             numbers: if self.first.is_some_and(|first| first.probe.is_none()) { "avtp" } else { "probe" }.to_owned(),
             ..self.listener.clone()
         };
         // The dropped frames may include those of other streams.
-        let of_ours = |dropped: u64| (listener.other_streams == 0 || dropped == 0).then(|| dropped.min(lost));
+        let is_alone = listener.other_streams == 0 && self.siblings.is_empty();
+        let of_ours = |dropped: u64| (is_alone || dropped == 0).then(|| dropped.min(lost));
         (listener.lost_in_socket, listener.lost_in_ring) = match dropped {
             Some(Dropped::InSocket(dropped)) => (of_ours(dropped), None),
             Some(Dropped::InRing(dropped)) => (None, of_ours(dropped)),
@@ -245,6 +353,21 @@ impl Tracker {
             });
         }
         listener
+    }
+
+    /// The counts of each stream of the talker, the followed one first; empty if there is only one.
+    fn streams(&self) -> Vec<ReceivedStream> {
+        if self.siblings.is_empty() {
+            return Vec::new();
+        }
+        let followed = ReceivedStream {
+            stream_id: self.first.map(|first| identity::stream_id(first.avtp.stream_id)).unwrap_or_default(),
+            destination: self.first.map(|first| identity::mac(first.destination)).unwrap_or_default(),
+            frames: self.listener.frames,
+            max_gap_ns: self.listener.max_gap_ns,
+            ..counts_of(&self.numbers)
+        };
+        [followed].into_iter().chain(self.siblings.iter().map(Sibling::to_record)).collect()
     }
 
     fn identity(&self, interface: &str) -> StreamIdentity {

@@ -67,6 +67,17 @@ pub trait Transmit: fmt::Debug + Send {
     /// The error of the kernel; the frame was not sent then.
     fn send(&mut self, frame: &[u8], slot_ns: i64) -> io::Result<()>;
 
+    /// Sends the frames of one slot in their order; never waits. `launches_ns` are the times at which they should leave,
+    /// on the talker's clock. Returns the number of frames that were sent, at least 1; the frame after them, if there is
+    /// one, was refused or not tried.
+    ///
+    /// # Errors
+    /// The error of the kernel for the first frame; none was sent then.
+    fn send_all(&mut self, frames: &[&[u8]], launches_ns: &[i64]) -> io::Result<usize> {
+        let (Some(frame), Some(&launch_ns)) = (frames.first(), launches_ns.first()) else { return Ok(0) };
+        self.send(frame, launch_ns).map(|()| 1)
+    }
+
     /// True if the driver sends frames without a copy; `None` if unknown.
     fn is_zero_copy(&self) -> Option<bool> {
         None
@@ -79,6 +90,11 @@ impl<T: Transmit + ?Sized> Transmit for Box<T> {
         (**self).send(frame, slot_ns)
     }
 
+    #[inline]
+    fn send_all(&mut self, frames: &[&[u8]], launches_ns: &[i64]) -> io::Result<usize> {
+        (**self).send_all(frames, launches_ns)
+    }
+
     fn is_zero_copy(&self) -> Option<bool> {
         (**self).is_zero_copy()
     }
@@ -89,12 +105,22 @@ impl Transmit for RawSender {
     fn send(&mut self, frame: &[u8], _slot_ns: i64) -> io::Result<()> {
         Self::send(self, frame)
     }
+
+    #[inline]
+    fn send_all(&mut self, frames: &[&[u8]], _launches_ns: &[i64]) -> io::Result<usize> {
+        Self::send_all(self, frames)
+    }
 }
 
 impl Transmit for RingSender {
     #[inline]
     fn send(&mut self, frame: &[u8], _slot_ns: i64) -> io::Result<()> {
         Self::send(self, frame)
+    }
+
+    #[inline]
+    fn send_all(&mut self, frames: &[&[u8]], _launches_ns: &[i64]) -> io::Result<usize> {
+        Self::send_all(self, frames)
     }
 }
 

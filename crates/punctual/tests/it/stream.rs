@@ -46,6 +46,14 @@ fn refuses_invalid_values() {
     refused(64, "listen lo --receive dpdk", "--receive must be socket, xdp, xdp-zerocopy or xdp-generic (got dpdk)");
     refused(64, "listen lo --queue 1", "--queue needs xdp");
     refused(64, "talk lo --period 0s", "must be 1us to 1h");
+    refused(64, "talk lo --streams 0", "--streams must be 1 to 64");
+    refused(64, "talk lo --streams 65", "--streams must be 1 to 64");
+    refused(
+        64,
+        "talk lo --unique-id 65530 --streams 7",
+        "7 streams from unique id 65530 on exceed the largest unique id",
+    );
+    refused(64, "listen lo --streams 8", "--streams applies to the talker");
     refused(64, "talk lo --wakeup-offset kne", "auto or knee");
     refused(64, "--self --mode txtime --wakeup-offset knee", "the talker does not spin: use auto");
 }

@@ -8,7 +8,7 @@ use super::{
     lines,
 };
 use crate::blame::unsigned;
-use crate::stream::{CURVE, CURVE_TITLE, TIMES, summarize};
+use crate::stream::{CURVE, CURVE_TITLE, STREAMS, TIMES, summarize};
 use crate::words::capitalized;
 
 /// The section of each end of a stream.
@@ -24,6 +24,7 @@ fn view(series: &Series) -> Option<Part> {
     let measured = end.times.into_iter().filter(|[_, times @ ..]| times.iter().any(|time| time != "-"));
     let mut tables = vec![
         Table::plain("Frames", &names, vec![figures]),
+        Table::plain("Streams", &STREAMS, end.streams.into_iter().map(Vec::from).collect()),
         Table::plain("Times", &TIMES, measured.map(Vec::from).collect()),
     ];
     let mut more = vec![Table::plain(CURVE_TITLE.trim_end_matches(':'), &CURVE, curve.collect())];

@@ -42,6 +42,25 @@ fn summarizes_a_talker() {
 }
 
 #[test]
+fn the_worst_streams_come_first_and_the_others_in_one_row() {
+    let stream = |number: u64| ReceivedStream {
+        stream_id: format!("02000000000{number:05x}"),
+        frames: 8_000,
+        lost: if number == 40 { 7 } else { 0 },
+        max_gap_ns: Some(130_000 + number),
+        ..ReceivedStream::default()
+    };
+    let rows =
+        |count: u64| of_frames_received(Listener { streams: (0..count).map(stream).collect(), ..Listener::default() });
+    assert!(rows(0).streams.is_empty());
+    assert_eq!(rows(8).streams.len(), 8);
+    let many = rows(64).streams;
+    let [first, .., last] = &many[..] else { panic!("{many:?}") };
+    assert_eq!((many.len(), &first[..3]), (9, &["02:00:00:00:00:00:0028".to_owned(), "8,000".into(), "7".into()][..]));
+    assert_eq!((&last[0], &last[1], &last[2]), (&"56 others".to_owned(), &"448,000".to_owned(), &"0".to_owned()));
+}
+
+#[test]
 fn reports_missed_launch_times() {
     let launch = |offloaded| Some(Launch { delta_ns: 50_000, offloaded, invalid: 2, missed: 7 });
     let summary = |launch: Option<Launch>| {

@@ -5,7 +5,7 @@ use record::Series;
 use super::cell;
 use super::page::Page;
 use super::table::Table;
-use crate::stream::{CURVE, CURVE_TITLE, EndSummary, TIMES, summarize};
+use crate::stream::{CURVE, CURVE_TITLE, EndSummary, STREAMS, TIMES, summarize};
 use crate::style::Ink;
 
 /// One end of a stream with all its figures; nothing for other series.
@@ -32,7 +32,12 @@ fn figures(page: &mut Page, end: &EndSummary) {
         let percentiles = percentiles.iter().map(cell);
         times.row([cell(name)].into_iter().chain(percentiles).chain([(Ink::Title, max.clone())]).collect());
     }
-    for table in [figures, times] {
+    let mut streams = Table::new(&STREAMS);
+    for row in &end.streams {
+        streams.row(row.iter().map(cell).collect());
+    }
+    let tables = [figures, streams, times].into_iter().zip([true, !end.streams.is_empty(), true]);
+    for (table, _) in tables.filter(|(_, is_filled)| *is_filled) {
         page.gap();
         page.table(&table);
     }

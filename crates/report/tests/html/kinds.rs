@@ -3,8 +3,8 @@
 use record::{
     AUDIO, Audio, BufferSearch, CAPTURE, Campaign, Capture, CapturedStream, Cycle, CycleCause, CyclePart, Histogram,
     INTERRUPT, Interrupts, Listener, MarkedFrame, NOISE, Noise, Phase, ProcessThread, Program, RESPONSE, ROUND_TRIP,
-    Record, Release, Responses, RoundTrip, ScenarioEntry, ScenarioResult, Series, SeriesKind, State, Stream,
-    StreamIdentity, TIMER, Talker, ThreadTimes, Times, Zero,
+    ReceivedStream, Record, Release, Responses, RoundTrip, ScenarioEntry, ScenarioResult, Series, SeriesKind, State,
+    Stream, StreamIdentity, TIMER, Talker, ThreadTimes, Times, Zero,
 };
 use report::html::{render, render_campaign, render_machine};
 
@@ -193,6 +193,7 @@ fn stream() -> Record {
         lost: 2,
         max_gap_ns: Some(2_125_000),
         interval: of_intervals(1_000_000),
+        streams: (0..64).map(received).collect(),
         ..Listener::default()
     };
     run(
@@ -202,6 +203,18 @@ fn stream() -> Record {
             loaded("listener", 1, SeriesKind::Stream(Stream::Listener(Box::new(listener)))),
         ],
     )
+}
+
+/// One of 64 streams of a talker; number 0 lost 2 frames.
+fn received(number: u64) -> ReceivedStream {
+    let lost = if number == 0 { 2 } else { 0 };
+    ReceivedStream {
+        stream_id: format!("020000000001{number:04x}"),
+        frames: 15_000 - lost,
+        lost,
+        max_gap_ns: Some(2_125_000 - number),
+        ..ReceivedStream::default()
+    }
 }
 
 /// Times between frames that are due once per period.

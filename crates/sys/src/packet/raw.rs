@@ -7,7 +7,10 @@ use std::{
 
 use rustix::net::SocketType;
 
-use super::socket::{bind_to, packet_socket, set_option};
+use super::{
+    batch::Batch,
+    socket::{bind_to, packet_socket, set_option},
+};
 
 /// Sends complete frames on one interface, from the destination address on, including any VLAN tag.
 #[derive(Debug)]
@@ -41,5 +44,16 @@ impl RawSender {
         // SAFETY: the frame is live and of the given length; the kernel only reads it.
         let sent = unsafe { libc::send(self.0.as_raw_fd(), frame.as_ptr().cast(), frame.len(), libc::MSG_DONTWAIT) };
         if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    }
+
+    /// Sends up to [`BATCH`] frames in their order with one system call, without blocking. Returns the number of frames
+    /// that were sent, at least 1; the frame after them, if there is one, was refused or not tried.
+    ///
+    /// # Errors
+    /// As [`RawSender::send`], for the first frame; then none was sent.
+    #[inline]
+    pub fn send_all(&self, frames: &[&[u8]]) -> io::Result<usize> {
+        let mut batch = Batch::of(frames);
+        batch.send(&self.0)
     }
 }

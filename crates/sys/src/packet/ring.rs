@@ -79,38 +79,64 @@ impl RingSender {
     /// and will not be sent later.
     #[inline]
     pub fn send(&mut self, frame: &[u8]) -> io::Result<()> {
-        if frame.len() > MAX_FRAME_BYTES {
-            return Err(io::Error::from_raw_os_error(libc::EMSGSIZE));
-        }
-        if self.status().load(Ordering::Acquire) & KERNEL_OWNED != 0 {
-            return Err(io::Error::from_raw_os_error(libc::ENOBUFS));
-        }
-        // SAFETY: `next` is below SLOTS and the length was checked, so both are within the mapping; the kernel does not
-        // use the slot.
-        unsafe {
-            let slot = self.slots.add(self.next * SLOT_BYTES);
-            (*slot.cast::<libc::tpacket2_hdr>()).tp_len = convert::length(frame.len());
-            ptr::copy_nonoverlapping(frame.as_ptr(), slot.add(FRAME_AT), frame.len());
-        }
-        self.status().store(libc::TP_STATUS_SEND_REQUEST, Ordering::Release);
-        // SAFETY: the length is 0, so nothing is read at the null address.
-        let sent = unsafe { libc::send(self.socket.as_raw_fd(), ptr::null(), 0, libc::MSG_DONTWAIT) };
-        if self.status().load(Ordering::Acquire) & NOT_SENT != 0 {
-            let error = io::Error::last_os_error();
-            // Otherwise the kernel would send this frame together with the next one.
-            self.status().store(libc::TP_STATUS_AVAILABLE, Ordering::Release);
-            return Err(if sent < 0 { error } else { io::Error::from_raw_os_error(libc::EAGAIN) });
-        }
-        self.next = (self.next + 1) % SLOTS;
-        Ok(())
+        self.send_all(&[frame]).map(|_| ())
     }
 
-    /// The status word of the next slot.
+    /// Puts frames into the ring in their order, and asks the kernel once to send them, without blocking. Returns the
+    /// number of frames that were sent, at least 1; the frame after them, if there is one, was refused or not tried, and
+    /// will not be sent later.
+    ///
+    /// # Errors
+    /// As [`RingSender::send`], for the first frame; then none was sent.
     #[inline]
-    fn status(&self) -> &AtomicU32 {
-        // SAFETY: `next` is below SLOTS, so the word is within the mapping, aligned and initialised; both sides access
+    pub fn send_all(&mut self, frames: &[&[u8]]) -> io::Result<usize> {
+        let mut put = 0;
+        let mut refused = libc::ENOBUFS;
+        for frame in frames.iter().take(SLOTS) {
+            if frame.len() > MAX_FRAME_BYTES {
+                refused = libc::EMSGSIZE;
+                break;
+            }
+            let slot = (self.next + put) % SLOTS;
+            if self.status(slot).load(Ordering::Acquire) & KERNEL_OWNED != 0 {
+                break;
+            }
+            // SAFETY: `slot` is below SLOTS and the length was checked, so both are within the mapping; the kernel does
+            // not use the slot.
+            unsafe {
+                let slot = self.slots.add(slot * SLOT_BYTES);
+                (*slot.cast::<libc::tpacket2_hdr>()).tp_len = convert::length(frame.len());
+                ptr::copy_nonoverlapping(frame.as_ptr(), slot.add(FRAME_AT), frame.len());
+            }
+            self.status(slot).store(libc::TP_STATUS_SEND_REQUEST, Ordering::Release);
+            put += 1;
+        }
+        if put == 0 {
+            return Err(io::Error::from_raw_os_error(refused));
+        }
+        // SAFETY: the length is 0, so nothing is read at the null address.
+        let sent = unsafe { libc::send(self.socket.as_raw_fd(), ptr::null(), 0, libc::MSG_DONTWAIT) };
+        let error = io::Error::last_os_error();
+        let slots = (self.next..self.next + put).map(|slot| slot % SLOTS);
+        let taken = slots.clone().take_while(|&slot| self.status(slot).load(Ordering::Acquire) & NOT_SENT == 0).count();
+        // Otherwise the kernel would send these frames together with the next one.
+        for slot in slots.skip(taken) {
+            self.status(slot).store(libc::TP_STATUS_AVAILABLE, Ordering::Release);
+        }
+        self.next = (self.next + taken) % SLOTS;
+        match taken {
+            0 => Err(if sent < 0 { error } else { io::Error::from_raw_os_error(libc::EAGAIN) }),
+            taken => Ok(taken),
+        }
+    }
+
+    /// The status word of a slot, below [`SLOTS`].
+    #[inline]
+    fn status(&self, slot: usize) -> &AtomicU32 {
+        let slot = slot % SLOTS;
+        // SAFETY: `slot` is below SLOTS, so the word is within the mapping, aligned and initialised; both sides access
         // it atomically.
-        unsafe { AtomicU32::from_ptr(self.slots.add(self.next * SLOT_BYTES).cast()) }
+        unsafe { AtomicU32::from_ptr(self.slots.add(slot * SLOT_BYTES).cast()) }
     }
 }
 

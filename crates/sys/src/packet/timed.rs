@@ -8,7 +8,10 @@ use std::{
 
 use rustix::{io::Errno, net::SocketType};
 
-use super::socket::{bind_to, packet_socket, set_option};
+use super::{
+    batch::{BATCH, Batch},
+    socket::{bind_to, packet_socket, set_option},
+};
 use crate::native::i32_at;
 
 // Numbers from linux/errqueue.h.
@@ -65,6 +68,23 @@ impl TimedSender {
         // SAFETY: the frame and the control buffer are live and of the lengths given; the kernel only reads them.
         let sent = unsafe { libc::sendmsg(self.0.as_raw_fd(), &raw const message, libc::MSG_DONTWAIT) };
         if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    }
+
+    /// Queues up to [`BATCH`] frames in their order with one system call, each with its launch time in `launches_ns`,
+    /// without blocking. Returns the number of frames that were queued, at least 1.
+    ///
+    /// # Errors
+    /// As [`TimedSender::send`], for the first frame; then none was queued.
+    #[inline]
+    pub fn send_all(&self, frames: &[&[u8]], launches_ns: &[i64]) -> io::Result<usize> {
+        let mut controls = [const { Control { bytes: [0; 64] } }; BATCH];
+        for (control, &launch_ns) in controls.iter_mut().zip(launches_ns) {
+            *control = Control::with_launch(launch_ns);
+        }
+        let timed = frames.len().min(launches_ns.len());
+        let mut batch = Batch::of(&frames[..timed]);
+        batch.with_control(controls.iter_mut().map(|control| control.bytes.as_mut_ptr().cast()).take(timed), WITH_TIME);
+        batch.send(&self.0)
     }
 
     /// The next report of a dropped frame; `None` if there is none.

@@ -79,6 +79,18 @@ pub enum StreamError {
          modprobe sch_etf`, or build a kernel with CONFIG_NET_SCH_ETF"
     )]
     NoEtf(io::Error),
+    /// The clock does not follow PTP.
+    #[error(
+        "this machine's clock did not come within {} of PTP time: {why}; start ptp4l, and phc2sys if the card has a clock: \
+         `punctual check nic` shows both",
+        analysis::format_unsigned_ns(*limit_ns)
+    )]
+    NotSynchronised {
+        /// The required limit, ns.
+        limit_ns: u64,
+        /// The last reason.
+        why: String,
+    },
     /// The capture could not be written.
     #[error("cannot write the capture {}: {source}; choose another file with --capture FILE", path.display())]
     Capture {

@@ -1,5 +1,7 @@
 //! Creates the talker and the listener of a phase from the options.
 
+use std::sync::{Arc, atomic::AtomicBool};
+
 use frames::ethernet;
 use probes::stream::{
     Stream,
@@ -16,6 +18,7 @@ use super::{
     StreamError, StreamProbe,
     endpoints::Endpoints,
     receiver::Opened,
+    sync::SyncMonitor,
 };
 
 impl StreamProbe {
@@ -25,7 +28,14 @@ impl StreamProbe {
         let observer = self.observer(context.record_path, &endpoints)?;
         let listener = self.listens().then(|| self.listener(context, &endpoints)).transpose()?;
         let talker = self.talks().then(|| self.talker(context, &endpoints)).transpose()?;
-        Ok(Stream::new(talker, listener, endpoints).with_observer(observer))
+        let Some(limit_ns) = self.require_sync_ns else {
+            return Ok(Stream::new(talker, listener, endpoints).with_observer(observer));
+        };
+        let is_lost = Arc::new(AtomicBool::new(false));
+        let monitor = SyncMonitor::start(context.root, limit_ns, is_lost.clone())?;
+        let talker = talker.map(|(talker, talk)| talker.with_uncertain(talk, is_lost));
+        let stream = Stream::new(talker, listener, endpoints).with_observer(observer);
+        Ok(stream.with_monitor(Some(Box::new(monitor))))
     }
 
     fn listener(&self, context: &PhaseContext<'_>, endpoints: &Endpoints) -> Result<Listener, PrepareError> {
@@ -40,16 +50,16 @@ impl StreamProbe {
         endpoints: &Endpoints,
     ) -> Result<(Talker, Talk<Box<dyn Transmit>>), StreamError> {
         let source = endpoints.mac();
-        let stream = frames::Stream {
+        let stream = |unique_id: u16| frames::Stream {
             source,
-            destination: ethernet::multicast_of(source, self.unique_id),
+            destination: ethernet::multicast_of(source, unique_id),
             tci: self.class.tci(),
-            stream_id: frames::stream_id(source, self.unique_id),
+            stream_id: frames::stream_id(source, unique_id),
             format: self.format,
             samples: self.class.samples(),
         };
         let settings = TalkerSettings {
-            stream,
+            streams: self.unique_ids().map(stream).collect(),
             run: run_number(context.clock),
             interface: endpoints.near_interface().to_owned(),
             mode: self.mode,

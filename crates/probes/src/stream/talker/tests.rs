@@ -13,6 +13,9 @@ struct List {
     sent: Vec<Parsed>,
     slots_ns: Vec<i64>,
     refuse: bool,
+    /// Frames that a slot may have; the others are refused.
+    at_most: Option<usize>,
+    in_slot: usize,
 }
 
 impl Transmit for List {
@@ -24,19 +27,28 @@ impl Transmit for List {
         self.sent.push(parse(frame).expect("a whole frame"));
         Ok(())
     }
+
+    fn send_all(&mut self, frames: &[&[u8]], launches_ns: &[i64]) -> io::Result<usize> {
+        if frames.len() == STREAMS {
+            self.in_slot = 0;
+        }
+        if self.at_most.is_some_and(|most| self.in_slot >= most) {
+            return Err(io::Error::from_raw_os_error(105));
+        }
+        let free = self.at_most.map_or(frames.len(), |most| most - self.in_slot).min(frames.len());
+        self.in_slot += free;
+        for (frame, launch_ns) in frames.iter().zip(launches_ns).take(free) {
+            self.send(frame, *launch_ns)?;
+        }
+        Ok(free)
+    }
 }
 
+const STREAMS: usize = 3;
+
 fn settings(offset_ns: u64) -> TalkerSettings {
-    let source = [2, 0, 0, 0, 0, 1];
     TalkerSettings {
-        stream: Stream {
-            source,
-            destination: frames::ethernet::multicast_of(source, 0),
-            tci: Class::A.tci(),
-            stream_id: frames::stream_id(source, 0),
-            format: Format::Aaf,
-            samples: 6,
-        },
+        streams: vec![stream(0)],
         run: 7,
         interface: "eth0".to_owned(),
         mode: TransmitMode::Send,
@@ -46,6 +58,22 @@ fn settings(offset_ns: u64) -> TalkerSettings {
         transit_ns: 2_000_000,
         clock: Clock::Monotonic,
     }
+}
+
+fn stream(unique: u16) -> Stream {
+    let source = [2, 0, 0, 0, 0, 1];
+    Stream {
+        source,
+        destination: frames::ethernet::multicast_of(source, unique),
+        tci: Class::A.tci(),
+        stream_id: frames::stream_id(source, unique),
+        format: Format::Aaf,
+        samples: 6,
+    }
+}
+
+fn several(mode: TransmitMode) -> TalkerSettings {
+    TalkerSettings { streams: (0..3).map(stream).collect(), mode, ..settings(0) }
 }
 
 /// Simulates a wake-up for `slot` that is so late that the frame leaves `slots_late` slots later.
@@ -83,6 +111,63 @@ fn sends_at_most_one_frame_per_slot() {
     assert_eq!((result.frames, result.missed_slots, result.late), (3, 3, 1), "{result:?}");
     let seqs: Vec<_> = talk.sender.sent.iter().filter_map(|frame| Some(frame.probe?.seq)).collect();
     assert_eq!(seqs, [0, 1, 2]);
+}
+
+#[test]
+fn each_stream_has_a_frame_in_every_slot_and_its_own_numbers() {
+    let (talker, mut talk) = Talker::new(&several(TransmitMode::Send), List::default());
+    (0..4).for_each(|slot| wake(&mut talk, slot, 0));
+    let seen = |frame: &Parsed| Some((frame.avtp?.stream_id & 0xffff, frame.probe?.seq));
+    let sent: Vec<_> = talk.sender.sent.iter().filter_map(seen).collect();
+    let expected: Vec<_> = (0..4).flat_map(|seq| (0..3).map(move |unique| (unique, seq))).collect();
+    assert_eq!(sent, expected);
+    let result = talker.to_record();
+    let counts: Vec<_> = result.streams.iter().map(|stream| (stream.frames, stream.refused)).collect();
+    assert_eq!((result.frames, counts), (4, vec![(4, 0); 3]), "the figures are those of the first stream");
+    assert_eq!(talker.frames_of_each().last(), Some(&(0x0200_0000_0001_0002, 4)));
+}
+
+#[test]
+fn a_refused_frame_is_counted_for_its_stream_only() {
+    let (talker, mut talk) = Talker::new(&several(TransmitMode::Send), List::default());
+    wake(&mut talk, 0, 0);
+    talk.sender.at_most = Some(1);
+    wake(&mut talk, 1, 0);
+    talk.sender.at_most = Some(0);
+    wake(&mut talk, 2, 0);
+    talk.sender.at_most = None;
+    wake(&mut talk, 3, 0);
+    let result = talker.to_record();
+    let counts: Vec<_> = result.streams.iter().map(|stream| (stream.frames, stream.refused)).collect();
+    assert_eq!(counts, [(3, 1), (2, 2), (2, 2)]);
+    assert_eq!((result.frames, result.refused, result.send.total()), (3, 1, 3));
+    assert!(talker.notes()[0].contains("refused 5 frames"), "{:?}", talker.notes());
+    let last = talk.sender.sent.last().and_then(|frame| frame.probe).map(|probe| probe.seq);
+    assert_eq!(last, Some(1), "sequence numbers have no gap");
+}
+
+#[test]
+fn launch_times_spread_the_frames_of_a_slot_over_the_period() {
+    let (_talker, mut talk) = Talker::new(&several(TransmitMode::Txtime), List::default());
+    wake(&mut talk, 0, 0);
+    let third_ns = PERIOD_NS / 3;
+    let after_first: Vec<_> = talk.sender.slots_ns.iter().map(|ns| ns - talk.sender.slots_ns[0]).collect();
+    assert_eq!(after_first, [0, third_ns, 2 * third_ns]);
+}
+
+#[test]
+fn presentation_times_are_uncertain_while_the_clock_is_not_synchronised() {
+    let (talker, talk) = Talker::new(&several(TransmitMode::Send), List::default());
+    assert_eq!(talker.to_record().uncertain, None, "not watched");
+    let flag = Arc::new(AtomicBool::new(false));
+    let (talker, mut talk) = talker.with_uncertain(talk, flag.clone());
+    for (slot, is_lost) in [(0, false), (1, true), (2, true), (3, false)] {
+        flag.store(is_lost, Relaxed);
+        wake(&mut talk, slot, 0);
+    }
+    let uncertain: Vec<_> =
+        talk.sender.sent.iter().filter_map(|frame| Some(frame.avtp?.timestamp_uncertain)).step_by(3).collect();
+    assert_eq!((uncertain, talker.to_record().uncertain), (vec![false, true, true, false], Some(2)));
 }
 
 #[test]

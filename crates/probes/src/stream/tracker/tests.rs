@@ -114,6 +114,33 @@ fn unrelated_clocks_give_the_delay_variation() {
 }
 
 #[test]
+fn counts_each_stream_of_the_talker() {
+    let of_stream = |unique: u16, seq: u64| {
+        let one = arrival(seq);
+        Arrival { avtp: Avtp { stream_id: frames::stream_id(SOURCE, unique), ..one.avtp }, ..one }
+    };
+    let mut tracker = Tracker::new(expected());
+    // Stream 1 loses frames 3 and 4, stream 2 gets frame 5 twice and loses its last two, and nothing arrives of stream 3.
+    for seq in 0..10 {
+        let frames = [(0, true), (1, seq != 3 && seq != 4), (2, seq < 8)].into_iter().filter(|(_, arrives)| *arrives);
+        frames.for_each(|(unique, _)| tracker.add(&of_stream(unique, seq)));
+        if seq == 5 {
+            tracker.add(&of_stream(2, seq));
+        }
+    }
+    let foreign = arrival(3);
+    tracker.add(&Arrival { avtp: Avtp { stream_id: 77 << 16, ..foreign.avtp }, ..foreign });
+    tracker.end_each_at(&[0, 1, 2, 3].map(|unique| (frames::stream_id(SOURCE, unique), 10)));
+    let result = tracker.to_record("eth0", Some(Dropped::InSocket(4)));
+    let counts: Vec<_> = result.streams.iter().map(|s| (s.frames, s.lost, s.loss_bursts, s.duplicates)).collect();
+    assert_eq!(counts, [(10, 0, 0, 0), (8, 2, 1, 0), (9, 2, 1, 1), (0, 10, 1, 0)]);
+    assert_eq!((result.frames, result.lost, result.other_streams), (10, 0, 1), "the figures of the first");
+    assert_eq!(result.streams[1].max_gap_ns, Some(375_000));
+    assert_eq!(result.lost_in_socket, None, "dropped frames can be of any stream");
+    assert_eq!(result.worst_first()[0].stream_id, "0200000000010003");
+}
+
+#[test]
 fn follows_one_stream() {
     let other = |seq| {
         let arrival = arrival(seq);

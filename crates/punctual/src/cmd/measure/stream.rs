@@ -4,7 +4,7 @@ use campaign::{
     Cores, Length, Plan, PlanError, Probe,
     probe::{
         Definition, PlacementContext, StreamProbe, choose_cpu, quiet_cpus,
-        stream::{CaptureTo, StreamEnds},
+        stream::{CaptureTo, SYNC_TIMEOUT, StreamEnds},
     },
 };
 use machine::{CpuList, Root, usable_cpus};
@@ -67,6 +67,10 @@ impl<'a> Ready<'a> {
         let others = output::find_references(&wake_ups.against)?;
         output::find_profiles(&wake_ups.profiles)?;
         let plan = plan(options, stream, &results)?;
+        if let Some(limit_ns) = sync_limit_ns(&plan).filter(|_| !common.output.quiet) {
+            let limit = analysis::format_unsigned_ns(limit_ns);
+            say!("sync    waiting up to {} s until the clock is within {limit} of PTP time", SYNC_TIMEOUT.as_secs());
+        }
         if let Some(calibration_ns) = plan.calibration_ns().filter(|_| !common.output.quiet) {
             let length = analysis::format_unsigned_ns(calibration_ns);
             say!("offset  measuring {length} of wake-ups first, to choose a wake-up offset for this machine");
@@ -82,6 +86,11 @@ impl<'a> Ready<'a> {
         self.results.deliver(&record, |style, width| report::terminal::summary(&record, style, width))?;
         wake_ups.status(&record, &self.results)
     }
+}
+
+/// The largest offset from PTP time that the plan requires, ns.
+fn sync_limit_ns(plan: &Plan) -> Option<u64> {
+    if let Probe::Stream(stream) = &plan.probe { stream.require_sync_ns } else { None }
 }
 
 fn plan(options: &StreamOptions, stream: StreamProbe, results: &Results) -> anyhow::Result<Plan> {
@@ -103,8 +112,9 @@ fn plan(options: &StreamOptions, stream: StreamProbe, results: &Results) -> anyh
         StreamEnds::Listen(_) | StreamEnds::Talk(_) | StreamEnds::Both => super::length(common),
     };
     let phase = super::phase(common, stream.period_ns(), length, stream.threads(options.policy));
-    // The default clock of launch times is CLOCK_TAI, which ETF uses.
-    let clock = if stream.mode == TransmitMode::Txtime { Clock::Tai } else { Clock::Monotonic };
+    // Launch times and PTP time are on CLOCK_TAI, which is the default then.
+    let on_tai = stream.mode == TransmitMode::Txtime || stream.require_sync_ns.is_some();
+    let clock = if on_tai { Clock::Tai } else { Clock::Monotonic };
     let probe = Probe::Stream(Box::new(stream));
     Ok(Plan {
         cpus: Some(cpus),
@@ -137,6 +147,8 @@ fn stream(options: &Stream) -> StreamProbe {
             None => StreamEnds::Both,
         },
         stream_id: options.stream_id,
+        require_sync_ns: options.require_sync,
+        further_streams: options.streams.map_or(0, |streams| streams - 1),
         xdp: options.xdp(),
         queue: options.queue.unwrap_or_default(),
         capture: options.capture.clone().map(CaptureTo::File),

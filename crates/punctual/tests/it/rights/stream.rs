@@ -1,7 +1,14 @@
 //! Streams between two network namespaces: every frame is counted, and known delays are found.
 
 use std::{
+    ops::Range,
+    os::unix::net::UnixDatagram,
+    path::Path,
     process::{Child, Command, Stdio},
+    sync::{
+        Arc,
+        atomic::{AtomicI64, Ordering::Relaxed},
+    },
     thread,
     time::Duration,
 };
@@ -96,6 +103,43 @@ fn count_frames(options: &str, tag: (u8, u16), bytes: u64, format: &str) {
     for text in ["Late packets = ", "Max delta = ", "missed slots", "1722.1: FRAMES_RX "] {
         assert!(shown.contains(text), "{text} in {shown}");
     }
+}
+
+#[test]
+fn each_of_several_streams_is_counted() {
+    let _alone = alone();
+    for options in ["", "--mode bypass", "--mode tx-ring --class B", "--unique-id 7 --capture a.pcapng"] {
+        repeat_if_stalled(Stall::Ordinary(Duration::from_millis(50)), || count_streams(options));
+    }
+}
+
+fn count_streams(options: &str) {
+    let scratch = Scratch::new();
+    let stream = format!("measure stream --self --streams 8 --period 1ms {options} --quiet --record a --duration 1s");
+    scratch.run(&stream).expect_status(0);
+    let record = scratch.record();
+    assert_all_frames_counted(&record);
+    let ((_, talker), (_, listener)) = (talker(&record), listener(&record));
+    assert_eq!((talker.streams.len(), listener.streams.len()), (8, 8), "{options}");
+    assert_eq!(talker.identity.stream_id, talker.streams[0].stream_id);
+    for (index, sent) in talker.streams.iter().enumerate() {
+        let heard = listener.streams.iter().find(|heard| heard.stream_id == sent.stream_id).expect("the same streams");
+        assert_eq!(sent.frames, heard.frames - heard.duplicates + heard.lost, "{options}: {heard:?}");
+        assert_eq!((heard.duplicates, heard.reordered), (0, 0));
+        assert_eq!(
+            sent.frames + sent.refused,
+            talker.frames + talker.refused,
+            "{options}: one frame each in every slot"
+        );
+        let number = u16::from_str_radix(&sent.stream_id[12..], 16).unwrap();
+        let first = u16::from_str_radix(&talker.streams[0].stream_id[12..], 16).unwrap();
+        assert_eq!(usize::from(number - first), index, "consecutive unique ids");
+        assert_eq!(talker.streams.iter().filter(|other| other.destination == sent.destination).count(), 1);
+    }
+    let shown = scratch.run("show --full a.punctual.json").expect_status(0).stdout();
+    assert!(shown.contains("8 streams with one frame each in every slot") && shown.contains("longest gap"), "{shown}");
+    let brief = scratch.run("show a.punctual.json").expect_status(0).stdout();
+    assert!(brief.contains("of 8 streams") || brief.contains("of the 7 other streams"), "{brief}");
 }
 
 /// True if the kernel has the ETF queueing discipline, which sends frames at their launch times.
@@ -314,7 +358,7 @@ fn count_faults() {
             listener.collect();
         }
     }
-    listener.finish(Some(seq));
+    listener.finish(&[(stream_from(&ends.near).stream_id, seq)]);
     let series = listener.series("rest");
     let counts = series.kind.listener().unwrap();
     assert_eq!((counts.frames, counts.lost), (sent, lost), "{counts:?}");
@@ -382,4 +426,71 @@ fn a_listener_without_frames_is_invalid() {
     let [reason] = &record.validity.reasons[..] else { panic!("{:?}", record.validity) };
     assert_eq!(reason.id, "nothing.measured");
     assert!(reason.text.starts_with("no frame of a stream arrived on far"), "{}", reason.text);
+}
+
+/// A simulated ptp4l below `folder`, which sends the recorded responses of a slave. Its offset from the master in ns is
+/// the value of `offset_ns`.
+fn fake_ptp4l(folder: &Path, offset_ns: Arc<AtomicI64>) {
+    const SLAVE: &str = include_str!("../../../../machine/tests/ptp4l/slave.txt");
+    const DATA_SET: Range<usize> = 52..54;
+    const CURRENT: [u8; 2] = [0x20, 0x01];
+    let bytes =
+        |hex: &str| (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap()).collect();
+    let recorded = SLAVE.lines().filter(|line| !line.starts_with('#')).filter_map(|line| line.split_once(' '));
+    let responses: Vec<Vec<u8>> = recorded.map(|(_, hex)| bytes(hex)).collect();
+    let socket = UnixDatagram::bind(folder.join("ptp4l")).unwrap();
+    // The thread ends with the test.
+    thread::spawn(move || {
+        let mut request = [0; 200];
+        while let Ok((length, from)) = socket.recv_from(&mut request) {
+            let is_answer = |response: &&Vec<u8>| response[DATA_SET] == request[DATA_SET] && response[4] == request[4];
+            for response in
+                responses.iter().filter(|_| length >= DATA_SET.end && request[0] >> 4 == 0).filter(is_answer)
+            {
+                let mut response = response.clone();
+                if response[DATA_SET] == CURRENT {
+                    // In units of 2^-16 ns, after the number of steps.
+                    response[56..64].copy_from_slice(&(offset_ns.load(Relaxed) << 16).to_be_bytes());
+                }
+                // The client may have closed its socket already.
+                let _ = socket.send_to_addr(&response, &from);
+            }
+        }
+    });
+}
+
+#[test]
+fn a_lost_synchronisation_is_reported_and_makes_presentation_times_uncertain() {
+    let _alone = alone();
+    let scratch = Scratch::new();
+    let run = tempfile::tempdir().unwrap();
+    let offset_ns = Arc::new(AtomicI64::new(900_000));
+    fake_ptp4l(run.path(), offset_ns.clone());
+    let talk =
+        "measure stream --self --require-sync 1us --period 1ms --wakeup-offset 0us --quiet --record a --duration 2s";
+    let script = format!("mount --bind {} /run && exec {PUNCTUAL} {talk}", run.path().display());
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "sh", "-c", &script]).current_dir(scratch.path()).stdout(Stdio::null());
+    let mut child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().expect("unshare, of util-linux");
+    thread::sleep(Duration::from_millis(700));
+    assert!(child.try_wait().unwrap().is_none() && !scratch.record_path().exists(), "it waits for the clock");
+    offset_ns.store(200, Relaxed);
+    wait_until("the run has begun", || scratch.record_path().exists());
+    thread::sleep(Duration::from_millis(700));
+    offset_ns.store(-5_000, Relaxed);
+    let output = child.wait_with_output().unwrap();
+    assert!([Some(0), Some(4)].contains(&output.status.code()), "{}", String::from_utf8_lossy(&output.stderr));
+    let record = scratch.record();
+    let ((_, talker), (_, listener)) = (talker(&record), listener(&record));
+    let uncertain = talker.uncertain.expect("it was watched");
+    assert!(uncertain > 0 && uncertain < talker.frames, "{uncertain} of {}", talker.frames);
+    assert_eq!(listener.counters.timestamp_uncertain, uncertain - uncertain_lost(uncertain, listener));
+    assert_eq!(record.scenario.clock, "tai");
+    let caveat = record.caveats.iter().find(|caveat| caveat.kind == "sync").expect("a caveat");
+    assert!(caveat.text.contains("1 times") && caveat.text.contains("5000 ns from its master"), "{}", caveat.text);
+}
+
+/// Uncertain frames that the listener lost: none, if it lost no frame.
+fn uncertain_lost(uncertain: u64, listener: &record::Listener) -> u64 {
+    if listener.lost == 0 { 0 } else { uncertain - listener.counters.timestamp_uncertain }
 }
