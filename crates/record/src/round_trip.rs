@@ -9,6 +9,9 @@ use crate::{Extra, Histogram};
 /// its answer.
 pub const ROUND_TRIP: &str = "round-trip";
 
+/// Name of the part [`Parts::peer_wake`].
+pub const PEER_WAKE: &str = "peer wake-up";
+
 /// The figures of round trips. Each slot, which is a deadline of the sending thread, is counted once: answered
 /// (`samples` of the series), `lost`, or not sent (`missed` of the series).
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
@@ -115,10 +118,14 @@ pub struct Parts {
     /// From its sending to the driver; absent without timestamps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stack_out: Option<Times>,
-    /// Time in the peer, measured by the peer's clock; absent if the peer does not report it.
+    /// From the reception by the peer's kernel to the peer's thread, by the peer's clock: the peer's wake-up; absent if
+    /// the peer does not report it, as before version 0.3.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peer_wake: Option<Times>,
+    /// From the peer's thread to its answer, by the peer's clock; absent if the peer does not report it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peer: Option<Times>,
-    /// Wire, devices, the peer's network stack and its wake-up, and all parts without timestamps.
+    /// Wire, devices, the peer's network stack, and all parts without timestamps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wire: Option<Times>,
     /// Our driver and network card, in both directions; absent unless the card stamped both.
@@ -133,11 +140,12 @@ pub struct Parts {
 impl Parts {
     /// Returns the parts in order, each with its name.
     #[must_use]
-    pub fn named(&self) -> [(&'static str, Option<&Times>); 6] {
+    pub fn named(&self) -> [(&'static str, Option<&Times>); 7] {
         [
             ("our wake-up", self.wake.as_ref()),
             ("stack out", self.stack_out.as_ref()),
             ("wire and stacks", self.wire.as_ref()),
+            (PEER_WAKE, self.peer_wake.as_ref()),
             ("peer", self.peer.as_ref()),
             ("our driver and card", self.card.as_ref()),
             ("stack in, wake-up", self.stack_in.as_ref()),
@@ -166,7 +174,12 @@ pub struct Trip {
     /// From its sending to the driver, ns; absent without a timestamp.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stack_out_ns: Option<i64>,
-    /// Time in the peer, ns by the peer's clock; absent if the peer reported none or an impossible one.
+    /// From the reception by the peer's kernel to the peer's thread, ns by the peer's clock; absent if the peer reported
+    /// none or an impossible one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peer_wake_ns: Option<i64>,
+    /// From the peer's thread to its answer, ns by the peer's clock; absent if the peer reported none or an impossible
+    /// one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peer_ns: Option<i64>,
     /// The remaining time, ns.
@@ -183,9 +196,8 @@ impl Trip {
     /// Sum of all parts, ns.
     #[must_use]
     pub fn total_ns(&self) -> i64 {
-        let known =
-            [self.stack_out_ns, self.peer_ns, self.card_ns, self.stack_in_ns].into_iter().flatten().sum::<i64>();
-        self.wake_ns + self.wire_ns + known
+        let known = [self.stack_out_ns, self.peer_wake_ns, self.peer_ns, self.card_ns, self.stack_in_ns];
+        self.wake_ns + self.wire_ns + known.into_iter().flatten().sum::<i64>()
     }
 }
 

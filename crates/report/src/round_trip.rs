@@ -1,7 +1,7 @@
 //! Round trips as text and figures for terminal and HTML.
 
 use analysis::{Summary, format_ns, rounded_ns};
-use record::{Histogram, RoundTrip, Series, Spike, Times, Trip, grouped};
+use record::{Histogram, PEER_WAKE, RoundTrip, Series, Spike, Times, Trip, grouped};
 
 use crate::blame::unsigned;
 
@@ -37,11 +37,20 @@ pub fn outcomes(series: &Series, round_trip: &RoundTrip) -> [(&'static str, u64,
 pub fn times(series: &Series, round_trip: &RoundTrip) -> Vec<(String, [String; 6])> {
     let parts = round_trip.parts.named().map(|(name, times)| (format!("  {name}"), times));
     let from_sent = [("from actual send time".to_owned(), round_trip.from_sent.as_ref())];
-    let others = parts.into_iter().chain(from_sent).filter_map(|(name, times)| Some((name, of_times(times?))));
+    let is_shown = |(name, times): &(String, Option<&Times>)| {
+        times.is_some() || (name.trim() == PEER_WAKE && lacks_peer_wake(round_trip))
+    };
+    let figures = |(name, times): (String, Option<&Times>)| (name, times.map_or([None; 6], of_times));
+    let others = parts.into_iter().chain(from_sent).filter(is_shown).map(figures);
     let ways = round_trip.ways.iter().flat_map(|ways| [("out", &ways.out), ("back", &ways.back)]);
     let ways = ways.map(|(way, longer)| (format!("above the minimum, way {way}"), of_way(longer)));
     let all = [("from scheduled send time".to_owned(), of_series(series))].into_iter().chain(others).chain(ways);
     all.map(|(name, figures)| (name, figures.map(|ns| ns.map_or_else(|| "-".to_owned(), format_ns)))).collect()
+}
+
+/// True if the peer reports when it answered, but not when its kernel received the datagram.
+fn lacks_peer_wake(round_trip: &RoundTrip) -> bool {
+    round_trip.parts.peer.is_some() && round_trip.parts.peer_wake.is_none()
 }
 
 /// The figures of [`TIMES`] of a whole series.
@@ -81,6 +90,9 @@ pub fn remarks(round_trip: &RoundTrip) -> String {
     let parts = &round_trip.parts;
     if parts.stack_out.is_none() && parts.wire.is_some() {
         text += " The wire time includes the outgoing stack: --stamps all separates it.";
+    }
+    if lacks_peer_wake(round_trip) {
+        text += " The peer's wake-up is part of the wire time: its `punctual echo` is older and does not report it.";
     }
     if let Some(missing) = round_trip.card_stamps_missing {
         text += &format!(
@@ -124,6 +136,7 @@ fn in_words(trip: &Trip) -> String {
         ("our wake-up", Some(trip.wake_ns)),
         ("stack out", trip.stack_out_ns),
         ("wire and stacks", Some(trip.wire_ns)),
+        (PEER_WAKE, trip.peer_wake_ns),
         ("peer", trip.peer_ns),
         ("our driver and card", trip.card_ns),
         ("stack in, wake-up", trip.stack_in_ns),

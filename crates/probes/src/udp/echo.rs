@@ -1,4 +1,5 @@
-//! The answering end: returns each datagram of the probe with its time of reception and the time of the answer.
+//! The answering end: returns each datagram of the probe with the times at which its kernel and its thread received it,
+//! and the time of the answer.
 //!
 //! It answers neither other datagrams nor answers, so that two echoes cannot answer each other endlessly. An answer is
 //! exactly as long as the datagram.
@@ -19,11 +20,12 @@ use sys::{
     alloc_guard::without_allocation,
     clock::Clock,
     sched::{self, Policy},
-    udp::{DatagramSocket, MAX_PAYLOAD, Sender},
+    udp::{DatagramSocket, MAX_PAYLOAD, Sender, Stamps},
 };
 
 use super::{
     packet::{GREETING, LOCKED, Packet, REALTIME},
+    realtime::Realtime,
     watch::Watch,
 };
 use crate::{
@@ -89,13 +91,14 @@ struct Shared {
 }
 
 impl Echo {
-    /// Starts the thread, which answers on `socket` at once. A refused setting is not an error: [`grant`](Self::grant)
-    /// contains it.
+    /// Starts the thread, which answers on `socket` at once. A refused setting of the thread is not an error:
+    /// [`grant`](Self::grant) contains it.
     ///
     /// # Errors
-    /// If no thread can be created.
+    /// If no thread can be created, or the kernel refuses timestamps of received datagrams.
     pub fn start(socket: DatagramSocket, settings: EchoSettings) -> io::Result<Self> {
         socket.set_receive_timeout(RECEIVE_TIMEOUT)?;
+        socket.set_stamps(Stamps::Receive)?;
         let heartbeat = Heartbeat::start()?;
         let shared = Arc::new(Shared::default());
         let (grant_sender, grant_receiver) = mpsc::channel();
@@ -180,7 +183,8 @@ fn run(
     // Never 0, because the near end uses 0 for "no answer yet".
     #[expect(clippy::cast_possible_truncation, reason = "any 32 bits of the hash serve as a random number")]
     let echo = RandomState::new().hash_one(sched::thread_id()) as u32 | 1;
-    let mut answering = Answering { shared, echo, payload: vec![0; MAX_PAYLOAD].into() };
+    let realtime = Realtime::to(Clock::Monotonic);
+    let mut answering = Answering { shared, echo, realtime, payload: vec![0; MAX_PAYLOAD].into() };
     let mut watch = Watch::new(Clock::Monotonic);
     without_allocation(|| {
         while !shared.stop.load(Relaxed) {
@@ -193,6 +197,7 @@ fn run(
 struct Answering<'a> {
     shared: &'a Shared,
     echo: u32,
+    realtime: Realtime,
     payload: Box<[u8]>,
 }
 
@@ -218,8 +223,9 @@ impl Answering<'_> {
         let locked = if self.shared.locked.load(Relaxed) { LOCKED } else { 0 };
         let realtime = if self.shared.realtime.load(Relaxed) { REALTIME } else { 0 };
         let has = locked | realtime;
+        let kernel_ns = received.stamp_ns.and_then(|stamp_ns| self.realtime.converted(stamp_ns, received_ns));
         let answered_ns = Clock::Monotonic.now_ns();
-        Packet { is_answer: true, has, echo: self.echo, received_ns, answered_ns, ..packet }.write(datagram);
+        Packet { is_answer: true, has, echo: self.echo, kernel_ns, received_ns, answered_ns, ..packet }.write(datagram);
         let sent = socket.answer(datagram, &requester);
         add(&self.shared.greetings, u64::from(sent.is_ok() && packet.sequence == GREETING));
         add(if sent.is_ok() { &self.shared.answered } else { &self.shared.failed }, 1);
@@ -252,15 +258,19 @@ mod tests {
     #[test]
     fn answers_have_the_same_length_and_the_times_of_the_peer() {
         let (mut echo, requester) = echo();
-        let mut buffer = [0; 2000];
+        // The kernel enables timestamping with a delay.
+        std::thread::sleep(Duration::from_millis(50));
+        let (mut buffer, mut stamped) = ([0; 2000], 0);
         for len in [HEADER, 100, 1472] {
             requester.send(&request(9, len)).unwrap();
             assert_eq!(requester.recv(&mut buffer).unwrap(), len);
             let answer = Packet::read(&buffer).unwrap();
             assert!(answer.is_answer && answer.echo != 0 && answer.received_ns <= answer.answered_ns);
-            assert_eq!((answer.run, answer.sequence, answer.intended_ns, answer.sent_ns, answer.has), (42, 9, 1, 2, 0));
+            assert_eq!((answer.run, answer.sequence, answer.sent_ns, answer.has), (42, 9, 2, 0));
+            stamped += u32::from(answer.kernel_ns.is_some_and(|kernel_ns| kernel_ns < answer.received_ns));
             assert!(buffer[HEADER..len].iter().all(|&byte| byte == 7));
         }
+        assert_eq!(stamped, 3, "each datagram was received by the kernel before the thread");
         let counts = echo.stop();
         assert_eq!((counts.answered, counts.strangers, counts.runs, counts.run), (3, 0, 1, 42));
     }

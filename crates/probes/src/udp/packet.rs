@@ -5,15 +5,18 @@
 //! | 0 | magic `PNCT` |
 //! | 4 | version of the format, 1 |
 //! | 5 | kind: 1 request, 2 answer |
-//! | 6 | properties of the answering end: bit 0 real-time policy, bit 1 locked memory |
+//! | 6 | properties of the answering end: bit 0 real-time policy, bit 1 locked memory, bit 2 kernel's time of reception |
 //! | 7 | 0 |
 //! | 8 | run: random number of the asking end |
 //! | 12 | echo: random number that the answering end chose at its start |
 //! | 16 | sequence: the slot, or all ones for a greeting |
-//! | 24 | intended time of sending, ns on the asking end's clock |
+//! | 24 | request: intended time of sending, ns on the asking end's clock; answer with bit 2: time at which the answering
+//! end's kernel received the request, ns on that end's clock |
 //! | 32 | actual time of sending, ns on the asking end's clock |
 //! | 40 | time of reception at the answering end, ns on that end's clock |
 //! | 48 | time of sending the answer, ns on that end's clock |
+//!
+//! Answering ends before version 0.3 return bytes 24 to 31 unchanged and never set bit 2.
 
 /// Length of the header, bytes: the smallest payload.
 pub const HEADER: usize = 56;
@@ -23,6 +26,9 @@ pub const GREETING: u64 = u64::MAX;
 pub const REALTIME: u8 = 1;
 /// The answering end's memory is locked.
 pub const LOCKED: u8 = 2;
+
+/// The answer contains the time at which the answering end's kernel received the request.
+const KERNEL_TIME: u8 = 4;
 
 const MAGIC: [u8; 4] = *b"PNCT";
 const VERSION: u8 = 1;
@@ -44,7 +50,10 @@ pub struct Packet {
     pub intended_ns: i64,
     /// Actual time of sending, ns on the asking end's clock.
     pub sent_ns: i64,
-    /// Time of reception, ns on the answering end's clock.
+    /// Time at which the answering end's kernel received the request, ns on that end's clock; only in answers, and `None`
+    /// without a timestamp. It takes the place of the intended time.
+    pub kernel_ns: Option<i64>,
+    /// Time at which the answering thread received the request, ns on the answering end's clock.
     pub received_ns: i64,
     /// Time of sending the answer, ns on the answering end's clock.
     pub answered_ns: i64,
@@ -62,13 +71,16 @@ impl Packet {
             _ => return None,
         };
         (header[..4] == MAGIC && header[4] == VERSION).then_some(())?;
+        let has_kernel_time = is_answer && header[6] & KERNEL_TIME != 0;
+        let intended_or_kernel_ns = i64::from_be_bytes(part(header, 24));
         Some(Self {
             is_answer,
-            has: header[6],
+            has: header[6] & !KERNEL_TIME,
             run: u32::from_be_bytes(part(header, 8)),
             echo: u32::from_be_bytes(part(header, 12)),
             sequence: u64::from_be_bytes(part(header, 16)),
-            intended_ns: i64::from_be_bytes(part(header, 24)),
+            intended_ns: if has_kernel_time { 0 } else { intended_or_kernel_ns },
+            kernel_ns: has_kernel_time.then_some(intended_or_kernel_ns),
             sent_ns: i64::from_be_bytes(part(header, 32)),
             received_ns: i64::from_be_bytes(part(header, 40)),
             answered_ns: i64::from_be_bytes(part(header, 48)),
@@ -79,12 +91,14 @@ impl Packet {
     #[inline]
     pub fn write(&self, bytes: &mut [u8]) {
         let Some(header) = bytes.first_chunk_mut::<HEADER>() else { return };
+        let kernel_ns = self.kernel_ns.filter(|_| self.is_answer);
+        let kernel_time = if kernel_ns.is_some() { KERNEL_TIME } else { 0 };
         header[..4].copy_from_slice(&MAGIC);
-        header[4..8].copy_from_slice(&[VERSION, if self.is_answer { 2 } else { 1 }, self.has, 0]);
+        header[4..8].copy_from_slice(&[VERSION, if self.is_answer { 2 } else { 1 }, self.has | kernel_time, 0]);
         header[8..12].copy_from_slice(&self.run.to_be_bytes());
         header[12..16].copy_from_slice(&self.echo.to_be_bytes());
         header[16..24].copy_from_slice(&self.sequence.to_be_bytes());
-        header[24..32].copy_from_slice(&self.intended_ns.to_be_bytes());
+        header[24..32].copy_from_slice(&kernel_ns.unwrap_or(self.intended_ns).to_be_bytes());
         header[32..40].copy_from_slice(&self.sent_ns.to_be_bytes());
         header[40..48].copy_from_slice(&self.received_ns.to_be_bytes());
         header[48..56].copy_from_slice(&self.answered_ns.to_be_bytes());
@@ -110,17 +124,12 @@ mod tests {
 
     fn packet() -> impl Strategy<Value = Packet> {
         let times = (any::<i64>(), any::<i64>(), any::<i64>(), any::<i64>());
-        (any::<bool>(), any::<u8>(), any::<u32>(), any::<u32>(), any::<u64>(), times).prop_map(
-            |(is_answer, has, run, echo, sequence, (intended_ns, sent_ns, received_ns, answered_ns))| Packet {
-                is_answer,
-                has,
-                run,
-                echo,
-                sequence,
-                intended_ns,
-                sent_ns,
-                received_ns,
-                answered_ns,
+        let kernel_ns = proptest::option::of(any::<i64>());
+        (any::<bool>(), 0..4u8, any::<u32>(), any::<u32>(), any::<u64>(), times, kernel_ns).prop_map(
+            |(is_answer, has, run, echo, sequence, (intended_ns, sent_ns, received_ns, answered_ns), kernel_ns)| {
+                let kernel_ns = kernel_ns.filter(|_| is_answer);
+                let intended_ns = if kernel_ns.is_some() { 0 } else { intended_ns };
+                Packet { is_answer, has, run, echo, sequence, intended_ns, sent_ns, kernel_ns, received_ns, answered_ns }
             },
         )
     }

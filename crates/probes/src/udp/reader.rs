@@ -192,6 +192,7 @@ impl Reader {
             parts: Parts {
                 wake: times(&receiving.wake),
                 stack_out: receiving.stack_out.as_ref().and_then(times),
+                peer_wake: times(&receiving.peer_wake),
                 peer: times(&receiving.peer),
                 wire: times(&receiving.wire),
                 card: receiving.card.as_ref().and_then(|card| times(&card.times)),

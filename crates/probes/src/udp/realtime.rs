@@ -77,6 +77,16 @@ impl Realtime {
         stamp_ns - self.ahead_ns
     }
 
+    /// Converts the timestamp of a datagram that was read at `read_ns`, ns on the run's clock. Returns `None` if the wall
+    /// clock was set since the timestamp, or if the timestamp is later than the reading.
+    #[inline]
+    #[must_use]
+    pub fn converted(&mut self, stamp_ns: i64, read_ns: i64) -> Option<i64> {
+        self.update(read_ns);
+        let at_ns = self.to_run_clock(stamp_ns);
+        (self.is_valid_for(at_ns) && at_ns <= read_ns).then_some(at_ns)
+    }
+
     /// True if the timestamps of a datagram sent at `sent_ns` are valid.
     #[inline]
     #[must_use]

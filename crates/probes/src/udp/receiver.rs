@@ -234,8 +234,10 @@ impl Receiver {
         let receiving = &self.shared.receiving;
         receiving.wake.note(trip.wake_ns);
         receiving.wire.note(trip.wire_ns);
-        if let Some(ns) = trip.peer_ns {
-            receiving.peer.note(ns);
+        for (counted, part_ns) in [(&receiving.peer_wake, trip.peer_wake_ns), (&receiving.peer, trip.peer_ns)] {
+            if let Some(ns) = part_ns {
+                counted.note(ns);
+            }
         }
         for (counted, part_ns) in [(&receiving.stack_out, trip.stack_out_ns), (&receiving.stack_in, trip.stack_in_ns)] {
             if let (Some(counted), Some(ns)) = (counted, part_ns) {

@@ -91,7 +91,7 @@ fn round_trips_over_loopback() {
     assert_eq!((&counts["strangers"], &counts["runs"]), (&0.into(), &1.into()));
     // Loopback has every timestamp. The kernel starts to make them a moment after the request.
     let parts = &round_trip.parts;
-    for part in [&parts.stack_out, &parts.stack_in, &parts.peer] {
+    for part in [&parts.stack_out, &parts.stack_in, &parts.peer, &parts.peer_wake] {
         let stamped = part.as_ref().map_or(0, |times| times.histogram.total());
         assert!(stamped * 10 >= series.samples * 9, "{stamped} of {}", series.samples);
     }
@@ -271,6 +271,36 @@ fn respond_after_the_timeout() {
     assert!(faults.delayed > 0);
     assert_eq!((round_trip.lost, round_trip.late), (faults.delayed, faults.delayed), "{round_trip:?}");
     assert!(series.max_ns.unwrap() < 4_000_000_000 + 2_000_000_000);
+}
+
+/// Answers as `punctual echo` of version 0.2 did, which had no kernel timestamps.
+fn answer_as_version_0_2(socket: &UdpSocket) {
+    let mut bytes = [0; 2000];
+    while let Ok((len, from)) = socket.recv_from(&mut bytes) {
+        bytes[5] = 2;
+        bytes[40..48].copy_from_slice(&1_000i64.to_be_bytes());
+        bytes[48..56].copy_from_slice(&3_000i64.to_be_bytes());
+        socket.send_to(&bytes[..len], from).unwrap();
+    }
+}
+
+#[test]
+fn an_older_peer_has_no_wake_up() {
+    let scratch = Scratch::new();
+    let peer = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = peer.local_addr().unwrap();
+    peer.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+    let answering = std::thread::spawn(move || answer_as_version_0_2(&peer));
+    let record = measure(&scratch, 0, address, "--samples 100 --timeout 10s");
+    answering.join().unwrap();
+    let (series, round_trip) = round_trips(&record);
+    assert!(series.samples > 0);
+    assert_eq!(round_trip.parts.peer_wake, None);
+    let peer = round_trip.parts.peer.as_ref().unwrap();
+    assert_eq!((peer.min_ns, peer.max_ns, peer.histogram.total()), (2_000, 2_000, series.samples));
+    let shown = scratch.run("show --full a.punctual.json").expect_status(0).stdout();
+    let row = shown.lines().find(|line| line.trim_start().starts_with("peer wake-up")).expect("a row");
+    assert!(row.ends_with(" -") && shown.contains("is older"), "{shown}");
 }
 
 #[test]

@@ -2,15 +2,21 @@
 
 use std::{
     fs,
+    hint::spin_loop,
     os::unix::{fs::PermissionsExt, process::CommandExt},
-    process::Command,
+    process::{Command, Stdio},
+    thread,
     time::Duration,
 };
 
 use record::Record;
 use stalls::{Stall, repeat_if_stalled};
+use sys::{
+    clock::Clock,
+    sched::{self, Policy},
+};
 
-use crate::harness::{PUNCTUAL, Scratch, alone, last_cpu};
+use crate::harness::{PUNCTUAL, Scratch, alone, last_cpu, skip, wait_until};
 
 /// A stall that changes the mean of 2 s of round trips by a few per cent, because not all round trips have all parts.
 const UNEVEN: Stall = Stall::Realtime(Duration::from_micros(500));
@@ -47,7 +53,7 @@ fn measure_both_ends() {
     let wake = parts.wake.as_ref().unwrap();
     assert!(wake.max_ns >= sender.max_ns.unwrap(), "a datagram is sent after the thread woke up");
     // A veth pair has all timestamps.
-    for part in [&parts.stack_out, &parts.stack_in, &parts.peer] {
+    for part in [&parts.stack_out, &parts.stack_in, &parts.peer, &parts.peer_wake] {
         let stamped = part.as_ref().map_or(0, |times| times.histogram.total());
         assert!(stamped * 100 >= series.samples * 99, "{stamped} of {}", series.samples);
     }
@@ -101,4 +107,54 @@ fn nothing_is_left_behind() {
         assert_eq!(interfaces(), before);
     };
     sys::netns::Namespace::new().unwrap().run(compare).unwrap();
+}
+
+/// Number of times that a thread of a higher priority occupies the CPU of the answering thread, and for how long.
+const OCCUPIED: usize = 100;
+const OCCUPIED_NS: i64 = 5_000_000;
+
+#[test]
+fn a_delayed_answering_thread_is_a_late_peer_and_not_a_slow_wire() {
+    let _alone = alone();
+    if last_cpu() == 0 {
+        return skip("a delayed answering thread, because there is only one CPU");
+    }
+    repeat_if_stalled(Stall::Realtime(Duration::from_millis(1)), delay_the_answering_thread);
+}
+
+fn delay_the_answering_thread() {
+    let scratch = Scratch::new();
+    let options = "--echo-cpu 0 --threshold 2ms --blame=off --duration 7s";
+    let command = format!("measure udp --self --quiet --record a --cpu {} {options}", last_cpu());
+    let child = scratch.punctual(&command).stdout(Stdio::null()).spawn().unwrap();
+    wait_until("the record exists", || scratch.record_path().exists());
+    let occupied = thread::spawn(occupy_again_and_again).join().unwrap();
+    assert!(child.wait_with_output().unwrap().status.success());
+    let record = scratch.record();
+    let series = record.series.iter().find(|series| series.kind.round_trip().is_some()).unwrap();
+    let found = occupied.iter().filter(|&&(begin_ns, end_ns)| {
+        series.spikes.iter().any(|spike| {
+            let trip = spike.trip.unwrap();
+            let at_ns = series.first_deadline_ns + spike.at_ns.cast_signed();
+            let peer_wake_ns = trip.peer_wake_ns.unwrap_or(0);
+            (begin_ns..end_ns).contains(&at_ns) && 2 * peer_wake_ns > OCCUPIED_NS && 4 * trip.wire_ns < peer_wake_ns
+        })
+    });
+    let found = found.count();
+    assert!(found * 100 >= OCCUPIED * 99, "{found} of {OCCUPIED}");
+}
+
+/// Occupies CPU 0 with a priority above that of the answering thread. Returns the begin and the end of each time, ns.
+fn occupy_again_and_again() -> Vec<(i64, i64)> {
+    sched::set_affinity(&[0]).unwrap();
+    sched::set_policy(Policy::Fifo(98)).unwrap();
+    let occupy = |_| {
+        thread::sleep(Duration::from_millis(20));
+        let begin_ns = Clock::Monotonic.now_ns();
+        while Clock::Monotonic.now_ns() < begin_ns + OCCUPIED_NS {
+            spin_loop();
+        }
+        (begin_ns, Clock::Monotonic.now_ns())
+    };
+    (0..OCCUPIED).map(occupy).collect()
 }
