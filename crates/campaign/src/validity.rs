@@ -8,7 +8,7 @@ use probes::{
     timer::{End, Timer},
 };
 use record::{
-    CauseKind, Caveat, Culprit, Finding, LoadProof, MeasuredBy, Reason, Record, RoundTrip, Series, SeriesKind, Stream,
+    Carrier, CauseKind, Caveat, Culprit, Finding, LoadProof, MeasuredBy, Reason, Record, RoundTrip, Series, SeriesKind, Stream,
     grouped,
 };
 use sys::sched::Policy;
@@ -152,7 +152,10 @@ fn why_sparse(series: &Series) -> Option<(String, String)> {
     match &series.kind {
         SeriesKind::RoundTrips(trips) => {
             let RoundTrip { slots, lost, send_failed, .. } = **trips;
-            let peer = trips.peer.rsplit_once(':').map_or(trips.peer.as_str(), |(host, _)| host);
+            let peer = match trips.carrier {
+                Carrier::Udp => trips.peer.rsplit_once(':').map_or(trips.peer.as_str(), |(host, _)| host),
+                Carrier::Icmp => &trips.peer,
+            };
             let text = format!(
                 "most of {} datagrams measured nothing: {} lost, {} refused by the kernel",
                 grouped(slots),

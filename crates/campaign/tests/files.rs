@@ -12,7 +12,10 @@ use std::{
 
 use campaign::{
     AROUND_NS, Cpus, ExpandOptions, FileMistakes, Length, Probe, Scenario, Scenarios, builtin, expand, file,
-    probe::stream::{ListenXdp, WakeupOffset},
+    probe::{
+        stream::{ListenXdp, WakeupOffset},
+        udp::Peer,
+    },
 };
 use loads::LoadSpec;
 use machine::{CpuList, Root};
@@ -165,7 +168,7 @@ fn built_in_campaigns_match_their_sources() {
     assert_eq!(actual, expected);
     for scenario in &udp.list {
         let Probe::Udp(plan) = &scenario.plan.probe else { panic!("{:?}", scenario.plan.probe) };
-        assert_eq!(plan.peer, None);
+        assert_eq!(plan.peer, Peer::Own);
         let sender = &scenario.plan.phases[0].threads[0];
         let policies = [sender.policy, plan.receive_policy, plan.echo_policy].map(|policy| policy.to_string());
         assert_eq!(policies, ["fifo:98"; 3], "{}", scenario.name);

@@ -1,4 +1,5 @@
-//! The UDP probe: round trips on a fixed schedule, answered by a [peer](Echo) that does nothing else.
+//! Round trips on a fixed schedule: UDP datagrams, answered by a [peer](Echo) that does nothing else, or ICMP echo
+//! requests, answered by the network stack of any device.
 //!
 //! A timer's thread sends one datagram at each deadline; another thread receives the answers. The round trip starts at
 //! the time at which the datagram *should* have been sent, so that the sender's own lateness is included. The schedule
@@ -8,6 +9,7 @@
 //! |---|---|
 //! | `settings` | the settings of the probe |
 //! | [`packet`] | the format of the datagrams |
+//! | [`carrier`] | the protocols that carry them |
 //! | [`window`] | the datagrams in flight |
 //! | `sender` | the work of the sending thread at each deadline |
 //! | `receiver` | the receiving thread |
@@ -19,6 +21,7 @@
 //! | [`echo`] | the answering end |
 //! | `watch` | keeps both ends from using their CPUs without sleeping |
 
+pub mod carrier;
 mod directions;
 pub mod echo;
 pub mod packet;
@@ -35,20 +38,21 @@ pub mod window;
 use std::{
     hash::{BuildHasher, RandomState},
     io,
-    net::SocketAddr,
+    net::IpAddr,
     sync::{Arc, atomic::Ordering::Relaxed, mpsc},
     thread::JoinHandle,
     time::{Duration, Instant},
 };
 
 use record::{Caveat, Reason, Series, counted, grouped};
-use sys::udp::DatagramSocket;
+use sys::udp::{DatagramSocket, IcmpError};
 
 use crate::{
     guard::Heartbeat,
     probe_threads::{Overdue, ProbeThreads, ThreadInfo, Work},
     setup::{Grant, STACK_BYTES},
 };
+pub use carrier::Carrier;
 pub use echo::{Echo, EchoCounts, EchoSettings};
 use reader::Reader;
 pub use settings::Settings;
@@ -67,13 +71,21 @@ const GONE_SLOTS: u64 = 3;
 #[derive(Debug, thiserror::Error)]
 pub enum UdpError {
     /// No socket, or no route to the peer.
-    #[error("cannot send to {peer}: {source}; see `ip route get {}`", peer.ip())]
+    #[error("cannot send to {peer}: {source}; see `ip route get {ip}`")]
     Connect {
         /// The peer.
-        peer: SocketAddr,
+        peer: String,
+        /// Its address.
+        ip: IpAddr,
         /// The error of the kernel.
         source: io::Error,
     },
+    /// No socket for ICMP echo requests.
+    #[error(
+        "cannot open a socket for ICMP echo requests: {0}; run as root, or let users open it with `sudo sysctl \
+         net.ipv4.ping_group_range='0 2147483647'`"
+    )]
+    Ping(io::Error),
     /// The kernel refused a setting of the socket.
     #[error("the kernel refused {setting}: {source}; {remedy}")]
     Refused {
@@ -88,7 +100,7 @@ pub enum UdpError {
     #[error("{requested} bytes do not fit into one frame to {peer}: use --size {most} or less, or --allow-fragments")]
     TooLarge {
         /// The peer.
-        peer: SocketAddr,
+        peer: String,
         /// The requested payload, bytes.
         requested: usize,
         /// The largest that fits, bytes.
@@ -121,7 +133,7 @@ impl Client {
     /// [`UdpError`]. A peer that does not answer is not an error, because it may start later.
     pub fn prepare(socket: DatagramSocket, echo: Option<Echo>, settings: Settings) -> Result<Self, UdpError> {
         #[expect(clippy::cast_possible_truncation, reason = "any 32 bits of the hash serve as a random number")]
-        let run = RandomState::new().hash_one(settings.peer) as u32;
+        let run = RandomState::new().hash_one(settings.carrier.ip()) as u32;
         settings.apply(&socket)?;
         settings.greet(&socket, run)?;
         let refused = |setting, remedy| move |source| UdpError::Refused { setting, remedy, source };
@@ -148,6 +160,30 @@ impl Client {
         Ok(Self { settings, socket, run, shared, reader, grant, thread, echo, made: Instant::now() })
     }
 
+    /// The last ICMP error, in words.
+    fn icmp_error(&self) -> Option<String> {
+        let number = self.shared.receiving.icmp_error.load(Relaxed);
+        (number != 0).then(|| IcmpError::from_number(number).to_string())
+    }
+
+    /// The reason why a device answered no echo request.
+    fn silent_device(&self, peer: IpAddr) -> Reason {
+        let error = self.shared.sending.error.load(Relaxed);
+        let refused = (error != 0).then(|| io::Error::from_raw_os_error(error).to_string());
+        let why = self.icmp_error().or(refused).map_or_else(String::new, |why| format!(": {why}"));
+        let foreign = self.shared.receiving.foreign.load(Relaxed);
+        let changed = if foreign > 0 {
+            format!("; it sent {} with other contents than the requests", counted(foreign, "reply"))
+        } else {
+            String::new()
+        };
+        Reason {
+            id: "ping.silent".to_owned(),
+            text: format!("no answer from {peer}{why}: it is down, or ICMP echo requests are blocked{changed}"),
+            remedy: format!("ping -c 5 {peer}; ip neigh show {peer}"),
+        }
+    }
+
     /// True if nothing has been received for too long.
     fn is_silent(&self) -> bool {
         let ended = self.thread.is_none();
@@ -163,7 +199,8 @@ impl ProbeThreads for Client {
             clock: self.settings.clock,
             period_ns: self.settings.period_ns.cast_signed(),
             run: self.run,
-            payload: vec![0; self.settings.payload_bytes].into(),
+            message: vec![0; self.settings.carrier.headroom() + self.settings.payload_bytes].into(),
+            carrier: self.settings.carrier,
             numbered: 0,
         }))
     }
@@ -207,11 +244,12 @@ impl ProbeThreads for Client {
         let error = self.shared.sending.error.load(Relaxed);
         let why = match self.shared.receiving.refused.load(Relaxed) {
             _ if error != 0 => io::Error::from_raw_os_error(error).to_string(),
+            0 if !self.settings.carrier.has_our_peer() => self.icmp_error().unwrap_or_else(|| "it or the path to it is down".to_owned()),
             0 => "it has ended, or the path to it is down".to_owned(),
             _ => "no program listens on that port any more".to_owned(),
         };
         let seconds = silence_ns as f64 / 1e9;
-        Some(format!("no answer came from {} in the last {seconds:.1} s: {why}", self.settings.peer))
+        Some(format!("no answer came from {} in the last {seconds:.1} s: {why}", self.settings.carrier))
     }
 
     fn count_overdue(&mut self, _index: usize, overdue: Overdue) {
@@ -226,7 +264,10 @@ impl ProbeThreads for Client {
         if !self.is_silent() {
             return Vec::new();
         }
-        let peer = self.settings.peer;
+        let peer = match self.settings.carrier {
+            Carrier::Udp(peer) => peer,
+            Carrier::Icmp { peer, .. } => return vec![self.silent_device(peer)],
+        };
         let refused = self.shared.receiving.refused.load(Relaxed) > 0;
         let failed = self.shared.sending.sent.load(Relaxed) == 0;
         let error = self.shared.sending.error.load(Relaxed);
@@ -262,7 +303,7 @@ impl ProbeThreads for Client {
         if restarts > 0 {
             caveats.push(caveat(format!("the peer restarted {} times during the run", grouped(restarts))));
         }
-        if receiving.answered.load(Relaxed) > 0 && has & packet::REALTIME == 0 {
+        if receiving.echo.load(Relaxed) != 0 && has & packet::REALTIME == 0 {
             let text = "the peer answered without a real-time policy: its wake-ups are included in the figures; start `punctual echo` as root there";
             caveats.push(caveat(text.to_owned()));
         }

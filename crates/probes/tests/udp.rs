@@ -10,7 +10,7 @@ use probes::{
     guard::Heartbeat,
     probe_threads::ProbeThreads,
     timer::{self, Fraction, Timer},
-    udp::{Client, Echo, EchoCounts, EchoSettings, Settings},
+    udp::{Carrier, Client, Echo, EchoCounts, EchoSettings, Settings},
 };
 use record::Series;
 use stalls::{Stall, repeat_if_stalled};
@@ -31,7 +31,7 @@ const OVERFLOW: Stall = Stall::Ordinary(Duration::from_millis(30));
 
 fn settings(peer: std::net::SocketAddr) -> Settings {
     Settings {
-        peer,
+        carrier: Carrier::Udp(peer),
         own_peer: false,
         payload_bytes: 64,
         // Long enough for any stall of this machine, so that no datagram counts as lost.

@@ -79,7 +79,7 @@ pub use self::{
     sound::{Latency, LatencyLoop, Sound},
     stream::{Receive as StreamReceive, Side as StreamSide, Stream, StreamOptions},
     threads::Threads,
-    udp::{Echo, Udp, UdpOptions},
+    udp::{Echo, Ping, Udp, UdpOptions},
 };
 
 /// Columns of the widest help page.

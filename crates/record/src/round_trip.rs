@@ -12,12 +12,26 @@ pub const ROUND_TRIP: &str = "round-trip";
 /// Name of the part [`Parts::peer_wake`].
 pub const PEER_WAKE: &str = "peer wake-up";
 
+/// The protocol of round trips.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Carrier {
+    /// UDP datagrams, answered by a program.
+    #[default]
+    Udp,
+    /// ICMP echo requests, answered by the network stack of the peer.
+    Icmp,
+}
+
 /// The figures of round trips. Each slot, which is a deadline of the sending thread, is counted once: answered
 /// (`samples` of the series), `lost`, or not sent (`missed` of the series).
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct RoundTrip {
-    /// Address and port of the peer that answers.
+    /// Address of the peer that answers, for UDP with its port.
     pub peer: String,
+    /// The protocol.
+    #[serde(default)]
+    pub carrier: Carrier,
     /// True if the peer was a thread of the same process, at the other end of a virtual Ethernet pair.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub own_peer: bool,
@@ -48,6 +62,12 @@ pub struct RoundTrip {
     pub foreign: u64,
     /// Reports of the peer's machine that the port is closed.
     pub refused: u64,
+    /// ICMP errors that arrived for sent datagrams, e.g. host unreachable. They are counted for ICMP only.
+    #[serde(default)]
+    pub icmp_errors: u64,
+    /// The last ICMP error; absent without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub icmp_error: Option<String>,
     /// Restarts of the peer: answers came from another program than before.
     pub peer_restarts: u64,
     /// True if the answering thread had a real-time policy; absent without an answer.

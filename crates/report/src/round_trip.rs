@@ -1,7 +1,7 @@
 //! Round trips as text and figures for terminal and HTML.
 
 use analysis::{Summary, format_ns, rounded_ns};
-use record::{Histogram, PEER_WAKE, RoundTrip, Series, Spike, Times, Trip, grouped};
+use record::{Carrier, Histogram, PEER_WAKE, RoundTrip, Series, Spike, Times, Trip, grouped};
 
 use crate::blame::unsigned;
 
@@ -13,7 +13,11 @@ const LONGEST: usize = 3;
 
 /// The peer that answers, the payload and the period.
 pub fn title(series: &Series, round_trip: &RoundTrip) -> String {
-    let peer = if round_trip.own_peer { "our own, through a veth pair" } else { "elsewhere" };
+    let peer = match round_trip.carrier {
+        Carrier::Udp if round_trip.own_peer => "our own, through a veth pair",
+        Carrier::Udp => "elsewhere",
+        Carrier::Icmp => "ICMP echo",
+    };
     let every = unsigned(series.period_ns);
     format!("Round trips to {} ({peer}): {} bytes every {every}", round_trip.peer, round_trip.payload_bytes)
 }
@@ -87,6 +91,12 @@ pub fn remarks(round_trip: &RoundTrip) -> String {
         "lost: no answer within {}. Percentiles of the first row include the slots that a late sender missed.",
         unsigned(round_trip.timeout_ns)
     );
+    if let Some(error) = &round_trip.icmp_error {
+        text += &format!(" ICMP errors: {}, the last: {error}.", grouped(round_trip.icmp_errors));
+    }
+    if round_trip.carrier == Carrier::Icmp {
+        text += " The peer's own time is part of the wire time, because echo replies contain no times of the peer.";
+    }
     let parts = &round_trip.parts;
     if parts.stack_out.is_none() && parts.wire.is_some() {
         text += " The wire time includes the outgoing stack: --stamps all separates it.";

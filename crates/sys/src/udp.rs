@@ -1,10 +1,11 @@
-//! UDP sockets for real-time threads: no allocation, bounded waits, and the kernel's timestamps of received and sent
+//! UDP sockets and sockets of ICMP echo requests for real-time threads: no allocation, bounded waits, and the kernel's timestamps of received and sent
 //! datagrams.
 //!
 //! Software timestamps are on CLOCK_REALTIME. A received datagram is stamped when the driver passes it to the network
 //! stack, a sent one when the driver takes it. Timestamps of the network card are on the card's own clock.
 
 mod control;
+mod ping;
 
 use std::{
     fmt, io,
@@ -14,6 +15,8 @@ use std::{
 };
 
 use control::{Control, ControlData};
+
+pub use ping::{ECHO_REPLY, ECHO_REPLY_V6, ECHO_REQUEST, ECHO_REQUEST_V6, IcmpError, PingLayout};
 
 use crate::convert;
 
@@ -44,7 +47,7 @@ impl Stamps {
     }
 }
 
-/// A UDP socket.
+/// A UDP socket, or a socket of ICMP echo requests.
 #[derive(Debug)]
 pub struct DatagramSocket(UdpSocket);
 
@@ -57,6 +60,15 @@ pub struct Received {
     pub stamp_ns: Option<i64>,
     /// When the network card received it, ns on the card's clock.
     pub card_ns: Option<i64>,
+}
+
+/// A message of the error queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Report {
+    /// A timestamp of a sent datagram.
+    Sent(Sent),
+    /// An ICMP error that answered a datagram; only of sockets that request them.
+    Icmp(IcmpError),
 }
 
 /// A timestamp of a sent datagram.
@@ -231,12 +243,12 @@ impl DatagramSocket {
         Ok(Some(Received { len, stamp_ns, card_ns }))
     }
 
-    /// The next timestamp of a sent datagram; `None` if there is none.
+    /// The next message of the error queue; `None` if there is none.
     ///
     /// # Errors
     /// The kernel's error.
     #[inline]
-    pub fn sent(&self) -> io::Result<Option<Sent>> {
+    pub fn report(&self) -> io::Result<Option<Report>> {
         let mut control = Control::default();
         let mut unused = Sender::default();
         let flags = libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT;
@@ -245,10 +257,13 @@ impl DatagramSocket {
                 return Ok(None);
             }
             let data = control.decode();
+            if let Some(error) = data.icmp {
+                return Ok(Some(Report::Icmp(error)));
+            }
             // Software and hardware timestamps arrive in separate messages.
             let stamp = data.stamp_ns.map(Stamp::Driver).or(data.card_ns.map(Stamp::Card));
             if let (Some(stamp), Some(number)) = (stamp, data.sent_number) {
-                return Ok(Some(Sent { number, stamp }));
+                return Ok(Some(Report::Sent(Sent { number, stamp })));
             }
         }
     }
@@ -283,8 +298,9 @@ impl DatagramSocket {
         Ok(Some((received.unsigned_abs(), header.msg_namelen)))
     }
 
-    fn set(&self, level: i32, option: i32, value: i32) -> io::Result<()> {
-        let length = convert::size::<i32>();
+    /// Sets a socket option. `T` must be the kernel's type for it.
+    fn set<T: Copy>(&self, level: i32, option: i32, value: T) -> io::Result<()> {
+        let length = convert::size::<T>();
         // SAFETY: the value is live and of the given length; the kernel only reads it.
         let answer = unsafe { libc::setsockopt(self.0.as_raw_fd(), level, option, (&raw const value).cast(), length) };
         if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }

@@ -69,7 +69,7 @@ impl Read {
     }
 }
 
-const KINDS: [Kind; 7] = [
+const KINDS: [Kind; 8] = [
     Kind {
         word: "timer",
         keys: &["period", "samples", "clock", "wait", "core", "offset"],
@@ -114,6 +114,26 @@ const KINDS: [Kind; 7] = [
         read: |fields| {
             let (period_ns, wait) = (fields.parsed("period", period), udp::wait(fields));
             Read::of(Probe::Udp(Box::new(udp::udp(fields, period_ns, wait))))
+        },
+    },
+    Kind {
+        word: "ping",
+        keys: &[
+            "period",
+            "samples",
+            "spin",
+            "busy_poll",
+            "peer",
+            "size",
+            "max_rate",
+            "timeout",
+            "send_policy",
+            "receive_policy",
+            "stamps",
+        ],
+        read: |fields| {
+            let (period_ns, wait) = (fields.parsed("period", period), udp::wait(fields));
+            Read::of(Probe::Udp(Box::new(udp::ping(fields, period_ns, wait))))
         },
     },
     Kind {

@@ -1,4 +1,4 @@
-//! The keys of udp probes in a campaign file.
+//! The keys of udp and ping probes in a campaign file.
 
 use probes::ReceiveWait;
 use sys::{
@@ -12,7 +12,7 @@ use super::{
 };
 use crate::probe::{
     UdpProbe,
-    udp::{Address, PAYLOAD_BYTES, TIMEOUT_MAX_NS},
+    udp::{Address, Host, PAYLOAD_BYTES, Peer, TIMEOUT_MAX_NS},
 };
 
 const STAMPS: [(&str, Stamps); 4] =
@@ -20,12 +20,38 @@ const STAMPS: [(&str, Stamps); 4] =
 /// Longest busy polling, ns.
 const BUSY_POLL_MAX_NS: u64 = 1_000_000_000;
 
-/// Reads the keys of this kind only.
+/// Reads the keys of udp probes only.
 pub(super) fn udp(fields: &mut Fields<'_>, period_ns: Option<u64>, wait: ReceiveWait) -> UdpProbe {
     let peer = fields.parsed("peer", |text| match text {
-        "self" => Ok(None),
-        text => text.parse::<Address>().map(Some),
+        "self" => Ok(Peer::Own),
+        text => text.parse::<Address>().map(Peer::Echo),
     });
+    let echo_policy = fields.parsed("echo_policy", str::parse::<Policy>);
+    if fields.has("echo_policy") && matches!(peer, Some(Peer::Echo(_))) {
+        fields.report(
+            "echo_policy",
+            "echo_policy is only for peer = \"self\": on another machine use `punctual echo --policy`",
+        );
+    }
+    let default = UdpProbe::default();
+    UdpProbe {
+        peer: peer.unwrap_or(default.peer),
+        echo_policy: echo_policy.unwrap_or(default.echo_policy),
+        ..round_trips(fields, period_ns, wait)
+    }
+}
+
+/// Reads the keys of ping probes only.
+pub(super) fn ping(fields: &mut Fields<'_>, period_ns: Option<u64>, wait: ReceiveWait) -> UdpProbe {
+    if !fields.has("peer") {
+        fields.report("kind", "a ping probe needs a peer: add the name or address of a device, e.g. peer = \"192.0.2.1\"");
+    }
+    let peer = fields.parsed("peer", |text| text.parse::<Host>().map(Peer::Device));
+    UdpProbe { peer: peer.unwrap_or(Peer::Own), ..round_trips(fields, period_ns, wait) }
+}
+
+/// Reads the keys that both kinds have.
+fn round_trips(fields: &mut Fields<'_>, period_ns: Option<u64>, wait: ReceiveWait) -> UdpProbe {
     let default = UdpProbe::default();
     let size = fields.integer("size", *PAYLOAD_BYTES.start() as u64..=ONE_FRAME as u64);
     let max_rate = fields.integer("max_rate", 1..=u64::MAX);
@@ -33,23 +59,14 @@ pub(super) fn udp(fields: &mut Fields<'_>, period_ns: Option<u64>, wait: Receive
         fields.parsed("timeout", |text| duration_in(text, 1, TIMEOUT_MAX_NS, "longer than 0 and at most 1m, e.g. 1s"));
     let send_policy = fields.parsed("send_policy", str::parse::<Policy>);
     let receive_policy = fields.parsed("receive_policy", str::parse::<Policy>);
-    let echo_policy = fields.parsed("echo_policy", str::parse::<Policy>);
     let stamps = fields.parsed("stamps", |text| one_of(text, &STAMPS));
-    if fields.has("echo_policy") && peer.as_ref().is_some_and(Option::is_some) {
-        fields.report(
-            "echo_policy",
-            "echo_policy is only for peer = \"self\": on another machine use `punctual echo --policy`",
-        );
-    }
     UdpProbe {
         period_ns: period_ns.unwrap_or(default.period_ns),
-        peer: peer.flatten(),
         payload_bytes: size.and_then(|size| usize::try_from(size).ok()).unwrap_or(default.payload_bytes),
-        max_rate: max_rate.unwrap_or(default.max_rate),
+        max_rate,
         timeout_ns,
         send_policy,
         receive_policy: receive_policy.unwrap_or(default.receive_policy),
-        echo_policy: echo_policy.unwrap_or(default.echo_policy),
         wait,
         stamps: stamps.unwrap_or(default.stamps),
         ..default

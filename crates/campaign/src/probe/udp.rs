@@ -1,8 +1,10 @@
-//! Round trips: a timer thread sends, another thread receives, and a peer answers.
+//! Round trips: a timer thread sends, another thread receives, and a peer answers: a program of ours (UDP), or the network
+//! stack of a device (ICMP echo).
 
 mod address;
 
 use std::{
+    io,
     net::SocketAddr,
     ops::RangeInclusive,
     path::{Path, PathBuf},
@@ -12,14 +14,14 @@ use machine::{CpuList, nic::outgoing_interface, veth::VethPair};
 use probes::{
     ReceiveWait,
     probe_threads::ProbeThreads,
-    udp::{Client, Echo, EchoSettings, Settings, UdpError, packet::HEADER},
+    udp::{Carrier, Client, Echo, EchoSettings, Settings, UdpError, packet::HEADER},
 };
 use sys::{
     sched::Policy,
     udp::{DatagramSocket, MAX_PAYLOAD, ONE_FRAME, Stamps},
 };
 
-pub use address::{Address, AddressError, UDP_PORT};
+pub use address::{Address, AddressError, Host, UDP_PORT};
 
 use super::{
     check::PlanError,
@@ -37,22 +39,37 @@ pub const PAYLOAD_BYTES: RangeInclusive<usize> = HEADER..=MAX_PAYLOAD;
 /// Default policy of an answering thread.
 pub const ECHO_POLICY: Policy = Policy::Fifo(97);
 
-/// Options of the UDP probe.
+/// Most datagrams a second to a program of ours, unless the user chooses another limit.
+pub const MAX_RATE: u64 = 100_000;
+/// Most echo requests a second to a device, unless the user chooses another limit.
+pub const MAX_PING_RATE: u64 = 10_000;
+
+/// The machine that answers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Peer {
+    /// A thread of this process, with a veth pair between two network namespaces.
+    Own,
+    /// A machine that runs `punctual echo`.
+    Echo(Address),
+    /// A device that answers ICMP echo requests.
+    Device(Host),
+}
+
+/// Options of round trips.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UdpProbe {
     /// Time between two datagrams, ns.
     pub period_ns: u64,
-    /// The machine that answers with `punctual echo`; `None` for a thread of this process, with a veth pair between two
-    /// network namespaces.
-    pub peer: Option<Address>,
+    /// The machine that answers, and thereby the protocol.
+    pub peer: Peer,
     /// Payload of each datagram, bytes; one of [`PAYLOAD_BYTES`].
     pub payload_bytes: usize,
     /// True if datagrams may be cut into fragments.
     pub allow_fragments: bool,
     /// An answer later than this counts as lost, ns after sending; `None` for ten periods, but at least one second.
     pub timeout_ns: Option<u64>,
-    /// Most datagrams a second.
-    pub max_rate: u64,
+    /// Most datagrams a second; `None` for [`MAX_RATE`] or [`MAX_PING_RATE`].
+    pub max_rate: Option<u64>,
     /// Policy of the sending thread; `None` for the policy of the run.
     pub send_policy: Option<Policy>,
     /// Policy of the receiving thread.
@@ -75,11 +92,11 @@ impl Default for UdpProbe {
     fn default() -> Self {
         Self {
             period_ns: 1_000_000,
-            peer: None,
+            peer: Peer::Own,
             payload_bytes: 64,
             allow_fragments: false,
             timeout_ns: None,
-            max_rate: 100_000,
+            max_rate: None,
             send_policy: None,
             receive_policy: Policy::Fifo(97),
             echo_policy: ECHO_POLICY,
@@ -101,8 +118,20 @@ impl UdpProbe {
     /// # Errors
     /// There is no peer on another machine, or no route to it.
     pub fn interface(&self) -> Result<String, PrepareError> {
-        let address = self.peer.as_ref().ok_or(PlanError::NoInterface)?;
-        Ok(outgoing_interface(address.resolve()?.ip())?)
+        let address = match &self.peer {
+            Peer::Own => return Err(PlanError::NoInterface.into()),
+            Peer::Echo(address) => address.resolve()?,
+            Peer::Device(host) => host.resolve()?,
+        };
+        Ok(outgoing_interface(address.ip())?)
+    }
+
+    /// Most datagrams a second.
+    fn max_rate(&self) -> u64 {
+        self.max_rate.unwrap_or(match self.peer {
+            Peer::Own | Peer::Echo(_) => MAX_RATE,
+            Peer::Device(_) => MAX_PING_RATE,
+        })
     }
 
     /// The timeout of an answer at this period, ns.
@@ -114,13 +143,17 @@ impl UdpProbe {
     /// receiving thread.
     fn client(&self, context: &PhaseContext<'_>) -> Result<Client, PrepareError> {
         let shield = context.shield;
-        let failed = |peer| move |source| UdpError::Connect { peer, source };
-        let (peer, socket, echo) = match &self.peer {
-            Some(address) => {
+        let failed = |peer: SocketAddr| move |source| UdpError::Connect { peer: peer.to_string(), ip: peer.ip(), source };
+        let (carrier, socket, echo) = match &self.peer {
+            Peer::Echo(address) => {
                 let peer = address.resolve()?;
-                (peer, DatagramSocket::connect(peer).map_err(failed(peer))?, None)
+                (Carrier::Udp(peer), DatagramSocket::connect(peer).map_err(failed(peer))?, None)
             }
-            None => {
+            Peer::Device(host) => {
+                let (socket, carrier) = open_ping(host)?;
+                (carrier, socket, None)
+            }
+            Peer::Own => {
                 let ends = VethPair::create()?;
                 let peer = SocketAddr::from((ends.far.address, UDP_PORT));
                 let far = ends.far.namespace.run(|| DatagramSocket::bind(peer)).and_then(|bound| bound);
@@ -128,11 +161,11 @@ impl UdpProbe {
                 let settings = EchoSettings { cpu: self.echo_cpu, policy: self.echo_policy };
                 let start = || Echo::start(far.map_err(failed(peer))?, settings).map_err(UdpError::Spawn);
                 let echo = with_shield(shield, settings.cpu, start)??;
-                (peer, near.map_err(failed(peer))?, Some(echo))
+                (Carrier::Udp(peer), near.map_err(failed(peer))?, Some(echo))
             }
         };
         let settings = Settings {
-            peer,
+            carrier,
             own_peer: echo.is_some(),
             payload_bytes: self.payload_bytes,
             timeout_ns: self.timeout_at(context.period_ns),
@@ -153,8 +186,11 @@ impl UdpProbe {
 impl Definition for UdpProbe {
     fn properties(&self) -> Properties {
         Properties {
-            name: "udp",
-            network: if self.peer.is_some() { Network::Interface } else { Network::Virtual },
+            name: match self.peer {
+                Peer::Own | Peer::Echo(_) => "udp",
+                Peer::Device(_) => "ping",
+            },
+            network: if self.peer == Peer::Own { Network::Virtual } else { Network::Interface },
             has_late_wake_ups: true,
             measures_trace_cost: false,
             guard_remedies: GUARD_REMEDIES,
@@ -179,8 +215,8 @@ impl Definition for UdpProbe {
     fn placement(&self) -> PlacementRule {
         let (by_thread, threads) = match self.peer {
             // The CPU of the answering thread of this process is optional.
-            None => (2..=3, "a sender, a receiver and an echo"),
-            Some(_) => (2..=2, "a sender and a receiver"),
+            Peer::Own => (2..=3, "a sender, a receiver and an echo"),
+            Peer::Echo(_) | Peer::Device(_) => (2..=2, "a sender and a receiver"),
         };
         PlacementRule {
             roles: ["sender", "receiver", "echo"].map(str::to_owned).to_vec(),
@@ -195,7 +231,7 @@ impl Definition for UdpProbe {
     fn place(&mut self, mut cpus: Vec<u32>, machine: &PlacementContext<'_>) -> Vec<u32> {
         let Some(&first) = cpus.first() else { return cpus };
         cpus.resize(cpus.len().max(2), first);
-        if self.peer.is_none() && cpus.len() == 2 {
+        if self.peer == Peer::Own && cpus.len() == 2 {
             let taken = cpus.iter().copied().collect();
             cpus.push(echo_cpu(machine.usable, machine.isolated, &taken).unwrap_or(first));
         }
@@ -215,7 +251,7 @@ impl Definition for UdpProbe {
     }
 
     fn interface_name(&self) -> Result<Option<String>, PrepareError> {
-        self.peer.is_some().then(|| self.interface()).transpose()
+        (self.peer != Peer::Own).then(|| self.interface()).transpose()
     }
 
     fn files(&self, _record_path: Option<&Path>) -> Vec<PathBuf> {
@@ -229,11 +265,12 @@ impl Definition for UdpProbe {
         if self.payload_bytes > ONE_FRAME && !self.allow_fragments {
             return Err(PlanError::Fragments { bytes: self.payload_bytes, max: ONE_FRAME });
         }
-        if self.max_rate.saturating_mul(self.period_ns) < 1_000_000_000 {
+        let max_rate = self.max_rate();
+        if max_rate.saturating_mul(self.period_ns) < 1_000_000_000 {
             let needed = 1_000_000_000_u64.div_ceil(self.period_ns.max(1));
-            return Err(PlanError::Rate { period_ns: self.period_ns, max: self.max_rate, needed });
+            return Err(PlanError::Rate { period_ns: self.period_ns, max: max_rate, needed });
         }
-        if self.stamps == Stamps::Card && self.peer.is_none() {
+        if self.stamps == Stamps::Card && self.peer == Peer::Own {
             return Err(PlanError::CardOfOwnPeer);
         }
         if self.wait == ReceiveWait::Spin && self.receive_policy.is_realtime() {
@@ -249,6 +286,19 @@ impl Definition for UdpProbe {
     fn prepare(&self, context: &PhaseContext<'_>) -> Result<Option<Box<dyn ProbeThreads>>, PrepareError> {
         Ok(Some(Box::new(self.client(context)?)))
     }
+}
+
+/// Opens the socket for echo requests to a device.
+fn open_ping(host: &Host) -> Result<(DatagramSocket, Carrier), PrepareError> {
+    let peer = host.resolve()?;
+    // Any number serves, because the contents of a reply decide whether it is ours.
+    #[expect(clippy::cast_possible_truncation, reason = "the identifier of ICMP has 16 bits")]
+    let identifier = std::process::id() as u16;
+    let (socket, layout) = DatagramSocket::ping(peer, identifier).map_err(|source| match source.kind() {
+        io::ErrorKind::PermissionDenied => UdpError::Ping(source),
+        _ => UdpError::Connect { peer: host.to_string(), ip: peer.ip(), source },
+    })?;
+    Ok((socket, Carrier::Icmp { peer: peer.ip(), layout }))
 }
 
 /// The CPU of the answering thread of this process: the first that is not `taken`, if possible one that is not `quiet`

@@ -5,10 +5,10 @@ use std::{io, sync::atomic::Ordering::Relaxed};
 use record::{
     Granted, Histogram, Maxima, Parts, ROUND_TRIP, RoundTrip, Series, SeriesKind, Spike, StampsMissing, Worst, grouped,
 };
-use sys::udp::Stamps;
+use sys::udp::{IcmpError, Stamps};
 
 use super::{
-    Settings,
+    Carrier, Settings,
     directions::BothDirections,
     packet::{LOCKED, REALTIME},
     shared::{Event, Shared},
@@ -161,12 +161,17 @@ impl Reader {
 
     fn round_trip(&self, settings: &Settings, shared: &Shared) -> RoundTrip {
         let (sending, receiving) = (&shared.sending, &shared.receiving);
-        let answered = receiving.echo.load(Relaxed) != 0;
+        let is_ours = receiving.echo.load(Relaxed) != 0;
+        let icmp_error = receiving.icmp_error.load(Relaxed);
         let has = receiving.echo_has.load(Relaxed);
         let error = sending.error.load(Relaxed);
         let times = |counters: &TimeCounters| counters.to_record();
         RoundTrip {
-            peer: settings.peer.to_string(),
+            peer: settings.carrier.to_string(),
+            carrier: match settings.carrier {
+                Carrier::Udp(_) => record::Carrier::Udp,
+                Carrier::Icmp { .. } => record::Carrier::Icmp,
+            },
             own_peer: settings.own_peer,
             payload_bytes: settings.payload_bytes as u64,
             timeout_ns: settings.timeout_ns,
@@ -181,11 +186,13 @@ impl Reader {
             reordered: receiving.reordered.load(Relaxed),
             foreign: receiving.foreign.load(Relaxed),
             refused: receiving.refused.load(Relaxed),
+            icmp_errors: receiving.icmp_errors.load(Relaxed),
+            icmp_error: (icmp_error != 0).then(|| IcmpError::from_number(icmp_error).to_string()),
             peer_restarts: receiving.restarts.load(Relaxed),
-            peer_realtime: answered.then_some(has & REALTIME != 0),
-            peer_memory_locked: answered.then_some(has & LOCKED != 0),
+            peer_realtime: is_ours.then_some(has & REALTIME != 0),
+            peer_memory_locked: is_ours.then_some(has & LOCKED != 0),
             wait: settings.wait.to_string(),
-            stamp_error_ns: (settings.stamps != Stamps::None && answered)
+            stamp_error_ns: (settings.stamps != Stamps::None && receiving.answered.load(Relaxed) > 0)
                 .then(|| receiving.stamp_error_ns.load(Relaxed).unsigned_abs()),
             clock_steps: receiving.clock_steps.load(Relaxed),
             from_sent: times(&receiving.from_sent),

@@ -15,13 +15,15 @@ use record::Trip;
 use sys::{
     alloc_guard::without_allocation,
     clock::Clock,
-    udp::{DatagramSocket, Received, Sender, Stamp, Stamps},
+    udp::{DatagramSocket, Received, Report, Sender, Stamp, Stamps},
 };
 
 use super::{
     Settings,
+    carrier::Carrier,
     packet::{GREETING, Packet},
     realtime::Realtime,
+    settings::is_report,
     shared::{Event, Shared},
     trip::{ReceiveStamps, split},
     watch::Watch,
@@ -57,13 +59,15 @@ pub fn run(
         timeout_ns: settings.timeout_ns.cast_signed(),
         period_ns: settings.period_ns.cast_signed(),
         threshold_ns: settings.threshold_ns,
-        reports_times: !settings.own_peer,
+        reports_times: !settings.own_peer && settings.carrier.has_our_peer(),
+        carrier: settings.carrier,
+        payload_bytes: settings.payload_bytes,
         run,
         realtime: Realtime::to(settings.clock),
         highest: None,
         second_max_ns: i64::MIN,
         second_end_ns: SECOND_NS,
-        payload: vec![0; settings.payload_bytes].into(),
+        message: vec![0; settings.carrier.received_headroom() + settings.payload_bytes].into(),
         shared,
         events,
     };
@@ -77,6 +81,7 @@ pub fn run(
             }
         }
     });
+    receiver.read_reports(socket);
     receiver.end_second(receiver.second_end_ns);
     receiver.shared.at_end.read();
 }
@@ -97,7 +102,10 @@ struct Receiver {
     second_max_ns: i64,
     /// End of the current second, ns after the first deadline.
     second_end_ns: i64,
-    payload: Box<[u8]>,
+    carrier: Carrier,
+    /// Length of the payload, in a datagram and in its answer.
+    payload_bytes: usize,
+    message: Box<[u8]>,
     shared: Arc<Shared>,
     events: rtrb::Producer<Event>,
 }
@@ -107,24 +115,26 @@ impl Receiver {
     fn receive(&mut self, socket: &DatagramSocket, wait: bool) {
         // The socket is connected, so all datagrams come from the peer.
         let mut peer = Sender::default();
-        match socket.receive(&mut self.payload, &mut peer, wait) {
+        match socket.receive(&mut self.message, &mut peer, wait) {
             Ok(Some(received)) => {
                 let arrived_ns = self.clock.now_ns();
                 self.count_answer(socket, received, arrived_ns);
             }
             Ok(None) => {
                 if wait {
-                    self.read_sent_stamps(socket);
+                    self.read_reports(socket);
                 }
             }
-            Err(error) => self.refused(&error),
+            Err(error) => self.refused(socket, &error),
         }
     }
 
     #[cold]
-    fn refused(&self, error: &io::Error) {
+    fn refused(&self, socket: &DatagramSocket, error: &io::Error) {
         let receiving = &self.shared.receiving;
-        if error.kind() == io::ErrorKind::ConnectionRefused {
+        if !self.carrier.has_our_peer() && is_report(error) {
+            self.read_reports(socket);
+        } else if error.kind() == io::ErrorKind::ConnectionRefused {
             add(&receiving.refused, 1);
         } else {
             add(&receiving.errors, 1);
@@ -136,17 +146,21 @@ impl Receiver {
     fn count_answer(&mut self, socket: &DatagramSocket, received: Received, arrived_ns: i64) {
         if self.stamps != Stamps::None {
             self.realtime.update(arrived_ns);
-            self.read_sent_stamps(socket);
         }
-        let is_ours = |packet: &Packet| packet.is_answer && packet.run == self.run;
-        let whole = self.payload.get(..received.len).filter(|bytes| bytes.len() == self.payload.len());
-        let Some(answer) = whole.and_then(Packet::read).filter(is_ours) else {
+        if self.stamps.of_sent() {
+            self.read_reports(socket);
+        }
+        let is_ours = |(packet, len): &(Packet, usize)| packet.run == self.run && *len == self.payload_bytes;
+        let answer = self.message.get(..received.len).and_then(|message| self.carrier.answer(message));
+        let Some((answer, _)) = answer.filter(is_ours) else {
             return add(&self.shared.receiving.foreign, 1);
         };
         if answer.sequence == GREETING {
             return;
         }
-        self.note_peer(&answer);
+        if answer.is_answer {
+            self.note_peer(&answer);
+        }
         let next = self.shared.sending.next.load(Acquire);
         let (found, lost_now) = self.shared.window.answer(answer.sequence, next, arrived_ns, self.timeout_ns);
         if lost_now {
@@ -163,14 +177,25 @@ impl Receiver {
         }
     }
 
-    /// Reads the timestamps of sent datagrams.
+    /// Reads the timestamps of sent datagrams, and the ICMP errors that they caused.
     #[inline]
-    fn read_sent_stamps(&mut self, socket: &DatagramSocket) {
+    fn read_reports(&self, socket: &DatagramSocket) {
         let sequences = &self.shared.sending.sequences;
-        if sequences.is_empty() {
+        if sequences.is_empty() && self.carrier.has_our_peer() {
             return;
         }
-        while let Ok(Some(sent)) = socket.sent() {
+        while let Ok(Some(report)) = socket.report() {
+            let sent = match report {
+                Report::Sent(sent) => sent,
+                Report::Icmp(error) => {
+                    self.shared.receiving.icmp_error.store(error.number(), Relaxed);
+                    add(&self.shared.receiving.icmp_errors, 1);
+                    continue;
+                }
+            };
+            if sequences.is_empty() {
+                continue;
+            }
             let sequence = sequences[sent.number as usize & (sequences.len() - 1)].load(Relaxed);
             if sequence != u64::MAX {
                 match sent.stamp {

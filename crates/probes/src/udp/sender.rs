@@ -14,7 +14,9 @@ use sys::{
 };
 
 use super::{
+    carrier::Carrier,
     packet::{Packet, stamp_sent},
+    settings::is_report,
     shared::Shared,
     window::Slot,
 };
@@ -30,8 +32,9 @@ pub struct Sender {
     pub clock: Clock,
     pub period_ns: i64,
     pub run: u32,
-    /// The payload in its requested length.
-    pub payload: Box<[u8]>,
+    pub carrier: Carrier,
+    /// The header of the carrier, and the payload in its requested length.
+    pub message: Box<[u8]>,
     /// Datagrams sent since the kernel started its numbering.
     pub numbered: usize,
 }
@@ -52,11 +55,13 @@ impl Work for Sender {
         if self.shared.window.open(sequence, slot) {
             self.shared.count_lost();
         }
-        Packet { run: self.run, sequence, intended_ns: deadline_ns, ..Packet::default() }.write(&mut self.payload);
+        Packet { run: self.run, sequence, intended_ns: deadline_ns, ..Packet::default() }
+            .write(self.message.get_mut(self.carrier.headroom()..).unwrap_or_default());
         let sent_ns = self.clock.now_ns();
         self.shared.window.sent(sequence, sent_ns);
-        stamp_sent(&mut self.payload, sent_ns);
-        match self.socket.send(&self.payload) {
+        stamp_sent(self.message.get_mut(self.carrier.headroom()..).unwrap_or_default(), sent_ns);
+        self.carrier.finish(&mut self.message, sequence);
+        match self.socket.send(&self.message) {
             Ok(()) => self.sent(),
             Err(error) => self.failed(sequence, &error),
         }
@@ -82,8 +87,8 @@ impl Sender {
     #[cold]
     fn failed(&mut self, sequence: u64, error: &io::Error) {
         self.restart_numbering(sequence);
-        // The report that no program listens, caused by an earlier datagram, kept this one from being sent.
-        if error.kind() == io::ErrorKind::ConnectionRefused && self.socket.send(&self.payload).is_ok() {
+        // A report about an earlier datagram kept this one from being sent.
+        if is_report(error) && self.socket.send(&self.message).is_ok() {
             return self.sent();
         }
         let sending = &self.shared.sending;

@@ -1,6 +1,6 @@
 //! The settings of the probe, and their checks before the first datagram.
 
-use std::{io, net::SocketAddr, thread, time::Duration};
+use std::{io, thread, time::Duration};
 
 use sys::{
     clock::Clock,
@@ -9,7 +9,7 @@ use sys::{
 };
 
 use super::{
-    UdpError,
+    Carrier, UdpError,
     packet::{GREETING, Packet},
 };
 use crate::ReceiveWait;
@@ -23,8 +23,8 @@ const REMEMBERED_NS: u64 = 1_000_000_000;
 /// The settings of round trips.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// Address of the peer that answers.
-    pub peer: SocketAddr,
+    /// The peer that answers, and the protocol.
+    pub carrier: Carrier,
     /// True if the peer is a thread of this process.
     pub own_peer: bool,
     /// Payload of each datagram, bytes; at least [`HEADER`](super::packet::HEADER).
@@ -78,15 +78,17 @@ impl Settings {
 
     /// Sends greetings until one is answered, so that address and route are resolved before the first slot.
     pub(super) fn greet(&self, socket: &DatagramSocket, run: u32) -> Result<(), UdpError> {
-        let mut payload = vec![0; self.payload_bytes];
-        let greeting = Packet { run, sequence: GREETING, ..Packet::default() };
+        let headroom = self.carrier.headroom();
+        let mut message = vec![0; headroom + self.payload_bytes];
+        Packet { run, sequence: GREETING, ..Packet::default() }.write(&mut message[headroom..]);
+        self.carrier.finish(&mut message, GREETING);
+        let mut answer = vec![0; message.len()];
         for _ in 0..GREETINGS {
-            greeting.write(&mut payload);
-            if let Err(source) = socket.send(&payload) {
+            if let Err(source) = socket.send(&message) {
                 self.judge_refusal(socket, source)?;
             }
             // Any answer, even a refusal, shows that the route works.
-            match socket.receive(&mut payload, &mut Sender::default(), true) {
+            match socket.receive(&mut answer, &mut Sender::default(), true) {
                 Ok(Some(_)) => return Ok(()),
                 Ok(None) => {}
                 Err(_) => thread::sleep(GREETING_TIMEOUT),
@@ -97,14 +99,25 @@ impl Settings {
 
     /// Returns an error if a datagram was refused for a reason that will not go away.
     fn judge_refusal(&self, socket: &DatagramSocket, source: io::Error) -> Result<(), UdpError> {
-        let peer = self.peer;
+        let (peer, ip) = (self.carrier.to_string(), self.carrier.ip());
         let most = socket.one_frame().unwrap_or(ONE_FRAME);
         match source.kind() {
             io::ErrorKind::ConnectionRefused => Ok(()),
+            // Reported about an earlier request: the device may come up during the run.
+            _ if !self.carrier.has_our_peer() && is_report(&source) && socket.report().is_ok_and(|report| report.is_some()) => {
+                Ok(())
+            }
             _ if self.payload_bytes > most && !self.allow_fragments => {
                 Err(UdpError::TooLarge { peer, requested: self.payload_bytes, most })
             }
-            _ => Err(UdpError::Connect { peer, source }),
+            _ => Err(UdpError::Connect { peer, ip, source }),
         }
     }
+}
+
+/// True if an error may be the report about an earlier datagram, which the kernel returns once instead of sending or
+/// receiving.
+pub(super) fn is_report(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionRefused, HostUnreachable, NetworkUnreachable, PermissionDenied};
+    matches!(error.kind(), ConnectionRefused | HostUnreachable | NetworkUnreachable | PermissionDenied)
 }

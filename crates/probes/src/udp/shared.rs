@@ -78,6 +78,10 @@ pub struct Receiving {
     pub foreign: AtomicU64,
     pub refused: AtomicU64,
     pub errors: AtomicU64,
+    /// ICMP errors that datagrams caused.
+    pub icmp_errors: AtomicU64,
+    /// The number of the last ICMP error; 0 without one.
+    pub icmp_error: AtomicI32,
     pub restarts: AtomicU64,
     /// Number of the answering end in its last answer; 0 without one.
     pub echo: AtomicU32,
@@ -137,6 +141,8 @@ pub fn channel(settings: &Settings) -> (Arc<Shared>, rtrb::Producer<Event>, rtrb
             foreign: zero(),
             refused: zero(),
             errors: zero(),
+            icmp_errors: zero(),
+            icmp_error: AtomicI32::new(0),
             restarts: zero(),
             echo: AtomicU32::new(0),
             echo_has: AtomicU8::new(0),

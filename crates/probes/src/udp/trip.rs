@@ -26,7 +26,8 @@ pub fn split(slot: &Slot, answer: &Packet, arrived_ns: i64, stamps: ReceiveStamp
     let left_ns = Some(slot.left_ns).filter(|ns| is_valid && *ns != 0).filter(within);
     let came_ns = stamps.stamp_ns.filter(|_| is_valid).map(|ns| realtime.to_run_clock(ns)).filter(within);
     let whole_ns = arrived_ns - slot.sent_ns;
-    let peer_ns = answer.answered_ns.checked_sub(answer.received_ns).filter(|ns| (0..=whole_ns).contains(ns));
+    let peer_ns = answer.answered_ns.checked_sub(answer.received_ns).filter(|_| answer.is_answer);
+    let peer_ns = peer_ns.filter(|ns| (0..=whole_ns).contains(ns));
     let peer_wake_ns = answer.kernel_ns.and_then(|kernel_ns| answer.received_ns.checked_sub(kernel_ns));
     let mut trip = Trip {
         wake_ns: slot.sent_ns - slot.intended_ns,
@@ -65,7 +66,7 @@ mod tests {
         let slot =
             Slot { intended_ns: 1_000_000, woke_ns: 1_004_000, sent_ns: 1_005_000, left_ns: 1_007_000, card_ns: 0 };
         // The peer has another clock.
-        let answer = Packet { kernel_ns: Some(70_000), received_ns: 77_000, answered_ns: 80_000, ..Packet::default() };
+        let answer = Packet { is_answer: true, kernel_ns: Some(70_000), received_ns: 77_000, answered_ns: 80_000, ..Packet::default() };
         let stamps = ReceiveStamps { stamp_ns: Some(1_040_000 + ahead_ns), card_ns: None };
         let trip = split(&slot, &answer, 1_050_000, stamps, &realtime);
         let expected = Trip {
@@ -81,9 +82,14 @@ mod tests {
         let without = split(&Slot { left_ns: 0, ..slot }, &answer, 1_050_000, ReceiveStamps::default(), &realtime);
         assert_eq!((without.wire_ns, without.stack_out_ns, without.stack_in_ns), (35_000, None, None));
 
-        let of_older_peer = Packet { kernel_ns: None, ..answer };
+        let of_older_peer = Packet { is_answer: true, kernel_ns: None, ..answer };
         let trip = split(&slot, &of_older_peer, 1_050_000, stamps, &realtime);
         assert_eq!(trip, Trip { peer_wake_ns: None, wire_ns: 30_000, ..expected });
+
+        // A device that returns the request unchanged reports no times.
+        let unchanged = Packet { is_answer: false, kernel_ns: None, ..answer };
+        let trip = split(&slot, &unchanged, 1_050_000, stamps, &realtime);
+        assert_eq!(trip, Trip { peer_wake_ns: None, peer_ns: None, wire_ns: 33_000, ..expected });
 
         // The card has a third clock; its timestamps are 24 us apart, of which the peer used 10.
         let stamped = Slot { card_ns: 500, ..slot };
@@ -106,7 +112,7 @@ mod tests {
         let slot = Slot { intended_ns, woke_ns, sent_ns, left_ns: 2_000_000, card_ns: 5_000 };
         for (received_ns, answered_ns) in [(10, 9), (0, 46_000), (i64::MIN, i64::MAX)] {
             let kernel_ns = Some(received_ns.saturating_sub(5));
-            let answer = Packet { kernel_ns, received_ns, answered_ns, ..Packet::default() };
+            let answer = Packet { is_answer: true, kernel_ns, received_ns, answered_ns, ..Packet::default() };
             for card_ns in [4_999, 50_001, i64::MIN, i64::MAX] {
                 let stamps = ReceiveStamps { stamp_ns: Some(1_100_000 + ahead_ns), card_ns: Some(card_ns) };
                 let trip = split(&slot, &answer, 1_050_000, stamps, &realtime);
@@ -117,7 +123,7 @@ mod tests {
         }
         for kernel_ns in [101, 100 - 40_001, i64::MIN] {
             let answer =
-                Packet { kernel_ns: Some(kernel_ns), received_ns: 100, answered_ns: 5_100, ..Packet::default() };
+                Packet { is_answer: true, kernel_ns: Some(kernel_ns), received_ns: 100, answered_ns: 5_100, ..Packet::default() };
             let trip = split(&slot, &answer, 1_050_000, ReceiveStamps::default(), &realtime);
             assert_eq!((trip.peer_wake_ns, trip.peer_ns, trip.total_ns()), (None, Some(5_000), 50_000), "{kernel_ns}");
         }
@@ -141,7 +147,7 @@ mod tests {
             let sent_ns = intended_ns + wake_ns;
             let arrived_ns = sent_ns + whole_ns;
             let slot = Slot { intended_ns, woke_ns: sent_ns, sent_ns, left_ns, card_ns };
-            let answer = Packet { kernel_ns, received_ns, answered_ns, ..Packet::default() };
+            let answer = Packet { is_answer: true, kernel_ns, received_ns, answered_ns, ..Packet::default() };
             let stamps = ReceiveStamps {
                 stamp_ns: came_ns.map(|ns| ns + ahead_ns),
                 card_ns: away_ns.map(|ns| card_ns.saturating_add(ns)),

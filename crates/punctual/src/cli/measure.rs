@@ -6,7 +6,7 @@ use machine::CpuList;
 use sys::sched::Policy;
 
 use super::{
-    Audio, Common, Interrupt, Noise, Placement, Process, Stream, Threads, Udp, WakeUps, duration_or_zero, period,
+    Audio, Common, Interrupt, Noise, Ping, Placement, Process, Stream, Threads, Udp, WakeUps, duration_or_zero, period,
 };
 
 /// The measurements.
@@ -47,6 +47,16 @@ pub enum Measure {
     ///   sudo punctual measure udp --self --load cpu
     #[command(verbatim_doc_comment)]
     Udp(Box<Udp>),
+    /// Measure round trips to a device that runs nothing of punctual's (ICMP echo).
+    ///
+    /// Sends ICMP echo requests on a fixed schedule, as `measure udp` sends datagrams, with the same parts of the time on
+    /// this machine. Needs root, or a group in net.ipv4.ping_group_range.
+    ///
+    /// Examples:
+    ///   sudo punctual measure ping 192.0.2.1 --duration 1m
+    ///   sudo punctual measure ping plc.example --period 4ms --stamps all
+    #[command(verbatim_doc_comment)]
+    Ping(Box<Ping>),
     /// Send or receive an AVB stream (IEEE 1722), and measure its timing.
     ///
     /// Reports late packets, missed slots, gaps, loss and the interface where frames were lost. The talker wakes

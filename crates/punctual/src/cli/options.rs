@@ -93,7 +93,7 @@ fn split_default(text: &str) -> (String, Option<String>) {
 
 /// The commands, the measurements together if all of them have the option.
 fn in_words(commands: &[String]) -> String {
-    const MEASURE: [&str; 8] = ["timer", "threads", "noise", "udp", "stream", "interrupt", "audio", "process"];
+    const MEASURE: [&str; 9] = ["timer", "threads", "noise", "udp", "ping", "stream", "interrupt", "audio", "process"];
     let has = |name: &str| commands.iter().any(|command| *command == format!("measure {name}"));
     if !MEASURE.iter().all(|name| has(name)) {
         return commands.join(", ");

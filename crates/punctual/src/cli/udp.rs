@@ -1,4 +1,4 @@
-//! Options of `measure udp`, those that it shares with `pair udp`, and those of `echo`.
+//! Options of `measure udp` and `measure ping`, those that they share with `pair udp`, and those of `echo`.
 
 use std::{
     net::{IpAddr, SocketAddr},
@@ -8,7 +8,7 @@ use std::{
 use analysis::format_exact;
 use campaign::probe::{
     UdpProbe,
-    udp::{ECHO_POLICY, PAYLOAD_BYTES, SEND_POLICY, UDP_PORT},
+    udp::{ECHO_POLICY, Host, PAYLOAD_BYTES, SEND_POLICY, UDP_PORT},
 };
 use clap::{Args, ValueEnum};
 use probes::ReceiveWait;
@@ -38,7 +38,18 @@ pub struct Udp {
     pub shared: UdpOptions,
 }
 
-/// Options of datagrams and of the end that sends them, for `measure udp` and `pair udp`.
+/// Options of `measure ping`.
+#[derive(Debug, Args)]
+pub struct Ping {
+    /// Device that answers ICMP echo requests.
+    #[arg(value_name = "HOST", value_parser = str::parse::<Host>)]
+    pub peer: Host,
+    /// Options shared with `measure udp`.
+    #[command(flatten)]
+    pub shared: UdpOptions,
+}
+
+/// Options of datagrams and of the end that sends them, for `measure udp`, `measure ping` and `pair udp`.
 #[derive(Debug, Args)]
 pub struct UdpOptions {
     /// Send a datagram at this interval.
@@ -60,11 +71,11 @@ pub struct UdpOptions {
     /// An answer later than this after its datagram is lost. The default is the longer of the two.
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub timeout: Option<u64>,
-    /// Refuse more datagrams a second.
+    /// Refuse more datagrams a second [default: 100000, ping: 10000].
     ///
-    /// A --period with more of them is refused.
-    #[arg(long, value_name = "N", default_value_t = UdpProbe::default().max_rate, value_parser = clap::value_parser!(u64).range(1..))]
-    pub max_rate: u64,
+    /// A --period with more of them is refused. Devices that `measure ping` asks may be slow.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub max_rate: Option<u64>,
     /// fifo:N, rr:N, deadline:R/D/P, other.
     ///
     /// The policy of the thread. The priority N is 1 to 99. The times of deadline:RUNTIME/DEADLINE/PERIOD are

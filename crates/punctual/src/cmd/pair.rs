@@ -11,7 +11,7 @@ use campaign::{
         Definition, InterruptProbe, StreamProbe, UdpProbe,
         interrupt::{Judge, Judged},
         stream::StreamEnds,
-        udp::{Address, ECHO_POLICY, UDP_PORT},
+        udp::{Address, ECHO_POLICY, Peer, UDP_PORT},
     },
 };
 use machine::Root;
@@ -49,7 +49,7 @@ pub fn serve(options: &Far) -> anyhow::Result<u8> {
 /// Sends datagrams, which the other machine answers.
 fn measure_udp(options: &Pair, udp: &PairUdp) -> anyhow::Result<u8> {
     // The far end reports its address when it has started; until then the peer is a placeholder.
-    let peer = Some(Address { host: options.host.clone(), port: UDP_PORT });
+    let peer = Peer::Echo(Address { host: options.host.clone(), port: UDP_PORT });
     let mut ready = udp::Ready::prepare(&udp.shared, UdpProbe { peer, ..UdpProbe::default() })?;
     let output_options = udp.shared.common.output;
     let to = udp.to.as_ref().map(Address::resolve).transpose()?;
@@ -62,7 +62,7 @@ fn measure_udp(options: &Pair, udp: &PairUdp) -> anyhow::Result<u8> {
     let no_route = || format!("no route to {bind}: name another address with --to");
     let task = Task::Echo(EchoTask::at(bind).with_context(no_route)?);
     let address = start(&mut near, task, options.far.request(ECHO_POLICY), output_options)?;
-    ready.probe.peer = Some(address.unwrap_or(bind).into());
+    ready.probe.peer = Peer::Echo(address.unwrap_or(bind).into());
     measure(&ready.plan()?, near, output_options, |record| ready.deliver(record))
 }
 

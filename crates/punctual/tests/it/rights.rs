@@ -13,6 +13,7 @@ mod machine;
 mod matrix;
 mod noise;
 mod pair;
+mod ping;
 mod pod;
 mod process;
 mod setup;

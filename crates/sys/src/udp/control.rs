@@ -1,5 +1,6 @@
 //! Control messages that the kernel attaches to datagrams.
 
+use super::IcmpError;
 use crate::native::{i32_at, u64_at};
 
 /// A buffer for control messages. A timestamp takes 64 bytes, a message from the error queue 64 to 96 more.
@@ -18,6 +19,8 @@ pub struct ControlData {
     pub card_ns: Option<i64>,
     /// The number of the sent datagram that the timestamps belong to.
     pub sent_number: Option<u32>,
+    /// The ICMP error that a datagram caused.
+    pub icmp: Option<IcmpError>,
 }
 
 impl Default for Control {
@@ -73,11 +76,17 @@ impl ControlData {
                 self.card_ns = time_at(data, 32).or(self.card_ns);
             }
             // struct sock_extended_err: errno, origin, type, code, padding, info, data.
-            (libc::SOL_IP, libc::IP_RECVERR) | (libc::SOL_IPV6, libc::IPV6_RECVERR)
-                if data.get(4) == Some(&libc::SO_EE_ORIGIN_TIMESTAMPING) =>
-            {
-                self.sent_number = i32_at(data, 12).map(i32::cast_unsigned);
-            }
+            (libc::SOL_IP, libc::IP_RECVERR) | (libc::SOL_IPV6, libc::IPV6_RECVERR) => self.add_error(data),
+            _ => {}
+        }
+    }
+
+    fn add_error(&mut self, data: &[u8]) {
+        let [_, _, _, _, origin, kind, code, ..] = *data else { return };
+        match origin {
+            libc::SO_EE_ORIGIN_TIMESTAMPING => self.sent_number = i32_at(data, 12).map(i32::cast_unsigned),
+            libc::SO_EE_ORIGIN_ICMP => self.icmp = Some(IcmpError { v6: false, kind, code }),
+            libc::SO_EE_ORIGIN_ICMP6 => self.icmp = Some(IcmpError { v6: true, kind, code }),
             _ => {}
         }
     }
@@ -117,8 +126,14 @@ mod tests {
         error[4] = libc::SO_EE_ORIGIN_TIMESTAMPING;
         error[12..16].copy_from_slice(&9u32.to_ne_bytes());
         put(&mut control, libc::SOL_IP, libc::IP_RECVERR, &error);
-        let expected = ControlData { stamp_ns: Some(7_000_000_042), card_ns: Some(99), sent_number: Some(9) };
+        let expected = ControlData { stamp_ns: Some(7_000_000_042), card_ns: Some(99), sent_number: Some(9), icmp: None };
         assert_eq!(control.decode(), expected);
+        // An ICMP error: host unreachable.
+        let mut control = Control::default();
+        (error[4], error[5], error[6]) = (libc::SO_EE_ORIGIN_ICMP, 3, 1);
+        put(&mut control, libc::SOL_IP, libc::IP_RECVERR, &error);
+        let icmp = Some(IcmpError { v6: false, kind: 3, code: 1 });
+        assert_eq!(control.decode(), ControlData { icmp, ..ControlData::default() });
     }
 
     #[test]

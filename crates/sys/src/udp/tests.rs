@@ -36,15 +36,15 @@ fn time_stamps_are_in_order() {
         let before = Clock::Realtime.now_ns();
         near.send(b"on time").unwrap();
         let came = far.receive(&mut buffer, &mut from, true).unwrap().unwrap().stamp_ns.unwrap();
-        let sent = near.sent().unwrap().unwrap();
+        let Report::Sent(sent) = near.report().unwrap().unwrap() else { panic!("no timestamp") };
         let Stamp::Driver(sent_ns) = sent.stamp else { panic!("{sent:?}") };
         assert_eq!(sent.number, number);
         assert!(before <= sent_ns && sent_ns <= came && came <= Clock::Realtime.now_ns());
-        assert_eq!(near.sent().unwrap(), None);
+        assert_eq!(near.report().unwrap(), None);
     }
     near.set_stamps(Stamps::All).unwrap();
     near.send(b"anew").unwrap();
-    assert_eq!(near.sent().unwrap().unwrap().number, 0);
+    assert!(matches!(near.report().unwrap(), Some(Report::Sent(Sent { number: 0, .. }))));
 }
 
 /// Loopback has no hardware timestamps, but software ones must still arrive.
@@ -59,8 +59,8 @@ fn missing_hardware_time_stamps_do_not_affect_others() {
     far.answer(b"on time", &from).unwrap();
     let received = near.receive(&mut buffer, &mut from, true).unwrap().unwrap();
     assert!(received.stamp_ns.is_some() && received.card_ns.is_none(), "{received:?}");
-    assert!(matches!(near.sent().unwrap().unwrap().stamp, Stamp::Driver(_)));
-    assert_eq!(near.sent().unwrap(), None);
+    assert!(matches!(near.report().unwrap(), Some(Report::Sent(Sent { stamp: Stamp::Driver(_), .. }))));
+    assert_eq!(near.report().unwrap(), None);
 }
 
 #[test]
@@ -87,4 +87,18 @@ fn forbid_fragments_rejects_larger_datagrams() {
     }
     near.set_busy_poll(0).unwrap();
     assert!(!near.is_polled(), "loopback does not support polling");
+}
+
+#[test]
+fn icmp_errors_have_words_and_numbers() {
+    for (error, text) in [
+        (IcmpError { v6: false, kind: 3, code: 1 }, "host unreachable"),
+        (IcmpError { v6: true, kind: 1, code: 3 }, "address unreachable"),
+        (IcmpError { v6: false, kind: 11, code: 0 }, "time to live exceeded"),
+        (IcmpError { v6: true, kind: 200, code: 9 }, "ICMPv6 type 200 code 9"),
+    ] {
+        assert_eq!(error.to_string(), text);
+        assert_eq!(IcmpError::from_number(error.number()), error);
+        assert_ne!(error.number(), 0, "0 means no error");
+    }
 }

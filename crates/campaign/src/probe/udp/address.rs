@@ -27,6 +27,9 @@ pub enum AddressError {
     /// The text has no valid name or address.
     #[error("`{0}` has no valid host: write HOST, HOST:{UDP_PORT} or [ADDRESS]:{UDP_PORT}")]
     Host(String),
+    /// The text is no name or address without a port.
+    #[error("`{0}` is no host: write a name or an address without a port, e.g. 192.0.2.1")]
+    NoHost(String),
     /// The name cannot be resolved.
     #[error("cannot resolve the host `{host}`: use its address, or check with `getent hosts {host}`")]
     Unknown {
@@ -86,6 +89,38 @@ impl fmt::Display for Address {
     }
 }
 
+/// A machine by its name or address, without a port.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Host(String);
+
+impl FromStr for Host {
+    type Err = AddressError;
+
+    /// Reads a name or an address; an IPv6 address has no brackets.
+    fn from_str(text: &str) -> Result<Self, AddressError> {
+        let is_name = !text.is_empty() && !text.contains(|c: char| c.is_whitespace() || ":/[]".contains(c));
+        // A link-local address has a zone: fe80::1%eth0.
+        let is_address = text.split('%').next().is_some_and(|address| address.parse::<IpAddr>().is_ok());
+        if is_name || is_address { Ok(Self(text.to_owned())) } else { Err(AddressError::NoHost(text.to_owned())) }
+    }
+}
+
+impl Host {
+    /// Resolves the name. The port is 0.
+    ///
+    /// # Errors
+    /// The name cannot be resolved.
+    pub fn resolve(&self) -> Result<SocketAddr, AddressError> {
+        Address { host: self.0.clone(), port: 0 }.resolve()
+    }
+}
+
+impl fmt::Display for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -113,5 +148,22 @@ mod tests {
             let error = text.parse::<Address>().unwrap_err().to_string();
             assert!(error.contains("has no valid host"), "{text}: {error}");
         }
+    }
+}
+
+#[cfg(test)]
+mod host_tests {
+    use super::*;
+
+    #[test]
+    fn a_host_has_no_port() {
+        for host in ["board-b", "192.0.2.1", "::1", "fe80::1%eth0"] {
+            assert_eq!(host.parse::<Host>().unwrap().to_string(), host);
+        }
+        for text in ["", "board-b:7125", "[::1]:7125", "a b", "::1:x", "http://a"] {
+            assert!(text.parse::<Host>().unwrap_err().to_string().contains("without a port"), "{text}");
+        }
+        let loopback = "::1".parse::<Host>().unwrap().resolve().unwrap();
+        assert_eq!((loopback.ip().is_loopback(), loopback.port()), (true, 0));
     }
 }

@@ -1,10 +1,10 @@
-//! `punctual measure udp`.
+//! `punctual measure udp` and `punctual measure ping`.
 
 use campaign::{
     Cores, Length, Plan, Probe,
     probe::{
         Definition, PlacementContext, UdpProbe, choose_cpu, quiet_cpus,
-        udp::{Address, AddressError},
+        udp::{Address, AddressError, Peer},
     },
 };
 use machine::{Root, usable_cpus};
@@ -12,15 +12,23 @@ use record::Record;
 
 use super::Results;
 use crate::{
-    cli::{Udp, UdpOptions},
+    cli::{Ping, Udp, UdpOptions},
     exit::Usage,
     output,
 };
 
 pub fn run(options: &Udp) -> anyhow::Result<u8> {
-    let peer = options.peer.as_deref().map(resolve).transpose()?;
+    let peer = options.peer.as_deref().map_or(Ok(Peer::Own), |text| resolve(text).map(Peer::Echo))?;
     let echo = UdpProbe { peer, echo_policy: options.echo_policy, echo_cpu: options.echo_cpu, ..UdpProbe::default() };
     let ready = Ready::prepare(&options.shared, echo)?;
+    let record = output::measure(&ready.plan()?, options.shared.common.output)?;
+    ready.deliver(record)
+}
+
+pub fn ping(options: &Ping) -> anyhow::Result<u8> {
+    options.peer.resolve()?;
+    let device = UdpProbe { peer: Peer::Device(options.peer.clone()), ..UdpProbe::default() };
+    let ready = Ready::prepare(&options.shared, device)?;
     let record = output::measure(&ready.plan()?, options.shared.common.output)?;
     ready.deliver(record)
 }
@@ -35,8 +43,8 @@ pub struct Ready<'a> {
 }
 
 impl<'a> Ready<'a> {
-    /// Checks the options before anything is opened. `echo` contains the peer, or the settings of the echo thread.
-    pub fn prepare(options: &'a UdpOptions, echo: UdpProbe) -> anyhow::Result<Self> {
+    /// Checks the options before anything is opened. `with_peer` contains the peer, or the settings of the echo thread.
+    pub fn prepare(options: &'a UdpOptions, with_peer: UdpProbe) -> anyhow::Result<Self> {
         let probe = UdpProbe {
             period_ns: options.period,
             payload_bytes: options.size,
@@ -46,7 +54,7 @@ impl<'a> Ready<'a> {
             receive_policy: options.receive_policy,
             wait: options.wait(),
             stamps: options.stamps.into(),
-            ..echo
+            ..with_peer
         };
         probe.check().map_err(|error| Usage(error.to_string()))?;
         let results = Results::prepare(&options.common)?;
