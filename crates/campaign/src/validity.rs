@@ -8,8 +8,8 @@ use probes::{
     timer::{End, Timer},
 };
 use record::{
-    Carrier, CauseKind, Caveat, Culprit, Finding, LoadProof, MeasuredBy, Reason, Record, RoundTrip, Series, SeriesKind, Stream,
-    grouped,
+    Carrier, CauseKind, Caveat, Culprit, Finding, LoadProof, MeasuredBy, Reason, Record, RoundTrip, Series, SeriesKind,
+    Stream, grouped,
 };
 use sys::sched::Policy;
 
@@ -152,9 +152,11 @@ fn why_sparse(series: &Series) -> Option<(String, String)> {
     match &series.kind {
         SeriesKind::RoundTrips(trips) => {
             let RoundTrip { slots, lost, send_failed, .. } = **trips;
-            let peer = match trips.carrier {
-                Carrier::Udp => trips.peer.rsplit_once(':').map_or(trips.peer.as_str(), |(host, _)| host),
-                Carrier::Icmp => &trips.peer,
+            let ping = |host: &str| format!("ping -c 5 {}; ip -s link", host.trim_matches(['[', ']']));
+            let remedy = match trips.carrier {
+                Carrier::Udp => ping(trips.peer.rsplit_once(':').map_or(trips.peer.as_str(), |(host, _)| host)),
+                Carrier::Icmp => ping(&trips.peer),
+                Carrier::Ethernet => "ip -s link".to_owned(),
             };
             let text = format!(
                 "most of {} datagrams measured nothing: {} lost, {} refused by the kernel",
@@ -162,7 +164,6 @@ fn why_sparse(series: &Series) -> Option<(String, String)> {
                 grouped(lost),
                 grouped(send_failed)
             );
-            let remedy = format!("ping -c 5 {}; ip -s link", peer.trim_matches(['[', ']']));
             (series.samples > 0 && lost.saturating_add(send_failed) > slots / 2).then_some((text, remedy))
         }
         SeriesKind::Stream(Stream::Talker(talker)) => {

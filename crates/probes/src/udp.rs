@@ -1,5 +1,5 @@
-//! Round trips on a fixed schedule: UDP datagrams, answered by a [peer](Echo) that does nothing else, or ICMP echo
-//! requests, answered by the network stack of any device.
+//! Round trips on a fixed schedule: UDP datagrams, answered by a [peer](Echo) that does nothing else, ICMP echo
+//! requests, answered by the network stack of any device, or Ethernet frames, sent back by a mirror.
 //!
 //! A timer's thread sends one datagram at each deadline; another thread receives the answers. The round trip starts at
 //! the time at which the datagram *should* have been sent, so that the sender's own lateness is included. The schedule
@@ -52,8 +52,8 @@ use crate::{
     probe_threads::{Overdue, ProbeThreads, ThreadInfo, Work},
     setup::{Grant, STACK_BYTES},
 };
-pub use carrier::Carrier;
-pub use echo::{Echo, EchoCounts, EchoSettings};
+pub use carrier::{Carrier, Frames};
+pub use echo::{Echo, EchoCounts, EchoSettings, Requests};
 use reader::Reader;
 pub use settings::Settings;
 use shared::Shared;
@@ -71,12 +71,12 @@ const GONE_SLOTS: u64 = 3;
 #[derive(Debug, thiserror::Error)]
 pub enum UdpError {
     /// No socket, or no route to the peer.
-    #[error("cannot send to {peer}: {source}; see `ip route get {ip}`")]
+    #[error("cannot send to {peer}: {source}; see `{remedy}`")]
     Connect {
         /// The peer.
         peer: String,
-        /// Its address.
-        ip: IpAddr,
+        /// The command that shows the cause.
+        remedy: String,
         /// The error of the kernel.
         source: io::Error,
     },
@@ -86,6 +86,16 @@ pub enum UdpError {
          net.ipv4.ping_group_range='0 2147483647'`"
     )]
     Ping(io::Error),
+    /// No socket for Ethernet frames.
+    #[error("cannot open a socket for frames on {interface}: {source}; {remedy}")]
+    Frames {
+        /// The interface.
+        interface: String,
+        /// The error of the kernel.
+        source: io::Error,
+        /// The remedy.
+        remedy: &'static str,
+    },
     /// The kernel refused a setting of the socket.
     #[error("the kernel refused {setting}: {source}; {remedy}")]
     Refused {
@@ -133,7 +143,7 @@ impl Client {
     /// [`UdpError`]. A peer that does not answer is not an error, because it may start later.
     pub fn prepare(socket: DatagramSocket, echo: Option<Echo>, settings: Settings) -> Result<Self, UdpError> {
         #[expect(clippy::cast_possible_truncation, reason = "any 32 bits of the hash serve as a random number")]
-        let run = RandomState::new().hash_one(settings.carrier.ip()) as u32;
+        let run = RandomState::new().hash_one(settings.carrier.to_string()) as u32;
         settings.apply(&socket)?;
         settings.greet(&socket, run)?;
         let refused = |setting, remedy| move |source| UdpError::Refused { setting, remedy, source };
@@ -181,6 +191,18 @@ impl Client {
             id: "ping.silent".to_owned(),
             text: format!("no answer from {peer}{why}: it is down, or ICMP echo requests are blocked{changed}"),
             remedy: format!("ping -c 5 {peer}; ip neigh show {peer}"),
+        }
+    }
+
+    /// The reason why no frame came back from a mirror.
+    fn silent_mirror(&self, frames: Frames) -> Reason {
+        let peer = self.settings.carrier;
+        let error = self.shared.sending.error.load(Relaxed);
+        let why = if error == 0 { String::new() } else { format!(": {}", io::Error::from_raw_os_error(error)) };
+        Reason {
+            id: "round-trip.silent".to_owned(),
+            text: format!("no frame came back from {peer}{why}: start `punctual mirror` there"),
+            remedy: format!("punctual mirror IF --ethertype 0x{:04x}   # at {peer}", frames.ethertype),
         }
     }
 
@@ -244,7 +266,9 @@ impl ProbeThreads for Client {
         let error = self.shared.sending.error.load(Relaxed);
         let why = match self.shared.receiving.refused.load(Relaxed) {
             _ if error != 0 => io::Error::from_raw_os_error(error).to_string(),
-            0 if !self.settings.carrier.has_our_peer() => self.icmp_error().unwrap_or_else(|| "it or the path to it is down".to_owned()),
+            0 if self.settings.carrier.is_icmp() => {
+                self.icmp_error().unwrap_or_else(|| "it or the path to it is down".to_owned())
+            }
             0 => "it has ended, or the path to it is down".to_owned(),
             _ => "no program listens on that port any more".to_owned(),
         };
@@ -267,6 +291,7 @@ impl ProbeThreads for Client {
         let peer = match self.settings.carrier {
             Carrier::Udp(peer) => peer,
             Carrier::Icmp { peer, .. } => return vec![self.silent_device(peer)],
+            Carrier::Ethernet { frames, .. } => return vec![self.silent_mirror(frames)],
         };
         let refused = self.shared.receiving.refused.load(Relaxed) > 0;
         let failed = self.shared.sending.sent.load(Relaxed) == 0;

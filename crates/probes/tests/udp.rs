@@ -10,7 +10,7 @@ use probes::{
     guard::Heartbeat,
     probe_threads::ProbeThreads,
     timer::{self, Fraction, Timer},
-    udp::{Carrier, Client, Echo, EchoCounts, EchoSettings, Settings},
+    udp::{Carrier, Client, Echo, EchoCounts, EchoSettings, Requests, Settings},
 };
 use record::Series;
 use stalls::{Stall, repeat_if_stalled};
@@ -53,7 +53,7 @@ fn settings(peer: std::net::SocketAddr) -> Settings {
 fn run(change: impl FnOnce(&mut Settings)) -> (Series, Series, EchoCounts) {
     let socket = DatagramSocket::bind(([127, 0, 0, 1], 0).into()).unwrap();
     let peer = socket.local_address().unwrap();
-    let mut echo = Echo::start(socket, EchoSettings { cpu: None, policy: Policy::Other }).unwrap();
+    let mut echo = Echo::start(socket, Requests::Datagrams, EchoSettings { cpu: None, policy: Policy::Other }).unwrap();
     let mut settings = settings(peer);
     change(&mut settings);
     let mut client = Client::prepare(DatagramSocket::connect(peer).unwrap(), None, settings).unwrap();

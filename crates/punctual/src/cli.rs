@@ -79,7 +79,7 @@ pub use self::{
     sound::{Latency, LatencyLoop, Sound},
     stream::{Receive as StreamReceive, Side as StreamSide, Stream, StreamOptions},
     threads::Threads,
-    udp::{Echo, Ping, Udp, UdpOptions},
+    udp::{Echo, EchoOptions, Mirror, Ping, RoundTrip, Udp, UdpOptions},
 };
 
 /// Columns of the widest help page.
@@ -116,7 +116,7 @@ pub enum Command {
     #[command(verbatim_doc_comment)]
     #[command(subcommand)]
     Measure(Measure),
-    /// Echo the datagrams of `measure udp` on another machine, until Ctrl-C.
+    /// Echo the datagrams of `measure udp` until Ctrl-C.
     ///
     /// Ignores all other datagrams. An answer is exactly as long as the request.
     ///
@@ -125,6 +125,15 @@ pub enum Command {
     ///   punctual echo --bind 192.0.2.1:7125 --policy fifo:97 --cpu 3
     #[command(verbatim_doc_comment)]
     Echo(Echo),
+    /// Send the frames of `measure round-trip` back until Ctrl-C.
+    ///
+    /// Exchanges source and destination address and keeps VLAN tag and length. Ignores all other frames.
+    ///
+    /// Examples:
+    ///   sudo punctual mirror eth0
+    ///   sudo punctual mirror eth0 --ethertype 0x88b6 --cpu 3
+    #[command(verbatim_doc_comment)]
+    Mirror(Mirror),
     /// Measure between two machines; ssh starts the far end.
     ///
     /// One record contains the results of both machines.

@@ -21,17 +21,34 @@ pub enum Carrier {
     Udp,
     /// ICMP echo requests, answered by the network stack of the peer.
     Icmp,
+    /// Ethernet frames, sent back by a mirror.
+    Ethernet,
+}
+
+/// EtherType and VLAN tag of Ethernet frames.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Framing {
+    /// EtherType of the payload.
+    pub ethertype: u16,
+    /// VLAN ID; absent without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vlan_id: Option<u16>,
+    /// Priority (PCP), 0 to 7.
+    pub priority: u8,
 }
 
 /// The figures of round trips. Each slot, which is a deadline of the sending thread, is counted once: answered
 /// (`samples` of the series), `lost`, or not sent (`missed` of the series).
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct RoundTrip {
-    /// Address of the peer that answers, for UDP with its port.
+    /// Address of the peer that answers: IP address, for UDP with its port, or Ethernet address.
     pub peer: String,
     /// The protocol.
     #[serde(default)]
     pub carrier: Carrier,
+    /// The frames; absent unless they are Ethernet frames of our own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub frames: Option<Framing>,
     /// True if the peer was a thread of the same process, at the other end of a virtual Ethernet pair.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub own_peer: bool,

@@ -1,7 +1,7 @@
 //! Round trips as text and figures for terminal and HTML.
 
 use analysis::{Summary, format_ns, rounded_ns};
-use record::{Carrier, Histogram, PEER_WAKE, RoundTrip, Series, Spike, Times, Trip, grouped};
+use record::{Carrier, Framing, Histogram, PEER_WAKE, RoundTrip, Series, Spike, Times, Trip, grouped};
 
 use crate::blame::unsigned;
 
@@ -14,12 +14,21 @@ const LONGEST: usize = 3;
 /// The peer that answers, the payload and the period.
 pub fn title(series: &Series, round_trip: &RoundTrip) -> String {
     let peer = match round_trip.carrier {
-        Carrier::Udp if round_trip.own_peer => "our own, through a veth pair",
-        Carrier::Udp => "elsewhere",
-        Carrier::Icmp => "ICMP echo",
+        Carrier::Udp if round_trip.own_peer => "our own, through a veth pair".to_owned(),
+        Carrier::Udp => "elsewhere".to_owned(),
+        Carrier::Icmp => "ICMP echo".to_owned(),
+        Carrier::Ethernet => frames(round_trip),
     };
     let every = unsigned(series.period_ns);
     format!("Round trips to {} ({peer}): {} bytes every {every}", round_trip.peer, round_trip.payload_bytes)
+}
+
+/// The frames in words.
+fn frames(round_trip: &RoundTrip) -> String {
+    let Framing { ethertype, vlan_id, priority } = round_trip.frames.unwrap_or_default();
+    let vlan = vlan_id.map_or_else(String::new, |id| format!(", VLAN {id}"));
+    let own = if round_trip.own_peer { ", through a veth pair" } else { "" };
+    format!("EtherType 0x{ethertype:04x}{vlan}, priority {priority}{own}")
 }
 
 /// Counts of slots and answers by outcome: name, count, and true if a count above 0 is bad news.

@@ -1,10 +1,11 @@
-//! UDP sockets and sockets of ICMP echo requests for real-time threads: no allocation, bounded waits, and the kernel's timestamps of received and sent
+//! UDP sockets, sockets of ICMP echo requests and of Ethernet frames for real-time threads: no allocation, bounded waits, and the kernel's timestamps of received and sent
 //! datagrams.
 //!
 //! Software timestamps are on CLOCK_REALTIME. A received datagram is stamped when the driver passes it to the network
 //! stack, a sent one when the driver takes it. Timestamps of the network card are on the card's own clock.
 
 mod control;
+mod ethernet;
 mod ping;
 
 use std::{
@@ -47,7 +48,7 @@ impl Stamps {
     }
 }
 
-/// A UDP socket, or a socket of ICMP echo requests.
+/// A UDP socket, or a socket of ICMP echo requests or Ethernet frames.
 #[derive(Debug)]
 pub struct DatagramSocket(UdpSocket);
 
@@ -60,6 +61,8 @@ pub struct Received {
     pub stamp_ns: Option<i64>,
     /// When the network card received it, ns on the card's clock.
     pub card_ns: Option<i64>,
+    /// The TCI of the VLAN tag, which the kernel removed from the frame; only of Ethernet sockets.
+    pub tci: Option<u16>,
 }
 
 /// A message of the error queue.
@@ -239,8 +242,8 @@ impl DatagramSocket {
             return Ok(None);
         };
         from.length = length;
-        let ControlData { stamp_ns, card_ns, .. } = control.decode();
-        Ok(Some(Received { len, stamp_ns, card_ns }))
+        let ControlData { stamp_ns, card_ns, tci, .. } = control.decode();
+        Ok(Some(Received { len, stamp_ns, card_ns, tci }))
     }
 
     /// The next message of the error queue; `None` if there is none.

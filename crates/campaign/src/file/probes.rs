@@ -69,7 +69,7 @@ impl Read {
     }
 }
 
-const KINDS: [Kind; 8] = [
+const KINDS: [Kind; 9] = [
     Kind {
         word: "timer",
         keys: &["period", "samples", "clock", "wait", "core", "offset"],
@@ -134,6 +134,31 @@ const KINDS: [Kind; 8] = [
         read: |fields| {
             let (period_ns, wait) = (fields.parsed("period", period), udp::wait(fields));
             Read::of(Probe::Udp(Box::new(udp::ping(fields, period_ns, wait))))
+        },
+    },
+    Kind {
+        word: "round-trip",
+        keys: &[
+            "period",
+            "samples",
+            "spin",
+            "busy_poll",
+            "interface",
+            "to",
+            "ethertype",
+            "vlan",
+            "priority",
+            "size",
+            "max_rate",
+            "timeout",
+            "send_policy",
+            "receive_policy",
+            "echo_policy",
+            "stamps",
+        ],
+        read: |fields| {
+            let (period_ns, wait) = (fields.parsed("period", period), udp::wait(fields));
+            Read::of(Probe::Udp(Box::new(udp::mirror(fields, period_ns, wait))))
         },
     },
     Kind {

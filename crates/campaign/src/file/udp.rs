@@ -1,6 +1,6 @@
-//! The keys of udp and ping probes in a campaign file.
+//! The keys of udp, ping and round-trip probes in a campaign file.
 
-use probes::ReceiveWait;
+use probes::{ReceiveWait, udp::Frames};
 use sys::{
     sched::Policy,
     udp::{ONE_FRAME, Stamps},
@@ -12,7 +12,10 @@ use super::{
 };
 use crate::probe::{
     UdpProbe,
-    udp::{Address, Host, PAYLOAD_BYTES, Peer, TIMEOUT_MAX_NS},
+    udp::{
+        Address, ETHERTYPE, Host, MacAddress, PAYLOAD_BYTES, PRIORITIES, Peer, TIMEOUT_MAX_NS, VLAN_IDS,
+        parse_ethertype,
+    },
 };
 
 const STAMPS: [(&str, Stamps); 4] =
@@ -44,13 +47,47 @@ pub(super) fn udp(fields: &mut Fields<'_>, period_ns: Option<u64>, wait: Receive
 /// Reads the keys of ping probes only.
 pub(super) fn ping(fields: &mut Fields<'_>, period_ns: Option<u64>, wait: ReceiveWait) -> UdpProbe {
     if !fields.has("peer") {
-        fields.report("kind", "a ping probe needs a peer: add the name or address of a device, e.g. peer = \"192.0.2.1\"");
+        fields.report(
+            "kind",
+            "a ping probe needs a peer: add the name or address of a device, e.g. peer = \"192.0.2.1\"",
+        );
     }
     let peer = fields.parsed("peer", |text| text.parse::<Host>().map(Peer::Device));
     UdpProbe { peer: peer.unwrap_or(Peer::Own), ..round_trips(fields, period_ns, wait) }
 }
 
-/// Reads the keys that both kinds have.
+/// Reads the keys of round-trip probes only.
+pub(super) fn mirror(fields: &mut Fields<'_>, period_ns: Option<u64>, wait: ReceiveWait) -> UdpProbe {
+    let interface = fields.text("interface");
+    let to = fields.parsed("to", str::parse::<MacAddress>);
+    if fields.has("interface") != fields.has("to") {
+        let (has, lacks) = if fields.has("to") { ("to", "interface") } else { ("interface", "to") };
+        fields.report(
+            has,
+            format!("`{has}` needs `{lacks}`: name both for a mirror elsewhere, or none for both ends here"),
+        );
+    }
+    let ethertype = fields.parsed("ethertype", parse_ethertype).unwrap_or(ETHERTYPE);
+    let vlan_id = fields.integer("vlan", VLAN_IDS).and_then(|id| u16::try_from(id).ok());
+    let priority = fields.integer("priority", PRIORITIES).and_then(|pcp| u8::try_from(pcp).ok()).unwrap_or(0);
+    let frames = Frames { ethertype, vlan_id, priority };
+    let echo_policy = fields.parsed("echo_policy", str::parse::<Policy>);
+    if fields.has("echo_policy") && fields.has("to") {
+        fields.report(
+            "echo_policy",
+            "echo_policy is only for both ends here: on another machine use `punctual mirror --policy`",
+        );
+    }
+    let peer = match (interface, to) {
+        (Some(interface), Some(MacAddress(to))) => Peer::Mirror { interface, to, frames },
+        _ => Peer::OwnMirror(frames),
+    };
+    let default = UdpProbe::default();
+    let echo_policy = echo_policy.unwrap_or(default.echo_policy);
+    UdpProbe { peer, echo_policy, ..round_trips(fields, period_ns, wait) }
+}
+
+/// Reads the keys that all kinds have.
 fn round_trips(fields: &mut Fields<'_>, period_ns: Option<u64>, wait: ReceiveWait) -> UdpProbe {
     let default = UdpProbe::default();
     let size = fields.integer("size", *PAYLOAD_BYTES.start() as u64..=ONE_FRAME as u64);

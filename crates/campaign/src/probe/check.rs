@@ -46,6 +46,9 @@ pub enum PlanError {
         /// Largest payload of one frame, bytes.
         max: usize,
     },
+    /// Ethernet frames cannot be fragmented.
+    #[error("Ethernet frames cannot be fragmented: leave out allow-fragments")]
+    FragmentsOfFrames,
     /// More datagrams a second than allowed.
     #[error(
         "a datagram every {period_ns} ns is more than {max} a second: use a longer period, or raise max-rate to \
@@ -193,7 +196,7 @@ impl PlanError {
             Self::Runtime | Self::NoRest => Some("runtime"),
             Self::SameName(_) | Self::TooManyThreads(_) => Some("threads"),
             Self::Timeout(_) => Some("timeout"),
-            Self::Fragments { .. } => Some("size"),
+            Self::Fragments { .. } | Self::FragmentsOfFrames => Some("size"),
             Self::SpinningReceiver => Some("spin"),
             Self::CardOfOwnPeer => Some("stamps"),
             Self::WakeupOffset { .. } | Self::KneeOfLaunchTimes => Some("wakeup_offset"),

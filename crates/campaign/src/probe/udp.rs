@@ -1,5 +1,5 @@
-//! Round trips: a timer thread sends, another thread receives, and a peer answers: a program of ours (UDP), or the network
-//! stack of a device (ICMP echo).
+//! Round trips: a timer thread sends, another thread receives, and a peer answers: a program of ours (UDP), the network
+//! stack of a device (ICMP echo), or a mirror (Ethernet frames).
 
 mod address;
 
@@ -10,18 +10,24 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use machine::{CpuList, nic::outgoing_interface, veth::VethPair};
+use frames::Mac;
+use machine::{
+    CpuList,
+    nic::outgoing_interface,
+    veth::{VethEnd, VethPair},
+};
 use probes::{
     ReceiveWait,
     probe_threads::ProbeThreads,
-    udp::{Carrier, Client, Echo, EchoSettings, Settings, UdpError, packet::HEADER},
+    udp::{Carrier, Client, Echo, EchoSettings, Frames, Requests, Settings, UdpError, packet::HEADER},
 };
 use sys::{
+    link::Links,
     sched::Policy,
     udp::{DatagramSocket, MAX_PAYLOAD, ONE_FRAME, Stamps},
 };
 
-pub use address::{Address, AddressError, Host, UDP_PORT};
+pub use address::{Address, AddressError, Host, MacAddress, UDP_PORT, parse_ethertype};
 
 use super::{
     check::PlanError,
@@ -53,7 +59,36 @@ pub enum Peer {
     Echo(Address),
     /// A device that answers ICMP echo requests.
     Device(Host),
+    /// A thread of this process that sends frames back, with a veth pair between two network namespaces.
+    OwnMirror(Frames),
+    /// A machine that sends frames back, as `punctual mirror` does.
+    Mirror {
+        /// The interface that sends.
+        interface: String,
+        /// Ethernet address of the mirror.
+        to: Mac,
+        /// EtherType and VLAN tag.
+        frames: Frames,
+    },
 }
+
+impl Peer {
+    /// True if the peer is a thread of this process.
+    #[must_use]
+    pub fn is_own(&self) -> bool {
+        match self {
+            Self::Own | Self::OwnMirror(_) => true,
+            Self::Echo(_) | Self::Device(_) | Self::Mirror { .. } => false,
+        }
+    }
+}
+
+/// IDs of VLANs; 4095 is reserved (802.1Q).
+pub const VLAN_IDS: RangeInclusive<u64> = 0..=4094;
+/// Priorities of frames (802.1Q, PCP).
+pub const PRIORITIES: RangeInclusive<u64> = 0..=7;
+/// EtherType of frames to a mirror, unless the user chooses another: Local Experimental EtherType 1 (IEEE 802).
+pub const ETHERTYPE: u16 = 0x88b5;
 
 /// Options of round trips.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -119,9 +154,10 @@ impl UdpProbe {
     /// There is no peer on another machine, or no route to it.
     pub fn interface(&self) -> Result<String, PrepareError> {
         let address = match &self.peer {
-            Peer::Own => return Err(PlanError::NoInterface.into()),
+            Peer::Own | Peer::OwnMirror(_) => return Err(PlanError::NoInterface.into()),
             Peer::Echo(address) => address.resolve()?,
             Peer::Device(host) => host.resolve()?,
+            Peer::Mirror { interface, .. } => return Ok(interface.clone()),
         };
         Ok(outgoing_interface(address.ip())?)
     }
@@ -129,7 +165,7 @@ impl UdpProbe {
     /// Most datagrams a second.
     fn max_rate(&self) -> u64 {
         self.max_rate.unwrap_or(match self.peer {
-            Peer::Own | Peer::Echo(_) => MAX_RATE,
+            Peer::Own | Peer::Echo(_) | Peer::OwnMirror(_) | Peer::Mirror { .. } => MAX_RATE,
             Peer::Device(_) => MAX_PING_RATE,
         })
     }
@@ -143,7 +179,10 @@ impl UdpProbe {
     /// receiving thread.
     fn client(&self, context: &PhaseContext<'_>) -> Result<Client, PrepareError> {
         let shield = context.shield;
-        let failed = |peer: SocketAddr| move |source| UdpError::Connect { peer: peer.to_string(), ip: peer.ip(), source };
+        let failed = |peer: SocketAddr| {
+            move |source| UdpError::Connect { peer: peer.to_string(), remedy: Carrier::Udp(peer).remedy(), source }
+        };
+        let settings = EchoSettings { cpu: self.echo_cpu, policy: self.echo_policy };
         let (carrier, socket, echo) = match &self.peer {
             Peer::Echo(address) => {
                 let peer = address.resolve()?;
@@ -158,10 +197,25 @@ impl UdpProbe {
                 let peer = SocketAddr::from((ends.far.address, UDP_PORT));
                 let far = ends.far.namespace.run(|| DatagramSocket::bind(peer)).and_then(|bound| bound);
                 let near = ends.near.namespace.run(|| DatagramSocket::connect(peer)).and_then(|connected| connected);
-                let settings = EchoSettings { cpu: self.echo_cpu, policy: self.echo_policy };
-                let start = || Echo::start(far.map_err(failed(peer))?, settings).map_err(UdpError::Spawn);
+                let far = far.map_err(failed(peer))?;
+                let start = || Echo::start(far, Requests::Datagrams, settings).map_err(UdpError::Spawn);
                 let echo = with_shield(shield, settings.cpu, start)??;
                 (Carrier::Udp(peer), near.map_err(failed(peer))?, Some(echo))
+            }
+            Peer::Mirror { interface, to, frames } => {
+                let (socket, own) = open_ethernet(interface, *frames)?;
+                (Carrier::Ethernet { peer: *to, own, frames: *frames }, socket, None)
+            }
+            Peer::OwnMirror(frames) => {
+                let ends = VethPair::create()?;
+                let open = |end: &VethEnd| end.namespace.run(|| open_ethernet(&end.interface, *frames));
+                let near = open(&ends.near).map_err(UdpError::Spawn)?;
+                let far = open(&ends.far).map_err(UdpError::Spawn)?;
+                let ((near, own), (far, peer)) = (near?, far?);
+                let requests = Requests::Frames { own: peer, ethertype: frames.ethertype };
+                let start = || Echo::start(far, requests, settings).map_err(UdpError::Spawn);
+                let echo = with_shield(shield, settings.cpu, start)??;
+                (Carrier::Ethernet { peer, own, frames: *frames }, near, Some(echo))
             }
         };
         let settings = Settings {
@@ -189,8 +243,9 @@ impl Definition for UdpProbe {
             name: match self.peer {
                 Peer::Own | Peer::Echo(_) => "udp",
                 Peer::Device(_) => "ping",
+                Peer::OwnMirror(_) | Peer::Mirror { .. } => "round-trip",
             },
-            network: if self.peer == Peer::Own { Network::Virtual } else { Network::Interface },
+            network: if self.peer.is_own() { Network::Virtual } else { Network::Interface },
             has_late_wake_ups: true,
             measures_trace_cost: false,
             guard_remedies: GUARD_REMEDIES,
@@ -215,8 +270,8 @@ impl Definition for UdpProbe {
     fn placement(&self) -> PlacementRule {
         let (by_thread, threads) = match self.peer {
             // The CPU of the answering thread of this process is optional.
-            Peer::Own => (2..=3, "a sender, a receiver and an echo"),
-            Peer::Echo(_) | Peer::Device(_) => (2..=2, "a sender and a receiver"),
+            Peer::Own | Peer::OwnMirror(_) => (2..=3, "a sender, a receiver and an echo"),
+            Peer::Echo(_) | Peer::Device(_) | Peer::Mirror { .. } => (2..=2, "a sender and a receiver"),
         };
         PlacementRule {
             roles: ["sender", "receiver", "echo"].map(str::to_owned).to_vec(),
@@ -231,7 +286,7 @@ impl Definition for UdpProbe {
     fn place(&mut self, mut cpus: Vec<u32>, machine: &PlacementContext<'_>) -> Vec<u32> {
         let Some(&first) = cpus.first() else { return cpus };
         cpus.resize(cpus.len().max(2), first);
-        if self.peer == Peer::Own && cpus.len() == 2 {
+        if self.peer.is_own() && cpus.len() == 2 {
             let taken = cpus.iter().copied().collect();
             cpus.push(echo_cpu(machine.usable, machine.isolated, &taken).unwrap_or(first));
         }
@@ -251,7 +306,7 @@ impl Definition for UdpProbe {
     }
 
     fn interface_name(&self) -> Result<Option<String>, PrepareError> {
-        (self.peer != Peer::Own).then(|| self.interface()).transpose()
+        (!self.peer.is_own()).then(|| self.interface()).transpose()
     }
 
     fn files(&self, _record_path: Option<&Path>) -> Vec<PathBuf> {
@@ -270,8 +325,11 @@ impl Definition for UdpProbe {
             let needed = 1_000_000_000_u64.div_ceil(self.period_ns.max(1));
             return Err(PlanError::Rate { period_ns: self.period_ns, max: max_rate, needed });
         }
-        if self.stamps == Stamps::Card && self.peer == Peer::Own {
+        if self.stamps == Stamps::Card && self.peer.is_own() {
             return Err(PlanError::CardOfOwnPeer);
+        }
+        if self.allow_fragments && matches!(self.peer, Peer::OwnMirror(_) | Peer::Mirror { .. }) {
+            return Err(PlanError::FragmentsOfFrames);
         }
         if self.wait == ReceiveWait::Spin && self.receive_policy.is_realtime() {
             return Err(PlanError::SpinningReceiver);
@@ -296,9 +354,29 @@ fn open_ping(host: &Host) -> Result<(DatagramSocket, Carrier), PrepareError> {
     let identifier = std::process::id() as u16;
     let (socket, layout) = DatagramSocket::ping(peer, identifier).map_err(|source| match source.kind() {
         io::ErrorKind::PermissionDenied => UdpError::Ping(source),
-        _ => UdpError::Connect { peer: host.to_string(), ip: peer.ip(), source },
+        _ => UdpError::Connect { peer: host.to_string(), remedy: format!("ip route get {}", peer.ip()), source },
     })?;
     Ok((socket, Carrier::Icmp { peer: peer.ip(), layout }))
+}
+
+/// Opens a socket for frames on an interface of the present namespace. Returns also the address of the interface.
+///
+/// # Errors
+/// There is no such interface, it is not Ethernet, or the right to open the socket is missing.
+pub fn open_ethernet(interface: &str, frames: Frames) -> Result<(DatagramSocket, Mac), UdpError> {
+    let failed = |source: io::Error| UdpError::Frames {
+        interface: interface.to_owned(),
+        remedy: match source.kind() {
+            io::ErrorKind::PermissionDenied => "run as root",
+            io::ErrorKind::InvalidInput => "choose a wired interface; `ip link` lists them",
+            _ => "`ip link` lists the interfaces",
+        },
+        source,
+    };
+    let socket = DatagramSocket::ethernet(interface, frames.ethertype, frames.priority).map_err(failed)?;
+    let link = Links::open().and_then(|mut links| links.find(interface)).map_err(failed)?;
+    let own = link.mac.ok_or_else(|| failed(io::ErrorKind::InvalidInput.into()))?;
+    Ok((socket, own))
 }
 
 /// The CPU of the answering thread of this process: the first that is not `taken`, if possible one that is not `quiet`

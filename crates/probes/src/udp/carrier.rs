@@ -5,6 +5,8 @@ use std::{
     net::{IpAddr, SocketAddr},
 };
 
+use record::Framing;
+
 use sys::udp::{ECHO_REPLY, ECHO_REPLY_V6, ECHO_REQUEST, ECHO_REQUEST_V6, PingLayout};
 
 use super::packet::{GREETING, Packet};
@@ -13,6 +15,13 @@ use super::packet::{GREETING, Packet};
 const ICMP_HEADER: usize = 8;
 /// Longest header of an IPv4 packet.
 const IP_HEADER_MAX: usize = 60;
+
+/// Length of the header of an Ethernet frame without a VLAN tag.
+pub(super) const ETHERNET_HEADER: usize = 14;
+/// Length of a VLAN tag.
+pub(super) const TAG: usize = 4;
+/// EtherType of a VLAN tag (802.1Q).
+const TAG_TYPE: u16 = 0x8100;
 
 /// The peer, and the protocol that carries packets to it and back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,22 +35,58 @@ pub enum Carrier {
         /// The layout of the messages.
         layout: PingLayout,
     },
+    /// Ethernet frames to a mirror, which sends them back.
+    Ethernet {
+        /// The address of the mirror.
+        peer: [u8; 6],
+        /// The address of the interface that sends.
+        own: [u8; 6],
+        /// EtherType and VLAN tag of the frames.
+        frames: Frames,
+    },
+}
+
+/// EtherType and VLAN tag of frames.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Frames {
+    /// EtherType of the payload.
+    pub ethertype: u16,
+    /// VLAN ID of the tag, 0 to 4094; `None` for no tag, unless there is a priority.
+    pub vlan_id: Option<u16>,
+    /// Priority (PCP) of the tag, 0 to 7; it also selects the traffic class of this machine.
+    pub priority: u8,
+}
+
+impl Frames {
+    /// The TCI of the VLAN tag; `None` without a tag.
+    #[must_use]
+    pub fn tci(self) -> Option<u16> {
+        let is_tagged = self.vlan_id.is_some() || self.priority > 0;
+        is_tagged.then(|| u16::from(self.priority) << 13 | self.vlan_id.unwrap_or(0))
+    }
+
+    /// The same for a record.
+    pub(super) fn to_record(self) -> Framing {
+        let Self { ethertype, vlan_id, priority } = self;
+        Framing { ethertype, vlan_id, priority }
+    }
 }
 
 impl Carrier {
-    /// The IP address of the peer.
+    /// The command that shows why nothing reaches the peer.
     #[must_use]
-    pub fn ip(&self) -> IpAddr {
+    pub fn remedy(&self) -> String {
         match self {
-            Self::Udp(peer) => peer.ip(),
-            Self::Icmp { peer, .. } => *peer,
+            Self::Udp(peer) => format!("ip route get {}", peer.ip()),
+            Self::Icmp { peer, .. } => format!("ip route get {peer}"),
+            Self::Ethernet { .. } => "ip -s link".to_owned(),
         }
     }
 
-    /// True if the peer is a program of ours, which reports its times.
+    /// True if ICMP errors are counted.
     #[must_use]
-    pub fn has_our_peer(&self) -> bool {
-        matches!(self, Self::Udp(_))
+    pub fn is_icmp(&self) -> bool {
+        matches!(self, Self::Icmp { .. })
     }
 
     /// Bytes before the packet in a sent message.
@@ -49,6 +94,7 @@ impl Carrier {
         match self {
             Self::Udp(_) => 0,
             Self::Icmp { .. } => ICMP_HEADER,
+            Self::Ethernet { frames, .. } => ETHERNET_HEADER + frames.tci().map_or(0, |_| TAG),
         }
     }
 
@@ -57,6 +103,8 @@ impl Carrier {
         match self {
             Self::Udp(_) => 0,
             Self::Icmp { layout, .. } => ICMP_HEADER + if layout.has_ip_header { IP_HEADER_MAX } else { 0 },
+            // The kernel removes the VLAN tag.
+            Self::Ethernet { .. } => ETHERNET_HEADER,
         }
     }
 
@@ -66,6 +114,7 @@ impl Carrier {
         match self {
             Self::Udp(_) => {}
             Self::Icmp { layout, .. } => write_request(*layout, message, sequence),
+            Self::Ethernet { peer, own, frames } => write_header(message, *peer, *own, frames.ethertype, frames.tci()),
         }
     }
 
@@ -73,10 +122,32 @@ impl Carrier {
     #[inline]
     pub(super) fn answer(&self, message: &[u8]) -> Option<(Packet, usize)> {
         match self {
-            Self::Udp(_) => Packet::read(message).filter(|packet| packet.is_answer).map(|packet| (packet, message.len())),
+            Self::Udp(_) => {
+                Packet::read(message).filter(|packet| packet.is_answer).map(|packet| (packet, message.len()))
+            }
             Self::Icmp { layout, .. } => read_reply(*layout, message),
+            // A mirror of another maker returns the request unchanged.
+            Self::Ethernet { peer, own, frames } => {
+                let (header, contents) = message.split_first_chunk::<ETHERNET_HEADER>()?;
+                let is_ours = header[..6] == *own && header[6..12] == *peer;
+                let is_ours = is_ours && header[12..] == frames.ethertype.to_be_bytes();
+                Packet::read(contents).filter(|_| is_ours).map(|packet| (packet, contents.len()))
+            }
         }
     }
+}
+
+/// Writes the header of an Ethernet frame, with a VLAN tag if there is a TCI.
+#[inline]
+pub(super) fn write_header(frame: &mut [u8], to: [u8; 6], from: [u8; 6], ethertype: u16, tci: Option<u16>) {
+    let Some(header) = frame.first_chunk_mut::<ETHERNET_HEADER>() else { return };
+    header[..6].copy_from_slice(&to);
+    header[6..12].copy_from_slice(&from);
+    header[12..].copy_from_slice(&ethertype.to_be_bytes());
+    let Some((tci, header)) = tci.zip(frame.first_chunk_mut::<{ ETHERNET_HEADER + TAG }>()) else { return };
+    header[12..14].copy_from_slice(&TAG_TYPE.to_be_bytes());
+    header[14..16].copy_from_slice(&tci.to_be_bytes());
+    header[16..].copy_from_slice(&ethertype.to_be_bytes());
 }
 
 /// Writes the header of an echo request. The kernel computes the checksum of ICMPv6.
@@ -131,6 +202,9 @@ impl fmt::Display for Carrier {
         match self {
             Self::Udp(peer) => write!(f, "{peer}"),
             Self::Icmp { peer, .. } => write!(f, "{peer}"),
+            Self::Ethernet { peer: [a, b, c, d, e, g], .. } => {
+                write!(f, "{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{g:02x}")
+            }
         }
     }
 }
@@ -187,6 +261,32 @@ mod tests {
             let mut message = [vec![0; ICMP_HEADER], contents].concat();
             icmp(false, false).finish(&mut message, sequence);
             prop_assert_eq!(checksum(&message), 0);
+        }
+    }
+
+    #[test]
+    fn a_frame_that_comes_back_is_an_answer() {
+        let (peer, own) = ([2, 0, 0, 0, 0, 2], [2, 0, 0, 0, 0, 1]);
+        for (vlan_id, priority, tci) in [(None, 0, None), (Some(5), 3, Some(0x6005)), (None, 7, Some(0xe000))] {
+            let frames = Frames { ethertype: 0x88b5, vlan_id, priority };
+            assert_eq!(frames.tci(), tci);
+            let carrier = Carrier::Ethernet { peer, own, frames };
+            let mut frame = vec![0; carrier.headroom() + HEADER];
+            let packet = Packet { run: 7, sequence: 9, ..Packet::default() };
+            packet.write(&mut frame[carrier.headroom()..]);
+            carrier.finish(&mut frame, 9);
+            assert_eq!((&frame[..6], &frame[6..12]), (&peer[..], &own[..]));
+            assert_eq!(frame[carrier.headroom() - 2..carrier.headroom()], [0x88, 0xb5]);
+            assert_eq!(tci.map(u16::to_be_bytes), tci.map(|_| [frame[14], frame[15]]));
+            // The kernel removes the tag, and the mirror exchanges the addresses.
+            let mut answer = [&own[..], &peer, &[0x88, 0xb5], &frame[carrier.headroom()..]].concat();
+            assert_eq!(carrier.answer(&answer), Some((packet, HEADER)));
+            assert_eq!(carrier.to_string(), "02:00:00:00:00:02");
+            for at in [0, 6, 12, 13, 14] {
+                answer[at] ^= 1;
+                assert_eq!(carrier.answer(&answer), None, "{at}");
+                answer[at] ^= 1;
+            }
         }
     }
 

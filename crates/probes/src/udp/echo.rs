@@ -20,10 +20,11 @@ use sys::{
     alloc_guard::without_allocation,
     clock::Clock,
     sched::{self, Policy},
-    udp::{DatagramSocket, MAX_PAYLOAD, Sender, Stamps},
+    udp::{DatagramSocket, MAX_PAYLOAD, Received, Sender, Stamps},
 };
 
 use super::{
+    carrier::{ETHERNET_HEADER, TAG, write_header},
     packet::{GREETING, LOCKED, Packet, REALTIME},
     realtime::Realtime,
     watch::Watch,
@@ -45,6 +46,38 @@ pub struct EchoSettings {
     pub cpu: Option<u32>,
     /// Scheduling policy.
     pub policy: Policy,
+}
+
+/// The requests of a socket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Requests {
+    /// UDP datagrams. An answer goes to the sender.
+    Datagrams,
+    /// Ethernet frames to this address with this EtherType. An answer is the frame with exchanged addresses and the same
+    /// VLAN tag.
+    Frames {
+        /// Address of the interface.
+        own: [u8; 6],
+        /// The EtherType.
+        ethertype: u16,
+    },
+}
+
+impl Requests {
+    /// The packet of a received message and the bytes before it; `None` for a message of another program.
+    #[inline]
+    fn read(&self, message: &[u8]) -> Option<(Packet, usize)> {
+        let before = match self {
+            Self::Datagrams => 0,
+            Self::Frames { own, ethertype } => {
+                let header: &[u8; ETHERNET_HEADER] = message.first_chunk()?;
+                // A source that is a group address would send the answer to many.
+                let is_ours = header[..6] == *own && header[6] & 1 == 0 && header[12..] == ethertype.to_be_bytes();
+                is_ours.then_some(ETHERNET_HEADER)?
+            }
+        };
+        Some((Packet::read(message.get(before..)?).filter(|packet| !packet.is_answer)?, before))
+    }
 }
 
 /// An answering thread.
@@ -96,14 +129,14 @@ impl Echo {
     ///
     /// # Errors
     /// If no thread can be created, or the kernel refuses timestamps of received datagrams.
-    pub fn start(socket: DatagramSocket, settings: EchoSettings) -> io::Result<Self> {
+    pub fn start(socket: DatagramSocket, requests: Requests, settings: EchoSettings) -> io::Result<Self> {
         socket.set_receive_timeout(RECEIVE_TIMEOUT)?;
         socket.set_stamps(Stamps::Receive)?;
         let heartbeat = Heartbeat::start()?;
         let shared = Arc::new(Shared::default());
         let (grant_sender, grant_receiver) = mpsc::channel();
         let of_thread = Arc::clone(&shared);
-        let run = move || run(settings, &socket, &of_thread, &heartbeat, &grant_sender);
+        let run = move || run(settings, &socket, requests, &of_thread, &heartbeat, &grant_sender);
         let thread = std::thread::Builder::new().name("echo".to_owned()).stack_size(STACK_BYTES).spawn(run)?;
         let grant = grant_receiver.recv().unwrap_or_else(|_| Err(io::ErrorKind::Unsupported.into()))?;
         Ok(Self { settings, grant, shared, thread: Some(thread) })
@@ -172,6 +205,7 @@ impl Drop for Echo {
 fn run(
     settings: EchoSettings,
     socket: &DatagramSocket,
+    requests: Requests,
     shared: &Shared,
     heartbeat: &Heartbeat,
     grant_sender: &mpsc::Sender<io::Result<Grant>>,
@@ -184,7 +218,7 @@ fn run(
     #[expect(clippy::cast_possible_truncation, reason = "any 32 bits of the hash serve as a random number")]
     let echo = RandomState::new().hash_one(sched::thread_id()) as u32 | 1;
     let realtime = Realtime::to(Clock::Monotonic);
-    let mut answering = Answering { shared, echo, realtime, payload: vec![0; MAX_PAYLOAD].into() };
+    let mut answering = Answering { shared, echo, requests, realtime, message: vec![0; TAG + MAX_PAYLOAD].into() };
     let mut watch = Watch::new(Clock::Monotonic);
     without_allocation(|| {
         while !shared.stop.load(Relaxed) {
@@ -197,25 +231,26 @@ fn run(
 struct Answering<'a> {
     shared: &'a Shared,
     echo: u32,
+    requests: Requests,
     realtime: Realtime,
-    payload: Box<[u8]>,
+    /// The message after the space for a VLAN tag.
+    message: Box<[u8]>,
 }
 
 impl Answering<'_> {
     #[inline]
     fn answer_one(&mut self, socket: &DatagramSocket) {
         let mut requester = Sender::default();
-        let received = match socket.receive(&mut self.payload, &mut requester, true) {
+        let Some(buffer) = self.message.get_mut(TAG..) else { return };
+        let received = match socket.receive(buffer, &mut requester, true) {
             Ok(Some(received)) => received,
             Ok(None) => return,
             // Errors caused by earlier answers do not matter here.
             Err(_) => return add(&self.shared.failed, 1),
         };
         let received_ns = Clock::Monotonic.now_ns();
-        let Some(datagram) = self.payload.get_mut(..received.len) else { return add(&self.shared.strangers, 1) };
-        let Some(packet) = Packet::read(datagram).filter(|packet| !packet.is_answer) else {
-            return add(&self.shared.strangers, 1);
-        };
+        let request = buffer.get(..received.len).and_then(|message| self.requests.read(message));
+        let Some((packet, before)) = request else { return add(&self.shared.strangers, 1) };
         if self.shared.run.load(Relaxed) != packet.run {
             self.shared.run.store(packet.run, Relaxed);
             add(&self.shared.runs, 1);
@@ -225,10 +260,27 @@ impl Answering<'_> {
         let has = locked | realtime;
         let kernel_ns = received.stamp_ns.and_then(|stamp_ns| self.realtime.converted(stamp_ns, received_ns));
         let answered_ns = Clock::Monotonic.now_ns();
-        Packet { is_answer: true, has, echo: self.echo, kernel_ns, received_ns, answered_ns, ..packet }.write(datagram);
-        let sent = socket.answer(datagram, &requester);
+        let answer = Packet { is_answer: true, has, echo: self.echo, kernel_ns, received_ns, answered_ns, ..packet };
+        answer.write(self.message.get_mut(TAG + before..).unwrap_or_default());
+        let sent = self.send(socket, &requester, received);
         add(&self.shared.greetings, u64::from(sent.is_ok() && packet.sequence == GREETING));
         add(if sent.is_ok() { &self.shared.answered } else { &self.shared.failed }, 1);
+    }
+
+    /// Sends the answer in `message`, as long as the request.
+    #[inline]
+    fn send(&mut self, socket: &DatagramSocket, requester: &Sender, received: Received) -> io::Result<()> {
+        let Some(message) = self.message.get_mut(..TAG + received.len) else { return Ok(()) };
+        match self.requests {
+            Requests::Datagrams => socket.answer(message.get(TAG..).unwrap_or_default(), requester),
+            Requests::Frames { own, ethertype } => {
+                let begin = if received.tci.is_some() { 0 } else { TAG };
+                let asking = message.get(TAG + 6..).and_then(|source| source.first_chunk::<6>().copied());
+                let (Some(asking), Some(frame)) = (asking, message.get_mut(begin..)) else { return Ok(()) };
+                write_header(frame, asking, own, ethertype, received.tci);
+                socket.send(frame)
+            }
+        }
     }
 }
 
@@ -242,7 +294,7 @@ mod tests {
     fn echo() -> (Echo, UdpSocket) {
         let socket = DatagramSocket::bind(([127, 0, 0, 1], 0).into()).unwrap();
         let address = socket.local_address().unwrap();
-        let echo = Echo::start(socket, EchoSettings { cpu: None, policy: Policy::Other }).unwrap();
+        let echo = Echo::start(socket, Requests::Datagrams, EchoSettings { cpu: None, policy: Policy::Other }).unwrap();
         let requester = UdpSocket::bind("127.0.0.1:0").unwrap();
         requester.connect(address).unwrap();
         requester.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
@@ -273,6 +325,21 @@ mod tests {
         assert_eq!(stamped, 3, "each datagram was received by the kernel before the thread");
         let counts = echo.stop();
         assert_eq!((counts.answered, counts.strangers, counts.runs, counts.run), (3, 0, 1, 42));
+    }
+
+    #[test]
+    fn reads_only_frames_to_its_own_address() {
+        let own = [2, 0, 0, 0, 0, 2];
+        let requests = Requests::Frames { own, ethertype: 0x88b5 };
+        let mut frame = [&own[..], &[2, 0, 0, 0, 0, 1, 0x88, 0xb5], &request(9, HEADER)].concat();
+        assert_eq!(requests.read(&frame).map(|(packet, before)| (packet.sequence, before)), Some((9, 14)));
+        // Another destination, a group address as source, another EtherType, and an answer.
+        for (at, by) in [(5, 1), (6, 1), (13, 1), (14 + 5, 3)] {
+            frame[at] ^= by;
+            assert_eq!(requests.read(&frame), None, "{at}");
+            frame[at] ^= by;
+        }
+        assert_eq!(requests.read(&frame[..13]), None);
     }
 
     #[test]

@@ -129,7 +129,18 @@ mod tests {
             |(is_answer, has, run, echo, sequence, (intended_ns, sent_ns, received_ns, answered_ns), kernel_ns)| {
                 let kernel_ns = kernel_ns.filter(|_| is_answer);
                 let intended_ns = if kernel_ns.is_some() { 0 } else { intended_ns };
-                Packet { is_answer, has, run, echo, sequence, intended_ns, sent_ns, kernel_ns, received_ns, answered_ns }
+                Packet {
+                    is_answer,
+                    has,
+                    run,
+                    echo,
+                    sequence,
+                    intended_ns,
+                    sent_ns,
+                    kernel_ns,
+                    received_ns,
+                    answered_ns,
+                }
             },
         )
     }

@@ -171,6 +171,11 @@ impl Reader {
             carrier: match settings.carrier {
                 Carrier::Udp(_) => record::Carrier::Udp,
                 Carrier::Icmp { .. } => record::Carrier::Icmp,
+                Carrier::Ethernet { .. } => record::Carrier::Ethernet,
+            },
+            frames: match settings.carrier {
+                Carrier::Udp(_) | Carrier::Icmp { .. } => None,
+                Carrier::Ethernet { frames, .. } => Some(frames.to_record()),
             },
             own_peer: settings.own_peer,
             payload_bytes: settings.payload_bytes as u64,

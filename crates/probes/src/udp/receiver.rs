@@ -59,7 +59,7 @@ pub fn run(
         timeout_ns: settings.timeout_ns.cast_signed(),
         period_ns: settings.period_ns.cast_signed(),
         threshold_ns: settings.threshold_ns,
-        reports_times: !settings.own_peer && settings.carrier.has_our_peer(),
+        reports_times: !settings.own_peer,
         carrier: settings.carrier,
         payload_bytes: settings.payload_bytes,
         run,
@@ -132,7 +132,7 @@ impl Receiver {
     #[cold]
     fn refused(&self, socket: &DatagramSocket, error: &io::Error) {
         let receiving = &self.shared.receiving;
-        if !self.carrier.has_our_peer() && is_report(error) {
+        if self.carrier.is_icmp() && is_report(error) {
             self.read_reports(socket);
         } else if error.kind() == io::ErrorKind::ConnectionRefused {
             add(&receiving.refused, 1);
@@ -181,7 +181,7 @@ impl Receiver {
     #[inline]
     fn read_reports(&self, socket: &DatagramSocket) {
         let sequences = &self.shared.sending.sequences;
-        if sequences.is_empty() && self.carrier.has_our_peer() {
+        if sequences.is_empty() && !self.carrier.is_icmp() {
             return;
         }
         while let Ok(Some(report)) = socket.report() {
@@ -234,7 +234,7 @@ impl Receiver {
         }
         receiving.from_sent.note(arrived_ns - slot.sent_ns);
         self.count_parts(&trip);
-        if self.reports_times {
+        if self.reports_times && answer.is_answer {
             let Packet { echo, received_ns, answered_ns, .. } = *answer;
             let times = Event::Times { echo, sent_ns: slot.sent_ns, received_ns, answered_ns, arrived_ns };
             add(&receiving.times_queue_full, u64::from(self.events.push(times).is_err()));

@@ -66,7 +66,9 @@ impl Settings {
     pub(super) fn apply(&self, socket: &DatagramSocket) -> Result<(), UdpError> {
         let refused = |setting, remedy| move |source| UdpError::Refused { setting, remedy, source };
         socket.set_receive_timeout(GREETING_TIMEOUT).map_err(refused("a receive timeout", "see `dmesg`"))?;
-        if !self.allow_fragments {
+        // The kernel never fragments Ethernet frames.
+        let may_fragment = !matches!(self.carrier, Carrier::Ethernet { .. });
+        if may_fragment && !self.allow_fragments {
             socket.forbid_fragments().map_err(refused("sending without fragments", "use --allow-fragments"))?;
         }
         if let ReceiveWait::BusyPoll(ns) = self.wait {
@@ -99,18 +101,21 @@ impl Settings {
 
     /// Returns an error if a datagram was refused for a reason that will not go away.
     fn judge_refusal(&self, socket: &DatagramSocket, source: io::Error) -> Result<(), UdpError> {
-        let (peer, ip) = (self.carrier.to_string(), self.carrier.ip());
+        let (peer, remedy) = (self.carrier.to_string(), self.carrier.remedy());
         let most = socket.one_frame().unwrap_or(ONE_FRAME);
         match source.kind() {
             io::ErrorKind::ConnectionRefused => Ok(()),
             // Reported about an earlier request: the device may come up during the run.
-            _ if !self.carrier.has_our_peer() && is_report(&source) && socket.report().is_ok_and(|report| report.is_some()) => {
+            _ if self.carrier.is_icmp()
+                && is_report(&source)
+                && socket.report().is_ok_and(|report| report.is_some()) =>
+            {
                 Ok(())
             }
             _ if self.payload_bytes > most && !self.allow_fragments => {
                 Err(UdpError::TooLarge { peer, requested: self.payload_bytes, most })
             }
-            _ => Err(UdpError::Connect { peer, ip, source }),
+            _ => Err(UdpError::Connect { peer, remedy, source }),
         }
     }
 }

@@ -66,7 +66,13 @@ mod tests {
         let slot =
             Slot { intended_ns: 1_000_000, woke_ns: 1_004_000, sent_ns: 1_005_000, left_ns: 1_007_000, card_ns: 0 };
         // The peer has another clock.
-        let answer = Packet { is_answer: true, kernel_ns: Some(70_000), received_ns: 77_000, answered_ns: 80_000, ..Packet::default() };
+        let answer = Packet {
+            is_answer: true,
+            kernel_ns: Some(70_000),
+            received_ns: 77_000,
+            answered_ns: 80_000,
+            ..Packet::default()
+        };
         let stamps = ReceiveStamps { stamp_ns: Some(1_040_000 + ahead_ns), card_ns: None };
         let trip = split(&slot, &answer, 1_050_000, stamps, &realtime);
         let expected = Trip {
@@ -122,8 +128,13 @@ mod tests {
             }
         }
         for kernel_ns in [101, 100 - 40_001, i64::MIN] {
-            let answer =
-                Packet { is_answer: true, kernel_ns: Some(kernel_ns), received_ns: 100, answered_ns: 5_100, ..Packet::default() };
+            let answer = Packet {
+                is_answer: true,
+                kernel_ns: Some(kernel_ns),
+                received_ns: 100,
+                answered_ns: 5_100,
+                ..Packet::default()
+            };
             let trip = split(&slot, &answer, 1_050_000, ReceiveStamps::default(), &realtime);
             assert_eq!((trip.peer_wake_ns, trip.peer_ns, trip.total_ns()), (None, Some(5_000), 50_000), "{kernel_ns}");
         }

@@ -2,7 +2,10 @@
 
 use std::{path::PathBuf, str::FromStr};
 
-use campaign::probe::stream::parse_stream_id;
+use campaign::probe::{
+    stream::parse_stream_id,
+    udp::{MacAddress, parse_ethertype},
+};
 use clap::Args;
 
 use super::{Extent, OutputOptions, period};
@@ -27,7 +30,7 @@ pub struct Capture {
     #[arg(long, value_name = "MAC")]
     pub destination: Option<MacAddress>,
     /// Analyse all frames of this EtherType, e.g. 0x88f7.
-    #[arg(long, value_name = "TYPE", value_parser = ethertype, conflicts_with = "udp")]
+    #[arg(long, value_name = "TYPE", value_parser = parse_ethertype, conflicts_with = "udp")]
     pub ethertype: Option<u16>,
     /// Analyse UDP datagrams (IPv4) to this port.
     #[arg(long, value_name = "PORT")]
@@ -86,29 +89,9 @@ pub enum TiedClock {
     Utc,
 }
 
-/// A MAC address.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct MacAddress(pub [u8; 6]);
-
 /// A data rate, bit/s; at least 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rate(pub u64);
-
-/// Parses exactly `count` hexadecimal digits, ignoring the separators `:`, `-` and `.`.
-fn digits(text: &str, count: usize) -> Option<u64> {
-    let digits: String = text.chars().filter(|c| !":-.".contains(*c)).collect();
-    (digits.len() == count).then(|| u64::from_str_radix(&digits, 16).ok())?
-}
-
-impl FromStr for MacAddress {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let address = digits(text, 12).ok_or_else(|| "must be six bytes, e.g. 91:e0:f0:00:fe:01".to_owned())?;
-        let [_, _, mac @ ..] = address.to_be_bytes();
-        Ok(Self(mac))
-    }
-}
 
 impl FromStr for Rate {
     type Err = String;
@@ -130,11 +113,6 @@ impl FromStr for Rate {
     }
 }
 
-fn ethertype(text: &str) -> Result<u16, String> {
-    let number = text.strip_prefix("0x").map(|digits| u16::from_str_radix(digits, 16));
-    number.and_then(Result::ok).filter(|number| *number >= 0x600).ok_or_else(|| "must be 0x0600 to 0xffff".to_owned())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -146,7 +124,7 @@ mod tests {
         assert_eq!("7296kbit".parse(), Ok(Rate(7_296_000)));
         assert_eq!("2.5 Gbit/s".parse(), Ok(Rate(2_500_000_000)));
         assert!("0bit".parse::<Rate>().is_err() && "12".parse::<Rate>().is_err() && "NaNbit".parse::<Rate>().is_err());
-        assert_eq!(ethertype("0x88f7"), Ok(0x88f7));
-        assert!(ethertype("100").is_err() && ethertype("0x5dc").is_err());
+        assert_eq!(parse_ethertype("0x88f7"), Ok(0x88f7));
+        assert!(parse_ethertype("100").is_err() && parse_ethertype("0x5dc").is_err());
     }
 }

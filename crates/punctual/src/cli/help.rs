@@ -104,7 +104,7 @@ const GROUPS: [(&str, &[&str]); 9] = [
 /// Commands that share a row of the short page, with its text.
 const SHARED_COMMANDS: [(&[&str], &str); 5] = [
     (&["profiles", "references", "loads", "campaigns"], "List the built-in ones, or show one"),
-    (&["echo", "pair", "judge"], "Measure between two machines, or from outside"),
+    (&["echo", "mirror", "pair", "judge"], "Measure between two machines, or from outside"),
     (&["run", "validate"], "Run a campaign, a table of scenarios, or check its file"),
     (&["machine", "snapshot"], "Show the facts of this machine, or copy them"),
     (&["show", "blame"], "Show a record, or the causes of its spikes"),

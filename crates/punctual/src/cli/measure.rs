@@ -6,7 +6,8 @@ use machine::CpuList;
 use sys::sched::Policy;
 
 use super::{
-    Audio, Common, Interrupt, Noise, Ping, Placement, Process, Stream, Threads, Udp, WakeUps, duration_or_zero, period,
+    Audio, Common, Interrupt, Noise, Ping, Placement, Process, RoundTrip, Stream, Threads, Udp, WakeUps,
+    duration_or_zero, period,
 };
 
 /// The measurements.
@@ -57,6 +58,16 @@ pub enum Measure {
     ///   sudo punctual measure ping plc.example --period 4ms --stamps all
     #[command(verbatim_doc_comment)]
     Ping(Box<Ping>),
+    /// Measure round trips of Ethernet frames to a machine that runs `punctual mirror`.
+    ///
+    /// Sends raw frames on a fixed schedule, as `measure udp` sends datagrams, with EtherType, VLAN and priority of your
+    /// choice. A mirror of another program serves, too: it must return each frame with exchanged addresses.
+    ///
+    /// Examples:
+    ///   sudo punctual measure round-trip eth0 --to 02:00:00:00:00:02 --priority 3
+    ///   sudo punctual measure round-trip --self --load cpu
+    #[command(verbatim_doc_comment, name = "round-trip")]
+    RoundTrip(Box<RoundTrip>),
     /// Send or receive an AVB stream (IEEE 1722), and measure its timing.
     ///
     /// Reports late packets, missed slots, gaps, loss and the interface where frames were lost. The talker wakes

@@ -95,7 +95,7 @@ mod tests {
             let names = of(&bash, path, argument);
             assert!(names.iter().any(|known| known == name), "{path:?} {argument}: {names:?}");
         };
-        for probe in ["timer", "threads", "udp", "ping", "stream", "audio"] {
+        for probe in ["timer", "threads", "udp", "ping", "round-trip", "stream", "audio"] {
             offers(&["measure", probe], "profiles", "avb-class-a");
             offers(&["measure", probe], "loads", "cpu");
             offers(&["measure", probe], "against", "LAST");

@@ -93,7 +93,8 @@ fn split_default(text: &str) -> (String, Option<String>) {
 
 /// The commands, the measurements together if all of them have the option.
 fn in_words(commands: &[String]) -> String {
-    const MEASURE: [&str; 9] = ["timer", "threads", "noise", "udp", "ping", "stream", "interrupt", "audio", "process"];
+    const MEASURE: [&str; 10] =
+        ["timer", "threads", "noise", "udp", "ping", "round-trip", "stream", "interrupt", "audio", "process"];
     let has = |name: &str| commands.iter().any(|command| *command == format!("measure {name}"));
     if !MEASURE.iter().all(|name| has(name)) {
         return commands.join(", ");
@@ -107,13 +108,14 @@ mod tests {
     use super::*;
 
     /// Options whose values differ between commands, with the reason.
-    const DIFFERENT: [(&str, &str); 7] = [
+    const DIFFERENT: [(&str, &str); 8] = [
         ("bind", "`amp serve` has --port for the port"),
         ("cab", "`measure audio` also has built-in ones"),
         ("model", "`measure audio` also has built-in ones"),
         ("period", "`measure process` has a period for each thread"),
         ("set", "`evl gravity` sets its result, `amp` a parameter of a model"),
         ("source", "`measure interrupt` waits for a device, `capture` selects frames by their sender"),
+        ("to", "`pair udp` names an IP address, `measure round-trip` an Ethernet address"),
         ("thread", "`measure threads` creates threads, `measure process` selects them"),
     ];
 

@@ -1,4 +1,5 @@
-//! Options of `measure udp` and `measure ping`, those that they share with `pair udp`, and those of `echo`.
+//! Options of `measure udp`, `measure ping` and `measure round-trip`, those that they share with `pair udp`, and those of
+//! `echo` and `mirror`.
 
 use std::{
     net::{IpAddr, SocketAddr},
@@ -8,7 +9,7 @@ use std::{
 use analysis::format_exact;
 use campaign::probe::{
     UdpProbe,
-    udp::{ECHO_POLICY, Host, PAYLOAD_BYTES, SEND_POLICY, UDP_PORT},
+    udp::{ECHO_POLICY, Host, MacAddress, PAYLOAD_BYTES, SEND_POLICY, UDP_PORT, parse_ethertype},
 };
 use clap::{Args, ValueEnum};
 use probes::ReceiveWait;
@@ -49,7 +50,47 @@ pub struct Ping {
     pub shared: UdpOptions,
 }
 
-/// Options of datagrams and of the end that sends them, for `measure udp`, `measure ping` and `pair udp`.
+/// Options of `measure round-trip`.
+#[derive(Debug, Args)]
+pub struct RoundTrip {
+    /// Send and receive on this interface.
+    #[arg(value_name = "IF", required_unless_present = "own_peer", conflicts_with = "own_peer", requires = "to")]
+    pub interface: Option<String>,
+    /// Ethernet address at which `punctual mirror` runs.
+    #[arg(long, value_name = "MAC", requires = "interface")]
+    pub to: Option<MacAddress>,
+    /// Run both ends here, joined by a veth pair; needs root.
+    #[arg(long = "self", conflicts_with_all = ["nic", "irq_priority"])]
+    pub own_peer: bool,
+    /// EtherType of the frames.
+    ///
+    /// The default is reserved for local experiments.
+    #[arg(long, value_name = "TYPE", value_parser = parse_ethertype, default_value = "0x88b5")]
+    pub ethertype: u16,
+    /// Send frames with a tag of this VLAN, 0 to 4094.
+    #[arg(long, value_name = "ID", value_parser = clap::value_parser!(u16).range(0..=4094))]
+    pub vlan: Option<u16>,
+    /// Send frames with this priority, 0 to 7.
+    ///
+    /// The priority is that of the VLAN tag (PCP), and selects the traffic class of this machine. Without --vlan, a priority
+    /// above 0 makes a tag of VLAN 0.
+    #[arg(long, value_name = "PCP", value_parser = clap::value_parser!(u8).range(0..=7), default_value_t = 0)]
+    pub priority: u8,
+    /// With --self, echo with this policy.
+    #[arg(long, value_name = "POLICY", default_value_t = ECHO_POLICY, requires = "own_peer", conflicts_with = "interface")]
+    pub echo_policy: Policy,
+    /// With --self, echo on this CPU.
+    ///
+    /// The default is the first that neither sends nor receives, or the sending one.
+    #[arg(long, value_name = "CPU", requires = "own_peer", conflicts_with = "interface")]
+    pub echo_cpu: Option<u32>,
+    /// Options shared with `measure udp`.
+    #[command(flatten)]
+    pub shared: UdpOptions,
+}
+
+/// Options of datagrams and of the end that sends them, for `measure udp`, `measure ping`,
+/// `measure round-trip` and `pair udp`.
 #[derive(Debug, Args)]
 pub struct UdpOptions {
     /// Send a datagram at this interval.
@@ -71,9 +112,9 @@ pub struct UdpOptions {
     /// An answer later than this after its datagram is lost. The default is the longer of the two.
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub timeout: Option<u64>,
-    /// Refuse more datagrams a second [default: 100000, ping: 10000].
+    /// Refuse more datagrams a second [default: 100000].
     ///
-    /// A --period with more of them is refused. Devices that `measure ping` asks may be slow.
+    /// A --period with more of them is refused. The default of `measure ping` is 10000, because devices may be slow.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub max_rate: Option<u64>,
     /// fifo:N, rr:N, deadline:R/D/P, other.
@@ -151,6 +192,31 @@ pub struct Echo {
     /// Answer on this address.
     #[arg(long, value_name = "ADDRESS[:PORT]", value_parser = address, default_value = "0.0.0.0:7125")]
     pub bind: SocketAddr,
+    /// Interface on which the requests arrive.
+    #[arg(long, value_name = "IF", requires = "irq_priority")]
+    pub interface: Option<String>,
+    /// Options shared with `mirror`.
+    #[command(flatten)]
+    pub shared: EchoOptions,
+}
+
+/// Options of `mirror`.
+#[derive(Debug, Args)]
+pub struct Mirror {
+    /// Receive and send on this interface.
+    #[arg(value_name = "IF")]
+    pub interface: String,
+    /// EtherType of the frames.
+    #[arg(long, value_name = "TYPE", value_parser = parse_ethertype, default_value = "0x88b5")]
+    pub ethertype: u16,
+    /// Options shared with `echo`.
+    #[command(flatten)]
+    pub shared: EchoOptions,
+}
+
+/// Options of an answering end.
+#[derive(Debug, Args)]
+pub struct EchoOptions {
     /// fifo:N, rr:N, deadline:R/D/P, other.
     ///
     /// The policy of the thread. The priority N is 1 to 99. The times of deadline:RUNTIME/DEADLINE/PERIOD are
@@ -165,12 +231,9 @@ pub struct Echo {
     /// The default is no polling.
     #[arg(long, value_name = "TIME", value_parser = us)]
     pub busy_poll: Option<u32>,
-    /// Run interrupts of --interface at priority N, 1 to 99.
+    /// Run interrupts of the interface at priority N, 1 to 99.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=99), requires = "interface")]
     pub irq_priority: Option<u8>,
-    /// Interface on which the requests arrive.
-    #[arg(long, value_name = "IF", requires = "irq_priority")]
-    pub interface: Option<String>,
     /// Print the counters as JSON at the end.
     #[arg(long)]
     pub json: bool,

@@ -1,13 +1,14 @@
-//! `punctual echo`: answers the datagrams of `measure udp` until a signal arrives.
+//! `punctual echo` and `punctual mirror`: answer the datagrams of `measure udp` and the frames of `measure round-trip`
+//! until a signal arrives.
 
 use std::{thread, time::Duration};
 
 use anyhow::Context;
-use campaign::Supervisor;
+use campaign::{Supervisor, probe::udp::open_ethernet};
 use machine::{CpuList, IrqPriorityHold, Root, usable_cpus};
 use probes::{
     guard::Heartbeat,
-    udp::{Echo, EchoCounts, EchoSettings},
+    udp::{Echo, EchoCounts, EchoSettings, Frames, Requests},
 };
 use record::{Outcome, grouped};
 use sys::{clock::Clock, memory, signal, udp::DatagramSocket};
@@ -18,22 +19,49 @@ use crate::{cli, output};
 const CHECK_EVERY: Duration = Duration::from_millis(50);
 
 pub fn run(options: &cli::Echo) -> anyhow::Result<u8> {
-    signal::count_termination().context("cannot watch for Ctrl-C")?;
-    let cpus: Option<CpuList> = options.cpu.map(|cpu| [cpu].into_iter().collect());
-    usable_cpus(&Root::system(), cpus.as_ref())?;
+    check_cpu(&options.shared)?;
     let socket = DatagramSocket::bind(options.bind)
         .with_context(|| format!("cannot bind {}: choose another address or port with --bind", options.bind))?;
-    let address = socket.local_address()?;
+    let address = socket.local_address()?.to_string();
+    answer(socket, Requests::Datagrams, options.interface.as_deref(), &address, &options.shared)
+}
+
+pub fn mirror(options: &cli::Mirror) -> anyhow::Result<u8> {
+    check_cpu(&options.shared)?;
+    let &cli::Mirror { ethertype, .. } = options;
+    // The answers have the tag of the frames, and the priority of an untagged frame.
+    let frames = Frames { ethertype, vlan_id: None, priority: 0 };
+    let (socket, own) = open_ethernet(&options.interface, frames)?;
+    let [a, b, c, d, e, f] = own;
+    let address = format!("{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{f:02x}");
+    answer(socket, Requests::Frames { own, ethertype }, Some(&options.interface), &address, &options.shared)
+}
+
+fn check_cpu(options: &cli::EchoOptions) -> anyhow::Result<()> {
+    let cpus: Option<CpuList> = options.cpu.map(|cpu| [cpu].into_iter().collect());
+    usable_cpus(&Root::system(), cpus.as_ref())?;
+    Ok(())
+}
+
+/// Answers until a signal arrives. `interface` is the one on which the requests arrive, if known.
+fn answer(
+    socket: DatagramSocket,
+    requests: Requests,
+    interface: Option<&str>,
+    address: &str,
+    options: &cli::EchoOptions,
+) -> anyhow::Result<u8> {
+    signal::count_termination().context("cannot watch for Ctrl-C")?;
     if let Some(us) = options.busy_poll {
         let refused = "the kernel refused busy polling: run as root, or leave out --busy-poll";
         socket.set_busy_poll(us).context(refused)?;
     }
     let settings = EchoSettings { cpu: options.cpu, policy: options.policy };
-    let mut echo = Echo::start(socket, settings).context("cannot start a thread: close other programs")?;
+    let mut echo = Echo::start(socket, requests, settings).context("cannot start a thread: close other programs")?;
     let locked = memory::lock_current_memory().is_ok();
     echo.set_memory_locked(locked);
     let granted = print_grant(&echo, options, locked);
-    let irq_hold = hold_irq_priority(options);
+    let irq_hold = hold_irq_priority(interface, options);
     say!("answering on {address}; stop with Ctrl-C");
     if let Some(path) = &options.ready {
         record::file::write_atomic(path, format!("{address}\n").as_bytes())?;
@@ -63,7 +91,7 @@ pub fn run(options: &cli::Echo) -> anyhow::Result<u8> {
 }
 
 /// Prints the granted scheduling, and a remedy for each refusal. Returns true if nothing was refused.
-fn print_grant(echo: &Echo, options: &cli::Echo, locked: bool) -> bool {
+fn print_grant(echo: &Echo, options: &cli::EchoOptions, locked: bool) -> bool {
     let grant = echo.grant();
     let cpus: CpuList = grant.cpus.iter().copied().collect();
     let memory = if locked { "memory locked" } else { "memory not locked" };
@@ -86,8 +114,8 @@ fn print_grant(echo: &Echo, options: &cli::Echo, locked: bool) -> bool {
 }
 
 /// Sets the priority of the interrupt threads of the interface until the returned hold is dropped.
-fn hold_irq_priority(options: &cli::Echo) -> Option<IrqPriorityHold> {
-    let (interface, priority) = options.interface.as_deref().zip(options.irq_priority)?;
+fn hold_irq_priority(interface: Option<&str>, options: &cli::EchoOptions) -> Option<IrqPriorityHold> {
+    let (interface, priority) = interface.zip(options.irq_priority)?;
     match IrqPriorityHold::take(&Root::system(), interface, priority) {
         Ok(hold) => {
             say!("granted fifo:{priority} for the interrupts of {interface}");

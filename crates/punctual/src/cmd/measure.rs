@@ -32,6 +32,7 @@ pub fn run(probe: &Measure) -> anyhow::Result<u8> {
         Measure::Noise(options) => noise::run(options),
         Measure::Udp(options) => udp::run(options),
         Measure::Ping(options) => udp::ping(options),
+        Measure::RoundTrip(options) => udp::round_trip(options),
         Measure::Stream(options) => stream::run(options),
         Measure::Interrupt(options) => interrupt::run(options),
         Measure::Audio(options) => audio::run(options),

@@ -42,6 +42,7 @@ pub fn run(cli: Cli) -> anyhow::Result<u8> {
         None => quick::run(&cli.quick),
         Some(Command::Measure(what)) => measure::run(&what),
         Some(Command::Echo(options)) => echo::run(&options),
+        Some(Command::Mirror(options)) => echo::mirror(&options),
         Some(Command::Pair(options)) => pair::run(&options),
         Some(Command::Capture(options)) => capture::run(&options),
         Some(Command::Run(options)) => run::run(&options),

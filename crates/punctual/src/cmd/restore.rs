@@ -42,6 +42,7 @@ pub fn before(command: Option<&Command>) {
         | Some(
             Command::Measure(_)
             | Command::Echo(_)
+            | Command::Mirror(_)
             | Command::Pair(_)
             | Command::Pod(_)
             | Command::Run(_)

@@ -155,6 +155,21 @@ impl FrameDrops {
     }
 }
 
+/// Opens a socket that receives the frames of `ethertype` with their VLAN tags, and sends frames with `priority`.
+///
+/// # Errors
+/// The errors of [`FrameReceiver::open`], and EPERM for a priority above 6 without CAP_NET_ADMIN.
+pub(crate) fn exchange_socket(interface: &str, ethertype: u16, priority: u8) -> io::Result<OwnedFd> {
+    let socket = packet_socket(SocketType::RAW)?;
+    accept_only(&socket, &incoming(ethertype))?;
+    set_option(&socket, libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, 1_i32)?;
+    set_option(&socket, libc::SOL_PACKET, libc::PACKET_AUXDATA, 1_i32)?;
+    set_option(&socket, libc::SOL_SOCKET, libc::SO_PRIORITY, i32::from(priority))?;
+    // The kernel does not report the VLAN tag to sockets that are bound to the EtherType itself.
+    bind_to(&socket, interface, convert::constant(libc::ETH_P_ALL))?;
+    Ok(socket)
+}
+
 /// Keeps the interface in promiscuous mode while the returned descriptor is open.
 ///
 /// # Errors

@@ -19,6 +19,8 @@ pub struct ControlData {
     pub card_ns: Option<i64>,
     /// The number of the sent datagram that the timestamps belong to.
     pub sent_number: Option<u32>,
+    /// The TCI of the VLAN tag of a received frame.
+    pub tci: Option<u16>,
     /// The ICMP error that a datagram caused.
     pub icmp: Option<IcmpError>,
 }
@@ -28,6 +30,9 @@ impl Default for Control {
         Self { bytes: [0; 256], used: 0 }
     }
 }
+
+/// Type of a message from the error queue of a packet socket (linux/if_packet.h).
+const PACKET_TX_TIMESTAMP: i32 = 16;
 
 /// Length of a message header: length u64, level i32, type i32.
 const HEADER: usize = 16;
@@ -76,7 +81,16 @@ impl ControlData {
                 self.card_ns = time_at(data, 32).or(self.card_ns);
             }
             // struct sock_extended_err: errno, origin, type, code, padding, info, data.
-            (libc::SOL_IP, libc::IP_RECVERR) | (libc::SOL_IPV6, libc::IPV6_RECVERR) => self.add_error(data),
+            (libc::SOL_IP, libc::IP_RECVERR)
+            | (libc::SOL_IPV6, libc::IPV6_RECVERR)
+            | (libc::SOL_PACKET, PACKET_TX_TIMESTAMP) => self.add_error(data),
+            // struct tpacket_auxdata: status, length, captured length; offsets of two headers; TCI, TPID.
+            (libc::SOL_PACKET, libc::PACKET_AUXDATA) => {
+                let has_tag =
+                    i32_at(data, 0).is_some_and(|status| status.cast_unsigned() & libc::TP_STATUS_VLAN_VALID != 0);
+                let tci = data.get(16..18).and_then(|bytes| Some(u16::from_ne_bytes(*bytes.first_chunk()?)));
+                self.tci = tci.filter(|_| has_tag);
+            }
             _ => {}
         }
     }
@@ -126,7 +140,12 @@ mod tests {
         error[4] = libc::SO_EE_ORIGIN_TIMESTAMPING;
         error[12..16].copy_from_slice(&9u32.to_ne_bytes());
         put(&mut control, libc::SOL_IP, libc::IP_RECVERR, &error);
-        let expected = ControlData { stamp_ns: Some(7_000_000_042), card_ns: Some(99), sent_number: Some(9), icmp: None };
+        let expected = ControlData {
+            stamp_ns: Some(7_000_000_042),
+            card_ns: Some(99),
+            sent_number: Some(9),
+            ..ControlData::default()
+        };
         assert_eq!(control.decode(), expected);
         // An ICMP error: host unreachable.
         let mut control = Control::default();
@@ -134,6 +153,23 @@ mod tests {
         put(&mut control, libc::SOL_IP, libc::IP_RECVERR, &error);
         let icmp = Some(IcmpError { v6: false, kind: 3, code: 1 });
         assert_eq!(control.decode(), ControlData { icmp, ..ControlData::default() });
+    }
+
+    #[test]
+    fn finds_the_vlan_tag_and_the_number_of_a_frame() {
+        let mut auxdata = [0; 20];
+        auxdata[16..18].copy_from_slice(&0x6005u16.to_ne_bytes());
+        for (status, tci) in [(0, None), (libc::TP_STATUS_VLAN_VALID, Some(0x6005))] {
+            let mut control = Control::default();
+            auxdata[..4].copy_from_slice(&status.to_ne_bytes());
+            put(&mut control, libc::SOL_PACKET, libc::PACKET_AUXDATA, &auxdata);
+            let mut error = [0; 16];
+            error[4] = libc::SO_EE_ORIGIN_TIMESTAMPING;
+            error[12] = 7;
+            put(&mut control, libc::SOL_PACKET, PACKET_TX_TIMESTAMP, &error);
+            let number = u32::from_ne_bytes([7, 0, 0, 0]);
+            assert_eq!(control.decode(), ControlData { tci, sent_number: Some(number), ..ControlData::default() });
+        }
     }
 
     #[test]

@@ -121,6 +121,34 @@ impl fmt::Display for Host {
     }
 }
 
+/// An Ethernet address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MacAddress(pub [u8; 6]);
+
+impl FromStr for MacAddress {
+    type Err = String;
+
+    /// Reads 12 hexadecimal digits, ignoring the separators `:`, `-` and `.`.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let digits: String = text.chars().filter(|c| !":-.".contains(*c)).collect();
+        let is_hex = digits.len() == 12 && digits.chars().all(|c| c.is_ascii_hexdigit());
+        let number = u64::from_str_radix(&digits, 16).ok().filter(|_| is_hex);
+        let number = number.ok_or_else(|| "must be six bytes, e.g. 02:00:00:00:00:02".to_owned())?;
+        let [_, _, mac @ ..] = number.to_be_bytes();
+        Ok(Self(mac))
+    }
+}
+
+/// Parses an EtherType, e.g. `0x88b5`.
+///
+/// # Errors
+/// It is no number with `0x`, or below 0x0600, which would be a length.
+pub fn parse_ethertype(text: &str) -> Result<u16, String> {
+    let number = text.strip_prefix("0x").map(|digits| u16::from_str_radix(digits, 16));
+    let number = number.and_then(Result::ok).filter(|number| *number >= 0x600);
+    number.ok_or_else(|| "must be 0x0600 to 0xffff, e.g. 0x88b5".to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,18 +1,19 @@
-//! `punctual measure udp` and `punctual measure ping`.
+//! `punctual measure udp`, `punctual measure ping` and `punctual measure round-trip`.
 
 use campaign::{
     Cores, Length, Plan, Probe,
     probe::{
         Definition, PlacementContext, UdpProbe, choose_cpu, quiet_cpus,
-        udp::{Address, AddressError, Peer},
+        udp::{Address, AddressError, MacAddress, Peer},
     },
 };
 use machine::{Root, usable_cpus};
+use probes::udp::Frames;
 use record::Record;
 
 use super::Results;
 use crate::{
-    cli::{Ping, Udp, UdpOptions},
+    cli::{Ping, RoundTrip, Udp, UdpOptions},
     exit::Usage,
     output,
 };
@@ -20,16 +21,29 @@ use crate::{
 pub fn run(options: &Udp) -> anyhow::Result<u8> {
     let peer = options.peer.as_deref().map_or(Ok(Peer::Own), |text| resolve(text).map(Peer::Echo))?;
     let echo = UdpProbe { peer, echo_policy: options.echo_policy, echo_cpu: options.echo_cpu, ..UdpProbe::default() };
-    let ready = Ready::prepare(&options.shared, echo)?;
-    let record = output::measure(&ready.plan()?, options.shared.common.output)?;
-    ready.deliver(record)
+    measure(&options.shared, echo)
 }
 
 pub fn ping(options: &Ping) -> anyhow::Result<u8> {
     options.peer.resolve()?;
     let device = UdpProbe { peer: Peer::Device(options.peer.clone()), ..UdpProbe::default() };
-    let ready = Ready::prepare(&options.shared, device)?;
-    let record = output::measure(&ready.plan()?, options.shared.common.output)?;
+    measure(&options.shared, device)
+}
+
+pub fn round_trip(options: &RoundTrip) -> anyhow::Result<u8> {
+    let &RoundTrip { ethertype, vlan: vlan_id, priority, .. } = options;
+    let frames = Frames { ethertype, vlan_id, priority };
+    let peer = match (&options.interface, options.to) {
+        (Some(interface), Some(MacAddress(to))) => Peer::Mirror { interface: interface.clone(), to, frames },
+        _ => Peer::OwnMirror(frames),
+    };
+    let mirror = UdpProbe { peer, echo_policy: options.echo_policy, echo_cpu: options.echo_cpu, ..UdpProbe::default() };
+    measure(&options.shared, mirror)
+}
+
+fn measure(options: &UdpOptions, with_peer: UdpProbe) -> anyhow::Result<u8> {
+    let ready = Ready::prepare(options, with_peer)?;
+    let record = output::measure(&ready.plan()?, options.common.output)?;
     ready.deliver(record)
 }
 
