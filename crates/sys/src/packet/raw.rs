@@ -46,7 +46,7 @@ impl RawSender {
         if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
-    /// Sends up to [`BATCH`] frames in their order with one system call, without blocking. Returns the number of frames
+    /// Sends up to [`BATCH`](super::BATCH) frames in their order with one system call, without blocking. Returns the number of frames
     /// that were sent, at least 1; the frame after them, if there is one, was refused or not tried.
     ///
     /// # Errors
