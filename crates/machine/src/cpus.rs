@@ -104,6 +104,11 @@ pub fn online_cpus(root: &Root) -> CpuList {
     list(root, "online").unwrap_or_default()
 }
 
+/// The CPUs that this kernel can have; empty if they cannot be read.
+pub(crate) fn possible_cpus(root: &Root) -> CpuList {
+    list(root, "possible").unwrap_or_default()
+}
+
 /// The way to more CPUs. A shield ends by itself, so nobody has to change its control groups.
 fn widen(root: &Root, cpuset: &cgroup::Cpuset, online: &CpuList) -> String {
     let (alive, dead): (Vec<_>, Vec<_>) = run_groups::all(root).into_iter().partition(|group| group.is_alive);

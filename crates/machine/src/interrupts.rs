@@ -69,17 +69,20 @@ pub(crate) fn devices(root: &Root) -> Option<Vec<DeviceInterrupt>> {
     Some(numbered(&text).map(device).collect())
 }
 
-/// The handlers at the end of a line: after the words of the interrupt controller, the last of which has its kind of
-/// trigger (`2-edge`, `fasteoi`, `Level`).
+/// The handlers at the end of a line, after the words of the interrupt controller: its name, then `2-edge` (x86),
+/// `30 Level` or `14` (other controllers), or `-event` (Xen).
 fn handlers(words: &[&str]) -> String {
-    let ends_chip = |word: &&str| {
-        let word = word.to_ascii_lowercase();
-        ["edge", "level", "fasteoi", "fasteoi_nmi", "None"]
-            .iter()
-            .any(|kind| word.ends_with(&kind.to_ascii_lowercase()))
-    };
-    let start = words.iter().position(ends_chip).map_or(words.len(), |at| at + 1);
-    words[start..].join(" ")
+    let is_number = |word: &str| word.bytes().all(|byte| byte.is_ascii_digit());
+    let is_trigger = |word: &&str| ["edge", "level", "none"].contains(&word.to_ascii_lowercase().as_str());
+    let start = words.iter().enumerate().skip(1).find_map(|(at, word)| {
+        let number_and_trigger = word.split_once('-').is_some_and(|(number, _)| is_number(number));
+        match word {
+            word if is_number(word) => Some(at + 1 + usize::from(words.get(at + 1).is_some_and(is_trigger))),
+            _ if number_and_trigger => Some(at + 1),
+            _ => None,
+        }
+    });
+    words.get(start.unwrap_or(words.len())..).unwrap_or_default().join(" ")
 }
 
 /// The CPUs of the columns, from the heading.
@@ -115,6 +118,25 @@ mod tests {
         assert_eq!(Interrupts::parse(X86).0, [(0, 15), (1, 70)].into());
         assert_eq!(Interrupts::parse(ARM).0, [(0, 7), (2, 1)].into());
         assert_eq!(Interrupts::parse(""), Interrupts::default());
+    }
+
+    #[test]
+    fn handlers_follow_the_words_of_any_controller() {
+        for (line, expected) in [
+            ("IO-APIC 4-edge ttyS0", "ttyS0"),
+            ("IR-PCI-MSI-0000:00:02.0 0-edge i915", "i915"),
+            ("IO-APIC 16-fasteoi snd_hda_intel:card1, xhci_hcd:usb1", "snd_hda_intel:card1, xhci_hcd:usb1"),
+            ("GICv2 189 Level eth0", "eth0"),
+            ("ARMCTRL-level 42 Edge", ""),
+            ("ARMCTRL-level 42 Edge mmc0", "mmc0"),
+            ("INTC1055:00 14 ELAN0001:00", "ELAN0001:00"),
+            ("xen-dyn -event eth0", "eth0"),
+            ("xen-pirq -msi nvme0q1", "nvme0q1"),
+            ("PCI-MSI 65536-edge virtio0-input.0", "virtio0-input.0"),
+            ("", ""),
+        ] {
+            assert_eq!(handlers(&line.split_whitespace().collect::<Vec<_>>()), expected, "{line}");
+        }
     }
 
     #[test]

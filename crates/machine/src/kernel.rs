@@ -17,13 +17,14 @@ pub(crate) struct Config {
 impl Config {
     /// Reads `proc/config.gz`, or else the file that distributions install with the kernel.
     pub(crate) fn read(root: &Root, release: Option<&str>) -> Option<Self> {
-        if let Some(text) = root.read_bytes("proc/config.gz").ok().and_then(|bytes| unpack(&bytes)) {
+        let is_config = |text: &String| text.contains("CONFIG_");
+        if let Some(text) = root.read_bytes("proc/config.gz").ok().and_then(|bytes| unpack(&bytes)).filter(is_config) {
             return Some(Self { path: "proc/config.gz".to_owned(), text });
         }
         let release = release?;
         [format!("boot/config-{release}"), format!("usr/lib/modules/{release}/config")]
             .into_iter()
-            .find_map(|path| root.read(&path).map(|text| Self { path, text: text + "\n" }))
+            .find_map(|path| root.read(&path).filter(is_config).map(|text| Self { path, text: text + "\n" }))
     }
 
     /// True if the text contains `CONFIG_<option>=y`.
@@ -58,7 +59,7 @@ impl Config {
     }
 }
 
-fn unpack(bytes: &[u8]) -> Option<String> {
+pub(crate) fn unpack(bytes: &[u8]) -> Option<String> {
     let mut text = String::new();
     flate2::read::GzDecoder::new(bytes).take(CONFIG_BYTES_MAX).read_to_string(&mut text).ok()?;
     Some(text)

@@ -141,7 +141,11 @@ impl Root {
     /// The stored target of a symbolic link.
     #[must_use]
     pub fn link(&self, path: &str) -> Option<String> {
-        let target = fs::read_link(self.path(path)).ok()?.to_string_lossy().into_owned();
+        let link = match (self.is_system(), path.rsplit_once('/')) {
+            (false, Some((folder, name))) => self.inside(folder).ok()?.join(name),
+            _ => self.path(path),
+        };
+        let target = fs::read_link(link).ok()?.to_string_lossy().into_owned();
         if let Some(mut kept) = self.kept() {
             kept.links.insert(path.trim_start_matches('/').to_owned(), target.clone());
         }
@@ -158,6 +162,12 @@ impl Root {
         exists
     }
 
+    /// True if the path is a folder, as far as this process can see.
+    #[must_use]
+    pub fn is_folder(&self, path: &str) -> bool {
+        if self.is_system() { self.path(path).is_dir() } else { self.inside(path).is_ok_and(|path| path.is_dir()) }
+    }
+
     /// True if this process may write to the file; `None` for a recorded machine, whose rights are not known.
     #[must_use]
     pub fn may_write(&self, path: &str) -> Option<bool> {
@@ -171,6 +181,8 @@ impl Root {
         let Ok(entries) = folder.and_then(fs::read_dir) else { return Vec::new() };
         let mut names: Vec<String> =
             entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+        // A name with control characters is none of a kernel's.
+        names.retain(|name| !name.contains(char::is_control));
         names.sort();
         if let Some(mut kept) = self.kept() {
             kept.folders.insert(path.trim_start_matches('/').to_owned(), names.clone());
@@ -230,6 +242,9 @@ mod tests {
         for path in ["proc/zero", "proc/out/secret", "proc/pipe", "proc/huge", "../secret"] {
             assert!(root.read(path).is_none(), "{path}");
         }
+        std::os::unix::fs::symlink("secret", outside.path().join("link")).unwrap();
+        std::os::unix::fs::symlink("limit", root.path("proc/link")).unwrap();
+        assert_eq!((root.link("proc/link").as_deref(), root.link("proc/out/link")), (Some("limit"), None));
         assert!(root.list("proc/out").is_empty() && !root.exists("proc/out/secret"));
         assert!(!root.is_system() && Root::system().is_system());
     }

@@ -81,7 +81,8 @@ fn every_remedy_can_be_executed_as_printed() {
             if remedy.starts_with("on the host: ") {
                 continue;
             }
-            for file in remedy.split("| sudo tee ").skip(1).filter_map(|rest| rest.split(' ').next()) {
+            let written = remedy.lines().filter_map(|line| line.split_once("| sudo tee ")).map(|(_, files)| files);
+            for file in written.flat_map(|files| files.split([' ', ';', '`'])).filter(|word| word.starts_with('/')) {
                 let path = file.trim_start_matches('/').replace("[1-9]", "1").replace('*', "0");
                 assert!(root.exists(&path), "{name}, {id}: {path}: {remedy}");
             }
@@ -297,4 +298,28 @@ fn no_file_is_read_twice() {
         (Some("1"), Some("2"))
     );
     assert_eq!((root.read("other"), root.seen().files.len()), (None, 2));
+}
+
+/// The names of devices come from outside: in a command they are one word.
+#[test]
+fn a_name_is_no_command() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |path: &str, text: &str| {
+        let path = folder.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    };
+    write("proc/device-tree/model", "board");
+    write("sys/bus/usb/devices/1-1;$(touch pwn)/bDeviceClass", "00");
+    write("sys/bus/usb/devices/1-1;$(touch pwn)/power/control", "auto");
+    write("sys/class/leds/a;id $(touch pwn)/trigger", "[mmc0]");
+    write("sys/class/leds/b\nsudo id/trigger", "[mmc0]");
+    write("sys/class/rfkill/rfkill0/type", "wlan\nsudo id");
+    write("sys/class/rfkill/rfkill0/soft", "0");
+    let root = Root::at(folder.path());
+    let found = findings(&root, &facts(&root), None);
+    let of = |id: &str| found.iter().find(|finding| finding.id == id).unwrap();
+    assert_eq!(of("power.usb").remedy, "echo on | sudo tee '/sys/bus/usb/devices/1-1;$(touch pwn)/power/control'");
+    assert_eq!(of("board.leds").remedy, "echo none | sudo tee '/sys/class/leds/a;id $(touch pwn)/trigger'");
+    assert_eq!(of("board.radio").remedy, "");
 }

@@ -143,7 +143,6 @@ pub enum Command {
     ///
     /// Examples:
     ///   punctual pair root@board-b udp --duration 1m
-    ///   punctual pair root@board-b stream eth0 --far-interface end0
     ///   punctual pair root@board-b interrupt --source gpio:0/17 --drive 0/27
     #[command(verbatim_doc_comment)]
     Pair(Box<Pair>),

@@ -2,7 +2,7 @@
 
 use record::Finding;
 
-use super::{Check, CheckContext, Explain, evidence, fail, not_applicable, ok, unknown, warn, without};
+use super::{Check, CheckContext, Explain, evidence, fail, files, not_applicable, ok, unknown, warn, without};
 use crate::Unreadable;
 
 pub(super) const CHECKS: &[Check] = &[
@@ -103,11 +103,10 @@ fn leds(context: &CheckContext) -> Finding {
             ok(ID, "no LED blinks with CPUs, disks or network", evidence(path, &format!("[{trigger}]")))
         }
         (_, Some((path, trigger))) => {
-            let files: Vec<String> = blinking.iter().map(|(path, _)| format!("/{path}")).collect();
             warn(ID, format!("an LED blinks ({trigger})"), evidence(path, &format!("[{trigger}]")))
                 .because(
                     "Each blink is work for the kernel, on some boards over a slow bus.",
-                    format!("echo none | sudo tee {}", files.join(" ")),
+                    format!("echo none | sudo tee {}", files(blinking.iter().map(|(path, _)| path.as_str()))),
                 )
                 .until_boot()
         }
@@ -122,23 +121,28 @@ fn radio(context: &CheckContext) -> Finding {
     }
     let device = |name: String| {
         let read = |file: &str| context.root.read(&format!("{FOLDER}/{name}/{file}"));
-        Some((format!("{FOLDER}/{name}"), read("type")?, read("soft")?))
+        let kind = read("type").and_then(|kind| KINDS.into_iter().find(|known| *known == kind))?;
+        Some((format!("{FOLDER}/{name}"), kind, read("soft")?, read("hard")))
     };
-    let devices: Vec<(String, String, String)> = context.root.list(FOLDER).into_iter().filter_map(device).collect();
-    let on: Vec<_> = devices.iter().filter(|(_, _, soft)| soft == "0").collect();
+    let devices: Vec<_> = context.root.list(FOLDER).into_iter().filter_map(device).collect();
+    let is_off = |soft: &str, hard: Option<&str>| soft == "1" || hard == Some("1");
+    let on: Vec<_> = devices.iter().filter(|(_, _, soft, hard)| !is_off(soft, hard.as_deref())).collect();
     match (devices.first(), on.first()) {
         (None, _) => not_applicable(ID, "no wireless device", format!("/{FOLDER}: none")),
-        (Some((path, kind, soft)), None) => {
+        (Some((path, kind, soft, _)), None) => {
             ok(ID, format!("wireless devices are off ({kind})"), evidence(&format!("{path}/soft"), soft))
         }
-        (_, Some((path, _, soft))) => {
-            let kinds: Vec<&str> = on.iter().map(|(_, kind, _)| kind.as_str()).collect();
+        (_, Some((path, _, soft, _))) => {
+            let kinds: Vec<&str> = on.iter().map(|(_, kind, _, _)| *kind).collect();
             warn(ID, format!("wireless devices are on: {}", kinds.join(", ")), evidence(&format!("{path}/soft"), soft))
                 .because(
-                    "Their drivers scan and receive at any time, and those of some boards take a large share of a CPU.",
+                    "Their drivers scan and receive at any time, and those of some boards take a large share of a CPU. Do not block the one that you are connected through: the block remains after a reboot.",
                     format!("sudo rfkill block {}", kinds.join(" ")),
                 )
                 .permanent()
         }
     }
 }
+
+/// The kinds of wireless devices (`Documentation/ABI/stable/sysfs-class-rfkill`).
+const KINDS: [&str; 8] = ["wlan", "bluetooth", "ultrawideband", "wimax", "wwan", "gps", "fm", "nfc"];

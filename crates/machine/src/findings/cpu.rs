@@ -80,11 +80,21 @@ fn governor(context: &CheckContext) -> Finding {
     if context.online.is_empty() {
         return unknown(ID, "frequency governor not readable", context.evidence(&format!("{CPU}/online")));
     }
+    let unread = context.online.iter().find(|&cpu| context.root.read(&file(cpu, "governor")).is_none());
+    if let (Some(_), Some(cpu)) = (&context.machine.governor, unread) {
+        return unknown(
+            ID,
+            format!("frequency governor of CPU {cpu} not readable"),
+            context.evidence(&file(cpu, "governor")),
+        );
+    }
     let Some(governor) = &context.machine.governor else {
         let path = file(0, "governor");
         return match context.root.try_read(&path) {
             Err(Unreadable::Absent) => {
-                not_applicable(ID, "this kernel does not set the CPU frequency", without(&path, Unreadable::Absent))
+                let title =
+                    "the kernel does not control the CPU frequency: it is fixed, or the firmware or host changes it";
+                unknown(ID, title, without(&path, Unreadable::Absent))
             }
             _ => unknown(ID, "frequency governor not readable", context.evidence(&path)),
         };
@@ -207,17 +217,29 @@ fn smt(context: &CheckContext) -> Finding {
         Ok(value) => unknown(ID, "state of SMT not understood", evidence(&active, &value)),
         // Kernels for CPUs without SMT lack the file, and so do kernels before 4.19: the topology decides.
         Err(why) => {
-            let siblings = format!("{CPU}/cpu0/topology/thread_siblings_list");
-            match context.root.read(&siblings).and_then(|list| list.parse::<CpuList>().ok()) {
-                Some(list) if list.len() == 1 => {
-                    not_applicable(ID, "these CPUs have no SMT", context.evidence(&siblings))
+            let path = |cpu: u32| format!("{CPU}/cpu{cpu}/topology/thread_siblings_list");
+            let siblings = |cpu: u32| context.root.read(&path(cpu))?.parse::<CpuList>().ok();
+            let shared =
+                context.online.iter().find_map(|cpu| Some((cpu, siblings(cpu).filter(|list| list.len() > 1)?)));
+            let all_read = !context.online.is_empty() && context.online.iter().all(|cpu| siblings(cpu).is_some());
+            match shared {
+                Some((cpu, list)) => {
+                    let others: Vec<String> =
+                        list.iter().skip(1).map(|cpu| format!("/{CPU}/cpu{cpu}/online")).collect();
+                    warn(ID, format!("{} share a core (SMT)", list.in_words()), context.evidence(&path(cpu)))
+                        .because(
+                            "Threads on the sibling take execution units and cache from the measured CPU at any time.",
+                            format!("echo 0 | sudo tee {}", others.join(" ")),
+                        )
+                        .until_boot()
                 }
-                Some(_) => warn(ID, "CPUs share a core (SMT)", context.evidence(&siblings))
-                    .because(
-                        "Threads on the sibling take execution units and cache from the measured CPU at any time.",
-                        "kernel argument: `nosmt`",
-                    )
-                    .permanent(),
+                None if context.is_guest() => {
+                    unknown(ID, "sharing of the host's cores not visible from this guest", context.evidence(&path(0)))
+                }
+                None if all_read => {
+                    let cpu = context.online.first().unwrap_or(0);
+                    not_applicable(ID, "these CPUs have no SMT", context.evidence(&path(cpu)))
+                }
                 None => unknown(ID, "state of SMT not readable", without(&active, why)),
             }
         }
@@ -227,6 +249,13 @@ fn smt(context: &CheckContext) -> Finding {
 /// Parts of the states of mitigations that act on each kernel entry or thread switch; the others cost almost nothing.
 const COSTLY: [&str; 5] = ["PTI", "Clear CPU buffers", "IBPB: always-on", "untrained return thunk", "Safe RET"];
 
+/// True if a part of the state of a mitigation acts on each kernel entry: one of [`COSTLY`], or `IBRS` or `IBPB` alone,
+/// which write to a register or flush the predictor there.
+fn is_costly(state: &str) -> bool {
+    let parts = state.split(';').map(|part| part.trim().trim_start_matches("Mitigation: ").trim());
+    COSTLY.iter().any(|word| state.contains(word)) || parts.into_iter().any(|part| matches!(part, "IBRS" | "IBPB"))
+}
+
 fn mitigations(context: &CheckContext) -> Finding {
     const ID: &str = "cpu.mitigations";
     const FOLDER: &str = "sys/devices/system/cpu/vulnerabilities";
@@ -234,16 +263,28 @@ fn mitigations(context: &CheckContext) -> Finding {
         return unknown(ID, "mitigations of CPU vulnerabilities not readable", context.evidence(FOLDER));
     }
     // Includes mitigations that are in force but insufficient: `Vulnerable: Clear CPU buffers attempted, no microcode`.
-    let costly = |name: String| {
-        let state = context.root.read(&format!("{FOLDER}/{name}"))?;
-        COSTLY.iter().any(|word| state.contains(word)).then_some((name, state))
-    };
-    let found: Vec<(String, String)> = context.root.list(FOLDER).into_iter().filter_map(costly).collect();
+    let states: Vec<(String, Option<String>)> = context
+        .root
+        .list(FOLDER)
+        .into_iter()
+        .map(|name| (name.clone(), context.root.read(&format!("{FOLDER}/{name}"))))
+        .collect();
+    let found: Vec<(&str, &str)> = states
+        .iter()
+        .filter_map(|(name, state)| Some((name.as_str(), state.as_deref().filter(|state| is_costly(state))?)))
+        .collect();
     let Some((name, state)) = found.first() else {
+        if let Some((name, _)) = states.iter().find(|(_, state)| state.is_none()) {
+            let read = context.evidence(&format!("{FOLDER}/{name}"));
+            return unknown(ID, "mitigations of CPU vulnerabilities not readable", read);
+        }
+        if states.is_empty() {
+            return unknown(ID, "mitigations of CPU vulnerabilities not readable", format!("/{FOLDER} is empty"));
+        }
         let count = context.machine.mitigations.len();
         return ok(ID, "no costly mitigation of CPU vulnerabilities", format!("/{FOLDER}: {count} in force"));
     };
-    let names = found.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ");
+    let names = found.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
     let read = evidence(&format!("{FOLDER}/{name}"), state);
     warn(ID, format!("mitigations that cost time on each kernel entry: {names}"), read)
         .because(
@@ -276,12 +317,16 @@ fn frequency_limit(context: &CheckContext) -> Finding {
     let (path, best) = (file(first, "scaling_max_freq"), file(first, "cpuinfo_max_freq"));
     let read = format!("{}, {}", evidence(&path, &max.to_string()), evidence(&best, &able.to_string()));
     if max >= able {
-        return ok(ID, format!("no CPU is limited below its highest frequency ({} MHz)", mhz(able)), read);
+        return ok(ID, "no CPU is limited below its highest frequency", read);
     }
-    warn(ID, format!("CPU {first} is limited to {} of {} MHz", mhz(max), mhz(able)), read)
+    let limited: Vec<&(u32, u64, u64)> = known.iter().filter(|(_, max, able)| max < able).collect();
+    let cpus: CpuList = limited.iter().map(|(cpu, _, _)| *cpu).collect();
+    let remedies =
+        limited.iter().map(|(cpu, _, able)| format!("echo {able} | sudo tee /{}", file(*cpu, "scaling_max_freq")));
+    warn(ID, format!("{} limited to {} of {} MHz", cpus.in_words(), mhz(max), mhz(able)), read)
         .because(
             "Everything on the CPU takes longer. A limit can be meant: a board stays cooler, and its frequency constant.",
-            format!("echo {able} | sudo tee /{path}"),
+            remedies.collect::<Vec<_>>().join("\n"),
         )
         .until_boot()
 }
@@ -332,6 +377,10 @@ fn energy_preference(context: &CheckContext) -> Finding {
         };
     };
     let seen = evidence(&file(*cpu), value);
+    let unread = context.online.iter().find(|cpu| !read.iter().any(|(known, _)| known == cpu));
+    if let Some(unread) = unread.filter(|_| !saves(value)) {
+        return unknown(ID, format!("energy preference of CPU {unread} not readable"), context.evidence(&file(unread)));
+    }
     if !saves(value) {
         return ok(ID, "the processor prefers speed", seen);
     }
@@ -343,34 +392,45 @@ fn energy_preference(context: &CheckContext) -> Finding {
         .until_boot()
 }
 
-/// The kernel of x86 counts how often heat slowed a CPU; a cooling device of ARM has a step above 0.
+/// The kernel of x86 counts how often heat slowed a core or the whole package; a cooling device of ARM has a step above
+/// 0.
 fn throttled(context: &CheckContext) -> Finding {
     const ID: &str = "cpu.throttled";
-    let file = |cpu: u32| format!("{CPU}/cpu{cpu}/thermal_throttle/core_throttle_count");
-    let counts: Vec<(u32, u64)> =
-        context.online.iter().filter_map(|cpu| Some((cpu, context.root.number(&file(cpu))?))).collect();
+    const THERMAL: &str = "sys/class/thermal";
+    if context.is_guest() {
+        return unknown(ID, "the heat of the host is not visible from this guest", context.evidence(THERMAL));
+    }
     let cooled = crate::conditions::cooling(context.root);
     if let Some((device, step)) = cooled.iter().next() {
-        let read = format!("/sys/class/thermal/*/cur_state = {step} ({device})");
+        let read = format!("/{THERMAL}/*/cur_state = {step} ({device})");
         return fail(ID, format!("a frequency is limited because of heat now ({device})"), read).because(HEAT, COOL);
     }
-    let Some(&(cpu, count)) = counts.iter().max_by_key(|(_, count)| count) else {
-        let path = file(context.online.first().unwrap_or(0));
-        return match context.root.try_read(&path) {
-            Err(Unreadable::Absent) if context.root.exists("sys/class/thermal") => {
-                ok(ID, "no frequency is limited because of heat now", "/sys/class/thermal/*/cur_state: all 0")
-            }
-            Err(Unreadable::Absent) if !context.online.is_empty() => {
-                not_applicable(ID, "the kernel does not see the heat of this CPU", without(&path, Unreadable::Absent))
-            }
-            _ => unknown(ID, "throttling because of heat not readable", context.evidence(&path)),
+    let files = context.online.iter().flat_map(|cpu| {
+        ["core", "package"].map(|part| format!("{CPU}/cpu{cpu}/thermal_throttle/{part}_throttle_count"))
+    });
+    let counts: Vec<(String, u64)> =
+        files.filter_map(|path| Some((path.clone(), context.root.number(&path)?))).collect();
+    if let Some((path, count)) = counts.iter().max_by_key(|(_, count)| *count) {
+        let read = evidence(path, &count.to_string());
+        return match count {
+            0 => ok(ID, "no CPU was slowed down because of heat since boot", read),
+            _ => warn(ID, format!("CPUs were slowed down because of heat {count} times since boot"), read)
+                .because(HEAT, COOL),
         };
-    };
-    let read = evidence(&file(cpu), &count.to_string());
-    if count == 0 {
-        return ok(ID, "no CPU was slowed down because of heat since boot", read);
     }
-    warn(ID, format!("CPU {cpu} was slowed down because of heat {count} times since boot"), read).because(HEAT, COOL)
+    let kind = |name: &String| context.root.read(&format!("{THERMAL}/{name}/type"));
+    let devices = context.root.list(THERMAL).into_iter();
+    match devices.filter_map(|name| Some((kind(&name)?, name))).find(|(kind, _)| kind.contains("cpufreq")) {
+        Some((kind, name)) => {
+            let read = evidence(&format!("{THERMAL}/{name}/type"), &kind);
+            ok(ID, "no frequency is limited because of heat now", read)
+        }
+        None => unknown(
+            ID,
+            "the kernel does not see if heat slows the CPUs",
+            format!("/{THERMAL}: no cooling device of a CPU"),
+        ),
+    }
 }
 
 const HEAT: &str = "A CPU that is too hot runs at a lower frequency, for milliseconds to minutes.";
@@ -379,6 +439,12 @@ const COOL: &str = "clean or improve the cooling, or limit the frequency to one 
 fn resctrl(context: &CheckContext) -> Finding {
     const ID: &str = "cpu.resctrl";
     const MOUNT: &str = "sys/fs/resctrl";
+    if context.root.exists(&format!("{MOUNT}/schemata")) {
+        let folders = context.root.list(MOUNT);
+        let is_group = |name: &&String| context.root.exists(&format!("{MOUNT}/{name}/schemata"));
+        let title = format!("cache is divided into {} groups", folders.iter().filter(is_group).count() + 1);
+        return ok(ID, title, context.evidence(&format!("{MOUNT}/schemata")));
+    }
     let Some(cpuinfo) = context.root.read("proc/cpuinfo") else {
         return unknown(ID, "features of the CPU not readable", context.evidence("proc/cpuinfo"));
     };
@@ -400,21 +466,9 @@ fn resctrl(context: &CheckContext) -> Finding {
             format!("{read}, /{MOUNT} does not exist"),
         );
     }
-    if !context.root.exists(&format!("{MOUNT}/schemata")) {
-        return ok(
-            ID,
-            "the CPU can reserve cache; not in use (resctrl not mounted)",
-            format!("{read}, /{MOUNT}/schemata does not exist"),
-        );
-    }
-    let special = ["info", "mon_groups", "mon_data"];
-    let folders = context.root.list(MOUNT);
-    let groups = folders
-        .iter()
-        .filter(|name| context.root.exists(&format!("{MOUNT}/{name}/schemata")) && !special.contains(&name.as_str()));
     ok(
         ID,
-        format!("cache is divided into {} groups", groups.count() + 1),
-        context.evidence(&format!("{MOUNT}/schemata")),
+        "the CPU can reserve cache; not in use (resctrl not mounted)",
+        format!("{read}, /{MOUNT}/schemata does not exist"),
     )
 }

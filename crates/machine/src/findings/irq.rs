@@ -1,11 +1,17 @@
 //! Interrupts of devices: their CPUs, their threads, their number.
 
+use std::collections::BTreeMap;
+
 use record::Finding;
 
 use super::{
     Check, CheckContext, Explain, evidence, isolation::none_isolated, not_applicable, ok, unknown, warn, without,
 };
-use crate::{CpuList, Unreadable, interrupts::DeviceInterrupt, tasks::Scheduled};
+use crate::{
+    CpuList, Unreadable,
+    interrupts::DeviceInterrupt,
+    tasks::{Realtime, Scheduled},
+};
 
 /// Interrupts a second from one device above which a board is busy with them. A Raspberry Pi with a sound card on USB has
 /// about 300; one with a faulty driver had 5000.
@@ -61,7 +67,9 @@ fn irq_balance(context: &CheckContext) -> Finding {
         None if context.in_container() => {
             unknown(ID, "the host's processes are not visible from this container", context.evidence("proc/1/comm"))
         }
-        None if context.root.exists("proc/1/comm") => ok(ID, "irqbalance does not run", "/proc/*/comm: no irqbalance"),
+        None if context.root.read("proc/1/comm").is_some_and(|name| !name.is_empty()) => {
+            ok(ID, "irqbalance does not run", "/proc/*/comm: no irqbalance")
+        }
         None => unknown(ID, "the processes of other users are not visible", context.evidence("proc/1/comm")),
     }
 }
@@ -81,17 +89,27 @@ fn affinity(context: &CheckContext) -> Finding {
     let cpus = |irq: &DeviceInterrupt| -> Option<(String, CpuList)> {
         ["effective_affinity_list", "smp_affinity_list"].into_iter().find_map(|file| {
             let path = format!("proc/irq/{}/{file}", irq.number);
-            let cpus = context.root.read(&path)?.parse().ok()?;
-            Some((path, cpus))
+            let cpus: CpuList = context.root.read(&path)?.parse().ok()?;
+            // An interrupt that has not been started yet has no effective CPU.
+            (!cpus.is_empty()).then_some((path, cpus))
         })
     };
-    let placed: Vec<_> =
-        devices.iter().filter(|irq| !irq.handlers.is_empty()).filter_map(|irq| Some((irq, cpus(irq)?))).collect();
+    // The timers of ARM and counters of the CPU belong to one CPU each.
+    let is_movable = |irq: &&DeviceInterrupt| {
+        !irq.handlers.is_empty() && !irq.handlers.ends_with("timer") && !irq.handlers.contains("arm-pmu")
+    };
+    let movable: Vec<&DeviceInterrupt> = devices.iter().filter(is_movable).collect();
+    let placed: Vec<_> = movable.iter().filter_map(|irq| Some((*irq, cpus(irq)?))).collect();
+    let unread = movable.iter().find(|irq| !placed.iter().any(|(placed, _)| placed.number == irq.number));
     let Some((_, (first_path, first_cpus))) = placed.first() else {
         return unknown(ID, "CPUs of the interrupts not readable", "/proc/irq/*/smp_affinity_list: none readable");
     };
     let on_isolated: Vec<_> = placed.iter().filter(|(_, (_, cpus))| !cpus.intersection(isolated).is_empty()).collect();
     let Some((irq, (path, cpus))) = on_isolated.first() else {
+        if let Some(irq) = unread {
+            let title = format!("CPUs of interrupt {} ({}) not readable", irq.number, irq.handlers);
+            return unknown(ID, title, context.evidence(&format!("proc/irq/{}/smp_affinity_list", irq.number)));
+        }
         let title = format!("no interrupt of a device arrives at {}", isolated.in_words());
         return ok(
             ID,
@@ -171,14 +189,21 @@ fn storm(context: &CheckContext) -> Finding {
 fn threads(context: &CheckContext) -> Finding {
     const ID: &str = "irq.threads";
     let Some(threads) = context.threads() else { return context.unseen_threads(ID) };
-    let priority = |thread: &&Scheduled| thread.realtime.and_then(|realtime| realtime.priority());
-    let handlers = threads.iter().filter(|thread| thread.is_kernels && thread.name.starts_with("irq/"));
-    let Some(highest) = handlers.max_by_key(priority) else {
+    let priority = |thread: &&Scheduled| thread.realtime.and_then(Realtime::priority);
+    let handlers: Vec<&Scheduled> =
+        threads.iter().filter(|thread| thread.is_kernels && thread.name.starts_with("irq/")).collect();
+    let Some(any) = handlers.first() else {
         return not_applicable(ID, "interrupts are handled without threads", "/proc/*/comm: no irq/N");
     };
-    let Some(limit) = priority(&highest) else {
-        return unknown(ID, "priority of interrupt threads not readable", format!("/proc/{}/stat", highest.id));
+    // The priority of most of them: those above were raised on purpose.
+    let mut counts: BTreeMap<u32, usize> = BTreeMap::new();
+    handlers.iter().filter_map(priority).for_each(|priority| *counts.entry(priority).or_default() += 1);
+    let Some((&limit, _)) = counts.iter().max_by_key(|(priority, count)| (**count, **priority)) else {
+        let path = format!("proc/{}/task/{}/stat", any.process, any.id);
+        return unknown(ID, "no interrupt thread has a real-time priority", context.evidence(&path));
     };
+    let usual = handlers.iter().find(|thread| priority(thread) == Some(limit)).unwrap_or(any);
+    let raised = handlers.iter().filter_map(priority).filter(|&priority| priority > limit).min();
     let read = |thread: &Scheduled| {
         let policy = thread.realtime.map(|realtime| realtime.to_string()).unwrap_or_default();
         evidence(&format!("proc/{}/task/{}/stat", thread.process, thread.id), &format!("{}, {policy}", thread.name))
@@ -188,8 +213,8 @@ fn threads(context: &CheckContext) -> Finding {
     let Some(first) = below.first() else {
         return ok(
             ID,
-            format!("interrupt threads run at most at priority {limit}; no real-time thread of a program is below"),
-            read(highest),
+            format!("most interrupt threads run at priority {limit}; no real-time thread of a program is below"),
+            read(usual),
         );
     };
     let names = match below.len() - 1 {
@@ -198,10 +223,10 @@ fn threads(context: &CheckContext) -> Finding {
         more => format!("{} and {more} more threads", first.name),
     };
     let title = format!("{names} at or below the priority of interrupt threads ({limit})");
-    warn(ID, title, format!("{}, {}", read(first), read(highest)))
+    warn(ID, title, format!("{}, {}", read(first), read(usual)))
         .because(
             "Each interrupt of any device delays these threads. Only the interrupt that a thread waits for should be above it.",
-            format!("sudo chrt --fifo --pid {} {}", (limit + 20).min(98), first.id),
+            format!("sudo chrt --fifo --pid {} {}", (limit + 20).min(raised.map_or(98, |raised| raised - 1)), first.id),
         )
         .until_exit()
 }

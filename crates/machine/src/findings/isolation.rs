@@ -69,19 +69,30 @@ fn isolated(context: &CheckContext) -> Finding {
 /// A boot argument with CPUs can be ignored: the kernel lacks the option, or the CPUs do not exist.
 fn isolation_effect(context: &CheckContext) -> Finding {
     const ID: &str = "cpu.isolation_effect";
+    const WHY: &str = "The kernel ignores the argument if it cannot read it, if it lacks the feature (CONFIG_CPU_ISOLATION, CONFIG_NO_HZ_FULL) or the CPU, or if it cannot leave a CPU for other work.";
+    const REMEDY: &str = "find the reason: sudo dmesg | grep -i -e isolcpus -e nohz -e housekeeping";
     if context.machine.cmdline.is_none() {
         return unknown(ID, "arguments of the kernel not readable", context.evidence(CMDLINE));
     }
-    let asked = [("isolcpus", "isolated"), ("nohz_full", "nohz_full")]
-        .into_iter()
-        .filter_map(|(argument, file)| Some((argument, file, cpus_of(context.boot_argument(argument)?)?)));
-    let asked: Vec<(&str, &str, CpuList)> = asked.collect();
-    if asked.is_empty() {
-        return not_applicable(ID, "no CPU is isolated at boot", "/proc/cmdline: no isolcpus, no nohz_full");
+    if context.online.is_empty() {
+        return unknown(ID, "CPUs not readable", context.evidence(&format!("{CPU}/online")));
     }
-    for (argument, file, cpus) in &asked {
+    // isolcpus=nohz,2-3 and isolcpus=managed_irq,2-3 do not isolate from the scheduler.
+    let isolcpus = context.boot_argument("isolcpus").filter(|value| {
+        let flags: Vec<&str> = value.split(',').filter(|word| is_flag(word)).collect();
+        flags.is_empty() || flags.contains(&"domain")
+    });
+    let asked = [("isolcpus", isolcpus, "isolated"), ("nohz_full", context.boot_argument("nohz_full"), "nohz_full")];
+    let mut words = Vec::new();
+    for (argument, value, file) in
+        asked.into_iter().filter_map(|(argument, value, file)| Some((argument, value?, file)))
+    {
+        let written = format!("/{CMDLINE} = {argument}={value}");
+        let Some(cpus) = cpus_of(context, value) else {
+            return warn(ID, format!("the kernel ignores {argument}={value}"), written).because(WHY, REMEDY);
+        };
         let path = format!("{CPU}/{file}");
-        let read = format!("/{CMDLINE} = {argument}={cpus}, {}", context.evidence(&path));
+        let read = format!("{written}, {}", context.evidence(&path));
         let in_effect = match context.root.try_read(&path) {
             Ok(text) => text.parse::<CpuList>().unwrap_or_default(),
             Err(Unreadable::Absent) => CpuList::new(),
@@ -89,20 +100,29 @@ fn isolation_effect(context: &CheckContext) -> Finding {
         };
         let missing = cpus.difference(&in_effect);
         if !missing.is_empty() {
-            return warn(ID, format!("{argument}={cpus} has no effect on {}", missing.in_words()), read).because(
-                "The kernel ignores the argument if it lacks the feature (CONFIG_CPU_ISOLATION, CONFIG_NO_HZ_FULL) or the CPU, or if it cannot leave a CPU for other work.",
-                "find the reason: sudo dmesg | grep -i -e isolcpus -e nohz -e housekeeping",
-            );
+            let title = format!("{argument}={value} has no effect on {}", missing.in_words());
+            return warn(ID, title, read).because(WHY, REMEDY);
         }
+        words.push(format!("{argument}={value}"));
     }
-    let words = asked.iter().map(|(argument, _, cpus)| format!("{argument}={cpus}")).collect::<Vec<_>>();
+    if words.is_empty() {
+        return not_applicable(ID, "no CPU is isolated at boot", "/proc/cmdline: no isolcpus, no nohz_full");
+    }
     ok(ID, "the isolation requested at boot is in effect", format!("/{CMDLINE} = {}", words.join(" ")))
 }
 
-/// The CPUs of a boot argument with optional flags before them: `managed_irq,domain,2-3`.
-fn cpus_of(value: &str) -> Option<CpuList> {
-    let words = value.split(',').filter(|word| word.starts_with(|c: char| c.is_ascii_digit()));
-    let cpus: CpuList = words.collect::<Vec<_>>().join(",").parse().ok()?;
+/// True for a flag before the CPUs of `isolcpus`.
+fn is_flag(word: &str) -> bool {
+    ["nohz", "domain", "managed_irq"].contains(&word)
+}
+
+/// The CPUs of a boot argument, after optional flags: `managed_irq,domain,2-3`. `N` is the last CPU, and `all` means all.
+/// `None` if the kernel cannot read it.
+fn cpus_of(context: &CheckContext, value: &str) -> Option<CpuList> {
+    let words: Vec<&str> = value.split(',').filter(|word| !is_flag(word)).collect();
+    let last = crate::cpus::possible_cpus(context.root).last().or(context.online.last())?;
+    let text = words.join(",").replace("all", &format!("0-{last}")).replace('N', &last.to_string());
+    let cpus: CpuList = text.parse().ok()?;
     (!cpus.is_empty()).then_some(cpus)
 }
 
@@ -151,11 +171,15 @@ fn rcu_callbacks(context: &CheckContext) -> Finding {
     if context.machine.cmdline.is_none() {
         return unknown(ID, "arguments of the kernel not readable", context.evidence(CMDLINE));
     }
-    // CPUs of nohz_full are included automatically; `rcu_nocbs` alone, or `all`, means all CPUs.
+    if context.config().is_some_and(|config| !config.has("RCU_NOCB_CPU")) {
+        let read = context.config().map(|config| config.evidence(&["RCU_NOCB_CPU"])).unwrap_or_default();
+        return not_applicable(ID, "this kernel always runs callbacks of RCU where they were made", read);
+    }
+    // CPUs of nohz_full are included automatically; `rcu_nocbs` alone means all CPUs.
     let of = |argument: &str| match context.boot_argument(argument) {
         None => CpuList::new(),
-        Some("" | "all") => context.online.clone(),
-        Some(value) => cpus_of(value).unwrap_or_default(),
+        Some("") if argument == "rcu_nocbs" => context.online.clone(),
+        Some(value) => cpus_of(context, value).unwrap_or_default(),
     };
     let offloaded = of("rcu_nocbs").union(&of("nohz_full"));
     let own = context.isolated.difference(&offloaded);
@@ -248,10 +272,19 @@ mod tests {
 
     #[test]
     fn cpus_of_boot_arguments_follow_flags() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(folder.path().join(CPU)).unwrap();
+        std::fs::write(folder.path().join(format!("{CPU}/online")), "0-3").unwrap();
+        let root = crate::Root::at(folder.path());
+        let cmdline = "nohz_full=1 isolcpus=managed_irq,domain,2-N -- nohz_full=3".to_owned();
+        let machine = record::Machine { cmdline: Some(cmdline), ..record::Machine::default() };
+        let context = CheckContext::new(&root, &machine, None);
         let list = |text: &str| Some(text.parse::<CpuList>().unwrap());
-        assert_eq!(cpus_of("managed_irq,domain,2-3"), list("2-3"));
-        assert_eq!(cpus_of("1,3"), list("1,3"));
-        assert_eq!([cpus_of("domain"), cpus_of(""), cpus_of("2-")], [None, None, None]);
+        let of = |value| cpus_of(&context, value);
+        assert_eq!(of(context.boot_argument("isolcpus").unwrap()), list("2-3"));
+        assert_eq!((context.boot_argument("nohz-full"), context.boot_argument("nohz")), (Some("1"), None));
+        assert_eq!([of("1,3"), of("all"), of("nohz,1")], [list("1,3"), list("0-3"), list("1")]);
+        assert_eq!([of("domain"), of(""), of("2-")], [None, None, None]);
     }
 
     #[test]

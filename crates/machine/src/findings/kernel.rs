@@ -1,6 +1,6 @@
 //! The kernel: preemption, throttling, timers and the clock source.
 
-use record::{Finding, Machine};
+use record::{Finding, FindingState, Machine};
 
 use super::{Check, CheckContext, Explain, evidence, fail, not_applicable, ok, unknown, warn, without};
 use crate::kernel::{DYNAMIC, FAIR_SERVERS_OFF, Preempt, has_fair_server, preempt as preempt_model};
@@ -99,7 +99,11 @@ fn preempt(context: &CheckContext) -> Finding {
 fn real_time_kernel(context: &CheckContext) -> String {
     let Machine { os, arch, .. } = context.machine;
     let os = os.as_deref().unwrap_or_default();
+    // The firmware of a Raspberry Pi boots its own image, whatever is installed.
+    let is_pi = context.machine.model.as_deref().is_some_and(|model| model.contains("Raspberry Pi"))
+        || context.machine.kernel.as_deref().is_some_and(|kernel| kernel.contains("rpi"));
     let packages = match arch.as_deref() {
+        _ if is_pi => None,
         Some("x86_64") => Some("amd64"),
         Some("aarch64") => Some("arm64"),
         _ => None,
@@ -116,7 +120,12 @@ fn rt_throttling(context: &CheckContext) -> Finding {
     const RUNTIME: &str = "proc/sys/kernel/sched_rt_runtime_us";
     const PERIOD: &str = "proc/sys/kernel/sched_rt_period_us";
     if context.machine.kernel.as_deref().is_some_and(has_fair_server) {
-        return fair_server(context, ID);
+        let server = fair_server(context, ID);
+        // With control groups for real-time threads, such a kernel has the old limit as well.
+        let has_both = context.config().is_some_and(|config| config.has("RT_GROUP_SCHED"));
+        if server.state != FindingState::Ok || !has_both {
+            return server;
+        }
     }
     let runtime = match context.root.try_read(RUNTIME) {
         Ok(runtime) => runtime,
@@ -138,36 +147,50 @@ fn rt_throttling(context: &CheckContext) -> Finding {
     }
 }
 
-/// Since Linux 6.12 a server gives ordinary threads CPU time on demand; the old limit has no effect.
+/// Since Linux 6.12 a server of each CPU gives ordinary threads time on demand.
 fn fair_server(context: &CheckContext, id: &str) -> Finding {
     const NS_PER_MS: u64 = 1_000_000;
-    let folder = format!("sys/kernel/debug/sched/fair_server/cpu{}", context.online.first().unwrap_or(0));
-    let path = format!("{folder}/runtime");
-    let runtime = match context.root.try_read(&path) {
-        Ok(runtime) => runtime,
-        Err(why) => {
-            let title = "fair server not readable; unless changed, a real-time thread that never sleeps loses 50 ms of each second";
-            return unknown(id, title, without(&path, why));
+    let folder = |cpu: u32| format!("sys/kernel/debug/sched/fair_server/cpu{cpu}");
+    let mut off = None;
+    for cpu in &context.online {
+        let path = format!("{}/runtime", folder(cpu));
+        let runtime = match context.root.try_read(&path) {
+            Ok(runtime) => runtime,
+            Err(why) => return unknown(id, UNREAD_SERVER, without(&path, why)),
+        };
+        let read = evidence(&path, &runtime);
+        match (runtime.parse::<u64>(), context.root.number::<u64>(&format!("{}/period", folder(cpu)))) {
+            (Ok(0), _) => off = off.or(Some(read)),
+            (Ok(runtime_ns), Some(period_ns)) => {
+                let (given_ms, period_ms) = (runtime_ns / NS_PER_MS, period_ns / NS_PER_MS);
+                let title = format!("busy real-time threads give ordinary ones {given_ms} ms of every {period_ms} ms");
+                return warn(id, title, read)
+                    .because(
+                        "A real-time thread that never sleeps loses this time to waiting ordinary threads; one that sleeps between its deadlines does not. Without the server, one that never sleeps starves its CPU.",
+                        FAIR_SERVERS_OFF,
+                    )
+                    .until_boot();
+            }
+            _ => return unknown(id, "fair server not understood", read),
         }
-    };
-    let read = evidence(&path, &runtime);
-    match (runtime.parse::<u64>(), context.root.number::<u64>(&format!("{folder}/period"))) {
-        (Ok(0), _) => ok(id, "busy real-time threads give no time to ordinary ones", read),
-        (Ok(runtime_ns), Some(period_ns)) => {
-            let (given_ms, period_ms) = (runtime_ns / NS_PER_MS, period_ns / NS_PER_MS);
-            warn(id, format!("busy real-time threads give ordinary ones {given_ms} ms of every {period_ms} ms"), read).because(
-                "A real-time thread that never sleeps loses this time to waiting ordinary threads; one that sleeps between its deadlines does not. Without the server, one that never sleeps starves its CPU.",
-                FAIR_SERVERS_OFF,
-            ).until_boot()
-        }
-        _ => unknown(id, "fair server not understood", read),
+    }
+    match off {
+        Some(read) => ok(id, "busy real-time threads give no time to ordinary ones", read),
+        None => unknown(id, UNREAD_SERVER, context.evidence("sys/devices/system/cpu/online")),
     }
 }
+
+const UNREAD_SERVER: &str =
+    "fair server not readable; unless changed, a real-time thread that never sleeps loses 50 ms of each second";
 
 /// The timer of a sleeping thread on a tickless CPU may move to another CPU, which must then wake the first one.
 fn timer_migration(context: &CheckContext) -> Finding {
     const ID: &str = "kernel.timer_migration";
     const PATH: &str = "proc/sys/kernel/timer_migration";
+    const TICKLESS: &str = "sys/devices/system/cpu/nohz_full";
+    if let Err(why @ (crate::Unreadable::Forbidden | crate::Unreadable::Failed)) = context.root.try_read(TICKLESS) {
+        return unknown(ID, "CPUs without a tick not readable", without(TICKLESS, why));
+    }
     let tickless = context.machine.cpus_nohz_full.as_deref().unwrap_or_default();
     match context.root.try_read(PATH) {
         Ok(value) if value == "0" => ok(ID, "timers stay on their CPU", evidence(PATH, &value)),
@@ -209,7 +232,7 @@ fn clock_source(context: &CheckContext) -> Finding {
             remedy,
         ).until_boot(),
         // Read in user space, from a counter of the CPU or a page of the hypervisor.
-        "tsc" | "kvm-clock" | "hyperv_clocksource_tsc_page" | "xen" | "arch_sys_counter" | "riscv_clocksource"
+        "tsc" | "kvm-clock" | "hyperv_clocksource_tsc_page" | "arch_sys_counter" | "riscv_clocksource"
         | "timebase" | "tod" => ok(ID, format!("clock {clock}"), read),
         other => unknown(ID, format!("clock {other} is not known to punctual, so it may be slow"), read),
     }
@@ -219,9 +242,11 @@ fn clock_source(context: &CheckContext) -> Finding {
 fn timer_resolution(context: &CheckContext) -> Finding {
     const ID: &str = "kernel.timers";
     const WHY: &str = "A thread wakes at the next tick, up to 10 ms late.";
-    if let Some(value) = context.boot_argument("highres").filter(|value| ["off", "0", "n"].contains(value)) {
+    // The kernel looks at the first letters of such a value.
+    let is_off = |value: &&str| ["0", "n", "of"].iter().any(|off| value.to_ascii_lowercase().starts_with(off));
+    if let Some(value) = context.boot_argument("highres").filter(is_off) {
         return fail(ID, "high-resolution timers are switched off", format!("/proc/cmdline = highres={value}"))
-            .because(WHY, "remove the kernel argument: `highres=off`")
+            .because(WHY, format!("remove the kernel argument: `highres={value}`"))
             .permanent();
     }
     let Some(config) = context.config() else { return no_config(context, ID) };
@@ -251,19 +276,26 @@ fn tick(context: &CheckContext) -> Finding {
 }
 
 /// Options that check each lock, memory access or list, and are meant for developers of the kernel.
-const DEBUG_OPTIONS: [&str; 9] = [
+const DEBUG_OPTIONS: [&str; 16] = [
     "PROVE_LOCKING",
     "LOCKDEP",
     "LOCK_STAT",
     "DEBUG_LOCK_ALLOC",
+    "DEBUG_SPINLOCK",
+    "DEBUG_RT_MUTEXES",
     "KASAN",
     "KCSAN",
+    "KMSAN",
+    "DEBUG_KMEMLEAK",
+    "DEBUG_PAGEALLOC_ENABLE_DEFAULT",
+    "SLUB_DEBUG_ON",
+    "IRQSOFF_TRACER",
     "DEBUG_PREEMPT",
     "DEBUG_ATOMIC_SLEEP",
     "DEBUG_OBJECTS",
 ];
 /// Those that multiply the time of each lock or memory access.
-const SLOWEST: [&str; 4] = ["PROVE_LOCKING", "LOCKDEP", "KASAN", "KCSAN"];
+const SLOWEST: [&str; 5] = ["PROVE_LOCKING", "LOCKDEP", "KASAN", "KCSAN", "KMSAN"];
 
 fn debug_options(context: &CheckContext) -> Finding {
     const ID: &str = "kernel.debug_options";
@@ -299,8 +331,14 @@ fn watchdogs(context: &CheckContext) -> Finding {
     const ID: &str = "kernel.watchdog";
     const HARD: &str = "proc/sys/kernel/nmi_watchdog";
     const SOFT: &str = "proc/sys/kernel/soft_watchdog";
-    let read: Vec<(&str, String)> =
-        [HARD, SOFT].into_iter().filter_map(|path| Some((path, context.root.read(path)?))).collect();
+    let mut read: Vec<(&str, String)> = Vec::new();
+    for path in [HARD, SOFT] {
+        match context.root.try_read(path) {
+            Ok(value) => read.push((path, value)),
+            Err(crate::Unreadable::Absent) => {}
+            Err(why) => return unknown(ID, "watchdogs not readable", without(path, why)),
+        }
+    }
     let on: Vec<&(&str, String)> = read.iter().filter(|(_, value)| value != "0").collect();
     match (read.first(), on.first()) {
         (None, _) if context.root.exists("proc/sys/kernel") => {

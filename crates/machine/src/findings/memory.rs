@@ -37,6 +37,9 @@ fn swap(context: &CheckContext) -> Finding {
         }
         Err(why) => return unknown(ID, "swap not readable", without(PATH, why)),
     };
+    if !swaps.starts_with("Filename") {
+        return unknown(ID, "swap not understood", evidence(PATH, &swaps));
+    }
     let areas: Vec<&str> = swaps.lines().skip(1).filter_map(|line| line.split_whitespace().next()).collect();
     if areas.is_empty() {
         return ok(ID, "no swap", format!("/{PATH}: no entry"));

@@ -133,14 +133,11 @@ impl<'a> CheckContext<'a> {
 
     /// The last value of an argument of the kernel's command line: `threadirqs`, `isolcpus=...`.
     fn boot_argument(&self, name: &str) -> Option<&str> {
-        let words = self.machine.cmdline.as_deref()?.split_whitespace();
-        let value = |word: &'a str| {
-            word.strip_prefix(name).and_then(|rest| match rest {
-                "" => Some(""),
-                rest => rest.strip_prefix('='),
-            })
-        };
-        words.filter_map(value).next_back()
+        // Arguments after `--` are those of init. The kernel treats `-` and `_` alike.
+        let words = self.machine.cmdline.as_deref()?.split_whitespace().take_while(|word| *word != "--");
+        let words = words.map(|word| word.split_once('=').unwrap_or((word, "")));
+        let value = words.filter(|(key, _)| key.replace('-', "_") == name.replace('-', "_")).last();
+        value.map(|(_, value)| value.trim_matches('"'))
     }
     /// `path = value`, or the reason why it cannot be read.
     fn evidence(&self, path: &str) -> String {
@@ -160,10 +157,19 @@ impl<'a> CheckContext<'a> {
         self.machine.hypervisor.as_deref().is_some_and(|kind| kind != "none")
     }
 
-    /// The last online CPU, for examples in remedies. CPU 0 is a bad example because the kernel uses it most.
+    /// The last of the fastest online CPUs, for examples in remedies. CPU 0 is a bad example because the kernel uses it
+    /// most.
     fn last_cpu(&self) -> u32 {
-        self.online.last().unwrap_or(0)
+        let file = |cpu: u32| format!("sys/devices/system/cpu/cpu{cpu}/cpufreq/cpuinfo_max_freq");
+        let speed = |cpu: &u32| self.root.number::<u64>(&file(*cpu)).unwrap_or_default();
+        self.online.iter().max_by_key(speed).unwrap_or(0)
     }
+}
+
+/// The files of a remedy, quoted for a shell: the names of devices come from outside.
+fn files<'a>(paths: impl IntoIterator<Item = &'a str>) -> String {
+    let paths: Vec<String> = paths.into_iter().map(|path| format!("/{path}")).collect();
+    record::shell::command(&paths)
 }
 
 /// `path = value` in one line.

@@ -2,7 +2,7 @@
 
 use record::Finding;
 
-use super::{Check, CheckContext, Explain, evidence, not_applicable, ok, unknown, warn, without};
+use super::{Check, CheckContext, Explain, evidence, files, not_applicable, ok, unknown, warn, without};
 use crate::Unreadable;
 
 const PCI: &str = "sys/bus/pci/devices";
@@ -48,6 +48,9 @@ fn suspending(id: &str, context: &CheckContext, devices: &[Device], what: &str, 
             false => unknown(id, format!("{what} not readable"), context.evidence(folder)),
         };
     };
+    if let Some(odd) = devices.iter().find(|device| !matches!(device.control.as_str(), "on" | "auto")) {
+        return unknown(id, format!("power saving of {} not understood", odd.name), evidence(&odd.path, &odd.control));
+    }
     let sleeping: Vec<&Device> = devices.iter().filter(|device| device.control == "auto").collect();
     let Some(device) = sleeping.first() else {
         return ok(id, format!("no {what} is suspended while idle"), evidence(&first.path, &first.control));
@@ -59,11 +62,10 @@ fn suspending(id: &str, context: &CheckContext, devices: &[Device], what: &str, 
         [first, .., _] => format!("suspended while idle: {first} and {} more", names.len() - 1),
         [] => String::new(),
     };
-    let files: Vec<String> = sleeping.iter().map(|device| format!("/{}", device.path)).collect();
     warn(id, title, evidence(&device.path, &device.control))
         .because(
             "A suspended device takes up to milliseconds to resume, and its driver may keep a CPU busy meanwhile.",
-            format!("echo on | sudo tee {}", files.join(" ")),
+            format!("echo on | sudo tee {}", files(sleeping.iter().map(|device| device.path.as_str()))),
         )
         .until_boot()
 }
@@ -113,8 +115,8 @@ fn aspm(context: &CheckContext) -> Finding {
     };
     let policy = match context.root.try_read(POLICY) {
         Ok(policy) => policy,
-        Err(Unreadable::Absent) if context.root.exists("sys/module") => {
-            return not_applicable(ID, "no PCI Express links that can sleep", without(POLICY, Unreadable::Absent));
+        Err(Unreadable::Absent) if context.root.exists("sys/module") && context.root.list(PCI).is_empty() => {
+            return not_applicable(ID, "no PCI Express links", without(POLICY, Unreadable::Absent));
         }
         Err(why) => return unknown(ID, "power saving of PCI Express links not readable", without(POLICY, why)),
     };

@@ -2,7 +2,7 @@
 
 use record::Finding;
 
-use super::{Check, CheckContext, Explain, evidence, fail, not_applicable, ok, unknown, warn, without};
+use super::{Check, CheckContext, Explain, evidence, fail, files, not_applicable, ok, unknown, warn, without};
 use crate::{RIGHTS, cgroup, virt};
 
 /// Bits of `CapEff` (`capability.h`).
@@ -64,7 +64,7 @@ fn rt_budget(context: &CheckContext) -> Finding {
             fail(ID, format!("control group {} has no time for real-time threads", group.name), evidence(&path, &value))
                 .because(
                     "The kernel refuses real-time priorities for every process in this group, even for root.",
-                    format!("echo 950000 | sudo tee /{path}"),
+                    format!("echo 950000 | sudo tee {}", files([path.as_str()])),
                 )
                 .until_boot()
         }

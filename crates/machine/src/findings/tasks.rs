@@ -109,16 +109,18 @@ fn busy_realtime(context: &CheckContext) -> Finding {
     }
 }
 
-/// A program whose parent is another program with the same real-time policy did not ask for its own.
+/// A program with the real-time policy of a thread of its parent did not ask for its own.
 fn inherited(context: &CheckContext) -> Finding {
     const ID: &str = "tasks.inherited";
     let Some(threads) = context.threads() else { return context.unseen_threads(ID) };
     let mains: Vec<&Scheduled> =
         threads.iter().filter(|thread| !thread.is_kernels && thread.id == thread.process).collect();
+    // Any thread of the parent may have started it.
     let parent_of = |thread: &Scheduled| {
-        let parent = mains.iter().find(|other| other.process == thread.parent)?;
-        (thread.realtime.is_some() && parent.realtime == thread.realtime && parent.name != thread.name)
-            .then_some(*parent)
+        let of_parent = threads.iter().filter(|other| !other.is_kernels && other.process == thread.parent);
+        of_parent.into_iter().find(|parent| {
+            thread.realtime.is_some() && parent.realtime == thread.realtime && parent.name != thread.name
+        })
     };
     let found: Vec<(&Scheduled, &Scheduled)> =
         mains.iter().filter_map(|thread| Some((*thread, parent_of(thread)?))).collect();

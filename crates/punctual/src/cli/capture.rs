@@ -51,7 +51,7 @@ pub struct Capture {
     /// Use this link speed.
     #[arg(long, value_name = "RATE", default_value = "1Gbit")]
     pub link_speed: Rate,
-    /// Use this clock of the timestamps for presentation times.
+    /// Tie the capture's stamps to this clock.
     ///
     /// gptp: the clock of the network (TAI), such as that of a network card that ptp4l adjusts. utc: a system clock that
     /// follows it, 37 s behind. Without it, only the variation of the presentation times is known.

@@ -298,7 +298,7 @@ mod tests {
             ("machine --record", "unexpected argument '--record' found: `punctual machine --help` lists its options"),
             (
                 "pair host",
-                "`punctual pair` needs a command, udp or stream: write e.g. `punctual pair root@board-b udp --duration 1m`",
+                "`punctual pair` needs a command, udp, stream or interrupt: write e.g. `punctual pair root@board-b udp --duration 1m`",
             ),
             ("check memory", "unrecognized subcommand 'memory': `punctual check --help` lists the commands"),
         ] {

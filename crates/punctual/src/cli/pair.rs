@@ -137,7 +137,7 @@ pub enum PairProbe {
     ///
     /// Examples:
     ///   punctual pair root@board-b interrupt --source gpio:0/17 --drive 0/27
-    ///   punctual pair root@board-b interrupt --source gpio:0/17 --answer 0/27 --judge /dev/ttyACM0
+    ///   punctual pair root@board-b interrupt --source hpet --duration 1m
     #[command(verbatim_doc_comment)]
     Interrupt(Box<PairInterrupt>),
 }
@@ -178,7 +178,7 @@ pub struct PairStream {
 /// Options of `pair interrupt`.
 #[derive(Debug, Args)]
 pub struct PairInterrupt {
-    /// Wait for interrupts of this source of the other machine.
+    /// Wait for interrupts of this source there.
     ///
     /// With the words of `measure interrupt`; `punctual measure interrupt --list` there shows which it has.
     #[arg(long, value_name = "SOURCE")]
@@ -186,7 +186,7 @@ pub struct PairInterrupt {
     /// Make the edges on this GPIO line of the other machine.
     #[arg(long, value_name = "CHIP/LINE")]
     pub drive: Option<GpioLine>,
-    /// Answer on this GPIO line of the other machine, for --judge.
+    /// Answer on this GPIO line there, for --judge.
     #[arg(long, value_name = "CHIP/LINE", requires = "judge", conflicts_with = "drive")]
     pub answer: Option<GpioLine>,
     /// Let this outside judge ask, which this machine reads.

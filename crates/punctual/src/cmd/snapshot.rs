@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// The variables with the name of the user.
-const USERS: [&str; 3] = ["USER", "LOGNAME", "SUDO_USER"];
+const USERS: [&str; 4] = ["USER", "LOGNAME", "SUDO_USER", "DOAS_USER"];
 
 pub fn run(options: &Snapshot) -> anyhow::Result<u8> {
     let name = options.file.to_string_lossy();
@@ -31,7 +31,7 @@ pub fn run(options: &Snapshot) -> anyhow::Result<u8> {
         let count = snapshot.files.len();
         writeln!(
             out,
-            "wrote {name} with {count} files; thread names and kernel arguments remain: read it before you publish it"
+            "wrote {name} with {count} files; names of threads and devices remain: read it before you publish it"
         )?;
         let [folder, archive] = [unpacked, &name].map(|word| shell::command(&[word]));
         writeln!(out, "read it   mkdir {folder} && tar xzf {archive} -C {folder} && punctual check --root {folder}")
