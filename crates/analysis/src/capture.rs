@@ -1,14 +1,17 @@
 //! The verdict on a captured stream.
 
-use record::{Capture, CapturedPeriod, Outcome, Record, Series, SeriesKind, StepKind, UseVerdict, counted, grouped};
+use record::{
+    Capture, CaptureClock, CapturedPeriod, Outcome, PresentationMargin, Record, Series, SeriesKind, StepKind,
+    UseVerdict, counted, grouped,
+};
 
 use crate::{
     duration::{format_ns, format_unsigned_ns},
-    float::to_i64,
+    float::{to_i64, to_u64},
     profile::Profile,
     rules::{Obstacles, Shown, duration_needed, excellent, measure_longer, severity, shown},
     stalls::{self, Missing},
-    statistics::Exposure,
+    statistics::{Exposure, Late},
 };
 
 /// Judges whether the captured stream holds the limits of `profile`.
@@ -18,20 +21,24 @@ use crate::{
 /// 2. INCONCLUSIVE if no frame has a lateness, or the stream's period differs from the use's by more than 500 ppm and the
 ///    error of its fit.
 /// 3. INCONCLUSIVE if timestamps are coarser than the limit, or the clock of the capture was set or may have been set.
-/// 4. FAIL if a frame came after its presentation time, or its presentation time was further ahead than the profile allows,
-///    by more than the resolution of the stamps. Only if the clock of the capture is known.
+/// 4. FAIL if presentation times are further ahead than the profile allows, on average, or once if it tolerates that less
+///    often. Only if the clock of the capture is known.
 /// 5. FAIL if there were more stalls than the profile tolerates in that time: frames later than the limit by more than the
-///    error of their lateness (see `error_ns`), lost frames and skipped slots, because a missing frame is later than any limit. Frames that the capture itself
-///    may have dropped are not missing.
+///    error of their lateness (see `error_ns`), frames after their presentation time by more than the resolution of the
+///    stamps, lost frames and skipped slots, because a missing frame is later than any limit. Frames that the capture itself
+///    may have dropped are not missing. The losses of the listener's other streams count, too: the worst stream decides.
 /// 6. INCONCLUSIVE if frames are missing and the capture itself dropped some, or if that error
 ///    decides or is above the limit.
 /// 7. INCONCLUSIVE if the talker changed its phase or restarted, because lateness and losses at that frame are not known.
 /// 8. INCONCLUSIVE if the stream ended before the capture, the run ended early or a load did not run (see [`Record::obstacle`]).
-/// 9. INCONCLUSIVE if the capture was too short to show the tolerated rate.
-/// 10. PASS.
+/// 9. INCONCLUSIVE if the profile limits presentation times and they cannot be judged although the clock of the capture was
+///    given.
+/// 10. INCONCLUSIVE if the capture was too short to show the tolerated rate.
+/// 11. PASS. Without the clock of the capture, the reason says that presentation times were not judged.
 pub(crate) fn judge(record: &Record, capture: &Capture, profile: &Profile) -> UseVerdict {
     let series = record.series.iter().find(|series| series.kind == SeriesKind::Capture);
-    let bounds = series.map(|series| Bounds::of(capture, series, profile));
+    let elsewhere = lost_elsewhere(record);
+    let bounds = series.map(|series| Bounds::of(capture, series, elsewhere, profile));
     let again = format!(
         "punctual measure stream listen IF --capture FILE --duration {}",
         duration_needed(profile, bounds.map(|bounds| bounds.exposure).as_ref())
@@ -129,16 +136,23 @@ struct Bounds {
     least: Exposure,
     /// The most late frames.
     most: Exposure,
+    /// Lost frames of another stream of the listener, the worst one.
+    elsewhere: Missing,
 }
 
 impl Bounds {
-    fn of(capture: &Capture, series: &Series, profile: &Profile) -> Self {
+    fn of(capture: &Capture, series: &Series, elsewhere: Missing, profile: &Profile) -> Self {
         let error_ns = error_ns(capture);
-        let with_limit = |limit_ns| exposure(capture, series, &Profile { limit_ns, ..profile.clone() });
+        let lost = stalls::of_missing(elsewhere, series.period_ns, profile.period_ns);
+        let with = |limit_ns, error_of_margins_ns| {
+            let others = lost.with(overdue(capture, profile, error_of_margins_ns));
+            exposure(capture, series, others, &Profile { limit_ns, ..profile.clone() })
+        };
         Self {
-            exposure: exposure(capture, series, profile),
-            least: with_limit(profile.limit_ns.saturating_add(error_ns)),
-            most: with_limit(profile.limit_ns.saturating_sub(error_ns).max(0)),
+            exposure: with(profile.limit_ns, 0),
+            least: with(profile.limit_ns.saturating_add(error_ns), resolution_ns(capture)),
+            most: with(profile.limit_ns.saturating_sub(error_ns).max(0), 0),
+            elsewhere,
         }
     }
 
@@ -157,11 +171,13 @@ impl Bounds {
     }
 }
 
-/// The cycles of the use that the capture covered. Frames that the capture itself may have dropped are not counted.
-fn exposure(capture: &Capture, series: &Series, profile: &Profile) -> Exposure {
+/// The cycles of the use that the capture covered, with the late and missing frames and with `others`. Frames that the
+/// capture itself may have dropped are not counted.
+fn exposure(capture: &Capture, series: &Series, others: Late, profile: &Profile) -> Exposure {
     let absent = absent(capture).saturating_sub(capture.dropped);
     let late = stalls::late(series, profile.period_ns, profile.limit_ns);
     let late = late.with(stalls::of_missing(missing(capture, absent), series.period_ns, profile.period_ns));
+    let late = late.with(others);
     // A group of frames is a cycle of the stream.
     let cycles = series.samples.saturating_add(absent) / capture.frames_per_period.max(1);
     Exposure::of(cycles, late, series.period_ns, profile.period_ns)
@@ -175,6 +191,7 @@ fn is_suitable(capture: &Capture, series: &Series, profile: &Profile) -> bool {
         && (capture.dropped == 0 || absent(capture) == 0)
         && capture.ended_before_ns == 0
         && capture.steps_total == 0
+        && presentation_unknown(capture, profile).is_none()
 }
 
 /// The frames at which the stream's time grid changed.
@@ -187,22 +204,123 @@ fn steps(capture: &Capture) -> String {
     format!("{first}{more}")
 }
 
-/// Why the presentation times are outside the profile's limits; `None` if they are not, or not known.
-fn presentation(capture: &Capture, profile: &Profile) -> Option<String> {
-    let most_ns = profile.presentation_ns?;
-    let margin = capture.presentation.as_ref()?.margin.as_ref()?;
-    let error_ns = i64::try_from(capture.resolution_ns).unwrap_or(i64::MAX);
-    if margin.min_ns < error_ns.saturating_neg() {
-        let which = margin.worst.first().map_or_else(String::new, |worst| format!(" (frame {})", worst.frame));
-        let late = format_ns(margin.min_ns.saturating_neg());
-        return Some(format!(
-            "{} after its presentation time, the latest by {late}{which}",
-            counted(margin.late, "frame")
+/// The resolution of the timestamps, ns.
+fn resolution_ns(capture: &Capture) -> i64 {
+    i64::try_from(capture.resolution_ns).unwrap_or(i64::MAX)
+}
+
+/// Lost frames of the listener's streams other than the one that it followed: those of the worst one. Frames that were read
+/// but not counted are not lost.
+fn lost_elsewhere(record: &Record) -> Missing {
+    let listeners = record.series.iter().filter_map(|series| series.kind.listener());
+    let lost = listeners.flat_map(|listener| {
+        let others = listener.streams.iter().filter(|stream| stream.stream_id != listener.identity.stream_id);
+        others.map(|stream| Missing { total: stream.lost.saturating_sub(listener.not_told), runs: stream.loss_bursts })
+    });
+    lost.max_by_key(|lost| lost.total).unwrap_or_default()
+}
+
+/// Margins this far outside of the limits, ns, are those of another clock rather than of a talker: the presentation time of
+/// class B is 50 ms ahead. The definition is punctual's own.
+const WRONG_CLOCK_NS: i64 = 100_000_000;
+
+/// The margins of the presentation times that a use is judged by.
+enum Margins<'a> {
+    /// The use has no presentation times, or the stream is a clock reference, whose timestamps are no times to play.
+    NotLimited,
+    /// The clock of the capture is not known.
+    WithoutClock,
+    /// They cannot be judged for this reason.
+    Unknown(String),
+    /// They are known.
+    Known(&'a PresentationMargin),
+}
+
+fn margins<'a>(capture: &'a Capture, profile: &Profile) -> Margins<'a> {
+    let Some(most_ns) = profile.presentation_ns else { return Margins::NotLimited };
+    let Some(found) = &capture.presentation else { return Margins::WithoutClock };
+    let Some(clock) = found.clock else { return Margins::WithoutClock };
+    if found.reference.is_some() {
+        return Margins::NotLimited;
+    }
+    let Some(margin) = &found.margin else {
+        return Margins::Unknown("no frame has a presentation time that is valid and certain".to_owned());
+    };
+    let nearest_ns = if margin.max_ns < 0 { margin.max_ns } else { margin.min_ns };
+    if nearest_ns < -WRONG_CLOCK_NS || nearest_ns > most_ns.saturating_add(WRONG_CLOCK_NS) {
+        let (nearest, clock) = (format_ns(nearest_ns), clock_in_words(clock));
+        return Margins::Unknown(format!(
+            "the margins of the presentation times ({nearest}) suggest that the clock of the capture is not {clock}"
         ));
     }
+    Margins::Known(margin)
+}
+
+/// The name of a clock for `--clock`.
+fn clock_in_words(clock: CaptureClock) -> &'static str {
+    match clock {
+        CaptureClock::Gptp => "gptp",
+        CaptureClock::Utc => "utc",
+    }
+}
+
+/// The largest margin, if it is above the limit of the use. Frames may be captured up to one period before their slots.
+fn ahead(capture: &Capture, profile: &Profile) -> Option<String> {
+    let (Some(most_ns), Margins::Known(margin)) = (profile.presentation_ns, margins(capture, profile)) else {
+        return None;
+    };
+    let allowed_ns = most_ns.saturating_add(to_i64(period_ns(capture).ceil())).saturating_add(resolution_ns(capture));
     let (ahead, most) = (format_ns(margin.max_ns), format_ns(most_ns));
-    (margin.max_ns > most_ns.saturating_add(error_ns))
+    (margin.max_ns > allowed_ns)
         .then(|| format!("a presentation time {ahead} after the capture of its frame, above the limit of {most}"))
+}
+
+/// The reason for FAIL if presentation times are too far ahead: on average, or if the use does not tolerate one of them.
+fn too_far_ahead(capture: &Capture, profile: &Profile, exposure: &Exposure) -> Option<String> {
+    let Margins::Known(margin) = margins(capture, profile) else { return None };
+    let one = stalls::of_missing(Missing::anywhere(1), profile.period_ns, profile.period_ns);
+    let with_one = Exposure { late: one, ..*exposure };
+    let is_usual = profile.presentation_ns.is_some_and(|most_ns| margin.mean_ns > most_ns as f64);
+    ahead(capture, profile).filter(|_| is_usual || with_one.exceeds(profile.tolerates, 1))
+}
+
+/// The reason why the presentation times support no PASS.
+fn presentation_unknown(capture: &Capture, profile: &Profile) -> Option<String> {
+    match margins(capture, profile) {
+        Margins::Unknown(why) => Some(why),
+        Margins::Known(_) => {
+            ahead(capture, profile).map(|ahead| format!("{ahead}, but the number of such frames is not known"))
+        }
+        Margins::NotLimited | Margins::WithoutClock => None,
+    }
+}
+
+/// The stalls of frames that were captured after their presentation times by more than `error_ns`.
+fn overdue(capture: &Capture, profile: &Profile, error_ns: i64) -> Late {
+    let Margins::Known(margin) = margins(capture, profile) else { return Late::default() };
+    let is_certain = |margin_ns: i64| margin_ns < error_ns.saturating_neg();
+    if !is_certain(margin.min_ns) {
+        return Late::default();
+    }
+    let listed: Vec<u64> = margin
+        .worst
+        .iter()
+        .filter(|frame| is_certain(frame.ns))
+        .map(|frame| frame.at_ns.max(0).unsigned_abs())
+        .collect();
+    // The latest frames are listed, so if one of them is within the error, all others are.
+    let total = if listed.len() < margin.worst.len() { listed.len() as u64 } else { margin.late };
+    stalls::of_frames(total, &listed, to_u64(period_ns(capture)), profile.period_ns)
+}
+
+/// The reason for FAIL if frames came after their presentation times.
+fn overdue_in_words(capture: &Capture) -> String {
+    let Some(margin) = capture.presentation.as_ref().and_then(|found| found.margin.as_ref()) else {
+        return String::new();
+    };
+    let which = margin.worst.first().map_or_else(String::new, |worst| format!(" (frame {})", worst.frame));
+    let (frames, late) = (counted(margin.late, "frame"), format_ns(margin.min_ns.saturating_neg()));
+    format!("{frames} after its presentation time, the latest by {late}{which}")
 }
 
 fn decide(
@@ -246,7 +364,7 @@ fn decide(
             format!("the time grid of the stream changed{at}: the clock of the capture was set, or the talker paused"),
         );
     }
-    if let Some(reason) = presentation(capture, profile) {
+    if let Some(reason) = too_far_ahead(capture, profile, &bounds.exposure) {
         return (Outcome::Fail, reason);
     }
     let slots = || {
@@ -254,10 +372,21 @@ fn decide(
         format!("{absent} slots without a frame ({lost} lost, {skipped} skipped)")
     };
     let (error_ns, exposure) = (error_ns(capture), bounds.exposure);
+    let overdue = overdue(capture, profile, resolution_ns(capture));
+    let presentation_unknown = presentation_unknown(capture, profile);
     match bounds.shown(profile) {
+        Shown::Exceeded if overdue.stalls_at_least >= bounds.least.late.stalls_at_least => {
+            (Outcome::Fail, overdue_in_words(capture))
+        }
         Shown::Exceeded if max_ns > profile.limit_ns.saturating_add(error_ns) => {
             let which = capture.worst_late.first().map_or_else(String::new, |late| format!(" (frame {})", late.frame));
             (Outcome::Fail, format!("{} late{which}, above the limit of {limit}", format_ns(max_ns)))
+        }
+        Shown::Exceeded if bounds.elsewhere.total > absent(capture) => {
+            let lost = counted(bounds.elsewhere.total, "frame");
+            let text =
+                format!("the listener lost {lost} of another stream: a missing frame counts as later than any limit");
+            (Outcome::Fail, text)
         }
         Shown::Exceeded => (Outcome::Fail, format!("{}: a missing frame counts as later than any limit", slots())),
         Shown::Kept | Shown::Open if capture.dropped > 0 && absent(capture) > 0 => {
@@ -293,6 +422,9 @@ fn decide(
                 ),
             )
         }
+        Shown::Kept | Shown::Open if presentation_unknown.is_some() => {
+            (Outcome::Inconclusive, presentation_unknown.unwrap_or_default())
+        }
         Shown::Open if bounds.error_decides(profile) => {
             let (worst, error) = (format_ns(max_ns), format_ns(error_ns));
             let text = format!("at most {worst} late, but lateness can be wrong by {error}, and the limit is {limit}");
@@ -306,10 +438,16 @@ fn decide(
             let kept = if max_ns > profile.limit_ns { "rarely above" } else { "within" };
             let (excellent, bound) = (excellent(profile, max_ns), exposure.bound_per_span());
             let (worst, tolerates) = (format_ns(max_ns), profile.tolerates);
+            let not_judged = match margins(capture, profile) {
+                Margins::WithoutClock => {
+                    "; presentation times were not judged: analyse the capture with --clock gptp or utc"
+                }
+                Margins::NotLimited | Margins::Unknown(_) | Margins::Known(_) => "",
+            };
             (
                 Outcome::Pass,
                 format!(
-                    "at most {worst} late, {kept} the limit of {limit}{excellent}; {bound}, {tolerates} is tolerated"
+                    "at most {worst} late, {kept} the limit of {limit}{excellent}; {bound}, {tolerates} is tolerated{not_judged}"
                 ),
             )
         }
@@ -334,7 +472,7 @@ mod tests {
     }
 
     /// A class A stream: this many frames on time and one `late_ns` late.
-    fn record_of(frames: u64, late_ns: i64, change: impl FnOnce(&mut Capture)) -> Record {
+    pub(super) fn record_of(frames: u64, late_ns: i64, change: impl FnOnce(&mut Capture)) -> Record {
         let mut capture = Capture {
             period: CapturedPeriod { nominal_ns: 125_000, ..CapturedPeriod::default() },
             worst_late: vec![MarkedFrame { frame: 77, at_ns: 0, ns: late_ns }],
@@ -588,29 +726,124 @@ mod tests {
 
 #[cfg(test)]
 mod presentation_tests {
-    use record::{CapturedPresentation, PresentationMargin};
+    use record::{CapturedPresentation, ClockReference, Listener, MarkedFrame, ReceivedStream, Stream};
 
-    use super::*;
+    use super::{tests::record_of, *};
     use crate::find_profile;
 
-    fn reason(min_ns: i64, max_ns: i64, profile: &str) -> Option<String> {
-        let margin =
-            PresentationMargin { min_ns, max_ns, late: u64::from(min_ns < 0), ..PresentationMargin::default() };
-        let found = CapturedPresentation { margin: Some(margin), ..CapturedPresentation::default() };
-        let capture = Capture { presentation: Some(found), resolution_ns: 1, ..Capture::default() };
-        presentation(&capture, &find_profile(profile).unwrap())
+    /// Frames in 3 h.
+    const ENOUGH: u64 = 86_400_000;
+
+    fn margin(min_ns: i64, max_ns: i64) -> PresentationMargin {
+        let late = u64::from(min_ns < 0);
+        PresentationMargin { min_ns, mean_ns: 1_900_000.0, max_ns, late, ..PresentationMargin::default() }
+    }
+
+    /// Judges a stream with frames on time and these presentation times for `milan`.
+    fn judged(frames: u64, found: CapturedPresentation) -> (Outcome, String) {
+        let record = record_of(frames, 900, |capture| capture.presentation = Some(found));
+        let verdict = crate::judge(&record, &find_profile("milan").unwrap());
+        assert!(!verdict.clean_so_far || verdict.outcome == Outcome::Inconclusive);
+        (verdict.outcome, verdict.reason)
+    }
+
+    fn with_clock(clock: CaptureClock, margin: Option<PresentationMargin>) -> CapturedPresentation {
+        CapturedPresentation { clock: Some(clock), margin, ..CapturedPresentation::default() }
+    }
+
+    fn outcome(frames: u64, margin: PresentationMargin) -> Outcome {
+        judged(frames, with_clock(CaptureClock::Gptp, Some(margin))).0
     }
 
     #[test]
     fn milan_limits_presentation_times_on_both_sides() {
-        assert_eq!(reason(1_500_000, 2_000_001, "milan"), None);
-        assert_eq!(reason(-1, 2_000_000, "milan"), None, "within the resolution of the stamps");
-        let late = reason(-50_000, 2_000_000, "milan").unwrap();
-        assert_eq!(late, "1 frame after its presentation time, the latest by 50 us");
-        let ahead = reason(1_500_000, 2_500_000, "milan").unwrap();
-        assert!(ahead.contains("2.5 ms") && ahead.ends_with("above the limit of 2 ms"), "{ahead}");
-        assert_eq!(reason(-50_000, 9_000_000, "udp-control-1ms"), None, "the use has no presentation times");
-        let unknown = Capture { presentation: Some(CapturedPresentation::default()), ..Capture::default() };
-        assert_eq!(presentation(&unknown, &find_profile("milan").unwrap()), None);
+        let of = |min_ns, max_ns| judged(50_000, with_clock(CaptureClock::Gptp, Some(margin(min_ns, max_ns))));
+        assert_eq!(of(1_500_000, 2_000_001).0, Outcome::Inconclusive, "too short");
+        assert_eq!(of(-1, 2_000_000).0, Outcome::Inconclusive, "within the resolution of the stamps");
+        let late = "1 frame after its presentation time, the latest by 50 us".to_owned();
+        assert_eq!(of(-50_000, 2_000_000), (Outcome::Fail, late));
+        let (outcome, reason) = of(1_500_000, 2_500_000);
+        assert!(outcome == Outcome::Fail && reason.contains("2.5 ms") && reason.ends_with("above the limit of 2 ms"));
+        let record = record_of(ENOUGH, 900, |capture| {
+            capture.presentation = Some(with_clock(CaptureClock::Gptp, Some(margin(-50_000, 9_000_000))));
+        });
+        let other = crate::judge(&record, &find_profile("avb-class-a").unwrap());
+        assert_eq!(other.outcome, Outcome::Pass, "the use has no presentation times");
+    }
+
+    #[test]
+    fn a_frame_can_be_captured_up_to_a_period_before_its_slot() {
+        assert_eq!(outcome(ENOUGH, margin(1_900_000, 2_050_000)), Outcome::Pass);
+        assert_eq!(outcome(ENOUGH, margin(1_900_000, 2_125_001)), Outcome::Pass, "and the resolution of the stamps");
+        assert_eq!(outcome(50_000, margin(1_900_000, 2_125_002)), Outcome::Fail);
+    }
+
+    #[test]
+    fn frames_after_their_presentation_time_are_tolerated_as_stalls() {
+        let late = |at_ns: &[i64]| {
+            let listed = at_ns.iter().map(|&at_ns| MarkedFrame { frame: 9, at_ns, ns: -50_000 });
+            PresentationMargin { late: at_ns.len() as u64, worst: listed.collect(), ..margin(-50_000, 2_000_000) }
+        };
+        let hours = |hours: i64| hours * 3_600_000_000_000;
+        assert_eq!(outcome(10 * ENOUGH, late(&[7])), Outcome::Pass, "1 in 30 h");
+        assert_eq!(outcome(ENOUGH, late(&[7, 8, 9, 10, 11])), Outcome::Inconclusive, "1 stall");
+        let apart = [0, 1, 2, 3].map(|n| hours(n) / 2);
+        assert_eq!(outcome(ENOUGH, late(&apart)), Outcome::Fail, "4 stalls in 3 h");
+        let ahead = |mean_ns| PresentationMargin { mean_ns, ..margin(1_500_000, 2_500_000) };
+        assert_eq!(outcome(ENOUGH, ahead(1_900_000.0)), Outcome::Inconclusive, "1 or more");
+        assert_eq!(outcome(ENOUGH, ahead(2_100_000.0)), Outcome::Fail, "many");
+    }
+
+    #[test]
+    fn milan_does_not_pass_in_silence_without_margins() {
+        let not_judged = "; presentation times were not judged: analyse the capture with --clock gptp or utc";
+        let (outcome, reason) = judged(ENOUGH, CapturedPresentation::default());
+        assert!(outcome == Outcome::Pass && reason.ends_with(not_judged), "{reason}");
+        let none = record_of(ENOUGH, 900, |_| ());
+        let verdict = crate::judge(&none, &find_profile("milan").unwrap());
+        assert!(verdict.outcome == Outcome::Pass && verdict.reason.ends_with(not_judged), "{}", verdict.reason);
+        let (outcome, reason) = judged(ENOUGH, with_clock(CaptureClock::Gptp, Some(margin(0, 2_000_000))));
+        assert!(outcome == Outcome::Pass && reason.ends_with("is tolerated"), "{reason}");
+        let (outcome, reason) = judged(ENOUGH, with_clock(CaptureClock::Gptp, None));
+        assert_eq!(outcome, Outcome::Inconclusive);
+        assert_eq!(reason, "no frame has a presentation time that is valid and certain");
+        let reference = Some(ClockReference::default());
+        let of_reference = CapturedPresentation { reference, ..with_clock(CaptureClock::Gptp, None) };
+        assert_eq!(judged(ENOUGH, of_reference).0, Outcome::Pass);
+    }
+
+    #[test]
+    fn margins_of_another_clock_decide_nothing() {
+        let of = |min_ns, max_ns| judged(ENOUGH, with_clock(CaptureClock::Utc, Some(margin(min_ns, max_ns))));
+        let text = |margin| {
+            format!("the margins of the presentation times ({margin}) suggest that the clock of the capture is not utc")
+        };
+        assert_eq!(of(-1_660_000_000, -1_658_000_000), (Outcome::Inconclusive, text("-1.66 s")));
+        assert_eq!(of(1_660_000_000, 1_662_000_000), (Outcome::Inconclusive, text("1.66 s")));
+        assert_eq!(outcome(50_000, margin(-90_000_000, -90_000_000)), Outcome::Fail, "as late as a talker can be");
+    }
+
+    #[test]
+    fn the_worst_stream_of_a_listener_is_judged() {
+        let stream = |stream_id: &str, lost| ReceivedStream {
+            stream_id: stream_id.to_owned(),
+            lost,
+            loss_bursts: lost,
+            ..ReceivedStream::default()
+        };
+        let of = |frames, lost, not_told| {
+            let mut listener =
+                Listener { not_told, streams: vec![stream("1", 9), stream("2", lost)], ..Listener::default() };
+            "1".clone_into(&mut listener.identity.stream_id);
+            let mut record = record_of(frames, 900, |_| ());
+            let kind = SeriesKind::Stream(Stream::Listener(Box::new(listener)));
+            record.series.push(Series { kind, phase: record::CAPTURE.into(), period_ns: 125_000, ..Series::default() });
+            let verdict = crate::judge(&record, &find_profile("avb-class-a").unwrap());
+            (verdict.outcome, verdict.reason)
+        };
+        let text = "the listener lost 600 frames of another stream: a missing frame counts as later than any limit";
+        assert_eq!(of(1_200, 600, 0), (Outcome::Fail, text.to_owned()));
+        assert_eq!(of(ENOUGH, 0, 0).0, Outcome::Pass, "the capture shows the losses of the followed stream");
+        assert_eq!(of(ENOUGH, 600, 600).0, Outcome::Pass, "read, but not counted");
     }
 }

@@ -161,6 +161,23 @@ pub(crate) fn of_missing(missing: Missing, measured_ns: u64, period_ns: u64) -> 
     Late { cycles, stalls: Grouped { total: most, independent: most }, stalls_at_least: seconds }
 }
 
+/// The stalls of `total` frames that count as late although they came in their slots. `listed_ns` contains the times of
+/// some or all of them.
+pub(crate) fn of_frames(total: u64, listed_ns: &[u64], measured_ns: u64, period_ns: u64) -> Late {
+    let at_all_times = of_missing(Missing::anywhere(total), measured_ns, period_ns);
+    if listed_ns.is_empty() {
+        return at_all_times;
+    }
+    let mut listed: Vec<Spike> =
+        listed_ns.iter().map(|&at_ns| Spike { at_ns, lateness_ns: 1, ..Spike::default() }).collect();
+    listed.sort_by_key(|spike| spike.at_ns);
+    let known = listed_stalls(&listed.iter().collect::<Vec<_>>(), measured_ns, period_ns, 0);
+    if listed.len() as u64 >= total {
+        return known;
+    }
+    Late { stalls_at_least: at_all_times.stalls_at_least.max(known.stalls_at_least), ..at_all_times }
+}
+
 /// The stalls of the xruns of an audio series. Their times are unknown if the series does not list them all.
 pub(crate) fn of_xruns(series: &Series, audio: &Audio) -> Late {
     let listed: Vec<&Spike> =

@@ -33,6 +33,7 @@ pub(crate) struct Presentation {
     interval_ns: f64,
     /// The nominal one, if it is known, ns.
     nominal_ns: Option<f64>,
+    newest: Option<Newest>,
     last: Option<Last>,
     /// True if the media clock restart bit changed in a frame without a timestamp since the last one with one.
     restarted: bool,
@@ -54,14 +55,21 @@ pub(crate) struct Presentation {
     found: CapturedPresentation,
 }
 
-/// The last frame with a timestamp.
+/// The newest frame by its sequence number, with or without a timestamp.
+#[derive(Clone, Copy)]
+struct Newest {
+    sequence: u8,
+    at_ns: i64,
+    restart_bit: bool,
+}
+
+/// The newest frame with a timestamp.
 #[derive(Clone, Copy)]
 struct Last {
     sequence: u8,
     at_ns: i64,
     /// Its presentation time with more bits, ns.
     time_ns: i64,
-    restart_bit: bool,
 }
 
 /// The difference of a frame to the one before.
@@ -92,6 +100,7 @@ impl Presentation {
             clock,
             interval_ns,
             nominal_ns,
+            newest: None,
             last: None,
             restarted: false,
             waiting: Vec::new(),
@@ -116,12 +125,13 @@ impl Presentation {
         if let Some(crf) = content.crf {
             self.add_reference(crf);
         }
-        if let Some(last) = &mut self.last
-            && last.restart_bit != avtp.media_restart
-        {
-            last.restart_bit = avtp.media_restart;
-            self.found.restarts += 1;
-            self.restarted = true;
+        let is_newer = self.is_newer(avtp.sequence, at_ns);
+        if is_newer {
+            let newest = Newest { sequence: avtp.sequence, at_ns, restart_bit: avtp.media_restart };
+            if self.newest.replace(newest).is_some_and(|before| before.restart_bit != newest.restart_bit) {
+                self.found.restarts += 1;
+                self.restarted = true;
+            }
         }
         // A presentation time of 32 bits is the one nearest to that of the last frame and the time since then.
         let near_ns = self.last.map(|last| last.time_ns.saturating_add(at_ns.saturating_sub(last.at_ns)));
@@ -137,25 +147,31 @@ impl Presentation {
         let ahead_ns = time_ns.saturating_sub(at_ns);
         let (smallest_ns, largest_ns) = self.range_ns.unwrap_or((ahead_ns, ahead_ns));
         self.range_ns = Some((smallest_ns.min(ahead_ns), largest_ns.max(ahead_ns)));
-        if let Some(clock) = self.clock {
+        // The timestamps of a talker that is not synchronised have no relation to the clock of the capture.
+        if let Some(clock) = self.clock.filter(|_| !avtp.timestamp_uncertain) {
             let stamp_ns = match clock {
                 CaptureClock::Gptp => stamp_ns,
                 CaptureClock::Utc => stamp_ns.saturating_add(TAI_LESS_UTC_NS),
             };
-            let due_ns = avtp.timestamp.map_or(time_ns, |timestamp| nearest_ns(timestamp, stamp_ns));
-            self.margins.add(frame, at_ns, due_ns.saturating_sub(stamp_ns));
+            let due_ns = match (avtp.timestamp, content.crf) {
+                (Some(timestamp), _) => Some(nearest_ns(timestamp, stamp_ns)),
+                (None, Some(crf)) => crf.last_ns().map(u64::cast_signed),
+                (None, None) => None,
+            };
+            if let Some(due_ns) = due_ns {
+                self.margins.add(frame, at_ns, due_ns.saturating_sub(stamp_ns), content.crf.is_some());
+            }
         }
-        let now = Last { sequence: avtp.sequence, at_ns, time_ns, restart_bit: avtp.media_restart };
+        if !is_newer {
+            return;
+        }
+        let now = Last { sequence: avtp.sequence, at_ns, time_ns };
         let Some(last) = self.last else {
             self.last = Some(now);
             self.earliest.add(time_ns, at_ns, 1.0);
             return;
         };
         let ahead = u64::from(avtp.sequence.wrapping_sub(last.sequence));
-        // Duplicates and frames that were overtaken.
-        if !(1..128).contains(&ahead) && at_ns.saturating_sub(last.at_ns) as f64 <= 128.0 * self.interval_ns {
-            return;
-        }
         let passed = at_ns.saturating_sub(last.at_ns) as f64 / self.interval_ns;
         let around = nearest((passed - ahead as f64) / 256.0).max(0).cast_unsigned();
         let frames = ahead.saturating_add(around.saturating_mul(256)).max(1);
@@ -171,6 +187,15 @@ impl Presentation {
                 self.learn();
             }
         }
+    }
+
+    /// False for duplicates and for frames that were overtaken.
+    #[inline]
+    fn is_newer(&self, sequence: u8, at_ns: i64) -> bool {
+        self.newest.is_none_or(|newest| {
+            (1..128).contains(&sequence.wrapping_sub(newest.sequence))
+                || at_ns.saturating_sub(newest.at_ns) as f64 > 128.0 * self.interval_ns
+        })
     }
 
     fn add_reference(&mut self, crf: Crf) {
@@ -234,12 +259,12 @@ impl Presentation {
         }
     }
 
-    /// The result; `None` if no frame has a timestamp. `clock_was_set` is true if the timestamps of the capture stepped.
+    /// The result; `None` if no frame has a timestamp, unless the clock of the capture was given to judge them. `clock_was_set` is true if the timestamps of the capture stepped.
     pub(crate) fn finish(mut self, clock_was_set: bool) -> Option<CapturedPresentation> {
         if self.jump_ns.is_none() {
             self.learn();
         }
-        if self.found.valid == 0 {
+        if self.found.valid == 0 && self.clock.is_none() {
             return None;
         }
         let (frames, advance_ns) = self.advanced;
@@ -247,7 +272,7 @@ impl Presentation {
         let frequency_ppm = nominal_ns.map(|ns| (frames as f64 * ns / advance_ns as f64 - 1.0) * 1e6);
         let drift_ppm = if clock_was_set || self.irregular { None } else { self.drift_ppm() };
         Some(CapturedPresentation {
-            jumps: (!self.irregular).then_some(self.jumps),
+            jumps: (!self.irregular && self.found.valid > 0).then_some(self.jumps),
             drift_ppm,
             frequency_ppm,
             variation_ns: self.range_ns.map(|(smallest_ns, largest_ns)| largest_ns.abs_diff(smallest_ns)),
@@ -272,13 +297,14 @@ impl Presentation {
 }
 
 impl Margins {
+    /// Adds the margin of a frame. The timestamps of a clock reference are no times to play, so its frames cannot be late.
     #[inline]
-    fn add(&mut self, frame: u64, at_ns: i64, margin_ns: i64) {
+    fn add(&mut self, frame: u64, at_ns: i64, margin_ns: i64, is_reference: bool) {
         let (smallest_ns, largest_ns) = self.range_ns.unwrap_or((margin_ns, margin_ns));
         self.range_ns = Some((smallest_ns.min(margin_ns), largest_ns.max(margin_ns)));
         self.sum_ns += i128::from(margin_ns);
         self.count += 1;
-        if margin_ns < 0 {
+        if margin_ns < 0 && !is_reference {
             self.late += 1;
             self.worst.add(frame, at_ns, margin_ns.saturating_neg());
         }

@@ -91,6 +91,58 @@ fn late_frames_have_a_negative_margin() {
 }
 
 #[test]
+fn reordered_frames_do_not_restart_the_media_clock() {
+    let mut frames = steady(3000, BEGIN_NS);
+    for seen in &mut frames[1000..] {
+        seen.bytes[AVTP_AT + 1] |= 8;
+    }
+    let restarts = |frames: &[Seen]| {
+        let found = presentation(frames, Some(CaptureClock::Gptp));
+        let changes: Vec<u64> = found.changes.iter().map(|change| change.frame).collect();
+        (found.restarts, changes, found.valid)
+    };
+    let swap = |frames: &mut [Seen]| {
+        let (earlier, later) = (frames[999].at_ns, frames[1000].at_ns);
+        frames.swap(999, 1000);
+        (frames[999].at_ns, frames[1000].at_ns) = (earlier, later);
+    };
+    assert_eq!(restarts(&frames), (1, vec![1001], 3000));
+    swap(&mut frames);
+    assert_eq!(restarts(&frames), (1, vec![1000], 3000));
+    // Also without timestamps; the first frame with one reports it.
+    for seen in &mut frames[990..1010] {
+        seen.bytes[AVTP_AT + 1] &= !1;
+    }
+    assert_eq!(restarts(&frames), (1, vec![1011], 2980));
+}
+
+#[test]
+fn frames_of_a_talker_without_synchronisation_have_no_margin() {
+    let mut frames = steady(3000, BEGIN_NS);
+    for seen in &mut frames[..2000] {
+        seen.bytes[AVTP_AT + 3] |= 1;
+    }
+    for (seq, seen) in (0..2000).zip(&mut frames) {
+        set_due(seen, BEGIN_NS + seq * 125_000 - 500_000_000);
+    }
+    let found = presentation(&frames, Some(CaptureClock::Gptp));
+    assert_eq!((found.valid, found.uncertain), (3000, 2000));
+    assert!(found.margin.is_some_and(|margin| margin.late == 0 && margin.max_ns == 2_000_000));
+}
+
+#[test]
+fn without_a_valid_timestamp_a_given_clock_is_recorded() {
+    let mut frames = steady(3000, BEGIN_NS);
+    frames.iter_mut().for_each(|seen| seen.bytes[AVTP_AT + 1] &= !1);
+    let found = presentation(&frames, Some(CaptureClock::Gptp));
+    assert_eq!((found.valid, found.not_valid, found.clock), (0, 3000, Some(CaptureClock::Gptp)));
+    assert_eq!((found.jumps, found.margin, found.variation_ns), (None, None, None));
+    let file = pcap(LITTLE, true, 1, &frames);
+    let unknown = analyse(|| Ok(&file[..]), "made", &OPTIONS).expect("an analysis");
+    assert_eq!(unknown.capture.presentation, None);
+}
+
+#[test]
 fn the_drift_of_the_media_clock_is_found() {
     let mut frames = steady(80_000, BEGIN_NS);
     for (seq, seen) in (0..).zip(&mut frames) {
@@ -175,4 +227,25 @@ fn a_clock_reference_shows_its_frequency_and_losses() {
     let margin = crf.margin.unwrap();
     // The margin shrinks by 6 ns with each frame.
     assert!((1_999_700..=2_000_000).contains(&margin.max_ns) && margin.late == 0, "{margin:?}");
+}
+
+#[test]
+fn the_margin_of_a_clock_reference_is_that_of_its_last_timestamp() {
+    let frame = |seq: u64| {
+        let at_ns = BEGIN_NS + seq * 20_000_000;
+        let mut seen = reference(seq, at_ns, at_ns - 14_666_667, 0);
+        // 6 timestamps, one for each 160 samples: 3.33 ms.
+        seen.bytes[AVTP_AT + 17..AVTP_AT + 20].copy_from_slice(&[48, 0, 160]);
+        seen.bytes.resize(96, 0);
+        seen
+    };
+    let frames: Vec<_> = (0..500).map(frame).collect();
+    let found = presentation(&frames, Some(CaptureClock::Gptp));
+    near(found.frequency_ppm, 0.0, 0.001);
+    let margin = found.margin.unwrap();
+    assert_eq!((margin.min_ns, margin.max_ns, margin.late), (2_000_000, 2_000_000, 0));
+    // A timestamp of the past is not late.
+    let old = (0..500).map(|seq| reference(seq, BEGIN_NS + seq * 2_000_000, BEGIN_NS + seq * 2_000_000 - 5_000, 0));
+    let margin = presentation(&old.collect::<Vec<_>>(), Some(CaptureClock::Gptp)).margin.unwrap();
+    assert_eq!((margin.max_ns, margin.late, margin.worst.len()), (-5_000, 0, 0));
 }

@@ -173,6 +173,19 @@ impl Crf {
         })
     }
 
+    /// The last timestamp of the frame, ns of gPTP, by the first one and the nominal frequency; `None` if one of them is not known.
+    #[must_use]
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "not negative, and the cast saturates")]
+    pub fn last_ns(self) -> Option<u64> {
+        let first_ns = self.first_ns?;
+        let later = self.timestamps.saturating_sub(1);
+        if later == 0 {
+            return Some(first_ns);
+        }
+        let later_ns = f64::from(later) * f64::from(self.interval) * 1e9 / self.frequency_hz()?;
+        Some(first_ns.saturating_add(later_ns.round() as u64))
+    }
+
     /// The nominal frequency of the events, Hz: the base frequency times 1, 1/1.001, 1.001, 24/25, 25/24 or 1/8 for pull
     /// 0 to 5 (IEEE Std 1722-2016, table 28). `None` if it is 0 or the pull is reserved.
     #[must_use]

@@ -170,11 +170,13 @@ fn of_stream(record: &Record, all: &[&Series], rows: usize) -> Table {
             ],
             Some(Stream::Listener(listener)) => {
                 let longest_ns = listener.max_gap_ns.map(u64::cast_signed);
+                // A listener needs the frames of each stream, so the losses are those of the worst one.
+                let lost = listener.worst_first().first().map_or(listener.lost, |worst| worst.lost.max(listener.lost));
                 vec![
                     cell(format!("received{host}{when}: gaps")),
                     cell(grouped(listener.frames)),
                     cell("-"),
-                    count_cell(listener.lost),
+                    count_cell(lost),
                     cell(time(p99_9(&listener.interval, longest_ns))),
                     cell(time(longest_ns)),
                 ]

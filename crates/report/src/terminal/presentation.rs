@@ -41,18 +41,26 @@ pub(super) fn section(page: &mut Page, found: Option<&CapturedPresentation>) {
 }
 
 fn margin(found: &CapturedPresentation) -> String {
-    let (Some(margin), Some(clock)) = (&found.margin, found.clock) else {
+    let Some(clock) = found.clock else {
         return "- (give --clock if the capture's clock follows gPTP)".to_owned();
+    };
+    let Some(margin) = &found.margin else {
+        return "- (no timestamp is valid and certain)".to_owned();
     };
     let clock = match clock {
         CaptureClock::Gptp => "gPTP",
         CaptureClock::Utc => "UTC, 37 s behind gPTP",
     };
+    let (min, max) = (format_ns(margin.min_ns), format_ns(margin.max_ns));
+    if found.reference.is_some() {
+        return format!(
+            "{min} to {max} from the capture of a frame to its last timestamp (by the capture's clock, {clock})"
+        );
+    }
     let late = match margin.worst.first() {
         Some(worst) => format!("{} too late, the latest frame {}", counted(margin.late, "frame"), worst.frame),
         None => "no frame too late".to_owned(),
     };
-    let (min, max) = (format_ns(margin.min_ns), format_ns(margin.max_ns));
     format!("{min} to {max}: {late} (by the capture's clock, {clock})")
 }
 
