@@ -211,9 +211,9 @@ fn without_identifiers(text: &str) -> String {
         let lengths: Vec<usize> = groups.iter().map(|group| group.len()).collect();
         let is_id = FORMS.iter().any(|form| lengths.windows(form.len()).any(|found| found == *form));
         if is_id {
-            out.extend(run.chars().map(|c| if c.is_ascii_hexdigit() { '0' } else { c }))
+            out.extend(run.chars().map(|c| if c.is_ascii_hexdigit() { '0' } else { c }));
         } else {
-            out += run
+            out += run;
         }
         rest = after;
     }
