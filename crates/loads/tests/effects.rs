@@ -54,6 +54,8 @@ fn threads_have_the_given_cpus_and_ordinary_priority() {
         let spec = format!("{kind}@{first}");
         let running = start(&spec).unwrap();
         let worker = worker_of(&spec);
+        // The worker is ready a moment before its shell exists.
+        eventually("the shell exists", || kind != "cpu:shell" || !below(worker.pid).is_empty());
         let mut processes = below(worker.pid);
         assert_eq!(processes.is_empty(), kind != "cpu:shell");
         processes.push(worker);
