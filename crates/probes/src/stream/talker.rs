@@ -323,8 +323,8 @@ impl<T: Transmit> Work for Talk<T> {
         if slot <= self.slots_over {
             return;
         }
-        for (frame, launch_ns) in self.frames.iter_mut().zip(launches_ns) {
-            frame.patch_sent(now_ns.max(launch_ns));
+        for (frame, launch_ns) in self.frames.iter_mut().zip(&launches_ns) {
+            frame.patch_sent(now_ns.max(*launch_ns));
         }
         let sent = match &*self.frames {
             [frame] => self.sender.send(frame.bytes(), slot_ns),
