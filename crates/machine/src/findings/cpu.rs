@@ -224,8 +224,9 @@ fn smt(context: &CheckContext) -> Finding {
             let all_read = !context.online.is_empty() && context.online.iter().all(|cpu| siblings(cpu).is_some());
             match shared {
                 Some((cpu, list)) => {
-                    let others: Vec<String> =
-                        list.iter().skip(1).map(|cpu| format!("/{CPU}/cpu{cpu}/online")).collect();
+                    let is_second = |cpu: &u32| siblings(*cpu).is_some_and(|list| list.first() != Some(*cpu));
+                    let seconds = context.online.iter().filter(is_second);
+                    let others: Vec<String> = seconds.map(|cpu| format!("/{CPU}/cpu{cpu}/online")).collect();
                     warn(ID, format!("{} share a core (SMT)", list.in_words()), context.evidence(&path(cpu)))
                         .because(
                             "Threads on the sibling take execution units and cache from the measured CPU at any time.",
