@@ -20,7 +20,7 @@ pub struct Root {
     kept: Option<Arc<Mutex<Seen>>>,
 }
 
-/// What was read of a machine, by path.
+/// The files and folders of a machine that were read, by path.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Seen {
     /// Files with their contents, or the reason why they could not be read.

@@ -294,7 +294,7 @@ const DEBUG_OPTIONS: [&str; 16] = [
     "DEBUG_ATOMIC_SLEEP",
     "DEBUG_OBJECTS",
 ];
-/// Those that multiply the time of each lock or memory access.
+/// Options that make each lock or memory access several times slower.
 const SLOWEST: [&str; 5] = ["PROVE_LOCKING", "LOCKDEP", "KASAN", "KCSAN", "KMSAN"];
 
 fn debug_options(context: &CheckContext) -> Finding {

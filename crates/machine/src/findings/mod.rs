@@ -29,7 +29,7 @@ use crate::{
 pub struct Check {
     /// Stable identifier of its finding: `kernel.preempt`.
     pub id: &'static str,
-    /// What is checked, in a few words.
+    /// The checked property, in a few words.
     pub subject: &'static str,
     /// The document that says why it matters; `punctual` if the limit is our own.
     pub source: &'static str,

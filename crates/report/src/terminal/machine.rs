@@ -196,7 +196,7 @@ pub(super) fn explained(page: &mut Page, finding: &Finding, subject: &str, sourc
     page.fact("source", NAMES + 1, source);
 }
 
-/// How long a remedy lasts.
+/// The duration of a remedy in words.
 pub(crate) fn lasts_in_words(lasts: Lasts) -> &'static str {
     match lasts {
         Lasts::UntilExit => "until the process ends",

@@ -112,8 +112,10 @@ fn unknown_id(id: &str) -> Usage {
 /// Adds whether this kernel held the limit of the use in the newest record here, and sets aside what does not matter to
 /// the use.
 fn judge_for(findings: &mut Vec<Finding>, profile: &Profile, machine: &Machine) {
-    let measured = measured(profile, machine);
+    let (measured, has_load) = measured(profile, machine);
+    // A machine at rest says little about the delays of a kernel.
     if measured.state == FindingState::Ok
+        && has_load
         && let Some(preempt) = findings.iter_mut().find(|finding| finding.id == "kernel.preempt")
         && preempt.state != FindingState::Ok
     {
@@ -139,8 +141,9 @@ fn judge_for(findings: &mut Vec<Finding>, profile: &Profile, machine: &Machine) 
     findings.insert(0, measured);
 }
 
-/// The verdict of the newest record here about the use, if this machine made it with this kernel.
-fn measured(profile: &Profile, machine: &Machine) -> Finding {
+/// The verdict of the newest record here about the use, if this machine made it with this kernel, and whether a load ran
+/// meanwhile.
+fn measured(profile: &Profile, machine: &Machine) -> (Finding, bool) {
     let finding = |state, title: String, evidence: String| Finding {
         id: USE_MEASURED.to_owned(),
         state,
@@ -149,10 +152,14 @@ fn measured(profile: &Profile, machine: &Machine) -> Finding {
         ..Finding::default()
     };
     let measure = format!("{PUNCTUAL} measure timer --duration 1m --load cpu --profile {}", profile.argument);
-    let unmeasured = |evidence: String| Finding {
-        why: "Settings do not show how late a machine is.".to_owned(),
-        remedy: format!("sudo {measure}"),
-        ..finding(FindingState::Unknown, format!("not measured for {} with this kernel", profile.name), evidence)
+    let unmeasured = |evidence: String| {
+        let title = format!("not measured for {} with this kernel", profile.name);
+        let unknown = Finding {
+            why: "Settings do not show how late a machine is.".to_owned(),
+            remedy: format!("sudo {measure}"),
+            ..finding(FindingState::Unknown, title, evidence)
+        };
+        (unknown, false)
     };
     let Ok(path) = newest_record() else {
         return unmeasured("/proc/sys/kernel/osrelease: no record in this folder".to_owned());
@@ -163,16 +170,24 @@ fn measured(profile: &Profile, machine: &Machine) -> Finding {
     {
         return unmeasured(format!("{}: of another machine or kernel", path.display()));
     }
+    if record.scenario.probe != "timer" {
+        return unmeasured(format!("{}: not of `measure timer`", path.display()));
+    }
+    let has_load = record.phases.iter().any(|phase| !phase.loads.is_empty());
     let verdict = analysis::judge(&record, profile);
     let limit = format_ns(profile.limit_ns);
     let evidence = format!("{}: {}", path.display(), verdict.reason);
-    match verdict.outcome {
-        Outcome::Pass => finding(FindingState::Ok, format!("this kernel held {limit} in the newest record"), evidence),
+    let found = match verdict.outcome {
+        Outcome::Pass => {
+            let rest = if has_load { "" } else { ", at rest only" };
+            finding(FindingState::Ok, format!("this kernel held {limit} in the newest record{rest}"), evidence)
+        }
         Outcome::Fail => Finding {
             why: verdict.reason,
             remedy: format!("punctual blame {}", record::shell::command(&[path.to_string_lossy()])),
             ..finding(FindingState::Fail, format!("this kernel did not hold {limit} in the newest record"), evidence)
         },
-        _ => unmeasured(evidence),
-    }
+        _ => return unmeasured(evidence),
+    };
+    (found, has_load)
 }
