@@ -82,6 +82,12 @@ pub trait Work: Send {
         Ok(Pacer::Clock)
     }
 
+    /// True if only a deadline or a signal ends [`wait`](Self::wait). The [`Timer`](crate::timer::Timer) then interrupts a
+    /// wait that has lasted for a short time.
+    fn waits_for_ever(&self) -> bool {
+        false
+    }
+
     /// Waits for the next deadline of a device. `None` if there was none for a short time, so that the thread can check
     /// whether to end.
     ///

@@ -26,6 +26,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use sys::signal::interrupt_thread;
+
 use crate::{
     guard::Heartbeat,
     probe_threads::{Overdue, ThreadInfo, Work},
@@ -45,6 +47,10 @@ pub struct Timer {
     start: mpsc::Sender<(i64, i64)>,
     thread: Option<JoinHandle<()>>,
     reader: Reader,
+    /// True if the thread's wait for a device ends only with an event or a signal.
+    waits_for_ever: bool,
+    /// Waits that had ended at the last [`collect`](Self::collect).
+    waits: u64,
 }
 
 impl Timer {
@@ -72,6 +78,7 @@ impl Timer {
         let (start, wait_for_start) = mpsc::channel();
         let (grant_sender, grant_receiver) = mpsc::channel();
         let thread_settings = settings.clone();
+        let waits_for_ever = work.as_ref().is_some_and(|work| work.waits_for_ever());
         let name = settings.cpu.map_or_else(|| settings.role.clone(), |cpu| format!("{}/{cpu}", settings.role));
         let thread = std::thread::Builder::new()
             .name(name)
@@ -79,7 +86,8 @@ impl Timer {
             .spawn(move || thread::run(&thread_settings, work, writer, &heartbeat, &grant_sender, &wait_for_start))
             .map_err(TimerError::Spawn)?;
         let grant = grant_receiver.recv().unwrap_or(Err(TimerError::Wait(settings.clock, settings.wait)))?;
-        Ok(Self { settings: settings.clone(), grant, shared, start, thread: Some(thread), reader })
+        let settings = settings.clone();
+        Ok(Self { settings, grant, shared, start, thread: Some(thread), reader, waits_for_ever, waits: 0 })
     }
 
     /// The settings of the probe.
@@ -113,11 +121,20 @@ impl Timer {
         self.thread.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
+    /// Interrupts a wait of the thread that ends only with an event or a signal.
+    fn interrupt(&self) {
+        if self.waits_for_ever && !self.has_ended() {
+            interrupt_thread(self.grant.thread_id);
+        }
+    }
+
     /// Waits for the thread's end, at most for `timeout`. A thread that sleeps longer is left alone; it counts nothing
     /// more.
     pub fn wait_for_end(&mut self, timeout: Duration) {
         let begin = Instant::now();
         while !self.has_ended() && begin.elapsed() < timeout {
+            // Each time, because a signal before the wait has no effect.
+            self.interrupt();
             std::thread::sleep(Duration::from_millis(1));
         }
     }
@@ -173,6 +190,11 @@ impl Timer {
     /// Reads the data that the thread reported since the last call. Must be called several times per second.
     pub fn collect(&mut self) {
         self.reader.collect(&self.shared);
+        let waits = self.shared.waits.load(Relaxed);
+        // A thread whose device is silent must check whether to end, and whether the device is gone.
+        if std::mem::replace(&mut self.waits, waits) == waits {
+            self.interrupt();
+        }
     }
 
     /// Spikes of the last [`collect`](Self::collect), in order of time. Explanations written into them stay with the

@@ -85,7 +85,7 @@ fn handle(signal: libc::c_int, handler: extern "C" fn(libc::c_int)) -> io::Resul
     // SAFETY: sigaction is plain old data, so all zeroes is a valid value.
     let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
     action.sa_sigaction = handler as *const () as usize;
-    // SAFETY: both handlers do nothing but change atomics, which is async-signal-safe; `action` is live for the call.
+    // SAFETY: the handlers do nothing but change atomics, which is async-signal-safe; `action` is live for the call.
     match unsafe { libc::sigaction(signal, &raw const action, std::ptr::null_mut()) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
@@ -141,9 +141,55 @@ pub fn block_termination_here() -> io::Result<()> {
     if answer == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(answer)) }
 }
 
+/// The signal that interrupts a system call of one thread. By default it has no effect, so that one that comes late is
+/// harmless.
+const INTERRUPTING: libc::c_int = libc::SIGURG;
+
+/// Lets [`interrupt_thread`] interrupt the system calls of the calling thread.
+///
+/// # Errors
+/// The kernel's error; none is expected.
+pub fn allow_interruption_here() -> io::Result<()> {
+    handle(INTERRUPTING, pass)?;
+    // SAFETY: sigset_t is plain old data that sigemptyset initialises; each call gets a live pointer to it.
+    let answer = unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&raw mut set);
+        libc::sigaddset(&raw mut set, INTERRUPTING);
+        libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const set, std::ptr::null_mut())
+    };
+    if answer == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(answer)) }
+}
+
+/// Interrupts a system call in which a thread of this process waits, so that it fails with EINTR. Has no effect on a
+/// thread that is not in a system call, or has ended; the caller repeats it if the thread must notice.
+pub fn interrupt_thread(thread_id: u32) {
+    // SAFETY: the call has no memory arguments. It reaches only threads of this process.
+    unsafe { libc::syscall(libc::SYS_tgkill, std::process::id(), thread_id, INTERRUPTING) };
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_waiting_system_call_of_a_thread_is_interrupted() {
+        let (reader, _writer) = rustix::pipe::pipe().unwrap();
+        let (sender, receiver) = std::sync::mpsc::channel();
+        let waiting = std::thread::spawn(move || {
+            allow_interruption_here().unwrap();
+            sender.send(crate::sched::thread_id()).unwrap();
+            rustix::io::read(&reader, &mut [0; 1])
+        });
+        let thread_id = receiver.recv().unwrap();
+        while !waiting.is_finished() {
+            interrupt_thread(thread_id);
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        assert_eq!(waiting.join().unwrap(), Err(rustix::io::Errno::INTR));
+        // It has ended.
+        interrupt_thread(thread_id);
+    }
 
     #[test]
     fn the_first_signal_is_named_and_only_a_second_one_of_the_user_counts() {

@@ -4,9 +4,12 @@
 use std::io;
 
 use record::{Interrupts, Zero};
-use sys::interrupt::gpio::{EVENTS_KEPT, Input};
+use sys::{
+    clock::Clock,
+    interrupt::gpio::{EVENTS_KEPT, Input},
+};
 
-use super::source::{Found, Interrupted, Source, is_ready, ready};
+use super::source::{Found, Interrupted, Source, is_ready};
 use crate::probe_threads::Pacer;
 
 /// An input line, with the times of the edges that are made for it.
@@ -55,6 +58,10 @@ impl Source for Line {
         true
     }
 
+    fn waits_for_ever(&self) -> bool {
+        true
+    }
+
     fn start(&mut self) -> io::Result<Pacer> {
         // Edges from before the start, of a signal that is active already.
         for _ in 0..EVENTS_KEPT {
@@ -68,8 +75,14 @@ impl Source for Line {
 
     #[inline]
     fn wait(&mut self) -> io::Result<Found> {
-        let Some(woke_ns) = ready(&self.input)? else { return Ok(Found::Nothing) };
-        let edge = self.input.read()?;
+        if self.input.is_empty() {
+            match self.input.fill() {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(Found::Nothing),
+                filled => filled?,
+            }
+        }
+        let woke_ns = Clock::Monotonic.now_ns();
+        let Some(edge) = self.input.take() else { return Ok(Found::Nothing) };
         let lost = u64::from(edge.number.wrapping_sub(self.last).saturating_sub(1));
         self.last = edge.number;
         let interrupted = Interrupted {

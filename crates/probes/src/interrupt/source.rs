@@ -18,8 +18,7 @@ const OLD_READS: usize = 64;
 /// Longest wait of the measuring thread before it checks whether to end.
 pub(super) const WAIT: Duration = Duration::from_millis(50);
 
-/// A source of interrupts. Except for [`describe`](Self::describe) and [`keeps_each`](Self::keeps_each), its functions run
-/// on the measuring thread, and must not allocate, lock, print or call anything unnecessary.
+/// A source of interrupts. Except for those that take `&self`, its functions run on the measuring thread, and must not allocate, lock, print or call anything unnecessary.
 pub trait Source: Send {
     /// The constant part of its figures: what it is, and what gives the time of its interrupts.
     fn describe(&self) -> Interrupts;
@@ -27,13 +26,19 @@ pub trait Source: Send {
     /// True if the kernel keeps an event for each interrupt until it is read; false if it only counts them.
     fn keeps_each(&self) -> bool;
 
+    /// True if only an event or a signal ends [`wait`](Self::wait); false if it has a time limit. A wait without a limit is
+    /// cheaper, because the kernel sets no timer, and a single system call can wait and read.
+    fn waits_for_ever(&self) -> bool {
+        false
+    }
+
     /// Starts the device. Called once, when the thread starts.
     ///
     /// # Errors
     /// The error of the kernel.
     fn start(&mut self) -> io::Result<Pacer>;
 
-    /// Waits for an interrupt for about 50 ms.
+    /// Waits for an interrupt for about 50 ms, or until a signal comes.
     ///
     /// # Errors
     /// The error of the kernel, if the source is gone.

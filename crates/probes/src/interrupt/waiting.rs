@@ -5,6 +5,8 @@ use std::{
     sync::{Arc, atomic::Ordering::Relaxed},
 };
 
+use sys::signal::allow_interruption_here;
+
 use super::{
     driver::Switch,
     shared::Shared,
@@ -29,7 +31,14 @@ pub struct Waiting<S: Source> {
 impl<S: Source> Work for Waiting<S> {
     fn at(&mut self, _wake: Wake) {}
 
+    fn waits_for_ever(&self) -> bool {
+        self.source.waits_for_ever()
+    }
+
     fn start(&mut self) -> io::Result<Pacer> {
+        if self.source.waits_for_ever() {
+            allow_interruption_here()?;
+        }
         let started = self.source.start();
         if let Some(driver) = &self.driver {
             driver.begin();
@@ -88,5 +97,101 @@ impl<S: Source> Waiting<S> {
         let slot = shared.seen.load(Relaxed);
         add(&shared.seen, 1);
         Wake { slot, deadline_ns: zero_ns, woke_ns }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        io::PipeReader,
+        time::{Duration, Instant},
+    };
+
+    use record::Interrupts;
+    use sys::{
+        clock::{Clock, Wait},
+        sched::Policy,
+    };
+
+    use super::*;
+    use crate::{
+        guard::Heartbeat,
+        timer::{Core, End, Fraction, Settings, Timer},
+    };
+
+    /// A source whose wait has no time limit.
+    struct Blocking(PipeReader);
+
+    impl Source for Blocking {
+        fn describe(&self) -> Interrupts {
+            Interrupts::default()
+        }
+
+        fn keeps_each(&self) -> bool {
+            true
+        }
+
+        fn waits_for_ever(&self) -> bool {
+            true
+        }
+
+        fn start(&mut self) -> io::Result<Pacer> {
+            Ok(Pacer::Irregular)
+        }
+
+        fn wait(&mut self) -> io::Result<Found> {
+            match rustix::io::read(&self.0, &mut [0; 1]) {
+                Ok(0) => Err(rustix::io::Errno::NODEV.into()),
+                Err(rustix::io::Errno::INTR) => Ok(Found::Nothing),
+                read => read.map(|_| Found::Spurious).map_err(Into::into),
+            }
+        }
+    }
+
+    /// Runs a silent source for `length`, or until a stop after `stop_after`. Returns how the thread ended.
+    fn run(source: PipeReader, length: Duration, stop_after: Option<Duration>) -> End {
+        let shared = Arc::default();
+        let work = Waiting { source: Blocking(source), shared, driver: None, judge: None, has_started: false };
+        let settings = Settings {
+            role: "interrupt".to_owned(),
+            has_own_role: true,
+            cpu: None,
+            policy: Policy::Other,
+            clock: Clock::Monotonic,
+            wait: Wait::Nanosleep,
+            core: Core::Linux,
+            period_ns: 1_000_000,
+            fraction: Fraction::default(),
+            samples: None,
+            threshold_ns: i64::MAX,
+            spikes_kept: 3,
+            stop_on: None,
+            spin: None,
+        };
+        let mut timer = Timer::prepare_with(Some(Box::new(work)), &settings, Heartbeat::start().unwrap()).unwrap();
+        let now_ns = Clock::Monotonic.now_ns();
+        timer.start(now_ns, now_ns + i64::try_from(length.as_nanos()).unwrap());
+        let (began, latest) = (Instant::now(), Duration::from_secs(30));
+        while !timer.has_ended() && stop_after.is_none_or(|after| began.elapsed() < after) {
+            assert!(began.elapsed() < latest, "it does not end");
+            std::thread::sleep(Duration::from_millis(5));
+            timer.collect();
+        }
+        timer.stop();
+        timer.wait_for_end(latest);
+        timer.end().expect("it has ended")
+    }
+
+    #[test]
+    fn a_silent_source_does_not_keep_a_thread_from_its_end() {
+        let (source, writer) = io::pipe().unwrap();
+        assert_eq!(run(source, Duration::from_millis(100), None), End::Planned);
+        drop(writer);
+        let (source, writer) = io::pipe().unwrap();
+        assert_eq!(run(source, Duration::from_hours(1), Some(Duration::from_millis(100))), End::Planned);
+        drop(writer);
+        let (source, writer) = io::pipe().unwrap();
+        drop(writer);
+        assert_eq!(run(source, Duration::from_hours(1), None), End::PacerFailed, "it is gone");
     }
 }

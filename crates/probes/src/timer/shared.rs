@@ -42,6 +42,8 @@ pub struct Shared {
     pub cpu_checks: AtomicU64,
     /// Pauses that the guard imposed on the thread.
     pub pauses: AtomicU64,
+    /// Waits for a device that have ended.
+    pub waits: AtomicU64,
     /// Switches of an EVL thread to in-band scheduling.
     pub in_band: AtomicU64,
     /// Counters of a noise probe.
@@ -99,6 +101,7 @@ pub fn channel() -> (Writer, Arc<Shared>, rtrb::Consumer<Event>) {
         lost: AtomicU64::new(0),
         cpu_checks: AtomicU64::new(0),
         pauses: AtomicU64::new(0),
+        waits: AtomicU64::new(0),
         in_band: AtomicU64::new(0),
         noise: NoiseCounters::default(),
         pending: Pending(AtomicI64::new(Pending::NONE)),

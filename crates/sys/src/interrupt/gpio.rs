@@ -8,6 +8,7 @@ use std::{
 };
 
 use super::{
+    records::{Records, bytes},
     request::{Request, exchange},
     text,
 };
@@ -22,6 +23,10 @@ const OUTPUT: u64 = 1 << 3;
 const RISING: u64 = 1 << 4;
 /// Events that the kernel keeps for a line until they are read; more are lost. The kernel's default is 16.
 pub const EVENTS_KEPT: u32 = 1024;
+/// Length of an event, bytes.
+const EVENT: usize = 48;
+/// Events that one call reads.
+const READ: usize = 16;
 
 /// The active level of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,7 +91,7 @@ impl Chip {
     /// # Errors
     /// EBUSY if the line is in use, EINVAL if there is no such line, ENXIO if it cannot raise interrupts.
     pub fn watch(&self, offset: u32, active: Active) -> io::Result<Input> {
-        self.take(offset, INPUT | RISING | active.flag()).map(|file| Input { file })
+        self.take(offset, INPUT | RISING | active.flag()).map(|file| Input { file, events: Records::new() })
     }
 
     /// Takes a line as an output, which is inactive at first.
@@ -129,6 +134,8 @@ impl Active {
 #[derive(Debug)]
 pub struct Input {
     file: File,
+    /// Events that were read by [`fill`](Self::fill) and not yet taken.
+    events: Records<EVENT, READ>,
 }
 
 /// An edge that made an input active.
@@ -141,20 +148,45 @@ pub struct Edge {
 }
 
 impl Input {
-    /// Reads the oldest edge; waits for one if there is none.
+    /// Reads the oldest edge in the kernel; waits for one if there is none.
     ///
     /// # Errors
     /// ENODEV if the chip is gone.
     #[inline]
     pub fn read(&mut self) -> io::Result<Edge> {
-        let mut event = [0; 48];
+        let mut event = [0; EVENT];
         self.file.read_exact(&mut event)?;
-        let [stamp, rest] = [&event[..8], &event[20..24]];
-        Ok(Edge {
-            stamp_ns: i64::from_ne_bytes(stamp.try_into().unwrap_or_default()),
-            number: u32::from_ne_bytes(rest.try_into().unwrap_or_default()),
-        })
+        Ok(parse(&event))
     }
+
+    /// True if no edge is left that [`fill`](Self::fill) has read.
+    #[inline]
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.events.is_empty()
+    }
+
+    /// Reads several edges from the kernel; waits for one if there is none. Edges that were not taken are lost.
+    ///
+    /// # Errors
+    /// EINTR if a signal interrupts the wait, ENODEV if the chip is gone. A wait does not notice that the chip is
+    /// removed, and delays its removal: interrupt the wait with [`interrupt_thread`](crate::signal::interrupt_thread).
+    #[inline]
+    pub fn fill(&mut self) -> io::Result<()> {
+        self.events.fill(&self.file, usize::MAX).map(drop)
+    }
+
+    /// Takes the oldest edge that [`fill`](Self::fill) has read.
+    #[inline]
+    pub fn take(&mut self) -> Option<Edge> {
+        self.events.take().map(parse)
+    }
+}
+
+/// Parses a `gpio_v2_line_event`.
+#[inline]
+fn parse(event: &[u8; EVENT]) -> Edge {
+    Edge { stamp_ns: i64::from_ne_bytes(bytes(event, 0)), number: u32::from_ne_bytes(bytes(event, 20)) }
 }
 
 impl AsFd for Input {

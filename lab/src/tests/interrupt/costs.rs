@@ -66,9 +66,8 @@ fn cost_ns(mut child: Child, made: &dyn Fn() -> u64) -> Result<f64> {
     Ok(ran_ns as f64 / events as f64)
 }
 
-/// Largest median ratio. The target of `make bench` is 1.0, which edges miss (1.37): punctual also reads the clock, and its
-/// wait has a time limit.
-const RATIO_MAX: f64 = 1.5;
+/// Largest median ratio: the target of `make bench`.
+const RATIO_MAX: f64 = 1.0;
 
 /// Compares the costs in alternating runs, and notes them for `make bench`.
 fn compare(

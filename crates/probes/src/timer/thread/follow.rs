@@ -6,7 +6,7 @@ use super::{CPU_CHECKED_EVERY, Measuring, SECOND_NS};
 use crate::{
     guard::{Heartbeat, PAUSE_NS},
     probe_threads::Wake,
-    timer::{backend::ThreadBackend, settings::End},
+    timer::{backend::ThreadBackend, settings::End, shared::add},
 };
 
 impl Measuring {
@@ -16,6 +16,7 @@ impl Measuring {
         let mut is_first = true;
         while self.samples_left > 0 {
             let Some(Ok(wake)) = self.work.as_mut().map(|work| work.wait()) else { return End::PacerFailed };
+            add(&self.writer.shared.waits, 1);
             let Some(wake) = wake else {
                 let now_ns = self.clock.now_ns();
                 if self.writer.shared.is_stopped() || now_ns > self.end_ns {
