@@ -61,7 +61,7 @@ pub use self::{
     check::{Check, CheckMachine, CheckPart, FailOn, NIC_PERIOD, Nic as CheckNic},
     common::{Common, RecordOptions, WakeUps},
     evl::{Evl, EvlContext, EvlGravity},
-    interrupt::Interrupt,
+    interrupt::{Interrupt, InterruptOptions},
     judge::{Judge, JudgeServe},
     lab::Lab,
     measure::*,

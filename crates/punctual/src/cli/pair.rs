@@ -2,9 +2,8 @@
 
 use std::path::PathBuf;
 
-use ::judge::JudgeAddress;
 use campaign::probe::{
-    interrupt::{GpioLine, SourceName},
+    interrupt::SourceName,
     stream::{ListenXdp, QUEUE_MAX},
     udp::Address,
 };
@@ -14,7 +13,9 @@ use machine::{CpuList, nic::NicSettings};
 use record::FarAsked;
 use sys::sched::Policy;
 
-use super::{Extent, OutputOptions, RecordOptions, StreamOptions, StreamReceive, UdpOptions, duration, period};
+use super::{
+    Extent, InterruptOptions, OutputOptions, RecordOptions, StreamOptions, StreamReceive, UdpOptions, duration,
+};
 use crate::exit::Usage;
 
 /// Options of `pair`.
@@ -183,20 +184,9 @@ pub struct PairInterrupt {
     /// With the words of `measure interrupt`; `punctual measure interrupt --list` there shows which it has.
     #[arg(long, value_name = "SOURCE")]
     pub source: SourceName,
-    /// Make the edges on this GPIO line of the other machine.
-    #[arg(long, value_name = "CHIP/LINE")]
-    pub drive: Option<GpioLine>,
-    /// Answer on this GPIO line there, for --judge.
-    #[arg(long, value_name = "CHIP/LINE", requires = "judge", conflicts_with = "drive")]
-    pub answer: Option<GpioLine>,
-    /// Let this outside judge ask, which this machine reads.
-    ///
-    /// A serial line of this machine (/dev/ttyACM0), or the name or address of a board that runs latmon.
-    #[arg(long, value_name = "WHERE", requires = "answer")]
-    pub judge: Option<JudgeAddress>,
-    /// Expect this period [default: 1ms; pps 1s].
-    #[arg(long, value_name = "TIME", value_parser = period)]
-    pub period: Option<u64>,
+    /// Options shared with `measure interrupt`. The GPIO lines are those of the other machine, the judge is at this one.
+    #[command(flatten)]
+    pub shared: InterruptOptions,
     /// Measure for this long.
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "10s")]
     pub duration: u64,

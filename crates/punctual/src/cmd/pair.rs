@@ -8,8 +8,7 @@ use anyhow::{Context, bail};
 use campaign::{
     Plan, Probe,
     probe::{
-        Definition, InterruptProbe, StreamProbe, UdpProbe,
-        interrupt::{Judge, Judged},
+        Definition, StreamProbe, UdpProbe,
         stream::StreamEnds,
         udp::{Address, ECHO_POLICY, Peer, UDP_PORT},
     },
@@ -129,7 +128,8 @@ fn measure_interrupts(options: &Pair, interrupt: &PairInterrupt) -> anyhow::Resu
     if let Some(nic) = &options.far.far_nic {
         return Err(Usage(format!("--far-nic {nic} has no effect on interrupts: leave it out")).into());
     }
-    let probe = interrupt_probe(interrupt);
+    let shared = &interrupt.shared;
+    let probe = shared.probe(interrupt.source.clone());
     probe.check().map_err(|error| Usage(error.to_string()))?;
     let files = interrupt.record.files()?.with_exports(&interrupt.exports)?;
     output::find_profiles(&interrupt.profiles)?;
@@ -140,13 +140,13 @@ fn measure_interrupts(options: &Pair, interrupt: &PairInterrupt) -> anyhow::Resu
     let mut near = connect(options, interrupt.output)?;
     let task = InterruptTask {
         source: interrupt.source.to_string(),
-        drive: interrupt.drive.as_ref().map(ToString::to_string),
-        answer: interrupt
+        drive: shared.drive.as_ref().map(ToString::to_string),
+        answer: shared
             .answer
             .as_ref()
-            .zip(interrupt.judge.as_ref())
+            .zip(shared.judge.as_ref())
             .map(|(line, judge)| AnswerTask { line: line.to_string(), is_falling: judge.level() == Level::Low }),
-        period_ns: interrupt.period,
+        period_ns: shared.period,
         duration_ns: interrupt.duration,
         threshold_ns: interrupt.threshold,
         irq_cpu: interrupt.far_irq_cpu,
@@ -166,21 +166,9 @@ fn measure_interrupts(options: &Pair, interrupt: &PairInterrupt) -> anyhow::Resu
     Ok(output::status(&record))
 }
 
-/// The probe of the far end, for the checks that need no machine.
-fn interrupt_probe(interrupt: &PairInterrupt) -> InterruptProbe {
-    let judged = interrupt.answer.clone().zip(interrupt.judge.clone());
-    InterruptProbe {
-        source: interrupt.source.clone(),
-        drive: interrupt.drive.clone(),
-        judged: judged.map(|(answer, judge)| Judged { answer, judge: Judge::Here(judge) }),
-        period_ns: interrupt.period,
-        ..InterruptProbe::default()
-    }
-}
-
 /// Opens the outside judge at this machine, whose lines are those of the machine `host`.
 fn judge_here(host: &str, interrupt: &PairInterrupt, period_ns: u64) -> anyhow::Result<Option<Session>> {
-    let (Some(answer), Some(address)) = (&interrupt.answer, &interrupt.judge) else { return Ok(None) };
+    let (Some(answer), Some(address)) = (&interrupt.shared.answer, &interrupt.shared.judge) else { return Ok(None) };
     let of_host = |what: String| format!("{what} of {host}");
     let lines = Lines { question: of_host(interrupt.source.to_string()), answer: of_host(answer.to_string()) };
     Ok(Some(Session::open(SessionSettings { address: address.clone(), period_ns, cpu: None, lines })?))

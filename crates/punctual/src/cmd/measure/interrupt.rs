@@ -4,7 +4,7 @@ use campaign::{
     NicPlan, Plan, Probe,
     probe::{
         Definition, InterruptProbe, choose_cpu,
-        interrupt::{Judge, Judged, Offer, offers},
+        interrupt::{Offer, offers},
     },
 };
 use machine::Root;
@@ -39,19 +39,7 @@ pub fn run(options: &Interrupt) -> anyhow::Result<u8> {
     output::find_profiles(&wake_ups.profiles)?;
     let others = output::find_references(&wake_ups.against)?;
     let cpu = choose_cpu(&Root::system(), options.cpu, options.placement.shield.as_ref(), wake_ups.core)?;
-    let judged = options
-        .answer
-        .clone()
-        .zip(options.judge.clone())
-        .map(|(answer, judge)| Judged { answer, judge: Judge::Here(judge) });
-    let probe = InterruptProbe {
-        source,
-        drive: options.drive.clone(),
-        judged,
-        period_ns: options.period,
-        cpu: Some(cpu),
-        irq_cpu: options.irq_cpu,
-    };
+    let probe = InterruptProbe { cpu: Some(cpu), irq_cpu: options.irq_cpu, ..options.shared.probe(source) };
     let threads = probe.threads(options.policy);
     let phase = super::phase(common, probe.period_ns(), super::length(common), threads);
     let plan = Plan {
