@@ -29,6 +29,7 @@ use analysis::Analysis;
 use causes::Causes;
 
 pub(crate) use causes::TURNED_OFF_IN;
+pub(crate) use classify::LOST_EVENTS;
 pub(crate) use classify::{IDLE_STATE_PREFIX, IN_PREVIOUS_CYCLE};
 pub use shares::MAX_STRETCHES;
 pub use wake_up::{MeasuredThread, WakeUp, Work};

@@ -14,7 +14,7 @@ use record::{Cause, CauseKind, Why};
 
 use machine::FAIR_SERVERS_OFF;
 
-use crate::explain::TURNED_OFF_IN;
+use crate::explain::{LOST_EVENTS, TURNED_OFF_IN};
 
 /// Turns off the limit of real-time threads of kernels before Linux 6.12, which have no fair server.
 const REALTIME_LIMIT_OFF: &str = "sudo sysctl -w kernel.sched_rt_runtime_us=-1";
@@ -78,6 +78,11 @@ pub fn remedy(cause: &Cause, facts: &RemedyFacts) -> String {
                 Some(command) => format!("{model}; and set a constant CPU frequency, {command}"),
                 None => model.to_owned(),
             }
+        }
+        CauseKind::Unexplained if cause.detail == LOST_EVENTS => {
+            "events came faster than punctual could read them from the kernel's trace, so that the cause is not known: \
+             measure with a longer --period or less load"
+                .to_owned()
         }
         CauseKind::Unexplained => unexplained(facts),
     }

@@ -27,7 +27,7 @@ pub(super) struct Analysis {
     /// Until this time the measuring thread is still in its previous cycle, ns.
     pub previous_cycle_until_ns: u64,
     /// No event is missing from this time on, ns.
-    known_since_ns: u64,
+    pub known_since_ns: u64,
     /// The histories of the thread's CPU and of the CPUs that woke it.
     histories: HashMap<u32, CpuHistory>,
     nmis: Vec<Nmi>,

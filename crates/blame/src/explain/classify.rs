@@ -28,6 +28,8 @@ const MAX_STEP_NS: u64 = 50_000;
 const MAX_ENTRY_EXIT_NS: u64 = 10_000;
 /// Detail of a cause without trace events.
 const UNTRACED: &str = "no trace event in this time";
+/// The detail of a time from which the kernel has dropped trace events, before they were read.
+pub const LOST_EVENTS: &str = "the trace lost events of this time";
 
 /// One stay of a thread on the CPU, during one interval of the measuring thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -122,7 +124,8 @@ impl Classifier<'_> {
     /// After the deadline: what kept the CPU from the measuring thread.
     fn after_deadline(&self, slice: &Slice<'_>) -> Cause {
         let Some(cpu_state) = slice.cpu_state else {
-            return with_detail(CauseKind::Unexplained, UNTRACED);
+            let is_lost = slice.from_ns < self.analysis.known_since_ns;
+            return with_detail(CauseKind::Unexplained, if is_lost { LOST_EVENTS } else { UNTRACED });
         };
         let interval = &self.analysis.intervals[slice.interval];
         match interval.state {

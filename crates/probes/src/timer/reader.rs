@@ -26,6 +26,12 @@ pub struct Reader {
     /// Wake-ups outside the range of the shared histogram.
     outside: Histogram,
     maxima: Maxima,
+    /// The latest wake-up of those that are spikes, ns late; `i64::MIN` without one.
+    latest_ns: i64,
+    /// Wake-ups for which the queue was full, at the last collection.
+    lost: u64,
+    /// Lateness and deadline, ns, of the last wake-up that was read although the queue was full.
+    unqueued: Option<(i64, u64)>,
     /// The deadline for which the thread had not woken up when it was stopped.
     overdue: Option<Overdue>,
 }
@@ -41,6 +47,9 @@ impl Reader {
             correction: Correction::new(settings.period_ns),
             outside: Histogram::default(),
             maxima: Maxima::default(),
+            latest_ns: i64::MIN,
+            lost: 0,
+            unqueued: None,
             overdue: None,
         }
     }
@@ -59,7 +68,8 @@ impl Reader {
         self.overdue
     }
 
-    /// Reads the queued events. The fresh spikes of the last call join the kept ones.
+    /// Reads the queued events. The fresh spikes of the last call join the kept ones. The latest wake-up is among them,
+    /// even if the queue was full when it came.
     pub fn collect(&mut self, shared: &Shared) {
         self.fresh.drain(..).for_each(|spike| self.worst.add(spike));
         while let Ok(event) = self.queue.pop() {
@@ -68,13 +78,24 @@ impl Reader {
                 Event::Notable { lateness_ns, at_ns } => self.add(lateness_ns, at_ns, shared),
             }
         }
+        let lost = shared.lost.load(Relaxed);
+        if std::mem::replace(&mut self.lost, lost) != lost {
+            let (lateness_ns, at_ns) = (shared.max_ns.load(Relaxed), shared.max_at_ns.load(Relaxed));
+            if lateness_ns > self.latest_ns {
+                // It may be queued after this, because the thread counts it first.
+                self.unqueued = Some((lateness_ns, at_ns));
+                self.note_late(lateness_ns, at_ns);
+            }
+        }
     }
 
     fn add(&mut self, lateness_ns: i64, at_ns: u64, shared: &Shared) {
         if !shared.counts.holds(lateness_ns) {
             self.outside.record(lateness_ns);
         }
-        self.note_late(lateness_ns, at_ns);
+        if self.unqueued != Some((lateness_ns, at_ns)) {
+            self.note_late(lateness_ns, at_ns);
+        }
     }
 
     fn note_late(&mut self, lateness_ns: i64, at_ns: u64) {
@@ -82,6 +103,7 @@ impl Reader {
             self.correction.late(lateness_ns);
         }
         if lateness_ns > self.threshold_ns {
+            self.latest_ns = self.latest_ns.max(lateness_ns);
             self.fresh.push(Spike { lateness_ns, at_ns, ..Spike::default() });
         }
     }

@@ -70,7 +70,7 @@ fn explains_only_what_is_known_after_lost_events() {
     let explanation = culprits(
         lost_late,
         &[
-            "40 unexplained (no trace event in this time)",
+            "40 unexplained (the trace lost events of this time)",
             "11 interrupt came late, while dd ran (pid 101, nice 0)",
             "10 interrupt nvme0q1 (irq 25)",
             "5 the kernel's path to the probe",

@@ -115,6 +115,15 @@ fn keeps_the_worst_spikes_and_counts_all() {
     assert_eq!((kept, seen.spikes_total), (vec![20_000, 13_000, 14_000], 5));
 }
 
+#[test]
+fn the_latest_wake_up_is_kept_even_if_the_queue_was_full() {
+    let lateness_ns = [vec![20_000; 5000], vec![900_000, 11_000]].concat();
+    let seen = series(&lateness_ns);
+    let kept: Vec<_> = seen.spikes.iter().map(|spike| spike.lateness_ns).collect();
+    assert_eq!((kept.iter().max(), kept.iter().filter(|&&ns| ns == 900_000).count()), (Some(&900_000), 1), "{kept:?}");
+    assert!(seen.notes[0].contains("came too fast"), "{:?}", seen.notes);
+}
+
 proptest! {
     #[test]
     fn jitter_matches_its_definition(lateness_ns in prop::collection::vec(-5_000i64..200_000, 1..60)) {
