@@ -40,6 +40,7 @@ struct wire {
 
 static struct wire wires[WIRES];
 static struct gpio_chip chip;
+static bool is_gone;
 
 static enum hrtimer_restart on_timer(struct hrtimer *timer)
 {
@@ -60,7 +61,7 @@ static void set(struct gpio_chip *gc, unsigned int line, int value)
 	bool rises = value && !wire->value;
 
 	wire->value = value;
-	if (!rises)
+	if (!rises || READ_ONCE(is_gone))
 		return;
 	edges++;
 	if (lose_every && edges % lose_every == 0) {
@@ -133,6 +134,29 @@ static struct gpio_chip chip = {
 	.direction_output = direction_output,
 };
 
+/* Removes the chip, as if it was unplugged; no timer may use it then. */
+static void remove(void)
+{
+	unsigned int number;
+
+	if (is_gone)
+		return;
+	WRITE_ONCE(is_gone, true);
+	for (number = 0; number < WIRES; number++)
+		hrtimer_cancel(&wires[number].timer);
+	gpiochip_remove(&chip);
+}
+
+static int set_gone(const char *value, const struct kernel_param *parameter)
+{
+	remove();
+	return 0;
+}
+
+static const struct kernel_param_ops gone_ops = { .set = set_gone, .get = param_get_bool };
+module_param_cb(gone, &gone_ops, &is_gone, 0644);
+MODULE_PARM_DESC(gone, "the chip was removed; writing anything removes it for good");
+
 static int __init begin(void)
 {
 	unsigned int number;
@@ -150,11 +174,7 @@ static int __init begin(void)
 
 static void __exit end(void)
 {
-	unsigned int number;
-
-	for (number = 0; number < WIRES; number++)
-		hrtimer_cancel(&wires[number].timer);
-	gpiochip_remove(&chip);
+	remove();
 }
 
 module_init(begin);

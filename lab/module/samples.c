@@ -34,6 +34,7 @@ static struct platform_device *parent;
 static struct iio_dev *converter;
 static struct iio_trigger *ready;
 static struct hrtimer timer;
+static bool is_gone;
 
 static enum hrtimer_restart on_timer(struct hrtimer *timer)
 {
@@ -88,6 +89,25 @@ static const struct iio_chan_spec channels[] = {
 	IIO_CHAN_SOFT_TIMESTAMP(1),
 };
 
+/* Removes the converter, as if it was unplugged. Its trigger stays. */
+static void remove(void)
+{
+	if (is_gone)
+		return;
+	is_gone = true;
+	iio_device_unregister(converter);
+}
+
+static int set_gone(const char *value, const struct kernel_param *parameter)
+{
+	remove();
+	return 0;
+}
+
+static const struct kernel_param_ops gone_ops = { .set = set_gone, .get = param_get_bool };
+module_param_cb(gone, &gone_ops, &is_gone, 0644);
+MODULE_PARM_DESC(gone, "the converter was removed; writing anything removes it for good");
+
 static int __init begin(void)
 {
 	int error = -ENOMEM;
@@ -132,7 +152,7 @@ no_device:
 
 static void __exit end(void)
 {
-	iio_device_unregister(converter);
+	remove();
 	iio_triggered_buffer_cleanup(converter);
 	iio_trigger_unregister(ready);
 	iio_trigger_free(ready);

@@ -157,6 +157,8 @@ pub const ALL: &[Boot] = &[
             interrupt::irqs::a_priority_lets_a_thread_preempt_others,
             interrupt::irqs::a_device_shares_the_interrupt_of_its_controller,
             interrupt::irqs::unknown_interrupts_are_reported,
+            interrupt::removed::an_input_device_and_a_clock,
+            interrupt::removed::a_chip,
         ],
         ..PLAIN
     },
@@ -170,6 +172,7 @@ pub const ALL: &[Boot] = &[
             interrupt::samples::a_full_buffer_is_reported,
             interrupt::samples::settings_are_put_back,
             interrupt::samples::unusable_devices_are_reported,
+            interrupt::removed::a_converter,
         ],
         ..PLAIN
     },
@@ -200,6 +203,7 @@ pub const ALL: &[Boot] = &[
             interrupt::pulses::begin_at_the_stamp_of_their_handler,
             interrupt::pulses::a_thread_delays_the_program,
             interrupt::costs::of_pulses,
+            interrupt::removed::a_source_of_pulses,
         ],
         ..PLAIN
     },
@@ -212,6 +216,7 @@ pub const ALL: &[Boot] = &[
             interrupt::counters::interrupts_off_delay_a_capture,
             interrupt::counters::events_without_a_register_begin_at_their_stamp,
             interrupt::counters::unusable_counts_are_reported,
+            interrupt::removed::a_counter,
         ],
         ..PLAIN
     },

@@ -287,9 +287,11 @@ impl<'a> Run<'a> {
         // Before the source is closed, which ends its interrupts.
         source_irq::release(record, of_source);
         phase_run.finish(&mut record.phases[index]);
-        record.caveats.extend(phase_run.gone.take().map(|text| Caveat { kind: record::GONE.to_owned(), text }));
+        let gone = phase_run.gone.take();
         validity::judge_loads(record, &record.phases[index].loads.clone());
-        validity::judge_ends(record, self.root, &phase_run.timers, &plan.probe.definition().properties());
+        let properties = plan.probe.definition().properties();
+        validity::judge_ends(record, self.root, &phase_run.timers, &properties, gone.as_deref());
+        record.caveats.extend(gone.map(|text| Caveat { kind: record::GONE.to_owned(), text }));
         validity::judge_coverage(record, &phase.name);
         validity::judge_stops(record, &phase.name, phase_run.supervisor.reasons());
         evl::judge(record, &phase_run);

@@ -69,8 +69,9 @@ fn refused(members: &[ThreadInfo], what: fn(&Grant) -> bool) -> Vec<(Policy, Str
     found.into_iter().map(|(policy, places)| (policy, places.join(", "))).collect()
 }
 
-/// Adds reasons and caveats for threads that ended early or were throttled.
-pub fn judge_ends(record: &mut Record, root: &Root, timers: &[Timer], probe: &Properties) {
+/// Adds reasons and caveats for threads that ended early or were throttled. `gone` is the reason in words why a device is
+/// gone, if it is known.
+pub fn judge_ends(record: &mut Record, root: &Root, timers: &[Timer], probe: &Properties, gone: Option<&str>) {
     let [starved, throttled] = probe.guard_remedies;
     for timer in timers {
         match timer.end() {
@@ -86,7 +87,7 @@ pub fn judge_ends(record: &mut Record, root: &Root, timers: &[Timer], probe: &Pr
             }
             Some(End::PacerFailed) => {
                 if let Some([text, remedy]) = probe.pacer_failed {
-                    add(record, "pacer.failed", text.to_owned(), remedy);
+                    add(record, "pacer.failed", gone.unwrap_or(text).to_owned(), remedy);
                 }
             }
             Some(End::LeftCpu) if timer.cpu().is_some_and(|cpu| online_cpus(root).contains(cpu)) => {

@@ -29,10 +29,14 @@ mod shared;
 pub mod source;
 mod waiting;
 
-use std::sync::{Arc, atomic::Ordering::Relaxed};
+use std::{
+    path::PathBuf,
+    sync::{Arc, atomic::Ordering::Relaxed},
+};
 
 use judge::Session;
 use record::{Caveat, Interrupts, Reason, Series, SeriesKind, counted, grouped};
+use rustix::io::Errno;
 
 pub use self::{
     answer::{AnswerLine, AnsweredLine, QuestionLine},
@@ -70,6 +74,8 @@ pub struct Interrupt {
     shared: Arc<Shared>,
     driver: Option<Driver>,
     judge: Option<Session>,
+    /// A file that exists as long as the source, if the kernel does not report the end of the source otherwise.
+    presence: Option<PathBuf>,
 }
 
 impl Interrupt {
@@ -81,7 +87,7 @@ impl Interrupt {
         let driver_switch = driver.as_ref().map(Driver::switch);
         let work =
             Waiting { source, shared: Arc::clone(&shared), driver: driver_switch, judge: None, has_started: false };
-        Self { settings, about, keeps_each, work: Some(Box::new(work)), shared, driver, judge: None }
+        Self { settings, about, keeps_each, work: Some(Box::new(work)), shared, driver, judge: None, presence: None }
     }
 
     /// Prepares a probe that answers the questions of an outside judge, which has not begun. `session` reads its results;
@@ -97,7 +103,13 @@ impl Interrupt {
         let switch = Some(source.switch());
         let work = Waiting { source, shared: Arc::clone(&shared), driver: None, judge: switch, has_started: false };
         let work: Option<Box<dyn Work>> = Some(Box::new(work));
-        Self { settings, about, keeps_each: true, work, shared, driver: None, judge: session }
+        Self { settings, about, keeps_each: true, work, shared, driver: None, judge: session, presence: None }
+    }
+
+    /// Ends the run when this file no longer exists. For sources whose wait does not fail when they are removed.
+    #[must_use]
+    pub fn while_exists(self, presence: PathBuf) -> Self {
+        Self { presence: Some(presence), ..self }
     }
 
     fn figures(&self) -> Interrupts {
@@ -133,7 +145,11 @@ impl ProbeThreads for Interrupt {
         self.driver.iter().map(Driver::thread_info).collect()
     }
 
-    fn collect(&mut self) {}
+    fn collect(&mut self) {
+        if self.presence.as_ref().is_some_and(|file| !file.exists()) {
+            self.shared.fail(&Errno::NODEV.into());
+        }
+    }
 
     fn add_to(&self, _index: usize, series: &mut Series) {
         let figures = self.figures();
@@ -161,7 +177,8 @@ impl ProbeThreads for Interrupt {
             return lost;
         }
         let error = self.shared.error.load(Relaxed);
-        (error != 0).then(|| format!("{} failed: {}", self.settings.name, shared::in_words(error)))
+        let why = || shared::in_words(error);
+        (error != 0).then(|| format!("the source {} failed during the run: {}", self.settings.name, why()))
     }
 
     fn series(&self, phase: &str) -> Vec<Series> {
@@ -183,7 +200,9 @@ impl ProbeThreads for Interrupt {
                 remedy: self.settings.if_silent.clone(),
             }
         });
-        let failed = self.driver.as_ref().and_then(Driver::error).map(|error| Reason {
+        // Input and output are mostly lines of one device.
+        let is_gone = self.shared.error.load(Relaxed) != 0;
+        let failed = self.driver.as_ref().and_then(Driver::error).filter(|_| !is_gone).map(|error| Reason {
             id: "interrupt.output".to_owned(),
             text: format!("the output line could not be set: {error}"),
             remedy: "see `dmesg`".to_owned(),

@@ -133,7 +133,9 @@ impl InterruptProbe {
                 let opened = pps::Source::open(&path).map_err(|error| source::pps_error(&path, &error))?;
                 let device = source::pps_device(context.root, number);
                 let silent = "connect its signal, and check it with `ppstest`; choose a longer --duration";
-                Ok(Interrupt::prepare(Pulses::new(opened, device), settings(silent), None))
+                let probe = Interrupt::prepare(Pulses::new(opened, device), settings(silent), None);
+                // The wait for a pulse of a removed source ends only with its time limit.
+                Ok(probe.while_exists(context.root.path(&format!("sys/class/pps/{number}"))))
             }
             SourceName::Evdev(number) => {
                 let (device, name) = devices::open_input(context.root, number)?;

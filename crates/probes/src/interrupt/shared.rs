@@ -20,6 +20,7 @@ pub fn in_words(error: i32) -> String {
                         the setting of the clock"
                 .to_owned()
         }
+        Errno::NODEV => "the device was removed".to_owned(),
         Errno::OVERFLOW => "the time of an interrupt is ambiguous, because it came more than half of the range of its \
                             counter before the reading"
             .to_owned(),
@@ -27,7 +28,7 @@ pub fn in_words(error: i32) -> String {
     }
 }
 
-/// Counters that only the measuring thread writes.
+/// Counters that only the measuring thread writes, except for `error`.
 #[derive(Debug, Default)]
 pub struct Shared {
     /// Interrupts that were counted.
@@ -43,11 +44,20 @@ pub struct Shared {
     pub to_thread: TimeCounters,
     /// Errors of the conversion between clocks.
     pub uncertainty: TimeCounters,
-    /// The error number after which the source is gone; 0 without one.
+    /// The error number after which the source is gone; 0 without one. Also written by the thread that checks whether
+    /// the source still exists.
     pub error: AtomicI32,
 }
 
 impl Shared {
+    /// The error after which the source is gone, if there is one.
+    pub fn check_presence(&self) -> io::Result<()> {
+        match self.error.load(Relaxed) {
+            0 => Ok(()),
+            error => Err(io::Error::from_raw_os_error(error)),
+        }
+    }
+
     /// Keeps the error of a source that is gone.
     pub fn fail(&self, error: &io::Error) {
         self.error.store(error.raw_os_error().unwrap_or(Errno::IO.raw_os_error()), Relaxed);

@@ -58,7 +58,7 @@ impl<S: Source> Work for Waiting<S> {
                 add(&self.shared.spurious, 1);
                 Ok(None)
             }
-            Ok(Found::Nothing) => Ok(None),
+            Ok(Found::Nothing) => self.shared.check_presence().map(|()| None),
             Err(error) => {
                 self.shared.fail(&error);
                 Err(error)

@@ -24,7 +24,7 @@ const CONTROL: u64 = 0x37a;
 const IDLE: u8 = 0x1c;
 const STROBE: u8 = 0x1d;
 /// Time between two pulses. The kernel takes any.
-const PERIOD: Duration = Duration::from_millis(10);
+pub(super) const PERIOD: Duration = Duration::from_millis(10);
 
 /// Makes pulses until it is dropped.
 pub(super) struct Pulses {
