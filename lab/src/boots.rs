@@ -164,7 +164,7 @@ pub const ALL: &[Boot] = &[
     },
     Boot {
         name: "samples",
-        modules: &["industrialio-triggered-buffer", "iio-trig-sysfs"],
+        modules: &["industrialio-triggered-buffer", "iio-trig-sysfs", "iio-trig-hrtimer"],
         hold: true,
         built: &["samples"],
         tests: tests![
@@ -172,7 +172,20 @@ pub const ALL: &[Boot] = &[
             interrupt::samples::a_full_buffer_is_reported,
             interrupt::samples::settings_are_put_back,
             interrupt::samples::unusable_devices_are_reported,
+            interrupt::samples::a_trigger_of_the_kernel_starts_them,
             interrupt::removed::a_converter,
+        ],
+        ..PLAIN
+    },
+    Boot {
+        name: "serial",
+        hold: true,
+        built: &["ports"],
+        programs: &[("stty", "coreutils")],
+        tests: tests![
+            interrupt::serial::each_edge_has_its_interrupt,
+            interrupt::serial::edges_without_an_interrupt_are_counted,
+            interrupt::serial::unusable_ports_are_reported,
         ],
         ..PLAIN
     },

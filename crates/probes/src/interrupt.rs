@@ -7,7 +7,7 @@
 //! | module | contents |
 //! |---|---|
 //! | [`source`] | the interface of a source |
-//! | `hpet`, `gpio`, `parport`, `pps`, `evdev`, `counter`, `ptp`, `samples` | the sources |
+//! | `hpet`, `gpio`, `parport`, `pps`, `evdev`, `counter`, `ptp`, `samples`, `serial` | the sources |
 //! | `answer` | a line whose edges are the questions of an outside judge, and are answered |
 //! | `capture` | a count that a clock drives, for capture registers |
 //! | `driver` | the thread that makes edges on an output line |
@@ -25,6 +25,7 @@ mod parport;
 mod pps;
 mod ptp;
 mod samples;
+mod serial;
 mod shared;
 pub mod source;
 mod waiting;
@@ -50,6 +51,7 @@ pub use self::{
     pps::Pulses,
     ptp::Pin,
     samples::Samples,
+    serial::{ControlInput, ControlOutput},
 };
 use self::{shared::Shared, source::Source, waiting::Waiting};
 use crate::probe_threads::{ProbeThreads, ThreadInfo, Work};

@@ -37,11 +37,13 @@ pub(crate) fn of_culprits(record: &Record) -> Vec<Doubt> {
     doubts.map(|remark| Doubt { kind: CULPRITS.to_owned(), text: remark.text, command: remark.command }).collect()
 }
 
-/// The doubts about the culprits, then the caveats of the record.
+/// The doubts about the culprits, then the caveats of the record, except for those that are also reasons why it is invalid.
 pub(crate) fn of_run(record: &Record) -> Vec<Doubt> {
     let caveat =
         |caveat: &Caveat| Doubt { kind: caveat.kind.clone(), text: caveat.text.clone(), command: String::new() };
-    of_culprits(record).into_iter().chain(record.caveats.iter().map(caveat)).collect()
+    let is_reason = |caveat: &&Caveat| record.validity.reasons.iter().any(|reason| reason.text == caveat.text);
+    let caveats = record.caveats.iter().filter(|caveat| !is_reason(caveat));
+    of_culprits(record).into_iter().chain(caveats.map(caveat)).collect()
 }
 
 #[cfg(test)]
@@ -49,6 +51,17 @@ mod tests {
     use record::{Blame, Validity};
 
     use super::*;
+
+    #[test]
+    fn a_caveat_that_is_a_reason_is_not_repeated() {
+        let text = "the source pps:pps0 failed during the run: the device was removed".to_owned();
+        let reason = record::Reason { id: "pacer.failed".to_owned(), text: text.clone(), remedy: String::new() };
+        let caveats = [text, "the host took time".to_owned()].map(|text| Caveat { kind: "gone".to_owned(), text });
+        let validity = Validity { valid: false, reasons: vec![reason], ..Validity::default() };
+        let record = Record { validity, caveats: caveats.into(), ..Record::default() };
+        let texts: Vec<_> = of_run(&record).into_iter().map(|doubt| doubt.text).collect();
+        assert_eq!(texts, ["the host took time"]);
+    }
 
     #[test]
     fn doubts_about_culprits_come_before_the_caveats_of_the_record() {

@@ -10,6 +10,7 @@
 //! | [`parport`] | parallel ports (`/dev/parportN`) |
 //! | [`pps`] | sources of a pulse per second (`/dev/ppsN`) |
 //! | [`ptp`] | inputs of PTP hardware clocks, which stamp their edges (`/dev/ptpN`) |
+//! | [`serial`] | control lines of serial ports (`/dev/ttyS0`) |
 //! | `records` | buffers of events |
 //! | `request` | ioctl requests |
 
@@ -23,6 +24,7 @@ pub mod pps;
 pub mod ptp;
 mod records;
 mod request;
+pub mod serial;
 
 /// A name of the kernel, which ends at the first zero.
 fn text(bytes: &[u8]) -> String {

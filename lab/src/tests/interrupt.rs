@@ -8,6 +8,7 @@ pub mod parport;
 pub mod pulses;
 pub mod removed;
 pub mod samples;
+pub mod serial;
 
 use std::{fs, io::Read, os::unix::fs::OpenOptionsExt, path::Path, thread, time::Duration};
 
@@ -80,7 +81,9 @@ pub fn a_thread_delays_the_hpet() -> Result<()> {
             && culprit.cause.name == "intruder"
             && culprit.cause.why == Some(Why::HigherPriority)
     };
-    // Several expiries of a delay become one interrupt, whose spike belongs to the first: up to 2 % are explained wrongly.
+    // If a delay begins while the interrupt's thread holds the lock of the driver, about 10 us of each period of 1 ms, the
+    // probe waits for that lock, and the trace shows `woken by irq/16-hpet2`: the holder was preempted, not the probe. That
+    // is about 1 of 100 delays, but varies from run to run.
     judge_most(&measuring.end()?, &delays, &Expected { is: &is, timed: true }, 97)
 }
 

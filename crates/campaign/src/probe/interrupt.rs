@@ -15,8 +15,8 @@ use judge::{JudgeAddress, Lines, RemoteJudge, Session, SessionSettings, settings
 use machine::{CpuList, Handlers, IrqSettings, Root, SamplesHold, SourceIrqError, SourceIrqHold, usable_cpus};
 use probes::{
     interrupt::{
-        Ack, AnsweredLine, Counter, Drive, Driver, DriverSettings, Edges, Hpet, Input, Interrupt, Line, Pin, Pulses,
-        Samples, Settings, Strobe,
+        Ack, AnsweredLine, ControlInput, ControlOutput, Counter, Drive, Driver, DriverSettings, Edges, Hpet, Input,
+        Interrupt, Line, Pin, Pulses, Samples, Settings, Strobe,
     },
     probe_threads::ProbeThreads,
 };
@@ -29,7 +29,7 @@ use sys::{
 pub use self::{
     devices::{CounterEvent, IioDevice, PtpInput},
     list::{Offer, offers},
-    source::{GpioLine, SourceError, SourceName},
+    source::{GpioLine, SerialLoop, SourceError, SourceName},
 };
 use super::{
     check::PlanError,
@@ -165,6 +165,13 @@ impl InterruptProbe {
                 let device = format!("ACK (pin 10) of {name}");
                 let silent = "connect pin 1 (STROBE) and pin 10 (ACK) of the port with a wire";
                 Ok(Interrupt::prepare(Ack::new(port, device, edges), settings(silent), Some(driver)))
+            }
+            SourceName::Serial(wired) => {
+                let port = Arc::new(wired.open(context.root)?);
+                let (driver, edges) = self.driver(context, ControlOutput(Arc::clone(&port)))?;
+                let [output, input] = wired.lines();
+                let source = ControlInput::new(port, input, output, edges);
+                Ok(Interrupt::prepare(source, settings(&wired.if_silent()), Some(driver)))
             }
             SourceName::Gpio(line) => {
                 if let Some(judged) = &self.judged {
@@ -327,7 +334,7 @@ impl Definition for InterruptProbe {
         if self.drive.is_some() && !matches!(self.source, SourceName::Gpio(_)) {
             return Err(PlanError::DriveWithoutLine);
         }
-        let is_driven = self.drive.is_some() || matches!(self.source, SourceName::Parport(_));
+        let is_driven = self.drive.is_some() || matches!(self.source, SourceName::Parport(_) | SourceName::Serial(_));
         if let Some(judged) = &self.judged {
             let is_line = matches!(self.source, SourceName::Gpio(_));
             if !is_line || self.drive.is_some() {
@@ -341,7 +348,9 @@ impl Definition for InterruptProbe {
         }
         match self.source {
             SourceName::Hpet => self.frequency_hz(self.period_ns()).map(drop),
-            SourceName::Gpio(_) | SourceName::Parport(_) if is_driven && self.period_ns() < DRIVEN_MIN_NS => {
+            SourceName::Gpio(_) | SourceName::Parport(_) | SourceName::Serial(_)
+                if is_driven && self.period_ns() < DRIVEN_MIN_NS =>
+            {
                 Err(PlanError::DrivenPeriod(self.period_ns()))
             }
             SourceName::Gpio(_)
@@ -350,7 +359,8 @@ impl Definition for InterruptProbe {
             | SourceName::Counter(_)
             | SourceName::Ptp(_)
             | SourceName::Iio(_)
-            | SourceName::Parport(_) => Ok(()),
+            | SourceName::Parport(_)
+            | SourceName::Serial(_) => Ok(()),
         }
     }
 

@@ -42,7 +42,7 @@ impl Ack {
 
 /// Removes the edges that caused none of `count` interrupts, which were reported at `woke_ns`; returns their number.
 #[inline]
-fn remove_unanswered(edges: &mut Edges, count: u32, woke_ns: i64) -> u64 {
+pub(super) fn remove_unanswered(edges: &mut Edges, count: u32, woke_ns: i64) -> u64 {
     let Ok(chunk) = edges.read_chunk(edges.slots()) else { return 0 };
     let (first, second) = chunk.as_slices();
     let made = first.iter().chain(second).take_while(|&&edge_ns| edge_ns <= woke_ns).count();

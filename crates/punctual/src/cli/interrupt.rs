@@ -16,7 +16,7 @@ pub struct Interrupt {
     /// Wait for interrupts of this source.
     ///
     /// A timer of the HPET of PCs (hpet), rising edges of a GPIO line (gpio:CHIP/LINE), at ACK of a parallel port
-    /// (parport:N) or at a pin of a PTP clock (ptp:N/PIN), an event of a counter (counter:N/EVENT), a sample of an
+    /// (parport:N), at CTS of a serial port (serial:PORT) or at a pin of a PTP clock (ptp:N/PIN), an event of a counter (counter:N/EVENT), a sample of an
     /// industrial I/O device (iio:N/TRIGGER), a source of a pulse per second (pps:N), or an input device (evdev:N).
     /// `--list` shows which of them this machine has.
     #[arg(long, value_name = "SOURCE")]
@@ -80,7 +80,7 @@ pub struct InterruptOptions {
     pub judge: Option<JudgeAddress>,
     /// Expect this period [default: 1ms; pps 1s].
     ///
-    /// The HPET, parallel ports, --drive and --judge use it. For other sources, it is the period of the use that a profile
+    /// The HPET, parallel and serial ports, --drive and --judge use it. For other sources, it is the period of the use that a profile
     /// judges.
     #[arg(long, value_name = "TIME", value_parser = period)]
     pub period: Option<u64>,

@@ -95,6 +95,6 @@ pub fn unusable_counts_are_reported() -> Result<()> {
     let missing = error("threshold", 1)?;
     ensure!(missing.contains("cannot use counter0/threshold") && missing.contains("choose another event"), "{missing}");
     let broken = with_counts(&[("broken", "Y")], || error("capture:1", 4))?;
-    ensure!(broken.contains("counter:counter0/capture:1 failed: I/O error"), "{broken}");
+    ensure!(broken.contains("counter:counter0/capture:1 failed during the run: I/O error"), "{broken}");
     Ok(())
 }

@@ -1,9 +1,10 @@
 //! A converter of industrial I/O, whose samples the kernel stamps.
 
-use std::{fs, thread, time::Duration};
+use std::{fs, path::PathBuf, thread, time::Duration};
 
 use anyhow::{Context, Result, ensure};
 use record::{Record, Zero};
+use rustix::mount::{MountFlags, mount};
 
 use super::{contain, interrupts};
 use crate::inside::{expect, punctual, read, recorded, start, wait_until, write};
@@ -95,7 +96,7 @@ pub fn settings_are_put_back() -> Result<()> {
         punctual("measure interrupt --source iio:0/samples-ready --duration 1s --no-record")
     })?;
     let out = expect(4, &other)?;
-    ensure!(out.contains("a stamp is later than its reading"), "{out}");
+    ensure!(out.contains("its clock is not CLOCK_MONOTONIC"), "{out}");
     ensure!(settings()? == before, "after an error: {:?}", settings()?);
 
     let mut run = start("measure interrupt --source iio:0/samples-ready --duration 60s --no-record")?;
@@ -155,5 +156,27 @@ pub fn unusable_devices_are_reported() -> Result<()> {
     write(&format!("{DEVICE}/trigger/current_trigger"), "\n")?;
     write(&format!("{DEVICE}/scan_elements/in_voltage0_en"), "0")?;
     ensure!(settings()? == before, "{:?} instead of {before:?}", settings()?);
+    Ok(())
+}
+
+/// Samples that the kernel's own trigger module starts: a timer of the kernel, here with 100 Hz.
+pub fn a_trigger_of_the_kernel_starts_them() -> Result<()> {
+    // It may be mounted.
+    let _ = mount("configfs", "/sys/kernel/config", "configfs", MountFlags::empty(), None);
+    fs::create_dir("/sys/kernel/config/iio/triggers/hrtimer/hz100")
+        .context("the kernel has no trigger of this kind")?;
+    let triggers = fs::read_dir("/sys/bus/iio/devices")?.flatten().map(|entry| entry.path());
+    let is_ours = |path: &PathBuf| fs::read_to_string(path.join("name")).is_ok_and(|name| name.trim() == "hz100");
+    let trigger = triggers.into_iter().find(is_ours).context("the trigger does not exist")?;
+    fs::write(trigger.join("sampling_frequency"), "100")?;
+    let before = settings()?;
+    let arguments = "--source iio:0/hz100 --cpu 0 --period 10ms --duration 3s --quiet --record hz100";
+    expect(0, &punctual(&format!("measure interrupt {arguments}"))?)?;
+    let record = recorded("hz100")?;
+    ensure!(record.validity.valid, "{:?}", record.validity.reasons);
+    let (series, figures) = interrupts(&record)?;
+    ensure!(figures.device == "iio:device0, samples, trigger hz100", "{figures:?}");
+    ensure!(series.samples.abs_diff(300) <= 3 && figures.overruns == 0, "{} {figures:?}", series.samples);
+    ensure!(settings()? == before, "the settings were not put back: {:?}", settings()?);
     Ok(())
 }

@@ -35,6 +35,7 @@ impl SourceName {
                     (_, None) => of_device(folder),
                 }
             }
+            Self::Serial(wired) => of_device(format!("sys/class/tty/{}", wired.port)),
             Self::Evdev(name) => of_device(format!("sys/class/input/{name}")),
             Self::Counter(event) => of_device(format!("sys/bus/counter/devices/{}", event.device)),
             Self::Ptp(input) => of_device(format!("sys/class/ptp/{}", input.clock)),
@@ -73,7 +74,7 @@ mod tests {
         std::os::unix::fs::symlink(root.path("sys/devices/pnp0/00:04/tty/ttyS0"), root.path("sys/class/tty/ttyS0"))
             .unwrap();
         let of = |source: &str| source.parse::<SourceName>().unwrap().interrupts(&root, &before);
-        assert_eq!([of("parport:0"), of("pps:2")], [[5], [5]]);
+        assert_eq!([of("parport:0"), of("pps:2"), of("serial:ttyS0")], [[5], [5], [4]]);
         assert_eq!([of("hpet"), of("gpio:0/1"), of("iio:0"), of("pps:0"), of("pps:1")], [[20], [21], [22], [7], [4]]);
         make("proc/irq/6/parport1");
         assert!(of("pps:2").is_empty(), "one of two ports");

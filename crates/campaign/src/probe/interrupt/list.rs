@@ -4,7 +4,7 @@ use machine::Root;
 
 use super::{
     devices::{counter_device, with_name},
-    source::{HPET, pps_device},
+    source::{HPET, is_console, pps_device},
 };
 
 /// A kind of source, and what this machine has of it.
@@ -62,23 +62,56 @@ pub fn offers(root: &Root) -> Vec<Offer> {
             true => "no /dev/pps*: `modprobe pps-gpio`, or `ldattach 18 /dev/ttyS0` for a serial line".to_owned(),
         },
     };
-    let mut all = vec![hpet, gpio, parport, ptp_inputs(root), counters(root), samples(root), pps, input_devices(root)];
+    let mut all = vec![
+        hpet,
+        gpio,
+        parport,
+        serial_ports(root),
+        ptp_inputs(root),
+        counters(root),
+        samples(root),
+        pps,
+        input_devices(root),
+    ];
     all.extend(NO_SOURCES.map(|(kind, why)| Offer { sources: Vec::new(), kind, about: format!("no source: {why}") }));
     all
 }
 
 /// Kinds of devices with interrupts that give them no usable time, and the reason.
-const NO_SOURCES: [(&str, &str); 3] = [
+const NO_SOURCES: [(&str, &str); 2] = [
     (
         "real-time clock",
         "Linux makes its periodic interrupts with a timer of the kernel, which `measure timer` measures",
     ),
-    ("UIO device", "the kernel counts its interrupts, but stamps none"),
     (
-        "modem line of a serial port",
-        "the kernel stamps none, except DCD as pulses: `ldattach 18 /dev/ttyS0` makes a /dev/ppsN",
+        "UIO device",
+        "the kernel counts its interrupts, but stamps none: measure the same signal at a GPIO line, or the program with \
+         `measure process`",
     ),
 ];
+
+/// Serial ports with hardware.
+fn serial_ports(root: &Root) -> Offer {
+    let mut ports = root.list("sys/class/tty");
+    // Other terminals are no devices; the kernel prepares ports of type 0 for hardware that does not exist.
+    ports.retain(|port| {
+        let folder = format!("sys/class/tty/{port}");
+        let exists =
+            root.path(&format!("{folder}/device")).exists() && root.number::<u32>(&format!("{folder}/type")) != Some(0);
+        exists && !is_console(root, port)
+    });
+    ports.sort_unstable();
+    Offer {
+        sources: ports.iter().map(|port| format!("serial:{port}")).collect(),
+        kind: "control line of a serial port",
+        about: match ports.is_empty() {
+            false => "with a wire from RTS to CTS, the time of the edge is known".to_owned(),
+            true => {
+                "no /dev/ttyS* with hardware, and no /dev/ttyUSB*: connect a USB adapter with RTS and CTS".to_owned()
+            }
+        },
+    }
+}
 
 /// Inputs of PTP clocks.
 fn ptp_inputs(root: &Root) -> Offer {
@@ -223,6 +256,15 @@ mod tests {
         write("dev/counter0", "");
         write("dev/input/event2", "");
         write("sys/class/input/event2/device/name", "Power Button\n");
+        write("sys/class/tty/ttyS0/type", "4\n");
+        write("sys/class/tty/ttyS1/type", "0\n");
+        write("sys/class/tty/ttyUSB0/device/driver", "");
+        ["ttyS0", "ttyS1"].iter().for_each(|port| write(&format!("sys/class/tty/{port}/device/id"), ""));
+        write("sys/class/tty/tty1/active", "");
+        assert_eq!(sources_of(&root, "serial port"), ["serial:ttyS0", "serial:ttyUSB0"]);
+        write("proc/consoles", "ttyS0                -W- (EC   a)    4:64\n");
+        assert_eq!(sources_of(&root, "serial port"), ["serial:ttyUSB0"]);
+        write("dev/counter0", "");
         assert_eq!(sources_of(&root, "counter"), ["counter:counter0/EVENT"]);
         assert_eq!(sources_of(&root, "input device"), ["evdev:event2"]);
         assert!(offer(&root, "input device").about.contains("event2, Power Button"));

@@ -7,7 +7,7 @@ use std::{
 };
 
 use machine::Root;
-use sys::interrupt::{gpio::Chip, parport::Port};
+use sys::interrupt::{gpio::Chip, parport::Port, serial};
 
 use super::devices::{CounterEvent, IioDevice, PtpInput, numbered, with_name};
 
@@ -33,6 +33,119 @@ pub enum SourceName {
     Iio(IioDevice),
     /// A parallel port: `parport0`.
     Parport(String),
+    /// Two control lines of a serial port, joined by a wire.
+    Serial(SerialLoop),
+}
+
+/// An output of a serial port that a wire connects to one of its inputs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Wire {
+    name: &'static str,
+    output: serial::Output,
+    input: serial::Input,
+    /// The pins of output and input in words.
+    pins: [&'static str; 2],
+}
+
+/// The wires, the usual one first. A change of DCD would hang up the port, and of RI, drivers report one edge only.
+const WIRES: [Wire; 4] = [
+    Wire {
+        name: "RTS-CTS",
+        output: serial::Output::Rts,
+        input: serial::Input::Cts,
+        pins: ["RTS (pin 7)", "CTS (pin 8)"],
+    },
+    Wire {
+        name: "DTR-DSR",
+        output: serial::Output::Dtr,
+        input: serial::Input::Dsr,
+        pins: ["DTR (pin 4)", "DSR (pin 6)"],
+    },
+    Wire {
+        name: "RTS-DSR",
+        output: serial::Output::Rts,
+        input: serial::Input::Dsr,
+        pins: ["RTS (pin 7)", "DSR (pin 6)"],
+    },
+    Wire {
+        name: "DTR-CTS",
+        output: serial::Output::Dtr,
+        input: serial::Input::Cts,
+        pins: ["DTR (pin 4)", "CTS (pin 8)"],
+    },
+];
+
+/// A serial port with a wire between two of its control lines.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SerialLoop {
+    /// The port: `ttyS0`.
+    pub port: String,
+    wire: Wire,
+}
+
+impl FromStr for SerialLoop {
+    type Err = SourceError;
+
+    fn from_str(text: &str) -> Result<Self, SourceError> {
+        let path = text.strip_prefix("/dev/").unwrap_or(text);
+        let (port, wire) = path.split_once('/').unwrap_or((path, WIRES[0].name));
+        let wire = WIRES.into_iter().find(|known| known.name.eq_ignore_ascii_case(wire));
+        let is_name = !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+        wire.filter(|_| is_name).map(|wire| Self { port: port.to_owned(), wire }).ok_or_else(|| {
+            SourceError(format!(
+                "`{text}` is no wired serial port: write PORT or PORT/WIRE with one of {}, e.g. ttyS0/RTS-CTS; pulses at DCD \
+                 are measured with `ldattach 18 /dev/ttyS0` and pps:0",
+                WIRES.map(|wire| wire.name).join(", ")
+            ))
+        })
+    }
+}
+
+/// True if the kernel writes its messages to this port.
+pub(super) fn is_console(root: &Root, port: &str) -> bool {
+    let consoles = root.read("proc/consoles").unwrap_or_default();
+    consoles.lines().any(|line| line.split_whitespace().next() == Some(port))
+}
+
+impl fmt::Display for SerialLoop {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.port, self.wire.name)
+    }
+}
+
+impl SerialLoop {
+    /// Output and input of the port in words.
+    pub(super) fn lines(&self) -> [String; 2] {
+        let [output, input] = self.wire.pins;
+        [output.to_owned(), format!("{input} of {}", self.port)]
+    }
+
+    /// Advice if no interrupt comes.
+    pub(super) fn if_silent(&self) -> String {
+        let [output, input] = self.wire.pins;
+        format!("connect {output} and {input} of the port with a wire")
+    }
+
+    /// Opens the port.
+    pub(super) fn open(&self, root: &Root) -> Result<serial::Port, SourceError> {
+        let path = PathBuf::from("/dev").join(&self.port);
+        if is_console(root, &self.port) {
+            return Err(SourceError(format!(
+                "the kernel uses {} as its console: choose another port, or remove console={} from the boot parameters",
+                path.display(),
+                self.port
+            )));
+        }
+        serial::Port::open(&path, self.wire.output, self.wire.input).map_err(|error| {
+            let remedy = match error.kind() {
+                io::ErrorKind::NotFound => "see `punctual measure interrupt --list`",
+                io::ErrorKind::PermissionDenied => "run as root, or join the group `dialout`",
+                io::ErrorKind::ResourceBusy => "another program uses it: end that",
+                _ => "it has no hardware, or its driver has no control lines: choose another port",
+            };
+            SourceError(format!("cannot use {}: {error}; {remedy}", path.display()))
+        })
+    }
 }
 
 /// A line of a GPIO chip.
@@ -67,10 +180,11 @@ impl FromStr for SourceName {
             Some(("evdev", name)) => numbered(name, "event").map(Self::Evdev),
             Some(("counter", event)) => return Ok(Self::Counter(event.parse()?)),
             Some(("ptp", input)) => return Ok(Self::Ptp(input.parse()?)),
+            Some(("serial", port)) => return Ok(Self::Serial(port.parse()?)),
             Some(("iio", device)) => return Ok(Self::Iio(device.parse()?)),
             _ => None,
         };
-        let known = "use hpet, gpio:CHIP/LINE, parport:N, ptp:N/PIN, counter:N/EVENT, iio:N, pps:N or evdev:N, e.g. gpio:0/17; \
+        let known = "use hpet, gpio:CHIP/LINE, parport:N, serial:PORT, ptp:N/PIN, counter:N/EVENT, iio:N, pps:N or evdev:N, e.g. gpio:0/17; \
                      `punctual measure interrupt --list` lists them";
         found.ok_or_else(|| SourceError(format!("unknown source `{text}`: {known}")))
     }
@@ -83,6 +197,7 @@ impl fmt::Display for SourceName {
             Self::Gpio(line) => write!(f, "gpio:{line}"),
             Self::Pps(name) => write!(f, "pps:{name}"),
             Self::Parport(name) => write!(f, "parport:{name}"),
+            Self::Serial(wired) => write!(f, "serial:{wired}"),
             Self::Evdev(name) => write!(f, "evdev:{name}"),
             Self::Counter(event) => write!(f, "counter:{event}"),
             Self::Ptp(input) => write!(f, "ptp:{input}"),
@@ -226,6 +341,8 @@ mod tests {
             ("ptp:ptp1/SDP0", "ptp:ptp1/SDP0"),
             ("iio:0", "iio:device0"),
             ("parport:0", "parport:parport0"),
+            ("serial:/dev/ttyS0", "serial:ttyS0/RTS-CTS"),
+            ("serial:ttyUSB1/dtr-dsr", "serial:ttyUSB1/DTR-DSR"),
             ("iio:device1/my-trigger", "iio:device1/my-trigger"),
         ] {
             let source: SourceName = text.parse().unwrap();
@@ -253,6 +370,9 @@ mod tests {
             "ptp:x",
             "ptp:0/",
             "ptp:0/a/b",
+            "serial:",
+            "serial:../null",
+            "serial:ttyS0/RTS-DCD",
             "iio:",
             "iio:x",
             "iio:0/",
