@@ -161,7 +161,7 @@ pub fn allow_interruption_here() -> io::Result<()> {
     if answer == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(answer)) }
 }
 
-/// Interrupts a system call in which a thread of this process waits, so that it fails with EINTR. Has no effect on a
+/// Interrupts the waiting system call of a thread of this process, so that the call fails with EINTR. Has no effect on a
 /// thread that is not in a system call, or has ended; the caller repeats it if the thread must notice.
 pub fn interrupt_thread(thread_id: u32) {
     // SAFETY: the call has no memory arguments. It reaches only threads of this process.

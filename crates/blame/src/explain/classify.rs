@@ -28,7 +28,7 @@ const MAX_STEP_NS: u64 = 50_000;
 const MAX_ENTRY_EXIT_NS: u64 = 10_000;
 /// Detail of a cause without trace events.
 const UNTRACED: &str = "no trace event in this time";
-/// The detail of a time from which the kernel has dropped trace events, before they were read.
+/// The detail of a time whose trace events the kernel overwrote before they were read.
 pub const LOST_EVENTS: &str = "the trace lost events of this time";
 
 /// One stay of a thread on the CPU, during one interval of the measuring thread.

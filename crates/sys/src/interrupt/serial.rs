@@ -39,7 +39,7 @@ pub enum Input {
     Dsr,
 }
 
-/// A port of which one output and one input are used. No other program can open it, except those of root.
+/// A port with one used output and one used input. Only programs of root can open it meanwhile.
 #[derive(Debug)]
 pub struct Port {
     file: File,
