@@ -20,8 +20,8 @@ use crate::Root;
 const EVERY: Duration = Duration::from_millis(200);
 
 /// Why the system clock is further than `limit_ns` from PTP time; `None` if it is not. Two offsets count: that of ptp4l
-/// from its master, and that of the system clock from the hardware clock that ptp4l sets. Whole seconds between the two
-/// clocks, such as those between TAI and UTC, do not count.
+/// from its master, and that of the system clock from the hardware clock that ptp4l sets. Slots and presentation times
+/// are on CLOCK_TAI, so the kernel's TAI offset must be the time by which PTP time is ahead of the system clock.
 #[must_use]
 pub fn why_not_synchronised(clocks: Option<&Clocks>, limit_ns: u64) -> Option<String> {
     let Some(ptp) = clocks.and_then(|clocks| clocks.ptp.as_ref()) else {
@@ -34,16 +34,37 @@ pub fn why_not_synchronised(clocks: Option<&Clocks>, limit_ns: u64) -> Option<St
     if ptp.offset_ns > limit_ns {
         return Some(format!("ptp4l is {} ns from its master", ptp.offset_ns));
     }
+    let Some(tai_offset_s) = clocks.and_then(|clocks| Some(clocks.kernel.as_ref()?.tai_offset_s)) else {
+        return Some("the kernel's TAI offset could not be read".to_owned());
+    };
     let is_used = |port: &&PtpPort| ["SLAVE", "MASTER", "GRAND_MASTER"].contains(&port.state.as_str());
-    let device = ptp.ports.iter().filter(is_used).find_map(|port| port.clock.as_ref())?;
+    let used: Vec<&PtpPort> = ptp.ports.iter().filter(is_used).collect();
+    let Some(device) = used.iter().find_map(|port| port.clock.as_ref()) else {
+        if used.iter().any(|port| port.stamps_in_hardware != Some(false)) {
+            return Some("ptp4l does not report which hardware clock it sets".to_owned());
+        }
+        // With timestamps of the kernel, ptp4l sets the system clock itself: to UTC if PTP time is TAI, otherwise to PTP
+        // time.
+        let ptp_ahead_s = if ptp.is_tai { i64::from(ptp.utc_offset_s) } else { 0 };
+        return (tai_offset_s != ptp_ahead_s).then(|| wrong_tai_offset(tai_offset_s, ptp_ahead_s));
+    };
     let clock = clocks?.hardware.iter().find(|clock| clock.device == *device);
     match clock.and_then(|clock| clock.ahead.as_ref()) {
         None => Some(format!("/dev/{device} cannot be compared with the system clock")),
         Some(ahead) if ahead.apart_ns > limit_ns.saturating_add(ahead.window_ns / 2) => {
             Some(format!("the system clock is {} ns from /dev/{device}, which phc2sys should prevent", ahead.apart_ns))
         }
+        Some(ahead) if ahead.seconds != tai_offset_s => Some(wrong_tai_offset(tai_offset_s, ahead.seconds)),
         Some(_) => None,
     }
+}
+
+/// The reason for a kernel's TAI offset that is not the time by which PTP time is ahead of the system clock.
+fn wrong_tai_offset(tai_offset_s: i64, ptp_ahead_s: i64) -> String {
+    format!(
+        "PTP time is {ptp_ahead_s} s ahead of the system clock, but the kernel's TAI offset is {tai_offset_s} s: phc2sys, \
+         or chrony with leapsectz, sets it"
+    )
 }
 
 /// Waits until the system clock is within `limit_ns` of PTP time.
@@ -125,7 +146,7 @@ impl SyncWatch {
 
 #[cfg(test)]
 mod tests {
-    use record::{Ahead, HardwareClock, Ptp};
+    use record::{Ahead, HardwareClock, KernelClock, Ptp};
 
     use super::*;
 
@@ -133,8 +154,17 @@ mod tests {
         let port = PtpPort { state: state.to_owned(), clock: Some("ptp0".to_owned()), ..PtpPort::default() };
         let ahead = ahead_ns.map(|ns| Ahead::of(ns, 400));
         let clock = HardwareClock { device: "ptp0".to_owned(), ahead, ..HardwareClock::default() };
-        let ptp = Ptp { offset_ns, ports: vec![port], ..Ptp::default() };
-        Clocks { ptp: Some(ptp), hardware: vec![clock], ..Clocks::default() }
+        let ptp = Ptp { offset_ns, ports: vec![port], utc_offset_s: 37, is_tai: true, ..Ptp::default() };
+        let kernel = KernelClock { tai_offset_s: 37, ..KernelClock::default() };
+        Clocks { kernel: Some(kernel), ptp: Some(ptp), hardware: vec![clock], ..Clocks::default() }
+    }
+
+    /// The clocks of a machine whose ptp4l reports no hardware clock.
+    fn of_system(stamps_in_hardware: Option<bool>) -> Clocks {
+        let mut clocks = clocks("SLAVE", 0, None);
+        let ports = clocks.ptp.iter_mut().flat_map(|ptp| &mut ptp.ports);
+        ports.for_each(|port| (port.clock, port.stamps_in_hardware) = (None, stamps_in_hardware));
+        clocks
     }
 
     #[test]
@@ -147,10 +177,36 @@ mod tests {
         assert!(why(clocks("SLAVE", 0, None)).contains("cannot be compared"));
         let kernel_stamps = Clocks { hardware: Vec::new(), ..clocks("SLAVE", 0, None) };
         assert!(why(kernel_stamps).contains("cannot be compared"));
-        let mut of_system = clocks("SLAVE", 0, None);
-        of_system.ptp.iter_mut().flat_map(|ptp| &mut ptp.ports).for_each(|port| port.clock = None);
-        assert_eq!(why(of_system), "", "ptp4l sets the system clock itself");
+        for unknown in [None, Some(true)] {
+            assert_eq!(why(of_system(unknown)), "ptp4l does not report which hardware clock it sets");
+        }
         assert_eq!(why_not_synchronised(None, 1_000).as_deref(), Some("ptp4l does not run"));
+    }
+
+    #[test]
+    fn clock_tai_must_be_ptp_time() {
+        const SET: &str = "phc2sys, or chrony with leapsectz, sets it";
+        let why = |mut clocks: Clocks, tai_offset_s: i64, is_tai: bool| {
+            clocks.kernel.iter_mut().for_each(|kernel| kernel.tai_offset_s = tai_offset_s);
+            clocks.ptp.iter_mut().for_each(|ptp| ptp.is_tai = is_tai);
+            why_not_synchronised(Some(&clocks), 1_000).unwrap_or_default()
+        };
+        let wrong = |ahead_s: i64, tai_offset_s: i64| {
+            let ahead = format!("PTP time is {ahead_s} s ahead of the system clock");
+            format!("{ahead}, but the kernel's TAI offset is {tai_offset_s} s: {SET}")
+        };
+        let by_card = |ahead_s: i64| clocks("SLAVE", 0, Some(ahead_s * 1_000_000_000));
+        for is_tai in [true, false] {
+            assert_eq!(why(by_card(37), 37, is_tai), "");
+            assert_eq!(why(by_card(0), 0, is_tai), "");
+            assert_eq!(why(by_card(37), 0, is_tai), wrong(37, 0));
+            assert_eq!(why(by_card(0), 37, is_tai), wrong(0, 37));
+        }
+        let by_kernel = || of_system(Some(false));
+        assert_eq!((why(by_kernel(), 37, true), why(by_kernel(), 0, false)), (String::new(), String::new()));
+        assert_eq!((why(by_kernel(), 0, true), why(by_kernel(), 37, false)), (wrong(37, 0), wrong(0, 37)));
+        let unread = Clocks { kernel: None, ..clocks("SLAVE", 0, Some(0)) };
+        assert!(why_not_synchronised(Some(&unread), 1_000).is_some_and(|why| why.contains("could not be read")));
     }
 
     #[test]

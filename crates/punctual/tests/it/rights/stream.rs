@@ -428,16 +428,19 @@ fn a_listener_without_frames_is_invalid() {
     assert!(reason.text.starts_with("no frame of a stream arrived on far"), "{}", reason.text);
 }
 
-/// A simulated ptp4l below `folder`, which sends the recorded responses of a slave. Its offset from the master in ns is
-/// the value of `offset_ns`.
+/// A simulated ptp4l below `folder`, which sends the recorded responses of a slave. Its PTP time is this machine's
+/// CLOCK_TAI. Its offset from the master in ns is the value of `offset_ns`.
 fn fake_ptp4l(folder: &Path, offset_ns: Arc<AtomicI64>) {
     const SLAVE: &str = include_str!("../../../../machine/tests/ptp4l/slave.txt");
     const DATA_SET: Range<usize> = 52..54;
     const CURRENT: [u8; 2] = [0x20, 0x01];
+    const TIME_PROPERTIES: [u8; 2] = [0x20, 0x03];
+    const PTP_TIMESCALE: u8 = 1 << 3;
     let bytes =
         |hex: &str| (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap()).collect();
     let recorded = SLAVE.lines().filter(|line| !line.starts_with('#')).filter_map(|line| line.split_once(' '));
     let responses: Vec<Vec<u8>> = recorded.map(|(_, hex)| bytes(hex)).collect();
+    let tai_offset_s = i16::try_from(sys::timekeeping::kernel_clock().unwrap().tai_offset_s).unwrap();
     let socket = UnixDatagram::bind(folder.join("ptp4l")).unwrap();
     // The thread ends with the test.
     thread::spawn(move || {
@@ -451,6 +454,10 @@ fn fake_ptp4l(folder: &Path, offset_ns: Arc<AtomicI64>) {
                 if response[DATA_SET] == CURRENT {
                     // In units of 2^-16 ns, after the number of steps.
                     response[56..64].copy_from_slice(&(offset_ns.load(Relaxed) << 16).to_be_bytes());
+                }
+                if response[DATA_SET] == TIME_PROPERTIES {
+                    response[54..56].copy_from_slice(&tai_offset_s.to_be_bytes());
+                    response[56] |= PTP_TIMESCALE;
                 }
                 // The client may have closed its socket already.
                 let _ = socket.send_to_addr(&response, &from);
