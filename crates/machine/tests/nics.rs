@@ -143,6 +143,19 @@ fn coalescing_is_judged_by_time_and_frames_together() {
     assert_eq!(judged(Some(0), None), [Ok, NotApplicable, Ok, NotApplicable]);
 }
 
+/// Without a time limit, an interrupt would wait for all frames of its count.
+#[test]
+fn no_remedy_of_coalescing_removes_the_only_limit() {
+    let mut nic = read(&Root::at(folder("i225")), "eth0").unwrap();
+    let Reading::Known(values) = &mut nic.coalescing else { panic!("{:?}", nic.coalescing) };
+    (values.rx_usecs, values.rx_frames) = (Some(20), Some(32));
+    (values.tx_usecs, values.tx_frames) = (Some(20), Some(0));
+    let found = findings(&nic, PERIOD_NS);
+    let remedy = |id: &str| found.iter().find(|finding| finding.id == id).unwrap().remedy.clone();
+    assert_eq!(remedy("nic.coalesce.rx_usecs"), "sudo ethtool -C eth0 rx-usecs 0 rx-frames 1");
+    assert_eq!(remedy("nic.coalesce.tx_usecs"), "sudo ethtool -C eth0 tx-usecs 0");
+}
+
 /// With only the answer about the link, everything else is unknown and never `ok`.
 #[test]
 fn unreadable_settings_are_never_ok() {

@@ -93,7 +93,12 @@ impl Direction {
             if u64::from(usecs) * 1000 <= context.tenth_ns() || rule.longest_ns() == Some(0) {
                 return Ok(ok(id, title, read));
             }
-            let remedy = context.remedy(SET_COALESCE, &format!("{name} 0"));
+            // Without a limit of time, an interrupt would wait for all of these frames.
+            let also = match rule.frames {
+                Some(2..) => format!(" {}-frames 1", self.prefix),
+                None | Some(0 | 1) => String::new(),
+            };
+            let remedy = context.remedy(SET_COALESCE, &format!("{name} 0{also}"));
             Ok((self.alarm)(id, title, read).because(self.why, remedy))
         })
     }
