@@ -55,10 +55,12 @@ pub(crate) const CURVE_TITLE: &str =
     "Late frames by wake-up offset, computed from the lateness of this run's wake-ups:";
 
 /// Advice and command for a talker most of whose frames are late because it wakes at its slots: wake-ups are always a
-/// little late. `None` for other runs, and for invalid ones.
+/// little late. `None` for other runs, for invalid ones, and if a calibration chose the offset.
 pub(crate) fn offset_advice(record: &Record) -> Option<(String, String)> {
     let mut talkers = record.series.iter().filter_map(|series| series.kind.talker());
-    let is_late = |talker: &Talker| talker.offset_ns == 0 && talker.launch.is_none() && talker.late > talker.frames / 2;
+    let wakes_at_slots =
+        |talker: &Talker| talker.offset_ns == 0 && talker.launch.is_none() && talker.calibration.is_none();
+    let is_late = |talker: &Talker| wakes_at_slots(talker) && talker.late > talker.frames / 2;
     if !record.validity.valid || !talkers.any(is_late) {
         return None;
     }

@@ -110,6 +110,22 @@ pub enum PlanError {
         "a capture on this machine would see no frame: --receive xdp takes frames before the capture, and with bypass \
          and xdp the sending interface does not show them: use --mode send and --receive socket, or capture with a tap"
     )]
+    /// The frames of a slot would leave a spinning talker too little time to wake early.
+    #[error(
+        "{streams} streams need about {} of each {} to send: use {most} or fewer, a longer period (class B has 250us), \
+         or the mode txtime",
+        format_unsigned_ns(*.sending_ns), format_unsigned_ns(*.period_ns)
+    )]
+    TooManyStreams {
+        /// Number of streams.
+        streams: u16,
+        /// Time that their frames after the first take, ns.
+        sending_ns: u64,
+        /// The period, ns.
+        period_ns: u64,
+        /// Most streams at this period.
+        most: u64,
+    },
     CaptureHidden,
     /// The captures of two phases would be in one file.
     #[error("a capture file can hold only one phase: run the phases one by one")]
@@ -206,6 +222,7 @@ impl PlanError {
             Self::Audio(_) => Some("frames"),
             Self::NoiseDeadline
             | Self::NoInterface
+            Self::TooManyStreams { .. } => Some("streams"),
             | Self::StreamDeadline
             | Self::EvlProbe
             | Self::EvlInterrupts

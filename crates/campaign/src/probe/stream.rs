@@ -198,6 +198,12 @@ impl StreamProbe {
         u64::from(self.further_streams) * SENDING_NS
     }
 
+    /// True if the talker needs at most half of the period to send the frames of a slot, which leaves it time to wake
+    /// early. With launch times it hands frames over long before their slot.
+    fn streams_fit(&self, period_ns: u64) -> bool {
+        !self.talks() || self.mode.keeps_slots() || self.sending_ns() <= period_ns / 2
+    }
+
     /// True if frames have launch times.
     fn has_launch_times(&self) -> bool {
         self.talks() && self.mode == TransmitMode::Txtime
@@ -311,6 +317,11 @@ impl Definition for StreamProbe {
         if self.capture.is_some() && run.periods_ns.len() > 1 {
             return Err(PlanError::CaptureOfPhases);
         }
+        if let Some(&period_ns) = run.periods_ns.iter().find(|period_ns| !self.streams_fit(**period_ns)) {
+            let (streams, sending_ns) = (self.further_streams + 1, self.sending_ns());
+            let most = period_ns / 2 / SENDING_NS + 1;
+            return Err(PlanError::TooManyStreams { streams, sending_ns, period_ns, most });
+        }
         let fits = run.periods_ns.iter().all(|period_ns| self.offset_fits(run.policy, *period_ns));
         fits.then_some(()).ok_or(PlanError::WakeupOffset { percent: 100 - OFFSET_PERCENT })
     }
@@ -341,6 +352,34 @@ pub fn parse_stream_id(text: &str) -> Result<u64, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_talker_needs_at_most_half_of_the_period_to_send() {
+        let talk = |streams: u16, mode| StreamProbe { further_streams: streams - 1, mode, ..StreamProbe::default() };
+        let check = |probe: &StreamProbe, class: Class| {
+            let run = RunShape { periods_ns: &[class.interval_ns()], policy: POLICY, clock: Clock::Tai };
+            probe.check_run(&run).map_err(|error| error.to_string())
+        };
+        let send = |streams| talk(streams, TransmitMode::Send);
+        for fits in [1, 16, 21] {
+            assert_eq!(check(&send(fits), Class::A), Ok(()), "{fits}");
+        }
+        assert_eq!((check(&send(35), Class::B), check(&send(42), Class::B)), (Ok(()), Ok(())));
+        let refused = check(&send(STREAMS_MAX), Class::A).unwrap_err();
+        assert!(
+            refused.starts_with("64 streams need about 189 us of each 125 us to send: use 21 or fewer"),
+            "{refused}"
+        );
+        let refused = check(&send(STREAMS_MAX), Class::B).unwrap_err();
+        assert!(
+            refused.starts_with("64 streams need about 189 us of each 250 us to send: use 42 or fewer"),
+            "{refused}"
+        );
+        let launched = talk(STREAMS_MAX, TransmitMode::Txtime);
+        assert_eq!((check(&launched, Class::A), check(&launched, Class::B)), (Ok(()), Ok(())));
+        let heard = StreamProbe { ends: StreamEnds::Listen("eth0".to_owned()), ..send(STREAMS_MAX) };
+        assert_eq!(check(&heard, Class::A), Ok(()));
+    }
 
     #[test]
     fn reads_stream_ids_of_16_digits() {

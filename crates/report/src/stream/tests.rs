@@ -166,6 +166,11 @@ fn advises_a_wakeup_offset_if_most_frames_are_late_without_one() {
     assert_eq!(command(&record(100, 0, &["punctual", "run", "x"])).as_deref(), Some(""));
     assert_eq!(command(&record(50, 0, &measured)), None, "half of them");
     assert_eq!(command(&record(100, 8_000, &measured)), None, "it has an offset");
+    let mut calibrated = record(100, 0, &measured);
+    if let SeriesKind::Stream(Stream::Talker(talker)) = &mut calibrated.series[0].kind {
+        talker.calibration = Some(Calibration::default());
+    }
+    assert_eq!(command(&calibrated), None, "`auto` chose it");
 }
 
 #[test]
