@@ -491,13 +491,9 @@ fn a_lost_synchronisation_is_reported_and_makes_presentation_times_uncertain() {
     let ((_, talker), (_, listener)) = (talker(&record), listener(&record));
     let uncertain = talker.uncertain.expect("it was watched");
     assert!(uncertain > 0 && uncertain < talker.frames, "{uncertain} of {}", talker.frames);
-    assert_eq!(listener.counters.timestamp_uncertain, uncertain - uncertain_lost(uncertain, listener));
+    let heard = listener.counters.timestamp_uncertain;
+    assert!(heard <= uncertain && uncertain - heard <= listener.lost, "{heard} of {uncertain}: {listener:?}");
     assert_eq!(record.scenario.clock, "tai");
     let caveat = record.caveats.iter().find(|caveat| caveat.kind == "sync").expect("a caveat");
     assert!(caveat.text.contains("1 times") && caveat.text.contains("5000 ns from its master"), "{}", caveat.text);
-}
-
-/// Uncertain frames that the listener lost: none, if it lost no frame.
-fn uncertain_lost(uncertain: u64, listener: &record::Listener) -> u64 {
-    if listener.lost == 0 { 0 } else { uncertain - listener.counters.timestamp_uncertain }
 }
