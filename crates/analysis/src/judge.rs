@@ -192,6 +192,9 @@ fn decide(
         return (Outcome::Invalid, invalid(why, &limit, worst));
     }
     let Some((worst, worst_ns)) = worst else {
+        if has_only_listeners(record) {
+            return (Outcome::Inconclusive, listener_without_capture(record));
+        }
         let command = command_to_measure(record, profile, groups.first(), judged);
         return (Outcome::Inconclusive, format!("no wake-up was measured: run `{command}`"));
     };
@@ -205,6 +208,22 @@ fn decide(
             None => (Outcome::Pass, pass(record, profile, groups, judged, worst, worst_ns)),
         },
     }
+}
+
+/// True if all series of the probe are those of listeners, which have no wake-ups at a deadline.
+fn has_only_listeners(record: &Record) -> bool {
+    let mut series = record.probe_series().peekable();
+    series.peek().is_some() && series.all(|series| series.kind.listener().is_some())
+}
+
+/// The reason for a listener without a capture.
+fn listener_without_capture(record: &Record) -> String {
+    let is_measurement = record.command.get(1).is_some_and(|word| ["measure", "pair"].contains(&word.as_str()));
+    let how = match is_measurement {
+        true => format!("run `{}`", record::shell::with_options(&record.command, &[("--capture", "FILE")])),
+        false => "add `capture = true` to its probe".to_owned(),
+    };
+    format!("a listener's gaps are judged from a capture: {how}")
 }
 
 /// The reason for a published record.

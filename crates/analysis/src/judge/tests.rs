@@ -610,6 +610,17 @@ fn a_longer_run_of_interrupts_has_the_same_source_and_thread() {
 }
 
 #[test]
+fn a_listener_needs_a_capture() {
+    let kind = SeriesKind::Stream(record::Stream::Listener(Box::default()));
+    let mut record = record(vec![Series { kind, phase: "rest".into(), period_ns: 125_000, ..Series::default() }]);
+    record.command = "punctual measure stream listen vb --profile x".split(' ').map(str::to_owned).collect();
+    let verdict = judge(&record, control());
+    let with_capture = "a listener's gaps are judged from a capture: run `punctual measure stream listen vb --profile x \
+                        --capture FILE`";
+    assert_eq!((verdict.outcome, verdict.reason.as_str()), (Outcome::Inconclusive, with_capture));
+}
+
+#[test]
 fn an_empty_record_is_inconclusive() {
     let verdict = judged(vec![]);
     assert_eq!(verdict.outcome, Outcome::Inconclusive);
