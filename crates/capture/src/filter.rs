@@ -133,9 +133,9 @@ impl Key {
             Kind::Ethertype { ethertype, .. } => {
                 (CapturedKind::Ethertype, format!("{ethertype:#06x} from {}", format_mac(self.source)))
             }
-            Kind::Udp { datagram: Datagram { source, source_port, port }, .. } => {
-                let source = SocketAddr::new(source, source_port);
-                (CapturedKind::Udp, format!("port {port} from {source}"))
+            Kind::Udp { datagram: Datagram { source, source_port, destination, port }, .. } => {
+                let (from, to) = (SocketAddr::new(source, source_port), SocketAddr::new(destination, port));
+                (CapturedKind::Udp, format!("{to} from {from}"))
             }
         };
         CapturedStream {

@@ -331,6 +331,20 @@ fn udp(n: u64, port: u16) -> Seen {
     support::datagram(n.cast_signed() * 500_000 + scatter(n), port)
 }
 
+/// A router, or a multicast address of Ethernet that several groups share, gives two streams the same Ethernet addresses.
+#[test]
+fn datagrams_to_two_addresses_are_two_streams() {
+    let to = |n: u64| [10, 0, 0, 2 + (n % 2) as u8];
+    let mut frames: Vec<_> = (0..2_000).map(|n| udp(n, 5_000)).collect();
+    for (n, frame) in (0..).zip(&mut frames) {
+        frame.bytes[30..34].copy_from_slice(&to(n));
+    }
+    let found = of(&frames).capture;
+    let streams: Vec<_> = found.streams.iter().map(|stream| (stream.name.as_str(), stream.frames)).collect();
+    assert_eq!(streams, [("10.0.0.2:5000 from 10.0.0.1:0", 1_000), ("10.0.0.3:5000 from 10.0.0.1:0", 1_000)]);
+    assert_eq!(found.frames, 1_000);
+}
+
 #[test]
 fn counts_frames_beyond_the_tracked_streams() {
     let frames: Vec<_> = (0..5_000u16)

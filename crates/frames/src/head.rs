@@ -54,6 +54,8 @@ pub struct Datagram {
     pub source: IpAddr,
     /// Source port.
     pub source_port: u16,
+    /// Destination address.
+    pub destination: IpAddr,
     /// Destination port.
     pub port: u16,
 }
@@ -237,20 +239,25 @@ fn words_of(from: &[u8]) -> impl Iterator<Item = u64> {
 /// The addresses of a UDP datagram, and the length of the headers before its payload. Of a fragmented one, only the first
 /// fragment has them.
 fn udp(ethertype: u16, packet: &[u8]) -> Option<(Datagram, usize)> {
-    let (source, at): (IpAddr, _) = if ethertype == IPV4 {
+    let (source, destination, at): (IpAddr, IpAddr, _) = if ethertype == IPV4 {
         let fragment = u16::from_be_bytes(bytes(packet, 6)?) & 0x1fff;
         if packet[0] >> 4 != 4 || *packet.get(9)? != UDP || fragment != 0 {
             return None;
         }
-        let source: [u8; 4] = bytes(packet, 12)?;
+        let [source, destination]: [[u8; 4]; 2] = [bytes(packet, 12)?, bytes(packet, 16)?];
         let words = usize::from(packet[0] & 15);
-        (words >= 5).then_some((Ipv4Addr::from(source).into(), words * 4))?
+        (words >= 5).then_some((Ipv4Addr::from(source).into(), Ipv4Addr::from(destination).into(), words * 4))?
     } else {
-        let source: [u8; 16] = bytes(packet, 8)?;
-        (Ipv6Addr::from(source).into(), (packet[0] >> 4 == 6).then(|| udp_of_ipv6(packet))??)
+        let [source, destination]: [[u8; 16]; 2] = [bytes(packet, 8)?, bytes(packet, 24)?];
+        (
+            Ipv6Addr::from(source).into(),
+            Ipv6Addr::from(destination).into(),
+            (packet[0] >> 4 == 6).then(|| udp_of_ipv6(packet))??,
+        )
     };
     let [a, b, c, d] = bytes(packet, at)?;
-    let found = Datagram { source, source_port: u16::from_be_bytes([a, b]), port: u16::from_be_bytes([c, d]) };
+    let (source_port, port) = (u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]));
+    let found = Datagram { source, source_port, destination, port };
     let length = at + UDP_BYTES;
     (packet.len() >= length).then_some((found, length))
 }
@@ -325,7 +332,8 @@ mod tests {
             [&MAC[..], &[0x86, 0xdd], &header, extensions, &datagram(b"x")].concat()
         };
         let found = |next, extensions: &[u8]| ethernet(&packet(next, extensions)).datagram;
-        let expected = Datagram { source: [0xfd; 16].into(), source_port: 1000, port: 5000 };
+        let expected =
+            Datagram { source: [0xfd; 16].into(), source_port: 1000, destination: [0xff; 16].into(), port: 5000 };
         assert_eq!(found(UDP, &[]), Some(expected));
         assert_eq!(found(0, &[60, 0, 0, 0, 0, 0, 0, 0, UDP, 0, 0, 0, 0, 0, 0, 0]), Some(expected));
         assert_eq!(found(FRAGMENT, &[UDP, 0, 0, 1, 0, 0, 0, 9]), Some(expected), "first fragment");

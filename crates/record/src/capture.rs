@@ -203,7 +203,7 @@ pub enum ObservedAt {
 pub struct CapturedStream {
     /// Kind of the stream's identity.
     pub kind: CapturedKind,
-    /// The stream id; or EtherType and source; or port, and address and port of the source.
+    /// The stream id; or EtherType and source; or address and port of destination and source.
     pub name: String,
     /// The protocol above Ethernet or UDP: `RTP`, `PTP Sync, domain 0`; empty if it is not known.
     #[serde(default, skip_serializing_if = "String::is_empty")]
