@@ -15,6 +15,7 @@ use crate::{
     blame,
     campaign::worst_scenario,
     remedy::advice_and_command,
+    round_trip::peer_advice,
     stream::{knee_advice, offset_advice},
     words::Words,
 };
@@ -37,7 +38,7 @@ pub(crate) fn of_run(record: &Record) -> Vec<(String, String)> {
         (format!("{}:{space}{advice}", to_do.title(words)), command.to_owned())
     });
     let of_talker = offset_advice(record).or_else(|| knee_advice(record));
-    of_talker.into_iter().chain(longer_matrix(record)).chain(of_culprits).collect()
+    peer_advice(record).into_iter().chain(of_talker).chain(longer_matrix(record)).chain(of_culprits).collect()
 }
 
 /// The text of an advice before its command without the explanation between cause and command.

@@ -1,7 +1,7 @@
 //! Round trips as text and figures for terminal and HTML.
 
 use analysis::{Summary, format_ns, rounded_ns};
-use record::{Carrier, Framing, Histogram, PEER_WAKE, RoundTrip, Series, Spike, Times, Trip, grouped};
+use record::{Carrier, Framing, Histogram, PEER_WAKE, Record, RoundTrip, Series, Spike, Times, Trip, grouped};
 
 use crate::blame::unsigned;
 
@@ -149,6 +149,26 @@ pub fn longest(series: &Series) -> Vec<String> {
     spikes.iter().take(LONGEST).map(describe).collect()
 }
 
+/// Advice for a valid run whose longest round trip waited most of its time for the thread that answers; `None` for
+/// others.
+pub(crate) fn peer_advice(record: &Record) -> Option<(String, String)> {
+    let spikes = record.series.iter().filter_map(|series| Some((&series.spikes, series.kind.round_trip()?)));
+    let spikes = spikes.flat_map(|(spikes, round_trip)| spikes.iter().map(move |spike| (spike, round_trip)));
+    let (longest, round_trip) = spikes.max_by_key(|(spike, _)| spike.lateness_ns)?;
+    let peer_wake_ns = longest.trip.as_ref()?.peer_wake_ns?;
+    if !record.validity.valid || peer_wake_ns <= longest.lateness_ns / 2 {
+        return None;
+    }
+    let how = match round_trip.carrier {
+        _ if round_trip.own_peer => "choose a quiet CPU with --echo-cpu, or another --echo-policy",
+        Carrier::Udp => "start `punctual echo` with --cpu of a quiet CPU, or with another --policy",
+        Carrier::Ethernet => "start `punctual mirror` with --cpu of a quiet CPU, or with another --policy",
+        // A device does not report when its thread wakes up.
+        Carrier::Icmp => return None,
+    };
+    Some((format!("the answering thread woke {} late: {how}", format_ns(peer_wake_ns)), String::new()))
+}
+
 /// The parts of a round trip in order.
 fn in_words(trip: &Trip) -> String {
     let parts = [
@@ -162,4 +182,40 @@ fn in_words(trip: &Trip) -> String {
     ];
     let named = parts.into_iter().filter_map(|(name, ns)| Some(format!("{name} {}", format_ns(ns?))));
     named.collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use record::SeriesKind;
+
+    use super::*;
+
+    /// The record of a round trip of 5 ms, of which the answering thread waited `peer_wake_ns`.
+    fn record(carrier: Carrier, own_peer: bool, peer_wake_ns: i64) -> Record {
+        let trip = |peer_wake_ns| Some(Trip { peer_wake_ns: Some(peer_wake_ns), ..Trip::default() });
+        let spikes = [(1_000_000, 900_000), (5_000_000, peer_wake_ns)].map(|(lateness_ns, wake_ns)| Spike {
+            lateness_ns,
+            trip: trip(wake_ns),
+            ..Spike::default()
+        });
+        let kind = SeriesKind::RoundTrips(Box::new(RoundTrip { carrier, own_peer, ..RoundTrip::default() }));
+        let series = vec![Series { kind, spikes: spikes.to_vec(), ..Series::default() }];
+        let mut record = Record { series, ..Record::default() };
+        record.validity.valid = true;
+        record
+    }
+
+    #[test]
+    fn advice_is_about_the_answering_thread_if_it_took_most_of_the_longest_time() {
+        let advice = |carrier, own_peer, ns| peer_advice(&record(carrier, own_peer, ns)).map(|(text, _)| text);
+        let has = |text: Option<String>, words: &str| text.is_some_and(|text| text.contains(words));
+        assert!(has(advice(Carrier::Udp, false, 4_000_000), "late: start `punctual echo` with --cpu"));
+        assert!(has(advice(Carrier::Ethernet, false, 4_000_000), "start `punctual mirror` with --cpu"));
+        assert!(has(advice(Carrier::Udp, true, 4_000_000), "--echo-cpu"));
+        assert_eq!(advice(Carrier::Udp, false, 2_500_000), None, "half of the time");
+        assert_eq!(advice(Carrier::Icmp, false, 4_000_000), None, "a device");
+        let mut invalid = record(Carrier::Udp, false, 4_000_000);
+        invalid.validity.valid = false;
+        assert_eq!(peer_advice(&invalid), None);
+    }
 }
