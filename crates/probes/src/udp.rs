@@ -86,6 +86,12 @@ pub enum UdpError {
          net.ipv4.ping_group_range='0 2147483647'`"
     )]
     Ping(io::Error),
+    /// Each machine of a group would receive every request.
+    #[error("{0} is a group address, at which several machines would receive every request: name one machine")]
+    Group(IpAddr),
+    /// The frames would be for this machine, which does not receive them.
+    #[error("this is the address of {0} itself: name the address that `punctual mirror` shows on the other machine")]
+    OwnAddress(String),
     /// No socket for Ethernet frames.
     #[error("cannot open a socket for frames on {interface}: {source}; {remedy}")]
     Frames {

@@ -13,8 +13,8 @@ use super::{
 use crate::probe::{
     UdpProbe,
     udp::{
-        Address, ETHERTYPE, Host, MacAddress, PAYLOAD_BYTES, PRIORITIES, Peer, TIMEOUT_MAX_NS, VLAN_IDS,
-        parse_ethertype,
+        Address, ETHERTYPE, Host, MacAddress, PAYLOAD_BYTES, PRIORITIES, Peer, TIMEOUT_MAX_NS, VLAN_IDS, parse_machine,
+        parse_own_ethertype,
     },
 };
 
@@ -59,7 +59,7 @@ pub(super) fn ping(fields: &mut Fields<'_>, period_ns: Option<u64>, wait: Receiv
 /// Reads the keys of round-trip probes only.
 pub(super) fn mirror(fields: &mut Fields<'_>, period_ns: Option<u64>, wait: ReceiveWait) -> UdpProbe {
     let interface = fields.text("interface");
-    let to = fields.parsed("to", str::parse::<MacAddress>);
+    let to = fields.parsed("to", parse_machine);
     if fields.has("interface") != fields.has("to") {
         let (has, lacks) = if fields.has("to") { ("to", "interface") } else { ("interface", "to") };
         fields.report(
@@ -67,7 +67,7 @@ pub(super) fn mirror(fields: &mut Fields<'_>, period_ns: Option<u64>, wait: Rece
             format!("`{has}` needs `{lacks}`: name both for a mirror elsewhere, or none for both ends here"),
         );
     }
-    let ethertype = fields.parsed("ethertype", parse_ethertype).unwrap_or(ETHERTYPE);
+    let ethertype = fields.parsed("ethertype", parse_own_ethertype).unwrap_or(ETHERTYPE);
     let vlan_id = fields.integer("vlan", VLAN_IDS).and_then(|id| u16::try_from(id).ok());
     let priority = fields.integer("priority", PRIORITIES).and_then(|pcp| u8::try_from(pcp).ok()).unwrap_or(0);
     let frames = Frames { ethertype, vlan_id, priority };

@@ -46,9 +46,14 @@ pub enum PlanError {
         /// Largest payload of one frame, bytes.
         max: usize,
     },
-    /// Ethernet frames cannot be fragmented.
-    #[error("Ethernet frames cannot be fragmented: leave out allow-fragments")]
-    FragmentsOfFrames,
+    /// The payload is larger than that of an Ethernet frame, which cannot be fragmented.
+    #[error("{bytes} bytes do not fit into one Ethernet frame: use a size of {max} or less")]
+    FrameSize {
+        /// Requested payload, bytes.
+        bytes: usize,
+        /// Largest payload, bytes.
+        max: usize,
+    },
     /// More datagrams a second than allowed.
     #[error(
         "a datagram every {period_ns} ns is more than {max} a second: use a longer period, or raise max-rate to \
@@ -105,11 +110,6 @@ pub enum PlanError {
         /// Number of streams.
         streams: u32,
     },
-    /// The observer would see no frame.
-    #[error(
-        "a capture on this machine would see no frame: --receive xdp takes frames before the capture, and with bypass \
-         and xdp the sending interface does not show them: use --mode send and --receive socket, or capture with a tap"
-    )]
     /// The frames of a slot would leave a spinning talker too little time to wake early.
     #[error(
         "{streams} streams need about {} of each {} to send: use {most} or fewer, a longer period (class B has 250us), \
@@ -126,6 +126,11 @@ pub enum PlanError {
         /// Most streams at this period.
         most: u64,
     },
+    /// The observer would see no frame.
+    #[error(
+        "a capture on this machine would see no frame: --receive xdp takes frames before the capture, and with bypass \
+         and xdp the sending interface does not show them: use --mode send and --receive socket, or capture with a tap"
+    )]
     CaptureHidden,
     /// The captures of two phases would be in one file.
     #[error("a capture file can hold only one phase: run the phases one by one")]
@@ -212,17 +217,17 @@ impl PlanError {
             Self::Runtime | Self::NoRest => Some("runtime"),
             Self::SameName(_) | Self::TooManyThreads(_) => Some("threads"),
             Self::Timeout(_) => Some("timeout"),
-            Self::Fragments { .. } | Self::FragmentsOfFrames => Some("size"),
+            Self::Fragments { .. } | Self::FrameSize { .. } => Some("size"),
             Self::SpinningReceiver => Some("spin"),
             Self::CardOfOwnPeer => Some("stamps"),
             Self::WakeupOffset { .. } | Self::KneeOfLaunchTimes => Some("wakeup_offset"),
             Self::UniqueIds { .. } => Some("unique_id"),
+            Self::TooManyStreams { .. } => Some("streams"),
             Self::CaptureHidden | Self::CaptureOfPhases => Some("capture"),
             Self::CardClock | Self::LaunchClock | Self::SyncClock | Self::InterruptClock => Some("clock"),
             Self::Audio(_) => Some("frames"),
             Self::NoiseDeadline
             | Self::NoInterface
-            Self::TooManyStreams { .. } => Some("streams"),
             | Self::StreamDeadline
             | Self::EvlProbe
             | Self::EvlInterrupts

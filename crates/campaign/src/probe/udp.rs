@@ -21,13 +21,16 @@ use probes::{
     probe_threads::ProbeThreads,
     udp::{Carrier, Client, Echo, EchoSettings, Frames, Requests, Settings, UdpError, packet::HEADER},
 };
+use rustix::io::Errno;
 use sys::{
     link::Links,
     sched::Policy,
     udp::{DatagramSocket, MAX_PAYLOAD, ONE_FRAME, Stamps},
 };
 
-pub use address::{Address, AddressError, Host, MacAddress, UDP_PORT, parse_ethertype};
+pub use address::{
+    Address, AddressError, Host, MacAddress, UDP_PORT, parse_ethertype, parse_machine, parse_own_ethertype,
+};
 
 use super::{
     check::PlanError,
@@ -42,6 +45,8 @@ use super::{
 pub const TIMEOUT_MAX_NS: u64 = 60_000_000_000;
 /// Payload of a datagram, bytes; above [`ONE_FRAME`] only in fragments.
 pub const PAYLOAD_BYTES: RangeInclusive<usize> = HEADER..=MAX_PAYLOAD;
+/// Largest payload of an Ethernet frame, bytes (IEEE 802.3).
+const ETHERNET_PAYLOAD: usize = 1500;
 /// Default policy of an answering thread.
 pub const ECHO_POLICY: Policy = Policy::Fifo(97);
 
@@ -99,7 +104,7 @@ pub struct UdpProbe {
     pub peer: Peer,
     /// Payload of each datagram, bytes; one of [`PAYLOAD_BYTES`].
     pub payload_bytes: usize,
-    /// True if datagrams may be cut into fragments.
+    /// True if datagrams may be cut into fragments; Ethernet frames never are.
     pub allow_fragments: bool,
     /// An answer later than this counts as lost, ns after sending; `None` for ten periods, but at least one second.
     pub timeout_ns: Option<u64>,
@@ -186,6 +191,7 @@ impl UdpProbe {
         let (carrier, socket, echo) = match &self.peer {
             Peer::Echo(address) => {
                 let peer = address.resolve()?;
+                refuse_group(peer)?;
                 (Carrier::Udp(peer), DatagramSocket::connect(peer).map_err(failed(peer))?, None)
             }
             Peer::Device(host) => {
@@ -204,6 +210,9 @@ impl UdpProbe {
             }
             Peer::Mirror { interface, to, frames } => {
                 let (socket, own) = open_ethernet(interface, *frames)?;
+                if own == *to {
+                    return Err(UdpError::OwnAddress(interface.clone()).into());
+                }
                 (Carrier::Ethernet { peer: *to, own, frames: *frames }, socket, None)
             }
             Peer::OwnMirror(frames) => {
@@ -317,8 +326,15 @@ impl Definition for UdpProbe {
         if let Some(timeout_ns) = self.timeout_ns.filter(|timeout_ns| !(1..=TIMEOUT_MAX_NS).contains(timeout_ns)) {
             return Err(PlanError::Timeout(timeout_ns));
         }
-        if self.payload_bytes > ONE_FRAME && !self.allow_fragments {
-            return Err(PlanError::Fragments { bytes: self.payload_bytes, max: ONE_FRAME });
+        let bytes = self.payload_bytes;
+        match self.peer {
+            Peer::OwnMirror(_) | Peer::Mirror { .. } if bytes > ETHERNET_PAYLOAD => {
+                return Err(PlanError::FrameSize { bytes, max: ETHERNET_PAYLOAD });
+            }
+            Peer::Own | Peer::Echo(_) | Peer::Device(_) if bytes > ONE_FRAME && !self.allow_fragments => {
+                return Err(PlanError::Fragments { bytes, max: ONE_FRAME });
+            }
+            Peer::OwnMirror(_) | Peer::Mirror { .. } | Peer::Own | Peer::Echo(_) | Peer::Device(_) => {}
         }
         let max_rate = self.max_rate();
         if max_rate.saturating_mul(self.period_ns) < 1_000_000_000 {
@@ -327,9 +343,6 @@ impl Definition for UdpProbe {
         }
         if self.stamps == Stamps::Card && self.peer.is_own() {
             return Err(PlanError::CardOfOwnPeer);
-        }
-        if self.allow_fragments && matches!(self.peer, Peer::OwnMirror(_) | Peer::Mirror { .. }) {
-            return Err(PlanError::FragmentsOfFrames);
         }
         if self.wait == ReceiveWait::Spin && self.receive_policy.is_realtime() {
             return Err(PlanError::SpinningReceiver);
@@ -346,9 +359,18 @@ impl Definition for UdpProbe {
     }
 }
 
+/// Refuses an address of several machines, because each of them would receive every request.
+fn refuse_group(peer: SocketAddr) -> Result<(), UdpError> {
+    // `connect`, which sends nothing, fails with EACCES for a broadcast address.
+    let refused = || DatagramSocket::connect(peer).err().and_then(|error| error.raw_os_error());
+    let is_group = peer.ip().is_multicast() || refused() == Some(Errno::ACCESS.raw_os_error());
+    if is_group { Err(UdpError::Group(peer.ip())) } else { Ok(()) }
+}
+
 /// Opens the socket for echo requests to a device.
 fn open_ping(host: &Host) -> Result<(DatagramSocket, Carrier), PrepareError> {
     let peer = host.resolve()?;
+    refuse_group(peer)?;
     // Any number serves, because the contents of a reply decide whether it is ours.
     #[expect(clippy::cast_possible_truncation, reason = "the identifier of ICMP has 16 bits")]
     let identifier = std::process::id() as u16;

@@ -83,6 +83,14 @@ impl Carrier {
         }
     }
 
+    /// True if the kernel can fragment a packet.
+    pub(super) fn may_fragment(&self) -> bool {
+        match self {
+            Self::Udp(_) | Self::Icmp { .. } => true,
+            Self::Ethernet { .. } => false,
+        }
+    }
+
     /// True if ICMP errors are counted.
     #[must_use]
     pub fn is_icmp(&self) -> bool {

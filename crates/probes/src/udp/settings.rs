@@ -67,8 +67,7 @@ impl Settings {
         let refused = |setting, remedy| move |source| UdpError::Refused { setting, remedy, source };
         socket.set_receive_timeout(GREETING_TIMEOUT).map_err(refused("a receive timeout", "see `dmesg`"))?;
         // The kernel never fragments Ethernet frames.
-        let may_fragment = !matches!(self.carrier, Carrier::Ethernet { .. });
-        if may_fragment && !self.allow_fragments {
+        if self.carrier.may_fragment() && !self.allow_fragments {
             socket.forbid_fragments().map_err(refused("sending without fragments", "use --allow-fragments"))?;
         }
         if let ReceiveWait::BusyPoll(ns) = self.wait {
@@ -112,7 +111,7 @@ impl Settings {
             {
                 Ok(())
             }
-            _ if self.payload_bytes > most && !self.allow_fragments => {
+            _ if self.carrier.may_fragment() && self.payload_bytes > most && !self.allow_fragments => {
                 Err(UdpError::TooLarge { peer, requested: self.payload_bytes, most })
             }
             _ => Err(UdpError::Connect { peer, remedy, source }),

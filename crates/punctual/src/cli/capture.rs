@@ -32,7 +32,7 @@ pub struct Capture {
     /// Analyse all frames of this EtherType, e.g. 0x88f7.
     #[arg(long, value_name = "TYPE", value_parser = parse_ethertype, conflicts_with = "udp")]
     pub ethertype: Option<u16>,
-    /// Analyse UDP datagrams (IPv4) to this port.
+    /// Analyse UDP datagrams to this port.
     #[arg(long, value_name = "PORT")]
     pub udp: Option<u16>,
     /// Analyse frames of this interface of a pcapng file.

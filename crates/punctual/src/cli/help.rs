@@ -201,7 +201,9 @@ pub fn group(arg: &Arg) -> Option<&'static str> {
     let long = arg.get_long()?;
     // `amp` sets parameters of a model, but `evl gravity --set` is a flag.
     let is_other_set = long == "set" && !arg.get_action().takes_values();
-    let of_group = GROUPS.iter().find(|(_, names)| names.contains(&long) && !is_other_set);
+    // `capture` has the clock of its timestamps, measurements that of their threads.
+    let is_of_stamps = long == "clock" && arg.get_possible_values().iter().any(|value| value.get_name() == "gptp");
+    let of_group = GROUPS.iter().find(|(_, names)| names.contains(&long) && !is_other_set && !is_of_stamps);
     Some(of_group.map_or(OWN, |(heading, _)| heading))
 }
 

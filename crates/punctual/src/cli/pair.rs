@@ -151,6 +151,9 @@ pub struct PairUdp {
     /// If the port is in use, another one is chosen.
     #[arg(long, value_name = "HOST[:PORT]")]
     pub to: Option<Address>,
+    /// Allow IP fragmentation of datagrams above one frame.
+    #[arg(long)]
+    pub allow_fragments: bool,
     /// Options shared with `measure udp`.
     #[command(flatten)]
     pub shared: UdpOptions,

@@ -9,9 +9,12 @@ use std::{
 use analysis::format_exact;
 use campaign::probe::{
     UdpProbe,
-    udp::{ECHO_POLICY, Host, MacAddress, PAYLOAD_BYTES, SEND_POLICY, UDP_PORT, parse_ethertype},
+    udp::{
+        ECHO_POLICY, Host, MAX_PING_RATE, MacAddress, PAYLOAD_BYTES, SEND_POLICY, UDP_PORT, parse_machine,
+        parse_own_ethertype,
+    },
 };
-use clap::{Args, ValueEnum};
+use clap::{Arg, Args, ValueEnum};
 use probes::ReceiveWait;
 use sys::{sched::Policy, udp::Stamps};
 
@@ -34,6 +37,9 @@ pub struct Udp {
     /// The default is the first that neither sends nor receives, or the sending one.
     #[arg(long, value_name = "CPU", requires = "own_peer", conflicts_with = "peer")]
     pub echo_cpu: Option<u32>,
+    /// Allow IP fragmentation of datagrams above one frame.
+    #[arg(long)]
+    pub allow_fragments: bool,
     /// Options shared with `pair udp`.
     #[command(flatten)]
     pub shared: UdpOptions,
@@ -41,13 +47,25 @@ pub struct Udp {
 
 /// Options of `measure ping`.
 #[derive(Debug, Args)]
+#[command(mut_arg("max_rate", of_device))]
 pub struct Ping {
     /// Device that answers ICMP echo requests.
     #[arg(value_name = "HOST", value_parser = str::parse::<Host>)]
     pub peer: Host,
+    /// Allow IP fragmentation of datagrams above one frame.
+    #[arg(long)]
+    pub allow_fragments: bool,
     /// Options shared with `measure udp`.
     #[command(flatten)]
     pub shared: UdpOptions,
+}
+
+/// The limit of the rate to a device.
+fn of_device(max_rate: Arg) -> Arg {
+    max_rate.help(format!("Refuse to send more a second [default: {MAX_PING_RATE}]")).long_help(format!(
+        "Refuse to send more a second [default: {MAX_PING_RATE}]\n\nA --period with more of them is refused. Devices may \
+         be slow."
+    ))
 }
 
 /// Options of `measure round-trip`.
@@ -57,7 +75,7 @@ pub struct RoundTrip {
     #[arg(value_name = "IF", required_unless_present = "own_peer", conflicts_with = "own_peer", requires = "to")]
     pub interface: Option<String>,
     /// Ethernet address at which `punctual mirror` runs.
-    #[arg(long, value_name = "MAC", requires = "interface")]
+    #[arg(long, value_name = "MAC", requires = "interface", value_parser = parse_machine)]
     pub to: Option<MacAddress>,
     /// Run both ends here, joined by a veth pair; needs root.
     #[arg(long = "self", conflicts_with_all = ["nic", "irq_priority"])]
@@ -65,7 +83,7 @@ pub struct RoundTrip {
     /// EtherType of the frames.
     ///
     /// The default is reserved for local experiments.
-    #[arg(long, value_name = "TYPE", value_parser = parse_ethertype, default_value = "0x88b5")]
+    #[arg(long, value_name = "TYPE", value_parser = parse_own_ethertype, default_value = "0x88b5")]
     pub ethertype: u16,
     /// Send frames with a tag of this VLAN, 0 to 4094.
     #[arg(long, value_name = "ID", value_parser = clap::value_parser!(u16).range(0..=4094))]
@@ -93,28 +111,25 @@ pub struct RoundTrip {
 /// `measure round-trip` and `pair udp`.
 #[derive(Debug, Args)]
 pub struct UdpOptions {
-    /// Send a datagram at this interval.
+    /// Send at this interval.
     #[arg(long, value_name = "TIME", value_parser = period, default_value = format_exact(UdpProbe::default().period_ns))]
     pub period: u64,
-    /// Send this many datagrams.
+    /// Send this many times.
     #[arg(long, value_name = "N", conflicts_with_all = ["duration", "endless"], value_parser = clap::value_parser!(u64).range(1..))]
     pub samples: Option<u64>,
     /// Send this payload, bytes, 56 or more.
     ///
-    /// Above 1472 needs --allow-fragments.
+    /// One frame has room for 1472 with UDP and ICMP, and for 1500 with Ethernet frames.
     #[arg(long, value_name = "BYTES", value_parser = size, default_value_t = UdpProbe::default().payload_bytes)]
     pub size: usize,
-    /// Allow IP fragmentation of datagrams above one frame.
-    #[arg(long)]
-    pub allow_fragments: bool,
     /// Count later answers as lost [default: 10 periods, 1s].
     ///
     /// An answer later than this after its datagram is lost. The default is the longer of the two.
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub timeout: Option<u64>,
-    /// Refuse more datagrams a second [default: 100000].
+    /// Refuse to send more a second [default: 100000].
     ///
-    /// A --period with more of them is refused. The default of `measure ping` is 10000, because devices may be slow.
+    /// A --period with more of them is refused.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub max_rate: Option<u64>,
     /// fifo:N, rr:N, deadline:R/D/P, other.
@@ -207,7 +222,7 @@ pub struct Mirror {
     #[arg(value_name = "IF")]
     pub interface: String,
     /// EtherType of the frames.
-    #[arg(long, value_name = "TYPE", value_parser = parse_ethertype, default_value = "0x88b5")]
+    #[arg(long, value_name = "TYPE", value_parser = parse_own_ethertype, default_value = "0x88b5")]
     pub ethertype: u16,
     /// Options shared with `echo`.
     #[command(flatten)]

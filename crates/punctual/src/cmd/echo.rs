@@ -56,6 +56,10 @@ fn answer(
         let refused = "the kernel refused busy polling: run as root, or leave out --busy-poll";
         socket.set_busy_poll(us).context(refused)?;
     }
+    let what = match requests {
+        Requests::Datagrams => "datagrams",
+        Requests::Frames { .. } => "frames",
+    };
     let settings = EchoSettings { cpu: options.cpu, policy: options.policy };
     let mut echo = Echo::start(socket, requests, settings).context("cannot start a thread: close other programs")?;
     let locked = memory::lock_current_memory().is_ok();
@@ -84,7 +88,7 @@ fn answer(
     let counts = echo.stop();
     output::stdout(|out| match options.json {
         true => writeln!(out, "{}", output::json(&to_json(&counts))),
-        false => writeln!(out, "{}", summarize(&counts)),
+        false => writeln!(out, "{}", summarize(&counts, what)),
     })?;
     let granted = granted && reported == 0 && irq_hold.is_some() == options.irq_priority.is_some();
     Ok(if granted { Outcome::Pass } else { Outcome::Invalid }.exit_status())
@@ -128,10 +132,11 @@ fn hold_irq_priority(interface: Option<&str>, options: &cli::EchoOptions) -> Opt
     }
 }
 
-fn summarize(counts: &EchoCounts) -> String {
+/// `what` are the answered messages.
+fn summarize(counts: &EchoCounts, what: &str) -> String {
     let EchoCounts { answered, strangers, failed, runs, pauses, .. } = counts;
     let [answered, runs, strangers] = [*answered, *runs, *strangers].map(grouped);
-    let mut text = format!("answered {answered} datagrams of {runs} runs, ignored {strangers} other datagrams");
+    let mut text = format!("answered {answered} {what} of {runs} runs, ignored {strangers} other {what}");
     if *failed > 0 {
         text += &format!(", the kernel refused {} answers", grouped(*failed));
     }

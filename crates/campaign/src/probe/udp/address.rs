@@ -139,6 +139,30 @@ impl FromStr for MacAddress {
     }
 }
 
+/// Parses the Ethernet address of one machine.
+///
+/// # Errors
+/// It is no Ethernet address, or a group address: a switch sends frames to a group to all ports.
+pub fn parse_machine(text: &str) -> Result<MacAddress, String> {
+    let address: MacAddress = text.parse()?;
+    // The first bit on the wire (IEEE 802).
+    let is_group = address.0[0] & 1 == 1;
+    if is_group { Err("is a group address: name one machine".to_owned()) } else { Ok(address) }
+}
+
+/// Parses the EtherType of frames that are sent or answered, e.g. `0x88b5`.
+///
+/// # Errors
+/// Those of [`parse_ethertype`]; or the kernel or the network takes such frames for itself: VLAN tags (0x8100, 0x88a8,
+/// 0x9100) and MAC control such as PAUSE (0x8808).
+pub fn parse_own_ethertype(text: &str) -> Result<u16, String> {
+    match parse_ethertype(text)? {
+        0x8100 | 0x88a8 | 0x9100 => Err("is the EtherType of a VLAN tag: use --vlan, and e.g. 0x88b5".to_owned()),
+        0x8808 => Err("is the EtherType of PAUSE frames, which stop a link: use e.g. 0x88b5".to_owned()),
+        ethertype => Ok(ethertype),
+    }
+}
+
 /// Parses an EtherType, e.g. `0x88b5`.
 ///
 /// # Errors
@@ -182,6 +206,18 @@ mod tests {
 #[cfg(test)]
 mod host_tests {
     use super::*;
+
+    #[test]
+    fn frames_go_to_one_machine_and_are_no_control_frames() {
+        assert_eq!(parse_machine("02:00:00:00:00:02"), Ok(MacAddress([2, 0, 0, 0, 0, 2])));
+        for group in ["ff:ff:ff:ff:ff:ff", "01:80:c2:00:00:01", "91:e0:f0:00:fe:01"] {
+            assert!(parse_machine(group).unwrap_err().contains("a group address: name one machine"), "{group}");
+        }
+        assert_eq!(parse_own_ethertype("0x88b5"), Ok(0x88b5));
+        for refused in ["0x8100", "0x88a8", "0x9100", "0x8808", "0x100"] {
+            assert!(parse_own_ethertype(refused).is_err(), "{refused}");
+        }
+    }
 
     #[test]
     fn a_host_has_no_port() {

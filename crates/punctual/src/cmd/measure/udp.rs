@@ -20,13 +20,15 @@ use crate::{
 
 pub fn run(options: &Udp) -> anyhow::Result<u8> {
     let peer = options.peer.as_deref().map_or(Ok(Peer::Own), |text| resolve(text).map(Peer::Echo))?;
-    let echo = UdpProbe { peer, echo_policy: options.echo_policy, echo_cpu: options.echo_cpu, ..UdpProbe::default() };
+    let &Udp { allow_fragments, echo_policy, echo_cpu, .. } = options;
+    let echo = UdpProbe { peer, allow_fragments, echo_policy, echo_cpu, ..UdpProbe::default() };
     measure(&options.shared, echo)
 }
 
 pub fn ping(options: &Ping) -> anyhow::Result<u8> {
     options.peer.resolve()?;
-    let device = UdpProbe { peer: Peer::Device(options.peer.clone()), ..UdpProbe::default() };
+    let (peer, allow_fragments) = (Peer::Device(options.peer.clone()), options.allow_fragments);
+    let device = UdpProbe { peer, allow_fragments, ..UdpProbe::default() };
     measure(&options.shared, device)
 }
 
@@ -62,7 +64,6 @@ impl<'a> Ready<'a> {
         let probe = UdpProbe {
             period_ns: options.period,
             payload_bytes: options.size,
-            allow_fragments: options.allow_fragments,
             timeout_ns: options.timeout,
             max_rate: options.max_rate,
             receive_policy: options.receive_policy,

@@ -214,9 +214,19 @@ fn wrong_frames_and_interfaces_are_refused() {
     refused(&format!("measure round-trip lo {to}"), 1, "choose a wired interface");
     refused(&format!("measure round-trip lo {to} --vlan 4095"), 64, "--vlan");
     refused(&format!("measure round-trip lo {to} --ethertype 0x100"), 64, "must be 0x0600 to 0xffff");
-    refused(&format!("measure round-trip lo {to} --size 4000 --allow-fragments"), 64, "cannot be fragmented");
+    refused(&format!("measure round-trip lo {to} --ethertype 0x8808"), 64, "PAUSE");
+    refused(&format!("measure round-trip lo {to} --size 1501"), 64, "use a size of 1500 or less");
+    refused("measure round-trip lo --to 01:80:c2:00:00:01 --quiet", 64, "a group address: name one machine");
+    refused("measure ping 224.0.0.1 --quiet --no-record", 1, "224.0.0.1 is a group address");
+    refused("measure ping 127.255.255.255 --quiet --no-record", 1, "127.255.255.255 is a group address");
     refused("measure round-trip lo --to 02:00:00:00:00 --quiet", 64, "must be six bytes");
     refused("measure round-trip lo --quiet", 64, "--to");
     refused("measure round-trip --self --stamps hardware --quiet", 64, "has no hardware timestamps");
     refused("mirror nosuch0", 1, "`ip link` lists the interfaces");
+    let ends = VethPair::create().expect("the right to make namespaces: run as root");
+    let to_itself = format!("measure round-trip {} --to {}", ends.near.interface, address(&ends.near));
+    ends.near
+        .namespace
+        .run(|| refused(&format!("{to_itself} --quiet --no-record"), 1, "is the address of near itself"))
+        .unwrap();
 }
