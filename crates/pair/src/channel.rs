@@ -203,9 +203,9 @@ mod tests {
         let far: Channel<ToFar> = Channel::open::<ToNear>(BufReader::new(far_in), far_out, on_lost).unwrap();
         near.send(&ToFar::Clock);
         near.send(&ToFar::Alive);
-        near.send(&ToFar::End { sent: None });
+        near.send(&ToFar::End { sent: Vec::new() });
         assert_eq!(far.receive(TIMEOUT), Ok(Some(ToFar::Clock)));
-        assert_eq!(far.receive(TIMEOUT), Ok(Some(ToFar::End { sent: None })));
+        assert_eq!(far.receive(TIMEOUT), Ok(Some(ToFar::End { sent: Vec::new() })));
         far.send(&ToNear::Clock(7));
         assert_eq!(near.receive(TIMEOUT), Ok(Some(ToNear::Clock(7))));
         assert_eq!(near.receive(Duration::from_millis(1)), Ok(None));

@@ -11,6 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use campaign::probe::stream::parse_stream_id;
 use judge::Session;
 use machine::Root;
 use record::{ClockRelation, ClockTie, Far, FarAsked, Machine, Reason, Record, visible::one_line};
@@ -144,9 +145,7 @@ impl Near {
     /// missing.
     pub fn finish(mut self, record: &mut Record) -> Option<String> {
         self.measuring.store(false, SeqCst);
-        let talkers = record.series.iter().filter_map(|series| series.kind.talker());
-        let sent = talkers.map(|talker| talker.frames).reduce(|sum, frames| sum + frames);
-        self.channel.send(&ToFar::End { sent });
+        self.channel.send(&ToFar::End { sent: sent_of_each(record) });
         let results = self.results();
         if let Some(before) = record.machine.clocks.as_mut().filter(|_| self.clock.tie == ClockTie::Ptp) {
             before.merge(&machine::clocks::read(&Root::system()).unwrap_or_default());
@@ -178,7 +177,7 @@ impl Near {
                 0 => {}
                 1 if has_ended => {}
                 1 => {
-                    self.channel.send(&ToFar::End { sent: None });
+                    self.channel.send(&ToFar::End { sent: Vec::new() });
                     has_ended = true;
                 }
                 _ => {
@@ -306,4 +305,22 @@ impl Drop for Near {
             let _ = self.child.wait();
         }
     }
+}
+
+/// Id and number of sent frames of each stream of this machine's talker.
+fn sent_of_each(record: &Record) -> Vec<(u64, u64)> {
+    let talkers = record.series.iter().filter_map(|series| series.kind.talker());
+    let of_each = talkers.flat_map(|talker| {
+        let only = talker.streams.is_empty().then_some((&talker.identity.stream_id, talker.frames));
+        only.into_iter().chain(talker.streams.iter().map(|stream| (&stream.stream_id, stream.frames)))
+    });
+    let mut sent: Vec<(u64, u64)> = Vec::new();
+    for (stream_id, frames) in of_each {
+        let Ok(stream_id) = parse_stream_id(stream_id) else { continue };
+        match sent.iter_mut().find(|(id, _)| *id == stream_id) {
+            Some((_, sum)) => *sum += frames,
+            None => sent.push((stream_id, frames)),
+        }
+    }
+    sent
 }

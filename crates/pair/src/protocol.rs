@@ -31,8 +31,8 @@ pub enum ToFar {
     },
     /// The run of the near end is over, or shall end.
     End {
-        /// Frames sent by its talker.
-        sent: Option<u64>,
+        /// Id and number of sent frames of each of its streams; empty if they are unknown.
+        sent: Vec<(u64, u64)>,
     },
     /// The outside judge at the near end asks no more questions.
     JudgeIsOver,
@@ -242,7 +242,7 @@ mod tests {
         let what = Task::Echo(EchoTask { bind: ([192, 0, 2, 1], 7125).into(), asking: [192, 0, 2, 2].into() });
         let asked = FarAsked { loads: vec!["cpu".into()], nic: Some("eee=off".into()), ..FarAsked::default() };
         let measure = ToFar::Measure { what, asked: Box::new(asked) };
-        for message in [ToFar::Clock, measure, ToFar::End { sent: Some(7) }, ToFar::Alive] {
+        for message in [ToFar::Clock, measure, ToFar::End { sent: vec![(0x3064_3e54_ee01_0001, 7)] }, ToFar::Alive] {
             let line = line(&message);
             assert_eq!(line.iter().filter(|&&byte| byte == b'\n').count(), 1);
             assert_eq!(parse(&line), Ok(Some(message)));

@@ -1,4 +1,4 @@
-//! A talker on another machine: its end, and the number of frames that it sent.
+//! A talker on another machine: its end, and the numbers of frames that it sent.
 
 use std::sync::{Arc, OnceLock};
 
@@ -9,7 +9,7 @@ use record::ClockTie;
 pub struct RemoteTalker {
     /// Common source of its clock and ours.
     pub tie: ClockTie,
-    ended: Arc<OnceLock<Option<u64>>>,
+    ended: Arc<OnceLock<Vec<(u64, u64)>>>,
 }
 
 impl RemoteTalker {
@@ -19,8 +19,9 @@ impl RemoteTalker {
         Self { tie, ended: Arc::default() }
     }
 
-    /// Marks it as ended after `sent` frames, `None` if the number is unknown. Only the first call counts.
-    pub fn end(&self, sent: Option<u64>) {
+    /// Marks it as ended. `sent` contains the id and the number of frames of each of its streams; it is empty if they are
+    /// unknown. Only the first call counts.
+    pub fn end(&self, sent: Vec<(u64, u64)>) {
         let _ = self.ended.set(sent);
     }
 
@@ -30,10 +31,10 @@ impl RemoteTalker {
         self.ended.get().is_some()
     }
 
-    /// Number of sent frames, if it has ended and the number is known.
+    /// Id and number of sent frames of each stream; empty before the end, and if they are unknown.
     #[must_use]
-    pub fn sent(&self) -> Option<u64> {
-        self.ended.get().copied().flatten()
+    pub fn sent(&self) -> &[(u64, u64)] {
+        self.ended.get().map_or(&[], Vec::as_slice)
     }
 }
 

@@ -47,12 +47,6 @@ pub struct Stream {
     /// It is analysed as `punctual capture` does. The listener captures received frames, the talker sent frames.
     #[arg(long, value_name = "FILE")]
     pub capture: Option<PathBuf>,
-    /// Send N streams from one thread, 1 to 64 [default: 1].
-    ///
-    /// Their unique ids and destination addresses are consecutive, and each has a frame in every slot. An option of the
-    /// talker.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=i64::from(STREAMS_MAX)))]
-    pub streams: Option<u16>,
     /// Wait until the clock is this close to PTP time.
     ///
     /// It waits up to 60 s for ptp4l, and for phc2sys if the card has a clock. Slots are then on CLOCK_TAI. Losses of
@@ -97,6 +91,12 @@ pub struct StreamOptions {
     /// It is the last two bytes of the ID. An option of the talker.
     #[arg(long, value_name = "N")]
     pub unique_id: Option<u16>,
+    /// Send N streams from one thread, 1 to 64 [default: 1].
+    ///
+    /// Their unique ids and destination addresses are consecutive, and each has a frame in every slot. An option of the
+    /// talker.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=i64::from(STREAMS_MAX)))]
+    pub streams: Option<u16>,
     /// Run on this CPU [default: last isolated, or last].
     #[arg(long, value_name = "CPU")]
     pub cpu: Option<u32>,
@@ -239,7 +239,7 @@ impl Stream {
             ("--wakeup-offset", self.shared.wakeup_offset.is_some()),
             ("--mode", self.shared.mode.is_some()),
             ("--unique-id", self.shared.unique_id.is_some()),
-            ("--streams", self.streams.is_some()),
+            ("--streams", self.shared.streams.is_some()),
         ];
         let listener_options = vec![
             ("--stream-id", self.stream_id.is_some()),

@@ -102,6 +102,7 @@ fn plan(options: &StreamOptions, stream: StreamProbe, results: &Results) -> anyh
         offset: options.wakeup_offset.unwrap_or_default(),
         mode: options.mode.map(TransmitMode::from).unwrap_or_default(),
         unique_id: options.unique_id.unwrap_or_default(),
+        further_streams: options.streams.map_or(0, |streams| streams - 1),
         wait: options.wait(),
         ..stream
     };
@@ -148,7 +149,6 @@ fn stream(options: &Stream) -> StreamProbe {
         },
         stream_id: options.stream_id,
         require_sync_ns: options.require_sync,
-        further_streams: options.streams.map_or(0, |streams| streams - 1),
         xdp: options.xdp(),
         queue: options.queue.unwrap_or_default(),
         capture: options.capture.clone().map(CaptureTo::File),

@@ -96,6 +96,21 @@ fn both_ends_of_a_stream_are_in_one_record() {
 }
 
 #[test]
+fn every_stream_of_a_pair_is_counted_to_its_end() {
+    let _alone = alone();
+    let ends = VethPair::create().unwrap();
+    let far = machine_at(&ends.far, "");
+    let (_, record) = stream(&ends, &far, 0, "--streams 4 --unique-id 9 --period 1ms --duration 1s");
+    let listener = assert_all_frames_counted(&record);
+    let talker = record.series[0].kind.talker().unwrap();
+    assert_eq!((talker.streams.len(), listener.streams.len(), listener.other_streams), (4, 4, 0));
+    for sent in &talker.streams {
+        let heard = listener.streams.iter().find(|heard| heard.stream_id == sent.stream_id).expect("the same streams");
+        assert_eq!(sent.frames, heard.frames - heard.duplicates + heard.lost, "{sent:?} {heard:?}");
+    }
+}
+
+#[test]
 fn two_machines_have_no_one_way_times() {
     let _alone = alone();
     // Delays of different length at the begin and the end look like drift.
