@@ -269,8 +269,8 @@ pub struct Listener {
     pub window_violations: u64,
     /// Frames with another VLAN tag than the first frame, or without one.
     pub wrong_tag: u64,
-    /// Counts of each stream of the same talker, the followed one first; empty if there was only one. The other figures
-    /// are those of the followed one.
+    /// Counts of each stream of the same talker, the followed one first, then by id; empty if there was only one. The
+    /// other figures are those of the followed one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub streams: Vec<ReceivedStream>,
     /// Frames of other talkers' streams, which were not analysed.

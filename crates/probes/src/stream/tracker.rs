@@ -355,7 +355,7 @@ impl Tracker {
         listener
     }
 
-    /// The counts of each stream of the talker, the followed one first; empty if there is only one.
+    /// The counts of each stream of the talker, the followed one first, then by id; empty if there is only one.
     fn streams(&self) -> Vec<ReceivedStream> {
         if self.siblings.is_empty() {
             return Vec::new();
@@ -367,7 +367,9 @@ impl Tracker {
             max_gap_ns: self.listener.max_gap_ns,
             ..counts_of(&self.numbers)
         };
-        [followed].into_iter().chain(self.siblings.iter().map(Sibling::to_record)).collect()
+        let mut siblings: Vec<_> = self.siblings.iter().map(Sibling::to_record).collect();
+        siblings.sort_by(|a, b| a.stream_id.cmp(&b.stream_id));
+        [followed].into_iter().chain(siblings).collect()
     }
 
     fn identity(&self, interface: &str) -> StreamIdentity {

@@ -39,23 +39,38 @@ pub fn figure(id: &str, lines: &[Line], words: &Words) -> Figure {
     let floor_ns: i64 = if smallest.is_some_and(|v| v < 100) { 10 } else { 100 };
     let binned: Vec<Binned> = lines.iter().map(|line| bin(line, floor_ns)).collect();
     let Words { item, lateness, is_periodic, .. } = words;
+    let items = items(lines, item);
+    let counted = items.iter().map(|item| format!("{item}s")).collect::<Vec<_>>().join(" and ");
     let mut lead = format!(
-        "Each {item} is counted once (raw). Both axes are logarithmic, so single ones stay visible next to millions."
+        "Each {} is counted once (raw). Both axes are logarithmic, so single ones stay visible next to millions.",
+        items.join(" and ")
     );
     if *is_periodic {
         lead.push_str(" A long, thin tail to the right makes deadlines fail.");
     }
     if values().any(|value_ns| value_ns < 0) {
-        lead.push_str(" Wake-ups before their deadline are counted separately, at the far left.");
+        lead.push_str(" Times below 0 are counted separately, at the far left.");
     }
-    let svg = if values().next().is_none() { String::new() } else { draw(id, &binned, floor_ns, words) };
+    let svg = if values().next().is_none() { String::new() } else { draw(id, &binned, floor_ns, &counted, lateness) };
     Figure {
         id: id.to_owned(),
         title: format!("Histogram of {lateness}"),
         lead,
         svg,
-        table: table(lines, item, lateness),
+        table: table(lines, &counted, lateness),
     }
+}
+
+/// The counted items of the lines, singular: `first` and those of the other series.
+fn items(lines: &[Line], first: &'static str) -> Vec<&'static str> {
+    let mut items = vec![first];
+    for line in lines {
+        let item = Words::of_series(line.series).item;
+        if !items.contains(&item) {
+            items.push(item);
+        }
+    }
+    items
 }
 
 fn bin<'a, 'b>(line: &'b Line<'a>, floor_ns: i64) -> Binned<'a, 'b> {
@@ -71,8 +86,7 @@ fn bin<'a, 'b>(line: &'b Line<'a>, floor_ns: i64) -> Binned<'a, 'b> {
     out
 }
 
-fn draw(id: &str, binned: &[Binned], floor_ns: i64, words: &Words) -> String {
-    let Words { item, lateness, .. } = words;
+fn draw(id: &str, binned: &[Binned], floor_ns: i64, counted: &str, lateness: &str) -> String {
     let early = binned.iter().any(|b| b.early > 0);
     let under = binned.iter().any(|b| b.under > 0);
     let gutters = GUTTER * (f64::from(u8::from(early)) + f64::from(u8::from(under)));
@@ -104,12 +118,12 @@ fn draw(id: &str, binned: &[Binned], floor_ns: i64, words: &Words) -> String {
         id,
         title: &format!("Histogram of {lateness}"),
         summary: &format!(
-            "Count of {item}s by {lateness}, one line per series, both axes logarithmic. The table below contains the \
+            "Count of {counted} by {lateness}, one line per series, both axes logarithmic. The table below contains the \
              figures."
         ),
         height: HEIGHT,
         x: (x, svg::log_ticks(x.lo, x.hi, text::tick_ns), lateness),
-        y: (y, count_ticks(y.hi), &format!("{item}s")),
+        y: (y, count_ticks(y.hi), counted),
         data: "data-bins=\"20\"",
     }
     .draw(&body)
@@ -214,10 +228,10 @@ fn maxima(out: &mut String, binned: &[Binned], x: Axis) {
     }
 }
 
-fn table(lines: &[Line], item: &str, lateness: &str) -> Table {
+fn table(lines: &[Line], counted: &str, lateness: &str) -> Table {
     const EDGES: [i64; 6] = [1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000];
     let head = ["series", "early", "to 1 us", "to 10 us", "to 100 us", "to 1 ms", "to 10 ms", "to 100 ms", "above"];
-    let caption = format!("Number of {item}s by {lateness} (raw)");
+    let caption = format!("Number of {counted} by {lateness} (raw)");
     Table::of_series(&caption, &head, lines, |line| {
         let mut counts = [0u64; 8];
         for (value_ns, count) in line.series.raw.iter() {
@@ -279,6 +293,17 @@ mod tests {
     fn draws_nothing_without_data() {
         assert!(figure("histogram", &lines(&record(&[])), Words::of(&record(&[]))).svg.is_empty());
         assert!(figure("histogram", &[], Words::of(&record(&[]))).svg.is_empty());
+    }
+
+    #[test]
+    fn names_the_items_of_all_series() {
+        let mut record = record(&[(5_000, 1), (-5, 1)]);
+        let kind = SeriesKind::RoundTrips(Box::default());
+        record.series.push(Series { kind, ..record.series[0].clone() });
+        let figure = figure("histogram", &lines(&record), Words::of(&record));
+        assert!(figure.lead.starts_with("Each wake-up and round trip is counted once"), "{}", figure.lead);
+        assert!(figure.lead.ends_with("Times below 0 are counted separately, at the far left."), "{}", figure.lead);
+        assert!(figure.svg.contains(">wake-ups and round trips<"));
     }
 
     #[test]
