@@ -190,7 +190,7 @@ mod tests {
 
     use super::*;
 
-    /// The record of a round trip of 5 ms, of which the answering thread waited `peer_wake_ns`.
+    /// The record of a round trip of 5 ms, with this wake-up of the answering thread.
     fn record(carrier: Carrier, own_peer: bool, peer_wake_ns: i64) -> Record {
         let trip = |peer_wake_ns| Some(Trip { peer_wake_ns: Some(peer_wake_ns), ..Trip::default() });
         let spikes = [(1_000_000, 900_000), (5_000_000, peer_wake_ns)].map(|(lateness_ns, wake_ns)| Spike {

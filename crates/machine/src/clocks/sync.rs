@@ -59,7 +59,7 @@ pub fn why_not_synchronised(clocks: Option<&Clocks>, limit_ns: u64) -> Option<St
     }
 }
 
-/// The reason for a kernel's TAI offset that is not the time by which PTP time is ahead of the system clock.
+/// The reason for a TAI offset of the kernel that differs from PTP time minus the system clock.
 fn wrong_tai_offset(tai_offset_s: i64, ptp_ahead_s: i64) -> String {
     format!(
         "PTP time is {ptp_ahead_s} s ahead of the system clock, but the kernel's TAI offset is {tai_offset_s} s: phc2sys, \
