@@ -4,6 +4,7 @@ use blame::{DatError, TimerlatError, TraceError};
 use machine::{
     CpuError, ShieldError,
     nic::{NoStamps, RouteError},
+    tune,
 };
 use probes::{timer::TimerError, udp::UdpError};
 use record::file::FileError;
@@ -21,6 +22,12 @@ pub enum RunError {
     /// The plan cannot be followed.
     #[error(transparent)]
     Plan(#[from] PlanError),
+    /// This machine does not have a setting that was named, or the setting does not take its value.
+    #[error("--setting {0}")]
+    Setting(#[from] tune::PlanError),
+    /// No setting can be changed now.
+    #[error(transparent)]
+    Tune(#[from] tune::TuneError),
     /// CPUs cannot be shielded.
     #[error(transparent)]
     Shield(#[from] ShieldError),

@@ -156,6 +156,7 @@ fn scenario(
         threshold_ns: probe.threshold_ns,
         shield: assignment.context.shield.clone(),
         hold_cpu_awake: settings.hold_cpu_awake,
+        settings: settings.set.clone(),
         nic: settings.nic.clone(),
         blame: probe.blame,
         // A campaign has many scenarios, which may be short. A single run measures the cost of the trace.

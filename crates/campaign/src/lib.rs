@@ -7,6 +7,7 @@
 //! | `phase` | one phase: measuring threads and the loads that run at the same time |
 //! | `run` | a whole run: phases in order, while the record grows |
 //! | `changes` | the changes that a run makes on the machine, undone in reverse order |
+//! | `tuned` | settings of the machine for a run |
 //! | `shielded` | runs on shielded CPUs |
 //! | [`on_spike`] | actions at spikes, while the measurement goes on |
 //! | `nic` | settings of a network interface for the run |
@@ -58,6 +59,7 @@ pub mod scenario;
 mod shielded;
 mod source_irq;
 mod supervisor;
+mod tuned;
 pub mod validator;
 mod validity;
 

@@ -16,7 +16,7 @@ use std::{path::PathBuf, time::Duration};
 
 use crate::Cores;
 use analysis::Profile;
-use machine::{CpuList, nic::NicSettings};
+use machine::{CpuList, nic::NicSettings, tune::Choice};
 use sys::{
     clock::{Clock, Wait},
     sched::Policy,
@@ -54,6 +54,8 @@ pub struct Plan {
     pub shield: Option<CpuList>,
     /// True to keep the measured CPUs out of their idle states.
     pub hold_cpu_awake: bool,
+    /// Settings of the machine for the run; those of CPUs change the measured CPUs only.
+    pub settings: Vec<Choice>,
     /// Settings of the network interface that the probe uses.
     pub nic: NicPlan,
     /// Method of finding the culprits of spikes.
@@ -101,6 +103,7 @@ impl Plan {
             threshold_ns: None,
             shield: None,
             hold_cpu_awake: false,
+            settings: Vec::new(),
             nic: NicPlan::default(),
             blame: blame::BlameMode::Auto,
             blame_cost: false,

@@ -18,7 +18,7 @@ use std::{path::PathBuf, time::Duration};
 
 use blame::{RemedyFacts, Selection, TraceError, Watch};
 use loads::{LoadSpec, Running};
-use machine::{Conditions, CpuList, MonitorHold, Root, conditions, usable_cpus};
+use machine::{Conditions, CpuList, MonitorHold, Root, conditions, tune::Choice, usable_cpus};
 use record::{BlameMode, Caveat, EndedBy, Phase, ProgramLimits, Record, Scenario, State, file};
 use sys::{sched, signal};
 
@@ -28,7 +28,7 @@ use crate::{
     record_writer::RecordWriter,
     run::{Progress, begin, hold_awake, now},
     supervisor::Supervisor,
-    validity,
+    tuned, validity,
 };
 use program::Program;
 pub use program::{ProgramError, Target};
@@ -60,6 +60,8 @@ pub struct ProcessPlan {
     pub load_cpus: Option<CpuList>,
     /// True to keep the CPUs out of their idle states.
     pub hold_cpu_awake: bool,
+    /// Settings of the machine for the run.
+    pub settings: Vec<Choice>,
     /// True to enable the kernel's monitors of rules for real-time threads, which slow all threads of the machine.
     pub monitors: bool,
     /// Method of finding the culprits of spikes.
@@ -79,6 +81,7 @@ impl ProcessPlan {
             clock: "monotonic".to_owned(),
             threshold_ns: i64::try_from(self.threshold_ns).unwrap_or(i64::MAX),
             hold_cpu_awake: self.hold_cpu_awake,
+            settings: self.settings.iter().map(ToString::to_string).collect(),
             profiles: self.profiles.clone(),
             limits: (self.limits != ProgramLimits::default()).then_some(self.limits),
             ..Scenario::default()
@@ -110,10 +113,12 @@ pub fn watch_process(
 ) -> Result<Record, RunError> {
     plan.record_path.as_deref().map(file::check_writable).transpose()?;
     let cpus = usable_cpus(root, None)?;
+    let settings = tuned::wanted(&plan.settings, None, root)?;
     // Before a command is started: most monitors cannot judge a thread that is older than they are.
     let mut changes = Changes { monitors: plan.monitors.then(|| MonitorHold::take(root)), ..Changes::default() };
     let mut program = Program::prepare(&plan.target, root)?;
     let mut record = begin(&plan.command, &plan.executable, plan.scenario(), root);
+    changes.tuning = tuned::take(&mut record, &settings, root)?;
     let loads = match &plan.loads[..] {
         [] => None,
         specs => Some(Running::start(&plan.executable, specs, plan.load_cpus.as_ref().unwrap_or(&cpus))?),

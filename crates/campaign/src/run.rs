@@ -29,7 +29,9 @@ use std::{
 };
 
 use blame::{RemedyFacts, Watch};
-use machine::{Conditions, CpuList, Handlers, Root, SourceIrqHold, clocks::ClockWatch, conditions, usable_cpus};
+use machine::{
+    Conditions, CpuList, Handlers, Root, SourceIrqHold, clocks::ClockWatch, conditions, tune::Setting, usable_cpus,
+};
 use probes::timer::{self, TimerError};
 use record::{BlameMode, BufferSearch, Caveat, EndedBy, Record, State, file};
 use sys::{counter::Counter, memory, signal};
@@ -63,7 +65,7 @@ use crate::{
     },
     record_budget::RecordBudget,
     record_writer::RecordWriter,
-    shielded, source_irq, validity,
+    shielded, source_irq, tuned, validity,
 };
 
 /// Kind of the caveat that the trace of `--stop-on` could not be written.
@@ -106,9 +108,10 @@ pub fn run(plan: &Plan, root: &Root, watch: &mut OnProgress) -> Result<Record, R
 /// Runs the plan without calibration.
 fn measured(plan: &Plan, root: &Root, watch: &mut OnProgress) -> Result<Record, RunError> {
     let nic_wanted = nic::wanted(plan, root)?;
+    let settings = tuned::wanted(&plan.settings, plan.cpus.as_ref().or(plan.shield.as_ref()), root)?;
     let plan = &*shielded::with_defaults(plan, root)?;
     let plan = &*evl::with_defaults(plan, root)?;
-    let mut run = Run::start(plan, root, nic_wanted)?;
+    let mut run = Run::start(plan, root, nic_wanted, &settings)?;
     match run.measure_phases(watch) {
         Ok(ended_by) => run.finish(ended_by),
         Err(error) => {
@@ -144,7 +147,12 @@ struct Run<'a> {
 
 impl<'a> Run<'a> {
     /// Makes all changes on the machine, and writes the first record.
-    fn start(plan: &'a Plan, root: &'a Root, nic_wanted: Option<nic::Wanted>) -> Result<Self, RunError> {
+    fn start(
+        plan: &'a Plan,
+        root: &'a Root,
+        nic_wanted: Option<nic::Wanted>,
+        settings: &[Setting],
+    ) -> Result<Self, RunError> {
         let cpus = usable_cpus(root, plan.cpus.as_ref())?;
         if let Some(load_cpus) = &plan.load_cpus {
             usable_cpus(root, Some(load_cpus))?;
@@ -157,6 +165,7 @@ impl<'a> Run<'a> {
         let mut changes =
             Changes { shield: shielded::take(&mut record, plan.shield.as_ref(), root)?, ..Changes::default() };
         let keeps_trace = plan.stop_on.is_some() || plan.on_spike.needs_trace();
+        changes.tuning = tuned::take(&mut record, settings, root)?;
         let trace = Watch::start(plan.blame, root, &cpus.iter().collect::<Vec<_>>(), keeps_trace)?;
         if keeps_trace && !matches!(trace.mode(), BlameMode::Trace | BlameMode::Deep) {
             return Err(RunError::NoTrace(trace.why_not_traced().to_owned()));

@@ -24,12 +24,13 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 pub use self::document::{Document, parse};
-pub(crate) use self::undo::{Masks, Undo};
+pub(crate) use self::undo::{Masks, Undo, present};
 use crate::{
     Root, own_rights, pid_namespace,
     run_groups::{self, RunGroup},
     system_ops::SystemOps,
     tasks,
+    tune::{self, TuneError},
 };
 
 /// Error: the journal could not be written, so nothing was changed.
@@ -104,6 +105,11 @@ pub enum Purpose {
     Gravity,
     /// The gravity of the EVL core's clock that the user requested. It remains until the user restores it.
     KeptGravity,
+    /// Settings of the machine for a run (`--setting`).
+    Tuning,
+    /// Settings of the machine that the user requested with `punctual tune --yes`. They remain until the user reverts
+    /// them.
+    KeptTuning,
     /// The kernel's trace. It needs no journal: its folder names the process.
     Trace,
 }
@@ -124,9 +130,9 @@ impl Restored {
     #[must_use]
     pub fn in_words(&self) -> String {
         let Self { process, purpose, put_back } = self;
-        let mut text = match purpose.is_kept() {
-            true => format!("changes of `punctual evl gravity --set`: restored {}", put_back.in_words()),
-            false => format!("process {process} was killed and its changes remained: restored {}", put_back.in_words()),
+        let mut text = match purpose.of_command() {
+            Some(command) => format!("changes of `{command}`: restored {}", put_back.in_words()),
+            None => format!("process {process} was killed and its changes remained: restored {}", put_back.in_words()),
         };
         if !put_back.changed_since.is_empty() {
             text += &format!("; kept what others have changed since: {}", put_back.changed_since.join(", "));
@@ -276,13 +282,32 @@ impl Purpose {
             Self::Monitors => "monitors",
             Self::Gravity => "gravity",
             Self::KeptGravity => "kept-gravity",
+            Self::Tuning => "tuning",
+            Self::KeptTuning => "kept-tuning",
             Self::Trace => "trace",
+        }
+    }
+
+    /// The command whose changes outlive their process because the user requested them; `None` for changes of a run.
+    fn of_command(self) -> Option<&'static str> {
+        match self {
+            Self::KeptGravity => Some("punctual evl gravity --set"),
+            Self::KeptTuning => Some("punctual tune --yes"),
+            Self::Shield
+            | Self::Awake
+            | Self::Nic
+            | Self::IrqPriority
+            | Self::Samples
+            | Self::Monitors
+            | Self::Gravity
+            | Self::Tuning
+            | Self::Trace => None,
         }
     }
 
     /// True for changes that outlive their process because the user requested them.
     fn is_kept(self) -> bool {
-        self == Self::KeptGravity
+        self.of_command().is_some()
     }
 
     /// The purpose in the name of a journal.
@@ -297,6 +322,8 @@ impl Purpose {
             Self::Monitors,
             Self::KeptGravity,
             Self::Gravity,
+            Self::KeptTuning,
+            Self::Tuning,
             Self::Trace,
         ];
         all.into_iter().find(|purpose| name.ends_with(&format!("-{}.json", purpose.name())))
@@ -331,7 +358,27 @@ pub fn restore(root: &Root) -> Result<Vec<Restored>, RestoreError> {
 /// # Errors
 /// As for [`restore`].
 pub fn restore_all(root: &Root) -> Result<Vec<Restored>, RestoreError> {
-    own_rights::with_own_rights(|| restore_each(root, |_| true)).unwrap_or(Err(RestoreError::Capabilities))
+    // While a run changes settings on top of kept ones, those would seem to have been changed by others.
+    let lock = tune::Lock::take(root);
+    let is_tuned = matches!(lock, Err(TuneError::Busy));
+    let is_undone = |purpose| !(is_tuned && purpose == Purpose::KeptTuning);
+    own_rights::with_own_rights(|| restore_each(root, is_undone)).unwrap_or(Err(RestoreError::Capabilities))
+}
+
+/// Undoes the changes of killed runs, and those that the user keeps, with these purposes only.
+///
+/// # Errors
+/// As for [`restore`].
+pub(crate) fn restore_purposes(root: &Root, purposes: &[Purpose]) -> Result<Vec<Restored>, RestoreError> {
+    let restored = own_rights::with_own_rights(|| restore_each(root, |purpose| purposes.contains(&purpose)));
+    restored.unwrap_or(Err(RestoreError::Capabilities))
+}
+
+/// The number of changes with this purpose in the journals of this boot.
+pub(crate) fn entries_of(root: &Root, purpose: Purpose) -> usize {
+    let journals = document::all(&folder(root)).into_iter().filter_map(|(_, document)| document.ok());
+    let own = journals.filter(|document| document.purpose == purpose && document.is_of_this_boot(root));
+    own.map(|document| document.undo.len()).sum()
 }
 
 pub(crate) fn restore_with(ops: &dyn SystemOps) -> Result<Vec<Restored>, RestoreError> {
@@ -344,8 +391,10 @@ pub(crate) fn restore_each(
     is_undone: impl Fn(Purpose) -> bool,
 ) -> Result<Vec<Restored>, RestoreError> {
     let root = ops.root();
-    let journals = document::all(&folder(root));
+    let mut journals = document::all(&folder(root));
     check_proc(root, &journals)?;
+    // A killed run changed settings on top of those that the user keeps.
+    journals.sort_by_key(|(_, document)| document.as_ref().is_ok_and(|document| document.purpose.is_kept()));
     let mut all = Vec::new();
     for (path, document) in journals {
         let document = match document {

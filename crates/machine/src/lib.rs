@@ -12,6 +12,7 @@
 //! | [`shield`] | CPUs that are kept free of other work during a run |
 //! | [`journal`] | the changes to undo, also after a crash |
 //! | [`conditions`] | changes during a run: stolen time, throttling, clock source |
+//! | [`tune`] | settings that are changed on request, for a run or until they are reverted |
 //! | [`topology`] | caches and cores |
 //! | [`clocks`] | the time sources of the clocks, and their offsets |
 //! | [`nic`] | the settings of a network interface, and their findings |
@@ -34,6 +35,7 @@ pub mod shield;
 pub mod snapshot;
 pub mod sound;
 pub mod topology;
+pub mod tune;
 pub mod veth;
 
 mod cgroup;

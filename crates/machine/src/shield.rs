@@ -30,6 +30,7 @@ use crate::{
     usable_cpus,
 };
 
+pub(crate) use interrupts::{interrupt_files, without as mask_without};
 pub use watch::Watch;
 
 /// Shielded CPUs. Released or dropped, it undoes all changes; after SIGKILL the journal does.

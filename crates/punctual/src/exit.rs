@@ -54,7 +54,7 @@ fn status_of(error: &anyhow::Error) -> u8 {
     match error.downcast_ref() {
         _ if matches!(error.downcast_ref(), Some(CampaignFileError::Unknown { .. })) => USAGE,
         Some(RunError::Discarded) => 130,
-        Some(RunError::Plan(_) | RunError::Load(LoadError::IdleWithOthers)) => USAGE,
+        Some(RunError::Plan(_) | RunError::Setting(_) | RunError::Load(LoadError::IdleWithOthers)) => USAGE,
         _ => FAILED,
     }
 }

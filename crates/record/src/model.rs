@@ -169,6 +169,10 @@ pub struct Scenario {
     pub threshold_ns: i64,
     /// True if the measured CPUs were kept out of their idle states.
     pub hold_cpu_awake: bool,
+    /// Settings of the machine that the run was asked to change, as ID or ID=VALUE: `cpu.governor=performance`. Their
+    /// values are in `settings` of the record.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub settings: Vec<String>,
     /// True if the kernel's timerlat tracer ran at the same time.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub timerlat: bool,

@@ -2,6 +2,7 @@
 
 use crate::Cores;
 use loads::LoadSpec;
+use machine::tune::Choice;
 use sys::{
     clock::{Clock, Wait},
     sched::Policy,
@@ -147,6 +148,8 @@ pub struct Settings {
     pub name: String,
     /// True to keep the measured CPUs out of their idle states.
     pub hold_cpu_awake: bool,
+    /// Settings of the machine, with their values.
+    pub set: Vec<Choice>,
     /// Settings of the network interface that the probe uses.
     pub nic: NicPlan,
     /// Position in the file.

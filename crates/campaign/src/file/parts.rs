@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use machine::nic::NicSettings;
+use machine::{nic::NicSettings, tune::Choice};
 use sys::sched::Policy;
 use toml::de::DeValue;
 
@@ -74,8 +74,13 @@ fn placed_on(text: &str, position: Position) -> Result<PlacedOn, String> {
 }
 
 pub(super) fn settings(campaign: &mut Fields<'_>) -> Vec<Settings> {
-    let as_found =
-        |position| Settings { name: AS_FOUND.to_owned(), hold_cpu_awake: false, nic: NicPlan::default(), position };
+    let as_found = |position| Settings {
+        name: AS_FOUND.to_owned(),
+        hold_cpu_awake: false,
+        set: Vec::new(),
+        nic: NicPlan::default(),
+        position,
+    };
     let settings: Vec<Settings> = match campaign.tables("settings", "settings") {
         tables if tables.is_empty() => vec![as_found(campaign.position())],
         tables => tables.into_iter().map(one_settings).collect(),
@@ -87,6 +92,7 @@ pub(super) fn settings(campaign: &mut Fields<'_>) -> Vec<Settings> {
 fn one_settings(mut fields: Fields<'_>) -> Settings {
     let name = fields.parsed("name", part_name);
     let hold_cpu_awake = fields.flag("hold_cpu_awake");
+    let set = fields.texts("set", str::parse::<Choice>);
     let values = fields.parsed("nic", |text| text.parse::<NicSettings>().map(|values| (text.to_owned(), values)));
     let irq_priority = fields.integer("irq_priority", 1..=99).and_then(|priority| u8::try_from(priority).ok());
     let position = fields.position();
@@ -95,14 +101,15 @@ fn one_settings(mut fields: Fields<'_>) -> Settings {
         values.as_ref().map(|(text, _)| text.clone()),
         irq_priority.map(|priority| format!("irq {priority}")),
     ];
-    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    let parts: Vec<String> = parts.into_iter().flatten().chain(set.iter().map(Choice::to_string)).collect();
     let own_name = if parts.is_empty() { AS_FOUND.to_owned() } else { parts.join(" ") };
     if name.is_none() && !fields.has("name") && part_name(&own_name).is_err() {
-        fields.report("nic", format!("the default name `{own_name}` is too long: give these settings a name"));
+        let key = if values.is_some() { "nic" } else { "set" };
+        fields.report(key, format!("the default name `{own_name}` is too long: give these settings a name"));
     }
     fields.finish();
     let nic = NicPlan { values: values.map(|(_, values)| values).unwrap_or_default(), irq_priority };
-    Settings { name: name.unwrap_or(own_name), hold_cpu_awake, nic, position }
+    Settings { name: name.unwrap_or(own_name), hold_cpu_awake, set, nic, position }
 }
 
 /// Reads CPU words.

@@ -45,6 +45,7 @@ impl Plan {
             offset_ns: self.offset_ns,
             threshold_ns: self.phases.first().map_or(0, |phase| self.threshold_at(phase.period_ns)),
             hold_cpu_awake: self.hold_cpu_awake,
+            settings: self.settings.iter().map(ToString::to_string).collect(),
             timerlat: self.timerlat,
             profiles: self.profiles.clone(),
             limit_ns: self.limit_ns,

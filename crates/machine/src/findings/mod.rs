@@ -13,6 +13,8 @@ mod rights;
 mod sound;
 mod tasks;
 
+pub(crate) use self::power::{pci_devices, usb_devices};
+
 use std::cell::OnceCell;
 
 use record::{Finding, FindingState, Lasts, Machine};

@@ -3,7 +3,7 @@
 use record::Finding;
 
 use super::{Check, CheckContext, Explain, evidence, files, not_applicable, ok, unknown, warn, without};
-use crate::Unreadable;
+use crate::{Root, Unreadable};
 
 const PCI: &str = "sys/bus/pci/devices";
 const USB: &str = "sys/bus/usb/devices";
@@ -71,18 +71,30 @@ fn suspending(id: &str, context: &CheckContext, devices: &[Device], what: &str, 
 }
 
 fn pci(context: &CheckContext) -> Finding {
+    suspending("power.pci", context, &pci_controllers(context.root), "graphics, sound, network or USB controller", PCI)
+}
+
+fn pci_controllers(root: &Root) -> Vec<Device> {
     let device = |name: String| {
-        let class = context.root.read(&format!("{PCI}/{name}/class"))?;
+        let class = root.read(&format!("{PCI}/{name}/class"))?;
         let (_, kind) = PCI_KINDS.iter().find(|(code, _)| class.starts_with(code))?;
         let path = format!("{PCI}/{name}/power/control");
-        let control = context.root.read(&path)?;
+        let control = root.read(&path)?;
         Some(Device { path, name: format!("{kind} {name}"), control })
     };
-    let devices: Vec<Device> = context.root.list(PCI).into_iter().filter_map(device).collect();
-    suspending("power.pci", context, &devices, "graphics, sound, network or USB controller", PCI)
+    root.list(PCI).into_iter().filter_map(device).collect()
+}
+
+/// The files `power/control` of the controllers that may be suspended while idle.
+pub(crate) fn pci_devices(root: &Root) -> Vec<String> {
+    pci_controllers(root).into_iter().map(|device| device.path).collect()
 }
 
 fn usb(context: &CheckContext) -> Finding {
+    suspending("power.usb", context, &peripherals(context.root), "USB device", USB)
+}
+
+fn peripherals(root: &Root) -> Vec<Device> {
     /// `bDeviceClass` of a hub.
     const HUB: &str = "09";
     let device = |name: String| {
@@ -90,17 +102,21 @@ fn usb(context: &CheckContext) -> Finding {
         if name.contains(':') || name.starts_with("usb") {
             return None;
         }
-        let read = |file: &str| context.root.read(&format!("{USB}/{name}/{file}"));
+        let read = |file: &str| root.read(&format!("{USB}/{name}/{file}"));
         if read("bDeviceClass")? == HUB {
             return None;
         }
         let path = format!("{USB}/{name}/power/control");
-        let control = context.root.read(&path)?;
+        let control = root.read(&path)?;
         let name = read("product").filter(|product| !product.is_empty()).unwrap_or(name);
         Some(Device { path, name, control })
     };
-    let devices: Vec<Device> = context.root.list(USB).into_iter().filter_map(device).collect();
-    suspending("power.usb", context, &devices, "USB device", USB)
+    root.list(USB).into_iter().filter_map(device).collect()
+}
+
+/// The files `power/control` of the USB devices that may be suspended while idle.
+pub(crate) fn usb_devices(root: &Root) -> Vec<String> {
+    peripherals(root).into_iter().map(|device| device.path).collect()
 }
 
 fn aspm(context: &CheckContext) -> Finding {

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use crate::{
-    journal::{Journal, Undo},
+    journal::{Journal, Undo, present},
     nic::Thread,
     system_ops::SystemOps,
     tasks,
@@ -18,7 +18,7 @@ pub struct SettingsWatch {
 
 impl SettingsWatch {
     /// Begins to watch the settings of a journal.
-    pub(super) fn start(journal: &Journal) -> Self {
+    pub(crate) fn start(journal: &Journal) -> Self {
         let ops = journal.ops();
         let with_value = |undo: &Undo| Some((undo.clone(), value(&*ops, undo)?));
         Self { settings: journal.entries().iter().filter_map(with_value).collect(), ops }
@@ -40,7 +40,7 @@ impl SettingsWatch {
 /// The present value of a setting; `None` if it cannot be read, or is watched with the shield.
 fn value(ops: &dyn SystemOps, undo: &Undo) -> Option<String> {
     match undo {
-        Undo::File { path, .. } => ops.root().read(path),
+        Undo::File { path, .. } => ops.root().read(path).map(|text| present(&text).to_owned()),
         Undo::Nic { interface, parameter, .. } => ops.nic_parameter(interface, *parameter).ok().map(|v| v.to_string()),
         Undo::Policy { thread, start_ticks, .. } => {
             let is_same = tasks::start_ticks(ops.root(), &thread.to_string()) == Some(*start_ticks);

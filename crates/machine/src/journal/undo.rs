@@ -19,6 +19,7 @@ use crate::{
     run_groups,
     system_ops::SystemOps,
     tasks::{self, Task},
+    tune,
 };
 
 /// Limits for removing a control group, whose last tasks need time to leave.
@@ -141,6 +142,7 @@ fn is_changed_file(root: &Root, path: &str) -> bool {
         ["sys", "bus", "iio", "devices", device, ref file @ ..] => {
             device.strip_prefix("iio:device").is_some_and(number) && is_setting_of_samples(file)
         }
+        _ if tune::is_tuned_file(path) => true,
         [.., "cpuset.cpus"] => cgroup::tops(root).iter().any(|top| path.starts_with(&format!("{top}/"))),
         _ => false,
     }
@@ -210,6 +212,7 @@ fn file(ops: &dyn SystemOps, path: &str, before: &str, during: &str, result: &mu
         Err(reason) => return result.failed.push(format!("/{path}: {reason}")),
         Ok(now) => now,
     };
+    let now = present(&now);
     if now == before {
         return;
     }
@@ -222,6 +225,16 @@ fn file(ops: &dyn SystemOps, path: &str, before: &str, during: &str, result: &mu
         Ok(()) => result.settings += 1,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => result.failed.push(format!("/{path}: {error}")),
+    }
+}
+
+/// The value in force in the text of a file. Some files of the kernel list all values with the one in force in brackets
+/// (`always [madvise] never`), but take only one.
+pub(crate) fn present(text: &str) -> &str {
+    let mut chosen = text.split_whitespace().filter_map(|word| word.strip_prefix('[')?.strip_suffix(']'));
+    match (chosen.next(), chosen.next()) {
+        (Some(word), None) if text.split_whitespace().nth(1).is_some() => word,
+        _ => text,
     }
 }
 

@@ -77,6 +77,12 @@ fn lists(root: &Root, shielded: &CpuList, others: &CpuList) -> Vec<Change> {
     numbers.filter_map(change).collect()
 }
 
+/// The interrupts that may occur on these CPUs: the file of each, its affinity, and the affinity without them.
+pub(crate) fn interrupt_files(root: &Root, shielded: &CpuList, others: &CpuList) -> Vec<(String, String, String)> {
+    let changes = lists(root, shielded, others).into_iter();
+    changes.map(|change| (change.path, change.before, change.during)).collect()
+}
+
 /// The names of an interrupt's handlers; empty if it has none.
 fn handlers(root: &Root, number: &str) -> String {
     let folder = format!("{IRQ}/{number}");
@@ -112,7 +118,7 @@ fn add(left: &mut Vec<Left>, error: &io::Error, name: String) {
 
 /// Removes CPUs from a mask as the kernel writes it (hexadecimal, in groups of eight digits), keeping its length. Uses
 /// `others` if no CPU would remain. Returns `None` if the text is not a mask.
-fn without(mask: &str, shielded: &CpuList, others: &CpuList) -> Option<String> {
+pub(crate) fn without(mask: &str, shielded: &CpuList, others: &CpuList) -> Option<String> {
     let rest = CpuList::from_mask(mask)?.difference(shielded);
     let rest = if rest.intersection(others).is_empty() { others } else { &rest };
     // The lowest CPU of each digit, from the right.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use loads::LoadSpec;
-use machine::CpuList;
+use machine::{CpuList, tune::Choice};
 use sys::clock::{Clock, Wait};
 
 use super::{Blame, Extent, OutputOptions, duration};
@@ -33,6 +33,12 @@ pub struct Common {
     /// Without it, idle states are not changed.
     #[arg(long)]
     pub hold_cpu_awake: bool,
+    /// Change this setting, ID or ID=VALUE; repeatable.
+    ///
+    /// `punctual tune --full` lists them, e.g. cpu.governor=performance or cpu.max_freq=1000MHz. They are restored after
+    /// the run. Settings of CPUs change the measured CPUs only.
+    #[arg(long = "setting", value_name = "ID[=VALUE]")]
+    pub settings: Vec<Choice>,
     /// Causes by trace, deep, counters, off [default: auto].
     ///
     /// --blame without a value means trace.

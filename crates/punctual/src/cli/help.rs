@@ -37,6 +37,7 @@ const GROUPS: [(&str, &[&str]); 9] = [
             "busy-poll",
             "shield",
             "hold-cpu-awake",
+            "setting",
             "clock",
             "wait",
             "core",

@@ -81,6 +81,7 @@ fn plan(common: &Common, files: &RecordFiles, probe: Probe, phases: Vec<PhasePla
         command: output::command_line(),
         load_cpus: common.load_cpus.clone(),
         hold_cpu_awake: common.hold_cpu_awake,
+        settings: common.settings.clone(),
         blame: common.blame.into(),
         limit_ns: common.limit_ns,
         record_path: files.record.clone(),

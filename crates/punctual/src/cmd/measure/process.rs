@@ -41,6 +41,7 @@ pub fn run(options: &Process) -> anyhow::Result<u8> {
         loads: super::loads(common),
         load_cpus: common.load_cpus.clone(),
         hold_cpu_awake: common.hold_cpu_awake,
+        settings: common.settings.clone(),
         monitors: options.monitors,
         blame: common.blame.into(),
         record_path: results.files.record.clone(),

@@ -1,0 +1,365 @@
+//! Settings of this machine that `punctual tune` and the option `--setting` change, and undo.
+//!
+//! | module | contents |
+//! |---|---|
+//! | `table` | every setting, defined once: its files, values, effect and risk |
+//! | `frequency` | frequencies as values of settings |
+//! | `apply` | makes the changes: for a run, or until the user reverts them |
+//!
+//! No file outside the table is ever written: the journal checks each path against [`is_tuned_file`].
+
+mod apply;
+mod frequency;
+mod table;
+#[cfg(test)]
+mod tests;
+
+use std::{fmt, rc::Rc, str::FromStr};
+
+use record::Lasts;
+use serde::{Serialize, Serializer};
+use thiserror::Error;
+
+pub(crate) use self::apply::Lock;
+pub use self::{
+    apply::{Kept, Refused, TuneError, Tuning, apply, in_force, keep, revert},
+    table::{DEFINITIONS, Definition},
+};
+use crate::{
+    CpuList, Root, cpus, facts,
+    nic::{Parameter, Value},
+    system_ops::SystemOps,
+};
+
+/// A setting that the user names: `cpu.governor`, `cpu.max_freq=1000MHz`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Choice {
+    /// The id of the setting.
+    pub id: &'static str,
+    /// Its value; `None` for the default value.
+    pub value: Option<String>,
+}
+
+impl fmt::Display for Choice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.value {
+            Some(value) => write!(f, "{}={value}", self.id),
+            None => f.write_str(self.id),
+        }
+    }
+}
+
+impl FromStr for Choice {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (id, value) = text.split_once('=').map_or((text, None), |(id, value)| (id, Some(value)));
+        let Some(definition) = definition(id.trim()) else {
+            let ids: Vec<&str> = DEFINITIONS.iter().map(|definition| definition.id).collect();
+            return Err(format!("unknown setting `{id}`: the settings are {}", ids.join(", ")));
+        };
+        let value = value.map(str::trim);
+        if value.is_some_and(|value| value.is_empty() || value.contains(char::is_control)) {
+            return Err(format!("`{}` has no value: use {}", definition.id, definition.values));
+        }
+        Ok(Self { id: definition.id, value: value.map(str::to_owned) })
+    }
+}
+
+/// The definition with this id.
+#[must_use]
+pub fn definition(id: &str) -> Option<&'static Definition> {
+    DEFINITIONS.iter().find(|definition| definition.id == id)
+}
+
+/// True for the files that the table of settings names.
+pub(crate) fn is_tuned_file(path: &str) -> bool {
+    DEFINITIONS.iter().flat_map(|definition| definition.files).any(|pattern| matches(pattern, path))
+}
+
+/// True if a path has the form of a pattern: `#` stands for a number, and `*` for the name of a device or CPU.
+fn matches(pattern: &str, path: &str) -> bool {
+    let (parts, patterns): (Vec<&str>, Vec<&str>) = (path.split('/').collect(), pattern.split('/').collect());
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let part = |(pattern, part): (&&str, &&str)| match pattern.split_once('#') {
+        Some((before, "")) => part.strip_prefix(before).is_some_and(is_number),
+        _ if *pattern == "*" => !matches!(*part, "" | "." | "..") && !part.contains(char::is_control),
+        _ => pattern == part,
+    };
+    parts.len() == patterns.len() && patterns.iter().zip(&parts).all(part)
+}
+
+/// The purpose of a plan.
+#[derive(Debug, Clone, Default)]
+pub struct Need {
+    /// CPUs for real-time work: settings of CPUs change these only, and other work is moved away from them. `None` for all
+    /// CPUs, and no work is moved.
+    pub cpus: Option<CpuList>,
+    /// Settings with values, and those that are only changed on request.
+    pub set: Vec<Choice>,
+    /// The ids of the only settings to change; empty for all.
+    pub only: Vec<&'static str>,
+    /// The ids of settings to leave alone.
+    pub without: Vec<&'static str>,
+    /// The largest lateness that the use of the machine tolerates, ns, if it is known. A CPU may use a tenth of it to leave
+    /// an idle state.
+    pub limit_ns: Option<u64>,
+}
+
+/// Settings of this machine, sorted by what changing them would do.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Plan {
+    /// Settings that would change something here.
+    pub changes: Vec<Setting>,
+    /// Settings that already have the wanted value.
+    pub right: Vec<Setting>,
+    /// Settings that this machine does not have, or that cannot be changed here.
+    pub not_here: Vec<NotHere>,
+    /// Settings that would change something, but only change if they are named, because of their cost.
+    pub on_request: Vec<OnRequest>,
+}
+
+/// A setting with its values before and after the change.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Setting {
+    /// Stable id: that of the finding that it answers, if there is one.
+    pub id: &'static str,
+    /// Its name.
+    pub name: &'static str,
+    /// What is written, in this order. Those whose values are equal are not written.
+    pub writes: Vec<Write>,
+    /// Expected effect.
+    pub effect: &'static str,
+    /// Risk, or cost.
+    pub risk: &'static str,
+    /// How long the change lasts.
+    pub lasts: Lasts,
+    /// The document that describes it.
+    pub source: &'static str,
+}
+
+impl Setting {
+    /// What differs from the wanted value.
+    pub fn changes(&self) -> impl Iterator<Item = &Write> {
+        self.writes.iter().filter(|write| write.from != write.to)
+    }
+
+    /// True if everything has the wanted value.
+    #[must_use]
+    pub fn is_right(&self) -> bool {
+        self.changes().next().is_none()
+    }
+
+    /// The values of several writes in one text, each value once: `powersave`, `800000, 1000000`.
+    #[must_use]
+    pub fn values(writes: &[&Write], value: impl Fn(&Write) -> &str) -> String {
+        let mut values: Vec<&str> = writes.iter().map(|write| value(write)).collect();
+        let mut seen = std::collections::HashSet::new();
+        values.retain(|value| seen.insert(*value));
+        match values.as_slice() {
+            [first, second, third, _, ..] => format!("{first}, {second}, {third}, ..."),
+            _ => values.join(", "),
+        }
+    }
+}
+
+/// One value to write.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Write {
+    /// What is changed.
+    pub target: Target,
+    /// The value that it has.
+    pub from: String,
+    /// The value that it gets.
+    pub to: String,
+    /// True if the kernel may refuse this one while the setting as a whole is useful: interrupts that their driver
+    /// manages cannot be moved.
+    #[serde(skip)]
+    pub may_be_refused: bool,
+}
+
+/// The target of a write.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Target {
+    /// A file of the kernel, without the leading slash.
+    File(String),
+    /// The scheduling policy of a thread of the kernel.
+    Thread {
+        /// Thread id.
+        id: u32,
+        /// Its start, in clock ticks since boot: with the id, it identifies the thread.
+        start_ticks: u64,
+        /// Its name.
+        name: String,
+    },
+    /// A driver setting of an interface, with the values from and to.
+    Nic {
+        /// The interface.
+        interface: String,
+        /// The setting.
+        parameter: Parameter,
+        /// Its value.
+        from: Value,
+        /// The value that it gets.
+        to: Value,
+    },
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(path) => write!(f, "/{path}"),
+            Self::Thread { id, name, .. } => write!(f, "thread {id} ({name})"),
+            Self::Nic { interface, parameter, .. } => write!(f, "{interface} {}", parameter.name()),
+        }
+    }
+}
+
+impl Serialize for Target {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// A setting that cannot be changed here.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct NotHere {
+    /// Its id.
+    pub id: &'static str,
+    /// Its name.
+    pub name: &'static str,
+    /// The reason.
+    pub reason: String,
+}
+
+/// A setting that only changes if it is named.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct OnRequest {
+    /// Its id.
+    pub id: &'static str,
+    /// Its name.
+    pub name: &'static str,
+    /// Its values, in words.
+    pub values: &'static str,
+    /// Its risk or cost.
+    pub risk: &'static str,
+}
+
+/// Error: a plan cannot be made.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum PlanError {
+    /// A value that the setting does not take.
+    #[error("{id}: {reason}")]
+    Value {
+        /// The setting.
+        id: &'static str,
+        /// The reason, with the values that it takes.
+        reason: String,
+    },
+    /// A setting that the user named cannot be changed here.
+    #[error("{} cannot be changed: {}", .0.id, .0.reason)]
+    NotHere(NotHere),
+    /// A CPU does not exist or is offline.
+    #[error("CPUs {0} are not online here: see /sys/devices/system/cpu/online")]
+    Cpus(CpuList),
+    /// No CPU remains for other work.
+    #[error("no CPU would remain for other work: name fewer CPUs")]
+    NoCpuRemains,
+}
+
+/// The reason why a setting has no writes.
+enum WhyNot {
+    /// It cannot be changed here.
+    Here(String),
+    /// It does not take this value.
+    Value(String),
+}
+
+/// A machine and the purpose, for the functions of the table.
+struct Context<'a> {
+    ops: &'a dyn SystemOps,
+    root: &'a Root,
+    online: CpuList,
+    /// CPUs whose settings change.
+    cpus: CpuList,
+    /// CPUs that other work is moved away from; empty if there are none.
+    freed: CpuList,
+    limit_ns: Option<u64>,
+}
+
+impl<'a> Context<'a> {
+    fn new(ops: &'a dyn SystemOps, root: &'a Root, need: &Need) -> Result<Self, PlanError> {
+        let online = cpus::online_cpus(root);
+        let missing = need.cpus.as_ref().map(|cpus| cpus.difference(&online)).unwrap_or_default();
+        if !missing.is_empty() {
+            return Err(PlanError::Cpus(missing));
+        }
+        let cpus = need.cpus.clone().unwrap_or_else(|| online.clone());
+        let freed = need.cpus.clone().unwrap_or_else(|| facts::isolated_cpus(root).intersection(&online));
+        let freed = if online.difference(&freed).is_empty() { CpuList::new() } else { freed };
+        Ok(Self { ops, root, online, cpus, freed, limit_ns: need.limit_ns })
+    }
+}
+
+/// Reads this machine, and sorts all settings. Changes nothing.
+///
+/// # Errors
+/// [`PlanError`]: a CPU or a value that this machine does not have.
+pub fn plan(root: &Root, need: &Need) -> Result<Plan, PlanError> {
+    plan_with(root, need)
+}
+
+fn plan_with(ops: &dyn SystemOps, need: &Need) -> Result<Plan, PlanError> {
+    let root = ops.root().at_once();
+    let context = Context::new(ops, &root, need)?;
+    let mut plan = Plan::default();
+    for definition in DEFINITIONS {
+        let choice = need.set.iter().rev().find(|choice| choice.id == definition.id);
+        let is_named = choice.is_some() || need.only.contains(&definition.id);
+        if need.without.contains(&definition.id) || !(need.only.is_empty() || is_named) {
+            continue;
+        }
+        let value = choice.and_then(|choice| choice.value.as_deref());
+        match definition.read(&context, value) {
+            Err(WhyNot::Value(reason)) if is_named => return Err(PlanError::Value { id: definition.id, reason }),
+            Err(WhyNot::Here(reason)) => {
+                plan.not_here.push(NotHere { id: definition.id, name: definition.name, reason });
+            }
+            Ok(setting) if setting.is_right() => plan.right.push(setting),
+            Ok(setting) if is_named || !definition.is_on_request => plan.changes.push(setting),
+            // Without a value, the settings that need one are not read further.
+            Ok(_) | Err(WhyNot::Value(_)) => plan.on_request.push(definition.on_request()),
+        }
+    }
+    Ok(plan)
+}
+
+/// The settings that the user named, for these CPUs, in the order of the table. One that already has its value has no
+/// changes.
+///
+/// # Errors
+/// [`PlanError`]: one cannot be changed here, or does not take its value.
+pub fn chosen(root: &Root, choices: &[Choice], cpus: Option<&CpuList>) -> Result<Vec<Setting>, PlanError> {
+    chosen_with(root, choices, cpus)
+}
+
+fn chosen_with(ops: &dyn SystemOps, choices: &[Choice], cpus: Option<&CpuList>) -> Result<Vec<Setting>, PlanError> {
+    let ids = choices.iter().map(|choice| choice.id).collect();
+    let need = Need { cpus: cpus.cloned(), set: choices.to_vec(), only: ids, ..Need::default() };
+    if need.only.is_empty() {
+        return Ok(Vec::new());
+    }
+    let Plan { changes, right, not_here, .. } = plan_with(ops, &need)?;
+    if let Some(first) = not_here.into_iter().next() {
+        return Err(PlanError::NotHere(first));
+    }
+    let position = |setting: &Setting| DEFINITIONS.iter().position(|definition| definition.id == setting.id);
+    let mut settings: Vec<Setting> = changes.into_iter().chain(right).collect();
+    settings.sort_by_key(position);
+    Ok(settings)
+}
+
+/// The operations on the machine below a root.
+fn ops_of(root: &Root) -> Rc<dyn SystemOps> {
+    Rc::new(root.clone())
+}

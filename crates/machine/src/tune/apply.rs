@@ -1,0 +1,359 @@
+//! Applies settings: for a run, which undoes them, or until the user reverts them.
+//!
+//! Each setting is written to the journal, then changed, then read back. If the kernel refuses a part of it, or stores
+//! another value, the whole setting is undone and reported, and the others stay.
+
+use std::{
+    fs::{self, File, TryLockError},
+    io,
+    path::PathBuf,
+    rc::Rc,
+};
+
+use rustix::io::Errno;
+use serde::Serialize;
+use thiserror::Error;
+
+use super::{Setting, Target, Write, ops_of};
+use crate::{
+    Root, SettingsWatch,
+    journal::{self, Journal, JournalError, Purpose, RestoreError, Restored, Undo},
+    netns,
+    nic::Thread,
+    system_ops::SystemOps,
+    tasks,
+};
+
+/// The file whose lock belongs to the process that tunes this machine.
+const LOCK: &str = "tune.lock";
+
+/// Error: nothing was changed.
+#[derive(Debug, Error)]
+pub enum TuneError {
+    /// Another process changes settings now.
+    #[error(
+        "another `punctual tune`, or a run with --setting, changes settings of this machine now: wait until it has ended"
+    )]
+    Busy,
+    /// The journal could not be written.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// The lock could not be taken.
+    #[error("cannot lock {} ({source}), so that only one process changes settings: run as root", path.display())]
+    Lock {
+        /// The file.
+        path: PathBuf,
+        /// The kernel's error.
+        source: io::Error,
+    },
+    /// The journals could not be undone.
+    #[error(transparent)]
+    Restore(#[from] RestoreError),
+}
+
+/// A setting that was not changed, or a part of one that the kernel refused.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Refused {
+    /// The id of the setting.
+    pub id: &'static str,
+    /// The reason.
+    pub reason: String,
+    /// True if nothing of the setting was changed; false if the rest of it is in force.
+    pub is_whole: bool,
+}
+
+/// Settings that were changed until this is released or dropped. After SIGKILL the journal undoes them. A process has at
+/// most one at a time, and only one process of a machine has one.
+#[derive(Debug)]
+pub struct Tuning {
+    journal: Journal,
+    applied: Vec<Setting>,
+    refused: Vec<Refused>,
+    _lock: Lock,
+}
+
+/// Applies settings for a run, in their order.
+///
+/// # Errors
+/// [`TuneError`]; nothing is changed then. A setting that the kernel refuses is in [`Tuning::refused`].
+pub fn apply(root: &Root, settings: &[Setting]) -> Result<Tuning, TuneError> {
+    apply_with(ops_of(root), settings)
+}
+
+pub(super) fn apply_with(ops: Rc<dyn SystemOps>, settings: &[Setting]) -> Result<Tuning, TuneError> {
+    let lock = Lock::take(ops.root())?;
+    let journal = Journal::begin(ops, Purpose::Tuning)?;
+    let mut tuning = Tuning { journal, applied: Vec::new(), refused: Vec::new(), _lock: lock };
+    (tuning.applied, tuning.refused) = apply_each(&mut tuning.journal, settings)?;
+    Ok(tuning)
+}
+
+impl Tuning {
+    /// The settings in force: those that were changed, and those that had their value before.
+    #[must_use]
+    pub fn applied(&self) -> &[Setting] {
+        &self.applied
+    }
+
+    /// The settings, or parts of settings, that were not changed.
+    #[must_use]
+    pub fn refused(&self) -> &[Refused] {
+        &self.refused
+    }
+
+    /// Begins to watch for changes by others.
+    #[must_use]
+    pub fn watch(&self) -> SettingsWatch {
+        SettingsWatch::start(&self.journal)
+    }
+
+    /// Undoes all changes in reverse order. Returns each setting with its values before, during and after; settings of
+    /// several files have one for each pair of values.
+    #[must_use]
+    pub fn release(mut self) -> Vec<record::Setting> {
+        self.journal.restore();
+        let ops = self.journal.ops();
+        self.applied.iter().flat_map(|setting| in_record(&*ops, setting)).collect()
+    }
+}
+
+/// A setting as the record contains it.
+fn in_record(ops: &dyn SystemOps, setting: &Setting) -> Vec<record::Setting> {
+    let mut pairs: Vec<(&str, &str)> = Vec::new();
+    for write in &setting.writes {
+        let pair = (&*write.from, &*write.to);
+        if !pairs.contains(&pair) {
+            pairs.push(pair);
+        }
+    }
+    let of_pair = |(from, to): (&str, &str)| {
+        let writes: Vec<&Write> =
+            setting.writes.iter().filter(|write| (&*write.from, &*write.to) == (from, to)).collect();
+        let name = match writes.len() {
+            1 => format!("{} {}", setting.id, writes[0].target),
+            count => format!("{} ({count} values)", setting.id),
+        };
+        let now: Vec<Option<String>> = writes.iter().map(|write| value(ops, &write.target)).collect();
+        // One that is not as before is the one to report.
+        let after = now.iter().find(|now| now.as_deref() != Some(from)).or(now.first()).cloned().flatten();
+        record::Setting { name, before: from.to_owned(), during: to.to_owned(), after }
+    };
+    pairs.into_iter().map(of_pair).collect()
+}
+
+/// The result of applying settings until the user reverts them.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Kept {
+    /// The settings that were changed.
+    pub applied: Vec<Setting>,
+    /// The settings, or parts of settings, that were not changed.
+    pub refused: Vec<Refused>,
+}
+
+/// Applies settings until the user reverts them ([`revert`]), or until the next boot. Settings that were kept before stay.
+///
+/// # Errors
+/// [`TuneError`]; nothing is changed then.
+pub fn keep(root: &Root, settings: &[Setting]) -> Result<Kept, TuneError> {
+    keep_with(ops_of(root), settings)
+}
+
+pub(super) fn keep_with(ops: Rc<dyn SystemOps>, settings: &[Setting]) -> Result<Kept, TuneError> {
+    let _lock = Lock::take(ops.root())?;
+    let mut journal = Journal::begin(ops, Purpose::KeptTuning)?;
+    // The earlier changes come first in the one journal, so that reverting undoes the later ones before them.
+    let earlier = journal.others();
+    let undo: Vec<Undo> = earlier.iter().flat_map(|(_, undo)| undo.iter().cloned()).collect();
+    if !undo.is_empty() {
+        journal.record(undo)?;
+        for (path, _) in earlier {
+            // One that remains changes nothing: what it contains is undone with this journal, or by others.
+            let _ = fs::remove_file(path);
+        }
+    }
+    let result = apply_each(&mut journal, settings);
+    // After a failure of the journal, too, the earlier changes remain in force and in it.
+    journal.keep();
+    let (applied, refused) = result?;
+    Ok(Kept { applied, refused })
+}
+
+/// Undoes the settings that the user keeps, and those of killed runs. Values that others have changed since are kept.
+///
+/// # Errors
+/// [`TuneError`]; nothing is changed then.
+pub fn revert(root: &Root) -> Result<Vec<Restored>, TuneError> {
+    let _lock = Lock::take(root)?;
+    Ok(journal::restore_purposes(root, &[Purpose::Tuning, Purpose::KeptTuning])?)
+}
+
+#[cfg(test)]
+pub(super) fn revert_with(ops: &dyn SystemOps) -> Result<Vec<Restored>, TuneError> {
+    let _lock = Lock::take(ops.root())?;
+    let is_meant = |purpose| matches!(purpose, Purpose::Tuning | Purpose::KeptTuning);
+    Ok(journal::restore_each(ops, is_meant)?)
+}
+
+/// The number of values that kept settings have changed on this machine.
+#[must_use]
+pub fn in_force(root: &Root) -> usize {
+    journal::entries_of(root, Purpose::KeptTuning)
+}
+
+/// Applies each setting. Those that are refused leave nothing changed.
+fn apply_each(journal: &mut Journal, settings: &[Setting]) -> Result<(Vec<Setting>, Vec<Refused>), JournalError> {
+    let (mut applied, mut refused) = (Vec::new(), Vec::new());
+    for setting in settings {
+        match apply_one(journal, setting)? {
+            Ok((done, part)) => {
+                applied.push(done);
+                refused.extend(part);
+            }
+            Err(reason) => refused.push(Refused { id: setting.id, reason, is_whole: true }),
+        }
+    }
+    Ok((applied, refused))
+}
+
+/// A setting as it was applied, with the part that the kernel refused; or the reason why nothing of it was changed.
+type Outcome = Result<(Setting, Option<Refused>), String>;
+
+/// Applies a setting.
+fn apply_one(journal: &mut Journal, setting: &Setting) -> Result<Outcome, JournalError> {
+    let ops = journal.ops();
+    for write in &setting.writes {
+        match value(&*ops, &write.target) {
+            Some(now) if now == write.from || now == write.to => {}
+            Some(now) => return Ok(Err(format!("{} is {now} now, not {}: plan again", write.target, write.from))),
+            None if write.from == write.to => {}
+            None => return Ok(Err(format!("{} cannot be read any more: plan again", write.target))),
+        }
+    }
+    let due = |write: &&Write| write.from != write.to && value(&*ops, &write.target).as_ref() != Some(&write.to);
+    let writes: Vec<&Write> = setting.writes.iter().filter(due).collect();
+    let before = journal.entries().len();
+    let namespace = netns::current(ops.root());
+    journal.record(writes.iter().map(|write| undo_of(write, namespace.as_deref())))?;
+    let mut left = Vec::new();
+    for write in &writes {
+        let Err(error) = write_one(&*ops, write) else { continue };
+        // Without the right the file cannot be opened. EPERM, or EIO before Linux 6.5, is the answer for an interrupt that
+        // its driver manages.
+        let is_managed = write.may_be_refused && error.raw_os_error() != Some(Errno::ACCESS.raw_os_error());
+        let why = match is_managed {
+            true => "its driver manages this interrupt, or it is bound to a CPU".to_owned(),
+            false => refusal(&error),
+        };
+        let reason = format!("{}: {why}", write.target);
+        if is_managed {
+            left.push((*write, reason));
+            continue;
+        }
+        journal.restore_from(before);
+        return Ok(Err(reason));
+    }
+    let reason = left.first().map(|(_, first)| match left.len() {
+        1 => first.clone(),
+        count => format!("{first}; and {} more", count - 1),
+    });
+    match reason {
+        Some(reason) if left.len() == writes.len() => {
+            journal.restore_from(before);
+            Ok(Err(reason))
+        }
+        reason => {
+            let is_done = |write: &Write| !left.iter().any(|(refused, _)| *refused == write);
+            let mut done = setting.clone();
+            done.writes.retain(is_done);
+            Ok(Ok((done, reason.map(|reason| Refused { id: setting.id, reason, is_whole: false }))))
+        }
+    }
+}
+
+/// An error of the kernel, with the remedy.
+fn refusal(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied if !rustix::process::geteuid().is_root() => format!("{error}: run as root"),
+        io::ErrorKind::ReadOnlyFilesystem => "it is read-only, e.g. in a container: run on the host".to_owned(),
+        _ => error.to_string(),
+    }
+}
+
+/// Writes a value and reads it back. A value that the kernel stored differently is set back, because the journal would
+/// take it for a change by others.
+fn write_one(ops: &dyn SystemOps, write: &Write) -> io::Result<()> {
+    set(ops, &write.target, &write.to, true)?;
+    match value(ops, &write.target) {
+        Some(now) if now == write.to => Ok(()),
+        now => {
+            let _ = set(ops, &write.target, &write.from, false);
+            Err(io::Error::other(format!("the kernel has {} instead of {}", now.unwrap_or_default(), write.to)))
+        }
+    }
+}
+
+/// Sets a target to its new or its old value.
+fn set(ops: &dyn SystemOps, target: &Target, text: &str, is_new: bool) -> io::Result<()> {
+    match target {
+        Target::File(path) if super::is_tuned_file(path) => ops.write(path, text),
+        Target::File(_) => Err(io::Error::other("punctual does not change this file")),
+        Target::Thread { id, start_ticks, .. } => {
+            if tasks::start_ticks(ops.root(), &id.to_string()) != Some(*start_ticks) {
+                return Err(io::ErrorKind::NotFound.into());
+            }
+            ops.set_policy(*id, text.parse().map_err(io::Error::other)?)
+        }
+        Target::Nic { interface, parameter, from, to } => {
+            ops.set_nic_parameter(interface, *parameter, if is_new { *to } else { *from })
+        }
+    }
+}
+
+/// The present value; `None` if it cannot be read.
+fn value(ops: &dyn SystemOps, target: &Target) -> Option<String> {
+    match target {
+        Target::File(path) => ops.root().read(path).map(|text| journal::present(&text).to_owned()),
+        Target::Thread { id, start_ticks, .. } => {
+            let is_same = tasks::start_ticks(ops.root(), &id.to_string()) == Some(*start_ticks);
+            Thread::of(ops.root(), *id).filter(|_| is_same).map(|thread| thread.scheduled())
+        }
+        Target::Nic { interface, parameter, .. } => {
+            ops.nic_parameter(interface, *parameter).ok().map(|value| value.to_string())
+        }
+    }
+}
+
+fn undo_of(write: &Write, namespace: Option<&str>) -> Undo {
+    let (before, during) = (write.from.clone(), write.to.clone());
+    match &write.target {
+        Target::File(path) => Undo::File { path: path.clone(), before, during },
+        Target::Thread { id, start_ticks, name } => {
+            Undo::Policy { thread: *id, start_ticks: *start_ticks, name: name.clone(), before, during }
+        }
+        Target::Nic { interface, parameter, from, to } => Undo::Nic {
+            namespace: namespace.map(str::to_owned),
+            interface: interface.clone(),
+            parameter: *parameter,
+            before: *from,
+            during: *to,
+        },
+    }
+}
+
+/// The right to change settings, which one process has at a time. The kernel ends it with the process.
+#[derive(Debug)]
+pub(crate) struct Lock(#[expect(dead_code, reason = "the lock lasts while the file is open")] File);
+
+impl Lock {
+    pub(crate) fn take(root: &Root) -> Result<Self, TuneError> {
+        let path = journal::folder(root).join(LOCK);
+        let failed = |source| TuneError::Lock { path: path.clone(), source };
+        journal::private_folder(root).map_err(failed)?;
+        let file = File::options().write(true).create(true).truncate(false).open(&path).map_err(failed)?;
+        match file.try_lock() {
+            Ok(()) => Ok(Self(file)),
+            Err(TryLockError::WouldBlock) => Err(TuneError::Busy),
+            Err(TryLockError::Error(source)) => Err(failed(source)),
+        }
+    }
+}

@@ -1,0 +1,736 @@
+//! Every setting, defined once. To add one, add its line to [`DEFINITIONS`] with the files that it writes.
+
+use record::Lasts;
+
+use super::{
+    Context, OnRequest, Setting, Target, WhyNot, Write,
+    frequency::{in_mhz, parse_khz},
+};
+use crate::{
+    Unreadable,
+    findings::{pci_devices, usb_devices},
+    has_fair_server,
+    kernel::Config,
+    nic::{NicSettings, Thread},
+    shield, tasks,
+};
+
+const CPUFREQ: &str = "Linux, Documentation/admin-guide/pm/cpufreq.rst";
+const SYSCTL_KERNEL: &str = "Linux, Documentation/admin-guide/sysctl/kernel.rst";
+const SYSCTL_VM: &str = "Linux, Documentation/admin-guide/sysctl/vm.rst";
+
+const WORKQUEUES: &str = "sys/devices/virtual/workqueue/cpumask";
+const DEFAULT_AFFINITY: &str = "proc/irq/default_smp_affinity";
+const RT_RUNTIME: &str = "proc/sys/kernel/sched_rt_runtime_us";
+const NO_TURBO: &str = "sys/devices/system/cpu/intel_pstate/no_turbo";
+const BOOST: &str = "sys/devices/system/cpu/cpufreq/boost";
+const THP: &str = "sys/kernel/mm/transparent_hugepage/enabled";
+const ASPM: &str = "sys/module/pcie_aspm/parameters/policy";
+
+/// Time that may pass until a CPU has left its idle state if the use is not known, us.
+const IDLE_EXIT_US: u64 = 10;
+
+/// A setting of the table.
+#[derive(Debug, Clone, Copy)]
+pub struct Definition {
+    /// Stable id.
+    pub id: &'static str,
+    /// Its name.
+    pub name: &'static str,
+    /// The id of the finding that it answers; `None` if no check looks at it.
+    pub finding: Option<&'static str>,
+    /// The values that it takes, in words, with the default.
+    pub values: &'static str,
+    /// Expected effect.
+    pub effect: &'static str,
+    /// Risk, or cost.
+    pub risk: &'static str,
+    /// The document that describes it.
+    pub source: &'static str,
+    /// True if it only changes when the user names it, because of its cost or because it needs a value.
+    pub is_on_request: bool,
+    /// The only files that it writes: `#` stands for a number, `*` for a name.
+    pub files: &'static [&'static str],
+    find: fn(&Context<'_>, Option<&str>) -> Result<Vec<Write>, WhyNot>,
+}
+
+impl Definition {
+    /// Reads the setting on a machine.
+    pub(super) fn read(&self, context: &Context<'_>, value: Option<&str>) -> Result<Setting, WhyNot> {
+        let writes = (self.find)(context, value)?;
+        if let Some(write) = writes.iter().find(|write| is_read_only(context, write)) {
+            return Err(WhyNot::Here(format!("{} is read-only, e.g. in a container: run on the host", write.target)));
+        }
+        let Self { id, name, effect, risk, source, .. } = *self;
+        Ok(Setting { id, name, writes, effect, risk, lasts: Lasts::UntilBoot, source })
+    }
+
+    pub(super) fn on_request(&self) -> OnRequest {
+        OnRequest { id: self.id, name: self.name, values: self.values, risk: self.risk }
+    }
+}
+
+/// True if even root may not write the file. Without root, that is said when settings are applied.
+fn is_read_only(context: &Context<'_>, write: &Write) -> bool {
+    let Target::File(path) = &write.target else { return false };
+    write.from != write.to
+        && rustix::process::geteuid().is_root()
+        && context.root.may_write(path) == Some(false)
+        && context.root.exists(path)
+}
+
+/// All settings, in the order in which they are applied.
+pub const DEFINITIONS: &[Definition] = &[
+    Definition {
+        id: "cpu.energy_preference",
+        name: "preference between speed and energy (EPP)",
+        finding: Some("cpu.energy_preference"),
+        values: "performance (default), or another preference of this CPU",
+        effect: "the processor raises its frequency at once",
+        risk: "more power and heat",
+        source: "Linux, Documentation/admin-guide/pm/intel_pstate.rst",
+        is_on_request: false,
+        files: &["sys/devices/system/cpu/cpu#/cpufreq/energy_performance_preference"],
+        find: |context, value| {
+            let paths = policy_files(context, "energy_performance_preference");
+            let wanted = offered(context, value.unwrap_or("performance"), |lead| {
+                context.root.read(&cpufreq(lead, "energy_performance_available_preferences"))
+            })?;
+            each_unless(context, paths, &wanted, |now| value.is_none() && now == "0")
+        },
+    },
+    Definition {
+        id: "cpu.governor",
+        name: "frequency governor",
+        finding: Some("cpu.governor"),
+        values: "performance (default), or another governor of this machine",
+        effect: "the CPU does not run slowly after a pause",
+        risk: "more power and heat",
+        source: CPUFREQ,
+        is_on_request: false,
+        files: &["sys/devices/system/cpu/cpu#/cpufreq/scaling_governor"],
+        find: |context, value| {
+            let paths = policy_files(context, "scaling_governor");
+            let wanted = offered(context, value.unwrap_or("performance"), |lead| {
+                context.root.read(&cpufreq(lead, "scaling_available_governors"))
+            })?;
+            each(context, paths, &wanted)
+        },
+    },
+    Definition {
+        id: "cpu.max_freq",
+        name: "highest frequency",
+        finding: Some("cpu.frequency_limit"),
+        values: "max (default), min, or a frequency: 1000MHz",
+        effect: "no limit below what the CPU can do",
+        risk: "more heat, if the limit was set because of it",
+        source: CPUFREQ,
+        is_on_request: false,
+        files: &["sys/devices/system/cpu/cpu#/cpufreq/scaling_max_freq"],
+        find: |context, value| frequencies(context, value.unwrap_or("max"), &["scaling_max_freq"]),
+    },
+    Definition {
+        id: "cpu.min_freq",
+        name: "lowest frequency",
+        finding: None,
+        values: "max (default), min, or a frequency: 1000MHz",
+        effect: "the CPU does not run slower than this",
+        risk: "more power and heat",
+        source: CPUFREQ,
+        is_on_request: true,
+        files: &["sys/devices/system/cpu/cpu#/cpufreq/scaling_min_freq"],
+        find: |context, value| frequencies(context, value.unwrap_or("max"), &["scaling_min_freq"]),
+    },
+    Definition {
+        id: "cpu.frequency",
+        name: "one fixed frequency",
+        finding: Some("cpu.governor"),
+        values: "a frequency: 1000MHz, min or max",
+        effect: "the same speed all the time",
+        risk: "slower than the CPU can be, or more heat",
+        source: CPUFREQ,
+        is_on_request: true,
+        files: &[
+            "sys/devices/system/cpu/cpu#/cpufreq/scaling_min_freq",
+            "sys/devices/system/cpu/cpu#/cpufreq/scaling_max_freq",
+        ],
+        find: |context, value| {
+            let Some(value) = value else { return Err(needs_a_value("a frequency: 1000MHz, min or max")) };
+            frequencies(context, value, &["scaling_min_freq", "scaling_max_freq"])
+        },
+    },
+    Definition {
+        id: "cpu.turbo",
+        name: "frequencies above the nominal one",
+        finding: Some("cpu.turbo"),
+        values: "off (default), on",
+        effect: "the frequency does not depend on heat and other cores",
+        risk: "single threads run slower",
+        source: CPUFREQ,
+        is_on_request: true,
+        files: &[NO_TURBO, BOOST],
+        find: |context, value| {
+            let is_on = switch(value, false)?;
+            let (path, to) = match context.root.exists(NO_TURBO) {
+                true => (NO_TURBO, !is_on),
+                false => (BOOST, is_on),
+            };
+            each(context, vec![path.to_owned()], if to { "1" } else { "0" })
+        },
+    },
+    Definition {
+        id: "cpu.idle_states",
+        name: "longest time to leave an idle state",
+        finding: Some("cpu.idle_states"),
+        values: "a time: 0us (no idle state), 10us (default; with --for a tenth of its limit), or any",
+        effect: "CPUs wake quickly",
+        risk: "more power and heat, and other cores may reach lower turbo frequencies",
+        source: "Linux, Documentation/ABI/testing/sysfs-devices-power",
+        is_on_request: false,
+        files: &["sys/devices/system/cpu/cpu#/power/pm_qos_resume_latency_us"],
+        find: idle_states,
+    },
+    Definition {
+        id: "irq.affinity",
+        name: "CPUs of interrupts",
+        finding: Some("irq.affinity"),
+        values: "away (default): all but the CPUs for real-time work",
+        effect: "interrupts of devices do not stop real-time threads",
+        risk: "other CPUs serve more interrupts; those of devices used by real-time work move, too",
+        source: "Linux, Documentation/core-api/irq/irq-affinity.rst",
+        is_on_request: false,
+        files: &["proc/irq/#/smp_affinity_list"],
+        find: |context, value| {
+            only_word(value, "away")?;
+            let others = others(context)?;
+            let write = |(path, from, to)| Write { may_be_refused: true, ..file(path, from, to) };
+            Ok(shield::interrupt_files(context.root, &context.freed, &others).into_iter().map(write).collect())
+        },
+    },
+    Definition {
+        id: "irq.default_affinity",
+        name: "CPUs of interrupts that are set up later",
+        finding: Some("irq.default_affinity"),
+        values: "away (default): all but the CPUs for real-time work",
+        effect: "interrupts of new devices do not stop real-time threads",
+        risk: "none known",
+        source: "Linux, Documentation/core-api/irq/irq-affinity.rst",
+        is_on_request: false,
+        files: &[DEFAULT_AFFINITY],
+        find: |context, value| away(context, value, DEFAULT_AFFINITY),
+    },
+    Definition {
+        id: "irq.priority",
+        name: "priority of interrupt threads",
+        finding: Some("irq.threads"),
+        values: "NAME:PRIORITY for the threads irq/N-NAME..., or a priority for all: eth0:90, 50",
+        effect: "one device is served before others, or real-time threads before devices",
+        risk: "a device may lose data if its thread runs late",
+        source: "Linux, Documentation/core-api/real-time/theory.rst",
+        is_on_request: true,
+        files: &[],
+        find: irq_priority,
+    },
+    Definition {
+        id: "cpu.workqueues",
+        name: "CPUs of the kernel's unbound work",
+        finding: Some("cpu.workqueues"),
+        values: "away (default): all but the CPUs for real-time work",
+        effect: "kernel workers for disks, networks and graphics run elsewhere",
+        risk: "none known",
+        source: "Linux, Documentation/core-api/workqueue.rst",
+        is_on_request: false,
+        files: &[WORKQUEUES],
+        find: |context, value| away(context, value, WORKQUEUES),
+    },
+    Definition {
+        id: "cpu.statistics",
+        name: "interval of memory statistics (vm.stat_interval)",
+        finding: Some("cpu.statistics"),
+        values: "seconds, 1 to 3600; default 10",
+        effect: "fewer kernel workers on each CPU",
+        risk: "figures in /proc/vmstat are older",
+        source: SYSCTL_VM,
+        is_on_request: false,
+        files: &["proc/sys/vm/stat_interval"],
+        find: |context, value| {
+            let wanted = number(value, 10, 1..=3600)?;
+            let is_good = |now: &str| value.is_none() && now.parse::<u64>().is_ok_and(|now| now >= 10);
+            each_unless(context, vec!["proc/sys/vm/stat_interval".to_owned()], &wanted, is_good)
+        },
+    },
+    Definition {
+        id: "rt.throttling",
+        name: "limit of real-time threads",
+        finding: Some("rt.throttling"),
+        values: "off (default), or us in each second: 950000",
+        effect: "a busy real-time thread is not stopped",
+        risk: "a real-time thread that never sleeps hangs its CPU",
+        source: "Linux, Documentation/scheduler/sched-rt-group.rst",
+        is_on_request: true,
+        files: &[RT_RUNTIME],
+        find: rt_throttling,
+    },
+    Definition {
+        id: "rt.fair_server",
+        name: "time that real-time threads leave to ordinary ones",
+        finding: Some("rt.throttling"),
+        values: "off (default), or ns in each second: 50000000",
+        effect: "a busy real-time thread gives no time to ordinary ones",
+        risk: "a real-time thread that never sleeps hangs its CPU",
+        source: "Linux, Documentation/scheduler/sched-deadline.rst; kernel/sched/debug.c",
+        is_on_request: true,
+        files: &["sys/kernel/debug/sched/fair_server/cpu#/runtime"],
+        find: |context, value| {
+            let wanted = if value == Some("off") { "0".to_owned() } else { number(value, 0, 0..=1_000_000_000)? };
+            each(context, cpu_files(context, "sys/kernel/debug/sched/fair_server/cpu#/runtime"), &wanted)
+        },
+    },
+    Definition {
+        id: "kernel.watchdog",
+        name: "watchdogs for hanging CPUs",
+        finding: Some("kernel.watchdog"),
+        values: "off (default), on",
+        effect: "no periodic timer, thread and NMI on each CPU",
+        risk: "a CPU that hangs is not reported",
+        source: SYSCTL_KERNEL,
+        is_on_request: false,
+        files: &["proc/sys/kernel/nmi_watchdog", "proc/sys/kernel/soft_watchdog"],
+        find: |context, value| {
+            let paths = ["proc/sys/kernel/nmi_watchdog", "proc/sys/kernel/soft_watchdog"].map(str::to_owned);
+            each(context, paths.to_vec(), if switch(value, false)? { "1" } else { "0" })
+        },
+    },
+    Definition {
+        id: "kernel.timer_migration",
+        name: "timers that move to other CPUs",
+        finding: Some("kernel.timer_migration"),
+        values: "off (default), on",
+        effect: "a timer expires on the CPU of its thread",
+        risk: "idle CPUs wake more often",
+        source: SYSCTL_KERNEL,
+        is_on_request: false,
+        files: &["proc/sys/kernel/timer_migration"],
+        find: |context, value| sysctl_switch(context, value, "proc/sys/kernel/timer_migration"),
+    },
+    Definition {
+        id: "memory.thp",
+        name: "transparent huge pages",
+        finding: Some("memory.thp"),
+        values: "madvise (default), never, always",
+        effect: "threads do not wait while the kernel joins their pages",
+        risk: "programs with much memory run slower",
+        source: "Linux, Documentation/admin-guide/mm/transhuge.rst",
+        is_on_request: false,
+        files: &[THP],
+        find: |context, value| {
+            let wanted = word(value, "madvise", &["madvise", "never", "always"])?;
+            each_unless(context, vec![THP.to_owned()], &wanted, |now| value.is_none() && now == "never")
+        },
+    },
+    Definition {
+        id: "memory.ksm",
+        name: "merging of equal pages (KSM)",
+        finding: Some("memory.ksm"),
+        values: "off (default; also separates merged pages), stop, on",
+        effect: "no thread ksmd, and no copy when a merged page is written",
+        risk: "virtual machines take more memory",
+        source: "Linux, Documentation/admin-guide/mm/ksm.rst",
+        is_on_request: false,
+        files: &["sys/kernel/mm/ksm/run"],
+        find: |context, value| {
+            let wanted = match word(value, "off", &["off", "stop", "on"])?.as_str() {
+                "off" => "2",
+                "stop" => "0",
+                _ => "1",
+            };
+            each_unless(context, vec!["sys/kernel/mm/ksm/run".to_owned()], wanted, |now| value.is_none() && now == "0")
+        },
+    },
+    Definition {
+        id: "memory.numa_balancing",
+        name: "pages that move between memory nodes",
+        finding: Some("memory.numa_balancing"),
+        values: "off (default), on",
+        effect: "no page faults in locked memory",
+        risk: "memory may stay on a distant node",
+        source: SYSCTL_KERNEL,
+        is_on_request: false,
+        files: &["proc/sys/kernel/numa_balancing"],
+        find: |context, value| sysctl_switch(context, value, "proc/sys/kernel/numa_balancing"),
+    },
+    Definition {
+        id: "memory.swappiness",
+        name: "preference for swapping (vm.swappiness)",
+        finding: Some("memory.swap"),
+        values: "0 to 200; default 1",
+        effect: "programs are swapped out only if there is no other memory",
+        risk: "less memory for cached files",
+        source: SYSCTL_VM,
+        is_on_request: false,
+        files: &["proc/sys/vm/swappiness"],
+        find: |context, value| {
+            let wanted = number(value, 1, 0..=200)?;
+            let swaps = context.root.read("proc/swaps").unwrap_or_default();
+            if value.is_none() && swaps.lines().count() < 2 {
+                return Err(WhyNot::Here("no swap is in use".to_owned()));
+            }
+            each_unless(context, vec!["proc/sys/vm/swappiness".to_owned()], &wanted, |now| {
+                value.is_none() && now == "0"
+            })
+        },
+    },
+    Definition {
+        id: "memory.writeback",
+        name: "interval of writing files back (vm.dirty_writeback_centisecs)",
+        finding: None,
+        values: "hundredths of a second, 100 to 60000; default 1500",
+        effect: "fewer wake-ups of the kernel's writers",
+        risk: "a power cut loses more of what was written last",
+        source: SYSCTL_VM,
+        is_on_request: true,
+        files: &["proc/sys/vm/dirty_writeback_centisecs"],
+        find: |context, value| {
+            let wanted = number(value, 1500, 100..=60_000)?;
+            each(context, vec!["proc/sys/vm/dirty_writeback_centisecs".to_owned()], &wanted)
+        },
+    },
+    Definition {
+        id: "power.pci",
+        name: "idle graphics, sound, network and USB controllers",
+        finding: Some("power.pci"),
+        values: "on (default: never suspended), auto",
+        effect: "no wait until a device has resumed",
+        risk: "more power",
+        source: "Linux, Documentation/power/pci.rst",
+        is_on_request: false,
+        files: &["sys/bus/pci/devices/*/power/control"],
+        find: |context, value| {
+            let wanted = word(value, "on", &["on", "auto"])?;
+            each(context, pci_devices(context.root), &wanted)
+        },
+    },
+    Definition {
+        id: "power.usb",
+        name: "idle USB devices",
+        finding: Some("power.usb"),
+        values: "on (default: never suspended), auto",
+        effect: "no wait until a device has resumed",
+        risk: "more power",
+        source: "Linux, Documentation/driver-api/usb/power-management.rst",
+        is_on_request: false,
+        files: &["sys/bus/usb/devices/*/power/control"],
+        find: |context, value| {
+            let wanted = word(value, "on", &["on", "auto"])?;
+            each(context, usb_devices(context.root), &wanted)
+        },
+    },
+    Definition {
+        id: "power.aspm",
+        name: "power saving of PCI Express links",
+        finding: Some("power.aspm"),
+        values: "performance (default), default, powersave, powersupersave",
+        effect: "no wait until a link has woken",
+        risk: "more power",
+        source: "Linux, Documentation/admin-guide/kernel-parameters.txt, pcie_aspm.policy",
+        is_on_request: false,
+        files: &[ASPM],
+        find: |context, value| {
+            let wanted = word(value, "performance", &["performance", "default", "powersave", "powersupersave"])?;
+            each(context, vec![ASPM.to_owned()], &wanted)
+        },
+    },
+    Definition {
+        id: "nic.settings",
+        name: "settings of a network card",
+        finding: None,
+        values: "INTERFACE:SETTINGS as for --nic: eth0:coalesce=0,eee=off",
+        effect: "frames are reported at once",
+        risk: "more interrupts; some drivers reset the link",
+        source: "ethtool(8)",
+        is_on_request: true,
+        files: &[],
+        find: nic,
+    },
+];
+
+/// A write to a file.
+fn file(path: String, from: String, to: String) -> Write {
+    Write { target: Target::File(path), from, to, may_be_refused: false }
+}
+
+/// The same value for each file.
+fn each(context: &Context<'_>, paths: Vec<String>, to: &str) -> Result<Vec<Write>, WhyNot> {
+    each_unless(context, paths, to, |_| false)
+}
+
+/// The same value for each file, except for those whose value is good enough. Files that do not exist are left out.
+fn each_unless(
+    context: &Context<'_>,
+    paths: Vec<String>,
+    to: &str,
+    is_good: impl Fn(&str) -> bool,
+) -> Result<Vec<Write>, WhyNot> {
+    let mut writes = Vec::new();
+    let mut absent = None;
+    for path in paths {
+        match context.root.try_read(&path) {
+            Ok(text) => {
+                let from = crate::journal::present(&text).to_owned();
+                let to = if is_good(&from) { from.clone() } else { to.to_owned() };
+                writes.push(file(path, from, to));
+            }
+            Err(Unreadable::Absent) => absent = absent.or(Some(path)),
+            Err(why) => return Err(WhyNot::Here(format!("/{path}: {why}"))),
+        }
+    }
+    match absent {
+        _ if !writes.is_empty() => Ok(writes),
+        Some(path) => Err(WhyNot::Here(format!("this machine has no /{path}"))),
+        None => Err(WhyNot::Here("this machine has no such device".to_owned())),
+    }
+}
+
+/// A file of each CPU whose settings change.
+fn cpu_files(context: &Context<'_>, pattern: &str) -> Vec<String> {
+    context.cpus.iter().map(|cpu| pattern.replace('#', &cpu.to_string())).collect()
+}
+
+fn cpufreq(cpu: u32, name: &str) -> String {
+    format!("sys/devices/system/cpu/cpu{cpu}/cpufreq/{name}")
+}
+
+/// The first CPU of each group of CPUs that share a frequency.
+fn policies(context: &Context<'_>) -> Vec<u32> {
+    let mut leads: Vec<u32> = Vec::new();
+    let mut known: Vec<u32> = Vec::new();
+    for cpu in &context.cpus {
+        if !known.contains(&cpu) {
+            leads.push(cpu);
+            let related = context.root.read(&cpufreq(cpu, "related_cpus")).unwrap_or_default();
+            known.extend(related.split_whitespace().filter_map(|cpu| cpu.parse::<u32>().ok()));
+        }
+    }
+    leads
+}
+
+fn policy_files(context: &Context<'_>, name: &str) -> Vec<String> {
+    policies(context).into_iter().map(|lead| cpufreq(lead, name)).collect()
+}
+
+/// A word that each group of CPUs offers, if it says which words it takes.
+fn offered(context: &Context<'_>, wanted: &str, words: impl Fn(u32) -> Option<String>) -> Result<String, WhyNot> {
+    for lead in policies(context) {
+        if let Some(words) = words(lead)
+            && !words.split_whitespace().any(|word| word == wanted)
+        {
+            return Err(WhyNot::Value(format!("CPU {lead} does not offer `{wanted}`: it offers {words}")));
+        }
+    }
+    Ok(wanted.to_owned())
+}
+
+/// These files of each group of CPUs, set to one frequency. To raise it, the highest frequency is set before the lowest
+/// one, because the lowest may not be above the highest.
+fn frequencies(context: &Context<'_>, value: &str, names: &[&str]) -> Result<Vec<Write>, WhyNot> {
+    let mut writes = Vec::new();
+    let leads = policies(context);
+    for &lead in &leads {
+        let khz = |name: &str| context.root.number::<u64>(&cpufreq(lead, name));
+        let (Some(lowest), Some(highest)) = (khz("cpuinfo_min_freq"), khz("cpuinfo_max_freq")) else { continue };
+        let to = match value {
+            "max" => highest,
+            "min" => lowest,
+            text => parse_khz(text).map_err(WhyNot::Value)?,
+        };
+        if !(lowest..=highest).contains(&to) {
+            let range = format!("{} to {}", in_mhz(lowest), in_mhz(highest));
+            return Err(WhyNot::Value(format!("CPU {lead} has no frequency of {}: use {range}", in_mhz(to))));
+        }
+        let steps = context.root.read(&cpufreq(lead, "scaling_available_frequencies")).unwrap_or_default();
+        let steps: Vec<u64> = steps.split_whitespace().filter_map(|khz| khz.parse().ok()).collect();
+        if !steps.is_empty() && !steps.contains(&to) && to != highest {
+            let steps = steps.iter().map(|&khz| in_mhz(khz)).collect::<Vec<_>>().join(", ");
+            return Err(WhyNot::Value(format!("CPU {lead} has no frequency of {}: it has {steps}", in_mhz(to))));
+        }
+        let mut own = each(context, names.iter().map(|name| cpufreq(lead, name)).collect(), &to.to_string())?;
+        if khz("scaling_max_freq").is_some_and(|now| to > now) {
+            own.reverse();
+        }
+        writes.extend(own);
+    }
+    match leads.first() {
+        Some(&lead) if writes.is_empty() => {
+            Err(WhyNot::Here(format!("this machine has no /{}", cpufreq(lead, "cpuinfo_max_freq"))))
+        }
+        _ => Ok(writes),
+    }
+}
+
+fn idle_states(context: &Context<'_>, value: Option<&str>) -> Result<Vec<Write>, WhyNot> {
+    let default = || match context.limit_ns {
+        // The file takes whole microseconds.
+        Some(limit_ns) => (limit_ns / 10_000).to_string() + "us",
+        None => format!("{IDLE_EXIT_US}us"),
+    };
+    let text = value.map_or_else(default, str::to_owned);
+    let to = match text.as_str() {
+        // The kernel takes 0 for no limit, and `n/a` for no idle state at all.
+        "any" => "0".to_owned(),
+        "0us" => "n/a".to_owned(),
+        text => match text.strip_suffix("us").and_then(|us| us.parse::<u32>().ok()).filter(|us| *us <= 1_000_000) {
+            Some(us) => us.to_string(),
+            None => return Err(WhyNot::Value(format!("`{text}` is not 0us, e.g. 10us, or any"))),
+        },
+    };
+    let has_states = context.root.exists("sys/devices/system/cpu/cpu0/cpuidle/state0");
+    if value.is_none() && !has_states {
+        return Err(WhyNot::Here("the kernel has no idle states for this CPU".to_owned()));
+    }
+    // `n/a` and lower limits are stricter.
+    let is_stricter = |now: &str| {
+        let limit = |text: &str| text.parse::<u32>().ok();
+        value.is_none() && (now == "n/a" || limit(now).is_some_and(|now| now > 0 && Some(now) <= limit(&to)))
+    };
+    each_unless(
+        context,
+        cpu_files(context, "sys/devices/system/cpu/cpu#/power/pm_qos_resume_latency_us"),
+        &to,
+        is_stricter,
+    )
+}
+
+/// The CPUs for other work.
+fn others(context: &Context<'_>) -> Result<crate::CpuList, WhyNot> {
+    match context.freed.is_empty() {
+        true if context.online.len() < 2 => Err(WhyNot::Here("there is no other CPU".to_owned())),
+        true => Err(WhyNot::Here("no CPU is set apart for real-time work: name some with --cpus".to_owned())),
+        false => Ok(context.online.difference(&context.freed)),
+    }
+}
+
+/// A mask without the CPUs for real-time work.
+fn away(context: &Context<'_>, value: Option<&str>, path: &str) -> Result<Vec<Write>, WhyNot> {
+    only_word(value, "away")?;
+    let others = others(context)?;
+    let from = match context.root.try_read(path) {
+        Ok(from) => from,
+        Err(Unreadable::Absent) => return Err(WhyNot::Here(format!("this machine has no /{path}"))),
+        Err(why) => return Err(WhyNot::Here(format!("/{path}: {why}"))),
+    };
+    match shield::mask_without(&from, &context.freed, &others) {
+        Some(to) => Ok(vec![file(path.to_owned(), from, to)]),
+        None => Err(WhyNot::Here(format!("/{path} is not a mask of CPUs"))),
+    }
+}
+
+fn irq_priority(context: &Context<'_>, value: Option<&str>) -> Result<Vec<Write>, WhyNot> {
+    const VALUES: &str = "NAME:PRIORITY for the threads irq/N-NAME..., or a priority for all: eth0:90, 50";
+    let Some(value) = value else { return Err(needs_a_value(VALUES)) };
+    let (name, priority) = value.rsplit_once(':').unwrap_or(("", value));
+    let priority = priority.parse::<u8>().ok().filter(|priority| (1..=99).contains(priority));
+    let Some(priority) = priority else {
+        return Err(WhyNot::Value(format!("the priority of `{value}` must be 1 to 99: use {VALUES}")));
+    };
+    if context.root.read("proc/2/comm").as_deref() != Some("kthreadd") {
+        return Err(WhyNot::Here("the kernel's threads are not visible: run on the host".to_owned()));
+    }
+    let threads = tasks::scheduled(context.root);
+    let handlers: Vec<_> =
+        threads.iter().filter(|thread| thread.is_kernels && thread.name.starts_with("irq/")).collect();
+    if handlers.is_empty() {
+        let remedy = "boot with `threadirqs`, or use a PREEMPT_RT kernel";
+        return Err(WhyNot::Here(format!("this kernel handles interrupts without threads: {remedy}")));
+    }
+    let is_meant =
+        |thread: &str| name.is_empty() || thread.split_once('-').is_some_and(|(_, own)| own.starts_with(name));
+    let mut writes = Vec::new();
+    for thread in handlers.iter().filter(|thread| is_meant(&thread.name)) {
+        let (Some(now), Some(start_ticks)) =
+            (Thread::of(context.root, thread.id), tasks::start_ticks(context.root, &thread.id.to_string()))
+        else {
+            continue;
+        };
+        let from = now.scheduled();
+        if from.parse::<sys::sched::Policy>().is_err() {
+            return Err(WhyNot::Here(format!("{} is scheduled as `{from}`, which could not be restored", now.name)));
+        }
+        let target = Target::Thread { id: now.id, start_ticks, name: now.name };
+        writes.push(Write { target, from, to: format!("fifo:{priority}"), may_be_refused: false });
+    }
+    if writes.is_empty() {
+        let mut names: Vec<&str> = handlers.iter().filter_map(|thread| Some(thread.name.split_once('-')?.1)).collect();
+        names.sort_unstable();
+        names.dedup();
+        names.truncate(12);
+        return Err(WhyNot::Value(format!("no interrupt thread is called `{name}`: there are {}", names.join(", "))));
+    }
+    Ok(writes)
+}
+
+fn rt_throttling(context: &Context<'_>, value: Option<&str>) -> Result<Vec<Write>, WhyNot> {
+    let release = context.root.read("proc/sys/kernel/osrelease").unwrap_or_default();
+    let has_groups = || Config::read(context.root, Some(&release)).is_some_and(|config| config.has("RT_GROUP_SCHED"));
+    if value.is_none() && has_fair_server(&release) && !has_groups() {
+        return Err(WhyNot::Here("this kernel has a fair server instead: see rt.fair_server".to_owned()));
+    }
+    let wanted = if value == Some("off") { "-1".to_owned() } else { number(value, -1, -1..=1_000_000)? };
+    each(context, vec![RT_RUNTIME.to_owned()], &wanted)
+}
+
+fn nic(context: &Context<'_>, value: Option<&str>) -> Result<Vec<Write>, WhyNot> {
+    const VALUES: &str = "INTERFACE:SETTINGS as for --nic: eth0:coalesce=0,eee=off";
+    let Some(value) = value else { return Err(needs_a_value(VALUES)) };
+    let Some((interface, settings)) = value.split_once(':') else {
+        return Err(WhyNot::Value(format!("`{value}` names no interface: use {VALUES}")));
+    };
+    let settings: NicSettings = settings.parse().map_err(WhyNot::Value)?;
+    let write = |&(parameter, to)| {
+        let from = context.ops.nic_parameter(interface, parameter).map_err(|error| match error.kind() {
+            std::io::ErrorKind::Unsupported => {
+                WhyNot::Here(format!("the driver of {interface} cannot change {}", parameter.name()))
+            }
+            _ => WhyNot::Here(format!("cannot read {} of {interface}: {error}", parameter.name())),
+        })?;
+        let target = Target::Nic { interface: interface.to_owned(), parameter, from, to };
+        Ok(Write { target, from: from.to_string(), to: to.to_string(), may_be_refused: false })
+    };
+    settings.iter().map(write).collect()
+}
+
+fn needs_a_value(values: &str) -> WhyNot {
+    WhyNot::Value(format!("it needs a value: {values}"))
+}
+
+fn sysctl_switch(context: &Context<'_>, value: Option<&str>, path: &str) -> Result<Vec<Write>, WhyNot> {
+    each(context, vec![path.to_owned()], if switch(value, false)? { "1" } else { "0" })
+}
+
+fn switch(value: Option<&str>, default: bool) -> Result<bool, WhyNot> {
+    match value {
+        None => Ok(default),
+        Some("on") => Ok(true),
+        Some("off") => Ok(false),
+        Some(other) => Err(WhyNot::Value(format!("`{other}` is not on or off"))),
+    }
+}
+
+fn word(value: Option<&str>, default: &str, words: &[&str]) -> Result<String, WhyNot> {
+    let value = value.unwrap_or(default);
+    match words.contains(&value) {
+        true => Ok(value.to_owned()),
+        false => Err(WhyNot::Value(format!("`{value}` is not one of {}", words.join(", ")))),
+    }
+}
+
+fn only_word(value: Option<&str>, word: &str) -> Result<(), WhyNot> {
+    self::word(value, word, &[word]).map(|_| ())
+}
+
+fn number(value: Option<&str>, default: i64, range: std::ops::RangeInclusive<i64>) -> Result<String, WhyNot> {
+    let Some(text) = value else { return Ok(default.to_string()) };
+    match text.parse::<i64>() {
+        Ok(number) if range.contains(&number) => Ok(number.to_string()),
+        _ => Err(WhyNot::Value(format!("must be {} to {} (got {text})", range.start(), range.end()))),
+    }
+}

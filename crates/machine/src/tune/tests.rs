@@ -1,0 +1,457 @@
+use std::{
+    cell::{Cell, RefCell},
+    collections::{BTreeMap, BTreeSet},
+    fs,
+};
+
+use sys::sched::Policy;
+use tempfile::TempDir;
+
+use super::{apply::*, *};
+use crate::journal::{self, Purpose};
+
+/// A machine with two CPUs that share no frequency, whose kernel behaves as Linux does where it matters here.
+#[derive(Debug)]
+struct Fake {
+    _folder: TempDir,
+    root: Root,
+    /// The number of writes until all further ones fail, as after SIGKILL.
+    left: Cell<usize>,
+    written: RefCell<Vec<String>>,
+}
+
+const FILES: &[(&str, &str)] = &[
+    ("sys/devices/system/cpu/online", "0-1"),
+    ("sys/devices/system/cpu/isolated", ""),
+    ("sys/devices/system/cpu/cpu0/cpuidle/state0/name", "POLL"),
+    ("sys/devices/system/cpu/cpu0/power/pm_qos_resume_latency_us", "0"),
+    ("sys/devices/system/cpu/cpu1/power/pm_qos_resume_latency_us", "0"),
+    ("sys/kernel/mm/transparent_hugepage/enabled", "[always] madvise never"),
+    ("sys/kernel/mm/ksm/run", "1"),
+    ("sys/module/pcie_aspm/parameters/policy", "[default] performance powersave powersupersave"),
+    ("sys/devices/virtual/workqueue/cpumask", "3"),
+    ("proc/irq/default_smp_affinity", "3"),
+    ("proc/irq/7/smp_affinity_list", "0-1"),
+    ("proc/irq/8/smp_affinity_list", "0-1"),
+    ("proc/irq/9/smp_affinity_list", "0"),
+    ("proc/swaps", "Filename Type Size\n/dev/sda2 partition 1"),
+    ("proc/sys/vm/swappiness", "60"),
+    ("proc/sys/vm/stat_interval", "1"),
+    ("proc/sys/vm/dirty_writeback_centisecs", "500"),
+    ("proc/sys/kernel/osrelease", "6.1.0"),
+    ("proc/sys/kernel/sched_rt_runtime_us", "950000"),
+    ("proc/sys/kernel/nmi_watchdog", "1"),
+    ("proc/sys/kernel/soft_watchdog", "1"),
+    ("proc/sys/kernel/timer_migration", "1"),
+    ("proc/sys/kernel/numa_balancing", "0"),
+    ("proc/2/comm", "kthreadd"),
+    ("sys/bus/pci/devices/0000:00:02.0/class", "0x030000"),
+    ("sys/bus/pci/devices/0000:00:02.0/power/control", "auto"),
+    ("sys/bus/pci/devices/0000:00:03.0/class", "0x060000"),
+    ("sys/bus/pci/devices/0000:00:03.0/power/control", "auto"),
+];
+
+impl Fake {
+    fn new() -> Rc<Self> {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::at(folder.path());
+        let fake = Self { _folder: folder, root, left: Cell::new(usize::MAX), written: RefCell::default() };
+        FILES.iter().for_each(|(path, text)| fake.put(path, text));
+        for cpu in 0..2 {
+            let file = |name: &str| format!("sys/devices/system/cpu/cpu{cpu}/cpufreq/{name}");
+            let files = [
+                ("related_cpus", &*cpu.to_string()),
+                ("scaling_governor", "powersave"),
+                ("scaling_available_governors", "performance powersave"),
+                ("energy_performance_preference", "balance_performance"),
+                ("energy_performance_available_preferences", "default performance balance_performance power"),
+                ("cpuinfo_min_freq", "400000"),
+                ("cpuinfo_max_freq", "1600000"),
+                ("scaling_min_freq", "400000"),
+                ("scaling_max_freq", "1200000"),
+            ];
+            files.iter().for_each(|(name, text)| fake.put(&file(name), text));
+        }
+        for (id, name) in [(40, "irq/7-eth0"), (41, "irq/8-snd_usb")] {
+            fake.thread(id, name, 1, 50);
+        }
+        Rc::new(fake)
+    }
+
+    fn put(&self, path: &str, text: &str) {
+        fs::create_dir_all(self.root.path(path).parent().unwrap()).unwrap();
+        fs::write(self.root.path(path), text).unwrap();
+    }
+
+    fn thread(&self, id: u32, name: &str, policy: u32, priority: u32) {
+        let zeros = "0 ".repeat(17);
+        let stat =
+            format!("{id} ({name}) S 2 0 0 0 0 2097152 0 0 0 0 0 0 0 0 -51 0 1 0 100 {zeros}{priority} {policy}");
+        self.put(&format!("proc/{id}/stat"), &stat);
+        self.put(&format!("proc/{id}/task/{id}/stat"), &stat);
+        self.put(&format!("proc/{id}/comm"), name);
+        self.put(&format!("proc/{id}/task/{id}/comm"), name);
+    }
+
+    /// The contents of all files except journals.
+    fn state(&self) -> BTreeMap<String, String> {
+        fn walk(root: &Root, folder: &str, state: &mut BTreeMap<String, String>) {
+            for name in root.list(folder) {
+                let path = if folder.is_empty() { name } else { format!("{folder}/{name}") };
+                match root.read(&path) {
+                    Some(text) => _ = state.insert(path, text),
+                    None if path != "run" => walk(root, &path, state),
+                    None => {}
+                }
+            }
+        }
+        let mut state = BTreeMap::new();
+        walk(&self.root, "", &mut state);
+        state
+    }
+
+    fn step(&self, what: &str) -> io::Result<()> {
+        if self.left.get() == 0 {
+            return Err(io::Error::other("killed"));
+        }
+        self.left.set(self.left.get() - 1);
+        self.written.borrow_mut().push(what.to_owned());
+        Ok(())
+    }
+
+    fn ops(self: &Rc<Self>) -> Rc<dyn SystemOps> {
+        Rc::<Self>::clone(self)
+    }
+
+    fn plan(&self, need: &Need) -> Plan {
+        plan_with(self, need).unwrap()
+    }
+
+    /// Everything that can be changed here, with values for the settings that need one.
+    fn all(&self) -> Vec<Setting> {
+        let set = ["cpu.min_freq=800MHz", "cpu.turbo", "rt.throttling", "memory.writeback", "irq.priority=snd:90"];
+        let set = set.map(|text| text.parse().unwrap()).to_vec();
+        self.plan(&Need { cpus: Some("1".parse().unwrap()), set, ..Need::default() }).changes
+    }
+}
+
+use std::io;
+
+impl SystemOps for Fake {
+    fn root(&self) -> &Root {
+        &self.root
+    }
+
+    fn write(&self, path: &str, text: &str) -> io::Result<()> {
+        self.step(path)?;
+        match path {
+            // Managed by its driver.
+            "proc/irq/8/smp_affinity_list" => Err(io::Error::from_raw_os_error(1)),
+            _ if !self.root.exists(path) => Err(io::ErrorKind::NotFound.into()),
+            _ => {
+                let old = self.root.read(path).unwrap();
+                let words: Vec<&str> = old.split(' ').map(|word| word.trim_matches(['[', ']'])).collect();
+                let new = match old.contains('[') {
+                    true if !words.contains(&text) => return Err(io::ErrorKind::InvalidInput.into()),
+                    true => words.iter().map(|w| if *w == text { format!("[{w}]") } else { (*w).to_owned() }).collect(),
+                    // The driver knows multiples of 100 MHz.
+                    false if path.ends_with("scaling_min_freq") && !text.ends_with("00000") => {
+                        vec!["800000".to_owned()]
+                    }
+                    false => vec![text.to_owned()],
+                };
+                fs::write(self.root.path(path), new.join(" "))
+            }
+        }
+    }
+
+    fn set_policy(&self, thread: u32, policy: Policy) -> io::Result<()> {
+        self.step(&format!("thread {thread}"))?;
+        let name = self.root.read(&format!("proc/{thread}/comm")).unwrap();
+        let Policy::Fifo(priority) = policy else { return Err(io::ErrorKind::Unsupported.into()) };
+        self.thread(thread, &name, 1, priority.into());
+        Ok(())
+    }
+}
+
+fn ids(settings: &[Setting]) -> Vec<&str> {
+    settings.iter().map(|setting| setting.id).collect()
+}
+
+#[test]
+fn a_plan_sorts_the_settings_and_changes_nothing() {
+    let fake = Fake::new();
+    let before = fake.state();
+    let plan = fake.plan(&Need::default());
+    assert_eq!(
+        ids(&plan.changes),
+        [
+            "cpu.energy_preference",
+            "cpu.governor",
+            "cpu.max_freq",
+            "cpu.idle_states",
+            "cpu.statistics",
+            "kernel.watchdog",
+            "kernel.timer_migration",
+            "memory.thp",
+            "memory.ksm",
+            "memory.swappiness",
+            "power.pci",
+            "power.aspm"
+        ]
+    );
+    assert_eq!(ids(&plan.right), ["memory.numa_balancing"]);
+    let reason = |id: &str| plan.not_here.iter().find(|not| not.id == id).map(|not| not.reason.clone());
+    assert!(reason("irq.affinity").unwrap().contains("--cpus"));
+    assert_eq!(reason("power.usb").unwrap(), "this machine has no such device");
+    assert!(reason("cpu.turbo").unwrap().contains("/sys/devices/system/cpu/cpufreq/boost"));
+    let on_request: Vec<&str> = plan.on_request.iter().map(|request| request.id).collect();
+    assert_eq!(
+        on_request,
+        ["cpu.min_freq", "cpu.frequency", "irq.priority", "rt.throttling", "memory.writeback", "nic.settings"]
+    );
+    let pci = plan.changes.iter().find(|setting| setting.id == "power.pci").unwrap();
+    assert_eq!(pci.writes.len(), 1, "a bridge is left alone");
+    let all = plan.changes.len() + plan.right.len() + plan.not_here.len() + plan.on_request.len();
+    assert_eq!(all, DEFINITIONS.len());
+    assert_eq!(fake.state(), before);
+    assert!(fake.written.borrow().is_empty());
+}
+
+#[test]
+fn cpus_limit_the_settings_of_cpus_and_move_other_work_away() {
+    let fake = Fake::new();
+    let plan = fake.plan(&Need { cpus: Some("1".parse().unwrap()), limit_ns: Some(500_000), ..Need::default() });
+    let writes = |id: &str| {
+        let setting = plan.changes.iter().find(|setting| setting.id == id).unwrap();
+        setting.writes.iter().map(|w| format!("{} {}>{}", w.target, w.from, w.to)).collect::<Vec<_>>()
+    };
+    assert_eq!(writes("cpu.governor"), ["/sys/devices/system/cpu/cpu1/cpufreq/scaling_governor powersave>performance"]);
+    assert_eq!(writes("cpu.idle_states"), ["/sys/devices/system/cpu/cpu1/power/pm_qos_resume_latency_us 0>50"]);
+    assert_eq!(writes("irq.affinity"), ["/proc/irq/7/smp_affinity_list 0-1>0", "/proc/irq/8/smp_affinity_list 0-1>0"]);
+    assert_eq!(writes("cpu.workqueues"), ["/sys/devices/virtual/workqueue/cpumask 3>1"]);
+    let refused = |cpus: &str| plan_with(&*fake, &Need { cpus: Some(cpus.parse().unwrap()), ..Need::default() });
+    assert_eq!(
+        refused("1-5").unwrap_err().to_string(),
+        "CPUs 2-5 are not online here: see /sys/devices/system/cpu/online"
+    );
+    assert!(refused("0-1").unwrap().not_here.iter().any(|not| not.id == "irq.affinity"), "no CPU would remain");
+}
+
+#[test]
+fn values_are_checked_before_anything_changes() {
+    let fake = Fake::new();
+    let error = |text: &str| match text.parse::<Choice>() {
+        Ok(choice) => chosen_with(&*fake, &[choice], None).unwrap_err().to_string(),
+        Err(text) => text,
+    };
+    assert!(
+        error("cpu.governer").starts_with("unknown setting `cpu.governer`: the settings are cpu.energy_preference, ")
+    );
+    assert!(error("cpu.governor=").contains("has no value"));
+    assert_eq!(
+        error("cpu.governor=fast"),
+        "cpu.governor: CPU 0 does not offer `fast`: it offers performance powersave"
+    );
+    assert_eq!(error("cpu.max_freq=3GHz"), "cpu.max_freq: CPU 0 has no frequency of 3000MHz: use 400MHz to 1600MHz");
+    assert_eq!(error("cpu.frequency"), "cpu.frequency: it needs a value: a frequency: 1000MHz, min or max");
+    assert_eq!(error("memory.swappiness=201"), "memory.swappiness: must be 0 to 200 (got 201)");
+    assert_eq!(error("kernel.watchdog=maybe"), "kernel.watchdog: `maybe` is not on or off");
+    assert_eq!(error("memory.thp=[never]"), "memory.thp: `[never]` is not one of madvise, never, always");
+    assert!(error("irq.priority=usb:90").contains("there are eth0, snd_usb"));
+    assert!(error("irq.priority=eth0:100").contains("must be 1 to 99"));
+    assert!(error("nic.settings=eth0").contains("names no interface"));
+    assert!(error("power.usb").starts_with("power.usb cannot be changed: "));
+    assert!(fake.written.borrow().is_empty());
+}
+
+#[test]
+fn a_run_changes_settings_and_restores_them_in_reverse_order() {
+    let fake = Fake::new();
+    let before = fake.state();
+    let choices = ["cpu.frequency=1400MHz", "memory.thp=never", "memory.numa_balancing", "irq.priority=snd:90"];
+    let choices = choices.map(|text| text.parse().unwrap());
+    let settings = chosen_with(&*fake, &choices, Some(&"1".parse().unwrap())).unwrap();
+    assert_eq!(ids(&settings), ["cpu.frequency", "irq.priority", "memory.thp", "memory.numa_balancing"]);
+    let tuning = apply_with(fake.ops(), &settings).unwrap();
+    assert_eq!(tuning.refused(), []);
+    assert!(matches!(apply_with(fake.ops(), &settings), Err(TuneError::Busy)), "one at a time");
+    assert!(matches!(keep_with(fake.ops(), &settings), Err(TuneError::Busy)), "one at a time");
+    let now = fake.state();
+    assert_eq!(now["sys/kernel/mm/transparent_hugepage/enabled"], "always madvise [never]");
+    let cpufreq = |name: &str| now[&format!("sys/devices/system/cpu/cpu1/cpufreq/{name}")].clone();
+    assert_eq!([cpufreq("scaling_min_freq"), cpufreq("scaling_max_freq")], ["1400000", "1400000"]);
+    let record = tuning.release();
+    assert_eq!(fake.state(), before);
+    let words: Vec<String> = record
+        .iter()
+        .map(|s| format!("{}: {} {} {}", s.name, s.before, s.during, s.after.as_deref().unwrap_or("-")))
+        .collect();
+    assert_eq!(
+        words,
+        [
+            "cpu.frequency /sys/devices/system/cpu/cpu1/cpufreq/scaling_max_freq: 1200000 1400000 1200000",
+            "cpu.frequency /sys/devices/system/cpu/cpu1/cpufreq/scaling_min_freq: 400000 1400000 400000",
+            "irq.priority thread 41 (irq/8-snd_usb): fifo:50 fifo:90 fifo:50",
+            "memory.thp /sys/kernel/mm/transparent_hugepage/enabled: always never always",
+            "memory.numa_balancing /proc/sys/kernel/numa_balancing: 0 0 0",
+        ]
+    );
+    let written = fake.written.borrow();
+    let (done, undone) = written.split_at(written.len() / 2);
+    let reversed: Vec<&String> = undone.iter().rev().collect();
+    assert_eq!(done.iter().collect::<Vec<_>>(), reversed);
+    assert!(done[0].ends_with("scaling_max_freq"), "the highest frequency is raised first: {done:?}");
+}
+
+#[test]
+fn a_setting_that_is_refused_leaves_nothing_changed() {
+    let fake = Fake::new();
+    let need = Need { cpus: Some("1".parse().unwrap()), ..Need::default() };
+    let plan = fake.plan(&need);
+    let of = |id: &str| plan.changes.iter().find(|setting| setting.id == id).unwrap().clone();
+    fake.put("proc/sys/kernel/soft_watchdog", "5");
+    let mut odd = of("cpu.max_freq");
+    odd.writes[0].target = Target::File("sys/devices/system/cpu/cpu1/cpufreq/scaling_min_freq".to_owned());
+    (odd.writes[0].from, odd.writes[0].to) = ("400000".to_owned(), "950001".to_owned());
+    let mut outside = of("memory.ksm");
+    fake.put("proc/sys/kernel/core_pattern", "1");
+    outside.writes[0].target = Target::File("proc/sys/kernel/core_pattern".to_owned());
+    let before = fake.state();
+    let settings = [of("kernel.watchdog"), odd, outside, of("irq.affinity")];
+    let tuning = apply_with(fake.ops(), &settings).unwrap();
+    let refused: Vec<(&str, &str, bool)> =
+        tuning.refused().iter().map(|r| (r.id, r.reason.as_str(), r.is_whole)).collect();
+    let min_freq = "/sys/devices/system/cpu/cpu1/cpufreq/scaling_min_freq";
+    assert_eq!(
+        refused,
+        [
+            ("kernel.watchdog", "/proc/sys/kernel/soft_watchdog is 5 now, not 1: plan again", true),
+            ("cpu.max_freq", &*format!("{min_freq}: the kernel has 800000 instead of 950001"), true),
+            ("memory.ksm", "/proc/sys/kernel/core_pattern: punctual does not change this file", true),
+            (
+                "irq.affinity",
+                "/proc/irq/8/smp_affinity_list: its driver manages this interrupt, or it is bound to a CPU",
+                false
+            ),
+        ]
+    );
+    assert_eq!(ids(tuning.applied()), ["irq.affinity"]);
+    let mut expected = before.clone();
+    expected.insert("proc/irq/7/smp_affinity_list".to_owned(), "0".to_owned());
+    assert_eq!(fake.state(), expected);
+    drop(tuning);
+    assert_eq!(fake.state(), before);
+}
+
+#[test]
+fn reverting_restores_everything_after_a_kill_between_any_two_writes() {
+    let all = {
+        let fake = Fake::new();
+        let kept = keep_with(fake.ops(), &fake.all()).unwrap();
+        assert!(kept.applied.len() >= 15, "{:?}", ids(&kept.applied));
+        fake.written.borrow().len()
+    };
+    assert!(all >= 18, "{all}");
+    let mut journals = 0;
+    for left in 0..=all {
+        for is_kept in [true, false] {
+            let fake = Fake::new();
+            let (before, settings) = (fake.state(), fake.all());
+            fake.left.set(left);
+            if is_kept {
+                let _ = keep_with(fake.ops(), &settings).unwrap();
+            } else {
+                // A kill runs no destructors. It ends the lock.
+                let tuning = apply_with(fake.ops(), &settings).unwrap();
+                fs::remove_file(journal::folder(&fake.root).join("tune.lock")).unwrap();
+                std::mem::forget(tuning);
+            }
+            fake.left.set(usize::MAX);
+            if is_kept {
+                let changed = fake.state();
+                assert!(journal::restore_with(&*fake).unwrap().is_empty(), "the next run leaves kept settings alone");
+                assert_eq!(fake.state(), changed);
+            }
+            let restored = if is_kept { revert_with(&*fake).unwrap() } else { journal::restore_with(&*fake).unwrap() };
+            assert_eq!(fake.state(), before, "after {left} writes");
+            journals += restored.len();
+            assert!(restored.iter().all(|r| r.put_back.failed.is_empty() && r.put_back.changed_since.is_empty()));
+            assert!(revert_with(&*fake).unwrap().is_empty(), "everything is undone");
+        }
+    }
+    assert!(journals >= 2 * all, "{journals}");
+}
+
+#[test]
+fn a_second_tune_adds_to_the_first_and_values_of_others_are_kept() {
+    let fake = Fake::new();
+    let before = fake.state();
+    let keep = |text: &str| {
+        let settings = chosen_with(&*fake, &[text.parse().unwrap()], None).unwrap();
+        keep_with(fake.ops(), &settings).unwrap()
+    };
+    keep("memory.swappiness=10");
+    keep("memory.thp=madvise");
+    let again = keep("memory.swappiness=20");
+    assert_eq!((ids(&again.applied), again.refused.len()), (vec!["memory.swappiness"], 0));
+    assert_eq!(in_force(&fake.root), 3);
+    fake.put("sys/kernel/mm/transparent_hugepage/enabled", "always madvise [never]");
+    let restored = revert_with(&*fake).unwrap();
+    assert_eq!(restored.iter().map(|r| r.purpose).collect::<Vec<_>>(), [Purpose::KeptTuning]);
+    assert_eq!(restored[0].put_back.changed_since, ["/sys/kernel/mm/transparent_hugepage/enabled: never"]);
+    let text = restored[0].in_words();
+    assert!(text.starts_with("changes of `punctual tune --yes`: restored 2 settings"), "{text}");
+    let mut expected = before;
+    expected.insert("sys/kernel/mm/transparent_hugepage/enabled".to_owned(), "always madvise [never]".to_owned());
+    assert_eq!(fake.state(), expected);
+    assert_eq!(in_force(&fake.root), 0);
+}
+
+#[test]
+fn a_killed_run_on_top_of_kept_settings_is_undone_first() {
+    let fake = Fake::new();
+    let before = fake.state();
+    let settings = |text: &str| chosen_with(&*fake, &[text.parse().unwrap()], None).unwrap();
+    keep_with(fake.ops(), &settings("memory.swappiness=10")).unwrap();
+    std::mem::forget(apply_with(fake.ops(), &settings("memory.swappiness=20")).unwrap());
+    fs::remove_file(journal::folder(&fake.root).join("tune.lock")).unwrap();
+    let restored = revert_with(&*fake).unwrap();
+    assert_eq!(restored.iter().map(|r| r.purpose).collect::<Vec<_>>(), [Purpose::Tuning, Purpose::KeptTuning]);
+    assert_eq!(fake.state(), before);
+}
+
+#[test]
+fn only_files_of_the_table_are_written() {
+    let fake = Fake::new();
+    keep_with(fake.ops(), &fake.all()).unwrap();
+    let written: BTreeSet<String> = fake.written.borrow().iter().cloned().collect();
+    let files: Vec<&String> = written.iter().filter(|path| !path.starts_with("thread")).collect();
+    assert!(files.len() >= 15 && files.iter().all(|path| is_tuned_file(path)), "{files:?}");
+    for path in [
+        "proc/sys/kernel/core_pattern",
+        "proc/sys/kernel/../vm/swappiness",
+        "sys/devices/system/cpu/cpu/cpufreq/scaling_governor",
+        "sys/devices/system/cpu/cpux/cpufreq/scaling_governor",
+        "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor/x",
+        "sys/bus/pci/devices/../power/control",
+        "sys/bus/pci/devices//power/control",
+        "sys/bus/pci/devices/0000:00:02.0/remove",
+        "/proc/sys/vm/swappiness",
+        "",
+    ] {
+        assert!(!is_tuned_file(path), "{path}");
+    }
+}
+
+#[test]
+fn ids_are_unique_and_name_findings() {
+    let ids: BTreeSet<&str> = DEFINITIONS.iter().map(|definition| definition.id).collect();
+    assert_eq!(ids.len(), DEFINITIONS.len());
+    let findings: BTreeSet<&str> = crate::checks().map(|check| check.id).collect();
+    for Definition { id, finding, values, effect, risk, .. } in DEFINITIONS {
+        assert!(finding.is_none_or(|finding| findings.contains(finding)), "{id}");
+        assert!(!findings.contains(id) || *finding == Some(*id), "{id}");
+        assert!([values, effect, risk].iter().all(|text| !text.is_empty()), "{id}");
+    }
+}
