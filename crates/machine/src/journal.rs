@@ -110,6 +110,8 @@ pub enum Purpose {
     /// Settings of the machine that the user requested with `punctual tune --yes`. They remain until the user reverts
     /// them.
     KeptTuning,
+    /// Files of systemd that `punctual tune` created. They outlive a reboot.
+    KeptFiles,
     /// The kernel's trace. It needs no journal: its folder names the process.
     Trace,
 }
@@ -157,7 +159,7 @@ impl Journal {
     /// Starts an empty journal for changes that are made with `ops`. It is written with its first entry.
     pub(crate) fn begin(ops: Rc<dyn SystemOps>, purpose: Purpose) -> Result<Self, JournalError> {
         let root = ops.root();
-        let folder = folder(root);
+        let folder = if purpose.is_permanent() { permanent_folder(root) } else { folder(root) };
         make_private(&folder).map_err(|source| JournalError { path: folder.clone(), source })?;
         if root.is_system() && boot_id(root).is_none() {
             // The next run would not know that the journal is of this boot, and delete it.
@@ -190,6 +192,12 @@ impl Journal {
     /// Adds entries and writes the journal to disk. The caller makes the changes afterwards.
     pub(crate) fn record(&mut self, more: impl IntoIterator<Item = Undo>) -> Result<(), JournalError> {
         self.document.undo.extend(more);
+        self.write()
+    }
+
+    /// Replaces all entries. The caller has undone those that are missing.
+    pub(crate) fn replace(&mut self, entries: Vec<Undo>) -> Result<(), JournalError> {
+        self.document.undo = entries;
         self.write()
     }
 
@@ -229,7 +237,7 @@ impl Journal {
     /// Other journals of this boot with the same purpose: each path with its entries.
     pub(crate) fn others(&self) -> Vec<(PathBuf, Vec<Undo>)> {
         let root = self.ops.root();
-        let all = document::all(&folder(root)).into_iter();
+        let all = journals(root).into_iter();
         all.filter_map(|(path, document)| Some((path, document.ok()?)))
             .filter(|(path, document)| *path != self.path && document.purpose == self.document.purpose)
             .filter(|(_, document)| document.is_of_this_boot(root))
@@ -284,6 +292,7 @@ impl Purpose {
             Self::KeptGravity => "kept-gravity",
             Self::Tuning => "tuning",
             Self::KeptTuning => "kept-tuning",
+            Self::KeptFiles => "kept-files",
             Self::Trace => "trace",
         }
     }
@@ -292,7 +301,7 @@ impl Purpose {
     fn of_command(self) -> Option<&'static str> {
         match self {
             Self::KeptGravity => Some("punctual evl gravity --set"),
-            Self::KeptTuning => Some("punctual tune --yes"),
+            Self::KeptTuning | Self::KeptFiles => Some("punctual tune --yes"),
             Self::Shield
             | Self::Awake
             | Self::Nic
@@ -310,6 +319,11 @@ impl Purpose {
         self.of_command().is_some()
     }
 
+    /// True for changes that a reboot does not undo.
+    fn is_permanent(self) -> bool {
+        self == Self::KeptFiles
+    }
+
     /// The purpose in the name of a journal.
     fn of_file(name: &str) -> Option<Self> {
         // The name of one can end with that of another, which follows it.
@@ -324,6 +338,7 @@ impl Purpose {
             Self::Gravity,
             Self::KeptTuning,
             Self::Tuning,
+            Self::KeptFiles,
             Self::Trace,
         ];
         all.into_iter().find(|purpose| name.ends_with(&format!("-{}.json", purpose.name())))
@@ -344,6 +359,26 @@ pub fn folder(root: &Root) -> PathBuf {
     }
 }
 
+/// The folder of journals that a reboot must not remove.
+fn permanent_folder(root: &Root) -> PathBuf {
+    root.path("var/lib/punctual")
+}
+
+/// All journals, each with its path and content.
+fn journals(root: &Root) -> Vec<(PathBuf, Result<Document, String>)> {
+    let mut all = document::all(&folder(root));
+    // Only root creates files of systemd.
+    if rustix::process::geteuid().is_root() || !root.is_system() {
+        all.extend(document::all(&permanent_folder(root)));
+    }
+    all
+}
+
+/// Undoes single entries of earlier journals.
+pub(crate) fn undo_entries(ops: &dyn SystemOps, entries: &[Undo]) -> PutBack {
+    undo::restore(ops, entries, None)
+}
+
 /// Undoes the changes of killed runs; returns one entry for each journal, and for each control group without one. A user
 /// can write the own journals, so they are undone with the rights of the user, without capabilities of the binary.
 ///
@@ -361,7 +396,7 @@ pub fn restore_all(root: &Root) -> Result<Vec<Restored>, RestoreError> {
     // While a run changes settings on top of kept ones, those would seem to have been changed by others.
     let lock = tune::Lock::take(root);
     let is_tuned = matches!(lock, Err(TuneError::Busy));
-    let is_undone = |purpose| !(is_tuned && purpose == Purpose::KeptTuning);
+    let is_undone = |purpose| !(is_tuned && matches!(purpose, Purpose::KeptTuning | Purpose::KeptFiles));
     own_rights::with_own_rights(|| restore_each(root, is_undone)).unwrap_or(Err(RestoreError::Capabilities))
 }
 
@@ -376,7 +411,7 @@ pub(crate) fn restore_purposes(root: &Root, purposes: &[Purpose]) -> Result<Vec<
 
 /// The number of changes with this purpose in the journals of this boot.
 pub(crate) fn entries_of(root: &Root, purpose: Purpose) -> usize {
-    let journals = document::all(&folder(root)).into_iter().filter_map(|(_, document)| document.ok());
+    let journals = journals(root).into_iter().filter_map(|(_, document)| document.ok());
     let own = journals.filter(|document| document.purpose == purpose && document.is_of_this_boot(root));
     own.map(|document| document.undo.len()).sum()
 }
@@ -391,7 +426,7 @@ pub(crate) fn restore_each(
     is_undone: impl Fn(Purpose) -> bool,
 ) -> Result<Vec<Restored>, RestoreError> {
     let root = ops.root();
-    let mut journals = document::all(&folder(root));
+    let mut journals = journals(root);
     check_proc(root, &journals)?;
     // A killed run changed settings on top of those that the user keeps.
     journals.sort_by_key(|(_, document)| document.as_ref().is_ok_and(|document| document.purpose.is_kept()));
@@ -497,7 +532,7 @@ pub(crate) fn other_shield(root: &Root) -> Option<OtherShield> {
 
 impl Document {
     fn is_of_this_boot(&self, root: &Root) -> bool {
-        self.boot_id == boot_id(root)
+        self.purpose.is_permanent() || self.boot_id == boot_id(root)
     }
 
     /// True if the process that wrote the document still runs, or if that is unknown, because it is in another

@@ -25,6 +25,14 @@ pub(crate) trait SystemOps: fmt::Debug {
     fn write(&self, _path: &str, _text: &str) -> io::Result<()> {
         Err(io::ErrorKind::Unsupported.into())
     }
+    /// Creates a file, and its folder if needed. Fails if there is one.
+    fn create_file(&self, _path: &str, _text: &str) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+    /// Removes a file, and its folder if that is empty then.
+    fn remove_file(&self, _path: &str) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
     /// Creates a control group.
     fn make_group(&self, _folder: &str) -> io::Result<()> {
         Err(io::ErrorKind::Unsupported.into())
@@ -66,6 +74,23 @@ impl SystemOps for Root {
 
     fn write(&self, path: &str, text: &str) -> io::Result<()> {
         fs::OpenOptions::new().write(true).truncate(true).open(self.path(path))?.write_all(text.as_bytes())
+    }
+
+    fn create_file(&self, path: &str, text: &str) -> io::Result<()> {
+        let path = self.path(path);
+        path.parent().map(fs::create_dir_all).transpose()?;
+        record::file::write_new(&path, text.as_bytes()).map_err(|error| match error {
+            record::file::FileError::Write { source, .. } => source,
+            other => io::Error::other(other),
+        })
+    }
+
+    fn remove_file(&self, path: &str) -> io::Result<()> {
+        let path = self.path(path);
+        fs::remove_file(&path)?;
+        // Others may have files there.
+        let _ = path.parent().map(fs::remove_dir);
+        Ok(())
     }
 
     fn make_group(&self, folder: &str) -> io::Result<()> {

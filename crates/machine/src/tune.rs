@@ -4,11 +4,15 @@
 //! |---|---|
 //! | `table` | every setting, defined once: its files, values, effect and risk |
 //! | `frequency` | frequencies as values of settings |
+//! | `boot` | arguments of the kernel, which are only printed |
+//! | `files` | files of systemd that are created |
 //! | `apply` | makes the changes: for a run, or until the user reverts them |
 //!
 //! No file outside the table is ever written: the journal checks each path against [`is_tuned_file`].
 
 mod apply;
+mod boot;
+mod files;
 mod frequency;
 mod table;
 #[cfg(test)]
@@ -21,8 +25,11 @@ use serde::{Serialize, Serializer};
 use thiserror::Error;
 
 pub(crate) use self::apply::Lock;
+pub(crate) use self::files::is_created_file;
 pub use self::{
     apply::{Kept, Refused, TuneError, Tuning, apply, in_force, keep, revert},
+    boot::{Boot, boot, by_hand},
+    files::{NewFile, Service, drop_in, keep_files, unit},
     table::{DEFINITIONS, Definition},
 };
 use crate::{

@@ -28,6 +28,7 @@ mod sound;
 mod stream;
 mod synonyms;
 mod threads;
+mod tune;
 mod udp;
 
 use std::{
@@ -79,6 +80,7 @@ pub use self::{
     sound::{Latency, LatencyLoop, Sound},
     stream::{Receive as StreamReceive, Side as StreamSide, Stream, StreamOptions},
     threads::Threads,
+    tune::Tune,
     udp::{Echo, EchoOptions, Mirror, Ping, RoundTrip, Udp, UdpOptions},
 };
 
@@ -282,10 +284,21 @@ pub enum Command {
     ///   sudo punctual setup --undo --yes
     #[command(verbatim_doc_comment)]
     Setup(Setup),
+    /// Change settings of this machine for real-time work, and undo it.
+    ///
+    /// Shows what would change, from which value to which, with effect and risk. --yes makes the changes, after it has
+    /// written the old values to a journal; --revert restores them, also after a crash. Kernel arguments are printed, never
+    /// written.
+    ///
+    /// Examples:
+    ///   punctual tune --cpus 3 --full
+    ///   sudo punctual tune --yes
+    #[command(verbatim_doc_comment)]
+    Tune(Tune),
     /// Restore settings that a killed run left changed.
     ///
     /// They are those of CPUs, interrupts, network interfaces and others. Each measurement also does this when it
-    /// starts. Only this command restores the gravity that `punctual evl gravity --set` changed.
+    /// starts. Only this command also restores what `punctual tune --yes` and `punctual evl gravity --set` changed.
     ///
     /// Examples:
     ///   punctual restore

@@ -34,6 +34,8 @@ const MAX_ANCESTORS: u32 = 64;
 pub(crate) enum Undo {
     /// A kernel file contained `before` and was set to `during`.
     File { path: String, before: String, during: String },
+    /// A file of systemd was created with this text.
+    Created { path: String, text: String },
     /// A controller was enabled for the control groups below `folder`.
     Controller { folder: String, name: String },
     /// A control group was created. Its tasks move to the group above, through the file `members` of both.
@@ -96,6 +98,7 @@ impl Undo {
     pub(super) fn is_ours(&self, root: &Root) -> bool {
         match self {
             Self::File { path, .. } => is_changed_file(root, path),
+            Self::Created { path, .. } => tune::is_created_file(path),
             Self::Controller { folder, name } => name == "cpuset" && cgroup::tops(root).contains(folder),
             Self::Group { folder, members } => {
                 let above = folder.rsplit_once('/').map_or("", |(above, _)| above);
@@ -110,7 +113,7 @@ impl Undo {
 
     pub(crate) fn file(&self) -> &str {
         match self {
-            Self::File { path, .. } => path,
+            Self::File { path, .. } | Self::Created { path, .. } => path,
             Self::Controller { folder, .. } | Self::Group { folder, .. } => folder,
             Self::Masks(_) | Self::Nic { .. } | Self::Policy { .. } => "",
         }
@@ -171,6 +174,7 @@ pub(crate) fn restore(ops: &dyn SystemOps, undo: &[Undo], owner: Option<u32>) ->
                     .push(format!("/{}: punctual does not change this, so the journal is wrong", other.file()));
             }
             Undo::File { path, before, during } => file(ops, path, before, during, &mut result),
+            Undo::Created { path, text } => created(ops, path, text, &mut result),
             Undo::Controller { folder, name } => controller(ops, folder, name, &mut result),
             Undo::Group { folder, members } => group(ops, folder, members, &mut result),
             Undo::Masks(masks) => affinities(ops, masks, owner, &mut result),
@@ -225,6 +229,19 @@ fn file(ops: &dyn SystemOps, path: &str, before: &str, during: &str, result: &mu
         Ok(()) => result.settings += 1,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => result.failed.push(format!("/{path}: {error}")),
+    }
+}
+
+/// Removes a created file, unless others have changed it.
+fn created(ops: &dyn SystemOps, path: &str, text: &str, result: &mut PutBack) {
+    match ops.root().try_read(path) {
+        Err(Unreadable::Absent) => {}
+        Err(reason) => result.failed.push(format!("/{path}: {reason}")),
+        Ok(now) if now != text.trim() => result.changed_since.push(format!("/{path}: edited")),
+        Ok(_) => match ops.remove_file(path) {
+            Ok(()) => result.settings += 1,
+            Err(error) => result.failed.push(format!("/{path}: {error}")),
+        },
     }
 }
 

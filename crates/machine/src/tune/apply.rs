@@ -184,7 +184,7 @@ pub(super) fn keep_with(ops: Rc<dyn SystemOps>, settings: &[Setting]) -> Result<
 /// [`TuneError`]; nothing is changed then.
 pub fn revert(root: &Root) -> Result<Vec<Restored>, TuneError> {
     let _lock = Lock::take(root)?;
-    Ok(journal::restore_purposes(root, &[Purpose::Tuning, Purpose::KeptTuning])?)
+    Ok(journal::restore_purposes(root, &[Purpose::Tuning, Purpose::KeptTuning, Purpose::KeptFiles])?)
 }
 
 #[cfg(test)]

@@ -455,3 +455,14 @@ fn ids_are_unique_and_name_findings() {
         assert!([values, effect, risk].iter().all(|text| !text.is_empty()), "{id}");
     }
 }
+
+#[test]
+fn every_setting_is_documented() {
+    let document = include_str!("../../../../docs/tune.md");
+    let rows: Vec<&str> = document.lines().filter(|line| line.starts_with("| `")).collect();
+    let missing = DEFINITIONS.iter().filter(|definition| {
+        let id = format!("`{}`", definition.id);
+        !rows.iter().any(|row| row.split('|').nth(1).is_some_and(|ids| ids.contains(&id)))
+    });
+    assert_eq!(missing.map(|definition| definition.id).collect::<Vec<_>>(), [] as [&str; 0]);
+}

@@ -25,6 +25,7 @@ mod setup;
 mod show;
 mod snapshot;
 mod sound;
+mod tune;
 mod validate;
 
 use sys::sched;
@@ -61,6 +62,7 @@ pub fn run(cli: Cli) -> anyhow::Result<u8> {
         Some(Command::References(options)) => references::run(&options),
         Some(Command::Loads(options)) => loads::list(&options),
         Some(Command::Setup(options)) => setup::run(&options),
+        Some(Command::Tune(options)) => tune::run(&options),
         Some(Command::Restore(options)) => restore::run(&options),
         Some(Command::Lab(options)) => lab::run(&options),
         Some(Command::Pod(options)) => pod::run(&options),

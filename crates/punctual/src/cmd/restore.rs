@@ -1,5 +1,5 @@
 //! `punctual restore`: restores settings that a killed run left changed, which each measurement does at its start, and
-//! the gravity that `punctual evl gravity --set` changed.
+//! what `punctual tune --yes` and `punctual evl gravity --set` changed.
 
 use campaign::leftovers;
 use machine::{Root, journal};
@@ -64,6 +64,7 @@ pub fn before(command: Option<&Command>) {
             | Command::References(_)
             | Command::Loads(_)
             | Command::Setup(_)
+            | Command::Tune(_)
             | Command::Restore(_)
             | Command::Lab(_)
             | Command::Generate(_)

@@ -12,7 +12,7 @@ use self::commands::{commands, documents, is_prefix, words};
 use super::harness::Scratch;
 
 /// Commands that are not run, by their first words or by an option, each with the reason.
-const NOT_RUN: [(&str, &str); 34] = [
+const NOT_RUN: [(&str, &str); 36] = [
     ("pair", "needs another machine"),
     ("measure udp", "needs another machine, or root for network namespaces"),
     ("measure stream", "needs an AVB network, or root for network namespaces"),
@@ -29,6 +29,8 @@ const NOT_RUN: [(&str, &str); 34] = [
     ("evl gravity", "needs a kernel with the EVL core"),
     ("setup", "changes the rights of users"),
     ("restore", "changes settings of the machine"),
+    ("--yes", "changes settings of the machine"),
+    ("--revert", "changes settings of the machine"),
     ("run", "measures for minutes"),
     ("check nic", "needs this interface"),
     ("--root", "needs a recorded machine"),

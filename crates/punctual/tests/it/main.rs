@@ -36,4 +36,5 @@ mod sound;
 mod stream;
 mod threads;
 mod timer;
+mod tune;
 mod udp;

@@ -1,0 +1,181 @@
+//! Files of systemd that `punctual tune` creates: a unit that tunes this machine at each boot, and the scheduling of a
+//! service. Reverting removes them, also after a reboot.
+
+use std::{fs, rc::Rc, str::FromStr};
+
+use super::{Lock, TuneError, ops_of};
+use crate::{
+    CpuList, Root,
+    journal::{Journal, Purpose, Undo, undo_entries},
+    system_ops::SystemOps,
+};
+
+const FOLDER: &str = "etc/systemd/system";
+const UNIT: &str = "etc/systemd/system/punctual-tune.service";
+/// A drop-in of the target in place of a link in its folder `.wants`: it is a file that contains its origin.
+const ENABLED: &str = "etc/systemd/system/multi-user.target.d/50-punctual-tune.conf";
+const DROP_IN: &str = "50-punctual.conf";
+const MARK: &str = "# Written by `punctual tune`; `sudo punctual tune --revert` removes it.";
+
+/// A service whose scheduling is set: `jackd`, `jackd:70`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Service {
+    /// The name of the unit, without `.service`.
+    pub name: String,
+    /// The priority of its threads under SCHED_FIFO, 1 to 99.
+    pub priority: u8,
+}
+
+impl Service {
+    /// The priority without one in the text: above interrupt threads (50), below the kernel's own threads (99).
+    const PRIORITY: u8 = 80;
+}
+
+impl FromStr for Service {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (name, priority) = text.rsplit_once(':').map_or((text, None), |(name, priority)| (name, Some(priority)));
+        let name = name.strip_suffix(".service").unwrap_or(name);
+        let is_allowed = |c: char| c.is_ascii_alphanumeric() || "_-@.".contains(c);
+        if name.is_empty() || name.len() > 200 || name.starts_with('.') || !name.chars().all(is_allowed) {
+            return Err(format!("`{text}` is not a service: use its name, e.g. jackd, or with a priority jackd:70"));
+        }
+        let priority = match priority {
+            None => Self::PRIORITY,
+            Some(text) => match text.parse().ok().filter(|priority| (1..=99).contains(priority)) {
+                Some(priority) => priority,
+                None => return Err(format!("the priority of a service must be 1 to 99 (got {text})")),
+            },
+        };
+        Ok(Self { name: name.to_owned(), priority })
+    }
+}
+
+/// A file to create.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct NewFile {
+    /// Its path, without the leading slash.
+    pub path: String,
+    /// Its contents.
+    pub text: String,
+}
+
+/// The drop-in of a service: policy, priority, limits and CPUs of its threads.
+#[must_use]
+pub fn drop_in(service: &Service, cpus: Option<&CpuList>) -> NewFile {
+    let Service { name, priority } = service;
+    let affinity = cpus.map(|cpus| format!("CPUAffinity={cpus}\n")).unwrap_or_default();
+    let text = format!(
+        "{MARK}\n[Service]\nCPUSchedulingPolicy=fifo\nCPUSchedulingPriority={priority}\n{affinity}LimitRTPRIO=95\n\
+         LimitMEMLOCK=infinity\n"
+    );
+    NewFile { path: format!("{FOLDER}/{name}.service.d/{DROP_IN}"), text }
+}
+
+/// The unit that runs a command at each boot, and the file that makes systemd start it.
+#[must_use]
+pub fn unit(command: &str) -> [NewFile; 2] {
+    let unit = format!(
+        "{MARK}\n[Unit]\nDescription=Settings of this machine for real-time work\nAfter=sysinit.target\n\n[Service]\n\
+         Type=oneshot\nRemainAfterExit=yes\nExecStart={command}\n"
+    );
+    let enabled = format!("{MARK}\n[Unit]\nWants=punctual-tune.service\n");
+    [NewFile { path: UNIT.to_owned(), text: unit }, NewFile { path: ENABLED.to_owned(), text: enabled }]
+}
+
+/// True for the files that are created here.
+pub(crate) fn is_created_file(path: &str) -> bool {
+    let of_service = || {
+        let name = path.strip_prefix(FOLDER)?.strip_prefix('/')?.strip_suffix(DROP_IN)?.strip_suffix(".service.d/")?;
+        name.parse::<Service>().ok().filter(|service| service.name == name)
+    };
+    matches!(path, UNIT | ENABLED) || of_service().is_some()
+}
+
+/// Creates files until the user reverts them. A file that punctual created before is replaced.
+///
+/// # Errors
+/// [`TuneError`]; files that could not be created, with the reason, are returned.
+pub fn keep_files(root: &Root, files: &[NewFile]) -> Result<Vec<String>, TuneError> {
+    keep_files_with(ops_of(root), files)
+}
+
+fn keep_files_with(ops: Rc<dyn SystemOps>, files: &[NewFile]) -> Result<Vec<String>, TuneError> {
+    let _lock = Lock::take(ops.root())?;
+    let mut journal = Journal::begin(Rc::clone(&ops), Purpose::KeptFiles)?;
+    let is_new = |undo: &Undo| files.iter().any(|file| file.path == undo.file());
+    let earlier = journal.others();
+    let all = earlier.iter().flat_map(|(_, undo)| undo.clone()).chain(journal.entries().to_vec());
+    let (replaced, kept): (Vec<Undo>, Vec<Undo>) = all.partition(is_new);
+    undo_entries(&*ops, &replaced);
+    journal.replace(kept)?;
+    let mut failed = Vec::new();
+    for NewFile { path, text } in files {
+        let before = journal.entries().len();
+        journal.record([Undo::Created { path: path.clone(), text: text.clone() }])?;
+        if let Err(error) = ops.create_file(path, text) {
+            journal.restore_from(before);
+            failed.push(format!("/{path}: {error}"));
+        }
+    }
+    for (path, _) in earlier {
+        let _ = fs::remove_file(path);
+    }
+    if journal.entries().is_empty() {
+        journal.restore();
+    } else {
+        journal.keep();
+    }
+    Ok(failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tune::revert;
+
+    #[test]
+    fn created_files_are_replaced_and_removed_but_those_of_others_stay() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::at(folder.path());
+        fs::create_dir_all(root.path(FOLDER)).unwrap();
+        let service: Service = "jackd.service:70".parse().unwrap();
+        let drop_in = drop_in(&service, Some(&"2-3".parse().unwrap()));
+        let first = unit("/usr/bin/punctual tune --yes");
+        let files = [first.to_vec(), vec![drop_in.clone()]].concat();
+        assert_eq!(keep_files(&root, &files).unwrap(), [] as [&str; 0]);
+        let text = root.read(&drop_in.path).unwrap();
+        assert!(text.contains("CPUSchedulingPriority=70\nCPUAffinity=2-3\nLimitRTPRIO=95"), "{text}");
+        assert_eq!(keep_files(&root, &unit("/usr/bin/punctual tune --yes --cpus 3")).unwrap(), [] as [&str; 0]);
+        assert!(root.read(UNIT).unwrap().ends_with("ExecStart=/usr/bin/punctual tune --yes --cpus 3"));
+        fs::write(root.path(ENABLED), "mine").unwrap();
+        let again = keep_files(&root, &unit("x")).unwrap();
+        assert_eq!((again.len(), root.read(ENABLED).as_deref()), (1, Some("mine")), "{again:?}");
+        let restored = revert(&root).unwrap();
+        assert!(restored.iter().all(|restored| restored.put_back.failed.is_empty()), "{restored:?}");
+        assert!(
+            !root.exists(UNIT) && !root.exists(&drop_in.path) && !root.exists(&format!("{FOLDER}/jackd.service.d"))
+        );
+        assert_eq!(root.read(ENABLED).as_deref(), Some("mine"));
+    }
+
+    #[test]
+    fn only_own_files_are_created_and_removed() {
+        for path in [UNIT, ENABLED, "etc/systemd/system/jackd@1.service.d/50-punctual.conf"] {
+            assert!(is_created_file(path), "{path}");
+        }
+        for path in [
+            "etc/passwd",
+            "etc/systemd/system/.service.d/50-punctual.conf",
+            "etc/systemd/system/../x.service.d/50-punctual.conf",
+            "etc/systemd/system/a/b.service.d/50-punctual.conf",
+            "etc/systemd/system/jackd.service.d/other.conf",
+        ] {
+            assert!(!is_created_file(path), "{path}");
+        }
+        for text in ["", "a/b", "..", "jackd:0", "jackd:100", "a b", ":70"] {
+            assert!(text.parse::<Service>().is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,288 @@
+//! `punctual tune`: shows the settings of this machine that would change, changes them, and restores them.
+
+use std::fmt::Write;
+
+use anyhow::{bail, ensure};
+use campaign::leftovers;
+use machine::{
+    Restored, Root,
+    tune::{self, Boot, Need, NewFile, Plan, Refused, Setting},
+};
+use serde_json::json;
+
+use crate::{
+    cli::Tune,
+    exit::Usage,
+    output::{self, executable},
+};
+
+/// Lines of settings in the short answer, so that it fits on a terminal of 24 lines.
+const SETTINGS_SHOWN: usize = 12;
+/// Columns of a line.
+const COLUMNS: usize = 80;
+
+/// Everything that `tune` would do, or has done.
+struct Tuned {
+    plan: Plan,
+    boot: Option<Boot>,
+    by_hand: Vec<String>,
+    files: Vec<NewFile>,
+}
+
+pub fn run(options: &Tune) -> anyhow::Result<u8> {
+    let root = output::root(options.root.as_ref())?;
+    let is_allowed = !root.is_system() || rustix::process::geteuid().is_root();
+    if (options.yes || options.revert) && !is_allowed {
+        bail!("nothing was changed, because this needs root: {}", with_sudo()?);
+    }
+    if options.revert {
+        return revert(options, &root);
+    }
+    if options.yes && root.is_system() {
+        // Otherwise the values of a killed run would seem to be those of the user.
+        leftovers::restore(&root)?.iter().for_each(|restored| say!("note: {}", restored.in_words()));
+    }
+    let tuned = read(options, &root)?;
+    let (kept, failed) = if options.yes {
+        let kept = tune::keep(&root, &tuned.plan.changes)?;
+        let failed = if tuned.files.is_empty() { Vec::new() } else { tune::keep_files(&root, &tuned.files)? };
+        (Some(kept), failed)
+    } else {
+        (None, Vec::new())
+    };
+    if options.output.json {
+        let Tuned { plan, boot, by_hand, files } = &tuned;
+        let (applied, refused) = kept.as_ref().map(|kept| (&kept.applied, &kept.refused)).unzip();
+        let json = json!({
+            "plan": plan, "boot": boot, "by_hand": by_hand, "files": files,
+            "applied": applied, "refused": refused, "files_failed": failed,
+        });
+        output::stdout(|out| writeln!(out, "{}", output::json(&json)))?;
+    } else {
+        let text = match &kept {
+            Some(kept) => done(&tuned, &kept.applied, &kept.refused, &failed),
+            None if options.extent.full => full(&tuned)?,
+            None => short(&tuned, tune::in_force(&root))?,
+        };
+        let text = if options.output.quiet { text.lines().next().unwrap_or_default() } else { text.trim_end() };
+        output::stdout(|out| writeln!(out, "{text}"))?;
+    }
+    let is_refused = kept.iter().flat_map(|kept| &kept.refused).any(|refused| refused.is_whole);
+    Ok(u8::from(is_refused || !failed.is_empty()))
+}
+
+/// Reads this machine. Changes nothing.
+fn read(options: &Tune, root: &Root) -> anyhow::Result<Tuned> {
+    let profile = match &options.profile {
+        Some(name) => Some(analysis::find_profile(name).map_err(|error| Usage(error.to_string()))?),
+        None => None,
+    };
+    let need = Need {
+        cpus: options.cpus.clone(),
+        set: options.settings.clone(),
+        only: options.only.clone(),
+        without: options.without.clone(),
+        limit_ns: profile.and_then(|profile| u64::try_from(profile.limit_ns).ok()),
+    };
+    let plan = tune::plan(root, &need).map_err(|error| Usage(error.to_string()))?;
+    let cpus = options.cpus.clone().unwrap_or_else(|| machine::isolated_cpus(root));
+    let mut files: Vec<NewFile> =
+        options.service.iter().map(|service| tune::drop_in(service, options.cpus.as_ref())).collect();
+    if options.persist {
+        files.extend(tune::unit(&command_at_boot()?));
+    }
+    Ok(Tuned { plan, boot: tune::boot(root, &cpus), by_hand: tune::by_hand(root, &cpus), files })
+}
+
+fn revert(options: &Tune, root: &Root) -> anyhow::Result<u8> {
+    let restored = tune::revert(root)?;
+    output::stdout(|out| {
+        if options.output.json {
+            return writeln!(out, "{}", output::json(&json!({ "restored": restored })));
+        }
+        if restored.is_empty() {
+            return writeln!(out, "nothing to revert");
+        }
+        restored.iter().try_for_each(|restored| writeln!(out, "{}", restored.in_words()))
+    })?;
+    Ok(u8::from(restored.iter().any(|Restored { put_back, .. }| !put_back.failed.is_empty())))
+}
+
+/// The answer on one screen.
+fn short(tuned: &Tuned, in_force: usize) -> anyhow::Result<String> {
+    let Tuned { plan, boot, by_hand, files } = tuned;
+    let mut text = match plan.changes.len() {
+        0 => "No setting would change.\n".to_owned(),
+        1 => "1 setting would change. Nothing was changed yet. Risk and source: --full\n".to_owned(),
+        count => format!("{count} settings would change. Nothing was changed yet. Risks and sources: --full\n"),
+    };
+    text += &lines(&plan.changes);
+    let counts = [
+        ("already right", plan.right.len()),
+        ("not possible here", plan.not_here.len()),
+        ("only on request", plan.on_request.len()),
+    ];
+    let counts = counts.iter().filter(|(_, count)| *count > 0).map(|(name, count)| format!("{name}: {count}"));
+    let counts = counts.collect::<Vec<_>>().join(", ");
+    if !counts.is_empty() {
+        let _ = writeln!(text, "Others: {counts}.");
+    }
+    if boot.is_some() || !by_hand.is_empty() {
+        text += "Further steps by hand, e.g. kernel arguments: --full\n";
+    }
+    for file in files {
+        let _ = writeln!(text, "  creates /{}", file.path);
+    }
+    if in_force > 0 {
+        let _ = writeln!(text, "An earlier tune is in force ({in_force} values): punctual tune --revert");
+    }
+    if !plan.changes.is_empty() || !files.is_empty() {
+        let _ = writeln!(text, "apply  {}   # until --revert or a reboot", with_sudo_and("--yes")?);
+    }
+    let _ = writeln!(text, "more   {}", with_option("--full"));
+    Ok(text)
+}
+
+/// One line for each setting.
+fn lines(settings: &[Setting]) -> String {
+    let mut text = String::new();
+    for setting in settings.iter().take(SETTINGS_SHOWN) {
+        let (from, to) = values(setting);
+        let line = format!("  {:<23} {:<22} {}", setting.id, format!("{from} -> {to}"), setting.effect);
+        let line: String = if line.chars().count() > COLUMNS {
+            line.chars().take(COLUMNS - 3).chain("...".chars()).collect()
+        } else {
+            line
+        };
+        let _ = writeln!(text, "{line}");
+    }
+    if settings.len() > SETTINGS_SHOWN {
+        let _ = writeln!(text, "  and {} more", settings.len() - SETTINGS_SHOWN);
+    }
+    text
+}
+
+fn values(setting: &Setting) -> (String, String) {
+    let changes: Vec<_> = setting.changes().collect();
+    (Setting::values(&changes, |write| &write.from), Setting::values(&changes, |write| &write.to))
+}
+
+/// Everything about each setting.
+fn full(tuned: &Tuned) -> anyhow::Result<String> {
+    let Tuned { plan, boot, by_hand, files } = tuned;
+    let mut text = String::new();
+    for setting in &plan.changes {
+        let _ = writeln!(text, "{}: {}", setting.id, setting.name);
+        for write in setting.changes() {
+            let _ = writeln!(text, "  {}: {} -> {}", write.target, write.from, write.to);
+        }
+        let Setting { effect, risk, source, .. } = setting;
+        let _ = writeln!(text, "  effect  {effect}\n  risk    {risk}\n  lasts   until --revert or the next boot");
+        let _ = writeln!(text, "  source  {source}");
+    }
+    if !plan.right.is_empty() {
+        text += "Already right:\n";
+    }
+    for setting in &plan.right {
+        let writes: Vec<_> = setting.writes.iter().collect();
+        let _ = writeln!(text, "  {:<23} {}", setting.id, Setting::values(&writes, |write| &write.from));
+    }
+    if !plan.not_here.is_empty() {
+        text += "Not possible here:\n";
+    }
+    for not in &plan.not_here {
+        let _ = writeln!(text, "  {:<23} {}", not.id, not.reason);
+    }
+    if !plan.on_request.is_empty() {
+        text += "Only on request, with --setting ID=VALUE:\n";
+    }
+    for request in &plan.on_request {
+        let _ = writeln!(
+            text,
+            "  {:<23} {}\n    values  {}\n    risk    {}",
+            request.id, request.name, request.values, request.risk
+        );
+    }
+    for file in files {
+        let _ = writeln!(text, "Creates /{}:", file.path);
+        file.text.lines().for_each(|line| text += &format!("  {line}\n"));
+    }
+    if let Some(boot) = boot {
+        let loader = boot.loader.unwrap_or("unknown boot loader");
+        let _ = writeln!(text, "Kernel arguments ({loader}), which tune never writes:");
+        boot.steps.iter().for_each(|step| text += &format!("  {step}\n"));
+    }
+    if !by_hand.is_empty() {
+        text += "By hand:\n";
+        by_hand.iter().for_each(|step| text += &format!("  {step}\n"));
+    }
+    if !plan.changes.is_empty() || !files.is_empty() {
+        let _ = writeln!(text, "apply  {}", with_sudo_and("--yes")?);
+    }
+    Ok(text)
+}
+
+/// The answer after the changes.
+fn done(tuned: &Tuned, applied: &[Setting], refused: &[Refused], failed: &[String]) -> String {
+    let mut text = match applied.len() {
+        0 => "No setting was changed.\n".to_owned(),
+        1 => "Changed 1 setting.\n".to_owned(),
+        count => format!("Changed {count} settings.\n"),
+    };
+    text += &lines(applied);
+    for Refused { id, reason, is_whole } in refused {
+        let part = if *is_whole { "" } else { "a part of " };
+        let _ = writeln!(text, "  not changed: {part}{id}: {reason}");
+    }
+    let is_failed = |file: &&NewFile| failed.iter().any(|text| text.starts_with(&format!("/{}:", file.path)));
+    let created: Vec<&NewFile> = tuned.files.iter().filter(|file| !is_failed(file)).collect();
+    for file in &created {
+        let _ = writeln!(text, "  created /{}", file.path);
+    }
+    failed.iter().for_each(|text_of_one| text += &format!("  not created: {text_of_one}\n"));
+    if !created.is_empty() {
+        text += "next   sudo systemctl daemon-reload, then restart the services concerned\n";
+    }
+    if !applied.is_empty() || !created.is_empty() {
+        text += "undo   sudo punctual tune --revert\n";
+    }
+    text
+}
+
+/// The command of the unit: this one without --persist.
+fn command_at_boot() -> anyhow::Result<String> {
+    let executable = executable()?.to_string_lossy().into_owned();
+    let words = output::command_line().into_iter().skip(1).filter(|word| word != "--persist");
+    let words: Vec<String> = std::iter::once(executable).chain(words).collect();
+    // Other characters have a meaning in units of systemd.
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_./:=,@+-".contains(c);
+    for word in &words {
+        ensure!(
+            word.chars().all(is_plain),
+            Usage(format!(
+                "`{word}` cannot be written into a unit of systemd: use a path and values without blanks and quotes"
+            ))
+        );
+        let is_relative_file = word.ends_with(".toml") && !word.contains("/") || word.starts_with("./");
+        ensure!(!is_relative_file, Usage(format!("the unit needs the whole path of {word}")));
+    }
+    Ok(words.join(" "))
+}
+
+fn with_sudo() -> anyhow::Result<String> {
+    let executable = executable()?.to_string_lossy().into_owned();
+    let words = output::command_line().into_iter().skip(1);
+    let words: Vec<String> = ["sudo".to_owned(), executable].into_iter().chain(words).collect();
+    Ok(record::shell::command(&words.iter().map(String::as_str).collect::<Vec<_>>()))
+}
+
+/// This command with another option, without --full.
+fn with_option(option: &str) -> String {
+    let words = output::command_line().into_iter().skip(1).filter(|word| word != "--full");
+    let words: Vec<String> = ["punctual".to_owned()].into_iter().chain(words).chain([option.to_owned()]).collect();
+    record::shell::command(&words.iter().map(String::as_str).collect::<Vec<_>>())
+}
+
+fn with_sudo_and(option: &str) -> anyhow::Result<String> {
+    Ok(format!("sudo {}", with_option(option)))
+}

@@ -1,0 +1,177 @@
+//! `tune` on a machine in a folder, whose files are regular ones.
+
+use std::{
+    collections::BTreeMap,
+    fs::{self, File},
+    path::Path,
+    process::{Command, Output},
+};
+
+use super::harness::{PUNCTUAL, Scratch};
+
+const INTERRUPTS: u32 = 300;
+
+/// A machine with two CPUs and many interrupts.
+fn machine() -> Scratch {
+    let scratch = Scratch::new();
+    let put = |path: &str, text: &str| {
+        let path = scratch.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    };
+    put("sys/devices/system/cpu/online", "0-1\n");
+    put("sys/devices/system/cpu/isolated", "\n");
+    for cpu in 0..2 {
+        let file = |name: &str| format!("sys/devices/system/cpu/cpu{cpu}/cpufreq/{name}");
+        put(&file("scaling_governor"), "powersave\n");
+        put(&file("scaling_available_governors"), "performance powersave\n");
+    }
+    for number in 0..INTERRUPTS {
+        put(&format!("proc/irq/{number}/smp_affinity_list"), "0-1\n");
+    }
+    put("proc/sys/vm/stat_interval", "1\n");
+    put("proc/sys/kernel/timer_migration", "1\n");
+    put("etc/default/grub", "GRUB_CMDLINE_LINUX_DEFAULT=\"quiet\"\n");
+    fs::create_dir_all(scratch.path().join("etc/systemd/system")).unwrap();
+    scratch
+}
+
+/// The contents of all files except those of punctual, without white space at their ends.
+fn state(folder: &Path) -> BTreeMap<String, String> {
+    let mut state = BTreeMap::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(next) = folders.pop() {
+        for entry in fs::read_dir(next).unwrap().flatten().map(|entry| entry.path()) {
+            let name = entry.strip_prefix(folder).unwrap().to_string_lossy().into_owned();
+            if matches!(&*name, "run" | "var") {
+                continue;
+            }
+            if entry.is_dir() {
+                folders.push(entry);
+            } else {
+                state.insert(name, fs::read_to_string(&entry).unwrap().trim().to_owned());
+            }
+        }
+    }
+    state
+}
+
+fn command(folder: &Path, arguments: &str) -> Command {
+    let mut command = Command::new(PUNCTUAL);
+    command.arg("tune").args(arguments.split_whitespace()).arg("--root").arg(folder);
+    command
+}
+
+fn tune(folder: &Path, arguments: &str) -> Output {
+    command(folder, arguments).output().unwrap()
+}
+
+fn text(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+#[test]
+fn a_plan_fits_on_one_screen_and_changes_nothing() {
+    let machine = machine();
+    let before = state(machine.path());
+    let plan = tune(machine.path(), "--cpus 1");
+    let shown = String::from_utf8_lossy(&plan.stdout);
+    assert_eq!(plan.status.code(), Some(0), "{shown}");
+    assert!(shown.contains("cpu.governor            powersave -> performance"), "{shown}");
+    assert!(shown.lines().count() <= 20, "{shown}");
+    // The commands at the end contain the path of the folder.
+    let settings = shown.lines().take_while(|line| !line.starts_with("apply"));
+    assert!(settings.clone().count() > 5 && settings.clone().all(|line| line.chars().count() <= 80), "{shown}");
+    let full = text(&tune(machine.path(), "--cpus 1 --full"));
+    assert!(
+        full.contains("in /etc/default/grub: GRUB_CMDLINE_LINUX_DEFAULT=\"quiet isolcpus=managed_irq,domain,1 "),
+        "{full}"
+    );
+    let json = tune(machine.path(), "--only cpu.governor --json");
+    let json: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
+    assert_eq!(json["plan"]["changes"][0]["writes"].as_array().unwrap().len(), 2);
+    assert!(json["applied"].is_null());
+    assert_eq!(state(machine.path()), before);
+    assert!(!machine.path().join("run").exists(), "not even a journal");
+}
+
+#[test]
+fn changes_are_made_and_reverted() {
+    let machine = machine();
+    let before = state(machine.path());
+    let first = tune(machine.path(), "--yes --cpus 1 --without irq.affinity --setting cpu.governor=performance");
+    assert_eq!(first.status.code(), Some(0), "{}", text(&first));
+    let governor =
+        |cpu: u32| state(machine.path())[&format!("sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_governor")].clone();
+    assert_eq!([governor(0), governor(1)], ["powersave", "performance"]);
+    let again = tune(machine.path(), "--only cpu.governor,cpu.statistics --yes --persist --service jackd:70");
+    assert_eq!(again.status.code(), Some(0), "{}", text(&again));
+    let unit = state(machine.path())["etc/systemd/system/punctual-tune.service"].clone();
+    let start = unit.lines().find(|line| line.starts_with("ExecStart=/")).unwrap();
+    assert!(
+        start.contains(" tune --only cpu.governor,cpu.statistics --yes --service jackd:70")
+            && !unit.contains("--persist"),
+        "{unit}"
+    );
+    assert!(state(machine.path()).contains_key("etc/systemd/system/jackd.service.d/50-punctual.conf"));
+    assert!(text(&tune(machine.path(), "")).contains("An earlier tune is in force"));
+    let revert = tune(machine.path(), "--revert");
+    assert_eq!(revert.status.code(), Some(0), "{}", text(&revert));
+    assert_eq!(state(machine.path()), before);
+    assert_eq!(text(&tune(machine.path(), "--revert")), "nothing to revert\n");
+}
+
+#[test]
+fn mistakes_and_a_second_tune_change_nothing() {
+    let machine = machine();
+    let before = state(machine.path());
+    let refused = |arguments: &str, status: i32, expected: &str| {
+        let output = tune(machine.path(), arguments);
+        let text = text(&output);
+        assert_eq!(output.status.code(), Some(status), "{arguments}: {text}");
+        assert!(text.contains(expected), "{arguments}: {text}");
+    };
+    refused("--yes --cpus 7", 64, "CPUs 7 are not online here");
+    refused("--yes --setting cpu.governor=fast", 64, "it offers performance powersave");
+    refused("--yes --only cpu.gover", 64, "unknown setting `cpu.gover`");
+    refused("--yes --setting cpu.frequency", 64, "it needs a value");
+    refused("--persist", 64, "--yes");
+    refused("--revert --yes", 64, "cannot be used with");
+    refused("--yes --service a/b", 64, "is not a service");
+    refused("--yes --for nonsense", 64, "nonsense");
+    let folder = machine.path().join("run/punctual");
+    fs::create_dir_all(&folder).unwrap();
+    let lock = File::create(folder.join("tune.lock")).unwrap();
+    lock.try_lock().unwrap();
+    refused("--yes", 1, "changes settings of this machine now");
+    refused("--revert", 1, "changes settings of this machine now");
+    assert_eq!(state(machine.path()), before);
+    drop(lock);
+    assert_eq!(tune(machine.path(), "--revert").status.code(), Some(0));
+}
+
+#[test]
+fn everything_is_reverted_after_a_kill() {
+    const KILLS: u32 = 10;
+    let machine = machine();
+    let before = state(machine.path());
+    let mut partial = 0;
+    for kill in 0..KILLS {
+        let watched = machine.path().join(format!("proc/irq/{}/smp_affinity_list", kill * INTERRUPTS / KILLS));
+        let mut child = command(machine.path(), "--yes --cpus 1").stdout(std::process::Stdio::null()).spawn().unwrap();
+        while child.try_wait().unwrap().is_none() {
+            if fs::read_to_string(&watched).unwrap().trim() == "0" {
+                child.kill().unwrap();
+                break;
+            }
+        }
+        child.wait().unwrap();
+        let changed = state(machine.path()).iter().filter(|(path, text)| before[*path] != **text).count();
+        // All are the interrupts, one governor, and two of the kernel.
+        partial += u32::from((1..INTERRUPTS as usize).contains(&changed));
+        let revert = tune(machine.path(), "--revert");
+        assert_eq!(revert.status.code(), Some(0), "{}", text(&revert));
+        assert_eq!(state(machine.path()), before, "kill {kill}");
+    }
+    assert!(partial > 0, "no kill was early enough");
+}
