@@ -73,7 +73,10 @@ impl SystemOps for Root {
     }
 
     fn write(&self, path: &str, text: &str) -> io::Result<()> {
-        fs::OpenOptions::new().write(true).truncate(true).open(self.path(path))?.write_all(text.as_bytes())
+        let mut file = fs::OpenOptions::new().write(true).truncate(self.is_system()).open(self.path(path))?;
+        file.write_all(text.as_bytes())?;
+        // The file of a recorded machine must not be empty for a moment, as no file of the kernel is.
+        if self.is_system() { Ok(()) } else { file.set_len(text.len() as u64) }
     }
 
     fn create_file(&self, path: &str, text: &str) -> io::Result<()> {

@@ -171,7 +171,9 @@ fn everything_is_reverted_after_a_kill() {
         partial += u32::from((1..INTERRUPTS as usize).contains(&changed));
         let revert = tune(machine.path(), "--revert");
         assert_eq!(revert.status.code(), Some(0), "{}", text(&revert));
-        assert_eq!(state(machine.path()), before, "kill {kill}");
+        let now = state(machine.path());
+        let other: Vec<_> = now.iter().filter(|(path, text)| before[*path] != **text).collect();
+        assert!(other.is_empty(), "kill {kill}: {other:?}");
     }
     assert!(partial > 0, "no kill was early enough");
 }
