@@ -116,8 +116,8 @@ fn found(root: &Root, arguments: &str) -> Option<(&'static str, Vec<String>)> {
 /// The value of the last line `NAME=VALUE` of a file, without quotes.
 fn value_of(root: &Root, path: &str, name: &str) -> String {
     let text = root.read(path).unwrap_or_default();
-    let values = text.lines().filter_map(|line| line.trim().strip_prefix(name)?.strip_prefix('='));
-    values.last().unwrap_or_default().trim().trim_matches(['"', '\'']).to_owned()
+    let mut values = text.lines().filter_map(|line| line.trim().strip_prefix(name)?.strip_prefix('='));
+    values.next_back().unwrap_or_default().trim().trim_matches(['"', '\'']).to_owned()
 }
 
 /// The new line of a file of shell variables.

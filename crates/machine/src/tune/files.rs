@@ -7,7 +7,6 @@ use super::{Lock, TuneError, ops_of};
 use crate::{
     CpuList, Root,
     journal::{Journal, Purpose, Undo, undo_entries},
-    system_ops::SystemOps,
 };
 
 const FOLDER: &str = "etc/systemd/system";
@@ -98,10 +97,7 @@ pub(crate) fn is_created_file(path: &str) -> bool {
 /// # Errors
 /// [`TuneError`]; files that could not be created, with the reason, are returned.
 pub fn keep_files(root: &Root, files: &[NewFile]) -> Result<Vec<String>, TuneError> {
-    keep_files_with(ops_of(root), files)
-}
-
-fn keep_files_with(ops: Rc<dyn SystemOps>, files: &[NewFile]) -> Result<Vec<String>, TuneError> {
+    let ops = ops_of(root);
     let _lock = Lock::take(ops.root())?;
     let mut journal = Journal::begin(Rc::clone(&ops), Purpose::KeptFiles)?;
     let is_new = |undo: &Undo| files.iter().any(|file| file.path == undo.file());
