@@ -195,7 +195,7 @@ impl Journal {
         self.write()
     }
 
-    /// Replaces all entries. The caller has undone those that are missing.
+    /// Replaces all entries. The caller has undone the missing ones.
     pub(crate) fn replace(&mut self, entries: Vec<Undo>) -> Result<(), JournalError> {
         self.document.undo = entries;
         self.write()
@@ -400,7 +400,7 @@ pub fn restore_all(root: &Root) -> Result<Vec<Restored>, RestoreError> {
     own_rights::with_own_rights(|| restore_each(root, is_undone)).unwrap_or(Err(RestoreError::Capabilities))
 }
 
-/// Undoes the changes of killed runs, and those that the user keeps, with these purposes only.
+/// Undoes the changes with these purposes, of killed runs and kept ones.
 ///
 /// # Errors
 /// As for [`restore`].

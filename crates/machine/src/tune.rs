@@ -84,7 +84,7 @@ pub(crate) fn is_tuned_file(path: &str) -> bool {
     DEFINITIONS.iter().flat_map(|definition| definition.files).any(|pattern| matches(pattern, path))
 }
 
-/// True if a path has the form of a pattern: `#` stands for a number, and `*` for the name of a device or CPU.
+/// True if a path has the form of a pattern: `#` is a number, and `*` the name of a device.
 fn matches(pattern: &str, path: &str) -> bool {
     let (parts, patterns): (Vec<&str>, Vec<&str>) = (path.split('/').collect(), pattern.split('/').collect());
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
@@ -102,7 +102,7 @@ pub struct Need {
     /// CPUs for real-time work: settings of CPUs change these only, and other work is moved away from them. `None` for all
     /// CPUs, and no work is moved.
     pub cpus: Option<CpuList>,
-    /// Settings with values, and those that are only changed on request.
+    /// Settings with values, and settings on request.
     pub set: Vec<Choice>,
     /// The ids of the only settings to change; empty for all.
     pub only: Vec<&'static str>,

@@ -89,7 +89,7 @@ pub(super) fn apply_with(ops: Rc<dyn SystemOps>, settings: &[Setting]) -> Result
 }
 
 impl Tuning {
-    /// The settings in force: those that were changed, and those that had their value before.
+    /// The settings in force: the changed ones, and the ones that had their value before.
     #[must_use]
     pub fn applied(&self) -> &[Setting] {
         &self.applied
@@ -167,7 +167,7 @@ pub(super) fn keep_with(ops: Rc<dyn SystemOps>, settings: &[Setting]) -> Result<
     if !undo.is_empty() {
         journal.record(undo)?;
         for (path, _) in earlier {
-            // One that remains changes nothing: what it contains is undone with this journal, or by others.
+            // One that remains changes nothing: its entries are undone with this journal, or by others.
             let _ = fs::remove_file(path);
         }
     }
@@ -200,7 +200,7 @@ pub fn in_force(root: &Root) -> usize {
     journal::entries_of(root, Purpose::KeptTuning)
 }
 
-/// Applies each setting. Those that are refused leave nothing changed.
+/// Applies each setting. A refused one leaves nothing changed.
 fn apply_each(journal: &mut Journal, settings: &[Setting]) -> Result<(Vec<Setting>, Vec<Refused>), JournalError> {
     let (mut applied, mut refused) = (Vec::new(), Vec::new());
     for setting in settings {

@@ -37,7 +37,7 @@ pub fn boot(root: &Root, cpus: &CpuList) -> Option<Boot> {
     Some(Boot { arguments, loader, steps })
 }
 
-/// What tune leaves to the user: programs that change settings themselves.
+/// Steps for the user, because of programs that change settings themselves.
 #[must_use]
 pub fn by_hand(root: &Root, cpus: &CpuList) -> Vec<String> {
     let runs = root.list("proc").into_iter().any(|pid| {

@@ -37,7 +37,7 @@ pub struct Definition {
     pub id: &'static str,
     /// Its name.
     pub name: &'static str,
-    /// The id of the finding that it answers; `None` if no check looks at it.
+    /// The id of the finding that it answers; `None` if no check covers it.
     pub finding: Option<&'static str>,
     /// The values that it takes, in words, with the default.
     pub values: &'static str,
@@ -49,7 +49,7 @@ pub struct Definition {
     pub source: &'static str,
     /// True if it only changes when the user names it, because of its cost or because it needs a value.
     pub is_on_request: bool,
-    /// The only files that it writes: `#` stands for a number, `*` for a name.
+    /// The only files that it writes: `#` is a number, `*` a name.
     pub files: &'static [&'static str],
     find: fn(&Context<'_>, Option<&str>) -> Result<Vec<Write>, WhyNot>,
 }

@@ -112,7 +112,8 @@ const SHARED_COMMANDS: [(&[&str], &str); 5] = [
 ];
 
 /// Options that share a row, with its text, on a page that has too many rows.
-const SHARED: [(&[&str], &str); 17] = [
+const SHARED: [(&[&str], &str); 18] = [
+    (&["hold-cpu-awake", "setting"], "Keep CPUs awake, or change ID[=VALUE]"),
     (&["on-spike", "on-spike-once"], "trace, stop, command:CMD, signal:NAME:PID"),
     (&["json", "full", "quiet"], "JSON, all figures, or only the first sentence"),
     (&["record", "no-record"], "Write FILE.punctual.json and .html, or nothing"),
