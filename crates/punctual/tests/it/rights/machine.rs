@@ -90,3 +90,35 @@ impl Drop for BackOnline {
         let _ = fs::write(&self.0, "1");
     }
 }
+
+#[test]
+fn a_run_changes_settings_of_the_machine_and_restores_them() {
+    const FILE: &str = "/proc/sys/vm/stat_interval";
+    let _alone = alone();
+    let scratch = Scratch::new();
+    let now = || fs::read_to_string(FILE).unwrap().trim().to_owned();
+    let before = now();
+    // Differs from any value that is likely.
+    let command = "measure timer --cpus 0 --policy other --duration 2s --setting cpu.statistics=17 --record a";
+    let child = scratch.punctual(command).stdout(std::process::Stdio::null()).spawn().unwrap();
+    wait_until("the setting is changed", || now() == "17");
+    let second = scratch.run("measure timer --duration 1s --no-record --setting cpu.statistics=18");
+    second.expect_status(1);
+    assert!(second.stderr().contains("changes settings of this machine now"), "{}", second.stderr());
+    child.wait_with_output().unwrap();
+    assert_eq!(now(), before);
+    let record = record::file::read(&scratch.path().join("a.punctual.json")).unwrap();
+    let setting = &record.settings[0];
+    assert_eq!((&*setting.before, &*setting.during, setting.after.as_deref()), (&*before, "17", Some(&*before)));
+    assert_eq!(record.scenario.settings, ["cpu.statistics=17"]);
+
+    // After SIGKILL, the next measurement restores the value.
+    let mut child = scratch.punctual(command).stdout(std::process::Stdio::null()).spawn().unwrap();
+    wait_until("the setting is changed", || now() == "17");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(now(), "17");
+    let next = scratch.run("measure timer --cpus 0 --policy other --duration 100ms --no-record");
+    assert!(next.stderr().contains("restored 1 setting"), "{}", next.stderr());
+    assert_eq!(now(), before);
+}
