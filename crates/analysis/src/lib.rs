@@ -18,6 +18,7 @@
 //! | [`matrix`] | the tables of a matrix, and the recommended pair of CPUs |
 //! | [`mod@reference`] | figures published elsewhere |
 //! | [`cores`] | the results of each core, in-band and out-of-band |
+//! | [`prove`] | which changes make a machine more punctual |
 //! | [`compare()`] | comparison of a run with another record |
 //! | [`judge()`] | the verdict on one use |
 //! | [`verdict()`] | the verdicts on all uses, and the one on a run |
@@ -51,6 +52,7 @@ pub mod observation;
 pub mod process;
 pub mod profile;
 mod profiles;
+pub mod prove;
 mod rate;
 pub mod reference;
 mod round_trip;

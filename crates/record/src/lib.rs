@@ -27,6 +27,7 @@
 //! | [`blame`] | causes of spikes: culprits, time lines, the ledger |
 //! | [`campaign`] | the document of a campaign: its scenarios and their run records |
 //! | [`role`] | the figures of one role in a campaign's table |
+//! | [`proof`] | the document of a search for the changes that help |
 //! | [`published`] | figures that were published elsewhere |
 //! | [`consistency`] | contradictions within a record |
 //! | [`obstacle`] | the rule for whether a run may support a good result at all |
@@ -65,6 +66,7 @@ pub mod model;
 pub mod noise;
 pub mod obstacle;
 pub mod process;
+pub mod proof;
 pub mod published;
 mod response;
 pub mod role;
@@ -99,6 +101,7 @@ pub use model::*;
 pub use noise::*;
 pub use obstacle::{GONE, OFFLINE, Obstacle};
 pub use process::*;
+pub use proof::Proof;
 pub use published::*;
 pub use response::*;
 pub use role::*;

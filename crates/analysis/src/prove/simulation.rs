@@ -1,0 +1,171 @@
+//! Searches on simulated machines: heavy tails, drift, and bursts of some rounds, as real machines have them.
+
+use record::proof::{CONTROL, Candidate, Compares, Figure, Judgement, Proof, Round, RoundFigures};
+
+use super::{ROUNDS, advance, design::Random, forget_partial_block, least_blocks};
+
+const SAMPLES: u64 = 20_000;
+/// The limit above which a sample counts as missed, ns.
+const LIMIT_NS: f64 = 1_000_000.0;
+
+/// A machine whose times have a tail of Pareto with infinite variance.
+struct Machine {
+    random: Random,
+    /// Logarithm of the current level: it drifts.
+    level: f64,
+    /// Factor of the current burst; 1 without.
+    burst: f64,
+    /// The factor of each candidate.
+    factors: Vec<f64>,
+}
+
+impl Machine {
+    fn new(seed: u64, factors: &[f64]) -> Self {
+        Self { random: Random(seed), level: 0.0, burst: 1.0, factors: factors.to_vec() }
+    }
+
+    fn uniform(&mut self) -> f64 {
+        ((self.random.next() >> 11) as f64 + 0.5) / (1u64 << 53) as f64
+    }
+
+    /// The figures of a round of 20 000 samples. The k-th largest of n uniform numbers is a sum of k exponential ones.
+    fn measure(&mut self, applied: &[usize]) -> RoundFigures {
+        self.level += 0.05 * (self.uniform() - 0.5);
+        self.burst = match self.uniform() {
+            begins if self.burst == 1.0 && begins < 0.03 => 3.0 + 7.0 * self.uniform(),
+            ends if ends < 0.3 => 1.0,
+            _ => self.burst,
+        };
+        let factor: f64 = applied.iter().map(|&index| self.factors[index]).product();
+        let scale = 2_000.0 * self.level.exp() * factor * self.burst;
+        let (mut sum, mut largest) = (0.0, Vec::new());
+        while largest.len() <= 200 {
+            sum -= self.uniform().ln();
+            largest.push(scale * (sum / SAMPLES as f64).powf(-1.0 / 1.8));
+        }
+        let missed = largest.iter().filter(|&&ns| ns > LIMIT_NS).count() as f64 / SAMPLES as f64;
+        let [max, p99_99, p99] = [largest[0], largest[2], largest[200]];
+        [(Figure::Max, max), (Figure::P9999, p99_99), (Figure::P99, p99), (Figure::Missed, missed)].into()
+    }
+}
+
+/// A search of so many blocks among candidates with these factors, and the control as the last one.
+fn search(seed: u64, factors: &[f64], blocks: u32) -> Proof {
+    let mut machine = Machine::new(seed, &[factors, &[1.0]].concat());
+    let mut proof = begun(seed, factors.len(), blocks);
+    while let Some(next) = advance(&mut proof) {
+        let figures = machine.measure(&next.applied);
+        let (block, compares, applied, is_with) = (next.block, next.compares, next.applied, next.is_with);
+        proof.rounds.push(Round { block, compares, applied, is_with, figures, ..Round::default() });
+    }
+    proof
+}
+
+fn begun(seed: u64, candidates: usize, blocks: u32) -> Proof {
+    let named = |id: String| Candidate { id, ..Candidate::default() };
+    let candidates = (0..candidates).map(|index| named(format!("c{index}"))).chain([named(CONTROL.to_owned())]);
+    Proof { seed, blocks, candidates: candidates.collect(), ..Proof::default() }
+}
+
+fn judgements(proof: &Proof) -> Vec<Judgement> {
+    proof.conclusion.as_ref().unwrap().effects.iter().map(|effect| effect.judgement).collect()
+}
+
+fn kept(proof: &Proof) -> &[usize] {
+    &proof.conclusion.as_ref().unwrap().kept
+}
+
+#[test]
+fn without_any_effect_nothing_is_judged_in_95_of_100_searches() {
+    for (candidates, blocks) in [(1, 40), (12, 80)] {
+        let clean = (0..100).filter(|&seed| {
+            let proof = search(seed, &vec![1.0; candidates], blocks);
+            kept(&proof).is_empty() && judgements(&proof).iter().all(|&judgement| judgement == Judgement::NoDifference)
+        });
+        let clean = clean.count();
+        assert!(clean >= 95, "{clean} of 100 with {candidates} candidates");
+    }
+}
+
+#[test]
+fn a_harmful_candidate_is_found_in_each_search() {
+    for (factors, blocks) in [(vec![1.5], 50), ([vec![1.0; 11], vec![1.5]].concat(), 80)] {
+        let harmful = factors.len() - 1;
+        let missed = (0..100).filter(|&seed| judgements(&search(seed, &factors, blocks))[harmful] != Judgement::Harms);
+        assert_eq!(missed.collect::<Vec<_>>(), [0; 0], "{} candidates", factors.len());
+    }
+}
+
+#[test]
+fn three_of_twelve_are_found_and_no_other_is_kept() {
+    let factors = [1.0, 0.7, 1.0, 1.0, 0.8, 1.0, 1.0, 1.0, 0.6, 1.0, 1.0, 1.0];
+    let exact = (0..100).filter(|&seed| kept(&search(seed, &factors, 80)) == [1, 4, 8]).count();
+    assert!(exact >= 90, "{exact} of 100");
+}
+
+#[test]
+fn a_candidate_that_is_needless_beside_another_is_seen_in_the_comparison_without_it() {
+    let proof = search(1, &[0.5, 0.5, 1.0], 120);
+    let conclusion = proof.conclusion.unwrap();
+    assert_eq!(conclusion.kept, [0, 1]);
+    for index in [0, 1] {
+        let beside = conclusion.effects[index].beside[&Figure::P99];
+        assert!(beside.low.unwrap() < 0.5 && beside.high.unwrap() > 0.5, "{beside:?}");
+    }
+    let together = conclusion.together.unwrap().on[&Figure::P99];
+    assert!(together.low.unwrap() < 0.25 && together.high.unwrap() > 0.25, "{together:?}");
+}
+
+#[test]
+fn the_interval_contains_the_true_effect() {
+    let inside = (0..100).filter(|&seed| {
+        let proof = search(seed, &[0.7, 1.0, 1.3], 60);
+        let effects = proof.conclusion.unwrap().effects;
+        [0.7, 1.0, 1.3, 1.0].iter().zip(effects).all(|(truth, effect)| {
+            let p99 = effect.on[&Figure::P99];
+            p99.low.is_some_and(|low| low <= *truth) && p99.high.is_some_and(|high| high >= *truth)
+        })
+    });
+    let inside = inside.count();
+    assert!(inside >= 95, "{inside} of 100");
+}
+
+#[test]
+fn an_interrupted_block_is_repeated() {
+    let mut whole = search(5, &[0.5], 40);
+    let conclusion = whole.conclusion.take();
+    let mut cut = whole.clone();
+    cut.rounds.truncate(13);
+    cut.chosen = None;
+    forget_partial_block(&mut cut);
+    assert_eq!(cut.rounds.len(), 12);
+    let next = advance(&mut cut).unwrap();
+    let again = &whole.rounds[12];
+    assert_eq!((next.block, &next.applied, next.is_with), (3, &again.applied, again.is_with));
+    assert!(conclusion.is_some());
+}
+
+#[test]
+fn each_block_is_balanced() {
+    let proof = search(9, &[0.5, 0.5, 1.0], 60);
+    for block in proof.rounds.chunks(ROUNDS as usize) {
+        let with: Vec<bool> = block.iter().map(|round| round.is_with).collect();
+        assert!(with == [true, false, false, true] || with == [false, true, true, false], "{with:?}");
+        let applied = |is_with: bool| {
+            let mut rounds = block.iter().filter(move |round| round.is_with == is_with);
+            let first = &rounds.next().unwrap().applied;
+            assert!(rounds.all(|round| &round.applied == first));
+            first.clone()
+        };
+        match block[0].compares {
+            Compares::Halves => {
+                let mut all = [applied(true), applied(false)].concat();
+                all.sort_unstable();
+                assert_eq!(all, [0, 1, 2, 3], "each candidate in one half");
+            }
+            Compares::Chosen => assert_eq!((applied(true), applied(false)), (vec![0, 1], vec![])),
+            Compares::Without(one) => assert_eq!((applied(true), applied(false)), (vec![0, 1], vec![1 - one])),
+        }
+    }
+    assert!(least_blocks(13) <= 52 && least_blocks(2) <= 40, "{} and {}", least_blocks(13), least_blocks(2));
+}
