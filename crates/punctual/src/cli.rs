@@ -505,6 +505,8 @@ pub enum Document {
     Run,
     /// The state and results of a campaign.
     Campaign,
+    /// The rounds and conclusions of `tune --prove`.
+    Proof,
 }
 
 /// A load's child process.

@@ -18,7 +18,7 @@ pub use self::{
     target::create_folder,
     whole::{SETTINGS_BYTES_MAX, check_regular, read_bytes, read_regular, read_text},
 };
-use crate::{CAMPAIGN_SCHEMA, Campaign, Record, SCHEMA, bounded, visible::escape_json};
+use crate::{CAMPAIGN_SCHEMA, Campaign, Proof, Record, SCHEMA, bounded, proof::PROOF_SCHEMA, visible::escape_json};
 
 /// The largest record and document of a campaign that is read, bytes: 64 measured CPUs take about 35 MB. Reading takes
 /// about four times as much memory, and [`bounded`] limits it.
@@ -118,6 +118,9 @@ fn parse_as<T: DeserializeOwned>(bytes: &[u8], schema: &str) -> Result<T, String
         Ok(other) if other == CAMPAIGN_SCHEMA => {
             return Err("it is a campaign: print it with `punctual show`, or name the record of a scenario".to_owned());
         }
+        Ok(other) if other == PROOF_SCHEMA => {
+            return Err("it is a search of `punctual tune --prove`: print it with `punctual show`".to_owned());
+        }
         Ok(other) => return Err(format!("its schema is {other:?}, but this version reads {schema:?}")),
         Err(error) if error.is_data() => return Err(format!("it has no \"schema\": {schema:?}")),
         Err(error) => return Err(format!("not JSON ({error})")),
@@ -166,8 +169,38 @@ pub fn parse_campaign(bytes: &[u8]) -> Result<Campaign, String> {
 /// True if the file claims to be the document of a campaign.
 #[must_use]
 pub fn is_campaign(path: &Path) -> bool {
-    let head = bytes_of(path).ok().and_then(|bytes| serde_json::from_slice::<Head>(&bytes).ok());
-    head.is_some_and(|head| head.schema == CAMPAIGN_SCHEMA)
+    schema_of(path).is_some_and(|schema| schema == CAMPAIGN_SCHEMA)
+}
+
+/// The schema that a file names; `None` if it names none.
+fn schema_of(path: &Path) -> Option<String> {
+    let bytes = bytes_of(path).ok()?;
+    serde_json::from_slice::<Head>(&bytes).ok().map(|head| head.schema)
+}
+
+/// Reads the document of a search for the changes that help.
+///
+/// # Errors
+/// If the file cannot be read, is not JSON, is not of schema `punctual.proof/1`, or contradicts itself.
+pub fn read_proof(path: &Path) -> Result<Proof, FileError> {
+    let bytes = bytes_of(path)?;
+    parse_proof(&bytes).map_err(|reason| FileError::NotARecord { path: path.to_owned(), reason })
+}
+
+/// Reads the document of a search from memory. The error is one line.
+///
+/// # Errors
+/// If the bytes are not JSON, not of schema `punctual.proof/1`, or contradict themselves.
+pub fn parse_proof(bytes: &[u8]) -> Result<Proof, String> {
+    let proof: Proof = parse_as(bytes, PROOF_SCHEMA)?;
+    proof.check()?;
+    Ok(proof)
+}
+
+/// True if the file claims to be the document of a search.
+#[must_use]
+pub fn is_proof(path: &Path) -> bool {
+    schema_of(path).is_some_and(|schema| schema == PROOF_SCHEMA)
 }
 
 /// Serializes a record.
@@ -181,6 +214,13 @@ pub fn to_json(record: &Record) -> Vec<u8> {
 #[must_use]
 pub fn campaign_to_json(campaign: &Campaign) -> Vec<u8> {
     let json = serde_json::to_string_pretty(campaign).expect("all map keys of a campaign are strings");
+    escape_json(json + "\n").into_bytes()
+}
+
+/// Serializes the document of a search.
+#[must_use]
+pub fn proof_to_json(proof: &Proof) -> Vec<u8> {
+    let json = serde_json::to_string_pretty(proof).expect("all map keys of a search are strings");
     escape_json(json + "\n").into_bytes()
 }
 

@@ -62,6 +62,41 @@ pub struct Proof {
     pub extra: Extra,
 }
 
+impl Proof {
+    /// An error in one line if the document contradicts itself.
+    ///
+    /// # Errors
+    /// An index without a candidate, or conclusions about other candidates.
+    pub fn check(&self) -> Result<(), String> {
+        let count = self.candidates.len();
+        let compared = self.rounds.iter().filter_map(|round| match round.compares {
+            Compares::Without(index) => Some(index),
+            Compares::Halves | Compares::Chosen => None,
+        });
+        let concluded = self.conclusion.iter().flat_map(|conclusion| &conclusion.kept);
+        let applied = self.rounds.iter().flat_map(|round| &round.applied);
+        let mut all = applied.chain(self.chosen.iter().flatten()).chain(concluded).copied().chain(compared);
+        if let Some(index) = all.find(|&index| index >= count) {
+            return Err(format!("it names the candidate {index}, but has {count}"));
+        }
+        match &self.conclusion {
+            Some(conclusion) if conclusion.effects.len() != count => {
+                Err(format!("it has {} effects of {count} candidates", conclusion.effects.len()))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns the JSON Schema of this document, generated from the types.
+    #[must_use]
+    pub fn json_schema() -> serde_json::Value {
+        let mut schema = schemars::schema_for!(Self);
+        schema.insert("$id".into(), format!("https://punctual.invalid/schema/{PROOF_SCHEMA}").into());
+        schema.insert("title".into(), PROOF_SCHEMA.into());
+        schema.to_value()
+    }
+}
+
 /// One change whose effect is measured.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Candidate {

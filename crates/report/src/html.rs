@@ -11,6 +11,7 @@
 //! | `blame`, `waterfall` | culprits of spikes: the ledger, and spikes as time lines |
 //! | `campaign` | the report of a campaign, a separate document |
 //! | `process` | a watched program, thread by thread |
+//! | `proof` | the page of a search for the changes that help |
 //! | `compare` | comparison with other records; published figures |
 //! | `matrix` | the tables of a matrix |
 //! | `machine` | the page of a machine, a separate document |
@@ -42,6 +43,7 @@ mod matrix;
 mod noise;
 mod percentiles;
 mod process;
+mod proof;
 mod response;
 mod round_trip;
 mod stream;
@@ -59,6 +61,7 @@ use record::{Record, visible::escape};
 
 pub use campaign::render_campaign;
 pub use machine::render_machine;
+pub use proof::render_proof;
 
 use crate::remedy::with_advice;
 use crate::words::{Words, capitalized, state_note};

@@ -18,6 +18,7 @@ mod interrupt;
 pub mod live;
 mod observation;
 mod process;
+mod proof;
 mod remedy;
 mod response;
 mod round_trip;

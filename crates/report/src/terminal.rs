@@ -20,6 +20,7 @@ mod page;
 mod plan;
 mod presentation;
 mod process;
+mod proof;
 mod published;
 mod response;
 mod round_trip;
@@ -231,6 +232,16 @@ pub fn finding_explained(finding: &Finding, subject: &str, source: &str, style: 
 pub fn campaign(campaign: &record::Campaign, style: &Style, width: usize) -> String {
     let mut page = Page::new(*style, width);
     campaign::page(&mut page, campaign);
+    page.finish()
+}
+
+/// The output of `punctual tune --prove`; with `full`, all figures of all changes.
+///
+/// For width and text, see [`overview`].
+#[must_use]
+pub fn proof(proof: &record::Proof, full: bool, style: &Style, width: usize) -> String {
+    let mut page = Page::new(*style, width);
+    proof::page(&mut page, proof, full);
     page.finish()
 }
 

@@ -1,0 +1,223 @@
+//! Searches for the changes that help, as text for terminal and HTML.
+
+use analysis::format_ns;
+use record::{
+    Proof, State, counted,
+    proof::{CONTROL, Compares, Effect, Figure, Interval, Judgement},
+};
+
+use crate::style::Ink;
+
+/// One candidate, or all kept ones together.
+pub(crate) struct Row<'a> {
+    /// Name of the change.
+    pub name: &'a str,
+    /// The figure that shows the effect best.
+    pub figure: &'static str,
+    /// The ratio or difference.
+    pub effect: String,
+    /// Its interval.
+    pub interval: String,
+    pub judgement: String,
+    pub ink: Ink,
+}
+
+/// The answer, and what supports it.
+pub(crate) struct Answer {
+    /// The word of the headline.
+    pub word: &'static str,
+    /// One sentence.
+    pub sentence: String,
+    /// Further sentences; empty if there are none.
+    pub reason: String,
+    /// True if a set of changes was confirmed.
+    pub is_found: bool,
+}
+
+/// The answer of a search.
+pub(crate) fn answer(proof: &Proof) -> Answer {
+    let blocks = proof.rounds.len() / 4;
+    let Some(conclusion) = &proof.conclusion else {
+        return Answer {
+            word: "NOT FINISHED",
+            sentence: format!("{} of {} were measured.", blocks, counted(u64::from(proof.blocks), "block")),
+            reason: String::new(),
+            is_found: false,
+        };
+    };
+    let names = |indices: &[usize]| {
+        indices.iter().map(|&index| proof.candidates[index].id.as_str()).collect::<Vec<_>>().join(", ")
+    };
+    let harmful: Vec<usize> = (0..conclusion.effects.len())
+        .filter(|&index| matches!(conclusion.effects[index].judgement, Judgement::Harms))
+        .collect();
+    let harms = if harmful.is_empty() { String::new() } else { format!("Harmful here: {}.", names(&harmful)) };
+    let control = control_differs(proof).then_some(
+        "The control changes nothing and shows a difference, so do not trust this search: repeat it on a quiet machine.",
+    );
+    let chosen = proof.chosen.as_deref().unwrap_or_default();
+    let (word, sentence) = match (&conclusion.why_not, &conclusion.together) {
+        (Some(why), _) => {
+            ("NOT CONFIRMED", format!("{} seemed to help, but {why}.", names(chosen)))
+        }
+        (None, Some(together)) if !conclusion.kept.is_empty() => {
+            let (figure, interval) = best(together).unwrap_or_default();
+            let effect = format!("{} {} ({})", figure.name(), shown(figure, &interval), interval_text(figure, &interval));
+            let verb = if conclusion.kept.len() == 1 { "helps" } else { "help" };
+            ("FOUND", format!("{} {verb}: {effect}.", names(&conclusion.kept)))
+        }
+        _ => ("NOTHING HELPS", format!("No change made a measurable difference for the better.{}", seen(proof))),
+    };
+    let reason = [control.unwrap_or_default(), &harms].iter().filter(|text| !text.is_empty()).copied().collect::<Vec<_>>();
+    Answer { word, sentence, reason: reason.join(" "), is_found: word == "FOUND" && control.is_none() }
+}
+
+/// The smallest difference that would have been seen; empty if unknown.
+fn seen(proof: &Proof) -> String {
+    let effects = proof.conclusion.iter().flat_map(|conclusion| &conclusion.effects);
+    let of = |figure: Figure| {
+        let ends = effects.clone().filter_map(|effect| effect.on.get(&figure));
+        let widths = ends.filter_map(|interval| Some((interval.high? / interval.low?).sqrt() - 1.0));
+        widths.filter(|width| width.is_finite()).reduce(f64::max)
+    };
+    let known = [Figure::P99, Figure::P9999].into_iter().filter_map(|figure| Some((figure, of(figure)?)));
+    let each: Vec<String> = known.map(|(figure, width)| format!("{:.0} % of {}", width * 100.0, figure.name())).collect();
+    if each.is_empty() { String::new() } else { format!(" One of {} would have been seen.", each.join(" or ")) }
+}
+
+fn control_differs(proof: &Proof) -> bool {
+    let effects = proof.conclusion.iter().flat_map(|conclusion| &conclusion.effects);
+    proof
+        .candidates
+        .iter()
+        .zip(effects)
+        .any(|(candidate, effect)| candidate.id == CONTROL && effect.judgement != Judgement::NoDifference)
+}
+
+/// The measurement of each round, in words.
+pub(crate) fn measurement(proof: &Proof) -> String {
+    let rounds = counted(proof.rounds.len() as u64, "round");
+    let length = format_ns(i64::try_from(proof.round_ns).unwrap_or(i64::MAX));
+    format!("{rounds} of {length} with the probe {}", proof.scenario.probe)
+}
+
+/// A row for each candidate, those that matter first, then one for all kept ones together.
+pub(crate) fn rows(proof: &Proof) -> Vec<Row<'_>> {
+    let Some(conclusion) = &proof.conclusion else { return Vec::new() };
+    let mut rows: Vec<(u8, Row)> = Vec::new();
+    for (index, effect) in conclusion.effects.iter().enumerate() {
+        let is_kept = conclusion.kept.contains(&index);
+        let (order, judgement, ink) = match effect.judgement {
+            Judgement::Helps if is_kept => (0, "helps: kept", Ink::Good),
+            Judgement::Helps => (1, "helps, not kept", Ink::Plain),
+            Judgement::Harms => (2, "harms", Ink::Bad),
+            Judgement::Mixed => (3, "better and worse", Ink::Alarm),
+            Judgement::NoDifference => (4, "no difference", Ink::Plain),
+        };
+        rows.push((order, row(&proof.candidates[index].id, effect, judgement.to_owned(), ink)));
+    }
+    rows.sort_by_key(|(order, _)| *order);
+    let mut rows: Vec<Row> = rows.into_iter().map(|(_, row)| row).collect();
+    if let Some(together) = conclusion.together.as_ref().filter(|together| !together.on.is_empty()) {
+        let judgement = if conclusion.why_not.is_none() { "confirmed" } else { "not confirmed" };
+        let ink = if conclusion.why_not.is_none() { Ink::Good } else { Ink::Alarm };
+        rows.push(row("all chosen together", together, judgement.to_owned(), ink));
+    }
+    rows
+}
+
+fn row<'a>(name: &'a str, effect: &Effect, judgement: String, ink: Ink) -> Row<'a> {
+    let Some((figure, interval)) = best(effect) else {
+        let unknown = || "-".to_owned();
+        return Row { name, figure: "", effect: unknown(), interval: unknown(), judgement, ink };
+    };
+    let (effect, interval) = (shown(figure, &interval), interval_text(figure, &interval));
+    Row { name, figure: figure.name(), effect, interval, judgement, ink }
+}
+
+/// All figures of all candidates, for the details: candidate, figure, effect, interval, blocks, beside the others.
+pub(crate) fn details(proof: &Proof) -> Vec<Vec<String>> {
+    let Some(conclusion) = &proof.conclusion else { return Vec::new() };
+    let together = conclusion.together.iter().map(|effect| ("all chosen together", effect));
+    let named = proof.candidates.iter().map(|candidate| candidate.id.as_str()).zip(&conclusion.effects);
+    let mut rows = Vec::new();
+    for (name, effect) in named.chain(together) {
+        for (figure, interval) in &effect.on {
+            let beside = effect.beside.get(figure);
+            let beside = beside.map_or_else(
+                || "-".to_owned(),
+                |beside| format!("{} ({})", shown(*figure, beside), interval_text(*figure, beside)),
+            );
+            rows.push(vec![
+                name.to_owned(),
+                figure.name().to_owned(),
+                shown(*figure, interval),
+                interval_text(*figure, interval),
+                interval.blocks.to_string(),
+                beside,
+            ]);
+        }
+    }
+    rows
+}
+
+/// Number of whole blocks of the screening and of the confirmation.
+pub(crate) fn blocks(proof: &Proof) -> (usize, usize) {
+    let halves = proof.rounds.iter().filter(|round| round.compares == Compares::Halves).count() / 4;
+    (halves, proof.rounds.len() / 4 - halves)
+}
+
+/// What remains to be done, as a sentence; empty if nothing.
+pub(crate) fn ending(proof: &Proof) -> &'static str {
+    match proof.state {
+        State::Complete => "",
+        _ => "The search is not finished. Continue it with the same command and --resume.",
+    }
+}
+
+/// The figure that shows the effect best: the farthest one of those that certainly differ, else a percentile.
+fn best(effect: &Effect) -> Option<(Figure, Interval)> {
+    let distance = |(figure, interval): &(&Figure, &Interval)| match figure {
+        Figure::Missed => interval.estimate.abs(),
+        Figure::P99 | Figure::P9999 | Figure::Max => interval.estimate.ln().abs(),
+    };
+    let certain = effect.on.iter().filter(|(figure, interval)| differs(**figure, interval));
+    // Times first: a share of missed deadlines says less.
+    let certain = certain.max_by(|a, b| {
+        let is_time = |(figure, _): &(&Figure, &Interval)| **figure != Figure::Missed;
+        is_time(a).cmp(&is_time(b)).then(distance(a).total_cmp(&distance(b)))
+    });
+    let known = || [Figure::P9999, Figure::P99, Figure::Max, Figure::Missed].iter().find_map(|figure| effect.on.get_key_value(figure));
+    certain.or_else(known).map(|(figure, interval)| (*figure, *interval))
+}
+
+fn differs(figure: Figure, interval: &Interval) -> bool {
+    let nothing = if figure == Figure::Missed { 0.0 } else { 1.0 };
+    interval.low.is_some_and(|low| low > nothing) || interval.high.is_some_and(|high| high < nothing)
+}
+
+/// A ratio as `x 0.62`, a difference of shares as `-0.12 %`.
+fn shown(figure: Figure, interval: &Interval) -> String {
+    if figure == Figure::Missed { format!("{:+.3} %", interval.estimate * 100.0) } else { format!("x {}", ratio(interval.estimate)) }
+}
+
+fn interval_text(figure: Figure, interval: &Interval) -> String {
+    let end = |value: Option<f64>| match value {
+        None => "?".to_owned(),
+        Some(value) if figure == Figure::Missed => format!("{:+.3} %", value * 100.0),
+        Some(value) => ratio(value),
+    };
+    match (interval.low, interval.high) {
+        (None, None) => "too few blocks".to_owned(),
+        (low, high) => format!("{} to {}", end(low), end(high)),
+    }
+}
+
+/// Two decimals below 10, none above 100.
+fn ratio(value: f64) -> String {
+    match value {
+        small if small < 10.0 => format!("{small:.2}"),
+        middle if middle < 100.0 => format!("{middle:.1}"),
+        large => format!("{large:.0}"),
+    }
+}

@@ -1,0 +1,59 @@
+//! The result of a search for the changes that help.
+
+use record::Proof;
+
+use super::page::Page;
+use super::table::Table;
+use crate::proof::{answer, blocks, details, ending, measurement, rows};
+use crate::style::Ink;
+
+/// Rows of the short table; the page has all.
+const ROWS: usize = 12;
+
+/// Writes the whole page; with `full`, all figures of all candidates.
+pub(super) fn page(page: &mut Page, proof: &Proof, full: bool) {
+    let answer = answer(proof);
+    let ink = match (answer.is_found, &proof.conclusion) {
+        (true, _) => Ink::Good,
+        (false, Some(_)) => Ink::Plain,
+        (false, None) => Ink::Alarm,
+    };
+    page.answer(ink, &answer.sentence);
+    if !answer.reason.is_empty() {
+        page.text(Ink::Plain, &answer.reason);
+    }
+    let rows = rows(proof);
+    if !rows.is_empty() {
+        page.gap();
+        let mut table = Table::new(&["change", "figure", "effect", "interval", "result"]).words(1).words(4);
+        for row in rows {
+            let plain = |text: String| (Ink::Plain, text);
+            table.row(vec![
+                plain(row.name.to_owned()),
+                plain(row.figure.to_owned()),
+                plain(row.effect),
+                plain(row.interval),
+                (row.ink, row.judgement),
+            ]);
+        }
+        page.table(&if full { table } else { table.at_most(ROWS) });
+    }
+    if full && proof.conclusion.is_some() {
+        page.heading("All figures");
+        let headings = ["change", "figure", "effect", "interval", "blocks", "beside the others"];
+        let mut table = Table::new(&headings).words(1);
+        details(proof).into_iter().for_each(|row| table.row(row.into_iter().map(|text| (Ink::Plain, text)).collect()));
+        page.table(&table);
+    }
+    page.gap();
+    let (screening, confirmation) = blocks(proof);
+    let measured = format!(
+        "{}: {screening} blocks of four to find what helps, {confirmation} to confirm it. Effect: the figure with the change \
+         against the figure without it. All intervals together are right in 95 % of searches.",
+        measurement(proof)
+    );
+    page.text(Ink::Quiet, &measured);
+    if !ending(proof).is_empty() {
+        page.remark(ending(proof));
+    }
+}
