@@ -241,9 +241,14 @@ fn check_names(file: &CampaignFile, list: &[Scenario], resolver: &mut Resolver<'
 
 /// Returns a digest of everything that affects the runs.
 fn digest(file: &CampaignFile, once: &[Scenario]) -> String {
+    digest_of(format_args!("{} {:?} {} {} {once:?}", file.name, file.order, file.repeats, file.rest_ns))
+}
+
+/// The digest of a text, 16 hexadecimal digits.
+pub(crate) fn digest_of(text: fmt::Arguments) -> String {
     let mut digest = Fnv(0xcbf2_9ce4_8422_2325);
     // Writing to a digest cannot fail.
-    let _ = write!(digest, "{} {:?} {} {} {once:?}", file.name, file.order, file.repeats, file.rest_ns);
+    let _ = digest.write_fmt(text);
     format!("{:016x}", digest.0)
 }
 

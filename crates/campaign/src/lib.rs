@@ -20,6 +20,7 @@
 //! | `record_writer` | writes the record to disk during the run |
 //! | [`error`] | errors of a run |
 //! | [`process`] | a program of the user, watched thread by thread |
+//! | [`prove`] | measures which changes help, in rounds with and without them |
 //! | [`gravity`] | calibrates the gravity of the EVL core |
 //! | `cores` | the cores that schedule the measuring threads |
 //! | `answer` | the answering end of round trips |
@@ -51,6 +52,7 @@ mod phase;
 pub mod plan;
 pub mod probe;
 pub mod process;
+pub mod prove;
 mod record_budget;
 mod record_writer;
 mod run;

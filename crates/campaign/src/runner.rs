@@ -368,7 +368,7 @@ fn machine_of(document: &Campaign) -> (String, String) {
 }
 
 /// The same of this machine.
-fn this_machine(root: &Root) -> (String, String) {
+pub(crate) fn this_machine(root: &Root) -> (String, String) {
     let facts = machine::facts(root);
     (facts.hostname.unwrap_or_default(), facts.kernel.unwrap_or_default())
 }
@@ -401,7 +401,7 @@ fn rest(length: Duration) {
 
 /// True if the file or folder belongs to this user, and no others may write to it. A group whose number is that of the
 /// user is taken for the user's private one, as distributions with the umask 002 make it.
-fn is_own(path: &Path) -> bool {
+pub(crate) fn is_own(path: &Path) -> bool {
     // Also the link, if it is one: otherwise anybody could lead a user to another folder of that user. A slash at the
     // end would hide the link.
     let path: PathBuf = path.components().collect();
@@ -416,7 +416,7 @@ fn is_own(path: &Path) -> bool {
 /// Locks the folder against other runs of a campaign in it. `None` if its file system has no locks.
 ///
 /// The lock is a file that other users cannot open, because everyone who can open a file or folder can also lock it.
-fn lock(dir: &Path) -> Result<Option<File>, CampaignError> {
+pub(crate) fn lock(dir: &Path) -> Result<Option<File>, CampaignError> {
     let path = dir.join(LOCK_FILE);
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = match open(&path, flags, Mode::RUSR | Mode::WUSR) {

@@ -57,18 +57,18 @@ pub(crate) fn answer(proof: &Proof) -> Answer {
     );
     let chosen = proof.chosen.as_deref().unwrap_or_default();
     let (word, sentence) = match (&conclusion.why_not, &conclusion.together) {
-        (Some(why), _) => {
-            ("NOT CONFIRMED", format!("{} seemed to help, but {why}.", names(chosen)))
-        }
+        (Some(why), _) => ("NOT CONFIRMED", format!("{} seemed to help, but {why}.", names(chosen))),
         (None, Some(together)) if !conclusion.kept.is_empty() => {
             let (figure, interval) = best(together).unwrap_or_default();
-            let effect = format!("{} {} ({})", figure.name(), shown(figure, &interval), interval_text(figure, &interval));
+            let effect =
+                format!("{} {} ({})", figure.name(), shown(figure, &interval), interval_text(figure, &interval));
             let verb = if conclusion.kept.len() == 1 { "helps" } else { "help" };
             ("FOUND", format!("{} {verb}: {effect}.", names(&conclusion.kept)))
         }
         _ => ("NOTHING HELPS", format!("No change made a measurable difference for the better.{}", seen(proof))),
     };
-    let reason = [control.unwrap_or_default(), &harms].iter().filter(|text| !text.is_empty()).copied().collect::<Vec<_>>();
+    let reason =
+        [control.unwrap_or_default(), &harms].iter().filter(|text| !text.is_empty()).copied().collect::<Vec<_>>();
     Answer { word, sentence, reason: reason.join(" "), is_found: word == "FOUND" && control.is_none() }
 }
 
@@ -81,7 +81,8 @@ fn seen(proof: &Proof) -> String {
         widths.filter(|width| width.is_finite()).reduce(f64::max)
     };
     let known = [Figure::P99, Figure::P9999].into_iter().filter_map(|figure| Some((figure, of(figure)?)));
-    let each: Vec<String> = known.map(|(figure, width)| format!("{:.0} % of {}", width * 100.0, figure.name())).collect();
+    let each: Vec<String> =
+        known.map(|(figure, width)| format!("{:.0} % of {}", width * 100.0, figure.name())).collect();
     if each.is_empty() { String::new() } else { format!(" One of {} would have been seen.", each.join(" or ")) }
 }
 
@@ -135,9 +136,16 @@ fn row<'a>(name: &'a str, effect: &Effect, judgement: String, ink: Ink) -> Row<'
     Row { name, figure: figure.name(), effect, interval, judgement, ink }
 }
 
-/// All figures of all candidates, for the details: candidate, figure, effect, interval, blocks, beside the others.
-pub(crate) fn details(proof: &Proof) -> Vec<Vec<String>> {
-    let Some(conclusion) = &proof.conclusion else { return Vec::new() };
+/// All figures of all candidates.
+pub(crate) struct Details {
+    pub headings: Vec<&'static str>,
+    pub rows: Vec<Vec<String>>,
+}
+
+/// All figures of all candidates. Only a search that compared some without each of them has the last column.
+pub(crate) fn details(proof: &Proof) -> Details {
+    let mut headings = vec!["change", "figure", "effect", "interval", "blocks", "beside the others"];
+    let Some(conclusion) = &proof.conclusion else { return Details { headings, rows: Vec::new() } };
     let together = conclusion.together.iter().map(|effect| ("all chosen together", effect));
     let named = proof.candidates.iter().map(|candidate| candidate.id.as_str()).zip(&conclusion.effects);
     let mut rows = Vec::new();
@@ -158,7 +166,11 @@ pub(crate) fn details(proof: &Proof) -> Vec<Vec<String>> {
             ]);
         }
     }
-    rows
+    if conclusion.effects.iter().all(|effect| effect.beside.is_empty()) {
+        headings.pop();
+        rows.iter_mut().for_each(|row| _ = row.pop());
+    }
+    Details { headings, rows }
 }
 
 /// Number of whole blocks of the screening and of the confirmation.
@@ -175,20 +187,11 @@ pub(crate) fn ending(proof: &Proof) -> &'static str {
     }
 }
 
-/// The figure that shows the effect best: the farthest one of those that certainly differ, else a percentile.
+/// The figure to show of an effect: the first one that certainly differs, else the first known one.
 fn best(effect: &Effect) -> Option<(Figure, Interval)> {
-    let distance = |(figure, interval): &(&Figure, &Interval)| match figure {
-        Figure::Missed => interval.estimate.abs(),
-        Figure::P99 | Figure::P9999 | Figure::Max => interval.estimate.ln().abs(),
-    };
-    let certain = effect.on.iter().filter(|(figure, interval)| differs(**figure, interval));
-    // Times first: a share of missed deadlines says less.
-    let certain = certain.max_by(|a, b| {
-        let is_time = |(figure, _): &(&Figure, &Interval)| **figure != Figure::Missed;
-        is_time(a).cmp(&is_time(b)).then(distance(a).total_cmp(&distance(b)))
-    });
-    let known = || [Figure::P9999, Figure::P99, Figure::Max, Figure::Missed].iter().find_map(|figure| effect.on.get_key_value(figure));
-    certain.or_else(known).map(|(figure, interval)| (*figure, *interval))
+    const ORDER: [Figure; 4] = [Figure::P9999, Figure::Max, Figure::P99, Figure::Missed];
+    let known = || ORDER.iter().filter_map(|figure| Some((*figure, *effect.on.get(figure)?)));
+    known().find(|(figure, interval)| differs(*figure, interval)).or_else(|| known().next())
 }
 
 fn differs(figure: Figure, interval: &Interval) -> bool {
@@ -196,21 +199,27 @@ fn differs(figure: Figure, interval: &Interval) -> bool {
     interval.low.is_some_and(|low| low > nothing) || interval.high.is_some_and(|high| high < nothing)
 }
 
-/// A ratio as `x 0.62`, a difference of shares as `-0.12 %`.
+/// A ratio as `x 0.62`, a difference of shares as `-0.120 %`.
 fn shown(figure: Figure, interval: &Interval) -> String {
-    if figure == Figure::Missed { format!("{:+.3} %", interval.estimate * 100.0) } else { format!("x {}", ratio(interval.estimate)) }
+    if figure == Figure::Missed { share(interval.estimate) } else { format!("x {}", ratio(interval.estimate)) }
 }
 
 fn interval_text(figure: Figure, interval: &Interval) -> String {
     let end = |value: Option<f64>| match value {
         None => "?".to_owned(),
-        Some(value) if figure == Figure::Missed => format!("{:+.3} %", value * 100.0),
+        Some(value) if figure == Figure::Missed => share(value),
         Some(value) => ratio(value),
     };
     match (interval.low, interval.high) {
         (None, None) => "too few blocks".to_owned(),
         (low, high) => format!("{} to {}", end(low), end(high)),
     }
+}
+
+/// A difference of shares in per cent, with three decimals.
+fn share(value: f64) -> String {
+    let text = format!("{:+.3} %", value * 100.0);
+    if text.contains("0.000 %") { "0 %".to_owned() } else { text }
 }
 
 /// Two decimals below 10, none above 100.

@@ -2,6 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a panic is the failure of a test")]
 
+#[path = "common/proof.rs"]
+mod search;
+
 use insta::assert_snapshot;
 use record::{
     Account, Blame, BlameMode, Campaign, Cause, CauseKind, Caveat, Compared, Culprit, INTERRUPT, Interrupts, Outcome,
@@ -335,4 +338,17 @@ fn headlines_of_round_trips_and_streams_have_counts_and_magnitudes() {
     assert!(text.contains(" late (at most "), "{text}");
     let text = answer(&self::record("capture"), FULL, &UNICODE, 120);
     assert!(text.contains(" late (at most "), "{text}");
+}
+
+#[test]
+fn searches_fit_at_three_widths() {
+    let proof = search::proof();
+    for width in WIDTHS {
+        assert_snapshot!(format!("proof_{width}"), report::terminal::proof(&proof, false, &UNICODE, width));
+    }
+    assert_snapshot!("proof_full_80", report::terminal::proof(&proof, true, &UNICODE, 80));
+    let mut begun = proof;
+    (begun.conclusion, begun.state) = (None, record::State::Interrupted);
+    begun.rounds.truncate(30);
+    assert_snapshot!("proof_begun_80", report::terminal::proof(&begun, false, &UNICODE, 80));
 }

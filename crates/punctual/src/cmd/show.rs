@@ -14,12 +14,16 @@ use report::export::Format;
 
 use crate::{
     cli::{Extent, Show, Tables},
+    exit::Usage,
     output::{self, Export},
 };
 
 pub fn run(options: &Show) -> anyhow::Result<u8> {
     if file::is_campaign(&options.record) {
         return campaign(options);
+    }
+    if file::is_proof(&options.record) {
+        return proof(options);
     }
     let exports = Export::among(&options.exports, &Format::OF_RECORDS)?;
     let others = output::find_references(&options.against)?;
@@ -83,6 +87,30 @@ fn campaign(options: &Show) -> anyhow::Result<u8> {
         output::print_campaign(options.output, extent, &campaign, &options.record)?;
     }
     Ok(analysis::campaign::exit_status(&campaign))
+}
+
+/// Prints a search of `punctual tune --prove`. Its conclusions are drawn again from its rounds.
+fn proof(options: &Show) -> anyhow::Result<u8> {
+    if !options.exports.is_empty() || !options.against.is_empty() || !options.profiles.is_empty() {
+        return Err(Usage(
+            "a search of `punctual tune --prove` has no exports, profiles or comparisons: leave them out".to_owned(),
+        )
+        .into());
+    }
+    let mut proof = file::read_proof(&options.record)?;
+    if proof.conclusion.is_some() {
+        proof.conclusion = Some(analysis::prove::conclude(&proof));
+    }
+    if options.open {
+        open(&options.record, &report::html::render_proof(&proof))?;
+    } else if options.output.json {
+        output::stdout(|out| out.write_all(&file::proof_to_json(&proof)))?;
+    } else {
+        output::print(options.output, |style, width| {
+            report::terminal::proof(&proof, options.extent.full, style, width)
+        })?;
+    }
+    Ok(0)
 }
 
 /// Writes the report next to a record, and opens it in the browser.

@@ -1,4 +1,4 @@
-//! The page of a search for the changes that help.
+//! The page of a search for the changes that help, a separate document.
 
 use std::fmt::Write;
 
@@ -63,6 +63,7 @@ pub fn render_proof(proof: &Proof) -> String {
     let (screening, confirmation) = blocks(proof);
     let round = format_ns(i64::try_from(proof.round_ns).unwrap_or(i64::MAX));
     let kept = proof.conclusion.as_ref().map_or(0, |conclusion| conclusion.kept.len());
+    let all = details(proof);
     let key = |label, value: String, detail: String| Key { label, value, detail };
     let cells = |row: crate::proof::Row| {
         vec![row.name.to_owned(), row.figure.to_owned(), row.effect, row.interval, row.judgement]
@@ -96,11 +97,7 @@ pub fn render_proof(proof: &Proof) -> String {
             rows(proof).into_iter().map(cells).collect(),
         ),
         charts: Figure::ALL.into_iter().filter_map(|figure| chart(proof, figure)).collect(),
-        all: Table::plain(
-            "All figures",
-            &["change", "figure", "effect", "interval", "blocks", "beside the others"],
-            details(proof),
-        ),
+        all: Table::plain("All figures", &all.headings, all.rows),
         changes: proof.candidates.iter().map(|one| (one.id.as_str(), one.change.as_str())).collect(),
     };
     escape(page.render().expect("writing to a string does not fail, and the template has no other way to fail"))

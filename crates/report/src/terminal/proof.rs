@@ -40,9 +40,9 @@ pub(super) fn page(page: &mut Page, proof: &Proof, full: bool) {
     }
     if full && proof.conclusion.is_some() {
         page.heading("All figures");
-        let headings = ["change", "figure", "effect", "interval", "blocks", "beside the others"];
-        let mut table = Table::new(&headings).words(1);
-        details(proof).into_iter().for_each(|row| table.row(row.into_iter().map(|text| (Ink::Plain, text)).collect()));
+        let all = details(proof);
+        let mut table = Table::new(&all.headings).words(1);
+        all.rows.into_iter().for_each(|row| table.row(row.into_iter().map(|text| (Ink::Plain, text)).collect()));
         page.table(&table);
     }
     page.gap();

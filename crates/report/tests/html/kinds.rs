@@ -6,9 +6,9 @@ use record::{
     ReceivedStream, Record, Release, Responses, RoundTrip, ScenarioEntry, ScenarioResult, Series, SeriesKind, State,
     Stream, StreamIdentity, TIMER, Talker, ThreadTimes, Times, Zero,
 };
-use report::html::{render, render_campaign, render_machine};
+use report::html::{render, render_campaign, render_machine, render_proof};
 
-use crate::{blamed, sample};
+use crate::{blamed, proof, sample};
 
 /// The report of each kind of run, with its name.
 pub fn all() -> Vec<(&'static str, String)> {
@@ -32,6 +32,7 @@ pub fn all() -> Vec<(&'static str, String)> {
     .map(|(name, record)| (*name, render(record)))
     .chain([("campaign", render_campaign(&campaign()))])
     .chain([("machine", machine())])
+    .chain([("tune --prove", render_proof(&proof::proof()))])
     .collect()
 }
 

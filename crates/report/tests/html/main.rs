@@ -6,6 +6,8 @@ mod browser;
 mod culprits;
 mod kinds;
 mod pages;
+#[path = "../common/proof.rs"]
+mod proof;
 mod sample;
 #[allow(dead_code, reason = "other parts are used by the tests of the command")]
 #[path = "../../../punctual/tests/it/browser.rs"]

@@ -18,7 +18,7 @@ use super::Results;
 use crate::{
     cli::{Tables, Threads},
     exit::Usage,
-    output,
+    output::{self, RecordFiles},
 };
 
 pub fn run(options: &Threads) -> anyhow::Result<u8> {
@@ -28,22 +28,27 @@ pub fn run(options: &Threads) -> anyhow::Result<u8> {
     let (common, wake_ups) = (&options.common, &options.wake_ups);
     let results = Results::prepare(common)?;
     let others = output::find_references(&wake_ups.against)?;
-    let threads = plan_threads(options)?;
-    let period_ns = threads.iter().map(|thread| thread.period_ns).min().unwrap_or(options.period);
-    let phase = super::phase(common, period_ns, super::length(common), threads);
-    let cpus = phase.threads.iter().map(|thread| thread.cpu).collect();
-    let plan = Plan {
-        cpus: Some(cpus),
-        shield: options.placement.shield.clone(),
-        offset_ns: options.offset,
-        blame_cost: options.blame_cost,
-        ..wake_ups.apply(super::plan(common, &results.files, probe(options)?, vec![phase])?)?
-    };
-    let mut record = output::measure(&plan, common.output)?;
+    let mut record = output::measure(&plan(options, &results.files)?, common.output)?;
     output::judge(&mut record, &wake_ups.profiles)?;
     output::compare_with(&mut record, &others);
     results.deliver(&record, |style, width| report::terminal::summary(&record, style, width))?;
     wake_ups.status(&record, &results)
+}
+
+/// The plan of these options, without a matrix.
+pub fn plan(options: &Threads, files: &RecordFiles) -> anyhow::Result<Plan> {
+    let (common, wake_ups) = (&options.common, &options.wake_ups);
+    let threads = plan_threads(options)?;
+    let period_ns = threads.iter().map(|thread| thread.period_ns).min().unwrap_or(options.period);
+    let phase = super::phase(common, period_ns, super::length(common), threads);
+    let cpus = phase.threads.iter().map(|thread| thread.cpu).collect();
+    Ok(Plan {
+        cpus: Some(cpus),
+        shield: options.placement.shield.clone(),
+        offset_ns: options.offset,
+        blame_cost: options.blame_cost,
+        ..wake_ups.apply(super::plan(common, files, probe(options)?, vec![phase])?)?
+    })
 }
 
 /// The threads to measure, each with its CPU.
