@@ -13,7 +13,7 @@ use record::{
 use super::{
     Origin,
     figure::{Key, Table},
-    svg::{self, Axis, Frame, Path, number},
+    svg::{self, Axis, Frame, Path, Tick, number},
     text,
     verdict::Headline,
 };
@@ -153,7 +153,11 @@ fn chart(proof: &Proof, figure: Figure) -> Option<Chart> {
             text::escape(name)
         );
     }
-    let ticks = svg::log_ticks(x.lo, x.hi, |ratio| format!("{}", (ratio * 1000.0).round() / 1000.0));
+    // Intervals rarely span a decade.
+    let steps = [0.01, 0.1, 0.2, 0.3, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.4, 1.7, 2.0, 3.0, 5.0, 10.0, 100.0];
+    let near = |ratio: &f64| ratio.log10().abs() <= farthest;
+    let ticks = steps.into_iter().filter(near).map(|ratio: f64| Tick { at: ratio.log10(), label: ratio.to_string() });
+    let ticks = ticks.collect();
     let (id, title) = (format!("effect-{}", figure.name().replace('.', "-")), format!("Effect on {}", figure.name()));
     let frame = Frame {
         id: &id,
