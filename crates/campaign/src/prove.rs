@@ -12,7 +12,7 @@ use std::{
 };
 
 use analysis::prove;
-use machine::Root;
+use machine::{Root, tune::Choice};
 use record::{
     Proof, Record, State, Tool,
     file::{self, FileError},
@@ -86,15 +86,14 @@ pub enum ProveError {
 }
 
 /// What to search.
-pub struct Search<'a> {
+#[derive(Debug)]
+pub struct Search {
     /// The measurement of a round without any change.
     pub plan: Plan,
-    /// The changes, without the control.
-    pub candidates: Vec<Candidate>,
+    /// The changes to try, without the control, each in words and as a setting of a run.
+    pub changes: Vec<(Candidate, Choice)>,
     /// Time for the whole search, ns.
     pub budget_ns: u64,
-    /// The measurement with these candidates applied, by index.
-    pub with: &'a dyn Fn(&Plan, &[usize]) -> Plan,
 }
 
 /// Shows a search while it runs.
@@ -105,10 +104,19 @@ pub trait ProveHandler {
     fn done(&mut self, proof: &Proof);
 }
 
-impl Search<'_> {
+impl Search {
     /// Time of a round, ns.
     fn round_ns(&self) -> u64 {
         self.plan.phases.iter().filter_map(crate::PhasePlan::duration_ns).sum()
+    }
+
+    /// The measurement with these candidates.
+    fn with(&self, applied: &[usize]) -> Plan {
+        // The control is the last one, and changes nothing.
+        let choices = applied.iter().filter_map(|&index| self.changes.get(index)).map(|(_, choice)| choice.clone());
+        let mut plan = self.plan.clone();
+        plan.settings.extend(choices);
+        plan
     }
 
     /// The document before its first round.
@@ -116,22 +124,24 @@ impl Search<'_> {
     /// # Errors
     /// There are no candidates, or the budget is too small for them.
     pub fn document(&self, command: Vec<String>, root: &Root) -> Result<Proof, ProveError> {
-        if self.candidates.is_empty() {
+        if self.changes.is_empty() {
             return Err(ProveError::NoCandidates);
         }
         let control = Candidate { id: CONTROL.to_owned(), change: "changes nothing".to_owned() };
-        let candidates: Vec<Candidate> = self.candidates.iter().cloned().chain([control]).collect();
+        let named = self.changes.iter().map(|(candidate, _)| candidate.clone());
+        let candidates: Vec<Candidate> = named.chain([control]).collect();
         let block_ns = (self.round_ns() + AROUND_NS) * u64::from(prove::ROUNDS);
         let blocks = u32::try_from(self.budget_ns / block_ns).unwrap_or(u32::MAX);
         let least = prove::least_blocks(candidates.len());
         if blocks < least {
             let needs_ns = u64::from(least) * block_ns;
-            return Err(ProveError::TooShort { blocks, candidates: self.candidates.len(), needs_ns });
+            return Err(ProveError::TooShort { blocks, candidates: self.changes.len(), needs_ns });
         }
         let (hostname, kernel) = this_machine(root);
         let scenario = self.plan.scenario();
         // Names and values of the changes; the seed makes another order of the same search.
-        let digest = digest_of(format_args!("{scenario:?} {} {candidates:?}", self.round_ns()));
+        let (probe, phases) = (&self.plan.probe, &self.plan.phases);
+        let digest = digest_of(format_args!("{scenario:?} {probe:?} {phases:?} {candidates:?}"));
         Ok(Proof {
             schema: PROOF_SCHEMA.to_owned(),
             tool: Tool { name: "punctual".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() },
@@ -152,8 +162,9 @@ impl Search<'_> {
 }
 
 /// A search and the folder of its document.
+#[derive(Debug)]
 pub struct Prover<'a> {
-    search: &'a Search<'a>,
+    search: &'a Search,
     dir: PathBuf,
     proof: Proof,
     /// Open and locked for as long as the search runs.
@@ -232,7 +243,7 @@ impl<'a> Prover<'a> {
             if termination_requests() > 0 {
                 break;
             }
-            let plan = (self.search.with)(&self.search.plan, &next.applied);
+            let plan = self.search.with(&next.applied);
             let proof = &self.proof;
             let record = crate::run(&plan, root, &mut |record, progress| handler.watch(record, progress, proof))?;
             if let Some(reason) = record.validity.reasons.first() {

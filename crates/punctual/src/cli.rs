@@ -20,6 +20,7 @@ mod pair;
 mod placement;
 mod pod;
 mod process;
+mod prove;
 mod rig;
 mod run;
 mod setup;
@@ -73,6 +74,7 @@ pub use self::{
     placement::{Placement, Restore},
     pod::{LatencyTest, Pod},
     process::{PeriodOf, Process},
+    prove::Prove,
     rig::{ModelChoice, Rig},
     run::{Campaigns, Run, Validate},
     setup::Setup,
@@ -291,8 +293,8 @@ pub enum Command {
     /// written.
     ///
     /// Examples:
-    ///   punctual tune --cpus 3 --full
-    ///   sudo punctual tune --yes
+    ///   sudo punctual tune --prove --duration 30m
+    ///   sudo punctual tune --cpus 3 --yes
     #[command(verbatim_doc_comment)]
     Tune(Tune),
     /// Restore settings that a killed run left changed.
@@ -492,7 +494,7 @@ pub enum Generate {
     ///   punctual generate schema campaign
     #[command(verbatim_doc_comment)]
     Schema {
-        /// File format: a run record or a campaign.
+        /// Kind of document.
         #[arg(default_value = "run")]
         of: Document,
     },
@@ -538,10 +540,22 @@ pub fn parse() -> anyhow::Result<Cli> {
     if ::guest::init::is_init() {
         return Ok(Cli::parse_from(["punctual", ::guest::init::COMMAND]));
     }
-    let arguments = joined(std::env::args_os());
-    let matches = definition().try_get_matches_from(&arguments);
-    matches.and_then(|matches| Cli::from_arg_matches(&matches)).map_err(|error| {
-        std::process::exit(print(&with_page(error, &arguments), &arguments));
+    Ok(parse_or_exit(&joined(std::env::args_os())))
+}
+
+/// Parses the words after `punctual measure`, as [`parse`]. No record is written.
+pub fn measurement(words: &[String]) -> Measure {
+    let words = ["punctual", "measure"].into_iter().chain(words.iter().map(String::as_str)).chain(["--no-record"]);
+    match parse_or_exit(&joined(words.map(OsString::from))).command {
+        Some(Command::Measure(measure)) => measure,
+        other => unreachable!("`measure` was parsed as {other:?}"),
+    }
+}
+
+fn parse_or_exit(arguments: &[OsString]) -> Cli {
+    let matches = definition().try_get_matches_from(arguments);
+    matches.and_then(|matches| Cli::from_arg_matches(&matches)).unwrap_or_else(|error| {
+        std::process::exit(print(&with_page(error, arguments), arguments));
     })
 }
 

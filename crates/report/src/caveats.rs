@@ -57,7 +57,7 @@ mod tests {
         let text = "the source pps:pps0 failed during the run: the device was removed".to_owned();
         let reason = record::Reason { id: "pacer.failed".to_owned(), text: text.clone(), remedy: String::new() };
         let caveats = [text, "the host took time".to_owned()].map(|text| Caveat { kind: "gone".to_owned(), text });
-        let validity = Validity { valid: false, reasons: vec![reason], ..Validity::default() };
+        let validity = Validity { valid: false, reasons: vec![reason] };
         let record = Record { validity, caveats: caveats.into(), ..Record::default() };
         let texts: Vec<_> = of_run(&record).into_iter().map(|doubt| doubt.text).collect();
         assert_eq!(texts, ["the host took time"]);

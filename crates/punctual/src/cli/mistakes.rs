@@ -263,7 +263,10 @@ mod tests {
             ("measure timer --stop-on", "--stop-on needs a value: `punctual measure timer --help` lists its options"),
             ("measure timer --color red", "--color must be auto, always or never (got red)"),
             ("measure timer --color", "--color needs a value: auto, always or never"),
-            ("generate schema foo", "OF must be run or campaign (got foo): write e.g. `punctual generate schema run`"),
+            (
+                "generate schema foo",
+                "OF must be run, campaign or proof (got foo): write e.g. `punctual generate schema run`",
+            ),
             (
                 "measure stream eth0",
                 "SIDE must be talk or listen (got eth0): write e.g. `sudo punctual measure stream talk eth0 --cpu 3 --wakeup-offset 8us`",

@@ -8,7 +8,7 @@ use machine::{
     tune::{Choice, Service, definition},
 };
 
-use super::{Extent, OutputOptions};
+use super::{Extent, OutputOptions, Prove};
 
 /// Options of `tune`.
 #[derive(Debug, Args)]
@@ -51,6 +51,9 @@ pub struct Tune {
     /// Restore everything that tune has changed.
     #[arg(long, conflicts_with_all = ["profile", "cpus", "only", "without", "settings", "service", "yes"])]
     pub revert: bool,
+    /// The search for changes that help.
+    #[command(flatten)]
+    pub how: Prove,
     /// Tune the machine in this folder [default: this one].
     #[arg(long, value_name = "DIR")]
     pub root: Option<PathBuf>,

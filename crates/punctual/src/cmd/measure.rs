@@ -39,6 +39,26 @@ pub fn run(probe: &Measure) -> anyhow::Result<u8> {
     }
 }
 
+/// The plan of a measurement, to be repeated in rounds. Its options say that no record is written.
+///
+/// # Errors
+/// It is invalid, or of a kind that cannot be repeated in rounds.
+pub fn plan_of(probe: &Measure) -> anyhow::Result<Plan> {
+    let files = RecordFiles::choose(None, true)?;
+    match probe {
+        Measure::Timer(options) => timer::plan(options, &files),
+        Measure::Threads(options) if !options.matrix => threads::plan(options, &files),
+        Measure::Noise(options) => noise::plan(options, &files),
+        Measure::Udp(options) => udp::Ready::prepare(&options.shared, udp::to_echo(options)?)?.plan(),
+        Measure::Ping(options) => udp::Ready::prepare(&options.shared, udp::to_device(options)?)?.plan(),
+        Measure::RoundTrip(options) => udp::Ready::prepare(&options.shared, udp::to_mirror(options))?.plan(),
+        Measure::Threads(_) | Measure::Stream(_) | Measure::Process(_) | Measure::Interrupt(_) | Measure::Audio(_) => {
+            let kinds = "timer, threads without --matrix, noise, udp, ping or round-trip";
+            Err(Usage(format!("this measurement cannot be repeated in rounds: take {kinds}")).into())
+        }
+    }
+}
+
 /// The loads to run. `--load idle` is the same as no `--load`.
 fn loads(common: &Common) -> Vec<LoadSpec> {
     let idle = common.loads.iter().all(|spec| spec.load.is_idle());

@@ -1,5 +1,7 @@
 //! `punctual tune`: shows the settings of this machine that would change, changes them, and restores them.
 
+mod prove;
+
 use std::fmt::Write;
 
 use anyhow::{bail, ensure};
@@ -32,15 +34,18 @@ struct Tuned {
 pub fn run(options: &Tune) -> anyhow::Result<u8> {
     let root = output::root(options.root.as_ref())?;
     let is_allowed = !root.is_system() || rustix::process::geteuid().is_root();
-    if (options.yes || options.revert) && !is_allowed {
+    if (options.yes || options.revert || options.how.prove) && !is_allowed {
         bail!("nothing was changed, because this needs root: {}", with_sudo()?);
     }
     if options.revert {
         return revert(options, &root);
     }
-    if options.yes && root.is_system() {
+    if (options.yes || options.how.prove) && root.is_system() {
         // Otherwise the values of a killed run would seem to be those of the user.
         leftovers::restore(&root)?.iter().for_each(|restored| say!("note: {}", restored.in_words()));
+    }
+    if options.how.prove {
+        return prove::run(options, &options.how, need(options)?);
     }
     let tuned = read(options, &root)?;
     let (kept, failed) = if options.yes {
@@ -71,20 +76,24 @@ pub fn run(options: &Tune) -> anyhow::Result<u8> {
     Ok(u8::from(is_refused || !failed.is_empty()))
 }
 
-/// Reads this machine. Changes nothing.
-fn read(options: &Tune, root: &Root) -> anyhow::Result<Tuned> {
+/// The purpose of the plan.
+fn need(options: &Tune) -> anyhow::Result<Need> {
     let profile = match &options.profile {
         Some(name) => Some(analysis::find_profile(name).map_err(|error| Usage(error.to_string()))?),
         None => None,
     };
-    let need = Need {
+    Ok(Need {
         cpus: options.cpus.clone(),
         set: options.settings.clone(),
         only: options.only.clone(),
         without: options.without.clone(),
         limit_ns: profile.and_then(|profile| u64::try_from(profile.limit_ns).ok()),
-    };
-    let plan = tune::plan(root, &need).map_err(|error| Usage(error.to_string()))?;
+    })
+}
+
+/// Reads this machine. Changes nothing.
+fn read(options: &Tune, root: &Root) -> anyhow::Result<Tuned> {
+    let plan = tune::plan(root, &need(options)?).map_err(|error| Usage(error.to_string()))?;
     let cpus = options.cpus.clone().unwrap_or_else(|| machine::isolated_cpus(root));
     let mut files: Vec<NewFile> =
         options.service.iter().map(|service| tune::drop_in(service, options.cpus.as_ref())).collect();

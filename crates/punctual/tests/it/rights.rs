@@ -16,6 +16,7 @@ mod pair;
 mod ping;
 mod pod;
 mod process;
+mod prove;
 mod round_trip;
 mod setup;
 mod shield;

@@ -19,28 +19,40 @@ use crate::{
 };
 
 pub fn run(options: &Udp) -> anyhow::Result<u8> {
-    let peer = options.peer.as_deref().map_or(Ok(Peer::Own), |text| resolve(text).map(Peer::Echo))?;
-    let &Udp { allow_fragments, echo_policy, echo_cpu, .. } = options;
-    let echo = UdpProbe { peer, allow_fragments, echo_policy, echo_cpu, ..UdpProbe::default() };
-    measure(&options.shared, echo)
+    measure(&options.shared, to_echo(options)?)
 }
 
 pub fn ping(options: &Ping) -> anyhow::Result<u8> {
-    options.peer.resolve()?;
-    let (peer, allow_fragments) = (Peer::Device(options.peer.clone()), options.allow_fragments);
-    let device = UdpProbe { peer, allow_fragments, ..UdpProbe::default() };
-    measure(&options.shared, device)
+    measure(&options.shared, to_device(options)?)
 }
 
 pub fn round_trip(options: &RoundTrip) -> anyhow::Result<u8> {
+    measure(&options.shared, to_mirror(options))
+}
+
+/// The probe of `measure udp`, with its peer.
+pub fn to_echo(options: &Udp) -> anyhow::Result<UdpProbe> {
+    let peer = options.peer.as_deref().map_or(Ok(Peer::Own), |text| resolve(text).map(Peer::Echo))?;
+    let &Udp { allow_fragments, echo_policy, echo_cpu, .. } = options;
+    Ok(UdpProbe { peer, allow_fragments, echo_policy, echo_cpu, ..UdpProbe::default() })
+}
+
+/// The probe of `measure ping`, with its peer.
+pub fn to_device(options: &Ping) -> anyhow::Result<UdpProbe> {
+    options.peer.resolve()?;
+    let (peer, allow_fragments) = (Peer::Device(options.peer.clone()), options.allow_fragments);
+    Ok(UdpProbe { peer, allow_fragments, ..UdpProbe::default() })
+}
+
+/// The probe of `measure round-trip`, with its peer.
+pub fn to_mirror(options: &RoundTrip) -> UdpProbe {
     let &RoundTrip { ethertype, vlan: vlan_id, priority, .. } = options;
     let frames = Frames { ethertype, vlan_id, priority };
     let peer = match (&options.interface, options.to) {
         (Some(interface), Some(MacAddress(to))) => Peer::Mirror { interface: interface.clone(), to, frames },
         _ => Peer::OwnMirror(frames),
     };
-    let mirror = UdpProbe { peer, echo_policy: options.echo_policy, echo_cpu: options.echo_cpu, ..UdpProbe::default() };
-    measure(&options.shared, mirror)
+    UdpProbe { peer, echo_policy: options.echo_policy, echo_cpu: options.echo_cpu, ..UdpProbe::default() }
 }
 
 fn measure(options: &UdpOptions, with_peer: UdpProbe) -> anyhow::Result<u8> {

@@ -1,0 +1,34 @@
+//! Options of `tune --prove`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::duration;
+
+/// Options of `tune --prove`.
+#[derive(Debug, Args)]
+pub struct Prove {
+    /// Measure which changes help, and keep only these.
+    ///
+    /// Rounds with and without the changes alternate; nothing stays changed, unless --yes keeps what helps.
+    #[arg(long, conflicts_with_all = ["service", "persist", "revert", "root"])]
+    pub prove: bool,
+    /// Measure for this long in total [default: 30m].
+    #[arg(long, value_name = "TIME", value_parser = duration, requires = "prove")]
+    pub duration: Option<u64>,
+    /// Use this folder [default: tune-HOST-DATE-TIME].
+    #[arg(long, value_name = "DIR", requires = "prove")]
+    pub dir: Option<PathBuf>,
+    /// Continue a search that was stopped.
+    ///
+    /// The one in --dir, or the newest in this folder.
+    #[arg(long, requires = "prove")]
+    pub resume: bool,
+    /// What each round measures [default: timer --load cpu].
+    ///
+    /// A measurement of `punctual measure` with its options, after `--`. Its --duration is the length of a round, 5 s by
+    /// default.
+    #[arg(last = true, value_name = "MEASUREMENT", requires = "prove")]
+    pub measurement: Vec<String>,
+}

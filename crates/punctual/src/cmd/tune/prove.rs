@@ -1,0 +1,180 @@
+//! `punctual tune --prove`: keeps the changes that a measurement shows to help.
+
+use std::path::{Path, PathBuf};
+
+use analysis::{format_duration, prove::ROUNDS};
+use anyhow::Context;
+use campaign::{
+    Length, Plan,
+    prove::{PROOF_FILE, ProveHandler, Prover, Search, unfinished},
+};
+use machine::{
+    Root,
+    tune::{self, Choice, Need, Setting},
+};
+use record::{
+    Proof, Record, State, counted, file,
+    proof::{Candidate, Conclusion},
+};
+use report::{
+    Style,
+    live::{Live, LiveMode, Progress},
+};
+
+use crate::{
+    cli::{self, OutputOptions, Prove, Tune},
+    cmd::measure,
+    exit::Usage,
+    output,
+};
+
+/// The measurement of each round if none is named.
+const MEASUREMENT: [&str; 3] = ["timer", "--load", "cpu"];
+/// Length of a round, ns, if the measurement names none.
+const ROUND_NS: u64 = 5_000_000_000;
+/// Time for the whole search, ns, if none is named.
+const BUDGET_NS: u64 = 30 * 60 * 1_000_000_000;
+
+/// Searches for the changes of this plan that help, and makes them with --yes.
+pub fn run(options: &Tune, how: &Prove, mut need: Need) -> anyhow::Result<u8> {
+    sys::signal::count_termination().context("cannot watch for Ctrl-C")?;
+    let root = Root::system();
+    let plan = measurement(&how.measurement)?;
+    need.cpus = need.cpus.or_else(|| plan.cpus.clone());
+    let settings = tune::plan(&root, &need)?.changes;
+    let changes = settings.iter().map(|setting| (candidate(setting), choice(setting, &need))).collect();
+    let search = Search { plan, changes, budget_ns: how.duration.unwrap_or(BUDGET_NS) };
+    let (dir, prover) = match how.resume {
+        true => {
+            let here = Path::new(".");
+            let dir = how.dir.clone().or_else(|| unfinished(here)).unwrap_or_else(|| here.to_owned());
+            (dir.clone(), Prover::resume(&search, &dir, &root)?)
+        }
+        false => {
+            let dir = how.dir.clone().unwrap_or_else(|| PathBuf::from(output::default_folder("tune")));
+            (dir.clone(), Prover::begin(&search, &dir, output::command_line(), &root)?)
+        }
+    };
+    if !options.output.quiet {
+        print_start(prover.proof(), &dir);
+    }
+    let mut monitor = Monitor { output_options: options.output, live: None };
+    let (proof, ended) = prover.run(&root, &mut monitor);
+    if let Some(mut live) = monitor.live.take() {
+        live.finish();
+    }
+    let page = dir.join("proof.html");
+    let written = file::write_atomic(&page, report::html::render_proof(&proof).as_bytes());
+    if options.output.json {
+        output::stdout(|out| out.write_all(&file::proof_to_json(&proof)))?;
+    } else {
+        output::print(options.output, |style, width| {
+            report::terminal::proof(&proof, options.extent.full, style, width)
+        })?;
+    }
+    if !options.output.quiet {
+        say!("search  {}", dir.join(PROOF_FILE).display());
+        say!("report  {}", page.display());
+    }
+    output::first_error([ended.map_err(Into::into), written.map_err(Into::into)])?;
+    if let Some(conclusion) = proof.conclusion.as_ref().filter(|conclusion| !conclusion.kept.is_empty()) {
+        keep(options, &root, &settings, conclusion)?;
+    }
+    Ok(if proof.state == State::Complete { 0 } else { record::Outcome::Inconclusive.exit_status() })
+}
+
+/// Makes the changes that help with --yes, else prints the command that does.
+fn keep(options: &Tune, root: &Root, settings: &[Setting], conclusion: &Conclusion) -> anyhow::Result<()> {
+    let kept: Vec<Setting> = conclusion.kept.iter().filter_map(|&index| settings.get(index)).cloned().collect();
+    let ids = kept.iter().map(|setting| setting.id).collect::<Vec<_>>().join(",");
+    if !options.yes {
+        say!("keep    sudo punctual tune --only {ids} --yes");
+        return Ok(());
+    }
+    let done = tune::keep(root, &kept)?;
+    if let Some(refused) = done.refused.first() {
+        anyhow::bail!("{} was not kept: {}", refused.id, refused.reason);
+    }
+    say!("kept    {ids}; undo with: sudo punctual tune --revert");
+    Ok(())
+}
+
+/// A setting as a candidate.
+fn candidate(setting: &Setting) -> Candidate {
+    let writes: Vec<_> = setting.changes().collect();
+    let (from, to) = (Setting::values(&writes, |write| &write.from), Setting::values(&writes, |write| &write.to));
+    Candidate { id: setting.id.to_owned(), change: format!("{}: {from} -> {to}", setting.name) }
+}
+
+/// The setting with the value that the user named.
+fn choice(setting: &Setting, need: &Need) -> Choice {
+    let named = need.set.iter().rev().find(|choice| choice.id == setting.id);
+    named.cloned().unwrap_or(Choice { id: setting.id, value: None })
+}
+
+/// The plan of a round: the measurement of these words, with a record of its own that is not written.
+fn measurement(words: &[String]) -> anyhow::Result<Plan> {
+    let default = MEASUREMENT.map(str::to_owned);
+    let words = if words.is_empty() { &default } else { words };
+    let mut plan = measure::plan_of(&cli::measurement(words))?;
+    let [phase] = plan.phases.as_mut_slice() else {
+        return Err(Usage("a round is one measurement: leave out --find-buffer and --matrix".to_owned()).into());
+    };
+    match phase.length {
+        Length::Duration(_) | Length::Samples(_) => {}
+        Length::UntilStopped => return Err(Usage("a round needs an end: give --duration after `--`".to_owned()).into()),
+    }
+    if !words.iter().any(|word| word.starts_with("--duration") || word.starts_with("--samples")) {
+        phase.length = Length::Duration(ROUND_NS);
+    }
+    // The causes of spikes are not asked, and the trace would take time in each round.
+    plan.blame = blame::BlameMode::Off;
+    Ok(plan)
+}
+
+fn print_start(proof: &Proof, dir: &Path) {
+    let rounds = u64::from(proof.blocks * ROUNDS);
+    let planned = format_duration(rounds * (proof.round_ns + campaign::AROUND_NS));
+    let tried = counted(proof.candidates.len() as u64 - 1, "change");
+    let done = proof.rounds.len() as u64;
+    let progress = if done > 0 { format!(", {} already done", record::grouped(done)) } else { String::new() };
+    say!("prove   {tried}, at most {}{progress}, {planned} in total; in {}", counted(rounds, "round"), dir.display());
+    for candidate in &proof.candidates {
+        say!("  {}: {}", candidate.id, candidate.change);
+    }
+}
+
+/// Shows the running round.
+struct Monitor {
+    output_options: OutputOptions,
+    live: Option<Live>,
+}
+
+impl ProveHandler for Monitor {
+    fn watch(&mut self, record: &Record, progress: &campaign::Progress, proof: &Proof) {
+        let output_options = self.output_options;
+        let live = self.live.get_or_insert_with(|| {
+            let mode = if output_options.quiet { LiveMode::Off } else { LiveMode::Auto };
+            Live::new(mode).with_style(Style::for_stderr(output_options.color.into()))
+        });
+        let (done, rounds) = (proof.rounds.len() as u64, u64::from(proof.blocks * ROUNDS));
+        let round_ns = proof.round_ns + campaign::AROUND_NS;
+        let shown = Progress {
+            phase: format!("round {} of {rounds}", done + 1),
+            elapsed_ns: done * round_ns + progress.elapsed_ns,
+            total_ns: Some(rounds * round_ns),
+            phase_index: progress.phase_index,
+            phase_count: progress.phase_count,
+            decides: progress.decides,
+        };
+        if live.update(record, &shown) {
+            sys::signal::request_termination_by_key();
+        }
+    }
+
+    fn done(&mut self, _: &Proof) {
+        if let Some(mut live) = self.live.take() {
+            live.finish();
+        }
+    }
+}

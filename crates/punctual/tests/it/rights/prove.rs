@@ -1,0 +1,77 @@
+//! `punctual tune --prove` on this machine: real changes, real rounds, and everything restored.
+
+use std::{fs, path::Path, process::Stdio};
+
+use record::{
+    Proof, State,
+    file::read_proof,
+    proof::{CONTROL, Compares},
+};
+
+use crate::harness::{Scratch, alone, signal, skip, wait_until};
+
+/// The files that the changes write.
+const FILES: [&str; 2] = ["/proc/sys/vm/stat_interval", "/proc/sys/kernel/timer_migration"];
+/// Rounds so short that a search takes seconds.
+const SEARCH: &str = "tune --prove --only cpu.statistics,kernel.timer_migration --duration 90s --dir search";
+const ROUND: &str = "-- timer --cpus 0 --duration 20ms";
+
+fn values() -> Vec<String> {
+    FILES.iter().map(|path| fs::read_to_string(path).unwrap()).collect()
+}
+
+/// The document so far; `None` before there is one.
+fn proof_in(folder: &Path) -> Option<Proof> {
+    read_proof(&folder.join("search/proof.json")).ok()
+}
+
+#[test]
+fn a_killed_search_restores_everything_and_can_be_resumed() {
+    let _alone = alone();
+    if values().iter().map(|value| value.trim()).ne(["1", "1"]) {
+        return skip("the kernel's statistics and timer migration are not as the kernel sets them");
+    }
+    let before = values();
+    let scratch = Scratch::new();
+    let mut killed = scratch.punctual(&format!("{SEARCH} {ROUND}"));
+    let mut killed = killed.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let rounds = || proof_in(scratch.path()).map_or(0, |proof| proof.rounds.len());
+    wait_until("some rounds are measured", || rounds() >= 6);
+    wait_until("a change is made", || values() != before);
+    signal(&killed, "KILL");
+    killed.wait().unwrap();
+    let measured = rounds();
+
+    let output = scratch.run(&format!("{SEARCH} --resume {ROUND}"));
+    output.expect_status(0);
+    assert_eq!(values(), before);
+    assert!(output.stderr().contains("already done"), "{}", output.stderr());
+    let proof = proof_in(scratch.path()).unwrap();
+    assert_eq!(proof.state, State::Complete);
+    assert!(proof.rounds.len() > measured);
+    // Each candidate and the control are applied in half of the rounds of the screening.
+    let halves: Vec<_> = proof.rounds.iter().filter(|round| round.compares == Compares::Halves).collect();
+    for (index, candidate) in proof.candidates.iter().enumerate() {
+        let applied = halves.iter().filter(|round| round.applied.contains(&index)).count();
+        assert_eq!(applied * 2, halves.len(), "{}", candidate.id);
+    }
+    assert_eq!(proof.candidates.last().unwrap().id, CONTROL);
+    assert_eq!(proof.conclusion.unwrap().effects.len(), 3);
+    assert!(scratch.path().join("search/proof.html").exists());
+    let shown = scratch.run("show search/proof.json");
+    assert!(shown.expect_status(0).stdout().contains("cpu.statistics"), "{}", shown.stdout());
+    scratch.run(&format!("{SEARCH} {ROUND}")).expect_status(1);
+    let other = scratch.run(&format!("{SEARCH} --resume {ROUND} --period 2ms"));
+    assert!(other.expect_status(1).stderr().contains("another measurement"), "{}", other.stderr());
+}
+
+#[test]
+fn a_search_that_is_too_short_says_how_long_it_must_be() {
+    let scratch = Scratch::new();
+    let output = scratch.run("tune --prove --only kernel.timer_migration --duration 10s");
+    let error = output.expect_status(1).stderr();
+    assert!(error.contains("at least --duration"), "{error}");
+    assert!(fs::read_dir(scratch.path()).unwrap().next().is_none(), "no folder is left");
+    let output = scratch.run("tune --prove --duration 10m -- process 1");
+    assert!(output.expect_status(64).stderr().contains("cannot be repeated in rounds"), "{}", output.stderr());
+}
