@@ -2,10 +2,10 @@
 //!
 //! The unit of evidence is a block of four rounds A/B/B/A, so that a linear drift cancels out. Which side is A is random;
 //! if a change has no effect, the difference of a block is therefore as often positive as negative, whatever the tails and
-//! bursts of the machine. Estimates and intervals rest on that symmetry alone (Wilcoxon's signed ranks, [`ranks`]).
+//! bursts of the machine. Estimates and intervals rest on that symmetry alone (Wilcoxon's signed ranks, `ranks`).
 //!
 //! 1. *Screening*: in each block one half of the candidates is compared with the other half, in an orthogonal design
-//!    ([`design`]), so that each round tells something about each candidate.
+//!    (`design`), so that each round tells something about each candidate.
 //! 2. *Confirmation*: what helps is tried together against the starting point, and, if there is time, without each of
 //!    them in turn.
 //!

@@ -8,7 +8,7 @@
 //! | `files` | files of systemd that are created |
 //! | `apply` | makes the changes: for a run, or until the user reverts them |
 //!
-//! No file outside the table is ever written: the journal checks each path against [`is_tuned_file`].
+//! No file outside the table is ever written: the journal checks each path against `is_tuned_file`.
 
 mod apply;
 mod boot;

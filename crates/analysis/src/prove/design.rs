@@ -50,8 +50,9 @@ impl Random {
     /// The values in random order (Fisher and Yates).
     fn shuffled(&mut self, mut values: Vec<usize>) -> Vec<usize> {
         for last in (1..values.len()).rev() {
-            let other = (self.next() % (last as u64 + 1)) as usize;
-            values.swap(last, other);
+            let other = self.next() % (last as u64 + 1);
+            // Not above `last`.
+            values.swap(last, usize::try_from(other).unwrap_or(last));
         }
         values
     }

@@ -7,6 +7,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::float::to_u64;
+
 /// Above so many values, the distribution of the signed ranks is taken as normal, whose tails are a little longer.
 const EXACT: usize = 100;
 
@@ -63,7 +65,7 @@ fn rejected(count: usize, alpha: f64) -> Option<usize> {
         let mean = n * (n + 1.0) / 4.0;
         let deviation = (n * (n + 1.0) * (2.0 * n + 1.0) / 24.0).sqrt();
         let rank = (mean - 0.5 - normal_quantile(alpha / 2.0) * deviation).floor();
-        return (rank >= 0.0).then_some(rank as usize);
+        return (rank >= 0.0).then(|| usize::try_from(to_u64(rank)).unwrap_or(usize::MAX));
     }
     // The probability of each sum: each rank is positive in half of the cases.
     let mut probability = vec![0.0; count * (count + 1) / 2 + 1];

@@ -12,7 +12,7 @@ use self::commands::{commands, documents, is_prefix, words};
 use super::harness::Scratch;
 
 /// Commands that are not run, by their first words or by an option, each with the reason.
-const NOT_RUN: [(&str, &str); 36] = [
+const NOT_RUN: [(&str, &str); 37] = [
     ("pair", "needs another machine"),
     ("measure udp", "needs another machine, or root for network namespaces"),
     ("measure stream", "needs an AVB network, or root for network namespaces"),
@@ -35,6 +35,7 @@ const NOT_RUN: [(&str, &str); 36] = [
     ("check nic", "needs this interface"),
     ("--root", "needs a recorded machine"),
     ("--open", "opens a browser"),
+    ("--prove", "measures for minutes"),
     ("--load", "needs time until the load has proved itself"),
     ("--matrix", "measures for minutes"),
     ("--find-buffer", "measures for minutes"),

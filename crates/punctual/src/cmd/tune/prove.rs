@@ -41,7 +41,7 @@ pub fn run(options: &Tune, how: &Prove, mut need: Need) -> anyhow::Result<u8> {
     let root = Root::system();
     let plan = measurement(&how.measurement)?;
     need.cpus = need.cpus.or_else(|| plan.cpus.clone());
-    let settings = tune::plan(&root, &need)?.changes;
+    let settings = possible(&root, tune::plan(&root, &need)?.changes)?;
     let changes = settings.iter().map(|setting| (candidate(setting), choice(setting, &need))).collect();
     let search = Search { plan, changes, budget_ns: how.duration.unwrap_or(BUDGET_NS) };
     let (dir, prover) = match how.resume {
@@ -81,6 +81,20 @@ pub fn run(options: &Tune, how: &Prove, mut need: Need) -> anyhow::Result<u8> {
         keep(options, &root, &settings, conclusion)?;
     }
     Ok(if proof.state == State::Complete { 0 } else { record::Outcome::Inconclusive.exit_status() })
+}
+
+/// The settings that the kernel does not refuse: each is changed once, and restored. Names the others.
+fn possible(root: &Root, settings: Vec<Setting>) -> anyhow::Result<Vec<Setting>> {
+    let mut possible = Vec::new();
+    for setting in settings {
+        let tuning = tune::apply(root, std::slice::from_ref(&setting))?;
+        match tuning.refused().iter().find(|refused| refused.is_whole) {
+            Some(refused) => say!("note: {} is not tried: {}", refused.id, refused.reason),
+            None => possible.push(setting),
+        }
+        // Restored here, as `tuning` is dropped.
+    }
+    Ok(possible)
 }
 
 /// Makes the changes that help with --yes, else prints the command that does.
