@@ -54,12 +54,14 @@ macro_rules! files {
 }
 
 /// Name and text of each built-in campaign.
-pub const FILES: [(&str, &str); 10] = files!(
+pub const FILES: [(&str, &str); 12] = files!(
+    "audio-engine"
     "avb-cyclic"
     "avb-endpoint"
     "avb-nic"
     "cnc-matrix"
     "guitar-amp-buffer"
+    "irq-priorities"
     "isolated-or-ordinary"
     "shielded-core"
     "three-latencies"

@@ -151,6 +151,16 @@ fn built_in_campaigns_match_their_sources() {
     assert_eq!(isolated.list[0].plan.phases[0].length, Length::Samples(100_000));
     assert_eq!((isolated.list[0].planned_ns, &*isolated.list[0].plan.policy.to_string()), (40_000_000_000, "fifo:45"));
 
+    let engine = shipped("audio-engine", &pi, &ExpandOptions::default());
+    let of_first: Vec<_> = engine.list.iter().filter(|s| s.repeat == 1 && s.placement == "isolated").collect();
+    let settings: Vec<String> =
+        of_first.iter().map(|s| s.plan.settings.iter().map(ToString::to_string).collect()).collect();
+    let frequencies = ["cpu.frequency=800MHz", "cpu.frequency=1000MHz"];
+    assert_eq!(settings, [&[""], &frequencies[..], &["cpu.governor=performance", "cpu.governor=powersave"]].concat());
+    let priorities = shipped("irq-priorities", &pi, &ExpandOptions::default());
+    let policies: Vec<_> = priorities.list[..2].iter().map(|s| s.plan.policy.to_string()).collect();
+    assert_eq!(policies, ["fifo:45", "fifo:60"]);
+
     let zynq = shipped("shielded-core", &cpus("0-3", ""), &ExpandOptions::default());
     let hogs: Vec<String> = zynq.list.last().unwrap().plan.phases[0].loads.iter().map(LoadSpec::to_string).collect();
     let eight = ["cpu@0-2", "cpu@0-2", "cpu@0-1", "memory@0-2", "memory@0-2", "memory@0-1"];
