@@ -36,12 +36,12 @@ const LEAST_NS: f64 = 1_000.0;
 /// Number of rounds of a block.
 pub const ROUNDS: u32 = 4;
 
-/// A round that is to be measured next.
+/// The next round to measure.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NextRound {
     /// Number of its block.
     pub block: u32,
-    /// What its block compares.
+    /// The comparison that its block makes.
     pub compares: Compares,
     /// Indices of the candidates to apply.
     pub applied: Vec<usize>,

@@ -85,7 +85,7 @@ pub enum ProveError {
     },
 }
 
-/// What to search.
+/// The changes to try, and the measurement of a round.
 #[derive(Debug)]
 pub struct Search {
     /// The measurement of a round without any change.

@@ -133,13 +133,13 @@ pub struct Setting {
     pub id: &'static str,
     /// Its name.
     pub name: &'static str,
-    /// What is written, in this order. Those whose values are equal are not written.
+    /// The values to write, in this order. Equal ones are not written.
     pub writes: Vec<Write>,
     /// Expected effect.
     pub effect: &'static str,
     /// Risk, or cost.
     pub risk: &'static str,
-    /// How long the change lasts.
+    /// Duration of the change.
     pub lasts: Lasts,
     /// The document that describes it.
     pub source: &'static str,
@@ -173,7 +173,7 @@ impl Setting {
 /// One value to write.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Write {
-    /// What is changed.
+    /// The place that is changed.
     pub target: Target,
     /// The value that it has.
     pub from: String,

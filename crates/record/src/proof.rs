@@ -100,7 +100,7 @@ impl Proof {
 /// One change whose effect is measured.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Candidate {
-    /// Its id, as `punctual tune` names it.
+    /// Its id in `punctual tune`.
     pub id: String,
     /// The change in a few words.
     pub change: String,
@@ -111,7 +111,7 @@ pub struct Candidate {
 pub struct Round {
     /// Number of its block of four rounds, from 0.
     pub block: u32,
-    /// What its block compares.
+    /// The comparison that its block makes.
     pub compares: Compares,
     /// Indices of the candidates that were applied.
     pub applied: Vec<usize>,
@@ -125,7 +125,7 @@ pub struct Round {
     pub figures: RoundFigures,
 }
 
-/// What a block compares.
+/// The comparison that a block makes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Compares {

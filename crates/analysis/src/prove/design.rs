@@ -1,4 +1,4 @@
-//! Which candidates are applied in which round.
+//! The candidates of each round.
 
 /// An orthogonal two-level design: of any two candidates, each combination occurs equally often in a whole cycle.
 ///

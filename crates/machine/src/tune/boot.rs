@@ -11,7 +11,7 @@ pub struct Boot {
     pub arguments: String,
     /// The boot loader that was found; `None` if none is known.
     pub loader: Option<&'static str>,
-    /// What to do, each in one sentence or command.
+    /// The steps, each in one sentence or command.
     pub steps: Vec<String>,
 }
 

@@ -92,7 +92,7 @@ fn possible(root: &Root, settings: Vec<Setting>) -> anyhow::Result<Vec<Setting>>
             Some(refused) => say!("note: {} is not tried: {}", refused.id, refused.reason),
             None => possible.push(setting),
         }
-        // Restored here, as `tuning` is dropped.
+        // `tuning` is dropped here, which restores the setting.
     }
     Ok(possible)
 }
