@@ -9,7 +9,7 @@
 //! 2. *Confirmation*: what helps is tried together against the starting point, and, if there is time, without each of
 //!    them in turn.
 //!
-//! All intervals of a stage hold together in 95 % of searches (Bonferroni's correction over candidates, figures and looks).
+//! All intervals of a stage hold together in 98 % of searches (Bonferroni's correction over candidates, figures and looks).
 
 mod design;
 mod ranks;
@@ -25,12 +25,14 @@ use record::{
 
 use self::{design::Design, ranks::SignedRanks};
 
-/// Probability that chance alone leads to a wrong judgement in a search.
-const ALPHA: f64 = 0.05;
+/// Probability that chance alone leads to a wrong judgement in a stage of a search, at most.
+const ALPHA: f64 = 0.02;
 /// The screening ends after two thirds of the blocks, or after all if nothing was found to help.
 const LOOKS: u32 = 2;
 /// The smallest relative difference that is worth a setting. Smaller ones are not judged.
 const LEAST_RATIO: f64 = 0.05;
+/// So many of the rounds with the largest times decide whether a change makes rare ones worse.
+const RARE: usize = 5;
 /// Times below this count as this, ns: no use needs less, and ratios of shorter times say nothing.
 const LEAST_NS: f64 = 1_000.0;
 /// Number of rounds of a block.
@@ -148,20 +150,27 @@ pub fn conclude(proof: &Proof) -> Conclusion {
     if chosen.is_empty() {
         return Conclusion { effects, ..Conclusion::default() };
     }
+    let control = proof.candidates.iter().position(|candidate| candidate.id == CONTROL);
+    let is_restless = control.is_some_and(|index| effects[index].judgement != Judgement::NoDifference);
     let mut kept = Vec::new();
-    for &index in &chosen {
+    for &index in chosen.iter().filter(|_| !is_restless) {
         let beside = compared(proof, Compares::Without(index), beside_alpha(chosen.len()));
         effects[index].beside = shown(&beside);
         if !matches!(judgement(&beside), Judgement::Harms | Judgement::Mixed) {
             kept.push(index);
         }
     }
-    let together = effect(&compared(proof, Compares::Chosen, beside_alpha(1)));
+    let mut together = effect(&compared(proof, Compares::Chosen, beside_alpha(1)));
+    let confirming = || proof.rounds.iter().filter(|round| round.compares == Compares::Chosen);
+    together.judgement = with_rare_harm(together.judgement, confirming(), |round| round.is_with);
     let why_not = match together.judgement {
+        _ if is_restless => Some("the control, which changes nothing, made a difference, too"),
         _ if together.on.is_empty() => {
             Some("they were found with the last block, so there was no time to confirm them")
         }
+        Judgement::Helps if kept.is_empty() => Some("each of them harms beside the others"),
         Judgement::Helps => None,
+        Judgement::RareHarm => Some("the rounds with the largest times all had them"),
         Judgement::NoDifference => Some("together they made no measurable difference to the starting point"),
         Judgement::Harms => Some("together they made it worse than the starting point"),
         Judgement::Mixed => Some("together they made one figure better and another one worse"),
@@ -187,6 +196,8 @@ struct Block {
     /// For each candidate: 1 if it was applied with, -1 if without.
     signs: Vec<f64>,
     differences: BTreeMap<Figure, f64>,
+    /// The mean of all four rounds.
+    levels: BTreeMap<Figure, f64>,
 }
 
 /// The whole blocks with this comparison.
@@ -204,9 +215,13 @@ fn difference(block: &[&Round], candidates: usize) -> Block {
         let values: Option<Vec<f64>> = rounds.map(|round| Some(scaled(figure, *round.figures.get(&figure)?))).collect();
         values.filter(|values| !values.is_empty()).map(|values| values.iter().sum::<f64>() / values.len() as f64)
     };
-    let differences =
-        Figure::ALL.into_iter().filter_map(|figure| Some((figure, mean(figure, true)? - mean(figure, false)?)));
-    Block { signs, differences: differences.collect() }
+    let means = Figure::ALL.into_iter().filter_map(|figure| Some((figure, mean(figure, true)?, mean(figure, false)?)));
+    let means: Vec<(Figure, f64, f64)> = means.collect();
+    Block {
+        signs,
+        differences: means.iter().map(|&(figure, with, without)| (figure, with - without)).collect(),
+        levels: means.iter().map(|&(figure, with, without)| (figure, f64::midpoint(with, without))).collect(),
+    }
 }
 
 /// The value on the scale on which effects add up: the logarithm of a time, a share as it is.
@@ -232,9 +247,31 @@ fn screening(proof: &Proof) -> Vec<Effect> {
         let open = (0..count).filter(|index| !certain.contains_key(index) && strength(index) > 0.0);
         match open.max_by(|a, b| strength(a).total_cmp(&strength(b))) {
             Some(next) => _ = certain.insert(next, found[next].clone()),
-            None => return found.iter().map(effect).collect(),
+            None => {
+                let halves = || proof.rounds.iter().filter(|round| round.compares == Compares::Halves);
+                let judged = |(index, estimates)| {
+                    let effect = effect(estimates);
+                    let judgement = with_rare_harm(effect.judgement, halves(), |round| round.applied.contains(&index));
+                    Effect { judgement, ..effect }
+                };
+                return found.iter().enumerate().map(judged).collect();
+            }
         }
     }
+}
+
+/// The judgement, if what helps may also be rarely much worse: ranks do not see the size of a few late rounds. It is not
+/// kept if the [`RARE`] rounds with the largest times all had it; by chance, that happens in 1 of 32 cases.
+fn with_rare_harm<'a>(
+    judgement: Judgement,
+    rounds: impl Iterator<Item = &'a Round>,
+    is_with: impl Fn(&Round) -> bool,
+) -> Judgement {
+    let mut by_max: Vec<(f64, bool)> =
+        rounds.filter_map(|round| Some((*round.figures.get(&Figure::Max)?, is_with(round)))).collect();
+    by_max.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let is_rarely_worse = by_max.len() > RARE && by_max[..RARE].iter().all(|(_, is_with)| *is_with);
+    if judgement == Judgement::Helps && is_rarely_worse { Judgement::RareHarm } else { judgement }
 }
 
 /// The difference that a candidate made in a block, without the certain effects of the others.
@@ -253,6 +290,8 @@ struct Estimate {
     estimate: f64,
     low: f64,
     high: f64,
+    /// Mean of the figure over all rounds, on the same scale.
+    level: f64,
     blocks: u32,
 }
 
@@ -265,10 +304,13 @@ impl Estimate {
 
     /// The judgement on one figure.
     fn judgement(&self, figure: Figure) -> Judgement {
-        let is_worth = figure == Figure::Missed || self.estimate.exp_m1().abs() >= LEAST_RATIO;
-        match (is_worth, self.high < 0.0, self.low > 0.0) {
-            (true, true, _) => Judgement::Helps,
-            (true, _, true) => Judgement::Harms,
+        let is_worth = match figure {
+            Figure::Missed => self.estimate.abs() >= LEAST_RATIO * self.level,
+            Figure::P99 | Figure::P9999 | Figure::Max => self.estimate.exp_m1().abs() >= LEAST_RATIO,
+        };
+        match (self.high < 0.0, self.low > 0.0) {
+            (true, _) if is_worth => Judgement::Helps,
+            (_, true) if is_worth => Judgement::Harms,
             _ => Judgement::NoDifference,
         }
     }
@@ -290,7 +332,9 @@ fn estimates(
     let of = |figure: Figure| {
         let differences: Vec<f64> = blocks.iter().filter_map(|block| difference(block, figure)).collect();
         let (estimate, low, high) = ranks.shift(&differences)?;
-        Some((figure, Estimate { estimate, low, high, blocks: to_u32(differences.len()) }))
+        let levels = blocks.iter().filter_map(|block| block.levels.get(&figure));
+        let level = levels.sum::<f64>() / differences.len() as f64;
+        Some((figure, Estimate { estimate, low, high, level, blocks: to_u32(differences.len()) }))
     };
     Figure::ALL.into_iter().filter_map(of).collect()
 }
@@ -307,11 +351,13 @@ fn shown(estimates: &Estimates) -> BTreeMap<Figure, Interval> {
 /// The judgement on all figures.
 fn judgement(estimates: &Estimates) -> Judgement {
     let any = |wanted| estimates.iter().any(|(&figure, estimate)| estimate.judgement(figure) == wanted);
+    // Even a small worsening of one figure takes part in what is given for a better one.
+    let is_worse = estimates.values().any(|estimate| estimate.low > 0.0);
     match (any(Judgement::Helps), any(Judgement::Harms)) {
-        (false, false) => Judgement::NoDifference,
-        (true, false) => Judgement::Helps,
+        (true, _) if is_worse => Judgement::Mixed,
+        (true, _) => Judgement::Helps,
         (false, true) => Judgement::Harms,
-        (true, true) => Judgement::Mixed,
+        (false, false) => Judgement::NoDifference,
     }
 }
 

@@ -16,7 +16,11 @@ use std::{path::PathBuf, time::Duration};
 
 use crate::Cores;
 use analysis::Profile;
-use machine::{CpuList, nic::NicSettings, tune::Choice};
+use machine::{
+    CpuList,
+    nic::NicSettings,
+    tune::{Choice, Setting},
+};
 use sys::{
     clock::{Clock, Wait},
     sched::Policy,
@@ -56,6 +60,8 @@ pub struct Plan {
     pub hold_cpu_awake: bool,
     /// Settings of the machine for the run; those of CPUs change the measured CPUs only.
     pub settings: Vec<Choice>,
+    /// Settings whose values were read before, and are applied as they are.
+    pub planned_settings: Vec<Setting>,
     /// Settings of the network interface that the probe uses.
     pub nic: NicPlan,
     /// Method of finding the culprits of spikes.
@@ -104,6 +110,7 @@ impl Plan {
             shield: None,
             hold_cpu_awake: false,
             settings: Vec::new(),
+            planned_settings: Vec::new(),
             nic: NicPlan::default(),
             blame: blame::BlameMode::Auto,
             blame_cost: false,

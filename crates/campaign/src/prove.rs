@@ -12,7 +12,10 @@ use std::{
 };
 
 use analysis::prove;
-use machine::{Root, tune::Choice};
+use machine::{
+    Root,
+    tune::{self, Setting},
+};
 use record::{
     Proof, Record, State, Tool,
     file::{self, FileError},
@@ -45,13 +48,16 @@ pub enum ProveError {
     /// A round was invalid, so its figures say nothing.
     #[error("a round was invalid, so the search stopped: {0}")]
     InvalidRound(String),
+    /// Another program changed a setting between two rounds.
+    #[error("another program changed a setting, so the search stopped: {0}; set it back, and continue with --resume")]
+    ChangedByOthers(String),
     /// There are no candidates.
     #[error("there is nothing to try: no change is possible on this machine; see `punctual tune`")]
     NoCandidates,
     /// The budget is too small for the number of candidates.
     #[error(
         "{} are too few rounds to tell {} apart from chance: it takes at least --duration {}",
-        record::grouped(u64::from(*.blocks * prove::ROUNDS)),
+        record::grouped(u64::from(*.blocks) * u64::from(prove::ROUNDS)),
         record::counted(*.candidates as u64, "change"),
         analysis::format_duration(*.needs_ns)
     )]
@@ -76,7 +82,7 @@ pub enum ProveError {
         path: PathBuf,
     },
     /// The document is of another measurement, of other changes, or of another machine.
-    #[error("{} was started with {what}: start again without --resume", path.display())]
+    #[error("{} was started with {what}: start again without --resume, or name the folder of the other search with --dir DIR", path.display())]
     Other {
         /// The document.
         path: PathBuf,
@@ -90,8 +96,8 @@ pub enum ProveError {
 pub struct Search {
     /// The measurement of a round without any change.
     pub plan: Plan,
-    /// The changes to try, without the control, each in words and as a setting of a run.
-    pub changes: Vec<(Candidate, Choice)>,
+    /// The changes to try, without the control, each in words and with its values.
+    pub changes: Vec<(Candidate, Setting)>,
     /// Time for the whole search, ns.
     pub budget_ns: u64,
 }
@@ -113,36 +119,22 @@ impl Search {
     /// The measurement with these candidates.
     fn with(&self, applied: &[usize]) -> Plan {
         // The control is the last one, and changes nothing.
-        let choices = applied.iter().filter_map(|&index| self.changes.get(index)).map(|(_, choice)| choice.clone());
-        let mut plan = self.plan.clone();
-        plan.settings.extend(choices);
-        plan
+        let settings = applied.iter().filter_map(|&index| self.changes.get(index)).map(|(_, setting)| setting.clone());
+        Plan { planned_settings: settings.collect(), ..self.plan.clone() }
     }
 
     /// The document before its first round.
     ///
-    /// # Errors
-    /// There are no candidates, or the budget is too small for them.
-    pub fn document(&self, command: Vec<String>, root: &Root) -> Result<Proof, ProveError> {
-        if self.changes.is_empty() {
-            return Err(ProveError::NoCandidates);
-        }
+    fn document(&self, command: Vec<String>, root: &Root) -> Proof {
         let control = Candidate { id: CONTROL.to_owned(), change: "changes nothing".to_owned() };
         let named = self.changes.iter().map(|(candidate, _)| candidate.clone());
         let candidates: Vec<Candidate> = named.chain([control]).collect();
-        let block_ns = (self.round_ns() + AROUND_NS) * u64::from(prove::ROUNDS);
-        let blocks = u32::try_from(self.budget_ns / block_ns).unwrap_or(u32::MAX);
-        let least = prove::least_blocks(candidates.len());
-        if blocks < least {
-            let needs_ns = u64::from(least) * block_ns;
-            return Err(ProveError::TooShort { blocks, candidates: self.changes.len(), needs_ns });
-        }
         let (hostname, kernel) = this_machine(root);
         let scenario = self.plan.scenario();
         // Names and values of the changes; the seed makes another order of the same search.
         let (probe, phases) = (&self.plan.probe, &self.plan.phases);
         let digest = digest_of(format_args!("{scenario:?} {probe:?} {phases:?} {candidates:?}"));
-        Ok(Proof {
+        Proof {
             schema: PROOF_SCHEMA.to_owned(),
             tool: Tool { name: "punctual".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() },
             state: State::Partial,
@@ -154,10 +146,29 @@ impl Search {
             digest,
             seed: RandomState::new().hash_one(self.budget_ns),
             round_ns: self.round_ns(),
-            blocks,
+            blocks: u32::try_from(self.budget_ns / self.block_ns()).unwrap_or(u32::MAX),
             candidates,
             ..Proof::default()
-        })
+        }
+    }
+
+    /// Time of a block, ns.
+    fn block_ns(&self) -> u64 {
+        (self.round_ns() + AROUND_NS) * u64::from(prove::ROUNDS)
+    }
+
+    /// An error if a search of so many blocks cannot find anything.
+    fn check(&self, blocks: u32) -> Result<(), ProveError> {
+        if self.changes.is_empty() {
+            return Err(ProveError::NoCandidates);
+        }
+        // With the control.
+        let least = prove::least_blocks(self.changes.len() + 1);
+        if blocks < least {
+            let needs_ns = u64::from(least) * self.block_ns();
+            return Err(ProveError::TooShort { blocks, candidates: self.changes.len(), needs_ns });
+        }
+        Ok(())
     }
 }
 
@@ -175,10 +186,11 @@ impl<'a> Prover<'a> {
     /// Starts a search in a new folder, or in one that only this user can change.
     ///
     /// # Errors
-    /// See [`Search::document`]; the folder or the document cannot be written, others can change the folder, or it contains
+    /// There are no candidates, or the budget is too small for them; the folder or the document cannot be written, others can change the folder, or it contains
     /// a search.
     pub fn begin(search: &'a Search, dir: &Path, command: Vec<String>, root: &Root) -> Result<Self, ProveError> {
-        let proof = search.document(command, root)?;
+        let proof = search.document(command, root);
+        search.check(proof.blocks)?;
         let is_new =
             file::create_folder(dir).map_err(|source| CampaignError::Folder { path: dir.to_owned(), source })?;
         if !is_new && !is_own(dir) {
@@ -209,13 +221,14 @@ impl<'a> Prover<'a> {
         let lock = lock(dir)?;
         file::check_regular(&path).map_err(|source| CampaignError::Folder { path: path.clone(), source })?;
         let mut proof = file::read_proof(&path)?;
-        let of_now = search.document(Vec::new(), root)?;
+        let of_now = search.document(Vec::new(), root);
         if (&proof.hostname, &proof.kernel) != (&of_now.hostname, &of_now.kernel) {
             return Err(ProveError::Other { path, what: "another machine or kernel" });
         }
         if proof.digest != of_now.digest || proof.candidates != of_now.candidates {
             return Err(ProveError::Other { path, what: "another measurement or other changes" });
         }
+        search.check(proof.blocks)?;
         prove::forget_partial_block(&mut proof);
         proof.conclusion = None;
         Ok(Self { search, dir: dir.to_owned(), proof, _lock: lock })
@@ -242,6 +255,10 @@ impl<'a> Prover<'a> {
         while let Some(next) = prove::advance(&mut self.proof) {
             if termination_requests() > 0 {
                 break;
+            }
+            let settings: Vec<Setting> = self.search.changes.iter().map(|(_, setting)| setting.clone()).collect();
+            if let Some(changed) = tune::changed_since(root, &settings) {
+                return Err(ProveError::ChangedByOthers(changed));
             }
             let plan = self.search.with(&next.applied);
             let proof = &self.proof;

@@ -108,7 +108,8 @@ pub fn run(plan: &Plan, root: &Root, watch: &mut OnProgress) -> Result<Record, R
 /// Runs the plan without calibration.
 fn measured(plan: &Plan, root: &Root, watch: &mut OnProgress) -> Result<Record, RunError> {
     let nic_wanted = nic::wanted(plan, root)?;
-    let settings = tuned::wanted(&plan.settings, plan.cpus.as_ref().or(plan.shield.as_ref()), root)?;
+    let mut settings = tuned::wanted(&plan.settings, plan.cpus.as_ref().or(plan.shield.as_ref()), root)?;
+    settings.extend(plan.planned_settings.iter().cloned());
     let plan = &*shielded::with_defaults(plan, root)?;
     let plan = &*evl::with_defaults(plan, root)?;
     let mut run = Run::start(plan, root, nic_wanted, &settings)?;

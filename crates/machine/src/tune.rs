@@ -27,7 +27,7 @@ use thiserror::Error;
 pub(crate) use self::apply::Lock;
 pub(crate) use self::files::is_created_file;
 pub use self::{
-    apply::{Kept, Refused, TuneError, Tuning, apply, in_force, keep, revert},
+    apply::{Kept, Refused, TuneError, Tuning, apply, changed_since, in_force, keep, revert},
     boot::{Boot, boot, by_hand},
     files::{NewFile, Service, drop_in, keep_files, unit},
     table::{DEFINITIONS, Definition},

@@ -79,6 +79,9 @@ impl Proof {
         if let Some(index) = all.find(|&index| index >= count) {
             return Err(format!("it names the candidate {index}, but has {count}"));
         }
+        if self.chosen.iter().flatten().any(|&index| self.candidates[index].id == CONTROL) {
+            return Err("it chose the control, which changes nothing".to_owned());
+        }
         match &self.conclusion {
             Some(conclusion) if conclusion.effects.len() != count => {
                 Err(format!("it has {} effects of {count} candidates", conclusion.effects.len()))
@@ -213,6 +216,8 @@ pub enum Judgement {
     Harms,
     /// It makes one figure better and another one worse.
     Mixed,
+    /// It makes a figure better, but the rounds with the largest times all had it.
+    RareHarm,
 }
 
 /// An estimate with its confidence interval.

@@ -49,7 +49,8 @@ pub(crate) fn answer(proof: &Proof) -> Answer {
         indices.iter().map(|&index| proof.candidates[index].id.as_str()).collect::<Vec<_>>().join(", ")
     };
     let harmful: Vec<usize> = (0..conclusion.effects.len())
-        .filter(|&index| matches!(conclusion.effects[index].judgement, Judgement::Harms))
+        .filter(|&index| conclusion.effects[index].judgement == Judgement::Harms)
+        .filter(|&index| proof.candidates[index].id != CONTROL)
         .collect();
     let harms = if harmful.is_empty() { String::new() } else { format!("Harmful here: {}.", names(&harmful)) };
     let control = control_differs(proof).then_some(
@@ -59,7 +60,10 @@ pub(crate) fn answer(proof: &Proof) -> Answer {
     let (word, sentence) = match (&conclusion.why_not, &conclusion.together) {
         (Some(why), _) => ("NOT CONFIRMED", format!("{} seemed to help, but {why}.", names(chosen))),
         (None, Some(together)) if !conclusion.kept.is_empty() => {
-            let (figure, interval) = best(together).unwrap_or_default();
+            // What was tried together, or each on its own if one of them was dropped.
+            let is_whole = conclusion.kept.len() == chosen.len();
+            let effect = if is_whole { together } else { &conclusion.effects[conclusion.kept[0]] };
+            let (figure, interval) = best(effect).unwrap_or_default();
             let effect =
                 format!("{} {} ({})", figure.name(), shown(figure, &interval), interval_text(figure, &interval));
             let verb = if conclusion.kept.len() == 1 { "helps" } else { "help" };
@@ -113,6 +117,7 @@ pub(crate) fn rows(proof: &Proof) -> Vec<Row<'_>> {
             Judgement::Helps => (1, "helps, not kept", Ink::Plain),
             Judgement::Harms => (2, "harms", Ink::Bad),
             Judgement::Mixed => (3, "better and worse", Ink::Alarm),
+            Judgement::RareHarm => (3, "rarely much worse", Ink::Alarm),
             Judgement::NoDifference => (4, "no difference", Ink::Plain),
         };
         rows.push((order, row(&proof.candidates[index].id, effect, judgement.to_owned(), ink)));
@@ -187,11 +192,22 @@ pub(crate) fn ending(proof: &Proof) -> &'static str {
     }
 }
 
-/// The figure to show of an effect: the first one that certainly differs, else the first known one.
+/// The figure to show of an effect: the first one that certainly differs in the direction of the judgement, else the first
+/// that differs, else the first known one.
 fn best(effect: &Effect) -> Option<(Figure, Interval)> {
     const ORDER: [Figure; 4] = [Figure::P9999, Figure::Max, Figure::P99, Figure::Missed];
     let known = || ORDER.iter().filter_map(|figure| Some((*figure, *effect.on.get(figure)?)));
-    known().find(|(figure, interval)| differs(*figure, interval)).or_else(|| known().next())
+    let is_better =
+        |figure: Figure, interval: &Interval| interval.estimate < if figure == Figure::Missed { 0.0 } else { 1.0 };
+    let wants_better = match effect.judgement {
+        Judgement::Helps | Judgement::RareHarm => true,
+        Judgement::Harms | Judgement::Mixed | Judgement::NoDifference => false,
+    };
+    let in_direction = |(figure, interval): &(Figure, Interval)| {
+        differs(*figure, interval) && is_better(*figure, interval) == wants_better
+    };
+    let differing = || known().find(|(figure, interval)| differs(*figure, interval));
+    known().find(in_direction).or_else(differing).or_else(|| known().next())
 }
 
 fn differs(figure: Figure, interval: &Interval) -> bool {

@@ -109,17 +109,13 @@ pub fn a_storm_is_counted_and_bounded() -> Result<()> {
     // 100,000 a second, for 2 s or until the guard ends the run.
     ensure!(missed > served && served + missed < 210_000, "{served} served, {missed} missed, {figures:?}");
     ensure!(output.status.success() || !record.validity.reasons.is_empty(), "{:?}", output.status);
-    // The kernel takes 50 ms of each second from real-time threads. That is the latest wake-up, which is kept although
-    // others come faster than they can be recorded.
+    // The latest wake-up is kept although others come faster than they can be recorded.
     let worst = series.spikes.iter().max_by_key(|spike| spike.lateness_ns).context("no spikes")?;
     let main = worst.culprits.first().context("the latest wake-up has no cause")?;
-    ensure!(
-        Some(worst.lateness_ns) == series.max_ns && main.cause.kind == CauseKind::Throttled,
-        "{} {:?} of {:?}",
-        worst.lateness_ns,
-        worst.culprits,
-        series.max_ns
-    );
+    ensure!(Some(worst.lateness_ns) == series.max_ns, "{} of {:?}", worst.lateness_ns, series.max_ns);
+    // The kernel takes 50 ms from real-time threads that use 950 ms of a second, which a fast machine does not reach.
+    let is_throttled = worst.lateness_ns > 40_000_000;
+    ensure!(!is_throttled || main.cause.kind == CauseKind::Throttled, "{} {:?}", worst.lateness_ns, worst.culprits);
     Ok(())
 }
 

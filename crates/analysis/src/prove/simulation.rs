@@ -17,11 +17,14 @@ struct Machine {
     burst: f64,
     /// The factor of each candidate.
     factors: Vec<f64>,
+    /// A candidate that makes one in ten of its rounds 100 times worse; the machine has no bursts of its own then, which
+    /// would hide this.
+    rarely_worse: Option<usize>,
 }
 
 impl Machine {
     fn new(seed: u64, factors: &[f64]) -> Self {
-        Self { random: Random(seed), level: 0.0, burst: 1.0, factors: factors.to_vec() }
+        Self { random: Random(seed), level: 0.0, burst: 1.0, factors: factors.to_vec(), rarely_worse: None }
     }
 
     fn uniform(&mut self) -> f64 {
@@ -32,11 +35,13 @@ impl Machine {
     fn measure(&mut self, applied: &[usize]) -> RoundFigures {
         self.level += 0.05 * (self.uniform() - 0.5);
         self.burst = match self.uniform() {
-            begins if self.burst == 1.0 && begins < 0.03 => 3.0 + 7.0 * self.uniform(),
+            begins if self.rarely_worse.is_none() && self.burst == 1.0 && begins < 0.03 => 3.0 + 7.0 * self.uniform(),
             ends if ends < 0.3 => 1.0,
             _ => self.burst,
         };
+        let is_rare = self.uniform() < 0.1 && self.rarely_worse.is_some_and(|index| applied.contains(&index));
         let factor: f64 = applied.iter().map(|&index| self.factors[index]).product();
+        let factor = if is_rare { 100.0 * factor } else { factor };
         let scale = 2_000.0 * self.level.exp() * factor * self.burst;
         let (mut sum, mut largest) = (0.0, Vec::new());
         while largest.len() <= 200 {
@@ -51,7 +56,10 @@ impl Machine {
 
 /// A search of so many blocks among candidates with these factors, and the control as the last one.
 fn search(seed: u64, factors: &[f64], blocks: u32) -> Proof {
-    let mut machine = Machine::new(seed, &[factors, &[1.0]].concat());
+    search_on(Machine::new(seed, &[factors, &[1.0]].concat()), seed, factors, blocks)
+}
+
+fn search_on(mut machine: Machine, seed: u64, factors: &[f64], blocks: u32) -> Proof {
     let mut proof = begun(seed, factors.len(), blocks);
     while let Some(next) = advance(&mut proof) {
         let figures = machine.measure(&next.applied);
@@ -168,4 +176,52 @@ fn each_block_is_balanced() {
         }
     }
     assert!(least_blocks(13) <= 52 && least_blocks(2) <= 40, "{} and {}", least_blocks(13), least_blocks(2));
+}
+
+#[test]
+fn a_change_that_is_rarely_much_worse_is_not_kept() {
+    let kept = (0..100).filter(|&seed| {
+        let factors = [0.6, 0.7];
+        let mut machine = Machine::new(seed, &[0.6, 0.7, 1.0]);
+        machine.rarely_worse = Some(0);
+        kept(&search_on(machine, seed, &factors, 80)).contains(&0)
+    });
+    let kept = kept.count();
+    assert!(kept <= 5, "{kept} of 100");
+}
+
+/// A search whose rounds have these figures, as factors of one change.
+fn of_figures(figures: [(Figure, f64); 3]) -> Proof {
+    let mut machine = Machine::new(3, &[1.0, 1.0]);
+    let mut proof = begun(3, 1, 60);
+    while let Some(next) = advance(&mut proof) {
+        let noise = 1.0 + 0.02 * machine.uniform();
+        let factor = |factor: f64| if next.applied.contains(&0) { factor } else { 1.0 };
+        let figures = figures.map(|(figure, with)| (figure, 100_000.0 * noise * factor(with))).into();
+        let (block, compares, applied, is_with) = (next.block, next.compares, next.applied, next.is_with);
+        proof.rounds.push(Round { block, compares, applied, is_with, figures, ..Round::default() });
+    }
+    proof
+}
+
+#[test]
+fn a_better_figure_at_the_cost_of_another_is_not_kept() {
+    let proof = of_figures([(Figure::P99, 0.9), (Figure::P9999, 1.0), (Figure::Max, 1.04)]);
+    assert_eq!((judgements(&proof)[0], kept(&proof)), (Judgement::Mixed, &[][..]));
+    let proof = of_figures([(Figure::P99, 0.9), (Figure::P9999, 1.0), (Figure::Max, 0.99)]);
+    assert_eq!((judgements(&proof)[0], kept(&proof)), (Judgement::Helps, &[0][..]));
+    let proof = of_figures([(Figure::P99, 0.98), (Figure::P9999, 0.98), (Figure::Max, 0.98)]);
+    assert_eq!(judgements(&proof)[0], Judgement::NoDifference, "too small to be worth a setting");
+}
+
+#[test]
+fn nothing_is_kept_if_the_control_differs() {
+    let mut proof = of_figures([(Figure::P99, 0.5), (Figure::P9999, 0.5), (Figure::Max, 0.5)]);
+    assert_eq!(kept(&proof), [0]);
+    // The rounds with the control and those without it were not alike.
+    for round in proof.rounds.iter_mut().filter(|round| round.applied.contains(&1)) {
+        round.figures.values_mut().for_each(|value| *value *= 4.0);
+    }
+    let conclusion = super::conclude(&proof);
+    assert!(conclusion.kept.is_empty() && conclusion.why_not.unwrap().contains("control"));
 }

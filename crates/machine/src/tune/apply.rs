@@ -200,6 +200,21 @@ pub fn in_force(root: &Root) -> usize {
     journal::entries_of(root, Purpose::KeptTuning)
 }
 
+/// The first value that is no longer as it was when the settings were planned, in words; `None` if all are.
+#[must_use]
+pub fn changed_since(root: &Root, settings: &[Setting]) -> Option<String> {
+    let ops = ops_of(root);
+    let mut writes = settings.iter().flat_map(Setting::changes);
+    let changed = writes.find_map(|write| {
+        let now = value(&*ops, &write.target);
+        (now.as_deref() != Some(&*write.from)).then_some((write, now))
+    });
+    changed.map(|(write, now)| {
+        let now = now.unwrap_or_else(|| "gone".to_owned());
+        format!("{} was {} and is {now}", write.target, write.from)
+    })
+}
+
 /// Applies each setting. A refused one leaves nothing changed.
 fn apply_each(journal: &mut Journal, settings: &[Setting]) -> Result<(Vec<Setting>, Vec<Refused>), JournalError> {
     let (mut applied, mut refused) = (Vec::new(), Vec::new());

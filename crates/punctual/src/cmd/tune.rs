@@ -45,7 +45,7 @@ pub fn run(options: &Tune) -> anyhow::Result<u8> {
         leftovers::restore(&root)?.iter().for_each(|restored| say!("note: {}", restored.in_words()));
     }
     if options.how.prove {
-        return prove::run(options, &options.how, need(options)?);
+        return prove::run(options, &options.how, &need(options)?);
     }
     let tuned = read(options, &root)?;
     let (kept, failed) = if options.yes {

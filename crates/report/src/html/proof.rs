@@ -135,7 +135,7 @@ fn chart(proof: &Proof, figure: Figure) -> Option<Chart> {
         let hue = match effect.judgement {
             Judgement::Helps => "h2",
             Judgement::Harms => "h1",
-            Judgement::Mixed => "h4",
+            Judgement::Mixed | Judgement::RareHarm => "h4",
             Judgement::NoDifference => "h6",
         };
         let at = |ratio: f64| x.at(ratio.max(1e-6).log10());

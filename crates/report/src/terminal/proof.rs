@@ -49,7 +49,8 @@ pub(super) fn page(page: &mut Page, proof: &Proof, full: bool) {
     let (screening, confirmation) = blocks(proof);
     let measured = format!(
         "{}: {screening} blocks of four to find what helps, {confirmation} to confirm it. Effect: the figure with the change \
-         against the figure without it. All intervals together are right in 95 % of searches.",
+         against the figure without it. The intervals of each of the two stages are right together \
+         in 98 % of searches.",
         measurement(proof)
     );
     page.text(Ink::Quiet, &measured);

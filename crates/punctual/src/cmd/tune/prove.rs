@@ -3,14 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use analysis::{format_duration, prove::ROUNDS};
-use anyhow::Context;
+use anyhow::{Context, bail};
 use campaign::{
     Length, Plan,
     prove::{PROOF_FILE, ProveHandler, Prover, Search, unfinished},
 };
 use machine::{
     Root,
-    tune::{self, Choice, Need, Setting},
+    tune::{self, Need, Setting},
 };
 use record::{
     Proof, Record, State, counted, file,
@@ -36,13 +36,24 @@ const ROUND_NS: u64 = 5_000_000_000;
 const BUDGET_NS: u64 = 30 * 60 * 1_000_000_000;
 
 /// Searches for the changes of this plan that help, and makes them with --yes.
-pub fn run(options: &Tune, how: &Prove, mut need: Need) -> anyhow::Result<u8> {
+pub fn run(options: &Tune, how: &Prove, need: &Need) -> anyhow::Result<u8> {
     sys::signal::count_termination().context("cannot watch for Ctrl-C")?;
     let root = Root::system();
-    let plan = measurement(&how.measurement)?;
-    need.cpus = need.cpus.or_else(|| plan.cpus.clone());
-    let settings = possible(&root, tune::plan(&root, &need)?.changes)?;
-    let changes = settings.iter().map(|setting| (candidate(setting), choice(setting, &need))).collect();
+    let mut plan = measurement(&how.measurement)?;
+    // The CPUs for real-time work are the ones to measure.
+    plan.cpus = plan.cpus.or_else(|| need.cpus.clone());
+    if let (Some(measured), Some(tuned)) = (&plan.cpus, &need.cpus)
+        && !measured.difference(tuned).is_empty()
+    {
+        let text = format!("the rounds measure CPU {measured}, but --cpus is {tuned}: give the same CPUs, or only one");
+        return Err(Usage(text).into());
+    }
+    let settings = possible(&root, tune::plan(&root, need).map_err(|error| Usage(error.to_string()))?.changes)?;
+    if let Some(both) = plan.settings.iter().find(|choice| settings.iter().any(|setting| setting.id == choice.id)) {
+        let text = format!("{} cannot be tried and set in each round: leave out --setting {both} after `--`", both.id);
+        return Err(Usage(text).into());
+    }
+    let changes = settings.iter().map(|setting| (candidate(setting), setting.clone())).collect();
     let search = Search { plan, changes, budget_ns: how.duration.unwrap_or(BUDGET_NS) };
     let (dir, prover) = match how.resume {
         true => {
@@ -102,15 +113,25 @@ fn keep(options: &Tune, root: &Root, settings: &[Setting], conclusion: &Conclusi
     let kept: Vec<Setting> = conclusion.kept.iter().filter_map(|&index| settings.get(index)).cloned().collect();
     let ids = kept.iter().map(|setting| setting.id).collect::<Vec<_>>().join(",");
     if !options.yes {
-        say!("keep    sudo punctual tune --only {ids} --yes");
+        let named = [("--for", &options.profile), ("--cpus", &options.cpus.as_ref().map(ToString::to_string))];
+        let named = named.into_iter().filter_map(|(option, value)| Some([option.to_owned(), value.clone()?]));
+        let set = options.settings.iter().filter(|choice| kept.iter().any(|setting| setting.id == choice.id));
+        let set = set.map(|choice| ["--setting".to_owned(), choice.to_string()]);
+        let words: Vec<String> = named.chain(set).flatten().collect();
+        let words = if words.is_empty() { String::new() } else { format!("{} ", record::shell::command(&words)) };
+        say!("keep    sudo punctual tune {words}--only {ids} --yes");
         return Ok(());
     }
     let done = tune::keep(root, &kept)?;
-    if let Some(refused) = done.refused.first() {
-        anyhow::bail!("{} was not kept: {}", refused.id, refused.reason);
+    let applied = done.applied.iter().map(|setting| setting.id).collect::<Vec<_>>().join(", ");
+    say!("kept    {applied}; undo with: sudo punctual tune --revert");
+    for part in done.refused.iter().filter(|refused| !refused.is_whole) {
+        say!("note: a part of {} was not kept: {}", part.id, part.reason);
     }
-    say!("kept    {ids}; undo with: sudo punctual tune --revert");
-    Ok(())
+    match done.refused.iter().find(|refused| refused.is_whole) {
+        Some(refused) => bail!("{} was not kept: {}", refused.id, refused.reason),
+        None => Ok(()),
+    }
 }
 
 /// A setting as a candidate.
@@ -120,17 +141,14 @@ fn candidate(setting: &Setting) -> Candidate {
     Candidate { id: setting.id.to_owned(), change: format!("{}: {from} -> {to}", setting.name) }
 }
 
-/// The setting with the value that the user named.
-fn choice(setting: &Setting, need: &Need) -> Choice {
-    let named = need.set.iter().rev().find(|choice| choice.id == setting.id);
-    named.cloned().unwrap_or(Choice { id: setting.id, value: None })
-}
-
 /// The plan of a round: the measurement of these words, with a record of its own that is not written.
 fn measurement(words: &[String]) -> anyhow::Result<Plan> {
     let default = MEASUREMENT.map(str::to_owned);
     let words = if words.is_empty() { &default } else { words };
     let mut plan = measure::plan_of(&cli::measurement(words))?;
+    if !plan.until_decided.is_empty() {
+        return Err(Usage("rounds have equal lengths: leave out --until-decided".to_owned()).into());
+    }
     let [phase] = plan.phases.as_mut_slice() else {
         return Err(Usage("a round is one measurement: leave out --find-buffer and --matrix".to_owned()).into());
     };
@@ -147,7 +165,7 @@ fn measurement(words: &[String]) -> anyhow::Result<Plan> {
 }
 
 fn print_start(proof: &Proof, dir: &Path) {
-    let rounds = u64::from(proof.blocks * ROUNDS);
+    let rounds = u64::from(proof.blocks) * u64::from(ROUNDS);
     let planned = format_duration(rounds * (proof.round_ns + campaign::AROUND_NS));
     let tried = counted(proof.candidates.len() as u64 - 1, "change");
     let done = proof.rounds.len() as u64;
@@ -171,7 +189,7 @@ impl ProveHandler for Monitor {
             let mode = if output_options.quiet { LiveMode::Off } else { LiveMode::Auto };
             Live::new(mode).with_style(Style::for_stderr(output_options.color.into()))
         });
-        let (done, rounds) = (proof.rounds.len() as u64, u64::from(proof.blocks * ROUNDS));
+        let (done, rounds) = (proof.rounds.len() as u64, u64::from(proof.blocks) * u64::from(ROUNDS));
         let round_ns = proof.round_ns + campaign::AROUND_NS;
         let shown = Progress {
             phase: format!("round {} of {rounds}", done + 1),
