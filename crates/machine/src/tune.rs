@@ -120,7 +120,7 @@ pub struct Plan {
     pub changes: Vec<Setting>,
     /// Settings that already have the wanted value.
     pub right: Vec<Setting>,
-    /// Settings that this machine does not have, or that cannot be changed here.
+    /// Settings that this machine does not have, or that cannot be changed here. Those that the user named come first.
     pub not_here: Vec<NotHere>,
     /// Settings that would change something, but only change if they are named, because of their cost.
     pub on_request: Vec<OnRequest>,
@@ -237,6 +237,10 @@ pub struct NotHere {
     pub name: &'static str,
     /// The reason.
     pub reason: String,
+    /// True if the user named it.
+    pub is_named: bool,
+    /// True if it would change something, but is read-only here, e.g. in a container.
+    pub is_read_only: bool,
 }
 
 /// A setting that only changes if it is named.
@@ -278,6 +282,8 @@ pub enum PlanError {
 enum WhyNot {
     /// It cannot be changed here.
     Here(String),
+    /// The file or device that would change is read-only here.
+    ReadOnly(Target),
     /// It does not take this value.
     Value(String),
 }
@@ -329,8 +335,15 @@ fn plan_with(ops: &dyn SystemOps, need: &Need) -> Result<Plan, PlanError> {
         let value = choice.and_then(|choice| choice.value.as_deref());
         match definition.read(&context, value) {
             Err(WhyNot::Value(reason)) if is_named => return Err(PlanError::Value { id: definition.id, reason }),
-            Err(WhyNot::Here(reason)) => {
-                plan.not_here.push(NotHere { id: definition.id, name: definition.name, reason });
+            Err(why @ (WhyNot::Here(_) | WhyNot::ReadOnly(_))) => {
+                let (reason, is_read_only) = match why {
+                    WhyNot::ReadOnly(target) => {
+                        (format!("{target} is read-only, e.g. in a container: run on the host"), true)
+                    }
+                    WhyNot::Here(reason) | WhyNot::Value(reason) => (reason, false),
+                };
+                let Definition { id, name, .. } = *definition;
+                plan.not_here.push(NotHere { id, name, reason, is_named, is_read_only });
             }
             Ok(setting) if setting.is_right() => plan.right.push(setting),
             Ok(setting) if is_named || !definition.is_on_request => plan.changes.push(setting),
@@ -338,6 +351,7 @@ fn plan_with(ops: &dyn SystemOps, need: &Need) -> Result<Plan, PlanError> {
             Ok(_) | Err(WhyNot::Value(_)) => plan.on_request.push(definition.on_request()),
         }
     }
+    plan.not_here.sort_by_key(|not| !not.is_named);
     Ok(plan)
 }
 

@@ -59,7 +59,7 @@ impl Definition {
     pub(super) fn read(&self, context: &Context<'_>, value: Option<&str>) -> Result<Setting, WhyNot> {
         let writes = (self.find)(context, value)?;
         if let Some(write) = writes.iter().find(|write| is_read_only(context, write)) {
-            return Err(WhyNot::Here(format!("{} is read-only, e.g. in a container: run on the host", write.target)));
+            return Err(WhyNot::ReadOnly(write.target.clone()));
         }
         let Self { id, name, effect, risk, source, .. } = *self;
         Ok(Setting { id, name, writes, effect, risk, lasts: Lasts::UntilBoot, source })

@@ -266,6 +266,21 @@ fn values_are_checked_before_anything_changes() {
 }
 
 #[test]
+fn named_settings_that_cannot_be_changed_come_first() {
+    let fake = Fake::new();
+    let named = |need: &Need| {
+        let not_here = fake.plan(need).not_here;
+        let named: Vec<&str> = not_here.iter().take_while(|not| not.is_named).map(|not| not.id).collect();
+        assert_eq!(named.len(), not_here.iter().filter(|not| not.is_named).count(), "{not_here:?}");
+        named
+    };
+    assert_eq!(named(&Need::default()), [] as [&str; 0]);
+    let set = vec!["power.usb".parse().unwrap(), "nic.settings=eth9:eee=off".parse().unwrap()];
+    assert_eq!(named(&Need { set, ..Need::default() }), ["power.usb", "nic.settings"]);
+    assert_eq!(named(&Need { only: vec!["memory.thp", "cpu.turbo"], ..Need::default() }), ["cpu.turbo"]);
+}
+
+#[test]
 fn a_run_changes_settings_and_restores_them_in_reverse_order() {
     let fake = Fake::new();
     let before = fake.state();

@@ -23,6 +23,9 @@ const SETTINGS_SHOWN: usize = 12;
 /// Columns of a line.
 const COLUMNS: usize = 80;
 
+/// The reason and remedy if files of the kernel are read-only.
+const READ_ONLY: &str = "what is not right is read-only, e.g. in a container: run on the host";
+
 /// Everything that `tune` would do, or has done.
 struct Tuned {
     plan: Plan,
@@ -48,6 +51,9 @@ pub fn run(options: &Tune) -> anyhow::Result<u8> {
         return prove::run(options, &options.how, &need(options)?);
     }
     let tuned = read(options, &root)?;
+    if let Some(first) = tuned.plan.not_here.iter().find(|not| options.yes && not.is_named) {
+        bail!("nothing was changed: {} cannot be changed: {}", first.id, first.reason);
+    }
     let (kept, failed) = if options.yes {
         let kept = tune::keep(&root, &tuned.plan.changes)?;
         let failed = if tuned.files.is_empty() { Vec::new() } else { tune::keep_files(&root, &tuned.files)? };
@@ -72,7 +78,13 @@ pub fn run(options: &Tune) -> anyhow::Result<u8> {
         let text = if options.output.quiet { text.lines().next().unwrap_or_default() } else { text.trim_end() };
         output::stdout(|out| writeln!(out, "{text}"))?;
     }
-    let is_refused = kept.iter().flat_map(|kept| &kept.refused).any(|refused| refused.is_whole);
+    let is_refused = match &kept {
+        Some(kept) => {
+            let is_read_only = kept.applied.is_empty() && is_read_only(&tuned.plan);
+            is_read_only || kept.refused.iter().any(|refused| refused.is_whole)
+        }
+        None => false,
+    };
     Ok(u8::from(is_refused || !failed.is_empty()))
 }
 
@@ -120,7 +132,12 @@ fn revert(options: &Tune, root: &Root) -> anyhow::Result<u8> {
 /// The answer on one screen.
 fn short(tuned: &Tuned, in_force: usize) -> anyhow::Result<String> {
     let Tuned { plan, boot, by_hand, files } = tuned;
-    let mut text = match plan.changes.len() {
+    let mut text = String::new();
+    for not in plan.not_here.iter().filter(|not| not.is_named) {
+        let _ = writeln!(text, "{} cannot be changed: {}", not.id, not.reason);
+    }
+    text += &match plan.changes.len() {
+        0 if is_read_only(plan) => format!("No setting would change: {READ_ONLY}\n"),
         0 => "No setting would change.\n".to_owned(),
         1 => "1 setting would change. Nothing was changed yet. Risk and source: --full\n".to_owned(),
         count => format!("{count} settings would change. Nothing was changed yet. Risks and sources: --full\n"),
@@ -150,6 +167,11 @@ fn short(tuned: &Tuned, in_force: usize) -> anyhow::Result<String> {
     }
     let _ = writeln!(text, "more   {}", with_option("--full"));
     Ok(text)
+}
+
+/// True if a setting would change, but is read-only here.
+fn is_read_only(plan: &Plan) -> bool {
+    plan.not_here.iter().any(|not| not.is_read_only)
 }
 
 /// One line for each setting.
@@ -234,6 +256,7 @@ fn full(tuned: &Tuned) -> anyhow::Result<String> {
 /// The answer after the changes.
 fn done(tuned: &Tuned, applied: &[Setting], refused: &[Refused], failed: &[String]) -> String {
     let mut text = match applied.len() {
+        0 if refused.is_empty() && is_read_only(&tuned.plan) => format!("No setting was changed: {READ_ONLY}\n"),
         0 => "No setting was changed.\n".to_owned(),
         1 => "Changed 1 setting.\n".to_owned(),
         count => format!("Changed {count} settings.\n"),
