@@ -46,19 +46,23 @@ pub struct JournalError {
 }
 
 impl JournalError {
-    /// The remedy for the cause.
     fn remedy(&self) -> &'static str {
-        match self.source.kind() {
-            io::ErrorKind::PermissionDenied => "run as root",
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "free some space there",
-            io::ErrorKind::ReadOnlyFilesystem => "mount it writable",
-            io::ErrorKind::Unsupported => "mount /proc",
-            // A file, a link, or a folder of somebody else.
-            io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory | io::ErrorKind::Other => {
-                "remove what is there, and run again"
-            }
-            _ => "make it writable, and run again",
+        remedy(&self.source)
+    }
+}
+
+/// The remedy if a journal or lock cannot be written.
+pub(crate) fn remedy(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied if !rustix::process::geteuid().is_root() => "run as root",
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "free some space there",
+        io::ErrorKind::ReadOnlyFilesystem => "mount it writable",
+        io::ErrorKind::Unsupported => "mount /proc",
+        // A file, a link, or a folder of somebody else.
+        io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory | io::ErrorKind::Other => {
+            "remove what is there, and run again"
         }
+        _ => "make it writable, and run again",
     }
 }
 
@@ -160,7 +164,7 @@ impl Journal {
     pub(crate) fn begin(ops: Rc<dyn SystemOps>, purpose: Purpose) -> Result<Self, JournalError> {
         let root = ops.root();
         let folder = if purpose.is_permanent() { permanent_folder(root) } else { folder(root) };
-        make_private(&folder).map_err(|source| JournalError { path: folder.clone(), source })?;
+        make_private(root, &folder).map_err(|source| JournalError { path: folder.clone(), source })?;
         if root.is_system() && boot_id(root).is_none() {
             // The next run would not know that the journal is of this boot, and delete it.
             let source = io::Error::new(io::ErrorKind::Unsupported, "there is no boot id in /proc");
@@ -366,12 +370,12 @@ fn permanent_folder(root: &Root) -> PathBuf {
 
 /// All journals, each with its path and content.
 fn journals(root: &Root) -> Vec<(PathBuf, Result<Document, String>)> {
-    let mut all = document::all(&folder(root));
     // Only root creates files of systemd.
-    if rustix::process::geteuid().is_root() || !root.is_system() {
-        all.extend(document::all(&permanent_folder(root)));
-    }
-    all
+    let is_permanent = rustix::process::geteuid().is_root() || !root.is_system();
+    let folders = [Some(folder(root)), is_permanent.then(|| permanent_folder(root))];
+    // Those that a link leads to belong to another machine.
+    let own = folders.into_iter().flatten().filter(|folder| check_inside(root, folder).is_ok());
+    own.flat_map(|folder| document::all(&folder)).collect()
 }
 
 /// Undoes single entries of earlier journals.
@@ -470,7 +474,7 @@ pub fn left_alone(root: &Root) -> Vec<u32> {
 
 /// The journals of this boot whose processes may still run.
 fn of_runs_now(root: &Root) -> impl Iterator<Item = Document> {
-    let journals = document::all(&folder(root)).into_iter().filter_map(|(_, document)| document.ok());
+    let journals = journals(root).into_iter().filter_map(|(_, document)| document.ok());
     journals.filter(|document| document.is_of_this_boot(root) && document.may_run(root))
 }
 
@@ -556,13 +560,23 @@ impl Document {
 /// It cannot be made, or another user can write to it.
 pub fn private_folder(root: &Root) -> io::Result<PathBuf> {
     let folder = folder(root);
-    make_private(&folder)?;
+    make_private(root, &folder)?;
     Ok(folder)
 }
 
-fn make_private(folder: &Path) -> io::Result<()> {
+fn make_private(root: &Root, folder: &Path) -> io::Result<()> {
+    check_inside(root, folder)?;
     DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     document::check_folder(folder).map_err(io::Error::other)
+}
+
+/// Checks that no link leads from a folder of a recorded machine to the journals of another one.
+fn check_inside(root: &Root, folder: &Path) -> io::Result<()> {
+    if root.is_system() {
+        return Ok(());
+    }
+    let path = folder.strip_prefix(root.path("")).unwrap_or(folder);
+    root.for_writing(&path.join("journal").to_string_lossy()).map(drop)
 }
 
 /// The id of this boot; `None` if it cannot be read.
@@ -581,7 +595,7 @@ mod tests {
         let root = Root::at(scratch.path());
         let error = || Journal::begin(Rc::new(root.clone()), Purpose::Awake).unwrap_err().to_string();
         fs::create_dir(scratch.path().join("run")).unwrap();
-        std::os::unix::fs::symlink("/tmp", folder(&root)).unwrap();
+        std::os::unix::fs::symlink(".", folder(&root)).unwrap();
         let text = error();
         assert!(text.contains("punctual is not a folder") && text.ends_with(": remove what is there, and run again"));
         fs::remove_file(folder(&root)).unwrap();
@@ -592,8 +606,10 @@ mod tests {
             )
         );
         let remedy = |kind: io::ErrorKind| JournalError { path: PathBuf::new(), source: kind.into() }.remedy();
+        let is_root = rustix::process::geteuid().is_root();
+        let for_rights = if is_root { "make it writable, and run again" } else { "run as root" };
         let kinds = [io::ErrorKind::StorageFull, io::ErrorKind::ReadOnlyFilesystem, io::ErrorKind::PermissionDenied];
-        assert_eq!(kinds.map(remedy), ["free some space there", "mount it writable", "run as root"]);
+        assert_eq!(kinds.map(remedy), ["free some space there", "mount it writable", for_rights]);
     }
 
     #[test]

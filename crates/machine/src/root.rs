@@ -132,6 +132,29 @@ impl Root {
         if real.starts_with(root) { Ok(real) } else { Err(io::ErrorKind::NotFound.into()) }
     }
 
+    /// The path of a file to create, change or remove, unless a link leads out of the folder. The last part of the path may
+    /// be a link: the caller does not follow it, or has read the file.
+    ///
+    /// # Errors
+    /// A link leads out of the folder, or a part of the path cannot be read.
+    pub(crate) fn for_writing(&self, path: &str) -> io::Result<PathBuf> {
+        let whole = self.path(path);
+        if self.is_system() {
+            return Ok(whole);
+        }
+        let root = fs::canonicalize(&self.folder)?;
+        // Folders that do not exist yet are made later.
+        let above = whole.ancestors().skip(1).find(|folder| folder.symlink_metadata().is_ok()).unwrap_or(&self.folder);
+        match fs::canonicalize(above) {
+            Ok(real) if !real.starts_with(root) => {
+                let folder = self.folder.display();
+                Err(io::Error::other(format!("{} leads out of {folder}", above.display())))
+            }
+            Ok(_) => Ok(whole),
+            Err(error) => Err(error),
+        }
+    }
+
     /// The number in a file that contains only one number.
     #[must_use]
     pub fn number<T: std::str::FromStr>(&self, path: &str) -> Option<T> {

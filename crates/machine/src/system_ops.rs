@@ -1,9 +1,9 @@
 //! The operations that change a machine: kernel files, control groups, affinities, policies, settings of interfaces.
 //! All changes go through one trait, so that tests can replace the machine.
 
-use std::{fmt, fs, io, io::Write};
+use std::{fmt, fs, io, io::Write, os::unix::fs::OpenOptionsExt};
 
-use rustix::fs::XattrFlags;
+use rustix::fs::{OFlags, XattrFlags};
 use sys::sched::Policy;
 
 use crate::{
@@ -73,14 +73,20 @@ impl SystemOps for Root {
     }
 
     fn write(&self, path: &str, text: &str) -> io::Result<()> {
-        let mut file = fs::OpenOptions::new().write(true).truncate(self.is_system()).open(self.path(path))?;
+        let mut options = fs::OpenOptions::new();
+        options.write(true).truncate(self.is_system());
+        if !self.is_system() {
+            // The files of the kernel are no links; those of a recorded machine may lead anywhere.
+            options.custom_flags(OFlags::NOFOLLOW.bits().cast_signed());
+        }
+        let mut file = options.open(self.for_writing(path)?)?;
         file.write_all(text.as_bytes())?;
         // The file of a recorded machine must not be empty for a moment, as no file of the kernel is.
         if self.is_system() { Ok(()) } else { file.set_len(text.len() as u64) }
     }
 
     fn create_file(&self, path: &str, text: &str) -> io::Result<()> {
-        let path = self.path(path);
+        let path = self.for_writing(path)?;
         path.parent().map(fs::create_dir_all).transpose()?;
         record::file::write_new(&path, text.as_bytes()).map_err(|error| match error {
             record::file::FileError::Write { source, .. } => source,
@@ -89,7 +95,7 @@ impl SystemOps for Root {
     }
 
     fn remove_file(&self, path: &str) -> io::Result<()> {
-        let path = self.path(path);
+        let path = self.for_writing(path)?;
         fs::remove_file(&path)?;
         // Others may have files there.
         let _ = path.parent().map(fs::remove_dir);
@@ -97,15 +103,15 @@ impl SystemOps for Root {
     }
 
     fn make_group(&self, folder: &str) -> io::Result<()> {
-        fs::create_dir(self.path(folder))
+        fs::create_dir(self.for_writing(folder)?)
     }
 
     fn remove_group(&self, folder: &str) -> io::Result<()> {
-        fs::remove_dir(self.path(folder))
+        fs::remove_dir(self.for_writing(folder)?)
     }
 
     fn keep_text(&self, folder: &str, text: &str) -> io::Result<()> {
-        let folder = self.path(folder);
+        let folder = self.for_writing(folder)?;
         let pieces = text.as_bytes().chunks(ATTRIBUTE_BYTES);
         for (number, piece) in pieces.chain([&[][..]]).enumerate() {
             rustix::fs::setxattr(&folder, format!("{ATTRIBUTE}.{number}"), piece, XattrFlags::empty())?;

@@ -6,11 +6,12 @@
 use std::{
     fs::{self, File, TryLockError},
     io,
+    os::unix::fs::OpenOptionsExt,
     path::PathBuf,
     rc::Rc,
 };
 
-use rustix::io::Errno;
+use rustix::{fs::OFlags, io::Errno};
 use serde::Serialize;
 use thiserror::Error;
 
@@ -39,7 +40,11 @@ pub enum TuneError {
     #[error(transparent)]
     Journal(#[from] JournalError),
     /// The lock could not be taken.
-    #[error("cannot lock {} ({source}), so that only one process changes settings: run as root", path.display())]
+    #[error(
+        "cannot lock {} ({source}), so that only one process changes settings: {}",
+        path.display(),
+        journal::remedy(source)
+    )]
     Lock {
         /// The file.
         path: PathBuf,
@@ -364,7 +369,14 @@ impl Lock {
         let path = journal::folder(root).join(LOCK);
         let failed = |source| TuneError::Lock { path: path.clone(), source };
         journal::private_folder(root).map_err(failed)?;
-        let file = File::options().write(true).create(true).truncate(false).open(&path).map_err(failed)?;
+        // Not through a link, and without waiting for the other end of a pipe.
+        let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+        let mut options = File::options();
+        options.write(true).create(true).truncate(false).custom_flags(flags.bits().cast_signed());
+        let file = options.open(&path).map_err(|error| match error.raw_os_error() {
+            Some(code) if code == Errno::LOOP.raw_os_error() => failed(io::Error::other("it is a symbolic link")),
+            _ => failed(error),
+        })?;
         match file.try_lock() {
             Ok(()) => Ok(Self(file)),
             Err(TryLockError::WouldBlock) => Err(TuneError::Busy),
