@@ -29,7 +29,7 @@ pub(crate) use self::files::is_created_file;
 pub use self::{
     apply::{Kept, Refused, TuneError, Tuning, apply, changed_since, in_force, keep, revert},
     boot::{Boot, boot, by_hand},
-    files::{NewFile, Service, drop_in, keep_files, unit},
+    files::{KeptFiles, NewFile, Service, drop_in, keep_files, unit},
     table::{DEFINITIONS, Definition},
 };
 use crate::{

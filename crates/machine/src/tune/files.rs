@@ -1,12 +1,12 @@
 //! Files of systemd that `punctual tune` creates: a unit that tunes this machine at each boot, and the scheduling of a
 //! service. Reverting removes them, also after a reboot.
 
-use std::{fs, rc::Rc, str::FromStr};
+use std::{fs, io, rc::Rc, str::FromStr};
 
 use super::{Lock, TuneError, ops_of};
 use crate::{
     CpuList, Root,
-    journal::{Journal, Purpose, Undo, undo_entries},
+    journal::{Journal, JournalError, Purpose, Undo, undo_entries},
 };
 
 const FOLDER: &str = "etc/systemd/system";
@@ -92,38 +92,76 @@ pub(crate) fn is_created_file(path: &str) -> bool {
     matches!(path, UNIT | ENABLED) || of_service().is_some()
 }
 
-/// Creates files until the user reverts them. A file that punctual created before is replaced.
+/// Files that were created until the user reverts them.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct KeptFiles {
+    /// The paths of those that replaced an earlier file of `punctual tune`, without the leading slash.
+    pub replaced: Vec<String>,
+    /// Those that could not be created, with the reason.
+    pub failed: Vec<String>,
+}
+
+/// Creates files until the user reverts them. A file that punctual created before is replaced, unless it was edited since.
 ///
 /// # Errors
-/// [`TuneError`]; files that could not be created, with the reason, are returned.
-pub fn keep_files(root: &Root, files: &[NewFile]) -> Result<Vec<String>, TuneError> {
+/// [`TuneError`]. Files that could not be created are in [`KeptFiles::failed`].
+pub fn keep_files(root: &Root, files: &[NewFile]) -> Result<KeptFiles, TuneError> {
     let ops = ops_of(root);
     let _lock = Lock::take(ops.root())?;
     let mut journal = Journal::begin(Rc::clone(&ops), Purpose::KeptFiles)?;
-    let is_new = |undo: &Undo| files.iter().any(|file| file.path == undo.file());
     let earlier = journal.others();
-    let all = earlier.iter().flat_map(|(_, undo)| undo.clone()).chain(journal.entries().to_vec());
-    let (replaced, kept): (Vec<Undo>, Vec<Undo>) = all.partition(is_new);
-    undo_entries(&*ops, &replaced);
-    journal.replace(kept)?;
-    let mut failed = Vec::new();
-    for NewFile { path, text } in files {
-        let before = journal.entries().len();
-        journal.record([Undo::Created { path: path.clone(), text: text.clone() }])?;
-        if let Err(error) = ops.create_file(path, text) {
-            journal.restore_from(before);
-            failed.push(format!("/{path}: {error}"));
-        }
-    }
+    let undo: Vec<Undo> = earlier.iter().flat_map(|(_, undo)| undo.iter().cloned()).collect();
+    journal.record(undo)?;
     for (path, _) in earlier {
+        // One that remains changes nothing: its entries are undone with this journal.
         let _ = fs::remove_file(path);
     }
+    let result = create_each(&mut journal, files);
+    // After a failure of the journal, too, the earlier files remain, and in it.
     if journal.entries().is_empty() {
         journal.restore();
     } else {
         journal.keep();
     }
-    Ok(failed)
+    Ok(result?)
+}
+
+/// Creates each file.
+fn create_each(journal: &mut Journal, files: &[NewFile]) -> Result<KeptFiles, JournalError> {
+    let ops = journal.ops();
+    let mut result = KeptFiles::default();
+    for NewFile { path, text } in files {
+        let is_own = |undo: &Undo| undo.file() == path;
+        let (own, others): (Vec<Undo>, Vec<Undo>) = journal.entries().iter().cloned().partition(is_own);
+        let removed = undo_entries(&*ops, &own);
+        if let Some(reason) = removed.failed.first() {
+            result.failed.push(reason.clone());
+            continue;
+        }
+        if !removed.changed_since.is_empty() {
+            result
+                .failed
+                .push(format!("/{path}: it was edited since tune created it: edit it again, or remove it first"));
+            continue;
+        }
+        journal.replace(others)?;
+        let before = journal.entries().len();
+        journal.record([Undo::Created { path: path.clone(), text: text.clone() }])?;
+        match ops.create_file(path, text) {
+            Ok(()) if removed.settings > 0 => result.replaced.push(path.clone()),
+            Ok(()) => {}
+            Err(error) => {
+                journal.restore_from(before);
+                result.failed.push(match error.kind() {
+                    io::ErrorKind::AlreadyExists => {
+                        format!("/{path}: there is one that tune did not create: edit it, or remove it first")
+                    }
+                    _ => format!("/{path}: {error}"),
+                });
+            }
+        }
+    }
+    Ok(result)
 }
 
 #[cfg(test)]
@@ -140,19 +178,29 @@ mod tests {
         let drop_in = drop_in(&service, Some(&"2-3".parse().unwrap()));
         let first = unit("/usr/bin/punctual tune --yes");
         let files = [first.to_vec(), vec![drop_in.clone()]].concat();
-        assert_eq!(keep_files(&root, &files).unwrap(), [] as [&str; 0]);
+        assert_eq!(keep_files(&root, &files).unwrap(), KeptFiles::default());
         let text = root.read(&drop_in.path).unwrap();
         assert!(text.contains("CPUSchedulingPriority=70\nCPUAffinity=2-3\nLimitRTPRIO=95"), "{text}");
-        assert_eq!(keep_files(&root, &unit("/usr/bin/punctual tune --yes --cpus 3")).unwrap(), [] as [&str; 0]);
+        let again = keep_files(&root, &unit("/usr/bin/punctual tune --yes --cpus 3")).unwrap();
+        assert_eq!(again, KeptFiles { replaced: vec![UNIT.to_owned(), ENABLED.to_owned()], failed: Vec::new() });
         assert!(root.read(UNIT).unwrap().ends_with("ExecStart=/usr/bin/punctual tune --yes --cpus 3"));
         fs::write(root.path(ENABLED), "mine").unwrap();
-        let again = keep_files(&root, &unit("x")).unwrap();
-        assert_eq!((again.len(), root.read(ENABLED).as_deref()), (1, Some("mine")), "{again:?}");
+        for _ in 0..2 {
+            let again = keep_files(&root, &unit("x")).unwrap();
+            let edited = format!("/{ENABLED}: it was edited since tune created it: edit it again, or remove it first");
+            assert_eq!(again, KeptFiles { replaced: vec![UNIT.to_owned()], failed: vec![edited] });
+            assert_eq!(root.read(ENABLED).as_deref(), Some("mine"));
+        }
         let restored = revert(&root).unwrap();
-        assert!(restored.iter().all(|restored| restored.put_back.failed.is_empty()), "{restored:?}");
+        assert_eq!(restored.len(), 1, "{restored:?}");
+        assert_eq!(restored[0].put_back.changed_since, [format!("/{ENABLED}: edited")]);
+        assert_eq!(restored[0].put_back.failed, [] as [&str; 0]);
         assert!(
             !root.exists(UNIT) && !root.exists(&drop_in.path) && !root.exists(&format!("{FOLDER}/jackd.service.d"))
         );
+        let others = keep_files(&root, &unit("x")).unwrap().failed;
+        assert_eq!(others, [format!("/{ENABLED}: there is one that tune did not create: edit it, or remove it first")]);
+        assert!(revert(&root).unwrap()[0].put_back.changed_since.is_empty());
         assert_eq!(root.read(ENABLED).as_deref(), Some("mine"));
     }
 

@@ -4,11 +4,11 @@ mod prove;
 
 use std::fmt::Write;
 
-use anyhow::{bail, ensure};
+use anyhow::{Context, bail, ensure};
 use campaign::leftovers;
 use machine::{
     Restored, Root,
-    tune::{self, Boot, Need, NewFile, Plan, Refused, Setting},
+    tune::{self, Boot, Kept, KeptFiles, Need, NewFile, Plan, Refused, Setting},
 };
 use serde_json::json;
 
@@ -54,12 +54,20 @@ pub fn run(options: &Tune) -> anyhow::Result<u8> {
     if let Some(first) = tuned.plan.not_here.iter().find(|not| options.yes && not.is_named) {
         bail!("nothing was changed: {} cannot be changed: {}", first.id, first.reason);
     }
-    let (kept, failed) = if options.yes {
-        let kept = tune::keep(&root, &tuned.plan.changes)?;
-        let failed = if tuned.files.is_empty() { Vec::new() } else { tune::keep_files(&root, &tuned.files)? };
-        (Some(kept), failed)
+    let (kept, KeptFiles { replaced, failed }) = if options.yes {
+        // The files come first: if they cannot be journalled, nothing is changed.
+        let files = match tuned.files.is_empty() {
+            true => KeptFiles::default(),
+            false => tune::keep_files(&root, &tuned.files).context("no setting was changed")?,
+        };
+        let is_created = files.failed.len() < tuned.files.len();
+        let kept = tune::keep(&root, &tuned.plan.changes).with_context(|| match is_created {
+            true => format!("files of systemd were created (undo: {}), but no setting was changed", undo(options)),
+            false => "nothing was changed".to_owned(),
+        })?;
+        (Some(kept), files)
     } else {
-        (None, Vec::new())
+        (None, KeptFiles::default())
     };
     if options.output.json {
         let Tuned { plan, boot, by_hand, files } = &tuned;
@@ -71,9 +79,9 @@ pub fn run(options: &Tune) -> anyhow::Result<u8> {
         output::stdout(|out| writeln!(out, "{}", output::json(&json)))?;
     } else {
         let text = match &kept {
-            Some(kept) => done(&tuned, &kept.applied, &kept.refused, &failed),
+            Some(kept) => done(&tuned, kept, (&replaced, &failed), &undo(options)),
             None if options.extent.full => full(&tuned)?,
-            None => short(&tuned, tune::in_force(&root))?,
+            None => short(&tuned, tune::in_force(&root), &undo(options))?,
         };
         let text = if options.output.quiet { text.lines().next().unwrap_or_default() } else { text.trim_end() };
         output::stdout(|out| writeln!(out, "{text}"))?;
@@ -130,7 +138,7 @@ fn revert(options: &Tune, root: &Root) -> anyhow::Result<u8> {
 }
 
 /// The answer on one screen.
-fn short(tuned: &Tuned, in_force: usize) -> anyhow::Result<String> {
+fn short(tuned: &Tuned, in_force: usize, undo: &str) -> anyhow::Result<String> {
     let Tuned { plan, boot, by_hand, files } = tuned;
     let mut text = String::new();
     for not in plan.not_here.iter().filter(|not| not.is_named) {
@@ -160,7 +168,8 @@ fn short(tuned: &Tuned, in_force: usize) -> anyhow::Result<String> {
         let _ = writeln!(text, "  creates /{}", file.path);
     }
     if in_force > 0 {
-        let _ = writeln!(text, "An earlier tune is in force ({in_force} values): punctual tune --revert");
+        let values = record::counted(in_force as u64, "value");
+        let _ = writeln!(text, "An earlier tune is in force ({values}): {undo}");
     }
     if !plan.changes.is_empty() || !files.is_empty() {
         let _ = writeln!(text, "apply  {}   # until --revert or a reboot", with_sudo_and("--yes")?);
@@ -254,7 +263,8 @@ fn full(tuned: &Tuned) -> anyhow::Result<String> {
 }
 
 /// The answer after the changes.
-fn done(tuned: &Tuned, applied: &[Setting], refused: &[Refused], failed: &[String]) -> String {
+fn done(tuned: &Tuned, kept: &Kept, (replaced, failed): (&[String], &[String]), undo: &str) -> String {
+    let Kept { applied, refused } = kept;
     let mut text = match applied.len() {
         0 if refused.is_empty() && is_read_only(&tuned.plan) => format!("No setting was changed: {READ_ONLY}\n"),
         0 => "No setting was changed.\n".to_owned(),
@@ -269,16 +279,25 @@ fn done(tuned: &Tuned, applied: &[Setting], refused: &[Refused], failed: &[Strin
     let is_failed = |file: &&NewFile| failed.iter().any(|text| text.starts_with(&format!("/{}:", file.path)));
     let created: Vec<&NewFile> = tuned.files.iter().filter(|file| !is_failed(file)).collect();
     for file in &created {
-        let _ = writeln!(text, "  created /{}", file.path);
+        let word = if replaced.contains(&file.path) { "replaced" } else { "created" };
+        let _ = writeln!(text, "  {word} /{}", file.path);
     }
     failed.iter().for_each(|text_of_one| text += &format!("  not created: {text_of_one}\n"));
     if !created.is_empty() {
         text += "next   sudo systemctl daemon-reload, then restart the services concerned\n";
     }
     if !applied.is_empty() || !created.is_empty() {
-        text += "undo   sudo punctual tune --revert\n";
+        let _ = writeln!(text, "undo   {undo}");
     }
     text
+}
+
+/// The command that undoes the changes.
+fn undo(options: &Tune) -> String {
+    let folder = options.root.as_ref().map(|folder| folder.to_string_lossy());
+    let of_root = folder.iter().flat_map(|folder| ["--root", folder]);
+    let words: Vec<&str> = ["sudo", "punctual", "tune"].into_iter().chain(of_root).chain(["--revert"]).collect();
+    record::shell::command(&words)
 }
 
 /// The command of the unit: this one without --persist.

@@ -115,8 +115,19 @@ fn changes_are_made_and_reverted() {
     );
     assert!(state(machine.path()).contains_key("etc/systemd/system/jackd.service.d/50-punctual.conf"));
     assert!(text(&tune(machine.path(), "")).contains("An earlier tune is in force"));
+    let undo = format!("undo   sudo punctual tune --root {} --revert\n", machine.path().display());
+    assert!(text(&again).ends_with(&undo), "{}", text(&again));
+    let third = text(&tune(machine.path(), "--only cpu.governor --yes --persist"));
+    assert!(third.contains("  replaced /etc/systemd/system/punctual-tune.service"), "{third}");
     let revert = tune(machine.path(), "--revert");
     assert_eq!(revert.status.code(), Some(0), "{}", text(&revert));
+    assert_eq!(state(machine.path()), before);
+    fs::remove_dir_all(machine.path().join("var")).unwrap();
+    fs::write(machine.path().join("var"), "").unwrap();
+    let refused = tune(machine.path(), "--yes --persist");
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(text(&refused).contains("no setting was changed: cannot write the journal"), "{}", text(&refused));
+    fs::remove_file(machine.path().join("var")).unwrap();
     assert_eq!(state(machine.path()), before);
     assert_eq!(text(&tune(machine.path(), "--revert")), "nothing to revert\n");
 }
