@@ -413,6 +413,20 @@ pub(crate) fn restore_purposes(root: &Root, purposes: &[Purpose]) -> Result<Vec<
     restored.unwrap_or(Err(RestoreError::Capabilities))
 }
 
+/// The killed runs whose changes remain, because nothing has restored them since: process ids, sorted.
+#[must_use]
+pub fn left_behind(root: &Root) -> Vec<u32> {
+    let journals = journals(root).into_iter().filter_map(|(_, document)| document.ok());
+    let left = journals.filter(|document| {
+        let is_of_run = !document.purpose.is_kept() && !document.undo.is_empty();
+        is_of_run && document.is_of_this_boot(root) && !document.may_run(root)
+    });
+    let mut processes: Vec<u32> = left.map(|document| document.process).collect();
+    processes.sort_unstable();
+    processes.dedup();
+    processes
+}
+
 /// The number of changes with this purpose in the journals of this boot.
 pub(crate) fn entries_of(root: &Root, purpose: Purpose) -> usize {
     let journals = journals(root).into_iter().filter_map(|(_, document)| document.ok());

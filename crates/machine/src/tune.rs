@@ -273,9 +273,6 @@ pub enum PlanError {
     /// A CPU does not exist or is offline.
     #[error("CPUs {0} are not online here: see /sys/devices/system/cpu/online")]
     Cpus(CpuList),
-    /// No CPU remains for other work.
-    #[error("no CPU would remain for other work: name fewer CPUs")]
-    NoCpuRemains,
 }
 
 /// The reason why a setting has no writes.
@@ -295,8 +292,10 @@ struct Context<'a> {
     online: CpuList,
     /// CPUs whose settings change.
     cpus: CpuList,
-    /// CPUs that other work is moved away from; empty if there are none.
+    /// CPUs that other work is moved away from; empty if there are none, or if no CPU would remain for other work.
     freed: CpuList,
+    /// True if all online CPUs are named for real-time work.
+    is_all_named: bool,
     limit_ns: Option<u64>,
 }
 
@@ -310,7 +309,8 @@ impl<'a> Context<'a> {
         let cpus = need.cpus.clone().unwrap_or_else(|| online.clone());
         let freed = need.cpus.clone().unwrap_or_else(|| facts::isolated_cpus(root).intersection(&online));
         let freed = if online.difference(&freed).is_empty() { CpuList::new() } else { freed };
-        Ok(Self { ops, root, online, cpus, freed, limit_ns: need.limit_ns })
+        let is_all_named = need.cpus.is_some() && online.difference(&cpus).is_empty();
+        Ok(Self { ops, root, online, cpus, freed, is_all_named, limit_ns: need.limit_ns })
     }
 }
 

@@ -604,6 +604,9 @@ fn idle_states(context: &Context<'_>, value: Option<&str>) -> Result<Vec<Write>,
 fn others(context: &Context<'_>) -> Result<crate::CpuList, WhyNot> {
     match context.freed.is_empty() {
         true if context.online.len() < 2 => Err(WhyNot::Here("there is no other CPU".to_owned())),
+        true if context.is_all_named => {
+            Err(WhyNot::Here("no CPU would remain for other work: name fewer with --cpus".to_owned()))
+        }
         true => Err(WhyNot::Here("no CPU is set apart for real-time work: name some with --cpus".to_owned())),
         false => Ok(context.online.difference(&context.freed)),
     }

@@ -235,7 +235,9 @@ fn cpus_limit_the_settings_of_cpus_and_move_other_work_away() {
         refused("1-5").unwrap_err().to_string(),
         "CPUs 2-5 are not online here: see /sys/devices/system/cpu/online"
     );
-    assert!(refused("0-1").unwrap().not_here.iter().any(|not| not.id == "irq.affinity"), "no CPU would remain");
+    let all = refused("0-1").unwrap();
+    let reason = all.not_here.iter().find(|not| not.id == "irq.affinity").map(|not| &*not.reason);
+    assert_eq!(reason, Some("no CPU would remain for other work: name fewer with --cpus"));
 }
 
 #[test]
@@ -429,11 +431,14 @@ fn a_killed_run_on_top_of_kept_settings_is_undone_first() {
     let before = fake.state();
     let settings = |text: &str| chosen_with(&*fake, &[text.parse().unwrap()], None).unwrap();
     keep_with(fake.ops(), &settings("memory.swappiness=10")).unwrap();
+    assert_eq!(journal::left_behind(&fake.root), [] as [u32; 0], "kept settings are no leftovers");
     std::mem::forget(apply_with(fake.ops(), &settings("memory.swappiness=20")).unwrap());
     fs::remove_file(journal::folder(&fake.root).join("tune.lock")).unwrap();
+    assert_eq!(journal::left_behind(&fake.root), [std::process::id()]);
     let restored = revert_with(&*fake).unwrap();
     assert_eq!(restored.iter().map(|r| r.purpose).collect::<Vec<_>>(), [Purpose::Tuning, Purpose::KeptTuning]);
     assert_eq!(fake.state(), before);
+    assert_eq!(journal::left_behind(&fake.root), [] as [u32; 0]);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::fmt::Write;
 use anyhow::{Context, bail, ensure};
 use campaign::leftovers;
 use machine::{
-    Restored, Root,
+    Restored, Root, journal,
     tune::{self, Boot, Kept, KeptFiles, Need, NewFile, Plan, Refused, Setting},
 };
 use serde_json::json;
@@ -74,14 +74,14 @@ pub fn run(options: &Tune) -> anyhow::Result<u8> {
         let (applied, refused) = kept.as_ref().map(|kept| (&kept.applied, &kept.refused)).unzip();
         let json = json!({
             "plan": plan, "boot": boot, "by_hand": by_hand, "files": files,
-            "applied": applied, "refused": refused, "files_failed": failed,
+            "applied": applied, "refused": refused, "files_failed": failed, "killed_runs": journal::left_behind(&root),
         });
         output::stdout(|out| writeln!(out, "{}", output::json(&json)))?;
     } else {
         let text = match &kept {
             Some(kept) => done(&tuned, kept, (&replaced, &failed), &undo(options)),
-            None if options.extent.full => full(&tuned)?,
-            None => short(&tuned, tune::in_force(&root), &undo(options))?,
+            None if options.extent.full => leftovers_line(options, &root) + &full(&tuned)?,
+            None => leftovers_line(options, &root) + &short(&tuned, tune::in_force(&root), &undo(options))?,
         };
         let text = if options.output.quiet { text.lines().next().unwrap_or_default() } else { text.trim_end() };
         output::stdout(|out| writeln!(out, "{text}"))?;
@@ -290,6 +290,18 @@ fn done(tuned: &Tuned, kept: &Kept, (replaced, failed): (&[String], &[String]), 
         let _ = writeln!(text, "undo   {undo}");
     }
     text
+}
+
+/// A line about killed runs whose changes remain: the plan takes their values for those of the user.
+fn leftovers_line(options: &Tune, root: &Root) -> String {
+    let processes = journal::left_behind(root);
+    let Some(first) = processes.first() else { return String::new() };
+    let runs = match processes.len() {
+        1 => format!("Process {first} was killed and its changes remain"),
+        count => format!("{count} processes were killed and their changes remain"),
+    };
+    let remedy = if root.is_system() { "sudo punctual restore".to_owned() } else { undo(options) };
+    format!("{runs}, as if they were yours: {remedy}\n")
 }
 
 /// The command that undoes the changes.
