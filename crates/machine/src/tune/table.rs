@@ -30,6 +30,9 @@ const ASPM: &str = "sys/module/pcie_aspm/parameters/policy";
 /// Time that may pass until a CPU has left its idle state if the use is not known, us.
 const IDLE_EXIT_US: u64 = 10;
 
+/// The longest value of a file, bytes.
+const VALUE_LENGTH: usize = 256;
+
 /// A setting of the table.
 #[derive(Debug, Clone, Copy)]
 pub struct Definition {
@@ -41,7 +44,7 @@ pub struct Definition {
     pub finding: Option<&'static str>,
     /// The values that it takes, in words, with the default.
     pub values: &'static str,
-    /// Expected effect.
+    /// Expected effect, at most 29 characters: a plan has one line for each setting.
     pub effect: &'static str,
     /// Risk, or cost.
     pub risk: &'static str,
@@ -86,7 +89,7 @@ pub const DEFINITIONS: &[Definition] = &[
         name: "preference between speed and energy (EPP)",
         finding: Some("cpu.energy_preference"),
         values: "performance (default), or another preference of this CPU",
-        effect: "the processor raises its frequency at once",
+        effect: "the frequency rises at once",
         risk: "more power and heat",
         source: "Linux, Documentation/admin-guide/pm/intel_pstate.rst",
         is_on_request: false,
@@ -104,7 +107,7 @@ pub const DEFINITIONS: &[Definition] = &[
         name: "frequency governor",
         finding: Some("cpu.governor"),
         values: "performance (default), or another governor of this machine",
-        effect: "the CPU does not run slowly after a pause",
+        effect: "no slow start after a pause",
         risk: "more power and heat",
         source: CPUFREQ,
         is_on_request: false,
@@ -122,7 +125,7 @@ pub const DEFINITIONS: &[Definition] = &[
         name: "highest frequency",
         finding: Some("cpu.frequency_limit"),
         values: "max (default), min, or a frequency: 1000MHz",
-        effect: "no limit below what the CPU can do",
+        effect: "CPUs may run this fast",
         risk: "more heat, if the limit was set because of it",
         source: CPUFREQ,
         is_on_request: false,
@@ -134,7 +137,7 @@ pub const DEFINITIONS: &[Definition] = &[
         name: "lowest frequency",
         finding: None,
         values: "max (default), min, or a frequency: 1000MHz",
-        effect: "the CPU does not run slower than this",
+        effect: "CPUs run at least this fast",
         risk: "more power and heat",
         source: CPUFREQ,
         is_on_request: true,
@@ -164,7 +167,7 @@ pub const DEFINITIONS: &[Definition] = &[
         name: "frequencies above the nominal one",
         finding: Some("cpu.turbo"),
         values: "off (default), on",
-        effect: "the frequency does not depend on heat and other cores",
+        effect: "the frequency varies less",
         risk: "single threads run slower",
         source: CPUFREQ,
         is_on_request: true,
@@ -195,7 +198,7 @@ pub const DEFINITIONS: &[Definition] = &[
         name: "CPUs of interrupts",
         finding: Some("irq.affinity"),
         values: "away (default): all but the CPUs for real-time work",
-        effect: "interrupts of devices do not stop real-time threads",
+        effect: "devices interrupt other CPUs",
         risk: "other CPUs serve more interrupts; those of devices used by real-time work move, too",
         source: "Linux, Documentation/core-api/irq/irq-affinity.rst",
         is_on_request: false,
@@ -212,7 +215,7 @@ pub const DEFINITIONS: &[Definition] = &[
         name: "CPUs of interrupts that are set up later",
         finding: Some("irq.default_affinity"),
         values: "away (default): all but the CPUs for real-time work",
-        effect: "interrupts of new devices do not stop real-time threads",
+        effect: "new devices use other CPUs",
         risk: "none known",
         source: "Linux, Documentation/core-api/irq/irq-affinity.rst",
         is_on_request: false,
@@ -224,7 +227,7 @@ pub const DEFINITIONS: &[Definition] = &[
         name: "priority of interrupt threads",
         finding: Some("irq.threads"),
         values: "NAME:PRIORITY for the threads irq/N-NAME..., or a priority for all: eth0:90, 50",
-        effect: "one device is served before others, or real-time threads before devices",
+        effect: "sets what is served first",
         risk: "a device may lose data if its thread runs late",
         source: "Linux, Documentation/core-api/real-time/theory.rst",
         is_on_request: true,
@@ -236,7 +239,7 @@ pub const DEFINITIONS: &[Definition] = &[
         name: "CPUs of the kernel's unbound work",
         finding: Some("cpu.workqueues"),
         values: "away (default): all but the CPUs for real-time work",
-        effect: "kernel workers for disks, networks and graphics run elsewhere",
+        effect: "kernel workers run elsewhere",
         risk: "none known",
         source: "Linux, Documentation/core-api/workqueue.rst",
         is_on_request: false,
@@ -248,7 +251,7 @@ pub const DEFINITIONS: &[Definition] = &[
         name: "interval of memory statistics (vm.stat_interval)",
         finding: Some("cpu.statistics"),
         values: "seconds, 1 to 3600; default 10",
-        effect: "fewer kernel workers on each CPU",
+        effect: "kernel workers run less often",
         risk: "figures in /proc/vmstat are older",
         source: SYSCTL_VM,
         is_on_request: false,
@@ -264,7 +267,7 @@ pub const DEFINITIONS: &[Definition] = &[
         name: "limit of real-time threads",
         finding: Some("rt.throttling"),
         values: "off (default), or us in each second: 950000",
-        effect: "a busy real-time thread is not stopped",
+        effect: "busy threads are not stopped",
         risk: "a real-time thread that never sleeps hangs its CPU",
         source: "Linux, Documentation/scheduler/sched-rt-group.rst",
         is_on_request: true,
@@ -276,7 +279,7 @@ pub const DEFINITIONS: &[Definition] = &[
         name: "time that real-time threads leave to ordinary ones",
         finding: Some("rt.throttling"),
         values: "off (default), or ns in each second: 50000000",
-        effect: "a busy real-time thread gives no time to ordinary ones",
+        effect: "ordinary threads get no share",
         risk: "a real-time thread that never sleeps hangs its CPU",
         source: "Linux, Documentation/scheduler/sched-deadline.rst; kernel/sched/debug.c",
         is_on_request: true,
@@ -291,7 +294,7 @@ pub const DEFINITIONS: &[Definition] = &[
         name: "watchdogs for hanging CPUs",
         finding: Some("kernel.watchdog"),
         values: "off (default), on",
-        effect: "no periodic timer, thread and NMI on each CPU",
+        effect: "no periodic timer and NMI",
         risk: "a CPU that hangs is not reported",
         source: SYSCTL_KERNEL,
         is_on_request: false,
@@ -306,7 +309,7 @@ pub const DEFINITIONS: &[Definition] = &[
         name: "timers that move to other CPUs",
         finding: Some("kernel.timer_migration"),
         values: "off (default), on",
-        effect: "a timer expires on the CPU of its thread",
+        effect: "timers stay on their own CPU",
         risk: "idle CPUs wake more often",
         source: SYSCTL_KERNEL,
         is_on_request: false,
@@ -318,7 +321,7 @@ pub const DEFINITIONS: &[Definition] = &[
         name: "transparent huge pages",
         finding: Some("memory.thp"),
         values: "madvise (default), never, always",
-        effect: "threads do not wait while the kernel joins their pages",
+        effect: "no waits for joined pages",
         risk: "programs with much memory run slower",
         source: "Linux, Documentation/admin-guide/mm/transhuge.rst",
         is_on_request: false,
@@ -333,7 +336,7 @@ pub const DEFINITIONS: &[Definition] = &[
         name: "merging of equal pages (KSM)",
         finding: Some("memory.ksm"),
         values: "off (default; also separates merged pages), stop, on",
-        effect: "no thread ksmd, and no copy when a merged page is written",
+        effect: "no ksmd, no copies on writes",
         risk: "virtual machines take more memory",
         source: "Linux, Documentation/admin-guide/mm/ksm.rst",
         is_on_request: false,
@@ -352,7 +355,7 @@ pub const DEFINITIONS: &[Definition] = &[
         name: "pages that move between memory nodes",
         finding: Some("memory.numa_balancing"),
         values: "off (default), on",
-        effect: "no page faults in locked memory",
+        effect: "no faults in locked memory",
         risk: "memory may stay on a distant node",
         source: SYSCTL_KERNEL,
         is_on_request: false,
@@ -364,7 +367,7 @@ pub const DEFINITIONS: &[Definition] = &[
         name: "preference for swapping (vm.swappiness)",
         finding: Some("memory.swap"),
         values: "0 to 200; default 1",
-        effect: "programs are swapped out only if there is no other memory",
+        effect: "programs are swapped out last",
         risk: "less memory for cached files",
         source: SYSCTL_VM,
         is_on_request: false,
@@ -385,7 +388,7 @@ pub const DEFINITIONS: &[Definition] = &[
         name: "interval of writing files back (vm.dirty_writeback_centisecs)",
         finding: None,
         values: "hundredths of a second, 100 to 60000; default 1500",
-        effect: "fewer wake-ups of the kernel's writers",
+        effect: "kernel writers wake less",
         risk: "a power cut loses more of what was written last",
         source: SYSCTL_VM,
         is_on_request: true,
@@ -400,7 +403,7 @@ pub const DEFINITIONS: &[Definition] = &[
         name: "idle graphics, sound, network and USB controllers",
         finding: Some("power.pci"),
         values: "on (default: never suspended), auto",
-        effect: "no wait until a device has resumed",
+        effect: "no wait for resuming devices",
         risk: "more power",
         source: "Linux, Documentation/power/pci.rst",
         is_on_request: false,
@@ -415,7 +418,7 @@ pub const DEFINITIONS: &[Definition] = &[
         name: "idle USB devices",
         finding: Some("power.usb"),
         values: "on (default: never suspended), auto",
-        effect: "no wait until a device has resumed",
+        effect: "no wait for resuming devices",
         risk: "more power",
         source: "Linux, Documentation/driver-api/usb/power-management.rst",
         is_on_request: false,
@@ -430,7 +433,7 @@ pub const DEFINITIONS: &[Definition] = &[
         name: "power saving of PCI Express links",
         finding: Some("power.aspm"),
         values: "performance (default), default, powersave, powersupersave",
-        effect: "no wait until a link has woken",
+        effect: "no wait for waking links",
         risk: "more power",
         source: "Linux, Documentation/admin-guide/kernel-parameters.txt, pcie_aspm.policy",
         is_on_request: false,
@@ -476,6 +479,9 @@ fn each_unless(
     for path in paths {
         match context.root.try_read(&path) {
             Ok(text) => {
+                if text.len() > VALUE_LENGTH || text.contains(char::is_control) {
+                    return Err(WhyNot::Here(format!("/{path} does not contain one value in one line")));
+                }
                 let from = crate::journal::present(&text).to_owned();
                 let to = if is_good(&from) { from.clone() } else { to.to_owned() };
                 writes.push(file(path, from, to));

@@ -264,6 +264,10 @@ fn values_are_checked_before_anything_changes() {
     assert!(error("irq.priority=eth0:100").contains("must be 1 to 99"));
     assert!(error("nic.settings=eth0").contains("names no interface"));
     assert!(error("power.usb").starts_with("power.usb cannot be changed: "));
+    for text in ["6\n0", "6\u{1b}[2J", &"6".repeat(257)] {
+        fake.put("proc/sys/vm/swappiness", text);
+        assert!(error("memory.swappiness").ends_with("/proc/sys/vm/swappiness does not contain one value in one line"));
+    }
     assert!(fake.written.borrow().is_empty());
 }
 
@@ -518,6 +522,7 @@ fn ids_are_unique_and_name_findings() {
         assert!(finding.is_none_or(|finding| findings.contains(finding)), "{id}");
         assert!(!findings.contains(id) || *finding == Some(*id), "{id}");
         assert!([values, effect, risk].iter().all(|text| !text.is_empty()), "{id}");
+        assert!(effect.chars().count() <= 29, "{id}");
     }
 }
 

@@ -188,11 +188,11 @@ fn lines(settings: &[Setting]) -> String {
     let mut text = String::new();
     for setting in settings.iter().take(SETTINGS_SHOWN) {
         let (from, to) = values(setting);
-        let line = format!("  {:<23} {:<22} {}", setting.id, format!("{from} -> {to}"), setting.effect);
-        let line: String = if line.chars().count() > COLUMNS {
-            line.chars().take(COLUMNS - 3).chain("...".chars()).collect()
-        } else {
-            line
+        let line = format!("  {:<22} {:<24} {}", setting.id, format!("{from} -> {to}"), setting.effect);
+        // Long values leave no room: the effect is on a line of its own.
+        let line = match line.chars().count() > COLUMNS {
+            true => format!("  {:<22} {from} -> {to}\n{:50}{}", setting.id, "", setting.effect),
+            false => line,
         };
         let _ = writeln!(text, "{line}");
     }
