@@ -112,7 +112,7 @@ const SHARED_COMMANDS: [(&[&str], &str); 5] = [
 ];
 
 /// Options that share a row, with its text, on a page that has too many rows.
-const SHARED: [(&[&str], &str); 18] = [
+const SHARED: [(&[&str], &str); 19] = [
     (&["hold-cpu-awake", "setting"], "Keep CPUs awake, or change ID[=VALUE]"),
     (&["on-spike", "on-spike-once"], "trace, stop, command:CMD, signal:NAME:PID"),
     (&["json", "full", "quiet"], "JSON, all figures, or only the first sentence"),
@@ -123,6 +123,7 @@ const SHARED: [(&[&str], &str); 18] = [
     (&["stop-on", "stop-trace", "stop-run"], "Stop at a late wake-up"),
     (&["load", "load-cpus"], "Run this load (`punctual loads`) on these CPUs"),
     (&["profile", "until-decided"], "Judge by a profile, end when decided"),
+    (&["unique-id", "streams"], "First stream ID, and number of streams"),
     (&["far-load", "far-load-cpus"], "Run this load there, on these CPUs"),
     (&["far-binary", "far-command"], "Copy or start this on the far end"),
     (&["far-cpu", "far-policy"], "Use this CPU and policy on the far end"),
