@@ -150,8 +150,7 @@ pub fn conclude(proof: &Proof) -> Conclusion {
     if chosen.is_empty() {
         return Conclusion { effects, ..Conclusion::default() };
     }
-    let control = proof.candidates.iter().position(|candidate| candidate.id == CONTROL);
-    let is_restless = control.is_some_and(|index| effects[index].judgement != Judgement::NoDifference);
+    let is_restless = proof.is_restless(&effects);
     let mut kept = Vec::new();
     for &index in chosen.iter().filter(|_| !is_restless) {
         let beside = compared(proof, Compares::Without(index), beside_alpha(chosen.len()));
@@ -351,7 +350,7 @@ fn shown(estimates: &Estimates) -> BTreeMap<Figure, Interval> {
 /// The judgement on all figures.
 fn judgement(estimates: &Estimates) -> Judgement {
     let any = |wanted| estimates.iter().any(|(&figure, estimate)| estimate.judgement(figure) == wanted);
-    // Even a small worsening of one figure takes part in what is given for a better one.
+    // A figure that gets worse counts here even if the difference is small.
     let is_worse = estimates.values().any(|estimate| estimate.low > 0.0);
     match (any(Judgement::Helps), any(Judgement::Harms)) {
         (true, _) if is_worse => Judgement::Mixed,

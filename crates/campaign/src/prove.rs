@@ -124,7 +124,6 @@ impl Search {
     }
 
     /// The document before its first round.
-    ///
     fn document(&self, command: Vec<String>, root: &Root) -> Proof {
         let control = Candidate { id: CONTROL.to_owned(), change: "changes nothing".to_owned() };
         let named = self.changes.iter().map(|(candidate, _)| candidate.clone());
@@ -186,8 +185,8 @@ impl<'a> Prover<'a> {
     /// Starts a search in a new folder, or in one that only this user can change.
     ///
     /// # Errors
-    /// There are no candidates, or the budget is too small for them; the folder or the document cannot be written, others can change the folder, or it contains
-    /// a search.
+    /// There are no candidates, or the budget is too small for them; the folder or the document cannot be written, others can
+    /// change the folder, or it contains a search.
     pub fn begin(search: &'a Search, dir: &Path, command: Vec<String>, root: &Root) -> Result<Self, ProveError> {
         let proof = search.document(command, root);
         search.check(proof.blocks)?;
@@ -252,11 +251,11 @@ impl<'a> Prover<'a> {
     }
 
     fn rounds(&mut self, root: &Root, handler: &mut dyn ProveHandler) -> Result<(), ProveError> {
+        let settings: Vec<Setting> = self.search.changes.iter().map(|(_, setting)| setting.clone()).collect();
         while let Some(next) = prove::advance(&mut self.proof) {
             if termination_requests() > 0 {
                 break;
             }
-            let settings: Vec<Setting> = self.search.changes.iter().map(|(_, setting)| setting.clone()).collect();
             if let Some(changed) = tune::changed_since(root, &settings) {
                 return Err(ProveError::ChangedByOthers(changed));
             }

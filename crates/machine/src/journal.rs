@@ -373,7 +373,7 @@ fn journals(root: &Root) -> Vec<(PathBuf, Result<Document, String>)> {
     // Only root creates files of systemd.
     let is_permanent = rustix::process::geteuid().is_root() || !root.is_system();
     let folders = [Some(folder(root)), is_permanent.then(|| permanent_folder(root))];
-    // Those that a link leads to belong to another machine.
+    // A folder behind a link belongs to another machine.
     let own = folders.into_iter().flatten().filter(|folder| check_inside(root, folder).is_ok());
     own.flat_map(|folder| document::all(&folder)).collect()
 }
@@ -446,7 +446,7 @@ pub(crate) fn restore_each(
     let root = ops.root();
     let mut journals = journals(root);
     check_proc(root, &journals)?;
-    // A killed run changed settings on top of those that the user keeps.
+    // A killed run changed settings after the user did, so its changes are undone first.
     journals.sort_by_key(|(_, document)| document.as_ref().is_ok_and(|document| document.purpose.is_kept()));
     let mut all = Vec::new();
     for (path, document) in journals {

@@ -146,7 +146,7 @@ pub struct Setting {
 }
 
 impl Setting {
-    /// What differs from the wanted value.
+    /// The values to change.
     pub fn changes(&self) -> impl Iterator<Item = &Write> {
         self.writes.iter().filter(|write| write.from != write.to)
     }

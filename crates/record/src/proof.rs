@@ -90,6 +90,13 @@ impl Proof {
         }
     }
 
+    /// True if the control, which changes nothing, seems to have an effect: then chance was stronger than the search expects.
+    #[must_use]
+    pub fn is_restless(&self, effects: &[Effect]) -> bool {
+        let mut judged = self.candidates.iter().zip(effects);
+        judged.any(|(candidate, effect)| candidate.id == CONTROL && effect.judgement != Judgement::NoDifference)
+    }
+
     /// Returns the JSON Schema of this document, generated from the types.
     #[must_use]
     pub fn json_schema() -> serde_json::Value {

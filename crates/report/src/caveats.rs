@@ -37,7 +37,7 @@ pub(crate) fn of_culprits(record: &Record) -> Vec<Doubt> {
     doubts.map(|remark| Doubt { kind: CULPRITS.to_owned(), text: remark.text, command: remark.command }).collect()
 }
 
-/// The doubts about the culprits, then the caveats of the record, except for those that are also reasons why it is invalid.
+/// The doubts about the culprits, then the caveats of the record. A caveat that is also a reason of an invalid run is left out.
 pub(crate) fn of_run(record: &Record) -> Vec<Doubt> {
     let caveat =
         |caveat: &Caveat| Doubt { kind: caveat.kind.clone(), text: caveat.text.clone(), command: String::new() };

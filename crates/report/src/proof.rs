@@ -1,6 +1,6 @@
 //! Searches for the changes that help, as text for terminal and HTML.
 
-use analysis::format_ns;
+use analysis::{format_ns, prove::ROUNDS};
 use record::{
     Proof, State, counted,
     proof::{CONTROL, Compares, Effect, Figure, Interval, Judgement},
@@ -36,7 +36,7 @@ pub(crate) struct Answer {
 
 /// The answer of a search.
 pub(crate) fn answer(proof: &Proof) -> Answer {
-    let blocks = proof.rounds.len() / 4;
+    let blocks = proof.rounds.len() / ROUNDS as usize;
     let Some(conclusion) = &proof.conclusion else {
         return Answer {
             word: "NOT FINISHED",
@@ -53,21 +53,27 @@ pub(crate) fn answer(proof: &Proof) -> Answer {
         .filter(|&index| proof.candidates[index].id != CONTROL)
         .collect();
     let harms = if harmful.is_empty() { String::new() } else { format!("Harmful here: {}.", names(&harmful)) };
-    let control = control_differs(proof).then_some(
+    let control = proof.is_restless(&conclusion.effects).then_some(
         "The control changes nothing and shows a difference, so do not trust this search: repeat it on a quiet machine.",
     );
     let chosen = proof.chosen.as_deref().unwrap_or_default();
     let (word, sentence) = match (&conclusion.why_not, &conclusion.together) {
         (Some(why), _) => ("NOT CONFIRMED", format!("{} seemed to help, but {why}.", names(chosen))),
         (None, Some(together)) if !conclusion.kept.is_empty() => {
-            // What was tried together, or each on its own if one of them was dropped.
-            let is_whole = conclusion.kept.len() == chosen.len();
-            let effect = if is_whole { together } else { &conclusion.effects[conclusion.kept[0]] };
-            let (figure, interval) = best(effect).unwrap_or_default();
-            let effect =
-                format!("{} {} ({})", figure.name(), shown(figure, &interval), interval_text(figure, &interval));
+            let dropped: Vec<usize> = chosen.iter().copied().filter(|index| !conclusion.kept.contains(index)).collect();
             let verb = if conclusion.kept.len() == 1 { "helps" } else { "help" };
-            ("FOUND", format!("{} {verb}: {effect}.", names(&conclusion.kept)))
+            let how = match best(together) {
+                // The figures of all chosen ones are not those of the kept ones.
+                _ if !dropped.is_empty() => {
+                    format!("; {} harms together with the others, and is not kept", names(&dropped))
+                }
+                Some((figure, interval)) => {
+                    let (effect, interval) = (shown(figure, &interval), interval_text(figure, &interval));
+                    format!(": {} {effect} ({interval})", figure.name())
+                }
+                None => String::new(),
+            };
+            ("FOUND", format!("{} {verb}{how}.", names(&conclusion.kept)))
         }
         _ => ("NOTHING HELPS", format!("No change made a measurable difference for the better.{}", seen(proof))),
     };
@@ -76,27 +82,17 @@ pub(crate) fn answer(proof: &Proof) -> Answer {
     Answer { word, sentence, reason: reason.join(" "), is_found: word == "FOUND" && control.is_none() }
 }
 
-/// The smallest difference that would have been seen; empty if unknown.
+/// The largest improvement that the intervals leave possible; empty if one has no end.
 fn seen(proof: &Proof) -> String {
     let effects = proof.conclusion.iter().flat_map(|conclusion| &conclusion.effects);
-    let of = |figure: Figure| {
-        let ends = effects.clone().filter_map(|effect| effect.on.get(&figure));
-        let widths = ends.filter_map(|interval| Some((interval.high? / interval.low?).sqrt() - 1.0));
-        widths.filter(|width| width.is_finite()).reduce(f64::max)
+    let most = |figure: Figure| {
+        let lows: Option<Vec<f64>> = effects.clone().map(|effect| effect.on.get(&figure)?.low).collect();
+        lows?.into_iter().reduce(f64::min).map(|low| (1.0 - low).max(0.0))
     };
-    let known = [Figure::P99, Figure::P9999].into_iter().filter_map(|figure| Some((figure, of(figure)?)));
+    let known = [Figure::P99, Figure::P9999].into_iter().filter_map(|figure| Some((figure, most(figure)?)));
     let each: Vec<String> =
-        known.map(|(figure, width)| format!("{:.0} % of {}", width * 100.0, figure.name())).collect();
-    if each.is_empty() { String::new() } else { format!(" One of {} would have been seen.", each.join(" or ")) }
-}
-
-fn control_differs(proof: &Proof) -> bool {
-    let effects = proof.conclusion.iter().flat_map(|conclusion| &conclusion.effects);
-    proof
-        .candidates
-        .iter()
-        .zip(effects)
-        .any(|(candidate, effect)| candidate.id == CONTROL && effect.judgement != Judgement::NoDifference)
+        known.map(|(figure, most)| format!("{} by more than {:.0} %", figure.name(), most * 100.0)).collect();
+    if each.is_empty() { String::new() } else { format!(" At 98 %, none improves {}.", each.join(" or ")) }
 }
 
 /// The measurement of each round, in words.
@@ -180,8 +176,8 @@ pub(crate) fn details(proof: &Proof) -> Details {
 
 /// Number of whole blocks of the screening and of the confirmation.
 pub(crate) fn blocks(proof: &Proof) -> (usize, usize) {
-    let halves = proof.rounds.iter().filter(|round| round.compares == Compares::Halves).count() / 4;
-    (halves, proof.rounds.len() / 4 - halves)
+    let halves = proof.rounds.iter().filter(|round| round.compares == Compares::Halves).count() / ROUNDS as usize;
+    (halves, proof.rounds.len() / ROUNDS as usize - halves)
 }
 
 /// What remains to be done, as a sentence; empty if nothing.

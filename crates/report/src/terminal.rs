@@ -235,6 +235,14 @@ pub fn campaign(campaign: &record::Campaign, style: &Style, width: usize) -> Str
     page.finish()
 }
 
+/// The first sentence of the output of `punctual tune --prove`, in one line.
+#[must_use]
+pub fn proof_headline(proof: &record::Proof, style: &Style) -> String {
+    let mut page = Page::new(*style, usize::MAX);
+    proof::headline(&mut page, proof);
+    page.finish()
+}
+
 /// The output of `punctual tune --prove`; with `full`, all figures of all changes.
 ///
 /// For width and text, see [`overview`].

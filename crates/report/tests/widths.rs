@@ -347,6 +347,22 @@ fn searches_fit_at_three_widths() {
         assert_snapshot!(format!("proof_{width}"), report::terminal::proof(&proof, false, &UNICODE, width));
     }
     assert_snapshot!("proof_full_80", report::terminal::proof(&proof, true, &UNICODE, 80));
+    let mut without_effect = proof.clone();
+    let conclusion = without_effect.conclusion.as_mut().unwrap();
+    conclusion.effects = vec![conclusion.effects[1].clone(); 4];
+    (conclusion.kept, conclusion.together) = (Vec::new(), None);
+    let headline = |proof| report::terminal::proof_headline(proof, &UNICODE);
+    assert_eq!(
+        headline(&without_effect),
+        "No change made a measurable difference for the better. At 98 %, none improves p99 by more than 4 % or p99.99 by \
+         more than 4 %.\n"
+    );
+    let mut dropped = proof.clone();
+    dropped.chosen = Some(vec![0, 1]);
+    assert_eq!(
+        headline(&dropped),
+        "✔ cpu.governor helps; memory.thp harms together with the others, and is not kept.\n"
+    );
     let mut begun = proof;
     (begun.conclusion, begun.state) = (None, record::State::Interrupted);
     begun.rounds.truncate(30);

@@ -95,9 +95,9 @@ pub(crate) fn is_created_file(path: &str) -> bool {
 /// Files that were created until the user reverts them.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct KeptFiles {
-    /// The paths of those that replaced an earlier file of `punctual tune`, without the leading slash.
+    /// Paths that replaced an earlier file of `punctual tune`, without the leading slash.
     pub replaced: Vec<String>,
-    /// Those that could not be created, with the reason.
+    /// Paths that could not be created, with the reason.
     pub failed: Vec<String>,
 }
 

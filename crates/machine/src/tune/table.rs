@@ -389,7 +389,7 @@ pub const DEFINITIONS: &[Definition] = &[
         finding: None,
         values: "hundredths of a second, 100 to 60000; default 1500",
         effect: "kernel writers wake less",
-        risk: "a power cut loses more of what was written last",
+        risk: "a power cut loses more of the newest data",
         source: SYSCTL_VM,
         is_on_request: true,
         files: &["proc/sys/vm/dirty_writeback_centisecs"],

@@ -18,7 +18,8 @@ const OLD_READS: usize = 64;
 /// Longest wait of the measuring thread before it checks whether to end.
 pub(super) const WAIT: Duration = Duration::from_millis(50);
 
-/// A source of interrupts. Except for those that take `&self`, its functions run on the measuring thread, and must not allocate, lock, print or call anything unnecessary.
+/// A source of interrupts. Functions that take `&mut self` run on the measuring thread, and must not allocate, lock, print or
+/// call anything unnecessary.
 pub trait Source: Send {
     /// The constant part of its figures: what it is, and what gives the time of its interrupts.
     fn describe(&self) -> Interrupts;

@@ -26,7 +26,7 @@ pub struct Reader {
     /// Wake-ups outside the range of the shared histogram.
     outside: Histogram,
     maxima: Maxima,
-    /// The latest wake-up of those that are spikes, ns late; `i64::MIN` without one.
+    /// The latest of the spikes, ns late; `i64::MIN` without one.
     latest_ns: i64,
     /// Wake-ups for which the queue was full, at the last collection.
     lost: u64,

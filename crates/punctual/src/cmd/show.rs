@@ -106,8 +106,9 @@ fn proof(options: &Show) -> anyhow::Result<u8> {
     } else if options.output.json {
         output::stdout(|out| out.write_all(&file::proof_to_json(&proof)))?;
     } else {
-        output::print(options.output, |style, width| {
-            report::terminal::proof(&proof, options.extent.full, style, width)
+        output::print(options.output, |style, width| match options.output.quiet {
+            true => report::terminal::proof_headline(&proof, style),
+            false => report::terminal::proof(&proof, options.extent.full, style, width),
         })?;
     }
     Ok(0)

@@ -6,7 +6,7 @@ use analysis::format_ns;
 use askama::Template;
 use record::{
     Proof, counted,
-    proof::{Effect, Figure, Judgement},
+    proof::{CONTROL, Effect, Figure, Judgement},
     visible::escape,
 };
 
@@ -64,6 +64,7 @@ pub fn render_proof(proof: &Proof) -> String {
     let round = format_ns(i64::try_from(proof.round_ns).unwrap_or(i64::MAX));
     let kept = proof.conclusion.as_ref().map_or(0, |conclusion| conclusion.kept.len());
     let all = details(proof);
+    let tried = proof.candidates.iter().filter(|candidate| candidate.id != CONTROL).count() as u64;
     let key = |label, value: String, detail: String| Key { label, value, detail };
     let cells = |row: crate::proof::Row| {
         vec![row.name.to_owned(), row.figure.to_owned(), row.effect, row.interval, row.judgement]
@@ -84,7 +85,7 @@ pub fn render_proof(proof: &Proof) -> String {
             reason: text::with_code(&answer.reason),
         },
         keys: vec![
-            key("kept", kept.to_string(), format!("of {}", counted(proof.candidates.len() as u64, "candidate"))),
+            key("kept", kept.to_string(), format!("of {}", counted(tried, "change"))),
             key("rounds", proof.rounds.len().to_string(), format!("of {round}, probe {}", proof.scenario.probe)),
             key("to find what helps", screening.to_string(), "blocks of four rounds".to_owned()),
             key("to confirm it", confirmation.to_string(), "blocks of four rounds".to_owned()),

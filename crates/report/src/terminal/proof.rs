@@ -10,8 +10,8 @@ use crate::style::Ink;
 /// Rows of the short table; the page has all.
 const ROWS: usize = 12;
 
-/// Writes the whole page; with `full`, all figures of all candidates.
-pub(super) fn page(page: &mut Page, proof: &Proof, full: bool) {
+/// Writes the answer.
+pub(super) fn headline(page: &mut Page, proof: &Proof) {
     let answer = answer(proof);
     let ink = match (answer.is_found, &proof.conclusion) {
         (true, _) => Ink::Good,
@@ -19,6 +19,12 @@ pub(super) fn page(page: &mut Page, proof: &Proof, full: bool) {
         (false, None) => Ink::Alarm,
     };
     page.answer(ink, &answer.sentence);
+}
+
+/// Writes the whole page; with `full`, all figures of all candidates.
+pub(super) fn page(page: &mut Page, proof: &Proof, full: bool) {
+    headline(page, proof);
+    let answer = answer(proof);
     if !answer.reason.is_empty() {
         page.text(Ink::Plain, &answer.reason);
     }
