@@ -1,6 +1,10 @@
 use std::{
     io::{Read, Write},
     net::{TcpListener, TcpStream},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
 };
 
 use super::*;
@@ -97,11 +101,21 @@ fn no_answer_at_all_makes_a_run_invalid() {
 
 #[test]
 fn a_judge_that_is_unplugged_keeps_what_it_measured() {
-    let board =
-        SimulatedBoard::start(|question| if question > 5 { Outcome::Unplug } else { Outcome::Answer(1) }).unwrap();
+    // A terminal that loses its other end drops what the program has not read yet: unplug when it has read everything.
+    let has_read = Arc::new(AtomicBool::new(false));
+    let may_unplug = Arc::clone(&has_read);
+    let board = SimulatedBoard::start(move |question| match question {
+        1..=5 => Outcome::Answer(1),
+        _ if may_unplug.load(Relaxed) => Outcome::Unplug,
+        _ => Outcome::Pause,
+    })
+    .unwrap();
     let mut session = open(board.path()).unwrap();
     let switch = session.switch();
-    let series = run(&mut session, |_| false);
+    let series = run(&mut session, |responses| {
+        has_read.store(responses.answered == 5, Relaxed);
+        false
+    });
     let lost = session.lost().unwrap();
     assert!(switch.is_over() && lost.contains("is gone: "), "{lost}");
     let responses = series.kind.responses().unwrap();
