@@ -10,7 +10,7 @@ use guest::{
 use crate::{
     tests::{
         agreement, audio, campaign, cards, command, culprits, evl, exact, guests, interrupt, isolation, kernel, launch,
-        nics, noise, package, peers, process, shield, threads, timer, timerlat,
+        nics, noise, package, peers, process, reboot, shield, threads, timer, timerlat,
     },
     verdict::Test,
 };
@@ -335,6 +335,7 @@ pub const ALL: &[Boot] = &[
         tests: tests![package::is_installed_and_removed],
         ..PLAIN
     },
+    Boot { name: "reboot", inside: false, tests: tests![reboot::a_search_goes_through_its_boots], ..PLAIN },
     Boot { name: "command", inside: false, tests: tests![command::measures_a_kernel_image], ..PLAIN },
     Boot {
         name: "partition",

@@ -20,6 +20,7 @@ pub mod noise;
 pub mod package;
 pub mod peers;
 pub mod process;
+pub mod reboot;
 pub mod shield;
 pub mod threads;
 pub mod timer;

@@ -2,7 +2,9 @@
 //!
 //! [`analysis::prove`] decides what each round applies, and draws the conclusions. The document is written after each round,
 //! so that a search goes on where it was stopped. Each round is a run of its own: it makes the changes, and undoes them at
-//! its end; after a crash they are in the journal.
+//! its end; after a crash they are in the journal. Changes that need a reboot are in `boots`.
+
+mod boots;
 
 use std::{
     collections::hash_map::RandomState,
@@ -11,15 +13,18 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use analysis::prove;
+use analysis::prove::{self, NextRound};
 use machine::{
     Root,
-    tune::{self, Setting},
+    tune::{
+        self, Setting,
+        reboot::{self, BootChange},
+    },
 };
 use record::{
     Proof, Record, State, Tool,
     file::{self, FileError},
-    proof::{CONTROL, Candidate, PROOF_SCHEMA},
+    proof::{Boots, CONTROL, Candidate, PROOF_SCHEMA},
 };
 use sys::signal::termination_requests;
 
@@ -29,6 +34,8 @@ use crate::{
     run::now,
     runner::{is_own, lock, this_machine},
 };
+
+pub use self::boots::NextBoot;
 
 /// File name of the document of a search, in its folder.
 pub const PROOF_FILE: &str = "proof.json";
@@ -51,6 +58,22 @@ pub enum ProveError {
     /// Another program changed a setting between two rounds.
     #[error("another program changed a setting, so the search stopped: {0}; set it back, and continue with --resume")]
     ChangedByOthers(String),
+    /// The machine did not come up with the requested kernel.
+    #[error(
+        "the machine was restarted {} times, but never with the kernel arguments of this round ({arguments}): if they keep it \
+         from booting, start again without them, else continue with --resume",
+        boots::ATTEMPTS
+    )]
+    NotBooted {
+        /// The arguments of the round.
+        arguments: String,
+    },
+    /// The measured CPUs must not depend on the arguments of the kernel.
+    #[error("the measured CPUs would depend on the kernel arguments: name them with --cpus LIST")]
+    NoCpus,
+    /// Two changes cannot be made together.
+    #[error("{0} is in two changes, which cannot be made together: compare them in two searches")]
+    Conflict(String),
     /// There are no candidates.
     #[error("there is nothing to try: no change is possible on this machine; see `punctual tune`")]
     NoCandidates,
@@ -96,10 +119,26 @@ pub enum ProveError {
 pub struct Search {
     /// The measurement of a round without any change.
     pub plan: Plan,
-    /// The changes to try, without the control, each in words and with its values.
-    pub changes: Vec<(Candidate, Setting)>,
+    /// The changes to try in words, without the control.
+    pub candidates: Vec<Candidate>,
+    /// The same changes.
+    pub changes: Changes,
     /// Time for the whole search, ns.
     pub budget_ns: u64,
+}
+
+/// The changes that a search tries, in the order of the candidates.
+#[derive(Debug)]
+pub enum Changes {
+    /// Settings of the running machine, changed for a round.
+    Settings(Vec<Setting>),
+    /// Changes of the next boot. Each round is a boot.
+    Boots {
+        /// The changes.
+        changes: Vec<BootChange>,
+        /// The image of the kernel that is running when the search begins.
+        kernel: PathBuf,
+    },
 }
 
 /// Shows a search while it runs.
@@ -116,19 +155,19 @@ impl Search {
         self.plan.phases.iter().filter_map(crate::PhasePlan::duration_ns).sum()
     }
 
-    /// The measurement with these candidates.
-    fn with(&self, applied: &[usize]) -> Plan {
-        // The control is the last one, and changes nothing.
-        let settings = applied.iter().filter_map(|&index| self.changes.get(index)).map(|(_, setting)| setting.clone());
-        Plan { planned_settings: settings.collect(), ..self.plan.clone() }
-    }
-
     /// The document before its first round.
     fn document(&self, command: Vec<String>, root: &Root) -> Proof {
         let control = Candidate { id: CONTROL.to_owned(), change: "changes nothing".to_owned() };
-        let named = self.changes.iter().map(|(candidate, _)| candidate.clone());
-        let candidates: Vec<Candidate> = named.chain([control]).collect();
+        let candidates: Vec<Candidate> = self.candidates.iter().cloned().chain([control]).collect();
         let (hostname, kernel) = this_machine(root);
+        let boots = match &self.changes {
+            Changes::Settings(_) => None,
+            Changes::Boots { kernel, .. } => Some(Boots {
+                arguments: reboot::running_arguments(root),
+                kernel: kernel.to_string_lossy().into_owned(),
+                ..Boots::default()
+            }),
+        };
         let scenario = self.plan.scenario();
         // Names and values of the changes; the seed makes another order of the same search.
         let (probe, phases) = (&self.plan.probe, &self.plan.phases);
@@ -147,25 +186,54 @@ impl Search {
             round_ns: self.round_ns(),
             blocks: u32::try_from(self.budget_ns / self.block_ns()).unwrap_or(u32::MAX),
             candidates,
+            boots,
             ..Proof::default()
         }
     }
 
+    /// The document that a search would begin with.
+    ///
+    /// # Errors
+    /// As [`Prover::begin`], for the candidates and the budget.
+    pub fn preview(&self, root: &Root) -> Result<Proof, ProveError> {
+        let proof = self.document(Vec::new(), root);
+        self.check(proof.blocks)?;
+        Ok(proof)
+    }
+
     /// Time of a block, ns.
     fn block_ns(&self) -> u64 {
-        (self.round_ns() + AROUND_NS) * u64::from(prove::ROUNDS)
+        (self.round_ns() + self.around_ns()) * u64::from(prove::ROUNDS)
+    }
+
+    /// Time before and after the measurement of a round, ns.
+    #[must_use]
+    pub fn around_ns(&self) -> u64 {
+        match self.changes {
+            Changes::Settings(_) => AROUND_NS,
+            Changes::Boots { .. } => boots::AROUND_NS,
+        }
     }
 
     /// An error if a search of so many blocks cannot find anything.
     fn check(&self, blocks: u32) -> Result<(), ProveError> {
-        if self.changes.is_empty() {
+        if self.candidates.is_empty() {
             return Err(ProveError::NoCandidates);
         }
+        if let Changes::Boots { changes, .. } = &self.changes {
+            // Measurements without CPUs prefer isolated ones.
+            if self.plan.cpus.is_none() {
+                return Err(ProveError::NoCpus);
+            }
+            if let Some(both) = reboot::conflict(changes) {
+                return Err(ProveError::Conflict(both));
+            }
+        }
         // With the control.
-        let least = prove::least_blocks(self.changes.len() + 1);
+        let least = prove::least_blocks(self.candidates.len() + 1);
         if blocks < least {
             let needs_ns = u64::from(least) * self.block_ns();
-            return Err(ProveError::TooShort { blocks, candidates: self.changes.len(), needs_ns });
+            return Err(ProveError::TooShort { blocks, candidates: self.candidates.len(), needs_ns });
         }
         Ok(())
     }
@@ -221,14 +289,19 @@ impl<'a> Prover<'a> {
         file::check_regular(&path).map_err(|source| CampaignError::Folder { path: path.clone(), source })?;
         let mut proof = file::read_proof(&path)?;
         let of_now = search.document(Vec::new(), root);
-        if (&proof.hostname, &proof.kernel) != (&of_now.hostname, &of_now.kernel) {
+        // With boots, the kernel can be one of the changes.
+        let is_same_kernel = proof.boots.is_some() || proof.kernel == of_now.kernel;
+        if proof.hostname != of_now.hostname || !is_same_kernel {
             return Err(ProveError::Other { path, what: "another machine or kernel" });
         }
-        if proof.digest != of_now.digest || proof.candidates != of_now.candidates {
+        let is_same = proof.digest == of_now.digest && proof.candidates == of_now.candidates;
+        if !is_same || proof.boots.is_some() != of_now.boots.is_some() {
             return Err(ProveError::Other { path, what: "another measurement or other changes" });
         }
         search.check(proof.blocks)?;
-        prove::forget_partial_block(&mut proof);
+        if !boots::is_requested(&proof, root) {
+            prove::forget_partial_block(&mut proof);
+        }
         proof.conclusion = None;
         Ok(Self { search, dir: dir.to_owned(), proof, _lock: lock })
     }
@@ -241,8 +314,12 @@ impl<'a> Prover<'a> {
 
     /// Measures the remaining rounds. Returns the document, which is also written to disk, and the error that ended the
     /// search. A signal such as SIGTERM ends the running round and the search, which can be resumed.
+    ///
+    /// # Panics
+    /// If the search is one of boots.
     pub fn run(mut self, root: &Root, handler: &mut dyn ProveHandler) -> (Proof, Result<(), ProveError>) {
-        let ended = self.rounds(root, handler);
+        let Changes::Settings(settings) = &self.search.changes else { panic!("a search of boots needs a reboot") };
+        let ended = self.rounds(settings, root, handler);
         if self.proof.state != State::Complete {
             self.proof.state = State::Interrupted;
         }
@@ -250,29 +327,44 @@ impl<'a> Prover<'a> {
         (self.proof, ended.and(written))
     }
 
-    fn rounds(&mut self, root: &Root, handler: &mut dyn ProveHandler) -> Result<(), ProveError> {
-        let settings: Vec<Setting> = self.search.changes.iter().map(|(_, setting)| setting.clone()).collect();
+    fn rounds(&mut self, settings: &[Setting], root: &Root, handler: &mut dyn ProveHandler) -> Result<(), ProveError> {
         while let Some(next) = prove::advance(&mut self.proof) {
             if termination_requests() > 0 {
                 break;
             }
-            if let Some(changed) = tune::changed_since(root, &settings) {
+            if let Some(changed) = tune::changed_since(root, settings) {
                 return Err(ProveError::ChangedByOthers(changed));
             }
-            let plan = self.search.with(&next.applied);
-            let proof = &self.proof;
-            let record = crate::run(&plan, root, &mut |record, progress| handler.watch(record, progress, proof))?;
-            if let Some(reason) = record.validity.reasons.first() {
-                return Err(ProveError::InvalidRound(reason.text.clone()));
-            }
-            if record.state != State::Complete {
+            // The control is the last one, and changes nothing.
+            let applied = next.applied.iter().filter_map(|&index| settings.get(index)).cloned();
+            let plan = Plan { planned_settings: applied.collect(), ..self.search.plan.clone() };
+            if !self.measure(next, &plan, root, handler)? {
                 break;
             }
-            self.proof.rounds.push(next.measured(record.started_at.clone(), &record));
-            self.write()?;
-            handler.done(&self.proof);
         }
         Ok(())
+    }
+
+    /// Measures a round; false if a signal ended it.
+    fn measure(
+        &mut self,
+        next: NextRound,
+        plan: &Plan,
+        root: &Root,
+        handler: &mut dyn ProveHandler,
+    ) -> Result<bool, ProveError> {
+        let proof = &self.proof;
+        let record = crate::run(plan, root, &mut |record, progress| handler.watch(record, progress, proof))?;
+        if let Some(reason) = record.validity.reasons.first() {
+            return Err(ProveError::InvalidRound(reason.text.clone()));
+        }
+        if record.state != State::Complete {
+            return Ok(false);
+        }
+        self.proof.rounds.push(next.measured(record.started_at.clone(), &record));
+        self.write()?;
+        handler.done(&self.proof);
+        Ok(true)
     }
 
     fn write(&mut self) -> Result<(), ProveError> {

@@ -146,6 +146,11 @@ impl Initramfs {
         self.tree.file(path, bytes);
     }
 
+    /// Adds an executable script at `path`.
+    pub fn script(&mut self, path: &str, text: &str) {
+        self.tree.program(path, text);
+    }
+
     /// Sets the command of the job.
     pub fn command(&mut self, command: impl IntoIterator<Item = impl Into<String>>) {
         self.job.command = command.into_iter().map(Into::into).collect();

@@ -5,6 +5,7 @@
 //! | `table` | every setting, defined once: its files, values, effect and risk |
 //! | `frequency` | frequencies as values of settings |
 //! | `boot` | arguments of the kernel, which are only printed |
+//! | `reboot` | changes for one boot, by kexec |
 //! | `files` | files of systemd that are created |
 //! | `apply` | makes the changes: for a run, or until the user reverts them |
 //!
@@ -14,6 +15,7 @@ mod apply;
 mod boot;
 mod files;
 mod frequency;
+pub mod reboot;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -28,8 +30,8 @@ pub(crate) use self::apply::Lock;
 pub(crate) use self::files::is_created_file;
 pub use self::{
     apply::{Kept, Refused, TuneError, Tuning, apply, changed_since, in_force, keep, revert},
-    boot::{Boot, boot, by_hand},
-    files::{KeptFiles, NewFile, Service, drop_in, keep_files, unit},
+    boot::{Boot, boot, by_hand, steps_for},
+    files::{KeptFiles, NewFile, Service, drop_in, keep_files, remove_files, search_unit, unit},
     table::{DEFINITIONS, Definition},
 };
 use crate::{

@@ -54,6 +54,9 @@ pub struct Proof {
     /// Indices of the candidates that the confirmation tries together; absent before it starts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chosen: Option<Vec<usize>>,
+    /// How the machine is booted; absent if the changes need no reboot.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub boots: Option<Boots>,
     /// The conclusions; absent until the search is complete.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conclusion: Option<Conclusion>,
@@ -105,6 +108,20 @@ impl Proof {
         schema.insert("title".into(), PROOF_SCHEMA.into());
         schema.to_value()
     }
+}
+
+/// A search whose rounds are boots, because its changes need a reboot.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Boots {
+    /// Arguments of the kernel without any change.
+    pub arguments: String,
+    /// Path of the kernel's image without any change.
+    pub kernel: String,
+    /// Number of boots in a row that were requested without the requested kernel coming up.
+    pub attempts: u32,
+    /// Number of the round, from 0, that the next boot is for; absent while none is requested.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requested: Option<u64>,
 }
 
 /// One change whose effect is measured.

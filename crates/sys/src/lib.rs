@@ -17,6 +17,7 @@ pub mod held;
 pub mod hwstamp;
 pub mod interrupt;
 pub mod jack;
+pub mod kexec;
 pub mod link;
 pub mod mapping;
 pub mod memory;

@@ -29,12 +29,18 @@ pub fn boot(root: &Root, cpus: &CpuList) -> Option<Boot> {
     if arguments.is_empty() {
         return None;
     }
+    Some(steps_for(root, arguments))
+}
+
+/// How this machine's boot loader takes these arguments.
+#[must_use]
+pub fn steps_for(root: &Root, arguments: String) -> Boot {
     let (loader, mut steps) = match found(root, &arguments) {
         Some((loader, steps)) => (Some(loader), steps),
         None => (None, vec![format!("add to the kernel's arguments in your boot loader: {arguments}")]),
     };
     steps.push("reboot; `punctual check` shows if they took effect".to_owned());
-    Some(Boot { arguments, loader, steps })
+    Boot { arguments, loader, steps }
 }
 
 /// Steps for the user, because of programs that change settings themselves.

@@ -13,6 +13,8 @@ const FOLDER: &str = "etc/systemd/system";
 const UNIT: &str = "etc/systemd/system/punctual-tune.service";
 /// A drop-in of the target in place of a link in its folder `.wants`: it is a file that contains its origin.
 const ENABLED: &str = "etc/systemd/system/multi-user.target.d/50-punctual-tune.conf";
+const SEARCH: &str = "etc/systemd/system/punctual-prove.service";
+const SEARCH_ENABLED: &str = "etc/systemd/system/multi-user.target.d/50-punctual-prove.conf";
 const DROP_IN: &str = "50-punctual.conf";
 const MARK: &str = "# Written by `punctual tune`; `sudo punctual tune --revert` removes it.";
 
@@ -83,13 +85,25 @@ pub fn unit(command: &str) -> [NewFile; 2] {
     [NewFile { path: UNIT.to_owned(), text: unit }, NewFile { path: ENABLED.to_owned(), text: enabled }]
 }
 
+/// The unit that continues a search at each boot, and the file that makes systemd start it. It starts last, because it
+/// measures and reboots.
+#[must_use]
+pub fn search_unit(command: &str) -> [NewFile; 2] {
+    let unit = format!(
+        "{MARK}\n[Unit]\nDescription=Search for kernel arguments that help real-time work\nAfter=multi-user.target \
+         graphical.target\n\n[Service]\nType=simple\nExecStart={command}\n"
+    );
+    let enabled = format!("{MARK}\n[Unit]\nWants=punctual-prove.service\n");
+    [NewFile { path: SEARCH.to_owned(), text: unit }, NewFile { path: SEARCH_ENABLED.to_owned(), text: enabled }]
+}
+
 /// True for the files that are created here.
 pub(crate) fn is_created_file(path: &str) -> bool {
     let of_service = || {
         let name = path.strip_prefix(FOLDER)?.strip_prefix('/')?.strip_suffix(DROP_IN)?.strip_suffix(".service.d/")?;
         name.parse::<Service>().ok().filter(|service| service.name == name)
     };
-    matches!(path, UNIT | ENABLED) || of_service().is_some()
+    matches!(path, UNIT | ENABLED | SEARCH | SEARCH_ENABLED) || of_service().is_some()
 }
 
 /// Files that were created until the user reverts them.
@@ -124,6 +138,34 @@ pub fn keep_files(root: &Root, files: &[NewFile]) -> Result<KeptFiles, TuneError
         journal.keep();
     }
     Ok(result?)
+}
+
+/// Removes files that [`keep_files`] created. Returns those that remain, because they were edited, or with the reason.
+///
+/// # Errors
+/// [`TuneError`].
+pub fn remove_files(root: &Root, files: &[NewFile]) -> Result<Vec<String>, TuneError> {
+    let ops = ops_of(root);
+    let _lock = Lock::take(ops.root())?;
+    let mut journal = Journal::begin(Rc::clone(&ops), Purpose::KeptFiles)?;
+    let earlier = journal.others();
+    let undo: Vec<Undo> = earlier.iter().flat_map(|(_, undo)| undo.iter().cloned()).collect();
+    journal.record(undo)?;
+    for (path, _) in earlier {
+        let _ = fs::remove_file(path);
+    }
+    let is_named = |undo: &Undo| files.iter().any(|file| file.path == undo.file());
+    let (named, others): (Vec<Undo>, Vec<Undo>) = journal.entries().iter().cloned().partition(is_named);
+    let removed = undo_entries(&*ops, &named);
+    if removed.failed.is_empty() {
+        journal.replace(others)?;
+    }
+    if journal.entries().is_empty() {
+        journal.restore();
+    } else {
+        journal.keep();
+    }
+    Ok([removed.failed, removed.changed_since].concat())
 }
 
 /// Creates each file.
@@ -205,8 +247,26 @@ mod tests {
     }
 
     #[test]
+    fn the_unit_of_a_search_is_removed_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::at(folder.path());
+        fs::create_dir_all(root.path(FOLDER)).unwrap();
+        let (tuned, search) = (unit("/usr/bin/punctual tune --yes"), search_unit("/usr/bin/punctual tune --prove"));
+        keep_files(&root, &tuned).unwrap();
+        keep_files(&root, &search).unwrap();
+        assert!(root.read(SEARCH).unwrap().ends_with("ExecStart=/usr/bin/punctual tune --prove"));
+        assert_eq!(remove_files(&root, &search).unwrap(), [] as [&str; 0]);
+        assert!(root.exists(UNIT) && root.exists(ENABLED) && !root.exists(SEARCH) && !root.exists(SEARCH_ENABLED));
+        assert_eq!(remove_files(&root, &search).unwrap(), [] as [&str; 0]);
+        keep_files(&root, &search).unwrap();
+        assert!(root.exists(SEARCH));
+        revert(&root).unwrap();
+        assert!(![UNIT, ENABLED, SEARCH, SEARCH_ENABLED].into_iter().any(|path| root.exists(path)));
+    }
+
+    #[test]
     fn only_own_files_are_created_and_removed() {
-        for path in [UNIT, ENABLED, "etc/systemd/system/jackd@1.service.d/50-punctual.conf"] {
+        for path in [UNIT, ENABLED, SEARCH, SEARCH_ENABLED, "etc/systemd/system/jackd@1.service.d/50-punctual.conf"] {
             assert!(is_created_file(path), "{path}");
         }
         for path in [

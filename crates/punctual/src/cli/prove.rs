@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use machine::tune::reboot::BootChange;
 
 use super::duration;
 
@@ -25,6 +26,17 @@ pub struct Prove {
     /// The one in --dir, or the newest in this folder.
     #[arg(long, requires = "prove")]
     pub resume: bool,
+    /// Try kernel arguments; each round is a reboot.
+    ///
+    /// Shows the plan; with --yes it begins, and a unit of systemd continues after each boot. The configuration of the boot
+    /// loader is not changed.
+    #[arg(long, requires = "prove", conflicts_with_all = ["profile", "only", "without", "settings"])]
+    pub reboot: bool,
+    /// Try these arguments [default: to isolate --cpus].
+    ///
+    /// Kernel arguments that belong together, such as "isolcpus=3 nohz_full=3", or another kernel: kernel=PATH. Repeatable.
+    #[arg(long = "boot", value_name = "ARGS", requires = "reboot")]
+    pub boots: Vec<BootChange>,
     /// What each round measures [default: timer --load cpu].
     ///
     /// A measurement of `punctual measure` with its options, after `--`. Its --duration is the length of a round, 5 s by

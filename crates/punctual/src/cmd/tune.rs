@@ -1,6 +1,7 @@
 //! `punctual tune`: shows the settings of this machine that would change, changes them, and restores them.
 
 mod prove;
+mod reboot;
 
 use std::fmt::Write;
 
@@ -37,15 +38,20 @@ struct Tuned {
 pub fn run(options: &Tune) -> anyhow::Result<u8> {
     let root = output::root(options.root.as_ref())?;
     let is_allowed = !root.is_system() || rustix::process::geteuid().is_root();
-    if (options.yes || options.revert || options.how.prove) && !is_allowed {
+    // A search with reboots only shows its plan without --yes.
+    let is_searched = options.how.prove && !options.how.reboot;
+    if (options.yes || options.revert || is_searched) && !is_allowed {
         bail!("nothing was changed, because this needs root: {}", with_sudo()?);
     }
     if options.revert {
         return revert(options, &root);
     }
-    if (options.yes || options.how.prove) && root.is_system() {
+    if (options.yes || is_searched) && root.is_system() {
         // Otherwise the values of a killed run would seem to be those of the user.
         leftovers::restore(&root)?.iter().for_each(|restored| say!("note: {}", restored.in_words()));
+    }
+    if options.how.reboot {
+        return reboot::run(options, &options.how);
     }
     if options.how.prove {
         return prove::run(options, &options.how, &need(options)?);

@@ -6,7 +6,7 @@ use analysis::{format_duration, prove::ROUNDS};
 use anyhow::{Context, bail};
 use campaign::{
     Length, Plan,
-    prove::{PROOF_FILE, ProveHandler, Prover, Search, unfinished},
+    prove::{Changes, PROOF_FILE, ProveHandler, Prover, Search, unfinished},
 };
 use machine::{
     Root,
@@ -53,8 +53,12 @@ pub fn run(options: &Tune, how: &Prove, need: &Need) -> anyhow::Result<u8> {
         let text = format!("{} cannot be tried and set in each round: leave out --setting {both} after `--`", both.id);
         return Err(Usage(text).into());
     }
-    let changes = settings.iter().map(|setting| (candidate(setting), setting.clone())).collect();
-    let search = Search { plan, changes, budget_ns: how.duration.unwrap_or(BUDGET_NS) };
+    let search = Search {
+        plan,
+        candidates: settings.iter().map(candidate).collect(),
+        changes: Changes::Settings(settings.clone()),
+        budget_ns: how.duration.unwrap_or(BUDGET_NS),
+    };
     let (dir, prover) = match how.resume {
         true => {
             let here = Path::new(".");
@@ -67,32 +71,36 @@ pub fn run(options: &Tune, how: &Prove, need: &Need) -> anyhow::Result<u8> {
         }
     };
     if !options.output.quiet {
-        print_start(prover.proof(), &dir);
+        print_start(prover.proof(), search.around_ns(), &dir);
     }
-    let mut monitor = Monitor { output_options: options.output, live: None };
+    let mut monitor = Monitor::new(options.output, search.around_ns());
     let (proof, ended) = prover.run(&root, &mut monitor);
-    if let Some(mut live) = monitor.live.take() {
-        live.finish();
+    monitor.done(&proof);
+    let written = deliver(options, &proof, &dir);
+    output::first_error([ended.map_err(Into::into), written])?;
+    if let Some(conclusion) = proof.conclusion.as_ref().filter(|conclusion| !conclusion.kept.is_empty()) {
+        keep(options, &root, &settings, conclusion)?;
     }
+    Ok(if proof.state == State::Complete { 0 } else { record::Outcome::Inconclusive.exit_status() })
+}
+
+/// Prints the document, and writes its page.
+pub(super) fn deliver(options: &Tune, proof: &Proof, dir: &Path) -> anyhow::Result<()> {
     let page = dir.join("proof.html");
-    let written = file::write_atomic(&page, report::html::render_proof(&proof).as_bytes());
+    let written = file::write_atomic(&page, report::html::render_proof(proof).as_bytes());
     if options.output.json {
-        output::stdout(|out| out.write_all(&file::proof_to_json(&proof)))?;
+        output::stdout(|out| out.write_all(&file::proof_to_json(proof)))?;
     } else {
         output::print(options.output, |style, width| match options.output.quiet {
-            true => report::terminal::proof_headline(&proof, style),
-            false => report::terminal::proof(&proof, options.extent.full, style, width),
+            true => report::terminal::proof_headline(proof, style),
+            false => report::terminal::proof(proof, options.extent.full, style, width),
         })?;
     }
     if !options.output.quiet {
         say!("search  {}", dir.join(PROOF_FILE).display());
         say!("report  {}", page.display());
     }
-    output::first_error([ended.map_err(Into::into), written.map_err(Into::into)])?;
-    if let Some(conclusion) = proof.conclusion.as_ref().filter(|conclusion| !conclusion.kept.is_empty()) {
-        keep(options, &root, &settings, conclusion)?;
-    }
-    Ok(if proof.state == State::Complete { 0 } else { record::Outcome::Inconclusive.exit_status() })
+    Ok(written?)
 }
 
 /// The settings that the kernel does not refuse: each is changed once, and restored. Names the others.
@@ -143,7 +151,7 @@ fn candidate(setting: &Setting) -> Candidate {
 }
 
 /// The plan of a round: the measurement of these words, with a record of its own that is not written.
-fn measurement(words: &[String]) -> anyhow::Result<Plan> {
+pub(super) fn measurement(words: &[String]) -> anyhow::Result<Plan> {
     let default = MEASUREMENT.map(str::to_owned);
     let words = if words.is_empty() { &default } else { words };
     let mut plan = measure::plan_of(&cli::measurement(words))?;
@@ -165,9 +173,9 @@ fn measurement(words: &[String]) -> anyhow::Result<Plan> {
     Ok(plan)
 }
 
-fn print_start(proof: &Proof, dir: &Path) {
+pub(super) fn print_start(proof: &Proof, around_ns: u64, dir: &Path) {
     let rounds = u64::from(proof.blocks) * u64::from(ROUNDS);
-    let planned = format_duration(rounds * (proof.round_ns + campaign::AROUND_NS));
+    let planned = format_duration(rounds * (proof.round_ns + around_ns));
     let tried = counted(proof.candidates.len() as u64 - 1, "change");
     let done = proof.rounds.len() as u64;
     let progress = if done > 0 { format!(", {} already done", record::grouped(done)) } else { String::new() };
@@ -178,9 +186,17 @@ fn print_start(proof: &Proof, dir: &Path) {
 }
 
 /// Shows the running round.
-struct Monitor {
+pub(super) struct Monitor {
     output_options: OutputOptions,
+    /// Time before and after the measurement of a round, ns.
+    around_ns: u64,
     live: Option<Live>,
+}
+
+impl Monitor {
+    pub(super) const fn new(output_options: OutputOptions, around_ns: u64) -> Self {
+        Self { output_options, around_ns, live: None }
+    }
 }
 
 impl ProveHandler for Monitor {
@@ -191,7 +207,7 @@ impl ProveHandler for Monitor {
             Live::new(mode).with_style(Style::for_stderr(output_options.color.into()))
         });
         let (done, rounds) = (proof.rounds.len() as u64, u64::from(proof.blocks) * u64::from(ROUNDS));
-        let round_ns = proof.round_ns + campaign::AROUND_NS;
+        let round_ns = proof.round_ns + self.around_ns;
         let shown = Progress {
             phase: format!("round {} of {rounds}", done + 1),
             elapsed_ns: done * round_ns + progress.elapsed_ns,

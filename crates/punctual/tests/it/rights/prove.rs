@@ -75,3 +75,20 @@ fn a_search_that_is_too_short_says_how_long_it_must_be() {
     let output = scratch.run("tune --prove --duration 10m -- process 1");
     assert!(output.expect_status(64).stderr().contains("cannot be repeated in rounds"), "{}", output.stderr());
 }
+
+#[test]
+fn a_search_with_reboots_names_what_it_needs() {
+    let scratch = Scratch::new();
+    for (words, status, expected) in [
+        ("tune --prove --reboot", 64, "name the CPUs to isolate with --cpus LIST"),
+        ("tune --reboot --cpus 0", 64, "--prove"),
+        ("tune --prove --boot quiet", 64, "--reboot"),
+        ("tune --prove --reboot --cpus 0 --setting kernel.watchdog", 64, "--setting"),
+        ("tune --prove --reboot --cpus 0 --boot a=$(b)", 64, "cannot be an argument of the kernel here"),
+        ("tune --prove --reboot --cpus 0 --boot kernel=vmlinuz", 64, "by its whole path"),
+    ] {
+        let output = scratch.run(words);
+        let error = output.expect_status(status).stderr();
+        assert!(error.contains(expected), "{words}: {error}");
+    }
+}
