@@ -160,10 +160,17 @@ fn lost(all: &[(&Series, &RoundTrip)]) -> String {
 
 /// The reason why the run cannot support PASS, however long it was.
 fn too_coarse(profile: &Profile, all: &[(&Series, &RoundTrip)], command: &str) -> Option<String> {
-    let slowest = all.iter().map(|(series, _)| series.period_ns).max()?;
-    let (measured, needed) = (format_unsigned_ns(slowest), format_unsigned_ns(profile.period_ns));
-    (slowest > FAR.saturating_mul(profile.period_ns))
-        .then(|| format!("measured every {measured}, too coarse for a use every {needed}: run `{command}`"))
+    let (slowest, _) = all.iter().max_by_key(|(series, _)| series.period_ns)?;
+    let (measured, needed) = (format_unsigned_ns(slowest.period_ns), format_unsigned_ns(profile.period_ns));
+    let too_coarse = slowest.period_ns > FAR.saturating_mul(profile.period_ns);
+    too_coarse.then(|| match slowest.has_own_role() {
+        // The command repeats the classes with their periods.
+        true => format!(
+            "class {} measured every {measured}, too coarse for a use every {needed}: shorten its period, or leave it out",
+            slowest.role
+        ),
+        false => format!("measured every {measured}, too coarse for a use every {needed}: run `{command}`"),
+    })
 }
 
 /// The command that measures enough for `profile`, with the same peer and loads.

@@ -238,8 +238,8 @@ fn options_of_scenario(record: &Record) -> String {
     options
 }
 
-/// The run's own command, repeated for `duration` and `profile` under `loads`, and with `period_ns` if it is given. `None`
-/// if it is not that of one measurement, as for a campaign.
+/// The run's own command, repeated for `duration` and `profile` under `loads`, and with `period_ns` if it is given and the
+/// run has no traffic classes, which have their own periods. `None` if it is not that of one measurement, as for a campaign.
 pub(crate) fn repeated(
     record: &Record,
     profile: &Profile,
@@ -250,6 +250,8 @@ pub(crate) fn repeated(
     const WITH_VALUE: [&str; 9] =
         ["--duration", "--samples", "--profile", "--load", "--record", "--export", "--against", "--color", "--limit"];
     const FLAGS: [&str; 7] = ["--endless", "--until-decided", "--no-record", "--json", "--full", "--quiet", "-q"];
+    let has_classes = record.command.iter().any(|word| word == "--class" || word.starts_with("--class="));
+    let period_ns = period_ns.filter(|_| !has_classes);
     let mut words = record.command.iter().skip(1).map(String::as_str);
     let mut kept = vec!["punctual", words.next().filter(|verb| ["measure", "pair"].contains(verb))?];
     while let Some(word) = words.next() {

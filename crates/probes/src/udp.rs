@@ -19,9 +19,11 @@
 //! | `reader` | the series of the record |
 //! | `directions` | delay variation in each direction |
 //! | [`echo`] | the answering end |
+//! | `clients` | the traffic classes of a run |
 //! | `watch` | keeps both ends from using their CPUs without sleeping |
 
 pub mod carrier;
+mod clients;
 mod directions;
 pub mod echo;
 pub mod packet;
@@ -36,9 +38,8 @@ mod watch;
 pub mod window;
 
 use std::{
-    hash::{BuildHasher, RandomState},
     io,
-    net::IpAddr,
+    net::{IpAddr, SocketAddr},
     sync::{Arc, atomic::Ordering::Relaxed, mpsc},
     thread::JoinHandle,
     time::{Duration, Instant},
@@ -49,13 +50,14 @@ use sys::udp::{DatagramSocket, IcmpError};
 
 use crate::{
     guard::Heartbeat,
-    probe_threads::{Overdue, ProbeThreads, ThreadInfo, Work},
+    probe_threads::{Overdue, ThreadInfo, Work},
     setup::{Grant, STACK_BYTES},
 };
 pub use carrier::{Carrier, Frames};
+pub use clients::Clients;
 pub use echo::{Echo, EchoCounts, EchoSettings, Requests};
 use reader::Reader;
-pub use settings::Settings;
+pub use settings::{Class, Settings};
 use shared::Shared;
 
 /// Longest wait of the receiving thread before it checks whether to end.
@@ -127,8 +129,8 @@ pub enum UdpError {
     Spawn(io::Error),
 }
 
-/// The near end of round trips: the work of the timer's thread, and the receiving thread.
-pub struct Client {
+/// The near end of the round trips of one traffic class: the work of a timer's thread, and the receiving thread.
+struct Client {
     settings: Settings,
     socket: Arc<DatagramSocket>,
     run: u32,
@@ -136,21 +138,16 @@ pub struct Client {
     reader: Reader,
     grant: Grant,
     thread: Option<JoinHandle<()>>,
-    /// The peer, if it is part of this process.
-    echo: Option<Echo>,
     made: Instant,
 }
 
 impl Client {
-    /// Configures the socket, greets the peer, and starts the receiving thread. `echo` is the peer, if it is part of
-    /// this process.
+    /// Configures the socket, greets the peer, and starts the receiving thread.
     ///
     /// # Errors
     /// [`UdpError`]. A peer that does not answer is not an error, because it may start later.
-    pub fn prepare(socket: DatagramSocket, echo: Option<Echo>, settings: Settings) -> Result<Self, UdpError> {
-        #[expect(clippy::cast_possible_truncation, reason = "any 32 bits of the hash serve as a random number")]
-        let run = RandomState::new().hash_one(settings.carrier.to_string()) as u32;
-        settings.apply(&socket)?;
+    fn prepare(socket: DatagramSocket, run: u32, settings: Settings) -> Result<Self, UdpError> {
+        settings.apply(&socket, run)?;
         settings.greet(&socket, run)?;
         let refused = |setting, remedy| move |source| UdpError::Refused { setting, remedy, source };
         socket.set_receive_timeout(RECEIVE_TIMEOUT).map_err(refused("a receive timeout", "see `dmesg`"))?;
@@ -173,7 +170,7 @@ impl Client {
         let granted = grant_receiver.recv().unwrap_or_else(|_| Err(io::ErrorKind::Unsupported.into()));
         let grant = granted.map_err(UdpError::Spawn)?;
         let thread = Some(thread);
-        Ok(Self { settings, socket, run, shared, reader, grant, thread, echo, made: Instant::now() })
+        Ok(Self { settings, socket, run, shared, reader, grant, thread, made: Instant::now() })
     }
 
     /// The last ICMP error, in words.
@@ -200,47 +197,31 @@ impl Client {
         }
     }
 
-    /// The reason why no frame came back from a mirror.
-    fn silent_mirror(&self, frames: Frames) -> Reason {
-        let peer = self.settings.carrier;
-        let error = self.shared.sending.error.load(Relaxed);
-        let why = if error == 0 { String::new() } else { format!(": {}", io::Error::from_raw_os_error(error)) };
-        Reason {
-            id: "round-trip.silent".to_owned(),
-            text: format!("no frame came back from {peer}{why}: start `punctual mirror` there"),
-            remedy: format!("punctual mirror IF --ethertype 0x{:04x}   # at {peer}", frames.ethertype),
-        }
-    }
-
     /// True if nothing has been received for too long.
     fn is_silent(&self) -> bool {
         let ended = self.thread.is_none();
         self.shared.receiving.answered.load(Relaxed) == 0 && (ended || self.made.elapsed() > SILENCE)
     }
-}
 
-impl ProbeThreads for Client {
-    fn work(&mut self, _index: usize) -> Option<Box<dyn Work>> {
-        Some(Box::new(sender::Sender {
+    /// The work of the sending thread.
+    fn work(&self) -> Box<dyn Work> {
+        Box::new(sender::Sender {
             socket: Arc::clone(&self.socket),
             shared: Arc::clone(&self.shared),
             clock: self.settings.clock,
             period_ns: self.settings.period_ns.cast_signed(),
             run: self.run,
+            class: self.settings.class.number,
             message: vec![0; self.settings.carrier.headroom() + self.settings.payload_bytes].into(),
             carrier: self.settings.carrier,
             numbered: 0,
-        }))
+        })
     }
 
-    fn threads(&self) -> Vec<ThreadInfo<'_>> {
-        let receiver = ThreadInfo {
-            place: "receiver".to_owned(),
-            policy: self.settings.policy,
-            grant: &self.grant,
-            at_end: self.shared.at_end.get(),
-        };
-        [receiver].into_iter().chain(self.echo.iter().map(Echo::thread_info)).collect()
+    /// The receiving thread.
+    fn thread_info(&self) -> ThreadInfo<'_> {
+        let Settings { class, policy, .. } = &self.settings;
+        ThreadInfo { place: class.receiver(), policy: *policy, grant: &self.grant, at_end: self.shared.at_end.get() }
     }
 
     fn collect(&mut self) {
@@ -248,22 +229,24 @@ impl ProbeThreads for Client {
         self.reader.collect(&self.shared, threshold_ns, clock.now_ns());
     }
 
-    fn finish(&mut self) {
-        let timeout = Duration::from_nanos(self.settings.timeout_ns) + 4 * RECEIVE_TIMEOUT;
-        let began = Instant::now();
-        while !self.reader.is_settled(&self.shared) && began.elapsed() < timeout {
-            std::thread::sleep(Duration::from_millis(2));
-            self.collect();
-        }
-        // Duplicate answers may still arrive.
-        std::thread::sleep(RECEIVE_TIMEOUT);
-        self.shared.stop();
+    /// Time until each datagram in flight is answered or lost.
+    fn longest_flight(&self) -> Duration {
+        Duration::from_nanos(self.settings.timeout_ns) + 4 * RECEIVE_TIMEOUT
+    }
+
+    fn is_settled(&self) -> bool {
+        self.reader.is_settled(&self.shared)
+    }
+
+    /// Ends the receiving thread, which [`Shared::stop`] has stopped.
+    fn join(&mut self) {
         if let Some(thread) = self.thread.take() {
             // Its counters are valid even if it panicked.
             let _ = thread.join();
         }
     }
 
+    /// The reason in words why the answers ended before the run.
     fn gone(&self) -> Option<String> {
         let silence_ns = self.reader.silence_ns(&self.shared)?;
         if silence_ns < GONE_NS.max(GONE_SLOTS * self.settings.period_ns) {
@@ -282,23 +265,16 @@ impl ProbeThreads for Client {
         Some(format!("no answer came from {} in the last {seconds:.1} s: {why}", self.settings.carrier))
     }
 
-    fn count_overdue(&mut self, _index: usize, overdue: Overdue) {
+    fn count_overdue(&mut self, overdue: Overdue) {
         self.reader.overdue_slots = overdue.at_ns / self.settings.period_ns + overdue.deadlines;
     }
 
-    fn series(&self, phase: &str) -> Vec<Series> {
-        vec![self.reader.series(phase, &self.settings, &self.grant, &self.shared, self.socket.is_polled())]
+    fn series(&self, phase: &str) -> Series {
+        self.reader.series(phase, &self.settings, &self.grant, &self.shared, self.socket.is_polled())
     }
 
-    fn reasons(&self) -> Vec<Reason> {
-        if !self.is_silent() {
-            return Vec::new();
-        }
-        let peer = match self.settings.carrier {
-            Carrier::Udp(peer) => peer,
-            Carrier::Icmp { peer, .. } => return vec![self.silent_device(peer)],
-            Carrier::Ethernet { frames, .. } => return vec![self.silent_mirror(frames)],
-        };
+    /// The reason why a program answered no datagram.
+    fn silent_echo(&self, peer: SocketAddr) -> Reason {
         let refused = self.shared.receiving.refused.load(Relaxed) > 0;
         let failed = self.shared.sending.sent.load(Relaxed) == 0;
         let error = self.shared.sending.error.load(Relaxed);
@@ -311,20 +287,21 @@ impl ProbeThreads for Client {
             );
             let remedy =
                 format!("start `punctual echo` of this version on {} with another port, and name it", peer.ip());
-            return vec![Reason { id: "udp.foreign".to_owned(), text, remedy }];
+            return Reason { id: "udp.foreign".to_owned(), text, remedy };
         }
         let why = match (failed, refused) {
             (true, _) if error != 0 => format!(": {}", io::Error::from_raw_os_error(error)),
             (_, true) => ": no program listens on that port".to_owned(),
             _ => String::new(),
         };
-        vec![Reason {
+        Reason {
             id: "udp.silent".to_owned(),
             text: format!("no answer from {peer}{why}: start `punctual echo` there"),
             remedy: format!("punctual echo --bind 0.0.0.0:{}   # on {}", peer.port(), peer.ip()),
-        }]
+        }
     }
 
+    /// Caveats about the peer.
     fn caveats(&self) -> Vec<Caveat> {
         let caveat = |text: String| Caveat { kind: "peer".to_owned(), text };
         let receiving = &self.shared.receiving;

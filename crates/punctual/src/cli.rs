@@ -29,6 +29,7 @@ mod sound;
 mod stream;
 mod synonyms;
 mod threads;
+mod traffic_class;
 mod tune;
 mod udp;
 

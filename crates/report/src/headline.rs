@@ -121,7 +121,8 @@ fn of_series(record: &Record) -> String {
     // The outside judge measures the whole way. The way to the thread is a part of it.
     let (whole, parts): (Vec<&Series>, Vec<&Series>) =
         record.series.iter().partition(|series| series.kind.responses().is_some());
-    let own: Vec<String> = whole.into_iter().chain(parts).filter_map(of_own_kind).collect();
+    let own: Vec<String> = of_classes(record)
+        .map_or_else(|| whole.into_iter().chain(parts).filter_map(of_own_kind).collect(), |of| vec![of]);
     match record.series.first().map(|series| &series.kind) {
         None => "Nothing was measured.".to_owned(),
         Some(SeriesKind::Gaps(_)) => of_noise(record),
@@ -196,6 +197,32 @@ fn of_own_kind(series: &Series) -> Option<String> {
         | SeriesKind::TimerlatIrq
         | SeriesKind::TimerlatThread => None,
     }
+}
+
+/// The round trips of several traffic classes; `None` for other records.
+fn of_classes(record: &Record) -> Option<String> {
+    let all: Vec<(&Series, &RoundTrip)> =
+        record.series.iter().filter_map(|series| Some((series, series.kind.round_trip()?))).collect();
+    let (_, first) = *all.first()?;
+    let is_class = |(series, trip): &(&Series, &RoundTrip)| series.has_own_role() && trip.peer == first.peer;
+    let mut names: Vec<&str> = all.iter().map(|(series, _)| series.role.as_str()).collect();
+    names.sort_unstable();
+    names.dedup();
+    if names.len() < 2 || !all.iter().all(is_class) {
+        return None;
+    }
+    let worst = all.iter().filter_map(|(series, _)| Some((series.max_ns?, &series.role))).max();
+    let longest = worst
+        .map_or_else(|| "none was answered".to_owned(), |(ns, role)| format!("at most {} ({role})", format_ns(ns)));
+    let sum = |of: fn(&RoundTrip) -> u64| grouped(all.iter().map(|(_, trip)| of(trip)).fold(0, u64::saturating_add));
+    let (lost, sent, late) = (sum(|trip| trip.lost), sum(|trip| trip.sent), sum(|trip| trip.late));
+    let not_sent = sum(|trip| trip.slots.saturating_sub(trip.sent));
+    Some(format!(
+        "Round trips of {} traffic classes to {}: {longest}, {lost} of {sent} lost, {not_sent} not sent, {late} answered \
+         after the time-out.",
+        names.len(),
+        first.peer
+    ))
 }
 
 fn of_round_trip(series: &Series, trip: &RoundTrip) -> String {

@@ -20,7 +20,8 @@ pub fn title(series: &Series, round_trip: &RoundTrip) -> String {
         Carrier::Ethernet => frames(round_trip),
     };
     let every = unsigned(series.period_ns);
-    format!("Round trips to {} ({peer}): {} bytes every {every}", round_trip.peer, round_trip.payload_bytes)
+    let class = if series.has_own_role() { format!(" of {}", series.role) } else { String::new() };
+    format!("Round trips{class} to {} ({peer}): {} bytes every {every}", round_trip.peer, round_trip.payload_bytes)
 }
 
 /// The frames in words.

@@ -22,8 +22,8 @@ use socket::{ADDRESS_LENGTH, bind_to, packet_socket};
 
 pub use batch::BATCH;
 pub use raw::RawSender;
-pub use receive::{FrameDrops, FrameReceiver, Poll, Received};
-pub(crate) use receive::{WAIT, enable_promiscuous, exchange_socket};
+pub use receive::{ETHERTYPES_MAX, FrameDrops, FrameReceiver, Member, Poll, Received};
+pub(crate) use receive::{WAIT, accept_member, enable_promiscuous, exchange_socket};
 pub use ring::RingSender;
 pub(crate) use socket::ethernet_index;
 pub use timed::{Dropped, TimedSender};

@@ -148,6 +148,7 @@ const KINDS: [Kind; 9] = [
             "ethertype",
             "vlan",
             "priority",
+            "classes",
             "size",
             "max_rate",
             "timeout",

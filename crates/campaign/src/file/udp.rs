@@ -8,13 +8,14 @@ use sys::{
 
 use super::{
     fields::Fields,
+    parts::part_name,
     values::{duration_in, one_of},
 };
 use crate::probe::{
-    UdpProbe,
+    PERIOD_MAX_NS, PERIOD_MIN_NS, UdpProbe,
     udp::{
-        Address, ETHERTYPE, Host, MacAddress, PAYLOAD_BYTES, PRIORITIES, Peer, TIMEOUT_MAX_NS, VLAN_IDS, parse_machine,
-        parse_own_ethertype,
+        Address, ETHERNET_PAYLOAD, ETHERTYPE, Host, MacAddress, PAYLOAD_BYTES, PRIORITIES, Peer, TIMEOUT_MAX_NS,
+        TrafficClass, VLAN_IDS, parse_machine, parse_own_ethertype,
     },
 };
 
@@ -78,13 +79,46 @@ pub(super) fn mirror(fields: &mut Fields<'_>, period_ns: Option<u64>, wait: Rece
             "echo_policy is only for both ends here: on another machine use `punctual mirror --policy`",
         );
     }
+    let classes = fields.tables("classes", "a traffic class").into_iter().map(|table| class(table, frames)).collect();
+    if fields.has("classes") {
+        for key in ["period", "size", "samples"].into_iter().filter(|key| fields.has(key)) {
+            let how = if key == "samples" { "write a duration" } else { "each of the `classes` has its own" };
+            fields.report(key, format!("{key} and classes exclude each other: leave {key} out; {how}"));
+        }
+    }
     let peer = match (interface, to) {
         (Some(interface), Some(MacAddress(to))) => Peer::Mirror { interface, to, frames },
         _ => Peer::OwnMirror(frames),
     };
     let default = UdpProbe::default();
     let echo_policy = echo_policy.unwrap_or(default.echo_policy);
-    UdpProbe { peer, echo_policy, ..round_trips(fields, period_ns, wait) }
+    UdpProbe { peer, echo_policy, classes, ..round_trips(fields, period_ns, wait) }
+}
+
+/// Reads a traffic class. `common` are the frames of the probe, which a class has unless it says otherwise.
+fn class(mut fields: Fields<'_>, common: Frames) -> TrafficClass {
+    let default = UdpProbe::default();
+    let name = fields.parsed("name", part_name);
+    let period_ns =
+        fields.parsed("period", |text| duration_in(text, PERIOD_MIN_NS, PERIOD_MAX_NS, "1us to 1h, e.g. 1ms"));
+    for key in ["name", "period"].into_iter().filter(|key| !fields.has(key)) {
+        let example = "{ name = \"control\", period = \"1ms\" }";
+        fields.report(key, format!("a traffic class needs a {key}: write e.g. {example}"));
+    }
+    let ethertype = fields.parsed("ethertype", parse_own_ethertype).unwrap_or(common.ethertype);
+    let vlan_id = fields.integer("vlan", VLAN_IDS).and_then(|id| u16::try_from(id).ok()).or(common.vlan_id);
+    let priority = fields.integer("priority", PRIORITIES).and_then(|pcp| u8::try_from(pcp).ok());
+    let size = fields.integer("size", *PAYLOAD_BYTES.start() as u64..=ETHERNET_PAYLOAD as u64);
+    let send_policy = fields.parsed("send_policy", str::parse::<Policy>);
+    fields.finish();
+    TrafficClass {
+        name: name.unwrap_or_default(),
+        period_ns: period_ns.unwrap_or(default.period_ns),
+        frames: Frames { ethertype, vlan_id, priority: priority.unwrap_or(common.priority) },
+        payload_bytes: size.and_then(|size| usize::try_from(size).ok()).unwrap_or(default.payload_bytes),
+        send_policy,
+        cpu: None,
+    }
 }
 
 /// Reads the keys that all kinds have.

@@ -2,6 +2,8 @@
 
 use analysis::format_unsigned_ns;
 
+use super::udp::CLASSES_MAX;
+
 /// The largest number of threads. Each has a priority above all ordinary work, so more of them leave it no time.
 pub const THREADS_MAX: usize = 256;
 
@@ -35,6 +37,14 @@ pub enum PlanError {
     /// More threads than a run can start and end in a useful time.
     #[error("at most {THREADS_MAX} threads can be measured at once (got {0}): measure fewer")]
     TooManyThreads(usize),
+    /// Two traffic classes have the same name, or one has the name of another's sending thread.
+    #[error(
+        "two traffic classes are named `{0}` (`NAME-sender` is the sending thread of NAME): give each its own name"
+    )]
+    SameClass(String),
+    /// More traffic classes than one measurement can have.
+    #[error("at most {CLASSES_MAX} traffic classes can be measured at once (got {0}): measure fewer")]
+    TooManyClasses(usize),
     /// The timeout of an answer, in ns, is 0 or too long.
     #[error("the timeout must be longer than 0 and at most 1m, e.g. 1s (got {})", format_unsigned_ns(*.0))]
     Timeout(u64),
@@ -216,6 +226,7 @@ impl PlanError {
             Self::JudgeWithoutLine => Some("judge"),
             Self::Runtime | Self::NoRest => Some("runtime"),
             Self::SameName(_) | Self::TooManyThreads(_) => Some("threads"),
+            Self::SameClass(_) | Self::TooManyClasses(_) => Some("classes"),
             Self::Timeout(_) => Some("timeout"),
             Self::Fragments { .. } | Self::FrameSize { .. } => Some("size"),
             Self::SpinningReceiver => Some("spin"),

@@ -4,6 +4,7 @@
 mod address;
 
 use std::{
+    collections::HashSet,
     io,
     net::SocketAddr,
     ops::RangeInclusive,
@@ -11,15 +12,11 @@ use std::{
 };
 
 use frames::Mac;
-use machine::{
-    CpuList,
-    nic::outgoing_interface,
-    veth::{VethEnd, VethPair},
-};
+use machine::{CpuList, Shield, nic::outgoing_interface, veth::VethPair};
 use probes::{
     ReceiveWait,
     probe_threads::ProbeThreads,
-    udp::{Carrier, Client, Echo, EchoSettings, Frames, Requests, Settings, UdpError, packet::HEADER},
+    udp::{Carrier, Class, Clients, Echo, EchoSettings, Frames, Requests, Settings, UdpError, packet::HEADER},
 };
 use rustix::io::Errno;
 use sys::{
@@ -46,7 +43,7 @@ pub const TIMEOUT_MAX_NS: u64 = 60_000_000_000;
 /// Payload of a datagram, bytes; above [`ONE_FRAME`] only in fragments.
 pub const PAYLOAD_BYTES: RangeInclusive<usize> = HEADER..=MAX_PAYLOAD;
 /// Largest payload of an Ethernet frame, bytes (IEEE 802.3).
-const ETHERNET_PAYLOAD: usize = 1500;
+pub const ETHERNET_PAYLOAD: usize = 1500;
 /// Default policy of an answering thread.
 pub const ECHO_POLICY: Policy = Policy::Fifo(97);
 
@@ -95,6 +92,33 @@ pub const PRIORITIES: RangeInclusive<u64> = 0..=7;
 /// EtherType of frames to a mirror, unless the user chooses another: Local Experimental EtherType 1 (IEEE 802).
 pub const ETHERTYPE: u16 = 0x88b5;
 
+/// Most traffic classes of one measurement.
+pub const CLASSES_MAX: usize = 64;
+
+/// A traffic class: Ethernet frames with their own schedule, priority and threads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TrafficClass {
+    /// Its name, the role of its round trips in the record.
+    pub name: String,
+    /// Time between two frames, ns.
+    pub period_ns: u64,
+    /// EtherType, VLAN tag and priority.
+    pub frames: Frames,
+    /// Payload of each frame, bytes.
+    pub payload_bytes: usize,
+    /// Policy of its sending thread; `None` for that of the measurement.
+    pub send_policy: Option<Policy>,
+    /// CPU of its sending and receiving threads; `None` for those of the measurement.
+    pub cpu: Option<u32>,
+}
+
+impl TrafficClass {
+    /// Role of the wake-ups of its sending thread.
+    fn sender(&self) -> String {
+        format!("{}-sender", self.name)
+    }
+}
+
 /// Options of round trips.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UdpProbe {
@@ -104,6 +128,9 @@ pub struct UdpProbe {
     pub peer: Peer,
     /// Payload of each datagram, bytes; one of [`PAYLOAD_BYTES`].
     pub payload_bytes: usize,
+    /// Traffic classes of Ethernet frames, each instead of the period, the payload and the frames of the peer; empty for
+    /// one class.
+    pub classes: Vec<TrafficClass>,
     /// True if datagrams may be cut into fragments; Ethernet frames never are.
     pub allow_fragments: bool,
     /// An answer later than this counts as lost, ns after sending; `None` for ten periods, but at least one second.
@@ -134,6 +161,7 @@ impl Default for UdpProbe {
             period_ns: 1_000_000,
             peer: Peer::Own,
             payload_bytes: 64,
+            classes: Vec::new(),
             allow_fragments: false,
             timeout_ns: None,
             max_rate: None,
@@ -180,24 +208,44 @@ impl UdpProbe {
         self.timeout_ns.unwrap_or_else(|| period_ns.saturating_mul(10).clamp(1_000_000_000, TIMEOUT_MAX_NS))
     }
 
-    /// Opens the socket, starts the answering thread of this process if there is no other peer, and creates the
-    /// receiving thread.
-    fn client(&self, context: &PhaseContext<'_>) -> Result<Client, PrepareError> {
-        let shield = context.shield;
+    /// The payload of each class, bytes.
+    fn payloads(&self) -> Vec<usize> {
+        match &self.classes[..] {
+            [] => vec![self.payload_bytes],
+            classes => classes.iter().map(|class| class.payload_bytes).collect(),
+        }
+    }
+
+    /// Datagrams a second, rounded up for each class.
+    fn rate(&self) -> u64 {
+        let rate = |period_ns: u64| 1_000_000_000_u64.div_ceil(period_ns.max(1));
+        match &self.classes[..] {
+            [] => rate(self.period_ns),
+            classes => classes.iter().map(|class| rate(class.period_ns)).fold(0, u64::saturating_add),
+        }
+    }
+
+    /// The Ethernet frames of each class.
+    fn all_frames(&self, only: Frames) -> Vec<Frames> {
+        match &self.classes[..] {
+            [] => vec![only],
+            classes => classes.iter().map(|class| class.frames).collect(),
+        }
+    }
+
+    /// Opens the socket of each class, and starts the answering thread of this process if there is no other peer.
+    fn open(&self, shield: Option<&Shield>) -> Result<(Vec<(DatagramSocket, Carrier)>, Option<Echo>), PrepareError> {
         let failed = |peer: SocketAddr| {
             move |source| UdpError::Connect { peer: peer.to_string(), remedy: Carrier::Udp(peer).remedy(), source }
         };
         let settings = EchoSettings { cpu: self.echo_cpu, policy: self.echo_policy };
-        let (carrier, socket, echo) = match &self.peer {
+        Ok(match &self.peer {
             Peer::Echo(address) => {
                 let peer = address.resolve()?;
                 refuse_group(peer)?;
-                (Carrier::Udp(peer), DatagramSocket::connect(peer).map_err(failed(peer))?, None)
+                (vec![(DatagramSocket::connect(peer).map_err(failed(peer))?, Carrier::Udp(peer))], None)
             }
-            Peer::Device(host) => {
-                let (socket, carrier) = open_ping(host)?;
-                (carrier, socket, None)
-            }
+            Peer::Device(host) => (vec![open_ping(host)?], None),
             Peer::Own => {
                 let ends = VethPair::create()?;
                 let peer = SocketAddr::from((ends.far.address, UDP_PORT));
@@ -206,43 +254,75 @@ impl UdpProbe {
                 let far = far.map_err(failed(peer))?;
                 let start = || Echo::start(far, Requests::Datagrams, settings).map_err(UdpError::Spawn);
                 let echo = with_shield(shield, settings.cpu, start)??;
-                (Carrier::Udp(peer), near.map_err(failed(peer))?, Some(echo))
+                (vec![(near.map_err(failed(peer))?, Carrier::Udp(peer))], Some(echo))
             }
             Peer::Mirror { interface, to, frames } => {
-                let (socket, own) = open_ethernet(interface, *frames)?;
-                if own == *to {
+                let classes = open_classes(interface, *to, &self.all_frames(*frames))?;
+                if classes.iter().any(|(_, carrier)| matches!(carrier, Carrier::Ethernet { own, .. } if own == to)) {
                     return Err(UdpError::OwnAddress(interface.clone()).into());
                 }
-                (Carrier::Ethernet { peer: *to, own, frames: *frames }, socket, None)
+                (classes, None)
             }
             Peer::OwnMirror(frames) => {
                 let ends = VethPair::create()?;
-                let open = |end: &VethEnd| end.namespace.run(|| open_ethernet(&end.interface, *frames));
-                let near = open(&ends.near).map_err(UdpError::Spawn)?;
-                let far = open(&ends.far).map_err(UdpError::Spawn)?;
-                let ((near, own), (far, peer)) = (near?, far?);
-                let requests = Requests::Frames { own: peer, ethertype: frames.ethertype };
+                let all = self.all_frames(*frames);
+                let mut ethertypes: Vec<u16> = all.iter().map(|frames| frames.ethertype).collect();
+                ethertypes.sort_unstable();
+                ethertypes.dedup();
+                let far = ends.far.namespace.run(|| open_ethernet(&ends.far.interface, &ethertypes, 0));
+                let (far, peer) = far.map_err(UdpError::Spawn)??;
+                let near = ends.near.namespace.run(|| open_classes(&ends.near.interface, peer, &all));
+                let near = near.map_err(UdpError::Spawn)??;
+                let requests = Requests::Frames { own: peer, ethertypes };
                 let start = || Echo::start(far, requests, settings).map_err(UdpError::Spawn);
-                let echo = with_shield(shield, settings.cpu, start)??;
-                (Carrier::Ethernet { peer, own, frames: *frames }, near, Some(echo))
+                (near, Some(with_shield(shield, settings.cpu, start)??))
             }
+        })
+    }
+
+    /// The traffic class with this number, its period, payload and CPU.
+    fn class(&self, number: usize, period_ns: u64) -> (Class, u64, usize, Option<u32>) {
+        let Some(class) = self.classes.get(number) else {
+            return (Class::default(), period_ns, self.payload_bytes, None);
         };
-        let settings = Settings {
-            carrier,
-            own_peer: echo.is_some(),
-            payload_bytes: self.payload_bytes,
-            timeout_ns: self.timeout_at(context.period_ns),
-            period_ns: context.period_ns,
-            clock: context.clock,
-            cpu: self.receive_cpu.or(self.send_cpu),
-            policy: self.receive_policy,
-            wait: self.wait,
-            stamps: self.stamps,
-            allow_fragments: self.allow_fragments,
-            threshold_ns: context.threshold_ns,
-            spikes_kept: context.spikes_kept,
+        let of_same = |other: &&TrafficClass| other.frames.ethertype == class.frames.ethertype;
+        let described = Class {
+            number: u8::try_from(number).unwrap_or(u8::MAX),
+            role: class.name.clone(),
+            shares_ethertype: self.classes.iter().filter(of_same).count() > 1,
         };
-        Ok(with_shield(shield, settings.cpu, || Client::prepare(socket, echo, settings))??)
+        (described, class.period_ns, class.payload_bytes, class.cpu)
+    }
+
+    /// Opens the sockets, and creates the receiving threads.
+    fn clients(&self, context: &PhaseContext<'_>) -> Result<Clients, PrepareError> {
+        let (sockets, echo) = self.open(context.shield)?;
+        let settings = |(number, (socket, carrier)): (usize, (DatagramSocket, Carrier))| {
+            let (class, period_ns, payload_bytes, class_cpu) = self.class(number, context.period_ns);
+            let settings = Settings {
+                class,
+                carrier,
+                own_peer: echo.is_some(),
+                payload_bytes,
+                timeout_ns: self.timeout_at(period_ns),
+                period_ns,
+                clock: context.clock,
+                cpu: class_cpu.or(self.receive_cpu).or(self.send_cpu),
+                policy: self.receive_policy,
+                wait: self.wait,
+                stamps: self.stamps,
+                allow_fragments: self.allow_fragments,
+                threshold_ns: context.threshold_ns,
+                spikes_kept: context.spikes_kept,
+            };
+            (socket, settings)
+        };
+        let classes: Vec<(DatagramSocket, Settings)> = sockets.into_iter().enumerate().map(settings).collect();
+        // One of the shielded CPUs is enough to enter the shield.
+        let cpus = || classes.iter().filter_map(|(_, settings)| settings.cpu);
+        let is_shielded = |cpu: &u32| context.shield.is_some_and(|shield| shield.cpus().contains(*cpu));
+        let cpu = cpus().find(is_shielded).or_else(|| cpus().next());
+        Ok(with_shield(context.shield, cpu, || Clients::prepare(classes, echo))??)
     }
 }
 
@@ -269,7 +349,7 @@ impl Definition for UdpProbe {
     }
 
     fn period_ns(&self) -> u64 {
-        self.period_ns
+        self.classes.iter().map(|class| class.period_ns).min().unwrap_or(self.period_ns)
     }
 
     fn timing(&self, period_ns: u64) -> Timing {
@@ -305,13 +385,18 @@ impl Definition for UdpProbe {
     }
 
     fn threads(&self, policy: Policy) -> Vec<ThreadPlan> {
-        let sender = |cpu| ThreadPlan {
-            role: "sender".to_owned(),
-            cpu,
-            policy: self.policy(Some(policy)),
-            period_ns: self.period_ns,
+        let Some(cpu) = self.send_cpu else { return Vec::new() };
+        let policy = self.policy(Some(policy));
+        let of_class = |class: &TrafficClass| ThreadPlan {
+            role: class.sender(),
+            cpu: class.cpu.unwrap_or(cpu),
+            policy: class.send_policy.unwrap_or(policy),
+            period_ns: class.period_ns,
         };
-        self.send_cpu.map(sender).into_iter().collect()
+        match &self.classes[..] {
+            [] => vec![ThreadPlan { role: "sender".to_owned(), cpu, policy, period_ns: self.period_ns }],
+            classes => classes.iter().map(of_class).collect(),
+        }
     }
 
     fn interface_name(&self) -> Result<Option<String>, PrepareError> {
@@ -326,20 +411,28 @@ impl Definition for UdpProbe {
         if let Some(timeout_ns) = self.timeout_ns.filter(|timeout_ns| !(1..=TIMEOUT_MAX_NS).contains(timeout_ns)) {
             return Err(PlanError::Timeout(timeout_ns));
         }
-        let bytes = self.payload_bytes;
-        match self.peer {
-            Peer::OwnMirror(_) | Peer::Mirror { .. } if bytes > ETHERNET_PAYLOAD => {
-                return Err(PlanError::FrameSize { bytes, max: ETHERNET_PAYLOAD });
-            }
-            Peer::Own | Peer::Echo(_) | Peer::Device(_) if bytes > ONE_FRAME && !self.allow_fragments => {
-                return Err(PlanError::Fragments { bytes, max: ONE_FRAME });
-            }
-            Peer::OwnMirror(_) | Peer::Mirror { .. } | Peer::Own | Peer::Echo(_) | Peer::Device(_) => {}
+        if self.classes.len() > CLASSES_MAX {
+            return Err(PlanError::TooManyClasses(self.classes.len()));
         }
-        let max_rate = self.max_rate();
-        if max_rate.saturating_mul(self.period_ns) < 1_000_000_000 {
-            let needed = 1_000_000_000_u64.div_ceil(self.period_ns.max(1));
-            return Err(PlanError::Rate { period_ns: self.period_ns, max: max_rate, needed });
+        let mut roles = HashSet::new();
+        let of_same_name = |class: &&TrafficClass| !roles.insert(class.name.clone()) || !roles.insert(class.sender());
+        if let Some(class) = self.classes.iter().find(of_same_name) {
+            return Err(PlanError::SameClass(class.name.clone()));
+        }
+        for bytes in self.payloads() {
+            match self.peer {
+                Peer::OwnMirror(_) | Peer::Mirror { .. } if bytes > ETHERNET_PAYLOAD => {
+                    return Err(PlanError::FrameSize { bytes, max: ETHERNET_PAYLOAD });
+                }
+                Peer::Own | Peer::Echo(_) | Peer::Device(_) if bytes > ONE_FRAME && !self.allow_fragments => {
+                    return Err(PlanError::Fragments { bytes, max: ONE_FRAME });
+                }
+                Peer::OwnMirror(_) | Peer::Mirror { .. } | Peer::Own | Peer::Echo(_) | Peer::Device(_) => {}
+            }
+        }
+        let (needed, max) = (self.rate(), self.max_rate());
+        if needed > max {
+            return Err(PlanError::Rate { period_ns: self.period_ns(), max, needed });
         }
         if self.stamps == Stamps::Card && self.peer.is_own() {
             return Err(PlanError::CardOfOwnPeer);
@@ -355,7 +448,7 @@ impl Definition for UdpProbe {
     }
 
     fn prepare(&self, context: &PhaseContext<'_>) -> Result<Option<Box<dyn ProbeThreads>>, PrepareError> {
-        Ok(Some(Box::new(self.client(context)?)))
+        Ok(Some(Box::new(self.clients(context)?)))
     }
 }
 
@@ -381,11 +474,20 @@ fn open_ping(host: &Host) -> Result<(DatagramSocket, Carrier), PrepareError> {
     Ok((socket, Carrier::Icmp { peer: peer.ip(), layout }))
 }
 
-/// Opens a socket for frames on an interface of the present namespace. Returns also the address of the interface.
+/// Opens a socket for the frames of each class on an interface of the present namespace.
+fn open_classes(interface: &str, peer: Mac, all: &[Frames]) -> Result<Vec<(DatagramSocket, Carrier)>, UdpError> {
+    let open = |&frames: &Frames| {
+        let (socket, own) = open_ethernet(interface, &[frames.ethertype], frames.priority)?;
+        Ok((socket, Carrier::Ethernet { peer, own, frames }))
+    };
+    all.iter().map(open).collect()
+}
+
+/// Opens a socket for frames of these EtherTypes on an interface of the present namespace. Returns also the address of the interface.
 ///
 /// # Errors
 /// There is no such interface, it is not Ethernet, or the right to open the socket is missing.
-pub fn open_ethernet(interface: &str, frames: Frames) -> Result<(DatagramSocket, Mac), UdpError> {
+pub fn open_ethernet(interface: &str, ethertypes: &[u16], priority: u8) -> Result<(DatagramSocket, Mac), UdpError> {
     let failed = |source: io::Error| UdpError::Frames {
         interface: interface.to_owned(),
         remedy: match source.kind() {
@@ -395,7 +497,7 @@ pub fn open_ethernet(interface: &str, frames: Frames) -> Result<(DatagramSocket,
         },
         source,
     };
-    let socket = DatagramSocket::ethernet(interface, frames.ethertype, frames.priority).map_err(failed)?;
+    let socket = DatagramSocket::ethernet(interface, ethertypes, priority).map_err(failed)?;
     let link = Links::open().and_then(|mut links| links.find(interface)).map_err(failed)?;
     let own = link.mac.ok_or_else(|| failed(io::ErrorKind::InvalidInput.into()))?;
     Ok((socket, own))

@@ -73,6 +73,14 @@ impl Frames {
 }
 
 impl Carrier {
+    /// The EtherType of Ethernet frames; `None` for other protocols.
+    pub(super) fn ethertype(&self) -> Option<u16> {
+        match self {
+            Self::Udp(_) | Self::Icmp { .. } => None,
+            Self::Ethernet { frames, .. } => Some(frames.ethertype),
+        }
+    }
+
     /// The command that shows why nothing reaches the peer.
     #[must_use]
     pub fn remedy(&self) -> String {

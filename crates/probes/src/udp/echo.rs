@@ -49,17 +49,17 @@ pub struct EchoSettings {
 }
 
 /// The requests of a socket.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Requests {
     /// UDP datagrams. An answer goes to the sender.
     Datagrams,
-    /// Ethernet frames to this address with this EtherType. An answer is the frame with exchanged addresses and the same
-    /// VLAN tag.
+    /// Ethernet frames to this address with one of these EtherTypes. An answer is the frame with exchanged addresses and
+    /// the same VLAN tag. The priority of the tag selects the traffic class of the answer.
     Frames {
         /// Address of the interface.
         own: [u8; 6],
-        /// The EtherType.
-        ethertype: u16,
+        /// The EtherTypes.
+        ethertypes: Vec<u16>,
     },
 }
 
@@ -69,10 +69,11 @@ impl Requests {
     fn read(&self, message: &[u8]) -> Option<(Packet, usize)> {
         let before = match self {
             Self::Datagrams => 0,
-            Self::Frames { own, ethertype } => {
+            Self::Frames { own, ethertypes } => {
                 let header: &[u8; ETHERNET_HEADER] = message.first_chunk()?;
                 // A source that is a group address would send the answer to many.
-                let is_ours = header[..6] == *own && header[6] & 1 == 0 && header[12..] == ethertype.to_be_bytes();
+                let is_ours = header[..6] == *own && header[6] & 1 == 0;
+                let is_ours = is_ours && ethertypes.contains(&u16::from_be_bytes([header[12], header[13]]));
                 is_ours.then_some(ETHERNET_HEADER)?
             }
         };
@@ -136,7 +137,7 @@ impl Echo {
         let shared = Arc::new(Shared::default());
         let (grant_sender, grant_receiver) = mpsc::channel();
         let of_thread = Arc::clone(&shared);
-        let run = move || run(settings, &socket, requests, &of_thread, &heartbeat, &grant_sender);
+        let run = move || run(settings, &socket, &requests, &of_thread, &heartbeat, &grant_sender);
         let thread = std::thread::Builder::new().name("echo".to_owned()).stack_size(STACK_BYTES).spawn(run)?;
         let grant = grant_receiver.recv().unwrap_or_else(|_| Err(io::ErrorKind::Unsupported.into()))?;
         Ok(Self { settings, grant, shared, thread: Some(thread) })
@@ -205,7 +206,7 @@ impl Drop for Echo {
 fn run(
     settings: EchoSettings,
     socket: &DatagramSocket,
-    requests: Requests,
+    requests: &Requests,
     shared: &Shared,
     heartbeat: &Heartbeat,
     grant_sender: &mpsc::Sender<io::Result<Grant>>,
@@ -218,7 +219,8 @@ fn run(
     #[expect(clippy::cast_possible_truncation, reason = "any 32 bits of the hash serve as a random number")]
     let echo = RandomState::new().hash_one(sched::thread_id()) as u32 | 1;
     let realtime = Realtime::to(Clock::Monotonic);
-    let mut answering = Answering { shared, echo, requests, realtime, message: vec![0; TAG + MAX_PAYLOAD].into() };
+    let mut answering =
+        Answering { shared, echo, requests, realtime, priority: 0, message: vec![0; TAG + MAX_PAYLOAD].into() };
     let mut watch = Watch::new(Clock::Monotonic);
     without_allocation(|| {
         while !shared.stop.load(Relaxed) {
@@ -231,8 +233,10 @@ fn run(
 struct Answering<'a> {
     shared: &'a Shared,
     echo: u32,
-    requests: Requests,
+    requests: &'a Requests,
     realtime: Realtime,
+    /// Priority of the socket.
+    priority: u8,
     /// The message after the space for a VLAN tag.
     message: Box<[u8]>,
 }
@@ -273,14 +277,26 @@ impl Answering<'_> {
         let Some(message) = self.message.get_mut(..TAG + received.len) else { return Ok(()) };
         match self.requests {
             Requests::Datagrams => socket.answer(message.get(TAG..).unwrap_or_default(), requester),
-            Requests::Frames { own, ethertype } => {
+            Requests::Frames { own, .. } => {
                 let begin = if received.tci.is_some() { 0 } else { TAG };
-                let asking = message.get(TAG + 6..).and_then(|source| source.first_chunk::<6>().copied());
-                let (Some(asking), Some(frame)) = (asking, message.get_mut(begin..)) else { return Ok(()) };
-                write_header(frame, asking, own, ethertype, received.tci);
+                let header = message.get(TAG..).and_then(|frame| frame.first_chunk::<ETHERNET_HEADER>().copied());
+                let (Some(header), Some(frame)) = (header, message.get_mut(begin..)) else { return Ok(()) };
+                let [_, _, _, _, _, _, asking @ .., high, low] = header;
+                write_header(frame, asking, *own, u16::from_be_bytes([high, low]), received.tci);
+                set_priority(&mut self.priority, socket, received.tci);
                 socket.send(frame)
             }
         }
+    }
+}
+
+/// Sets the priority of the socket to that of the VLAN tag. Without the right to a priority above 6, it stays.
+#[inline]
+fn set_priority(present: &mut u8, socket: &DatagramSocket, tci: Option<u16>) {
+    let [high, _] = tci.unwrap_or(0).to_be_bytes();
+    let priority = high >> 5;
+    if priority != *present && socket.set_priority(priority).is_ok() {
+        *present = priority;
     }
 }
 
@@ -330,7 +346,7 @@ mod tests {
     #[test]
     fn reads_only_frames_to_its_own_address() {
         let own = [2, 0, 0, 0, 0, 2];
-        let requests = Requests::Frames { own, ethertype: 0x88b5 };
+        let requests = Requests::Frames { own, ethertypes: vec![0x8892, 0x88b5] };
         let mut frame = [&own[..], &[2, 0, 0, 0, 0, 1, 0x88, 0xb5], &request(9, HEADER)].concat();
         assert_eq!(requests.read(&frame).map(|(packet, before)| (packet.sequence, before)), Some((9, 14)));
         // Another destination, a group address as source, another EtherType, and an answer.

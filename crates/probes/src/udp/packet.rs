@@ -6,7 +6,7 @@
 //! | 4 | version of the format, 1 |
 //! | 5 | kind: 1 request, 2 answer |
 //! | 6 | properties of the answering end: bit 0 real-time policy, bit 1 locked memory, bit 2 kernel's time of reception |
-//! | 7 | 0 |
+//! | 7 | number of the traffic class in the run, from 0 |
 //! | 8 | run: random number of the asking end |
 //! | 12 | echo: random number that the answering end chose at its start |
 //! | 16 | sequence: the slot, or all ones for a greeting |
@@ -33,6 +33,11 @@ const KERNEL_TIME: u8 = 4;
 const MAGIC: [u8; 4] = *b"PNCT";
 const VERSION: u8 = 1;
 
+/// Offset of the number of the run.
+pub(super) const RUN_AT: u32 = 8;
+/// Offset of the number of the traffic class.
+pub(super) const CLASS_AT: u32 = 7;
+
 /// The header of a datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Packet {
@@ -40,6 +45,8 @@ pub struct Packet {
     pub is_answer: bool,
     /// Properties of the answering end: [`REALTIME`], [`LOCKED`].
     pub has: u8,
+    /// Number of the traffic class in the run.
+    pub class: u8,
     /// Number of the run.
     pub run: u32,
     /// Number of the answering end, chosen at its start.
@@ -76,6 +83,7 @@ impl Packet {
         Some(Self {
             is_answer,
             has: header[6] & !KERNEL_TIME,
+            class: header[7],
             run: u32::from_be_bytes(part(header, 8)),
             echo: u32::from_be_bytes(part(header, 12)),
             sequence: u64::from_be_bytes(part(header, 16)),
@@ -94,7 +102,8 @@ impl Packet {
         let kernel_ns = self.kernel_ns.filter(|_| self.is_answer);
         let kernel_time = if kernel_ns.is_some() { KERNEL_TIME } else { 0 };
         header[..4].copy_from_slice(&MAGIC);
-        header[4..8].copy_from_slice(&[VERSION, if self.is_answer { 2 } else { 1 }, self.has | kernel_time, 0]);
+        let kind = if self.is_answer { 2 } else { 1 };
+        header[4..8].copy_from_slice(&[VERSION, kind, self.has | kernel_time, self.class]);
         header[8..12].copy_from_slice(&self.run.to_be_bytes());
         header[12..16].copy_from_slice(&self.echo.to_be_bytes());
         header[16..24].copy_from_slice(&self.sequence.to_be_bytes());
@@ -125,13 +134,22 @@ mod tests {
     fn packet() -> impl Strategy<Value = Packet> {
         let times = (any::<i64>(), any::<i64>(), any::<i64>(), any::<i64>());
         let kernel_ns = proptest::option::of(any::<i64>());
-        (any::<bool>(), 0..4u8, any::<u32>(), any::<u32>(), any::<u64>(), times, kernel_ns).prop_map(
-            |(is_answer, has, run, echo, sequence, (intended_ns, sent_ns, received_ns, answered_ns), kernel_ns)| {
+        (any::<bool>(), (0..4u8, any::<u8>()), any::<u32>(), any::<u32>(), any::<u64>(), times, kernel_ns).prop_map(
+            |(
+                is_answer,
+                (has, class),
+                run,
+                echo,
+                sequence,
+                (intended_ns, sent_ns, received_ns, answered_ns),
+                kernel_ns,
+            )| {
                 let kernel_ns = kernel_ns.filter(|_| is_answer);
                 let intended_ns = if kernel_ns.is_some() { 0 } else { intended_ns };
                 Packet {
                     is_answer,
                     has,
+                    class,
                     run,
                     echo,
                     sequence,

@@ -2,9 +2,7 @@
 
 use std::{io, sync::atomic::Ordering::Relaxed};
 
-use record::{
-    Granted, Histogram, Maxima, Parts, ROUND_TRIP, RoundTrip, Series, SeriesKind, Spike, StampsMissing, Worst, grouped,
-};
+use record::{Granted, Histogram, Maxima, Parts, RoundTrip, Series, SeriesKind, Spike, StampsMissing, Worst, grouped};
 use sys::udp::{IcmpError, Stamps};
 
 use super::{
@@ -131,7 +129,7 @@ impl Reader {
         let round_trip = self.round_trip(settings, shared);
         Series {
             phase: phase.to_owned(),
-            role: ROUND_TRIP.to_owned(),
+            role: settings.class.role.clone(),
             cpu: settings.cpu.filter(|_| grant.pin_refused.is_none()),
             granted: Granted {
                 policy: grant.policy.to_string(),

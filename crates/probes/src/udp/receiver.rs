@@ -63,6 +63,7 @@ pub fn run(
         carrier: settings.carrier,
         payload_bytes: settings.payload_bytes,
         run,
+        class: settings.class.number,
         realtime: Realtime::to(settings.clock),
         highest: None,
         second_max_ns: i64::MIN,
@@ -96,6 +97,8 @@ struct Receiver {
     /// True if the reader gets the times of each round trip.
     reports_times: bool,
     run: u32,
+    /// Number of the traffic class.
+    class: u8,
     realtime: Realtime,
     /// The highest sequence number that was answered in time.
     highest: Option<u64>,
@@ -150,7 +153,9 @@ impl Receiver {
         if self.stamps.of_sent() {
             self.read_reports(socket);
         }
-        let is_ours = |(packet, len): &(Packet, usize)| packet.run == self.run && *len == self.payload_bytes;
+        let is_ours = |(packet, len): &(Packet, usize)| {
+            (packet.run, packet.class, *len) == (self.run, self.class, self.payload_bytes)
+        };
         let answer = self.message.get(..received.len).and_then(|message| self.carrier.answer(message));
         let Some((answer, _)) = answer.filter(is_ours) else {
             return add(&self.shared.receiving.foreign, 1);

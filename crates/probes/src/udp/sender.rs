@@ -32,6 +32,8 @@ pub struct Sender {
     pub clock: Clock,
     pub period_ns: i64,
     pub run: u32,
+    /// Number of the traffic class.
+    pub class: u8,
     pub carrier: Carrier,
     /// The header of the carrier, and the payload in its requested length.
     pub message: Box<[u8]>,
@@ -55,7 +57,7 @@ impl Work for Sender {
         if self.shared.window.open(sequence, slot) {
             self.shared.count_lost();
         }
-        Packet { run: self.run, sequence, intended_ns: deadline_ns, ..Packet::default() }
+        Packet { run: self.run, class: self.class, sequence, intended_ns: deadline_ns, ..Packet::default() }
             .write(self.message.get_mut(self.carrier.headroom()..).unwrap_or_default());
         let sent_ns = self.clock.now_ns();
         self.shared.window.sent(sequence, sent_ns);

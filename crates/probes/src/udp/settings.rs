@@ -2,15 +2,18 @@
 
 use std::{io, thread, time::Duration};
 
+use record::ROUND_TRIP;
 use sys::{
     clock::Clock,
+    packet::Member,
     sched::Policy,
     udp::{DatagramSocket, ONE_FRAME, Sender, Stamps},
 };
 
 use super::{
     Carrier, UdpError,
-    packet::{GREETING, Packet},
+    carrier::ETHERNET_HEADER,
+    packet::{CLASS_AT, GREETING, Packet, RUN_AT},
 };
 use crate::ReceiveWait;
 
@@ -20,9 +23,36 @@ const GREETING_TIMEOUT: Duration = Duration::from_millis(100);
 /// Time beyond twice the timeout for which the window remembers datagrams, ns.
 const REMEMBERED_NS: u64 = 1_000_000_000;
 
+/// A traffic class: datagrams or frames with their own schedule.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Class {
+    /// Its number in the run, from 0.
+    pub number: u8,
+    /// Role of its series.
+    pub role: String,
+    /// True if other classes of the run have the same EtherType.
+    pub shares_ethertype: bool,
+}
+
+impl Class {
+    /// The receiving thread in words.
+    pub(super) fn receiver(&self) -> String {
+        if self.role == ROUND_TRIP { "receiver".to_owned() } else { format!("receiver of {}", self.role) }
+    }
+}
+
+impl Default for Class {
+    /// The only class of a run.
+    fn default() -> Self {
+        Self { number: 0, role: ROUND_TRIP.to_owned(), shares_ethertype: false }
+    }
+}
+
 /// The settings of round trips.
 #[derive(Debug, Clone)]
 pub struct Settings {
+    /// The traffic class.
+    pub class: Class,
     /// The peer that answers, and the protocol.
     pub carrier: Carrier,
     /// True if the peer is a thread of this process.
@@ -62,9 +92,15 @@ impl Settings {
         matches!(self.wait, ReceiveWait::BusyPoll(_))
     }
 
-    /// Configures the socket.
-    pub(super) fn apply(&self, socket: &DatagramSocket) -> Result<(), UdpError> {
+    /// Configures the socket for the datagrams of this run.
+    pub(super) fn apply(&self, socket: &DatagramSocket, run: u32) -> Result<(), UdpError> {
         let refused = |setting, remedy| move |source| UdpError::Refused { setting, remedy, source };
+        if let (Carrier::Ethernet { frames, .. }, true) = (self.carrier, self.class.shares_ethertype) {
+            const BEFORE: u32 = ETHERNET_HEADER as u32;
+            let (group_at, member_at) = (BEFORE + RUN_AT, BEFORE + CLASS_AT);
+            let member = Member { group_at, group: run, member_at, member: self.class.number };
+            socket.receive_member(frames.ethertype, member).map_err(refused("a filter of frames", "see `dmesg`"))?;
+        }
         socket.set_receive_timeout(GREETING_TIMEOUT).map_err(refused("a receive timeout", "see `dmesg`"))?;
         // The kernel never fragments Ethernet frames.
         if self.carrier.may_fragment() && !self.allow_fragments {
@@ -81,7 +117,8 @@ impl Settings {
     pub(super) fn greet(&self, socket: &DatagramSocket, run: u32) -> Result<(), UdpError> {
         let headroom = self.carrier.headroom();
         let mut message = vec![0; headroom + self.payload_bytes];
-        Packet { run, sequence: GREETING, ..Packet::default() }.write(&mut message[headroom..]);
+        Packet { run, class: self.class.number, sequence: GREETING, ..Packet::default() }
+            .write(&mut message[headroom..]);
         self.carrier.finish(&mut message, GREETING);
         let mut answer = vec![0; message.len()];
         for _ in 0..GREETINGS {

@@ -135,7 +135,7 @@ const SHARED: [(&[&str], &str); 19] = [
 ];
 
 /// Options of the short page, the most used ones first. Others follow in the order of the definition.
-const MOST_USED: [&str; 27] = [
+const MOST_USED: [&str; 28] = [
     "duration",
     "cpus",
     "cpu",
@@ -143,6 +143,7 @@ const MOST_USED: [&str; 27] = [
     "profile",
     "load",
     "thread",
+    "class",
     "matrix",
     "self",
     "device",

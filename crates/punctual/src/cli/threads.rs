@@ -83,12 +83,12 @@ impl FromStr for ThreadSpec {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let mut parts = text.split(',');
-        let (role, period_ns) = named_period(parts.next().unwrap_or_default())?;
+        let (role, period_ns) = named_period(parts.next().unwrap_or_default(), "thread", EXAMPLE)?;
         let mut ask = ThreadAsk { role, period_ns, cpu: None, policy: None };
         for part in parts {
             let (key, value) = part.split_once('=').unwrap_or((part, ""));
             let is_duplicate = match key {
-                "cpu" => ask.cpu.replace(cpu(value)?).is_some(),
+                "cpu" => ask.cpu.replace(cpu(value, EXAMPLE)?).is_some(),
                 "policy" => ask.policy.replace(value.parse::<Policy>().map_err(|error| error.to_string())?).is_some(),
                 _ => return Err(format!("unknown key `{key}`: use cpu=N or policy=POLICY")),
             };
@@ -100,18 +100,20 @@ impl FromStr for ThreadSpec {
     }
 }
 
-fn named_period(text: &str) -> Result<(String, u64), String> {
-    let (name, time) = text.split_once('=').ok_or_else(|| format!("`{text}` has no period: {EXAMPLE}"))?;
+/// Parses NAME=PERIOD of a `what`.
+pub(super) fn named_period(text: &str, what: &str, example: &str) -> Result<(String, u64), String> {
+    let (name, time) = text.split_once('=').ok_or_else(|| format!("`{text}` has no period: {example}"))?;
     let is_allowed = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
     if name.is_empty() || name.len() > 32 || !name.chars().all(is_allowed) || name == "timer" {
-        return Err(format!("invalid thread name `{name}`: use 1 to 32 letters, digits, - and _, but not `timer`"));
+        return Err(format!("invalid {what} name `{name}`: use 1 to 32 letters, digits, - and _, but not `timer`"));
     }
     Ok((name.to_owned(), period(time)?))
 }
 
-fn cpu(value: &str) -> Result<u32, String> {
+/// Parses the number of a CPU.
+pub(super) fn cpu(value: &str, example: &str) -> Result<u32, String> {
     let number = value.parse().ok().filter(|&cpu| cpu <= machine::cpulist::MAX_CPU);
-    number.ok_or_else(|| format!("`{value}` is not a CPU number: {EXAMPLE}"))
+    number.ok_or_else(|| format!("`{value}` is not a CPU number: {example}"))
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ use clap::{Arg, Args, ValueEnum};
 use probes::ReceiveWait;
 use sys::{sched::Policy, udp::Stamps};
 
-use super::{Common, Nic, Placement, duration, period};
+use super::{Common, Nic, Placement, duration, period, traffic_class::ClassSpec};
 
 /// Options of `measure udp`.
 #[derive(Debug, Args)]
@@ -94,6 +94,13 @@ pub struct RoundTrip {
     /// above 0 makes a tag of VLAN 0.
     #[arg(long, value_name = "PCP", value_parser = clap::value_parser!(u8).range(0..=7), default_value_t = 0)]
     pub priority: u8,
+    /// Add this traffic class; repeatable.
+    ///
+    /// Each class has its own schedule, sending and receiving thread and figures. An example is
+    /// control=1ms,priority=5,vlan=10,ethertype=0x8892,size=128,cpu=2,policy=fifo:95. Keys that are left out have the value
+    /// of the option with that name.
+    #[arg(long = "class", value_name = "NAME=PERIOD[,KEY=VALUE]", conflicts_with_all = ["period", "samples"])]
+    pub classes: Vec<ClassSpec>,
     /// With --self, echo with this policy.
     #[arg(long, value_name = "POLICY", default_value_t = ECHO_POLICY, requires = "own_peer", conflicts_with = "interface")]
     pub echo_policy: Policy,
@@ -221,9 +228,9 @@ pub struct Mirror {
     /// Receive and send on this interface.
     #[arg(value_name = "IF")]
     pub interface: String,
-    /// EtherType of the frames.
-    #[arg(long, value_name = "TYPE", value_parser = parse_own_ethertype, default_value = "0x88b5")]
-    pub ethertype: u16,
+    /// EtherType of the frames; repeatable.
+    #[arg(long = "ethertype", value_name = "TYPE", value_parser = parse_own_ethertype, default_value = "0x88b5")]
+    pub ethertypes: Vec<u16>,
     /// Options shared with `echo`.
     #[command(flatten)]
     pub shared: EchoOptions,
@@ -282,7 +289,8 @@ impl From<WhichStamps> for Stamps {
     }
 }
 
-fn size(text: &str) -> Result<usize, String> {
+/// Parses a payload, bytes.
+pub(super) fn size(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(bytes) if PAYLOAD_BYTES.contains(&bytes) => Ok(bytes),
         _ => Err(format!("must be {} to {} bytes, e.g. 64", PAYLOAD_BYTES.start(), PAYLOAD_BYTES.end())),

@@ -8,12 +8,12 @@ use campaign::{Supervisor, probe::udp::open_ethernet};
 use machine::{CpuList, IrqPriorityHold, Root, usable_cpus};
 use probes::{
     guard::Heartbeat,
-    udp::{Echo, EchoCounts, EchoSettings, Frames, Requests},
+    udp::{Echo, EchoCounts, EchoSettings, Requests},
 };
 use record::{Outcome, grouped};
-use sys::{clock::Clock, memory, signal, udp::DatagramSocket};
+use sys::{clock::Clock, memory, packet::ETHERTYPES_MAX, signal, udp::DatagramSocket};
 
-use crate::{cli, output};
+use crate::{cli, exit::Usage, output};
 
 /// Time between two checks for a termination signal.
 const CHECK_EVERY: Duration = Duration::from_millis(50);
@@ -28,13 +28,16 @@ pub fn run(options: &cli::Echo) -> anyhow::Result<u8> {
 
 pub fn mirror(options: &cli::Mirror) -> anyhow::Result<u8> {
     check_cpu(&options.shared)?;
-    let &cli::Mirror { ethertype, .. } = options;
-    // The answers have the tag of the frames, and the priority of an untagged frame.
-    let frames = Frames { ethertype, vlan_id: None, priority: 0 };
-    let (socket, own) = open_ethernet(&options.interface, frames)?;
+    let cli::Mirror { interface, ethertypes, .. } = options;
+    if ethertypes.len() > ETHERTYPES_MAX {
+        let text = format!("--ethertype can be given {ETHERTYPES_MAX} times (got {}): give fewer", ethertypes.len());
+        return Err(Usage(text).into());
+    }
+    let (socket, own) = open_ethernet(interface, ethertypes, 0)?;
     let [a, b, c, d, e, f] = own;
     let address = format!("{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{f:02x}");
-    answer(socket, Requests::Frames { own, ethertype }, Some(&options.interface), &address, &options.shared)
+    let requests = Requests::Frames { own, ethertypes: ethertypes.clone() };
+    answer(socket, requests, Some(interface), &address, &options.shared)
 }
 
 fn check_cpu(options: &cli::EchoOptions) -> anyhow::Result<()> {

@@ -53,7 +53,7 @@ impl FrameReceiver {
     /// the kernel's error.
     pub fn open(interface: &str, ethertype: u16, busy_poll: Option<Duration>) -> io::Result<Self> {
         let socket = packet_socket(SocketType::RAW)?;
-        accept_only(&socket, &incoming(ethertype))?;
+        accept_only(&socket, &incoming(&[ethertype])?)?;
         set_option(&socket, libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, 1_i32)?;
         if let Some(busy_poll) = busy_poll {
             let us = i32::try_from(busy_poll.as_micros()).unwrap_or(i32::MAX);
@@ -155,13 +155,14 @@ impl FrameDrops {
     }
 }
 
-/// Opens a socket that receives the frames of `ethertype` with their VLAN tags, and sends frames with `priority`.
+/// Opens a socket that receives the frames of these EtherTypes with their VLAN tags, and sends frames with `priority`.
 ///
 /// # Errors
-/// The errors of [`FrameReceiver::open`], and EPERM for a priority above 6 without CAP_NET_ADMIN.
-pub(crate) fn exchange_socket(interface: &str, ethertype: u16, priority: u8) -> io::Result<OwnedFd> {
+/// The errors of [`FrameReceiver::open`], `InvalidInput` for more than [`ETHERTYPES_MAX`] EtherTypes, and EPERM for a
+/// priority above 6 without CAP_NET_ADMIN.
+pub(crate) fn exchange_socket(interface: &str, ethertypes: &[u16], priority: u8) -> io::Result<OwnedFd> {
     let socket = packet_socket(SocketType::RAW)?;
-    accept_only(&socket, &incoming(ethertype))?;
+    accept_only(&socket, &incoming(ethertypes)?)?;
     set_option(&socket, libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, 1_i32)?;
     set_option(&socket, libc::SOL_PACKET, libc::PACKET_AUXDATA, 1_i32)?;
     set_option(&socket, libc::SOL_SOCKET, libc::SO_PRIORITY, i32::from(priority))?;
@@ -228,20 +229,63 @@ const DIRECTION_AT: u32 = (libc::SKF_AD_OFF + libc::SKF_AD_PKTTYPE).cast_unsigne
 /// Packet type of frames that this machine sends.
 const PACKET_OUTGOING: u32 = 4;
 
+const LOAD_WORD: u16 = 0x20;
 const LOAD_BYTE: u16 = 0x30;
+const LOAD_LENGTH: u16 = 0x80;
 const LOAD_HALF: u16 = 0x28;
 const JUMP_IF_EQUAL: u16 = 0x15;
+const JUMP_IF_AT_LEAST: u16 = 0x35;
 const RETURN: u16 = 0x06;
 
 fn step(code: u16, jt: u8, jf: u8, k: u32) -> libc::sock_filter {
     libc::sock_filter { code, jt, jf, k }
 }
 
-/// Accepts all frames of this EtherType. The kernel removes the VLAN tag of received frames before the filter runs.
-fn incoming(ethertype: u16) -> [libc::sock_filter; 4] {
+/// Most EtherTypes of one socket: a jump of the filter skips at most 255 steps.
+pub const ETHERTYPES_MAX: usize = 255;
+
+/// Accepts all frames of these EtherTypes. The kernel removes the VLAN tag of received frames before the filter runs.
+fn incoming(ethertypes: &[u16]) -> io::Result<Vec<libc::sock_filter>> {
+    let count = u8::try_from(ethertypes.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
+    // Each comparison but the last goes on to the next one; the last skips to the refusal.
+    let compare = |(&ethertype, after): (&u16, u8)| step(JUMP_IF_EQUAL, after, u8::from(after == 0), ethertype.into());
+    let comparisons = ethertypes.iter().zip((0..count).rev()).map(compare);
+    let end = [step(RETURN, 0, 0, u32::MAX), step(RETURN, 0, 0, 0)];
+    Ok([step(LOAD_HALF, 0, 0, ETHERTYPE_AT)].into_iter().chain(comparisons).chain(end).collect())
+}
+
+/// A frame's membership in a group, which decides whether a socket receives it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Member {
+    /// Offset of the 32 bits that identify the group, bytes from the destination address, without a VLAN tag.
+    pub group_at: u32,
+    /// Those bits, big endian.
+    pub group: u32,
+    /// Offset of the byte that identifies the member.
+    pub member_at: u32,
+    /// That byte.
+    pub member: u8,
+}
+
+/// Lets a socket receive the frames of `ethertype`, except those of other members of the group.
+///
+/// # Errors
+/// The kernel's error; none is expected.
+pub(crate) fn accept_member(socket: &impl AsRawFd, ethertype: u16, member: Member) -> io::Result<()> {
+    accept_only(socket, &of_member(ethertype, member))
+}
+
+fn of_member(ethertype: u16, of: Member) -> [libc::sock_filter; 10] {
     [
         step(LOAD_HALF, 0, 0, ETHERTYPE_AT),
-        step(JUMP_IF_EQUAL, 0, 1, ethertype.into()),
+        step(JUMP_IF_EQUAL, 0, 7, ethertype.into()),
+        // A load beyond the end of a frame would refuse it.
+        step(LOAD_LENGTH, 0, 0, 0),
+        step(JUMP_IF_AT_LEAST, 0, 4, (of.group_at + 4).max(of.member_at + 1)),
+        step(LOAD_WORD, 0, 0, of.group_at),
+        step(JUMP_IF_EQUAL, 0, 2, of.group),
+        step(LOAD_BYTE, 0, 0, of.member_at),
+        step(JUMP_IF_EQUAL, 0, 1, of.member.into()),
         step(RETURN, 0, 0, u32::MAX),
         step(RETURN, 0, 0, 0),
     ]
@@ -262,7 +306,7 @@ fn outgoing(ethertype: u16) -> [libc::sock_filter; 8] {
 }
 
 /// Attaches a filter; the kernel drops every frame for which it returns 0.
-fn accept_only(socket: &OwnedFd, steps: &[libc::sock_filter]) -> io::Result<()> {
+fn accept_only(socket: &impl AsRawFd, steps: &[libc::sock_filter]) -> io::Result<()> {
     let len = u16::try_from(steps.len()).map_err(io::Error::other)?;
     let program = libc::sock_fprog { len, filter: steps.as_ptr().cast_mut() };
     let (value, length) = ((&raw const program).cast(), convert::length(size_of_val(&program)));

@@ -52,7 +52,9 @@ pub fn to_mirror(options: &RoundTrip) -> UdpProbe {
         (Some(interface), Some(MacAddress(to))) => Peer::Mirror { interface: interface.clone(), to, frames },
         _ => Peer::OwnMirror(frames),
     };
-    UdpProbe { peer, echo_policy: options.echo_policy, echo_cpu: options.echo_cpu, ..UdpProbe::default() }
+    let classes = options.classes.iter().map(|spec| spec.with(frames, options.shared.size)).collect();
+    let &RoundTrip { echo_policy, echo_cpu, .. } = options;
+    UdpProbe { peer, classes, echo_policy, echo_cpu, ..UdpProbe::default() }
 }
 
 fn measure(options: &UdpOptions, with_peer: UdpProbe) -> anyhow::Result<u8> {
@@ -102,10 +104,11 @@ impl<'a> Ready<'a> {
         let mut probe = self.probe.clone();
         let named = [send, receive].into_iter().chain(probe.echo_cpu).collect();
         probe.place(named, &PlacementContext { usable: &usable, isolated: &isolated, policy: Some(options.policy) });
+        let of_classes = probe.classes.iter().filter_map(|class| class.cpu).collect::<Vec<_>>();
         let length = options.samples.map_or_else(|| super::length(&options.common), Length::Samples);
-        let phase = super::phase(&options.common, options.period, length, probe.threads(options.policy));
+        let phase = super::phase(&options.common, probe.period_ns(), length, probe.threads(options.policy));
         Ok(Plan {
-            cpus: Some([send, receive].into_iter().collect()),
+            cpus: Some([send, receive].into_iter().chain(of_classes).collect()),
             shield: options.placement.shield.clone(),
             policy: options.policy,
             threshold_ns: options.threshold,

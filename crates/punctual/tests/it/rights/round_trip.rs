@@ -76,8 +76,8 @@ fn measure_both_ends() {
 }
 
 /// Starts `punctual mirror` at the far end, and waits until it answers.
-fn start_mirror(ends: &VethPair, scratch: &Scratch) -> Child {
-    let mut mirror = scratch.punctual(&format!("mirror {} --json --ready ready", ends.far.interface));
+fn start_mirror(ends: &VethPair, scratch: &Scratch, more: &str) -> Child {
+    let mut mirror = scratch.punctual(&format!("mirror {} --json --ready ready {more}", ends.far.interface));
     let start = || mirror.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let child = ends.far.namespace.run(start).unwrap();
     let ready = scratch.path().join("ready");
@@ -91,11 +91,11 @@ fn a_mirror_returns_every_frame_with_its_times() {
     let _alone = alone();
     repeat_if_stalled(NO_RESPONSE, || {
         let (ends, scratch) = (VethPair::create().unwrap(), Scratch::new());
-        let mirror = start_mirror(&ends, &scratch);
+        let mirror = start_mirror(&ends, &scratch, "");
         let (_scratch, record) = measure(&ends, 0, "--samples 500 --priority 6 --timeout 10s");
         // A frame of another program is not returned.
         let stranger = || {
-            let socket = DatagramSocket::ethernet(&ends.near.interface, ETHERTYPE, 0).unwrap();
+            let socket = DatagramSocket::ethernet(&ends.near.interface, &[ETHERTYPE], 0).unwrap();
             let frame = [&ends.far.mac[..], &ends.near.mac, &ETHERTYPE.to_be_bytes(), &[7; 60]].concat();
             socket.set_receive_timeout(Duration::from_millis(100)).unwrap();
             socket.send(&frame).unwrap();
@@ -112,6 +112,83 @@ fn a_mirror_returns_every_frame_with_its_times() {
         assert_eq!(counts["answered"], series.samples + greeting);
         assert_eq!(counts["strangers"], 1);
         assert!(round_trip.parts.peer_wake.is_some() && round_trip.ways.is_some(), "{round_trip:?}");
+    });
+}
+
+/// The round trips of a traffic class.
+fn of_class<'a>(record: &'a Record, name: &str) -> (&'a Series, &'a RoundTrip) {
+    let series = record.series.iter().find(|series| series.role == name);
+    let series = series.unwrap_or_else(|| panic!("a class {name}"));
+    let round_trip = series.kind.round_trip().expect("round trips");
+    assert_eq!(series.samples + round_trip.lost + series.missed, round_trip.slots, "{name}: {round_trip:?}");
+    (series, round_trip)
+}
+
+#[test]
+fn traffic_classes_have_their_own_schedules_frames_and_figures() {
+    let _alone = alone();
+    repeat_if_stalled(NO_RESPONSE, || {
+        // The first two differ only in name, period and size.
+        let scratch = Scratch::new();
+        let classes = "--class control=1ms,size=128 --class alarm=2ms --class bulk=4ms,ethertype=0x8892,vlan=9,priority=0,size=1400";
+        let options = "--priority 5 --vlan 5 --stamps all --timeout 10s --duration 1s --profile udp-control-1ms";
+        let run = scratch.run(&format!("measure round-trip --self --quiet --record a --blame=off {classes} {options}"));
+        assert!([0, 2, 3].contains(&run.0.status.code().unwrap()), "{}", run.stderr());
+        let record = scratch.record();
+        let frames = |ethertype, vlan_id, priority| Framing { ethertype, vlan_id: Some(vlan_id), priority };
+        let mut slots = Vec::new();
+        for (name, period_ns, bytes, framing) in [
+            ("control", 1_000_000, 128, frames(ETHERTYPE, 5, 5)),
+            ("alarm", 2_000_000, 64, frames(ETHERTYPE, 5, 5)),
+            ("bulk", 4_000_000, 1400, frames(0x8892, 9, 0)),
+        ] {
+            let (series, trip) = of_class(&record, name);
+            assert_eq!((series.period_ns, trip.payload_bytes, trip.frames), (period_ns, bytes, Some(framing)));
+            let faults = [trip.lost, trip.duplicates, trip.reordered, trip.foreign, trip.late, trip.send_failed];
+            assert_eq!(faults, [0; 6], "{name}: {trip:?}");
+            let stamped = |times: &Option<record::Times>| times.as_ref().map_or(0, |times| times.histogram.total());
+            let parts = &trip.parts;
+            for part in [&parts.stack_out, &parts.peer_wake, &parts.stack_in] {
+                assert!(stamped(part) * 10 >= series.samples * 9, "{name}: {} of {}", stamped(part), series.samples);
+            }
+            let sender = record.series.iter().find(|series| series.role == format!("{name}-sender")).unwrap();
+            assert_eq!((sender.period_ns, sender.samples + sender.missed), (period_ns, trip.slots));
+            slots.push(trip.slots);
+        }
+        assert!(slots[0].abs_diff(2 * slots[1]) <= 2 && slots[0].abs_diff(4 * slots[2]) <= 4, "{slots:?}");
+        assert_eq!(record.uses.len(), 1, "one verdict");
+        let shown = scratch.run("show a.punctual.json").stdout();
+        for row in ["control-sender on CPU", "alarm on CPU", "bulk on CPU"] {
+            assert!(shown.contains(row), "{shown}");
+        }
+        assert!(!shown.contains("--period"), "classes have their own periods: {shown}");
+    });
+}
+
+#[test]
+fn a_mirror_answers_the_classes_of_its_ethertypes() {
+    let _alone = alone();
+    repeat_if_stalled(NO_RESPONSE, || {
+        let classes =
+            "--class control=2ms,priority=6 --class bulk=4ms,ethertype=0x8892 --duration 600ms --timeout 200ms";
+        for (ethertypes, status) in [("", 4), ("--ethertype 0x88b5 --ethertype 0x8892", 0)] {
+            let (ends, scratch) = (VethPair::create().unwrap(), Scratch::new());
+            let mirror = start_mirror(&ends, &scratch, ethertypes);
+            let (_scratch, record) = measure(&ends, status, classes);
+            signal(&mirror, "INT");
+            let counts: serde_json::Value = serde_json::from_slice(&mirror.wait_with_output().unwrap().stdout).unwrap();
+            let [control, bulk] = ["control", "bulk"].map(|name| of_class(&record, name).0.samples);
+            let greetings = if status == 0 { 2 } else { 1 };
+            assert_eq!((&counts["answered"], &counts["runs"]), (&(control + bulk + greetings).into(), &1.into()));
+            assert_eq!((control > 200, bulk > 100), (true, status == 0), "{control} {bulk}");
+            let reasons = &record.validity.reasons;
+            let silent = reasons.iter().find(|reason| reason.id == "round-trip.silent");
+            assert_eq!(silent.is_some(), status == 4, "{reasons:?}");
+            if let Some(reason) = silent {
+                assert!(reason.text.starts_with("no frame of bulk came back"), "{}", reason.text);
+                assert!(reason.remedy.starts_with("punctual mirror IF --ethertype 0x8892 --ethertype 0x88b5"));
+            }
+        }
     });
 }
 
@@ -159,7 +236,7 @@ fn faults_of_another_mirror_are_counted_exactly() {
     let _alone = alone();
     repeat_if_stalled(NO_RESPONSE, || {
         let ends = VethPair::create().unwrap();
-        let open = || DatagramSocket::ethernet(&ends.far.interface, ETHERTYPE, 0).unwrap();
+        let open = || DatagramSocket::ethernet(&ends.far.interface, &[ETHERTYPE], 0).unwrap();
         let socket = ends.far.namespace.run(open).unwrap();
         socket.set_receive_timeout(Duration::from_millis(20)).unwrap();
         socket.set_stamps(Stamps::None).unwrap();
@@ -223,6 +300,15 @@ fn wrong_frames_and_interfaces_are_refused() {
     refused("measure round-trip lo --quiet", 64, "--to");
     refused("measure round-trip --self --stamps hardware --quiet", 64, "has no hardware timestamps");
     refused("mirror nosuch0", 1, "`ip link` lists the interfaces");
+    let classes = |classes: &str| format!("measure round-trip --self --quiet --no-record {classes}");
+    refused(&classes("--class a=1ms --class a=2ms"), 64, "two traffic classes are named `a`");
+    refused(&classes("--class a=1ms --class a-sender=2ms"), 64, "two traffic classes are named `a-sender`");
+    refused(&classes("--class a=1ms --period 2ms"), 64, "--period");
+    refused(&classes("--class a=1ms --samples 9"), 64, "--samples");
+    refused(&classes("--class a=20us --class b=19us"), 64, "100");
+    refused(&classes("--class a=1ms,size=1501"), 64, "use a size of 1500 or less");
+    let many: String = (0..65).map(|n| format!(" --class c{n}=100ms")).collect();
+    refused(&classes(&many), 64, "at most 64 traffic classes");
     let ends = VethPair::create().expect("the right to make namespaces: run as root");
     let to_itself = format!("measure round-trip {} --to {}", ends.near.interface, address(&ends.near));
     ends.near
