@@ -157,7 +157,7 @@ const PARTS: [Part; 14] = [
         name: "udp",
         seconds: |effort| udp::seconds(effort.udp) + sockperf::seconds(effort.udp),
         measure: |punctual, scenario, effort| {
-            let mut rows = vec![udp::measure(punctual, scenario, effort.udp)?];
+            let mut rows = Vec::from(udp::measure(punctual, scenario, effort.udp)?);
             rows.extend(sockperf::measure(punctual, scenario, effort.udp)?);
             Ok(rows)
         },

@@ -16,7 +16,7 @@ use anyhow::{Context, Result, ensure};
 
 use crate::{
     punctual::Punctual,
-    rounds::alternate,
+    rounds::{Pair, alternate},
     row::{Row, Unit},
     run::run,
     scenario::{PERIOD_US, Scenario},
@@ -32,19 +32,23 @@ pub fn seconds(rounds: usize) -> u64 {
     rounds as u64 * (2 * SECONDS + 4)
 }
 
-/// Measures the row; prints a message and skips it if sockperf is not installed.
-pub fn measure(punctual: &Punctual, scenario: &Scenario, rounds: usize) -> Result<Option<Row>> {
+/// Measures median and 99th percentile; prints a message and skips the rows if sockperf is not installed.
+pub fn measure(punctual: &Punctual, scenario: &Scenario, rounds: usize) -> Result<Vec<Row>> {
     if Command::new("sockperf").arg("--version").output().is_err() {
         eprintln!("SKIPPED: comparison with sockperf; install it: sudo apt-get install sockperf");
-        return Ok(None);
+        return Ok(Vec::new());
     }
     let far_cpu = scenario.others.first().copied().unwrap_or(scenario.cpu);
     let pairs = alternate(rounds, || own(punctual, scenario.cpu, far_cpu), || peer(scenario.cpu, far_cpu))?;
-    Ok(Some(Row::compared("UDP round trip, vs sockperf", Unit::Time, pairs).with_target(1.0)))
+    let row = |name, figure: usize| {
+        let pairs = pairs.iter().map(|pair| Pair { own: pair.own[figure], peer: pair.peer[figure] });
+        Row::compared(name, Unit::Time, pairs).with_target(1.0)
+    };
+    Ok(vec![row("UDP round trip, vs sockperf", 0), row("p99 of the UDP round trip, vs sockperf", 1)])
 }
 
-/// punctual's median from sending to receiving, ns.
-fn own(punctual: &Punctual, cpu: u32, far_cpu: u32) -> Result<f64> {
+/// punctual's median and 99th percentile from sending to receiving, ns.
+fn own(punctual: &Punctual, cpu: u32, far_cpu: u32) -> Result<[f64; 2]> {
     let folder = tempfile::tempdir().context("cannot create a folder for the address of `punctual echo`")?;
     let ready = folder.path().join("address");
     let _echo = Running(punctual.echo(far_cpu, &ready).spawn().context("cannot start `punctual echo`")?);
@@ -55,11 +59,12 @@ fn own(punctual: &Punctual, cpu: u32, far_cpu: u32) -> Result<f64> {
     }
     let address = fs::read_to_string(&ready).context("cannot read the address of `punctual echo`")?;
     let times = punctual.round_trips_to(address.trim(), cpu, PERIOD_US, SECONDS * 1_000_000 / PERIOD_US, BYTES)?;
-    Ok(times.percentile(50.0).context("no datagram came back")? as f64)
+    let percentile = |percent| times.percentile(percent).context("no datagram came back");
+    Ok([percentile(50.0)? as f64, percentile(99.0)? as f64])
 }
 
-/// sockperf's median, ns.
-fn peer(cpu: u32, far_cpu: u32) -> Result<f64> {
+/// sockperf's median and 99th percentile, ns.
+fn peer(cpu: u32, far_cpu: u32) -> Result<[f64; 2]> {
     let mut server = on(far_cpu, 97);
     server.args(["server", "-i", "127.0.0.1", "-p", PORT]).stdout(Stdio::null()).stderr(Stdio::null());
     let _server = Running(server.spawn().context("cannot start sockperf")?);
@@ -67,7 +72,8 @@ fn peer(cpu: u32, far_cpu: u32) -> Result<f64> {
     let mut client = on(cpu, 98);
     client.args(["ping-pong", "-i", "127.0.0.1", "-p", PORT, "--full-rtt", "-m", &BYTES.to_string()]);
     client.args(["-t", &SECONDS.to_string(), &format!("--mps={}", 1_000_000 / PERIOD_US)]);
-    median_ns(&run(&mut client, &[0], "see `sockperf ping-pong --help`")?.stdout)
+    let text = run(&mut client, &[0], "see `sockperf ping-pong --help`")?.stdout;
+    Ok([percentile_ns(&text, "50.000")?, percentile_ns(&text, "99.000")?])
 }
 
 /// The command that runs sockperf on a CPU with a priority.
@@ -77,10 +83,12 @@ fn on(cpu: u32, priority: u32) -> Command {
     command
 }
 
-fn median_ns(text: &str) -> Result<f64> {
-    let after = text.split("percentile 50.000 =").nth(1).context("sockperf printed no median")?;
+/// A percentile of sockperf's output, which has lines such as `percentile 50.000 =   98.533`, in us.
+fn percentile_ns(text: &str, percent: &str) -> Result<f64> {
+    let heading = format!("percentile {percent} =");
+    let after = text.split(&heading).nth(1).with_context(|| format!("sockperf printed no percentile {percent}"))?;
     let us: f64 =
-        after.split_whitespace().next().unwrap_or_default().parse().context("cannot parse sockperf's median")?;
+        after.split_whitespace().next().unwrap_or_default().parse().context("cannot parse sockperf's times")?;
     Ok(us * 1000.0)
 }
 
@@ -110,9 +118,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parses_the_median() {
-        let text = "sockperf: ---> percentile 75.000 =  109.444\nsockperf: ---> percentile 50.000 =   98.533\n";
-        assert!((median_ns(text).unwrap() - 98_533.0).abs() < 1e-6);
-        assert!(median_ns("sockperf: No messages were received from the server.").is_err());
+    fn parses_percentiles() {
+        let text = "sockperf: ---> percentile 99.000 =  109.444\nsockperf: ---> percentile 50.000 =   98.533\n";
+        assert!((percentile_ns(text, "50.000").unwrap() - 98_533.0).abs() < 1e-6);
+        assert!((percentile_ns(text, "99.000").unwrap() - 109_444.0).abs() < 1e-6);
+        assert!(percentile_ns("sockperf: No messages were received from the server.", "99.000").is_err());
     }
 }
