@@ -67,6 +67,7 @@ fn write(file: &File, count: u64) -> std::io::Result<()> {
         tci: Class::A.tci(),
         stream_id: frames::stream_id(source, 1),
         format: Format::Aaf,
+        channels: frames::template::STEREO,
         samples: Class::A.samples(),
     };
     let mut frame = stream.frame();

@@ -145,7 +145,10 @@ pub(crate) fn missing(record: &Record, talker: &Talker, measured_ns: u64, period
     let without_frame = stalls::unexplained(talker.missed_slots, &talker.send, measured_ns);
     // A listener needs the frames of each stream, so the worst stream is judged.
     let not_sent = talker.most_refused().saturating_add(held_back).saturating_add(without_frame);
+    // With several talkers, a listener belongs to the one that sends its stream.
+    let is_alone = record.series.iter().filter(|series| series.kind.talker().is_some()).count() <= 1;
     let listeners = record.series.iter().filter_map(|series| series.kind.listener());
+    let listeners = listeners.filter(|listener| is_alone || talker.sends(&listener.identity.stream_id));
     let lost = listeners.map(|listener| lost(talker, listener, measured_ns)).max_by_key(|lost| lost.total);
     let lost = lost.unwrap_or_default();
     let of = |missing| stalls::of_missing(missing, measured_ns, period_ns);

@@ -11,6 +11,7 @@
 //! | `words` | CPU words |
 //! | `probes`, `loads`, `parts` | probes; loads; placements and settings |
 //! | `udp`, `stream`, `audio` | the keys of these kinds of probe |
+//! | `streams` | a file of streams for a talker |
 //! | `values` | values that several parts use |
 //! | `default_names` | names of probes that the file does not name |
 //! | `combinations` | which parts are combined to scenarios, and whether they fit together |
@@ -25,6 +26,7 @@ pub mod model;
 mod parts;
 mod probes;
 mod stream;
+mod streams;
 mod udp;
 mod values;
 mod words;
@@ -42,6 +44,7 @@ use self::{
 pub use self::{
     mistake::{FileMistakes, Mistake, Position},
     model::{CampaignFile, CampaignProbe, Combination, Load, LoadPiece, PlacedOn, Placement, Settings},
+    streams::parse_streams,
     words::{CpuWord, CpuWords},
 };
 use crate::order::Order;

@@ -32,8 +32,10 @@ const SKIPPED_MOST: f64 = 0.1;
 /// Options of the analysis.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
-    /// Selects the frames. Among the selected streams, the busiest one is analysed.
+    /// Selects the frames.
     pub filter: Filter,
+    /// Id of the AVTP stream that is analysed among the selected ones; `None` for the busiest one.
+    pub analysed: Option<u64>,
     /// Interval between frames, ns; `None` uses that of the stream's class, or the median interval.
     pub period_ns: Option<u64>,
     /// Bandwidth reserved for the stream, bit/s; `None` means one frame of the maximum length per period.
@@ -148,7 +150,7 @@ fn select(file: &FileSummary, streams: &Streams, options: &Options) -> Result<us
         return Err(CaptureError::LinkType { found: other.link_type });
     }
     streams
-        .busiest()
+        .to_analyse(options.analysed)
         .ok_or_else(|| CaptureError::NoStream { wanted: options.filter.to_string(), found: streams.describe_others() })
 }
 

@@ -114,7 +114,15 @@ impl Streams {
 
     /// The index of the stream with the most frames, the first one if equal. AVTP streams come before others, and other
     /// frames with numbers before those without.
-    pub(crate) fn busiest(&self) -> Option<usize> {
+    /// The stream to analyse: the AVTP stream with the id `wanted`, or else the busiest one.
+    pub(crate) fn to_analyse(&self, wanted: Option<u64>) -> Option<usize> {
+        let Some(wanted) = wanted else { return self.busiest() };
+        let is_wanted =
+            |stream: &Stream| matches!(stream.key.kind, Kind::Avtp { stream_id, .. } if stream_id == wanted);
+        self.all.iter().position(is_wanted)
+    }
+
+    fn busiest(&self) -> Option<usize> {
         let key = |&index: &usize| (self.all[index].rank(), self.all[index].frames, std::cmp::Reverse(index));
         (0..self.all.len()).max_by_key(key)
     }

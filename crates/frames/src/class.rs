@@ -59,7 +59,7 @@ impl Class {
     /// Length of the frames of a stereo stream, without FCS, bytes.
     #[must_use]
     pub fn frame_bytes(self, format: Format) -> usize {
-        crate::template::length(format, self.samples())
+        crate::template::length(format, crate::template::STEREO, self.samples())
     }
 }
 

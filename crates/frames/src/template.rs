@@ -9,17 +9,14 @@ use crate::{
 
 /// Bits per sample, in both formats.
 const SAMPLE_BITS: u8 = 32;
-const CHANNELS: u8 = 2;
+/// Channels of a stereo stream.
+pub const STEREO: u8 = 2;
 /// Bytes per sample.
 const SAMPLE: usize = SAMPLE_BITS as usize / 8;
-const STEREO: usize = CHANNELS as usize;
-/// Minimum number of samples per channel that leaves enough space for the payload.
-#[expect(clippy::cast_possible_truncation, reason = "far below 256")]
-pub const MIN_SAMPLES: u8 = LENGTH.div_ceil(SAMPLE * STEREO) as u8;
 /// Offset of the AVTP header.
 const PACKET: usize = HEADER + TAG;
 
-/// A stereo stream at 48 kHz.
+/// A stream at 48 kHz.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stream {
     /// The source address.
@@ -32,7 +29,9 @@ pub struct Stream {
     pub stream_id: u64,
     /// The audio format.
     pub format: Format,
-    /// Samples per channel in each frame, [`MIN_SAMPLES`] to 255. Smaller values are raised to the minimum.
+    /// Number of channels, at least 1.
+    pub channels: u8,
+    /// Samples per channel in each frame, [`min_samples`] to 255. Smaller values are raised to the minimum.
     pub samples: u8,
 }
 
@@ -44,18 +43,26 @@ pub struct Frame {
     samples: u8,
 }
 
+/// Minimum number of samples per channel that leaves enough space for the payload.
+#[must_use]
+#[expect(clippy::cast_possible_truncation, reason = "at most 11")]
+pub fn min_samples(channels: u8) -> u8 {
+    LENGTH.div_ceil(SAMPLE * usize::from(channels.max(1))) as u8
+}
+
 /// Length of a frame without FCS, bytes.
 #[must_use]
-pub fn length(format: Format, samples: u8) -> usize {
-    PACKET + format.samples_at() + usize::from(samples.max(MIN_SAMPLES)) * SAMPLE * STEREO
+pub fn length(format: Format, channels: u8, samples: u8) -> usize {
+    let samples = usize::from(samples.max(min_samples(channels)));
+    PACKET + format.samples_at() + samples * SAMPLE * usize::from(channels.max(1))
 }
 
 impl Stream {
     /// Encodes the stream's frame. This allocates; patching does not.
     #[must_use]
     pub fn frame(&self) -> Frame {
-        let samples = self.samples.max(MIN_SAMPLES);
-        let mut bytes = vec![0; length(self.format, samples)];
+        let samples = self.samples.max(min_samples(self.channels));
+        let mut bytes = vec![0; length(self.format, self.channels, samples)];
         let (ethernet, packet) = bytes.split_at_mut(PACKET);
         ethernet[..6].copy_from_slice(&self.destination);
         ethernet[6..12].copy_from_slice(&self.source);
@@ -69,25 +76,25 @@ impl Stream {
         let data_length = u16::try_from(packet.len() - AVTP_HEADER).unwrap_or(u16::MAX);
         packet[20..22].copy_from_slice(&data_length.to_be_bytes());
         match self.format {
-            Format::Aaf => encode_aaf(packet),
-            Format::Iec61883 => encode_iec_61883(packet),
+            Format::Aaf => encode_aaf(packet, self.channels),
+            Format::Iec61883 => encode_iec_61883(packet, self.channels),
         }
         Frame { bytes: bytes.into(), format: self.format, samples }
     }
 }
 
 /// AAF header fields: 32-bit integers at 48 kHz.
-fn encode_aaf(packet: &mut [u8]) {
+fn encode_aaf(packet: &mut [u8], channels: u8) {
     const INT_32: u8 = 2;
     const RATE_48_KHZ: u8 = 5;
     packet[16] = INT_32;
     packet[17] = RATE_48_KHZ << 4;
-    packet[18] = CHANNELS;
+    packet[18] = channels;
     packet[19] = SAMPLE_BITS;
 }
 
 /// IEC 61883-6 header fields: AM824 at 48 kHz, with a CIP header before the samples.
-fn encode_iec_61883(packet: &mut [u8]) {
+fn encode_iec_61883(packet: &mut [u8], channels: u8) {
     // Tag 1: a CIP header follows. Channel 31 and transaction code 0xA are AVTP's values for streams without FireWire.
     packet[22] = 1 << 6 | 31;
     packet[23] = 0xa << 4;
@@ -96,7 +103,8 @@ fn encode_iec_61883(packet: &mut [u8]) {
     let am824_at_48_khz = 0x02;
     packet[AVTP_HEADER..AVTP_HEADER + CIP].copy_from_slice(&[
         source_id_of_native_avtp,
-        CHANNELS,
+        // The data block size in quadlets: one sample of each channel.
+        channels,
         0,
         0,
         second_quadlet_of_audio,

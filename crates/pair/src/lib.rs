@@ -27,7 +27,7 @@ pub mod reach;
 
 pub use error::PairError;
 pub use near::Near;
-pub use protocol::{AnswerTask, EchoTask, InterruptTask, ListenTask, Task};
+pub use protocol::{AnswerTask, EchoTask, InterruptTask, ListenTask, NamedTask, Task};
 pub use reach::Reach;
 
 /// The hidden command that runs the far end.

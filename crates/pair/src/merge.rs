@@ -121,9 +121,16 @@ fn explain_missing_traffic(record: &mut Record, far: &Far) {
             reason.remedy = format!("allow UDP to and from {address}, or choose another network with --to");
         }
     }
-    let count = |is: fn(&Stream) -> Option<u64>| record.series.iter().find_map(|s| is(s.kind.stream()?));
-    let sent = count(|stream| Some(stream.talker()?.frames)).unwrap_or_default();
-    let received = count(|stream| Some(stream.listener()?.frames));
+    let ends = || record.series.iter().filter_map(|series| series.kind.stream());
+    let received = ends().filter_map(Stream::listener).map(|listener| listener.frames).reduce(|a, b| a + b);
+    // With named streams, each has a listener; otherwise the one of the first stream has.
+    let sent: u64 = ends()
+        .filter_map(Stream::talker)
+        .map(|talker| match talker.streams.iter().any(|stream| !stream.name.is_empty()) {
+            true => talker.streams.iter().map(|stream| stream.frames).sum(),
+            false => talker.frames,
+        })
+        .sum();
     if sent > 0 && received == Some(0) {
         let sent = grouped(sent);
         let text = format!("none of {sent} frames arrived at {host}: its interface is on another cable, or drops them");

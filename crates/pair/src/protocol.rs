@@ -124,7 +124,9 @@ pub struct ListenTask {
     pub interface: String,
     /// The stream id.
     pub stream_id: u64,
-    /// Interval between frames, ns.
+    /// Streams of a file, each of which gets its own series; empty for the stream `stream_id` alone.
+    pub named: Vec<NamedTask>,
+    /// Interval between frames, ns; the shortest of several streams.
     pub period_ns: u64,
     /// True for class B, which determines priority and VLAN.
     pub class_b: bool,
@@ -136,6 +138,19 @@ pub struct ListenTask {
     pub clock: String,
     /// The relation of that clock to the talker's.
     pub tie: ClockTie,
+}
+
+/// A stream with a name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NamedTask {
+    /// Its name.
+    pub name: String,
+    /// Its id.
+    pub stream_id: u64,
+    /// Interval between frames, ns.
+    pub period_ns: u64,
+    /// Longest time from the slot to the presentation time, ns.
+    pub transit_ns: u64,
 }
 
 /// Parameters for measuring interrupts. The words are those of the command line.

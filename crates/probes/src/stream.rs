@@ -42,8 +42,10 @@ use transmit::Transmit;
 /// One or both ends of a stream.
 #[derive(Debug)]
 pub struct Stream {
-    talker: Option<Talker>,
-    talk: Option<Talk<Box<dyn Transmit>>>,
+    /// The talkers, one for each timer.
+    talkers: Vec<Talker>,
+    /// The work of each timer, until the timer takes it.
+    work: Vec<Option<Talk<Box<dyn Transmit>>>>,
     listener: Option<Listener>,
     observer: Option<Observer>,
     monitor: Option<Box<dyn Monitor>>,
@@ -51,16 +53,12 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// Creates a stream that this machine sends, receives, or both. `network`, e.g. a pair of namespaces, is kept alive
+    /// Creates streams that this machine sends, receives, or both. Each timer has one talker. `network`, e.g. a pair of namespaces, is kept alive
     /// until the end.
     #[must_use]
-    pub fn new(
-        talker: Option<(Talker, Talk<Box<dyn Transmit>>)>,
-        listener: Option<Listener>,
-        network: impl Any,
-    ) -> Self {
-        let (talker, talk) = talker.unzip();
-        Self { talker, talk, listener, observer: None, monitor: None, _network: Box::new(network) }
+    pub fn new(talkers: Vec<(Talker, Talk<Box<dyn Transmit>>)>, listener: Option<Listener>, network: impl Any) -> Self {
+        let (talkers, work) = talkers.into_iter().map(|(talker, talk)| (talker, Some(talk))).unzip();
+        Self { talkers, work, listener, observer: None, monitor: None, _network: Box::new(network) }
     }
 
     /// Adds an observer that captures the stream.
@@ -86,8 +84,8 @@ pub trait Monitor: std::fmt::Debug {
 }
 
 impl ProbeThreads for Stream {
-    fn work(&mut self, _index: usize) -> Option<Box<dyn Work>> {
-        self.talk.take().map(|talk| Box::new(talk) as Box<dyn Work>)
+    fn work(&mut self, index: usize) -> Option<Box<dyn Work>> {
+        self.work.get_mut(index)?.take().map(|talk| Box::new(talk) as Box<dyn Work>)
     }
 
     fn threads(&self) -> Vec<ThreadInfo<'_>> {
@@ -95,9 +93,7 @@ impl ProbeThreads for Stream {
     }
 
     fn collect(&mut self) {
-        if let Some(talker) = &mut self.talker {
-            talker.collect();
-        }
+        self.talkers.iter_mut().for_each(Talker::collect);
         if let Some(listener) = &mut self.listener {
             listener.collect();
         }
@@ -105,11 +101,11 @@ impl ProbeThreads for Stream {
 
     fn has_ended(&self) -> bool {
         // A talker ends with the timers, and then the listener ends too.
-        self.talker.is_some() || self.listener.as_ref().is_none_or(Listener::has_ended)
+        !self.talkers.is_empty() || self.listener.as_ref().is_none_or(Listener::has_ended)
     }
 
     fn finish(&mut self) {
-        let sent = self.talker.as_ref().map(Talker::frames_of_each).unwrap_or_default();
+        let sent: Vec<_> = self.talkers.iter().flat_map(Talker::frames_of_each).collect();
         if let Some(listener) = &mut self.listener {
             listener.finish(&sent);
         }
@@ -122,24 +118,27 @@ impl ProbeThreads for Stream {
     }
 
     fn gone(&self) -> Option<String> {
-        self.talker.as_ref().map_or_else(|| self.listener.as_ref()?.gone(), Talker::gone)
+        if self.talkers.is_empty() {
+            return self.listener.as_ref()?.gone();
+        }
+        self.talkers.iter().find_map(Talker::gone)
     }
 
-    fn count_overdue(&mut self, _index: usize, overdue: Overdue) {
-        if let Some(talker) = &mut self.talker {
+    fn count_overdue(&mut self, index: usize, overdue: Overdue) {
+        if let Some(talker) = self.talkers.get_mut(index) {
             talker.overdue_slots = overdue.deadlines;
         }
     }
 
-    fn add_to(&self, _index: usize, series: &mut Series) {
-        if let Some(talker) = &self.talker {
+    fn add_to(&self, index: usize, series: &mut Series) {
+        if let Some(talker) = self.talkers.get(index) {
             series.notes.extend(talker.notes());
             series.kind = SeriesKind::Stream(record::Stream::Talker(Box::new(talker.to_record())));
         }
     }
 
     fn series(&self, phase: &str) -> Vec<Series> {
-        self.listener.iter().map(|listener| listener.series(phase)).collect()
+        self.listener.iter().flat_map(|listener| listener.series(phase)).collect()
     }
 
     fn reasons(&self) -> Vec<Reason> {

@@ -223,9 +223,11 @@ fn no_loop_of_a_stream_allocates_and_every_frame_arrives() {
             tci: frames::Class::A.tci(),
             stream_id: frames::stream_id(source, 0),
             format: frames::Format::Aaf,
+            channels: frames::template::STEREO,
             samples: 6,
         }],
         run: 1,
+        names: Vec::new(),
         interface: "wire".to_owned(),
         mode: TransmitMode::Send,
         own_listener: true,
@@ -235,6 +237,7 @@ fn no_loop_of_a_stream_allocates_and_every_frame_arrives() {
         clock: Clock::Monotonic,
     };
     let listener_settings = ListenerSettings {
+        named: Vec::new(),
         expected: Expected {
             stream_id: None,
             period_ns: 200_000,
@@ -268,7 +271,7 @@ fn no_loop_of_a_stream_allocates_and_every_frame_arrives() {
         listener.collect();
     }
     listener.finish(&talker.frames_of_each());
-    let (sent, heard) = (talker.to_record(), listener.series("test"));
+    let (sent, heard) = (talker.to_record(), listener.series("test").remove(0));
     let heard = heard.kind.listener().expect("a listener's series");
     // A wake-up in a slot that already has its frame sends none.
     assert!((1..=2000).contains(&sent.frames), "{sent:?}");

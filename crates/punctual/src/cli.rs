@@ -81,7 +81,7 @@ pub use self::{
     setup::Setup,
     show::{BlameRecord, Loads, Machine, Profiles, References, Show, Snapshot, Tables},
     sound::{Latency, LatencyLoop, Sound},
-    stream::{Receive as StreamReceive, Side as StreamSide, Stream, StreamOptions},
+    stream::{Receive as StreamReceive, Side as StreamSide, Stream, StreamOptions, Streams},
     threads::Threads,
     tune::Tune,
     udp::{Echo, EchoOptions, Mirror, Ping, RoundTrip, Udp, UdpOptions},

@@ -97,8 +97,8 @@ pub struct Talker {
     /// unless synchronisation was required.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uncertain: Option<u64>,
-    /// Counts of each stream, in the order in which their frames of a slot are sent; empty for a talker of one stream. The
-    /// other figures are those of the first: the frames of a slot are handed over together.
+    /// Counts of each stream, in the order in which their frames of a slot are sent; empty for a talker of one stream without
+    /// a name. The other figures are those of the first: the frames of a slot are handed over together.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub streams: Vec<SentStream>,
     /// Late frames to expect with other wake-up offsets, computed from the same wake-ups: pairs of offset in ns and
@@ -120,6 +120,9 @@ pub struct Talker {
 /// The counts of one of several streams of a talker.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct SentStream {
+    /// Its name in a file of streams; empty for `--streams N`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub name: String,
     /// Stream id, 16 hexadecimal digits.
     pub stream_id: String,
     /// Destination MAC address.
@@ -128,6 +131,9 @@ pub struct SentStream {
     pub frames: u64,
     /// Frames that the kernel refused.
     pub refused: u64,
+    /// Length of its frames with VLAN tag, without check sequence, bytes; absent in older records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub frame_bytes: Option<u64>,
 }
 
 /// The counts of one of several streams that arrived from one talker.
@@ -157,6 +163,12 @@ impl Talker {
     #[must_use]
     pub fn most_refused(&self) -> u64 {
         self.streams.iter().map(|stream| stream.refused).max().unwrap_or(self.refused)
+    }
+
+    /// True if it sends the stream `stream_id`.
+    #[must_use]
+    pub fn sends(&self, stream_id: &str) -> bool {
+        self.identity.stream_id == stream_id || self.streams.iter().any(|stream| stream.stream_id == stream_id)
     }
 
     /// Number of streams.

@@ -16,8 +16,8 @@ use crate::probe::{
     stream::{CaptureTo, ListenXdp, QUEUE_MAX, STREAMS_MAX, StreamEnds, WakeupOffset, parse_stream_id},
 };
 
-const FORMATS: [(&str, Format); 2] = [("aaf", Format::Aaf), ("61883-6", Format::Iec61883)];
-const CLASSES: [(&str, Class); 2] = [("A", Class::A), ("B", Class::B)];
+pub(super) const FORMATS: [(&str, Format); 2] = [("aaf", Format::Aaf), ("61883-6", Format::Iec61883)];
+pub(super) const CLASSES: [(&str, Class); 2] = [("A", Class::A), ("B", Class::B)];
 const MODES: [(&str, TransmitMode); 6] = [
     ("send", TransmitMode::Send),
     ("bypass", TransmitMode::Bypass),

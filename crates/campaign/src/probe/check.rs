@@ -118,7 +118,7 @@ pub enum PlanError {
         /// The unique id of the first stream.
         first: u16,
         /// Number of streams.
-        streams: u32,
+        streams: usize,
     },
     /// The frames of a slot would leave a spinning talker too little time to wake early.
     #[error(
@@ -128,7 +128,7 @@ pub enum PlanError {
     )]
     TooManyStreams {
         /// Number of streams.
-        streams: u16,
+        streams: usize,
         /// Time that their frames after the first take, ns.
         sending_ns: u64,
         /// The period, ns.
@@ -136,6 +136,22 @@ pub enum PlanError {
         /// Most streams at this period.
         most: u64,
     },
+    /// More streams of one thread than one system call sends.
+    #[error(
+        "{streams} streams of one class and priority are more than the {most} of a thread: give some another priority"
+    )]
+    StreamsOfThread {
+        /// Number of streams.
+        streams: usize,
+        /// Most streams of a thread.
+        most: u16,
+    },
+    /// Several threads would send on one queue of AF_XDP.
+    #[error("the streams need {0} threads, but only one can send on a queue by xdp: use one class, or --mode send")]
+    TalkersOfQueue(usize),
+    /// There are fewer CPUs than talkers.
+    #[error("the streams need {0} threads, each on a CPU of its own, and there are fewer: use fewer classes")]
+    TalkersOfCpu(usize),
     /// The observer would see no frame.
     #[error(
         "a capture on this machine would see no frame: --receive xdp takes frames before the capture, and with bypass \
@@ -233,7 +249,10 @@ impl PlanError {
             Self::CardOfOwnPeer => Some("stamps"),
             Self::WakeupOffset { .. } | Self::KneeOfLaunchTimes => Some("wakeup_offset"),
             Self::UniqueIds { .. } => Some("unique_id"),
-            Self::TooManyStreams { .. } => Some("streams"),
+            Self::TooManyStreams { .. }
+            | Self::StreamsOfThread { .. }
+            | Self::TalkersOfQueue(_)
+            | Self::TalkersOfCpu(_) => Some("streams"),
             Self::CaptureHidden | Self::CaptureOfPhases => Some("capture"),
             Self::CardClock | Self::LaunchClock | Self::SyncClock | Self::InterruptClock => Some("clock"),
             Self::Audio(_) => Some("frames"),

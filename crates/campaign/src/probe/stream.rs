@@ -3,6 +3,7 @@
 //! | module | contains |
 //! |---|---|
 //! | `interface` | checks that an interface can carry a stream |
+//! | `list` | the streams of a talker and their threads |
 //! | `prepare` | creates a talker and a listener from the options |
 //! | `endpoints` | the interface or veth pair of a stream |
 //! | `sender`, `receiver` | the sockets of talkers and listeners |
@@ -14,6 +15,7 @@
 mod endpoints;
 mod error;
 mod interface;
+mod list;
 pub(crate) mod observe;
 pub mod offset;
 mod prepare;
@@ -24,18 +26,20 @@ mod xdp;
 
 use std::path::{Path, PathBuf};
 
-use frames::{Class, Format};
+use frames::{Class, Format, template};
 use machine::{CpuList, Root, nic::Launching};
 use probes::{
     ReceiveWait,
     probe_threads::ProbeThreads,
-    stream::{remote::RemoteTalker, transmit::TransmitMode},
+    stream::{listener::NamedStream, remote::RemoteTalker, transmit::TransmitMode},
 };
 use sys::{clock::Clock, sched::Policy};
 
 use endpoints::ETF_DELTA_NS;
 pub use error::StreamError;
 use interface::Interface;
+use list::Group;
+pub use list::ListedStream;
 pub use observe::CaptureTo;
 pub use offset::WakeupOffset;
 pub use sync::SYNC_TIMEOUT;
@@ -80,10 +84,14 @@ pub struct StreamProbe {
     pub unique_id: u16,
     /// Talker: number of streams after the first, below [`STREAMS_MAX`]. They have the next unique ids.
     pub further_streams: u16,
+    /// Talker: streams from a file, in place of `class`, `period_ns`, `format` and `further_streams`; empty without a file.
+    pub listed: Vec<ListedStream>,
     /// Largest offset of the clock from PTP time, ns: the run waits until it is reached; `None` if PTP is not required.
     pub require_sync_ns: Option<u64>,
     /// Listener: id of the stream to receive; `None` for the first stream found.
     pub stream_id: Option<u64>,
+    /// Listener: streams with a name of a talker elsewhere; empty to follow one stream.
+    pub heard: Vec<NamedStream>,
     /// Listener: method by which it waits for frames.
     pub wait: ReceiveWait,
     /// Listener: AF_XDP mode; `None` for a socket of the network stack. Only that socket supports busy polling.
@@ -97,6 +105,8 @@ pub struct StreamProbe {
     pub capture: Option<CaptureTo>,
     /// CPU of the talker; `None` before it is placed.
     pub talk_cpu: Option<u32>,
+    /// CPUs of the talker's further threads, one for each [group](Self::groups) after the first.
+    pub further_talk_cpus: Vec<u32>,
     /// CPU of the listener; `None` before it is placed.
     pub listen_cpu: Option<u32>,
 }
@@ -157,7 +167,12 @@ impl StreamProbe {
     /// [`StreamError`], if the interface has no launch times.
     pub(crate) fn handover_ns(&self, root: &Root) -> Result<u64, StreamError> {
         match self.interface().filter(|_| self.has_launch_times()) {
-            Some(interface) => Ok(Launching::of(root, interface, self.class.tci().pcp)?.delta_ns),
+            Some(interface) => {
+                let of = |group: Group| Ok(Launching::of(root, interface, group.pcp)?.delta_ns);
+                let deltas_ns: Vec<u64> =
+                    self.groups(self.period_ns()).into_iter().map(of).collect::<Result<_, StreamError>>()?;
+                Ok(deltas_ns.into_iter().max().unwrap_or_default())
+            }
             None if self.has_launch_times() => Ok(u64::from(ETF_DELTA_NS)),
             None => Ok(0),
         }
@@ -173,10 +188,16 @@ impl StreamProbe {
         if !self.talks() {
             return Ok(());
         }
-        if self.has_launch_times() {
-            Launching::of(root, interface, self.class.tci().pcp)?;
-        }
-        found.carries(self.class.frame_bytes(self.format), self.unique_ids().count() as u64, period_ns)
+        self.handover_ns(root)?;
+        let groups = self.groups(period_ns);
+        let of_stream = |period_ns: u64, stream: &ListedStream| {
+            (template::length(stream.format, stream.channels, stream.samples), period_ns)
+        };
+        let frames: Vec<_> = groups
+            .iter()
+            .flat_map(|group| group.streams.iter().map(|(_, stream)| of_stream(group.period_ns, stream)))
+            .collect();
+        found.carries(&frames)
     }
 
     /// The stream id; `None` without a talker on an interface.
@@ -188,20 +209,35 @@ impl StreamProbe {
         Ok(Some(frames::stream_id(Interface::read(root, interface)?.mac, self.unique_id)))
     }
 
-    /// The unique ids of the talker's streams.
-    fn unique_ids(&self) -> impl Iterator<Item = u16> + use<> {
-        (self.unique_id..=u16::MAX).take(1 + usize::from(self.further_streams))
+    /// The named streams with their ids; empty without a file of streams.
+    ///
+    /// # Errors
+    /// [`StreamError`], if the interface cannot carry a stream.
+    pub fn named_streams(&self, root: &Root) -> Result<Vec<NamedStream>, StreamError> {
+        let Some(interface) = self.interface().filter(|_| self.talks()) else { return Ok(Vec::new()) };
+        Ok(self.named(Interface::read(root, interface)?.mac))
     }
 
-    /// Time that the kernel may take for the frames of a slot after the first, ns.
+    /// Time that the kernel may take for the frames of a slot after the first, ns, of the thread with the most streams.
     pub(crate) fn sending_ns(&self) -> u64 {
-        u64::from(self.further_streams) * SENDING_NS
+        self.groups(self.period_ns()).iter().map(Group::sending_ns).max().unwrap_or_default()
     }
 
-    /// True if the talker needs at most half of the period to send the frames of a slot, which leaves it time to wake
-    /// early. With launch times it hands frames over long before their slot.
-    fn streams_fit(&self, period_ns: u64) -> bool {
-        !self.talks() || self.mode.keeps_slots() || self.sending_ns() <= period_ns / 2
+    /// The error if a thread needs more than half of its period to send the frames of a slot, which leaves it no time to
+    /// wake early. With launch times it hands frames over long before their slot.
+    fn check_sending(&self, period_ns: u64) -> Result<(), PlanError> {
+        let fits = |group: &Group| self.mode.keeps_slots() || group.sending_ns() <= group.period_ns / 2;
+        let groups = self.groups(period_ns);
+        let Some(group) = groups.iter().find(|group| !fits(group) || group.streams.len() > usize::from(STREAMS_MAX))
+        else {
+            return Ok(());
+        };
+        let (streams, period_ns) = (group.streams.len(), group.period_ns);
+        if streams > usize::from(STREAMS_MAX) {
+            return Err(PlanError::StreamsOfThread { streams, most: STREAMS_MAX });
+        }
+        let most = period_ns / 2 / SENDING_NS + 1;
+        Err(PlanError::TooManyStreams { streams, sending_ns: group.sending_ns(), period_ns, most })
     }
 
     /// True if frames have launch times.
@@ -242,7 +278,8 @@ impl Definition for StreamProbe {
     }
 
     fn period_ns(&self) -> u64 {
-        self.period_ns.unwrap_or_else(|| self.class.interval_ns())
+        let listed_ns = self.listed.iter().map(|stream| stream.period_ns).min();
+        listed_ns.or(self.period_ns).unwrap_or_else(|| self.class.interval_ns())
     }
 
     /// A spike is a wake-up that misses its slot; without an offset, one later than 100 us.
@@ -255,9 +292,9 @@ impl Definition for StreamProbe {
     }
 
     fn placement(&self) -> PlacementRule {
-        let talker = self.talks().then(|| "talker".to_owned());
+        let groups = if self.talks() { self.groups(self.period_ns()) } else { Vec::new() };
         let listener = self.listens().then(|| "listener".to_owned());
-        let roles: Vec<_> = talker.into_iter().chain(listener).collect();
+        let roles: Vec<_> = groups.into_iter().map(|group| group.role).chain(listener).collect();
         PlacementRule {
             by_thread: Some(roles.len()..=roles.len()),
             threads: format!("a {}", roles.join(" and a ")),
@@ -270,17 +307,35 @@ impl Definition for StreamProbe {
 
     fn place(&mut self, mut cpus: Vec<u32>, machine: &PlacementContext<'_>) -> Vec<u32> {
         let Some(&first) = cpus.first() else { return cpus };
-        if cpus.len() < usize::from(self.talks()) + usize::from(self.listens()) {
-            cpus.push(listen_cpu(machine.usable, first));
+        let talkers = if self.talks() { self.groups(self.period_ns()).len() } else { 0 };
+        // Of fewer CPUs than threads, the first is for the first talker, and the last for the listener.
+        let listen = cpus.get(1..).and_then(<[u32]>::last).copied().filter(|_| self.listens());
+        let mut talk: Vec<u32> = cpus[..cpus.len() - usize::from(listen.is_some())].to_vec();
+        while talk.len() < talkers {
+            let free = machine.usable.iter().rfind(|cpu| !talk.contains(cpu) && Some(*cpu) != listen);
+            talk.push(free.or(listen.filter(|cpu| !talk.contains(cpu))).unwrap_or(first));
         }
-        self.talk_cpu = self.talks().then_some(first);
-        self.listen_cpu = if self.listens() { cpus.last().copied() } else { None };
+        talk.truncate(talkers);
+        self.talk_cpu = talk.first().copied();
+        self.further_talk_cpus = talk.get(1..).unwrap_or_default().to_vec();
+        self.listen_cpu = match (self.listens(), talk.is_empty()) {
+            (false, _) => None,
+            (true, true) => cpus.last().copied(),
+            (true, false) => Some(listen.unwrap_or_else(|| listen_cpu(machine.usable, &talk))),
+        };
+        cpus = talk;
+        cpus.extend(self.listen_cpu);
         cpus
     }
 
     fn threads(&self, policy: Policy) -> Vec<ThreadPlan> {
-        let talker = |cpu| ThreadPlan { role: "talker".to_owned(), cpu, policy, period_ns: self.period_ns() };
-        self.talk_cpu.filter(|_| self.talks()).map(talker).into_iter().collect()
+        if !self.talks() {
+            return Vec::new();
+        }
+        let cpus = self.talk_cpu.into_iter().chain(self.further_talk_cpus.iter().copied());
+        let talker =
+            |(group, cpu): (Group, u32)| ThreadPlan { role: group.role, cpu, policy, period_ns: group.period_ns };
+        self.groups(self.period_ns()).into_iter().zip(cpus).map(talker).collect()
     }
 
     fn interface_name(&self) -> Result<Option<String>, PrepareError> {
@@ -295,8 +350,19 @@ impl Definition for StreamProbe {
         if self.capture.is_some() && self.is_hidden() {
             return Err(PlanError::CaptureHidden);
         }
-        if self.unique_id.checked_add(self.further_streams).is_none() {
-            return Err(PlanError::UniqueIds { first: self.unique_id, streams: u32::from(self.further_streams) + 1 });
+        let further = self.listed.len().checked_sub(1).unwrap_or(usize::from(self.further_streams));
+        if usize::from(self.unique_id) + further > usize::from(u16::MAX) {
+            return Err(PlanError::UniqueIds { first: self.unique_id, streams: further + 1 });
+        }
+        if !self.listed.is_empty() {
+            let threads = self.groups(self.period_ns()).len();
+            if threads > 1 && self.mode.is_xdp() {
+                return Err(PlanError::TalkersOfQueue(threads));
+            }
+            let cpus: Vec<u32> = self.talk_cpu.into_iter().chain(self.further_talk_cpus.iter().copied()).collect();
+            if (1..cpus.len()).any(|index| cpus[..index].contains(&cpus[index])) {
+                return Err(PlanError::TalkersOfCpu(threads));
+            }
         }
         Ok(())
     }
@@ -317,10 +383,8 @@ impl Definition for StreamProbe {
         if self.capture.is_some() && run.periods_ns.len() > 1 {
             return Err(PlanError::CaptureOfPhases);
         }
-        if let Some(&period_ns) = run.periods_ns.iter().find(|period_ns| !self.streams_fit(**period_ns)) {
-            let (streams, sending_ns) = (self.further_streams + 1, self.sending_ns());
-            let most = period_ns / 2 / SENDING_NS + 1;
-            return Err(PlanError::TooManyStreams { streams, sending_ns, period_ns, most });
+        if self.talks() {
+            run.periods_ns.iter().try_for_each(|period_ns| self.check_sending(*period_ns))?;
         }
         let fits = run.periods_ns.iter().all(|period_ns| self.offset_fits(run.policy, *period_ns));
         fits.then_some(()).ok_or(PlanError::WakeupOffset { percent: 100 - OFFSET_PERCENT })
@@ -331,10 +395,12 @@ impl Definition for StreamProbe {
     }
 }
 
-/// The CPU of a listener at the other end of a veth pair: the last one that is not the talker's, if there is one.
-#[must_use]
-pub fn listen_cpu(usable: &CpuList, talk_cpu: u32) -> u32 {
-    usable.iter().rfind(|&cpu| cpu != talk_cpu).unwrap_or(talk_cpu)
+/// The CPU of a listener at the other end of a veth pair: the last one without a talker, or else the last one that is not
+/// the first talker's.
+fn listen_cpu(usable: &CpuList, talk: &[u32]) -> u32 {
+    let first = talk.first().copied();
+    let free = usable.iter().rfind(|cpu| !talk.contains(cpu));
+    free.or_else(|| usable.iter().rfind(|&cpu| Some(cpu) != first)).or(first).unwrap_or_default()
 }
 
 /// Reads a stream id of 16 hexadecimal digits, with or without separators: `3064 3e54 ee01 0001`,

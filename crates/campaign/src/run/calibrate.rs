@@ -13,7 +13,7 @@ use crate::{
     on_spike::OnSpike,
     plan::{Length, NicPlan, Plan},
     probe::{
-        Probe, TimerProbe,
+        Definition, Probe, TimerProbe,
         stream::{StreamError, StreamProbe, WakeupOffset},
     },
 };
@@ -31,15 +31,22 @@ pub(super) fn calibrated<'a>(
     let run_ns = plan.total_ns().map(|total_ns| total_ns.saturating_sub(calibration_ns));
     let mut watch = |record: &Record, progress: &Progress| watch(record, &progress.clone().before(run_ns));
     let record = measured(&wake_ups(plan, calibration_ns), root, &mut watch)?;
-    let wake_ups = record.series.first().filter(|_| record.state == State::Complete);
-    let (offset_ns, calibration) = calibrate(stream, wake_ups.ok_or(RunError::NotCalibrated)?, root)?;
+    if record.state != State::Complete {
+        return Err(RunError::NotCalibrated);
+    }
+    // All threads of the talker get the offset of the one that needs the longest.
+    let each = record.series.iter().map(|wake_ups| calibrate(stream, wake_ups, root)).collect::<Result<Vec<_>, _>>()?;
+    let (offset_ns, calibration) =
+        each.into_iter().max_by_key(|(offset_ns, _)| *offset_ns).ok_or(RunError::NotCalibrated)?;
     let probe = StreamProbe { offset: WakeupOffset::Given(offset_ns), ..(**stream).clone() };
     Ok((Cow::Owned(Plan { probe: Probe::Stream(Box::new(probe)), ..plan.clone() }), Some(calibration)))
 }
 
 /// Chooses the offset of a talker with these wake-ups. Returns it in ns, with the calibration.
 fn calibrate(stream: &StreamProbe, wake_ups: &Series, root: &Root) -> Result<(u64, Calibration), StreamError> {
-    let period_ns = wake_ups.period_ns;
+    // The offset must leave the thread with the shortest period time to sleep.
+    let period_ns = wake_ups.period_ns.min(stream.period_ns());
+    let wake_ups = &Series { period_ns, ..wake_ups.clone() };
     let found = analysis::stream::calibrate(wake_ups, talker::tolerance_ns(period_ns), stream.sending_ns());
     let offset_ns = stream.offset.calibrated_ns(&found, stream.handover_ns(root)?, period_ns);
     Ok((offset_ns, Calibration { is_knee: stream.offset == WakeupOffset::Knee, ..found }))

@@ -19,6 +19,7 @@ pub const OPTIONS: Options = Options {
         udp: None,
     },
     period_ns: None,
+    analysed: None,
     idle_slope_bps: None,
     link_bps: 1_000_000_000,
     clock: None,
@@ -44,6 +45,7 @@ pub fn stream(unique: u16) -> Stream {
         tci: Class::A.tci(),
         stream_id: frames::stream_id(source, unique),
         format: Format::Aaf,
+        channels: frames::template::STEREO,
         samples: Class::A.samples(),
     }
 }

@@ -11,7 +11,15 @@ const ADDRESSES: [u8; 12] = [0x91, 0xe0, 0xf0, 0, 0x12, 0x34, 0x30, 0x64, 0x3e, 
 
 fn stream(class: Class, format: Format) -> Stream {
     let stream_id = stream_id(SOURCE, 1);
-    Stream { source: SOURCE, destination: DESTINATION, tci: class.tci(), stream_id, format, samples: class.samples() }
+    Stream {
+        source: SOURCE,
+        destination: DESTINATION,
+        tci: class.tci(),
+        stream_id,
+        format,
+        channels: STEREO,
+        samples: class.samples(),
+    }
 }
 
 fn patched(stream: Stream) -> Vec<u8> {

@@ -8,13 +8,16 @@ use campaign::{
 };
 use frames::Class;
 use machine::{CpuList, Root};
-use probes::{ReceiveWait, stream::remote::RemoteTalker};
+use probes::{
+    ReceiveWait,
+    stream::{listener::NamedStream, remote::RemoteTalker},
+};
 use record::{FarAsked, Record};
 
 use super::common::{self, Failure, TICK};
 use crate::{
     channel::Channel,
-    protocol::{ListenTask, Results, ToFar, ToNear},
+    protocol::{ListenTask, NamedTask, Results, ToFar, ToNear},
 };
 
 /// Listens to a stream until its talker has ended.
@@ -36,6 +39,11 @@ pub fn listen(channel: &Channel<ToFar>, ask: &ListenTask, asked: &FarAsked) -> R
     Ok(Results { record, answered: None, clocks: Some(machine::clocks::read(&root).unwrap_or_default()) })
 }
 
+fn named(task: NamedTask) -> NamedStream {
+    let NamedTask { name, stream_id, period_ns, transit_ns } = task;
+    NamedStream { name, stream_id, period_ns, transit_ns }
+}
+
 fn plan(ask: &ListenTask, asked: &FarAsked, root: &Root, talker: RemoteTalker) -> Result<Plan, Failure> {
     let list = |text: &Option<String>| text.as_deref().map(str::parse::<CpuList>).transpose();
     let shield = list(&asked.shield)?;
@@ -45,6 +53,7 @@ fn plan(ask: &ListenTask, asked: &FarAsked, root: &Root, talker: RemoteTalker) -
         class: if ask.class_b { Class::B } else { Class::A },
         period_ns: Some(ask.period_ns),
         stream_id: Some(ask.stream_id),
+        heard: ask.named.iter().cloned().map(named).collect(),
         wait: ReceiveWait::of(ask.spin, ask.busy_poll_ns),
         xdp: asked.receive.as_deref().map(str::parse).transpose()?,
         talker_elsewhere: Some(talker),

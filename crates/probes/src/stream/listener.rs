@@ -52,6 +52,9 @@ const END_TIMEOUT: Duration = Duration::from_millis(500);
 pub struct ListenerSettings {
     /// The stream and its expected properties.
     pub expected: Expected,
+    /// Streams with a name, each of which gets its own series; empty to follow one stream. `expected` gives the clock, and
+    /// its period is the shortest of theirs.
+    pub named: Vec<NamedStream>,
     /// Network interface that receives it.
     pub interface: String,
     /// Method of waiting. The receiver was configured already if the kernel should poll the driver.
@@ -70,6 +73,19 @@ pub struct ListenerSettings {
     pub talker: Option<RemoteTalker>,
 }
 
+/// A stream from a file of streams.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NamedStream {
+    /// Its name.
+    pub name: String,
+    /// Its id.
+    pub stream_id: u64,
+    /// Time between two frames, ns.
+    pub period_ns: u64,
+    /// Longest time from the slot to the presentation time, ns.
+    pub transit_ns: u64,
+}
+
 /// A listener with its receiving thread.
 #[derive(Debug)]
 pub struct Listener {
@@ -79,7 +95,8 @@ pub struct Listener {
     shared: Arc<Shared>,
     queue: rtrb::Consumer<Arrival>,
     thread: JoinHandle<()>,
-    tracker: Tracker,
+    /// One for each named stream; otherwise one for the followed stream.
+    trackers: Vec<Tracker>,
     dropped: Option<Dropped>,
     fresh: (u64, Instant),
 }
@@ -141,7 +158,7 @@ impl Listener {
             shared,
             queue,
             thread,
-            tracker: Tracker::new(settings.expected),
+            trackers: trackers(settings),
             dropped: None,
             fresh: (0, Instant::now()),
         })
@@ -160,12 +177,13 @@ impl Listener {
     /// Reads the queued frames.
     pub fn collect(&mut self) {
         while let Ok(arrival) = self.queue.pop() {
-            self.tracker.add(&arrival);
+            self.tracker_of(arrival.avtp.stream_id).add(&arrival);
         }
         // If the count cannot be read, losses still follow from the numbers of the frames.
         self.dropped = self.drops.dropped().ok().or(self.dropped);
-        if self.tracker.frames() != self.fresh.0 {
-            self.fresh = (self.tracker.frames(), Instant::now());
+        let frames = self.trackers.iter().map(Tracker::frames).sum();
+        if frames != self.fresh.0 {
+            self.fresh = (frames, Instant::now());
         }
     }
 
@@ -209,7 +227,7 @@ impl Listener {
         let sent = talker.as_ref().map_or(sent, RemoteTalker::sent);
         let of_all: u64 = sent.iter().map(|(_, frames)| frames).sum();
         let began = Instant::now();
-        while self.tracker.frames_of_all() < of_all && began.elapsed() < END_TIMEOUT / 5 {
+        while self.frames_of_all() < of_all && began.elapsed() < END_TIMEOUT / 5 {
             std::thread::sleep(Duration::from_millis(1));
             self.collect();
         }
@@ -219,26 +237,51 @@ impl Listener {
             self.collect();
         }
         self.collect();
-        self.tracker.end();
-        self.tracker.end_each_at(sent);
+        for (index, tracker) in self.trackers.iter_mut().enumerate() {
+            tracker.end();
+            match self.settings.named.get(index) {
+                Some(named) => {
+                    sent.iter().filter(|(id, _)| *id == named.stream_id).for_each(|one| tracker.end_at(one.1))
+                }
+                None => tracker.end_each_at(sent),
+            }
+        }
     }
 
-    /// The series so far.
+    /// Frames of all streams of the talker so far.
+    fn frames_of_all(&self) -> u64 {
+        self.trackers.iter().map(Tracker::frames_of_all).sum()
+    }
+
+    /// The tracker of a stream; for an unknown stream the first one, which counts it as another stream.
+    fn tracker_of(&mut self, stream_id: u64) -> &mut Tracker {
+        let index = self.settings.named.iter().position(|named| named.stream_id == stream_id);
+        &mut self.trackers[index.unwrap_or(0)]
+    }
+
+    /// The series so far: one for each named stream, otherwise one.
     #[must_use]
-    pub fn series(&self, phase: &str) -> Series {
-        let raw = &self.tracker.raw;
+    pub fn series(&self, phase: &str) -> Vec<Series> {
+        let names = self.settings.named.iter().map(|named| Some(named.name.as_str())).chain([None]);
+        self.trackers.iter().zip(names).map(|(tracker, name)| self.series_of(tracker, name, phase)).collect()
+    }
+
+    fn series_of(&self, tracker: &Tracker, name: Option<&str>, phase: &str) -> Series {
+        let raw = &tracker.raw;
+        // Which of several streams the kernel dropped is not known.
+        let dropped = self.dropped.filter(|dropped| self.trackers.len() == 1 || dropped.frames() == 0);
         let listener = record::Listener {
             not_told: self.shared.not_queued.load(Relaxed),
             wait: self.settings.wait.to_string(),
             from: self.settings.from.clone(),
-            ..self.tracker.to_record(&self.settings.interface, self.dropped)
+            ..tracker.to_record(&self.settings.interface, dropped)
         };
-        let period_ns = self.settings.expected.period_ns;
+        let period_ns = tracker.period_ns();
         let later = |ns: u64| ns.cast_signed() - period_ns.cast_signed();
-        let span_ns = self.tracker.last_ns().zip(self.tracker.first_ns()).map(|(last_ns, first_ns)| last_ns - first_ns);
+        let span_ns = tracker.last_ns().zip(tracker.first_ns()).map(|(last_ns, first_ns)| last_ns - first_ns);
         Series {
             phase: phase.to_owned(),
-            role: "listener".to_owned(),
+            role: name.map_or_else(|| "listener".to_owned(), |name| format!("listener {name}")),
             cpu: self.settings.cpu.filter(|_| self.grant.pin_refused.is_none()),
             granted: Granted {
                 policy: self.grant.policy.to_string(),
@@ -247,7 +290,7 @@ impl Listener {
                 ..Granted::default()
             },
             period_ns,
-            first_deadline_ns: self.tracker.first_ns().unwrap_or_default(),
+            first_deadline_ns: tracker.first_ns().unwrap_or_default(),
             samples: raw.total(),
             early: raw.iter().take_while(|&(value_ns, _)| value_ns < 0).map(|(_, count)| count).sum(),
             min_ns: raw.iter().next().map(|(value_ns, _)| value_ns),
@@ -259,24 +302,24 @@ impl Listener {
             jitter_ns: raw.iter().map(|(value_ns, _)| value_ns.unsigned_abs()).max().unwrap_or_default(),
             raw: raw.clone(),
             corrected: raw.clone(),
-            maxima: self.tracker.maxima.clone(),
+            maxima: tracker.maxima.clone(),
             floor_ns: self.grant.floor_ns,
-            notes: self.notes(),
+            notes: self.notes(tracker),
             kind: SeriesKind::Stream(record::Stream::Listener(Box::new(listener))),
             ..Series::default()
         }
     }
 
-    fn notes(&self) -> Vec<String> {
+    fn notes(&self, tracker: &Tracker) -> Vec<String> {
         let mut notes = self.settings.notes.clone();
-        if matches!(self.dropped, Some(Dropped::InRing(_))) && self.tracker.is_untagged() {
+        if matches!(self.dropped, Some(Dropped::InRing(_))) && tracker.is_untagged() {
             let interface = &self.settings.interface;
             notes.push(format!(
                 "frames came without a VLAN tag; if the talker sends one, the interface removes it before XDP: \
                  sudo ethtool -K {interface} rxvlan off"
             ));
         }
-        let restarts = self.tracker.restarts;
+        let restarts = tracker.restarts;
         if restarts > 0 {
             notes.push(format!(
                 "the talker restarted {} times; frames lost in between are not counted",
@@ -295,6 +338,16 @@ impl Listener {
         }
         notes
     }
+}
+
+/// Creates the trackers of the named streams, or that of the followed one.
+fn trackers(settings: &ListenerSettings) -> Vec<Tracker> {
+    let expected = settings.expected;
+    let of = |named: &NamedStream| {
+        let &NamedStream { stream_id, period_ns, transit_ns, .. } = named;
+        Tracker::new(Expected { stream_id: Some(stream_id), period_ns, transit_ns, ..expected })
+    };
+    if settings.named.is_empty() { vec![Tracker::new(expected)] } else { settings.named.iter().map(of).collect() }
 }
 
 /// The state of the loop. It does not allocate, lock, print or call anything unnecessary.

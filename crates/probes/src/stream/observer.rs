@@ -59,15 +59,15 @@ pub struct Observer {
 }
 
 impl Observer {
-    /// Starts the thread, which stores all received frames of the stream `stream_id` from now on; frames of all streams
-    /// if it is `None`.
+    /// Starts the thread, which stores all received frames of the streams with these ids from now on; frames of all
+    /// streams if there are none.
     ///
     /// # Errors
     /// If no thread can be created.
-    pub fn start(receiver: FrameReceiver, sink: impl FrameSink, stream_id: Option<u64>) -> Result<Self, TimerError> {
+    pub fn start(receiver: FrameReceiver, sink: impl FrameSink, stream_ids: Vec<u64>) -> Result<Self, TimerError> {
         let stop = Arc::new(AtomicBool::new(false));
         let drops = receiver.drops().map_err(TimerError::Spawn)?;
-        let mut observer = ObserverLoop { receiver, drops, sink, stream_id, stop: stop.clone() };
+        let mut observer = ObserverLoop { receiver, drops, sink, stream_ids, stop: stop.clone() };
         let thread = std::thread::Builder::new()
             .name("observer".to_owned())
             .spawn(move || observer.run())
@@ -101,7 +101,7 @@ struct ObserverLoop<K> {
     receiver: FrameReceiver,
     drops: FrameDrops,
     sink: K,
-    stream_id: Option<u64>,
+    stream_ids: Vec<u64>,
     stop: Arc<AtomicBool>,
 }
 
@@ -145,7 +145,7 @@ impl<K: FrameSink> ObserverLoop<K> {
         };
         let (frame, length) = (&frame[begin..end], received.length + TAG - begin);
         let stream_id = || parse(frame)?.avtp.map(|avtp| avtp.stream_id);
-        if self.stream_id.is_some_and(|wanted| stream_id() != Some(wanted)) {
+        if !self.stream_ids.is_empty() && !stream_id().is_some_and(|id| self.stream_ids.contains(&id)) {
             return Ok(());
         }
         // The kernel stamps every frame after it was asked to; earlier ones have arrived by now.

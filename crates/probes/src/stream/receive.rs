@@ -76,6 +76,16 @@ impl DropCounter for XdpDrops {
     }
 }
 
+impl Dropped {
+    /// Their number.
+    #[must_use]
+    pub fn frames(self) -> u64 {
+        match self {
+            Self::InSocket(frames) | Self::InRing(frames) => frames,
+        }
+    }
+}
+
 /// Frames of this EtherType that this machine received and dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dropped {

@@ -31,6 +31,8 @@ use crate::{
 pub struct TalkerSettings {
     /// The streams, at least one and at most [`BATCH`].
     pub streams: Vec<Stream>,
+    /// Names of the streams from a file, in the same order; empty for streams without names.
+    pub names: Vec<String>,
     /// Number that identifies the run.
     pub run: u32,
     /// Network interface that sends the frames.
@@ -68,6 +70,11 @@ impl TalkerSettings {
 #[must_use]
 pub fn tolerance_ns(period_ns: u64) -> u64 {
     (period_ns / 100).max(1_000)
+}
+
+/// Length of a frame of the stream, without FCS, bytes.
+fn frame_bytes(stream: &Stream) -> u64 {
+    frames::template::length(stream.format, stream.channels, stream.samples) as u64
 }
 
 /// Counters that only the measuring thread writes.
@@ -208,23 +215,27 @@ impl Talker {
         [first].into_iter().chain(others).collect()
     }
 
-    /// The counts of each stream, for the record; empty for one stream.
+    /// The counts of each stream, for the record; empty for one stream without a name.
     fn streams(&self) -> Vec<record::SentStream> {
-        let streams = self.settings.streams.iter().zip(self.counts_of_each());
-        let sent = streams.map(|(stream, (frames, refused))| record::SentStream {
+        let (streams, names) = (&self.settings.streams, &self.settings.names);
+        let names = names.iter().cloned().chain(std::iter::repeat(String::new()));
+        let counted = streams.iter().zip(self.counts_of_each()).zip(names);
+        let sent = counted.map(|((stream, (frames, refused)), name)| record::SentStream {
+            name,
             stream_id: identity::stream_id(stream.stream_id),
             destination: identity::mac(stream.destination),
             frames,
             refused,
+            frame_bytes: Some(frame_bytes(stream)),
         });
-        if self.settings.streams.len() > 1 { sent.collect() } else { Vec::new() }
+        if streams.len() > 1 || !self.settings.names.is_empty() { sent.collect() } else { Vec::new() }
     }
 
     /// The figures so far.
     #[must_use]
     pub fn to_record(&self) -> record::Talker {
         let (settings, shared) = (&self.settings, &*self.shared);
-        let Stream { source, destination, stream_id, format, tci, samples } = settings.streams[0];
+        let Stream { source, destination, stream_id, format, tci, .. } = settings.streams[0];
         let frames = shared.frames.load(Relaxed);
         let seen = (frames > 0).then_some(());
         let mut talker = record::Talker {
@@ -236,7 +247,7 @@ impl Talker {
                 format: identity::format(format.subtype()),
                 pcp: Some(tci.pcp),
                 vid: Some(tci.vid),
-                frame_bytes: frames::template::length(format, samples) as u64,
+                frame_bytes: frame_bytes(&settings.streams[0]),
             },
             mode: settings.mode.to_string(),
             zero_copy: self.zero_copy,

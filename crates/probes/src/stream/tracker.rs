@@ -293,6 +293,11 @@ impl Tracker {
         self.listener.frames + self.siblings.iter().map(|sibling| sibling.frames).sum::<u64>()
     }
 
+    /// Expected time between two frames, ns.
+    pub fn period_ns(&self) -> u64 {
+        self.expected.period_ns
+    }
+
     /// When the first frame was read, ns.
     pub fn first_ns(&self) -> Option<i64> {
         self.first.map(|first| first.read_ns)

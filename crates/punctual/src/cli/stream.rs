@@ -91,12 +91,13 @@ pub struct StreamOptions {
     /// It is the last two bytes of the ID. An option of the talker.
     #[arg(long, value_name = "N")]
     pub unique_id: Option<u16>,
-    /// Send N streams from one thread, 1 to 64 [default: 1].
+    /// Send N streams, 1 to 64, or those of a TOML file [default: 1].
     ///
-    /// Their unique ids and destination addresses are consecutive, and each has a frame in every slot. An option of the
-    /// talker.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=i64::from(STREAMS_MAX)))]
-    pub streams: Option<u16>,
+    /// The unique ids of N streams and their destination addresses are consecutive; one thread sends a frame of each in
+    /// every slot. A file has a table [[stream]] for each, with name, class or period, vlan, priority, destination,
+    /// format, channels and samples; streams of the same class, period and priority share a thread. An option of the talker.
+    #[arg(long, value_name = "N|FILE", value_parser = streams)]
+    pub streams: Option<Streams>,
     /// Run on this CPU [default: last isolated, or last].
     #[arg(long, value_name = "CPU")]
     pub cpu: Option<u32>,
@@ -127,6 +128,24 @@ pub struct StreamOptions {
     /// Options of all measurements.
     #[command(flatten)]
     pub common: Common,
+}
+
+/// The streams of a talker.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Streams {
+    /// This number of equal streams.
+    Number(u16),
+    /// Those of this file.
+    File(PathBuf),
+}
+
+/// Reads the number of streams, or the name of their file.
+fn streams(text: &str) -> Result<Streams, String> {
+    if text.parse::<f64>().is_err() {
+        return Ok(Streams::File(PathBuf::from(text)));
+    }
+    let number = text.parse().ok().filter(|number| (1..=STREAMS_MAX).contains(number));
+    number.map(Streams::Number).ok_or_else(|| format!("must be 1 to {STREAMS_MAX}, or a TOML file"))
 }
 
 /// An end of a stream.

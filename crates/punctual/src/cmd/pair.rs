@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use ::judge::{Lines, Session, SessionSettings, settings::Level};
-use ::pair::{AnswerTask, EchoTask, InterruptTask, ListenTask, Near, Reach, Task};
+use ::pair::{AnswerTask, EchoTask, InterruptTask, ListenTask, NamedTask, Near, Reach, Task};
 use anyhow::{Context, bail};
 use campaign::{
     Plan, Probe,
@@ -14,6 +14,7 @@ use campaign::{
     },
 };
 use machine::Root;
+use probes::stream::listener::NamedStream;
 use record::{ClockTie, FarAsked, Reason, Record};
 use sys::sched::Policy;
 
@@ -92,6 +93,7 @@ fn measure_stream(options: &Pair, pair_stream: &PairStream) -> anyhow::Result<u8
     let task = Task::Listen(ListenTask {
         interface: far_interface.clone(),
         stream_id,
+        named: stream.named_streams(&Root::system())?.into_iter().map(named).collect(),
         period_ns: ready.plan.phases.first().map(|phase| phase.period_ns).unwrap_or_default(),
         class_b: frames::Class::from(shared.class) == frames::Class::B,
         spin: shared.spin,
@@ -104,6 +106,12 @@ fn measure_stream(options: &Pair, pair_stream: &PairStream) -> anyhow::Result<u8
     let request = FarAsked { receive, queue: pair_stream.far_queue, ..options.far.request(default_policy) };
     start(&mut near, task, request, output_options)?;
     measure(&ready.plan, near, output_options, |record| ready.deliver(record))
+}
+
+/// A stream as the far end is asked to follow it.
+fn named(stream: NamedStream) -> NamedTask {
+    let NamedStream { name, stream_id, period_ns, transit_ns } = stream;
+    NamedTask { name, stream_id, period_ns, transit_ns }
 }
 
 /// Checks combinations of options before connecting.

@@ -46,8 +46,11 @@ fn refuses_invalid_values() {
     refused(64, "listen lo --receive dpdk", "--receive must be socket, xdp, xdp-zerocopy or xdp-generic (got dpdk)");
     refused(64, "listen lo --queue 1", "--queue needs xdp");
     refused(64, "talk lo --period 0s", "must be 1us to 1h");
-    refused(64, "talk lo --streams 0", "--streams must be 1 to 64");
-    refused(64, "talk lo --streams 65", "--streams must be 1 to 64");
+    refused(64, "talk lo --streams 0", "must be 1 to 64, or a TOML file");
+    refused(64, "talk lo --streams 65", "must be 1 to 64, or a TOML file");
+    refused(64, "talk lo --streams no.toml", "cannot read no.toml: No such file or directory");
+    refused(64, "talk lo --streams /dev/zero", "cannot read /dev/zero: it is longer than 1 MiB");
+    refused(64, "talk lo --streams s.toml --period 1ms", "--period does not apply to the streams of s.toml");
     refused(
         64,
         "talk lo --unique-id 65530 --streams 7",

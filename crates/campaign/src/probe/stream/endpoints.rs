@@ -55,15 +55,22 @@ impl Endpoints {
         }
     }
 
+    /// Prepares the interface for the transmission mode, before the first sender.
+    pub fn prepare(&self, mode: TransmitMode) -> Result<(), StreamError> {
+        match self {
+            Self::VethPair(pair) if mode == TransmitMode::Txtime => {
+                inside(&pair.near, |_| qdisc::install_etf(pair.near.index, ETF_DELTA_NS).map_err(StreamError::NoEtf))
+            }
+            Self::VethPair(_) | Self::Interface(_) => Ok(()),
+        }
+    }
+
     pub fn sender(&self, mode: TransmitMode, root: &Root, priority: u8, queue: u32) -> Result<Sender, StreamError> {
         match self {
             Self::Interface(interface) => sender::open(mode, root, &interface.name, priority, queue),
-            Self::VethPair(pair) => inside(&pair.near, |interface| {
-                if mode == TransmitMode::Txtime {
-                    qdisc::install_etf(pair.near.index, ETF_DELTA_NS).map_err(StreamError::NoEtf)?;
-                }
-                sender::open(mode, root, interface, priority, queue)
-            }),
+            Self::VethPair(pair) => {
+                inside(&pair.near, |interface| sender::open(mode, root, interface, priority, queue))
+            }
         }
     }
 

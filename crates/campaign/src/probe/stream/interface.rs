@@ -48,13 +48,19 @@ impl Interface {
         })
     }
 
-    /// Checks that the interface can carry a frame of `frame_bytes` of each of `streams` every `period_ns`.
-    pub fn carries(&self, frame_bytes: usize, streams: u64, period_ns: u64) -> Result<(), StreamError> {
-        let needed = (frame_bytes - ethernet::HEADER - ethernet::TAG) as u64;
+    /// Checks that the interface can carry all these frames: the length of each, bytes, and the time between two of them,
+    /// ns.
+    pub fn carries(&self, frames: &[(usize, u64)]) -> Result<(), StreamError> {
+        let longest = frames.iter().map(|(frame_bytes, _)| *frame_bytes).max().unwrap_or_default();
+        let needed = longest.saturating_sub(ethernet::HEADER + ethernet::TAG) as u64;
         if needed > self.mtu {
             return Err(StreamError::Mtu { interface: self.name.clone(), mtu: self.mtu, needed });
         }
-        let needed_kbit = streams * wire_bytes(frame_bytes) as u64 * 8 * 1_000_000 / period_ns.max(1);
+        // In bit/s before the sum, so that nothing is lost by rounding each to kbit/s.
+        let bps = |&(frame_bytes, period_ns): &(usize, u64)| {
+            wire_bytes(frame_bytes) as u64 * 8 * 1_000_000_000 / period_ns.max(1)
+        };
+        let needed_kbit = frames.iter().map(bps).sum::<u64>() / 1000;
         match self.link_mbit {
             Some(link_mbit) if needed_kbit > link_mbit.saturating_mul(10 * LINK_PERCENT) => {
                 Err(StreamError::Bandwidth { interface: self.name.clone(), needed_kbit, link_mbit })
@@ -129,13 +135,13 @@ mod tests {
     #[test]
     fn limits_a_stream_to_its_share_of_the_link() {
         let found = read(&WIRED).unwrap();
-        assert!(found.carries(90, 1, 125_000).is_ok(), "7.3 of 100 Mbit/s");
-        let error = found.carries(90, 1, 12_000).unwrap_err().to_string();
+        assert!(found.carries(&[(90, 125_000); 1]).is_ok(), "7.3 of 100 Mbit/s");
+        let error = found.carries(&[(90, 12_000); 1]).unwrap_err().to_string();
         assert!(error.contains("76000 kbit/s") && error.contains("75 % of the 100 Mbit/s of eth0"), "{error}");
-        assert!(found.carries(90, 1, 12_200).is_ok());
-        assert!(found.carries(90, 10, 125_000).is_ok(), "73 Mbit/s");
-        assert!(found.carries(90, 11, 125_000).unwrap_err().to_string().contains("80256 kbit/s"));
-        let small = read(&with("mtu", "68\n")).unwrap().carries(90, 1, 125_000).unwrap_err().to_string();
+        assert!(found.carries(&[(90, 12_200); 1]).is_ok());
+        assert!(found.carries(&[(90, 125_000); 10]).is_ok(), "73 Mbit/s");
+        assert!(found.carries(&[(90, 125_000); 11]).unwrap_err().to_string().contains("80256 kbit/s"));
+        let small = read(&with("mtu", "68\n")).unwrap().carries(&[(90, 125_000); 1]).unwrap_err().to_string();
         assert!(small.contains("frames of 72 bytes exceed the MTU of eth0 (68 bytes)"), "{small}");
     }
 }

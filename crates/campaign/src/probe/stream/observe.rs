@@ -11,7 +11,7 @@ use probes::stream::observer::{FrameSink, Observer};
 use record::{CAPTURE, Caveat, ObservedAt, Record};
 
 use super::{StreamProbe, endpoints::Endpoints, error::StreamError, interface::link_bps};
-use crate::probe::definition::PrepareError;
+use crate::probe::definition::{Definition, PrepareError};
 
 /// Extension of a capture in the folder of its record.
 pub const EXTENSION: &str = "pcapng";
@@ -71,8 +71,11 @@ impl StreamProbe {
         let failed = |source| StreamError::Capture { path: path.clone(), source };
         let to = BufWriter::with_capacity(BUFFER_BYTES, record::file::create(&path).map_err(failed)?);
         let writer = capture::Writer::begin(to, interface, in_words).map_err(failed)?;
-        let own = self.talks().then(|| frames::stream_id(endpoints.mac(), self.unique_id));
-        let wanted = own.or(self.stream_id);
+        let source = endpoints.mac();
+        let own = self.groups(self.period_ns()).into_iter().flat_map(|group| group.frames(source));
+        let own = own.filter(|_| self.talks()).map(|stream| stream.stream_id);
+        let heard = self.heard.iter().map(|named| named.stream_id).chain(self.stream_id);
+        let wanted = own.chain(heard).collect();
         Ok(Some(Observer::start(receiver, CaptureFile(writer), wanted)?))
     }
 
@@ -93,10 +96,9 @@ pub(crate) fn add_capture(record: &mut Record, stream: &StreamProbe, record_path
         return add_failure(record, &path, "no frame of a stream was captured");
     };
     let options = capture::Options {
-        filter: capture::Filter {
-            stream: u64::from_str_radix(&identity.stream_id, 16).ok(),
-            ..capture::Filter::default()
-        },
+        // The observer stored only streams of this run, so each is listed.
+        filter: capture::Filter::default(),
+        analysed: u64::from_str_radix(&identity.stream_id, 16).ok(),
         period_ns: record.phases.first().map(|phase| phase.period_ns),
         idle_slope_bps: None,
         link_bps: stream.interface().and_then(|name| link_bps(root, name)).unwrap_or(LINK_BPS),

@@ -2,7 +2,6 @@
 
 use std::sync::{Arc, atomic::AtomicBool};
 
-use frames::ethernet;
 use probes::stream::{
     Stream,
     listener::{Listener, ListenerSettings},
@@ -17,9 +16,13 @@ use super::{
     super::definition::{PhaseContext, PrepareError, with_shield},
     StreamError, StreamProbe,
     endpoints::Endpoints,
+    list::Group,
     receiver::Opened,
     sync::SyncMonitor,
 };
+
+/// A talker and the work of its thread.
+type Talks = (Talker, Talk<Box<dyn Transmit>>);
 
 impl StreamProbe {
     /// Opens the sockets, and creates the talker and the listener, which starts to receive.
@@ -27,54 +30,56 @@ impl StreamProbe {
         let endpoints = Endpoints::of(self.interface(), context.root)?;
         let observer = self.observer(context.record_path, &endpoints)?;
         let listener = self.listens().then(|| self.listener(context, &endpoints)).transpose()?;
-        let talker = self.talks().then(|| self.talker(context, &endpoints)).transpose()?;
+        let talkers = if self.talks() { self.talkers(context, &endpoints)? } else { Vec::new() };
         let Some(limit_ns) = self.require_sync_ns else {
-            return Ok(Stream::new(talker, listener, endpoints).with_observer(observer));
+            return Ok(Stream::new(talkers, listener, endpoints).with_observer(observer));
         };
         let is_lost = Arc::new(AtomicBool::new(false));
         let monitor = SyncMonitor::start(context.root, limit_ns, is_lost.clone())?;
-        let talker = talker.map(|(talker, talk)| talker.with_uncertain(talk, is_lost));
-        let stream = Stream::new(talker, listener, endpoints).with_observer(observer);
+        let watched = |(talker, talk): Talks| talker.with_uncertain(talk, is_lost.clone());
+        let talkers = talkers.into_iter().map(watched).collect();
+        let stream = Stream::new(talkers, listener, endpoints).with_observer(observer);
         Ok(stream.with_monitor(Some(Box::new(monitor))))
     }
 
     fn listener(&self, context: &PhaseContext<'_>, endpoints: &Endpoints) -> Result<Listener, PrepareError> {
         let Opened { receiver, from, notes } = endpoints.receiver(self.wait, self.xdp, self.queue)?;
-        let settings = ListenerSettings { from, notes, ..self.listener_settings(context, endpoints.far_interface()) };
+        let settings = ListenerSettings { from, notes, ..self.listener_settings(context, endpoints) };
         Ok(with_shield(context.shield, self.listen_cpu, || Listener::start(&settings, receiver))??)
+    }
+
+    /// Creates the talker of each group of streams.
+    fn talkers(&self, context: &PhaseContext<'_>, endpoints: &Endpoints) -> Result<Vec<Talks>, StreamError> {
+        let run = run_number(context.clock);
+        endpoints.prepare(self.mode)?;
+        self.groups(context.period_ns).iter().map(|group| self.talker(group, run, context, endpoints)).collect()
     }
 
     fn talker(
         &self,
+        group: &Group,
+        run: u32,
         context: &PhaseContext<'_>,
         endpoints: &Endpoints,
-    ) -> Result<(Talker, Talk<Box<dyn Transmit>>), StreamError> {
-        let source = endpoints.mac();
-        let stream = |unique_id: u16| frames::Stream {
-            source,
-            destination: ethernet::multicast_of(source, unique_id),
-            tci: self.class.tci(),
-            stream_id: frames::stream_id(source, unique_id),
-            format: self.format,
-            samples: self.class.samples(),
-        };
+    ) -> Result<Talks, StreamError> {
         let settings = TalkerSettings {
-            streams: self.unique_ids().map(stream).collect(),
-            run: run_number(context.clock),
+            streams: group.frames(endpoints.mac()),
+            names: group.names(),
+            run,
             interface: endpoints.near_interface().to_owned(),
             mode: self.mode,
             own_listener: self.listens(),
-            period_ns: context.period_ns,
+            period_ns: group.period_ns,
             offset_ns: self.offset.ns(),
-            transit_ns: self.class.max_transit_ns(),
+            transit_ns: group.class.max_transit_ns(),
             clock: context.clock,
         };
-        let (sender, reports) = endpoints.sender(self.mode, context.root, self.class.tci().pcp, self.queue)?;
+        let (sender, reports) = endpoints.sender(self.mode, context.root, group.pcp, self.queue)?;
         let (talker, talk) = Talker::new(&settings, sender);
         Ok((talker.with_reports(reports), talk))
     }
 
-    fn listener_settings(&self, context: &PhaseContext<'_>, interface: &str) -> ListenerSettings {
+    fn listener_settings(&self, context: &PhaseContext<'_>, endpoints: &Endpoints) -> ListenerSettings {
         ListenerSettings {
             expected: Expected {
                 stream_id: self.stream_id,
@@ -87,7 +92,8 @@ impl StreamProbe {
                 },
                 whole: self.talks() || self.talker_elsewhere.is_some(),
             },
-            interface: interface.to_owned(),
+            named: if self.talks() { self.named(endpoints.mac()) } else { self.heard.clone() },
+            interface: endpoints.far_interface().to_owned(),
             wait: self.wait,
             from: String::new(),
             notes: Vec::new(),

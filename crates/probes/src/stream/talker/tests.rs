@@ -49,6 +49,7 @@ const STREAMS: usize = 3;
 fn settings(offset_ns: u64) -> TalkerSettings {
     TalkerSettings {
         streams: vec![stream(0)],
+        names: Vec::new(),
         run: 7,
         interface: "eth0".to_owned(),
         mode: TransmitMode::Send,
@@ -68,6 +69,7 @@ fn stream(unique: u16) -> Stream {
         tci: Class::A.tci(),
         stream_id: frames::stream_id(source, unique),
         format: Format::Aaf,
+        channels: frames::template::STEREO,
         samples: 6,
     }
 }

@@ -25,6 +25,7 @@ fn arrival(seq: u64) -> Arrival {
         tci: Class::A.tci(),
         stream_id: frames::stream_id(SOURCE, 0),
         format: Format::Aaf,
+        channels: frames::template::STEREO,
         samples: 6,
     };
     let sent_ns = 1_000_000_000 + seq.cast_signed() * PERIOD_NS;

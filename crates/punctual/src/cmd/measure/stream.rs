@@ -1,10 +1,16 @@
 //! `punctual measure stream`.
 
+use std::{
+    fs::File,
+    io::{self, Read},
+    path::Path,
+};
+
 use campaign::{
     Cores, Length, Plan, PlanError, Probe,
     probe::{
         Definition, PlacementContext, StreamProbe, choose_cpu, quiet_cpus,
-        stream::{CaptureTo, SYNC_TIMEOUT, StreamEnds},
+        stream::{CaptureTo, ListedStream, SYNC_TIMEOUT, StreamEnds},
     },
 };
 use machine::{CpuList, Root, usable_cpus};
@@ -14,7 +20,7 @@ use sys::{clock::Clock, sched::Policy};
 
 use super::Results;
 use crate::{
-    cli::{Stream, StreamOptions, StreamSide},
+    cli::{Stream, StreamOptions, StreamSide, Streams},
     exit::Usage,
     output,
 };
@@ -93,8 +99,40 @@ fn sync_limit_ns(plan: &Plan) -> Option<u64> {
     if let Probe::Stream(stream) = &plan.probe { stream.require_sync_ns } else { None }
 }
 
+/// Largest file of streams, bytes.
+const STREAMS_BYTES: u64 = 1 << 20;
+
+/// Reads a file of at most [`STREAMS_BYTES`].
+fn read_bounded(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    File::open(path)?.take(STREAMS_BYTES + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > STREAMS_BYTES {
+        return Err(io::Error::other("it is longer than 1 MiB"));
+    }
+    Ok(text)
+}
+
+/// Reads a file of streams.
+fn listed(path: &Path, options: &StreamOptions) -> anyhow::Result<Vec<ListedStream>> {
+    let name = path.display();
+    if options.period.is_some() {
+        return Err(Usage(format!("--period does not apply to the streams of {name}: write `period` there")).into());
+    }
+    let text = read_bounded(path).map_err(|error| {
+        Usage(format!(
+            "cannot read {name}: {error}; --streams takes a number of streams, or a TOML file with [[stream]]"
+        ))
+    })?;
+    Ok(campaign::file::parse_streams(&name.to_string(), &text).map_err(|mistakes| Usage(mistakes.to_string()))?)
+}
+
 fn plan(options: &StreamOptions, stream: StreamProbe, results: &Results) -> anyhow::Result<Plan> {
     let common = &options.common;
+    let (further_streams, listed) = match &options.streams {
+        None => (0, Vec::new()),
+        Some(Streams::Number(streams)) => (streams - 1, Vec::new()),
+        Some(Streams::File(path)) => (0, listed(path, options)?),
+    };
     let mut stream = StreamProbe {
         class: options.class.into(),
         period_ns: options.period,
@@ -102,7 +140,8 @@ fn plan(options: &StreamOptions, stream: StreamProbe, results: &Results) -> anyh
         offset: options.wakeup_offset.unwrap_or_default(),
         mode: options.mode.map(TransmitMode::from).unwrap_or_default(),
         unique_id: options.unique_id.unwrap_or_default(),
-        further_streams: options.streams.map_or(0, |streams| streams - 1),
+        further_streams,
+        listed,
         wait: options.wait(),
         ..stream
     };

@@ -142,6 +142,70 @@ fn count_streams(options: &str) {
     assert!(brief.contains("of 8 streams") || brief.contains("of the 7 other streams"), "{brief}");
 }
 
+const STREAMS: &str = r#"
+[[stream]]
+name = "mics"
+period = "2ms"
+channels = 4
+samples = 6
+[[stream]]
+name = "video"
+class = "B"
+period = "4ms"
+vlan = 5
+priority = 4
+format = "61883-6"
+samples = 96
+destination = "91:e0:f0:00:20:01"
+[[stream]]
+name = "mono"
+period = "2ms"
+channels = 1
+"#;
+
+#[test]
+fn each_stream_of_a_file_has_its_own_series() {
+    let _alone = alone();
+    repeat_if_stalled(Stall::Ordinary(Duration::from_millis(50)), count_listed);
+}
+
+fn count_listed() {
+    let scratch = Scratch::new();
+    std::fs::write(scratch.path().join("s.toml"), STREAMS).unwrap();
+    let options = "--streams s.toml --wakeup-offset 100us --capture a.pcapng --quiet --record a --duration 1s";
+    scratch.run(&format!("measure stream --self {options}")).expect_status(0);
+    let record = scratch.record();
+    let talkers: Vec<_> =
+        record.series.iter().filter_map(|s| Some((s.role.as_str(), s.period_ns, s.kind.talker()?))).collect();
+    let roles: Vec<_> = talkers.iter().map(|(role, period_ns, _)| (*role, *period_ns)).collect();
+    assert_eq!(roles, [("talker 2ms", 2_000_000), ("talker B 4ms", 4_000_000)], "one thread for each class");
+    let sent: Vec<_> = talkers.iter().flat_map(|(.., talker)| &talker.streams).collect();
+    let names: Vec<_> = sent.iter().map(|stream| (stream.name.as_str(), stream.frame_bytes)).collect();
+    // 18 bytes of Ethernet and tag, 24 of AVTP, 8 of CIP, and 4 for each sample.
+    let expected = [("mics", 42 + 4 * 6 * 4), ("mono", 42 + 96 * 4), ("video", 50 + 2 * 96 * 4)];
+    assert_eq!(names, expected.map(|(name, bytes)| (name, Some(bytes))));
+    for stream in &sent {
+        let role = format!("listener {}", stream.name);
+        let heard = record.series.iter().find(|series| series.role == role).expect("a series of the stream");
+        let listener = heard.kind.listener().expect("a listener");
+        assert_eq!(stream.frames, listener.frames - listener.duplicates + listener.lost, "{role}: {listener:?}");
+        assert!(stream.frames * heard.period_ns > 500_000_000, "{role}: {} frames", stream.frames);
+        assert_eq!((listener.identity.stream_id.as_str(), listener.other_streams), (stream.stream_id.as_str(), 0));
+        assert_eq!(Some(listener.identity.frame_bytes), stream.frame_bytes);
+        assert_eq!(listener.identity.destination, stream.destination);
+        let one_way = listener.one_way.as_ref().expect("one clock");
+        assert_eq!(one_way.late_presentation, 0, "{role}");
+    }
+    let video = record.series.iter().find(|series| series.role == "listener video").unwrap().kind.listener().unwrap();
+    assert_eq!((video.identity.pcp, video.identity.vid), (Some(4), Some(5)));
+    assert_eq!((video.identity.destination.as_str(), video.identity.format.as_str()), ("91:e0:f0:00:20:01", "61883-6"));
+    let capture = record.capture.as_ref().expect("a capture");
+    let captured: Vec<_> = capture.streams.iter().map(|stream| stream.frames).collect();
+    assert_eq!(captured.len(), 3, "the capture lists each stream");
+    let number = &sent[0].stream_id[12..];
+    assert!(capture.stream.name.ends_with(number), "{} {number}", capture.stream.name);
+}
+
 /// True if the kernel has the ETF queueing discipline, which sends frames at their launch times.
 fn has_etf() -> bool {
     let ends = VethPair::create().expect("the right to make namespaces: run as root");
@@ -287,6 +351,7 @@ pub fn stream_from(end: &VethEnd) -> frames::Stream {
         tci: Class::B.tci(),
         stream_id: frames::stream_id(end.mac, 9),
         format: Format::Aaf,
+        channels: frames::template::STEREO,
         samples: 12,
     }
 }
@@ -303,6 +368,7 @@ fn count_faults() {
     let receiver = ends.far.namespace.run(open).unwrap().unwrap();
     let sender = ends.near.namespace.run(|| RawSender::open(&ends.near.interface, 2, false)).unwrap().unwrap();
     let settings = ListenerSettings {
+        named: Vec::new(),
         expected: Expected {
             stream_id: None,
             period_ns: 250_000,
@@ -359,7 +425,7 @@ fn count_faults() {
         }
     }
     listener.finish(&[(stream_from(&ends.near).stream_id, seq)]);
-    let series = listener.series("rest");
+    let series = listener.series("rest").remove(0);
     let counts = series.kind.listener().unwrap();
     assert_eq!((counts.frames, counts.lost), (sent, lost), "{counts:?}");
     assert_eq!((counts.duplicates, counts.reordered, counts.loss_bursts), (duplicates, reordered, bursts));
