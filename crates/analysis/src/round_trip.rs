@@ -163,13 +163,12 @@ fn too_coarse(profile: &Profile, all: &[(&Series, &RoundTrip)], command: &str) -
     let (slowest, _) = all.iter().max_by_key(|(series, _)| series.period_ns)?;
     let (measured, needed) = (format_unsigned_ns(slowest.period_ns), format_unsigned_ns(profile.period_ns));
     let too_coarse = slowest.period_ns > FAR.saturating_mul(profile.period_ns);
-    too_coarse.then(|| match slowest.has_own_role() {
+    too_coarse.then(|| match slowest.traffic_class() {
         // The command repeats the classes with their periods.
-        true => format!(
-            "class {} measured every {measured}, too coarse for a use every {needed}: shorten its period, or leave it out",
-            slowest.role
+        Some(name) => format!(
+            "class {name} measured every {measured}, too coarse for a use every {needed}: shorten its period, or leave it out"
         ),
-        false => format!("measured every {measured}, too coarse for a use every {needed}: run `{command}`"),
+        None => format!("measured every {measured}, too coarse for a use every {needed}: run `{command}`"),
     })
 }
 

@@ -250,7 +250,8 @@ pub(crate) fn repeated(
     const WITH_VALUE: [&str; 9] =
         ["--duration", "--samples", "--profile", "--load", "--record", "--export", "--against", "--color", "--limit"];
     const FLAGS: [&str; 7] = ["--endless", "--until-decided", "--no-record", "--json", "--full", "--quiet", "-q"];
-    let has_classes = record.command.iter().any(|word| word == "--class" || word.starts_with("--class="));
+    let has_classes =
+        record.command.iter().any(|word| word == "--traffic-class" || word.starts_with("--traffic-class="));
     let period_ns = period_ns.filter(|_| !has_classes);
     let mut words = record.command.iter().skip(1).map(String::as_str);
     let mut kept = vec!["punctual", words.next().filter(|verb| ["measure", "pair"].contains(verb))?];

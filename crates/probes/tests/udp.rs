@@ -10,7 +10,7 @@ use probes::{
     guard::Heartbeat,
     probe_threads::ProbeThreads,
     timer::{self, Fraction, Timer},
-    udp::{Carrier, Client, Echo, EchoCounts, EchoSettings, Requests, Settings},
+    udp::{Carrier, Class, Clients, Echo, EchoCounts, EchoSettings, Requests, Settings},
 };
 use record::Series;
 use stalls::{Stall, repeat_if_stalled};
@@ -33,6 +33,7 @@ fn settings(peer: std::net::SocketAddr) -> Settings {
     Settings {
         carrier: Carrier::Udp(peer),
         own_peer: false,
+        class: Class { number: 0, role: "round-trip".to_owned(), shares_ethertype: false },
         payload_bytes: 64,
         // Long enough for any stall of this machine, so that no datagram counts as lost.
         timeout_ns: 10_000_000_000,
@@ -56,7 +57,8 @@ fn run(change: impl FnOnce(&mut Settings)) -> (Series, Series, EchoCounts) {
     let mut echo = Echo::start(socket, Requests::Datagrams, EchoSettings { cpu: None, policy: Policy::Other }).unwrap();
     let mut settings = settings(peer);
     change(&mut settings);
-    let mut client = Client::prepare(DatagramSocket::connect(peer).unwrap(), None, settings).unwrap();
+    let classes = vec![(DatagramSocket::connect(peer).unwrap(), settings)];
+    let mut client = Clients::prepare(classes, None).unwrap();
     let timer_settings = timer::Settings {
         role: "sender".to_owned(),
         has_own_role: true,

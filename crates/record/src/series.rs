@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::{
-    CAPTURE, Culprit, Evidence, EvlThread, Extra, Histogram, Maxima, Played, SeriesKind, Stretch, Trip,
+    CAPTURE, Culprit, Evidence, EvlThread, Extra, Histogram, Maxima, Played, ROUND_TRIP, SeriesKind, Stretch, Trip,
     kind::{KindKeys, MeasuredBy},
 };
 
@@ -200,6 +200,13 @@ impl Series {
     #[must_use]
     pub fn has_own_role(&self) -> bool {
         !self.role.is_empty() && self.role != self.kind.properties().default_role
+    }
+
+    /// The name of the traffic class of these round trips; `None` if they are not those of a class.
+    #[must_use]
+    pub fn traffic_class(&self) -> Option<&str> {
+        let is_named = !self.role.is_empty() && self.role != ROUND_TRIP;
+        self.kind.round_trip().filter(|_| is_named).map(|_| self.role.as_str())
     }
 
     /// True if its thread was found on another CPU.

@@ -204,7 +204,7 @@ fn of_classes(record: &Record) -> Option<String> {
     let all: Vec<(&Series, &RoundTrip)> =
         record.series.iter().filter_map(|series| Some((series, series.kind.round_trip()?))).collect();
     let (_, first) = *all.first()?;
-    let is_class = |(series, trip): &(&Series, &RoundTrip)| series.has_own_role() && trip.peer == first.peer;
+    let is_class = |(series, trip): &(&Series, &RoundTrip)| series.traffic_class().is_some() && trip.peer == first.peer;
     let mut names: Vec<&str> = all.iter().map(|(series, _)| series.role.as_str()).collect();
     names.sort_unstable();
     names.dedup();

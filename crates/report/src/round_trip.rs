@@ -20,7 +20,7 @@ pub fn title(series: &Series, round_trip: &RoundTrip) -> String {
         Carrier::Ethernet => frames(round_trip),
     };
     let every = unsigned(series.period_ns);
-    let class = if series.has_own_role() { format!(" of {}", series.role) } else { String::new() };
+    let class = series.traffic_class().map_or_else(String::new, |name| format!(" of {name}"));
     format!("Round trips{class} to {} ({peer}): {} bytes every {every}", round_trip.peer, round_trip.payload_bytes)
 }
 

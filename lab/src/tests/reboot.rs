@@ -32,7 +32,7 @@ cp -r /etc/systemd /out/etc
 cp -r /var/lib /out/var
 exit $status
 "#;
-/// Where the search keeps its document.
+/// The document of the search.
 const PROOF: &str = "var/lib/punctual/prove/proof.json";
 const UNIT: &str = "etc/systemd/system/punctual-prove.service";
 /// Rounds that are really booted at the begin; the others are copies of them, except for the last block.
@@ -71,7 +71,7 @@ pub fn a_search_goes_through_its_boots() -> Result<()> {
     bail!("the search did not end: {:?}", read(&disk)?.state)
 }
 
-/// The kept change, the rounds, and what the user is told.
+/// The kept change, the rounds, and the printed result.
 fn check(proof: &Proof, disk: &Tree, output: &str) -> Result<()> {
     let conclusion = proof.conclusion.as_ref().context("no conclusion")?;
     ensure!(conclusion.kept == [0] && conclusion.effects[0].judgement == Judgement::Helps, "{conclusion:?}");
@@ -117,7 +117,7 @@ struct Machine {
 /// A boot that has ended.
 struct Ended {
     disk: Tree,
-    /// What `systemctl` was asked for.
+    /// The argument of `systemctl`.
     restarts: Option<String>,
     /// The kernel arguments of the next boot that the guest's own ones lack.
     arguments: String,
@@ -137,7 +137,7 @@ impl Machine {
         Ok(Self { image: kernel.image()?, initramfs })
     }
 
-    /// Boots with what a disk would keep.
+    /// Boots with this content of the disk.
     fn boot(&self, disk: &Tree, arguments: &str) -> Result<Ended> {
         let mut initramfs = self.initramfs.clone();
         disk.files().for_each(|(path, bytes)| initramfs.file(path, bytes));

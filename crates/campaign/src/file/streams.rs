@@ -195,7 +195,7 @@ mod tests {
             ("", "s.toml:1:1: the file has no stream: write a table [[stream]]"),
             ("stream = []", "stream is empty"),
             ("stream = 7", "stream must be a table, written [stream] or [[stream]]"),
-            ("[[stream]", "s.toml:1:9: not TOML"),
+            ("[[stream]", "s.toml:1:10: not TOML"),
             ("[[stream]]\nclass = \"A\"", "s.toml:1:1: the stream has no name: write e.g."),
             ("[[stream]]\nname = \"a b\"\nclass = \"A\"", "s.toml:2:8: name: \"a b\" must be 1 to 40 letters"),
             ("[[stream]]\nname = \"a\"", "the stream has no class: write `class = \"A\"`"),

@@ -105,7 +105,7 @@ pub struct StreamProbe {
     pub capture: Option<CaptureTo>,
     /// CPU of the talker; `None` before it is placed.
     pub talk_cpu: Option<u32>,
-    /// CPUs of the talker's further threads, one for each [group](Self::groups) after the first.
+    /// CPUs of the talker's further threads, one for each group after the first.
     pub further_talk_cpus: Vec<u32>,
     /// CPU of the listener; `None` before it is placed.
     pub listen_cpu: Option<u32>,

@@ -95,6 +95,9 @@ pub const ETHERTYPE: u16 = 0x88b5;
 /// Most traffic classes of one measurement.
 pub const CLASSES_MAX: usize = 64;
 
+/// A socket of the near end, and what its datagrams travel in.
+type OpenSocket = (DatagramSocket, Carrier);
+
 /// A traffic class: Ethernet frames with their own schedule, priority and threads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrafficClass {
@@ -234,7 +237,7 @@ impl UdpProbe {
     }
 
     /// Opens the socket of each class, and starts the answering thread of this process if there is no other peer.
-    fn open(&self, shield: Option<&Shield>) -> Result<(Vec<(DatagramSocket, Carrier)>, Option<Echo>), PrepareError> {
+    fn open(&self, shield: Option<&Shield>) -> Result<(Vec<OpenSocket>, Option<Echo>), PrepareError> {
         let failed = |peer: SocketAddr| {
             move |source| UdpError::Connect { peer: peer.to_string(), remedy: Carrier::Udp(peer).remedy(), source }
         };
@@ -475,7 +478,7 @@ fn open_ping(host: &Host) -> Result<(DatagramSocket, Carrier), PrepareError> {
 }
 
 /// Opens a socket for the frames of each class on an interface of the present namespace.
-fn open_classes(interface: &str, peer: Mac, all: &[Frames]) -> Result<Vec<(DatagramSocket, Carrier)>, UdpError> {
+fn open_classes(interface: &str, peer: Mac, all: &[Frames]) -> Result<Vec<OpenSocket>, UdpError> {
     let open = |&frames: &Frames| {
         let (socket, own) = open_ethernet(interface, &[frames.ethertype], frames.priority)?;
         Ok((socket, Carrier::Ethernet { peer, own, frames }))

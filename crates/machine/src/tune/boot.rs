@@ -32,7 +32,7 @@ pub fn boot(root: &Root, cpus: &CpuList) -> Option<Boot> {
     Some(steps_for(root, arguments))
 }
 
-/// How this machine's boot loader takes these arguments.
+/// The steps that add these arguments to this machine's boot loader.
 #[must_use]
 pub fn steps_for(root: &Root, arguments: String) -> Boot {
     let (loader, mut steps) = match found(root, &arguments) {

@@ -241,7 +241,7 @@ impl Listener {
             tracker.end();
             match self.settings.named.get(index) {
                 Some(named) => {
-                    sent.iter().filter(|(id, _)| *id == named.stream_id).for_each(|one| tracker.end_at(one.1))
+                    sent.iter().filter(|(id, _)| *id == named.stream_id).for_each(|one| tracker.end_at(one.1));
                 }
                 None => tracker.end_each_at(sent),
             }

@@ -96,6 +96,7 @@ impl Settings {
     pub(super) fn apply(&self, socket: &DatagramSocket, run: u32) -> Result<(), UdpError> {
         let refused = |setting, remedy| move |source| UdpError::Refused { setting, remedy, source };
         if let (Carrier::Ethernet { frames, .. }, true) = (self.carrier, self.class.shares_ethertype) {
+            #[expect(clippy::cast_possible_truncation, reason = "a header has 14 bytes")]
             const BEFORE: u32 = ETHERNET_HEADER as u32;
             let (group_at, member_at) = (BEFORE + RUN_AT, BEFORE + CLASS_AT);
             let member = Member { group_at, group: run, member_at, member: self.class.number };

@@ -61,19 +61,19 @@ pub struct Stream {
 /// Options of a stream and its ends, for `measure stream` and `pair stream`.
 #[derive(Debug, Args)]
 pub struct StreamOptions {
-    /// Use class A (125 us) or B (250 us).
+    /// Use class A (125 us) or B (250 us) [default: A].
     ///
     /// The time is that between two frames. Class A has priority 3, class B priority 2; both use VLAN 2.
-    #[arg(long, value_name = "CLASS", default_value = "A", ignore_case = true)]
-    pub class: Class,
+    #[arg(long, value_name = "CLASS", ignore_case = true)]
+    pub class: Option<Class>,
     /// Use this frame interval [default: that of the class].
     #[arg(long, value_name = "TIME", value_parser = period)]
     pub period: Option<u64>,
-    /// Use format aaf or 61883-6 (IEC).
+    /// Use format aaf or 61883-6 (IEC) [default: aaf].
     ///
     /// Both are 48 kHz, stereo; aaf has 32-bit integers.
-    #[arg(long, default_value = "aaf")]
-    pub format: Format,
+    #[arg(long, value_name = "FORMAT")]
+    pub format: Option<Format>,
     /// Wake up this long before a slot [default: auto].
     ///
     /// The thread then spins until the slot. auto measures wake-ups first, for a quarter of the run, at most 5 s. knee
@@ -91,10 +91,10 @@ pub struct StreamOptions {
     /// It is the last two bytes of the ID. An option of the talker.
     #[arg(long, value_name = "N")]
     pub unique_id: Option<u16>,
-    /// Send N streams, 1 to 64, or those of a TOML file [default: 1].
+    /// Send N streams, or those of a TOML file [default: 1].
     ///
-    /// The unique ids of N streams and their destination addresses are consecutive; one thread sends a frame of each in
-    /// every slot. A file has a table [[stream]] for each, with name, class or period, vlan, priority, destination,
+    /// N is 1 to 64. The unique ids of N streams and their destination addresses are consecutive; one thread sends a frame of each in
+    /// every slot. A file has one table `stream` for each, with name, class or period, vlan, priority, destination,
     /// format, channels and samples; streams of the same class, period and priority share a thread. An option of the talker.
     #[arg(long, value_name = "N|FILE", value_parser = streams)]
     pub streams: Option<Streams>,
@@ -158,9 +158,10 @@ pub enum Side {
 }
 
 /// A stream reservation class.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum Class {
     /// One frame every 125 us.
+    #[default]
     #[value(name = "A")]
     A,
     /// One frame every 250 us.
@@ -178,9 +179,10 @@ impl From<Class> for frames::Class {
 }
 
 /// A stream format.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum Format {
     /// AAF.
+    #[default]
     Aaf,
     /// IEC 61883-6.
     #[value(name = "61883-6")]

@@ -1,4 +1,4 @@
-//! The syntax of --class.
+//! The syntax of --traffic-class.
 
 use std::str::FromStr;
 

@@ -99,7 +99,7 @@ pub struct RoundTrip {
     /// Each class has its own schedule, sending and receiving thread and figures. An example is
     /// control=1ms,priority=5,vlan=10,ethertype=0x8892,size=128,cpu=2,policy=fifo:95. Keys that are left out have the value
     /// of the option with that name.
-    #[arg(long = "class", value_name = "NAME=PERIOD[,KEY=VALUE]", conflicts_with_all = ["period", "samples"])]
+    #[arg(long = "traffic-class", value_name = "NAME=PERIOD", conflicts_with_all = ["period", "samples"])]
     pub classes: Vec<ClassSpec>,
     /// With --self, echo with this policy.
     #[arg(long, value_name = "POLICY", default_value_t = ECHO_POLICY, requires = "own_peer", conflicts_with = "interface")]

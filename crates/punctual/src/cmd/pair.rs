@@ -95,7 +95,7 @@ fn measure_stream(options: &Pair, pair_stream: &PairStream) -> anyhow::Result<u8
         stream_id,
         named: stream.named_streams(&Root::system())?.into_iter().map(named).collect(),
         period_ns: ready.plan.phases.first().map(|phase| phase.period_ns).unwrap_or_default(),
-        class_b: frames::Class::from(shared.class) == frames::Class::B,
+        class_b: frames::Class::from(shared.class.unwrap_or_default()) == frames::Class::B,
         spin: shared.spin,
         busy_poll_ns: shared.busy_poll,
         clock: ready.plan.clock.to_string(),

@@ -115,8 +115,13 @@ fn read_bounded(path: &Path) -> io::Result<String> {
 /// Reads a file of streams.
 fn listed(path: &Path, options: &StreamOptions) -> anyhow::Result<Vec<ListedStream>> {
     let name = path.display();
-    if options.period.is_some() {
-        return Err(Usage(format!("--period does not apply to the streams of {name}: write `period` there")).into());
+    let of_file = [
+        ("period", options.period.is_some()),
+        ("class", options.class.is_some()),
+        ("format", options.format.is_some()),
+    ];
+    if let Some((key, _)) = of_file.iter().find(|(_, is_given)| *is_given) {
+        return Err(Usage(format!("--{key} does not apply to the streams of {name}: write `{key}` there")).into());
     }
     let text = read_bounded(path).map_err(|error| {
         Usage(format!(
@@ -134,9 +139,9 @@ fn plan(options: &StreamOptions, stream: StreamProbe, results: &Results) -> anyh
         Some(Streams::File(path)) => (0, listed(path, options)?),
     };
     let mut stream = StreamProbe {
-        class: options.class.into(),
+        class: options.class.unwrap_or_default().into(),
         period_ns: options.period,
-        format: options.format.into(),
+        format: options.format.unwrap_or_default().into(),
         offset: options.wakeup_offset.unwrap_or_default(),
         mode: options.mode.map(TransmitMode::from).unwrap_or_default(),
         unique_id: options.unique_id.unwrap_or_default(),

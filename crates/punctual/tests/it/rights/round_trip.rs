@@ -130,7 +130,7 @@ fn traffic_classes_have_their_own_schedules_frames_and_figures() {
     repeat_if_stalled(NO_RESPONSE, || {
         // The first two differ only in name, period and size.
         let scratch = Scratch::new();
-        let classes = "--class control=1ms,size=128 --class alarm=2ms --class bulk=4ms,ethertype=0x8892,vlan=9,priority=0,size=1400";
+        let classes = "--traffic-class control=1ms,size=128 --traffic-class alarm=2ms --traffic-class bulk=4ms,ethertype=0x8892,vlan=9,priority=0,size=1400";
         let options = "--priority 5 --vlan 5 --stamps all --timeout 10s --duration 1s --profile udp-control-1ms";
         let run = scratch.run(&format!("measure round-trip --self --quiet --record a --blame=off {classes} {options}"));
         assert!([0, 2, 3].contains(&run.0.status.code().unwrap()), "{}", run.stderr());
@@ -169,8 +169,7 @@ fn traffic_classes_have_their_own_schedules_frames_and_figures() {
 fn a_mirror_answers_the_classes_of_its_ethertypes() {
     let _alone = alone();
     repeat_if_stalled(NO_RESPONSE, || {
-        let classes =
-            "--class control=2ms,priority=6 --class bulk=4ms,ethertype=0x8892 --duration 600ms --timeout 200ms";
+        let classes = "--traffic-class control=2ms,priority=6 --traffic-class bulk=4ms,ethertype=0x8892 --duration 600ms --timeout 200ms";
         for (ethertypes, status) in [("", 4), ("--ethertype 0x88b5 --ethertype 0x8892", 0)] {
             let (ends, scratch) = (VethPair::create().unwrap(), Scratch::new());
             let mirror = start_mirror(&ends, &scratch, ethertypes);
@@ -301,13 +300,17 @@ fn wrong_frames_and_interfaces_are_refused() {
     refused("measure round-trip --self --stamps hardware --quiet", 64, "has no hardware timestamps");
     refused("mirror nosuch0", 1, "`ip link` lists the interfaces");
     let classes = |classes: &str| format!("measure round-trip --self --quiet --no-record {classes}");
-    refused(&classes("--class a=1ms --class a=2ms"), 64, "two traffic classes are named `a`");
-    refused(&classes("--class a=1ms --class a-sender=2ms"), 64, "two traffic classes are named `a-sender`");
-    refused(&classes("--class a=1ms --period 2ms"), 64, "--period");
-    refused(&classes("--class a=1ms --samples 9"), 64, "--samples");
-    refused(&classes("--class a=20us --class b=19us"), 64, "100");
-    refused(&classes("--class a=1ms,size=1501"), 64, "use a size of 1500 or less");
-    let many: String = (0..65).map(|n| format!(" --class c{n}=100ms")).collect();
+    refused(&classes("--traffic-class a=1ms --traffic-class a=2ms"), 64, "two traffic classes are named `a`");
+    refused(
+        &classes("--traffic-class a=1ms --traffic-class a-sender=2ms"),
+        64,
+        "two traffic classes are named `a-sender`",
+    );
+    refused(&classes("--traffic-class a=1ms --period 2ms"), 64, "--period");
+    refused(&classes("--traffic-class a=1ms --samples 9"), 64, "--samples");
+    refused(&classes("--traffic-class a=20us --traffic-class b=19us"), 64, "100");
+    refused(&classes("--traffic-class a=1ms,size=1501"), 64, "use a size of 1500 or less");
+    let many: String = (0..65).map(|n| format!(" --traffic-class c{n}=100ms")).collect();
     refused(&classes(&many), 64, "at most 64 traffic classes");
     let ends = VethPair::create().expect("the right to make namespaces: run as root");
     let to_itself = format!("measure round-trip {} --to {}", ends.near.interface, address(&ends.near));
