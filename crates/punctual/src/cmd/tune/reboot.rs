@@ -91,7 +91,11 @@ fn search(options: &Tune, how: &Prove, root: &Root) -> anyhow::Result<Search> {
         (true, Some(cpus)) => reboot::isolation(root, cpus),
         (true, None) => return Err(Usage("name the CPUs to isolate with --cpus LIST".to_owned()).into()),
     };
-    let kernel = reboot::running_image(root).map_err(|error| anyhow!(error))?.kernel;
+    let kernel = match how.resume {
+        // The search has its own; the running kernel can be another one, at any place.
+        true => PathBuf::new(),
+        false => reboot::running_image(root).map_err(|error| anyhow!(error))?.kernel,
+    };
     for kernel in changes.iter().filter_map(|change| change.kernel.as_ref()) {
         ensure!(
             kernel.is_file(),
