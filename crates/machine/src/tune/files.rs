@@ -120,6 +120,28 @@ pub struct KeptFiles {
 /// # Errors
 /// [`TuneError`]. Files that could not be created are in [`KeptFiles::failed`].
 pub fn keep_files(root: &Root, files: &[NewFile]) -> Result<KeptFiles, TuneError> {
+    change_files(root, |journal| create_each(journal, files))
+}
+
+/// Removes those of these files that [`keep_files`] created. Returns the ones that remain, with the reason, e.g. edited ones.
+///
+/// # Errors
+/// [`TuneError`].
+pub fn remove_files(root: &Root, files: &[NewFile]) -> Result<Vec<String>, TuneError> {
+    change_files(root, |journal| {
+        let ops = journal.ops();
+        let is_named = |undo: &Undo| files.iter().any(|file| file.path == undo.file());
+        let (named, others): (Vec<Undo>, Vec<Undo>) = journal.entries().iter().cloned().partition(is_named);
+        let removed = undo_entries(&*ops, &named);
+        if removed.failed.is_empty() {
+            journal.replace(others)?;
+        }
+        Ok([removed.failed, removed.changed_since].concat())
+    })
+}
+
+/// Changes the files that are created until the user reverts them, with their entries in one journal.
+fn change_files<T>(root: &Root, change: impl FnOnce(&mut Journal) -> Result<T, JournalError>) -> Result<T, TuneError> {
     let ops = ops_of(root);
     let _lock = Lock::take(ops.root())?;
     let mut journal = Journal::begin(Rc::clone(&ops), Purpose::KeptFiles)?;
@@ -130,7 +152,7 @@ pub fn keep_files(root: &Root, files: &[NewFile]) -> Result<KeptFiles, TuneError
         // One that remains changes nothing: its entries are undone with this journal.
         let _ = fs::remove_file(path);
     }
-    let result = create_each(&mut journal, files);
+    let result = change(&mut journal);
     // After a failure of the journal, too, the earlier files remain, and in it.
     if journal.entries().is_empty() {
         journal.restore();
@@ -138,34 +160,6 @@ pub fn keep_files(root: &Root, files: &[NewFile]) -> Result<KeptFiles, TuneError
         journal.keep();
     }
     Ok(result?)
-}
-
-/// Removes files that [`keep_files`] created. Returns those that remain, because they were edited, or with the reason.
-///
-/// # Errors
-/// [`TuneError`].
-pub fn remove_files(root: &Root, files: &[NewFile]) -> Result<Vec<String>, TuneError> {
-    let ops = ops_of(root);
-    let _lock = Lock::take(ops.root())?;
-    let mut journal = Journal::begin(Rc::clone(&ops), Purpose::KeptFiles)?;
-    let earlier = journal.others();
-    let undo: Vec<Undo> = earlier.iter().flat_map(|(_, undo)| undo.iter().cloned()).collect();
-    journal.record(undo)?;
-    for (path, _) in earlier {
-        let _ = fs::remove_file(path);
-    }
-    let is_named = |undo: &Undo| files.iter().any(|file| file.path == undo.file());
-    let (named, others): (Vec<Undo>, Vec<Undo>) = journal.entries().iter().cloned().partition(is_named);
-    let removed = undo_entries(&*ops, &named);
-    if removed.failed.is_empty() {
-        journal.replace(others)?;
-    }
-    if journal.entries().is_empty() {
-        journal.restore();
-    } else {
-        journal.keep();
-    }
-    Ok([removed.failed, removed.changed_since].concat())
 }
 
 /// Creates each file.
