@@ -53,7 +53,7 @@ pub enum ProveError {
     #[error(transparent)]
     Run(#[from] RunError),
     /// A round was invalid, so its figures say nothing.
-    #[error("a round was invalid, so the search stopped: {0}")]
+    #[error("a round was invalid, so the search stopped: {0}; mend that, and continue with --resume")]
     InvalidRound(String),
     /// Another program changed a setting between two rounds.
     #[error("another program changed a setting, so the search stopped: {0}; set it back, and continue with --resume")]
@@ -312,19 +312,20 @@ impl<'a> Prover<'a> {
         &self.proof
     }
 
-    /// Measures the remaining rounds. Returns the document, which is also written to disk, and the error that ended the
-    /// search. A signal such as SIGTERM ends the running round and the search, which can be resumed.
-    ///
-    /// # Panics
-    /// If the search is one of boots.
-    pub fn run(mut self, root: &Root, handler: &mut dyn ProveHandler) -> (Proof, Result<(), ProveError>) {
-        let Changes::Settings(settings) = &self.search.changes else { panic!("a search of boots needs a reboot") };
-        let ended = self.rounds(settings, root, handler);
-        if self.proof.state != State::Complete {
+    /// Measures the remaining rounds, or that of this boot. Returns the document, which is also written to disk, and the
+    /// boot that the next round needs, which the caller makes; `None` if the search is over. A signal such as SIGTERM ends
+    /// the running round and the search, which can be resumed.
+    pub fn run(mut self, root: &Root, handler: &mut dyn ProveHandler) -> (Proof, Result<Option<NextBoot>, ProveError>) {
+        let search = self.search;
+        let next = match &search.changes {
+            Changes::Settings(settings) => self.rounds(settings, root, handler).map(|()| None),
+            Changes::Boots { changes, .. } => self.boot_round(changes, root, handler),
+        };
+        if self.proof.state != State::Complete && !matches!(next, Ok(Some(_))) {
             self.proof.state = State::Interrupted;
         }
         let written = self.write();
-        (self.proof, ended.and(written))
+        (self.proof, next.and_then(|next| written.map(|()| next)))
     }
 
     fn rounds(&mut self, settings: &[Setting], root: &Root, handler: &mut dyn ProveHandler) -> Result<(), ProveError> {

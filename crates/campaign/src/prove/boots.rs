@@ -10,10 +10,10 @@ use machine::{
     Root,
     tune::reboot::{self, BootChange, Image},
 };
-use record::{Proof, State};
+use record::Proof;
 use sys::{clock::Clock, signal::termination_requests};
 
-use super::{Changes, ProveError, ProveHandler, Prover};
+use super::{ProveError, ProveHandler, Prover};
 
 /// Time around the measurement of a round that is assumed for the plan, ns: the restart, and [`SETTLE_NS`].
 pub(super) const AROUND_NS: u64 = 90_000_000_000;
@@ -43,27 +43,9 @@ fn mark(proof: &Proof) -> String {
 }
 
 impl Prover<'_> {
-    /// Measures the round of this boot, if it was booted for one, and requests the next boot, which the caller makes.
-    /// Returns the document, which is also written to disk, and the next boot; `None` if the search is over, or was ended by
-    /// a signal.
-    ///
-    /// # Panics
-    /// If the changes need no boot.
-    pub fn run_boot(
-        mut self,
-        root: &Root,
-        handler: &mut dyn ProveHandler,
-    ) -> (Proof, Result<Option<NextBoot>, ProveError>) {
-        let Changes::Boots { changes, .. } = &self.search.changes else { panic!("the changes need no boot") };
-        let next = self.boot_round(changes, root, handler);
-        if self.proof.state != State::Complete && !matches!(next, Ok(Some(_))) {
-            self.proof.state = State::Interrupted;
-        }
-        let written = self.write();
-        (self.proof, written.and(next))
-    }
-
-    fn boot_round(
+    /// Measures the round of this boot, if it was booted for one, and requests the next boot; `None` if the search is over, or
+    /// was ended by a signal.
+    pub(super) fn boot_round(
         &mut self,
         changes: &[BootChange],
         root: &Root,

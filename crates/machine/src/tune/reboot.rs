@@ -105,7 +105,7 @@ pub fn image(root: &Root, kernel: &Path) -> Image {
         names.into_iter().map(|name| folder.join(name)).collect::<Vec<_>>()
     };
     let found = [in_folder(beside), in_folder(Path::new("/boot"))].concat();
-    let initrd = found.into_iter().find(|path| root.exists(&path.to_string_lossy()[1..]));
+    let initrd = found.into_iter().find(|path| root.exists(path.to_string_lossy().trim_start_matches('/')));
     Image { kernel: kernel.to_owned(), initrd }
 }
 

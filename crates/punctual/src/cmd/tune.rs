@@ -347,8 +347,11 @@ fn with_sudo() -> anyhow::Result<String> {
 
 /// This command with another option, without --full.
 fn with_option(option: &str) -> String {
-    let words = output::command_line().into_iter().skip(1).filter(|word| word != "--full");
-    let words: Vec<String> = ["punctual".to_owned()].into_iter().chain(words).chain([option.to_owned()]).collect();
+    let given = output::command_line().into_iter().skip(1).filter(|word| word != "--full");
+    let mut words: Vec<String> = ["punctual".to_owned()].into_iter().chain(given).collect();
+    // The words after `--` are those of a measurement.
+    let end = words.iter().position(|word| word == "--").unwrap_or(words.len());
+    words.insert(end, option.to_owned());
     record::shell::command(&words.iter().map(String::as_str).collect::<Vec<_>>())
 }
 

@@ -77,7 +77,8 @@ pub fn run(options: &Tune, how: &Prove, need: &Need) -> anyhow::Result<u8> {
     let (proof, ended) = prover.run(&root, &mut monitor);
     monitor.done(&proof);
     let written = deliver(options, &proof, &dir);
-    output::first_error([ended.map_err(Into::into), written])?;
+    // Settings need no boot.
+    output::first_error([ended.map(drop).map_err(Into::into), written])?;
     if let Some(conclusion) = proof.conclusion.as_ref().filter(|conclusion| !conclusion.kept.is_empty()) {
         keep(options, &root, &settings, conclusion)?;
     }

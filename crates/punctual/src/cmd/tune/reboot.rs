@@ -20,7 +20,10 @@ use record::{Proof, State, proof::Candidate};
 use rustix::io::Errno;
 use sys::kexec;
 
-use super::prove::{Monitor, deliver, measurement, print_start};
+use super::{
+    prove::{Monitor, deliver, measurement, print_start},
+    with_sudo_and,
+};
 use crate::{
     cli::{Prove, Tune},
     exit::Usage,
@@ -46,16 +49,16 @@ pub fn run(options: &Tune, how: &Prove) -> anyhow::Result<u8> {
         true => Prover::resume(&search, &dir, &root)?,
         false => {
             try_kexec(&root)?;
-            let prover = Prover::begin(&search, &dir, output::command_line(), &root)?;
-            install(&root, &files)?;
-            prover
+            Prover::begin(&search, &dir, output::command_line(), &root)?
         }
     };
+    // Also to continue a search that an error has stopped.
+    install(&root, &files)?;
     if !options.output.quiet {
         print_start(prover.proof(), search.around_ns(), &dir);
     }
     let mut monitor = Monitor::new(options.output, search.around_ns());
-    let (proof, next) = prover.run_boot(&root, &mut monitor);
+    let (proof, next) = prover.run(&root, &mut monitor);
     monitor.done(&proof);
     match next {
         Ok(Some(next)) => {
@@ -72,7 +75,7 @@ pub fn run(options: &Tune, how: &Prove) -> anyhow::Result<u8> {
         }
         Ok(None) => {
             deliver(options, &proof, &dir)?;
-            say!("note: stopped; the next boot continues; to give up: sudo punctual tune --revert");
+            say!("note: stopped; the unit continues at the next boot; to give up: sudo punctual tune --revert");
             Ok(record::Outcome::Inconclusive.exit_status())
         }
         Err(error) => {
@@ -91,6 +94,13 @@ fn search(options: &Tune, how: &Prove, root: &Root) -> anyhow::Result<Search> {
         (true, Some(cpus)) => reboot::isolation(root, cpus),
         (true, None) => return Err(Usage("name the CPUs to isolate with --cpus LIST".to_owned()).into()),
     };
+    ensure!(
+        !changes.is_empty(),
+        Usage(
+            "this kernel was booted with all arguments that isolate these CPUs: name others with --boot ARGS"
+                .to_owned()
+        )
+    );
     let kernel = match how.resume {
         // The search has its own; the running kernel can be another one, at any place.
         true => PathBuf::new(),
@@ -126,14 +136,7 @@ fn plan(options: &Tune, search: &Search, dir: &Path) -> anyhow::Result<u8> {
     print_start(&proof, search.around_ns(), dir);
     say!("Nothing was changed yet. Each round restarts the machine by kexec; a power cut, or `reboot`, leads back");
     say!("to the usual boot. Close your work: programs are ended.");
-    let words = output::command_line().into_iter().skip(1);
-    let (own, measured): (Vec<String>, Vec<String>) = {
-        let words: Vec<String> = words.collect();
-        let end = words.iter().position(|word| word == "--").unwrap_or(words.len());
-        (words[..end].to_vec(), words[end..].to_vec())
-    };
-    let words = ["sudo", "punctual"].map(str::to_owned).into_iter().chain(own).chain(["--yes".to_owned()]);
-    say!("begin   {}", record::shell::command(&words.chain(measured).collect::<Vec<_>>()));
+    say!("begin   {}", with_sudo_and("--yes")?);
     Ok(0)
 }
 
@@ -188,8 +191,11 @@ fn restart_as_usual() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Creates the unit that continues at each boot.
+/// Creates the unit that continues at each boot, unless it is there.
 fn install(root: &Root, files: &[NewFile]) -> anyhow::Result<()> {
+    if files.iter().all(|file| root.read(&file.path).as_deref() == Some(file.text.trim_end())) {
+        return Ok(());
+    }
     if !is_systemd() {
         let command = files[0].text.lines().find_map(|line| line.strip_prefix("ExecStart=")).unwrap_or_default();
         say!("note: systemd does not run here: continue after each boot with: {command}");
