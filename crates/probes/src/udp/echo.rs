@@ -235,7 +235,7 @@ struct Answering<'a> {
     echo: u32,
     requests: &'a Requests,
     realtime: Realtime,
-    /// Priority of the socket.
+    /// Priority that was last requested for the socket.
     priority: u8,
     /// The message after the space for a VLAN tag.
     message: Box<[u8]>,
@@ -290,13 +290,16 @@ impl Answering<'_> {
     }
 }
 
-/// Sets the priority of the socket to that of the VLAN tag. Without the right to a priority above 6, it stays.
+/// Sets the priority of the socket to that of the VLAN tag, if it is not the `latest` one. Without the right to a priority
+/// above 6, it stays.
 #[inline]
-fn set_priority(present: &mut u8, socket: &DatagramSocket, tci: Option<u16>) {
+fn set_priority(latest: &mut u8, socket: &DatagramSocket, tci: Option<u16>) {
     let [high, _] = tci.unwrap_or(0).to_be_bytes();
     let priority = high >> 5;
-    if priority != *present && socket.set_priority(priority).is_ok() {
-        *present = priority;
+    if priority != *latest {
+        let _ = socket.set_priority(priority);
+        // A refusal is not asked for again with each frame.
+        *latest = priority;
     }
 }
 
