@@ -112,8 +112,6 @@ impl Streams {
         }
     }
 
-    /// The index of the stream with the most frames, the first one if equal. AVTP streams come before others, and other
-    /// frames with numbers before those without.
     /// The stream to analyse: the AVTP stream with the id `wanted`, or else the busiest one.
     pub(crate) fn to_analyse(&self, wanted: Option<u64>) -> Option<usize> {
         let Some(wanted) = wanted else { return self.busiest() };
@@ -122,6 +120,8 @@ impl Streams {
         self.all.iter().position(is_wanted)
     }
 
+    /// The index of the stream with the most frames, the first one if equal. AVTP streams come before others, and other
+    /// frames with numbers before those without.
     fn busiest(&self) -> Option<usize> {
         let key = |&index: &usize| (self.all[index].rank(), self.all[index].frames, std::cmp::Reverse(index));
         (0..self.all.len()).max_by_key(key)

@@ -124,7 +124,7 @@ pub struct ListenTask {
     pub interface: String,
     /// The stream id.
     pub stream_id: u64,
-    /// Streams of a file, each of which gets its own series; empty for the stream `stream_id` alone.
+    /// Streams of a file, each with its own series; empty for the stream `stream_id` alone.
     pub named: Vec<NamedTask>,
     /// Interval between frames, ns; the shortest of several streams.
     pub period_ns: u64,

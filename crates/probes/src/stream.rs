@@ -53,8 +53,8 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// Creates streams that this machine sends, receives, or both. Each timer has one talker. `network`, e.g. a pair of namespaces, is kept alive
-    /// until the end.
+    /// Creates streams that this machine sends, receives, or both. Each timer has one talker. `network`, e.g. a pair of
+    /// namespaces, is kept alive until the end.
     #[must_use]
     pub fn new(talkers: Vec<(Talker, Talk<Box<dyn Transmit>>)>, listener: Option<Listener>, network: impl Any) -> Self {
         let (talkers, work) = talkers.into_iter().map(|(talker, talk)| (talker, Some(talk))).unzip();

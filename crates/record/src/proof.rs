@@ -54,7 +54,7 @@ pub struct Proof {
     /// Indices of the candidates that the confirmation tries together; absent before it starts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chosen: Option<Vec<usize>>,
-    /// How the machine is booted; absent if the changes need no reboot.
+    /// Boots of the search; absent if the changes need no reboot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub boots: Option<Boots>,
     /// The conclusions; absent until the search is complete.

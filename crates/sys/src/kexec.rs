@@ -13,7 +13,7 @@ const NO_INITRAMFS: libc::c_ulong = 4;
 ///
 /// # Errors
 /// The kernel's error: ENOSYS without `CONFIG_KEXEC_FILE`; EPERM without the right, if `kernel.kexec_load_disabled` is 1, or
-/// in lockdown; EKEYREJECTED and similar ones for an image without a valid signature; ENOEXEC for a file that is no image.
+/// in lockdown; EKEYREJECTED and similar ones for an image without a valid signature; ENOEXEC for another file.
 pub fn load(kernel: &File, initrd: Option<&File>, arguments: &CStr) -> io::Result<()> {
     let flags = if initrd.is_some() { 0 } else { NO_INITRAMFS };
     file_load(kernel.as_raw_fd(), initrd.map_or(-1, AsRawFd::as_raw_fd), arguments, flags)

@@ -486,7 +486,8 @@ fn open_classes(interface: &str, peer: Mac, all: &[Frames]) -> Result<Vec<OpenSo
     all.iter().map(open).collect()
 }
 
-/// Opens a socket for frames of these EtherTypes on an interface of the present namespace. Returns also the address of the interface.
+/// Opens a socket for frames of these EtherTypes on an interface of the present namespace. Returns also the address of the
+/// interface.
 ///
 /// # Errors
 /// There is no such interface, it is not Ethernet, or the right to open the socket is missing.

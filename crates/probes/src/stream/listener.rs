@@ -52,8 +52,8 @@ const END_TIMEOUT: Duration = Duration::from_millis(500);
 pub struct ListenerSettings {
     /// The stream and its expected properties.
     pub expected: Expected,
-    /// Streams with a name, each of which gets its own series; empty to follow one stream. `expected` gives the clock, and
-    /// its period is the shortest of theirs.
+    /// Streams with a name, each with its own series; empty to follow one stream. `expected` gives the clock, and its period
+    /// is the shortest of theirs.
     pub named: Vec<NamedStream>,
     /// Network interface that receives it.
     pub interface: String,
@@ -268,7 +268,7 @@ impl Listener {
 
     fn series_of(&self, tracker: &Tracker, name: Option<&str>, phase: &str) -> Series {
         let raw = &tracker.raw;
-        // Which of several streams the kernel dropped is not known.
+        // The kernel counts dropped frames for all streams together.
         let dropped = self.dropped.filter(|dropped| self.trackers.len() == 1 || dropped.frames() == 0);
         let listener = record::Listener {
             not_told: self.shared.not_queued.load(Relaxed),

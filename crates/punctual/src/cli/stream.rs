@@ -93,9 +93,10 @@ pub struct StreamOptions {
     pub unique_id: Option<u16>,
     /// Send N streams, or those of a TOML file [default: 1].
     ///
-    /// N is 1 to 64. The unique ids of N streams and their destination addresses are consecutive; one thread sends a frame of each in
-    /// every slot. A file has one table `stream` for each, with name, class or period, vlan, priority, destination,
-    /// format, channels and samples; streams of the same class, period and priority share a thread. An option of the talker.
+    /// N is 1 to 64. The unique ids of N streams and their destination addresses are consecutive; one thread sends a frame
+    /// of each in every slot. A file has one table `stream` for each, with name, class or period, vlan, priority,
+    /// destination, format, channels and samples; streams of the same class, period and priority share a thread. An option
+    /// of the talker.
     #[arg(long, value_name = "N|FILE", value_parser = streams)]
     pub streams: Option<Streams>,
     /// Run on this CPU [default: last isolated, or last].
@@ -135,7 +136,7 @@ pub struct StreamOptions {
 pub enum Streams {
     /// This number of equal streams.
     Number(u16),
-    /// Those of this file.
+    /// The streams of this file.
     File(PathBuf),
 }
 

@@ -13,7 +13,7 @@ use super::{
 
 const EXAMPLE: &str = "write e.g. control=1ms,priority=5,ethertype=0x8892,size=128";
 
-/// A traffic class, written as `control=1ms,priority=5`. What is left out is that of the whole measurement.
+/// A traffic class, written as `control=1ms,priority=5`. Keys that are left out have the value of the measurement.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ClassSpec {
     name: String,
@@ -27,7 +27,7 @@ pub struct ClassSpec {
 }
 
 impl ClassSpec {
-    /// The class with what it leaves out.
+    /// The complete class, with these values for keys that are left out.
     pub fn with(&self, common: Frames, payload_bytes: usize) -> TrafficClass {
         TrafficClass {
             name: self.name.clone(),

@@ -259,11 +259,11 @@ fn incoming(ethertypes: &[u16]) -> io::Result<Vec<libc::sock_filter>> {
 pub struct Member {
     /// Offset of the 32 bits that identify the group, bytes from the destination address, without a VLAN tag.
     pub group_at: u32,
-    /// Those bits, big endian.
+    /// The value of these bits, big endian.
     pub group: u32,
     /// Offset of the byte that identifies the member.
     pub member_at: u32,
-    /// That byte.
+    /// The value of this byte.
     pub member: u8,
 }
 

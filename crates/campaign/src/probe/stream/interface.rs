@@ -56,7 +56,7 @@ impl Interface {
         if needed > self.mtu {
             return Err(StreamError::Mtu { interface: self.name.clone(), mtu: self.mtu, needed });
         }
-        // In bit/s before the sum, so that nothing is lost by rounding each to kbit/s.
+        // In bit/s, because kbit/s would be rounded before the sum.
         let bps = |&(frame_bytes, period_ns): &(usize, u64)| {
             wire_bytes(frame_bytes) as u64 * 8 * 1_000_000_000 / period_ns.max(1)
         };
