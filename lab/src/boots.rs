@@ -221,6 +221,20 @@ pub const ALL: &[Boot] = &[
         ..PLAIN
     },
     Boot {
+        name: "counted",
+        // The interrupts of the real-time clock would come from a timer of the HPET.
+        append: "hpet=disable",
+        modules: &["uio"],
+        hold: true,
+        built: &["user"],
+        tests: tests![
+            interrupt::counted::a_clock_has_an_interrupt_each_second,
+            interrupt::counted::each_interrupt_of_a_user_device_has_its_time,
+            interrupt::counted::a_thread_delays_the_program,
+        ],
+        ..PLAIN
+    },
+    Boot {
         name: "counters",
         hold: true,
         built: &["counter", "counts"],

@@ -360,7 +360,15 @@ fn unsure_interrupts(series: &Series, profile: &Profile) -> Option<String> {
     let interrupts = series.kind.interrupts()?;
     if interrupts.overruns > 0 {
         let full = counted(interrupts.overruns, "time");
-        return Some(format!("the kernel's queue of events was full {full}: an unknown number of interrupts was lost"));
+        return Some(match interrupts.zero {
+            Zero::Trace => {
+                let untimed = counted(interrupts.overruns, "interrupt");
+                format!("the kernel's trace does not contain the handler of {untimed}, whose time is not known")
+            }
+            Zero::Counter | Zero::Edge | Zero::Handler => {
+                format!("the kernel's queue of events was full {full}: an unknown number of interrupts was lost")
+            }
+        });
     }
     let Some(error_ns) = interrupts.largest_error_ns() else {
         return Some("the record does not contain the largest error of the times of the interrupts".to_owned());
@@ -494,7 +502,7 @@ fn not_measured(record: &Record, groups: &[Group]) -> &'static str {
 }
 
 fn is_from_handler(series: &Series) -> bool {
-    series.kind.interrupts().is_some_and(|interrupts| interrupts.zero == Zero::Handler)
+    series.kind.interrupts().is_some_and(|interrupts| matches!(interrupts.zero, Zero::Handler | Zero::Trace))
 }
 
 /// The command that measures enough for `profile`, under the loads of `group`, after the run with these series.

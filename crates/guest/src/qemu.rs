@@ -71,7 +71,8 @@ impl Guest {
         // panics on an unexpected breakpoint.
         command.args(["-accel", if kvm { "kvm" } else { "tcg,thread=single" }]);
         if self.time == Time::Virtual {
-            command.args(["-icount", "shift=2,sleep=off"]);
+            // The real-time clock counts virtual seconds, too.
+            command.args(["-icount", "shift=2,sleep=off", "-rtc", "clock=vm"]);
         }
         command.args(["-smp", &self.cpus.to_string(), "-m", &self.memory_mib.to_string()]);
         command.arg("-kernel").arg(kernel).arg("-initrd").arg(initramfs);
@@ -118,7 +119,9 @@ mod tests {
         let line = command_line(&Guest { append: "isolcpus=1".to_owned(), ..Guest::default() }, Arch::X86_64);
         assert!(line.starts_with("qemu-system-x86_64 -nodefaults"), "{line}");
         assert!(
-            line.contains("-accel tcg,thread=single -icount shift=2,sleep=off -smp 1 -m 512 -kernel K -initrd I"),
+            line.contains(
+                "-accel tcg,thread=single -icount shift=2,sleep=off -rtc clock=vm -smp 1 -m 512 -kernel K -initrd I"
+            ),
             "{line}"
         );
         let append = "-append console=ttyS0 panic=-1 noirqdebug quiet rdinit=/bin/punctual \

@@ -31,8 +31,15 @@ impl Handlers {
         new.map(|&(number, _)| number).collect::<BTreeSet<_>>().into_iter().collect()
     }
 
+    /// The number of handlers of an interrupt.
+    #[must_use]
+    pub fn count(&self, number: u32) -> usize {
+        self.0.iter().filter(|(of, _)| *of == number).count()
+    }
+
     /// The interrupts with a handler of this name.
-    fn named(&self, name: &str) -> Vec<u32> {
+    #[must_use]
+    pub fn named(&self, name: &str) -> Vec<u32> {
         self.0.iter().filter(|(_, handler)| handler == name).map(|&(number, _)| number).collect()
     }
 

@@ -7,7 +7,7 @@
 //! | module | contents |
 //! |---|---|
 //! | [`source`] | the interface of a source |
-//! | `hpet`, `gpio`, `parport`, `pps`, `evdev`, `counter`, `ptp`, `samples`, `serial` | the sources |
+//! | `hpet`, `gpio`, `parport`, `pps`, `evdev`, `counter`, `ptp`, `samples`, `serial`, `traced` | the sources |
 //! | `answer` | a line whose edges are the questions of an outside judge, and are answered |
 //! | `capture` | a count that a clock drives, for capture registers |
 //! | `driver` | the thread that makes edges on an output line |
@@ -28,6 +28,7 @@ mod samples;
 mod serial;
 mod shared;
 pub mod source;
+mod traced;
 mod waiting;
 
 use std::{
@@ -36,7 +37,7 @@ use std::{
 };
 
 use judge::Session;
-use record::{Caveat, Interrupts, Reason, Series, SeriesKind, counted, grouped};
+use record::{Caveat, Interrupts, Reason, Series, SeriesKind, Zero, counted, grouped};
 use rustix::io::Errno;
 
 pub use self::{
@@ -52,6 +53,7 @@ pub use self::{
     ptp::Pin,
     samples::Samples,
     serial::{ControlInput, ControlOutput},
+    traced::Traced,
 };
 use self::{shared::Shared, source::Source, waiting::Waiting};
 use crate::probe_threads::{ProbeThreads, ThreadInfo, Work};
@@ -196,9 +198,13 @@ impl ProbeThreads for Interrupt {
             };
             let others =
                 if spurious > 0 { format!("; {} came without an edge", grouped(spurious)) } else { String::new() };
+            let untimed = match (self.about.zero, self.shared.overruns.load(Relaxed)) {
+                (Zero::Trace, 1..) => " whose handler is in the kernel's trace",
+                _ => "",
+            };
             Reason {
                 id: "interrupt.silent".to_owned(),
-                text: format!("no interrupt came from {}{edges}{others}", self.settings.name),
+                text: format!("no interrupt{untimed} came from {}{edges}{others}", self.settings.name),
                 remedy: self.settings.if_silent.clone(),
             }
         });
@@ -227,6 +233,7 @@ impl ProbeThreads for Interrupt {
             .then(|| caveat(format!("{} of the output line caused no interrupt", counted(figures.unanswered, "edge"))));
         let lost = (figures.lost > 0).then(|| {
             let why = match self.keeps_each {
+                _ if self.about.zero == Zero::Trace => "the device reported several runs of its handler as one",
                 true => "the kernel's buffer was full",
                 false => "several were reported as one",
             };
@@ -234,10 +241,20 @@ impl ProbeThreads for Interrupt {
         });
         let overruns = figures.overruns;
         let overrun = (overruns > 0).then(|| {
-            caveat(format!(
-                "the kernel's queue of events was full {}: it does not say how many interrupts it lost",
-                counted(overruns, "time")
-            ))
+            caveat(match self.about.zero {
+                Zero::Trace => format!(
+                    "{} not known, because the kernel's trace does not contain the handler",
+                    if overruns == 1 {
+                        "the time of an interrupt is".to_owned()
+                    } else {
+                        format!("the times of {} interrupts are", grouped(overruns))
+                    }
+                ),
+                Zero::Counter | Zero::Edge | Zero::Handler => format!(
+                    "the kernel's queue of events was full {}: it does not say how many interrupts it lost",
+                    counted(overruns, "time")
+                ),
+            })
         });
         let of_judge = self.judge.iter().flat_map(Session::caveats);
         [spurious, unanswered, lost, overrun].into_iter().flatten().chain(of_judge).collect()

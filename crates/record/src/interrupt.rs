@@ -12,7 +12,7 @@ pub const INTERRUPT: &str = "interrupt";
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Interrupts {
     /// The source, as on the command line: `hpet`, `gpio:gpiochip0/17`, `ptp:ptp0/SDP0`, `counter:counter0/capture`,
-    /// `iio:device0/TRIGGER`, `pps:pps0`, `evdev:event3`.
+    /// `iio:device0/TRIGGER`, `pps:pps0`, `evdev:event3`, `rtc:rtc0`, `uio:uio0`.
     pub source: String,
     /// The device in words: driver, line.
     pub device: String,
@@ -35,7 +35,8 @@ pub struct Interrupts {
     /// interrupts that became one are `missed`. An input device counts one each time that the kernel dropped packets, whose
     /// number it does not say. PTP clocks, counters and industrial I/O have only `overruns`.
     pub lost: u64,
-    /// Number of times that the kernel's queue of events was full, so that an unknown number of interrupts was lost.
+    /// Number of times that the kernel's queue of events was full, so that an unknown number of interrupts was lost. With
+    /// `zero` `trace`, the number of interrupts whose handler the trace does not contain, so that their time is not known.
     pub overruns: u64,
     /// Edges of the output line without an interrupt.
     pub unanswered: u64,
@@ -63,6 +64,8 @@ pub enum Zero {
     /// The kernel's interrupt handler, so that the time until it ran is not included.
     #[default]
     Handler,
+    /// The kernel's trace of its interrupt handlers, at the begin of the handler, for a device without a stamp.
+    Trace,
 }
 
 impl Interrupts {
@@ -85,6 +88,7 @@ impl Zero {
             Self::Counter => "the device's counter",
             Self::Edge => "the clock reading before the output line was set",
             Self::Handler => "the kernel's interrupt handler",
+            Self::Trace => "the kernel's interrupt handler, as its trace stamped it",
         }
     }
 }

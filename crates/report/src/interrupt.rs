@@ -25,7 +25,7 @@ pub fn times(series: &Series, interrupts: &Interrupts) -> Vec<(&'static str, [St
 fn way(zero: Zero) -> &'static str {
     match zero {
         Zero::Counter | Zero::Edge => "interrupt to thread",
-        Zero::Handler => "kernel to thread",
+        Zero::Handler | Zero::Trace => "kernel to thread",
     }
 }
 
@@ -49,7 +49,7 @@ pub fn remarks(interrupts: &Interrupts) -> String {
         .map_or_else(String::new, |ns| format!(", converted to the clock within {} (median{at_most})", unsigned(ns)));
     let driven = interrupts.driven_by.as_ref().map_or_else(String::new, |line| format!("; edges made on {line}"));
     let handler = match interrupts.zero {
-        Zero::Handler => "; the time until that handler ran is not known",
+        Zero::Handler | Zero::Trace => "; the time until that handler ran is not known",
         Zero::Counter | Zero::Edge => "",
     };
     format!("times begin at {}{resolution}{converted}{driven}{handler}", interrupts.zero.in_words())
@@ -63,7 +63,7 @@ pub fn sentence(series: &Series, interrupts: &Interrupts) -> String {
     let all = series.samples.saturating_add(gone);
     let after = match zero {
         Zero::Counter | Zero::Edge => "after the interrupt",
-        Zero::Handler => "after the kernel's stamp",
+        Zero::Handler | Zero::Trace => "after the kernel's stamp",
     };
     let lost = match gone {
         0 => "none lost".to_owned(),

@@ -2,9 +2,11 @@
 //!
 //! | module | device |
 //! |---|---|
+//! | [`counted`] | real-time clocks and UIO devices, which only count (`/dev/rtcN`, `/dev/uioN`) |
 //! | [`counter`] | devices of the counter subsystem (`/dev/counterN`) |
 //! | [`evdev`] | input devices (`/dev/input/eventN`) |
 //! | [`gpio`] | lines of GPIO chips (`/dev/gpiochipN`, version 2 of the interface) |
+//! | [`handler`] | the times of an interrupt handler, from the trace |
 //! | [`hpet`] | timers of the HPET, a timer chip of PCs whose counter can be read (`/dev/hpet`) |
 //! | [`iio`] | buffers of industrial I/O devices (`/dev/iio:deviceN`) |
 //! | [`parport`] | parallel ports (`/dev/parportN`) |
@@ -14,9 +16,11 @@
 //! | `records` | buffers of events |
 //! | `request` | ioctl requests |
 
+pub mod counted;
 pub mod counter;
 pub mod evdev;
 pub mod gpio;
+pub mod handler;
 pub mod hpet;
 pub mod iio;
 pub mod parport;

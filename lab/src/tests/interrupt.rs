@@ -1,6 +1,7 @@
 //! Interrupts from outside: the way to the thread is measured from the right instant, and what delays it is named.
 
 pub mod costs;
+pub mod counted;
 pub mod counters;
 pub mod irqs;
 pub mod pair;

@@ -575,7 +575,7 @@ fn a_pass_says_that_the_time_before_the_handler_was_not_measured() {
         let says = verdict.reason.ends_with("; from the kernel's stamp on, the time before it was not measured");
         (says, verdict.statement.contains("CPU 0, at rest, from the kernel's stamp on: none of "))
     };
-    assert_eq!(of(Zero::Handler), (true, true));
+    assert_eq!([Zero::Handler, Zero::Trace].map(of), [(true, true); 2]);
     assert_eq!([Zero::Counter, Zero::Edge].map(of), [(false, false); 2]);
 }
 

@@ -4,6 +4,7 @@ mod devices;
 mod irq;
 mod list;
 mod source;
+mod traced;
 
 use std::{
     ops::RangeInclusive,
@@ -16,7 +17,7 @@ use machine::{CpuList, Handlers, IrqSettings, Root, SamplesHold, SourceIrqError,
 use probes::{
     interrupt::{
         Ack, AnsweredLine, ControlInput, ControlOutput, Counter, Drive, Driver, DriverSettings, Edges, Hpet, Input,
-        Interrupt, Line, Pin, Pulses, Samples, Settings, Strobe,
+        Interrupt, Line, Pin, Pulses, Samples, Settings, Strobe, Traced,
     },
     probe_threads::ProbeThreads,
 };
@@ -30,6 +31,7 @@ pub use self::{
     devices::{CounterEvent, IioDevice, PtpInput},
     list::{Offer, offers},
     source::{GpioLine, SerialLoop, SourceError, SourceName},
+    traced::UioDevice,
 };
 use super::{
     check::PlanError,
@@ -44,7 +46,7 @@ use super::{
 const HPET_HZ: RangeInclusive<u64> = 1..=100_000;
 /// Shortest period of edges that this machine makes, ns: each takes two wake-ups and two system calls.
 const DRIVEN_MIN_NS: u64 = 20_000;
-/// Default period of the pulses of a PPS source, ns.
+/// Default period of the pulses of a PPS source and of the updates of a real-time clock, ns.
 const PULSE_NS: u64 = 1_000_000_000;
 
 /// Options of the interrupt probe.
@@ -56,8 +58,8 @@ pub struct InterruptProbe {
     pub drive: Option<GpioLine>,
     /// The output line on which the thread answers, and the judge that asks on the input line and measures the answers.
     pub judged: Option<Judged>,
-    /// Time between two interrupts, ns; `None` for a second with PPS, and a millisecond otherwise. The period of an input
-    /// line that something else drives is only that of a use.
+    /// Time between two interrupts, ns; `None` for a second with PPS and real-time clocks, and a millisecond otherwise. The
+    /// period of an input line that something else drives is only that of a use.
     pub period_ns: Option<u64>,
     /// CPU of the thread that waits; `None` before it is placed.
     pub cpu: Option<u32>,
@@ -136,6 +138,23 @@ impl InterruptProbe {
                 let probe = Interrupt::prepare(Pulses::new(opened, device), settings(silent), None);
                 // The wait for a pulse of a removed source ends only with its time limit.
                 Ok(probe.while_exists(context.root.path(&format!("sys/class/pps/{number}"))))
+            }
+            SourceName::Rtc(clock) => {
+                let device = traced::open_clock(context.root, clock)?;
+                let name = devices::with_name(context.root, clock, &format!("sys/class/rtc/{clock}/name"));
+                let handlers = traced::handlers(context.root, &self.source)?;
+                let silent =
+                    "choose a --duration of 3s or more; some clocks make no interrupts: see `dmesg | grep -i rtc`";
+                let probe = Interrupt::prepare(Traced::new(device, name, handlers), settings(silent), None);
+                Ok(probe.while_exists(context.root.path(&format!("sys/class/rtc/{clock}"))))
+            }
+            SourceName::Uio(user) => {
+                let (device, name) = user.open(context.root)?;
+                let handlers = traced::handlers(context.root, &self.source)?;
+                let silent = "the device must make interrupts during the run, and its program must serve it; some drivers \
+                              need `uio:N` without `/listen`";
+                let probe = Interrupt::prepare(Traced::new(device, name, handlers), settings(silent), None);
+                Ok(probe.while_exists(context.root.path(&format!("sys/class/uio/{}", user.device))))
             }
             SourceName::Evdev(number) => {
                 let (device, name) = devices::open_input(context.root, number)?;
@@ -300,7 +319,8 @@ impl Definition for InterruptProbe {
     }
 
     fn period_ns(&self) -> u64 {
-        let default_ns = if matches!(self.source, SourceName::Pps(_)) { PULSE_NS } else { 1_000_000 };
+        let default_ns =
+            if matches!(self.source, SourceName::Pps(_) | SourceName::Rtc(_)) { PULSE_NS } else { 1_000_000 };
         self.period_ns.unwrap_or(default_ns)
     }
 
@@ -356,6 +376,8 @@ impl Definition for InterruptProbe {
             SourceName::Gpio(_)
             | SourceName::Pps(_)
             | SourceName::Evdev(_)
+            | SourceName::Rtc(_)
+            | SourceName::Uio(_)
             | SourceName::Counter(_)
             | SourceName::Ptp(_)
             | SourceName::Iio(_)

@@ -34,7 +34,8 @@ pub struct Shared {
     /// Interrupts that were counted.
     pub seen: AtomicU64,
     pub lost: AtomicU64,
-    /// Times that the kernel's queue was full, and lost an unknown number of interrupts.
+    /// Times that the kernel's queue was full, and lost an unknown number of interrupts. For a device that only counts,
+    /// also interrupts whose handler is not in the trace.
     pub overruns: AtomicU64,
     pub spurious: AtomicU64,
     pub unanswered: AtomicU64,

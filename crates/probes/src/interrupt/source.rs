@@ -14,7 +14,7 @@ use crate::probe_threads::Pacer;
 /// Some readings of a slow device, without an interruption, ns: see [`Clock::around`].
 pub(super) const QUICK_NS: i64 = 10_000;
 /// Most calls that discard events from before the start.
-const OLD_READS: usize = 64;
+pub(super) const OLD_READS: usize = 64;
 /// Longest wait of the measuring thread before it checks whether to end.
 pub(super) const WAIT: Duration = Duration::from_millis(50);
 
@@ -56,6 +56,8 @@ pub enum Found {
     Interrupt(Interrupted),
     /// One that the output line did not cause.
     Spurious,
+    /// One whose handler is not in the trace, so that its time is not known.
+    Untimed,
     /// None.
     Nothing,
 }

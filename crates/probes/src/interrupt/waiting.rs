@@ -58,6 +58,10 @@ impl<S: Source> Work for Waiting<S> {
                 add(&self.shared.spurious, 1);
                 Ok(None)
             }
+            Ok(Found::Untimed) => {
+                add(&self.shared.overruns, 1);
+                Ok(None)
+            }
             Ok(Found::Nothing) => self.shared.check_presence().map(|()| None),
             Err(error) => {
                 self.shared.fail(&error);

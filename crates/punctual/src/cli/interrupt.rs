@@ -17,7 +17,8 @@ pub struct Interrupt {
     ///
     /// A timer of the HPET of PCs (hpet), rising edges of a GPIO line (gpio:CHIP/LINE), at ACK of a parallel port
     /// (parport:N), at CTS of a serial port (serial:PORT) or at a pin of a PTP clock (ptp:N/PIN), an event of a counter (counter:N/EVENT), a sample of an
-    /// industrial I/O device (iio:N/TRIGGER), a source of a pulse per second (pps:N), or an input device (evdev:N).
+    /// industrial I/O device (iio:N/TRIGGER), a source of a pulse per second (pps:N), an input device (evdev:N), the seconds of a
+    /// real-time clock (rtc:N), or a UIO device (uio:N, or uio:N/listen if its program runs).
     /// `--list` shows which of them this machine has.
     #[arg(long, value_name = "SOURCE")]
     pub source: Option<SourceName>,

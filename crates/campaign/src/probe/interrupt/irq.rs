@@ -36,6 +36,13 @@ impl SourceName {
                 }
             }
             Self::Serial(wired) => of_device(format!("sys/class/tty/{}", wired.port)),
+            Self::Rtc(name) => of_device(format!("sys/class/rtc/{name}")),
+            Self::Uio(device) => {
+                let folder = format!("sys/class/uio/{}", device.device);
+                let of_name = || now.named(&root.read(&format!("{folder}/name")).unwrap_or_default());
+                let found = of_device(folder.clone());
+                if found.is_empty() { of_name() } else { found }
+            }
             Self::Evdev(name) => of_device(format!("sys/class/input/{name}")),
             Self::Counter(event) => of_device(format!("sys/bus/counter/devices/{}", event.device)),
             Self::Ptp(input) => of_device(format!("sys/class/ptp/{}", input.clock)),

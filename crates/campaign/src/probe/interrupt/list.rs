@@ -18,7 +18,7 @@ pub struct Offer {
     pub about: String,
 }
 
-/// The kinds of sources, those with the most complete times first, then kinds of devices without a usable time.
+/// The kinds of sources, those with the most complete times first.
 #[must_use]
 pub fn offers(root: &Root) -> Vec<Offer> {
     let exists = |path: &str| root.path(path).exists();
@@ -73,22 +73,43 @@ pub fn offers(root: &Root) -> Vec<Offer> {
         pps,
         input_devices(root),
     ];
-    all.extend(NO_SOURCES.map(|(kind, why)| Offer { sources: Vec::new(), kind, about: format!("no source: {why}") }));
+    all.extend([real_time_clocks(root), user_devices(root)]);
     all
 }
 
-/// Kinds of devices with interrupts that give them no usable time, and the reason.
-const NO_SOURCES: [(&str, &str); 2] = [
-    (
-        "real-time clock",
-        "Linux makes its periodic interrupts with a timer of the kernel, which `measure timer` measures",
-    ),
-    (
-        "UIO device",
-        "the kernel counts its interrupts, but stamps none: measure the same signal at a GPIO line, or the program with \
-         `measure process`",
-    ),
-];
+/// Real-time clocks.
+fn real_time_clocks(root: &Root) -> Offer {
+    let clocks = names(root, "dev", "rtc");
+    let described = || {
+        let named = |name: &String| with_name(root, name, &format!("sys/class/rtc/{name}/name"));
+        clocks.iter().map(named).collect::<Vec<_>>().join("; ")
+    };
+    Offer {
+        sources: clocks.iter().map(|name| format!("rtc:{name}")).collect(),
+        kind: "real-time clock",
+        about: match clocks.is_empty() {
+            false => format!("once a second, from the begin of its handler in the kernel's trace ({})", described()),
+            true => "no /dev/rtc*: virtual machines and small boards may have none".to_owned(),
+        },
+    }
+}
+
+/// UIO devices.
+fn user_devices(root: &Root) -> Offer {
+    let devices = names(root, "dev", "uio");
+    let described = || {
+        let named = |name: &String| with_name(root, name, &format!("sys/class/uio/{name}/name"));
+        devices.iter().map(named).collect::<Vec<_>>().join("; ")
+    };
+    Offer {
+        sources: devices.iter().map(|name| format!("uio:{name}")).collect(),
+        kind: "UIO device",
+        about: match devices.is_empty() {
+            false => format!("from the begin of its handler in the kernel's trace ({})", described()),
+            true => "no /dev/uio*: a driver of UIO, such as uio_pdrv_genirq, makes one".to_owned(),
+        },
+    }
+}
 
 /// Serial ports with hardware.
 fn serial_ports(root: &Root) -> Offer {
@@ -212,10 +233,7 @@ mod tests {
         let root = Root::at(folder.path());
         std::fs::create_dir_all(root.path("dev")).unwrap();
         let none = offers(&root);
-        let is_missing = |offer: &Offer| {
-            let why = offer.about.starts_with("no /dev/") || offer.about.starts_with("no source: ");
-            offer.sources.is_empty() && why
-        };
+        let is_missing = |offer: &Offer| offer.sources.is_empty() && offer.about.starts_with("no /dev/");
         assert!(none.iter().all(is_missing), "{none:?}");
         for name in ["hpet", "gpiochip10", "gpiochip9", "pps0", "ppsx", "gpiochip"] {
             std::fs::write(root.path(&format!("dev/{name}")), "").unwrap();
@@ -253,7 +271,11 @@ mod tests {
         write("sys/class/ptp/ptp2/pins/SDP1", "0 0\n");
         write("sys/class/ptp/ptp2/pins/SDP0", "0 0\n");
         assert_eq!(sources_of(&root, "PTP"), ["ptp:ptp1/0", "ptp:ptp1/1", "ptp:ptp2/SDP0", "ptp:ptp2/SDP1"]);
-        write("dev/counter0", "");
+        ["dev/counter0", "dev/rtc0", "dev/uio3"].iter().for_each(|path| write(path, ""));
+        write("sys/class/rtc/rtc0/name", "rtc_cmos 00:04\n");
+        assert_eq!(sources_of(&root, "real-time"), ["rtc:rtc0"]);
+        assert!(offer(&root, "real-time").about.contains("rtc0, rtc_cmos 00:04"));
+        assert_eq!(sources_of(&root, "UIO"), ["uio:uio3"]);
         write("dev/input/event2", "");
         write("sys/class/input/event2/device/name", "Power Button\n");
         write("sys/class/tty/ttyS0/type", "4\n");

@@ -9,7 +9,10 @@ use std::{
 use machine::Root;
 use sys::interrupt::{gpio::Chip, parport::Port, serial};
 
-use super::devices::{CounterEvent, IioDevice, PtpInput, numbered, with_name};
+use super::{
+    devices::{CounterEvent, IioDevice, PtpInput, numbered, with_name},
+    traced::UioDevice,
+};
 
 /// The device of the HPET.
 pub(super) const HPET: &str = "/dev/hpet";
@@ -33,6 +36,10 @@ pub enum SourceName {
     Iio(IioDevice),
     /// A parallel port: `parport0`.
     Parport(String),
+    /// A real-time clock: `rtc0`.
+    Rtc(String),
+    /// A UIO device.
+    Uio(UioDevice),
     /// Two control lines of a serial port, joined by a wire.
     Serial(SerialLoop),
 }
@@ -177,6 +184,8 @@ impl FromStr for SourceName {
             Some(("gpio", line)) => return Ok(Self::Gpio(line.parse()?)),
             Some(("pps", name)) => numbered(name, "pps").map(Self::Pps),
             Some(("parport", name)) => numbered(name, "parport").map(Self::Parport),
+            Some(("rtc", name)) => numbered(name, "rtc").map(Self::Rtc),
+            Some(("uio", device)) => return Ok(Self::Uio(device.parse()?)),
             Some(("evdev", name)) => numbered(name, "event").map(Self::Evdev),
             Some(("counter", event)) => return Ok(Self::Counter(event.parse()?)),
             Some(("ptp", input)) => return Ok(Self::Ptp(input.parse()?)),
@@ -184,8 +193,8 @@ impl FromStr for SourceName {
             Some(("iio", device)) => return Ok(Self::Iio(device.parse()?)),
             _ => None,
         };
-        let known = "use hpet, gpio:CHIP/LINE, parport:N, serial:PORT, ptp:N/PIN, counter:N/EVENT, iio:N, pps:N or evdev:N, e.g. gpio:0/17; \
-                     `punctual measure interrupt --list` lists them";
+        let known = "use hpet, gpio:CHIP/LINE, parport:N, serial:PORT, ptp:N/PIN, counter:N/EVENT, iio:N, pps:N, evdev:N, \
+                     rtc:N or uio:N, e.g. gpio:0/17; `punctual measure interrupt --list` lists them";
         found.ok_or_else(|| SourceError(format!("unknown source `{text}`: {known}")))
     }
 }
@@ -198,6 +207,8 @@ impl fmt::Display for SourceName {
             Self::Pps(name) => write!(f, "pps:{name}"),
             Self::Parport(name) => write!(f, "parport:{name}"),
             Self::Serial(wired) => write!(f, "serial:{wired}"),
+            Self::Rtc(name) => write!(f, "rtc:{name}"),
+            Self::Uio(device) => write!(f, "uio:{device}"),
             Self::Evdev(name) => write!(f, "evdev:{name}"),
             Self::Counter(event) => write!(f, "counter:{event}"),
             Self::Ptp(input) => write!(f, "ptp:{input}"),
@@ -335,6 +346,9 @@ mod tests {
             ("pps:0", "pps:pps0"),
             ("pps:pps1", "pps:pps1"),
             ("evdev:3", "evdev:event3"),
+            ("rtc:0", "rtc:rtc0"),
+            ("uio:1", "uio:uio1"),
+            ("uio:uio2/listen", "uio:uio2/listen"),
             ("counter:0/index", "counter:counter0/index"),
             ("counter:counter1/capture:2", "counter:counter1/capture:2"),
             ("ptp:0", "ptp:ptp0"),
@@ -360,6 +374,11 @@ mod tests {
             "pps:x",
             "pps:../null",
             "rtc",
+            "rtc:",
+            "rtc:../null",
+            "uio:x",
+            "uio:0/",
+            "uio:0/talk",
             "evdev:x",
             "evdev:../null",
             "counter:0",
