@@ -45,6 +45,9 @@ pub struct Boot {
     pub programs: &'static [(&'static str, &'static str)],
     /// Programs from another Debian, with their packages.
     pub fetched: &'static [(&'static str, Package)],
+    /// Static programs that the user gives, each with the environment variable that contains its path. Without one of
+    /// them, the boot is skipped.
+    pub given: &'static [(&'static str, &'static str)],
     /// True if the guest has the Debian package of punctual.
     pub package: bool,
     /// Timeout on the host's clock, generous because the host may be busy.
@@ -83,6 +86,7 @@ const PLAIN: Boot = Boot {
     built: &[],
     programs: &[],
     fetched: &[],
+    given: &[],
     package: false,
     timeout: Duration::from_secs(900),
     inside: true,
@@ -93,6 +97,10 @@ const PLAIN: Boot = Boot {
 macro_rules! tests {
     ($($path:path),* $(,)?) => { &[$(Test { name: stringify!($path), run: $path }),*] };
 }
+
+/// Kernel arguments for the EVL core. It takes over the tick before the kernel could switch away from another clock
+/// source; time would then stop.
+const EVL_ARGUMENTS: &str = "tsc=reliable clocksource=tsc nohpet";
 
 /// The peer of `guests`, which answers and listens.
 const FAR: Boot = Boot {
@@ -412,9 +420,7 @@ pub const ALL: &[Boot] = &[
     Boot {
         name: "evl",
         kernel: debian::EVL,
-        // The core takes over the tick before the kernel could switch away from another clock source; time would then
-        // stop.
-        append: "tsc=reliable clocksource=tsc nohpet",
+        append: EVL_ARGUMENTS,
         tests: tests![
             evl::wake_ups_are_out_of_band,
             evl::both_cores_are_compared,
@@ -423,6 +429,14 @@ pub const ALL: &[Boot] = &[
             evl::reports_threads_that_fall_back,
             evl::rejects_unsupported_configurations,
         ],
+        ..PLAIN
+    },
+    Boot {
+        name: "latmus",
+        kernel: debian::EVL,
+        append: EVL_ARGUMENTS,
+        given: &[("latmus", "PUNCTUAL_LAB_LATMUS")],
+        tests: tests![evl::gravity_agrees_with_latmus],
         ..PLAIN
     },
     Boot { name: "softirqs", kernel: debian::ORDINARY_6_12, tests: tests![culprits::storms::of_softirqs], ..PLAIN },

@@ -23,7 +23,7 @@ use sys::{
 };
 use thiserror::Error;
 
-use curve::{Bench, calibrate_user};
+use curve::{Bench, VERIFIED_WAKE_UPS, calibrate_user, lower_until_none_is_early};
 pub use curve::{Step, USER_STEP_NS};
 use kernel_log::KernelLog;
 
@@ -33,8 +33,6 @@ use crate::probe::choose_cpu;
 const PRIORITY: u8 = 98;
 /// Time between a start and the first deadline, ns.
 const LEAD_NS: i64 = 10_000_000;
-/// Wake-ups that verify a gravity before it is set.
-const VERIFIED_WAKE_UPS: u64 = 2_000;
 
 /// Contexts with a gravity of their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -179,7 +177,8 @@ pub enum CalibrationError {
     NoDriver,
     /// The result must not be set.
     #[error(
-        "the gravity {found} was not set: {early} of {samples} wake-ups were early with it; run again on an idle machine"
+        "the gravity {found} was not set: {early} of {samples} wake-ups of a user thread were early with it; calibrate the \
+         user context, too"
     )]
     Early {
         /// The calibrated gravity.
@@ -217,7 +216,7 @@ pub fn calibrate(plan: &GravityPlan, root: &Root) -> Result<Calibration, Calibra
     let _awake = AwakeHold::take(root, &CpuList::from_iter([cpu])).ok();
     let hold = GravityHold::take(root)?;
     let before = hold.before();
-    let mut bench = CoreBench { hold, user_ns: before.user_ns, cpu, period_ns: plan.period_ns };
+    let mut bench = CoreBench { hold, gravity: before, cpu, period_ns: plan.period_ns };
     let mut found = before;
     let mut now = None;
     let mut contexts = Vec::new();
@@ -237,9 +236,13 @@ pub fn calibrate(plan: &GravityPlan, root: &Root) -> Result<Calibration, Calibra
     if contexts.iter().all(|context| context.found_ns.is_none()) {
         return Err(CalibrationError::NoDriver);
     }
-    if plan.set {
-        bench.hold.set(found)?;
-        bench.user_ns = found.user_ns;
+    // Timers of all contexts share the core's tick, so the gravity is verified as a whole.
+    bench.gravity = found;
+    if let Some(user) = contexts.iter_mut().find(|result| result.context == Context::User) {
+        found.user_ns = lower_until_none_is_early(&mut bench, found.user_ns)?;
+        user.found_ns = Some(found.user_ns);
+    } else if plan.set {
+        bench.set(found.user_ns)?;
         let verified = bench.measure(VERIFIED_WAKE_UPS)?;
         if verified.is_early() {
             let (early, samples) = (verified.early.unwrap_or(1), VERIFIED_WAKE_UPS);
@@ -258,16 +261,16 @@ pub fn calibrate(plan: &GravityPlan, root: &Root) -> Result<Calibration, Calibra
 /// The measurements on a kernel with the core.
 struct CoreBench {
     hold: GravityHold,
-    /// The gravity of user threads in force, ns.
-    user_ns: u64,
+    /// The gravity in force.
+    gravity: Gravity,
     cpu: u32,
     period_ns: u64,
 }
 
 impl Bench for CoreBench {
     fn set(&mut self, user_ns: u64) -> Result<(), CalibrationError> {
-        self.user_ns = user_ns;
-        Ok(self.hold.set(Gravity { user_ns, ..self.hold.before() })?)
+        self.gravity.user_ns = user_ns;
+        Ok(self.hold.set(self.gravity)?)
     }
 
     fn measure(&mut self, wake_ups: u64) -> Result<Step, CalibrationError> {
@@ -311,7 +314,7 @@ impl Bench for CoreBench {
             return Err(CalibrationError::Unfinished);
         };
         let (samples, early, max_ns) = (Some(series.samples), Some(series.early), series.max_ns);
-        Ok(Step { gravity_ns: self.user_ns, samples, early, min_ns, mean_ns, max_ns })
+        Ok(Step { gravity_ns: self.gravity.user_ns, samples, early, min_ns, mean_ns, max_ns })
     }
 }
 
@@ -346,7 +349,7 @@ impl CoreBench {
         });
         // The kernel sets the result itself.
         self.hold.reset()?;
-        self.user_ns = self.hold.before().user_ns;
+        self.gravity = self.hold.before();
         Ok(match calibrated? {
             Ok(found_ns) => {
                 ContextResult { context, found_ns: Some(found_ns.into()), curve: log.steps(), why_not: None }

@@ -158,6 +158,14 @@ pub enum GuestError {
         /// The environment variable for its path.
         variable: &'static str,
     },
+    /// The program must be given by the user.
+    #[error("{program} cannot be downloaded: give a static build, e.g. {variable}=build/{program}")]
+    ProgramNotGiven {
+        /// The program.
+        program: &'static str,
+        /// The environment variable for its path.
+        variable: &'static str,
+    },
     /// The kernel has no such module.
     #[error("kernel {release} has no module {module}: choose another kernel")]
     NoModule {
@@ -179,6 +187,7 @@ impl GuestError {
                 | Self::NoPackage { .. }
                 | Self::NoLists { .. }
                 | Self::NotGiven { .. }
+                | Self::ProgramNotGiven { .. }
                 | Self::Command { .. }
         )
     }

@@ -215,7 +215,8 @@ fn collect(folder: &Path, tree: &mut Tree) -> io::Result<()> {
 }
 
 /// The kernel messages since boot in the format of `/dev/kmsg`: one per line, prefixed with level and time.
-fn kernel_log() -> Vec<u8> {
+#[must_use]
+pub fn kernel_log() -> Vec<u8> {
     let mut log = Vec::new();
     let nonblocking = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
     let Ok(mut kmsg) = OpenOptions::new().read(true).custom_flags(nonblocking).open("/dev/kmsg") else { return log };

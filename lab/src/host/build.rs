@@ -1,6 +1,6 @@
 //! Builds the contents of guests: kernels, static programs and the module.
 
-use std::{collections::BTreeMap, fs, io, path::Path, process::Command};
+use std::{collections::BTreeMap, env, fs, io, path::Path, process::Command};
 
 use anyhow::{Context, Result, ensure};
 use guest::{Arch, GuestError, Initramfs, debian::Kernel, initramfs::find_program};
@@ -96,6 +96,11 @@ fn initramfs(boot: &Boot, tests: &[&str], kernel: &Kernel, modules: &mut Modules
     }
     for (program, package) in boot.fetched {
         initramfs.unpacked_program(program, &package.fetch(&mut say)?)?;
+    }
+    for &(program, variable) in boot.given {
+        let path = env::var_os(variable).filter(|path| !path.is_empty());
+        let path = path.ok_or(GuestError::ProgramNotGiven { program, variable })?;
+        initramfs.static_program(&format!("/bin/{program}"), Path::new(&path))?;
     }
     if boot.package {
         initramfs.file(PACKAGE, build_package(arch)?);

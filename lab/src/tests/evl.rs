@@ -3,10 +3,14 @@
 use std::{fs, thread, time::Duration};
 
 use anyhow::{Context, Result, bail, ensure};
+use guest::init::kernel_log;
+use machine::Gravity;
 use record::{BOTH_CORES, EVL, IN_BAND, OUT_OF_BAND, Record, Series};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::inside::{expect, punctual, recorded, start, wait_until};
+use crate::inside::{expect, punctual, recorded, run, start, wait_until};
+
+const GRAVITY: &str = "/sys/devices/virtual/clock/monotonic/gravity";
 
 /// Every wake-up of 2 s is counted, and all of them are out-of-band.
 pub fn wake_ups_are_out_of_band() -> Result<()> {
@@ -53,8 +57,7 @@ pub fn both_cores_are_compared() -> Result<()> {
 
 /// The calibrated gravity makes no wake-up early, is set only on request, and `restore` undoes it.
 pub fn gravity_is_calibrated_and_restored() -> Result<()> {
-    const FILE: &str = "/sys/devices/virtual/clock/monotonic/gravity";
-    let now = || -> Result<String> { Ok(fs::read_to_string(FILE)?.trim().to_owned()) };
+    let now = || -> Result<String> { Ok(fs::read_to_string(GRAVITY)?.trim().to_owned()) };
     let before = now()?;
     let json = |options: &str| -> Result<serde_json::Value> {
         let output = punctual(&format!("evl gravity --json {options}"))?;
@@ -82,6 +85,57 @@ pub fn gravity_is_calibrated_and_restored() -> Result<()> {
     expect(0, &punctual("restore")?)?;
     ensure!(now()? == before, "the gravity is {} instead of {before}", now()?);
     Ok(())
+}
+
+/// The curves of lateness against gravity are those of `latmus -t`.
+///
+/// The driver of the kernel chooses the values of handlers and kernel threads from almost equal deviations, so that its
+/// choice differs from one calibration to the next by up to 1500 ns. That of user threads is ours.
+pub fn gravity_agrees_with_latmus() -> Result<()> {
+    let clock = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+    wait_until("the clock source is tsc", || Ok(fs::read_to_string(clock)?.trim() == "tsc"))?;
+    let before = fs::read_to_string(GRAVITY)?;
+    let tuned = run("/bin/latmus -t --verbose=2")?;
+    println!("{}{}", String::from_utf8_lossy(&tuned.stdout), String::from_utf8_lossy(&tuned.stderr));
+    ensure!(tuned.status.success(), "latmus: {}", tuned.status);
+    let of_latmus: Gravity = fs::read_to_string(GRAVITY)?.parse()?;
+    let log = String::from_utf8(kernel_log())?;
+    fs::write(GRAVITY, &before)?;
+    let output = punctual("evl gravity --json")?;
+    ensure!(
+        matches!(output.status.code(), Some(0 | 2)),
+        "{}: {}",
+        output.status,
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let all: serde_json::Value = serde_json::from_slice(&output.stdout)?;
+    let ours: Gravity = all["found"].as_str().context("a gravity")?.parse()?;
+    ensure!(of_latmus.user_ns > 0 && of_latmus.user_ns.abs_diff(ours.user_ns) <= 500, "{of_latmus} {ours}");
+    let contexts = all["contexts"].as_array().context("contexts")?;
+    for (context, name) in [("irq", "irqhand"), ("kernel", "kthread")] {
+        let means = means_of_latmus(&log, name)?;
+        let result = contexts.iter().find(|result| result["context"] == context).context("a context")?;
+        let curve = result["curve"].as_array().context("a curve")?;
+        ensure!(means.len() > 2 && curve.len().abs_diff(means.len()) <= 1, "{context}: {means:?} {curve:?}");
+        for (step, (gravity_ns, mean_ns)) in curve.iter().zip(means) {
+            let (gravity, mean) = (step["gravity_ns"].as_u64(), step["mean_ns"].as_f64().context("a mean")?);
+            ensure!(gravity == Some(gravity_ns), "{context}: {step} instead of {gravity_ns} ns");
+            ensure!((mean - mean_ns).abs() < 100.0, "{context}: {step}, latmus {mean_ns} ns");
+        }
+    }
+    Ok(())
+}
+
+/// Mean latency for each gravity, ns, in the list that the kernel wrote for a context of `latmus -t`.
+fn means_of_latmus(log: &str, context: &str) -> Result<Vec<(u64, f64)>> {
+    let begin = format!("latmus({context}) calibration scores");
+    let lines = log.lines().skip_while(|line| !line.ends_with(&begin)).skip(1);
+    let list = lines.take_while(|line| line.contains(".. S"));
+    let value = |line: &str, name: &str| -> Result<String> {
+        let word = line.split_whitespace().find_map(|word| word.strip_prefix(name));
+        Ok(word.with_context(|| format!("no {name} in {line}"))?.to_owned())
+    };
+    list.map(|line| Ok((value(line, "gravity=")?.parse()?, value(line, "pmean=")?.parse()?))).collect()
 }
 
 /// The amplifier runs out-of-band.

@@ -26,7 +26,7 @@ pub enum Evl {
 pub struct EvlGravity {
     /// Set the result; `punctual restore` undoes it.
     ///
-    /// It is refused if one of 2000 wake-ups is early with it. It remains until then or until the next boot.
+    /// No wake-up of 2000 is early with it. It remains until then or until the next boot.
     #[arg(long)]
     pub set: bool,
     /// Calibrate only irq, kernel or user; repeatable.
