@@ -27,7 +27,7 @@ use sys::{
     sched::Policy,
 };
 
-use super::culprits::delays::{DELAYS, Expected, Measuring, at_irregular_times, hold, judge, judge_most, spin};
+use super::culprits::delays::{DELAYS, Expected, Measuring, at_irregular_times, hold, judge, spin};
 use crate::inside::{expect, punctual, read, recorded, start, wait_until, write};
 
 /// Period of the HPET's interrupt: that of the delays' probe.
@@ -82,10 +82,7 @@ pub fn a_thread_delays_the_hpet() -> Result<()> {
             && culprit.cause.name == "intruder"
             && culprit.cause.why == Some(Why::HigherPriority)
     };
-    // If a delay begins while the interrupt's thread holds the lock of the driver, about 10 us of each period of 1 ms, the
-    // probe waits for that lock, and the trace shows `woken by irq/16-hpet2`: the holder was preempted, not the probe. That
-    // is about 1 of 100 delays, but varies from run to run.
-    judge_most(&measuring.end()?, &delays, &Expected { is: &is, timed: true }, 97)
+    judge(&measuring.end()?, &delays, &Expected { is: &is, timed: true })
 }
 
 /// More interrupts than the CPU can serve become fewer, which is counted. Others still run.

@@ -22,6 +22,8 @@ pub(super) struct Analysis {
     pub intervals: Vec<StateInterval>,
     /// The sleeps that a timer ended, or the awaited device, by index of their interval.
     pub expiries: HashMap<usize, Expiry>,
+    /// The threads whose lock or answer the measuring thread waited for, by index of that interval.
+    pub holders: HashMap<usize, Holder>,
     /// CPU and id of the contexts that woke the measuring thread.
     pub wake_contexts: HashSet<(u32, u32)>,
     /// Until this time the measuring thread is still in its previous cycle, ns.
@@ -42,6 +44,21 @@ pub(super) struct Expiry {
     /// The thread that woke the measuring thread, if the handler did not: a softirq thread of PREEMPT_RT, or the thread of
     /// the device's interrupt.
     pub handler_thread: Option<Thread>,
+}
+
+/// A thread that ended a wait of the measuring thread, which was not that for its deadline.
+pub(super) struct Holder {
+    /// The CPU on which it did so.
+    cpu: u32,
+    pub thread: Thread,
+    states: Vec<StateInterval>,
+}
+
+impl Holder {
+    /// The interval in which it is ready without the CPU at this time; `None` otherwise.
+    fn kept_waiting(&self, at_ns: u64) -> Option<&StateInterval> {
+        self.states.get(index_at(&self.states, at_ns)).filter(|interval| interval.state == ThreadState::Ready)
+    }
 }
 
 /// A non-maskable interrupt.
@@ -79,13 +96,14 @@ impl Analysis {
     /// `events` are in order of time and complete.
     pub fn new(events: &[&Event], measured: MeasuredThread, wake_up: WakeUp, known_since_ns: u64) -> Self {
         let tasks = Tasks::of(events);
-        let intervals = intervals(events, measured);
+        let intervals = intervals(events, measured.pid, measured.spins);
         let mut analysis = Self {
             measured,
             wake_up,
             tasks,
             intervals,
             expiries: HashMap::new(),
+            holders: HashMap::new(),
             wake_contexts: HashSet::new(),
             previous_cycle_until_ns: 0,
             known_since_ns,
@@ -100,6 +118,7 @@ impl Analysis {
             {
                 analysis.replay(events, waker.cpu);
                 analysis.note_expiry(events, index, waker);
+                analysis.note_holder(events, index, waker);
             }
         }
         if !measured.spins {
@@ -152,6 +171,7 @@ impl Analysis {
         cuts.extend(self.histories.values().flat_map(|history| &history.states).map(|cpu_state| cpu_state.from_ns));
         cuts.extend(self.intervals.iter().map(|interval| interval.from_ns));
         cuts.extend(self.expiries.values().map(|expiry| expiry.begun_ns));
+        cuts.extend(self.holders.values().flat_map(|holder| &holder.states).map(|interval| interval.from_ns));
         cuts.extend(self.nmis.iter().flat_map(|nmi| [nmi.from_ns, nmi.to_ns]));
         cuts.retain(|cut| (from_ns..=end_ns).contains(cut));
         cuts.sort_unstable();
@@ -161,7 +181,8 @@ impl Analysis {
 
     fn slice(&self, from_ns: u64, to_ns: u64) -> Slice<'_> {
         let interval = self.interval_at(from_ns);
-        let cpu = self.expiries.get(&interval).map_or(self.measured.cpu, |expiry| expiry.cpu);
+        let of_holder = self.holders.get(&interval).map(|holder| holder.cpu);
+        let cpu = self.expiries.get(&interval).map(|expiry| expiry.cpu).or(of_holder).unwrap_or(self.measured.cpu);
         let cpu_state = self.cpu_state(cpu, from_ns).filter(|_| from_ns >= self.known_since_ns);
         let nmi = self.nmis.partition_point(|nmi| nmi.to_ns <= from_ns);
         let nmi = self.nmis.get(nmi).filter(|nmi| nmi.from_ns <= from_ns);
@@ -169,7 +190,14 @@ impl Analysis {
     }
 
     fn interval_at(&self, at_ns: u64) -> usize {
-        self.intervals.partition_point(|interval| interval.from_ns <= at_ns).saturating_sub(1)
+        index_at(&self.intervals, at_ns)
+    }
+
+    /// The thread that the measuring thread waits for in a slice, and the interval in which that thread is ready without
+    /// the CPU; `None` if nothing keeps it waiting.
+    pub fn kept_holder(&self, slice: &Slice<'_>) -> Option<(Thread, &StateInterval)> {
+        let holder = self.holders.get(&slice.interval)?;
+        Some((holder.thread, holder.kept_waiting(slice.from_ns)?))
     }
 
     fn cpu_state(&self, cpu: u32, at_ns: u64) -> Option<&CpuState> {
@@ -211,6 +239,20 @@ impl Analysis {
         };
         self.wake_contexts.extend(wake_contexts.iter().map(|open| (waker.cpu, open.id)));
         self.expiries.insert(index, expiry);
+    }
+
+    /// Stores the thread that ended another wait of the measuring thread than that for its deadline, such as the holder of
+    /// a lock of the kernel.
+    fn note_holder(&mut self, events: &[&Event], index: usize, waker: Waker) {
+        let is_wait = self.intervals[index].state == ThreadState::Waiting { fault: false };
+        let Some(woken) = self.waking_of(waker).filter(|_| is_wait) else { return };
+        if woken.by.pid != 0 && woken.stack.is_empty() {
+            let thread = woken.by;
+            // What keeps it waiting is known on this CPU only.
+            let on_cpu: Vec<&Event> = events.iter().copied().filter(|event| event.cpu == waker.cpu).collect();
+            let states = intervals(&on_cpu, thread.pid, false);
+            self.holders.insert(index, Holder { cpu: waker.cpu, thread, states });
+        }
     }
 
     /// Stores the interrupt of the awaited device, whose thread `by` woke the measuring thread at `at_ns`: the first one
@@ -267,6 +309,11 @@ impl Analysis {
         self.previous_cycle_until_ns = expired.map_or(asleep_ns, |woken| woken.at_ns);
         self.wake_contexts.extend(interrupt.unwrap_or(&[]).iter().map(|open| (cpu, open.id)));
     }
+}
+
+/// The index of the interval that contains this time.
+fn index_at(intervals: &[StateInterval], at_ns: u64) -> usize {
+    intervals.partition_point(|interval| interval.from_ns <= at_ns).saturating_sub(1)
 }
 
 /// The interrupt of a thread with this name: 24 for `irq/24-gpio`.

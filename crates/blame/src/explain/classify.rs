@@ -133,7 +133,10 @@ impl Classifier<'_> {
                 let sender = by.map(|sent| self.analysis.tasks.thread(sent.by));
                 self.causes.stopped(by, sender, self.woken_by(interval))
             }
-            ThreadState::Waiting { fault } => waiting(fault, self.woken_by(interval)),
+            ThreadState::Waiting { fault } => match self.analysis.kept_holder(slice) {
+                Some((thread, kept)) => self.keeps_holder(slice, cpu_state, thread, kept),
+                None => waiting(fault, self.woken_by(interval)),
+            },
             ThreadState::Asleep => self.asleep(slice, cpu_state, interval),
             ThreadState::Ready => {
                 // The thread may have another priority when its spike is explained.
@@ -234,6 +237,17 @@ impl Classifier<'_> {
             return with_detail(self.passed_over(own_priority, thread), ran);
         }
         if is_idle { idle_exit(cpu_state.idle.unwrap_or_default()) } else { self.causes.preemption_off(cpu_state) }
+    }
+
+    /// The measuring thread waits for another thread, which is ready in the interval `kept` but does not have the CPU.
+    fn keeps_holder(&self, slice: &Slice<'_>, cpu_state: &CpuState, holder: Thread, kept: &StateInterval) -> Cause {
+        let priority = kept.priority.or(holder.known.map(|(priority, _)| priority));
+        let priority = priority.unwrap_or(self.analysis.measured.priority);
+        let mut cause = self.kept_waiting(slice, cpu_state, priority, kept.from_ns);
+        if cause.detail.is_empty() {
+            cause.detail = format!("delayed {}, which the thread waited for", self.causes.thread_name(holder));
+        }
+        cause
     }
 
     /// Why the scheduler chose `instead`, or no thread, although the measuring thread was ready.

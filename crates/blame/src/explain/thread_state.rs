@@ -1,9 +1,8 @@
-//! The states of the measuring thread over time.
+//! The states of a thread over time.
 
-use super::wake_up::MeasuredThread;
 use crate::{Event, EventKind, event::PrevState};
 
-/// State of the measuring thread.
+/// State of the thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ThreadState {
     /// No event shows it.
@@ -40,7 +39,7 @@ pub(super) struct StateInterval {
     pub woken: Option<Waker>,
 }
 
-/// A wake-up of the measuring thread: its time, CPU, and the thread on that CPU.
+/// A wake-up of the thread: its time, CPU, and the thread on that CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Waker {
     pub at_ns: u64,
@@ -48,12 +47,11 @@ pub(super) struct Waker {
     pub pid: u32,
 }
 
-/// Finds the states of the measuring thread in the events of all CPUs, which are in order of time. The first interval
-/// starts at 0; each lasts until the next one.
-pub(super) fn intervals(events: &[&Event], measured: MeasuredThread) -> Vec<StateInterval> {
-    let pid = measured.pid;
+/// Finds the states of a thread in the events of all CPUs, which are in order of time. The first interval starts at 0; each
+/// lasts until the next one. `spins` is true if the thread never sleeps.
+pub(super) fn intervals(events: &[&Event], pid: u32, spins: bool) -> Vec<StateInterval> {
     let mut intervals =
-        vec![StateInterval { from_ns: 0, state: first_state(events, measured), priority: None, woken: None }];
+        vec![StateInterval { from_ns: 0, state: first_state(events, pid, spins), priority: None, woken: None }];
     let mut stop: Option<(StopSignal, bool)> = None;
     for event in events {
         let interval = intervals.last_mut().expect("there is a first interval");
@@ -103,7 +101,7 @@ fn priority_in(event: &Event, pid: u32) -> Option<i32> {
 }
 
 /// The state before the first event of the thread.
-fn first_state(events: &[&Event], MeasuredThread { pid, spins, .. }: MeasuredThread) -> ThreadState {
+fn first_state(events: &[&Event], pid: u32, spins: bool) -> ThreadState {
     let first = events.iter().find_map(|event| match event.kind {
         EventKind::Waking { task, .. } if task.pid == pid => Some(ThreadState::Asleep),
         EventKind::Switch { from, .. } if from.pid == pid => Some(ThreadState::Running),

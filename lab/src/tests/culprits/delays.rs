@@ -235,11 +235,6 @@ pub struct Expected<'a> {
 
 /// Checks the record against the delays: at least 99 % are explained correctly.
 pub fn judge(record: &Record, delays: &[Delay], expected: &Expected) -> Result<()> {
-    judge_most(record, delays, expected, 99)
-}
-
-/// The same for another percentage.
-pub fn judge_most(record: &Record, delays: &[Delay], expected: &Expected, percent: usize) -> Result<()> {
     // The exit status was checked: only a stopped probe may make the run invalid.
     let mut others = record.validity.reasons.iter().filter(|reason| reason.id != "punctual.stopped");
     ensure!(others.next().is_none(), "not valid: {:?}", record.validity.reasons);
@@ -276,7 +271,7 @@ pub fn judge_most(record: &Record, delays: &[Delay], expected: &Expected, percen
     }
     let ran_on_ns = delays.iter().map(|delay| delay.ran_on_ns);
     println!("  {} spikes in all; threads ran on for at most {:?} ns", series.spikes_total, ran_on_ns.max());
-    tally.judge(percent)
+    tally.judge(99)
 }
 
 /// Checks that the culprits' times add up to the lateness, within 1 us.

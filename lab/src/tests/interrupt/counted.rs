@@ -9,7 +9,7 @@ use sys::sched::Policy;
 use super::interrupts;
 use crate::{
     inside::{expect, punctual, read, recorded, start, write},
-    tests::culprits::delays::{DELAYS, Expected, Measuring, at_irregular_times, judge_most, spin},
+    tests::culprits::delays::{DELAYS, Expected, Measuring, at_irregular_times, judge, spin},
 };
 
 /// A parameter file of the module `user`.
@@ -98,5 +98,5 @@ pub fn a_thread_delays_the_program() -> Result<()> {
             && culprit.cause.name == "intruder"
             && culprit.cause.why == Some(Why::HigherPriority)
     };
-    judge_most(&measuring.end()?, &delays, &Expected { is: &is, timed: true }, 97)
+    judge(&measuring.end()?, &delays, &Expected { is: &is, timed: true })
 }

@@ -391,6 +391,35 @@ fn waiting_for_something_else() {
 }
 
 #[test]
+fn what_delays_the_holder_of_a_lock_is_the_cause() {
+    // The probe waits for a lock of the interrupt's thread, which another thread delays.
+    complete(
+        "device
+         runs swapper
+         400.0 switch probe(9):S->swapper
+         1000.0 deadline
+         1001.0 irq+ 24 gpio
+         1002.0 irq- 24
+         1003.0 switch swapper->irq/24-gpio(49)
+         1005.0 waking probe
+         1006.0 switch irq/24-gpio:R->probe
+         1009.0 switch probe:D->irq/24-gpio(9)
+         1010.0 switch irq/24-gpio(9):R->intruder(5)
+         1410.0 switch intruder:S->irq/24-gpio(9)
+         1413.0 waking probe
+         1415.0 switch irq/24-gpio->probe
+         1416.0 stamp",
+        &[
+            "400 thread intruder, of higher priority (pid 102, real-time 94, delayed irq/24-gpio, which the thread waited for)",
+            "9 the kernel's path to the probe",
+            "4 the probe waited for something else (woken by irq/24-gpio)",
+            "2 thread irq/24-gpio, of the same priority (pid 101, real-time 90)",
+            "1 return from idle",
+        ],
+    );
+}
+
+#[test]
 fn real_time_throttling() {
     // The scheduler chooses the idle thread although `hog` is ready.
     complete(
