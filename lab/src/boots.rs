@@ -10,7 +10,7 @@ use guest::{
 use crate::{
     tests::{
         agreement, audio, campaign, cards, command, culprits, evl, exact, guests, interrupt, isolation, kernel, launch,
-        nics, noise, package, peers, process, reboot, shield, threads, timer, timerlat,
+        nics, noise, package, peers, process, reboot, shield, threads, timer, timerlat, tune,
     },
     verdict::Test,
 };
@@ -240,6 +240,12 @@ pub const ALL: &[Boot] = &[
             interrupt::counted::each_interrupt_of_a_user_device_has_its_time,
             interrupt::counted::a_thread_delays_the_program,
         ],
+        ..PLAIN
+    },
+    Boot {
+        name: "tune",
+        hold: true,
+        tests: tests![tune::a_search_finds_the_interrupt_that_delays],
         ..PLAIN
     },
     Boot {

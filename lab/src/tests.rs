@@ -25,3 +25,4 @@ pub mod shield;
 pub mod threads;
 pub mod timer;
 pub mod timerlat;
+pub mod tune;

@@ -633,6 +633,9 @@ fn away(context: &Context<'_>, value: Option<&str>, path: &str) -> Result<Vec<Wr
     }
 }
 
+/// Length to which kernels before 5.17 cut the names of their threads, bytes (`TASK_COMM_LEN` without the zero byte).
+const KEPT_OF_NAME: usize = 15;
+
 fn irq_priority(context: &Context<'_>, value: Option<&str>) -> Result<Vec<Write>, WhyNot> {
     const VALUES: &str = "NAME:PRIORITY for the threads irq/N-NAME..., or a priority for all: eth0:90, 50";
     let Some(value) = value else { return Err(needs_a_value(VALUES)) };
@@ -651,8 +654,11 @@ fn irq_priority(context: &Context<'_>, value: Option<&str>) -> Result<Vec<Write>
         let remedy = "boot with `threadirqs`, or use a PREEMPT_RT kernel";
         return Err(WhyNot::Here(format!("this kernel handles interrupts without threads: {remedy}")));
     }
-    let is_meant =
-        |thread: &str| name.is_empty() || thread.split_once('-').is_some_and(|(_, own)| own.starts_with(name));
+    let is_meant = |thread: &str| {
+        let is_cut = thread.len() >= KEPT_OF_NAME;
+        let is = |own: &str| own.starts_with(name) || is_cut && name.starts_with(own);
+        name.is_empty() || thread.split_once('-').is_some_and(|(_, own)| is(own))
+    };
     let mut writes = Vec::new();
     for thread in handlers.iter().filter(|thread| is_meant(&thread.name)) {
         let (Some(now), Some(start_ticks)) =

@@ -241,6 +241,16 @@ fn cpus_limit_the_settings_of_cpus_and_move_other_work_away() {
 }
 
 #[test]
+fn names_of_interrupt_threads_may_be_cut() {
+    let fake = Fake::new();
+    fake.thread(42, "irq/9-hold-sour", 1, 50);
+    let chosen = |text: &str| chosen_with(&*fake, &[text.parse().unwrap()], None);
+    assert!(chosen("irq.priority=hold-source:20").is_ok());
+    assert!(chosen("irq.priority=hold-sink:20").is_err());
+    assert!(chosen("irq.priority=eth0-rx:20").is_err(), "a whole name is not cut");
+}
+
+#[test]
 fn values_are_checked_before_anything_changes() {
     let fake = Fake::new();
     let error = |text: &str| match text.parse::<Choice>() {
