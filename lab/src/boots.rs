@@ -242,12 +242,7 @@ pub const ALL: &[Boot] = &[
         ],
         ..PLAIN
     },
-    Boot {
-        name: "tune",
-        hold: true,
-        tests: tests![tune::a_search_finds_the_interrupt_that_delays],
-        ..PLAIN
-    },
+    Boot { name: "tune", hold: true, tests: tests![tune::a_search_finds_the_interrupt_that_delays], ..PLAIN },
     Boot {
         name: "counters",
         hold: true,

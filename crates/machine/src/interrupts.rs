@@ -1,6 +1,10 @@
 //! Device interrupts per CPU.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    thread,
+    time::{Duration, Instant},
+};
 
 use crate::{CpuList, Root};
 
@@ -45,6 +49,39 @@ pub(crate) fn counts_on(root: &Root, on: &CpuList) -> BTreeMap<u32, u64> {
         counts.filter_map(|(_, count)| count.parse::<u64>().ok()).sum()
     };
     numbered(&text).map(|(number, rest)| (number, count(rest))).collect()
+}
+
+/// The counts of all numbered interrupts at one time, from `/proc/stat`, to tell what came until a later reading of
+/// `/proc/interrupts`.
+#[derive(Debug, Clone)]
+pub struct EarlierInterrupts {
+    at: Instant,
+    /// By number.
+    counts: Vec<u64>,
+}
+
+impl EarlierInterrupts {
+    /// Reads the counts; `None` if they cannot be read.
+    #[must_use]
+    pub fn read(root: &Root) -> Option<Self> {
+        let at = Instant::now();
+        let stat = root.read("proc/stat")?;
+        let all = stat.lines().find_map(|line| line.strip_prefix("intr "))?;
+        // The first count is that of all interrupts.
+        let counts = all.split(' ').skip(1).map(str::parse).collect::<Result<_, _>>().ok()?;
+        Some(Self { at, counts })
+    }
+
+    /// Waits until `length` has passed since they were read.
+    pub fn wait(&self, length: Duration) {
+        thread::sleep(length.saturating_sub(self.at.elapsed()));
+    }
+
+    /// The interrupts of this number until `count` was read at `at`, and the time between, s.
+    pub(crate) fn until(&self, number: u32, count: u64, at: Instant) -> Option<(u64, f64)> {
+        let earlier = self.counts.get(usize::try_from(number).ok()?)?;
+        Some((count.checked_sub(*earlier)?, at.checked_duration_since(self.at)?.as_secs_f64()))
+    }
 }
 
 /// An interrupt of a device.
@@ -102,6 +139,21 @@ fn numbered(text: &str) -> impl Iterator<Item = (u32, &str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn interrupts_since_a_reading_of_the_counts() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::at(folder.path());
+        std::fs::create_dir(root.path("proc")).unwrap();
+        std::fs::write(root.path("proc/stat"), "cpu  1 2 3\nintr 190 0 90 100\nctxt 7\n").unwrap();
+        let earlier = EarlierInterrupts::read(&root).unwrap();
+        let later = earlier.at + Duration::from_millis(500);
+        assert_eq!(earlier.until(2, 1100, later), Some((1000, 0.5)));
+        assert_eq!(earlier.until(2, 99, later), None, "another interrupt has this number now");
+        assert_eq!(earlier.until(3, 5, later), None, "it was set up meanwhile");
+        std::fs::write(root.path("proc/stat"), "cpu  1 2 3\n").unwrap();
+        assert!(EarlierInterrupts::read(&root).is_none());
+    }
 
     const X86: &str = "           CPU0       CPU1\n  \
          4:         10          0   IO-APIC   4-edge      ttyS0\n \

@@ -27,7 +27,7 @@ impl Snapshot {
     pub fn of(root: &Root, names: &[String]) -> Self {
         let root = root.at_once();
         let machine = facts(&root);
-        let _ = findings(&root, &machine, None);
+        let _ = findings(&root, &machine, None, None);
         let seen = root.seen();
         let host = machine.hostname.iter().map(|host| (host.to_ascii_lowercase(), "host"));
         let names: Vec<(String, &str)> =

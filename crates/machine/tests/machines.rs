@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use machine::topology::{caches_of, largest_cache_bytes};
-use machine::{Conditions, CpuError, CpuList, Root, facts, findings, usable_cpus};
+use machine::{Conditions, CpuError, CpuList, EarlierInterrupts, Root, facts, findings, usable_cpus};
 use record::{Finding, FindingState};
 
 const NAMES: [&str; 14] = [
@@ -58,7 +58,7 @@ fn facts_and_findings_of_each_recorded_machine() {
         let root = machine(name);
         let facts = facts(&root);
         golden::check(&folder().join(format!("{name}.json")), &facts);
-        found.insert(name, findings(&root, &facts, None));
+        found.insert(name, findings(&root, &facts, None, None));
     }
     golden::check_findings(&folder().join("findings"), &found);
 }
@@ -68,7 +68,7 @@ fn facts_and_findings_of_each_recorded_machine() {
 fn every_remedy_can_be_executed_as_printed() {
     for name in NAMES {
         let root = machine(name);
-        for Finding { id, remedy, .. } in findings(&root, &facts(&root), None) {
+        for Finding { id, remedy, .. } in findings(&root, &facts(&root), None, None) {
             let is_capital = |word: &&str| word.len() > 2 && word.chars().all(|c| c.is_ascii_uppercase() || c == '_');
             // A path is no word to replace.
             let words: Vec<&str> = remedy.split(' ').filter(|word| !word.starts_with('/')).collect();
@@ -96,7 +96,7 @@ fn every_finding_explains_itself() {
     let mut roots: Vec<Root> = NAMES.map(machine).into();
     roots.push(Root::system());
     for root in &roots {
-        let found = findings(root, &facts(root), None);
+        let found = findings(root, &facts(root), None, None);
         let mut ids: Vec<&str> = found.iter().map(|finding| finding.id.as_str()).collect();
         for Finding { id, state, title, evidence, why, remedy, lasts } in &found {
             let changes = ["| sudo tee ", "kernel argument", "scripts/config"].iter().any(|word| remedy.contains(word));
@@ -118,7 +118,7 @@ fn an_empty_folder_is_unknown_and_never_ok() {
     let root = Root::at(folder.path());
     let facts = facts(&root);
     assert_eq!(facts, record::Machine::default());
-    for finding in findings(&root, &facts, None) {
+    for finding in findings(&root, &facts, None, None) {
         assert_eq!(finding.state, FindingState::Unknown, "{}", finding.id);
     }
     assert!(matches!(usable_cpus(&root, None), Err(CpuError::Unreadable { .. })));
@@ -146,7 +146,7 @@ fn survives_invalid_contents_of_every_file() {
             fill(&folder().join(name), copy.path(), nonsense.as_bytes());
             let root = Root::at(copy.path());
             let facts = facts(&root);
-            assert!(!findings(&root, &facts, None).is_empty());
+            assert!(!findings(&root, &facts, None, None).is_empty());
             let _ = (usable_cpus(&root, None), usable_cpus(&root, Some(&list("0-9"))), largest_cache_bytes(&root));
             let conditions = Conditions::read(&root, &list("0-3"));
             let _ = machine::conditions::changes(&conditions, &conditions);
@@ -218,7 +218,7 @@ fn facts_of_this_machine_agree_with_uname_and_getconf() {
 #[test]
 fn every_finding_is_documented() {
     let root = machine("cloud-vm");
-    let found = findings(&root, &facts(&root), None);
+    let found = findings(&root, &facts(&root), None, None);
     let ids: Vec<&str> = machine::checks().map(|check| check.id).collect();
     assert_eq!(ids, found.iter().map(|finding| finding.id.as_str()).collect::<Vec<_>>());
     let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/machine.md")).unwrap();
@@ -274,7 +274,7 @@ fn large_server(folder: &Path) -> Root {
 fn a_large_server_is_checked_with_few_reads() {
     let folder = tempfile::tempdir().unwrap();
     let root = large_server(folder.path()).at_once();
-    let found = findings(&root, &facts(&root), None);
+    let found = findings(&root, &facts(&root), None, None);
     let of = |id: &str| found.iter().find(|finding| finding.id == id).unwrap();
     assert_eq!(of("cpu.idle_states").title, "deepest idle state C6 takes 190 us to leave");
     assert_eq!(of("irq.affinity").title, "interrupt 0 (nvme0q0) and 3 more can arrive at CPUs 250-255");
@@ -317,9 +317,111 @@ fn a_name_is_no_command() {
     write("sys/class/rfkill/rfkill0/type", "wlan\nsudo id");
     write("sys/class/rfkill/rfkill0/soft", "0");
     let root = Root::at(folder.path());
-    let found = findings(&root, &facts(&root), None);
+    let found = findings(&root, &facts(&root), None, None);
     let of = |id: &str| found.iter().find(|finding| finding.id == id).unwrap();
     assert_eq!(of("power.usb").remedy, "echo on | sudo tee '/sys/bus/usb/devices/1-1;$(touch pwn)/power/control'");
     assert_eq!(of("board.leds").remedy, "echo none | sudo tee '/sys/class/leds/a;id $(touch pwn)/trigger'");
     assert_eq!(of("board.radio").remedy, "");
+}
+
+/// A folder of files like those of a machine.
+struct Made(tempfile::TempDir);
+
+impl Made {
+    fn new() -> Self {
+        let made = Self(tempfile::tempdir().unwrap());
+        made.write("proc/uptime", "1000.0 900.0");
+        made
+    }
+
+    fn write(&self, path: &str, text: impl AsRef<[u8]>) {
+        let path = self.0.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    /// A thread: id, process, name, policy (1: FIFO) and priority.
+    fn thread(&self, id: u32, process: u32, name: &str, policy: u32, priority: u32) {
+        let zeros = "0 ".repeat(17);
+        let stat = format!(
+            "{id} ({name}) S 1 {process} {process} 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 100 {zeros}{priority} {policy} 0"
+        );
+        self.write(&format!("proc/{process}/task/{id}/stat"), &stat);
+        self.write(&format!("proc/{process}/task/{id}/comm"), name);
+        if id == process {
+            self.write(&format!("proc/{id}/stat"), &stat);
+            self.write(&format!("proc/{id}/comm"), name);
+        }
+    }
+
+    fn root(&self) -> Root {
+        Root::at(self.0.path())
+    }
+
+    fn finding(&self, id: &str, earlier: Option<&EarlierInterrupts>) -> Finding {
+        let root = self.root();
+        findings(&root, &facts(&root), None, earlier).into_iter().find(|finding| finding.id == id).unwrap()
+    }
+}
+
+#[test]
+fn a_storm_that_has_just_begun_is_found() {
+    let made = Made::new();
+    let interrupts = |usb: u64, net: u64| {
+        let text = format!("      CPU0\n  1: {usb} GICv2 1 Level dwc2\n  2: {net} GICv2 2 Level eth0\n");
+        made.write("proc/interrupts", text);
+    };
+    made.write("proc/stat", "cpu  1 2 3 4 5 6 7 8\nintr 3000 0 1000 2000\n");
+    let earlier = EarlierInterrupts::read(&made.root());
+    interrupts(1_000_000_000, 2_000);
+    let storm = made.finding("irq.storm", earlier.as_ref());
+    assert_eq!(storm.state, FindingState::Warn);
+    assert!(storm.title.ends_with(" interrupts a second from dwc2, now"), "{storm:?}");
+    interrupts(1_000, 2_000);
+    let quiet = made.finding("irq.storm", earlier.as_ref());
+    assert_eq!(
+        (quiet.state, &*quiet.title),
+        (FindingState::Ok, "at most 2.0 interrupts a second from a device, on average since boot")
+    );
+    // It has ended, or nothing is known about now.
+    interrupts(1_000, 9_000_000);
+    made.write("proc/stat", "cpu  1 2 3 4 5 6 7 8\nintr 3000 0 1000 9000000\n");
+    let ended = EarlierInterrupts::read(&made.root());
+    for earlier in [ended.as_ref(), None] {
+        let storm = made.finding("irq.storm", earlier);
+        assert_eq!(storm.title, "9000 interrupts a second from eth0, on average since boot");
+    }
+}
+
+#[test]
+fn interruptions_by_the_firmware_are_counted_by_the_processor() {
+    let made = Made::new();
+    let state = |count: Option<u32>, vendor: &str| {
+        made.write("proc/cpuinfo", format!("vendor_id\t: {vendor}\nflags\t\t: fpu\n"));
+        if let Some(count) = count {
+            made.write("dev/cpu/0/msr", [&[0xff; 0x34][..], &count.to_le_bytes(), &[0; 4]].concat());
+        }
+        made.finding("machine.firmware", None).state
+    };
+    assert_eq!(state(None, "GenuineIntel"), FindingState::Unknown, "the device cannot be read");
+    assert_eq!(state(Some(0), "GenuineIntel"), FindingState::Ok);
+    assert_eq!(state(Some(40), "GenuineIntel"), FindingState::Unknown, "perhaps during the boot");
+    assert_eq!(state(Some(400), "GenuineIntel"), FindingState::Warn);
+    assert_eq!(state(Some(0), "AuthenticAMD"), FindingState::Unknown, "this register means something else there");
+}
+
+#[test]
+fn a_sound_server_needs_a_realtime_thread() {
+    let made = Made::new();
+    made.thread(2, 2, "kthreadd", 0, 0);
+    let server = || made.finding("sound.server", None);
+    assert_eq!(server().state, FindingState::NotApplicable);
+    made.thread(700, 700, "pipewire", 0, 0);
+    made.thread(701, 700, "data-loop.0", 0, 0);
+    assert_eq!((server().state, &*server().title), (FindingState::Warn, "pipewire has no real-time thread"));
+    made.thread(701, 700, "data-loop.0", 1, 88);
+    assert_eq!(server().state, FindingState::Ok);
+    assert_eq!(server().evidence, "/proc/700/task/701/stat = data-loop.0, fifo:88");
+    made.thread(800, 800, "jackd", 0, 0);
+    assert!(server().title.starts_with("jackd ") && server().remedy.contains("--realtime"), "{:?}", server());
 }

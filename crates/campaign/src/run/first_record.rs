@@ -15,7 +15,7 @@ pub const SELF_EXE: &str = "/proc/self/exe";
 pub fn begin(command: &[String], executable: &Path, scenario: Scenario, root: &Root) -> Record {
     let root = root.at_once();
     let machine = machine::facts(&root);
-    let mut findings = machine::findings(&root, &machine, None);
+    let mut findings = machine::findings(&root, &machine, None, None);
     let name = if executable == Path::new(SELF_EXE) { "punctual".into() } else { executable.to_string_lossy() };
     let this_binary = record::shell::command(&[name]);
     for finding in &mut findings {

@@ -1,8 +1,11 @@
-//! The hypervisor, which takes CPU time from its guests.
+//! The hypervisor and the firmware, which take CPU time from the kernel.
+
+use std::{fs::File, io, os::unix::fs::FileExt};
 
 use record::Finding;
 
-use super::{Check, CheckContext, Explain, not_applicable, ok, unknown, warn};
+use super::{Check, CheckContext, Explain, evidence, not_applicable, ok, unknown, warn};
+use crate::PUNCTUAL;
 
 pub(super) const CHECKS: &[Check] = &[
     Check {
@@ -16,6 +19,12 @@ pub(super) const CHECKS: &[Check] = &[
         subject: "CPU time that the hypervisor gave to others",
         source: "proc(5), /proc/stat",
         run: steal,
+    },
+    Check {
+        id: "machine.firmware",
+        subject: "interruptions by the firmware (system management interrupts)",
+        source: "Intel, Software Developer's Manual, volume 4, MSR_SMI_COUNT (34H)",
+        run: firmware,
     },
 ];
 
@@ -76,4 +85,63 @@ fn steal(context: &CheckContext) -> Finding {
         "A virtual CPU stands still meanwhile, mostly for milliseconds at a time.",
         "give each virtual CPU a CPU of its own on the host (vcpupin of virsh), or choose an instance with dedicated CPUs",
     )
+}
+
+/// Number of the register that counts system management interrupts since the last reset.
+const SMI_COUNT: u64 = 0x34;
+/// Such interrupts a second, on average since boot, above which they come regularly; firmware causes some during the boot.
+const SMI_PER_SECOND: f64 = 0.1;
+
+fn firmware(context: &CheckContext) -> Finding {
+    const ID: &str = "machine.firmware";
+    if context.is_guest() {
+        return not_applicable(
+            ID,
+            "a virtual machine does not see the firmware of its host",
+            hypervisor_evidence(context),
+        );
+    }
+    let Some(processor) = context.root.read("proc/cpuinfo") else {
+        return unknown(ID, "processor not readable", context.evidence("proc/cpuinfo"));
+    };
+    let Some(vendor) = processor.lines().find_map(|line| line.strip_prefix("vendor_id")?.trim().strip_prefix(": "))
+    else {
+        return not_applicable(ID, "this processor has no system management mode", "/proc/cpuinfo: no vendor_id");
+    };
+    if vendor != "GenuineIntel" {
+        let title = "this processor does not count interruptions by the firmware; `measure noise` shows gaps";
+        return unknown(ID, title, evidence("proc/cpuinfo", &format!("vendor_id: {vendor}")));
+    }
+    let path = format!("dev/cpu/{}/msr", context.online.iter().next().unwrap_or(0));
+    let count = match smi_count(&context.root.path(&path)) {
+        Ok(count) => count,
+        Err(error) => {
+            let title = "interruptions by the firmware not readable: run `modprobe msr`, and the check, as root";
+            return unknown(ID, title, format!("/{path}: {error}"));
+        }
+    };
+    let read = format!("/{path} = MSR_SMI_COUNT (34H): {count}");
+    let rate = context.uptime_s().filter(|&seconds| seconds > 0.0).map(|seconds| f64::from(count) / seconds);
+    match rate {
+        _ if count == 0 => ok(ID, "the firmware has not interrupted the CPUs since the reset", read),
+        Some(rate) if rate > SMI_PER_SECOND => {
+            warn(ID, format!("the firmware interrupted the CPUs {count} times since the reset"), read).because(
+                "All CPUs stand still meanwhile, mostly for 10 us to milliseconds, and the kernel does not see it.",
+                format!("measure how long: sudo {PUNCTUAL} measure noise --duration 5m; switch off USB legacy support, power capping and monitoring in the firmware's setup"),
+            )
+        }
+        _ => {
+            let title = format!("the firmware interrupted the CPUs {count} times, perhaps only during the boot; `measure noise` shows gaps");
+            unknown(ID, title, read)
+        }
+    }
+}
+
+/// Reads the count of a CPU through its device.
+fn smi_count(device: &std::path::Path) -> io::Result<u32> {
+    let mut register = [0; 8];
+    File::open(device)?.read_exact_at(&mut register, SMI_COUNT)?;
+    // The upper half is reserved.
+    let [count @ .., _, _, _, _] = register;
+    Ok(u32::from_le_bytes(count))
 }

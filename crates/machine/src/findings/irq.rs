@@ -38,7 +38,7 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         id: "irq.storm",
-        subject: "a device with very many interrupts since boot",
+        subject: "a device with very many interrupts, now or on average since boot",
         source: "punctual; a Raspberry Pi had 5000 a second in place of 300 because of a faulty driver",
         run: storm,
     },
@@ -169,17 +169,23 @@ fn storm(context: &CheckContext) -> Finding {
     };
     // The timers of some boards are numbered, too.
     let is_device = |irq: &&DeviceInterrupt| !irq.handlers.is_empty() && !irq.handlers.ends_with("timer");
-    let Some(busiest) = devices.iter().filter(is_device).max_by_key(|irq| irq.count) else {
+    // Number and time, s, now and since boot. A storm may have begun or ended in between.
+    let rates = devices.iter().filter(is_device).flat_map(|irq| {
+        let since_boot = (irq, irq.count, uptime_s, "on average since boot");
+        [Some(since_boot), context.since_earlier(irq).map(|(count, time_s)| (irq, count, time_s, "now"))]
+    });
+    let rate = |(_, count, time_s, _): &(&DeviceInterrupt, u64, f64, &str)| *count as f64 / *time_s;
+    let Some(busiest) = rates.flatten().max_by(|one, other| rate(one).total_cmp(&rate(other))) else {
         return not_applicable(ID, "no device has an interrupt", "/proc/interrupts: no numbered line with a handler");
     };
-    let rate = busiest.count as f64 / uptime_s;
+    let (busiest, count, time_s, when, rate) = (busiest.0, busiest.1, busiest.2, busiest.3, rate(&busiest));
     let in_words = if rate < 10.0 { format!("{rate:.1}") } else { format!("{rate:.0}") };
-    let read =
-        format!("/proc/interrupts = {}: {} in {uptime_s:.0} s, {}", busiest.number, busiest.count, busiest.handlers);
+    let seconds = if time_s < 10.0 { format!("{time_s:.1}") } else { format!("{time_s:.0}") };
+    let read = format!("/proc/interrupts = {}: {count} in {seconds} s, {}", busiest.number, busiest.handlers);
     if rate < STORM_PER_SECOND {
-        return ok(ID, format!("at most {in_words} interrupts a second from a device, on average since boot"), read);
+        return ok(ID, format!("at most {in_words} interrupts a second from a device, {when}"), read);
     }
-    warn(ID, format!("{in_words} interrupts a second from {}, on average since boot", busiest.handlers), read).because(
+    warn(ID, format!("{in_words} interrupts a second from {}, {when}", busiest.handlers), read).because(
         "Each interrupt takes some microseconds from the thread on its CPU. A faulty driver, cable or hub causes more than the device needs.",
         format!("see which device and driver it is: cat /proc/irq/{}/spurious /proc/irq/{}/smp_affinity_list; ls /proc/irq/{}", busiest.number, busiest.number, busiest.number),
     )

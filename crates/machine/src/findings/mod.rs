@@ -15,13 +15,13 @@ mod tasks;
 
 pub(crate) use self::power::{pci_devices, usb_devices};
 
-use std::cell::OnceCell;
+use std::{cell::OnceCell, time::Instant};
 
 use record::{Finding, FindingState, Lasts, Machine};
 
 use crate::{
     CpuList, Root, Unreadable, cpus, facts,
-    interrupts::{self, DeviceInterrupt},
+    interrupts::{self, DeviceInterrupt, EarlierInterrupts},
     kernel::Config,
     tasks::{self as threads, Scheduled},
 };
@@ -66,10 +66,15 @@ pub fn checks() -> impl Iterator<Item = &'static Check> {
 /// [`Root::at_once`], no file is read twice.
 ///
 /// `limit_ns` is the largest lateness that the use of the machine tolerates, if it is known: a single cause may use a
-/// tenth of it.
+/// tenth of it. With `earlier` counts, interrupts are judged by their rate since then, too.
 #[must_use]
-pub fn findings(root: &Root, machine: &Machine, limit_ns: Option<u64>) -> Vec<Finding> {
-    let context = CheckContext::new(root, machine, limit_ns);
+pub fn findings(
+    root: &Root,
+    machine: &Machine,
+    limit_ns: Option<u64>,
+    earlier: Option<&EarlierInterrupts>,
+) -> Vec<Finding> {
+    let context = CheckContext::new(root, machine, limit_ns, earlier);
     let mut findings: Vec<Finding> = checks().map(|check| (check.run)(&context)).collect();
     if context.in_container() {
         // The rights of a container are set where it is started; everything else is set on the host.
@@ -88,14 +93,21 @@ struct CheckContext<'a> {
     limit_ns: Option<u64>,
     config: OnceCell<Option<Config>>,
     threads: OnceCell<Vec<Scheduled>>,
-    interrupts: OnceCell<Option<Vec<DeviceInterrupt>>>,
+    earlier: Option<&'a EarlierInterrupts>,
+    /// When they were read, and the interrupts of devices; `None` if they cannot be read.
+    interrupts: OnceCell<Option<(Instant, Vec<DeviceInterrupt>)>>,
 }
 
 impl<'a> CheckContext<'a> {
-    fn new(root: &'a Root, machine: &'a Machine, limit_ns: Option<u64>) -> Self {
+    fn new(
+        root: &'a Root,
+        machine: &'a Machine,
+        limit_ns: Option<u64>,
+        earlier: Option<&'a EarlierInterrupts>,
+    ) -> Self {
         let (config, threads, interrupts) = Default::default();
         let (online, isolated) = (cpus::online_cpus(root), facts::isolated_cpus(root));
-        Self { root, machine, online, isolated, limit_ns, config, threads, interrupts }
+        Self { root, machine, online, isolated, limit_ns, config, threads, earlier, interrupts }
     }
 
     /// The configuration of the kernel; `None` if it cannot be read.
@@ -111,7 +123,18 @@ impl<'a> CheckContext<'a> {
 
     /// The interrupts of devices; `None` if they cannot be read.
     fn interrupts(&self) -> Option<&[DeviceInterrupt]> {
-        self.interrupts.get_or_init(|| interrupts::devices(self.root)).as_deref()
+        self.read_interrupts().map(|(_, devices)| devices.as_slice())
+    }
+
+    fn read_interrupts(&self) -> Option<&(Instant, Vec<DeviceInterrupt>)> {
+        self.interrupts.get_or_init(|| Some((Instant::now(), interrupts::devices(self.root)?))).as_ref()
+    }
+
+    /// The number of times that an interrupt occurred since the earlier counts, and the time since then, s; `None` without
+    /// such counts.
+    fn since_earlier(&self, interrupt: &DeviceInterrupt) -> Option<(u64, f64)> {
+        let (at, _) = self.read_interrupts()?;
+        self.earlier?.until(interrupt.number, interrupt.count, *at)
     }
 
     /// The finding if the threads of the kernel cannot be seen.

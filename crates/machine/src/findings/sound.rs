@@ -3,7 +3,7 @@
 use record::Finding;
 
 use super::{Check, CheckContext, Explain, evidence, not_applicable, ok, unknown, warn, without};
-use crate::interrupts::DeviceInterrupt;
+use crate::{interrupts::DeviceInterrupt, tasks::Scheduled};
 
 const CARDS: &str = "proc/asound/cards";
 
@@ -19,6 +19,18 @@ pub(super) const CHECKS: &[Check] = &[
         subject: "the right of sound programs to keep the CPUs out of idle states (`/dev/cpu_dma_latency`)",
         source: "Linux, Documentation/power/pm_qos_interface.rst",
         run: latency_device,
+    },
+    Check {
+        id: "sound.device_access",
+        subject: "the right to use the sound card",
+        source: "https://wiki.linuxaudio.org/wiki/system_configuration",
+        run: device_access,
+    },
+    Check {
+        id: "sound.server",
+        subject: "a running PipeWire, PulseAudio or JACK without real-time threads",
+        source: "https://docs.pipewire.org/page_module_rt.html; jackd(1), --realtime",
+        run: server,
     },
 ];
 
@@ -79,4 +91,60 @@ fn latency_device(context: &CheckContext) -> Finding {
             .permanent(),
         None => unknown(ID, "rights to limit idle states not known for a recorded machine", format!("/{PATH}")),
     }
+}
+
+fn device_access(context: &CheckContext) -> Finding {
+    const ID: &str = "sound.device_access";
+    if let Some(finding) = no_card(context, ID) {
+        return finding;
+    }
+    let devices = context.root.list("dev/snd");
+    let Some(device) = devices.iter().find(|name| name.starts_with("control")).map(|name| format!("dev/snd/{name}"))
+    else {
+        return unknown(ID, "the devices of the sound card are not visible", "/dev/snd: no control*");
+    };
+    match context.root.may_write(&device) {
+        Some(true) => ok(ID, "may use the sound card", format!("/{device} may be written")),
+        Some(false) => warn(ID, "may not use the sound card", format!("/{device} may not be written"))
+            .because(
+                "The card belongs to a group, mostly `audio`, or to the user at the screen.",
+                "sudo usermod --append --groups audio \"$USER\"   # then log in again",
+            )
+            .permanent(),
+        None => unknown(ID, "rights to use the sound card not known for a recorded machine", format!("/{device}")),
+    }
+}
+
+/// The names of the processes of sound servers.
+const SERVERS: [&str; 4] = ["pipewire", "jackd", "jackdbus", "pulseaudio"];
+
+/// A sound server needs a real-time thread that moves the samples.
+fn server(context: &CheckContext) -> Finding {
+    const ID: &str = "sound.server";
+    let Some(threads) = context.threads() else { return context.unseen_threads(ID) };
+    let is_server = |thread: &&Scheduled| thread.id == thread.process && SERVERS.contains(&thread.name.as_str());
+    let servers: Vec<&Scheduled> = threads.iter().filter(is_server).collect();
+    let Some(first) = servers.first() else {
+        return not_applicable(ID, "no sound server runs", format!("/proc/*/comm: no {}", SERVERS.join(", ")));
+    };
+    let realtime = |server: &Scheduled| {
+        let own = threads.iter().filter(|thread| thread.process == server.process);
+        own.filter_map(|thread| Some((thread, thread.realtime?))).next()
+    };
+    let path = |thread: &Scheduled| format!("proc/{}/task/{}/stat", thread.process, thread.id);
+    let ordinary = servers.iter().find(|server| realtime(server).is_none());
+    let Some(ordinary) = ordinary else {
+        let (thread, policy) = realtime(first).expect("each of them has one");
+        let read = evidence(&path(thread), &format!("{}, {policy}", thread.name));
+        return ok(ID, format!("{} has a real-time thread", first.name), read);
+    };
+    let remedy = match ordinary.name.as_str() {
+        "jackd" | "jackdbus" => "start it with --realtime, with the right to real-time priorities (`rights.realtime`)",
+        _ => {
+            "install rtkit, or give its user the right to real-time priorities (`rights.realtime`); then start it again"
+        }
+    };
+    warn(ID, format!("{} has no real-time thread", ordinary.name), evidence(&path(ordinary), &ordinary.name))
+        .because("Other programs delay it, and the sound has gaps.", remedy)
+        .permanent()
 }

@@ -1,7 +1,9 @@
 //! `punctual check`: the settings of the whole machine.
 
+use std::time::Duration;
+
 use analysis::{Profile, format_ns, nearest};
-use machine::{Check, PUNCTUAL};
+use machine::{Check, EarlierInterrupts, PUNCTUAL};
 use record::{Finding, FindingState, Machine, Outcome, Record, USE_MEASURED};
 use report::{export::Format, terminal::CheckCommands};
 use serde_json::{Value, json};
@@ -14,6 +16,8 @@ use crate::{
     output::{self, Export, command_of},
 };
 
+/// Time in which interrupts are counted: 400 of a small storm.
+const INTERRUPTS_COUNTED: Duration = Duration::from_millis(200);
 /// Findings that matter to the users of a sound card only.
 const SOUND: &str = "sound.";
 
@@ -24,9 +28,13 @@ pub fn run(options: &CheckMachine) -> anyhow::Result<u8> {
         None => None,
     };
     let root = output::root(options.root.as_ref())?.at_once();
+    let earlier = root.is_system().then(|| EarlierInterrupts::read(&root)).flatten();
     let machine = ::machine::facts(&root);
     let limit_ns = profile.as_ref().and_then(|profile| u64::try_from(profile.limit_ns).ok());
-    let mut findings = ::machine::findings(&root, &machine, limit_ns);
+    if let Some(earlier) = &earlier {
+        earlier.wait(INTERRUPTS_COUNTED);
+    }
+    let mut findings = ::machine::findings(&root, &machine, limit_ns, earlier.as_ref());
     if let Some(profile) = &profile {
         judge_for(&mut findings, profile, &machine);
     }

@@ -20,7 +20,7 @@ pub fn run(options: &CheckNic) -> anyhow::Result<u8> {
     let interface = nic::Nic::read(&root, &mut answers, &options.interface)?;
     let machine = machine::facts(&root);
     let mut findings = nic::findings(&interface, options.period);
-    let machine_findings = machine::findings(&root, &machine, None).into_iter();
+    let machine_findings = machine::findings(&root, &machine, None, None).into_iter();
     findings.extend(machine_findings.filter(|finding| MACHINE_FINDINGS.contains(&finding.id.as_str())));
     if options.output.json {
         let json = serde_json::json!({ "machine": machine, "interface": interface, "findings": findings });
