@@ -5,7 +5,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use record::file::{FileError, SETTINGS_BYTES_MAX, read_text, remedy_of_reading};
+use import::ImportError;
+use record::file::{SETTINGS_BYTES_MAX, read_text, remedy_of_reading};
 use serde::de::DeserializeOwned;
 
 /// Why a profile or a reference could not be loaded.
@@ -53,9 +54,9 @@ pub enum LoadError {
         /// The mistake, and the correct form.
         message: String,
     },
-    /// The file is not a record.
+    /// The file is neither a record nor in a format of another tool.
     #[error(transparent)]
-    Record(#[from] FileError),
+    Record(#[from] ImportError),
 }
 
 /// The line of a mistake, from 1, and the mistake.

@@ -31,7 +31,8 @@ pub fn references() -> &'static [Record] {
     &REFERENCES
 }
 
-/// The built-in reference of that name, or the reference in a `.toml` file, or the record in another file.
+/// The built-in reference of that name, or the reference in a `.toml` file, or the record in another file, which can also be
+/// one of another tool.
 ///
 /// # Errors
 /// If there is neither, or the file has mistakes or is not a record.
@@ -44,10 +45,10 @@ pub fn find_reference(name_or_path: &str) -> Result<Record, LoadError> {
     }
     let path = Path::new(name_or_path);
     if name_or_path.ends_with(".json") || path.exists() {
-        return Ok(record::file::read(path)?);
+        return Ok(import::read(path)?);
     }
     let names = references().iter().map(name_of);
-    Err(data_file::unknown("reference", name_or_path, names, "*.toml or *.punctual.json"))
+    Err(data_file::unknown("reference", name_or_path, names, "*.toml, *.punctual.json or another tool's"))
 }
 
 fn name_of(reference: &Record) -> &str {

@@ -79,7 +79,7 @@ pub use self::{
     rig::{ModelChoice, Rig},
     run::{Campaigns, Run, Validate},
     setup::Setup,
-    show::{BlameRecord, Loads, Machine, Profiles, References, Show, Snapshot, Tables},
+    show::{BlameRecord, Import, Loads, Machine, Profiles, References, Show, Snapshot, Tables},
     sound::{Latency, LatencyLoop, Sound},
     stream::{Receive as StreamReceive, Side as StreamSide, Stream, StreamOptions, Streams},
     threads::Threads,
@@ -263,6 +263,17 @@ pub enum Command {
     ///   punctual profiles avb-class-a
     #[command(verbatim_doc_comment)]
     Profiles(Profiles),
+    /// Turn results of other tools into records.
+    ///
+    /// It reads cyclictest, oslat, rtla hist, latmus, jitterdebugger and tables.
+    /// What the tool lost or mixed becomes a caveat. `show` and --against read
+    /// such files directly.
+    ///
+    /// Examples:
+    ///   punctual import cyclictest.json
+    ///   punctual import hist-*.txt --quiet
+    #[command(verbatim_doc_comment)]
+    Import(Import),
     /// List the references: published figures that --against compares with your own.
     ///
     /// Examples:

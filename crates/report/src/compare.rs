@@ -87,6 +87,15 @@ pub(crate) fn conditions(pair: &ComparedPair) -> String {
     [differs, said, note].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
+/// Where the figures of a record come from that punctual did not measure: in a word, and in a sentence without its end.
+pub(crate) fn not_ours(record: &Record) -> (&'static str, String) {
+    match record.tool.name.as_str() {
+        "punctual" => ("PUBLISHED", "published elsewhere, not measured by punctual".to_owned()),
+        "" => ("IMPORTED", "measured by another tool, not by punctual".to_owned()),
+        tool => ("IMPORTED", format!("measured by {tool}, not by punctual")),
+    }
+}
+
 /// Headings of [`published_row`]; columns that no row fills are left out.
 pub(crate) const COLUMNS: [&str; 13] =
     ["figures", "of", "period", "samples", "missed", "min", "mean", "mode", "p50", "p99", "max", "jitter", "gap"];

@@ -47,6 +47,19 @@ pub struct Show {
     pub extent: Extent,
 }
 
+/// Options of `import`.
+#[derive(Debug, Args)]
+pub struct Import {
+    /// Files of other tools.
+    ///
+    /// Each becomes NAME.punctual.json in this folder. A file of that name is not replaced.
+    #[arg(required = true)]
+    pub files: Vec<PathBuf>,
+    /// Output on the terminal.
+    #[command(flatten)]
+    pub output: OutputOptions,
+}
+
 /// Options of `references`.
 #[derive(Debug, Args)]
 pub struct References {

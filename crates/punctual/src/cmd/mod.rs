@@ -8,6 +8,7 @@ mod check;
 mod echo;
 mod evl;
 mod generate;
+mod import;
 mod judge;
 mod lab;
 mod latency;
@@ -59,6 +60,7 @@ pub fn run(cli: Cli) -> anyhow::Result<u8> {
         Some(Command::Check(what)) => check::run(&what),
         Some(Command::Evl(what)) => evl::run(&what),
         Some(Command::Profiles(options)) => profiles::run(&options),
+        Some(Command::Import(options)) => import::run(&options),
         Some(Command::References(options)) => references::run(&options),
         Some(Command::Loads(options)) => loads::list(&options),
         Some(Command::Setup(options)) => setup::run(&options),

@@ -27,7 +27,7 @@ pub fn run(options: &Show) -> anyhow::Result<u8> {
     }
     let exports = Export::among(&options.exports, &Format::OF_RECORDS)?;
     let others = output::find_references(&options.against)?;
-    let mut record = file::read(&options.record)?;
+    let mut record = import::read(&options.record)?;
     output::compare_with(&mut record, &others);
     if options.profiles.is_empty() {
         analysis::rejudge(&mut record);

@@ -96,7 +96,13 @@ fn shortened(words: &[String]) -> Vec<String> {
     all
 }
 
-/// Creates the files that the arguments name: records, profiles and campaigns. `LAST` is a copy of the first record, which
+/// Files of other tools, by the name that documents give them.
+const SAMPLES: [(&str, &str); 2] = [
+    ("cyclictest.json", include_str!("../../../import/tests/samples/cyclictest-2.4.json")),
+    ("rtla-hist.txt", include_str!("../../../import/tests/samples/rtla-timerlat-hist-6.1.txt")),
+];
+
+/// Creates the files that the arguments name: records, profiles, campaigns and results of other tools. `LAST` is a copy of the first record, which
 /// has spikes; the newest of the other commands may have none.
 fn prepare(scratch: &Scratch, words: &[String]) {
     if words.iter().any(|word| word == "LAST") {
@@ -106,6 +112,9 @@ fn prepare(scratch: &Scratch, words: &[String]) {
         let path = scratch.path().join(word);
         if word.ends_with(".punctual.json") && !path.exists() {
             fs::copy(scratch.record_path(), &path).unwrap();
+        }
+        if let Some((_, sample)) = SAMPLES.iter().find(|(name, _)| name == word) {
+            fs::write(&path, sample).unwrap();
         }
         if word.ends_with(".toml") && !path.exists() {
             let is_profile = words.first().is_some_and(|first| first == "measure");

@@ -40,6 +40,37 @@ fn a_published_record_cannot_pass_a_profile() {
 }
 
 #[test]
+fn files_of_other_tools_are_imported_shown_and_compared() {
+    let scratch = Scratch::new();
+    let samples = concat!(env!("CARGO_MANIFEST_DIR"), "/../import/tests/samples");
+    let imported = scratch.run(&format!("import {samples}/cyclictest-2.4.json"));
+    imported.expect_status(0);
+    for text in ["measured by cyclictest, not by punctual", "1.03 ms", "23 samples are beyond the last cell"] {
+        assert!(imported.stdout().contains(text), "{text} in {}", imported.stdout());
+    }
+    let again = scratch.run(&format!("import {samples}/cyclictest-2.4.json {samples}/oslat-2.4.txt"));
+    again.expect_status(1);
+    assert!(again.stderr().contains("cyclictest-2.4.punctual.json: File exists"), "{}", again.stderr());
+    assert!(!scratch.path().join("oslat-2.4.punctual.json").exists(), "the files are written in their order");
+    for shown in ["cyclictest-2.4.punctual.json".to_owned(), format!("{samples}/rtla-timerlat-hist-6.1.txt")] {
+        let shown = scratch.run(&format!("show {shown} --export a.html"));
+        shown.expect_status(0);
+        assert!(fs::read_to_string(scratch.path().join("a.html")).unwrap().contains("</span>IMPORTED</p>"));
+    }
+    let judged = scratch.run("show cyclictest-2.4.punctual.json --profile audio-48k-64").expect_status(3).stdout();
+    assert!(judged.contains("INCONCLUSIVE") && !judged.contains("PASS"), "{judged}");
+    // The figures of all threads are compared, not those of the first.
+    let compared = scratch.run(&format!(
+        "measure timer --duration 1s --no-record --policy other --against {samples}/cyclictest-2.4.json"
+    ));
+    assert!(compared.stdout().contains("largest lateness 1.03 ms, here "), "{}", compared.stdout());
+    let unknown = scratch.run(&format!("import {samples}/../formats.rs"));
+    unknown.expect_status(1);
+    assert!(unknown.stderr().contains("is in no format that punctual reads: "), "{}", unknown.stderr());
+    scratch.run("import").expect_status(64);
+}
+
+#[test]
 fn a_comparison_is_stored_in_the_record() {
     let scratch = Scratch::new();
     let run =

@@ -5,6 +5,8 @@ use std::fmt::Write;
 use analysis::{Summary, format_duration, format_ns};
 use record::{Outcome, Record, UseVerdict, counted, grouped};
 
+use crate::compare::not_ours;
+
 use super::{audio, capture, figure::Key, lines, matrix, noise, process, round_trip, stream, svg, text};
 use crate::blame::unsigned;
 use crate::headline;
@@ -72,8 +74,9 @@ fn class(outcome: Outcome) -> &'static str {
 /// The headline of the report.
 pub fn headline(record: &Record) -> Headline {
     if let Some(published) = &record.published {
-        let sentence = "Published elsewhere, not measured by punctual.".to_owned();
-        return Headline { word: "PUBLISHED", class: "measured", sentence, reason: text::escape(&published.source()) };
+        let (word, from) = not_ours(record);
+        let sentence = format!("The figures were {from}.");
+        return Headline { word, class: "measured", sentence, reason: text::escape(&published.source()) };
     }
     let judged = record.verdict.as_ref();
     let outcome = if record.validity.valid { judged.map(|v| v.outcome) } else { Some(Outcome::Invalid) };

@@ -5,13 +5,13 @@ use record::{Published, Record};
 use super::page::Page;
 use super::table::Table;
 use super::{cell, verdict};
-use crate::compare::{COLUMNS, jitter_tables, published_notes, published_row, tool};
+use crate::compare::{COLUMNS, jitter_tables, not_ours, published_notes, published_row, tool};
 use crate::style::Ink;
 use crate::words::cpus;
 
 /// The whole page: source, machine, figures and caveats.
 pub(super) fn page(page: &mut Page, record: &Record, published: &Published) {
-    page.heading(&format!("{}: published elsewhere, not measured by punctual", published.name));
+    page.heading(&format!("{}: {}", published.name, not_ours(record).1));
     source(page, record, published);
     figures(page, published);
     for of_load in jitter_tables(record) {

@@ -1,0 +1,217 @@
+//! Results of other tools as run records, with caveats about what the tool lost or mixed.
+//!
+//! | module | contents |
+//! |---|---|
+//! | `cells` | printed histograms, and the figures that follow from them |
+//! | `command` | options in the command line of a tool |
+//! | `cyclictest`, `rt_tests`, `oslat`, `rtla`, `latmus`, `jitterdebugger`, `columns` | a format each |
+//!
+//! A format is one file and one entry in [`FORMATS`].
+
+mod cells;
+mod columns;
+mod command;
+mod cyclictest;
+mod jitterdebugger;
+mod latmus;
+mod oslat;
+mod rt_tests;
+mod rtla;
+
+use std::{io, path::Path, path::PathBuf};
+
+use record::{
+    Caveat, Figures, Machine, Published, Reason, Record, SCHEMA, Scenario, State, Tool, Validity,
+    file::{FileError, read_text, remedy_of_reading},
+};
+
+/// The begin of a file in which a record of punctual has its schema, bytes.
+const HEAD_BYTES: usize = 200;
+/// The largest file that is read, bytes.
+const BYTES_MAX: u64 = 256 << 20;
+
+/// A format of another tool.
+pub trait Format: Sync {
+    /// Its name for readers: `cyclictest, text`.
+    fn name(&self) -> &'static str;
+
+    /// True if the text is in this format.
+    fn is_it(&self, text: &str) -> bool;
+
+    /// Reads it.
+    ///
+    /// # Errors
+    /// The first mistake.
+    fn read(&self, text: &str) -> Result<Imported, Mistake>;
+}
+
+/// All formats. The first one that recognises a text reads it.
+pub const FORMATS: [&dyn Format; 8] = [
+    &rt_tests::Json,
+    &jitterdebugger::Json,
+    &oslat::Text,
+    &rtla::Histograms,
+    &latmus::Plot,
+    &cyclictest::Text,
+    &cyclictest::Rows,
+    &columns::Columns,
+];
+
+/// What a file of another tool says.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Imported {
+    /// Name of the tool: `cyclictest`; empty if the file does not say.
+    pub tool: String,
+    /// Version of the tool; empty if the file does not say.
+    pub version: String,
+    /// Command line; empty if the file does not say.
+    pub command: String,
+    /// Start of the measurement, as the file writes it; empty if the file does not say.
+    pub started_at: String,
+    /// The machine.
+    pub machine: Machine,
+    /// The figures of each thread.
+    pub figures: Vec<Figures>,
+    /// What the tool lost or mixed.
+    pub caveats: Vec<Caveat>,
+}
+
+/// A mistake in a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mistake {
+    /// The line, from 1; 0 if it concerns the whole file.
+    pub line: usize,
+    /// The mistake.
+    pub text: String,
+}
+
+impl Mistake {
+    fn new(line: usize, text: impl Into<String>) -> Self {
+        Self { line, text: text.into() }
+    }
+}
+
+/// Why a file could not be imported.
+#[derive(Debug, thiserror::Error)]
+pub enum ImportError {
+    /// The file could not be read.
+    #[error("cannot read {}: {source}{}", path.display(), remedy_of_reading(source))]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// The error from the system.
+        source: io::Error,
+    },
+    /// No format recognises the file.
+    #[error("{} is in no format that punctual reads: {}", path.display(), names())]
+    Unknown {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file has a mistake.
+    #[error("{} is not whole ({format}): {}{}", path.display(), at_line(mistake.line), mistake.text)]
+    Invalid {
+        /// The file.
+        path: PathBuf,
+        /// The format that recognised it.
+        format: &'static str,
+        /// The mistake.
+        mistake: Mistake,
+    },
+    /// A record could not be read.
+    #[error(transparent)]
+    Record(#[from] FileError),
+}
+
+fn at_line(line: usize) -> String {
+    if line == 0 { String::new() } else { format!("line {line}: ") }
+}
+
+fn names() -> String {
+    FORMATS.map(Format::name).join("; ")
+}
+
+/// Reads a file of another tool into a record with [`Record::published`], named after the file.
+///
+/// # Errors
+/// [`ImportError`].
+pub fn import(path: &Path) -> Result<Record, ImportError> {
+    let text = read_text(path, BYTES_MAX).map_err(|source| ImportError::Read { path: path.to_owned(), source })?;
+    let Some(format) = format_of(&text) else { return Err(ImportError::Unknown { path: path.to_owned() }) };
+    let imported = format.read(&text).map_err(|mistake| ImportError::Invalid {
+        path: path.to_owned(),
+        format: format.name(),
+        mistake,
+    })?;
+    Ok(to_record(imported, path))
+}
+
+/// Reads a record, or a file of another tool. A text that nothing recognises is an error of a record.
+///
+/// # Errors
+/// [`ImportError`], except [`ImportError::Unknown`].
+pub fn read(path: &Path) -> Result<Record, ImportError> {
+    match import(path) {
+        Err(ImportError::Unknown { .. } | ImportError::Read { .. }) => Ok(record::file::read(path)?),
+        imported => imported,
+    }
+}
+
+/// The format of a text; `None` if no format recognises it.
+#[must_use]
+pub fn format_of(text: &str) -> Option<&'static dyn Format> {
+    // A record is large, and each format would search it.
+    let head = text.get(..HEAD_BYTES).unwrap_or(text);
+    if head.contains("\"punctual.") {
+        return None;
+    }
+    FORMATS.into_iter().find(|format| format.is_it(text))
+}
+
+/// The caveat of every imported record.
+const NOT_MEASURED: &str = "another tool measured this, so it cannot be checked that the run went as requested";
+
+/// The record of a file of another tool, named after the file.
+#[must_use]
+pub fn to_record(imported: Imported, path: &Path) -> Record {
+    let Imported { tool, version, command, started_at, machine, mut figures, mut caveats } = imported;
+    // First, so that a comparison prefers the figures of all threads to those of one of them.
+    figures.splice(0..0, cells::together(&figures));
+    for figures in &mut figures {
+        figures.tool.clone_from(&tool);
+        figures.command.clone_from(&command);
+        figures.started_at.clone_from(&started_at);
+    }
+    caveats.insert(0, Caveat { kind: "imported".to_owned(), text: NOT_MEASURED.to_owned() });
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let parts = [machine.hostname.clone(), machine.kernel.as_ref().map(|kernel| format!("Linux {kernel}"))];
+    let on = parts.into_iter().flatten().collect::<Vec<_>>().join(", ");
+    let reason = Reason {
+        id: "imported".to_owned(),
+        text: NOT_MEASURED.to_owned(),
+        remedy: "measure with punctual for a verdict".to_owned(),
+    };
+    let published = Published {
+        name,
+        on: if on.is_empty() { "an unnamed machine".to_owned() } else { on },
+        ..Published::default()
+    };
+    let probe = figures.first().map(|figures| figures.probe.clone()).unwrap_or_default();
+    Record {
+        schema: SCHEMA.to_owned(),
+        tool: Tool { name: tool, version },
+        state: State::Complete,
+        started_at,
+        scenario: Scenario { probe, ..Scenario::default() },
+        machine,
+        validity: Validity { valid: false, reasons: vec![reason] },
+        caveats,
+        published: Some(Published { figures, ..published }),
+        ..Record::default()
+    }
+}
+
+/// A caveat of this kind.
+fn caveat(kind: &str, text: impl Into<String>) -> Caveat {
+    Caveat { kind: kind.to_owned(), text: text.into() }
+}

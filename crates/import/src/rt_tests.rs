@@ -1,0 +1,169 @@
+//! JSON files of rt-tests: cyclictest and oslat (`src/lib/rt-utils.c`, `rt_write_json`).
+
+use record::{Caveat, Figures, Machine};
+use serde_json::Value;
+
+use crate::{
+    Format, Imported, Mistake, caveat,
+    cells::{Cells, omission, to_ns},
+    command::Command,
+};
+
+/// The format.
+pub struct Json;
+
+impl Format for Json {
+    fn name(&self) -> &'static str {
+        "cyclictest and oslat, JSON"
+    }
+
+    fn is_it(&self, text: &str) -> bool {
+        text.trim_start().starts_with('{') && text.contains("\"file_version\"") && text.contains("\"thread\"")
+    }
+
+    fn read(&self, text: &str) -> Result<Imported, Mistake> {
+        // A thread without cycles has the mean `nan`.
+        let text = text.replace(": nan", ": null").replace(": -nan", ": null");
+        let file: Value = serde_json::from_str(&text).map_err(|error| Mistake::new(error.line(), error.to_string()))?;
+        let of = |key: &str| file[key].as_str().unwrap_or_default().to_owned();
+        // Both keys end with a colon in the files.
+        let (command, version) = (of("cmdline:"), of("rt_test_version:"));
+        let threads = file["thread"].as_object().ok_or_else(|| Mistake::new(0, "`thread` is no object"))?;
+        let is_oslat = threads.values().any(|thread| thread["freq"].is_number());
+        let mut imported = Imported {
+            tool: if is_oslat { "oslat" } else { "cyclictest" }.to_owned(),
+            version,
+            started_at: of("start_time"),
+            machine: machine(&file["sysinfo"]),
+            ..Imported::default()
+        };
+        let words = Command::of(&command);
+        let mut numbered: Vec<(u32, &Value)> = Vec::new();
+        for (number, thread) in threads {
+            let number = number.parse().map_err(|_| Mistake::new(0, format!("thread {number:?} has no number")))?;
+            numbered.push((number, thread));
+        }
+        numbered.sort_unstable_by_key(|(number, _)| *number);
+        if numbered.is_empty() {
+            return Err(Mistake::new(0, "it has no thread"));
+        }
+        for (number, thread) in numbered {
+            let (figures, caveats) = match is_oslat {
+                true => of_oslat(number, thread, &words)?,
+                false => of_cyclictest(number, thread, &file, &words, threads.len())?,
+            };
+            imported.figures.push(figures);
+            imported.caveats.extend(caveats);
+        }
+        if is_oslat {
+            imported.caveats.push(caveat("mixed", LOOPS));
+        }
+        imported.command = command;
+        Ok(imported)
+    }
+}
+
+/// The caveat of each result of oslat.
+pub const LOOPS: &str = "oslat counts each turn of its loop, so its first cell is no interruption; the last cell also contains \
+                         all longer times";
+
+fn machine(info: &Value) -> Machine {
+    let of = |key: &str| info[key].as_str().map(str::to_owned);
+    Machine {
+        hostname: of("nodename"),
+        kernel: of("release"),
+        kernel_build: of("version"),
+        arch: of("machine"),
+        ..Machine::default()
+    }
+}
+
+/// The samples of a thread: by the number of the cell, its width and its upper end in units of `unit_ns`.
+fn cells(thread: &Value, number: u32, of_cell: impl Fn(f64) -> Option<(i64, i64)>) -> Result<Cells, Mistake> {
+    let mut cells = Cells::default();
+    for (key, count) in thread["histogram"].as_object().into_iter().flatten() {
+        let wrong = || Mistake::new(0, format!("thread {number}: the cell {key:?}: {count} is none"));
+        let (from_ns, width_ns) = key.parse().ok().and_then(&of_cell).ok_or_else(wrong)?;
+        cells.add(from_ns, width_ns, count.as_u64().ok_or_else(wrong)?).ok_or_else(wrong)?;
+    }
+    Ok(cells)
+}
+
+type Read = (Figures, Vec<Caveat>);
+
+fn of_cyclictest(
+    number: u32,
+    thread: &Value,
+    file: &Value,
+    command: &Command<'_>,
+    threads: usize,
+) -> Result<Read, Mistake> {
+    // It is a truth value: 1 for ns, 0 for us.
+    let unit_ns = if file["resolution_in_ns"].as_i64() == Some(1) { 1 } else { 1_000 };
+    let time = |key: &str| thread[key].as_f64().and_then(|value| to_ns(value, f64::from(unit_ns)));
+    let mut cells = cells(thread, number, |value| {
+        let from_ns = to_ns(value, f64::from(unit_ns)).filter(|&ns| ns >= 0)?;
+        Some((from_ns, i64::from(unit_ns)))
+    })?;
+    let cycles = thread["cycles"].as_u64().ok_or_else(|| Mistake::new(0, format!("thread {number} has no cycles")))?;
+    let has_histogram = cells.total() > 0;
+    if has_histogram {
+        cells.beyond = cycles.checked_sub(cells.total()).ok_or_else(|| {
+            Mistake::new(
+                0,
+                format!("thread {number}: the histogram has {} samples, but only {cycles} cycles", cells.total()),
+            )
+        })?;
+    }
+    // Each thread has its own period unless the threads are equal, as with -S or with a histogram.
+    let is_equal = threads == 1 || has_histogram || command.has(&["-S", "--smp", "-d0", "--distance=0"]);
+    let period_us = command.value("-i", "--interval").map_or(Some(1_000), |value| value.parse::<u64>().ok());
+    let priority = command.value("-p", "--priority").or_else(|| command.value("-p", "--prio"));
+    let is_fifo = command.value("-y", "--policy").is_none_or(|policy| policy.eq_ignore_ascii_case("fifo"));
+    let cpu = thread["cpu"].as_u64();
+    let mut figures = Figures {
+        probe: record::TIMER.to_owned(),
+        phase: format!("thread-{number}"),
+        cpus: cpu.map(|cpu| cpu.to_string()).unwrap_or_default(),
+        policy: match priority {
+            Some(priority) if is_fifo && priority != "0" => format!("fifo:{priority}"),
+            _ => String::new(),
+        },
+        period_ns: period_us.filter(|_| is_equal).and_then(|us| us.checked_mul(1_000)),
+        samples: Some(cycles),
+        min_ns: time("min").filter(|_| cycles > 0),
+        mean_ns: thread["avg"].as_f64().filter(|_| cycles > 0).map(|mean| mean * f64::from(unit_ns)),
+        max_ns: time("max").filter(|_| cycles > 0),
+        ..Figures::default()
+    };
+    let who = format!("thread {number}");
+    let caveats = cells.overflow(&who).into_iter().chain(omission(&who, figures.max_ns, figures.period_ns)).collect();
+    cells.fill(&mut figures);
+    Ok((figures, caveats))
+}
+
+fn of_oslat(number: u32, thread: &Value, command: &Command<'_>) -> Result<Read, Mistake> {
+    // Cells of whole us, unless -W says another width in ns.
+    let width_ns = command.value("-W", "--bucket-width").map_or(Some(1_000), |width| width.parse::<i64>().ok());
+    let width_ns =
+        width_ns.filter(|&ns| ns > 0).ok_or_else(|| Mistake::new(0, "its width of cells (-W) is no number"))?;
+    let unit_ns = if width_ns % 1_000 == 0 { 1_000.0 } else { 1.0 };
+    let time = |key: &str| thread[key].as_f64().and_then(|value| to_ns(value, unit_ns));
+    // The keys are the upper ends.
+    let cells = cells(thread, number, |upper_us| {
+        let from_ns = to_ns(upper_us, 1e3).filter(|&ns| ns > 0)? - width_ns;
+        Some((from_ns.max(0), width_ns))
+    })?;
+    let seconds = thread["duration"].as_f64();
+    let mut figures = Figures {
+        probe: "noise".to_owned(),
+        phase: format!("thread-{number}"),
+        cpus: thread["cpu"].as_u64().map(|cpu| cpu.to_string()).unwrap_or_default(),
+        duration_ns: seconds.and_then(|seconds| to_ns(seconds, 1e9)).and_then(|ns| u64::try_from(ns).ok()),
+        min_ns: time("min"),
+        max_ns: time("max"),
+        ..Figures::default()
+    };
+    cells.fill(&mut figures);
+    Ok((figures, Vec::new()))
+}

@@ -1,0 +1,160 @@
+//! Histograms of `rtla timerlat hist` and `rtla osnoise hist` (`tools/tracing/rtla/src/timerlat_hist.c`).
+
+use record::{Figures, TIMERLAT_IRQ, TIMERLAT_THREAD};
+
+use crate::{
+    Format, Imported, Mistake, caveat,
+    cells::{Cells, to_ns},
+};
+
+/// The format.
+pub struct Histograms;
+
+const TITLE: &str = "# RTLA ";
+
+impl Format for Histograms {
+    fn name(&self) -> &'static str {
+        "rtla hist"
+    }
+
+    fn is_it(&self, text: &str) -> bool {
+        text.lines().any(|line| line.starts_with(TITLE) && line.ends_with("histogram")) && text.contains("\nIndex")
+    }
+
+    fn read(&self, text: &str) -> Result<Imported, Mistake> {
+        let of = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+        let title = of(TITLE).unwrap_or_default();
+        let is_timerlat = title.starts_with("timerlat");
+        let unit_ns = match of("# Time unit is") {
+            Some(unit) if unit.starts_with("nanoseconds") => 1.0,
+            Some(unit) if unit.starts_with("microseconds") => 1_000.0,
+            _ => return Err(Mistake::new(0, "it has no line `# Time unit is`")),
+        };
+        let mut lines = (1..).zip(text.lines()).skip_while(|(_, line)| !line.starts_with("Index"));
+        let (heading, names) = lines.next().ok_or_else(|| Mistake::new(0, "it has no line `Index`"))?;
+        let mut columns =
+            names.split_whitespace().skip(1).map(|name| column(name, is_timerlat)).collect::<Option<Vec<_>>>();
+        let columns = columns.as_mut().ok_or_else(|| Mistake::new(heading, format!("columns not known: {names}")))?;
+        for figures in columns.iter_mut() {
+            figures.duration_ns = of("# Duration:").and_then(duration_ns);
+        }
+        let (mut rows, mut beyond): (Vec<(i64, Vec<u64>)>, Vec<u64>) = Default::default();
+        for (number, line) in lines {
+            let mut words = line.split_whitespace();
+            let Some(name) = words.next() else { continue };
+            let words: Vec<&str> = words.collect();
+            let is_row = name.bytes().all(|byte| byte.is_ascii_digit());
+            if name == "ALL:" {
+                break;
+            }
+            if !is_row && !["over:", "count:", "min:", "avg:", "max:"].contains(&name) {
+                continue;
+            }
+            if words.len() != columns.len() {
+                return Err(Mistake::new(number, format!("{} values for {} columns", words.len(), columns.len())));
+            }
+            let wrong = |word: &str| Mistake::new(number, format!("{word:?} is no number"));
+            let counts =
+                || words.iter().map(|word| word.parse().map_err(|_| wrong(word))).collect::<Result<Vec<u64>, _>>();
+            if is_row {
+                let from_ns =
+                    name.parse().ok().and_then(|from: f64| to_ns(from, unit_ns)).ok_or_else(|| wrong(name))?;
+                rows.push((from_ns, counts()?));
+                continue;
+            }
+            if name == "over:" {
+                beyond = counts()?;
+                continue;
+            }
+            for (figures, word) in columns.iter_mut().zip(&words).filter(|(_, word)| **word != "-") {
+                let value: f64 = word.parse().map_err(|_| wrong(word))?;
+                match name {
+                    "count:" => figures.samples = Some(word.parse().map_err(|_| wrong(word))?),
+                    "min:" => figures.min_ns = to_ns(value, unit_ns),
+                    "avg:" => figures.mean_ns = Some(value * unit_ns),
+                    _ => figures.max_ns = to_ns(value, unit_ns),
+                }
+            }
+        }
+        let width_ns = width(&rows, unit_ns);
+        let mut imported = Imported { tool: "rtla".to_owned(), ..Imported::default() };
+        imported.caveats.push(caveat("mixed", if is_timerlat { KERNEL } else { NOISE }));
+        for (at, mut figures) in columns.drain(..).enumerate() {
+            let mut cells = Cells::default();
+            cells.beyond = beyond.get(at).copied().unwrap_or(0);
+            for (from_ns, counts) in &rows {
+                cells.add(*from_ns, width_ns, counts[at]).ok_or_else(|| Mistake::new(0, "a number is out of range"))?;
+            }
+            if let Some(count) = figures.samples.filter(|&count| count != cells.total()) {
+                let text =
+                    format!("the column of CPU {} has {} samples, its count is {count}", figures.cpus, cells.total());
+                return Err(Mistake::new(0, text));
+            }
+            imported.caveats.extend(cells.overflow(&format!("{} of CPU {}", figures.role, figures.cpus)));
+            cells.fill(&mut figures);
+            imported.figures.push(figures);
+        }
+        Ok(imported)
+    }
+}
+
+/// The caveat of timerlat.
+const KERNEL: &str = "timerlat measures in the kernel: the time until its interrupt handler (IRQ) and until its thread of the \
+                      kernel (Thr); the way of a program (Usr) is longer. Columns are populations of their own";
+/// The caveat of osnoise.
+const NOISE: &str = "osnoise counts the time of each interruption";
+
+/// The figures of a column such as `IRQ-000`, `Thr-000`, `Usr-000` or `CPU-000`.
+fn column(name: &str, is_timerlat: bool) -> Option<Figures> {
+    let (kind, cpu) = name.split_once('-')?;
+    let cpu: u32 = cpu.parse().ok()?;
+    let role = match kind {
+        "IRQ" => TIMERLAT_IRQ,
+        "Thr" => TIMERLAT_THREAD,
+        "Usr" => "timerlat/user",
+        "CPU" => "",
+        _ => return None,
+    };
+    Some(Figures {
+        probe: if is_timerlat { record::TIMER } else { "noise" }.to_owned(),
+        phase: if is_timerlat { "timerlat" } else { "osnoise" }.to_owned(),
+        role: role.to_owned(),
+        cpus: cpu.to_string(),
+        ..Figures::default()
+    })
+}
+
+/// The width of the cells: the smallest distance of two rows, because empty rows are left out. A single row does not show
+/// it: then the unit.
+fn width(rows: &[(i64, Vec<u64>)], unit_ns: f64) -> i64 {
+    let distances = rows.windows(2).map(|pair| pair[1].0 - pair[0].0).filter(|&distance| distance > 0);
+    distances.min().or_else(|| to_ns(1.0, unit_ns)).unwrap_or(1)
+}
+
+/// A duration such as `0 00:10:00`: days and time.
+fn duration_ns(text: &str) -> Option<u64> {
+    let (days, time) = text.trim().split_once(' ')?;
+    let mut seconds: u64 = days.parse().ok()?;
+    for (part, limit) in time.trim().split(':').zip([24, 60, 60]) {
+        seconds = seconds.checked_mul(limit)?.checked_add(part.parse().ok()?)?;
+    }
+    seconds.checked_mul(1_000_000_000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_days_and_times() {
+        assert_eq!(duration_ns("   1 02:03:04"), Some(93_784_000_000_000));
+        assert_eq!(duration_ns("x"), None);
+    }
+
+    #[test]
+    fn empty_rows_are_left_out() {
+        let rows = |of: &[i64]| of.iter().map(|&from| (from, Vec::new())).collect::<Vec<_>>();
+        assert_eq!(width(&rows(&[0, 5_000, 20_000]), 1e3), 5_000);
+        assert_eq!(width(&rows(&[7_000]), 1e3), 1_000);
+    }
+}

@@ -1,0 +1,236 @@
+//! Files of other tools become records with their figures, and with caveats about what the tool lost or mixed.
+
+#![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
+
+use std::path::PathBuf;
+
+use import::{FORMATS, ImportError, format_of, import, read};
+use proptest::prelude::*;
+use record::{Figures, Record};
+
+/// Files, and the format of each.
+const SAMPLES: [(&str, &str); 8] = [
+    ("cyclictest-2.4-hist.txt", "cyclictest, text"),
+    ("cyclictest-2.4-plain.txt", "cyclictest, text"),
+    ("cyclictest-2.4.json", "cyclictest and oslat, JSON"),
+    ("cyclictest-2.4-sigstop-1s.json", "cyclictest and oslat, JSON"),
+    ("cyclictest-2.10-style-sigstop-1s.txt", "cyclictest, text"),
+    ("oslat-2.4.txt", "oslat, text"),
+    ("oslat-2.4.json", "cyclictest and oslat, JSON"),
+    ("rtla-timerlat-hist-6.1.txt", "rtla hist"),
+];
+
+fn sample(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/samples").join(name)
+}
+
+fn imported(name: &str) -> Record {
+    import(&sample(name)).unwrap()
+}
+
+/// The figures of each thread, without those of all threads.
+fn figures(record: &Record) -> &[Figures] {
+    let all = &record.published.as_ref().unwrap().figures;
+    &all[all.iter().take_while(|figures| figures.phase == "all-threads").count()..]
+}
+
+/// The kinds of the caveats, without that of every imported record.
+fn kinds(record: &Record) -> Vec<&str> {
+    assert_eq!(record.caveats[0].kind, "imported");
+    record.caveats[1..].iter().map(|caveat| caveat.kind.as_str()).collect()
+}
+
+/// Imports a text.
+fn of(text: &str) -> Result<Record, String> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("file");
+    std::fs::write(&path, text).unwrap();
+    import(&path).map_err(|error| error.to_string().replace(&*path.to_string_lossy(), "FILE"))
+}
+
+/// Number of samples, largest time in us, 99th percentile in us. Histograms of records have buckets of 0.1 % of their value.
+fn short(figures: &Figures) -> (Option<u64>, Option<i64>, Option<i64>) {
+    (figures.samples, figures.max_ns.map(|ns| ns / 1000), figures.p99_ns.map(|ns| ns / 1000))
+}
+
+#[test]
+fn text_and_json_of_one_run_of_cyclictest_agree() {
+    let (text, json) = (imported("cyclictest-2.4-hist.txt"), imported("cyclictest-2.4.json"));
+    for record in [&text, &json] {
+        let all = figures(record);
+        assert_eq!(
+            all.iter().map(short).collect::<Vec<_>>(),
+            [(Some(6000), Some(632), Some(31)), (Some(5999), Some(1025), Some(34)),]
+        );
+        assert_eq!(all[0].histogram.as_ref().unwrap().total(), 5977);
+        assert!(kinds(record).contains(&"overflow"), "{:?}", record.caveats);
+        assert_eq!((record.tool.name.as_str(), record.validity.valid), ("cyclictest", false));
+    }
+    assert_eq!(figures(&text)[0].histogram, figures(&json)[0].histogram);
+    let both = &json.published.as_ref().unwrap().figures[0];
+    assert_eq!(
+        (both.phase.as_str(), both.cpus.as_str(), short(both)),
+        ("all-threads", "0,1", (Some(11_999), Some(1025), Some(33)))
+    );
+    assert_eq!(kinds(&text), ["units", "overflow", "overflow", "omission"]);
+    let first = &figures(&json)[0];
+    assert_eq!((first.cpus.as_str(), first.policy.as_str(), first.period_ns), ("0", "fifo:90", Some(1_000_000)));
+    assert_eq!(json.machine.kernel.as_deref(), Some("6.18.44-fc-v595"));
+    assert_eq!((json.tool.version.as_str(), first.command.starts_with("cyclictest -q -t2")), ("2.40", true));
+}
+
+#[test]
+fn the_last_line_of_each_thread_counts() {
+    let record = imported("cyclictest-2.4-plain.txt");
+    let [first, second] = figures(&record) else { panic!("{record:?}") };
+    assert_eq!((first.samples, first.min_ns, first.max_ns), (Some(7996), Some(3_000), Some(1_110_000)));
+    assert_eq!((second.period_ns, second.mean_ns), (Some(500_000), Some(11_000.0)));
+    // Both were later than their period of 500 us.
+    assert_eq!(kinds(&record), ["units", "omission", "omission"]);
+    let redrawn = "T: 0 ( 7) P:99 I:1000 C: 10 Min: 7 Act: 10 Avg: 10 Max: 18\n\u{1b}[1AT: 0 ( 7) P:99 I:1000 C: 20 \
+                   Min: 5 Act: 10 Avg: 11 Max: 28\n";
+    let record = of(redrawn).unwrap();
+    assert_eq!(figures(&record).iter().map(short).collect::<Vec<_>>(), [(Some(20), Some(28), None)]);
+}
+
+#[test]
+fn deadlines_without_samples_are_named() {
+    let record = imported("cyclictest-2.4-sigstop-1s.json");
+    assert_eq!(figures(&record)[0].max_ns, Some(1_000_828_000));
+    let omission = record.caveats.iter().find(|caveat| caveat.kind == "omission").unwrap();
+    assert!(omission.text.contains("passed 1000 deadlines"), "{omission:?}");
+    let text = imported("cyclictest-2.10-style-sigstop-1s.txt");
+    assert!(kinds(&text).contains(&"omission"), "{:?}", text.caveats);
+}
+
+#[test]
+fn text_and_json_of_one_run_of_oslat_agree() {
+    let (text, json) = (imported("oslat-2.4.txt"), imported("oslat-2.4.json"));
+    for record in [&text, &json] {
+        let [first, second] = figures(record) else { panic!("{record:?}") };
+        assert_eq!((first.cpus.as_str(), first.max_ns, first.duration_ns), ("0", Some(8_039_000), Some(3_002_000_000)));
+        assert_eq!((second.min_ns, second.probe.as_str()), (Some(1_000), "noise"));
+        assert_eq!(kinds(record), ["mixed"]);
+        assert_eq!((record.tool.name.as_str(), record.tool.version.as_str()), ("oslat", "2.40"));
+    }
+    assert_eq!(figures(&text)[1].histogram, figures(&json)[1].histogram);
+}
+
+#[test]
+fn columns_of_rtla_are_populations_of_their_own() {
+    let record = imported("rtla-timerlat-hist-6.1.txt");
+    let all = figures(&record);
+    let names: Vec<_> = all.iter().map(|figures| (figures.role.as_str(), figures.cpus.as_str())).collect();
+    assert_eq!(
+        names,
+        [("timerlat/irq", "0"), ("timerlat/thread", "0"), ("timerlat/irq", "1"), ("timerlat/thread", "1")]
+    );
+    // Cells of 50 us; 123 of 4659 samples are beyond the last one, more than 1 %.
+    assert_eq!(short(&all[0]), (Some(4659), Some(13_371), None));
+    assert_eq!((all[0].p50_ns, all[0].duration_ns), (Some(50_015), Some(5_000_000_000)));
+    assert_eq!(kinds(&record), ["mixed", "overflow", "overflow", "overflow", "overflow"]);
+}
+
+#[test]
+fn latmus_folds_early_wake_ups_and_clamps_late_ones() {
+    let text = "# test started on: Sat Nov 21 02:00:00 2026\n# Linux version 6.12.85-cip22 (gcc)\n# libevl version: evl.0.48 -- \
+                #abc (2024-05-01)\n# sampling period: 250 microseconds\n# clock gravity: 0i 1500k 1500u\n# context: user\n# \
+                thread priority: 98\n# thread affinity: CPU2\n# duration (hhmmss): 00:10:00\n# peak (hhmmss): 00:03:12\n# \
+                OVERRUNS: 3\n# min latency: -0.213\n# avg latency: 0.902\n# max latency: 307.915\n# sample count: 1005\n0 \
+                900\n1 100\n199+ 5\n";
+    let record = of(text).unwrap();
+    let [figures] = figures(&record) else { panic!("{record:?}") };
+    assert_eq!((figures.samples, figures.min_ns, figures.max_ns), (Some(1005), Some(-213), Some(307_915)));
+    assert_eq!((figures.cpus.as_str(), figures.isolated, figures.period_ns), ("2", Some(true), Some(250_000)));
+    assert_eq!(kinds(&record), ["clamped", "folded", "omission", "omission"]);
+    assert_eq!(record.machine.evl_gravity.as_deref(), Some("0i 1500k 1500u"));
+    let wrong = of(&text.replace("1 100", "1 101")).unwrap_err();
+    assert_eq!(wrong, "FILE is not whole (latmus -g): the cells have 1006 samples, the sample count is 1005");
+}
+
+#[test]
+fn samples_of_jitterdebugger_can_be_missing() {
+    let text = r#"{"version":3,"sysinfo":{"nodename":"vm","release":"6.1","resolution_in_ns":1000},
+        "cpu":{"0":{"histogram":{"3":3678,"4":220},"count":3901,"min":3,"max":1100,"avg":3.06}}}"#;
+    let record = of(text).unwrap();
+    assert_eq!(figures(&record).iter().map(short).collect::<Vec<_>>(), [(Some(3901), Some(1100), Some(4))]);
+    assert_eq!(kinds(&record), ["overflow", "omission"]);
+}
+
+#[test]
+fn two_columns_and_published_rows() {
+    let record = of("# value count\n3, 10\n4.5, 20\n").unwrap();
+    assert_eq!(figures(&record)[0].histogram.as_ref().unwrap().iter().collect::<Vec<_>>(), [(3_001, 10), (4_503, 20)]);
+    assert_eq!(kinds(&record), ["units", "overflow"]);
+    let record = of("000003 000010\t000000\n000005 000001\t000002\n").unwrap();
+    assert_eq!(figures(&record).len(), 2);
+    assert_eq!(figures(&record)[1].samples, Some(2));
+}
+
+#[test]
+fn mistakes_have_their_line() {
+    let wrong = |text: &str| of(text).unwrap_err();
+    assert!(wrong("hello").starts_with("FILE is in no format that punctual reads: cyclictest and oslat, JSON; "));
+    assert!(wrong("").starts_with("FILE is in no format"));
+    assert_eq!(
+        wrong("3 1\n2 1\n"),
+        "FILE is not whole (two columns: value in us, number of samples): line 2: \"2 1\" is not above the row before it"
+    );
+    let hist = std::fs::read_to_string(sample("cyclictest-2.4-hist.txt")).unwrap();
+    let cut = hist.replace("000004 000673\t001067", "000004 000673");
+    assert!(wrong(&cut).contains("line 7: 1 counts for 2 threads"), "{}", wrong(&cut));
+    let json = std::fs::read_to_string(sample("cyclictest-2.4.json")).unwrap();
+    let too_many = json.replacen("\"3\": 199", "\"3\": 99199", 1);
+    assert!(
+        wrong(&too_many).ends_with("thread 0: the histogram has 104977 samples, but only 6000 cycles"),
+        "{}",
+        wrong(&too_many)
+    );
+    let missing = import(&sample("nothing"));
+    assert!(matches!(missing, Err(ImportError::Read { .. })));
+}
+
+#[test]
+fn a_file_is_read_by_its_own_format() {
+    for (name, expected) in SAMPLES {
+        let text = std::fs::read_to_string(sample(name)).unwrap();
+        assert_eq!(format_of(&text).unwrap().name(), expected, "{name}");
+    }
+}
+
+#[test]
+fn a_record_is_read_as_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.punctual.json");
+    let record = imported("oslat-2.4.json");
+    std::fs::write(&path, record::file::to_json(&record)).unwrap();
+    assert_eq!(read(&path).unwrap(), record);
+    assert_eq!(read(&sample("oslat-2.4.json")).unwrap(), record);
+    std::fs::write(&path, "{}").unwrap();
+    assert!(read(&path).unwrap_err().to_string().contains("is not a run record"));
+}
+
+proptest! {
+    #[test]
+    fn no_text_is_fatal(text in "\\PC{0,200}(\n\\PC{0,80}){0,6}") {
+        for format in FORMATS {
+            let _ = format.read(&text);
+        }
+    }
+
+    /// A part of a file, or one with other characters, is read or refused.
+    #[test]
+    fn no_damage_is_fatal(which in 0..SAMPLES.len(), from in 0.0..1.0, length in 0.0..1.0, with in "[-0-9a-zT:# \n\t.+]{0,12}") {
+        let text = std::fs::read_to_string(sample(SAMPLES[which].0)).unwrap();
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "below the length of the text")]
+        let (begin, end) = {
+            let begin = (text.len() as f64 * from) as usize;
+            (begin, (begin + (text.len() as f64 * length * 0.1) as usize).min(text.len()))
+        };
+        prop_assume!(text.is_char_boundary(begin) && text.is_char_boundary(end));
+        let damaged = format!("{}{with}{}", &text[..begin], &text[end..]);
+        if let Some(format) = format_of(&damaged) {
+            let _ = format.read(&damaged);
+        }
+    }
+}
