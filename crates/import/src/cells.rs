@@ -108,7 +108,7 @@ fn sum(kind: &[&Figures]) -> Figures {
 }
 
 /// The caveat about deadlines that passed without a sample: a tool that sleeps until the next deadline in the future leaves
-/// out those that a late wake-up passed. `None` if the period is not known, or no wake-up was that late.
+/// out those that a late wake-up passed. `None` if no wake-up was that late, or if the period is not known.
 pub fn omission(who: &str, max_ns: Option<i64>, period_ns: Option<u64>) -> Option<Caveat> {
     let (max_ns, period_ns) = (u64::try_from(max_ns?).ok()?, period_ns.filter(|&period_ns| period_ns > 0)?);
     let passed = max_ns / period_ns;

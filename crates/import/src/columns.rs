@@ -47,7 +47,7 @@ impl Format for Columns {
     }
 }
 
-/// The lines with text that are no comments, with their numbers.
+/// The lines except comments and empty ones, with their numbers.
 fn rows(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let lines = (1..).zip(text.lines().map(str::trim));
     lines.filter(|(_, line)| !line.is_empty() && !line.starts_with(['#', ';']))

@@ -130,7 +130,7 @@ fn numbers_after(text: &str, name: &str) -> Result<Option<Vec<u64>>, Mistake> {
         return Ok(None);
     };
     let numbers = rest.split_whitespace().map(str::parse).collect::<Result<Vec<_>, _>>();
-    numbers.map(Some).map_err(|_| Mistake::new(number, format!("`{name}` has a word that is no number")))
+    numbers.map(Some).map_err(|_| Mistake::new(number, format!("`{name}` has a word instead of a number")))
 }
 
 /// The values of a line such as `T: 0 ( 3431) P:99 I:1000 C: 100000 Min:      7 Act:   10 Avg:   10 Max:      18`, by name.

@@ -25,7 +25,7 @@ impl Format for Plot {
             lines.filter_map(|line| line.strip_prefix(name)).map(str::trim).next()
         };
         let number = |name: &str| -> Result<Option<f64>, Mistake> {
-            let wrong = |value: &str| Mistake::new(0, format!("`# {name}` has {value:?}, which is no number"));
+            let wrong = |value: &str| Mistake::new(0, format!("`# {name}` must be a number, not {value:?}"));
             of(name).map(|value| value.parse().map_err(|_| wrong(value))).transpose()
         };
         let us = |name: &str| number(name).map(|value| value.and_then(|us| to_ns(us, 1e3)));

@@ -25,7 +25,7 @@ use record::{
     file::{FileError, read_text, remedy_of_reading},
 };
 
-/// The begin of a file in which a record of punctual has its schema, bytes.
+/// Length of the begin of a file, bytes; a record of punctual has its schema there.
 const HEAD_BYTES: usize = 200;
 /// The largest file that is read, bytes.
 const BYTES_MAX: u64 = 256 << 20;
@@ -146,7 +146,7 @@ pub fn import(path: &Path) -> Result<Record, ImportError> {
     Ok(to_record(imported, path))
 }
 
-/// Reads a record, or a file of another tool. A text that nothing recognises is an error of a record.
+/// Reads a record, or a file of another tool. A text in an unknown format is an error of a record.
 ///
 /// # Errors
 /// [`ImportError`], except [`ImportError::Unknown`].
@@ -175,7 +175,7 @@ const NOT_MEASURED: &str = "another tool measured this, so it cannot be checked 
 #[must_use]
 pub fn to_record(imported: Imported, path: &Path) -> Record {
     let Imported { tool, version, command, started_at, machine, mut figures, mut caveats } = imported;
-    // First, so that a comparison prefers the figures of all threads to those of one of them.
+    // The figures of all threads come first: a comparison prefers them to those of one thread.
     figures.splice(0..0, cells::together(&figures));
     for figures in &mut figures {
         figures.tool.clone_from(&tool);

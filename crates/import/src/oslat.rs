@@ -39,7 +39,7 @@ impl Format for Text {
             let numbers = || -> Result<Vec<f64>, Mistake> {
                 let numbers = words.iter().map(|word| word.parse::<f64>()).collect::<Result<Vec<_>, _>>();
                 let numbers =
-                    numbers.map_err(|_| Mistake::new(number, format!("{line:?} has a word that is no number")))?;
+                    numbers.map_err(|_| Mistake::new(number, format!("{line:?} has a word instead of a number")))?;
                 match numbers.len() == expected {
                     true => Ok(numbers),
                     false => Err(Mistake::new(number, format!("{} values for {expected} threads", numbers.len()))),

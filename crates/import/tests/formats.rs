@@ -75,7 +75,7 @@ fn text_and_json_of_one_run_of_cyclictest_agree() {
     assert_eq!(kinds(&text), ["units", "overflow", "overflow", "omission"]);
     let first = &figures(&json)[0];
     assert_eq!((first.cpus.as_str(), first.policy.as_str(), first.period_ns), ("0", "fifo:90", Some(1_000_000)));
-    assert_eq!(json.machine.kernel.as_deref(), Some("6.18.44-fc-v595"));
+    assert_eq!(json.machine.kernel.as_deref(), Some("6.18.44"));
     assert_eq!((json.tool.version.as_str(), first.command.starts_with("cyclictest -q -t2")), ("2.40", true));
 }
 

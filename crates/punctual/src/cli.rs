@@ -266,8 +266,8 @@ pub enum Command {
     /// Turn results of other tools into records.
     ///
     /// It reads cyclictest, oslat, rtla hist, latmus, jitterdebugger and tables.
-    /// What the tool lost or mixed becomes a caveat. `show` and --against read
-    /// such files directly.
+    /// Caveats say what the tool lost or mixed. `show` and --against read such
+    /// files directly.
     ///
     /// Examples:
     ///   punctual import cyclictest.json

@@ -87,7 +87,7 @@ pub(crate) fn conditions(pair: &ComparedPair) -> String {
     [differs, said, note].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
-/// Where the figures of a record come from that punctual did not measure: in a word, and in a sentence without its end.
+/// The origin of figures that punctual did not measure: one word, and a sentence without its end.
 pub(crate) fn not_ours(record: &Record) -> (&'static str, String) {
     match record.tool.name.as_str() {
         "punctual" => ("PUBLISHED", "published elsewhere, not measured by punctual".to_owned()),

@@ -278,7 +278,7 @@ mod tests {
         let root = crate::Root::at(folder.path());
         let cmdline = "nohz_full=1 isolcpus=managed_irq,domain,2-N -- nohz_full=3".to_owned();
         let machine = record::Machine { cmdline: Some(cmdline), ..record::Machine::default() };
-        let context = CheckContext::new(&root, &machine, None);
+        let context = CheckContext::new(&root, &machine, None, None);
         let list = |text: &str| Some(text.parse::<CpuList>().unwrap());
         let of = |value| cpus_of(&context, value);
         assert_eq!(of(context.boot_argument("isolcpus").unwrap()), list("2-3"));

@@ -51,7 +51,9 @@ impl Counted for RealTimeClock {
         let mut bytes = [0; size_of::<libc::c_ulong>()];
         let length = self.0.read(&mut bytes)?;
         // Types of interrupts in the lowest byte, and above it the number of interrupts.
-        if length == bytes.len() { Ok((libc::c_ulong::from_ne_bytes(bytes) >> 8).into()) } else { Ok(0) }
+        #[expect(clippy::useless_conversion, reason = "on 32-bit machines, the type has 32 bits")]
+        let count = (libc::c_ulong::from_ne_bytes(bytes) >> 8).into();
+        Ok(if length == bytes.len() { count } else { 0 })
     }
 
     fn start(&mut self) -> io::Result<()> {
