@@ -47,10 +47,12 @@ impl Format for Columns {
     }
 }
 
-/// The lines except comments and empty ones, with their numbers.
+/// The lines except comments, empty ones and a heading, with their numbers.
 fn rows(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let lines = (1..).zip(text.lines().map(str::trim));
-    lines.filter(|(_, line)| !line.is_empty() && !line.starts_with(['#', ';']))
+    let mut lines = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with(['#', ';'])).peekable();
+    let _heading = lines.next_if(|(_, line)| line.starts_with(|first: char| first.is_alphabetic() || first == '"'));
+    lines
 }
 
 fn row(line: &str) -> Option<(f64, u64)> {

@@ -108,6 +108,12 @@ pub enum ImportError {
         /// The file.
         path: PathBuf,
     },
+    /// The file is a record already.
+    #[error("{} is a record or a document of punctual already: see it with `punctual show`", path.display())]
+    Own {
+        /// The file.
+        path: PathBuf,
+    },
     /// The file has a mistake.
     #[error("{} is not whole ({format}): {}{}", path.display(), at_line(mistake.line), mistake.text)]
     Invalid {
@@ -137,7 +143,10 @@ fn names() -> String {
 /// [`ImportError`].
 pub fn import(path: &Path) -> Result<Record, ImportError> {
     let text = read_text(path, BYTES_MAX).map_err(|source| ImportError::Read { path: path.to_owned(), source })?;
-    let Some(format) = format_of(&text) else { return Err(ImportError::Unknown { path: path.to_owned() }) };
+    let Some(format) = format_of(&text) else {
+        let path = path.to_owned();
+        return Err(if is_own(&text) { ImportError::Own { path } } else { ImportError::Unknown { path } });
+    };
     let imported = format.read(&text).map_err(|mistake| ImportError::Invalid {
         path: path.to_owned(),
         format: format.name(),
@@ -149,10 +158,12 @@ pub fn import(path: &Path) -> Result<Record, ImportError> {
 /// Reads a record, or a file of another tool. A text in an unknown format is an error of a record.
 ///
 /// # Errors
-/// [`ImportError`], except [`ImportError::Unknown`].
+/// [`ImportError`], except [`ImportError::Own`] and [`ImportError::Unknown`].
 pub fn read(path: &Path) -> Result<Record, ImportError> {
     match import(path) {
-        Err(ImportError::Unknown { .. } | ImportError::Read { .. }) => Ok(record::file::read(path)?),
+        Err(ImportError::Own { .. } | ImportError::Unknown { .. } | ImportError::Read { .. }) => {
+            Ok(record::file::read(path)?)
+        }
         imported => imported,
     }
 }
@@ -161,11 +172,15 @@ pub fn read(path: &Path) -> Result<Record, ImportError> {
 #[must_use]
 pub fn format_of(text: &str) -> Option<&'static dyn Format> {
     // A record is large, and each format would search it.
-    let head = text.get(..HEAD_BYTES).unwrap_or(text);
-    if head.contains("\"punctual.") {
+    if is_own(text) {
         return None;
     }
     FORMATS.into_iter().find(|format| format.is_it(text))
+}
+
+/// True for the JSON of a record or another document of punctual.
+fn is_own(text: &str) -> bool {
+    text.get(..HEAD_BYTES).unwrap_or(text).contains("\"punctual.")
 }
 
 /// The caveat of every imported record.

@@ -159,7 +159,7 @@ fn samples_of_jitterdebugger_can_be_missing() {
 
 #[test]
 fn two_columns_and_published_rows() {
-    let record = of("# value count\n3, 10\n4.5, 20\n").unwrap();
+    let record = of("# table\nvalue,count\n3, 10\n4.5, 20\n").unwrap();
     assert_eq!(figures(&record)[0].histogram.as_ref().unwrap().iter().collect::<Vec<_>>(), [(3_001, 10), (4_503, 20)]);
     assert_eq!(kinds(&record), ["units", "overflow"]);
     let record = of("000003 000010\t000000\n000005 000001\t000002\n").unwrap();

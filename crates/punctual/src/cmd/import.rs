@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use anyhow::bail;
 use record::file;
 
 use crate::{cli::Import, output};
@@ -10,6 +11,12 @@ pub fn run(options: &Import) -> anyhow::Result<u8> {
     // Nothing is written if one of them cannot be read.
     let records = options.files.iter().map(|path| Ok((target(path), import::import(path)?)));
     let records = records.collect::<anyhow::Result<Vec<_>>>()?;
+    for (at, (path, _)) in records.iter().enumerate() {
+        if path.symlink_metadata().is_ok() || records[..at].iter().any(|(other, _)| other == path) {
+            let reason = if path.symlink_metadata().is_ok() { "exists" } else { "would be written twice" };
+            bail!("{} {reason}: remove or rename it, or import in another folder; nothing was written", path.display());
+        }
+    }
     for (path, record) in records {
         file::write_new(&path, &file::to_json(&record))?;
         if options.output.json {

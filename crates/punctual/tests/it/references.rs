@@ -50,8 +50,12 @@ fn files_of_other_tools_are_imported_shown_and_compared() {
     }
     let again = scratch.run(&format!("import {samples}/cyclictest-2.4.json {samples}/oslat-2.4.txt"));
     again.expect_status(1);
-    assert!(again.stderr().contains("cyclictest-2.4.punctual.json: File exists"), "{}", again.stderr());
-    assert!(!scratch.path().join("oslat-2.4.punctual.json").exists(), "the files are written in their order");
+    assert!(again.stderr().contains("cyclictest-2.4.punctual.json exists: remove or rename it"), "{}", again.stderr());
+    let twice = scratch.run(&format!("import {samples}/oslat-2.4.json {samples}/oslat-2.4.txt"));
+    assert!(twice.expect_status(1).stderr().contains("oslat-2.4.punctual.json would be written twice"));
+    assert!(!scratch.path().join("oslat-2.4.punctual.json").exists(), "nothing is written");
+    let own = scratch.run("import cyclictest-2.4.punctual.json").expect_status(1).stderr();
+    assert!(own.contains("is a record or a document of punctual already"), "{own}");
     for shown in ["cyclictest-2.4.punctual.json".to_owned(), format!("{samples}/rtla-timerlat-hist-6.1.txt")] {
         let shown = scratch.run(&format!("show {shown} --export a.html"));
         shown.expect_status(0);
