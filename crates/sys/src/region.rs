@@ -1,6 +1,6 @@
 //! Memory that is shared with the kernel.
 
-use std::{io, os::fd::AsFd, ptr, sync::atomic::AtomicU32};
+use std::{io, mem::ManuallyDrop, os::fd::AsFd, ptr, sync::atomic::AtomicU32};
 
 use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
 
@@ -42,6 +42,20 @@ impl Region {
         // SAFETY: with a null address and without MAP_FIXED, the kernel picks a range that nothing else uses.
         let start = unsafe { mmap(ptr::null_mut(), bytes, Self::ACCESS, flags, file, offset) }?;
         Ok(Self { start: start.cast(), bytes })
+    }
+
+    /// Divides memory of [`new`](Self::new) at offset `at`, so that two threads can use one part each. `at` must be a
+    /// multiple of the page size and at most the length; otherwise returns `None` and unmaps the memory.
+    pub fn split_at(self, at: usize) -> Option<(Self, Self)> {
+        if at > self.bytes || !at.is_multiple_of(rustix::param::page_size()) {
+            return None;
+        }
+        let whole = ManuallyDrop::new(self);
+        let first = Self { start: whole.start, bytes: at };
+        // SAFETY: `at` is within the range; both parts start at page boundaries, so each can be unmapped alone, and the
+        // whole is never unmapped.
+        let second = Self { start: unsafe { whole.start.add(at) }, bytes: whole.bytes - at };
+        Some((first, second))
     }
 
     /// The address, to be passed to the kernel.
@@ -119,6 +133,19 @@ impl Drop for Region {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn parts_are_independent() {
+        let page = rustix::param::page_size();
+        let (mut first, mut second) = Region::new(3 * page).unwrap().split_at(page).unwrap();
+        assert_eq!((first.len(), second.len(), second.address() - first.address()), (page, 2 * page, page as u64));
+        assert!(first.write(page - 1, &[7]) && !first.write(page, &[7]) && second.write(2 * page - 1, &[9]));
+        drop(first);
+        let mut read = [0; 1];
+        assert!(second.read(0, &mut read) && read == [0] && second.read(2 * page - 1, &mut read) && read == [9]);
+        assert!(Region::new(page).unwrap().split_at(1).is_none());
+        assert!(Region::new(page).unwrap().split_at(2 * page).is_none());
+    }
 
     #[test]
     fn rejects_accesses_outside_the_range() {

@@ -6,12 +6,14 @@
 //! | `ring` | single-producer, single-consumer rings shared with the kernel |
 //! | `socket` | the socket with its frame memory and four rings |
 //! | `bpf` | the bpf(2) system call |
+//! | `filter` | the frames for the socket, as instructions of the XDP program |
 //! | `program` | the XDP program that redirects frames to the socket, and its attachment |
 //! | `send`, `receive` | the two directions |
 //!
 //! Numbers and layouts that libc lacks are those of the kernel's `if_xdp.h`, `if_link.h` and `bpf.h`.
 
 mod bpf;
+mod filter;
 mod program;
 mod receive;
 mod ring;
@@ -22,8 +24,9 @@ use std::io;
 
 use thiserror::Error;
 
+pub use filter::XdpFilter;
 pub use program::Hook;
-pub use receive::{XdpDrops, XdpReceiver};
+pub use receive::{XdpDrops, XdpReceiver, exchange};
 pub use send::XdpSender;
 
 /// The copy mode between the socket's memory and the driver's.

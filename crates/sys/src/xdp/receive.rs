@@ -12,23 +12,24 @@ use rustix::{
 };
 
 use super::{
-    Copying, Step, XdpError,
+    Copying, Step, XdpError, XdpSender,
+    filter::XdpFilter,
     program::{Attached, Hook},
-    ring::Consumer,
-    socket::{CHUNK, QueueBinding, Socket, option},
+    socket::{self, CHUNK, QueueBinding, ReceiveHalf, option},
 };
 use crate::convert;
 use crate::packet::{self, Poll, Received, WAIT};
 
-/// Receives frames of one EtherType from one queue of an interface, with or without a VLAN tag. Other frames take their
-/// normal path. Keeps the interface in promiscuous mode.
+/// Receives the frames of a filter from one queue of an interface, with or without a VLAN tag. Other frames take their
+/// normal path.
 #[derive(Debug)]
 pub struct XdpReceiver {
     /// Declared first, so that it is dropped before the socket and no frame is redirected to a closed socket.
     program: Attached,
-    socket: Socket<Consumer<libc::xdp_desc>>,
+    socket: ReceiveHalf,
     is_zero_copy: bool,
-    _promiscuous: OwnedFd,
+    /// Keeps the interface in promiscuous mode.
+    _promiscuous: Option<OwnedFd>,
 }
 
 /// Counts dropped frames, for use on another thread.
@@ -37,7 +38,7 @@ pub struct XdpDrops(OwnedFd);
 
 impl XdpReceiver {
     /// Attaches the program at `hook`, or at the best hook that the driver supports, and opens a socket for frames of
-    /// `ethertype` on the queue `queue` of `interface`.
+    /// `ethertype` to any address on the queue `queue` of `interface`. Keeps the interface in promiscuous mode.
     ///
     /// # Errors
     /// [`XdpError`] with the [`Step`] that failed.
@@ -50,12 +51,14 @@ impl XdpReceiver {
     ) -> Result<Self, XdpError> {
         let (promiscuous, index) =
             packet::enable_promiscuous(interface).map_err(|error| Step::Interface.failed(error))?;
-        let program = Attached::to(index, ethertype, queue, hook)?;
-        // With the generic hook the frame is already in a kernel buffer and must be copied out of it.
-        let copying =
-            if program.hook == Hook::Generic && copying == Copying::AsOffered { Copying::Always } else { copying };
-        let socket = Socket::receiving(QueueBinding { interface: index, queue, copying })?;
-        let is_zero_copy = socket.is_zero_copy().map_err(|error| Step::Bind.failed(error))?;
+        let program = Attached::to(index, &XdpFilter::of(&[ethertype]), queue, hook)?;
+        let copying = copying_at(program.hook, copying);
+        let socket = socket::receiving(QueueBinding { interface: index, queue, copying })?;
+        Self::of(program, socket, Some(promiscuous))
+    }
+
+    fn of(program: Attached, socket: ReceiveHalf, promiscuous: Option<OwnedFd>) -> Result<Self, XdpError> {
+        let is_zero_copy = socket.is_zero_copy()?;
         program.redirect_to(socket.as_fd())?;
         Ok(Self { program, socket, is_zero_copy, _promiscuous: promiscuous })
     }
@@ -129,6 +132,32 @@ impl XdpReceiver {
         }
         Ok(())
     }
+}
+
+/// The possible copy mode at a hook. With the generic hook the frame is already in a kernel buffer and must be copied out
+/// of it.
+fn copying_at(hook: Hook, copying: Copying) -> Copying {
+    if hook == Hook::Generic && copying == Copying::AsOffered { Copying::Always } else { copying }
+}
+
+/// Opens both directions of the queue `queue` of `interface`, for two threads or one. The frames of `filter` are
+/// received, if they are for the interface: it does not enter promiscuous mode. The program is attached at `hook`, or at
+/// the best hook that the driver supports.
+///
+/// # Errors
+/// [`XdpError`] with the [`Step`] that failed.
+pub fn exchange(
+    interface: &str,
+    filter: &XdpFilter,
+    queue: u32,
+    hook: Option<Hook>,
+    copying: Copying,
+) -> Result<(XdpSender, XdpReceiver), XdpError> {
+    let index = packet::ethernet_index(interface).map_err(|error| Step::Interface.failed(error))?;
+    let program = Attached::to(index, filter, queue, hook)?;
+    let copying = copying_at(program.hook, copying);
+    let (send, receive) = socket::both(QueueBinding { interface: index, queue, copying })?;
+    Ok((XdpSender::of(send)?, XdpReceiver::of(program, receive, None)?))
 }
 
 impl XdpDrops {

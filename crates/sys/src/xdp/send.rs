@@ -6,8 +6,7 @@ use rustix::io::Errno;
 
 use super::{
     Copying, Step, XdpError,
-    ring::Producer,
-    socket::{CHUNK, QueueBinding, Socket},
+    socket::{self, CHUNK, QueueBinding, SendHalf},
 };
 use crate::convert;
 use crate::packet;
@@ -15,7 +14,7 @@ use crate::packet;
 /// Sends complete frames from one queue of an interface, bypassing the queueing disciplines. Needs no XDP program.
 #[derive(Debug)]
 pub struct XdpSender {
-    socket: Socket<Producer<libc::xdp_desc>>,
+    socket: SendHalf,
     /// Chunks that the kernel does not use at the moment.
     free: Vec<u64>,
     is_zero_copy: bool,
@@ -28,8 +27,11 @@ impl XdpSender {
     /// [`XdpError`] with the [`Step`] that failed.
     pub fn open(interface: &str, queue: u32, copying: Copying) -> Result<Self, XdpError> {
         let index = packet::ethernet_index(interface).map_err(|error| Step::Interface.failed(error))?;
-        let socket = Socket::sending(QueueBinding { interface: index, queue, copying })?;
-        let is_zero_copy = socket.is_zero_copy().map_err(|error| Step::Bind.failed(error))?;
+        Self::of(socket::sending(QueueBinding { interface: index, queue, copying })?)
+    }
+
+    pub(super) fn of(socket: SendHalf) -> Result<Self, XdpError> {
+        let is_zero_copy = socket.is_zero_copy()?;
         Ok(Self { free: socket.chunks().collect(), socket, is_zero_copy })
     }
 
@@ -57,7 +59,7 @@ impl XdpSender {
         }
         let chunk = free.pop().ok_or(Errno::NOBUFS)?;
         let descriptor = libc::xdp_desc { addr: chunk, len: convert::length(frame.len()), options: 0 };
-        if !socket.memory.write(convert::offset(chunk), frame) || !socket.frames.put(descriptor) {
+        if !socket.write(chunk, frame) || !socket.frames.put(descriptor) {
             free.push(chunk);
             // After dropped frames, the kernel updates its counter only during the next wake-up call.
             let _ = socket.wake_to_send();

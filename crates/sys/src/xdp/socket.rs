@@ -35,20 +35,6 @@ const TO_SEND: u32 = 64;
 /// Maximum time to retry binding. The kernel releases a queue some time after its previous socket was closed.
 const BIND_TIMEOUT: Duration = Duration::from_millis(200);
 
-/// A socket bound to a queue. `R` is its receive or transmit ring.
-#[derive(Debug)]
-pub struct Socket<R> {
-    fd: OwnedFd,
-    /// The frame memory.
-    pub memory: Region,
-    /// The fill ring: chunks for the kernel to receive into.
-    pub fill: Producer<u64>,
-    /// The completion ring: chunks that were sent.
-    pub done: Consumer<u64>,
-    /// The receive or transmit ring.
-    pub frames: R,
-}
-
 /// A queue of an interface and the requested copy mode.
 #[derive(Debug, Clone, Copy)]
 pub struct QueueBinding {
@@ -57,48 +43,78 @@ pub struct QueueBinding {
     pub copying: Copying,
 }
 
-impl Socket<Consumer<libc::xdp_desc>> {
-    /// Opens a receiving socket.
-    pub fn receiving(binding: QueueBinding) -> Result<Self, XdpError> {
-        Self::open(binding, libc::XDP_RX_RING, TO_RECEIVE, |fd, offsets| {
-            Consumer::map(fd, libc::XDP_PGOFF_RX_RING as u64, offsets.rx, TO_RECEIVE)
-        })
-    }
+/// The receiving half of a socket.
+#[derive(Debug)]
+pub struct ReceiveHalf {
+    fd: OwnedFd,
+    /// The chunks for receiving.
+    pub memory: Region,
+    /// The fill ring: chunks for the kernel to receive into.
+    pub fill: Producer<u64>,
+    /// The receive ring.
+    pub frames: Consumer<libc::xdp_desc>,
 }
 
-impl Socket<Producer<libc::xdp_desc>> {
-    /// Opens a sending socket.
-    pub fn sending(binding: QueueBinding) -> Result<Self, XdpError> {
-        Self::open(binding, libc::XDP_TX_RING, TO_SEND, |fd, offsets| {
-            Producer::map(fd, libc::XDP_PGOFF_TX_RING as u64, offsets.tx, TO_SEND)
-        })
-    }
-
-    /// The addresses of the chunks for sending.
-    pub fn chunks(&self) -> impl Iterator<Item = u64> + use<> {
-        (TO_RECEIVE..TO_RECEIVE + TO_SEND).map(address)
-    }
+/// The sending half of a socket.
+#[derive(Debug)]
+pub struct SendHalf {
+    fd: OwnedFd,
+    /// The chunks for sending.
+    memory: Region,
+    /// The completion ring: chunks that were sent.
+    pub done: Consumer<u64>,
+    /// The transmit ring.
+    pub frames: Producer<libc::xdp_desc>,
 }
 
-impl<R> Socket<R> {
-    fn open(
-        binding: QueueBinding,
-        ring: i32,
-        size: u32,
-        map: impl FnOnce(BorrowedFd, &libc::xdp_mmap_offsets) -> io::Result<R>,
-    ) -> Result<Self, XdpError> {
+/// Opens a receiving socket.
+pub fn receiving(binding: QueueBinding) -> Result<ReceiveHalf, XdpError> {
+    let Unbound { fd, to_receive: memory, fill, .. } = Unbound::open()?;
+    let frames = receive_ring(&fd)?;
+    bind(&fd, binding, None)?;
+    Ok(ReceiveHalf { fd, memory, fill, frames })
+}
+
+/// Opens a sending socket.
+pub fn sending(binding: QueueBinding) -> Result<SendHalf, XdpError> {
+    let Unbound { fd, to_send: memory, done, .. } = Unbound::open()?;
+    let frames = send_ring(&fd)?;
+    bind(&fd, binding, None)?;
+    Ok(SendHalf { fd, memory, done, frames })
+}
+
+/// Opens a socket for both directions, whose halves two threads can use at the same time.
+///
+/// These are two sockets that share the memory and the queue: `poll` on a socket with a transmit ring would also send,
+/// so a receiving thread would interfere with the sending one. The sending socket is bound first, because kernels before
+/// 6.0 do not allocate what sending needs for a second one.
+pub fn both(binding: QueueBinding) -> Result<(SendHalf, ReceiveHalf), XdpError> {
+    let Unbound { fd, to_receive, to_send, fill, done } = Unbound::open()?;
+    let to_be_sent = send_ring(&fd)?;
+    bind(&fd, binding, None)?;
+    let second = socket().map_err(|error| Step::Socket.failed(error))?;
+    let received = receive_ring(&second)?;
+    bind(&second, binding, Some(fd.as_fd()))?;
+    let send = SendHalf { fd, memory: to_send, done, frames: to_be_sent };
+    Ok((send, ReceiveHalf { fd: second, memory: to_receive, fill, frames: received }))
+}
+
+/// A socket with its memory, not bound yet.
+struct Unbound {
+    fd: OwnedFd,
+    to_receive: Region,
+    to_send: Region,
+    fill: Producer<u64>,
+    done: Consumer<u64>,
+}
+
+impl Unbound {
+    fn open() -> Result<Self, XdpError> {
         let fd = socket().map_err(|error| Step::Socket.failed(error))?;
-        let mapped = Self::map_memory(fd, ring, size, map).map_err(|error| Step::Memory.failed(error))?;
-        mapped.bind(binding).map_err(|error| Step::Bind.failed(error))?;
-        Ok(mapped)
+        Self::map_memory(fd).map_err(|error| Step::Memory.failed(error))
     }
 
-    fn map_memory(
-        fd: OwnedFd,
-        ring: i32,
-        size: u32,
-        map: impl FnOnce(BorrowedFd, &libc::xdp_mmap_offsets) -> io::Result<R>,
-    ) -> io::Result<Self> {
+    fn map_memory(fd: OwnedFd) -> io::Result<Self> {
         let memory = Region::new((TO_RECEIVE + TO_SEND) as usize * CHUNK)?;
         let umem = libc::xdp_umem_reg {
             addr: memory.address(),
@@ -111,56 +127,76 @@ impl<R> Socket<R> {
         set_option(&fd, libc::XDP_UMEM_REG, umem)?;
         set_option(&fd, libc::XDP_UMEM_FILL_RING, TO_FILL)?;
         set_option(&fd, libc::XDP_UMEM_COMPLETION_RING, TO_SEND)?;
-        set_option(&fd, ring, size)?;
         let offsets: libc::xdp_mmap_offsets = option(&fd, libc::XDP_MMAP_OFFSETS)?;
         let mut fill = Producer::map(&fd, libc::XDP_UMEM_PGOFF_FILL_RING, offsets.fr, TO_FILL)?;
         let done = Consumer::map(&fd, libc::XDP_UMEM_PGOFF_COMPLETION_RING, offsets.cr, TO_SEND)?;
-        let frames = map(fd.as_fd(), &offsets)?;
         let is_full = (0..TO_RECEIVE).all(|chunk| fill.put(address(chunk)));
         debug_assert!(is_full, "the fill ring has space for all chunks");
-        Ok(Self { fd, memory, fill, done, frames })
+        let (to_receive, to_send) =
+            memory.split_at(TO_RECEIVE as usize * CHUNK).ok_or(io::ErrorKind::InvalidInput)?;
+        Ok(Self { fd, to_receive, to_send, fill, done })
     }
+}
 
-    fn bind(&self, binding: QueueBinding) -> io::Result<()> {
-        let copying = match binding.copying {
-            Copying::AsOffered => 0,
-            Copying::Always => libc::XDP_COPY,
-            Copying::Never => libc::XDP_ZEROCOPY,
-        };
-        let address = libc::sockaddr_xdp {
-            sxdp_family: convert::constant(libc::AF_XDP),
-            sxdp_flags: libc::XDP_USE_NEED_WAKEUP | copying,
-            sxdp_ifindex: binding.interface,
-            sxdp_queue_id: binding.queue,
-            sxdp_shared_umem_fd: 0,
-        };
-        let began = Instant::now();
-        loop {
-            let (at, length) = ((&raw const address).cast(), convert::length(size_of_val(&address)));
-            // SAFETY: the address is live and of the length given; the kernel only reads it.
-            if unsafe { libc::bind(self.fd.as_raw_fd(), at, length) } == 0 {
-                return Ok(());
-            }
-            let error = io::Error::last_os_error();
-            if Errno::from_io_error(&error) != Some(Errno::BUSY) || began.elapsed() > BIND_TIMEOUT {
-                return Err(error);
-            }
-            thread::sleep(BIND_TIMEOUT / 20);
+fn receive_ring(fd: &OwnedFd) -> Result<Consumer<libc::xdp_desc>, XdpError> {
+    let map = || {
+        set_option(fd, libc::XDP_RX_RING, TO_RECEIVE)?;
+        let offsets: libc::xdp_mmap_offsets = option(fd, libc::XDP_MMAP_OFFSETS)?;
+        Consumer::map(fd, libc::XDP_PGOFF_RX_RING as u64, offsets.rx, TO_RECEIVE)
+    };
+    map().map_err(|error: io::Error| Step::Memory.failed(error))
+}
+
+fn send_ring(fd: &OwnedFd) -> Result<Producer<libc::xdp_desc>, XdpError> {
+    let map = || {
+        set_option(fd, libc::XDP_TX_RING, TO_SEND)?;
+        let offsets: libc::xdp_mmap_offsets = option(fd, libc::XDP_MMAP_OFFSETS)?;
+        Producer::map(fd, libc::XDP_PGOFF_TX_RING as u64, offsets.tx, TO_SEND)
+    };
+    map().map_err(|error: io::Error| Step::Memory.failed(error))
+}
+
+/// Binds a socket to a queue. With `shared`, it uses the memory, the fill ring, the completion ring and the mode of that
+/// socket, which must be bound to the same queue.
+fn bind(fd: &OwnedFd, binding: QueueBinding, shared: Option<BorrowedFd>) -> Result<(), XdpError> {
+    let copying = match binding.copying {
+        Copying::AsOffered => 0,
+        Copying::Always => libc::XDP_COPY,
+        Copying::Never => libc::XDP_ZEROCOPY,
+    };
+    let address = libc::sockaddr_xdp {
+        sxdp_family: convert::constant(libc::AF_XDP),
+        sxdp_flags: if shared.is_some() { libc::XDP_SHARED_UMEM } else { libc::XDP_USE_NEED_WAKEUP | copying },
+        sxdp_ifindex: binding.interface,
+        sxdp_queue_id: binding.queue,
+        sxdp_shared_umem_fd: shared.map_or(0, |shared| shared.as_raw_fd().cast_unsigned()),
+    };
+    let began = Instant::now();
+    loop {
+        let (at, length) = ((&raw const address).cast(), convert::length(size_of_val(&address)));
+        // SAFETY: the address is live and of the length given; the kernel only reads it.
+        if unsafe { libc::bind(fd.as_raw_fd(), at, length) } == 0 {
+            return Ok(());
         }
+        let error = io::Error::last_os_error();
+        if Errno::from_io_error(&error) != Some(Errno::BUSY) || began.elapsed() > BIND_TIMEOUT {
+            return Err(Step::Bind.failed(error));
+        }
+        thread::sleep(BIND_TIMEOUT / 20);
     }
+}
 
+/// True if the driver is in zero-copy mode.
+fn is_zero_copy(fd: &OwnedFd) -> Result<bool, XdpError> {
+    let options: libc::xdp_options =
+        option(fd, libc::XDP_OPTIONS).map_err(|error| Step::Bind.failed(error))?;
+    Ok(options.flags & libc::XDP_OPTIONS_ZEROCOPY != 0)
+}
+
+impl ReceiveHalf {
     /// True if the driver is in zero-copy mode.
-    pub fn is_zero_copy(&self) -> io::Result<bool> {
-        let options: libc::xdp_options = option(&self.fd, libc::XDP_OPTIONS)?;
-        Ok(options.flags & libc::XDP_OPTIONS_ZEROCOPY != 0)
-    }
-
-    /// Asks the kernel to process the transmit ring, without blocking.
-    #[inline]
-    pub fn wake_to_send(&self) -> io::Result<()> {
-        // SAFETY: the call passes no memory.
-        let answer = unsafe { libc::sendto(self.fd.as_raw_fd(), ptr::null(), 0, libc::MSG_DONTWAIT, ptr::null(), 0) };
-        if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    pub fn is_zero_copy(&self) -> Result<bool, XdpError> {
+        is_zero_copy(&self.fd)
     }
 
     /// Asks the kernel to process the fill ring, without blocking.
@@ -174,9 +210,36 @@ impl<R> Socket<R> {
     }
 }
 
-impl<R> AsFd for Socket<R> {
+impl AsFd for ReceiveHalf {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
+    }
+}
+
+impl SendHalf {
+    /// True if the driver is in zero-copy mode.
+    pub fn is_zero_copy(&self) -> Result<bool, XdpError> {
+        is_zero_copy(&self.fd)
+    }
+
+    /// The addresses of the chunks for sending.
+    pub fn chunks(&self) -> impl Iterator<Item = u64> + use<> {
+        (TO_RECEIVE..TO_RECEIVE + TO_SEND).map(address)
+    }
+
+    /// Copies a frame to a chunk; returns false if it does not fit.
+    #[inline]
+    #[must_use]
+    pub fn write(&mut self, chunk: u64, frame: &[u8]) -> bool {
+        self.memory.write(convert::offset(chunk - address(TO_RECEIVE)), frame)
+    }
+
+    /// Asks the kernel to process the transmit ring, without blocking.
+    #[inline]
+    pub fn wake_to_send(&self) -> io::Result<()> {
+        // SAFETY: the call passes no memory.
+        let answer = unsafe { libc::sendto(self.fd.as_raw_fd(), ptr::null(), 0, libc::MSG_DONTWAIT, ptr::null(), 0) };
+        if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 }
 
