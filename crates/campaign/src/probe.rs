@@ -13,6 +13,7 @@
 //! | [`stream`] | frames of an AVB stream, sent and received |
 //! | [`interrupt`] | the time from an interrupt of a device to the wake-up of a thread |
 //! | [`audio`] | periods of audio, played through an amplifier |
+//! | [`xdp`] | AF_XDP for streams and round trips |
 //! | `definition` | the interface of a probe |
 //! | `check` | errors in the options of a probe or in a plan |
 
@@ -25,6 +26,7 @@ pub mod stream;
 pub mod threads;
 pub mod timer;
 pub mod udp;
+pub mod xdp;
 
 pub use self::{
     audio::AudioProbe,

@@ -13,7 +13,8 @@ use std::{
 use campaign::{
     AROUND_NS, Cpus, ExpandOptions, FileMistakes, Length, Probe, Scenario, Scenarios, builtin, expand, file,
     probe::{
-        stream::{ListenXdp, WakeupOffset},
+        stream::WakeupOffset,
+        xdp::XdpMode,
         udp::Peer,
     },
 };
@@ -240,7 +241,7 @@ fn reads_interface_settings_and_receive_options() {
     let plain = expanded("");
     let Probe::Stream(stream) = &plain.list[0].plan.probe else { panic!("{:?}", plain.list[0].plan.probe) };
     assert_eq!((stream.queue, stream.interface()), (3, Some("eth0")));
-    assert_eq!((stream.stream_id, stream.xdp), (Some(0x3064_3e54_ee01_0007), Some(ListenXdp::Generic)));
+    assert_eq!((stream.stream_id, stream.xdp), (Some(0x3064_3e54_ee01_0007), Some(XdpMode::Generic)));
     assert_eq!(stream.wait, ReceiveWait::Spin);
     assert!(plain.list[0].plan.nic.is_empty());
 

@@ -48,7 +48,7 @@ pub use self::{
     parameter::{Parameter, Value},
     power::Power,
     qdisc::{Qdisc, Shaper},
-    route::{RouteError, outgoing_interface},
+    route::{NextHop, RouteError, next_hop, outgoing_interface},
     settings::NicSettings,
     stamping::{NoStamps, can_stamp},
 };

@@ -10,6 +10,8 @@
 //! | `settings` | the settings of the probe |
 //! | [`packet`] | the format of the datagrams |
 //! | [`carrier`] | the protocols that carry them |
+//! | [`headers`] | UDP and IP headers of frames that bypass the network stack |
+//! | [`port`] | the sockets of the near end |
 //! | [`window`] | the datagrams in flight |
 //! | `sender` | the work of the sending thread at each deadline |
 //! | `receiver` | the receiving thread |
@@ -26,7 +28,9 @@ pub mod carrier;
 mod clients;
 mod directions;
 pub mod echo;
+pub mod headers;
 pub mod packet;
+pub mod port;
 mod reader;
 pub mod realtime;
 mod receiver;
@@ -56,6 +60,9 @@ use crate::{
 pub use carrier::{Carrier, Frames};
 pub use clients::Clients;
 pub use echo::{Echo, EchoCounts, EchoSettings, Requests};
+pub use headers::UdpPath;
+pub use port::{Port, XdpPort};
+use port::SendPort;
 use reader::Reader;
 pub use settings::{Class, Settings};
 use shared::Shared;
@@ -132,7 +139,10 @@ pub enum UdpError {
 /// The near end of the round trips of one traffic class: the work of a timer's thread, and the receiving thread.
 struct Client {
     settings: Settings,
-    socket: Arc<DatagramSocket>,
+    /// The half of the sending thread, until it takes it.
+    port: Option<SendPort>,
+    /// The kernel's socket; `None` for AF_XDP.
+    socket: Option<Arc<DatagramSocket>>,
     run: u32,
     shared: Arc<Shared>,
     reader: Reader,
@@ -146,21 +156,27 @@ impl Client {
     ///
     /// # Errors
     /// [`UdpError`]. A peer that does not answer is not an error, because it may start later.
-    fn prepare(socket: DatagramSocket, run: u32, settings: Settings) -> Result<Self, UdpError> {
-        settings.apply(&socket, run)?;
-        settings.greet(&socket, run)?;
-        let refused = |setting, remedy| move |source| UdpError::Refused { setting, remedy, source };
-        socket.set_receive_timeout(RECEIVE_TIMEOUT).map_err(refused("a receive timeout", "see `dmesg`"))?;
-        socket.set_stamps(settings.stamps).map_err(refused("timestamps of datagrams", "use --stamps none"))?;
-        let socket = Arc::new(socket);
+    fn prepare(port: Port, run: u32, settings: Settings) -> Result<Self, UdpError> {
+        let (transport, notes) = port.to_record();
+        let settings = Settings { transport, notes, ..settings };
+        let (mut send, mut receive) = port.split();
+        let socket = send.socket().cloned();
+        if let Some(socket) = &socket {
+            settings.apply(socket, run)?;
+        }
+        settings.greet(&mut send, &mut receive, run)?;
+        if let Some(socket) = &socket {
+            let refused = |setting, remedy| move |source| UdpError::Refused { setting, remedy, source };
+            socket.set_receive_timeout(RECEIVE_TIMEOUT).map_err(refused("a receive timeout", "see `dmesg`"))?;
+            socket.set_stamps(settings.stamps).map_err(refused("timestamps of datagrams", "use --stamps none"))?;
+        }
         let (shared, events, queue) = shared::channel(&settings);
         let reader = Reader::new(queue, &settings);
         let heartbeat = Heartbeat::start().map_err(UdpError::Spawn)?;
         let (grant_sender, grant_receiver) = mpsc::channel();
-        let (thread_settings, thread_socket, thread_shared) =
-            (settings.clone(), Arc::clone(&socket), Arc::clone(&shared));
+        let (thread_settings, thread_shared) = (settings.clone(), Arc::clone(&shared));
         let receive = move || {
-            receiver::run(&thread_settings, &thread_socket, run, thread_shared, events, &heartbeat, &grant_sender);
+            receiver::run(&thread_settings, &mut receive, run, thread_shared, events, &heartbeat, &grant_sender);
         };
         let thread = std::thread::Builder::new()
             .name("receiver".to_owned())
@@ -170,7 +186,7 @@ impl Client {
         let granted = grant_receiver.recv().unwrap_or_else(|_| Err(io::ErrorKind::Unsupported.into()));
         let grant = granted.map_err(UdpError::Spawn)?;
         let thread = Some(thread);
-        Ok(Self { settings, socket, run, shared, reader, grant, thread, made: Instant::now() })
+        Ok(Self { settings, port: Some(send), socket, run, shared, reader, grant, thread, made: Instant::now() })
     }
 
     /// The last ICMP error, in words.
@@ -203,10 +219,11 @@ impl Client {
         self.shared.receiving.answered.load(Relaxed) == 0 && (ended || self.made.elapsed() > SILENCE)
     }
 
-    /// The work of the sending thread.
-    fn work(&self) -> Box<dyn Work> {
-        Box::new(sender::Sender {
-            socket: Arc::clone(&self.socket),
+    /// The work of the sending thread, once.
+    fn work(&mut self) -> Option<Box<dyn Work>> {
+        let port = self.port.take()?;
+        Some(Box::new(sender::Sender {
+            port,
             shared: Arc::clone(&self.shared),
             clock: self.settings.clock,
             period_ns: self.settings.period_ns.cast_signed(),
@@ -215,7 +232,7 @@ impl Client {
             message: vec![0; self.settings.carrier.headroom() + self.settings.payload_bytes].into(),
             carrier: self.settings.carrier,
             numbered: 0,
-        })
+        }))
     }
 
     /// The receiving thread.
@@ -270,7 +287,7 @@ impl Client {
     }
 
     fn series(&self, phase: &str) -> Series {
-        self.reader.series(phase, &self.settings, &self.grant, &self.shared, self.socket.is_polled())
+        self.reader.series(phase, &self.settings, &self.grant, &self.shared, self.socket.as_ref().is_some_and(|socket| socket.is_polled()))
     }
 
     /// The reason why a program answered no datagram.

@@ -10,7 +10,7 @@ use probes::{
     guard::Heartbeat,
     probe_threads::ProbeThreads,
     timer::{self, Fraction, Timer},
-    udp::{Carrier, Class, Clients, Echo, EchoCounts, EchoSettings, Requests, Settings},
+    udp::{Carrier, Class, Clients, Echo, EchoCounts, EchoSettings, Port, Requests, Settings},
 };
 use record::Series;
 use stalls::{Stall, repeat_if_stalled};
@@ -32,6 +32,8 @@ const OVERFLOW: Stall = Stall::Ordinary(Duration::from_millis(30));
 fn settings(peer: std::net::SocketAddr) -> Settings {
     Settings {
         carrier: Carrier::Udp(peer),
+        transport: None,
+        notes: Vec::new(),
         own_peer: false,
         class: Class { number: 0, role: "round-trip".to_owned(), shares_ethertype: false },
         payload_bytes: 64,
@@ -57,7 +59,7 @@ fn run(change: impl FnOnce(&mut Settings)) -> (Series, Series, EchoCounts) {
     let mut echo = Echo::start(socket, Requests::Datagrams, EchoSettings { cpu: None, policy: Policy::Other }).unwrap();
     let mut settings = settings(peer);
     change(&mut settings);
-    let classes = vec![(DatagramSocket::connect(peer).unwrap(), settings)];
+    let classes = vec![(Port::Socket(DatagramSocket::connect(peer).unwrap()), settings)];
     let mut client = Clients::prepare(classes, None).unwrap();
     let timer_settings = timer::Settings {
         role: "sender".to_owned(),

@@ -84,7 +84,7 @@ pub use self::{
     stream::{Receive as StreamReceive, Side as StreamSide, Stream, StreamOptions, Streams},
     threads::Threads,
     tune::Tune,
-    udp::{Echo, EchoOptions, Mirror, Ping, RoundTrip, Udp, UdpOptions},
+    udp::{Echo, EchoOptions, Mirror, Ping, RoundTrip, Transport, Udp, UdpOptions},
 };
 
 /// Columns of the widest help page.

@@ -52,6 +52,10 @@ pub struct RoundTrip {
     /// True if the peer was a thread of the same process, at the other end of a virtual Ethernet pair.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub own_peer: bool,
+    /// How frames bypassed our network stack: `xdp`, the copy mode and the hook, e.g. `xdp copy native`; absent for
+    /// sockets. The kernel has no timestamps of such frames.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transport: Option<String>,
     /// Payload of each datagram and of its answer, bytes.
     pub payload_bytes: u64,
     /// Time after sending at which a datagram without an answer is lost, ns.

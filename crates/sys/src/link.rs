@@ -18,6 +18,7 @@ const RTM_NEWADDR: u16 = 20;
 const RTM_NEWROUTE: u16 = 24;
 const RTM_GETROUTE: u16 = 26;
 const RTM_NEWNEIGH: u16 = 28;
+const RTM_GETNEIGH: u16 = 30;
 
 const IFLA_ADDRESS: u16 = 1;
 const IFLA_IFNAME: u16 = 3;
@@ -36,9 +37,13 @@ const IFA_ADDRESS: u16 = 1;
 const IFA_LOCAL: u16 = 2;
 const RTA_DST: u16 = 1;
 const RTA_OIF: u16 = 4;
+const RTA_GATEWAY: u16 = 5;
 const NDA_DST: u16 = 1;
 const NDA_LLADDR: u16 = 2;
+/// The states of a neighbour entry with a usable address: reachable, stale, delay, probe, noarp and permanent.
+const NUD_VALID: u16 = 0x02 | 0x04 | 0x08 | 0x10 | 0x40 | NUD_PERMANENT;
 const NUD_PERMANENT: u16 = 0x80;
+const NTF_USE: u8 = 0x01;
 
 const AF_INET: u8 = 2;
 const AF_INET6: u8 = 10;
@@ -50,6 +55,8 @@ const INFO: usize = 16;
 
 /// Length of `rtmsg`, bytes.
 const ROUTE: usize = 12;
+/// Length of `ndmsg`, bytes.
+const NEIGHBOUR: usize = 12;
 
 /// A network interface.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -108,11 +115,18 @@ impl Links {
     /// # Errors
     /// ENETUNREACH if there is no route; otherwise the kernel's error.
     pub fn towards(&mut self, address: IpAddr) -> io::Result<Link> {
+        self.next_hop(address).map(|(link, _)| link)
+    }
+
+    /// The interface on the route to an address, and the address of the next machine on it: a router, or the machine
+    /// itself.
+    ///
+    /// # Errors
+    /// ENETUNREACH if there is no route; otherwise the kernel's error.
+    pub fn next_hop(&mut self, address: IpAddr) -> io::Result<(Link, IpAddr)> {
         let missing = || io::Error::new(io::ErrorKind::InvalidData, "the kernel's answer contains no interface");
-        let (family, bits, bytes) = match address {
-            IpAddr::V4(address) => (AF_INET, 32, address.octets().to_vec()),
-            IpAddr::V6(address) => (AF_INET6, 128, address.octets().to_vec()),
-        };
+        let (family, bytes) = family_and_bytes(address);
+        let bits = if address.is_ipv4() { 32 } else { 128 };
         // rtmsg: family, length of the destination in bits, and ten bytes that are not used here.
         let mut header = [0; ROUTE];
         (header[0], header[1]) = (family, bits);
@@ -121,8 +135,43 @@ impl Links {
         let route = messages.first().filter(|message| message.kind == RTM_NEWROUTE).ok_or_else(missing)?;
         let (_, attributes): (&[u8; ROUTE], Attributes) = route.with_header().map_err(|_| missing())?;
         let index = attributes.u32(RTA_OIF).ok_or_else(missing)?;
+        let router = match address {
+            IpAddr::V4(_) => array::<4>(&attributes, RTA_GATEWAY).map(IpAddr::from),
+            IpAddr::V6(_) => array::<16>(&attributes, RTA_GATEWAY).map(IpAddr::from),
+        };
         let answer = self.0.ask(&Request::get(RTM_GETLINK).header(&info(index, false)))?;
-        answer.messages()?.first().and_then(Link::read).ok_or_else(missing)
+        let link = answer.messages()?.first().and_then(Link::read).ok_or_else(missing)?;
+        Ok((link, router.unwrap_or(address)))
+    }
+
+    /// The Ethernet address of a neighbour, as the kernel knows it; `None` if it does not.
+    ///
+    /// # Errors
+    /// The kernel's error.
+    pub fn neighbour(&mut self, index: u32, address: IpAddr) -> io::Result<Option<[u8; 6]>> {
+        let (family, bytes) = family_and_bytes(address);
+        let request = Request::get(RTM_GETNEIGH).header(&neighbour(family, index, 0, 0)).bytes_of(NDA_DST, &bytes);
+        let answer = self.0.ask(&request)?;
+        let messages = match answer.messages().map_err(io::Error::from) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            messages => messages?,
+        };
+        let Some(message) = messages.first().filter(|message| message.kind == RTM_NEWNEIGH) else { return Ok(None) };
+        let (header, attributes): (&[u8; NEIGHBOUR], Attributes) =
+            message.with_header().map_err(|_| io::ErrorKind::InvalidData)?;
+        let is_valid = u16_at(header, 8).is_some_and(|state| state & NUD_VALID != 0);
+        Ok(array(&attributes, NDA_LLADDR).filter(|_| is_valid))
+    }
+
+    /// Lets the kernel find the Ethernet address of a neighbour, as it does before it sends a packet there.
+    /// [`neighbour`](Self::neighbour) returns it when the neighbour has answered.
+    ///
+    /// # Errors
+    /// EPERM without CAP_NET_ADMIN; otherwise the kernel's error.
+    pub fn find_neighbour(&mut self, index: u32, address: IpAddr) -> io::Result<()> {
+        let (family, bytes) = family_and_bytes(address);
+        let header = neighbour(family, index, 0, NTF_USE);
+        self.change(&Request::change(RTM_NEWNEIGH, CREATE).header(&header).bytes_of(NDA_DST, &bytes))
     }
 
     /// Brings an interface up (IFF_UP).
@@ -196,11 +245,7 @@ impl Links {
     /// # Errors
     /// The kernel's error.
     pub fn add_neighbour(&mut self, index: u32, address: Ipv4Addr, mac: [u8; 6]) -> io::Result<()> {
-        // ndmsg: family, three bytes of padding; index; state; flags and type.
-        let mut header = vec![AF_INET, 0, 0, 0];
-        header.extend(index.to_ne_bytes());
-        header.extend(NUD_PERMANENT.to_ne_bytes());
-        header.extend([0, 0]);
+        let header = neighbour(AF_INET, index, NUD_PERMANENT, 0);
         let request = Request::change(RTM_NEWNEIGH, CREATE | REPLACE)
             .header(&header)
             .bytes_of(NDA_DST, &address.octets())
@@ -212,6 +257,24 @@ impl Links {
         self.0.ask(request)?.messages()?;
         Ok(())
     }
+}
+
+/// An attribute of `N` bytes.
+fn array<const N: usize>(attributes: &Attributes, kind: u16) -> Option<[u8; N]> {
+    attributes.bytes(kind)?.try_into().ok()
+}
+
+fn family_and_bytes(address: IpAddr) -> (u8, Vec<u8>) {
+    match address {
+        IpAddr::V4(address) => (AF_INET, address.octets().to_vec()),
+        IpAddr::V6(address) => (AF_INET6, address.octets().to_vec()),
+    }
+}
+
+/// `ndmsg`: family, three bytes of padding; index; state; flags and type.
+fn neighbour(family: u8, index: u32, state: u16, flags: u8) -> [u8; NEIGHBOUR] {
+    let ([a, b, c, d], [low, high]) = (index.to_ne_bytes(), state.to_ne_bytes());
+    [family, 0, 0, 0, a, b, c, d, low, high, flags, 0]
 }
 
 /// Creates a connected veth pair: `near` in the namespace of the calling thread, `far` in another.

@@ -174,6 +174,17 @@ impl DatagramSocket {
         self.get(libc::SOL_SOCKET, libc::SO_INCOMING_NAPI_ID).is_ok_and(|id| id != 0)
     }
 
+    /// Returns and clears the pending error, such as an ICMP error that a datagram caused.
+    ///
+    /// # Errors
+    /// That error: ECONNREFUSED if nothing listens at the peer's port.
+    pub fn error(&self) -> io::Result<()> {
+        match self.get(libc::SOL_SOCKET, libc::SO_ERROR)? {
+            0 => Ok(()),
+            number => Err(io::Error::from_raw_os_error(number)),
+        }
+    }
+
     /// Requests timestamps from now on. Numbering of sent datagrams restarts at 0.
     ///
     /// # Errors

@@ -110,6 +110,8 @@ const KINDS: [Kind; 9] = [
             "receive_policy",
             "echo_policy",
             "stamps",
+            "transport",
+            "queue",
         ],
         read: |fields| {
             let (period_ns, wait) = (fields.parsed("period", period), udp::wait(fields));
@@ -156,6 +158,8 @@ const KINDS: [Kind; 9] = [
             "receive_policy",
             "echo_policy",
             "stamps",
+            "transport",
+            "queue",
         ],
         read: |fields| {
             let (period_ns, wait) = (fields.parsed("period", period), udp::wait(fields));

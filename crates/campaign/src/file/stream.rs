@@ -13,7 +13,8 @@ use super::{
 };
 use crate::probe::{
     PERIOD_MAX_NS, StreamProbe,
-    stream::{CaptureTo, ListenXdp, QUEUE_MAX, STREAMS_MAX, StreamEnds, WakeupOffset, parse_stream_id},
+    stream::{CaptureTo, STREAMS_MAX, StreamEnds, WakeupOffset, parse_stream_id},
+    xdp::{QUEUE_MAX, XdpMode},
 };
 
 pub(super) const FORMATS: [(&str, Format); 2] = [("aaf", Format::Aaf), ("61883-6", Format::Iec61883)];
@@ -26,11 +27,11 @@ const MODES: [(&str, TransmitMode); 6] = [
     ("xdp", TransmitMode::Xdp),
     ("xdp-zerocopy", TransmitMode::XdpZerocopy),
 ];
-const RECEIVE: [(&str, Option<ListenXdp>); 4] = [
+pub(super) const RECEIVE: [(&str, Option<XdpMode>); 4] = [
     ("socket", None),
-    ("xdp", Some(ListenXdp::AsOffered)),
-    ("xdp-zerocopy", Some(ListenXdp::ZeroCopy)),
-    ("xdp-generic", Some(ListenXdp::Generic)),
+    ("xdp", Some(XdpMode::AsOffered)),
+    ("xdp-zerocopy", Some(XdpMode::ZeroCopy)),
+    ("xdp-generic", Some(XdpMode::Generic)),
 ];
 /// Longest name of an interface in bytes: IFNAMSIZ without its NUL.
 const LONGEST_NAME: usize = 15;
@@ -69,7 +70,7 @@ pub(super) fn stream(
 }
 
 /// Reads the kind of socket that a listener receives on.
-fn receive(text: &str) -> Result<Option<ListenXdp>, String> {
+fn receive(text: &str) -> Result<Option<XdpMode>, String> {
     match text {
         "block" | "spin" => {
             Err(format!("{text:?} is not a kind of socket: write spin = true to spin, or leave it out to sleep"))

@@ -9,14 +9,16 @@ use sys::{
 use super::{
     fields::Fields,
     parts::part_name,
+    stream::RECEIVE,
     values::{duration_in, one_of},
 };
 use crate::probe::{
     PERIOD_MAX_NS, PERIOD_MIN_NS, UdpProbe,
     udp::{
         Address, ETHERNET_PAYLOAD, ETHERTYPE, Host, MacAddress, PAYLOAD_BYTES, PRIORITIES, Peer, TIMEOUT_MAX_NS,
-        TrafficClass, VLAN_IDS, parse_machine, parse_own_ethertype,
+        TrafficClass, VLAN_IDS, Xdp, parse_machine, parse_own_ethertype,
     },
+    xdp::QUEUE_MAX,
 };
 
 const STAMPS: [(&str, Stamps); 4] =
@@ -131,6 +133,12 @@ fn round_trips(fields: &mut Fields<'_>, period_ns: Option<u64>, wait: ReceiveWai
     let send_policy = fields.parsed("send_policy", str::parse::<Policy>);
     let receive_policy = fields.parsed("receive_policy", str::parse::<Policy>);
     let stamps = fields.parsed("stamps", |text| one_of(text, &STAMPS));
+    let mode = fields.parsed("transport", |text| one_of(text, &RECEIVE)).flatten();
+    let queue = fields.integer("queue", 0..=u64::from(QUEUE_MAX)).and_then(|queue| u32::try_from(queue).ok());
+    if fields.has("queue") && mode.is_none() {
+        fields.report("queue", "queue is only for xdp: leave it out, or write transport = \"xdp\"");
+    }
+    let xdp = mode.map(|mode| Xdp { mode, queue: queue.unwrap_or(0) });
     UdpProbe {
         period_ns: period_ns.unwrap_or(default.period_ns),
         payload_bytes: size.and_then(|size| usize::try_from(size).ok()).unwrap_or(default.payload_bytes),
@@ -139,7 +147,9 @@ fn round_trips(fields: &mut Fields<'_>, period_ns: Option<u64>, wait: ReceiveWai
         send_policy,
         receive_policy: receive_policy.unwrap_or(default.receive_policy),
         wait,
-        stamps: stamps.unwrap_or(default.stamps),
+        // AF_XDP has none.
+        stamps: stamps.unwrap_or(if xdp.is_some() { Stamps::None } else { default.stamps }),
+        xdp,
         ..default
     }
 }

@@ -83,6 +83,16 @@ pub enum PlanError {
          without spin"
     )]
     SpinningReceiver,
+    /// An option that AF_XDP does not support.
+    #[error("{what} and xdp exclude each other, because {why}: leave out one of the two")]
+    NotWithXdp {
+        /// The option in words.
+        what: &'static str,
+        /// The key of a campaign file.
+        key: &'static str,
+        /// The reason.
+        why: &'static str,
+    },
     /// The veth pair has no network card.
     #[error("the veth pair of --self has no hardware timestamps: use --stamps all, or a peer on another machine")]
     CardOfOwnPeer,
@@ -246,6 +256,7 @@ impl PlanError {
             Self::Timeout(_) => Some("timeout"),
             Self::Fragments { .. } | Self::FrameSize { .. } => Some("size"),
             Self::SpinningReceiver => Some("spin"),
+            Self::NotWithXdp { key, .. } => Some(key),
             Self::CardOfOwnPeer => Some("stamps"),
             Self::WakeupOffset { .. } | Self::KneeOfLaunchTimes => Some("wakeup_offset"),
             Self::UniqueIds { .. } => Some("unique_id"),

@@ -10,7 +10,7 @@
 //! | [`offset`] | the wake-up offset |
 //! | `observe` | captures the stream, and analyses the capture |
 //! | `sync` | the synchronisation over PTP that a stream requires |
-//! | `error`, `xdp` | errors, each with its remedy |
+//! | `error` | errors, each with its remedy |
 
 mod endpoints;
 mod error;
@@ -22,7 +22,6 @@ mod prepare;
 mod receiver;
 mod sender;
 pub(crate) mod sync;
-mod xdp;
 
 use std::path::{Path, PathBuf};
 
@@ -43,7 +42,6 @@ pub use list::ListedStream;
 pub use observe::CaptureTo;
 pub use offset::WakeupOffset;
 pub use sync::SYNC_TIMEOUT;
-pub use xdp::{ListenXdp, XdpRefusal};
 
 use super::{
     check::PlanError,
@@ -52,6 +50,7 @@ use super::{
         ThreadPlan, Timing,
     },
     timer::{GUARD_REMEDIES, POLICY},
+    xdp::XdpMode,
 };
 
 /// Most streams of a talker: as many frames as one system call sends.
@@ -59,8 +58,6 @@ use super::{
 pub const STREAMS_MAX: u16 = sys::packet::BATCH as u16;
 /// Time that the kernel takes to send one more frame in a slot, ns: 1 to 3 us on the machines of this project.
 const SENDING_NS: u64 = 3_000;
-/// Highest number of a queue.
-pub const QUEUE_MAX: u32 = 4095;
 /// Longest wake-up offset of a spinning real-time talker, per cent of the period. It must sleep for the rest.
 pub const OFFSET_PERCENT: u64 = 95;
 
@@ -95,7 +92,7 @@ pub struct StreamProbe {
     /// Listener: method by which it waits for frames.
     pub wait: ReceiveWait,
     /// Listener: AF_XDP mode; `None` for a socket of the network stack. Only that socket supports busy polling.
-    pub xdp: Option<ListenXdp>,
+    pub xdp: Option<XdpMode>,
     /// Listener: the talker on another machine that reports to this one; the listener ends with it.
     pub talker_elsewhere: Option<RemoteTalker>,
     /// The queue of the interface that AF_XDP sends and receives on.

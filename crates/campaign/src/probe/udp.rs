@@ -2,6 +2,7 @@
 //! stack of a device (ICMP echo), or a mirror (Ethernet frames).
 
 mod address;
+mod xdp;
 
 use std::{
     collections::HashSet,
@@ -16,7 +17,7 @@ use machine::{CpuList, Shield, nic::outgoing_interface, veth::VethPair};
 use probes::{
     ReceiveWait,
     probe_threads::ProbeThreads,
-    udp::{Carrier, Class, Clients, Echo, EchoSettings, Frames, Requests, Settings, UdpError, packet::HEADER},
+    udp::{Carrier, Class, Clients, Echo, EchoSettings, Frames, Port, Requests, Settings, UdpError, packet::HEADER},
 };
 use rustix::io::Errno;
 use sys::{
@@ -37,6 +38,7 @@ use super::{
     },
     timer::GUARD_REMEDIES,
 };
+pub use xdp::Xdp;
 
 /// Longest timeout, ns: one minute.
 pub const TIMEOUT_MAX_NS: u64 = 60_000_000_000;
@@ -96,7 +98,7 @@ pub const ETHERTYPE: u16 = 0x88b5;
 pub const CLASSES_MAX: usize = 64;
 
 /// A socket of the near end, and what its datagrams travel in.
-type OpenSocket = (DatagramSocket, Carrier);
+type OpenSocket = (Port, Carrier);
 
 /// A traffic class: Ethernet frames with their own schedule, priority and threads.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -150,6 +152,8 @@ pub struct UdpProbe {
     pub wait: ReceiveWait,
     /// The kernel's timestamps to request.
     pub stamps: Stamps,
+    /// AF_XDP instead of sockets.
+    pub xdp: Option<Xdp>,
     /// CPU of the sending thread; `None` before it is placed.
     pub send_cpu: Option<u32>,
     /// CPU of the receiving thread; `None` for that of the sending thread.
@@ -173,6 +177,7 @@ impl Default for UdpProbe {
             echo_policy: ECHO_POLICY,
             wait: ReceiveWait::Block,
             stamps: Stamps::default(),
+            xdp: None,
             send_cpu: None,
             receive_cpu: None,
             echo_cpu: None,
@@ -246,21 +251,21 @@ impl UdpProbe {
             Peer::Echo(address) => {
                 let peer = address.resolve()?;
                 refuse_group(peer)?;
-                (vec![(DatagramSocket::connect(peer).map_err(failed(peer))?, Carrier::Udp(peer))], None)
+                (vec![self.connect(peer)?], None)
             }
             Peer::Device(host) => (vec![open_ping(host)?], None),
             Peer::Own => {
                 let ends = VethPair::create()?;
                 let peer = SocketAddr::from((ends.far.address, UDP_PORT));
                 let far = ends.far.namespace.run(|| DatagramSocket::bind(peer)).and_then(|bound| bound);
-                let near = ends.near.namespace.run(|| DatagramSocket::connect(peer)).and_then(|connected| connected);
+                let near = ends.near.namespace.run(|| self.connect(peer)).map_err(UdpError::Spawn)??;
                 let far = far.map_err(failed(peer))?;
                 let start = || Echo::start(far, Requests::Datagrams, settings).map_err(UdpError::Spawn);
                 let echo = with_shield(shield, settings.cpu, start)??;
-                (vec![(near.map_err(failed(peer))?, Carrier::Udp(peer))], Some(echo))
+                (vec![near], Some(echo))
             }
             Peer::Mirror { interface, to, frames } => {
-                let classes = open_classes(interface, *to, &self.all_frames(*frames))?;
+                let classes = self.open_classes(interface, *to, &self.all_frames(*frames))?;
                 if classes.iter().any(|(_, carrier)| matches!(carrier, Carrier::Ethernet { own, .. } if own == to)) {
                     return Err(UdpError::OwnAddress(interface.clone()).into());
                 }
@@ -274,13 +279,35 @@ impl UdpProbe {
                 ethertypes.dedup();
                 let far = ends.far.namespace.run(|| open_ethernet(&ends.far.interface, &ethertypes, 0));
                 let (far, peer) = far.map_err(UdpError::Spawn)??;
-                let near = ends.near.namespace.run(|| open_classes(&ends.near.interface, peer, &all));
+                let near = ends.near.namespace.run(|| self.open_classes(&ends.near.interface, peer, &all));
                 let near = near.map_err(UdpError::Spawn)??;
                 let requests = Requests::Frames { own: peer, ethertypes };
                 let start = || Echo::start(far, requests, settings).map_err(UdpError::Spawn);
                 (near, Some(with_shield(shield, settings.cpu, start)??))
             }
         })
+    }
+
+    /// Opens the socket for datagrams to a peer, in the present namespace.
+    fn connect(&self, peer: SocketAddr) -> Result<OpenSocket, PrepareError> {
+        let failed = |source| UdpError::Connect { peer: peer.to_string(), remedy: Carrier::Udp(peer).remedy(), source };
+        let socket = DatagramSocket::connect(peer).map_err(failed)?;
+        let Some(xdp) = self.xdp else { return Ok((Port::Socket(socket), Carrier::Udp(peer))) };
+        let own = socket.local_address().map_err(failed)?;
+        Ok(xdp.connect(own, peer, self.payload_bytes, socket)?)
+    }
+
+    /// Opens a socket for the frames of each class on an interface of the present namespace.
+    fn open_classes(&self, interface: &str, peer: Mac, all: &[Frames]) -> Result<Vec<OpenSocket>, PrepareError> {
+        let payloads = self.payloads();
+        let open = |(&frames, payload_bytes): (&Frames, usize)| -> Result<OpenSocket, PrepareError> {
+            if let Some(xdp) = self.xdp {
+                return xdp.open(interface, peer, frames, payload_bytes);
+            }
+            let (socket, own) = open_ethernet(interface, &[frames.ethertype], frames.priority)?;
+            Ok((Port::Socket(socket), Carrier::Ethernet { peer, own, frames }))
+        };
+        all.iter().zip(payloads).map(open).collect()
     }
 
     /// The traffic class with this number, its period, payload and CPU.
@@ -300,11 +327,14 @@ impl UdpProbe {
     /// Opens the sockets, and creates the receiving threads.
     fn clients(&self, context: &PhaseContext<'_>) -> Result<Clients, PrepareError> {
         let (sockets, echo) = self.open(context.shield)?;
-        let settings = |(number, (socket, carrier)): (usize, (DatagramSocket, Carrier))| {
+        let settings = |(number, (port, carrier)): (usize, OpenSocket)| {
             let (class, period_ns, payload_bytes, class_cpu) = self.class(number, context.period_ns);
             let settings = Settings {
                 class,
                 carrier,
+                // The port has them.
+                transport: None,
+                notes: Vec::new(),
                 own_peer: echo.is_some(),
                 payload_bytes,
                 timeout_ns: self.timeout_at(period_ns),
@@ -318,14 +348,37 @@ impl UdpProbe {
                 threshold_ns: context.threshold_ns,
                 spikes_kept: context.spikes_kept,
             };
-            (socket, settings)
+            (port, settings)
         };
-        let classes: Vec<(DatagramSocket, Settings)> = sockets.into_iter().enumerate().map(settings).collect();
+        let classes: Vec<(Port, Settings)> = sockets.into_iter().enumerate().map(settings).collect();
         // One of the shielded CPUs is enough to enter the shield.
         let cpus = || classes.iter().filter_map(|(_, settings)| settings.cpu);
         let is_shielded = |cpu: &u32| context.shield.is_some_and(|shield| shield.cpus().contains(*cpu));
         let cpu = cpus().find(is_shielded).or_else(|| cpus().next());
         Ok(with_shield(context.shield, cpu, || Clients::prepare(classes, echo))??)
+    }
+}
+
+impl UdpProbe {
+    /// Refuses the options that AF_XDP does not support.
+    fn check_xdp(&self) -> Result<(), PlanError> {
+        let not = |what, key, why| Err(PlanError::NotWithXdp { what, key, why });
+        if self.stamps != Stamps::None {
+            return not("timestamps", "stamps", "frames bypass the network stack, which takes them");
+        }
+        if matches!(self.wait, ReceiveWait::BusyPoll(_)) {
+            return not("busy polling", "busy_poll", "the kernel polls for sockets only (spin polls the ring)");
+        }
+        if self.classes.len() > 1 {
+            return not("several traffic classes", "classes", "a queue of an interface belongs to one AF_XDP socket");
+        }
+        if self.allow_fragments {
+            return not("fragments", "size", "only the network stack makes them");
+        }
+        if matches!(self.peer, Peer::Device(_)) {
+            return not("ICMP echo", "peer", "the network stack of this machine answers and sends it");
+        }
+        Ok(())
     }
 }
 
@@ -440,6 +493,9 @@ impl Definition for UdpProbe {
         if self.stamps == Stamps::Card && self.peer.is_own() {
             return Err(PlanError::CardOfOwnPeer);
         }
+        if self.xdp.is_some() {
+            self.check_xdp()?;
+        }
         if self.wait == ReceiveWait::Spin && self.receive_policy.is_realtime() {
             return Err(PlanError::SpinningReceiver);
         }
@@ -464,7 +520,7 @@ fn refuse_group(peer: SocketAddr) -> Result<(), UdpError> {
 }
 
 /// Opens the socket for echo requests to a device.
-fn open_ping(host: &Host) -> Result<(DatagramSocket, Carrier), PrepareError> {
+fn open_ping(host: &Host) -> Result<OpenSocket, PrepareError> {
     let peer = host.resolve()?;
     refuse_group(peer)?;
     // Any number serves, because the contents of a reply decide whether it is ours.
@@ -474,16 +530,7 @@ fn open_ping(host: &Host) -> Result<(DatagramSocket, Carrier), PrepareError> {
         io::ErrorKind::PermissionDenied => UdpError::Ping(source),
         _ => UdpError::Connect { peer: host.to_string(), remedy: format!("ip route get {}", peer.ip()), source },
     })?;
-    Ok((socket, Carrier::Icmp { peer: peer.ip(), layout }))
-}
-
-/// Opens a socket for the frames of each class on an interface of the present namespace.
-fn open_classes(interface: &str, peer: Mac, all: &[Frames]) -> Result<Vec<OpenSocket>, UdpError> {
-    let open = |&frames: &Frames| {
-        let (socket, own) = open_ethernet(interface, &[frames.ethertype], frames.priority)?;
-        Ok((socket, Carrier::Ethernet { peer, own, frames }))
-    };
-    all.iter().map(open).collect()
+    Ok((Port::Socket(socket), Carrier::Icmp { peer: peer.ip(), layout }))
 }
 
 /// Opens a socket for frames of these EtherTypes on an interface of the present namespace. Returns also the address of the

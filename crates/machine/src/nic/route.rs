@@ -1,8 +1,13 @@
 //! The interface that packets to an address leave through.
 
-use std::{io, net::IpAddr};
+use std::{
+    io,
+    net::IpAddr,
+    thread,
+    time::{Duration, Instant},
+};
 
-use sys::link::Links;
+use sys::link::{Link, Links};
 use thiserror::Error;
 
 /// Error: there is no interface for an address.
@@ -19,6 +24,53 @@ pub enum RouteError {
         /// The kernel's error.
         source: io::Error,
     },
+    /// No machine has that address.
+    #[error(
+        "no machine on {interface} answers for the address {neighbour}: start it, and compare with `ip neigh show dev \
+         {interface}`"
+    )]
+    NoNeighbour {
+        /// The machine itself, or the router on the route to it.
+        neighbour: IpAddr,
+        /// The interface on the route.
+        interface: String,
+    },
+}
+
+/// Time limit for the answer of a neighbour: the kernel asks three times, once a second.
+const NEIGHBOUR_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// The next machine on the route to an address.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NextHop {
+    /// The interface on the route.
+    pub link: Link,
+    /// The Ethernet address of the machine, or of the router to it.
+    pub mac: [u8; 6],
+}
+
+/// The next machine on the route to this address, whose Ethernet address the kernel finds as for its own packets.
+///
+/// # Errors
+/// [`RouteError`].
+pub fn next_hop(address: IpAddr) -> Result<NextHop, RouteError> {
+    let failed = |source| RouteError::NoRoute { address, source };
+    let mut links = Links::open().map_err(failed)?;
+    let (link, neighbour) = links.next_hop(address).map_err(failed)?;
+    if link.hardware == super::ARPHRD_LOOPBACK {
+        return Err(RouteError::ThisMachine(address));
+    }
+    let since = Instant::now();
+    loop {
+        if let Some(mac) = links.neighbour(link.index, neighbour).map_err(failed)? {
+            return Ok(NextHop { link, mac });
+        }
+        if since.elapsed() > NEIGHBOUR_TIMEOUT {
+            return Err(RouteError::NoNeighbour { neighbour, interface: link.name });
+        }
+        links.find_neighbour(link.index, neighbour).map_err(failed)?;
+        thread::sleep(NEIGHBOUR_TIMEOUT / 60);
+    }
 }
 
 /// The interface that packets to this address leave through.

@@ -9,7 +9,10 @@ use record::Framing;
 
 use sys::udp::{ECHO_REPLY, ECHO_REPLY_V6, ECHO_REQUEST, ECHO_REQUEST_V6, PingLayout};
 
-use super::packet::{GREETING, Packet};
+use super::{
+    headers::{UdpPath, folded, sum},
+    packet::{GREETING, Packet},
+};
 
 /// Length of the header of an ICMP echo message: type, code, checksum, identifier, sequence number.
 const ICMP_HEADER: usize = 8;
@@ -21,13 +24,15 @@ pub(super) const ETHERNET_HEADER: usize = 14;
 /// Length of a VLAN tag.
 pub(super) const TAG: usize = 4;
 /// EtherType of a VLAN tag (802.1Q).
-const TAG_TYPE: u16 = 0x8100;
+pub(super) const TAG_TYPE: u16 = 0x8100;
 
 /// The peer, and the protocol that carries packets to it and back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Carrier {
     /// UDP datagrams to a program that answers them as [`Echo`](super::Echo) does.
     Udp(SocketAddr),
+    /// The same, in frames with all headers, which bypass the network stack.
+    UdpFrames(UdpPath),
     /// ICMP echo requests, which the network stack of almost every device answers with the same contents.
     Icmp {
         /// The address of the device.
@@ -76,7 +81,7 @@ impl Carrier {
     /// The EtherType of Ethernet frames; `None` for other protocols.
     pub(super) fn ethertype(&self) -> Option<u16> {
         match self {
-            Self::Udp(_) | Self::Icmp { .. } => None,
+            Self::Udp(_) | Self::UdpFrames(_) | Self::Icmp { .. } => None,
             Self::Ethernet { frames, .. } => Some(frames.ethertype),
         }
     }
@@ -85,7 +90,7 @@ impl Carrier {
     #[must_use]
     pub fn remedy(&self) -> String {
         match self {
-            Self::Udp(peer) => format!("ip route get {}", peer.ip()),
+            Self::Udp(peer) | Self::UdpFrames(UdpPath { peer, .. }) => format!("ip route get {}", peer.ip()),
             Self::Icmp { peer, .. } => format!("ip route get {peer}"),
             Self::Ethernet { .. } => "ip -s link".to_owned(),
         }
@@ -95,7 +100,7 @@ impl Carrier {
     pub(super) fn may_fragment(&self) -> bool {
         match self {
             Self::Udp(_) | Self::Icmp { .. } => true,
-            Self::Ethernet { .. } => false,
+            Self::UdpFrames(_) | Self::Ethernet { .. } => false,
         }
     }
 
@@ -109,6 +114,7 @@ impl Carrier {
     pub(super) fn headroom(&self) -> usize {
         match self {
             Self::Udp(_) => 0,
+            Self::UdpFrames(path) => path.headroom(),
             Self::Icmp { .. } => ICMP_HEADER,
             Self::Ethernet { frames, .. } => ETHERNET_HEADER + frames.tci().map_or(0, |_| TAG),
         }
@@ -119,8 +125,9 @@ impl Carrier {
         match self {
             Self::Udp(_) => 0,
             Self::Icmp { layout, .. } => ICMP_HEADER + if layout.has_ip_header { IP_HEADER_MAX } else { 0 },
-            // The kernel removes the VLAN tag.
-            Self::Ethernet { .. } => ETHERNET_HEADER,
+            Self::UdpFrames(path) => path.headroom() + TAG,
+            // A socket removes the VLAN tag, AF_XDP does not.
+            Self::Ethernet { .. } => ETHERNET_HEADER + TAG,
         }
     }
 
@@ -129,6 +136,7 @@ impl Carrier {
     pub(super) fn finish(&self, message: &mut [u8], sequence: u64) {
         match self {
             Self::Udp(_) => {}
+            Self::UdpFrames(path) => path.write(message),
             Self::Icmp { layout, .. } => write_request(*layout, message, sequence),
             Self::Ethernet { peer, own, frames } => write_header(message, *peer, *own, frames.ethertype, frames.tci()),
         }
@@ -138,19 +146,26 @@ impl Carrier {
     #[inline]
     pub(super) fn answer(&self, message: &[u8]) -> Option<(Packet, usize)> {
         match self {
-            Self::Udp(_) => {
-                Packet::read(message).filter(|packet| packet.is_answer).map(|packet| (packet, message.len()))
-            }
+            Self::Udp(_) => read_answer(message),
+            Self::UdpFrames(path) => path.payload(message).and_then(read_answer),
             Self::Icmp { layout, .. } => read_reply(*layout, message),
             // A mirror of another maker returns the request unchanged.
             Self::Ethernet { peer, own, frames } => {
-                let (header, contents) = message.split_first_chunk::<ETHERNET_HEADER>()?;
-                let is_ours = header[..6] == *own && header[6..12] == *peer;
-                let is_ours = is_ours && header[12..] == frames.ethertype.to_be_bytes();
+                let (addresses, rest) = message.split_first_chunk::<12>()?;
+                let rest = if rest.starts_with(&TAG_TYPE.to_be_bytes()) { rest.get(TAG..)? } else { rest };
+                let (ethertype, contents) = rest.split_first_chunk::<2>()?;
+                let is_ours = addresses[..6] == *own && addresses[6..] == *peer;
+                let is_ours = is_ours && *ethertype == frames.ethertype.to_be_bytes();
                 Packet::read(contents).filter(|_| is_ours).map(|packet| (packet, contents.len()))
             }
         }
     }
+}
+
+/// The answer in a datagram, and its length.
+#[inline]
+fn read_answer(datagram: &[u8]) -> Option<(Packet, usize)> {
+    Packet::read(datagram).filter(|packet| packet.is_answer).map(|packet| (packet, datagram.len()))
 }
 
 /// Writes the header of an Ethernet frame, with a VLAN tag if there is a TCI.
@@ -203,20 +218,14 @@ fn low_bits(sequence: u64) -> u16 {
 /// The Internet checksum (RFC 1071) of a message whose checksum field is 0.
 #[inline]
 fn checksum(message: &[u8]) -> u16 {
-    let (words, rest) = message.as_chunks::<2>();
-    let sum: u32 = words.iter().map(|word| u32::from(u16::from_be_bytes(*word))).sum();
-    let mut sum = sum + rest.first().map_or(0, |last| u32::from(*last) << 8);
-    while sum > u32::from(u16::MAX) {
-        sum = (sum & 0xffff) + (sum >> 16);
-    }
-    !u16::try_from(sum).unwrap_or(u16::MAX)
+    !folded(sum(message))
 }
 
 impl fmt::Display for Carrier {
     /// Writes the address of the peer.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Udp(peer) => write!(f, "{peer}"),
+            Self::Udp(peer) | Self::UdpFrames(UdpPath { peer, .. }) => write!(f, "{peer}"),
             Self::Icmp { peer, .. } => write!(f, "{peer}"),
             Self::Ethernet { peer: [a, b, c, d, e, g], .. } => {
                 write!(f, "{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{g:02x}")
@@ -297,6 +306,11 @@ mod tests {
             // The kernel removes the tag, and the mirror exchanges the addresses.
             let mut answer = [&own[..], &peer, &[0x88, 0xb5], &frame[carrier.headroom()..]].concat();
             assert_eq!(carrier.answer(&answer), Some((packet, HEADER)));
+            // AF_XDP leaves it.
+            let tagged = [&answer[..12], &[0x81, 0, 0x60, 5], &answer[12..]].concat();
+            assert_eq!(carrier.answer(&tagged), Some((packet, HEADER)));
+            assert!(tagged.len() <= carrier.received_headroom() + HEADER);
+            assert_eq!(carrier.answer(&tagged[..17]), None);
             assert_eq!(carrier.to_string(), "02:00:00:00:00:02");
             for at in [0, 6, 12, 13, 14] {
                 answer[at] ^= 1;

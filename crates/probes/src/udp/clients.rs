@@ -9,9 +9,8 @@ use std::{
 };
 
 use record::{Caveat, Reason, Series};
-use sys::udp::DatagramSocket;
 
-use super::{Carrier, Client, Echo, RECEIVE_TIMEOUT, Settings, UdpError};
+use super::{Carrier, Client, Echo, Port, RECEIVE_TIMEOUT, Settings, UdpError, headers::UdpPath};
 use crate::probe_threads::{Overdue, ProbeThreads, ThreadInfo, Work};
 
 /// The near end of round trips. Timer number n sends for class number n.
@@ -27,10 +26,10 @@ impl Clients {
     ///
     /// # Errors
     /// [`UdpError`]. A peer that does not answer is not an error, because it may start later.
-    pub fn prepare(classes: Vec<(DatagramSocket, Settings)>, echo: Option<Echo>) -> Result<Self, UdpError> {
+    pub fn prepare(classes: Vec<(Port, Settings)>, echo: Option<Echo>) -> Result<Self, UdpError> {
         #[expect(clippy::cast_possible_truncation, reason = "any 32 bits of the hash serve as a random number")]
         let run = RandomState::new().hash_one(process::id()) as u32;
-        let prepare = |(socket, settings)| Client::prepare(socket, run, settings);
+        let prepare = |(port, settings)| Client::prepare(port, run, settings);
         let classes = classes.into_iter().map(prepare).collect::<Result<_, _>>()?;
         Ok(Self { classes, echo })
     }
@@ -68,7 +67,7 @@ impl Clients {
 
 impl ProbeThreads for Clients {
     fn work(&mut self, index: usize) -> Option<Box<dyn Work>> {
-        self.classes.get(index).map(Client::work)
+        self.classes.get_mut(index).and_then(Client::work)
     }
 
     fn threads(&self) -> Vec<ThreadInfo<'_>> {
@@ -110,7 +109,7 @@ impl ProbeThreads for Clients {
     fn reasons(&self) -> Vec<Reason> {
         let silent = self.classes.iter().filter(|client| client.is_silent());
         let of_peer = silent.filter_map(|client| match client.settings.carrier {
-            Carrier::Udp(peer) => Some(client.silent_echo(peer)),
+            Carrier::Udp(peer) | Carrier::UdpFrames(UdpPath { peer, .. }) => Some(client.silent_echo(peer)),
             Carrier::Icmp { peer, .. } => Some(client.silent_device(peer)),
             Carrier::Ethernet { .. } => None,
         });

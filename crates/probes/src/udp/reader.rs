@@ -118,7 +118,7 @@ impl Reader {
         settled >= shared.sending.sent.load(Relaxed)
     }
 
-    /// Returns the series so far.
+    /// Returns the series so far. `polled` is true if the device's queue can be polled.
     pub fn series(&self, phase: &str, settings: &Settings, grant: &Grant, shared: &Shared, polled: bool) -> Series {
         let receiving = &shared.receiving;
         let mut raw = receiving.round_trips.histogram();
@@ -167,15 +167,16 @@ impl Reader {
         RoundTrip {
             peer: settings.carrier.to_string(),
             carrier: match settings.carrier {
-                Carrier::Udp(_) => record::Carrier::Udp,
+                Carrier::Udp(_) | Carrier::UdpFrames(_) => record::Carrier::Udp,
                 Carrier::Icmp { .. } => record::Carrier::Icmp,
                 Carrier::Ethernet { .. } => record::Carrier::Ethernet,
             },
             frames: match settings.carrier {
-                Carrier::Udp(_) | Carrier::Icmp { .. } => None,
+                Carrier::Udp(_) | Carrier::UdpFrames(_) | Carrier::Icmp { .. } => None,
                 Carrier::Ethernet { frames, .. } => Some(frames.to_record()),
             },
             own_peer: settings.own_peer,
+            transport: settings.transport.clone(),
             payload_bytes: settings.payload_bytes as u64,
             timeout_ns: settings.timeout_ns,
             slots: sending.slots.load(Relaxed).max(self.overdue_slots),
@@ -229,7 +230,7 @@ fn cpu_list(cpus: &[u32]) -> String {
 
 fn notes(settings: &Settings, shared: &Shared, polled: bool) -> Vec<String> {
     let receiving = &shared.receiving;
-    let mut notes = Vec::new();
+    let mut notes = settings.notes.clone();
     let pauses = receiving.pauses.load(Relaxed);
     if pauses > 0 {
         notes.push(format!(

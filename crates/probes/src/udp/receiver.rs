@@ -15,13 +15,14 @@ use record::Trip;
 use sys::{
     alloc_guard::without_allocation,
     clock::Clock,
-    udp::{DatagramSocket, Received, Report, Sender, Stamp, Stamps},
+    udp::{Received, Report, Stamp, Stamps},
 };
 
 use super::{
     Settings,
     carrier::Carrier,
     packet::{GREETING, Packet},
+    port::ReceivePort,
     realtime::Realtime,
     settings::is_report,
     shared::{Event, Shared},
@@ -41,9 +42,9 @@ const SECOND_NS: i64 = 1_000_000_000;
 const ERROR_PAUSE: Duration = Duration::from_millis(1);
 
 /// The main function of the thread: set up, report the granted settings, receive until stopped.
-pub fn run(
+pub(super) fn run(
     settings: &Settings,
-    socket: &DatagramSocket,
+    port: &mut ReceivePort,
     run: u32,
     shared: Arc<Shared>,
     events: rtrb::Producer<Event>,
@@ -75,14 +76,14 @@ pub fn run(
     let mut watch = (settings.wait != ReceiveWait::Spin).then(|| Watch::new(settings.clock));
     without_allocation(|| {
         while !receiver.shared.is_stopped() {
-            receiver.receive(socket, settings.wait != ReceiveWait::Spin);
+            receiver.receive(port, settings.wait != ReceiveWait::Spin);
             if let Some(watch) = &mut watch {
                 let paused = watch.check(heartbeat);
                 add(&receiver.shared.receiving.pauses, u64::from(paused));
             }
         }
     });
-    receiver.read_reports(socket);
+    receiver.read_reports(port);
     receiver.end_second(receiver.second_end_ns);
     receiver.shared.at_end.read();
 }
@@ -115,28 +116,26 @@ struct Receiver {
 
 impl Receiver {
     #[inline]
-    fn receive(&mut self, socket: &DatagramSocket, wait: bool) {
-        // The socket is connected, so all datagrams come from the peer.
-        let mut peer = Sender::default();
-        match socket.receive(&mut self.message, &mut peer, wait) {
+    fn receive(&mut self, port: &mut ReceivePort, wait: bool) {
+        match port.receive(&mut self.message, wait) {
             Ok(Some(received)) => {
                 let arrived_ns = self.clock.now_ns();
-                self.count_answer(socket, received, arrived_ns);
+                self.count_answer(port, received, arrived_ns);
             }
             Ok(None) => {
                 if wait {
-                    self.read_reports(socket);
+                    self.read_reports(port);
                 }
             }
-            Err(error) => self.refused(socket, &error),
+            Err(error) => self.refused(port, &error),
         }
     }
 
     #[cold]
-    fn refused(&self, socket: &DatagramSocket, error: &io::Error) {
+    fn refused(&self, port: &ReceivePort, error: &io::Error) {
         let receiving = &self.shared.receiving;
         if self.carrier.is_icmp() && is_report(error) {
-            self.read_reports(socket);
+            self.read_reports(port);
         } else if error.kind() == io::ErrorKind::ConnectionRefused {
             add(&receiving.refused, 1);
         } else {
@@ -146,12 +145,12 @@ impl Receiver {
     }
 
     #[inline]
-    fn count_answer(&mut self, socket: &DatagramSocket, received: Received, arrived_ns: i64) {
+    fn count_answer(&mut self, port: &ReceivePort, received: Received, arrived_ns: i64) {
         if self.stamps != Stamps::None {
             self.realtime.update(arrived_ns);
         }
         if self.stamps.of_sent() {
-            self.read_reports(socket);
+            self.read_reports(port);
         }
         let is_ours = |(packet, len): &(Packet, usize)| {
             (packet.run, packet.class, *len) == (self.run, self.class, self.payload_bytes)
@@ -184,12 +183,12 @@ impl Receiver {
 
     /// Reads the timestamps of sent datagrams, and the ICMP errors that they caused.
     #[inline]
-    fn read_reports(&self, socket: &DatagramSocket) {
+    fn read_reports(&self, port: &ReceivePort) {
         let sequences = &self.shared.sending.sequences;
         if sequences.is_empty() && !self.carrier.is_icmp() {
             return;
         }
-        while let Ok(Some(report)) = socket.report() {
+        while let Ok(Some(report)) = port.report() {
             let sent = match report {
                 Report::Sent(sent) => sent,
                 Report::Icmp(error) => {

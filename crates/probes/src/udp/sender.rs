@@ -8,14 +8,12 @@ use std::{
     },
 };
 
-use sys::{
-    clock::Clock,
-    udp::{DatagramSocket, Stamps},
-};
+use sys::clock::Clock;
 
 use super::{
     carrier::Carrier,
     packet::{Packet, stamp_sent},
+    port::SendPort,
     settings::is_report,
     shared::Shared,
     window::Slot,
@@ -26,8 +24,8 @@ use crate::{
 };
 
 /// Sends one datagram per deadline.
-pub struct Sender {
-    pub socket: Arc<DatagramSocket>,
+pub(super) struct Sender {
+    pub port: SendPort,
     pub shared: Arc<Shared>,
     pub clock: Clock,
     pub period_ns: i64,
@@ -63,7 +61,7 @@ impl Work for Sender {
         self.shared.window.sent(sequence, sent_ns);
         stamp_sent(self.message.get_mut(self.carrier.headroom()..).unwrap_or_default(), sent_ns);
         self.carrier.finish(&mut self.message, sequence);
-        match self.socket.send(&self.message) {
+        match self.port.send(&self.message) {
             Ok(()) => self.sent(),
             Err(error) => self.failed(sequence, &error),
         }
@@ -90,7 +88,7 @@ impl Sender {
     fn failed(&mut self, sequence: u64, error: &io::Error) {
         self.restart_numbering(sequence);
         // A report about an earlier datagram kept this one from being sent.
-        if is_report(error) && self.socket.send(&self.message).is_ok() {
+        if is_report(error) && self.port.send(&self.message).is_ok() {
             return self.sent();
         }
         let sending = &self.shared.sending;
@@ -102,7 +100,7 @@ impl Sender {
 
     /// Restarts the kernel's numbering, because kernels differ in whether a failed datagram gets a number.
     fn restart_numbering(&mut self, sequence: u64) {
-        if !self.shared.sending.sequences.is_empty() && self.socket.set_stamps(Stamps::All).is_ok() {
+        if !self.shared.sending.sequences.is_empty() && self.port.restart_numbering() {
             self.numbered = 0;
             self.number(sequence);
         }

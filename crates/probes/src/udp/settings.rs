@@ -7,13 +7,14 @@ use sys::{
     clock::Clock,
     packet::Member,
     sched::Policy,
-    udp::{DatagramSocket, ONE_FRAME, Sender, Stamps},
+    udp::{DatagramSocket, ONE_FRAME, Stamps},
 };
 
 use super::{
     Carrier, UdpError,
     carrier::ETHERNET_HEADER,
     packet::{CLASS_AT, GREETING, Packet, RUN_AT},
+    port::{ReceivePort, SendPort},
 };
 use crate::ReceiveWait;
 
@@ -55,6 +56,10 @@ pub struct Settings {
     pub class: Class,
     /// The peer that answers, and the protocol.
     pub carrier: Carrier,
+    /// Copy mode and hook of AF_XDP, e.g. `xdp copy native`; `None` for a socket.
+    pub transport: Option<String>,
+    /// Notes of the socket for the record.
+    pub notes: Vec<String>,
     /// True if the peer is a thread of this process.
     pub own_peer: bool,
     /// Payload of each datagram, bytes; at least [`HEADER`](super::packet::HEADER).
@@ -115,19 +120,19 @@ impl Settings {
     }
 
     /// Sends greetings until one is answered, so that address and route are resolved before the first slot.
-    pub(super) fn greet(&self, socket: &DatagramSocket, run: u32) -> Result<(), UdpError> {
+    pub(super) fn greet(&self, send: &mut SendPort, receive: &mut ReceivePort, run: u32) -> Result<(), UdpError> {
         let headroom = self.carrier.headroom();
         let mut message = vec![0; headroom + self.payload_bytes];
         Packet { run, class: self.class.number, sequence: GREETING, ..Packet::default() }
             .write(&mut message[headroom..]);
         self.carrier.finish(&mut message, GREETING);
-        let mut answer = vec![0; message.len()];
+        let mut answer = vec![0; self.carrier.received_headroom() + self.payload_bytes];
         for _ in 0..GREETINGS {
-            if let Err(source) = socket.send(&message) {
-                self.judge_refusal(socket, source)?;
+            if let Err(source) = send.send(&message) {
+                self.judge_refusal(send.socket().map(AsRef::as_ref), source)?;
             }
             // Any answer, even a refusal, shows that the route works.
-            match socket.receive(&mut answer, &mut Sender::default(), true) {
+            match receive.receive(&mut answer, true) {
                 Ok(Some(_)) => return Ok(()),
                 Ok(None) => {}
                 Err(_) => thread::sleep(GREETING_TIMEOUT),
@@ -137,15 +142,15 @@ impl Settings {
     }
 
     /// Returns an error if a datagram was refused for a reason that will not go away.
-    fn judge_refusal(&self, socket: &DatagramSocket, source: io::Error) -> Result<(), UdpError> {
+    fn judge_refusal(&self, socket: Option<&DatagramSocket>, source: io::Error) -> Result<(), UdpError> {
         let (peer, remedy) = (self.carrier.to_string(), self.carrier.remedy());
-        let most = socket.one_frame().unwrap_or(ONE_FRAME);
+        let most = socket.and_then(|socket| socket.one_frame().ok()).unwrap_or(ONE_FRAME);
         match source.kind() {
             io::ErrorKind::ConnectionRefused => Ok(()),
             // Reported about an earlier request: the device may come up during the run.
             _ if self.carrier.is_icmp()
                 && is_report(&source)
-                && socket.report().is_ok_and(|report| report.is_some()) =>
+                && socket.and_then(|socket| socket.report().ok()).is_some_and(|report| report.is_some()) =>
             {
                 Ok(())
             }

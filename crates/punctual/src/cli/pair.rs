@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use campaign::probe::{
     interrupt::SourceName,
-    stream::{ListenXdp, QUEUE_MAX},
     udp::Address,
+    xdp::{QUEUE_MAX, XdpMode},
 };
 use clap::{Args, Subcommand};
 use loads::LoadSpec;
@@ -14,7 +14,7 @@ use record::FarAsked;
 use sys::sched::Policy;
 
 use super::{
-    Extent, InterruptOptions, OutputOptions, RecordOptions, StreamOptions, StreamReceive, UdpOptions, duration,
+    Extent, InterruptOptions, OutputOptions, RecordOptions, StreamOptions, StreamReceive, Transport, UdpOptions, duration,
 };
 use crate::exit::Usage;
 
@@ -154,6 +154,9 @@ pub struct PairUdp {
     /// Allow IP fragmentation of datagrams above one frame.
     #[arg(long)]
     pub allow_fragments: bool,
+    /// The way through this machine.
+    #[command(flatten)]
+    pub transport: Transport,
     /// Options shared with `measure udp`.
     #[command(flatten)]
     pub shared: UdpOptions,
@@ -229,7 +232,7 @@ pub struct PairInterrupt {
 
 impl PairStream {
     /// AF_XDP mode of the listener; `None` for a socket.
-    pub fn xdp(&self) -> Option<ListenXdp> {
+    pub fn xdp(&self) -> Option<XdpMode> {
         self.far_receive.and_then(StreamReceive::xdp)
     }
 }

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use campaign::probe::{
     Definition, StreamProbe,
-    stream::{ListenXdp, QUEUE_MAX, STREAMS_MAX, WakeupOffset, parse_stream_id},
+    stream::{STREAMS_MAX, WakeupOffset, parse_stream_id},
+    xdp::{QUEUE_MAX, XdpMode},
 };
 use clap::{Args, ValueEnum};
 use probes::{ReceiveWait, stream::transmit::TransmitMode};
@@ -244,12 +245,12 @@ pub enum Receive {
 
 impl Receive {
     /// AF_XDP mode of the listener; `None` for a socket.
-    pub fn xdp(self) -> Option<ListenXdp> {
+    pub fn xdp(self) -> Option<XdpMode> {
         match self {
             Self::Socket => None,
-            Self::Xdp => Some(ListenXdp::AsOffered),
-            Self::XdpZerocopy => Some(ListenXdp::ZeroCopy),
-            Self::XdpGeneric => Some(ListenXdp::Generic),
+            Self::Xdp => Some(XdpMode::AsOffered),
+            Self::XdpZerocopy => Some(XdpMode::ZeroCopy),
+            Self::XdpGeneric => Some(XdpMode::Generic),
         }
     }
 }
@@ -283,7 +284,7 @@ impl Stream {
     }
 
     /// AF_XDP mode of the listener; `None` for a socket.
-    pub fn xdp(&self) -> Option<ListenXdp> {
+    pub fn xdp(&self) -> Option<XdpMode> {
         self.receive.and_then(Receive::xdp)
     }
 }

@@ -10,15 +10,18 @@ use analysis::format_exact;
 use campaign::probe::{
     UdpProbe,
     udp::{
-        ECHO_POLICY, Host, MAX_PING_RATE, MacAddress, PAYLOAD_BYTES, SEND_POLICY, UDP_PORT, parse_machine,
+        ECHO_POLICY, Host, MAX_PING_RATE, MacAddress, PAYLOAD_BYTES, SEND_POLICY, UDP_PORT, Xdp, parse_machine,
         parse_own_ethertype,
     },
+    xdp::QUEUE_MAX,
 };
 use clap::{Arg, Args, ValueEnum};
 use probes::ReceiveWait;
 use sys::{sched::Policy, udp::Stamps};
 
-use super::{Common, Nic, Placement, duration, period, traffic_class::ClassSpec};
+use crate::exit::Usage;
+
+use super::{Common, Nic, Placement, StreamReceive, duration, period, traffic_class::ClassSpec};
 
 /// Options of `measure udp`.
 #[derive(Debug, Args)]
@@ -40,6 +43,9 @@ pub struct Udp {
     /// Allow IP fragmentation of datagrams above one frame.
     #[arg(long)]
     pub allow_fragments: bool,
+    /// The way through this machine.
+    #[command(flatten)]
+    pub transport: Transport,
     /// Options shared with `pair udp`.
     #[command(flatten)]
     pub shared: UdpOptions,
@@ -109,9 +115,39 @@ pub struct RoundTrip {
     /// The default is the first that neither sends nor receives, or the sending one.
     #[arg(long, value_name = "CPU", requires = "own_peer", conflicts_with = "interface")]
     pub echo_cpu: Option<u32>,
+    /// The way through this machine.
+    #[command(flatten)]
+    pub transport: Transport,
     /// Options shared with `measure udp`.
     #[command(flatten)]
     pub shared: UdpOptions,
+}
+
+/// The way of datagrams and frames through this machine.
+#[derive(Debug, Args)]
+pub struct Transport {
+    /// By xdp, xdp-zerocopy, xdp-generic [default: socket].
+    ///
+    /// AF_XDP sends and receives past the network stack of this machine, which then takes no timestamps.
+    #[arg(long, value_name = "HOW")]
+    pub transport: Option<StreamReceive>,
+    /// With xdp, use this interface queue [default: 0].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=i64::from(QUEUE_MAX)))]
+    pub queue: Option<u32>,
+}
+
+impl Transport {
+    /// AF_XDP; `None` for sockets.
+    ///
+    /// # Errors
+    /// A queue without AF_XDP.
+    pub fn xdp(&self) -> Result<Option<Xdp>, Usage> {
+        let mode = self.transport.and_then(StreamReceive::xdp);
+        if self.queue.is_some() && mode.is_none() {
+            return Err(Usage("--queue needs xdp: leave it out, or add --transport xdp".to_owned()));
+        }
+        Ok(mode.map(|mode| Xdp { mode, queue: self.queue.unwrap_or(0) }))
+    }
 }
 
 /// Options of datagrams and of the end that sends them, for `measure udp`, `measure ping`,
@@ -170,8 +206,8 @@ pub struct UdpOptions {
     /// Use timestamps none, all, hardware [default: receive].
     ///
     /// They divide the round-trip time into parts. `all` wakes the receiving thread once more for each datagram sent.
-    #[arg(long, value_name = "WHICH", default_value = "receive")]
-    pub stamps: WhichStamps,
+    #[arg(long, value_name = "WHICH")]
+    pub stamps: Option<WhichStamps>,
     /// A spike is longer than this [default: 100us or period].
     ///
     /// A round trip that is longer counts as a spike. The default is the shorter of the two. Wake-ups of the sending thread that are later count, too.

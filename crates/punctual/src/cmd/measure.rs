@@ -51,7 +51,7 @@ pub fn plan_of(probe: &Measure) -> anyhow::Result<Plan> {
         Measure::Noise(options) => noise::plan(options, &files),
         Measure::Udp(options) => udp::Ready::prepare(&options.shared, udp::to_echo(options)?)?.plan(),
         Measure::Ping(options) => udp::Ready::prepare(&options.shared, udp::to_device(options)?)?.plan(),
-        Measure::RoundTrip(options) => udp::Ready::prepare(&options.shared, udp::to_mirror(options))?.plan(),
+        Measure::RoundTrip(options) => udp::Ready::prepare(&options.shared, udp::to_mirror(options)?)?.plan(),
         Measure::Threads(_) | Measure::Stream(_) | Measure::Process(_) | Measure::Interrupt(_) | Measure::Audio(_) => {
             let kinds = "timer, threads without --matrix, noise, udp, ping or round-trip";
             Err(Usage(format!("this measurement cannot be repeated in rounds: take {kinds}")).into())

@@ -50,7 +50,8 @@ pub fn serve(options: &Far) -> anyhow::Result<u8> {
 fn measure_udp(options: &Pair, udp: &PairUdp) -> anyhow::Result<u8> {
     // The far end reports its address when it has started; until then the peer is a placeholder.
     let peer = Peer::Echo(Address { host: options.host.clone(), port: UDP_PORT });
-    let probe = UdpProbe { peer, allow_fragments: udp.allow_fragments, ..UdpProbe::default() };
+    let xdp = udp.transport.xdp()?;
+    let probe = UdpProbe { peer, allow_fragments: udp.allow_fragments, xdp, ..UdpProbe::default() };
     let mut ready = udp::Ready::prepare(&udp.shared, probe)?;
     let output_options = udp.shared.common.output;
     let to = udp.to.as_ref().map(Address::resolve).transpose()?;

@@ -14,8 +14,8 @@ use super::{
     interface::Interface,
     receiver::{self, Opened},
     sender::{self, Sender},
-    xdp::ListenXdp,
 };
+use crate::probe::xdp::XdpMode;
 
 /// The ETF queueing discipline of the veth pair sends a frame this long before its slot, ns.
 pub(super) const ETF_DELTA_NS: u32 = 50_000;
@@ -74,7 +74,7 @@ impl Endpoints {
         }
     }
 
-    pub fn receiver(&self, wait: ReceiveWait, xdp: Option<ListenXdp>, queue: u32) -> Result<Opened, StreamError> {
+    pub fn receiver(&self, wait: ReceiveWait, xdp: Option<XdpMode>, queue: u32) -> Result<Opened, StreamError> {
         let open = |interface: &str| receiver::open(wait, xdp, queue, interface);
         match self {
             Self::Interface(interface) => open(&interface.name),

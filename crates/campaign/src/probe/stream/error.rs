@@ -5,7 +5,7 @@ use std::{io, path::PathBuf};
 use machine::{nic::LaunchError, veth::VethError};
 use rustix::io::Errno;
 
-use super::XdpRefusal;
+use crate::probe::xdp::XdpRefusal;
 
 /// The part of a link, per cent, that streams may take: IEEE Std 802.1Q leaves the rest to others.
 pub const LINK_PERCENT: u64 = 75;

@@ -3,17 +3,11 @@
 use std::time::Duration;
 
 use frames::ethernet;
-use machine::{Root, nic::receive_queues};
 use probes::{ReceiveWait, stream::receive::Receive};
-use sys::{
-    packet::FrameReceiver,
-    xdp::{Copying, Hook, XdpReceiver},
-};
+use sys::{packet::FrameReceiver, xdp::XdpReceiver};
 
-use super::{
-    error::{StreamError, socket},
-    xdp::{ListenXdp, refusal},
-};
+use super::error::{StreamError, socket};
+use crate::probe::xdp::{XdpMode, granted, queue_note, refusal};
 
 /// The socket of a listener.
 pub struct Opened {
@@ -25,7 +19,7 @@ pub struct Opened {
 }
 
 /// Opens a socket on an interface in the network namespace of this thread. AF_XDP uses the queue `queue`.
-pub fn open(wait: ReceiveWait, xdp: Option<ListenXdp>, queue: u32, interface: &str) -> Result<Opened, StreamError> {
+pub fn open(wait: ReceiveWait, xdp: Option<XdpMode>, queue: u32, interface: &str) -> Result<Opened, StreamError> {
     if let Some(how) = xdp {
         return open_xdp(how, queue, interface);
     }
@@ -38,31 +32,11 @@ pub fn open(wait: ReceiveWait, xdp: Option<ListenXdp>, queue: u32, interface: &s
     Ok(Opened { receiver: Box::new(receiver), from: "socket".to_owned(), notes: Vec::new() })
 }
 
-fn open_xdp(how: ListenXdp, queue: u32, interface: &str) -> Result<Opened, StreamError> {
-    let (hook, copying) = match how {
-        ListenXdp::AsOffered => (None, Copying::AsOffered),
-        ListenXdp::ZeroCopy => (Some(Hook::Native), Copying::Never),
-        ListenXdp::Generic => (Some(Hook::Generic), Copying::Always),
-    };
+fn open_xdp(mode: XdpMode, queue: u32, interface: &str) -> Result<Opened, StreamError> {
+    let (hook, copying) = mode.hook();
     let opened = XdpReceiver::open(interface, ethernet::AVTP, queue, hook, copying);
     let receiver = opened.map_err(|error| refusal(interface, queue, error))?;
-    let copying = if receiver.is_zero_copy() { "zero-copy" } else { "copy" };
-    let hook = match receiver.hook() {
-        Hook::Native => "native",
-        Hook::Generic => "generic",
-    };
-    Ok(Opened {
-        receiver: Box::new(receiver),
-        from: format!("xdp {copying} {hook}"),
-        notes: queue_note(interface, queue).into_iter().collect(),
-    })
-}
-
-/// A note that the device distributes frames among several queues; `None` if it has one queue.
-fn queue_note(interface: &str, queue: u32) -> Option<String> {
-    let queues = receive_queues(&Root::system(), interface).filter(|&queues| queues > 1)?;
-    Some(format!(
-        "{interface} receives on {queues} queues, and only frames of queue {queue} are measured: to get all on one \
-         queue, sudo ethtool -L {interface} combined 1"
-    ))
+    let from = granted(&receiver);
+    let notes = queue_note(interface, queue).into_iter().collect();
+    Ok(Opened { receiver: Box::new(receiver), from, notes })
 }

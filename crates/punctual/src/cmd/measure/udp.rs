@@ -10,6 +10,7 @@ use campaign::{
 use machine::{Root, usable_cpus};
 use probes::udp::Frames;
 use record::Record;
+use sys::udp::Stamps;
 
 use super::Results;
 use crate::{
@@ -27,14 +28,15 @@ pub fn ping(options: &Ping) -> anyhow::Result<u8> {
 }
 
 pub fn round_trip(options: &RoundTrip) -> anyhow::Result<u8> {
-    measure(&options.shared, to_mirror(options))
+    measure(&options.shared, to_mirror(options)?)
 }
 
 /// The probe of `measure udp`, with its peer.
 pub fn to_echo(options: &Udp) -> anyhow::Result<UdpProbe> {
     let peer = options.peer.as_deref().map_or(Ok(Peer::Own), |text| resolve(text).map(Peer::Echo))?;
     let &Udp { allow_fragments, echo_policy, echo_cpu, .. } = options;
-    Ok(UdpProbe { peer, allow_fragments, echo_policy, echo_cpu, ..UdpProbe::default() })
+    let xdp = options.transport.xdp()?;
+    Ok(UdpProbe { peer, allow_fragments, echo_policy, echo_cpu, xdp, ..UdpProbe::default() })
 }
 
 /// The probe of `measure ping`, with its peer.
@@ -45,7 +47,7 @@ pub fn to_device(options: &Ping) -> anyhow::Result<UdpProbe> {
 }
 
 /// The probe of `measure round-trip`, with its peer.
-pub fn to_mirror(options: &RoundTrip) -> UdpProbe {
+pub fn to_mirror(options: &RoundTrip) -> anyhow::Result<UdpProbe> {
     let &RoundTrip { ethertype, vlan: vlan_id, priority, .. } = options;
     let frames = Frames { ethertype, vlan_id, priority };
     let peer = match (&options.interface, options.to) {
@@ -54,7 +56,8 @@ pub fn to_mirror(options: &RoundTrip) -> UdpProbe {
     };
     let classes = options.classes.iter().map(|spec| spec.with(frames, options.shared.size)).collect();
     let &RoundTrip { echo_policy, echo_cpu, .. } = options;
-    UdpProbe { peer, classes, echo_policy, echo_cpu, ..UdpProbe::default() }
+    let xdp = options.transport.xdp()?;
+    Ok(UdpProbe { peer, classes, echo_policy, echo_cpu, xdp, ..UdpProbe::default() })
 }
 
 fn measure(options: &UdpOptions, with_peer: UdpProbe) -> anyhow::Result<u8> {
@@ -82,7 +85,12 @@ impl<'a> Ready<'a> {
             max_rate: options.max_rate,
             receive_policy: options.receive_policy,
             wait: options.wait(),
-            stamps: options.stamps.into(),
+            stamps: match options.stamps {
+                Some(which) => which.into(),
+                // AF_XDP has none.
+                None if with_peer.xdp.is_some() => Stamps::None,
+                None => Stamps::default(),
+            },
             ..with_peer
         };
         probe.check().map_err(|error| Usage(error.to_string()))?;

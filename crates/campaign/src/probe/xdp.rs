@@ -1,15 +1,17 @@
-//! AF_XDP: its modes, and its errors with their remedies.
+//! AF_XDP of streams and round trips: its modes, and its errors with their remedies.
 
 use std::{fmt, io, str::FromStr};
 
+use machine::{Root, nic::receive_queues};
 use rustix::io::Errno;
-use sys::xdp::{Step, XdpError};
+use sys::xdp::{Copying, Hook, Step, XdpError, XdpReceiver};
 
-use super::error::StreamError;
+/// Highest number of a queue.
+pub const QUEUE_MAX: u32 = 4095;
 
-/// The AF_XDP mode of a listener.
+/// The AF_XDP mode of an end that receives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ListenXdp {
+pub enum XdpMode {
     /// The best mode that the driver supports.
     AsOffered,
     /// Zero-copy; fails if the driver does not support it.
@@ -18,16 +20,16 @@ pub enum ListenXdp {
     Generic,
 }
 
-const NAMES: [(&str, ListenXdp); 3] =
-    [("xdp", ListenXdp::AsOffered), ("xdp-zerocopy", ListenXdp::ZeroCopy), ("xdp-generic", ListenXdp::Generic)];
+const NAMES: [(&str, XdpMode); 3] =
+    [("xdp", XdpMode::AsOffered), ("xdp-zerocopy", XdpMode::ZeroCopy), ("xdp-generic", XdpMode::Generic)];
 
-impl fmt::Display for ListenXdp {
+impl fmt::Display for XdpMode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(NAMES.iter().find(|(_, known)| known == self).map_or("", |(name, _)| name))
     }
 }
 
-impl FromStr for ListenXdp {
+impl FromStr for XdpMode {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -36,11 +38,41 @@ impl FromStr for ListenXdp {
     }
 }
 
-/// The reasons why a stream cannot use AF_XDP.
+impl XdpMode {
+    /// Where the program runs, and the copy mode; `None` for the best hook of the driver.
+    pub(crate) fn hook(self) -> (Option<Hook>, Copying) {
+        match self {
+            Self::AsOffered => (None, Copying::AsOffered),
+            Self::ZeroCopy => (Some(Hook::Native), Copying::Never),
+            Self::Generic => (Some(Hook::Generic), Copying::Always),
+        }
+    }
+}
+
+/// The granted copy mode and hook for the record.
+pub(crate) fn granted(receiver: &XdpReceiver) -> String {
+    let copying = if receiver.is_zero_copy() { "zero-copy" } else { "copy" };
+    let hook = match receiver.hook() {
+        Hook::Native => "native",
+        Hook::Generic => "generic",
+    };
+    format!("xdp {copying} {hook}")
+}
+
+/// A note that the device distributes frames among several queues; `None` if it has one queue.
+pub(crate) fn queue_note(interface: &str, queue: u32) -> Option<String> {
+    let queues = receive_queues(&Root::system(), interface).filter(|&queues| queues > 1)?;
+    Some(format!(
+        "{interface} receives on {queues} queues, and only frames of queue {queue} are measured: to get all on one \
+         queue, sudo ethtool -L {interface} combined 1"
+    ))
+}
+
+/// The reasons why an interface or a process cannot use AF_XDP.
 #[derive(Debug, thiserror::Error)]
 pub enum XdpRefusal {
     /// The kernel does not support AF_XDP.
-    #[error("this kernel has no AF_XDP (CONFIG_XDP_SOCKETS): leave out --receive, and use --mode send")]
+    #[error("this kernel has no AF_XDP (CONFIG_XDP_SOCKETS): measure by sockets, without xdp")]
     NoSuchSockets,
     /// The right to load programs or to send raw frames is missing.
     #[error("AF_XDP needs CAP_NET_RAW, CAP_NET_ADMIN, CAP_BPF and CAP_IPC_LOCK: start as root (sudo)")]
@@ -71,8 +103,32 @@ pub enum XdpRefusal {
     /// The interface has another XDP program.
     #[error("{0} has another XDP program: see `ip link show {0}`, and remove it with `sudo ip link set {0} xdp off`")]
     OtherProgram(String),
+    /// There is no such interface.
+    #[error("there is no interface {0}: `ip link` lists them")]
+    NoSuchInterface(String),
+    /// The interface is not Ethernet.
+    #[error("{0} is not an Ethernet interface: choose a wired one; `ip link` lists them")]
+    NotEthernet(String),
+    /// The frames are too long for the interface.
+    #[error(
+        "frames with {needed} bytes after the Ethernet header exceed the MTU of {interface} ({mtu} bytes): use a size of {} \
+         or less", mtu.saturating_sub(*headers)
+    )]
+    Mtu {
+        /// The interface.
+        interface: String,
+        /// Its MTU, bytes.
+        mtu: usize,
+        /// Bytes after the Ethernet header.
+        needed: usize,
+        /// Headers among them, bytes.
+        headers: usize,
+    },
+    /// The interface is down.
+    #[error("{0} is down: sudo ip link set {0} up")]
+    Down(String),
     /// The kernel reported another error.
-    #[error("cannot {doing} for AF_XDP on {interface} ({source}): leave out --receive, and use --mode send")]
+    #[error("cannot {doing} for AF_XDP on {interface} ({source}): measure by sockets, without xdp")]
     Failed {
         /// The step that failed.
         doing: &'static str,
@@ -84,11 +140,13 @@ pub enum XdpRefusal {
 }
 
 /// Translates an error of AF_XDP.
-pub(super) fn refusal(interface: &str, queue: u32, error: XdpError) -> StreamError {
+pub(crate) fn refusal(interface: &str, queue: u32, error: XdpError) -> XdpRefusal {
     let name = || interface.to_owned();
     let XdpError { step, source } = error;
-    let refusal = match (step, Errno::from_io_error(&source)) {
-        (Step::Interface, _) => return super::error::socket(interface, source),
+    match (step, Errno::from_io_error(&source)) {
+        (Step::Interface, Some(Errno::NODEV | Errno::NXIO)) => XdpRefusal::NoSuchInterface(name()),
+        (Step::Interface, None) if source.kind() == io::ErrorKind::InvalidInput => XdpRefusal::NotEthernet(name()),
+        (_, Some(Errno::NETDOWN)) => XdpRefusal::Down(name()),
         (_, Some(Errno::PERM | Errno::ACCESS)) => XdpRefusal::NoRight,
         (Step::Socket, Some(Errno::AFNOSUPPORT)) => XdpRefusal::NoSuchSockets,
         (Step::Memory, Some(Errno::NOBUFS)) => XdpRefusal::NoRight,
@@ -97,8 +155,7 @@ pub(super) fn refusal(interface: &str, queue: u32, error: XdpError) -> StreamErr
         (Step::Bind, Some(Errno::INVAL)) if queue > 0 => XdpRefusal::NoSuchQueue { interface: name(), queue },
         (Step::Attach, Some(Errno::BUSY | Errno::EXIST)) => XdpRefusal::OtherProgram(name()),
         _ => XdpRefusal::Failed { doing: doing(step), interface: name(), source },
-    };
-    refusal.into()
+    }
 }
 
 fn doing(step: Step) -> &'static str {
@@ -118,10 +175,10 @@ mod tests {
 
     #[test]
     fn reads_its_own_names() {
-        for how in [ListenXdp::AsOffered, ListenXdp::ZeroCopy, ListenXdp::Generic] {
+        for how in [XdpMode::AsOffered, XdpMode::ZeroCopy, XdpMode::Generic] {
             assert_eq!(how.to_string().parse(), Ok(how));
         }
-        assert!("socket".parse::<ListenXdp>().unwrap_err().contains("xdp, xdp-zerocopy, xdp-generic"));
+        assert!("socket".parse::<XdpMode>().unwrap_err().contains("xdp, xdp-zerocopy, xdp-generic"));
     }
 
     #[test]
@@ -134,10 +191,11 @@ mod tests {
         assert!(message(Step::Program, Errno::PERM).contains("start as root"));
         assert!(message(Step::Memory, Errno::NOBUFS).contains("CAP_IPC_LOCK"));
         assert!(message(Step::Attach, Errno::BUSY).contains("sudo ip link set eth0 xdp off"));
-        assert!(message(Step::Socket, Errno::AFNOSUPPORT).contains("use --mode send"));
+        assert!(message(Step::Socket, Errno::AFNOSUPPORT).contains("measure by sockets"));
         assert!(message(Step::Bind, Errno::OPNOTSUPP).contains("use xdp instead of xdp-zerocopy"));
         assert!(message(Step::Bind, Errno::BUSY).contains("another AF_XDP socket uses queue 3 of eth0"));
         assert!(message(Step::Bind, Errno::INVAL).contains("eth0 has no queue 3"));
-        assert!(message(Step::Bind, Errno::NETDOWN).contains("cannot bind the socket for AF_XDP on eth0"));
+        assert!(message(Step::Bind, Errno::NETDOWN).contains("sudo ip link set eth0 up"));
+        assert!(message(Step::Bind, Errno::NOMEM).contains("cannot bind the socket for AF_XDP on eth0"));
     }
 }

@@ -1,0 +1,93 @@
+//! Opens the sockets of round trips by AF_XDP.
+
+use std::net::SocketAddr;
+
+use frames::Mac;
+use machine::nic::next_hop;
+use probes::udp::{Carrier, Frames, Port, UdpPath, XdpPort};
+use sys::{
+    link::{Link, Links},
+    udp::DatagramSocket,
+    xdp::{Step, XdpError, XdpFilter, XdpReceiver, XdpSender, exchange},
+};
+
+use super::{super::definition::PrepareError, OpenSocket};
+use crate::probe::xdp::{XdpMode, XdpRefusal, granted, queue_note, refusal};
+
+/// AF_XDP instead of sockets: its mode, and the queue of the interface.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Xdp {
+    /// Hook and copy mode.
+    pub mode: XdpMode,
+    /// Number of the queue, from 0.
+    pub queue: u32,
+}
+
+impl Xdp {
+    /// Opens both directions for datagrams between `own` and `peer`. `reserved` is the socket that has the port of `own`.
+    pub(super) fn connect(
+        self,
+        own: SocketAddr,
+        peer: SocketAddr,
+        payload_bytes: usize,
+        reserved: DatagramSocket,
+    ) -> Result<OpenSocket, PrepareError> {
+        let hop = next_hop(peer.ip())?;
+        let own_mac = hop.link.mac.ok_or_else(|| XdpRefusal::NotEthernet(hop.link.name.clone()))?;
+        // Without the scope of an IPv6 address, which is not in the packet.
+        let [own, peer] = [own, peer].map(|address| SocketAddr::new(address.ip(), address.port()));
+        let path = UdpPath { own_mac, next_hop_mac: hop.mac, own, peer };
+        check_mtu(&hop.link, payload_bytes, path.headroom() - ETHERNET_HEADER)?;
+        let port = self.port(&hop.link.name, &path.filter(), Some(reserved))?;
+        Ok((port, Carrier::UdpFrames(path)))
+    }
+
+    /// Opens both directions for frames to a mirror.
+    pub(super) fn open(
+        self,
+        interface: &str,
+        peer: Mac,
+        frames: Frames,
+        payload_bytes: usize,
+    ) -> Result<OpenSocket, PrepareError> {
+        let (link, own) = ethernet(interface, self.queue)?;
+        check_mtu(&link, payload_bytes, 0)?;
+        let carrier = Carrier::Ethernet { peer, own, frames };
+        let filter = XdpFilter::of(&[frames.ethertype]).with(0, &own).with(6, &peer);
+        Ok((self.port(interface, &filter, None)?, carrier))
+    }
+
+    fn port(self, interface: &str, filter: &XdpFilter, reserved: Option<DatagramSocket>) -> Result<Port, XdpRefusal> {
+        let (sender, receiver) = self.exchange(interface, filter)?;
+        let (mode, notes) = (granted(&receiver), queue_note(interface, self.queue).into_iter().collect());
+        Ok(Port::Xdp(Box::new(XdpPort { sender, receiver, mode, notes, reserved })))
+    }
+
+    fn exchange(self, interface: &str, filter: &XdpFilter) -> Result<(XdpSender, XdpReceiver), XdpRefusal> {
+        let (hook, copying) = self.mode.hook();
+        exchange(interface, filter, self.queue, hook, copying).map_err(|error| refusal(interface, self.queue, error))
+    }
+}
+
+/// Length of an Ethernet header, bytes.
+const ETHERNET_HEADER: usize = 14;
+
+/// An Ethernet interface of the present namespace, and its address.
+fn ethernet(interface: &str, queue: u32) -> Result<(Link, Mac), XdpRefusal> {
+    let link = Links::open().and_then(|mut links| links.find(interface));
+    let link = link.map_err(|source| refusal(interface, queue, XdpError { step: Step::Interface, source }))?;
+    match link.mac {
+        // The loopback interface has an address of zeroes.
+        Some(mac) if mac != [0; 6] => Ok((link, mac)),
+        _ => Err(XdpRefusal::NotEthernet(interface.to_owned())),
+    }
+}
+
+/// Refuses frames that are too long for an interface; `headers` are those after the Ethernet header, bytes.
+fn check_mtu(link: &Link, payload_bytes: usize, headers: usize) -> Result<(), XdpRefusal> {
+    let needed = payload_bytes + headers;
+    match link.mtu.and_then(|mtu| usize::try_from(mtu).ok()) {
+        Some(mtu) if needed > mtu => Err(XdpRefusal::Mtu { interface: link.name.clone(), mtu, needed, headers }),
+        _ => Ok(()),
+    }
+}
