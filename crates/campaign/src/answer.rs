@@ -10,7 +10,7 @@ use loads::{LoadSpec, Running};
 use machine::{CpuList, Root, Shield, usable_cpus};
 use probes::{
     guard::Heartbeat,
-    udp::{Echo, EchoSettings, Requests, UdpError},
+    udp::{Echo, EchoSettings, Port, Requests, UdpError},
 };
 use record::{Answered, Granted, Phase, Record, Scenario};
 use sys::{clock::Clock, memory, udp::DatagramSocket};
@@ -85,7 +85,7 @@ impl Answering {
         let asked_loads = plan.loads.iter().map(ToString::to_string).collect();
         record.phases = vec![Phase { name: "answer".to_owned(), asked_loads, ..Phase::default() }];
         let address = socket.local_address().map_err(UdpError::Spawn)?;
-        let start = || Echo::start(socket, Requests::Datagrams, settings).map_err(UdpError::Spawn);
+        let start = || Echo::start(Port::Socket(socket), Requests::Datagrams, settings).map_err(UdpError::Spawn);
         let echo = with_shield(shield, settings.cpu, start)??;
         if pinned.is_some() {
             leave_measured_cpus(root, &cpus);

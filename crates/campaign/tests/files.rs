@@ -14,13 +14,14 @@ use campaign::{
     AROUND_NS, Cpus, ExpandOptions, FileMistakes, Length, Probe, Scenario, Scenarios, builtin, expand, file,
     probe::{
         stream::WakeupOffset,
+        udp::{Peer, Xdp},
         xdp::XdpMode,
-        udp::Peer,
     },
 };
 use loads::LoadSpec;
 use machine::{CpuList, Root};
 use probes::ReceiveWait;
+use sys::udp::Stamps;
 
 fn files(folder: &str) -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(folder);
@@ -250,6 +251,21 @@ fn reads_interface_settings_and_receive_options() {
     assert_eq!((settings.as_str(), plan.nic.irq_priority), ("coalesce=0 irq 85", Some(85)));
     assert_eq!(plan.nic.values, "coalesce=0".parse().unwrap());
     assert_ne!(set.digest, plain.digest, "another plan");
+}
+
+#[test]
+fn reads_af_xdp_of_round_trips() {
+    let xdp = |probe: &str| {
+        let file = file::parse("a.toml", &format!("name = \"a\"\n[probe]\n{probe}")).unwrap();
+        let scenarios = expand(&file, &cpus("0-3", ""), &ExpandOptions::default()).unwrap();
+        let Probe::Udp(probe) = &scenarios.list[0].plan.probe else { panic!("{:?}", scenarios.list[0].plan.probe) };
+        (probe.xdp, probe.stamps)
+    };
+    let by = |mode, queue| Some(Xdp { mode, queue });
+    assert_eq!(xdp("kind = \"udp\"\ntransport = \"xdp\""), (by(XdpMode::AsOffered, 0), Stamps::None));
+    let generic = "kind = \"round-trip\"\ntransport = \"xdp-generic\"\nqueue = 3";
+    assert_eq!(xdp(generic), (by(XdpMode::Generic, 3), Stamps::None));
+    assert_eq!(xdp("kind = \"round-trip\"\ntransport = \"socket\""), (None, Stamps::Receive));
 }
 
 #[test]

@@ -61,8 +61,8 @@ pub use carrier::{Carrier, Frames};
 pub use clients::Clients;
 pub use echo::{Echo, EchoCounts, EchoSettings, Requests};
 pub use headers::UdpPath;
-pub use port::{Port, XdpPort};
 use port::SendPort;
+pub use port::{Port, XdpPort};
 use reader::Reader;
 pub use settings::{Class, Settings};
 use shared::Shared;
@@ -86,6 +86,14 @@ pub enum UdpError {
         peer: String,
         /// The command that shows the cause.
         remedy: String,
+        /// The error of the kernel.
+        source: io::Error,
+    },
+    /// The answering end cannot have this address.
+    #[error("cannot bind {address}: {source}; choose another address or port with --bind")]
+    Bind {
+        /// The address.
+        address: SocketAddr,
         /// The error of the kernel.
         source: io::Error,
     },
@@ -287,7 +295,13 @@ impl Client {
     }
 
     fn series(&self, phase: &str) -> Series {
-        self.reader.series(phase, &self.settings, &self.grant, &self.shared, self.socket.as_ref().is_some_and(|socket| socket.is_polled()))
+        self.reader.series(
+            phase,
+            &self.settings,
+            &self.grant,
+            &self.shared,
+            self.socket.as_ref().is_some_and(|socket| socket.is_polled()),
+        )
     }
 
     /// The reason why a program answered no datagram.

@@ -56,7 +56,9 @@ fn settings(peer: std::net::SocketAddr) -> Settings {
 fn run(change: impl FnOnce(&mut Settings)) -> (Series, Series, EchoCounts) {
     let socket = DatagramSocket::bind(([127, 0, 0, 1], 0).into()).unwrap();
     let peer = socket.local_address().unwrap();
-    let mut echo = Echo::start(socket, Requests::Datagrams, EchoSettings { cpu: None, policy: Policy::Other }).unwrap();
+    let mut echo =
+        Echo::start(Port::Socket(socket), Requests::Datagrams, EchoSettings { cpu: None, policy: Policy::Other })
+            .unwrap();
     let mut settings = settings(peer);
     change(&mut settings);
     let classes = vec![(Port::Socket(DatagramSocket::connect(peer).unwrap()), settings)];

@@ -11,6 +11,8 @@ pub const ROUND_TRIP: &str = "round-trip";
 
 /// Name of the part [`Parts::peer_wake`].
 pub const PEER_WAKE: &str = "peer wake-up";
+/// Name of the part [`Parts::stack_in`].
+pub const STACK_IN: &str = "stack in, wake-up";
 
 /// The protocol of round trips.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -52,10 +54,13 @@ pub struct RoundTrip {
     /// True if the peer was a thread of the same process, at the other end of a virtual Ethernet pair.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub own_peer: bool,
-    /// How frames bypassed our network stack: `xdp`, the copy mode and the hook, e.g. `xdp copy native`; absent for
-    /// sockets. The kernel has no timestamps of such frames.
+    /// The bypass of our network stack: `xdp`, the copy mode and the hook, e.g. `xdp copy native`; absent for sockets.
+    /// The kernel has no timestamps of such frames.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transport: Option<String>,
+    /// True if the peer bypassed its network stack by AF_XDP, so that it cannot report when its kernel received a datagram.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub peer_xdp: bool,
     /// Payload of each datagram and of its answer, bytes.
     pub payload_bytes: u64,
     /// Time after sending at which a datagram without an answer is lost, ns.
@@ -189,7 +194,7 @@ impl Parts {
             (PEER_WAKE, self.peer_wake.as_ref()),
             ("peer", self.peer.as_ref()),
             ("our driver and card", self.card.as_ref()),
-            ("stack in, wake-up", self.stack_in.as_ref()),
+            (STACK_IN, self.stack_in.as_ref()),
         ]
     }
 }

@@ -1,7 +1,9 @@
 //! Round trips as text and figures for terminal and HTML.
 
 use analysis::{Summary, format_ns, rounded_ns};
-use record::{Carrier, Framing, Histogram, PEER_WAKE, Record, RoundTrip, Series, Spike, Times, Trip, grouped};
+use record::{
+    Carrier, Framing, Histogram, PEER_WAKE, Record, RoundTrip, STACK_IN, Series, Spike, Times, Trip, grouped,
+};
 
 use crate::blame::unsigned;
 
@@ -21,7 +23,9 @@ pub fn title(series: &Series, round_trip: &RoundTrip) -> String {
     };
     let every = unsigned(series.period_ns);
     let class = series.traffic_class().map_or_else(String::new, |name| format!(" of {name}"));
-    format!("Round trips{class} to {} ({peer}): {} bytes every {every}", round_trip.peer, round_trip.payload_bytes)
+    let RoundTrip { peer: address, payload_bytes, transport, .. } = round_trip;
+    let by = transport.as_ref().map_or_else(String::new, |transport| format!(", by {transport}"));
+    format!("Round trips{class} to {address} ({peer}): {payload_bytes} bytes every {every}{by}")
 }
 
 /// The frames in words.
@@ -52,7 +56,9 @@ pub fn times(series: &Series, round_trip: &RoundTrip) -> Vec<(String, [String; 6
     let parts = round_trip.parts.named().map(|(name, times)| (format!("  {name}"), times));
     let from_sent = [("from actual send time".to_owned(), round_trip.from_sent.as_ref())];
     let is_shown = |(name, times): &(String, Option<&Times>)| {
-        times.is_some() || (name.trim() == PEER_WAKE && lacks_peer_wake(round_trip))
+        times.is_some()
+            || (name.trim() == PEER_WAKE && lacks_peer_wake(round_trip))
+            || (name.trim() == STACK_IN && round_trip.transport.is_some())
     };
     let figures = |(name, times): (String, Option<&Times>)| (name, times.map_or([None; 6], of_times));
     let others = parts.into_iter().chain(from_sent).filter(is_shown).map(figures);
@@ -108,11 +114,19 @@ pub fn remarks(round_trip: &RoundTrip) -> String {
         text += " The peer's own time is part of the wire time, because echo replies contain no times of the peer.";
     }
     let parts = &round_trip.parts;
-    if parts.stack_out.is_none() && parts.wire.is_some() {
+    if round_trip.transport.is_some() {
+        text +=
+            " Our wake-up at the answer is part of the wire time, because the kernel takes no timestamps with AF_XDP.";
+    } else if parts.stack_out.is_none() && parts.wire.is_some() {
         text += " The wire time includes the outgoing stack: --stamps all separates it.";
     }
     if lacks_peer_wake(round_trip) {
-        text += " The peer's wake-up is part of the wire time: its `punctual echo` is older and does not report it.";
+        text += " The peer's wake-up is part of the wire time: ";
+        text += if round_trip.peer_xdp {
+            "it uses AF_XDP, too."
+        } else {
+            "its `punctual echo` is older and does not report it."
+        };
     }
     if let Some(missing) = round_trip.card_stamps_missing {
         text += &format!(
@@ -179,7 +193,7 @@ fn in_words(trip: &Trip) -> String {
         (PEER_WAKE, trip.peer_wake_ns),
         ("peer", trip.peer_ns),
         ("our driver and card", trip.card_ns),
-        ("stack in, wake-up", trip.stack_in_ns),
+        (STACK_IN, trip.stack_in_ns),
     ];
     let named = parts.into_iter().filter_map(|(name, ns)| Some(format!("{name} {}", format_ns(ns?))));
     named.collect::<Vec<_>>().join(", ")

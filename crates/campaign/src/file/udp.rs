@@ -39,11 +39,11 @@ pub(super) fn udp(fields: &mut Fields<'_>, period_ns: Option<u64>, wait: Receive
             "echo_policy is only for peer = \"self\": on another machine use `punctual echo --policy`",
         );
     }
-    let default = UdpProbe::default();
+    let (default, xdp) = (UdpProbe::default(), xdp(fields));
     UdpProbe {
         peer: peer.unwrap_or(default.peer),
         echo_policy: echo_policy.unwrap_or(default.echo_policy),
-        ..round_trips(fields, period_ns, wait)
+        ..round_trips(fields, period_ns, wait, xdp)
     }
 }
 
@@ -56,7 +56,7 @@ pub(super) fn ping(fields: &mut Fields<'_>, period_ns: Option<u64>, wait: Receiv
         );
     }
     let peer = fields.parsed("peer", |text| text.parse::<Host>().map(Peer::Device));
-    UdpProbe { peer: peer.unwrap_or(Peer::Own), ..round_trips(fields, period_ns, wait) }
+    UdpProbe { peer: peer.unwrap_or(Peer::Own), ..round_trips(fields, period_ns, wait, None) }
 }
 
 /// Reads the keys of round-trip probes only.
@@ -92,9 +92,9 @@ pub(super) fn mirror(fields: &mut Fields<'_>, period_ns: Option<u64>, wait: Rece
         (Some(interface), Some(MacAddress(to))) => Peer::Mirror { interface, to, frames },
         _ => Peer::OwnMirror(frames),
     };
-    let default = UdpProbe::default();
+    let (default, xdp) = (UdpProbe::default(), xdp(fields));
     let echo_policy = echo_policy.unwrap_or(default.echo_policy);
-    UdpProbe { peer, echo_policy, classes, ..round_trips(fields, period_ns, wait) }
+    UdpProbe { peer, echo_policy, classes, ..round_trips(fields, period_ns, wait, xdp) }
 }
 
 /// Reads a traffic class. `common` are the frames of the probe, which a class has unless it says otherwise.
@@ -124,7 +124,7 @@ fn class(mut fields: Fields<'_>, common: Frames) -> TrafficClass {
 }
 
 /// Reads the keys that all kinds have.
-fn round_trips(fields: &mut Fields<'_>, period_ns: Option<u64>, wait: ReceiveWait) -> UdpProbe {
+fn round_trips(fields: &mut Fields<'_>, period_ns: Option<u64>, wait: ReceiveWait, xdp: Option<Xdp>) -> UdpProbe {
     let default = UdpProbe::default();
     let size = fields.integer("size", *PAYLOAD_BYTES.start() as u64..=ONE_FRAME as u64);
     let max_rate = fields.integer("max_rate", 1..=u64::MAX);
@@ -133,12 +133,6 @@ fn round_trips(fields: &mut Fields<'_>, period_ns: Option<u64>, wait: ReceiveWai
     let send_policy = fields.parsed("send_policy", str::parse::<Policy>);
     let receive_policy = fields.parsed("receive_policy", str::parse::<Policy>);
     let stamps = fields.parsed("stamps", |text| one_of(text, &STAMPS));
-    let mode = fields.parsed("transport", |text| one_of(text, &RECEIVE)).flatten();
-    let queue = fields.integer("queue", 0..=u64::from(QUEUE_MAX)).and_then(|queue| u32::try_from(queue).ok());
-    if fields.has("queue") && mode.is_none() {
-        fields.report("queue", "queue is only for xdp: leave it out, or write transport = \"xdp\"");
-    }
-    let xdp = mode.map(|mode| Xdp { mode, queue: queue.unwrap_or(0) });
     UdpProbe {
         period_ns: period_ns.unwrap_or(default.period_ns),
         payload_bytes: size.and_then(|size| usize::try_from(size).ok()).unwrap_or(default.payload_bytes),
@@ -152,6 +146,16 @@ fn round_trips(fields: &mut Fields<'_>, period_ns: Option<u64>, wait: ReceiveWai
         xdp,
         ..default
     }
+}
+
+/// Reads the way through this machine: AF_XDP, or `None` for sockets.
+fn xdp(fields: &mut Fields<'_>) -> Option<Xdp> {
+    let mode = fields.parsed("transport", |text| one_of(text, &RECEIVE)).flatten();
+    let queue = fields.integer("queue", 0..=u64::from(QUEUE_MAX)).and_then(|queue| u32::try_from(queue).ok());
+    if fields.has("queue") && mode.is_none() {
+        fields.report("queue", "queue is only for xdp: leave it out, or write transport = \"xdp\"");
+    }
+    mode.map(|mode| Xdp { mode, queue: queue.unwrap_or(0) })
 }
 
 /// Reads how the receiving thread waits, from `spin` or `busy_poll`.

@@ -243,9 +243,6 @@ impl UdpProbe {
 
     /// Opens the socket of each class, and starts the answering thread of this process if there is no other peer.
     fn open(&self, shield: Option<&Shield>) -> Result<(Vec<OpenSocket>, Option<Echo>), PrepareError> {
-        let failed = |peer: SocketAddr| {
-            move |source| UdpError::Connect { peer: peer.to_string(), remedy: Carrier::Udp(peer).remedy(), source }
-        };
         let settings = EchoSettings { cpu: self.echo_cpu, policy: self.echo_policy };
         Ok(match &self.peer {
             Peer::Echo(address) => {
@@ -257,9 +254,10 @@ impl UdpProbe {
             Peer::Own => {
                 let ends = VethPair::create()?;
                 let peer = SocketAddr::from((ends.far.address, UDP_PORT));
-                let far = ends.far.namespace.run(|| DatagramSocket::bind(peer)).and_then(|bound| bound);
+                let open_far = || open_echo(peer, self.xdp.map(|xdp| (xdp, ends.far.interface.as_str())));
+                let far = ends.far.namespace.run(open_far).map_err(UdpError::Spawn)?;
                 let near = ends.near.namespace.run(|| self.connect(peer)).map_err(UdpError::Spawn)??;
-                let far = far.map_err(failed(peer))?;
+                let far = far?;
                 let start = || Echo::start(far, Requests::Datagrams, settings).map_err(UdpError::Spawn);
                 let echo = with_shield(shield, settings.cpu, start)??;
                 (vec![near], Some(echo))
@@ -277,7 +275,7 @@ impl UdpProbe {
                 let mut ethertypes: Vec<u16> = all.iter().map(|frames| frames.ethertype).collect();
                 ethertypes.sort_unstable();
                 ethertypes.dedup();
-                let far = ends.far.namespace.run(|| open_ethernet(&ends.far.interface, &ethertypes, 0));
+                let far = ends.far.namespace.run(|| open_mirror(&ends.far.interface, &ethertypes, self.xdp));
                 let (far, peer) = far.map_err(UdpError::Spawn)??;
                 let near = ends.near.namespace.run(|| self.open_classes(&ends.near.interface, peer, &all));
                 let near = near.map_err(UdpError::Spawn)??;
@@ -294,7 +292,7 @@ impl UdpProbe {
         let socket = DatagramSocket::connect(peer).map_err(failed)?;
         let Some(xdp) = self.xdp else { return Ok((Port::Socket(socket), Carrier::Udp(peer))) };
         let own = socket.local_address().map_err(failed)?;
-        Ok(xdp.connect(own, peer, self.payload_bytes, socket)?)
+        xdp.connect(own, peer, self.payload_bytes, socket)
     }
 
     /// Opens a socket for the frames of each class on an interface of the present namespace.
@@ -538,7 +536,7 @@ fn open_ping(host: &Host) -> Result<OpenSocket, PrepareError> {
 ///
 /// # Errors
 /// There is no such interface, it is not Ethernet, or the right to open the socket is missing.
-pub fn open_ethernet(interface: &str, ethertypes: &[u16], priority: u8) -> Result<(DatagramSocket, Mac), UdpError> {
+fn open_ethernet(interface: &str, ethertypes: &[u16], priority: u8) -> Result<(DatagramSocket, Mac), UdpError> {
     let failed = |source: io::Error| UdpError::Frames {
         interface: interface.to_owned(),
         remedy: match source.kind() {
@@ -552,6 +550,38 @@ pub fn open_ethernet(interface: &str, ethertypes: &[u16], priority: u8) -> Resul
     let link = Links::open().and_then(|mut links| links.find(interface)).map_err(failed)?;
     let own = link.mac.ok_or_else(|| failed(io::ErrorKind::InvalidInput.into()))?;
     Ok((socket, own))
+}
+
+/// Opens the port of an answering end for datagrams to `address`; with AF_XDP only for arrivals on an interface.
+///
+/// # Errors
+/// The address cannot be bound, or the interface cannot be used.
+pub fn open_echo(address: SocketAddr, xdp: Option<(Xdp, &str)>) -> Result<Port, PrepareError> {
+    let failed = |source| UdpError::Bind { address, source };
+    let socket = DatagramSocket::bind(address).map_err(failed)?;
+    match xdp {
+        Some((xdp, interface)) => {
+            let own = socket.local_address().map_err(failed)?;
+            Ok(xdp.open_echo(interface, own, socket)?)
+        }
+        None => Ok(Port::Socket(socket)),
+    }
+}
+
+/// Opens the port of an answering end for frames of these EtherTypes to an interface of the present namespace. Returns also
+/// the address of the interface.
+///
+/// # Errors
+/// There is no such interface, it is not Ethernet, the right to open the socket is missing, or the interface cannot be used
+/// with AF_XDP.
+pub fn open_mirror(interface: &str, ethertypes: &[u16], xdp: Option<Xdp>) -> Result<(Port, Mac), PrepareError> {
+    match xdp {
+        Some(xdp) => Ok(xdp.open_mirror(interface, ethertypes)?),
+        None => {
+            let (socket, own) = open_ethernet(interface, ethertypes, 0)?;
+            Ok((Port::Socket(socket), own))
+        }
+    }
 }
 
 /// The CPU of the answering thread of this process: the first that is not `taken`, if possible one that is not `quiet`

@@ -39,7 +39,7 @@ impl FromStr for XdpMode {
 }
 
 impl XdpMode {
-    /// Where the program runs, and the copy mode; `None` for the best hook of the driver.
+    /// The hook of the program, `None` for the best one of the driver, and the copy mode.
     pub(crate) fn hook(self) -> (Option<Hook>, Copying) {
         match self {
             Self::AsOffered => (None, Copying::AsOffered),
@@ -101,7 +101,10 @@ pub enum XdpRefusal {
         queue: u32,
     },
     /// The interface has another XDP program.
-    #[error("{0} has another XDP program: see `ip link show {0}`, and remove it with `sudo ip link set {0} xdp off`")]
+    #[error(
+        "{0} has another XDP program: end the program that attached it, or remove it with `sudo ip link set {0} xdp off`; \
+         `ip link show {0}` shows it"
+    )]
     OtherProgram(String),
     /// There is no such interface.
     #[error("there is no interface {0}: `ip link` lists them")]

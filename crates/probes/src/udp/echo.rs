@@ -19,13 +19,16 @@ use std::{
 use sys::{
     alloc_guard::without_allocation,
     clock::Clock,
+    packet::Poll,
     sched::{self, Policy},
     udp::{DatagramSocket, MAX_PAYLOAD, Received, Sender, Stamps},
 };
 
 use super::{
-    carrier::{ETHERNET_HEADER, TAG, write_header},
-    packet::{GREETING, LOCKED, Packet, REALTIME},
+    carrier::{ETHERNET_HEADER, TAG, TAG_TYPE, write_header},
+    headers::{Datagram, answer_in_place, exchange},
+    packet::{GREETING, LOCKED, Packet, REALTIME, XDP},
+    port::Port,
     realtime::Realtime,
     watch::Watch,
 };
@@ -64,21 +67,34 @@ pub enum Requests {
 }
 
 impl Requests {
-    /// The packet of a received message and the bytes before it; `None` for a message of another program.
+    /// The packet of a received message and the bytes before it; `None` for a message of another program. Messages of
+    /// AF_XDP are whole frames.
     #[inline]
-    fn read(&self, message: &[u8]) -> Option<(Packet, usize)> {
+    fn read(&self, message: &[u8], is_xdp: bool) -> Option<(Packet, usize)> {
         let before = match self {
+            Self::Datagrams if is_xdp => {
+                // As below.
+                let datagram = Datagram::read(message).filter(|_| message[6] & 1 == 0)?;
+                return read_request(datagram.payload).map(|packet| (packet, datagram.payload_at));
+            }
             Self::Datagrams => 0,
             Self::Frames { own, ethertypes } => {
-                let header: &[u8; ETHERNET_HEADER] = message.first_chunk()?;
+                let (addresses, rest) = message.split_first_chunk::<12>()?;
+                // A socket removes the VLAN tag, AF_XDP does not.
+                let tag = if rest.starts_with(&TAG_TYPE.to_be_bytes()) { TAG } else { 0 };
+                let ethertype = u16::from_be_bytes(*rest.get(tag..)?.first_chunk()?);
                 // A source that is a group address would send the answer to many.
-                let is_ours = header[..6] == *own && header[6] & 1 == 0;
-                let is_ours = is_ours && ethertypes.contains(&u16::from_be_bytes([header[12], header[13]]));
-                is_ours.then_some(ETHERNET_HEADER)?
+                let is_ours = addresses[..6] == *own && addresses[6] & 1 == 0 && ethertypes.contains(&ethertype);
+                is_ours.then_some(ETHERNET_HEADER + tag)?
             }
         };
-        Some((Packet::read(message.get(before..)?).filter(|packet| !packet.is_answer)?, before))
+        read_request(message.get(before..)?).map(|packet| (packet, before))
     }
+}
+
+#[inline]
+fn read_request(bytes: &[u8]) -> Option<Packet> {
+    Packet::read(bytes).filter(|packet| !packet.is_answer)
 }
 
 /// An answering thread.
@@ -125,19 +141,21 @@ struct Shared {
 }
 
 impl Echo {
-    /// Starts the thread, which answers on `socket` at once. A refused setting of the thread is not an error:
+    /// Starts the thread, which answers on `port` at once. A refused setting of the thread is not an error:
     /// [`grant`](Self::grant) contains it.
     ///
     /// # Errors
     /// If no thread can be created, or the kernel refuses timestamps of received datagrams.
-    pub fn start(socket: DatagramSocket, requests: Requests, settings: EchoSettings) -> io::Result<Self> {
-        socket.set_receive_timeout(RECEIVE_TIMEOUT)?;
-        socket.set_stamps(Stamps::Receive)?;
+    pub fn start(mut port: Port, requests: Requests, settings: EchoSettings) -> io::Result<Self> {
+        if let Port::Socket(socket) = &port {
+            socket.set_receive_timeout(RECEIVE_TIMEOUT)?;
+            socket.set_stamps(Stamps::Receive)?;
+        }
         let heartbeat = Heartbeat::start()?;
         let shared = Arc::new(Shared::default());
         let (grant_sender, grant_receiver) = mpsc::channel();
         let of_thread = Arc::clone(&shared);
-        let run = move || run(settings, &socket, &requests, &of_thread, &heartbeat, &grant_sender);
+        let run = move || run(settings, &mut port, &requests, &of_thread, &heartbeat, &grant_sender);
         let thread = std::thread::Builder::new().name("echo".to_owned()).stack_size(STACK_BYTES).spawn(run)?;
         let grant = grant_receiver.recv().unwrap_or_else(|_| Err(io::ErrorKind::Unsupported.into()))?;
         Ok(Self { settings, grant, shared, thread: Some(thread) })
@@ -205,7 +223,7 @@ impl Drop for Echo {
 
 fn run(
     settings: EchoSettings,
-    socket: &DatagramSocket,
+    port: &mut Port,
     requests: &Requests,
     shared: &Shared,
     heartbeat: &Heartbeat,
@@ -224,7 +242,7 @@ fn run(
     let mut watch = Watch::new(Clock::Monotonic);
     without_allocation(|| {
         while !shared.stop.load(Relaxed) {
-            answering.answer_one(socket);
+            answering.answer_one(port);
             add(&shared.pauses, u64::from(watch.check(heartbeat)));
         }
     });
@@ -243,17 +261,18 @@ struct Answering<'a> {
 
 impl Answering<'_> {
     #[inline]
-    fn answer_one(&mut self, socket: &DatagramSocket) {
+    fn answer_one(&mut self, port: &mut Port) {
         let mut requester = Sender::default();
         let Some(buffer) = self.message.get_mut(TAG..) else { return };
-        let received = match socket.receive(buffer, &mut requester, true) {
+        let received = match receive(port, buffer, &mut requester) {
             Ok(Some(received)) => received,
             Ok(None) => return,
             // Errors caused by earlier answers do not matter here.
             Err(_) => return add(&self.shared.failed, 1),
         };
         let received_ns = Clock::Monotonic.now_ns();
-        let request = buffer.get(..received.len).and_then(|message| self.requests.read(message));
+        let is_xdp = matches!(port, Port::Xdp(_));
+        let request = buffer.get(..received.len).and_then(|message| self.requests.read(message, is_xdp));
         let Some((packet, before)) = request else { return add(&self.shared.strangers, 1) };
         if self.shared.run.load(Relaxed) != packet.run {
             self.shared.run.store(packet.run, Relaxed);
@@ -261,20 +280,31 @@ impl Answering<'_> {
         }
         let locked = if self.shared.locked.load(Relaxed) { LOCKED } else { 0 };
         let realtime = if self.shared.realtime.load(Relaxed) { REALTIME } else { 0 };
-        let has = locked | realtime;
+        let has = locked | realtime | if is_xdp { XDP } else { 0 };
         let kernel_ns = received.stamp_ns.and_then(|stamp_ns| self.realtime.converted(stamp_ns, received_ns));
         let answered_ns = Clock::Monotonic.now_ns();
         let answer = Packet { is_answer: true, has, echo: self.echo, kernel_ns, received_ns, answered_ns, ..packet };
         answer.write(self.message.get_mut(TAG + before..).unwrap_or_default());
-        let sent = self.send(socket, &requester, received);
+        let sent = self.send(port, &requester, received);
         add(&self.shared.greetings, u64::from(sent.is_ok() && packet.sequence == GREETING));
         add(if sent.is_ok() { &self.shared.answered } else { &self.shared.failed }, 1);
     }
 
     /// Sends the answer in `message`, as long as the request.
     #[inline]
-    fn send(&mut self, socket: &DatagramSocket, requester: &Sender, received: Received) -> io::Result<()> {
+    fn send(&mut self, port: &mut Port, requester: &Sender, received: Received) -> io::Result<()> {
         let Some(message) = self.message.get_mut(..TAG + received.len) else { return Ok(()) };
+        let socket = match port {
+            Port::Socket(socket) => socket,
+            Port::Xdp(port) => {
+                let Some(frame) = message.get_mut(TAG..) else { return Ok(()) };
+                match self.requests {
+                    Requests::Datagrams => answer_in_place(frame),
+                    Requests::Frames { .. } => exchange(frame, 0, 6),
+                }
+                return port.sender.send(frame);
+            }
+        };
         match self.requests {
             Requests::Datagrams => socket.answer(message.get(TAG..).unwrap_or_default(), requester),
             Requests::Frames { own, .. } => {
@@ -286,6 +316,18 @@ impl Answering<'_> {
                 set_priority(&mut self.priority, socket, received.tci);
                 socket.send(frame)
             }
+        }
+    }
+}
+
+/// Receives a message, for at most 50 ms; the requester is known for sockets only.
+#[inline]
+fn receive(port: &mut Port, buffer: &mut [u8], requester: &mut Sender) -> io::Result<Option<Received>> {
+    match port {
+        Port::Socket(socket) => socket.receive(buffer, requester, true),
+        Port::Xdp(port) => {
+            let frame = port.receiver.receive(buffer, Poll::Sleep)?;
+            Ok(frame.map(|frame| Received { len: frame.length, stamp_ns: None, card_ns: None, tci: frame.tci }))
         }
     }
 }
@@ -313,7 +355,9 @@ mod tests {
     fn echo() -> (Echo, UdpSocket) {
         let socket = DatagramSocket::bind(([127, 0, 0, 1], 0).into()).unwrap();
         let address = socket.local_address().unwrap();
-        let echo = Echo::start(socket, Requests::Datagrams, EchoSettings { cpu: None, policy: Policy::Other }).unwrap();
+        let echo =
+            Echo::start(Port::Socket(socket), Requests::Datagrams, EchoSettings { cpu: None, policy: Policy::Other })
+                .unwrap();
         let requester = UdpSocket::bind("127.0.0.1:0").unwrap();
         requester.connect(address).unwrap();
         requester.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
@@ -351,14 +395,14 @@ mod tests {
         let own = [2, 0, 0, 0, 0, 2];
         let requests = Requests::Frames { own, ethertypes: vec![0x8892, 0x88b5] };
         let mut frame = [&own[..], &[2, 0, 0, 0, 0, 1, 0x88, 0xb5], &request(9, HEADER)].concat();
-        assert_eq!(requests.read(&frame).map(|(packet, before)| (packet.sequence, before)), Some((9, 14)));
+        assert_eq!(requests.read(&frame, false).map(|(packet, before)| (packet.sequence, before)), Some((9, 14)));
         // Another destination, a group address as source, another EtherType, and an answer.
         for (at, by) in [(5, 1), (6, 1), (13, 1), (14 + 5, 3)] {
             frame[at] ^= by;
-            assert_eq!(requests.read(&frame), None, "{at}");
+            assert_eq!(requests.read(&frame, false), None, "{at}");
             frame[at] ^= by;
         }
-        assert_eq!(requests.read(&frame[..13]), None);
+        assert_eq!(requests.read(&frame[..13], false), None);
     }
 
     #[test]

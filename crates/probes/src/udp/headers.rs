@@ -47,12 +47,12 @@ impl UdpPath {
         let ports = [self.peer.port().to_be_bytes(), self.own.port().to_be_bytes()].concat();
         let common = |filter: XdpFilter| filter.with(0, &self.own_mac);
         match (self.peer.ip(), self.own.ip()) {
-            (IpAddr::V4(peer), IpAddr::V4(own)) => common(ipv4_filter())
-                .with(26, &[peer.octets(), own.octets()].concat())
-                .with(34, &ports),
-            (IpAddr::V6(peer), IpAddr::V6(own)) => common(ipv6_filter())
-                .with(22, &[peer.octets(), own.octets()].concat())
-                .with(54, &ports),
+            (IpAddr::V4(peer), IpAddr::V4(own)) => {
+                common(ipv4_filter()).with(26, &[peer.octets(), own.octets()].concat()).with(34, &ports)
+            }
+            (IpAddr::V6(peer), IpAddr::V6(own)) => {
+                common(ipv6_filter()).with(22, &[peer.octets(), own.octets()].concat()).with(54, &ports)
+            }
             // Selects nothing.
             (IpAddr::V4(_), IpAddr::V6(_)) | (IpAddr::V6(_), IpAddr::V4(_)) => XdpFilter::of(&[]),
         }
@@ -74,8 +74,7 @@ impl UdpPath {
             (IpAddr::V4(own), IpAddr::V4(peer)) => {
                 let Some(header) = packet.first_chunk_mut::<IPV4_HEADER>() else { return };
                 let [high, low] = length.to_be_bytes();
-                header[..12]
-                    .copy_from_slice(&[VERSION_4, 0, high, low, 0, 0, DO_NOT_FRAGMENT, 0, HOPS, UDP, 0, 0]);
+                header[..12].copy_from_slice(&[VERSION_4, 0, high, low, 0, 0, DO_NOT_FRAGMENT, 0, HOPS, UDP, 0, 0]);
                 header[12..16].copy_from_slice(&own.octets());
                 header[16..].copy_from_slice(&peer.octets());
             }
@@ -134,8 +133,8 @@ fn ipv6_filter() -> XdpFilter {
 pub(super) struct Datagram<'a> {
     pub from: SocketAddr,
     pub to: SocketAddr,
-    /// Offset of the packet in the frame.
-    pub packet_at: usize,
+    /// Offset of the payload in the frame.
+    pub payload_at: usize,
     pub payload: &'a [u8],
 }
 
@@ -144,7 +143,7 @@ impl<'a> Datagram<'a> {
     /// of a virtual link leaves them to the hardware, which there is none.
     #[inline]
     pub fn read(frame: &'a [u8]) -> Option<Self> {
-        let packet_at = if frame.get(12..14)? == TAG_TYPE.to_be_bytes() { ETHERNET_HEADER + TAG } else { ETHERNET_HEADER };
+        let packet_at = packet_at(frame);
         let ethertype = u16::from_be_bytes(*frame.get(packet_at - 2..)?.first_chunk()?);
         let packet = frame.get(packet_at..)?;
         let (from, to, udp): (IpAddr, IpAddr, &[u8]) = match ethertype {
@@ -164,14 +163,22 @@ impl<'a> Datagram<'a> {
         let number = |at| u16::from_be_bytes(part::<2>(header, at));
         // A short frame is padded after the datagram.
         let payload = udp.get(UDP_HEADER..usize::from(number(4)))?;
-        Some(Self { from: (from, number(0)).into(), to: (to, number(2)).into(), packet_at, payload })
+        let payload_at = frame.len() - udp.len() + UDP_HEADER;
+        Some(Self { from: (from, number(0)).into(), to: (to, number(2)).into(), payload_at, payload })
     }
+}
+
+/// Offset of the packet in a frame with or without a VLAN tag.
+#[inline]
+fn packet_at(frame: &[u8]) -> usize {
+    let is_tagged = frame.get(12..14) == Some(&TAG_TYPE.to_be_bytes());
+    ETHERNET_HEADER + if is_tagged { TAG } else { 0 }
 }
 
 /// Exchanges the addresses and ports of a frame that [`Datagram::read`] accepted, and computes its checksums anew.
 #[inline]
-pub(super) fn turn_round(frame: &mut [u8], packet_at: usize) {
-    let Some((ethernet, packet)) = frame.split_at_mut_checked(packet_at) else { return };
+pub(super) fn answer_in_place(frame: &mut [u8]) {
+    let Some((ethernet, packet)) = frame.split_at_mut_checked(packet_at(frame)) else { return };
     exchange(ethernet, 0, 6);
     let v6 = packet.first().is_some_and(|first| first >> 4 == 6);
     let udp_at = if v6 { IPV6_HEADER } else { IPV4_HEADER };
@@ -184,9 +191,9 @@ pub(super) fn turn_round(frame: &mut [u8], packet_at: usize) {
     write_checksums(packet);
 }
 
-/// Exchanges the `bytes` at offset `at` with those that follow.
+/// Exchanges the `bytes` at offset `at` with as many after them.
 #[inline]
-fn exchange(all: &mut [u8], at: usize, bytes: usize) {
+pub(super) fn exchange(all: &mut [u8], at: usize, bytes: usize) {
     if let Some((first, second)) = all.get_mut(at..at + 2 * bytes).map(|both| both.split_at_mut(bytes)) {
         first.swap_with_slice(second);
     }
@@ -291,9 +298,11 @@ mod tests {
             }
             let read = Datagram::read(&frame).unwrap();
             prop_assert_eq!((read.from, read.to, read.payload), (path.own, path.peer, &payload[..]));
-            let packet_at = read.packet_at;
-            turn_round(&mut frame, packet_at);
-            prop_assert!(is_right(&frame[packet_at..], v6));
+            let payload_at = read.payload_at;
+            prop_assert_eq!(&frame[payload_at..], &payload[..]);
+            answer_in_place(&mut frame);
+            let tag = if tagged { 4 } else { 0 };
+            prop_assert!(is_right(&frame[14 + tag..], v6));
             prop_assert_eq!((&frame[..6], &frame[6..12]), (&path.own_mac[..], &path.next_hop_mac[..]));
             prop_assert_eq!(path.payload(&frame), Some(&payload[..]));
             for length in 0..frame.len() {
@@ -312,8 +321,8 @@ mod tests {
         let mut frame = [vec![0; path.headroom()], b"hi".to_vec()].concat();
         path.write(&mut frame);
         let expected = [
-            2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0, 0x45, 0, 0, 30, 0, 0, 0x40, 0, 64, 17, 0xb6, 0xcb, 192, 0, 2, 1, 192,
-            0, 2, 2, 0x9c, 0x40, 0x1b, 0xd5, 0, 10, 0x5b, 0x57, b'h', b'i',
+            2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0, 0x45, 0, 0, 30, 0, 0, 0x40, 0, 64, 17, 0xb6, 0xcb, 192, 0, 2, 1,
+            192, 0, 2, 2, 0x9c, 0x40, 0x1b, 0xd5, 0, 10, 0x5b, 0x57, b'h', b'i',
         ];
         assert_eq!(frame, expected, "{frame:x?}");
     }

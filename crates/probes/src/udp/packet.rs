@@ -5,7 +5,7 @@
 //! | 0 | magic `PNCT` |
 //! | 4 | version of the format, 1 |
 //! | 5 | kind: 1 request, 2 answer |
-//! | 6 | properties of the answering end: bit 0 real-time policy, bit 1 locked memory, bit 2 kernel's time of reception |
+//! | 6 | properties of the answering end: bit 0 real-time policy, bit 1 locked memory, bit 2 kernel's time of reception, bit 3 AF_XDP |
 //! | 7 | number of the traffic class in the run, from 0 |
 //! | 8 | run: random number of the asking end |
 //! | 12 | echo: random number that the answering end chose at its start |
@@ -26,6 +26,8 @@ pub const GREETING: u64 = u64::MAX;
 pub const REALTIME: u8 = 1;
 /// The answering end's memory is locked.
 pub const LOCKED: u8 = 2;
+/// The answering end bypasses its network stack, so it has no [time of the kernel](Packet::kernel_ns).
+pub const XDP: u8 = 8;
 
 /// The answer contains the time at which the answering end's kernel received the request.
 const KERNEL_TIME: u8 = 4;
@@ -43,7 +45,7 @@ pub(super) const CLASS_AT: u32 = 7;
 pub struct Packet {
     /// True for an answer.
     pub is_answer: bool,
-    /// Properties of the answering end: [`REALTIME`], [`LOCKED`].
+    /// Properties of the answering end: [`REALTIME`], [`LOCKED`], [`XDP`].
     pub has: u8,
     /// Number of the traffic class in the run.
     pub class: u8,

@@ -1,7 +1,7 @@
 //! The socket of a traffic class at the near end: one of the kernel's network stack, or AF_XDP. The sending and the
 //! receiving thread have one half each.
 
-use std::{io, sync::Arc};
+use std::{io, net::SocketAddr, sync::Arc};
 
 use sys::{
     packet::Poll,
@@ -49,6 +49,17 @@ pub(super) enum ReceivePort {
 }
 
 impl Port {
+    /// The bound address; `None` for Ethernet frames.
+    ///
+    /// # Errors
+    /// The kernel's error; none is expected.
+    pub fn local_address(&self) -> io::Result<Option<SocketAddr>> {
+        match self {
+            Self::Socket(socket) => socket.local_address().map(Some),
+            Self::Xdp(port) => port.reserved.as_ref().map(DatagramSocket::local_address).transpose(),
+        }
+    }
+
     pub(super) fn split(self) -> (SendPort, ReceivePort) {
         match self {
             Self::Socket(socket) => {
@@ -63,7 +74,8 @@ impl Port {
     }
 
     /// Copy mode and hook of AF_XDP, `None` for a socket; and notes for the record.
-    pub(super) fn to_record(&self) -> (Option<String>, Vec<String>) {
+    #[must_use]
+    pub fn to_record(&self) -> (Option<String>, Vec<String>) {
         match self {
             Self::Socket(_) => (None, Vec::new()),
             Self::Xdp(port) => (Some(port.mode.clone()), port.notes.clone()),
@@ -75,7 +87,7 @@ impl SendPort {
     /// Sends a message: what follows the headers that the kernel writes.
     ///
     /// # Errors
-    /// Those of [`DatagramSocket::send`] and [`XdpSender::send`].
+    /// The errors of [`DatagramSocket::send`] and [`XdpSender::send`].
     #[inline]
     pub fn send(&mut self, message: &[u8]) -> io::Result<()> {
         match self {
@@ -105,7 +117,7 @@ impl ReceivePort {
     /// Receives a message from the peer; `None` if none came in time. If `wait` is false, does not wait.
     ///
     /// # Errors
-    /// Those of [`DatagramSocket::receive`] and [`XdpReceiver::receive`].
+    /// The errors of [`DatagramSocket::receive`] and [`XdpReceiver::receive`].
     #[inline]
     pub fn receive(&mut self, buffer: &mut [u8], wait: bool) -> io::Result<Option<Received>> {
         match self {
@@ -127,7 +139,7 @@ impl ReceivePort {
     /// The next message of the error queue; `None` if there is none.
     ///
     /// # Errors
-    /// Those of [`DatagramSocket::report`].
+    /// The errors of [`DatagramSocket::report`].
     #[inline]
     pub fn report(&self) -> io::Result<Option<Report>> {
         match self {

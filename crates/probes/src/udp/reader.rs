@@ -8,7 +8,7 @@ use sys::udp::{IcmpError, Stamps};
 use super::{
     Carrier, Settings,
     directions::BothDirections,
-    packet::{LOCKED, REALTIME},
+    packet::{LOCKED, REALTIME, XDP},
     shared::{Event, Shared},
     window::SlotState,
 };
@@ -177,6 +177,7 @@ impl Reader {
             },
             own_peer: settings.own_peer,
             transport: settings.transport.clone(),
+            peer_xdp: has & XDP != 0,
             payload_bytes: settings.payload_bytes as u64,
             timeout_ns: settings.timeout_ns,
             slots: sending.slots.load(Relaxed).max(self.overdue_slots),

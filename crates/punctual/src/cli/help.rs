@@ -112,7 +112,7 @@ const SHARED_COMMANDS: [(&[&str], &str); 5] = [
 ];
 
 /// Options that share a row, with its text, on a page that has too many rows.
-const SHARED: [(&[&str], &str); 19] = [
+const SHARED: [(&[&str], &str); 20] = [
     (&["hold-cpu-awake", "setting"], "Keep CPUs awake, or change ID[=VALUE]"),
     (&["on-spike", "on-spike-once"], "trace, stop, command:CMD, signal:NAME:PID"),
     (&["json", "full", "quiet"], "JSON, all figures, or only the first sentence"),
@@ -129,6 +129,7 @@ const SHARED: [(&[&str], &str); 19] = [
     (&["far-cpu", "far-policy"], "Use this CPU and policy on the far end"),
     (&["far-receive", "far-queue"], "Listen by socket, xdp, xdp-zerocopy, ..."),
     (&["receive", "queue"], "Listen by socket, xdp, xdp-zerocopy or xdp-generic"),
+    (&["transport", "queue"], "Bypass the network stack by AF_XDP, on this queue"),
     (&["nic", "irq-priority"], "Change settings and interrupts"),
     (&["far-nic", "far-irq-priority"], "The same of the far interface"),
     (&["far-shield", "far-hold-cpu-awake"], "Free far CPUs, and keep one awake"),

@@ -14,7 +14,8 @@ use record::FarAsked;
 use sys::sched::Policy;
 
 use super::{
-    Extent, InterruptOptions, OutputOptions, RecordOptions, StreamOptions, StreamReceive, Transport, UdpOptions, duration,
+    Extent, InterruptOptions, OutputOptions, RecordOptions, StreamOptions, StreamReceive, Transport, UdpOptions,
+    duration,
 };
 use crate::exit::Usage;
 

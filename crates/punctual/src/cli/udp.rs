@@ -251,7 +251,7 @@ pub struct Echo {
     #[arg(long, value_name = "ADDRESS[:PORT]", value_parser = address, default_value = "0.0.0.0:7125")]
     pub bind: SocketAddr,
     /// Interface on which the requests arrive.
-    #[arg(long, value_name = "IF", requires = "irq_priority")]
+    #[arg(long, value_name = "IF")]
     pub interface: Option<String>,
     /// Options shared with `mirror`.
     #[command(flatten)]
@@ -275,6 +275,9 @@ pub struct Mirror {
 /// Options of an answering end.
 #[derive(Debug, Args)]
 pub struct EchoOptions {
+    /// The way through this machine.
+    #[command(flatten)]
+    pub transport: Transport,
     /// fifo:N, rr:N, deadline:R/D/P, other.
     ///
     /// The policy of the thread. The priority N is 1 to 99. The times of deadline:RUNTIME/DEADLINE/PERIOD are

@@ -3,15 +3,18 @@
 
 use std::{thread, time::Duration};
 
-use anyhow::Context;
-use campaign::{Supervisor, probe::udp::open_ethernet};
+use anyhow::{Context, anyhow};
+use campaign::{
+    Supervisor,
+    probe::udp::{open_echo, open_mirror},
+};
 use machine::{CpuList, IrqPriorityHold, Root, usable_cpus};
 use probes::{
     guard::Heartbeat,
-    udp::{Echo, EchoCounts, EchoSettings, Requests},
+    udp::{Echo, EchoCounts, EchoSettings, Port, Requests},
 };
 use record::{Outcome, grouped};
-use sys::{clock::Clock, memory, packet::ETHERTYPES_MAX, signal, udp::DatagramSocket};
+use sys::{clock::Clock, memory, packet::ETHERTYPES_MAX, signal};
 
 use crate::{cli, exit::Usage, output};
 
@@ -20,10 +23,22 @@ const CHECK_EVERY: Duration = Duration::from_millis(50);
 
 pub fn run(options: &cli::Echo) -> anyhow::Result<u8> {
     check_cpu(&options.shared)?;
-    let socket = DatagramSocket::bind(options.bind)
-        .with_context(|| format!("cannot bind {}: choose another address or port with --bind", options.bind))?;
-    let address = socket.local_address()?.to_string();
-    answer(socket, Requests::Datagrams, options.interface.as_deref(), &address, &options.shared)
+    let interface = options.interface.as_deref();
+    let xdp = match (options.shared.transport.xdp()?, interface) {
+        (Some(xdp), Some(interface)) => Some((xdp, interface)),
+        (Some(_), None) => {
+            let text = "AF_XDP answers the datagrams of one interface: add --interface IF, see `ip link`";
+            return Err(Usage(text.to_owned()).into());
+        }
+        (None, Some(_)) if options.shared.irq_priority.is_none() => {
+            let text = "--interface needs --irq-priority or --transport xdp: add one of them, or leave it out";
+            return Err(Usage(text.to_owned()).into());
+        }
+        (None, _) => None,
+    };
+    let port = open_echo(options.bind, xdp).map_err(|error| anyhow!(error))?;
+    let address = port.local_address()?.unwrap_or(options.bind).to_string();
+    answer(port, Requests::Datagrams, interface, &address, &options.shared)
 }
 
 pub fn mirror(options: &cli::Mirror) -> anyhow::Result<u8> {
@@ -33,11 +48,12 @@ pub fn mirror(options: &cli::Mirror) -> anyhow::Result<u8> {
         let text = format!("--ethertype can be given {ETHERTYPES_MAX} times (got {}): give fewer", ethertypes.len());
         return Err(Usage(text).into());
     }
-    let (socket, own) = open_ethernet(interface, ethertypes, 0)?;
+    let xdp = options.shared.transport.xdp()?;
+    let (port, own) = open_mirror(interface, ethertypes, xdp).map_err(|error| anyhow!(error))?;
     let [a, b, c, d, e, f] = own;
     let address = format!("{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{f:02x}");
     let requests = Requests::Frames { own, ethertypes: ethertypes.clone() };
-    answer(socket, requests, Some(interface), &address, &options.shared)
+    answer(port, requests, Some(interface), &address, &options.shared)
 }
 
 fn check_cpu(options: &cli::EchoOptions) -> anyhow::Result<()> {
@@ -48,7 +64,7 @@ fn check_cpu(options: &cli::EchoOptions) -> anyhow::Result<()> {
 
 /// Answers until a signal arrives. `interface` is the one on which the requests arrive, if known.
 fn answer(
-    socket: DatagramSocket,
+    port: Port,
     requests: Requests,
     interface: Option<&str>,
     address: &str,
@@ -56,6 +72,9 @@ fn answer(
 ) -> anyhow::Result<u8> {
     signal::count_termination().context("cannot watch for Ctrl-C")?;
     if let Some(us) = options.busy_poll {
+        let Port::Socket(socket) = &port else {
+            return Err(Usage("--busy-poll needs --transport socket: leave it out".to_owned()).into());
+        };
         let refused = "the kernel refused busy polling: run as root, or leave out --busy-poll";
         socket.set_busy_poll(us).context(refused)?;
     }
@@ -64,10 +83,15 @@ fn answer(
         Requests::Frames { .. } => "frames",
     };
     let settings = EchoSettings { cpu: options.cpu, policy: options.policy };
-    let mut echo = Echo::start(socket, requests, settings).context("cannot start a thread: close other programs")?;
+    let (by, notes) = port.to_record();
+    let mut echo = Echo::start(port, requests, settings).context("cannot start a thread: close other programs")?;
     let locked = memory::lock_current_memory().is_ok();
     echo.set_memory_locked(locked);
     let granted = print_grant(&echo, options, locked);
+    if let Some(by) = by {
+        say!("granted {by}");
+    }
+    notes.iter().for_each(|note| say!("note: {note}"));
     let irq_hold = hold_irq_priority(interface, options);
     say!("answering on {address}; stop with Ctrl-C");
     if let Some(path) = &options.ready {

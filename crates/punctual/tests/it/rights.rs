@@ -18,6 +18,7 @@ mod pod;
 mod process;
 mod prove;
 mod round_trip;
+mod round_trip_xdp;
 mod setup;
 mod shield;
 mod stream;

@@ -71,10 +71,12 @@ impl XdpFilter {
         code.need(after.iter().map(|field| field.at.saturating_add(2)).fold(HEADER, i16::max));
         code.add(LOAD_HALF, 5, 2, ETHERTYPE_AT, 0);
         // Each match skips the other comparisons and the jump to the end.
-        for (left, ethertype) in (0_i16..self.ethertypes.len().try_into().unwrap_or(i16::MAX)).rev().zip(&self.ethertypes) {
+        for (left, ethertype) in
+            (0_i16..self.ethertypes.len().try_into().unwrap_or(i16::MAX)).rev().zip(&self.ethertypes)
+        {
             code.add(JUMP_IF_EQUAL, 5, 0, left + 1, as_loaded(*ethertype));
         }
-        code.to_end(JUMP, 0, 0, 0);
+        code.pass_on(JUMP, 0, 0, 0);
         after.into_iter().for_each(|field| code.require(field));
         code.add(LOAD_WORD, 2, 1, RX_QUEUE_INDEX, 0);
         code.add(LOAD_64_BITS, 1, PSEUDO_MAP_FD, 0, sockets.as_raw_fd());
@@ -117,7 +119,7 @@ fn as_loaded(value: u16) -> i32 {
     i32::from(value.to_be())
 }
 
-/// Instructions, and those that jump to the end. A jump of n skips n instructions.
+/// Instructions, and the jumps to the end among them. A jump of n skips n instructions.
 #[derive(Default)]
 struct Code {
     steps: Vec<Instruction>,
@@ -129,7 +131,7 @@ impl Code {
         self.steps.push(Instruction { operation, registers: to | from << 4, offset, number });
     }
 
-    fn to_end(&mut self, operation: u8, to: u8, from: u8, number: i32) {
+    fn pass_on(&mut self, operation: u8, to: u8, from: u8, number: i32) {
         self.ending.push(self.steps.len());
         self.add(operation, to, from, 0, number);
     }
@@ -138,7 +140,7 @@ impl Code {
     fn need(&mut self, bytes: i16) {
         self.add(COPY, 4, 2, 0, 0);
         self.add(ADD, 4, 0, 0, i32::from(bytes));
-        self.to_end(JUMP_IF_ABOVE, 4, 3, 0);
+        self.pass_on(JUMP_IF_ABOVE, 4, 3, 0);
     }
 
     /// Passes the frame on if a condition does not hold.
@@ -147,7 +149,7 @@ impl Code {
         if field.mask != u16::MAX {
             self.add(AND, 5, 0, 0, as_loaded(field.mask));
         }
-        self.to_end(JUMP_IF_NOT_EQUAL, 5, 0, as_loaded(field.value & field.mask));
+        self.pass_on(JUMP_IF_NOT_EQUAL, 5, 0, as_loaded(field.value & field.mask));
     }
 
     fn finish(mut self) -> Vec<Instruction> {
@@ -277,7 +279,8 @@ mod tests {
     #[test]
     fn instruction_layout_matches_the_kernel() {
         assert_eq!(size_of::<Instruction>(), 8);
-        let map = XdpFilter::of(&[AVTP]).program(rustix::stdio::stdin()).into_iter().find(|step| step.operation == 0x18);
+        let map =
+            XdpFilter::of(&[AVTP]).program(rustix::stdio::stdin()).into_iter().find(|step| step.operation == 0x18);
         assert_eq!(map.unwrap(), Instruction { operation: 0x18, registers: 0x11, offset: 0, number: 0 });
     }
 }

@@ -10,11 +10,7 @@ use std::{
 
 use rustix::io::Errno;
 
-use super::{
-    Step, XdpError,
-    bpf,
-    filter::XdpFilter,
-};
+use super::{Step, XdpError, bpf, filter::XdpFilter};
 
 /// The point in the receive path where a program runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

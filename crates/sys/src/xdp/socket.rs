@@ -132,8 +132,7 @@ impl Unbound {
         let done = Consumer::map(&fd, libc::XDP_UMEM_PGOFF_COMPLETION_RING, offsets.cr, TO_SEND)?;
         let is_full = (0..TO_RECEIVE).all(|chunk| fill.put(address(chunk)));
         debug_assert!(is_full, "the fill ring has space for all chunks");
-        let (to_receive, to_send) =
-            memory.split_at(TO_RECEIVE as usize * CHUNK).ok_or(io::ErrorKind::InvalidInput)?;
+        let (to_receive, to_send) = memory.split_at(TO_RECEIVE as usize * CHUNK).ok_or(io::ErrorKind::InvalidInput)?;
         Ok(Self { fd, to_receive, to_send, fill, done })
     }
 }
@@ -188,8 +187,7 @@ fn bind(fd: &OwnedFd, binding: QueueBinding, shared: Option<BorrowedFd>) -> Resu
 
 /// True if the driver is in zero-copy mode.
 fn is_zero_copy(fd: &OwnedFd) -> Result<bool, XdpError> {
-    let options: libc::xdp_options =
-        option(fd, libc::XDP_OPTIONS).map_err(|error| Step::Bind.failed(error))?;
+    let options: libc::xdp_options = option(fd, libc::XDP_OPTIONS).map_err(|error| Step::Bind.failed(error))?;
     Ok(options.flags & libc::XDP_OPTIONS_ZEROCOPY != 0)
 }
 

@@ -23,7 +23,9 @@ pub type Sender = (Box<dyn Transmit>, Option<Box<dyn TransmitReports>>);
 /// `priority` of the frames, 0 to 6. AF_XDP uses the queue `queue`.
 pub fn open(mode: TransmitMode, root: &Root, interface: &str, priority: u8, queue: u32) -> Result<Sender, StreamError> {
     let raw = |bypass| RawSender::open(interface, priority, bypass).map_err(|error| socket(interface, error));
-    let xdp = |copying| XdpSender::open(interface, queue, copying).map_err(|error| StreamError::from(refusal(interface, queue, error)));
+    let xdp = |copying| {
+        XdpSender::open(interface, queue, copying).map_err(|error| StreamError::from(refusal(interface, queue, error)))
+    };
     Ok(match mode {
         TransmitMode::Send => (Box::new(raw(false)?), None),
         TransmitMode::Bypass => (Box::new(raw(true)?), None),

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use frames::Mac;
 use machine::nic::next_hop;
-use probes::udp::{Carrier, Frames, Port, UdpPath, XdpPort};
+use probes::udp::{Carrier, Frames, Port, UdpPath, XdpPort, headers::requests_filter};
 use sys::{
     link::{Link, Links},
     udp::DatagramSocket,
@@ -55,6 +55,25 @@ impl Xdp {
         let carrier = Carrier::Ethernet { peer, own, frames };
         let filter = XdpFilter::of(&[frames.ethertype]).with(0, &own).with(6, &peer);
         Ok((self.port(interface, &filter, None)?, carrier))
+    }
+
+    /// Opens both directions for the datagrams that arrive on an interface for `own`. `reserved` is the socket that has its
+    /// port.
+    pub(super) fn open_echo(
+        self,
+        interface: &str,
+        own: SocketAddr,
+        reserved: DatagramSocket,
+    ) -> Result<Port, XdpRefusal> {
+        let (_, mac) = ethernet(interface, self.queue)?;
+        self.port(interface, &requests_filter(own, mac), Some(reserved))
+    }
+
+    /// Opens both directions for the frames of these EtherTypes to an interface. Returns also its address.
+    pub(super) fn open_mirror(self, interface: &str, ethertypes: &[u16]) -> Result<(Port, Mac), XdpRefusal> {
+        let (_, own) = ethernet(interface, self.queue)?;
+        let filter = XdpFilter::of(ethertypes).with(0, &own);
+        Ok((self.port(interface, &filter, None)?, own))
     }
 
     fn port(self, interface: &str, filter: &XdpFilter, reserved: Option<DatagramSocket>) -> Result<Port, XdpRefusal> {

@@ -30,7 +30,7 @@ fn round_trips(record: &Record) -> (&Series, &RoundTrip) {
     (series, round_trip)
 }
 
-fn address(end: &VethEnd) -> String {
+pub fn address(end: &VethEnd) -> String {
     end.mac.map(|byte| format!("{byte:02x}")).join(":")
 }
 
@@ -233,35 +233,36 @@ fn disturb(socket: &DatagramSocket, stop: &AtomicBool) -> [u64; 4] {
 #[test]
 fn faults_of_another_mirror_are_counted_exactly() {
     let _alone = alone();
-    repeat_if_stalled(NO_RESPONSE, || {
-        let ends = VethPair::create().unwrap();
-        let open = || DatagramSocket::ethernet(&ends.far.interface, &[ETHERTYPE], 0).unwrap();
-        let socket = ends.far.namespace.run(open).unwrap();
-        socket.set_receive_timeout(Duration::from_millis(20)).unwrap();
-        socket.set_stamps(Stamps::None).unwrap();
-        let stop = AtomicBool::new(false);
-        // Also if the measurement panics.
-        let stopper = Stopper(&stop);
-        let (record, [lost, doubled, swapped, tagged]) = thread::scope(|scope| {
-            let stopper = stopper;
-            let mirror = scope.spawn(|| disturb(&socket, &stop));
-            let options = "--samples 600 --period 2ms --timeout 1s --vlan 5 --priority 3";
-            let (_scratch, record) = measure(&ends, 0, options);
-            drop(stopper);
-            (record, mirror.join().unwrap())
-        });
-        let (_, round_trip) = round_trips(&record);
-        assert!(lost > 0 && doubled > 0 && swapped > 0, "{lost} {doubled} {swapped}");
-        assert_eq!((round_trip.lost, round_trip.duplicates, round_trip.reordered), (lost, doubled, swapped));
-        assert_eq!((round_trip.late, round_trip.foreign), (0, 0), "{round_trip:?}");
-        let greetings = tagged - round_trip.sent;
-        assert!((1..=5).contains(&greetings), "every frame has the tag: {tagged} of {}", round_trip.sent);
-        // Such a mirror has no times of its own.
-        assert_eq!(
-            (&round_trip.parts.peer, &round_trip.parts.peer_wake, round_trip.peer_realtime),
-            (&None, &None, None)
-        );
+    for transport in ["socket", "xdp", "xdp-generic"] {
+        repeat_if_stalled(NO_RESPONSE, || count_faults_of_another_mirror(transport));
+    }
+}
+
+fn count_faults_of_another_mirror(transport: &str) {
+    let ends = VethPair::create().unwrap();
+    let open = || DatagramSocket::ethernet(&ends.far.interface, &[ETHERTYPE], 0).unwrap();
+    let socket = ends.far.namespace.run(open).unwrap();
+    socket.set_receive_timeout(Duration::from_millis(20)).unwrap();
+    socket.set_stamps(Stamps::None).unwrap();
+    let stop = AtomicBool::new(false);
+    // Also if the measurement panics.
+    let stopper = Stopper(&stop);
+    let (record, [lost, doubled, swapped, tagged]) = thread::scope(|scope| {
+        let stopper = stopper;
+        let mirror = scope.spawn(|| disturb(&socket, &stop));
+        let options = "--samples 600 --period 2ms --timeout 1s --vlan 5 --priority 3 --transport";
+        let (_scratch, record) = measure(&ends, 0, &format!("{options} {transport}"));
+        drop(stopper);
+        (record, mirror.join().unwrap())
     });
+    let (_, round_trip) = round_trips(&record);
+    assert!(lost > 0 && doubled > 0 && swapped > 0, "{lost} {doubled} {swapped}");
+    assert_eq!((round_trip.lost, round_trip.duplicates, round_trip.reordered), (lost, doubled, swapped));
+    assert_eq!((round_trip.late, round_trip.foreign), (0, 0), "{round_trip:?}");
+    let greetings = tagged - round_trip.sent;
+    assert!((1..=5).contains(&greetings), "every frame has the tag: {tagged} of {}", round_trip.sent);
+    // Such a mirror has no times of its own.
+    assert_eq!((&round_trip.parts.peer, &round_trip.parts.peer_wake, round_trip.peer_realtime), (&None, &None, None));
 }
 
 #[test]

@@ -72,7 +72,7 @@ fn zero_copy_is_refused_on_a_virtual_cable() {
 }
 
 /// True if an XDP program is attached to the interface (IFLA_XDP, IFLA_XDP_ATTACHED of `if_link.h`).
-fn has_program(end: &VethEnd) -> bool {
+pub fn has_program(end: &VethEnd) -> bool {
     let ask = || {
         let answer = Socket::route().unwrap().ask(&Links::question(&end.interface)).unwrap();
         let messages = answer.messages().unwrap();
