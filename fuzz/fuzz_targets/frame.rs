@@ -1,11 +1,16 @@
 //! Decodes any bytes as a captured frame: Ethernet, or a Linux cooked capture by the first byte, and its protocol.
 #![no_main]
 
-use frames::{Content, Head, Link, parse};
+use frames::{
+    Content, Head, Link,
+    maap::{Claim, Message},
+    parse,
+};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
     ethernet(bytes);
+    maap(bytes);
     let Some((&first, frame)) = bytes.split_first() else { return };
     let link = match first % 3 {
         0 => Link::Ethernet,
@@ -24,6 +29,15 @@ fuzz_target!(|bytes: &[u8]| {
     }
     assert!(!pattern.matches(&other) || Head::read(link, &other) == Some(head));
 });
+
+fn maap(bytes: &[u8]) {
+    let Some((source, message)) = Message::of_frame(bytes) else { return };
+    assert_eq!(Message::read(&message.to_bytes()).map(|read| read.requested), Some(message.requested));
+    let mut claim = Claim::new([2; 6], message.requested, false, Vec::new(), 1, 0);
+    claim.send(0);
+    let is_conflict = claim.receive(1, source, &message).is_some();
+    assert!(!is_conflict || claim.due_ns().is_some());
+}
 
 fn ethernet(bytes: &[u8]) {
     let Some(whole) = parse(bytes) else { return assert!(bytes.len() < 32) };

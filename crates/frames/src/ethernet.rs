@@ -1,5 +1,7 @@
 //! Ethernet addresses, the VLAN tag and the length on the wire.
 
+use crate::maap::POOL;
+
 /// A MAC address.
 pub type Mac = [u8; 6];
 
@@ -11,10 +13,6 @@ pub const AVTP: u16 = 0x22f0;
 pub const HEADER: usize = 14;
 /// Length of a VLAN tag, bytes.
 pub const TAG: usize = 4;
-
-/// Prefix of the dynamic MAAP pool: 91:E0:F0:00:00:00 to 91:E0:F0:00:FD:FF.
-const MAAP_POOL: [u8; 4] = [0x91, 0xe0, 0xf0, 0x00];
-const MAAP_ADDRESSES: u32 = 0xfe00;
 
 /// The tag control information of a VLAN tag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -54,10 +52,8 @@ pub fn wire_bytes(length: usize) -> usize {
 #[must_use]
 pub fn multicast_of(source: Mac, unique: u16) -> Mac {
     let [.., e, f] = source;
-    let offset = (u32::from(u16::from_be_bytes([e, f])) + u32::from(unique)) % MAAP_ADDRESSES;
-    let [_, _, high, low] = offset.to_be_bytes();
-    let [a, b, c, d] = MAAP_POOL;
-    [a, b, c, d, high, low]
+    let offset = (u32::from(u16::from_be_bytes([e, f])) + u32::from(unique)) % u32::from(POOL.count);
+    POOL.at(u16::try_from(offset).unwrap_or_default())
 }
 
 #[cfg(test)]
@@ -89,7 +85,7 @@ mod tests {
         #[test]
         fn destinations_are_in_the_maap_pool(source in any::<Mac>(), unique in any::<u16>()) {
             let [a, b, c, d, high, _] = multicast_of(source, unique);
-            prop_assert_eq!([a, b, c, d], MAAP_POOL);
+            prop_assert_eq!([a, b, c, d], [0x91, 0xe0, 0xf0, 0x00]);
             prop_assert!(high <= 0xfd);
         }
     }

@@ -10,6 +10,7 @@
 //! | [`class`] | stream reservation classes A and B |
 //! | [`template`] | a frame that is encoded once and then patched in place |
 //! | [`protocol`] | other protocols, and the numbers of their frames |
+//! | [`maap`] | the protocol that claims destination addresses |
 //! | [`head`] | addresses, tags, and the bytes by which the frames of a stream are recognised |
 //! | [`mod@parse`] | the decoder |
 //!
@@ -19,6 +20,7 @@ pub mod avtp;
 pub mod class;
 pub mod ethernet;
 pub mod head;
+pub mod maap;
 pub mod parse;
 pub mod payload;
 pub mod protocol;

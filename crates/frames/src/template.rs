@@ -146,6 +146,12 @@ impl Frame {
         self.bytes[PACKET + 3] = u8::from(is_uncertain);
     }
 
+    /// Sets the destination address.
+    #[inline]
+    pub fn patch_destination(&mut self, destination: Mac) {
+        self.bytes[..destination.len()].copy_from_slice(&destination);
+    }
+
     fn payload_at(&self) -> usize {
         PACKET + self.format.samples_at()
     }

@@ -74,6 +74,23 @@ impl FrameReceiver {
         Self::begin(socket, interface)
     }
 
+    /// Opens a socket for untagged frames of `ethertype` whose first byte after the EtherType is `subtype`, and makes the
+    /// interface receive the multicast address `group`. Neither other frames of the EtherType nor sent frames reach it.
+    ///
+    /// # Errors
+    /// The errors of [`open`](Self::open).
+    pub fn open_subtype(interface: &str, ethertype: u16, subtype: u8, group: [u8; 6]) -> io::Result<Self> {
+        let socket = packet_socket(SocketType::RAW)?;
+        accept_only(&socket, &of_subtype(ethertype, subtype))?;
+        set_option(&socket, libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, 1_i32)?;
+        sockopt::set_socket_timeout(&socket, sockopt::Timeout::Recv, Some(WAIT))?;
+        let index = name_to_index(&socket, interface)?.cast_signed();
+        join(&socket, index, libc::PACKET_MR_MULTICAST, Some(group))?;
+        // Bound to the EtherType, it costs nothing when a frame is sent.
+        bind_to(&socket, interface, ethertype)?;
+        Ok(Self(socket))
+    }
+
     /// Enables reception.
     fn begin(socket: OwnedFd, interface: &str) -> io::Result<Self> {
         set_option(&socket, libc::SOL_PACKET, libc::PACKET_AUXDATA, 1_i32)?;
@@ -183,13 +200,19 @@ pub(crate) fn enable_promiscuous(interface: &str) -> io::Result<(OwnedFd, u32)> 
 }
 
 fn join_promiscuous(socket: &OwnedFd, interface: i32) -> io::Result<()> {
-    let promiscuous = libc::packet_mreq {
+    join(socket, interface, libc::PACKET_MR_PROMISC, None)
+}
+
+/// Makes the interface receive all frames, or those to `address`, while the socket is open.
+fn join(socket: &OwnedFd, interface: i32, kind: i32, address: Option<[u8; 6]>) -> io::Result<()> {
+    let mut membership = libc::packet_mreq {
         mr_ifindex: interface,
-        mr_type: convert::constant(libc::PACKET_MR_PROMISC),
-        mr_alen: 0,
+        mr_type: convert::constant(kind),
+        mr_alen: if address.is_some() { 6 } else { 0 },
         mr_address: [0; 8],
     };
-    set_option(socket, libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, promiscuous)
+    membership.mr_address[..6].copy_from_slice(&address.unwrap_or_default());
+    set_option(socket, libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, membership)
 }
 
 /// Reads the VLAN tag and the timestamp.
@@ -286,6 +309,18 @@ fn of_member(ethertype: u16, of: Member) -> [libc::sock_filter; 10] {
         step(JUMP_IF_EQUAL, 0, 2, of.group),
         step(LOAD_BYTE, 0, 0, of.member_at),
         step(JUMP_IF_EQUAL, 0, 1, of.member.into()),
+        step(RETURN, 0, 0, u32::MAX),
+        step(RETURN, 0, 0, 0),
+    ]
+}
+
+/// Accepts frames of this EtherType whose first byte after it is `subtype`.
+fn of_subtype(ethertype: u16, subtype: u8) -> [libc::sock_filter; 6] {
+    [
+        step(LOAD_HALF, 0, 0, ETHERTYPE_AT),
+        step(JUMP_IF_EQUAL, 0, 3, ethertype.into()),
+        step(LOAD_BYTE, 0, 0, ETHERTYPE_AT + 2),
+        step(JUMP_IF_EQUAL, 0, 1, subtype.into()),
         step(RETURN, 0, 0, u32::MAX),
         step(RETURN, 0, 0, 0),
     ]
