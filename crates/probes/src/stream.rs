@@ -15,12 +15,14 @@
 //! | [`tracker`] | the counting of received frames, without a socket |
 //! | `numbers` | detection of lost, duplicate and reordered frames by their numbers |
 //! | [`observer`] | an ordinary thread that captures the frames with their timestamps |
+//! | [`maap`] | claims and defends the destination addresses of a talker |
 //! | [`remote`] | a talker on another machine, and its end |
 //! | `identity` | addresses and ids as text |
 
 mod identity;
 pub mod launch;
 pub mod listener;
+pub mod maap;
 mod numbers;
 pub mod observer;
 pub mod receive;
@@ -48,7 +50,7 @@ pub struct Stream {
     work: Vec<Option<Talk<Box<dyn Transmit>>>>,
     listener: Option<Listener>,
     observer: Option<Observer>,
-    monitor: Option<Box<dyn Monitor>>,
+    monitors: Vec<Box<dyn Monitor>>,
     _network: Box<dyn Any>,
 }
 
@@ -58,7 +60,7 @@ impl Stream {
     #[must_use]
     pub fn new(talkers: Vec<(Talker, Talk<Box<dyn Transmit>>)>, listener: Option<Listener>, network: impl Any) -> Self {
         let (talkers, work) = talkers.into_iter().map(|(talker, talk)| (talker, Some(talk))).unzip();
-        Self { talkers, work, listener, observer: None, monitor: None, _network: Box::new(network) }
+        Self { talkers, work, listener, observer: None, monitors: Vec::new(), _network: Box::new(network) }
     }
 
     /// Adds an observer that captures the stream.
@@ -67,20 +69,23 @@ impl Stream {
         Self { observer, ..self }
     }
 
-    /// Adds a monitor of a condition of the stream.
+    /// Adds monitors of conditions of the stream.
     #[must_use]
-    pub fn with_monitor(self, monitor: Option<Box<dyn Monitor>>) -> Self {
-        Self { monitor, ..self }
+    pub fn with_monitors(self, monitors: Vec<Box<dyn Monitor>>) -> Self {
+        Self { monitors, ..self }
     }
 }
 
-/// A monitor of a condition that the stream needs, such as a synchronised clock.
+/// A monitor of a condition that the stream needs, such as a synchronised clock or an address of its own.
 pub trait Monitor: std::fmt::Debug {
     /// Ends the monitor. Called once, at the end of the stream.
     fn finish(&mut self);
 
     /// Returns a caveat if the condition did not hold all the time.
     fn caveat(&self) -> Option<Caveat>;
+
+    /// Adds the figures of the monitor to the record of the first talker; does nothing if there are none.
+    fn add_to(&self, talker: &mut record::Talker);
 }
 
 impl ProbeThreads for Stream {
@@ -112,9 +117,7 @@ impl ProbeThreads for Stream {
         if let Some(observer) = &mut self.observer {
             observer.finish();
         }
-        if let Some(monitor) = &mut self.monitor {
-            monitor.finish();
-        }
+        self.monitors.iter_mut().for_each(|monitor| monitor.finish());
     }
 
     fn gone(&self) -> Option<String> {
@@ -133,7 +136,11 @@ impl ProbeThreads for Stream {
     fn add_to(&self, index: usize, series: &mut Series) {
         if let Some(talker) = self.talkers.get(index) {
             series.notes.extend(talker.notes());
-            series.kind = SeriesKind::Stream(record::Stream::Talker(Box::new(talker.to_record())));
+            let mut recorded = talker.to_record();
+            if index == 0 {
+                self.monitors.iter().for_each(|monitor| monitor.add_to(&mut recorded));
+            }
+            series.kind = SeriesKind::Stream(record::Stream::Talker(Box::new(recorded)));
         }
     }
 
@@ -146,7 +153,7 @@ impl ProbeThreads for Stream {
     }
 
     fn caveats(&self) -> Vec<Caveat> {
-        let of_monitor = self.monitor.iter().filter_map(|monitor| monitor.caveat());
+        let of_monitor = self.monitors.iter().filter_map(|monitor| monitor.caveat());
         self.observer.iter().filter_map(Observer::caveat).chain(of_monitor).collect()
     }
 }

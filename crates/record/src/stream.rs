@@ -112,9 +112,90 @@ pub struct Talker {
     /// Calibration of the wake-up offset; absent if the offset was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calibration: Option<Calibration>,
+    /// Destination addresses that were claimed by MAAP, those of all threads in the first talker; absent without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub maap: Option<Maap>,
     /// Fields that a newer version wrote.
     #[serde(flatten)]
     pub extra: Extra,
+}
+
+/// Destination addresses that were claimed by MAAP (IEEE Std 1722, annex B). Times begin when the first PROBE was due.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Maap {
+    /// The claimed ranges, in the order of time.
+    pub claimed: Vec<ClaimedAddresses>,
+    /// Messages of other devices about claimed or probed addresses.
+    pub conflict_count: u64,
+    /// The first conflicts, at most [`WORST_KEPT`](crate::WORST_KEPT).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conflicts: Vec<MaapConflict>,
+    /// Fields that a newer version wrote.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+/// Consecutive addresses that were claimed by MAAP.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct ClaimedAddresses {
+    /// The first address.
+    pub first: String,
+    /// Number of addresses.
+    pub count: u64,
+    /// True if the address was given and could not be replaced.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_fixed: bool,
+    /// When they were claimed, ns.
+    pub claimed_at_ns: u64,
+    /// When they were lost, ns; absent if they were not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost_at_ns: Option<u64>,
+    /// Source address of the device that they were lost to; absent if they were not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost_to: Option<String>,
+}
+
+/// A message of another device about addresses that were claimed or probed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct MaapConflict {
+    /// When it arrived, ns.
+    pub at_ns: u64,
+    /// Source address of the message.
+    pub source: String,
+    /// Type of the message.
+    pub message: MaapMessage,
+    /// First address of the talker's range at that time.
+    pub first: String,
+    /// Number of addresses of that range.
+    pub count: u64,
+    /// Reaction of the talker.
+    pub resolution: MaapResolution,
+}
+
+/// A type of MAAP messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum MaapMessage {
+    /// Asks if somebody uses addresses.
+    Probe,
+    /// Answers a PROBE for addresses that the sender uses.
+    Defend,
+    /// Announces that the sender uses addresses.
+    Announce,
+}
+
+/// The reaction of a talker to a conflict.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum MaapResolution {
+    /// It answered with DEFEND.
+    Defended,
+    /// It kept the addresses, because the other device must yield to the lower source address.
+    Kept,
+    /// It had not claimed the addresses yet, and probed others.
+    Left,
+    /// It lost the addresses.
+    Yielded,
 }
 
 /// The counts of one of several streams of a talker.

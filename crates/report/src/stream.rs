@@ -2,8 +2,8 @@
 
 use analysis::{format_exact, format_ns};
 use record::{
-    ClockRelation, ClockTie, Histogram, Launch, Listener, ReceivedStream, Record, Series, Stream, StreamIdentity,
-    Talker, grouped,
+    ClaimedAddresses, ClockRelation, ClockTie, Histogram, Launch, Listener, Maap, MaapResolution, ReceivedStream,
+    Record, Series, Stream, StreamIdentity, Talker, grouped,
 };
 
 use crate::blame::unsigned;
@@ -146,7 +146,7 @@ fn of_talker(series: &Series, talker: &Talker) -> EndSummary {
             unsigned(series.period_ns / 2),
             unsigned(talker.tolerance_ns),
             talker.mode,
-            kernel_handling(talker)
+            kernel_handling(talker) + &talker.maap.as_ref().map(claimed_addresses).unwrap_or_default()
         ),
         calibration: calibration(talker),
         curve: curve(series, talker),
@@ -191,6 +191,46 @@ fn launch_handling(launch: &Launch) -> String {
         "; the queueing discipline releases each frame {leaves}; invalid: refused because the slot had begun; txtime \
                  missed: dropped because the slot began while the frame was queued"
     )
+}
+
+/// The addresses that MAAP claimed, and the conflicts.
+fn claimed_addresses(maap: &Maap) -> String {
+    let addresses = |first: &str, count: u64| match count {
+        1 => first.to_owned(),
+        count => format!("{count} addresses from {first}"),
+    };
+    let range = |claimed: &ClaimedAddresses| {
+        let lost = claimed.lost_to.as_ref().map_or_else(String::new, |owner| format!(" (lost to {owner})"));
+        format!("{}{lost}", addresses(&claimed.first, claimed.count))
+    };
+    let claimed: Vec<String> = maap.claimed.iter().map(range).collect();
+    let listed = maap.conflicts.iter().map(|conflict| {
+        let (source, ours) = (&conflict.source, addresses(&conflict.first, conflict.count));
+        match conflict.resolution {
+            MaapResolution::Defended => format!("{source} probed {ours}, which was defended"),
+            MaapResolution::Kept => format!("{source} also claimed {ours}, but has to yield"),
+            MaapResolution::Left => format!("{source} had {ours}, so another address was probed"),
+            MaapResolution::Yielded => format!("{source} took {ours}"),
+        }
+    });
+    let mut listed: Vec<String> = listed.collect();
+    // A speaker repeats its messages.
+    listed.dedup();
+    let conflicts = match maap.conflict_count {
+        0 => ", without a conflict".to_owned(),
+        count => format!(", with {}: {}", record::counted(count, "conflict"), few(&listed)),
+    };
+    format!("; MAAP claimed {}{conflicts}", claimed.join(", then "))
+}
+
+/// The first texts of a list, and the number of others.
+fn few(texts: &[String]) -> String {
+    const SHOWN: usize = 3;
+    let shown = texts.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
+    match texts.len().saturating_sub(SHOWN) {
+        0 => shown,
+        others => format!("{shown}, and {others} more"),
+    }
 }
 
 /// The handling of frames by the kernel, apart from sending them.

@@ -58,6 +58,7 @@ pub(super) fn stream(
         format: fields.parsed("format", |text| one_of(text, &FORMATS)).unwrap_or(default.format),
         mode: fields.parsed("mode", |text| one_of(text, &MODES)).unwrap_or(default.mode),
         unique_id: unique_id.unwrap_or(default.unique_id),
+        maap: fields.flag("maap"),
         further_streams: streams.map_or(0, |streams| streams - 1),
         stream_id: fields.parsed("stream_id", parse_stream_id),
         xdp: fields.parsed("receive", receive).flatten(),
@@ -113,7 +114,7 @@ pub(super) fn check(fields: &mut Fields<'_>, stream: &StreamProbe) {
     let (useless, other): (&[&str], &str) = match stream.ends {
         StreamEnds::Both => (&[], ""),
         StreamEnds::Talk(_) => (&["receive", "spin", "busy_poll", "stream_id"], "listener"),
-        StreamEnds::Listen(_) => (&["wakeup_offset", "mode", "unique_id", "streams"], "talker"),
+        StreamEnds::Listen(_) => (&["wakeup_offset", "mode", "unique_id", "maap", "streams"], "talker"),
     };
     for key in useless.iter().filter(|key| fields.has(key)) {
         fields.report(key, format!("{key} is for the {other} of a stream, which is on another machine: leave it out"));

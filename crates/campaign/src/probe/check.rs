@@ -130,6 +130,12 @@ pub enum PlanError {
         /// Number of streams.
         streams: usize,
     },
+    /// No stream has an address that MAAP allocates.
+    #[error(
+        "MAAP has no address to claim: each stream has a given destination outside of 91:e0:f0:00:00:00 to \
+         91:e0:f0:00:fd:ff, so leave out maap, or a destination"
+    )]
+    NoAddressToClaim,
     /// The frames of a slot would leave a spinning talker too little time to wake early.
     #[error(
         "{streams} streams need about {} of each {} to send: use {most} or fewer, a longer period (class B has 250us), \
@@ -260,6 +266,7 @@ impl PlanError {
             Self::CardOfOwnPeer => Some("stamps"),
             Self::WakeupOffset { .. } | Self::KneeOfLaunchTimes => Some("wakeup_offset"),
             Self::UniqueIds { .. } => Some("unique_id"),
+            Self::NoAddressToClaim => Some("maap"),
             Self::TooManyStreams { .. }
             | Self::StreamsOfThread { .. }
             | Self::TalkersOfQueue(_)

@@ -3,6 +3,7 @@
 //! | module | contains |
 //! |---|---|
 //! | `interface` | checks that an interface can carry a stream |
+//! | `maap` | the destination addresses that the talker claims |
 //! | `list` | the streams of a talker and their threads |
 //! | `prepare` | creates a talker and a listener from the options |
 //! | `endpoints` | the interface or veth pair of a stream |
@@ -16,6 +17,7 @@ mod endpoints;
 mod error;
 mod interface;
 mod list;
+mod maap;
 pub(crate) mod observe;
 pub mod offset;
 mod prepare;
@@ -79,6 +81,8 @@ pub struct StreamProbe {
     pub mode: TransmitMode,
     /// Talker: number of its stream among those of the same address; of the first stream, if it has several.
     pub unique_id: u16,
+    /// Talker: claim the destination addresses with MAAP, and defend them.
+    pub maap: bool,
     /// Talker: number of streams after the first, below [`STREAMS_MAX`]. They have the next unique ids.
     pub further_streams: u16,
     /// Talker: streams from a file, in place of `class`, `period_ns`, `format` and `further_streams`; empty without a file.
@@ -346,6 +350,9 @@ impl Definition for StreamProbe {
     fn check(&self) -> Result<(), PlanError> {
         if self.capture.is_some() && self.is_hidden() {
             return Err(PlanError::CaptureHidden);
+        }
+        if self.maap && !self.has_address_to_claim() {
+            return Err(PlanError::NoAddressToClaim);
         }
         let further = self.listed.len().checked_sub(1).unwrap_or(usize::from(self.further_streams));
         if usize::from(self.unique_id) + further > usize::from(u16::MAX) {

@@ -13,7 +13,7 @@ use std::{
     },
 };
 
-use frames::{Frame, Payload, Stream};
+use frames::{Frame, Payload, Stream, maap::Addresses};
 use sys::{clock::Clock, packet::BATCH};
 
 use super::{
@@ -127,12 +127,43 @@ pub struct Talk<T> {
     clock: Clock,
     /// True while the clock is not synchronised; `None` if that is not watched.
     is_uncertain: Option<Arc<AtomicBool>>,
+    /// The claimed destination addresses; `None` if they cannot change.
+    destinations: Option<Destinations>,
     /// True if the thread waits for the slot before it sends.
     waits: bool,
     shared: Arc<Shared>,
     /// The last slot that is over: a frame was sent, refused or skipped in it.
     slots_over: i64,
     left_ns: Option<i64>,
+}
+
+/// Destination addresses that can change during the run, because another device claims them.
+#[derive(Debug)]
+struct Destinations {
+    /// The first address, written by an ordinary thread.
+    first: Arc<AtomicU64>,
+    /// The first address in the frames.
+    current: u64,
+    /// The place of each stream's address after the first one; `None` for a given address.
+    places: Box<[Option<u16>]>,
+}
+
+impl Destinations {
+    /// Sets the addresses of the frames if they have changed.
+    #[inline]
+    fn patch(&mut self, frames: &mut [Frame]) {
+        let first = self.first.load(Relaxed);
+        if first == self.current {
+            return;
+        }
+        self.current = first;
+        let addresses = Addresses { first, count: 1 };
+        for (frame, place) in frames.iter_mut().zip(&*self.places) {
+            if let Some(place) = *place {
+                frame.patch_destination(addresses.at(place));
+            }
+        }
+    }
 }
 
 /// The ordinary threads' side of a talker.
@@ -167,6 +198,7 @@ impl Talker {
             tolerance_ns: settings.tolerance_ns().cast_signed(),
             clock: settings.clock,
             is_uncertain: None,
+            destinations: None,
             waits: !settings.mode.keeps_slots(),
             shared: shared.clone(),
             slots_over: -1,
@@ -186,6 +218,19 @@ impl Talker {
     #[must_use]
     pub fn with_uncertain<T>(self, talk: Talk<T>, flag: Arc<AtomicBool>) -> (Self, Talk<T>) {
         (Self { watches_sync: true, ..self }, Talk { is_uncertain: Some(flag), ..talk })
+    }
+
+    /// Lets the destination addresses of `talk` follow `first`, the first claimed address as a number of 48 bits. `places` has
+    /// the place of each stream's address after it, or `None` for a given address.
+    #[must_use]
+    pub fn with_destinations<T>(
+        self,
+        talk: Talk<T>,
+        first: Arc<AtomicU64>,
+        places: Vec<Option<u16>>,
+    ) -> (Self, Talk<T>) {
+        let destinations = Destinations { current: first.load(Relaxed), first, places: places.into() };
+        (self, Talk { destinations: Some(destinations), ..talk })
     }
 
     /// Reads the reports about sent frames.
@@ -312,6 +357,9 @@ impl<T: Transmit> Work for Talk<T> {
         let slot_ns = wake.deadline_ns + self.offset_ns;
         let seq = self.shared.frames.load(Relaxed);
         let is_uncertain = self.is_uncertain.as_ref().is_some_and(|flag| flag.load(Relaxed));
+        if let Some(destinations) = &mut self.destinations {
+            destinations.patch(&mut self.frames);
+        }
         let (mut launches_ns, mut launch_ns) = ([slot_ns; BATCH], slot_ns);
         for (stream, frame) in self.frames.iter_mut().enumerate() {
             launches_ns[stream] = launch_ns;

@@ -123,7 +123,7 @@ const SHARED: [(&[&str], &str); 20] = [
     (&["stop-on", "stop-trace", "stop-run"], "Stop at a late wake-up"),
     (&["load", "load-cpus"], "Run this load (`punctual loads`) on these CPUs"),
     (&["profile", "until-decided"], "Judge by a profile, end when decided"),
-    (&["unique-id", "streams"], "First stream ID, and number of streams"),
+    (&["unique-id", "streams", "maap"], "First stream ID, streams, claimed addresses"),
     (&["far-load", "far-load-cpus"], "Run this load there, on these CPUs"),
     (&["far-binary", "far-command"], "Copy or start this on the far end"),
     (&["far-cpu", "far-policy"], "Use this CPU and policy on the far end"),

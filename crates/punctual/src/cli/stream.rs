@@ -92,6 +92,12 @@ pub struct StreamOptions {
     /// It is the last two bytes of the ID. An option of the talker.
     #[arg(long, value_name = "N")]
     pub unique_id: Option<u16>,
+    /// Claim destination addresses with MAAP, and defend them.
+    ///
+    /// This delays the start by about 1.7 s, and more after a conflict with another device. Without it, addresses are
+    /// computed from the interface's address. An option of the talker.
+    #[arg(long)]
+    pub maap: bool,
     /// Send N streams, or those of a TOML file [default: 1].
     ///
     /// N is 1 to 64. The unique ids of N streams and their destination addresses are consecutive; one thread sends a frame
@@ -262,6 +268,7 @@ impl Stream {
             ("--wakeup-offset", self.shared.wakeup_offset.is_some()),
             ("--mode", self.shared.mode.is_some()),
             ("--unique-id", self.shared.unique_id.is_some()),
+            ("--maap", self.shared.maap),
             ("--streams", self.shared.streams.is_some()),
         ];
         let listener_options = vec![

@@ -9,6 +9,7 @@ mod check;
 mod cyclictest;
 mod files;
 mod limits;
+mod maap;
 mod machine;
 mod matrix;
 mod noise;

@@ -31,6 +31,7 @@ fn needs_a_named_interface() {
 fn refuses_options_of_the_other_end() {
     refused(64, "listen lo --wakeup-offset 8us", "--wakeup-offset applies to the talker only: leave it out");
     refused(64, "listen lo --mode bypass", "--mode applies to the talker");
+    refused(64, "listen lo --maap", "--maap applies to the talker");
     refused(64, "talk lo --spin", "--spin applies to the listener");
     refused(64, "talk lo --receive xdp", "--receive applies to the listener");
     refused(64, "talk lo --stream-id 0200000000010000", "--stream-id applies to the listener");

@@ -42,6 +42,44 @@ fn summarizes_a_talker() {
 }
 
 #[test]
+fn reports_claimed_addresses_and_conflicts() {
+    let claimed = |first: &str, lost_to: Option<&str>| ClaimedAddresses {
+        first: first.to_owned(),
+        count: 2,
+        lost_to: lost_to.map(str::to_owned),
+        ..ClaimedAddresses::default()
+    };
+    let remarks = |maap| of(Stream::Talker(Box::new(Talker { maap: Some(maap), ..Talker::default() }))).remarks;
+    let alone = remarks(Maap { claimed: vec![claimed("91:e0:f0:00:12:34", None)], ..Maap::default() });
+    assert!(alone.ends_with("; MAAP claimed 2 addresses from 91:e0:f0:00:12:34, without a conflict"), "{alone}");
+    let conflict = |resolution| record::MaapConflict {
+        at_ns: 1,
+        source: "02:00:00:00:00:01".to_owned(),
+        message: record::MaapMessage::Announce,
+        first: "a".to_owned(),
+        count: 1,
+        resolution,
+    };
+    let resolutions = [
+        MaapResolution::Left,
+        MaapResolution::Left,
+        MaapResolution::Defended,
+        MaapResolution::Kept,
+        MaapResolution::Yielded,
+    ];
+    let contested = remarks(Maap {
+        claimed: vec![claimed("b", Some("02:00:00:00:00:01")), claimed("c", None)],
+        conflict_count: 5,
+        conflicts: resolutions.map(conflict).to_vec(),
+        ..Maap::default()
+    });
+    let expected = "; MAAP claimed 2 addresses from b (lost to 02:00:00:00:00:01), then 2 addresses from c, with 5 conflicts: \
+                    02:00:00:00:00:01 had a, so another address was probed, 02:00:00:00:00:01 probed a, which was defended, \
+                    02:00:00:00:00:01 also claimed a, but has to yield, and 1 more";
+    assert!(contested.ends_with(expected), "{contested}");
+}
+
+#[test]
 fn the_worst_streams_come_first_and_the_others_in_one_row() {
     let stream = |number: u64| ReceivedStream {
         stream_id: format!("02000000000{number:05x}"),

@@ -1,13 +1,16 @@
 //! The endpoints of a stream on this machine: an interface, or both ends of a veth pair.
 
-use frames::{Mac, ethernet};
+use frames::{Mac, ethernet, maap};
 use machine::{
     Root,
     veth::{VethEnd, VethPair},
 };
 use probes::{ReceiveWait, stream::transmit::TransmitMode};
 use record::ObservedAt;
-use sys::{packet::FrameReceiver, qdisc};
+use sys::{
+    packet::{FrameReceiver, RawSender},
+    qdisc,
+};
 
 use super::{
     error::{StreamError, socket},
@@ -79,6 +82,19 @@ impl Endpoints {
         match self {
             Self::Interface(interface) => open(&interface.name),
             Self::VethPair(pair) => inside(&pair.far, open),
+        }
+    }
+
+    /// Opens the sockets that speak MAAP for the talker.
+    pub fn maap(&self) -> Result<(FrameReceiver, RawSender), StreamError> {
+        let open = |interface: &str| {
+            let receiver = FrameReceiver::open_subtype(interface, ethernet::AVTP, maap::SUBTYPE, maap::DESTINATION);
+            let sender = RawSender::open(interface, 0, false);
+            receiver.and_then(|receiver| Ok((receiver, sender?))).map_err(|error| socket(interface, error))
+        };
+        match self {
+            Self::Interface(interface) => open(&interface.name),
+            Self::VethPair(pair) => inside(&pair.near, open),
         }
     }
 

@@ -3,6 +3,7 @@
 use std::{io, path::PathBuf};
 
 use machine::{nic::LaunchError, veth::VethError};
+use probes::stream::maap::ClaimError;
 use rustix::io::Errno;
 
 use crate::probe::xdp::XdpRefusal;
@@ -91,6 +92,9 @@ pub enum StreamError {
         /// The last reason.
         why: String,
     },
+    /// The destination addresses were not claimed.
+    #[error(transparent)]
+    Maap(ClaimError),
     /// The capture could not be written.
     #[error("cannot write the capture {}: {source}; choose another file with --capture FILE", path.display())]
     Capture {

@@ -1,9 +1,11 @@
 //! The streams of a talker, and their threads: streams of the same class, period and priority share one.
 
-use frames::{Class, Format, Mac, Tci, ethernet, template};
+use std::collections::BTreeSet;
+
+use frames::{Class, Format, Mac, Tci, template};
 use probes::stream::listener::NamedStream;
 
-use super::{SENDING_NS, StreamProbe};
+use super::{super::definition::Definition, SENDING_NS, StreamProbe};
 
 /// A stream from a file of streams.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,11 +52,12 @@ impl Group {
         (self.streams.len() as u64).saturating_sub(1) * SENDING_NS
     }
 
-    /// The streams as frames of an interface with the address `source`.
-    pub fn frames(&self, source: Mac) -> Vec<frames::Stream> {
+    /// The streams as frames of an interface with the address `source`. `chosen` returns the destination of a stream without
+    /// a given one, by its unique id.
+    pub fn frames(&self, source: Mac, chosen: impl Fn(u16) -> Mac) -> Vec<frames::Stream> {
         let frame = |&(unique_id, ref stream): &(u16, ListedStream)| frames::Stream {
             source,
-            destination: stream.destination.unwrap_or_else(|| ethernet::multicast_of(source, unique_id)),
+            destination: stream.destination.unwrap_or_else(|| chosen(unique_id)),
             tci: stream.tci,
             stream_id: frames::stream_id(source, unique_id),
             format: stream.format,
@@ -105,6 +108,17 @@ impl StreamProbe {
             group.role = role;
         }
         groups
+    }
+
+    /// The unique ids of the streams without a given destination, in their order.
+    pub(super) fn without_destination(&self) -> Vec<u16> {
+        let all = (self.unique_id..=u16::MAX).zip(self.streams(Definition::period_ns(self)));
+        all.filter(|(_, stream)| stream.destination.is_none()).map(|(unique_id, _)| unique_id).collect()
+    }
+
+    /// The given destinations, each once.
+    pub(super) fn given_destinations(&self) -> BTreeSet<Mac> {
+        self.listed.iter().filter_map(|stream| stream.destination).collect()
     }
 
     /// The named streams, as a listener follows them.

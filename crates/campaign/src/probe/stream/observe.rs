@@ -72,8 +72,8 @@ impl StreamProbe {
         let to = BufWriter::with_capacity(BUFFER_BYTES, record::file::create(&path).map_err(failed)?);
         let writer = capture::Writer::begin(to, interface, in_words).map_err(failed)?;
         let source = endpoints.mac();
-        let own = self.groups(self.period_ns()).into_iter().flat_map(|group| group.frames(source));
-        let own = own.filter(|_| self.talks()).map(|stream| stream.stream_id);
+        let own = self.groups(self.period_ns()).into_iter().flat_map(|group| group.streams);
+        let own = own.filter(|_| self.talks()).map(|(unique_id, _)| frames::stream_id(source, unique_id));
         let heard = self.heard.iter().map(|named| named.stream_id).chain(self.stream_id);
         let wanted = own.chain(heard).collect();
         Ok(Some(Observer::start(receiver, CaptureFile(writer), wanted)?))

@@ -3,8 +3,9 @@
 use std::sync::{Arc, atomic::AtomicBool};
 
 use probes::stream::{
-    Stream,
+    Monitor, Stream,
     listener::{Listener, ListenerSettings},
+    maap::Defence,
     talker::{Talk, Talker, TalkerSettings},
     tracker::Expected,
     transmit::Transmit,
@@ -17,6 +18,7 @@ use super::{
     StreamError, StreamProbe,
     endpoints::Endpoints,
     list::Group,
+    maap::Destinations,
     receiver::Opened,
     sync::SyncMonitor,
 };
@@ -28,18 +30,23 @@ impl StreamProbe {
     /// Opens the sockets, and creates the talker and the listener, which starts to receive.
     pub(super) fn stream(&self, context: &PhaseContext<'_>) -> Result<Stream, PrepareError> {
         let endpoints = Endpoints::of(self.interface(), context.root)?;
+        let run = run_number(context.clock);
+        let (destinations, speaker) = self.claim(&endpoints, run)?;
         let observer = self.observer(context.record_path, &endpoints)?;
         let listener = self.listens().then(|| self.listener(context, &endpoints)).transpose()?;
-        let talkers = if self.talks() { self.talkers(context, &endpoints)? } else { Vec::new() };
-        let Some(limit_ns) = self.require_sync_ns else {
-            return Ok(Stream::new(talkers, listener, endpoints).with_observer(observer));
-        };
-        let is_lost = Arc::new(AtomicBool::new(false));
-        let monitor = SyncMonitor::start(context.root, limit_ns, is_lost.clone())?;
-        let watched = |(talker, talk): Talks| talker.with_uncertain(talk, is_lost.clone());
-        let talkers = talkers.into_iter().map(watched).collect();
-        let stream = Stream::new(talkers, listener, endpoints).with_observer(observer);
-        Ok(stream.with_monitor(Some(Box::new(monitor))))
+        let mut talkers =
+            if self.talks() { self.talkers(run, &destinations, context, &endpoints)? } else { Vec::new() };
+        let mut monitors: Vec<Box<dyn Monitor>> = Vec::new();
+        if let Some(limit_ns) = self.require_sync_ns {
+            let is_lost = Arc::new(AtomicBool::new(false));
+            monitors.push(Box::new(SyncMonitor::start(context.root, limit_ns, is_lost.clone())?));
+            let watched = |(talker, talk): Talks| talker.with_uncertain(talk, is_lost.clone());
+            talkers = talkers.into_iter().map(watched).collect();
+        }
+        if let Some(speaker) = speaker {
+            monitors.push(Box::new(Defence::start(speaker)?));
+        }
+        Ok(Stream::new(talkers, listener, endpoints).with_observer(observer).with_monitors(monitors))
     }
 
     fn listener(&self, context: &PhaseContext<'_>, endpoints: &Endpoints) -> Result<Listener, PrepareError> {
@@ -49,21 +56,28 @@ impl StreamProbe {
     }
 
     /// Creates the talker of each group of streams.
-    fn talkers(&self, context: &PhaseContext<'_>, endpoints: &Endpoints) -> Result<Vec<Talks>, StreamError> {
-        let run = run_number(context.clock);
+    fn talkers(
+        &self,
+        run: u32,
+        destinations: &Destinations,
+        context: &PhaseContext<'_>,
+        endpoints: &Endpoints,
+    ) -> Result<Vec<Talks>, StreamError> {
         endpoints.prepare(self.mode)?;
-        self.groups(context.period_ns).iter().map(|group| self.talker(group, run, context, endpoints)).collect()
+        let groups = self.groups(context.period_ns);
+        groups.iter().map(|group| self.talker(group, run, destinations, context, endpoints)).collect()
     }
 
     fn talker(
         &self,
         group: &Group,
         run: u32,
+        destinations: &Destinations,
         context: &PhaseContext<'_>,
         endpoints: &Endpoints,
     ) -> Result<Talks, StreamError> {
         let settings = TalkerSettings {
-            streams: group.frames(endpoints.mac()),
+            streams: group.frames(endpoints.mac(), |unique_id| destinations.of(endpoints.mac(), unique_id)),
             names: group.names(),
             run,
             interface: endpoints.near_interface().to_owned(),
@@ -76,7 +90,14 @@ impl StreamProbe {
         };
         let (sender, reports) = endpoints.sender(self.mode, context.root, group.pcp, self.queue)?;
         let (talker, talk) = Talker::new(&settings, sender);
-        Ok((talker.with_reports(reports), talk))
+        let talker = talker.with_reports(reports);
+        Ok(match &destinations.first {
+            Some(first) => {
+                let places = group.streams.iter().map(|(unique_id, _)| destinations.place(*unique_id)).collect();
+                talker.with_destinations(talk, first.clone(), places)
+            }
+            None => (talker, talk),
+        })
     }
 
     fn listener_settings(&self, context: &PhaseContext<'_>, endpoints: &Endpoints) -> ListenerSettings {

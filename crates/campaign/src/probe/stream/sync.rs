@@ -61,6 +61,9 @@ impl Monitor for SyncMonitor {
         );
         Some(Caveat { kind: "sync".to_owned(), text })
     }
+
+    /// Each talker counts its own uncertain frames.
+    fn add_to(&self, _: &mut record::Talker) {}
 }
 
 #[cfg(test)]

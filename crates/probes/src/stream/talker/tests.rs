@@ -173,6 +173,21 @@ fn presentation_times_are_uncertain_while_the_clock_is_not_synchronised() {
 }
 
 #[test]
+fn chosen_destinations_follow_the_claimed_addresses() {
+    let claimed = |last: u8| Addresses::of([0x91, 0xe0, 0xf0, 0, 1, last], 2);
+    let (talker, talk) = Talker::new(&several(TransmitMode::Send), List::default());
+    let first = Arc::new(AtomicU64::new(claimed(9).first));
+    let (_, mut talk) = talker.with_destinations(talk, first.clone(), vec![Some(0), None, Some(1)]);
+    wake(&mut talk, 0, 0);
+    first.store(claimed(0xff).first, Relaxed);
+    wake(&mut talk, 1, 0);
+    let sent: Vec<_> = talk.sender.sent.iter().map(|frame| frame.destination).collect();
+    let given = sent[1];
+    assert_eq!(sent[3..], [claimed(0xff).at(0), given, claimed(0xff).at(1)]);
+    assert_eq!(sent[0], stream(0).destination, "unchanged until other addresses are claimed");
+}
+
+#[test]
 fn refused_frames_are_not_counted_as_sent() {
     let (talker, mut talk) = Talker::new(&settings(0), List::default());
     wake(&mut talk, 0, 0);

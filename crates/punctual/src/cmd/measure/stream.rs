@@ -81,6 +81,9 @@ impl<'a> Ready<'a> {
             let length = analysis::format_unsigned_ns(calibration_ns);
             say!("offset  measuring {length} of wake-ups first, to choose a wake-up offset for this machine");
         }
+        if options.maap && !common.output.quiet {
+            say!("maap    claiming the destination addresses first, which takes about 2 s");
+        }
         Ok(Self { options, results, others, plan })
     }
 
@@ -145,6 +148,7 @@ fn plan(options: &StreamOptions, stream: StreamProbe, results: &Results) -> anyh
         offset: options.wakeup_offset.unwrap_or_default(),
         mode: options.mode.map(TransmitMode::from).unwrap_or_default(),
         unique_id: options.unique_id.unwrap_or_default(),
+        maap: options.maap,
         further_streams,
         listed,
         wait: options.wait(),
