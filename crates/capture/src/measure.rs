@@ -2,8 +2,8 @@
 
 use frames::{Content, wire_bytes};
 use record::{
-    CAPTURE, Capture, CaptureClock, CapturedShaper, CapturedStep, Maxima, NumberedBy, PeriodSource, Series, SeriesKind,
-    Spike, StepKind, WORST_KEPT, Worst,
+    CAPTURE, Capture, CaptureClock, CapturedShaper, CapturedStep, LargestFrames, Maxima, NumberedBy, PeriodSource,
+    Series, SeriesKind, Spike, StepKind, WORST_KEPT, Worst,
 };
 
 use crate::convert::nearest;
@@ -17,7 +17,7 @@ use crate::{
     schedule::Schedule,
     sequence::{Number, Sequence},
     shaper::Shaper,
-    spacing::{Largest, Spacing},
+    spacing::Spacing,
     tally::Tally,
     track::extended,
 };
@@ -80,7 +80,7 @@ pub(crate) struct Measure {
 /// The lateness of all frames whose slot is known.
 struct LatenessTally {
     all: Tally,
-    largest: Largest,
+    largest: LargestFrames,
     spikes: Worst,
     maxima: Maxima,
     late: u64,
@@ -272,7 +272,7 @@ impl LatenessTally {
     fn new(tolerance_ns: i64, grid: &Grid) -> Self {
         Self {
             all: Tally::new(),
-            largest: Largest::default(),
+            largest: LargestFrames::default(),
             spikes: Worst::default(),
             maxima: Maxima::default(),
             late: 0,

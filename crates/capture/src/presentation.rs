@@ -4,12 +4,9 @@
 //! clock that is tied to the talker's shows the margin: the time left when the frame was captured.
 
 use frames::{Content, Crf, nearest_ns};
-use record::{
-    CaptureClock, CapturedMediaChange, CapturedPresentation, ClockReference, MarkedFrame, PresentationMargin,
-    WORST_KEPT,
-};
+use record::{CaptureClock, CapturedMediaChange, CapturedPresentation, ClockReference, MarginTally, WORST_KEPT};
 
-use crate::{convert::nearest, fit::quantile, spacing::Largest, track::Earliest};
+use crate::{convert::nearest, fit::quantile, track::Earliest};
 
 /// TAI less UTC since 2017-01-01, ns (IERS, Bulletin C). gPTP counts TAI.
 const TAI_LESS_UTC_NS: i64 = 37_000_000_000;
@@ -50,7 +47,7 @@ pub(crate) struct Presentation {
     earliest: Earliest,
     /// Smallest and largest presentation time less capture time, ns, from an arbitrary origin.
     range_ns: Option<(i64, i64)>,
-    margins: Margins,
+    margins: MarginTally,
     first_crf: Option<Crf>,
     found: CapturedPresentation,
 }
@@ -84,15 +81,6 @@ struct Step {
     restarted: bool,
 }
 
-#[derive(Default)]
-struct Margins {
-    range_ns: Option<(i64, i64)>,
-    sum_ns: i128,
-    count: u64,
-    late: u64,
-    worst: Largest,
-}
-
 impl Presentation {
     /// Frames are `interval_ns` apart by the clock of the capture, and nominally `nominal_ns`, if that is known.
     pub(crate) fn new(clock: Option<CaptureClock>, interval_ns: f64, nominal_ns: Option<f64>) -> Self {
@@ -111,7 +99,7 @@ impl Presentation {
             advanced: (0, 0),
             earliest: Earliest::default(),
             range_ns: None,
-            margins: Margins::default(),
+            margins: MarginTally::default(),
             first_crf: None,
             found: CapturedPresentation::default(),
         }
@@ -153,13 +141,9 @@ impl Presentation {
                 CaptureClock::Gptp => stamp_ns,
                 CaptureClock::Utc => stamp_ns.saturating_add(TAI_LESS_UTC_NS),
             };
-            let due_ns = match (avtp.timestamp, content.crf) {
-                (Some(timestamp), _) => Some(nearest_ns(timestamp, stamp_ns)),
-                (None, Some(crf)) => crf.last_ns().map(u64::cast_signed),
-                (None, None) => None,
-            };
-            if let Some(due_ns) = due_ns {
-                self.margins.add(frame, at_ns, due_ns.saturating_sub(stamp_ns), content.crf.is_some());
+            let of_reference = || Some(content.crf?.last_ns()?.cast_signed().saturating_sub(stamp_ns));
+            if let Some(margin_ns) = avtp.margin_ns(stamp_ns).or_else(of_reference) {
+                self.margins.add(frame, at_ns, margin_ns, content.crf.is_none());
             }
         }
         if !is_newer {
@@ -293,32 +277,5 @@ impl Presentation {
         let pairs = kept.iter().enumerate().flat_map(|(n, &a)| kept[n + 1..].iter().filter_map(move |&b| slope(a, b)));
         let slope = quantile(&mut pairs.collect::<Vec<f64>>(), 0.5).filter(|_| kept.len() >= STRETCHES_MIN);
         slope.map(|slope| (slope - 1.0) * 1e6)
-    }
-}
-
-impl Margins {
-    /// Adds the margin of a frame. The timestamps of a clock reference are no times to play, so its frames cannot be late.
-    #[inline]
-    fn add(&mut self, frame: u64, at_ns: i64, margin_ns: i64, is_reference: bool) {
-        let (smallest_ns, largest_ns) = self.range_ns.unwrap_or((margin_ns, margin_ns));
-        self.range_ns = Some((smallest_ns.min(margin_ns), largest_ns.max(margin_ns)));
-        self.sum_ns += i128::from(margin_ns);
-        self.count += 1;
-        if margin_ns < 0 && !is_reference {
-            self.late += 1;
-            self.worst.add(frame, at_ns, margin_ns.saturating_neg());
-        }
-    }
-
-    fn to_record(&self) -> Option<PresentationMargin> {
-        let (min_ns, max_ns) = self.range_ns?;
-        let as_margin = |marked: &MarkedFrame| MarkedFrame { ns: marked.ns.saturating_neg(), ..marked.clone() };
-        Some(PresentationMargin {
-            min_ns,
-            mean_ns: self.sum_ns as f64 / self.count as f64,
-            max_ns,
-            late: self.late,
-            worst: self.worst.as_slice().iter().map(as_margin).collect(),
-        })
     }
 }

@@ -1,39 +1,15 @@
 //! Intervals between frames: their distribution and bursts.
 
-use record::{MarkedFrame, WORST_KEPT};
+use record::LargestFrames;
 
 use crate::tally::Tally;
-
-/// The largest values, in descending order.
-#[derive(Default)]
-pub(crate) struct Largest(Vec<MarkedFrame>);
-
-impl Largest {
-    #[inline]
-    pub(crate) fn add(&mut self, frame: u64, at_ns: i64, ns: i64) {
-        if self.0.len() == WORST_KEPT && self.0.last().is_some_and(|last| last.ns >= ns) {
-            return;
-        }
-        let position = self.0.partition_point(|known| known.ns >= ns);
-        self.0.insert(position, MarkedFrame { frame, at_ns, ns });
-        self.0.truncate(WORST_KEPT);
-    }
-
-    pub(crate) fn as_slice(&self) -> &[MarkedFrame] {
-        &self.0
-    }
-
-    pub(crate) fn into_vec(self) -> Vec<MarkedFrame> {
-        self.0
-    }
-}
 
 /// The state of measuring the intervals of a stream.
 pub(crate) struct Spacing {
     nominal_ns: u64,
     last_ns: Option<i64>,
     pub(crate) all: Tally,
-    pub(crate) worst: Largest,
+    pub(crate) worst: LargestFrames,
     pub(crate) max_deviation_ns: u64,
     pub(crate) out_of_order: u64,
     /// Frames per period.
@@ -50,7 +26,7 @@ impl Spacing {
             group,
             last_ns: None,
             all: Tally::new(),
-            worst: Largest::default(),
+            worst: LargestFrames::default(),
             max_deviation_ns: 0,
             out_of_order: 0,
             run: 1,
@@ -86,7 +62,7 @@ mod tests {
 
     #[test]
     fn keeps_the_largest_in_order() {
-        let mut largest = Largest::default();
+        let mut largest = LargestFrames::default();
         (0..100).for_each(|n| largest.add(n, 0, (n * 37 % 100).cast_signed()));
         let kept: Vec<_> = largest.into_vec().iter().map(|one| one.ns).collect();
         assert_eq!(kept, (80..100).rev().collect::<Vec<_>>());

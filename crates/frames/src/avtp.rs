@@ -135,6 +135,17 @@ impl Avtp {
     }
 }
 
+impl Avtp {
+    /// Time left at `at_ns` until the presentation time, ns; negative if it has passed. `None` if the packet has none or its
+    /// time is uncertain: the timestamps of a talker that is not synchronised have no relation to another clock.
+    #[must_use]
+    #[inline]
+    pub fn margin_ns(&self, at_ns: i64) -> Option<i64> {
+        let timestamp = self.timestamp.filter(|_| !self.timestamp_uncertain)?;
+        Some(nearest_ns(timestamp, at_ns).saturating_sub(at_ns))
+    }
+}
+
 /// The header of the clock reference format, after the fields that all formats have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Crf {

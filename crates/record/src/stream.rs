@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{ClockRelation, Extra, Histogram};
+use crate::{ClockRelation, Extra, Histogram, PresentationMargin};
 
 /// Name of the phase that finds the wake-up offset of a talker before the run.
 pub const CALIBRATION: &str = "offset";
@@ -409,6 +409,10 @@ pub struct OneWay {
     /// without presentation times.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub least_slack_ns: Option<i64>,
+    /// Time from the arrival of a frame, by the kernel's timestamp or else when it was read, to its presentation time, as in a
+    /// capture; frames with an uncertain time are left out. Absent without presentation times, and in older records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub margin: Option<PresentationMargin>,
 }
 
 /// Delay variation of frames between two clocks that are not synchronised: how much longer each took than the fastest

@@ -2,8 +2,8 @@
 
 use analysis::{format_exact, format_ns};
 use record::{
-    ClaimedAddresses, ClockRelation, ClockTie, Histogram, Launch, Listener, Maap, MaapResolution, ReceivedStream,
-    Record, Series, Stream, StreamIdentity, Talker, grouped,
+    ClaimedAddresses, ClockRelation, ClockTie, Histogram, Launch, Listener, Maap, MaapResolution, OneWay,
+    ReceivedStream, Record, Series, Stream, StreamIdentity, Talker, counted, grouped,
 };
 
 use crate::blame::unsigned;
@@ -218,7 +218,7 @@ fn claimed_addresses(maap: &Maap) -> String {
     listed.dedup();
     let conflicts = match maap.conflict_count {
         0 => ", without a conflict".to_owned(),
-        count => format!(", with {}: {}", record::counted(count, "conflict"), few(&listed)),
+        count => format!(", with {}: {}", counted(count, "conflict"), few(&listed)),
     };
     format!("; MAAP claimed {}{conflicts}", claimed.join(", then "))
 }
@@ -368,6 +368,7 @@ fn how_to_read(listener: &Listener) -> String {
                 "; {} frames read after their presentation time, smallest margin {least}",
                 one_way.late_presentation
             );
+            text += &margin(listener, one_way);
         }
         None => text += "; presentation times are not evaluated because they refer to another machine's clock",
     }
@@ -380,6 +381,21 @@ fn how_to_read(listener: &Listener) -> String {
         );
     }
     text
+}
+
+/// The margins of the presentation times on arrival; empty in older records.
+fn margin(listener: &Listener, one_way: &OneWay) -> String {
+    let Some(margin) = &one_way.margin else { return String::new() };
+    let (min, max) = (format_ns(margin.min_ns), format_ns(margin.max_ns));
+    let late = match margin.worst.first() {
+        Some(worst) => format!("{} too late, the latest frame {}", counted(margin.late, "frame"), grouped(worst.frame)),
+        None => "no frame too late".to_owned(),
+    };
+    let uncertain = match listener.counters.timestamp_uncertain {
+        0 => String::new(),
+        count => format!(", without {} whose time is uncertain", counted(count, "frame")),
+    };
+    format!("; margin from arrival to presentation time {min} to {max}{uncertain}: {late}")
 }
 
 fn where_lost(listener: &Listener) -> String {

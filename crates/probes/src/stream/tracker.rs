@@ -1,7 +1,9 @@
 //! Counting of received frames in order of arrival, without a socket.
 
 use frames::{Avtp, Format, Mac, Payload, Tci, nearest_ns};
-use record::{ClockRelation, ClockTie, DelayVariation, Histogram, Maxima, OneWay, ReceivedStream, StreamIdentity};
+use record::{
+    ClockRelation, ClockTie, DelayVariation, Histogram, MarginTally, Maxima, OneWay, ReceivedStream, StreamIdentity,
+};
 
 use super::{identity, numbers::Numbers, receive::Dropped};
 use crate::variation::{Variation, WINDOW_NS};
@@ -55,6 +57,7 @@ pub struct Tracker {
     whole: Variation,
     late: u64,
     early: u64,
+    margins: MarginTally,
     /// Interval between each frame and the one before, minus the period.
     pub raw: Histogram,
     /// The largest of these values over time.
@@ -142,6 +145,7 @@ impl Tracker {
             whole: Variation::default(),
             late: 0,
             early: 0,
+            margins: MarginTally::default(),
             raw: Histogram::default(),
             maxima: Maxima::default(),
             restarts: 0,
@@ -244,6 +248,11 @@ impl Tracker {
     }
 
     fn count_one_way(&mut self, now: &Arrival) {
+        let arrived_ns = |arrival: &Arrival| arrival.stamp_ns.unwrap_or(arrival.read_ns);
+        if let Some(margin_ns) = now.avtp.margin_ns(arrived_ns(now)) {
+            let first_ns = self.first.as_ref().map_or(0, arrived_ns);
+            self.margins.add(self.listener.frames, arrived_ns(now) - first_ns, margin_ns, true);
+        }
         if let Some(timestamp) = now.avtp.timestamp {
             let slack_ns = nearest_ns(timestamp, now.read_ns) - now.read_ns;
             self.late += u64::from(slack_ns < 0);
@@ -346,7 +355,8 @@ impl Tracker {
                 ClockTie::SameHost => ClockRelation::same_host(),
                 tie => ClockRelation { tie, ..ClockRelation::default() },
             };
-            listener.one_way = Some(OneWay { clock, late_presentation: self.late, ..self.one_way.clone() });
+            let margin = self.margins.to_record();
+            listener.one_way = Some(OneWay { clock, late_presentation: self.late, margin, ..self.one_way.clone() });
             listener.counters.late_timestamp = Some(self.late);
             listener.counters.early_timestamp = Some(self.early);
         } else if self.whole.longer.total() > 0 {

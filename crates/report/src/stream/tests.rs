@@ -154,6 +154,15 @@ fn omits_one_way_times_without_a_common_clock() {
     assert!(together.remarks.contains("7 frames read after their presentation time, smallest margin -5 us"));
     assert_eq!(together.times.len(), 5);
     assert_eq!(together.times[4][0], "from send to read (one clock)");
+    assert!(!together.remarks.contains("margin from arrival"), "an older record");
+    let worst = vec![record::MarkedFrame { frame: 1_234, at_ns: 7, ns: -5_000 }];
+    let margin = record::PresentationMargin { min_ns: -5_000, mean_ns: 1e6, max_ns: 1_990_000, late: 2, worst };
+    let one_way = Some(OneWay { margin: Some(margin), ..OneWay::default() });
+    let counters = record::StreamCounters { timestamp_uncertain: 3, ..record::StreamCounters::default() };
+    let known = of_frames_received(Listener { one_way, counters, ..Listener::default() });
+    let expected = "; margin from arrival to presentation time -5 us to 1.99 ms, without 3 frames whose time is uncertain: \
+                    2 frames too late, the latest frame 1,234";
+    assert!(known.remarks.contains(expected), "{}", known.remarks);
 }
 
 #[test]

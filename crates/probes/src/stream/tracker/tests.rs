@@ -84,6 +84,31 @@ fn counts_each_kind_of_fault() {
 }
 
 #[test]
+fn margins_are_those_on_arrival_without_uncertain_times() {
+    // Across a wrap of the 32 bits of presentation times, the margins are the same.
+    let wrap_ns = 3 * (1_i64 << 32);
+    let moved = |seq: u64| {
+        let mut now = arrival(seq);
+        let shift_ns = wrap_ns - now.read_ns + i64::try_from(seq).unwrap() * 125_000 - 500_000;
+        now.read_ns += shift_ns;
+        now.stamp_ns = now.stamp_ns.map(|stamp_ns| stamp_ns + shift_ns);
+        let margin_ns = if seq == 5 { -40_000 } else { 1_000_000 };
+        now.avtp.timestamp = Some(frames::avtp::presentation(now.stamp_ns.expect("a stamp") + margin_ns));
+        // An uncertain time of frame 6 that would be far too late.
+        if seq == 6 {
+            now.avtp.timestamp = Some(frames::avtp::presentation(now.read_ns - 1_000_000_000));
+            now.avtp.timestamp_uncertain = true;
+        }
+        now
+    };
+    let margin = tracked(expected(), (0..10).map(moved)).one_way.unwrap().margin.expect("margins");
+    assert_eq!((margin.min_ns, margin.max_ns, margin.late), (-40_000, 1_000_000, 1));
+    assert!((margin.mean_ns - (8.0 * 1e6 - 40e3) / 9.0).abs() < 1.0, "{}", margin.mean_ns);
+    let [late] = &margin.worst[..] else { panic!("{:?}", margin.worst) };
+    assert_eq!((late.frame, late.at_ns, late.ns), (6, 625_000, -40_000));
+}
+
+#[test]
 fn unrelated_clocks_give_no_one_way_times() {
     let result = tracked(Expected { tie: ClockTie::None, whole: false, ..expected() }, (10..20).map(arrival));
     assert_eq!(

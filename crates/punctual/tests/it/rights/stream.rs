@@ -58,6 +58,10 @@ pub fn assert_all_frames_counted(record: &Record) {
     assert_eq!((counters.frames_rx, counters.timestamp_valid), (listener.frames, listener.frames));
     assert_eq!((counters.timestamp_uncertain, counters.media_reset, counters.unsupported_format), (0, 0, 0));
     let one_way = listener.one_way.as_ref().expect("one-way times, because there is one clock");
+    // A frame arrives before it is read, apart from the error of converting its timestamp.
+    let margin = one_way.margin.as_ref().expect("margins of presentation times");
+    assert!(margin.min_ns + 10_000 >= one_way.least_slack_ns.expect("presentation times"), "{one_way:?}");
+    assert!(margin.late <= one_way.late_presentation && margin.min_ns <= margin.max_ns, "{margin:?}");
     // AF_XDP has no timestamps.
     let stamped = if listener.from == "socket" { listener.frames } else { 0 };
     assert_eq!((one_way.whole.total(), one_way.way.total()), (listener.frames, stamped));
@@ -100,7 +104,15 @@ fn count_frames(options: &str, tag: (u8, u16), bytes: u64, format: &str) {
     let validator = jsonschema::validator_for(&record::json_schema()).unwrap();
     assert!(validator.is_valid(&value), "{options}");
     let shown = scratch.run("show --full a.punctual.json").expect_status(0).stdout();
-    for text in ["Late packets = ", "Max delta = ", "missed slots", "1722.1: FRAMES_RX "] {
+    // Without the line breaks, whose places depend on the figures.
+    let shown = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+    for text in [
+        "Late packets = ",
+        "Max delta = ",
+        "missed slots",
+        "1722.1: FRAMES_RX ",
+        "margin from arrival to presentation time",
+    ] {
         assert!(shown.contains(text), "{text} in {shown}");
     }
 }
@@ -431,6 +443,9 @@ fn count_faults() {
     assert_eq!((counts.duplicates, counts.reordered, counts.loss_bursts), (duplicates, reordered, bursts));
     assert_eq!((counts.strays, counts.not_told, counts.wrong_tag, counts.lost_in_socket), (0, 0, 0, Some(0)));
     assert_eq!((counts.identity.pcp, counts.identity.vid, counts.identity.frame_bytes), (Some(2), Some(2), 138));
+    // A frame arrives after its slot, and is presented 50 ms after it.
+    let margin = counts.one_way.as_ref().and_then(|one_way| one_way.margin.as_ref()).expect("margins");
+    assert!(margin.max_ns > 0 && margin.max_ns <= 50_010_000, "{margin:?}");
     assert_eq!(counts.counters.late_timestamp, counts.one_way.as_ref().map(|one_way| one_way.late_presentation));
 }
 
