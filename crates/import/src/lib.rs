@@ -4,14 +4,16 @@
 //! |---|---|
 //! | `cells` | printed histograms, and the figures that follow from them |
 //! | `command` | options in the command line of a tool |
-//! | `cyclictest`, `rt_tests`, `oslat`, `rtla`, `latmus`, `jitterdebugger`, `columns` | a format each |
+//! | `cyclictest`, `rt_tests`, `oslat`, `rtla`, `latmus`, `console`, `jitterdebugger`, `hgrm`, `columns` | a format each |
 //!
 //! A format is one file and one entry in [`FORMATS`].
 
 mod cells;
 mod columns;
 mod command;
+mod console;
 mod cyclictest;
+mod hgrm;
 mod jitterdebugger;
 mod latmus;
 mod oslat;
@@ -46,12 +48,14 @@ pub trait Format: Sync {
 }
 
 /// All formats. The first one that recognises a text reads it.
-pub const FORMATS: [&dyn Format; 8] = [
+pub const FORMATS: [&dyn Format; 10] = [
     &rt_tests::Json,
     &jitterdebugger::Json,
     &oslat::Text,
     &rtla::Histograms,
     &latmus::Plot,
+    &console::Lines,
+    &hgrm::Percentiles,
     &cyclictest::Text,
     &cyclictest::Rows,
     &columns::Columns,

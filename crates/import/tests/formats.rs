@@ -158,6 +158,45 @@ fn samples_of_jitterdebugger_can_be_missing() {
 }
 
 #[test]
+fn the_console_of_latmus_and_of_latency_of_xenomai() {
+    let text = "RTT|  00:00:01  (user, 1000 us period, priority 98, CPU2-noisol)\nRTH|----lat min|----lat avg|----lat \
+                max|-overrun|---msw|---lat best|--lat worst\nRTD|      0.100|      1.000|      5.000|       0|     0|      \
+                0.100|      5.000\nRTD|      0.200|      1.000|   1200.000|       2|     1|      0.100|   1200.000\n";
+    let record = of(text).unwrap();
+    let [ended] = figures(&record) else { panic!("{record:?}") };
+    assert_eq!((ended.min_ns, ended.mean_ns, ended.max_ns), (Some(100), None, Some(1_200_000)));
+    assert_eq!((ended.period_ns, ended.policy.as_str()), (Some(1_000_000), "fifo:98"));
+    assert_eq!(kinds(&record), ["omission", "mixed", "omission"]);
+    let end = "HSH|--param|----range-|--samples\nHSD|    min|   0 -  1 |        9\nHSD|    avg|   0 -  1 |      900\nHSD|    \
+               avg|   3 -  4 |      100\nRTS|     -0.300|      0.500|      9.900|       0|     0|    00:00:02/00:00:02\n";
+    let record = of(&format!("{text}{end}")).unwrap();
+    let [whole] = figures(&record) else { panic!("{record:?}") };
+    assert_eq!((whole.samples, whole.p50_ns, whole.p99_ns), (Some(1000), Some(999), Some(3_999)));
+    assert_eq!((whole.min_ns, whole.mean_ns, whole.max_ns), (Some(-300), Some(500.0), Some(9_900)));
+    assert_eq!(kinds(&record), ["folded", "clamped"]);
+    assert!(of(&text.replace("1200.000\n", "x\n")).unwrap_err().contains("line 4: column 7 of"));
+}
+
+#[test]
+fn what_punctual_exports_as_hgrm_comes_back() {
+    let mut series = record::Series { phase: "load".into(), role: "timer".into(), cpu: Some(1), ..Default::default() };
+    [(7, 3), (2_500, 2), (48_123, 1), (-900, 4)].into_iter().for_each(|(ns, count)| series.corrected.add(ns, count));
+    series.max_ns = Some(48_123);
+    let exported = record::export::hgrm(&Record { series: vec![series.clone(), series.clone()], ..Record::default() });
+    let record = of(&exported).unwrap();
+    let [first, second] = figures(&record) else { panic!("{record:?}") };
+    assert_eq!((&first.histogram, &second.histogram), (&Some(series.corrected.clone()), &Some(series.corrected)));
+    assert_eq!((first.max_ns, first.samples, first.phase.contains("load CPU 1")), (Some(48_123), Some(10), true));
+    assert!(!kinds(&record).contains(&"units"));
+    let other = "       Value     Percentile TotalCount 1/(1-Percentile)\n\n  1.000 0.5 10 2.00\n  9.000 1.0 20\n#[Mean = 5.0, \
+                 StdDeviation = 4.0]\n#[Max = 9.000, Total count = 20]\n";
+    let record = of(other).unwrap();
+    assert_eq!(kinds(&record), ["units", "clamped"]);
+    assert_eq!((figures(&record)[0].max_ns, figures(&record)[0].p99_ns), (Some(9_000), Some(9_000)));
+    assert!(of(&other.replace("1.0 20", "1.0 2")).unwrap_err().contains("line 4: \"9.000 1.0 2\" is no row"));
+}
+
+#[test]
 fn two_columns_and_published_rows() {
     let record = of("# table\nvalue,count\n3, 10\n4.5, 20\n").unwrap();
     assert_eq!(figures(&record)[0].histogram.as_ref().unwrap().iter().collect::<Vec<_>>(), [(3_001, 10), (4_503, 20)]);

@@ -112,7 +112,7 @@ const SHARED_COMMANDS: [(&[&str], &str); 5] = [
 ];
 
 /// Options that share a row, with its text, on a page that has too many rows.
-const SHARED: [(&[&str], &str); 20] = [
+const SHARED: [(&[&str], &str); 21] = [
     (&["hold-cpu-awake", "setting"], "Keep CPUs awake, or change ID[=VALUE]"),
     (&["on-spike", "on-spike-once"], "trace, stop, command:CMD, signal:NAME:PID"),
     (&["json", "full", "quiet"], "JSON, all figures, or only the first sentence"),
@@ -125,6 +125,7 @@ const SHARED: [(&[&str], &str); 20] = [
     (&["profile", "until-decided"], "Judge by a profile, end when decided"),
     (&["unique-id", "streams", "maap"], "First stream ID, streams, claimed addresses"),
     (&["far-load", "far-load-cpus"], "Run this load there, on these CPUs"),
+    (&["ssh", "far-sudo"], "Connect with this command, start with `sudo -n`"),
     (&["far-binary", "far-command"], "Copy or start this on the far end"),
     (&["far-cpu", "far-policy"], "Use this CPU and policy on the far end"),
     (&["far-receive", "far-queue"], "Listen by socket, xdp, xdp-zerocopy, ..."),

@@ -1,0 +1,97 @@
+//! The console output of latmus (libevl, `benchmarks/latmus.c`) and of the program latency of Xenomai 3
+//! (`testsuite/latency/latency.c`): lines that begin with `RTT`, `RTH`, `RTD`, `RTS`, `HSH`, `HSD` and `HSS`.
+
+use record::Figures;
+
+use crate::{
+    Format, Imported, Mistake, caveat,
+    cells::{Cells, omission, to_ns},
+};
+
+/// The format.
+pub struct Lines;
+
+impl Format for Lines {
+    fn name(&self) -> &'static str {
+        "latmus and Xenomai latency, console"
+    }
+
+    fn is_it(&self, text: &str) -> bool {
+        let begins = |begin: &str| text.lines().any(|line| line.starts_with(begin));
+        begins("RTH|") && (begins("RTS|") || begins("RTD|"))
+    }
+
+    fn read(&self, text: &str) -> Result<Imported, Mistake> {
+        let numbered = || (1..).zip(text.lines());
+        let last = |begin: &'static str| numbered().filter(|(_, line)| line.starts_with(begin)).last();
+        let mut figures =
+            Figures { probe: record::TIMER.to_owned(), phase: "latency".to_owned(), ..Figures::default() };
+        if let Some((_, title)) = last("RTT|") {
+            // `RTT|  00:00:01  (periodic user-mode task, 1000 us period, priority 99)`
+            let words: Vec<&str> = title.split([' ', ',', '(', ')']).filter(|word| !word.is_empty()).collect();
+            let before = |unit: &[&str]| words.windows(unit.len() + 1).find(|all| all[1..] == *unit).map(|all| all[0]);
+            figures.period_ns = before(&["us", "period"]).and_then(|us| us.parse::<u64>().ok()?.checked_mul(1_000));
+            let priority = words.iter().position(|word| *word == "priority").and_then(|at| words.get(at + 1));
+            figures.policy = priority.map(|priority| format!("fifo:{priority}")).unwrap_or_default();
+            figures.role =
+                if title.contains("kernel") || title.contains("timer handler") { "kernel" } else { "" }.to_owned();
+        }
+        // Whole times at the end, or those until the last line of a run that was ended.
+        let (number, line, least, largest) = match (last("RTS|"), last("RTD|")) {
+            (Some((number, line)), _) => (number, line, 1, 3),
+            (None, Some((number, line))) => (number, line, 6, 7),
+            (None, None) => return Err(Mistake::new(0, "it has no line `RTS|`")),
+        };
+        let cells: Vec<&str> = line.split('|').map(str::trim).collect();
+        let cell = |at: usize| -> Result<f64, Mistake> {
+            let value = cells.get(at).and_then(|cell| cell.parse().ok());
+            value.ok_or_else(|| Mistake::new(number, format!("column {at} of {line:?} must be a number")))
+        };
+        figures.min_ns = to_ns(cell(least)?, 1e3);
+        figures.max_ns = to_ns(cell(largest)?, 1e3);
+        figures.mean_ns = (least == 1).then(|| cell(2)).transpose()?.map(|us| us * 1e3);
+        let mut imported = Imported::default();
+        let overruns = cell(4)?;
+        if overruns > 0.0 {
+            imported
+                .caveats
+                .push(caveat("omission", format!("{overruns} overruns: deadlines that passed have no samples")));
+        }
+        if cell(5)? > 0.0 {
+            imported.caveats.push(caveat("mixed", format!("the thread fell back to Linux {} times", cells[5])));
+        }
+        imported.caveats.extend(omission("the thread", figures.max_ns, figures.period_ns));
+        let histogram = histogram(text)?;
+        if histogram.total() > 0 {
+            imported
+                .caveats
+                .push(caveat("folded", "early wake-ups are in the cells of late ones, by their absolute value"));
+            imported.caveats.push(caveat("clamped", "the last cell of the histogram also contains later wake-ups"));
+            histogram.fill(&mut figures);
+        }
+        imported.figures.push(figures);
+        Ok(imported)
+    }
+}
+
+/// The cells of lines such as `HSD|    avg|   3 -  4 |  12345`. Those of `min` and `max` count each second only once.
+fn histogram(text: &str) -> Result<Cells, Mistake> {
+    let mut cells = Cells::default();
+    for (number, line) in (1..).zip(text.lines()).filter(|(_, line)| line.starts_with("HSD|")) {
+        let wrong = || Mistake::new(number, format!("{line:?} is no cell with its number of samples"));
+        let columns: Vec<&str> = line.split('|').map(str::trim).collect();
+        let [_, name, range, count, ..] = columns[..] else { return Err(wrong()) };
+        if name != "avg" {
+            continue;
+        }
+        let (from, to) = range.split_once('-').ok_or_else(wrong)?;
+        let us = |text: &str| text.trim().parse::<i64>().ok().and_then(|us| us.checked_mul(1_000)).ok_or_else(wrong);
+        let (from_ns, to_ns) = (us(from)?, us(to)?);
+        if to_ns <= from_ns {
+            return Err(wrong());
+        }
+        let count = count.parse().map_err(|_| wrong())?;
+        cells.add(from_ns, to_ns - from_ns, count).ok_or_else(wrong)?;
+    }
+    Ok(cells)
+}
