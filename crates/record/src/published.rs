@@ -130,6 +130,16 @@ pub struct Figures {
     pub extra: Extra,
 }
 
+impl Figures {
+    /// The histogram, if it has all samples. One that lacks those beyond its last cell gives too low percentiles, and a
+    /// curve that ends too low.
+    #[must_use]
+    pub fn whole_histogram(&self) -> Option<&Histogram> {
+        let has_all = |histogram: &&Histogram| self.samples.is_none_or(|samples| samples <= histogram.total());
+        self.histogram.as_ref().filter(|histogram| !histogram.is_empty()).filter(has_all)
+    }
+}
+
 impl Published {
     /// Returns the source in one line: author, title, place, date and URL, as far as known.
     #[must_use]

@@ -94,7 +94,7 @@ pub struct Compared {
     /// Lower bound of its largest time, ns, if the publication does not say how large it was; absent otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_above_ns: Option<i64>,
-    /// Its histogram, each cell at its upper end; absent if it was not published.
+    /// Its histogram, each cell at its upper end; absent if it was not published, or lacks samples.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub histogram: Option<Histogram>,
     /// The scenario's largest time divided by it; absent if either is unknown.
@@ -237,7 +237,7 @@ fn compared_with(role: &str, record: &Record) -> Vec<Compared> {
             phase: pair.theirs.phase.clone(),
             max_ns: pair.theirs.max_ns.or(gap_ns(pair.theirs.max_gap_ns)),
             max_above_ns: pair.theirs.max_above_ns,
-            histogram: pair.theirs.histogram.clone(),
+            histogram: pair.theirs.whole_histogram().cloned(),
             ratio: pair.ratios.max.or(pair.ratios.max_gap),
             differs: pair.differs.clone(),
         })

@@ -59,7 +59,12 @@ fn files_of_other_tools_are_imported_shown_and_compared() {
     for shown in ["cyclictest-2.4.punctual.json".to_owned(), format!("{samples}/rtla-timerlat-hist-6.1.txt")] {
         let shown = scratch.run(&format!("show {shown} --export a.html"));
         shown.expect_status(0);
-        assert!(fs::read_to_string(scratch.path().join("a.html")).unwrap().contains("</span>IMPORTED</p>"));
+        let html = fs::read_to_string(scratch.path().join("a.html")).unwrap();
+        assert!(html.contains("</span>IMPORTED</p>") && html.contains("<h2>Imported figures</h2>"), "{html}");
+        assert!(
+            !html.contains("class=\"line other\""),
+            "a curve without the samples beyond the last cell ends too low"
+        );
     }
     let judged = scratch.run("show cyclictest-2.4.punctual.json --profile audio-48k-64").expect_status(3).stdout();
     assert!(judged.contains("INCONCLUSIVE") && !judged.contains("PASS"), "{judged}");

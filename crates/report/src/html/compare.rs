@@ -7,7 +7,8 @@ use super::{
     figure::{Row, Table},
 };
 use crate::compare::{
-    COLUMNS, YOURS, conditions, jitter_tables, name, origin, published_notes, published_row, rows, theirs, tool,
+    COLUMNS, YOURS, conditions, jitter_tables, name, not_ours, origin, published_notes, published_row, rows, theirs,
+    tool,
 };
 
 /// A comparison with one other record, as the template sees it.
@@ -22,6 +23,8 @@ pub struct ComparisonView<'a> {
 
 /// A record of published figures, as the template sees it.
 pub struct PublishedView {
+    /// `Published`, or `Imported` for the file of another tool.
+    pub word: &'static str,
     /// Source and machine.
     pub facts: Vec<Fact>,
     /// The figures.
@@ -66,9 +69,10 @@ pub fn published(record: &Record) -> Option<PublishedView> {
         filled.iter().map(|&c| if row[c].is_empty() { "-".to_owned() } else { row[c].clone() }).collect()
     };
     Some(PublishedView {
+        word: if not_ours(record).0 == "PUBLISHED" { "Published" } else { "Imported" },
         facts: facts.into_iter().filter(|(_, t)| !t.is_empty()).map(|(name, text)| (name, text.clone())).collect(),
         table: Table {
-            caption: "Figures as published; a dash if there is none".to_owned(),
+            caption: "Figures as they were written; a dash if there is none".to_owned(),
             head: filled.iter().map(|&column| COLUMNS[column].to_owned()).collect(),
             rows: rows.iter().map(|row| Row::plain(cells(row))).collect(),
         },
@@ -83,7 +87,7 @@ pub fn published(record: &Record) -> Option<PublishedView> {
     })
 }
 
-/// Histograms of other records with their names, to draw as further curves.
+/// Histograms of other records with their names, to draw as further curves. A histogram without all samples is left out.
 pub fn curves(record: &Record) -> Vec<(String, &Histogram)> {
     let compared =
         record.against.iter().flat_map(|of| of.pairs.iter().map(move |pair| (of.name.as_str(), &pair.theirs)));
@@ -91,7 +95,7 @@ pub fn curves(record: &Record) -> Vec<(String, &Histogram)> {
     let mut curves: Vec<(String, &Histogram)> = Vec::new();
     for (from, figures) in compared.chain(own) {
         let label = label(from, figures);
-        if let Some(histogram) = figures.histogram.as_ref().filter(|h| !h.is_empty())
+        if let Some(histogram) = figures.whole_histogram()
             && curves.iter().all(|(known, _)| *known != label)
         {
             curves.push((label, histogram));
@@ -101,5 +105,7 @@ pub fn curves(record: &Record) -> Vec<(String, &Histogram)> {
 }
 
 fn label(from: &str, figures: &Figures) -> String {
-    format!("{from}: {}", analysis::phase_in_words(&figures.phase, 0))
+    let phase = analysis::phase_in_words(&figures.phase, 0);
+    let role = if figures.role.is_empty() { String::new() } else { format!(", {}", figures.role) };
+    format!("{from}: {phase}{role}")
 }
