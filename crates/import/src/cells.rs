@@ -60,9 +60,12 @@ fn percentiles(figures: &mut Figures) {
     let (Some(histogram), Some(samples)) = (&figures.histogram, figures.samples) else { return };
     let percentile = |percent: f64| {
         let rank = (samples as f64 * percent / 100.0).ceil();
-        let within = histogram.total() as f64;
-        let value = (rank <= within).then(|| histogram.percentile(100.0 * rank / within))??;
-        Some(value.min(figures.max_ns.unwrap_or(i64::MAX)))
+        let mut seen = 0;
+        let (value_ns, _) = histogram.iter().find(|(_, count)| {
+            seen += count;
+            seen as f64 >= rank
+        })?;
+        Some(value_ns.min(figures.max_ns.unwrap_or(i64::MAX)))
     };
     (figures.p50_ns, figures.p99_ns) = (percentile(50.0), percentile(99.0));
 }

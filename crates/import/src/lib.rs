@@ -29,8 +29,8 @@ use record::{
 
 /// Length of the begin of a file, bytes; a record of punctual has its schema there.
 const HEAD_BYTES: usize = 200;
-/// The largest file that is read, bytes.
-const BYTES_MAX: u64 = 256 << 20;
+/// The largest file that is read, bytes; that of records.
+const BYTES_MAX: u64 = 128 << 20;
 
 /// A format of another tool.
 pub trait Format: Sync {
@@ -61,7 +61,7 @@ pub const FORMATS: [&dyn Format; 10] = [
     &columns::Columns,
 ];
 
-/// What a file of another tool says.
+/// The contents of a file of another tool.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Imported {
     /// Name of the tool: `cyclictest`; empty if the file does not say.
@@ -76,7 +76,7 @@ pub struct Imported {
     pub machine: Machine,
     /// The figures of each thread.
     pub figures: Vec<Figures>,
-    /// What the tool lost or mixed.
+    /// Samples and facts that the tool lost or mixed.
     pub caveats: Vec<Caveat>,
 }
 
@@ -147,16 +147,10 @@ fn names() -> String {
 /// [`ImportError`].
 pub fn import(path: &Path) -> Result<Record, ImportError> {
     let text = read_text(path, BYTES_MAX).map_err(|source| ImportError::Read { path: path.to_owned(), source })?;
-    let Some(format) = format_of(&text) else {
+    imported(path, &text).unwrap_or_else(|| {
         let path = path.to_owned();
-        return Err(if is_own(&text) { ImportError::Own { path } } else { ImportError::Unknown { path } });
-    };
-    let imported = format.read(&text).map_err(|mistake| ImportError::Invalid {
-        path: path.to_owned(),
-        format: format.name(),
-        mistake,
-    })?;
-    Ok(to_record(imported, path))
+        Err(if is_own(&text) { ImportError::Own { path } } else { ImportError::Unknown { path } })
+    })
 }
 
 /// Reads a record, or a file of another tool. A text in an unknown format is an error of a record.
@@ -164,12 +158,19 @@ pub fn import(path: &Path) -> Result<Record, ImportError> {
 /// # Errors
 /// [`ImportError`], except [`ImportError::Own`] and [`ImportError::Unknown`].
 pub fn read(path: &Path) -> Result<Record, ImportError> {
-    match import(path) {
-        Err(ImportError::Own { .. } | ImportError::Unknown { .. } | ImportError::Read { .. }) => {
-            Ok(record::file::read(path)?)
-        }
-        imported => imported,
-    }
+    // Once: it can be a pipe.
+    let text = read_text(path, BYTES_MAX).map_err(|source| FileError::Read { path: path.to_owned(), source })?;
+    imported(path, &text).unwrap_or_else(|| {
+        let record = record::file::parse(text.as_bytes());
+        Ok(record.map_err(|reason| FileError::NotARecord { path: path.to_owned(), reason })?)
+    })
+}
+
+/// The record of a text; `None` if no format recognises it.
+fn imported(path: &Path, text: &str) -> Option<Result<Record, ImportError>> {
+    let format = format_of(text)?;
+    let invalid = |mistake| ImportError::Invalid { path: path.to_owned(), format: format.name(), mistake };
+    Some(format.read(text).map(|imported| to_record(imported, path)).map_err(invalid))
 }
 
 /// The format of a text; `None` if no format recognises it.
@@ -194,7 +195,7 @@ const NOT_MEASURED: &str = "another tool measured this, so it cannot be checked 
 #[must_use]
 pub fn to_record(imported: Imported, path: &Path) -> Record {
     let Imported { tool, version, command, started_at, machine, mut figures, mut caveats } = imported;
-    // The figures of all threads come first: a comparison prefers them to those of one thread.
+    // The sums of all threads come first, because a comparison takes the first of equally good figures.
     figures.splice(0..0, cells::together(&figures));
     for figures in &mut figures {
         figures.tool.clone_from(&tool);

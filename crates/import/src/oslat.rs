@@ -57,7 +57,7 @@ impl Format for Text {
                 for (cells, count) in cells.iter_mut().zip(numbers()?) {
                     let added =
                         count_of(count).and_then(|count| cells.add((upper_ns - width_ns).max(0), width_ns, count));
-                    added.ok_or_else(|| Mistake::new(number, format!("{count} is no number of samples")))?;
+                    added.ok_or_else(|| Mistake::new(number, format!("{count} must be a whole number of samples")))?;
                 }
             } else if ["Minimum", "Maximum", "Duration"].contains(&name) {
                 for (figures, value) in threads.iter_mut().zip(numbers()?) {

@@ -51,8 +51,8 @@ pub(crate) fn counts_on(root: &Root, on: &CpuList) -> BTreeMap<u32, u64> {
     numbered(&text).map(|(number, rest)| (number, count(rest))).collect()
 }
 
-/// The counts of all numbered interrupts at one time, from `/proc/stat`, to tell what came until a later reading of
-/// `/proc/interrupts`.
+/// The counts of all numbered interrupts at one time, from `/proc/stat`: a later reading of `/proc/interrupts` then shows the
+/// rate of each.
 #[derive(Debug, Clone)]
 pub struct EarlierInterrupts {
     at: Instant,

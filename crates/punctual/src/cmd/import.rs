@@ -12,8 +12,9 @@ pub fn run(options: &Import) -> anyhow::Result<u8> {
     let records = options.files.iter().map(|path| Ok((target(path), import::import(path)?)));
     let records = records.collect::<anyhow::Result<Vec<_>>>()?;
     for (at, (path, _)) in records.iter().enumerate() {
-        if path.symlink_metadata().is_ok() || records[..at].iter().any(|(other, _)| other == path) {
-            let reason = if path.symlink_metadata().is_ok() { "exists" } else { "would be written twice" };
+        let is_twice = records[..at].iter().any(|(other, _)| other == path);
+        if is_twice || path.symlink_metadata().is_ok() {
+            let reason = if is_twice { "would be written twice" } else { "exists" };
             bail!("{} {reason}: remove or rename it, or import in another folder; nothing was written", path.display());
         }
     }

@@ -15,7 +15,7 @@ use super::{
     error::{StreamError, socket},
 };
 
-/// Destination addresses of the streams for which none was given.
+/// The destination addresses that punctual chooses, for streams without a given one.
 #[derive(Debug)]
 pub(super) struct Destinations {
     /// The unique ids of these streams, in the order of their addresses.
@@ -31,7 +31,7 @@ impl Destinations {
         u16::try_from(place).ok()
     }
 
-    /// The address of a stream of `source` for which none was given.
+    /// The chosen address of a stream of `source`.
     pub fn of(&self, source: Mac, unique_id: u16) -> Mac {
         let first = self.first.as_ref().map(|first| Addresses { first: first.load(Relaxed), count: 1 });
         let claimed = first.zip(self.place(unique_id)).map(|(first, place)| first.at(place));

@@ -16,7 +16,7 @@ use crate::{
     output::{self, Export, command_of},
 };
 
-/// Time in which interrupts are counted: 400 of a small storm.
+/// Time for which interrupts are counted; the smallest storm has 400 in it.
 const INTERRUPTS_COUNTED: Duration = Duration::from_millis(200);
 /// Findings that matter to the users of a sound card only.
 const SOUND: &str = "sound.";
