@@ -244,7 +244,7 @@ impl Classifier<'_> {
         let priority = kept.priority.or(holder.known.map(|(priority, _)| priority));
         let priority = priority.unwrap_or(self.analysis.measured.priority);
         let mut cause = self.kept_waiting(slice, cpu_state, priority, kept.from_ns);
-        if cause.detail.is_empty() {
+        if cause.kind == CauseKind::Thread && cause.detail.is_empty() {
             cause.detail = format!("delayed {}, which the thread waited for", self.causes.thread_name(holder));
         }
         cause
