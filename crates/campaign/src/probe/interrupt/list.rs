@@ -73,40 +73,27 @@ pub fn offers(root: &Root) -> Vec<Offer> {
         pps,
         input_devices(root),
     ];
-    all.extend([real_time_clocks(root), user_devices(root)]);
+    let no_clock = "no /dev/rtc*: virtual machines and small boards may have none";
+    let no_device = "no /dev/uio*: a driver of UIO, such as uio_pdrv_genirq, makes one";
+    all.extend([
+        counted(root, "rtc", "real-time clock", "once a second, ", no_clock),
+        counted(root, "uio", "UIO device", "", no_device),
+    ]);
     all
 }
 
-/// Real-time clocks.
-fn real_time_clocks(root: &Root) -> Offer {
-    let clocks = names(root, "dev", "rtc");
-    let described = || {
-        let named = |name: &String| with_name(root, name, &format!("sys/class/rtc/{name}/name"));
-        clocks.iter().map(named).collect::<Vec<_>>().join("; ")
-    };
+/// Devices that only count their interrupts, `/dev/CLASSN`. `rate` is how often they come, and `none` says why there is no
+/// such device.
+fn counted(root: &Root, class: &str, kind: &'static str, rate: &str, none: &str) -> Offer {
+    let devices = names(root, "dev", class);
+    let named = |name: &String| with_name(root, name, &format!("sys/class/{class}/{name}/name"));
+    let described = devices.iter().map(named).collect::<Vec<_>>().join("; ");
     Offer {
-        sources: clocks.iter().map(|name| format!("rtc:{name}")).collect(),
-        kind: "real-time clock",
-        about: match clocks.is_empty() {
-            false => format!("once a second, from the begin of its handler in the kernel's trace ({})", described()),
-            true => "no /dev/rtc*: virtual machines and small boards may have none".to_owned(),
-        },
-    }
-}
-
-/// UIO devices.
-fn user_devices(root: &Root) -> Offer {
-    let devices = names(root, "dev", "uio");
-    let described = || {
-        let named = |name: &String| with_name(root, name, &format!("sys/class/uio/{name}/name"));
-        devices.iter().map(named).collect::<Vec<_>>().join("; ")
-    };
-    Offer {
-        sources: devices.iter().map(|name| format!("uio:{name}")).collect(),
-        kind: "UIO device",
+        sources: devices.iter().map(|name| format!("{class}:{name}")).collect(),
+        kind,
         about: match devices.is_empty() {
-            false => format!("from the begin of its handler in the kernel's trace ({})", described()),
-            true => "no /dev/uio*: a driver of UIO, such as uio_pdrv_genirq, makes one".to_owned(),
+            false => format!("{rate}from the begin of its handler in the kernel's trace ({described})"),
+            true => none.to_owned(),
         },
     }
 }
