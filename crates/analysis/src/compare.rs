@@ -8,7 +8,9 @@ use record::{ComparedPair, Comparison, Figures, Ratios, Record};
 
 use differences::differences;
 pub use figures::figures;
+pub(crate) use figures::{Group, groups};
 use nearest::nearest;
+pub(crate) use nearest::nearest_conditions;
 
 /// Compares `record` with `other`, which is called `name`.
 ///
@@ -51,7 +53,7 @@ fn pair(ours: Figures, theirs: Figures) -> ComparedPair {
 }
 
 /// Phase, role and CPUs of a group, for readers.
-fn name_of(figures: &Figures) -> String {
+pub fn name_of(figures: &Figures) -> String {
     let cpus = if figures.cpus.is_empty() { String::new() } else { format!("CPUs {}", figures.cpus) };
     let parts = [figures.phase.as_str(), figures.role.as_str(), cpus.as_str()];
     parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")

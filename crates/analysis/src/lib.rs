@@ -20,6 +20,9 @@
 //! | [`cores`] | the results of each core, in-band and out-of-band |
 //! | [`prove`] | which changes make a machine more punctual |
 //! | [`compare()`] | comparison of a run with another record |
+//! | [`versus`] | two sets of records, judged: which side is more punctual |
+//! | `ranks` | shifts with their intervals, by ranks |
+//! | `random` | repeatable random numbers |
 //! | [`judge()`] | the verdict on one use |
 //! | [`verdict()`] | the verdicts on all uses, and the one on a run |
 //! | [`linuxcnc`] | the periods of a `LinuxCNC` configuration |
@@ -53,16 +56,21 @@ pub mod process;
 pub mod profile;
 mod profiles;
 pub mod prove;
+mod random;
+mod ranks;
 mod rate;
 pub mod reference;
 mod round_trip;
 mod rules;
 mod sequential;
+#[cfg(test)]
+mod simulated;
 mod stalls;
 pub mod statistics;
 pub mod stream;
 pub mod summary;
 mod verdict;
+pub mod versus;
 
 pub use compare::{compare, figures};
 pub use data_file::{LoadError, nearest};

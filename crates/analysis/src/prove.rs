@@ -2,7 +2,7 @@
 //!
 //! The unit of evidence is a block of four rounds A/B/B/A, so that a linear drift cancels out. Which side is A is random;
 //! if a change has no effect, the difference of a block is therefore as often positive as negative, whatever the tails and
-//! bursts of the machine. Estimates and intervals rest on that symmetry alone (Wilcoxon's signed ranks, `ranks`).
+//! bursts of the machine. Estimates and intervals rest on that symmetry alone (Wilcoxon's signed ranks, `crate::ranks`).
 //!
 //! 1. *Screening*: in each block one half of the candidates is compared with the other half, in an orthogonal design
 //!    (`design`), so that each round tells something about each candidate.
@@ -12,7 +12,6 @@
 //! All intervals of a stage hold together in 98 % of searches (Bonferroni's correction over candidates, figures and looks).
 
 mod design;
-mod ranks;
 #[cfg(test)]
 mod simulation;
 
@@ -23,7 +22,8 @@ use record::{
     proof::{CONTROL, Compares, Conclusion, Effect, Figure, Interval, Judgement, Round, RoundFigures},
 };
 
-use self::{design::Design, ranks::SignedRanks};
+use self::design::Design;
+use crate::ranks::{self, SignedRanks};
 
 /// Probability that chance alone leads to a wrong judgement in a stage of a search, at most.
 const ALPHA: f64 = 0.02;

@@ -5,6 +5,7 @@ mod audio;
 mod capture;
 mod check;
 mod common;
+mod compare;
 mod evl;
 mod help;
 mod interrupt;
@@ -63,6 +64,7 @@ pub use self::{
     capture::{Capture, TiedClock},
     check::{Check, CheckMachine, CheckPart, FailOn, NIC_PERIOD, Nic as CheckNic},
     common::{Common, RecordOptions, WakeUps},
+    compare::{Compare, FailIf},
     evl::{Evl, EvlContext, EvlGravity},
     interrupt::{Interrupt, InterruptOptions},
     judge::{Judge, JudgeServe},
@@ -190,6 +192,16 @@ pub enum Command {
     ///   punctual show RUN.punctual.json --export RUN.html
     #[command(verbatim_doc_comment)]
     Show(Show),
+    /// Compare two sides of records, and say which is more punctual.
+    ///
+    /// Each record is a round, because two runs of one machine differ, too: measure about 10 of each side, and alternate the
+    /// sides. Conditions that differ are listed.
+    ///
+    /// Examples:
+    ///   punctual compare old-*.punctual.json -- new-*.punctual.json
+    ///   punctual compare stock/ -- tuned/ --fail-if worse
+    #[command(verbatim_doc_comment)]
+    Compare(Compare),
     /// Show the causes of the spikes of a run, from its record.
     ///
     /// Examples:
@@ -274,7 +286,7 @@ pub enum Command {
     ///   punctual import hist-*.txt --quiet
     #[command(verbatim_doc_comment)]
     Import(Import),
-    /// List the references: published figures that --against compares with your own.
+    /// List the published figures that --against compares with.
     ///
     /// Examples:
     ///   punctual references
@@ -506,7 +518,7 @@ pub enum Generate {
     ///   punctual generate schema campaign
     #[command(verbatim_doc_comment)]
     Schema {
-        /// Kind of document.
+        /// Document.
         #[arg(default_value = "run")]
         of: Document,
     },
@@ -521,6 +533,8 @@ pub enum Document {
     Campaign,
     /// The rounds and conclusions of `tune --prove`.
     Proof,
+    /// The result of `compare`.
+    Compare,
 }
 
 /// A load's child process.
@@ -588,17 +602,20 @@ fn is_short_help(word: &OsString) -> bool {
     text.strip_prefix('-').is_some_and(|flags| !flags.starts_with('-') && flags.contains('h'))
 }
 
-/// The arguments, in which `--blame off` is `--blame=off`: the value is optional, so the definition needs the sign.
+/// The arguments, in which `--blame off` is `--blame=off`: the value is optional, so the definition needs the sign. The `--`
+/// of `compare` is an option, so that others can follow it.
 fn joined(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let mut all: Vec<OsString> = Vec::new();
     let mut is_over = false;
     for argument in arguments {
+        let is_of_compare = all.get(1).is_some_and(|command| command == "compare");
         let is_mode = argument.to_str().is_some_and(|text| Blame::from_str(text, false).is_ok());
         match all.last_mut() {
             Some(last) if !is_over && is_mode && last == "--blame" => {
                 last.push("=");
                 last.push(argument);
             }
+            _ if argument == "--" && is_of_compare => all.push("--versus".into()),
             _ => {
                 // Behind it are the words of another program.
                 is_over |= argument == "--";

@@ -541,7 +541,8 @@ impl Export {
 
     /// Writes the record in the format of the file.
     pub fn write(&self, record: &Record) -> anyhow::Result<()> {
-        self.write_bytes(&self.format.record(record))
+        let bytes = self.format.record(record);
+        self.write_bytes(&bytes.context("this is no format of records")?)
     }
 
     /// Writes a document in the format of the file.

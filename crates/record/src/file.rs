@@ -18,7 +18,9 @@ pub use self::{
     target::create_folder,
     whole::{SETTINGS_BYTES_MAX, check_regular, read_bytes, read_regular, read_text},
 };
-use crate::{CAMPAIGN_SCHEMA, Campaign, Proof, Record, SCHEMA, bounded, proof::PROOF_SCHEMA, visible::escape_json};
+use crate::{
+    CAMPAIGN_SCHEMA, Campaign, Proof, Record, SCHEMA, Versus, bounded, proof::PROOF_SCHEMA, visible::escape_json,
+};
 
 /// The largest record and document of a campaign that is read, bytes: 64 measured CPUs take about 35 MB. Reading takes
 /// about four times as much memory, and [`bounded`] limits it.
@@ -221,6 +223,13 @@ pub fn campaign_to_json(campaign: &Campaign) -> Vec<u8> {
 #[must_use]
 pub fn proof_to_json(proof: &Proof) -> Vec<u8> {
     let json = serde_json::to_string_pretty(proof).expect("all map keys of a search are strings");
+    escape_json(json + "\n").into_bytes()
+}
+
+/// Serializes the document of a comparison.
+#[must_use]
+pub fn versus_to_json(versus: &Versus) -> Vec<u8> {
+    let json = serde_json::to_string_pretty(versus).expect("all map keys of a comparison are strings");
     escape_json(json + "\n").into_bytes()
 }
 

@@ -32,6 +32,7 @@
 //! | [`consistency`] | contradictions within a record |
 //! | [`obstacle`] | the rule for whether a run may support a good result at all |
 //! | [`comparison`] | comparison of a run with another record |
+//! | [`versus`] | the document of a comparison of two sides |
 //! | [`evl`] | threads that the EVL core schedules |
 //! | [`far`] | the far end of a measurement between two machines |
 //! | [`mod@file`] | reading records, writing them atomically |
@@ -78,6 +79,7 @@ pub mod shielding;
 pub mod sound_loop;
 pub mod stream;
 pub mod verdict;
+pub mod versus;
 pub mod visible;
 pub mod worst;
 
@@ -113,6 +115,7 @@ pub use shielding::*;
 pub use sound_loop::*;
 pub use stream::*;
 pub use verdict::*;
+pub use versus::Versus;
 pub use worst::Worst;
 
 /// Name and version of the record format.

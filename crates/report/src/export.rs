@@ -7,10 +7,11 @@ mod lava;
 mod markdown;
 mod prometheus;
 mod sarif;
+mod table;
 
 use std::path::Path;
 
-use record::{Campaign, Finding, Machine, Record, export, file};
+use record::{Campaign, Finding, Machine, Record, Versus, export, file};
 
 use crate::html;
 
@@ -37,6 +38,8 @@ pub enum Format {
     Prometheus,
     /// Findings for code scanners.
     Sarif,
+    /// A table for a paper.
+    Latex,
 }
 
 impl Format {
@@ -55,6 +58,8 @@ impl Format {
     ];
     /// The formats of a campaign.
     pub const OF_CAMPAIGNS: [Self; 3] = [Self::Html, Self::Markdown, Self::JUnit];
+    /// The formats of a comparison of two sides.
+    pub const OF_VERSUS: [Self; 5] = [Self::Json, Self::Csv, Self::Html, Self::Markdown, Self::Latex];
     /// The formats of the findings about a machine.
     pub const OF_FINDINGS: [Self; 2] = [Self::Html, Self::Sarif];
 
@@ -72,6 +77,7 @@ impl Format {
             Self::Lava => "lava",
             Self::Prometheus => "prom",
             Self::Sarif => "sarif",
+            Self::Latex => "tex",
         }
     }
 
@@ -92,10 +98,10 @@ impl Format {
         })
     }
 
-    /// Writes a record in this format.
+    /// Writes a record in this format; `None` if the format is not one of [`OF_RECORDS`](Self::OF_RECORDS).
     #[must_use]
-    pub fn record(self, record: &Record) -> Vec<u8> {
-        match self {
+    pub fn record(self, record: &Record) -> Option<Vec<u8>> {
+        Some(match self {
             Self::Json => file::to_json(record),
             Self::Csv => export::csv(record).into_bytes(),
             Self::Hgrm => export::hgrm(record).into_bytes(),
@@ -106,7 +112,8 @@ impl Format {
             Self::Lava => lava::lava(record).into_bytes(),
             Self::Prometheus => prometheus::prometheus(record).into_bytes(),
             Self::Sarif => sarif::record(record).into_bytes(),
-        }
+            Self::Latex => return None,
+        })
     }
 
     /// Writes a campaign in this format; `None` if the format is not one of [`OF_CAMPAIGNS`](Self::OF_CAMPAIGNS).
@@ -116,7 +123,14 @@ impl Format {
             Self::Html => Some(html::render_campaign(campaign).into_bytes()),
             Self::Markdown => Some(markdown::campaign(campaign).into_bytes()),
             Self::JUnit => Some(junit::campaign(campaign).into_bytes()),
-            Self::Json | Self::Csv | Self::Hgrm | Self::Hlog | Self::Lava | Self::Prometheus | Self::Sarif => None,
+            Self::Json
+            | Self::Csv
+            | Self::Hgrm
+            | Self::Hlog
+            | Self::Lava
+            | Self::Prometheus
+            | Self::Sarif
+            | Self::Latex => None,
         }
     }
 
@@ -134,7 +148,22 @@ impl Format {
             | Self::Markdown
             | Self::JUnit
             | Self::Lava
-            | Self::Prometheus => None,
+            | Self::Prometheus
+            | Self::Latex => None,
+        }
+    }
+
+    /// Writes a comparison in this format, with the command that repeats it; `None` if the format is not one of
+    /// [`OF_VERSUS`](Self::OF_VERSUS).
+    #[must_use]
+    pub fn versus(self, versus: &Versus, command: &[String]) -> Option<Vec<u8>> {
+        match self {
+            Self::Json => Some(file::versus_to_json(versus)),
+            Self::Csv => Some(table::csv(versus).into_bytes()),
+            Self::Html => Some(html::render_versus(versus, command).into_bytes()),
+            Self::Markdown => Some(table::markdown(versus).into_bytes()),
+            Self::Latex => Some(table::latex(versus).into_bytes()),
+            Self::Hgrm | Self::Hlog | Self::JUnit | Self::Lava | Self::Prometheus | Self::Sarif => None,
         }
     }
 }

@@ -51,6 +51,7 @@ mod svg;
 mod text;
 mod timeline;
 mod verdict;
+mod versus;
 mod waterfall;
 mod worst;
 
@@ -62,6 +63,7 @@ use record::{Record, visible::escape};
 pub use campaign::render_campaign;
 pub use machine::render_machine;
 pub use proof::render_proof;
+pub use versus::render_versus;
 
 use crate::remedy::with_advice;
 use crate::words::{Words, capitalized, state_note};

@@ -28,6 +28,7 @@ mod stream;
 pub mod style;
 pub mod terminal;
 mod timeline;
+mod versus;
 mod words;
 
 pub use style::{ColorChoice, Style};

@@ -30,6 +30,7 @@ mod spike;
 mod stream;
 pub(crate) mod table;
 mod verdict;
+mod versus;
 
 use analysis::format_ns;
 use record::visible::{self, Passes};
@@ -250,6 +251,24 @@ pub fn proof_headline(proof: &record::Proof, style: &Style) -> String {
 pub fn proof(proof: &record::Proof, full: bool, style: &Style, width: usize) -> String {
     let mut page = Page::new(*style, width);
     proof::page(&mut page, proof, full);
+    page.finish()
+}
+
+/// The first sentence of the output of `punctual compare`, in one line.
+#[must_use]
+pub fn versus_headline(versus: &record::Versus, style: &Style) -> String {
+    let mut page = Page::new(*style, usize::MAX);
+    versus::headline(&mut page, versus);
+    page.finish()
+}
+
+/// The output of `punctual compare`; with `full`, all conditions.
+///
+/// For width and text, see [`overview`].
+#[must_use]
+pub fn versus(versus: &record::Versus, full: bool, style: &Style, width: usize) -> String {
+    let mut page = Page::new(*style, width);
+    versus::page(&mut page, versus, full);
     page.finish()
 }
 

@@ -263,7 +263,7 @@ fn sample_campaign() -> Campaign {
 }
 
 fn text(format: Format, record: &Record) -> String {
-    String::from_utf8(format.record(record)).unwrap()
+    String::from_utf8(format.record(record).expect("a format of records")).unwrap()
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The comparable figures of a record: published ones, or those of its series in groups.
 
-use record::{Figures, Record, Series, TIMER};
+use record::{Figures, Histogram, Record, Series, SeriesKind, Stream, TIMER};
 
 use crate::{Summary, cpu_list, stream, summary::max_of};
 
@@ -11,8 +11,30 @@ use crate::{Summary, cpu_list, stream, summary::max_of};
 /// sender's wake-ups are left out because they are part of its round trips.
 #[must_use]
 pub fn figures(record: &Record) -> Vec<Figures> {
+    groups(record).into_iter().map(|group| group.figures).collect()
+}
+
+/// The figures of a group of threads, and what they come from.
+pub struct Group {
+    pub figures: Figures,
+    /// All samples; empty if unknown.
+    pub histogram: Histogram,
+    /// Answers, interrupts or frames that never came.
+    pub lost: u64,
+}
+
+impl Group {
+    /// Figures that nobody can compute again.
+    fn of(figures: Figures) -> Self {
+        let histogram = figures.whole_histogram().cloned().unwrap_or_default();
+        Self { figures, histogram, lost: 0 }
+    }
+}
+
+/// The same figures, with the samples that they come from.
+pub fn groups(record: &Record) -> Vec<Group> {
     if let Some(published) = &record.published {
-        return published.figures.clone();
+        return published.figures.iter().cloned().map(Group::of).collect();
     }
     let mut groups: Vec<(Figures, Vec<&Series>)> = Vec::new();
     let sent = stream::as_sent(record);
@@ -26,18 +48,20 @@ pub fn figures(record: &Record) -> Vec<Figures> {
         }
     }
     let of_groups = groups.into_iter().map(|(conditions, all)| with_measured(record, conditions, &all));
-    of_groups.chain(record.series.iter().filter_map(|series| of_listener(record, series))).collect()
+    let of_listeners = record.series.iter().filter_map(|series| of_listener(record, series));
+    of_groups.chain(of_listeners).collect()
 }
 
 /// The figures of a listener: publications usually give the largest time between two frames.
-fn of_listener(record: &Record, series: &Series) -> Option<Figures> {
+fn of_listener(record: &Record, series: &Series) -> Option<Group> {
     let listener = series.kind.listener().filter(|listener| listener.frames > 0)?;
-    Some(Figures {
+    let figures = Figures {
         cpus: cpu_list::format(series.cpu.into_iter().collect()),
         samples: Some(listener.frames),
         max_gap_ns: listener.max_gap_ns,
         ..conditions(record, series)
-    })
+    };
+    Some(Group { lost: listener.lost, ..Group::of(figures) })
 }
 
 /// The conditions of a series.
@@ -80,7 +104,7 @@ fn together(record: &Record, series: &Series) -> Option<bool> {
 }
 
 /// Adds the measured figures of `all`, summed, to `conditions`.
-fn with_measured(record: &Record, conditions: Figures, all: &[&Series]) -> Figures {
+fn with_measured(record: &Record, conditions: Figures, all: &[&Series]) -> Group {
     let mut sum = Series::default();
     for series in all {
         sum.samples += series.samples;
@@ -91,7 +115,7 @@ fn with_measured(record: &Record, conditions: Figures, all: &[&Series]) -> Figur
     let weighted = all.iter().filter_map(|series| Some(series.mean_ns? * series.samples as f64)).sum::<f64>();
     let summary = Summary::of(&sum);
     let phases = record.phases.iter().filter(|phase| all.iter().any(|series| series.phase == phase.name));
-    Figures {
+    let figures = Figures {
         cpus: cpu_list::format(all.iter().filter_map(|series| series.cpu).collect()),
         duration_ns: Some(phases.map(|phase| phase.duration_ns).sum()),
         samples: Some(sum.samples),
@@ -104,5 +128,25 @@ fn with_measured(record: &Record, conditions: Figures, all: &[&Series]) -> Figur
         jitter_ns: all.iter().map(|series| series.jitter_ns).max(),
         late: all.iter().filter_map(|series| Some(series.kind.talker()?.late)).reduce(|a, b| a + b),
         ..conditions
+    };
+    Group { figures, histogram: sum.corrected, lost: all.iter().map(|series| lost(&series.kind)).sum() }
+}
+
+/// Answers or interrupts that never came.
+fn lost(kind: &SeriesKind) -> u64 {
+    match kind {
+        SeriesKind::RoundTrips(round_trip) => round_trip.lost,
+        SeriesKind::Interrupts(interrupts) => interrupts.lost.saturating_add(interrupts.unanswered),
+        SeriesKind::Responses(responses) => responses.missed.saturating_add(responses.unknown()),
+        SeriesKind::Stream(Stream::Listener(listener)) => listener.lost,
+        // Lost periods of audio are a consequence of late ones.
+        SeriesKind::Audio(_)
+        | SeriesKind::Stream(Stream::Talker(_))
+        | SeriesKind::WakeUps
+        | SeriesKind::Gaps(_)
+        | SeriesKind::Process(_)
+        | SeriesKind::Capture
+        | SeriesKind::TimerlatIrq
+        | SeriesKind::TimerlatThread => 0,
     }
 }

@@ -19,6 +19,12 @@ pub(super) fn nearest<'a>(ours: &Figures, candidates: &'a [Figures]) -> Option<&
     candidates.iter().filter(|theirs| comparable(ours, theirs)).min_by_key(|theirs| distance(ours, theirs))
 }
 
+/// The nearest of these conditions of the same kind of probe; the first of several at the same distance.
+pub fn nearest_conditions<'a>(ours: &Figures, candidates: &'a [Figures]) -> Option<&'a Figures> {
+    let same_kind = candidates.iter().filter(|theirs| kind(&ours.probe) == kind(&theirs.probe));
+    same_kind.min_by_key(|theirs| distance(ours, theirs))
+}
+
 fn comparable(ours: &Figures, theirs: &Figures) -> bool {
     let time = |pick: fn(&Figures) -> Option<i64>| pick(ours).is_some() && pick(theirs).is_some();
     let in_common = time(|figures| figures.max_ns.or(figures.max_above_ns))

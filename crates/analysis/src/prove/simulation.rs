@@ -2,56 +2,18 @@
 
 use record::proof::{CONTROL, Candidate, Compares, Figure, Judgement, Proof, Round, RoundFigures};
 
-use super::{ROUNDS, advance, design::Random, forget_partial_block, least_blocks};
+use super::{ROUNDS, advance, forget_partial_block, least_blocks};
+use crate::simulated::{Machine, SAMPLES};
 
-const SAMPLES: u64 = 20_000;
 /// The limit above which a sample counts as missed, ns.
 const LIMIT_NS: f64 = 1_000_000.0;
 
-/// A machine whose times have a tail of Pareto with infinite variance.
-struct Machine {
-    random: Random,
-    /// Logarithm of the current level: it drifts.
-    level: f64,
-    /// Factor of the current burst; 1 without.
-    burst: f64,
-    /// The factor of each candidate.
-    factors: Vec<f64>,
-    /// A candidate that makes one in ten of its rounds 100 times worse; the machine has no bursts of its own then, which
-    /// would hide this.
-    rarely_worse: Option<usize>,
-}
-
-impl Machine {
-    fn new(seed: u64, factors: &[f64]) -> Self {
-        Self { random: Random(seed), level: 0.0, burst: 1.0, factors: factors.to_vec(), rarely_worse: None }
-    }
-
-    fn uniform(&mut self) -> f64 {
-        ((self.random.next() >> 11) as f64 + 0.5) / (1u64 << 53) as f64
-    }
-
-    /// The figures of a round of 20 000 samples. The k-th largest of n uniform numbers is a sum of k exponential ones.
-    fn measure(&mut self, applied: &[usize]) -> RoundFigures {
-        self.level += 0.05 * (self.uniform() - 0.5);
-        self.burst = match self.uniform() {
-            begins if self.rarely_worse.is_none() && self.burst == 1.0 && begins < 0.03 => 3.0 + 7.0 * self.uniform(),
-            ends if ends < 0.3 => 1.0,
-            _ => self.burst,
-        };
-        let is_rare = self.uniform() < 0.1 && self.rarely_worse.is_some_and(|index| applied.contains(&index));
-        let factor: f64 = applied.iter().map(|&index| self.factors[index]).product();
-        let factor = if is_rare { 100.0 * factor } else { factor };
-        let scale = 2_000.0 * self.level.exp() * factor * self.burst;
-        let (mut sum, mut largest) = (0.0, Vec::new());
-        while largest.len() <= 200 {
-            sum -= self.uniform().ln();
-            largest.push(scale * (sum / SAMPLES as f64).powf(-1.0 / 1.8));
-        }
-        let missed = largest.iter().filter(|&&ns| ns > LIMIT_NS).count() as f64 / SAMPLES as f64;
-        let [max, p99_99, p99] = [largest[0], largest[2], largest[200]];
-        [(Figure::Max, max), (Figure::P9999, p99_99), (Figure::P99, p99), (Figure::Missed, missed)].into()
-    }
+/// The figures of a round.
+fn measure(machine: &mut Machine, applied: &[usize]) -> RoundFigures {
+    let largest = machine.measure(applied);
+    let missed = largest.iter().filter(|&&ns| ns > LIMIT_NS).count() as f64 / SAMPLES as f64;
+    let [max, p99_99, p99] = [largest[0], largest[2], largest[200]];
+    [(Figure::Max, max), (Figure::P9999, p99_99), (Figure::P99, p99), (Figure::Missed, missed)].into()
 }
 
 /// A search of so many blocks among candidates with these factors, and the control as the last one.
@@ -62,7 +24,7 @@ fn search(seed: u64, factors: &[f64], blocks: u32) -> Proof {
 fn search_on(mut machine: Machine, seed: u64, factors: &[f64], blocks: u32) -> Proof {
     let mut proof = begun(seed, factors.len(), blocks);
     while let Some(next) = advance(&mut proof) {
-        let figures = machine.measure(&next.applied);
+        let figures = measure(&mut machine, &next.applied);
         let (block, compares, applied, is_with) = (next.block, next.compares, next.applied, next.is_with);
         proof.rounds.push(Round { block, compares, applied, is_with, figures, ..Round::default() });
     }

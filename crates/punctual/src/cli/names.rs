@@ -17,7 +17,7 @@ struct Names {
 const ALL: [Names; 6] = [
     Names { of: &["--profile", "profiles name"], values: profiles, or_file: true },
     Names { of: &["--load", "--far-load", "loads name"], values: loads, or_file: false },
-    Names { of: &["--against"], values: references_and_last, or_file: true },
+    Names { of: &["--against", "--versus", "compare a"], values: references_and_last, or_file: true },
     Names { of: &["references name"], values: references, or_file: false },
     Names { of: &["run campaign", "validate files", "campaigns name"], values: campaigns, or_file: true },
     Names { of: &["--policy", "--far-policy"], values: policies, or_file: false },

@@ -34,6 +34,7 @@ pub fn run(document: &Generate) -> anyhow::Result<u8> {
                 Document::Run => record::json_schema(),
                 Document::Campaign => record::Campaign::json_schema(),
                 Document::Proof => record::Proof::json_schema(),
+                Document::Compare => record::Versus::json_schema(),
             };
             let schema = serde_json::to_string_pretty(&schema)?;
             output::stdout(|out| writeln!(out, "{schema}"))?;

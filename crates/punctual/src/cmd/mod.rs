@@ -5,6 +5,7 @@ mod blame;
 mod campaigns;
 mod capture;
 mod check;
+mod compare;
 mod echo;
 mod evl;
 mod generate;
@@ -60,6 +61,7 @@ pub fn run(cli: Cli) -> anyhow::Result<u8> {
         Some(Command::Check(what)) => check::run(&what),
         Some(Command::Evl(what)) => evl::run(&what),
         Some(Command::Profiles(options)) => profiles::run(&options),
+        Some(Command::Compare(options)) => compare::run(&options),
         Some(Command::Import(options)) => import::run(&options),
         Some(Command::References(options)) => references::run(&options),
         Some(Command::Loads(options)) => loads::list(&options),

@@ -61,6 +61,7 @@ pub fn before(command: Option<&Command>) {
             | Command::Judge(_)
             | Command::Check(_)
             | Command::Profiles(_)
+            | Command::Compare(_)
             | Command::Import(_)
             | Command::References(_)
             | Command::Loads(_)

@@ -14,6 +14,7 @@ mod campaign_files;
 mod capture;
 mod check;
 mod cli;
+mod compare;
 mod crate_graph;
 mod documented;
 mod endings;

@@ -185,7 +185,7 @@ fn list(out: &mut String, title: &str, marker: &str, items: Vec<String>, shown: 
 }
 
 /// The text in one line. Commands between backticks are code.
-fn prose(text: &str) -> String {
+pub(super) fn prose(text: &str) -> String {
     let text = one_line(text);
     let mut pieces: Vec<&str> = text.trim().split('`').collect();
     // A backtick without a partner is kept as a character.
@@ -205,7 +205,7 @@ fn prose(text: &str) -> String {
 }
 
 /// The text in one line, for a cell of a table. It has no code, because a cell ends at each `|`, also inside of code.
-fn cell(text: &str) -> String {
+pub(super) fn cell(text: &str) -> String {
     let mut out = String::new();
     escape(&mut out, one_line(text).trim());
     out

@@ -45,6 +45,34 @@ pub fn figure(id: &str, lines: &[Line], words: &Words, uses: &[&UseVerdict], oth
     Figure { id: id.to_owned(), title, lead, svg, table: table(lines, words) }
 }
 
+/// The percentile curves of two sides, without a table.
+pub fn of_sides(id: &str, title: &str, sides: &[(&str, &Histogram)]) -> String {
+    let ends = |(_, histogram): &(&str, &Histogram)| [histogram.percentile(5.0), histogram.percentile(100.0)];
+    let y = svg::lateness_axis(sides.iter().flat_map(ends).flatten(), 10.0, BOTTOM, svg::TOP);
+    let most = sides.iter().map(|(_, histogram)| histogram.total()).max().unwrap_or(1);
+    let x = Axis { lo: 0.0, hi: ((most as f64).log10() + LEDGE).max(1.0), from: svg::LEFT, to: svg::RIGHT };
+    let step = (x.hi - x.lo) / (x.to - x.from) * 0.5;
+    let wanted = sides.iter().map(|(_, histogram)| histogram.iter().next_back().map_or(0, |(largest, _)| largest));
+    let wanted: Vec<f64> = wanted.map(|largest| y.at(svg::decades(largest as f64, y.lo)) + 4.0).collect();
+    let names = svg::spread(&wanted, 15.0, y.to + 4.0, y.from);
+    let mut body = String::new();
+    for ((hue, (name, histogram)), at) in sides.iter().enumerate().zip(names) {
+        curve(&mut body, (&format!("h{hue} d{hue}"), ""), name, histogram, step, (x, y));
+        let left = number(x.to + 10.0);
+        let _ = write!(body, "<text x=\"{left}\" y=\"{}\">{}</text>", number(at), text::escape(name));
+    }
+    Frame {
+        id,
+        title,
+        summary: "A logarithmic axis over the percentile, one line per side.",
+        height: HEIGHT,
+        x: (x, percent_ticks(x), "share of values up to this one"),
+        y: (y, svg::log_ticks(y.lo, y.hi, text::tick_ns), "value"),
+        data: "data-nines",
+    }
+    .draw(&body)
+}
+
 fn lead(words: &Words) -> String {
     let Words { item, later, largest, is_periodic, .. } = words;
     if *is_periodic {

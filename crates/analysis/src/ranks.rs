@@ -1,13 +1,19 @@
-//! Wilcoxon's signed ranks: the shift of a symmetric distribution, with an interval that needs no other assumption.
+//! Shifts with intervals that need no assumption about the distribution.
+//!
+//! [`SignedRanks`] is Wilcoxon's method for the shift of a symmetric distribution, [`RankSums`] that for the shift between two
+//! samples (also called Mann-Whitney).
 //!
 //! The estimate is the median of all means of two values, also of a value with itself (Hodges and Lehmann, Annals of
 //! Mathematical Statistics 34, 1963). The interval has the ends that the signed-rank test does not reject (Tukey 1949;
 //! Hollander, Wolfe, Chicken, "Nonparametric Statistical Methods", 3.3). For few values this is exact, where the percentiles
 //! of a bootstrap are too close together.
 
+mod sums;
+
 use std::collections::BTreeMap;
 
 use crate::float::to_u64;
+pub use sums::{RankSums, least as least_of_two};
 
 /// Above so many values, the distribution of the signed ranks is taken as normal, whose tails are a little longer.
 const EXACT: usize = 100;
@@ -113,7 +119,7 @@ fn normal_above(value: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::prove::design::Random;
+    use crate::random::Random;
 
     #[test]
     fn critical_values_are_those_of_the_tables() {

@@ -1,0 +1,280 @@
+//! Compares two sides of one or more records: differences in their conditions, and the effect on each figure.
+//!
+//! The unit of evidence is a round, that is a record: two runs of one machine differ by more than their samples say, so an
+//! interval from the samples of one run would be too narrow. Times are compared as logarithms, by ranks, which need no
+//! assumption about the tails. All intervals of a comparison hold together in 95 % of cases (Bonferroni's correction over
+//! groups and figures).
+//!
+//! | module | contents |
+//! |---|---|
+//! | `side` | a side: the conditions and the figures of its rounds |
+//! | `shift` | the shift between two sets of rounds, and the number of rounds that would show one |
+
+mod shift;
+mod side;
+#[cfg(test)]
+mod simulation;
+
+use std::collections::BTreeMap;
+
+use record::{
+    Figures, Versus,
+    versus::{Change, Differs, Measure, MeasureEffect, PassDifference, PercentileRatio, RoundOrder, Side, VersusGroup},
+};
+
+use self::{
+    shift::{Order, Shift},
+    side::{Group, PERCENTILES, Round},
+};
+use crate::compare::{name_of, nearest_conditions};
+
+pub use self::side::Records;
+
+/// Probability that chance alone leads to a judgement, at most.
+const ALPHA: f64 = 0.05;
+/// The smallest relative difference that counts. Smaller ones are not judged.
+const WORTH: f64 = 0.05;
+/// From this ratio of the samples of a round on, their largest values cannot be compared.
+const SAMPLES_RATIO: f64 = 1.25;
+/// The relative difference that the rounds should be able to show, unless the user names another.
+pub const LEAST_RATIO: f64 = 0.2;
+
+/// Compares side `b` with side `a`. `least_ratio` is the relative difference that the rounds should be able to show.
+#[must_use]
+pub fn versus(a: &Records, b: &Records, least_ratio: f64) -> Versus {
+    let order = order(a, b);
+    let candidates: Vec<Figures> = b.groups.iter().map(|group| group.conditions.clone()).collect();
+    let (mut pairs, mut alone): (Vec<(&Group, &Group)>, Vec<String>) = (Vec::new(), Vec::new());
+    for group in &a.groups {
+        let theirs = nearest_conditions(&group.conditions, &candidates);
+        match theirs.and_then(|theirs| b.groups.iter().find(|other| other.conditions == *theirs)) {
+            Some(other) => pairs.push((group, other)),
+            None => alone.push(name_of(&group.conditions)),
+        }
+    }
+    let left = b.groups.iter().filter(|group| !pairs.iter().any(|(_, other)| std::ptr::eq(*other, *group)));
+    alone.extend(left.map(|group| name_of(&group.conditions)));
+    let tests: usize =
+        pairs.iter().map(|(a, b)| Measure::ALL.into_iter().filter(|&m| is_judged(a, b, m)).count()).sum();
+    let mut shift = Shift::new(ALPHA / tests.max(1) as f64, least_ratio);
+    let groups: Vec<VersusGroup> = pairs.iter().map(|(a, b)| compared(a, b, order, &mut shift)).collect();
+    Versus {
+        schema: record::versus::VERSUS_SCHEMA.to_owned(),
+        a: a.side.clone(),
+        b: b.side.clone(),
+        order,
+        passes: passes(&a.side, &b.side),
+        differs: side::differs(a, b),
+        change: Change::of_all(&groups.iter().map(|group| group.change).collect::<Vec<_>>()),
+        groups,
+        alone,
+        least_ratio,
+        least_rounds: shift.least(),
+        ..Versus::default()
+    }
+}
+
+/// The difference of the shares of records that pass; `None` if a side has no verdict.
+///
+/// The interval is Newcombe's from those of Wilson (Statistics in Medicine 17, 1998, method 10).
+fn passes(a: &Side, b: &Side) -> Option<PassDifference> {
+    let (ours, low_a, high_a) = share(a.passed, a.judged)?;
+    let (theirs, low_b, high_b) = share(b.passed, b.judged)?;
+    let estimate = theirs - ours;
+    Some(PassDifference {
+        estimate,
+        low: estimate - (theirs - low_b).hypot(high_a - ours),
+        high: estimate + (high_b - theirs).hypot(ours - low_a),
+    })
+}
+
+/// A share with the ends of Wilson's interval, at 95 %; `None` of nothing.
+fn share(part: u64, whole: u64) -> Option<(f64, f64, f64)> {
+    /// The 97.5th percentile of the normal distribution.
+    const Z: f64 = 1.959_964;
+    if whole == 0 {
+        return None;
+    }
+    let (n, share) = (whole as f64, part as f64 / whole as f64);
+    let middle = (share + Z * Z / (2.0 * n)) / (1.0 + Z * Z / n);
+    let half = Z / (1.0 + Z * Z / n) * (share * (1.0 - share) / n + Z * Z / (4.0 * n * n)).sqrt();
+    Some((share, middle - half, middle + half))
+}
+
+/// The order of all rounds in time.
+fn order(a: &Records, b: &Records) -> RoundOrder {
+    let (Some(ours), Some(theirs)) = (a.starts(), b.starts()) else { return RoundOrder::Unknown };
+    if a.host() != b.host() || a.host().is_none() {
+        return RoundOrder::Unknown;
+    }
+    let mut all: Vec<(&str, bool)> =
+        ours.iter().map(|at| (*at, true)).chain(theirs.iter().map(|at| (*at, false))).collect();
+    all.sort_unstable();
+    let changes = all.windows(2).filter(|two| two[0].1 != two[1].1).count();
+    let in_pairs = all.chunks(2).all(|two| two.len() == 2 && two[0].1 != two[1].1);
+    match changes {
+        0 | 1 => RoundOrder::OneAfterTheOther,
+        _ if in_pairs => RoundOrder::Alternating,
+        _ => RoundOrder::Mixed,
+    }
+}
+
+/// True if the figure of these groups is judged.
+fn is_judged(a: &Group, b: &Group, measure: Measure) -> bool {
+    let has = |group: &Group| group.rounds.iter().any(|round| round.values.contains_key(&measure));
+    has(a) && has(b) && why_not(a, b, measure).is_empty()
+}
+
+/// Why a figure that both groups have is not judged; empty if it is.
+fn why_not(a: &Group, b: &Group, measure: Measure) -> String {
+    let samples = |group: &Group| median(group.rounds.iter().filter_map(|round| Some(round.samples? as f64)).collect());
+    let depends_on_samples = matches!(measure, Measure::Max | Measure::Jitter);
+    match (samples(a), samples(b)) {
+        (Some(a), Some(b)) if depends_on_samples && a.max(b) > SAMPLES_RATIO * a.min(b) => {
+            "the rounds of one side are longer, which finds larger ones".to_owned()
+        }
+        _ => String::new(),
+    }
+}
+
+fn compared(a: &Group, b: &Group, order: RoundOrder, shift: &mut Shift) -> VersusGroup {
+    let of = |measure: Measure| Some((measure, effect(a, b, measure, order, shift)?));
+    let effects: BTreeMap<Measure, MeasureEffect> = Measure::ALL.into_iter().filter_map(of).collect();
+    let judged = effects.values().filter(|effect| effect.why_not.is_empty());
+    let changes: Vec<Change> = judged.map(|effect| effect.change).collect();
+    VersusGroup {
+        a: a.conditions.clone(),
+        b: b.conditions.clone(),
+        rounds_a: a.rounds.len() as u64,
+        rounds_b: b.rounds.len() as u64,
+        differs: differs(a, b),
+        percentiles: percentiles(a, b, order),
+        histogram_a: a.histogram.clone(),
+        histogram_b: b.histogram.clone(),
+        change: Change::of_all(&changes),
+        effects,
+    }
+}
+
+/// The effect on one figure; `None` if a side does not have it.
+fn effect(a: &Group, b: &Group, measure: Measure, order: RoundOrder, shift: &mut Shift) -> Option<MeasureEffect> {
+    let values = |group: &Group| -> Vec<f64> {
+        group.rounds.iter().filter_map(|round| round.values.get(&measure).copied()).collect()
+    };
+    let (a_level, b_level) = (median(values(a))?, median(values(b))?);
+    let all_scaled =
+        |group: &Group| -> Vec<f64> { values(group).into_iter().map(|value| scaled(measure, value)).collect() };
+    let (ours, theirs) = (all_scaled(a), all_scaled(b));
+    let order = time_order(order, a, b, ours.len(), theirs.len());
+    let found = shift.between(&ours, &theirs, order)?;
+    let unscaled = |value: f64| if measure == Measure::Missed { value } else { value.exp() };
+    let end = |value: f64| value.is_finite().then(|| unscaled(value));
+    let is_worth = match measure {
+        Measure::Missed => found.estimate.abs() >= WORTH * f64::midpoint(a_level, b_level),
+        _ => found.estimate.exp_m1().abs() >= WORTH,
+    };
+    let change = match () {
+        () if !found.low.is_finite() => Change::TooFewRounds,
+        () if found.low > 0.0 && is_worth => Change::Worse,
+        () if found.high < 0.0 && is_worth => Change::Better,
+        () => Change::NoDifference,
+    };
+    let why_not = why_not(a, b, measure);
+    let rounds_needed =
+        if why_not.is_empty() && measure != Measure::Missed { shift.needed(&ours, &theirs) } else { None };
+    Some(MeasureEffect {
+        a: a_level,
+        b: b_level,
+        estimate: unscaled(found.estimate),
+        low: end(found.low),
+        high: end(found.high),
+        change,
+        rounds_needed,
+        why_not,
+    })
+}
+
+/// The order of the values in time, if every round has one.
+fn time_order(order: RoundOrder, a: &Group, b: &Group, ours: usize, theirs: usize) -> Order {
+    let is_whole = ours == a.rounds.len() && theirs == b.rounds.len();
+    match order {
+        RoundOrder::Alternating if is_whole && ours == theirs => Order::Pairs,
+        RoundOrder::OneAfterTheOther if is_whole => Order::Drifting,
+        RoundOrder::Unknown | RoundOrder::Mixed | RoundOrder::Alternating | RoundOrder::OneAfterTheOther => Order::Any,
+    }
+}
+
+/// The ratio of each percentile, with an interval of its own.
+fn percentiles(a: &Group, b: &Group, order: RoundOrder) -> Vec<PercentileRatio> {
+    let mut shift = Shift::new(ALPHA, LEAST_RATIO);
+    let values = |group: &Group, index: usize| -> Vec<f64> {
+        group.rounds.iter().filter_map(|round: &Round| Some(shift::logarithm(round.percentiles[index]?))).collect()
+    };
+    let ratio = |(index, &percent): (usize, &f64)| {
+        let (ours, theirs) = (values(a, index), values(b, index));
+        let found = shift.between(&ours, &theirs, time_order(order, a, b, ours.len(), theirs.len()))?;
+        let end = |value: f64| value.is_finite().then(|| value.exp());
+        Some(PercentileRatio { percent, estimate: found.estimate.exp(), low: end(found.low), high: end(found.high) })
+    };
+    PERCENTILES.iter().enumerate().filter_map(ratio).collect()
+}
+
+/// The value on the scale on which effects add up: the logarithm of a time, a share as it is.
+fn scaled(measure: Measure, value: f64) -> f64 {
+    if measure == Measure::Missed { value } else { shift::logarithm(value) }
+}
+
+/// The middle value; `None` without values.
+fn median(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    let last = values.len().checked_sub(1)?;
+    Some(f64::midpoint(values[last / 2], values[last.div_ceil(2)]))
+}
+
+/// Conditions in which two groups differ.
+fn differs(a: &Group, b: &Group) -> Vec<Differs> {
+    let time = |ns: Option<u64>| ns.map_or_else(|| "unknown".to_owned(), crate::format_unsigned_ns);
+    let loads = |figures: &Figures| match figures.loads.as_deref() {
+        None => "unknown".to_owned(),
+        Some([]) => "none".to_owned(),
+        Some(loads) => loads.join(", "),
+    };
+    let text = |text: &str| if text.is_empty() { "unknown".to_owned() } else { text.to_owned() };
+    let flag = |flag: Option<bool>, [yes, no]: [&str; 2]| match flag {
+        None => "unknown".to_owned(),
+        Some(true) => yes.to_owned(),
+        Some(false) => no.to_owned(),
+    };
+    let of = |figures: &Figures| {
+        [
+            ("period", time(figures.period_ns)),
+            ("loads", loads(figures)),
+            ("role", if figures.role.is_empty() { "the only one".to_owned() } else { figures.role.clone() }),
+            ("policy", text(&figures.policy)),
+            ("CPU", flag(figures.isolated, ["isolated", "not isolated"])),
+            ("threads", flag(figures.together, ["on one CPU", "on separate CPUs"])),
+        ]
+    };
+    let pairs = of(&a.conditions).into_iter().zip(of(&b.conditions)).filter(|((_, a), (_, b))| a != b);
+    pairs.map(|((what, a), (_, b))| Differs { what: what.to_owned(), a: vec![a], b: vec![b] }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_difference_of_shares_has_the_interval_of_the_publication() {
+        // Newcombe 1998, table II, case (a) 56/70 - 48/80: method 10 gives 0.0524 to 0.3339.
+        let side = |passed, judged| Side { passed, judged, ..Side::default() };
+        let found = passes(&side(48, 80), &side(56, 70)).unwrap();
+        assert!((found.estimate - 0.2).abs() < 1e-9);
+        assert!((found.low - 0.0524).abs() < 1e-4 && (found.high - 0.3339).abs() < 1e-4, "{found:?}");
+        assert_eq!(passes(&side(0, 0), &side(1, 1)), None);
+    }
+
+    #[test]
+    fn the_median_is_the_middle() {
+        assert_eq!((median(vec![3.0, 1.0, 2.0]), median(vec![4.0, 1.0]), median(vec![])), (Some(2.0), Some(2.5), None));
+    }
+}

@@ -1,0 +1,229 @@
+//! A side: the conditions and the figures of its rounds, without the records.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use record::{
+    Figures, Histogram, Outcome, Record,
+    versus::{Differs, Measure, Side},
+};
+
+use crate::{compare, duration::format_unsigned_ns};
+
+/// The compared percentiles.
+pub const PERCENTILES: [f64; 7] = [50.0, 90.0, 99.0, 99.9, 99.99, 99.999, 99.9999];
+/// A second, ns.
+const SECOND_NS: u64 = 1_000_000_000;
+/// A condition that a record does not contain.
+const UNKNOWN: &str = "unknown";
+
+/// The rounds of a side.
+#[derive(Debug, Clone, Default)]
+pub struct Records {
+    pub(super) side: Side,
+    pub(super) groups: Vec<Group>,
+    /// The values of each condition.
+    pub(super) conditions: BTreeMap<&'static str, BTreeSet<String>>,
+    /// Start of each record, RFC 3339.
+    pub(super) starts: Vec<String>,
+    /// Host names.
+    pub(super) hosts: BTreeSet<Option<String>>,
+}
+
+/// The rounds of a group of threads.
+#[derive(Debug, Clone, Default)]
+pub struct Group {
+    /// Its conditions, without figures.
+    pub conditions: Figures,
+    /// In the order of time.
+    pub rounds: Vec<Round>,
+    /// The samples of all rounds; empty if those of a round are unknown.
+    pub histogram: Histogram,
+}
+
+/// The figures of a group in one record.
+#[derive(Debug, Clone, Default)]
+pub struct Round {
+    pub(super) started_at: String,
+    /// Number of samples; `None` if unknown.
+    pub samples: Option<u64>,
+    pub values: BTreeMap<Measure, f64>,
+    /// Those of [`PERCENTILES`], ns; `None` if there are too few samples, or if the samples are unknown.
+    pub percentiles: [Option<f64>; PERCENTILES.len()],
+}
+
+impl Records {
+    /// Adds a record, which is a round.
+    pub fn add(&mut self, name: String, record: &Record) {
+        self.side.records.push(name);
+        let outcome = record.verdict.as_ref().map(|verdict| verdict.outcome);
+        self.side.passed += u64::from(outcome == Some(Outcome::Pass));
+        self.side.judged += u64::from(matches!(outcome, Some(Outcome::Pass | Outcome::Fail)));
+        self.side.is_published |= record.published.is_some();
+        self.starts.push(record.started_at.clone());
+        self.hosts.insert(record.machine.hostname.clone());
+        for (what, value) in conditions(record) {
+            self.conditions.entry(what).or_default().insert(value.unwrap_or_else(|| UNKNOWN.to_owned()));
+        }
+        for measured in compare::groups(record) {
+            let (conditions, round) = (of_conditions(&measured.figures), Round::of(&measured, record));
+            let group = match self.groups.iter_mut().find(|group| group.conditions == conditions) {
+                Some(group) => group,
+                None => {
+                    self.groups.push(Group { conditions, ..Group::default() });
+                    // Just pushed.
+                    let last = self.groups.len() - 1;
+                    &mut self.groups[last]
+                }
+            };
+            let is_unknown = !group.rounds.is_empty() && group.histogram.is_empty();
+            if measured.histogram.is_empty() {
+                group.histogram = Histogram::default();
+            } else if !is_unknown {
+                group.histogram.merge(&measured.histogram);
+            }
+            let at = group.rounds.partition_point(|earlier| earlier.started_at <= round.started_at);
+            group.rounds.insert(at, round);
+        }
+    }
+
+    /// Number of records.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.side.records.len()
+    }
+
+    /// True without any record.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.side.records.is_empty()
+    }
+
+    /// When the records started, if all times can be compared as text.
+    pub(super) fn starts(&self) -> Option<Vec<&str>> {
+        let length = self.starts.first()?.len();
+        let is_utc = |at: &String| at.len() == length && at.ends_with('Z');
+        self.starts.iter().all(is_utc).then(|| self.starts.iter().map(String::as_str).collect())
+    }
+
+    /// The host name, if there is only one.
+    pub(super) fn host(&self) -> Option<&str> {
+        if self.hosts.len() == 1 { self.hosts.first()?.as_deref() } else { None }
+    }
+}
+
+impl Round {
+    fn of(measured: &compare::Group, record: &Record) -> Self {
+        let compare::Group { figures, histogram, lost } = measured;
+        let total = histogram.total() as f64;
+        // A percentile that is the maximum says nothing of its own.
+        let percentile = |percent: f64| {
+            let is_apart = (percent / 100.0 * total).ceil() < total;
+            histogram.percentile(percent).filter(|_| is_apart).map(|ns| ns as f64)
+        };
+        let time = |ns: Option<i64>| ns.map(|ns| ns as f64);
+        let absent = figures.missed.map(|missed| missed.saturating_add(*lost));
+        let missed = figures.samples.zip(absent).filter(|(samples, absent)| samples + absent > 0);
+        let values = [
+            (Measure::Median, percentile(50.0).or(time(figures.p50_ns))),
+            (Measure::P99, percentile(99.0).or(time(figures.p99_ns))),
+            (Measure::P999, percentile(99.9)),
+            (Measure::P9999, percentile(99.99)),
+            (Measure::Max, time(figures.max_ns)),
+            (Measure::Jitter, figures.jitter_ns.filter(|_| has_jitter(figures)).map(|ns| ns as f64)),
+            (Measure::Missed, missed.map(|(samples, absent)| absent as f64 / (samples + absent) as f64)),
+        ];
+        Self {
+            started_at: record.started_at.clone(),
+            samples: figures.samples,
+            values: values.into_iter().filter_map(|(measure, value)| Some((measure, value?))).collect(),
+            percentiles: PERCENTILES.map(percentile),
+        }
+    }
+}
+
+/// True for machine-tool threads, which are judged by their jitter; for others it says the same as the largest lateness.
+fn has_jitter(figures: &Figures) -> bool {
+    figures.probe == "threads"
+}
+
+/// The conditions among the figures.
+fn of_conditions(figures: &Figures) -> Figures {
+    Figures {
+        probe: figures.probe.clone(),
+        phase: figures.phase.clone(),
+        loads: figures.loads.clone(),
+        role: figures.role.clone(),
+        isolated: figures.isolated,
+        together: figures.together,
+        policy: figures.policy.clone(),
+        period_ns: figures.period_ns,
+        ..Figures::default()
+    }
+}
+
+/// The conditions of a record that its groups do not have.
+fn conditions(record: &Record) -> Vec<(&'static str, Option<String>)> {
+    let (machine, scenario) = (&record.machine, &record.scenario);
+    let duration_ns = record.phases.iter().map(|phase| phase.duration_ns).sum::<u64>();
+    // Runs of one planned length end some milliseconds apart.
+    let rounded_ns = (duration_ns + SECOND_NS / 2) / SECOND_NS * SECOND_NS;
+    let duration = (duration_ns > 0).then(|| format_unsigned_ns(rounded_ns.max(SECOND_NS)));
+    let asked = |asked: &str| (!asked.is_empty()).then(|| asked.to_owned());
+    // Nobody knows this about figures of others.
+    let measured = |value: String| record.published.is_none().then_some(value);
+    let or_none = |value: String| if value.is_empty() { "none".to_owned() } else { value };
+    let idle = if scenario.hold_cpu_awake { "held awake" } else { "as they are" };
+    let shielded = record.shielding.as_ref().map_or_else(String::new, |shield| shield.cpus.clone());
+    let tool = match record.tool.version.as_str() {
+        "" => record.tool.name.clone(),
+        version => format!("{} {version}", record.tool.name),
+    };
+    vec![
+        ("tool", asked(&tool)),
+        ("probe", asked(&scenario.probe)),
+        ("clock", asked(&scenario.clock)),
+        ("wait", asked(&scenario.wait)),
+        ("duration", duration),
+        ("idle states", measured(idle.to_owned())),
+        ("changed settings", measured(or_none(scenario.settings.join(", ")))),
+        ("shielded CPUs", measured(or_none(shielded))),
+        ("CPUs", measured(or_none(measured_cpus(record)))),
+        ("host", machine.hostname.clone()),
+        ("model", machine.model.clone()),
+        ("processor", machine.cpu_model.clone()),
+        ("microcode", machine.microcode.clone()),
+        ("kernel", machine.kernel.clone()),
+        ("preemption", machine.preempt.clone()),
+        ("kernel arguments", machine.cmdline.clone()),
+        ("kernel configuration", machine.config_digest.clone()),
+        ("isolated CPUs", machine.cpus_isolated.clone()),
+        ("nohz_full", machine.cpus_nohz_full.clone()),
+        ("SMT", machine.smt.clone()),
+        ("governor", machine.governor.clone()),
+        ("idle driver", machine.idle_states.clone()),
+        ("clock source", machine.clocksource.clone()),
+        ("RT throttling", machine.rt_throttling.clone()),
+        ("hypervisor", machine.hypervisor.clone()),
+        ("container", machine.container.clone()),
+        ("gravity", machine.evl_gravity.clone()),
+    ]
+}
+
+fn measured_cpus(record: &Record) -> String {
+    crate::cpu_list::format(record.probe_series().filter_map(|series| series.cpu).collect())
+}
+
+/// Conditions in which the sides differ, or which vary within a side.
+pub fn differs(a: &Records, b: &Records) -> Vec<Differs> {
+    let values = |records: &Records, what: &str| -> Vec<String> {
+        records.conditions.get(what).into_iter().flatten().cloned().collect()
+    };
+    let of = |what: &&'static str| {
+        let (a, b) = (values(a, what), values(b, what));
+        let is_same = a == b && a.len() == 1;
+        (!is_same).then(|| Differs { what: (*what).to_owned(), a, b })
+    };
+    // In the order of `conditions`.
+    let names: Vec<&'static str> = conditions(&Record::default()).into_iter().map(|(what, _)| what).collect();
+    names.iter().filter_map(of).collect()
+}

@@ -1,0 +1,80 @@
+//! Comparisons of simulated machines.
+
+use record::versus::{Change, Measure, RoundOrder};
+
+use super::{
+    LEAST_RATIO, Records,
+    side::{Group, Round},
+    versus,
+};
+use crate::simulated::{Machine, SAMPLES};
+
+/// The order in which rounds are measured.
+#[derive(Debug, Clone, Copy)]
+enum Runs {
+    /// A B B A A B B A.
+    Abba,
+    /// A A A A B B B B.
+    OneAfterTheOther,
+}
+
+/// Measures so many rounds of each side. B has the machine's first change.
+fn measured(machine: &mut Machine, rounds: u32, runs: Runs) -> (Records, Records) {
+    let (mut a, mut b) = (side(), side());
+    for run in 0..2 * rounds {
+        let is_b = match runs {
+            Runs::Abba => matches!(run % 4, 1 | 2),
+            Runs::OneAfterTheOther => run >= rounds,
+        };
+        let largest = machine.measure(if is_b { &[0] } else { &[] });
+        let values = [(Measure::P99, 200), (Measure::P999, 20), (Measure::P9999, 2), (Measure::Max, 0)];
+        let at = format!("2026-01-01T00:{run:04}Z");
+        let side = if is_b { &mut b } else { &mut a };
+        side.starts.push(at.clone());
+        let values = values.into_iter().map(|(measure, rank)| (measure, largest[rank])).collect();
+        side.groups[0].rounds.push(Round { started_at: at, samples: Some(SAMPLES), values, ..Round::default() });
+    }
+    (a, b)
+}
+
+fn side() -> Records {
+    let mut group = Group::default();
+    group.conditions.probe = record::TIMER.to_owned();
+    Records { groups: vec![group], hosts: [Some("board".to_owned())].into(), ..Records::default() }
+}
+
+fn judged(seed: u64, factor: f64, rounds: u32, runs: Runs) -> Change {
+    let (a, b) = measured(&mut Machine::new(seed, &[factor]), rounds, runs);
+    let versus = versus(&a, &b, 0.0);
+    let expected = match runs {
+        Runs::Abba => RoundOrder::Alternating,
+        Runs::OneAfterTheOther => RoundOrder::OneAfterTheOther,
+    };
+    assert_eq!(versus.order, expected);
+    versus.change
+}
+
+#[test]
+fn the_same_machine_twice_differs_in_at_most_5_of_100_comparisons() {
+    for (runs, rounds) in [(Runs::Abba, 8), (Runs::Abba, 20), (Runs::OneAfterTheOther, 8), (Runs::OneAfterTheOther, 20)]
+    {
+        let differ = (0..400).filter(|&seed| judged(seed, 1.0, rounds, runs) != Change::NoDifference).count();
+        assert!(differ <= 20, "{differ} of 400 with {rounds} rounds, {runs:?}");
+    }
+}
+
+#[test]
+fn the_rounds_that_a_comparison_asks_for_show_the_difference() {
+    let (mut asked, mut found) = (0, 0);
+    for seed in 0..100 {
+        let (a, b) = measured(&mut Machine::new(seed, &[1.2]), 12, Runs::Abba);
+        let Some(rounds) = versus(&a, &b, LEAST_RATIO).groups[0].effects[&Measure::P999].rounds_needed else {
+            continue;
+        };
+        let (a, b) = measured(&mut Machine::new(1_000 + seed, &[1.2]), rounds, Runs::Abba);
+        asked += 1;
+        found += u32::from(versus(&a, &b, 0.0).groups[0].effects[&Measure::P999].change == Change::Worse);
+    }
+    assert!(asked >= 90, "{asked} of 100 comparisons know a number of rounds");
+    assert!(found * 100 >= asked * 95, "found {found} of {asked}");
+}

@@ -1,0 +1,155 @@
+//! `punctual compare`: two sides of records.
+
+use std::fs;
+
+use record::{
+    Histogram, Phase, Record, SCHEMA, Series, State,
+    versus::{Change, Measure, RoundOrder, Versus},
+};
+
+use crate::harness::{Run, Scratch};
+
+/// Writes a record with so many wake-ups of 10 us and one of each of `worst_us`, as round number `round`.
+fn write(scratch: &Scratch, name: &str, round: u32, worst_us: &[i64]) {
+    let mut raw = Histogram::default();
+    raw.add(10_000, 5_000);
+    worst_us.iter().for_each(|us| raw.add(us * 1_000, 20));
+    let series = Series {
+        phase: "rest".to_owned(),
+        role: record::TIMER.to_owned(),
+        period_ns: 1_000_000,
+        samples: raw.total(),
+        max_ns: worst_us.iter().max().map(|us| us * 1_000),
+        corrected: raw.clone(),
+        raw,
+        ..Series::default()
+    };
+    let mut record = Record {
+        schema: SCHEMA.to_owned(),
+        state: State::Complete,
+        started_at: format!("2026-11-01T10:{round:02}:00Z"),
+        phases: vec![Phase { name: "rest".to_owned(), period_ns: 1_000_000, ..Phase::default() }],
+        series: vec![series],
+        ..Record::default()
+    };
+    record.scenario.probe = record::TIMER.to_owned();
+    record.machine.hostname = Some("board".to_owned());
+    record.machine.kernel = Some(if name.starts_with('a') { "6.1.0" } else { "6.12.0" }.to_owned());
+    let path = scratch.path().join(name);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, record::file::to_json(&record)).unwrap();
+}
+
+/// Ten rounds of each side in turn: B is `percent` of A.
+fn measured(scratch: &Scratch, percent: i64) {
+    for round in 0..10 {
+        let noise = i64::from(round * 7 % 5);
+        write(scratch, &format!("a/{round}.punctual.json"), 2 * round, &[100 + noise, 200 + noise]);
+        let b = |us: i64| us * percent / 100 + i64::from(round * 3 % 5);
+        write(scratch, &format!("b/{round}.punctual.json"), 2 * round + 1, &[b(100), b(200)]);
+    }
+}
+
+fn status(run: &Run) -> i32 {
+    run.0.status.code().unwrap()
+}
+
+fn document(text: &str) -> Versus {
+    serde_json::from_str(text).unwrap()
+}
+
+#[test]
+fn a_side_that_is_less_punctual_is_worse() {
+    let scratch = Scratch::new();
+    measured(&scratch, 150);
+    let run = scratch.run("compare a -- b --json");
+    assert_eq!(status(&run), 0, "{}", run.stderr());
+    let versus = document(&run.stdout());
+    assert_eq!((versus.change, versus.order), (Change::Worse, RoundOrder::Alternating));
+    let effect = &versus.groups[0].effects[&Measure::Max];
+    assert!((1.4..1.6).contains(&effect.estimate) && effect.low.unwrap() > 1.0, "{effect:?}");
+    let kernel = versus.differs.iter().find(|differs| differs.what == "kernel").unwrap();
+    assert_eq!((&*kernel.a, &*kernel.b), (&["6.1.0".to_owned()][..], &["6.12.0".to_owned()][..]));
+    // For continuous integration.
+    assert_eq!(status(&scratch.run("compare a b --fail-if worse --quiet")), 2);
+    let other_way = scratch.run("compare b -- a --fail-if worse --quiet");
+    assert_eq!(status(&other_way), 0);
+    assert!(other_way.stdout().contains("BETTER  B is more punctual than A: "), "{}", other_way.stdout());
+    assert_eq!(status(&scratch.run("compare b -- a --fail-if not-better -q")), 0);
+}
+
+#[test]
+fn the_same_twice_is_no_difference_and_says_how_many_rounds_show_one() {
+    let scratch = Scratch::new();
+    measured(&scratch, 100);
+    let run = scratch.run("compare a -- b --fail-if worse");
+    assert_eq!(status(&run), 0);
+    let text = run.stdout();
+    assert!(text.starts_with("NO DIFFERENCE SHOWN  10 rounds of A and 10 rounds of B"), "{text}");
+    assert!(text.contains("Rounds of each side that show 20 % more"), "{text}");
+    assert_eq!(status(&scratch.run("compare a -- b --fail-if not-better -q")), 2);
+}
+
+#[test]
+fn single_rounds_are_not_judged() {
+    let scratch = Scratch::new();
+    write(&scratch, "a.punctual.json", 0, &[100]);
+    write(&scratch, "b.punctual.json", 1, &[900]);
+    let run = scratch.run("compare a.punctual.json b.punctual.json --fail-if worse");
+    assert_eq!(status(&run), 3, "nothing was judged, which is no success");
+    assert!(
+        run.stdout().contains("NOT JUDGED  1 round of A and 1 round of B cannot show a difference"),
+        "{}",
+        run.stdout()
+    );
+    let published = scratch.run("compare a.punctual.json vim3l-evl");
+    assert!(published.stdout().contains("are a single round"), "{}", published.stdout());
+}
+
+#[test]
+fn files_of_other_tools_are_rounds() {
+    let scratch = Scratch::new();
+    let histogram =
+        |factor: u32| (1..=100).map(|us| format!("{us:06} {:06}\n", 1_000 / us * factor)).collect::<String>();
+    for round in 0..6 {
+        fs::write(scratch.path().join(format!("old-{round}.txt")), histogram(1 + round % 2)).unwrap();
+        fs::write(scratch.path().join(format!("new-{round}.txt")), histogram(2 - round % 2)).unwrap();
+    }
+    let names = |start: &str| (0..6).map(|round| format!("{start}-{round}.txt ")).collect::<String>();
+    let run = scratch.run(&format!("compare {}-- {}--json", names("old"), names("new")));
+    assert_eq!(status(&run), 0, "{}", run.stderr());
+    let versus = document(&run.stdout());
+    assert_eq!((versus.change, versus.groups[0].rounds_a), (Change::NoDifference, 6));
+}
+
+#[test]
+fn tables_are_written_for_papers_and_comments() {
+    let scratch = Scratch::new();
+    measured(&scratch, 150);
+    let run = scratch.run("compare a -- b --export t.tex --export t.md --export t.csv --export t.html --export t.json");
+    assert_eq!(status(&run), 0, "{}", run.stderr());
+    let read = |name: &str| fs::read_to_string(scratch.path().join(name)).unwrap();
+    assert!(read("t.tex").contains("\\toprule") && read("t.tex").contains("max & 20"), "{}", read("t.tex"));
+    assert!(read("t.md").starts_with("**WORSE** B is less punctual"), "{}", read("t.md"));
+    assert!(read("t.csv").lines().count() > 4 && read("t.csv").contains("max_ns,"), "{}", read("t.csv"));
+    assert!(read("t.html").contains("id=\"curves-0\"") && read("t.html").contains("id=\"ratios-0\""));
+    assert_eq!(document(&read("t.json")).change, Change::Worse);
+}
+
+#[test]
+fn a_missing_side_has_a_remedy() {
+    let scratch = Scratch::new();
+    fs::create_dir(scratch.path().join("empty")).unwrap();
+    for (line, expected) in [
+        ("compare a.punctual.json", "`compare` needs two sides: write `--` between"),
+        ("compare a b c", "`compare` needs two sides: write `--` between"),
+        ("compare empty -- empty", "empty has no records (*.punctual.json): name a folder or files with results"),
+        ("compare a.txt -- nosuch", "no reference is called \"a.txt\""),
+        ("compare x y --least 0", "use a percentage up to 1000"),
+        ("compare empty -- empty --export a.hgrm", "its name must end in .json, .csv, .html, .md or .tex"),
+    ] {
+        let run = scratch.run(line);
+        assert_eq!(status(&run), 64, "{line}: {}", run.stderr());
+        assert!(run.stderr().contains(expected), "{line}: {}", run.stderr());
+    }
+}

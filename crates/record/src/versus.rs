@@ -1,0 +1,271 @@
+//! The document of `punctual compare`: two sides of one or more records, and which of them is more punctual.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{Extra, Figures, Histogram, Tool};
+
+/// Name and version of the format.
+pub const VERSUS_SCHEMA: &str = "punctual.compare/1";
+
+/// Two sides and the differences between them. Ratios and differences are those of B against A.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Versus {
+    /// Name and version of the format: `punctual.compare/1`.
+    pub schema: String,
+    /// The program that wrote the document.
+    pub tool: Tool,
+    /// When this document was written, RFC 3339.
+    pub written_at: String,
+    /// The first side.
+    pub a: Side,
+    /// The second side.
+    pub b: Side,
+    /// The order of their rounds in time.
+    pub order: RoundOrder,
+    /// Difference of the shares of records with the verdict PASS; absent if a side has no verdict.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub passes: Option<PassDifference>,
+    /// Conditions in which the sides differ, or which vary within a side.
+    pub differs: Vec<Differs>,
+    /// The compared groups of threads.
+    pub groups: Vec<VersusGroup>,
+    /// Groups of one side without a counterpart.
+    pub alone: Vec<String>,
+    /// The relative difference that the rounds should be able to show, e.g. 0.2.
+    pub least_ratio: f64,
+    /// The smallest number of rounds of each side that can show a difference.
+    pub least_rounds: u32,
+    /// The judgement on all groups.
+    pub change: Change,
+    /// Fields that a newer version wrote.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+/// One side.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Side {
+    /// Its records, in the order in which they were given. Each is a round.
+    pub records: Vec<String>,
+    /// Number of records whose verdict is PASS.
+    pub passed: u64,
+    /// Number of records with a verdict of PASS or FAIL.
+    pub judged: u64,
+    /// True if it has published figures or those of another tool.
+    pub is_published: bool,
+}
+
+/// The difference of two shares, from -1 to 1; its interval is right in 95 % of cases.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct PassDifference {
+    /// The share of B minus that of A.
+    pub estimate: f64,
+    /// Lower end.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+}
+
+/// The order of the rounds of both sides in time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RoundOrder {
+    /// Not known, or of several machines.
+    #[default]
+    Unknown,
+    /// On one machine, all rounds of a side before those of the other: a drift of the machine looks like a difference.
+    OneAfterTheOther,
+    /// On one machine, mixed, but not in pairs.
+    Mixed,
+    /// On one machine, in pairs of one round of each side.
+    Alternating,
+}
+
+/// A condition in which the sides differ.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Differs {
+    /// The condition: `kernel`, `governor`, `period`.
+    pub what: String,
+    /// The values of the first side; `unknown` is one.
+    pub a: Vec<String>,
+    /// The values of the second side.
+    pub b: Vec<String>,
+}
+
+/// A group of threads that both sides have.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct VersusGroup {
+    /// Conditions on the first side.
+    pub a: Figures,
+    /// Conditions on the second side.
+    pub b: Figures,
+    /// Number of rounds of the first side.
+    pub rounds_a: u64,
+    /// Number of rounds of the second side.
+    pub rounds_b: u64,
+    /// Conditions in which the groups differ.
+    pub differs: Vec<Differs>,
+    /// The effect on each figure that both sides have.
+    pub effects: BTreeMap<Measure, MeasureEffect>,
+    /// Ratios of percentiles, from low to high ones. Each interval alone is right in 95 % of cases.
+    pub percentiles: Vec<PercentileRatio>,
+    /// All samples of the first side; empty if unknown.
+    pub histogram_a: Histogram,
+    /// All samples of the second side; empty if unknown.
+    pub histogram_b: Histogram,
+    /// The judgement on all figures.
+    pub change: Change,
+}
+
+/// A compared figure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Measure {
+    /// Median, ns.
+    Median,
+    /// 99th percentile, ns.
+    P99,
+    /// 99.9th percentile, ns.
+    #[serde(rename = "p99_9")]
+    P999,
+    /// 99.99th percentile, ns.
+    #[serde(rename = "p99_99")]
+    P9999,
+    /// Largest value, ns.
+    Max,
+    /// Largest difference of an interval from the period, ns.
+    Jitter,
+    /// Missed, lost and unanswered ones, as a share of all, 0 to 1.
+    Missed,
+}
+
+impl Measure {
+    /// All of them, as in tables.
+    pub const ALL: [Self; 7] =
+        [Self::Median, Self::P99, Self::P999, Self::P9999, Self::Max, Self::Jitter, Self::Missed];
+
+    /// Its name in tables.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Median => "median",
+            Self::P99 => "p99",
+            Self::P999 => "p99.9",
+            Self::P9999 => "p99.99",
+            Self::Max => "max",
+            Self::Jitter => "jitter",
+            Self::Missed => "missed",
+        }
+    }
+}
+
+/// The effect on one figure.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct MeasureEffect {
+    /// Median of the first side's rounds, ns or a share.
+    pub a: f64,
+    /// Median of the second side's rounds, ns or a share.
+    pub b: f64,
+    /// The ratio of B to A; for `missed` the difference of the shares.
+    pub estimate: f64,
+    /// Lower end of its interval; absent if there are too few rounds for one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub low: Option<f64>,
+    /// Upper end of its interval.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub high: Option<f64>,
+    /// The judgement on this figure.
+    pub change: Change,
+    /// Number of rounds of each side that show a difference of `least_ratio` in 95 of 100 cases, if the rounds vary as
+    /// these did; absent if it is larger than 200, or unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rounds_needed: Option<u32>,
+    /// Why the figure is not judged; empty if it is.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub why_not: String,
+}
+
+/// The ratio of one percentile.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct PercentileRatio {
+    /// The percentile, e.g. 99.9.
+    pub percent: f64,
+    /// The ratio of B to A.
+    pub estimate: f64,
+    /// Lower end of its interval; absent if there are too few rounds for one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub low: Option<f64>,
+    /// Upper end of its interval.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub high: Option<f64>,
+}
+
+/// What the second side is against the first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Change {
+    /// More punctual.
+    Better,
+    /// Less punctual.
+    Worse,
+    /// Better in one figure or group, and worse in another.
+    Mixed,
+    /// No difference was shown.
+    NoDifference,
+    /// There are too few rounds for a judgement.
+    TooFewRounds,
+    /// The sides have no figure in common.
+    #[default]
+    NotComparable,
+}
+
+impl Change {
+    /// The judgement on several figures or groups.
+    #[must_use]
+    pub fn of_all(changes: &[Self]) -> Self {
+        let any = |wanted: &[Self]| changes.iter().any(|change| wanted.contains(change));
+        match (any(&[Self::Better, Self::Mixed]), any(&[Self::Worse, Self::Mixed])) {
+            (true, true) => Self::Mixed,
+            (true, false) => Self::Better,
+            (false, true) => Self::Worse,
+            (false, false) if any(&[Self::NoDifference]) => Self::NoDifference,
+            (false, false) if any(&[Self::TooFewRounds]) => Self::TooFewRounds,
+            (false, false) => Self::NotComparable,
+        }
+    }
+}
+
+impl Versus {
+    /// Returns the JSON Schema of this document, generated from the types.
+    #[must_use]
+    pub fn json_schema() -> serde_json::Value {
+        let mut schema = schemars::schema_for!(Self);
+        schema.insert("$id".into(), format!("https://punctual.invalid/schema/{VERSUS_SCHEMA}").into());
+        schema.insert("title".into(), VERSUS_SCHEMA.into());
+        schema.to_value()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Change::{Better, Mixed, NoDifference, NotComparable, TooFewRounds, Worse};
+    use super::*;
+
+    #[test]
+    fn the_judgement_on_all_says_if_any_is_worse() {
+        for (all, expected) in [
+            (&[NoDifference, Worse][..], Worse),
+            (&[Better, NoDifference, TooFewRounds], Better),
+            (&[Better, Worse], Mixed),
+            (&[Mixed], Mixed),
+            (&[TooFewRounds, NoDifference], NoDifference),
+            (&[TooFewRounds, NotComparable], TooFewRounds),
+            (&[], NotComparable),
+        ] {
+            assert_eq!(Change::of_all(all), expected, "{all:?}");
+        }
+    }
+}

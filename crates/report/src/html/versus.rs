@@ -1,0 +1,190 @@
+//! The page of a comparison of two sides, a separate document.
+
+use std::fmt::Write;
+
+use askama::Template;
+use record::{
+    Histogram, Versus, counted,
+    versus::{Change, PercentileRatio, VersusGroup},
+    visible::escape,
+};
+
+use super::{
+    Origin,
+    figure::{Key, Table},
+    percentiles,
+    svg::{self, Axis, Frame, Path, Tick, number},
+    text,
+    verdict::Headline,
+};
+use crate::versus::{HEADINGS, answer, differs, name, not_judged, notes, rows};
+
+/// Bottom of the axes.
+const BOTTOM: f64 = 300.0;
+/// Ratios with a mark, the most important ones first.
+const RATIOS: [f64; 14] = [0.1, 10.0, 0.01, 100.0, 0.5, 2.0, 0.2, 5.0, 0.8, 1.2, 0.9, 1.1, 0.7, 1.5];
+/// Height of a label.
+const LABEL: f64 = 14.0;
+
+#[derive(Template)]
+#[template(path = "versus.html")]
+struct Page<'a> {
+    versus: &'a Versus,
+    title: String,
+    origin: Origin<'a>,
+    headline: Headline,
+    keys: Vec<Key>,
+    ending: &'static str,
+    command: String,
+    groups: Vec<Group>,
+    conditions: Table,
+    notes: Vec<String>,
+    a: String,
+    b: String,
+}
+
+/// A group, as the template sees it.
+struct Group {
+    id: String,
+    name: String,
+    figures: Table,
+    notes: Vec<String>,
+    charts: Vec<Chart>,
+}
+
+/// A chart.
+struct Chart {
+    id: String,
+    title: String,
+    lead: &'static str,
+    /// Trusted SVG.
+    svg: String,
+}
+
+/// Renders a comparison as one HTML document in UTF-8, which loads nothing. `command` repeats it.
+///
+/// # Panics
+/// Never: writing to a string does not fail.
+#[must_use]
+pub fn render_versus(versus: &Versus, command: &[String]) -> String {
+    let answer = answer(versus);
+    let class = match versus.change {
+        Change::Better => "pass",
+        Change::Worse | Change::Mixed => "fail",
+        Change::NoDifference => "measured",
+        Change::TooFewRounds | Change::NotComparable => "inconclusive",
+    };
+    let side = |label, of: &record::versus::Side| Key {
+        label,
+        value: counted(of.records.len() as u64, "round"),
+        detail: if of.judged > 0 { format!("{} of {} PASS", of.passed, of.judged) } else { String::new() },
+    };
+    let page = Page {
+        versus,
+        title: format!("{}: compare", answer.word),
+        origin: Origin { host: None, kernel: None, preempt: None, started_at: "" },
+        headline: Headline { word: answer.word, class, sentence: answer.sentence, reason: String::new() },
+        keys: vec![side("A", &versus.a), side("B", &versus.b)],
+        ending: "",
+        command: record::shell::command(command),
+        groups: versus.groups.iter().enumerate().map(|(index, of)| group(index, of)).collect(),
+        conditions: Table::plain(
+            "Conditions",
+            &["", "A", "B"],
+            differs(&versus.differs).into_iter().map(Vec::from).collect(),
+        ),
+        notes: notes(versus),
+        a: versus.a.records.join(", "),
+        b: versus.b.records.join(", "),
+    };
+    escape(page.render().expect("writing to a string does not fail, and the template has no other way to fail"))
+}
+
+fn group(index: usize, group: &VersusGroup) -> Group {
+    let conditions = differs(&group.differs).into_iter().map(|[what, a, b]| format!("{what}: {a} / {b}."));
+    Group {
+        id: format!("group-{index}"),
+        name: name(group),
+        figures: Table::plain("Figures", &HEADINGS, rows(group).into_iter().map(|row| Vec::from(row.cells)).collect()),
+        notes: not_judged(group).into_iter().chain(conditions).collect(),
+        charts: [curves(index, group), ratios(index, group)].into_iter().flatten().collect(),
+    }
+}
+
+/// The percentile curves of both sides; `None` if their samples are unknown.
+fn curves(index: usize, group: &VersusGroup) -> Option<Chart> {
+    let sides: Vec<(&str, &Histogram)> = [("A", &group.histogram_a), ("B", &group.histogram_b)]
+        .into_iter()
+        .filter(|(_, histogram)| !histogram.is_empty())
+        .collect();
+    if sides.is_empty() {
+        return None;
+    }
+    let (id, title) = (format!("curves-{index}"), "Percentiles of all rounds together".to_owned());
+    let svg = percentiles::of_sides(&id, &title, &sides);
+    let lead = "The value that this share of all samples does not exceed. Each curve ends at its largest value.";
+    Some(Chart { id, title, lead, svg })
+}
+
+/// The ratio of each percentile with its band; `None` without any.
+fn ratios(index: usize, group: &VersusGroup) -> Option<Chart> {
+    let of = &group.percentiles;
+    let last = of.last()?;
+    let ends = of.iter().flat_map(|one| [Some(one.estimate), one.low, one.high]).flatten();
+    let farthest = ends.map(|ratio| ratio.max(1e-6).log10().abs()).fold(0.05, f64::max) * 1.1;
+    let nines = |one: &PercentileRatio| -(1.0 - one.percent / 100.0).log10();
+    let x = Axis { lo: 0.0, hi: nines(last).max(1.0) * 1.02, from: svg::LEFT, to: svg::FAR_RIGHT };
+    let y = Axis { lo: -farthest, hi: farthest, from: BOTTOM, to: svg::TOP };
+    let at = |one: &PercentileRatio, ratio: f64| (x.at(nines(one)), y.at(ratio.max(1e-6).log10()));
+    let mut body = String::new();
+    let mut one = Path::default();
+    one.move_to(x.from, y.at(0.0)).across(x.to);
+    let _ = write!(body, "<path class=\"axis\" d=\"{}\"/>", one.d());
+    // Above along the upper ends, and back along the lower ones.
+    let highs = of.iter().filter_map(|one| Some(at(one, one.high?)));
+    let lows = of.iter().rev().filter_map(|one| Some(at(one, one.low?)));
+    let band: Vec<String> = highs.chain(lows).map(|(x, y)| format!("{} {}", number(x), number(y))).collect();
+    if band.len() > 2 {
+        let _ = write!(body, "<path class=\"line area h1\" d=\"M{}Z\"/>", band.join("L"));
+    }
+    let line: Vec<String> = of
+        .iter()
+        .map(|one| {
+            let (x, y) = at(one, one.estimate);
+            let _ = write!(
+                body,
+                "<circle class=\"dots h1\" cx=\"{}\" cy=\"{}\" r=\"3.5\"><title>p{}: {:.2}</title></circle>",
+                number(x),
+                number(y),
+                one.percent,
+                one.estimate
+            );
+            format!("{} {}", number(x), number(y))
+        })
+        .collect();
+    let _ = write!(body, "<path class=\"line h1\" d=\"M{}\"/>", line.join("L"));
+    // Marks with space for their label. 1 has one.
+    let mut ticks = vec![Tick { at: 0.0, label: "1".to_owned() }];
+    for ratio in RATIOS {
+        let tick = Tick { at: ratio.log10(), label: ratio.to_string() };
+        let has_space = ticks.iter().all(|other| (y.at(other.at) - y.at(tick.at)).abs() >= LABEL);
+        if tick.at.abs() <= farthest && has_space {
+            ticks.push(tick);
+        }
+    }
+    let (id, title) = (format!("ratios-{index}"), "Ratio of the percentiles, B to A".to_owned());
+    let marks = of.iter().map(|one| Tick { at: nines(one), label: text::percent(nines(one)) }).collect();
+    let frame = Frame {
+        id: &id,
+        title: &title,
+        summary: "The ratio of each percentile with its interval; above 1, B is less punctual.",
+        height: BOTTOM + 54.0,
+        x: (x, marks, "share of samples up to this value"),
+        y: (y, ticks, "B / A (1: the same)"),
+        data: "",
+    };
+    let svg = frame.draw(&body);
+    let lead =
+        "Above 1, B is less punctual. The band is the interval of each percentile alone, right in 95 % of cases.";
+    Some(Chart { id, title, lead, svg })
+}

@@ -1,0 +1,273 @@
+//! Comparisons of two sides, as text for terminal, page and exports.
+
+use analysis::format_ns;
+use record::{
+    Versus, counted,
+    versus::{Change, Differs, Measure, MeasureEffect, RoundOrder, Side, VersusGroup},
+};
+
+use crate::{compare, style::Ink};
+
+/// Headings of [`Row`].
+pub(crate) const HEADINGS: [&str; 6] = ["", "A", "B", "B / A", "interval", "result"];
+
+/// One figure of a group.
+pub(crate) struct Row {
+    /// Name, A, B, effect, interval, result.
+    pub cells: [String; 6],
+    pub ink: Ink,
+}
+
+/// The answer in a word and a sentence.
+pub(crate) struct Answer {
+    pub word: &'static str,
+    pub sentence: String,
+    pub ink: Ink,
+}
+
+/// The answer of a comparison.
+pub(crate) fn answer(versus: &Versus) -> Answer {
+    let (word, ink) = match versus.change {
+        Change::Better => ("BETTER", Ink::Good),
+        Change::Worse => ("WORSE", Ink::Bad),
+        Change::Mixed => ("MIXED", Ink::Alarm),
+        Change::NoDifference => ("NO DIFFERENCE SHOWN", Ink::Plain),
+        Change::TooFewRounds => ("NOT JUDGED", Ink::Alarm),
+        Change::NotComparable => ("CANNOT BE COMPARED", Ink::Alarm),
+    };
+    let better = || list(versus, Change::Better);
+    let worse = || list(versus, Change::Worse);
+    let sentence = match versus.change {
+        Change::Better => format!("B is more punctual than A: {}.", better()),
+        Change::Worse => format!("B is less punctual than A: {}.", worse()),
+        Change::Mixed => format!("B is better in {}, and worse in {}.", better(), worse()),
+        Change::NoDifference => {
+            format!("{} of A and {} of B show no difference.", rounds(&versus.a), rounds(&versus.b))
+        }
+        Change::TooFewRounds if versus.a.is_published || versus.b.is_published => {
+            "Published figures and those of other tools are a single round, which cannot show a difference.".to_owned()
+        }
+        Change::TooFewRounds => format!(
+            "{} of A and {} of B cannot show a difference: two runs of one machine differ, too. At least {} of each are needed.",
+            rounds(&versus.a),
+            rounds(&versus.b),
+            versus.least_rounds
+        ),
+        Change::NotComparable => "A and B have no figure in common.".to_owned(),
+    };
+    Answer { word, sentence, ink }
+}
+
+fn rounds(side: &Side) -> String {
+    counted(side.records.len() as u64, "round")
+}
+
+/// The figures with this judgement, the largest effect first; at most two, of the group with the largest one.
+fn list(versus: &Versus, wanted: Change) -> String {
+    /// Figures in the sentence.
+    const FIGURES: usize = 2;
+    let size = |effect: &MeasureEffect| (effect.estimate - 1.0).abs();
+    let found = |group: &VersusGroup| {
+        let mut found: Vec<(Measure, MeasureEffect)> = group.effects.clone().into_iter().collect();
+        found.retain(|(_, effect)| effect.change == wanted && effect.why_not.is_empty());
+        found.sort_by(|a, b| size(&b.1).total_cmp(&size(&a.1)));
+        found
+    };
+    let groups = versus.groups.iter().map(|group| (group, found(group))).filter(|(_, found)| !found.is_empty());
+    let largest = groups.max_by(|(_, a), (_, b)| size(&a[0].1).total_cmp(&size(&b[0].1)));
+    let Some((group, found)) = largest else { return String::new() };
+    let place = if versus.groups.len() > 1 { format!(" ({})", compare::name(&group.a)) } else { String::new() };
+    let one = |(measure, effect): &(Measure, MeasureEffect)| {
+        format!("{} {} ({})", measure.name(), ratio(*measure, effect.estimate), interval(*measure, effect))
+    };
+    found.iter().take(FIGURES).map(one).collect::<Vec<_>>().join(", ") + &place
+}
+
+/// What the reader should know about the judgement; one sentence each.
+pub(crate) fn notes(versus: &Versus) -> Vec<String> {
+    let is_judged = !matches!(versus.change, Change::TooFewRounds | Change::NotComparable);
+    [
+        (versus.order == RoundOrder::OneAfterTheOther && is_judged).then(|| {
+            "All rounds of one side came before those of the other, so a drift of the machine may look like a difference. Only \
+             differences well beyond the drift within a side are judged; alternate the sides to see smaller ones."
+                .to_owned()
+        }),
+        needed(versus),
+        versus.passes.map(|passes| {
+            let [estimate, low, high] =
+                [passes.estimate, passes.low, passes.high].map(|share| format!("{:+.0} %", share * 100.0));
+            format!("Share of PASS, B minus A: {estimate} ({low} to {high}).")
+        }),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+/// How many rounds would show the difference that the user asks for.
+fn needed(versus: &Versus) -> Option<String> {
+    if versus.change != Change::NoDifference {
+        return None;
+    }
+    let percent = (versus.least_ratio * 100.0).round();
+    let largest = |measure: Measure| {
+        let of_groups = || {
+            versus
+                .groups
+                .iter()
+                .filter_map(|group| group.effects.get(&measure))
+                .filter(|effect| effect.why_not.is_empty())
+        };
+        let is_known = of_groups().next().is_some() && of_groups().all(|effect| effect.rounds_needed.is_some());
+        is_known.then(|| of_groups().filter_map(|effect| effect.rounds_needed).max()).flatten()
+    };
+    let times = Measure::ALL.into_iter().filter(|&measure| measure != Measure::Missed);
+    let known: Vec<String> =
+        times.filter_map(|measure| Some(format!("{} {}", largest(measure)?, measure.name()))).collect();
+    Some(match known.is_empty() {
+        true => {
+            format!("These rounds vary so much that more than 200 of each side are needed to see {percent} % more.")
+        }
+        false => {
+            format!("Rounds of each side that show {percent} % more, if they vary as these did: {}.", known.join(", "))
+        }
+    })
+}
+
+/// The figures of a group.
+pub(crate) fn rows(group: &VersusGroup) -> Vec<Row> {
+    let row = |(&measure, effect): (&Measure, &MeasureEffect)| {
+        let value =
+            |value: f64| if measure == Measure::Missed { share(value) } else { format_ns(analysis::rounded_ns(value)) };
+        let (result, ink) = match effect.change {
+            _ if !effect.why_not.is_empty() => ("not judged", Ink::Quiet),
+            Change::Better => ("better", Ink::Good),
+            Change::Worse => ("worse", Ink::Bad),
+            Change::NoDifference => ("no difference", Ink::Plain),
+            Change::Mixed | Change::TooFewRounds | Change::NotComparable => ("too few rounds", Ink::Quiet),
+        };
+        let cells = [
+            measure.name().to_owned(),
+            value(effect.a),
+            value(effect.b),
+            ratio(measure, effect.estimate),
+            interval(measure, effect),
+            result.to_owned(),
+        ];
+        Row { cells, ink }
+    };
+    group.effects.iter().map(row).collect()
+}
+
+/// Reasons why figures of a group are not judged, each once.
+pub(crate) fn not_judged(group: &VersusGroup) -> Vec<String> {
+    let mut reasons: Vec<(String, Vec<&str>)> = Vec::new();
+    for (measure, effect) in group.effects.iter().filter(|(_, effect)| !effect.why_not.is_empty()) {
+        match reasons.iter_mut().find(|(reason, _)| *reason == effect.why_not) {
+            Some((_, names)) => names.push(measure.name()),
+            None => reasons.push((effect.why_not.clone(), vec![measure.name()])),
+        }
+    }
+    reasons
+        .into_iter()
+        .map(|(reason, names)| format!("Not judged: {}, because {reason}.", names.join(" and ")))
+        .collect()
+}
+
+/// The name of a group: that of both sides if they differ.
+pub(crate) fn name(group: &VersusGroup) -> String {
+    let (a, b) = (compare::name(&group.a), compare::name(&group.b));
+    if a == b { a } else { format!("{a} / {b}") }
+}
+
+/// The records of a side in a few words, and its verdicts.
+pub(crate) fn side(side: &Side) -> String {
+    let files = match side.records.as_slice() {
+        [one] => one.clone(),
+        [first, .., last] => format!("{first} to {last}"),
+        [] => String::new(),
+    };
+    let verdicts = match side.judged {
+        0 => String::new(),
+        judged => format!("; {} of {judged} PASS", side.passed),
+    };
+    format!("{}: {files}{verdicts}", rounds(side))
+}
+
+/// The values of a condition.
+pub(crate) fn values(values: &[String]) -> String {
+    /// More are counted.
+    const MOST: usize = 3;
+    match values {
+        [] => "-".to_owned(),
+        _ if values.len() <= MOST => values.join("; "),
+        _ => format!("{} different ones", values.len()),
+    }
+}
+
+/// Conditions as rows.
+pub(crate) fn differs(all: &[Differs]) -> Vec<[String; 3]> {
+    all.iter().map(|one| [one.what.clone(), values(&one.a), values(&one.b)]).collect()
+}
+
+fn ratio(measure: Measure, estimate: f64) -> String {
+    if measure == Measure::Missed { difference(estimate) } else { compare::times(estimate) }
+}
+
+fn interval(measure: Measure, effect: &MeasureEffect) -> String {
+    match (effect.low, effect.high) {
+        (Some(low), Some(high)) => format!("{} to {}", ratio(measure, low), ratio(measure, high)),
+        _ => "-".to_owned(),
+    }
+}
+
+/// A share in percent.
+fn share(share: f64) -> String {
+    if share == 0.0 { "0".to_owned() } else { format!("{:.3} %", share * 100.0) }
+}
+
+/// A difference of shares in percent.
+fn difference(share: f64) -> String {
+    if share == 0.0 { "0".to_owned() } else { format!("{:+.3} %", share * 100.0) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn effect(estimate: f64, change: Change) -> MeasureEffect {
+        let (low, high) = (Some(estimate * 0.9), Some(estimate * 1.1));
+        MeasureEffect { a: 1e4, b: 1e4 * estimate, estimate, low, high, change, ..MeasureEffect::default() }
+    }
+
+    fn versus(effects: &[(Measure, MeasureEffect)]) -> Versus {
+        let effects: std::collections::BTreeMap<_, _> = effects.iter().cloned().collect();
+        let change = Change::of_all(&effects.values().map(|effect| effect.change).collect::<Vec<_>>());
+        let group = VersusGroup { effects, change, ..VersusGroup::default() };
+        let records = vec!["a".to_owned(); 6];
+        let side = Side { records, ..Side::default() };
+        Versus { change, groups: vec![group], a: side.clone(), b: side, least_ratio: 0.2, ..Versus::default() }
+    }
+
+    #[test]
+    fn the_sentence_names_the_largest_effects() {
+        let worse = versus(&[
+            (Measure::P99, effect(1.3, Change::Worse)),
+            (Measure::P999, effect(1.1, Change::Worse)),
+            (Measure::Max, effect(2.0, Change::Worse)),
+        ]);
+        let Answer { word, sentence, .. } = answer(&worse);
+        assert_eq!(word, "WORSE");
+        assert_eq!(sentence, "B is less punctual than A: max 2.00x (1.80x to 2.20x), p99 1.30x (1.17x to 1.43x).");
+        let mixed = versus(&[(Measure::P99, effect(0.5, Change::Better)), (Measure::Max, effect(2.0, Change::Worse))]);
+        assert!(answer(&mixed).sentence.starts_with("B is better in p99 0.50x"), "{}", answer(&mixed).sentence);
+    }
+
+    #[test]
+    fn without_a_difference_it_says_how_many_rounds_show_one() {
+        let known = MeasureEffect { rounds_needed: Some(22), ..effect(1.0, Change::NoDifference) };
+        let none = versus(&[(Measure::P99, known), (Measure::Max, effect(1.0, Change::NoDifference))]);
+        assert_eq!(answer(&none).sentence, "6 rounds of A and 6 rounds of B show no difference.");
+        assert_eq!(notes(&none), ["Rounds of each side that show 20 % more, if they vary as these did: 22 p99."]);
+    }
+}
