@@ -7,8 +7,10 @@
 //! | module | contents |
 //! |---|---|
 //! | `abi` | system call numbers and structures of the core |
+//! | [`gpio`] | lines of GPIO chips that attached threads use |
 
 mod abi;
+pub mod gpio;
 
 use std::{
     ffi::{CStr, CString},
@@ -22,7 +24,7 @@ use std::{
 use rustix::mm::{MlockAllFlags, mlockall};
 use thiserror::Error;
 
-use abi::{CloneRequest, CoreInfo, Form, LatmusResult, LatmusSetup, SchedAttrs, ThreadState, Timespec};
+use abi::{Call, CloneRequest, CoreInfo, Form, LatmusResult, LatmusSetup, SchedAttrs, ThreadState, Timespec};
 
 /// The supported ABI levels of the core.
 pub const LEVELS: RangeInclusive<u32> = abi::LEVELS;
@@ -179,22 +181,30 @@ impl Thread {
             .map_err(|source| EvlError::Failed { step: "refused the priority", source })
     }
 
-    /// An out-of-band `ioctl`.
     #[inline]
     fn call<T>(&self, file: BorrowedFd<'_>, request: u32, argument: &mut T) -> io::Result<()> {
-        let (number, before) = self.form.ioctl();
-        let (file, request) = (libc::c_long::from(file.as_raw_fd()), libc::c_long::from(request));
-        let argument = std::ptr::from_mut(argument);
-        // SAFETY: each request of `abi` accesses one value of its argument type, which is live and writable, and
-        // `LATMUS_RUN` also the one that its argument names; unknown calls only fail.
-        let answer = unsafe {
-            match *before {
-                [] => libc::syscall(number, file, request, argument),
-                [a] => libc::syscall(number, a, file, request, argument),
-                [a, b, ..] => libc::syscall(number, a, b, file, request, argument),
-            }
-        };
-        if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+        out_of_band(self.form, file, request, argument)
+    }
+
+    /// Ends a wait of this thread.
+    ///
+    /// # Errors
+    /// The error of the kernel, e.g. too many open files.
+    pub fn waker(&self) -> io::Result<Waker> {
+        self.element.try_clone().map(Waker)
+    }
+}
+
+/// Ends a wait of an attached thread, which stays out-of-band. A signal would also end it, but switches the thread in-band.
+#[derive(Debug)]
+pub struct Waker(OwnedFd);
+
+impl Waker {
+    /// Ends the wait of the thread, so that the call fails with EINTR. Has no effect on a thread that does not wait, or is
+    /// no longer attached; the caller repeats it if the thread must notice.
+    pub fn wake(&self) {
+        // It fails only if the thread is no longer attached.
+        let _ = in_band(self.0.as_fd(), abi::UNBLOCK, &mut ());
     }
 }
 
@@ -286,7 +296,42 @@ fn clone(factory: BorrowedFd<'_>, name: &CStr) -> Result<OwnedFd, EvlError> {
     Ok(unsafe { OwnedFd::from_raw_fd(request.efd.cast_signed()) })
 }
 
-/// An in-band `ioctl`, only with requests of `abi`.
+/// An out-of-band `ioctl` of the calling thread, which is attached, only with requests of `abi` and `gpio`.
+#[inline]
+fn out_of_band<T>(form: Form, file: BorrowedFd<'_>, request: u32, argument: &mut T) -> io::Result<()> {
+    let (number, before) = form.of_call(Call::Ioctl);
+    let (file, request) = (libc::c_long::from(file.as_raw_fd()), libc::c_long::from(request));
+    let argument = std::ptr::from_mut(argument);
+    // SAFETY: each request of `abi` and `gpio` accesses one value of its argument type, which is live and writable, and
+    // `LATMUS_RUN` also the one that its argument names; unknown calls only fail.
+    let answer = unsafe {
+        match *before {
+            [] => libc::syscall(number, file, request, argument),
+            [a] => libc::syscall(number, a, file, request, argument),
+            [a, b, ..] => libc::syscall(number, a, b, file, request, argument),
+        }
+    };
+    if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// An out-of-band `read` of the calling thread, which is attached. Returns the number of bytes.
+#[inline]
+fn read_out_of_band(form: Form, file: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<usize> {
+    let (number, before) = form.of_call(Call::Read);
+    let file = libc::c_long::from(file.as_raw_fd());
+    let (start, length) = (buffer.as_mut_ptr(), buffer.len());
+    // SAFETY: the kernel writes at most `length` bytes to the buffer, which is live and writable; unknown calls only fail.
+    let answer = unsafe {
+        match *before {
+            [] => libc::syscall(number, file, start, length),
+            [a] => libc::syscall(number, a, file, start, length),
+            [a, b, ..] => libc::syscall(number, a, b, file, start, length),
+        }
+    };
+    usize::try_from(answer).map_err(|_| io::Error::last_os_error())
+}
+
+/// An in-band `ioctl`, only with requests of `abi` and `gpio`.
 fn in_band<T>(file: BorrowedFd<'_>, request: u32, argument: &mut T) -> io::Result<()> {
     // SAFETY: the argument is live and of the request's type; the name in a clone request outlives the call.
     let answer = unsafe { libc::ioctl(file.as_raw_fd(), request as libc::Ioctl, std::ptr::from_mut(argument)) };

@@ -9,12 +9,23 @@ use crate::convert::size;
 /// Supported ABI levels. The clone request has had its present form, with the visibility of elements, since ABI 22.
 pub const LEVELS: RangeInclusive<u32> = 23..=43;
 
+/// The number of the out-of-band `read` call.
+const CALL_READ: libc::c_long = 0;
 /// The number of the out-of-band `ioctl` call.
 const CALL_IOCTL: libc::c_long = 2;
 /// Marks a system call number as out-of-band.
 const OOB_BIT: libc::c_long = 0x1000_0000;
 /// Marks a `prctl` as out-of-band.
 const PR_OOB_SYSCALL: libc::c_long = 0x4f4f_4243;
+
+/// An out-of-band call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Call {
+    /// `read`: a descriptor, a buffer and its length.
+    Read,
+    /// `ioctl`: a descriptor, a request and its argument.
+    Ioctl,
+}
 
 /// The form of an out-of-band call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,12 +48,15 @@ impl Form {
         }
     }
 
-    /// The system call for an out-of-band `ioctl` and the arguments before those of the `ioctl`.
-    pub fn ioctl(self) -> (libc::c_long, &'static [libc::c_long]) {
-        match self {
-            Self::Marked => (CALL_IOCTL | OOB_BIT, &[]),
-            Self::MarkedPrctl => (libc::SYS_prctl, &[CALL_IOCTL | OOB_BIT]),
-            Self::Prctl => (libc::SYS_prctl, &[PR_OOB_SYSCALL, CALL_IOCTL]),
+    /// The system call for an out-of-band call, and the arguments before those of the call.
+    pub fn of_call(self, call: Call) -> (libc::c_long, &'static [libc::c_long]) {
+        match (self, call) {
+            (Self::Marked, Call::Read) => (CALL_READ | OOB_BIT, &[]),
+            (Self::Marked, Call::Ioctl) => (CALL_IOCTL | OOB_BIT, &[]),
+            (Self::MarkedPrctl, Call::Read) => (libc::SYS_prctl, &[CALL_READ | OOB_BIT]),
+            (Self::MarkedPrctl, Call::Ioctl) => (libc::SYS_prctl, &[CALL_IOCTL | OOB_BIT]),
+            (Self::Prctl, Call::Read) => (libc::SYS_prctl, &[PR_OOB_SYSCALL, CALL_READ]),
+            (Self::Prctl, Call::Ioctl) => (libc::SYS_prctl, &[PR_OOB_SYSCALL, CALL_IOCTL]),
         }
     }
 }
@@ -132,11 +146,11 @@ pub struct LatmusResult {
 }
 
 const NONE: u32 = 0;
-const WRITE: u32 = 1;
-const READ: u32 = 2;
+pub const WRITE: u32 = 1;
+pub const READ: u32 = 2;
 
 /// `_IOC` of `asm-generic/ioctl.h`, which x86 and ARM use.
-const fn request(direction: u32, kind: u8, number: u32, size: u32) -> u32 {
+pub const fn request(direction: u32, kind: u8, number: u32, size: u32) -> u32 {
     direction << 30 | size << 16 | (kind as u32) << 8 | number
 }
 
@@ -146,6 +160,7 @@ pub const SLEEP: u32 = request(WRITE, b'c', 0, size::<Timespec>());
 pub const SET_SCHEDPARAM: u32 = request(WRITE, b'T', 1, size::<SchedAttrs>());
 pub const GET_STATE: u32 = request(READ, b'T', 4, size::<ThreadState>());
 pub const DETACH_SELF: u32 = request(NONE, b'T', 7, 0);
+pub const UNBLOCK: u32 = request(NONE, b'T', 10, 0);
 pub const LATMUS_TUNE: u32 = request(READ | WRITE, b'L', 0, size::<LatmusSetup>());
 pub const LATMUS_RUN: u32 = request(READ, b'L', 2, size::<LatmusResult>());
 
@@ -157,8 +172,8 @@ mod tests {
     #[test]
     fn requests_match_the_kernel_headers() {
         assert_eq!(
-            [GET_COREINFO, CLONE, SLEEP, SET_SCHEDPARAM, GET_STATE, DETACH_SELF],
-            [0x8018_4300, 0xc028_6600, 0x4010_6300, 0x4018_5401, 0x8038_5404, 0x5407]
+            [GET_COREINFO, CLONE, SLEEP, SET_SCHEDPARAM, GET_STATE, DETACH_SELF, UNBLOCK],
+            [0x8018_4300, 0xc028_6600, 0x4010_6300, 0x4018_5401, 0x8038_5404, 0x5407, 0x540a]
         );
         assert_eq!([LATMUS_TUNE, LATMUS_RUN], [0xc020_4c00, 0x8010_4c02]);
         assert_eq!(
@@ -176,8 +191,10 @@ mod tests {
         let forms = [23, 26, 27, 35, 36, 43].map(Form::of);
         let expected = [Form::Marked, Form::MarkedPrctl, Form::Prctl];
         assert_eq!(forms, expected.into_iter().flat_map(|form| [form, form]).collect::<Vec<_>>()[..]);
-        assert_eq!(Form::Marked.ioctl(), (0x1000_0002, &[][..]));
-        assert_eq!(Form::MarkedPrctl.ioctl(), (libc::SYS_prctl, &[0x1000_0002][..]));
-        assert_eq!(Form::Prctl.ioctl(), (libc::SYS_prctl, &[0x4f4f_4243, 2][..]));
+        let of = |form: Form| (form.of_call(Call::Read), form.of_call(Call::Ioctl));
+        assert_eq!(of(Form::Marked), ((0x1000_0000, &[][..]), (0x1000_0002, &[][..])));
+        let prctl = |before| (libc::SYS_prctl, before);
+        assert_eq!(of(Form::MarkedPrctl), (prctl(&[0x1000_0000][..]), prctl(&[0x1000_0002][..])));
+        assert_eq!(of(Form::Prctl), (prctl(&[0x4f4f_4243, 0][..]), prctl(&[0x4f4f_4243, 2][..])));
     }
 }

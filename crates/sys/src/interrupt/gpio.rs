@@ -120,6 +120,12 @@ impl Chip {
     }
 }
 
+impl AsFd for Chip {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
+
 impl Active {
     /// The flag of the kernel, which then calls a falling edge a rising one.
     fn flag(self) -> u64 {
