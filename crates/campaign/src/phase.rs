@@ -108,6 +108,7 @@ impl<'a> PhaseRun<'a> {
             shield,
             policy: plan.policy,
             clock: plan.clock,
+            core: plan.core,
             period_ns: phase.period_ns,
             threshold_ns: plan.threshold_at(phase.period_ns),
             spikes_kept,

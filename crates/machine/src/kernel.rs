@@ -14,6 +14,13 @@ pub(crate) struct Config {
     text: String,
 }
 
+/// True if the kernel's build configuration is readable and does not have `CONFIG_<option>=y`.
+#[must_use]
+pub fn lacks_kernel_option(root: &Root, option: &str) -> bool {
+    let release = root.read("proc/sys/kernel/osrelease");
+    Config::read(root, release.as_deref()).is_some_and(|config| !config.has(option))
+}
+
 impl Config {
     /// Reads `proc/config.gz`, or else the file that distributions install with the kernel.
     pub(crate) fn read(root: &Root, release: Option<&str>) -> Option<Self> {
@@ -224,6 +231,21 @@ mod tests {
             }
         }
         preempt(&root, Some(build), Some(cmdline)).unwrap().model
+    }
+
+    #[test]
+    fn an_option_is_missing_only_in_a_readable_configuration() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::at(folder.path());
+        assert!(!lacks_kernel_option(&root, "GPIOLIB_OOB"));
+        for (path, text) in [
+            ("proc/sys/kernel/osrelease", "5.10.0\n"),
+            ("boot/config-5.10.0", "CONFIG_GPIOLIB=y\n# CONFIG_GPIOLIB_OOB is not set\n"),
+        ] {
+            fs::create_dir_all(root.path(path).parent().unwrap()).unwrap();
+            fs::write(root.path(path), text).unwrap();
+        }
+        assert!(lacks_kernel_option(&root, "GPIOLIB_OOB") && !lacks_kernel_option(&root, "GPIOLIB"));
     }
 
     #[test]

@@ -72,7 +72,9 @@ pub use hold::{
 };
 pub use interrupts::{EarlierInterrupts, Interrupts};
 pub use journal::{JournalError, RestoreError, Restored};
-pub use kernel::{FAIR_SERVERS_OFF, has_fair_server, isolation_arguments, limits_realtime_threads};
+pub use kernel::{
+    FAIR_SERVERS_OFF, has_fair_server, isolation_arguments, lacks_kernel_option, limits_realtime_threads,
+};
 pub use root::{Root, Seen, Unreadable};
 pub use shield::{Shield, ShieldError};
 pub use tasks::start_ticks;

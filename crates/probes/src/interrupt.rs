@@ -10,6 +10,7 @@
 //! | `hpet`, `gpio`, `parport`, `pps`, `evdev`, `counter`, `ptp`, `samples`, `serial`, `traced` | the sources |
 //! | `answer` | a line whose edges are the questions of an outside judge, and are answered |
 //! | `capture` | a count that a clock drives, for capture registers |
+//! | `oob` | lines of GPIO chips, for a thread of the EVL core |
 //! | `driver` | the thread that makes edges on an output line |
 //! | `shared` | counters shared by the threads and their reader |
 //! | `waiting` | the work of the measuring thread |
@@ -21,6 +22,7 @@ mod driver;
 mod evdev;
 mod gpio;
 mod hpet;
+mod oob;
 mod parport;
 mod pps;
 mod ptp;
@@ -41,13 +43,14 @@ use record::{Caveat, Interrupts, Reason, Series, SeriesKind, Zero, counted, grou
 use rustix::io::Errno;
 
 pub use self::{
-    answer::{AnswerLine, AnsweredLine, QuestionLine},
+    answer::{AnswerLine, AnsweredLine, Answering, InBandAnswers, QuestionLine},
     capture::{CountError, RunningCount},
     counter::Counter,
     driver::{Drive, Driver, DriverSettings, Edges},
     evdev::Input,
-    gpio::Line,
+    gpio::{InBandEdges, Line, LineEdges, NotedEdge},
     hpet::Hpet,
+    oob::{OutOfBandAnswers, OutOfBandEdges, Stamps},
     parport::{Ack, Strobe},
     pps::Pulses,
     ptp::Pin,
@@ -97,10 +100,9 @@ impl Interrupt {
     /// Prepares a probe that answers the questions of an outside judge, which has not begun. `session` reads its results;
     /// `None` if another machine does.
     #[must_use]
-    pub fn with_judge<Q, A>(source: AnsweredLine<Q, A>, settings: Settings, session: Option<Session>) -> Self
+    pub fn with_judge<L>(source: AnsweredLine<L>, settings: Settings, session: Option<Session>) -> Self
     where
-        Q: QuestionLine + 'static,
-        A: AnswerLine + 'static,
+        L: Answering + 'static,
     {
         let about = Interrupts { source: settings.name.clone(), ..source.describe() };
         let shared = Arc::new(Shared::default());

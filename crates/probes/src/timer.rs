@@ -26,7 +26,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use sys::signal::interrupt_thread;
+use sys::{evl::Waker, signal::interrupt_thread};
 
 use crate::{
     guard::Heartbeat,
@@ -37,12 +37,15 @@ pub use grid::{Fraction, Grid};
 use reader::Reader;
 pub use settings::{Core, End, Settings, StopOn, TimerError};
 use shared::Shared;
+use thread::Ready;
 
 /// A timer probe on one CPU, with its measuring thread.
 #[derive(Debug)]
 pub struct Timer {
     settings: Settings,
     grant: Grant,
+    /// Ends a wait of the thread; `None` if a signal does.
+    waker: Option<Waker>,
     shared: Arc<Shared>,
     start: mpsc::Sender<(i64, i64)>,
     thread: Option<JoinHandle<()>>,
@@ -76,18 +79,18 @@ impl Timer {
         let (writer, shared, queue) = shared::channel();
         let reader = Reader::new(queue, settings);
         let (start, wait_for_start) = mpsc::channel();
-        let (grant_sender, grant_receiver) = mpsc::channel();
+        let (ready_sender, ready) = mpsc::channel();
         let thread_settings = settings.clone();
         let waits_for_ever = work.as_ref().is_some_and(|work| work.waits_for_ever());
         let name = settings.cpu.map_or_else(|| settings.role.clone(), |cpu| format!("{}/{cpu}", settings.role));
         let thread = std::thread::Builder::new()
             .name(name)
             .stack_size(STACK_BYTES)
-            .spawn(move || thread::run(&thread_settings, work, writer, &heartbeat, &grant_sender, &wait_for_start))
+            .spawn(move || thread::run(&thread_settings, work, writer, &heartbeat, &ready_sender, &wait_for_start))
             .map_err(TimerError::Spawn)?;
-        let grant = grant_receiver.recv().unwrap_or(Err(TimerError::Wait(settings.clock, settings.wait)))?;
+        let Ready { grant, waker } = ready.recv().unwrap_or(Err(TimerError::Wait(settings.clock, settings.wait)))?;
         let settings = settings.clone();
-        Ok(Self { settings, grant, shared, start, thread: Some(thread), reader, waits_for_ever, waits: 0 })
+        Ok(Self { settings, grant, waker, shared, start, thread: Some(thread), reader, waits_for_ever, waits: 0 })
     }
 
     /// The settings of the probe.
@@ -121,10 +124,14 @@ impl Timer {
         self.thread.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
-    /// Interrupts a wait of the thread that ends only with an event or a signal.
+    /// Interrupts a wait of the thread that ends only with an event or an interruption.
     fn interrupt(&self) {
-        if self.waits_for_ever && !self.has_ended() {
-            interrupt_thread(self.grant.thread_id);
+        if !self.waits_for_ever || self.has_ended() {
+            return;
+        }
+        match &self.waker {
+            Some(waker) => waker.wake(),
+            None => interrupt_thread(self.grant.thread_id),
         }
     }
 

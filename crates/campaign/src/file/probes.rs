@@ -198,7 +198,7 @@ const KINDS: [Kind; 9] = [
     },
     Kind {
         word: "interrupt",
-        keys: &["source", "drive", "irq_cpu", "answer", "judge", "period", "samples"],
+        keys: &["source", "drive", "irq_cpu", "answer", "judge", "period", "samples", "core"],
         read: |fields| {
             if !fields.has("source") {
                 fields.report("kind", "an interrupt needs a source: write e.g. source = \"hpet\"".to_owned());

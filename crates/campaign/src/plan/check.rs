@@ -60,7 +60,7 @@ mod tests {
             PhasePlan,
             tests::{phase, plan},
         },
-        probe::{NoiseProbe, PERIOD_MAX_NS, Probe, ThreadPlan, ThreadsProbe},
+        probe::{InterruptProbe, NoiseProbe, PERIOD_MAX_NS, Probe, ThreadPlan, ThreadsProbe},
     };
 
     #[test]
@@ -105,6 +105,13 @@ mod tests {
         assert_eq!(check(Plan { policy: Policy::Other, ..plan.clone() }), Err(PlanError::EvlPolicy));
         assert_eq!(check(Plan { clock: Clock::Tai, ..plan.clone() }), Err(PlanError::EvlWait));
         assert_eq!(check(Plan { wait: Wait::Timerfd, ..plan.clone() }), Err(PlanError::EvlWait));
+        let interrupts = |source: &str, core| {
+            let probe = InterruptProbe { source: source.parse().unwrap(), ..InterruptProbe::default() };
+            check(Plan { probe: Probe::Interrupt(Box::new(probe)), core, ..plan.clone() })
+        };
+        assert_eq!(interrupts("gpio:0/1", Cores::Evl), Ok(()));
+        assert_eq!(interrupts("gpio:0/1", Cores::Both), Err(PlanError::BothCores), "a line has one reader");
+        assert_eq!(interrupts("pps:0", Cores::Evl), Err(PlanError::EvlSource));
         let noise = Probe::Noise(NoiseProbe::default());
         assert_eq!(check(Plan { probe: noise, ..plan.clone() }), Err(PlanError::EvlProbe));
         let servo = ThreadPlan { role: "servo".to_owned(), cpu: 0, policy: Policy::RoundRobin(9), period_ns: 1 };

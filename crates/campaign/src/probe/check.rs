@@ -216,14 +216,13 @@ pub enum PlanError {
     #[error("launch times use CLOCK_TAI, so the slots must, too: leave out the clock, or choose tai")]
     LaunchClock,
     /// The probe makes Linux system calls, which threads of the EVL core must not make.
-    #[error("threads of the EVL core cannot send or spin: use --core evl with `measure timer`, `threads` or `audio`")]
-    EvlProbe,
-    /// Interrupts reach the probe through drivers of Linux.
     #[error(
-        "interrupts reach this probe through drivers of Linux: leave out the core; a judge measures an EVL thread from outside \
-         (`punctual judge serve`)"
+        "threads of the EVL core cannot send or spin: use --core evl with `measure timer`, `threads`, `audio` or `interrupt`"
     )]
-    EvlInterrupts,
+    EvlProbe,
+    /// Drivers of Linux report the interrupts of other sources.
+    #[error("the EVL core waits only for GPIO lines: use --source gpio:CHIP/LINE, or leave out --core evl")]
+    EvlSource,
     /// Only the timer probe has one equal thread on each CPU.
     #[error("only `measure timer` measures with both cores: choose --core linux or --core evl")]
     BothCores,
@@ -278,7 +277,7 @@ impl PlanError {
             | Self::NoInterface
             | Self::StreamDeadline
             | Self::EvlProbe
-            | Self::EvlInterrupts
+            | Self::EvlSource
             | Self::BothCores
             | Self::EvlCard
             | Self::EvlWait

@@ -204,6 +204,8 @@ pub struct PhaseContext<'a> {
     pub policy: Policy,
     /// Clock of the deadlines.
     pub clock: Clock,
+    /// The core that schedules the measuring threads.
+    pub core: Cores,
     /// Time between two deadlines, ns.
     pub period_ns: u64,
     /// Lateness above which a wake-up is a spike, ns.

@@ -3,6 +3,7 @@
 mod devices;
 mod irq;
 mod list;
+mod oob;
 mod source;
 mod traced;
 
@@ -16,13 +17,16 @@ use judge::{JudgeAddress, Lines, RemoteJudge, Session, SessionSettings, settings
 use machine::{CpuList, Handlers, IrqSettings, Root, SamplesHold, SourceIrqError, SourceIrqHold, usable_cpus};
 use probes::{
     interrupt::{
-        Ack, AnsweredLine, ControlInput, ControlOutput, Counter, Drive, Driver, DriverSettings, Edges, Hpet, Input,
-        Interrupt, Line, Pin, Pulses, Samples, Settings, Strobe, Traced,
+        Ack, AnsweredLine, Answering, ControlInput, ControlOutput, Counter, Drive, Driver, DriverSettings, Edges, Hpet,
+        InBandAnswers, InBandEdges, Input, Interrupt, Line, LineEdges, OutOfBandAnswers, OutOfBandEdges, Pin, Pulses,
+        Samples, Settings, Strobe, Traced,
     },
     probe_threads::ProbeThreads,
+    timer::Core,
 };
 use sys::{
     clock::Clock,
+    evl,
     interrupt::{gpio::Active, hpet::Timer, pps},
     sched::Policy,
 };
@@ -197,22 +201,44 @@ impl InterruptProbe {
                     return self.open_judged(line, judged, context);
                 }
                 let (chip, offset) = line.open(context.root)?;
-                let input = chip.watch(offset, Active::High).map_err(|error| line.error(&chip, offset, &error))?;
                 let device = line.describe(&chip, offset);
-                let Some(output) = &self.drive else {
-                    let silent = "check the signal with `gpiomon`, or let punctual make the edges with --drive LINE";
-                    return Ok(Interrupt::prepare(Line::new(input, device, None), settings(silent), None));
-                };
-                let (output_chip, output_offset) = output.open(context.root)?;
-                let driven = output_chip
-                    .drive(output_offset, Active::High)
-                    .map_err(|error| output.error(&output_chip, output_offset, &error))?;
-                let (driver, edges) = self.driver(context, driven)?;
-                let line = Line::new(input, device, Some((edges, output.describe(&output_chip, output_offset))));
-                let silent = format!("connect the lines {output} and {name} with a wire");
-                Ok(Interrupt::prepare(line, settings(&silent), Some(driver)))
+                match context.core.of_named_threads() {
+                    Core::Linux => {
+                        let input =
+                            chip.watch(offset, Active::High).map_err(|error| line.error(&chip, offset, &error))?;
+                        self.open_line(InBandEdges::new(input), device, context)
+                    }
+                    Core::Evl => {
+                        oob::check_kernel(context.root)?;
+                        let input = oob::take(line, (&chip, offset), Active::High, evl::gpio::Input::open)?;
+                        oob::check(self.cpu, &input, None)?;
+                        let probe = self.open_line(OutOfBandEdges::new(input), device, context)?;
+                        Ok(probe.while_exists(line.device(context.root)))
+                    }
+                }
             }
         }
+    }
+
+    /// Prepares a line without a judge, whose edges an output line of this machine may make.
+    fn open_line(
+        &self,
+        edges: impl LineEdges + 'static,
+        device: String,
+        context: &PhaseContext<'_>,
+    ) -> Result<Interrupt, PrepareError> {
+        let name = self.source.to_string();
+        let Some(output) = &self.drive else {
+            let if_silent =
+                "check the signal with `gpiomon`, or let punctual make the edges with --drive LINE".to_owned();
+            return Ok(Interrupt::prepare(Line::new(edges, device, None), Settings { name, if_silent }, None));
+        };
+        let (chip, offset) = output.open(context.root)?;
+        let driven = chip.drive(offset, Active::High).map_err(|error| output.error(&chip, offset, &error))?;
+        let (driver, times) = self.driver(context, driven)?;
+        let line = Line::new(edges, device, Some((times, output.describe(&chip, offset))));
+        let if_silent = format!("connect the lines {output} and {name} with a wire");
+        Ok(Interrupt::prepare(line, Settings { name, if_silent }, Some(driver)))
     }
 
     /// Creates the thread that makes edges on an output. Returns also the times before each edge.
@@ -264,24 +290,50 @@ impl InterruptProbe {
             Level::Low => Active::Low,
         };
         let (chip, offset) = line.open(context.root)?;
-        let question = chip.watch(offset, active).map_err(|error| line.error(&chip, offset, &error))?;
         let (answer_chip, answer_offset) = answer.open(context.root)?;
-        let output = answer_chip
-            .drive(answer_offset, active)
-            .map_err(|error| answer.error(&answer_chip, answer_offset, &error))?;
-        let device = line.describe(&chip, offset);
+        let lines =
+            Lines { question: line.describe(&chip, offset), answer: answer.describe(&answer_chip, answer_offset) };
+        match context.core.of_named_threads() {
+            Core::Linux => {
+                let question = chip.watch(offset, active).map_err(|error| line.error(&chip, offset, &error))?;
+                let output = answer_chip
+                    .drive(answer_offset, active)
+                    .map_err(|error| answer.error(&answer_chip, answer_offset, &error))?;
+                self.with_judge(line, InBandAnswers::new(question, output), lines, judge, context)
+            }
+            Core::Evl => {
+                oob::check_kernel(context.root)?;
+                let question = oob::take(line, (&chip, offset), active, evl::gpio::Input::open)?;
+                let output = oob::take(answer, (&answer_chip, answer_offset), active, evl::gpio::Output::open)?;
+                oob::check(self.cpu, &question, Some(&output))?;
+                let probe = self.with_judge(line, OutOfBandAnswers::new(question, output), lines, judge, context)?;
+                Ok(probe.while_exists(line.device(context.root)))
+            }
+        }
+    }
+
+    /// Prepares a source that answers a judge, and opens the judge.
+    fn with_judge(
+        &self,
+        line: &GpioLine,
+        answers: impl Answering + 'static,
+        lines: Lines,
+        judge: &Judge,
+        context: &PhaseContext<'_>,
+    ) -> Result<Interrupt, PrepareError> {
+        let name = self.source.to_string();
         let if_silent = format!("connect the question pin of the judge with the line {line}, and the grounds of both");
-        let settings = Settings { name: self.source.to_string(), if_silent };
+        let device = lines.question.clone();
         let (switch, session) = match judge {
             Judge::Here(address) => {
-                let lines = Lines { question: device.clone(), answer: answer.describe(&answer_chip, answer_offset) };
                 let (address, period_ns) = (address.clone(), context.period_ns);
                 let session = Session::open(SessionSettings { address, period_ns, cpu: self.cpu, lines })?;
                 (session.switch(), Some(session))
             }
             Judge::Elsewhere(judge) => (judge.switch(), None),
         };
-        Ok(Interrupt::with_judge(AnsweredLine::new(question, output, device, switch), settings, session))
+        let source = AnsweredLine::new(answers, device, switch);
+        Ok(Interrupt::with_judge(source, Settings { name, if_silent }, session))
     }
 
     fn frequency_hz(&self, period_ns: u64) -> Result<u32, PlanError> {
@@ -310,7 +362,19 @@ impl Definition for InterruptProbe {
                     "check the connection with the judge, and see `dmesg`",
                 ],
             }),
-            evl: Err(PlanError::EvlInterrupts),
+            evl: match self.source {
+                SourceName::Gpio(_) => Ok(()),
+                SourceName::Hpet
+                | SourceName::Pps(_)
+                | SourceName::Evdev(_)
+                | SourceName::Rtc(_)
+                | SourceName::Uio(_)
+                | SourceName::Counter(_)
+                | SourceName::Ptp(_)
+                | SourceName::Iio(_)
+                | SourceName::Parport(_)
+                | SourceName::Serial(_) => Err(PlanError::EvlSource),
+            },
         }
     }
 

@@ -8,7 +8,10 @@ use sys::{
     interrupt::gpio::{EVENTS_KEPT, Edge, Input, Output},
 };
 
-use super::source::{Found, Interrupted, Source, is_ready, ready};
+use super::{
+    gpio::NotedEdge,
+    source::{Found, Source, is_ready, ready},
+};
 use crate::probe_threads::Pacer;
 
 /// Longest time that questions are answered after the end of the measurement, ns. The judge ends before: after its longest
@@ -31,6 +34,16 @@ pub trait AnswerLine: Send {
     /// # Errors
     /// The error of the kernel, if the line is gone.
     fn set(&self, active: bool) -> io::Result<()>;
+
+    /// Makes a short pulse, so that the line is inactive before the next question, and each answer has both edges.
+    ///
+    /// # Errors
+    /// The errors of [`set`](Self::set).
+    #[inline]
+    fn pulse(&self) -> io::Result<()> {
+        self.set(true)?;
+        self.set(false)
+    }
 }
 
 impl QuestionLine for Input {
@@ -47,13 +60,29 @@ impl AnswerLine for Output {
     }
 }
 
-/// A line of questions that is answered.
-pub struct AnsweredLine<Q, A> {
+/// Answers the edges of a line of questions. All functions run on the measuring thread.
+pub trait Answering: Send {
+    /// As [`Source::waits_for_ever`], of [`answer_next`](Self::answer_next).
+    fn waits_for_ever(&self) -> bool;
+
+    /// Discards the edges from before the start, such as of the idle level of the judge.
+    ///
+    /// # Errors
+    /// The error of the kernel.
+    fn start(&mut self) -> io::Result<()>;
+
+    /// Waits for a question, and answers it. Of several edges that wait, one answer is the answer of all.
+    ///
+    /// # Errors
+    /// The error of the kernel, if a line is gone.
+    fn answer_next(&mut self) -> io::Result<Option<NotedEdge>>;
+}
+
+/// A line of questions and the line of their answers, for a thread of Linux.
+#[derive(Debug)]
+pub struct InBandAnswers<Q, A> {
     question: Q,
     answer: A,
-    /// The line of the questions in words.
-    device: String,
-    judge: Arc<judge::Switch>,
     /// Number of the last edge.
     last: u32,
     /// When the last answer began, ns on CLOCK_MONOTONIC.
@@ -62,47 +91,83 @@ pub struct AnsweredLine<Q, A> {
     has_more: bool,
 }
 
-impl<Q: QuestionLine, A: AnswerLine> AnsweredLine<Q, A> {
-    /// Answers the edges of `question` on `answer`, which is inactive. `judge` asks them.
+impl<Q: QuestionLine, A: AnswerLine> InBandAnswers<Q, A> {
+    /// Answers the edges of `question` on `answer`, which is inactive.
     #[must_use]
-    pub fn new(question: Q, answer: A, device: String, judge: Arc<judge::Switch>) -> Self {
-        Self { question, answer, device, judge, last: 0, answered_ns: 0, has_more: false }
+    pub fn new(question: Q, answer: A) -> Self {
+        Self { question, answer, last: 0, answered_ns: 0, has_more: false }
     }
 
-    /// The switch of the judge.
-    pub(super) fn switch(&self) -> Arc<judge::Switch> {
-        Arc::clone(&self.judge)
-    }
-
-    /// Waits for a question, and answers it. Of several edges that wait, one answer is the answer of all.
     #[inline]
-    fn answer_next(&mut self) -> io::Result<Option<(Edge, i64)>> {
+    fn give_answer(&mut self, woke_ns: i64) -> io::Result<()> {
+        self.answered_ns = woke_ns;
+        self.answer.pulse()
+    }
+
+    #[inline]
+    fn note(&mut self, edge: Edge, woke_ns: i64) -> NotedEdge {
+        let lost = u64::from(edge.number.wrapping_sub(self.last).saturating_sub(1));
+        self.last = edge.number;
+        NotedEdge { stamp_ns: edge.stamp_ns, woke_ns, lost, overrun: false }
+    }
+}
+
+impl<Q: QuestionLine, A: AnswerLine> Answering for InBandAnswers<Q, A> {
+    fn waits_for_ever(&self) -> bool {
+        false
+    }
+
+    fn start(&mut self) -> io::Result<()> {
+        for _ in 0..EVENTS_KEPT {
+            if !is_ready(&self.question)? {
+                break;
+            }
+            self.last = self.question.read()?.number;
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn answer_next(&mut self) -> io::Result<Option<NotedEdge>> {
         if std::mem::take(&mut self.has_more) {
             let (woke_ns, edge) = (Clock::Monotonic.now_ns(), self.question.read()?);
             if edge.stamp_ns > self.answered_ns {
                 self.give_answer(woke_ns)?;
             }
             self.has_more = is_ready(&self.question)?;
-            return Ok(Some((edge, woke_ns)));
+            return Ok(Some(self.note(edge, woke_ns)));
         }
         let Some(woke_ns) = ready(&self.question)? else { return Ok(None) };
         // The answer comes first: everything else takes time that the judge would measure.
         self.give_answer(woke_ns)?;
         let edge = self.question.read()?;
         self.has_more = is_ready(&self.question)?;
-        Ok(Some((edge, woke_ns)))
-    }
-
-    /// Makes a short pulse, so that the line is inactive before the next question, and each answer has both edges.
-    #[inline]
-    fn give_answer(&mut self, woke_ns: i64) -> io::Result<()> {
-        self.answered_ns = woke_ns;
-        self.answer.set(true)?;
-        self.answer.set(false)
+        Ok(Some(self.note(edge, woke_ns)))
     }
 }
 
-impl<Q: QuestionLine, A: AnswerLine> Source for AnsweredLine<Q, A> {
+/// A line of questions that is answered.
+pub struct AnsweredLine<L> {
+    lines: L,
+    /// The line of the questions in words.
+    device: String,
+    judge: Arc<judge::Switch>,
+}
+
+impl<L: Answering> AnsweredLine<L> {
+    /// Answers the edges that `judge` makes.
+    #[must_use]
+    pub fn new(lines: L, device: String, judge: Arc<judge::Switch>) -> Self {
+        Self { lines, device, judge }
+    }
+
+    /// The switch of the judge.
+    pub(super) fn switch(&self) -> Arc<judge::Switch> {
+        Arc::clone(&self.judge)
+    }
+}
+
+impl<L: Answering> Source for AnsweredLine<L> {
     fn describe(&self) -> Interrupts {
         Interrupts { device: self.device.clone(), zero: Zero::Handler, resolution_ns: Some(1), ..Interrupts::default() }
     }
@@ -111,41 +176,30 @@ impl<Q: QuestionLine, A: AnswerLine> Source for AnsweredLine<Q, A> {
         true
     }
 
+    fn waits_for_ever(&self) -> bool {
+        self.lines.waits_for_ever()
+    }
+
     fn start(&mut self) -> io::Result<Pacer> {
-        // Edges from before the start, such as of the idle level of the judge.
-        for _ in 0..EVENTS_KEPT {
-            if !is_ready(&self.question)? {
-                break;
-            }
-            self.last = self.question.read()?.number;
-        }
+        self.lines.start()?;
         Ok(Pacer::Irregular)
     }
 
     #[inline]
     fn wait(&mut self) -> io::Result<Found> {
-        let Some((edge, woke_ns)) = self.answer_next()? else {
+        match self.lines.answer_next()? {
+            Some(edge) => Ok(Found::Interrupt(edge.interrupted())),
             // The judge ends only before the thread if it is gone.
-            return if self.judge.is_over() { Err(io::ErrorKind::NotConnected.into()) } else { Ok(Found::Nothing) };
-        };
-        let lost = u64::from(edge.number.wrapping_sub(self.last).saturating_sub(1));
-        self.last = edge.number;
-        Ok(Found::Interrupt(Interrupted {
-            zero_ns: edge.stamp_ns,
-            kernel_ns: None,
-            woke_ns,
-            uncertainty_ns: None,
-            lost,
-            overrun: false,
-            unanswered: 0,
-        }))
+            None if self.judge.is_over() => Err(io::ErrorKind::NotConnected.into()),
+            None => Ok(Found::Nothing),
+        }
     }
 
     fn finish(&mut self) {
         self.judge.end();
         let until_ns = Clock::Monotonic.now_ns() + AFTER_END_NS;
         while !self.judge.is_over() && Clock::Monotonic.now_ns() < until_ns {
-            if self.answer_next().is_err() {
+            if self.lines.answer_next().is_err() {
                 // The judge counts the rest as missing.
                 return;
             }

@@ -41,6 +41,14 @@ impl ThreadBackend {
         }
     }
 
+    /// Ends a wait of the thread that it makes out-of-band; `None` with Linux, whose waits a signal ends.
+    pub fn waker(&self) -> io::Result<Option<evl::Waker>> {
+        match self {
+            Self::Linux(_) => Ok(None),
+            Self::Evl { thread, .. } => thread.waker().map(Some),
+        }
+    }
+
     /// Must be called right before the thread starts to measure: from here on it is out-of-band.
     pub fn begin(&mut self) -> io::Result<()> {
         if let Self::Evl { thread, in_band_before } = self {

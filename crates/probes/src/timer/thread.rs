@@ -7,7 +7,7 @@ use std::{
     sync::{atomic::Ordering::Relaxed, mpsc},
 };
 
-use sys::{alloc_guard::without_allocation, clock::Clock};
+use sys::{alloc_guard::without_allocation, clock::Clock, evl::Waker};
 
 use super::{
     backend::ThreadBackend,
@@ -28,28 +28,39 @@ const LATE_LEAD_NS: i64 = 10 * 1_000_000;
 /// Wake-ups between two checks of the thread's CPU; it is also checked once a second.
 const CPU_CHECKED_EVERY: u64 = 1000;
 
+/// A thread that waits for its start.
+pub struct Ready {
+    pub grant: Grant,
+    /// Ends a wait of the thread; `None` if a signal does.
+    pub waker: Option<Waker>,
+}
+
 /// The main function of the thread: set up, report the granted settings, wait for the start, measure.
 pub fn run(
     settings: &Settings,
     work: Option<Box<dyn Work>>,
     writer: Writer,
     heartbeat: &Heartbeat,
-    grant_sender: &mpsc::Sender<Result<Grant, TimerError>>,
+    ready_sender: &mpsc::Sender<Result<Ready, TimerError>>,
     wait_for_start: &mpsc::Receiver<(i64, i64)>,
 ) {
     let granted = set_up(settings.cpu, settings.policy, || {
         settings.spin.map_or_else(|| floor_ns(settings.clock), |spin| spin.floor_ns())
     })
     .map_err(|_| TimerError::Wait(settings.clock, settings.wait))
-    .and_then(|grant| Ok((grant, ThreadBackend::attach(settings)?)));
-    let (grant, mut backend) = match granted {
+    .and_then(|grant| {
+        let backend = ThreadBackend::attach(settings)?;
+        let waker = backend.waker().map_err(TimerError::Spawn)?;
+        Ok((Grant { evl_level: backend.evl_level(), ..grant }, backend, waker))
+    });
+    let (grant, mut backend, waker) = match granted {
         Ok(granted) => granted,
         // The other side waits for this message, so sending cannot fail; the same applies below.
-        Err(error) => return drop(grant_sender.send(Err(error))),
+        Err(error) => return drop(ready_sender.send(Err(error))),
     };
     let pinned_to = settings.cpu.filter(|_| grant.pin_refused.is_none());
     let floor_ns = grant.floor_ns;
-    let _ = grant_sender.send(Ok(Grant { evl_level: backend.evl_level(), ..grant }));
+    let _ = ready_sender.send(Ok(Ready { grant, waker }));
     let Ok((first_ns, end_ns)) = wait_for_start.recv() else { return };
     let shared = writer.shared.clone();
     // Deadlines that passed before the start message arrived do not count. The grid is shifted by whole periods, but by
@@ -126,10 +137,12 @@ impl Measuring {
     }
 
     fn run(&mut self, backend: &mut ThreadBackend, heartbeat: &Heartbeat) -> End {
+        // The start of the work makes calls of Linux, which do not count.
+        let started = self.work.as_mut().map_or(Ok(Pacer::Clock), |work| work.start());
         if backend.begin().is_err() {
             return End::ClockFailed;
         }
-        let ended = match self.work.as_mut().map_or(Ok(Pacer::Clock), |work| work.start()) {
+        let ended = match started {
             Ok(Pacer::Clock) => self.measure(backend, heartbeat),
             Ok(pacer) => self.follow(backend, heartbeat, pacer == Pacer::Periodic),
             Err(_) => End::PacerFailed,

@@ -167,7 +167,7 @@ pub struct GpioLine {
 /// A source that does not exist or cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct SourceError(String);
+pub struct SourceError(pub(super) String);
 
 impl SourceError {
     pub(super) fn new(text: String) -> Self {
@@ -259,6 +259,11 @@ impl GpioLine {
         offset.map(|offset| (chip, offset)).ok_or_else(|| SourceError(format!("no line {self}: see `gpioinfo`")))
     }
 
+    /// The folder of the chip in sysfs, which exists as long as the chip.
+    pub(super) fn device(&self, root: &Root) -> PathBuf {
+        root.path(&format!("sys/bus/gpio/devices/{}", self.chip))
+    }
+
     /// The line in words: chip, number and name.
     pub(super) fn describe(&self, chip: &Chip, offset: u32) -> String {
         let name = chip.line(offset).map(|info| info.name).unwrap_or_default();
@@ -268,12 +273,18 @@ impl GpioLine {
 
     /// The error of a line that the kernel refused.
     pub(super) fn error(&self, chip: &Chip, offset: u32, error: &io::Error) -> SourceError {
+        let otherwise =
+            "the kernel needs Linux 5.10 or later; the line may have no interrupt, or no output: choose another";
+        self.refused(chip, offset, error, otherwise)
+    }
+
+    /// The error of a line that the kernel refused, with the remedy for errors of unknown cause.
+    pub(super) fn refused(&self, chip: &Chip, offset: u32, error: &io::Error, otherwise: &str) -> SourceError {
         let user = chip.line(offset).ok().and_then(|info| info.user);
         let remedy = match (error.kind(), user) {
             (io::ErrorKind::ResourceBusy, Some(user)) => format!("{user} uses it: end that, or choose another line"),
             (io::ErrorKind::ResourceBusy, None) => "something else uses it: choose another line".to_owned(),
-            _ => "the kernel needs Linux 5.10 or later; the line may have no interrupt, or no output: choose another"
-                .to_owned(),
+            _ => otherwise.to_owned(),
         };
         SourceError(format!("cannot use the line {self}: {error}; {remedy}"))
     }

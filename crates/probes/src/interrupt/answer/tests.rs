@@ -97,7 +97,7 @@ fn lines() -> (TestInput, TestOutput, TestBoard) {
 #[test]
 fn an_answer_comes_first_and_is_one_pulse() {
     let (input, output, mut board) = lines();
-    let mut line = AnsweredLine::new(input, output, "line".to_owned(), Arc::default());
+    let mut line = AnsweredLine::new(InBandAnswers::new(input, output), "line".to_owned(), Arc::default());
     board.edge(1);
     line.start().unwrap();
     board.edge(Clock::Monotonic.now_ns());
@@ -114,7 +114,7 @@ fn an_answer_comes_first_and_is_one_pulse() {
 #[test]
 fn edges_that_come_after_an_answer_are_answered_again() {
     let (input, output, mut board) = lines();
-    let mut line = AnsweredLine::new(input, output, "line".to_owned(), Arc::default());
+    let mut line = AnsweredLine::new(InBandAnswers::new(input, output), "line".to_owned(), Arc::default());
     board.edge(Clock::Monotonic.now_ns());
     // A question that is asked while the first one is being answered.
     board.edge(i64::MAX);
@@ -141,7 +141,7 @@ fn measure(
         lines: Lines::default(),
     };
     let session = Session::open(settings).unwrap();
-    let source = AnsweredLine::new(input, output, "line".to_owned(), session.switch());
+    let source = AnsweredLine::new(InBandAnswers::new(input, output), "line".to_owned(), session.switch());
     let settings = Settings { name: "gpio:gpiochip0/1".to_owned(), if_silent: "connect it".to_owned() };
     let mut interrupt = Interrupt::with_judge(source, settings, Some(session));
     let settings = timer::Settings {

@@ -1,6 +1,6 @@
 //! The measuring loop if the work sets the deadlines, e.g. for a sound card, and not the clock.
 
-use std::{sync::atomic::Ordering::Relaxed, thread::sleep, time::Duration};
+use std::sync::atomic::Ordering::Relaxed;
 
 use super::{CPU_CHECKED_EVERY, Measuring, SECOND_NS};
 use crate::{
@@ -24,12 +24,10 @@ impl Measuring {
                 }
                 // Interrupts that do not count may come in a storm.
                 self.wake_ups += 1;
-                if now_ns >= self.second_end_ns {
-                    match self.end_second(now_ns, backend, heartbeat) {
-                        Ok(0) => {}
-                        Ok(_) => sleep(Duration::from_nanos(PAUSE_NS as u64)),
-                        Err(end) => return end,
-                    }
+                if now_ns >= self.second_end_ns
+                    && let Err(end) = self.end_second_or_pause(now_ns, backend, heartbeat)
+                {
+                    return end;
                 }
                 continue;
             };
@@ -60,16 +58,23 @@ impl Measuring {
             if stopped {
                 break;
             }
-            if deadline_ns >= self.second_end_ns {
-                match self.end_second(deadline_ns, backend, heartbeat) {
-                    Ok(0) => {}
-                    // The next wake-up counts the deadlines within the pause as missed, and the card has an xrun.
-                    Ok(_) => sleep(Duration::from_nanos(PAUSE_NS as u64)),
-                    Err(end) => return end,
-                }
+            // After a pause, the next wake-up counts the deadlines within it as missed, and the card has an xrun.
+            if deadline_ns >= self.second_end_ns
+                && let Err(end) = self.end_second_or_pause(deadline_ns, backend, heartbeat)
+            {
+                return end;
             }
         }
         End::Planned
+    }
+
+    /// Ends a second, and then sleeps if the guard imposes a pause.
+    #[cold]
+    fn end_second_or_pause(&mut self, now_ns: i64, backend: &ThreadBackend, heartbeat: &Heartbeat) -> Result<(), End> {
+        match self.end_second(now_ns, backend, heartbeat)? {
+            0 => Ok(()),
+            _ => backend.sleep_until(self.clock.now_ns() + PAUSE_NS).map_err(|_| End::ClockFailed),
+        }
     }
 
     /// Sets the first deadline when it is known, and shifts the end accordingly.
