@@ -101,6 +101,8 @@ macro_rules! tests {
 /// Kernel arguments for the EVL core. It takes over the tick before the kernel could switch away from another clock
 /// source; time would then stop.
 const EVL_ARGUMENTS: &str = "tsc=reliable clocksource=tsc nohpet";
+/// Also a GPIO chip of Linux.
+const EVL_WITH_LINES: &str = "tsc=reliable clocksource=tsc nohpet gpio_mockup.gpio_mockup_ranges=-1,4";
 
 /// The peer of `guests`, which answers and listens.
 const FAR: Boot = Boot {
@@ -421,7 +423,7 @@ pub const ALL: &[Boot] = &[
     Boot {
         name: "evl",
         kernel: debian::EVL,
-        append: EVL_ARGUMENTS,
+        append: EVL_WITH_LINES,
         tests: tests![
             evl::wake_ups_are_out_of_band,
             evl::both_cores_are_compared,
@@ -429,6 +431,21 @@ pub const ALL: &[Boot] = &[
             evl::audio_plays_out_of_band,
             evl::reports_threads_that_fall_back,
             evl::rejects_unsupported_configurations,
+            evl::lines_need_an_option_of_the_kernel,
+            evl::lines_of_linux_are_refused,
+        ],
+        ..PLAIN
+    },
+    Boot {
+        name: "evl-gpio",
+        kernel: debian::EVL_GPIO,
+        append: EVL_ARGUMENTS,
+        tests: tests![
+            evl::gpio::edges_wake_the_thread,
+            evl::gpio::a_silent_line_ends_with_the_run,
+            evl::gpio::a_judge_is_answered,
+            evl::gpio::a_stopped_thread_is_reported,
+            evl::gpio::unusable_lines_are_reported,
         ],
         ..PLAIN
     },

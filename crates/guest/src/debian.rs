@@ -62,6 +62,9 @@ pub const RT_6_1_ARM64: Flavour =
 
 /// A kernel with the EVL core for x86-64, which Debian does not have.
 pub const EVL: Flavour = Flavour { name: "evl", source: Given("PUNCTUAL_LAB_EVL_KERNEL"), arch: Arch::X86_64 };
+/// Such a kernel with GPIO lines for threads of the EVL core, and a chip whose outputs are wired to its inputs.
+pub const EVL_GPIO: Flavour =
+    Flavour { name: "evl-gpio", source: Given("PUNCTUAL_LAB_EVL_GPIO_KERNEL"), arch: Arch::X86_64 };
 
 /// An available kernel.
 #[derive(Debug, Clone)]

@@ -1,12 +1,17 @@
 //! Threads of the EVL core stay out-of-band, and a thread that falls back is reported.
 
+pub mod gpio;
+
 use std::{fs, thread, time::Duration};
 
 use anyhow::{Context, Result, bail, ensure};
 use guest::init::kernel_log;
 use machine::Gravity;
 use record::{BOTH_CORES, EVL, IN_BAND, OUT_OF_BAND, Record, Series};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::{
+    mount::{UnmountFlags, mount_bind, unmount},
+    process::{Pid, Signal, kill_process},
+};
 
 use crate::inside::{expect, punctual, recorded, run, start, wait_until};
 
@@ -177,8 +182,10 @@ pub fn rejects_unsupported_configurations() -> Result<()> {
         ("timer --core evl --policy other", "choose a policy from fifo:1 to fifo:99"),
         ("timer --core evl --clock tai", "on the monotonic clock"),
         ("timer --core evl --cpus 7", "not on this machine"),
+        ("interrupt --source hpet --core evl", "waits only for GPIO lines"),
+        ("interrupt --source gpio:0/0 --core both", "only `measure timer` measures with both cores"),
     ] {
-        let output = punctual(&format!("measure {options} --samples 10 --no-record"))?;
+        let output = punctual(&format!("measure {options} --duration 300ms --no-record"))?;
         let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
         // 64 if no machine could do it, 1 if this one cannot.
         ensure!(
@@ -187,6 +194,32 @@ pub fn rejects_unsupported_configurations() -> Result<()> {
             output.status
         );
     }
+    Ok(())
+}
+
+/// Without the option of the kernel, GPIO lines are refused before they are touched.
+pub fn lines_need_an_option_of_the_kernel() -> Result<()> {
+    let output = punctual("measure interrupt --source gpio:0/1 --core evl --duration 300ms --no-record")?;
+    expect(1, &output)?;
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    ensure!(stderr.contains("boot one built with CONFIG_GPIOLIB_OOB=y"), "{stderr}");
+    Ok(())
+}
+
+/// A kernel without the option accepts the line, as one with a pull-up resistor. If its configuration is not readable,
+/// the core says that it does not know the line.
+pub fn lines_of_linux_are_refused() -> Result<()> {
+    let measure = |options: &str| punctual(&format!("measure interrupt --source gpio:0/1 {options} --no-record"));
+    mount_bind("/dev/null", "/proc/config.gz")?;
+    let output = measure("--core evl --duration 300ms");
+    unmount("/proc/config.gz", UnmountFlags::empty())?;
+    let output = output?;
+    expect(1, &output)?;
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    ensure!(stderr.contains("this kernel has no GPIO lines for threads of the EVL core"), "{stderr}");
+    // Linux has the line: it is only silent.
+    let printed = expect(4, &measure("--duration 300ms")?)?;
+    ensure!(printed.contains("o interrupt came from gpio:gpiochip0/1"), "{printed}");
     Ok(())
 }
 

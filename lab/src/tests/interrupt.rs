@@ -205,8 +205,9 @@ pub fn unusable_lines_are_reported() -> Result<()> {
 /// Time that an edge of the module `lines` takes to the other end of the wire, ns.
 const WIRE_NS: u32 = 2_000_000;
 
-/// A judge of software that asks on one wire, and is answered on the other one. Each seventh question is missing.
-fn judge_of_software() -> Result<SimulatedBoard> {
+/// A judge of software that asks on one wire of the first GPIO chip, and is answered on the other one. Each seventh
+/// question is missing.
+pub fn judge_of_lines() -> Result<SimulatedBoard> {
     let chip = Chip::open(Path::new("/dev/gpiochip0"))?;
     let (question, mut answer) = (chip.drive(0, Active::High)?, chip.watch(3, Active::High)?);
     let mut ask = move |number: u32| -> Result<Outcome> {
@@ -252,7 +253,7 @@ fn has_the_whole_way(record: &Record, apart: u64) -> Result<()> {
 /// The judge sees the way over both wires and through the machine.
 pub fn an_outside_judge_measures_the_whole_way() -> Result<()> {
     set("delay_ns", WIRE_NS)?;
-    let board = judge_of_software()?;
+    let board = judge_of_lines()?;
     let arguments = "measure interrupt --source gpio:0/in0 --answer 0/out1 --cpu 0 --period 10ms --duration 4s --quiet";
     let run = punctual(&format!("{arguments} --judge {} --record judged", board.path()))?;
     set("delay_ns", 20_000)?;

@@ -6,7 +6,7 @@ use anyhow::{Context, Result, ensure};
 use record::{Caveat, Record, State, Zero};
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::{WIRE_NS, has_the_whole_way, interrupts, judge_of_software, set};
+use super::{WIRE_NS, has_the_whole_way, interrupts, judge_of_lines, set};
 use crate::inside::{expect, punctual, recorded, start};
 
 const REACH: &str = "/tmp/reach";
@@ -52,7 +52,7 @@ pub fn the_far_machine_measures() -> Result<()> {
 /// The serial line of the judge is at this end, the lines that it is wired to are at the far end.
 pub fn a_judge_here_asks_the_far_machine() -> Result<()> {
     set("delay_ns", WIRE_NS)?;
-    let board = judge_of_software()?;
+    let board = judge_of_lines()?;
     let (printed, record) = pair("far-judged", &format!("--answer 0/out1 --judge {}", board.path()))?;
     set("delay_ns", 20_000)?;
     ensure!(printed.contains("after a question of the outside judge /dev/pts/"), "{printed}");
