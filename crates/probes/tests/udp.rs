@@ -1,5 +1,5 @@
-//! Round trips over loopback, with both ends in this process. An allocation in one of the three loops aborts this test
-//! binary.
+//! Round trips over loopback and by AF_XDP, with both ends in this process. An allocation in one of the three loops aborts
+//! this test binary. tools/test skips `rights::` without root.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -62,7 +62,14 @@ fn run(change: impl FnOnce(&mut Settings)) -> (Series, Series, EchoCounts) {
     let mut settings = settings(peer);
     change(&mut settings);
     let classes = vec![(Port::Socket(DatagramSocket::connect(peer).unwrap()), settings)];
-    let mut client = Clients::prepare(classes, None).unwrap();
+    let (sender, round_trips) = measure(classes).pop().unwrap();
+    (sender, round_trips, echo.stop())
+}
+
+/// Measures 1000 round trips of each traffic class. Returns for each the series of the sender and of the round trips.
+fn measure(classes: Vec<(Port, Settings)>) -> Vec<(Series, Series)> {
+    let count = classes.len();
+    let mut clients = Clients::prepare(classes, None).unwrap();
     let timer_settings = timer::Settings {
         role: "sender".to_owned(),
         has_own_role: true,
@@ -79,19 +86,21 @@ fn run(change: impl FnOnce(&mut Settings)) -> (Series, Series, EchoCounts) {
         stop_on: None,
         spin: None,
     };
-    let mut timer = Timer::prepare_with(client.work(0), &timer_settings, Heartbeat::start().unwrap()).unwrap();
-    timer.start(Clock::Monotonic.now_ns() + 1_000_000, i64::MAX / 2);
-    while !timer.has_ended() {
+    let mut prepare =
+        |class| Timer::prepare_with(clients.work(class), &timer_settings, Heartbeat::start().unwrap()).unwrap();
+    let mut timers: Vec<Timer> = (0..count).map(&mut prepare).collect();
+    let first_deadline_ns = Clock::Monotonic.now_ns() + 1_000_000;
+    timers.iter_mut().for_each(|timer| timer.start(first_deadline_ns, i64::MAX / 2));
+    while !timers.iter().all(Timer::has_ended) {
         std::thread::sleep(Duration::from_millis(5));
-        timer.collect();
-        client.collect();
+        timers.iter_mut().for_each(Timer::collect);
+        clients.collect();
     }
-    client.finish();
-    timer.collect();
-    client.collect();
-    assert!(client.reasons().is_empty());
-    let round_trips = client.series("test").pop().unwrap();
-    (timer.series("test"), round_trips, echo.stop())
+    clients.finish();
+    timers.iter_mut().for_each(Timer::collect);
+    clients.collect();
+    assert!(clients.reasons().is_empty());
+    timers.iter().map(|timer| timer.series("test")).zip(clients.series("test")).collect()
 }
 
 #[test]
@@ -129,4 +138,84 @@ fn a_spinning_receiver_of_long_datagrams_loses_none() {
         let round_trip = series.kind.round_trip().unwrap();
         assert_eq!((series.samples, round_trip.lost, round_trip.payload_bytes), (1000, 0, 1472));
     });
+}
+
+mod rights {
+    use std::net::SocketAddr;
+
+    use machine::veth::{VethEnd, VethPair};
+    use probes::udp::{Frames, UdpPath, XdpPort, carrier::returned_filter, headers::requests_filter};
+    use sys::xdp::{Copying, XdpFilter, exchange};
+
+    use super::*;
+
+    const ETHERTYPE: u16 = 0x88b5;
+
+    /// Opens this number of ports on an end of a veth pair.
+    fn open(end: &VethEnd, filter: &XdpFilter, number: usize) -> Vec<Port> {
+        let pairs = || exchange(&end.interface, filter, 0, None, Copying::AsOffered, number).unwrap();
+        let port = |(sender, receiver)| XdpPort {
+            sender,
+            receiver,
+            mode: "xdp copy native".to_owned(),
+            notes: Vec::new(),
+            reserved: None,
+        };
+        end.namespace.run(pairs).unwrap().into_iter().map(|pair| Port::Xdp(Box::new(port(pair)))).collect()
+    }
+
+    fn start(far: Vec<Port>, requests: Requests) -> Echo {
+        let far = far.into_iter().next().unwrap();
+        Echo::start(far, requests, EchoSettings { cpu: None, policy: Policy::Other }).unwrap()
+    }
+
+    fn assert_complete(measured: &[(Series, Series)], counts: &EchoCounts) {
+        for (sender, series) in measured {
+            let round_trip = series.kind.round_trip().unwrap();
+            assert_eq!((series.samples, round_trip.sent, round_trip.lost), (1000, 1000, 0), "{round_trip:?}");
+            assert_eq!((round_trip.slots, round_trip.foreign), (sender.samples + sender.missed, 0));
+        }
+        assert_eq!(counts.answered, 1001 * measured.len() as u64, "one of each a greeting");
+    }
+
+    #[test]
+    fn no_loop_of_traffic_classes_by_af_xdp_allocates() {
+        for wait in [ReceiveWait::Block, ReceiveWait::Spin] {
+            repeat_if_stalled(OVERFLOW, || {
+                let ends = VethPair::create().unwrap();
+                let mirrored = XdpFilter::of(&[ETHERTYPE]).with(0, &ends.far.mac);
+                let requests = Requests::Frames { own: ends.far.mac, ethertypes: vec![ETHERTYPE] };
+                let mut mirror = start(open(&ends.far, &mirrored, 1), requests);
+                let classes: Vec<Frames> =
+                    [0, 3, 6].map(|priority| Frames { ethertype: ETHERTYPE, vlan_id: Some(5), priority }).to_vec();
+                let ports = open(&ends.near, &returned_filter(ends.near.mac, ends.far.mac, &classes), classes.len());
+                let settings = |(number, frames): (u8, Frames)| Settings {
+                    class: Class { number, role: format!("class {number}"), shares_ethertype: true },
+                    carrier: Carrier::Ethernet { peer: ends.far.mac, own: ends.near.mac, frames },
+                    stamps: Stamps::None,
+                    wait,
+                    ..settings(([0; 4], 0).into())
+                };
+                let classes = ports.into_iter().zip((0..).zip(classes).map(settings)).collect();
+                assert_complete(&measure(classes), &mirror.stop());
+            });
+        }
+    }
+
+    #[test]
+    fn no_loop_of_datagrams_by_af_xdp_allocates() {
+        repeat_if_stalled(OVERFLOW, || {
+            let ends = VethPair::create().unwrap();
+            let own = SocketAddr::from((ends.near.address, 40_000));
+            let peer = SocketAddr::from((ends.far.address, 7125));
+            let far = open(&ends.far, &requests_filter(peer, ends.far.mac), 1);
+            let mut echo = start(far, Requests::Datagrams);
+            let path = UdpPath { own_mac: ends.near.mac, next_hop_mac: ends.far.mac, own, peer };
+            let carrier = Carrier::UdpFrames(path);
+            let settings = Settings { carrier, stamps: Stamps::None, ..settings(peer) };
+            let classes =
+                open(&ends.near, &path.filter(), 1).into_iter().map(|port| (port, settings.clone())).collect();
+            assert_complete(&measure(classes), &echo.stop());
+        });
+    }
 }

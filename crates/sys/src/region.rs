@@ -122,6 +122,26 @@ impl Region {
     }
 }
 
+/// Memory that the kernel writes, and that several threads read.
+#[derive(Debug)]
+pub struct ReadRegion(Region);
+
+// SAFETY: the type only reads the range, so threads cannot disturb each other.
+unsafe impl Sync for ReadRegion {}
+
+impl ReadRegion {
+    pub fn new(region: Region) -> Self {
+        Self(region)
+    }
+
+    /// The same as [`Region::read`].
+    #[inline]
+    #[must_use]
+    pub fn read(&self, at: usize, into: &mut [u8]) -> bool {
+        self.0.read(at, into)
+    }
+}
+
 impl Drop for Region {
     fn drop(&mut self) {
         // SAFETY: the range was mapped by us, and nothing that points into it outlives `self`.

@@ -4,7 +4,8 @@
 //! | module | contents |
 //! |---|---|
 //! | `ring` | single-producer, single-consumer rings shared with the kernel |
-//! | `socket` | the socket with its frame memory and four rings |
+//! | `socket` | sockets of one queue with their frame memory and rings |
+//! | `shared` | the rings that these sockets share |
 //! | `bpf` | the bpf(2) system call |
 //! | `filter` | the frames for the socket, as instructions of the XDP program |
 //! | `program` | the XDP program that redirects frames to the socket, and its attachment |
@@ -18,6 +19,7 @@ mod program;
 mod receive;
 mod ring;
 mod send;
+mod shared;
 mod socket;
 
 use std::io;

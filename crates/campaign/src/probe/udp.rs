@@ -297,15 +297,14 @@ impl UdpProbe {
 
     /// Opens a socket for the frames of each class on an interface of the present namespace.
     fn open_classes(&self, interface: &str, peer: Mac, all: &[Frames]) -> Result<Vec<OpenSocket>, PrepareError> {
-        let payloads = self.payloads();
-        let open = |(&frames, payload_bytes): (&Frames, usize)| -> Result<OpenSocket, PrepareError> {
-            if let Some(xdp) = self.xdp {
-                return xdp.open(interface, peer, frames, payload_bytes);
-            }
+        if let Some(xdp) = self.xdp {
+            return xdp.open(interface, peer, all, &self.payloads());
+        }
+        let open = |&frames: &Frames| {
             let (socket, own) = open_ethernet(interface, &[frames.ethertype], frames.priority)?;
             Ok((Port::Socket(socket), Carrier::Ethernet { peer, own, frames }))
         };
-        all.iter().zip(payloads).map(open).collect()
+        all.iter().map(open).collect()
     }
 
     /// The traffic class with this number, its period, payload and CPU.
@@ -366,9 +365,6 @@ impl UdpProbe {
         }
         if matches!(self.wait, ReceiveWait::BusyPoll(_)) {
             return not("busy polling", "busy_poll", "the kernel polls for sockets only (spin polls the ring)");
-        }
-        if self.classes.len() > 1 {
-            return not("several traffic classes", "classes", "a queue of an interface belongs to one AF_XDP socket");
         }
         if self.allow_fragments {
             return not("fragments", "size", "only the network stack makes them");

@@ -7,11 +7,14 @@ use std::{
 
 use record::Framing;
 
-use sys::udp::{ECHO_REPLY, ECHO_REPLY_V6, ECHO_REQUEST, ECHO_REQUEST_V6, PingLayout};
+use sys::{
+    udp::{ECHO_REPLY, ECHO_REPLY_V6, ECHO_REQUEST, ECHO_REQUEST_V6, PingLayout},
+    xdp::XdpFilter,
+};
 
 use super::{
     headers::{UdpPath, folded, sum},
-    packet::{GREETING, Packet},
+    packet::{CLASS_AT, GREETING, Packet},
 };
 
 /// Length of the header of an ICMP echo message: type, code, checksum, identifier, sequence number.
@@ -160,6 +163,17 @@ impl Carrier {
             }
         }
     }
+}
+
+/// Selects the frames that a mirror returns, each for the socket with the number of its traffic class.
+#[must_use]
+pub fn returned_filter(own: [u8; 6], peer: [u8; 6], classes: &[Frames]) -> XdpFilter {
+    #[expect(clippy::cast_possible_truncation, reason = "a header has 14 bytes")]
+    const PACKET_AT: u16 = ETHERNET_HEADER as u16;
+    let mut ethertypes: Vec<u16> = classes.iter().map(|frames| frames.ethertype).collect();
+    ethertypes.sort_unstable();
+    ethertypes.dedup();
+    XdpFilter::of(&ethertypes).with(0, &own).with(6, &peer).with_members(PACKET_AT + CLASS_AT)
 }
 
 /// The answer in a datagram, and its length.

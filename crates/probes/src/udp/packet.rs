@@ -38,7 +38,7 @@ const VERSION: u8 = 1;
 /// Offset of the number of the run.
 pub(super) const RUN_AT: u32 = 8;
 /// Offset of the number of the traffic class.
-pub(super) const CLASS_AT: u32 = 7;
+pub(super) const CLASS_AT: u16 = 7;
 
 /// The header of a datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

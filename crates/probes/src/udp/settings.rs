@@ -103,7 +103,7 @@ impl Settings {
         if let (Carrier::Ethernet { frames, .. }, true) = (self.carrier, self.class.shares_ethertype) {
             #[expect(clippy::cast_possible_truncation, reason = "a header has 14 bytes")]
             const BEFORE: u32 = ETHERNET_HEADER as u32;
-            let (group_at, member_at) = (BEFORE + RUN_AT, BEFORE + CLASS_AT);
+            let (group_at, member_at) = (BEFORE + RUN_AT, BEFORE + u32::from(CLASS_AT));
             let member = Member { group_at, group: run, member_at, member: self.class.number };
             socket.receive_member(frames.ethertype, member).map_err(refused("a filter of frames", "see `dmesg`"))?;
         }

@@ -70,17 +70,17 @@ struct LinkCreate {
     flags: u32,
 }
 
-/// Creates a map from queue numbers below `queues` to sockets.
-pub fn socket_map(queues: u32) -> io::Result<OwnedFd> {
-    let request = MapCreate { kind: MAP_TYPE_XSKMAP, key_bytes: 4, value_bytes: 4, max_entries: queues };
+/// Creates a map from numbers below `sockets` to sockets.
+pub fn socket_map(sockets: u32) -> io::Result<OwnedFd> {
+    let request = MapCreate { kind: MAP_TYPE_XSKMAP, key_bytes: 4, value_bytes: 4, max_entries: sockets };
     // SAFETY: the request has no pointers.
     unsafe { bpf_fd(MAP_CREATE, &request) }
 }
 
-/// Redirects the frames of `queue` to `socket`, which must be bound to it.
-pub fn put_socket(map: BorrowedFd, queue: u32, socket: BorrowedFd) -> io::Result<()> {
+/// Puts `socket` into a map at `number`.
+pub fn put_socket(map: BorrowedFd, number: u32, socket: BorrowedFd) -> io::Result<()> {
     let value = socket.as_raw_fd().cast_unsigned();
-    let (key, value) = ((&raw const queue) as u64, (&raw const value) as u64);
+    let (key, value) = ((&raw const number) as u64, (&raw const value) as u64);
     let request = MapUpdate { map: map.as_raw_fd(), padding: 0, key, value, flags: 0 };
     // SAFETY: key and value are live and of four bytes each, as declared in `socket_map`.
     unsafe { bpf(MAP_UPDATE_ELEM, &request) }.map(drop)

@@ -1,4 +1,4 @@
-//! The XDP program: redirects the frames of one queue that a filter selects to the socket and passes all other frames on.
+//! The XDP program: redirects the frames of one queue that a filter selects to its sockets and passes all other frames on.
 //!
 //! The program is attached by a BPF link. The kernel detaches it when the last descriptor of the link is closed, at the
 //! latest when the process ends for any reason.
@@ -36,18 +36,23 @@ impl Hook {
 pub struct Attached {
     _link: OwnedFd,
     sockets: OwnedFd,
-    queue: u32,
     /// The hook at which the program runs.
     pub hook: Hook,
 }
 
 impl Attached {
     /// Attaches the program to the interface with this index, at `hook` or at the best hook that the driver supports.
-    /// The program passes all frames on until a socket is registered for `queue`.
-    pub fn to(interface: u32, filter: &XdpFilter, queue: u32, hook: Option<Hook>) -> Result<Self, XdpError> {
+    /// The program has `sockets` sockets, and passes the frames of each on until it is registered.
+    pub fn to(
+        interface: u32,
+        filter: &XdpFilter,
+        queue: u32,
+        hook: Option<Hook>,
+        sockets: u32,
+    ) -> Result<Self, XdpError> {
         let failed = |error| Step::Program.failed(error);
-        let sockets = bpf::socket_map(queue.saturating_add(1)).map_err(failed)?;
-        let program = bpf::load(&filter.program(sockets.as_fd()), "frames_to_xdp").map_err(failed)?;
+        let map = bpf::socket_map(sockets).map_err(failed)?;
+        let program = bpf::load(&filter.program(queue, map.as_fd()), "frames_to_xdp").map_err(failed)?;
         let attach = |hook: Hook| bpf::attach(program.as_fd(), interface, hook.flags()).map(|link| (link, hook));
         let attached = match hook {
             Some(hook) => attach(hook),
@@ -58,11 +63,11 @@ impl Attached {
             }),
         };
         let (link, hook) = attached.map_err(|error| Step::Attach.failed(error))?;
-        Ok(Self { _link: link, sockets, queue, hook })
+        Ok(Self { _link: link, sockets: map, hook })
     }
 
-    /// Redirects the queue's frames to this socket, which must be bound to it.
-    pub fn redirect_to(&self, socket: BorrowedFd) -> Result<(), XdpError> {
-        bpf::put_socket(self.sockets.as_fd(), self.queue, socket).map_err(|error| Step::Program.failed(error))
+    /// Registers the socket with this number, which must be bound to the queue.
+    pub fn redirect_to(&self, number: u32, socket: BorrowedFd) -> Result<(), XdpError> {
+        bpf::put_socket(self.sockets.as_fd(), number, socket).map_err(|error| Step::Program.failed(error))
     }
 }

@@ -3,6 +3,7 @@
 use std::{
     io,
     os::fd::{AsFd, OwnedFd},
+    sync::Arc,
 };
 
 use rustix::{
@@ -15,7 +16,7 @@ use super::{
     Copying, Step, XdpError, XdpSender,
     filter::XdpFilter,
     program::{Attached, Hook},
-    socket::{self, CHUNK, QueueBinding, ReceiveHalf, option},
+    socket::{self, QueueBinding, ReceiveHalf, option},
 };
 use crate::convert;
 use crate::packet::{self, Poll, Received, WAIT};
@@ -25,7 +26,7 @@ use crate::packet::{self, Poll, Received, WAIT};
 #[derive(Debug)]
 pub struct XdpReceiver {
     /// Declared first, so that it is dropped before the socket and no frame is redirected to a closed socket.
-    program: Attached,
+    program: Arc<Attached>,
     socket: ReceiveHalf,
     is_zero_copy: bool,
     /// Keeps the interface in promiscuous mode.
@@ -51,15 +52,21 @@ impl XdpReceiver {
     ) -> Result<Self, XdpError> {
         let (promiscuous, index) =
             packet::enable_promiscuous(interface).map_err(|error| Step::Interface.failed(error))?;
-        let program = Attached::to(index, &XdpFilter::of(&[ethertype]), queue, hook)?;
+        let program = Arc::new(Attached::to(index, &XdpFilter::of(&[ethertype]), queue, hook, 1)?);
         let copying = copying_at(program.hook, copying);
         let socket = socket::receiving(QueueBinding { interface: index, queue, copying })?;
-        Self::of(program, socket, Some(promiscuous))
+        Self::of(program, 0, socket, Some(promiscuous))
     }
 
-    fn of(program: Attached, socket: ReceiveHalf, promiscuous: Option<OwnedFd>) -> Result<Self, XdpError> {
+    /// Receives the frames of the program's socket with this number.
+    fn of(
+        program: Arc<Attached>,
+        number: u32,
+        socket: ReceiveHalf,
+        promiscuous: Option<OwnedFd>,
+    ) -> Result<Self, XdpError> {
         let is_zero_copy = socket.is_zero_copy()?;
-        program.redirect_to(socket.as_fd())?;
+        program.redirect_to(number, socket.as_fd())?;
         Ok(Self { program, socket, is_zero_copy, _promiscuous: promiscuous })
     }
 
@@ -113,8 +120,8 @@ impl XdpReceiver {
         let length = descriptor.len as usize;
         let kept = length.min(frame.len());
         let is_in_range = socket.memory.read(convert::offset(descriptor.addr), &mut frame[..kept]);
-        let is_returned = socket.fill.put(descriptor.addr / CHUNK as u64 * CHUNK as u64);
-        debug_assert!(is_in_range && is_returned, "the kernel returns only chunks of ours: {descriptor:?}");
+        socket.give_back(descriptor.addr);
+        debug_assert!(is_in_range, "the kernel returns only chunks of ours: {descriptor:?}");
         Some(Received { length, tci: None, stamp_ns: None })
     }
 
@@ -140,9 +147,13 @@ fn copying_at(hook: Hook, copying: Copying) -> Copying {
     if hook == Hook::Generic && copying == Copying::AsOffered { Copying::Always } else { copying }
 }
 
-/// Opens both directions of the queue `queue` of `interface`, for two threads or one. The frames of `filter` are
-/// received, if they are for the interface: it does not enter promiscuous mode. The program is attached at `hook`, or at
-/// the best hook that the driver supports.
+/// Opens this number of sockets for both directions of the queue `queue` of `interface`, at least one. Each direction of
+/// each socket can have a thread. The frames of `filter` are received, if they are for the interface: it does not enter
+/// promiscuous mode. With several sockets, the filter must [select one](XdpFilter::with_members) for each frame. The
+/// program is attached at `hook`, or at the best hook that the driver supports.
+///
+/// With the generic hook, all frames of the queue must be received on one CPU if there are several sockets: kernels before
+/// 6.15 do not protect the shared fill ring from two of them (kernel commit a1356ac7749c).
 ///
 /// # Errors
 /// [`XdpError`] with the [`Step`] that failed.
@@ -152,12 +163,16 @@ pub fn exchange(
     queue: u32,
     hook: Option<Hook>,
     copying: Copying,
-) -> Result<(XdpSender, XdpReceiver), XdpError> {
+    sockets: usize,
+) -> Result<Vec<(XdpSender, XdpReceiver)>, XdpError> {
     let index = packet::ethernet_index(interface).map_err(|error| Step::Interface.failed(error))?;
-    let program = Attached::to(index, filter, queue, hook)?;
+    let program = Arc::new(Attached::to(index, filter, queue, hook, convert::length(sockets))?);
     let copying = copying_at(program.hook, copying);
-    let (send, receive) = socket::both(QueueBinding { interface: index, queue, copying })?;
-    Ok((XdpSender::of(send)?, XdpReceiver::of(program, receive, None)?))
+    let pairs = socket::both(QueueBinding { interface: index, queue, copying }, sockets)?;
+    let open = |(number, (send, receive)): (u32, _)| {
+        Ok((XdpSender::of(send)?, XdpReceiver::of(program.clone(), number, receive, None)?))
+    };
+    (0..).zip(pairs).map(open).collect()
 }
 
 impl XdpDrops {

@@ -164,7 +164,7 @@ impl<T: Plain> Producer<T> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::{collections::VecDeque, os::fd::OwnedFd};
 
     use proptest::prelude::*;
@@ -176,7 +176,7 @@ mod tests {
     const SIZE: u32 = 8;
 
     /// Both sides of one ring, with counters starting at `at`.
-    fn both_sides(at: u32) -> (Producer<u64>, Consumer<u64>) {
+    pub fn both_sides(at: u32) -> (Producer<u64>, Consumer<u64>) {
         let file: OwnedFd = memfd_create("ring", MemfdFlags::CLOEXEC).unwrap();
         ftruncate(&file, 4096).unwrap();
         let region = Region::of(&file, 4096, 0).unwrap();

@@ -15,8 +15,6 @@ use crate::packet;
 #[derive(Debug)]
 pub struct XdpSender {
     socket: SendHalf,
-    /// Chunks that the kernel does not use at the moment.
-    free: Vec<u64>,
     is_zero_copy: bool,
 }
 
@@ -32,7 +30,7 @@ impl XdpSender {
 
     pub(super) fn of(socket: SendHalf) -> Result<Self, XdpError> {
         let is_zero_copy = socket.is_zero_copy()?;
-        Ok(Self { free: socket.chunks().collect(), socket, is_zero_copy })
+        Ok(Self { socket, is_zero_copy })
     }
 
     /// True if the driver is in zero-copy mode.
@@ -53,14 +51,11 @@ impl XdpSender {
         if frame.len() > CHUNK {
             return Err(Errno::MSGSIZE.into());
         }
-        let Self { socket, free, is_zero_copy } = self;
-        while let Some(chunk) = socket.done.take() {
-            free.push(chunk);
-        }
-        let chunk = free.pop().ok_or(Errno::NOBUFS)?;
-        let descriptor = libc::xdp_desc { addr: chunk, len: convert::length(frame.len()), options: 0 };
+        let Self { socket, is_zero_copy } = self;
+        let chunk = socket.take_chunk().ok_or(Errno::NOBUFS)?;
+        let descriptor = libc::xdp_desc { addr: socket.address(chunk), len: convert::length(frame.len()), options: 0 };
         if !socket.write(chunk, frame) || !socket.frames.put(descriptor) {
-            free.push(chunk);
+            socket.give_back(chunk);
             // After dropped frames, the kernel updates its counter only during the next wake-up call.
             let _ = socket.wake_to_send();
             return Err(Errno::NOBUFS.into());
@@ -77,7 +72,7 @@ impl XdpSender {
         // In copy mode the kernel consumes frames only in that call. It has consumed a dropped frame, but not a refused
         // one, which would otherwise be sent with the next frame.
         if Errno::from_io_error(&error) != Some(Errno::BUSY) && socket.frames.retract() {
-            free.push(chunk);
+            socket.give_back(chunk);
         }
         Err(error)
     }

@@ -1,4 +1,4 @@
-//! The AF_XDP socket: frame memory in chunks of equal length, and the rings that pass chunks between program and
+//! The AF_XDP sockets of a queue: frame memory in chunks of equal length, and the rings that pass chunks between program and
 //! kernel.
 //!
 //! Each chunk belongs to the program or to the kernel. For sending it goes to the kernel through the transmit ring and
@@ -8,7 +8,9 @@
 use std::{
     io, mem,
     os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd},
-    ptr, thread,
+    ptr,
+    sync::Arc,
+    thread,
     time::{Duration, Instant},
 };
 
@@ -17,9 +19,10 @@ use rustix::io::Errno;
 use super::{
     Copying, Step, XdpError,
     ring::{Consumer, Producer},
+    shared::{FillRing, SendChunks, TO_SEND},
 };
 use crate::convert;
-use crate::region::{Plain, Region};
+use crate::region::{Plain, ReadRegion, Region};
 
 /// Length of a chunk, bytes: the minimum of the kernel, and enough for a frame with an MTU of 1500.
 pub const CHUNK: usize = 2048;
@@ -29,9 +32,6 @@ const TO_RECEIVE: u32 = 8192;
 /// Size of the fill ring. The kernel publishes a frame before it publishes that its chunk was taken from the fill ring,
 /// so a chunk can be returned while its old entry still seems to be there.
 const TO_FILL: u32 = 2 * TO_RECEIVE;
-/// Chunks for sending.
-const TO_SEND: u32 = 64;
-
 /// Maximum time to retry binding. The kernel releases a queue some time after its previous socket was closed.
 const BIND_TIMEOUT: Duration = Duration::from_millis(200);
 
@@ -48,9 +48,11 @@ pub struct QueueBinding {
 pub struct ReceiveHalf {
     fd: OwnedFd,
     /// The chunks for receiving.
-    pub memory: Region,
-    /// The fill ring: chunks for the kernel to receive into.
-    pub fill: Producer<u64>,
+    pub memory: Arc<ReadRegion>,
+    /// The fill ring of the queue.
+    pub fill: Arc<FillRing>,
+    /// Chunks whose frames were copied out, and which the kernel does not have yet.
+    pub read: Vec<u64>,
     /// The receive ring.
     pub frames: Consumer<libc::xdp_desc>,
 }
@@ -59,63 +61,74 @@ pub struct ReceiveHalf {
 #[derive(Debug)]
 pub struct SendHalf {
     fd: OwnedFd,
-    /// The chunks for sending.
+    /// Number of the socket on the queue.
+    number: usize,
+    /// The chunks of this socket.
     memory: Region,
-    /// The completion ring: chunks that were sent.
-    pub done: Consumer<u64>,
+    chunks: Arc<SendChunks>,
     /// The transmit ring.
     pub frames: Producer<libc::xdp_desc>,
 }
 
 /// Opens a receiving socket.
 pub fn receiving(binding: QueueBinding) -> Result<ReceiveHalf, XdpError> {
-    let Unbound { fd, to_receive: memory, fill, .. } = Unbound::open()?;
-    let frames = receive_ring(&fd)?;
-    bind(&fd, binding, None)?;
-    Ok(ReceiveHalf { fd, memory, fill, frames })
+    let (fd, memory) = open(1)?;
+    let half = memory.receive_half(fd)?;
+    bind(&half.fd, binding, None)?;
+    Ok(half)
 }
 
 /// Opens a sending socket.
 pub fn sending(binding: QueueBinding) -> Result<SendHalf, XdpError> {
-    let Unbound { fd, to_send: memory, done, .. } = Unbound::open()?;
-    let frames = send_ring(&fd)?;
-    bind(&fd, binding, None)?;
-    Ok(SendHalf { fd, memory, done, frames })
+    let (fd, mut memory) = open(1)?;
+    let half = memory.send_half(fd)?;
+    bind(&half.fd, binding, None)?;
+    Ok(half)
 }
 
-/// Opens a socket for both directions, whose halves two threads can use at the same time.
+/// Opens this number of sockets for both directions, at least one. A thread can use each half at the same time as others
+/// use theirs.
 ///
-/// These are two sockets that share the memory and the queue: `poll` on a socket with a transmit ring would also send,
-/// so a receiving thread would interfere with the sending one. The sending socket is bound first, because kernels before
-/// 6.0 do not allocate what sending needs for a second one.
-pub fn both(binding: QueueBinding) -> Result<(SendHalf, ReceiveHalf), XdpError> {
-    let Unbound { fd, to_receive, to_send, fill, done } = Unbound::open()?;
-    let to_be_sent = send_ring(&fd)?;
-    bind(&fd, binding, None)?;
-    let second = socket().map_err(|error| Step::Socket.failed(error))?;
-    let received = receive_ring(&second)?;
-    bind(&second, binding, Some(fd.as_fd()))?;
-    let send = SendHalf { fd, memory: to_send, done, frames: to_be_sent };
-    Ok((send, ReceiveHalf { fd: second, memory: to_receive, fill, frames: received }))
-}
-
-/// A socket with its memory, not bound yet.
-struct Unbound {
-    fd: OwnedFd,
-    to_receive: Region,
-    to_send: Region,
-    fill: Producer<u64>,
-    done: Consumer<u64>,
-}
-
-impl Unbound {
-    fn open() -> Result<Self, XdpError> {
-        let fd = socket().map_err(|error| Step::Socket.failed(error))?;
-        Self::map_memory(fd).map_err(|error| Step::Memory.failed(error))
+/// A pair of halves is two sockets, because `poll` on a socket with a transmit ring would also send, so a receiving thread
+/// would interfere with the sending one. All share the memory and the queue. A sending socket is bound first, because
+/// kernels before 6.0 do not allocate what sending needs for a second one.
+pub fn both(binding: QueueBinding, sockets: usize) -> Result<Vec<(SendHalf, ReceiveHalf)>, XdpError> {
+    let (first, mut memory) = open(sockets)?;
+    let owner = first.try_clone().map_err(|error| Step::Socket.failed(error))?;
+    let mut unused = Some(first);
+    let mut pairs = Vec::with_capacity(sockets);
+    for _ in 0..sockets {
+        let shared = unused.is_none().then(|| owner.as_fd());
+        let send = memory.send_half(unused.take().map_or_else(socket, Ok)?)?;
+        bind(&send.fd, binding, shared)?;
+        let receive = memory.receive_half(socket()?)?;
+        bind(&receive.fd, binding, Some(owner.as_fd()))?;
+        pairs.push((send, receive));
     }
+    Ok(pairs)
+}
 
-    fn map_memory(fd: OwnedFd) -> io::Result<Self> {
-        let memory = Region::new((TO_RECEIVE + TO_SEND) as usize * CHUNK)?;
+/// Opens a socket and registers memory for this number of sockets. The socket is not bound yet.
+fn open(sockets: usize) -> Result<(OwnedFd, Memory), XdpError> {
+    let fd = socket()?;
+    let memory = Memory::register(&fd, sockets).map_err(|error| Step::Memory.failed(error))?;
+    Ok((fd, memory))
+}
+
+/// The memory and the rings that the sockets of a queue share.
+struct Memory {
+    to_receive: Arc<ReadRegion>,
+    fill: Arc<FillRing>,
+    /// The chunks for sending of each socket that has no sending half yet; the last socket first.
+    to_send: Vec<Region>,
+    chunks: Arc<SendChunks>,
+}
+
+impl Memory {
+    fn register(fd: &OwnedFd, sockets: usize) -> io::Result<Self> {
+        let to_send = u32::try_from(sockets).ok().and_then(|sockets| sockets.checked_mul(TO_SEND));
+        let to_send = to_send.ok_or(io::ErrorKind::InvalidInput)?;
+        let memory = Region::new((TO_RECEIVE + to_send) as usize * CHUNK)?;
         let umem = libc::xdp_umem_reg {
             addr: memory.address(),
             len: memory.len() as u64,
@@ -124,16 +137,46 @@ impl Unbound {
             flags: 0,
             tx_metadata_len: 0,
         };
-        set_option(&fd, libc::XDP_UMEM_REG, umem)?;
-        set_option(&fd, libc::XDP_UMEM_FILL_RING, TO_FILL)?;
-        set_option(&fd, libc::XDP_UMEM_COMPLETION_RING, TO_SEND)?;
-        let offsets: libc::xdp_mmap_offsets = option(&fd, libc::XDP_MMAP_OFFSETS)?;
-        let mut fill = Producer::map(&fd, libc::XDP_UMEM_PGOFF_FILL_RING, offsets.fr, TO_FILL)?;
-        let done = Consumer::map(&fd, libc::XDP_UMEM_PGOFF_COMPLETION_RING, offsets.cr, TO_SEND)?;
+        set_option(fd, libc::XDP_UMEM_REG, umem)?;
+        let done_size = to_send.next_power_of_two();
+        set_option(fd, libc::XDP_UMEM_FILL_RING, TO_FILL)?;
+        set_option(fd, libc::XDP_UMEM_COMPLETION_RING, done_size)?;
+        let offsets: libc::xdp_mmap_offsets = option(fd, libc::XDP_MMAP_OFFSETS)?;
+        let mut fill = Producer::map(fd, libc::XDP_UMEM_PGOFF_FILL_RING, offsets.fr, TO_FILL)?;
+        let done = Consumer::map(fd, libc::XDP_UMEM_PGOFF_COMPLETION_RING, offsets.cr, done_size)?;
         let is_full = (0..TO_RECEIVE).all(|chunk| fill.put(address(chunk)));
         debug_assert!(is_full, "the fill ring has space for all chunks");
-        let (to_receive, to_send) = memory.split_at(TO_RECEIVE as usize * CHUNK).ok_or(io::ErrorKind::InvalidInput)?;
-        Ok(Self { fd, to_receive, to_send, fill, done })
+        let (to_receive, mut rest) = memory.split_at(TO_RECEIVE as usize * CHUNK).ok_or(io::ErrorKind::InvalidInput)?;
+        let mut to_send = Vec::with_capacity(sockets);
+        for _ in 1..sockets {
+            let (part, others) = rest.split_at(TO_SEND as usize * CHUNK).ok_or(io::ErrorKind::InvalidInput)?;
+            to_send.push(part);
+            rest = others;
+        }
+        to_send.push(rest);
+        to_send.reverse();
+        let chunks = SendChunks::new(done, sockets, address(TO_RECEIVE), CHUNK as u64);
+        Ok(Self {
+            to_receive: Arc::new(ReadRegion::new(to_receive)),
+            fill: Arc::new(FillRing::new(fill)),
+            to_send,
+            chunks: Arc::new(chunks),
+        })
+    }
+
+    fn receive_half(&self, fd: OwnedFd) -> Result<ReceiveHalf, XdpError> {
+        let frames = receive_ring(&fd)?;
+        let (memory, fill) = (self.to_receive.clone(), self.fill.clone());
+        Ok(ReceiveHalf { fd, memory, fill, read: Vec::with_capacity(TO_RECEIVE as usize), frames })
+    }
+
+    /// The sending half of the next socket.
+    fn send_half(&mut self, fd: OwnedFd) -> Result<SendHalf, XdpError> {
+        let frames = send_ring(&fd)?;
+        let left = self.to_send.len();
+        let memory = self.to_send.pop().ok_or_else(|| Step::Memory.failed(io::ErrorKind::InvalidInput))?;
+        let number = self.chunks.sockets() - left;
+        Ok(SendHalf { fd, number, memory, chunks: self.chunks.clone(), frames })
     }
 }
 
@@ -197,6 +240,14 @@ impl ReceiveHalf {
         is_zero_copy(&self.fd)
     }
 
+    /// Returns the chunk at this address of its memory to the kernel.
+    #[inline]
+    pub fn give_back(&mut self, address: u64) {
+        debug_assert!(self.read.len() < self.read.capacity(), "space for all chunks");
+        self.read.push(address / CHUNK as u64 * CHUNK as u64);
+        self.fill.put(&mut self.read);
+    }
+
     /// Asks the kernel to process the fill ring, without blocking.
     #[inline]
     pub fn wake_to_receive(&self) -> io::Result<()> {
@@ -220,16 +271,29 @@ impl SendHalf {
         is_zero_copy(&self.fd)
     }
 
-    /// The addresses of the chunks for sending.
-    pub fn chunks(&self) -> impl Iterator<Item = u64> + use<> {
-        (TO_RECEIVE..TO_RECEIVE + TO_SEND).map(address)
+    /// Takes a free chunk; `None` if the kernel has all of them.
+    #[inline]
+    pub fn take_chunk(&self) -> Option<u32> {
+        self.chunks.take(self.number)
+    }
+
+    /// Returns a chunk that the kernel does not have.
+    #[inline]
+    pub fn give_back(&self, chunk: u32) {
+        self.chunks.give_back(self.number, chunk);
+    }
+
+    /// The address of a chunk, for the transmit ring.
+    #[inline]
+    pub fn address(&self, chunk: u32) -> u64 {
+        self.chunks.address(self.number, chunk)
     }
 
     /// Copies a frame to a chunk; returns false if it does not fit.
     #[inline]
     #[must_use]
-    pub fn write(&mut self, chunk: u64, frame: &[u8]) -> bool {
-        self.memory.write(convert::offset(chunk - address(TO_RECEIVE)), frame)
+    pub fn write(&mut self, chunk: u32, frame: &[u8]) -> bool {
+        self.memory.write(chunk as usize * CHUNK, frame)
     }
 
     /// Asks the kernel to process the transmit ring, without blocking.
@@ -246,11 +310,11 @@ fn address(chunk: u32) -> u64 {
     u64::from(chunk) * CHUNK as u64
 }
 
-fn socket() -> io::Result<OwnedFd> {
+fn socket() -> Result<OwnedFd, XdpError> {
     // SAFETY: the call passes no memory.
     let fd = unsafe { libc::socket(libc::AF_XDP, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) };
     if fd < 0 {
-        return Err(io::Error::last_os_error());
+        return Err(Step::Socket.failed(io::Error::last_os_error()));
     }
     // SAFETY: the kernel has just opened this descriptor for us, and nothing else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })

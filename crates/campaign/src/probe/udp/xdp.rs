@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use frames::Mac;
 use machine::nic::next_hop;
-use probes::udp::{Carrier, Frames, Port, UdpPath, XdpPort, headers::requests_filter};
+use probes::udp::{Carrier, Frames, Port, UdpPath, XdpPort, carrier::returned_filter, headers::requests_filter};
 use sys::{
     link::{Link, Links},
     udp::DatagramSocket,
@@ -42,19 +42,20 @@ impl Xdp {
         Ok((port, Carrier::UdpFrames(path)))
     }
 
-    /// Opens both directions for frames to a mirror.
+    /// Opens both directions for the frames of each traffic class to a mirror.
     pub(super) fn open(
         self,
         interface: &str,
         peer: Mac,
-        frames: Frames,
-        payload_bytes: usize,
-    ) -> Result<OpenSocket, PrepareError> {
+        all: &[Frames],
+        payloads: &[usize],
+    ) -> Result<Vec<OpenSocket>, PrepareError> {
         let (link, own) = ethernet(interface, self.queue)?;
-        check_mtu(&link, payload_bytes, 0)?;
-        let carrier = Carrier::Ethernet { peer, own, frames };
-        let filter = XdpFilter::of(&[frames.ethertype]).with(0, &own).with(6, &peer);
-        Ok((self.port(interface, &filter, None)?, carrier))
+        check_mtu(&link, payloads.iter().copied().max().unwrap_or(0), 0)?;
+        let filter = returned_filter(own, peer, all);
+        let (ports, carriers) = (self.ports(interface, &filter, all.len())?, all.iter());
+        let carrier = |&frames| Carrier::Ethernet { peer, own, frames };
+        Ok(ports.into_iter().zip(carriers.map(carrier)).collect())
     }
 
     /// Opens both directions for the datagrams that arrive on an interface for `own`. `reserved` is the socket that has its
@@ -77,14 +78,36 @@ impl Xdp {
     }
 
     fn port(self, interface: &str, filter: &XdpFilter, reserved: Option<DatagramSocket>) -> Result<Port, XdpRefusal> {
-        let (sender, receiver) = self.exchange(interface, filter)?;
-        let (mode, notes) = (granted(&receiver), queue_note(interface, self.queue).into_iter().collect());
-        Ok(Port::Xdp(Box::new(XdpPort { sender, receiver, mode, notes, reserved })))
+        let (sender, receiver) = self.exchange(interface, filter, 1)?.remove(0);
+        Ok(self.port_of(interface, sender, receiver, reserved))
     }
 
-    fn exchange(self, interface: &str, filter: &XdpFilter) -> Result<(XdpSender, XdpReceiver), XdpRefusal> {
+    /// One port for each number that the filter selects.
+    fn ports(self, interface: &str, filter: &XdpFilter, number: usize) -> Result<Vec<Port>, XdpRefusal> {
+        let pairs = self.exchange(interface, filter, number)?;
+        Ok(pairs.into_iter().map(|(sender, receiver)| self.port_of(interface, sender, receiver, None)).collect())
+    }
+
+    fn port_of(
+        self,
+        interface: &str,
+        sender: XdpSender,
+        receiver: XdpReceiver,
+        reserved: Option<DatagramSocket>,
+    ) -> Port {
+        let (mode, notes) = (granted(&receiver), queue_note(interface, self.queue).into_iter().collect());
+        Port::Xdp(Box::new(XdpPort { sender, receiver, mode, notes, reserved }))
+    }
+
+    fn exchange(
+        self,
+        interface: &str,
+        filter: &XdpFilter,
+        sockets: usize,
+    ) -> Result<Vec<(XdpSender, XdpReceiver)>, XdpRefusal> {
         let (hook, copying) = self.mode.hook();
-        exchange(interface, filter, self.queue, hook, copying).map_err(|error| refusal(interface, self.queue, error))
+        exchange(interface, filter, self.queue, hook, copying, sockets)
+            .map_err(|error| refusal(interface, self.queue, error))
     }
 }
 

@@ -116,7 +116,7 @@ fn a_mirror_returns_every_frame_with_its_times() {
 }
 
 /// The round trips of a traffic class.
-fn of_class<'a>(record: &'a Record, name: &str) -> (&'a Series, &'a RoundTrip) {
+pub fn of_class<'a>(record: &'a Record, name: &str) -> (&'a Series, &'a RoundTrip) {
     let series = record.series.iter().find(|series| series.role == name);
     let series = series.unwrap_or_else(|| panic!("a class {name}"));
     let round_trip = series.kind.round_trip().expect("round trips");

@@ -20,7 +20,10 @@ use sys::{
     udp::{DatagramSocket, Sender},
 };
 
-use super::{round_trip::address, xdp::has_program};
+use super::{
+    round_trip::{address, of_class},
+    xdp::has_program,
+};
 use crate::harness::{PUNCTUAL, Run, Scratch, alone, signal, wait_until};
 
 /// A stall after which a socket is full, so frames are lost.
@@ -139,6 +142,90 @@ fn each_end_works_with_sockets_at_the_other() {
             });
         }
     }
+}
+
+const CLASSES: &str = "--traffic-class control=1ms,priority=6,vlan=5,size=128 --traffic-class alarm=2ms,priority=3,vlan=5 \
+    --traffic-class bulk=4ms,ethertype=0x8892,priority=0,vlan=9,size=1400";
+
+/// Counts the arriving requests of each traffic class while `stop` is false, and checks their VLAN tags and lengths.
+fn count_requests(ends: &VethPair, stop: &AtomicBool) -> [u64; 3] {
+    let open = |ethertype| ends.far.namespace.run(|| FrameReceiver::open("far", ethertype, None)).unwrap().unwrap();
+    let (mut counts, mut frame) = ([0; 3], [0; 2000]);
+    let receivers = [open(0x88b5), open(0x8892)];
+    while !stop.load(Relaxed) {
+        for receiver in &receivers {
+            while let Some(received) = receiver.receive(&mut frame, Poll::Spin).unwrap() {
+                // The number of the class follows magic, version, kind and properties.
+                let class = usize::from(frame[21]);
+                let expected = [(0xc005, 128), (0x6005, 64), (0x0009, 1400)][class];
+                assert_eq!((received.tci, received.length - 14), (Some(expected.0), expected.1), "class {class}");
+                counts[class] += 1;
+            }
+        }
+        thread::sleep(Duration::from_millis(2));
+    }
+    counts
+}
+
+#[test]
+fn traffic_classes_share_a_queue_and_keep_their_schedules_frames_and_figures() {
+    let _alone = alone();
+    for (near, far) in [("xdp", "socket"), ("xdp-generic", "socket"), ("xdp", "xdp")] {
+        repeat_if_stalled(NO_RESPONSE, || {
+            let (ends, scratch) = (VethPair::create().unwrap(), Scratch::new());
+            let mirror = format!("mirror far --ethertype 0x88b5 --ethertype 0x8892 --transport {far}");
+            let child = start(&ends, &scratch, &mirror);
+            let stop = AtomicBool::new(false);
+            let stopper = Stopper(&stop);
+            let (record, requests) = thread::scope(|scope| {
+                let stopper = stopper;
+                let requests = scope.spawn(|| count_requests(&ends, &stop));
+                let asking = format!("round-trip near --to {} {CLASSES}", address(&ends.far));
+                let record = measure(&ends, 0, &format!("{asking} --timeout 10s --duration 1s --transport {near}"));
+                drop(stopper);
+                (record, requests.join().unwrap())
+            });
+            signal(&child, "INT");
+            let counts: serde_json::Value = serde_json::from_slice(&child.wait_with_output().unwrap().stdout).unwrap();
+            let mut sent = Vec::new();
+            for (name, period_ns) in [("control", 1_000_000), ("alarm", 2_000_000), ("bulk", 4_000_000)] {
+                let (series, trip) = of_class(&record, name);
+                assert_no_faults(trip);
+                assert_eq!((series.period_ns, trip.peer_xdp), (period_ns, far == "xdp"), "{name}");
+                assert_eq!(trip.transport.as_deref().map(|used| used.ends_with("generic")), Some(near != "xdp"));
+                let sender = record.series.iter().find(|series| series.role == format!("{name}-sender")).unwrap();
+                assert_eq!(sender.samples, trip.sent, "{name}");
+                sent.push(trip.sent);
+            }
+            assert!(sent[0] > sent[1] && sent[1] > sent[2] && sent[2] >= 100, "{sent:?}");
+            let greetings = 3;
+            assert_eq!(
+                (&counts["answered"], &counts["strangers"]),
+                (&(sent.iter().sum::<u64>() + greetings).into(), &0.into())
+            );
+            // The other program takes the frames from the interface before its socket can see them.
+            let expected = if far == "xdp" { vec![0; 3] } else { sent.iter().map(|sent| sent + 1).collect() };
+            assert_eq!(requests[..], expected, "and one greeting each");
+            assert!(!has_program(&ends.near) && !has_program(&ends.far), "{near}");
+        });
+    }
+}
+
+#[test]
+fn a_traffic_class_that_the_mirror_does_not_answer_makes_the_run_invalid() {
+    let _alone = alone();
+    let (ends, scratch) = (VethPair::create().unwrap(), Scratch::new());
+    let child = start(&ends, &scratch, "mirror far --transport xdp");
+    let asking = format!("round-trip near --to {} {CLASSES}", address(&ends.far));
+    let record = measure(&ends, 4, &format!("{asking} --timeout 200ms --duration 600ms --transport xdp"));
+    signal(&child, "INT");
+    assert!(child.wait_with_output().unwrap().status.success());
+    let silent = record.validity.reasons.iter().find(|reason| reason.id == "round-trip.silent").unwrap();
+    assert!(silent.text.starts_with("no frame of bulk came back"), "{}", silent.text);
+    let answered = ["control", "alarm", "bulk"].map(|name| of_class(&record, name).0.samples > 0);
+    assert_eq!(answered, [true, true, false]);
+    let bulk = of_class(&record, "bulk").1;
+    assert_eq!((bulk.lost, bulk.send_failed), (bulk.sent, 0), "unanswered frames use up no memory: {bulk:?}");
 }
 
 /// Counts the messages that other programs exchange with the far end while `stop` is false: datagrams of another port both ways, and
@@ -378,8 +465,6 @@ fn what_af_xdp_cannot_do_is_refused_with_a_remedy() {
     refused(&own("socket --queue 3"), 64, "--queue needs xdp");
     refused(&own("xdp --stamps receive"), 64, "timestamps and xdp exclude each other");
     refused(&own("xdp --busy-poll 50us"), 64, "busy polling and xdp exclude each other");
-    let classes = "--traffic-class a=1ms --traffic-class b=2ms";
-    refused(&own(&format!("xdp {classes}")), 64, "several traffic classes and xdp exclude each other");
     let to = |interface: &str| {
         format!("measure round-trip {interface} --to 02:00:00:00:00:02 --transport xdp --quiet --no-record")
     };
