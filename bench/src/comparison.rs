@@ -159,6 +159,7 @@ const PARTS: [Part; 14] = [
         measure: |punctual, scenario, effort| {
             let mut rows = Vec::from(udp::measure(punctual, scenario, effort.udp)?);
             rows.extend(sockperf::measure(punctual, scenario, effort.udp)?);
+            rows.extend(udp::measure_xdp(punctual, scenario, effort.udp)?);
             Ok(rows)
         },
     },

@@ -11,7 +11,7 @@ use sys::child::Ended;
 
 use crate::{
     run::{Run, run},
-    scenario::{Length, Scenario},
+    scenario::{Length, PERIOD_US, Scenario},
 };
 
 /// Exit codes for pass, limit exceeded, inconclusive and invalid: in each case there is a record.
@@ -112,11 +112,30 @@ impl Punctual {
         from_sent(self.udp(cpu, period_us, count, bytes).arg(peer))
     }
 
+    /// Measures round trips of a kind (`udp` or `round-trip`) between two namespaces of this machine, with these options,
+    /// from the time when each was sent.
+    pub fn own_round_trips(
+        &self,
+        kind: &str,
+        [cpu, far_cpu]: [u32; 2],
+        count: u64,
+        more: &[&str],
+    ) -> Result<Histogram> {
+        let mut command = self.trips(kind, cpu, PERIOD_US, count);
+        command.args(["--self", "--echo-policy", "fifo:97", "--echo-cpu", &far_cpu.to_string()]).args(more);
+        from_sent(&mut command)
+    }
+
     fn udp(&self, cpu: u32, period_us: u64, count: u64, bytes: u64) -> Command {
-        let mut command = self.with(&["measure", "udp", "--quiet", "--no-record", "--json", "--blame=off"]);
+        let mut command = self.trips("udp", cpu, period_us, count);
+        command.args(["--size", &bytes.to_string()]);
+        command
+    }
+
+    fn trips(&self, kind: &str, cpu: u32, period_us: u64, count: u64) -> Command {
+        let mut command = self.with(&["measure", kind, "--quiet", "--no-record", "--json", "--blame=off"]);
         command.args(["--policy", "fifo:98", "--receive-policy", "fifo:97", "--cpu", &cpu.to_string()]);
-        command.args(["--size", &bytes.to_string(), "--period", &format!("{period_us}us")]);
-        command.args(["--samples", &count.to_string()]);
+        command.args(["--period", &format!("{period_us}us"), "--samples", &count.to_string()]);
         command
     }
 

@@ -17,7 +17,7 @@ const FRAMES: u64 = SECONDS * 8000;
 /// Early enough for nearly every wake-up.
 const WAKEUP_OFFSET: &str = "60us";
 /// Upper limit for the median time from a slot to the sending of its frame.
-const SEND_LIMIT_NS: f64 = 50.0;
+const SEND_LIMIT_NS: f64 = 20.0;
 
 /// Approximate duration of `rounds`, s.
 pub fn seconds(rounds: usize) -> u64 {

@@ -1,5 +1,6 @@
 //! Round trips of datagrams over a veth pair: punctual compared with a minimal loop that only sends and waits. Both
-//! send every 1 ms under FIFO 98 on the same CPU, and are answered under FIFO 97 on another.
+//! send every 1 ms under FIFO 98 on the same CPU, and are answered under FIFO 97 on another. And round trips by AF_XDP at
+//! both ends, compared with those by sockets.
 
 use std::{
     net::UdpSocket,
@@ -28,9 +29,12 @@ const BYTES: usize = 64;
 const PORT: u16 = 7125;
 const PATIENCE: Duration = Duration::from_millis(100);
 
+/// Upper limit for the ratio of AF_XDP to sockets.
+const XDP_LIMIT: f64 = 0.9;
+
 /// Approximate duration of `rounds`, s.
 pub fn seconds(rounds: usize) -> u64 {
-    rounds as u64 * (2 * DATAGRAMS * PERIOD_US / 1_000_000 + 1)
+    3 * rounds as u64 * (2 * DATAGRAMS * PERIOD_US / 1_000_000 + 1)
 }
 
 /// Measures the rows: median and 99th percentile from the time when a datagram was sent, because the loop has no other time.
@@ -46,6 +50,25 @@ pub fn measure(punctual: &Punctual, scenario: &Scenario, rounds: usize) -> Resul
         Row::compared(name, Unit::Time, pairs).with_target(1.0)
     };
     Ok([row("UDP round trip, vs a bare loop", 0), row("p99 of the UDP round trip, vs a bare loop", 1)])
+}
+
+/// Measures AF_XDP rows: the median time from sending to receiving, of datagrams and of Ethernet frames. Neither side asks
+/// the kernel for timestamps, which AF_XDP does not have.
+pub fn measure_xdp(punctual: &Punctual, scenario: &Scenario, rounds: usize) -> Result<[Row; 2]> {
+    let far_cpu = scenario.others.first().copied().unwrap_or(scenario.cpu);
+    let median = |kind: &str, transport: &str| {
+        let options = ["--transport", transport, "--stamps", "none"];
+        let times = punctual.own_round_trips(kind, [scenario.cpu, far_cpu], DATAGRAMS, &options)?;
+        figures(&times).map(|[median, _]| median)
+    };
+    let row = |name, kind| {
+        let pairs = alternate(rounds, || median(kind, "xdp"), || median(kind, "socket"))?;
+        Ok::<_, anyhow::Error>(Row::compared(name, Unit::Time, pairs).with_target(XDP_LIMIT))
+    };
+    Ok([
+        row("UDP round trip, AF_XDP at both ends, vs sockets", "udp")?,
+        row("Ethernet round trip, AF_XDP at both ends, vs sockets", "round-trip")?,
+    ])
 }
 
 /// Median and 99th percentile, ns.
