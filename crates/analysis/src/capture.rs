@@ -1,13 +1,13 @@
 //! The verdict on a captured stream.
 
 use record::{
-    Capture, CaptureClock, CapturedPeriod, Outcome, PresentationMargin, Record, Series, SeriesKind, StepKind,
-    UseVerdict, counted, grouped,
+    Capture, CaptureClock, CapturedPeriod, Outcome, Record, Series, SeriesKind, StepKind, UseVerdict, counted, grouped,
 };
 
 use crate::{
     duration::{format_ns, format_unsigned_ns},
-    float::{to_i64, to_u64},
+    float::to_i64,
+    presentation::Margins,
     profile::Profile,
     rules::{Obstacles, Shown, duration_needed, excellent, measure_longer, severity, shown},
     stalls::{self, Missing},
@@ -220,12 +220,8 @@ fn lost_elsewhere(record: &Record) -> Missing {
     lost.max_by_key(|lost| lost.total).unwrap_or_default()
 }
 
-/// Margins this far outside of the limits, ns, are those of another clock rather than of a talker: the presentation time of
-/// class B is 50 ms ahead. The definition is punctual's own.
-const WRONG_CLOCK_NS: i64 = 100_000_000;
-
-/// The margins of the presentation times that a use is judged by.
-enum Margins<'a> {
+/// The presentation times that a use is judged by.
+enum Presentation<'a> {
     /// The use has no presentation times, or the stream is a clock reference, whose timestamps are no times to play.
     NotLimited,
     /// The clock of the capture is not known.
@@ -233,27 +229,32 @@ enum Margins<'a> {
     /// They cannot be judged for this reason.
     Unknown(String),
     /// They are known.
-    Known(&'a PresentationMargin),
+    Known { margins: Margins<'a>, most_ns: i64 },
 }
 
-fn margins<'a>(capture: &'a Capture, profile: &Profile) -> Margins<'a> {
-    let Some(most_ns) = profile.presentation_ns else { return Margins::NotLimited };
-    let Some(found) = &capture.presentation else { return Margins::WithoutClock };
-    let Some(clock) = found.clock else { return Margins::WithoutClock };
+fn presentation<'a>(capture: &'a Capture, profile: &Profile) -> Presentation<'a> {
+    let Some(most_ns) = profile.presentation_ns else { return Presentation::NotLimited };
+    let Some(found) = &capture.presentation else { return Presentation::WithoutClock };
+    let Some(clock) = found.clock else { return Presentation::WithoutClock };
     if found.reference.is_some() {
-        return Margins::NotLimited;
+        return Presentation::NotLimited;
     }
     let Some(margin) = &found.margin else {
-        return Margins::Unknown("no frame has a presentation time that is valid and certain".to_owned());
+        return Presentation::Unknown("no frame has a presentation time that is valid and certain".to_owned());
     };
-    let nearest_ns = if margin.max_ns < 0 { margin.max_ns } else { margin.min_ns };
-    if nearest_ns < -WRONG_CLOCK_NS || nearest_ns > most_ns.saturating_add(WRONG_CLOCK_NS) {
+    let margins = Margins {
+        margin,
+        period_ns: period_ns(capture),
+        error_ns: resolution_ns(capture),
+        start: "the capture of its frame",
+    };
+    if let Some(nearest_ns) = margins.of_other_clock_ns(most_ns) {
         let (nearest, clock) = (format_ns(nearest_ns), clock_in_words(clock));
-        return Margins::Unknown(format!(
+        return Presentation::Unknown(format!(
             "the margins of the presentation times ({nearest}) suggest that the clock of the capture is not {clock}"
         ));
     }
-    Margins::Known(margin)
+    Presentation::Known { margins, most_ns }
 }
 
 /// The name of a clock for `--clock`.
@@ -264,63 +265,37 @@ fn clock_in_words(clock: CaptureClock) -> &'static str {
     }
 }
 
-/// The largest margin, if it is above the limit of the use. Frames may be captured up to one period before their slots.
-fn ahead(capture: &Capture, profile: &Profile) -> Option<String> {
-    let (Some(most_ns), Margins::Known(margin)) = (profile.presentation_ns, margins(capture, profile)) else {
-        return None;
-    };
-    let allowed_ns = most_ns.saturating_add(to_i64(period_ns(capture).ceil())).saturating_add(resolution_ns(capture));
-    let (ahead, most) = (format_ns(margin.max_ns), format_ns(most_ns));
-    (margin.max_ns > allowed_ns)
-        .then(|| format!("a presentation time {ahead} after the capture of its frame, above the limit of {most}"))
-}
-
-/// The reason for FAIL if presentation times are too far ahead: on average, or if the use does not tolerate one of them.
+/// The reason for FAIL if presentation times are too far ahead.
 fn too_far_ahead(capture: &Capture, profile: &Profile, exposure: &Exposure) -> Option<String> {
-    let Margins::Known(margin) = margins(capture, profile) else { return None };
-    let one = stalls::of_missing(Missing::anywhere(1), profile.period_ns, profile.period_ns);
-    let with_one = Exposure { late: one, ..*exposure };
-    let is_usual = profile.presentation_ns.is_some_and(|most_ns| margin.mean_ns > most_ns as f64);
-    ahead(capture, profile).filter(|_| is_usual || with_one.exceeds(profile.tolerates, 1))
+    let Presentation::Known { margins, most_ns } = presentation(capture, profile) else { return None };
+    margins.too_far_ahead(most_ns, profile, exposure)
 }
 
 /// The reason why the presentation times support no PASS.
 fn presentation_unknown(capture: &Capture, profile: &Profile) -> Option<String> {
-    match margins(capture, profile) {
-        Margins::Unknown(why) => Some(why),
-        Margins::Known(_) => {
-            ahead(capture, profile).map(|ahead| format!("{ahead}, but the number of such frames is not known"))
+    match presentation(capture, profile) {
+        Presentation::Unknown(why) => Some(why),
+        Presentation::Known { margins, most_ns } => {
+            margins.ahead(most_ns).map(|ahead| format!("{ahead}, but the number of such frames is not known"))
         }
-        Margins::NotLimited | Margins::WithoutClock => None,
+        Presentation::NotLimited | Presentation::WithoutClock => None,
     }
 }
 
 /// The stalls of frames that were captured after their presentation times by more than `error_ns`.
 fn overdue(capture: &Capture, profile: &Profile, error_ns: i64) -> Late {
-    let Margins::Known(margin) = margins(capture, profile) else { return Late::default() };
-    let is_certain = |margin_ns: i64| margin_ns < error_ns.saturating_neg();
-    if !is_certain(margin.min_ns) {
-        return Late::default();
+    match presentation(capture, profile) {
+        Presentation::Known { margins, .. } => margins.overdue(profile, error_ns),
+        Presentation::NotLimited | Presentation::WithoutClock | Presentation::Unknown(_) => Late::default(),
     }
-    let listed: Vec<u64> = margin
-        .worst
-        .iter()
-        .filter(|frame| is_certain(frame.ns))
-        .map(|frame| frame.at_ns.max(0).unsigned_abs())
-        .collect();
-    // The latest frames are listed, so if one of them is within the error, all others are.
-    let total = if listed.len() < margin.worst.len() { listed.len() as u64 } else { margin.late };
-    stalls::of_frames(total, &listed, to_u64(period_ns(capture)), profile.period_ns)
 }
 
 /// The reason for FAIL if frames came after their presentation times.
-fn overdue_in_words(capture: &Capture) -> String {
-    let Some(margin) = capture.presentation.as_ref().and_then(|found| found.margin.as_ref()) else {
-        return String::new();
-    };
-    let which = margin.worst.first().map_or_else(String::new, |worst| format!(" (frame {})", worst.frame));
-    let (frames, late) = (counted(margin.late, "frame"), format_ns(margin.min_ns.saturating_neg()));
-    format!("{frames} after its presentation time, the latest by {late}{which}")
+fn overdue_in_words(capture: &Capture, profile: &Profile) -> String {
+    match presentation(capture, profile) {
+        Presentation::Known { margins, .. } => margins.overdue_in_words(),
+        Presentation::NotLimited | Presentation::WithoutClock | Presentation::Unknown(_) => String::new(),
+    }
 }
 
 fn decide(
@@ -376,7 +351,7 @@ fn decide(
     let presentation_unknown = presentation_unknown(capture, profile);
     match bounds.shown(profile) {
         Shown::Exceeded if overdue.stalls_at_least >= bounds.least.late.stalls_at_least => {
-            (Outcome::Fail, overdue_in_words(capture))
+            (Outcome::Fail, overdue_in_words(capture, profile))
         }
         Shown::Exceeded if max_ns > profile.limit_ns.saturating_add(error_ns) => {
             let which = capture.worst_late.first().map_or_else(String::new, |late| format!(" (frame {})", late.frame));
@@ -438,11 +413,11 @@ fn decide(
             let kept = if max_ns > profile.limit_ns { "rarely above" } else { "within" };
             let (excellent, bound) = (excellent(profile, max_ns), exposure.bound_per_span());
             let (worst, tolerates) = (format_ns(max_ns), profile.tolerates);
-            let not_judged = match margins(capture, profile) {
-                Margins::WithoutClock => {
+            let not_judged = match presentation(capture, profile) {
+                Presentation::WithoutClock => {
                     "; presentation times were not judged: analyse the capture with --clock gptp or utc"
                 }
-                Margins::NotLimited | Margins::Unknown(_) | Margins::Known(_) => "",
+                Presentation::NotLimited | Presentation::Unknown(_) | Presentation::Known { .. } => "",
             };
             (
                 Outcome::Pass,
@@ -726,7 +701,9 @@ mod tests {
 
 #[cfg(test)]
 mod presentation_tests {
-    use record::{CapturedPresentation, ClockReference, Listener, MarkedFrame, ReceivedStream, Stream};
+    use record::{
+        CapturedPresentation, ClockReference, Listener, MarkedFrame, PresentationMargin, ReceivedStream, Stream,
+    };
 
     use super::{tests::record_of, *};
     use crate::find_profile;

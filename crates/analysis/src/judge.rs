@@ -9,7 +9,7 @@ use crate::{
     duration::{format_exact, format_ns, format_unsigned_ns, parse_ns},
     gaps,
     groups::{Group, groups},
-    process,
+    presentation, process,
     profile::{Judges, Profile},
     round_trip,
     rules::{
@@ -42,7 +42,8 @@ const ERROR_PART: u64 = 10;
 /// thread was late if it was late whatever the error was, and on time if it was on time whatever the error was. A question
 /// of an outside judge without an answer is late, and an unknown result can have been. Missed
 /// deadlines without a late wake-up can have been late. Profiles of round trips, watched programs, gaps of threads that
-/// never sleep, and captured streams have their own rules.
+/// never sleep, and captured streams have their own rules. If the profile limits presentation times, those at the listeners
+/// of a run count, too.
 ///
 /// In a run with both cores, each core is judged by itself, and the worse verdict is that of the run.
 ///
@@ -62,11 +63,12 @@ pub fn judge(record: &Record, profile: &Profile) -> UseVerdict {
     if gaps::is_about(record) {
         return gaps::judge(record, profile);
     }
-    match &record.capture {
+    let verdict = match &record.capture {
         Some(capture) if capture.observer.is_none() => crate::capture::judge(record, capture, profile),
         Some(capture) => crate::capture::judge_with_capture(record, capture, profile, judge_run(record, profile)),
         None => judge_run(record, profile),
-    }
+    };
+    presentation::with_listeners(record, profile, verdict)
 }
 
 /// Judges the threads of a run.

@@ -11,6 +11,7 @@
 //! | [`float`] | conversions of floating-point numbers |
 //! | [`audio`] | causes of xruns, and the smallest buffer |
 //! | `capture` | the verdict on a captured stream |
+//! | `presentation` | the limits of presentation times |
 //! | [`observation`] | a stream at talker, capture and listener |
 //! | `round_trip` | the verdict on round trips |
 //! | `groups` | the series of a record that are relevant for a use |
@@ -52,6 +53,7 @@ mod latency_limit;
 pub mod linuxcnc;
 pub mod matrix;
 pub mod observation;
+mod presentation;
 pub mod process;
 pub mod profile;
 mod profiles;

@@ -390,16 +390,19 @@ pub struct CapturedPresentation {
     pub reference: Option<ClockReference>,
 }
 
-/// The time from the capture of a frame to its presentation time, ns.
+/// The time from the capture of a frame, or its arrival at a listener, to its presentation time, ns.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct PresentationMargin {
     /// The smallest.
     pub min_ns: i64,
     /// The mean.
     pub mean_ns: f64,
+    /// The median, above the exact one by less than a thousandth; absent in older records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub median_ns: Option<i64>,
     /// The largest.
     pub max_ns: i64,
-    /// Frames that were captured after their presentation time.
+    /// Frames that came after their presentation time.
     pub late: u64,
     /// The latest of them, latest first, with the margin as `ns`; at most 20.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -1,6 +1,6 @@
 //! Margins of presentation times, counted frame by frame.
 
-use crate::{MarkedFrame, PresentationMargin, WORST_KEPT};
+use crate::{Histogram, MarkedFrame, PresentationMargin, WORST_KEPT};
 
 /// The frames with the largest values, in descending order; at most [`WORST_KEPT`].
 #[derive(Debug, Clone, Default)]
@@ -36,7 +36,7 @@ impl LargestFrames {
 pub struct MarginTally {
     range_ns: Option<(i64, i64)>,
     sum_ns: i128,
-    count: u64,
+    margins: Histogram,
     late: u64,
     latest: LargestFrames,
 }
@@ -49,7 +49,7 @@ impl MarginTally {
         let (smallest_ns, largest_ns) = self.range_ns.unwrap_or((margin_ns, margin_ns));
         self.range_ns = Some((smallest_ns.min(margin_ns), largest_ns.max(margin_ns)));
         self.sum_ns += i128::from(margin_ns);
-        self.count += 1;
+        self.margins.record(margin_ns);
         if margin_ns < 0 && is_played {
             self.late += 1;
             self.latest.add(frame, at_ns, margin_ns.saturating_neg());
@@ -63,7 +63,8 @@ impl MarginTally {
         let as_margin = |marked: &MarkedFrame| MarkedFrame { ns: marked.ns.saturating_neg(), ..marked.clone() };
         Some(PresentationMargin {
             min_ns,
-            mean_ns: self.sum_ns as f64 / self.count as f64,
+            mean_ns: self.sum_ns as f64 / self.margins.total() as f64,
+            median_ns: self.margins.percentile(50.0),
             max_ns,
             late: self.late,
             worst: self.latest.as_slice().iter().map(as_margin).collect(),
@@ -84,6 +85,7 @@ mod tests {
         }
         let margin = tally.to_record().unwrap();
         assert_eq!((margin.min_ns, margin.max_ns, margin.late, margin.mean_ns), (-25, 4, 25, -10.5));
+        assert_eq!(margin.median_ns, Some(-11), "15 of 30 are not above it");
         let worst: Vec<_> = margin.worst.iter().map(|marked| (marked.frame, marked.ns)).collect();
         assert_eq!((worst.len(), worst[0], worst[19]), (WORST_KEPT, (30, -25), (11, -6)));
     }

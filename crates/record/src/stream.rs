@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{ClockRelation, Extra, Histogram, PresentationMargin};
+use crate::{CapturedMediaChange, ClockRelation, Extra, Histogram, PresentationMargin};
 
 /// Name of the phase that finds the wake-up offset of a talker before the run.
 pub const CALIBRATION: &str = "offset";
@@ -384,6 +384,14 @@ pub struct Listener {
     /// Delay variation, which needs no common clock; absent if the clocks are synchronised, and for a foreign talker.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay_variation: Option<DelayVariation>,
+    /// Presentation times that are not where those before let expect them; absent if they do not advance regularly or no
+    /// frame has one, and in older records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jumps: Option<u64>,
+    /// The first changes of the media clock, in order; at most 20. Frames are counted from 1, and times from the arrival of the
+    /// first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub media_changes: Vec<CapturedMediaChange>,
     /// Counters as defined by IEEE Std 1722.1.
     pub counters: StreamCounters,
     /// Fields that a newer version wrote.

@@ -255,7 +255,11 @@ fn of_end(stream: &Stream) -> Option<String> {
             let gap = max_gap_ns.map_or_else(String::new, |ns| format!(", largest gap {}", unsigned(ns)));
             let of_worst =
                 listener.worst_first().first().map_or_else(String::new, |worst| worst_stream(listener, worst));
-            Some(format!("Listener: {} of {} frames lost{gap}{of_worst}.", grouped(*lost), grouped(sent)))
+            let margin = listener.one_way.as_ref().and_then(|one_way| one_way.margin.as_ref());
+            let late = margin.filter(|margin| margin.late > 0).map_or_else(String::new, |margin| {
+                format!(", {} after their presentation time", counted(margin.late, "frame"))
+            });
+            Some(format!("Listener: {} of {} frames lost{gap}{late}{of_worst}.", grouped(*lost), grouped(sent)))
         }
     }
 }

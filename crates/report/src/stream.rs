@@ -2,8 +2,8 @@
 
 use analysis::{format_exact, format_ns};
 use record::{
-    ClaimedAddresses, ClockRelation, ClockTie, Histogram, Launch, Listener, Maap, MaapResolution, OneWay,
-    ReceivedStream, Record, Series, Stream, StreamIdentity, Talker, counted, grouped,
+    CapturedMediaChange, ClaimedAddresses, ClockRelation, ClockTie, Histogram, Launch, Listener, Maap, MaapResolution,
+    OneWay, ReceivedStream, Record, Series, Stream, StreamIdentity, Talker, counted, grouped,
 };
 
 use crate::blame::unsigned;
@@ -308,22 +308,38 @@ fn of_listener(series: &Series, listener: &Listener) -> EndSummary {
             ("Late packets", late_packets(listener.late_packets)),
             ("Max delta", listener.max_gap_ns.map_or_else(|| "-".to_owned(), unsigned)),
         ],
-        figures: vec![
-            count("frames", listener.frames),
-            bad("lost", listener.lost),
-            count("bursts", listener.loss_bursts),
-            bad("duplicates", listener.duplicates),
-            bad("reordered", listener.reordered),
-            bad("gaps > 2 periods", listener.gaps),
-            bad("too close", listener.window_violations),
-            bad("wrong tag", listener.wrong_tag),
-            count("other streams", listener.other_streams),
-        ],
+        figures: of_frames_received(listener),
         streams: received_streams(listener),
         times: rows,
         remarks: format!("{}. 1722.1: {}", how_to_read(listener), counters(listener)),
         ..EndSummary::default()
     }
+}
+
+fn of_frames_received(listener: &Listener) -> Vec<Figure> {
+    let mut figures = vec![
+        count("frames", listener.frames),
+        bad("lost", listener.lost),
+        count("bursts", listener.loss_bursts),
+        bad("duplicates", listener.duplicates),
+        bad("reordered", listener.reordered),
+        bad("gaps > 2 periods", listener.gaps),
+        bad("too close", listener.window_violations),
+        bad("wrong tag", listener.wrong_tag),
+        count("other streams", listener.other_streams),
+    ];
+    if let Some(margin) = listener.one_way.as_ref().and_then(|one_way| one_way.margin.as_ref()) {
+        figures.push(Figure {
+            name: "margin",
+            text: format!("{} to {}", format_ns(margin.min_ns), format_ns(margin.max_ns)),
+            bad: margin.late > 0,
+        });
+        figures.push(plain("median margin", margin.median_ns.map_or_else(|| "-".to_owned(), format_ns)));
+        figures.push(bad("too late to present", margin.late));
+        figures.push(bad("uncertain", listener.counters.timestamp_uncertain));
+    }
+    figures.extend(listener.jumps.map(|jumps| bad("media clock jumps", jumps)));
+    figures
 }
 
 /// The rows of the streams of one talker.
@@ -372,6 +388,7 @@ fn how_to_read(listener: &Listener) -> String {
         }
         None => text += "; presentation times are not evaluated because they refer to another machine's clock",
     }
+    text += &media_changes(listener);
     if let Some(variation) = &listener.delay_variation {
         text += &format!(
             "; above the minimum: the delay of each frame minus the smallest delay of its {} window, because the two \
@@ -383,19 +400,31 @@ fn how_to_read(listener: &Listener) -> String {
     text
 }
 
-/// The margins of the presentation times on arrival; empty in older records.
+/// The words of the figures about presentation times; empty in older records.
 fn margin(listener: &Listener, one_way: &OneWay) -> String {
     let Some(margin) = &one_way.margin else { return String::new() };
-    let (min, max) = (format_ns(margin.min_ns), format_ns(margin.max_ns));
-    let late = match margin.worst.first() {
-        Some(worst) => format!("{} too late, the latest frame {}", counted(margin.late, "frame"), grouped(worst.frame)),
-        None => "no frame too late".to_owned(),
+    let latest = match margin.worst.first() {
+        Some(worst) => format!(", the latest frame {}", grouped(worst.frame)),
+        None => String::new(),
     };
     let uncertain = match listener.counters.timestamp_uncertain {
         0 => String::new(),
         count => format!(", without {} whose time is uncertain", counted(count, "frame")),
     };
-    format!("; margin from arrival to presentation time {min} to {max}{uncertain}: {late}")
+    format!("; margin: from arrival to presentation time{uncertain}{latest}")
+}
+
+/// The first changes of the media clock; empty without one.
+fn media_changes(listener: &Listener) -> String {
+    let in_words = |change: &CapturedMediaChange| {
+        let (frame, announced) = (grouped(change.frame), if change.restarted { ", announced" } else { "" });
+        let moved = change.jump_ns.map_or_else(|| "-".to_owned(), format_ns);
+        format!("frame {frame} by {moved}{announced}")
+    };
+    match &listener.media_changes[..] {
+        [] => String::new(),
+        changes => format!("; media clock moved at {}", few(&changes.iter().map(in_words).collect::<Vec<_>>())),
+    }
 }
 
 fn where_lost(listener: &Listener) -> String {

@@ -2,7 +2,8 @@
 
 use frames::{Avtp, Format, Mac, Payload, Tci, nearest_ns};
 use record::{
-    ClockRelation, ClockTie, DelayVariation, Histogram, MarginTally, Maxima, OneWay, ReceivedStream, StreamIdentity,
+    ClockRelation, ClockTie, DelayVariation, Histogram, MarginTally, Maxima, MediaClock, MediaFrame, OneWay,
+    ReceivedStream, StreamIdentity,
 };
 
 use super::{identity, numbers::Numbers, receive::Dropped};
@@ -58,6 +59,7 @@ pub struct Tracker {
     late: u64,
     early: u64,
     margins: MarginTally,
+    media: MediaClock,
     /// Interval between each frame and the one before, minus the period.
     pub raw: Histogram,
     /// The largest of these values over time.
@@ -121,6 +123,11 @@ fn counts_of(numbers: &Numbers) -> ReceivedStream {
     ReceivedStream { lost, loss_bursts, duplicates, reordered, ..ReceivedStream::default() }
 }
 
+/// When a frame arrived, by the kernel's timestamp or else when it was read, ns.
+fn arrived_ns(arrival: &Arrival) -> i64 {
+    arrival.stamp_ns.unwrap_or(arrival.read_ns)
+}
+
 /// True if the frame is of another run of the talker than the one before.
 fn is_restart(last: Option<&Arrival>, now: &Payload) -> bool {
     last.and_then(|last| last.probe).is_some_and(|before| before.run != now.run)
@@ -146,6 +153,7 @@ impl Tracker {
             late: 0,
             early: 0,
             margins: MarginTally::default(),
+            media: MediaClock::new(expected.period_ns as f64),
             raw: Histogram::default(),
             maxima: Maxima::default(),
             restarts: 0,
@@ -176,6 +184,7 @@ impl Tracker {
         }
         self.count_number(last.as_ref(), arrival);
         self.count_header(last.as_ref(), arrival);
+        self.count_media(&first, arrival);
         if self.expected.tie != ClockTie::None {
             self.count_one_way(arrival);
         } else if let Some(probe) = arrival.probe {
@@ -222,6 +231,7 @@ impl Tracker {
             Some(probe) => {
                 if is_restart(last, &probe) {
                     self.numbers.restart();
+                    self.media.restart();
                     self.end();
                     self.restarts += 1;
                 }
@@ -247,8 +257,16 @@ impl Tracker {
         }
     }
 
+    fn count_media(&mut self, first: &Arrival, now: &Arrival) {
+        let at_ns = arrived_ns(now) - arrived_ns(first);
+        let near_ns = self.media.near_ns(at_ns).unwrap_or(0);
+        let Avtp { sequence, media_restart, timestamp, .. } = now.avtp;
+        let time_ns = timestamp.map(|timestamp| nearest_ns(timestamp, near_ns));
+        let frame = self.listener.frames;
+        self.media.add(MediaFrame { frame, at_ns, sequence, restart_bit: media_restart, time_ns }, |_, _| ());
+    }
+
     fn count_one_way(&mut self, now: &Arrival) {
-        let arrived_ns = |arrival: &Arrival| arrival.stamp_ns.unwrap_or(arrival.read_ns);
         if let Some(margin_ns) = now.avtp.margin_ns(arrived_ns(now)) {
             let first_ns = self.first.as_ref().map_or(0, arrived_ns);
             self.margins.add(self.listener.frames, arrived_ns(now) - first_ns, margin_ns, true);
@@ -330,6 +348,8 @@ impl Tracker {
     /// The figures so far, with the number of frames that this machine dropped, if known.
     pub fn to_record(&self, interface: &str, dropped: Option<Dropped>) -> record::Listener {
         let Numbers { lost, loss_bursts, duplicates, reordered, strays, .. } = self.numbers;
+        let mut media = self.media.clone();
+        media.learn(|_, _| ());
         let mut listener = record::Listener {
             identity: self.identity(interface),
             lost,
@@ -338,6 +358,8 @@ impl Tracker {
             reordered,
             strays,
             streams: self.streams(),
+            jumps: media.jumps(),
+            media_changes: media.changes().to_vec(),
             numbers: if self.first.is_some_and(|first| first.probe.is_none()) { "avtp" } else { "probe" }.to_owned(),
             ..self.listener.clone()
         };

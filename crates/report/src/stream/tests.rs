@@ -154,14 +154,20 @@ fn omits_one_way_times_without_a_common_clock() {
     assert!(together.remarks.contains("7 frames read after their presentation time, smallest margin -5 us"));
     assert_eq!(together.times.len(), 5);
     assert_eq!(together.times[4][0], "from send to read (one clock)");
-    assert!(!together.remarks.contains("margin from arrival"), "an older record");
+    assert!(!together.remarks.contains("margin: from arrival"), "an older record");
     let worst = vec![record::MarkedFrame { frame: 1_234, at_ns: 7, ns: -5_000 }];
-    let margin = record::PresentationMargin { min_ns: -5_000, mean_ns: 1e6, max_ns: 1_990_000, late: 2, worst };
+    let (mean_ns, median_ns) = (1e6, Some(1_900_000));
+    let margin = record::PresentationMargin { min_ns: -5_000, mean_ns, median_ns, max_ns: 1_990_000, late: 2, worst };
     let one_way = Some(OneWay { margin: Some(margin), ..OneWay::default() });
     let counters = record::StreamCounters { timestamp_uncertain: 3, ..record::StreamCounters::default() };
-    let known = of_frames_received(Listener { one_way, counters, ..Listener::default() });
-    let expected = "; margin from arrival to presentation time -5 us to 1.99 ms, without 3 frames whose time is uncertain: \
-                    2 frames too late, the latest frame 1,234";
+    let change = CapturedMediaChange { frame: 7, jump_ns: Some(40_000), ..Default::default() };
+    let (jumps, media_changes) = (Some(1), vec![change]);
+    let known = of_frames_received(Listener { one_way, counters, jumps, media_changes, ..Listener::default() });
+    let expected = "; margin: from arrival to presentation time, without 3 frames whose time is uncertain, the latest frame \
+                    1,234; media clock moved at frame 7 by 40 us";
+    let figure = |name| known.figures.iter().find(|figure| figure.name == name).map(|figure| figure.text.as_str());
+    let names = ["margin", "median margin", "too late to present", "uncertain", "media clock jumps"];
+    assert_eq!(names.map(figure), [Some("-5 us to 1.99 ms"), Some("1.9 ms"), Some("2"), Some("3"), Some("1")]);
     assert!(known.remarks.contains(expected), "{}", known.remarks);
 }
 

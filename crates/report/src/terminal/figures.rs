@@ -152,7 +152,7 @@ fn in_phases(place: &str, of_place: &[&Series], phases: &[String]) -> Spans {
 }
 
 /// The frames that a talker sent, a listener received and the run's own observer captured. Times are the lateness of sent and
-/// captured frames, and the gaps between received ones.
+/// captured frames, the gaps between received ones, and the margin until their presentation times, whose worst is the smallest.
 fn of_stream(record: &Record, all: &[&Series], rows: usize) -> Table {
     let mut table = Table::new(&["", "frames", "late", "missing", "p99.9", "worst"]);
     let several = record.phases.len() > 1;
@@ -183,6 +183,18 @@ fn of_stream(record: &Record, all: &[&Series], rows: usize) -> Table {
             }
             None => continue,
         });
+        let one_way = series.kind.listener().and_then(|listener| listener.one_way.as_ref());
+        if let Some(margin) = one_way.and_then(|one_way| one_way.margin.as_ref()) {
+            let valid = series.kind.listener().map_or(0, |listener| listener.counters.timestamp_valid);
+            table.row(vec![
+                cell(format!("received{host}{when}: margin")),
+                cell(grouped(valid)),
+                count_cell(margin.late),
+                cell("-"),
+                cell("-"),
+                cell(time(Some(margin.min_ns))),
+            ]);
+        }
     }
     if let Some(capture) = &record.capture {
         table.row(captured("captured: lateness", record, capture));

@@ -61,7 +61,8 @@ fn margin(found: &CapturedPresentation) -> String {
         Some(worst) => format!("{} too late, the latest frame {}", counted(margin.late, "frame"), worst.frame),
         None => "no frame too late".to_owned(),
     };
-    format!("{min} to {max}: {late} (by the capture's clock, {clock})")
+    let median = margin.median_ns.map_or_else(String::new, |ns| format!(", median {}", format_ns(ns)));
+    format!("{min} to {max}{median}: {late} (by the capture's clock, {clock})")
 }
 
 /// `audio samples of 48000 Hz, a timestamp for each 96, 1 in a frame`.

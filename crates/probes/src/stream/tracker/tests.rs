@@ -194,6 +194,31 @@ fn compares_tags_and_headers_with_earlier_frames() {
 }
 
 #[test]
+fn a_jump_of_the_presentation_time_is_found_and_margins_have_a_median() {
+    let moved = |seq: u64| {
+        let plain = arrival(seq);
+        let by_ns = if seq < 500 { 0 } else { 40_000 };
+        Arrival {
+            avtp: Avtp { timestamp: plain.avtp.timestamp.map(|ns| ns.wrapping_add(by_ns)), ..plain.avtp },
+            ..plain
+        }
+    };
+    let result = tracked(expected(), (0..1000).map(moved));
+    assert_eq!((result.jumps, result.media_changes.len()), (Some(1), 1), "{:?}", result.media_changes);
+    let change = &result.media_changes[0];
+    assert_eq!((change.frame, change.jump_ns, change.restarted), (501, Some(40_000), false));
+    let margin = result.one_way.unwrap().margin.unwrap();
+    let (median_ns, middle_ns) = (margin.median_ns.unwrap(), margin.max_ns - 40_000);
+    assert!((middle_ns - middle_ns / 1000..=middle_ns + middle_ns / 1000).contains(&median_ns), "{margin:?}");
+    let restarted = |seq| {
+        let plain = moved(seq);
+        Arrival { probe: plain.probe.map(|probe| Payload { run: if seq < 500 { 1 } else { 2 }, ..probe }), ..plain }
+    };
+    let result = tracked(Expected { whole: false, ..expected() }, (0..1000).map(restarted));
+    assert_eq!((result.jumps, result.media_changes), (Some(0), Vec::new()), "the talker restarted");
+}
+
+#[test]
 fn a_restarted_talker_loses_no_frames() {
     let restarted = |seq| {
         let arrival = arrival(seq);

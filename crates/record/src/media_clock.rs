@@ -1,0 +1,284 @@
+//! The media clock of an AVTP stream by the presentation times in its frames: jumps and announced restarts.
+//!
+//! A presentation time is expected one interval after the one before. Losses are counted by the sequence numbers.
+
+use crate::{CapturedMediaChange, WORST_KEPT};
+
+/// The number of frames that show how regularly the timestamps advance.
+const LEARN: usize = 256;
+/// A jump is a deviation of more than this multiple of that of nine tenths of these frames,
+const JUMP: f64 = 4.0;
+/// and of more than this part of the period, and this time, ns; at most, of the second part of the period.
+const JUMP_MIN: f64 = 0.01;
+const JUMP_MIN_NS: f64 = 1000.0;
+const JUMP_MAX: f64 = 0.25;
+/// Maximum relative difference of two clocks.
+const CLOCK_ERROR: f64 = 500e-6;
+
+/// A frame of the stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MediaFrame {
+    /// Its number, from 1.
+    pub frame: u64,
+    /// When it came, ns after the first one.
+    pub at_ns: i64,
+    /// Its sequence number.
+    pub sequence: u8,
+    /// The media clock restart bit (mr).
+    pub restart_bit: bool,
+    /// Its presentation time, ns from any fixed origin; `None` without one.
+    pub time_ns: Option<i64>,
+}
+
+/// The media clock so far.
+#[derive(Debug, Clone)]
+pub struct MediaClock {
+    /// The time between two frames, ns.
+    interval_ns: f64,
+    newest: Option<Newest>,
+    last: Option<Last>,
+    /// True if the media clock restart bit changed in a frame without a timestamp since the last one with one.
+    restarted: bool,
+    /// The first steps, until they show how regular the timestamps are.
+    waiting: Vec<Step>,
+    /// The largest deviation that is no jump, ns; `None` before it is known.
+    jump_ns: Option<f64>,
+    irregular: bool,
+    /// Sum of all jumps, ns.
+    moved_ns: i64,
+    jumps: u64,
+    restarts: u64,
+    changes: Vec<CapturedMediaChange>,
+    /// Frames, and the sum of their timestamps' differences, without jumps.
+    advanced: (u64, i64),
+}
+
+/// The newest frame by its sequence number, with or without a timestamp.
+#[derive(Debug, Clone, Copy)]
+struct Newest {
+    sequence: u8,
+    at_ns: i64,
+    restart_bit: bool,
+}
+
+/// The newest frame with a timestamp.
+#[derive(Debug, Clone, Copy)]
+struct Last {
+    sequence: u8,
+    at_ns: i64,
+    /// Its presentation time, ns.
+    time_ns: i64,
+}
+
+/// The difference of a frame to the one before.
+#[derive(Debug, Clone, Copy)]
+struct Step {
+    frame: u64,
+    at_ns: i64,
+    time_ns: i64,
+    /// Frames from one to the other, with those that were lost.
+    frames: u64,
+    advance_ns: i64,
+    restarted: bool,
+}
+
+impl MediaClock {
+    /// Frames are `interval_ns` apart.
+    #[must_use]
+    pub fn new(interval_ns: f64) -> Self {
+        Self {
+            interval_ns,
+            newest: None,
+            last: None,
+            restarted: false,
+            waiting: Vec::new(),
+            jump_ns: None,
+            irregular: false,
+            moved_ns: 0,
+            jumps: 0,
+            restarts: 0,
+            changes: Vec::new(),
+            advanced: (0, 0),
+        }
+    }
+
+    /// Sets the time between two frames, before the first one is added.
+    pub fn set_interval_ns(&mut self, interval_ns: f64) {
+        self.interval_ns = interval_ns;
+    }
+
+    /// Forgets the last frame, because the talker restarted.
+    pub fn restart(&mut self) {
+        self.learn(|_, _| ());
+        (self.newest, self.last, self.restarted) = (None, None, false);
+    }
+
+    /// The expected presentation time of a frame that came at `at_ns`, ns; `None` before the first one.
+    #[inline]
+    #[must_use]
+    pub fn near_ns(&self, at_ns: i64) -> Option<i64> {
+        self.last.map(|last| last.time_ns.saturating_add(at_ns.saturating_sub(last.at_ns)))
+    }
+
+    /// Adds a frame. Calls `each` with the presentation time without jumps, and with the time at which its frame came, for
+    /// each frame that continues the stream, at most 256 frames later.
+    #[inline]
+    pub fn add(&mut self, now: MediaFrame, mut each: impl FnMut(i64, i64)) {
+        let MediaFrame { frame, at_ns, sequence, restart_bit, time_ns } = now;
+        if !self.is_newer(sequence, at_ns) {
+            return;
+        }
+        let newest = Newest { sequence, at_ns, restart_bit };
+        if self.newest.replace(newest).is_some_and(|before| before.restart_bit != restart_bit) {
+            self.restarts += 1;
+            self.restarted = true;
+        }
+        let Some(time_ns) = time_ns else { return };
+        let Some(last) = self.last.replace(Last { sequence, at_ns, time_ns }) else {
+            each(time_ns, at_ns);
+            return;
+        };
+        let ahead = u64::from(sequence.wrapping_sub(last.sequence));
+        let passed = at_ns.saturating_sub(last.at_ns) as f64 / self.interval_ns;
+        let around = nearest((passed - ahead as f64) / 256.0).max(0).cast_unsigned();
+        let frames = ahead.saturating_add(around.saturating_mul(256)).max(1);
+        let advance_ns = time_ns.saturating_sub(last.time_ns);
+        let restarted = std::mem::take(&mut self.restarted);
+        let step = Step { frame, at_ns, time_ns, frames, advance_ns, restarted };
+        if self.jump_ns.is_some() {
+            self.take(step, &mut each);
+        } else {
+            self.waiting.push(step);
+            if self.waiting.len() == LEARN {
+                self.learn(each);
+            }
+        }
+    }
+
+    /// False for duplicates and for frames that were overtaken.
+    #[inline]
+    fn is_newer(&self, sequence: u8, at_ns: i64) -> bool {
+        self.newest.is_none_or(|newest| {
+            (1..128).contains(&sequence.wrapping_sub(newest.sequence))
+                || at_ns.saturating_sub(newest.at_ns) as f64 > 128.0 * self.interval_ns
+        })
+    }
+
+    /// Finds out how regularly the timestamps advance, if that is not known yet. Call it at the end of the stream.
+    pub fn learn(&mut self, mut each: impl FnMut(i64, i64)) {
+        if self.jump_ns.is_some() {
+            return;
+        }
+        let mut deviations: Vec<f64> = self.waiting.iter().map(|step| self.deviation_ns(step).abs()).collect();
+        deviations.sort_by(f64::total_cmp);
+        let most_ns = self.interval_ns * JUMP_MAX;
+        self.irregular = at_part(&deviations, 1, 2).is_some_and(|median_ns| median_ns > most_ns);
+        let usual_ns = at_part(&deviations, 9, 10).unwrap_or(0.0);
+        let least_ns = (self.interval_ns * JUMP_MIN).max(JUMP_MIN_NS).min(most_ns);
+        self.jump_ns = Some((usual_ns * JUMP).clamp(least_ns, most_ns));
+        for step in std::mem::take(&mut self.waiting) {
+            self.take(step, &mut each);
+        }
+    }
+
+    fn deviation_ns(&self, step: &Step) -> f64 {
+        step.advance_ns as f64 - step.frames as f64 * self.interval_ns
+    }
+
+    #[inline]
+    fn take(&mut self, step: Step, each: &mut impl FnMut(i64, i64)) {
+        let deviation_ns = self.deviation_ns(&step);
+        let most_ns = self.jump_ns.unwrap_or(0.0) + step.frames as f64 * self.interval_ns * CLOCK_ERROR;
+        let is_jump = deviation_ns.abs() > most_ns && !self.irregular;
+        if is_jump || step.restarted {
+            self.change(step, if is_jump { nearest(deviation_ns) } else { 0 });
+        }
+        if !is_jump {
+            let (frames, advance_ns) = self.advanced;
+            self.advanced = (frames.saturating_add(step.frames), advance_ns.saturating_add(step.advance_ns));
+        }
+        each(step.time_ns.saturating_sub(self.moved_ns), step.at_ns);
+    }
+
+    #[cold]
+    fn change(&mut self, step: Step, jump_ns: i64) {
+        self.jumps += u64::from(jump_ns != 0);
+        self.moved_ns = self.moved_ns.saturating_add(jump_ns);
+        if self.changes.len() < WORST_KEPT {
+            let jump_ns = (!self.irregular).then_some(jump_ns);
+            let Step { frame, at_ns, restarted, .. } = step;
+            self.changes.push(CapturedMediaChange { frame, at_ns, jump_ns, restarted });
+        }
+    }
+
+    /// The jumps of the presentation time; `None` without presentation times, or if they do not advance regularly.
+    #[must_use]
+    pub fn jumps(&self) -> Option<u64> {
+        (!self.irregular && self.last.is_some()).then_some(self.jumps)
+    }
+
+    /// Changes of the media clock restart bit.
+    #[must_use]
+    pub fn restarts(&self) -> u64 {
+        self.restarts
+    }
+
+    /// The first jumps and restarts, in order; at most 20.
+    #[must_use]
+    pub fn changes(&self) -> &[CapturedMediaChange] {
+        &self.changes
+    }
+
+    /// Frames, and the sum of the differences of their presentation times without jumps, ns; `None` if they do not advance
+    /// regularly.
+    #[must_use]
+    pub fn advanced(&self) -> Option<(u64, i64)> {
+        (!self.irregular).then_some(self.advanced)
+    }
+}
+
+/// The value at this part of sorted values; `None` without values.
+fn at_part(sorted: &[f64], part: usize, of: usize) -> Option<f64> {
+    sorted.get((sorted.len() * part / of).min(sorted.len().saturating_sub(1))).copied()
+}
+
+/// The nearest integer, within the range of the type.
+#[inline]
+#[expect(clippy::cast_possible_truncation, reason = "the cast saturates")]
+fn nearest(value: f64) -> i64 {
+    value.round() as i64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const INTERVAL_NS: i64 = 125_000;
+
+    /// The media clock of these presentation times of consecutive frames.
+    fn clock_of(times_ns: impl Iterator<Item = Option<i64>>) -> MediaClock {
+        let mut clock = MediaClock::new(INTERVAL_NS as f64);
+        for ((frame, sequence), time_ns) in (0..).zip((0..=u8::MAX).cycle()).zip(times_ns) {
+            let at_ns = i64::try_from(frame).unwrap() * INTERVAL_NS;
+            clock.add(MediaFrame { frame: frame + 1, at_ns, sequence, restart_bit: false, time_ns }, |_, _| ());
+        }
+        clock
+    }
+
+    #[test]
+    fn a_jump_has_its_size_and_frame() {
+        let time_ns = |n: i64| Some(n * INTERVAL_NS + n % 3 * 20 + if n < 700 { 0 } else { 40_000 });
+        let clock = clock_of((0..1000).map(time_ns));
+        assert_eq!((clock.jumps(), clock.restarts()), (Some(1), 0));
+        let [change] = clock.changes() else { panic!("{:?}", clock.changes()) };
+        assert_eq!((change.frame, change.restarted), (701, false));
+        assert!((39_900..40_100).contains(&change.jump_ns.unwrap()), "{change:?}");
+    }
+
+    #[test]
+    fn irregular_or_absent_times_have_no_known_jumps() {
+        let irregular = |n: i64| Some(n * INTERVAL_NS + n % 2 * 100_000);
+        assert_eq!(clock_of((0..1000).map(irregular)).jumps(), None);
+        assert_eq!(clock_of((0..1000).map(|_| None)).jumps(), None);
+    }
+}
