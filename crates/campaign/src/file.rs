@@ -44,7 +44,7 @@ use self::{
 pub use self::{
     mistake::{FileMistakes, Mistake, Position},
     model::{CampaignFile, CampaignProbe, Combination, Load, LoadPiece, PlacedOn, Placement, Settings},
-    streams::parse_streams,
+    streams::{StreamsError, parse_streams, read_streams},
     words::{CpuWord, CpuWords},
 };
 use crate::order::Order;

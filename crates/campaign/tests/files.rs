@@ -75,6 +75,35 @@ fn expands_good_files_on_every_machine() {
 }
 
 #[test]
+fn a_talker_sends_the_streams_of_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let listed = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
+    listed("streams.toml", "[[stream]]\nname = \"mics\"\nclass = \"A\"\n[[stream]]\nname = \"bulk\"\nclass = \"B\"\n");
+    listed("bad.toml", "[[stream]]\nname = \"a\"\nclas = \"A\"\n");
+    let read = |keys: &str| {
+        let text = format!("name = \"a\"\n[[probe]]\nname = \"s\"\nkind = \"stream\"\n{keys}\n");
+        let path = folder.path().join("campaign.toml");
+        let campaign = file::parse(path.to_str().unwrap(), &text).map_err(|mistakes| mistakes.to_string())?;
+        let scenarios = expand(&campaign, &cpus("0-3", ""), &ExpandOptions::default());
+        let probe = scenarios.map_err(|mistakes| mistakes.to_string())?.list[0].plan.probe.clone();
+        let Probe::Stream(stream) = probe else { panic!("a stream") };
+        Ok::<_, String>(stream.listed.iter().map(|listed| listed.name.clone()).collect::<Vec<_>>())
+    };
+    assert_eq!(read("streams = \"streams.toml\""), Ok(vec!["mics".to_owned(), "bulk".to_owned()]));
+    assert_eq!(read("streams = 2"), Ok(Vec::new()));
+    for (keys, expected) in [
+        ("streams = \"none.toml\"", "none.toml: No such file or directory"),
+        ("streams = \"bad.toml\"", "bad.toml:3:1: a stream has no key `clas`"),
+        ("streams = \"streams.toml\"\nclass = \"A\"", ":6:9: class does not apply to listed streams"),
+        ("streams = \"streams.toml\"\nlisten = \"eth0\"", "streams is for the talker of a stream"),
+    ] {
+        let mistakes = read(keys).unwrap_err();
+        assert!(mistakes.contains(expected), "{keys}: {mistakes}");
+        assert!(mistakes.lines().all(|line| line.contains("campaign.toml:")), "{mistakes}");
+    }
+}
+
+#[test]
 fn a_list_replaces_the_product() {
     let path = &files("good")[2];
     let names: Vec<String> =

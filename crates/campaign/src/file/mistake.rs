@@ -50,6 +50,11 @@ pub(super) struct Collector<'a> {
 }
 
 impl<'a> Collector<'a> {
+    /// The path of the file.
+    pub fn path(&self) -> &'a str {
+        self.path
+    }
+
     pub fn new(path: &'a str, text: &'a str) -> Self {
         let after_newlines = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(offset, _)| offset + 1);
         Self { path, text, lines: [0].into_iter().chain(after_newlines).collect(), list: RefCell::default() }

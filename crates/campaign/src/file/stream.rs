@@ -1,6 +1,6 @@
 //! The keys of stream probes in a campaign file.
 
-use std::collections::HashSet;
+use std::{collections::HashSet, path::Path};
 
 use frames::{Class, Format};
 use probes::{ReceiveWait, stream::transmit::TransmitMode};
@@ -8,12 +8,14 @@ use toml::de::DeValue;
 
 use super::{
     fields::Fields,
+    in_campaign_folder,
     mistake::nearest,
+    streams::read_streams,
     values::{duration_in, one_of},
 };
 use crate::probe::{
     PERIOD_MAX_NS, StreamProbe,
-    stream::{CaptureTo, STREAMS_MAX, StreamEnds, WakeupOffset, parse_stream_id},
+    stream::{CaptureTo, ListedStream, STREAMS_MAX, StreamEnds, WakeupOffset, parse_stream_id},
     xdp::{QUEUE_MAX, XdpMode},
 };
 
@@ -45,7 +47,7 @@ pub(super) fn stream(
     let (talk, listen) = (fields.parsed("talk", interface), fields.parsed("listen", interface));
     let default = StreamProbe::default();
     let unique_id = fields.integer("unique_id", 0..=u64::from(u16::MAX)).and_then(|id| u16::try_from(id).ok());
-    let streams = fields.integer("streams", 1..=u64::from(STREAMS_MAX)).and_then(|streams| u16::try_from(streams).ok());
+    let (further_streams, listed) = streams(fields);
     let queue = fields.integer("queue", 0..=u64::from(QUEUE_MAX)).and_then(|queue| u32::try_from(queue).ok());
     let stream = StreamProbe {
         ends: match (talk, listen) {
@@ -59,7 +61,8 @@ pub(super) fn stream(
         mode: fields.parsed("mode", |text| one_of(text, &MODES)).unwrap_or(default.mode),
         unique_id: unique_id.unwrap_or(default.unique_id),
         maap: fields.flag("maap"),
-        further_streams: streams.map_or(0, |streams| streams - 1),
+        further_streams,
+        listed,
         stream_id: fields.parsed("stream_id", parse_stream_id),
         xdp: fields.parsed("receive", receive).flatten(),
         wait,
@@ -68,6 +71,22 @@ pub(super) fn stream(
         ..default
     };
     (stream, offsets(fields))
+}
+
+/// Reads the number of streams of a talker, or the file that lists them. Returns the number of further streams of the talker,
+/// and the listed ones.
+fn streams(fields: &mut Fields<'_>) -> (u16, Vec<ListedStream>) {
+    let campaign = fields.mistakes.path();
+    if fields.value("streams").is_some_and(|value| value.get_ref().as_str().is_some()) {
+        let read = |text: &str| {
+            // A mistake is one line.
+            let path = in_campaign_folder(campaign, text);
+            read_streams(Path::new(&path)).map_err(|error| error.to_string().replace('\n', "; "))
+        };
+        return (0, fields.parsed("streams", read).unwrap_or_default());
+    }
+    let number = fields.integer("streams", 1..=u64::from(STREAMS_MAX)).and_then(|number| u16::try_from(number).ok());
+    (number.map_or(0, |number| number - 1), Vec::new())
 }
 
 /// Reads the kind of socket that a listener receives on.
@@ -118,6 +137,11 @@ pub(super) fn check(fields: &mut Fields<'_>, stream: &StreamProbe) {
     };
     for key in useless.iter().filter(|key| fields.has(key)) {
         fields.report(key, format!("{key} is for the {other} of a stream, which is on another machine: leave it out"));
+    }
+    if !stream.listed.is_empty() {
+        for key in ["period", "class", "format"].into_iter().filter(|key| fields.has(key)) {
+            fields.report(key, format!("{key} does not apply to listed streams: write it in the file of `streams`"));
+        }
     }
     if fields.has("busy_poll") && stream.xdp.is_some() {
         fields.report("busy_poll", "busy_poll is only for receive = \"socket\": with xdp write spin = true");

@@ -1,6 +1,11 @@
 //! Reads a file of streams: the tables `[[stream]]` of a talker.
 
-use std::collections::HashMap;
+use std::{
+    collections::HashMap,
+    fs::File,
+    io::{self, Read},
+    path::Path,
+};
 
 use frames::{Mac, Tci, class::SAMPLE_RATE, ethernet, template};
 use toml::de::DeTable;
@@ -22,6 +27,44 @@ const CHANNELS_MAX: u64 = 255;
 const VLAN_MAX: u64 = 4094;
 /// Addresses that bridges do not forward: 01:80:C2:00:00:00 to 0F (IEEE Std 802.1Q).
 const NOT_FORWARDED: [u8; 5] = [0x01, 0x80, 0xc2, 0, 0];
+
+/// Largest file of streams, bytes.
+const FILE_BYTES: u64 = 1 << 20;
+
+/// The reasons why a file of streams is refused.
+#[derive(Debug, thiserror::Error)]
+pub enum StreamsError {
+    /// The file cannot be read.
+    #[error("cannot read {path}: {source}; name a TOML file with [[stream]], or write a number of streams")]
+    Read {
+        /// The file.
+        path: String,
+        /// The error of the kernel, or that it is too long.
+        source: io::Error,
+    },
+    /// The file has mistakes.
+    #[error(transparent)]
+    Mistakes(#[from] FileMistakes),
+}
+
+/// Reads a file of streams of at most 1 MiB.
+///
+/// # Errors
+/// [`StreamsError`].
+pub fn read_streams(path: &Path) -> Result<Vec<ListedStream>, StreamsError> {
+    let name = path.display().to_string();
+    let text = read_bounded(path).map_err(|source| StreamsError::Read { path: name.clone(), source })?;
+    Ok(parse_streams(&name, &text)?)
+}
+
+fn read_bounded(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    File::open(path)?.take(FILE_BYTES + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > FILE_BYTES {
+        return Err(io::Error::other("it is longer than 1 MiB"));
+    }
+    Ok(text)
+}
 
 /// Reads the streams from the text of the file `path`.
 ///

@@ -1,10 +1,6 @@
 //! `punctual measure stream`.
 
-use std::{
-    fs::File,
-    io::{self, Read},
-    path::Path,
-};
+use std::path::Path;
 
 use campaign::{
     Cores, Length, Plan, PlanError, Probe,
@@ -102,19 +98,6 @@ fn sync_limit_ns(plan: &Plan) -> Option<u64> {
     if let Probe::Stream(stream) = &plan.probe { stream.require_sync_ns } else { None }
 }
 
-/// Largest file of streams, bytes.
-const STREAMS_BYTES: u64 = 1 << 20;
-
-/// Reads a file of at most [`STREAMS_BYTES`].
-fn read_bounded(path: &Path) -> io::Result<String> {
-    let mut text = String::new();
-    File::open(path)?.take(STREAMS_BYTES + 1).read_to_string(&mut text)?;
-    if text.len() as u64 > STREAMS_BYTES {
-        return Err(io::Error::other("it is longer than 1 MiB"));
-    }
-    Ok(text)
-}
-
 /// Reads a file of streams.
 fn listed(path: &Path, options: &StreamOptions) -> anyhow::Result<Vec<ListedStream>> {
     let name = path.display();
@@ -126,12 +109,7 @@ fn listed(path: &Path, options: &StreamOptions) -> anyhow::Result<Vec<ListedStre
     if let Some((key, _)) = of_file.iter().find(|(_, is_given)| *is_given) {
         return Err(Usage(format!("--{key} does not apply to the streams of {name}: write `{key}` there")).into());
     }
-    let text = read_bounded(path).map_err(|error| {
-        Usage(format!(
-            "cannot read {name}: {error}; --streams takes a number of streams, or a TOML file with [[stream]]"
-        ))
-    })?;
-    Ok(campaign::file::parse_streams(&name.to_string(), &text).map_err(|mistakes| Usage(mistakes.to_string()))?)
+    Ok(campaign::file::read_streams(path).map_err(|error| Usage(error.to_string()))?)
 }
 
 fn plan(options: &StreamOptions, stream: StreamProbe, results: &Results) -> anyhow::Result<Plan> {
